@@ -1,0 +1,60 @@
+"""The errors that pyblasgpu raises beside ValueError, TypeError and numpy's LinAlgError."""
+
+from __future__ import annotations
+
+__all__ = [
+    "BackendUnavailable",
+    "ConfigError",
+    "DatabaseWarning",
+    "OverlapError",
+    "PyblasgpuError",
+    "require",
+]
+
+
+class PyblasgpuError(Exception):
+    """Base of the errors that are pyblasgpu's own."""
+
+
+class BackendUnavailable(PyblasgpuError, RuntimeError):
+    """The backend that was asked for cannot run here; the message says what is missing."""
+
+
+class OverlapError(PyblasgpuError, ValueError):
+    """An output shares memory with an input where no in-place case is documented."""
+
+
+class ConfigError(PyblasgpuError, ValueError):
+    """A Config breaks one of its kernel's rules.
+
+    Attributes
+    ----------
+    rule : str
+        Name of the rule, the key under which the tuner counts what it removed.
+    inequality : str
+        The rule itself, for example ``"BLK_M % (DIM_X * VEC_M) == 0"``.
+    values : dict
+        The values it was tried with.
+    """
+
+    def __init__(self, rule: str, inequality: str, **values):
+        self.rule, self.inequality, self.values = rule, inequality, values
+        given = ", ".join(f"{name}={value}" for name, value in values.items())
+        super().__init__(f"{rule}: {inequality} does not hold for {given}")
+
+    def __reduce__(self):
+        return (_config_error, (self.rule, self.inequality, self.values))
+
+
+def _config_error(rule, inequality, values):
+    return ConfigError(rule, inequality, **values)
+
+
+class DatabaseWarning(UserWarning):
+    """A tuning file was set aside; the next level of the database serves."""
+
+
+def require(condition: bool, rule: str, inequality: str, **values) -> None:
+    """Raise `ConfigError` unless `condition` holds."""
+    if not condition:
+        raise ConfigError(rule, inequality, **values)

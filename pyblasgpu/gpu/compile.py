@@ -1,0 +1,220 @@
+"""From a kernel's source to a cubin with its resource report, kept on disk.
+
+Numba makes PTX, cuda.core's linker makes the cubin, and its log says what a thread and a block need; no
+device takes part. A second process finds the cubin and does not even import Numba's compiler.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from ..errors import PyblasgpuError
+from . import backend
+from .store import CubinStore
+
+__all__ = ["CompileError", "Compiled", "KernelSource", "Resources", "compile_source"]
+
+#: Parameter codes: pointer to reals, int32, int64, real.
+CODES = "piqr"
+
+
+class CompileError(PyblasgpuError):
+    """The compiler refused a kernel."""
+
+
+@dataclass(frozen=True)
+class KernelSource:
+    """Everything that decides a kernel's machine code, and how to build its Python function.
+
+    Attributes
+    ----------
+    name : str
+        Stem of the kernel family.
+    config : object
+        Its frozen Config.
+    flags : tuple of (str, value)
+        What specialises it beside the Config.
+    real : str
+        'float32' or 'float64', the type behind its pointers.
+    parameters : str
+        A code a parameter: p pointer to reals, i int32, q int64, r real.
+    threads, min_blocks : int
+        Launch bounds.
+    shared_bytes : int
+        Dynamic shared memory of a block.
+    build : callable
+        Returns the kernel function.
+    """
+
+    name: str
+    config: Any
+    flags: tuple
+    real: str
+    parameters: str
+    threads: int
+    min_blocks: int
+    shared_bytes: int
+    build: Callable[[], Callable] = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What the linker reports. Bytes a thread: stack, spills; bytes a block: shared (static part)."""
+
+    registers: int
+    stack_bytes: int
+    spill_stores: int
+    spill_loads: int
+    shared_bytes: int
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """Machine code of one kernel for one architecture."""
+
+    cubin: bytes
+    entry: str
+    resources: Resources
+
+
+_memory: dict[tuple[KernelSource, tuple[int, int]], Compiled] = {}
+_lock = threading.Lock()
+
+
+def compile_source(source: KernelSource, cc: tuple[int, int]) -> Compiled:
+    """The machine code of `source` for compute capability `cc`, from memory, disk or the compiler.
+
+    Raises
+    ------
+    CompileError
+        With the compiler's log.
+    """
+    with _lock:
+        found = _memory.get((source, cc))
+    if found is None:
+        key = _key(source, cc)
+        store = CubinStore.default()
+        record = store.get(key)
+        if record is None:
+            found = _compile(source, cc)
+            store.put(key, {"entry": found.entry, "resources": asdict(found.resources)}, found.cubin)
+        else:
+            facts, cubin = record
+            found = Compiled(cubin, facts["entry"], Resources(**facts["resources"]))
+        with _lock:
+            _memory[source, cc] = found
+    return found
+
+
+def architecture(cc: tuple[int, int]) -> str:
+    """The linker's name of a compute capability; from 9.0 on with its architecture-specific part."""
+    return f"sm_{cc[0]}{cc[1]}{'a' if cc >= (9, 0) else ''}"
+
+
+def _compile(source: KernelSource, cc: tuple[int, int]) -> Compiled:
+    backend.require()
+    ptx = to_ptx(source, cc)
+    cubin, log = _link(ptx, cc)
+    entry = re.search(r"\.entry\s+([^\s(]+)\(", ptx)
+    assert entry, "PTX of a kernel has an entry"
+    return Compiled(cubin, entry.group(1), _parse_log(log))
+
+
+def to_ptx(source: KernelSource, cc: tuple[int, int]) -> str:
+    """The PTX of `source`."""
+    types = backend.ptx.types
+    real = backend.ptx.REALS[source.real]
+    meaning = {"p": backend.ptx.pointer_type(source.real), "i": types.int32, "q": types.int64, "r": real}
+    signature = tuple(meaning[code] for code in source.parameters)
+    target = (*cc, "a") if cc >= (9, 0) else cc
+    bounds = (source.threads, source.min_blocks)
+    try:
+        ptx, _ = backend.cuda.compile(
+            source.build(), signature, device=False, abi="numba", cc=target, launch_bounds=bounds
+        )
+    except Exception as error:
+        raise CompileError(f"{source.name}: Numba cannot compile {source.config}: {error}") from error
+    return ptx if isinstance(ptx, str) else ptx.decode()
+
+
+def _link(ptx: str, cc: tuple[int, int]) -> tuple[bytes, str]:
+    from cuda.core import Linker, LinkerOptions, ObjectCode
+
+    options = LinkerOptions(arch=architecture(cc), ptxas_options=["-v"], verbose=True)
+    linker = Linker(ObjectCode.from_ptx(ptx.encode()), options=options)
+    try:
+        cubin = linker.link("cubin")
+    except Exception as error:
+        raise CompileError(f"the linker refuses the kernel: {error}\n{linker.get_error_log()}") from error
+    return bytes(cubin.code), linker.get_info_log()
+
+
+def _parse_log(log: str) -> Resources:
+    def number(pattern: str) -> int:
+        found = re.search(pattern, log)
+        return int(found.group(1)) if found else 0
+
+    return Resources(
+        registers=number(r"used (\d+) registers"),
+        stack_bytes=number(r"(\d+) bytes stack frame"),
+        spill_stores=number(r"(\d+) bytes spill stores"),
+        spill_loads=number(r"(\d+) bytes spill loads"),
+        shared_bytes=number(r"(\d+) bytes smem"),
+    )
+
+
+def _key(source: KernelSource, cc: tuple[int, int]) -> str:
+    """Digest of all that the machine code depends on."""
+    facts = {
+        "source": repr(source),
+        "cc": architecture(cc),
+        "text": _text_digest(),
+        "versions": _versions(),
+    }
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+@lru_cache(maxsize=1)
+def _text_digest() -> str:
+    """Digest of the kernel files and of the intrinsics that they are built from."""
+    here = Path(__file__).parent
+    files = [
+        here / "ptx.py",
+        here / "backend.py",
+        Path(__file__),
+        *sorted((here.parent / "kernels").glob("*.py")),
+    ]
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+@lru_cache(maxsize=1)
+def _versions() -> dict[str, str]:
+    """Versions of what translates a kernel."""
+    names = (
+        "numba",
+        "numba-cuda",
+        "llvmlite",
+        "cuda-core",
+        "nvidia-nvjitlink",
+        "nvidia-nvvm",
+        "cuda-toolkit",
+    )
+    found = {}
+    for name in names:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "absent"
+    return found

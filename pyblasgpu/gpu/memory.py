@@ -1,0 +1,127 @@
+"""Device memory for staging and workspace: stream-ordered, from the driver's own pool."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import numpy as np
+
+from ..errors import PyblasgpuError
+from . import backend
+
+__all__ = [
+    "DeviceError",
+    "allocate",
+    "check",
+    "release",
+    "synchronize",
+    "to_device",
+    "to_host",
+    "use",
+    "workspace",
+]
+
+
+class DeviceError(PyblasgpuError, RuntimeError):
+    """A CUDA driver call failed; the message names the call and the driver's reason."""
+
+
+def check(result, call: str):
+    """The values of a cuda.bindings `result`, or the error in it as an exception."""
+    error, *values = result
+    if error:
+        from cuda.bindings import driver
+
+        name = error.name
+        text = driver.cuGetErrorString(error)[1]
+        reason = text.decode() if isinstance(text, bytes) else text
+        if error == driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+            raise MemoryError(f"{call}: {reason}")
+        raise DeviceError(f"{call}: {name}: {reason}")
+    return values[0] if len(values) == 1 else values
+
+
+if backend.SIMULATED:
+    from .simulator import allocate as _allocate
+    from .simulator import release as _release
+    from .simulator import view as _view
+
+    def use(device: int) -> None:
+        """Make `device` current on this thread."""
+
+    def allocate(nbytes: int, device: int, stream: int) -> int:
+        """Address of `nbytes` fresh bytes on `device`, in order of `stream`."""
+        return _allocate(nbytes)
+
+    def release(address: int, stream: int) -> None:
+        """Give memory back once `stream` has come so far."""
+        _release(address)
+
+    def to_device(address: int, array: np.ndarray, stream: int) -> None:
+        """Copy a contiguous host array to the device."""
+        _view(address, array.nbytes)[:] = array.reshape(-1, order="A").view(np.uint8)
+
+    def to_host(array: np.ndarray, address: int, stream: int) -> None:
+        """Copy from the device into a contiguous host array, and wait for it."""
+        array.reshape(-1, order="A").view(np.uint8)[:] = _view(address, array.nbytes)
+
+    def synchronize(stream: int) -> None:
+        """Wait for everything on `stream`."""
+
+else:
+    _primary: dict[int, object] = {}
+
+    def use(device: int) -> None:
+        """Make `device` current on this thread."""
+        from cuda.bindings import driver
+
+        context = _primary.get(device)
+        if context is None:
+            check(driver.cuInit(0), "cuInit")
+            context = check(driver.cuDevicePrimaryCtxRetain(device), "cuDevicePrimaryCtxRetain")
+            _primary[device] = context
+        current = driver.cuCtxGetCurrent()[1]
+        if int(current) != int(context):
+            check(driver.cuCtxSetCurrent(context), "cuCtxSetCurrent")
+
+    def allocate(nbytes: int, device: int, stream: int) -> int:
+        """Address of `nbytes` fresh bytes on `device`, in order of `stream`."""
+        from cuda.bindings import driver
+
+        use(device)
+        return int(check(driver.cuMemAllocAsync(nbytes, stream), "cuMemAllocAsync"))
+
+    def release(address: int, stream: int) -> None:
+        """Give memory back once `stream` has come so far."""
+        from cuda.bindings import driver
+
+        check(driver.cuMemFreeAsync(address, stream), "cuMemFreeAsync")
+
+    def to_device(address: int, array: np.ndarray, stream: int) -> None:
+        """Copy a contiguous host array to the device; returns when the host array is free again."""
+        from cuda.bindings import driver
+
+        check(driver.cuMemcpyHtoDAsync(address, array.ctypes.data, array.nbytes, stream), "cuMemcpyHtoDAsync")
+
+    def to_host(array: np.ndarray, address: int, stream: int) -> None:
+        """Copy from the device into a contiguous host array, and wait for it."""
+        from cuda.bindings import driver
+
+        check(driver.cuMemcpyDtoHAsync(array.ctypes.data, address, array.nbytes, stream), "cuMemcpyDtoHAsync")
+        synchronize(stream)
+
+    def synchronize(stream: int) -> None:
+        """Wait for everything on `stream`."""
+        from cuda.bindings import driver
+
+        check(driver.cuStreamSynchronize(stream), "cuStreamSynchronize")
+
+
+@contextmanager
+def workspace(nbytes: int, device: int, stream: int):
+    """Address of `nbytes` bytes that go back, in order of `stream`, at the end of the block."""
+    address = allocate(nbytes, device, stream)
+    try:
+        yield address
+    finally:
+        release(address, stream)

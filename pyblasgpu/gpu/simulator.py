@@ -1,0 +1,207 @@
+"""The intrinsics of `ptx` in Python, for kernels that run in the simulator.
+
+Every name means what it means there; a kernel file does not notice which of the two it got.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from types import SimpleNamespace
+
+import numpy as np
+
+from .simulated_block import Integer, cuda, current_thread, launch, reseed
+from .simulated_memory import Pointer, SimulatorError, adopt, allocate, release, resolve, view
+
+__all__ = [
+    "cuda", "types", "offset", "shared_pointer", "load_shared", "store_shared", "load_global",
+    "store_global", "copy_async", "commit_async", "wait_async", "pointer_type", "REALS", "rank1_update",
+    "fill", "spread_column", "scalar_function", "fma", "divide",
+    # what only the simulator has
+    "Pointer", "SimulatorError", "adopt", "allocate", "launch", "release", "reseed", "resolve", "view",
+]  # fmt: skip
+
+types = SimpleNamespace(
+    int32=Integer("int32"),
+    int64=Integer("int64"),
+    uint32=Integer("uint32"),
+    uint64=Integer("uint64"),
+    boolean=bool,
+    float32=np.float32,
+    float64=np.float64,
+)
+REALS = {"float32": types.float32, "float64": types.float64}
+_COMPLEX = {np.dtype("float32"): np.complex64, np.dtype("float64"): np.complex128}
+
+
+def pointer_type(real: str):
+    """What `resolve` makes of an address."""
+    return Pointer
+
+
+def offset(pointer: Pointer, count: int) -> Pointer:
+    """``pointer + count``."""
+    return pointer.offset(count)
+
+
+def shared_pointer(array: Pointer) -> Pointer:
+    """Pointer to the first element: every simulated array is one."""
+    return array
+
+
+def load_shared(width: int, count: int = 1, step: int = 0):
+    """``load(local, i, pointer, j)``: `count` aligned vectors of `width` reals, `step` reals apart."""
+
+    def load(local, i, pointer, j):
+        for v in range(count):
+            local.write(i + v * width, pointer.read(j + v * step, width, width), width)
+
+    return load
+
+
+def store_shared(width: int):
+    """``store(pointer, i, local, j)``: an aligned vector of `width` reals."""
+
+    def store(pointer, i, local, j):
+        pointer.write(i, local.read(j, width), width, width)
+
+    return store
+
+
+def load_global(width: int, read_only: bool):
+    """``load(local, i, pointer, j, ok)``: an aligned vector of `width` reals where `ok`, zeros elsewhere."""
+
+    def load(local, i, pointer, j, ok):
+        local.write(i, pointer.read(j, width, width) if ok else 0, width)
+
+    return load
+
+
+def store_global(pointer: Pointer, i: int, value, ok: bool) -> None:
+    """``pointer[i] = value`` where `ok`."""
+    if ok:
+        pointer.write(i, value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """An asynchronous copy by `thread`; the part of the target that is longer than the source becomes 0."""
+
+    thread: int
+    target: Pointer
+    to: slice
+    source: Pointer
+    origin: slice
+
+    def enter(self) -> None:
+        """Note that it may read and write at any time until it is waited for."""
+        for pointer, span, kind in ((self.target, self.to, "writes"), (self.source, self.origin, "reads")):
+            if pointer.log is not None:
+                getattr(pointer.log, kind).append((self.thread, span.start, span.stop - span.start))
+
+    def finish(self) -> None:
+        values, target = self.source.array[self.origin], self.target.array[self.to]
+        target[: values.size] = values
+        target[values.size :] = 0
+
+
+def copy_async(size: int):
+    """``copy(shared, i, pointer, j, valid)``: `size` bytes by cp.async; those past `valid` become 0."""
+    if size not in (4, 8, 16):
+        raise SimulatorError(f"cp.async of {size} bytes")
+
+    def copy(shared, i, pointer, j, valid):
+        real_size = shared.array.itemsize
+        count, rest = divmod(valid, real_size)
+        if rest or not 0 <= valid <= size:
+            raise SimulatorError(f"cp.async of {valid} valid bytes of {size}")
+        width = size // real_size
+        to = shared.span(i, width, width)
+        origin = pointer.span(j, count, width) if count else slice(0, 0)
+        shared.array[to] = np.nan  # what is there until it is waited for, nobody knows
+        thread = current_thread()
+        started = _Copy(thread.index, shared, to, pointer, origin)
+        started.enter()
+        thread.copies.append(started)
+
+    return copy
+
+
+def commit_async() -> None:
+    """Close this thread's current group of asynchronous copies."""
+    thread = current_thread()
+    thread.groups.append(thread.copies)
+    thread.copies = []
+
+
+def wait_async(pending: int):
+    """``wait()``: until at most `pending` of this thread's groups are still under way."""
+
+    def wait():
+        groups = current_thread().groups
+        while len(groups) > pending:
+            for copy in groups.pop(0):
+                copy.finish()
+
+    return wait
+
+
+def _elements(pointer: Pointer, first: int, count: int, parts: int, conj: bool = False) -> np.ndarray:
+    """`count` elements of so many parts, in place unless conjugated."""
+    reals = pointer.read(first * parts, count * parts)
+    values = reals if parts == 1 else reals.view(_COMPLEX[reals.dtype])
+    return values.conj() if conj else values
+
+
+def rank1_update(m: int, n: int, parts: int, conj_a: bool = False, conj_b: bool = False):
+    """``update(acc, a, b)``: acc[:, j] += a * b[j] over an m-by-n column-major register tile."""
+
+    def update(acc, a, b):
+        tile = _elements(acc, 0, m * n, parts).reshape(n, m)
+        tile += _elements(b, 0, n, parts, conj_b)[:, None] * _elements(a, 0, m, parts, conj_a)
+
+    return update
+
+
+def spread_column(n: int, j: int, parts: int, conj: bool, sign: int):
+    """``spread(column, pointer)``: column[i] += sign * T[i, j] * column[j] for all i > j."""
+    below = j + 1, n - j - 1
+
+    def spread(column, pointer):
+        x = _elements(column, j, 1, parts)[0]
+        t = _elements(pointer, j * n + below[0], below[1], parts, conj)
+        target = _elements(column, *below, parts)
+        target += sign * (t * x)
+
+    return spread
+
+
+def fill(count: int):
+    """``set(local, value)``: the first `count` elements of a local array."""
+
+    def set_all(local, value):
+        local.write(0, value, count)
+
+    return set_all
+
+
+def scalar_function(function, results: int = 1):
+    """`function` of reals, as it is."""
+    return function
+
+
+def fma(x, y, z):
+    """``x*y + z`` with one rounding (float32: of a sum in float64, which is 2^-29 of an ulp from it)."""
+    if x.dtype == np.float32:
+        return np.float32(np.float64(x) * np.float64(y) + np.float64(z))
+    if np.isfinite([x, y, z]).all():
+        exact = Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z))
+        if exact and abs(exact) <= Fraction(float(np.finfo(np.float64).max)):
+            return np.float64(float(exact))
+    return x * y + z
+
+
+def divide(x, y):
+    """``x / y`` as IEEE 754 has it: by zero it gives inf or NaN."""
+    return np.divide(x, y)

@@ -1,0 +1,1 @@
+"""Kernel families: each file holds one Config with its rules and resource formulas, and its factory."""

@@ -1,0 +1,152 @@
+"""``copy_scaled``: D := alpha * op(S), any strides on both sides; with D = S it scales in place.
+
+Packs operands without a unit stride, unpacks results, scales C when a product vanishes, and fills with
+zeros (alpha = 0 reads nothing). Accesses are real by real, so that any alignment of a real will do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..errors import require
+from ..gpu.backend import cuda, device_function, ptx
+from ..gpu.compile import KernelSource
+from ..types import DTYPES, Dtype
+
+STEM = "copy_scaled"
+PARAMETERS = "pp ii qqqq qq rr".replace(" ", "")
+
+
+@dataclass(frozen=True)
+class CopyScaled:
+    """Config of one `copy_scaled` kernel.
+
+    Attributes
+    ----------
+    dtype : str
+        's', 'd', 'c' or 'z'.
+    BLK_M, BLK_N : int
+        Elements a block of threads copies, along rows and columns.
+    DIM_X, DIM_Y : int
+        Threads along rows, columns.
+    """
+
+    dtype: str
+    BLK_M: int = 32
+    BLK_N: int = 32
+    DIM_X: int = 32
+    DIM_Y: int = 8
+
+    def __post_init__(self):
+        m, n, x, y = self.BLK_M, self.BLK_N, self.DIM_X, self.DIM_Y
+        require(self.threads <= 1024, "max_threads", "DIM_X * DIM_Y <= 1024", DIM_X=x, DIM_Y=y)
+        require(self.threads % 32 == 0, "whole_warps", "DIM_X * DIM_Y % 32 == 0", DIM_X=x, DIM_Y=y)
+        require(m % x == 0 and n % y == 0, "tile", "BLK_M % DIM_X == 0 and BLK_N % DIM_Y == 0",
+                BLK_M=m, BLK_N=n, DIM_X=x, DIM_Y=y)  # fmt: skip
+        require(m % y == 0 and n % x == 0, "tile_turned", "BLK_M % DIM_Y == 0 and BLK_N % DIM_X == 0",
+                BLK_M=m, BLK_N=n, DIM_X=x, DIM_Y=y)  # fmt: skip
+
+    @cached_property
+    def dtype_facts(self) -> Dtype:
+        return DTYPES[self.dtype]
+
+    @property
+    def threads(self) -> int:
+        return self.DIM_X * self.DIM_Y
+
+    @property
+    def shared_bytes(self) -> int:
+        """A tile, its rows padded by one element against bank conflicts."""
+        return self.BLK_M * (self.BLK_N + 1) * self.dtype_facts.itemsize
+
+    def grid(self, rows: int, cols: int) -> int:
+        """Blocks along x for `rows` by `cols` elements."""
+        return -(-rows // self.BLK_M) * -(-cols // self.BLK_N)
+
+
+def source(
+    config: CopyScaled, conj: bool, zero: bool, read_by_rows: bool, write_by_rows: bool
+) -> KernelSource:
+    """The kernel of `config`.
+
+    Parameters
+    ----------
+    config : CopyScaled
+    conj : bool
+        Conjugate what is read.
+    zero : bool
+        alpha is zero: S is not read.
+    read_by_rows, write_by_rows : bool
+        Whether neighbours in S's, D's memory are neighbouring rows (else columns).
+
+    Returns
+    -------
+    KernelSource
+        Its parameters are pointers to S, D; int32 rows, columns; int64 row and column stride of S, of D,
+        batch strides of S, D (elements); alpha (real, imaginary part). Grid: x ``config.grid(rows,
+        cols)``, z the batch.
+    """
+    flags = (("conj", conj), ("read_by_rows", read_by_rows), ("write_by_rows", write_by_rows), ("zero", zero))
+    return KernelSource(
+        name=STEM,
+        config=config,
+        flags=flags,
+        real=config.dtype_facts.real,
+        parameters=PARAMETERS,
+        threads=config.threads,
+        min_blocks=1,
+        shared_bytes=config.shared_bytes,
+        build=lambda: _build(config, conj, zero, read_by_rows, write_by_rows),
+    )
+
+
+def _build(config: CopyScaled, conj: bool, zero: bool, read_by_rows: bool, write_by_rows: bool):
+    facts = config.dtype_facts
+    real, PARTS, COMPLEX = ptx.REALS[facts.real], facts.parts, facts.is_complex
+    int64, offset, shared_pointer = ptx.types.int64, ptx.offset, ptx.shared_pointer
+    BLK_M, BLK_N, THREADS = config.BLK_M, config.BLK_N, config.threads
+    TOTAL, ROW, SIGN = BLK_M * BLK_N, (BLK_N + 1) * PARTS, -1 if conj else 1
+    READ_FAST, WRITE_FAST = (BLK_M if read_by_rows else BLK_N), (BLK_M if write_by_rows else BLK_N)
+
+    @device_function
+    def read_tile(tile, s, row_stride, col_stride, t, rows, cols, alpha, alpha_i):
+        for first in range(0, TOTAL, THREADS):
+            fast, slow = (t + first) % READ_FAST, (t + first) // READ_FAST
+            i, j = (fast, slow) if read_by_rows else (slow, fast)
+            if (i < rows) & (j < cols):
+                at, place = (i * row_stride + j * col_stride) * PARTS, i * ROW + j * PARTS
+                if COMPLEX:
+                    re, im = s[at], real(SIGN) * s[at + 1]
+                    tile[place] = alpha * re - alpha_i * im
+                    tile[place + 1] = alpha * im + alpha_i * re
+                else:
+                    tile[place] = alpha * s[at]
+
+    @device_function
+    def write_tile(d, tile, row_stride, col_stride, t, rows, cols):
+        for first in range(0, TOTAL, THREADS):
+            fast, slow = (t + first) % WRITE_FAST, (t + first) // WRITE_FAST
+            i, j = (fast, slow) if write_by_rows else (slow, fast)
+            if (i < rows) & (j < cols):
+                at = (i * row_stride + j * col_stride) * PARTS
+                for part in range(PARTS):
+                    d[at + part] = real(0) if zero else tile[i * ROW + j * PARTS + part]
+
+    def copy_scaled(s, d, m, n, s_rs, s_cs, d_rs, d_cs, stride_s, stride_d, alpha, alpha_i):
+        # (1) the tile of this block
+        t = cuda.threadIdx.x
+        tiles_m = (m + BLK_M - 1) // BLK_M
+        row0, col0 = int64(cuda.blockIdx.x % tiles_m) * BLK_M, int64(cuda.blockIdx.x // tiles_m) * BLK_N
+        batch, rows, cols = int64(cuda.blockIdx.z), m - row0, n - col0
+        d = offset(d, (batch * stride_d + row0 * d_rs + col0 * d_cs) * PARTS)
+        tile = shared_pointer(cuda.shared.array(0, real, alignment=16))
+
+        # (2) read it in the order of S, (3) write it in the order of D
+        if not zero:
+            s = offset(s, (batch * stride_s + row0 * s_rs + col0 * s_cs) * PARTS)
+            read_tile(tile, s, s_rs, s_cs, t, rows, cols, alpha, alpha_i)
+            cuda.syncthreads()
+        write_tile(d, tile, d_rs, d_cs, t, rows, cols)
+
+    return copy_scaled

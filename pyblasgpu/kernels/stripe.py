@@ -1,0 +1,199 @@
+"""How a block of threads brings one stripe of A or B, BLK_K deep, into shared memory.
+
+In shared memory a stripe is always [k][m] (or [k][n]), rows of ``lead`` elements, so that the innermost
+loop does not know how the operand lies in global memory; a stripe that is contiguous along k is transposed
+on the way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+from ..errors import require
+from ..gpu.backend import device_function, ptx
+from ..types import Dtype
+
+__all__ = ["Stripe", "loaders"]
+
+
+@dataclass(frozen=True)
+class Stripe:
+    """The shape of a stripe and of the threads that load it.
+
+    Attributes
+    ----------
+    dtype : Dtype
+    blk, depth : int
+        Extent along m or n, and along k.
+    dim_x, dim_y : int
+        Threads along the dimension that is contiguous in memory, and along the other.
+    vec : int
+        Elements of one load.
+    pad : int
+        Elements added to a row in shared memory.
+    k_major : bool
+        Whether memory is contiguous along k.
+    """
+
+    dtype: Dtype
+    blk: int
+    depth: int
+    dim_x: int
+    dim_y: int
+    vec: int
+    pad: int
+    k_major: bool
+
+    @property
+    def major(self) -> int:
+        """Extent along the contiguous dimension."""
+        return self.depth if self.k_major else self.blk
+
+    @property
+    def minor(self) -> int:
+        return self.blk if self.k_major else self.depth
+
+    @property
+    def lead(self) -> int:
+        """Elements from one k to the next in shared memory."""
+        return self.blk + self.pad
+
+    @property
+    def reals(self) -> int:
+        """Reals it takes in shared memory, a multiple of 16 bytes."""
+        quantum = 16 // self.dtype.real_size
+        return -(-self.lead * self.depth * self.dtype.parts // quantum) * quantum
+
+    def staged(self, threads: int) -> int:
+        """Reals of the stripe that one thread holds while it is staged through registers."""
+        return max(self.blk * self.depth * self.dtype.parts // threads, 1)
+
+    def check(self, name: str, threads: int, asynchronous: bool) -> None:
+        """Raise `ConfigError` where `threads` threads cannot load the stripe of operand `name`."""
+        x, y, vec = f"DIM_X{name}", f"DIM_Y{name}", f"VEC_{name}"
+        require(
+            self.dim_x * self.dim_y == threads, "load_grid", f"{x} * {y} == DIM_X * DIM_Y",
+            **{x: self.dim_x, y: self.dim_y, "threads": threads},
+        )  # fmt: skip
+        require(
+            self.major % (self.dim_x * self.vec) == 0 and self.minor % self.dim_y == 0,
+            "load_grid_tiles_stripe", f"major % ({x} * {vec}) == 0 and minor % {y} == 0",
+            **{"major": self.major, "minor": self.minor, x: self.dim_x, y: self.dim_y, vec: self.vec},
+        )  # fmt: skip
+        require(
+            self.vec * self.dtype.itemsize in (4, 8, 16), "load_bytes", f"{vec} * itemsize in (4, 8, 16)",
+            **{vec: self.vec, "itemsize": self.dtype.itemsize},
+        )  # fmt: skip
+        require(
+            self.k_major or self.lead % self.vec == 0, "row_aligned", f"(BLK + PAD_{name}) % {vec} == 0",
+            **{"BLK": self.blk, "PAD": self.pad, vec: self.vec},
+        )  # fmt: skip
+        require(
+            not (asynchronous and self.k_major) or self.vec == 1,
+            "async_transposes_by_element", f"stages == 1 or {vec} == 1 where memory is contiguous along k",
+            **{vec: self.vec},
+        )  # fmt: skip
+
+
+def loaders(stripe: Stripe, stages: int, shared: bool) -> SimpleNamespace:
+    """``start(shared, staged, source, lead, t, extent, depth)``, ``start_edge`` (masked), ``finish``.
+
+    With one stage `start` loads into registers and ``finish(shared, staged, t)`` stores them; with more
+    it starts asynchronous copies and there is nothing to finish. `extent` and `depth` are what is left of
+    the matrix from the stripe's first element on; what lies beyond them becomes zero.
+    """
+    if not shared:
+        return SimpleNamespace(start=_skip_start, start_edge=_skip_start, finish=_skip_finish)
+    if stages > 1:
+        return SimpleNamespace(
+            start=_copier(stripe, masked=False), start_edge=_copier(stripe, masked=True), finish=_skip_finish
+        )
+    return SimpleNamespace(
+        start=_fetcher(stripe, masked=False),
+        start_edge=_fetcher(stripe, masked=True),
+        finish=_stasher(stripe),
+    )
+
+
+@device_function
+def _skip_start(shared, staged, source, lead, t, extent, depth):
+    pass
+
+
+@device_function
+def _skip_finish(shared, staged, t):
+    pass
+
+
+def _copier(stripe: Stripe, masked: bool):
+    """Asynchronous copies; the masked one asks for fewer bytes, down to none, and zeros for the rest."""
+    int32, int64, copy = ptx.types.int32, ptx.types.int64, ptx.copy_async(stripe.vec * stripe.dtype.itemsize)
+    DIM_X, DIM_Y, VEC, K_MAJOR = stripe.dim_x, stripe.dim_y, stripe.vec, stripe.k_major
+    LEAD, PARTS, SIZE = stripe.lead * stripe.dtype.parts, stripe.dtype.parts, stripe.dtype.itemsize
+    STEPS_X, STEPS_Y = stripe.major // (DIM_X * VEC), stripe.minor // DIM_Y
+
+    @device_function
+    def start(shared, staged, source, lead, t, extent, depth):
+        majors, minors = (depth, extent) if K_MAJOR else (extent, depth)
+        for y in range(STEPS_Y):
+            for x in range(STEPS_X):
+                major, minor = (t % DIM_X + x * DIM_X) * VEC, t // DIM_X + y * DIM_Y
+                place = major * LEAD + minor * PARTS if K_MAJOR else minor * LEAD + major * PARTS
+                valid = VEC
+                if masked:
+                    valid = min(max(majors - major, 0), VEC) if minor < minors else 0
+                copy(shared, place, source, (int64(minor) * lead + major) * PARTS, int32(valid * SIZE))
+
+    return start
+
+
+def _fetcher(stripe: Stripe, masked: bool):
+    """Loads into registers; a vector is inside or outside as a whole (the dispatcher sees to it)."""
+    int64, read = ptx.types.int64, ptx.load_global(stripe.vec * stripe.dtype.parts, True)
+    DIM_X, DIM_Y, VEC, K_MAJOR, PARTS = (
+        stripe.dim_x,
+        stripe.dim_y,
+        stripe.vec,
+        stripe.k_major,
+        stripe.dtype.parts,
+    )
+    STEPS_X, STEPS_Y = stripe.major // (DIM_X * VEC), stripe.minor // DIM_Y
+
+    @device_function
+    def start(shared, staged, source, lead, t, extent, depth):
+        majors, minors = (depth, extent) if K_MAJOR else (extent, depth)
+        for y in range(STEPS_Y):
+            for x in range(STEPS_X):
+                major, minor = (t % DIM_X + x * DIM_X) * VEC, t // DIM_X + y * DIM_Y
+                ok = (major < majors) & (minor < minors) if masked else True
+                at = (int64(minor) * lead + major) * PARTS
+                read(staged, (y * STEPS_X + x) * VEC * PARTS, source, at, ok)
+
+    return start
+
+
+def _stasher(stripe: Stripe):
+    """Registers to shared memory, transposed where memory is contiguous along k."""
+    DIM_X, DIM_Y, VEC, K_MAJOR, PARTS = (
+        stripe.dim_x,
+        stripe.dim_y,
+        stripe.vec,
+        stripe.k_major,
+        stripe.dtype.parts,
+    )
+    LEAD = stripe.lead * PARTS
+    STEPS_X, STEPS_Y = stripe.major // (DIM_X * VEC), stripe.minor // DIM_Y
+    PIECES, PIECE = (VEC, PARTS) if K_MAJOR else (1, VEC * PARTS)
+    write = ptx.store_shared(PIECE)
+
+    @device_function
+    def finish(shared, staged, t):
+        for y in range(STEPS_Y):
+            for x in range(STEPS_X):
+                major, minor = (t % DIM_X + x * DIM_X) * VEC, t // DIM_X + y * DIM_Y
+                place = major * LEAD + minor * PARTS if K_MAJOR else minor * LEAD + major * PARTS
+                for piece in range(PIECES):
+                    write(shared, place + piece * LEAD, staged, ((y * STEPS_X + x) * PIECES + piece) * PIECE)
+
+    return finish

@@ -1,0 +1,141 @@
+"""A matrix, or a strided batch of matrices, in memory: what the routines and kernels work on."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .types import Dtype
+
+__all__ = ["Operand"]
+
+
+class Operand(NamedTuple):
+    """`batch` matrices of `rows` by `cols` elements, none of them copied.
+
+    Element (z, i, j) lies at ``pointer + (z*batch_stride + i*row_stride + j*col_stride) * itemsize``.
+
+    Attributes
+    ----------
+    pointer : int
+        Address of element (0, 0, 0), on the device or the host.
+    rows, cols : int
+        Extents.
+    row_stride, col_stride : int
+        In elements; any sign, zero where an operand is only read.
+    dtype : Dtype
+        Element type.
+    conj : bool
+        Whether the elements are meant conjugated (only of operands that are read).
+    batch, batch_stride : int
+        How many matrices, and how many elements apart.
+    device : int
+        Ordinal of the device; -1 is the host.
+    owner : object
+        Keeps the memory alive.
+    """
+
+    pointer: int
+    rows: int
+    cols: int
+    row_stride: int
+    col_stride: int
+    dtype: Dtype
+    conj: bool = False
+    batch: int = 1
+    batch_stride: int = 0
+    device: int = 0
+    owner: Any = None
+
+    @property
+    def layout(self) -> tuple:
+        """All but where it lies: what a plan for it depends on, with the alignment of its address."""
+        return self[1:9], self.pointer & 15
+
+    @property
+    def T(self) -> Operand:
+        """The transposed view."""
+        return self._replace(
+            rows=self.cols, cols=self.rows, row_stride=self.col_stride, col_stride=self.row_stride
+        )
+
+    def conjugate(self) -> Operand:
+        """The conjugated view; of a real operand, itself."""
+        return self._replace(conj=not self.conj) if self.dtype.is_complex else self
+
+    def block(self, row: int, col: int, rows: int, cols: int) -> Operand:
+        """The view of `rows` by `cols` elements whose first is (`row`, `col`)."""
+        step = row * self.row_stride + col * self.col_stride
+        return self._replace(pointer=self.pointer + step * self.dtype.itemsize, rows=rows, cols=cols)
+
+    def flip(self, rows: bool = False, cols: bool = False) -> Operand:
+        """The view whose rows, columns run backwards."""
+        step = (self.rows - 1) * self.row_stride * rows + (self.cols - 1) * self.col_stride * cols
+        return self._replace(
+            pointer=self.pointer + step * self.dtype.itemsize,
+            row_stride=-self.row_stride if rows else self.row_stride,
+            col_stride=-self.col_stride if cols else self.col_stride,
+        )
+
+    def matrices(self, first: int, count: int) -> Operand:
+        """The view of `count` matrices of the batch from `first` on."""
+        step = first * self.batch_stride * self.dtype.itemsize
+        return self._replace(pointer=self.pointer + step, batch=count)
+
+    @property
+    def is_empty(self) -> bool:
+        return self.rows == 0 or self.cols == 0 or self.batch == 0
+
+    def span(self) -> tuple[int, int]:
+        """First address and the one past the last byte that the operand touches."""
+        if self.is_empty:
+            return self.pointer, self.pointer
+        low = high = 0
+        for extent, stride in (
+            (self.rows, self.row_stride),
+            (self.cols, self.col_stride),
+            (self.batch, self.batch_stride),
+        ):
+            reach = (extent - 1) * stride
+            low, high = low + min(reach, 0), high + max(reach, 0)
+        size = self.dtype.itemsize
+        return self.pointer + low * size, self.pointer + (high + 1) * size
+
+    def overlaps(self, other: Operand) -> bool:
+        """Whether the two may share an element.
+
+        Exact for views of one allocation with equal strides (blocks of one matrix); elsewhere the spans
+        decide, so that two interleaved views count as overlapping.
+        """
+        if self.is_empty or other.is_empty or self.device != other.device:
+            return False
+        (low, high), (other_low, other_high) = self.span(), other.span()
+        if high <= other_low or other_high <= low:
+            return False
+        return not _blocks_apart(self, other)
+
+
+def _blocks_apart(a: Operand, b: Operand) -> bool:
+    """Whether `a` and `b` are disjoint blocks of one strided matrix (both without a batch)."""
+    if a.batch > 1 or b.batch > 1 or a.dtype != b.dtype:
+        return False
+    if (a.row_stride, a.col_stride) != (b.row_stride, b.col_stride):
+        return False
+    size = a.dtype.itemsize
+    if (b.pointer - a.pointer) % size:
+        return False
+    distance = (b.pointer - a.pointer) // size
+    unit, lead = a.row_stride, a.col_stride
+    units, leads, other_units, other_leads = a.rows, a.cols, b.rows, b.cols
+    if unit != 1:
+        unit, lead = lead, unit
+        units, leads, other_units, other_leads = leads, units, other_leads, other_units
+    if unit != 1 or lead < max(units, other_units):
+        return False
+    # b's first element is (row, col) of a's grid; row may be counted from either neighbouring column
+    col, row = divmod(distance, lead)
+    for row, col in ((row, col), (row - lead, col + 1)):  # noqa: B020
+        rows_meet = row < units and -row < other_units
+        cols_meet = col < leads and -col < other_leads
+        if rows_meet and cols_meet:
+            return False
+    return True

@@ -1,0 +1,109 @@
+"""C := alpha A B + beta C. Transposition and conjugation are views of A and B."""
+
+from __future__ import annotations
+
+from ..gpu.device import current
+from ..kernels import gemm_tile
+from ..operands import Operand
+from ..tuning.select import select
+from .scale import record_copy, record_pack, record_scale
+from .tape import ALPHA, BETA, Tape, replay
+
+__all__ = ["gemm", "record_gemm"]
+
+
+def gemm(alpha, a: Operand, b: Operand, beta, c: Operand, stream: int) -> None:
+    """Enqueue C := alpha A B + beta C on `stream`.
+
+    Parameters
+    ----------
+    alpha, beta : number
+        alpha = 0 reads neither A nor B, beta = 0 does not read C.
+    a, b, c : Operand
+        m x k, k x n and m x n, of one dtype, with one batch (A or B may repeat one matrix by a batch
+        stride of 0), on one device. C overlaps neither A nor B.
+    stream : int
+        Handle of the stream.
+    """
+    if c.is_empty:
+        return
+    if alpha == 0 or a.cols == 0:
+        if beta != 1:
+            replay(_record_beta, (c,), (beta == 0,), alpha, beta, stream)
+        return
+    replay(_record, (a, b, c), (beta == 0,), alpha, beta, stream)
+
+
+def _record_beta(tape: Tape, c: Operand, overwrite: bool) -> None:
+    record_scale(tape, BETA, c, zero=overwrite)
+
+
+def _record(tape: Tape, a: Operand, b: Operand, c: Operand, overwrite: bool) -> None:
+    record_gemm(tape, ALPHA, a, b, 0.0 if overwrite else BETA, c)
+
+
+def record_gemm(tape: Tape, alpha, a: Operand, b: Operand, beta, c: Operand) -> None:
+    """Record C := alpha A B + beta C; `alpha` and `beta` are ALPHA, BETA or numbers."""
+    a, b, c = _upright(a, b, c)
+    if not _contiguous(c) and _contiguous(c.T):
+        # C' = B' A': a row-major C is a column-major one of the transposed product
+        a, b, c = b.T, a.T, c.T
+    if _contiguous(c):
+        _record_tile(tape, alpha, a, b, beta, c)
+        return
+    packed = tape.scratch(c.rows, c.cols, c.batch)
+    if beta != 0:
+        record_copy(tape, 1.0, c, packed)
+    _record_tile(tape, alpha, a, b, beta, packed)
+    record_copy(tape, 1.0, packed, c)
+
+
+def _upright(a: Operand, b: Operand, c: Operand) -> tuple[Operand, Operand, Operand]:
+    """The same product with dimensions that run backwards in C, or in both A and B, turned round."""
+    if c.row_stride < 0:
+        a, c = a.flip(rows=True), c.flip(rows=True)
+    if c.col_stride < 0:
+        b, c = b.flip(cols=True), c.flip(cols=True)
+    if a.col_stride < 0 and b.row_stride < 0:
+        a, b = a.flip(cols=True), b.flip(rows=True)
+    return a, b, c
+
+
+def _contiguous(operand: Operand) -> bool:
+    """Whether rows are adjacent in memory, at addresses that elements can have."""
+    return (operand.row_stride == 1 or operand.rows == 1) and operand.pointer % operand.dtype.itemsize == 0
+
+
+def _record_tile(tape: Tape, alpha, a: Operand, b: Operand, beta, c: Operand) -> None:
+    """The product itself, C column-major."""
+    a = a if _contiguous(a) or _contiguous(a.T) else record_pack(tape, a)
+    b = b if _contiguous(b) or _contiguous(b.T) else record_pack(tape, b)
+    trans_a, trans_b = not _contiguous(a), not _contiguous(b)
+    layout = "nt"[trans_a] + "nt"[trans_b]
+    choice = select(gemm_tile.STEM, tape.dtype, layout, (c.rows, c.cols, a.cols), current(tape.device))
+    tape.choices.append(choice)
+    config = choice.config
+    config = config.unaligned(
+        a=not _vectors(a.T if trans_a else a, config.VEC_A, config.stages),
+        b=not _vectors(b.T if trans_b else b, config.VEC_B, config.stages),
+    )
+    kernel = gemm_tile.source(config, a.conj, b.conj)
+    lead_a = a.row_stride if trans_a else a.col_stride
+    lead_b = b.row_stride if trans_b else b.col_stride
+
+    def integers(a: Operand, b: Operand, c: Operand) -> tuple:
+        strides = (lead_a, lead_b, c.col_stride, a.batch_stride, b.batch_stride, c.batch_stride)
+        return c.rows, c.cols, a.cols, *strides
+
+    tape.launch(kernel, config.grid(c.rows, c.cols), (a, b, c), integers, (alpha, beta))
+
+
+def _vectors(operand: Operand, width: int, stages: int) -> bool:
+    """Whether a column-major `operand` can be read `width` elements at a time.
+
+    Asynchronous copies stop short at the end of a column; loads into registers cannot.
+    """
+    size = width * operand.dtype.itemsize
+    whole = stages > 1 or operand.rows % width == 0
+    strides = (operand.col_stride, operand.batch_stride)
+    return whole and operand.pointer % size == 0 and not any(stride % width for stride in strides)

@@ -1,0 +1,144 @@
+"""The recursion of TRMM and TRSM (Charara, Ltaief and Keyes, KBLAS), written once for all variants.
+
+Every case is first turned into T lower triangular, on the left: the right side is the left side of the
+transposed problem, an upper triangle is a lower one read backwards; both are views. Then
+
+    [T11    ] [B1]      TRSM: solve B1, B2 -= T21 B1, solve B2
+    [T21 T22] [B2]      TRMM: the same in reverse: multiply B2, B2 += T21 B1, multiply B1
+
+alpha is applied where a block of B is touched first, as the leaf's alpha or GEMM's beta; 1/alpha is never
+formed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import NamedTuple
+
+from ..gpu.device import current
+from ..kernels.triangle import Variant
+from ..operands import Operand
+from ..tuning.select import select, stop_size
+from ..types import Diag, Side, Uplo
+from .gemm import record_gemm
+from .scale import record_copy, record_pack
+from .tape import Tape
+
+__all__ = ["Leaf", "Recurrence", "Update", "lower_left", "record_recurrence", "schedule", "split"]
+
+
+class Leaf(NamedTuple):
+    """Work on the diagonal block of rows ``first`` to ``last``."""
+
+    first: int
+    last: int
+
+
+class Update(NamedTuple):
+    """GEMM of rows ``middle`` to ``last`` of T with rows ``first`` to ``middle`` of B."""
+
+    first: int
+    middle: int
+    last: int
+
+
+def split(n: int) -> int:
+    """Rows of the first part: half of a power of two, else the largest power of two below `n`."""
+    return 1 << ((n - 1).bit_length() - 1)
+
+
+def schedule(n: int, stop: int, first: int = 0) -> Iterator[Leaf | Update]:
+    """What TRSM does to a triangle of `n` rows, in order; TRMM does the same in reverse.
+
+    Triangles of at most `stop` rows are leaves.
+    """
+    if n <= stop:
+        yield Leaf(first, first + n)
+        return
+    half = split(n)
+    yield from schedule(half, stop, first)
+    yield Update(first, first + half, first + n)
+    yield from schedule(n - half, stop, first + half)
+
+
+def lower_left(t: Operand, b: Operand, side: Side, uplo: Uplo) -> tuple[Operand, Operand]:
+    """Views of T and B in which T is lower triangular and stands on the left."""
+    if side is Side.RIGHT:
+        t, b, uplo = t.T, b.T, uplo.flipped
+    if uplo is Uplo.UPPER:
+        t, b = t.flip(rows=True, cols=True), b.flip(rows=True)
+    return t, b
+
+
+class Recurrence(NamedTuple):
+    """What distinguishes TRSM and TRMM.
+
+    Attributes
+    ----------
+    routine : str
+        Name under which the stop size is tuned.
+    kernels : module
+        The leaf kernel's.
+    in_reverse : bool
+        Whether the schedule is walked from its end.
+    leaf_alpha : callable
+        alpha of the leaf whose first row is the argument.
+    update : callable
+        ``(factor, beta)`` of the update whose first row is the argument: B2 := factor T21 B1 + beta B2.
+    """
+
+    routine: str
+    kernels: ModuleType
+    in_reverse: bool
+    leaf_alpha: Callable
+    update: Callable
+
+
+def record_recurrence(
+    tape: Tape, t: Operand, b: Operand, recurrence: Recurrence, side: Side, uplo: Uplo, diag: Diag
+) -> None:
+    """Record a routine; operands that the kernels cannot read in place are packed, B is unpacked after."""
+    t, target = lower_left(t, b, side, uplo)
+    t, b = (operand if _readable(operand) else record_pack(tape, operand) for operand in (t, target))
+    _record_steps(tape, t, b, recurrence, diag)
+    if b is not target:
+        record_copy(tape, 1.0, b, target)
+
+
+def _record_steps(tape: Tape, t: Operand, b: Operand, recurrence: Recurrence, diag: Diag) -> None:
+    kernels, device, n = recurrence.kernels, current(tape.device), b.rows
+    stop = stop_size(recurrence.routine, tape.dtype, n, b.cols, device)
+    leaf = select(kernels.STEM, tape.dtype, "", (min(n, stop.config), b.cols), device)
+    tape.choices += [stop, leaf]
+    variant = Variant(
+        unit=diag is Diag.UNIT,
+        conj=t.conj,
+        t_by_rows=abs(t.row_stride) <= abs(t.col_stride),
+        b_by_rows=abs(b.row_stride) <= abs(b.col_stride),
+    )
+    kernel = kernels.source(leaf.config, variant)
+    steps = list(schedule(n, stop.config))
+    for step in reversed(steps) if recurrence.in_reverse else steps:
+        if isinstance(step, Leaf):
+            rows = step.last - step.first
+            part = t.block(step.first, step.first, rows, rows), b.block(step.first, 0, rows, b.cols)
+            tape.launch(
+                kernel, leaf.config.grid(b.cols), part, _integers, (recurrence.leaf_alpha(step.first),)
+            )
+        else:
+            height, depth = step.last - step.middle, step.middle - step.first
+            t21 = t.block(step.middle, step.first, height, depth)
+            b1, b2 = b.block(step.first, 0, depth, b.cols), b.block(step.middle, 0, height, b.cols)
+            factor, beta = recurrence.update(step.first)
+            record_gemm(tape, factor, t21, b1, beta, b2)
+
+
+def _readable(operand: Operand) -> bool:
+    """Whether complex elements lie at addresses that their vector loads can take."""
+    return operand.pointer % operand.dtype.itemsize == 0
+
+
+def _integers(t: Operand, b: Operand) -> tuple:
+    strides = (t.row_stride, t.col_stride, b.row_stride, b.col_stride, t.batch_stride, b.batch_stride)
+    return b.rows, b.cols, *strides

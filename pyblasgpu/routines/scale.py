@@ -1,0 +1,47 @@
+"""Copies with a factor: pack, unpack, scale in place, fill with zeros (kernel `copy_scaled`)."""
+
+from __future__ import annotations
+
+from ..gpu.device import current
+from ..kernels import copy_scaled
+from ..operands import Operand
+from ..tuning.select import select
+from .tape import Tape
+
+__all__ = ["record_copy", "record_pack", "record_scale"]
+
+
+def record_copy(tape: Tape, factor, source: Operand, target: Operand) -> None:
+    """target := factor * source (with its conjugation)."""
+    _record(tape, factor, source, target, zero=False)
+
+
+def record_scale(tape: Tape, factor, target: Operand, zero: bool) -> None:
+    """target := factor * target; with `zero` it is filled with zeros and not read."""
+    _record(tape, factor, target, target, zero)
+
+
+def record_pack(tape: Tape, source: Operand) -> Operand:
+    """A column-major copy of `source` in the workspace; its conjugation is done."""
+    copy = tape.scratch(source.rows, source.cols, source.batch)
+    record_copy(tape, 1.0, source, copy)
+    return copy
+
+
+def _record(tape: Tape, factor, source: Operand, target: Operand, zero: bool) -> None:
+    device = current(tape.device)
+    config = select(copy_scaled.STEM, tape.dtype, "", (target.rows, target.cols), device).config
+    kernel = copy_scaled.source(config, source.conj, zero, _by_rows(source), _by_rows(target))
+    tape.launch(kernel, config.grid(target.rows, target.cols), (source, target), _integers, (factor,))
+
+
+def _by_rows(operand: Operand) -> bool:
+    """Whether walking along the rows' index walks the shorter way through memory."""
+    return abs(operand.row_stride) <= abs(operand.col_stride)
+
+
+def _integers(source: Operand, target: Operand) -> tuple:
+    return (
+        target.rows, target.cols, source.row_stride, source.col_stride, target.row_stride, target.col_stride,
+        source.batch_stride, target.batch_stride,
+    )  # fmt: skip

@@ -1,0 +1,151 @@
+"""A tape: the launches that a call comes down to, recorded once for a layout and replayed for any addresses.
+
+While a tape is recorded, operands have *virtual* pointers, ``slot * 2**56 + distance``, so that blocks and
+flips of them are reckoned as usual. Replaying puts the true addresses in, which makes a repeated call, and
+a recursion of many launches, cheap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ..gpu import launch, memory
+from ..gpu.compile import KernelSource
+from ..operands import Operand
+from ..types import Dtype
+
+__all__ = ["ALPHA", "BETA", "Tape", "replay"]
+
+_SLOT = 1 << 56
+_MIDDLE = 1 << 55  # distances may be negative
+_WORKSPACE = 3  # the slot behind those of three operands
+_ALIGN = 256
+_MAX_GRID_Z = 65535
+_MAX_TAPES = 4096
+
+#: Scalars of the call; any other scalar on a tape is a number.
+ALPHA, BETA = "alpha", "beta"
+
+
+class _Step(NamedTuple):
+    kernel: launch.Kernel
+    grid: tuple[int, int, int]
+    places: tuple[tuple[int, int], ...]  # slot, distance in bytes
+    integers: tuple[int, ...]
+    scalars: tuple
+
+
+class Tape:
+    """Records launches for operands of one dtype on one device.
+
+    Attributes
+    ----------
+    dtype : Dtype
+    device : int
+    workspace : int
+        Bytes of device memory a replay needs.
+    choices : list of Choice
+        Which Configs were taken, and from where.
+    """
+
+    def __init__(self, dtype: Dtype, device: int):
+        self.dtype, self.device, self.workspace = dtype, device, 0
+        self.choices: list = []
+        self._steps: list[_Step] = []
+        self._alignment: dict[int, int] = {_WORKSPACE: 0}
+
+    def place(self, operand: Operand, slot: int) -> Operand:
+        """`operand` with the virtual pointer of `slot`, aligned as it is."""
+        self._alignment[slot] = operand.pointer & 15
+        return operand._replace(pointer=slot * _SLOT + _MIDDLE + self._alignment[slot])
+
+    def scratch(self, rows: int, cols: int, batch: int) -> Operand:
+        """A column-major operand in the workspace, its columns aligned to 16 bytes."""
+        size = self.dtype.itemsize
+        lead = max(-(-rows * size // 16) * 16 // size, 1)
+        pointer = _WORKSPACE * _SLOT + _MIDDLE + self.workspace
+        self.workspace += -(-lead * cols * batch * size // _ALIGN) * _ALIGN
+        return Operand(pointer, rows, cols, 1, lead, self.dtype, False, batch, lead * cols, self.device)
+
+    def launch(
+        self, source: KernelSource, blocks: int, operands: tuple, integers: Callable, scalars: tuple
+    ) -> None:
+        """Record a launch of `blocks` blocks a matrix over the batch of `operands`.
+
+        ``integers(*operands)`` are the arguments between the pointers and the real and imaginary parts of
+        `scalars`.
+        """
+        kernel = launch.kernel(source, self.device)
+        batch = max(operand.batch for operand in operands)
+        for first in range(0, batch, _MAX_GRID_Z):
+            count = min(batch - first, _MAX_GRID_Z)
+            part = tuple(operand.matrices(first, count) for operand in operands)
+            places = tuple(self._where(operand.pointer) for operand in part)
+            self._steps.append(_Step(kernel, (blocks, 1, count), places, integers(*part), scalars))
+
+    def _where(self, pointer: int) -> tuple[int, int]:
+        slot = pointer // _SLOT
+        return slot, pointer - slot * _SLOT - _MIDDLE - self._alignment[slot]
+
+    def run(self, bases: tuple[int, ...], alpha: complex, beta: complex, stream: int) -> None:
+        """Enqueue every launch on `stream`, with the operands of the slots at `bases`."""
+        if self.workspace:
+            with memory.workspace(self.workspace, self.device, stream) as address:
+                self._run((*bases, *(0,) * (_WORKSPACE - len(bases)), address), alpha, beta, stream)
+        else:
+            self._run(bases, alpha, beta, stream)
+
+    def _run(self, bases, alpha, beta, stream):
+        parts = {ALPHA: (alpha.real, alpha.imag), BETA: (beta.real, beta.imag)}
+        for kernel, grid, places, integers, scalars in self._steps:
+            arguments = [bases[slot] + distance for slot, distance in places]
+            arguments += integers
+            for scalar in scalars:
+                arguments += parts.get(scalar) or (scalar, 0.0)
+            kernel.launch(grid, stream, arguments)
+
+
+_tapes: dict[tuple, Tape] = {}
+
+
+def replay(
+    record: Callable[..., None], operands: tuple[Operand, ...], options: tuple, alpha, beta, stream: int
+) -> None:
+    """Run the tape that ``record(tape, *operands, *options)`` makes, recorded once for equal layouts.
+
+    A change of what the tuner's database or an override would choose makes a new tape.
+    """
+    tape = recorded(record, operands, options)
+    if operands[0].dtype.real_size == 4:
+        alpha, beta = _to_single(alpha), _to_single(beta)
+    tape.run(tuple(operand.pointer for operand in operands), alpha, beta, stream)
+
+
+def recorded(record: Callable[..., None], operands: tuple[Operand, ...], options: tuple) -> Tape:
+    """The tape that `replay` runs."""
+    from ..tuning import select
+
+    target = operands[-1]
+    key = (record, options, target.device, select.generation(), *(operand.layout for operand in operands))
+    tape = _tapes.get(key)
+    if tape is None:
+        if len(_tapes) >= _MAX_TAPES:
+            _tapes.clear()
+        tape = Tape(target.dtype, target.device)
+        record(tape, *(tape.place(operand, slot) for slot, operand in enumerate(operands)), *options)
+        _tapes[key] = tape
+    return tape
+
+
+_SINGLE_MAX = 3.4028235677973366e38  # halfway to the next power of two: what rounds to infinity
+
+
+def _to_single(value: complex) -> complex:
+    """`value` with parts that fit a float32; larger ones become infinite, as in a conversion."""
+    if abs(value.real) < _SINGLE_MAX and abs(value.imag) < _SINGLE_MAX:
+        return value
+    re, im = (
+        part if not abs(part) >= _SINGLE_MAX else part * float("inf") for part in (value.real, value.imag)
+    )
+    return complex(re, im) if isinstance(value, complex) else re

@@ -1,0 +1,56 @@
+"""Solve T X = alpha B, or X T = alpha B, by substitution; X overwrites B."""
+
+from __future__ import annotations
+
+from ..kernels import trsm_leaf
+from ..operands import Operand
+from ..types import Diag, Side, Uplo
+from .recursion import Recurrence, record_recurrence
+from .scale import record_scale
+from .tape import ALPHA, Tape, replay
+
+__all__ = ["trsm"]
+
+
+def trsm(alpha, t: Operand, b: Operand, stream: int, *, side: Side, uplo: Uplo, diag: Diag) -> None:
+    """Enqueue the routine on `stream`.
+
+    Parameters
+    ----------
+    alpha : number
+        alpha = 0 reads neither T nor B and leaves zeros.
+    t : Operand
+        The triangle, n x n, op() applied as a view; only its `uplo` part is read, without its diagonal
+        where `diag` is unit.
+    b : Operand
+        n x r (side left) or r x n, of the same dtype, batch and device; apart from `t`.
+    stream : int
+        Handle of the stream.
+    side, uplo, diag : Side, Uplo, Diag
+        `uplo` is meant after op().
+    """
+    if b.is_empty:
+        return
+    if alpha == 0:
+        replay(_record_zero, (b,), (), alpha, 0.0, stream)
+    else:
+        replay(_record, (t, b), (side, uplo, diag), alpha, 0.0, stream)
+
+
+def _record_zero(tape: Tape, b: Operand) -> None:
+    record_scale(tape, ALPHA, b, zero=True)
+
+
+def _leaf_alpha(first: int):
+    return ALPHA if first == 0 else 1.0
+
+
+def _update(first: int):
+    return -1.0, ALPHA if first == 0 else 1.0
+
+
+_RECURRENCE = Recurrence("trsm", trsm_leaf, False, _leaf_alpha, _update)
+
+
+def _record(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Diag) -> None:
+    record_recurrence(tape, t, b, _RECURRENCE, side, uplo, diag)
