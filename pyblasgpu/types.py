@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from operator import index
 from typing import Any
 
 __all__ = ["DTYPES", "Diag", "Dtype", "Side", "Trans", "Uplo", "dtype_of"]
@@ -15,32 +16,21 @@ class _Flag(Enum):
         """The flag that `value` (a member, a letter of either case, or SciPy's int) stands for."""
         if isinstance(value, cls):
             return value
-        table = cls._spellings()
-        key = value.upper() if isinstance(value, str) else value
-        # True is SciPy's 1; anything unhashable or a float is nobody's flag
-        if isinstance(key, (str, int)) or hasattr(key, "__index__"):
-            member = table.get(key if isinstance(key, str) else int(key))
-            if member is not None:
-                return member
-        raise ValueError(f"{routine}: {argument}={value!r} is none of {sorted(table, key=str)}")
+        table = _SPELLINGS[cls.__name__]
+        try:
+            return table[value.upper() if isinstance(value, str) else index(value)]
+        except (KeyError, TypeError):
+            raise ValueError(f"{routine}: {argument}={value!r} is none of {sorted(table, key=str)}") from None
 
 
 class Side(_Flag):
     LEFT = "L"
     RIGHT = "R"
 
-    @classmethod
-    def _spellings(cls):
-        return {"L": cls.LEFT, 0: cls.LEFT, "R": cls.RIGHT, 1: cls.RIGHT}
-
 
 class Uplo(_Flag):
     UPPER = "U"
     LOWER = "L"
-
-    @classmethod
-    def _spellings(cls):
-        return {"U": cls.UPPER, 0: cls.UPPER, "L": cls.LOWER, 1: cls.LOWER}
 
     @property
     def flipped(self) -> Uplo:
@@ -52,26 +42,20 @@ class Trans(_Flag):
     TRANS = "T"
     CONJ = "C"
 
-    @classmethod
-    def _spellings(cls):
-        return {
-            "N": cls.NO,
-            0: cls.NO,
-            "T": cls.TRANS,
-            1: cls.TRANS,
-            "C": cls.CONJ,
-            "H": cls.CONJ,
-            2: cls.CONJ,
-        }
-
 
 class Diag(_Flag):
     NON_UNIT = "N"
     UNIT = "U"
 
-    @classmethod
-    def _spellings(cls):
-        return {"N": cls.NON_UNIT, 0: cls.NON_UNIT, "U": cls.UNIT, 1: cls.UNIT}
+
+_SPELLINGS: dict[str, dict[str | int, Any]] = {
+    "Side": {"L": Side.LEFT, 0: Side.LEFT, "R": Side.RIGHT, 1: Side.RIGHT},
+    "Uplo": {"U": Uplo.UPPER, 0: Uplo.UPPER, "L": Uplo.LOWER, 1: Uplo.LOWER},
+    "Trans": {
+        "N": Trans.NO, 0: Trans.NO, "T": Trans.TRANS, 1: Trans.TRANS, "C": Trans.CONJ, "H": Trans.CONJ, 2: Trans.CONJ,
+    },
+    "Diag": {"N": Diag.NON_UNIT, 0: Diag.NON_UNIT, "U": Diag.UNIT, 1: Diag.UNIT},
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)  # four instances, compared by identity
@@ -100,6 +84,9 @@ class Dtype:
     parts: int
     itemsize: int
     unit_roundoff: float
+
+    def __reduce__(self):
+        return dtype_of, (self.letter,)
 
     @property
     def real_size(self) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 import os
-from types import ModuleType
 from typing import Any
 
 from ..errors import BackendUnavailable
@@ -18,18 +17,17 @@ from ..errors import BackendUnavailable
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
 
 cuda: Any = None
-ptx: ModuleType | None = None
+ptx: Any = None
 UNAVAILABLE: str | None = None
 
 try:
     if SIMULATED:
         from . import simulator as ptx
-        from .simulator import cuda
     else:
         from . import ptx
-        from .ptx import cuda
+    cuda = ptx.cuda
 except ImportError as missing:
-    UNAVAILABLE = f"numba-cuda does not import here: {missing}"
+    UNAVAILABLE = f"kernels cannot be built here: {missing}"
 
 
 def require() -> None:

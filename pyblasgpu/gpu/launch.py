@@ -118,7 +118,14 @@ def _simulated_argument(code: str, value, real: str):
 
     if code == "p":
         return simulator.resolve(value, real)
-    return simulator.REALS[real](value) if code == "r" else value
+    return _simulated_types(real)[code](value)
+
+
+def _simulated_types(real: str) -> dict:
+    """What a number becomes on its way into a kernel: an integer that does not fit raises."""
+    from .simulator import REALS, types
+
+    return {"i": types.int32, "q": types.int64, "r": REALS[real]}
 
 
 def _offsets(text: str) -> list[int]:

@@ -262,7 +262,7 @@ def launch(
     SimulatorError
         When the launch exceeds a limit, or the kernel does what a GPU leaves undefined.
     IndexError
-        When it reaches outside an allocation. Both carry a note that names thread and block.
+        When it reaches outside an allocation. What is raised in a thread carries a note that names it.
     """
     threads = block[0]
     if not 1 <= threads <= MAX_THREADS or tuple(block) != (threads, 1, 1):

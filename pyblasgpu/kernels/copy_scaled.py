@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 from ..errors import require
 from ..gpu.backend import cuda, device_function, ptx
@@ -37,6 +38,8 @@ class CopyScaled:
     BLK_N: int = 32
     DIM_X: int = 32
     DIM_Y: int = 8
+
+    STEM: ClassVar[str] = STEM
 
     def __post_init__(self):
         m, n, x, y = self.BLK_M, self.BLK_N, self.DIM_X, self.DIM_Y

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 from ..errors import require
 from ..gpu.backend import cuda, device_function, ptx, unrolled
@@ -90,6 +91,8 @@ class GemmTile:
     share_b: bool = True
     read_only: bool = False
     min_blocks: int = 1
+
+    STEM: ClassVar[str] = STEM
 
     def __post_init__(self):
         self._check_threads()

@@ -32,10 +32,13 @@ class TrianglePanel:
         's', 'd', 'c' or 'z'.
     BLK_M, BLK_N, BLK_K : int
         Rows of a diagonal block, columns of B a block of threads owns, depth of a stripe.
-    DIM_X, DIM_Y : int
-        Threads along M, N.
+    DIM_X, DIM_Y, SLICES : int
+        Threads along M, N, and along the depth of a stripe: each slice sums its own part of the depth, and
+        the slices' sums are added in order. They hide the latency that few columns leave bare.
     VEC_M, VEC_N : int
         Adjacent rows, columns of a thread: the width of its loads from shared memory.
+    UNROLL : int
+        Steps along k that are unrolled.
     stages : int
         Stripes in the shared-memory ring, at least 2.
     min_blocks : int
@@ -48,16 +51,25 @@ class TrianglePanel:
     BLK_K: int
     DIM_X: int
     DIM_Y: int
+    SLICES: int = 1
     VEC_M: int = 1
     VEC_N: int = 1
+    UNROLL: int = 8
     stages: int = 2
     min_blocks: int = 1
 
     def __post_init__(self):
         m, n, k, x, y, threads = self.BLK_M, self.BLK_N, self.BLK_K, self.DIM_X, self.DIM_Y, self.threads
         size = self.dtype_facts.itemsize
-        require(threads <= 1024, "max_threads", "DIM_X * DIM_Y <= 1024", DIM_X=x, DIM_Y=y)
-        require(threads % 32 == 0, "whole_warps", "DIM_X * DIM_Y % 32 == 0", DIM_X=x, DIM_Y=y)
+        require(
+            threads <= 1024,
+            "max_threads",
+            "DIM_X * DIM_Y * SLICES <= 1024",
+            DIM_X=x,
+            DIM_Y=y,
+            SLICES=self.SLICES,
+        )
+        require(x * y % 32 == 0, "whole_warps", "DIM_X * DIM_Y % 32 == 0", DIM_X=x, DIM_Y=y)
         require(
             m % (x * self.VEC_M) == 0,
             "tile_m",
@@ -74,18 +86,14 @@ class TrianglePanel:
             DIM_Y=y,
             VEC_N=self.VEC_N,
         )
-        require(m % k == 0, "stripes_fill_block", "BLK_M % BLK_K == 0", BLK_M=m, BLK_K=k)
+        require(k % (self.SLICES * self.UNROLL) == 0, "unroll", "BLK_K % (SLICES * UNROLL) == 0",
+                BLK_K=k, SLICES=self.SLICES, UNROLL=self.UNROLL)  # fmt: skip
+        require((self.SLICES - 1) * m * n <= self.stages * self.stage_elements, "sums_fit_ring",
+                "(SLICES - 1) * BLK_M * BLK_N <= elements of the ring",
+                SLICES=self.SLICES, BLK_M=m, BLK_N=n, ring=self.stages * self.stage_elements)  # fmt: skip
         require(self.stages >= 2, "stages", "stages >= 2", stages=self.stages)
         require(n <= threads and m <= threads, "column_threads", "max(BLK_M, BLK_N) <= threads",
                 BLK_M=m, BLK_N=n, threads=threads)  # fmt: skip
-        for name, elements in (("BLK_M * BLK_K", m * k), ("BLK_K * BLK_N", k * n), ("BLK_M * BLK_N", m * n)):
-            require(
-                elements % threads == 0,
-                "loads_busy",
-                f"{name} % threads == 0",
-                elements=elements,
-                threads=threads,
-            )
         for name, vector in (("VEC_M", self.VEC_M), ("VEC_N", self.VEC_N)):
             require(vector * size in (4, 8, 16), "fragment_bytes", f"{name} * itemsize in (4, 8, 16)",
                     vector=vector, itemsize=size)  # fmt: skip
@@ -96,7 +104,7 @@ class TrianglePanel:
 
     @property
     def threads(self) -> int:
-        return self.DIM_X * self.DIM_Y
+        return self.DIM_X * self.DIM_Y * self.SLICES
 
     @property
     def THR_M(self) -> int:
@@ -112,8 +120,18 @@ class TrianglePanel:
         return self.BLK_N + 1
 
     @property
+    def lead_t(self) -> int:
+        """Elements from one k to the next in a stripe of T, padded against bank conflicts."""
+        return self.BLK_M + self.VEC_M
+
+    @property
+    def lead_x(self) -> int:
+        """Elements from one k to the next in a stripe of B."""
+        return self.BLK_N + self.VEC_N
+
+    @property
     def stage_elements(self) -> int:
-        return (self.BLK_M + self.BLK_N) * self.BLK_K
+        return (self.lead_t + self.lead_x) * self.BLK_K
 
     @property
     def shared_elements(self) -> int:
@@ -226,10 +244,10 @@ def _panel_writer(config, by_rows: bool):
         for first in range(0, TOTAL, THREADS):
             fast, slow = (t + first) % FAST, (t + first) // FAST
             i, j = (fast, slow) if by_rows else (slow, fast)
-            ok = (i < rows) & (j < cols)
+            ok = (i < rows) & (j < cols) & (t + first < TOTAL)
             at = (i * row_stride + j * col_stride) * PARTS
             for part in range(PARTS):
-                store(b, at + part, panel[i * ROW + j * PARTS + part], ok)
+                store(b, at + part, panel[(i * ROW + j * PARTS if t + first < TOTAL else 0) + part], ok)
 
     return write
 
@@ -245,18 +263,21 @@ def build_sweep(config: TrianglePanel, variant: Variant, descending: bool, befor
     facts = config.dtype_facts
     real, PARTS = ptx.REALS[facts.real], facts.parts
     int64, offset = ptx.types.int64, ptx.offset
-    BLK_M, BLK_N, BLK_K, STAGES = config.BLK_M, config.BLK_N, config.BLK_K, config.stages
+    BLK_M, BLK_N, BLK_K = config.BLK_M, config.BLK_N, config.BLK_K
+    UNROLL, STAGES = config.UNROLL, config.stages
     DIM_X, DIM_Y, VEC_M, VEC_N = config.DIM_X, config.DIM_Y, config.VEC_M, config.VEC_N
     THR_M, THR_N, ROW = config.THR_M, config.THR_N, config.row_of_panel * PARTS
     ACC, FRAG_A, FRAG_B, COLUMN = THR_M * THR_N * PARTS, THR_M * PARTS, THR_N * PARTS, BLK_M * PARTS
-    B_STRIPE, STAGE = BLK_M * BLK_K * PARTS, config.stage_elements * PARTS
+    LEAD_T, LEAD_X = config.lead_t * PARTS, config.lead_x * PARTS
+    B_STRIPE, STAGE = LEAD_T * BLK_K, config.stage_elements * PARTS
+    SLICES, PLACES, DEPTH = config.SLICES, DIM_X * DIM_Y, BLK_K // config.SLICES
     DIAGONAL = STAGES * STAGE
     INVERSE = DIAGONAL + BLK_M * BLK_M * PARTS
     PANEL = INVERSE + BLK_M * PARTS
 
     triangle = "unit" if variant.unit else "non-unit"
-    copy_t = _block_copier(config, BLK_M, BLK_K, 1, BLK_M, variant.t_by_rows)
-    copy_x = _block_copier(config, BLK_K, BLK_N, BLK_N, 1, variant.b_by_rows)
+    copy_t = _block_copier(config, BLK_M, BLK_K, 1, config.lead_t, variant.t_by_rows)
+    copy_x = _block_copier(config, BLK_K, BLK_N, config.lead_x, 1, variant.b_by_rows)
     copy_diagonal = _block_copier(config, BLK_M, BLK_M, 1, BLK_M, variant.t_by_rows, triangle)
     copy_panel = _block_copier(config, BLK_M, BLK_N, config.row_of_panel, 1, variant.b_by_rows)
     write_panel = _panel_writer(config, variant.b_by_rows)
@@ -273,11 +294,28 @@ def build_sweep(config: TrianglePanel, variant: Variant, descending: bool, befor
 
     @device_function
     def multiply_step(kk, acc, rt, rx, pt, px):
-        load_t(rt, 0, pt, kk * BLK_M * PARTS)
-        load_x(rx, 0, px, kk * BLK_N * PARTS)
+        load_t(rt, 0, pt, kk * LEAD_T)
+        load_x(rx, 0, px, kk * LEAD_X)
         rank1(acc, rt, rx)
 
-    multiply = unrolled(BLK_K, multiply_step)
+    multiply_steps = unrolled(UNROLL, multiply_step)
+
+    @device_function
+    def multiply(acc, rt, rx, pt, px):
+        for kk in range(0, DEPTH, UNROLL):
+            multiply_steps(kk, acc, rt, rx, pt, px)
+
+    @device_function
+    def add_slices(acc, ring, slice, place):
+        if SLICES > 1:
+            if slice > 0:
+                for x in range(ACC):
+                    ring[((slice - 1) * ACC + x) * PLACES + place] = acc[x]
+            cuda.syncthreads()
+            if slice == 0:
+                for other in range(SLICES - 1):
+                    for x in range(ACC):
+                        acc[x] += ring[(other * ACC + x) * PLACES + place]
 
     @device_function
     def combine_column(j, panel, acc, tx, ty, alpha, alpha_i):
@@ -289,18 +327,19 @@ def build_sweep(config: TrianglePanel, variant: Variant, descending: bool, befor
     combine_columns = unrolled(THR_N, combine_column)
 
     @device_function
-    def start_stripe(ring, s, t_row, b, t_rs, t_cs, b_rs, b_cs, t, rows, cols, stripes):
-        if s < stripes:
+    def start_stripe(ring, s, t_row, b, t_rs, t_cs, b_rs, b_cs, t, rows, cols, depth):
+        k = s * BLK_K
+        if k < depth:
             stage = offset(ring, s % STAGES * STAGE)
-            k = s * BLK_K
-            copy_t(stage, offset(t_row, k * t_cs * PARTS), t_rs, t_cs, t, rows, BLK_K)
-            copy_x(offset(stage, B_STRIPE), offset(b, k * b_rs * PARTS), b_rs, b_cs, t, BLK_K, cols)
+            copy_t(stage, offset(t_row, k * t_cs * PARTS), t_rs, t_cs, t, rows, depth - k)
+            copy_x(offset(stage, B_STRIPE), offset(b, k * b_rs * PARTS), b_rs, b_cs, t, depth - k, cols)
         commit()
 
     def triangle_sweep(tri, b, n, r, t_rs, t_cs, b_rs, b_cs, stride_t, stride_b, alpha, alpha_i):
         # (1) the columns of this block, the place of this thread
         t = cuda.threadIdx.x
-        tx, ty = t % DIM_X, t // DIM_X
+        slice, place = t // PLACES, t % PLACES
+        tx, ty = place % DIM_X, place // DIM_X
         col0 = cuda.blockIdx.x * BLK_N
         cols, batch = r - col0, int64(cuda.blockIdx.z)
         tri = offset(tri, batch * stride_t * PARTS)
@@ -313,7 +352,7 @@ def build_sweep(config: TrianglePanel, variant: Variant, descending: bool, befor
         blocks = (n + BLK_M - 1) // BLK_M
         for step in range(blocks):
             row0 = int64(blocks - 1 - step if descending else step) * BLK_M
-            rows, stripes = n - row0, row0 // BLK_K
+            rows, stripes = n - row0, (row0 + BLK_K - 1) // BLK_K
             t_row, b_row = offset(tri, row0 * t_rs * PARTS), offset(b, row0 * b_rs * PARTS)
 
             # (2) the panel and the diagonal block set out for shared memory
@@ -323,26 +362,27 @@ def build_sweep(config: TrianglePanel, variant: Variant, descending: bool, befor
             # (3) acc := T[i, :i] B[:i]
             zero(acc, real(0))
             for s in range(STAGES - 1):
-                start_stripe(ring, s, t_row, b, t_rs, t_cs, b_rs, b_cs, t, rows, cols, stripes)
+                start_stripe(ring, s, t_row, b, t_rs, t_cs, b_rs, b_cs, t, rows, cols, row0)
             for s in range(stripes):
                 wait()
                 cuda.syncthreads()
-                start_stripe(ring, s + STAGES - 1, t_row, b, t_rs, t_cs, b_rs, b_cs, t, rows, cols, stripes)
+                start_stripe(ring, s + STAGES - 1, t_row, b, t_rs, t_cs, b_rs, b_cs, t, rows, cols, row0)
                 stage = offset(ring, s % STAGES * STAGE)
                 multiply(
-                    0,
                     acc,
                     rt,
                     rx,
-                    offset(stage, tx * VEC_M * PARTS),
-                    offset(stage, B_STRIPE + ty * VEC_N * PARTS),
+                    offset(stage, slice * DEPTH * LEAD_T + tx * VEC_M * PARTS),
+                    offset(stage, B_STRIPE + slice * DEPTH * LEAD_X + ty * VEC_N * PARTS),
                 )
             wait_all()
             cuda.syncthreads()
 
             # (4) the diagonal block, a thread a column, before and after the two parts are joined
             before(column, offset(panel, t * PARTS), diagonal, inverse, t, rows)
-            combine_columns(0, panel, acc, tx, ty, alpha, alpha_i)
+            add_slices(acc, ring, slice, place)
+            if slice == 0:
+                combine_columns(0, panel, acc, tx, ty, alpha, alpha_i)
             cuda.syncthreads()
             solve(column, offset(panel, t * PARTS), diagonal, inverse, t, rows)
 

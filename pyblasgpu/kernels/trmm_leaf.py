@@ -7,6 +7,7 @@ still B's old content.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ..gpu.backend import cuda, device_function, in_order, ptx
 from ..gpu.compile import KernelSource
@@ -18,6 +19,8 @@ STEM = "trmm_leaf"
 @dataclass(frozen=True)
 class TrmmLeaf(TrianglePanel):
     """Config of one `trmm_leaf` kernel; the parameters are those of `TrianglePanel`."""
+
+    STEM: ClassVar[str] = STEM
 
 
 def source(config: TrmmLeaf, variant: Variant) -> KernelSource:

@@ -8,6 +8,7 @@ block is solved with true divisions instead.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ..gpu.backend import cuda, device_function, in_order, ptx
 from ..gpu.compile import KernelSource
@@ -22,6 +23,8 @@ SAFE = {4: 60, 8: 500}
 @dataclass(frozen=True)
 class TrsmLeaf(TrianglePanel):
     """Config of one `trsm_leaf` kernel; the parameters are those of `TrianglePanel`."""
+
+    STEM: ClassVar[str] = STEM
 
 
 def source(config: TrsmLeaf, variant: Variant) -> KernelSource:

@@ -6,10 +6,10 @@ from ..gpu.device import current
 from ..kernels import gemm_tile
 from ..operands import Operand
 from ..tuning.select import select
-from .scale import record_copy, record_pack, record_scale
+from .copy import record_copy, record_pack, record_scale
 from .tape import ALPHA, BETA, Tape, replay
 
-__all__ = ["gemm", "record_gemm"]
+__all__ = ["gemm", "record", "record_gemm"]
 
 
 def gemm(alpha, a: Operand, b: Operand, beta, c: Operand, stream: int) -> None:
@@ -31,14 +31,15 @@ def gemm(alpha, a: Operand, b: Operand, beta, c: Operand, stream: int) -> None:
         if beta != 1:
             replay(_record_beta, (c,), (beta == 0,), alpha, beta, stream)
         return
-    replay(_record, (a, b, c), (beta == 0,), alpha, beta, stream)
+    replay(record, (a, b, c), (beta == 0,), alpha, beta, stream)
 
 
 def _record_beta(tape: Tape, c: Operand, overwrite: bool) -> None:
     record_scale(tape, BETA, c, zero=overwrite)
 
 
-def _record(tape: Tape, a: Operand, b: Operand, c: Operand, overwrite: bool) -> None:
+def record(tape: Tape, a: Operand, b: Operand, c: Operand, overwrite: bool) -> None:
+    """Record the whole call; `overwrite` says that beta is zero."""
     record_gemm(tape, ALPHA, a, b, 0.0 if overwrite else BETA, c)
 
 

@@ -22,7 +22,7 @@ from ..operands import Operand
 from ..tuning.select import select, stop_size
 from ..types import Diag, Side, Uplo
 from .gemm import record_gemm
-from .scale import record_copy, record_pack
+from .copy import record_copy, record_pack
 from .tape import Tape
 
 __all__ = ["Leaf", "Recurrence", "Update", "lower_left", "record_recurrence", "schedule", "split"]

@@ -29,7 +29,7 @@ ALPHA, BETA = "alpha", "beta"
 
 
 class _Step(NamedTuple):
-    kernel: launch.Kernel
+    source: KernelSource
     grid: tuple[int, int, int]
     places: tuple[tuple[int, int], ...]  # slot, distance in bytes
     integers: tuple[int, ...]
@@ -53,6 +53,7 @@ class Tape:
         self.dtype, self.device, self.workspace = dtype, device, 0
         self.choices: list = []
         self._steps: list[_Step] = []
+        self._kernels: list[launch.Kernel] = []
         self._alignment: dict[int, int] = {_WORKSPACE: 0}
 
     def place(self, operand: Operand, slot: int) -> Operand:
@@ -76,13 +77,12 @@ class Tape:
         ``integers(*operands)`` are the arguments between the pointers and the real and imaginary parts of
         `scalars`.
         """
-        kernel = launch.kernel(source, self.device)
         batch = max(operand.batch for operand in operands)
         for first in range(0, batch, _MAX_GRID_Z):
             count = min(batch - first, _MAX_GRID_Z)
             part = tuple(operand.matrices(first, count) for operand in operands)
             places = tuple(self._where(operand.pointer) for operand in part)
-            self._steps.append(_Step(kernel, (blocks, 1, count), places, integers(*part), scalars))
+            self._steps.append(_Step(source, (blocks, 1, count), places, integers(*part), scalars))
 
     def _where(self, pointer: int) -> tuple[int, int]:
         slot = pointer // _SLOT
@@ -97,8 +97,10 @@ class Tape:
             self._run(bases, alpha, beta, stream)
 
     def _run(self, bases, alpha, beta, stream):
+        if not self._kernels:
+            self._kernels = [launch.kernel(step.source, self.device) for step in self._steps]
         parts = {ALPHA: (alpha.real, alpha.imag), BETA: (beta.real, beta.imag)}
-        for kernel, grid, places, integers, scalars in self._steps:
+        for kernel, (_, grid, places, integers, scalars) in zip(self._kernels, self._steps, strict=True):
             arguments = [bases[slot] + distance for slot, distance in places]
             arguments += integers
             for scalar in scalars:

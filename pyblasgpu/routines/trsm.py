@@ -6,10 +6,10 @@ from ..kernels import trsm_leaf
 from ..operands import Operand
 from ..types import Diag, Side, Uplo
 from .recursion import Recurrence, record_recurrence
-from .scale import record_scale
+from .copy import record_scale
 from .tape import ALPHA, Tape, replay
 
-__all__ = ["trsm"]
+__all__ = ["record", "trsm"]
 
 
 def trsm(alpha, t: Operand, b: Operand, stream: int, *, side: Side, uplo: Uplo, diag: Diag) -> None:
@@ -34,7 +34,7 @@ def trsm(alpha, t: Operand, b: Operand, stream: int, *, side: Side, uplo: Uplo, 
     if alpha == 0:
         replay(_record_zero, (b,), (), alpha, 0.0, stream)
     else:
-        replay(_record, (t, b), (side, uplo, diag), alpha, 0.0, stream)
+        replay(record, (t, b), (side, uplo, diag), alpha, 0.0, stream)
 
 
 def _record_zero(tape: Tape, b: Operand) -> None:
@@ -52,5 +52,6 @@ def _update(first: int):
 _RECURRENCE = Recurrence("trsm", trsm_leaf, False, _leaf_alpha, _update)
 
 
-def _record(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Diag) -> None:
+def record(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Diag) -> None:
+    """Record the whole call."""
     record_recurrence(tape, t, b, _RECURRENCE, side, uplo, diag)

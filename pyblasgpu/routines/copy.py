@@ -1,4 +1,4 @@
-"""Copies with a factor: pack, unpack, scale in place, fill with zeros (kernel `copy_scaled`)."""
+"""D := alpha * op(S): copy, pack, unpack, scale in place, fill with zeros (kernel `copy_scaled`)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,19 @@ from ..gpu.device import current
 from ..kernels import copy_scaled
 from ..operands import Operand
 from ..tuning.select import select
-from .tape import Tape
+from .tape import ALPHA, Tape, replay
 
-__all__ = ["record_copy", "record_pack", "record_scale"]
+__all__ = ["copy", "record_copy", "record_pack", "record_scale"]
+
+
+def copy(alpha, source: Operand, target: Operand, stream: int) -> None:
+    """Enqueue target := alpha source on `stream`; equal shapes, dtypes and batches, no memory shared."""
+    if not target.is_empty:
+        replay(_record_whole, (source, target), (), alpha, 0.0, stream)
+
+
+def _record_whole(tape: Tape, source: Operand, target: Operand) -> None:
+    record_copy(tape, ALPHA, source, target)
 
 
 def record_copy(tape: Tape, factor, source: Operand, target: Operand) -> None:

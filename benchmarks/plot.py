@@ -1,0 +1,58 @@
+"""TFLOP/s over n, ours and cuBLAS, a panel a call. ``python -m benchmarks.plot RESULTS.json [PLOT.svg]``"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from pyblasgpu.types import DTYPES
+
+SERIES = (("tflops", "pyblasgpu", "C0", "o-"), ("cublas_tflops", "cuBLAS", "C1", "s--"))
+
+
+def draw(document: dict[str, Any], out: Path) -> Path:
+    """Draw the results of one run into `out`; returns it."""
+    panels: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for record in document["results"]:
+        row = f"{record['routine']} {record['variant']}"
+        panels.setdefault((row, record["dtype"]), []).append(record)
+    rows, letters = (list(dict.fromkeys(names)) for names in zip(*panels, strict=True))
+    size = (3.4 * len(letters), 2.8 * len(rows))
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(len(rows), len(letters), squeeze=False)
+    for (row, letter), records in panels.items():
+        axis = axes[rows.index(row)][letters.index(letter)]
+        _panel(axis, records, document["peak_tflops"], DTYPES[letter].real)
+        axis.set_title(f"{letter}{row}", fontsize=10)
+    axes[0][0].legend(fontsize=8)
+    figure.suptitle(f"{document['device']}, driver {document['driver']}: TFLOP/s over n")
+    with rc_context({"svg.fonttype": "none"}):  # text stays text: a small file
+        figure.savefig(out)
+    return out
+
+
+def _panel(axis, records: list[dict[str, Any]], peaks: dict[str, float], real: str) -> None:
+    for key, label, colour, style in SERIES:
+        points = sorted((record["n"], record[key]) for record in records if key in record)
+        if points:
+            axis.plot(*zip(*points, strict=True), style, color=colour, label=label, markersize=4)
+    for name, peak in peaks.items():
+        if name.startswith(real):
+            axis.axhline(peak, color="grey", linewidth=0.8, linestyle=":" if "tensor" in name else "-")
+            axis.annotate(
+                f"peak, {name}", (0, peak), xycoords=("axes fraction", "data"), fontsize=6, va="bottom"
+            )
+    axis.set_xscale("log", base=2)
+    axis.set_ylim(bottom=0)
+    axis.grid(alpha=0.3)
+
+
+if __name__ == "__main__":
+    source = Path(sys.argv[1])
+    target = Path(sys.argv[2]) if len(sys.argv) > 2 else source.with_suffix(".svg")
+    print(draw(json.loads(source.read_text()), target))

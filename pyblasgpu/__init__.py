@@ -1,0 +1,40 @@
+"""pyblasgpu: a GPU BLAS in Python, tuned to the card that it runs on.
+
+Importing it touches no GPU, compiles nothing and needs no CUDA; what is named here is loaded at first use.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0.dev0"
+
+__all__ = [
+    "__version__", "backend_status", "blas", "errors", "explain", "gemm", "linalg", "trmm", "trsm",
+]  # fmt: skip
+
+if TYPE_CHECKING:
+    from . import blas, errors, linalg
+    from .execution import backend_status
+    from .level3 import gemm, trmm, trsm
+    from .routines.explain import explain
+
+#: Where each public name lives; a module that is named is public itself.
+_HOME = {
+    "backend_status": "execution", "blas": None, "errors": None, "explain": "routines.explain",
+    "gemm": "level3", "linalg": None, "trmm": "level3", "trsm": "level3",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = _HOME[name]
+    module = import_module(f".{home or name}", __name__)
+    value = globals()[name] = getattr(module, name) if home else module
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,186 @@
+"""The command line: ``pyblasgpu info | demo | tune | bench``.
+
+Exit code 0: done. 1: done, and a check failed. 2: wrong use, or it cannot run on this machine. Results go
+to stdout, progress and complaints to stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from . import __version__
+from .errors import PyblasgpuError
+from .types import DTYPES
+
+__all__ = ["main"]
+
+ROUTINES = ("gemm", "trmm", "trsm")
+#: Columns of a table that goes into a file or a pipe.
+WIDTH = 140
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command that `argv` (``sys.argv[1:]`` if None) names; returns the exit code."""
+    options = _parser().parse_args(argv)
+    try:
+        return options.run(options)
+    except (PyblasgpuError, ValueError) as problem:
+        print(f"pyblasgpu {options.command}: {problem}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="pyblasgpu", description="A GPU BLAS written in Python.")
+    parser.add_argument("--version", action="version", version=f"pyblasgpu {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+
+    def command(name: str, run, summary: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=summary, description=summary)
+        added.add_argument("--json", action="store_true", help="print JSON for machines, not a table")
+        added.set_defaults(run=run)
+        return added
+
+    command("info", _info, "Print what was found: devices, versions, database, cache.")
+    demo = command("demo", _demo, "Run GEMM, TRMM and TRSM in s, d, c, z, check and time them.")
+    demo.add_argument("--n", type=_positive, help="order of the matrices (4096 on a GPU, 1024 on a CPU)")
+    _add_tune(command("tune", _tune, "Find the best kernel configurations for this device."))
+    _add_bench(command("bench", _bench, "Time this library and cuBLAS side by side."))
+    return parser
+
+
+def _add_tune(parser: argparse.ArgumentParser) -> None:
+    _add_scope(parser)
+    efforts = ("quick", "normal", "exhaustive")
+    parser.add_argument("--effort", choices=efforts, default="normal", help="how many candidates are timed")
+    parser.add_argument("--budget", type=_duration, metavar="TIME", help="stop after 90s, 10m, 2h, ...")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="only count what each rule removes; needs no GPU"
+    )
+    parser.add_argument(
+        "--device", metavar="D", help="number of the device; in a dry run also a name: h200, ..."
+    )
+
+
+def _add_bench(parser: argparse.ArgumentParser) -> None:
+    _add_scope(parser)
+    sizes, variants = "256,512,1024,2048,4096,8192", "NN,TN,LLNN"
+    parser.add_argument(
+        "--sizes", type=_sizes, default=sizes, metavar="N,N,...", help="orders of the matrices (%(default)s)"
+    )
+    parser.add_argument(
+        "--variants",
+        type=_variants,
+        default=variants,
+        metavar="V,V,...",
+        help="trans_a trans_b of gemm, side uplo trans diag of trmm and trsm (%(default)s)",
+    )
+    parser.add_argument("--out", type=Path, metavar="FILE", help="where the results go as JSON (by device)")
+    parser.add_argument("--plot", action="store_true", help="also draw TFLOP/s over n, beside the JSON")
+
+
+def _add_scope(parser: argparse.ArgumentParser) -> None:
+    """The options that name routines and dtypes; argparse parses a default that is a string."""
+    routines, dtypes = ",".join(ROUTINES), ",".join(DTYPES)
+    parser.add_argument(
+        "--routine", type=_routines, default=routines, metavar="R,R,...", help="(%(default)s)"
+    )
+    parser.add_argument("--dtype", type=_dtypes, default=dtypes, metavar="T,T,...", help="(%(default)s)")
+
+
+def _listed(text: str, known: Sequence[str]) -> tuple[str, ...]:
+    items = tuple(dict.fromkeys(text.split(",")))
+    for item in items:
+        if item not in known:
+            raise argparse.ArgumentTypeError(f"{item!r} is none of {', '.join(known)}")
+    return items
+
+
+def _routines(text: str) -> tuple[str, ...]:
+    return _listed(text, ROUTINES)
+
+
+def _dtypes(text: str) -> tuple[str, ...]:
+    return _listed(text, tuple(DTYPES))
+
+
+def _variants(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(text.upper().split(",")))
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(_positive(item) for item in text.split(","))
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive integer")
+    return int(text)
+
+
+def _duration(text: str) -> float:
+    """Seconds of '90', '90s', '10m' or '2h'."""
+    unit = {"s": 1, "m": 60, "h": 3600}.get(text[-1:], 0)
+    number = text[:-1] if unit else text
+    try:
+        seconds = float(number) * (unit or 1)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no duration such as 90s, 10m, 2h")
+    return seconds
+
+
+def _console(stderr: bool = False):
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(stderr=stderr, width=None if stream.isatty() else WIDTH)
+
+
+def _info(options: argparse.Namespace) -> int:
+    from . import info
+
+    facts = info.collect()
+    if options.json:
+        print(json.dumps(facts, indent=2))
+    else:
+        info.show(facts, _console())
+    return 0
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from . import demo
+
+    with _console(stderr=True).status("") as status:
+        rows = list(demo.collect(options.n, progress=status.update))
+    if options.json:
+        print(json.dumps([asdict(row) for row in rows], indent=2))
+    else:
+        demo.show(rows, _console())
+    return 0 if all(row.passed for row in rows) else 1
+
+
+def _tune(options: argparse.Namespace) -> int:
+    from .tuning import run
+
+    return run.main(options)
+
+
+def _bench(options: argparse.Namespace) -> int:
+    root = Path(__file__).resolve().parents[1]
+    if not (root / "benchmarks" / "run.py").is_file():
+        raise PyblasgpuError(
+            "the benchmarks are not part of the installed package; clone the repository and run "
+            "`pip install -e .` there"
+        )
+    sys.path.insert(0, str(root))
+    return importlib.import_module("benchmarks.run").main(options)

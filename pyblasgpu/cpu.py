@@ -1,0 +1,123 @@
+"""GEMM, TRMM and TRSM of NumPy arrays on SciPy's BLAS, in place and with the special values of pyblasgpu.
+
+The outputs' leading dimensions count matrices; the inputs' broadcast to them. SciPy's wrappers write in place
+only into column-major arrays without padding, so others are computed in a copy and written back. What is
+left to SciPy's BLAS is its arithmetic: OpenBLAS, for one, multiplies by reciprocals of the diagonal in TRSM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+
+import numpy as np
+from scipy.linalg.blas import get_blas_funcs
+
+from .types import Diag, Side, Trans, Uplo
+
+__all__ = ["gemm", "trmm", "trsm"]
+
+
+def gemm(alpha, a: np.ndarray, b: np.ndarray, beta, c: np.ndarray, trans_a: Trans, trans_b: Trans) -> None:
+    """``c := alpha op(a) op(b) + beta c``; all three of one dtype."""
+    inner = a.shape[-1 if trans_a is Trans.NO else -2]
+    if alpha == 0 or inner == 0:
+        _scale(c, beta)
+        return
+    a, conj_a = _op(a, trans_a)
+    b, conj_b = _op(b, trans_b)
+    multiply = _blas("gemm", c.dtype)
+    for left, right, target in _matrices(a, b, c):
+        sides = (left, conj_a), (right, conj_b)
+        if _prefers_transpose(target):
+            sides, target = ((right.T, conj_b), (left.T, conj_a)), target.T
+        (left, left_code), (right, right_code) = (_column_major(*side) for side in sides)
+        _update(
+            target,
+            lambda x, left=left, right=right, codes=(left_code, right_code): multiply(
+                alpha, left, right, beta, x, *codes, overwrite_c=1
+            ),
+            read=beta != 0,
+        )
+
+
+def trmm(alpha, a: np.ndarray, b: np.ndarray, side: Side, uplo: Uplo, trans: Trans, diag: Diag) -> None:
+    """``b := alpha op(a) b``, or ``alpha b op(a)``; `uplo` is the triangle of `a` as it is stored."""
+    _triangular("trmm", alpha, a, b, side, uplo, trans, diag)
+
+
+def trsm(alpha, a: np.ndarray, b: np.ndarray, side: Side, uplo: Uplo, trans: Trans, diag: Diag) -> None:
+    """``b := x`` with ``op(a) x = alpha b``, or ``x op(a) = alpha b``."""
+    _triangular("trsm", alpha, a, b, side, uplo, trans, diag)
+
+
+def _triangular(name, alpha, a, b, side, uplo, trans, diag) -> None:
+    if alpha == 0:
+        b[...] = 0
+        return
+    lower, right = uplo is Uplo.LOWER, side is Side.RIGHT
+    a, conj = _op(a, trans)
+    lower ^= trans is not Trans.NO
+    run = _blas(name, b.dtype)
+    for triangle, target in _matrices(a, b):
+        low, at_right = lower, right
+        if _prefers_transpose(target):
+            triangle, target, low, at_right = triangle.T, target.T, not low, not at_right
+        triangle, code = _column_major(triangle, conj)
+        flags = {"side": at_right, "lower": low ^ (code != 0), "trans_a": code, "diag": diag is Diag.UNIT}
+        _update(
+            target,
+            lambda x, triangle=triangle, flags=flags: run(alpha, triangle, x, overwrite_b=1, **flags),
+            read=True,
+        )
+
+
+@cache
+def _blas(name: str, dtype: np.dtype) -> Callable:
+    return get_blas_funcs(name, dtype=dtype)
+
+
+def _op(a: np.ndarray, trans: Trans) -> tuple[np.ndarray, bool]:
+    """The view that `trans` makes of `a`, and whether its elements are meant conjugated."""
+    conj = trans is Trans.CONJ and a.dtype.kind == "c"
+    return (a if trans is Trans.NO else a.swapaxes(-1, -2)), conj
+
+
+def _matrices(*arrays: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
+    """The matrices of each step through the stacks, which broadcast to the last; none if that is empty."""
+    if 0 in arrays[-1].shape:
+        return  # SciPy's wrappers refuse some empty arrays
+    lead = arrays[-1].shape[:-2]
+    stacks = [np.broadcast_to(array, lead + array.shape[-2:]) for array in arrays[:-1]]
+    for index in np.ndindex(lead):
+        yield (*[stack[index] for stack in stacks], arrays[-1][index])
+
+
+def _prefers_transpose(target: np.ndarray) -> bool:
+    return target.flags.c_contiguous and not target.flags.f_contiguous
+
+
+def _column_major(a: np.ndarray, conj: bool) -> tuple[np.ndarray, int]:
+    """A column-major x and SciPy's code for op so that op(x) is `a`, conjugated if `conj`; copies seldom."""
+    if a.flags.c_contiguous and not a.flags.f_contiguous:
+        return a.T, 2 if conj else 1
+    return np.asfortranarray(a.conj() if conj else a), 0
+
+
+def _update(target: np.ndarray, compute: Callable, read: bool) -> None:
+    """``target[...] = compute(target)``, without a copy where SciPy's wrapper writes into `target` itself."""
+    flags = target.flags
+    if flags.f_contiguous and flags.aligned and flags.writeable:
+        start = target
+    else:
+        start = np.array(target, order="F") if read else np.empty(target.shape, target.dtype, order="F")
+    result = compute(start)
+    if result is not target:
+        np.copyto(target, result)
+
+
+def _scale(c: np.ndarray, beta) -> None:
+    if beta == 0:
+        c[...] = 0
+    elif beta != 1:
+        np.multiply(c, c.dtype.type(beta), out=c)

@@ -1,0 +1,106 @@
+"""cuBLAS's GEMM, TRMM and TRSM, to be measured beside ours; nothing in the library computes with it.
+
+The library is the one that the process has loaded, else the first that cuda.pathfinder finds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import lru_cache
+from typing import Any
+
+from .errors import BackendUnavailable
+from .types import Diag, Dtype, Side, Trans, Uplo, dtype_of
+
+__all__ = ["Cublas", "load"]
+
+# values of the enums in cublas_api.h
+_TRANS = {Trans.NO: 0, Trans.TRANS: 1, Trans.CONJ: 2}
+_UPLO = {Uplo.LOWER: 0, Uplo.UPPER: 1}
+_SIDE = {Side.LEFT: 0, Side.RIGHT: 1}
+_DIAG = {Diag.NON_UNIT: 0, Diag.UNIT: 1}
+
+
+class Cublas:
+    """A cuBLAS handle of the current device.
+
+    Matrices are device arrays with ``__cuda_array_interface__``, column-major (a leading stride is
+    allowed) and of one dtype; nothing of this is checked.
+    """
+
+    def __init__(self, library: ctypes.CDLL):
+        self._library = library
+        self._handle = ctypes.c_void_p()
+        self._call("cublasCreate_v2", ctypes.byref(self._handle))
+        version = ctypes.c_int()
+        self._call("cublasGetVersion_v2", self._handle, ctypes.byref(version))
+        #: For example 130100 for 13.1.
+        self.version = version.value
+
+    def set_stream(self, stream: int) -> None:
+        """Run what follows on `stream` (a handle as an int; 0 is the legacy default stream)."""
+        self._call("cublasSetStream_v2", self._handle, ctypes.c_void_p(stream))
+
+    def gemm(self, alpha, a, b, beta, c, trans_a: Trans = Trans.NO, trans_b: Trans = Trans.NO) -> None:
+        """``c := alpha op(a) op(b) + beta c``."""
+        dtype = dtype_of(c.dtype)
+        m, n = c.shape
+        k = a.shape[1] if trans_a is Trans.NO else a.shape[0]
+        flags = (_TRANS[trans_a], _TRANS[trans_b])
+        self._blas("gemm", dtype, *flags, m, n, k, _scalar(alpha, dtype), *_matrix(a), *_matrix(b),
+                   _scalar(beta, dtype), *_matrix(c))  # fmt: skip
+
+    def trmm(self, alpha, a, b, side: Side, uplo: Uplo, trans: Trans, diag: Diag) -> None:
+        """``b := alpha op(a) b`` or ``alpha b op(a)``, in place: cuBLAS's C is B."""
+        arguments = self._triangular(alpha, a, b, side, uplo, trans, diag)
+        self._blas("trmm", dtype_of(b.dtype), *arguments, *_matrix(b))
+
+    def trsm(self, alpha, a, b, side: Side, uplo: Uplo, trans: Trans, diag: Diag) -> None:
+        """Solve ``op(a) x = alpha b`` or ``x op(a) = alpha b``; x overwrites b."""
+        arguments = self._triangular(alpha, a, b, side, uplo, trans, diag)
+        self._blas("trsm", dtype_of(b.dtype), *arguments)
+
+    @staticmethod
+    def _triangular(alpha, a, b, side, uplo, trans, diag) -> tuple:
+        flags = (_SIDE[side], _UPLO[uplo], _TRANS[trans], _DIAG[diag])
+        return (*flags, *b.shape, _scalar(alpha, dtype_of(b.dtype)), *_matrix(a), *_matrix(b))
+
+    def _blas(self, routine: str, dtype: Dtype, *arguments) -> None:
+        self._call(f"cublas{dtype.letter.upper()}{routine}_v2", self._handle, *arguments)
+
+    def _call(self, name: str, *arguments) -> None:
+        status = getattr(self._library, name)(*arguments)
+        if status:
+            raise RuntimeError(f"{name} returned status {status}")
+
+
+@lru_cache(maxsize=1)
+def load() -> Cublas:
+    """The cuBLAS of this process.
+
+    Raises
+    ------
+    BackendUnavailable
+        When there is none.
+    """
+    try:
+        from cuda import pathfinder
+
+        return Cublas(ctypes.CDLL(pathfinder.load_nvidia_dynamic_lib("cublas").abs_path))
+    except (ImportError, OSError, RuntimeError) as missing:
+        raise BackendUnavailable(f"cuBLAS cannot be used here: {str(missing).splitlines()[0]}") from missing
+
+
+def _matrix(x: Any) -> tuple[ctypes.c_void_p, int]:
+    """Pointer and leading stride of a column-major device array."""
+    interface = x.__cuda_array_interface__
+    strides = interface.get("strides")
+    lead = strides[1] // x.dtype.itemsize if strides else x.shape[0]
+    return ctypes.c_void_p(interface["data"][0]), max(lead, 1)
+
+
+def _scalar(value: complex, dtype: Dtype) -> Any:
+    """`value` in host memory, as cuBLAS takes alpha and beta."""
+    real: Any = ctypes.c_float if dtype.real == "float32" else ctypes.c_double
+    value = complex(value)
+    return (real * dtype.parts)(*(value.real, value.imag)[: dtype.parts])

@@ -1,0 +1,15 @@
+"""What the tuner found for known devices: JSON files here for everyone, and one of the user's own.
+
+A file holds data and nothing else; it is checked from end to end before any of it is used, and a file that
+does not pass is set aside with a `DatabaseWarning` (the next level then serves). ``schema.json`` is the
+published form of the files.
+"""
+
+from .document import SCHEMA, DatabaseError, Document, Entry, dumps, parse, read
+from .families import FAMILIES, FIXED, STOP_ROUTINES, Family
+from .sizes import RHS_AT, nearest, rhs_class, size_class, sizes_of, tuned_at
+
+__all__ = [
+    "FAMILIES", "FIXED", "RHS_AT", "SCHEMA", "STOP_ROUTINES", "DatabaseError", "Document", "Entry", "Family",
+    "dumps", "nearest", "parse", "read", "rhs_class", "size_class", "sizes_of", "tuned_at",
+]  # fmt: skip

@@ -1,0 +1,189 @@
+"""One file of tuned values: read strictly, written so that a Config is a line."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import DatabaseWarning
+from ..types import DTYPES
+from .families import FAMILIES, STOP_ROUTINES
+from .sizes import sizes_of
+
+__all__ = ["SCHEMA", "DatabaseError", "Document", "Entry", "dumps", "parse", "read"]
+
+SCHEMA = 1
+MAX_BYTES = 4 << 20
+MAX_VALUE = 1 << 16  # of a parameter, of a stop size
+MAX_TFLOPS = 1e6
+
+
+class DatabaseError(ValueError):
+    """A file of tuned values is not what `schema.json` describes."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Tuned parameters, and the TFLOP/s they reached (None where that was not kept)."""
+
+    parameters: dict[str, int]
+    tflops: float | None = None
+
+
+@dataclass
+class Document:
+    """The tuned values of a device or of an architecture.
+
+    Attributes
+    ----------
+    device : str
+        The driver's name of the device, or an architecture's, 'sm_90'.
+    entries : dict
+        (stem, dtype, layout, size class) -> Entry.
+    stop_sizes : dict
+        (routine, dtype, class of right-hand sides) -> int.
+    """
+
+    device: str
+    entries: dict[tuple[str, str, str, str], Entry] = field(default_factory=dict)
+    stop_sizes: dict[tuple[str, str, str], int] = field(default_factory=dict)
+
+
+def read(path: Path, device: str) -> Document | None:
+    """The document at `path` if it is one of `device`; None, with a `DatabaseWarning`, if it is unusable.
+
+    That a file does not exist is no reason to warn.
+    """
+    try:
+        with path.open("rb") as file:
+            document = parse(file.read(MAX_BYTES + 1))
+        _check(document.device == device, f"it is of {document.device!r}, not of {device!r}")
+    except FileNotFoundError:
+        return None
+    except (OSError, DatabaseError) as problem:
+        warnings.warn(f"tuned values in {path} are set aside: {problem}", DatabaseWarning, stacklevel=2)
+        return None
+    return document
+
+
+def parse(content: bytes) -> Document:
+    """The document in `content`.
+
+    Raises
+    ------
+    DatabaseError
+        Where anything in it is not as in `schema.json`.
+    """
+    _check(len(content) <= MAX_BYTES, f"it has more than {MAX_BYTES} bytes")
+    try:
+        raw = json.loads(content, object_pairs_hook=_unique, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as problem:  # also of the two hooks
+        raise DatabaseError(f"it is no JSON: {problem}") from problem
+    _object(raw, "it")
+    schema = raw.get("schema")
+    _check(type(schema) is int and schema == SCHEMA, f"its schema is {schema!r}, not {SCHEMA}")
+    _known(raw, ("schema", "device", "entries", "stop_size"), "it")
+    device = raw.get("device")
+    _check(isinstance(device, str) and 0 < len(device) <= 256, "its device is no name")
+    document = Document(device)
+    for stem, value in _object(raw.get("entries", {}), "entries").items():
+        _check(stem in FAMILIES, f"entries: {stem!r} is no kernel family")
+        _parse_family(document, stem, value)
+    for routine, value in _object(raw.get("stop_size", {}), "stop_size").items():
+        _check(routine in STOP_ROUTINES, f"stop_size: {routine!r} is no recursive routine")
+        where = f"stop_size.{routine}"
+        for (dtype, size), stop in _paths(value, (tuple(DTYPES), sizes_of(routine)), where):
+            good = type(stop) is int and 0 < stop <= MAX_VALUE
+            _check(good, f"{where}.{dtype}.{size}: {stop!r}")
+            document.stop_sizes[routine, dtype, size] = stop
+    return document
+
+
+def _parse_family(document: Document, stem: str, value: Any) -> None:
+    levels = (tuple(DTYPES), FAMILIES[stem].layouts, sizes_of(stem))
+    for (dtype, layout, size), entry in _paths(value, levels, f"entries.{stem}"):
+        where = f"entries.{stem}.{dtype}.{layout}.{size}"
+        _known(_object(entry, where), ("config", "tflops"), where)
+        tflops = entry.get("tflops")
+        if tflops is not None:
+            numeric = type(tflops) in (int, float) and math.isfinite(tflops)
+            _check(numeric and 0 < tflops < MAX_TFLOPS, f"{where}.tflops: {tflops!r}")
+        parameters = _object(entry.get("config"), f"{where}.config")
+        kinds = FAMILIES[stem].parameters
+        _known(parameters, tuple(kinds), f"{where}.config")
+        missing = FAMILIES[stem].required - set(parameters)
+        _check(not missing, f"{where}.config lacks {', '.join(sorted(missing))}")
+        for name, number in parameters.items():
+            fits = isinstance(number, int) and type(number) is kinds[name] and 0 <= number <= MAX_VALUE
+            _check(fits, f"{where}.config.{name}: {number!r}")
+        document.entries[stem, dtype, layout, size] = Entry(parameters, tflops)
+
+
+def _paths(value: Any, levels: tuple[tuple[str, ...], ...], where: str, path: tuple[str, ...] = ()):
+    """(path, leaf) of nested objects whose keys at each level are among those given."""
+    if not levels:
+        yield path, value
+        return
+    _known(_object(value, where), levels[0], where)
+    for key, inner in value.items():
+        yield from _paths(inner, levels[1:], f"{where}.{key}", (*path, key))
+
+
+def _check(condition: bool, problem: str) -> None:
+    if not condition:
+        raise DatabaseError(problem)
+
+
+def _object(value: Any, where: str) -> dict:
+    if not isinstance(value, dict):
+        raise DatabaseError(f"{where} is no object")
+    return value
+
+
+def _known(value: dict, names: tuple[str, ...], where: str) -> None:
+    unknown = [name for name in value if name not in names]
+    _check(not unknown, f"{where} holds {', '.join(map(repr, unknown[:3]))}, which is unknown")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict:
+    found = dict(pairs)
+    _check(len(found) == len(pairs), "a key stands twice")
+    return found
+
+
+def _no_constant(name: str):
+    raise DatabaseError(f"{name} is no number")
+
+
+def dumps(document: Document) -> str:
+    """The JSON text of `document`, sorted, a Config a line, so that a diff is read entry by entry."""
+    entries: dict = {}
+    for path, entry in sorted(document.entries.items()):
+        line: dict[str, Any] = {"config": entry.parameters}
+        if entry.tflops is not None:
+            line["tflops"] = float(f"{entry.tflops:.4g}")
+        _put(entries, path, line)
+    stops: dict = {}
+    for key, stop in sorted(document.stop_sizes.items()):
+        _put(stops, key, stop)
+    whole = {"schema": SCHEMA, "device": document.device, "entries": entries, "stop_size": stops}
+    return _indented(whole, "") + "\n"
+
+
+def _put(tree: dict, path: tuple[str, ...], leaf: Any) -> None:
+    *parents, last = path
+    for key in parents:
+        tree = tree.setdefault(key, {})
+    tree[last] = leaf
+
+
+def _indented(value: Any, margin: str) -> str:
+    if not isinstance(value, dict) or "config" in value or not value:
+        return json.dumps(value)
+    inner = margin + "  "
+    lines = [f"{inner}{json.dumps(key)}: {_indented(item, inner)}" for key, item in value.items()]
+    return "{\n" + ",\n".join(lines) + "\n" + margin + "}"

@@ -1,0 +1,78 @@
+"""The kernel families that have tuned values. A file can name these and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, fields
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+__all__ = ["FAMILIES", "FIXED", "STOP_ROUTINES", "Family"]
+
+
+@dataclass(frozen=True)
+class Family:
+    """A kernel family, as the database and the tuner see it.
+
+    Attributes
+    ----------
+    stem : str
+        Its name in every layer.
+    class_name : str
+        Its Config in ``kernels/<stem>.py``.
+    layouts : tuple of str
+        The layouts that have values of their own.
+    layout_fields : tuple of str
+        Fields of the Config that a layout stands for, one a letter, 't' meaning true.
+    """
+
+    stem: str
+    class_name: str
+    layouts: tuple[str, ...]
+    layout_fields: tuple[str, ...] = ()
+
+    @cached_property
+    def config_class(self) -> type:
+        """The Config; importing its module is left until something needs it."""
+        return getattr(import_module(f"..kernels.{self.stem}", __package__), self.class_name)
+
+    @cached_property
+    def parameters(self) -> dict[str, type]:
+        """The fields that are tuned, int or bool."""
+        decided = {"dtype", *self.layout_fields}
+        kinds = {"int": int, "bool": bool}
+        return {f.name: kinds[str(f.type)] for f in fields(self.config_class) if f.name not in decided}
+
+    @cached_property
+    def required(self) -> set[str]:
+        """The parameters without a default."""
+        return {f.name for f in fields(self.config_class) if f.default is MISSING} & set(self.parameters)
+
+    def layout(self, layout: str) -> str:
+        """The key of `layout`: itself, or the one key of a family that does not tell layouts apart."""
+        return layout if self.layout_fields else self.layouts[0]
+
+    def config(self, dtype: str, layout: str, parameters: dict[str, int]) -> Any:
+        """The Config of `parameters`; raises `ConfigError` where they break a rule."""
+        decided = {name: letter == "t" for name, letter in zip(self.layout_fields, layout, strict=False)}
+        return self.config_class(dtype=dtype, **decided, **parameters)
+
+    def parameters_of(self, config: Any) -> dict[str, int]:
+        """What `config` would need beside dtype and layout."""
+        return {name: getattr(config, name) for name in self.parameters}
+
+
+FAMILIES = {
+    family.stem: family
+    for family in (
+        Family("gemm_tile", "GemmTile", ("nn", "nt", "tn", "tt"), ("trans_a", "trans_b")),
+        Family("trsm_leaf", "TrsmLeaf", ("any",)),
+        Family("trmm_leaf", "TrmmLeaf", ("any",)),
+    )
+}
+
+#: Families whose Config needs no tuning: its defaults serve on every device.
+FIXED = {"copy_scaled": Family("copy_scaled", "CopyScaled", ("any",))}
+
+#: The recursive routines whose stop size is tuned.
+STOP_ROUTINES = ("trmm", "trsm")

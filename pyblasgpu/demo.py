@@ -1,0 +1,240 @@
+"""``pyblasgpu demo``: GEMM, TRMM and TRSM in s, d, c, z at sizes that matter, timed, and checked.
+
+``python -m pyblasgpu.demo --simulated`` runs one small tile of each kernel in Numba's simulator and prints
+its rows as lines of JSON; the demo starts it as a process of its own, because Numba decides on the simulator
+when it is first imported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from statistics import median
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from .cublas import Cublas
+from .cublas import load as load_cublas
+from .errors import BackendUnavailable, PyblasgpuError
+from .execution import backend_status
+from .gpu import backend as gpu
+from .problems import ROUTINES, Arrays, Problem
+from .types import DTYPES
+
+__all__ = ["Row", "collect", "show"]
+
+SIZES = {"cuda": 4096, "cpu": 1024, "sim": 33}
+REPEATS = 3
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the demo.
+
+    Attributes
+    ----------
+    routine, dtype : str
+        'gemm', 'trmm' or 'trsm', and the letter.
+    n : int
+        Order of all matrices.
+    where : str
+        The backend: 'cuda', 'cpu' or 'sim'.
+    seconds, tflops : float
+        Median of a few calls, data in place; TFLOP/s count 2n³ (gemm) or n³, four times that if complex.
+    error : float
+        Largest sampled error over its bound; the check holds up to 1.
+    configs : list of (str, str, str)
+        Kernel, its Config, and which level of the database that came from.
+    cublas_seconds : float or None
+        cuBLAS on the same data in the same process.
+    """
+
+    routine: str
+    dtype: str
+    n: int
+    where: str
+    seconds: float
+    tflops: float
+    error: float
+    configs: list[tuple[str, str, str]] = field(default_factory=list)
+    cublas_seconds: float | None = None
+
+    @property
+    def passed(self) -> bool:
+        return self.error <= 1
+
+
+def _problems(n: int) -> Iterator[Problem]:
+    for dtype in DTYPES.values():
+        for routine in ROUTINES:
+            variant = "NN" if routine == "gemm" else "LLNN"
+            yield Problem.square(routine, dtype, variant, n, alpha=0.75, beta=-0.5)
+
+
+class _Host:
+    """Memory and clock of the CPU; the simulator's too."""
+
+    @staticmethod
+    def put(x: np.ndarray) -> np.ndarray:
+        return x.copy(order="F")
+
+    @staticmethod
+    def get(x: np.ndarray) -> np.ndarray:
+        return x
+
+    @staticmethod
+    def copy(target: np.ndarray, source: np.ndarray) -> None:
+        target[...] = source
+
+    @staticmethod
+    def seconds(call: Callable[[], None]) -> float:
+        start = time.perf_counter()
+        call()
+        return time.perf_counter() - start
+
+
+class _Gpu:
+    """Memory of the current device, and events of its default stream."""
+
+    def __init__(self):
+        cuda = gpu.cuda
+        self.put = cuda.to_device
+        self._start, self._end = cuda.event(timing=True), cuda.event(timing=True)
+
+    @staticmethod
+    def get(x) -> np.ndarray:
+        return x.copy_to_host()
+
+    @staticmethod
+    def copy(target, source) -> None:
+        target.copy_to_device(source)
+
+    def seconds(self, call: Callable[[], None]) -> float:
+        self._start.record()
+        call()
+        self._end.record()
+        self._end.synchronize()
+        return self._start.elapsed_time(self._end) / 1e3
+
+
+def _time(machine: Any, x: Arrays, original: Any, call: Callable[[], None], repeats: int) -> float:
+    """Median seconds of `call`, each on the original data; with `repeats`, the first call is not counted."""
+    times = []
+    for _ in range(repeats + 1):
+        machine.copy(x.out, original)
+        times.append(machine.seconds(call))
+    return median(times[1:] or times)
+
+
+def _measure(
+    problem: Problem, machine: Any, where: str, repeats: int = REPEATS, cublas: Cublas | None = None
+) -> Row:
+    given = problem.data()
+    x, original = given.map(machine.put), machine.put(given.out)
+    seconds = _time(machine, x, original, lambda: problem.ours(x, where), repeats)
+    error = problem.error(given, machine.get(x.out))
+    rival = None
+    if cublas is not None:
+        rival = _time(machine, x, original, lambda: problem.cublas(cublas, x), repeats)
+    configs = [("scipy.linalg.blas", "", "cpu backend")] if where == "cpu" else problem.explain()
+    tflops = problem.flops / seconds / 1e12
+    return Row(
+        problem.routine, problem.dtype.letter, problem.case.n, where, seconds, tflops, error, configs, rival
+    )
+
+
+def collect(n: int | None = None, progress: Callable[[str], None] = lambda text: None) -> Iterator[Row]:
+    """The rows of the demo, one after another: on the device if there is one, else on CPU and simulator.
+
+    Parameters
+    ----------
+    n : int, optional
+        Order of the matrices, instead of 4096 on a device, 1024 on the CPU.
+    progress : callable
+        Told what comes next.
+    """
+    where = backend_status().backend
+    machine = _Gpu() if where == "cuda" else _Host()
+    cublas = _rival() if where == "cuda" else None
+    for problem in _problems(n or SIZES[where]):
+        progress(f"{problem.dtype.letter}{problem.routine} on {where}")
+        yield _measure(problem, machine, where, cublas=cublas)
+    if where == "cpu":
+        progress("one tile of each kernel in Numba's simulator")
+        yield from _simulated()
+
+
+def _rival() -> Cublas | None:
+    try:
+        return load_cublas()
+    except BackendUnavailable:
+        return None
+
+
+def _simulated() -> Iterator[Row]:
+    """The rows of a process in which Numba simulates; none where numba-cuda is not installed."""
+    if gpu.UNAVAILABLE:
+        return
+    environment = dict(os.environ, NUMBA_ENABLE_CUDASIM="1", PYBLASGPU_BACKEND="sim")
+    command = [sys.executable, "-m", "pyblasgpu.demo", "--simulated"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        for line in process.stdout:
+            yield Row(**json.loads(line))
+    if process.returncode:
+        raise PyblasgpuError(f"the simulator's process ended with exit code {process.returncode}")
+
+
+def show(rows: list[Row], console: Console) -> None:
+    """Print the table of results and, under it, the Configs in full."""
+    rival = any(row.cublas_seconds for row in rows)
+    table = Table(title="pyblasgpu demo")
+    for name in ("routine", "n", "on", "seconds", "TFLOP/s", *(["cuBLAS s"] if rival else []), "error/bound"):
+        table.add_column(name, justify="left" if name in ("routine", "on") else "right", no_wrap=True)
+    table.add_column("kernel (Config from)")
+    for row in rows:
+        kernels = dict.fromkeys(f"{stem} ({origin})" for stem, _, origin in row.configs)
+        cells = [f"{row.dtype}{row.routine}", str(row.n), row.where, f"{row.seconds:.2e}"]
+        cells.append("" if row.where == "sim" else f"{row.tflops:.3g}")
+        if rival:
+            cells.append(f"{row.cublas_seconds:.2e}" if row.cublas_seconds else "")
+        cells.append(f"[{'green' if row.passed else 'bold red'}]{row.error:.2g}[/]")
+        table.add_row(*cells, ", ".join(kernels))
+    console.print(table)
+    _show_configs(rows, console)
+    passed = sum(row.passed for row in rows)
+    if gpu.UNAVAILABLE:
+        console.print(f"no kernel was run: {gpu.UNAVAILABLE}")
+    console.print(f"{passed} of {len(rows)} results within their error bound")
+
+
+def _show_configs(rows: list[Row], console: Console) -> None:
+    configs = dict.fromkeys(
+        (row.dtype, stem, config, origin) for row in rows for stem, config, origin in row.configs if config
+    )
+    if configs:
+        table = Table("dtype", "kernel", "Config", "from", title="Configs")
+        for config in configs:
+            table.add_row(*config)
+        console.print(table)
+
+
+def _main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m pyblasgpu.demo", description=__doc__)
+    parser.add_argument("--simulated", action="store_true", required=True)
+    parser.parse_args()
+    for problem in _problems(SIZES["sim"]):
+        print(json.dumps(asdict(_measure(problem, _Host(), "sim", repeats=0))), flush=True)
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,395 @@
+"""Where a call runs: the choice of the backend, and the one place that runs routines on arrays.
+
+Device arrays run on their device, on the caller's stream, without waiting. NumPy arrays (and other arrays
+in host memory) run on SciPy's BLAS, or are copied to the device, computed there and copied back.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .arrays import (
+    Library,
+    common_dtype,
+    common_library,
+    dtype_name,
+    quick_library,
+    stored_dtype,
+)
+from .errors import BackendUnavailable, OverlapError
+from .layouts import Layout, Plan, batches, broadcasts_to, is_column_major, is_injective, shares_memory
+from .staging import run_staged
+from .types import Dtype
+
+__all__ = ["BACKENDS", "BackendStatus", "Call", "again", "backend_status", "routine", "stream_pointer"]
+
+BACKENDS = ("auto", "cuda", "cpu", "sim")
+
+_log = logging.getLogger("pyblasgpu")
+_log.addHandler(logging.NullHandler())
+
+
+# ------------------------------------------------------------------------------------------------ backend
+
+
+class BackendStatus(NamedTuple):
+    """The backend that serves host arrays, and why it is that one."""
+
+    backend: str
+    reason: str
+
+
+def backend_status(backend: str | None = None) -> BackendStatus:
+    """The backend on which a call with host arrays runs.
+
+    Parameters
+    ----------
+    backend : {'auto', 'cuda', 'cpu', 'sim'}, optional
+        What is asked for. By default the environment variable ``PYBLASGPU_BACKEND``, and without it
+        'auto': the GPU where there is one, else SciPy's BLAS. 'sim' runs the kernels in Numba's
+        simulator, slowly, in a process started with ``NUMBA_ENABLE_CUDASIM=1``.
+
+    Returns
+    -------
+    BackendStatus
+        The backend ('cuda', 'cpu' or 'sim') and the reason in words.
+
+    Raises
+    ------
+    BackendUnavailable
+        When 'cuda' or 'sim' is asked for and cannot run here.
+    ValueError
+        When the name is none of `BACKENDS`.
+    """
+    asked, origin = backend, "asked for by the call"
+    if asked is None:
+        asked, origin = os.environ.get("PYBLASGPU_BACKEND") or "auto", "set by PYBLASGPU_BACKEND"
+    if asked not in BACKENDS:
+        raise ValueError(f"backend {asked!r} ({origin}) is none of {', '.join(BACKENDS)}")
+    if asked == "cpu":
+        return BackendStatus("cpu", origin)
+    if asked == "sim":
+        if not import_module(".gpu.backend", __package__).SIMULATED:
+            raise BackendUnavailable("backend 'sim' needs a Python started with NUMBA_ENABLE_CUDASIM=1")
+        return BackendStatus("sim", origin)
+    missing = _why_no_device()
+    if asked == "cuda" and missing:
+        raise BackendUnavailable(f"backend 'cuda' ({origin}) cannot run here: {missing}")
+    return BackendStatus("cpu", missing) if missing else BackendStatus("cuda", "a device is there")
+
+
+@cache
+def _why_no_device() -> str:
+    """Why no kernel can run on a device here; empty when one can. Logged once, as the cache sees to."""
+    try:
+        import_module(".gpu.device", __package__).current()
+        kernels = import_module(".gpu.backend", __package__)
+        kernels.require()
+        reason = "this process runs Numba's simulator" if kernels.SIMULATED else ""
+    except (BackendUnavailable, ImportError) as missing:
+        reason = str(missing)
+    if reason:
+        _log.info("NumPy arrays are computed by SciPy's BLAS on the CPU: %s", reason)
+    return reason
+
+
+@cache
+def routine(name: str) -> Callable:
+    """The function of `pyblasgpu.routines` with this name, imported at its first use."""
+    return getattr(import_module(f".routines.{name}", __package__), name)
+
+
+# --------------------------------------------------------------------------------------------------- call
+
+
+class Call:
+    """One call of a routine: its arrays described and checked, then run.
+
+    Parameters
+    ----------
+    name : str
+        The routine, for messages.
+    arrays : dict
+        The inputs by argument name, in order.
+    out : array or None
+        The output.
+    stream : int, stream object or None
+        The stream for device arrays; None is the library's current one.
+    backend : str or None
+        See `backend_status`; for host arrays.
+    dtype : Dtype, optional
+        The dtype to compute in; by default what `common_dtype` makes of the inputs.
+
+    Attributes
+    ----------
+    inputs : list of Layout or numpy.ndarray
+        The inputs, in the dtype of the computation.
+    out : Layout or numpy.ndarray
+        The output, once `set_output` has been called.
+    result : array
+        What the caller gets.
+    """
+
+    __slots__ = ("backend", "dtype", "given", "inputs", "library", "name", "names", "out", "result", "stream")
+
+    inputs: list[Any]
+    out: Any
+    stream: Any
+
+    def __init__(self, name: str, arrays: dict, out, stream, backend, dtype: Dtype | None = None):
+        self.name, self.names = name, tuple(arrays)
+        given = self.given = tuple(arrays.values())
+        self.library: Library = common_library(name, (*arrays, "out"), (*given, out))
+        self.stream = stream_pointer(stream)
+        if self.library.host:
+            self.backend = backend_status(backend).backend
+            self.inputs = [self.library.to_numpy(array) for array in given]
+            self.dtype = dtype or common_dtype(name, tuple(array.dtype for array in self.inputs))
+            self.inputs = [array.astype(self.dtype.name, copy=False) for array in self.inputs]
+        else:
+            self._describe(backend, dtype)
+        for argument, array in zip(self.names, self.inputs, strict=True):
+            if len(array.shape) < 2:
+                raise ValueError(
+                    f"{name}: {argument} has shape {array.shape}; a matrix, or a stack of them, is needed"
+                )
+
+    def _describe(self, backend, dtype: Dtype | None) -> None:
+        """The inputs as layouts on one device."""
+        if backend not in (None, "auto", "cuda"):
+            raise ValueError(f"{self.name}: backend={backend!r} is for host arrays; these are on a device")
+        self.backend = "cuda"
+        library = self.library
+        dtypes = [dtype_name(array) for array in self.given]
+        wanted = self.dtype = dtype or common_dtype(self.name, dtypes)
+        self.inputs = inputs = []
+        for argument, array, found in zip(self.names, self.given, dtypes, strict=True):
+            if stored_dtype(found) is not wanted:
+                array = library.cast(array, wanted, self.stream)
+            inputs.append(library.layout(array, wanted, self.stream))
+            self._check_layout(argument, inputs[-1])
+        if self.stream is None:
+            self.stream = library.current_stream(inputs[0].device)
+
+    def _check_layout(self, argument: str, layout: Layout) -> None:
+        device = self.inputs[0].device
+        if layout.device != device:
+            raise ValueError(
+                f"{self.name}: {self.names[0]} is on device {device} and {argument} on device {layout.device}"
+            )
+        if layout.pointer % layout.dtype.real_size:
+            raise ValueError(f"{self.name}: {argument} is not aligned to its {layout.dtype.real}")
+
+    def scalar(self, argument: str, value):
+        """`value` as a Python or NumPy number that fits the dtype.
+
+        Raises
+        ------
+        TypeError
+            When it is complex and the arrays are real, or is no number.
+        """
+        if type(value) is int or type(value) is float:
+            return value
+        number = value.item() if hasattr(value, "item") else value
+        if not isinstance(number, (int, float, complex)):
+            raise TypeError(f"{self.name}: {argument} must be a number, not {value!r}")
+        if isinstance(number, complex) and not self.dtype.is_complex:
+            raise TypeError(f"{self.name}: {argument}={number} is complex, the arrays are {self.dtype.name}")
+        return number
+
+    def set_output(self, out, lead: tuple[int, ...], rows: int, cols: int, column_major: bool | None = None):
+        """Describe `out`, or make a new output of shape (*lead, rows, cols).
+
+        A new one is column-major if `column_major` says so; by default if all inputs are.
+
+        Raises
+        ------
+        TypeError
+            When `out` has another dtype or is immutable.
+        ValueError
+            When `out` has another shape, is read-only or has elements that lie at the same place.
+        """
+        if out is None:
+            if column_major is None:
+                column_major = all(is_column_major(array) for array in self.inputs)
+            self._new_output((*lead, cols, rows) if column_major else (*lead, rows, cols), column_major)
+            return
+        self.result = out
+        if stored_dtype(dtype_name(out)) is not self.dtype:
+            raise TypeError(
+                f"{self.name}: out has dtype {dtype_name(out)} and the computation {self.dtype.name}"
+            )
+        if self.library.host:
+            self.out = self.library.output_to_numpy(out)
+            writable = self.out.flags.writeable
+        else:
+            self.out = self.library.layout(out, self.dtype, self.stream)
+            self._check_layout("out", self.out)
+            writable = self.out.writable
+            if self.out.conj:
+                raise TypeError(f"{self.name}: out is a lazily conjugated view, which cannot be written")
+        if not writable:
+            error = ValueError if isinstance(out, np.ndarray) else TypeError
+            raise error(f"{self.name}: out is read-only")
+        shape = self.out.shape
+        # as in NumPy, a stack may be written from fewer matrices
+        if shape[-2:] != (rows, cols) or len(shape) < 2 or not broadcasts_to(lead, shape[:-2]):
+            raise ValueError(f"{self.name}: out has shape {shape}; {(*lead, rows, cols)} is needed")
+        if not is_injective(self.out):
+            raise ValueError(f"{self.name}: out has strides {self.out.strides}, so that elements coincide")
+
+    def _new_output(self, shape: tuple[int, ...], swapped: bool) -> None:
+        library = self.library
+        if library.host:
+            self.out = np.empty(shape, self.dtype.name)
+            self.out = self.out.swapaxes(-1, -2) if swapped else self.out
+            self.result = library.from_numpy(self.out, self.given[0])
+        else:
+            self.result = library.empty(shape, self.dtype, self.inputs[0].device, self.stream)
+            self.result = library.swap(self.result) if swapped else self.result
+            self.out = library.layout(self.result, self.dtype, self.stream)
+
+    def check_overlap(self, in_place: int | None = None) -> bool:
+        """Raise `OverlapError` where the output shares memory with an input.
+
+        The input with index `in_place` may be the output itself, the same memory with the same strides;
+        whether it is, is returned.
+        """
+        out, same = self.out, False
+        for index, (argument, array) in enumerate(zip(self.names, self.inputs, strict=True)):
+            if index == in_place and _is_same(array, out):
+                same = True
+            elif shares_memory(array, out):
+                raise OverlapError(f"{self.name}: out shares memory with {argument}")
+        return same
+
+    def run(self, cpu: Callable, cuda: Callable, inputs: tuple, scalars: tuple, source=None, key=None) -> Any:
+        """Run the routine and return the caller's array.
+
+        Parameters
+        ----------
+        cpu : callable
+            ``cpu(scalars, *arrays, out)`` computes with NumPy arrays.
+        cuda : callable
+            ``cuda(scalars, operands, stream)`` computes with `Operand` views: the inputs, transpositions
+            applied, and the output. It refers to nothing of this call but its flags.
+        inputs : tuple of (array, Trans)
+            Inputs that are read, of `Call.inputs`.
+        scalars : tuple
+            alpha, or alpha and beta.
+        source : array, optional
+            What the output holds at first; the output itself if it is updated in place.
+        key : hashable, optional
+            Under which `again` may find the call, as it depends on nothing but the arrays `inputs` and out.
+        """
+        out = self.out
+        if 0 in out.shape:
+            return self.result
+        if not self.library.host:
+            layouts = (*[layout.op(trans) for layout, trans in inputs], out)
+            if source is not None and source is not out:
+                _copy(source, out, self.stream)
+            for operands in batches(layouts):
+                cuda(scalars, operands, self.stream)
+            if key is not None:
+                self._remember(key, layouts, cuda)
+        elif self.backend == "cpu":
+            if source is not None and source is not out:
+                np.copyto(out, source)
+            cpu(scalars, *[array for array, _ in inputs], out)
+        else:
+            run_staged(cuda, inputs, scalars, out, source, self.dtype, self.stream or 0)
+        return self.result
+
+    def _remember(self, key: tuple, layouts: tuple[Layout, ...], cuda: Callable) -> None:
+        """Keep what `again` needs to repeat this call, if it was one on single matrices as they lie."""
+        given = {id(array) for array in (*self.given, self.result)}
+        if any(len(layout.shape) > 2 or id(layout.owner) not in given for layout in layouts):
+            return
+        for layout in layouts:
+            seen = self.library.signature(layout.owner)
+            if seen is None:
+                return
+            key = (*key, seen[0])
+        if len(_PLANS) >= _PLANS_KEPT:
+            _PLANS.clear()
+        _PLANS[key] = Plan.of(layouts), cuda
+
+
+_PLANS: dict[tuple, tuple[Plan, Callable]] = {}
+_PLANS_KEPT = 4096
+
+
+def again(key: tuple, arrays: tuple, scalars: tuple, stream) -> bool:
+    """Repeat a call that `Call.run` knows under `key`; False where there is none, and nothing was done.
+
+    A small product is over in the few microseconds that the checks of its arrays take. They depend, but for
+    the addresses, on the arrays' library, shapes, strides, dtypes and devices: where all are as they were,
+    only the addresses are checked.
+    """
+    library = quick_library(arrays[0])
+    if library is None:
+        return False
+    kind, pointers = type(arrays[0]), []
+    for array in arrays:
+        seen = library.signature(array) if type(array) is kind else None
+        if seen is None:
+            return False
+        key = (*key, seen[0])
+        pointers.append(seen[1])
+    try:
+        found = _PLANS.get(key)
+    except TypeError:  # a flag that is not hashable is not a flag
+        return False
+    if found is None:
+        return False
+    plan, cuda = found
+    operands = plan.at(pointers)
+    if operands is None:
+        return False
+    for number in scalars:
+        if type(number) is not int and type(number) is not float:
+            return False
+    if stream is None:
+        stream = library.current_stream(operands[0].device)
+    cuda(scalars, operands, stream_pointer(stream))
+    return True
+
+
+def stream_pointer(stream) -> int | None:
+    """The address of a CUDA stream given as an int or as any library's stream object; None stays None.
+
+    Raises
+    ------
+    TypeError
+        For what is no stream.
+    """
+    if stream is None or isinstance(stream, int):
+        return stream
+    if hasattr(stream, "__cuda_stream__"):
+        return int(stream.__cuda_stream__()[1])
+    for attribute in ("ptr", "cuda_stream", "handle"):
+        if hasattr(stream, attribute):
+            pointer = getattr(stream, attribute)
+            # ctypes pointers carry None for 0
+            return int(getattr(pointer, "value", pointer) or 0)
+    raise TypeError(f"stream must be an int or a stream object, not a {type(stream).__name__}")
+
+
+def _copy(source: Layout, target: Layout, stream: int) -> None:
+    for source_operand, target_operand in batches((source, target)):
+        routine("copy")(1, source_operand, target_operand, stream)
+
+
+def _is_same(x: Any, y: Any) -> bool:
+    """Whether two layouts, or two NumPy arrays, are one array: same place, same shape, same strides."""
+    if isinstance(x, Layout):
+        return x[:5] == y[:5]
+    return x is y or (x.shape, x.strides, x.ctypes.data) == (y.shape, y.strides, y.ctypes.data)

@@ -1,0 +1,138 @@
+"""The calls that the demo and the benchmarks run: a case of one routine, on random data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import explain, level3
+from .checks import gemm_error, trmm_error, trsm_error
+from .cublas import Cublas
+from .tuning import oracle
+from .tuning.cases import GemmCase, TriangularCase
+from .types import Diag, Dtype, Side, Trans, Uplo
+
+__all__ = ["ROUTINES", "Arrays", "Problem"]
+
+ROUTINES = ("gemm", "trmm", "trsm")
+
+
+class Arrays(NamedTuple):
+    """A, B (None but in GEMM) and what is overwritten: C of a GEMM, B of TRMM and TRSM. All column-major."""
+
+    a: Any
+    b: Any
+    out: Any
+
+    def map(self, function: Callable[[Any], Any]) -> Arrays:
+        """The same through `function`, for example a copy to the device."""
+        return Arrays(*(None if x is None else function(x) for x in self))
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One call.
+
+    Attributes
+    ----------
+    routine : str
+        'gemm', 'trmm' or 'trsm'.
+    case : GemmCase or TriangularCase
+        Dtype, extents, flags, alpha and beta.
+    """
+
+    routine: str
+    case: Any
+
+    @classmethod
+    def square(cls, routine: str, dtype: Dtype, variant: str, n: int, alpha=1.0, beta=0.0) -> Problem:
+        """All matrices n by n; `variant` in the BLAS's letters.
+
+        These are trans_a trans_b of GEMM ('NN', 'TN', ...), side uplo trans diag of the others ('LLNN', ...).
+
+        Raises
+        ------
+        ValueError
+            For any other variant.
+        """
+        letters = ("NTC", "NTC") if routine == "gemm" else ("LR", "UL", "NTC", "NU")
+        if not re.fullmatch("".join(f"[{known}]" for known in letters), variant):
+            known = ", ".join(letters)
+            raise ValueError(f"{routine}: variant {variant!r} is not one letter each of {known}")
+        if routine == "gemm":
+            return cls(routine, GemmCase(dtype, n, n, n, Trans(variant[0]), Trans(variant[1]), alpha, beta))
+        side, uplo, trans, diag = list(variant)
+        flags = (Side(side), Uplo(uplo), Trans(trans), Diag(diag))
+        return cls(routine, TriangularCase(dtype, n, n, *flags, alpha))
+
+    @property
+    def dtype(self) -> Dtype:
+        return self.case.dtype
+
+    @property
+    def variant(self) -> str:
+        return "".join(flag.value for flag in self._flags)
+
+    @property
+    def flops(self) -> int:
+        """2mnk of GEMM, m²n (n²m from the right) of the others; four times that if complex."""
+        case = self.case
+        if self.routine == "gemm":
+            return self.dtype.flops_per_fma * case.m * case.n * case.k
+        return self.dtype.flops_per_fma // 2 * case.order * case.m * case.n
+
+    @property
+    def _flags(self) -> tuple:
+        case = self.case
+        if self.routine == "gemm":
+            return case.trans_a, case.trans_b
+        return case.side, case.uplo, case.trans, case.diag
+
+    def data(self, seed: int = 2011) -> Arrays:
+        """Random data in host memory. What a triangular routine must not read of A is NaN."""
+        rng = np.random.default_rng(seed)
+        if self.routine == "gemm":
+            return Arrays(*(_normal(rng, shape[::-1], self.dtype).T for shape in self.case.shapes))
+        out = _normal(rng, (self.case.n, self.case.m), self.dtype).T
+        return Arrays(np.asfortranarray(oracle.triangle(rng, self.case, _normal)), None, out)
+
+    def ours(self, x: Arrays, backend: str) -> None:
+        """Run it on this library, in place."""
+        case = self.case
+        options: dict[str, Any] = {"alpha": case.alpha, "out": x.out, "backend": backend}
+        if self.routine == "gemm":
+            level3.gemm(x.a, x.b, beta=case.beta, trans_a=case.trans_a, trans_b=case.trans_b, **options)
+            return
+        routine = level3.trmm if self.routine == "trmm" else level3.trsm
+        options |= {"side": case.side, "lower": case.uplo is Uplo.LOWER, "trans": case.trans}
+        routine(x.a, x.out, unit_diag=case.diag is Diag.UNIT, **options)
+
+    def cublas(self, library: Cublas, x: Arrays) -> None:
+        """Run it on cuBLAS, in place."""
+        if self.routine == "gemm":
+            library.gemm(self.case.alpha, x.a, x.b, self.case.beta, x.out, *self._flags)
+        else:
+            getattr(library, self.routine)(self.case.alpha, x.a, x.out, *self._flags)
+
+    def error(self, x: Arrays, result: np.ndarray) -> float:
+        """Largest sampled error of `result` over its bound; `x` holds the data before the call."""
+        case = self.case
+        if self.routine == "gemm":
+            a, b = oracle.apply(x.a, case.trans_a), oracle.apply(x.b, case.trans_b)
+            return gemm_error(case.alpha, a, b, case.beta, x.out, result)
+        check = trmm_error if self.routine == "trmm" else trsm_error
+        return check(case.alpha, x.a, x.out, result, *self._flags)
+
+    def explain(self) -> list[tuple[str, str, str]]:
+        """Kernel, Config and its origin, of each kernel that the device would run."""
+        k = self.case.k if self.routine == "gemm" else None
+        return [tuple(part) for part in explain(self.routine, self.dtype.letter, self.case.m, self.case.n, k)]
+
+
+def _normal(rng: np.random.Generator, shape: tuple[int, ...], dtype: Dtype) -> np.ndarray:
+    reals = (*shape[:-1], shape[-1] * dtype.parts)
+    return rng.standard_normal(reals, dtype=np.dtype(dtype.real).type).view(dtype.name)

@@ -1,0 +1,59 @@
+"""Which kernels a call would run, with which Configs, and where those come from."""
+
+from __future__ import annotations
+
+from ..gpu.device import current
+from ..operands import Operand
+from ..types import Diag, Dtype, Side, Uplo, dtype_of
+from . import gemm, trmm, trsm
+from .tape import Tape, recorded
+
+__all__ = ["explain"]
+
+
+def explain(
+    routine: str, dtype, m: int, n: int, k: int | None = None, device: int = 0
+) -> list[tuple[str, str, str]]:
+    """The Configs that a call would take on a device, in the order of its launches.
+
+    Parameters
+    ----------
+    routine : {'gemm', 'trmm', 'trsm'}
+    dtype : str, dtype
+    m, n : int
+        Extents of the result, column-major; a triangle is lower and stands on the left.
+    k : int, optional
+        Inner extent of a GEMM, by default `m`.
+    device : int
+        Ordinal of the device.
+
+    Returns
+    -------
+    list of (str, str, str)
+        Kernel family (or "stop size"), Config, and origin: override, a file, or computed.
+
+    Raises
+    ------
+    BackendUnavailable
+        Where there is no such device.
+    ValueError
+        For another routine.
+    """
+    found: dict[tuple[str, str, str], None] = {}
+    for choice in _tape(routine, dtype_of(dtype), m, n, m if k is None else k, device).choices:
+        family = getattr(choice.config, "STEM", "stop size")
+        found[family, str(choice.config), choice.origin] = None
+    return list(found)
+
+
+def _tape(routine: str, dtype: Dtype, m: int, n: int, k: int, device: int) -> Tape:
+    def dense(rows: int, cols: int) -> Operand:
+        return Operand(0, rows, cols, 1, max(rows, 1), dtype, device=device)
+
+    current(device)
+    if routine == "gemm":
+        return recorded(gemm.record, (dense(m, k), dense(k, n), dense(m, n)), (True,))
+    records = {"trmm": trmm.record, "trsm": trsm.record}
+    if routine not in records:
+        raise ValueError(f"explain: routine {routine!r} is none of gemm, trmm, trsm")
+    return recorded(records[routine], (dense(m, m), dense(m, n)), (Side.LEFT, Uplo.LOWER, Diag.NON_UNIT))

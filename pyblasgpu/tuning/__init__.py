@@ -1,0 +1,1 @@
+"""Tuning: space → prune → verify → measure → store, and `select`, the choice at run time."""

@@ -1,0 +1,195 @@
+"""The candidates of each kernel family: nested loops as in Algorithm 2 of Kurzak et al. (2011).
+
+A space is a list of axes. An axis gives the values of a few parameters, knowing those chosen before it;
+`prune.walk` runs the loops and drops a branch as soon as a rule is broken. A family's file knows its rules,
+this one only which values are worth asking about.
+
+'quick' is a short list of tiles, with everything else by formula; 'normal' asks about every tile, and
+`prune` keeps the best of them by `score`; 'exhaustive' also varies how a tile is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+from ..gpu.device import Device
+from ..types import Dtype
+
+__all__ = ["EFFORTS", "Axis", "Parameters", "space"]
+
+EFFORTS = ("quick", "normal", "exhaustive")
+
+Parameters = dict[str, Any]
+Axis = Callable[[Parameters], list[Parameters]]
+
+VECTOR = 16  # bytes of the widest load
+LINE = 128  # bytes of shared memory that one access serves without a conflict
+
+
+def space(stem: str, dtype: Dtype, layout: str, device: Device, effort: str) -> list[Axis]:
+    """The axes of family `stem`, outermost first.
+
+    Raises
+    ------
+    ValueError
+        For an effort that is none of `EFFORTS`.
+    """
+    if effort not in EFFORTS:
+        raise ValueError(f"effort {effort!r} is none of {', '.join(EFFORTS)}")
+    return _SPACES[stem](dtype, layout, device, effort)
+
+
+# DIM_X, DIM_Y, THR_M, THR_N: tiles for large products, small ones, few columns, few rows
+_QUICK_TILES = {
+    "s": (
+        (16, 16, 8, 8), (16, 16, 8, 16), (16, 16, 16, 8), (8, 16, 8, 8), (16, 8, 8, 8), (16, 16, 4, 8),
+        (16, 16, 4, 4), (8, 16, 8, 4), (8, 8, 4, 4), (32, 8, 4, 4), (8, 32, 4, 4), (8, 16, 4, 2),
+    ),
+    "d": (
+        (16, 16, 8, 8), (8, 16, 8, 8), (16, 8, 8, 8), (8, 16, 8, 4), (16, 16, 8, 4), (16, 16, 4, 4),
+        (8, 8, 4, 4), (16, 16, 2, 2), (16, 8, 8, 4), (8, 16, 4, 8), (8, 8, 8, 8),
+    ),
+    "c": (
+        (16, 16, 8, 4), (16, 16, 4, 8), (16, 16, 4, 4), (8, 16, 8, 4), (16, 8, 4, 8), (8, 16, 4, 4),
+        (8, 8, 4, 4), (16, 16, 2, 2), (16, 8, 8, 4), (8, 16, 4, 8), (8, 8, 8, 4),
+    ),
+    "z": (
+        (16, 16, 4, 4), (16, 8, 4, 4), (8, 16, 4, 4), (8, 16, 8, 4), (16, 16, 4, 2), (8, 8, 4, 4),
+        (16, 16, 2, 2), (8, 8, 2, 2), (32, 8, 4, 4), (8, 32, 4, 4), (8, 16, 4, 2),
+    ),
+}  # fmt: skip
+_QUICK_PIPELINES = ((8, 4), (16, 3), (8, 1))  # BLK_K, stages
+
+_GRIDS = ((8, 8), (8, 16), (16, 8), (16, 16), (8, 32), (32, 8))
+_PER_THREAD = (1, 2, 3, 4, 6, 8, 12, 16)
+_MAX_TILE = 256
+_SHARED_BOTH = {"share_a": True, "share_b": True, "read_only": False}
+
+
+def _gemm_tile(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Axis]:
+    trans_a, trans_b = (letter == "t" for letter in layout)
+    stages = (1, 2, 3, 4) if device.has_async_copy else (1,)
+
+    def tile(x, y, thr_m, thr_n, depth, stages, shared) -> Parameters:
+        chosen = {
+            "DIM_X": x, "DIM_Y": y, "BLK_M": x * thr_m, "BLK_N": y * thr_n, "BLK_K": depth, "UNROLL": depth,
+            "VEC_M": _widest(dtype, thr_m), "VEC_N": _widest(dtype, thr_n), "stages": stages, **shared,
+        }  # fmt: skip
+        return {**chosen, **_lanes(chosen)[0], **loads_a(chosen)[-1], **loads_b(chosen)[-1]}
+
+    def tiles(_: Parameters) -> list[Parameters]:
+        """All that resources and reuse depend on; lanes and loads are the plainest, for now."""
+        if effort == "quick":
+            pipelines = [p for p in _QUICK_PIPELINES if p[1] in stages]
+            return [tile(*t, *p, _SHARED_BOTH) for t, p in product(_QUICK_TILES[dtype.letter], pipelines)]
+        depths = (4, 8, 16, 32) if dtype.letter == "z" else (8, 16, 32)
+        shapes = product(_GRIDS, _PER_THREAD, _PER_THREAD, depths, stages)
+        return [
+            tile(x, y, thr_m, thr_n, depth, stage, shared)
+            for (x, y), thr_m, thr_n, depth, stage in shapes
+            if max(x * thr_m, y * thr_n) <= _MAX_TILE
+            for shared in (_sharing(stage) if effort == "exhaustive" else [_SHARED_BOTH])
+        ]
+
+    def loads_a(chosen: Parameters) -> list[Parameters]:
+        return _loads(dtype, chosen, "A", chosen["BLK_M"], chosen["VEC_M"], k_major=trans_a)
+
+    def loads_b(chosen: Parameters) -> list[Parameters]:
+        return _loads(dtype, chosen, "B", chosen["BLK_N"], chosen["VEC_N"], k_major=not trans_b)
+
+    inner: list[Axis] = [_lanes, loads_a, loads_b]
+    if effort != "exhaustive":
+        inner = [_first(axis) for axis in inner]
+    return [tiles, *inner, _residence(effort)]
+
+
+def _first(axis: Axis) -> Axis:
+    return lambda chosen: axis(chosen)[:1]
+
+
+def _sharing(stages: int) -> list[Parameters]:
+    """Which operands pass through shared memory (Steinsland's schemes); cp.async leads nowhere else."""
+    if stages > 1:
+        return [_SHARED_BOTH]
+    direct = [
+        {"share_a": a, "share_b": b, "read_only": read_only}
+        for a, b in ((True, False), (False, True), (False, False))
+        for read_only in (False, True)
+    ]
+    return [_SHARED_BOTH, *direct]
+
+
+def _widest(dtype: Dtype, count: int) -> int:
+    """The widest vector that divides `count` elements."""
+    return next(v for v in (4, 2, 1) if count % v == 0 and v * dtype.itemsize <= VECTOR)
+
+
+def _loads(
+    dtype: Dtype, chosen: Parameters, name: str, blk: int, fragment: int, k_major: bool
+) -> list[Parameters]:
+    """How the threads may load a stripe, the widest loads first; for each width the longest rows.
+
+    Where no grid of threads tiles the stripe, the one given breaks the rule that says so.
+    """
+    threads, depth = chosen["DIM_X"] * chosen["DIM_Y"], chosen["BLK_K"]
+    major, minor = (depth, blk) if k_major else (blk, depth)
+    found = []
+    for vec in (4, 2, 1):
+        too_wide = vec * dtype.itemsize > VECTOR or (vec > 1 and k_major and chosen["stages"] > 1)
+        rows = [x for x in _powers(threads) if major % (x * vec) == 0 and minor % (threads // x) == 0]
+        if rows and not too_wide:
+            x = max(rows)
+            pad = _pad(dtype, blk, x, fragment) if k_major else 0
+            grid = {f"DIM_X{name}": x, f"DIM_Y{name}": threads // x}
+            found.append({**grid, f"VEC_{name}": vec, f"PAD_{name}": pad})
+    return found or [{f"DIM_X{name}": threads, f"DIM_Y{name}": 1}]
+
+
+def _powers(threads: int) -> list[int]:
+    return [1 << i for i in range(threads.bit_length()) if threads % (1 << i) == 0]
+
+
+def _pad(dtype: Dtype, blk: int, lanes: int, fragment: int) -> int:
+    """Elements after a row of `blk` such that a transposing store meets no bank twice.
+
+    `lanes` neighbours store into as many rows, the next ones an element further: rows must lie
+    (elements of a line) / lanes apart. A row must still hold whole fragments.
+    """
+    line = LINE // dtype.itemsize
+    apart = max(line // lanes, fragment)
+    return (apart - blk) % line
+
+
+def _lanes(chosen: Parameters) -> list[Parameters]:
+    """Shapes of a warp, 8 x 4 first."""
+    fit = [x for x in (8, 4, 16) if chosen["DIM_X"] % x == 0 and chosen["DIM_Y"] % (32 // x) == 0]
+    return [{"WARP_X": x} for x in fit or (8,)]
+
+
+def _residence(effort: str) -> Axis:
+    most = 2 if effort == "quick" else 3
+    return lambda _: [{"min_blocks": blocks} for blocks in range(1, most + 1)]
+
+
+def _triangle_leaf(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Axis]:
+    quick = effort == "quick"
+    heights, widths = ((16, 32), (8, 16, 32, 64)) if quick else ((8, 16, 32, 64), (8, 16, 32, 64, 128))
+    per_thread = ((4, 4), (2, 4)) if quick else tuple(product((1, 2, 4, 8), repeat=2))
+    depths, stages = ((16,), (3,)) if quick else ((8, 16, 32), (2, 3, 4))
+
+    def tiles(_: Parameters) -> list[Parameters]:
+        return [
+            {
+                "BLK_M": m, "BLK_N": n, "BLK_K": k, "DIM_X": m // thr_m, "DIM_Y": n // thr_n, "stages": stage,
+                "VEC_M": _widest(dtype, thr_m), "VEC_N": _widest(dtype, thr_n),
+            }
+            for m, n, k, (thr_m, thr_n), stage in product(heights, widths, depths, per_thread, stages)
+            if m >= thr_m and n >= thr_n
+        ]  # fmt: skip
+
+    return [tiles] if quick else [tiles, _residence(effort)]
+
+
+_SPACES = {"gemm_tile": _gemm_tile, "trsm_leaf": _triangle_leaf, "trmm_leaf": _triangle_leaf}

@@ -1,0 +1,157 @@
+"""A device that is none: `Operand` addresses are host addresses, and routines compute there with NumPy.
+
+With it the whole path of device arrays and of staged host arrays runs, but for the kernels.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+
+from pyblasgpu import cpu, execution
+from pyblasgpu.gpu import backend
+from pyblasgpu.types import Trans
+
+NO = Trans.NO
+
+
+def elements(operand) -> np.ndarray:
+    """The matrices of an operand, as a view of shape (batch, rows, cols)."""
+    low, high = operand.span()
+    if low == high:
+        return np.empty((operand.batch, operand.rows, operand.cols), operand.dtype.name)
+    memory = np.frombuffer((ctypes.c_char * (high - low)).from_address(low), operand.dtype.name)
+    size = operand.dtype.itemsize
+    view = np.ndarray(
+        (operand.batch, operand.rows, operand.cols), operand.dtype.name, memory, operand.pointer - low,
+        tuple(stride * size for stride in (operand.batch_stride, operand.row_stride, operand.col_stride)),
+    )  # fmt: skip
+    return view.conj() if operand.conj else view
+
+
+class Routines:
+    """Stand-ins of `pyblasgpu.routines`; each call is recorded."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __call__(self, name):
+        return getattr(self, name)
+
+    def gemm(self, alpha, a, b, beta, c, stream):
+        self.calls.append(("gemm", stream, c.batch))
+        assert not c.conj
+        cpu.gemm(alpha, elements(a), elements(b), beta, elements(c), NO, NO)
+
+    def trmm(self, alpha, a, b, stream, *, side, uplo, diag):
+        self.calls.append(("trmm", stream, b.batch))
+        cpu.trmm(alpha, elements(a), elements(b), side, uplo, NO, diag)
+
+    def trsm(self, alpha, a, b, stream, *, side, uplo, diag):
+        self.calls.append(("trsm", stream, b.batch))
+        cpu.trsm(alpha, elements(a), elements(b), side, uplo, NO, diag)
+
+    def copy(self, alpha, a, c, stream):
+        self.calls.append(("copy", stream, c.batch))
+        elements(c)[...] = alpha * elements(a)
+
+
+class Memory:
+    """Stand-in of `pyblasgpu.gpu.memory`: fresh memory is NaN, and everything must be released."""
+
+    def __init__(self):
+        self.held, self.copied = {}, 0
+
+    def allocate(self, nbytes, device, stream):
+        assert nbytes > 0
+        buffer = np.full(nbytes, 0xFF, np.uint8)
+        self.held[buffer.ctypes.data] = buffer
+        return buffer.ctypes.data
+
+    def release(self, address, stream):
+        del self.held[address]
+
+    def to_device(self, address, array, stream):
+        assert array.flags.c_contiguous and address in self.held
+        self.copied += array.size
+        ctypes.memmove(address, array.ctypes.data, array.nbytes)
+
+    def to_host(self, array, address, stream):
+        assert array.flags.c_contiguous and address in self.held
+        ctypes.memmove(array.ctypes.data, address, array.nbytes)
+
+
+class Array:
+    """A device array: NumPy's memory behind CuPy's attributes."""
+
+    def __init__(self, host, device=0):
+        self.host, self.device_id = np.asarray(host), device
+
+    data = property(lambda self: SimpleNamespace(ptr=self.host.ctypes.data, device_id=self.device_id))
+    shape = property(lambda self: self.host.shape)
+    strides = property(lambda self: self.host.strides)
+    dtype = property(lambda self: self.host.dtype)
+
+    def astype(self, dtype):
+        return Array(self.host.astype(dtype), self.device_id)
+
+    def swapaxes(self, one, other):
+        return Array(self.host.swapaxes(one, other), self.device_id)
+
+    def reshape(self, shape):
+        return Array(self.host.reshape(shape), self.device_id)
+
+    def __getitem__(self, index):
+        return Array(self.host[index], self.device_id)
+
+    def __eq__(self, other):
+        return Array(self.host == other, self.device_id)
+
+    __hash__ = object.__hash__
+
+    def __setitem__(self, index, value):
+        self.host[index] = value.host
+
+
+Array.__module__ = "cupy"
+
+
+class _Scope:
+    """A context manager that counts for nothing."""
+
+    def __init__(self, *_):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+
+#: What `import cupy` finds; its current stream is 7.
+cupy = ModuleType("cupy")
+cupy.cuda = SimpleNamespace(  # type: ignore[attr-defined]
+    Device=_Scope, ExternalStream=_Scope, get_current_stream=lambda device: SimpleNamespace(ptr=7)
+)
+cupy.empty = lambda shape, dtype: Array(np.full(shape, np.nan, dtype))  # type: ignore[attr-defined]
+
+
+def install(monkeypatch) -> tuple[Routines, Memory]:
+    """Put the stand-ins where the library looks; 'cuda' is then there for host arrays too."""
+    routines, memory = Routines(), Memory()
+    modules = {
+        "cupy": cupy,
+        "pyblasgpu.gpu.memory": memory,
+        "pyblasgpu.gpu.device": SimpleNamespace(current=int),
+    }
+    for name, module in modules.items():
+        monkeypatch.setitem(__import__("sys").modules, name, module)
+    monkeypatch.setattr(execution, "routine", routines)
+    monkeypatch.setattr("pyblasgpu.level3.routine", routines)
+    monkeypatch.setattr(backend, "require", lambda: None)
+    monkeypatch.setattr(backend, "SIMULATED", False)
+    execution._why_no_device.cache_clear()
+    return routines, memory

@@ -1,0 +1,272 @@
+from __future__ import annotations
+
+import ctypes
+import sys
+from types import SimpleNamespace
+
+import fake_device
+import numpy as np
+import pytest
+from fake_device import elements
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyblasgpu import arrays
+from pyblasgpu.arrays import common_dtype, common_library, library_of, stored_dtype
+from pyblasgpu.execution import stream_pointer
+from pyblasgpu.layouts import Layout, batches, is_column_major, is_injective, shares_memory
+from pyblasgpu.types import DTYPES, Trans
+
+D = DTYPES["d"]
+
+
+def layout_of(array: np.ndarray) -> Layout:
+    strides = tuple(step // array.itemsize for step in array.strides)
+    return Layout(array.ctypes.data, array.shape, strides, D, 0)
+
+
+# ------------------------------------------------------------------------------------------------- dtypes
+
+
+@pytest.mark.parametrize(
+    ("names", "letter"),
+    [
+        (["f4"], "s"), (["f8"], "d"), (["F"], "c"), (["D"], "z"), (["i8"], "d"), (["?"], "d"), (["u1"], "d"),
+        (["f2"], "s"), (["f2", "F"], "c"), (["f4", "f8"], "d"), (["f8", "F"], "z"), (["i4", "f4"], "d"),
+        ([">f8"], "d"), (["f4", ">f4"], "s"),
+    ],
+)  # fmt: skip
+def test_common_dtype(names, letter):
+    assert common_dtype("gemm", [np.dtype(name) for name in names]) is DTYPES[letter]
+
+
+@pytest.mark.parametrize("name", ["longdouble", "clongdouble", "O", "U3", "M8[s]"])
+def test_dtypes_that_would_lose_something(name):
+    with pytest.raises(TypeError, match=r"gemm: dtype"):
+        common_dtype("gemm", [np.dtype("f8"), np.dtype(name)])
+
+
+def test_stored_dtype():
+    assert stored_dtype(np.dtype("F")) is DTYPES["c"]
+    assert stored_dtype(np.dtype(">f8")) is stored_dtype(np.dtype("i8")) is None
+
+
+# ------------------------------------------------------------------------------------------------ streams
+
+
+@pytest.mark.parametrize(
+    ("stream", "pointer"),
+    [
+        (None, None), (0, 0), (5, 5),
+        (SimpleNamespace(__cuda_stream__=lambda: (0, 6)), 6),
+        (SimpleNamespace(ptr=7), 7),
+        (SimpleNamespace(cuda_stream=8), 8),
+        (SimpleNamespace(handle=9), 9),
+        (SimpleNamespace(handle=ctypes.c_void_p(10)), 10),
+        (SimpleNamespace(handle=ctypes.c_void_p(None)), 0),
+    ],
+)  # fmt: skip
+def test_stream_pointer(stream, pointer):
+    assert stream_pointer(stream) == pointer
+
+
+def test_what_is_no_stream():
+    with pytest.raises(TypeError, match="stream must be"):
+        stream_pointer("main")
+
+
+# ---------------------------------------------------------------------------------------------- libraries
+
+
+class FakeTensor:
+    """A tensor on the device: what pyblasgpu reads of PyTorch's."""
+
+    requires_grad, is_cuda, device = False, True, SimpleNamespace(type="cuda")
+    dtype, shape = "torch.complex64", (2, 3)
+
+    def __init__(self, conj=False, neg=False):
+        self.conj, self.neg = conj, neg
+
+    def is_conj(self):
+        return self.conj
+
+    def is_neg(self):
+        return self.neg
+
+    def resolve_neg(self):
+        return FakeTensor(self.conj)
+
+    def data_ptr(self):
+        return 4096
+
+    def stride(self):
+        return (1, 2)
+
+    def get_device(self):
+        return 1
+
+
+FakeTensor.__module__ = "torch"
+
+
+class Exporter:
+    """Host memory through DLPack alone."""
+
+    def __init__(self, host):
+        self.host = host
+
+    def __dlpack__(self, **options):
+        return self.host.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.host.__dlpack_device__()
+
+
+def test_libraries_are_told_apart():
+    names = {library_of(x).name for x in (np.ones(2), [1], 1.0, np.float32(1))}
+    assert names == {"NumPy"}
+    assert library_of(fake_device.Array(np.ones(2))).name == "CuPy"
+    assert library_of(FakeTensor()).name == "PyTorch"
+    assert library_of(Exporter(np.ones(2))).name.endswith("Exporter (host)")
+
+
+def test_a_tensor_on_the_host_or_with_a_gradient():
+    tensor = FakeTensor()
+    tensor.is_cuda, tensor.device = False, SimpleNamespace(type="cpu")
+    assert library_of(tensor).host
+    tensor.device = SimpleNamespace(type="mps")
+    with pytest.raises(TypeError, match="neither on CUDA"):
+        library_of(tensor)
+    tensor.requires_grad = True
+    with pytest.raises(TypeError, match="detach"):
+        library_of(tensor)
+
+
+@pytest.mark.parametrize("value", ["text", {1: 2}, None, object(), np.ma.ones(2)])
+def test_what_is_no_array(value):
+    with pytest.raises(TypeError, match="array"):
+        library_of(value)
+
+
+def test_mixed_libraries_are_refused():
+    with pytest.raises(TypeError, match="gemm: a is a NumPy array and out a CuPy array"):
+        common_library("gemm", ("a", "b", "out"), (np.ones(2), [1], fake_device.Array(np.ones(2))))
+
+
+def test_layout_of_a_cupy_array():
+    host = np.zeros((3, 4, 5))[:, ::2]
+    found = arrays._CUPY.layout(fake_device.Array(host, device=2), D, None)
+    assert found[:5] == (host.ctypes.data, (3, 2, 5), (20, 10, 1), D, 2)
+
+
+def test_layout_of_a_lazily_conjugated_tensor():
+    found = arrays._TORCH.layout(FakeTensor(conj=True), DTYPES["c"], None)
+    assert found[:7] == (4096, (2, 3), (1, 2), DTYPES["c"], 1, True, True)
+
+
+def test_a_lazily_negated_tensor_is_resolved_and_no_output():
+    found = arrays._TORCH.layout(FakeTensor(neg=True), DTYPES["c"], None)
+    assert not found.owner.neg and not found.writable
+
+
+@pytest.mark.parametrize("strides", [None, (1, 2)])
+def test_protocols_are_parsed_by_cuda_core(monkeypatch, strides):
+    view = SimpleNamespace(ptr=64, shape=(2, 3), strides=strides, device_id=0, readonly=True)
+    seen = []
+
+    class StridedMemoryView:
+        @staticmethod
+        def from_any_interface(array, stream_ptr):
+            seen.append(stream_ptr)
+            return view
+
+    monkeypatch.setitem(sys.modules, "cuda.core.utils", SimpleNamespace(StridedMemoryView=StridedMemoryView))
+    arrays._module.cache_clear()
+    found = arrays._NUMBA.layout(object(), D, 9), arrays._NUMBA.layout(object(), D, None)
+    arrays._module.cache_clear()
+    assert found[0][:5] == (64, (2, 3), strides or (3, 1), D, 0) and not found[0].writable
+    assert found[0].owner is view and seen == [9, 1]
+
+
+# ------------------------------------------------------------------------------------------------ layouts
+
+
+@st.composite
+def views(draw, dimensions=(2, 4)):
+    """Views of one array: slices, transposes, repetitions."""
+    shape = draw(st.lists(st.integers(1, 3), min_size=dimensions[0], max_size=dimensions[1]))
+    view = MEMORY[: np.prod(shape)].reshape(shape)
+    steps = draw(st.tuples(*[st.sampled_from([1, -1, 2])] * len(shape)))
+    view = view[tuple(slice(None, None, step) for step in steps)]
+    return view.transpose(draw(st.permutations(range(len(shape)))))
+
+
+MEMORY = np.arange(81.0)
+
+
+@given(views())
+def test_slices_and_transposes_are_injective(view):
+    assert is_injective(view) and is_injective(layout_of(view))
+
+
+def test_repeated_elements_are_not_injective():
+    windows = np.lib.stride_tricks.sliding_window_view(np.zeros(9), 3)
+    for view in (windows, np.broadcast_to(np.zeros(3), (2, 3))):
+        assert not is_injective(view) and not is_injective(layout_of(view))
+
+
+@given(views(), views())
+def test_shares_memory_is_exact(x, y):
+    expected = np.shares_memory(x, y)
+    assert shares_memory(x, y) == shares_memory(layout_of(x), layout_of(y)) == expected
+
+
+def test_other_devices_share_nothing():
+    x = layout_of(MEMORY.reshape(9, 9))
+    assert shares_memory(x, x) and not shares_memory(x, x._replace(device=1))
+
+
+@given(views(), st.sampled_from(Trans))
+def test_op(view, trans):
+    layout = layout_of(view)._replace(dtype=D)
+    expected = view if trans is Trans.NO else view.swapaxes(-1, -2)
+    found = layout.op(trans)
+    assert (found.shape, found.strides) == layout_of(expected)[1:3] and not found.conj
+
+
+def test_conjugate_transpose_of_a_complex_layout():
+    layout = Layout(0, (2, 3), (3, 1), DTYPES["z"], 0)
+    assert layout.op(Trans.CONJ).conj and not layout.op(Trans.CONJ).op(Trans.CONJ).conj
+    assert not layout.op(Trans.TRANS).conj
+
+
+@pytest.mark.parametrize(
+    ("array", "expected"),
+    [
+        (np.zeros((2, 3)), False), (np.zeros((2, 3), order="F"), True), (np.zeros((3, 2)).T[:, ::2], True),
+        (np.zeros((2, 1)), False), (np.zeros((1, 2), order="F"), False),
+    ],
+)  # fmt: skip
+def test_is_column_major(array, expected):
+    assert is_column_major(array) == is_column_major(layout_of(array)) == expected
+
+
+@given(st.lists(st.integers(0, 3), max_size=3), st.data())
+def test_batches_visit_every_matrix_once(lead, data):
+    """Each product written is that of the inputs that broadcasting puts there."""
+    pad = [data.draw(st.integers(0, len(lead))) for _ in range(2)]
+    inputs = []
+    for skip in pad:
+        shape = [data.draw(st.sampled_from([extent, 1])) if extent else 0 for extent in lead[skip:]]
+        inputs.append(np.random.default_rng(1).integers(1, 99, (*shape, 2, 2)).astype(float))
+    axes = data.draw(st.permutations(range(len(lead))))
+    out = np.zeros([lead[axis] for axis in axes] + [2, 2]).transpose(*np.argsort(axes), -2, -1)
+    for a, b, c in batches(tuple(map(layout_of, (*inputs, out)))):
+        elements(c)[...] += elements(a) * 100 + elements(b)
+    np.testing.assert_array_equal(out, np.broadcast_to(inputs[0] * 100 + inputs[1], out.shape))
+
+
+def test_contiguous_stacks_are_one_batch():
+    stack, one = np.zeros((4, 5, 2, 3)), np.zeros((2, 3))
+    assert [c.batch for _, c in batches((layout_of(one), layout_of(stack)))] == [20]
+    assert [c.batch for _, c in batches((layout_of(one), layout_of(stack[:, ::2])))] == [4] * 3

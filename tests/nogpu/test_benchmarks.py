@@ -1,0 +1,54 @@
+"""What of the benchmarks needs no device: the list of cases, the peaks, the plot."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import machine, run
+from pyblasgpu.gpu.device import known
+
+
+def test_cases_match_variants_to_routines():
+    cases = list(run.problems(("gemm", "trsm"), ("s", "z"), ("NN", "CT", "RUCU"), (64, 128)))
+    names = [f"{case.dtype.letter}{case.routine} {case.variant} {case.case.n}" for case in cases]
+    assert names == [
+        "sgemm NN 64", "sgemm NN 128", "sgemm CT 64", "sgemm CT 128",
+        "zgemm NN 64", "zgemm NN 128", "zgemm CT 64", "zgemm CT 128",
+        "strsm RUCU 64", "strsm RUCU 128", "ztrsm RUCU 64", "ztrsm RUCU 128",
+    ]  # fmt: skip
+
+
+def test_peak_of_an_h200(monkeypatch):
+    monkeypatch.setattr(machine, "clocks", lambda: {"clocks.max.sm": "1980 MHz"})
+    peaks = machine.peak(known("h200"))
+    # the data sheet's 67, 34 and 67 TFLOP/s
+    assert peaks == pytest.approx({"float32": 66.9, "float64": 33.5, "float64 tensor cores": 66.9}, abs=0.1)
+
+
+def test_peak_is_left_out_where_the_clock_is_unknown(monkeypatch):
+    monkeypatch.setattr(machine, "clocks", lambda: None)
+    assert machine.peak(known("h200")) == {}
+
+
+def test_plot_has_a_panel_for_each_call(tmp_path):
+    plot = pytest.importorskip("benchmarks.plot", reason="needs matplotlib")
+    results = [
+        {
+            "routine": routine,
+            "dtype": "d",
+            "variant": variant,
+            "n": n,
+            "tflops": n / 100,
+            "cublas_tflops": n / 90,
+        }
+        for routine, variant in (("gemm", "NN"), ("trsm", "LLNN"))
+        for n in (256, 512)
+    ]
+    document = {
+        "device": "NVIDIA H200",
+        "driver": "580",
+        "peak_tflops": {"float64": 33.5},
+        "results": results,
+    }
+    svg = plot.draw(document, tmp_path / "plot.svg").read_text()
+    assert "dgemm NN" in svg and "dtrsm LLNN" in svg and "cuBLAS" in svg

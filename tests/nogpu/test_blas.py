@@ -1,0 +1,218 @@
+"""pyblasgpu.blas against scipy.linalg.blas: signatures, results, overwriting; and where it raises instead."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+
+import fake_device
+import numpy as np
+import pytest
+import scipy.linalg.blas as scipy_blas
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyblasgpu import blas
+from pyblasgpu.tuning import oracle
+from pyblasgpu.types import DTYPES
+
+NAMES = [letter + stem for stem in ("gemm", "trmm", "trsm") for letter in "sdcz"]
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu(monkeypatch):
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_signatures_are_scipys(name):
+    """The parameters, their order and their defaults, as SciPy's docstring has them."""
+    doc = getattr(scipy_blas, name).__doc__
+    required, optional = re.match(r"\w+ = \w+\(([^\[]+)\[(.*)\]\)", doc).groups()
+    parameters = inspect.signature(getattr(blas, name)).parameters
+    assert ",".join(parameters) == required + optional
+    for parameter in parameters.values():
+        default = re.search(rf"^{parameter.name} : .*optional\n    Default: (.*)$", doc, re.MULTILINE)
+        empty = parameter.default is inspect.Parameter.empty
+        assert empty == (parameter.name in required.split(","))
+        expected = ast.literal_eval(default[1]) if default else None  # SciPy states none for c
+        assert empty or parameter.default == (complex(*expected) if isinstance(expected, tuple) else expected)
+
+
+@pytest.mark.parametrize("name", [*NAMES, "gemm", "trmm", "trsm"])
+def test_names_and_docstrings(name):
+    function = getattr(blas, name)
+    assert function.__name__ == function.__qualname__ == name and function.__module__ == blas.__name__
+    assert f"{name}(alpha, a, b, [" in function.__doc__
+    assert set(re.findall("{..", function.__doc__)) == {"{0,", "{'N", "{'L"} - (
+        {"{'L"} if "gemm" in name else set()
+    )
+
+
+def array(data, shape, dtype, vector=False):
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    values = oracle.integers(rng, shape, dtype)
+    if vector and shape[1] == 1 and data.draw(st.booleans()):
+        return values[:, 0]
+    return np.asarray(values, order=data.draw(st.sampled_from("CF")))
+
+
+def compare(name, args, options):
+    """Call ours and SciPy's with copies; results, shapes, orders and what is overwritten must be the same."""
+    given = [[x.copy(order="K") if isinstance(x, np.ndarray) else x for x in args] for _ in range(2)]
+    last = [
+        {key: x.copy(order="K") if isinstance(x, np.ndarray) else x for key, x in options.items()}
+        for _ in "12"
+    ]
+    found = getattr(blas, name)(*given[0], **last[0])
+    expected = getattr(scipy_blas, name)(*given[1], **last[1])
+    np.testing.assert_array_equal(found, expected, strict=True)
+    assert found.flags.f_contiguous
+    for ours, theirs in [*zip(*given, strict=True), *((last[0][key], last[1][key]) for key in options)]:
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@given(st.data())
+def test_gemm_is_scipys(data):
+    dtype = DTYPES[data.draw(st.sampled_from("sdcz"))]
+    m, n, k = (data.draw(st.integers(1, 4)) for _ in range(3))
+    trans = [data.draw(st.integers(0, 2)) for _ in range(2)]
+    a = array(data, (k, m) if trans[0] else (m, k), dtype, vector=True)
+    b = array(data, (n, k) if trans[1] else (k, n), dtype, vector=True)
+    options = {"trans_a": trans[0], "trans_b": trans[1]}
+    if data.draw(st.booleans()):
+        options |= {
+            "c": array(data, (m, n), dtype, vector=True),
+            "beta": data.draw(st.sampled_from([0, 1, -2.0])),
+        }
+        options["overwrite_c"] = data.draw(st.integers(0, 1))
+    compare(dtype.letter + "gemm", (data.draw(st.sampled_from([1, -2.0])), a, b), options)
+
+
+@given(st.data(), st.sampled_from(["trmm", "trsm"]))
+def test_triangular_routines_are_scipys(data, stem):
+    dtype = DTYPES[data.draw(st.sampled_from("sdcz"))]
+    m, n = (data.draw(st.integers(1, 4)) for _ in range(2))
+    options = {flag: data.draw(st.integers(0, 1)) for flag in ("side", "lower", "diag", "overwrite_b")}
+    options["trans_a"] = data.draw(st.integers(0, 2))
+    b = array(data, (m, n), dtype, vector=True)
+    order = n if options["side"] else m
+    rows, cols = (order + data.draw(st.integers(0, 1)), order) if stem == "trmm" else (order, order)
+    a = array(data, (rows, cols), dtype)
+    a[np.arange(order), np.arange(order)] = np.resize([1, -1], order)
+    compare(dtype.letter + stem, (data.draw(st.sampled_from([1, -2.0])), a, b), options)
+
+
+@pytest.mark.parametrize("shapes", [((3, 0), (0, 2)), ((0, 3), (3, 2)), ((3, 2), (2, 0))])
+def test_empty_products(shapes):
+    compare("dgemm", (1, *map(np.ones, shapes)), {})
+
+
+def test_integers_and_lists_are_cast_up():
+    compare("dgemm", (2, np.arange(4).reshape(2, 2), [[1, 2], [3, 4]]), {})
+    compare("sgemm", (1, [[1.5]], np.ones((1, 1), "f2")), {})
+    compare("zgemm", (1j, np.eye(2), np.eye(2, dtype="F")), {})
+
+
+def test_a_larger_triangle():
+    a, b = np.arange(1.0, 26).reshape(5, 5), np.ones((3, 2))
+    compare("dtrmm", (1, a, b), {"lower": 1})
+    with pytest.raises(ValueError, match=r"dtrsm: a has shape \(5, 5\)"):
+        blas.dtrsm(1, a, b)
+    with pytest.raises(ValueError, match="dtrmm: a has shape"):
+        blas.dtrmm(1, a[:2, :2], b)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("dgemm", (1, np.eye(2) * 1j, np.eye(2))),
+        ("dgemm", (1j, np.eye(2), np.eye(2))),
+        ("sgemm", (1, np.eye(2), np.eye(2, dtype="f4"))),
+        ("cgemm", (1, np.eye(2), np.eye(2, dtype="F"))),
+        ("sgemm", (1, np.eye(2, dtype=int), np.eye(2, dtype="f4"))),
+        ("dgemm", (1, np.eye(2), np.eye(2, dtype="longdouble"))),
+        ("dgemm", (1, np.eye(2), np.eye(2), 1, np.eye(2) * 1j)),
+        ("dgemm", (1, [[1j]], [[1]])),
+        ("dtrsm", (1, np.eye(2), np.eye(2) * 1j)),
+        ("strmm", (1, np.eye(2), np.eye(2, dtype="f4"))),
+    ],
+)
+def test_nothing_is_cast_down(name, arguments):
+    with pytest.raises(TypeError):
+        getattr(blas, name)(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((np.ones((2, 3)), np.ones((2, 3))), {}, r"dgemm: op\(a\) is 2 by 3 and op\(b\) 2 by 3"),
+        ((np.eye(2), np.eye(2)), {"c": np.ones((1, 2))}, r"dgemm: c has shape \(1, 2\)"),
+        (
+            (np.eye(2), np.eye(2)),
+            {"c": np.ones((2, 1), order="F"), "overwrite_c": 1},
+            r"dgemm: out has shape",
+        ),
+        ((np.eye(2), np.ones((2, 2, 2))), {}, r"dgemm: b has shape \(2, 2, 2\)"),
+        ((np.eye(2), np.eye(2)), {"trans_a": 5}, "dgemm: trans_a=5"),
+    ],
+)
+def test_errors_name_the_routine(arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        blas.dgemm(1, *arguments, **options)
+
+
+def test_letters_serve_as_flags():
+    a, b = np.array([[2.0, 7], [1, 4]]), np.ones((2, 3))
+    np.testing.assert_array_equal(
+        blas.dtrsm(1, a, b, "L", "L", "T", "N"), scipy_blas.dtrsm(1, a, b, 0, 1, 1, 0)
+    )
+
+
+def test_generic_functions_take_the_dtype_of_the_arrays():
+    found = [
+        blas.gemm(1, np.eye(2, dtype=one), np.eye(2, dtype=two)).dtype.char
+        for one, two in ("fd", "ff", "dF", "id")
+    ]
+    assert "".join(found) == "dfDd"
+    c = np.zeros((2, 2), "D", order="F")
+    assert blas.gemm(1, np.eye(2), np.eye(2), 1, c, overwrite_c=1) is c
+
+
+def test_get_blas_funcs():
+    gemm = blas.get_blas_funcs("gemm", (np.eye(2, dtype="F"),))
+    assert gemm is blas.cgemm and (gemm.typecode, gemm.prefix, gemm.dtype) == ("c", "c", np.dtype("F"))
+    assert blas.get_blas_funcs(["gemm", "trsm"], dtype="f4") == [blas.sgemm, blas.strsm]
+    assert blas.get_blas_funcs(("trmm",)) == [blas.dtrmm]
+    with pytest.raises(ValueError, match="BLAS function zgemv could not be found"):
+        blas.get_blas_funcs("gemv", (np.eye(2) * 1j,))
+
+
+@pytest.mark.parametrize("types", ["d", "f", "F", "D", "e", "l", "fd", "dF", "fF", "ef", "df"])
+def test_find_best_blas_type_is_scipys(types):
+    for order in "CF":
+        arrays = [np.ones((2, 3), kind, order=order) for kind in types]
+        assert blas.find_best_blas_type(arrays) == scipy_blas.find_best_blas_type(arrays)
+    assert blas.find_best_blas_type(dtype=types[0])[:2] == scipy_blas.find_best_blas_type(dtype=types[0])[:2]
+    assert blas.find_best_blas_type() == scipy_blas.find_best_blas_type()
+
+
+def test_long_double_has_no_blas_type():
+    with pytest.raises(TypeError, match="dtype"):
+        blas.find_best_blas_type([np.ones(2, "longdouble")])
+
+
+def test_device_arrays(fake, rng):
+    a, b, c = (oracle.integers(rng, (3, 3), DTYPES["d"]) for _ in range(3))
+    put = fake_device.Array
+    result = blas.dgemm(2, put(a), put(b), 1, put(c), 1)
+    np.testing.assert_array_equal(result.host, 2 * a.T @ b + c)
+    assert result.host.flags.f_contiguous
+    for order in "CF":
+        target = put(np.asarray(c, order=order))
+        result = blas.dgemm(1, put(a), put(b), 1, target, overwrite_c=1)
+        assert (result is target) == (order == "F")
+        np.testing.assert_array_equal(result.host, a @ b + c)
+    assert blas.dtrmm(1, put(a), put(c[0])).shape == (3,)
+    assert blas.find_best_blas_type((put(np.asfortranarray(a)),)) == ("d", np.dtype("d"), True)

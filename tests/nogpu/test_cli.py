@@ -1,0 +1,146 @@
+"""The command line: what it prints and with which exit code."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from pyblasgpu import __version__, cli, demo, execution
+from pyblasgpu.gpu import backend, device
+
+
+@pytest.fixture
+def on_cpu(monkeypatch):
+    """The demo on SciPy's BLAS, without the simulator's process."""
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
+    monkeypatch.setattr(demo, "_simulated", lambda: iter(()))
+
+
+@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["demo", "--n", "0"], ["tune", "--dtype", "s,x"],
+                                       ["tune", "--budget", "-3m"], ["tune", "--budget", "soon"],
+                                       ["bench", "--sizes", "64,"]])  # fmt: skip
+def test_wrong_use_exits_with_2(arguments, capsys):
+    with pytest.raises(SystemExit) as exit:
+        cli.main(arguments)
+    assert exit.value.code == 2
+    assert "usage: pyblasgpu" in capsys.readouterr().err
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as exit:
+        cli.main(["--version"])
+    assert exit.value.code == 0
+    assert capsys.readouterr().out == f"pyblasgpu {__version__}\n"
+
+
+def test_python_m_runs_the_same_command():
+    text = subprocess.check_output([sys.executable, "-m", "pyblasgpu", "--version"], text=True)
+    assert text == f"pyblasgpu {__version__}\n"
+
+
+def test_info_tells_why_the_cpu_is_used(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
+    monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path))
+    (tmp_path / "cache" / "cubin").mkdir(parents=True)
+    (tmp_path / "cache" / "cubin" / "kernel").write_bytes(bytes(100))
+    assert cli.main(["info", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["backend"], facts["reason"]) == execution.backend_status()
+    assert facts["cache"] == {"folder": str(tmp_path / "cache"), "files": 1, "bytes": 100}
+    assert facts["environment"]["PYBLASGPU_HOME"] == str(tmp_path)
+    assert {"numpy", "scipy", "numba"} <= set(facts["libraries"])
+
+    assert cli.main(["info"]) == 0
+    page = capsys.readouterr().out
+    assert facts["reason"] in page and str(tmp_path / "cache") in page
+    assert "\x1b" not in page  # no colour in a pipe
+
+
+def test_info_lists_the_devices(capsys, monkeypatch):
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
+    monkeypatch.setattr(device, "count", lambda: 2)
+    monkeypatch.setattr(device, "current", lambda ordinal: replace(device.known("h200"), ordinal=ordinal))
+    assert cli.main(["info"]) == 0
+    page = capsys.readouterr().out
+    assert "device 0" in page and "device 1" in page
+    assert "NVIDIA H200, arch sm_90, multiprocessors 132" in page
+
+
+def test_demo_checks_every_result(capsys, on_cpu):
+    assert cli.main(["demo", "--n", "90", "--json"]) == 0
+    rows = [demo.Row(**row) for row in json.loads(capsys.readouterr().out)]
+    assert [row.dtype + row.routine for row in rows] == [
+        d + r for d in "sdcz" for r in ("gemm", "trmm", "trsm")
+    ]
+    assert all(row.where == "cpu" and row.n == 90 and row.seconds > 0 and 0 < row.error < 1 for row in rows)
+
+    assert cli.main(["demo", "--n", "90"]) == 0
+    table = capsys.readouterr().out
+    assert "ztrsm" in table and "12 of 12 results within their error bound" in table
+
+
+def test_demo_fails_when_a_result_is_wrong(capsys, on_cpu, monkeypatch):
+    def half(a, b, *, out, **options):
+        out *= 0.5
+
+    monkeypatch.setattr("pyblasgpu.level3.trmm", half)
+    assert cli.main(["demo", "--n", "40"]) == 1
+    assert "8 of 12 results within" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(backend.UNAVAILABLE is not None, reason=f"{backend.UNAVAILABLE}")
+def test_demo_runs_every_kernel_in_the_simulator():
+    rows = list(demo._simulated())
+    assert {(row.routine, row.dtype) for row in rows} == {(r, d) for r in demo.ROUTINES for d in "sdcz"}
+    assert all(row.where == "sim" and row.passed for row in rows)
+    assert {"gemm_tile", "trmm_leaf", "trsm_leaf"} <= {stem for row in rows for stem, _, _ in row.configs}
+
+
+def test_demo_shows_cublas_and_each_config_once(capsys, on_cpu, monkeypatch):
+    config = [["gemm_tile", "BLK_M=64", "packaged: NVIDIA H200"]]
+    row = demo.Row("gemm", "d", 4096, "cuda", 0.003, 45.8, 0.01, config, cublas_seconds=0.0025)
+    monkeypatch.setattr(demo, "collect", lambda n, progress: iter([row, row]))
+    assert cli.main(["demo"]) == 0
+    text = capsys.readouterr().out
+    assert "cuBLAS s" in text and text.count("2.50e-03") == 2
+    assert text.count("BLK_M=64") == 1 and "packaged: NVIDIA H200" in text
+
+
+def test_tune_hands_its_options_over(monkeypatch):
+    from pyblasgpu.tuning import run
+
+    given = []
+    monkeypatch.setattr(run, "main", lambda options: given.append(options) or 0)
+    arguments = "tune --routine gemm --dtype s,d --effort quick --budget 1.5m --dry-run --device h200 --json"
+    assert cli.main(arguments.split()) == 0
+    (options,) = given
+    assert options.routine == ("gemm",) and options.dtype == ("s", "d") and options.budget == 90
+    assert options.effort == "quick" and options.dry_run and options.device == "h200" and options.json
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("10m", 600), ("0.5h", 1800)])
+def test_durations(text, seconds):
+    assert cli._duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "m", "0s", "-1m", "nan", "inf", "ten"])
+def test_no_durations(text):
+    with pytest.raises(argparse.ArgumentTypeError):
+        cli._duration(text)
+
+
+@pytest.mark.skipif(device.count() > 0, reason="there is a device")
+def test_bench_without_a_device_says_what_is_missing(capsys):
+    assert cli.main(["bench"]) == 2
+    assert "pyblasgpu bench: backend 'cuda'" in capsys.readouterr().err
+
+
+def test_bench_needs_the_checkout(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(cli, "__file__", str(tmp_path / "site" / "pyblasgpu" / "cli.py"))
+    assert cli.main(["bench"]) == 2
+    assert "clone the repository" in capsys.readouterr().err

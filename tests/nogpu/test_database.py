@@ -1,0 +1,214 @@
+"""Files of tuned values: read strictly, set aside when damaged, written whole, diffed by the line."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import warnings
+
+import pytest
+
+from pyblasgpu import database
+from pyblasgpu.database import FAMILIES, Document, Entry, dumps, parse, read
+from pyblasgpu.errors import DatabaseWarning
+from pyblasgpu.gpu.device import known
+from pyblasgpu.tuning import select as selecting
+from pyblasgpu.tuning.store import merge, save, user_file
+
+H200 = known("h200")
+FAMILY = FAMILIES["gemm_tile"]
+KEY = ("gemm_tile", "s", "nn", "large")
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch, tmp_path):
+    monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path))
+    selecting.reload()
+    yield tmp_path
+    selecting.reload()
+
+
+@pytest.fixture(scope="module")
+def document():
+    from pyblasgpu.types import DTYPES
+
+    config = selecting.select("gemm_tile", DTYPES["s"], "nn", (4096,) * 3, H200).config
+    entry = Entry(FAMILY.parameters_of(config), 38.1234)
+    return Document(H200.name, {KEY: entry}, {("trsm", "d", "few"): 256})
+
+
+def test_what_is_written_is_read(document):
+    again = parse(dumps(document).encode())
+    assert again.device == document.device and again.stop_sizes == document.stop_sizes
+    assert again.entries[KEY] == Entry(document.entries[KEY].parameters, 38.12)
+
+
+def test_a_config_is_a_line(document):
+    lines = [line for line in dumps(document).splitlines() if "config" in line]
+    assert len(lines) == 1 and '"large": {"config": {"BLK_M"' in lines[0]
+    assert dumps(document) == dumps(parse(dumps(document).encode()))
+
+
+def mutated(document, change):
+    raw = json.loads(dumps(document))
+    change(raw)
+    return json.dumps(raw).encode()
+
+
+def entry_of(raw):
+    return raw["entries"]["gemm_tile"]["s"]["nn"]["large"]
+
+
+CHANGES = {
+    "older": lambda raw: raw.update(schema=0),
+    "newer": lambda raw: raw.update(schema=2),
+    "schema is true": lambda raw: raw.update(schema=True),
+    "no device": lambda raw: raw.pop("device"),
+    "unknown key": lambda raw: raw.update(extra=1),
+    "unknown stem": lambda raw: raw["entries"].update(os={}),
+    "unknown dtype": lambda raw: raw["entries"]["gemm_tile"].update(h={}),
+    "unknown layout": lambda raw: raw["entries"]["gemm_tile"]["s"].update(xx={}),
+    "unknown class": lambda raw: raw["entries"]["gemm_tile"]["s"]["nn"].update(huge={}),
+    "unknown parameter": lambda raw: entry_of(raw)["config"].update(BLK_Q=1),
+    "dtype smuggled in": lambda raw: entry_of(raw)["config"].update(dtype="d"),
+    "missing parameter": lambda raw: entry_of(raw)["config"].pop("BLK_M"),
+    "string": lambda raw: entry_of(raw)["config"].update(BLK_M="64"),
+    "float": lambda raw: entry_of(raw)["config"].update(BLK_M=64.0),
+    "bool for int": lambda raw: entry_of(raw)["config"].update(BLK_M=True),
+    "int for bool": lambda raw: entry_of(raw)["config"].update(share_a=1),
+    "negative": lambda raw: entry_of(raw)["config"].update(BLK_M=-64),
+    "huge": lambda raw: entry_of(raw)["config"].update(BLK_M=1 << 40),
+    "no config": lambda raw: entry_of(raw).pop("config"),
+    "tflops 0": lambda raw: entry_of(raw).update(tflops=0),
+    "tflops nan": lambda raw: entry_of(raw).update(tflops=float("nan")),
+    "tflops 1e308": lambda raw: entry_of(raw).update(tflops=1e308),
+    "tflops text": lambda raw: entry_of(raw).update(tflops="fast"),
+    "list": lambda raw: raw.update(entries=[]),
+    "stop 0": lambda raw: raw["stop_size"]["trsm"]["d"].update(few=0),
+    "stop of gemm": lambda raw: raw["stop_size"].update(gemm={}),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_what_is_not_in_the_schema_is_refused(document, change):
+    with pytest.raises(database.DatabaseError):
+        parse(mutated(document, change))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"null", b"[]", b"{", b"{}", b"\xff\xfe", b"[" * 100_000, b"1" * 5000,
+     b'{"schema": 1, "schema": 1}', b" " * ((4 << 20) + 1)],
+    ids=["empty", "null", "list", "open", "nothing", "binary", "deep", "long number", "duplicate", "large"],
+)  # fmt: skip
+def test_rubbish_is_refused(content):
+    with pytest.raises(database.DatabaseError):
+        parse(content)
+
+
+def test_every_half_written_file_is_refused(document):
+    content = dumps(document).encode().rstrip()
+    for length in range(len(content)):
+        with pytest.raises(database.DatabaseError):
+            parse(content[:length])
+
+
+def test_flipped_bits_never_get_through_unchecked(document):
+    """A flip is refused, or leaves a document of known names and bounded numbers."""
+    content, rng = dumps(document).encode(), random.Random(2011)
+    for _ in range(2000):
+        damaged = bytearray(content)
+        damaged[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+        try:
+            found = parse(bytes(damaged))
+        except database.DatabaseError:
+            continue
+        for (stem, *_), entry in found.entries.items():
+            assert set(entry.parameters) <= set(FAMILIES[stem].parameters)
+            assert all(0 <= value <= 1 << 16 for value in entry.parameters.values())
+
+
+def test_a_file_that_is_not_there_is_no_reason_to_warn(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read(tmp_path / "absent.json", "NVIDIA H200") is None
+
+
+@pytest.mark.parametrize("tflops", [1e-7, 0.00049, 123.456789])
+def test_any_rate_that_is_written_can_be_read(document, tflops):
+    entry = Entry(document.entries[KEY].parameters, tflops)
+    found = parse(dumps(Document("x", {KEY: entry})).encode())
+    assert found.entries[KEY].tflops == pytest.approx(tflops, rel=1e-3)
+
+
+def test_a_damaged_foreign_or_unreadable_file_is_set_aside_by_name(document, tmp_path):
+    foreign, folder, damaged = tmp_path / "foreign.json", tmp_path / "folder.json", tmp_path / "damaged.json"
+    foreign.write_text(dumps(Document("NVIDIA A100")))
+    folder.mkdir()
+    damaged.write_text(dumps(document)[:-3])
+    for path in (foreign, folder, damaged):
+        with pytest.warns(DatabaseWarning, match=path.name):
+            assert read(path, H200.name) is None
+
+
+def test_merging_keeps_what_other_runs_found(document):
+    merge(document)
+    other = Document(H200.name, stop_sizes={("trmm", "z", "many"): 128})
+    path = merge(other)
+    found = read(path, H200.name)
+    assert set(found.entries) == {KEY}
+    assert set(found.stop_sizes) == {("trsm", "d", "few"), ("trmm", "z", "many")}
+
+
+def test_a_damaged_file_is_kept_beside_the_new_one(document):
+    path = user_file(H200.name)
+    path.parent.mkdir(parents=True)
+    path.write_text("{ half")
+    with pytest.warns(DatabaseWarning):
+        merge(document)
+    assert path.with_suffix(".json.damaged").read_text() == "{ half"
+    assert read(path, H200.name).entries
+
+
+def test_writers_at_once_lose_nothing(document):
+    keys = [("gemm_tile", dtype, "nn", size) for dtype in "sdcz" for size in ("large", "small", "few_rows")]
+    entry = document.entries[KEY]
+
+    threads = [threading.Thread(target=merge, args=(Document(H200.name, {key: entry}),)) for key in keys]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(read(user_file(H200.name), H200.name).entries) == set(keys)
+
+
+def test_a_write_that_fails_leaves_the_old_file(document, monkeypatch, tmp_path):
+    path = tmp_path / "values.json"
+    save(document, path)
+    before = path.read_text()
+    monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        save(Document("x"), path)
+    assert path.read_text() == before and [file.name for file in tmp_path.iterdir()] == ["values.json"]
+
+
+def test_the_published_schema_names_what_the_loader_knows():
+    schema = json.loads((selecting._PACKAGED / "schema.json").read_text())
+    entries = schema["properties"]["entries"]["properties"]
+    assert schema["properties"]["schema"]["const"] == database.SCHEMA and set(entries) == set(FAMILIES)
+    assert set(schema["properties"]["stop_size"]["properties"]) == set(database.STOP_ROUTINES)
+    for stem, family in FAMILIES.items():
+        level = schema["$defs"]["leaf"] if stem.endswith("leaf") else entries[stem]
+        layouts = level["additionalProperties"]
+        assert tuple(layouts["propertyNames"]["enum"]) == family.layouts
+        sizes = layouts["additionalProperties"]["propertyNames"]["enum"]
+        assert sorted(sizes) == sorted(database.sizes_of(stem))
+
+
+def test_every_packaged_file_loads_and_its_configs_hold():
+    for path in selecting._PACKAGED.glob("*.json"):
+        if path.name != "schema.json":
+            found = parse(path.read_bytes())
+            for (stem, dtype, layout, _), entry in found.entries.items():
+                FAMILIES[stem].config(dtype, layout, entry.parameters)

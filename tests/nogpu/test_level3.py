@@ -1,0 +1,448 @@
+"""gemm, trmm, trsm: arguments, results, errors; on the CPU and on a fake device."""
+
+from __future__ import annotations
+
+import logging
+from itertools import product
+
+import fake_device
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pyblasgpu
+from pyblasgpu import backend_status, execution, gemm, trmm, trsm
+from pyblasgpu.errors import BackendUnavailable, OverlapError
+from pyblasgpu.tuning import oracle
+from pyblasgpu.tuning.cases import GemmCase, TriangularCase, gemm_cases, triangular_cases
+from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
+
+NAN = float("nan")
+D, Z = DTYPES["d"], DTYPES["z"]
+SMALL_GEMM = list(gemm_cases((0, 1, 5), (4, 3, 6)))
+SMALL_TRIANGLES = list(triangular_cases((0, 1, 5), (4, 3)))
+
+
+class Host:
+    """NumPy arrays, on SciPy's BLAS."""
+
+    options = {"backend": "cpu"}
+    put = staticmethod(lambda array: array)
+    get = staticmethod(lambda array: array)
+
+
+class Staged(Host):
+    """NumPy arrays, through the memory of the fake device."""
+
+    options = {"backend": "cuda"}
+
+
+class Device:
+    """Arrays of the fake device."""
+
+    options: dict = {}
+    put = staticmethod(fake_device.Array)
+    get = staticmethod(lambda array: array.host)
+
+
+@pytest.fixture(params=[Host, Staged, Device])
+def place(request, fake):
+    yield request.param
+    assert not fake[1].held  # device memory
+
+
+def flags(case):
+    kinds = {"side": case.side, "lower": case.uplo, "trans": case.trans, "unit_diag": case.diag}
+    return {"alpha": case.alpha, **kinds}
+
+
+# ------------------------------------------------------------------------------------------------ results
+
+
+@pytest.mark.parametrize("order", "CF")
+def test_gemm_into_out(place, order, rng):
+    for case in SMALL_GEMM:
+        a, b, start = (oracle.integers(rng, shape, case.dtype) for shape in case.shapes)
+        start = np.full_like(start, NAN) if case.beta == 0 else start
+        c, unharmed = oracle.fenced(start, order)
+        out = place.put(c)
+        options = {"alpha": case.alpha, "beta": case.beta, "trans_a": case.trans_a, "trans_b": case.trans_b}
+        result = gemm(place.put(a), place.put(b), out=out, **options, **place.options)
+        assert result is out and unharmed()
+        np.testing.assert_array_equal(c, oracle.exact_gemm(case, a, b, start), err_msg=str(case))
+
+
+@pytest.mark.parametrize("routine", [trmm, trsm])
+@pytest.mark.parametrize("how", ["new", "in place", "out"])
+def test_triangles(place, routine, how, rng):
+    for number, case in enumerate(SMALL_TRIANGLES):
+        a, x = oracle.triangle(rng, case), oracle.integers(rng, (case.m, case.n), case.dtype)
+        given, expected = x, oracle.exact_triangular(case, a, x)
+        if routine is trsm:
+            given, expected = oracle.exact_triangular(case, a, x, alpha=1), (case.alpha * x).astype(x.dtype)
+        b, unharmed = oracle.fenced(given, "CF"[number % 2])
+        c, _ = oracle.fenced(np.full_like(given, NAN), "FC"[number % 2])
+        right, other = place.put(b), place.put(c)
+        out = {"new": None, "in place": right, "out": other}[how]
+        result = routine(place.put(a), right, out=out, **flags(case), **place.options)
+        assert unharmed() and (out is None or result is out)
+        np.testing.assert_array_equal(place.get(result), expected, err_msg=str(case))
+        if how != "in place":
+            np.testing.assert_array_equal(b, given)
+
+
+def test_stacks_broadcast(place, rng):
+    a, b = oracle.integers(rng, (3, 1, 4, 5), D), oracle.integers(rng, (2, 5, 6), D)
+    result = gemm(place.put(a), place.put(b), **place.options)
+    np.testing.assert_array_equal(place.get(result), a @ b)
+    out = place.put(np.zeros((2, 3, 2, 4, 6)).swapaxes(0, 1))
+    with pytest.raises(ValueError, match="out has shape"):
+        gemm(place.put(a), place.put(b), out=out, **place.options)
+    out = place.put(np.ones((6, 3, 2, 4, 6))[::2])
+    gemm(place.put(a), place.put(b), beta=1, out=out, **place.options)
+    np.testing.assert_array_equal(place.get(out), np.broadcast_to(a @ b + 1, (3, 3, 2, 4, 6)))
+
+
+def test_stacks_of_triangles(place, rng):
+    case = TriangularCase(Z, 4, 3, trans=Trans.CONJ)
+    a, x = oracle.triangle(rng, case, lead=(2, 1)), oracle.integers(rng, (3, 4, 3), Z)
+    expected = oracle.exact_triangular(case, a, x)
+    product = trmm(place.put(a), place.put(x), lower=True, trans="C", **place.options)
+    np.testing.assert_array_equal(place.get(product), expected)
+    solution = trsm(place.put(a), product, lower=True, trans="C", out=product, **place.options)
+    np.testing.assert_array_equal(place.get(solution), np.broadcast_to(x, (2, 3, 4, 3)))
+
+
+def test_repeated_and_reversed_inputs(place, rng):
+    a = np.broadcast_to(oracle.integers(rng, (1, 10), D)[:, ::2], (4, 5))
+    b = oracle.integers(rng, (9, 12), D)[::-2, ::-3]
+    np.testing.assert_array_equal(place.get(gemm(place.put(a), place.put(b), **place.options)), a @ b)
+
+
+@pytest.mark.parametrize(
+    ("orders", "expected"), [("CC", "C"), ("CF", "C"), ("FC", "C"), ("FF", "F")], ids=lambda value: value
+)
+def test_order_of_a_new_result(place, orders, expected):
+    a, b = (place.put(np.ones((3, 3), order=order)) for order in orders)
+    for routine in (gemm, trmm, trsm):
+        strides = routine(a, b, **place.options).strides
+        assert strides == ((24, 8) if expected == "C" else (8, 24))
+
+
+def test_mixed_dtypes_are_computed_in_their_common_one(place):
+    arrays = [np.array([[3]], dtype) for dtype in ("i4", "f2", "f4", "F", "?")]
+    found = [
+        place.get(gemm(place.put(x), place.put(y), **place.options)).dtype.char
+        for x, y in product(arrays, arrays)
+    ]
+    assert "".join(found) == "dddDddffFddffFdDFFFDdddDd"
+
+
+def test_read_only_inputs(place):
+    a = np.eye(3)
+    a.flags.writeable = False
+    np.testing.assert_array_equal(place.get(gemm(place.put(a), place.put(a), **place.options)), a)
+
+
+def test_numbers_of_any_kind(place):
+    a = place.put(np.eye(2))
+    for number in (2, 2.0, np.float32(2), np.int8(2), np.array([2.0]), True + True):
+        np.testing.assert_array_equal(place.get(gemm(a, a, alpha=number, **place.options)), 2 * np.eye(2))
+
+
+def test_lists_are_arrays():
+    np.testing.assert_array_equal(gemm([[1, 2]], [[3], [4]], backend="cpu"), [[11.0]])
+
+
+# ------------------------------------------------------------------------------------------------- errors
+
+
+def call(routine, place, *arrays, out=None, **options):
+    """Call, expecting an error; nothing may be written."""
+    before = None if out is None else out.copy()
+    try:
+        target = None if out is None else place.put(out)
+        routine(*map(place.put, arrays), out=target, **options, **place.options)
+    finally:
+        if out is not None:
+            np.testing.assert_array_equal(out, before)
+
+
+ONE = np.ones((3, 3))
+COINCIDING = np.lib.stride_tricks.as_strided(np.ones(9), (3, 3), (8, 8))
+
+
+@pytest.mark.parametrize(
+    ("routine", "arrays", "options", "error", "message"),
+    [
+        (gemm, [ONE, np.ones((2, 3))], {}, ValueError, r"gemm: op\(a\) is 3 by 3 and op\(b\) 2 by 3"),
+        (gemm, [ONE, np.ones(3)], {}, ValueError, r"b has shape \(3,\)"),
+        (gemm, [ONE, ONE], {"trans_a": "X"}, ValueError, "trans_a='X'"),
+        (gemm, [ONE, ONE], {"out": np.ones((3, 2))}, ValueError, r"out has shape \(3, 2\); \(3, 3\)"),
+        (gemm, [ONE, ONE], {"out": np.ones((3, 3), "f4")}, TypeError, "out has dtype float32"),
+        (gemm, [ONE, ONE], {"beta": 1}, ValueError, "beta=1 needs out"),
+        (gemm, [ONE, ONE], {"alpha": 1j}, TypeError, "alpha=1j is complex"),
+        (gemm, [ONE, ONE], {"out": ONE + 0, "beta": 1 + 0j}, TypeError, r"beta=\(1\+0j\) is complex"),
+        (gemm, [ONE, ONE], {"alpha": "1"}, TypeError, "alpha must be a number"),
+        (gemm, [ONE, ONE.astype("longdouble")], {}, TypeError, "gemm: dtype"),
+        (gemm, [np.ones((2, 3, 3)), np.ones((3, 3, 3))], {}, ValueError, "do not broadcast"),
+        (gemm, [ONE, ONE], {"out": COINCIDING}, ValueError, "coincide"),
+        (trmm, [np.ones((2, 3)), ONE], {}, ValueError, r"a has shape \(2, 3\); \(3, 3\)"),
+        (trsm, [np.ones((4, 4)), ONE], {"side": "R"}, ValueError, "side R of b"),
+        (trsm, [ONE, ONE], {"trans": 3}, ValueError, "trans=3"),
+        (trsm, [ONE, ONE], {"unit_diag": "x"}, ValueError, "unit_diag='x'"),
+        (trsm, [ONE, ONE], {"lower": "x"}, ValueError, "lower='x'"),
+        (trsm, [ONE, ONE], {"out": np.ones((3, 3), "D")}, TypeError, "out has dtype complex128"),
+    ],
+)  # fmt: skip
+def test_errors_before_anything_is_written(place, routine, arrays, options, error, message):
+    with pytest.raises(error, match=message):
+        call(routine, place, *arrays, **options)
+
+
+def test_overlap_is_refused(place):
+    memory = np.ones((6, 6))
+    a, b = memory[:3, :3], memory[2:5, :3]
+    for routine, out in [
+        (gemm, a),
+        (gemm, b),
+        (trmm, a),
+        (trsm, a),
+        (trmm, b[:, ::-1]),
+        (trsm, memory[1:4, :3]),
+    ]:
+        with pytest.raises(OverlapError, match=f"{routine.__name__}: out shares memory with [ab]"):
+            call(routine, place, a, b, out=out)
+    same = memory[:3, 3:]
+    with pytest.raises(OverlapError, match="out shares memory with a"):
+        call(trsm, place, same, same, out=same)
+
+
+def test_neighbours_are_no_overlap(place, rng):
+    memory = oracle.integers(rng, (8, 8), D)
+    a, b, c = memory[:4:2, :2].copy(), memory[::2, ::2][:2], memory[::2, 1::2][:2]
+    expected = a @ b
+    gemm(place.put(a), place.put(b), out=place.put(c), **place.options)
+    np.testing.assert_array_equal(c, expected)
+
+
+def test_in_place_needs_no_identity(place):
+    b = np.ones((2, 2))
+    trsm(place.put(2 * np.eye(2)), place.put(b), out=place.put(b[:]), **place.options)
+    np.testing.assert_array_equal(b, np.full((2, 2), 0.5))
+
+
+def test_read_only_output(place):
+    out = np.zeros((3, 3))
+    out.flags.writeable = False
+    if place is not Device:
+        with pytest.raises(ValueError, match="out is read-only"):
+            gemm(ONE, ONE, out=out, **place.options)
+
+
+def test_what_cannot_be_an_output():
+    with pytest.raises(TypeError, match="out must be an array"):
+        gemm(np.eye(1), np.eye(1), out=np.float64(0), backend="cpu")
+
+
+class Immutable:
+    """Host memory that its library exports to be read only."""
+
+    def __init__(self, host):
+        self.host, self.dtype = host.view(), host.dtype
+        self.host.flags.writeable = False
+
+    def __dlpack__(self, **options):
+        return self.host.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.host.__dlpack_device__()
+
+
+def test_immutable_arrays_are_inputs_and_no_outputs():
+    a = Immutable(ONE)
+    np.testing.assert_array_equal(gemm(a, a, backend="cpu"), 3 * ONE)
+    with pytest.raises(TypeError, match="out is read-only"):
+        gemm(a, a, out=Immutable(ONE), backend="cpu")
+
+
+def test_mixed_libraries_and_devices(fake):
+    with pytest.raises(TypeError, match="a is a NumPy array and b a CuPy array"):
+        gemm(ONE, fake_device.Array(ONE))
+    with pytest.raises(ValueError, match="a is on device 0 and b on device 1"):
+        gemm(fake_device.Array(ONE), fake_device.Array(ONE, device=1))
+
+
+def test_misaligned_device_memory(fake):
+    off = fake_device.Array(np.zeros(73, np.uint8)[1:].view("f8").reshape(3, 3))
+    with pytest.raises(ValueError, match="b is not aligned to its float64"):
+        gemm(fake_device.Array(ONE), off)
+
+
+# ------------------------------------------------------------------------------------ streams and backends
+
+
+def test_the_stream(fake):
+    a, out = fake_device.Array(ONE), fake_device.Array(ONE.copy())
+    gemm(a, a, out=out)
+    gemm(a, a, out=out, stream=11)
+    trsm(a, a, out=out, stream=12)
+    assert fake[0].calls == [("gemm", 7, 1), ("gemm", 11, 1), ("copy", 12, 1), ("trsm", 12, 1)]
+
+
+def test_repeated_matrices_are_copied_to_the_device_once(fake):
+    a, b = np.broadcast_to(ONE, (50, 3, 3)), np.ones((50, 3, 3))
+    gemm(a, b, backend="cuda")
+    assert fake[1].copied == 9 + 450 and fake[0].calls == [("gemm", 0, 50)]
+
+
+def test_staged_memory_is_released_when_the_run_fails(fake, monkeypatch):
+    monkeypatch.setattr(fake[0], "gemm", lambda *_: 1 / 0)
+    out = ONE.copy()
+    with pytest.raises(ZeroDivisionError):
+        gemm(ONE, ONE, out=out, backend="cuda")
+    assert not fake[1].held and (out == 1).all()
+
+
+def test_empty_results_touch_no_device(fake):
+    gemm(np.ones((0, 3)), ONE, backend="cuda")
+    gemm(fake_device.Array(np.ones((0, 3))), fake_device.Array(ONE))
+    assert not fake[0].calls
+
+
+def test_device_arrays_have_no_other_backend(fake):
+    with pytest.raises(ValueError, match="backend='cpu' is for host arrays"):
+        gemm(fake_device.Array(ONE), fake_device.Array(ONE), backend="cpu")
+
+
+@pytest.fixture
+def no_device(monkeypatch):
+    def current():
+        raise BackendUnavailable("no driver")
+
+    monkeypatch.setattr("pyblasgpu.gpu.device.current", current)
+    execution._why_no_device.cache_clear()
+    yield
+    execution._why_no_device.cache_clear()
+
+
+def test_without_a_device(no_device, monkeypatch, caplog):
+    monkeypatch.delenv("PYBLASGPU_BACKEND", raising=False)
+    with caplog.at_level(logging.INFO, "pyblasgpu"):
+        for _ in range(3):
+            gemm(ONE, ONE)
+    assert [record.message for record in caplog.records] == [
+        "NumPy arrays are computed by SciPy's BLAS on the CPU: no driver"
+    ]
+    assert backend_status() == ("cpu", "no driver")
+    with pytest.raises(BackendUnavailable, match="no driver"):
+        gemm(ONE, ONE, backend="cuda")
+    with pytest.raises(BackendUnavailable, match="NUMBA_ENABLE_CUDASIM"):
+        gemm(ONE, ONE, backend="sim")
+
+
+def test_the_environment_sends_host_arrays(fake, monkeypatch):
+    assert backend_status().backend == "cuda"
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
+    assert backend_status() == ("cpu", "set by PYBLASGPU_BACKEND")
+    assert backend_status("cuda").backend == "cuda"
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "gpu")
+    with pytest.raises(ValueError, match="backend 'gpu'"):
+        gemm(ONE, ONE)
+
+
+def test_sim_is_the_cuda_path(fake, monkeypatch):
+    monkeypatch.setattr("pyblasgpu.gpu.backend.SIMULATED", True)
+    np.testing.assert_array_equal(gemm(ONE, ONE, backend="sim"), 3 * ONE)
+    assert fake[0].calls == [("gemm", 0, 1)]
+
+
+# ------------------------------------------------------------------------------------------ repeated calls
+
+
+@pytest.fixture
+def repeated(fake, monkeypatch):
+    """Device arrays a, b, out of calls that are known; `Call` may not be needed again."""
+    monkeypatch.setattr(execution, "_PLANS", {})
+    memory = np.arange(75.0)
+    for start in (0, 1):
+        a, b, out = (memory[start + 24 * i :][:9].reshape(3, 3) for i in range(3))
+        if start:
+            monkeypatch.setattr("pyblasgpu.level3.Call", None)
+        arrays = [fake_device.Array(x) for x in (a, b, out)]
+        for options in ({}, {"beta": 1, "stream": 5}, {"alpha": 2.0, "beta": 0.5}):
+            expected = options.get("alpha", 1) * (a @ b) + options.get("beta", 0) * out
+            assert gemm(*arrays[:2], out=arrays[2], **options) is arrays[2]
+            np.testing.assert_array_equal(out, expected)
+        triangle = oracle.read_part(b, Uplo.LOWER, Diag.UNIT).T @ out
+        trmm(arrays[1], arrays[2], lower=True, trans="C", unit_diag=True, out=arrays[2])
+        np.testing.assert_array_equal(out, triangle)
+    assert [stream for _, stream, _ in fake[0].calls] == [7, 5, 7, 7] * 2
+    monkeypatch.undo()
+    fake_device.install(monkeypatch)
+    return arrays, memory
+
+
+def test_a_repeated_call_is_checked_where_it_must_be(repeated):
+    (a, b, out), memory = repeated
+    before = memory.copy()
+    with pytest.raises(OverlapError):
+        gemm(a, b, out=a)
+    with pytest.raises(OverlapError):
+        gemm(a, b, out=fake_device.Array(memory[30:39].reshape(3, 3)))
+    with pytest.raises(ValueError, match="not aligned"):
+        gemm(a, b, out=fake_device.Array(memory.view("u1")[500:572].view("f8").reshape(3, 3)))
+    with pytest.raises(TypeError, match="complex"):
+        gemm(a, b, out=out, alpha=1j)
+    with pytest.raises(ValueError, match="device"):
+        gemm(a, b, out=fake_device.Array(out.host, device=1))
+    with pytest.raises(ValueError, match="trans_a="):
+        gemm(a, b, out=out, trans_a=["N"])
+    with pytest.raises(ValueError, match="out has shape"):
+        gemm(a, b, out=fake_device.Array(out.host[:2]))
+    np.testing.assert_array_equal(memory, before)
+
+
+def test_plans_do_not_grow_for_ever(fake, monkeypatch):
+    monkeypatch.setattr(execution, "_PLANS", {})
+    monkeypatch.setattr(execution, "_PLANS_KEPT", 3)
+    for n in range(1, 9):
+        gemm(
+            fake_device.Array(np.ones((n, n))),
+            fake_device.Array(np.ones((n, n))),
+            out=fake_device.Array(np.ones((n, n))),
+        )
+        assert 1 <= len(execution._PLANS) <= 3
+
+
+# -------------------------------------------------------------------------------------------------- others
+
+
+@given(st.data())
+def test_transposing_everything_transposes_the_result(data):
+    dtype = DTYPES[data.draw(st.sampled_from("sdcz"))]
+    case = GemmCase(dtype, *(data.draw(st.integers(0, 6)) for _ in range(3)))
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    a, b = (oracle.integers(rng, shape, dtype) for shape in case.shapes[:2])
+    flipped = gemm(b, a, trans_a="T", trans_b="T", backend="cpu")
+    np.testing.assert_array_equal(gemm(a, b, backend="cpu"), flipped.T)
+
+
+@given(
+    st.sampled_from("sdcz"), st.tuples(*map(st.sampled_from, (Side, Uplo, Trans, Diag))), st.integers(0, 9)
+)
+def test_trsm_undoes_trmm(letter, kinds, seed):
+    case = TriangularCase(DTYPES[letter], 5, 4, *kinds)
+    rng = np.random.default_rng(seed)
+    a, x = oracle.triangle(rng, case), oracle.integers(rng, (5, 4), case.dtype)
+    np.testing.assert_array_equal(
+        trsm(a, trmm(a, x, **flags(case), backend="cpu"), **flags(case), backend="cpu"), x
+    )
+
+
+def test_public_names():
+    assert set(pyblasgpu.__all__) <= set(dir(pyblasgpu))
+    assert all(getattr(pyblasgpu, name) is not None for name in pyblasgpu.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'gemv'"):
+        pyblasgpu.gemv  # noqa: B018

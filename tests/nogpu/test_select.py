@@ -1,0 +1,194 @@
+"""The choice at run time: always a Config that works, and from the right level of the database."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import pytest
+
+from pyblasgpu.database import FAMILIES, Document, Entry, size_class, sizes_of
+from pyblasgpu.errors import BackendUnavailable, DatabaseWarning
+from pyblasgpu.gpu.device import known, names, simulated
+from pyblasgpu.tuning import select as selecting
+from pyblasgpu.tuning.prune import check_device
+from pyblasgpu.tuning.select import override, select, stop_size
+from pyblasgpu.tuning.store import merge, save, user_file
+from pyblasgpu.types import DTYPES
+
+H200 = known("h200")
+UNKNOWN = replace(known("sm_90"), name="NVIDIA Mystery", cc=(13, 7), sm_count=7, shared_per_block=48 * 1024)
+S = DTYPES["s"]
+LARGE, SMALL, FEW_ROWS, FEW_COLS = (4096, 4096, 4096), (500, 600, 700), (8, 5000, 3), (5000, 8, 3)
+
+
+@pytest.fixture(autouse=True)
+def levels(monkeypatch, tmp_path):
+    """An empty user's folder, and an empty folder for packaged files."""
+    packaged = tmp_path / "packaged"
+    packaged.mkdir()
+    monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(selecting, "_PACKAGED", packaged)
+    selecting.reload()
+    yield packaged
+    selecting.reload()
+
+
+def config(**changes):
+    """A Config that no formula comes up with."""
+    base = select("gemm_tile", S, "nn", LARGE, H200).config
+    return replace(base, BLK_M=32, BLK_N=32, DIM_X=8, DIM_Y=8, VEC_M=1, VEC_N=1, DIM_XA=8, DIM_YA=8, DIM_XB=8,
+                   DIM_YB=8, VEC_A=1, VEC_B=1, BLK_K=8, UNROLL=8, PAD_A=0, PAD_B=0, **changes)  # fmt: skip
+
+
+def document(device, found, size="large"):
+    entry = Entry(FAMILIES["gemm_tile"].parameters_of(found))
+    return Document(device, {("gemm_tile", "s", "nn", size): entry})
+
+
+@pytest.mark.parametrize("device", [*map(known, names()), simulated(), UNKNOWN], ids=lambda it: it.name)
+@pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES)
+def test_every_device_gets_a_gemm_that_it_can_run(device, dtype):
+    for layout in FAMILIES["gemm_tile"].layouts:
+        for extents in (LARGE, SMALL, FEW_ROWS, FEW_COLS, (1, 1, 1)):
+            choice = select("gemm_tile", dtype, layout, extents, device)
+            check_device(choice.config, device)
+            assert (choice.config.dtype, choice.config.layout) == (dtype.letter, layout)
+            assert choice.origin == "computed"
+    assert select("copy_scaled", dtype, "", (3, 5), device).origin == "fixed"
+
+
+@pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES)
+def test_leaves_and_stop_sizes(dtype):
+    for device in (H200, known("a100"), known("rtx4090"), UNKNOWN):
+        for stem, rhs in (("trsm_leaf", 1), ("trmm_leaf", 100), ("trsm_leaf", 10_000)):
+            check_device(select(stem, dtype, "", (256, rhs), device).config, device)
+        assert stop_size("trsm", dtype, 4096, 5, device).config >= 64
+
+
+def test_a_family_that_the_device_cannot_run_says_so():
+    with pytest.raises(BackendUnavailable, match="trsm_leaf: no Config can run on Tesla S2050"):
+        select("trsm_leaf", S, "", (64, 64), known("fermi"))
+
+
+def test_computed_tiles_follow_the_shape():
+    large, small = (select("gemm_tile", S, "nn", extents, H200).config for extents in (LARGE, SMALL))
+    assert large.BLK_M * large.BLK_N >= 128 * 128 > 4 * small.BLK_M * small.BLK_N
+    assert large.reuse > small.reuse
+
+
+@pytest.mark.parametrize(
+    ("extents", "size"),
+    [((64, 65, 9), "few_rows"), ((65, 64, 9), "few_cols"), ((64, 64, 10**6), "small"),
+     ((1024, 1024, 1), "small"), ((1025, 1024, 1), "large"),
+     ((100, 100, 5, 104), "small"), ((100, 100, 5, 105), "large")],
+)  # fmt: skip
+def test_size_classes_of_gemm(extents, size):
+    assert size_class("gemm_tile", extents) == size
+
+
+def test_size_classes_of_leaves():
+    sizes = {1: "few", 64: "few", 65: "some", 1024: "some", 1025: "many"}
+    for rhs, size in sizes.items():
+        assert size_class("trsm_leaf", (256, rhs)) == size_class("trmm_leaf", (256, 1, rhs)) == size
+    assert set(sizes.values()) == set(sizes_of("trsm_leaf"))
+
+
+def test_the_levels_overlay_each_other(levels):
+    chosen = [config(min_blocks=blocks) for blocks in (1, 2, 3)]
+
+    def now():
+        selecting.reload()
+        return select("gemm_tile", S, "nn", LARGE, H200)
+
+    save(document("sm_90", chosen[0]), levels / "sm_90.json")
+    assert now() == selecting.Choice(chosen[0], "packaged for sm_90")
+    save(document("NVIDIA H200", chosen[1]), levels / "nvidia_h200.json")
+    assert now() == selecting.Choice(chosen[1], "packaged for NVIDIA H200")
+    merge(document("NVIDIA H200", chosen[2]))
+    assert now().config == chosen[2] and str(user_file("NVIDIA H200")) in now().origin
+    with override("gemm_tile", chosen[0]):
+        assert now() == selecting.Choice(chosen[0], "override")
+    assert now().config == chosen[2]
+
+
+def test_another_device_of_the_architecture_gets_its_values(levels):
+    save(document("sm_90", config()), levels / "sm_90.json")
+    selecting.reload()
+    assert select("gemm_tile", S, "nn", LARGE, known("h100")).origin == "packaged for sm_90"
+    assert select("gemm_tile", S, "nn", LARGE, known("a100")).origin == "computed"
+
+
+def test_the_nearest_class_serves_but_an_exact_one_of_a_lower_level_wins(levels):
+    small, large = config(min_blocks=1), config(min_blocks=2)
+    merge(document("NVIDIA H200", large))
+    selecting.reload()
+    choice = select("gemm_tile", S, "nn", SMALL, H200)
+    assert choice.config == large and choice.origin.endswith(", class large")
+    save(document("sm_90", small, "small"), levels / "sm_90.json")
+    selecting.reload()
+    assert select("gemm_tile", S, "nn", SMALL, H200) == selecting.Choice(small, "packaged for sm_90")
+
+
+@pytest.mark.parametrize("damage", ["", "{", '{"schema": 7}', '{"schema": 1, "device": "NVIDIA A100"}'])
+def test_a_damaged_file_is_named_once_and_the_next_level_serves(levels, damage):
+    save(document("sm_90", config()), levels / "sm_90.json")
+    (levels / "nvidia_h200.json").write_text(damage)
+    selecting.reload()
+    with pytest.warns(DatabaseWarning, match=r"nvidia_h200\.json"):
+        assert select("gemm_tile", S, "nn", LARGE, H200).origin == "packaged for sm_90"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        select("gemm_tile", S, "nn", LARGE, H200)
+        select("gemm_tile", S, "nn", SMALL, H200)
+
+
+def test_what_breaks_a_rule_or_the_device_is_passed_over(levels):
+    broken = document("NVIDIA H200", config())
+    entry = broken.entries["gemm_tile", "s", "nn", "large"]
+    entry.parameters["BLK_M"] = 33
+    save(broken, levels / "nvidia_h200.json")
+    greedy = config(stages=64)
+    assert greedy.shared_bytes <= H200.shared_per_block < 2 * greedy.shared_bytes
+    save(document("sm_90", replace(greedy, stages=128)), levels / "sm_90.json")
+    selecting.reload()
+    with pytest.warns(DatabaseWarning) as raised:
+        assert select("gemm_tile", S, "nn", LARGE, H200).origin == "computed"
+    assert ["tile_m" in str(raised[0].message), "device_shared" in str(raised[1].message)] == [True, True]
+
+
+def test_an_override_serves_its_own_dtype_and_layout_only():
+    found = config()
+    with override("gemm_tile", found):
+        assert select("gemm_tile", S, "nn", LARGE, H200).origin == "override"
+        assert select("gemm_tile", S, "tn", LARGE, H200).origin == "computed"
+        assert select("gemm_tile", DTYPES["d"], "nn", LARGE, H200).origin == "computed"
+
+
+def test_stop_sizes_overlay_too(levels):
+    save(Document("sm_90", stop_sizes={("trsm", "s", "many"): 96}), levels / "sm_90.json")
+    selecting.reload()
+    assert stop_size("trsm", S, 4096, 4096, H200) == selecting.Choice(96, "packaged for sm_90")
+    assert stop_size("trsm", S, 4096, 1, H200) == selecting.Choice(96, "packaged for sm_90, class many")
+    assert stop_size("trmm", S, 4096, 1, H200).origin == "computed"
+    with override("trsm", 128), override("trsm", 32):
+        assert stop_size("trsm", S, 4096, 1, H200) == selecting.Choice(32, "override")
+
+
+def test_the_generation_tells_when_answers_may_change():
+    before, found = selecting.generation(), config()
+    with override("gemm_tile", found):
+        inside = selecting.generation()
+        with override("trsm", 64):
+            assert len({before, inside, selecting.generation()}) == 3
+    assert selecting.generation() == before
+    with override("gemm_tile", found):
+        assert selecting.generation() == inside
+    selecting.reload()
+    assert selecting.generation() != before
+
+
+def test_a_second_choice_is_a_lookup(monkeypatch):
+    first = select("gemm_tile", S, "nn", LARGE, H200)
+    monkeypatch.setattr(selecting, "_choose", None)
+    assert select("gemm_tile", S, "nn", (5000, 5000, 1), H200) is first

@@ -1,0 +1,464 @@
+"""The funnel, the formulas behind it, and a whole tuning run on a device that is played by NumPy."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from rich.progress import Progress
+
+from pyblasgpu import cpu
+from pyblasgpu.database import FAMILIES, parse, read, sizes_of, tuned_at
+from pyblasgpu.errors import BackendUnavailable, ConfigError, PyblasgpuError
+from pyblasgpu.gpu.compile import Resources
+from pyblasgpu.gpu.device import known
+from pyblasgpu.tuning import build, measure, run, score, store, tuner, verify
+from pyblasgpu.tuning import select as selecting
+from pyblasgpu.tuning.prune import Guidelines, candidates, check_device
+from pyblasgpu.tuning.space import EFFORTS, space
+from pyblasgpu.tuning.store import Record, winners
+from pyblasgpu.types import DTYPES, Trans
+
+H200, FERMI = known("h200"), known("fermi")
+GOOD = Resources(registers=64, stack_bytes=0, spill_stores=0, spill_loads=0, shared_bytes=0)
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch, tmp_path):
+    monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path))
+    selecting.reload()
+    yield tmp_path
+    selecting.reload()
+
+
+# -------------------------------------------------------------------------------------------------- funnel
+
+
+@pytest.mark.parametrize("effort", ["quick", "normal"])
+@pytest.mark.parametrize(("stem", "dtype", "layout"), [("gemm_tile", "s", "nn"), ("gemm_tile", "z", "tt"),
+                                                       ("trsm_leaf", "d", "any")])  # fmt: skip
+def test_the_funnel_adds_up_and_what_is_left_keeps_the_rules(stem, dtype, layout, effort):
+    funnel = candidates(stem, dtype, layout, H200, effort)
+    assert funnel.total == sum(funnel.removed.values()) + len(funnel.left)
+    assert len(set(funnel.left)) == len(funnel.left) > 0
+    for config in funnel.left:
+        check_device(config, H200)
+        assert config.dtype == dtype and getattr(config, "layout", layout) == layout
+
+
+def test_quick_is_short_everywhere():
+    for stem, family in FAMILIES.items():
+        for dtype in DTYPES:
+            for layout in family.layouts:
+                assert 10 <= len(candidates(stem, dtype, layout, H200).left) <= 80
+
+
+def test_branches_are_counted_as_often_as_they_would_have_grown():
+    """The total is the size of the whole product, whatever is cut off where."""
+    def product(axes, chosen):
+        if not axes:
+            return 1
+        return sum(product(axes[1:], {**chosen, **values}) for values in axes[0](chosen))
+
+    axes = space("trsm_leaf", DTYPES["d"], "any", H200, "normal")
+    assert candidates("trsm_leaf", "d", "any", H200, "normal").total == product(axes, {})
+
+
+def test_guidelines_prune():
+    loose = candidates("gemm_tile", "s", "nn", H200, guidelines=Guidelines(reuse=0))
+    strict = candidates("gemm_tile", "s", "nn", H200, guidelines=Guidelines(threads=256, blocks=2, reuse=4))
+    assert set(strict.left) < set(loose.left)
+    assert {"reuse", "blocks"} <= set(strict.removed) and "reuse" not in loose.removed
+    assert all(config.reuse >= 4 for config in strict.left)
+
+
+def test_no_asynchronous_copies_where_there_are_none():
+    assert all(config.stages == 1 for config in candidates("gemm_tile", "s", "nn", FERMI).left)
+    assert "device_async" in candidates("trsm_leaf", "s", "any", FERMI).removed
+    config = next(c for c in candidates("gemm_tile", "s", "nn", H200).left if c.stages > 1)
+    with pytest.raises(ConfigError, match="device_async"):
+        check_device(config, FERMI)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layout", FAMILIES["gemm_tile"].layouts)
+def test_transposing_stores_meet_no_bank_twice(dtype, layout):
+    """Neighbouring threads of a warp, in the phases in which shared memory serves them."""
+    for config in candidates("gemm_tile", dtype, layout, H200).left:
+        for stripe, fragment in ((config.stripe_a, config.VEC_M), (config.stripe_b, config.VEC_N)):
+            if not stripe.k_major or stripe.vec > 1:
+                continue
+            line = 128 // DTYPES[dtype].itemsize
+            lanes = [(t % stripe.dim_x) * stripe.lead + t // stripe.dim_x for t in range(min(line, 32))]
+            ways = max(np.bincount([place % line for place in lanes]))
+            # rows must hold whole fragments, which may keep rows further apart than the banks ask
+            assert ways <= max(1, fragment * stripe.dim_x // line)
+
+
+def test_an_unknown_effort_is_refused():
+    assert EFFORTS == ("quick", "normal", "exhaustive")
+    with pytest.raises(ValueError, match="effort 'lazy' is none of quick"):
+        candidates("gemm_tile", "s", "nn", H200, "lazy")
+
+
+def test_the_score_knows_waves_reuse_and_spills():
+    left = candidates("gemm_tile", "s", "nn", H200).left
+    big = next(c for c in left if (c.BLK_M, c.BLK_N, c.DIM_X, c.stages) == (128, 128, 16, 3))
+    tiny = next(c for c in left if (c.BLK_M, c.BLK_N) == (32, 32))
+
+    def at(config, n, device=H200):
+        return score.score("gemm_tile", config, (n, n, n), device)
+
+    assert at(big, 4096) > at(tiny, 4096) and at(tiny, 256) > at(big, 256)
+    assert at(big, 128 * 132, H200) > at(big, 128 * 12)  # 144 tiles on 132 multiprocessors
+    assert at(big, 4096, FERMI) < at(big, 4096)
+    assert all(0 <= at(config, 2048) <= 1 for config in left)
+
+
+# ------------------------------------------------------------------------------------------------ compiler
+
+
+@pytest.mark.parametrize(
+    ("report", "rule"),
+    [
+        (GOOD, "ok"),
+        ("line 1: syntax error", "compile"),
+        (Resources(64, 0, 8, 0, 0), "spills"),
+        (Resources(64, 256, 0, 0, 0), "stack"),
+        (Resources(255, 0, 0, 0, 200_000), "residence"),
+    ],
+)
+def test_the_compilers_report_is_judged(report, rule):
+    config = candidates("gemm_tile", "s", "nn", H200).left[0]
+    assert build.complaint(config, report, H200)[0] == rule
+
+
+@pytest.mark.slow
+def test_candidates_compile_without_a_device():
+    pytest.importorskip("numba.cuda")
+    stem = "gemm_tile"
+    config = next(c for c in candidates(stem, "s", "nn", H200).left if c.THR_M * c.THR_N == 8)
+    (((_, compiled), report),) = build.compile_all([(stem, config)], H200.cc, workers=1)
+    assert compiled == config and build.complaint(config, report, H200) == ("ok", "")
+    assert config.registers < report.registers <= 255
+
+
+# ----------------------------------------------------------------------------------------------- dry run
+
+
+def dry(**changes):
+    options = {"routine": ("gemm", "trsm"), "dtype": ("s",), "effort": "quick", "budget": None, "json": False}
+    return SimpleNamespace(**{**options, "dry_run": True, "device": "h200", **changes})
+
+
+def test_a_dry_run_prints_the_funnel(capsys):
+    assert run.main(dry()) == 0
+    text = capsys.readouterr().out
+    assert "NVIDIA H200" in text and "occupancy" in text and text.count("gemm_tile") == 4
+
+
+def test_a_dry_run_speaks_json(capsys):
+    assert run.main(dry(device="fermi", json=True, routine=("gemm",))) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["device"] == "Tesla S2050" and len(said["funnels"]) == 4
+    for funnel in said["funnels"]:
+        assert funnel["candidates"] == sum(funnel["removed"].values()) + funnel["left"]
+
+
+def test_a_dry_run_can_compile(capsys, monkeypatch):
+    bad = Resources(255, 64, 8, 8, 0)
+    monkeypatch.setattr(run, "compile_all", lambda jobs, cc: ((job, bad) for job in list(jobs)))
+    assert run.main(dry(compile=True, json=True)) == 0
+    rows = json.loads(capsys.readouterr().out)["funnels"]
+    assert rows and all(row["left"] == 0 and row["removed"]["spills"] for row in rows)
+
+
+def test_an_unknown_device_is_refused():
+    with pytest.raises(ValueError, match="voodoo"):
+        run.main(dry(device="voodoo"))
+    with pytest.raises(ValueError, match="'h200' is no number"):
+        run.main(dry(dry_run=False), routine=print)
+
+
+def test_only_a_dry_run_does_without_routines():
+    with pytest.raises(BackendUnavailable, match="routines"):
+        run.main(dry(dry_run=False))
+
+
+# ------------------------------------------------------------------------------------------------- winners
+
+
+def record(blk_m, seconds, extents=(1, 1), device="NVIDIA H200", **changes):
+    facts = {"arch": "sm_90", "stem": "trsm_leaf", "dtype": "s", "layout": "any", "size": "few", **changes}
+    facts.update(parameters={"BLK_M": blk_m}, seconds=seconds, tflops=1 / seconds)
+    return Record(device, extents=extents, **facts)
+
+
+KEY = ("trsm_leaf", "s", "any", "few")
+
+
+def test_the_fastest_wins_and_failures_do_not():
+    records = [record(16, 2.0), record(32, 1.0), record(64, 0.5, outcome="error")]
+    records += [record(8, 0.1), record(8, 0.1, outcome="wrong")]
+    found = winners(records, "x")
+    assert found.entries[KEY].parameters == {"BLK_M": 32} and found.entries[KEY].tflops == 1.0
+
+
+def test_of_several_extents_the_mean_over_the_best_counts():
+    records = [record(16, 1.0, (128, 1)), record(16, 4.0, (512, 1)), record(32, 1.2, (128, 1)),
+               record(32, 3.0, (512, 1)), record(64, 0.1, (128, 1))]  # fmt: skip
+    assert winners(records, "x").entries[KEY].parameters == {"BLK_M": 32}
+
+
+def test_a_stop_size_wins_too():
+    place = ("x", "sm_90", "trsm", "d", "any", "many", (2048, 4096))
+    records = [Record(*place, {"stop": stop}, seconds=1 / stop) for stop in (64, 512, 128)]
+    assert winners(records, "x").stop_sizes == {("trsm", "d", "many"): 512}
+
+
+def test_a_sweep_survives_being_cut_off(home):
+    path = store.sweep_file("NVIDIA H200")
+    for blk in (16, 32):
+        store.append(path, record(blk, 1.0 / blk))
+    with path.open("ab") as file:
+        file.write(b'{"device": "NVIDIA H200", "ar')
+    assert store.read_sweep(path) == [record(16, 1 / 16), record(32, 1 / 32)]
+
+
+def test_packaged_values_are_computed_from_sweeps(home, monkeypatch):
+    import importlib.util
+    from pathlib import Path
+
+    place = Path(__file__).parents[2] / "tuning" / "defaults.py"
+    spec = importlib.util.spec_from_file_location("defaults", place)
+    defaults = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(defaults)
+    full = FAMILIES["trsm_leaf"].parameters_of(candidates("trsm_leaf", "s", "any", H200).left[0])
+    times = {"NVIDIA H200": {2: 1.0, 3: 1.2, 4: 9.0}, "NVIDIA H100": {2: 9.0, 3: 1.2, 4: 1.0}}
+    for device, stages in times.items():
+        for stage, seconds in stages.items():
+            line = Record(device, "sm_90", *KEY, (128, 32), {**full, "stages": stage}, "ok", seconds, 1.0)
+            store.append(home / f"{device}.jsonl", line)
+    written = defaults.main([str(home / f"{device}.jsonl") for device in times], home)
+    found = {path.name: parse(path.read_bytes()).entries[KEY].parameters["stages"] for path in written}
+    assert found == {"nvidia_h200.json": 2, "nvidia_h100.json": 4, "sm_90.json": 3}
+
+
+# ------------------------------------------------------------------------- a run on a device that is NumPy
+
+
+class Memory:
+    """`pyblasgpu.gpu.memory` on the host."""
+
+    def __init__(self):
+        self.held, self.alive = {}, True
+
+    def use(self, device):
+        pass
+
+    def allocate(self, nbytes, device, stream):
+        buffer = np.full(nbytes, 0xFF, np.uint8)
+        self.held[buffer.ctypes.data] = buffer
+        return buffer.ctypes.data
+
+    def release(self, address, stream):
+        del self.held[address]
+
+    def to_device(self, address, array, stream):
+        ctypes.memmove(address, array.ctypes.data, array.nbytes)
+
+    def to_host(self, array, address, stream):
+        ctypes.memmove(array.ctypes.data, address, array.nbytes)
+
+    def synchronize(self, stream):
+        if not self.alive:
+            raise PyblasgpuError("the context is gone")
+
+
+def every_class():
+    return [(stem, size) for stem in FAMILIES for size in sizes_of(stem)]
+
+
+class Stage:
+    """The stand-ins of a run: routines that compute with NumPy, and a clock that goes by the Config."""
+
+    def __init__(self, monkeypatch):
+        self.memory, self.chosen, self.broken = Memory(), None, {}
+        for module in (verify, measure, tuner):
+            monkeypatch.setattr(module, "memory", self.memory)
+        monkeypatch.setattr(tuner, "Timer", lambda stream: self.time)
+        monkeypatch.setattr(tuner, "compile_all", lambda jobs, cc: ((job, GOOD) for job in list(jobs)))
+        every = tuner.candidates
+        monkeypatch.setattr(tuner, "candidates", lambda *key: SimpleNamespace(left=every(*key).left[::16]))
+        # operands of the real sizes would take long to fill
+        small = {key: [tuple(x // 16 for x in tuned_at(*key)[-1])] for key in every_class()}
+        for module in (tuner, selecting):
+            monkeypatch.setattr(module, "tuned_at", lambda stem, size: small[stem, size])
+        monkeypatch.setattr(tuner, "STOP_ORDER", 64)
+
+    def time(self, call, best=float("inf")):
+        call()
+        return 1e-3 / self.rate(self.chosen)
+
+    @staticmethod
+    def rate(chosen):
+        return chosen if isinstance(chosen, int) else chosen.BLK_M * chosen.BLK_N / (1 + chosen.BLK_K)
+
+    def routine(self, name):
+        return getattr(self, name)
+
+    def gemm(self, alpha, a, b, beta, c, stream):
+        layout = ("n" if a.row_stride == 1 else "t") + ("n" if b.row_stride == 1 else "t")
+        extents = (c.rows, c.cols, a.cols)
+        self.chosen = selecting.select("gemm_tile", c.dtype, layout, extents, H200).config
+        left, right, out = map(elements, (a, b, c))
+        cpu.gemm(alpha, left, right, beta, out, Trans.NO, Trans.NO)
+        self.spoil(c.rows % 2, out)
+
+    def trsm(self, alpha, t, b, stream, *, side, uplo, diag):
+        stop = selecting.stop_size("trsm", b.dtype, b.rows, b.cols, H200)
+        leaf = selecting.select("trsm_leaf", b.dtype, "", (b.rows, b.cols), H200)
+        self.chosen = leaf.config if leaf.origin == "override" else stop.config
+        cpu.trsm(alpha, elements(t), elements(b), side, uplo, Trans.NO, diag)
+        self.spoil(False, elements(b))
+
+    def spoil(self, odd, out):
+        for config, how in self.broken.items():
+            if self.chosen == config:
+                how(odd, out)
+
+
+def elements(operand):
+    low, high = operand.span()
+    data = np.frombuffer((ctypes.c_char * (high - low)).from_address(low), operand.dtype.name)
+    size = operand.dtype.itemsize
+    return np.ndarray((1, operand.rows, operand.cols), operand.dtype.name, data, 0,
+                      (0, operand.row_stride * size, operand.col_stride * size))  # fmt: skip
+
+
+@pytest.fixture
+def stage(monkeypatch):
+    return Stage(monkeypatch)
+
+
+def tune(stage, routines=("gemm",), dtypes=("s",), layouts=("nn", "tn"), budget=None):
+    searches = [
+        (tuner.STEMS[name], dtype, layout)
+        for name in routines for dtype in dtypes for layout in FAMILIES[tuner.STEMS[name]].layouts
+        if layout in (*layouts, "any")
+    ]  # fmt: skip
+    with Progress(disable=True) as progress:
+        made = tuner.Tuner(H200, stage.routine, "quick", budget, progress)
+        return made, made.run(searches, [name for name in routines if name != "gemm"])
+
+
+def best_of(made, key):
+    left = made._candidates(key)
+    return max(left, key=Stage.rate)
+
+
+def test_the_command_shows_the_winners(stage, capsys, monkeypatch):
+    monkeypatch.setattr(run.devices, "current", lambda ordinal: H200)
+    options = dry(dry_run=False, device=None, routine=("gemm", "trsm"))
+    assert run.main(options, stage.routine) == 0
+    said = capsys.readouterr()
+    assert "gemm_tile" in said.out and "strsm, many right-hand sides: leaves of at most 1024" in said.out
+    assert str(store.user_file(H200.name)) in said.out
+    assert run.main(dry(dry_run=False, device=None, json=True), stage.routine) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert {winner["layout"] for winner in said["winners"]} >= {"nn", "nt", "tn", "tt"}
+    assert {stop["class"] for stop in said["stop_sizes"]} == {"few", "some", "many"}
+
+
+def test_a_run_finds_the_best_and_the_next_call_uses_it(stage):
+    made, found = tune(stage)
+    best = best_of(made, ("gemm_tile", "s", "nn"))
+    assert {size for *_, size in found.entries} == {"few_rows", "few_cols", "small", "large"}
+    choice = selecting.select("gemm_tile", DTYPES["s"], "nn", (4096,) * 3, H200)
+    assert choice.config == best and choice.origin.startswith("tuned here")
+    # another layout tries the tiles that did best
+    other = selecting.select("gemm_tile", DTYPES["s"], "tn", (4096,) * 3, H200).config
+    assert other.trans_a and (other.BLK_M, other.BLK_N) == (best.BLK_M, best.BLK_N)
+    assert not stage.memory.held
+    assert len(store.read_sweep(store.sweep_file(H200.name))) == len(made.records)
+
+
+def test_leaves_then_stop_sizes(stage):
+    made, found = tune(stage, ("trsm",), ("d",))
+    assert found.entries["trsm_leaf", "d", "any", "many"].parameters == FAMILIES["trsm_leaf"].parameters_of(
+        best_of(made, ("trsm_leaf", "d", "any"))
+    )
+    assert found.stop_sizes == {("trsm", "d", size): max(tuner.STOPS) for size in ("few", "some", "many")}
+    assert read(store.user_file(H200.name), H200.name).stop_sizes == found.stop_sizes
+
+
+def flip_one(odd, out):
+    out[0, -1, -1] += 1
+
+
+def write_past(odd, out):
+    ctypes.c_char.from_address(out.ctypes.data - 1).value = b"\0"
+
+
+def only_at_odd(odd, out):
+    if odd:
+        flip_one(odd, out)
+
+
+@pytest.mark.parametrize("how", [flip_one, write_past, only_at_odd])
+def test_a_candidate_that_is_wrong_never_wins(stage, how):
+    fastest = max(tuner.candidates("gemm_tile", "s", "nn", H200, "quick").left, key=Stage.rate)
+    stage.broken = {fastest: how}
+    made, found = tune(stage, layouts=("nn",))
+    parameters = FAMILIES["gemm_tile"].parameters_of(fastest)
+    assert found.entries and all(entry.parameters != parameters for entry in found.entries.values())
+    assert "wrong" in {record.outcome for record in made.records if record.parameters == parameters}
+    # nor when the packaged values are computed from the sweep
+    recorded = winners(store.read_sweep(made.sweep), H200.name)
+    assert recorded.entries == found.entries
+
+
+def test_a_candidate_that_raises_is_recorded_and_the_run_goes_on(stage):
+    def fail(odd, out):
+        raise PyblasgpuError("launch refused")
+
+    fastest = max(tuner.candidates("gemm_tile", "s", "nn", H200, "quick").left, key=Stage.rate)
+    stage.broken = {fastest: fail}
+    made, found = tune(stage, layouts=("nn",))
+    assert [r.detail for r in made.records if r.outcome == "error"] == ["launch refused"] and found.entries
+
+
+def test_a_lost_device_ends_the_run(stage):
+    def lose(odd, out):
+        stage.memory.alive = False
+        raise PyblasgpuError("illegal address")
+
+    stage.broken = dict.fromkeys(tuner.candidates("gemm_tile", "s", "nn", H200, "quick").left[1:2], lose)
+    with pytest.raises(PyblasgpuError, match="does not answer after: illegal address; what was measured"):
+        tune(stage, layouts=("nn",))
+    assert store.read_sweep(store.sweep_file(H200.name))
+
+
+def test_the_budget_ends_a_run(stage):
+    made, found = tune(stage, budget=1e-9)
+    assert not found.entries and not made.records
+
+
+def test_an_interrupted_run_keeps_what_it_has(stage):
+    def interrupt(odd, out):
+        raise KeyboardInterrupt
+
+    left = tuner.candidates("gemm_tile", "s", "nn", H200, "quick").left
+    stage.broken = {left[1]: interrupt}
+    _, found = tune(stage, layouts=("nn",))
+    kept = found.entries["gemm_tile", "s", "nn", "large"].parameters
+    assert kept == FAMILIES["gemm_tile"].parameters_of(left[0])
+
+
+def test_operations_are_counted_as_the_field_does():
+    assert measure.flops("gemm", DTYPES["d"], (2, 3, 5)) == 60
+    assert measure.flops("gemm", DTYPES["z"], (2, 3, 5)) == 240
+    assert measure.flops("trsm", DTYPES["s"], (4, 10)) == 160

@@ -1,0 +1,127 @@
+"""`gemm_tile` on small tiles: every staging, sharing, layout and dtype, exactly."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+from pyblasgpu.kernels import gemm_tile
+from pyblasgpu.kernels.gemm_tile import GemmTile
+from pyblasgpu.tuning.oracle import fenced, integers
+from pyblasgpu.types import DTYPES
+
+from .launching import run, strides
+
+STAGINGS = {
+    "registers": {"stages": 1},
+    "ring-2": {"stages": 2},
+    "ring-3": {"stages": 3},
+    "a-direct": {"share_a": False},
+    "b-direct": {"share_b": False, "read_only": True},
+    "direct": {"share_a": False, "share_b": False},
+}
+LAYOUTS = list(product((False, True), repeat=2))
+
+
+def config(letter: str = "s", trans_a: bool = False, trans_b: bool = False, **changes) -> GemmTile:
+    """16 x 8 x 4 tiles by 32 threads."""
+    x_a, x_b = (4 if trans_a else 16), (8 if trans_b else 4)
+    small = GemmTile(letter, trans_a, trans_b, 16, 8, 4, 8, 4, x_a, 32 // x_a, x_b, 32 // x_b, UNROLL=2)
+    return replace(small, **changes)
+
+
+def check(
+    tile: GemmTile,
+    m=17,
+    n=9,
+    k=11,
+    conj_a=False,
+    conj_b=False,
+    alpha=2.0,
+    beta=-1.0,
+    batch=1,
+    kernels=gemm_tile,
+):
+    """Run the kernel on integers between fences and compare with ``==``."""
+    rng, dtype = np.random.default_rng(m + 10 * n + 100 * k), DTYPES[tile.dtype]
+    a, b, c = (integers(rng, (batch, *shape), dtype) for shape in ((m, k), (k, n), (m, n)))
+    a_seen, b_seen = (a.conj() if conj_a else a), (b.conj() if conj_b else b)
+    expected = alpha * (a_seen @ b_seen) + (beta * c if beta else 0)
+    if not beta:
+        c[...] = np.nan
+    a, _ = fenced(a, "C" if tile.trans_a else "F", gap=4)
+    b, _ = fenced(b, "C" if tile.trans_b else "F", gap=4)
+    c, unharmed = fenced(c, "F")
+    lead_a, lead_b = strides(a)[1 if tile.trans_a else 2], strides(b)[1 if tile.trans_b else 2]
+    steps = (lead_a, lead_b, strides(c)[2], *(strides(x)[0] for x in (a, b, c)))
+    run(
+        kernels.source(tile, conj_a, conj_b),
+        tile.grid(m, n),
+        (a, b, c),
+        (m, n, k, *steps),
+        (alpha, beta),
+        batch,
+    )
+    assert np.array_equal(c, expected)
+    assert unharmed()
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("trans_a, trans_b", LAYOUTS)
+@pytest.mark.parametrize("staging", STAGINGS)
+def test_every_staging_and_layout(letter, trans_a, trans_b, staging):
+    check(config(letter, trans_a, trans_b, **STAGINGS[staging]))
+
+
+@pytest.mark.parametrize("letter", "cz")
+@pytest.mark.parametrize("conj_a, conj_b", LAYOUTS)
+def test_conjugation(letter, conj_a, conj_b):
+    check(config(letter, stages=2), conj_a=conj_a, conj_b=conj_b, alpha=1 - 2j, beta=2j)
+
+
+@pytest.mark.parametrize("letter, trans_b, changes", [
+    ("s", False, {"VEC_M": 2, "VEC_N": 2, "PAD_A": 2, "stages": 2}),
+    ("s", True, {"VEC_A": 2, "DIM_XA": 8, "DIM_YA": 4, "VEC_B": 2, "DIM_XB": 4, "DIM_YB": 8, "BLK_K": 8, "PAD_A": 2, "stages": 3}),
+    ("s", False, {"VEC_A": 4, "DIM_XA": 4, "DIM_YA": 8, "BLK_K": 8, "UNROLL": 4, "PAD_B": 3}),
+    ("d", True, {"VEC_A": 2, "DIM_XA": 8, "DIM_YA": 4, "VEC_M": 2, "PAD_A": 2, "stages": 2}),
+    ("c", True, {"VEC_A": 2, "DIM_XA": 8, "DIM_YA": 4, "VEC_N": 2, "stages": 3}),
+    ("s", False, {"WARP_X": 4, "DIM_X": 4, "DIM_Y": 8, "VEC_M": 4}),
+])  # fmt: skip
+@pytest.mark.parametrize("m", [16, 18, 20])
+def test_vectors_and_warp_shapes(letter, trans_b, changes, m):
+    if changes.get("stages", 1) == 1:
+        m = m // changes.get("VEC_A", 1) * changes.get("VEC_A", 1)
+    check(config(letter, False, trans_b, **changes), m=m, n=12, k=16)
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3])
+@pytest.mark.parametrize("m, n, k", [(1, 1, 1), (16, 8, 4), (15, 7, 3), (17, 9, 5), (33, 1, 8), (1, 25, 12)])
+def test_edges(stages, m, n, k):
+    check(config("d", stages=stages), m, n, k)
+
+
+def test_beta_zero_does_not_read_c():
+    check(config("z", stages=2), alpha=1j, beta=0.0)
+
+
+def test_batch():
+    check(config("s", True, True, stages=2), batch=3)
+
+
+def test_more_rows_of_tiles_than_a_raster_column():
+    check(config("s", stages=2), m=16 * (gemm_tile.RASTER + 1) + 1, n=17, k=2)
+
+
+def test_infinities_and_nans_reach_what_depends_on_them():
+    tile = config("d", stages=2)
+    a, b = np.ones((17, 5), order="F"), np.ones((5, 9), order="F")
+    a[3, 2], b[4, 7] = np.inf, np.nan
+    c = np.zeros((17, 9), order="F")
+    run(gemm_tile.source(tile), tile.grid(17, 9), (a, b, c), (17, 9, 5, 17, 5, 17, 0, 0, 0), (1.0, 0.0))
+    assert np.isnan(c[:, 7]).all()
+    clean = np.delete(c, 7, axis=1)
+    assert np.isinf(clean[3]).all()
+    assert (np.delete(clean, 3, axis=0) == 5).all()

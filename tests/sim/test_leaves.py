@@ -1,0 +1,170 @@
+"""`trsm_leaf` and `trmm_leaf` on small blocks: every variant and dtype."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from pyblasgpu.kernels import trmm_leaf, trsm_leaf
+from pyblasgpu.kernels.triangle import Variant
+from pyblasgpu.kernels.trmm_leaf import TrmmLeaf
+from pyblasgpu.kernels.trsm_leaf import TrsmLeaf
+from pyblasgpu.tuning.cases import TriangularCase
+from pyblasgpu.tuning.oracle import exact_triangular, fenced, integers, triangle
+from pyblasgpu.types import DTYPES, Diag, Trans
+
+from .launching import run, strides
+
+VARIANT = Variant(unit=False, conj=False, t_by_rows=True, b_by_rows=True)
+
+FAMILIES = {"trsm": (trsm_leaf, TrsmLeaf), "trmm": (trmm_leaf, TrmmLeaf)}
+
+
+def small(family, letter: str, stages: int = 2, slices: int = 1, depth: int = 4):
+    """8 x 8 blocks by 32 threads a slice, stripes `depth` deep."""
+    return FAMILIES[family][1](letter, 8, 8, depth, 8, 4, slices, 1, 2 if letter != "z" else 1, 2, stages)
+
+
+def launch(kernels, config, t, b, variant, alpha, batch=1):
+    n, r = b.shape[-2:]
+    t_steps, b_steps = strides(t), strides(b)
+    lead = (t_steps[0], b_steps[0]) if t.ndim == 3 else (0, 0)
+    run(
+        kernels.source(config, variant),
+        config.grid(r),
+        (t, b),
+        (n, r, *t_steps[-2:], *b_steps[-2:], *lead),
+        (alpha,),
+        batch,
+    )
+
+
+def check(
+    family,
+    letter,
+    n,
+    r,
+    unit=False,
+    conj=False,
+    t_by_rows=True,
+    b_by_rows=True,
+    stages=2,
+    batch=1,
+    kernels=None,
+    slices=1,
+    depth=4,
+):
+    """Run the leaf on integers, NaN where it must not read, between fences; compare with ``==``."""
+    dtype, rng = DTYPES[letter], np.random.default_rng(n + 100 * r)
+    case = TriangularCase(dtype, n, r, trans=Trans.NO, diag=Diag.UNIT if unit else Diag.NON_UNIT, alpha=2)
+    t = triangle(rng, case, lead=(batch,))
+    x = integers(rng, (batch, n, r), dtype)
+    seen = t.conj() if conj else t
+    if family == "trsm":
+        alpha, start, expected = 0.5, 2 * exact_triangular(case, seen, x, alpha=1), x
+    else:
+        alpha, start, expected = 2.0, x, exact_triangular(case, seen, x)
+    t, _ = fenced(t, "F" if t_by_rows else "C")
+    b, unharmed = fenced(start, "F" if b_by_rows else "C")
+    variant = Variant(unit, conj, t_by_rows, b_by_rows)
+    launch(kernels or FAMILIES[family][0], small(family, letter, stages, slices, depth), t, b, variant, alpha, batch)
+    assert np.array_equal(b, expected)
+    assert unharmed()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("unit, t_by_rows, b_by_rows", list(product((False, True), repeat=3)))
+def test_every_variant(family, letter, unit, t_by_rows, b_by_rows):
+    check(family, letter, 21, 11, unit, DTYPES[letter].is_complex and unit != b_by_rows, t_by_rows, b_by_rows)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("n, r", [(1, 1), (7, 8), (8, 7), (9, 1), (16, 16), (33, 9)])
+@pytest.mark.parametrize("stages", [2, 3])
+def test_edges(family, n, r, stages):
+    check(family, "d", n, r, stages=stages)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("letter", DTYPES)
+def test_slices(family, letter):
+    check(family, letter, 27, 9, slices=2)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_stripes_deeper_than_a_block(family):
+    check(family, "d", 27, 9, slices=2, depth=12)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_batch(family):
+    check(family, "s", 11, 5, batch=3)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_views_read_backwards(family):
+    """Negative strides: how an upper triangle becomes a lower one."""
+    rng, n, r = np.random.default_rng(5), 13, 6
+    upper = np.triu(integers(rng, (n, n), DTYPES["d"]))
+    np.fill_diagonal(upper, 1)
+    x = integers(rng, (n, r), DTYPES["d"])
+    b = np.asfortranarray(upper @ x if family == "trsm" else x)
+    t = np.asfortranarray(upper)
+    launch(FAMILIES[family][0], small(family, "d"), t[::-1, ::-1], b[::-1], VARIANT, 1.0)
+    assert np.array_equal(b, x if family == "trsm" else upper @ x)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_one_nan_spoils_only_what_depends_on_it(family):
+    t, b = np.asfortranarray(np.tril(np.ones((13, 13)))), np.asfortranarray(np.ones((13, 6)))
+    b[5, 2] = np.nan
+    launch(FAMILIES[family][0], small(family, "d"), t, b, VARIANT, 1.0)
+    spoilt = np.isnan(b)
+    assert spoilt[5:, 2].all()
+    spoilt[5:, 2] = False
+    assert not spoilt.any()
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("scale", [1e-310, 1e-38, 3e300, np.inf])
+def test_trsm_divides_where_a_reciprocal_would_fail(letter, scale):
+    """Denormal, huge and infinite diagonals."""
+    dtype = DTYPES[letter]
+    tiny = np.finfo(dtype.real).smallest_subnormal
+    scale = np.maximum(np.array(scale, dtype.real), tiny)
+    right = np.arange(1, 6).astype(dtype.real) * (scale if np.isfinite(scale) else 1)
+    b = np.asfortranarray(right.reshape(1, 5).astype(dtype.name))
+    launch(trsm_leaf, small("trsm", letter), np.full((1, 1), scale, dtype.name), b, VARIANT, 1.0)
+    np.testing.assert_array_max_ulp(b.real[0], right / scale, 1)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_trsm_with_a_zero_on_the_diagonal_is_not_finite(letter):
+    b = np.ones((1, 3), DTYPES[letter].name, order="F")
+    launch(trsm_leaf, small("trsm", letter), np.zeros((1, 1), b.dtype), b, VARIANT, 1.0)
+    assert not np.isfinite(b).any()
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_trsm_backward_error_on_hard_triangles(letter):
+    """Unit lower with entries U(-4, 4): substitution stays within n u |T| |X|."""
+    dtype, rng, n = DTYPES[letter], np.random.default_rng(3), 40
+    wide = np.clongdouble if dtype.is_complex else np.longdouble
+    t = np.tril(rng.uniform(-4, 4, (n, n)), -1).astype(dtype.name)
+    if dtype.is_complex:
+        t += 1j * np.tril(rng.uniform(-4, 4, (n, n)), -1).astype(dtype.real)
+    np.fill_diagonal(t, rng.uniform(1, 2, n))
+    t, b = np.asfortranarray(t), np.asfortranarray(rng.uniform(-1, 1, (n, 3)).astype(dtype.name))
+    x = b.copy(order="F")
+    launch(trsm_leaf, small("trsm", letter), t, x, VARIANT, 1.0)
+    residual = abs(t.astype(wide) @ x.astype(wide) - b)
+    bound = (
+        n
+        * dtype.unit_roundoff
+        * (abs(t).astype(np.longdouble) @ abs(x))
+        * (np.sqrt(8) if dtype.is_complex else 1)
+    )
+    assert (residual <= bound).all()
