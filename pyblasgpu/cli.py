@@ -65,6 +65,7 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dry-run", action="store_true", help="only count what each rule removes; needs no GPU"
     )
+    parser.add_argument("--compile", action="store_true", help="in a dry run, let the compiler prune too")
     parser.add_argument(
         "--device", metavar="D", help="number of the device; in a dry run also a name: h200, ..."
     )
@@ -170,9 +171,10 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _tune(options: argparse.Namespace) -> int:
+    from .execution import routine
     from .tuning import run
 
-    return run.main(options)
+    return run.main(options, routine)
 
 
 def _bench(options: argparse.Namespace) -> int:

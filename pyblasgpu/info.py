@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -15,7 +14,7 @@ from . import __version__
 from .errors import BackendUnavailable
 from .execution import backend_status
 from .gpu import device
-from .gpu.store import cache_folder, data_folder
+from .gpu.store import cache_folder
 
 __all__ = ["collect", "driver", "libraries", "show"]
 
@@ -86,13 +85,15 @@ def _devices() -> list[dict[str, Any]]:
 
 def _database() -> list[dict[str, str]]:
     """The files that Configs come from, first the ones that win."""
-    levels = (("user", data_folder()), ("packaged", Path(__file__).parent / "database"))
-    return [
-        {"level": level, "file": str(file)}
-        for level, folder in levels
-        for file in sorted(folder.glob("*.json"))
-        if file.name != "schema.json"
-    ]
+    from .gpu import device
+    from .tuning import select
+
+    found = {
+        level.path: level.origin
+        for ordinal in range(device.count())
+        for level in select.levels(device.current(ordinal))
+    }
+    return [{"level": origin, "file": str(path)} for path, origin in found.items() if path.is_file()]
 
 
 def _cache() -> dict[str, Any]:

@@ -130,7 +130,7 @@ class Problem:
     def explain(self) -> list[tuple[str, str, str]]:
         """Kernel, Config and its origin, of each kernel that the device would run."""
         k = self.case.k if self.routine == "gemm" else None
-        return [tuple(part) for part in explain(self.routine, self.dtype.letter, self.case.m, self.case.n, k)]
+        return explain(self.routine, self.dtype.letter, self.case.m, self.case.n, k)
 
 
 def _normal(rng: np.random.Generator, shape: tuple[int, ...], dtype: Dtype) -> np.ndarray:

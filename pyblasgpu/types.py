@@ -52,7 +52,8 @@ _SPELLINGS: dict[str, dict[str | int, Any]] = {
     "Side": {"L": Side.LEFT, 0: Side.LEFT, "R": Side.RIGHT, 1: Side.RIGHT},
     "Uplo": {"U": Uplo.UPPER, 0: Uplo.UPPER, "L": Uplo.LOWER, 1: Uplo.LOWER},
     "Trans": {
-        "N": Trans.NO, 0: Trans.NO, "T": Trans.TRANS, 1: Trans.TRANS, "C": Trans.CONJ, "H": Trans.CONJ, 2: Trans.CONJ,
+        "N": Trans.NO, 0: Trans.NO, "T": Trans.TRANS, 1: Trans.TRANS,
+        "C": Trans.CONJ, "H": Trans.CONJ, 2: Trans.CONJ,
     },
     "Diag": {"N": Diag.NON_UNIT, 0: Diag.NON_UNIT, "U": Diag.UNIT, 1: Diag.UNIT},
 }  # fmt: skip

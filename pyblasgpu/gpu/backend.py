@@ -1,8 +1,8 @@
 """The one door to Numba: ``cuda``, device helpers, and the intrinsics of the target.
 
-Kernel files import ``cuda``, ``ptx`` and the makers of device functions from here and nothing else of Numba. On a
-machine without numba-cuda all three are None, so that Configs, rules and resource formulas still load;
-only building a kernel fails then, with `BackendUnavailable`.
+Kernel files import ``cuda``, ``ptx`` and the makers of device functions from here and nothing else of
+Numba. On a machine without numba-cuda the first two are None, so that Configs, rules and resource formulas
+still load; only building a kernel fails then, with `BackendUnavailable`.
 """
 
 from __future__ import annotations

@@ -75,6 +75,7 @@ class _Loaded(Kernel):
         self._library = library  # owns the code
         self._function = driver.CUfunction(int(handle))
         self._launch = driver.cuLaunchKernel
+        self._block = (source.threads, 1, 1, source.shared_bytes)
         # one block of memory holds the arguments; the driver copies them during the call
         real = "f" if source.real == "float32" else "d"
         self._packer = struct.Struct("@" + "".join(_FORMAT.get(code, real) for code in source.parameters))
@@ -90,9 +91,7 @@ class _Loaded(Kernel):
         memory.use(self.device)
         with self._lock:
             self._packer.pack_into(self._values, 0, *arguments)
-            error, = self._launch(
-                self._function, *grid, self.source.threads, 1, 1, self.source.shared_bytes, stream, self._extra, 0
-            )  # fmt: skip
+            (error,) = self._launch(self._function, *grid, *self._block, stream, self._extra, 0)
         if error:
             memory.check((error,), f"launch of {self.source.name}")
 

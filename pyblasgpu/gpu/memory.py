@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -69,7 +70,7 @@ if backend.SIMULATED:
         """Wait for everything on `stream`."""
 
 else:
-    _primary: dict[int, object] = {}
+    _primary: dict[int, Any] = {}
 
     def use(device: int) -> None:
         """Make `device` current on this thread."""

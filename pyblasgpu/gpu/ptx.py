@@ -9,10 +9,10 @@ the compiler index the accumulators at run time, and they fall out of the regist
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 from llvmlite import ir
 from numba import cuda
-from numba.cuda import types
 from numba.cuda.extending import intrinsic
 from numba.cuda.np import arrayobj
 
@@ -37,6 +37,8 @@ __all__ = [
     "fma",
     "divide",
 ]
+
+types: Any = cuda.types
 
 _I32 = ir.IntType(32)
 _VOID = ir.VoidType()
@@ -306,7 +308,7 @@ def rank1_update(m: int, n: int, parts: int, conj_a: bool = False, conj_b: bool 
                         total[1] = fma(a_part[0], b_part[1], total[1], sign_b)
                         total[0] = fma(a_part[1], b_part[1], total[0], -sign_a * sign_b)
                         total[1] = fma(a_part[1], b_part[0], total[1], sign_a)
-                    for slot, value in zip(slots, total):
+                    for slot, value in zip(slots, total, strict=True):
                         builder.store(value, slot)
             return context.get_dummy_value()
 

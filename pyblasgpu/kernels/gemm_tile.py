@@ -61,7 +61,8 @@ class GemmTile:
     share_a, share_b : bool
         Whether the operand goes through shared memory.
     read_only : bool
-        Whether fragments straight from global memory take the read-only data path (the paper's texture switch).
+        Whether fragments straight from global memory take the read-only data path (the texture switch of
+        the paper).
     min_blocks : int
         Blocks a multiprocessor must be able to hold: bounds the registers of a thread.
     """
@@ -286,7 +287,7 @@ def _fragment_loader(config: GemmTile, name: str):
 
 
 def _column_writer(config: GemmTile, read_c: bool):
-    """``write(j, ...)``: column j of the thread's tile, C := alpha acc + beta C (C unread without `read_c`)."""
+    """``write(j, ...)``: column j of the thread's tile, alpha acc + beta C; C is unread without `read_c`."""
     PARTS, THR_M = config.dtype_facts.parts, config.THR_M
     DIM_X, DIM_Y, VEC_M, VEC_N = config.DIM_X, config.DIM_Y, config.VEC_M, config.VEC_N
     COMPLEX = config.dtype_facts.is_complex
@@ -331,7 +332,7 @@ def _build(config: GemmTile, conj_a: bool, conj_b: bool):
         config.UNROLL,
         config.stages,
     )
-    DIM_X, WARP_X = config.DIM_X, config.WARP_X
+    WARP_X = config.WARP_X
     WARP_Y, WARPS_X = 32 // config.WARP_X, config.DIM_X // config.WARP_X
     TRANS_A, TRANS_B = config.trans_a, config.trans_b
     ACC, FRAG_A, FRAG_B = config.THR_M * config.THR_N * PARTS, config.THR_M * PARTS, config.THR_N * PARTS

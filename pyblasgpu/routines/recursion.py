@@ -21,8 +21,8 @@ from ..kernels.triangle import Variant
 from ..operands import Operand
 from ..tuning.select import select, stop_size
 from ..types import Diag, Side, Uplo
-from .gemm import record_gemm
 from .copy import record_copy, record_pack
+from .gemm import record_gemm
 from .tape import Tape
 
 __all__ = ["Leaf", "Recurrence", "Update", "lower_left", "record_recurrence", "schedule", "split"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..kernels import trsm_leaf
 from ..operands import Operand
 from ..types import Diag, Side, Uplo
-from .recursion import Recurrence, record_recurrence
 from .copy import record_scale
+from .recursion import Recurrence, record_recurrence
 from .tape import ALPHA, Tape, replay
 
 __all__ = ["record", "trsm"]

@@ -60,9 +60,7 @@ class Timer:
             call()
         memory.check(driver.cuEventRecord(self._stop, stream), "cuEventRecord")
         memory.check(driver.cuEventSynchronize(self._stop), "cuEventSynchronize")
-        milliseconds = memory.check(
-            driver.cuEventElapsedTime(self._start, self._stop), "cuEventElapsedTime"
-        )
+        milliseconds = memory.check(driver.cuEventElapsedTime(self._start, self._stop), "cuEventElapsedTime")
         return milliseconds / 1e3 / calls
 
 

@@ -46,6 +46,9 @@ GUIDELINES = {
     "z": Guidelines(reuse=1.5),
 }
 
+#: A leaf's threads are many and their tiles small, because its columns are few.
+LEAF_GUIDELINES = Guidelines(reuse=0.6)
+
 NORMAL = 24  # candidates that 'normal' keeps for each size class
 ALIKE = 4  # and of these with the same block of C
 
@@ -105,10 +108,10 @@ def candidates(
     effort : str
         'quick', 'normal' or 'exhaustive'; 'normal' keeps the best by `score.score`, class by class.
     guidelines : Guidelines, optional
-        Default: those of `GUIDELINES` for the dtype.
+        Default: `GUIDELINES` of the dtype, `LEAF_GUIDELINES` for leaves.
     """
     family, facts = FAMILIES[stem], DTYPES[dtype]
-    wanted = guidelines or GUIDELINES[dtype]
+    wanted = guidelines or (GUIDELINES[dtype] if stem == "gemm_tile" else LEAF_GUIDELINES)
     funnel = Funnel()
     axes = space(stem, facts, layout, device, effort)
 

@@ -10,9 +10,10 @@ from typing import Any
 
 from ..gpu.device import Device
 
-__all__ = ["OVERHEAD", "blocks_per_sm", "score"]
+__all__ = ["OVERHEAD", "blocks_per_sm", "comfortable", "score"]
 
-OVERHEAD = 24  # registers of addresses and counters, beside a Config's own estimate
+OVERHEAD = 24  # registers of addresses and counters that a kernel needs beside its Config's own estimate
+COMFORT = 88  # what it takes beside it if it may; with less, some kernels spill
 LATENCY_WARPS = 8  # resident warps that hide most latency
 LOAD_COST = 0.6  # a shared-memory load against an FMA, for each element
 STEP = 40  # cycles of one dependent step of a substitution
@@ -36,6 +37,11 @@ def score(stem: str, config: Any, extents: tuple[int, ...], device: Device) -> f
     if stem == "gemm_tile":
         return common * _gemm_waves(config, extents, resident, device)
     return common * _leaf_waves(config, extents, device)
+
+
+def comfortable(config: Any, device: Device) -> bool:
+    """Whether `config` leaves the compiler so many registers that it need not be seen to compile."""
+    return config.registers + COMFORT <= _limit(config, device)
 
 
 def _limit(config: Any, device: Device) -> int:

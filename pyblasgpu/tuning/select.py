@@ -23,7 +23,7 @@ from ..errors import BackendUnavailable, ConfigError, DatabaseWarning
 from ..gpu.device import Device
 from ..types import DTYPES, Dtype
 from .prune import check_device
-from .score import score
+from .score import comfortable, score
 from .space import space
 from .store import user_file
 
@@ -181,9 +181,9 @@ def _choose(stem: str, dtype: str, layout: str, size: str, device: Device) -> Ch
 
 
 def _computed(stem: str, dtype: str, layout: str, size: str, device: Device) -> Any:
-    """The best by `score` of the quick space that `device` can run."""
+    """The best by `score` of the quick space that `device` can run, and that should not spill."""
     family, extents = FAMILIES[stem], tuned_at(stem, size)[-1]
-    best, best_score = None, -1.0
+    best, best_points = None, (False, -1.0)
     chosen: list[dict] = [{}]
     for axis in space(stem, DTYPES[dtype], layout, device, "quick"):
         chosen = [{**outer, **inner} for outer in chosen for inner in axis(outer)]
@@ -193,9 +193,9 @@ def _computed(stem: str, dtype: str, layout: str, size: str, device: Device) -> 
             check_device(config, device)
         except ConfigError:
             continue
-        points = score(stem, config, extents, device)
-        if points > best_score:
-            best, best_score = config, points
+        points = comfortable(config, device), score(stem, config, extents, device)
+        if points > best_points:
+            best, best_points = config, points
     if best is None:
         raise BackendUnavailable(f"{stem}: no Config can run on {device.name} ({device.arch})")
     return best

@@ -170,26 +170,36 @@ def _lanes(chosen: Parameters) -> list[Parameters]:
 
 def _residence(effort: str) -> Axis:
     most = 2 if effort == "quick" else 3
-    return lambda _: [{"min_blocks": blocks} for blocks in range(1, most + 1)]
+    return lambda _: [{"min_blocks": blocks} for blocks in range(most, 0, -1)]
+
+
+# BLK_M, BLK_N, BLK_K, THR_M, THR_N, SLICES
+_QUICK_LEAVES = (
+    (32, 8, 32, 2, 2, 4), (32, 8, 64, 2, 2, 8), (32, 16, 32, 2, 2, 4), (32, 16, 64, 2, 2, 8),
+    (32, 16, 32, 2, 1, 2), (32, 32, 32, 4, 2, 2), (32, 32, 64, 4, 2, 4), (16, 16, 64, 2, 2, 8),
+    (16, 8, 64, 2, 1, 8), (16, 32, 32, 2, 2, 2), (64, 16, 64, 4, 2, 8), (64, 32, 64, 4, 4, 4),
+    (64, 8, 64, 4, 2, 8), (64, 16, 32, 4, 2, 4), (16, 16, 16, 2, 2, 1), (16, 16, 32, 2, 2, 2),
+    (16, 8, 32, 2, 1, 4), (16, 8, 16, 2, 1, 2),
+)  # fmt: skip
+_LEAF_UNROLL = 8
 
 
 def _triangle_leaf(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Axis]:
-    quick = effort == "quick"
-    heights, widths = ((16, 32), (8, 16, 32, 64)) if quick else ((8, 16, 32, 64), (8, 16, 32, 64, 128))
-    per_thread = ((4, 4), (2, 4)) if quick else tuple(product((1, 2, 4, 8), repeat=2))
-    depths, stages = ((16,), (3,)) if quick else ((8, 16, 32), (2, 3, 4))
+    wide = product((16, 32, 64), (8, 16, 32, 64), (32, 64, 128), (1, 2, 4), (1, 2, 4), (1, 2, 4, 8))
+    shapes = _QUICK_LEAVES if effort == "quick" else tuple(wide)
+    stages = (3,) if effort == "quick" else (2, 3, 4)
 
     def tiles(_: Parameters) -> list[Parameters]:
         return [
             {
-                "BLK_M": m, "BLK_N": n, "BLK_K": k, "DIM_X": m // thr_m, "DIM_Y": n // thr_n, "stages": stage,
-                "VEC_M": _widest(dtype, thr_m), "VEC_N": _widest(dtype, thr_n),
+                "BLK_M": m, "BLK_N": n, "BLK_K": k, "DIM_X": m // thr_m, "DIM_Y": n // thr_n,
+                "SLICES": slices, "VEC_M": _widest(dtype, thr_m), "VEC_N": _widest(dtype, thr_n),
+                "UNROLL": _LEAF_UNROLL, "stages": stage,
             }
-            for m, n, k, (thr_m, thr_n), stage in product(heights, widths, depths, per_thread, stages)
-            if m >= thr_m and n >= thr_n
+            for (m, n, k, thr_m, thr_n, slices), stage in product(shapes, stages)
         ]  # fmt: skip
 
-    return [tiles] if quick else [tiles, _residence(effort)]
+    return [tiles] if effort == "quick" else [tiles, _residence(effort)]
 
 
 _SPACES = {"gemm_tile": _gemm_tile, "trsm_leaf": _triangle_leaf, "trmm_leaf": _triangle_leaf}

@@ -127,9 +127,7 @@ def _best(measured: dict[tuple, dict[tuple, Record]]) -> dict[tuple, Record]:
     """The times, by place, of the candidate that wins."""
     places = {place for times in measured.values() for place in times}
     complete = [times for times in measured.values() if len(times) == len(places)] or list(measured.values())
-    fastest = {
-        place: min(times[place].seconds for times in complete if place in times) for place in places
-    }
+    fastest = {place: min(times[place].seconds for times in complete if place in times) for place in places}
     return min(
         complete,
         key=lambda times: sum(times[place].seconds / fastest[place] for place in times) / len(times),

@@ -1,0 +1,151 @@
+"""Kernels that are none: each launch is computed with NumPy in host memory, as the kernel's text promises.
+
+What the kernels demand of their arguments is checked. With them routines, recursion and tapes run at any
+size; only the kernels themselves do not.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import numpy as np
+from fake_device import elements
+
+from pyblasgpu.gpu import launch, memory
+from pyblasgpu.gpu.device import known
+from pyblasgpu.kernels import gemm_tile
+from pyblasgpu.operands import Operand
+from pyblasgpu.routines import copy, gemm, recursion
+from pyblasgpu.tuning.oracle import read_part
+from pyblasgpu.types import Diag, Uplo
+
+MAX_GRID = (2**31 - 1, 65535, 65535)
+
+
+def operand(array: np.ndarray, dtype, conj: bool = False) -> Operand:
+    """A NumPy array of shape (rows, cols) or (batch, rows, cols) as an operand, in place."""
+    *lead, rows, cols = array.shape
+    steps = [stride // array.itemsize for stride in array.strides]
+    batch, batch_stride = (lead[0], steps[0]) if lead else (1, 0)
+    return Operand(array.ctypes.data, rows, cols, *steps[-2:], dtype, conj, batch, batch_stride, owner=array)
+
+
+class Kernels:
+    """Stands for `launch.kernel`.
+
+    Attributes
+    ----------
+    launches : list of (str, tuple, int)
+        Kernel, grid and stream of each launch.
+    sizes : list of int
+        Bytes of each workspace.
+    """
+
+    def __init__(self):
+        self.launches: list[tuple[str, tuple[int, int, int], int]] = []
+        self.sizes: list[int] = []
+        self.held = 0
+
+    def __call__(self, source, device):
+        return _Kernel(self, source)
+
+    @contextmanager
+    def workspace(self, nbytes, device, stream):
+        assert nbytes > 0
+        self.sizes.append(nbytes)
+        room = np.full(nbytes + 256, 0xFF, np.uint8)
+        self.held += 1
+        try:
+            yield room.ctypes.data + -room.ctypes.data % 256
+        finally:
+            self.held -= 1
+
+
+class _Kernel:
+    def __init__(self, log: Kernels, source):
+        self.log, self.source = log, source
+        self.dtype, self.flags = source.config.dtype_facts, dict(source.flags)
+
+    def launch(self, grid, stream, arguments):
+        codes = self.source.parameters
+        assert len(arguments) == len(codes)
+        assert all(1 <= extent <= limit for extent, limit in zip(grid, MAX_GRID))
+        for code, value in zip(codes, arguments):
+            assert isinstance(value, (int, float) if code == "r" else int)
+            assert code != "i" or -(2**31) <= value < 2**31
+        self.log.launches.append((self.source.name, grid, stream))
+        count = codes.count("p")
+        scalars = [complex(*arguments[i : i + 2]) for i in range(codes.index("r"), len(codes), 2)]
+        numbers = arguments[count : codes.index("r")]
+        compute = self.gemm_tile if self.source.name == gemm_tile.STEM else getattr(self, self.source.name)
+        with np.errstate(all="ignore"):
+            compute(grid, arguments[:count], numbers, *map(self._number, scalars))
+
+    def _number(self, scalar: complex):
+        return np.dtype(self.dtype.name).type(scalar if self.dtype.is_complex else scalar.real)
+
+    def _view(self, pointer, rows, cols, row_stride, col_stride, batch, batch_stride, conj=False):
+        assert pointer % self.dtype.real_size == 0
+        described = Operand(
+            pointer, rows, cols, row_stride, col_stride, self.dtype, conj, batch, batch_stride
+        )
+        return elements(described)
+
+    def gemm_tile(self, grid, pointers, numbers, alpha, beta):
+        m, n, k, lda, ldb, ldc, *batch_strides = numbers
+        config, batch = self.source.config, grid[2]
+        assert grid[:2] == (config.grid(m, n), 1)
+        strides = (
+            (lda, 1) if config.trans_a else (1, lda),
+            (ldb, 1) if config.trans_b else (1, ldb),
+            (1, ldc),
+        )
+        vectors = ((config.VEC_A, lda, (m, k)[config.trans_a]), (config.VEC_B, ldb, (k, n)[config.trans_b]))
+        for (width, lead, extent), pointer, step in zip(vectors, pointers, batch_strides):
+            assert pointer % (width * self.dtype.itemsize) == 0
+            assert lead % width == 0 and step % width == 0
+            assert config.stages > 1 or extent % width == 0
+        a, b, c = (
+            self._view(pointer, *extents, *steps, batch, step, self.flags.get(f"conj_{name}", False))
+            for name, pointer, extents, steps, step in zip(
+                "abc", pointers, ((m, k), (k, n), (m, n)), strides, batch_strides
+            )
+        )
+        c[...] = alpha * (a @ b) + beta * c if beta != 0 else alpha * (a @ b)
+
+    def copy_scaled(self, grid, pointers, numbers, alpha):
+        m, n, *steps, source_step, target_step = numbers
+        assert grid[:2] == (self.source.config.grid(m, n), 1)
+        source = self._view(pointers[0], m, n, *steps[:2], grid[2], source_step, self.flags["conj"])
+        target = self._view(pointers[1], m, n, *steps[2:], grid[2], target_step)
+        target[...] = 0 if self.flags["zero"] else alpha * source
+
+    def _leaf(self, grid, pointers, numbers):
+        n, r, *steps, t_step, b_step = numbers
+        assert grid[:2] == (self.source.config.grid(r), 1)
+        assert all(pointer % self.dtype.itemsize == 0 for pointer in pointers)
+        t = self._view(pointers[0], n, n, *steps[:2], grid[2], t_step, self.flags["conj"])
+        b = self._view(pointers[1], n, r, *steps[2:], grid[2], b_step)
+        return read_part(t, Uplo.LOWER, Diag.UNIT if self.flags["unit"] else Diag.NON_UNIT), b
+
+    def trmm_leaf(self, grid, pointers, numbers, alpha):
+        t, b = self._leaf(grid, pointers, numbers)
+        b[...] = alpha * (t @ b)
+
+    def trsm_leaf(self, grid, pointers, numbers, alpha):
+        t, b = self._leaf(grid, pointers, numbers)
+        b *= alpha
+        for row in range(b.shape[1]):
+            b[:, row] /= t[:, row, row, None]
+            b[:, row + 1 :] -= t[:, row + 1 :, row, None] * b[:, row, None]
+
+
+def install(monkeypatch) -> Kernels:
+    """Put the stand-ins where the routines look; the device is described as an H200."""
+    kernels = Kernels()
+    monkeypatch.setattr(launch, "kernel", kernels)
+    monkeypatch.setattr(memory, "workspace", kernels.workspace)
+    for module in (copy, gemm, recursion):
+        monkeypatch.setattr(module, "current", lambda ordinal: known("h200"))
+    monkeypatch.setattr("pyblasgpu.routines.tape._tapes", {})
+    return kernels

@@ -1,0 +1,131 @@
+"""The recursion of TRMM and TRSM: its schedule, and the views that make every variant one case."""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+
+import fake_kernels
+import numpy as np
+import pytest
+from fake_device import elements
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyblasgpu.routines.recursion import Leaf, Update, lower_left, schedule, split
+from pyblasgpu.routines.trmm import trmm
+from pyblasgpu.routines.trsm import trsm
+from pyblasgpu.tuning.cases import TriangularCase
+from pyblasgpu.tuning.oracle import exact_triangular, integers, read_part, triangle
+from pyblasgpu.tuning.select import override
+from pyblasgpu.types import DTYPES, Diag, Side, Uplo
+
+orders, stops = st.integers(1, 5000), st.integers(1, 600)
+
+
+@given(st.integers(2, 1 << 40))
+def test_split_is_the_largest_power_of_two_below(n):
+    half = split(n)
+    assert half & (half - 1) == 0
+    assert half < n <= 2 * half
+
+
+@given(orders, stops)
+def test_leaves_cover_the_rows_once_and_in_order(n, stop):
+    leaves = [step for step in schedule(n, stop) if isinstance(step, Leaf)]
+    assert leaves[0].first == 0 and leaves[-1].last == n
+    assert all(before.last == after.first for before, after in pairwise(leaves))
+    assert all(0 < leaf.last - leaf.first <= stop for leaf in leaves)
+
+
+@given(orders, stops)
+def test_updates_cover_the_blocks_below_the_leaves_once(n, stop):
+    covered = np.zeros((n, n), np.int8) if n <= 600 else None
+    area = 0
+    for step in schedule(n, stop):
+        first, last = step.first, step.last
+        if isinstance(step, Leaf):
+            area += (last - first) ** 2
+        else:
+            depth = step.middle - first
+            assert depth & (depth - 1) == 0, "T21 begins at a power of two"
+            area += 2 * (last - step.middle) * depth
+            if covered is not None:
+                covered[step.middle : last, first : step.middle] += 1
+    assert area == n * n
+    if covered is not None:
+        assert covered.max(initial=0) <= 1 and not np.triu(covered).any()
+
+
+@given(orders, stops)
+def test_an_update_reads_solved_rows_and_writes_unsolved_ones(n, stop):
+    solved = 0
+    for step in schedule(n, stop):
+        if isinstance(step, Leaf):
+            assert step.first == solved
+            solved = step.last
+        else:
+            assert step.first < step.middle == solved < step.last
+
+
+@given(st.integers(1, 60), st.integers(1, 20), st.booleans())
+def test_the_schedule_solves_and_in_reverse_multiplies(n, stop, in_reverse):
+    rng = np.random.default_rng(n)
+    t, x = np.tril(rng.integers(-1, 2, (n, n))), rng.integers(-3, 4, (n, 2))
+    np.fill_diagonal(t, 1)
+    b = x.copy() if in_reverse else t @ x
+    expected = t @ x if in_reverse else x
+    steps = list(schedule(n, stop))
+    for step in reversed(steps) if in_reverse else steps:
+        if isinstance(step, Update):
+            change = t[step.middle : step.last, step.first : step.middle] @ b[step.first : step.middle]
+            b[step.middle : step.last] += change if in_reverse else -change
+            continue
+        rows = slice(step.first, step.last)
+        if in_reverse:
+            b[rows] = t[rows, rows] @ b[rows]
+        else:
+            for row in range(step.first, step.last):
+                b[row] -= t[row, step.first : row] @ b[step.first : row]
+    np.testing.assert_array_equal(b, expected)
+
+
+@pytest.mark.parametrize("side, uplo", list(product(Side, Uplo)))
+def test_every_variant_is_a_lower_triangle_on_the_left(side, uplo):
+    case = TriangularCase(DTYPES["d"], 5, 4, side, uplo)
+    rng = np.random.default_rng(1)
+    a, b = read_part(triangle(rng, case), uplo, Diag.NON_UNIT), integers(rng, (5, 4), case.dtype)
+    product_ = a @ b if side is Side.LEFT else b @ a
+    t, x = lower_left(fake_kernels.operand(a, case.dtype), fake_kernels.operand(b, case.dtype), side, uplo)
+    (lower,), (start,) = elements(t), elements(x)
+    np.testing.assert_array_equal(lower, np.tril(lower))
+    expected = lower @ start
+    start[...] = expected  # through the view
+    np.testing.assert_array_equal(b, product_)
+
+
+@pytest.mark.parametrize("routine", [trmm, trsm])
+@pytest.mark.parametrize("letter", "dz")
+@pytest.mark.parametrize("side, uplo, diag", list(product(Side, Uplo, Diag)))
+def test_a_large_triangle(routine, letter, side, uplo, diag, monkeypatch):
+    kernels = fake_kernels.install(monkeypatch)
+    case = TriangularCase(DTYPES[letter], 170, 90, side, uplo, diag=diag, alpha=2)
+    rng = np.random.default_rng(2)
+    a, x = triangle(rng, case), integers(rng, (170, 90), case.dtype)
+    # few entries off the diagonal, so that sums stay small enough to be exact
+    a[rng.random(a.shape) < 0.9] *= 0
+    diagonal = np.arange(case.order)
+    a[diagonal, diagonal] = np.nan if diag is Diag.UNIT else 1
+    given_, expected = x, exact_triangular(case, a, x)
+    if routine is trsm:
+        given_, expected = exact_triangular(case, a, x, alpha=1), 2 * x
+    b = np.asfortranarray(given_)
+    t = fake_kernels.operand(np.asfortranarray(a), case.dtype)
+    with override(routine.__name__, 16):
+        routine(2, t, fake_kernels.operand(b, case.dtype), 5, side=side, uplo=uplo, diag=diag)
+    np.testing.assert_array_equal(b, expected)
+    assert not kernels.sizes, "the default path needs no workspace"
+    names = [name for name, _, _ in kernels.launches]
+    leaves = -(-case.order // 16)
+    assert names.count(f"{routine.__name__}_leaf") == leaves
+    assert names.count("gemm_tile") == leaves - 1
+    assert {stream for *_, stream in kernels.launches} == {5}

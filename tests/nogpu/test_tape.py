@@ -1,0 +1,249 @@
+"""Tapes: recorded once for a layout, replayed for any addresses and numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import fake_kernels
+import numpy as np
+import pytest
+from fake_kernels import operand
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyblasgpu.gpu.device import known
+from pyblasgpu.kernels.copy_scaled import CopyScaled
+from pyblasgpu.operands import Operand
+from pyblasgpu.routines import tape as tapes
+from pyblasgpu.routines.copy import copy
+from pyblasgpu.routines.gemm import gemm
+from pyblasgpu.routines.tape import ALPHA, BETA, Tape
+from pyblasgpu.routines.trsm import trsm
+from pyblasgpu.tuning import select
+from pyblasgpu.tuning.oracle import integers
+from pyblasgpu.types import DTYPES, Diag, Side, Uplo
+
+S, D, C, Z = DTYPES.values()
+
+
+@pytest.fixture
+def kernels(monkeypatch):
+    log = fake_kernels.install(monkeypatch)
+    yield log
+    assert not log.held  # workspaces
+
+
+@pytest.fixture
+def recordings(monkeypatch):
+    """The tapes made from now on."""
+    made = []
+
+    class Counted(Tape):
+        def __init__(self, *facts):
+            made.append(self)
+            super().__init__(*facts)
+
+    monkeypatch.setattr(tapes, "Tape", Counted)
+    return made
+
+
+def matrices(dtype, *shapes, order="F"):
+    rng = np.random.default_rng(3)
+    return [np.array(integers(rng, shape, dtype), order=order) for shape in shapes]
+
+
+def multiply(a, b, c, dtype=D, alpha=1, beta=0, stream=0):
+    gemm(alpha, operand(a, dtype), operand(b, dtype), beta, operand(c, dtype), stream)
+
+
+# ---------------------------------------------------------------------------------------------- recording
+
+
+@given(
+    st.integers(0, 2),
+    st.integers(0, 1 << 47).map(lambda word: 8 * word),
+    st.integers(-(1 << 40), 1 << 40),
+    st.integers(-(1 << 30), 1 << 30),
+)
+def test_virtual_addresses_name_the_slot_and_the_distance(slot, address, row, row_stride):
+    tape = Tape(D, 0)
+    real = Operand(address, 1, 1, row_stride % (1 << 12) - (1 << 11), 1, D)
+    virtual = tape.place(real, slot)
+    assert virtual.pointer % 16 == real.pointer % 16
+    moved = virtual.block(row, 0, 1, 1)
+    assert tape._where(moved.pointer) == (slot, real.block(row, 0, 1, 1).pointer - address)
+
+
+def test_scratch_is_apart_and_aligned():
+    tape = Tape(Z, 0)
+    rooms = [tape.scratch(rows, 3, 2) for rows in (1, 7, 0, 16)]
+    assert all(room.pointer % 16 == 0 for room in rooms)
+    assert not any(x.overlaps(y) for x in rooms for y in rooms if x is not y)
+    last = rooms[-1]
+    assert last.span()[1] <= rooms[0].pointer + tape.workspace
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_columns_of_scratch_allow_vectors(letter):
+    room = Tape(DTYPES[letter], 0).scratch(7, 3, 2)
+    assert room.col_stride * room.dtype.itemsize % 16 == 0
+    assert room.batch_stride * room.dtype.itemsize % 16 == 0
+
+
+# ---------------------------------------------------------------------------------------------- replaying
+
+
+def test_a_tape_serves_other_addresses_numbers_and_streams(kernels, recordings):
+    for alpha, beta, stream in ((1, 2, 0), (-2.5, 3, 7), (np.float64(0.5), np.int8(-1), 9)):
+        a, b, c = matrices(D, (65, 31), (31, 33), (65, 33))
+        a *= stream + 1
+        expected = alpha * (a @ b) + beta * c
+        multiply(a, b, c, alpha=alpha, beta=beta, stream=stream)
+        np.testing.assert_array_equal(c, expected)
+    assert len(recordings) == 1
+    assert [stream for *_, stream in kernels.launches] == [0, 7, 9]
+
+
+@pytest.mark.parametrize("change", ["shape", "stride", "alignment", "dtype", "conj", "beta", "batch"])
+def test_another_layout_has_another_tape(kernels, recordings, change):
+    memory = np.zeros(4000, np.float64)
+    plain = Operand(memory.ctypes.data, 8, 8, 1, 8, D)
+    place = plain.pointer % 16
+    x = plain if change != "conj" else plain._replace(dtype=Z)
+    y = {
+        "shape": plain._replace(cols=9),
+        "stride": plain._replace(col_stride=9),
+        "alignment": plain._replace(pointer=plain.pointer + 8),
+        "dtype": plain._replace(dtype=S),
+        "conj": x.conjugate(),
+        "beta": plain,
+        "batch": plain._replace(batch=2, batch_stride=64),
+    }[change]
+    assert place in (0, 8)
+    for a, beta in ((x, 0), (y, 1 if change == "beta" else 0), (x, 0)):
+        b = a._replace(rows=a.cols, cols=3, col_stride=10, conj=False)
+        c = a._replace(cols=3, conj=False, pointer=plain.pointer + 16000)
+        gemm(1, a, b, beta, c, 0)
+    assert len(recordings) == 2
+
+
+def test_numbers_of_single_precision_overflow_to_infinity(kernels):
+    (a, b, c) = matrices(S, (3, 2), (2, 3), (3, 3))
+    a[...] = b[...] = 1
+    for alpha, expected in (
+        (1e39, np.inf),
+        (-1e300, -np.inf),
+        (3.4e38, np.inf),
+        (1e38, np.float32(1e38) * 2),
+    ):
+        multiply(a, b, c, S, alpha=alpha)
+        np.testing.assert_array_equal(c, np.full((3, 3), expected, np.float32))
+    (a, b, c) = matrices(C, (3, 2), (2, 3), (3, 3))
+    a[...] = b[...] = 1
+    multiply(a, b, c, C, alpha=complex(0, 1e300))
+    assert np.isinf(c.imag).all()
+
+
+def test_complex_numbers(kernels):
+    a, b, c = matrices(Z, (5, 4), (4, 6), (5, 6))
+    expected = (1 - 2j) * (a @ b) + 3j * c
+    multiply(a, b, c, Z, alpha=1 - 2j, beta=3j)
+    np.testing.assert_array_equal(c, expected)
+
+
+@pytest.mark.parametrize("count", [65535, 65536, 140_000])
+def test_batches_beyond_the_grid_are_split(kernels, count):
+    a, b = matrices(S, (count, 1, 2), (1, 2, 1), order="C")
+    c = np.full((count, 1, 1), np.nan, np.float32)
+    shared = operand(b, S)._replace(batch=count, batch_stride=0)
+    gemm(2, operand(a, S), shared, 0, operand(c, S), 0)
+    np.testing.assert_array_equal(c, 2 * (a @ b))
+    depths = [grid[2] for _, grid, _ in kernels.launches]
+    assert sum(depths) == count and len(depths) == -(-count // 65535)
+
+
+def test_packed_operands_live_in_one_workspace(kernels):
+    a, b, c = (matrix[::2, ::-3] for matrix in matrices(C, (34, 60), (40, 30), (34, 30)))
+    expected = a @ b + c
+    for _ in range(2):
+        before = c.copy()
+        multiply(a, b, c, C, beta=1)
+        np.testing.assert_array_equal(c, expected)
+        c[...] = before
+    assert len(kernels.sizes) == 2 and len(set(kernels.sizes)) == 1
+    assert [name for name, *_ in kernels.launches] == 2 * (3 * ["copy_scaled"] + ["gemm_tile", "copy_scaled"])
+
+
+def test_a_failing_launch_gives_the_workspace_back(kernels, monkeypatch):
+    a, b, c = (matrix[::2, ::2] for matrix in matrices(D, (8, 8), (8, 8), (8, 8)))
+    monkeypatch.setattr(fake_kernels._Kernel, "gemm_tile", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        multiply(a, b, c)
+    assert kernels.sizes and not kernels.held
+
+
+# ------------------------------------------------------------------------------------------ what is chosen
+
+
+def test_an_override_makes_its_own_tape_and_leaves_the_other(kernels, recordings):
+    a, b, c = matrices(D, (20, 20), (20, 20), (20, 20))
+    chosen = select.select("gemm_tile", D, "nn", (20, 20, 20), known("h200")).config
+    forced = replace(chosen, UNROLL=chosen.UNROLL // 2)
+    multiply(a, b, c)
+    with select.override("gemm_tile", forced):
+        multiply(a, b, c)
+    with select.override("gemm_tile", forced):
+        multiply(a, b, c)
+    multiply(a, b, c)
+    assert [tape.choices[0].origin for tape in recordings] == ["computed", "override"]
+    assert recordings[1].choices[0].config is forced
+
+
+def test_new_tuned_values_make_a_new_tape(kernels, recordings):
+    a, b, c = matrices(D, (20, 20), (20, 20), (20, 20))
+    multiply(a, b, c)
+    select.reload()
+    multiply(a, b, c)
+    assert len(recordings) == 2
+
+
+def test_a_stop_size_decides_the_recursion(kernels):
+    t, b = np.asfortranarray(np.eye(64)), np.ones((64, 4), order="F")
+    for stop, launches in ((64, 1), (32, 3), (16, 7)):
+        kernels.launches.clear()
+        with select.override("trsm", stop):
+            trsm(1, operand(t, D), operand(b, D), 0, side=Side.LEFT, uplo=Uplo.LOWER, diag=Diag.NON_UNIT)
+        assert len(kernels.launches) == launches
+
+
+def test_tapes_do_not_grow_for_ever(kernels, monkeypatch):
+    monkeypatch.setattr(tapes, "_MAX_TAPES", 4)
+    with select.override("copy_scaled", CopyScaled("d")):
+        for n in range(1, 12):
+            x, y = matrices(D, (n, 3), (n, 3))
+            copy(1, operand(x, D), operand(y, D), 0)
+            assert 1 <= len(tapes._tapes) <= 4
+            np.testing.assert_array_equal(y, x)
+
+
+# -------------------------------------------------------------------------------------------- quick returns
+
+
+@pytest.mark.parametrize(
+    ("alpha", "k", "beta", "expected"),
+    [(0, 4, 0, 0.0), (0, 4, 1, 5.0), (0, 4, 2, 10.0), (3, 0, 0, 0.0), (3, 0, 1, 5.0), (3, 0, -1, -5.0)],
+)
+def test_a_product_that_vanishes_only_scales(kernels, alpha, k, beta, expected):
+    a, b, c = np.full((6, k), np.nan), np.full((k, 7), np.nan), np.full((6, 7), 5.0)
+    if beta == 0:
+        c[...] = np.nan
+    multiply(a, b, c, alpha=alpha, beta=beta)
+    np.testing.assert_array_equal(c, np.full((6, 7), expected))
+    assert len(kernels.launches) == (beta != 1)
+
+
+def test_nothing_is_launched_for_nothing(kernels):
+    for m, n, k, batch in ((0, 3, 2, 1), (3, 0, 2, 1), (3, 3, 2, 0)):
+        a, b, c = (np.ones((batch, *shape)) for shape in ((m, k), (k, n), (m, n)))
+        multiply(a, b, c, beta=2)
+    assert not kernels.launches

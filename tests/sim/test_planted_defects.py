@@ -1,0 +1,192 @@
+"""Defects planted in the kernels' text, one at a time: the checks of the kernels must catch every one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from pyblasgpu import kernels
+from pyblasgpu.gpu import launch
+from pyblasgpu.gpu.simulator import SimulatorError
+
+from . import test_copy_scaled, test_gemm_tile, test_leaves
+from .test_gemm_tile import config
+
+
+class Check(NamedTuple):
+    """``run(module)`` raises where `module`, in the place of the kernel `stem`, is wrong."""
+
+    stem: str
+    run: Callable
+
+
+def tile(letter="s", trans_a=False, trans_b=False, m=17, n=9, k=11, alpha=2, beta=-1, **changes) -> Check:
+    """A product by the `gemm_tile` of this Config."""
+    flags = {name: changes.pop(name) for name in ("conj_a", "conj_b", "batch") if name in changes}
+    small = config(letter, trans_a, trans_b, **changes)
+
+    def run(module):
+        chosen = module.GemmTile(**asdict(small))
+        test_gemm_tile.check(chosen, m, n, k, alpha=alpha, beta=beta, kernels=module, **flags)
+
+    return Check("gemm_tile", run)
+
+
+def leaf(family, letter="d", n=21, r=11, **options) -> Check:
+    """A triangle by a leaf kernel."""
+
+    def run(module):
+        test_leaves.check(family, letter, n, r, kernels=module, **options)
+
+    return Check(f"{family}_leaf", run)
+
+
+def copy(test: Callable, *arguments) -> Check:
+    """A test of `copy_scaled`, which finds its kernel by the module's name."""
+
+    def run(module):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(test_copy_scaled, "copy_scaled", module)
+            test(*arguments)
+
+    return Check("copy_scaled", run)
+
+
+def _no_safe_reciprocal(module) -> None:
+    t, x = np.asfortranarray([[1.0, 0, 0], [2, 1e-310, 0], [3, 4, -1]]), np.ones((3, 1))
+    b = np.asfortranarray(t @ x)
+    test_leaves.launch(module, test_leaves.small("trsm", "d"), t, b, test_leaves.VARIANT, 1.0)
+    np.testing.assert_array_equal(b[:1], x[:1])
+    np.testing.assert_allclose(b, [[1], [(t @ x - 2)[1, 0] / 1e-310], [3 + 4 * b[1, 0] - (t @ x)[2, 0]]])
+
+
+CAREFUL = Check("trsm_leaf", _no_safe_reciprocal)
+COPIES = copy(test_copy_scaled.test_copies, "z", True, False, True)
+ZEROS = copy(test_copy_scaled.test_zeros_without_reading, "z")
+PAIRS = tile(trans_a=True, k=12, VEC_A=2, DIM_XA=4, DIM_YA=8, BLK_K=8)
+DIRECT = {"share_a": False, "share_b": False}
+
+#: module, text, what is planted in its place, the check that sees it
+DEFECTS = [
+    # barriers and waits
+    ("gemm_tile", "wait()\n                cuda.syncthreads()", "wait()", tile(stages=2)),
+    ("gemm_tile", "wait()\n                cuda.syncthreads()", "cuda.syncthreads()", tile(stages=2)),
+    ("gemm_tile", "ptx.wait_async(max(STAGES - 2, 0))", "ptx.wait_async(STAGES - 1)", tile(stages=3)),
+    ("gemm_tile", "if stripe > 0:\n                    cuda.syncthreads()", "pass", tile()),
+    ("gemm_tile", "staged_b, t)\n                cuda.syncthreads()", "staged_b, t)", tile()),
+    ("triangle", "wait()\n                cuda.syncthreads()", "wait()", leaf("trsm")),
+    ("triangle", "wait()\n                cuda.syncthreads()", "cuda.syncthreads()", leaf("trsm")),
+    ("triangle", "wait_all()\n            cuda.syncthreads()", "cuda.syncthreads()", leaf("trmm")),
+    ("triangle", "wait_all()\n            cuda.syncthreads()", "wait_all()", leaf("trsm")),
+    ("triangle", "cols)\n            cuda.syncthreads()\n\n    return", "cols)\n\n    return", leaf("trsm")),
+    ("triangle", "alpha_i)\n            cuda.syncthreads()", "alpha_i)", leaf("trmm")),
+    ("triangle", "= acc[x]\n            cuda.syncthreads()", "= acc[x]", leaf("trsm", slices=2)),
+    ("trmm_leaf", "write(column, panel)\n        cuda.syncthreads()", "write(column, panel)", leaf("trmm")),
+    ("trsm_leaf", "diagonal)\n        cuda.syncthreads()", "diagonal)", leaf("trsm")),
+    ("copy_scaled", "alpha_i)\n            cuda.syncthreads()", "alpha_i)", COPIES),
+    # edges
+    ("gemm_tile", "(row < rows) & (col < cols)", "(row <= rows) & (col < cols)", tile(beta=0)),
+    ("gemm_tile", "(row < rows) & (col < cols)", "(row < rows) & (col < cols - 1)", tile()),
+    ("gemm_tile", "(at < extent) & (kk < depth)", "(at < extent)", tile(**DIRECT)),
+    ("gemm_tile", "(at < extent) & (kk < depth)", "(kk < depth)", tile(trans_a=True, **DIRECT)),
+    ("gemm_tile", "depth >= BLK_K:", "depth > 0:", tile(m=16, n=8)),
+    ("gemm_tile", "rows >= BLK_M and", "rows > 0 and", tile(trans_a=True, stages=2)),
+    ("gemm_tile", "(k + BLK_K - 1) // BLK_K", "k // BLK_K", tile()),
+    ("stripe", "(major < majors) & (minor < minors)", "(major < majors)", tile()),
+    ("stripe", "(major < majors) & (minor < minors)", "(major <= majors) & (minor < minors)", tile()),
+    ("stripe", "if minor < minors else 0", "if minor <= minors else 0", tile(stages=2)),
+    ("stripe", "max(majors - major, 0)", "max(majors - major + 1, 0)", tile(stages=2)),
+    ("triangle", "(i < rows_left) & (j < cols_left)", "(i <= rows_left) & (j < cols_left)", leaf("trsm")),
+    ("triangle", "(i < rows_left) & (j < cols_left)", "(i < rows_left)", leaf("trmm")),
+    ("triangle", "(i < rows) & (j < cols)", "(i <= rows) & (j < cols)", leaf("trmm")),
+    ("triangle", "(i < rows) & (j < cols)", "(i < rows - 1) & (j < cols)", leaf("trsm")),
+    ("copy_scaled", "(i < rows) & (j < cols)", "(i < rows) & (j <= cols)", COPIES),
+    # what must not be read
+    ("triangle", "i - j >= FIRST", "i - j >= 0", leaf("trmm", unit=True)),
+    ("triangle", "i - j >= FIRST", "i - j >= FIRST - 1", leaf("trmm")),
+    ("triangle", "i - j >= FIRST", "i - j > FIRST", leaf("trsm")),
+    ("triangle", "i - j >= FIRST", "j - i >= FIRST", leaf("trsm")),
+    ("gemm_tile", "if beta == real(0) and beta_i == real(0):", "if False:", tile(beta=0)),
+    ("gemm_tile", "and beta_i == real(0):", "or beta_i == real(0):", tile()),
+    ("copy_scaled", "real(0) if zero else tile", "tile", ZEROS),
+    # conjugation and complex arithmetic
+    ("gemm_tile", "PARTS, conj_a, conj_b)", "PARTS, False, conj_b)", tile("c", conj_a=True)),
+    ("gemm_tile", "PARTS, conj_a, conj_b)", "PARTS, conj_b, conj_a)", tile("z", conj_b=True)),
+    ("gemm_tile", "alpha * acc[x] - alpha_i", "alpha * acc[x] + alpha_i", tile("z", alpha=1 - 2j)),
+    ("gemm_tile", "+ beta_i * old[0]", "- beta_i * old[0]", tile("c", beta=1j)),
+    ("triangle", "PARTS, variant.conj, False)", "PARTS, False, False)", leaf("trsm", "z", conj=True)),
+    ("trsm_leaf", "j, PARTS, variant.conj, -1)", "j, PARTS, False, -1)", leaf("trsm", "c", conj=True)),
+    ("trsm_leaf", "t_im = real(CONJ) * diagonal[t", "t_im = diagonal[t", leaf("trsm", "z", conj=True)),
+    ("trmm_leaf", "real(CONJ) * diagonal[at + 1]", "diagonal[at + 1]", leaf("trmm", "z", conj=True)),
+    ("trmm_leaf", "PARTS + 1] = t_re * im +", "PARTS + 1] = t_re * im -", leaf("trmm", "c")),
+    ("copy_scaled", "-1 if conj else 1", "1", COPIES),
+    # places and strides
+    ("gemm_tile", "kk * LEAD + place", "kk * (LEAD - 1) + place", tile()),
+    ("gemm_tile", "batch * stride_c + col0", "batch * stride_a + col0", tile(m=16, k=4, batch=2)),
+    ("gemm_tile", "(BLK_K * ldb if TRANS_B else BLK_K)", "BLK_K", tile(trans_b=True)),
+    ("gemm_tile", "tiles_m - column * RASTER, RASTER)", "tiles_m, RASTER)", tile(m=16 * 9 + 1, n=17, k=2)),
+    ("gemm_tile", "if reading < STAGES - 1 else 0", "if reading < STAGES else 0", tile(stages=2)),
+    ("gemm_tile", "reals = self.stages * (", "reals = (", tile(stages=3)),
+    ("gemm_tile", "LEAD = stripe.lead * parts", "LEAD = stripe.blk * parts", tile(PAD_A=1, stages=2)),
+    ("stripe", "place + piece * LEAD, staged", "place + piece, staged", PAIRS),
+    ("stripe", "major * LEAD + minor * PARTS if K_MAJOR else ", "", tile(trans_a=True)),
+    ("triangle", "batch * stride_b + col0 * b_cs", "batch * stride_t + col0 * b_cs", leaf("trsm", batch=2)),
+    ("triangle", "s % STAGES * STAGE", "(s + 1) % STAGES * STAGE", leaf("trsm")),
+    ("triangle", "(slice - 1) * ACC + x", "slice * ACC + x", leaf("trmm", slices=2)),
+    ("triangle", "if slice == 0:\n                c", "if True:\n                c", leaf("trsm", slices=2)),
+    ("triangle", "B_STRIPE + slice * DEPTH * LEAD_X", "B_STRIPE", leaf("trmm", slices=2)),
+    ("triangle", "k * t_cs * PARTS", "k * t_rs * PARTS", leaf("trsm")),
+    ("copy_scaled", "row0 * d_rs + col0 * d_cs", "row0 * d_cs + col0 * d_rs", COPIES),
+    # order and arithmetic of the sweep
+    ("trmm_leaf", "return True, before", "return False, before", leaf("trmm")),
+    ("trsm_leaf", "return False, before", "return True, before", leaf("trsm")),
+    ("trmm_leaf", "reversed(range(BLK_M))", "range(BLK_M)", leaf("trmm")),
+    ("trmm_leaf", "panel[at] = alpha * re\n", "panel[at] = re\n", leaf("trmm")),
+    ("trsm_leaf", "alpha * re - acc[x]\n", "alpha * (re - acc[x])\n", leaf("trsm")),
+    ("trsm_leaf", "quotient(column[x], diagonal[t], inverse[x])", "column[x]", leaf("trsm")),
+    ("trsm_leaf", "int32((size >= real(TINY)) & (size <= real(HUGE)))", "int32(1)", CAREFUL),
+    ("trsm_leaf", "range(j + 1, BLK_M)", "range(j + 2, BLK_M)", CAREFUL),
+]  # fmt: skip
+
+
+def planted(patch: pytest.MonkeyPatch, module: str, before: str, after: str, stem: str) -> ModuleType:
+    """The kernel `stem` made anew, with `after` in place of `before` in the text of `module`."""
+    text = text_of(module)
+    assert before in text, "the planting is void"
+    changed = remade(module, text.replace(before, after))
+    if module == stem:
+        return changed
+    patch.setitem(sys.modules, f"{kernels.__name__}.{module}", changed)
+    return remade(stem, text_of(stem))
+
+
+def text_of(module: str) -> str:
+    return (Path(kernels.__path__[0]) / f"{module}.py").read_text()
+
+
+def remade(module: str, text: str) -> ModuleType:
+    made = ModuleType(f"{kernels.__name__}.{module}")
+    made.__package__ = kernels.__name__
+    exec(compile(text, f"planted {module}", "exec"), vars(made))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("module", "before", "after", "check"),
+    [pytest.param(*defect, id=f"{number}-{defect[0]}") for number, defect in enumerate(DEFECTS)],
+)
+def test_a_planted_defect_is_caught(module, before, after, check, monkeypatch):
+    monkeypatch.setattr(launch, "_kernels", {})  # equal sources share a kernel
+    sound = planted(monkeypatch, module, before, before, check.stem)
+    check.run(sound)
+    launch._kernels.clear()
+    defective = planted(monkeypatch, module, before, after, check.stem)
+    with pytest.raises((AssertionError, IndexError, SimulatorError)):
+        check.run(defective)
