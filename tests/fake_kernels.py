@@ -7,6 +7,7 @@ size; only the kernels themselves do not.
 from __future__ import annotations
 
 from contextlib import contextmanager
+from numbers import Real
 
 import numpy as np
 from fake_device import elements
@@ -71,7 +72,7 @@ class _Kernel:
         assert len(arguments) == len(codes)
         assert all(1 <= extent <= limit for extent, limit in zip(grid, MAX_GRID))
         for code, value in zip(codes, arguments):
-            assert isinstance(value, (int, float) if code == "r" else int)
+            assert isinstance(value, Real if code == "r" else int)
             assert code != "i" or -(2**31) <= value < 2**31
         self.log.launches.append((self.source.name, grid, stream))
         count = codes.count("p")

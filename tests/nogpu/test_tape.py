@@ -17,7 +17,7 @@ from pyblasgpu.operands import Operand
 from pyblasgpu.routines import tape as tapes
 from pyblasgpu.routines.copy import copy
 from pyblasgpu.routines.gemm import gemm
-from pyblasgpu.routines.tape import ALPHA, BETA, Tape
+from pyblasgpu.routines.tape import Tape
 from pyblasgpu.routines.trsm import trsm
 from pyblasgpu.tuning import select
 from pyblasgpu.tuning.oracle import integers
@@ -128,17 +128,18 @@ def test_another_layout_has_another_tape(kernels, recordings, change):
 
 
 def test_numbers_of_single_precision_overflow_to_infinity(kernels):
-    (a, b, c) = matrices(S, (3, 2), (2, 3), (3, 3))
+    a, b, c = matrices(S, (3, 2), (2, 3), (3, 3))
     a[...] = b[...] = 1
+    large = np.float32(1e38)
     for alpha, expected in (
         (1e39, np.inf),
         (-1e300, -np.inf),
         (3.4e38, np.inf),
-        (1e38, np.float32(1e38) * 2),
+        (1e38, 2 * large),
     ):
         multiply(a, b, c, S, alpha=alpha)
         np.testing.assert_array_equal(c, np.full((3, 3), expected, np.float32))
-    (a, b, c) = matrices(C, (3, 2), (2, 3), (3, 3))
+    a, b, c = matrices(C, (3, 2), (2, 3), (3, 3))
     a[...] = b[...] = 1
     multiply(a, b, c, C, alpha=complex(0, 1e300))
     assert np.isinf(c.imag).all()

@@ -67,10 +67,20 @@ def _no_safe_reciprocal(module) -> None:
     np.testing.assert_allclose(b, [[1], [(t @ x - 2)[1, 0] / 1e-310], [3 + 4 * b[1, 0] - (t @ x)[2, 0]]])
 
 
+def _nan_in_b(module) -> None:
+    """A NaN in B must not meet the zeros that stand for what lies above the diagonal."""
+    t, b = np.asfortranarray(np.tril(np.ones((13, 13)))), np.ones((13, 6), order="F")
+    b[5, 2] = np.nan
+    test_leaves.launch(module, test_leaves.small("trmm", "d"), t, b, test_leaves.VARIANT, 1.0)
+    assert np.isnan(b).sum() == 8
+
+
+STAIRS = Check("trmm_leaf", _nan_in_b)
 CAREFUL = Check("trsm_leaf", _no_safe_reciprocal)
 COPIES = copy(test_copy_scaled.test_copies, "z", True, False, True)
 ZEROS = copy(test_copy_scaled.test_zeros_without_reading, "z")
 PAIRS = tile(trans_a=True, k=12, VEC_A=2, DIM_XA=4, DIM_YA=8, BLK_K=8)
+ROWS = leaf("trsm", t_by_rows=False)
 DIRECT = {"share_a": False, "share_b": False}
 
 #: module, text, what is planted in its place, the check that sees it
@@ -81,15 +91,17 @@ DEFECTS = [
     ("gemm_tile", "ptx.wait_async(max(STAGES - 2, 0))", "ptx.wait_async(STAGES - 1)", tile(stages=3)),
     ("gemm_tile", "if stripe > 0:\n                    cuda.syncthreads()", "pass", tile()),
     ("gemm_tile", "staged_b, t)\n                cuda.syncthreads()", "staged_b, t)", tile()),
-    ("triangle", "wait()\n                cuda.syncthreads()", "wait()", leaf("trsm")),
-    ("triangle", "wait()\n                cuda.syncthreads()", "cuda.syncthreads()", leaf("trsm")),
-    ("triangle", "wait_all()\n            cuda.syncthreads()", "cuda.syncthreads()", leaf("trmm")),
-    ("triangle", "wait_all()\n            cuda.syncthreads()", "wait_all()", leaf("trsm")),
-    ("triangle", "cols)\n            cuda.syncthreads()\n\n    return", "cols)\n\n    return", leaf("trsm")),
-    ("triangle", "alpha_i)\n            cuda.syncthreads()", "alpha_i)", leaf("trmm")),
     ("triangle", "= acc[x]\n            cuda.syncthreads()", "= acc[x]", leaf("trsm", slices=2)),
-    ("trmm_leaf", "write(column, panel)\n        cuda.syncthreads()", "write(column, panel)", leaf("trmm")),
+    ("trmm_leaf", "wait()\n                cuda.syncthreads()", "wait()", leaf("trmm")),
+    ("trmm_leaf", "wait()\n                cuda.syncthreads()", "cuda.syncthreads()", leaf("trmm")),
+    ("trmm_leaf", "wait_async(STAGES - 2)", "wait_async(STAGES - 1)", leaf("trmm")),
+    ("trmm_leaf", "if UNIT:\n            cuda.syncthreads()", "if False: pass", leaf("trmm", unit=True)),
+    ("trsm_leaf", "wait()\n                cuda.syncthreads()", "wait()", leaf("trsm")),
+    ("trsm_leaf", "wait()\n                cuda.syncthreads()", "cuda.syncthreads()", leaf("trsm")),
+    ("trsm_leaf", "wait_all()\n            cuda.syncthreads()", "cuda.syncthreads()", leaf("trsm")),
+    ("trsm_leaf", "wait_all()\n            cuda.syncthreads()", "wait_all()", leaf("trsm")),
     ("trsm_leaf", "diagonal)\n        cuda.syncthreads()", "diagonal)", leaf("trsm")),
+    ("trsm_leaf", "cols)\n            cuda.syncthreads()\n\n    return", "cols)\n\n    return", leaf("trsm")),
     ("copy_scaled", "alpha_i)\n            cuda.syncthreads()", "alpha_i)", COPIES),
     # edges
     ("gemm_tile", "(row < rows) & (col < cols)", "(row <= rows) & (col < cols)", tile(beta=0)),
@@ -103,16 +115,23 @@ DEFECTS = [
     ("stripe", "(major < majors) & (minor < minors)", "(major <= majors) & (minor < minors)", tile()),
     ("stripe", "if minor < minors else 0", "if minor <= minors else 0", tile(stages=2)),
     ("stripe", "max(majors - major, 0)", "max(majors - major + 1, 0)", tile(stages=2)),
-    ("triangle", "(i < rows_left) & (j < cols_left)", "(i <= rows_left) & (j < cols_left)", leaf("trsm")),
-    ("triangle", "(i < rows_left) & (j < cols_left)", "(i < rows_left)", leaf("trmm")),
-    ("triangle", "(i < rows) & (j < cols)", "(i <= rows) & (j < cols)", leaf("trmm")),
-    ("triangle", "(i < rows) & (j < cols)", "(i < rows - 1) & (j < cols)", leaf("trsm")),
+    ("triangle", "(i < rows_left) & (j < cols_left)", "(i <= rows_left) & (j < cols_left)", ROWS),
+    ("triangle", "(i < rows_left) & (j < cols_left)", "(i < rows_left)", leaf("trsm")),
+    ("triangle", "(row < rows) & (col < cols)", "(row <= rows) & (col < cols)", leaf("trmm")),
+    ("triangle", "(row < rows) & (col < cols)", "(row < rows)", leaf("trmm")),
+    ("triangle", "if t + begin < TOTAL:", "if True:", leaf("trsm", depth=6)),
+    ("trsm_leaf", "(i < rows) & (j < cols)", "(i <= rows) & (j < cols)", leaf("trsm")),
+    ("trsm_leaf", "(i < rows) & (j < cols)", "(i < rows - 1) & (j < cols)", leaf("trsm")),
+    ("trsm_leaf", "(row0 + BLK_K - 1) // BLK_K", "row0 // BLK_K", leaf("trsm", depth=12)),
+    ("trmm_leaf", "k in range(0, min(row0 + BLK_M, n), BLK_K)", "k in range(0, row0, BLK_K)", leaf("trmm")),
+    ("trmm_leaf", "depth = min(row0 + BLK_M, n) - k", "depth = n - k", leaf("trmm", depth=12)),
     ("copy_scaled", "(i < rows) & (j < cols)", "(i < rows) & (j <= cols)", COPIES),
     # what must not be read
-    ("triangle", "i - j >= FIRST", "i - j >= 0", leaf("trmm", unit=True)),
-    ("triangle", "i - j >= FIRST", "i - j >= FIRST - 1", leaf("trmm")),
-    ("triangle", "i - j >= FIRST", "i - j > FIRST", leaf("trsm")),
-    ("triangle", "i - j >= FIRST", "j - i >= FIRST", leaf("trsm")),
+    ("triangle", "i + shift - j >= FIRST", "i + shift - j > FIRST", leaf("trsm")),
+    ("triangle", "i + shift - j >= FIRST", "j - i - shift >= FIRST", leaf("trsm")),
+    ("triangle", "i + shift - j >= FIRST", "i - j >= FIRST", leaf("trmm")),
+    ("trmm_leaf", "keep = row + below >= kk", "keep = True", STAIRS),
+    ("trmm_leaf", "keep = row + below >= kk", "keep = row + below > kk", leaf("trmm")),
     ("gemm_tile", "if beta == real(0) and beta_i == real(0):", "if False:", tile(beta=0)),
     ("gemm_tile", "and beta_i == real(0):", "or beta_i == real(0):", tile()),
     ("copy_scaled", "real(0) if zero else tile", "tile", ZEROS),
@@ -121,11 +140,12 @@ DEFECTS = [
     ("gemm_tile", "PARTS, conj_a, conj_b)", "PARTS, conj_b, conj_a)", tile("z", conj_b=True)),
     ("gemm_tile", "alpha * acc[x] - alpha_i", "alpha * acc[x] + alpha_i", tile("z", alpha=1 - 2j)),
     ("gemm_tile", "+ beta_i * old[0]", "- beta_i * old[0]", tile("c", beta=1j)),
-    ("triangle", "PARTS, variant.conj, False)", "PARTS, False, False)", leaf("trsm", "z", conj=True)),
+    ("triangle", "PARTS, conj, False)", "PARTS, False, False)", leaf("trsm", "z", conj=True)),
+    ("triangle", "PARTS, conj, False)", "PARTS, False, conj)", leaf("trmm", "c", conj=True)),
     ("trsm_leaf", "j, PARTS, variant.conj, -1)", "j, PARTS, False, -1)", leaf("trsm", "c", conj=True)),
     ("trsm_leaf", "t_im = real(CONJ) * diagonal[t", "t_im = diagonal[t", leaf("trsm", "z", conj=True)),
-    ("trmm_leaf", "real(CONJ) * diagonal[at + 1]", "diagonal[at + 1]", leaf("trmm", "z", conj=True)),
-    ("trmm_leaf", "PARTS + 1] = t_re * im +", "PARTS + 1] = t_re * im -", leaf("trmm", "c")),
+    ("trmm_leaf", "stripe_multiplier(config, variant.conj)", "stripe_multiplier(config, False)",
+     leaf("trmm", "z", conj=True)),
     ("copy_scaled", "-1 if conj else 1", "1", COPIES),
     # places and strides
     ("gemm_tile", "kk * LEAD + place", "kk * (LEAD - 1) + place", tile()),
@@ -137,18 +157,22 @@ DEFECTS = [
     ("gemm_tile", "LEAD = stripe.lead * parts", "LEAD = stripe.blk * parts", tile(PAD_A=1, stages=2)),
     ("stripe", "place + piece * LEAD, staged", "place + piece, staged", PAIRS),
     ("stripe", "major * LEAD + minor * PARTS if K_MAJOR else ", "", tile(trans_a=True)),
-    ("triangle", "batch * stride_b + col0 * b_cs", "batch * stride_t + col0 * b_cs", leaf("trsm", batch=2)),
-    ("triangle", "s % STAGES * STAGE", "(s + 1) % STAGES * STAGE", leaf("trsm")),
     ("triangle", "(slice - 1) * ACC + x", "slice * ACC + x", leaf("trmm", slices=2)),
-    ("triangle", "if slice == 0:\n                c", "if True:\n                c", leaf("trsm", slices=2)),
-    ("triangle", "B_STRIPE + slice * DEPTH * LEAD_X", "B_STRIPE", leaf("trmm", slices=2)),
-    ("triangle", "k * t_cs * PARTS", "k * t_rs * PARTS", leaf("trsm")),
+    ("triangle", "kk * LEAD_T)", "kk * (LEAD_T - 1))", leaf("trsm")),
+    ("trmm_leaf", "X_STRIPE + slice * DEPTH * LEAD_X", "X_STRIPE", leaf("trmm", slices=2)),
+    ("trmm_leaf", "- slice * DEPTH", "", leaf("trmm", unit=True, slices=2)),
+    ("trmm_leaf", "if writing < STAGES - 1 else 0", "if writing < STAGES else 0", leaf("trmm")),
+    ("trmm_leaf", "batch * stride_b + col0 * b_cs", "batch * stride_t + col0 * b_cs", leaf("trmm", batch=2)),
+    ("trsm_leaf", "if slice == 0:\n                c", "if True:\n                c", leaf("trsm", slices=2)),
+    ("trsm_leaf", "batch * stride_b + col0 * b_cs", "batch * stride_t + col0 * b_cs", leaf("trsm", batch=2)),
+    ("trsm_leaf", "ahead % STAGES * STAGE", "s % STAGES * STAGE", leaf("trsm")),
+    ("trsm_leaf", "offset(t_row, k * t_cs", "offset(t_row, k * t_rs", leaf("trsm")),
     ("copy_scaled", "row0 * d_rs + col0 * d_cs", "row0 * d_cs + col0 * d_rs", COPIES),
-    # order and arithmetic of the sweep
-    ("trmm_leaf", "return True, before", "return False, before", leaf("trmm")),
-    ("trsm_leaf", "return False, before", "return True, before", leaf("trsm")),
-    ("trmm_leaf", "reversed(range(BLK_M))", "range(BLK_M)", leaf("trmm")),
-    ("trmm_leaf", "panel[at] = alpha * re\n", "panel[at] = re\n", leaf("trmm")),
+    # order and arithmetic
+    ("trmm_leaf", "int64(blocks - 1 - step)", "int64(step)", leaf("trmm")),
+    ("trmm_leaf", "== diagonal:", "== diagonal + 1:", leaf("trmm", unit=True)),
+    ("trmm_leaf", "store(b, at, alpha * acc[x], ok)", "store(b, at, acc[x], ok)", leaf("trmm")),
+    ("trsm_leaf", "row0 = int64(step)", "row0 = int64((n - 1) // BLK_M - step)", leaf("trsm")),
     ("trsm_leaf", "alpha * re - acc[x]\n", "alpha * (re - acc[x])\n", leaf("trsm")),
     ("trsm_leaf", "quotient(column[x], diagonal[t], inverse[x])", "column[x]", leaf("trsm")),
     ("trsm_leaf", "int32((size >= real(TINY)) & (size <= real(HUGE)))", "int32(1)", CAREFUL),
