@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -28,7 +28,16 @@ from .layouts import Layout, Plan, batches, broadcasts_to, is_column_major, is_i
 from .staging import run_staged
 from .types import Dtype
 
-__all__ = ["BACKENDS", "BackendStatus", "Call", "again", "backend_status", "routine", "stream_pointer"]
+__all__ = [
+    "BACKENDS",
+    "BackendStatus",
+    "Call",
+    "again",
+    "backend_status",
+    "routine",
+    "stream_pointer",
+    "tape_of",
+]
 
 BACKENDS = ("auto", "cuda", "cpu", "sim")
 
@@ -104,6 +113,12 @@ def _why_no_device() -> str:
 def routine(name: str) -> Callable:
     """The function of `pyblasgpu.routines` with this name, imported at its first use."""
     return getattr(import_module(f".routines.{name}", __package__), name)
+
+
+@cache
+def tape_of(name: str) -> Callable:
+    """The function that gives the tape of a routine, imported at its first use."""
+    return import_module(f".routines.{name}", __package__).tape
 
 
 # --------------------------------------------------------------------------------------------------- call
@@ -270,16 +285,18 @@ class Call:
                 raise OverlapError(f"{self.name}: out shares memory with {argument}")
         return same
 
-    def run(self, cpu: Callable, cuda: Callable, inputs: tuple, scalars: tuple, source=None, key=None) -> Any:
+    def run(
+        self, cpu: Callable, prepare: Callable, inputs: tuple, scalars: tuple, source=None, key=None
+    ) -> Any:
         """Run the routine and return the caller's array.
 
         Parameters
         ----------
         cpu : callable
             ``cpu(scalars, *arrays, out)`` computes with NumPy arrays.
-        cuda : callable
-            ``cuda(scalars, operands, stream)`` computes with `Operand` views: the inputs, transpositions
-            applied, and the output. It refers to nothing of this call but its flags.
+        prepare : callable
+            ``prepare(scalars, operands)`` gives the tape that computes with `Operand` views: the inputs,
+            transpositions applied, and the output. It refers to nothing of this call but its flags.
         inputs : tuple of (array, Trans)
             Inputs that are read, of `Call.inputs`.
         scalars : tuple
@@ -297,18 +314,18 @@ class Call:
             if source is not None and source is not out:
                 _copy(source, out, self.stream)
             for operands in batches(layouts):
-                cuda(scalars, operands, self.stream)
+                _enqueue(prepare, scalars, operands, self.stream)
             if key is not None:
-                self._remember(key, layouts, cuda)
+                self._remember(key, layouts, prepare)
         elif self.backend == "cpu":
             if source is not None and source is not out:
                 np.copyto(out, source)
             cpu(scalars, *[array for array, _ in inputs], out)
         else:
-            run_staged(cuda, inputs, scalars, out, source, self.dtype, self.stream or 0)
+            run_staged(partial(_enqueue, prepare), inputs, scalars, out, source, self.dtype, self.stream or 0)
         return self.result
 
-    def _remember(self, key: tuple, layouts: tuple[Layout, ...], cuda: Callable) -> None:
+    def _remember(self, key: tuple, layouts: tuple[Layout, ...], prepare: Callable) -> None:
         """Keep what `again` needs to repeat this call, if it was one on single matrices as they lie."""
         given = {id(array) for array in (*self.given, self.result)}
         if any(len(layout.shape) > 2 or id(layout.owner) not in given for layout in layouts):
@@ -320,10 +337,10 @@ class Call:
             key = (*key, seen[0])
         if len(_PLANS) >= _PLANS_KEPT:
             _PLANS.clear()
-        _PLANS[key] = Plan.of(layouts), cuda
+        _PLANS[key] = Plan(layouts, prepare, import_module(".tuning.select", __package__).generation)
 
 
-_PLANS: dict[tuple, tuple[Plan, Callable]] = {}
+_PLANS: dict[tuple, Plan] = {}
 _PLANS_KEPT = 4096
 
 
@@ -345,22 +362,32 @@ def again(key: tuple, arrays: tuple, scalars: tuple, stream) -> bool:
         key = (*key, seen[0])
         pointers.append(seen[1])
     try:
-        found = _PLANS.get(key)
+        plan = _PLANS.get(key)
     except TypeError:  # a flag that is not hashable is not a flag
         return False
-    if found is None:
+    if plan is None or not plan.fits(pointers):
         return False
-    plan, cuda = found
-    operands = plan.at(pointers)
-    if operands is None:
-        return False
+    # what a tape depends on beside the plan: tuned values, alignment, scalars that hide operands
+    state: list[Any] = [plan.generation()]
     for number in scalars:
         if type(number) is not int and type(number) is not float:
             return False
-    if stream is None:
-        stream = library.current_stream(operands[0].device)
-    cuda(scalars, operands, stream_pointer(stream))
+        state.append(number if number == 0 or number == 1 else None)
+    state += [pointer & 15 for pointer in pointers]
+    variant = tuple(state)
+    if variant not in plan.tapes:
+        plan.tapes[variant] = plan.prepare(scalars, plan.operands(pointers))
+    tape = plan.tapes[variant]
+    if tape is not None:
+        stream = library.current_stream(plan.device) if stream is None else stream_pointer(stream)
+        tape.run(pointers, *scalars, stream=stream)
     return True
+
+
+def _enqueue(prepare: Callable, scalars: tuple, operands, stream: int) -> None:
+    tape = prepare(scalars, operands)
+    if tape is not None:
+        tape.run([operand.pointer for operand in operands], *scalars, stream=stream)
 
 
 def stream_pointer(stream) -> int | None:

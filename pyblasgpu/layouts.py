@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -109,41 +109,45 @@ def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
         return False
 
 
-class Plan(NamedTuple):
-    """The operands of a checked call on single matrices, but for their addresses; the output is the last.
+class Plan:
+    """A checked call on single matrices, but for their addresses; the output is the last.
 
     Attributes
     ----------
-    tails : tuple of tuple
-        Of each operand, what follows its pointer.
-    reaches : tuple of (int, int)
-        Of each, first byte and the one past the last, from its pointer on.
-    misaligned : int
-        The bits of an address that must be 0.
+    device : int
+    prepare : callable
+        ``prepare(scalars, operands)`` gives the tape for operands that lie like these, None for no work.
+    generation : callable
+        Its value changes with the tuned values.
+    tapes : dict
+        Those prepared so far, by what `prepare` may depend on.
     """
 
-    tails: tuple[tuple, ...]
-    reaches: tuple[tuple[int, int], ...]
-    misaligned: int
+    __slots__ = ("_misaligned", "_reaches", "_tails", "device", "generation", "prepare", "tapes")
 
-    @classmethod
-    def of(cls, layouts: tuple[Layout, ...]) -> Plan:
-        tails = tuple(layout._replace(owner=None).operand()[1:] for layout in layouts)
-        spans = (layout._replace(pointer=0).span() for layout in layouts)
-        return cls(tails, tuple(spans), layouts[-1].dtype.real_size - 1)
+    def __init__(self, layouts: tuple[Layout, ...], prepare: Callable, generation: Callable):
+        self._tails = tuple(layout._replace(owner=None).operand()[1:] for layout in layouts)
+        # of each operand, first byte and the one past the last, from its pointer on
+        self._reaches = tuple(layout._replace(pointer=0).span() for layout in layouts)
+        self._misaligned = layouts[-1].dtype.real_size - 1
+        self.device = layouts[-1].device
+        self.prepare, self.generation = prepare, generation
+        self.tapes: dict[tuple, Any] = {}
 
-    def at(self, pointers: list[int]) -> list[Operand] | None:
-        """The operands at `pointers`; None if one is misaligned or the output may meet another."""
-        tails, reaches, misaligned = self
-        start, stop = reaches[-1]
-        start, stop, bits = start + pointers[-1], stop + pointers[-1], pointers[-1]
-        for pointer, (low, high) in zip(pointers, reaches[:-1], strict=False):
+    def fits(self, pointers: list[int]) -> bool:
+        """Whether the matrices may lie at `pointers`: aligned, the output apart from all others."""
+        start, stop = self._reaches[-1]
+        bits = pointers[-1]
+        start, stop = start + bits, stop + bits
+        for pointer, (low, high) in zip(pointers, self._reaches[:-1], strict=False):
             if pointer + low < stop and start < pointer + high:
-                return None
+                return False
             bits |= pointer
-        if bits & misaligned:
-            return None
-        return [Operand(pointer, *tail) for pointer, tail in zip(pointers, tails, strict=True)]
+        return not bits & self._misaligned
+
+    def operands(self, pointers: list[int]) -> list[Operand]:
+        """The operands at `pointers`."""
+        return [Operand(pointer, *tail) for pointer, tail in zip(pointers, self._tails, strict=True)]
 
 
 def batches(layouts: tuple[Layout, ...]) -> Iterator[tuple[Operand, ...]]:

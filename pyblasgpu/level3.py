@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import cpu
-from .execution import Call, again, routine
+from .execution import Call, again, tape_of
 from .types import Diag, Side, Trans, Uplo
 
 __all__ = ["gemm", "multiply", "triangular", "trmm", "trsm"]
@@ -176,7 +176,7 @@ def multiply(call: Call, alpha, beta, out, trans_a, trans_b, source=None, column
         source = call.out
     return call.run(
         lambda scalars, a, b, c: cpu.gemm(scalars[0], a, b, scalars[1], c, trans_a, trans_b),
-        _gemm,
+        _gemm_tape,
         ((a, trans_a), (b, trans_b)),
         (alpha, beta),
         source,
@@ -184,9 +184,9 @@ def multiply(call: Call, alpha, beta, out, trans_a, trans_b, source=None, column
     )
 
 
-def _gemm(scalars: tuple, operands, stream: int) -> None:
+def _gemm_tape(scalars: tuple, operands):
     (alpha, beta), (a, b, c) = scalars, operands
-    routine("gemm")(alpha, a, b, beta, c, stream)
+    return tape_of("gemm")(alpha, a, b, beta, c)
 
 
 def triangular(
@@ -210,9 +210,7 @@ def triangular(
     seen = uplo if trans is Trans.NO else uplo.flipped
     return call.run(
         lambda scalars, a, c: getattr(cpu, which)(*scalars, a, c, side, uplo, trans, diag),
-        lambda scalars, operands, stream: routine(which)(
-            *scalars, *operands, stream, side=side, uplo=seen, diag=diag
-        ),
+        lambda scalars, operands: tape_of(which)(*scalars, *operands, side=side, uplo=seen, diag=diag),
         ((a, trans),),
         (alpha,),
         call.out if in_place else None if alpha == 0 else b,

@@ -12,6 +12,7 @@ import numpy as np
 
 from pyblasgpu import cpu, execution
 from pyblasgpu.gpu import backend
+from pyblasgpu.operands import Operand
 from pyblasgpu.types import Trans
 
 NO = Trans.NO
@@ -39,6 +40,24 @@ class Routines:
 
     def __call__(self, name):
         return getattr(self, name)
+
+    def tape(self, name):
+        """What `execution.tape_of` gives: tapes that call the stand-in with the addresses of the moment."""
+
+        def prepare(alpha, *operands, **flags):
+            scalars = [operand for operand in operands if not isinstance(operand, Operand)]
+            fixed = [operand for operand in operands if isinstance(operand, Operand)]
+
+            def run(bases, alpha, *beta, stream):
+                placed = [operand._replace(pointer=base) for operand, base in zip(fixed, bases, strict=True)]
+                if scalars:
+                    self.gemm(alpha, *placed[:2], *beta, placed[2], stream)
+                else:
+                    getattr(self, name)(alpha, *placed, stream, **flags)
+
+            return SimpleNamespace(run=run)
+
+        return prepare
 
     def gemm(self, alpha, a, b, beta, c, stream):
         self.calls.append(("gemm", stream, c.batch))
@@ -150,7 +169,7 @@ def install(monkeypatch) -> tuple[Routines, Memory]:
     for name, module in modules.items():
         monkeypatch.setitem(__import__("sys").modules, name, module)
     monkeypatch.setattr(execution, "routine", routines)
-    monkeypatch.setattr("pyblasgpu.level3.routine", routines)
+    monkeypatch.setattr("pyblasgpu.level3.tape_of", routines.tape)
     monkeypatch.setattr(backend, "require", lambda: None)
     monkeypatch.setattr(backend, "SIMULATED", False)
     execution._why_no_device.cache_clear()

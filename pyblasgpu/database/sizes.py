@@ -5,11 +5,13 @@ family     class                                          tuned at
 =========  =============================================  ==============================
 gemm_tile  few_rows: m <= 64 < n                          32 x 4096, k 1024
 gemm_tile  few_cols: n <= 64 < m                          4096 x 32, k 1024
-gemm_tile  small: m n <= 1024^2, not a wave of 128 x 128  768 x 768, k 768
+gemm_tile  small: m n <= 768^2                            512 x 512, k 512
+gemm_tile  medium: m n <= 2048^2, most recursive updates  1024 x 2048, k 1024
 gemm_tile  large: all else                                4096 x 4096, k 4096
 leaves     few: at most 64 right-hand sides               32, triangles of 128 and 512
 leaves     some: at most 1024                             512, triangles of 128 and 512
-leaves     many: more                                     4096, triangles of 128 and 512
+leaves     many: at most 2560                             2048, triangles of 128 and 512
+leaves     most: more                                     4096, triangles of 128 and 512
 =========  =============================================  ==============================
 
 The stop size of a recursion has the classes of the leaves; it is tuned on a triangle of 2048.
@@ -23,32 +25,37 @@ __all__ = ["RHS_AT", "nearest", "rhs_class", "size_class", "sizes_of", "tuned_at
 
 FEW = 64
 SOME = 1024
-SMALL = 1024 * 1024
+MANY = 2560
+SMALL = 768 * 768
+MEDIUM = 2048 * 2048
 LEAF_ORDERS = (128, 512)
 
 _NEAREST: dict[str, dict[str, tuple[str, ...]]] = {
     "gemm_tile": {
-        "few_rows": ("few_rows", "small", "large", "few_cols"),
-        "few_cols": ("few_cols", "small", "large", "few_rows"),
-        "small": ("small", "large", "few_rows", "few_cols"),
-        "large": ("large", "small", "few_rows", "few_cols"),
+        "few_rows": ("few_rows", "small", "medium", "large", "few_cols"),
+        "few_cols": ("few_cols", "small", "medium", "large", "few_rows"),
+        "small": ("small", "medium", "large", "few_rows", "few_cols"),
+        "medium": ("medium", "large", "small", "few_rows", "few_cols"),
+        "large": ("large", "medium", "small", "few_rows", "few_cols"),
     },
     "leaf": {
-        "few": ("few", "some", "many"),
-        "some": ("some", "many", "few"),
-        "many": ("many", "some", "few"),
+        "few": ("few", "some", "many", "most"),
+        "some": ("some", "many", "few", "most"),
+        "many": ("many", "most", "some", "few"),
+        "most": ("most", "many", "some", "few"),
     },
 }
 
 _GEMM_AT = {
     "few_rows": (32, 4096, 1024),
     "few_cols": (4096, 32, 1024),
-    "small": (768, 768, 768),
+    "small": (512, 512, 512),
+    "medium": (1024, 2048, 1024),
     "large": (4096, 4096, 4096),
 }
 
 #: Right-hand sides at which a class of them is tuned.
-RHS_AT = {"few": 32, "some": 512, "many": 4096}
+RHS_AT = {"few": 32, "some": 512, "many": 2048, "most": 4096}
 
 
 def size_class(stem: str, extents: tuple[int, ...]) -> str:
@@ -59,7 +66,8 @@ def size_class(stem: str, extents: tuple[int, ...]) -> str:
             return "few_rows"
         if n <= FEW < m:
             return "few_cols"
-        return "small" if m * n * prod(batch) <= SMALL else "large"
+        elements = m * n * prod(batch)
+        return "small" if elements <= SMALL else "medium" if elements <= MEDIUM else "large"
     return rhs_class(prod(extents[1:]))
 
 
@@ -67,7 +75,7 @@ def rhs_class(rhs: int) -> str:
     """The class of `rhs` right-hand sides."""
     if rhs <= FEW:
         return "few"
-    return "some" if rhs <= SOME else "many"
+    return "some" if rhs <= SOME else "many" if rhs <= MANY else "most"
 
 
 def sizes_of(stem: str) -> tuple[str, ...]:

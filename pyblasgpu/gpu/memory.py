@@ -70,20 +70,27 @@ if backend.SIMULATED:
         """Wait for everything on `stream`."""
 
 else:
-    _primary: dict[int, Any] = {}
+    _primary: dict[int, tuple[Any, int]] = {}
+    _get_current: Any = None
 
     def use(device: int) -> None:
         """Make `device` current on this thread."""
+        found = _primary.get(device) or _retain(device)
+        if int(_get_current()[1]) != found[1]:
+            from cuda.bindings import driver
+
+            check(driver.cuCtxSetCurrent(found[0]), "cuCtxSetCurrent")
+
+    def _retain(device: int) -> tuple[Any, int]:
+        """The primary context of `device`, the one that other libraries use too, and its address."""
+        global _get_current
         from cuda.bindings import driver
 
-        context = _primary.get(device)
-        if context is None:
-            check(driver.cuInit(0), "cuInit")
-            context = check(driver.cuDevicePrimaryCtxRetain(device), "cuDevicePrimaryCtxRetain")
-            _primary[device] = context
-        current = driver.cuCtxGetCurrent()[1]
-        if int(current) != int(context):
-            check(driver.cuCtxSetCurrent(context), "cuCtxSetCurrent")
+        check(driver.cuInit(0), "cuInit")
+        context = check(driver.cuDevicePrimaryCtxRetain(device), "cuDevicePrimaryCtxRetain")
+        _get_current = driver.cuCtxGetCurrent
+        _primary[device] = context, int(context)
+        return _primary[device]
 
     def allocate(nbytes: int, device: int, stream: int) -> int:
         """Address of `nbytes` fresh bytes on `device`, in order of `stream`."""

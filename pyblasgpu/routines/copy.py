@@ -6,7 +6,7 @@ from ..gpu.device import current
 from ..kernels import copy_scaled
 from ..operands import Operand
 from ..tuning.select import select
-from .tape import ALPHA, Tape, replay
+from .tape import ALPHA, Tape, recorded
 
 __all__ = ["copy", "record_copy", "record_pack", "record_scale"]
 
@@ -14,7 +14,8 @@ __all__ = ["copy", "record_copy", "record_pack", "record_scale"]
 def copy(alpha, source: Operand, target: Operand, stream: int) -> None:
     """Enqueue target := alpha source on `stream`; equal shapes, dtypes and batches, no memory shared."""
     if not target.is_empty:
-        replay(_record_whole, (source, target), (), alpha, 0.0, stream)
+        tape = recorded(_record_whole, (source, target), ())
+        tape.run((source.pointer, target.pointer), alpha, stream=stream)
 
 
 def _record_whole(tape: Tape, source: Operand, target: Operand) -> None:

@@ -7,9 +7,9 @@ from ..kernels import gemm_tile
 from ..operands import Operand
 from ..tuning.select import select
 from .copy import record_copy, record_pack, record_scale
-from .tape import ALPHA, BETA, Tape, replay
+from .tape import ALPHA, BETA, Tape, recorded
 
-__all__ = ["gemm", "record", "record_gemm"]
+__all__ = ["gemm", "record", "record_gemm", "tape"]
 
 
 def gemm(alpha, a: Operand, b: Operand, beta, c: Operand, stream: int) -> None:
@@ -25,16 +25,24 @@ def gemm(alpha, a: Operand, b: Operand, beta, c: Operand, stream: int) -> None:
     stream : int
         Handle of the stream.
     """
+    found = tape(alpha, a, b, beta, c)
+    if found is not None:
+        found.run((a.pointer, b.pointer, c.pointer), alpha, beta, stream=stream)
+
+
+def tape(alpha, a: Operand, b: Operand, beta, c: Operand) -> Tape | None:
+    """What `gemm` runs, for operands that lie like these and scalars that are zero, one like these.
+
+    None where there is nothing to do.
+    """
     if c.is_empty:
-        return
+        return None
     if alpha == 0 or a.cols == 0:
-        if beta != 1:
-            replay(_record_beta, (c,), (beta == 0,), alpha, beta, stream)
-        return
-    replay(record, (a, b, c), (beta == 0,), alpha, beta, stream)
+        return None if beta == 1 else recorded(_record_beta, (a, b, c), (beta == 0,))
+    return recorded(record, (a, b, c), (beta == 0,))
 
 
-def _record_beta(tape: Tape, c: Operand, overwrite: bool) -> None:
+def _record_beta(tape: Tape, a: Operand, b: Operand, c: Operand, overwrite: bool) -> None:
     record_scale(tape, BETA, c, zero=overwrite)
 
 

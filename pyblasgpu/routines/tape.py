@@ -7,15 +7,16 @@ a recursion of many launches, cheap.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ..gpu import launch, memory
 from ..gpu.compile import KernelSource
 from ..operands import Operand
+from ..tuning import select
 from ..types import Dtype
 
-__all__ = ["ALPHA", "BETA", "Tape", "replay"]
+__all__ = ["ALPHA", "BETA", "Tape", "recorded"]
 
 _SLOT = 1 << 56
 _MIDDLE = 1 << 55  # distances may be negative
@@ -53,7 +54,7 @@ class Tape:
         self.dtype, self.device, self.workspace = dtype, device, 0
         self.choices: list = []
         self._steps: list[_Step] = []
-        self._kernels: list[launch.Kernel] = []
+        self._kernels: list[Callable] = []
         self._alignment: dict[int, int] = {_WORKSPACE: 0}
 
     def place(self, operand: Operand, slot: int) -> Operand:
@@ -88,46 +89,36 @@ class Tape:
         slot = pointer // _SLOT
         return slot, pointer - slot * _SLOT - _MIDDLE - self._alignment[slot]
 
-    def run(self, bases: tuple[int, ...], alpha: complex, beta: complex, stream: int) -> None:
+    def run(self, bases: Sequence[int], alpha: complex, beta: complex = 0.0, *, stream: int) -> None:
         """Enqueue every launch on `stream`, with the operands of the slots at `bases`."""
-        if self.workspace:
-            with memory.workspace(self.workspace, self.device, stream) as address:
-                self._run((*bases, *(0,) * (_WORKSPACE - len(bases)), address), alpha, beta, stream)
-        else:
-            self._run(bases, alpha, beta, stream)
-
-    def _run(self, bases, alpha, beta, stream):
         if not self._kernels:
-            self._kernels = [launch.kernel(step.source, self.device) for step in self._steps]
+            self._kernels = [launch.kernel(step.source, self.device).launch for step in self._steps]
+        if self.dtype.real_size == 4:
+            alpha, beta = _to_single(alpha), _to_single(beta)
         parts = {ALPHA: (alpha.real, alpha.imag), BETA: (beta.real, beta.imag)}
-        for kernel, (_, grid, places, integers, scalars) in zip(self._kernels, self._steps, strict=True):
+        if not self.workspace:
+            self._run(bases, parts, stream)
+            return
+        with memory.workspace(self.workspace, self.device, stream) as address:
+            self._run((*bases, *(0,) * (_WORKSPACE - len(bases)), address), parts, stream)
+
+    def _run(self, bases, parts, stream):
+        for run_kernel, (_, grid, places, integers, scalars) in zip(self._kernels, self._steps, strict=True):
             arguments = [bases[slot] + distance for slot, distance in places]
             arguments += integers
             for scalar in scalars:
                 arguments += parts.get(scalar) or (scalar, 0.0)
-            kernel.launch(grid, stream, arguments)
+            run_kernel(grid, stream, arguments)
 
 
 _tapes: dict[tuple, Tape] = {}
 
 
-def replay(
-    record: Callable[..., None], operands: tuple[Operand, ...], options: tuple, alpha, beta, stream: int
-) -> None:
-    """Run the tape that ``record(tape, *operands, *options)`` makes, recorded once for equal layouts.
+def recorded(record: Callable[..., None], operands: tuple[Operand, ...], options: tuple) -> Tape:
+    """The tape that ``record(tape, *operands, *options)`` makes, recorded once for equal layouts.
 
     A change of what the tuner's database or an override would choose makes a new tape.
     """
-    tape = recorded(record, operands, options)
-    if operands[0].dtype.real_size == 4:
-        alpha, beta = _to_single(alpha), _to_single(beta)
-    tape.run(tuple(operand.pointer for operand in operands), alpha, beta, stream)
-
-
-def recorded(record: Callable[..., None], operands: tuple[Operand, ...], options: tuple) -> Tape:
-    """The tape that `replay` runs."""
-    from ..tuning import select
-
     target = operands[-1]
     key = (record, options, target.device, select.generation(), *(operand.layout for operand in operands))
     tape = _tapes.get(key)

@@ -7,9 +7,9 @@ from ..operands import Operand
 from ..types import Diag, Side, Uplo
 from .copy import record_scale
 from .recursion import Recurrence, record_recurrence
-from .tape import ALPHA, Tape, replay
+from .tape import ALPHA, Tape, recorded
 
-__all__ = ["record", "trmm"]
+__all__ = ["record", "tape", "trmm"]
 
 
 def trmm(alpha, t: Operand, b: Operand, stream: int, *, side: Side, uplo: Uplo, diag: Diag) -> None:
@@ -29,15 +29,24 @@ def trmm(alpha, t: Operand, b: Operand, stream: int, *, side: Side, uplo: Uplo, 
     side, uplo, diag : Side, Uplo, Diag
         `uplo` is meant after op().
     """
+    found = tape(alpha, t, b, side=side, uplo=uplo, diag=diag)
+    if found is not None:
+        found.run((t.pointer, b.pointer), alpha, stream=stream)
+
+
+def tape(alpha, t: Operand, b: Operand, *, side: Side, uplo: Uplo, diag: Diag) -> Tape | None:
+    """What `trmm` runs, for operands that lie like these and an alpha that is zero like this one, or not.
+
+    None where there is nothing to do.
+    """
     if b.is_empty:
-        return
+        return None
     if alpha == 0:
-        replay(_record_zero, (b,), (), alpha, 0.0, stream)
-    else:
-        replay(record, (t, b), (side, uplo, diag), alpha, 0.0, stream)
+        return recorded(_record_zero, (t, b), ())
+    return recorded(record, (t, b), (side, uplo, diag))
 
 
-def _record_zero(tape: Tape, b: Operand) -> None:
+def _record_zero(tape: Tape, t: Operand, b: Operand) -> None:
     record_scale(tape, ALPHA, b, zero=True)
 
 

@@ -49,8 +49,8 @@ class Level:
 
 _PACKAGED = Path(database.__file__).parent
 
-#: Where nothing was measured: few right-hand sides make launches dear, and leaves larger.
-DEFAULT_STOP = {"few": 512, "some": 256, "many": 256}
+#: Where nothing was measured.
+DEFAULT_STOP = {"few": 256, "some": 256, "many": 256, "most": 128}
 
 _overrides: ContextVar[tuple[tuple[str, Any], ...]] = ContextVar("overrides", default=())
 _token: ContextVar[int] = ContextVar("token", default=0)  # a number for the overrides: cheap to compare

@@ -1,8 +1,7 @@
-"""Compiled kernels, without a device: nothing spills, single precision stays single, nothing compiles twice."""
+"""Kernels compiled without a device: nothing spills, no float64 creeps in, nothing compiles twice."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -15,9 +14,10 @@ import pytest
 from pyblasgpu import database
 from pyblasgpu.database import FAMILIES, FIXED, sizes_of
 from pyblasgpu.gpu import backend, compile
-from pyblasgpu.gpu.compile import CompileError, Resources, compile_source, to_ptx
+from pyblasgpu.gpu.compile import CompileError, KernelSource, Resources, compile_source, to_ptx
 from pyblasgpu.gpu.device import known, names
 from pyblasgpu.kernels import copy_scaled
+from pyblasgpu.kernels.gemm_tile import GemmTile
 from pyblasgpu.tuning import select
 from pyblasgpu.tuning.build import complaint, source_of
 from pyblasgpu.types import DTYPES
@@ -42,19 +42,19 @@ def packaged() -> dict:
     return found
 
 
-def computed(name: str, classes: int) -> dict:
-    """The Configs computed for a device, for so many size classes, the last ones."""
+def computed(name: str, classes: int, layouts: int) -> dict:
+    """The Configs computed for a device: of so many size classes and layouts, the last ones."""
     found: dict = {}
     for stem, family in FAMILIES.items():
         for dtype in DTYPES:
-            for layout in family.layouts:
+            for layout in family.layouts[-layouts:]:
                 for size in sizes_of(stem)[-classes:]:
                     config = select._computed(stem, dtype, layout, size, known(name))
                     found.setdefault((known(name), stem, config), f"{name}-{stem}-{dtype}-{layout}-{size}")
     return found
 
 
-JOBS = {**(packaged() or computed("h200", 4)), **computed("a100", 1)}
+JOBS = {**(packaged() or computed("h200", 4, 4)), **computed("a100", 1, 1)}
 
 
 @pytest.mark.parametrize(("device", "stem", "config"), JOBS, ids=JOBS.values())
@@ -63,3 +63,120 @@ def test_a_chosen_config_keeps_everything_in_registers(device, stem, config):
     assert report.registers > 0
     assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
     assert complaint(config, report, device) == ("ok", "")
+
+
+def smallest(stem: str, letter: str) -> KernelSource:
+    """A kernel of the family that compiles quickly: of the Configs above, that with the shortest text."""
+    if stem == copy_scaled.STEM:
+        return copy_scaled.source(FIXED[stem].config(letter, "", {}), True, False, True, False)
+    configs = [config for _, family, config in JOBS if (family, config.dtype) == (stem, letter)]
+    return source_of(stem, min(configs, key=lambda config: config.THR_M * config.THR_N * config.UNROLL))
+
+
+@pytest.mark.parametrize("letter", "sc")
+@pytest.mark.parametrize("stem", [*FAMILIES, *FIXED])
+def test_single_precision_has_no_double_arithmetic(stem, letter):
+    """A Python number among float32 would turn the arithmetic around it into float64's."""
+    ptx = to_ptx(smallest(stem, letter), CC)
+    assert ".f32" in ptx
+    assert not set(re.findall(r"\S*\.f64\S*", ptx))
+
+
+# ------------------------------------------------------------------------------------------------ the store
+
+PROCESS = """
+import sys
+from pyblasgpu.gpu import compile
+from pyblasgpu.kernels import copy_scaled
+
+if sys.argv[1] == "again":
+    compile._compile = None
+source = copy_scaled.source(copy_scaled.CopyScaled("s"), False, False, True, True)
+found = compile.compile_source(source, (9, 0))
+assert found is compile.compile_source(source, (9, 0))
+print(len(found.cubin), found.entry, found.resources.registers)
+"""
+
+
+@pytest.fixture
+def home(tmp_path):
+    return {**os.environ, "PYBLASGPU_HOME": str(tmp_path)}
+
+
+def process(home, *arguments) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-c", PROCESS, *arguments], env=home, text=True, capture_output=True, timeout=120
+    )
+
+
+def test_a_second_process_compiles_nothing(home):
+    cold = process(home, "again")
+    assert cold.returncode and "NoneType" in cold.stderr, "without a cubin it would compile"
+    first, second = process(home, "first"), process(home, "again")
+    assert (first.returncode, second.returncode) == (0, 0), second.stderr[-500:]
+    assert first.stdout == second.stdout
+
+
+SOURCE = copy_scaled.source(copy_scaled.CopyScaled("s"), False, False, True, True)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        copy_scaled.source(copy_scaled.CopyScaled("s"), False, True, True, True),
+        copy_scaled.source(copy_scaled.CopyScaled("d"), False, False, True, True),
+        copy_scaled.source(copy_scaled.CopyScaled("s", DIM_Y=4), False, False, True, True),
+        replace(SOURCE, threads=128),
+        replace(SOURCE, min_blocks=2),
+        replace(SOURCE, shared_bytes=64),
+    ],
+    ids=["flag", "dtype", "parameter", "threads", "min_blocks", "shared"],
+)
+def test_what_differs_has_another_key(other):
+    assert compile._key(SOURCE, CC) != compile._key(other, CC)
+
+
+def test_device_text_and_versions_are_in_the_key(monkeypatch):
+    key = compile._key(SOURCE, CC)
+    assert key == compile._key(SOURCE, CC) and re.fullmatch("[0-9a-f]{64}", key)
+    keys = {key, compile._key(SOURCE, (8, 0))}
+    monkeypatch.setattr(compile, "_versions", lambda: {"numba": "another"})
+    keys.add(compile._key(SOURCE, CC))
+    monkeypatch.setattr(compile, "_text_digest", lambda: "another")
+    keys.add(compile._key(SOURCE, CC))
+    assert len(keys) == 4
+
+
+# ------------------------------------------------------------------------------------------- report, errors
+
+
+def test_the_report_is_read():
+    log = """ptxas info    : 0 bytes gmem
+ptxas info    : Function properties for kernel
+    24 bytes stack frame, 16 bytes spill stores, 8 bytes spill loads
+ptxas info    : Used 255 registers, used 1 barriers, 1024 bytes smem, 484 bytes cmem[0]"""
+    assert compile._parse_log(log.replace("Used", "used")) == Resources(255, 24, 16, 8, 1024)
+
+
+def test_a_tile_too_large_for_the_registers_is_noticed(home, monkeypatch):
+    """What the tests above look for can be seen: 16 blocks of 128 threads leave 32 registers to each."""
+    monkeypatch.setenv("PYBLASGPU_HOME", home["PYBLASGPU_HOME"])
+    config = GemmTile("s", False, False, 32, 32, 4, 8, 16, 32, 4, 4, 32, UNROLL=1, min_blocks=16)
+    report = compile_source(source_of("gemm_tile", config), CC).resources
+    assert report.spill_stores and report.stack_bytes
+    assert complaint(config, report, known("h200"))[0] == "spills"
+
+
+def test_a_kernel_that_numba_refuses(home, monkeypatch):
+    monkeypatch.setenv("PYBLASGPU_HOME", home["PYBLASGPU_HOME"])
+
+    def broken(s, d, m, n, s_rs, s_cs, d_rs, d_cs, stride_s, stride_d, alpha, alpha_i):
+        d[0] = no_such_name  # noqa: F821
+
+    with pytest.raises(CompileError, match="copy_scaled: Numba cannot compile"):
+        compile_source(replace(SOURCE, build=lambda: broken, threads=96), CC)
+
+
+def test_a_text_that_the_linker_refuses():
+    with pytest.raises(CompileError, match="linker refuses"):
+        compile._link(".version 8.0\n.target sm_90a\n.address_size 64\n.nonsense", CC)

@@ -88,7 +88,7 @@ def test_size_classes_of_gemm(extents, size):
 
 
 def test_size_classes_of_leaves():
-    sizes = {1: "few", 64: "few", 65: "some", 1024: "some", 1025: "many"}
+    sizes = {1: "few", 64: "few", 65: "some", 1024: "some", 1025: "many", 2560: "many", 2561: "most"}
     for rhs, size in sizes.items():
         assert size_class("trsm_leaf", (256, rhs)) == size_class("trmm_leaf", (256, 1, rhs)) == size
     assert set(sizes.values()) == set(sizes_of("trsm_leaf"))

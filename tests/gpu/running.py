@@ -1,0 +1,152 @@
+"""One list of runs, exact to the bit, and how a run is made: CuPy arrays amid memory that must not change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pyblasgpu
+from pyblasgpu.tuning.cases import SIZES, GemmCase, TriangularCase, gemm_cases, triangular_cases
+from pyblasgpu.tuning.oracle import exact_gemm, exact_triangular, fenced, integers, triangle
+from pyblasgpu.tuning.select import override
+from pyblasgpu.types import DTYPES, Diag, Dtype, Side, Trans, Uplo
+
+cupy = pytest.importorskip("cupy")
+
+NAN = float("nan")
+
+
+class Placed:
+    """`values` in device memory, fenced as `oracle.fenced` has it.
+
+    An `aligned` one has columns (rows, of order 'C') that begin at multiples of four elements.
+    """
+
+    def __init__(self, values: np.ndarray, order: str = "F", aligned: bool = True):
+        gap = 4 - values.shape[-1 if order == "C" else -2] % 4 if aligned else 3
+        self.host, self.unharmed = fenced(values, order, gap, 16 if aligned else 13)
+        self._room: Any = self.host.base
+        self._device = cupy.asarray(self._room)
+        distance = self.host.ctypes.data - self._room.ctypes.data
+        self.array = cupy.ndarray(
+            self.host.shape, self.host.dtype, self._device.data + distance, self.host.strides
+        )
+
+    def fetch(self) -> np.ndarray:
+        """What is there now; after it `unharmed` tells about the fences."""
+        self._room[...] = self._device.get()
+        return self.host
+
+
+@dataclass(frozen=True)
+class Run:
+    """A case of a routine: order of the output, alignment, and the stop size of the recursion, if forced."""
+
+    routine: str
+    case: Any
+    order: str = "F"
+    aligned: bool = True
+    stop: int | None = None
+
+    def __str__(self):
+        kind = f"{self.order}{'' if self.aligned else ', odd'}{f', stop {self.stop}' if self.stop else ''}"
+        return f"{self.routine} {self.case} ({kind})"
+
+    @property
+    def letter(self) -> str:
+        return self.case.dtype.letter
+
+    def start(self) -> tuple[Placed, np.ndarray]:
+        """Call the routine; the output, not yet fetched, and what it should be."""
+        return self._gemm() if self.routine == "gemm" else self._triangular()
+
+    def _gemm(self):
+        case: GemmCase = self.case
+        rng = np.random.default_rng(case.m + 3 * case.n + 7 * case.k)
+        a, b, start = (integers(rng, shape, case.dtype) for shape in case.shapes)
+        expected = exact_gemm(case, a, b, start)
+        if case.alpha == 0:
+            a[...] = b[...] = NAN
+        if case.beta == 0:
+            start[...] = NAN
+        left, right = (Placed(x, "F", self.aligned).array for x in (a, b))
+        out = Placed(start, self.order, self.aligned)
+        options = {"alpha": case.alpha, "beta": case.beta, "trans_a": case.trans_a, "trans_b": case.trans_b}
+        assert pyblasgpu.gemm(left, right, out=out.array, **options) is out.array
+        return out, expected
+
+    def _triangular(self):
+        case: TriangularCase = self.case
+        rng = np.random.default_rng(case.m + 3 * case.n)
+        a, x = triangle(rng, case), integers(rng, (case.m, case.n), case.dtype)
+        given, expected = x, exact_triangular(case, a, x)
+        if self.routine == "trsm":
+            given, expected = exact_triangular(case, a, x, alpha=1), (case.alpha * x).astype(x.dtype)
+        if case.alpha == 0:
+            a[...] = given[...] = NAN
+        left = Placed(a, "F", self.aligned).array
+        out = Placed(given, self.order, self.aligned)
+        with override(self.routine, self.stop) if self.stop else nullcontext():
+            routine = getattr(pyblasgpu, self.routine)
+            assert routine(left, out.array, out=out.array, alpha=case.alpha, **flags(case)) is out.array
+        return out, expected
+
+    def check(self) -> None:
+        """Run it; raise unless every bit is right and no other was touched."""
+        out, expected = self.start()
+        same(out.fetch(), expected, self)
+        assert out.unharmed(), f"{self}: memory outside the result was written"
+
+
+def flags(case: TriangularCase) -> dict[str, Any]:
+    return {"side": case.side, "lower": case.uplo, "trans": case.trans, "unit_diag": case.diag}
+
+
+def same(found: np.ndarray, expected: np.ndarray, what) -> None:
+    """Raise, in a line, unless the two are equal."""
+    assert found.shape == expected.shape, f"{what}: shape {found.shape}, not {expected.shape}"
+    wrong = np.argwhere(~((found == expected) | (np.isnan(found) & np.isnan(expected))))
+    if len(wrong):
+        at = tuple(map(int, wrong[0]))
+        pytest.fail(
+            f"{what}: {len(wrong)} of {expected.size} wrong, first {at}: {found[at]}, not {expected[at]}",
+            pytrace=False,
+        )
+
+
+def reals(dtype: Dtype, *shape: int, seed: int = 7) -> np.ndarray:
+    """Standard normal numbers, column-major."""
+    rng = np.random.default_rng(seed)
+    parts = rng.standard_normal((*shape[::-1], dtype.parts)).astype(dtype.real)
+    return parts.view(dtype.name)[..., 0].T
+
+
+def gemm_runs() -> Iterator[Run]:
+    """All cases, aligned and not; a row-major result for every layout."""
+    for case in gemm_cases(SIZES):
+        yield Run("gemm", case)
+        if case.m != 1000:
+            yield Run("gemm", case, aligned=False)
+        if (case.m, case.n, case.k) == (65, 33, 31):
+            yield Run("gemm", case, order="C", aligned=False)
+
+
+def triangular_runs() -> Iterator[Run]:
+    """All cases; all flags in both orders and, for two dtypes, through three levels of recursion."""
+    for routine in ("trmm", "trsm"):
+        for case in triangular_cases(SIZES):
+            yield Run(routine, case)
+            if (case.m, case.n) == (65, 33):
+                yield Run(routine, case, order="C", aligned=False)
+        for letter, side, uplo, trans, diag in product("dz", Side, Uplo, Trans, Diag):
+            case = TriangularCase(DTYPES[letter], 65, 33, side, uplo, trans, diag, alpha=2)
+            yield Run(routine, case, stop=16)
+
+
+RUNS = [*gemm_runs(), *triangular_runs()]

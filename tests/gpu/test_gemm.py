@@ -1,0 +1,118 @@
+"""GEMM on a device: exact on integers, and within its bound on real numbers."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pyblasgpu
+from pyblasgpu.checks import gemm_error
+from pyblasgpu.tuning.cases import GemmCase
+from pyblasgpu.tuning.oracle import exact_gemm, integers
+from pyblasgpu.types import DTYPES, Trans
+
+from .running import NAN, RUNS, cupy, reals, same
+
+GEMMS = [run for run in RUNS if run.routine == "gemm"]
+
+
+@pytest.mark.parametrize("aligned", [True, False], ids=["aligned", "odd"])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_all_cases(letter, aligned):
+    for run in GEMMS:
+        if (run.letter, run.aligned) == (letter, aligned):
+            run.check()
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("trans_a, trans_b", [("N", "N"), ("T", "N"), ("N", "C"), ("C", "T")])
+def test_error_bound(letter, trans_a, trans_b):
+    dtype, (m, n, k) = DTYPES[letter], (1000, 1000, 1000)
+    scalars = (0.7 - 0.2j, -1.3 + 1j) if dtype.is_complex else (0.7, -1.3)
+    a, b, c = (reals(dtype, *shape, seed=seed) for seed, shape in enumerate(((m, k), (k, n), (m, n))))
+    out = cupy.asarray(c)
+    options = {"trans_a": trans_a, "trans_b": trans_b, "alpha": scalars[0], "beta": scalars[1]}
+    pyblasgpu.gemm(cupy.asarray(a), cupy.asarray(b), out=out, **options)
+    seen = {"N": lambda x: x, "T": lambda x: x.T, "C": lambda x: x.conj().T}
+    error = gemm_error(scalars[0], seen[trans_a](a), seen[trans_b](b), scalars[1], c, out.get())
+    assert error < 1
+
+
+@st.composite
+def views(draw):
+    """Which part of a larger array: first row and column, steps, order."""
+    start = st.integers(0, 2)
+    step = st.sampled_from([1, 1, 1, 2, -1, -2])
+    return (draw(start), draw(start)), (draw(step), draw(step)), draw(st.sampled_from("CF"))
+
+
+def view(values: np.ndarray, how):
+    """`values` in such a part of an array of NaN, on the device; and the whole array."""
+    (top, left), steps, order = how
+    rows, cols = (extent * abs(step) for extent, step in zip(values.shape, steps))
+    whole = np.full((top + rows + 1, left + cols + 1), NAN, values.dtype, order=order)
+    part = (slice(top, top + rows), slice(left, left + cols))
+    inner = tuple(slice(None, None, step) for step in steps)
+    whole[part][inner] = values
+    device = cupy.asarray(whole, order=order)
+    return device[part][inner], device
+
+
+@settings(max_examples=150)
+@given(st.data())
+def test_any_view(data):
+    """Slices and their reversals, of either order: read in place or packed, never written beside."""
+    draw = data.draw
+    dtype = DTYPES[draw(st.sampled_from("sz"))]
+    m, n, k = (draw(st.integers(1, 70)) for _ in range(3))
+    trans = st.sampled_from([Trans.NO, Trans.CONJ])
+    case = GemmCase(
+        dtype, m, n, k, draw(trans), draw(trans), draw(st.sampled_from([1, -2])), draw(st.integers(-1, 1))
+    )
+    rng = np.random.default_rng(m + n + k)
+    a, b, c = (integers(rng, shape, dtype) for shape in case.shapes)
+    (left, _), (right, _), (out, whole) = (view(x, draw(views())) for x in (a, b, c))
+    before = cupy.isnan(whole).sum()
+    options = {"trans_a": case.trans_a, "trans_b": case.trans_b, "alpha": case.alpha, "beta": case.beta}
+    pyblasgpu.gemm(left, right, out=out, **options)
+    same(out.get(), exact_gemm(case, a, b, c), case)
+    assert cupy.isnan(whole).sum() == before, f"{case}: written outside the view"
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_views_that_begin_beside_an_aligned_address(letter):
+    dtype, rng = DTYPES[letter], np.random.default_rng(1)
+    a, b = (integers(rng, (129, 129), dtype) for _ in "ab")
+    left, right, out = cupy.asarray(a), cupy.asarray(b, order="F"), cupy.zeros((129, 129), dtype.name)
+    for row, col in product(range(3), repeat=2):
+        pyblasgpu.gemm(left[row:, 1:], right[1:, col:], out=out[row:, col:])
+        same(out[row:, col:].get(), a[row:, 1:] @ b[1:, col:], f"{letter} {row} {col}")
+
+
+@pytest.mark.parametrize("letter", "sz")
+def test_stacks(letter):
+    dtype, rng = DTYPES[letter], np.random.default_rng(2)
+    a, b = integers(rng, (5, 1, 33, 31), dtype), integers(rng, (4, 31, 17), dtype)
+    same(pyblasgpu.gemm(cupy.asarray(a), cupy.asarray(b)).get(), a @ b, "broadcast")
+    out = cupy.full((4, 5, 17, 33), 1, dtype.name).transpose(1, 0, 3, 2)
+    pyblasgpu.gemm(cupy.asarray(a), cupy.asarray(b), beta=2, out=out)
+    same(out.get(), a @ b + 2, "out with its own strides")
+    innermost = cupy.asarray(np.moveaxis(b, 0, -1).copy()).transpose(2, 0, 1)
+    same(pyblasgpu.gemm(cupy.asarray(a[0, 0]), innermost).get(), a[0, 0] @ b, "batch innermost")
+
+
+def test_an_outer_and_an_inner_product():
+    x = np.arange(-500, 500, dtype=np.float64)
+    column, row = cupy.asarray(x[:, None]), cupy.asarray(x[None])
+    same(pyblasgpu.gemm(column, row).get(), np.outer(x, x), "outer")
+    same(pyblasgpu.gemm(row, column).get(), np.array([[x @ x]]), "inner")
+
+
+def test_columns_of_strides_of_any_size():
+    """One row or one column has strides that mean nothing."""
+    a = cupy.lib.stride_tricks.as_strided(cupy.arange(6.0), (1, 6), (3, 8))
+    same(pyblasgpu.gemm(a[:, :4], cupy.eye(4)).get(), np.arange(4.0)[None], "one row")

@@ -1,0 +1,126 @@
+"""TRMM and TRSM on a device: exact on integers, backward stable on hard triangles."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pyblasgpu
+from pyblasgpu.checks import trmm_error, trsm_error
+from pyblasgpu.tuning.cases import TriangularCase
+from pyblasgpu.tuning.oracle import exact_triangular, integers, triangle
+from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
+
+from .running import NAN, RUNS, cupy, flags, reals, same
+
+
+@pytest.mark.parametrize("recursive", [False, True], ids=["", "recursive"])
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("routine", ["trmm", "trsm"])
+def test_all_cases(routine, letter, recursive):
+    for run in RUNS:
+        if (run.routine, run.letter, run.stop is not None) == (routine, letter, recursive):
+            run.check()
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("routine", [pyblasgpu.trmm, pyblasgpu.trsm], ids=["trmm", "trsm"])
+def test_out_of_place(routine, letter):
+    case = TriangularCase(DTYPES[letter], 65, 33, trans=Trans.TRANS, alpha=2)
+    rng = np.random.default_rng(3)
+    a, x = triangle(rng, case), integers(rng, (65, 33), case.dtype)
+    given, expected = x, exact_triangular(case, a, x)
+    if routine is pyblasgpu.trsm:
+        given, expected = exact_triangular(case, a, x, alpha=1), 2 * x
+    b = cupy.asarray(given, order="F")
+    out = cupy.full_like(b, NAN)
+    left = cupy.asarray(a, order="F")
+    for target in (None, out):
+        result = routine(left, b, alpha=2, out=target, **flags(case))
+        same(result.get(), expected, f"{letter} out")
+        same(b.get(), given, "b")
+    assert result is out
+
+
+@pytest.mark.parametrize("routine", [pyblasgpu.trmm, pyblasgpu.trsm], ids=["trmm", "trsm"])
+def test_a_stack(routine):
+    case = TriangularCase(DTYPES["d"], 65, 33)
+    rng = np.random.default_rng(4)
+    a, x = triangle(rng, case, lead=(3, 1)), integers(rng, (2, 65, 33), case.dtype)
+    product = exact_triangular(case, a, x)
+    if routine is pyblasgpu.trmm:
+        same(routine(cupy.asarray(a), cupy.asarray(x), lower=True).get(), product, "trmm")
+    else:
+        expected = np.broadcast_to(x, product.shape)
+        same(routine(cupy.asarray(a), cupy.asarray(product), lower=True).get(), expected, "trsm")
+
+
+# ------------------------------------------------------------------------------------------------- errors
+
+
+def unit_lower(rng, n, dtype):
+    """Entries U(-4, 4): diagonal blocks of order 64 have a condition of 1e17."""
+    return np.tril(rng.uniform(-4, 4, (n, n)), -1) + np.eye(n)
+
+
+def graded(rng, n, dtype):
+    """Rows scaled over most of the range of the exponent."""
+    reach = 25 if dtype.real == "float32" else 200
+    scale = 10.0 ** np.linspace(-reach / 2, reach / 2, n)
+    return (np.tril(rng.uniform(-1, 1, (n, n)), -1) / n + np.diag(rng.uniform(1, 2, n))) * scale[:, None]
+
+
+def denormal(rng, n, dtype):
+    """A denormal on the diagonal of every block, which has no reciprocal."""
+    a = np.tril(rng.uniform(-1, 1, (n, n)), -1) / n + np.diag(rng.uniform(1, 2, n))
+    tiny = float(np.finfo(dtype.real).tiny)
+    a[3::32] *= tiny
+    a[3::32, 3::32] *= 1.0
+    a[np.arange(3, n, 32), np.arange(3, n, 32)] = tiny / 8
+    return a
+
+
+@pytest.mark.parametrize("n", [256, 1000])
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("kind", [unit_lower, graded, denormal])
+def test_backward_error_on_hard_triangles(kind, letter, n):
+    dtype, rng = DTYPES[letter], np.random.default_rng(5)
+    a = kind(rng, n, dtype)
+    if dtype.is_complex:
+        a = a * np.exp(0.3j)
+    if kind is unit_lower:
+        np.fill_diagonal(a, NAN)
+    a[np.triu_indices(n, 1)] = NAN
+    a = np.asfortranarray(a.astype(dtype.name))
+    diag = Diag.UNIT if kind is unit_lower else Diag.NON_UNIT
+    x = reals(dtype, n, 32)
+    full = np.where(np.tri(n, dtype=bool), a, 0)
+    if diag is Diag.UNIT:
+        np.fill_diagonal(full, 1)
+    b = np.asfortranarray((full.astype(complex if dtype.is_complex else float) @ x).astype(dtype.name))
+    result = pyblasgpu.trsm(cupy.asarray(a), cupy.asarray(b), lower=True, unit_diag=diag is Diag.UNIT).get()
+    finite = np.isfinite(result).all(axis=0)
+    assert finite.any(), "there is something to check"
+    columns = np.flatnonzero(finite)
+    case_flags = (Side.LEFT, Uplo.LOWER, Trans.NO, diag)
+    error = trsm_error(1, a, b[:, columns], result[:, columns], *case_flags)
+    assert error < 1
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("side, uplo, trans", [
+    (Side.LEFT, Uplo.LOWER, Trans.NO), (Side.LEFT, Uplo.UPPER, Trans.NO),
+    (Side.RIGHT, Uplo.LOWER, Trans.CONJ), (Side.RIGHT, Uplo.UPPER, Trans.TRANS),
+])  # fmt: skip
+def test_error_bounds(letter, side, uplo, trans):
+    dtype, (m, n) = DTYPES[letter], (1000, 700)
+    case = TriangularCase(dtype, m, n, side, uplo, trans)
+    rng = np.random.default_rng(6)
+    a = np.asfortranarray(triangle(rng, case, lambda rng, shape, dtype: reals(dtype, *shape)))
+    b, alpha = reals(dtype, m, n), 0.3
+    left, right = cupy.asarray(a), cupy.asarray(b)
+    kinds = (side, uplo, trans, Diag.NON_UNIT)
+    product = pyblasgpu.trmm(left, right, alpha=alpha, **flags(case)).get()
+    assert trmm_error(alpha, a, b, product, *kinds) < 1
+    solution = pyblasgpu.trsm(left, right, alpha=alpha, **flags(case)).get()
+    assert trsm_error(alpha, a, b, solution, *kinds) < 1
