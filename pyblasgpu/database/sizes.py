@@ -5,8 +5,9 @@ family     class                                          tuned at
 =========  =============================================  ==============================
 gemm_tile  few_rows: m <= 64 < n                          32 x 4096, k 1024
 gemm_tile  few_cols: n <= 64 < m                          4096 x 32, k 1024
-gemm_tile  small: m n <= 768^2                            512 x 512, k 512
-gemm_tile  medium: m n <= 2048^2, most recursive updates  1024 x 2048, k 1024
+gemm_tile  small: m n <= 600^2                            512 x 512, k 512
+gemm_tile  middle: m n <= 1200^2                          512 x 2048, k 512
+gemm_tile  medium: m n <= 2048^2                          1024 x 2048, k 1024
 gemm_tile  large: all else                                4096 x 4096, k 4096
 leaves     few: at most 64 right-hand sides               32, triangles of 128 and 512
 leaves     some: at most 1024                             512, triangles of 128 and 512
@@ -26,17 +27,19 @@ __all__ = ["RHS_AT", "nearest", "rhs_class", "size_class", "sizes_of", "tuned_at
 FEW = 64
 SOME = 1024
 MANY = 2560
-SMALL = 768 * 768
+SMALL = 600 * 600
+MIDDLE = 1200 * 1200
 MEDIUM = 2048 * 2048
 LEAF_ORDERS = (128, 512)
 
 _NEAREST: dict[str, dict[str, tuple[str, ...]]] = {
     "gemm_tile": {
-        "few_rows": ("few_rows", "small", "medium", "large", "few_cols"),
-        "few_cols": ("few_cols", "small", "medium", "large", "few_rows"),
-        "small": ("small", "medium", "large", "few_rows", "few_cols"),
-        "medium": ("medium", "large", "small", "few_rows", "few_cols"),
-        "large": ("large", "medium", "small", "few_rows", "few_cols"),
+        "few_rows": ("few_rows", "small", "middle", "medium", "large", "few_cols"),
+        "few_cols": ("few_cols", "small", "middle", "medium", "large", "few_rows"),
+        "small": ("small", "middle", "medium", "large", "few_rows", "few_cols"),
+        "middle": ("middle", "small", "medium", "large", "few_rows", "few_cols"),
+        "medium": ("medium", "large", "middle", "small", "few_rows", "few_cols"),
+        "large": ("large", "medium", "middle", "small", "few_rows", "few_cols"),
     },
     "leaf": {
         "few": ("few", "some", "many", "most"),
@@ -50,6 +53,7 @@ _GEMM_AT = {
     "few_rows": (32, 4096, 1024),
     "few_cols": (4096, 32, 1024),
     "small": (512, 512, 512),
+    "middle": (512, 2048, 512),
     "medium": (1024, 2048, 1024),
     "large": (4096, 4096, 4096),
 }
@@ -67,7 +71,8 @@ def size_class(stem: str, extents: tuple[int, ...]) -> str:
         if n <= FEW < m:
             return "few_cols"
         elements = m * n * prod(batch)
-        return "small" if elements <= SMALL else "medium" if elements <= MEDIUM else "large"
+        bounds = (("small", SMALL), ("middle", MIDDLE), ("medium", MEDIUM))
+        return next((name for name, most in bounds if elements <= most), "large")
     return rhs_class(prod(extents[1:]))
 
 

@@ -93,7 +93,7 @@ class Tape:
         """Enqueue every launch on `stream`, with the operands of the slots at `bases`."""
         if not self._kernels:
             self._kernels = [launch.kernel(step.source, self.device).launch for step in self._steps]
-        if self.dtype.real_size == 4:
+        if self.dtype.real_size == 4 and not (abs(alpha) < _SINGLE_MAX and abs(beta) < _SINGLE_MAX):
             alpha, beta = _to_single(alpha), _to_single(beta)
         parts = {ALPHA: (alpha.real, alpha.imag), BETA: (beta.real, beta.imag)}
         if not self.workspace:

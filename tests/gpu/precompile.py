@@ -6,20 +6,26 @@ import os
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
+from itertools import product
 from multiprocessing import get_context
 
 import pytest
 
+from pyblasgpu.database import FAMILIES, FIXED
 from pyblasgpu.gpu.compile import KernelSource, compile_source
+from pyblasgpu.gpu.device import current
+from pyblasgpu.kernels import copy_scaled, gemm_tile
 from pyblasgpu.kernels.triangle import Variant
 from pyblasgpu.routines.tape import Tape
+from pyblasgpu.tuning.select import select
+from pyblasgpu.types import DTYPES
 
 
 def sources_of(calls: Iterable) -> list[KernelSource]:
     """The kernels that `calls` would launch; none is loaded or run."""
     found: dict[KernelSource, None] = {}
 
-    def note(tape: Tape, *_) -> None:
+    def note(tape: Tape, *_, **__) -> None:
         found.update((step.source, None) for step in tape._steps)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -27,6 +33,20 @@ def sources_of(calls: Iterable) -> list[KernelSource]:
         for call in calls:
             call()
     return list(found)
+
+
+def every_variant(letter: str, m: int, n: int, k: int) -> list[KernelSource]:
+    """The kernels for products of this size with operands that lie in any way."""
+    conjs = (False, True) if DTYPES[letter].is_complex else (False,)
+    found = [
+        copy_scaled.source(FIXED[copy_scaled.STEM].config(letter, "", {}), conj, False, *by_rows)
+        for conj, by_rows in product(conjs, product((False, True), repeat=2))
+    ]
+    for layout in FAMILIES[gemm_tile.STEM].layouts:
+        tile = select(gemm_tile.STEM, DTYPES[letter], layout, (m, n, k), current()).config
+        unaligned = {tile.unaligned(a, b) for a, b in product((False, True), repeat=2)}
+        found += [gemm_tile.source(*which) for which in product(unaligned, conjs, conjs)]
+    return found
 
 
 def compile_all(sources: list[KernelSource], cc: tuple[int, int]) -> None:

@@ -128,13 +128,16 @@ def reals(dtype: Dtype, *shape: int, seed: int = 7) -> np.ndarray:
 
 
 def gemm_runs() -> Iterator[Run]:
-    """All cases, aligned and not; a row-major result for every layout."""
+    """All cases, aligned and not; a row-major result for every layout; results of the large class."""
     for case in gemm_cases(SIZES):
         yield Run("gemm", case)
         if case.m != 1000:
             yield Run("gemm", case, aligned=False)
         if (case.m, case.n, case.k) == (65, 33, 31):
             yield Run("gemm", case, order="C", aligned=False)
+    for dtype in DTYPES.values():
+        for order in "CF":
+            yield Run("gemm", GemmCase(dtype, 1030, 1031, 9, beta=-1), order)
 
 
 def triangular_runs() -> Iterator[Run]:

@@ -80,8 +80,9 @@ def test_computed_tiles_follow_the_shape():
 @pytest.mark.parametrize(
     ("extents", "size"),
     [((64, 65, 9), "few_rows"), ((65, 64, 9), "few_cols"), ((64, 64, 10**6), "small"),
-     ((1024, 1024, 1), "small"), ((1025, 1024, 1), "large"),
-     ((100, 100, 5, 104), "small"), ((100, 100, 5, 105), "large")],
+     ((600, 600, 1), "small"), ((601, 600, 1), "middle"), ((1200, 1200, 1), "middle"),
+     ((1201, 1200, 1), "medium"), ((2048, 2048, 1), "medium"), ((2049, 2048, 1), "large"),
+     ((100, 100, 5, 7), "small"), ((100, 100, 5, 37), "middle"), ((100, 100, 5, 420), "large")],
 )  # fmt: skip
 def test_size_classes_of_gemm(extents, size):
     assert size_class("gemm_tile", extents) == size
@@ -168,7 +169,7 @@ def test_an_override_serves_its_own_dtype_and_layout_only():
 def test_stop_sizes_overlay_too(levels):
     save(Document("sm_90", stop_sizes={("trsm", "s", "many"): 96}), levels / "sm_90.json")
     selecting.reload()
-    assert stop_size("trsm", S, 4096, 4096, H200) == selecting.Choice(96, "packaged for sm_90")
+    assert stop_size("trsm", S, 4096, 2048, H200) == selecting.Choice(96, "packaged for sm_90")
     assert stop_size("trsm", S, 4096, 1, H200) == selecting.Choice(96, "packaged for sm_90, class many")
     assert stop_size("trmm", S, 4096, 1, H200).origin == "computed"
     with override("trsm", 128), override("trsm", 32):

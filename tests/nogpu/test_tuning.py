@@ -370,13 +370,13 @@ def test_the_command_shows_the_winners(stage, capsys, monkeypatch):
     assert run.main(dry(dry_run=False, device=None, json=True), stage.routine) == 0
     said = json.loads(capsys.readouterr().out)
     assert {winner["layout"] for winner in said["winners"]} >= {"nn", "nt", "tn", "tt"}
-    assert {stop["class"] for stop in said["stop_sizes"]} == {"few", "some", "many"}
+    assert {stop["class"] for stop in said["stop_sizes"]} == set(sizes_of("trsm"))
 
 
 def test_a_run_finds_the_best_and_the_next_call_uses_it(stage):
     made, found = tune(stage)
     best = best_of(made, ("gemm_tile", "s", "nn"))
-    assert {size for *_, size in found.entries} == {"few_rows", "few_cols", "small", "large"}
+    assert {size for *_, size in found.entries} == set(sizes_of("gemm_tile"))
     choice = selecting.select("gemm_tile", DTYPES["s"], "nn", (4096,) * 3, H200)
     assert choice.config == best and choice.origin.startswith("tuned here")
     # another layout tries the tiles that did best
@@ -391,7 +391,7 @@ def test_leaves_then_stop_sizes(stage):
     assert found.entries["trsm_leaf", "d", "any", "many"].parameters == FAMILIES["trsm_leaf"].parameters_of(
         best_of(made, ("trsm_leaf", "d", "any"))
     )
-    assert found.stop_sizes == {("trsm", "d", size): max(tuner.STOPS) for size in ("few", "some", "many")}
+    assert found.stop_sizes == {("trsm", "d", size): max(tuner.STOPS) for size in sizes_of("trsm")}
     assert read(store.user_file(H200.name), H200.name).stop_sizes == found.stop_sizes
 
 

@@ -1,0 +1,208 @@
+"""CuPy, PyTorch and Numba arrays: the same kind out, on the caller's stream, without waiting."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import pyblasgpu
+from pyblasgpu.errors import OverlapError
+from pyblasgpu.gpu import launch
+from pyblasgpu.routines import tape
+from pyblasgpu.tuning.oracle import integers
+from pyblasgpu.types import DTYPES
+
+from .running import NAN, cupy, reals, same
+
+
+class CuPy:
+    put = staticmethod(cupy.asarray)
+    get = staticmethod(cupy.asnumpy)
+
+
+class Torch:
+    @staticmethod
+    def put(array):
+        torch = pytest.importorskip("torch")
+        moved = torch.as_tensor(np.ascontiguousarray(array.T), device="cuda")
+        return moved.mT if array.flags.f_contiguous else moved.mT.contiguous()
+
+    @staticmethod
+    def get(tensor):
+        return tensor.resolve_conj().cpu().numpy()
+
+
+class Numba:
+    @staticmethod
+    def put(array):
+        return pytest.importorskip("numba.cuda").to_device(array)
+
+    @staticmethod
+    def get(array):
+        return array.copy_to_host()
+
+
+LIBRARIES = pytest.mark.parametrize("library", [CuPy, Torch, Numba], ids=lambda library: library.__name__)
+
+
+@LIBRARIES
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("letter", DTYPES)
+def test_the_same_kind_out(library, letter, order):
+    dtype, rng = DTYPES[letter], np.random.default_rng(1)
+    a, b = (np.array(integers(rng, shape, dtype), order=order) for shape in ((65, 31), (31, 33)))
+    t = np.array(np.tril(integers(rng, (65, 65), dtype, 1), -1) + np.eye(65), dtype.name, order=order)
+    left, right, triangle = library.put(a), library.put(b), library.put(t)
+    product = pyblasgpu.gemm(left, right, trans_b="N")
+    assert type(product) is type(left)
+    same(library.get(product), a @ b, "gemm")
+    solved = pyblasgpu.trsm(triangle, product, lower=True)
+    back = pyblasgpu.trmm(triangle, solved, lower=True, out=solved)
+    assert back is solved and type(solved) is type(left)
+    same(library.get(back), a @ b, "trmm of trsm")
+
+
+def test_lazily_conjugated_tensors():
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(2)
+    a, b = (integers(rng, shape, DTYPES["z"]) for shape in ((31, 65), (31, 33)))
+    left, right = torch.as_tensor(a, device="cuda"), torch.as_tensor(b, device="cuda")
+    assert left.mH.is_conj()
+    same(Torch.get(pyblasgpu.gemm(left.mH, right)), a.conj().T @ b, "mH")
+    same(Torch.get(pyblasgpu.gemm(left.mH, right.conj())), a.conj().T @ b.conj(), "both")
+    same(Torch.get(pyblasgpu.gemm(left.conj(), right, trans_a="C")), a.T @ b, "conj undone")
+    negated = (
+        torch.view_as_complex(torch.as_tensor(np.stack([a.real, a.imag], -1), device="cuda")).conj().imag
+    )
+    assert negated.is_neg()
+    same(Torch.get(pyblasgpu.gemm(negated, right.real.contiguous(), trans_a="T")), -a.imag.T @ b.real, "neg")
+    out = torch.empty((65, 33), dtype=left.dtype, device="cuda").conj()
+    with pytest.raises(TypeError, match="conjugated"):
+        pyblasgpu.gemm(left, right, trans_a="C", out=out)
+    with pytest.raises(TypeError, match="gradient"):
+        pyblasgpu.gemm(right.real.requires_grad_(), right)
+
+
+@LIBRARIES
+def test_nothing_is_written_when_an_error_is_raised(library):
+    put = library.put
+    a, out = put(np.eye(33)), put(np.full((33, 33), 5.0))
+    for error, options in [
+        (ValueError, {"trans_a": "X"}), (TypeError, {"alpha": 1j}), (OverlapError, {"out": a}),
+        (ValueError, {"out": put(np.ones((33, 32)))}), (TypeError, {"out": put(np.ones((33, 33), "f4"))}),
+        (TypeError, {"out": np.ones((33, 33))}), (ValueError, {"backend": "cpu"}),
+    ]:  # fmt: skip
+        with pytest.raises(error):
+            pyblasgpu.gemm(a, a, **{"out": out, **options})
+    same(library.get(out), np.full((33, 33), 5.0), "out")
+    same(library.get(a), np.eye(33), "a")
+
+
+def test_overlapping_views_are_refused_and_others_are_not():
+    memory = cupy.arange(100 * 100, dtype=np.float64).reshape(100, 100)
+    before = memory.get()
+    a, b = memory[:40, :40], cupy.eye(40)
+    for out in (memory[20:60, 20:60], memory[:40, :40].T, memory[39:79, :40]):
+        with pytest.raises(OverlapError):
+            pyblasgpu.gemm(a, b, out=out)
+    same(memory.get(), before, "memory")
+    pyblasgpu.gemm(a, b, out=memory[40:80, :40])
+    same(memory[40:80, :40].get(), before[:40, :40], "a block beside")
+
+
+# ------------------------------------------------------------------------------------------------ streams
+
+
+def occupy(stream) -> list:
+    """Keep `stream` busy for a tenth of a second; what is returned must live as long."""
+    x = cupy.zeros((8192, 8192), np.float32)
+    cupy.cuda.Device().synchronize()
+    return [x, *(pyblasgpu.gemm(x, x, stream=stream) for _ in range(4))]
+
+
+@pytest.mark.parametrize("how", ["argument", "current"])
+@pytest.mark.parametrize("routine", ["gemm", "trmm", "trsm"])
+def test_work_is_queued_on_the_callers_stream(routine, how):
+    """The input is written there only after other work: on any other stream it would be read too early."""
+    values = np.eye(129) * 4
+    ready = cupy.asarray(values, order="F")
+    late, one = cupy.full_like(ready, NAN), cupy.eye(129)
+    stream = cupy.cuda.Stream(non_blocking=True)
+    arguments = (late, one) if routine == "gemm" else (one, late)
+    pyblasgpu.trsm(one, ready.copy(order="F"))  # kernels are loaded
+    getattr(pyblasgpu, routine)(*arguments)
+    cupy.cuda.Device().synchronize()
+    busy = occupy(stream)
+    late.data.copy_from_device_async(ready.data, ready.nbytes, stream)
+    if how == "argument":
+        result = getattr(pyblasgpu, routine)(*arguments, stream=stream)
+    else:
+        with stream:
+            result = getattr(pyblasgpu, routine)(*arguments)
+    assert not stream.done, "the call waited"
+    stream.synchronize()
+    del busy
+    same(result.get(), values, routine)
+
+
+def test_torch_has_a_current_stream_too():
+    torch = pytest.importorskip("torch")
+    ready = torch.eye(129, dtype=torch.float64, device="cuda") * 4
+    late, one = torch.full_like(ready, NAN), torch.eye(129, dtype=torch.float64, device="cuda")
+    stream = torch.cuda.Stream()
+    pyblasgpu.gemm(late, one)
+    torch.cuda.synchronize()
+    busy = occupy(stream)
+    with torch.cuda.stream(stream):
+        late.copy_(ready, non_blocking=True)
+        result = pyblasgpu.gemm(late, one)
+    assert not stream.query(), "the call waited"
+    stream.synchronize()
+    del busy
+    same(Torch.get(result), np.eye(129) * 4, "torch")
+
+
+def test_packed_operands_live_as_long_as_the_stream_needs_them():
+    stream = cupy.cuda.Stream(non_blocking=True)
+    a = reals(DTYPES["d"], 258, 258)
+    left = cupy.asarray(a)[::2, ::2]
+    cupy.cuda.Device().synchronize()
+    busy = occupy(stream)
+    results = [pyblasgpu.gemm(left, left, stream=stream) for _ in range(10)]
+    stream.synchronize()
+    del busy
+    assert len({result.get().tobytes() for result in results}) == 1
+    np.testing.assert_allclose(results[0].get(), a[::2, ::2] @ a[::2, ::2], rtol=1e-10)
+
+
+def test_threads(monkeypatch):
+    """Sixteen threads that begin at once, with nothing loaded, find the same bits as one."""
+    a, t = cupy.asarray(reals(DTYPES["d"], 300, 300)), cupy.eye(300) * 2
+    pairs = [("gemm", "N"), ("trmm", "T"), ("trsm", "N"), ("gemm", "C")] * 4
+    expected = [getattr(pyblasgpu, name)(t, a, **{trans_of(name): trans}).get() for name, trans in pairs]
+    monkeypatch.setattr(tape, "_tapes", {})
+    monkeypatch.setattr(launch, "_kernels", {})
+    barrier, found = threading.Barrier(len(pairs)), [None] * len(pairs)
+
+    def work(number, name, trans):
+        stream = cupy.cuda.Stream(non_blocking=True)
+        barrier.wait()
+        for _ in range(20):
+            result = getattr(pyblasgpu, name)(t, a, stream=stream, **{trans_of(name): trans})
+        stream.synchronize()
+        found[number] = result.get()
+
+    threads = [threading.Thread(target=work, args=(i, *pair)) for i, pair in enumerate(pairs)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for got, wanted, pair in zip(found, expected, pairs):
+        assert got is not None, f"{pair}: the thread failed"
+        same(got, wanted, pair)
+
+
+def trans_of(name: str) -> str:
+    return "trans_a" if name == "gemm" else "trans"

@@ -1,0 +1,77 @@
+"""The same inputs give the same bits: again, on another stream, in other memory, in another process."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import pyblasgpu
+from pyblasgpu.types import DTYPES
+
+from .running import Placed, cupy, reals
+
+SIZE = 129
+
+
+def digest(array: np.ndarray) -> str:
+    return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
+
+
+def inputs(letter: str):
+    """A well-conditioned triangle, and a matrix."""
+    a = np.tril(reals(DTYPES[letter], SIZE, SIZE, seed=1)) / SIZE + np.eye(SIZE)
+    return np.asfortranarray(a.astype(DTYPES[letter].name)), reals(DTYPES[letter], SIZE, SIZE, seed=2)
+
+
+def bits(routine: str, left, right, **options) -> str:
+    """Digest of the result, of CuPy or NumPy arrays."""
+    flags = {} if routine == "gemm" else {"lower": True}
+    result = getattr(pyblasgpu, routine)(left, right, **flags, **options)
+    cupy.cuda.Device().synchronize()
+    return digest(cupy.asnumpy(result))
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("routine", ["gemm", "trmm", "trsm"])
+def test_bits_depend_on_the_values_alone(routine, letter):
+    a, b = inputs(letter)
+    left, right = cupy.asarray(a), cupy.asarray(b)
+    found = {"first": bits(routine, left, right)}
+    for repeat in range(100):
+        found[f"repeat {repeat}"] = bits(routine, left, right)
+    cupy.cuda.Device().synchronize()
+    stream = cupy.cuda.Stream(non_blocking=True)
+    found["another stream"] = bits(routine, left, right, stream=stream)
+    found["other leading strides"] = bits(routine, Placed(a, "F").array, Placed(b, "F").array)
+    found["odd leading strides"] = bits(routine, Placed(a, "F", False).array, Placed(b, "F", False).array)
+    found["from the host"] = bits(routine, a, b, backend="cuda")
+    different = [name for name, value in found.items() if value != found["first"]]
+    assert not different
+
+
+PROCESS = """
+from tests.gpu.test_bits import bits, cupy, inputs
+left, right = map(cupy.asarray, inputs("z"))
+print(*(bits(routine, left, right) for routine in ("gemm", "trmm", "trsm")))
+"""
+
+
+def test_two_processes(pytestconfig):
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", PROCESS],
+            cwd=pytestconfig.rootpath,
+            text=True,
+            capture_output=True,
+            timeout=300,
+        )
+        for _ in range(2)
+    ]
+    assert [process.returncode for process in found] == [0, 0], found[0].stderr[-500:]
+    left, right = map(cupy.asarray, inputs("z"))
+    here = " ".join(bits(routine, left, right) for routine in ("gemm", "trmm", "trsm"))
+    assert [process.stdout.strip() for process in found] == [here, here]

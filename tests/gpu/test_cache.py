@@ -1,0 +1,48 @@
+"""The store of cubins, used: a second process compiles nothing, a damaged store only costs time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+PROCESS = """
+import cupy
+import pyblasgpu
+from pyblasgpu.gpu import compile
+
+compiled = []
+original = compile._compile
+compile._compile = lambda *facts: compiled.append(facts) or original(*facts)
+result = pyblasgpu.gemm((cupy.eye(8) * 3)[::2, ::2], cupy.ones((4, 4)))
+assert (result == 3).all()
+print(len(compiled))
+"""
+
+
+@pytest.fixture
+def process(tmp_path):
+    """Multiply in a process whose home is a folder of its own; how many kernels that compiled."""
+
+    def run() -> int:
+        found = subprocess.run(
+            [sys.executable, "-c", PROCESS], text=True, capture_output=True, timeout=300,
+            env={**os.environ, "PYBLASGPU_HOME": str(tmp_path)},
+        )  # fmt: skip
+        assert found.returncode == 0, found.stderr[-800:]
+        return int(found.stdout)
+
+    return run
+
+
+def test_a_second_process_compiles_nothing_unless_the_store_is_damaged(process, tmp_path):
+    kernels = process()
+    assert kernels == 2, "one packs, one multiplies"
+    assert process() == 0
+    for path in tmp_path.rglob("*"):
+        if path.is_file() and path.stat().st_size > 1000:
+            path.write_bytes(path.read_bytes()[:-100])
+    assert process() == kernels
+    assert process() == 0
