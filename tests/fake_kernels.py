@@ -131,13 +131,16 @@ class _Kernel:
 
     def trmm_leaf(self, grid, pointers, numbers, alpha):
         t, b = self._leaf(grid, pointers, numbers)
-        b[...] = alpha * (t @ b)
+        for row in reversed(range(b.shape[1])):
+            b[:, row] = alpha * (t[:, row, None, : row + 1] @ b[:, : row + 1])[:, 0]
 
     def trsm_leaf(self, grid, pointers, numbers, alpha):
         t, b = self._leaf(grid, pointers, numbers)
         b *= alpha
+        wide = np.clongdouble if self.dtype.is_complex else np.longdouble
         for row in range(b.shape[1]):
-            b[:, row] /= t[:, row, row, None]
+            # wide: NumPy's complex division overflows where the divisor is denormal
+            b[:, row] = (b[:, row].astype(wide) / t[:, row, row, None]).astype(b.dtype)
             b[:, row + 1 :] -= t[:, row + 1 :, row, None] * b[:, row, None]
 
 

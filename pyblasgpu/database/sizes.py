@@ -5,7 +5,7 @@ family     class                                          tuned at
 =========  =============================================  ==============================
 gemm_tile  few_rows: m <= 64 < n                          32 x 4096, k 1024
 gemm_tile  few_cols: n <= 64 < m                          4096 x 32, k 1024
-gemm_tile  small: m n <= 600^2                            512 x 512, k 512
+gemm_tile  small: m n <= 750^2                            512 x 512, k 512
 gemm_tile  middle: m n <= 1200^2                          512 x 2048, k 512
 gemm_tile  medium: m n <= 2048^2                          1024 x 2048, k 1024
 gemm_tile  large: all else                                4096 x 4096, k 4096
@@ -27,7 +27,7 @@ __all__ = ["RHS_AT", "nearest", "rhs_class", "size_class", "sizes_of", "tuned_at
 FEW = 64
 SOME = 1024
 MANY = 2560
-SMALL = 600 * 600
+SMALL = 750 * 750
 MIDDLE = 1200 * 1200
 MEDIUM = 2048 * 2048
 LEAF_ORDERS = (128, 512)

@@ -27,6 +27,10 @@ def inputs(letter: str):
     return np.asfortranarray(a.astype(DTYPES[letter].name)), reals(DTYPES[letter], SIZE, SIZE, seed=2)
 
 
+def on_device(*matrices: np.ndarray) -> list:
+    return [cupy.asarray(matrix, order="F") for matrix in matrices]
+
+
 def bits(routine: str, left, right, **options) -> str:
     """Digest of the result, of CuPy or NumPy arrays."""
     flags = {} if routine == "gemm" else {"lower": True}
@@ -39,7 +43,7 @@ def bits(routine: str, left, right, **options) -> str:
 @pytest.mark.parametrize("routine", ["gemm", "trmm", "trsm"])
 def test_bits_depend_on_the_values_alone(routine, letter):
     a, b = inputs(letter)
-    left, right = cupy.asarray(a), cupy.asarray(b)
+    left, right = on_device(a, b)
     found = {"first": bits(routine, left, right)}
     for repeat in range(100):
         found[f"repeat {repeat}"] = bits(routine, left, right)
@@ -54,8 +58,8 @@ def test_bits_depend_on_the_values_alone(routine, letter):
 
 
 PROCESS = """
-from tests.gpu.test_bits import bits, cupy, inputs
-left, right = map(cupy.asarray, inputs("z"))
+from tests.gpu.test_bits import bits, inputs, on_device
+left, right = on_device(*inputs("z"))
 print(*(bits(routine, left, right) for routine in ("gemm", "trmm", "trsm")))
 """
 
@@ -72,6 +76,6 @@ def test_two_processes(pytestconfig):
         for _ in range(2)
     ]
     assert [process.returncode for process in found] == [0, 0], found[0].stderr[-500:]
-    left, right = map(cupy.asarray, inputs("z"))
+    left, right = on_device(*inputs("z"))
     here = " ".join(bits(routine, left, right) for routine in ("gemm", "trmm", "trsm"))
     assert [process.stdout.strip() for process in found] == [here, here]

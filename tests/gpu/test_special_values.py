@@ -79,7 +79,7 @@ def test_alpha_zero_reads_nothing(letter, alpha, beta, expected):
 
 @pytest.mark.parametrize("beta, expected", [(0, 0.0), (1, 5.0), (-2, -10.0)])
 def test_an_inner_extent_of_zero_scales(beta, expected):
-    a, b, out = cupy.empty((65, 0)), cupy.empty((0, 33)), cupy.full((65, 33), 5 if beta else NAN)
+    a, b, out = cupy.empty((65, 0)), cupy.empty((0, 33)), cupy.full((65, 33), 5.0 if beta else NAN)
     pyblasgpu.gemm(a, b, beta=beta, out=out)
     same(out.get(), np.full((65, 33), expected), "k = 0")
 

@@ -80,9 +80,9 @@ def test_computed_tiles_follow_the_shape():
 @pytest.mark.parametrize(
     ("extents", "size"),
     [((64, 65, 9), "few_rows"), ((65, 64, 9), "few_cols"), ((64, 64, 10**6), "small"),
-     ((600, 600, 1), "small"), ((601, 600, 1), "middle"), ((1200, 1200, 1), "middle"),
+     ((750, 750, 1), "small"), ((751, 750, 1), "middle"), ((1200, 1200, 1), "middle"),
      ((1201, 1200, 1), "medium"), ((2048, 2048, 1), "medium"), ((2049, 2048, 1), "large"),
-     ((100, 100, 5, 7), "small"), ((100, 100, 5, 37), "middle"), ((100, 100, 5, 420), "large")],
+     ((100, 100, 5, 11), "small"), ((100, 100, 5, 12), "middle"), ((100, 100, 5, 420), "large")],
 )  # fmt: skip
 def test_size_classes_of_gemm(extents, size):
     assert size_class("gemm_tile", extents) == size

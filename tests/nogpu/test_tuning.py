@@ -58,6 +58,7 @@ def test_quick_is_short_everywhere():
 
 def test_branches_are_counted_as_often_as_they_would_have_grown():
     """The total is the size of the whole product, whatever is cut off where."""
+
     def product(axes, chosen):
         if not axes:
             return 1
@@ -242,7 +243,7 @@ def test_packaged_values_are_computed_from_sweeps(home, monkeypatch):
         for stage, seconds in stages.items():
             line = Record(device, "sm_90", *KEY, (128, 32), {**full, "stages": stage}, "ok", seconds, 1.0)
             store.append(home / f"{device}.jsonl", line)
-    written = defaults.main([str(home / f"{device}.jsonl") for device in times], home)
+    written = defaults.main([str(home / f"{device}.jsonl") for device in times], home, lambda candidates: set())
     found = {path.name: parse(path.read_bytes()).entries[KEY].parameters["stages"] for path in written}
     assert found == {"nvidia_h200.json": 2, "nvidia_h100.json": 4, "sm_90.json": 3}
 
