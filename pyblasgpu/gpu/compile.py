@@ -68,7 +68,10 @@ class KernelSource:
 
 @dataclass(frozen=True)
 class Resources:
-    """What the linker reports. Bytes a thread: stack, spills; bytes a block: shared (static part)."""
+    """What the linker reports. Bytes a thread: stack, spills; bytes a block: static shared memory.
+
+    From sm_90 on the last includes what the system reserves; the kernels here have no static part.
+    """
 
     registers: int
     stack_bytes: int
@@ -150,11 +153,11 @@ def _link(ptx: str, cc: tuple[int, int]) -> tuple[bytes, str]:
     from cuda.core import Linker, LinkerOptions, ObjectCode
 
     options = LinkerOptions(arch=architecture(cc), ptxas_options=["-v"], verbose=True)
-    linker = Linker(ObjectCode.from_ptx(ptx.encode()), options=options)
     try:
+        linker = Linker(ObjectCode.from_ptx(ptx.encode()), options=options)
         cubin = linker.link("cubin")
-    except Exception as error:
-        raise CompileError(f"the linker refuses the kernel: {error}\n{linker.get_error_log()}") from error
+    except Exception as error:  # cuda.core raises nvJitLink's own, with its log
+        raise CompileError(f"the linker refuses the kernel: {error}") from error
     return bytes(cubin.code), linker.get_info_log()
 
 

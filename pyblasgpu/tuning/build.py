@@ -69,7 +69,6 @@ def _check_compiled(config: Any, resources: Resources, device: Device) -> None:
     stack, spills = resources.stack_bytes, resources.spill_stores + resources.spill_loads
     require(spills == 0, "spills", "spilled bytes == 0", spills=spills)
     require(stack == 0, "stack", "stack bytes == 0", stack=stack)
-    shared = config.shared_bytes + resources.shared_bytes
-    blocks = device.occupancy(config.threads, resources.registers, shared)
+    blocks = device.occupancy(config.threads, resources.registers, config.shared_bytes)
     require(blocks >= 1, "residence", "blocks a multiprocessor holds >= 1",
-            registers=resources.registers, shared=shared)  # fmt: skip
+            registers=resources.registers, shared=config.shared_bytes)  # fmt: skip

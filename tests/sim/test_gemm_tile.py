@@ -84,7 +84,8 @@ def test_conjugation(letter, conj_a, conj_b):
 
 @pytest.mark.parametrize("letter, trans_b, changes", [
     ("s", False, {"VEC_M": 2, "VEC_N": 2, "PAD_A": 2, "stages": 2}),
-    ("s", True, {"VEC_A": 2, "DIM_XA": 8, "DIM_YA": 4, "VEC_B": 2, "DIM_XB": 4, "DIM_YB": 8, "BLK_K": 8, "PAD_A": 2, "stages": 3}),
+    ("s", True, {"VEC_A": 2, "DIM_XA": 8, "DIM_YA": 4, "VEC_B": 2, "DIM_XB": 4, "DIM_YB": 8, "BLK_K": 8,
+                 "PAD_A": 2, "stages": 3}),
     ("s", False, {"VEC_A": 4, "DIM_XA": 4, "DIM_YA": 8, "BLK_K": 8, "UNROLL": 4, "PAD_B": 3}),
     ("d", True, {"VEC_A": 2, "DIM_XA": 8, "DIM_YA": 4, "VEC_M": 2, "PAD_A": 2, "stages": 2}),
     ("c", True, {"VEC_A": 2, "DIM_XA": 8, "DIM_YA": 4, "VEC_N": 2, "stages": 3}),

@@ -69,7 +69,8 @@ def check(
     t, _ = fenced(t, "F" if t_by_rows else "C")
     b, unharmed = fenced(start, "F" if b_by_rows else "C")
     variant = Variant(unit, conj, t_by_rows, b_by_rows)
-    launch(kernels or FAMILIES[family][0], small(family, letter, stages, slices, depth), t, b, variant, alpha, batch)
+    config = small(family, letter, stages, slices, depth)
+    launch(kernels or FAMILIES[family][0], config, t, b, variant, alpha, batch)
     assert np.array_equal(b, expected)
     assert unharmed()
 
