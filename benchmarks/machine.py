@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,10 +39,12 @@ def describe(device: Device, cublas: Cublas | None) -> dict[str, Any]:
 
 
 def commit() -> str | None:
-    """The commit of the checkout, with '+' when files differ from it."""
+    """The commit of the checkout, with '+' when files differ from it; else what PYBLASGPU_COMMIT says."""
     revision = _output("git", "-C", str(ROOT), "rev-parse", "HEAD")
     changed = _output("git", "-C", str(ROOT), "status", "--porcelain", "--untracked-files=no")
-    return revision and revision + ("+" if changed else "")
+    if revision is None:
+        return os.environ.get("PYBLASGPU_COMMIT")
+    return revision + ("+" if changed else "")
 
 
 def clocks() -> dict[str, str] | None:

@@ -129,7 +129,7 @@ def test_the_score_knows_waves_reuse_and_spills():
         ("line 1: syntax error", "compile"),
         (Resources(64, 0, 8, 0, 0), "spills"),
         (Resources(64, 256, 0, 0, 0), "stack"),
-        (Resources(255, 0, 0, 0, 200_000), "residence"),
+        (Resources(1024, 0, 0, 0, 0), "residence"),
     ],
 )
 def test_the_compilers_report_is_judged(report, rule):
@@ -243,9 +243,13 @@ def test_packaged_values_are_computed_from_sweeps(home, monkeypatch):
         for stage, seconds in stages.items():
             line = Record(device, "sm_90", *KEY, (128, 32), {**full, "stages": stage}, "ok", seconds, 1.0)
             store.append(home / f"{device}.jsonl", line)
-    written = defaults.main([str(home / f"{device}.jsonl") for device in times], home, lambda candidates: set())
+    sweeps = [str(home / f"{device}.jsonl") for device in times]
+    written = defaults.main(sweeps, home, lambda candidates: set())
     found = {path.name: parse(path.read_bytes()).entries[KEY].parameters["stages"] for path in written}
     assert found == {"nvidia_h200.json": 2, "nvidia_h100.json": 4, "sm_90.json": 3}
+    # what spills gives way to the next
+    defaults.main(sweeps, home, lambda candidates: {found for found in candidates if found[1].stages == 3})
+    assert parse((home / "sm_90.json").read_bytes()).entries[KEY].parameters["stages"] == 2
 
 
 # ------------------------------------------------------------------------- a run on a device that is NumPy
