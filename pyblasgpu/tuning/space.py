@@ -101,13 +101,8 @@ def _gemm_tile(dtype: Dtype, layout: str, device: Device, effort: str) -> list[A
 
     inner: list[Axis] = [_lanes, loads_a, loads_b]
     if effort != "exhaustive":
-        inner = [_two_where_deep, _first(loads_a), _first(loads_b)]
+        inner = [_first(axis) for axis in inner]
     return [tiles, *inner, _residence(effort)]
-
-
-def _two_where_deep(chosen: Parameters) -> list[Parameters]:
-    """Both likely shapes of a warp for the deeper stripes: which one wins changes with the unrolled depth."""
-    return _lanes(chosen)[: 2 if chosen["BLK_K"] >= 16 else 1]
 
 
 def _first(axis: Axis) -> Axis:
