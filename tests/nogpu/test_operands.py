@@ -58,28 +58,8 @@ def test_span_is_tight(x):
     assert x.is_empty == (not touched)
 
 
-@given(operands(batches=(0, 3)), operands(batches=(0, 3)))
-def test_what_shares_an_element_overlaps(x, y):
-    assert x.overlaps(y) >= bool(addresses(x) & addresses(y))
-
-
-@given(st.tuples(*[st.integers(0, 6)] * 8))
-def test_overlap_of_blocks_is_exact(numbers):
-    rows, cols, row, col = numbers[:4]
-    whole = Operand(MEMORY.ctypes.data, 12, 12, 1, 13, DTYPES["d"])
-    x = whole.block(row, col, rows, cols)
-    y = whole.block(numbers[4], numbers[5], numbers[6], numbers[7])
-    assert x.overlaps(y) == bool(addresses(x) & addresses(y))
-    assert x.T.overlaps(y.T) == x.overlaps(y)
-
-
 @pytest.mark.parametrize("letter", "sdcz")
 def test_conjugate(letter):
     x = Operand(0, 1, 1, 1, 1, DTYPES[letter])
     assert x.conjugate().conj == DTYPES[letter].is_complex
     assert x.conjugate().conjugate() == x
-
-
-def test_different_devices_do_not_overlap():
-    x = Operand(64, 2, 2, 1, 2, DTYPES["d"], device=0)
-    assert x.overlaps(x) and not x.overlaps(Operand(64, 2, 2, 1, 2, DTYPES["d"], device=1))
