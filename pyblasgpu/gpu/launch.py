@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 import threading
+from functools import lru_cache
 
 from . import backend, memory
 from .compile import KernelSource, compile_source
@@ -91,9 +92,17 @@ class _Loaded(Kernel):
         memory.use(self.device)
         with self._lock:
             self._packer.pack_into(self._values, 0, *arguments)
-            (error,) = self._launch(self._function, *grid, *self._block, stream, self._extra, 0)
+            (error,) = self._launch(self._function, *grid, *self._block, _handle(stream), self._extra, 0)
         if error:
             memory.check((error,), f"launch of {self.source.name}")
+
+
+@lru_cache(maxsize=1024)
+def _handle(stream: int):
+    """The driver's object for the address of a stream; making one costs a tenth of a launch."""
+    from cuda.bindings import driver
+
+    return driver.CUstream(stream)
 
 
 class _Simulated(Kernel):
