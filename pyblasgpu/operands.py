@@ -52,6 +52,11 @@ class Operand(NamedTuple):
         return self[1:9], self.pointer & 15
 
     @property
+    def by_rows(self) -> bool:
+        """Whether neighbours in memory are neighbouring rows, else columns."""
+        return abs(self.row_stride) <= abs(self.col_stride)
+
+    @property
     def T(self) -> Operand:
         """The transposed view."""
         return self._replace(

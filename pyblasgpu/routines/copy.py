@@ -42,13 +42,8 @@ def record_pack(tape: Tape, source: Operand) -> Operand:
 def _record(tape: Tape, factor, source: Operand, target: Operand, zero: bool) -> None:
     device = current(tape.device)
     config = select(copy_scaled.STEM, tape.dtype, "", (target.rows, target.cols), device).config
-    kernel = copy_scaled.source(config, source.conj, zero, _by_rows(source), _by_rows(target))
+    kernel = copy_scaled.source(config, source.conj, zero, source.by_rows, target.by_rows)
     tape.launch(kernel, config.grid(target.rows, target.cols), (source, target), _integers, (factor,))
-
-
-def _by_rows(operand: Operand) -> bool:
-    """Whether walking along the rows' index walks the shorter way through memory."""
-    return abs(operand.row_stride) <= abs(operand.col_stride)
 
 
 def _integers(source: Operand, target: Operand) -> tuple:

@@ -114,8 +114,8 @@ def _record_steps(tape: Tape, t: Operand, b: Operand, recurrence: Recurrence, di
     variant = Variant(
         unit=diag is Diag.UNIT,
         conj=t.conj,
-        t_by_rows=abs(t.row_stride) <= abs(t.col_stride),
-        b_by_rows=abs(b.row_stride) <= abs(b.col_stride),
+        t_by_rows=t.by_rows,
+        b_by_rows=b.by_rows,
     )
     kernel = kernels.source(leaf.config, variant)
     steps = list(schedule(n, stop.config))
