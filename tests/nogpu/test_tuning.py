@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from fake_device import elements
 from rich.progress import Progress
 
 from pyblasgpu import cpu
@@ -334,14 +335,6 @@ class Stage:
         for config, how in self.broken.items():
             if self.chosen == config:
                 how(odd, out)
-
-
-def elements(operand):
-    low, high = operand.span()
-    data = np.frombuffer((ctypes.c_char * (high - low)).from_address(low), operand.dtype.name)
-    size = operand.dtype.itemsize
-    return np.ndarray((1, operand.rows, operand.cols), operand.dtype.name, data, 0,
-                      (0, operand.row_stride * size, operand.col_stride * size))  # fmt: skip
 
 
 @pytest.fixture
