@@ -6,10 +6,10 @@ published form of the files.
 """
 
 from .document import SCHEMA, DatabaseError, Document, Entry, dumps, parse, read
-from .families import FAMILIES, FIXED, STOP_ROUTINES, Family
+from .families import FAMILIES, FIXED, STOP_ROUTINES, Family, families_of
 from .sizes import RHS_AT, nearest, rhs_class, size_class, sizes_of, tuned_at
 
 __all__ = [
     "FAMILIES", "FIXED", "RHS_AT", "SCHEMA", "STOP_ROUTINES", "DatabaseError", "Document", "Entry", "Family",
-    "dumps", "nearest", "parse", "read", "rhs_class", "size_class", "sizes_of", "tuned_at",
+    "dumps", "families_of", "nearest", "parse", "read", "rhs_class", "size_class", "sizes_of", "tuned_at",
 ]  # fmt: skip

@@ -7,7 +7,9 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any
 
-__all__ = ["FAMILIES", "FIXED", "STOP_ROUTINES", "Family"]
+from ..types import DTYPES
+
+__all__ = ["FAMILIES", "FIXED", "STOP_ROUTINES", "Family", "families_of"]
 
 
 @dataclass(frozen=True)
@@ -20,16 +22,22 @@ class Family:
         Its name in every layer.
     class_name : str
         Its Config in ``kernels/<stem>.py``.
+    routine : str
+        The routine that runs it; a routine may have several families to choose from.
     layouts : tuple of str
         The layouts that have values of their own.
     layout_fields : tuple of str
         Fields of the Config that a layout stands for, one a letter, 't' meaning true.
+    dtypes : tuple of str
+        What it computes in.
     """
 
     stem: str
     class_name: str
+    routine: str
     layouts: tuple[str, ...]
     layout_fields: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = tuple(DTYPES)
 
     @cached_property
     def config_class(self) -> type:
@@ -65,14 +73,23 @@ class Family:
 FAMILIES = {
     family.stem: family
     for family in (
-        Family("gemm_tile", "GemmTile", ("nn", "nt", "tn", "tt"), ("trans_a", "trans_b")),
-        Family("trsm_leaf", "TrsmLeaf", ("any",)),
-        Family("trmm_leaf", "TrmmLeaf", ("any",)),
+        Family("gemm_tile", "GemmTile", "gemm", ("nn", "nt", "tn", "tt"), ("trans_a", "trans_b")),
+        Family("trsm_leaf", "TrsmLeaf", "trsm", ("any",)),
+        Family("trmm_leaf", "TrmmLeaf", "trmm", ("any",)),
     )
 }
 
 #: Families whose Config needs no tuning: its defaults serve on every device.
-FIXED = {"copy_scaled": Family("copy_scaled", "CopyScaled", ("any",))}
+FIXED = {"copy_scaled": Family("copy_scaled", "CopyScaled", "copy", ("any",))}
 
 #: The recursive routines whose stop size is tuned.
 STOP_ROUTINES = ("trmm", "trsm")
+
+
+def families_of(routine: str, dtype: str | None = None) -> tuple[str, ...]:
+    """The stems that `routine` may run, in `dtype` or in any."""
+    return tuple(
+        family.stem
+        for family in FAMILIES.values()
+        if family.routine == routine and (dtype is None or dtype in family.dtypes)
+    )
