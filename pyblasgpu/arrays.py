@@ -66,10 +66,11 @@ class Library:
         """The layout of `array`, whose dtype is `dtype`."""
         raise NotImplementedError
 
-    def signature(self, array) -> tuple[tuple, int] | None:
-        """All that `layout` reads of `array` but its address, hashable, and the address.
+    def read(self, arrays: tuple) -> tuple[list, list[int]] | None:
+        """All that `layout` reads of the arrays but their addresses, hashable, and the addresses.
 
-        None where reading it costs as much as describing the array anew.
+        None where reading it costs as much as describing the arrays anew, or where they are not all of one
+        type of device arrays.
         """
         return None
 
@@ -104,9 +105,15 @@ class _CuPy(Library):
             data.device_id, False, True, array,
         )  # fmt: skip
 
-    def signature(self, array):
-        data = array.data
-        return (array.shape, array.strides, array.dtype, data.device_id), data.ptr
+    def read(self, arrays):
+        kind, facts, pointers = type(arrays[0]), [], []
+        for array in arrays:
+            if type(array) is not kind:
+                return None
+            data = array.data
+            facts += array.shape, array.strides, array.dtype, data.device_id
+            pointers.append(data.ptr)
+        return facts, pointers
 
     @contextmanager
     def _on(self, device, stream):
@@ -150,11 +157,14 @@ class _Torch(Library):
             array.is_conj(), not negative, array,
         )  # fmt: skip
 
-    def signature(self, array):
-        if array.is_neg() or array.requires_grad or not array.is_cuda:
-            return None
-        seen = array.shape, array.stride(), array.dtype, array.get_device(), array.is_conj()
-        return seen, array.data_ptr()
+    def read(self, arrays):
+        kind, facts, pointers = type(arrays[0]), [], []
+        for array in arrays:
+            if type(array) is not kind or array.is_neg() or array.requires_grad or not array.is_cuda:
+                return None
+            facts += array.shape, array.stride(), array.dtype, array.get_device(), array.is_conj()
+            pointers.append(array.data_ptr())
+        return facts, pointers
 
     @contextmanager
     def _on(self, device, stream):

@@ -24,7 +24,8 @@ from .arrays import (
     stored_dtype,
 )
 from .errors import BackendUnavailable, OverlapError
-from .layouts import Layout, Plan, batches, broadcasts_to, is_column_major, is_injective, shares_memory
+from .layouts import Layout, batches, broadcasts_to, is_column_major, is_injective, shares_memory
+from .recipes import Recipe, find, keep
 from .staging import run_staged
 from .types import Dtype
 
@@ -330,58 +331,24 @@ class Call:
         given = {id(array) for array in (*self.given, self.result)}
         if any(len(layout.shape) > 2 or id(layout.owner) not in given for layout in layouts):
             return
-        for layout in layouts:
-            seen = self.library.signature(layout.owner)
-            if seen is None:
-                return
-            key = (*key, seen[0])
-        if len(_PLANS) >= _PLANS_KEPT:
-            _PLANS.clear()
-        _PLANS[key] = Plan(layouts, prepare, import_module(".tuning.select", __package__).generation)
+        read = self.library.read(tuple([layout.owner for layout in layouts]))
+        if read is not None:
+            generation = import_module(".tuning.select", __package__).generation
+            keep((*key, *read[0]), Recipe(layouts, prepare, generation))
 
 
-_PLANS: dict[tuple, Plan] = {}
-_PLANS_KEPT = 4096
-
-
-def again(key: tuple, arrays: tuple, scalars: tuple, stream) -> bool:
-    """Repeat a call that `Call.run` knows under `key`; False where there is none, and nothing was done.
-
-    A small product is over in the few microseconds that the checks of its arrays take. They depend, but for
-    the addresses, on the arrays' library, shapes, strides, dtypes and devices: where all are as they were,
-    only the addresses are checked.
-    """
+def again(key: tuple, arrays: tuple, alpha, beta, stream) -> bool:
+    """Repeat a call that `Call.run` knows under `key`; False where there is none, and nothing was done."""
     library = quick_library(arrays[0])
-    if library is None:
+    read = None if library is None else library.read(arrays)
+    if library is None or read is None:
         return False
-    kind, pointers = type(arrays[0]), []
-    for array in arrays:
-        seen = library.signature(array) if type(array) is kind else None
-        if seen is None:
-            return False
-        key = (*key, seen[0])
-        pointers.append(seen[1])
-    try:
-        plan = _PLANS.get(key)
-    except TypeError:  # a flag that is not hashable is not a flag
+    facts, pointers = read
+    recipe = find((*key, *facts))
+    if recipe is None:
         return False
-    if plan is None or not plan.fits(pointers):
-        return False
-    # what a tape depends on beside the plan: tuned values, alignment, scalars that hide operands
-    state: list[Any] = [plan.generation()]
-    for number in scalars:
-        if type(number) is not int and type(number) is not float:
-            return False
-        state.append(number if number == 0 or number == 1 else None)
-    state += [pointer & 15 for pointer in pointers]
-    variant = tuple(state)
-    if variant not in plan.tapes:
-        plan.tapes[variant] = plan.prepare(scalars, plan.operands(pointers))
-    tape = plan.tapes[variant]
-    if tape is not None:
-        stream = library.current_stream(plan.device) if stream is None else stream_pointer(stream)
-        tape.run(pointers, *scalars, stream=stream)
-    return True
+    stream = library.current_stream(recipe.device) if stream is None else stream_pointer(stream)
+    return recipe.run(pointers, alpha, beta, stream)
 
 
 def _enqueue(prepare: Callable, scalars: tuple, operands, stream: int) -> None:

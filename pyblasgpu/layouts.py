@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 from .operands import Operand
 from .types import Dtype, Trans
 
-__all__ = ["Layout", "Plan", "batches", "broadcasts_to", "is_column_major", "is_injective", "shares_memory"]
+__all__ = ["Layout", "batches", "broadcasts_to", "is_column_major", "is_injective", "shares_memory"]
 
 
 class Layout(NamedTuple):
@@ -107,47 +107,6 @@ def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
         return shape == target or np.broadcast_shapes(shape, target) == target
     except ValueError:
         return False
-
-
-class Plan:
-    """A checked call on single matrices, but for their addresses; the output is the last.
-
-    Attributes
-    ----------
-    device : int
-    prepare : callable
-        ``prepare(scalars, operands)`` gives the tape for operands that lie like these, None for no work.
-    generation : callable
-        Its value changes with the tuned values.
-    tapes : dict
-        Those prepared so far, by what `prepare` may depend on.
-    """
-
-    __slots__ = ("_misaligned", "_reaches", "_tails", "device", "generation", "prepare", "tapes")
-
-    def __init__(self, layouts: tuple[Layout, ...], prepare: Callable, generation: Callable):
-        self._tails = tuple(layout._replace(owner=None).operand()[1:] for layout in layouts)
-        # of each operand, first byte and the one past the last, from its pointer on
-        self._reaches = tuple(layout._replace(pointer=0).span() for layout in layouts)
-        self._misaligned = layouts[-1].dtype.real_size - 1
-        self.device = layouts[-1].device
-        self.prepare, self.generation = prepare, generation
-        self.tapes: dict[tuple, Any] = {}
-
-    def fits(self, pointers: list[int]) -> bool:
-        """Whether the matrices may lie at `pointers`: aligned, the output apart from all others."""
-        start, stop = self._reaches[-1]
-        bits = pointers[-1]
-        start, stop = start + bits, stop + bits
-        for pointer, (low, high) in zip(pointers, self._reaches[:-1], strict=False):
-            if pointer + low < stop and start < pointer + high:
-                return False
-            bits |= pointer
-        return not bits & self._misaligned
-
-    def operands(self, pointers: list[int]) -> list[Operand]:
-        """The operands at `pointers`."""
-        return [Operand(pointer, *tail) for pointer, tail in zip(pointers, self._tails, strict=True)]
 
 
 def batches(layouts: tuple[Layout, ...]) -> Iterator[tuple[Operand, ...]]:

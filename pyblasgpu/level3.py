@@ -66,7 +66,7 @@ def gemm(a, b, *, alpha=1, beta=0, out=None, trans_a="N", trans_b="N", stream=No
            [11., 25.]])
     """
     key = ("gemm", trans_a, trans_b)
-    if out is not None and backend is None and again(key, (a, b, out), (alpha, beta), stream):
+    if out is not None and backend is None and again(key, (a, b, out), alpha, beta, stream):
         return out
     call = Call("gemm", {"a": a, "b": b}, out, stream, backend)
     if out is None and call.scalar("beta", beta) != 0:
@@ -141,7 +141,7 @@ def trsm(
 
 def _triangular(which: str, a, b, alpha, side, lower, trans, unit_diag, out, stream, backend) -> Any:
     key = (which, side, lower, trans, unit_diag)
-    if out is not None and out is b and backend is None and again(key, (a, b), (alpha,), stream):
+    if out is not None and out is b and backend is None and again(key, (a, b), alpha, 0, stream):
         return out
     call = Call(which, {"a": a, "b": b}, out, stream, backend)
     return triangular(call, which, alpha, out, side, lower, trans, unit_diag, key=key)
@@ -210,7 +210,7 @@ def triangular(
     seen = uplo if trans is Trans.NO else uplo.flipped
     return call.run(
         lambda scalars, a, c: getattr(cpu, which)(*scalars, a, c, side, uplo, trans, diag),
-        lambda scalars, operands: tape_of(which)(*scalars, *operands, side=side, uplo=seen, diag=diag),
+        lambda scalars, operands: tape_of(which)(scalars[0], *operands, side=side, uplo=seen, diag=diag),
         ((a, trans),),
         (alpha,),
         call.out if in_place else None if alpha == 0 else b,

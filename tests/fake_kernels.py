@@ -67,8 +67,8 @@ class _Kernel:
         self.log, self.source = log, source
         self.dtype, self.flags = source.config.dtype_facts, dict(source.flags)
 
-    def launch(self, grid, stream, arguments):
-        codes = self.source.parameters
+    def launch(self, grid, stream, pointers, integers, reals):
+        codes, arguments = self.source.parameters, (*pointers, *integers, *reals)
         assert len(arguments) == len(codes)
         assert all(1 <= extent <= limit for extent, limit in zip(grid, MAX_GRID))
         for code, value in zip(codes, arguments):

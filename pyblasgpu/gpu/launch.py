@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import struct
-import threading
+from collections.abc import Sequence
 from functools import lru_cache
 
 from . import backend, memory
@@ -13,7 +14,7 @@ from .compile import KernelSource, compile_source
 __all__ = ["Kernel", "kernel"]
 
 _STATIC_LIMIT = 48 * 1024  # bytes of dynamic shared memory that need no opt-in
-_FORMAT = {"p": "Q", "i": "i", "q": "q"}
+_FORMAT = {"p": "Q", "i": "i", "q": "q", "float32": "f", "float64": "d"}
 
 _kernels: dict[tuple[KernelSource, int], Kernel] = {}
 
@@ -45,8 +46,15 @@ class Kernel:
     def __init__(self, source: KernelSource):
         self.source = source
 
-    def launch(self, grid: tuple[int, int, int], stream: int, arguments: tuple) -> None:
-        """Enqueue the kernel; `arguments` are addresses, ints and floats as `source.parameters` says."""
+    def launch(
+        self,
+        grid: tuple[int, int, int],
+        stream: int,
+        pointers: Sequence[int],
+        integers: tuple[int, ...],
+        reals: tuple[float, ...],
+    ) -> None:
+        """Enqueue the kernel; addresses, integers and reals stand in the order of `source.parameters`."""
         raise NotImplementedError
 
 
@@ -75,26 +83,67 @@ class _Loaded(Kernel):
         self.compiled = compiled
         self._library = library  # owns the code
         self._function = driver.CUfunction(int(handle))
-        self._launch = driver.cuLaunchKernel
-        self._block = (source.threads, 1, 1, source.shared_bytes)
-        # one block of memory holds the arguments; the driver copies them during the call
-        real = "f" if source.real == "float32" else "d"
-        self._packer = struct.Struct("@" + "".join(_FORMAT.get(code, real) for code in source.parameters))
-        self._values = ctypes.create_string_buffer(self._packer.size)
-        base = ctypes.addressof(self._values)
-        self._pointers = (ctypes.c_void_p * len(source.parameters))(
-            *(base + place for place in _offsets(self._packer.format))
-        )
-        self._extra = ctypes.addressof(self._pointers)
-        self._lock = threading.Lock()
+        self._run = driver.cuLaunchKernel
+        self._threads = (source.threads, 1, 1, source.shared_bytes)
+        self._arguments = _Arguments(source.parameters, source.real)
+        self._blocks: list[_Block] = []  # not in use; a thread that finds none makes one
 
-    def launch(self, grid, stream, arguments):
+    def launch(self, grid, stream, pointers, integers, reals):
         memory.use(self.device)
-        with self._lock:
-            self._packer.pack_into(self._values, 0, *arguments)
-            (error,) = self._launch(self._function, *grid, *self._block, _handle(stream), self._extra, 0)
+        arguments = self._arguments
+        try:
+            block = self._blocks.pop()
+        except IndexError:
+            block = _Block(arguments)
+        arguments.pack_pointers(block.values, 0, *pointers)
+        # of a repeated launch these are the same objects
+        if block.integers is not integers:
+            arguments.pack_integers(block.values, arguments.integers_at, *integers)
+            block.integers = integers
+        if block.reals is not reals:
+            arguments.pack_reals(block.values, arguments.reals_at, *reals)
+            block.reals = reals
+        # the driver copies the arguments during the call
+        (error,) = self._run(self._function, *grid, *self._threads, _handle(stream), block.address, 0)
+        self._blocks.append(block)
         if error:
             memory.check((error,), f"launch of {self.source.name}")
+
+
+class _Arguments:
+    """How the arguments of a kernel lie in memory: pointers, integers, reals, each part packed by itself."""
+
+    def __init__(self, parameters: str, real: str):
+        parts = re.fullmatch("(p*)([iq]*)(r*)", parameters)
+        assert parts, "parameters are pointers, integers, reals, in this order"
+        codes = "".join(_FORMAT.get(code, _FORMAT[real]) for code in parameters)
+        self.offsets = _offsets("@" + codes)
+        self.size = struct.calcsize("@" + codes)
+        first, second = parts.end(1), parts.end(2)
+        # each part begins at a place that its members' alignment divides, so it is packed as by itself
+        self.pack_pointers = struct.Struct("@" + codes[:first]).pack_into
+        self.pack_integers = struct.Struct("@" + codes[first:second]).pack_into
+        self.pack_reals = struct.Struct("@" + codes[second:]).pack_into
+        places = [*self.offsets, self.size]
+        self.integers_at, self.reals_at = places[first], places[second]
+
+
+class _Block:
+    """Memory for the arguments of one launch, and what it holds now."""
+
+    __slots__ = ("_pointers", "address", "integers", "reals", "values")
+
+    integers: tuple[int, ...] | None
+    reals: tuple[float, ...] | None
+
+    def __init__(self, arguments: _Arguments):
+        self.values = ctypes.create_string_buffer(arguments.size)
+        self.integers = self.reals = None
+        base = ctypes.addressof(self.values)
+        self._pointers = (ctypes.c_void_p * len(arguments.offsets))(
+            *(base + place for place in arguments.offsets)
+        )
+        self.address = ctypes.addressof(self._pointers)
 
 
 @lru_cache(maxsize=1024)
@@ -110,13 +159,13 @@ class _Simulated(Kernel):
         super().__init__(source)
         self._function = source.build()
 
-    def launch(self, grid, stream, arguments):
+    def launch(self, grid, stream, pointers, integers, reals):
         from . import simulator
 
         source = self.source
         resolved = tuple(
             _simulated_argument(code, value, source.real)
-            for code, value in zip(source.parameters, arguments, strict=True)
+            for code, value in zip(source.parameters, (*pointers, *integers, *reals), strict=True)
         )
         simulator.launch(self._function, grid, (source.threads, 1, 1), source.shared_bytes, resolved)
 

@@ -8,7 +8,8 @@ a recursion of many launches, cheap.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from ..gpu import launch, memory
 from ..gpu.compile import KernelSource
@@ -37,6 +38,14 @@ class _Step(NamedTuple):
     scalars: tuple
 
 
+class _Numbers(NamedTuple):
+    """The scalars of a run, and what they are to each step: its reals."""
+
+    alpha: Any
+    beta: Any
+    reals: list[tuple[float, ...]]
+
+
 class Tape:
     """Records launches for operands of one dtype on one device.
 
@@ -54,7 +63,8 @@ class Tape:
         self.dtype, self.device, self.workspace = dtype, device, 0
         self.choices: list = []
         self._steps: list[_Step] = []
-        self._kernels: list[Callable] = []
+        self._replay: Callable | None = None
+        self._numbers = _Numbers(None, None, [])
         self._alignment: dict[int, int] = {_WORKSPACE: 0}
 
     def place(self, operand: Operand, slot: int) -> Operand:
@@ -91,24 +101,55 @@ class Tape:
 
     def run(self, bases: Sequence[int], alpha: complex, beta: complex = 0.0, *, stream: int) -> None:
         """Enqueue every launch on `stream`, with the operands of the slots at `bases`."""
-        if not self._kernels:
-            self._kernels = [launch.kernel(step.source, self.device).launch for step in self._steps]
+        numbers = self._numbers
+        if alpha is not numbers.alpha or beta is not numbers.beta:
+            numbers = self._numbers = self._converted(alpha, beta)
+        (self._replay or self._load())(bases, numbers.reals, stream)
+
+    def _converted(self, alpha: complex, beta: complex) -> _Numbers:
+        given = alpha, beta
         if self.dtype.real_size == 4 and not (abs(alpha) < _SINGLE_MAX and abs(beta) < _SINGLE_MAX):
             alpha, beta = _to_single(alpha), _to_single(beta)
         parts = {ALPHA: (alpha.real, alpha.imag), BETA: (beta.real, beta.imag)}
-        if not self.workspace:
-            self._run(bases, parts, stream)
-            return
-        with memory.workspace(self.workspace, self.device, stream) as address:
-            self._run((*bases, *(0,) * (_WORKSPACE - len(bases)), address), parts, stream)
+        made = {
+            scalars: tuple(part for scalar in scalars for part in parts.get(scalar) or (scalar, 0.0))
+            for scalars in {step.scalars for step in self._steps}
+        }
+        return _Numbers(*given, [made[step.scalars] for step in self._steps])
 
-    def _run(self, bases, parts, stream):
-        for run_kernel, (_, grid, places, integers, scalars) in zip(self._kernels, self._steps, strict=True):
-            arguments = [bases[slot] + distance for slot, distance in places]
-            arguments += integers
-            for scalar in scalars:
-                arguments += parts.get(scalar) or (scalar, 0.0)
-            run_kernel(grid, stream, arguments)
+    def _load(self) -> Callable:
+        """Load the kernels; what replays the steps, given bases, the reals of each step, and a stream."""
+        launches = [launch.kernel(step.source, self.device).launch for step in self._steps]
+        replay = self._replayer(launches)
+        if self.workspace:
+            replay = self._with_workspace(replay)
+        self._replay = replay
+        return replay
+
+    def _replayer(self, launches: list[Callable]) -> Callable:
+        if len(launches) == 1 and not any(distance for _, distance in self._steps[0].places):
+            (only,), ((_, grid, places, integers, _),) = launches, self._steps
+            pick = itemgetter(*(slot for slot, _ in places))  # a tuple: every kernel has two pointers or more
+            return lambda bases, reals, stream: only(grid, stream, pick(bases), integers, reals[0])
+
+        steps = [
+            (enqueue, step.grid, step.places, step.integers)
+            for enqueue, step in zip(launches, self._steps, strict=True)
+        ]
+
+        def replay(bases, reals, stream):
+            for (enqueue, grid, places, integers), numbers in zip(steps, reals, strict=True):
+                pointers = [bases[slot] + distance for slot, distance in places]
+                enqueue(grid, stream, pointers, integers, numbers)
+
+        return replay
+
+    def _with_workspace(self, replay: Callable) -> Callable:
+        def replay_with(bases, reals, stream):
+            with memory.workspace(self.workspace, self.device, stream) as address:
+                replay((*bases, *(0,) * (_WORKSPACE - len(bases)), address), reals, stream)
+
+        return replay_with
 
 
 _tapes: dict[tuple, Tape] = {}

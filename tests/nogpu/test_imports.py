@@ -23,7 +23,7 @@ LAYERS = [
     {"blas", "lapack", "linalg"},
     {"level3"},
     {"execution"},
-    {"staging", "routines", "cpu", "arrays"},
+    {"staging", "routines", "cpu", "arrays", "recipes"},
     {"tuning"},
     {"database"},
     {"kernels"},

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pyblasgpu
-from pyblasgpu import backend_status, execution, gemm, trmm, trsm
+from pyblasgpu import backend_status, execution, gemm, recipes, trmm, trsm
 from pyblasgpu.errors import BackendUnavailable, OverlapError
 from pyblasgpu.tuning import oracle
 from pyblasgpu.tuning.cases import GemmCase, TriangularCase, gemm_cases, triangular_cases
@@ -364,7 +364,7 @@ def test_sim_is_the_cuda_path(fake, monkeypatch):
 @pytest.fixture
 def repeated(fake, monkeypatch):
     """Device arrays a, b, out of calls that are known; `Call` may not be needed again."""
-    monkeypatch.setattr(execution, "_PLANS", {})
+    monkeypatch.setattr(recipes, "_RECIPES", {})
     memory = np.arange(75.0)
     for start in (0, 1):
         a, b, out = (memory[start + 24 * i :][:9].reshape(3, 3) for i in range(3))
@@ -404,16 +404,16 @@ def test_a_repeated_call_is_checked_where_it_must_be(repeated):
     np.testing.assert_array_equal(memory, before)
 
 
-def test_plans_do_not_grow_for_ever(fake, monkeypatch):
-    monkeypatch.setattr(execution, "_PLANS", {})
-    monkeypatch.setattr(execution, "_PLANS_KEPT", 3)
+def test_recipes_do_not_grow_for_ever(fake, monkeypatch):
+    monkeypatch.setattr(recipes, "_RECIPES", {})
+    monkeypatch.setattr(recipes, "_KEPT", 3)
     for n in range(1, 9):
         gemm(
             fake_device.Array(np.ones((n, n))),
             fake_device.Array(np.ones((n, n))),
             out=fake_device.Array(np.ones((n, n))),
         )
-        assert 1 <= len(execution._PLANS) <= 3
+        assert 1 <= len(recipes._RECIPES) <= 3
 
 
 # -------------------------------------------------------------------------------------------------- others

@@ -1,0 +1,126 @@
+"""Checked calls that are kept, to be repeated on arrays that lie alike.
+
+A small product is over in the few microseconds that the checks of its arrays take. They depend, but for the
+addresses, on the arrays' library, shapes, strides, dtypes and devices: where all are as they were, only the
+addresses are checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from .layouts import Layout
+from .operands import Operand
+
+__all__ = ["Recipe", "find", "keep"]
+
+_KEPT = 4096  # recipes
+_VARIANTS = 256  # tapes of one
+
+
+class _Run(NamedTuple):
+    """What a run depended on, and the tape that it took (None for no work)."""
+
+    pointers: list[int]
+    alpha: Any
+    beta: Any
+    generation: Any
+    tape: Any
+
+
+class Recipe:
+    """A checked call on single matrices, but for their addresses; the output is the last.
+
+    Parameters
+    ----------
+    layouts : tuple of Layout
+        Of the matrices.
+    prepare : callable
+        ``prepare((alpha, beta), operands)`` gives the tape for operands that lie like these, None for no
+        work. It may depend on whether a scalar is 0 or 1, on no other value of it.
+    generation : callable
+        Its value changes with the tuned values.
+
+    Attributes
+    ----------
+    device : int
+    """
+
+    __slots__ = ("_generation", "_last", "_misaligned", "_prepare", "_reaches", "_tails", "_tapes", "device")
+
+    def __init__(self, layouts: tuple[Layout, ...], prepare: Callable, generation: Callable):
+        self._tails = tuple(layout._replace(owner=None).operand()[1:] for layout in layouts)
+        # of each operand, first byte and the one past the last, from its pointer on
+        self._reaches = tuple(layout._replace(pointer=0).span() for layout in layouts)
+        self._misaligned = layouts[-1].dtype.real_size - 1
+        self._prepare, self._generation = prepare, generation
+        self._tapes: dict[tuple, Any] = {}
+        self._last = _Run([], None, None, None, None)
+        self.device = layouts[-1].device
+
+    def run(self, pointers: list[int], alpha, beta, stream: int) -> bool:
+        """Enqueue the call with matrices at `pointers`; False, nothing done, where it needs new checks."""
+        last = self._last
+        if (
+            pointers != last.pointers
+            or alpha is not last.alpha
+            or beta is not last.beta
+            or self._generation() != last.generation
+        ):
+            if not (_plain(alpha) and _plain(beta) and self._fits(pointers)):
+                return False
+            last = self._last = self._recall(pointers, alpha, beta)
+        if last.tape is not None:
+            last.tape.run(pointers, alpha, beta, stream=stream)
+        return True
+
+    def _fits(self, pointers: list[int]) -> bool:
+        """Whether the matrices may lie at `pointers`: aligned, the output apart from all others."""
+        start, stop = self._reaches[-1]
+        bits = pointers[-1]
+        start, stop = start + bits, stop + bits
+        for pointer, (low, high) in zip(pointers, self._reaches[:-1], strict=False):
+            if pointer + low < stop and start < pointer + high:
+                return False
+            bits |= pointer
+        return not bits & self._misaligned
+
+    def _recall(self, pointers: list[int], alpha, beta) -> _Run:
+        """The run with its tape, prepared once for all that a tape depends on."""
+        generation = self._generation()
+        variant = (generation, _kind(alpha), _kind(beta), *[pointer & 15 for pointer in pointers])
+        if variant not in self._tapes:
+            if len(self._tapes) >= _VARIANTS:  # tuned values have changed again and again
+                self._tapes.clear()
+            operands = [Operand(pointer, *tail) for pointer, tail in zip(pointers, self._tails, strict=True)]
+            self._tapes[variant] = self._prepare((alpha, beta), operands)
+        return _Run(pointers, alpha, beta, generation, self._tapes[variant])
+
+
+def _plain(number) -> bool:
+    """Whether `number` fits every dtype as it is."""
+    return type(number) is int or type(number) is float
+
+
+def _kind(number):
+    """What a tape may depend on: scalars that hide operands."""
+    return number if number == 0 or number == 1 else None
+
+
+_RECIPES: dict[tuple, Recipe] = {}
+
+
+def keep(key: tuple, recipe: Recipe) -> None:
+    """Keep `recipe` under `key`."""
+    if len(_RECIPES) >= _KEPT:
+        _RECIPES.clear()
+    _RECIPES[key] = recipe
+
+
+def find(key: tuple) -> Recipe | None:
+    """The recipe kept under `key`; None also where something in `key` is not hashable, and so no flag."""
+    try:
+        return _RECIPES.get(key)
+    except TypeError:
+        return None
