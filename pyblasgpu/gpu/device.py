@@ -1,16 +1,20 @@
 """What a device can hold: asked of the driver, or looked up by name when the device is not there.
 
 The driver tells the limits; the units in which it hands out registers and shared memory it does not
-tell, they go by compute capability (``cuda_occupancy.h`` of the CUDA toolkit).
+tell, they go by compute capability (``cuda_occupancy.h`` of the CUDA toolkit). ``devices.json`` describes
+devices that are not there.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from ..errors import BackendUnavailable
+from ..types import Dtype
 from . import backend
 
 __all__ = ["Device", "count", "current", "known", "names", "simulated"]
@@ -45,8 +49,12 @@ class Device:
         Registers are given to a warp, shared memory to a block, in multiples of this.
     partitions : int
         Parts of a multiprocessor; a warp lives in one, with that part's registers.
+    lanes_float32, lanes_float64 : int
+        FMAs that a multiprocessor completes in a cycle.
     l2_bytes : int
         L2 cache.
+    dram_bytes : float
+        Bytes that DRAM gives to the whole device in a cycle of its multiprocessors; 0 if unknown.
     ordinal : int
         The driver's number of the device.
     """
@@ -67,7 +75,10 @@ class Device:
     register_unit: int = 256
     shared_unit: int = 128
     partitions: int = 4
+    lanes_float32: int = 128
+    lanes_float64: int = 64
     l2_bytes: int = 0
+    dram_bytes: float = 0.0
     ordinal: int = 0
 
     @property
@@ -79,6 +90,10 @@ class Device:
     def has_async_copy(self) -> bool:
         """Whether cp.async exists."""
         return self.cc >= (8, 0)
+
+    def fma_lanes(self, dtype: Dtype) -> int:
+        """Real FMAs of `dtype` that a multiprocessor completes in a cycle."""
+        return self.lanes_float32 if dtype.real == "float32" else self.lanes_float64
 
     def occupancy(self, threads: int, registers: int, shared_bytes: int) -> int:
         """Blocks that a multiprocessor holds at once; 0 where the device refuses the launch.
@@ -121,88 +136,80 @@ def _round_up(value: int, unit: int) -> int:
     return -(-value // unit) * unit
 
 
+@lru_cache(maxsize=1)
+def _data() -> dict[str, Any]:
+    return json.loads((Path(__file__).parent / "devices.json").read_text())
+
+
+def _architecture(cc: tuple[int, int]) -> dict[str, Any]:
+    """What `devices.json` says of a compute capability, or of the last one before it."""
+    rows = _data()["architectures"]
+    return max((row for row in rows if tuple(row["cc"]) <= cc), key=lambda row: row["cc"], default=rows[0])
+
+
 def _units(cc: tuple[int, int]) -> dict[str, int]:
     """What the driver does not tell."""
+    row = _architecture(cc)
     return {
         "max_registers_per_thread": 63 if cc < (3, 5) else 255,
         "register_unit": 64 if cc < (3, 0) else 256,
         "shared_unit": 256 if (3, 0) <= cc < (8, 0) else 128,
         "partitions": 2 if cc < (3, 0) or cc == (6, 0) else 4,
+        "lanes_float32": row["lanes_float32"],
+        "lanes_float64": row["lanes_float64"],
     }
 
 
-# compute capability: threads, blocks, registers, KiB of shared memory of a multiprocessor; KiB of a block
-# (CUDA C++ Programming Guide, technical specifications per compute capability)
-_LIMITS = {
-    (2, 0): (1536, 8, 32768, 48, 48),
-    (3, 5): (2048, 16, 65536, 48, 48),
-    (5, 2): (2048, 32, 65536, 96, 48),
-    (6, 0): (2048, 32, 65536, 64, 48),
-    (6, 1): (2048, 32, 65536, 96, 48),
-    (7, 0): (2048, 32, 65536, 96, 96),
-    (7, 5): (1024, 16, 65536, 64, 64),
-    (8, 0): (2048, 32, 65536, 164, 163),
-    (8, 6): (1536, 16, 65536, 100, 99),
-    (8, 9): (1536, 24, 65536, 100, 99),
-    (9, 0): (2048, 32, 65536, 228, 227),
-    (10, 0): (2048, 32, 65536, 228, 227),
-    (12, 0): (1536, 24, 65536, 100, 99),
-}
-
-# short name: the driver's name, compute capability, multiprocessors, MiB of L2
-_KNOWN = {
-    "fermi": ("Tesla S2050", (2, 0), 14, 0.75),
-    "kepler": ("Tesla K40c", (3, 5), 15, 1.5),
-    "p100": ("Tesla P100-PCIE-16GB", (6, 0), 56, 4),
-    "v100": ("Tesla V100-SXM2-16GB", (7, 0), 80, 6),
-    "t4": ("Tesla T4", (7, 5), 40, 4),
-    "a100": ("NVIDIA A100-SXM4-80GB", (8, 0), 108, 40),
-    "rtx4090": ("NVIDIA GeForce RTX 4090", (8, 9), 128, 72),
-    "h100": ("NVIDIA H100 80GB HBM3", (9, 0), 132, 50),
-    "h200": ("NVIDIA H200", (9, 0), 132, 60),
-    "b200": ("NVIDIA B200", (10, 0), 148, 126),
-    "rtx5090": ("NVIDIA GeForce RTX 5090", (12, 0), 170, 96),
-}
-
-
 def names() -> list[str]:
-    """The names that `known` answers to."""
-    return [*_KNOWN, *(f"sm_{major}{minor}" for major, minor in _LIMITS)]
+    """The names that `known` answers to: families of architectures, cards, architectures."""
+    rows = _data()["architectures"]
+    families = dict.fromkeys(row["family"] for row in rows if _cards_of(row["family"]))
+    return [*families, *_data()["cards"], *(f"sm_{row['cc'][0]}{row['cc'][1]}" for row in rows)]
 
 
 def known(name: str) -> Device:
-    """The description of a device by its short name ('h200'), or of an architecture ('sm_90').
+    """The description of a card by its short name ('h200'), of the first card of a family ('fermi'), or of
+    an architecture ('sm_90').
 
     Raises
     ------
     ValueError
         For a name that is none of `names`.
     """
-    if name in _KNOWN:
-        full, cc, sm_count, l2 = _KNOWN[name]
-        return _described(full, cc, sm_count, int(l2 * MiB))
-    for cc in _LIMITS:
-        if name == f"sm_{cc[0]}{cc[1]}":
-            return _described(name, cc, sm_count=80, l2_bytes=4 * MiB)
+    cards = _data()["cards"]
+    for key in (name, *_cards_of(name)[:1]):
+        if key in cards:
+            return _described(**cards[key])
+    for row in _data()["architectures"]:
+        if name == f"sm_{row['cc'][0]}{row['cc'][1]}":
+            return _described(name, row["cc"], sm_count=80, l2_bytes=4 * MiB)
     raise ValueError(f"device {name!r} is none of {', '.join(names())}")
 
 
-def _described(name: str, cc: tuple[int, int], sm_count: int, l2_bytes: int) -> Device:
-    threads, blocks, registers, shared, shared_block = _LIMITS[cc]
+def _cards_of(family: str) -> list[str]:
+    ccs = [row["cc"] for row in _data()["architectures"] if row["family"] == family]
+    return [key for key, card in _data()["cards"].items() if card["cc"] in ccs]
+
+
+def _described(
+    name: str, cc: list[int], sm_count: int, l2_bytes: int, clock_mhz: int = 0, dram_gb_per_s: int = 0
+) -> Device:
+    row = _architecture((cc[0], cc[1]))
     return Device(
         name=name,
-        cc=cc,
+        cc=(cc[0], cc[1]),
         sm_count=sm_count,
         max_threads_per_block=1024,
-        max_threads_per_sm=threads,
-        max_blocks_per_sm=blocks,
-        registers_per_sm=registers,
-        registers_per_block=registers,
-        shared_per_sm=shared * KiB,
-        shared_per_block=shared_block * KiB,
-        shared_reserved=KiB if cc >= (8, 0) else 0,
+        max_threads_per_sm=row["max_threads_per_sm"],
+        max_blocks_per_sm=row["max_blocks_per_sm"],
+        registers_per_sm=row["registers_per_sm"],
+        registers_per_block=row["registers_per_sm"],
+        shared_per_sm=row["shared_per_sm"],
+        shared_per_block=row["shared_per_block"],
+        shared_reserved=KiB if cc >= [8, 0] else 0,
         l2_bytes=l2_bytes,
-        **_units(cc),
+        dram_bytes=dram_gb_per_s * 1000 / clock_mhz if clock_mhz else 0.0,
+        **_units((cc[0], cc[1])),
     )
 
 
@@ -255,6 +262,8 @@ def current(ordinal: int = 0) -> Device:
         shared_reserved=ask("RESERVED_SHARED_MEMORY_PER_BLOCK"),
         warp_size=ask("WARP_SIZE"),
         l2_bytes=ask("L2_CACHE_SIZE"),
+        # two transfers a cycle of the memory's clock, which the driver gives in kHz like the other
+        dram_bytes=ask("GLOBAL_MEMORY_BUS_WIDTH") / 4 * ask("MEMORY_CLOCK_RATE") / max(ask("CLOCK_RATE"), 1),
         ordinal=ordinal,
         **_units(cc),
     )
