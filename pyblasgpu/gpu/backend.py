@@ -66,5 +66,5 @@ def _parameters(function) -> list[str]:
 
 
 def _inlined(parameters: str, calls: list[str], scope: dict):
-    exec("\n    ".join([f"def sequence({parameters}):", *calls]), scope)  # noqa: S102 - made of names alone
+    exec("\n    ".join([f"def sequence({parameters}):", *(calls or ["pass"])]), scope)  # noqa: S102 - made of names alone
     return device_function(scope["sequence"])

@@ -31,6 +31,7 @@ __all__ = [
     "pointer_type",
     "REALS",
     "rank1_update",
+    "warp_multiply",
     "fill",
     "spread_column",
     "scalar_function",
@@ -315,6 +316,111 @@ def rank1_update(m: int, n: int, parts: int, conj_a: bool = False, conj_b: bool 
         return types.void(acc, a, b), codegen
 
     return update
+
+
+def warp_multiply(
+    m: int, n: int, shape: tuple[int, int], parts: int, conj_a: bool = False, conj_b: bool = False
+):
+    """``update(acc, a, b)``: acc += A B by a warp on the tensor cores, in float64; straight-line.
+
+    Parameters
+    ----------
+    m, n : int
+        Instructions along M, N.
+    shape : (int, int)
+        M and K of an instruction, its N is 8: (8, 4) from sm_80 on, (16, 4), (16, 8), (16, 16) from sm_90 on.
+    parts : int
+        2 for complex operands: four real products, on real and imaginary parts side by side.
+    conj_a, conj_b : bool
+
+    Notes
+    -----
+    With g = lane // 4 and t = lane % 4 a lane holds, of each group of eight rows of A, row g and columns
+    t, t + 4, ... (``a[step, group]``); of each instruction's eight columns of B, column g and rows t, t + 4,
+    ... (``b[step, column group]``); of C, column by column, the rows g, g + 8, ... of the columns 8j + 2t
+    and 8j + 2t + 1. (PTX ISA, matrix fragments for mma with .f64 operands.)
+    """
+    rows, steps = shape[0] // 8, shape[1] // 4
+    groups = m * rows
+
+    @intrinsic
+    def update(_, acc, a, b):
+        def codegen(context, builder, signature, arguments):
+            def slot(which, at):
+                zero = ir.Constant(_I32, 0)
+                return _element(context, builder, signature.args[which], arguments[which], zero, at)
+
+            def fragment(which, count):
+                """All its values, [part][step][index]."""
+                return [
+                    [
+                        [builder.load(slot(which, (s * count + i) * parts + part)) for i in range(count)]
+                        for s in range(steps)
+                    ]
+                    for part in range(parts)
+                ]
+
+            def negated(values):
+                return [[_negated(builder, value) for value in step] for step in values]
+
+            def multiply(part, left, right):
+                """acc[part] += left right, over the whole tile."""
+                for j in range(n):
+                    for i in range(m):
+                        places = [
+                            slot(0, ((2 * j + odd) * groups + i * rows + h) * parts + part)
+                            for h in range(rows)
+                            for odd in range(2)
+                        ]
+                        x = [left[s][i * rows + h] for s in range(steps) for h in range(rows)]
+                        y = [right[s][j] for s in range(steps)]
+                        _mma_f64(builder, shape, places, x, y)
+
+            left, right = fragment(1, groups), fragment(2, n)
+            if parts == 1:
+                multiply(0, left[0], right[0])
+            else:
+                # (a + ib)(c + id); a conjugate turns the sign of its imaginary part
+                a_re, a_im = left[0], negated(left[1]) if conj_a else left[1]
+                b_re, b_im = right[0], right[1]
+                minus_im = b_im if conj_b else negated(b_im)
+                plus_im = negated(b_im) if conj_b else b_im
+                multiply(0, a_re, b_re)
+                multiply(1, a_re, plus_im)
+                multiply(0, a_im, minus_im)
+                multiply(1, a_im, b_re)
+            return context.get_dummy_value()
+
+        return types.void(acc, a, b), codegen
+
+    return update
+
+
+def _negated(builder, value):
+    """``-value`` by its sign bit: an instruction of the integer units, not of those for float64."""
+    whole = ir.IntType(64)
+    bits = builder.xor(builder.bitcast(value, whole), ir.Constant(whole, 1 << 63))
+    return builder.bitcast(bits, value.type)
+
+
+def _mma_f64(builder, shape, places, a, b):
+    """One instruction: the values at `places` += a b."""
+    m, k = shape
+    total = [builder.load(place) for place in places]
+    count, element = len(total), total[0].type
+
+    def registers(first, many):
+        return "{" + ",".join(f"${i}" for i in range(first, first + many)) + "}"
+
+    groups = [(0, count), (count, len(a)), (count + len(a), len(b)), (0, count)]
+    operands = ", ".join(registers(*group) for group in groups)
+    text = f"mma.sync.aligned.m{m}n8k{k}.row.col.f64.f64.f64.f64 {operands};"
+    tied = [str(i) for i in range(count)]
+    constraints = ",".join(["=d"] * count + ["d"] * (len(a) + len(b)) + tied)
+    result = ir.LiteralStructType([element] * count)
+    value = _asm(builder, result, [*a, *b, *total], text, constraints, effect=False)
+    for i, place in enumerate(places):
+        builder.store(builder.extract_value(value, i), place)
 
 
 def fill(count: int):

@@ -63,6 +63,7 @@ class Thread(greenlet.greenlet):
         self.gr_context = contextvars.copy_context()  # NumPy keeps its error state there
         self.barrier: tuple[str, int] | None = None  # file and line where it waits
         self.vote = False  # what it brings to that barrier
+        self.meeting: _Meeting | None = None  # where it waits for the other lanes of its warp
         self.static_arrays = 0
         self.copies: list = []  # not yet committed
         self.groups: list[list] = []
@@ -71,8 +72,8 @@ class Thread(greenlet.greenlet):
         self.block.launch.function(*self.block.launch.arguments)
 
     def resume(self) -> None:
-        """Run to the next barrier or to the end."""
-        self.barrier = None
+        """Run to the next barrier, or meeting of the warp, or to the end."""
+        self.barrier = self.meeting = None
         try:
             self.switch()
         except Exception as error:
@@ -86,6 +87,19 @@ class Thread(greenlet.greenlet):
         self.vote = vote
         self.parent.switch()
         return self.block.votes
+
+    def meet(self, brought, together: Callable[[list], None]) -> None:
+        """Give way until all lanes of the warp are here; one of them does `together` with what all brought."""
+        kernel = sys._getframe(2)
+        self.meeting = _Meeting((kernel.f_code.co_filename, kernel.f_lineno), brought, together)
+        self.parent.switch()
+
+
+@dataclass(frozen=True, slots=True)
+class _Meeting:
+    place: tuple[str, int]  # file and line
+    brought: object
+    together: Callable[[list], None]
 
 
 def current_thread() -> Thread:
@@ -123,6 +137,7 @@ class Block:
             _random.shuffle(running)
             for thread in running:
                 thread.resume()
+            self._hold_meetings()
             waiting = [thread for thread in running if thread.barrier]
             barriers = sorted({thread.barrier for thread in running if thread.barrier})
             if len(barriers) > 1 or (waiting and len(waiting) < len(self.threads)):
@@ -134,6 +149,24 @@ class Block:
             self._close_logs()
             self.votes = [thread.vote for thread in self.threads]
             running = waiting
+
+    def _hold_meetings(self) -> None:
+        """Let the threads that wait for their warp go on, until none does."""
+        while any(thread.meeting for thread in self.threads):
+            first = range(0, len(self.threads), WARP)
+            for lanes in (self.threads[start : start + WARP] for start in first):
+                meetings = [lane.meeting for lane in lanes if lane.meeting]
+                if not meetings:
+                    continue
+                places = sorted({meeting.place for meeting in meetings})
+                if len(places) > 1 or len(meetings) < WARP:
+                    lines = ", ".join(f"{Path(file).name}:{line}" for file, line in places)
+                    raise SimulatorError(
+                        f"warp divergence in block {self.index}: {len(meetings)} of {WARP} lanes are at {lines}"
+                    )
+                meetings[0].together([meeting.brought for meeting in meetings])
+                for lane in _random.sample(lanes, WARP):
+                    lane.resume()
 
     def _close_logs(self) -> None:
         for by_thread, by_block in self.launch.logs:

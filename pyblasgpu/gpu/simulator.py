@@ -17,7 +17,7 @@ from .simulated_memory import Pointer, SimulatorError, adopt, allocate, release,
 __all__ = [
     "cuda", "types", "offset", "shared_pointer", "load_shared", "store_shared", "load_global",
     "store_global", "copy_async", "commit_async", "wait_async", "pointer_type", "REALS", "rank1_update",
-    "fill", "spread_column", "scalar_function", "fma", "divide",
+    "warp_multiply", "fill", "spread_column", "scalar_function", "fma", "divide",
     # what only the simulator has
     "Pointer", "SimulatorError", "adopt", "allocate", "launch", "release", "reseed", "resolve", "view",
 ]  # fmt: skip
@@ -160,6 +160,33 @@ def rank1_update(m: int, n: int, parts: int, conj_a: bool = False, conj_b: bool 
     def update(acc, a, b):
         tile = _elements(acc, 0, m * n, parts).reshape(n, m)
         tile += _elements(b, 0, n, parts, conj_b)[:, None] * _elements(a, 0, m, parts, conj_a)
+
+    return update
+
+
+def warp_multiply(
+    m: int, n: int, shape: tuple[int, int], parts: int, conj_a: bool = False, conj_b: bool = False
+):
+    """``update(acc, a, b)``: acc += A B by a warp; what a lane holds is told in `ptx.warp_multiply`."""
+    groups, steps = m * shape[0] // 8, shape[1] // 4
+
+    def together(lanes):
+        def whole(which, outer, inner, conj):
+            """What the lanes hold of an operand: [outer index][inner index][g][t]."""
+            held = [_elements(lane[which], 0, outer * inner, parts, conj) for lane in lanes]
+            return np.array(held).reshape(8, 4, outer, inner).transpose(2, 3, 0, 1)
+
+        # a[step, group](g, t) is A[8 group + g, 4 step + t]; b[step, column](g, t) is B[4 step + t, 8 column + g]
+        a = whole(1, steps, groups, conj_a).transpose(1, 2, 0, 3).reshape(groups * 8, steps * 4)
+        b = whole(2, steps, n, conj_b).transpose(0, 3, 1, 2).reshape(steps * 4, n * 8)
+        # acc[2j + odd, group](g, t) is C[8 group + g, 8j + 2t + odd]
+        c = (a @ b).reshape(groups, 8, n, 4, 2).transpose(1, 3, 2, 4, 0).reshape(32, n * 2 * groups)
+        for lane, part in zip(lanes, c, strict=True):
+            total = _elements(lane[0], 0, n * 2 * groups, parts)
+            total += part
+
+    def update(acc, a, b):
+        current_thread().meet((acc, a, b), together)
 
     return update
 

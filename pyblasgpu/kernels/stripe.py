@@ -1,8 +1,8 @@
 """How a block of threads brings one stripe of A or B, BLK_K deep, into shared memory.
 
-In shared memory a stripe is always [k][m] (or [k][n]), rows of ``lead`` elements, so that the innermost
-loop does not know how the operand lies in global memory; a stripe that is contiguous along k is transposed
-on the way.
+In shared memory a stripe is [k][m] (or [k][n]), rows of ``lead`` elements, so that the innermost loop does
+not know how the operand lies in global memory: a stripe that is contiguous along k is transposed on the way.
+Or, with `keeps_rows`, such a stripe stays as it lies, [m][k]: what reads single elements does not mind.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ class Stripe:
         Elements added to a row in shared memory.
     k_major : bool
         Whether memory is contiguous along k.
+    keeps_rows : bool
+        Whether a stripe that is contiguous along k stays so.
     """
 
     dtype: Dtype
@@ -44,6 +46,12 @@ class Stripe:
     vec: int
     pad: int
     k_major: bool
+    keeps_rows: bool = False
+
+    @property
+    def transposes(self) -> bool:
+        """Whether the contiguous dimension changes on the way."""
+        return self.k_major and not self.keeps_rows
 
     @property
     def major(self) -> int:
@@ -55,15 +63,30 @@ class Stripe:
         return self.blk if self.k_major else self.depth
 
     @property
+    def rows(self) -> int:
+        """Rows in shared memory."""
+        return self.blk if self.k_major and self.keeps_rows else self.depth
+
+    @property
     def lead(self) -> int:
+        """Elements from one row to the next in shared memory."""
+        return self.blk * self.depth // self.rows + self.pad
+
+    @property
+    def step(self) -> int:
+        """Elements from one row of A, one column of B, to the next in shared memory."""
+        return self.lead if self.k_major and self.keeps_rows else 1
+
+    @property
+    def step_k(self) -> int:
         """Elements from one k to the next in shared memory."""
-        return self.blk + self.pad
+        return 1 if self.k_major and self.keeps_rows else self.lead
 
     @property
     def reals(self) -> int:
         """Reals it takes in shared memory, a multiple of 16 bytes."""
         quantum = 16 // self.dtype.real_size
-        return -(-self.lead * self.depth * self.dtype.parts // quantum) * quantum
+        return -(-self.lead * self.rows * self.dtype.parts // quantum) * quantum
 
     def staged(self, threads: int) -> int:
         """Reals of the stripe that one thread holds while it is staged through registers."""
@@ -86,12 +109,12 @@ class Stripe:
             **{vec: self.vec, "itemsize": self.dtype.itemsize},
         )  # fmt: skip
         require(
-            self.k_major or self.lead % self.vec == 0, "row_aligned", f"(BLK + PAD_{name}) % {vec} == 0",
-            **{"BLK": self.blk, "PAD": self.pad, vec: self.vec},
+            self.transposes or self.lead % self.vec == 0, "row_aligned", f"(row + PAD_{name}) % {vec} == 0",
+            **{"row": self.lead - self.pad, "PAD": self.pad, vec: self.vec},
         )  # fmt: skip
         require(
-            not (asynchronous and self.k_major) or self.vec == 1,
-            "async_transposes_by_element", f"stages == 1 or {vec} == 1 where memory is contiguous along k",
+            not (asynchronous and self.transposes) or self.vec == 1,
+            "async_transposes_by_element", f"stages == 1 or {vec} == 1 where the stripe is transposed",
             **{vec: self.vec},
         )  # fmt: skip
 
@@ -128,29 +151,39 @@ def _skip_finish(shared, staged, t):
 
 def _copier(stripe: Stripe, masked: bool):
     """Asynchronous copies; the masked one asks for fewer bytes, down to none, and zeros for the rest."""
-    int32, int64, copy = ptx.types.int32, ptx.types.int64, ptx.copy_async(stripe.vec * stripe.dtype.itemsize)
+    int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
+    copy = ptx.copy_async(stripe.vec * stripe.dtype.itemsize)
     DIM_X, DIM_Y, VEC, K_MAJOR = stripe.dim_x, stripe.dim_y, stripe.vec, stripe.k_major
     LEAD, PARTS, SIZE = stripe.lead * stripe.dtype.parts, stripe.dtype.parts, stripe.dtype.itemsize
+    TRANSPOSES = stripe.transposes
     STEPS_X, STEPS_Y = stripe.major // (DIM_X * VEC), stripe.minor // DIM_Y
 
     @device_function
     def start(shared, staged, source, lead, t, extent, depth):
-        majors, minors = (depth, extent) if K_MAJOR else (extent, depth)
+        # what is left of the matrix from this thread's first element on: compared with constants, it costs
+        # two registers, where each place would cost one
+        major, minor = t % DIM_X * VEC, t // DIM_X
+        majors, minors = (depth - major, extent - minor) if K_MAJOR else (extent - major, depth - minor)
+        majors, minors = int32(majors), int32(minors)
+        line = offset(source, (int64(minor) * lead + major) * PARTS)
+        place = major * LEAD + minor * PARTS if TRANSPOSES else minor * LEAD + major * PARTS
         for y in range(STEPS_Y):
             for x in range(STEPS_X):
-                major, minor = (t % DIM_X + x * DIM_X) * VEC, t // DIM_X + y * DIM_Y
-                place = major * LEAD + minor * PARTS if K_MAJOR else minor * LEAD + major * PARTS
+                along, across = x * DIM_X * VEC, y * DIM_Y
+                step = along * LEAD + across * PARTS if TRANSPOSES else across * LEAD + along * PARTS
                 valid = VEC
                 if masked:
-                    valid = min(max(majors - major, 0), VEC) if minor < minors else 0
-                copy(shared, place, source, (int64(minor) * lead + major) * PARTS, int32(valid * SIZE))
+                    valid = min(max(majors - along, 0), VEC) if across < minors else 0
+                copy(shared, place + step, line, along * PARTS, int32(valid * SIZE))
+            line = offset(line, DIM_Y * lead * PARTS)
 
     return start
 
 
 def _fetcher(stripe: Stripe, masked: bool):
     """Loads into registers; a vector is inside or outside as a whole (the dispatcher sees to it)."""
-    int64, read = ptx.types.int64, ptx.load_global(stripe.vec * stripe.dtype.parts, True)
+    int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
+    read = ptx.load_global(stripe.vec * stripe.dtype.parts, True)
     DIM_X, DIM_Y, VEC, K_MAJOR, PARTS = (
         stripe.dim_x,
         stripe.dim_y,
@@ -162,29 +195,32 @@ def _fetcher(stripe: Stripe, masked: bool):
 
     @device_function
     def start(shared, staged, source, lead, t, extent, depth):
-        majors, minors = (depth, extent) if K_MAJOR else (extent, depth)
+        major, minor = t % DIM_X * VEC, t // DIM_X
+        majors, minors = (depth - major, extent - minor) if K_MAJOR else (extent - major, depth - minor)
+        majors, minors = int32(majors), int32(minors)
+        line = offset(source, (int64(minor) * lead + major) * PARTS)
         for y in range(STEPS_Y):
             for x in range(STEPS_X):
-                major, minor = (t % DIM_X + x * DIM_X) * VEC, t // DIM_X + y * DIM_Y
-                ok = (major < majors) & (minor < minors) if masked else True
-                at = (int64(minor) * lead + major) * PARTS
-                read(staged, (y * STEPS_X + x) * VEC * PARTS, source, at, ok)
+                along, across = x * DIM_X * VEC, y * DIM_Y
+                ok = (along < majors) & (across < minors) if masked else True
+                read(staged, (y * STEPS_X + x) * VEC * PARTS, line, along * PARTS, ok)
+            line = offset(line, DIM_Y * lead * PARTS)
 
     return start
 
 
 def _stasher(stripe: Stripe):
-    """Registers to shared memory, transposed where memory is contiguous along k."""
-    DIM_X, DIM_Y, VEC, K_MAJOR, PARTS = (
+    """Registers to shared memory, transposed or not."""
+    DIM_X, DIM_Y, VEC, PARTS, TRANSPOSES = (
         stripe.dim_x,
         stripe.dim_y,
         stripe.vec,
-        stripe.k_major,
         stripe.dtype.parts,
+        stripe.transposes,
     )
     LEAD = stripe.lead * PARTS
     STEPS_X, STEPS_Y = stripe.major // (DIM_X * VEC), stripe.minor // DIM_Y
-    PIECES, PIECE = (VEC, PARTS) if K_MAJOR else (1, VEC * PARTS)
+    PIECES, PIECE = (VEC, PARTS) if TRANSPOSES else (1, VEC * PARTS)
     write = ptx.store_shared(PIECE)
 
     @device_function
@@ -192,7 +228,7 @@ def _stasher(stripe: Stripe):
         for y in range(STEPS_Y):
             for x in range(STEPS_X):
                 major, minor = (t % DIM_X + x * DIM_X) * VEC, t // DIM_X + y * DIM_Y
-                place = major * LEAD + minor * PARTS if K_MAJOR else minor * LEAD + major * PARTS
+                place = major * LEAD + minor * PARTS if TRANSPOSES else minor * LEAD + major * PARTS
                 for piece in range(PIECES):
                     write(shared, place + piece * LEAD, staged, ((y * STEPS_X + x) * PIECES + piece) * PIECE)
 

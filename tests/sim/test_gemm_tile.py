@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from pyblasgpu.kernels import gemm_tile
+from pyblasgpu.kernels import gemm_body, gemm_tile
 from pyblasgpu.kernels.gemm_tile import GemmTile
 from pyblasgpu.tuning.oracle import fenced, integers
 from pyblasgpu.types import DTYPES
@@ -19,6 +19,8 @@ STAGINGS = {
     "registers": {"stages": 1},
     "ring-2": {"stages": 2},
     "ring-3": {"stages": 3},
+    "prefetch-2": {"stages": 2, "prefetch": True},
+    "prefetch-3": {"stages": 3, "prefetch": True},
     "a-direct": {"share_a": False},
     "b-direct": {"share_b": False, "read_only": True},
     "direct": {"share_a": False, "share_b": False},
@@ -29,7 +31,10 @@ LAYOUTS = list(product((False, True), repeat=2))
 def config(letter: str = "s", trans_a: bool = False, trans_b: bool = False, **changes) -> GemmTile:
     """16 x 8 x 4 tiles by 32 threads."""
     x_a, x_b = (4 if trans_a else 16), (8 if trans_b else 4)
-    small = GemmTile(letter, trans_a, trans_b, 16, 8, 4, 8, 4, x_a, 32 // x_a, x_b, 32 // x_b, UNROLL=2)
+    small = GemmTile(
+        dtype=letter, trans_a=trans_a, trans_b=trans_b, BLK_M=16, BLK_N=8, BLK_K=4, DIM_X=8, DIM_Y=4,
+        DIM_XA=x_a, DIM_YA=32 // x_a, DIM_XB=x_b, DIM_YB=32 // x_b, UNROLL=2,
+    )  # fmt: skip
     return replace(small, **changes)
 
 
@@ -113,7 +118,7 @@ def test_batch():
 
 
 def test_more_rows_of_tiles_than_a_raster_column():
-    check(config("s", stages=2), m=16 * (gemm_tile.RASTER + 1) + 1, n=17, k=2)
+    check(config("s", stages=2), m=16 * (gemm_body.RASTER + 1) + 1, n=17, k=2)
 
 
 def test_infinities_and_nans_reach_what_depends_on_them():

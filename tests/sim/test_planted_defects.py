@@ -16,7 +16,7 @@ from pyblasgpu import kernels
 from pyblasgpu.gpu import launch
 from pyblasgpu.gpu.simulator import SimulatorError
 
-from . import test_copy_scaled, test_gemm_tile, test_leaves
+from . import test_copy_scaled, test_gemm_mma, test_gemm_tile, test_leaves
 from .test_gemm_tile import config
 
 
@@ -37,6 +37,17 @@ def tile(letter="s", trans_a=False, trans_b=False, m=17, n=9, k=11, alpha=2, bet
         test_gemm_tile.check(chosen, m, n, k, alpha=alpha, beta=beta, kernels=module, **flags)
 
     return Check("gemm_tile", run)
+
+
+def warps(letter="d", trans_a=False, trans_b=False, m=37, n=19, k=27, **changes) -> Check:
+    """A product by the `gemm_mma` of this Config."""
+    flags = {name: changes.pop(name) for name in ("conj_a", "conj_b") if name in changes}
+    small = test_gemm_mma.config(letter, trans_a, trans_b, prefetch=True, **changes)
+
+    def run(module):
+        test_gemm_tile.check(module.GemmMma(**asdict(small)), m, n, k, kernels=module, **flags)
+
+    return Check("gemm_mma", run)
 
 
 def leaf(family, letter="d", n=21, r=11, **options) -> Check:
@@ -82,15 +93,21 @@ ZEROS = copy(test_copy_scaled.test_zeros_without_reading, "z")
 PAIRS = tile(trans_a=True, k=12, VEC_A=2, DIM_XA=4, DIM_YA=8, BLK_K=8)
 ROWS = leaf("trsm", t_by_rows=False)
 DIRECT = {"share_a": False, "share_b": False}
+RING = "wait()\n                cuda.syncthreads()"
+FILL = "wait()\n            cuda.syncthreads()\n            load(0, ra"
 
 #: module, text, what is planted in its place, the check that sees it
 DEFECTS = [
     # barriers and waits
-    ("gemm_tile", "wait()\n                cuda.syncthreads()", "wait()", tile(stages=2)),
-    ("gemm_tile", "wait()\n                cuda.syncthreads()", "cuda.syncthreads()", tile(stages=2)),
-    ("gemm_tile", "ptx.wait_async(max(STAGES - 2, 0))", "ptx.wait_async(STAGES - 1)", tile(stages=3)),
-    ("gemm_tile", "if stripe > 0:\n                    cuda.syncthreads()", "pass", tile()),
-    ("gemm_tile", "staged_b, t)\n                cuda.syncthreads()", "staged_b, t)", tile()),
+    ("gemm_body", "wait()\n                    cuda.syncthreads()", "wait()", tile(stages=2)),
+    ("gemm_body", "wait()\n                    cuda.syncthreads()", "cuda.syncthreads()", tile(stages=2)),
+    ("gemm_body", f"{RING}\n                there", "wait()\n                there", warps()),
+    ("gemm_body", f"{RING}\n                there", "cuda.syncthreads()\n                there", warps()),
+    ("gemm_body", FILL, "wait()\n            load(0, ra", warps()),
+    ("gemm_body", FILL, "cuda.syncthreads()\n            load(0, ra", warps()),
+    ("gemm_body", "ptx.wait_async(max(STAGES - 2, 0))", "ptx.wait_async(STAGES - 1)", tile(stages=3)),
+    ("gemm_body", "if stripe > 0:\n                        cuda.syncthreads()", "pass", tile()),
+    ("gemm_body", "staged_b, t)\n                    cuda.syncthreads()", "staged_b, t)", tile()),
     ("triangle", "= acc[x]\n            cuda.syncthreads()", "= acc[x]", leaf("trsm", slices=2)),
     ("trmm_leaf", "wait()\n                cuda.syncthreads()", "wait()", leaf("trmm")),
     ("trmm_leaf", "wait()\n                cuda.syncthreads()", "cuda.syncthreads()", leaf("trmm")),
@@ -104,17 +121,17 @@ DEFECTS = [
     ("trsm_leaf", "cols)\n            cuda.syncthreads()\n\n    return", "cols)\n\n    return", leaf("trsm")),
     ("copy_scaled", "alpha_i)\n            cuda.syncthreads()", "alpha_i)", COPIES),
     # edges
-    ("gemm_tile", "(row < rows) & (col < cols)", "(row <= rows) & (col < cols)", tile(beta=0)),
-    ("gemm_tile", "(row < rows) & (col < cols)", "(row < rows) & (col < cols - 1)", tile()),
+    ("gemm_body", "(row < rows) & (col < cols)", "(row <= rows) & (col < cols)", tile(beta=0)),
+    ("gemm_body", "(row < rows) & (col < cols)", "(row < rows) & (col < cols - 1)", tile()),
     ("gemm_tile", "(at < extent) & (kk < depth)", "(at < extent)", tile(**DIRECT)),
     ("gemm_tile", "(at < extent) & (kk < depth)", "(kk < depth)", tile(trans_a=True, **DIRECT)),
-    ("gemm_tile", "depth >= BLK_K:", "depth > 0:", tile(m=16, n=8)),
-    ("gemm_tile", "rows >= BLK_M and", "rows > 0 and", tile(trans_a=True, stages=2)),
-    ("gemm_tile", "(k + BLK_K - 1) // BLK_K", "k // BLK_K", tile()),
-    ("stripe", "(major < majors) & (minor < minors)", "(major < majors)", tile()),
-    ("stripe", "(major < majors) & (minor < minors)", "(major <= majors) & (minor < minors)", tile()),
-    ("stripe", "if minor < minors else 0", "if minor <= minors else 0", tile(stages=2)),
-    ("stripe", "max(majors - major, 0)", "max(majors - major + 1, 0)", tile(stages=2)),
+    ("gemm_body", "depth >= BLK_K:", "depth > 0:", tile(m=16, n=8)),
+    ("gemm_body", "rows >= BLK_M and", "rows > 0 and", tile(trans_a=True, stages=2)),
+    ("gemm_body", "(k + BLK_K - 1) // BLK_K", "k // BLK_K", tile()),
+    ("stripe", "(along < majors) & (across < minors)", "(along < majors)", tile()),
+    ("stripe", "(along < majors) & (across < minors)", "(along <= majors) & (across < minors)", tile()),
+    ("stripe", "if across < minors else 0", "if across <= minors else 0", tile(stages=2)),
+    ("stripe", "max(majors - along, 0)", "max(majors - along + 1, 0)", tile(stages=2)),
     ("triangle", "(i < rows_left) & (j < cols_left)", "(i <= rows_left) & (j < cols_left)", ROWS),
     ("triangle", "(i < rows_left) & (j < cols_left)", "(i < rows_left)", leaf("trsm")),
     ("triangle", "(row < rows) & (col < cols)", "(row <= rows) & (col < cols)", leaf("trmm")),
@@ -132,14 +149,16 @@ DEFECTS = [
     ("triangle", "i + shift - j >= FIRST", "i - j >= FIRST", leaf("trmm")),
     ("trmm_leaf", "keep = row + below >= kk", "keep = True", STAIRS),
     ("trmm_leaf", "keep = row + below >= kk", "keep = row + below > kk", leaf("trmm")),
-    ("gemm_tile", "if beta == real(0) and beta_i == real(0):", "if False:", tile(beta=0)),
-    ("gemm_tile", "and beta_i == real(0):", "or beta_i == real(0):", tile()),
+    ("gemm_body", "if beta == real(0) and beta_i == real(0):", "if False:", tile(beta=0)),
+    ("gemm_body", "and beta_i == real(0):", "or beta_i == real(0):", tile()),
     ("copy_scaled", "real(0) if zero else tile", "tile", ZEROS),
     # conjugation and complex arithmetic
-    ("gemm_tile", "PARTS, conj_a, conj_b)", "PARTS, False, conj_b)", tile("c", conj_a=True)),
-    ("gemm_tile", "PARTS, conj_a, conj_b)", "PARTS, conj_b, conj_a)", tile("z", conj_b=True)),
-    ("gemm_tile", "alpha * acc[x] - alpha_i", "alpha * acc[x] + alpha_i", tile("z", alpha=1 - 2j)),
-    ("gemm_tile", "+ beta_i * old[0]", "- beta_i * old[0]", tile("c", beta=1j)),
+    ("gemm_tile", "parts, conj_a, conj_b)", "parts, False, conj_b)", tile("c", conj_a=True)),
+    ("gemm_tile", "parts, conj_a, conj_b)", "parts, conj_b, conj_a)", tile("z", conj_b=True)),
+    ("gemm_body", "alpha * acc[x] - alpha_i", "alpha * acc[x] + alpha_i", tile("z", alpha=1 - 2j)),
+    ("gemm_body", "+ beta_i * old[0]", "- beta_i * old[0]", tile("c", beta=1j)),
+    ("gemm_mma", "parts, conj_a, conj_b)", "parts, False, conj_b)", warps("z", conj_a=True)),
+    ("gemm_mma", "parts, conj_a, conj_b)", "parts, conj_b, conj_a)", warps("z", conj_b=True)),
     ("triangle", "PARTS, conj, False)", "PARTS, False, False)", leaf("trsm", "z", conj=True)),
     ("triangle", "PARTS, conj, False)", "PARTS, False, conj)", leaf("trmm", "c", conj=True)),
     ("trsm_leaf", "j, PARTS, variant.conj, -1)", "j, PARTS, False, -1)", leaf("trsm", "c", conj=True)),
@@ -149,14 +168,24 @@ DEFECTS = [
     ("copy_scaled", "-1 if conj else 1", "1", COPIES),
     # places and strides
     ("gemm_tile", "kk * LEAD + place", "kk * (LEAD - 1) + place", tile()),
-    ("gemm_tile", "batch * stride_c + col0", "batch * stride_a + col0", tile(m=16, k=4, batch=2)),
-    ("gemm_tile", "(BLK_K * ldb if TRANS_B else BLK_K)", "BLK_K", tile(trans_b=True)),
-    ("gemm_tile", "tiles_m - column * RASTER, RASTER)", "tiles_m, RASTER)", tile(m=16 * 9 + 1, n=17, k=2)),
-    ("gemm_tile", "if reading < STAGES - 1 else 0", "if reading < STAGES else 0", tile(stages=2)),
-    ("gemm_tile", "reals = self.stages * (", "reals = (", tile(stages=3)),
+    ("gemm_body", "batch * stride_c + col0", "batch * stride_a + col0", tile(m=16, k=4, batch=2)),
+    ("gemm_body", "(BLK_K * ldb if TRANS_B else BLK_K)", "BLK_K", tile(trans_b=True)),
+    ("gemm_body", "tiles_m - column * RASTER, RASTER)", "tiles_m, RASTER)", tile(m=16 * 9 + 1, n=17, k=2)),
+    ("gemm_body", "if reading < STAGES - 1 else 0", "if reading < STAGES else 0", tile(stages=2)),
+    ("gemm_body", "reals = self.stages * (", "reals = (", tile(stages=3)),
     ("gemm_tile", "LEAD = stripe.lead * parts", "LEAD = stripe.blk * parts", tile(PAD_A=1, stages=2)),
     ("stripe", "place + piece * LEAD, staged", "place + piece, staged", PAIRS),
-    ("stripe", "major * LEAD + minor * PARTS if K_MAJOR else ", "", tile(trans_a=True)),
+    ("stripe", "along * LEAD + across * PARTS if TRANSPOSES else ", "", tile(trans_a=True, stages=2)),
+    ("stripe", "major * LEAD + minor * PARTS if TRANSPOSES else ", "", tile(trans_a=True, stages=2)),
+    ("stripe", "self.lead if self.k_major and", "1 if self.k_major and", warps()),
+    ("stripe", "return 1 if self.k_major and", "return self.lead if self.k_major and", warps()),
+    ("stripe", "line = offset(line, DIM_Y * lead", "line = offset(line, lead", tile()),
+    ("gemm_mma", "B_STRIPE + (col", "(col", warps()),
+    ("gemm_mma", "step * MMA_K + quarter", "step * MMA_K", warps()),
+    ("gemm_mma", "t // 32 % WARPS_M * WARP_M + g", "g", warps()),
+    ("gemm_mma", "t % 4 * 2 + j % 2", "t % 4 * 2 + (1 - j % 2)", warps()),
+    ("gemm_body", "load(2 * i + 3, ra_next", "load(2 * i + 2, ra_next", tile(stages=2, prefetch=True)),
+    ("gemm_body", "update(acc, ra_next, rb_next)\n        load", "load", tile(stages=2, prefetch=True)),
     ("triangle", "(slice - 1) * ACC + x", "slice * ACC + x", leaf("trmm", slices=2)),
     ("triangle", "kk * LEAD_T)", "kk * (LEAD_T - 1))", leaf("trsm")),
     ("trmm_leaf", "X_STRIPE + slice * DEPTH * LEAD_X", "X_STRIPE", leaf("trmm", slices=2)),
@@ -180,15 +209,19 @@ DEFECTS = [
 ]  # fmt: skip
 
 
+#: What kernels have in common, each after what it is built from.
+SHARED = ("stripe", "triangle", "gemm_body")
+
+
 def planted(patch: pytest.MonkeyPatch, module: str, before: str, after: str, stem: str) -> ModuleType:
     """The kernel `stem` made anew, with `after` in place of `before` in the text of `module`."""
-    text = text_of(module)
-    assert before in text, "the planting is void"
-    changed = remade(module, text.replace(before, after))
-    if module == stem:
-        return changed
-    patch.setitem(sys.modules, f"{kernels.__name__}.{module}", changed)
-    return remade(stem, text_of(stem))
+    assert before in text_of(module), "the planting is void"
+    made = None
+    for name in (*SHARED[SHARED.index(module) if module in SHARED else len(SHARED) :], stem):
+        text = text_of(name)
+        made = remade(name, text.replace(before, after) if name == module else text)
+        patch.setitem(sys.modules, f"{kernels.__name__}.{name}", made)
+    return made
 
 
 def text_of(module: str) -> str:

@@ -1,0 +1,400 @@
+"""What the GEMM kernels have in common: all but the innermost product.
+
+    C (m x n, rows contiguous) := alpha * A (m x k) * B (k x n) + beta * C
+
+A block computes a BLK_M x BLK_N tile of C; A and B pass in stripes BLK_K deep (`stripe`). A family brings a
+`Product`: how a thread multiplies a stripe into its accumulators, and which elements of the tile are its.
+All four dtypes are one text: memory is read as reals, `parts` of them an element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+from ..errors import require
+from ..gpu.backend import cuda, device_function, ptx, unrolled
+from ..gpu.compile import KernelSource
+from ..types import DTYPES, Dtype
+from .stripe import Stripe, loaders
+
+__all__ = ["GemmConfig", "Product", "kernel_source"]
+
+PARAMETERS = "ppp iii qqq qqq rrrr".replace(" ", "")
+RASTER = 8  # tiles of C are walked in columns of this many rows of tiles, so that a wave shares its A in L2
+
+
+@dataclass(frozen=True, kw_only=True)
+class GemmConfig:
+    """What every GEMM kernel's Config holds.
+
+    Attributes
+    ----------
+    dtype : str
+        's', 'd', 'c' or 'z'.
+    trans_a, trans_b : bool
+        Whether A is contiguous along k (else m), B along n (else k).
+    BLK_M, BLK_N, BLK_K : int
+        Tile of C, depth of a stripe.
+    DIM_XA, DIM_YA, DIM_XB, DIM_YB : int
+        The threads of a block when they load A, B: along the contiguous dimension, along the other.
+    VEC_A, VEC_B : int
+        Elements of one global load.
+    PAD_A, PAD_B : int
+        Elements added to a row of the stripe in shared memory, against bank conflicts.
+    stages : int
+        1: the next stripe is staged through registers (Algorithm 1 of Kurzak et al.). More: a ring of so
+        many stripes in shared memory, filled by cp.async.
+    prefetch : bool
+        Whether what a step multiplies is read from shared memory during the step before, also from one
+        stripe to the next; this takes a second set of registers.
+    min_blocks : int
+        Blocks a multiprocessor must be able to hold: bounds the registers of a thread.
+    """
+
+    dtype: str
+    trans_a: bool
+    trans_b: bool
+    BLK_M: int
+    BLK_N: int
+    BLK_K: int
+    DIM_XA: int
+    DIM_YA: int
+    DIM_XB: int
+    DIM_YB: int
+    VEC_A: int = 1
+    VEC_B: int = 1
+    PAD_A: int = 0
+    PAD_B: int = 0
+    stages: int = 1
+    prefetch: bool = False
+    min_blocks: int = 1
+
+    STEM: ClassVar[str]
+    #: Whether a stripe that is contiguous along k stays so in shared memory.
+    KEEPS_ROWS: ClassVar[bool] = False
+    #: Whether the operands pass through shared memory; a family may leave that to each Config.
+    share_a: ClassVar[bool] = True
+    share_b: ClassVar[bool] = True
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        raise NotImplementedError
+
+    @property
+    def steps(self) -> int:
+        """Steps in which a stripe is multiplied."""
+        raise NotImplementedError
+
+    @property
+    def THR_M(self) -> int:
+        """Rows of the tile that a thread holds."""
+        raise NotImplementedError
+
+    @property
+    def THR_N(self) -> int:
+        """Columns of the tile that a thread holds."""
+        raise NotImplementedError
+
+    def check_stripe(self, name: str) -> None:
+        """Raise `ConfigError` where the threads cannot load the stripe of operand `name`."""
+        stripe = self.stripe_a if name == "A" else self.stripe_b
+        stripe.check(name, self.threads, asynchronous=self.stages > 1)
+
+    def check_pipeline(self) -> None:
+        """Raise `ConfigError` where `stages` or `prefetch` do not fit the rest."""
+        require(self.stages >= 1, "stages", "stages >= 1", stages=self.stages)
+        require(
+            self.stages == 1 or (self.share_a and self.share_b),
+            "async_is_shared", "stages == 1 or (share_a and share_b)",
+            stages=self.stages, share_a=self.share_a, share_b=self.share_b,
+        )  # fmt: skip
+        require(
+            not self.prefetch or (self.stages > 1 and self.steps % 2 == 0),
+            "prefetch", "prefetch only with stages > 1 and an even number of steps",
+            stages=self.stages, steps=self.steps,
+        )  # fmt: skip
+
+    @cached_property
+    def dtype_facts(self) -> Dtype:
+        return DTYPES[self.dtype]
+
+    @cached_property
+    def stripe_a(self) -> Stripe:
+        shape = self.BLK_M, self.BLK_K, self.DIM_XA, self.DIM_YA, self.VEC_A, self.PAD_A
+        return Stripe(self.dtype_facts, *shape, k_major=self.trans_a, keeps_rows=self.KEEPS_ROWS)
+
+    @cached_property
+    def stripe_b(self) -> Stripe:
+        shape = self.BLK_N, self.BLK_K, self.DIM_XB, self.DIM_YB, self.VEC_B, self.PAD_B
+        return Stripe(self.dtype_facts, *shape, k_major=not self.trans_b, keeps_rows=self.KEEPS_ROWS)
+
+    @property
+    def layout(self) -> str:
+        return ("t" if self.trans_a else "n") + ("t" if self.trans_b else "n")
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory of a block."""
+        reals = self.stages * (self.stripe_a.reals * self.share_a + self.stripe_b.reals * self.share_b)
+        return reals * self.dtype_facts.real_size
+
+    @property
+    def staged_elements(self) -> int:
+        """Elements that a thread holds while stripes are staged through registers."""
+        if self.stages > 1:
+            return 0
+        return (self.BLK_M * self.share_a + self.BLK_N * self.share_b) * self.BLK_K // self.threads
+
+    def unaligned(self, a: bool, b: bool) -> Self:
+        """The same Config with scalar global loads of A, B."""
+        return replace(self, VEC_A=1 if a else self.VEC_A, VEC_B=1 if b else self.VEC_B)
+
+    def grid(self, m: int, n: int) -> int:
+        """Blocks along x for an m-by-n C."""
+        return -(-m // self.BLK_M) * -(-n // self.BLK_N)
+
+
+@dataclass(frozen=True)
+class Product:
+    """What a family brings to the body.
+
+    Attributes
+    ----------
+    load : device function
+        ``load(step, ra, rb, shared, a, b, lda, ldb, t, rows, cols, depth)``: what thread `t` multiplies in
+        a step, from the stripes in shared memory, or from A and B.
+    update : device function
+        ``update(acc, ra, rb)``: one step.
+    unroll : int
+        Steps that are unrolled where there is no prefetching.
+    row, col : device function
+        ``row(i, t)``, ``col(j, t)``: where in the tile the i-th row, the j-th column of thread `t` stands.
+    fragment_a, fragment_b : int
+        Reals of the register arrays `ra` and `rb`.
+    """
+
+    load: Callable
+    update: Callable
+    unroll: int
+    row: Callable
+    col: Callable
+    fragment_a: int
+    fragment_b: int
+
+
+def kernel_source(config: Any, conj_a: bool, conj_b: bool, product: Callable[..., Product]) -> KernelSource:
+    """The kernel of `config`, with A, B conjugated or not; ``product(config, conj_a, conj_b)`` is its heart.
+
+    The kernel's parameters are pointers to A, B, C; int32 m, n, k; int64 leading strides and batch
+    strides of A, B, C (elements); alpha and beta (real, imaginary part). Grid: x ``config.grid(m, n)``,
+    z the batch.
+    """
+    return KernelSource(
+        name=config.STEM,
+        config=config,
+        flags=(("conj_a", conj_a), ("conj_b", conj_b)),
+        real=config.dtype_facts.real,
+        parameters=PARAMETERS,
+        threads=config.threads,
+        min_blocks=config.min_blocks,
+        shared_bytes=config.shared_bytes,
+        build=lambda: _build(config, product(config, conj_a, conj_b)),
+    )
+
+
+def _column_writer(config: GemmConfig, product: Product, read_c: bool):
+    """``write(j, ...)``: column j of the thread, alpha acc + beta C; C is unread without `read_c`."""
+    PARTS, THR_M = config.dtype_facts.parts, config.THR_M
+    COMPLEX = config.dtype_facts.is_complex
+    int64 = ptx.types.int64
+    row_of, col_of = product.row, product.col
+    read, write_real = ptx.load_global(PARTS, False), ptx.store_global
+
+    @device_function
+    def write(j, c, acc, old, ldc, t, rows, cols, alpha, alpha_i, beta, beta_i):
+        col = col_of(j, t)
+        for i in range(THR_M):
+            row = row_of(i, t)
+            ok = (row < rows) & (col < cols)
+            at = (int64(col) * ldc + row) * PARTS
+            x = (j * THR_M + i) * PARTS
+            if read_c:
+                read(old, 0, c, at, ok)
+            if COMPLEX:
+                re = alpha * acc[x] - alpha_i * acc[x + 1]
+                im = alpha * acc[x + 1] + alpha_i * acc[x]
+                if read_c:
+                    re += beta * old[0] - beta_i * old[1]
+                    im += beta * old[1] + beta_i * old[0]
+                write_real(c, at, re, ok)
+                write_real(c, at + 1, im, ok)
+            else:
+                re = alpha * acc[x]
+                if read_c:
+                    re += beta * old[0]
+                write_real(c, at, re, ok)
+
+    return unrolled(config.THR_N, write)
+
+
+def _starter(config: GemmConfig, load_a, load_b):
+    """``start(...)``: begin to bring the next stripes; nothing comes where `depth` is used up."""
+    BLK_M, BLK_N, BLK_K, STAGES = config.BLK_M, config.BLK_N, config.BLK_K, config.stages
+    B_STRIPE = config.stripe_a.reals * config.share_a  # where B's stripe starts in a stage
+    start_a, start_a_edge = load_a.start, load_a.start_edge
+    start_b, start_b_edge = load_b.start, load_b.start_edge
+    commit, offset = ptx.commit_async, ptx.offset
+
+    @device_function
+    def start(shared, staged_a, staged_b, a, b, lda, ldb, t, rows, cols, depth):
+        if rows >= BLK_M and cols >= BLK_N and depth >= BLK_K:
+            start_a(shared, staged_a, a, lda, t, rows, depth)
+            start_b(offset(shared, B_STRIPE), staged_b, b, ldb, t, cols, depth)
+        elif depth > 0:
+            start_a_edge(shared, staged_a, a, lda, t, rows, depth)
+            start_b_edge(offset(shared, B_STRIPE), staged_b, b, ldb, t, cols, depth)
+        if STAGES > 1:
+            commit()
+
+    return start
+
+
+def _multiplier(config: GemmConfig, product: Product):
+    """``multiply(acc, ra, rb, shared, a, b, ...)``: a stripe, each step read just before it is needed."""
+    load, update, STEPS, UNROLL = product.load, product.update, config.steps, product.unroll
+
+    @device_function
+    def multiply_step(step, acc, ra, rb, shared, a, b, lda, ldb, t, rows, cols, depth):
+        load(step, ra, rb, shared, a, b, lda, ldb, t, rows, cols, depth)
+        update(acc, ra, rb)
+
+    multiply_steps = unrolled(UNROLL, multiply_step)
+
+    @device_function
+    def multiply(acc, ra, rb, shared, a, b, lda, ldb, t, rows, cols, depth):
+        for step in range(0, STEPS, UNROLL):
+            multiply_steps(step, acc, ra, rb, shared, a, b, lda, ldb, t, rows, cols, depth)
+
+    return multiply
+
+
+def _middle(config: GemmConfig, product: Product):
+    """``multiply(acc, ra, rb, ra_next, rb_next, ...)``: the steps of a stripe but the first and the last.
+
+    It begins and ends with what comes next in the second set of registers.
+    """
+    load, update = product.load, product.update
+
+    @device_function
+    def pair(i, acc, ra, rb, ra_next, rb_next, shared, a, b, lda, ldb, t, rows, cols, depth):
+        load(2 * i + 2, ra, rb, shared, a, b, lda, ldb, t, rows, cols, depth)
+        update(acc, ra_next, rb_next)
+        load(2 * i + 3, ra_next, rb_next, shared, a, b, lda, ldb, t, rows, cols, depth)
+        update(acc, ra, rb)
+
+    return unrolled(config.steps // 2 - 1, pair)
+
+
+def _build(config: GemmConfig, product: Product):
+    facts = config.dtype_facts
+    real, PARTS = ptx.REALS[facts.real], facts.parts
+    int32, int64 = ptx.types.int32, ptx.types.int64
+    BLK_M, BLK_N, BLK_K, STAGES = config.BLK_M, config.BLK_N, config.BLK_K, config.stages
+    TRANS_A, TRANS_B, PREFETCH = config.trans_a, config.trans_b, config.prefetch
+    ACC, FRAG_A, FRAG_B = config.THR_M * config.THR_N * PARTS, product.fragment_a, product.fragment_b
+    NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
+    B_STRIPE = config.stripe_a.reals * config.share_a
+    STAGE = B_STRIPE + config.stripe_b.reals * config.share_b
+    STAGED_A, STAGED_B = config.stripe_a.staged(config.threads), config.stripe_b.staged(config.threads)
+
+    load_a = loaders(config.stripe_a, STAGES, config.share_a)
+    load_b = loaders(config.stripe_b, STAGES, config.share_b)
+    start, finish_a, finish_b = _starter(config, load_a, load_b), load_a.finish, load_b.finish
+    load, update, zero = product.load, product.update, ptx.fill(ACC)
+    multiply, multiply_middle = _multiplier(config, product), _middle(config, product)
+    overwrite_columns = _column_writer(config, product, False)
+    update_columns = _column_writer(config, product, True)
+    wait = ptx.wait_async(max(STAGES - 2, 0))
+    offset, shared_pointer = ptx.offset, ptx.shared_pointer
+
+    def gemm(a, b, c, m, n, k, lda, ldb, ldc, stride_a, stride_b, stride_c, alpha, alpha_i, beta, beta_i):
+        # (1) the tile of this block
+        t = cuda.threadIdx.x
+        tiles_m, tiles_n = (m + BLK_M - 1) // BLK_M, (n + BLK_N - 1) // BLK_N
+        tile = cuda.blockIdx.x
+        column = tile // (RASTER * tiles_n)
+        within = tile - column * (RASTER * tiles_n)
+        height = min(tiles_m - column * RASTER, RASTER)
+        row0, col0 = (column * RASTER + within % height) * BLK_M, within // height * BLK_N
+        rows, cols, depth = m - row0, n - col0, int32(k)
+        batch = int64(cuda.blockIdx.z)
+        a = offset(a, (batch * stride_a + (row0 * lda if TRANS_A else int64(row0))) * PARTS)
+        b = offset(b, (batch * stride_b + (int64(col0) if TRANS_B else col0 * ldb)) * PARTS)
+        c = offset(c, (batch * stride_c + col0 * ldc + row0) * PARTS)
+        step_a = (BLK_K if TRANS_A else BLK_K * lda) * PARTS
+        step_b = (BLK_K * ldb if TRANS_B else BLK_K) * PARTS
+        shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
+
+        # (2) zero the accumulators
+        acc, old = cuda.local.array(ACC, real), cuda.local.array(2, real)
+        ra, rb = cuda.local.array(FRAG_A, real), cuda.local.array(FRAG_B, real)
+        ra_next, rb_next = cuda.local.array(NEXT_A, real), cuda.local.array(NEXT_B, real)
+        staged_a, staged_b = cuda.local.array(STAGED_A, real), cuda.local.array(STAGED_B, real)
+        zero(acc, real(0))
+
+        # (3) prologue: the first stripes
+        stripes = (k + BLK_K - 1) // BLK_K
+        ahead_a, ahead_b, ahead = a, b, depth
+        for stage in range(max(STAGES - 1, 1)):
+            into = offset(shared, stage * STAGE)
+            start(into, staged_a, staged_b, ahead_a, ahead_b, lda, ldb, t, rows, cols, ahead)
+            ahead_a, ahead_b, ahead = offset(ahead_a, step_a), offset(ahead_b, step_b), ahead - BLK_K
+        if PREFETCH:
+            wait()
+            cuda.syncthreads()
+            load(0, ra, rb, shared, a, b, lda, ldb, t, rows, cols, depth)
+
+        # (4) body: start a stripe that comes later, multiply the present one
+        reading, writing = 0, STAGES - 1
+        for stripe in range(stripes):
+            here, into = offset(shared, reading * STAGE), offset(shared, writing * STAGE)
+            reading = reading + 1 if reading < STAGES - 1 else 0
+            writing = writing + 1 if writing < STAGES - 1 else 0
+            if PREFETCH:
+                load(1, ra_next, rb_next, here, a, b, lda, ldb, t, rows, cols, depth)
+                update(acc, ra, rb)
+                start(into, staged_a, staged_b, ahead_a, ahead_b, lda, ldb, t, rows, cols, ahead)
+                multiply_middle(0, acc, ra, rb, ra_next, rb_next, here, a, b, lda, ldb, t, rows, cols, depth)
+                wait()
+                cuda.syncthreads()
+                there = offset(shared, reading * STAGE)
+                load(0, ra, rb, there, a, b, lda, ldb, t, rows, cols, depth)
+                update(acc, ra_next, rb_next)
+            else:
+                if STAGES > 1:
+                    wait()
+                    cuda.syncthreads()
+                else:
+                    if stripe > 0:
+                        cuda.syncthreads()
+                    finish_a(shared, staged_a, t)
+                    finish_b(offset(shared, B_STRIPE), staged_b, t)
+                    cuda.syncthreads()
+                start(into, staged_a, staged_b, ahead_a, ahead_b, lda, ldb, t, rows, cols, ahead)
+                multiply(acc, ra, rb, here, a, b, lda, ldb, t, rows, cols, depth)
+            a, ahead_a = offset(a, step_a), offset(ahead_a, step_a)
+            b, ahead_b = offset(b, step_b), offset(ahead_b, step_b)
+            depth, ahead = depth - BLK_K, ahead - BLK_K
+
+        # (5) C := alpha acc + beta C; the branch stands outside the unrolled columns
+        if beta == real(0) and beta_i == real(0):
+            overwrite_columns(0, c, acc, old, ldc, t, rows, cols, alpha, alpha_i, beta, beta_i)
+        else:
+            update_columns(0, c, acc, old, ldc, t, rows, cols, alpha, alpha_i, beta, beta_i)
+
+    gemm.__name__ = gemm.__qualname__ = config.STEM  # what a profiler shows
+    return gemm
