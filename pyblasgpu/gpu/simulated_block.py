@@ -89,7 +89,7 @@ class Thread(greenlet.greenlet):
         return self.block.votes
 
     def meet(self, brought, together: Callable[[list], None]) -> None:
-        """Give way until all lanes of the warp are here; one of them does `together` with what all brought."""
+        """Give way until all lanes of the warp are here; one does `together` with what all brought."""
         kernel = sys._getframe(2)
         self.meeting = _Meeting((kernel.f_code.co_filename, kernel.f_lineno), brought, together)
         self.parent.switch()
@@ -162,7 +162,8 @@ class Block:
                 if len(places) > 1 or len(meetings) < WARP:
                     lines = ", ".join(f"{Path(file).name}:{line}" for file, line in places)
                     raise SimulatorError(
-                        f"warp divergence in block {self.index}: {len(meetings)} of {WARP} lanes are at {lines}"
+                        f"warp divergence in block {self.index}: {len(meetings)} of {WARP} lanes "
+                        f"are at {lines}"
                     )
                 meetings[0].together([meeting.brought for meeting in meetings])
                 for lane in _random.sample(lanes, WARP):

@@ -176,7 +176,7 @@ def warp_multiply(
             held = [_elements(lane[which], 0, outer * inner, parts, conj) for lane in lanes]
             return np.array(held).reshape(8, 4, outer, inner).transpose(2, 3, 0, 1)
 
-        # a[step, group](g, t) is A[8 group + g, 4 step + t]; b[step, column](g, t) is B[4 step + t, 8 column + g]
+        # a[step, group](g, t) is A[8 group + g, 4 step + t]; b[step, j](g, t) is B[4 step + t, 8j + g]
         a = whole(1, steps, groups, conj_a).transpose(1, 2, 0, 3).reshape(groups * 8, steps * 4)
         b = whole(2, steps, n, conj_b).transpose(0, 3, 1, 2).reshape(steps * 4, n * 8)
         # acc[2j + odd, group](g, t) is C[8 group + g, 8j + 2t + odd]

@@ -75,9 +75,11 @@ class GemmConfig:
     STEM: ClassVar[str]
     #: Whether a stripe that is contiguous along k stays so in shared memory.
     KEEPS_ROWS: ClassVar[bool] = False
-    #: Whether the operands pass through shared memory; a family may leave that to each Config.
-    share_a: ClassVar[bool] = True
-    share_b: ClassVar[bool] = True
+
+    @property
+    def shares(self) -> tuple[bool, bool]:
+        """Whether A, B pass through shared memory."""
+        return True, True
 
     @property
     def threads(self) -> int:
@@ -108,9 +110,8 @@ class GemmConfig:
         """Raise `ConfigError` where `stages` or `prefetch` do not fit the rest."""
         require(self.stages >= 1, "stages", "stages >= 1", stages=self.stages)
         require(
-            self.stages == 1 or (self.share_a and self.share_b),
-            "async_is_shared", "stages == 1 or (share_a and share_b)",
-            stages=self.stages, share_a=self.share_a, share_b=self.share_b,
+            self.stages == 1 or all(self.shares), "async_is_shared", "stages == 1 or (share_a and share_b)",
+            stages=self.stages, share_a=self.shares[0], share_b=self.shares[1],
         )  # fmt: skip
         require(
             not self.prefetch or (self.stages > 1 and self.steps % 2 == 0),
@@ -139,7 +140,8 @@ class GemmConfig:
     @property
     def shared_bytes(self) -> int:
         """Shared memory of a block."""
-        reals = self.stages * (self.stripe_a.reals * self.share_a + self.stripe_b.reals * self.share_b)
+        share_a, share_b = self.shares
+        reals = self.stages * (self.stripe_a.reals * share_a + self.stripe_b.reals * share_b)
         return reals * self.dtype_facts.real_size
 
     @property
@@ -147,7 +149,8 @@ class GemmConfig:
         """Elements that a thread holds while stripes are staged through registers."""
         if self.stages > 1:
             return 0
-        return (self.BLK_M * self.share_a + self.BLK_N * self.share_b) * self.BLK_K // self.threads
+        share_a, share_b = self.shares
+        return (self.BLK_M * share_a + self.BLK_N * share_b) * self.BLK_K // self.threads
 
     def unaligned(self, a: bool, b: bool) -> Self:
         """The same Config with scalar global loads of A, B."""
@@ -244,7 +247,7 @@ def _column_writer(config: GemmConfig, product: Product, read_c: bool):
 def _starter(config: GemmConfig, load_a, load_b):
     """``start(...)``: begin to bring the next stripes; nothing comes where `depth` is used up."""
     BLK_M, BLK_N, BLK_K, STAGES = config.BLK_M, config.BLK_N, config.BLK_K, config.stages
-    B_STRIPE = config.stripe_a.reals * config.share_a  # where B's stripe starts in a stage
+    B_STRIPE = config.stripe_a.reals * config.shares[0]  # where B's stripe starts in a stage
     start_a, start_a_edge = load_a.start, load_a.start_edge
     start_b, start_b_edge = load_b.start, load_b.start_edge
     commit, offset = ptx.commit_async, ptx.offset
@@ -307,12 +310,13 @@ def _build(config: GemmConfig, product: Product):
     TRANS_A, TRANS_B, PREFETCH = config.trans_a, config.trans_b, config.prefetch
     ACC, FRAG_A, FRAG_B = config.THR_M * config.THR_N * PARTS, product.fragment_a, product.fragment_b
     NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
-    B_STRIPE = config.stripe_a.reals * config.share_a
-    STAGE = B_STRIPE + config.stripe_b.reals * config.share_b
+    SHARE_A, SHARE_B = config.shares
+    B_STRIPE = config.stripe_a.reals * SHARE_A
+    STAGE = B_STRIPE + config.stripe_b.reals * SHARE_B
     STAGED_A, STAGED_B = config.stripe_a.staged(config.threads), config.stripe_b.staged(config.threads)
 
-    load_a = loaders(config.stripe_a, STAGES, config.share_a)
-    load_b = loaders(config.stripe_b, STAGES, config.share_b)
+    load_a = loaders(config.stripe_a, STAGES, SHARE_A)
+    load_b = loaders(config.stripe_b, STAGES, SHARE_B)
     start, finish_a, finish_b = _starter(config, load_a, load_b), load_a.finish, load_b.finish
     load, update, zero = product.load, product.update, ptx.fill(ACC)
     multiply, multiply_middle = _multiplier(config, product), _middle(config, product)

@@ -106,6 +106,10 @@ class GemmTile(GemmConfig):
         return self.stripe_b, self.share_b, self.VEC_N
 
     @property
+    def shares(self) -> tuple[bool, bool]:
+        return self.share_a, self.share_b
+
+    @property
     def threads(self) -> int:
         return self.DIM_X * self.DIM_Y
 

@@ -98,5 +98,5 @@ def test_a_warp_whose_lanes_part_is_an_error():
         if simulator.cuda.threadIdx.x < 16:
             multiply(acc, acc, acc)
 
-    with pytest.raises(simulator.SimulatorError, match="warp divergence .* 16 of 32 lanes"):
+    with pytest.raises(simulator.SimulatorError, match=r"warp divergence .* 16 of 32 lanes"):
         simulator.launch(kernel, (1, 1, 1), (32, 1, 1), 0, ())
