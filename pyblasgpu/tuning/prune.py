@@ -8,17 +8,18 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from operator import ge
 from typing import Any
 
 from ..database import FAMILIES, sizes_of, tuned_at
 from ..errors import ConfigError, require
 from ..gpu.device import Device
 from ..types import DTYPES
-from .score import OVERHEAD, blocks_per_sm, score
+from .score import OVERHEAD, blocks_per_sm, comfortable, score
 from .space import Axis, Parameters, space
 
-__all__ = ["GUIDELINES", "Funnel", "Guidelines", "candidates", "check_device", "tile_of"]
+__all__ = ["GUIDELINES", "Funnel", "Guidelines", "candidates", "check_device", "defaults", "tile_of"]
 
 
 @dataclass(frozen=True)
@@ -31,11 +32,15 @@ class Guidelines:
         Of a multiprocessor, resident at once.
     reuse : float
         FMAs for each element loaded in the innermost loop.
+    score : float
+        Of the best estimate at one of the places at which the family is tuned, the part that a
+        candidate's must reach there. 0 leaves it to the effort how many are kept.
     """
 
     threads: int = 64
     blocks: int = 1
     reuse: float = 1.0
+    score: float = 0.0
 
 
 #: Loose ones: small tiles win small products.
@@ -49,6 +54,7 @@ GUIDELINES = {
 #: A leaf's threads are many and their tiles small, because its columns are few.
 LEAF_GUIDELINES = Guidelines(reuse=0.6)
 
+EXHAUSTIVE_SCORE = 0.95  # of all ways to load every tile, some 10^5, what the guidelines ask by default
 NORMAL = 24  # candidates that 'normal' keeps for each size class
 ALIKE = 4  # and of these with the same block of C
 
@@ -74,6 +80,9 @@ def check_device(config: Any, device: Device) -> None:
             shared_bytes=config.shared_bytes)  # fmt: skip
     require(config.stages == 1 or device.has_async_copy, "device_async", "stages == 1 before sm_80",
             stages=config.stages, arch=device.arch)  # fmt: skip
+    needs = getattr(config, "needs", (0, 0))
+    require(device.cc >= needs, "device_instruction", f"compute capability >= {needs[0]}.{needs[1]}",
+            arch=device.arch)  # fmt: skip
 
 
 def check_guidelines(config: Any, device: Device, guidelines: Guidelines) -> None:
@@ -86,9 +95,18 @@ def check_guidelines(config: Any, device: Device, guidelines: Guidelines) -> Non
     require(fits >= config.min_blocks, "occupancy", "blocks a multiprocessor holds >= min_blocks",
             blocks=fits, min_blocks=config.min_blocks)  # fmt: skip
     require(blocks >= guidelines.blocks, "blocks", f"blocks >= {guidelines.blocks}", blocks=blocks)
+    # a bound that does not bind gives the same code again
+    require(config.min_blocks == 1 or not comfortable(config, device), "same_code",
+            "min_blocks == 1 where registers are not short", min_blocks=config.min_blocks)  # fmt: skip
     resident = blocks * config.threads
     require(resident >= guidelines.threads, "threads", f"resident threads >= {guidelines.threads}",
             threads=resident)  # fmt: skip
+
+
+def defaults(stem: str, dtype: str, effort: str) -> Guidelines:
+    """The guidelines of a family where none are given."""
+    wanted = LEAF_GUIDELINES if stem.endswith("_leaf") else GUIDELINES[dtype]
+    return replace(wanted, score=EXHAUSTIVE_SCORE) if effort == "exhaustive" else wanted
 
 
 def candidates(
@@ -106,24 +124,38 @@ def candidates(
     stem, dtype, layout : str
         As in the database.
     effort : str
-        'quick', 'normal' or 'exhaustive'; 'normal' keeps the best by `score.score`, class by class.
+        'quick', 'normal' or 'exhaustive'; 'normal' keeps the best by `score.score` at each place, unless the
+        guidelines say how near the best a candidate must come.
     guidelines : Guidelines, optional
-        Default: `GUIDELINES` of the dtype, `LEAF_GUIDELINES` for leaves.
+        Default: `defaults`.
     """
     family, facts = FAMILIES[stem], DTYPES[dtype]
-    wanted = guidelines or (GUIDELINES[dtype] if stem == "gemm_tile" else LEAF_GUIDELINES)
-    funnel = Funnel()
+    wanted = guidelines or defaults(stem, dtype, effort)
     axes = space(stem, facts, layout, device, effort)
+    places = [extents for size in sizes_of(stem) for extents in tuned_at(stem, size)]
+    least: list[float] = []
 
     def build(chosen: Parameters) -> Any:
         config = family.config(dtype, layout, chosen)
         check_device(config, device)
         check_guidelines(config, device, wanted)
+        if least:
+            points = (score(stem, config, extents, device) for extents in places)
+            require(any(map(ge, points, least)), "score", f"a score >= {wanted.score} of the best")
         return config
 
+    if wanted.score:  # the first axis says how well the best may do
+        tiles = list(_walk(axes[:1], {}, build, Funnel()))
+        best = (
+            max((score(stem, tile, extents, device) for tile in tiles), default=0.0) for extents in places
+        )
+        least = [wanted.score * points for points in best]
+    funnel = Funnel()
     funnel.left = list(dict.fromkeys(_walk(axes, {}, build, funnel)))
-    if effort == "normal":
-        _keep_best(stem, funnel, device)
+    if effort == "normal" and not wanted.score:
+        kept = _best_few(stem, funnel.left, places, device)
+        funnel.removed["score"] = len(funnel.left) - len(kept)
+        funnel.left = kept
     return funnel
 
 
@@ -146,23 +178,23 @@ def _walk(axes: Sequence[Axis], chosen: Parameters, build, funnel: Funnel) -> It
 
 def tile_of(config: Any) -> tuple:
     """What makes two candidates the same but for how they load."""
-    grid = (config.BLK_M, config.BLK_N, config.BLK_K, config.DIM_X, config.DIM_Y)
-    return (*grid, config.stages, config.min_blocks)
+    return tuple(getattr(config, name, None) for name in _TILE)
 
 
-def _keep_best(stem: str, funnel: Funnel, device: Device) -> None:
-    """The best of each size class by score, and of each block of C only a few, lest one fill the list."""
+_TILE = ("BLK_M", "BLK_N", "BLK_K", "DIM_X", "DIM_Y", "WARP_M", "WARP_N", "stages", "prefetch", "min_blocks")
+
+
+def _best_few(stem: str, configs: list[Any], places: list[tuple[int, ...]], device: Device) -> list[Any]:
+    """The best at each place by score, and of each block of C only a few, lest one fill the list."""
     kept: dict[Any, None] = {}
-    for size in sizes_of(stem):
-        extents = tuned_at(stem, size)[-1]
-        ranked = sorted(funnel.left, key=lambda config: score(stem, config, extents, device), reverse=True)
+    for extents in places:
+        points = {config: score(stem, config, extents, device) for config in configs}
         alike: Counter[tuple] = Counter()
         chosen = []
-        for config in ranked:
-            block = tile_of(config)[:2]
+        for config in sorted(points, key=points.__getitem__, reverse=True):
+            block = config.BLK_M, config.BLK_N
             alike[block] += 1
             if alike[block] <= ALIKE:
                 chosen.append(config)
         kept.update(dict.fromkeys(chosen[:NORMAL]))
-    funnel.removed["score"] = len(funnel.left) - len(kept)
-    funnel.left = list(kept)
+    return list(kept)

@@ -1,24 +1,44 @@
-"""How fast a Config ought to be, by arithmetic alone: the share of the device's FMA rate that it may reach.
+"""How fast a Config ought to be, by arithmetic alone: an estimate of its cycles on a multiprocessor.
 
-Wave quantisation times issue efficiency times what hides latency. Good enough to choose a default where
-nothing was measured, and to say which candidates are worth compiling.
+Whole waves of blocks, then a last one that is not full. What a multiprocessor does for its blocks in one
+stripe costs the larger of two: throughput (instructions issued, shared memory, bytes from L2), which all
+resident blocks share, and latency (the stripe of one warp and a barrier, or the memory's answer), which
+one block suffers alone. DRAM bounds the whole. The constants are rounded from a fit to the recorded sweep
+of an H200; `docs/tuning.md` says how well the estimate ranks what was measured there.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from ..gpu.device import Device
+from ..kernels.stripe import Stripe
 
-__all__ = ["OVERHEAD", "blocks_per_sm", "comfortable", "score"]
+__all__ = ["OVERHEAD", "blocks_per_sm", "comfortable", "cycles", "score"]
 
 OVERHEAD = 24  # registers of addresses and counters that a kernel needs beside its Config's own estimate
 COMFORT = 88  # what it takes beside it if it may; with less, some kernels spill
-LATENCY_WARPS = 8  # resident warps that hide most latency
-LOAD_COST = 0.6  # a shared-memory load against an FMA, for each element
-STEP = 40  # cycles of one dependent step of a substitution
-LANES = 128  # FMA lanes of a multiprocessor
-L2_BYTES = 64  # that a multiprocessor gets from L2 in a cycle
+
+LINE = 128  # bytes that shared memory serves in a cycle
+L2_BYTES = 64  # bytes that a multiprocessor gets from L2 in a cycle
+READ, WRITE = 0.6, 0.5  # cycles of a line that is read from, written to shared memory: some hide behind FMAs
+LOAD = 4  # instructions of a global load: address, mask, load
+COPY = 60  # those of a leaf's, which is element by element and knows no contiguous dimension
+BARRIER = 130  # cycles of a barrier and of what begins a stripe
+ANSWER = 400  # cycles until memory answers
+ROW = 200  # cycles between two block rows of a leaf
+MMA_RATE = 2  # FMAs on tensor cores in the time of one elsewhere, in double precision
+DEPENDENT = 4  # cycles until an FMA can use the one before
+
+
+class _Block(NamedTuple):
+    """What one block asks of its multiprocessor, in cycles: shared with others, and on its own."""
+
+    work: float
+    latency: float
 
 
 def blocks_per_sm(config: Any, device: Device) -> int:
@@ -28,15 +48,35 @@ def blocks_per_sm(config: Any, device: Device) -> int:
 
 def score(stem: str, config: Any, extents: tuple[int, ...], device: Device) -> float:
     """The share of the FMA rate that `config` may reach at `extents`, for comparison within a family."""
-    resident = blocks_per_sm(config, device)
-    if resident == 0:
+    if blocks_per_sm(config, device) == 0:
         return 0.0
     spill = min(1.0, (_limit(config, device) / (config.registers + OVERHEAD)) ** 2)
-    issue = config.reuse / (config.reuse + LOAD_COST)
-    common = issue * spill
-    if stem == "gemm_tile":
-        return common * _gemm_waves(config, extents, resident, device)
-    return common * _leaf_waves(config, extents, device)
+    facts = config.dtype_facts
+    products = extents[0] ** 2 / 2 * extents[1] if stem in _LEAVES else extents[0] * extents[1] * extents[2]
+    ideal = products * facts.parts**2 / (device.fma_lanes(facts) * device.sm_count)
+    return spill * ideal / cycles(stem, config, extents, device)
+
+
+def cycles(stem: str, config: Any, extents: tuple[int, ...], device: Device) -> float:
+    """Estimated cycles of one launch, without what every launch takes.
+
+    Parameters
+    ----------
+    stem : str
+        The kernel family.
+    config : object
+        A Config that fits on `device`.
+    extents : tuple of int
+        (m, n, k) of a GEMM, (order, right-hand sides) of a leaf.
+    device : Device
+    """
+    resident = blocks_per_sm(config, device)
+    if stem in _LEAVES:
+        block = _leaf_block(stem, config, extents[0], device)
+        return _waves(block, config.grid(extents[1]), resident, device)
+    m, n, k = extents[:3]
+    waves = _waves(_gemm_block(config, k, device), config.grid(m, n), resident, device)
+    return max(waves, _dram_cycles(config, (m, n, k), resident, device))
 
 
 def comfortable(config: Any, device: Device) -> bool:
@@ -54,23 +94,115 @@ def _registers(config: Any, device: Device) -> int:
     return min(config.registers + OVERHEAD, _limit(config, device) // 8 * 8)
 
 
-def _gemm_waves(config: Any, extents: tuple[int, ...], resident: int, device: Device) -> float:
-    """Useful part of the waves, of the cycles (the rest fetches tiles), of the warps that hide latency."""
-    m, n, *_ = extents
-    area, edges = config.BLK_M * config.BLK_N, config.BLK_M + config.BLK_N
-    rounds = -(-config.grid(m, n) // device.sm_count)
-    useful = m * n / (rounds * device.sm_count * area)
-    facts = config.dtype_facts
-    multiply, fetch = area * facts.parts**2 / LANES, edges * facts.itemsize / L2_BYTES
-    warps = min(resident, rounds) * config.threads / device.warp_size
-    hidden = min(1.0, warps / LATENCY_WARPS) * config.BLK_K / (config.BLK_K + 1)
-    return useful * hidden * multiply / (multiply + fetch)
+def _waves(block: _Block, blocks: int, resident: int, device: Device) -> float:
+    """Full waves, then what is left, spread over the multiprocessors."""
+    full, rest = divmod(blocks, device.sm_count * resident)
+    alone = -(-rest // device.sm_count)
+    last = max(alone * block.work, block.latency) if rest else 0.0
+    return full * max(resident * block.work, block.latency) + last
 
 
-def _leaf_waves(config: Any, extents: tuple[int, ...], device: Device) -> float:
-    """Useful cycles over cycles of the slowest multiprocessor: products, then the serial diagonal blocks."""
-    n, rhs = extents
-    rounds = -(-config.grid(rhs) // device.sm_count)
-    products = n * n / 2 * config.BLK_N / min(config.threads, LANES)
-    diagonal = n * (config.BLK_M / 2 + STEP)
-    return n * n / 2 * rhs / (device.sm_count * LANES) / (rounds * (products + diagonal))
+def _gemm_block(config: Any, k: int, device: Device) -> _Block:
+    """A tile of C: its stripes."""
+    facts, warps = config.dtype_facts, config.threads // device.warp_size
+    stripes = list(zip((config.stripe_a, config.stripe_b), config.shares, strict=True))
+    loads = sum(s.blk * s.depth / (s.vec * config.threads) for s, shared in stripes if shared)
+    slots, read = _mma_step(config, device) if config.STEM == "gemm_mma" else _fma_step(config, device)
+    issue = config.BLK_K * slots + loads * LOAD
+    stored = sum(_stored_lines(s, config.threads, device.warp_size) for s, shared in stripes if shared)
+    lines = config.BLK_K * read * READ + stored * WRITE
+    fetched = (config.BLK_M + config.BLK_N) * config.BLK_K * facts.itemsize / L2_BYTES
+    work = max(warps * (issue / device.partitions + lines), fetched)
+    latency = max(issue + BARRIER, ANSWER / max(config.stages - 1, 1))
+    count = -(-k // config.BLK_K)
+    return _Block(count * work, count * latency)
+
+
+def _slots_per_fma(config: Any, device: Device) -> float:
+    return device.warp_size * device.partitions / device.fma_lanes(config.dtype_facts)
+
+
+def _fma_step(config: Any, device: Device) -> tuple[float, float]:
+    """Issue slots of a warp for one k, and lines that it reads; lanes that want the same share a line."""
+    size, across = config.dtype_facts.itemsize, device.warp_size // config.WARP_X
+    slots = config.THR_M * config.THR_N * config.dtype_facts.parts**2 * _slots_per_fma(config, device)
+    lines = 0.0
+    for stripe, shared, count, vec, lanes in (
+        (config.stripe_a, config.share_a, config.THR_M, config.VEC_M, config.WARP_X),
+        (config.stripe_b, config.share_b, config.THR_N, config.VEC_N, across),
+    ):
+        if shared:
+            slots += count / vec
+            lines += count / vec * max(1.0, lanes * vec * size / LINE)
+        else:  # element by element; along k every lane has a line of its own
+            slots += count * LOAD
+            lines += count * (lanes if stripe.k_major else max(1.0, lanes * size / LINE))
+    return slots, lines
+
+
+def _mma_step(config: Any, device: Device) -> tuple[float, float]:
+    """The same on tensor cores: each element of a fragment is read by one lane."""
+    facts, edges = config.dtype_facts, config.WARP_M + config.WARP_N
+    fmas = config.WARP_M * config.WARP_N / device.warp_size * facts.parts**2
+    slots = fmas * _slots_per_fma(config, device) / MMA_RATE + edges / device.warp_size
+    return slots, edges * facts.itemsize / LINE
+
+
+@lru_cache(maxsize=1 << 16)
+def _stored_lines(stripe: Stripe, threads: int, warp_size: int) -> float:
+    """Lines that a warp writes for its part of a stripe, bank conflicts included."""
+    width = 1 if stripe.transposes else stripe.vec
+    size = min(width * stripe.dtype.itemsize, 16)
+    places = []
+    for lane in range(warp_size):
+        major, minor = lane % stripe.dim_x * stripe.vec, lane // stripe.dim_x
+        place = major * stripe.lead + minor if stripe.transposes else minor * stripe.lead + major
+        places.append(place * stripe.dtype.itemsize // size)
+    stores = stripe.blk * stripe.depth / (width * threads)
+    return stores * _lines(places, LINE // size)
+
+
+def _lines(places: Sequence[int], across: int) -> int:
+    """Cycles of one store: its lanes are served `across` at a time, which may meet in a bank."""
+    parts = (set(places[first : first + across]) for first in range(0, len(places), across))
+    return sum(max(Counter(place % across for place in part).values()) for part in parts)
+
+
+def _dram_cycles(config: Any, extents: tuple[int, int, int], resident: int, device: Device) -> float:
+    """Cycles that DRAM needs: each operand once if L2 holds them, else what each wave touches."""
+    if not device.dram_bytes:
+        return 0.0
+    m, n, k = extents
+    size = config.dtype_facts.itemsize
+    read = (m + n) * k
+    if read * size > device.l2_bytes:
+        at_once = device.sm_count * resident * config.BLK_M * config.BLK_N
+        read = max(read, m * n / at_once * 2 * at_once**0.5 * k)
+    return (read + m * n) * size / device.dram_bytes
+
+
+_LEAVES = ("trsm_leaf", "trmm_leaf")
+
+
+def _leaf_block(stem: str, config: Any, n: int, device: Device) -> _Block:
+    """A panel of columns: the stripes to the left of each block row, then its diagonal block."""
+    facts, warps = config.dtype_facts, config.threads // device.warp_size
+    rows, solves = -(-n // config.BLK_M), stem == "trsm_leaf"
+    ends = (min((row + (not solves)) * config.BLK_M, n) for row in range(rows))
+    stripes = sum(-(-end // config.BLK_K) for end in ends)
+    loads = (config.BLK_M + config.BLK_N) * config.BLK_K / config.threads
+    slots = config.THR_M * config.THR_N * facts.parts**2 * _slots_per_fma(config, device)
+    slots += config.THR_M / config.VEC_M + config.THR_N / config.VEC_N
+    issue = config.BLK_K / config.SLICES * slots + loads * COPY
+    lines = config.BLK_K / config.SLICES * (config.THR_M + config.THR_N) * facts.itemsize * 8 / LINE
+    fetched = (config.BLK_M + config.BLK_N) * config.BLK_K * facts.itemsize / L2_BYTES
+    work = max(warps * (issue / device.partitions + lines), fetched)
+    latency = max(issue + 2 * BARRIER, ANSWER / (config.stages - 1))
+    sums = (config.SLICES - 1) * config.THR_M * config.THR_N * facts.itemsize
+    # a thread a column, one product after the other
+    substitution = config.BLK_M**2 / 2 * facts.parts**2 * _slots_per_fma(config, device) * solves
+    columns = -(-config.BLK_N // device.warp_size) / device.partitions
+    return _Block(
+        stripes * work + rows * substitution * columns,
+        stripes * latency + rows * (ROW + sums + substitution * DEPENDENT),
+    )

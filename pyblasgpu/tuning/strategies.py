@@ -7,15 +7,22 @@ can be played to it as well as a device (see `replay`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable, Mapping
+import math
+from collections.abc import Callable, Generator, Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from itertools import combinations, islice, product, zip_longest
+from random import Random
 from typing import Any, NamedTuple
 
 from ..database import sizes_of, tuned_at
 from ..gpu.device import Device
 from .score import score
 
-__all__ = ["STRATEGIES", "Axes", "Place", "Strategy", "Task", "Times", "Trial", "exhaustive", "task_of"]
+__all__ = [
+    "STRATEGIES", "Axes", "Place", "Strategy", "Task", "Times", "Trial", "exhaustive", "line", "random",
+    "score_first", "task_of", "three_step",
+]  # fmt: skip
 
 #: (size class, extents), where a choice must be made.
 Place = tuple[str, tuple[int, ...]]
@@ -46,9 +53,9 @@ class Axes(NamedTuple):
     Attributes
     ----------
     tile : tuple of tuple of str
-        What decides resources and reuse.
+        What the score depends on most.
     variant : tuple of tuple of str
-        How a tile is loaded.
+        How a tile is compiled and loaded.
     """
 
     tile: tuple[tuple[str, ...], ...] = ()
@@ -76,19 +83,29 @@ class Task(NamedTuple):
     axes: Axes = Axes()
 
 
+LEAST = 12  # candidates that go on in a three-step search, however few there are
+
 Times = Mapping[Trial, float]
 Strategy = Callable[[Task], Generator[list[Trial], Times, None]]
 
 _LEAF_AXES = Axes(
-    tile=(("BLK_M", "DIM_X"), ("BLK_N", "DIM_Y"), ("BLK_K", "SLICES"), ("stages",), ("min_blocks",))
+    tile=(("BLK_M", "DIM_X"), ("BLK_N", "DIM_Y"), ("BLK_K", "SLICES")),
+    variant=(("stages", "min_blocks"),),
 )
+_LOADS = ("VEC_A", "DIM_XA", "PAD_A"), ("VEC_B", "DIM_XB", "PAD_B")
 _AXES = {
     "gemm_tile": Axes(
         tile=(
-            ("BLK_M", "BLK_N"), ("DIM_X", "DIM_Y"), ("BLK_K", "stages"), ("min_blocks",),
+            ("BLK_M", "BLK_N"), ("DIM_X", "DIM_Y"), ("BLK_K", "stages"),
             ("share_a", "share_b", "read_only"),
         ),
-        variant=(("WARP_X",), ("VEC_A", "DIM_XA", "PAD_A"), ("VEC_B", "DIM_XB", "PAD_B")),
+        variant=(("min_blocks", "prefetch"), ("WARP_X",), *_LOADS),
+    ),
+    "gemm_mma": Axes(
+        tile=(
+            ("BLK_M", "BLK_N"), ("WARP_M", "WARP_N"), ("BLK_K", "stages"), ("MMA_M", "MMA_K"),
+        ),
+        variant=(("min_blocks", "prefetch"), *_LOADS),
     ),
     "trsm_leaf": _LEAF_AXES,
     "trmm_leaf": _LEAF_AXES,
@@ -105,14 +122,164 @@ def task_of(stem: str, candidates: tuple[Any, ...], device: Device) -> Task:
     return Task(candidates, places, points, _AXES.get(stem, Axes()))
 
 
-def exhaustive(task: Task) -> Generator[list[Trial], Times, None]:
+Search = Generator[list[Trial], Times, None]
+
+
+def exhaustive(task: Task) -> Search:
     """Every candidate at every place."""
-    yield [Trial(config, *place) for config in task.candidates for place in task.places]
+    yield _everywhere(task.candidates, task.places)
+
+
+def random(task: Task, most: int = 64, seed: int = 0) -> Search:
+    """`most` candidates drawn at random, at every place: what a search must beat."""
+    drawn = Random(seed).sample(task.candidates, min(most, len(task.candidates)))
+    yield _everywhere(drawn, task.places)
+
+
+def line(task: Task, rounds: int = 2) -> Search:
+    """ATLAS's relaxed line search, at every place on its own.
+
+    From the candidate of the best score on, one group of axes after the other is searched in full, the
+    others held; what interacts is in one group. It ends when a round over all groups brings nothing, or
+    after `rounds`.
+    """
+    groups = (*task.axes.tile, *task.axes.variant) or ((),)
+    table = _Table(task)
+    at = {place: table.ranked(place)[0] for place in task.places}
+    for _ in range(rounds):
+        before = dict(at)
+        for group in groups:
+            lines = {place: table.line(at[place], group, place) for place in task.places}
+            yield from table.ask([Trial(c, *place) for place, found in lines.items() for c in found])
+            at = {place: table.fastest(place, at[place]) for place in task.places}
+        if at == before:
+            return
+
+
+def three_step(task: Task, keep: int = 50, share: float = 1.0) -> Search:
+    """The search of Matsumoto et al.: all candidates at two sizes, the best `keep` at all sizes, pick.
+
+    Parameters
+    ----------
+    keep : int
+        How many go on, but no more than a twentieth of the candidates, or `LEAST`.
+    share : float
+        Part of the candidates, the best by score at one of the places, that takes part at all.
+
+    Notes
+    -----
+    The two sizes are those on whose best candidates the scores agree least. What goes on are the fastest of
+    each of the two in turn.
+    """
+    table = _Table(task)
+    count = math.ceil(share * len(task.candidates))
+    first = _in_turn([table.ranked(place) for place in task.places], count)
+    two = table.most_different()
+    yield from table.ask(_everywhere(first, two))
+    keep = min(keep, max(LEAST, math.ceil(len(task.candidates) / 20)))
+    left = _in_turn([table.by_time(place) for place in two], keep)
+    yield from table.ask(_everywhere(left, task.places))
+
+
+def score_first(task: Task, tiles: int = 20, variants: int = 12, best: int = 3) -> Search:
+    """At every place the best by score: first of so many `tiles` one each, then `variants` of the `best`.
+
+    The variants of a tile have nearly the same score and would fill the list.
+    """
+    table = _Table(task)
+    ranked = {place: table.ranked(place) for place in task.places}
+    chosen = {place: _one_of_each(ranked[place], task.axes)[:tiles] for place in task.places}
+    yield from table.ask([Trial(config, *place) for place, found in chosen.items() for config in found])
+    more = []
+    for place in task.places:
+        families = {tile_key(config, task.axes) for config in table.by_time(place)[:best]}
+        alike = (c for c in ranked[place] if tile_key(c, task.axes) in families and not table.known(c, place))
+        more += [Trial(config, *place) for config in islice(alike, variants)]
+    yield from table.ask(more)
 
 
 def tile_key(config: Any, axes: Axes) -> Hashable:
-    """Equal for candidates that differ in how a tile is loaded only."""
-    return tuple(getattr(config, name, config) for group in axes.tile for name in group)
+    """Equal for variants of one tile."""
+    names = [name for group in axes.tile for name in group]
+    return tuple(getattr(config, name, None) for name in names) if names else config
 
 
-STRATEGIES: dict[str, Strategy] = {"exhaustive": exhaustive}
+def _everywhere(configs: Iterable[Any], places: Iterable[Place]) -> list[Trial]:
+    return [Trial(config, *place) for config, place in product(configs, places)]
+
+
+def _in_turn(lists: list[list[Any]], count: int) -> list[Any]:
+    """`count` different items: the first of each list, the second of each, ..."""
+    mixed = dict.fromkeys(item for row in zip_longest(*lists) for item in row if item is not None)
+    return list(islice(mixed, count))
+
+
+def _one_of_each(ranked: list[Any], axes: Axes) -> list[Any]:
+    """The first candidate of each tile."""
+    found: dict[Hashable, Any] = {}
+    for config in ranked:
+        found.setdefault(tile_key(config, axes), config)
+    return list(found.values())
+
+
+class _Table:
+    """What a search knows: the scores, and the times so far."""
+
+    def __init__(self, task: Task):
+        self.task = task
+        self._times: dict[Trial, float] = {}
+        self._asked: set[Trial] = set()
+        self._ranked: dict[Place, list[Any]] = {}
+
+    def ask(self, trials: list[Trial]) -> Search:
+        """Yield those of `trials` that were not asked for before, and keep the answers."""
+        fresh = [trial for trial in dict.fromkeys(trials) if trial not in self._asked]
+        self._asked.update(fresh)
+        if fresh:
+            self._times.update((yield fresh))
+
+    def known(self, config: Any, place: Place) -> bool:
+        return Trial(config, *place) in self._asked
+
+    def ranked(self, place: Place) -> list[Any]:
+        """All candidates, the best score first."""
+        if place not in self._ranked:
+            points = {config: self.task.score(config, *place) for config in self.task.candidates}
+            self._ranked[place] = sorted(points, key=points.__getitem__, reverse=True)
+        return self._ranked[place]
+
+    def by_time(self, place: Place) -> list[Any]:
+        """The candidates that have a time, the fastest first."""
+        times = {trial.config: t for trial, t in self._times.items() if (trial.size, trial.extents) == place}
+        return sorted(times, key=times.__getitem__)
+
+    def fastest(self, place: Place, otherwise: Any) -> Any:
+        return next(iter(self.by_time(place)), otherwise)
+
+    def most_different(self) -> tuple[Place, ...]:
+        """The two places that share the fewest of their best by score; the one, where there is only one."""
+        best = {place: set(self.ranked(place)[: math.ceil(len(self.task.candidates) / 10)])
+                for place in self.task.places}  # fmt: skip
+        pairs = combinations(self.task.places, 2)
+        return min(pairs, key=lambda pair: len(best[pair[0]] & best[pair[1]]), default=self.task.places)
+
+    def line(self, start: Any, group: tuple[str, ...], place: Place) -> list[Any]:
+        """For every value of `group` the candidate that is otherwise most like `start`."""
+        others = [n for g in (*self.task.axes.tile, *self.task.axes.variant) if g != group for n in g]
+        found: dict[tuple, tuple[int, Any]] = {}
+        for config in self.ranked(place):
+            value = tuple(getattr(config, name, None) for name in group) if group else config
+            differs = sum(getattr(config, name, None) != getattr(start, name, None) for name in others)
+            if value not in found or differs < found[value][0]:
+                found[value] = differs, config
+        return [config for _, config in found.values()]
+
+
+#: By name. In the three-step search a fifth of the candidates takes part, the best by score.
+STRATEGIES: dict[str, Strategy] = {
+    "exhaustive": exhaustive,
+    "random": random,
+    "line": line,
+    "three-step": partial(three_step, share=0.2),
+    "score-first": score_first,
+}
