@@ -1,4 +1,4 @@
-"""The command line: ``pyblasgpu info | demo | tune | bench``.
+"""The command line: ``pyblasgpu info | demo | tune | report | wisdom | bench``.
 
 Exit code 0: done. 1: done, and a check failed. 2: wrong use, or it cannot run on this machine. Results go
 to stdout, progress and complaints to stderr.
@@ -53,6 +53,8 @@ def _parser() -> argparse.ArgumentParser:
     demo = command("demo", _demo, "Run GEMM, TRMM and TRSM in s, d, c, z, check and time them.")
     demo.add_argument("--n", type=_positive, help="order of the matrices (4096 on a GPU, 1024 on a CPU)")
     _add_tune(command("tune", _tune, "Find the best kernel configurations for this device."))
+    _add_report(command("report", _report, "Show what a tuning run has recorded."))
+    _add_wisdom(command("wisdom", _wisdom, "List, locate, hand on, take in or forget tuned values."))
     _add_bench(command("bench", _bench, "Time this library and cuBLAS side by side."))
     return parser
 
@@ -61,7 +63,15 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
     _add_scope(parser)
     efforts = ("quick", "normal", "exhaustive")
     parser.add_argument("--effort", choices=efforts, default="normal", help="how many candidates are timed")
-    parser.add_argument("--budget", type=_duration, metavar="TIME", help="stop after 90s, 10m, 2h, ...")
+    parser.add_argument(
+        "--strategy", type=_strategy, default="exhaustive", metavar="NAME", help="how they are searched"
+    )
+    parser.add_argument(
+        "--budget", type=_duration, metavar="TIME",
+        help="stop after 90s, 10m, 2h, ... (quick: 165s, normal: 14m)",
+    )  # fmt: skip
+    parser.add_argument("--resume", action="store_true", help="go on with an earlier run of this effort")
+    parser.add_argument("--report", metavar="FOLDER", help="also write tables and plots there")
     parser.add_argument(
         "--dry-run", action="store_true", help="only count what each rule removes; needs no GPU"
     )
@@ -69,6 +79,22 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--device", metavar="D", help="number of the device; in a dry run also a name: h200, ..."
     )
+
+
+def _add_report(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "sweeps", nargs="*", metavar="SWEEP", help="recorded sweeps (that of the device here)"
+    )
+    parser.add_argument("--out", dest="report", metavar="FOLDER", help="write tables and plots there")
+
+
+def _add_wisdom(parser: argparse.ArgumentParser) -> None:
+    actions = ("list", "where", "export", "import", "forget")
+    parser.add_argument("action", choices=actions)
+    parser.add_argument("file", nargs="?", help="of export (else stdout) and import")
+    parser.add_argument("--device", metavar="D", help="number or name of the device (0)")
+    parser.add_argument("--routine", type=_routines, metavar="R,R,...", help="of forget (all)")
+    parser.add_argument("--dtype", type=_dtypes, metavar="T,T,...", help="of forget (all)")
 
 
 def _add_bench(parser: argparse.ArgumentParser) -> None:
@@ -111,6 +137,14 @@ def _routines(text: str) -> tuple[str, ...]:
 
 def _dtypes(text: str) -> tuple[str, ...]:
     return _listed(text, tuple(DTYPES))
+
+
+def _strategy(text: str) -> str:
+    from .tuning.strategies import STRATEGIES
+
+    if text not in STRATEGIES:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(STRATEGIES)}")
+    return text
 
 
 def _variants(text: str) -> tuple[str, ...]:
@@ -175,6 +209,18 @@ def _tune(options: argparse.Namespace) -> int:
     from .tuning import run
 
     return run.main(options, routine)
+
+
+def _report(options: argparse.Namespace) -> int:
+    from .tuning import run
+
+    return run.show_report(options)
+
+
+def _wisdom(options: argparse.Namespace) -> int:
+    from .tuning import wisdom
+
+    return wisdom.main(options)
 
 
 def _bench(options: argparse.Namespace) -> int:

@@ -5,11 +5,12 @@ does not pass is set aside with a `DatabaseWarning` (the next level then serves)
 published form of the files.
 """
 
-from .document import SCHEMA, DatabaseError, Document, Entry, dumps, parse, read
+from .document import MAX_BYTES, SCHEMA, DatabaseError, Document, Entry, dumps, parse, read
 from .families import FAMILIES, FIXED, STOP_ROUTINES, Family, families_of
 from .sizes import RHS_AT, nearest, rhs_class, size_class, sizes_of, tuned_at
 
 __all__ = [
-    "FAMILIES", "FIXED", "RHS_AT", "SCHEMA", "STOP_ROUTINES", "DatabaseError", "Document", "Entry", "Family",
-    "dumps", "families_of", "nearest", "parse", "read", "rhs_class", "size_class", "sizes_of", "tuned_at",
+    "FAMILIES", "FIXED", "MAX_BYTES", "RHS_AT", "SCHEMA", "STOP_ROUTINES", "DatabaseError", "Document",
+    "Entry", "Family", "dumps", "families_of", "nearest", "parse", "read", "rhs_class", "size_class",
+    "sizes_of", "tuned_at",
 ]  # fmt: skip

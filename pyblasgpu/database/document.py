@@ -14,7 +14,7 @@ from ..types import DTYPES
 from .families import FAMILIES, STOP_ROUTINES
 from .sizes import sizes_of
 
-__all__ = ["SCHEMA", "DatabaseError", "Document", "Entry", "dumps", "parse", "read"]
+__all__ = ["MAX_BYTES", "SCHEMA", "DatabaseError", "Document", "Entry", "dumps", "parse", "read"]
 
 SCHEMA = 1
 MAX_BYTES = 4 << 20
@@ -53,15 +53,15 @@ class Document:
     stop_sizes: dict[tuple[str, str, str], int] = field(default_factory=dict)
 
 
-def read(path: Path, device: str) -> Document | None:
-    """The document at `path` if it is one of `device`; None, with a `DatabaseWarning`, if it is unusable.
+def read(path: Path, device: str | None = None) -> Document | None:
+    """The document at `path`; None, with a `DatabaseWarning`, if it is unusable, or not one of `device`.
 
     That a file does not exist is no reason to warn.
     """
     try:
         with path.open("rb") as file:
             document = parse(file.read(MAX_BYTES + 1))
-        _check(document.device == device, f"it is of {document.device!r}, not of {device!r}")
+        _check(device in (None, document.device), f"it is of {document.device!r}, not of {device!r}")
     except FileNotFoundError:
         return None
     except (OSError, DatabaseError) as problem:

@@ -21,7 +21,7 @@ from ..errors import PyblasgpuError
 from . import backend
 from .store import CubinStore
 
-__all__ = ["CompileError", "Compiled", "KernelSource", "Resources", "compile_source"]
+__all__ = ["CompileError", "Compiled", "KernelSource", "Resources", "compile_source", "toolchain"]
 
 #: Parameter codes: pointer to reals, int32, int64, real.
 CODES = "piqr"
@@ -184,6 +184,13 @@ def _key(source: KernelSource, cc: tuple[int, int]) -> str:
         "versions": _versions(),
     }
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def toolchain() -> str:
+    """What timings depend on beside device and Config: the translators' versions, and which kernels."""
+    versions = _versions()
+    named = ", ".join(f"{name} {versions[name]}" for name in ("numba-cuda", "nvidia-nvjitlink"))
+    return f"{named}, kernels {_text_digest()[:12]}"
 
 
 @lru_cache(maxsize=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from typing import Any
+from weakref import finalize
 
 import numpy as np
 
@@ -12,8 +13,10 @@ from . import backend
 
 __all__ = [
     "DeviceError",
+    "Room",
     "allocate",
     "check",
+    "copy",
     "release",
     "synchronize",
     "to_device",
@@ -66,31 +69,40 @@ if backend.SIMULATED:
         """Copy from the device into a contiguous host array, and wait for it."""
         array.reshape(-1, order="A").view(np.uint8)[:] = _view(address, array.nbytes)
 
+    def copy(target: int, source: int, nbytes: int, stream: int) -> None:
+        """Copy within the device."""
+        _view(target, nbytes)[:] = _view(source, nbytes)
+
     def synchronize(stream: int) -> None:
         """Wait for everything on `stream`."""
 
+    def _reserve(nbytes: int, device: int) -> int:
+        return _allocate(nbytes)
+
+    _give_back = _release
+
 else:
-    _primary: dict[int, tuple[Any, int]] = {}
+    _primary: dict[int, Any] = {}
     _get_current: Any = None
 
     def use(device: int) -> None:
         """Make `device` current on this thread."""
-        found = _primary.get(device) or _retain(device)
-        if int(_get_current()[1]) != found[1]:
+        context = _primary.get(device) or _retain(device)
+        if _get_current()[1] != context:
             from cuda.bindings import driver
 
-            check(driver.cuCtxSetCurrent(found[0]), "cuCtxSetCurrent")
+            check(driver.cuCtxSetCurrent(context), "cuCtxSetCurrent")
 
-    def _retain(device: int) -> tuple[Any, int]:
-        """The primary context of `device`, the one that other libraries use too, and its address."""
+    def _retain(device: int):
+        """The primary context of `device`, the one that other libraries use too."""
         global _get_current
         from cuda.bindings import driver
 
         check(driver.cuInit(0), "cuInit")
         context = check(driver.cuDevicePrimaryCtxRetain(device), "cuDevicePrimaryCtxRetain")
         _get_current = driver.cuCtxGetCurrent
-        _primary[device] = context, int(context)
-        return _primary[device]
+        _primary[device] = context
+        return context
 
     def allocate(nbytes: int, device: int, stream: int) -> int:
         """Address of `nbytes` fresh bytes on `device`, in order of `stream`."""
@@ -118,11 +130,43 @@ else:
         check(driver.cuMemcpyDtoHAsync(array.ctypes.data, address, array.nbytes, stream), "cuMemcpyDtoHAsync")
         synchronize(stream)
 
+    def copy(target: int, source: int, nbytes: int, stream: int) -> None:
+        """Copy within the device."""
+        from cuda.bindings import driver
+
+        check(driver.cuMemcpyDtoDAsync(target, source, nbytes, stream), "cuMemcpyDtoDAsync")
+
     def synchronize(stream: int) -> None:
         """Wait for everything on `stream`."""
         from cuda.bindings import driver
 
         check(driver.cuStreamSynchronize(stream), "cuStreamSynchronize")
+
+    def _reserve(nbytes: int, device: int) -> int:
+        from cuda.bindings import driver
+
+        use(device)
+        return int(check(driver.cuMemAlloc(nbytes), "cuMemAlloc"))
+
+    def _give_back(address: int) -> None:
+        from cuda.bindings import driver
+
+        driver.cuMemFree(address)
+
+
+class Room:
+    """Device memory that is held as long as this object, for work on any stream.
+
+    Giving it back waits for the device, unlike `release`, which needs to know on which stream the work is.
+
+    Attributes
+    ----------
+    address : int
+    """
+
+    def __init__(self, nbytes: int, device: int):
+        self.address = _reserve(nbytes, device)
+        finalize(self, _give_back, self.address).atexit = False
 
 
 @contextmanager

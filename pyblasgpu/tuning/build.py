@@ -3,46 +3,125 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from importlib import import_module
 from multiprocessing import get_context
+from queue import Empty, Queue
 from typing import Any
 
+from ..database import FAMILIES
 from ..errors import ConfigError, PyblasgpuError, require
 from ..gpu.compile import KernelSource, Resources, compile_source
 from ..gpu.device import Device
 
-__all__ = ["compile_all", "complaint", "source_of"]
+__all__ = ["Compilers", "compile_all", "complaint", "source_of"]
+
+#: A family's stem and a Config of it.
+Job = tuple[str, Any]
 
 
 def source_of(stem: str, config: Any) -> KernelSource:
     """The kernel of `config` in its plainest variant, the one that is timed."""
     module = import_module(f"..kernels.{stem}", __package__)
-    if stem == "gemm_tile":
+    if FAMILIES[stem].routine == "gemm":
         return module.source(config)
     return module.source(config, module.Variant(unit=False, conj=False, t_by_rows=True, b_by_rows=True))
 
 
-def compile_all(
-    jobs: Iterable[tuple[str, Any]], cc: tuple[int, int], workers: int | None = None
-) -> Iterator[tuple[tuple[str, Any], Resources | str]]:
-    """Compile (stem, Config) pairs in processes of their own, none of which touches a device.
+class Compilers:
+    """Processes that compile (stem, Config) pairs; none of them touches a device.
 
-    Yields each pair with the compiler's report, or with what the compiler complains about, as they come.
-    The code stays in the store of cubins. The processes yield to this one, which may be timing.
+    The code stays in the store of cubins. The processes yield to this one and to whoever is timing.
+
+    Parameters
+    ----------
+    cc : (int, int)
+    workers : int, optional
+        How many processes; by default one a core.
     """
-    context = get_context("spawn")
-    with ProcessPoolExecutor(workers or os.cpu_count(), mp_context=context, initializer=_be_nice) as pool:
+
+    def __init__(self, cc: tuple[int, int], workers: int | None = None):
+        self.workers = workers or os.cpu_count() or 1
+        self.pending = 0
+        self._cc, self._pool = cc, self._processes()
+        self._done: Queue[tuple[Job, Future, bool]] = Queue()
+        self._futures: dict[Job, Future] = {}
+
+    def submit(self, stem: str, config: Any) -> None:
+        """Begin to compile."""
+        self.pending += 1
+        self._begin((stem, config), again=False)
+
+    def finished(self, timeout: float | None = None) -> Iterator[tuple[Job, Resources | str]]:
+        """What is ready, after at most `timeout` seconds for the first of it: the compiler's reports, or
+        what it complains about."""
+        wait = True
+        while self.pending:
+            try:
+                job, future, again = self._done.get(wait, timeout)
+            except Empty:
+                return
+            if self._futures.get(job) is not future:
+                continue  # dropped
+            report = self._report(job, future, again)
+            if report is not None:
+                wait = False
+                del self._futures[job]
+                self.pending -= 1
+                yield job, report
+
+    def drop(self) -> None:
+        """Nobody waits any more for what is pending."""
+        for future in self._futures.values():
+            future.cancel()
+        self._futures.clear()
+        self.pending = 0
+
+    def __enter__(self) -> Compilers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _begin(self, job: Job, again: bool) -> None:
         try:
-            pending = {pool.submit(_compile, stem, config, cc): (stem, config) for stem, config in jobs}
-            for done in as_completed(pending):
-                yield pending.pop(done), done.result()
-        finally:
-            pool.shutdown(cancel_futures=True)
+            future = self._pool.submit(_compile, *job, self._cc)
+        except BrokenExecutor:
+            self._pool = self._processes()
+            future = self._pool.submit(_compile, *job, self._cc)
+        self._futures[job] = future
+        future.add_done_callback(lambda done: self._done.put((job, done, again)))
+
+    def _report(self, job: Job, future: Future, again: bool) -> Resources | str | None:
+        """None where the job is tried once more, because some job took the processes down."""
+        try:
+            return future.result()
+        except BrokenExecutor:
+            if again:
+                return "the compiler's process died"
+            self._begin(job, again=True)
+            return None
+
+    def _processes(self) -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(self.workers, mp_context=get_context("spawn"), initializer=_retire)
 
 
-def _be_nice() -> None:
+def compile_all(
+    jobs: Iterable[Job], cc: tuple[int, int], workers: int | None = None
+) -> Iterator[tuple[Job, Resources | str]]:
+    """Compile (stem, Config) pairs; yields each with its report, as they come."""
+    with Compilers(cc, workers) as compilers:
+        for job in jobs:
+            compilers.submit(*job)
+        while compilers.pending:
+            yield from compilers.finished()
+
+
+def _retire() -> None:
+    """Give way to whoever is timing; Ctrl-C is for the process that asks."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(os, "nice"):  # POSIX
         os.nice(10)
 

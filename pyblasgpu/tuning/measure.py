@@ -1,27 +1,54 @@
-"""Time a routine on the device: random data, CUDA events, the median of five."""
+"""Time a routine on the device: random data, cold caches, CUDA events, the median of five."""
 
 from __future__ import annotations
 
 import math
 import statistics
+import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
+from ..errors import PyblasgpuError
 from ..gpu import memory
+from ..gpu.device import Device
 from ..operands import Operand
 from ..types import Diag, Dtype, Side, Uplo
 from .cases import TriangularCase
 from .oracle import reals, triangle
 
-__all__ = ["Timer", "Workload", "flops"]
+__all__ = ["Rotation", "SpoiledMemory", "Timer", "Workload", "flops"]
 
 REPEATS = 5
 LONG_ENOUGH = 1e-3  # seconds between two events
-MOST_CALLS = 20  # between two events
+MOST_CALLS = 20  # between two events, each on arrays of its own
 HOPELESS = 1.5  # times the best: the first measurement is enough
 
-_CHUNK = 1 << 20  # random elements, repeated to fill a matrix
+ARENA = 256 << 20  # bytes of the copies of an operand, where one is not larger
+CHUNK = 1 << 20  # random elements, repeated to fill an arena
+GUARD = 4096  # bytes before and after an arena that must not change
+ALIGN = 256
+MIN_L2 = 8 << 20
+
+
+class SpoiledMemory(PyblasgpuError):
+    """A kernel wrote outside the operands that it was timed on."""
+
+
+class Rotation(NamedTuple):
+    """One problem on several copies of its arrays.
+
+    Attributes
+    ----------
+    calls : tuple of callable
+        The routine on each of the copies.
+    restore : callable
+        ``restore(count)`` enqueues what gives the first `count` copies back what calls in place overwrite.
+    """
+
+    calls: tuple[Callable[[], None], ...]
+    restore: Callable[[int], None]
 
 
 def flops(name: str, dtype: Dtype, extents: tuple[int, ...]) -> int:
@@ -33,35 +60,62 @@ def flops(name: str, dtype: Dtype, extents: tuple[int, ...]) -> int:
 
 
 class Timer:
-    """Times what is enqueued on a stream."""
+    """Times what is enqueued on a stream, its operands not in the cache, the host not in the way.
 
-    def __init__(self, stream: int):
+    Before each pass as much memory as the L2 cache holds is copied, as often as it takes the host to enqueue
+    the pass meanwhile. So what is timed is the device's share alone.
+    """
+
+    def __init__(self, device: Device, stream: int):
         from cuda.bindings import driver
 
         self._driver, self._stream = driver, stream
         self._start, self._stop = (memory.check(driver.cuEventCreate(0), "cuEventCreate") for _ in range(2))
+        self._bytes = max(device.l2_bytes, MIN_L2)
+        self._scratch = memory.allocate(2 * self._bytes, device.ordinal, stream)
+        self._flush(1)
+        self._flush_seconds = self._between(lambda: self._flush(10)) / 10
 
-    def __call__(self, call: Callable[[], None], best: float = math.inf) -> float:
-        """Seconds of one `call`; a first, untimed one compiles and warms up.
+    def __call__(self, work: Rotation, best: float = math.inf) -> float:
+        """Seconds of one call; two untimed ones compile, warm up, and tell how long the host takes.
 
         `best` is the time to beat: a call far behind it is not repeated.
         """
-        call()
-        first = self._between(call, 1)
+        work.restore(1)
+        work.calls[0]()
+        memory.synchronize(self._stream)
+        work.restore(1)
+        begin = time.perf_counter()
+        work.calls[0]()
+        host = time.perf_counter() - begin
+        first = self._pass(work, 1, host)
         if first > HOPELESS * best:
             return first
-        calls = min(max(math.ceil(LONG_ENOUGH / max(first, 1e-9)), 1), MOST_CALLS)
-        return statistics.median(self._between(call, calls) for _ in range(REPEATS))
+        calls = min(max(math.ceil(LONG_ENOUGH / max(first, 1e-9)), 1), len(work.calls))
+        return statistics.median(self._pass(work, calls, host) for _ in range(REPEATS))
 
-    def _between(self, call: Callable[[], None], calls: int) -> float:
+    def _pass(self, work: Rotation, calls: int, host: float) -> float:
+        work.restore(calls)
+        self._flush(1 + math.ceil(calls * host / (0.7 * self._flush_seconds)))
+
+        def run() -> None:
+            for call in work.calls[:calls]:
+                call()
+
+        return self._between(run) / calls
+
+    def _flush(self, times: int) -> None:
+        for _ in range(times):
+            memory.copy(self._scratch, self._scratch + self._bytes, self._bytes, self._stream)
+
+    def _between(self, run: Callable[[], None]) -> float:
         driver, stream = self._driver, self._stream
         memory.check(driver.cuEventRecord(self._start, stream), "cuEventRecord")
-        for _ in range(calls):
-            call()
+        run()
         memory.check(driver.cuEventRecord(self._stop, stream), "cuEventRecord")
         memory.check(driver.cuEventSynchronize(self._stop), "cuEventSynchronize")
         milliseconds = memory.check(driver.cuEventElapsedTime(self._start, self._stop), "cuEventElapsedTime")
-        return milliseconds / 1e3 / calls
+        return milliseconds / 1e3
 
 
 class Workload:
@@ -69,52 +123,125 @@ class Workload:
 
     def __init__(self, device: int, stream: int):
         self.device, self.stream = device, stream
-        self._held: dict[tuple, int] = {}
+        self._held: dict[tuple, _Arena] = {}
 
-    def call(
+    def rotation(
         self, routine: Callable, name: str, dtype: Dtype, layout: str, extents: tuple[int, ...]
-    ) -> Callable[[], None]:
-        """A call of `routine` at `extents`; A and B of a GEMM lie as `layout` says."""
-        stream = self.stream
-        if name == "gemm":
-            m, n, k = extents
-            a = self._matrix("a", dtype, m, k) if layout[0] == "n" else self._matrix("a", dtype, k, m).T
-            b = self._matrix("b", dtype, k, n) if layout[1] == "n" else self._matrix("b", dtype, n, k).T
-            c = self._matrix("c", dtype, m, n)
-            return lambda: routine(1.0, a, b, 0.0, c, stream)
-        n, rhs = extents
-        t, b = self._triangle(dtype, n), self._matrix("b", dtype, n, rhs)
-        flags = {"side": Side.LEFT, "uplo": Uplo.LOWER, "diag": Diag.NON_UNIT}
-        return lambda: routine(1.0, t, b, stream, **flags)
+    ) -> Rotation:
+        """`routine` at `extents` on copies of its operands; A and B of a GEMM lie as `layout` says."""
+        make = self._gemm if name == "gemm" else self._triangular
+        try:
+            return make(routine, dtype, layout, extents)
+        except MemoryError:
+            self.release()  # what other problems have left behind
+            return make(routine, dtype, layout, extents)
 
-    def _matrix(self, place: str, dtype: Dtype, rows: int, cols: int) -> Operand:
-        """A column-major matrix; the memory of `place` is as large as any asked for so far."""
-        count = rows * cols
-        key = next((key for key in self._held if key[:2] == (place, dtype.letter) and key[2] >= count), None)
-        if key is None:
-            key = (place, dtype.letter, count)
-            self._held[key] = self._random(dtype, count)
-        return Operand(self._held[key], rows, cols, 1, rows, dtype, device=self.device)
-
-    def _random(self, dtype: Dtype, count: int) -> int:
-        address = memory.allocate(count * dtype.itemsize, self.device, self.stream)
-        chunk = reals(np.random.default_rng(count), (min(count, _CHUNK),), dtype)
-        for first in range(0, count, len(chunk)):
-            memory.to_device(address + first * dtype.itemsize, chunk[: count - first], self.stream)
-        memory.synchronize(self.stream)
-        return address
-
-    def _triangle(self, dtype: Dtype, n: int) -> Operand:
-        key = ("triangle", dtype.letter, n)
-        if key not in self._held:
-            values = np.asfortranarray(triangle(np.random.default_rng(n), TriangularCase(dtype, n, n), reals))
-            self._held[key] = memory.allocate(values.nbytes, self.device, self.stream)
-            memory.to_device(self._held[key], values.T, self.stream)
-            memory.synchronize(self.stream)
-        return Operand(self._held[key], n, n, 1, n, dtype, device=self.device)
+    def check(self) -> None:
+        """Raise `SpoiledMemory` where memory around the operands has changed."""
+        for (place, *_), arena in self._held.items():
+            if not arena.intact():
+                self.release()
+                raise SpoiledMemory(f"memory around {place} was written")
 
     def release(self) -> None:
         """Give all memory back."""
-        for address in self._held.values():
-            memory.release(address, self.stream)
-        self._held.clear()
+        while self._held:
+            self._held.popitem()[1].release()
+
+    def _gemm(self, routine, dtype: Dtype, layout: str, extents) -> Rotation:
+        m, n, k = extents
+        count = self._copies(dtype, m * k, k * n, m * n)
+        lefts = self._matrices("A", dtype, m, k, count, layout[0] == "t")
+        rights = self._matrices("B", dtype, k, n, count, layout[1] == "t")
+        outs = self._matrices("C", dtype, m, n, count)
+
+        def call(a: Operand, b: Operand, c: Operand) -> Callable[[], None]:
+            return lambda: routine(1.0, a, b, 0.0, c, self.stream)
+
+        return Rotation(tuple(map(call, lefts, rights, outs)), lambda count: None)
+
+    def _triangular(self, routine, dtype: Dtype, layout: str, extents) -> Rotation:
+        n, rhs = extents
+        count = self._copies(dtype, n * n, n * rhs)
+        triangles = self._triangles(dtype, n, count)
+        outs = self._matrices("B", dtype, n, rhs, count)
+        (given,) = self._matrices("A", dtype, n, rhs, 1)
+        flags = {"side": Side.LEFT, "uplo": Uplo.LOWER, "diag": Diag.NON_UNIT}
+
+        def call(t: Operand, b: Operand) -> Callable[[], None]:
+            return lambda: routine(1.0, t, b, self.stream, **flags)
+
+        def restore(count: int) -> None:
+            for b in outs[:count]:
+                memory.copy(b.pointer, given.pointer, n * rhs * dtype.itemsize, self.stream)
+
+        return Rotation(tuple(map(call, triangles, outs)), restore)
+
+    @staticmethod
+    def _copies(dtype: Dtype, *elements: int) -> int:
+        return max(1, min(MOST_CALLS, ARENA // (max(elements) * dtype.itemsize)))
+
+    def _matrices(
+        self, place: str, dtype: Dtype, rows: int, cols: int, count: int, transposed: bool = False
+    ) -> list[Operand]:
+        """`count` column-major matrices, or row-major if `transposed`, of random numbers."""
+        step = -(-rows * cols * dtype.itemsize // ALIGN) * ALIGN
+        key = (place, dtype.letter)
+        arena = self._held.get(key)
+        if arena is None or arena.size < step * count:
+            if arena is not None:
+                self._held.pop(key).release()
+            rng = np.random.default_rng(2011)
+            chunk = reals(rng, (min(step * count // dtype.itemsize, CHUNK),), dtype)
+            arena = self._held[key] = _Arena(step * count, chunk, self.device, self.stream)
+        row, col = (cols, 1) if transposed else (1, rows)
+        return [self._operand(arena.address + i * step, rows, cols, row, col, dtype) for i in range(count)]
+
+    def _triangles(self, dtype: Dtype, n: int, count: int) -> list[Operand]:
+        """`count` copies of a well-conditioned lower triangle, NaN above it."""
+        key = ("the triangle", dtype.letter, n)
+        step = -(-n * n * dtype.itemsize // ALIGN) * ALIGN
+        arena = self._held.get(key)
+        if arena is None or arena.size < step * count:
+            made = np.zeros(step // dtype.itemsize, dtype.name)
+            values = triangle(np.random.default_rng(n), TriangularCase(dtype, n, n), reals)
+            made[: n * n] = values.ravel(order="F")
+            arena = self._held[key] = _Arena(step * count, made, self.device, self.stream)
+        return [self._operand(arena.address + i * step, n, n, 1, n, dtype) for i in range(count)]
+
+    def _operand(self, pointer: int, rows: int, cols: int, row: int, col: int, dtype: Dtype) -> Operand:
+        return Operand(pointer, rows, cols, row, col, dtype, device=self.device)
+
+
+class _Arena:
+    """`size` bytes of device memory that repeat `chunk`, between two guards."""
+
+    def __init__(self, size: int, chunk: np.ndarray, device: int, stream: int):
+        self.size, self._stream = size, stream
+        self._base = memory.allocate(size + 2 * GUARD, device, stream)
+        self.address = self._base + GUARD
+        self._guard = np.full(GUARD, 0xA5, np.uint8)
+        for address in self._guards():
+            memory.to_device(address, self._guard, stream)
+        memory.to_device(self.address, chunk.view(np.uint8)[:size], stream)
+        done = min(chunk.nbytes, size)
+        while done < size:  # whole chunks, so that the period stays
+            part = min(done, size - done)
+            memory.copy(self.address + done, self.address, part, stream)
+            done += part
+        memory.synchronize(stream)
+
+    def _guards(self) -> tuple[int, int]:
+        return self._base, self.address + self.size
+
+    def intact(self) -> bool:
+        """Whether both guards are as they were."""
+        found = np.empty_like(self._guard)
+        for address in self._guards():
+            memory.to_host(found, address, self._stream)
+            if not np.array_equal(found, self._guard):
+                return False
+        return True
+
+    def release(self) -> None:
+        memory.release(self._base, self._stream)

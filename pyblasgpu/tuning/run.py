@@ -1,4 +1,4 @@
-"""``pyblasgpu tune``: show the funnel, or tune the device that is there and show the winners."""
+"""``pyblasgpu tune`` and ``pyblasgpu report``: the funnel, a run with its progress, and what it found."""
 
 from __future__ import annotations
 
@@ -6,24 +6,40 @@ import json
 import sys
 from collections.abc import Callable
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
-from ..database import FAMILIES, STOP_ROUTINES, Document
+from ..database import FAMILIES, STOP_ROUTINES, families_of
 from ..errors import BackendUnavailable
 from ..gpu import device as devices
 from ..gpu.device import Device
-from . import select
-from .build import compile_all, complaint
+from ..gpu.nvml import Sensor
+from . import report, select
+from .bench import Bench
+from .build import Compilers, compile_all, complaint
+from .health import Health
+from .journal import Journal, Search
 from .prune import Funnel, candidates
-from .tuner import STEMS, Search, Tuner
+from .store import Record, read_sweep, sweep_file
+from .tuner import Tuner
+from .worker import Worker
 
-__all__ = ["main"]
+__all__ = ["main", "show_report"]
 
-WIDTH = 140  # columns of a table that goes into a file or a pipe
+WIDTH = 170  # columns of a table that goes into a file or a pipe
+#: Seconds that an effort may take where nothing else is asked for.
+BUDGETS = {"quick": 165.0, "normal": 840.0}
 
 
 def main(options: Any, routine: Callable[[str], Callable] | None = None) -> int:
@@ -32,9 +48,10 @@ def main(options: Any, routine: Callable[[str], Callable] | None = None) -> int:
     Parameters
     ----------
     options : object
-        With the attributes ``routine`` and ``dtype`` (sequences of names), ``effort``, ``budget`` (seconds
-        or None), ``dry_run``, ``device`` (a number; in a dry run also a name; or None), ``json``, and
-        optionally ``compile``, with which a dry run also compiles.
+        With the attributes ``routine`` and ``dtype`` (sequences of names), ``effort``, ``strategy``,
+        ``budget`` (seconds or None), ``resume``, ``report`` (a folder or None), ``dry_run``, ``device`` (a
+        number; in a dry run also a name; or None), ``json`` and ``compile``, with which a dry run also
+        compiles.
     routine : callable
         Gives the function of a routine by name; a dry run needs none.
 
@@ -46,9 +63,10 @@ def main(options: Any, routine: Callable[[str], Callable] | None = None) -> int:
         For an unknown device.
     """
     searches = [
-        (STEMS[name], dtype, layout)
+        (stem, dtype, layout)
         for name, dtype in product(options.routine, options.dtype)
-        for layout in FAMILIES[STEMS[name]].layouts
+        for stem in families_of(name, dtype)
+        for layout in FAMILIES[stem].layouts
     ]
     if options.dry_run:
         device = _described(options.device)
@@ -60,12 +78,108 @@ def main(options: Any, routine: Callable[[str], Callable] | None = None) -> int:
     if not number.isdecimal():
         raise ValueError(f"device {number!r} is no number; only a dry run takes names")
     device = devices.current(int(number))
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(file=sys.stderr)) as progress:
-        tuner = Tuner(device, routine, options.effort, options.budget, progress)
-        found = tuner.run(searches, [name for name in options.routine if name in STOP_ROUTINES])
-    _show_winners(options, device, found)
+    return _tune(options, device, routine, searches)
+
+
+def _tune(options: Any, device: Device, routine: Callable, searches: list[Search]) -> int:
+    journal = Journal(device, options.effort, options.resume)
+    health = Health(Sensor(device.ordinal))
+    budget = options.budget or BUDGETS.get(options.effort)
+    recursive = [name for name in options.routine if name in STOP_ROUTINES]
+    with (
+        Compilers(device.cc) as compilers,
+        Worker(Bench, (routine, device.ordinal)) as worker,
+        _Progress(budget) as watcher,
+    ):
+        tuner = Tuner(
+            device, compilers, worker, watcher, journal, health, options.effort, options.strategy, budget,
+            curves=options.report is not None,
+        )  # fmt: skip
+        found = tuner.run(searches, recursive)
+        if tuner.untried:
+            watcher.say(f"time was up with {tuner.untried} candidates untried; --resume goes on with them")
+        if worker.replaced:
+            watcher.say(f"the process that runs candidates was replaced {worker.replaced} times")
+        for complaint_ in health.complaints():
+            watcher.say(f"doubtful: {complaint_}")
+    _show(journal.records, options)
+    if not options.json and found.entries:
+        _console().print(f"written to {select.levels(device)[0].path}", soft_wrap=True)
     return 0 if found.entries else 1
+
+
+def show_report(options: Any) -> int:
+    """Report on recorded sweeps; returns the exit code.
+
+    Parameters
+    ----------
+    options : object
+        With the attributes ``sweeps`` (files; none means that of this machine's device), ``report`` (a
+        folder or None), ``json``.
+
+    Raises
+    ------
+    BackendUnavailable
+        Where no file is given and there is no device.
+    ValueError
+        Where a file holds no records, or cannot be read.
+    """
+    paths = [Path(sweep) for sweep in options.sweeps] or [sweep_file(devices.current().name)]
+    records: dict[str, list[Record]] = {}
+    for path in paths:
+        try:
+            found = read_sweep(path)
+        except OSError as problem:
+            raise ValueError(f"the sweep {path} cannot be read: {problem}") from problem
+        for record in found:
+            records.setdefault(record.device, []).append(record)
+    if not records:
+        raise ValueError(f"there are no records in {', '.join(map(str, paths))}")
+    if len(records) > 1:
+        raise ValueError(f"the records are of several devices: {', '.join(records)}")
+    (mine,) = records.values()
+    _show(mine, options)
+    return 0
+
+
+def _show(records: list[Record], options: Any) -> None:
+    if options.json:
+        print(json.dumps(report.as_json(records), indent=2))
+    else:
+        report.show(records, _console())
+    if options.report is not None:
+        for path in report.write(records, Path(options.report)):
+            print(path, file=sys.stderr)
+
+
+class _Progress:
+    """What a person sees of a run, on stderr: the best so far, time left, candidates by outcome."""
+
+    def __init__(self, budget: float | None):
+        columns = (
+            TextColumn("{task.description}"), BarColumn(bar_width=20), MofNCompleteColumn(),
+            TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
+            TextColumn("{task.fields[counts]}"),
+        )  # fmt: skip
+        self._bar = Progress(*columns, console=Console(file=sys.stderr))
+        limit = f" (at most {budget:.0f} s)" if budget else ""
+        self._task = self._bar.add_task(f"compiling{limit}", total=None, counts="")
+
+    def progress(self, done: int, wanted: int, journal: Journal, best: str) -> None:
+        """Candidates done of those known to be wanted; the journal counts outcomes."""
+        counts = ", ".join(f"{outcome} {count}" for outcome, count in journal.counts.most_common())
+        self._bar.update(self._task, completed=done, total=wanted, description=best, counts=counts)
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        self._bar.console.print(text, highlight=False)
+
+    def __enter__(self) -> _Progress:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
 
 
 def _described(name: str | None) -> Device:
@@ -76,7 +190,7 @@ def _described(name: str | None) -> Device:
 
 def _funnels(options: Any, device: Device, searches: list[Search]) -> dict[Search, Funnel]:
     funnels = {search: candidates(*search, device, options.effort) for search in searches}
-    if getattr(options, "compile", False):
+    if options.compile:
         homes = {(key[0], config): funnel for key, funnel in funnels.items() for config in funnel.left}
         for (stem, config), report in compile_all(homes, device.cc):
             rule, _ = complaint(config, report, device)
@@ -100,32 +214,6 @@ def _show_funnels(options: Any, device: Device, funnels: dict[Search, Funnel]) -
         removed = ", ".join(f"{rule} {count}" for rule, count in funnel.removed.items())
         table.add_row(*search, str(funnel.total), removed, str(len(funnel.left)))
     _console().print(table)
-
-
-def _show_winners(options: Any, device: Device, found: Document) -> None:
-    """The winners, as Table 2 of Kurzak et al. has them."""
-    if options.json:
-        rows = [
-            {"family": stem, "dtype": dtype, "layout": layout, "class": size, "tflops": entry.tflops,
-             "config": entry.parameters}
-            for (stem, dtype, layout, size), entry in sorted(found.entries.items())
-        ]  # fmt: skip
-        stops = [
-            {"routine": routine, "dtype": dtype, "class": size, "stop": stop}
-            for (routine, dtype, size), stop in sorted(found.stop_sizes.items())
-        ]
-        print(json.dumps({"device": device.name, "winners": rows, "stop_sizes": stops}, indent=2))
-        return
-    table = Table("family", "dtype", "layout", "class", "tile", "threads", "stages", "TFLOP/s")
-    for key, entry in sorted(found.entries.items()):
-        of = entry.parameters
-        tile, threads = f"{of['BLK_M']}×{of['BLK_N']}×{of['BLK_K']}", f"{of['DIM_X']}×{of['DIM_Y']}"
-        table.add_row(*key, tile, threads, str(of["stages"]), f"{entry.tflops:.1f}")
-    console = _console()
-    console.print(table)
-    for (name, dtype, size), stop in sorted(found.stop_sizes.items()):
-        console.print(f"{dtype}{name}, {size} right-hand sides: leaves of at most {stop} rows")
-    console.print(f"written to {select.levels(device)[0].path}", soft_wrap=True)
 
 
 def _console() -> Console:

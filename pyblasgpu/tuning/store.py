@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import tempfile
+import warnings
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
+from typing import Any, BinaryIO
 
 from filelock import FileLock
 
-from ..database import FAMILIES, Document, Entry, dumps, read
+from ..database import FAMILIES, STOP_ROUTINES, Document, Entry, dumps, read
+from ..errors import DatabaseWarning
 from ..gpu.store import data_folder
 
 __all__ = [
-    "Record", "append", "merge", "read_sweep", "save", "slug", "sweep_file", "user_file", "winners",
+    "FATAL", "Record", "append", "edit", "merge", "read_sweep", "save", "slug", "sound", "sweep_file",
+    "user_file", "winners",
 ]  # fmt: skip
+
+
+#: Outcomes after which a candidate is out, whatever was measured before.
+FATAL = frozenset({"wrong", "spoils", "crash", "hang"})
+MAX_LINE = 1 << 16  # bytes of a record
+MAX_SWEEP = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -30,7 +42,7 @@ class Record:
     device, arch : str
         Where it was measured.
     stem : str
-        A kernel family, or the routine whose stop size it is.
+        A kernel family; or a routine, for its stop size, or as a whole.
     dtype, layout, size : str
         As in the database.
     extents : tuple of int
@@ -38,11 +50,21 @@ class Record:
     parameters : dict
         Of the Config; ``{"stop": size}`` of a stop size.
     outcome : str
-        'ok', or why there is no time: the rule that it broke, 'compile', 'wrong', 'error'.
+        'ok'; or why there is no time: the rule that it broke, 'compile', 'wrong', 'spoils' (it wrote where
+        it must not), 'crash', 'hang', 'error'; or what was timed beside the candidates: 'vendor',
+        'reference', and whole routines 'before' and 'after' the run.
     seconds, tflops : float
         0 without a time.
     detail : str
         The complaint, if any.
+    effort, toolchain : str
+        Of the run; a later one resumes what was measured with its own.
+    caches : {'warm', 'cold'}
+        Whether operands lay in the L2 cache.
+    when : str
+        Date and time, UTC.
+    state : dict
+        Clock, temperature, power of the device as NVML told it: sm_mhz, celsius, watts.
     """
 
     device: str
@@ -57,6 +79,19 @@ class Record:
     seconds: float = 0.0
     tflops: float = 0.0
     detail: str = ""
+    effort: str = ""
+    toolchain: str = ""
+    caches: str = "warm"
+    when: str = ""
+    state: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def candidate(self) -> tuple:
+        """Equal for the records of one candidate."""
+        return self.stem, self.dtype, self.layout, *sorted(self.parameters.items())
+
+
+_TEXTS = tuple(f.name for f in fields(Record) if f.type == "str")
 
 
 def slug(device: str) -> str:
@@ -75,38 +110,74 @@ def sweep_file(device: str) -> Path:
 
 
 def append(path: Path, record: Record) -> None:
-    """Add a line to a sweep, whole, and at once."""
+    """Add a line to a sweep, whole, and at once; several processes may do so.
+
+    A line that a killed process has left unfinished is ended first, lest it take this one with it.
+    """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with path.open("ab") as file:
-        file.write(json.dumps(asdict(record)).encode() + b"\n")
+    line = json.dumps(asdict(record)).encode() + b"\n"
+    with FileLock(path.with_suffix(".lock")), path.open("a+b") as file:
+        if file.tell() and _last_byte(file) != b"\n":
+            line = b"\n" + line
+        file.write(line)
+
+
+def _last_byte(file: BinaryIO) -> bytes:
+    file.seek(-1, os.SEEK_END)
+    return file.read(1)
 
 
 def read_sweep(path: Path) -> list[Record]:
-    """The records of a sweep; a line that a killed run left unfinished is skipped."""
-    records = []
-    for line in path.read_bytes().splitlines():
-        try:
-            raw = json.loads(line)
-            records.append(Record(**{**raw, "extents": tuple(raw["extents"])}))
-        except (ValueError, TypeError, KeyError):
-            continue
-    return records
+    """The records of a sweep; lines that are none, such as an unfinished last one, are skipped.
+
+    Raises
+    ------
+    OSError
+        Where it cannot be read.
+    """
+    if path.stat().st_size > MAX_SWEEP:
+        raise OSError(f"{path} has more than {MAX_SWEEP} bytes")
+    with path.open("rb") as file:
+        found = [_record(line) for line in file.read().splitlines() if line]
+    skipped = found.count(None)
+    if skipped:
+        warnings.warn(f"{path}: {skipped} lines are no records", DatabaseWarning, stacklevel=2)
+    return [record for record in found if record is not None]
+
+
+def _record(line: bytes) -> Record | None:
+    """The record in a line, if everything in it has the type that it must have."""
+    if len(line) > MAX_LINE:
+        return None
+    try:
+        raw = json.loads(line)
+        record = Record(**{**raw, "extents": tuple(raw.get("extents", ()))})
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return None
+    texts = (getattr(record, name) for name in _TEXTS)
+    numbers = (record.seconds, record.tflops, *_numbers(record.state))
+    whole = (*record.extents, *_numbers(record.parameters))
+    good = all(isinstance(text, str) for text in texts)
+    good = good and all(type(x) in (int, float) and 0 <= x < math.inf for x in numbers)
+    return record if good and all(isinstance(x, int) and x >= 0 for x in whole) else None
+
+
+def _numbers(value: Any) -> tuple:
+    """The values of an object; of anything else, something that is no number."""
+    return tuple(value.values()) if isinstance(value, dict) else (None,)
 
 
 def winners(records: Iterable[Record], device: str) -> Document:
     """The fastest of what was measured, class by class, as the tuned values of `device`.
 
     Of a class with several extents that candidate wins whose times are the smallest multiples of the best
-    on average; only candidates with a time at each of them take part, and none that was ever wrong. The
+    on average; only candidates with a time at each of them take part, of those that are `sound`. The
     same rule joins devices when `records` are those of several, for the values of an architecture.
     """
-    records = list(records)
-    wrong = {_candidate(record) for record in records if record.outcome == "wrong"}
     times: dict[tuple, dict[tuple, dict[tuple, Record]]] = defaultdict(lambda: defaultdict(dict))
-    for record in records:
-        if record.outcome == "ok" and record.seconds > 0 and _candidate(record) not in wrong:
-            key = (record.stem, record.dtype, record.layout, record.size)
-            times[key][_candidate(record)][record.device, record.extents] = record
+    for record in sound(records):
+        key = (record.stem, record.dtype, record.layout, record.size)
+        times[key][record.candidate][record.device, record.extents] = record
     document = Document(device)
     for (stem, dtype, layout, size), measured in times.items():
         best = _best(measured)
@@ -114,13 +185,25 @@ def winners(records: Iterable[Record], device: str) -> Document:
         quoted = max(best.values(), key=lambda record: record.extents)
         if stem in FAMILIES:
             document.entries[stem, dtype, layout, size] = Entry(quoted.parameters, quoted.tflops)
-        else:
+        elif stem in STOP_ROUTINES:
             document.stop_sizes[stem, dtype, size] = quoted.parameters["stop"]
     return document
 
 
-def _candidate(record: Record) -> tuple:
-    return record.stem, record.dtype, record.layout, *sorted(record.parameters.items())
+def sound(records: Iterable[Record]) -> list[Record]:
+    """The times of candidates at which nothing was ever wrong.
+
+    Where some times of a class are of cold caches, those of warm ones do not count.
+    """
+    records = list(records)
+    out = {record.candidate for record in records if record.outcome in FATAL}
+    timed = [r for r in records if r.outcome == "ok" and r.seconds > 0 and r.candidate not in out]
+    cold = {_class(record) for record in timed if record.caches == "cold"}
+    return [record for record in timed if record.caches == "cold" or _class(record) not in cold]
+
+
+def _class(record: Record) -> tuple:
+    return record.device, record.stem, record.dtype, record.layout, record.size
 
 
 def _best(measured: dict[tuple, dict[tuple, Record]]) -> dict[tuple, Record]:
@@ -135,22 +218,32 @@ def _best(measured: dict[tuple, dict[tuple, Record]]) -> dict[tuple, Record]:
 
 
 def merge(found: Document) -> Path:
-    """Put `found` into the user's file, over what is there for the same keys; returns the file.
+    """Put `found` into the user's file, over what is there for the same keys; returns the file."""
+    with edit(found.device) as present:
+        present.entries.update(found.entries)
+        present.stop_sizes.update(found.stop_sizes)
+    return user_file(found.device)
+
+
+@contextmanager
+def edit(device: str) -> Iterator[Document]:
+    """The user's tuned values of a device, to be changed: written at the end, removed where none is left.
 
     Several processes may do so at once. A file that cannot be read is kept beside, as ``….damaged``.
     """
-    path = user_file(found.device)
+    path = user_file(device)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with FileLock(path.with_suffix(".lock")):
-        present = read(path, found.device)
+        present = read(path, device)
         if present is None:
             if path.exists():
                 path.replace(path.with_suffix(".json.damaged"))
-            present = Document(found.device)
-        present.entries.update(found.entries)
-        present.stop_sizes.update(found.stop_sizes)
-        save(present, path)
-    return path
+            present = Document(device)
+        yield present
+        if present.entries or present.stop_sizes:
+            save(present, path)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def save(document: Document, path: Path) -> None:

@@ -1,39 +1,69 @@
-"""The search of a tuning run: compile, verify, time, and put the winners into the user's file."""
+"""A tuning run: which searches, in which order, until when; and the user's file of winners at its end."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from itertools import chain, product, zip_longest
-from typing import Any
+from collections import deque
+from collections.abc import Iterable
+from itertools import product
+from typing import Any, Protocol
 
-from rich.progress import Progress
-
-from ..database import FAMILIES, RHS_AT, STOP_ROUTINES, Document, sizes_of, tuned_at
-from ..errors import PyblasgpuError
-from ..gpu import memory
+from ..database import FAMILIES, RHS_AT, STOP_ROUTINES, Document, Entry, sizes_of, tuned_at
+from ..errors import ConfigError
+from ..gpu.compile import Resources
 from ..gpu.device import Device
 from ..types import DTYPES
 from . import select
-from .build import compile_all, complaint
-from .measure import Timer, Workload, flops
+from .bench import Failed, Job, Timed
+from .build import complaint
+from .health import Health
+from .hunt import Hunt
+from .journal import Journal, Search
+from .measure import flops
 from .prune import candidates, tile_of
-from .store import Record, append, merge, sweep_file, winners
-from .verify import WrongResult, verify
+from .score import score
+from .store import Record, merge, winners
+from .strategies import STRATEGIES, Trial, task_of
+from .worker import DONE, Lost
 
-__all__ = ["ROUTINES", "STEMS", "Search", "Tuner"]
+__all__ = ["Tuner", "Watcher"]
 
-STREAM = 0  # the legacy default stream
-STEMS = {"gemm": "gemm_tile", "trmm": "trmm_leaf", "trsm": "trsm_leaf"}
-ROUTINES = {stem: routine for routine, stem in STEMS.items()}
 STOPS = (64, 128, 256, 512, 1024)
 STOP_ORDER = 2048  # of the triangle on which stop sizes are compared
 BEST_TILES = 3  # of each class in the first layout, tried in the others
+KERNELS = 0.85  # of the budget; the rest is for stop sizes and for the winners' second verification
+AHEAD = 1  # candidates a compiling process is given beyond the one it has
+TICK = 0.2  # seconds between two looks at the compilers while nothing else happens
+CURVE = (256, 512, 1024, 2048, 4096)  # orders at which whole routines are timed before and after
+CURVE_PATIENCE = 300.0  # seconds: kernels that nobody has compiled yet
 
-#: (family, dtype, layout), what is searched separately.
-Search = tuple[str, str, str]
+
+class _Compilers(Protocol):
+    pending: int
+    workers: int
+
+    def submit(self, stem: str, config: Any) -> None: ...
+
+    def drop(self) -> None: ...
+
+    def finished(self, timeout: float | None = None) -> Iterable[tuple[tuple, Resources | str]]: ...
+
+
+class _Worker(Protocol):
+    busy: bool
+
+    def send(self, job: Any, patience: float | None = None) -> None: ...
+
+    def receive(self, timeout: float) -> Any: ...
+
+
+class Watcher(Protocol):
+    """Is told how a run goes."""
+
+    def progress(self, done: int, wanted: int, journal: Journal, best: str) -> None: ...
+
+    def say(self, text: str) -> None: ...
 
 
 class Tuner:
@@ -42,56 +72,117 @@ class Tuner:
     Parameters
     ----------
     device : Device
-    routine : callable
-        Gives the function of a routine by name.
+    compilers : Compilers
+    worker : Worker
+        Whose body is a `Bench`.
+    watcher : Watcher
+    journal : Journal
+    health : Health
     effort : str
         As in `space`.
+    strategy : str
+        One of `STRATEGIES`.
     budget : float or None
         Seconds after which nothing new is begun.
-    progress : rich.progress.Progress
+    curves : bool
+        Whether whole routines are timed over n before and after.
+
+    Attributes
+    ----------
+    untried : int
+        Candidates that were wanted and for which there was no time.
     """
 
     def __init__(
         self,
         device: Device,
-        routine: Callable[[str], Callable],
-        effort: str,
-        budget: float | None,
-        progress: Progress,
+        compilers: _Compilers,
+        worker: _Worker,
+        watcher: Watcher,
+        journal: Journal,
+        health: Health,
+        effort: str = "quick",
+        strategy: str = "exhaustive",
+        budget: float | None = None,
+        curves: bool = False,
     ):
-        memory.use(device.ordinal)
-        self.device, self.routine, self.effort, self.progress = device, routine, effort, progress
-        self.records: list[Record] = []
-        self.sweep = sweep_file(device.name)
-        self.timer, self.workload = Timer(STREAM), Workload(device.ordinal, STREAM)
-        self._deadline = time.monotonic() + (budget or math.inf)
-        self._best: dict[tuple, float] = {}
+        self.device, self.journal, self.health = device, journal, health
+        self._compilers, self._worker, self._watcher = compilers, worker, watcher
+        self._effort, self._strategy, self._curves = effort, STRATEGIES[strategy], curves
+        self._begun, self._budget = time.monotonic(), budget or math.inf
+        self._hunts: list[Hunt] = []
+        self._compiling: dict[tuple[str, Any], Hunt] = {}
+        self._ready: deque[tuple[Hunt, Any]] = deque()
+        self._reports: dict[tuple[str, Any], tuple[str, str]] = {}
+        self._running: tuple[Hunt, Any, list[Trial]] | None = None
+        self._failed = False  # the candidate that is running
+        self._verified: set[tuple[str, Any]] = set()
         self._right_at_odd: set[Any] = set()
+        self._reference: tuple[Search, Trial] | None = None
+        self._wanted = self._done = 0
+        self.untried = 0
 
     def run(self, searches: list[Search], recursive: list[str]) -> Document:
         """Search the families, then the stop sizes of the routines `recursive` with what was found.
 
         Interrupted, it ends with what was measured so far.
         """
+        routines = dict.fromkeys((FAMILIES[stem].routine, dtype) for stem, dtype, _ in searches)
         try:
-            if self.effort == "exhaustive":
-                self._search({key: self._candidates(key) for key in searches})
-            else:
-                first = [key for key in searches if key[2] == FAMILIES[key[0]].layouts[0]]
-                self._search({key: self._candidates(key) for key in first})
-                self._search({key: self._promising(key) for key in searches if key not in first})
+            self._time_whole(routines, "before")
+            self._search_kernels(searches)
             self._save()
-            for routine in recursive:
-                for dtype in dict.fromkeys(dtype for stem, dtype, _ in searches if stem == STEMS[routine]):
+            for routine, dtype in routines:
+                if routine in recursive:
                     self._search_stop(routine, dtype)
         except KeyboardInterrupt:
-            self.progress.console.print("interrupted: what was measured so far decides")
-        finally:
-            self.workload.release()
-        return self._save()
+            self._watcher.say("interrupted: what was measured so far decides")
+            self._settle()
+        found = self._save()
+        if not self._late():
+            self._time_vendor(found)
+            self._time_whole(routines, "after")
+        return found
+
+    def _late(self, share: float = 1.0) -> bool:
+        return time.monotonic() - self._begun > share * self._budget
+
+    # --------------------------------------------------------------------------------------- searches
+
+    def _search_kernels(self, searches: list[Search]) -> None:
+        """Each family in its first layout; then, but for an exhaustive run, what did best in the others."""
+        others: dict[tuple[str, str], list[Search]] = {}
+        for key in searches:
+            stem, dtype, _ = key
+            first = (stem, dtype, FAMILIES[stem].layouts[0])
+            if self._effort == "exhaustive" or key == first or first not in searches:
+                self._begin(key, self._candidates(key))
+            else:
+                others.setdefault((stem, dtype), []).append(key)
+        while not self._late(KERNELS):
+            for hunt in [hunt for hunt in self._hunts if hunt.ended]:
+                self._hunts.remove(hunt)
+                for key in others.pop(hunt.key[:2], []):
+                    self._begin(key, self._promising(key))
+            if not self._hunts:
+                break
+            self._step()
+        self._settle()
+
+    def _begin(self, key: Search, configs: list[Any]) -> None:
+        task = task_of(key[0], tuple(configs), self.device)
+        hunt = Hunt(key, task, self._strategy, self.journal)
+        self._hunts.append(hunt)
 
     def _candidates(self, key: Search) -> list[Any]:
-        return candidates(*key, self.device, self.effort).left
+        """Those that the rules leave, the likely winners first."""
+        stem = key[0]
+        places = [extents for size in sizes_of(stem) for extents in tuned_at(stem, size)]
+
+        def points(config: Any) -> float:
+            return max(score(stem, config, extents, self.device) for extents in places)
+
+        return sorted(candidates(*key, self.device, self._effort).left, key=points, reverse=True)
 
     def _promising(self, key: Search) -> list[Any]:
         """Candidates whose tiles did best in the first layout: layouts differ in their loads only."""
@@ -99,132 +190,238 @@ class Tuner:
         family = FAMILIES[stem]
         first, tiles = (stem, dtype, family.layouts[0]), set()
         for size in sizes_of(stem):
-            timed = [record for record in self._timed(first) if record.size == size]
+            timed = [record for record in self.journal.timed(first) if record.size == size]
             for record in sorted(timed, key=lambda record: record.seconds)[:BEST_TILES]:
                 tiles.add(tile_of(family.config(dtype, record.layout, record.parameters)))
         return [config for config in self._candidates(key) if tile_of(config) in tiles]
 
-    def _timed(self, key: Search) -> list[Record]:
-        return [r for r in self.records if r.outcome == "ok" and (r.stem, r.dtype, r.layout) == key]
+    def _step(self) -> None:
+        """Let something happen."""
+        self._feed()
+        idle = not self._worker.busy and not self._ready
+        for (stem, config), report in self._compilers.finished(TICK if idle else 0.0):
+            self._compiled(self._compiling.pop((stem, config)), config, report)
+        if self._worker.busy:
+            self._answered(self._worker.receive(TICK))
+        elif self._ready:
+            if self._reference and self.health.wants_reference:
+                self._time_reference()
+            self._try(*self._ready.popleft())
 
-    def _search(self, pools: dict[Search, list[Any]]) -> None:
-        """Compile all candidates; meanwhile verify and time those that the compiler's report leaves."""
-        rounds = zip_longest(*([(key, config) for config in configs] for key, configs in pools.items()))
-        keys = {(key[0], config): key for key, config in filter(None, chain.from_iterable(rounds))}
-        task = self.progress.add_task("timing", total=len(keys))
-        for (stem, config), report in compile_all(keys, self.device.cc):
-            key = keys[stem, config]
-            outcome, detail = complaint(config, report, self.device)
-            if self._late():
-                break
-            if outcome == "ok":
-                self._try(key, config)
-            else:
-                self._note(key, "", config, outcome=outcome, detail=detail)
-            best = max((record.tflops for record in self._timed(key)), default=0.0)
-            so_far = f"{' '.join(key)}, best {best:.1f} TFLOP/s"
-            self.progress.update(task, advance=1, description=so_far)
+    def _feed(self) -> None:
+        """Give the compilers work, a candidate of each search in turn."""
+        room = self._compilers.workers * (1 + AHEAD) - self._compilers.pending
+        while room > 0 and (hungry := [hunt for hunt in self._hunts if hunt.wanted]):
+            for hunt in hungry:
+                config = hunt.wanted.popleft()
+                job = hunt.key[0], config
+                self._wanted += 1
+                if job in self._reports:
+                    self._judge(hunt, config)
+                else:
+                    self._compiling[job] = hunt
+                    self._compilers.submit(*job)
+                    room -= 1
 
-    def _late(self) -> bool:
-        return time.monotonic() > self._deadline
+    def _compiled(self, hunt: Hunt, config: Any, report: Resources | str) -> None:
+        self._reports[hunt.key[0], config] = complaint(config, report, self.device)
+        self._judge(hunt, config)
 
-    def _try(self, key: Search, config: Any) -> None:
-        """Verify a candidate and time it in every size class."""
+    def _judge(self, hunt: Hunt, config: Any) -> None:
+        """Drop what the compiler's report speaks against."""
+        outcome, detail = self._reports[hunt.key[0], config]
+        if outcome == "ok":
+            self._ready.append((hunt, config))
+            return
+        self.journal.note(hunt.key, "", config, outcome=outcome, detail=detail)
+        self._count(hunt, config, outcome)
+
+    def _count(self, hunt: Hunt, config: Any, outcome: str) -> None:
+        """A candidate is done with."""
+        self._done += 1
+        self.journal.counts[outcome] += 1
+        hunt.close(config, failed=outcome != "ok")
+        best = max((record.tflops for record in self.journal.timed(hunt.key)), default=0.0)
+        about = f"{' '.join(hunt.key)}, best {best:.1f} TFLOP/s"
+        waiting = sum(len(hunt.wanted) for hunt in self._hunts)
+        self._watcher.progress(self._done, self._wanted + waiting, self.journal, about)
+
+    # -------------------------------------------------------------------------------------- candidates
+
+    def _try(self, hunt: Hunt, config: Any) -> None:
+        """Begin to verify a candidate and to time it."""
+        key, trials = hunt.key, hunt.trials(config)
+        places = tuple((t.extents, self.journal.best(key, t.size, t.extents)) for t in trials)
+        verify = () if (key[0], config) in self._verified else ("aligned",)
+        self._running, self._failed = (hunt, config, trials), False
+        self._worker.send(self._job(key, config, places, verify))
+
+    @staticmethod
+    def _job(key: Search, config: Any, places: tuple = (), verify: tuple[str, ...] = ()) -> Job:
+        """The routine, made to run `config`; a recursive one as a single leaf."""
         stem, dtype, layout = key
-        name = ROUTINES[stem]
-        routine, facts = self.routine(name), DTYPES[dtype]
-        try:
-            with _preferred(stem, config):
-                verify(routine, name, facts, layout, self.device.ordinal, STREAM)
-                for size in sizes_of(stem):
-                    for extents in tuned_at(stem, size):
-                        call = self.workload.call(routine, name, facts, layout, extents)
-                        place = (*key, size, extents)
-                        best = self._best.get(place, math.inf)
-                        seconds = self.timer(call, best)
-                        self._best[place] = min(seconds, best)
-                        rate = flops(name, facts, extents) / seconds / 1e12
-                        self._note(key, size, config, extents=extents, seconds=seconds, tflops=rate)
-        except (PyblasgpuError, MemoryError) as problem:
-            outcome = "wrong" if isinstance(problem, WrongResult) else "error"
-            self._note(key, "", config, outcome=outcome, detail=str(problem))
-            self._require_alive(problem)
+        routine = FAMILIES[stem].routine
+        overrides: list[tuple[str, Any]] = [(stem, config)]
+        if routine in STOP_ROUTINES:
+            overrides.append((routine, STOPS[-1]))
+        return Job(routine, dtype, layout, tuple(overrides), places, verify)
 
-    def _require_alive(self, problem: Exception) -> None:
-        """After some errors nothing runs any more in this process: say so once instead of on and on."""
-        try:
-            memory.synchronize(STREAM)
-        except PyblasgpuError as lost:
-            raise PyblasgpuError(
-                f"the device does not answer after: {problem}; what was measured is in {self.sweep}"
-            ) from lost
+    def _answered(self, answer: Any) -> None:
+        """Note what the worker says of the candidate that is running."""
+        if answer is None or self._running is None:
+            return
+        hunt, config, trials = self._running
+        if isinstance(answer, Timed):
+            trial = trials[answer.place]
+            self._add_time(hunt.key, trial.size, FAMILIES[hunt.key[0]].parameters_of(config),
+                           trial.extents, answer.seconds)  # fmt: skip
+            hunt.measured(trial, answer.seconds)
+        elif isinstance(answer, Failed | Lost):
+            if not self._failed:
+                self.journal.note(hunt.key, "", config, outcome=answer.outcome, detail=answer.detail,
+                                  state=self.health.state())  # fmt: skip
+                self._failed = True
+                self._count(hunt, config, answer.outcome)
+        elif not self._failed:
+            self._verified.add((hunt.key[0], config))
+            if self._reference is None:
+                self._reference = hunt.key, max(trials, key=lambda trial: math.prod(trial.extents))
+            self._count(hunt, config, "ok")
+        if not self._worker.busy:
+            self._running = None
+
+    def _add_time(
+        self, key: Search, size: str, parameters: dict, extents: tuple, seconds: float, outcome: str = "ok"
+    ) -> Record:
+        routine = FAMILIES[key[0]].routine if key[0] in FAMILIES else key[0]
+        rate = flops(routine, DTYPES[key[1]], extents) / seconds / 1e12
+        return self.journal.add(key, size, parameters, extents=extents, seconds=seconds, tflops=rate,
+                                outcome=outcome, state=self.health.state())  # fmt: skip
+
+    def _settle(self) -> None:
+        """End the searches; the worker finishes what it is at."""
+        while self._worker.busy:
+            self._answered(self._worker.receive(TICK))
+        for hunt in self._hunts:
+            self.untried += len(hunt.wanted)
+            hunt.stop()
+        self.untried += len(self._compiling) + len(self._ready)
+        self._hunts.clear()
+        self._compiling.clear()
+        self._ready.clear()
+        self._compilers.drop()
+
+    def _finish(self, job: Job, patience: float | None = None) -> tuple[list[float], Failed | Lost | None]:
+        """Run a job to its end: the times of its places, as far as it came, and how it failed."""
+        self._worker.send(job, patience)
+        times, failure = [], None
+        while self._worker.busy:
+            answer = self._worker.receive(TICK)
+            if isinstance(answer, Timed):
+                times.append(answer.seconds)
+            elif answer not in (None, DONE):
+                failure = failure or answer
+        return times, failure
+
+    def _time_reference(self) -> None:
+        """Time the first candidate that was right once more: a drift shows."""
+        assert self._reference is not None
+        key, trial = self._reference
+        times, _ = self._finish(self._job(key, trial.config, ((trial.extents, math.inf),)))
+        for seconds in times:
+            self.health.reference(seconds)
+            self._add_time(key, trial.size, FAMILIES[key[0]].parameters_of(trial.config),
+                           trial.extents, seconds, "reference")  # fmt: skip
+
+    # ------------------------------------------------------------------------------- stop sizes, curves
 
     def _search_stop(self, routine: str, dtype: str) -> None:
         """Time the whole routine for every stop size, with the Configs that were just found."""
-        facts, function = DTYPES[dtype], self.routine(routine)
-        timing = self.progress.add_task(f"stop size {dtype}{routine}", total=len(STOPS) * len(RHS_AT))
+        key = (routine, dtype, "any")
+        known = {(r.size, r.parameters["stop"]) for r in self.journal.timed(key)}
         for (size, rhs), stop in product(RHS_AT.items(), STOPS):
             if self._late():
                 return
-            key, extents = (routine, dtype, "any"), (STOP_ORDER, rhs)
-            with select.override(routine, stop):
-                seconds = self.timer(self.workload.call(function, routine, facts, "any", extents))
-            rate = flops(routine, facts, extents) / seconds / 1e12
-            self._add(key, size, {"stop": stop}, extents=extents, seconds=seconds, tflops=rate)
-            self.progress.advance(timing)
+            if (size, stop) in known:
+                continue
+            place = ((STOP_ORDER, rhs), math.inf)
+            job = Job(routine, dtype, "any", ((routine, stop),), (place,), reload=True)
+            times, failure = self._finish(job, CURVE_PATIENCE)
+            for seconds in times:
+                self._add_time(key, size, {"stop": stop}, place[0], seconds)
+            if failure is not None:
+                self.journal.add(key, size, {"stop": stop}, outcome=failure.outcome, detail=failure.detail)
 
-    def _note(self, key: Search, size: str, config: Any, **facts: Any) -> None:
-        self._add(key, size, FAMILIES[key[0]].parameters_of(config), **facts)
+    def _time_whole(self, routines: Iterable[tuple[str, str]], outcome: str) -> None:
+        """Time routines over n, as whoever calls them would find them now."""
+        if not self._curves:
+            return
+        for routine, dtype in routines:
+            layout = "nn" if routine == "gemm" else "any"
+            extents = [(n,) * (3 if routine == "gemm" else 2) for n in CURVE]
+            places = tuple((each, math.inf) for each in extents)
+            times, _ = self._finish(Job(routine, dtype, layout, (), places, reload=True), CURVE_PATIENCE)
+            for each, seconds in zip(extents, times, strict=False):
+                self._add_time((routine, dtype, layout), "", {}, each, seconds, outcome)
 
-    def _add(self, key: Search, size: str, parameters: dict[str, int], **facts: Any) -> None:
-        record = Record(self.device.name, self.device.arch, *key, size, parameters=parameters, **facts)
-        self.records.append(record)
-        append(self.sweep, record)
+    def _time_vendor(self, found: Document) -> None:
+        """Time cuBLAS where the winners were timed; without it, nothing is lost."""
+        keys = dict.fromkeys((FAMILIES[stem].routine, stem, *rest) for stem, *rest in found.entries)
+        for routine, stem, dtype, layout, size in keys:
+            extents = tuned_at(stem, size)[-1]
+            job = Job(routine, dtype, layout, (), ((extents, math.inf),), vendor=True)
+            times, failure = self._finish(job, CURVE_PATIENCE)
+            for seconds in times:
+                self._add_time((stem, dtype, layout), size, {}, extents, seconds, "vendor")
+            if failure is not None:
+                return
+
+    # ------------------------------------------------------------------------------------------ winners
 
     def _save(self) -> Document:
         """Put the winners into the user's file, once each is right at odd extents too."""
-        found = winners(self.records, self.device.name)
+        found = winners(self.journal.records, self.device.name)
         while wrong := self._wrong_at_odd(found):
-            for key, config in wrong.items():
-                self._note(key, "", config, outcome="wrong", detail="at odd extents")
-            found = winners(self.records, self.device.name)
-        merge(found)
-        select.reload()
+            for key, config, failure in wrong:
+                detail = f"at odd extents: {failure.detail}"
+                self.journal.note(key, "", config, outcome=failure.outcome, detail=detail)
+                self.journal.counts[failure.outcome] += 1
+            found = winners(self.journal.records, self.device.name)
+        if found.entries or found.stop_sizes:
+            merge(found)
+            select.reload()
         return found
 
-    def _wrong_at_odd(self, found: Document) -> dict[Search, Any]:
-        """A winner of each search that fails where operands are unaligned, which takes kernels of its own."""
+    def _wrong_at_odd(self, found: Document) -> list[tuple[Search, Any, Failed | Lost]]:
+        """The winners that fail where operands are unaligned, which takes kernels of its own."""
+        fresh = self._unsure(found.entries)
+        for config, (stem, *_) in fresh.items():
+            self._compilers.submit(stem, _scalar(config))
+        while self._compilers.pending:  # then they are in the store of cubins
+            for _ in self._compilers.finished():
+                pass
+        wrong = []
+        for config, key in fresh.items():
+            _, failure = self._finish(self._job(key, config, verify=("odd",)))
+            if failure is None:
+                self._right_at_odd.add(config)
+            else:
+                wrong.append((key, config, failure))
+        return wrong
+
+    def _unsure(self, entries: dict[tuple[str, str, str, str], Entry]) -> dict[Any, Search]:
+        """The winners that were not verified at odd extents yet."""
         fresh = {}
-        for (stem, dtype, layout, _), entry in found.entries.items():
-            config = FAMILIES[stem].config(dtype, layout, entry.parameters)
+        for (stem, dtype, layout, _), entry in entries.items():
+            try:
+                config = FAMILIES[stem].config(dtype, layout, entry.parameters)
+            except ConfigError:  # of an older version's sweep, which is resumed
+                continue
             if config not in self._right_at_odd:
                 fresh[config] = (stem, dtype, layout)
-        for _ in compile_all([(key[0], _scalar(config)) for config, key in fresh.items()], self.device.cc):
-            pass  # they are in the store of cubins now
-        wrong = {}
-        for config, key in fresh.items():
-            stem, dtype, layout = key
-            name = ROUTINES[stem]
-            try:
-                with _preferred(stem, config):
-                    routine, facts = self.routine(name), DTYPES[dtype]
-                    verify(routine, name, facts, layout, self.device.ordinal, STREAM, "odd")
-                self._right_at_odd.add(config)
-            except WrongResult:
-                wrong[key] = config
-        return wrong
+        return fresh
 
 
 def _scalar(config: Any) -> Any:
     """The Config that runs where operands are unaligned."""
     return config.unaligned(True, True) if hasattr(config, "unaligned") else config
-
-
-@contextmanager
-def _preferred(stem: str, config: Any) -> Iterator[None]:
-    """Make the routine run `config`; a recursive one as a single leaf."""
-    with ExitStack() as held:
-        held.enter_context(select.override(stem, config))
-        if ROUTINES[stem] in STOP_ROUTINES:
-            held.enter_context(select.override(ROUTINES[stem], STOPS[-1]))
-        yield

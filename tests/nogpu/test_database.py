@@ -195,14 +195,19 @@ def test_a_write_that_fails_leaves_the_old_file(document, monkeypatch, tmp_path)
 
 def test_the_published_schema_names_what_the_loader_knows():
     schema = json.loads((selecting._PACKAGED / "schema.json").read_text())
+
+    def resolved(node):
+        """`node` with what it refers to."""
+        name = node.get("$ref", "").removeprefix("#/$defs/")
+        return {**(resolved(schema["$defs"][name]) if name else {}), **node}
+
     entries = schema["properties"]["entries"]["properties"]
     assert schema["properties"]["schema"]["const"] == database.SCHEMA and set(entries) == set(FAMILIES)
     assert set(schema["properties"]["stop_size"]["properties"]) == set(database.STOP_ROUTINES)
     for stem, family in FAMILIES.items():
-        level = schema["$defs"]["leaf"] if stem.endswith("leaf") else entries[stem]
-        layouts = level["additionalProperties"]
+        layouts = resolved(resolved(entries[stem])["additionalProperties"])
         assert tuple(layouts["propertyNames"]["enum"]) == family.layouts
-        sizes = layouts["additionalProperties"]["propertyNames"]["enum"]
+        sizes = resolved(layouts["additionalProperties"])["propertyNames"]["enum"]
         assert sorted(sizes) == sorted(database.sizes_of(stem))
 
 

@@ -1,0 +1,82 @@
+"""Whether the times of a run can be compared: clocks, temperature, power, other load, and a reference."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import Protocol
+
+from ..gpu.nvml import State
+
+__all__ = ["Health"]
+
+EVERY = 1.0  # seconds between two readings
+REFERENCE_EVERY = 15.0  # seconds between two timings of the reference
+DRIFT = 0.05  # of the reference's first time
+HELD_DOWN = 0.1  # of the readings
+BUSY = 10  # percent, before the run has begun
+
+
+class _Sensor(Protocol):
+    def read(self) -> State: ...
+
+
+class Health:
+    """Watches a device over a run.
+
+    Parameters
+    ----------
+    sensor : Sensor
+        Read once at once, before the run puts any load on the device.
+    """
+
+    def __init__(self, sensor: _Sensor):
+        self._sensor = sensor
+        self._before = self._last = sensor.read()
+        self._read_at = time.monotonic()
+        self._readings, self._limits = 0, Counter[str]()
+        self._company = self._before.processes or 0
+        self._references: list[float] = []
+        self._reference_at = -REFERENCE_EVERY
+
+    def state(self) -> dict[str, float]:
+        """What belongs to a measurement of this moment; NVML is asked once a second."""
+        now = time.monotonic()
+        if now - self._read_at >= EVERY:
+            self._read_at, self._last = now, self._sensor.read()
+            self._readings += 1
+            self._limits.update(self._last.limits)
+            self._company = max(self._company, (self._last.processes or 0) - 1)  # one is the worker
+        last = self._last
+        facts = {"sm_mhz": last.sm_mhz, "celsius": last.celsius, "watts": last.watts}
+        return {name: value for name, value in facts.items() if value is not None}
+
+    @property
+    def wants_reference(self) -> bool:
+        """Whether it is time to time the reference again."""
+        return time.monotonic() - self._reference_at >= REFERENCE_EVERY
+
+    def reference(self, seconds: float) -> None:
+        """Take note of the reference's time of this moment."""
+        self._reference_at = time.monotonic()
+        self._references.append(seconds)
+
+    def complaints(self) -> list[str]:
+        """What makes the times of this run doubtful, in words."""
+        found = []
+        if (self._before.busy or 0) >= BUSY:
+            found.append(f"the device was {self._before.busy} % busy before the run began")
+        if self._company > 0:
+            found.append(f"other processes were on the device: {self._company}")
+        for limit, count in self._limits.items():
+            if count >= HELD_DOWN * self._readings:
+                share = count / self._readings
+                found.append(f"{limit} held the clocks down in {share:.0%} of {self._readings} readings")
+        if self._references:
+            first = self._references[0]
+            worst = max(self._references, key=lambda seconds: abs(seconds / first - 1))
+            if abs(worst / first - 1) > DRIFT:
+                found.append(
+                    f"the run drifted: the same kernel took {first:.3g} s at first and {worst:.3g} s later"
+                )
+        return found

@@ -1,0 +1,195 @@
+"""What a sweep says: the winners as Table 2 of Kurzak et al. (2011) shows them, beside the vendor's rate."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from ..database import FAMILIES, sizes_of
+from ..types import DTYPES
+from .store import Record, sound, winners
+
+__all__ = ["Row", "as_json", "funnel", "rows", "show", "write"]
+
+#: A letter of a layout after its operand.
+_MARKS = {"n": "", "t": "ᵀ"}
+_COLUMNS = (
+    "routine", "form", "kernel", "class", "tile", "computes C", "loads A", "loads B", "stages", "TFLOP/s",
+    "cuBLAS", "tried", "median",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Row:
+    """The winner of a class.
+
+    Attributes
+    ----------
+    stem, dtype, layout, size : str
+        As in the database.
+    extents : tuple of int
+        The largest at which the class was tuned; the rates are those at it.
+    parameters : dict
+    tflops : float
+    vendor : float or None
+        cuBLAS's rate, where it was timed.
+    tried : int
+        Candidates with a time.
+    median : float
+        Their median rate.
+    """
+
+    stem: str
+    dtype: str
+    layout: str
+    size: str
+    extents: tuple[int, ...]
+    parameters: dict[str, int]
+    tflops: float
+    vendor: float | None
+    tried: int
+    median: float
+
+
+def rows(records: Sequence[Record]) -> list[Row]:
+    """The winners in a sweep of one device, class by class."""
+    timed: dict[tuple, dict[tuple, list[Record]]] = {}
+    vendor = {}
+    for record in sound(records):
+        place = timed.setdefault((record.stem, record.dtype, record.layout, record.size), {})
+        place.setdefault(record.extents, []).append(record)
+    for record in records:
+        if record.outcome == "vendor":
+            vendor[record.stem, record.dtype, record.layout, record.size, record.extents] = record.tflops
+    found = []
+    document = winners(records, records[0].device if records else "")
+    for key, entry in sorted(document.entries.items(), key=lambda item: _order(item[0])):
+        extents, there = max(timed[key].items())
+        rates = sorted({record.candidate: record.tflops for record in there}.values())
+        best = [record.tflops for record in there if record.parameters == entry.parameters]
+        found.append(
+            Row(*key, extents, entry.parameters, max(best, default=entry.tflops or 0.0),
+                vendor.get((*key, extents)), len(rates), rates[len(rates) // 2])
+        )  # fmt: skip
+    return found
+
+
+def funnel(records: Iterable[Record]) -> dict[str, Counter[str]]:
+    """How many candidates of each family had which outcome."""
+    last: dict[tuple, Record] = {}
+    for record in records:
+        if record.stem in FAMILIES and record.parameters and record.outcome != "reference":
+            before = last.get(record.candidate)
+            if before is None or before.outcome == "ok":  # a failure is the last word
+                last[record.candidate] = record
+    counts: dict[str, Counter[str]] = {}
+    for record in last.values():
+        counts.setdefault(record.stem, Counter())[record.outcome] += 1
+    return counts
+
+
+def show(records: Sequence[Record], console: Console) -> None:
+    """Print the table of winners, the stop sizes, and what became of all candidates."""
+    table = Table(*_COLUMNS, title=f"{records[0].device}: the fastest kernels" if records else "")
+    for row in rows(records):
+        table.add_row(*_cells(row))
+    console.print(table)
+    for line in _lines(records):
+        console.print(line, highlight=False)
+
+
+def write(records: Sequence[Record], folder: Path) -> list[Path]:
+    """Write ``report.md``, ``report.json`` and, where Matplotlib is there, the plots; returns the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    plots = _plots(records, folder)
+    page, data = folder / "report.md", folder / "report.json"
+    parts = [f"# Tuning of {records[0].device}" if records else "# Tuning", _markdown(records)]
+    parts += [f"- {line}" for line in _lines(records)]
+    parts += [f"\n![{plot.stem}]({plot.name})" for plot in plots]
+    page.write_text("\n".join(parts) + "\n")
+    data.write_text(json.dumps(as_json(records), indent=2) + "\n")
+    return [page, data, *plots]
+
+
+def as_json(records: Sequence[Record]) -> dict[str, Any]:
+    """The report for machines."""
+    found = winners(records, records[0].device if records else "")
+    return {
+        "device": found.device,
+        "winners": [asdict(row) for row in rows(records)],
+        "stop_sizes": [
+            {"routine": routine, "dtype": dtype, "class": size, "stop": stop}
+            for (routine, dtype, size), stop in sorted(found.stop_sizes.items())
+        ],
+        "candidates": {stem: dict(counts) for stem, counts in funnel(records).items()},
+    }
+
+
+def _cells(row: Row) -> list[str]:
+    of = row.parameters
+
+    def grid(*names: str) -> str:
+        return "×".join(str(of[name]) for name in names) if all(name in of for name in names) else ""
+
+    vendor = "" if row.vendor is None else _rate(row.vendor)
+    return [
+        row.dtype.upper() + FAMILIES[row.stem].routine.upper(), _form(row.layout), row.stem,
+        f"{row.size} ({'×'.join(map(str, row.extents))})", grid("BLK_M", "BLK_N", "BLK_K"),
+        grid("DIM_X", "DIM_Y"), grid("DIM_XA", "DIM_YA"), grid("DIM_XB", "DIM_YB"), str(of.get("stages", "")),
+        _rate(row.tflops), vendor, str(row.tried), _rate(row.median),
+    ]  # fmt: skip
+
+
+def _order(key: tuple[str, str, str, str]) -> tuple:
+    """Families, dtypes, layouts and classes in the order in which the rest of the library names them."""
+    stem, dtype, layout, size = key
+    family = FAMILIES[stem]
+    places = family.layouts.index(layout), sizes_of(stem).index(size)
+    return list(FAMILIES).index(stem), list(DTYPES).index(dtype), *places
+
+
+def _rate(tflops: float) -> str:
+    return f"{tflops:.3g}" if tflops < 100 else f"{tflops:.0f}"
+
+
+def _form(layout: str) -> str:
+    """'tn' is AᵀB; a family that does not tell layouts apart has no form."""
+    if not set(layout) <= set(_MARKS):
+        return ""
+    return "".join(name + _MARKS[letter] for name, letter in zip("AB", layout, strict=True))
+
+
+def _markdown(records: Sequence[Record]) -> str:
+    lines = [f"| {' | '.join(_COLUMNS)} |", "|---" * len(_COLUMNS) + "|"]
+    lines += [f"| {' | '.join(_cells(row))} |" for row in rows(records)]
+    return "\n".join(["", *lines, ""])
+
+
+def _lines(records: Sequence[Record]) -> list[str]:
+    """What the table has no place for."""
+    found = winners(records, "")
+    stops: dict[str, list[str]] = {}
+    for (name, dtype, size), stop in found.stop_sizes.items():
+        stops.setdefault(dtype + name, []).append(f"{stop} ({size})")
+    lines = [f"{name}: leaves of at most {', '.join(sorted(each))} rows" for name, each in stops.items()]
+    for stem, counts in sorted(funnel(records).items()):
+        said = ", ".join(f"{outcome} {count}" for outcome, count in counts.most_common())
+        lines.append(f"{stem}: {counts.total()} candidates: {said}")
+    caches = sorted({record.caches for record in records if record.outcome == "ok"})
+    lines.append(f"caches were {' or '.join(caches) or 'not asked'}; TFLOP/s at the extents in brackets")
+    return lines
+
+
+def _plots(records: Sequence[Record], folder: Path) -> list[Path]:
+    try:
+        from . import plots
+    except ImportError:  # without the extra 'plot'
+        return []
+    return plots.draw(records, folder)

@@ -1,0 +1,609 @@
+"""A whole tuning run on a device that is played by NumPy, and one in which candidates take it down."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import threading
+from collections import Counter
+from types import SimpleNamespace
+
+import fake_worker
+import numpy as np
+import pytest
+from fake_device import elements
+
+from pyblasgpu import cpu
+from pyblasgpu.database import FAMILIES, read, sizes_of, tuned_at
+from pyblasgpu.errors import PyblasgpuError
+from pyblasgpu.gpu.compile import Resources
+from pyblasgpu.gpu.device import known
+from pyblasgpu.gpu.nvml import State
+from pyblasgpu.tuning import bench, journal, measure, run, store, strategies, tuner, verify
+from pyblasgpu.tuning import select as selecting
+from pyblasgpu.tuning.health import Health
+from pyblasgpu.tuning.journal import Journal
+from pyblasgpu.tuning.store import winners
+from pyblasgpu.tuning.worker import DONE, DeviceLost, Lost, Worker
+from pyblasgpu.types import DTYPES, Trans
+
+H200 = known("h200")
+GOOD = Resources(registers=64, stack_bytes=0, spill_stores=0, spill_loads=0, shared_bytes=0)
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch, tmp_path):
+    monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path))
+    selecting.reload()
+    yield tmp_path
+    selecting.reload()
+
+
+# ------------------------------------------------------------------------- a run on a device that is NumPy
+
+
+class Memory:
+    """`pyblasgpu.gpu.memory` on the host."""
+
+    def __init__(self):
+        self.held, self.alive = {}, True
+
+    def use(self, device):
+        pass
+
+    def allocate(self, nbytes, device, stream):
+        buffer = np.full(nbytes, 0xFF, np.uint8)
+        self.held[buffer.ctypes.data] = buffer
+        return buffer.ctypes.data
+
+    def release(self, address, stream):
+        del self.held[address]
+
+    def to_device(self, address, array, stream):
+        ctypes.memmove(address, array.ctypes.data, array.nbytes)
+
+    def to_host(self, array, address, stream):
+        ctypes.memmove(array.ctypes.data, address, array.nbytes)
+
+    def copy(self, target, source, nbytes, stream):
+        ctypes.memmove(target, source, nbytes)
+
+    def synchronize(self, stream):
+        if not self.alive:
+            raise PyblasgpuError("the context is gone")
+
+
+class Compilers:
+    """Everything compiles at once and is good."""
+
+    workers = 2
+
+    def __init__(self, report=lambda stem, config: GOOD):
+        self.report, self.waiting = report, []
+
+    pending = property(lambda self: len(self.waiting))
+
+    def submit(self, stem, config):
+        self.waiting.append((stem, config))
+
+    def drop(self):
+        self.waiting.clear()
+
+    def finished(self, timeout=None):
+        while self.waiting:
+            job = self.waiting.pop(0)
+            yield job, self.report(*job)
+
+
+class Inline:
+    """Stands for `Worker`: the body runs in this process."""
+
+    def __init__(self, make):
+        self.make, self.body, self.busy, self.replaced = make, None, False, 0
+
+    def send(self, job, patience=None):
+        self.body = self.body or self.make()
+        self.answers, self.busy = self.body(job), True
+
+    def receive(self, timeout):
+        try:
+            return next(self.answers)
+        except StopIteration:
+            self.busy = False
+            return DONE
+        except DeviceLost:
+            self.busy, self.body, self.replaced = False, None, self.replaced + 1
+            return Lost("crash", "the process ended with code 0")
+
+
+class Sensor:
+    def __init__(self, *states):
+        self.states = list(states) or [State()]
+
+    def read(self):
+        return self.states.pop(0) if len(self.states) > 1 else self.states[0]
+
+
+class Watcher:
+    def __init__(self):
+        self.said, self.seen = [], []
+
+    def progress(self, done, wanted, journal, best):
+        self.seen.append((done, wanted, best))
+
+    def say(self, text):
+        self.said.append(text)
+
+
+def every_class():
+    return [(stem, size) for stem in FAMILIES for size in sizes_of(stem)]
+
+
+class Stage:
+    """The stand-ins of a run: routines that compute with NumPy, and a clock that goes by the Config."""
+
+    def __init__(self, monkeypatch):
+        self.memory, self.chosen, self.broken, self.calls = Memory(), None, {}, Counter()
+        for module in (verify, measure, bench):
+            monkeypatch.setattr(module, "memory", self.memory)
+        monkeypatch.setattr(bench, "Timer", lambda device, stream: self.time)
+        monkeypatch.setattr(bench.devices, "current", lambda ordinal: H200)
+        every = tuner.candidates
+        monkeypatch.setattr(tuner, "candidates", lambda *key: SimpleNamespace(left=every(*key).left[::16]))
+        # operands of the real sizes would take long to fill
+        small = {key: [tuple(x // 16 for x in tuned_at(*key)[-1])] for key in every_class()}
+        for module in (tuner, selecting, strategies):
+            monkeypatch.setattr(module, "tuned_at", lambda stem, size: small[stem, size])
+        monkeypatch.setattr(tuner, "STOP_ORDER", 64)
+        monkeypatch.setattr(tuner, "CURVE", (32, 64))
+        monkeypatch.setattr(measure, "MOST_CALLS", 2)
+
+    def time(self, work, best=float("inf")):
+        work.restore(1)
+        work.calls[-1]()
+        self.calls[self.chosen] += 1
+        return 1e-3 / self.rate(self.chosen)
+
+    @staticmethod
+    def rate(chosen):
+        return chosen if isinstance(chosen, int) else chosen.BLK_M * chosen.BLK_N / (1 + chosen.BLK_K)
+
+    def routine(self, name):
+        return getattr(self, name)
+
+    def gemm(self, alpha, a, b, beta, c, stream):
+        layout = ("n" if a.row_stride == 1 else "t") + ("n" if b.row_stride == 1 else "t")
+        extents = (c.rows, c.cols, a.cols)
+        self.chosen = selecting.select("gemm_tile", c.dtype, layout, extents, H200).config
+        left, right, out = map(elements, (a, b, c))
+        cpu.gemm(alpha, left, right, beta, out, Trans.NO, Trans.NO)
+        self.spoil(c.rows % 2, out)
+
+    def trsm(self, alpha, t, b, stream, *, side, uplo, diag):
+        stop = selecting.stop_size("trsm", b.dtype, b.rows, b.cols, H200)
+        leaf = selecting.select("trsm_leaf", b.dtype, "", (b.rows, b.cols), H200)
+        self.chosen = leaf.config if leaf.origin == "override" else stop.config
+        cpu.trsm(alpha, elements(t), elements(b), side, uplo, Trans.NO, diag)
+        self.spoil(False, elements(b))
+
+    def spoil(self, odd, out):
+        for config, how in self.broken.items():
+            if self.chosen == config:
+                how(odd, out)
+
+
+@pytest.fixture
+def stage(monkeypatch):
+    return Stage(monkeypatch)
+
+
+STEMS = {"gemm": "gemm_tile", "trsm": "trsm_leaf"}
+
+
+def tune(make, routines=("gemm",), dtypes=("s",), layouts=("nn", "tn"), **options):
+    """Run a tuner whose body is ``make()``; returns it and what it found."""
+    searches = [
+        (STEMS[name], dtype, layout)
+        for name in routines for dtype in dtypes for layout in FAMILIES[STEMS[name]].layouts
+        if layout in (*layouts, "any")
+    ]  # fmt: skip
+    resume = options.pop("resume", False)
+    worker = options.pop("worker", None) or Inline(make)
+    compilers = options.pop("compilers", None) or Compilers()
+    health = options.pop("health", None) or Health(Sensor())
+    made = tuner.Tuner(
+        H200, compilers, worker, Watcher(), Journal(H200, "quick", resume), health, "quick", **options
+    )
+    return made, made.run(searches, [name for name in routines if name != "gemm"])
+
+
+def on(stage):
+    return lambda: bench.Bench(stage.routine, 0)
+
+
+def rate(entry):
+    """By which a candidate wins; several may have the same."""
+    return Stage.rate(SimpleNamespace(**entry.parameters))
+
+
+def best_of(made, key):
+    return max(made._candidates(key), key=Stage.rate)
+
+
+def outcomes(made, config):
+    parameters = FAMILIES["gemm_tile"].parameters_of(config)
+    return {record.outcome for record in made.journal.records if record.parameters == parameters}
+
+
+def test_a_run_finds_the_best_and_the_next_call_uses_it(stage):
+    made, found = tune(on(stage))
+    best = best_of(made, ("gemm_tile", "s", "nn"))
+    assert {size for *_, size in found.entries} == set(sizes_of("gemm_tile"))
+    choice = selecting.select("gemm_tile", DTYPES["s"], "nn", (4096,) * 3, H200)
+    assert Stage.rate(choice.config) == Stage.rate(best) and choice.origin.startswith("tuned here")
+    # another layout tries the tiles that did best
+    other = selecting.select("gemm_tile", DTYPES["s"], "tn", (4096,) * 3, H200).config
+    assert other.trans_a and (other.BLK_M, other.BLK_N) == (best.BLK_M, best.BLK_N)
+    assert store.read_sweep(made.journal.path) == made.journal.records
+    assert made.journal.counts == {"ok": made._done} and made.untried == 0
+
+
+def test_leaves_then_stop_sizes(stage):
+    made, found = tune(on(stage), ("trsm",), ("d",))
+    best = best_of(made, ("trsm_leaf", "d", "any"))
+    assert rate(found.entries["trsm_leaf", "d", "any", "many"]) == Stage.rate(best)
+    assert found.stop_sizes == {("trsm", "d", size): max(tuner.STOPS) for size in sizes_of("trsm")}
+    assert read(store.user_file(H200.name), H200.name).stop_sizes == found.stop_sizes
+
+
+def test_a_record_says_under_what_it_was_taken(stage):
+    state = State(sm_mhz=1980, celsius=50, watts=400.0)
+    made, _ = tune(on(stage), layouts=("nn",), health=Health(Sensor(state)))
+    record = store.read_sweep(made.journal.path)[0]
+    assert record.state == {"sm_mhz": 1980, "celsius": 50, "watts": 400.0}
+    assert record.effort == "quick" and record.caches == "cold" and "kernels" in record.toolchain
+    assert record.when.startswith("20")
+
+
+def test_progress_tells_the_best_and_counts(stage):
+    made, _ = tune(on(stage), layouts=("nn",))
+    seen = made._watcher.seen
+    done, wanted, best = seen[-1]
+    assert done == wanted == len(seen)
+    top = max(record.tflops for record in made.journal.timed(("gemm_tile", "s", "nn")))
+    assert best == f"gemm_tile s nn, best {top:.1f} TFLOP/s"
+
+
+def flip_one(odd, out):
+    out[0, -1, -1] += 1
+
+
+def write_past(odd, out):
+    ctypes.c_char.from_address(out.ctypes.data - 1).value = b"\0"
+
+
+def only_at_odd(odd, out):
+    if odd:
+        flip_one(odd, out)
+
+
+@pytest.mark.parametrize("how", [flip_one, write_past, only_at_odd])
+def test_a_candidate_that_is_wrong_never_wins(stage, how):
+    fastest = max(tuner.candidates("gemm_tile", "s", "nn", H200, "quick").left, key=Stage.rate)
+    stage.broken = {fastest: how}
+    made, found = tune(on(stage), layouts=("nn",))
+    parameters = FAMILIES["gemm_tile"].parameters_of(fastest)
+    assert found.entries and all(entry.parameters != parameters for entry in found.entries.values())
+    assert "wrong" in outcomes(made, fastest)
+    # nor when the packaged values are computed from the sweep
+    assert winners(store.read_sweep(made.journal.path), H200.name).entries == found.entries
+
+
+def test_a_candidate_that_writes_around_its_operands_is_noticed(stage):
+    """At the sizes at which it is timed, where verification did not run it."""
+
+    def write_far(odd, out):
+        if out.shape[1:] == (256, 256):
+            ctypes.memset(stage.c_arena().address - 1, 0, 1)
+
+    fastest = max(tuner.candidates("gemm_tile", "s", "nn", H200, "quick").left, key=Stage.rate)
+    stage.broken = {fastest: write_far}
+    body = bench.Bench(stage.routine, 0)
+    stage.c_arena = lambda: body._workload._held["C", "s"]
+    made, found = tune(lambda: body, layouts=("nn",))
+    assert "spoils" in outcomes(made, fastest)
+    assert all(e.parameters != FAMILIES["gemm_tile"].parameters_of(fastest) for e in found.entries.values())
+
+
+def test_a_candidate_that_raises_is_recorded_and_the_run_goes_on(stage):
+    def fail(odd, out):
+        raise PyblasgpuError("launch refused")
+
+    fastest = max(tuner.candidates("gemm_tile", "s", "nn", H200, "quick").left, key=Stage.rate)
+    stage.broken = {fastest: fail}
+    made, found = tune(on(stage), layouts=("nn",))
+    failed = [r for r in made.journal.records if r.outcome == "error"]
+    assert [record.detail for record in failed] == ["launch refused"] and found.entries
+
+
+def test_a_candidate_that_takes_the_device_down_is_out_and_the_worker_replaced(stage):
+    def lose(odd, out):
+        stage.memory.alive = False
+        raise PyblasgpuError("illegal address")
+
+    def fresh():
+        stage.memory.alive = True
+        return bench.Bench(stage.routine, 0)
+
+    bad = tuner.candidates("gemm_tile", "s", "nn", H200, "quick").left[1]
+    stage.broken = {bad: lose}
+    made, found = tune(fresh, layouts=("nn",))
+    assert outcomes(made, bad) == {"crash"} and made._worker.replaced == 1
+    assert len(made.journal.counts) == 2 and found.entries
+
+
+def test_what_the_compiler_speaks_against_is_not_run(stage):
+    spilling = Resources(255, 0, 8, 8, 0)
+    left = tuner.candidates("gemm_tile", "s", "nn", H200, "quick").left
+    compilers = Compilers(lambda stem, config: spilling if config == left[0] else GOOD)
+    made, _ = tune(on(stage), layouts=("nn",), compilers=compilers)
+    assert outcomes(made, left[0]) == {"spills"} and made.journal.counts["spills"] == 1
+
+
+def test_the_budget_ends_a_run(stage):
+    made, found = tune(on(stage), budget=1e-9)
+    assert not found.entries and not made.journal.records
+    assert made.untried > 0 and not store.user_file(H200.name).exists()
+
+
+def interrupt(odd, out):
+    raise KeyboardInterrupt
+
+
+def test_an_interrupted_run_keeps_what_it_has_and_is_resumed(stage):
+    order = tune_order(stage)
+    stage.broken = {order[2]: interrupt}
+    made, found = tune(on(stage), layouts=("nn",))
+    kept = max(order[:2], key=Stage.rate)
+    entry = found.entries["gemm_tile", "s", "nn", "large"]
+    assert rate(entry) == Stage.rate(kept)
+    assert read(store.user_file(H200.name)).entries == read_back(found)
+    assert made._watcher.said == ["interrupted: what was measured so far decides"]
+
+    stage.broken, before = {}, stage.calls.copy()
+    again, all_found = tune(on(stage), layouts=("nn",), resume=True)
+    assert stage.calls[order[0]] <= before[order[0]] + 1  # once as the reference
+    assert stage.calls[order[1]] == before[order[1]] and stage.calls[order[3]] > 0
+    best = all_found.entries["gemm_tile", "s", "nn", "large"]
+    assert rate(best) == max(map(Stage.rate, order))
+    assert again.journal.records[: len(made.journal.records)] == made.journal.records
+
+
+def tune_order(stage):
+    """The candidates in the order in which a run tries them."""
+    made = tuner.Tuner(H200, Compilers(), None, Watcher(), Journal(H200, "quick"), Health(Sensor()))
+    return made._candidates(("gemm_tile", "s", "nn"))
+
+
+def test_only_the_same_toolchain_and_effort_are_resumed(stage, monkeypatch):
+    tune(on(stage), layouts=("nn",))
+    assert Journal(H200, "quick", resume=True).records and not Journal(H200, "normal", resume=True).records
+    assert not Journal(H200, "quick").records
+    monkeypatch.setattr(journal, "toolchain", lambda: "another")
+    assert not Journal(H200, "quick", resume=True).records
+
+
+def test_failures_are_resumed_too(stage):
+    left = tuner.candidates("gemm_tile", "s", "nn", H200, "quick").left
+    stage.broken = {left[0]: flip_one}
+    tune(on(stage), layouts=("nn",))
+    calls = Counter()
+    stage.broken = {left[0]: lambda odd, out: calls.update([odd])}
+    again, _ = tune(on(stage), layouts=("nn",), resume=True)
+    assert not calls and again.journal.counts.total() == 0
+
+
+def test_each_record_is_in_the_file_at_once(stage):
+    def look(odd, out):
+        path = store.sweep_file(H200.name)
+        lines.append(len(path.read_bytes().splitlines()) if path.exists() else 0)
+
+    lines = []
+    order = tune_order(stage)
+    stage.broken = {order[1]: look}
+    tune(on(stage), layouts=("nn",))
+    # after the first candidate and the reference: verified in two calls, then timed, a line a class
+    first = len(sizes_of("gemm_tile")) + 1
+    assert sorted(set(lines))[:3] == [first, first + 1, first + 2]
+
+
+def test_before_and_after_are_timed_if_asked_for(stage):
+    made, found = tune(on(stage), layouts=("nn",), curves=True)
+    timed = [(r.outcome, r.extents[0]) for r in made.journal.records if r.outcome in ("before", "after")]
+    assert timed == [("before", 32), ("before", 64), ("after", 32), ("after", 64)]
+    assert winners(made.journal.records, H200.name).entries == found.entries
+
+
+def test_the_reference_shows_a_drift(stage, monkeypatch):
+    monkeypatch.setattr("pyblasgpu.tuning.health.REFERENCE_EVERY", 0.0)
+    monkeypatch.setattr("pyblasgpu.tuning.health.EVERY", 0.0)
+    slow = iter([1.0] * 20 + [2.0] * 1000)
+    plain = Stage.rate
+    monkeypatch.setattr(Stage, "rate", staticmethod(lambda chosen: plain(chosen) / next(slow)))
+    states = State(busy=30, processes=1), State(limits=("power cap",), processes=3)
+    made, _ = tune(on(stage), layouts=("nn",), health=Health(Sensor(*states)))
+    said = "; ".join(made.health.complaints())
+    assert "30 % busy" in said and "other processes were on the device: 2" in said
+    assert "power cap held the clocks down in 100% of" in said and "the run drifted" in said
+    assert any(record.outcome == "reference" for record in made.journal.records)
+
+
+def test_a_calm_run_has_no_complaints(stage, monkeypatch):
+    monkeypatch.setattr("pyblasgpu.tuning.health.REFERENCE_EVERY", 0.0)
+    made, _ = tune(on(stage), layouts=("nn",), health=Health(Sensor(State(processes=0), State(processes=1))))
+    assert made.health._references and not made.health.complaints()
+
+
+# -------------------------------------------------------------------------- a process that is taken down
+
+
+@pytest.mark.parametrize("mishap", ["exit", "hang", "wrong", "spoils"])
+def test_a_mishap_in_the_process_is_marked_and_the_sweep_goes_on(mishap, monkeypatch):
+    every = tuner.candidates
+    monkeypatch.setattr(tuner, "candidates", lambda *key: SimpleNamespace(left=every(*key).left[::8]))
+    left = tuner.candidates("gemm_tile", "s", "nn", H200, "quick").left
+    bad = max(left, key=Stage.rate)
+    tile = (bad.BLK_M, bad.BLK_N)
+    with Worker(fake_worker.device, ({tile: mishap},), patience=1.0) as worker:
+        made, found = tune(None, layouts=("nn",), worker=worker)
+    outcome = {"exit": "crash", "hang": "hang"}.get(mishap, mishap)
+    assert outcomes(made, bad) == {"ok", outcome}
+    good = max(Stage.rate(c) for c in left if tile != (c.BLK_M, c.BLK_N))
+    assert rate(found.entries["gemm_tile", "s", "nn", "large"]) == good
+    mishaps = sum(tile == (c.BLK_M, c.BLK_N) for c in left)
+    assert worker.replaced == (mishaps if mishap in ("exit", "hang") else 0)
+    assert made.journal.counts == {"ok": len(left) - mishaps, outcome: mishaps}
+
+
+def test_tuners_at_once_lose_nothing(home):
+    """Records and winners of several runs on one device, as of several processes: the locks are of files."""
+
+    def one(dtype):
+        made, found = tune(fake_worker.device, dtypes=(dtype,), layouts=("nn",))
+        done.append((made, found))
+
+    done = []
+    threads = [threading.Thread(target=one, args=(dtype,)) for dtype in "scz"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    recorded = store.read_sweep(store.sweep_file(H200.name))
+    assert len(recorded) == sum(len(made.journal.records) for made, _ in done)
+    kept = read(store.user_file(H200.name))
+    assert kept.entries == {key: entry for _, found in done for key, entry in read_back(found).items()}
+
+
+def read_back(found):
+    """The entries as a file keeps them, rates rounded."""
+    from pyblasgpu.database import dumps, parse
+
+    return parse(dumps(found).encode()).entries
+
+
+# --------------------------------------------------------------------------------------- the command line
+
+
+def options(**changes):
+    given = {"routine": ("gemm", "trsm"), "dtype": ("s",), "effort": "quick", "strategy": "exhaustive",
+             "budget": None, "resume": False, "report": None, "dry_run": False, "device": None, "json": False,
+             "compile": False}  # fmt: skip
+    return SimpleNamespace(**{**given, **changes})
+
+
+@pytest.fixture
+def machine(stage, monkeypatch):
+    """A machine with one device, for the command."""
+
+    class Here(Inline):
+        def __init__(self, make, arguments):
+            super().__init__(lambda: make(*arguments))
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+    class AtOnce(Compilers):
+        def __init__(self, cc):
+            super().__init__()
+
+        __enter__, __exit__ = Here.__enter__, Here.__exit__
+
+    monkeypatch.setattr(run, "Worker", Here)
+    monkeypatch.setattr(run, "Compilers", AtOnce)
+    monkeypatch.setattr(run, "Sensor", lambda ordinal: Sensor())
+    return stage
+
+
+def test_the_command_shows_the_winners(machine, capsys):
+    assert run.main(options(), machine.routine) == 0
+    said = capsys.readouterr()
+    assert "gemm_tile" in said.out and "strsm: leaves of at most 1024 (few), 1024 (many)" in said.out
+    assert str(store.user_file(H200.name)) in said.out
+    assert run.main(options(json=True), machine.routine) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert {winner["layout"] for winner in said["winners"]} >= {"nn", "nt", "tn", "tt"}
+    assert {stop["class"] for stop in said["stop_sizes"]} == set(sizes_of("trsm"))
+
+
+def test_the_command_says_what_is_left_and_what_is_doubtful(machine, capsys, monkeypatch):
+    monkeypatch.setattr(run, "Sensor", lambda ordinal: Sensor(State(busy=60)))
+    assert run.main(options(budget=1e-9), machine.routine) == 1
+    said = capsys.readouterr().err
+    assert "candidates untried; --resume goes on" in said and "doubtful: the device was 60 % busy" in said
+
+
+def test_the_command_writes_a_report(machine, capsys, tmp_path):
+    pytest.importorskip("matplotlib")
+    folder = tmp_path / "report"
+    assert run.main(options(routine=("gemm",), report=str(folder)), machine.routine) == 0
+    names = {path.name for path in folder.iterdir()}
+    assert {"report.md", "report.json", "distribution.svg", "over_n.svg"} <= names
+
+
+# -------------------------------------------------------------------------------------- operands, timing
+
+
+def test_a_rotation_has_operands_of_its_own_for_each_call(stage, monkeypatch):
+    monkeypatch.setattr(measure, "MOST_CALLS", 3)
+    seen = []
+    work = measure.Workload(0, 0).rotation(
+        lambda alpha, t, b, stream, **flags: seen.append((t.pointer, b.pointer, elements(b).copy())),
+        "trsm", DTYPES["d"], "any", (8, 4),
+    )  # fmt: skip
+    assert len(work.calls) == 3
+    work.restore(3)
+    for call in work.calls:
+        call()
+    assert len({t for t, *_ in seen}) == len({b for _, b, _ in seen}) == 3
+    assert all(np.array_equal(seen[0][2], b) for *_, b in seen)  # the same numbers
+
+
+def test_restoring_undoes_what_calls_in_place_have_done(stage):
+    def ruin(alpha, t, b, stream, **flags):
+        values.append(elements(b).copy())
+        elements(b)[...] = 0
+
+    values = []
+    work = measure.Workload(0, 0).rotation(ruin, "trmm", DTYPES["z"], "any", (8, 4))
+    for _ in range(2):
+        work.restore(1)
+        work.calls[0]()
+    assert np.array_equal(*values) and values[0].all()
+
+
+def test_memory_that_is_short_is_taken_from_other_problems(stage, monkeypatch):
+    load, plain = measure.Workload(0, 0), stage.memory.allocate
+    load.rotation(print, "gemm", DTYPES["s"], "nn", (8, 8, 8))
+    full = iter([True])
+
+    def allocate(nbytes, device, stream):
+        if next(full, False):
+            raise MemoryError("out of memory")
+        return plain(nbytes, device, stream)
+
+    monkeypatch.setattr(stage.memory, "allocate", allocate)
+    load.rotation(print, "gemm", DTYPES["d"], "tt", (8, 8, 8))
+    assert {dtype for _, dtype in load._held} == {"d"} and len(stage.memory.held) == 3
+    load.release()
+    assert not stage.memory.held
+
+
+def test_an_arena_repeats_its_chunk(stage):
+    arena = measure._Arena(100, np.arange(7, dtype=np.uint8), 0, 0)
+    held = np.ctypeslib.as_array((ctypes.c_uint8 * 100).from_address(arena.address))
+    assert np.array_equal(held, np.resize(np.arange(7), 100)) and arena.intact()
+    ctypes.memset(arena.address + 100, 0, 1)
+    assert not arena.intact()
