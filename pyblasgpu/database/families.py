@@ -70,10 +70,13 @@ class Family:
         return {name: getattr(config, name) for name in self.parameters}
 
 
+_GEMM_LAYOUTS = ("nn", "nt", "tn", "tt")
+
 FAMILIES = {
     family.stem: family
     for family in (
-        Family("gemm_tile", "GemmTile", "gemm", ("nn", "nt", "tn", "tt"), ("trans_a", "trans_b")),
+        Family("gemm_tile", "GemmTile", "gemm", _GEMM_LAYOUTS, ("trans_a", "trans_b")),
+        Family("gemm_mma", "GemmMma", "gemm", _GEMM_LAYOUTS, ("trans_a", "trans_b"), ("d", "z")),
         Family("trsm_leaf", "TrsmLeaf", "trsm", ("any",)),
         Family("trmm_leaf", "TrmmLeaf", "trmm", ("any",)),
     )

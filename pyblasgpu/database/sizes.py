@@ -3,19 +3,22 @@
 =========  =============================================  ==============================
 family     class                                          tuned at
 =========  =============================================  ==============================
-gemm_tile  few_rows: m <= 64 < n                          32 x 4096, k 1024
-gemm_tile  few_cols: n <= 64 < m                          4096 x 32, k 1024
-gemm_tile  small: m n <= 750^2                            512 x 512, k 512
-gemm_tile  middle: m n <= 1200^2                          512 x 2048, k 512
-gemm_tile  medium: m n <= 2048^2                          1024 x 2048, k 1024
-gemm_tile  large: all else                                4096 x 4096, k 4096
+gemm       few_rows: m <= 64 < n                          32 x 4096, k 1024
+gemm       few_cols: n <= 64 < m                          4096 x 32, k 1024
+gemm       low_rank: k <= 128, m n > 750^2                4096 x 4096, k 64
+gemm       tiny: m n <= 350^2                             256 x 256, k 256
+gemm       small: m n <= 750^2                            512 x 512, k 512
+gemm       middle: m n <= 1450^2                          1024 x 1024, k 1024
+gemm       medium: m n <= 2900^2                          2048 x 2048, k 2048
+gemm       large: all else                                4096 x 4096, k 4096
 leaves     few: at most 64 right-hand sides               32, triangles of 128 and 512
 leaves     some: at most 1024                             512, triangles of 128 and 512
 leaves     many: at most 2560                             2048, triangles of 128 and 512
 leaves     most: more                                     4096, triangles of 128 and 512
 =========  =============================================  ==============================
 
-The stop size of a recursion has the classes of the leaves; it is tuned on a triangle of 2048.
+The stop size of a recursion has the classes of the leaves; it is tuned on a triangle of 2048. Between the
+classes of products there is no boundary at run time: `tuning.select` compares the Configs of all of them.
 """
 
 from __future__ import annotations
@@ -25,21 +28,22 @@ from math import prod
 __all__ = ["RHS_AT", "nearest", "rhs_class", "size_class", "sizes_of", "tuned_at"]
 
 FEW = 64
+LOW_RANK = 128
 SOME = 1024
 MANY = 2560
-SMALL = 750 * 750
-MIDDLE = 1200 * 1200
-MEDIUM = 2048 * 2048
+TINY, SMALL, MIDDLE, MEDIUM = 350 * 350, 750 * 750, 1450 * 1450, 2900 * 2900
 LEAF_ORDERS = (128, 512)
 
 _NEAREST: dict[str, dict[str, tuple[str, ...]]] = {
-    "gemm_tile": {
-        "few_rows": ("few_rows", "small", "middle", "medium", "large", "few_cols"),
-        "few_cols": ("few_cols", "small", "middle", "medium", "large", "few_rows"),
-        "small": ("small", "middle", "medium", "large", "few_rows", "few_cols"),
-        "middle": ("middle", "small", "medium", "large", "few_rows", "few_cols"),
-        "medium": ("medium", "large", "middle", "small", "few_rows", "few_cols"),
-        "large": ("large", "medium", "middle", "small", "few_rows", "few_cols"),
+    "gemm": {
+        "few_rows": ("few_rows", "small", "middle", "medium", "large", "tiny", "low_rank", "few_cols"),
+        "few_cols": ("few_cols", "small", "middle", "medium", "large", "tiny", "low_rank", "few_rows"),
+        "low_rank": ("low_rank", "large", "medium", "middle", "small", "tiny", "few_rows", "few_cols"),
+        "tiny": ("tiny", "small", "middle", "medium", "large", "low_rank", "few_rows", "few_cols"),
+        "small": ("small", "middle", "tiny", "medium", "large", "low_rank", "few_rows", "few_cols"),
+        "middle": ("middle", "medium", "small", "large", "low_rank", "tiny", "few_rows", "few_cols"),
+        "medium": ("medium", "large", "middle", "low_rank", "small", "tiny", "few_rows", "few_cols"),
+        "large": ("large", "medium", "low_rank", "middle", "small", "tiny", "few_rows", "few_cols"),
     },
     "leaf": {
         "few": ("few", "some", "many", "most"),
@@ -52,9 +56,11 @@ _NEAREST: dict[str, dict[str, tuple[str, ...]]] = {
 _GEMM_AT = {
     "few_rows": (32, 4096, 1024),
     "few_cols": (4096, 32, 1024),
+    "low_rank": (4096, 4096, 64),
+    "tiny": (256, 256, 256),
     "small": (512, 512, 512),
-    "middle": (512, 2048, 512),
-    "medium": (1024, 2048, 1024),
+    "middle": (1024, 1024, 1024),
+    "medium": (2048, 2048, 2048),
     "large": (4096, 4096, 4096),
 }
 
@@ -64,14 +70,16 @@ RHS_AT = {"few": 32, "some": 512, "many": 2048, "most": 4096}
 
 def size_class(stem: str, extents: tuple[int, ...]) -> str:
     """The class of ``(m, n, k[, batch])`` of a GEMM, of ``(n, right-hand sides[, batch])`` of a leaf."""
-    if stem == "gemm_tile":
-        m, n, _, *batch = extents
+    if _kind(stem) == "gemm":
+        m, n, k, *batch = extents
         if m <= FEW < n:
             return "few_rows"
         if n <= FEW < m:
             return "few_cols"
         elements = m * n * prod(batch)
-        bounds = (("small", SMALL), ("middle", MIDDLE), ("medium", MEDIUM))
+        if k <= LOW_RANK and elements > SMALL:
+            return "low_rank"
+        bounds = (("tiny", TINY), ("small", SMALL), ("middle", MIDDLE), ("medium", MEDIUM))
         return next((name for name, most in bounds if elements <= most), "large")
     return rhs_class(prod(extents[1:]))
 
@@ -95,10 +103,15 @@ def nearest(stem: str, size: str) -> tuple[str, ...]:
 
 def tuned_at(stem: str, size: str) -> tuple[tuple[int, ...], ...]:
     """The extents at which a class is tuned."""
-    if stem == "gemm_tile":
+    if _kind(stem) == "gemm":
         return (_GEMM_AT[size],)
     return tuple((order, RHS_AT[size]) for order in LEAF_ORDERS)
 
 
 def _classes(stem: str) -> dict[str, tuple[str, ...]]:
-    return _NEAREST["gemm_tile" if stem == "gemm_tile" else "leaf"]
+    return _NEAREST[_kind(stem)]
+
+
+def _kind(stem: str) -> str:
+    """What shapes a family, or a routine, knows: those of a product or those of a triangle."""
+    return "gemm" if stem.startswith("gemm") else "leaf"

@@ -91,6 +91,11 @@ class Device:
         """Whether cp.async exists."""
         return self.cc >= (8, 0)
 
+    @property
+    def has_double_mma(self) -> bool:
+        """Whether there are tensor cores for float64 that are worth using."""
+        return self.cc >= (8, 0) and self.lanes_float64 >= 32
+
     def fma_lanes(self, dtype: Dtype) -> int:
         """Real FMAs of `dtype` that a multiprocessor completes in a cycle."""
         return self.lanes_float32 if dtype.real == "float32" else self.lanes_float64

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from ..gpu.device import current
-from ..kernels import gemm_tile
+from ..kernels import gemm_mma, gemm_tile
 from ..operands import Operand
 from ..tuning.select import select
 from .copy import record_copy, record_pack, record_scale
 from .tape import ALPHA, BETA, Tape, recorded
 
 __all__ = ["gemm", "record", "record_gemm", "tape"]
+
+_SOURCES = {family.STEM: family.source for family in (gemm_mma, gemm_tile)}
 
 
 def gemm(alpha, a: Operand, b: Operand, beta, c: Operand, stream: int) -> None:
@@ -89,14 +91,15 @@ def _record_tile(tape: Tape, alpha, a: Operand, b: Operand, beta, c: Operand) ->
     b = b if _contiguous(b) or _contiguous(b.T) else record_pack(tape, b)
     trans_a, trans_b = not _contiguous(a), not _contiguous(b)
     layout = "nt"[trans_a] + "nt"[trans_b]
-    choice = select(gemm_tile.STEM, tape.dtype, layout, (c.rows, c.cols, a.cols), current(tape.device))
+    extents = c.rows, c.cols, a.cols, c.batch
+    choice = select("gemm", tape.dtype, layout, extents, current(tape.device))
     tape.choices.append(choice)
     config = choice.config
     config = config.unaligned(
         a=not _vectors(a.T if trans_a else a, config.VEC_A, config.stages),
         b=not _vectors(b.T if trans_b else b, config.VEC_B, config.stages),
     )
-    kernel = gemm_tile.source(config, a.conj, b.conj)
+    kernel = _SOURCES[config.STEM](config, a.conj, b.conj)
     lead_a = a.row_stride if trans_a else a.col_stride
     lead_b = b.row_stride if trans_b else b.col_stride
 

@@ -1,8 +1,12 @@
 """The choice at run time: a Config for (family, dtype, layout, extents, device), and where it comes from.
 
 The levels, first the one that wins: an override, the user's file, the packaged file of the device, that of
-its architecture, a computed default. What the wanted size class lacks in all files, its nearest class
-gives; what a device cannot run is passed over with a warning.
+its architecture, a computed default. What a device cannot run is passed over with a warning.
+
+A product takes, of the Configs that won a size class in any family that serves the dtype, the one that
+should be fastest at its own extents: the time that was measured where it was tuned, scaled by the model of
+`score`. So there are no bounds between classes, and no family is preferred but by what was measured. A leaf
+takes the Config of its class, or of the nearest class that has one.
 """
 
 from __future__ import annotations
@@ -14,16 +18,28 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
+from math import prod
 from pathlib import Path
 from typing import Any
 
 from .. import database
-from ..database import FAMILIES, FIXED, Document, nearest, rhs_class, size_class, tuned_at
+from ..database import (
+    FAMILIES,
+    FIXED,
+    Document,
+    Entry,
+    families_of,
+    nearest,
+    rhs_class,
+    size_class,
+    sizes_of,
+    tuned_at,
+)  # fmt: skip
 from ..errors import BackendUnavailable, ConfigError, DatabaseWarning
 from ..gpu.device import Device
 from ..types import DTYPES, Dtype
 from .prune import check_device
-from .score import comfortable, score
+from .score import comfortable, cycles, score
 from .space import space
 from .store import user_file
 
@@ -47,10 +63,14 @@ class Level:
     origin: str
 
 
+COMPUTED = "computed"  # the origin of what no file gave
+
 _PACKAGED = Path(database.__file__).parent
 
 #: Where nothing was measured.
 DEFAULT_STOP = {"few": 256, "some": 256, "many": 256, "most": 128}
+
+MOST_CHOICES = 1 << 14  # kept at a time
 
 _overrides: ContextVar[tuple[tuple[str, Any], ...]] = ContextVar("overrides", default=())
 _token: ContextVar[int] = ContextVar("token", default=0)  # a number for the overrides: cheap to compare
@@ -60,13 +80,13 @@ _chosen: dict[tuple, Choice] = {}
 _reloads = 0
 
 
-def select(stem: str, dtype: Dtype, layout: str, extents: tuple[int, ...], device: Device) -> Choice:
-    """The Config of family `stem` for a problem, and its origin.
+def select(name: str, dtype: Dtype, layout: str, extents: tuple[int, ...], device: Device) -> Choice:
+    """The Config for a problem, and its origin; the Config tells its family.
 
     Parameters
     ----------
-    stem : str
-        'gemm_tile', 'trsm_leaf', ...
+    name : str
+        'gemm', which may take any family of GEMM kernels; or a family: 'trsm_leaf', 'gemm_tile', ...
     dtype : Dtype
     layout : str
         As the family's Config tells layouts apart ('nn', 'tn', ...); else ignored.
@@ -77,17 +97,23 @@ def select(stem: str, dtype: Dtype, layout: str, extents: tuple[int, ...], devic
     Raises
     ------
     BackendUnavailable
-        Where no Config of the family can run on `device`.
+        Where no Config can run on `device`.
     """
-    for name, config in _overrides.get():
-        if name == stem and config.dtype == dtype.letter and getattr(config, "layout", layout) == layout:
+    stems = families_of(name, dtype.letter) or (name,)
+    for stem, config in _overrides.get():
+        if stem in stems and config.dtype == dtype.letter and getattr(config, "layout", layout) == layout:
             return Choice(config, "override")
-    if stem in FIXED:
-        return Choice(_fixed(stem, dtype.letter), "fixed")
-    key = (stem, dtype.letter, layout, size_class(stem, extents), device.name, device.ordinal)
+    if name in FIXED:
+        return Choice(_fixed(name, dtype.letter), "fixed")
+    is_product = FAMILIES[stems[0]].routine == "gemm"
+    shape = extents if is_product else size_class(name, extents)
+    key = (name, dtype.letter, layout, shape, device.name, device.ordinal)
     choice = _chosen.get(key)
     if choice is None:
-        choice = _chosen[key] = _choose(stem, dtype.letter, FAMILIES[stem].layout(layout), key[3], device)
+        if len(_chosen) >= MOST_CHOICES:
+            _chosen.clear()
+        choose = _fastest if is_product else _of_class
+        choice = _chosen[key] = choose(stems, dtype.letter, layout, extents, device)
     return choice
 
 
@@ -142,6 +168,7 @@ def reload() -> None:
     """Forget the files of tuned values and every choice made from them."""
     global _reloads
     _documents.cache_clear()
+    _measured.cache_clear()
     _chosen.clear()
     _reloads += 1
 
@@ -162,22 +189,88 @@ def _documents(device: Device) -> tuple[tuple[str, Document], ...]:
     return tuple((origin, document) for origin, document in found if document is not None)
 
 
-def _choose(stem: str, dtype: str, layout: str, size: str, device: Device) -> Choice:
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """A tuned Config, where it comes from, and the seconds that a cycle of the model took."""
+
+    config: Any
+    origin: str
+    pace: float
+
+
+def _fastest(
+    stems: tuple[str, ...], dtype: str, layout: str, extents: tuple[int, ...], device: Device
+) -> Choice:
+    """Of the tuned Configs of all classes, the one with the shortest time by measurement and model."""
+    m, n, k, *batch = extents
+    extents = m, n * prod(batch), k
+    tuned = [known for stem in stems for known in _measured(stem, dtype, layout, device)]
+    if tuned:
+        best = min(tuned, key=lambda known: known.pace * _cycles(known.config, extents, device))
+        return Choice(best.config, best.origin)
+    usable = [stem for stem in stems if _runs(stem, device)] or stems
+    others = [_of_class((stem,), dtype, layout, extents, device) for stem in usable]
+    return min(others, key=lambda c: (c.origin == COMPUTED, _cycles(c.config, extents, device)))
+
+
+def _cycles(config: Any, extents: tuple[int, ...], device: Device) -> float:
+    return cycles(config.STEM, config, extents, device)
+
+
+def _runs(stem: str, device: Device) -> bool:
+    """Whether `device` is made for the family; that it can run a Config at all is seen with the Config."""
+    return stem != "gemm_mma" or device.has_double_mma
+
+
+@lru_cache(maxsize=1 << 10)
+def _measured(stem: str, dtype: str, layout: str, device: Device) -> tuple[_Measured, ...]:
+    found = []
+    for size in sizes_of(stem):
+        for origin, entry in _entries((stem, dtype, layout, size), device):
+            config = _usable(stem, dtype, layout, entry, device, f"{origin}: {stem} {dtype} {layout} {size}")
+            if config is None:
+                continue
+            if entry.tflops is not None:
+                extents = tuned_at(stem, size)[-1]
+                seconds = DTYPES[dtype].flops_per_fma * prod(extents) / entry.tflops / 1e12
+                pace = seconds / _cycles(config, extents, device)
+                found.append(_Measured(config, f"{origin}, class {size}", pace))
+            break
+    return tuple(found)
+
+
+def _entries(key: tuple[str, str, str, str], device: Device) -> Iterator[tuple[str, Entry]]:
+    """What the files say to `key`, first the one that wins."""
+    for origin, document in _documents(device):
+        entry = document.entries.get(key)
+        if entry is not None:
+            yield origin, entry
+
+
+def _usable(stem: str, dtype: str, layout: str, entry: Entry, device: Device, where: str) -> Any:
+    """The Config of `entry`; None, with a warning, where `device` cannot run it."""
+    try:
+        config = FAMILIES[stem].config(dtype, layout, entry.parameters)
+        check_device(config, device)
+    except ConfigError as broken:
+        warnings.warn(f"{where} is passed over: {broken}", DatabaseWarning, stacklevel=5)
+        return None
+    return config
+
+
+def _of_class(
+    stems: tuple[str, ...], dtype: str, layout: str, extents: tuple[int, ...], device: Device
+) -> Choice:
+    """The Config of the size class, or of the nearest that has one."""
+    (stem,) = stems
+    size, layout = size_class(stem, extents), FAMILIES[stem].layout(layout)
     for candidate in nearest(stem, size):
-        for origin, document in _documents(device):
-            entry = document.entries.get((stem, dtype, layout, candidate))
-            if entry is None:
-                continue
-            try:
-                config = FAMILIES[stem].config(dtype, layout, entry.parameters)
-                check_device(config, device)
-            except ConfigError as broken:
-                place = f"{stem} {dtype} {layout} {candidate}"
-                warnings.warn(f"{origin}: {place} is passed over: {broken}", DatabaseWarning, stacklevel=4)
-                continue
-            stands_in = "" if candidate == size else f", class {candidate}"
-            return Choice(config, origin + stands_in)
-    return Choice(_computed(stem, dtype, layout, size, device), "computed")
+        for origin, entry in _entries((stem, dtype, layout, candidate), device):
+            where = f"{origin}: {stem} {dtype} {layout} {candidate}"
+            config = _usable(stem, dtype, layout, entry, device, where)
+            if config is not None:
+                return Choice(config, origin if candidate == size else f"{origin}, class {candidate}")
+    return Choice(_computed(stem, dtype, layout, size, device), COMPUTED)
 
 
 def _computed(stem: str, dtype: str, layout: str, size: str, device: Device) -> Any:
@@ -207,7 +300,7 @@ def _choose_stop(routine: str, dtype: str, size: str, device: Device) -> Choice:
             stop = document.stop_sizes.get((routine, dtype, candidate))
             if stop is not None:
                 return Choice(stop, origin if candidate == size else f"{origin}, class {candidate}")
-    return Choice(DEFAULT_STOP[size], "computed")
+    return Choice(DEFAULT_STOP[size], COMPUTED)
 
 
 @lru_cache

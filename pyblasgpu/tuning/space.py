@@ -41,7 +41,7 @@ def space(stem: str, dtype: Dtype, layout: str, device: Device, effort: str) -> 
     return _SPACES[stem](dtype, layout, device, effort)
 
 
-# DIM_X, DIM_Y, THR_M, THR_N: tiles for large products, small ones, few columns, few rows
+# Of gemm_tile, DIM_X, DIM_Y, THR_M, THR_N: tiles for large products, small ones, few columns, few rows
 _QUICK_TILES = {
     "s": (
         (16, 16, 8, 8), (16, 16, 8, 16), (16, 16, 16, 8), (8, 16, 8, 8), (16, 8, 8, 8), (16, 16, 4, 8),
@@ -60,7 +60,7 @@ _QUICK_TILES = {
         (16, 16, 2, 2), (8, 8, 2, 2), (32, 8, 4, 4), (8, 32, 4, 4), (8, 16, 4, 2),
     ),
 }  # fmt: skip
-_QUICK_PIPELINES = ((8, 4), (16, 3), (8, 1))  # BLK_K, stages
+_QUICK_PIPELINES = ((8, 4, True), (8, 4, False), (16, 3, True), (16, 3, False), (8, 1, False))
 
 _GRIDS = ((8, 8), (8, 16), (16, 8), (16, 16), (8, 32), (32, 8))
 _PER_THREAD = (1, 2, 3, 4, 6, 8, 12, 16)
@@ -72,10 +72,11 @@ def _gemm_tile(dtype: Dtype, layout: str, device: Device, effort: str) -> list[A
     trans_a, trans_b = (letter == "t" for letter in layout)
     stages = (1, 2, 3, 4) if device.has_async_copy else (1,)
 
-    def tile(x, y, thr_m, thr_n, depth, stages, shared) -> Parameters:
+    def tile(x, y, thr_m, thr_n, depth, stages, prefetch, shared) -> Parameters:
         chosen = {
             "DIM_X": x, "DIM_Y": y, "BLK_M": x * thr_m, "BLK_N": y * thr_n, "BLK_K": depth, "UNROLL": depth,
-            "VEC_M": _widest(dtype, thr_m), "VEC_N": _widest(dtype, thr_n), "stages": stages, **shared,
+            "VEC_M": _widest(dtype, thr_m), "VEC_N": _widest(dtype, thr_n), "stages": stages,
+            "prefetch": prefetch, **shared,
         }  # fmt: skip
         return {**chosen, **_lanes(chosen)[0], **loads_a(chosen)[-1], **loads_b(chosen)[-1]}
 
@@ -85,11 +86,11 @@ def _gemm_tile(dtype: Dtype, layout: str, device: Device, effort: str) -> list[A
             pipelines = [p for p in _QUICK_PIPELINES if p[1] in stages]
             return [tile(*t, *p, _SHARED_BOTH) for t, p in product(_QUICK_TILES[dtype.letter], pipelines)]
         depths = (4, 8, 16, 32) if dtype.letter == "z" else (8, 16, 32)
-        shapes = product(_GRIDS, _PER_THREAD, _PER_THREAD, depths, stages)
+        shapes = product(_GRIDS, _PER_THREAD, _PER_THREAD, depths, stages, (True, False))
         return [
-            tile(x, y, thr_m, thr_n, depth, stage, shared)
-            for (x, y), thr_m, thr_n, depth, stage in shapes
-            if max(x * thr_m, y * thr_n) <= _MAX_TILE
+            tile(x, y, thr_m, thr_n, depth, stage, prefetch, shared)
+            for (x, y), thr_m, thr_n, depth, stage, prefetch in shapes
+            if (stage > 1 or not prefetch) and max(x * thr_m, y * thr_n) <= _MAX_TILE
             for shared in (_sharing(stage) if effort == "exhaustive" else [_SHARED_BOTH])
         ]
 
@@ -103,6 +104,94 @@ def _gemm_tile(dtype: Dtype, layout: str, device: Device, effort: str) -> list[A
     if effort != "exhaustive":
         inner = [_first(axis) for axis in inner]
     return [tiles, *inner, _residence(effort)]
+
+
+# Of gemm_mma, BLK_M, BLK_N, WARP_M, WARP_N, and min_blocks; then BLK_K, stages, MMA_K, prefetch
+_MMA_TILES = {
+    "d": (
+        (128, 128, 64, 32, 1), (128, 128, 32, 64, 1), (128, 64, 64, 32, 2), (64, 128, 32, 64, 2),
+        (128, 64, 32, 32, 1), (64, 128, 32, 32, 1), (64, 64, 32, 32, 3), (64, 64, 32, 32, 2),
+        (64, 64, 16, 32, 2), (64, 32, 32, 16, 3), (32, 64, 16, 32, 3), (32, 32, 16, 16, 4),
+        (64, 32, 16, 16, 2), (32, 32, 16, 8, 2), (256, 64, 64, 32, 1), (64, 256, 32, 64, 1),
+        (128, 32, 32, 16, 2), (32, 128, 16, 32, 2), (128, 96, 64, 24, 1),
+    ),
+    "z": (
+        (64, 64, 32, 32, 2), (64, 64, 32, 16, 1), (64, 64, 16, 32, 1), (64, 128, 32, 32, 1),
+        (128, 64, 32, 32, 1), (64, 32, 32, 16, 2), (32, 64, 16, 32, 2), (32, 32, 16, 16, 3),
+        (64, 48, 32, 24, 2), (32, 32, 16, 8, 2), (64, 32, 16, 16, 2), (32, 64, 16, 16, 2),
+    ),
+}  # fmt: skip
+_MMA_PIPELINES = {
+    "d": ((16, 4, 4, True), (16, 3, 4, True), (16, 5, 4, True), (32, 3, 4, True), (16, 4, 8, False)),
+    "z": ((8, 3, 4, True), (8, 4, 4, True), (16, 3, 4, True), (8, 4, 4, False)),
+}
+_MMA_WIDE = (32, 48, 64, 96, 128, 192, 256), (8, 16, 24, 32, 48, 64)  # edges of tiles, of warps
+_MMA_WARPS = 8  # most of a block: more leave each too few registers
+
+
+def _gemm_mma(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Axis]:
+    if dtype.letter not in _MMA_TILES:
+        return [lambda _: []]
+    hopper = device.cc >= (9, 0)
+
+    def tiles(_: Parameters) -> list[Parameters]:
+        if effort == "quick":
+            return [
+                _warps(*tile, *pipeline, hopper)
+                for tile, pipeline in product(_MMA_TILES[dtype.letter], _MMA_PIPELINES[dtype.letter])
+            ]
+        edges, warps = _MMA_WIDE
+        shapes = product(edges, edges, warps, warps, (1, 2, 3, 4), (8, 16, 32), (2, 3, 4, 5, 6))
+        return [
+            _warps(m, n, warp_m, warp_n, blocks, depth, stages, mma_k, prefetch, hopper)
+            for m, n, warp_m, warp_n, blocks, depth, stages in shapes
+            if m % warp_m == 0 and n % warp_n == 0 and m // warp_m * (n // warp_n) <= _MMA_WARPS
+            for mma_k, prefetch in product((4, 8) if hopper else (4,), (True, False))
+        ]
+
+    def loads(chosen: Parameters) -> list[Parameters]:
+        a_by_k, b_by_k = layout[0] == "t", layout[1] == "n"
+        return [
+            {**a, **b}
+            for a in _rows(dtype, chosen, "A", chosen["BLK_M"], a_by_k)
+            for b in _rows(dtype, chosen, "B", chosen["BLK_N"], b_by_k)
+        ]
+
+    return [lambda chosen: [{**tile, **loads(tile)[0]} for tile in tiles(chosen)]]
+
+
+def _warps(
+    m: int, n: int, warp_m: int, warp_n: int, blocks: int, depth: int, stages: int, mma_k: int,
+    prefetch: bool, hopper: bool,
+) -> Parameters:  # fmt: skip
+    return {
+        "BLK_M": m, "BLK_N": n, "WARP_M": warp_m, "WARP_N": warp_n, "min_blocks": blocks, "BLK_K": depth,
+        "stages": stages, "MMA_M": 16 if hopper and warp_m % 16 == 0 else 8,
+        "MMA_K": mma_k if hopper and warp_m % 16 == 0 else 4, "prefetch": prefetch,
+    }  # fmt: skip
+
+
+def _rows(dtype: Dtype, chosen: Parameters, name: str, blk: int, k_major: bool) -> list[Parameters]:
+    """How the threads may load a stripe that stays as it lies, its rows padded against bank conflicts.
+
+    A load of a fragment takes four neighbours along k and four (complex: two) along the other dimension
+    at a time: rows must lie so far apart that these are all of the banks.
+    """
+    warps = chosen["BLK_M"] // chosen["WARP_M"] * (chosen["BLK_N"] // chosen["WARP_N"])
+    threads, depth = 32 * warps, chosen["BLK_K"]
+    major, minor = (depth, blk) if k_major else (blk, depth)
+    line = LINE // dtype.itemsize
+    apart = 4 if k_major else line // 4
+    found = []
+    for vec in (2, 1):
+        if vec * dtype.itemsize > VECTOR:
+            continue
+        fit = [x for x in range(1, threads + 1) if threads % x == 0]
+        rows = [x for x in fit if major % (x * vec) == 0 and minor % (threads // x) == 0]
+        if rows:
+            grid = {f"DIM_X{name}": max(rows), f"DIM_Y{name}": threads // max(rows)}
+            found.append({**grid, f"VEC_{name}": vec, f"PAD_{name}": (apart - major) % line})
+    return found or [{f"DIM_X{name}": threads, f"DIM_Y{name}": 1}]
 
 
 def _first(axis: Axis) -> Axis:
@@ -131,7 +220,9 @@ def _loads(
 ) -> list[Parameters]:
     """How the threads may load a stripe, the widest loads first; for each width the longest rows.
 
-    Where no grid of threads tiles the stripe, the one given breaks the rule that says so.
+    Rows that are transposed on the way are kept so short that one padding serves both the stores and the
+    loads of whole fragments. Where no grid of threads tiles the stripe, the one given breaks the rule
+    that says so.
     """
     threads, depth = chosen["DIM_X"] * chosen["DIM_Y"], chosen["BLK_K"]
     major, minor = (depth, blk) if k_major else (blk, depth)
@@ -140,7 +231,8 @@ def _loads(
         too_wide = vec * dtype.itemsize > VECTOR or (vec > 1 and k_major and chosen["stages"] > 1)
         rows = [x for x in _powers(threads) if major % (x * vec) == 0 and minor % (threads // x) == 0]
         if rows and not too_wide:
-            x = max(rows)
+            short = [x for x in rows if LINE // dtype.itemsize // x >= fragment] if k_major else []
+            x = max(short or rows)
             pad = _pad(dtype, blk, x, fragment) if k_major else 0
             grid = {f"DIM_X{name}": x, f"DIM_Y{name}": threads // x}
             found.append({**grid, f"VEC_{name}": vec, f"PAD_{name}": pad})
@@ -204,4 +296,9 @@ def _triangle_leaf(dtype: Dtype, layout: str, device: Device, effort: str) -> li
     return [tiles] if effort == "quick" else [tiles, _residence(effort)]
 
 
-_SPACES = {"gemm_tile": _gemm_tile, "trsm_leaf": _triangle_leaf, "trmm_leaf": _triangle_leaf}
+_SPACES = {
+    "gemm_tile": _gemm_tile,
+    "gemm_mma": _gemm_mma,
+    "trsm_leaf": _triangle_leaf,
+    "trmm_leaf": _triangle_leaf,
+}

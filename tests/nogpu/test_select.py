@@ -11,7 +11,7 @@ from pyblasgpu.database import FAMILIES, Document, Entry, size_class, sizes_of
 from pyblasgpu.errors import BackendUnavailable, DatabaseWarning
 from pyblasgpu.gpu.device import known, names, simulated
 from pyblasgpu.tuning import select as selecting
-from pyblasgpu.tuning.prune import check_device
+from pyblasgpu.tuning.prune import candidates, check_device
 from pyblasgpu.tuning.select import override, select, stop_size
 from pyblasgpu.tuning.store import merge, save, user_file
 from pyblasgpu.types import DTYPES
@@ -79,10 +79,11 @@ def test_computed_tiles_follow_the_shape():
 
 @pytest.mark.parametrize(
     ("extents", "size"),
-    [((64, 65, 9), "few_rows"), ((65, 64, 9), "few_cols"), ((64, 64, 10**6), "small"),
-     ((750, 750, 1), "small"), ((751, 750, 1), "middle"), ((1200, 1200, 1), "middle"),
-     ((1201, 1200, 1), "medium"), ((2048, 2048, 1), "medium"), ((2049, 2048, 1), "large"),
-     ((100, 100, 5, 56), "small"), ((100, 100, 5, 57), "middle"), ((100, 100, 5, 500), "large")],
+    [((64, 65, 9), "few_rows"), ((65, 64, 9), "few_cols"), ((64, 64, 10**6), "tiny"),
+     ((350, 350, 1), "tiny"), ((351, 350, 1), "small"), ((750, 750, 1), "small"),
+     ((751, 750, 129), "middle"), ((751, 750, 128), "low_rank"), ((1450, 1450, 999), "middle"),
+     ((1451, 1450, 999), "medium"), ((2900, 2900, 999), "medium"), ((2901, 2900, 999), "large"),
+     ((100, 100, 5, 12), "tiny"), ((100, 100, 5, 13), "small"), ((100, 100, 500, 900), "large")],
 )  # fmt: skip
 def test_size_classes_of_gemm(extents, size):
     assert size_class("gemm_tile", extents) == size
@@ -191,5 +192,66 @@ def test_the_generation_tells_when_answers_may_change():
 
 def test_a_second_choice_is_a_lookup(monkeypatch):
     first = select("gemm_tile", S, "nn", LARGE, H200)
-    monkeypatch.setattr(selecting, "_choose", None)
-    assert select("gemm_tile", S, "nn", (5000, 5000, 1), H200) is first
+    leaf = select("trsm_leaf", S, "", (64, 5000), H200)
+    monkeypatch.setattr(selecting, "_fastest", None)
+    monkeypatch.setattr(selecting, "_of_class", None)
+    assert select("gemm_tile", S, "nn", LARGE, H200) is first
+    assert select("trsm_leaf", S, "", (64, 6000), H200) is leaf
+
+
+# ----------------------------------------------------------------------- a product takes what should be fastest
+
+
+def measured(device: str, *found: tuple) -> Document:
+    """A document of (size class, Config, TFLOP/s)."""
+    entries = {}
+    for size, chosen, tflops in found:
+        parameters = FAMILIES[chosen.STEM].parameters_of(chosen)
+        entries[chosen.STEM, chosen.dtype, "nn", size] = Entry(parameters, tflops)
+    return Document(device, entries)
+
+
+def tiles(stem: str, dtype: str) -> tuple:
+    """The largest and the smallest tile of the quick space."""
+    left = sorted(candidates(stem, dtype, "nn", H200).left, key=lambda c: c.BLK_M * c.BLK_N)
+    return left[-1], left[0]
+
+
+def test_between_two_tuned_sizes_the_model_decides(levels):
+    big, little = tiles("gemm_tile", "s")
+    save(measured("NVIDIA H200", ("large", big, 50), ("tiny", little, 3)), levels / "nvidia_h200.json")
+    selecting.reload()
+    chosen = [select("gemm", S, "nn", (n, n, n), H200).config for n in (64, 256, 4096, 9000)]
+    assert chosen == [little, little, big, big]
+    order = [select("gemm", S, "nn", (n, n, n), H200).config == big for n in range(64, 4097, 64)]
+    assert order == sorted(order), "one change from the small tile to the large one"
+    assert select("gemm", S, "nn", LARGE, H200).origin == "packaged for NVIDIA H200, class large"
+
+
+def test_the_family_that_was_measured_faster_serves(levels):
+    units, cores = tiles("gemm_tile", "d")[0], tiles("gemm_mma", "d")[0]
+    for mma, expected in ((50, cores), (10, units)):
+        found = measured("NVIDIA H200", ("large", units, 25), ("large", cores, mma))
+        save(found, levels / "nvidia_h200.json")
+        selecting.reload()
+        assert select("gemm", DTYPES["d"], "nn", LARGE, H200).config == expected
+    with override("gemm_mma", cores):
+        assert select("gemm", DTYPES["d"], "nn", LARGE, H200) == selecting.Choice(cores, "override")
+
+
+@pytest.mark.parametrize(("device", "stem"), [("h200", "gemm_mma"), ("a100", "gemm_mma"), ("v100", "gemm_tile"),
+                                              ("rtx4090", "gemm_tile")])  # fmt: skip
+def test_without_measurements_double_goes_to_tensor_cores_that_are_worth_it(levels, device, stem):
+    device = known(device)
+    for dtype, expected in (("d", stem), ("z", stem), ("s", "gemm_tile"), ("c", "gemm_tile")):
+        choice = select("gemm", DTYPES[dtype], "tn", LARGE, device)
+        assert (choice.config.STEM, choice.origin) == (expected, "computed")
+        check_device(choice.config, device)
+
+
+def test_a_batch_of_small_products_is_no_small_product(levels):
+    big, little = tiles("gemm_tile", "s")
+    save(measured("NVIDIA H200", ("large", big, 50), ("tiny", little, 3)), levels / "nvidia_h200.json")
+    selecting.reload()
+    assert select("gemm", S, "nn", (256, 256, 256, 1), H200).config == little
+    assert select("gemm", S, "nn", (256, 256, 256, 1000), H200).config == big
