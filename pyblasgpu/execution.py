@@ -334,7 +334,7 @@ class Call:
         read = self.library.read(tuple([layout.owner for layout in layouts]))
         if read is not None:
             generation = import_module(".tuning.select", __package__).generation
-            keep((*key, *read[0]), Recipe(layouts, prepare, generation))
+            keep((key, *read[0]), Recipe(layouts, prepare, generation))
 
 
 def again(key: tuple, arrays: tuple, alpha, beta, stream) -> bool:
@@ -344,7 +344,7 @@ def again(key: tuple, arrays: tuple, alpha, beta, stream) -> bool:
     if library is None or read is None:
         return False
     facts, pointers = read
-    recipe = find((*key, *facts))
+    recipe = find((key, *facts))
     if recipe is None:
         return False
     stream = library.current_stream(recipe.device) if stream is None else stream_pointer(stream)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -11,7 +11,10 @@ import numpy as np
 from .operands import Operand
 from .types import Dtype, Trans
 
-__all__ = ["Layout", "batches", "broadcasts_to", "is_column_major", "is_injective", "shares_memory"]
+__all__ = [
+    "Layout", "are_clear", "batches", "broadcasts_to", "is_column_major", "is_injective", "reach",
+    "shares_memory",
+]  # fmt: skip
 
 
 class Layout(NamedTuple):
@@ -99,6 +102,21 @@ def shares_memory(x: Layout | np.ndarray, y: Layout | np.ndarray) -> bool:
         return np.shares_memory(x, y, max_work=_WORK)  # type: ignore[arg-type]
     except np.exceptions.TooHardError:
         return True
+
+
+def reach(layout: Layout) -> tuple[int, int]:
+    """First byte of the array and the one past the last, from its pointer on."""
+    return layout._replace(pointer=0).span()
+
+
+def are_clear(pointers: Sequence[int], reaches: Sequence[tuple[int, int]]) -> bool:
+    """Whether no byte of the last array lies between the first and the last of another."""
+    start, stop = reaches[-1]
+    start, stop = start + pointers[-1], stop + pointers[-1]
+    for pointer, (low, high) in zip(pointers, reaches[:-1], strict=False):
+        if pointer + low < stop and start < pointer + high:
+            return False
+    return True
 
 
 def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .layouts import Layout
+from .layouts import Layout, are_clear, reach
 from .operands import Operand
 
 __all__ = ["Recipe", "find", "keep"]
@@ -20,13 +20,13 @@ _VARIANTS = 256  # tapes of one
 
 
 class _Run(NamedTuple):
-    """What a run depended on, and the tape that it took (None for no work)."""
+    """What a run depended on, and what enqueued it (None for no work)."""
 
     pointers: list[int]
     alpha: Any
     beta: Any
     generation: Any
-    tape: Any
+    enqueue: Callable | None
 
 
 class Recipe:
@@ -51,8 +51,7 @@ class Recipe:
 
     def __init__(self, layouts: tuple[Layout, ...], prepare: Callable, generation: Callable):
         self._tails = tuple(layout._replace(owner=None).operand()[1:] for layout in layouts)
-        # of each operand, first byte and the one past the last, from its pointer on
-        self._reaches = tuple(layout._replace(pointer=0).span() for layout in layouts)
+        self._reaches = tuple(map(reach, layouts))
         self._misaligned = layouts[-1].dtype.real_size - 1
         self._prepare, self._generation = prepare, generation
         self._tapes: dict[tuple, Any] = {}
@@ -71,23 +70,19 @@ class Recipe:
             if not (_plain(alpha) and _plain(beta) and self._fits(pointers)):
                 return False
             last = self._last = self._recall(pointers, alpha, beta)
-        if last.tape is not None:
-            last.tape.run(pointers, alpha, beta, stream=stream)
+        if last.enqueue is not None:
+            last.enqueue(pointers, stream)
         return True
 
     def _fits(self, pointers: list[int]) -> bool:
         """Whether the matrices may lie at `pointers`: aligned, the output apart from all others."""
-        start, stop = self._reaches[-1]
-        bits = pointers[-1]
-        start, stop = start + bits, stop + bits
-        for pointer, (low, high) in zip(pointers, self._reaches[:-1], strict=False):
-            if pointer + low < stop and start < pointer + high:
-                return False
+        bits = 0
+        for pointer in pointers:
             bits |= pointer
-        return not bits & self._misaligned
+        return not bits & self._misaligned and are_clear(pointers, self._reaches)
 
     def _recall(self, pointers: list[int], alpha, beta) -> _Run:
-        """The run with its tape, prepared once for all that a tape depends on."""
+        """The run, its tape prepared once for all that a tape depends on."""
         generation = self._generation()
         variant = (generation, _kind(alpha), _kind(beta), *[pointer & 15 for pointer in pointers])
         if variant not in self._tapes:
@@ -95,7 +90,8 @@ class Recipe:
                 self._tapes.clear()
             operands = [Operand(pointer, *tail) for pointer, tail in zip(pointers, self._tails, strict=True)]
             self._tapes[variant] = self._prepare((alpha, beta), operands)
-        return _Run(pointers, alpha, beta, generation, self._tapes[variant])
+        tape = self._tapes[variant]
+        return _Run(pointers, alpha, beta, generation, None if tape is None else tape.bound(alpha, beta))
 
 
 def _plain(number) -> bool:

@@ -55,7 +55,11 @@ class Routines:
                 else:
                     getattr(self, name)(alpha, *placed, stream, **flags)
 
-            return SimpleNamespace(run=run)
+            def bound(*scalars):
+                count = 2 if len(fixed) == 3 else 1  # TRMM and TRSM have no beta
+                return lambda bases, stream: run(bases, *scalars[:count], stream=stream)
+
+            return SimpleNamespace(run=run, bound=bound)
 
         return prepare
 

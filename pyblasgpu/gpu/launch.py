@@ -1,18 +1,22 @@
-"""Launch kernels with raw pointers: a packed argument block and one driver call."""
+"""Launch kernels with raw pointers: a packed argument block and one driver call; or many kernels by one."""
 
 from __future__ import annotations
 
 import ctypes
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Any
+from weakref import finalize
 
 from . import backend, memory
 from .compile import KernelSource, compile_source
 
-__all__ = ["Kernel", "kernel"]
+__all__ = ["Graph", "Kernel", "kernel"]
 
+# Handles that stand for the default streams of the current context; created streams have their own.
+_LEGACY_STREAM, _THREAD_STREAM = 1, 2
 _STATIC_LIMIT = 48 * 1024  # bytes of dynamic shared memory that need no opt-in
 _FORMAT = {"p": "Q", "i": "i", "q": "q", "float32": "f", "float64": "d"}
 
@@ -74,27 +78,28 @@ class _Loaded(Kernel):
         handle = memory.check(
             driver.cuLibraryGetKernel(library, compiled.entry.encode()), "cuLibraryGetKernel"
         )
+        # the function of this context: given the kernel itself, the driver looks it up at every launch
+        function = memory.check(driver.cuKernelGetFunction(handle), "cuKernelGetFunction")
         if source.shared_bytes > _STATIC_LIMIT:
             attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             memory.check(
-                driver.cuKernelSetAttribute(attribute, source.shared_bytes, handle, device),
-                "cuKernelSetAttribute",
+                driver.cuFuncSetAttribute(function, attribute, source.shared_bytes), "cuFuncSetAttribute"
             )
         self.compiled = compiled
         self._library = library  # owns the code
-        self._function = driver.CUfunction(int(handle))
-        self._run = driver.cuLaunchKernel
-        self._threads = (source.threads, 1, 1, source.shared_bytes)
+        self._function = function
+        self._run = driver.cuLaunchKernelEx
         self._arguments = _Arguments(source.parameters, source.real)
         self._blocks: list[_Block] = []  # not in use; a thread that finds none makes one
 
     def launch(self, grid, stream, pointers, integers, reals):
-        memory.use(self.device)
+        if stream <= _THREAD_STREAM:
+            memory.use(self.device)
         arguments = self._arguments
         try:
             block = self._blocks.pop()
         except IndexError:
-            block = _Block(arguments)
+            block = _Block(arguments, self._config())
         arguments.pack_pointers(block.values, 0, *pointers)
         # of a repeated launch these are the same objects
         if block.integers is not integers:
@@ -103,11 +108,22 @@ class _Loaded(Kernel):
         if block.reals is not reals:
             arguments.pack_reals(block.values, arguments.reals_at, *reals)
             block.reals = reals
+        if block.grid is not grid or block.stream != stream:
+            block.aim(grid, stream)
         # the driver copies the arguments during the call
-        (error,) = self._run(self._function, *grid, *self._threads, _handle(stream), block.address, 0)
+        (error,) = self._run(block.config, self._function, block.address, 0)
         self._blocks.append(block)
         if error:
             memory.check((error,), f"launch of {self.source.name}")
+
+    def _config(self):
+        """The driver's description of a launch, but for its grid and stream."""
+        from cuda.bindings import driver
+
+        config = driver.CUlaunchConfig()
+        config.blockDimX, config.blockDimY, config.blockDimZ = self.source.threads, 1, 1
+        config.sharedMemBytes = self.source.shared_bytes
+        return config
 
 
 class _Arguments:
@@ -129,21 +145,95 @@ class _Arguments:
 
 
 class _Block:
-    """Memory for the arguments of one launch, and what it holds now."""
+    """Memory for the arguments of one launch and its `config`, and what they hold now."""
 
-    __slots__ = ("_pointers", "address", "integers", "reals", "values")
+    __slots__ = ("_pointers", "address", "config", "grid", "integers", "reals", "stream", "values")
 
     integers: tuple[int, ...] | None
     reals: tuple[float, ...] | None
+    grid: tuple[int, int, int] | None
+    stream: int | None
 
-    def __init__(self, arguments: _Arguments):
+    def __init__(self, arguments: _Arguments, config):
+        self.config = config
         self.values = ctypes.create_string_buffer(arguments.size)
-        self.integers = self.reals = None
+        self.integers = self.reals = self.grid = self.stream = None
         base = ctypes.addressof(self.values)
         self._pointers = (ctypes.c_void_p * len(arguments.offsets))(
             *(base + place for place in arguments.offsets)
         )
         self.address = ctypes.addressof(self._pointers)
+
+    def aim(self, grid: tuple[int, int, int], stream: int) -> None:
+        """Make the launch one of `grid` on `stream`."""
+        config = self.config
+        config.gridDimX, config.gridDimY, config.gridDimZ = self.grid = grid
+        config.hStream = _handle(stream)
+        self.stream = stream
+
+
+class Graph:
+    """Launches that the driver enqueues as one, for less than half of what a single launch costs the host.
+
+    Parameters
+    ----------
+    enqueue : callable
+        ``enqueue(stream)`` enqueues the launches, whose addresses and numbers stay; nothing runs then.
+    device : int
+    """
+
+    def __init__(self, enqueue: Callable[[int], None], device: int):
+        from cuda.bindings import driver
+
+        memory.use(device)
+        self.device = device
+        graph = _captured(enqueue)
+        runnable = memory.check(driver.cuGraphInstantiate(graph, 0), "cuGraphInstantiate")
+        memory.check(driver.cuGraphDestroy(graph), "cuGraphDestroy")
+        # a launch that is under way goes on without it
+        finalize(self, driver.cuGraphExecDestroy, runnable).atexit = False
+        self._run, self._status = driver.cuGraphLaunch, driver.cuStreamIsCapturing
+        self._idle = driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
+        self._free: list[Any] = [runnable]  # empty while a thread is at it
+
+    def launch(self, stream: int) -> bool:
+        """Enqueue the launches on `stream`.
+
+        False, and nothing done, while another thread does so, or where the stream itself is being captured:
+        what is captured there should be the launches.
+        """
+        if stream <= _THREAD_STREAM:
+            memory.use(self.device)
+        handle = _handle(stream)
+        if stream > _LEGACY_STREAM and self._status(handle)[1] != self._idle:
+            return False
+        try:
+            runnable = self._free.pop()
+        except IndexError:
+            return False
+        (error,) = self._run(runnable, handle)
+        self._free.append(runnable)
+        if error:
+            memory.check((error,), "cuGraphLaunch")
+        return True
+
+
+def _captured(enqueue: Callable[[int], None]):
+    """The driver's graph of what `enqueue` puts on a stream, made for it in the current context."""
+    from cuda.bindings import driver
+
+    apart = driver.CUstream_flags.CU_STREAM_NON_BLOCKING
+    stream = memory.check(driver.cuStreamCreate(apart), "cuStreamCreate")
+    mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+    try:
+        memory.check(driver.cuStreamBeginCapture(stream, mode), "cuStreamBeginCapture")
+        try:
+            enqueue(int(stream))
+        finally:
+            ended = driver.cuStreamEndCapture(stream)
+    finally:
+        driver.cuStreamDestroy(stream)
+    return memory.check(ended, "cuStreamEndCapture")
 
 
 @lru_cache(maxsize=1024)

@@ -8,14 +8,19 @@ from ..operands import Operand
 from ..tuning.select import select
 from .tape import ALPHA, Tape, recorded
 
-__all__ = ["copy", "record_copy", "record_pack", "record_scale"]
+__all__ = ["copy", "record_copy", "record_pack", "record_scale", "tape"]
 
 
 def copy(alpha, source: Operand, target: Operand, stream: int) -> None:
     """Enqueue target := alpha source on `stream`; equal shapes, dtypes and batches, no memory shared."""
-    if not target.is_empty:
-        tape = recorded(_record_whole, (source, target), ())
-        tape.run((source.pointer, target.pointer), alpha, stream=stream)
+    found = tape(alpha, source, target)
+    if found is not None:
+        found.run((source.pointer, target.pointer), alpha, stream=stream)
+
+
+def tape(alpha, source: Operand, target: Operand) -> Tape | None:
+    """What `copy` runs, for operands that lie like these and any `alpha`; None for no work."""
+    return None if target.is_empty else recorded(_record_whole, (source, target), ())
 
 
 def _record_whole(tape: Tape, source: Operand, target: Operand) -> None:

@@ -38,12 +38,16 @@ class _Step(NamedTuple):
     scalars: tuple
 
 
-class _Numbers(NamedTuple):
-    """The scalars of a run, and what they are to each step: its reals."""
+#: Enqueues the launches of a tape: ``enqueue(bases, stream)``, with the operands of the slots at `bases`.
+Enqueue = Callable[[Sequence[int], int], None]
+
+
+class _Bound(NamedTuple):
+    """The scalars of a run, and what enqueues the launches with them."""
 
     alpha: Any
     beta: Any
-    reals: list[tuple[float, ...]]
+    enqueue: Enqueue
 
 
 class Tape:
@@ -63,8 +67,8 @@ class Tape:
         self.dtype, self.device, self.workspace = dtype, device, 0
         self.choices: list = []
         self._steps: list[_Step] = []
-        self._replay: Callable | None = None
-        self._numbers = _Numbers(None, None, [])
+        self._launches: list[Callable] | None = None
+        self._last: _Bound | None = None
         self._alignment: dict[int, int] = {_WORKSPACE: 0}
 
     def place(self, operand: Operand, slot: int) -> Operand:
@@ -101,13 +105,29 @@ class Tape:
 
     def run(self, bases: Sequence[int], alpha: complex, beta: complex = 0.0, *, stream: int) -> None:
         """Enqueue every launch on `stream`, with the operands of the slots at `bases`."""
-        numbers = self._numbers
-        if alpha is not numbers.alpha or beta is not numbers.beta:
-            numbers = self._numbers = self._converted(alpha, beta)
-        (self._replay or self._load())(bases, numbers.reals, stream)
+        self.bound(alpha, beta)(bases, stream)
 
-    def _converted(self, alpha: complex, beta: complex) -> _Numbers:
-        given = alpha, beta
+    def bound(self, alpha: complex, beta: complex = 0.0) -> Enqueue:
+        """What enqueues every launch with these scalars; the kernels are loaded now, the last one is kept.
+
+        A workspace is allocated at each run.
+        """
+        last = self._last
+        if last is not None and alpha is last.alpha and beta is last.beta:
+            return last.enqueue
+        enqueue = self._replayer(self._numbers(alpha, beta))
+        if self.workspace:
+            enqueue = self._allocating(enqueue)
+        self._last = _Bound(alpha, beta, enqueue)
+        return enqueue
+
+    def bound_at(self, workspace: int, alpha: complex, beta: complex = 0.0) -> Enqueue:
+        """As `bound`, with the workspace at an address, so that a run allocates nothing."""
+        enqueue = self._replayer(self._numbers(alpha, beta))
+        return lambda bases, stream: enqueue(_extended(bases, workspace), stream)
+
+    def _numbers(self, alpha: complex, beta: complex) -> list[tuple[float, ...]]:
+        """What the scalars of a run are to each step: its reals."""
         if self.dtype.real_size == 4 and not (abs(alpha) < _SINGLE_MAX and abs(beta) < _SINGLE_MAX):
             alpha, beta = _to_single(alpha), _to_single(beta)
         parts = {ALPHA: (alpha.real, alpha.imag), BETA: (beta.real, beta.imag)}
@@ -115,41 +135,40 @@ class Tape:
             scalars: tuple(part for scalar in scalars for part in parts.get(scalar) or (scalar, 0.0))
             for scalars in {step.scalars for step in self._steps}
         }
-        return _Numbers(*given, [made[step.scalars] for step in self._steps])
+        return [made[step.scalars] for step in self._steps]
 
-    def _load(self) -> Callable:
-        """Load the kernels; what replays the steps, given bases, the reals of each step, and a stream."""
-        launches = [launch.kernel(step.source, self.device).launch for step in self._steps]
-        replay = self._replayer(launches)
-        if self.workspace:
-            replay = self._with_workspace(replay)
-        self._replay = replay
-        return replay
-
-    def _replayer(self, launches: list[Callable]) -> Callable:
-        if len(launches) == 1 and not any(distance for _, distance in self._steps[0].places):
-            (only,), ((_, grid, places, integers, _),) = launches, self._steps
+    def _replayer(self, reals: list[tuple[float, ...]]) -> Enqueue:
+        """What replays the steps; bases are those of all slots in use, the workspace included."""
+        if self._launches is None:
+            self._launches = [launch.kernel(step.source, self.device).launch for step in self._steps]
+        if len(self._steps) == 1 and not any(distance for _, distance in self._steps[0].places):
+            (only,), ((_, grid, places, integers, _),), (numbers,) = self._launches, self._steps, reals
             pick = itemgetter(*(slot for slot, _ in places))  # a tuple: every kernel has two pointers or more
-            return lambda bases, reals, stream: only(grid, stream, pick(bases), integers, reals[0])
+            return lambda bases, stream: only(grid, stream, pick(bases), integers, numbers)
 
         steps = [
-            (enqueue, step.grid, step.places, step.integers)
-            for enqueue, step in zip(launches, self._steps, strict=True)
+            (enqueue, step.grid, step.places, step.integers, numbers)
+            for enqueue, step, numbers in zip(self._launches, self._steps, reals, strict=True)
         ]
 
-        def replay(bases, reals, stream):
-            for (enqueue, grid, places, integers), numbers in zip(steps, reals, strict=True):
+        def replay(bases, stream):
+            for enqueue, grid, places, integers, numbers in steps:
                 pointers = [bases[slot] + distance for slot, distance in places]
                 enqueue(grid, stream, pointers, integers, numbers)
 
         return replay
 
-    def _with_workspace(self, replay: Callable) -> Callable:
-        def replay_with(bases, reals, stream):
+    def _allocating(self, enqueue: Enqueue) -> Enqueue:
+        def replay_with(bases, stream):
             with memory.workspace(self.workspace, self.device, stream) as address:
-                replay((*bases, *(0,) * (_WORKSPACE - len(bases)), address), reals, stream)
+                enqueue(_extended(bases, address), stream)
 
         return replay_with
+
+
+def _extended(bases: Sequence[int], workspace: int) -> tuple[int, ...]:
+    """The bases of all slots."""
+    return (*bases, *(0,) * (_WORKSPACE - len(bases)), workspace)
 
 
 _tapes: dict[tuple, Tape] = {}

@@ -1,13 +1,16 @@
-"""Kernel arguments in memory, as the driver reads them."""
+"""Kernel arguments in memory, as the driver reads them, and launches on a driver that is none."""
 
 from __future__ import annotations
 
 import ctypes
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyblasgpu.gpu import launch, memory
+from pyblasgpu.gpu.compile import KernelSource
 from pyblasgpu.gpu.launch import _Arguments, _Block
 
 TYPES = {"p": ctypes.c_uint64, "i": ctypes.c_int32, "q": ctypes.c_int64}
@@ -20,7 +23,7 @@ REALS = {"float32": ctypes.c_float, "float64": ctypes.c_double}
 def test_every_argument_lies_where_its_pointer_says(pointers, integers, reals, real, data):
     parameters = "p" * pointers + integers + "r" * reals
     arguments = _Arguments(parameters, real)
-    block = _Block(arguments)
+    block = _Block(arguments, None)
     for _ in range(2):
         addresses = data.draw(st.tuples(*[st.integers(0, 2**64 - 1)] * pointers))
         numbers = data.draw(st.tuples(*[st.integers(-(2**31), 2**31 - 1)] * len(integers)))
@@ -41,3 +44,161 @@ def test_every_argument_lies_where_its_pointer_says(pointers, integers, reals, r
 def test_other_orders_of_parameters_are_refused():
     with pytest.raises(AssertionError, match="in this order"):
         _Arguments("pipr", "float32")
+
+
+# ------------------------------------------------------------------------------------------------ launching
+
+
+class Driver:
+    """Stands for the driver: what is launched is read from memory as the driver would read it."""
+
+    def __init__(self, monkeypatch):
+        driver = pytest.importorskip("cuda.bindings.driver")
+        self.events, self.capturing, self.function = [], {}, driver.CUfunction(0xF)
+        self.none = driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
+        self.active = driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE
+        ok = driver.CUresult.CUDA_SUCCESS
+
+        def answer(name, *values):
+            monkeypatch.setattr(
+                driver, name, lambda *given: self.events.append((name, *given)) or (ok, *values)
+            )
+
+        for name, *values in (
+            ("cuLibraryLoadData", 1), ("cuLibraryGetKernel", driver.CUkernel(2)), ("cuFuncSetAttribute",),
+            ("cuKernelGetFunction", self.function), ("cuStreamCreate", driver.CUstream(0x57)),
+            ("cuStreamDestroy",), ("cuStreamBeginCapture",), ("cuStreamEndCapture", "graph"),
+            ("cuGraphInstantiate", "runnable"), ("cuGraphDestroy",), ("cuGraphExecDestroy",),
+            ("cuGraphLaunch",),
+        ):  # fmt: skip
+            answer(name, *values)
+        monkeypatch.setattr(driver, "cuLaunchKernelEx", lambda *given: (ok, self._launched(*given))[:1])
+        monkeypatch.setattr(
+            driver, "cuStreamIsCapturing", lambda stream: (ok, self.capturing.get(int(stream), self.none))
+        )
+        self.used, self.kinds = [], ()
+        monkeypatch.setattr(memory, "use", self.used.append)
+
+    def _launched(self, config, function, arguments, extra):
+        assert function is self.function and extra == 0 and config.numAttrs == 0
+        places = (ctypes.c_void_p * len(self.kinds)).from_address(arguments)
+        grid = config.gridDimX, config.gridDimY, config.gridDimZ
+        block = config.blockDimX, config.blockDimY, config.blockDimZ
+        values = tuple(kind.from_address(place).value for kind, place in zip(self.kinds, places, strict=True))
+        self.events.append((grid, block, config.sharedMemBytes, int(config.hStream), values))
+
+    def take(self):
+        """What happened since."""
+        events, self.events = self.events, []
+        return events
+
+
+@pytest.fixture
+def driver(monkeypatch):
+    return Driver(monkeypatch)
+
+
+@pytest.fixture
+def kernel(driver, monkeypatch):
+    """A kernel of two pointers, an int32, an int64 and two float32, with 64 threads and 100 KiB."""
+    monkeypatch.setattr(launch, "compile_source", lambda *_: SimpleNamespace(cubin=b"", entry="k"))
+    monkeypatch.setattr("pyblasgpu.gpu.device.current", lambda ordinal: SimpleNamespace(cc=(9, 0)))
+    driver.kinds = [TYPES["p"]] * 2 + [TYPES["i"], TYPES["q"]] + [REALS["float32"]] * 2
+    made = launch._Loaded(KernelSource("k", "here", (), "float32", "ppiqrr", 64, 1, 102400, None), 0)
+    assert next(event for event in driver.take() if event[0] == "cuFuncSetAttribute")[3] == 102400
+    driver.used.clear()
+    return made
+
+
+def test_every_launch_is_told_what_is_new(kernel, driver):
+    integers, reals, grid = (7, 2**40), (1.5, -2.0), (3, 1, 2)
+    for call in (
+        (grid, 5, [16, 32], integers, reals), (grid, 5, [48, 64], integers, reals),
+        (grid, 6, [48, 64], integers, reals), ((4, 5, 6), 6, [48, 64], integers, reals),
+        (grid, 0, [16, 32], (8, 9), reals), (grid, 0, [16, 32], integers, (0.5, 0.25)),
+        (grid, 5, [16, 32], integers, reals),
+    ):  # fmt: skip
+        kernel.launch(*call)
+        blocks, stream, *arguments = call
+        assert driver.take() == [
+            (blocks, (64, 1, 1), 102400, stream, tuple(value for part in arguments for value in part))
+        ]
+    assert len(kernel._blocks) == 1
+
+
+@pytest.mark.parametrize(("stream", "used"), [(0, [0]), (1, [0]), (2, [0]), (0x57, [])])
+def test_only_default_streams_need_the_context(kernel, driver, stream, used):
+    kernel.launch((1, 1, 1), stream, (1, 2), (3, 4), (5.0, 6.0))
+    assert driver.used == used
+
+
+def test_a_launch_within_a_launch_has_its_own_memory(kernel, driver, monkeypatch):
+    """As of two threads: the second begins before the driver has read the arguments of the first."""
+    outer = kernel._run
+
+    def late(*given):
+        kernel._run = outer
+        kernel.launch((2, 1, 1), 9, (3, 4), (5, 6), (7.0, 8.0))
+        return outer(*given)
+
+    kernel._run = late
+    kernel.launch((1, 1, 1), 8, (1, 2), (3, 4), (5.0, 6.0))
+    assert [(event[0][0], event[3], event[4][0]) for event in driver.take()] == [(2, 9, 3), (1, 8, 1)]
+
+
+def test_a_failing_launch_names_the_kernel(kernel, driver):
+    from cuda.bindings import driver as real
+
+    kernel._run = lambda *_: (real.CUresult.CUDA_ERROR_INVALID_CONTEXT,)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(real, "cuGetErrorString", lambda error: (0, b"invalid device context"))
+        with pytest.raises(memory.DeviceError, match=r"launch of k: .*INVALID_CONTEXT: invalid device"):
+            kernel.launch((1, 1, 1), 8, (1, 2), (3, 4), (5.0, 6.0))
+    assert len(kernel._blocks) == 1
+
+
+# --------------------------------------------------------------------------------------------------- graphs
+
+
+def test_a_graph_is_recorded_apart_and_launched_where_it_is_asked(driver):
+    graph = launch.Graph(lambda stream: driver.events.append(("enqueued on", stream)), 0)
+    recorded = driver.take()
+    assert [event[0] for event in recorded] == [
+        "cuStreamCreate", "cuStreamBeginCapture", "enqueued on", "cuStreamEndCapture", "cuStreamDestroy",
+        "cuGraphInstantiate", "cuGraphDestroy",
+    ]  # fmt: skip
+    assert ("enqueued on", 0x57) in recorded
+    for stream in (0, 2, 0x99):
+        assert graph.launch(stream)
+        (event,) = driver.take()
+        assert event[:2] == ("cuGraphLaunch", "runnable") and int(event[2]) == stream
+    del graph
+    assert driver.take() == [("cuGraphExecDestroy", "runnable")]
+
+
+def test_a_stream_that_is_captured_gets_no_graph(driver):
+    graph = launch.Graph(lambda stream: None, 0)
+    driver.take()
+    driver.capturing[0x99] = driver.active
+    assert not graph.launch(0x99) and graph.launch(0x98)
+    assert [int(event[2]) for event in driver.take()] == [0x98]
+
+
+def test_a_graph_is_launched_by_one_thread_at_a_time(driver, monkeypatch):
+    graph = launch.Graph(lambda stream: None, 0)
+    inner, run = [], graph._run
+
+    def during(*given):
+        inner.append(graph.launch(0x99))
+        return run(*given)
+
+    graph._run = during
+    assert graph.launch(0x98) and inner == [False]
+    graph._run = run
+    assert graph.launch(0x99)
+
+
+def test_what_cannot_be_recorded_leaves_no_capture(driver):
+    with pytest.raises(ZeroDivisionError):
+        launch.Graph(lambda stream: 1 / 0, 0)
+    assert [event[0] for event in driver.take()][-2:] == ["cuStreamEndCapture", "cuStreamDestroy"]

@@ -25,7 +25,11 @@ def recipe():
         if scalars == (0, 1):
             return None
         tape = len(prepared)
-        return SimpleNamespace(run=lambda *facts, stream: runs.append((tape, *facts, stream)))
+
+        def bound(alpha, beta):
+            return lambda bases, stream: runs.append((tape, bases, alpha, beta, stream))
+
+        return SimpleNamespace(bound=bound)
 
     layouts = tuple(Layout(pointer, (8, 8), (8, 1), S, 0) for pointer in APART)
     made = Recipe(layouts, prepare, lambda: state.generation)
