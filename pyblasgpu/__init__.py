@@ -11,19 +11,22 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0.dev0"
 
 __all__ = [
-    "__version__", "backend_status", "blas", "errors", "explain", "gemm", "linalg", "trmm", "trsm",
+    "__version__", "backend_status", "blas", "errors", "explain", "gemm", "linalg", "plan_gemm", "plan_trmm",
+    "plan_trsm", "trmm", "trsm",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
     from . import blas, errors, linalg
     from .execution import backend_status
     from .level3 import gemm, trmm, trsm
+    from .plans import plan_gemm, plan_trmm, plan_trsm
     from .routines.explain import explain
 
 #: Where each public name lives; a module that is named is public itself.
 _HOME = {
     "backend_status": "execution", "blas": None, "errors": None, "explain": "routines.explain",
-    "gemm": "level3", "linalg": None, "trmm": "level3", "trsm": "level3",
+    "gemm": "level3", "linalg": None, "plan_gemm": "plans", "plan_trmm": "plans", "plan_trsm": "plans",
+    "trmm": "level3", "trsm": "level3",
 }  # fmt: skip
 
 

@@ -164,6 +164,42 @@ def test_layout_of_a_lazily_conjugated_tensor():
     assert found[:7] == (4096, (2, 3), (1, 2), DTYPES["c"], 1, True, True)
 
 
+@pytest.mark.parametrize("quick", [True, False])
+def test_the_current_stream_of_pytorch(monkeypatch, quick):
+    streams = SimpleNamespace(current_stream=lambda device: SimpleNamespace(cuda_stream=10 + device))
+    raw = SimpleNamespace(_cuda_getCurrentRawStream=lambda device: 20 + device) if quick else object()
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=streams, _C=raw))
+    for found in (arrays._module, arrays._torch_stream):
+        found.cache_clear()
+    assert arrays._TORCH.current_stream(3) == (23 if quick else 13)
+    monkeypatch.undo()
+    for found in (arrays._module, arrays._torch_stream):
+        found.cache_clear()
+
+
+def test_what_is_read_of_tensors():
+    plain, conjugated = FakeTensor(), FakeTensor(conj=True)
+    facts, pointers = arrays._TORCH.read((plain, conjugated))
+    assert facts == [((2, 3), (1, 2), "torch.complex64", 1, conj) for conj in (False, True)]
+    assert pointers == [4096, 4096]
+    for change in ({"is_cuda": False}, {"requires_grad": True}, {"neg": True}):
+        other = FakeTensor()
+        other.__dict__.update(change)
+        assert arrays._TORCH.read((plain, other)) is None
+    assert arrays._TORCH.read((plain, fake_device.Array(np.ones(2)))) is None
+
+
+@pytest.mark.parametrize("position", range(3))
+def test_a_tensor_that_is_changed_in_place_is_seen(position):
+    tensors = [FakeTensor() for _ in range(3)]
+    before = arrays._TORCH.state(*tensors)
+    assert arrays._TORCH.state(*tensors) == before
+    for name, value in (("shape", (3, 2)), ("stride", lambda: (3, 1)), ("data_ptr", lambda: 8192)):
+        tensors[position].__dict__[name] = value
+        assert arrays._TORCH.state(*tensors) != before
+        del tensors[position].__dict__[name]
+
+
 def test_a_lazily_negated_tensor_is_resolved_and_no_output():
     found = arrays._TORCH.layout(FakeTensor(neg=True), DTYPES["c"], None)
     assert not found.owner.neg and not found.writable
@@ -207,6 +243,12 @@ MEMORY = np.arange(81.0)
 @given(views())
 def test_slices_and_transposes_are_injective(view):
     assert is_injective(view) and is_injective(layout_of(view))
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (2, 0, 3)])
+def test_arrays_without_elements_are_injective(shape):
+    empty = np.zeros(shape)  # NumPy's strides are 0 here
+    assert is_injective(empty) and is_injective(layout_of(empty))
 
 
 def test_repeated_elements_are_not_injective():

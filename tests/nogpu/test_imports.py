@@ -20,7 +20,7 @@ LAYERS = [
     {"demo", "info"},
     {"problems"},
     {"__init__"},
-    {"blas", "lapack", "linalg"},
+    {"blas", "lapack", "linalg", "plans"},
     {"level3"},
     {"execution"},
     {"staging", "routines", "cpu", "arrays", "recipes"},
