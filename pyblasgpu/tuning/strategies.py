@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Generator, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations, islice, product, zip_longest
+from itertools import islice, product, zip_longest
 from random import Random
 from typing import Any, NamedTuple
 
@@ -45,6 +45,10 @@ class Trial:
     config: Any
     size: str
     extents: tuple[int, ...]
+
+    @property
+    def place(self) -> Place:
+        return self.size, self.extents
 
 
 class Axes(NamedTuple):
@@ -83,6 +87,7 @@ class Task(NamedTuple):
     axes: Axes = Axes()
 
 
+TINY = 1e-12  # for the logarithm of a score of nothing
 LEAST = 12  # candidates that go on in a three-step search, however few there are
 
 Times = Mapping[Trial, float]
@@ -168,32 +173,50 @@ def three_step(task: Task, keep: int = 50, share: float = 1.0) -> Search:
 
     Notes
     -----
-    The two sizes are those on whose best candidates the scores agree least. What goes on are the fastest of
-    each of the two in turn.
+    The two sizes are the smallest and the largest. What goes on are the fastest at each of the places in
+    turn: by time at those two, elsewhere by score, corrected by what the times said of it.
     """
     table = _Table(task)
-    count = math.ceil(share * len(task.candidates))
+    count = max(math.ceil(share * len(task.candidates)), 2 * LEAST)
     first = _in_turn([table.ranked(place) for place in task.places], count)
-    two = table.most_different()
+    by_work = sorted(task.places, key=lambda place: math.prod(place[1]))
+    two = list(dict.fromkeys((by_work[0], by_work[-1])))
     yield from table.ask(_everywhere(first, two))
     keep = min(keep, max(LEAST, math.ceil(len(task.candidates) / 20)))
-    left = _in_turn([table.by_time(place) for place in two], keep)
+    left = _in_turn([table.expected(place) for place in task.places], keep)
     yield from table.ask(_everywhere(left, task.places))
 
 
-def score_first(task: Task, tiles: int = 20, variants: int = 12, best: int = 3) -> Search:
-    """At every place the best by score: first of so many `tiles` one each, then `variants` of the `best`.
+def score_first(
+    task: Task, tiles: int = 20, variants: int = 12, share: float = 0.06, patience: int = 3
+) -> Search:
+    """At every place the best by score.
 
-    The variants of a tile have nearly the same score and would fill the list.
+    First one variant of each of so many `tiles`: all variants of one have nearly the same score and would
+    fill the list. Then more tiles, by score and by how others of their kind did, until `patience` rounds
+    brought nothing anywhere or a `share` of the candidates is spent. At last `variants` of the three best.
     """
     table = _Table(task)
-    ranked = {place: table.ranked(place) for place in task.places}
-    chosen = {place: _one_of_each(ranked[place], task.axes)[:tiles] for place in task.places}
-    yield from table.ask([Trial(config, *place) for place, found in chosen.items() for config in found])
+    rounds = math.ceil(share * len(task.candidates) / tiles)
+    idle, before = 0, dict.fromkeys(task.places, math.inf)
+    for _ in range(max(rounds, 1)):
+        fresh = {
+            place: [c for c in _one_of_each(table.expected(place), task.axes) if not table.known(c, place)]
+            for place in task.places
+        }
+        yield from table.ask([Trial(c, *place) for place in task.places for c in fresh[place][:tiles]])
+        now = {place: table.best(place) for place in task.places}
+        idle = 0 if any(now[place] < before[place] for place in task.places) else idle + 1
+        before = now
+        if idle == patience:
+            break
     more = []
     for place in task.places:
-        families = {tile_key(config, task.axes) for config in table.by_time(place)[:best]}
-        alike = (c for c in ranked[place] if tile_key(c, task.axes) in families and not table.known(c, place))
+        families = {tile_key(config, task.axes) for config in table.by_time(place)[:3]}
+        alike = (
+            c for c in table.expected(place)
+            if tile_key(c, task.axes) in families and not table.known(c, place)
+        )  # fmt: skip
         more += [Trial(config, *place) for config in islice(alike, variants)]
     yield from table.ask(more)
 
@@ -230,6 +253,7 @@ class _Table:
         self._times: dict[Trial, float] = {}
         self._asked: set[Trial] = set()
         self._ranked: dict[Place, list[Any]] = {}
+        self._points: dict[Place, dict[Any, float]] = {}
 
     def ask(self, trials: list[Trial]) -> Search:
         """Yield those of `trials` that were not asked for before, and keep the answers."""
@@ -245,23 +269,57 @@ class _Table:
         """All candidates, the best score first."""
         if place not in self._ranked:
             points = {config: self.task.score(config, *place) for config in self.task.candidates}
+            self._points[place] = points
             self._ranked[place] = sorted(points, key=points.__getitem__, reverse=True)
         return self._ranked[place]
 
     def by_time(self, place: Place) -> list[Any]:
         """The candidates that have a time, the fastest first."""
-        times = {trial.config: t for trial, t in self._times.items() if (trial.size, trial.extents) == place}
+        times = {trial.config: t for trial, t in self._times.items() if trial.place == place}
         return sorted(times, key=times.__getitem__)
+
+    def best(self, place: Place) -> float:
+        """The shortest time."""
+        return min((t for trial, t in self._times.items() if trial.place == place), default=math.inf)
+
+    def expected(self, place: Place) -> list[Any]:
+        """All candidates, the fastest first by their time here, else by the score and what is known of them.
+
+        What is known: how much better than its score a candidate, or another variant of its tile, was.
+        """
+        luck = self._luck()
+        speed = {config: math.log(max(self._points[place][config], TINY)) for config in self.ranked(place)}
+        level = self._level(place)
+
+        def estimate(config: Any) -> float:
+            seconds = self._times.get(Trial(config, *place))
+            if seconds is not None:
+                return -math.log(seconds) - level
+            return speed[config] + luck.get(tile_key(config, self.task.axes), 0.0)
+
+        return sorted(self.task.candidates, key=estimate, reverse=True)
+
+    def _level(self, place: Place) -> float:
+        """The mean of log(rate / score) at a place."""
+        found = [self._surprise(trial) for trial in self._times if trial.place == place]
+        return sum(found) / len(found) if found else 0.0
+
+    def _surprise(self, trial: Trial) -> float:
+        self.ranked(trial.place)
+        points = max(self._points[trial.place][trial.config], TINY)
+        return -math.log(self._times[trial]) - math.log(points)
+
+    def _luck(self) -> dict[Hashable, float]:
+        """By tile, how much better than its score it did on average, in logarithms; few times count less."""
+        levels = {place: self._level(place) for place in self.task.places}
+        found: dict[Hashable, list[float]] = {}
+        for trial in self._times:
+            value = self._surprise(trial) - levels[trial.place]
+            found.setdefault(tile_key(trial.config, self.task.axes), []).append(value)
+        return {tile: sum(values) / (len(values) + 1) for tile, values in found.items()}
 
     def fastest(self, place: Place, otherwise: Any) -> Any:
         return next(iter(self.by_time(place)), otherwise)
-
-    def most_different(self) -> tuple[Place, ...]:
-        """The two places that share the fewest of their best by score; the one, where there is only one."""
-        best = {place: set(self.ranked(place)[: math.ceil(len(self.task.candidates) / 10)])
-                for place in self.task.places}  # fmt: skip
-        pairs = combinations(self.task.places, 2)
-        return min(pairs, key=lambda pair: len(best[pair[0]] & best[pair[1]]), default=self.task.places)
 
     def line(self, start: Any, group: tuple[str, ...], place: Place) -> list[Any]:
         """For every value of `group` the candidate that is otherwise most like `start`."""
