@@ -96,8 +96,9 @@ def _tune(options: Any, device: Device, routine: Callable, searches: list[Search
             curves=options.report is not None,
         )  # fmt: skip
         found = tuner.run(searches, recursive)
-        if tuner.untried:
-            watcher.say(f"time was up with {tuner.untried} candidates untried; --resume goes on with them")
+        if tuner.untried or tuner.unbegun:
+            left = f"{tuner.untried} candidates untried and {tuner.unbegun} searches not begun"
+            watcher.say(f"the run ended with {left}; --resume goes on with them")
         if worker.replaced:
             watcher.say(f"the process that runs candidates was replaced {worker.replaced} times")
         for complaint_ in health.complaints():
@@ -172,7 +173,7 @@ class _Progress:
 
     def say(self, text: str) -> None:
         """A line that stays."""
-        self._bar.console.print(text, highlight=False)
+        self._bar.console.print(text, highlight=False, soft_wrap=True)
 
     def __enter__(self) -> _Progress:
         self._bar.start()

@@ -5,38 +5,34 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Iterable
-from itertools import product
+from collections.abc import Generator, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
-from ..database import FAMILIES, RHS_AT, STOP_ROUTINES, Document, Entry, sizes_of, tuned_at
+from ..database import FAMILIES, STOP_ROUTINES, Document, Entry, sizes_of, tuned_at
 from ..errors import ConfigError
 from ..gpu.compile import Resources
 from ..gpu.device import Device
-from ..types import DTYPES
 from . import select
 from .bench import Failed, Job, Timed
 from .build import complaint
 from .health import Health
 from .hunt import Hunt
 from .journal import Journal, Search
-from .measure import flops
+from .lab import Bencher, Lab
 from .prune import candidates, tile_of
 from .score import score
-from .store import Record, merge, winners
-from .strategies import STRATEGIES, Trial, task_of
-from .worker import DONE, Lost
+from .store import merge, winners
+from .strategies import STRATEGIES, Task, Times, Trial, task_of
+from .whole import STOPS, search_stop, time_vendor, time_whole
+from .worker import Lost
 
 __all__ = ["Tuner", "Watcher"]
 
-STOPS = (64, 128, 256, 512, 1024)
-STOP_ORDER = 2048  # of the triangle on which stop sizes are compared
 BEST_TILES = 3  # of each class in the first layout, tried in the others
 KERNELS = 0.85  # of the budget; the rest is for stop sizes and for the winners' second verification
 AHEAD = 1  # candidates a compiling process is given beyond the one it has
 TICK = 0.2  # seconds between two looks at the compilers while nothing else happens
-CURVE = (256, 512, 1024, 2048, 4096)  # orders at which whole routines are timed before and after
-CURVE_PATIENCE = 300.0  # seconds: kernels that nobody has compiled yet
 
 
 class _Compilers(Protocol):
@@ -48,14 +44,6 @@ class _Compilers(Protocol):
     def drop(self) -> None: ...
 
     def finished(self, timeout: float | None = None) -> Iterable[tuple[tuple, Resources | str]]: ...
-
-
-class _Worker(Protocol):
-    busy: bool
-
-    def send(self, job: Any, patience: float | None = None) -> None: ...
-
-    def receive(self, timeout: float) -> Any: ...
 
 
 class Watcher(Protocol):
@@ -91,13 +79,15 @@ class Tuner:
     ----------
     untried : int
         Candidates that were wanted and for which there was no time.
+    unbegun : int
+        Searches for which there was none.
     """
 
     def __init__(
         self,
         device: Device,
         compilers: _Compilers,
-        worker: _Worker,
+        worker: Bencher,
         watcher: Watcher,
         journal: Journal,
         health: Health,
@@ -107,6 +97,7 @@ class Tuner:
         curves: bool = False,
     ):
         self.device, self.journal, self.health = device, journal, health
+        self._lab = Lab(worker, journal, health)
         self._compilers, self._worker, self._watcher = compilers, worker, watcher
         self._effort, self._strategy, self._curves = effort, STRATEGIES[strategy], curves
         self._begun, self._budget = time.monotonic(), budget or math.inf
@@ -120,7 +111,7 @@ class Tuner:
         self._right_at_odd: set[Any] = set()
         self._reference: tuple[Search, Trial] | None = None
         self._wanted = self._done = 0
-        self.untried = 0
+        self.untried = self.unbegun = 0
 
     def run(self, searches: list[Search], recursive: list[str]) -> Document:
         """Search the families, then the stop sizes of the routines `recursive` with what was found.
@@ -129,19 +120,21 @@ class Tuner:
         """
         routines = dict.fromkeys((FAMILIES[stem].routine, dtype) for stem, dtype, _ in searches)
         try:
-            self._time_whole(routines, "before")
+            if self._curves:
+                time_whole(self._lab, routines, "before")
             self._search_kernels(searches)
             self._save()
             for routine, dtype in routines:
                 if routine in recursive:
-                    self._search_stop(routine, dtype)
+                    search_stop(self._lab, routine, dtype, self._late)
         except KeyboardInterrupt:
             self._watcher.say("interrupted: what was measured so far decides")
             self._settle()
         found = self._save()
         if not self._late():
-            self._time_vendor(found)
-            self._time_whole(routines, "after")
+            time_vendor(self._lab, found)
+            if self._curves:
+                time_whole(self._lab, routines, "after")
         return found
 
     def _late(self, share: float = 1.0) -> bool:
@@ -150,29 +143,38 @@ class Tuner:
     # --------------------------------------------------------------------------------------- searches
 
     def _search_kernels(self, searches: list[Search]) -> None:
-        """Each family in its first layout; then, but for an exhaustive run, what did best in the others."""
-        others: dict[tuple[str, str], list[Search]] = {}
-        for key in searches:
-            stem, dtype, _ = key
-            first = (stem, dtype, FAMILIES[stem].layouts[0])
-            if self._effort == "exhaustive" or key == first or first not in searches:
-                self._begin(key, self._candidates(key))
-            else:
-                others.setdefault((stem, dtype), []).append(key)
-        while not self._late(KERNELS):
-            for hunt in [hunt for hunt in self._hunts if hunt.ended]:
-                self._hunts.remove(hunt)
-                for key in others.pop(hunt.key[:2], []):
-                    self._begin(key, self._promising(key))
-            if not self._hunts:
-                break
-            self._step()
+        """Each family in its first layout; then, but for an exhaustive run, what did best in the others.
+
+        The lists of candidates are made on a thread meanwhile.
+        """
+        firsts = [key for key in searches if self._is_first(key, searches)]
+        order = (*firsts, *(key for key in searches if key not in firsts))
+        planner = ThreadPoolExecutor(1)
+        plans = {key: planner.submit(self._candidates, key) for key in order}
+        ended: set[tuple[str, str]] = set()
+        try:
+            while (plans or self._hunts) and not self._late(KERNELS):
+                for key in [key for key, plan in plans.items() if plan.done()]:
+                    if key in firsts:
+                        self._begin(key, plans.pop(key).result())
+                    elif key[:2] in ended:
+                        self._begin(key, self._promising(key, plans.pop(key).result()))
+                self._step()
+                ended.update(hunt.key[:2] for hunt in self._hunts if hunt.ended)
+                self._hunts = [hunt for hunt in self._hunts if not hunt.ended]
+        finally:
+            self.unbegun = len(plans)
+            planner.shutdown(wait=False, cancel_futures=True)
         self._settle()
+
+    def _is_first(self, key: Search, searches: list[Search]) -> bool:
+        """Whether all candidates of a search are tried."""
+        first = (*key[:2], FAMILIES[key[0]].layouts[0])
+        return self._effort == "exhaustive" or key == first or first not in searches
 
     def _begin(self, key: Search, configs: list[Any]) -> None:
         task = task_of(key[0], tuple(configs), self.device)
-        hunt = Hunt(key, task, self._strategy, self.journal)
-        self._hunts.append(hunt)
+        self._hunts.append(Hunt(key, task, self._strategy if configs else _nothing, self.journal))
 
     def _candidates(self, key: Search) -> list[Any]:
         """Those that the rules leave, the likely winners first."""
@@ -184,7 +186,7 @@ class Tuner:
 
         return sorted(candidates(*key, self.device, self._effort).left, key=points, reverse=True)
 
-    def _promising(self, key: Search) -> list[Any]:
+    def _promising(self, key: Search, configs: list[Any]) -> list[Any]:
         """Candidates whose tiles did best in the first layout: layouts differ in their loads only."""
         stem, dtype, _ = key
         family = FAMILIES[stem]
@@ -193,7 +195,7 @@ class Tuner:
             timed = [record for record in self.journal.timed(first) if record.size == size]
             for record in sorted(timed, key=lambda record: record.seconds)[:BEST_TILES]:
                 tiles.add(tile_of(family.config(dtype, record.layout, record.parameters)))
-        return [config for config in self._candidates(key) if tile_of(config) in tiles]
+        return [config for config in configs if tile_of(config) in tiles]
 
     def _step(self) -> None:
         """Let something happen."""
@@ -207,6 +209,8 @@ class Tuner:
             if self._reference and self.health.wants_reference:
                 self._time_reference()
             self._try(*self._ready.popleft())
+        elif not self._compilers.pending:
+            time.sleep(TICK / 10)
 
     def _feed(self) -> None:
         """Give the compilers work, a candidate of each search in turn."""
@@ -273,8 +277,8 @@ class Tuner:
         hunt, config, trials = self._running
         if isinstance(answer, Timed):
             trial = trials[answer.place]
-            self._add_time(hunt.key, trial.size, FAMILIES[hunt.key[0]].parameters_of(config),
-                           trial.extents, answer.seconds)  # fmt: skip
+            self._lab.add_time(hunt.key, trial.size, FAMILIES[hunt.key[0]].parameters_of(config),
+                               trial.extents, answer.seconds)  # fmt: skip
             hunt.measured(trial, answer.seconds)
         elif isinstance(answer, Failed | Lost):
             if not self._failed:
@@ -290,14 +294,6 @@ class Tuner:
         if not self._worker.busy:
             self._running = None
 
-    def _add_time(
-        self, key: Search, size: str, parameters: dict, extents: tuple, seconds: float, outcome: str = "ok"
-    ) -> Record:
-        routine = FAMILIES[key[0]].routine if key[0] in FAMILIES else key[0]
-        rate = flops(routine, DTYPES[key[1]], extents) / seconds / 1e12
-        return self.journal.add(key, size, parameters, extents=extents, seconds=seconds, tflops=rate,
-                                outcome=outcome, state=self.health.state())  # fmt: skip
-
     def _settle(self) -> None:
         """End the searches; the worker finishes what it is at."""
         while self._worker.busy:
@@ -311,70 +307,15 @@ class Tuner:
         self._ready.clear()
         self._compilers.drop()
 
-    def _finish(self, job: Job, patience: float | None = None) -> tuple[list[float], Failed | Lost | None]:
-        """Run a job to its end: the times of its places, as far as it came, and how it failed."""
-        self._worker.send(job, patience)
-        times, failure = [], None
-        while self._worker.busy:
-            answer = self._worker.receive(TICK)
-            if isinstance(answer, Timed):
-                times.append(answer.seconds)
-            elif answer not in (None, DONE):
-                failure = failure or answer
-        return times, failure
-
     def _time_reference(self) -> None:
         """Time the first candidate that was right once more: a drift shows."""
         assert self._reference is not None
         key, trial = self._reference
-        times, _ = self._finish(self._job(key, trial.config, ((trial.extents, math.inf),)))
+        times, _ = self._lab.finish(self._job(key, trial.config, ((trial.extents, math.inf),)))
         for seconds in times:
             self.health.reference(seconds)
-            self._add_time(key, trial.size, FAMILIES[key[0]].parameters_of(trial.config),
-                           trial.extents, seconds, "reference")  # fmt: skip
-
-    # ------------------------------------------------------------------------------- stop sizes, curves
-
-    def _search_stop(self, routine: str, dtype: str) -> None:
-        """Time the whole routine for every stop size, with the Configs that were just found."""
-        key = (routine, dtype, "any")
-        known = {(r.size, r.parameters["stop"]) for r in self.journal.timed(key)}
-        for (size, rhs), stop in product(RHS_AT.items(), STOPS):
-            if self._late():
-                return
-            if (size, stop) in known:
-                continue
-            place = ((STOP_ORDER, rhs), math.inf)
-            job = Job(routine, dtype, "any", ((routine, stop),), (place,), reload=True)
-            times, failure = self._finish(job, CURVE_PATIENCE)
-            for seconds in times:
-                self._add_time(key, size, {"stop": stop}, place[0], seconds)
-            if failure is not None:
-                self.journal.add(key, size, {"stop": stop}, outcome=failure.outcome, detail=failure.detail)
-
-    def _time_whole(self, routines: Iterable[tuple[str, str]], outcome: str) -> None:
-        """Time routines over n, as whoever calls them would find them now."""
-        if not self._curves:
-            return
-        for routine, dtype in routines:
-            layout = "nn" if routine == "gemm" else "any"
-            extents = [(n,) * (3 if routine == "gemm" else 2) for n in CURVE]
-            places = tuple((each, math.inf) for each in extents)
-            times, _ = self._finish(Job(routine, dtype, layout, (), places, reload=True), CURVE_PATIENCE)
-            for each, seconds in zip(extents, times, strict=False):
-                self._add_time((routine, dtype, layout), "", {}, each, seconds, outcome)
-
-    def _time_vendor(self, found: Document) -> None:
-        """Time cuBLAS where the winners were timed; without it, nothing is lost."""
-        keys = dict.fromkeys((FAMILIES[stem].routine, stem, *rest) for stem, *rest in found.entries)
-        for routine, stem, dtype, layout, size in keys:
-            extents = tuned_at(stem, size)[-1]
-            job = Job(routine, dtype, layout, (), ((extents, math.inf),), vendor=True)
-            times, failure = self._finish(job, CURVE_PATIENCE)
-            for seconds in times:
-                self._add_time((stem, dtype, layout), size, {}, extents, seconds, "vendor")
-            if failure is not None:
-                return
+            self._lab.add_time(key, trial.size, FAMILIES[key[0]].parameters_of(trial.config),
+                               trial.extents, seconds, "reference")  # fmt: skip
 
     # ------------------------------------------------------------------------------------------ winners
 
@@ -402,7 +343,7 @@ class Tuner:
                 pass
         wrong = []
         for config, key in fresh.items():
-            _, failure = self._finish(self._job(key, config, verify=("odd",)))
+            _, failure = self._lab.finish(self._job(key, config, verify=("odd",)))
             if failure is None:
                 self._right_at_odd.add(config)
             else:
@@ -420,6 +361,11 @@ class Tuner:
             if config not in self._right_at_odd:
                 fresh[config] = (stem, dtype, layout)
         return fresh
+
+
+def _nothing(task: Task) -> Generator[list[Trial], Times, None]:
+    """The strategy where there are no candidates."""
+    yield from ()
 
 
 def _scalar(config: Any) -> Any:

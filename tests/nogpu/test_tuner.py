@@ -19,7 +19,7 @@ from pyblasgpu.errors import PyblasgpuError
 from pyblasgpu.gpu.compile import Resources
 from pyblasgpu.gpu.device import known
 from pyblasgpu.gpu.nvml import State
-from pyblasgpu.tuning import bench, journal, measure, run, store, strategies, tuner, verify
+from pyblasgpu.tuning import bench, journal, measure, run, store, strategies, tuner, verify, whole
 from pyblasgpu.tuning import select as selecting
 from pyblasgpu.tuning.health import Health
 from pyblasgpu.tuning.journal import Journal
@@ -152,10 +152,10 @@ class Stage:
         monkeypatch.setattr(tuner, "candidates", lambda *key: SimpleNamespace(left=every(*key).left[::16]))
         # operands of the real sizes would take long to fill
         small = {key: [tuple(x // 16 for x in tuned_at(*key)[-1])] for key in every_class()}
-        for module in (tuner, selecting, strategies):
+        for module in (tuner, whole, selecting, strategies):
             monkeypatch.setattr(module, "tuned_at", lambda stem, size: small[stem, size])
-        monkeypatch.setattr(tuner, "STOP_ORDER", 64)
-        monkeypatch.setattr(tuner, "CURVE", (32, 64))
+        monkeypatch.setattr(whole, "STOP_ORDER", 64)
+        monkeypatch.setattr(whole, "CURVE", (32, 64))
         monkeypatch.setattr(measure, "MOST_CALLS", 2)
 
     def time(self, work, best=float("inf")):
@@ -252,7 +252,7 @@ def test_leaves_then_stop_sizes(stage):
     made, found = tune(on(stage), ("trsm",), ("d",))
     best = best_of(made, ("trsm_leaf", "d", "any"))
     assert rate(found.entries["trsm_leaf", "d", "any", "many"]) == Stage.rate(best)
-    assert found.stop_sizes == {("trsm", "d", size): max(tuner.STOPS) for size in sizes_of("trsm")}
+    assert found.stop_sizes == {("trsm", "d", size): max(whole.STOPS) for size in sizes_of("trsm")}
     assert read(store.user_file(H200.name), H200.name).stop_sizes == found.stop_sizes
 
 
@@ -353,7 +353,7 @@ def test_what_the_compiler_speaks_against_is_not_run(stage):
 def test_the_budget_ends_a_run(stage):
     made, found = tune(on(stage), budget=1e-9)
     assert not found.entries and not made.journal.records
-    assert made.untried > 0 and not store.user_file(H200.name).exists()
+    assert made.untried + made.unbegun > 0 and not store.user_file(H200.name).exists()
 
 
 def interrupt(odd, out):
@@ -542,7 +542,7 @@ def test_the_command_says_what_is_left_and_what_is_doubtful(machine, capsys, mon
     monkeypatch.setattr(run, "Sensor", lambda ordinal: Sensor(State(busy=60)))
     assert run.main(options(budget=1e-9), machine.routine) == 1
     said = capsys.readouterr().err
-    assert "candidates untried; --resume goes on" in said and "doubtful: the device was 60 % busy" in said
+    assert "searches not begun; --resume goes on" in said and "doubtful: the device was 60 % busy" in said
 
 
 def test_the_command_writes_a_report(machine, capsys, tmp_path):

@@ -1,0 +1,119 @@
+"""The user's tuned values: list, locate, hand on, take in, forget."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pyblasgpu import cli
+from pyblasgpu.database import Document, Entry, dumps, read
+from pyblasgpu.errors import DatabaseWarning
+from pyblasgpu.gpu.device import known
+from pyblasgpu.tuning import select
+from pyblasgpu.tuning.store import merge, user_file
+from pyblasgpu.types import DTYPES
+
+H200, A100 = known("h200"), known("a100")
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch, tmp_path):
+    monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path))
+    select.reload()
+    yield tmp_path
+    select.reload()
+
+
+@pytest.fixture
+def document():
+    from pyblasgpu.database import FAMILIES
+
+    config = select.select("gemm_tile", DTYPES["s"], "nn", (4096,) * 3, H200).config
+    entry = Entry(FAMILIES["gemm_tile"].parameters_of(config), 38.12)
+    entries = {("gemm_tile", "s", "nn", "large"): entry, ("gemm_tile", "s", "nn", "small"): entry}
+    return Document(H200.name, entries, {("trsm", "d", "few"): 256})
+
+
+def wisdom(*arguments):
+    return cli.main(["wisdom", *arguments])
+
+
+def test_nothing_was_tuned(capsys):
+    assert wisdom("list") == 0
+    assert "nothing was tuned here" in capsys.readouterr().out
+
+
+def test_what_was_tuned_is_listed(document, capsys):
+    merge(document)
+    assert wisdom("list") == 0
+    text = capsys.readouterr().out
+    assert text.count("gemm_tile") == 2 and "38.1" in text and "stop=256" in text
+    assert wisdom("list", "--json") == 0
+    (listed,) = json.loads(capsys.readouterr().out)
+    assert listed["device"] == H200.name and listed["file"] == str(user_file(H200.name))
+
+
+def test_a_damaged_file_is_named_and_the_others_are_listed(document, capsys, home):
+    merge(document)
+    (user_file(H200.name).parent / "broken.json").write_text("{")
+    with pytest.warns(DatabaseWarning, match=r"broken\.json"):
+        assert wisdom("list") == 0
+    assert "gemm_tile" in capsys.readouterr().out
+
+
+def test_where_names_the_files_the_winning_one_first(document, capsys):
+    assert wisdom("where", "--device", "h200") == 0
+    first, *others = capsys.readouterr().out.splitlines()
+    assert first == f"{user_file(H200.name)} (absent)" and others[0].endswith("nvidia_h200.json")
+    merge(document)
+    assert wisdom("where", "--device", "h200", "--json") == 0
+    levels = json.loads(capsys.readouterr().out)
+    assert levels[0]["exists"] and [level["exists"] for level in levels] == [True, True, True]
+
+
+def test_values_go_from_one_user_to_another(document, capsys, monkeypatch, tmp_path):
+    merge(document)
+    out = tmp_path / "mine.json"
+    assert wisdom("export", str(out), "--device", "h200") == 0
+    assert wisdom("export", "--device", H200.name) == 0
+    assert capsys.readouterr().out == out.read_text() == dumps(document)
+    monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path / "another"))
+    merge(Document(H200.name, stop_sizes={("trmm", "z", "few"): 64}))
+    assert wisdom("import", str(out)) == 0
+    assert f"3 values of {H200.name} are now in" in capsys.readouterr().out
+    found = read(user_file(H200.name))
+    assert found.entries == document.entries
+    assert found.stop_sizes == {**document.stop_sizes, ("trmm", "z", "few"): 64}
+
+
+def test_what_is_damaged_is_not_taken_in_at_all(document, capsys, tmp_path):
+    merge(document)
+    before = user_file(H200.name).read_bytes()
+    raw = json.loads(dumps(document))
+    raw["entries"]["gemm_tile"]["s"]["nn"]["large"]["config"]["BLK_M"] = "os.system"
+    bad = tmp_path / "bad.json"
+    bad.write_text(json.dumps(raw))
+    assert wisdom("import", str(bad)) == 2
+    assert "bad.json is not taken in: entries.gemm_tile.s.nn.large.config.BLK_M" in capsys.readouterr().err
+    assert wisdom("import", str(tmp_path / "absent.json")) == 2
+    assert wisdom("import") == 2
+    assert user_file(H200.name).read_bytes() == before
+
+
+def test_a_device_without_values_has_nothing_to_export(document, capsys):
+    merge(document)
+    assert wisdom("export", "--device", "a100") == 2
+    assert f"no tuned values of {A100.name!r}; there are some of {H200.name}" in capsys.readouterr().err
+
+
+def test_some_or_all_is_forgotten(document, capsys):
+    merge(document)
+    assert wisdom("forget", "--device", "h200", "--routine", "gemm", "--dtype", "d") == 0
+    assert "0 values of" in capsys.readouterr().out
+    assert wisdom("forget", "--device", "h200", "--routine", "trsm") == 0
+    found = read(user_file(H200.name))
+    assert found.entries == document.entries and not found.stop_sizes
+    assert wisdom("forget", "--device", "h200") == 0
+    assert "2 values of" in capsys.readouterr().out
+    assert not user_file(H200.name).exists()
