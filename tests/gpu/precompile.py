@@ -11,6 +11,7 @@ from multiprocessing import get_context
 
 import pytest
 
+from pyblasgpu import recipes
 from pyblasgpu.database import FAMILIES, FIXED
 from pyblasgpu.gpu.compile import KernelSource, compile_source
 from pyblasgpu.gpu.device import current
@@ -25,11 +26,13 @@ def sources_of(calls: Iterable) -> list[KernelSource]:
     """The kernels that `calls` would launch; none is loaded or run."""
     found: dict[KernelSource, None] = {}
 
-    def note(tape: Tape, *_, **__) -> None:
+    def note(tape: Tape, *_):
         found.update((step.source, None) for step in tape._steps)
+        return lambda bases, stream: None
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Tape, "run", note)
+        patch.setattr(Tape, "bound", note)
+        patch.setattr(recipes, "_RECIPES", {})  # what is kept now runs nothing
         for call in calls:
             call()
     return list(found)
