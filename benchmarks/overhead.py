@@ -1,7 +1,9 @@
-"""What one call costs the host: ``gemm(out=)`` on 64 x 64 CuPy arrays, against CuPy and PyTorch.
+"""What one call costs the host: products of 64 x 64 CuPy arrays and PyTorch tensors, ours and theirs.
 
-Calls are queued without waiting, so that the time is the host's and not the kernel's. ``python -m
-benchmarks.overhead [--out FILE]`` prints microseconds a call, the median of several rounds.
+``gemm(out=)``, and a plan called with the arrays that it was made with and with others. Calls are queued
+without waiting, so that the time is the host's and not the kernel's. ``python -m benchmarks.overhead [--out
+FILE]`` prints microseconds a call, the median of several rounds, and the device's own pace where calls follow
+each other for long: no host can pass it.
 """
 
 from __future__ import annotations
@@ -20,11 +22,13 @@ from pyblasgpu.gpu.device import current
 
 from . import machine
 
-N, CALLS, ROUNDS = 64, 500, 9
+N, CALLS, ROUNDS, LONG = 64, 500, 9, 20_000
+
+Call = Callable[[], object]
 
 
-def microseconds(call: Callable[[], object]) -> float:
-    """Host microseconds of one `call`."""
+def microseconds(call: Call) -> float:
+    """Host microseconds of one `call`; the queue of the device holds them all."""
     times = []
     for _ in range(ROUNDS + 1):
         cupy.cuda.Device().synchronize()
@@ -35,18 +39,35 @@ def microseconds(call: Callable[[], object]) -> float:
     return median(times[1:])
 
 
-def calls(dtype: str) -> Iterator[tuple[str, Callable[[], object]]]:
+def pace(call: Call) -> float:
+    """Microseconds of one of many calls, waiting for the last: the slower one's of host and device."""
+    cupy.cuda.Device().synchronize()
+    start = time.perf_counter()
+    for _ in range(LONG):
+        call()
+    cupy.cuda.Device().synchronize()
+    return (time.perf_counter() - start) / LONG * 1e6
+
+
+def calls(dtype: str) -> Iterator[tuple[str, Call]]:
     """The same product through each library that is there."""
-    a, b, c = (cupy.random.standard_normal((N, N)).astype(dtype) for _ in range(3))
-    yield "pyblasgpu.gemm", lambda: pyblasgpu.gemm(a, b, out=c)
-    yield "cupy.matmul", lambda: cupy.matmul(a, b, out=c)
+    matrices = [cupy.random.standard_normal((N, N)).astype(dtype) for _ in range(4)]
+    yield from products("cupy", matrices, cupy.matmul)
     try:
         import torch
     except ImportError:
         return
-    x, y, z = (torch.as_tensor(array, device="cuda") for array in (a, b, c))
-    yield "pyblasgpu.gemm (torch)", lambda: pyblasgpu.gemm(x, y, out=z)
-    yield "torch.mm", lambda: torch.mm(x, y, out=z)
+    yield from products("torch", [torch.as_tensor(x, device="cuda") for x in matrices], torch.mm)
+
+
+def products(library: str, matrices: list, theirs: Callable) -> Iterator[tuple[str, Call]]:
+    """Ways to multiply two of `matrices` into a third, by us and by their library."""
+    a, b, c, other = matrices
+    plan = pyblasgpu.plan_gemm(a, b, c)
+    yield f"pyblasgpu.gemm, {library}", lambda: pyblasgpu.gemm(a, b, out=c)
+    yield f"pyblasgpu plan, {library}", lambda: plan(a, b, c)
+    yield f"pyblasgpu plan, other arrays, {library}", lambda: plan(a, other, c)
+    yield f"{library}.{theirs.__name__}", lambda: theirs(a, b, out=c)
 
 
 def main() -> None:
@@ -54,12 +75,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="also write the results there as JSON")
     options = parser.parse_args()
     results = {
-        f"{name} {dtype}": round(microseconds(call), 2)
+        f"{name} {dtype}": {"host": round(microseconds(call), 2), "pace": round(pace(call), 2)}
         for dtype in ("float32", "float64")
         for name, call in calls(dtype)
     }
+    print(f"{'microseconds a call':48} {'host':>7} {'pace':>7}")
     for name, value in results.items():
-        print(f"{name:32} {value:7.2f} us")
+        print(f"{name:48} {value['host']:7.2f} {value['pace']:7.2f}")
     if options.out:
         document = {**machine.describe(current(), None), "microseconds": results}
         options.out.write_text(json.dumps(document, indent=1) + "\n")
