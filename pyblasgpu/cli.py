@@ -10,7 +10,7 @@ import argparse
 import importlib
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_tune(parser: argparse.ArgumentParser) -> None:
-    _add_scope(parser)
+    _add_scope(parser, _prefixed)
     efforts = ("quick", "normal", "exhaustive")
     parser.add_argument("--effort", choices=efforts, default="normal", help="how many candidates are timed")
     parser.add_argument(
@@ -68,7 +68,7 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--budget", type=_duration, metavar="TIME",
-        help="stop after 90s, 10m, 2h, ... (quick: 165s, normal: 14m)",
+        help="stop after 90s, 10m, 2h, ... (quick: 170s, normal: 14m)",
     )  # fmt: skip
     parser.add_argument("--resume", action="store_true", help="go on with an earlier run of this effort")
     parser.add_argument("--report", metavar="FOLDER", help="also write tables and plots there")
@@ -76,6 +76,13 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
         "--dry-run", action="store_true", help="only count what each rule removes; needs no GPU"
     )
     parser.add_argument("--compile", action="store_true", help="in a dry run, let the compiler prune too")
+    for name, kind, what in (
+        ("threads", int, "resident threads of a multiprocessor"),
+        ("blocks", int, "resident blocks of a multiprocessor"),
+        ("reuse", float, "FMAs for each element loaded"),
+        ("score", float, "part of the best estimate that a candidate's must reach"),
+    ):
+        parser.add_argument(f"--min-{name}", type=kind, metavar="X", help=f"guideline of a dry run: {what}")
     parser.add_argument(
         "--device", metavar="D", help="number of the device; in a dry run also a name: h200, ..."
     )
@@ -114,11 +121,11 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plot", action="store_true", help="also draw TFLOP/s over n, beside the JSON")
 
 
-def _add_scope(parser: argparse.ArgumentParser) -> None:
+def _add_scope(parser: argparse.ArgumentParser, names: Callable[[str], Sequence[str]] | None = None) -> None:
     """The options that name routines and dtypes; argparse parses a default that is a string."""
     routines, dtypes = ",".join(ROUTINES), ",".join(DTYPES)
     parser.add_argument(
-        "--routine", type=_routines, default=routines, metavar="R,R,...", help="(%(default)s)"
+        "--routine", type=names or _routines, default=routines, metavar="R,R,...", help="(%(default)s)"
     )
     parser.add_argument("--dtype", type=_dtypes, default=dtypes, metavar="T,T,...", help="(%(default)s)")
 
@@ -133,6 +140,11 @@ def _listed(text: str, known: Sequence[str]) -> tuple[str, ...]:
 
 def _routines(text: str) -> tuple[str, ...]:
     return _listed(text, ROUTINES)
+
+
+def _prefixed(text: str) -> tuple[str, ...]:
+    """Routines, in all dtypes asked for ('gemm') or in their own ('sgemm')."""
+    return _listed(text, (*ROUTINES, *(dtype + name for dtype in DTYPES for name in ROUTINES)))
 
 
 def _dtypes(text: str) -> tuple[str, ...]:

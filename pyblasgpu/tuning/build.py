@@ -9,14 +9,14 @@ from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from importlib import import_module
 from multiprocessing import get_context
 from queue import Empty, Queue
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..database import FAMILIES
 from ..errors import ConfigError, PyblasgpuError, require
 from ..gpu.compile import KernelSource, Resources, compile_source
 from ..gpu.device import Device
 
-__all__ = ["Compilers", "compile_all", "complaint", "source_of"]
+__all__ = ["Compilers", "Verdict", "compile_all", "complaint", "judge", "source_of"]
 
 #: A family's stem and a Config of it.
 Job = tuple[str, Any]
@@ -133,21 +133,61 @@ def _compile(stem: str, config: Any, cc: tuple[int, int]) -> Resources | str:
         return str(problem)
 
 
+class Verdict(NamedTuple):
+    """What is to be recorded of a compiled candidate.
+
+    Attributes
+    ----------
+    outcome : str
+        'ok', or the rule that is broken: 'compile', 'spills', 'stack', 'residence', 'blocks', 'threads'.
+    detail : str
+        The complaint in words, '' if there is none.
+    numbers : dict
+        Registers and bytes of stack and spills of a thread, bytes of shared memory of a block, and how many
+        blocks and threads a multiprocessor holds; empty where nothing was compiled.
+    """
+
+    outcome: str
+    detail: str
+    numbers: dict[str, int]
+
+
+def judge(
+    config: Any, report: Resources | str, device: Device, min_blocks: int = 1, min_threads: int = 0
+) -> Verdict:
+    """Judge a candidate by the linker's numbers, which replace the estimates, and the device's occupancy.
+
+    Parameters
+    ----------
+    config : object
+        The Config that was compiled.
+    report : Resources or str
+        The linker's report, or what the compiler complains about.
+    device : Device
+    min_blocks, min_threads : int
+        The guidelines: what a multiprocessor must hold.
+    """
+    if isinstance(report, str):
+        return Verdict("compile", report, {})
+    shared, spills = config.shared_bytes, report.spill_stores + report.spill_loads
+    blocks = device.occupancy(config.threads, report.registers, shared)
+    resident = blocks * config.threads
+    numbers = {
+        "registers": report.registers, "stack_bytes": report.stack_bytes, "spill_bytes": spills,
+        "shared_bytes": shared, "blocks": blocks, "threads": resident,
+    }  # fmt: skip
+    try:
+        require(spills == 0, "spills", "spilled bytes == 0", spills=spills)
+        require(report.stack_bytes == 0, "stack", "stack bytes == 0", stack=report.stack_bytes)
+        require(blocks >= 1, "residence", "blocks a multiprocessor holds >= 1",
+                registers=report.registers, shared=shared)  # fmt: skip
+        require(blocks >= min_blocks, "blocks", f"blocks >= {min_blocks}", blocks=blocks)
+        require(resident >= min_threads, "threads", f"resident threads >= {min_threads}", threads=resident)
+    except ConfigError as broken:
+        return Verdict(broken.rule, str(broken), numbers)
+    return Verdict("ok", "", numbers)
+
+
 def complaint(config: Any, report: Resources | str, device: Device) -> tuple[str, str]:
     """What is wrong with a compiled candidate: ('ok', ''), or the rule that it breaks and the details."""
-    if isinstance(report, str):
-        return "compile", report
-    try:
-        _check_compiled(config, report, device)
-    except ConfigError as broken:
-        return broken.rule, str(broken)
-    return "ok", ""
-
-
-def _check_compiled(config: Any, resources: Resources, device: Device) -> None:
-    stack, spills = resources.stack_bytes, resources.spill_stores + resources.spill_loads
-    require(spills == 0, "spills", "spilled bytes == 0", spills=spills)
-    require(stack == 0, "stack", "stack bytes == 0", stack=stack)
-    blocks = device.occupancy(config.threads, resources.registers, config.shared_bytes)
-    require(blocks >= 1, "residence", "blocks a multiprocessor holds >= 1",
-            registers=resources.registers, shared=config.shared_bytes)  # fmt: skip
+    return judge(config, report, device)[:2]

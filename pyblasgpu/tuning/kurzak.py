@@ -85,7 +85,7 @@ def count(dtype: Dtype, layout: str, device: Device, guidelines: Guidelines) -> 
         A rule removes what the rules before it have left; what has been removed is counted with all the
         ways to reshape its threads.
     """
-    found = Count()
+    found = Count(removed=Counter(max_threads=0, whole_warps=0))
     shapes = _shapes_of_threads()
     for n_dim in range(1, DIM_MAX + 1):
         for m_dim in range(1, DIM_MAX + 1):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +17,17 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
 
-from ..database import FAMILIES, STOP_ROUTINES, families_of
+from ..database import STOP_ROUTINES
 from ..errors import BackendUnavailable
 from ..gpu import device as devices
 from ..gpu.device import Device
 from ..gpu.nvml import Sensor
-from . import report, select
+from . import dryrun, report, select
 from .bench import Bench
-from .build import Compilers, compile_all, complaint
+from .build import Compilers
 from .health import Health
-from .journal import Journal, Search
-from .prune import Funnel, candidates
+from .journal import Journal
 from .store import Record, read_sweep, sweep_file
 from .tuner import Tuner
 from .worker import Worker
@@ -39,7 +36,7 @@ __all__ = ["main", "show_report"]
 
 WIDTH = 170  # columns of a table that goes into a file or a pipe
 #: Seconds that an effort may take where nothing else is asked for.
-BUDGETS = {"quick": 165.0, "normal": 840.0}
+BUDGETS = {"quick": 170.0, "normal": 840.0}
 
 
 def main(options: Any, routine: Callable[[str], Callable] | None = None) -> int:
@@ -48,10 +45,10 @@ def main(options: Any, routine: Callable[[str], Callable] | None = None) -> int:
     Parameters
     ----------
     options : object
-        With the attributes ``routine`` and ``dtype`` (sequences of names), ``effort``, ``strategy``,
+        With the attributes ``routine`` and ``dtype`` (names, as of `dryrun.scope`), ``effort``, ``strategy``,
         ``budget`` (seconds or None), ``resume``, ``report`` (a folder or None), ``dry_run``, ``device`` (a
-        number; in a dry run also a name; or None), ``json`` and ``compile``, with which a dry run also
-        compiles.
+        number; in a dry run also a name; or None), ``json``; a dry run also looks at what
+        `dryrun.show` says.
     routine : callable
         Gives the function of a routine by name; a dry run needs none.
 
@@ -62,30 +59,24 @@ def main(options: Any, routine: Callable[[str], Callable] | None = None) -> int:
     ValueError
         For an unknown device.
     """
-    searches = [
-        (stem, dtype, layout)
-        for name, dtype in product(options.routine, options.dtype)
-        for stem in families_of(name, dtype)
-        for layout in FAMILIES[stem].layouts
-    ]
     if options.dry_run:
-        device = _described(options.device)
-        _show_funnels(options, device, _funnels(options, device, searches))
+        dryrun.show(options)
         return 0
     if routine is None:
         raise BackendUnavailable("the tuner was not given the routines to run")
     number = options.device or "0"
     if not number.isdecimal():
         raise ValueError(f"device {number!r} is no number; only a dry run takes names")
-    device = devices.current(int(number))
-    return _tune(options, device, routine, searches)
+    return _tune(options, devices.current(int(number)), routine)
 
 
-def _tune(options: Any, device: Device, routine: Callable, searches: list[Search]) -> int:
+def _tune(options: Any, device: Device, routine: Callable) -> int:
+    pairs = dryrun.scope(options.routine, options.dtype)
+    searches = dryrun.searches_of(pairs)
     journal = Journal(device, options.effort, options.resume)
     health = Health(Sensor(device.ordinal))
     budget = options.budget or BUDGETS.get(options.effort)
-    recursive = [name for name in options.routine if name in STOP_ROUTINES]
+    recursive = [name for name in STOP_ROUTINES if name in dict(pairs)]
     with (
         Compilers(device.cc) as compilers,
         Worker(Bench, (routine, device.ordinal)) as worker,
@@ -181,40 +172,6 @@ class _Progress:
 
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
-
-
-def _described(name: str | None) -> Device:
-    if name is None:
-        return devices.current() if devices.count() else devices.known("h200")
-    return devices.current(int(name)) if name.isdecimal() else devices.known(name)
-
-
-def _funnels(options: Any, device: Device, searches: list[Search]) -> dict[Search, Funnel]:
-    funnels = {search: candidates(*search, device, options.effort) for search in searches}
-    if options.compile:
-        homes = {(key[0], config): funnel for key, funnel in funnels.items() for config in funnel.left}
-        for (stem, config), report in compile_all(homes, device.cc):
-            rule, _ = complaint(config, report, device)
-            if rule != "ok":
-                homes[stem, config].left.remove(config)
-                homes[stem, config].removed[rule] += 1
-    return funnels
-
-
-def _show_funnels(options: Any, device: Device, funnels: dict[Search, Funnel]) -> None:
-    if options.json:
-        rows = [
-            {"family": stem, "dtype": dtype, "layout": layout, "candidates": funnel.total,
-             "removed": dict(funnel.removed), "left": len(funnel.left)}
-            for (stem, dtype, layout), funnel in funnels.items()
-        ]  # fmt: skip
-        print(json.dumps({"device": device.name, "funnels": rows}, indent=2))
-        return
-    table = Table("family", "dtype", "layout", "candidates", "removed by", "left", title=device.name)
-    for search, funnel in funnels.items():
-        removed = ", ".join(f"{rule} {count}" for rule, count in funnel.removed.items())
-        table.add_row(*search, str(funnel.total), removed, str(len(funnel.left)))
-    _console().print(table)
 
 
 def _console() -> Console:

@@ -12,7 +12,7 @@ from pyblasgpu.database import FAMILIES, parse
 from pyblasgpu.errors import BackendUnavailable, ConfigError, DatabaseWarning
 from pyblasgpu.gpu.compile import Resources
 from pyblasgpu.gpu.device import known
-from pyblasgpu.tuning import build, measure, run, score, store
+from pyblasgpu.tuning import build, dryrun, measure, run, score, store
 from pyblasgpu.tuning import select as selecting
 from pyblasgpu.tuning.prune import Guidelines, candidates, check_device
 from pyblasgpu.tuning.space import EFFORTS, space
@@ -169,7 +169,7 @@ def test_a_dry_run_speaks_json(capsys):
 
 def test_a_dry_run_can_compile(capsys, monkeypatch):
     bad = Resources(255, 64, 8, 8, 0)
-    monkeypatch.setattr(run, "compile_all", lambda jobs, cc: ((job, bad) for job in list(jobs)))
+    monkeypatch.setattr(dryrun, "compile_all", lambda jobs, cc: ((job, bad) for job in list(jobs)))
     assert run.main(dry(compile=True, json=True)) == 0
     rows = json.loads(capsys.readouterr().out)["funnels"]
     assert rows and all(row["left"] == 0 and row["removed"]["spills"] for row in rows)
