@@ -59,13 +59,11 @@ def _sound_winners(records: list[Record], name: str, spilling: Callable[[set], s
 
 
 def _candidate(record: Record) -> tuple | None:
-    if record.stem not in FAMILIES or record.outcome != "ok":
+    """The kernel that a time is of, itself or as the leaf of a routine."""
+    if record.kernel is None or record.outcome != "ok":
         return None
-    return (
-        record.stem,
-        FAMILIES[record.stem].config(record.dtype, record.layout, record.parameters),
-        record.arch,
-    )
+    stem, dtype, layout, parameters = record.kernel
+    return stem, FAMILIES[stem].config(dtype, layout, parameters), record.arch
 
 
 def _spilling(candidates: set) -> set:

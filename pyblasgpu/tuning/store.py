@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 from filelock import FileLock
 
-from ..database import FAMILIES, STOP_ROUTINES, Document, Entry, dumps, read
+from ..database import FAMILIES, STOP_ROUTINES, Document, Entry, dumps, families_of, read
 from ..errors import DatabaseWarning
 from ..gpu.store import data_folder
 
@@ -48,7 +48,7 @@ class Record:
     extents : tuple of int
         What was run.
     parameters : dict
-        Of the Config; ``{"stop": size}`` of a stop size.
+        Of the Config; of a stop size ``{"stop": size}``, with the Config of the leaf that it was timed with.
     outcome : str
         'ok'; or why there is no time: the rule that it broke, 'compile', 'wrong', 'spoils' (it wrote where
         it must not), 'crash', 'hang', 'error'; or what was timed beside the candidates: 'vendor',
@@ -65,6 +65,8 @@ class Record:
         Date and time, UTC.
     state : dict
         Clock, temperature, power of the device as NVML told it: sm_mhz, celsius, watts.
+    numbers : dict
+        What the linker reported of a candidate that was dropped for it: registers, bytes of spills, ...
     """
 
     device: str
@@ -84,11 +86,22 @@ class Record:
     caches: str = "warm"
     when: str = ""
     state: dict[str, float] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
 
     @property
     def candidate(self) -> tuple:
         """Equal for the records of one candidate."""
         return self.stem, self.dtype, self.layout, *sorted(self.parameters.items())
+
+    @property
+    def kernel(self) -> tuple[str, str, str, dict[str, int]] | None:
+        """Family, dtype, layout and parameters of the kernel: its own, or the leaf of a whole routine."""
+        if self.stem in FAMILIES:
+            return self.stem, self.dtype, self.layout, self.parameters
+        leaf = {name: value for name, value in self.parameters.items() if name != "stop"}
+        stems = families_of(self.stem, self.dtype) if self.stem in STOP_ROUTINES and leaf else ()
+        stem = next((stem for stem in stems if FAMILIES[stem].required <= set(leaf)), None)
+        return (stem, self.dtype, FAMILIES[stem].layouts[0], leaf) if stem else None
 
 
 _TEXTS = tuple(f.name for f in fields(Record) if f.type == "str")
@@ -156,7 +169,7 @@ def _record(line: bytes) -> Record | None:
         return None
     texts = (getattr(record, name) for name in _TEXTS)
     numbers = (record.seconds, record.tflops, *_numbers(record.state))
-    whole = (*record.extents, *_numbers(record.parameters))
+    whole = (*record.extents, *_numbers(record.parameters), *_numbers(record.numbers))
     good = all(isinstance(text, str) for text in texts)
     good = good and all(type(x) in (int, float) and 0 <= x < math.inf for x in numbers)
     return record if good and all(isinstance(x, int) and x >= 0 for x in whole) else None
@@ -179,14 +192,21 @@ def winners(records: Iterable[Record], device: str) -> Document:
         key = (record.stem, record.dtype, record.layout, record.size)
         times[key][record.candidate][record.device, record.extents] = record
     document = Document(device)
-    for (stem, dtype, layout, size), measured in times.items():
+    # families first: the leaf that was best within its routine takes the place of the one best by itself
+    for key, measured in sorted(times.items(), key=lambda item: item[0][0] not in FAMILIES):
         best = _best(measured)
         # the larger of the extents is the one to quote
         quoted = max(best.values(), key=lambda record: record.extents)
-        if stem in FAMILIES:
-            document.entries[stem, dtype, layout, size] = Entry(quoted.parameters, quoted.tflops)
-        elif stem in STOP_ROUTINES:
+        stem, dtype, _, size = key
+        if stem in STOP_ROUTINES and "stop" in quoted.parameters:
             document.stop_sizes[stem, dtype, size] = quoted.parameters["stop"]
+        if quoted.kernel is not None:
+            stem, dtype, layout, parameters = quoted.kernel
+            alone = times[stem, dtype, layout, size].get(
+                (stem, dtype, layout, *sorted(parameters.items())), {}
+            )
+            rates = [record.tflops for _, record in sorted(alone.items(), key=lambda item: item[0])]
+            document.entries[stem, dtype, layout, size] = Entry(parameters, rates[-1] if rates else None)
     return document
 
 
@@ -197,9 +217,15 @@ def sound(records: Iterable[Record]) -> list[Record]:
     """
     records = list(records)
     out = {record.candidate for record in records if record.outcome in FATAL}
-    timed = [r for r in records if r.outcome == "ok" and r.seconds > 0 and r.candidate not in out]
+    timed = [r for r in records if r.outcome == "ok" and r.seconds > 0 and not _names(r) & out]
     cold = {_class(record) for record in timed if record.caches == "cold"}
     return [record for record in timed if record.caches == "cold" or _class(record) not in cold]
+
+
+def _names(record: Record) -> set[tuple]:
+    """The candidates on which a record depends: its own, and the kernel that it ran as a leaf."""
+    kernel = record.kernel
+    return {record.candidate, (*kernel[:3], *sorted(kernel[3].items()))} if kernel else {record.candidate}
 
 
 def _class(record: Record) -> tuple:

@@ -15,7 +15,7 @@ from ..gpu.compile import Resources
 from ..gpu.device import Device
 from . import select
 from .bench import Failed, Job, Timed
-from .build import complaint
+from .build import Verdict, judge
 from .health import Health
 from .hunt import Hunt
 from .journal import Journal, Search
@@ -30,7 +30,7 @@ from .worker import Lost
 __all__ = ["Tuner", "Watcher"]
 
 BEST_TILES = 3  # of each class in the first layout, tried in the others
-KERNELS = 0.85  # of the budget; the rest is for stop sizes and for the winners' second verification
+KERNELS = 0.8  # of the budget; the rest is for stop sizes and for the winners' second verification
 AHEAD = 1  # candidates a compiling process is given beyond the one it has
 TICK = 0.2  # seconds between two looks at the compilers while nothing else happens
 
@@ -104,7 +104,7 @@ class Tuner:
         self._hunts: list[Hunt] = []
         self._compiling: dict[tuple[str, Any], Hunt] = {}
         self._ready: deque[tuple[Hunt, Any]] = deque()
-        self._reports: dict[tuple[str, Any], tuple[str, str]] = {}
+        self._verdicts: dict[tuple[str, Any], Verdict] = {}
         self._running: tuple[Hunt, Any, list[Trial]] | None = None
         self._failed = False  # the candidate that is running
         self._verified: set[tuple[str, Any]] = set()
@@ -220,7 +220,7 @@ class Tuner:
                 config = hunt.wanted.popleft()
                 job = hunt.key[0], config
                 self._wanted += 1
-                if job in self._reports:
+                if job in self._verdicts:
                     self._judge(hunt, config)
                 else:
                     self._compiling[job] = hunt
@@ -228,17 +228,17 @@ class Tuner:
                     room -= 1
 
     def _compiled(self, hunt: Hunt, config: Any, report: Resources | str) -> None:
-        self._reports[hunt.key[0], config] = complaint(config, report, self.device)
+        self._verdicts[hunt.key[0], config] = judge(config, report, self.device)
         self._judge(hunt, config)
 
     def _judge(self, hunt: Hunt, config: Any) -> None:
         """Drop what the compiler's report speaks against."""
-        outcome, detail = self._reports[hunt.key[0], config]
-        if outcome == "ok":
+        verdict = self._verdicts[hunt.key[0], config]
+        if verdict.outcome == "ok":
             self._ready.append((hunt, config))
             return
-        self.journal.note(hunt.key, "", config, outcome=outcome, detail=detail)
-        self._count(hunt, config, outcome)
+        self.journal.note(hunt.key, "", config, **verdict._asdict())
+        self._count(hunt, config, verdict.outcome)
 
     def _count(self, hunt: Hunt, config: Any, outcome: str) -> None:
         """A candidate is done with."""

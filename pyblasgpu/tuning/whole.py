@@ -3,40 +3,78 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from itertools import product
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
-from ..database import FAMILIES, RHS_AT, Document, tuned_at
+from ..database import FAMILIES, RHS_AT, Document, families_of, tuned_at
 from .bench import Job
 from .lab import Lab
+from .store import sound
+from .strategies import Trial
+from .twostage import combinations
 
 __all__ = ["STOPS", "search_stop", "time_vendor", "time_whole"]
 
 STOPS = (64, 128, 256, 512, 1024)
 STOP_ORDER = 2048  # of the triangle on which stop sizes are compared
+KEEP = 8  # pairs of leaf and stop size, beside those of the best leaf with every stop size
 CURVE = (256, 512, 1024, 2048, 4096)  # orders at which whole routines are timed before and after
 PATIENCE = 300.0  # seconds: there may be kernels that nobody has compiled yet
 
 
 def search_stop(lab: Lab, routine: str, dtype: str, late: Callable[[], bool]) -> None:
-    """Time the whole routine for every stop size, with the Configs of the user's file.
+    """Time the whole routine for leaves and stop sizes that promise most, products as the user's file says.
 
     This is the second stage of two, as PLASMA tunes a kernel first and then what calls it.
     """
     key = (routine, dtype, "any")
-    known = {(record.size, record.parameters["stop"]) for record in lab.journal.timed(key)}
-    for (size, rhs), stop in product(RHS_AT.items(), STOPS):
-        if late():
-            return
-        if (size, stop) in known:
-            continue
-        extents = (STOP_ORDER, rhs)
-        job = Job(routine, dtype, "any", ((routine, stop),), ((extents, math.inf),), reload=True)
-        times, failure = lab.finish(job, PATIENCE)
-        for seconds in times:
-            lab.add_time(key, size, {"stop": stop}, extents, seconds)
-        if failure is not None:
-            lab.journal.add(key, size, {"stop": stop}, outcome=failure.outcome, detail=failure.detail)
+    known = {(record.size, record.candidate) for record in lab.journal.timed(key)}
+    for size, rhs in RHS_AT.items():
+        for stem, leaf, stop in _pairs(lab, routine, dtype, size, rhs):
+            if late():
+                return
+            parameters = {"stop": stop, **FAMILIES[stem].parameters_of(leaf)}
+            if (size, (*key, *sorted(parameters.items()))) in known:
+                continue
+            extents, overrides = (STOP_ORDER, rhs), ((routine, stop), (stem, leaf))
+            job = Job(routine, dtype, "any", overrides, ((extents, math.inf),), reload=True)
+            times, failure = lab.finish(job, PATIENCE)
+            for seconds in times:
+                lab.add_time(key, size, parameters, extents, seconds)
+            if failure is not None:
+                lab.journal.add(key, size, parameters, outcome=failure.outcome, detail=failure.detail)
+
+
+def _pairs(lab: Lab, routine: str, dtype: str, size: str, rhs: int) -> Iterator[tuple[str, Any, int]]:
+    """(family, leaf, stop size): every stop size with the best leaf of the class, and what promises most."""
+    stems = {}
+    leaves: dict[Trial, float] = {}
+    for stem in families_of(routine, dtype):
+        times = _times(lab, stem, dtype, size)
+        leaves.update(times)
+        stems.update(dict.fromkeys((trial.config for trial in times), stem))
+    if not leaves:
+        return
+    products: dict[Trial, float] = {}
+    for stem in families_of("gemm", dtype):
+        products.update(_times(lab, stem, dtype))
+    best = min(leaves, key=lambda trial: leaves[trial] / math.prod(trial.extents)).config
+    pairs = dict.fromkeys((best, stop) for stop in STOPS)
+    if products:
+        found = combinations(leaves, products, STOP_ORDER, rhs, STOPS, KEEP)
+        pairs.update(dict.fromkeys((each.leaf, each.stop) for each in found))
+    yield from ((stems[leaf], leaf, stop) for leaf, stop in pairs)
+
+
+def _times(lab: Lab, stem: str, dtype: str, size: str | None = None) -> dict[Trial, float]:
+    """The times of a family in its first layout, of one class or of all."""
+    family = FAMILIES[stem]
+    layout = family.layouts[0]
+    return {
+        Trial(family.config(dtype, layout, record.parameters), record.size, record.extents): record.seconds
+        for record in sound(lab.journal.records)
+        if (record.stem, record.dtype, record.layout) == (stem, dtype, layout) and size in (None, record.size)
+    }
 
 
 def time_whole(lab: Lab, routines: Iterable[tuple[str, str]], outcome: str) -> None:

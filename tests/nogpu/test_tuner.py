@@ -182,7 +182,7 @@ class Stage:
     def trsm(self, alpha, t, b, stream, *, side, uplo, diag):
         stop = selecting.stop_size("trsm", b.dtype, b.rows, b.cols, H200)
         leaf = selecting.select("trsm_leaf", b.dtype, "", (b.rows, b.cols), H200)
-        self.chosen = leaf.config if leaf.origin == "override" else stop.config
+        self.chosen = stop.config if b.rows == whole.STOP_ORDER else leaf.config
         cpu.trsm(alpha, elements(t), elements(b), side, uplo, Trans.NO, diag)
         self.spoil(False, elements(b))
 
@@ -254,6 +254,36 @@ def test_leaves_then_stop_sizes(stage):
     assert rate(found.entries["trsm_leaf", "d", "any", "many"]) == Stage.rate(best)
     assert found.stop_sizes == {("trsm", "d", size): max(whole.STOPS) for size in sizes_of("trsm")}
     assert read(store.user_file(H200.name), H200.name).stop_sizes == found.stop_sizes
+
+
+def test_a_leaf_that_is_better_within_its_routine_wins(stage, monkeypatch):
+    """The second stage decides on leaf and stop size together."""
+    plain = Stage.trsm
+    left = tuner.candidates("trsm_leaf", "d", "any", H200, "quick").left
+    better = min(left, key=Stage.rate)
+
+    def trsm(self, alpha, t, b, stream, **flags):
+        plain(self, alpha, t, b, stream, **flags)
+        leaf = selecting.select("trsm_leaf", b.dtype, "", (b.rows, b.cols), H200).config
+        if b.rows == whole.STOP_ORDER and leaf == better:
+            self.chosen *= 2
+
+    monkeypatch.setattr(Stage, "trsm", trsm)
+    monkeypatch.setattr(whole, "combinations", lambda *_: [SimpleNamespace(leaf=better, stop=128)])
+    monkeypatch.setattr(whole, "STOPS", (64, 128))
+    made, found = tune(on(stage), ("gemm", "trsm"), ("d",), layouts=("nn",))
+    entry = found.entries["trsm_leaf", "d", "any", "few"]
+    assert entry.parameters == FAMILIES["trsm_leaf"].parameters_of(better)
+    assert found.stop_sizes["trsm", "d", "few"] == 128
+    alone = [r for r in made.journal.timed(("trsm_leaf", "d", "any")) if r.parameters == entry.parameters]
+    assert entry.tflops == next(r.tflops for r in alone if r.size == "few")
+    # nothing of it is timed again by a run that resumes this one
+    again, _ = tune(on(stage), ("gemm", "trsm"), ("d",), layouts=("nn",), resume=True)
+    assert {r.outcome for r in again.journal.records[len(made.journal.records) :]} <= {"vendor", "reference"}
+    # and where the leaf turns out to be wrong, neither it nor the pair wins
+    again.journal.note(("trsm_leaf", "d", "any"), "", better, outcome="wrong")
+    entries = winners(again.journal.records, H200.name).entries
+    assert all(entry.parameters != FAMILIES["trsm_leaf"].parameters_of(better) for entry in entries.values())
 
 
 def test_a_record_says_under_what_it_was_taken(stage):
@@ -348,6 +378,8 @@ def test_what_the_compiler_speaks_against_is_not_run(stage):
     compilers = Compilers(lambda stem, config: spilling if config == left[0] else GOOD)
     made, _ = tune(on(stage), layouts=("nn",), compilers=compilers)
     assert outcomes(made, left[0]) == {"spills"} and made.journal.counts["spills"] == 1
+    (dropped,) = [record for record in made.journal.records if record.outcome == "spills"]
+    assert dropped.numbers["spill_bytes"] == 16 and dropped.numbers["registers"] == 255
 
 
 def test_the_budget_ends_a_run(stage):
@@ -373,7 +405,7 @@ def test_an_interrupted_run_keeps_what_it_has_and_is_resumed(stage):
     stage.broken, before = {}, stage.calls.copy()
     again, all_found = tune(on(stage), layouts=("nn",), resume=True)
     assert stage.calls[order[0]] <= before[order[0]] + 1  # once as the reference
-    assert stage.calls[order[1]] == before[order[1]] and stage.calls[order[3]] > 0
+    assert stage.calls[order[1]] == before[order[1]] and stage.calls[order[2]] > 0
     best = all_found.entries["gemm_tile", "s", "nn", "large"]
     assert rate(best) == max(map(Stage.rate, order))
     assert again.journal.records[: len(made.journal.records)] == made.journal.records
@@ -427,7 +459,7 @@ def test_before_and_after_are_timed_if_asked_for(stage):
 def test_the_reference_shows_a_drift(stage, monkeypatch):
     monkeypatch.setattr("pyblasgpu.tuning.health.REFERENCE_EVERY", 0.0)
     monkeypatch.setattr("pyblasgpu.tuning.health.EVERY", 0.0)
-    slow = iter([1.0] * 20 + [2.0] * 1000)
+    slow = iter([1.0] * (len(sizes_of("gemm_tile")) + 1) + [2.0] * 1000)
     plain = Stage.rate
     monkeypatch.setattr(Stage, "rate", staticmethod(lambda chosen: plain(chosen) / next(slow)))
     states = State(busy=30, processes=1), State(limits=("power cap",), processes=3)

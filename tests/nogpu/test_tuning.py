@@ -262,7 +262,12 @@ def test_packaged_values_are_computed_from_sweeps(home, monkeypatch):
     written = defaults.main(sweeps, home, lambda candidates: set())
     found = {path.name: parse(path.read_bytes()).entries[KEY].parameters["stages"] for path in written}
     assert found == {"nvidia_h200.json": 2, "nvidia_h100.json": 4, "sm_90.json": 3}
-    # what spills gives way to the next
+    # what spills gives way to the next, also where it was the leaf that suited its routine best
+    both = {"stop": 512, **full, "stages": 3}
+    whole = Record("NVIDIA H200", "sm_90", "trsm", *KEY[1:], (2048, 32), both, "ok", 1.0, 1.0)
+    store.append(home / "NVIDIA H200.jsonl", whole)
+    defaults.main(sweeps, home, lambda candidates: set())
+    assert parse((home / "sm_90.json").read_bytes()).entries[KEY].parameters["stages"] == 3
     defaults.main(sweeps, home, lambda candidates: {found for found in candidates if found[1].stages == 3})
     assert parse((home / "sm_90.json").read_bytes()).entries[KEY].parameters["stages"] == 2
 
