@@ -132,6 +132,7 @@ class Plan:
         self._library, self._kind = call.library, type(call.result)
         self._arrays, self._state = tuple(map(ref, arrays)), call.library.state(*arrays)
         self._facts, self._pointers = facts, pointers
+        self._fitted = pointers  # the last that passed the checks
         self._layouts = [layout._replace(owner=None) for layout in (*call.inputs, call.out)]
         self._in_place = call.check_overlap(in_place=1)
         self._apart = (0, 2) if self._in_place else (0, 1, 2)
@@ -191,11 +192,17 @@ class Plan:
             raise _mixed(self.name, arrays)
         facts, pointers = read
         if facts != self._facts:
-            for name, found, own in zip(_NAMES, facts, self._facts, strict=True):
-                if found != own:
+            for name, found, planned in zip(_NAMES, facts, self._facts, strict=True):
+                if found != planned:
                     raise ValueError(
-                        f"{self.name}: {name} has {_told(found)}; the plan was made with {_told(own)}"
+                        f"{self.name}: {name} has {_told(found)}; the plan was made with {_told(planned)}"
                     )
+        if pointers != self._fitted:
+            self._check_places(pointers)
+            self._fitted = pointers
+        return pointers
+
+    def _check_places(self, pointers: list[int]) -> None:
         for name, pointer, planned in zip(_NAMES, pointers, self._pointers, strict=True):
             if (pointer ^ planned) & 15:
                 raise ValueError(
@@ -206,7 +213,6 @@ class Plan:
             raise ValueError(f"{self.name}: the plan was made with out=b, and now out is another array")
         if not are_clear([pointers[index] for index in self._apart], self._reaches):
             self._check_overlap(pointers)
-        return pointers
 
     def _check_overlap(self, pointers: list[int]) -> None:
         placed = [

@@ -173,7 +173,7 @@ class _Block:
 
 
 class Graph:
-    """Launches that the driver enqueues as one, for less than half of what a single launch costs the host.
+    """Launches that the driver enqueues as one, for less than a single launch costs the host.
 
     Parameters
     ----------
