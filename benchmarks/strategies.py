@@ -1,0 +1,157 @@
+"""Compare the score and the strategies on a recorded sweep: ``python -m benchmarks.strategies [SWEEP ...]``
+
+No device is needed. The first table says how well the score ranks what was measured, the second what each
+strategy would have found, and at what part of the timings. Searches of fewer than ten candidates are left
+out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from statistics import mean, median
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+from scipy.stats import spearmanr
+
+from pyblasgpu.gpu.device import Device, known, names
+from pyblasgpu.tuning.replay import Outcome, Recording, recordings, replay
+from pyblasgpu.tuning.store import Record, read_sweep
+from pyblasgpu.tuning.strategies import STRATEGIES, Place, Strategy, random, score_first, three_step
+
+SWEEP = Path(__file__).resolve().parents[1] / "tuning" / "sweeps" / "nvidia_h200.jsonl"
+FEWEST = 10  # candidates of a search that says anything
+TOPS = (4, 8, 16, 32)
+WIDTH = 170  # columns of a table that goes into a file or a pipe
+
+#: Those by name, the three-step search of the paper, in which every candidate takes part, and eight a place.
+COMPARED: dict[str, Strategy] = {
+    **STRATEGIES,
+    "three-step, all": partial(three_step, share=1.0),
+    "score-first, 8": partial(score_first, tiles=8, variants=0, share=0.0),
+    "random, 8": partial(random, most=8),
+}
+
+Key = tuple[str, str, str]
+
+
+class Ranking(NamedTuple):
+    """How the score ranks what was measured at one place.
+
+    Attributes
+    ----------
+    candidates : int
+    correlation : float
+        Spearman's, of score and rate.
+    spread : float
+        Of the ratio of the two, in logarithms: half of them are within 0.67 of it.
+    losses : tuple of float
+        How much slower than the best is the fastest of the first `TOPS` by score.
+    """
+
+    candidates: int
+    correlation: float
+    spread: float
+    losses: tuple[float, ...]
+
+
+def load(sweeps: Iterable[Path]) -> dict[Key, Recording]:
+    """The searches of the sweeps of one device that hold at least `FEWEST` candidates."""
+    records: list[Record] = [record for sweep in sweeps for record in read_sweep(sweep)]
+    devices = {record.device for record in records}
+    if len(devices) != 1:
+        raise ValueError(
+            f"the sweeps hold records of {', '.join(sorted(devices)) or 'no device'}, not of one"
+        )
+    found = recordings(records, described(devices.pop(), records[0].arch))
+    return {key: found[key] for key in sorted(found) if len(found[key].task.candidates) >= FEWEST}
+
+
+def described(name: str, arch: str) -> Device:
+    """The description of a device by the driver's name of it, else that of its architecture."""
+    return next((device for device in map(known, names()) if device.name == name), known(arch))
+
+
+def ranking(recording: Recording, place: Place) -> Ranking:
+    """How the score ranks the candidates that were timed at `place`."""
+    seconds = {trial.config: t for trial, t in recording.seconds.items() if trial.place == place}
+    points = {config: recording.task.score(config, *place) for config in seconds}
+    ranked = sorted(seconds, key=points.__getitem__, reverse=True)
+    best = min(seconds.values())
+    correlation = spearmanr([points[c] for c in ranked], [1 / seconds[c] for c in ranked]).statistic
+    losses = tuple(min(seconds[c] for c in ranked[:top]) / best - 1 for top in TOPS)
+    ratios = [math.log(points[c] * seconds[c]) for c in ranked]
+    middle = median(ratios)
+    spread = median(abs(ratio - middle) for ratio in ratios) / 0.67
+    return Ranking(len(seconds), float(correlation), spread, losses)
+
+
+def score_table(found: dict[Key, Recording]) -> Table:
+    """A row a place, then the mean and the worst of each family."""
+    tops = [f"first {top}, %" for top in TOPS]
+    table = Table("family", "dtype", "layout", "class", "extents", "candidates", "rank correlation",
+                  "spread, %", *tops, title="the score against what was measured")  # fmt: skip
+    for stem in dict.fromkeys(key[0] for key in found):
+        rows = []
+        for key, recording in found.items():
+            for size, extents in recording.task.places if key[0] == stem else ():
+                rows.append(ranking(recording, (size, extents)))
+                table.add_row(*key, size, "x".join(map(str, extents)), *_cells(rows[-1]))
+        together = [list(column) for column in zip(*(row.losses for row in rows), strict=True)]
+        correlations, spreads = [row.correlation for row in rows], [row.spread for row in rows]
+        total = sum(row.candidates for row in rows)
+        best = Ranking(total, mean(correlations), mean(spreads), tuple(map(mean, together)))
+        worst = Ranking(total, min(correlations), max(spreads), tuple(map(max, together)))
+        table.add_row(stem, "", "", "mean", "", *_cells(best), style="bold")
+        table.add_row(stem, "", "", "worst", "", *_cells(worst), style="bold")
+    return table
+
+
+def _cells(row: Ranking) -> list[str]:
+    losses = map(_percent, row.losses)
+    return [str(row.candidates), f"{row.correlation:.2f}", _percent(row.spread), *losses]
+
+
+def strategy_table(found: dict[Key, Recording]) -> Table:
+    """A row a strategy and family."""
+    table = Table("strategy", "family", "searches", "timings", "of all, %", "mean loss, %", "worst, %",
+                  "within 2 %, %", title="strategies against exhaustive search")  # fmt: skip
+    for name, strategy in COMPARED.items():
+        for stem in dict.fromkeys(key[0] for key in found):
+            outcomes = [replay(recording, strategy) for key, recording in found.items() if key[0] == stem]
+            table.add_row(name, stem, *_summary(outcomes))
+    return table
+
+
+def _summary(outcomes: list[Outcome]) -> list[str]:
+    losses = [loss for outcome in outcomes for loss in outcome.losses.values()]
+    used, total = sum(outcome.used for outcome in outcomes), sum(outcome.total for outcome in outcomes)
+    within = sum(loss <= 0.02 for loss in losses) / len(losses)
+    shares = used / total, mean(losses), max(losses), within
+    return [str(len(outcomes)), str(used), *map(_percent, shares)]
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f}"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print both tables; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("sweeps", nargs="*", type=Path, default=[SWEEP], metavar="SWEEP")
+    options = parser.parse_args(arguments)
+    found = load(options.sweeps)
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    console.print(score_table(found))
+    console.print(strategy_table(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,102 @@
+"""The generator of Kurzak et al. against the paper's own figures (Tables 1 and 2, section 6.1)."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from pyblasgpu.gpu.device import known
+from pyblasgpu.tuning.kurzak import TABLE_1, Variant, count, reuse, variants
+from pyblasgpu.tuning.prune import Guidelines
+from pyblasgpu.types import DTYPES
+
+FERMI = known("fermi")
+NONE = Guidelines(threads=0, blocks=1, reuse=0.0)
+
+# Table 2: tile, threads for C, for A, for B; in the order nn, nt, tt, tn
+WINNERS = {
+    "s": [((96, 96, 16), (16, 16), (32, 8), (8, 32)), ((96, 96, 16), (16, 16), (32, 8), (32, 8)),
+          ((96, 96, 16), (16, 16), (16, 16), (32, 8)), ((96, 96, 16), (16, 16), (16, 16), (16, 16))],
+    "c": [((64, 64, 16), (16, 16), (32, 8), (16, 16)), ((64, 64, 16), (16, 16), (16, 16), (16, 16)),
+          ((64, 64, 16), (16, 16), (16, 16), (32, 8)), ((64, 64, 16), (16, 16), (16, 16), (16, 16))],
+    "d": [((64, 64, 16), (16, 16), (16, 16), (16, 16))] * 4,
+    "z": [((24, 16, 8), (8, 8), (8, 8), (8, 8)), ((16, 24, 8), (8, 8), (8, 8), (8, 8)),
+          ((16, 24, 8), (8, 8), (4, 16), (8, 8)), ((24, 16, 8), (8, 8), (8, 8), (8, 8))],
+}  # fmt: skip
+LAYOUTS = ("nn", "nt", "tt", "tn")
+
+
+def winner(dtype, layout):
+    tile, grid, a, b = WINNERS[dtype][LAYOUTS.index(layout)]
+    return Variant(*tile, *grid, *a, *b)
+
+
+def test_without_guidelines_there_are_slightly_more_than_a_million():
+    found = count(DTYPES["s"], "nn", FERMI, NONE)
+    assert 1_000_000 < found.left < 1_200_000
+    assert found.total == sum(found.removed.values()) + found.left
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_winners_of_table_2_are_in_the_pruned_space(dtype, layout):
+    """CGEMM's at the reuse that the formula gives it: Table 1 asks for 5.0, which it does not have."""
+    guidelines = TABLE_1[dtype] if dtype != "c" else Guidelines(512, 2, 4.0)
+    found = list(variants(DTYPES[dtype], layout, FERMI, guidelines))
+    assert winner(dtype, layout) in found
+    assert len(found) == len(set(found)) == count(DTYPES[dtype], layout, FERMI, guidelines).left
+    assert 50 <= len(found) <= 450  # figure 5: slightly below one hundred to slightly above four hundred
+
+
+def test_cgemms_guideline_is_more_than_its_winner_has():
+    tile = winner("c", "nn")
+    assert reuse(tile.m_blk // tile.m_dim, tile.n_blk // tile.n_dim, DTYPES["c"]) == 4.0 < TABLE_1["c"].reuse
+    assert count(DTYPES["c"], "nn", FERMI, TABLE_1["c"]).left == 0
+
+
+def test_reuse_by_its_formula():
+    assert reuse(6, 6, DTYPES["s"]) == reuse(6, 6, DTYPES["d"]) == 3.0
+    assert reuse(4, 4, DTYPES["c"]) == 4.0  # four FMAs for the two parts of each element
+    assert reuse(3, 2, DTYPES["z"]) == pytest.approx(2.4)
+
+
+def test_every_variant_keeps_the_constraints_of_algorithm_3():
+    """Written out once more, for a single variant at a time, with the stripes as they lie in memory."""
+    size, guidelines = 8, TABLE_1["d"]
+    for v in variants(DTYPES["d"], "tn", FERMI, guidelines):
+        threads, m_thr, n_thr = v.m_dim * v.n_dim, v.m_blk // v.m_dim, v.n_blk // v.n_dim
+        assert threads <= 1024 and threads % 32 == 0
+        assert v.m_dim_a * v.n_dim_a == v.m_dim_b * v.n_dim_b == threads
+        assert v.k_blk % v.m_dim_a == 0 and v.m_blk % v.n_dim_a == 0
+        assert v.k_blk % v.m_dim_b == 0 and v.n_blk % v.n_dim_b == 0
+        shared = ((v.m_blk + 1) * v.k_blk + (v.k_blk + 1) * v.n_blk) * size
+        stripes = v.m_blk * v.k_blk + v.k_blk * v.n_blk
+        registers = ((m_thr * n_thr + m_thr + n_thr) * threads + stripes) * size // 4
+        for needed, available in ((shared, 49152), (registers, 32768)):
+            blocks = min(available // needed, 8, 48 * 32 // threads)
+            assert blocks >= guidelines.blocks and blocks * threads >= guidelines.threads
+        assert reuse(m_thr, n_thr, DTYPES["d"]) >= guidelines.reuse
+
+
+def test_a_guideline_and_a_larger_device_change_the_space():
+    strict, loose = Guidelines(512, 2, 3.0), Guidelines(512, 2, 2.0)
+    assert count(DTYPES["s"], "nn", FERMI, strict).left < count(DTYPES["s"], "nn", FERMI, loose).left
+    kepler = known("kepler")
+    assert count(DTYPES["s"], "nn", kepler, strict).left > count(DTYPES["s"], "nn", FERMI, strict).left
+
+
+@pytest.mark.parametrize("family", ["fermi", "kepler", "volta", "ampere", "ada", "hopper", "blackwell"])
+def test_every_family_of_devices_is_described(family):
+    device = known(family)
+    assert device.dram_bytes > 0 and device.l2_bytes > 0
+    assert device.fma_lanes(DTYPES["c"]) == device.lanes_float32 >= device.fma_lanes(DTYPES["z"])
+    assert count(DTYPES["d"], "nn", device, TABLE_1["d"]).left > 0
+
+
+def test_the_rates_of_a_device_give_its_peaks():
+    """Data sheets: 67 and 33.5 TFLOP/s of an H200, 4.8 TB/s; 9.7 of an A100 in double precision."""
+    h200, a100 = known("h200"), known("a100")
+    assert math.isclose(h200.sm_count * h200.lanes_float32 * 2 * 1.98e9, 67e12, rel_tol=0.01)
+    assert math.isclose(h200.dram_bytes * 1.98e9, 4.8e12, rel_tol=0.03)
+    assert math.isclose(a100.sm_count * a100.lanes_float64 * 2 * 1.41e9, 9.7e12, rel_tol=0.01)
