@@ -1,13 +1,19 @@
-"""Bodies for the worker that misbehave on demand; the process that runs them imports this file."""
+"""What surrounds a tuner, played: bodies for the worker that misbehave on demand, compilers, a sensor.
+
+The process that runs a body imports this file.
+"""
 
 from __future__ import annotations
 
 import os
 import time
 
-from pyblasgpu.database import FAMILIES
+from pyblasgpu.gpu.compile import Resources
+from pyblasgpu.gpu.nvml import State
 from pyblasgpu.tuning.bench import Failed, Timed
 from pyblasgpu.tuning.worker import DeviceLost
+
+GOOD = Resources(registers=64, stack_bytes=0, spill_stores=0, spill_loads=0, shared_bytes=0)
 
 
 def no_device():
@@ -35,8 +41,11 @@ def commands():
     return run
 
 
-def device(broken=None):
-    """A device on which `broken`, a mapping from blocks to a mishap, takes candidates down."""
+def device(broken=None, pause=0.0):
+    """A device on which `broken`, a mapping from blocks to a mishap, takes candidates down.
+
+    It takes `pause` seconds for each.
+    """
 
     def run(job):
         config = job.overrides[0][1] if job.overrides else None
@@ -45,6 +54,7 @@ def device(broken=None):
         if job.vendor:
             yield Failed("absent", "no cuBLAS")
             return
+        time.sleep(pause)
         for place, _ in enumerate(job.places):
             yield Timed(place, seconds(config))
             if mishap == "exit":
@@ -65,5 +75,42 @@ def seconds(config) -> float:
     return 1e-3 / (config.BLK_M * config.BLK_N / (1 + config.BLK_K))
 
 
-def parameters(stem, config):
-    return FAMILIES[stem].parameters_of(config)
+class Compilers:
+    """Everything compiles at once and is good."""
+
+    workers = 2
+
+    def __init__(self, report=lambda stem, config: GOOD):
+        self.report, self.waiting = report, []
+
+    pending = property(lambda self: len(self.waiting))
+
+    def submit(self, stem, config):
+        self.waiting.append((stem, config))
+
+    def drop(self):
+        self.waiting.clear()
+
+    def finished(self, timeout=None):
+        while self.waiting:
+            job = self.waiting.pop(0)
+            yield job, self.report(*job)
+
+
+class Sensor:
+    def __init__(self, *states):
+        self.states = list(states) or [State()]
+
+    def read(self):
+        return self.states.pop(0) if len(self.states) > 1 else self.states[0]
+
+
+class Watcher:
+    def __init__(self):
+        self.said, self.seen = [], []
+
+    def progress(self, done, wanted, journal, best):
+        self.seen.append((done, wanted, best))
+
+    def say(self, text):
+        self.said.append(text)

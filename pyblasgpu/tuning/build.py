@@ -45,7 +45,7 @@ class Compilers:
     def __init__(self, cc: tuple[int, int], workers: int | None = None):
         self.workers = workers or os.cpu_count() or 1
         self.pending = 0
-        self._cc, self._pool = cc, self._processes()
+        self._cc, self._pool = cc, _processes(self.workers)
         self._done: Queue[tuple[Job, Future, bool]] = Queue()
         self._futures: dict[Job, Future] = {}
 
@@ -87,12 +87,19 @@ class Compilers:
 
     def _begin(self, job: Job, again: bool) -> None:
         try:
-            future = self._pool.submit(_compile, *job, self._cc)
+            future = self._alone(job) if again else self._pool.submit(_compile, *job, self._cc)
         except BrokenExecutor:
-            self._pool = self._processes()
+            self._pool = _processes(self.workers)
             future = self._pool.submit(_compile, *job, self._cc)
         self._futures[job] = future
         future.add_done_callback(lambda done: self._done.put((job, done, again)))
+
+    def _alone(self, job: Job) -> Future:
+        """In a process of its own: some job took the others' down, and it may be this one."""
+        pool = _processes(1)
+        future = pool.submit(_compile, *job, self._cc)
+        pool.shutdown(wait=False)
+        return future
 
     def _report(self, job: Job, future: Future, again: bool) -> Resources | str | None:
         """None where the job is tried once more, because some job took the processes down."""
@@ -104,8 +111,9 @@ class Compilers:
             self._begin(job, again=True)
             return None
 
-    def _processes(self) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(self.workers, mp_context=get_context("spawn"), initializer=_retire)
+
+def _processes(count: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_retire)
 
 
 def compile_all(
@@ -131,6 +139,8 @@ def _compile(stem: str, config: Any, cc: tuple[int, int]) -> Resources | str:
         return compile_source(source_of(stem, config), cc).resources
     except PyblasgpuError as problem:
         return str(problem)
+    except Exception as problem:  # of whatever a candidate does to its factory: it is out, the others go on
+        return f"{type(problem).__name__}: {problem}"
 
 
 class Verdict(NamedTuple):

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
+import signal
+import subprocess
+import sys
 import threading
+import time
 from collections import Counter
 from types import SimpleNamespace
 
@@ -12,6 +17,7 @@ import fake_worker
 import numpy as np
 import pytest
 from fake_device import elements
+from fake_worker import GOOD, Compilers, Sensor, Watcher
 
 from pyblasgpu import cpu
 from pyblasgpu.database import FAMILIES, read, sizes_of, tuned_at
@@ -28,7 +34,6 @@ from pyblasgpu.tuning.worker import DONE, DeviceLost, Lost, Worker
 from pyblasgpu.types import DTYPES, Trans
 
 H200 = known("h200")
-GOOD = Resources(registers=64, stack_bytes=0, spill_stores=0, spill_loads=0, shared_bytes=0)
 
 
 @pytest.fixture(autouse=True)
@@ -73,28 +78,6 @@ class Memory:
             raise PyblasgpuError("the context is gone")
 
 
-class Compilers:
-    """Everything compiles at once and is good."""
-
-    workers = 2
-
-    def __init__(self, report=lambda stem, config: GOOD):
-        self.report, self.waiting = report, []
-
-    pending = property(lambda self: len(self.waiting))
-
-    def submit(self, stem, config):
-        self.waiting.append((stem, config))
-
-    def drop(self):
-        self.waiting.clear()
-
-    def finished(self, timeout=None):
-        while self.waiting:
-            job = self.waiting.pop(0)
-            yield job, self.report(*job)
-
-
 class Inline:
     """Stands for `Worker`: the body runs in this process."""
 
@@ -114,25 +97,6 @@ class Inline:
         except DeviceLost:
             self.busy, self.body, self.replaced = False, None, self.replaced + 1
             return Lost("crash", "the process ended with code 0")
-
-
-class Sensor:
-    def __init__(self, *states):
-        self.states = list(states) or [State()]
-
-    def read(self):
-        return self.states.pop(0) if len(self.states) > 1 else self.states[0]
-
-
-class Watcher:
-    def __init__(self):
-        self.said, self.seen = [], []
-
-    def progress(self, done, wanted, journal, best):
-        self.seen.append((done, wanted, best))
-
-    def say(self, text):
-        self.said.append(text)
 
 
 def every_class():
@@ -521,6 +485,49 @@ def read_back(found):
     from pyblasgpu.database import dumps, parse
 
     return parse(dumps(found).encode()).entries
+
+
+INTERRUPTED = """
+from fake_worker import Compilers, Sensor, Watcher, device
+from pyblasgpu.gpu.device import known
+from pyblasgpu.tuning.health import Health
+from pyblasgpu.tuning.journal import Journal
+from pyblasgpu.tuning.tuner import Tuner
+from pyblasgpu.tuning.worker import Worker
+import sys
+h200 = known("h200")
+with Worker(device, ({}, 0.02)) as worker:
+    journal = Journal(h200, "quick", "resume" in sys.argv)
+    tuner = Tuner(h200, Compilers(), worker, Watcher(), journal, Health(Sensor()))
+    found = tuner.run([("gemm_tile", "s", "nn")], [])
+print(len(found.entries), worker.replaced, tuner.untried, *tuner._watcher.said)
+"""
+
+
+def test_ctrl_c_in_a_terminal_keeps_everything_and_the_run_goes_on(home):
+    """The signal goes to every process of the group, as a terminal sends it."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    arguments = [sys.executable, "-c", INTERRUPTED]
+    process = subprocess.Popen(
+        arguments, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    path = store.sweep_file(H200.name)
+    for _ in range(600):
+        if path.exists() and len(path.read_bytes().splitlines()) > 20:
+            break
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    said, complaints = process.communicate(timeout=60)
+    entries, replaced, untried, *words = said.split()
+    assert process.returncode == 0 and not complaints
+    assert int(entries) == len(sizes_of("gemm_tile")) and int(replaced) == 0 and int(untried) > 0
+    assert words[0] == "interrupted:" and read(store.user_file(H200.name)).entries
+    before = store.read_sweep(path)
+    done = subprocess.run([*arguments, "resume"], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split()[2] == "0"
+    after = [record for record in store.read_sweep(path) if record.outcome == "ok"]
+    assert len(after) == len({(record.candidate, record.size) for record in after}) > len(before)
 
 
 # --------------------------------------------------------------------------------------- the command line

@@ -11,6 +11,7 @@ import pytest
 
 from pyblasgpu.errors import PyblasgpuError
 from pyblasgpu.tuning.bench import Bench, Failed
+from pyblasgpu.tuning.build import Compilers
 from pyblasgpu.tuning.worker import DONE, Lost, Worker
 
 
@@ -103,3 +104,32 @@ def test_the_true_body_can_be_sent_to_its_process():
         pytest.skip("there is a device")
     with Worker(Bench, (routine, 0)) as made, pytest.raises(PyblasgpuError, match="cannot start"):
         made.send(None)
+
+
+class Deadly:
+    """A Config that takes down the process which unpacks it."""
+
+    def __reduce__(self):
+        return os._exit, (3,)
+
+
+def test_a_candidate_that_takes_a_compiler_down_is_out_and_the_others_are_compiled():
+    deadly = Deadly()
+    with Compilers((9, 0), workers=1) as compilers:
+        compilers.submit("trsm_leaf", deadly)
+        compilers.submit("trsm_leaf", "no Config")
+        found = {}
+        while compilers.pending:
+            found.update(((stem, config), report) for (stem, config), report in compilers.finished())
+    assert found["trsm_leaf", deadly] == "the compiler's process died"
+    assert found["trsm_leaf", "no Config"].startswith("AttributeError")
+
+
+def test_what_is_dropped_is_not_reported():
+    with Compilers((9, 0), workers=1) as compilers:
+        for n in range(5):
+            compilers.submit("trsm_leaf", f"no Config {n}")
+        compilers.drop()
+        compilers.submit("trsm_leaf", "another")
+        (((_, config), _),) = compilers.finished()
+    assert config == "another" and compilers.pending == 0
