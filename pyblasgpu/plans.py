@@ -109,9 +109,10 @@ def plan_trsm(a, b, out, *, alpha=1, side="L", lower=False, trans="N", unit_diag
 class Plan:
     """A call made ready: ``plan(a, b, out)`` computes it; made by `plan_gemm`, `plan_trmm` and `plan_trsm`.
 
-    A call neither allocates nor waits, so that it can be captured in a CUDA graph, which must not outlive the
-    plan. It is fastest with the very arrays that the plan was made with. The Configs are those of the time
-    when it was made: what the tuner finds later serves new plans. Threads may share a plan.
+    A call neither allocates nor waits, so that a plan made beforehand can be captured in a CUDA graph, which
+    must not outlive it. It is fastest with the very arrays that it was made with, which it does not keep
+    alive. The Configs are those of the time when it was made: what the tuner finds later serves new plans.
+    Threads may share a plan.
 
     Attributes
     ----------
