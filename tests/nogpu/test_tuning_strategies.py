@@ -1,0 +1,212 @@
+"""Strategies on recorded and on made-up sweeps, the score against what was measured, two-stage tuning."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from pathlib import Path
+
+import pytest
+from synthetic_sweep import synthetic
+
+from benchmarks import strategies as compared
+from pyblasgpu.gpu.device import known
+from pyblasgpu.tuning.prune import Guidelines
+from pyblasgpu.tuning.replay import Recording, recordings, replay
+from pyblasgpu.tuning.store import Record, read_sweep
+from pyblasgpu.tuning.strategies import STRATEGIES, Axes, Task, Trial, random, score_first, three_step
+from pyblasgpu.tuning.twostage import combinations, predicted
+
+H200 = known("h200")
+SWEEP = Path(__file__).parents[2] / "tuning" / "sweeps" / "nvidia_h200.jsonl"
+PLACES = (("small", (1, 1)), ("large", (9, 9)))
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    return compared.load([SWEEP])
+
+
+def made_up(count=40, score=lambda config, size, extents: 1.0):
+    """Integers for candidates; the larger the faster, at either place."""
+    seconds = {Trial(c, *place): 1.0 / (c + 1) for c in range(count) for place in PLACES}
+    return Recording(Task(tuple(range(count)), PLACES, score), seconds)
+
+
+# ------------------------------------------------------------------------------------------- on made-up times
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
+def test_a_strategy_asks_once_and_only_for_what_there_is(strategy):
+    recording, asked = made_up(), []
+    steps = strategy(recording.task)
+    batch = next(steps)
+    with pytest.raises(StopIteration):
+        while True:
+            asked += batch
+            batch = steps.send({trial: recording.seconds[trial] for trial in batch})
+    assert len(asked) == len(set(asked)) and set(asked) <= set(recording.seconds)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
+def test_a_strategy_survives_failures_and_an_empty_answer(strategy):
+    recording = made_up()
+    failing = recording._replace(
+        seconds={t: s for t, s in recording.seconds.items() if t.config % 3 and t.size == "large"}
+    )
+    assert replay(failing, strategy).used > 0
+    assert replay(recording._replace(seconds={Trial(0, *PLACES[0]): 1.0}), strategy).total == 1
+
+
+@pytest.mark.parametrize("name", ["line", "three-step", "score-first"])
+def test_a_perfect_score_is_used_at_once(name):
+    recording = made_up(2000, lambda config, size, extents: config + 1.0)
+    outcome = replay(recording, STRATEGIES[name])
+    assert outcome.worst == 0
+    assert outcome.share < 0.3 or name == "line"  # without axes every candidate is on the line
+
+
+def test_exhaustive_is_exhaustive():
+    outcome = replay(made_up(), STRATEGIES["exhaustive"])
+    assert (outcome.used, outcome.total, outcome.worst, outcome.share) == (80, 80, 0.0, 1.0)
+
+
+def test_random_goes_by_its_seed():
+    recording = made_up(500)
+    first, again, other = (next(random(recording.task, most=5, seed=seed)) for seed in (1, 1, 2))
+    assert first == again != other and len({trial.config for trial in first}) == 5
+
+
+def test_the_line_search_moves_along_one_group_at_a_time():
+    """From the best score on: a row, a column, and in the second round the new row, which brings nothing."""
+
+    class Point(tuple):
+        i = property(lambda self: self[0])
+        j = property(lambda self: self[1])
+
+    points = tuple(Point((i, j)) for i in range(10) for j in range(10))
+    place = ("any", (1,))
+    seconds = {Trial(p, *place): 1.0 + (p.i - 7) ** 2 + (p.j - 3) ** 2 for p in points}
+    task = Task(points, (place,), lambda p, *_: -p.i - p.j, Axes(tile=(("i",), ("j",))))
+    outcome = replay(Recording(task, seconds), STRATEGIES["line"])
+    assert outcome.worst == 0 and outcome.used == 10 + 9 + 9
+
+
+def test_three_steps_keep_fifty_of_many():
+    recording = made_up(2000)
+    batches = three_step(recording.task, keep=50)
+    first = next(batches)
+    assert len(first) == 4000  # there are but two sizes
+    with pytest.raises(StopIteration):  # and the third step has nothing left to ask
+        batches.send({trial: recording.seconds[trial] for trial in first})
+
+
+def test_what_a_tile_did_at_one_place_counts_at_the_others():
+    """The score prefers the even at one place and the odd at the other; in truth the larger is the faster."""
+    recording = made_up(
+        40, lambda config, size, extents: 1.0 if (config % 2 == 0) == (size == "small") else 0.9
+    )
+    steps = score_first(recording.task, tiles=5, share=1.0)
+    first = next(steps)
+    assert [t.config for t in first if t.size == "large"] == [1, 3, 5, 7, 9]
+    second = steps.send({trial: recording.seconds[trial] for trial in first})
+    assert [t.config for t in second if t.size == "large"] == [8, 6, 4, 11, 13]
+
+
+# ------------------------------------------------------------------------------------- on the recorded sweep
+
+
+def test_the_score_ranks_what_was_measured(recorded):
+    """Figures of docs/tuning.md, rounded to the safe side."""
+    rows = [compared.ranking(recording, place)
+            for key, recording in recorded.items() if key[0] == "gemm_tile"
+            for place in recording.task.places]  # fmt: skip
+    assert sum(row.correlation for row in rows) / len(rows) > 0.75
+    assert max(row.losses[compared.TOPS.index(16)] for row in rows) < 0.03
+    assert sum(row.spread for row in rows) / len(rows) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("name", "worst", "share"), [("score-first", 0.02, 0.7), ("three-step", 0.03, 0.6), ("line", 0.08, 0.6)]
+)
+def test_strategies_on_the_recorded_sweep(recorded, name, worst, share):
+    """It holds some 60 candidates a search, so that a tenth of them is no search: see the made-up one."""
+    outcomes = [replay(recording, STRATEGIES[name]) for recording in recorded.values()]
+    assert max(outcome.worst for outcome in outcomes) <= worst
+    assert sum(o.used for o in outcomes) / sum(o.total for o in outcomes) <= share
+
+
+def test_eight_timings_by_score_beat_eight_at_random(recorded):
+    def losses(strategy):
+        found = [replay(recording, strategy) for recording in recorded.values()]
+        return sum(outcome.mean for outcome in found) / len(found)
+
+    by_score = losses(partial(score_first, tiles=8, variants=0, share=0.0))
+    assert by_score < 0.01 < 5 * by_score < losses(partial(random, most=8))
+
+
+def test_of_repeated_timings_the_shortest_counts_and_failures_do_not():
+    good = next(r for r in read_sweep(SWEEP) if r.stem == "gemm_tile" and r.outcome == "ok")
+    slower = Record(**{**vars(good), "seconds": 2 * good.seconds})
+    failed = Record(**{**vars(good), "seconds": 0.0, "outcome": "wrong"})
+    broken = Record(**{**vars(good), "parameters": {**good.parameters, "BLK_M": 7}})
+    (recording,) = recordings([slower, good, failed, broken], H200).values()
+    assert list(recording.seconds.values()) == [good.seconds]
+    assert recording.task.places == ((good.size, good.extents),)
+
+
+def test_the_comparison_prints_its_tables(capsys):
+    assert compared.main([str(SWEEP)]) == 0
+    text = capsys.readouterr().out
+    assert "rank correlation" in text and "score-first" in text and "three-step, all" in text
+
+
+def test_sweeps_of_several_devices_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="no device"):
+        (tmp_path / "empty.jsonl").touch()
+        compared.load([tmp_path / "empty.jsonl"])
+
+
+# ---------------------------------------------------------------------------------------- on a large sweep
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("dtype", "seed"), [("s", 1), ("d", 2), ("z", 0)])
+def test_a_tenth_of_the_timings_is_enough(dtype, seed):
+    """Some 2000 candidates of a model (see `synthetic_sweep`): within 2 % of the best on average."""
+    reuse = {"s": 1.3, "d": 1.0, "z": 1.5}[dtype]
+    recording = synthetic("gemm_tile", dtype, "nn", H200, seed, Guidelines(reuse=reuse, score=0.85))
+    assert len(recording.task.candidates) > 1000
+    for name in ("score-first", "three-step"):
+        outcome = replay(recording, STRATEGIES[name])
+        assert outcome.share <= 0.1 and outcome.mean <= 0.02
+    by_chance = replay(recording, STRATEGIES["random"])
+    assert by_chance.mean > 0.05
+
+
+# ---------------------------------------------------------------------------------------------- two stages
+
+
+def test_the_time_of_a_recursion_is_that_of_its_kernels():
+    leaf, gemm = {(64, 32): 3.0, (128, 32): 8.0}, {(64, 32, 64): 1.0, (128, 32, 128): 5.0}
+    assert predicted(leaf, gemm, 64, 32, 64) == 3.0
+    assert predicted(leaf, gemm, 256, 32, 128) == 8.0 + 8.0 + 5.0
+    assert predicted(leaf, gemm, 256, 32, 64) == 4 * 3.0 + 2 * 1.0 + 5.0
+    # elsewhere at the rate of the nearest: twice the columns, twice the time
+    assert math.isclose(predicted(leaf, gemm, 128, 64, 128), 16.0)
+
+
+def test_the_best_combinations_go_on():
+    leaves = {Trial("deep", "few", (64, 32)): 4.0, Trial("deep", "few", (256, 32)): 9.0,
+              Trial("flat", "few", (64, 32)): 1.0, Trial("flat", "few", (256, 32)): 90.0,
+              Trial("bad", "few", (64, 32)): 50.0, Trial("bad", "few", (256, 32)): 500.0}  # fmt: skip
+    products = {Trial("p", "small", (128, 32, 128)): 2.0, Trial("q", "small", (128, 32, 128)): 3.0}
+    found = combinations(leaves, products, 256, 32, stops=(64, 256), keep=3, best=2)
+    assert [tuple(c) for c in found] == [
+        ("flat", 64, "p", 7.0),
+        ("flat", 64, "q", 8.5),
+        ("deep", 256, "p", 9.0),
+    ]
+    assert {c.leaf for c in combinations(leaves, products, 256, 32, (64, 256), 99, 2)} == {"deep", "flat"}
+    with pytest.raises(ValueError, match="0 times of leaves"):
+        combinations({}, products, 256, 32, (64,))
