@@ -202,3 +202,24 @@ def test_what_cannot_be_recorded_leaves_no_capture(driver):
     with pytest.raises(ZeroDivisionError):
         launch.Graph(lambda stream: 1 / 0, 0)
     assert [event[0] for event in driver.take()][-2:] == ["cuStreamEndCapture", "cuStreamDestroy"]
+
+
+# --------------------------------------------------------------------------------------------------- memory
+
+
+def test_a_room_goes_back_with_its_holder(driver, monkeypatch):
+    from cuda.bindings import driver as real
+
+    freed = []
+    monkeypatch.setattr(real, "cuMemAlloc", lambda nbytes: (real.CUresult.CUDA_SUCCESS, 256 + nbytes))
+    monkeypatch.setattr(real, "cuMemFree", freed.append)
+    room = memory.Room(4096, 3)
+    assert room.address == 4352 and driver.used == [3] and not freed
+    del room
+    assert freed == [4352]
+    out_of_memory = real.CUresult.CUDA_ERROR_OUT_OF_MEMORY
+    monkeypatch.setattr(real, "cuMemAlloc", lambda nbytes: (out_of_memory, None))
+    monkeypatch.setattr(real, "cuGetErrorString", lambda error: (0, b"out of memory"))
+    with pytest.raises(MemoryError, match="cuMemAlloc: out of memory"):
+        memory.Room(4096, 3)
+    assert freed == [4352]
