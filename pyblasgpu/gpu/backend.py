@@ -37,10 +37,8 @@ def require() -> None:
 
 
 def device_function(function):
-    """A helper that is inlined into the kernel that calls it (so it compiles without a device)."""
-    if SIMULATED or cuda is None:
-        return function
-    return cuda.jit(device=True, inline="always")(function)
+    """A helper that becomes a part of the kernels that call it."""
+    return function if ptx is None else ptx.inlined(function)
 
 
 def unrolled(count: int, body):

@@ -13,6 +13,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba import cuda
+from numba.cuda.compiler import compile_cuda
 from numba.cuda.extending import intrinsic
 from numba.cuda.np import arrayobj
 
@@ -34,7 +35,8 @@ __all__ = [
     "warp_multiply",
     "fill",
     "spread_column",
-    "scalar_function",
+    "inlined",
+    "called",
     "fma",
     "divide",
 ]
@@ -44,6 +46,7 @@ types: Any = cuda.types
 _I32 = ir.IntType(32)
 _VOID = ir.VoidType()
 _SHARED = 3  # address space
+_ANY = (8, 0)  # a compute capability, which Numba wants to be told; nothing here depends on it
 _LETTER = {4: "f", 8: "d"}  # inline-asm constraint of a float32, float64 register
 _PTX_TYPE = {4: "f32", 8: "f64"}
 REALS = {"float32": types.float32, "float64": types.float64}
@@ -483,26 +486,41 @@ def spread_column(n: int, j: int, parts: int, conj: bool, sign: int):
     return spread
 
 
-def scalar_function(function, results: int = 1):
-    """`function` of reals of one type, compiled once and called, where inlining it many times is slow.
+def inlined(function):
+    """`function` as a part of the kernels that call it: compiled once for each types, inlined by LLVM.
 
-    It returns one real, or a tuple of `results`.
+    Numba's own ``inline="always"`` copies the text instead, and compiles every copy anew; a device function
+    of its own needs a device to compile for.
     """
+    return _part(function, forceinline=True)
+
+
+def called(function):
+    """The same without a word to LLVM, for what is called so often that its copies would be too many."""
+    return _part(function, forceinline=False)
+
+
+def _part(function, forceinline: bool):
     names = ", ".join(inspect.signature(function).parameters)
-    scope = {"emit": _emit_call(function, results), "intrinsic": intrinsic}
+    scope = {"emit": _emit_call(function, forceinline), "intrinsic": intrinsic}
     exec(f"@intrinsic\ndef call(_, {names}):\n    return emit({names})", scope)  # noqa: S102 - names alone
+    scope["call"].py_func = function
     return scope["call"]
 
 
-def _emit_call(function, results: int):
+def _emit_call(function, forceinline: bool):
+    compiled: dict[tuple, Any] = {}
+
     def emit(*arguments):
-        real = arguments[0]
-        result = real if results == 1 else types.UniTuple(real, results)
+        if arguments not in compiled:
+            compiled[arguments] = compile_cuda(function, None, arguments, cc=_ANY, forceinline=forceinline)
+        result = compiled[arguments]
 
         def codegen(context, builder, signature, values):
-            return context.compile_internal(builder, function, signature, values)
+            context.active_code_library.add_linking_library(result.library)
+            return context.call_internal(builder, result.fndesc, signature, values)
 
-        return result(*arguments), codegen
+        return result.signature.return_type(*arguments), codegen
 
     return emit
 

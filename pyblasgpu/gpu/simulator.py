@@ -17,7 +17,8 @@ from .simulated_memory import Pointer, SimulatorError, adopt, allocate, release,
 __all__ = [
     "cuda", "types", "offset", "shared_pointer", "load_shared", "store_shared", "load_global",
     "store_global", "copy_async", "commit_async", "wait_async", "pointer_type", "REALS", "rank1_update",
-    "warp_multiply", "fill", "spread_column", "scalar_function", "fma", "divide",
+    "warp_multiply", "fill", "spread_column", "inlined", "called", "fma",
+    "divide",
     # what only the simulator has
     "Pointer", "SimulatorError", "adopt", "allocate", "launch", "release", "reseed", "resolve", "view",
 ]  # fmt: skip
@@ -213,8 +214,13 @@ def fill(count: int):
     return set_all
 
 
-def scalar_function(function, results: int = 1):
-    """`function` of reals, as it is."""
+def inlined(function):
+    """`function` as it is."""
+    return function
+
+
+def called(function):
+    """`function` as it is."""
     return function
 
 

@@ -181,8 +181,8 @@ def _quotient(facts: Dtype):
         return (better_re, better_im) if finite else (x_re, x_im)
 
     if facts.is_complex:
-        return ptx.scalar_function(complex_quotient, results=2)
-    return ptx.scalar_function(real_quotient)
+        return ptx.called(complex_quotient)
+    return ptx.called(real_quotient)
 
 
 def _register_solver(config: TrsmLeaf, variant: Variant):

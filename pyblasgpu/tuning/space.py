@@ -60,7 +60,7 @@ _QUICK_TILES = {
         (16, 16, 2, 2), (8, 8, 2, 2), (32, 8, 4, 4), (8, 32, 4, 4), (8, 16, 4, 2),
     ),
 }  # fmt: skip
-_QUICK_PIPELINES = ((8, 4, True), (8, 4, False), (16, 3, True), (16, 3, False), (8, 1, False))
+_QUICK_PIPELINES = ((8, 4, True), (16, 3, True), (8, 1, False))
 
 _GRIDS = ((8, 8), (8, 16), (16, 8), (16, 16), (8, 32), (32, 8))
 _PER_THREAD = (1, 2, 3, 4, 6, 8, 12, 16)
@@ -106,24 +106,24 @@ def _gemm_tile(dtype: Dtype, layout: str, device: Device, effort: str) -> list[A
     return [tiles, *inner, _residence(effort)]
 
 
-# Of gemm_mma, BLK_M, BLK_N, WARP_M, WARP_N, and min_blocks; then BLK_K, stages, MMA_K, prefetch
+# Of gemm_mma, BLK_M, BLK_N, WARP_M, WARP_N; then BLK_K, stages, MMA_K, prefetch
 _MMA_TILES = {
     "d": (
-        (128, 128, 64, 32, 1), (128, 128, 32, 64, 1), (128, 64, 64, 32, 2), (64, 128, 32, 64, 2),
-        (128, 64, 32, 32, 1), (64, 128, 32, 32, 1), (64, 64, 32, 32, 3), (64, 64, 32, 32, 2),
-        (64, 64, 16, 32, 2), (64, 32, 32, 16, 3), (32, 64, 16, 32, 3), (32, 32, 16, 16, 4),
-        (64, 32, 16, 16, 2), (32, 32, 16, 8, 2), (256, 64, 64, 32, 1), (64, 256, 32, 64, 1),
-        (128, 32, 32, 16, 2), (32, 128, 16, 32, 2), (128, 96, 64, 24, 1),
+        (128, 128, 64, 32), (128, 128, 32, 64), (128, 64, 64, 32), (64, 128, 32, 64),
+        (128, 64, 32, 32), (64, 128, 32, 32), (64, 64, 32, 32),
+        (64, 64, 16, 32), (64, 32, 32, 16), (32, 64, 16, 32), (32, 32, 16, 16),
+        (64, 32, 16, 16), (32, 32, 16, 8), (256, 64, 64, 32), (64, 256, 32, 64),
+        (128, 32, 32, 16), (32, 128, 16, 32), (96, 96, 48, 32),
     ),
     "z": (
-        (64, 64, 32, 32, 2), (64, 64, 32, 16, 1), (64, 64, 16, 32, 1), (64, 128, 32, 32, 1),
-        (128, 64, 32, 32, 1), (64, 32, 32, 16, 2), (32, 64, 16, 32, 2), (32, 32, 16, 16, 3),
-        (64, 48, 32, 24, 2), (32, 32, 16, 8, 2), (64, 32, 16, 16, 2), (32, 64, 16, 16, 2),
+        (64, 64, 32, 32), (64, 64, 32, 16), (64, 64, 16, 32), (64, 128, 32, 32),
+        (128, 64, 32, 32), (64, 32, 32, 16), (32, 64, 16, 32), (32, 32, 16, 16),
+        (64, 48, 32, 24), (32, 32, 16, 8), (64, 32, 16, 16), (32, 64, 16, 16),
     ),
 }  # fmt: skip
 _MMA_PIPELINES = {
-    "d": ((16, 4, 4, True), (16, 3, 4, True), (16, 5, 4, True), (32, 3, 4, True), (16, 4, 8, False)),
-    "z": ((8, 3, 4, True), (8, 4, 4, True), (16, 3, 4, True), (8, 4, 4, False)),
+    "d": ((16, 4, 4, True), (16, 3, 4, True), (16, 5, 4, True)),
+    "z": ((8, 3, 4, True), (8, 4, 4, True), (16, 3, 4, True)),
 }
 _MMA_WIDE = (32, 48, 64, 96, 128, 192, 256), (8, 16, 24, 32, 48, 64)  # edges of tiles, of warps
 _MMA_WARPS = 8  # most of a block: more leave each too few registers
@@ -141,10 +141,10 @@ def _gemm_mma(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Ax
                 for tile, pipeline in product(_MMA_TILES[dtype.letter], _MMA_PIPELINES[dtype.letter])
             ]
         edges, warps = _MMA_WIDE
-        shapes = product(edges, edges, warps, warps, (1, 2, 3, 4), (8, 16, 32), (2, 3, 4, 5, 6))
+        shapes = product(edges, edges, warps, warps, (8, 16, 32), (2, 3, 4, 5, 6))
         return [
-            _warps(m, n, warp_m, warp_n, blocks, depth, stages, mma_k, prefetch, hopper)
-            for m, n, warp_m, warp_n, blocks, depth, stages in shapes
+            _warps(m, n, warp_m, warp_n, depth, stages, mma_k, prefetch, hopper)
+            for m, n, warp_m, warp_n, depth, stages in shapes
             if m % warp_m == 0 and n % warp_n == 0 and m // warp_m * (n // warp_n) <= _MMA_WARPS
             for mma_k, prefetch in product((4, 8) if hopper else (4,), (True, False))
         ]
@@ -157,16 +157,16 @@ def _gemm_mma(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Ax
             for b in _rows(dtype, chosen, "B", chosen["BLK_N"], b_by_k)
         ]
 
-    return [lambda chosen: [{**tile, **loads(tile)[0]} for tile in tiles(chosen)]]
+    return [lambda chosen: [{**tile, **loads(tile)[0]} for tile in tiles(chosen)], _residence("normal")]
 
 
 def _warps(
-    m: int, n: int, warp_m: int, warp_n: int, blocks: int, depth: int, stages: int, mma_k: int,
-    prefetch: bool, hopper: bool,
+    m: int, n: int, warp_m: int, warp_n: int, depth: int, stages: int, mma_k: int, prefetch: bool,
+    hopper: bool,
 ) -> Parameters:  # fmt: skip
     return {
-        "BLK_M": m, "BLK_N": n, "WARP_M": warp_m, "WARP_N": warp_n, "min_blocks": blocks, "BLK_K": depth,
-        "stages": stages, "MMA_M": 16 if hopper and warp_m % 16 == 0 else 8,
+        "BLK_M": m, "BLK_N": n, "WARP_M": warp_m, "WARP_N": warp_n, "BLK_K": depth, "stages": stages,
+        "MMA_M": 16 if hopper and warp_m % 16 == 0 else 8,
         "MMA_K": mma_k if hopper and warp_m % 16 == 0 else 4, "prefetch": prefetch,
     }  # fmt: skip
 
