@@ -16,7 +16,7 @@ def compiled_kernels() -> None:
     from .running import RUNS
 
     needed = {*sources_of(run.start for run in RUNS)}
-    for letter in "sz":
+    for letter in "sdz":
         needed.update(every_variant(letter, 40, 40, 40))
     cache_folder().mkdir(parents=True, exist_ok=True, mode=0o700)
     with FileLock(cache_folder() / "tests.lock"):

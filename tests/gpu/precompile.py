@@ -12,10 +12,10 @@ from multiprocessing import get_context
 import pytest
 
 from pyblasgpu import recipes
-from pyblasgpu.database import FAMILIES, FIXED
+from pyblasgpu.database import FAMILIES, FIXED, families_of
 from pyblasgpu.gpu.compile import KernelSource, compile_source
 from pyblasgpu.gpu.device import current
-from pyblasgpu.kernels import copy_scaled, gemm_tile
+from pyblasgpu.kernels import copy_scaled
 from pyblasgpu.kernels.triangle import Variant
 from pyblasgpu.routines.tape import Tape
 from pyblasgpu.tuning.select import select
@@ -45,10 +45,12 @@ def every_variant(letter: str, m: int, n: int, k: int) -> list[KernelSource]:
         copy_scaled.source(FIXED[copy_scaled.STEM].config(letter, "", {}), conj, False, *by_rows)
         for conj, by_rows in product(conjs, product((False, True), repeat=2))
     ]
-    for layout in FAMILIES[gemm_tile.STEM].layouts:
-        tile = select(gemm_tile.STEM, DTYPES[letter], layout, (m, n, k), current()).config
-        unaligned = {tile.unaligned(a, b) for a, b in product((False, True), repeat=2)}
-        found += [gemm_tile.source(*which) for which in product(unaligned, conjs, conjs)]
+    for stem in families_of("gemm", letter):
+        source = import_module(f"pyblasgpu.kernels.{stem}").source
+        for layout in FAMILIES[stem].layouts:
+            tile = select(stem, DTYPES[letter], layout, (m, n, k), current()).config
+            unaligned = {tile.unaligned(a, b) for a, b in product((False, True), repeat=2)}
+            found += [source(*which) for which in product(unaligned, conjs, conjs)]
     return found
 
 

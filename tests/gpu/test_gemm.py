@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from itertools import product
 
 import numpy as np
@@ -11,8 +12,11 @@ from hypothesis import strategies as st
 
 import pyblasgpu
 from pyblasgpu.checks import gemm_error
+from pyblasgpu.database import FAMILIES, families_of
+from pyblasgpu.gpu.device import current
 from pyblasgpu.tuning.cases import GemmCase
 from pyblasgpu.tuning.oracle import exact_gemm, integers
+from pyblasgpu.tuning.select import override, select
 from pyblasgpu.types import DTYPES, Trans
 
 from .running import NAN, RUNS, cupy, reals, same
@@ -26,6 +30,24 @@ def test_all_cases(letter, aligned):
     for run in GEMMS:
         if (run.letter, run.aligned) == (letter, aligned):
             run.check()
+
+
+@pytest.mark.parametrize("letter", "dz")
+@pytest.mark.parametrize("stem", families_of("gemm", "d"))
+def test_every_family(letter, stem):
+    """Each family that could serve double precision, whichever one is chosen by itself."""
+    dtype = DTYPES[letter]
+    with ExitStack() as held:
+        for layout in FAMILIES[stem].layouts:
+            held.enter_context(override(stem, select(stem, dtype, layout, (40, 40, 40), current()).config))
+        for (m, n, k), trans_a, trans_b in product(((130, 67, 45), (64, 128, 32)), Trans, Trans):
+            for alpha, beta in ((2, -1), (1, 0)):
+                case = GemmCase(dtype, m, n, k, trans_a, trans_b, alpha, beta)
+                a, b, c = (integers(np.random.default_rng(m + k), shape, dtype) for shape in case.shapes)
+                out = cupy.asarray(c if beta else np.full_like(c, NAN), order="F")
+                options = {"trans_a": trans_a, "trans_b": trans_b, "alpha": alpha, "beta": beta}
+                pyblasgpu.gemm(cupy.asarray(a, order="F"), cupy.asarray(b, order="F"), out=out, **options)
+                same(out.get(), exact_gemm(case, a, b, c), f"{stem} {case}")
 
 
 @pytest.mark.parametrize("letter", DTYPES)
