@@ -68,6 +68,16 @@ def device(broken=None, pause=0.0):
     return run
 
 
+def astray(name):
+    """The routine of this name on a device, made to write its result where no memory is."""
+    from pyblasgpu.execution import routine
+
+    def run(alpha, a, b, beta, c, stream):
+        routine(name)(alpha, a, b, beta, c._replace(pointer=1 << 20), stream)
+
+    return run
+
+
 def seconds(config) -> float:
     """What a candidate takes: of gemm_tile, large blocks are fast."""
     if config is None or isinstance(config, int):

@@ -49,6 +49,8 @@ class Journal:
         self.records: list[Record] = []
         self.counts: Counter[str] = Counter()
         self._times: dict[tuple, dict[tuple, float]] = defaultdict(dict)
+        self._timed: dict[tuple, list[Record]] = defaultdict(list)
+        self._top: dict[tuple, float] = defaultdict(float)
         self._out: set[tuple] = set()
         if resume and self.path.exists():
             for record in read_sweep(self.path):
@@ -83,8 +85,12 @@ class Journal:
         return min(self._times[*key, size, extents].values(), default=math.inf)
 
     def timed(self, key: Search) -> list[Record]:
-        """The times of a search."""
-        return [r for r in self.records if r.outcome == "ok" and (r.stem, r.dtype, r.layout) == key]
+        """The times of a search, of candidates that have failed since too."""
+        return self._timed[key]
+
+    def top(self, key: Search) -> float:
+        """The highest rate of a search so far, in TFLOP/s."""
+        return self._top[key]
 
     def _is_ours(self, record: Record) -> bool:
         return all(getattr(record, name) == value for name, value in self._facts.items())
@@ -94,6 +100,9 @@ class Journal:
         if record.outcome == "ok":
             place = (record.stem, record.dtype, record.layout, record.size, record.extents)
             self._times[place][record.candidate] = record.seconds
+            key = place[:3]
+            self._timed[key].append(record)
+            self._top[key] = max(self._top[key], record.tflops)
         elif record.outcome not in BESIDE:
             self._out.add(record.candidate)
             for times in self._times.values():  # which are not to be beaten any more

@@ -25,6 +25,8 @@ LONG_ENOUGH = 1e-3  # seconds between two events
 MOST_CALLS = 20  # between two events, each on arrays of its own
 HOPELESS = 1.5  # times the best: the first measurement is enough
 
+MOST_FLUSHES = 1000  # before a pass, however long the host took
+
 ARENA = 256 << 20  # bytes of the copies of an operand, where one is not larger
 CHUNK = 1 << 20  # random elements, repeated to fill an arena
 GUARD = 4096  # bytes before and after an arena that must not change
@@ -96,7 +98,8 @@ class Timer:
 
     def _pass(self, work: Rotation, calls: int, host: float) -> float:
         work.restore(calls)
-        self._flush(1 + math.ceil(calls * host / (0.7 * self._flush_seconds)))
+        wanted = math.ceil(calls * host / (0.7 * self._flush_seconds))
+        self._flush(min(1 + wanted, MOST_FLUSHES))
 
         def run() -> None:
             for call in work.calls[:calls]:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 from ..database import FAMILIES, STOP_ROUTINES, Document, Entry, sizes_of, tuned_at
-from ..errors import ConfigError
+from ..errors import ConfigError, PyblasgpuError
 from ..gpu.compile import Resources
 from ..gpu.device import Device
 from . import select
@@ -117,7 +117,19 @@ class Tuner:
         """Search the families, then the stop sizes of the routines `recursive` with what was found.
 
         Interrupted, it ends with what was measured so far.
+
+        Raises
+        ------
+        PyblasgpuError
+            Where the device is lost for good; the records are kept.
         """
+        try:
+            return self._run(searches, recursive)
+        except PyblasgpuError as lost:
+            kept = f"what was measured is in {self.journal.path}, and --resume goes on with it"
+            raise PyblasgpuError(f"{lost}; {kept}") from lost
+
+    def _run(self, searches: list[Search], recursive: list[str]) -> Document:
         routines = dict.fromkeys((FAMILIES[stem].routine, dtype) for stem, dtype, _ in searches)
         try:
             if self._curves:
@@ -245,8 +257,7 @@ class Tuner:
         self._done += 1
         self.journal.counts[outcome] += 1
         hunt.close(config, failed=outcome != "ok")
-        best = max((record.tflops for record in self.journal.timed(hunt.key)), default=0.0)
-        about = f"{' '.join(hunt.key)}, best {best:.1f} TFLOP/s"
+        about = f"{' '.join(hunt.key)}, best {self.journal.top(hunt.key):.1f} TFLOP/s"
         waiting = sum(len(hunt.wanted) for hunt in self._hunts)
         self._watcher.progress(self._done, self._wanted + waiting, self.journal, about)
 

@@ -9,7 +9,7 @@ from typing import Any
 from ..database import FAMILIES, RHS_AT, Document, families_of, tuned_at
 from .bench import Job
 from .lab import Lab
-from .store import sound
+from .store import Record, sound
 from .strategies import Trial
 from .twostage import combinations
 
@@ -29,8 +29,9 @@ def search_stop(lab: Lab, routine: str, dtype: str, late: Callable[[], bool]) ->
     """
     key = (routine, dtype, "any")
     known = {(record.size, record.candidate) for record in lab.journal.timed(key)}
+    records = [record for record in sound(lab.journal.records) if record.dtype == dtype]
     for size, rhs in RHS_AT.items():
-        for stem, leaf, stop in _pairs(lab, routine, dtype, size, rhs):
+        for stem, leaf, stop in _pairs(records, routine, dtype, size, rhs):
             if late():
                 return
             parameters = {"stop": stop, **FAMILIES[stem].parameters_of(leaf)}
@@ -45,20 +46,23 @@ def search_stop(lab: Lab, routine: str, dtype: str, late: Callable[[], bool]) ->
                 lab.journal.add(key, size, parameters, outcome=failure.outcome, detail=failure.detail)
 
 
-def _pairs(lab: Lab, routine: str, dtype: str, size: str, rhs: int) -> Iterator[tuple[str, Any, int]]:
+def _pairs(
+    records: list[Record], routine: str, dtype: str, size: str, rhs: int
+) -> Iterator[tuple[str, Any, int]]:
     """(family, leaf, stop size): every stop size with the best leaf of the class, and what promises most."""
     stems = {}
     leaves: dict[Trial, float] = {}
     for stem in families_of(routine, dtype):
-        times = _times(lab, stem, dtype, size)
+        times = _times(records, stem, dtype, size)
         leaves.update(times)
         stems.update(dict.fromkeys((trial.config for trial in times), stem))
     if not leaves:
         return
     products: dict[Trial, float] = {}
     for stem in families_of("gemm", dtype):
-        products.update(_times(lab, stem, dtype))
-    best = min(leaves, key=lambda trial: leaves[trial] / math.prod(trial.extents)).config
+        products.update(_times(records, stem, dtype))
+    largest = max(trial.extents for trial in leaves)
+    best = min((t for t in leaves if t.extents == largest), key=leaves.__getitem__).config
     pairs = dict.fromkeys((best, stop) for stop in STOPS)
     if products:
         found = combinations(leaves, products, STOP_ORDER, rhs, STOPS, KEEP)
@@ -66,13 +70,13 @@ def _pairs(lab: Lab, routine: str, dtype: str, size: str, rhs: int) -> Iterator[
     yield from ((stems[leaf], leaf, stop) for leaf, stop in pairs)
 
 
-def _times(lab: Lab, stem: str, dtype: str, size: str | None = None) -> dict[Trial, float]:
+def _times(records: list[Record], stem: str, dtype: str, size: str | None = None) -> dict[Trial, float]:
     """The times of a family in its first layout, of one class or of all."""
     family = FAMILIES[stem]
     layout = family.layouts[0]
     return {
         Trial(family.config(dtype, layout, record.parameters), record.size, record.extents): record.seconds
-        for record in sound(lab.journal.records)
+        for record in records
         if (record.stem, record.dtype, record.layout) == (stem, dtype, layout) and size in (None, record.size)
     }
 

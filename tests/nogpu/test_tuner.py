@@ -336,6 +336,26 @@ def test_a_candidate_that_takes_the_device_down_is_out_and_the_worker_replaced(s
     assert len(made.journal.counts) == 2 and found.entries
 
 
+def test_a_device_that_is_lost_for_good_ends_the_run_and_the_records_are_kept(stage):
+    def lose(odd, out):
+        stage.memory.alive = False
+        raise PyblasgpuError("illegal address")
+
+    made = []
+
+    def once():
+        if made:
+            raise PyblasgpuError("the worker cannot start")
+        made.append(True)
+        return bench.Bench(stage.routine, 0)
+
+    stage.broken = {tune_order(stage)[1]: lose}
+    with pytest.raises(PyblasgpuError, match=r"cannot start; what was measured is in .*--resume"):
+        tune(once, layouts=("nn",))
+    assert Journal(H200, "quick", resume=True).counts.total() == 0
+    assert {"ok", "crash"} <= {r.outcome for r in Journal(H200, "quick", resume=True).records}
+
+
 def test_what_the_compiler_speaks_against_is_not_run(stage):
     spilling = Resources(255, 0, 8, 8, 0)
     left = tuner.candidates("gemm_tile", "s", "nn", H200, "quick").left

@@ -1,0 +1,114 @@
+"""The tuner on a device: the worker, its clock, its memory, and a short run from the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import fake_worker
+import pytest
+
+from pyblasgpu.database import FAMILIES, read
+from pyblasgpu.execution import routine
+from pyblasgpu.gpu.device import current
+from pyblasgpu.gpu.nvml import Sensor
+from pyblasgpu.tuning import select, store
+from pyblasgpu.tuning.bench import Bench, Failed, Job, Timed
+from pyblasgpu.tuning.worker import DONE, Lost, Worker
+from pyblasgpu.types import DTYPES
+
+SIZES = ((512, 512, 512), (1024, 2048, 1024))
+
+
+def answers(worker, job):
+    worker.send(job, 120.0)
+    found = []
+    while worker.busy:
+        answer = worker.receive(1.0)
+        if answer is not None:
+            found.append(answer)
+    return found
+
+
+def job(dtype="s", **changes):
+    choice = select.select("gemm_tile", DTYPES[dtype], "nn", (4096,) * 3, current())
+    places = tuple((extents, float("inf")) for extents in SIZES)
+    facts = {"overrides": (("gemm_tile", choice.config),), "places": places, "verify": ("aligned", "odd")}
+    return Job("gemm", dtype, "nn", **{**facts, **changes})
+
+
+@pytest.fixture(scope="module")
+def worker():
+    with Worker(Bench, (routine, 0)) as made:
+        yield made
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_candidate_is_verified_and_timed(worker, dtype):
+    small, large, done = answers(worker, job(dtype))
+    assert done == DONE and isinstance(small, Timed) and isinstance(large, Timed)
+    assert 1e-6 < small.seconds < large.seconds < 1e-1
+
+
+def test_times_repeat_though_caches_are_cold(worker):
+    """The clock leaves out the host, and what ran before."""
+    first, again = (answers(worker, job())[1].seconds for _ in range(2))
+    assert abs(first / again - 1) < 0.1
+
+
+def test_whole_routines_and_cublas_are_timed(worker):
+    place = (((1024, 512), float("inf")),)
+    for name in ("trsm", "trmm"):
+        assert isinstance(answers(worker, Job(name, "d", "any", (), place))[0], Timed)
+    timed = answers(worker, job(vendor=True, overrides=(), verify=()))[0]
+    assert isinstance(timed, Timed) or timed.outcome == "absent"
+
+
+def test_after_an_illegal_address_the_worker_is_replaced():
+    with Worker(Bench, (fake_worker.astray, 0)) as made:
+        first, *_, last = answers(made, job(verify=()))
+        assert isinstance(first, Failed) and first.outcome == "crash" and isinstance(last, Lost)
+        assert answers(made, job(verify=()))[0].outcome == "crash"  # in a new process
+        assert made.replaced == 2
+
+
+def test_nvml_tells_the_state_of_the_device():
+    state = Sensor(0).read()
+    assert state.sm_mhz is None or 100 < state.sm_mhz < 5000
+    assert state.celsius is None or 0 < state.celsius < 120
+    assert state.watts is None or 1 < state.watts < 5000
+
+
+@pytest.mark.slow
+def test_two_runs_at_once_from_the_command_line(tmp_path):
+    environment = {
+        **os.environ, "PYBLASGPU_HOME": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2]),
+    }  # fmt: skip
+    command = [sys.executable, "-m", "pyblasgpu", "tune", "--routine", "gemm", "--effort", "quick",
+               "--budget", "60s", "--json"]  # fmt: skip
+    started = [
+        subprocess.Popen(
+            [*command, "--dtype", dtype],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )  # fmt: skip
+        for dtype in "sc"
+    ]
+    said = [process.communicate(timeout=400) for process in started]
+    assert all(process.returncode == 0 for process in started), said
+    won = [{(w["stem"], w["dtype"], w["layout"], w["size"]) for w in json.loads(out)["winners"]}
+           for out, _ in said]  # fmt: skip
+    name = current().name
+    tuned = tmp_path / "data" / "tuned" / f"{store.slug(name)}.json"
+    document = read(tuned, name)
+    assert set(document.entries) == won[0] | won[1] and {key[1] for key in document.entries} == {"s", "c"}
+    for (stem, dtype, layout, _), entry in document.entries.items():
+        FAMILIES[stem].config(dtype, layout, entry.parameters)
+    records = store.read_sweep(tmp_path / "data" / "sweeps" / f"{store.slug(name)}.jsonl")
+    assert all(record.caches == "cold" and record.toolchain for record in records)
+    assert "other processes were on the device" in said[0][1] + said[1][1] or not Sensor(0).read().processes
