@@ -134,6 +134,9 @@ class Worker:
         except (EOFError, OSError):
             self._process.join(STOP)
             said = _Unusable(f"it ended with code {self._process.exitcode}")
+        except KeyboardInterrupt:
+            self._kill()
+            raise
         if isinstance(said, _Unusable):
             self._kill()
             raise PyblasgpuError(f"the process that runs candidates cannot start: {said.reason}")

@@ -23,6 +23,7 @@ def on_cpu(monkeypatch):
 
 @pytest.mark.parametrize("arguments", [[], ["nonsense"], ["demo", "--n", "0"], ["tune", "--dtype", "s,x"],
                                        ["tune", "--budget", "-3m"], ["tune", "--budget", "soon"],
+                                       ["tune", "--strategy", "luck"], ["wisdom"], ["wisdom", "buy"],
                                        ["bench", "--sizes", "64,"]])  # fmt: skip
 def test_wrong_use_exits_with_2(arguments, capsys):
     with pytest.raises(SystemExit) as exit:
@@ -121,6 +122,9 @@ def test_tune_hands_its_options_over(monkeypatch):
     (options,) = given
     assert options.routine == ("gemm",) and options.dtype == ("s", "d") and options.budget == 90
     assert options.effort == "quick" and options.dry_run and options.device == "h200" and options.json
+    assert not options.resume and options.report is None and options.strategy == "exhaustive"
+    assert cli.main("tune --resume --strategy score-first --report folder".split()) == 0
+    assert given[1].resume and given[1].strategy == "score-first" and given[1].report == "folder"
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("10m", 600), ("0.5h", 1800)])

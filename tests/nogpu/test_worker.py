@@ -86,6 +86,19 @@ def test_a_worker_that_cannot_start_says_why(make, reason):
         made.send(["anything"])
 
 
+def test_an_interrupted_start_leaves_no_half_ready_process(monkeypatch):
+    with Worker(fake_worker.commands) as made:
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr("multiprocessing.connection.Connection.poll", interrupt)
+            made.send([1])
+        assert made._process is None and not made.busy
+        assert answers(made, [1]) == [1, DONE]
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
 def test_the_process_ends_when_the_worker_is_closed():
     made = Worker(fake_worker.commands)
     answers(made, [1])
