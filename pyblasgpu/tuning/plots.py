@@ -9,13 +9,14 @@ from typing import Any
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from ..database import FAMILIES
 from .store import Record, sound
 
 __all__ = ["draw"]
 
-MOST_PARAMETERS = 12  # in a figure
+MOST_PARAMETERS = 16  # in a figure
 WIDTH = 4  # panels side by side
 
 
@@ -83,6 +84,7 @@ def _distribution(axis: Any, records: list[Record]) -> None:
     rates = sorted((record.tflops for record in records), reverse=True)
     axis.plot(range(1, len(rates) + 1), rates, ".", markersize=3)
     axis.axhline(0.98 * rates[0], color="grey", linewidth=0.8, linestyle=":")  # within 2 % of the best
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
     axis.set_xlabel("candidate", fontsize=8)
 
 
@@ -96,24 +98,28 @@ def _over_n(axis: Any, records: list[Record]) -> None:
 
 
 def _effects(stem: str, groups: dict[tuple, list[Record]]) -> Figure:
-    """For each value of a parameter the best rate with it, as a share of the best rate, a line a search."""
-    names = [name for name in FAMILIES[stem].parameters if _varies(name, groups)][:MOST_PARAMETERS]
+    """For each value of a parameter the best rate with it, as a share of the best rate, a line a dtype."""
+    first = {key: group for key, group in groups.items() if key[2] == FAMILIES[stem].layouts[0]} or groups
+    names = [name for name in FAMILIES[stem].parameters if _varies(name, first)][:MOST_PARAMETERS]
     figure, axes = _panels(max(len(names), 1), f"{stem}: the best with each value, over the best")
     for axis, name in zip(axes, names, strict=False):
-        for (_, dtype, layout), records in groups.items():
+        known = {int(r.parameters[name]) for group in first.values() for r in group if name in r.parameters}
+        places = {value: place for place, value in enumerate(sorted(known))}
+        for (_, dtype, layout), records in first.items():
             top = max(record.tflops for record in records)
             best: dict[int, float] = {}
             for record in records:
-                value = record.parameters.get(name)
-                if value is not None:
-                    best[int(value)] = max(best.get(int(value), 0.0), record.tflops / top)
-            values = sorted(best)
-            axis.plot(list(map(str, values)), [best[value] for value in values], ".-", linewidth=0.8,
-                      label=f"{dtype} {layout}")  # fmt: skip
+                if name in record.parameters:
+                    place = places[int(record.parameters[name])]
+                    best[place] = max(best.get(place, 0.0), record.tflops / top)
+            axis.plot(
+                *zip(*sorted(best.items()), strict=True), ".-", linewidth=0.8, label=f"{dtype} {layout}"
+            )
+        axis.set_xticks(list(places.values()), list(map(str, places)))
         axis.set_title(name, fontsize=9)
         axis.set_ylim(0, 1.05)
     if names:
-        axes[0].legend(fontsize=6)
+        figure.legend(*axes[0].get_legend_handles_labels(), fontsize=8, loc="outside right upper")
     return figure
 
 
