@@ -151,7 +151,10 @@ def candidates(
         )
         least = [wanted.score * points for points in best]
     funnel = Funnel()
-    funnel.left = list(dict.fromkeys(_walk(axes, {}, build, funnel)))
+    walked = list(_walk(axes, {}, build, funnel))
+    funnel.left = list(dict.fromkeys(walked))
+    if len(funnel.left) < len(walked):
+        funnel.removed["repeated"] = len(walked) - len(funnel.left)
     if effort == "normal" and not wanted.score:
         kept = _best_few(stem, funnel.left, places, device)
         funnel.removed["score"] = len(funnel.left) - len(kept)

@@ -58,8 +58,11 @@ def recordings(records: Iterable[Record], device: Device) -> dict[tuple[str, str
     """The searches that `records` hold, by (stem, dtype, layout).
 
     Only candidates that were timed take part: what the compiler drops costs no timing. Of repeated timings
-    the shortest counts. Records of a Config that breaks today's rules are left out, as are stop sizes.
+    the shortest counts. Records of a Config that breaks today's rules are left out, as are stop sizes, and
+    times with warm caches where there are cold ones.
     """
+    records = list(records)
+    cold = {(r.stem, r.dtype, r.layout) for r in records if r.outcome == "ok" and r.caches == "cold"}
     times: dict[tuple[str, str, str], dict[Trial, float]] = defaultdict(dict)
     for record in records:
         if record.stem not in FAMILIES or record.outcome != "ok" or record.seconds <= 0:
@@ -69,6 +72,8 @@ def recordings(records: Iterable[Record], device: Device) -> dict[tuple[str, str
         except ConfigError:
             continue
         key, trial = (record.stem, record.dtype, record.layout), Trial(config, record.size, record.extents)
+        if key in cold and record.caches != "cold":
+            continue
         times[key][trial] = min(record.seconds, times[key].get(trial, math.inf))
     found = {}
     for key, seconds in times.items():

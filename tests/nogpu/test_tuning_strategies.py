@@ -155,6 +155,13 @@ def test_of_repeated_timings_the_shortest_counts_and_failures_do_not():
     assert recording.task.places == ((good.size, good.extents),)
 
 
+def test_times_with_warm_and_with_cold_caches_are_not_mixed():
+    warm = next(r for r in read_sweep(SWEEP) if r.stem == "gemm_tile" and r.outcome == "ok")
+    cold = Record(**{**vars(warm), "seconds": 2 * warm.seconds, "caches": "cold"})
+    (recording,) = recordings([warm, cold], H200).values()
+    assert list(recording.seconds.values()) == [cold.seconds]
+
+
 def test_the_comparison_prints_its_tables(capsys):
     assert compared.main([str(SWEEP)]) == 0
     text = capsys.readouterr().out
