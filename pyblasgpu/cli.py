@@ -15,6 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from . import __version__
+from .database import FAMILIES
 from .errors import PyblasgpuError
 from .types import DTYPES
 
@@ -82,7 +83,11 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
         ("reuse", float, "FMAs for each element loaded"),
         ("score", float, "part of the best estimate that a candidate's must reach"),
     ):
-        parser.add_argument(f"--min-{name}", type=kind, metavar="X", help=f"guideline of a dry run: {what}")
+        parser.add_argument(f"--min-{name}", type=kind, metavar="X", help=f"guideline: {what}")
+    parser.add_argument("--family", type=_families, metavar="F,F,...", help="kernel families (all)")
+    parser.add_argument(
+        "--layout", type=_layouts, metavar="L,L,...", help="how operands lie: nn, nt, ... (all)"
+    )
     parser.add_argument(
         "--device", metavar="D", help="number of the device; in a dry run also a name: h200, ..."
     )
@@ -157,6 +162,16 @@ def _strategy(text: str) -> str:
     if text not in STRATEGIES:
         raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(STRATEGIES)}")
     return text
+
+
+def _families(text: str) -> tuple[str, ...]:
+    return _listed(text, tuple(FAMILIES))
+
+
+def _layouts(text: str) -> tuple[str, ...]:
+    return _listed(
+        text, tuple(dict.fromkeys(name for family in FAMILIES.values() for name in family.layouts))
+    )
 
 
 def _variants(text: str) -> tuple[str, ...]:

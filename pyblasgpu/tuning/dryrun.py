@@ -49,13 +49,19 @@ def scope(names: Iterable[str], dtypes: Sequence[str]) -> list[tuple[str, str]]:
     return list(dict.fromkeys(found))
 
 
-def searches_of(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]:
-    """(stem, dtype, layout) of all that (routine, dtype) may run, what is searched separately."""
+def searches_of(options: Any) -> list[tuple[str, str, str]]:
+    """(stem, dtype, layout) of all that is searched separately.
+
+    ``routine`` and ``dtype`` of `options` say of what, as of `scope`; ``family`` and ``layout``, where there
+    are any, narrow it.
+    """
+    families, layouts = getattr(options, "family", None), getattr(options, "layout", None)
     return [
         (stem, dtype, layout)
-        for name, dtype in pairs
+        for name, dtype in scope(options.routine, options.dtype)
         for stem in families_of(name, dtype)
         for layout in FAMILIES[stem].layouts
+        if (not families or stem in families) and (not layouts or layout in layouts)
     ]
 
 
@@ -73,7 +79,8 @@ def show(options: Any) -> None:
     options : object
         With the attributes ``routine`` and ``dtype`` (names, as of `scope`), ``effort``, ``device`` (a
         number, a name as of `device.known`, or None), ``json``, ``compile`` (whether the compiler prunes
-        too), and optionally ``min_threads``, ``min_blocks``, ``min_reuse``, ``min_score``.
+        too), and optionally ``min_threads``, ``min_blocks``, ``min_reuse``, ``min_score``, ``family``,
+        ``layout``.
 
     Raises
     ------
@@ -94,7 +101,7 @@ def show(options: Any) -> None:
             *search, device, options.effort,
             guidelines(options, defaults(search[0], search[1], options.effort)),
         )
-        for search in searches_of(pairs)
+        for search in searches_of(options)
     }  # fmt: skip
     dropped = _compile(funnels, device) if options.compile else []
     if options.json:

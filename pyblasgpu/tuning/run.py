@@ -28,6 +28,7 @@ from .bench import Bench
 from .build import Compilers
 from .health import Health
 from .journal import Journal
+from .prune import defaults
 from .store import Record, read_sweep, sweep_file
 from .tuner import Tuner
 from .worker import Worker
@@ -47,8 +48,8 @@ def main(options: Any, routine: Callable[[str], Callable] | None = None) -> int:
     options : object
         With the attributes ``routine`` and ``dtype`` (names, as of `dryrun.scope`), ``effort``, ``strategy``,
         ``budget`` (seconds or None), ``resume``, ``report`` (a folder or None), ``dry_run``, ``device`` (a
-        number; in a dry run also a name; or None), ``json``; a dry run also looks at what
-        `dryrun.show` says.
+        number; in a dry run also a name; or None), ``json``; and optionally the guidelines, ``family`` and
+        ``layout``, as of `dryrun.show`.
     routine : callable
         Gives the function of a routine by name; a dry run needs none.
 
@@ -72,7 +73,7 @@ def main(options: Any, routine: Callable[[str], Callable] | None = None) -> int:
 
 def _tune(options: Any, device: Device, routine: Callable) -> int:
     pairs = dryrun.scope(options.routine, options.dtype)
-    searches = dryrun.searches_of(pairs)
+    searches = dryrun.searches_of(options)
     journal = Journal(device, options.effort, options.resume)
     health = Health(Sensor(device.ordinal))
     budget = options.budget or BUDGETS.get(options.effort)
@@ -85,6 +86,7 @@ def _tune(options: Any, device: Device, routine: Callable) -> int:
         tuner = Tuner(
             device, compilers, worker, watcher, journal, health, options.effort, options.strategy, budget,
             curves=options.report is not None,
+            guidelines=lambda stem, dtype: dryrun.guidelines(options, defaults(stem, dtype, options.effort)),
         )  # fmt: skip
         found = tuner.run(searches, recursive)
         if tuner.untried or tuner.unbegun:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
@@ -20,7 +20,7 @@ from .health import Health
 from .hunt import Hunt
 from .journal import Journal, Search
 from .lab import Bencher, Lab
-from .prune import candidates, tile_of
+from .prune import Guidelines, candidates, tile_of
 from .score import score
 from .store import merge, winners
 from .strategies import STRATEGIES, Task, Times, Trial, task_of
@@ -74,6 +74,8 @@ class Tuner:
         Seconds after which nothing new is begun.
     curves : bool
         Whether whole routines are timed over n before and after.
+    guidelines : callable
+        Gives the guidelines of a family in a dtype; by default those of `prune.candidates`.
 
     Attributes
     ----------
@@ -95,11 +97,13 @@ class Tuner:
         strategy: str = "exhaustive",
         budget: float | None = None,
         curves: bool = False,
+        guidelines: Callable[[str, str], Guidelines | None] = lambda stem, dtype: None,
     ):
         self.device, self.journal, self.health = device, journal, health
         self._lab = Lab(worker, journal, health)
         self._compilers, self._worker, self._watcher = compilers, worker, watcher
         self._effort, self._strategy, self._curves = effort, STRATEGIES[strategy], curves
+        self._guidelines = guidelines
         self._begun, self._budget = time.monotonic(), budget or math.inf
         self._hunts: list[Hunt] = []
         self._compiling: dict[tuple[str, Any], Hunt] = {}
@@ -196,7 +200,8 @@ class Tuner:
         def points(config: Any) -> float:
             return max(score(stem, config, extents, self.device) for extents in places)
 
-        return sorted(candidates(*key, self.device, self._effort).left, key=points, reverse=True)
+        wanted = self._guidelines(*key[:2])
+        return sorted(candidates(*key, self.device, self._effort, wanted).left, key=points, reverse=True)
 
     def _promising(self, key: Search, configs: list[Any]) -> list[Any]:
         """Candidates whose tiles did best in the first layout: layouts differ in their loads only."""

@@ -118,3 +118,13 @@ def score_blocks(config):
     from pyblasgpu.tuning.score import blocks_per_sm
 
     return blocks_per_sm(config, H200)
+
+
+def test_a_family_and_a_layout_narrow_the_search(capsys):
+    said = run(capsys, "--device", "h200", "--routine", "gemm", "--dtype", "s,d", "--effort", "quick",
+               "--family", "gemm_mma", "--layout", "tn,tt")  # fmt: skip
+    keys = {(row["family"], row["dtype"], row["layout"]) for row in said["funnels"]}
+    assert keys == {("gemm_mma", "d", "tn"), ("gemm_mma", "d", "tt")}
+    with pytest.raises(SystemExit):
+        cli.main(["tune", "--dry-run", "--family", "gemm_magic"])
+    assert "'gemm_magic' is none of gemm_tile, gemm_mma" in capsys.readouterr().err
