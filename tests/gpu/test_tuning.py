@@ -84,9 +84,8 @@ def test_nvml_tells_the_state_of_the_device():
 
 @pytest.mark.slow
 def test_two_runs_at_once_from_the_command_line(tmp_path):
-    environment = {
-        **os.environ, "PYBLASGPU_HOME": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2]),
-    }  # fmt: skip
+    paths = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYBLASGPU_HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(paths)}
     command = [sys.executable, "-m", "pyblasgpu", "tune", "--routine", "gemm", "--effort", "quick",
                "--budget", "60s", "--json"]  # fmt: skip
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
