@@ -14,7 +14,6 @@ from fake_device import elements
 
 from pyblasgpu.gpu import launch, memory
 from pyblasgpu.gpu.device import known
-from pyblasgpu.kernels import gemm_tile
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import copy, gemm, recursion
 from pyblasgpu.tuning.oracle import read_part
@@ -78,9 +77,8 @@ class _Kernel:
         count = codes.count("p")
         scalars = [complex(*arguments[i : i + 2]) for i in range(codes.index("r"), len(codes), 2)]
         numbers = arguments[count : codes.index("r")]
-        compute = self.gemm_tile if self.source.name == gemm_tile.STEM else getattr(self, self.source.name)
         with np.errstate(all="ignore"):
-            compute(grid, arguments[:count], numbers, *map(self._number, scalars))
+            getattr(self, self.source.name)(grid, arguments[:count], numbers, *map(self._number, scalars))
 
     def _number(self, scalar: complex):
         return np.dtype(self.dtype.name).type(scalar if self.dtype.is_complex else scalar.real)
@@ -113,6 +111,19 @@ class _Kernel:
             )
         )
         c[...] = alpha * (a @ b) + beta * c if beta != 0 else alpha * (a @ b)
+
+    gemm_mma = gemm_tile
+
+    def sum_partials(self, grid, pointers, numbers, alpha, beta):
+        m, n, count, lead, ldc, step = numbers
+        assert grid == (self.source.config.grid(lead, n), 1, 1)
+        # it reads 16 bytes at a time, whole columns and what lies between them
+        assert not any(stride * self.dtype.itemsize % 16 for stride in (lead, step)) and pointers[0] % 16 == 0
+        assert pointers[1] % self.dtype.itemsize == 0 and m <= lead and n * lead <= step
+        partials = self._view(pointers[0], m, n, 1, lead, count, step)
+        c = self._view(pointers[1], m, n, 1, ldc, 1, 0)[0]
+        total = sum(partials[1:], start=partials[0])
+        c[...] = alpha * total + beta * c if beta != 0 else alpha * total
 
     def copy_scaled(self, grid, pointers, numbers, alpha):
         m, n, *steps, source_step, target_step = numbers

@@ -83,7 +83,10 @@ FAMILIES = {
 }
 
 #: Families whose Config needs no tuning: its defaults serve on every device.
-FIXED = {"copy_scaled": Family("copy_scaled", "CopyScaled", "copy", ("any",))}
+FIXED = {
+    "copy_scaled": Family("copy_scaled", "CopyScaled", "copy", ("any",)),
+    "sum_partials": Family("sum_partials", "SumPartials", "gemm", ("any",)),
+}
 
 #: The recursive routines whose stop size is tuned.
 STOP_ROUTINES = ("trmm", "trsm")

@@ -18,10 +18,11 @@ from pyblasgpu.database import FAMILIES, FIXED, sizes_of
 from pyblasgpu.gpu import backend, compile
 from pyblasgpu.gpu.compile import CompileError, KernelSource, Resources, compile_source, to_ptx
 from pyblasgpu.gpu.device import known, names
-from pyblasgpu.kernels import copy_scaled
+from pyblasgpu.kernels import copy_scaled, sum_partials
 from pyblasgpu.kernels.gemm_tile import GemmTile
 from pyblasgpu.tuning import select
 from pyblasgpu.tuning.build import complaint, source_of
+from pyblasgpu.types import DTYPES
 
 pytestmark = pytest.mark.skipif(bool(backend.UNAVAILABLE), reason=str(backend.UNAVAILABLE))
 
@@ -67,10 +68,20 @@ def test_a_chosen_config_keeps_everything_in_registers(device, stem, config):
     assert complaint(config, report, device) == ("ok", "")
 
 
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("partials", [2, 128])
+def test_sums_of_partials_keep_everything_in_registers(letter, partials):
+    config = FIXED[sum_partials.STEM].config(letter, "", {}).serving(partials)
+    report = compile_source(sum_partials.source(config), CC).resources
+    assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
+
+
 def smallest(stem: str, letter: str) -> KernelSource:
     """A kernel of the family that compiles quickly: of the Configs above, that with the shortest text."""
     if stem == copy_scaled.STEM:
         return copy_scaled.source(FIXED[stem].config(letter, "", {}), True, False, True, False)
+    if stem == sum_partials.STEM:
+        return sum_partials.source(FIXED[stem].config(letter, "", {}))
     jobs = [job.values for job in JOBS]
     configs = [config for _, family, config in jobs if (family, config.dtype) == (stem, letter)]
     return source_of(stem, min(configs, key=lambda config: config.THR_M * config.THR_N * config.BLK_K))

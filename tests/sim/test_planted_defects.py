@@ -16,7 +16,7 @@ from pyblasgpu import kernels
 from pyblasgpu.gpu import launch
 from pyblasgpu.gpu.simulator import SimulatorError
 
-from . import test_copy_scaled, test_gemm_mma, test_gemm_tile, test_leaves
+from . import test_copy_scaled, test_gemm_mma, test_gemm_tile, test_leaves, test_sum_partials
 from .test_gemm_tile import config
 
 
@@ -57,6 +57,15 @@ def leaf(family, letter="d", n=21, r=11, **options) -> Check:
         test_leaves.check(family, letter, n, r, kernels=module, **options)
 
     return Check(f"{family}_leaf", run)
+
+
+def sums(letter="s", **options) -> Check:
+    """Partials added up."""
+
+    def run(module):
+        test_sum_partials.check(letter, kernels=module, **options)
+
+    return Check("sum_partials", run)
 
 
 def copy(test: Callable, *arguments) -> Check:
@@ -120,6 +129,7 @@ DEFECTS = [
     ("trsm_leaf", "diagonal)\n        cuda.syncthreads()", "diagonal)", leaf("trsm")),
     ("trsm_leaf", "cols)\n            cuda.syncthreads()\n\n    return", "cols)\n\n    return", leaf("trsm")),
     ("copy_scaled", "alpha_i)\n            cuda.syncthreads()", "alpha_i)", COPIES),
+    ("sum_partials", "acc, 0)\n        cuda.syncthreads()", "acc, 0)", sums()),
     # edges
     ("gemm_body", "(row < rows) & (col < cols)", "(row <= rows) & (col < cols)", tile(beta=0)),
     ("gemm_body", "(row < rows) & (col < cols)", "(row < rows) & (col < cols - 1)", tile()),
@@ -143,6 +153,13 @@ DEFECTS = [
     ("trmm_leaf", "k in range(0, min(row0 + BLK_M, n), BLK_K)", "k in range(0, row0, BLK_K)", leaf("trmm")),
     ("trmm_leaf", "depth = min(row0 + BLK_M, n) - k", "depth = n - k", leaf("trmm", depth=12)),
     ("copy_scaled", "(i < rows) & (j < cols)", "(i < rows) & (j <= cols)", COPIES),
+    ("sum_partials", "(row < m) & (col < n)", "(row <= m) & (col < n)", sums()),
+    ("sum_partials", "(row < m) & (col < n)", "(row < m)", sums(m=12, beta=0.0)),
+    ("sum_partials", "inside & (u < count)", "inside", sums()),
+    ("sum_partials", "inside & (u < count)", "u < count", sums()),
+    ("sum_partials", "here < ldp * n", "here < ldp * (n - 1)", sums()),
+    ("sum_partials", "min(partials - begin, per_slice)", "per_slice", sums(partials=10)),
+    ("sum_partials", "(partials + SLICES - 1) // SLICES", "partials // SLICES", sums()),
     # what must not be read
     ("triangle", "i + shift - j >= FIRST", "i + shift - j > FIRST", leaf("trsm")),
     ("triangle", "i + shift - j >= FIRST", "j - i - shift >= FIRST", leaf("trsm")),
@@ -152,6 +169,8 @@ DEFECTS = [
     ("gemm_body", "if beta == real(0) and beta_i == real(0):", "if False:", tile(beta=0)),
     ("gemm_body", "and beta_i == real(0):", "or beta_i == real(0):", tile()),
     ("copy_scaled", "real(0) if zero else tile", "tile", ZEROS),
+    ("sum_partials", "ok & reads_c", "ok", sums(beta=0.0)),
+    ("sum_partials", "(beta_i != real(0))", "False", sums("z", beta=2j)),
     # conjugation and complex arithmetic
     ("gemm_tile", "parts, conj_a, conj_b)", "parts, False, conj_b)", tile("c", conj_a=True)),
     ("gemm_tile", "parts, conj_a, conj_b)", "parts, conj_b, conj_a)", tile("z", conj_b=True)),
@@ -166,6 +185,8 @@ DEFECTS = [
     ("trmm_leaf", "stripe_multiplier(config, variant.conj)", "stripe_multiplier(config, False)",
      leaf("trmm", "z", conj=True)),
     ("copy_scaled", "-1 if conj else 1", "1", COPIES),
+    ("sum_partials", "alpha * re - alpha_i * im", "alpha * re + alpha_i * im", sums("c", alpha=1 - 2j)),
+    ("sum_partials", "+ beta_i * old[0]", "- beta_i * old[0]", sums("z", beta=1j)),
     # places and strides
     ("gemm_tile", "kk * LEAD + place", "kk * (LEAD - 1) + place", tile()),
     ("gemm_body", "batch * stride_c + col0", "batch * stride_a + col0", tile(m=16, k=4, batch=2)),
@@ -197,6 +218,13 @@ DEFECTS = [
     ("trsm_leaf", "ahead % STAGES * STAGE", "s % STAGES * STAGE", leaf("trsm")),
     ("trsm_leaf", "offset(t_row, k * t_cs", "offset(t_row, k * t_rs", leaf("trsm")),
     ("copy_scaled", "row0 * d_rs + col0 * d_cs", "row0 * d_cs + col0 * d_rs", COPIES),
+    ("sum_partials", "u * stride * PARTS", "u * stride", sums("c")),
+    ("sum_partials", "p = offset(p, UNROLL * stride", "p = offset(p, stride", sums()),
+    ("sum_partials", "begin * stride_p + here", "begin * stride_p + first", sums()),
+    ("sum_partials", "(s * TILE + place) * PARTS + 1", "(s * TILE + place) * PARTS", sums("z")),
+    ("sum_partials", "(s * TILE + place) * PARTS]", "place * PARTS]", sums()),
+    ("sum_partials", "col * ldc + row", "col * ldp + row", sums(m=14)),
+    ("sum_partials", "first - col0 * ldp", "first", sums()),
     # order and arithmetic
     ("trmm_leaf", "int64(blocks - 1 - step)", "int64(step)", leaf("trmm")),
     ("trmm_leaf", "== diagonal:", "== diagonal + 1:", leaf("trmm", unit=True)),
