@@ -153,7 +153,7 @@ DEFECTS = [
     ("trmm_leaf", "k in range(0, min(row0 + BLK_M, n), BLK_K)", "k in range(0, row0, BLK_K)", leaf("trmm")),
     ("trmm_leaf", "depth = min(row0 + BLK_M, n) - k", "depth = n - k", leaf("trmm", depth=12)),
     ("copy_scaled", "(i < rows) & (j < cols)", "(i < rows) & (j <= cols)", COPIES),
-    ("sum_partials", "(row < m) & (col < n)", "(row <= m) & (col < n)", sums()),
+    ("sum_partials", "(row < m) & (col < n)", "(row <= m) & (col < n)", sums(beta=0.0)),
     ("sum_partials", "(row < m) & (col < n)", "(row < m)", sums(m=12, beta=0.0)),
     ("sum_partials", "inside & (u < count)", "inside", sums()),
     ("sum_partials", "inside & (u < count)", "u < count", sums()),
