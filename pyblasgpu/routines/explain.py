@@ -30,7 +30,8 @@ def explain(
     Returns
     -------
     list of (str, str, str)
-        Kernel family (or "stop size"), Config, and origin: override, a file, or computed.
+        Kernel family (or "stop size"), Config, and origin: override, a file, or computed. A product whose
+        inner extent is split is followed by "splits of k" and their number.
 
     Raises
     ------
@@ -43,6 +44,8 @@ def explain(
     for choice in _tape(routine, dtype_of(dtype), m, n, m if k is None else k, device).choices:
         family = getattr(choice.config, "STEM", "stop size")
         found[family, str(choice.config), choice.origin] = None
+        if choice.splits > 1:
+            found["splits of k", str(choice.splits), choice.origin] = None
     return list(found)
 
 

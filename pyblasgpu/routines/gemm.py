@@ -1,11 +1,16 @@
-"""C := alpha A B + beta C. Transposition and conjugation are views of A and B."""
+"""C := alpha A B + beta C. Transposition and conjugation are views of A and B.
+
+A product with few tiles of C and a long k may be split along k: the products of all chunks of k are one
+batch into scratch, and `sum_partials` adds them up in their order. `tuning.select` decides when.
+"""
 
 from __future__ import annotations
 
 from ..gpu.device import current
-from ..kernels import gemm_mma, gemm_tile
+from ..kernels import gemm_mma, gemm_tile, sum_partials
+from ..kernels.gemm_body import GemmConfig
 from ..operands import Operand
-from ..tuning.select import select
+from ..tuning.select import Choice, select
 from .copy import record_copy, record_pack, record_scale
 from .tape import ALPHA, BETA, Tape, recorded
 
@@ -59,14 +64,15 @@ def record_gemm(tape: Tape, alpha, a: Operand, b: Operand, beta, c: Operand) -> 
     if not _contiguous(c) and _contiguous(c.T):
         # C' = B' A': a row-major C is a column-major one of the transposed product
         a, b, c = b.T, a.T, c.T
-    if _contiguous(c):
-        _record_tile(tape, alpha, a, b, beta, c)
-        return
-    packed = tape.scratch(c.rows, c.cols, c.batch)
-    if beta != 0:
-        record_copy(tape, 1.0, c, packed)
-    _record_tile(tape, alpha, a, b, beta, packed)
-    record_copy(tape, 1.0, packed, c)
+    with tape.temporary():
+        if _contiguous(c):
+            _record_dense(tape, alpha, a, b, beta, c)
+            return
+        packed = tape.scratch(c.rows, c.cols, c.batch)
+        if beta != 0:
+            record_copy(tape, 1.0, c, packed)
+        _record_dense(tape, alpha, a, b, beta, packed)
+        record_copy(tape, 1.0, packed, c)
 
 
 def _upright(a: Operand, b: Operand, c: Operand) -> tuple[Operand, Operand, Operand]:
@@ -85,16 +91,50 @@ def _contiguous(operand: Operand) -> bool:
     return (operand.row_stride == 1 or operand.rows == 1) and operand.pointer % operand.dtype.itemsize == 0
 
 
-def _record_tile(tape: Tape, alpha, a: Operand, b: Operand, beta, c: Operand) -> None:
-    """The product itself, C column-major."""
+def _record_dense(tape: Tape, alpha, a: Operand, b: Operand, beta, c: Operand) -> None:
+    """The product with C column-major: A and B packed if need be, k split if that is faster."""
     a = a if _contiguous(a) or _contiguous(a.T) else record_pack(tape, a)
     b = b if _contiguous(b) or _contiguous(b.T) else record_pack(tape, b)
-    trans_a, trans_b = not _contiguous(a), not _contiguous(b)
-    layout = "nt"[trans_a] + "nt"[trans_b]
+    layout = "nt"[not _contiguous(a)] + "nt"[not _contiguous(b)]
     extents = c.rows, c.cols, a.cols, c.batch
     choice = select("gemm", tape.dtype, layout, extents, current(tape.device))
     tape.choices.append(choice)
-    config = choice.config
+    if choice.splits == 1:
+        _record_product(tape, choice.config, alpha, a, b, beta, c)
+    else:
+        _record_split(tape, choice, alpha, a, b, beta, c)
+
+
+def _record_split(tape: Tape, choice: Choice, alpha, a: Operand, b: Operand, beta, c: Operand) -> None:
+    """Chunks of k as one batch, what they leave over as a product of its own, and their sum."""
+    config, splits = choice.config, choice.splits
+    depth, rest = sum_partials.cut(a.cols, splits, tape.dtype)
+    partials = tape.scratch(c.rows, c.cols, splits + (rest > 0))
+    chunks_a = a._replace(cols=depth, batch=splits, batch_stride=depth * a.col_stride)
+    chunks_b = b._replace(rows=depth, batch=splits, batch_stride=depth * b.row_stride)
+    _record_product(tape, config, 1.0, chunks_a, chunks_b, 0.0, partials.matrices(0, splits))
+    if rest:
+        done = splits * depth
+        rest_a, rest_b = a.block(0, done, a.rows, rest), b.block(done, 0, rest, b.cols)
+        _record_product(tape, config, 1.0, rest_a, rest_b, 0.0, partials.matrices(splits, 1))
+    _record_sum(tape, alpha, partials, beta, c)
+
+
+def _record_sum(tape: Tape, alpha, partials: Operand, beta, c: Operand) -> None:
+    """C := alpha * (the sum of the batch) + beta C."""
+    found = select(sum_partials.STEM, tape.dtype, "", (c.rows, c.cols), current(tape.device)).config
+    config, count = found.serving(partials.batch), partials.batch
+
+    def integers(first: Operand, c: Operand) -> tuple:
+        return c.rows, c.cols, count, first.col_stride, c.col_stride, first.batch_stride
+
+    blocks = config.grid(partials.col_stride, c.cols)
+    tape.launch(sum_partials.source(config), blocks, (partials.matrices(0, 1), c), integers, (alpha, beta))
+
+
+def _record_product(tape: Tape, config: GemmConfig, alpha, a: Operand, b: Operand, beta, c: Operand) -> None:
+    """One launch; A and B lie as `config` has it."""
+    trans_a, trans_b = config.trans_a, config.trans_b
     config = config.unaligned(
         a=not _vectors(a.T if trans_a else a, config.VEC_A, config.stages),
         b=not _vectors(b.T if trans_b else b, config.VEC_B, config.stages),

@@ -7,7 +7,8 @@ a recursion of many launches, cheap.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -69,6 +70,7 @@ class Tape:
         self._steps: list[_Step] = []
         self._launches: list[Callable] | None = None
         self._last: _Bound | None = None
+        self._used = 0  # of the workspace, by scratch that is not free again
         self._alignment: dict[int, int] = {_WORKSPACE: 0}
 
     def place(self, operand: Operand, slot: int) -> Operand:
@@ -77,12 +79,23 @@ class Tape:
         return operand._replace(pointer=slot * _SLOT + _MIDDLE + self._alignment[slot])
 
     def scratch(self, rows: int, cols: int, batch: int) -> Operand:
-        """A column-major operand in the workspace, its columns aligned to 16 bytes."""
+        """A column-major operand in the workspace, its columns aligned to 16 bytes; see also `temporary`."""
         size = self.dtype.itemsize
         lead = max(-(-rows * size // 16) * 16 // size, 1)
-        pointer = _WORKSPACE * _SLOT + _MIDDLE + self.workspace
-        self.workspace += -(-lead * cols * batch * size // _ALIGN) * _ALIGN
+        pointer = _WORKSPACE * _SLOT + _MIDDLE + self._used
+        self._used += -(-lead * cols * batch * size // _ALIGN) * _ALIGN
+        self.workspace = max(self.workspace, self._used)
         return Operand(pointer, rows, cols, 1, lead, self.dtype, False, batch, lead * cols, self.device)
+
+    @contextmanager
+    def temporary(self) -> Iterator[None]:
+        """Scratch that is taken in the block is free again after it, for what is recorded later.
+
+        So a recursion needs the scratch of its largest step, not of all of them.
+        """
+        used = self._used
+        yield
+        self._used = used
 
     def launch(
         self, source: KernelSource, blocks: int, operands: tuple, integers: Callable, scalars: tuple

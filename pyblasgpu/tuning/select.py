@@ -5,8 +5,9 @@ its architecture, a computed default. What a device cannot run is passed over wi
 
 A product takes, of the Configs that won a size class in any family that serves the dtype, the one that
 should be fastest at its own extents: the time that was measured where it was tuned, scaled by the model of
-`score`. So there are no bounds between classes, and no family is preferred but by what was measured. A leaf
-takes the Config of its class, or of the nearest class that has one.
+`score`. So there are no bounds between classes, and no family is preferred but by what was measured. With
+the Config it is decided into how many chunks its k is cut (`splits`). A leaf takes the Config of its class,
+or of the nearest class that has one.
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ from ..errors import BackendUnavailable, ConfigError, DatabaseWarning
 from ..gpu.device import Device
 from ..types import DTYPES, Dtype
 from .prune import check_device
-from .score import comfortable, cycles, score
+from .score import comfortable, score
 from .space import space
+from .splits import CYCLE, attainable, pace, timed
 from .store import user_file
 
 __all__ = ["Choice", "generation", "levels", "override", "reload", "select", "stop_size"]
@@ -48,10 +50,11 @@ __all__ = ["Choice", "generation", "levels", "override", "reload", "select", "st
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What was chosen, a Config or a stop size, and from where."""
+    """What was chosen, a Config or a stop size, and from where; of a product, also the chunks of its k."""
 
     config: Any
     origin: str
+    splits: int = 1
 
 
 @dataclass(frozen=True)
@@ -100,21 +103,36 @@ def select(name: str, dtype: Dtype, layout: str, extents: tuple[int, ...], devic
         Where no Config can run on `device`.
     """
     stems = families_of(name, dtype.letter) or (name,)
+    is_product = name not in FIXED and FAMILIES[stems[0]].routine == "gemm"
+    splits = _given_splits(extents, dtype) if is_product else None
     for stem, config in _overrides.get():
         if stem in stems and config.dtype == dtype.letter and getattr(config, "layout", layout) == layout:
-            return Choice(config, "override")
+            return Choice(config, "override", splits or 1)
     if name in FIXED:
         return Choice(_fixed(name, dtype.letter), "fixed")
-    is_product = FAMILIES[stems[0]].routine == "gemm"
-    shape = extents if is_product else size_class(name, extents)
+    shape = (extents, splits) if is_product else size_class(name, extents)
     key = (name, dtype.letter, layout, shape, device.name, device.ordinal)
     choice = _chosen.get(key)
     if choice is None:
         if len(_chosen) >= MOST_CHOICES:
             _chosen.clear()
-        choose = _fastest if is_product else _of_class
-        choice = _chosen[key] = choose(stems, dtype.letter, layout, extents, device)
+        if is_product:
+            choice = _fastest(stems, dtype.letter, layout, extents, splits, device)
+        else:
+            choice = _of_class(stems, dtype.letter, layout, extents, device)
+        _chosen[key] = choice
     return choice
+
+
+def _given_splits(extents: tuple[int, ...], dtype: Dtype) -> int | None:
+    """1 for a batch, which is not cut; what an override asks for, as far as k goes; None: to be decided."""
+    _, _, k, *batch = extents
+    if prod(batch) != 1:
+        return 1
+    for name, splits in _overrides.get():
+        if name == "splits":
+            return attainable(splits, k, dtype)
+    return None
 
 
 def stop_size(routine: str, dtype: Dtype, n: int, rhs: int, device: Device) -> Choice:
@@ -145,8 +163,9 @@ def override(name: str, value: Any) -> Iterator[None]:
     Parameters
     ----------
     name : str
-        A kernel family, for a Config of it, which then serves its own dtype and layout; or 'trmm' or
-        'trsm', for a stop size.
+        A kernel family, for a Config of it, which then serves its own dtype and layout, k uncut; 'splits',
+        for the number of chunks into which the k of every product is cut, whatever workspace that takes; or
+        'trmm' or 'trsm', for a stop size.
     value : Config or int
     """
     active = ((name, value), *_overrides.get())
@@ -191,7 +210,7 @@ def _documents(device: Device) -> tuple[tuple[str, Document], ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """A tuned Config, where it comes from, and the seconds that a cycle of the model took."""
+    """A Config, where it comes from, and the seconds that a cycle of the model took where it was tuned."""
 
     config: Any
     origin: str
@@ -199,22 +218,36 @@ class _Measured:
 
 
 def _fastest(
-    stems: tuple[str, ...], dtype: str, layout: str, extents: tuple[int, ...], device: Device
+    stems: tuple[str, ...],
+    dtype: str,
+    layout: str,
+    extents: tuple[int, ...],
+    splits: int | None,
+    device: Device,
 ) -> Choice:
-    """Of the tuned Configs of all classes, the one with the shortest time by measurement and model."""
+    """Of the tuned Configs of all classes, and the numbers of chunks (or in `splits` of them), the one with
+    the shortest time by measurement and model.
+    """
     m, n, k, *batch = extents
-    extents = m, n * prod(batch), k
+    whole = m, n * prod(batch), k
     tuned = [known for stem in stems for known in _measured(stem, dtype, layout, device)]
-    if tuned:
-        best = min(tuned, key=lambda known: known.pace * _cycles(known.config, extents, device))
-        return Choice(best.config, best.origin)
+    options = (
+        (time, known)
+        for known in tuned or _unmeasured(stems, dtype, layout, whole, device)
+        for time in timed(known.config, known.pace, whole, device, splits)
+    )
+    time, best = min(options, key=lambda option: option[0].seconds)
+    return Choice(best.config, best.origin, time.splits)
+
+
+def _unmeasured(
+    stems: tuple[str, ...], dtype: str, layout: str, extents: tuple[int, int, int], device: Device
+) -> list[_Measured]:
+    """A Config of each family that suits the device, from a file if any family has one there."""
     usable = [stem for stem in stems if _runs(stem, device)] or stems
-    others = [_of_class((stem,), dtype, layout, extents, device) for stem in usable]
-    return min(others, key=lambda c: (c.origin == COMPUTED, _cycles(c.config, extents, device)))
-
-
-def _cycles(config: Any, extents: tuple[int, ...], device: Device) -> float:
-    return cycles(config.STEM, config, extents, device)
+    found = [_of_class((stem,), dtype, layout, extents, device) for stem in usable]
+    filed = [choice for choice in found if choice.origin != COMPUTED]
+    return [_Measured(choice.config, choice.origin, CYCLE) for choice in filed or found]
 
 
 def _runs(stem: str, device: Device) -> bool:
@@ -233,8 +266,8 @@ def _measured(stem: str, dtype: str, layout: str, device: Device) -> tuple[_Meas
             if entry.tflops is not None:
                 extents = tuned_at(stem, size)[-1]
                 seconds = DTYPES[dtype].flops_per_fma * prod(extents) / entry.tflops / 1e12
-                pace = seconds / _cycles(config, extents, device)
-                found.append(_Measured(config, f"{origin}, class {size}", pace))
+                measured = pace(config, extents, seconds, device)
+                found.append(_Measured(config, f"{origin}, class {size}", measured))
             break
     return tuple(found)
 
@@ -273,6 +306,7 @@ def _of_class(
     return Choice(_computed(stem, dtype, layout, size, device), COMPUTED)
 
 
+@lru_cache(maxsize=1 << 10)
 def _computed(stem: str, dtype: str, layout: str, size: str, device: Device) -> Any:
     """The best by `score` of the quick space that `device` can run, and that should not spill."""
     family, extents = FAMILIES[stem], tuned_at(stem, size)[-1]

@@ -13,6 +13,7 @@ from pyblasgpu.gpu.device import known, names, simulated
 from pyblasgpu.tuning import select as selecting
 from pyblasgpu.tuning.prune import candidates, check_device
 from pyblasgpu.tuning.select import override, select, stop_size
+from pyblasgpu.tuning.splits import MOST_PARTIALS, partial_bytes, timed
 from pyblasgpu.tuning.store import merge, save, user_file
 from pyblasgpu.types import DTYPES
 
@@ -199,7 +200,7 @@ def test_a_second_choice_is_a_lookup(monkeypatch):
     assert select("trsm_leaf", S, "", (64, 6000), H200) is leaf
 
 
-# ----------------------------------------------------------------------- a product takes what should be fastest
+# --------------------------------------------------------------- a product takes what should be fastest
 
 
 def measured(device: str, *found: tuple) -> Document:
@@ -239,8 +240,10 @@ def test_the_family_that_was_measured_faster_serves(levels):
         assert select("gemm", DTYPES["d"], "nn", LARGE, H200) == selecting.Choice(cores, "override")
 
 
-@pytest.mark.parametrize(("device", "stem"), [("h200", "gemm_mma"), ("a100", "gemm_mma"), ("v100", "gemm_tile"),
-                                              ("rtx4090", "gemm_tile")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("device", "stem"),
+    [("h200", "gemm_mma"), ("a100", "gemm_mma"), ("v100", "gemm_tile"), ("rtx4090", "gemm_tile")],
+)
 def test_without_measurements_double_goes_to_tensor_cores_that_are_worth_it(levels, device, stem):
     device = known(device)
     for dtype, expected in (("d", stem), ("z", stem), ("s", "gemm_tile"), ("c", "gemm_tile")):
@@ -255,3 +258,92 @@ def test_a_batch_of_small_products_is_no_small_product(levels):
     selecting.reload()
     assert select("gemm", S, "nn", (256, 256, 256, 1), H200).config == little
     assert select("gemm", S, "nn", (256, 256, 256, 1000), H200).config == big
+
+
+# --------------------------------------------------------------------------------------- k in chunks
+
+LONG = (64, 64, 65536)
+
+
+@pytest.mark.parametrize("device", [*map(known, ("h200", "a100", "v100")), UNKNOWN], ids=lambda it: it.name)
+@pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES)
+def test_a_long_k_is_cut_and_a_large_c_is_not(device, dtype):
+    assert select("gemm", dtype, "nn", LONG, device).splits >= 8
+    for n in (1, 100, 2048, 4096):
+        assert select("gemm", dtype, "tn", (n, n, n), device).splits == 1
+    assert select("gemm", dtype, "nn", (8192, 8192, 64), device).splits == 1
+
+
+def test_large_tiles_of_a_panel_are_cut(levels):
+    """With few blocks for the multiprocessors; with small tiles there may be enough of them."""
+    big, _ = tiles("gemm_tile", "s")
+    save(measured("NVIDIA H200", ("large", big, 50)), levels / "nvidia_h200.json")
+    selecting.reload()
+    for extents in (
+        (8192, 16, 8192),
+        (16, 8192, 8192),
+        (6144, 64, 6080),
+        (1024, 64, 960),
+        (3000, 500, 20000),
+    ):
+        choice = select("gemm", S, "nn", extents, H200)
+        m, n, k = extents
+        assert choice.config == big and choice.splits > 1
+        assert (choice.splits + 1) * partial_bytes(m, n, S) <= MOST_PARTIALS
+        assert k // choice.splits >= 128
+
+
+def test_the_workspace_has_a_limit():
+    for extents in (
+        (2000, 2000, 100_000),
+        (2900, 1400, 50_000),
+        (64, 64, 65536),
+        (1, 1, 10**6),
+        (3, 70_000, 4096),
+    ):
+        for dtype in DTYPES.values():
+            config = select("gemm_tile", dtype, "nn", extents, H200).config
+            for found in timed(config, 1e-9, extents, H200):
+                assert (
+                    found.splits == 1 or (found.splits + 1) * partial_bytes(*extents[:2], dtype) <= 32 << 20
+                )
+
+
+def test_what_chunks_leave_over_costs_a_launch(levels):
+    """Of nearly equal products, the one that is cut evenly should be faster."""
+    config = select("gemm_tile", S, "nn", LONG, H200).config
+    even, odd = (next(timed(config, 6e-10, (64, 64, k), H200, 32)).seconds for k in (65536, 65535))
+    assert 2e-6 < odd - even < 4e-6
+
+
+def test_a_batch_is_not_cut():
+    assert select("gemm", S, "nn", (*LONG, 2), H200).splits == 1
+    with override("splits", 4):
+        assert select("gemm", S, "nn", (*LONG, 2), H200).splits == 1
+        assert select("gemm", S, "nn", (*LONG, 1), H200).splits == 4
+
+
+def test_chunks_can_be_forced_as_far_as_k_goes():
+    with override("splits", 7):
+        assert [select("gemm", S, "nn", (64, 64, k), H200).splits for k in (1, 4, 8, 27, 28, 9999)] == [
+            1, 1, 2, 6, 7, 7,
+        ]  # fmt: skip
+        assert select("gemm", DTYPES["z"], "nn", (64, 64, 3), H200).splits == 3
+    with override("splits", 1):
+        assert select("gemm", S, "nn", LONG, H200).splits == 1
+    assert select("gemm", S, "nn", LONG, H200).splits > 1
+
+
+def test_a_forced_config_is_not_cut_unless_that_is_forced_too():
+    found = config()
+    with override("gemm_tile", found):
+        assert select("gemm", S, "nn", LONG, H200) == selecting.Choice(found, "override", 1)
+        with override("splits", 5):
+            assert select("gemm", S, "nn", LONG, H200) == selecting.Choice(found, "override", 5)
+        assert select("gemm", S, "nn", LONG, H200).splits == 1
+
+
+def test_chunks_are_chosen_once(monkeypatch):
+    first = select("gemm", S, "nn", LONG, H200)
+    monkeypatch.setattr(selecting, "timed", None)
+    assert select("gemm", S, "nn", LONG, H200) is first

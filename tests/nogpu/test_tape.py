@@ -92,6 +92,20 @@ def test_columns_of_scratch_allow_vectors(letter):
     assert room.batch_stride * room.dtype.itemsize % 16 == 0
 
 
+def test_temporary_scratch_is_taken_again():
+    tape = Tape(D, 0)
+    kept = tape.scratch(10, 3, 1)
+    with tape.temporary():
+        first = tape.scratch(100, 5, 2)
+        with tape.temporary():
+            inner = tape.scratch(7, 7, 1)
+        assert tape.scratch(8, 8, 1).pointer == inner.pointer
+    most = tape.workspace
+    assert kept.span()[1] <= first.pointer and first.span()[1] <= inner.pointer
+    assert tape.scratch(100, 5, 1).pointer == first.pointer
+    assert tape.workspace == most
+
+
 # ---------------------------------------------------------------------------------------------- replaying
 
 
@@ -226,6 +240,68 @@ def test_tapes_do_not_grow_for_ever(kernels, monkeypatch):
             copy(1, operand(x, D), operand(y, D), 0)
             assert 1 <= len(tapes._tapes) <= 4
             np.testing.assert_array_equal(y, x)
+
+
+# --------------------------------------------------------------------------------------- k in chunks
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("k, splits, rest", [(64, 4, 0), (65, 4, 1), (1003, 7, 1)])
+@pytest.mark.parametrize("order", "CF")
+def test_chunks_are_one_batch_and_a_sum(kernels, letter, k, splits, rest, order):
+    dtype = DTYPES[letter]
+    a, b, c = matrices(dtype, (21, k), (k, 10), (21, 10), order=order)
+    expected = 2 * (a @ b) - c
+    with select.override("splits", splits):
+        multiply(a, b, c, dtype, alpha=2, beta=-1)
+    np.testing.assert_array_equal(c, expected)
+    names = [name for name, *_ in kernels.launches]
+    assert names == [names[0]] * (1 + rest) + ["sum_partials"] and names[0].startswith("gemm")
+    assert [grid[2] for _, grid, _ in kernels.launches] == [splits] + [1] * (1 + rest)
+
+
+def test_a_long_k_is_cut_of_itself_and_a_batch_is_not(kernels):
+    a, b, c = matrices(S, (2, 5, 20_000), (2, 20_000, 3), (2, 5, 3), order="C")
+    expected = a @ b
+    multiply(a, b, c, S)
+    np.testing.assert_array_equal(c, expected)
+    assert [name for name, *_ in kernels.launches] == ["gemm_tile"]
+    c[...] = np.nan
+    multiply(a[1], b[1], c[1], S)
+    np.testing.assert_array_equal(c[1], expected[1])
+    assert [name for name, *_ in kernels.launches][1:] in (
+        ["gemm_tile", "sum_partials"],
+        ["gemm_tile", "gemm_tile", "sum_partials"],
+    )
+
+
+def test_chunks_of_conjugated_flipped_and_packed_operands(kernels):
+    a, b, c = matrices(Z, (17, 3 * 50), (2 * 50, 11), (2 * 17, 11))
+    a, b, c = a[::-1, ::-3], b[::-2], c[::2]
+    expected = 1j * (a.conj() @ b) + 2 * c
+    with select.override("splits", 3):
+        gemm(1j, operand(a, Z).conjugate(), operand(b, Z), 2, operand(c, Z), 0)
+    np.testing.assert_array_equal(c, expected)
+
+
+def test_the_sum_does_not_read_c_where_beta_is_zero(kernels):
+    a, b, c = matrices(D, (8, 99), (99, 8), (8, 8))
+    expected = a @ b
+    c[...] = np.nan
+    with select.override("splits", 3):
+        multiply(a, b, c)
+    np.testing.assert_array_equal(c, expected)
+
+
+def test_a_recursion_needs_the_partials_of_one_update(kernels, recordings):
+    """However many of its updates are cut."""
+    t, b = np.asfortranarray(np.eye(512)), np.ones((512, 3), order="F")
+    with select.override("splits", 4), select.override("trsm", 32):
+        trsm(1, operand(t, D), operand(b, D), 0, side=Side.LEFT, uplo=Uplo.LOWER, diag=Diag.NON_UNIT)
+    np.testing.assert_array_equal(b, np.ones((512, 3)))
+    assert [name for name, *_ in kernels.launches].count("sum_partials") == 15
+    (tape,) = recordings
+    assert tape.workspace == 4 * 256 * 3 * 8
 
 
 # -------------------------------------------------------------------------------------------- quick returns

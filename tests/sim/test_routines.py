@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import pyblasgpu
 from pyblasgpu.gpu import simulator
 from pyblasgpu.kernels.copy_scaled import CopyScaled
+from pyblasgpu.kernels.sum_partials import SumPartials
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines.copy import copy
 from pyblasgpu.routines.gemm import gemm
@@ -43,6 +44,7 @@ def small_kernels(letter: str, stop: int = 8, stages: int = 2):
             tile = config(letter, trans_a, trans_b, stages=stages)
             stack.enter_context(override("gemm_tile", tile))
         stack.enter_context(override("copy_scaled", CopyScaled(letter, 8, 16, 8, 4)))
+        stack.enter_context(override("sum_partials", SumPartials(letter, 32, 4, 2)))
         for routine in ("trmm", "trsm"):
             stack.enter_context(override(f"{routine}_leaf", small(routine, letter)))
             stack.enter_context(override(routine, stop))
@@ -104,6 +106,37 @@ def test_triangles(routine, letter, order):
         assert result is b
         same(b, expected, case)
         assert unharmed()
+
+
+@pytest.mark.parametrize("splits", [2, 3, 7])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_gemm_in_chunks_of_k(letter, splits):
+    """Chunks of whole tiles and of parts of them; k that they divide, and k that leaves something over."""
+    rng, dtype = np.random.default_rng(7), DTYPES[letter]
+    flags = product(Trans, Trans, "CF", (56, 57))
+    for number, (trans_a, trans_b, order, k) in enumerate(flags):
+        case = GemmCase(dtype, 17, 9, k, trans_a, trans_b, 2, (0, -1)[number % 2])
+        a, b, start = (integers(rng, shape, dtype) for shape in case.shapes)
+        expected = exact_gemm(case, a, b, start)
+        c, unharmed = fenced(start if case.beta else np.full_like(start, NAN), order)
+        options = {"trans_a": trans_a, "trans_b": trans_b, "alpha": case.alpha, "beta": case.beta}
+        with small_kernels(letter, stages=1 + number % 2), override("splits", splits):
+            pyblasgpu.gemm(np.asfortranarray(a), b, out=c, **options)
+        same(c, expected, case)
+        assert unharmed()
+
+
+def test_triangles_whose_updates_are_in_chunks():
+    rng = np.random.default_rng(8)
+    for routine, letter, side in product((trmm, trsm), "sz", Side):
+        case = TriangularCase(DTYPES[letter], 33, 21, side, Uplo.UPPER)
+        t, x = triangle(rng, case, lead=(1,)), integers(rng, (1, 33, 21), case.dtype)
+        product_ = exact_triangular(case, t, x)
+        b, expected = (x, product_) if routine is trmm else (product_, x)
+        b = b.copy()
+        with small_kernels(letter), override("splits", 3):
+            routine(1, operand(t), operand(b), 0, side=side, uplo=Uplo.UPPER, diag=Diag.NON_UNIT)
+        same(b, expected, case)
 
 
 def test_stacks_are_one_batch_or_several():
@@ -190,7 +223,7 @@ def test_gemm_on_any_strides(data):
     before = outside(c)
     repeated = [operand(x, conj)._replace(batch=batch) for x, conj in ((a, conj_a), (b, conj_b))]
     left, right = (x._replace(batch_stride=0) if len(y) == 1 else x for x, y in zip(repeated, (a, b)))
-    with small_kernels(letter):
+    with small_kernels(letter), override("splits", draw(st.integers(1, 3))):
         gemm(alpha, left, right, beta, operand(c), 0)
     same(c, np.broadcast_to(expected, c.shape), case)
     assert outside(c) == before
@@ -268,10 +301,11 @@ def test_complex_elements_at_addresses_of_reals(misplaced):
 def test_nothing_tests_data_for_zero():
     a, b = np.zeros((17, 9), order="F"), np.ones((9, 10), order="F")
     b[8, 3] = NAN
-    with small_kernels("d"):
-        c = pyblasgpu.gemm(a, b)
-    assert np.isnan(c[:, 3]).all()
-    assert not np.delete(c, 3, axis=1).any()
+    for splits in (1, 2):
+        with small_kernels("d"), override("splits", splits):
+            c = pyblasgpu.gemm(a, b)
+        assert np.isnan(c[:, 3]).all()
+        assert not np.delete(c, 3, axis=1).any()
 
 
 @pytest.mark.parametrize("uplo", Uplo)
