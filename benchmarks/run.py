@@ -1,4 +1,8 @@
-"""``pyblasgpu bench``: routine x dtype x variant x size, ours and cuBLAS in one process."""
+"""``pyblasgpu bench``: routine x dtype x variant x size, ours and cuBLAS in one process.
+
+With ``--shapes`` products of other than square matrices; with ``--splits`` products with k in so many chunks
+too, whatever would be chosen, so that it can be seen whether the choice is the best.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,9 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 import numpy as np
@@ -21,12 +26,23 @@ from pyblasgpu.errors import BackendUnavailable
 from pyblasgpu.execution import backend_status
 from pyblasgpu.gpu.device import current
 from pyblasgpu.problems import Problem
+from pyblasgpu.tuning.select import override
 from pyblasgpu.types import DTYPES
 
 from . import machine
 
 RESULTS = Path(__file__).parent / "results"
 SCHEMA = 1
+
+#: Lists of (m, n, k) by name.
+SHAPES = {
+    "awkward": (
+        (8192, 8192, 32), (8192, 8192, 64), (8192, 8192, 128), (8192, 64, 8192), (8192, 16, 8192),
+        (64, 64, 65536), (262144, 64, 64), (1000, 1000, 1000), (4097, 4099, 4101),
+        # panels of an LU factorisation of order 6144 that is done by columns of 64
+        *((n, 64, n - 64) for n in range(6144, 0, -1024)),
+    ),
+}  # fmt: skip
 
 
 def main(options: argparse.Namespace) -> int:
@@ -36,19 +52,41 @@ def main(options: argparse.Namespace) -> int:
         import cupy  # noqa: F401 - for the arrays and the events
     except ImportError as missing:
         raise BackendUnavailable("the benchmarks need CuPy: pip install cupy-cuda13x") from missing
-    cases = list(problems(options.routine, options.dtype, options.variants, options.sizes))
-    if not cases:
-        raise ValueError(f"no routine of {options.routine} has a variant of {options.variants}")
+    cases = _asked(options)
     device, cublas = current(), _cublas()
     document: dict[str, Any] = {"schema": SCHEMA, **machine.describe(device, cublas), "results": []}
     out = options.out or RESULTS / _slug(device.name) / f"{document['date'][:10]}.json"
     out.parent.mkdir(parents=True, exist_ok=True)
     for problem in track(cases, "timing", console=Console(stderr=True)):
-        document["results"].append(measure(problem, cublas))
+        document["results"].append(measure(problem, cublas, options.splits))
         # after every case: a run that is cut short keeps what it has
         out.write_text(json.dumps(document, indent=1) + "\n")
     _report(options, document, out)
     return 0 if all(result["error_over_bound"] <= 1 for result in document["results"]) else 1
+
+
+def _asked(options: argparse.Namespace) -> list[Problem]:
+    if options.shapes is None:
+        cases = list(problems(options.routine, options.dtype, options.variants, options.sizes))
+    elif options.plot:
+        raise ValueError("--plot draws TFLOP/s over n, of square matrices: it does not go with --shapes")
+    else:
+        cases = list(products(options.dtype, options.variants, options.shapes))
+    if not cases:
+        raise ValueError(f"no routine of {options.routine} has a variant of {options.variants}")
+    return cases
+
+
+def products(dtypes, variants, shapes) -> Iterator[Problem]:
+    """A GEMM of each of `shapes`, a list or its name; variants of other routines are left out."""
+    if isinstance(shapes, str):
+        if shapes not in SHAPES:
+            raise ValueError(f"shapes {shapes!r} are none of {', '.join(SHAPES)}")
+        shapes = SHAPES[shapes]
+    for letter in dtypes:
+        for variant in variants:
+            if len(variant) == 2:
+                yield from (Problem.product(DTYPES[letter], variant, shape) for shape in shapes)
 
 
 def problems(routines, dtypes, variants, sizes) -> Iterator[Problem]:
@@ -60,8 +98,8 @@ def problems(routines, dtypes, variants, sizes) -> Iterator[Problem]:
                     yield from (Problem.square(routine, DTYPES[letter], variant, n) for n in sizes)
 
 
-def measure(problem: Problem, cublas: Cublas | None) -> dict[str, Any]:
-    """The record of one case."""
+def measure(problem: Problem, cublas: Cublas | None, splits: tuple[int, ...] = ()) -> dict[str, Any]:
+    """The record of one case; a product also with its k in each number of chunks of `splits`."""
     from .timing import Rotation
 
     given = problem.data()
@@ -72,7 +110,11 @@ def measure(problem: Problem, cublas: Cublas | None) -> dict[str, Any]:
         "routine": problem.routine,
         "dtype": problem.dtype.letter,
         "variant": problem.variant,
-        "n": problem.case.n,
+        **{
+            extent: getattr(problem.case, extent)
+            for extent in ("m", "n", "k")
+            if hasattr(problem.case, extent)
+        },
         "calls": len(rotation.sets),
         "seconds": ours,
         "tflops": problem.flops / ours / 1e12,
@@ -87,6 +129,12 @@ def measure(problem: Problem, cublas: Cublas | None) -> dict[str, Any]:
             "cublas_error_over_bound": problem.error(given, rotation.sets[-1].out.get(order="A")),
             "speedup": rival / ours,
         }
+    if splits and problem.routine == "gemm":
+        record["splits_tflops"] = {}
+        for count in splits:
+            with override("splits", count):
+                seconds = rotation.seconds(lambda x: problem.ours(x, "cuda"))
+            record["splits_tflops"][str(count)] = problem.flops / seconds / 1e12
     return record
 
 
@@ -114,18 +162,41 @@ def _report(options: argparse.Namespace, document: dict[str, Any], out: Path) ->
         print(f"plot in {draw(document, out.with_suffix('.svg'))}", file=sys.stderr)
 
 
+def _extents(record: dict[str, Any]) -> str:
+    """The order of square matrices; else all extents."""
+    found = [record[extent] for extent in ("m", "n", "k") if extent in record]
+    return str(found[0]) if len(set(found)) == 1 else " x ".join(map(str, found))
+
+
+def _mean(records: Iterable[dict[str, Any]]) -> str:
+    """Geometric means of ours / cuBLAS, a dtype each."""
+    ratios: dict[str, list[float]] = {}
+    for record in records:
+        if "speedup" in record:
+            ratios.setdefault(record["dtype"], []).append(record["speedup"])
+    return ", ".join(f"{letter} {geometric_mean(found):.3f}" for letter, found in ratios.items())
+
+
 def _show(document: dict[str, Any]) -> None:
     table = Table(title=f"{document['device']}, TFLOP/s")
-    for name in ("call", "n", "ours", "cuBLAS", "ours / cuBLAS", "error/bound"):
+    counts = list(
+        dict.fromkeys(count for record in document["results"] for count in record.get("splits_tflops", ()))
+    )
+    forced = [f"{count} splits" for count in counts]
+    for name in ("call", "n", "ours", "cuBLAS", "ours / cuBLAS", "error/bound", *forced):
         table.add_column(name, justify="left" if name == "call" else "right")
     for record in document["results"]:
         rival = record.get("cublas_tflops", np.nan)
         table.add_row(
             f"{record['dtype']}{record['routine']} {record['variant']}",
-            str(record["n"]),
+            _extents(record),
             f"{record['tflops']:.2f}",
             f"{rival:.2f}",
             f"{record['tflops'] / rival:.2f}",
             f"{record['error_over_bound']:.2g}",
+            *(f"{record.get('splits_tflops', {}).get(count, np.nan):.2f}" for count in counts),
         )
-    Console().print(table)
+    console = Console()
+    console.print(table)
+    if means := _mean(document["results"]):
+        console.print(f"geometric mean of ours / cuBLAS: {means}")

@@ -122,6 +122,17 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
         metavar="V,V,...",
         help="trans_a trans_b of gemm, side uplo trans diag of trmm and trsm (%(default)s)",
     )
+    parser.add_argument(
+        "--shapes", type=_shapes, metavar="MxNxK,...|awkward",
+        help="products of these extents instead of --sizes; awkward: skinny, long and odd ones",
+    )  # fmt: skip
+    parser.add_argument(
+        "--splits",
+        type=_sizes,
+        default=(),
+        metavar="S,S,...",
+        help="time products with their k in so many chunks too",
+    )
     parser.add_argument("--out", type=Path, metavar="FILE", help="where the results go as JSON (by device)")
     parser.add_argument("--plot", action="store_true", help="also draw TFLOP/s over n, beside the JSON")
 
@@ -180,6 +191,16 @@ def _variants(text: str) -> tuple[str, ...]:
 
 def _sizes(text: str) -> tuple[int, ...]:
     return tuple(_positive(item) for item in text.split(","))
+
+
+def _shapes(text: str) -> tuple[tuple[int, ...], ...] | str:
+    """(m, n, k) of each, or the name of a list."""
+    if text.isalpha():
+        return text
+    shapes = tuple(tuple(_positive(extent) for extent in item.split("x")) for item in text.split(","))
+    if any(len(shape) != 3 for shape in shapes):
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of MxNxK")
+    return shapes
 
 
 def _positive(text: str) -> int:

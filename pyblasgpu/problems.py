@@ -59,15 +59,17 @@ class Problem:
         ValueError
             For any other variant.
         """
-        letters = ("NTC", "NTC") if routine == "gemm" else ("LR", "UL", "NTC", "NU")
-        if not re.fullmatch("".join(f"[{known}]" for known in letters), variant):
-            known = ", ".join(letters)
-            raise ValueError(f"{routine}: variant {variant!r} is not one letter each of {known}")
         if routine == "gemm":
-            return cls(routine, GemmCase(dtype, n, n, n, Trans(variant[0]), Trans(variant[1]), alpha, beta))
-        side, uplo, trans, diag = list(variant)
+            return cls.product(dtype, variant, (n, n, n), alpha, beta)
+        side, uplo, trans, diag = _letters(routine, variant, "LR", "UL", "NTC", "NU")
         flags = (Side(side), Uplo(uplo), Trans(trans), Diag(diag))
         return cls(routine, TriangularCase(dtype, n, n, *flags, alpha))
+
+    @classmethod
+    def product(cls, dtype: Dtype, variant: str, shape: tuple[int, int, int], alpha=1.0, beta=0.0) -> Problem:
+        """A GEMM of m, n, k = `shape`; raises as `square`."""
+        trans_a, trans_b = _letters("gemm", variant, "NTC", "NTC")
+        return cls("gemm", GemmCase(dtype, *shape, Trans(trans_a), Trans(trans_b), alpha, beta))
 
     @property
     def dtype(self) -> Dtype:
@@ -131,6 +133,13 @@ class Problem:
         """Kernel, Config and its origin, of each kernel that the device would run."""
         k = self.case.k if self.routine == "gemm" else None
         return explain(self.routine, self.dtype.letter, self.case.m, self.case.n, k)
+
+
+def _letters(routine: str, variant: str, *known: str) -> list[str]:
+    """`variant` letter by letter, each one of those known at its place."""
+    if not re.fullmatch("".join(f"[{letters}]" for letters in known), variant):
+        raise ValueError(f"{routine}: variant {variant!r} is not one letter each of {', '.join(known)}")
+    return list(variant)
 
 
 def _normal(rng: np.random.Generator, shape: tuple[int, ...], dtype: Dtype) -> np.ndarray:

@@ -18,6 +18,33 @@ def test_cases_match_variants_to_routines():
     ]  # fmt: skip
 
 
+def test_products_of_other_than_square_matrices():
+    cases = [case.case for case in run.products(("s", "d"), ("TN", "LLNN"), ((8, 16, 32), (5, 5, 5)))]
+    assert [(case.dtype.letter, case.m, case.n, case.k, case.trans_a.value) for case in cases] == [
+        ("s", 8, 16, 32, "T"), ("s", 5, 5, 5, "T"), ("d", 8, 16, 32, "T"), ("d", 5, 5, 5, "T"),
+    ]  # fmt: skip
+    awkward = [case.case for case in run.products(("s",), ("NN",), "awkward")]
+    assert (64, 64, 65536) in [(case.m, case.n, case.k) for case in awkward] and len(awkward) == 15
+    with pytest.raises(ValueError, match="shapes 'ugly' are none of awkward"):
+        list(run.products(("s",), ("NN",), "ugly"))
+
+
+def test_means_and_extents_of_results():
+    records = [{"dtype": "s", "speedup": 2.0}, {"dtype": "s", "speedup": 0.5}, {"dtype": "d", "speedup": 1.5}]
+    assert run._mean([*records, {"dtype": "z"}]) == "s 1.000, d 1.500"
+    assert run._extents({"m": 64, "n": 64, "k": 64}) == run._extents({"m": 64, "n": 64}) == "64"
+    assert run._extents({"m": 64, "n": 16, "k": 8}) == "64 x 16 x 8"
+
+
+def test_a_table_of_results(capsys):
+    record = {"routine": "gemm", "dtype": "d", "variant": "NN", "m": 8, "n": 16, "k": 32, "tflops": 30.0,
+              "error_over_bound": 0.1}  # fmt: skip
+    rivalled = record | {"cublas_tflops": 20.0, "speedup": 1.5, "splits_tflops": {"4": 7.25}}
+    run._show({"device": "NVIDIA H200", "results": [record, rivalled]})
+    text = capsys.readouterr().out
+    assert "geometric mean of ours / cuBLAS: d 1.500" in text and "7.25" in text and "nan" in text
+
+
 def test_peak_of_an_h200(monkeypatch):
     monkeypatch.setattr(machine, "clocks", lambda: {"clocks.max.sm": "1980 MHz"})
     peaks = machine.peak(known("h200"))

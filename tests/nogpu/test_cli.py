@@ -24,7 +24,8 @@ def on_cpu(monkeypatch):
 @pytest.mark.parametrize("arguments", [[], ["nonsense"], ["demo", "--n", "0"], ["tune", "--dtype", "s,x"],
                                        ["tune", "--budget", "-3m"], ["tune", "--budget", "soon"],
                                        ["tune", "--strategy", "luck"], ["wisdom"], ["wisdom", "buy"],
-                                       ["bench", "--sizes", "64,"]])  # fmt: skip
+                                       ["bench", "--sizes", "64,"], ["bench", "--shapes", "64x64"],
+                                       ["bench", "--shapes", "64x64x0"]])  # fmt: skip
 def test_wrong_use_exits_with_2(arguments, capsys):
     with pytest.raises(SystemExit) as exit:
         cli.main(arguments)
@@ -142,6 +143,11 @@ def test_no_durations(text):
 def test_bench_without_a_device_says_what_is_missing(capsys):
     assert cli.main(["bench"]) == 2
     assert "pyblasgpu bench: backend 'cuda'" in capsys.readouterr().err
+
+
+def test_shapes():
+    assert cli._shapes("8x16x32,1x1x9") == ((8, 16, 32), (1, 1, 9))
+    assert cli._shapes("awkward") == "awkward"
 
 
 def test_bench_needs_the_checkout(capsys, monkeypatch, tmp_path):

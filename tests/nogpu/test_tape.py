@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 from itertools import pairwise
 
 import fake_kernels
@@ -291,6 +292,15 @@ def test_the_sum_does_not_read_c_where_beta_is_zero(kernels):
     with select.override("splits", 3):
         multiply(a, b, c)
     np.testing.assert_array_equal(c, expected)
+
+
+def test_explain_tells_of_chunks(kernels, monkeypatch):
+    explaining = import_module("pyblasgpu.routines.explain")
+    monkeypatch.setattr(explaining, "current", lambda ordinal: known("h200"))
+    (gemm_line, splits_line) = explaining.explain("gemm", "s", 64, 64, 65536)
+    assert gemm_line[0] == "gemm_tile"
+    assert splits_line[0] == "splits of k" and int(splits_line[1]) >= 8 and splits_line[2] == gemm_line[2]
+    assert len(explaining.explain("gemm", "s", 4096, 4096, 4096)) == 1
 
 
 def test_a_recursion_needs_the_partials_of_one_update(kernels, recordings):
