@@ -123,7 +123,8 @@ class Plan:
         Handle of the stream on which it runs; None is the library's current one.
     workspace : int
         Bytes of device memory that the plan holds for packed copies and for products of parts of k; 0 for
-        most. The runs of a plan that has a workspace must not overlap: put them on one stream, or on streams that wait for each other.
+        most. The runs of a plan that has a workspace must not overlap: put them on one stream, or on streams
+        that wait for each other.
     """
 
     def __init__(self, call: _Planned, steps: list[_Step], facts: list[tuple], pointers: list[int]):
