@@ -25,7 +25,7 @@ from pyblasgpu.tuning.replay import Outcome, Recording, recordings, replay
 from pyblasgpu.tuning.store import Record, read_sweep
 from pyblasgpu.tuning.strategies import STRATEGIES, Place, Strategy, random, score_first, three_step
 
-SWEEP = Path(__file__).resolve().parents[1] / "tuning" / "sweeps" / "nvidia_h200.jsonl"
+SWEEP = Path(__file__).resolve().parents[1] / "tuning" / "sweeps" / "nvidia_h200.jsonl.gz"
 FEWEST = 10  # candidates of a search that says anything
 TOPS = (4, 8, 16, 32)
 WIDTH = 170  # columns of a table that goes into a file or a pipe

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import os
@@ -141,17 +142,19 @@ def _last_byte(file: BinaryIO) -> bytes:
 
 
 def read_sweep(path: Path) -> list[Record]:
-    """The records of a sweep; lines that are none, such as an unfinished last one, are skipped.
+    """The records of a sweep, plain or gzipped; lines that are none, as an unfinished last one, are skipped.
 
     Raises
     ------
     OSError
         Where it cannot be read.
     """
-    if path.stat().st_size > MAX_SWEEP:
+    unpacked = gzip.open if path.suffix == ".gz" else open
+    with unpacked(path, "rb") as file:
+        content = file.read(MAX_SWEEP + 1)
+    if len(content) > MAX_SWEEP:
         raise OSError(f"{path} has more than {MAX_SWEEP} bytes")
-    with path.open("rb") as file:
-        found = [_record(line) for line in file.read().splitlines() if line]
+    found = [_record(line) for line in content.splitlines() if line]
     skipped = found.count(None)
     if skipped:
         warnings.warn(f"{path}: {skipped} lines are no records", DatabaseWarning, stacklevel=2)

@@ -17,7 +17,7 @@ from pyblasgpu.gpu import device
 from pyblasgpu.tuning import report, run, store
 from pyblasgpu.tuning.store import Record
 
-SWEEP = Path(__file__).parents[2] / "tuning" / "sweeps" / "nvidia_h200.jsonl"
+SWEEP = Path(__file__).parents[2] / "tuning" / "sweeps" / "nvidia_h200.jsonl.gz"
 GRIDS = {"BLK_M": 64, "BLK_N": 32, "BLK_K": 8, "DIM_X": 8, "DIM_Y": 8, "DIM_XA": 32, "DIM_YA": 2,
          "DIM_XB": 16, "DIM_YB": 4, "stages": 3}  # fmt: skip
 

@@ -18,7 +18,7 @@ from pyblasgpu.tuning.strategies import STRATEGIES, Axes, Task, Trial, random, s
 from pyblasgpu.tuning.twostage import combinations, predicted
 
 H200 = known("h200")
-SWEEP = Path(__file__).parents[2] / "tuning" / "sweeps" / "nvidia_h200.jsonl"
+SWEEP = Path(__file__).parents[2] / "tuning" / "sweeps" / "nvidia_h200.jsonl.gz"
 PLACES = (("small", (1, 1)), ("large", (9, 9)))
 
 
