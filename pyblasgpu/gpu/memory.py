@@ -1,8 +1,9 @@
-"""Device memory for staging and workspace: stream-ordered, from the driver's own pool."""
+"""Device memory for staging and workspace: stream-ordered, from a pool of our own."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 from weakref import finalize
 
@@ -24,6 +25,9 @@ __all__ = [
     "use",
     "workspace",
 ]
+
+
+KEPT = 64 << 20  # bytes of freed workspace that stay with us
 
 
 class DeviceError(PyblasgpuError, RuntimeError):
@@ -109,7 +113,23 @@ else:
         from cuda.bindings import driver
 
         use(device)
-        return int(check(driver.cuMemAllocAsync(nbytes, stream), "cuMemAllocAsync"))
+        pool = _pool(device)
+        return int(check(driver.cuMemAllocFromPoolAsync(nbytes, pool, stream), "cuMemAllocFromPoolAsync"))
+
+    @lru_cache
+    def _pool(device: int):
+        """Our own pool of memory: the driver's takes back what is free whenever anybody waits."""
+        from cuda.bindings import driver
+
+        properties = driver.CUmemPoolProps()
+        properties.allocType = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+        properties.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        properties.location.id = device
+        pool = check(driver.cuMemPoolCreate(properties), "cuMemPoolCreate")
+        threshold = driver.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+        set_attribute = driver.cuMemPoolSetAttribute(pool, threshold, driver.cuuint64_t(KEPT))
+        check(set_attribute, "cuMemPoolSetAttribute")
+        return pool
 
     def release(address: int, stream: int) -> None:
         """Give memory back once `stream` has come so far."""
