@@ -10,8 +10,8 @@ import scipy.linalg
 import scipy.linalg.blas
 
 import pyblasgpu
-from pyblasgpu.database import families_of
 from pyblasgpu import blas, linalg
+from pyblasgpu.database import families_of
 from pyblasgpu.errors import OverlapError
 from pyblasgpu.tuning.cases import TriangularCase
 from pyblasgpu.tuning.oracle import fenced, integers, triangle
