@@ -25,7 +25,10 @@ from .copy import record_copy, record_pack
 from .gemm import record_gemm
 from .tape import Tape
 
-__all__ = ["Leaf", "Recurrence", "Update", "lower_left", "record_recurrence", "schedule", "split"]
+__all__ = [
+    "Leaf", "Recurrence", "Update", "leaf_recorder", "lower_left", "record_in_place", "record_steps",
+    "schedule", "split", "tuned_stop",
+]  # fmt: skip
 
 
 class Leaf(NamedTuple):
@@ -95,43 +98,65 @@ class Recurrence(NamedTuple):
     update: Callable
 
 
-def record_recurrence(
-    tape: Tape, t: Operand, b: Operand, recurrence: Recurrence, side: Side, uplo: Uplo, diag: Diag
+def record_in_place(
+    tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo, work: Callable[[Operand, Operand], None]
 ) -> None:
-    """Record a routine; operands that the kernels cannot read in place are packed, B is unpacked after."""
+    """Record ``work(t, b)`` with T lower triangular on the left, B overwritten.
+
+    Operands that the kernels cannot read in place are packed, B is unpacked after.
+    """
     t, target = lower_left(t, b, side, uplo)
     t, b = (operand if _readable(operand) else record_pack(tape, operand) for operand in (t, target))
-    _record_steps(tape, t, b, recurrence, diag)
+    work(t, b)
     if b is not target:
         record_copy(tape, 1.0, b, target)
 
 
-def _record_steps(tape: Tape, t: Operand, b: Operand, recurrence: Recurrence, diag: Diag) -> None:
-    kernels, device, n = recurrence.kernels, current(tape.device), b.rows
-    stop = stop_size(recurrence.routine, tape.dtype, n, b.cols, device)
-    leaf = select(kernels.STEM, tape.dtype, "", (min(n, stop.config), b.cols), device)
-    tape.choices += [stop, leaf]
-    variant = Variant(
-        unit=diag is Diag.UNIT,
-        conj=t.conj,
-        t_by_rows=t.by_rows,
-        b_by_rows=b.by_rows,
-    )
-    kernel = kernels.source(leaf.config, variant)
-    steps = list(schedule(n, stop.config))
+def record_steps(
+    tape: Tape, t: Operand, b: Operand, recurrence: Recurrence, stop: int, leaf: Callable[..., None]
+) -> None:
+    """Record the schedule; ``leaf(t, b, alpha)`` records what is done to a triangle of up to `stop` rows."""
+    steps = list(schedule(b.rows, stop))
     for step in reversed(steps) if recurrence.in_reverse else steps:
         if isinstance(step, Leaf):
             rows = step.last - step.first
-            part = t.block(step.first, step.first, rows, rows), b.block(step.first, 0, rows, b.cols)
-            tape.launch(
-                kernel, leaf.config.grid(b.cols), part, _integers, (recurrence.leaf_alpha(step.first),)
-            )
+            t11, b1 = t.block(step.first, step.first, rows, rows), b.block(step.first, 0, rows, b.cols)
+            leaf(t11, b1, recurrence.leaf_alpha(step.first))
         else:
             height, depth = step.last - step.middle, step.middle - step.first
             t21 = t.block(step.middle, step.first, height, depth)
             b1, b2 = b.block(step.first, 0, depth, b.cols), b.block(step.middle, 0, height, b.cols)
             factor, beta = recurrence.update(step.first)
             record_gemm(tape, factor, t21, b1, beta, b2)
+
+
+def leaf_recorder(
+    tape: Tape, t: Operand, b: Operand, recurrence: Recurrence, diag: Diag, order: int
+) -> Callable[..., None]:
+    """``record(t, b, alpha)``: one launch, for triangles of at most `order` rows that lie like T and B.
+
+    Parameters
+    ----------
+    t, b : Operand
+        Of the same strides and batch as those to come.
+    """
+    kernels, extents = recurrence.kernels, (order, b.cols, b.batch)
+    choice = select(kernels.STEM, tape.dtype, "", extents, current(tape.device))
+    tape.choices.append(choice)
+    variant = Variant(unit=diag is Diag.UNIT, conj=t.conj, t_by_rows=t.by_rows, b_by_rows=b.by_rows)
+    kernel, config = kernels.source(choice.config, variant), choice.config
+
+    def record(t: Operand, b: Operand, alpha) -> None:
+        tape.launch(kernel, config.grid(b.cols), (t, b), _integers, (alpha,))
+
+    return record
+
+
+def tuned_stop(tape: Tape, b: Operand, recurrence: Recurrence) -> int:
+    """The order of the leaves for a B like this one."""
+    stop = stop_size(recurrence.routine, tape.dtype, b.rows, b.cols, current(tape.device))
+    tape.choices.append(stop)
+    return stop.config
 
 
 def _readable(operand: Operand) -> bool:

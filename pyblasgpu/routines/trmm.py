@@ -5,8 +5,9 @@ from __future__ import annotations
 from ..kernels import trmm_leaf
 from ..operands import Operand
 from ..types import Diag, Side, Uplo
+from . import levels
 from .copy import record_scale
-from .recursion import Recurrence, record_recurrence
+from .recursion import Recurrence, leaf_recorder, record_in_place, record_steps, tuned_stop
 from .tape import ALPHA, Tape, recorded
 
 __all__ = ["record", "tape", "trmm"]
@@ -63,4 +64,15 @@ _RECURRENCE = Recurrence("trmm", trmm_leaf, True, _leaf_alpha, _update)
 
 def record(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Diag) -> None:
     """Record the whole call."""
-    record_recurrence(tape, t, b, _RECURRENCE, side, uplo, diag)
+
+    def multiply(t: Operand, b: Operand) -> None:
+        stop = tuned_stop(tape, b, _RECURRENCE)
+        if b.batch > 1:  # a batch of triangles is none of blocks
+            leaf = leaf_recorder(tape, t, b, _RECURRENCE, diag, min(stop, b.rows))
+            record_steps(tape, t, b, _RECURRENCE, stop, leaf)
+            return
+        with tape.temporary():
+            leaf = levels.level_recorder(tape, t, b, _RECURRENCE, diag, stop)
+            record_steps(tape, t, b, _RECURRENCE, max(stop, levels.LARGEST), leaf)
+
+    record_in_place(tape, t, b, side, uplo, multiply)

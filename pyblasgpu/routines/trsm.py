@@ -6,7 +6,7 @@ from ..kernels import trsm_leaf
 from ..operands import Operand
 from ..types import Diag, Side, Uplo
 from .copy import record_scale
-from .recursion import Recurrence, record_recurrence
+from .recursion import Recurrence, leaf_recorder, record_in_place, record_steps, tuned_stop
 from .tape import ALPHA, Tape, recorded
 
 __all__ = ["record", "tape", "trsm"]
@@ -63,4 +63,10 @@ _RECURRENCE = Recurrence("trsm", trsm_leaf, False, _leaf_alpha, _update)
 
 def record(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Diag) -> None:
     """Record the whole call."""
-    record_recurrence(tape, t, b, _RECURRENCE, side, uplo, diag)
+
+    def solve(t: Operand, b: Operand) -> None:
+        stop = tuned_stop(tape, b, _RECURRENCE)
+        leaf = leaf_recorder(tape, t, b, _RECURRENCE, diag, min(stop, b.rows))
+        record_steps(tape, t, b, _RECURRENCE, stop, leaf)
+
+    record_in_place(tape, t, b, side, uplo, solve)

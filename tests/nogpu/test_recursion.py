@@ -11,6 +11,9 @@ from fake_device import elements
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyblasgpu.operands import Operand
+from pyblasgpu.routines import levels
+from pyblasgpu.routines.levels import blocks
 from pyblasgpu.routines.recursion import Leaf, Update, lower_left, schedule, split
 from pyblasgpu.routines.trmm import trmm
 from pyblasgpu.routines.trsm import trsm
@@ -123,9 +126,81 @@ def test_a_large_triangle(routine, letter, side, uplo, diag, monkeypatch):
     with override(routine.__name__, 16):
         routine(2, t, fake_kernels.operand(b, case.dtype), 5, side=side, uplo=uplo, diag=diag)
     np.testing.assert_array_equal(b, expected)
-    assert not kernels.sizes, "the default path needs no workspace"
     names = [name for name, _, _ in kernels.launches]
-    leaves = -(-case.order // 16)
-    assert names.count(f"{routine.__name__}_leaf") == leaves
-    assert names.count("gemm_tile") == leaves - 1
+    leaves, products = names.count(f"{routine.__name__}_leaf"), sum(name.startswith("gemm") for name in names)
+    blocks = -(-case.order // 16)
+    if routine is trsm:
+        assert not kernels.sizes, "substitution needs no workspace"
+        assert (leaves, products) == (blocks, blocks - 1)
+    else:
+        # of 170 rows: ten whole leaves and a part of one; then five blocks of 16 rows, two of 32 and a part,
+        # one of 64, a part of 128. Of 90: two blocks of 16 and a part, one of 32, a part of 64
+        assert (leaves, names.count("copy_scaled")) == (2, 1)
+        assert products == {170: 5, 90: 4}[case.order]
     assert {stream for *_, stream in kernels.launches} == {5}
+
+
+# ------------------------------------------------------------------------------------------ TRMM by levels
+
+
+@given(st.integers(1, 3000), st.integers(1, 300))
+def test_levels_cover_what_is_below_the_leaves_once(n, stop):
+    area, height = 0, stop
+    for first, rows, count in blocks(n, stop, stop):
+        area += count * rows * rows
+        assert first + (count - 1) * stop + rows <= n
+    while height < n:
+        for first, rows, count in blocks(n, height, 2 * height):
+            assert first % height == 0 and rows <= height and count >= 1
+            assert first + (count - 1) * 2 * height + rows <= n
+            area += 2 * count * rows * height
+        height *= 2
+    assert area == n * n
+
+
+def multiplied(monkeypatch, letter="d", n=70, side=Side.LEFT, uplo=Uplo.LOWER, order="F", conj=False):
+    """TRMM of 150 right-hand sides by fake kernels and leaves of 8, compared bit for bit; the kernels."""
+    kernels = fake_kernels.install(monkeypatch)
+    shape = (n, 150) if side is Side.LEFT else (150, n)
+    case, rng = TriangularCase(DTYPES[letter], *shape, side, uplo, alpha=2), np.random.default_rng(n)
+    a, x = triangle(rng, case), integers(rng, shape, case.dtype)
+    b, t = np.array(x, order=order), fake_kernels.operand(np.asfortranarray(a), case.dtype, conj)
+    with override("trmm", 8):
+        trmm(2, t, fake_kernels.operand(b, case.dtype), 5, side=side, uplo=uplo, diag=Diag.NON_UNIT)
+    np.testing.assert_array_equal(b, exact_triangular(case, a.conj() if conj else a, x))
+    return kernels
+
+
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("side, uplo", list(product(Side, Uplo)))
+def test_levels_work_on_panels_of_columns(monkeypatch, side, uplo, order):
+    monkeypatch.setattr(levels, "MOST_COPIED", 64 * 70 * 8)
+    kernels = multiplied(monkeypatch, side=side, uplo=uplo, order=order)
+    names = [name for name, _, _ in kernels.launches]
+    assert names.count("copy_scaled") == 3, "panels of 64, 64 and 22 columns"
+    assert kernels.sizes == [64 * 70 * 8]
+
+
+@pytest.mark.parametrize("uplo", Uplo)
+def test_beyond_the_largest_the_recursion_leads_to_levels(monkeypatch, uplo):
+    monkeypatch.setattr(levels, "LARGEST", 32)
+    kernels = multiplied(monkeypatch, uplo=uplo, n=75)
+    assert [name for name, _, _ in kernels.launches].count("copy_scaled") == 3, "32, 32 and 11 rows"
+    assert kernels.sizes == [32 * 150 * 8]
+
+
+def test_levels_of_a_conjugated_triangle(monkeypatch):
+    multiplied(monkeypatch, "z", conj=True, order="C")
+
+
+def test_a_single_leaf_copies_nothing(monkeypatch):
+    kernels = multiplied(monkeypatch, n=8)
+    assert [name for name, _, _ in kernels.launches] == ["trmm_leaf"] and not kernels.sizes
+
+
+def test_the_copy_stays_small(monkeypatch):
+    """Whatever B is, no more than 32 MB of it are copied at a time, and not less than 64 columns."""
+    for n, r in ((4096, 50_000), (300, 10**6), (4096, 64), (1 << 20, 64)):
+        b = Operand(0, n, r, 1, n, DTYPES["z"])
+        rows = min(n, levels.LARGEST)
+        assert rows * levels._panel(b, rows) * 16 <= levels.MOST_COPIED

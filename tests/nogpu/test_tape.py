@@ -193,10 +193,10 @@ def test_packed_operands_live_in_one_workspace(kernels):
 
 
 def test_a_failing_launch_gives_the_workspace_back(kernels, monkeypatch):
-    a, b, c = (matrix[::2, ::2] for matrix in matrices(D, (8, 8), (8, 8), (8, 8)))
+    a, b, c = (matrix[::2, ::2] for matrix in matrices(S, (8, 8), (8, 8), (8, 8)))
     monkeypatch.setattr(fake_kernels._Kernel, "gemm_tile", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        multiply(a, b, c)
+        multiply(a, b, c, S)
     assert kernels.sizes and not kernels.held
 
 
@@ -204,15 +204,15 @@ def test_a_failing_launch_gives_the_workspace_back(kernels, monkeypatch):
 
 
 def test_an_override_makes_its_own_tape_and_leaves_the_other(kernels, recordings):
-    a, b, c = matrices(D, (20, 20), (20, 20), (20, 20))
-    chosen = select.select("gemm_tile", D, "nn", (20, 20, 20), known("h200"))
+    a, b, c = matrices(S, (20, 20), (20, 20), (20, 20))
+    chosen = select.select("gemm", S, "nn", (20, 20, 20), known("h200"))
     forced = replace(chosen.config, UNROLL=chosen.config.UNROLL // 2)
-    multiply(a, b, c)
+    multiply(a, b, c, S)
     with select.override("gemm_tile", forced):
-        multiply(a, b, c)
+        multiply(a, b, c, S)
     with select.override("gemm_tile", forced):
-        multiply(a, b, c)
-    multiply(a, b, c)
+        multiply(a, b, c, S)
+    multiply(a, b, c, S)
     assert [tape.choices for tape in recordings] == [[chosen], [select.Choice(forced, "override")]]
 
 
