@@ -65,7 +65,7 @@ def level_recorder(
                 assert copied is not None
                 x = copied.block(rows - b.rows if b.row_stride < 0 else 0, 0, b.rows, panel.cols)
                 record_copy(tape, 1.0, panel, x)
-            _record_leaves(tape, t, panel, recurrence, diag, stop, alpha)
+            _record_leaves(tape, t, panel, recurrence, diag, (stop, b.cols), alpha)
             height = stop
             while height < b.rows:
                 _record_level(tape, t, x, panel, height, alpha)
@@ -87,13 +87,14 @@ def _like(tape: Tape, b: Operand, rows: int, cols: int) -> Operand:
 
 
 def _record_leaves(
-    tape: Tape, t: Operand, b: Operand, recurrence: Recurrence, diag: Diag, stop: int, alpha
+    tape: Tape, t: Operand, b: Operand, recurrence: Recurrence, diag: Diag, extents: tuple[int, int], alpha
 ) -> None:
-    """The diagonal blocks."""
+    """The diagonal blocks; `extents` as of `leaf_recorder`."""
+    stop = extents[0]
     for first, rows, count in blocks(b.rows, stop, stop):
         t11 = _repeated(t.block(first, first, rows, rows), stop, stop, count)
         b1 = _repeated(b.block(first, 0, rows, b.cols), stop, 0, count)
-        leaf_recorder(tape, t11, b1, recurrence, diag, rows)(t11, b1, alpha)
+        leaf_recorder(tape, t11, b1, recurrence, diag, extents)(t11, b1, alpha)
 
 
 def _record_level(tape: Tape, t: Operand, x: Operand, b: Operand, height: int, alpha) -> None:

@@ -131,16 +131,18 @@ def record_steps(
 
 
 def leaf_recorder(
-    tape: Tape, t: Operand, b: Operand, recurrence: Recurrence, diag: Diag, order: int
+    tape: Tape, t: Operand, b: Operand, recurrence: Recurrence, diag: Diag, extents: tuple[int, int]
 ) -> Callable[..., None]:
-    """``record(t, b, alpha)``: one launch, for triangles of at most `order` rows that lie like T and B.
+    """``record(t, b, alpha)``: one launch, for triangles that lie like T and B.
 
     Parameters
     ----------
     t, b : Operand
         Of the same strides and batch as those to come.
+    extents : (int, int)
+        Order of the triangles, and right-hand sides of the whole call, by which the leaf was tuned.
     """
-    kernels, extents = recurrence.kernels, (order, b.cols, b.batch)
+    kernels = recurrence.kernels
     choice = select(kernels.STEM, tape.dtype, "", extents, current(tape.device))
     tape.choices.append(choice)
     variant = Variant(unit=diag is Diag.UNIT, conj=t.conj, t_by_rows=t.by_rows, b_by_rows=b.by_rows)

@@ -68,7 +68,7 @@ def record(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Dia
     def multiply(t: Operand, b: Operand) -> None:
         stop = tuned_stop(tape, b, _RECURRENCE)
         if b.batch > 1:  # a batch of triangles is none of blocks
-            leaf = leaf_recorder(tape, t, b, _RECURRENCE, diag, min(stop, b.rows))
+            leaf = leaf_recorder(tape, t, b, _RECURRENCE, diag, (min(stop, b.rows), b.cols))
             record_steps(tape, t, b, _RECURRENCE, stop, leaf)
             return
         with tape.temporary():

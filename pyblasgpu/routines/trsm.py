@@ -66,7 +66,7 @@ def record(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Dia
 
     def solve(t: Operand, b: Operand) -> None:
         stop = tuned_stop(tape, b, _RECURRENCE)
-        leaf = leaf_recorder(tape, t, b, _RECURRENCE, diag, min(stop, b.rows))
+        leaf = leaf_recorder(tape, t, b, _RECURRENCE, diag, (min(stop, b.rows), b.cols))
         record_steps(tape, t, b, _RECURRENCE, stop, leaf)
 
     record_in_place(tape, t, b, side, uplo, solve)
