@@ -25,7 +25,8 @@ class Cublas:
     """A cuBLAS handle of the current device.
 
     Matrices are device arrays with ``__cuda_array_interface__``, column-major (a leading stride is
-    allowed) and of one dtype; nothing of this is checked.
+    allowed) and of one dtype; nothing of this is checked. Those of a GEMM may be batches, (batch, rows,
+    columns), A and B also with a batch stride of 0.
     """
 
     def __init__(self, library: ctypes.CDLL):
@@ -44,11 +45,15 @@ class Cublas:
     def gemm(self, alpha, a, b, beta, c, trans_a: Trans = Trans.NO, trans_b: Trans = Trans.NO) -> None:
         """``c := alpha op(a) op(b) + beta c``."""
         dtype = dtype_of(c.dtype)
-        m, n = c.shape
-        k = a.shape[1] if trans_a is Trans.NO else a.shape[0]
-        flags = (_TRANS[trans_a], _TRANS[trans_b])
-        self._blas("gemm", dtype, *flags, m, n, k, _scalar(alpha, dtype), *_matrix(a), *_matrix(b),
-                   _scalar(beta, dtype), *_matrix(c))  # fmt: skip
+        *batch, m, n = c.shape
+        k = a.shape[-1] if trans_a is Trans.NO else a.shape[-2]
+        extents = _TRANS[trans_a], _TRANS[trans_b], m, n, k
+        factors = _scalar(alpha, dtype), _scalar(beta, dtype)
+        if batch:
+            self._call(f"cublas{dtype.letter.upper()}gemmStridedBatched", self._handle, *extents, factors[0],
+                       *_batch(a), *_batch(b), factors[1], *_batch(c), *batch)  # fmt: skip
+        else:
+            self._blas("gemm", dtype, *extents, factors[0], *_matrix(a), *_matrix(b), factors[1], *_matrix(c))
 
     def trmm(self, alpha, a, b, side: Side, uplo: Uplo, trans: Trans, diag: Diag) -> None:
         """``b := alpha op(a) b`` or ``alpha b op(a)``, in place: cuBLAS's C is B."""
@@ -95,8 +100,15 @@ def _matrix(x: Any) -> tuple[ctypes.c_void_p, int]:
     """Pointer and leading stride of a column-major device array."""
     interface = x.__cuda_array_interface__
     strides = interface.get("strides")
-    lead = strides[1] // x.dtype.itemsize if strides else x.shape[0]
+    lead = strides[-1] // x.dtype.itemsize if strides else x.shape[-2]
     return ctypes.c_void_p(interface["data"][0]), max(lead, 1)
+
+
+def _batch(x: Any) -> tuple[ctypes.c_void_p, int, ctypes.c_longlong]:
+    """Pointer, leading stride and batch stride of a batch of column-major matrices."""
+    strides = x.__cuda_array_interface__.get("strides")
+    step = strides[0] // x.dtype.itemsize if strides else x.shape[-2] * x.shape[-1]
+    return *_matrix(x), ctypes.c_longlong(step)
 
 
 def _scalar(value: complex, dtype: Dtype) -> Any:

@@ -11,21 +11,27 @@ gemm       small: m n <= 750^2                            512 x 512, k 512
 gemm       middle: m n <= 1450^2                          1024 x 1024, k 1024
 gemm       medium: m n <= 2900^2                          2048 x 2048, k 2048
 gemm       large: all else                                4096 x 4096, k 4096
+gemm       batch16: many of at most 22^2                  10000 of 16 x 16, k 16
+gemm       batch32: many of at most 45^2                  10000 of 32 x 32, k 32
+gemm       batch64: many of at most 90^2                  4000 of 64 x 64, k 64
+gemm       batch128: many of at most 181^2                1000 of 128 x 128, k 128
 leaves     few: at most 64 right-hand sides               32, triangles of 128 and 512
 leaves     some: at most 1024                             512, triangles of 128 and 512
 leaves     many: at most 2560                             2048, triangles of 128 and 512
 leaves     most: more                                     4096, triangles of 128 and 512
 =========  =============================================  ==============================
 
+The elements of all matrices of a batch count together; where they are few, a batch is tiny like one product.
 The stop size of a recursion has the classes of the leaves; it is tuned on a triangle of 2048. Between the
-classes of products there is no boundary at run time: `tuning.select` compares the Configs of all of them.
+classes of products there is no boundary at run time: `tuning.select` compares the Configs of all of them,
+but for those of batches, which serve batches alone.
 """
 
 from __future__ import annotations
 
 from math import prod
 
-__all__ = ["RHS_AT", "nearest", "rhs_class", "size_class", "sizes_of", "tuned_at"]
+__all__ = ["RHS_AT", "is_batch", "nearest", "rhs_class", "size_class", "sizes_of", "tuned_at"]
 
 FEW = 64
 LOW_RANK = 128
@@ -34,16 +40,27 @@ MANY = 2560
 TINY, SMALL, MIDDLE, MEDIUM = 350 * 350, 750 * 750, 1450 * 1450, 2900 * 2900
 LEAF_ORDERS = (128, 512)
 
+#: Class of a batch -> m n of one matrix at most.
+_BATCHES = {"batch16": 22 * 22, "batch32": 45 * 45, "batch64": 90 * 90, "batch128": 181 * 181}
+
+_GEMM_NEAREST = {
+    "few_rows": ("few_rows", "small", "middle", "medium", "large", "tiny", "low_rank", "few_cols"),
+    "few_cols": ("few_cols", "small", "middle", "medium", "large", "tiny", "low_rank", "few_rows"),
+    "low_rank": ("low_rank", "large", "medium", "middle", "small", "tiny", "few_rows", "few_cols"),
+    "tiny": ("tiny", "small", "middle", "medium", "large", "low_rank", "few_rows", "few_cols"),
+    "small": ("small", "middle", "tiny", "medium", "large", "low_rank", "few_rows", "few_cols"),
+    "middle": ("middle", "medium", "small", "large", "low_rank", "tiny", "few_rows", "few_cols"),
+    "medium": ("medium", "large", "middle", "low_rank", "small", "tiny", "few_rows", "few_cols"),
+    "large": ("large", "medium", "low_rank", "middle", "small", "tiny", "few_rows", "few_cols"),
+}
+
 _NEAREST: dict[str, dict[str, tuple[str, ...]]] = {
     "gemm": {
-        "few_rows": ("few_rows", "small", "middle", "medium", "large", "tiny", "low_rank", "few_cols"),
-        "few_cols": ("few_cols", "small", "middle", "medium", "large", "tiny", "low_rank", "few_rows"),
-        "low_rank": ("low_rank", "large", "medium", "middle", "small", "tiny", "few_rows", "few_cols"),
-        "tiny": ("tiny", "small", "middle", "medium", "large", "low_rank", "few_rows", "few_cols"),
-        "small": ("small", "middle", "tiny", "medium", "large", "low_rank", "few_rows", "few_cols"),
-        "middle": ("middle", "medium", "small", "large", "low_rank", "tiny", "few_rows", "few_cols"),
-        "medium": ("medium", "large", "middle", "low_rank", "small", "tiny", "few_rows", "few_cols"),
-        "large": ("large", "medium", "low_rank", "middle", "small", "tiny", "few_rows", "few_cols"),
+        **{size: (*others, *reversed(_BATCHES)) for size, others in _GEMM_NEAREST.items()},
+        "batch16": ("batch16", "batch32", "batch64", "batch128", *_GEMM_NEAREST["tiny"]),
+        "batch32": ("batch32", "batch16", "batch64", "batch128", *_GEMM_NEAREST["tiny"]),
+        "batch64": ("batch64", "batch32", "batch128", "batch16", *_GEMM_NEAREST["tiny"]),
+        "batch128": ("batch128", "batch64", "batch32", "batch16", *_GEMM_NEAREST["small"]),
     },
     "leaf": {
         "few": ("few", "some", "many", "most"),
@@ -62,6 +79,10 @@ _GEMM_AT = {
     "middle": (1024, 1024, 1024),
     "medium": (2048, 2048, 2048),
     "large": (4096, 4096, 4096),
+    "batch16": (16, 16, 16, 10_000),
+    "batch32": (32, 32, 32, 10_000),
+    "batch64": (64, 64, 64, 4000),
+    "batch128": (128, 128, 128, 1000),
 }
 
 #: Right-hand sides at which a class of them is tuned.
@@ -72,11 +93,15 @@ def size_class(stem: str, extents: tuple[int, ...]) -> str:
     """The class of ``(m, n, k[, batch])`` of a GEMM, of ``(n, right-hand sides[, batch])`` of a leaf."""
     if _kind(stem) == "gemm":
         m, n, k, *batch = extents
+        elements = m * n * prod(batch)
+        if prod(batch) > 1 and elements > TINY:
+            found = next((name for name, most in _BATCHES.items() if m * n <= most), None)
+            if found is not None:
+                return found
         if m <= FEW < n:
             return "few_rows"
         if n <= FEW < m:
             return "few_cols"
-        elements = m * n * prod(batch)
         if k <= LOW_RANK and elements > SMALL:
             return "low_rank"
         bounds = (("tiny", TINY), ("small", SMALL), ("middle", MIDDLE), ("medium", MEDIUM))
@@ -94,6 +119,11 @@ def rhs_class(rhs: int) -> str:
 def sizes_of(stem: str) -> tuple[str, ...]:
     """The classes of a family, or of the stop sizes of a recursive routine."""
     return tuple(_classes(stem))
+
+
+def is_batch(size: str) -> bool:
+    """Whether a class is one of batches of products."""
+    return size in _BATCHES
 
 
 def nearest(stem: str, size: str) -> tuple[str, ...]:

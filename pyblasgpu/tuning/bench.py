@@ -156,10 +156,13 @@ def _stored(operand: Operand) -> tuple[_Array, Trans]:
 
 
 class _Array:
-    """A column-major operand as an array that `Cublas` takes."""
+    """A column-major operand, or a batch of them, as an array that `Cublas` takes."""
 
     def __init__(self, operand: Operand):
         size = operand.dtype.itemsize
-        self.shape, self.dtype = (operand.rows, operand.cols), operand.dtype
-        strides = (size, operand.col_stride * size)
+        self.dtype = operand.dtype
+        self.shape: tuple[int, ...] = operand.rows, operand.cols
+        strides: tuple[int, ...] = size, operand.col_stride * size
+        if operand.batch > 1:
+            self.shape, strides = (operand.batch, *self.shape), (operand.batch_stride * size, *strides)
         self.__cuda_array_interface__ = {"data": (operand.pointer, False), "strides": strides}

@@ -54,7 +54,7 @@ class Rotation(NamedTuple):
 
 
 def flops(name: str, dtype: Dtype, extents: tuple[int, ...]) -> int:
-    """Real operations: 2mnk of GEMM, n²r of TRMM and TRSM, times four if complex."""
+    """Real operations: 2mnk of each GEMM of a batch, n²r of TRMM and TRSM, times four if complex."""
     if name == "gemm":
         return dtype.flops_per_fma * math.prod(extents)
     n, rhs = extents
@@ -78,10 +78,10 @@ class Timer:
         self._flush(1)
         self._flush_seconds = self._between(lambda: self._flush(10)) / 10
 
-    def __call__(self, work: Rotation, best: float = math.inf) -> float:
+    def __call__(self, work: Rotation, best: float = math.inf, repeats: int = REPEATS) -> float:
         """Seconds of one call; two untimed ones compile, warm up, and tell how long the host takes.
 
-        `best` is the time to beat: a call far behind it is not repeated.
+        `best` is the time to beat: a call far behind it is not repeated. Else the median of `repeats` passes.
         """
         work.restore(1)
         work.calls[0]()
@@ -94,7 +94,7 @@ class Timer:
         if first > HOPELESS * best:
             return first
         calls = min(max(math.ceil(LONG_ENOUGH / max(first, 1e-9)), 1), len(work.calls))
-        return statistics.median(self._pass(work, calls, host) for _ in range(REPEATS))
+        return statistics.median(self._pass(work, calls, host) for _ in range(repeats))
 
     def _pass(self, work: Rotation, calls: int, host: float) -> float:
         work.restore(calls)
@@ -132,7 +132,7 @@ class Workload:
         self, routine: Callable, name: str, dtype: Dtype, layout: str, extents: tuple[int, ...]
     ) -> Rotation:
         """`routine` at `extents` on copies of its operands; A and B of a GEMM lie as `layout` says."""
-        make = self._gemm if name == "gemm" else self._triangular
+        make = self.products if name == "gemm" else self._triangular
         try:
             return make(routine, dtype, layout, extents)
         except MemoryError:
@@ -151,12 +151,28 @@ class Workload:
         while self._held:
             self._held.popitem()[1].release()
 
-    def _gemm(self, routine, dtype: Dtype, layout: str, extents) -> Rotation:
-        m, n, k = extents
-        count = self._copies(dtype, m * k, k * n, m * n)
-        lefts = self._matrices("A", dtype, m, k, count, layout[0] == "t")
-        rights = self._matrices("B", dtype, k, n, count, layout[1] == "t")
-        outs = self._matrices("C", dtype, m, n, count)
+    def products(
+        self,
+        routine: Callable,
+        dtype: Dtype,
+        layout: str,
+        extents: tuple[int, ...],
+        pad: int = 0,
+        shift: int = 0,
+    ) -> Rotation:
+        """A GEMM at (m, n, k[, batch]); `pad` elements lie between columns (rows), and the first `shift`
+        elements behind an aligned address.
+        """
+        m, n, k, *batch = extents
+        of_each = math.prod(batch)
+        count = self._copies(dtype, *(of_each * elements for elements in (m * k, k * n, m * n)))
+
+        def matrices(place: str, rows: int, cols: int, transposed: bool) -> list[Operand]:
+            return self._matrices(place, dtype, rows, cols, count, transposed, of_each, pad, shift)
+
+        lefts = matrices("A", m, k, layout[0] == "t")
+        rights = matrices("B", k, n, layout[1] == "t")
+        outs = matrices("C", m, n, False)
 
         def call(a: Operand, b: Operand, c: Operand) -> Callable[[], None]:
             return lambda: routine(1.0, a, b, 0.0, c, self.stream)
@@ -185,10 +201,20 @@ class Workload:
         return max(1, min(MOST_CALLS, ARENA // (max(elements) * dtype.itemsize)))
 
     def _matrices(
-        self, place: str, dtype: Dtype, rows: int, cols: int, count: int, transposed: bool = False
+        self,
+        place: str,
+        dtype: Dtype,
+        rows: int,
+        cols: int,
+        count: int,
+        transposed: bool = False,
+        batch: int = 1,
+        pad: int = 0,
+        shift: int = 0,
     ) -> list[Operand]:
-        """`count` column-major matrices, or row-major if `transposed`, of random numbers."""
-        step = -(-rows * cols * dtype.itemsize // ALIGN) * ALIGN
+        """`count` batches of column-major matrices, or row-major if `transposed`, of random numbers."""
+        lead, others = (cols + pad, rows) if transposed else (rows + pad, cols)
+        step = -(-(lead * others * batch + shift) * dtype.itemsize // ALIGN) * ALIGN
         key = (place, dtype.letter)
         arena = self._held.get(key)
         if arena is None or arena.size < step * count:
@@ -197,8 +223,11 @@ class Workload:
             rng = np.random.default_rng(2011)
             chunk = reals(rng, (min(step * count // dtype.itemsize, CHUNK),), dtype)
             arena = self._held[key] = _Arena(step * count, chunk, self.device, self.stream)
-        row, col = (cols, 1) if transposed else (1, rows)
-        return [self._operand(arena.address + i * step, rows, cols, row, col, dtype) for i in range(count)]
+        first, (row, col) = arena.address + shift * dtype.itemsize, (lead, 1) if transposed else (1, lead)
+        one = self._operand(first, rows, cols, row, col, dtype)
+        if batch > 1:
+            one = one._replace(batch=batch, batch_stride=lead * others)
+        return [one._replace(pointer=first + i * step) for i in range(count)]
 
     def _triangles(self, dtype: Dtype, n: int, count: int) -> list[Operand]:
         """`count` copies of a well-conditioned lower triangle, NaN above it."""

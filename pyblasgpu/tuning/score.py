@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
+from math import prod
 from typing import Any, NamedTuple
 
 from ..gpu.device import Device
@@ -52,7 +53,7 @@ def score(stem: str, config: Any, extents: tuple[int, ...], device: Device) -> f
         return 0.0
     spill = min(1.0, (_limit(config, device) / (config.registers + OVERHEAD)) ** 2)
     facts = config.dtype_facts
-    products = extents[0] ** 2 / 2 * extents[1] if stem in _LEAVES else extents[0] * extents[1] * extents[2]
+    products = extents[0] ** 2 / 2 * extents[1] if stem in _LEAVES else prod(extents)
     ideal = products * facts.parts**2 / (device.fma_lanes(facts) * device.sm_count)
     return spill * ideal / cycles(stem, config, extents, device)
 
@@ -67,16 +68,17 @@ def cycles(stem: str, config: Any, extents: tuple[int, ...], device: Device) -> 
     config : object
         A Config that fits on `device`.
     extents : tuple of int
-        (m, n, k) of a GEMM, (order, right-hand sides) of a leaf.
+        (m, n, k[, batch]) of a GEMM, (order, right-hand sides) of a leaf.
     device : Device
     """
     resident = blocks_per_sm(config, device)
     if stem in _LEAVES:
         block = _leaf_block(stem, config, extents[0], device)
         return _waves(block, config.grid(extents[1]), resident, device)
-    m, n, k = extents[:3]
-    waves = _waves(_gemm_block(config, k, device), config.grid(m, n), resident, device)
-    return max(waves, _dram_cycles(config, (m, n, k), resident, device))
+    m, n, k, *batch = extents
+    count = prod(batch)  # no tile holds parts of two matrices
+    waves = _waves(_gemm_block(config, k, device), count * config.grid(m, n), resident, device)
+    return max(waves, count * _dram_cycles(config, (m, n, k), resident, device))
 
 
 def comfortable(config: Any, device: Device) -> bool:

@@ -30,6 +30,7 @@ from ..database import (
     Document,
     Entry,
     families_of,
+    is_batch,
     nearest,
     rhs_class,
     size_class,
@@ -228,20 +229,19 @@ def _fastest(
     """Of the tuned Configs of all classes, and the numbers of chunks (or in `splits` of them), the one with
     the shortest time by measurement and model.
     """
-    m, n, k, *batch = extents
-    whole = m, n * prod(batch), k
-    tuned = [known for stem in stems for known in _measured(stem, dtype, layout, device)]
+    batched = prod(extents[3:]) > 1
+    tuned = [known for stem in stems for known in _measured(stem, dtype, layout, batched, device)]
     options = (
         (time, known)
-        for known in tuned or _unmeasured(stems, dtype, layout, whole, device)
-        for time in timed(known.config, known.pace, whole, device, splits)
+        for known in tuned or _unmeasured(stems, dtype, layout, extents, device)
+        for time in timed(known.config, known.pace, extents, device, splits)
     )
     time, best = min(options, key=lambda option: option[0].seconds)
     return Choice(best.config, best.origin, time.splits)
 
 
 def _unmeasured(
-    stems: tuple[str, ...], dtype: str, layout: str, extents: tuple[int, int, int], device: Device
+    stems: tuple[str, ...], dtype: str, layout: str, extents: tuple[int, ...], device: Device
 ) -> list[_Measured]:
     """A Config of each family that suits the device, from a file if any family has one there."""
     usable = [stem for stem in stems if _runs(stem, device)] or stems
@@ -256,9 +256,12 @@ def _runs(stem: str, device: Device) -> bool:
 
 
 @lru_cache(maxsize=1 << 10)
-def _measured(stem: str, dtype: str, layout: str, device: Device) -> tuple[_Measured, ...]:
+def _measured(stem: str, dtype: str, layout: str, batched: bool, device: Device) -> tuple[_Measured, ...]:
+    """The Configs with a time; those of batches, which hide latency, only for batches."""
     found = []
     for size in sizes_of(stem):
+        if is_batch(size) and not batched:
+            continue
         for origin, entry in _entries((stem, dtype, layout, size), device):
             config = _usable(stem, dtype, layout, entry, device, f"{origin}: {stem} {dtype} {layout} {size}")
             if config is None:

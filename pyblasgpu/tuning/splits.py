@@ -43,7 +43,7 @@ def pace(config: Any, extents: tuple[int, ...], seconds: float, device: Device) 
 
 
 def timed(
-    config: Any, pace: float, extents: tuple[int, int, int], device: Device, only: int | None = None
+    config: Any, pace: float, extents: tuple[int, ...], device: Device, only: int | None = None
 ) -> Iterator[Timed]:
     """The product uncut, then in those numbers of chunks that may be worth their sum; or in `only` so many.
 
@@ -53,14 +53,14 @@ def timed(
     pace : float
         Seconds of a cycle of `score`.
     extents : tuple of int
-        (m, n, k) of one product.
+        (m, n, k[, batch]); a batch goes with `only` 1.
     device : Device
     only : int, optional
     """
-    m, n, k = extents
+    m, n, k = extents[:3]
     uncut = pace * cycles(config.STEM, config, extents, device)
     if only and only > 1:
-        yield Timed(_chunked(config, pace, uncut, extents, only, device), only)
+        yield Timed(_chunked(config, pace, uncut, (m, n, k), only, device), only)
         return
     best = uncut + LAUNCH
     yield Timed(best, 1)
@@ -73,7 +73,7 @@ def timed(
         full = (splits + 1) * room > MOST_PARTIALS or blocks * splits > MOST_WAVES * at_once
         if full or k // splits < LEAST_CHUNK:
             return
-        seconds = DOUBT * max(_chunked(config, pace, uncut, extents, splits, device), HOST)
+        seconds = DOUBT * max(_chunked(config, pace, uncut, (m, n, k), splits, device), HOST)
         yield Timed(seconds, splits)
         if seconds > HOPELESS * best:
             return
@@ -97,10 +97,9 @@ def _chunked(
     m, n, k = extents
     size = config.dtype_facts.itemsize
     depth, rest = cut(k, splits, config.dtype_facts)
-    # side by side in one launch, but chunks share no tile of C, and neither A nor B
-    side_by_side = m, -(-n // config.BLK_N) * config.BLK_N * splits, depth
     operands = ((m + n) * k + m * n * splits) * size
-    products = max(cycles(config.STEM, config, side_by_side, device), _dram_cycles(operands, device))
+    batch = cycles(config.STEM, config, (m, n, depth, splits), device)
+    products = max(batch, _dram_cycles(operands, device))
     left_over = uncut * rest / k + LAUNCH if rest else 0.0
     partials = (splits + (rest > 0)) * partial_bytes(m, n, config.dtype_facts)
     summing = CYCLE * _dram_cycles(partials + 2 * m * n * size, device)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ..database import FAMILIES, RHS_AT, Document, families_of, tuned_at
+from ..database import FAMILIES, RHS_AT, Document, families_of, is_batch, tuned_at
 from .bench import Job
 from .lab import Lab
 from .store import Record, sound
@@ -60,7 +60,8 @@ def _pairs(
         return
     products: dict[Trial, float] = {}
     for stem in families_of("gemm", dtype):
-        products.update(_times(records, stem, dtype))
+        times = _times(records, stem, dtype)
+        products.update({trial: seconds for trial, seconds in times.items() if not is_batch(trial.size)})
     largest = max(trial.extents for trial in leaves)
     best = min((t for t in leaves if t.extents == largest), key=leaves.__getitem__).config
     pairs = dict.fromkeys((best, stop) for stop in STOPS)

@@ -12,6 +12,7 @@ from pyblasgpu.errors import BackendUnavailable, DatabaseWarning
 from pyblasgpu.gpu.device import known, names, simulated
 from pyblasgpu.tuning import select as selecting
 from pyblasgpu.tuning.prune import candidates, check_device
+from pyblasgpu.tuning.score import cycles
 from pyblasgpu.tuning.select import override, select, stop_size
 from pyblasgpu.tuning.splits import MOST_PARTIALS, partial_bytes, timed
 from pyblasgpu.tuning.store import merge, save, user_file
@@ -84,7 +85,10 @@ def test_computed_tiles_follow_the_shape():
      ((350, 350, 1), "tiny"), ((351, 350, 1), "small"), ((750, 750, 1), "small"),
      ((751, 750, 129), "middle"), ((751, 750, 128), "low_rank"), ((1450, 1450, 999), "middle"),
      ((1451, 1450, 999), "medium"), ((2900, 2900, 999), "medium"), ((2901, 2900, 999), "large"),
-     ((100, 100, 5, 12), "tiny"), ((100, 100, 5, 13), "small"), ((100, 100, 500, 900), "large")],
+     ((100, 100, 5, 12), "tiny"), ((100, 100, 5, 13), "batch128"), ((200, 200, 500, 900), "large"),
+     ((16, 16, 16, 10_000), "batch16"), ((16, 31, 9, 10_000), "batch32"), ((32, 32, 1, 10_000), "batch32"),
+     ((64, 64, 999, 4000), "batch64"), ((64, 65, 9, 4000), "batch64"), ((128, 128, 128, 1000), "batch128"),
+     ((182, 181, 999, 1000), "large"), ((16, 16, 16, 400), "tiny"), ((16, 16, 16, 1), "tiny")],
 )  # fmt: skip
 def test_size_classes_of_gemm(extents, size):
     assert size_class("gemm_tile", extents) == size
@@ -258,6 +262,39 @@ def test_a_batch_of_small_products_is_no_small_product(levels):
     selecting.reload()
     assert select("gemm", S, "nn", (256, 256, 256, 1), H200).config == little
     assert select("gemm", S, "nn", (256, 256, 256, 1000), H200).config == big
+
+
+def test_a_tile_of_a_batch_holds_one_matrix(levels):
+    """A matrix of 16 x 16 fills an eighth of a tile's side, however many matrices there are."""
+    big, little = tiles("gemm_tile", "s")
+    save(measured("NVIDIA H200", ("large", big, 50), ("tiny", little, 3)), levels / "nvidia_h200.json")
+    selecting.reload()
+    assert big.grid(16, 16) == little.grid(16, 16) == 1
+    for n in (1, 16, 32):
+        assert select("gemm", S, "nn", (n, n, n, 10_000), H200).config == little
+    n = big.BLK_M
+    whole, padded = (cycles("gemm_tile", big, (m, n, 512, 1000), H200) for m in (n, 16))
+    assert whole == padded
+    assert cycles("gemm_tile", big, (n, n, 512, 2000), H200) == pytest.approx(2 * whole, rel=0.1)
+    assert cycles("gemm_tile", big, (n, n, 512, 1), H200) == cycles("gemm_tile", big, (n, n, 512), H200)
+
+
+def test_a_batch_needs_its_operands_from_memory():
+    """With so little work for each element, DRAM decides."""
+    little = tiles("gemm_tile", "s")[1]
+    found = cycles("gemm_tile", little, (16, 16, 1, 10**6), H200)
+    assert found >= 10**6 * (2 * 16 + 16 * 16) * 4 / H200.dram_bytes
+
+
+def test_what_was_tuned_on_batches_serves_batches_alone(levels):
+    big, little = tiles("gemm_tile", "s")
+    found = measured("NVIDIA H200", ("large", big, 20), ("batch16", little, 30))
+    save(found, levels / "nvidia_h200.json")
+    selecting.reload()
+    batch = select("gemm", S, "nn", (16, 16, 16, 9999), H200)
+    assert (batch.config, batch.origin) == (little, "packaged for NVIDIA H200, class batch16")
+    for extents in ((16, 16, 16), (16, 16, 16, 1), LARGE):
+        assert select("gemm", S, "nn", extents, H200).config == big
 
 
 # --------------------------------------------------------------------------------------- k in chunks

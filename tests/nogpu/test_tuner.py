@@ -630,6 +630,30 @@ def test_a_rotation_has_operands_of_its_own_for_each_call(stage, monkeypatch):
     assert all(np.array_equal(seen[0][2], b) for *_, b in seen)  # the same numbers
 
 
+@pytest.mark.parametrize("layout", ["nn", "tt"])
+@pytest.mark.parametrize("batch", [(), (3,)])
+@pytest.mark.parametrize(("pad", "shift"), [(0, 0), (2, 1)])
+def test_products_lie_as_asked(stage, layout, batch, pad, shift):
+    seen = []
+    load = measure.Workload(0, 0)
+    made = load.products(lambda *call: seen.append(call), DTYPES["d"], layout, (9, 7, 5, *batch), pad, shift)
+    for call in made.calls:
+        call()
+    for _, a, b, _, c, _ in seen:
+        leads = {"nn": (9, 5), "tt": (5, 7)}[layout]
+        inner = (a.row_stride, b.row_stride) if layout == "nn" else (a.col_stride, b.col_stride)
+        outer = (a.col_stride, b.col_stride) if layout == "nn" else (a.row_stride, b.row_stride)
+        assert inner == (1, 1) and outer == tuple(lead + pad for lead in leads)
+        assert (c.row_stride, c.col_stride) == (1, 9 + pad)
+        assert [(x.pointer - seen[0][4].pointer) % 256 for x in (c, seen[0][4])] == [0, 0]
+        assert [x.batch for x in (a, b, c)] == [*(batch or (1,)) * 3]
+        assert c.batch_stride == (7 * (9 + pad) if batch else 0)
+        elements(c)[...] = 0
+    first = load._held["C", "d"].address
+    assert seen[0][4].pointer == first + 8 * shift
+    load.check()  # every element is inside
+
+
 def test_restoring_undoes_what_calls_in_place_have_done(stage):
     def ruin(alpha, t, b, stream, **flags):
         values.append(elements(b).copy())

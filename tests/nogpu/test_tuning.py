@@ -275,4 +275,5 @@ def test_packaged_values_are_computed_from_sweeps(home, monkeypatch):
 def test_operations_are_counted_as_the_field_does():
     assert measure.flops("gemm", DTYPES["d"], (2, 3, 5)) == 60
     assert measure.flops("gemm", DTYPES["z"], (2, 3, 5)) == 240
+    assert measure.flops("gemm", DTYPES["s"], (2, 3, 5, 100)) == 6000
     assert measure.flops("trsm", DTYPES["s"], (4, 10)) == 160

@@ -1,0 +1,114 @@
+"""The binding of cuBLAS's GEMM against a library that is NumPy: order of arguments, strides, batches."""
+
+from __future__ import annotations
+
+import ctypes
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from pyblasgpu.cublas import Cublas
+from pyblasgpu.operands import Operand
+from pyblasgpu.tuning import bench
+from pyblasgpu.tuning.oracle import fenced, integers
+from pyblasgpu.types import DTYPES, Trans
+
+
+class Library:
+    """What of cuBLAS is asked for; pointers are the host's."""
+
+    def __init__(self):
+        self.called = []
+
+    def cublasCreate_v2(self, handle):
+        return 0
+
+    def cublasGetVersion_v2(self, handle, version):
+        return 0
+
+    def cublasSetStream_v2(self, handle, stream):
+        return 0
+
+    def __getattr__(self, name):
+        if "gemm" not in name:
+            raise AttributeError(name)
+
+        def run(handle, *arguments):
+            self.called.append(name)
+            dtype = DTYPES[name[len("cublas")].lower()].name
+            flags, (m, n, k), alpha, *rest = arguments[:2], arguments[2:5], *arguments[5:]
+            shapes = ((k, m) if flags[0] else (m, k), (n, k) if flags[1] else (k, n), (m, n))
+            if name.endswith("gemmStridedBatched"):
+                a, lda, step_a, b, ldb, step_b, beta, c, ldc, step_c, batch = rest
+                steps = tuple(step.value for step in (step_a, step_b, step_c))
+            else:
+                a, lda, b, ldb, beta, c, ldc = rest
+                steps, batch = (0, 0, 0), 1
+            places = zip((a, b, c), steps, (lda, ldb, ldc), shapes, strict=True)
+            left, right, out = (placed(x, dtype, batch, step, lead, shape) for x, step, lead, shape in places)
+            left, right = (
+                x.swapaxes(1, 2) if flag else x for x, flag in zip((left, right), flags, strict=True)
+            )
+            alpha, beta = (np.frombuffer(bytes(x), dtype)[0] for x in (alpha, beta))
+            out[...] = alpha * (left @ right) + beta * out
+            return 0
+
+        return run
+
+
+def placed(pointer: ctypes.c_void_p, dtype: str, batch: int, step: int, lead: int, shape: tuple[int, int]):
+    """The matrices at `pointer`, each column-major."""
+    size = np.dtype(dtype).itemsize
+    count = (batch - 1) * step + lead * (shape[1] - 1) + shape[0]
+    memory = (ctypes.c_char * (count * size)).from_address(pointer.value)
+    return np.ndarray((batch, *shape), dtype, memory, 0, (step * size, size, lead * size))
+
+
+def on_device(x: np.ndarray) -> SimpleNamespace:
+    strides = None if x.flags.c_contiguous else x.strides
+    interface = {"data": (x.ctypes.data, False), "strides": strides}
+    return SimpleNamespace(shape=x.shape, dtype=x.dtype, __cuda_array_interface__=interface)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("batch", [(), (1,), (3,)])
+def test_gemm_and_its_batches(letter, batch):
+    rng, dtype, library = np.random.default_rng(3), DTYPES[letter], Library()
+    for trans_a, trans_b in ((Trans.NO, Trans.NO), (Trans.TRANS, Trans.NO), (Trans.NO, Trans.TRANS)):
+        stored = (5, 4) if trans_a is Trans.NO else (4, 5), (4, 3) if trans_b is Trans.NO else (3, 4), (5, 3)
+        given = [integers(rng, (*batch, *shape), dtype) for shape in stored]
+        (a, _), (b, _), (c, unharmed) = (fenced(x, "F") for x in given)
+        left = given[0] if trans_a is Trans.NO else given[0].swapaxes(-1, -2)
+        right = given[1] if trans_b is Trans.NO else given[1].swapaxes(-1, -2)
+        Cublas(library).gemm(2, *map(on_device, (a, b)), -1, on_device(c), trans_a, trans_b)
+        np.testing.assert_array_equal(c, 2 * (left @ right) - given[2])
+        assert unharmed()
+    kind = "gemmStridedBatched" if batch else "gemm_v2"
+    assert set(library.called) == {f"cublas{letter.upper()}{kind}"}
+
+
+def test_a_batch_may_share_an_operand_and_be_contiguous():
+    a, b, c = np.arange(4.0).reshape(4, 1), np.ones((3, 1, 2)), np.zeros((3, 2, 4)).swapaxes(1, 2)
+    shared = np.broadcast_to(a, (3, 4, 1))
+    Cublas(Library()).gemm(1, on_device(shared), on_device(b.swapaxes(1, 2).copy().swapaxes(1, 2)), 0,
+                           on_device(c))  # fmt: skip
+    np.testing.assert_array_equal(c, np.broadcast_to(a * [1.0, 1.0], (3, 4, 2)))
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])
+def test_the_tuner_calls_it_as_it_calls_ours(layout, batch):
+    rng, dtype = np.random.default_rng(4), DTYPES["z"]
+    given = [integers(rng, (batch, *shape), dtype) for shape in ((9, 5), (5, 7), (9, 7))]
+    orders = ("F" if layout[0] == "n" else "C", "F" if layout[1] == "n" else "C", "F")
+    (a, _), (b, _), (c, unharmed) = (fenced(x, order) for x, order in zip(given, orders, strict=True))
+    gemm = bench._vendor_gemm(Cublas(Library()))
+    gemm(2, operand(a, dtype), operand(b, dtype), -1, operand(c, dtype), 0)
+    np.testing.assert_array_equal(c, 2 * (given[0] @ given[1]) - given[2])
+    assert unharmed()
+
+
+def operand(x: np.ndarray, dtype) -> Operand:
+    step, row, col = (stride // x.itemsize for stride in x.strides)
+    return Operand(x.ctypes.data, *x.shape[1:], row, col, dtype, batch=len(x), batch_stride=step)
