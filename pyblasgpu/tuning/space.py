@@ -45,11 +45,11 @@ def space(stem: str, dtype: Dtype, layout: str, device: Device, effort: str) -> 
 _QUICK_TILES = {
     "s": (
         (16, 16, 8, 8), (16, 16, 8, 16), (16, 16, 16, 8), (8, 16, 8, 8), (16, 8, 8, 8), (16, 16, 4, 8),
-        (16, 16, 4, 4), (8, 16, 8, 4), (8, 8, 4, 4), (32, 8, 4, 4), (8, 32, 4, 4), (8, 16, 4, 2),
+        (8, 16, 8, 4), (8, 8, 4, 4), (32, 8, 4, 4), (8, 16, 4, 2),
     ),
     "d": (
-        (16, 16, 8, 8), (8, 16, 8, 8), (16, 8, 8, 8), (8, 16, 8, 4), (16, 16, 8, 4), (16, 16, 4, 4),
-        (8, 8, 4, 4), (16, 16, 2, 2), (16, 8, 8, 4), (8, 16, 4, 8), (8, 8, 8, 8),
+        (16, 16, 8, 8), (8, 16, 8, 8), (16, 8, 8, 8), (8, 16, 8, 4), (16, 16, 8, 4), (8, 8, 4, 4),
+        (16, 16, 2, 2), (16, 8, 8, 4), (8, 16, 4, 8), (8, 8, 8, 8),
     ),
     "c": (
         (16, 16, 8, 4), (16, 16, 4, 8), (16, 16, 4, 4), (8, 16, 8, 4), (16, 8, 4, 8), (8, 16, 4, 4),
@@ -61,8 +61,17 @@ _QUICK_TILES = {
     ),
 }  # fmt: skip
 _QUICK_PIPELINES = ((8, 4, True), (16, 3, True), (8, 1, False))
+# Those for batches of small products, and for few rows or columns; deeper stripes, of which there are few
+_SMALL_TILES = {
+    "s": ((8, 4, 2, 4), (8, 8, 4, 2), (8, 8, 2, 4), (8, 4, 4, 8), (8, 8, 8, 8)),
+    "d": ((8, 4, 2, 4), (16, 8, 2, 2), (8, 16, 2, 2), (8, 8, 4, 2), (8, 4, 4, 8)),
+    "c": ((8, 8, 2, 2), (16, 8, 2, 2), (8, 16, 2, 2), (8, 4, 4, 8), (8, 8, 8, 8)),
+    "z": ((8, 4, 2, 4), (16, 8, 2, 2), (8, 16, 2, 2), (8, 4, 4, 4)),
+}
+_SMALL_PIPELINES = ((16, 3, True), (32, 2, True))
+_SMALL_SYNCHRONOUS = ((16, 1, False),)
 
-_GRIDS = ((8, 8), (8, 16), (16, 8), (16, 16), (8, 32), (32, 8))
+_GRIDS = ((4, 8), (8, 4), (8, 8), (8, 16), (16, 8), (16, 16), (8, 32), (32, 8))
 _PER_THREAD = (1, 2, 3, 4, 6, 8, 12, 16)
 _MAX_TILE = 256
 _SHARED_BOTH = {"share_a": True, "share_b": True, "read_only": False}
@@ -83,8 +92,13 @@ def _gemm_tile(dtype: Dtype, layout: str, device: Device, effort: str) -> list[A
     def tiles(_: Parameters) -> list[Parameters]:
         """All that resources and reuse depend on; lanes and loads are the plainest, for now."""
         if effort == "quick":
-            pipelines = [p for p in _QUICK_PIPELINES if p[1] in stages]
-            return [tile(*t, *p, _SHARED_BOTH) for t, p in product(_QUICK_TILES[dtype.letter], pipelines)]
+            small = _SMALL_PIPELINES if device.has_async_copy else _SMALL_SYNCHRONOUS
+            return [
+                tile(*each, *pipeline, _SHARED_BOTH)
+                for found, pipelines in ((_QUICK_TILES, _QUICK_PIPELINES), (_SMALL_TILES, small))
+                for each, pipeline in product(found[dtype.letter], pipelines)
+                if pipeline[1] in stages
+            ]
         depths = (4, 8, 16, 32) if dtype.letter == "z" else (8, 16, 32)
         shapes = product(_GRIDS, _PER_THREAD, _PER_THREAD, depths, stages, (True, False))
         return [
@@ -113,7 +127,6 @@ _MMA_TILES = {
         (128, 64, 32, 32), (64, 128, 32, 32), (64, 64, 32, 32),
         (64, 64, 16, 32), (64, 32, 32, 16), (32, 64, 16, 32), (32, 32, 16, 16),
         (64, 32, 16, 16), (32, 32, 16, 8), (256, 64, 64, 32), (64, 256, 32, 64),
-        (128, 32, 32, 16), (32, 128, 16, 32), (96, 96, 48, 32),
     ),
     "z": (
         (64, 64, 32, 32), (64, 64, 32, 16), (64, 64, 16, 32), (64, 128, 32, 32),
@@ -125,7 +138,16 @@ _MMA_PIPELINES = {
     "d": ((16, 4, 4, True), (16, 3, 4, True), (16, 5, 4, True)),
     "z": ((8, 3, 4, True), (8, 4, 4, True), (16, 3, 4, True)),
 }
-_MMA_WIDE = (32, 48, 64, 96, 128, 192, 256), (8, 16, 24, 32, 48, 64)  # edges of tiles, of warps
+# For batches of small products, and for few rows or columns
+_MMA_SMALL_TILES = {
+    "d": (
+        (16, 16, 16, 8), (16, 32, 16, 8), (32, 16, 16, 8), (32, 32, 16, 16), (16, 64, 16, 16),
+        (64, 16, 16, 16),
+    ),
+    "z": ((16, 16, 16, 8), (16, 32, 16, 8), (32, 16, 16, 8), (16, 64, 16, 16), (64, 16, 16, 16)),
+}  # fmt: skip
+_MMA_SMALL_PIPELINES = {"d": ((16, 4, 4, True), (32, 3, 4, True)), "z": ((16, 3, 4, True), (8, 4, 4, True))}
+_MMA_WIDE = (16, 32, 48, 64, 96, 128, 192, 256), (8, 16, 24, 32, 48, 64)  # edges of tiles, of warps
 _MMA_WARPS = 8  # most of a block: more leave each too few registers
 
 
@@ -136,9 +158,11 @@ def _gemm_mma(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Ax
 
     def tiles(_: Parameters) -> list[Parameters]:
         if effort == "quick":
+            listed = (_MMA_TILES, _MMA_PIPELINES), (_MMA_SMALL_TILES, _MMA_SMALL_PIPELINES)
             return [
                 _warps(*tile, *pipeline, hopper)
-                for tile, pipeline in product(_MMA_TILES[dtype.letter], _MMA_PIPELINES[dtype.letter])
+                for found, pipelines in listed
+                for tile, pipeline in product(found[dtype.letter], pipelines[dtype.letter])
             ]
         edges, warps = _MMA_WIDE
         shapes = product(edges, edges, warps, warps, (8, 16, 32), (2, 3, 4, 5, 6))

@@ -14,7 +14,7 @@ from pyblasgpu.kernels.gemm_mma import SHAPES, GemmMma
 from pyblasgpu.tuning.oracle import fenced
 
 from .launching import run, strides
-from .test_gemm_tile import LAYOUTS, check
+from .test_gemm_tile import LAYOUTS, check, smallest
 
 PIPELINES = {
     "registers": {"stages": 1},
@@ -62,7 +62,19 @@ def test_edges(m, n, k):
 
 def test_wide_loads_and_batches():
     wide = config(VEC_A=2, VEC_B=2, DIM_XA=16, DIM_YA=4, DIM_XB=4, DIM_YB=16, prefetch=True)
-    check(wide, 34, 18, 10, batch=3, kernels=gemm_mma)
+    for shared in ("", "a", "b"):
+        check(wide, 34, 18, 10, batch=3, shared=shared, kernels=gemm_mma)
+
+
+@pytest.mark.parametrize("letter", "dz")
+@pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])
+def test_small_tiles_of_the_quick_space(letter, layout):
+    tiles = smallest("gemm_mma", letter, layout)
+    wanted = {(16, 16), (16, 32), (32, 16), (16, 64), (64, 16)}
+    assert wanted <= {(tile.BLK_M, tile.BLK_N) for tile in tiles}
+    for tile in tiles:
+        check(tile, 16, 16, 16, batch=2, kernels=gemm_mma)
+        check(tile.unaligned(True, True), 15, 17, 19, beta=0.0, kernels=gemm_mma)
 
 
 @pytest.mark.parametrize("warp", [(16, 8), (32, 16), (8, 16)])

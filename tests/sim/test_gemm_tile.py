@@ -8,9 +8,11 @@ from itertools import product
 import numpy as np
 import pytest
 
+from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels import gemm_body, gemm_tile
 from pyblasgpu.kernels.gemm_tile import GemmTile
 from pyblasgpu.tuning.oracle import fenced, integers
+from pyblasgpu.tuning.prune import candidates
 from pyblasgpu.types import DTYPES
 
 from .launching import run, strides
@@ -49,10 +51,13 @@ def check(
     beta=-1.0,
     batch=1,
     kernels=gemm_tile,
+    shared="",
 ):
-    """Run the kernel on integers between fences and compare with ``==``."""
+    """Run the kernel on integers between fences and compare with ``==``; `shared`: of one matrix a batch."""
     rng, dtype = np.random.default_rng(m + 10 * n + 100 * k), DTYPES[tile.dtype]
-    a, b, c = (integers(rng, (batch, *shape), dtype) for shape in ((m, k), (k, n), (m, n)))
+    counts = (1 if "a" in shared else batch), (1 if "b" in shared else batch), batch
+    shapes = (m, k), (k, n), (m, n)
+    a, b, c = (integers(rng, (count, *shape), dtype) for count, shape in zip(counts, shapes, strict=True))
     a_seen, b_seen = (a.conj() if conj_a else a), (b.conj() if conj_b else b)
     expected = alpha * (a_seen @ b_seen) + (beta * c if beta else 0)
     if not beta:
@@ -61,7 +66,7 @@ def check(
     b, _ = fenced(b, "C" if tile.trans_b else "F", gap=4)
     c, unharmed = fenced(c, "F")
     lead_a, lead_b = strides(a)[1 if tile.trans_a else 2], strides(b)[1 if tile.trans_b else 2]
-    steps = (lead_a, lead_b, strides(c)[2], *(strides(x)[0] for x in (a, b, c)))
+    steps = (lead_a, lead_b, strides(c)[2], *(strides(x)[0] * (len(x) == batch) for x in (a, b, c)))
     run(
         kernels.source(tile, conj_a, conj_b),
         tile.grid(m, n),
@@ -113,8 +118,26 @@ def test_beta_zero_does_not_read_c():
     check(config("z", stages=2), alpha=1j, beta=0.0)
 
 
-def test_batch():
-    check(config("s", True, True, stages=2), batch=3)
+@pytest.mark.parametrize("shared", ["", "a", "b", "ab"])
+def test_batch(shared):
+    check(config("s", True, True, stages=2), batch=3, shared=shared)
+
+
+def smallest(stem: str, letter: str, layout: str) -> list:
+    """Tiles of the quick space that are for batches of small products, and for few rows or columns."""
+    left = candidates(stem, letter, layout, known("h200")).left
+    return [tile for tile in left if min(tile.BLK_M, tile.BLK_N) <= 16 or tile.threads == 32]
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])
+def test_small_tiles_of_the_quick_space(letter, layout):
+    """On matrices that fill them and on such that do not, and with the kernels for unaligned operands."""
+    tiles = smallest("gemm_tile", letter, layout)
+    assert {(16, 16), (32, 16), (16, 32)} <= {(tile.BLK_M, tile.BLK_N) for tile in tiles}
+    for number, tile in enumerate(tiles):
+        check(tile, 16, 16, 16, batch=2, shared=("", "a", "b")[number % 3])
+        check(tile.unaligned(True, True), 15, 17, 19, batch=2, beta=0.0)
 
 
 def test_more_rows_of_tiles_than_a_raster_column():
