@@ -1,7 +1,8 @@
 """``pyblasgpu bench``: routine x dtype x variant x size, ours and cuBLAS in one process.
 
-With ``--shapes`` products of other than square matrices; with ``--splits`` products with k in so many chunks
-too, whatever would be chosen, so that it can be seen whether the choice is the best.
+With ``--shapes`` products of other than square matrices, with ``--batched`` strided batches of them; with
+``--splits`` products with k in so many chunks too, whatever would be chosen, so that it can be seen whether
+the choice is the best.
 """
 
 from __future__ import annotations
@@ -66,19 +67,24 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _asked(options: argparse.Namespace) -> list[Problem]:
-    if options.shapes is None:
+    asked = options.shapes or (), options.batched
+    if not any(asked):
         cases = list(problems(options.routine, options.dtype, options.variants, options.sizes))
     elif options.plot:
-        raise ValueError("--plot draws TFLOP/s over n, of square matrices: it does not go with --shapes")
+        raise ValueError(
+            "--plot draws TFLOP/s over n, of square matrices: it goes with neither --shapes nor --batched"
+        )
     else:
-        cases = list(products(options.dtype, options.variants, options.shapes))
+        cases = [case for shapes in asked for case in products(options.dtype, options.variants, shapes)]
     if not cases:
         raise ValueError(f"no routine of {options.routine} has a variant of {options.variants}")
     return cases
 
 
 def products(dtypes, variants, shapes) -> Iterator[Problem]:
-    """A GEMM of each of `shapes`, a list or its name; variants of other routines are left out."""
+    """A GEMM of each (m, n, k[, batch]) of `shapes`, a list or its name; variants of other routines are left
+    out.
+    """
     if isinstance(shapes, str):
         if shapes not in SHAPES:
             raise ValueError(f"shapes {shapes!r} are none of {', '.join(SHAPES)}")
@@ -112,8 +118,8 @@ def measure(problem: Problem, cublas: Cublas | None, splits: tuple[int, ...] = (
         "variant": problem.variant,
         **{
             extent: getattr(problem.case, extent)
-            for extent in ("m", "n", "k")
-            if hasattr(problem.case, extent)
+            for extent in ("m", "n", "k", "batch")
+            if getattr(problem.case, extent, ())
         },
         "calls": len(rotation.sets),
         "seconds": ours,
@@ -129,7 +135,7 @@ def measure(problem: Problem, cublas: Cublas | None, splits: tuple[int, ...] = (
             "cublas_error_over_bound": problem.error(given, rotation.sets[-1].out.get(order="A")),
             "speedup": rival / ours,
         }
-    if splits and problem.routine == "gemm":
+    if splits and problem.routine == "gemm" and not problem.case.batch:
         record["splits_tflops"] = {}
         for count in splits:
             with override("splits", count):
@@ -163,9 +169,10 @@ def _report(options: argparse.Namespace, document: dict[str, Any], out: Path) ->
 
 
 def _extents(record: dict[str, Any]) -> str:
-    """The order of square matrices; else all extents."""
+    """The order of square matrices; else all extents; after how many there are of them."""
     found = [record[extent] for extent in ("m", "n", "k") if extent in record]
-    return str(found[0]) if len(set(found)) == 1 else " x ".join(map(str, found))
+    matrix = str(found[0]) if len(set(found)) == 1 else " x ".join(map(str, found))
+    return " of ".join([*map(str, record.get("batch", ())), matrix])
 
 
 def _mean(records: Iterable[dict[str, Any]]) -> str:

@@ -29,7 +29,8 @@ class Rotation:
     """
 
     def __init__(self, given: Arrays):
-        first = given.map(lambda x: cupy.array(x, order="F"))
+        # column-major matrices, also of a batch
+        first = given.map(lambda x: cupy.array(x.swapaxes(-1, -2), order="C").swapaxes(-1, -2))
         self._original = first.out.copy(order="K")
         copies = [first.map(lambda x: x.copy(order="K")) for _ in range(_calls(first) - 1)]
         self.sets = [first, *copies]

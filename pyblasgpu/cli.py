@@ -127,6 +127,10 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
         help="products of these extents instead of --sizes; awkward: skinny, long and odd ones",
     )  # fmt: skip
     parser.add_argument(
+        "--batched", type=_batches, default=(), metavar="COUNTxN,COUNTxMxNxK,...",
+        help="strided batches of products instead of --sizes",
+    )  # fmt: skip
+    parser.add_argument(
         "--splits",
         type=_sizes,
         default=(),
@@ -201,6 +205,17 @@ def _shapes(text: str) -> tuple[tuple[int, ...], ...] | str:
     if any(len(shape) != 3 for shape in shapes):
         raise argparse.ArgumentTypeError(f"{text!r} is no list of MxNxK")
     return shapes
+
+
+def _batches(text: str) -> tuple[tuple[int, ...], ...]:
+    """(m, n, k, batch) of each."""
+    found = []
+    for item in text.split(","):
+        count, *extents = (_positive(extent) for extent in item.split("x"))
+        if len(extents) not in (1, 3):
+            raise argparse.ArgumentTypeError(f"{item!r} is neither COUNTxN nor COUNTxMxNxK")
+        found.append((*(extents * 3)[:3], count))
+    return tuple(found)
 
 
 def _positive(text: str) -> int:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import explain, level3
-from .checks import gemm_error, trmm_error, trsm_error
+from .checks import SAMPLES, gemm_error, trmm_error, trsm_error
 from .cublas import Cublas
 from .tuning import oracle
 from .tuning.cases import GemmCase, TriangularCase
@@ -22,7 +23,10 @@ ROUTINES = ("gemm", "trmm", "trsm")
 
 
 class Arrays(NamedTuple):
-    """A, B (None but in GEMM) and what is overwritten: C of a GEMM, B of TRMM and TRSM. All column-major."""
+    """A, B (None but in GEMM) and what is overwritten: C of a GEMM, B of TRMM and TRSM.
+
+    All matrices are column-major; a batch of them is (batch, rows, columns).
+    """
 
     a: Any
     b: Any
@@ -66,10 +70,12 @@ class Problem:
         return cls(routine, TriangularCase(dtype, n, n, *flags, alpha))
 
     @classmethod
-    def product(cls, dtype: Dtype, variant: str, shape: tuple[int, int, int], alpha=1.0, beta=0.0) -> Problem:
-        """A GEMM of m, n, k = `shape`; raises as `square`."""
+    def product(cls, dtype: Dtype, variant: str, shape: tuple[int, ...], alpha=1.0, beta=0.0) -> Problem:
+        """A GEMM of m, n, k[, batch] = `shape`; raises as `square`."""
+        m, n, k, *batch = shape
         trans_a, trans_b = _letters("gemm", variant, "NTC", "NTC")
-        return cls("gemm", GemmCase(dtype, *shape, Trans(trans_a), Trans(trans_b), alpha, beta))
+        flags = Trans(trans_a), Trans(trans_b)
+        return cls("gemm", GemmCase(dtype, m, n, k, *flags, alpha, beta, tuple(batch)))
 
     @property
     def dtype(self) -> Dtype:
@@ -84,7 +90,7 @@ class Problem:
         """2mnk of GEMM, m²n (n²m from the right) of the others; four times that if complex."""
         case = self.case
         if self.routine == "gemm":
-            return self.dtype.flops_per_fma * case.m * case.n * case.k
+            return self.dtype.flops_per_fma * case.m * case.n * case.k * prod(case.batch)
         return self.dtype.flops_per_fma // 2 * case.order * case.m * case.n
 
     @property
@@ -98,8 +104,8 @@ class Problem:
         """Random data in host memory. What a triangular routine must not read of A is NaN."""
         rng = np.random.default_rng(seed)
         if self.routine == "gemm":
-            return Arrays(*(_normal(rng, shape[::-1], self.dtype).T for shape in self.case.shapes))
-        out = _normal(rng, (self.case.n, self.case.m), self.dtype).T
+            return Arrays(*(_columns(rng, shape, self.dtype) for shape in self.case.shapes))
+        out = _columns(rng, (self.case.m, self.case.n), self.dtype)
         return Arrays(np.asfortranarray(oracle.triangle(rng, self.case, _normal)), None, out)
 
     def ours(self, x: Arrays, backend: str) -> None:
@@ -125,14 +131,19 @@ class Problem:
         case = self.case
         if self.routine == "gemm":
             a, b = oracle.apply(x.a, case.trans_a), oracle.apply(x.b, case.trans_b)
-            return gemm_error(case.alpha, a, b, case.beta, x.out, result)
+            return max(
+                gemm_error(case.alpha, a[which], b[which], case.beta, x.out[which], result[which])
+                for which in _sampled(case.batch)
+            )
         check = trmm_error if self.routine == "trmm" else trsm_error
         return check(case.alpha, x.a, x.out, result, *self._flags)
 
     def explain(self) -> list[tuple[str, str, str]]:
         """Kernel, Config and its origin, of each kernel that the device would run."""
-        k = self.case.k if self.routine == "gemm" else None
-        return explain(self.routine, self.dtype.letter, self.case.m, self.case.n, k)
+        case = self.case
+        if self.routine != "gemm":
+            return explain(self.routine, self.dtype.letter, case.m, case.n)
+        return explain("gemm", self.dtype.letter, case.m, case.n, case.k, batch=prod(case.batch))
 
 
 def _letters(routine: str, variant: str, *known: str) -> list[str]:
@@ -140,6 +151,18 @@ def _letters(routine: str, variant: str, *known: str) -> list[str]:
     if not re.fullmatch("".join(f"[{letters}]" for letters in known), variant):
         raise ValueError(f"{routine}: variant {variant!r} is not one letter each of {', '.join(known)}")
     return list(variant)
+
+
+def _columns(rng: np.random.Generator, shape: tuple[int, ...], dtype: Dtype) -> np.ndarray:
+    """Column-major matrices of random numbers."""
+    *batch, rows, cols = shape
+    return _normal(rng, (*batch, cols, rows), dtype).swapaxes(-1, -2)
+
+
+def _sampled(batch: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """The places of some of the matrices, the first and the last among them."""
+    places = list(np.ndindex(*batch))
+    return list(dict.fromkeys((*places[:: -(-len(places) // SAMPLES)], places[-1])))
 
 
 def _normal(rng: np.random.Generator, shape: tuple[int, ...], dtype: Dtype) -> np.ndarray:

@@ -12,7 +12,7 @@ __all__ = ["explain"]
 
 
 def explain(
-    routine: str, dtype, m: int, n: int, k: int | None = None, device: int = 0
+    routine: str, dtype, m: int, n: int, k: int | None = None, device: int = 0, batch: int = 1
 ) -> list[tuple[str, str, str]]:
     """The Configs that a call would take on a device, in the order of its launches.
 
@@ -26,6 +26,8 @@ def explain(
         Inner extent of a GEMM, by default `m`.
     device : int
         Ordinal of the device.
+    batch : int
+        How many GEMMs.
 
     Returns
     -------
@@ -41,7 +43,7 @@ def explain(
         For another routine.
     """
     found: dict[tuple[str, str, str], None] = {}
-    for choice in _tape(routine, dtype_of(dtype), m, n, m if k is None else k, device).choices:
+    for choice in _tape(routine, dtype_of(dtype), m, n, m if k is None else k, device, batch).choices:
         family = getattr(choice.config, "STEM", "stop size")
         found[family, str(choice.config), choice.origin] = None
         if choice.splits > 1:
@@ -49,13 +51,14 @@ def explain(
     return list(found)
 
 
-def _tape(routine: str, dtype: Dtype, m: int, n: int, k: int, device: int) -> Tape:
-    def dense(rows: int, cols: int) -> Operand:
-        return Operand(0, rows, cols, 1, max(rows, 1), dtype, device=device)
+def _tape(routine: str, dtype: Dtype, m: int, n: int, k: int, device: int, batch: int) -> Tape:
+    def dense(rows: int, cols: int, batch: int = 1) -> Operand:
+        lead = max(rows, 1)
+        return Operand(0, rows, cols, 1, lead, dtype, False, batch, lead * cols, device)
 
     current(device)
     if routine == "gemm":
-        return recorded(gemm.record, (dense(m, k), dense(k, n), dense(m, n)), (True,))
+        return recorded(gemm.record, (dense(m, k, batch), dense(k, n, batch), dense(m, n, batch)), (True,))
     records = {"trmm": trmm.record, "trsm": trsm.record}
     if routine not in records:
         raise ValueError(f"explain: routine {routine!r} is none of gemm, trmm, trsm")

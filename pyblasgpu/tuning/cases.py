@@ -27,7 +27,7 @@ BETAS = (0, 1, -1, 0.5, 2 - 1j)
 
 @dataclass(frozen=True)
 class GemmCase:
-    """``alpha op(a) op(b) + beta c`` of one dtype and size."""
+    """``alpha op(a) op(b) + beta c`` of one dtype and size; `batch` are the extents before m and n."""
 
     dtype: Dtype
     m: int
@@ -37,19 +37,20 @@ class GemmCase:
     trans_b: Trans = Trans.NO
     alpha: complex = 1
     beta: complex = 0
+    batch: tuple[int, ...] = ()
 
     def __str__(self):
         flags = self.trans_a.value + self.trans_b.value
         return f"{self.dtype.letter}gemm-{flags}-{self.m}x{self.n}x{self.k}-{self.alpha}-{self.beta}"
 
     @property
-    def shapes(self) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
+    def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         """Shapes of a, b and c as they are stored."""
         a, b = (self.m, self.k), (self.k, self.n)
         return (
-            a if self.trans_a is Trans.NO else a[::-1],
-            b if self.trans_b is Trans.NO else b[::-1],
-            (self.m, self.n),
+            (*self.batch, *(a if self.trans_a is Trans.NO else a[::-1])),
+            (*self.batch, *(b if self.trans_b is Trans.NO else b[::-1])),
+            (*self.batch, self.m, self.n),
         )
 
 

@@ -29,6 +29,21 @@ def test_products_of_other_than_square_matrices():
         list(run.products(("s",), ("NN",), "ugly"))
 
 
+def test_batches_of_products():
+    """Column-major matrices, sampled errors that see one wrong element, and what of them is timed."""
+    (problem,) = run.products(("z",), ("TN",), ((3, 4, 5, 200),))
+    x = problem.data()
+    assert [array.shape for array in x] == [(200, 5, 3), (200, 5, 4), (200, 3, 4)]
+    assert all(array.strides[-2] == 16 for array in x) and problem.flops == 8 * 3 * 4 * 5 * 200
+    result = x.a.swapaxes(1, 2) @ x.b
+    assert problem.error(x, result) <= 1
+    for place in (0, 199):
+        wrong = result.copy()
+        wrong[place, 2, 3] += 1e-10
+        assert problem.error(x, wrong) > 1
+    assert run._extents({"m": 16, "n": 16, "k": 16, "batch": (10000,)}) == "10000 of 16"
+
+
 def test_means_and_extents_of_results():
     records = [{"dtype": "s", "speedup": 2.0}, {"dtype": "s", "speedup": 0.5}, {"dtype": "d", "speedup": 1.5}]
     assert run._mean([*records, {"dtype": "z"}]) == "s 1.000, d 1.500"

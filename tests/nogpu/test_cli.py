@@ -25,7 +25,8 @@ def on_cpu(monkeypatch):
                                        ["tune", "--budget", "-3m"], ["tune", "--budget", "soon"],
                                        ["tune", "--strategy", "luck"], ["wisdom"], ["wisdom", "buy"],
                                        ["bench", "--sizes", "64,"], ["bench", "--shapes", "64x64"],
-                                       ["bench", "--shapes", "64x64x0"]])  # fmt: skip
+                                       ["bench", "--shapes", "64x64x0"], ["bench", "--batched", "16"],
+                                       ["bench", "--batched", "9x8x8"]])  # fmt: skip
 def test_wrong_use_exits_with_2(arguments, capsys):
     with pytest.raises(SystemExit) as exit:
         cli.main(arguments)
@@ -148,6 +149,7 @@ def test_bench_without_a_device_says_what_is_missing(capsys):
 def test_shapes():
     assert cli._shapes("8x16x32,1x1x9") == ((8, 16, 32), (1, 1, 9))
     assert cli._shapes("awkward") == "awkward"
+    assert cli._batches("10000x16,7x2x3x4") == ((16, 16, 16, 10000), (2, 3, 4, 7))
 
 
 def test_bench_needs_the_checkout(capsys, monkeypatch, tmp_path):
