@@ -1,4 +1,7 @@
-"""TFLOP/s over n, ours and cuBLAS, a panel a call. ``python -m benchmarks.plot RESULTS.json [PLOT.svg]``"""
+"""TFLOP/s over n, ours and cuBLAS, a panel a call; or, of `benchmarks.cliffs`, their ratio over n.
+
+``python -m benchmarks.plot RESULTS.json [PLOT.svg]``
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,32 @@ def _panel(axis, records: list[dict[str, Any]], peaks: dict[str, float], real: s
     axis.grid(alpha=0.3)
 
 
+def draw_ratios(document: dict[str, Any], out: Path) -> Path:
+    """Draw ours / cuBLAS over n as `benchmarks.cliffs` found it, a row a dtype; returns `out`."""
+    rows, columns = (list(dict.fromkeys(s[key] for s in document["series"])) for key in ("dtype", "storage"))
+    size = (4.2 * len(columns), 2.8 * len(rows))
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(len(rows), len(columns), squeeze=False, sharex=True)
+    for series in document["series"]:
+        axis = axes[rows.index(series["dtype"])][columns.index(series["storage"])]
+        # thousands of dots: as a picture within the drawing
+        axis.plot(series["n"], series["ratio"], ".", markersize=2.5, label=series["layout"], rasterized=True)
+        axis.set_title(f"{series['dtype']}gemm, {series['storage']}", fontsize=10)
+    for axis in axes.flat:
+        axis.set_xscale("log", base=2)
+        axis.set_yscale("log", base=2)
+        axis.axhline(1, color="grey", linewidth=0.8)
+        axis.axhline(document["floor"], color="C3", linewidth=0.8, linestyle=":")
+        axis.grid(alpha=0.3)
+    axes[0][0].legend(fontsize=8, markerscale=3)
+    figure.suptitle(f"{document['device']}, driver {document['driver']}: ours / cuBLAS over n")
+    with rc_context({"svg.fonttype": "none"}):
+        figure.savefig(out, dpi=150)
+    return out
+
+
 if __name__ == "__main__":
     source = Path(sys.argv[1])
     target = Path(sys.argv[2]) if len(sys.argv) > 2 else source.with_suffix(".svg")
-    print(draw(json.loads(source.read_text()), target))
+    found = json.loads(source.read_text())
+    print((draw_ratios if "series" in found else draw)(found, target))

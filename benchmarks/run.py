@@ -56,7 +56,7 @@ def main(options: argparse.Namespace) -> int:
     cases = _asked(options)
     device, cublas = current(), _cublas()
     document: dict[str, Any] = {"schema": SCHEMA, **machine.describe(device, cublas), "results": []}
-    out = options.out or RESULTS / _slug(device.name) / f"{document['date'][:10]}.json"
+    out = options.out or RESULTS / slug(device.name) / f"{document['date'][:10]}.json"
     out.parent.mkdir(parents=True, exist_ok=True)
     for problem in track(cases, "timing", console=Console(stderr=True)):
         document["results"].append(measure(problem, cublas, options.splits))
@@ -152,7 +152,8 @@ def _cublas() -> Cublas | None:
         return None
 
 
-def _slug(name: str) -> str:
+def slug(name: str) -> str:
+    """A device's name as that of a folder."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 

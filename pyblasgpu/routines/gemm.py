@@ -14,7 +14,7 @@ from ..tuning.select import Choice, select
 from .copy import record_copy, record_pack, record_scale
 from .tape import ALPHA, BETA, Tape, recorded
 
-__all__ = ["gemm", "record", "record_gemm", "tape"]
+__all__ = ["fitted", "gemm", "record", "record_gemm", "tape"]
 
 _SOURCES = {family.STEM: family.source for family in (gemm_mma, gemm_tile)}
 
@@ -135,10 +135,7 @@ def _record_sum(tape: Tape, alpha, partials: Operand, beta, c: Operand) -> None:
 def _record_product(tape: Tape, config: GemmConfig, alpha, a: Operand, b: Operand, beta, c: Operand) -> None:
     """One launch; A and B lie as `config` has it."""
     trans_a, trans_b = config.trans_a, config.trans_b
-    config = config.unaligned(
-        a=not _vectors(a.T if trans_a else a, config.VEC_A, config.stages),
-        b=not _vectors(b.T if trans_b else b, config.VEC_B, config.stages),
-    )
+    config = fitted(config, a, b)
     kernel = _SOURCES[config.STEM](config, a.conj, b.conj)
     lead_a = a.row_stride if trans_a else a.col_stride
     lead_b = b.row_stride if trans_b else b.col_stride
@@ -148,6 +145,14 @@ def _record_product(tape: Tape, config: GemmConfig, alpha, a: Operand, b: Operan
         return c.rows, c.cols, a.cols, *strides
 
     tape.launch(kernel, config.grid(c.rows, c.cols), (a, b, c), integers, (alpha, beta))
+
+
+def fitted(config: GemmConfig, a: Operand, b: Operand) -> GemmConfig:
+    """`config` with scalar loads of what of `a` and `b`, which lie as it has it, is not aligned enough."""
+    return config.unaligned(
+        a=not _vectors(a.T if config.trans_a else a, config.VEC_A, config.stages),
+        b=not _vectors(b.T if config.trans_b else b, config.VEC_B, config.stages),
+    )
 
 
 def _vectors(operand: Operand, width: int, stages: int) -> bool:
