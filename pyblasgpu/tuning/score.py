@@ -1,14 +1,16 @@
 """How fast a Config ought to be, by arithmetic alone: an estimate of its cycles on a multiprocessor.
 
-Whole waves of blocks, then a last one that is not full. What a multiprocessor does for its blocks in one
-stripe costs the larger of two: throughput (instructions issued, shared memory, bytes from L2), which all
-resident blocks share, and latency (the stripe of one warp and a barrier, or the memory's answer), which
-one block suffers alone. DRAM bounds the whole. The constants are rounded from a fit to the recorded sweep
-of an H200; `docs/tuning.md` says how well the estimate ranks what was measured there.
+Whole waves of blocks, then a last one that is not full. What a multiprocessor does for its blocks costs the
+larger of two: throughput (instructions issued, shared memory, bytes from L2 and of C to DRAM), which all
+resident blocks share, and latency (the stripe of one warp and a barrier, or the memory's answer), which one
+block suffers alone. A block's start hides behind the others; the stores of C at its end do not. DRAM bounds
+the whole. The constants are rounded from a fit to the recorded sweep of an H200; `docs/tuning.md` says how
+well the estimate ranks what was measured there.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
@@ -25,21 +27,31 @@ COMFORT = 88  # what it takes beside it if it may; with less, some kernels spill
 
 LINE = 128  # bytes that shared memory serves in a cycle
 L2_BYTES = 64  # bytes that a multiprocessor gets from L2 in a cycle
-READ, WRITE = 0.6, 0.5  # cycles of a line that is read from, written to shared memory: some hide behind FMAs
-LOAD = 4  # instructions of a global load: address, mask, load
+READ, WRITE = 0.9, 0.5  # cycles of a line that is read from, written to shared memory: some hide behind FMAs
+LOAD = 6  # instructions of a global load: address, mask, load
 COPY = 60  # those of a leaf's, which is element by element and knows no contiguous dimension
-BARRIER = 130  # cycles of a barrier and of what begins a stripe
-ANSWER = 400  # cycles until memory answers
+BARRIER = 100  # cycles of a barrier and of what begins a stripe
+ANSWER = 1200  # cycles until memory answers
 ROW = 200  # cycles between two block rows of a leaf
+START = 3000  # cycles until a block runs and its first stripe is there
+STORE = 20  # cycles in which a thread stores one real of C
+#: Cycles in which a warp gets an instruction of a loop of at most so many: 64 KiB, 128 KiB.
+FETCH = (4000, 1.0), (8000, 2.4), (math.inf, 4.2)
 MMA_RATE = 2  # FMAs on tensor cores in the time of one elsewhere, in double precision
 DEPENDENT = 4  # cycles until an FMA can use the one before
 
 
 class _Block(NamedTuple):
-    """What one block asks of its multiprocessor, in cycles: shared with others, and on its own."""
+    """What one block asks of its multiprocessor, in cycles: shared with others, on its own, before, after."""
 
     work: float
     latency: float
+    start: float = 0.0
+    end: float = 0.0
+
+    def together(self, count: int) -> float:
+        """Cycles of so many at once: the others hide a block's start, but not its stores."""
+        return max(count * self.work, self.latency) + self.start / count + self.end
 
 
 def blocks_per_sm(config: Any, device: Device) -> int:
@@ -83,7 +95,9 @@ def cycles(stem: str, config: Any, extents: tuple[int, ...], device: Device) -> 
 
 def comfortable(config: Any, device: Device) -> bool:
     """Whether `config` leaves the compiler so many registers that it need not be seen to compile."""
-    return config.registers + COMFORT <= _limit(config, device)
+    # a column that is solved in registers: as many again as a step of it has real products
+    column = config.BLK_M * config.dtype_facts.parts**2 if config.STEM == "trsm_leaf" else 0
+    return config.registers + column + COMFORT <= _limit(config, device)
 
 
 def _limit(config: Any, device: Device) -> int:
@@ -100,54 +114,79 @@ def _waves(block: _Block, blocks: int, resident: int, device: Device) -> float:
     """Full waves, then what is left, spread over the multiprocessors."""
     full, rest = divmod(blocks, device.sm_count * resident)
     alone = -(-rest // device.sm_count)
-    last = max(alone * block.work, block.latency) if rest else 0.0
-    return full * max(resident * block.work, block.latency) + last
+    last = block.together(alone) if rest else 0.0
+    return full * block.together(resident) + last
 
 
 def _gemm_block(config: Any, k: int, device: Device) -> _Block:
-    """A tile of C: its stripes."""
+    """A tile of C: its stripes, then its way to memory."""
     facts, warps = config.dtype_facts, config.threads // device.warp_size
     stripes = list(zip((config.stripe_a, config.stripe_b), config.shares, strict=True))
-    loads = sum(s.blk * s.depth / (s.vec * config.threads) for s, shared in stripes if shared)
-    slots, read = _mma_step(config, device) if config.STEM == "gemm_mma" else _fma_step(config, device)
-    issue = config.BLK_K * slots + loads * LOAD
+    loads = LOAD * sum(s.blk * s.depth / (s.vec * config.threads) for s, shared in stripes if shared)
+    step = _mma_step(config, device) if config.STEM == "gemm_mma" else _fma_step(config, device)
     stored = sum(_stored_lines(s, config.threads, device.warp_size) for s, shared in stripes if shared)
-    lines = config.BLK_K * read * READ + stored * WRITE
+    lines = config.BLK_K * step.lines * READ + stored * WRITE
     fetched = (config.BLK_M + config.BLK_N) * config.BLK_K * facts.itemsize / L2_BYTES
+    issue = config.BLK_K * step.slots + loads
+    alone = config.BLK_K * step.alone + loads
     work = max(warps * (issue / device.partitions + lines), fetched)
-    latency = max(issue + BARRIER, ANSWER / max(config.stages - 1, 1))
-    count = -(-k // config.BLK_K)
-    return _Block(count * work, count * latency)
+    latency = max(alone + BARRIER, ANSWER / max(config.stages - 1, 1))
+    count, reals = -(-k // config.BLK_K), config.THR_M * config.THR_N * facts.parts
+    written = config.BLK_M * config.BLK_N * facts.itemsize / _dram_share(device)
+    return _Block(count * work + written, count * latency, START, reals * STORE)
+
+
+def _dram_share(device: Device) -> float:
+    """Bytes that DRAM takes from a multiprocessor in a cycle."""
+    return device.dram_bytes / device.sm_count or L2_BYTES / 4
+
+
+def _fetching(instructions: float) -> float:
+    """Cycles in which a warp gets an instruction of a loop of so many."""
+    return next(cycles for most, cycles in FETCH if instructions < most)
+
+
+class _Step(NamedTuple):
+    """What a warp does for one k: issue slots, cycles where it is alone, lines that it reads."""
+
+    slots: float
+    alone: float
+    lines: float
 
 
 def _slots_per_fma(config: Any, device: Device) -> float:
     return device.warp_size * device.partitions / device.fma_lanes(config.dtype_facts)
 
 
-def _fma_step(config: Any, device: Device) -> tuple[float, float]:
-    """Issue slots of a warp for one k, and lines that it reads; lanes that want the same share a line."""
+def _fma_step(config: Any, device: Device) -> _Step:
+    """With ordinary FMAs; lanes that want the same share a line."""
     size, across = config.dtype_facts.itemsize, device.warp_size // config.WARP_X
-    slots = config.THR_M * config.THR_N * config.dtype_facts.parts**2 * _slots_per_fma(config, device)
-    lines = 0.0
+    fmas = config.THR_M * config.THR_N * config.dtype_facts.parts**2
+    others = lines = 0.0
     for stripe, shared, count, vec, lanes in (
         (config.stripe_a, config.share_a, config.THR_M, config.VEC_M, config.WARP_X),
         (config.stripe_b, config.share_b, config.THR_N, config.VEC_N, across),
     ):
         if shared:
-            slots += count / vec
+            others += count / vec
             lines += count / vec * max(1.0, lanes * vec * size / LINE)
         else:  # element by element; along k every lane has a line of its own
-            slots += count * LOAD
+            others += count * LOAD
             lines += count * (lanes if stripe.k_major else max(1.0, lanes * size / LINE))
-    return slots, lines
+    per_fma = _slots_per_fma(config, device)
+    # each part of a complex number takes two products, the second waits for the first
+    waits = DEPENDENT / 2 if config.dtype_facts.is_complex else 0.0
+    loop = config.BLK_K if config.prefetch else config.UNROLL
+    alone = max(fmas * max(per_fma, waits) + others, (fmas + others) * _fetching(loop * (fmas + others)))
+    return _Step(fmas * per_fma + others, alone, lines)
 
 
-def _mma_step(config: Any, device: Device) -> tuple[float, float]:
-    """The same on tensor cores: each element of a fragment is read by one lane."""
+def _mma_step(config: Any, device: Device) -> _Step:
+    """On tensor cores: each element of a fragment is read by one lane."""
     facts, edges = config.dtype_facts, config.WARP_M + config.WARP_N
     fmas = config.WARP_M * config.WARP_N / device.warp_size * facts.parts**2
     slots = fmas * _slots_per_fma(config, device) / MMA_RATE + edges / device.warp_size
-    return slots, edges * facts.itemsize / LINE
+    return _Step(slots, slots, edges * facts.itemsize / LINE)
 
 
 @lru_cache(maxsize=1 << 16)

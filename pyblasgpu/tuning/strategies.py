@@ -188,18 +188,19 @@ def three_step(task: Task, keep: int = 50, share: float = 1.0) -> Search:
 
 
 def score_first(
-    task: Task, tiles: int = 20, variants: int = 12, share: float = 0.06, patience: int = 3
+    task: Task, tiles: int = 8, variants: int = 12, share: float = 0.06, rounds: int = 2, patience: int = 8
 ) -> Search:
     """At every place the best by score.
 
     First one variant of each of so many `tiles`: all variants of one have nearly the same score and would
     fill the list. Then more tiles, by score and by how others of their kind did, until `patience` rounds
-    brought nothing anywhere or a `share` of the candidates is spent. At last `variants` of the three best.
+    brought nothing anywhere or a `share` of the candidates is spent, for at least so many `rounds`. At last
+    `variants` of the three best.
     """
     table = _Table(task)
-    rounds = math.ceil(share * len(task.candidates) / tiles)
+    rounds = max(rounds, math.ceil(share * len(task.candidates) / tiles))
     idle, before = 0, dict.fromkeys(task.places, math.inf)
-    for _ in range(max(rounds, 1)):
+    for _ in range(rounds):
         fresh = {
             place: [c for c in _one_of_each(table.expected(place), task.axes) if not table.known(c, place)]
             for place in task.places
@@ -333,11 +334,11 @@ class _Table:
         return [config for _, config in found.values()]
 
 
-#: By name. In the three-step search a fifth of the candidates takes part, the best by score.
+#: By name. In the three-step search part of the candidates takes part, the best by score.
 STRATEGIES: dict[str, Strategy] = {
     "exhaustive": exhaustive,
     "random": random,
     "line": line,
-    "three-step": partial(three_step, share=0.2),
+    "three-step": partial(three_step, share=0.18),
     "score-first": score_first,
 }

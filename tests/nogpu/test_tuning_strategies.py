@@ -116,22 +116,36 @@ def test_what_a_tile_did_at_one_place_counts_at_the_others():
 # ------------------------------------------------------------------------------------- on the recorded sweep
 
 
-def test_the_score_ranks_what_was_measured(recorded):
+@pytest.mark.parametrize(("stem", "spread"), [("gemm_tile", 0.1), ("gemm_mma", 0.13)])
+def test_the_score_ranks_what_was_measured(recorded, stem, spread):
     """Figures of docs/tuning.md, rounded to the safe side."""
     rows = [compared.ranking(recording, place)
-            for key, recording in recorded.items() if key[0] == "gemm_tile"
+            for key, recording in recorded.items() if key[0] == stem
             for place in recording.task.places]  # fmt: skip
-    assert sum(row.correlation for row in rows) / len(rows) > 0.75
-    assert max(row.losses[compared.TOPS.index(16)] for row in rows) < 0.03
-    assert sum(row.spread for row in rows) / len(rows) < 0.1
+    losses = [row.losses[compared.TOPS.index(16)] for row in rows]
+    assert sum(row.correlation for row in rows) / len(rows) > 0.83
+    assert max(losses) < 0.06 and sum(losses) / len(losses) < 0.005
+    assert sum(row.spread for row in rows) / len(rows) < spread
+
+
+@pytest.mark.parametrize("dtype", "sdcz")
+@pytest.mark.parametrize(
+    ("name", "mean", "worst"), [("score-first", 0.012, 0.04), ("three-step", 0.016, 0.11)]
+)
+def test_a_tenth_of_an_exhaustive_search_finds_what_it_found(recorded, name, mean, worst, dtype):
+    """Within 2 % of all 8 places on average; the worst place is further behind."""
+    recording = recorded["gemm_tile", dtype, "nn"]
+    assert len(recording.task.candidates) > 200
+    outcome = replay(recording, STRATEGIES[name])
+    assert outcome.share <= 0.1 and outcome.mean <= mean and outcome.worst <= worst
 
 
 @pytest.mark.parametrize(
-    ("name", "worst", "share"), [("score-first", 0.02, 0.7), ("three-step", 0.03, 0.6), ("line", 0.08, 0.6)]
+    ("name", "worst", "share"), [("score-first", 0.03, 0.9), ("three-step", 0.18, 0.8), ("line", 0.05, 0.8)]
 )
-def test_strategies_on_the_recorded_sweep(recorded, name, worst, share):
-    """It holds some 60 candidates a search, so that a tenth of them is no search: see the made-up one."""
-    outcomes = [replay(recording, STRATEGIES[name]) for recording in recorded.values()]
+def test_strategies_on_short_lists(recorded, name, worst, share):
+    """Of the quick space's 10 to 72 candidates a search a tenth is no search."""
+    outcomes = [replay(r, STRATEGIES[name]) for r in recorded.values() if len(r.task.candidates) < 100]
     assert max(outcome.worst for outcome in outcomes) <= worst
     assert sum(o.used for o in outcomes) / sum(o.total for o in outcomes) <= share
 
@@ -141,8 +155,8 @@ def test_eight_timings_by_score_beat_eight_at_random(recorded):
         found = [replay(recording, strategy) for recording in recorded.values()]
         return sum(outcome.mean for outcome in found) / len(found)
 
-    by_score = losses(partial(score_first, tiles=8, variants=0, share=0.0))
-    assert by_score < 0.01 < 5 * by_score < losses(partial(random, most=8))
+    by_score = losses(partial(score_first, tiles=8, variants=0, share=0.0, rounds=1))
+    assert by_score < 0.005 and 15 * by_score < losses(partial(random, most=8))
 
 
 def test_of_repeated_timings_the_shortest_counts_and_failures_do_not():
@@ -156,8 +170,8 @@ def test_of_repeated_timings_the_shortest_counts_and_failures_do_not():
 
 
 def test_times_with_warm_and_with_cold_caches_are_not_mixed():
-    warm = next(r for r in read_sweep(SWEEP) if r.stem == "gemm_tile" and r.outcome == "ok")
-    cold = Record(**{**vars(warm), "seconds": 2 * warm.seconds, "caches": "cold"})
+    cold = next(r for r in read_sweep(SWEEP) if r.stem == "gemm_tile" and r.outcome == "ok")
+    warm = Record(**{**vars(cold), "seconds": cold.seconds / 2, "caches": "warm"})
     (recording,) = recordings([warm, cold], H200).values()
     assert list(recording.seconds.values()) == [cold.seconds]
 
@@ -166,6 +180,7 @@ def test_the_comparison_prints_its_tables(capsys):
     assert compared.main([str(SWEEP)]) == 0
     text = capsys.readouterr().out
     assert "rank correlation" in text and "score-first" in text and "three-step, all" in text
+    assert "large searches" in text
 
 
 def test_sweeps_of_several_devices_are_refused(tmp_path):
@@ -180,13 +195,13 @@ def test_sweeps_of_several_devices_are_refused(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "seed"), [("s", 1), ("d", 2), ("z", 0)])
 def test_a_tenth_of_the_timings_is_enough(dtype, seed):
-    """Some 2000 candidates of a model (see `synthetic_sweep`): within 2 % of the best on average."""
+    """Thousands of candidates of a model (see `synthetic_sweep`), on average over the places."""
     reuse = {"s": 1.3, "d": 1.0, "z": 1.5}[dtype]
     recording = synthetic("gemm_tile", dtype, "nn", H200, seed, Guidelines(reuse=reuse, score=0.85))
     assert len(recording.task.candidates) > 1000
-    for name in ("score-first", "three-step"):
+    for name, mean in (("score-first", 0.01), ("three-step", 0.03)):
         outcome = replay(recording, STRATEGIES[name])
-        assert outcome.share <= 0.1 and outcome.mean <= 0.02
+        assert outcome.share <= 0.1 and outcome.mean <= mean
     by_chance = replay(recording, STRATEGIES["random"])
     assert by_chance.mean > 0.05
 
