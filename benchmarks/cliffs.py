@@ -190,9 +190,8 @@ def _progress(items: Iterable, what: str, total: int) -> Iterable:
 
 def main(options: argparse.Namespace) -> None:
     """Run what `options` ask for."""
-    dtypes = [DTYPES[letter] for letter in options.dtype.split(",")]
     device = known(options.compile_only) if options.compile_only else current()
-    for dtype in dtypes:
+    for dtype in options.dtype:
         compile_kernels(dtype, device, options.every)
     if options.compile_only:
         return
@@ -201,7 +200,7 @@ def main(options: argparse.Namespace) -> None:
                                 "every": options.every, "series": []}  # fmt: skip
     out = options.out or RESULTS / slug(device.name) / f"{document['date'][:10]}-cliffs.json"
     out.parent.mkdir(parents=True, exist_ok=True)
-    for dtype in dtypes:
+    for dtype in options.dtype:
         document["series"] += sweep(dtype, options.every, options.budget, here.measure)
         out.write_text(
             json.dumps(document) + "\n"
@@ -216,11 +215,20 @@ def main(options: argparse.Namespace) -> None:
     print(f"plot in {draw_ratios(document, out.with_suffix('.svg'))}", file=sys.stderr)
 
 
+def _dtypes(text: str) -> list[Dtype]:
+    unknown = set(text.split(",")) - set(DTYPES)
+    if unknown:
+        raise argparse.ArgumentTypeError(f"{min(unknown)!r} is none of {', '.join(DTYPES)}")
+    return [DTYPES[letter] for letter in dict.fromkeys(text.split(","))]
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.cliffs", description=(__doc__ or "").split("\n\n")[0]
     )
-    parser.add_argument("--dtype", default="s,d,c,z", metavar="T,T,...", help="(%(default)s)")
+    parser.add_argument(
+        "--dtype", type=_dtypes, default=",".join(DTYPES), metavar="T,T,...", help="(%(default)s)"
+    )
     parser.add_argument("--every", type=int, default=1, metavar="K", help="each K-th size only")
     parser.add_argument(
         "--budget", type=float, default=170.0, metavar="S", help="seconds a dtype (%(default)s)"

@@ -197,6 +197,12 @@ def test_compiling_only_touches_no_device(monkeypatch):
     assert asked == ["NVIDIA H200"]
 
 
+def test_an_unknown_dtype_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        cliffs._parser().parse_args(["--dtype", "s,q"])
+    assert "'q' is none of s, d, c, z" in capsys.readouterr().err
+
+
 def test_a_kernel_that_does_not_compile_is_named(monkeypatch):
     report = Resources(64, 0, 0, 0, 0)
     monkeypatch.setattr(cliffs, "compile_all", lambda jobs, cc: ((job, report) for job in jobs))
