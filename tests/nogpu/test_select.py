@@ -231,7 +231,7 @@ def test_between_two_tuned_sizes_the_model_decides(levels):
     assert chosen == [little, little, big, big]
     order = {n: select("gemm", S, "nn", (n, n, n), H200).config == big for n in range(64, 4097, 64)}
     # in between it goes by how full the waves of either are
-    assert not any(order[n] for n in order if n < 900) and all(order[n] for n in order if n > 2400)
+    assert not any(order[n] for n in order if n < 600) and all(order[n] for n in order if n > 2400)
     assert select("gemm", S, "nn", LARGE, H200).origin == "packaged for NVIDIA H200, class large"
 
 
