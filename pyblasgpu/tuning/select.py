@@ -16,11 +16,13 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import count
-from math import prod
+from math import exp, log2, prod
+from operator import itemgetter
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from .. import database
@@ -75,6 +77,8 @@ _PACKAGED = Path(database.__file__).parent
 DEFAULT_STOP = {"few": 256, "some": 256, "many": 256, "most": 128}
 
 MOST_CHOICES = 1 << 14  # kept at a time
+DOUBT = 0.02  # of an estimate, for each factor of two between an extent and that of the measurement
+NEAR = 6.0  # such factors, over which a Config's own pace gives way to the usual one
 
 _overrides: ContextVar[tuple[tuple[str, Any], ...]] = ContextVar("overrides", default=())
 _token: ContextVar[int] = ContextVar("token", default=0)  # a number for the overrides: cheap to compare
@@ -211,11 +215,29 @@ def _documents(device: Device) -> tuple[tuple[str, Document], ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """A Config, where it comes from, and the seconds that a cycle of the model took where it was tuned."""
+    """A Config, where it comes from, and the seconds that a cycle of the model took where it was tuned.
+
+    `usual` is the median of all such paces of the family, `extents` where this one was measured; neither is
+    there where nothing was.
+    """
 
     config: Any
     origin: str
     pace: float
+    usual: float = 0.0
+    extents: tuple[int, ...] = ()
+
+    def at(self, extents: tuple[int, ...]) -> tuple[float, float]:
+        """The pace at `extents`, and by what factor it is in doubt.
+
+        What sets a Config's pace apart from the family's is partly luck with the extents at which it was
+        measured, so it counts the less the farther these are.
+        """
+        if not self.extents:
+            return self.pace, 1.0
+        octaves = sum(abs(log2(there / here)) for there, here in zip(self.extents, extents, strict=False))
+        own = exp(-octaves / NEAR)
+        return self.pace**own * self.usual ** (1 - own), 1 + DOUBT * octaves
 
 
 def _fastest(
@@ -232,12 +254,13 @@ def _fastest(
     batched = prod(extents[3:]) > 1
     tuned = [known for stem in stems for known in _measured(stem, dtype, layout, batched, device)]
     options = (
-        (time, known)
+        (time.seconds * doubt, time.splits, known)
         for known in tuned or _unmeasured(stems, dtype, layout, extents, device)
-        for time in timed(known.config, known.pace, extents, device, splits)
+        for pace_there, doubt in [known.at(extents)]
+        for time in timed(known.config, pace_there, extents, device, splits)
     )
-    time, best = min(options, key=lambda option: option[0].seconds)
-    return Choice(best.config, best.origin, time.splits)
+    _, chunks, best = min(options, key=itemgetter(0))
+    return Choice(best.config, best.origin, chunks)
 
 
 def _unmeasured(
@@ -270,9 +293,10 @@ def _measured(stem: str, dtype: str, layout: str, batched: bool, device: Device)
                 extents = tuned_at(stem, size)[-1]
                 seconds = DTYPES[dtype].flops_per_fma * prod(extents) / entry.tflops / 1e12
                 measured = pace(config, extents, seconds, device)
-                found.append(_Measured(config, f"{origin}, class {size}", measured))
+                found.append(_Measured(config, f"{origin}, class {size}", measured, measured, extents))
             break
-    return tuple(found)
+    usual = median(known.pace for known in found) if found else 0.0
+    return tuple(replace(known, usual=usual) for known in found)
 
 
 def _entries(key: tuple[str, str, str, str], device: Device) -> Iterator[tuple[str, Entry]]:
