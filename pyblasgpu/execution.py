@@ -31,6 +31,7 @@ from .types import Dtype
 
 __all__ = [
     "BACKENDS",
+    "ON_DEVICE",
     "BackendStatus",
     "Call",
     "again",
@@ -41,6 +42,8 @@ __all__ = [
 ]
 
 BACKENDS = ("auto", "cuda", "cpu", "sim")
+#: What device arrays may be asked to run on.
+ON_DEVICE = (None, "auto", "cuda")
 
 _log = logging.getLogger("pyblasgpu")
 _log.addHandler(logging.NullHandler())
@@ -179,7 +182,7 @@ class Call:
 
     def _describe(self, backend, dtype: Dtype | None) -> None:
         """The inputs as layouts on one device."""
-        if backend not in (None, "auto", "cuda"):
+        if backend not in ON_DEVICE:
             raise ValueError(f"{self.name}: backend={backend!r} is for host arrays; these are on a device")
         self.backend = "cuda"
         library = self.library

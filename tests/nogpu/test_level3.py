@@ -371,14 +371,14 @@ def repeated(fake, monkeypatch):
         if start:
             monkeypatch.setattr("pyblasgpu.level3.Call", None)
         arrays = [fake_device.Array(x) for x in (a, b, out)]
-        for options in ({}, {"beta": 1, "stream": 5}, {"alpha": 2.0, "beta": 0.5}):
+        for options in ({}, {"beta": 1, "stream": 5}, {"alpha": 2.0, "beta": 0.5}, {"backend": "cuda"}):
             expected = options.get("alpha", 1) * (a @ b) + options.get("beta", 0) * out
             assert gemm(*arrays[:2], out=arrays[2], **options) is arrays[2]
             np.testing.assert_array_equal(out, expected)
         triangle = oracle.read_part(b, Uplo.LOWER, Diag.UNIT).T @ out
         trmm(arrays[1], arrays[2], lower=True, trans="C", unit_diag=True, out=arrays[2])
         np.testing.assert_array_equal(out, triangle)
-    assert [stream for _, stream, _ in fake[0].calls] == [7, 5, 7, 7] * 2
+    assert [stream for _, stream, _ in fake[0].calls] == [7, 5, 7, 7, 7] * 2
     monkeypatch.undo()
     fake_device.install(monkeypatch)
     return arrays, memory
