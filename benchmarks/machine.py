@@ -40,10 +40,12 @@ def describe(device: Device, cublas: Cublas | None) -> dict[str, Any]:
 
 def commit() -> str | None:
     """The commit of the checkout, with '+' when files differ from it; else what PYBLASGPU_COMMIT says."""
+    top = _output("git", "-C", str(ROOT), "rev-parse", "--show-toplevel")
+    if top is None or Path(top).resolve() != ROOT:  # an exported tree, perhaps within another checkout
+        return os.environ.get("PYBLASGPU_COMMIT")
     revision = _output("git", "-C", str(ROOT), "rev-parse", "HEAD")
     changed = _output("git", "-C", str(ROOT), "status", "--porcelain", "--untracked-files=no")
-    if revision is None:
-        return os.environ.get("PYBLASGPU_COMMIT")
+    assert revision is not None
     return revision + ("+" if changed else "")
 
 

@@ -220,6 +220,16 @@ def test_a_plot_of_ratios(tmp_path):
     assert all(f"dgemm, {storage}" in svg for storage in cliffs.STORAGES)
 
 
+def test_an_exported_tree_within_a_checkout_is_not_that_commit(monkeypatch, tmp_path):
+    monkeypatch.setenv("PYBLASGPU_COMMIT", "cafe123")
+    assert machine.commit() != "cafe123" or not (machine.ROOT / ".git").exists()
+    inner = machine.ROOT / "tests"
+    monkeypatch.setattr(machine, "ROOT", inner)
+    assert machine.commit() == "cafe123"
+    monkeypatch.setattr(machine, "ROOT", tmp_path)
+    assert machine.commit() == "cafe123"
+
+
 def test_peak_of_an_h200(monkeypatch):
     monkeypatch.setattr(machine, "clocks", lambda: {"clocks.max.sm": "1980 MHz"})
     peaks = machine.peak(known("h200"))
