@@ -1,0 +1,65 @@
+"""The choice on the recorded sweep: at the sizes that were tuned, and at each as if it had not been."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from statistics import mean
+
+import pytest
+
+from pyblasgpu.database import FAMILIES, Document, sizes_of, tuned_at
+from pyblasgpu.gpu.device import known
+from pyblasgpu.tuning import select as selecting
+from pyblasgpu.tuning.select import override, select
+from pyblasgpu.tuning.store import read_sweep, sound, winners
+from pyblasgpu.types import DTYPES
+
+SWEEP = Path(__file__).parents[2] / "tuning" / "sweeps" / "nvidia_h200.jsonl.gz"
+H200 = known("h200")
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    """The winners, and of each (dtype, layout, size class) the seconds of every Config."""
+    records = [r for r in read_sweep(SWEEP) if r.stem in FAMILIES and FAMILIES[r.stem].routine == "gemm"]
+    times = defaultdict(dict)
+    for record in sound(records):
+        config = FAMILIES[record.stem].config(record.dtype, record.layout, record.parameters)
+        place = times[record.dtype, record.layout, record.size]
+        place[config] = min(record.seconds, place.get(config, record.seconds))
+    return winners(records, H200.name), times
+
+
+def losses(recorded, monkeypatch, hidden: bool) -> list[float]:
+    """At each place, how much longer the choice takes than the best, of k uncut; its own class `hidden`."""
+    document, times = recorded
+    found = []
+    for size in sizes_of("gemm_tile"):
+        entries = {key: entry for key, entry in document.entries.items() if not hidden or key[3] != size}
+        seen = Document(H200.name, entries)
+        monkeypatch.setattr(selecting, "_documents", lambda device, seen=seen: (("the sweep", seen),))
+        selecting._chosen.clear()
+        selecting._measured.cache_clear()
+        for (dtype, layout, at), seconds in times.items():
+            if at == size:
+                with override("splits", 1):
+                    extents = tuned_at("gemm_tile", size)[-1]
+                    choice = select("gemm", DTYPES[dtype], layout, extents, H200)
+                found.append(seconds[choice.config] / min(seconds.values()) - 1)
+    selecting._chosen.clear()
+    selecting._measured.cache_clear()
+    return found
+
+
+def test_a_winner_is_chosen_where_it_won(recorded, monkeypatch):
+    lost = losses(recorded, monkeypatch, hidden=False)
+    assert len(lost) == 128
+    assert mean(lost) < 0.01 and max(lost) < 0.1
+
+
+def test_an_untuned_size_does_not_fall_off_a_cliff(recorded, monkeypatch):
+    """Neighbours are a factor of two away in each extent here, or of 64 in one: twice as far as in use."""
+    lost = losses(recorded, monkeypatch, hidden=True)
+    assert mean(lost) < 0.03 and max(lost) < 0.21
+    assert sum(loss > 0.1 for loss in lost) <= 10
