@@ -18,10 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ..operands import Operand
-from ..types import Diag
 from .copy import record_copy
 from .gemm import record_gemm
-from .recursion import Recurrence, leaf_recorder
 from .tape import Tape
 
 __all__ = ["LARGEST", "MOST_COPIED", "blocks", "level_recorder"]
@@ -44,28 +42,29 @@ def blocks(n: int, height: int, period: int) -> Iterator[tuple[int, int, int]]:
         yield whole * period + period - height, rest, 1
 
 
-def level_recorder(
-    tape: Tape, t: Operand, b: Operand, recurrence: Recurrence, diag: Diag, stop: int
-) -> Callable[..., None]:
+def level_recorder(tape: Tape, b: Operand, leaf: Callable[..., None], stop: int) -> Callable[..., None]:
     """``record(t, b, alpha)``: B := alpha T B for triangles of at most `LARGEST` rows, leaves of `stop`.
 
     Parameters
     ----------
-    t, b : Operand
-        One matrix each, of the same strides as those to come.
+    b : Operand
+        One matrix, of the same strides and columns as those to come, and no fewer rows.
+    leaf : callable
+        ``leaf(t, b, alpha)`` records what is done to triangles of up to `stop` rows, or to a batch of them.
     """
+    if b.rows <= stop:
+        return leaf
     rows = min(b.rows, max(stop, LARGEST))
-    cols = _panel(b, rows) if rows > stop else b.cols
-    copied = _like(tape, b, rows, cols) if rows > stop else None
+    cols = _panel(b, rows)
+    copied = _like(tape, b, rows, cols)
 
     def record(t: Operand, b: Operand, alpha) -> None:
         for first in range(0, b.cols, cols):
             panel = b.block(0, first, b.rows, min(cols, b.cols - first))
+            x = copied.block(rows - b.rows if b.row_stride < 0 else 0, 0, b.rows, panel.cols)
             if b.rows > stop:
-                assert copied is not None
-                x = copied.block(rows - b.rows if b.row_stride < 0 else 0, 0, b.rows, panel.cols)
                 record_copy(tape, 1.0, panel, x)
-            _record_leaves(tape, t, panel, recurrence, diag, (stop, b.cols), alpha)
+            _record_leaves(t, panel, leaf, stop, alpha)
             height = stop
             while height < b.rows:
                 _record_level(tape, t, x, panel, height, alpha)
@@ -86,15 +85,12 @@ def _like(tape: Tape, b: Operand, rows: int, cols: int) -> Operand:
     return made.flip(rows=b.row_stride < 0, cols=b.col_stride < 0)
 
 
-def _record_leaves(
-    tape: Tape, t: Operand, b: Operand, recurrence: Recurrence, diag: Diag, extents: tuple[int, int], alpha
-) -> None:
-    """The diagonal blocks; `extents` as of `leaf_recorder`."""
-    stop = extents[0]
+def _record_leaves(t: Operand, b: Operand, leaf: Callable[..., None], stop: int, alpha) -> None:
+    """The diagonal blocks."""
     for first, rows, count in blocks(b.rows, stop, stop):
         t11 = _repeated(t.block(first, first, rows, rows), stop, stop, count)
         b1 = _repeated(b.block(first, 0, rows, b.cols), stop, 0, count)
-        leaf_recorder(tape, t11, b1, recurrence, diag, extents)(t11, b1, alpha)
+        leaf(t11, b1, alpha)
 
 
 def _record_level(tape: Tape, t: Operand, x: Operand, b: Operand, height: int, alpha) -> None:

@@ -67,12 +67,10 @@ def record(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Dia
 
     def multiply(t: Operand, b: Operand) -> None:
         stop = tuned_stop(tape, b, _RECURRENCE)
-        if b.batch > 1:  # a batch of triangles is none of blocks
-            leaf = leaf_recorder(tape, t, b, _RECURRENCE, diag, (min(stop, b.rows), b.cols))
-            record_steps(tape, t, b, _RECURRENCE, stop, leaf)
-            return
-        with tape.temporary():
-            leaf = levels.level_recorder(tape, t, b, _RECURRENCE, diag, stop)
-            record_steps(tape, t, b, _RECURRENCE, max(stop, levels.LARGEST), leaf)
+        leaf = leaf_recorder(tape, t, b, _RECURRENCE, diag, (min(stop, b.rows), b.cols))
+        if b.batch == 1:  # the blocks of a batch of triangles would be a batch of batches
+            leaf = levels.level_recorder(tape, b, leaf, stop)
+            stop = max(stop, levels.LARGEST)
+        record_steps(tape, t, b, _RECURRENCE, stop, leaf)
 
     record_in_place(tape, t, b, side, uplo, multiply)
