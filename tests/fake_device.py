@@ -81,11 +81,11 @@ class Routines:
         elements(c)[...] = alpha * elements(a)
 
 
-class Memory:
-    """Stand-in of `pyblasgpu.gpu.memory`: fresh memory is NaN, and everything must be released."""
+class HostMemory:
+    """Stand-in of `pyblasgpu.gpu.memory` on the host: fresh memory is NaN."""
 
     def __init__(self):
-        self.held, self.copied = {}, 0
+        self.held = {}
 
     def allocate(self, nbytes, device, stream):
         assert nbytes > 0
@@ -97,13 +97,33 @@ class Memory:
         del self.held[address]
 
     def to_device(self, address, array, stream):
-        assert array.flags.c_contiguous and address in self.held
-        self.copied += array.size
         ctypes.memmove(address, array.ctypes.data, array.nbytes)
 
     def to_host(self, array, address, stream):
-        assert array.flags.c_contiguous and address in self.held
         ctypes.memmove(array.ctypes.data, address, array.nbytes)
+
+    def copy(self, target, source, nbytes, stream):
+        ctypes.memmove(target, source, nbytes)
+
+    def synchronize(self, stream):
+        pass
+
+
+class Memory(HostMemory):
+    """Memory of which whole buffers alone are copied, and of which everything must be released."""
+
+    def __init__(self):
+        super().__init__()
+        self.copied = 0
+
+    def to_device(self, address, array, stream):
+        assert array.flags.c_contiguous and address in self.held
+        self.copied += array.size
+        super().to_device(address, array, stream)
+
+    def to_host(self, array, address, stream):
+        assert array.flags.c_contiguous and address in self.held
+        super().to_host(array, address, stream)
 
 
 class Array:

@@ -16,6 +16,17 @@ from pyblasgpu.tuning.worker import DeviceLost
 GOOD = Resources(registers=64, stack_bytes=0, spill_stores=0, spill_loads=0, shared_bytes=0)
 
 
+def answers(worker, job, patience=None):
+    """All that the worker says to a job."""
+    worker.send(job, patience)
+    found = []
+    while worker.busy:
+        answer = worker.receive(0.5)
+        if answer is not None:
+            found.append(answer)
+    return found
+
+
 def no_device():
     raise RuntimeError("no device here")
 

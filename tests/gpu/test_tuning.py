@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import fake_worker
@@ -23,14 +24,7 @@ from pyblasgpu.types import DTYPES
 SIZES = ((512, 512, 512), (1024, 2048, 1024))
 
 
-def answers(worker, job):
-    worker.send(job, 120.0)
-    found = []
-    while worker.busy:
-        answer = worker.receive(1.0)
-        if answer is not None:
-            found.append(answer)
-    return found
+answers = partial(fake_worker.answers, patience=120.0)
 
 
 def job(dtype="s", **changes):

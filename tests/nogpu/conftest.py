@@ -5,11 +5,21 @@ import numpy as np
 import pytest
 
 from pyblasgpu import execution
+from pyblasgpu.tuning import select
 
 
 @pytest.fixture
 def rng():
     return np.random.default_rng(2011)
+
+
+@pytest.fixture
+def home(monkeypatch, tmp_path):
+    """A folder of the user's that is empty, and no choice made from another."""
+    monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path))
+    select.reload()
+    yield tmp_path
+    select.reload()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 from itertools import pairwise
 from types import SimpleNamespace
@@ -125,22 +124,6 @@ def test_a_sweep_within_its_budget_and_what_is_said_of_it(monkeypatch, capsys):
     assert "0.500 sgemm nn 8166, as they come: kernel of s 8166" in said and "below 0.8" in said
 
 
-class HostMemory(fake_device.Memory):
-    """With places within what was allocated."""
-
-    def to_device(self, address, array, stream):
-        ctypes.memmove(address, array.ctypes.data, array.nbytes)
-
-    def to_host(self, array, address, stream):
-        ctypes.memmove(array.ctypes.data, address, array.nbytes)
-
-    def copy(self, target, source, nbytes, stream):
-        ctypes.memmove(target, source, nbytes)
-
-    def synchronize(self, stream):
-        pass
-
-
 class CountingTimer:
     """A clock that runs what it is given, and counts its passes."""
 
@@ -156,7 +139,7 @@ class CountingTimer:
 
 def test_both_libraries_get_the_same_operands(monkeypatch):
     seen = {"ours": [], "theirs": []}
-    monkeypatch.setattr(measure, "memory", HostMemory())
+    monkeypatch.setattr(measure, "memory", fake_device.HostMemory())
     monkeypatch.setattr(cliffs, "Timer", CountingTimer)
     monkeypatch.setattr(cliffs, "routine", lambda name: lambda *call: seen["ours"].append(call))
     monkeypatch.setattr(cliffs, "vendor", lambda name: lambda *call: seen["theirs"].append(call))

@@ -31,12 +31,7 @@ JSON = st.recursive(
 )
 
 
-@pytest.fixture(autouse=True)
-def home(monkeypatch, tmp_path):
-    monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path))
-    select.reload()
-    yield tmp_path
-    select.reload()
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def paths_of(value, path=()):

@@ -21,12 +21,7 @@ FAMILY = FAMILIES["gemm_tile"]
 KEY = ("gemm_tile", "s", "nn", "large")
 
 
-@pytest.fixture(autouse=True)
-def home(monkeypatch, tmp_path):
-    monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path))
-    selecting.reload()
-    yield tmp_path
-    selecting.reload()
+pytestmark = pytest.mark.usefixtures("home")
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from types import SimpleNamespace
 
+import fake_device
 import fake_worker
 import numpy as np
 import pytest
@@ -36,42 +37,21 @@ from pyblasgpu.types import DTYPES, Trans
 H200 = known("h200")
 
 
-@pytest.fixture(autouse=True)
-def home(monkeypatch, tmp_path):
-    monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path))
-    selecting.reload()
-    yield tmp_path
-    selecting.reload()
+pytestmark = pytest.mark.usefixtures("home")
 
 
 # ------------------------------------------------------------------------- a run on a device that is NumPy
 
 
-class Memory:
-    """`pyblasgpu.gpu.memory` on the host."""
+class Memory(fake_device.HostMemory):
+    """Memory of a context that may be lost."""
 
     def __init__(self):
-        self.held, self.alive = {}, True
+        super().__init__()
+        self.alive = True
 
     def use(self, device):
         pass
-
-    def allocate(self, nbytes, device, stream):
-        buffer = np.full(nbytes, 0xFF, np.uint8)
-        self.held[buffer.ctypes.data] = buffer
-        return buffer.ctypes.data
-
-    def release(self, address, stream):
-        del self.held[address]
-
-    def to_device(self, address, array, stream):
-        ctypes.memmove(address, array.ctypes.data, array.nbytes)
-
-    def to_host(self, array, address, stream):
-        ctypes.memmove(array.ctypes.data, address, array.nbytes)
-
-    def copy(self, target, source, nbytes, stream):
-        ctypes.memmove(target, source, nbytes)
 
     def synchronize(self, stream):
         if not self.alive:

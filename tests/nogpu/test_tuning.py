@@ -13,7 +13,6 @@ from pyblasgpu.errors import BackendUnavailable, ConfigError, DatabaseWarning
 from pyblasgpu.gpu.compile import Resources
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning import build, dryrun, measure, run, score, store
-from pyblasgpu.tuning import select as selecting
 from pyblasgpu.tuning.prune import Guidelines, candidates, check_device
 from pyblasgpu.tuning.space import EFFORTS, space
 from pyblasgpu.tuning.store import Record, winners
@@ -23,12 +22,7 @@ H200, FERMI = known("h200"), known("fermi")
 GOOD = Resources(registers=64, stack_bytes=0, spill_stores=0, spill_loads=0, shared_bytes=0)
 
 
-@pytest.fixture(autouse=True)
-def home(monkeypatch, tmp_path):
-    monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path))
-    selecting.reload()
-    yield tmp_path
-    selecting.reload()
+pytestmark = pytest.mark.usefixtures("home")
 
 
 # -------------------------------------------------------------------------------------------------- funnel

@@ -17,12 +17,7 @@ from pyblasgpu.types import DTYPES
 H200, A100 = known("h200"), known("a100")
 
 
-@pytest.fixture(autouse=True)
-def home(monkeypatch, tmp_path):
-    monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path))
-    select.reload()
-    yield tmp_path
-    select.reload()
+pytestmark = pytest.mark.usefixtures("home")
 
 
 @pytest.fixture

@@ -8,21 +8,12 @@ import time
 
 import fake_worker
 import pytest
+from fake_worker import answers
 
 from pyblasgpu.errors import PyblasgpuError
 from pyblasgpu.tuning.bench import Bench, Failed
 from pyblasgpu.tuning.build import Compilers
 from pyblasgpu.tuning.worker import DONE, Lost, Worker
-
-
-def answers(worker, job, patience=None):
-    worker.send(job, patience)
-    found = []
-    while worker.busy:
-        answer = worker.receive(0.5)
-        if answer is not None:
-            found.append(answer)
-    return found
 
 
 @pytest.fixture(scope="module")
