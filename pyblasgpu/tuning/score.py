@@ -10,17 +10,16 @@ well the estimate ranks what was measured there.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
-from math import prod
+from math import inf, prod
 from typing import Any, NamedTuple
 
 from ..gpu.device import Device
 from ..kernels.stripe import Stripe
 
-__all__ = ["OVERHEAD", "blocks_per_sm", "comfortable", "cycles", "score"]
+__all__ = ["OVERHEAD", "blocks_per_sm", "comfortable", "cycles", "dram_rate", "score"]
 
 OVERHEAD = 24  # registers of addresses and counters that a kernel needs beside its Config's own estimate
 COMFORT = 88  # what it takes beside it if it may; with less, some kernels spill
@@ -36,7 +35,7 @@ ROW = 200  # cycles between two block rows of a leaf
 START = 3000  # cycles until a block runs and its first stripe is there
 STORE = 20  # cycles in which a thread stores one real of C
 #: Cycles in which a warp gets an instruction of a loop of at most so many: 64 KiB, 128 KiB.
-FETCH = (4000, 1.0), (8000, 2.4), (math.inf, 4.2)
+FETCH = (4000, 1.0), (8000, 2.4), (inf, 4.2)
 MMA_RATE = 2  # FMAs on tensor cores in the time of one elsewhere, in double precision
 DEPENDENT = 4  # cycles until an FMA can use the one before
 
@@ -132,13 +131,13 @@ def _gemm_block(config: Any, k: int, device: Device) -> _Block:
     work = max(warps * (issue / device.partitions + lines), fetched)
     latency = max(alone + BARRIER, ANSWER / max(config.stages - 1, 1))
     count, reals = -(-k // config.BLK_K), config.THR_M * config.THR_N * facts.parts
-    written = config.BLK_M * config.BLK_N * facts.itemsize / _dram_share(device)
+    written = config.BLK_M * config.BLK_N * facts.itemsize * device.sm_count / dram_rate(device)
     return _Block(count * work + written, count * latency, START, reals * STORE)
 
 
-def _dram_share(device: Device) -> float:
-    """Bytes that DRAM takes from a multiprocessor in a cycle."""
-    return device.dram_bytes / device.sm_count or L2_BYTES / 4
+def dram_rate(device: Device) -> float:
+    """Bytes of DRAM in a cycle; where that is unknown, a quarter of what L2 gives."""
+    return device.dram_bytes or device.sm_count * L2_BYTES / 4
 
 
 def _fetching(instructions: float) -> float:

@@ -124,7 +124,7 @@ def select(name: str, dtype: Dtype, layout: str, extents: tuple[int, ...], devic
         if is_product:
             choice = _fastest(stems, dtype.letter, layout, extents, splits, device)
         else:
-            choice = _of_class(stems, dtype.letter, layout, extents, device)
+            choice = _of_class(name, dtype.letter, layout, extents, device)
         _chosen[key] = choice
     return choice
 
@@ -268,7 +268,7 @@ def _unmeasured(
 ) -> list[_Measured]:
     """A Config of each family that suits the device, from a file if any family has one there."""
     usable = [stem for stem in stems if _runs(stem, device)] or stems
-    found = [_of_class((stem,), dtype, layout, extents, device) for stem in usable]
+    found = [_of_class(stem, dtype, layout, extents, device) for stem in usable]
     filed = [choice for choice in found if choice.origin != COMPUTED]
     return [_Measured(choice.config, choice.origin, CYCLE) for choice in filed or found]
 
@@ -318,11 +318,8 @@ def _usable(stem: str, dtype: str, layout: str, entry: Entry, device: Device, wh
     return config
 
 
-def _of_class(
-    stems: tuple[str, ...], dtype: str, layout: str, extents: tuple[int, ...], device: Device
-) -> Choice:
+def _of_class(stem: str, dtype: str, layout: str, extents: tuple[int, ...], device: Device) -> Choice:
     """The Config of the size class, or of the nearest that has one."""
-    (stem,) = stems
     size, layout = size_class(stem, extents), FAMILIES[stem].layout(layout)
     for candidate in nearest(stem, size):
         for origin, entry in _entries((stem, dtype, layout, candidate), device):

@@ -11,6 +11,7 @@ this one only which values are worth asking about.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -173,15 +174,12 @@ def _gemm_mma(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Ax
             for mma_k, prefetch in product((4, 8) if hopper else (4,), (True, False))
         ]
 
-    def loads(chosen: Parameters) -> list[Parameters]:
-        a_by_k, b_by_k = layout[0] == "t", layout[1] == "n"
-        return [
-            {**a, **b}
-            for a in _rows(dtype, chosen, "A", chosen["BLK_M"], a_by_k)
-            for b in _rows(dtype, chosen, "B", chosen["BLK_N"], b_by_k)
-        ]
+    def loaded(tile: Parameters) -> Parameters:
+        a = _rows(dtype, tile, "A", tile["BLK_M"], k_major=layout[0] == "t")
+        b = _rows(dtype, tile, "B", tile["BLK_N"], k_major=layout[1] == "n")
+        return {**tile, **a, **b}
 
-    return [lambda chosen: [{**tile, **loads(tile)[0]} for tile in tiles(chosen)], _residence("normal")]
+    return [lambda chosen: [loaded(tile) for tile in tiles(chosen)], _residence("normal")]
 
 
 def _warps(
@@ -195,8 +193,9 @@ def _warps(
     }  # fmt: skip
 
 
-def _rows(dtype: Dtype, chosen: Parameters, name: str, blk: int, k_major: bool) -> list[Parameters]:
-    """How the threads may load a stripe that stays as it lies, its rows padded against bank conflicts.
+def _rows(dtype: Dtype, chosen: Parameters, name: str, blk: int, k_major: bool) -> Parameters:
+    """How the threads load a stripe that stays as it lies, by the widest loads, its rows padded against bank
+    conflicts.
 
     A load of a fragment takes four neighbours along k and four (complex: two) along the other dimension
     at a time: rows must lie so far apart that these are all of the banks.
@@ -206,16 +205,11 @@ def _rows(dtype: Dtype, chosen: Parameters, name: str, blk: int, k_major: bool) 
     major, minor = (depth, blk) if k_major else (blk, depth)
     line = LINE // dtype.itemsize
     apart = 4 if k_major else line // 4
-    found = []
     for vec in (2, 1):
-        if vec * dtype.itemsize > VECTOR:
-            continue
-        fit = [x for x in range(1, threads + 1) if threads % x == 0]
-        rows = [x for x in fit if major % (x * vec) == 0 and minor % (threads // x) == 0]
-        if rows:
-            grid = {f"DIM_X{name}": max(rows), f"DIM_Y{name}": threads // max(rows)}
-            found.append({**grid, f"VEC_{name}": vec, f"PAD_{name}": (apart - major) % line})
-    return found or [{f"DIM_X{name}": threads, f"DIM_Y{name}": 1}]
+        rows = _tiling(threads, major, minor, vec)
+        if rows and vec * dtype.itemsize <= VECTOR:
+            return _grid(name, threads, max(rows), vec, (apart - major) % line)
+    return _no_grid(name, threads)
 
 
 def _first(axis: Axis) -> Axis:
@@ -253,18 +247,31 @@ def _loads(
     found = []
     for vec in (4, 2, 1):
         too_wide = vec * dtype.itemsize > VECTOR or (vec > 1 and k_major and chosen["stages"] > 1)
-        rows = [x for x in _powers(threads) if major % (x * vec) == 0 and minor % (threads // x) == 0]
+        rows = _tiling(threads, major, minor, vec)
         if rows and not too_wide:
             short = [x for x in rows if LINE // dtype.itemsize // x >= fragment] if k_major else []
             x = max(short or rows)
-            pad = _pad(dtype, blk, x, fragment) if k_major else 0
-            grid = {f"DIM_X{name}": x, f"DIM_Y{name}": threads // x}
-            found.append({**grid, f"VEC_{name}": vec, f"PAD_{name}": pad})
-    return found or [{f"DIM_X{name}": threads, f"DIM_Y{name}": 1}]
+            found.append(_grid(name, threads, x, vec, _pad(dtype, blk, x, fragment) if k_major else 0))
+    return found or [_no_grid(name, threads)]
 
 
-def _powers(threads: int) -> list[int]:
-    return [1 << i for i in range(threads.bit_length()) if threads % (1 << i) == 0]
+@lru_cache
+def _divisors(number: int) -> tuple[int, ...]:
+    return tuple(x for x in range(1, number + 1) if number % x == 0)
+
+
+def _tiling(threads: int, major: int, minor: int, vec: int) -> list[int]:
+    """Threads along the contiguous dimension such that loads of `vec` tile a stripe."""
+    return [x for x in _divisors(threads) if major % (x * vec) == 0 and minor % (threads // x) == 0]
+
+
+def _grid(name: str, threads: int, x: int, vec: int, pad: int) -> Parameters:
+    return {f"DIM_X{name}": x, f"DIM_Y{name}": threads // x, f"VEC_{name}": vec, f"PAD_{name}": pad}
+
+
+def _no_grid(name: str, threads: int) -> Parameters:
+    """Breaks the rule that says why nothing tiles the stripe."""
+    return {f"DIM_X{name}": threads, f"DIM_Y{name}": 1}
 
 
 def _pad(dtype: Dtype, blk: int, lanes: int, fragment: int) -> int:

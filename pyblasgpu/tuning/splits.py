@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ..gpu.device import Device
 from ..kernels.sum_partials import LOAD, cut
 from ..types import Dtype
-from .score import L2_BYTES, blocks_per_sm, cycles
+from .score import blocks_per_sm, cycles, dram_rate
 
 __all__ = ["CYCLE", "MOST_PARTIALS", "Timed", "attainable", "pace", "partial_bytes", "timed"]
 
@@ -99,13 +99,8 @@ def _chunked(
     depth, rest = cut(k, splits, config.dtype_facts)
     operands = ((m + n) * k + m * n * splits) * size
     batch = cycles(config.STEM, config, (m, n, depth, splits), device)
-    products = max(batch, _dram_cycles(operands, device))
+    products = max(batch, operands / dram_rate(device))
     left_over = uncut * rest / k + LAUNCH if rest else 0.0
     partials = (splits + (rest > 0)) * partial_bytes(m, n, config.dtype_facts)
-    summing = CYCLE * _dram_cycles(partials + 2 * m * n * size, device)
+    summing = CYCLE * (partials + 2 * m * n * size) / dram_rate(device)
     return pace * products + LAUNCH + left_over + summing + LAUNCH
-
-
-def _dram_cycles(nbytes: int, device: Device) -> float:
-    """Cycles for so many bytes; where DRAM is unknown, at a quarter of what L2 gives."""
-    return nbytes / (device.dram_bytes or device.sm_count * L2_BYTES / 4)
