@@ -102,6 +102,12 @@ class Dtype:
         """Real operations of one multiply-add: 2, or 8 for complex."""
         return 8 if self.is_complex else 2
 
+    def reuse(self, rows: Any, cols: Any) -> Any:
+        """FMAs for each element loaded where `rows` of A, or an array of them, meet `cols` of B
+        (Kurzak et al., Algorithm 3)."""
+        ratio = rows * cols / (rows + cols)
+        return 2 * ratio if self.is_complex else ratio
+
 
 DTYPES = {
     "s": Dtype("s", "float32", "float32", 1, 4, 2.0**-24),

@@ -138,11 +138,19 @@ class GemmConfig:
         return ("t" if self.trans_a else "n") + ("t" if self.trans_b else "n")
 
     @property
+    def place_b(self) -> int:
+        """Reals of a stage before the stripe of B."""
+        return self.stripe_a.reals * self.shares[0]
+
+    @property
+    def stage_reals(self) -> int:
+        """Reals of the stripes of A and B that pass through shared memory together."""
+        return self.place_b + self.stripe_b.reals * self.shares[1]
+
+    @property
     def shared_bytes(self) -> int:
         """Shared memory of a block."""
-        share_a, share_b = self.shares
-        reals = self.stages * (self.stripe_a.reals * share_a + self.stripe_b.reals * share_b)
-        return reals * self.dtype_facts.real_size
+        return self.stages * self.stage_reals * self.dtype_facts.real_size
 
     @property
     def staged_elements(self) -> int:
@@ -247,7 +255,7 @@ def _column_writer(config: GemmConfig, product: Product, read_c: bool):
 def _starter(config: GemmConfig, load_a, load_b):
     """``start(...)``: begin to bring the next stripes; nothing comes where `depth` is used up."""
     BLK_M, BLK_N, BLK_K, STAGES = config.BLK_M, config.BLK_N, config.BLK_K, config.stages
-    B_STRIPE = config.stripe_a.reals * config.shares[0]  # where B's stripe starts in a stage
+    B_STRIPE = config.place_b
     start_a, start_a_edge = load_a.start, load_a.start_edge
     start_b, start_b_edge = load_b.start, load_b.start_edge
     commit, offset = ptx.commit_async, ptx.offset
@@ -311,8 +319,7 @@ def _build(config: GemmConfig, product: Product):
     ACC, FRAG_A, FRAG_B = config.THR_M * config.THR_N * PARTS, product.fragment_a, product.fragment_b
     NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
     SHARE_A, SHARE_B = config.shares
-    B_STRIPE = config.stripe_a.reals * SHARE_A
-    STAGE = B_STRIPE + config.stripe_b.reals * SHARE_B
+    B_STRIPE, STAGE = config.place_b, config.stage_reals
     STAGED_A, STAGED_B = config.stripe_a.staged(config.threads), config.stripe_b.staged(config.threads)
 
     load_a = loaders(config.stripe_a, STAGES, SHARE_A)

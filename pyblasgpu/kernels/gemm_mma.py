@@ -96,8 +96,7 @@ class GemmMma(GemmConfig):
     @property
     def reuse(self) -> float:
         """FMAs for each element loaded from shared memory."""
-        ratio = self.WARP_M * self.WARP_N / (self.WARP_M + self.WARP_N)
-        return 2 * ratio if self.dtype_facts.is_complex else ratio
+        return self.dtype_facts.reuse(self.WARP_M, self.WARP_N)
 
 
 def source(config: GemmMma, conj_a: bool = False, conj_b: bool = False) -> KernelSource:
@@ -109,7 +108,7 @@ def _product(config: GemmMma, conj_a: bool, conj_b: bool) -> Product:
     parts, stripe_a, stripe_b = config.dtype_facts.parts, config.stripe_a, config.stripe_b
     MMA_K, WARP_M, WARP_N = config.MMA_K, config.WARP_M, config.WARP_N
     WARPS_M = config.BLK_M // WARP_M
-    B_STRIPE = stripe_a.reals
+    B_STRIPE = config.place_b
     STEP_A, STEP_KA, STEP_B, STEP_KB = stripe_a.step, stripe_a.step_k, stripe_b.step, stripe_b.step_k
     rows_of_eight, columns_of_eight = WARP_M // 8, WARP_N // 8
     load_a = ptx.load_shared(parts, rows_of_eight, 8 * STEP_A * parts)

@@ -135,8 +135,7 @@ class GemmTile(GemmConfig):
     @property
     def reuse(self) -> float:
         """FMAs for each element loaded in the innermost loop (Algorithm 3)."""
-        ratio = self.THR_M * self.THR_N / (self.THR_M + self.THR_N)
-        return 2 * ratio if self.dtype_facts.is_complex else ratio
+        return self.dtype_facts.reuse(self.THR_M, self.THR_N)
 
 
 def source(config: GemmTile, conj_a: bool = False, conj_b: bool = False) -> KernelSource:
@@ -147,7 +146,7 @@ def source(config: GemmTile, conj_a: bool = False, conj_b: bool = False) -> Kern
 def _product(config: GemmTile, conj_a: bool, conj_b: bool) -> Product:
     facts = config.dtype_facts
     DIM_X, DIM_Y, VEC_M, VEC_N = config.DIM_X, config.DIM_Y, config.VEC_M, config.VEC_N
-    B_STRIPE = config.stripe_a.reals * config.share_a
+    B_STRIPE = config.place_b
     SHARE_A, SHARE_B = config.share_a, config.share_b
     fragment_a, fragment_b = _fragment_loader(config, "A"), _fragment_loader(config, "B")
     rank1 = ptx.rank1_update(config.THR_M, config.THR_N, facts.parts, conj_a, conj_b)

@@ -147,8 +147,7 @@ class TrianglePanel:
     @property
     def reuse(self) -> float:
         """FMAs for each element loaded in the innermost loop."""
-        ratio = self.THR_M * self.THR_N / (self.THR_M + self.THR_N)
-        return 2 * ratio if self.dtype_facts.is_complex else ratio
+        return self.dtype_facts.reuse(self.THR_M, self.THR_N)
 
     def grid(self, columns: int) -> int:
         """Blocks along x for `columns` columns of B."""

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from ..gpu.device import Device
 from ..types import Dtype
 from .prune import Guidelines
 
-__all__ = ["TABLE_1", "Count", "Variant", "count", "reuse", "variants"]
+__all__ = ["TABLE_1", "Count", "Variant", "count", "variants"]
 
 DIM_MAX = 256  # of a thread grid, and of M_blk and N_blk
 DEPTH_MAX = 64  # of K_blk
@@ -58,13 +58,6 @@ class Count:
     total: int = 0
     removed: Counter[str] = field(default_factory=Counter)
     left: int = 0
-
-
-def reuse(m_thr: Any, n_thr: Any, dtype: Dtype) -> Any:
-    """FMAs for each real loaded in the innermost loop (Algorithm 3), of a tile or of an array of them."""
-    if dtype.is_complex:
-        return (4 * m_thr * n_thr) / (2 * (m_thr + n_thr))
-    return (m_thr * n_thr) / (m_thr + n_thr)
 
 
 def count(dtype: Dtype, layout: str, device: Device, guidelines: Guidelines) -> Count:
@@ -191,7 +184,7 @@ class _Block:
         thread = self.m_thr * self.n_thr + self.m_thr + self.n_thr
         registers = (thread * threads + m * k + k * n) * (self.dtype.itemsize // 4)
         yield from self._occupancy("registers", registers, device.registers_per_block)
-        yield "reuse", reuse(self.m_thr, self.n_thr, self.dtype) >= self.guidelines.reuse
+        yield "reuse", self.dtype.reuse(self.m_thr, self.n_thr) >= self.guidelines.reuse
 
     def _occupancy(self, name: str, needed: np.ndarray, available: int) -> Iterator[tuple[str, np.ndarray]]:
         """Blocks and threads of a multiprocessor, by one resource; at least one block must run."""

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from pyblasgpu.gpu.device import known
-from pyblasgpu.tuning.kurzak import TABLE_1, Variant, count, reuse, variants
+from pyblasgpu.tuning.kurzak import TABLE_1, Variant, count, variants
 from pyblasgpu.tuning.prune import Guidelines
 from pyblasgpu.types import DTYPES
 
@@ -51,14 +51,14 @@ def test_the_winners_of_table_2_are_in_the_pruned_space(dtype, layout):
 
 def test_cgemms_guideline_is_more_than_its_winner_has():
     tile = winner("c", "nn")
-    assert reuse(tile.m_blk // tile.m_dim, tile.n_blk // tile.n_dim, DTYPES["c"]) == 4.0 < TABLE_1["c"].reuse
+    assert DTYPES["c"].reuse(tile.m_blk // tile.m_dim, tile.n_blk // tile.n_dim) == 4.0 < TABLE_1["c"].reuse
     assert count(DTYPES["c"], "nn", FERMI, TABLE_1["c"]).left == 0
 
 
 def test_reuse_by_its_formula():
-    assert reuse(6, 6, DTYPES["s"]) == reuse(6, 6, DTYPES["d"]) == 3.0
-    assert reuse(4, 4, DTYPES["c"]) == 4.0  # four FMAs for the two parts of each element
-    assert reuse(3, 2, DTYPES["z"]) == pytest.approx(2.4)
+    assert DTYPES["s"].reuse(6, 6) == DTYPES["d"].reuse(6, 6) == 3.0
+    assert DTYPES["c"].reuse(4, 4) == 4.0  # four FMAs for the two parts of each element
+    assert DTYPES["z"].reuse(3, 2) == pytest.approx(2.4)
 
 
 def test_every_variant_keeps_the_constraints_of_algorithm_3():
@@ -76,7 +76,7 @@ def test_every_variant_keeps_the_constraints_of_algorithm_3():
         for needed, available in ((shared, 49152), (registers, 32768)):
             blocks = min(available // needed, 8, 48 * 32 // threads)
             assert blocks >= guidelines.blocks and blocks * threads >= guidelines.threads
-        assert reuse(m_thr, n_thr, DTYPES["d"]) >= guidelines.reuse
+        assert DTYPES["d"].reuse(m_thr, n_thr) >= guidelines.reuse
 
 
 def test_a_guideline_and_a_larger_device_change_the_space():

@@ -193,7 +193,7 @@ DEFECTS = [
     ("gemm_body", "(BLK_K * ldb if TRANS_B else BLK_K)", "BLK_K", tile(trans_b=True)),
     ("gemm_body", "tiles_m - column * RASTER, RASTER)", "tiles_m, RASTER)", tile(m=16 * 9 + 1, n=17, k=2)),
     ("gemm_body", "if reading < STAGES - 1 else 0", "if reading < STAGES else 0", tile(stages=2)),
-    ("gemm_body", "reals = self.stages * (", "reals = (", tile(stages=3)),
+    ("gemm_body", "return self.stages * self.stage", "return self.stage", tile(stages=3)),
     ("gemm_tile", "LEAD = stripe.lead * parts", "LEAD = stripe.blk * parts", tile(PAD_A=1, stages=2)),
     ("stripe", "place + piece * LEAD, staged", "place + piece, staged", PAIRS),
     ("stripe", "along * LEAD + across * PARTS if TRANSPOSES else ", "", tile(trans_a=True, stages=2)),
