@@ -198,7 +198,7 @@ def _text_digest() -> str:
     """Digest of the kernel files and of the intrinsics that they are built from."""
     here = Path(__file__).parent
     files = [
-        here / "ptx.py",
+        *sorted(here.glob("ptx*.py")),
         here / "backend.py",
         Path(__file__),
         *sorted((here.parent / "kernels").glob("*.py")),

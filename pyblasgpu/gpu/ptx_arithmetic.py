@@ -1,0 +1,249 @@
+"""Intrinsics that compute, on register tiles and on single numbers."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba.cuda.extending import intrinsic
+
+from .ptx_emit import I32, LETTER, PTX_TYPE, asm, at, element_address, load_volatile, nbytes, types
+
+__all__ = ["divide", "fill", "fma", "rank1_update", "spread_column", "warp_multiply"]
+
+
+def rank1_update(m: int, n: int, parts: int, conj_a: bool = False, conj_b: bool = False):
+    """``update(acc, a, b)``: acc[:, j] += a * b[j] over an m-by-n register tile, straight-line.
+
+    `parts` is 1 for real tiles, 2 for complex ones (real and imaginary part side by side); `acc` is
+    column-major. Written as an intrinsic because a Python loop nest of this size is unrolled only by the
+    compiler's leave, and one that is not puts the accumulators into local memory.
+    """
+    sign_a, sign_b = (-1 if conj_a else 1), (-1 if conj_b else 1)
+
+    @intrinsic
+    def update(_, acc, a, b):
+        def codegen(context, builder, signature, arguments):
+            zero = ir.Constant(I32, 0)
+
+            def read(which, count):
+                array_type = signature.args[which]
+                return [
+                    builder.load(element_address(context, builder, array_type, arguments[which], zero, lane))
+                    for lane in range(count)
+                ]
+
+            def fma(x, y, z, sign):
+                product = builder.fmul(x, y, flags=["contract"])
+                combine = builder.fadd if sign > 0 else builder.fsub
+                return combine(z, product, flags=["contract"])
+
+            row, column = read(1, m * parts), read(2, n * parts)
+            for j in range(n):
+                for i in range(m):
+                    at = (j * m + i) * parts
+                    slots = [
+                        element_address(context, builder, signature.args[0], arguments[0], zero, at + part)
+                        for part in range(parts)
+                    ]
+                    total = [builder.load(slot) for slot in slots]
+                    a_part = row[i * parts : (i + 1) * parts]
+                    b_part = column[j * parts : (j + 1) * parts]
+                    total[0] = fma(a_part[0], b_part[0], total[0], 1)
+                    if parts == 2:
+                        total[1] = fma(a_part[0], b_part[1], total[1], sign_b)
+                        total[0] = fma(a_part[1], b_part[1], total[0], -sign_a * sign_b)
+                        total[1] = fma(a_part[1], b_part[0], total[1], sign_a)
+                    for slot, value in zip(slots, total, strict=True):
+                        builder.store(value, slot)
+            return context.get_dummy_value()
+
+        return types.void(acc, a, b), codegen
+
+    return update
+
+
+def warp_multiply(
+    m: int, n: int, shape: tuple[int, int], parts: int, conj_a: bool = False, conj_b: bool = False
+):
+    """``update(acc, a, b)``: acc += A B by a warp on the tensor cores, in float64; straight-line.
+
+    Parameters
+    ----------
+    m, n : int
+        Instructions along M, N.
+    shape : (int, int)
+        M and K of an instruction, its N is 8: (8, 4) from sm_80 on, (16, 4), (16, 8), (16, 16) from sm_90 on.
+    parts : int
+        2 for complex operands: four real products, on real and imaginary parts side by side.
+    conj_a, conj_b : bool
+
+    Notes
+    -----
+    With g = lane // 4 and t = lane % 4 a lane holds, of each group of eight rows of A, row g and columns
+    t, t + 4, ... (``a[step, group]``); of each instruction's eight columns of B, column g and rows t, t + 4,
+    ... (``b[step, column group]``); of C, column by column, the rows g, g + 8, ... of the columns 8j + 2t
+    and 8j + 2t + 1. (PTX ISA, matrix fragments for mma with .f64 operands.)
+    """
+    rows, steps = shape[0] // 8, shape[1] // 4
+    groups = m * rows
+
+    @intrinsic
+    def update(_, acc, a, b):
+        def codegen(context, builder, signature, arguments):
+            def slot(which, at):
+                zero = ir.Constant(I32, 0)
+                return element_address(context, builder, signature.args[which], arguments[which], zero, at)
+
+            def fragment(which, count):
+                """All its values, [part][step][index]."""
+                return [
+                    [
+                        [builder.load(slot(which, (s * count + i) * parts + part)) for i in range(count)]
+                        for s in range(steps)
+                    ]
+                    for part in range(parts)
+                ]
+
+            def negated(values):
+                return [[_negated(builder, value) for value in step] for step in values]
+
+            def multiply(part, left, right):
+                """acc[part] += left right, over the whole tile."""
+                for j in range(n):
+                    for i in range(m):
+                        places = [
+                            slot(0, ((2 * j + odd) * groups + i * rows + h) * parts + part)
+                            for h in range(rows)
+                            for odd in range(2)
+                        ]
+                        x = [left[s][i * rows + h] for s in range(steps) for h in range(rows)]
+                        y = [right[s][j] for s in range(steps)]
+                        _mma_f64(builder, shape, places, x, y)
+
+            left, right = fragment(1, groups), fragment(2, n)
+            if parts == 1:
+                multiply(0, left[0], right[0])
+            else:
+                # (a + ib)(c + id); a conjugate turns the sign of its imaginary part
+                a_re, a_im = left[0], negated(left[1]) if conj_a else left[1]
+                b_re, b_im = right[0], right[1]
+                minus_im = b_im if conj_b else negated(b_im)
+                plus_im = negated(b_im) if conj_b else b_im
+                multiply(0, a_re, b_re)
+                multiply(1, a_re, plus_im)
+                multiply(0, a_im, minus_im)
+                multiply(1, a_im, b_re)
+            return context.get_dummy_value()
+
+        return types.void(acc, a, b), codegen
+
+    return update
+
+
+def _negated(builder, value):
+    """``-value`` by its sign bit: an instruction of the integer units, not of those for float64."""
+    whole = ir.IntType(64)
+    bits = builder.xor(builder.bitcast(value, whole), ir.Constant(whole, 1 << 63))
+    return builder.bitcast(bits, value.type)
+
+
+def _mma_f64(builder, shape, places, a, b):
+    """One instruction: the values at `places` += a b."""
+    m, k = shape
+    total = [builder.load(place) for place in places]
+    count, element = len(total), total[0].type
+
+    def registers(first, many):
+        return "{" + ",".join(f"${i}" for i in range(first, first + many)) + "}"
+
+    groups = [(0, count), (count, len(a)), (count + len(a), len(b)), (0, count)]
+    operands = ", ".join(registers(*group) for group in groups)
+    text = f"mma.sync.aligned.m{m}n8k{k}.row.col.f64.f64.f64.f64 {operands};"
+    tied = [str(i) for i in range(count)]
+    constraints = ",".join(["=d"] * count + ["d"] * (len(a) + len(b)) + tied)
+    result = ir.LiteralStructType([element] * count)
+    value = asm(builder, result, [*a, *b, *total], text, constraints, effect=False)
+    for i, place in enumerate(places):
+        builder.store(builder.extract_value(value, i), place)
+
+
+def fill(count: int):
+    """``set(local, value)``: the first `count` elements of a local array."""
+
+    @intrinsic
+    def set_all(_, local, value):
+        def codegen(context, builder, signature, arguments):
+            zero = ir.Constant(I32, 0)
+            for lane in range(count):
+                slot = element_address(context, builder, signature.args[0], arguments[0], zero, lane)
+                builder.store(arguments[1], slot)
+            return context.get_dummy_value()
+
+        return types.void(local, local.dtype), codegen
+
+    return set_all
+
+
+def spread_column(n: int, j: int, parts: int, conj: bool, sign: int):
+    """``spread(column, pointer)``: column[i] += sign * T[i, j] * column[j] for all i > j, straight-line.
+
+    `pointer` is the n-by-n matrix T in shared memory, stored by columns. The loads are volatile: their
+    order is the program's, which keeps the compiler from holding all of T in registers.
+    """
+
+    @intrinsic
+    def spread(_, column, pointer):
+        real = column.dtype
+
+        def codegen(context, builder, signature, arguments):
+            local, matrix = arguments
+            zero = ir.Constant(I32, 0)
+
+            def slot(i, part):
+                return element_address(context, builder, signature.args[0], local, zero, i * parts + part)
+
+            def entry(i, part):
+                address = at(builder, matrix, ir.Constant(I32, (j * n + i) * parts + part))
+                return load_volatile(builder, address, nbytes(real))
+
+            def add(address, x, y, positive):
+                product = builder.fmul(x, y, flags=["contract"])
+                combine = builder.fadd if positive else builder.fsub
+                builder.store(combine(builder.load(address), product, flags=["contract"]), address)
+
+            x = [builder.load(slot(j, part)) for part in range(parts)]
+            plus = sign > 0
+            for i in range(j + 1, n):
+                t = [entry(i, part) for part in range(parts)]
+                add(slot(i, 0), t[0], x[0], plus)
+                if parts == 2:
+                    add(slot(i, 0), t[1], x[1], plus == conj)
+                    add(slot(i, 1), t[0], x[1], plus)
+                    add(slot(i, 1), t[1], x[0], plus != conj)
+            return context.get_dummy_value()
+
+        return types.void(column, pointer), codegen
+
+    return spread
+
+
+@intrinsic
+def fma(_, x, y, z):
+    """``x*y + z`` with one rounding, whatever the compiler would do."""
+
+    def codegen(context, builder, signature, arguments):
+        kind, letter = PTX_TYPE[nbytes(signature.args[0])], LETTER[nbytes(signature.args[0])]
+        result = context.get_data_type(signature.args[0])
+        text = f"fma.rn.{kind} $0, $1, $2, $3;"
+        return asm(builder, result, arguments, text, f"={letter},{letter},{letter},{letter}", effect=False)
+
+    return z(z, z, z), codegen
+
+
+@intrinsic
+def divide(_, x, y):
+    """``x / y`` as IEEE 754 has it: by zero it gives inf or NaN."""
+
+    def codegen(context, builder, signature, arguments):
+        return builder.fdiv(*arguments)
+
+    return y(y, y), codegen

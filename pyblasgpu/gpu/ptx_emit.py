@@ -1,0 +1,55 @@
+"""How the intrinsics write LLVM: types and letters of PTX, inline assembly, addresses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import cuda
+from numba.cuda.np import arrayobj
+
+__all__ = [
+    "I32", "LETTER", "PTX_TYPE", "REALS", "SHARED", "VOID", "asm", "at",
+    "element_address", "load_volatile", "nbytes", "types",
+]  # fmt: skip
+
+types: Any = cuda.types
+
+I32 = ir.IntType(32)
+VOID = ir.VoidType()
+SHARED = 3  # address space
+LETTER = {4: "f", 8: "d"}  # inline-asm constraint of a float32, float64 register
+PTX_TYPE = {4: "f32", 8: "f64"}
+REALS = {"float32": types.float32, "float64": types.float64}
+
+
+def asm(builder, result, arguments, text, constraints, effect=True):
+    function = ir.FunctionType(result, [argument.type for argument in arguments])
+    return builder.call(ir.InlineAsm(function, text, constraints, effect), arguments)
+
+
+def at(builder, pointer, index):
+    return builder.gep(pointer, [index])
+
+
+def element_address(context, builder, array_type, array, index, step):
+    """Address of element ``index + step`` of a one-dimensional (local) array."""
+    data = arrayobj.make_array(array_type)(context, builder, array).data
+    return builder.gep(data, [builder.add(index, ir.Constant(index.type, step))])
+
+
+def load_volatile(builder, address, size):
+    """One real from shared memory by an instruction that keeps its place among others of its kind."""
+    window = builder.addrspacecast(address, address.type.pointee.as_pointer(SHARED))
+    where = builder.ptrtoint(window, I32)
+    return asm(
+        builder,
+        address.type.pointee,
+        [where],
+        f"ld.shared.{PTX_TYPE[size]} $0, [$1];",
+        f"={LETTER[size]},r",
+    )
+
+
+def nbytes(real) -> int:
+    return real.bitwidth // 8

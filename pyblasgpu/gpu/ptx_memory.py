@@ -1,0 +1,200 @@
+"""Intrinsics that address and move memory: vectors, predicated access, cp.async."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba.cuda.extending import intrinsic
+from numba.cuda.np import arrayobj
+
+from .ptx_emit import I32, LETTER, PTX_TYPE, REALS, SHARED, VOID, asm, at, element_address, nbytes, types
+
+__all__ = [
+    "commit_async", "copy_async", "load_global", "load_shared", "offset", "pointer_type", "shared_pointer",
+    "store_global", "store_shared", "wait_async",
+]  # fmt: skip
+
+
+def pointer_type(real: str):
+    """The kernel parameter type of a pointer to `real`, 'float32' or 'float64'."""
+    return types.CPointer(REALS[real])
+
+
+@intrinsic
+def offset(_, pointer, count):
+    """``pointer + count``."""
+
+    def codegen(context, builder, signature, arguments):
+        return at(builder, arguments[0], arguments[1])
+
+    return pointer(pointer, count), codegen
+
+
+@intrinsic
+def shared_pointer(_, array):
+    """Pointer to the first element of a shared array: indexing it knows no wrap-around."""
+
+    def codegen(context, builder, signature, arguments):
+        return arrayobj.make_array(signature.args[0])(context, builder, arguments[0]).data
+
+    return types.CPointer(array.dtype)(array), codegen
+
+
+def load_shared(width: int, count: int = 1, step: int = 0):
+    """``load(local, i, pointer, j)``: `count` vectors of `width` reals that lie `step` reals apart.
+
+    ``local[i + v*width + lane] = pointer[j + v*step + lane]``.
+    """
+
+    @intrinsic
+    def load(_, local, i, pointer, j):
+        real = local.dtype
+
+        def codegen(context, builder, signature, arguments):
+            target, i, source, j = arguments
+            element = context.get_data_type(real)
+            vector = ir.VectorType(element, width) if width > 1 else element
+            for v in range(count):
+                index = builder.add(j, ir.Constant(j.type, v * step))
+                value = builder.load(builder.bitcast(at(builder, source, index), vector.as_pointer()))
+                value.align = width * nbytes(real)
+                for lane in range(width):
+                    part = builder.extract_element(value, ir.Constant(I32, lane)) if width > 1 else value
+                    slot = element_address(context, builder, signature.args[0], target, i, v * width + lane)
+                    builder.store(part, slot)
+            return context.get_dummy_value()
+
+        return types.void(local, i, pointer, j), codegen
+
+    return load
+
+
+def store_shared(width: int):
+    """``store(pointer, i, local, j)``: `width` reals at once, pointer[i:i+width] = local[j:j+width]."""
+
+    @intrinsic
+    def store(_, pointer, i, local, j):
+        real = local.dtype
+
+        def codegen(context, builder, signature, arguments):
+            target, i, source, j = arguments
+            element = context.get_data_type(real)
+            parts = [
+                builder.load(element_address(context, builder, signature.args[2], source, j, lane))
+                for lane in range(width)
+            ]
+            value = parts[0]
+            vector = element
+            if width > 1:
+                vector = ir.VectorType(element, width)
+                value = ir.Constant(vector, ir.Undefined)
+                for lane, part in enumerate(parts):
+                    value = builder.insert_element(value, part, ir.Constant(I32, lane))
+            address = builder.bitcast(at(builder, target, i), vector.as_pointer())
+            builder.store(value, address).align = width * nbytes(real)
+            return context.get_dummy_value()
+
+        return types.void(pointer, i, local, j), codegen
+
+    return store
+
+
+def load_global(width: int, read_only: bool):
+    """``load(local, i, pointer, j, ok)``: `width` reals at once where `ok`, zeros elsewhere.
+
+    `read_only` takes the read-only data path (the texture switch of the Fermi papers); the memory must
+    then not be written during the kernel.
+    """
+
+    @intrinsic
+    def load(_, local, i, pointer, j, ok):
+        real = local.dtype
+        size = nbytes(real)
+
+        def codegen(context, builder, signature, arguments):
+            target, i, source, j, ok = arguments
+            element = context.get_data_type(real)
+            kind = PTX_TYPE[size]
+            regs = [f"${lane}" for lane in range(width)]
+            names = regs[0] if width == 1 else "{" + ",".join(regs) + "}"
+            vector = "" if width == 1 else f".v{width}"
+            zeros = " ".join(
+                f"mov.{kind} {reg}, {'0f00000000' if size == 4 else '0d0000000000000000'};" for reg in regs
+            )
+            path = ".nc" if read_only else ""
+            text = (
+                f"{{ .reg .pred p; setp.ne.u32 p, ${width + 1}, 0; {zeros} "
+                f"@p ld.global{path}{vector}.{kind} {names}, [${width}]; }}"
+            )
+            constraints = ",".join([f"=&{LETTER[size]}"] * width + ["l", "r"])
+            result = element if width == 1 else ir.LiteralStructType([element] * width)
+            address = at(builder, source, j)
+            flag = builder.zext(ok, I32)
+            value = asm(builder, result, [address, flag], text, constraints, effect=not read_only)
+            for lane in range(width):
+                part = value if width == 1 else builder.extract_value(value, lane)
+                builder.store(part, element_address(context, builder, signature.args[0], target, i, lane))
+            return context.get_dummy_value()
+
+        return types.void(local, i, pointer, j, types.boolean), codegen
+
+    return load
+
+
+@intrinsic
+def store_global(_, pointer, i, value, ok):
+    """``pointer[i] = value`` where `ok`."""
+    size = nbytes(pointer.dtype)
+
+    def codegen(context, builder, signature, arguments):
+        target, i, value, ok = arguments
+        text = f"{{ .reg .pred p; setp.ne.u32 p, $2, 0; @p st.global.{PTX_TYPE[size]} [$0], $1; }}"
+        flag = builder.zext(ok, I32)
+        asm(builder, VOID, [at(builder, target, i), value, flag], text, f"l,{LETTER[size]},r,~{{memory}}")
+        return context.get_dummy_value()
+
+    return types.void(pointer, i, pointer.dtype, types.boolean), codegen
+
+
+def copy_async(size: int):
+    """``copy(shared, i, pointer, j, valid)``: `size` bytes by cp.async; those past `valid` become 0."""
+    cache = "cg" if size == 16 else "ca"
+
+    @intrinsic
+    def copy(_, shared, i, pointer, j, valid):
+        def codegen(context, builder, signature, arguments):
+            target, i, source, j, valid = arguments
+            text = f"cp.async.{cache}.shared.global [$0], [$1], {size}, $2;"
+            target = at(builder, target, i)
+            window = builder.addrspacecast(target, target.type.pointee.as_pointer(SHARED))
+            operands = [builder.ptrtoint(window, I32), at(builder, source, j), valid]
+            asm(builder, VOID, operands, text, "r,l,r,~{memory}")
+            return context.get_dummy_value()
+
+        return types.void(shared, i, pointer, j, types.int32), codegen
+
+    return copy
+
+
+@intrinsic
+def commit_async(_):
+    """Close this thread's current group of asynchronous copies."""
+
+    def codegen(context, builder, signature, arguments):
+        asm(builder, VOID, [], "cp.async.commit_group;", "~{memory}")
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+def wait_async(pending: int):
+    """``wait()``: until at most `pending` of this thread's groups are still under way."""
+
+    @intrinsic
+    def wait(_):
+        def codegen(context, builder, signature, arguments):
+            asm(builder, VOID, [], f"cp.async.wait_group {pending};", "~{memory}")
+            return context.get_dummy_value()
+
+        return types.void(), codegen
+
+    return wait
