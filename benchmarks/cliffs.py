@@ -16,28 +16,27 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import geometric_mean
 from typing import Any, NamedTuple
 
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 
+from pyblasgpu.cli import parse_dtypes
 from pyblasgpu.cublas import load as load_cublas
 from pyblasgpu.errors import PyblasgpuError
 from pyblasgpu.execution import backend_status, routine
 from pyblasgpu.gpu.device import Device, current, known
-from pyblasgpu.operands import Operand
-from pyblasgpu.routines.gemm import fitted
 from pyblasgpu.tuning.bench import STREAM, vendor
-from pyblasgpu.tuning.build import compile_all
 from pyblasgpu.tuning.measure import Timer, Workload, flops
 from pyblasgpu.tuning.select import Choice, select
 from pyblasgpu.types import DTYPES, Dtype
 
 from . import machine
+from .kernels import as_it_runs, compiled, described, progress
 from .run import RESULTS, slug
 
 SCHEMA = 1
@@ -85,24 +84,16 @@ def cases(number: int, n: int) -> Iterator[Case]:
 
 def choice(case: Case, dtype: Dtype, device: Device) -> Choice:
     """What a call would run; its Config as the operands' alignment leaves it."""
-    found = select("gemm", dtype, case.layout, (case.n, case.n, case.n, 1), device)
-    lead = case.n + case.pad
-    a, b = (
-        Operand(
-            case.shift * dtype.itemsize, case.n, case.n, *((1, lead) if letter == "n" else (lead, 1)), dtype
-        )
-        for letter in case.layout
-    )
-    return Choice(fitted(found.config, a, b), found.origin, found.splits)
+    extents = (case.n,) * 3
+    found = select("gemm", dtype, case.layout, (*extents, 1), device)
+    return replace(found, config=as_it_runs(found.config, case.layout, extents, case.pad, case.shift))
 
 
 def compile_kernels(dtype: Dtype, device: Device, every: int) -> None:
     """Put the kernels of all cases into the store of cubins."""
     every_case = (case for number, n in enumerate(sizes(every)) for case in cases(number, n))
     configs = dict.fromkeys(choice(case, dtype, device).config for case in every_case)
-    jobs = [(config.STEM, config) for config in configs]
-    compiled = compile_all(jobs, device.cc)
-    for (_, config), report in _progress(compiled, f"compiling {dtype.letter}", len(jobs)):
+    for config, report in compiled(configs, device, f"compiling {dtype.letter}").items():
         if isinstance(report, str):
             raise PyblasgpuError(f"{config} does not compile: {report}")
 
@@ -135,7 +126,7 @@ def sweep(dtype: Dtype, every: int, budget: float, measure: Callable) -> list[di
     """Series by layout and storage of what ``measure(dtype, case)`` says, within `budget` seconds."""
     series: dict[tuple[str, str], dict[str, Any]] = {}
     order, begun = sizes(every), time.monotonic()
-    for number, n in enumerate(_progress(order, f"timing {dtype.letter}gemm", len(order))):
+    for number, n in enumerate(progress(order, f"timing {dtype.letter}gemm", len(order))):
         if time.monotonic() - begun > budget:
             print(f"{dtype.letter}gemm: {len(order) - number} of {len(order)} sizes untimed", file=sys.stderr)
             break
@@ -176,22 +167,11 @@ def show(series: Sequence[dict[str, Any]], console: Console, about: Callable[[st
         console.print(f"{ratio:.3f} {what}: {about(dtype, case)}", highlight=False)
 
 
-def described(chosen: Choice) -> str:
-    """A kernel in a few words."""
-    config = chosen.config
-    tile = "x".join(str(extent) for extent in (config.BLK_M, config.BLK_N, config.BLK_K))
-    loads = f"loads of {config.VEC_A} and {config.VEC_B}"
-    return f"{config.STEM} {tile}, {loads}, {chosen.splits} chunks of k, {chosen.origin}"
-
-
-def _progress(items: Iterable, what: str, total: int) -> Iterable:
-    return track(items, what, total, console=Console(stderr=True), transient=True)
-
-
 def main(options: argparse.Namespace) -> None:
     """Run what `options` ask for."""
     device = known(options.compile_only) if options.compile_only else current()
-    for dtype in options.dtype:
+    dtypes = [DTYPES[letter] for letter in options.dtype]
+    for dtype in dtypes:
         compile_kernels(dtype, device, options.every)
     if options.compile_only:
         return
@@ -200,7 +180,7 @@ def main(options: argparse.Namespace) -> None:
                                 "every": options.every, "series": []}  # fmt: skip
     out = options.out or RESULTS / slug(device.name) / f"{document['date'][:10]}-cliffs.json"
     out.parent.mkdir(parents=True, exist_ok=True)
-    for dtype in options.dtype:
+    for dtype in dtypes:
         document["series"] += sweep(dtype, options.every, options.budget, here.measure)
         out.write_text(
             json.dumps(document) + "\n"
@@ -215,19 +195,12 @@ def main(options: argparse.Namespace) -> None:
     print(f"plot in {draw_ratios(document, out.with_suffix('.svg'))}", file=sys.stderr)
 
 
-def _dtypes(text: str) -> list[Dtype]:
-    unknown = set(text.split(",")) - set(DTYPES)
-    if unknown:
-        raise argparse.ArgumentTypeError(f"{min(unknown)!r} is none of {', '.join(DTYPES)}")
-    return [DTYPES[letter] for letter in dict.fromkeys(text.split(","))]
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.cliffs", description=(__doc__ or "").split("\n\n")[0]
     )
     parser.add_argument(
-        "--dtype", type=_dtypes, default=",".join(DTYPES), metavar="T,T,...", help="(%(default)s)"
+        "--dtype", type=parse_dtypes, default=",".join(DTYPES), metavar="T,T,...", help="(%(default)s)"
     )
     parser.add_argument("--every", type=int, default=1, metavar="K", help="each K-th size only")
     parser.add_argument(

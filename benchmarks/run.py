@@ -43,16 +43,16 @@ SHAPES = {
         # panels of an LU factorisation of order 6144 that is done by columns of 64
         *((n, 64, n - 64) for n in range(6144, 0, -1024)),
     ),
+    "between": (
+        *((n, n, n) for n in (192, 384, 768, 1536, 3000)), (3000, 24, 3000), (3000, 48, 3000),
+        (24, 3000, 3000), (5000, 5000, 48), (3000, 100, 3000),
+    ),
 }  # fmt: skip
 
 
 def main(options: argparse.Namespace) -> int:
     """Run what `options` (of `pyblasgpu.cli`) ask for; 1 if a result is outside its error bound."""
-    backend_status("cuda")  # raises BackendUnavailable, with the reason
-    try:
-        import cupy  # noqa: F401 - for the arrays and the events
-    except ImportError as missing:
-        raise BackendUnavailable("the benchmarks need CuPy: pip install cupy-cuda13x") from missing
+    require_device()
     cases = _asked(options)
     device, cublas = current(), _cublas()
     document: dict[str, Any] = {"schema": SCHEMA, **machine.describe(device, cublas), "results": []}
@@ -64,6 +64,15 @@ def main(options: argparse.Namespace) -> int:
         out.write_text(json.dumps(document, indent=1) + "\n")
     _report(options, document, out)
     return 0 if all(result["error_over_bound"] <= 1 for result in document["results"]) else 1
+
+
+def require_device() -> None:
+    """Raise `BackendUnavailable`, with the reason, where nothing can be timed."""
+    backend_status("cuda")
+    try:
+        import cupy  # noqa: F401 - for the arrays and the events
+    except ImportError as missing:
+        raise BackendUnavailable("the benchmarks need CuPy: pip install cupy-cuda13x") from missing
 
 
 def _asked(options: argparse.Namespace) -> list[Problem]:

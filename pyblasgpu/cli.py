@@ -19,7 +19,7 @@ from .database import FAMILIES
 from .errors import PyblasgpuError
 from .types import DTYPES
 
-__all__ = ["main"]
+__all__ = ["main", "parse_dtypes", "parse_shapes", "parse_sizes", "parse_variants"]
 
 ROUTINES = ("gemm", "trmm", "trsm")
 #: Columns of a table that goes into a file or a pipe.
@@ -106,25 +106,30 @@ def _add_wisdom(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", help="of export (else stdout) and import")
     parser.add_argument("--device", metavar="D", help="number or name of the device (0)")
     parser.add_argument("--routine", type=_routines, metavar="R,R,...", help="of forget (all)")
-    parser.add_argument("--dtype", type=_dtypes, metavar="T,T,...", help="of forget (all)")
+    parser.add_argument("--dtype", type=parse_dtypes, metavar="T,T,...", help="of forget (all)")
 
 
 def _add_bench(parser: argparse.ArgumentParser) -> None:
     _add_scope(parser)
     sizes, variants = "256,512,1024,2048,4096,8192", "NN,TN,LLNN"
     parser.add_argument(
-        "--sizes", type=_sizes, default=sizes, metavar="N,N,...", help="orders of the matrices (%(default)s)"
+        "--sizes",
+        type=parse_sizes,
+        default=sizes,
+        metavar="N,N,...",
+        help="orders of the matrices (%(default)s)",
     )
     parser.add_argument(
         "--variants",
-        type=_variants,
+        type=parse_variants,
         default=variants,
         metavar="V,V,...",
         help="trans_a trans_b of gemm, side uplo trans diag of trmm and trsm (%(default)s)",
     )
     parser.add_argument(
-        "--shapes", type=_shapes, metavar="MxNxK,...|awkward",
-        help="products of these extents instead of --sizes; awkward: skinny, long and odd ones",
+        "--shapes", type=parse_shapes, metavar="MxNxK,...|awkward|between",
+        help="products of these extents instead of --sizes; awkward: skinny, long and odd ones; between: at "
+        "which nothing is tuned",
     )  # fmt: skip
     parser.add_argument(
         "--batched", type=_batches, default=(), metavar="COUNTxN,COUNTxMxNxK,...",
@@ -132,7 +137,7 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--splits",
-        type=_sizes,
+        type=parse_sizes,
         default=(),
         metavar="S,S,...",
         help="time products with their k in so many chunks too",
@@ -147,7 +152,7 @@ def _add_scope(parser: argparse.ArgumentParser, names: Callable[[str], Sequence[
     parser.add_argument(
         "--routine", type=names or _routines, default=routines, metavar="R,R,...", help="(%(default)s)"
     )
-    parser.add_argument("--dtype", type=_dtypes, default=dtypes, metavar="T,T,...", help="(%(default)s)")
+    parser.add_argument("--dtype", type=parse_dtypes, default=dtypes, metavar="T,T,...", help="(%(default)s)")
 
 
 def _listed(text: str, known: Sequence[str]) -> tuple[str, ...]:
@@ -167,7 +172,7 @@ def _prefixed(text: str) -> tuple[str, ...]:
     return _listed(text, (*ROUTINES, *(dtype + name for dtype in DTYPES for name in ROUTINES)))
 
 
-def _dtypes(text: str) -> tuple[str, ...]:
+def parse_dtypes(text: str) -> tuple[str, ...]:
     return _listed(text, tuple(DTYPES))
 
 
@@ -189,15 +194,15 @@ def _layouts(text: str) -> tuple[str, ...]:
     )
 
 
-def _variants(text: str) -> tuple[str, ...]:
+def parse_variants(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text.upper().split(",")))
 
 
-def _sizes(text: str) -> tuple[int, ...]:
+def parse_sizes(text: str) -> tuple[int, ...]:
     return tuple(_positive(item) for item in text.split(","))
 
 
-def _shapes(text: str) -> tuple[tuple[int, ...], ...] | str:
+def parse_shapes(text: str) -> tuple[tuple[int, ...], ...] | str:
     """(m, n, k) of each, or the name of a list."""
     if text.isalpha():
         return text

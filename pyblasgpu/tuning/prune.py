@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from operator import ge
 from typing import Any
@@ -19,7 +19,9 @@ from ..types import DTYPES
 from .score import OVERHEAD, blocks_per_sm, comfortable, score
 from .space import Axis, Parameters, space
 
-__all__ = ["GUIDELINES", "Funnel", "Guidelines", "candidates", "check_device", "defaults", "tile_of"]
+__all__ = [
+    "GUIDELINES", "Funnel", "Guidelines", "best_few", "candidates", "check_device", "defaults", "tile_of",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,7 @@ def candidates(
     device: Device,
     effort: str = "quick",
     guidelines: Guidelines | None = None,
+    places: Sequence[tuple[int, ...]] = (),
 ) -> Funnel:
     """The candidates of a family that its rules, `device` and the guidelines leave.
 
@@ -128,11 +131,13 @@ def candidates(
         guidelines say how near the best a candidate must come.
     guidelines : Guidelines, optional
         Default: `defaults`.
+    places : sequence of extents, optional
+        Where the score decides. Default: where the family is tuned.
     """
     family, facts = FAMILIES[stem], DTYPES[dtype]
     wanted = guidelines or defaults(stem, dtype, effort)
     axes = space(stem, facts, layout, device, effort)
-    places = [extents for size in sizes_of(stem) for extents in tuned_at(stem, size)]
+    places = places or [extents for size in sizes_of(stem) for extents in tuned_at(stem, size)]
     least: list[float] = []
 
     def build(chosen: Parameters) -> Any:
@@ -156,9 +161,9 @@ def candidates(
     if len(funnel.left) < len(walked):
         funnel.removed["repeated"] = len(walked) - len(funnel.left)
     if effort == "normal" and not wanted.score:
-        kept = _best_few(stem, funnel.left, places, device)
+        kept = dict.fromkeys(c for extents in places for c in best_few(funnel.left, extents, device))
         funnel.removed["score"] = len(funnel.left) - len(kept)
-        funnel.left = kept
+        funnel.left = list(kept)
     return funnel
 
 
@@ -187,17 +192,16 @@ def tile_of(config: Any) -> tuple:
 _TILE = ("BLK_M", "BLK_N", "BLK_K", "DIM_X", "DIM_Y", "WARP_M", "WARP_N", "stages", "prefetch", "min_blocks")
 
 
-def _best_few(stem: str, configs: list[Any], places: list[tuple[int, ...]], device: Device) -> list[Any]:
-    """The best at each place by score, and of each block of C only a few, lest one fill the list."""
-    kept: dict[Any, None] = {}
-    for extents in places:
-        points = {config: score(stem, config, extents, device) for config in configs}
-        alike: Counter[tuple] = Counter()
-        chosen = []
-        for config in sorted(points, key=points.__getitem__, reverse=True):
-            block = config.BLK_M, config.BLK_N
-            alike[block] += 1
-            if alike[block] <= ALIKE:
-                chosen.append(config)
-        kept.update(dict.fromkeys(chosen[:NORMAL]))
-    return list(kept)
+def best_few(
+    configs: Iterable[Any], extents: tuple[int, ...], device: Device, most: int = NORMAL, alike: int = ALIKE
+) -> list[Any]:
+    """The best at `extents` by score, and of each block of C only `alike`, lest one fill the list."""
+    points = {config: score(config.STEM, config, extents, device) for config in configs}
+    blocks: Counter[tuple] = Counter()
+    chosen = []
+    for config in sorted(points, key=points.__getitem__, reverse=True):
+        block = config.BLK_M, config.BLK_N
+        blocks[block] += 1
+        if blocks[block] <= alike:
+            chosen.append(config)
+    return chosen[:most]

@@ -48,7 +48,7 @@ from .space import space
 from .splits import CYCLE, attainable, pace, timed
 from .store import user_file
 
-__all__ = ["Choice", "generation", "levels", "override", "reload", "select", "stop_size"]
+__all__ = ["Choice", "generation", "levels", "override", "reload", "select", "stop_size", "tuned_configs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +159,24 @@ def stop_size(routine: str, dtype: Dtype, n: int, rhs: int, device: Device) -> C
     if choice is None:
         choice = _chosen[key] = _choose_stop(routine, dtype.letter, key[2], device)
     return choice
+
+
+def tuned_configs(name: str, dtype: Dtype, layout: str, device: Device) -> dict[Any, str]:
+    """The Configs between which `select` decides for a single product, and where each comes from.
+
+    Parameters
+    ----------
+    name : str
+        'gemm', or one family of GEMM kernels.
+    dtype : Dtype
+    layout : str
+    device : Device
+    """
+    found: dict[Any, str] = {}
+    for stem in families_of(name, dtype.letter) or (name,):
+        for known in _measured(stem, dtype.letter, layout, False, device):
+            found.setdefault(known.config, known.origin)
+    return found
 
 
 @contextmanager

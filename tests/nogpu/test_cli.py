@@ -147,8 +147,8 @@ def test_bench_without_a_device_says_what_is_missing(capsys):
 
 
 def test_shapes():
-    assert cli._shapes("8x16x32,1x1x9") == ((8, 16, 32), (1, 1, 9))
-    assert cli._shapes("awkward") == "awkward"
+    assert cli.parse_shapes("8x16x32,1x1x9") == ((8, 16, 32), (1, 1, 9))
+    assert cli.parse_shapes("awkward") == "awkward"
     assert cli._batches("10000x16,7x2x3x4") == ((16, 16, 16, 10000), (2, 3, 4, 7))
 
 
