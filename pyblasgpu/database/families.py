@@ -86,6 +86,7 @@ FAMILIES = {
 FIXED = {
     "copy_scaled": Family("copy_scaled", "CopyScaled", "copy", ("any",)),
     "sum_partials": Family("sum_partials", "SumPartials", "gemm", ("any",)),
+    "pack": Family("pack", "Pack", "gemm", ("any",)),
 }
 
 #: The recursive routines whose stop size is tuned.

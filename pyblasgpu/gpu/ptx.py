@@ -21,6 +21,7 @@ from .ptx_memory import (
     pointer_type,
     shared_pointer,
     store_global,
+    store_global_vector,
     store_shared,
     wait_async,
 )
@@ -35,6 +36,7 @@ __all__ = [
     "store_shared",
     "load_global",
     "store_global",
+    "store_global_vector",
     "copy_async",
     "commit_async",
     "wait_async",

@@ -10,7 +10,7 @@ from .ptx_emit import I32, LETTER, PTX_TYPE, REALS, SHARED, VOID, asm, at, eleme
 
 __all__ = [
     "commit_async", "copy_async", "load_global", "load_shared", "offset", "pointer_type", "shared_pointer",
-    "store_global", "store_shared", "wait_async",
+    "store_global", "store_global_vector", "store_shared", "wait_async",
 ]  # fmt: skip
 
 
@@ -153,6 +153,34 @@ def store_global(_, pointer, i, value, ok):
         return context.get_dummy_value()
 
     return types.void(pointer, i, pointer.dtype, types.boolean), codegen
+
+
+def store_global_vector(width: int):
+    """``store(pointer, i, local, j, ok)``: pointer[i:i+width] = local[j:j+width] at once, where `ok`."""
+
+    @intrinsic
+    def store(_, pointer, i, local, j, ok):
+        size = nbytes(pointer.dtype)
+
+        def codegen(context, builder, signature, arguments):
+            target, i, source, j, ok = arguments
+            parts = [
+                builder.load(element_address(context, builder, signature.args[2], source, j, lane))
+                for lane in range(width)
+            ]
+            names = ",".join(f"${lane + 1}" for lane in range(width))
+            vector, values = ("", names) if width == 1 else (f".v{width}", f"{{{names}}}")
+            text = (
+                f"{{ .reg .pred p; setp.ne.u32 p, ${width + 1}, 0; "
+                f"@p st.global{vector}.{PTX_TYPE[size]} [$0], {values}; }}"
+            )
+            constraints = ",".join(["l", *[LETTER[size]] * width, "r", "~{memory}"])
+            asm(builder, VOID, [at(builder, target, i), *parts, builder.zext(ok, I32)], text, constraints)
+            return context.get_dummy_value()
+
+        return types.void(pointer, i, local, j, types.boolean), codegen
+
+    return store
 
 
 def copy_async(size: int):

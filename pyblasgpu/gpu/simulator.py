@@ -16,9 +16,8 @@ from .simulated_memory import Pointer, SimulatorError, adopt, allocate, release,
 
 __all__ = [
     "cuda", "types", "offset", "shared_pointer", "load_shared", "store_shared", "load_global",
-    "store_global", "copy_async", "commit_async", "wait_async", "pointer_type", "REALS", "rank1_update",
-    "warp_multiply", "fill", "spread_column", "inlined", "called", "fma",
-    "divide",
+    "store_global", "store_global_vector", "copy_async", "commit_async", "wait_async", "pointer_type",
+    "REALS", "rank1_update", "warp_multiply", "fill", "spread_column", "inlined", "called", "fma", "divide",
     # what only the simulator has
     "Pointer", "SimulatorError", "adopt", "allocate", "launch", "release", "reseed", "resolve", "view",
 ]  # fmt: skip
@@ -83,6 +82,16 @@ def store_global(pointer: Pointer, i: int, value, ok: bool) -> None:
     """``pointer[i] = value`` where `ok`."""
     if ok:
         pointer.write(i, value)
+
+
+def store_global_vector(width: int):
+    """``store(pointer, i, local, j, ok)``: an aligned vector of `width` reals where `ok`."""
+
+    def store(pointer, i, local, j, ok):
+        if ok:
+            pointer.write(i, local.read(j, width), width, width)
+
+    return store
 
 
 @dataclass(frozen=True, slots=True)

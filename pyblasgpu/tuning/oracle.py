@@ -11,11 +11,13 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..kernels.packing import Packing
 from ..types import Diag, Dtype, Trans, Uplo
 from .cases import GemmCase, TriangularCase
 
 __all__ = [
-    "apply", "exact_gemm", "exact_triangular", "fenced", "integers", "read_part", "reals", "triangle",
+    "apply", "exact_gemm", "exact_triangular", "fenced", "integers", "packed", "read_part", "reals",
+    "triangle",
 ]  # fmt: skip
 
 
@@ -96,6 +98,15 @@ def exact_triangular(case: TriangularCase, a, x, alpha=None) -> np.ndarray:
     op = apply(read_part(a, case.uplo, case.diag), case.trans).astype(wide)
     product = op @ x.astype(wide) if case.side.value == "L" else x.astype(wide) @ op
     return (alpha * product).astype(case.dtype.name)
+
+
+def packed(packing: Packing, values: np.ndarray) -> np.ndarray:
+    """`values`, of shape (extent, k), as they lie once packed, zeros between them: shape (elements,)."""
+    extent, k = values.shape
+    elements = np.zeros(packing.size(extent, k), values.dtype)
+    i, kk = np.ogrid[:extent, :k]
+    elements[packing.place(i, kk, extent, k)] = values
+    return elements
 
 
 def fenced(values: np.ndarray, order: str = "C", gap: int = 3, margin: int = 16):

@@ -18,8 +18,9 @@ from pyblasgpu.database import FAMILIES, FIXED, sizes_of
 from pyblasgpu.gpu import backend, compile
 from pyblasgpu.gpu.compile import CompileError, KernelSource, Resources, compile_source, to_ptx
 from pyblasgpu.gpu.device import known, names
-from pyblasgpu.kernels import copy_scaled, sum_partials
+from pyblasgpu.kernels import copy_scaled, pack, sum_partials
 from pyblasgpu.kernels.gemm_tile import GemmTile
+from pyblasgpu.kernels.packing import Packing
 from pyblasgpu.tuning import select
 from pyblasgpu.tuning.build import complaint, source_of
 from pyblasgpu.types import DTYPES
@@ -76,12 +77,24 @@ def test_sums_of_partials_keep_everything_in_registers(letter, partials):
     assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
 
 
+@pytest.mark.parametrize("cc", [(8, 0), (9, 0)])
+@pytest.mark.parametrize("read_by_rows", [False, True])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_packing_keeps_everything_in_registers(letter, read_by_rows, cc):
+    for packing in (Packing("row", 96, 8), Packing("cbl", 128, 16, 4)):
+        config = FIXED[pack.STEM].config(letter, "", {}).serving(packing)
+        report = compile_source(pack.source(config, letter in "cz", read_by_rows), cc).resources
+        assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
+
+
 def smallest(stem: str, letter: str) -> KernelSource:
     """A kernel of the family that compiles quickly: of the Configs above, that with the shortest text."""
     if stem == copy_scaled.STEM:
         return copy_scaled.source(FIXED[stem].config(letter, "", {}), True, False, True, False)
     if stem == sum_partials.STEM:
         return sum_partials.source(FIXED[stem].config(letter, "", {}))
+    if stem == pack.STEM:
+        return pack.source(FIXED[stem].config(letter, "", {}), True, False)
     jobs = [job.values for job in JOBS]
     configs = [config for _, family, config in jobs if (family, config.dtype) == (stem, letter)]
     return source_of(stem, min(configs, key=lambda config: config.THR_M * config.THR_N * config.BLK_K))

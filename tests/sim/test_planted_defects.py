@@ -16,7 +16,7 @@ from pyblasgpu import kernels
 from pyblasgpu.gpu import launch
 from pyblasgpu.gpu.simulator import SimulatorError
 
-from . import test_copy_scaled, test_gemm_mma, test_gemm_tile, test_leaves, test_sum_partials
+from . import test_copy_scaled, test_gemm_mma, test_gemm_tile, test_leaves, test_pack, test_sum_partials
 from .test_gemm_tile import config
 
 
@@ -66,6 +66,15 @@ def sums(letter="s", **options) -> Check:
         test_sum_partials.check(letter, kernels=module, **options)
 
     return Check("sum_partials", run)
+
+
+def pack(letter="s", **options) -> Check:
+    """An operand packed by stripes, its rows lengthened."""
+
+    def run(module):
+        test_pack.check(letter, kernels=module, **options)
+
+    return Check("pack", run)
 
 
 def copy(test: Callable, *arguments) -> Check:
@@ -130,6 +139,8 @@ DEFECTS = [
     ("trsm_leaf", "cols)\n            cuda.syncthreads()\n\n    return", "cols)\n\n    return", leaf("trsm")),
     ("copy_scaled", "alpha_i)\n            cuda.syncthreads()", "alpha_i)", COPIES),
     ("sum_partials", "acc, 0)\n        cuda.syncthreads()", "acc, 0)", sums()),
+    ("pack", "wait()\n        cuda.syncthreads()", "wait()", pack()),
+    ("pack", "wait()\n        cuda.syncthreads()", "cuda.syncthreads()", pack()),
     # edges
     ("gemm_body", "(row < rows) & (col < cols)", "(row <= rows) & (col < cols)", tile(beta=0)),
     ("gemm_body", "(row < rows) & (col < cols)", "(row < rows) & (col < cols - 1)", tile()),
@@ -160,7 +171,15 @@ DEFECTS = [
     ("sum_partials", "here < ldp * n", "here < ldp * (n - 1)", sums()),
     ("sum_partials", "min(partials - begin, per_slice)", "per_slice", sums(partials=10)),
     ("sum_partials", "(partials + SLICES - 1) // SLICES", "partials // SLICES", sums()),
+    ("pack", "(row < rows) & (kk < depth)", "(kk < depth)", pack(by_rows=False)),
+    ("pack", "(row < rows) & (kk < depth)", "(row < rows)", pack()),
+    ("pack", "(row < rows) & (kk < depth)", "(row <= rows) & (kk < depth)", pack()),
+    ("pack", "(p < width) & (kk < depth)", "(p < width)", pack()),
+    ("pack", "(p < width) & (kk < depth)", "(kk < depth)", pack(extent=40)),
+    ("pack", "int64((extent + BLK - 1) // BLK)", "int64(extent // BLK)", pack()),
+    ("pack", "int64((k + BLK_K - 1) // BLK_K)", "int64(k // BLK_K)", pack()),
     # what must not be read
+    ("pack", "(i < BLK) & (row < rows)", "(row < rows)", pack()),
     ("triangle", "i + shift - j >= FIRST", "i + shift - j > FIRST", leaf("trsm")),
     ("triangle", "i + shift - j >= FIRST", "j - i - shift >= FIRST", leaf("trsm")),
     ("triangle", "i + shift - j >= FIRST", "i - j >= FIRST", leaf("trmm")),
@@ -187,6 +206,8 @@ DEFECTS = [
     ("copy_scaled", "-1 if conj else 1", "1", COPIES),
     ("sum_partials", "alpha * re - alpha_i * im", "alpha * re + alpha_i * im", sums("c", alpha=1 - 2j)),
     ("sum_partials", "+ beta_i * old[0]", "- beta_i * old[0]", sums("z", beta=1j)),
+    ("pack", "if CONJ:", "if False:", pack("c", conj=True)),
+    ("pack", "-values[2 * v + 1]", "values[2 * v + 1]", pack("z", conj=True)),
     # places and strides
     ("gemm_tile", "kk * LEAD + place", "kk * (LEAD - 1) + place", tile()),
     ("gemm_body", "batch * stride_c + col0", "batch * stride_a + col0", tile(m=16, k=4, batch=2)),
@@ -225,6 +246,15 @@ DEFECTS = [
     ("sum_partials", "(s * TILE + place) * PARTS]", "place * PARTS]", sums()),
     ("sum_partials", "col * ldc + row", "col * ldp + row", sums(m=14)),
     ("sum_partials", "first - col0 * ldp", "first", sums()),
+    ("pack", "place // LEAD * BLK + i", "place // LEAD * LEAD + i", pack()),
+    ("pack", "kk * k_stride) * PARTS + part", "kk * k_stride) * PARTS", pack("z")),
+    ("pack", "row // BLK_K * stripe_step", "row // BLK_K * tile_step", pack()),
+    ("pack", "row % BLK_K * k_step", "row * k_step", pack()),
+    ("pack", "(at + place % LEAD)", "(at + place)", pack(tile_k=14, lines=2)),
+    ("pack", "row0 = int64(cuda.blockIdx.z), panel * BLK", "row0 = int64(cuda.blockIdx.z), first", pack()),
+    ("pack", "batch * stride_d + panel", "batch * stride_s + panel", pack(batch=2)),
+    ("pack", "first - panel * LEAD", "0", pack()),
+    ("pack", "k0 - stripe * BLK_K", "0", pack()),
     # order and arithmetic
     ("trmm_leaf", "int64(blocks - 1 - step)", "int64(step)", leaf("trmm")),
     ("trmm_leaf", "== diagonal:", "== diagonal + 1:", leaf("trmm", unit=True)),

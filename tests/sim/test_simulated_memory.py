@@ -43,6 +43,9 @@ VECTORS = {
     "load_shared": lambda local, shared, memory, at: sim.load_shared(2)(local, 0, shared, at),
     "store_shared": lambda local, shared, memory, at: sim.store_shared(2)(shared, at, local, 0),
     "load_global": lambda local, shared, memory, at: sim.load_global(2, True)(local, 0, memory, at, True),
+    "store_global_vector": lambda local, shared, memory, at: sim.store_global_vector(2)(
+        memory, at, local, 0, True
+    ),
     "copy_async from": lambda local, shared, memory, at: sim.copy_async(8)(shared, 0, memory, at, 8),
     "copy_async to": lambda local, shared, memory, at: sim.copy_async(8)(shared, at, memory, 0, 8),
 }

@@ -73,10 +73,12 @@ def test_loads_and_stores_move_what_they_say():
         sim.store_global(memory, 10**9, real(1), False)
         for i in range(8):
             sim.store_global(memory, i, local[i], True)
+        sim.store_global_vector(2)(memory, 8, local, 5, True)
+        sim.store_global_vector(2)(memory, 10**9, local, 0, False)
 
-    address, memory = device(np.arange(8))
+    address, memory = device(np.arange(10))
     once(kernel)
-    assert host(address, 8).tolist() == [0, 0, 6, 7, 4, 5, 6, 7]
+    assert host(address, 10).tolist() == [0, 0, 6, 7, 4, 5, 6, 7, 5, 6]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
