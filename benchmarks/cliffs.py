@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -36,7 +35,8 @@ from pyblasgpu.tuning.select import Choice, select
 from pyblasgpu.types import DTYPES, Dtype
 
 from . import machine
-from .kernels import as_it_runs, compiled, described, progress
+from .kernels import as_it_runs, compiled, described
+from .progress import within
 from .run import RESULTS, slug
 
 SCHEMA = 1
@@ -125,11 +125,7 @@ class Machine:
 def sweep(dtype: Dtype, every: int, budget: float, measure: Callable) -> list[dict[str, Any]]:
     """Series by layout and storage of what ``measure(dtype, case)`` says, within `budget` seconds."""
     series: dict[tuple[str, str], dict[str, Any]] = {}
-    order, begun = sizes(every), time.monotonic()
-    for number, n in enumerate(progress(order, f"timing {dtype.letter}gemm", len(order))):
-        if time.monotonic() - begun > budget:
-            print(f"{dtype.letter}gemm: {len(order) - number} of {len(order)} sizes untimed", file=sys.stderr)
-            break
+    for number, n in enumerate(within(budget, sizes(every), f"{dtype.letter}gemm", "sizes")):
         for case in cases(number, n):
             ours, theirs = measure(dtype, case)
             key = case.layout, case.storage

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Any
-
-from rich.console import Console
-from rich.progress import track
 
 from pyblasgpu.gpu.compile import Resources
 from pyblasgpu.gpu.device import Device
@@ -14,6 +11,8 @@ from pyblasgpu.operands import Operand
 from pyblasgpu.routines.gemm import fitted
 from pyblasgpu.tuning.build import compile_all
 from pyblasgpu.tuning.select import Choice
+
+from .progress import bar
 
 
 def as_it_runs(config: Any, layout: str, extents: tuple[int, int, int], pad: int = 0, shift: int = 0) -> Any:
@@ -49,18 +48,18 @@ def as_it_runs(config: Any, layout: str, extents: tuple[int, int, int], pad: int
 def compiled(configs: Collection[Any], device: Device, what: str) -> dict[Any, Resources | str]:
     """The compiler's report of each of `configs`, or what it complains about; the code is in the store."""
     jobs = [(config.STEM, config) for config in configs]
-    done = progress(compile_all(jobs, device.cc), what, len(jobs))
+    done = bar(compile_all(jobs, device.cc), what, len(jobs))
     return {config: report for (_, config), report in done}
+
+
+def named(config: Any) -> str:
+    """A family and its tile."""
+    tile = "x".join(str(extent) for extent in (config.BLK_M, config.BLK_N, config.BLK_K))
+    return f"{config.STEM} {tile}"
 
 
 def described(chosen: Choice) -> str:
     """A kernel in a few words."""
     config = chosen.config
-    tile = "x".join(str(extent) for extent in (config.BLK_M, config.BLK_N, config.BLK_K))
     loads = f"loads of {config.VEC_A} and {config.VEC_B}"
-    return f"{config.STEM} {tile}, {loads}, {chosen.splits} chunks of k, {chosen.origin}"
-
-
-def progress(items: Iterable, what: str, total: int) -> Iterable:
-    """`items`, with a bar on stderr that goes when they end."""
-    return track(items, what, total, console=Console(stderr=True), transient=True)
+    return f"{named(config)}, {loads}, {chosen.splits} chunks of k, {chosen.origin}"

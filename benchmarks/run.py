@@ -178,7 +178,7 @@ def _report(options: argparse.Namespace, document: dict[str, Any], out: Path) ->
         print(f"plot in {draw(document, out.with_suffix('.svg'))}", file=sys.stderr)
 
 
-def _extents(record: dict[str, Any]) -> str:
+def extents(record: dict[str, Any]) -> str:
     """The order of square matrices; else all extents; after how many there are of them."""
     found = [record[extent] for extent in ("m", "n", "k") if extent in record]
     matrix = str(found[0]) if len(set(found)) == 1 else " x ".join(map(str, found))
@@ -206,7 +206,7 @@ def _show(document: dict[str, Any]) -> None:
         rival = record.get("cublas_tflops", np.nan)
         table.add_row(
             f"{record['dtype']}{record['routine']} {record['variant']}",
-            _extents(record),
+            extents(record),
             f"{record['tflops']:.2f}",
             f"{rival:.2f}",
             f"{record['tflops'] / rival:.2f}",

@@ -10,7 +10,7 @@ import fake_device
 import pytest
 from rich.console import Console
 
-from benchmarks import cliffs, kernels, machine, run
+from benchmarks import cliffs, kernels, machine, progress, run
 from pyblasgpu.errors import PyblasgpuError
 from pyblasgpu.gpu.compile import Resources
 from pyblasgpu.gpu.device import known
@@ -51,14 +51,14 @@ def test_batches_of_products():
         wrong = result.copy()
         wrong[place, 2, 3] += 1e-10
         assert problem.error(x, wrong) > 1
-    assert run._extents({"m": 16, "n": 16, "k": 16, "batch": (10000,)}) == "10000 of 16"
+    assert run.extents({"m": 16, "n": 16, "k": 16, "batch": (10000,)}) == "10000 of 16"
 
 
 def test_means_and_extents_of_results():
     records = [{"dtype": "s", "speedup": 2.0}, {"dtype": "s", "speedup": 0.5}, {"dtype": "d", "speedup": 1.5}]
     assert run._mean([*records, {"dtype": "z"}]) == "s 1.000, d 1.500"
-    assert run._extents({"m": 64, "n": 64, "k": 64}) == run._extents({"m": 64, "n": 64}) == "64"
-    assert run._extents({"m": 64, "n": 16, "k": 8}) == "64 x 16 x 8"
+    assert run.extents({"m": 64, "n": 64, "k": 64}) == run.extents({"m": 64, "n": 64}) == "64"
+    assert run.extents({"m": 64, "n": 16, "k": 8}) == "64 x 16 x 8"
 
 
 def test_a_table_of_results(capsys):
@@ -109,7 +109,7 @@ def test_the_kernels_that_are_compiled_are_those_of_a_call(dtype):
 
 def test_a_sweep_within_its_budget_and_what_is_said_of_it(monkeypatch, capsys):
     clock = iter(range(10**6))
-    monkeypatch.setattr(cliffs, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
 
     def measure(dtype, case):
         return 1e-3, 2e-3 if case.n != 8166 else 5e-4

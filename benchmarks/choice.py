@@ -1,0 +1,271 @@
+"""How good the choice at run time is at extents at which nothing is tuned.
+
+``python -m benchmarks.choice [--dtype s,d] [--variants NN] [--shapes MxNxK,...] [--top 8]`` times each
+product as the library chooses to run it, then with the winner of every size class of every family, and with
+the best by score of the space that ``tune --effort normal`` would make for these extents. Where k is cut, the
+rivals run uncut and cut. The kernels are compiled first, many at a time; ``--compile-only h200`` does nothing
+else, and needs no GPU.
+
+Times are those of calls (docs/measuring.md), or with ``--device-share`` the device's part of them. The chosen
+one and the fastest rivals are timed again, in turn, and these second readings are compared: the least of
+many first ones is partly luck. Their results are checked; the exit code is 1 if one is outside its bound.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import mean
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+from pyblasgpu.cli import parse_dtypes, parse_shapes, parse_sizes, parse_variants
+from pyblasgpu.database import FAMILIES
+from pyblasgpu.errors import PyblasgpuError
+from pyblasgpu.execution import routine
+from pyblasgpu.gpu.device import Device, current, known
+from pyblasgpu.problems import Problem
+from pyblasgpu.tuning.bench import STREAM
+from pyblasgpu.tuning.measure import Timer, Workload
+from pyblasgpu.tuning.select import Choice, override
+
+from . import machine
+from .kernels import named
+from .progress import within
+from .rivals import EFFORT, Case, cases_of, compile_kernels, extents_of, layout_of
+from .run import RESULTS, extents, products, require_device, slug
+
+SCHEMA = 1
+LIMIT = 0.1  # of the best time: what the choice may lose
+VARIANTS = ("NN", "NT", "TN", "TT")
+FINALISTS, ROUNDS = 3, 2  # rivals that are timed again, and how often
+WIDTH = 170  # columns of a table that goes into a file or a pipe
+
+
+# --------------------------------------------------------------------------------------------- measurement
+
+
+class Share:
+    """The device's part of a call, as the tuner times it."""
+
+    def __init__(self, device: Device):
+        self._timer, self._load = Timer(device, STREAM), Workload(device.ordinal, STREAM)
+
+    def seconds(self, problem: Problem) -> float:
+        """Seconds of one call, run as the overrides of the moment say."""
+        work = self._load.products(routine("gemm"), problem.dtype, layout_of(problem), extents_of(problem))
+        return self._timer(work)
+
+    def close(self) -> None:
+        """Give the memory back; raises `SpoiledMemory` where something was written beside an operand."""
+        self._load.check()
+        self._load.release()
+
+
+class Stand:
+    """One product's arrays on the device: runs it in any way, says how long that takes and how wrong it is.
+
+    Parameters
+    ----------
+    case : Case
+    share : Share or None
+        What is timed: None for whole calls.
+    """
+
+    def __init__(self, case: Case, share: Share | None):
+        from .timing import Rotation
+
+        self._case, self._share = case, share
+        self._given = case.problem.data()
+        self._rotation = Rotation(self._given)
+
+    def seconds(self, run: Choice) -> float:
+        """Seconds of a call."""
+        with self._forced(run):
+            return (
+                self._share.seconds(self._case.problem) if self._share else self._rotation.seconds(self._call)
+            )
+
+    def error(self, run: Choice) -> float:
+        """The largest sampled error over its bound."""
+        self._rotation.restore()
+        with self._forced(run):
+            self._call(self._rotation.sets[-1])
+        return self._case.problem.error(self._given, self._rotation.sets[-1].out.get(order="A"))
+
+    def _call(self, x: Any) -> None:
+        self._case.problem.ours(x, "cuda")
+
+    @contextmanager
+    def _forced(self, run: Choice) -> Iterator[None]:
+        """The chosen one runs by itself."""
+        if run == self._case.chosen:
+            yield
+            return
+        with override("splits", run.splits), override(run.config.STEM, run.config):
+            yield
+
+
+def measure(case: Case, stand: Any) -> dict[str, Any]:
+    """The record of one product; `stand` is a `Stand` of it."""
+    first = {run: stand.seconds(run) for run in (case.chosen, *case.rivals)}
+    finalists = [case.chosen, *sorted(case.rivals, key=first.__getitem__)[:FINALISTS]]
+    seconds = dict.fromkeys(finalists, math.inf)
+    for _ in range(ROUNDS):
+        for run in finalists:
+            seconds[run] = min(seconds[run], stand.seconds(run))
+    best = min(finalists, key=seconds.__getitem__)
+    m, n, k = extents_of(case.problem)
+
+    def rate(seconds: float) -> float:
+        return round(case.problem.flops / seconds / 1e12, 4)
+
+    return {
+        "dtype": case.problem.dtype.letter,
+        "variant": case.problem.variant,
+        "m": m,
+        "n": n,
+        "k": k,
+        "tflops": rate(seconds[case.chosen]),
+        "best_tflops": rate(seconds[best]),
+        "loss": round(seconds[case.chosen] / seconds[best] - 1, 4),
+        "error_over_bound": max(stand.error(run) for run in finalists),
+        "chosen": _facts(case.chosen),
+        "best": _facts(best),
+        "first_tflops": [{"kernel": _short(run), "origin": run.origin, "tflops": rate(first[run])}
+                         for run in sorted(first, key=first.__getitem__)],
+    }  # fmt: skip
+
+
+def _facts(run: Choice) -> dict[str, Any]:
+    stem = run.config.STEM
+    parameters = FAMILIES[stem].parameters_of(run.config)
+    return {"kernel": _short(run), "origin": run.origin, "splits": run.splits, "parameters": parameters}
+
+
+def _short(run: Choice) -> str:
+    """Family, tile, stages, and the chunks of k if there are several."""
+    cut = f", k/{run.splits}" if run.splits > 1 else ""
+    return f"{named(run.config)}, {run.config.stages} stages{cut}"
+
+
+# ------------------------------------------------------------------------------------------------ the tables
+
+
+class Summary(NamedTuple):
+    """Products, and of their losses the mean, the worst, and the number beyond `LIMIT`."""
+
+    products: int
+    mean: float
+    worst: float
+    beyond: int
+
+
+def summaries(records: Sequence[dict[str, Any]]) -> dict[str, Summary]:
+    """By dtype, and of all."""
+    groups: dict[str, list[float]] = {}
+    for record in records:
+        for name in (record["dtype"], "all"):
+            groups.setdefault(name, []).append(record["loss"])
+    return {
+        name: Summary(len(losses), mean(losses), max(losses), sum(loss > LIMIT for loss in losses))
+        for name, losses in sorted(groups.items(), key=lambda group: group[0] == "all")
+    }
+
+
+def show(records: Sequence[dict[str, Any]], console: Console) -> None:
+    """Print a row a product, then the summaries."""
+    table = Table("call", "m, n, k", "chosen", "TFLOP/s", "best", "from", "TFLOP/s", "loss, %",
+                  title="the choice against its rivals")  # fmt: skip
+    for record in records:
+        call, best = f"{record['dtype']}gemm {record['variant']}", record["best"]
+        source = "chosen" if best == record["chosen"] else best["origin"].rpartition(", ")[-1]
+        table.add_row(call, extents(record), record["chosen"]["kernel"], f"{record['tflops']:.2f}",
+                      best["kernel"], source, f"{record['best_tflops']:.2f}", f"{100 * record['loss']:.1f}",
+                      style="bold" if record["loss"] > LIMIT else None)  # fmt: skip
+    console.print(table)
+    table = Table("dtype", "products", "mean loss, %", "worst, %", f"beyond {LIMIT:.0%}")
+    for name, found in summaries(records).items():
+        table.add_row(name, str(found.products), f"{100 * found.mean:.1f}", f"{100 * found.worst:.1f}",
+                      str(found.beyond))  # fmt: skip
+    console.print(table)
+
+
+# --------------------------------------------------------------------------------------------------- command
+
+
+def asked(options: argparse.Namespace) -> list[Problem]:
+    """The products that `options` ask for."""
+    problems = list(products(options.dtype, options.variants, options.shapes))
+    for problem in problems:
+        if 1 in extents_of(problem):
+            raise ValueError(f"shapes: {extents_of(problem)} has a vector, which has no layout of its own")
+    return problems
+
+
+def main(options: argparse.Namespace) -> int:
+    """Run what `options` ask for; 1 if a result is outside its error bound."""
+    if options.top < 0:
+        raise ValueError(f"--top {options.top} is negative")
+    if not options.compile_only:
+        require_device()
+    device = known(options.compile_only) if options.compile_only else current()
+    cases = compile_kernels(cases_of(asked(options), options.top, options.splits, device), device)
+    if options.compile_only:
+        return 0
+    share = Share(device) if options.device_share else None
+    document: dict[str, Any] = {"schema": SCHEMA, **machine.describe(device, None), "limit": LIMIT,
+                                "top": options.top, "effort": EFFORT,
+                                "clock": "device share" if share else "calls", "results": []}  # fmt: skip
+    out = options.out or RESULTS / slug(device.name) / f"{document['date'][:10]}-choice.json"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    for letter in options.dtype:
+        of_dtype = [case for case in cases if case.problem.dtype.letter == letter]
+        for case in within(options.budget, of_dtype, f"{letter}gemm", "products"):
+            document["results"].append(measure(case, Stand(case, share)))
+            # after every product: a run that is cut short keeps what it has
+            out.write_text(json.dumps(document) + "\n")
+    if share:
+        share.close()
+    show(document["results"], Console(width=None if sys.stdout.isatty() else WIDTH))
+    print(f"results in {out}", file=sys.stderr)
+    return 0 if all(record["error_over_bound"] <= 1 for record in document["results"]) else 1
+
+
+def _variants(text: str) -> tuple[str, ...]:
+    found = parse_variants(text)
+    for variant in found:
+        if variant not in VARIANTS:
+            raise argparse.ArgumentTypeError(f"{variant!r} is none of {', '.join(VARIANTS)}")
+    return found
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.choice", description=__doc__.splitlines()[0])
+    add: Callable = parser.add_argument
+    add("--dtype", type=parse_dtypes, default="s,d", metavar="T,T,...", help="(%(default)s)")
+    add("--variants", type=_variants, default="NN", metavar="V,V,...", help="NN, NT, TN, TT (%(default)s)")
+    add("--shapes", type=parse_shapes, default="between", metavar="MxNxK,...|between",
+        help="products of these extents, or a list of `pyblasgpu bench` by name (%(default)s)")  # fmt: skip
+    add("--top", type=int, default=8, metavar="N", help="the best of the space by score (%(default)s)")
+    add("--splits", type=parse_sizes, default=(), metavar="S,S,...",
+        help="rivals with k in so many chunks too")  # fmt: skip
+    add("--device-share", action="store_true", help="time the device's part of a call, without the host's")
+    add("--budget", type=float, default=60.0, metavar="S", help="seconds of timing a dtype (%(default)s)")
+    add("--out", type=Path, metavar="FILE", help="where the results go as JSON (by device)")
+    add("--compile-only", metavar="DEVICE", help="compile for a known device, time nothing")
+    return parser
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(_parser().parse_args()))
+    except (PyblasgpuError, ValueError) as problem:
+        sys.exit(f"benchmarks.choice: {problem}")

@@ -1,0 +1,28 @@
+"""Going through many cases: a bar on stderr, and an end when the time is up."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from rich.console import Console
+from rich.progress import track
+
+Item = TypeVar("Item")
+
+
+def bar(items: Iterable[Item], what: str, total: int) -> Iterable[Item]:
+    """`items`, with a bar that goes when they end."""
+    return track(items, what, total, console=Console(stderr=True), transient=True)
+
+
+def within(budget: float, items: Sequence[Item], what: str, kind: str) -> Iterator[Item]:
+    """Those of `items` that are begun within `budget` seconds; how many are not is said on stderr."""
+    begun = time.monotonic()
+    for number, item in enumerate(bar(items, f"timing {what}", len(items))):
+        if time.monotonic() - begun > budget:
+            print(f"{what}: {len(items) - number} of {len(items)} {kind} untimed", file=sys.stderr)
+            return
+        yield item

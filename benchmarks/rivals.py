@@ -1,0 +1,124 @@
+"""How else a product might be run: with every winner, and with the likeliest of the space."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Any, NamedTuple
+
+from pyblasgpu.database import families_of
+from pyblasgpu.errors import PyblasgpuError
+from pyblasgpu.gpu.device import Device
+from pyblasgpu.problems import Problem
+from pyblasgpu.tuning.build import judge
+from pyblasgpu.tuning.prune import best_few, candidates
+from pyblasgpu.tuning.select import Choice, select, tuned_configs
+
+from .kernels import as_it_runs, compiled
+
+EFFORT = "normal"
+SPACE = "space"  # the origin of what no file has
+ALIKE = 2  # of the best by score, those with the same block of C
+
+Extents = tuple[int, int, int]
+
+
+class Case(NamedTuple):
+    """One product, how the library would run it, and how else it might be run."""
+
+    problem: Problem
+    chosen: Choice
+    rivals: tuple[Choice, ...]
+
+    def kernel(self, config: Any) -> Any:
+        """The Config as it runs here."""
+        return as_it_runs(config, layout_of(self.problem), extents_of(self.problem))
+
+
+def layout_of(problem: Problem) -> str:
+    """How A and B of a product lie, as `select` calls it."""
+    return problem.variant.lower()
+
+
+def extents_of(problem: Problem) -> Extents:
+    """m, n and k."""
+    return problem.case.m, problem.case.n, problem.case.k
+
+
+def spaces(problems: Iterable[Problem], device: Device) -> dict[tuple[str, str], list[Any]]:
+    """The candidates of all families at the extents of `problems`, by dtype and layout."""
+    places: dict[tuple[str, str], list[Extents]] = {}
+    for problem in problems:
+        places.setdefault((problem.dtype.letter, layout_of(problem)), []).append(extents_of(problem))
+    jobs = [
+        (stem, dtype, layout, device, found)
+        for (dtype, layout), found in places.items()
+        for stem in families_of("gemm", dtype)
+    ]
+    left: dict[tuple[str, str], list[Any]] = {}
+    workers = min(os.cpu_count() or 1, len(jobs))
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        for (_, dtype, layout, *_), found in zip(jobs, pool.map(_space, jobs), strict=True):
+            left.setdefault((dtype, layout), []).extend(found)
+    return left
+
+
+def _space(job: tuple[str, str, str, Device, list[Extents]]) -> list[Any]:
+    stem, dtype, layout, device, places = job
+    return candidates(stem, dtype, layout, device, EFFORT, places=places).left
+
+
+def cases_of(problems: Sequence[Problem], top: int, splits: Sequence[int], device: Device) -> list[Case]:
+    """A case of each product, as `case_of`."""
+    found = spaces(problems, device)
+    return [case_of(p, found[p.dtype.letter, layout_of(p)], top, splits, device) for p in problems]
+
+
+def case_of(problem: Problem, space: Iterable[Any], top: int, splits: Sequence[int], device: Device) -> Case:
+    """The rivals: all winners and the `top` best of `space`, k uncut, as cut as chosen, and in `splits`."""
+    layout, shape = layout_of(problem), extents_of(problem)
+    chosen = select("gemm", problem.dtype, layout, (*shape, 1), device)
+    configs = tuned_configs("gemm", problem.dtype, layout, device)
+    configs.setdefault(chosen.config, chosen.origin)
+    for config in best_few(space, shape, device, top, ALIKE):
+        configs.setdefault(config, SPACE)
+    counts = dict.fromkeys((1, chosen.splits, *splits))
+    rivals = [Choice(config, origin, count) for config, origin in configs.items() for count in counts]
+    others = (rival for rival in rivals if _run(rival) != _run(chosen))
+    return Case(problem, chosen, tuple(others))
+
+
+def _run(choice: Choice) -> tuple[Any, int]:
+    return choice.config, choice.splits
+
+
+def compile_kernels(cases: Sequence[Case], device: Device) -> list[Case]:
+    """Put the kernels of `cases` into the store of cubins.
+
+    Returns the cases without those rivals from the space that the compiler's report speaks against.
+    """
+    wanted = dict.fromkeys(case.kernel(run.config) for case in cases for run in (case.chosen, *case.rivals))
+    print(f"{len(wanted)} kernels, {len(cases)} products, {_count(cases)} rivals", file=sys.stderr)
+    reports = compiled(wanted, device, "compiling")
+    dropped = {config for config, report in reports.items() if judge(config, report, device).outcome != "ok"}
+
+    def stays(case: Case, run: Choice) -> bool:
+        kernel = case.kernel(run.config)
+        if run.origin != SPACE and isinstance(reports[kernel], str):
+            raise PyblasgpuError(f"{kernel} does not compile: {reports[kernel]}")
+        return run.origin != SPACE or kernel not in dropped
+
+    left = [
+        case._replace(rivals=tuple(rival for rival in case.rivals if stays(case, rival)))
+        for case in cases
+        if stays(case, case.chosen)
+    ]
+    print(f"compiled; {_count(cases) - _count(left)} rivals are dropped", file=sys.stderr)
+    return left
+
+
+def _count(cases: Iterable[Case]) -> int:
+    return sum(len(case.rivals) for case in cases)
