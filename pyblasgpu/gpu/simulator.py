@@ -164,7 +164,9 @@ def _elements(pointer: Pointer, first: int, count: int, parts: int, conj: bool =
     return values.conj() if conj else values
 
 
-def rank1_update(m: int, n: int, parts: int, conj_a: bool = False, conj_b: bool = False):
+def rank1_update(
+    m: int, n: int, parts: int, conj_a: bool = False, conj_b: bool = False, by_rows: bool = False
+):
     """``update(acc, a, b)``: acc[:, j] += a * b[j] over an m-by-n column-major register tile."""
 
     def update(acc, a, b):

@@ -42,6 +42,9 @@ class GemmTile(GemmConfig):
     read_only : bool
         Whether fragments straight from global memory take the read-only data path (the texture switch of
         the paper).
+    by_rows : bool
+        Whether a step multiplies its tile row by row, such that neighbouring FMAs share an operand (else
+        element by element).
     """
 
     DIM_X: int
@@ -53,6 +56,7 @@ class GemmTile(GemmConfig):
     share_a: bool = True
     share_b: bool = True
     read_only: bool = False
+    by_rows: bool = False
 
     STEM: ClassVar[str] = STEM
 
@@ -149,7 +153,7 @@ def _product(config: GemmTile, conj_a: bool, conj_b: bool) -> Product:
     B_STRIPE = config.place_b
     SHARE_A, SHARE_B = config.share_a, config.share_b
     fragment_a, fragment_b = _fragment_loader(config, "A"), _fragment_loader(config, "B")
-    rank1 = ptx.rank1_update(config.THR_M, config.THR_N, facts.parts, conj_a, conj_b)
+    rank1 = ptx.rank1_update(config.THR_M, config.THR_N, facts.parts, conj_a, conj_b, config.by_rows)
     offset = ptx.offset
     along_m, along_n = _places(config)
 

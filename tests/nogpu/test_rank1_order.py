@@ -1,0 +1,58 @@
+"""The two orders in which a step of `gemm_tile` multiplies its tile: the same sums, other neighbours."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from pyblasgpu.gpu import backend
+
+if backend.UNAVAILABLE or backend.SIMULATED:
+    pytest.skip("made for the compiler", allow_module_level=True)
+
+from pyblasgpu.gpu.compile import to_ptx
+from pyblasgpu.gpu.ptx_arithmetic import _by_elements, _by_rows
+from pyblasgpu.kernels import gemm_tile
+from pyblasgpu.kernels.gemm_tile import GemmTile
+
+
+def sums(order) -> dict[tuple, list]:
+    """The products of each real of the tile, in the order in which they are added."""
+    found: dict[tuple, list] = {}
+    for i, part_a, j, part_b in order:
+        found.setdefault((i, j, part_a ^ part_b), []).append((part_a, part_b))
+    return found
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("m, n", [(1, 1), (4, 3), (3, 8)])
+def test_both_orders_round_each_sum_alike(m, n, parts):
+    by_elements, by_rows = (sums(order(m, n, parts)) for order in (_by_elements, _by_rows))
+    assert by_rows == by_elements
+    assert len(by_rows) == m * n * parts
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_by_rows_neighbours_share_an_operand(parts):
+    m, n = 4, 6
+    order = _by_rows(m, n, parts)
+    changes = sum(one[:2] != other[:2] for one, other in pairwise(order))
+    assert changes == m * parts - 1
+    if parts == 2:  # at the turn to the next real of `a` the one of `b` stays
+        assert all(one[:2] == other[:2] or one[2:] == other[2:] for one, other in pairwise(order))
+
+
+@pytest.mark.parametrize("conj_a, conj_b", [(False, False), (True, False), (False, True), (True, True)])
+def test_by_rows_has_the_same_instructions(conj_a, conj_b):
+    small = GemmTile(dtype="c", trans_a=False, trans_b=True, BLK_M=16, BLK_N=8, BLK_K=4, DIM_X=8, DIM_Y=4,
+                     DIM_XA=16, DIM_YA=2, DIM_XB=8, DIM_YB=4, UNROLL=4)  # fmt: skip
+    texts = [
+        to_ptx(gemm_tile.source(replace(small, by_rows=which), conj_a, conj_b), (9, 0))
+        for which in (False, True)
+    ]
+    counts = [[len(re.findall(name, text)) for name in (r"\bfma\.rn\.f32", r"\bneg\.f32")] for text in texts]
+    assert counts[0][0] >= 4 * small.THR_M * small.THR_N * small.BLK_K
+    assert counts[0] == counts[1]
