@@ -54,7 +54,8 @@ _QUICK_TILES = {
     ),
     "c": (
         (16, 16, 8, 4), (16, 16, 4, 8), (16, 16, 4, 4), (8, 16, 8, 4), (16, 8, 4, 8), (8, 16, 4, 4),
-        (8, 8, 4, 4), (16, 16, 2, 2), (16, 8, 8, 4), (8, 16, 4, 8), (8, 8, 8, 4),
+        (8, 8, 4, 4), (16, 16, 2, 2), (16, 8, 8, 4), (8, 16, 4, 8), (8, 8, 8, 4), (8, 16, 8, 6),
+        (16, 16, 8, 8),
     ),
     "z": (
         (16, 16, 4, 4), (16, 8, 4, 4), (8, 16, 4, 4), (8, 16, 8, 4), (16, 16, 4, 2), (8, 8, 4, 4),
@@ -81,12 +82,14 @@ _SHARED_BOTH = {"share_a": True, "share_b": True, "read_only": False}
 def _gemm_tile(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Axis]:
     trans_a, trans_b = (letter == "t" for letter in layout)
     stages = (1, 2, 3, 4) if device.has_async_copy else (1,)
+    # reals share operands anyhow, and a double's FMA takes so long that its registers come in time
+    by_rows = dtype.letter == "c"
 
     def tile(x, y, thr_m, thr_n, depth, stages, prefetch, shared) -> Parameters:
         chosen = {
             "DIM_X": x, "DIM_Y": y, "BLK_M": x * thr_m, "BLK_N": y * thr_n, "BLK_K": depth, "UNROLL": depth,
             "VEC_M": _widest(dtype, thr_m), "VEC_N": _widest(dtype, thr_n), "stages": stages,
-            "prefetch": prefetch, **shared,
+            "prefetch": prefetch, "by_rows": by_rows, **shared,
         }  # fmt: skip
         return {**chosen, **_lanes(chosen)[0], **loads_a(chosen)[-1], **loads_b(chosen)[-1]}
 
