@@ -11,6 +11,7 @@ gemm       small: m n <= 750^2                            512 x 512, k 512
 gemm       middle: m n <= 1450^2                          1024 x 1024, k 1024
 gemm       medium: m n <= 2900^2                          2048 x 2048, k 2048
 gemm       large: all else                                4096 x 4096, k 4096
+gemm       uneven: a large one whose tiles fill no waves  2560 x 2560, k 2560
 gemm       batch16: many of at most 22^2                  10000 of 16 x 16, k 16
 gemm       batch32: many of at most 45^2                  10000 of 32 x 32, k 32
 gemm       batch64: many of at most 90^2                  4000 of 64 x 64, k 64
@@ -52,6 +53,7 @@ _GEMM_NEAREST = {
     "middle": ("middle", "medium", "small", "large", "low_rank", "tiny", "few_rows", "few_cols"),
     "medium": ("medium", "large", "middle", "low_rank", "small", "tiny", "few_rows", "few_cols"),
     "large": ("large", "medium", "low_rank", "middle", "small", "tiny", "few_rows", "few_cols"),
+    "uneven": ("uneven", "large", "medium", "low_rank", "middle", "small", "tiny", "few_rows", "few_cols"),
 }
 
 _NEAREST: dict[str, dict[str, tuple[str, ...]]] = {
@@ -79,6 +81,7 @@ _GEMM_AT = {
     "middle": (1024, 1024, 1024),
     "medium": (2048, 2048, 2048),
     "large": (4096, 4096, 4096),
+    "uneven": (2560, 2560, 2560),
     "batch16": (16, 16, 16, 10_000),
     "batch32": (32, 32, 32, 10_000),
     "batch64": (64, 64, 64, 4000),

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from numba import cuda
 
-from .ptx_arithmetic import divide, fill, fma, rank1_update, spread_column, warp_multiply
+from .ptx_arithmetic import divide, fill, fma, quotient, rank1_update, spread_column, warp_multiply
 from .ptx_emit import REALS, types
 from .ptx_memory import (
     commit_async,
     copy_async,
+    is_aligned,
     load_global,
     load_shared,
     offset,
@@ -37,6 +38,7 @@ __all__ = [
     "load_global",
     "store_global",
     "store_global_vector",
+    "is_aligned",
     "copy_async",
     "commit_async",
     "wait_async",
@@ -50,4 +52,5 @@ __all__ = [
     "called",
     "fma",
     "divide",
+    "quotient",
 ]

@@ -7,7 +7,7 @@ from numba.cuda.extending import intrinsic
 
 from .ptx_emit import I32, LETTER, PTX_TYPE, asm, at, element_address, load_volatile, nbytes, types
 
-__all__ = ["divide", "fill", "fma", "rank1_update", "spread_column", "warp_multiply"]
+__all__ = ["divide", "fill", "fma", "quotient", "rank1_update", "spread_column", "warp_multiply"]
 
 
 def rank1_update(
@@ -257,3 +257,13 @@ def divide(_, x, y):
         return builder.fdiv(*arguments)
 
     return y(y, y), codegen
+
+
+@intrinsic
+def quotient(_, x, y):
+    """``x // y`` of int32 that are not negative: Python's own is of int64, and a call of a function."""
+
+    def codegen(context, builder, signature, arguments):
+        return builder.udiv(*arguments)
+
+    return types.int32(types.int32, types.int32), codegen

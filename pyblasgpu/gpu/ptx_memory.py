@@ -9,8 +9,8 @@ from numba.cuda.np import arrayobj
 from .ptx_emit import I32, LETTER, PTX_TYPE, REALS, SHARED, VOID, asm, at, element_address, nbytes, types
 
 __all__ = [
-    "commit_async", "copy_async", "load_global", "load_shared", "offset", "pointer_type", "shared_pointer",
-    "store_global", "store_global_vector", "store_shared", "wait_async",
+    "commit_async", "copy_async", "is_aligned", "load_global", "load_shared", "offset", "pointer_type",
+    "shared_pointer", "store_global", "store_global_vector", "store_shared", "wait_async",
 ]  # fmt: skip
 
 
@@ -181,6 +181,21 @@ def store_global_vector(width: int):
         return types.void(pointer, i, local, j, types.boolean), codegen
 
     return store
+
+
+def is_aligned(width: int):
+    """``aligned(pointer)``: whether a vector of `width` reals may lie there."""
+
+    @intrinsic
+    def aligned(_, pointer):
+        def codegen(context, builder, signature, arguments):
+            address = builder.ptrtoint(arguments[0], ir.IntType(64))
+            rest = builder.and_(address, ir.Constant(address.type, width * nbytes(pointer.dtype) - 1))
+            return builder.icmp_unsigned("==", rest, ir.Constant(address.type, 0))
+
+        return types.boolean(pointer), codegen
+
+    return aligned
 
 
 def copy_async(size: int):

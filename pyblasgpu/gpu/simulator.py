@@ -18,6 +18,7 @@ __all__ = [
     "cuda", "types", "offset", "shared_pointer", "load_shared", "store_shared", "load_global",
     "store_global", "store_global_vector", "copy_async", "commit_async", "wait_async", "pointer_type",
     "REALS", "rank1_update", "warp_multiply", "fill", "spread_column", "inlined", "called", "fma", "divide",
+    "quotient", "is_aligned",
     # what only the simulator has
     "Pointer", "SimulatorError", "adopt", "allocate", "launch", "release", "reseed", "resolve", "view",
 ]  # fmt: skip
@@ -92,6 +93,15 @@ def store_global_vector(width: int):
             pointer.write(i, local.read(j, width), width, width)
 
     return store
+
+
+def is_aligned(width: int):
+    """``aligned(pointer)``: whether a vector of `width` reals may lie there."""
+
+    def aligned(pointer):
+        return (pointer.phase + pointer.start) % width == 0
+
+    return aligned
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,3 +259,11 @@ def fma(x, y, z):
 def divide(x, y):
     """``x / y`` as IEEE 754 has it: by zero it gives inf or NaN."""
     return np.divide(x, y)
+
+
+def quotient(x: int, y: int) -> int:
+    """``x // y`` of int32 that are not negative."""
+    x, y = types.int32(x), types.int32(y)
+    if x < 0 or y <= 0:
+        raise SimulatorError(f"quotient of {x} and {y}")
+    return x // y

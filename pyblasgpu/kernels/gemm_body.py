@@ -12,18 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from ..errors import require
 from ..gpu.backend import cuda, device_function, ptx, unrolled
-from ..gpu.compile import KernelSource
 from ..types import DTYPES, Dtype
 from .stripe import Stripe, loaders
+from .walk import places
 
-__all__ = ["GemmConfig", "Product", "kernel_source"]
-
-PARAMETERS = "ppp iii qqq qqq rrrr".replace(" ", "")
-RASTER = 8  # tiles of C are walked in columns of this many rows of tiles, so that a wave shares its A in L2
+__all__ = ["GemmConfig", "Product", "build", "ring", "starter", "tile_writer"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +49,9 @@ class GemmConfig:
         stripe to the next; this takes a second set of registers.
     min_blocks : int
         Blocks a multiprocessor must be able to hold: bounds the registers of a thread.
+    persistent : bool
+        Whether a launch is of just so many blocks, which walk over all tiles (`walk`), and load stripes of
+        one while they multiply those of another.
     """
 
     dtype: str
@@ -71,6 +71,7 @@ class GemmConfig:
     stages: int = 1
     prefetch: bool = False
     min_blocks: int = 1
+    persistent: bool = False
 
     STEM: ClassVar[str]
     #: Whether a stripe that is contiguous along k stays so in shared memory.
@@ -117,6 +118,10 @@ class GemmConfig:
             not self.prefetch or (self.stages > 1 and self.steps % 2 == 0),
             "prefetch", "prefetch only with stages > 1 and an even number of steps",
             stages=self.stages, steps=self.steps,
+        )  # fmt: skip
+        require(
+            not self.persistent or self.stages > 1, "persistent", "persistent only with stages > 1",
+            persistent=self.persistent, stages=self.stages,
         )  # fmt: skip
 
     @cached_property
@@ -186,6 +191,8 @@ class Product:
         ``row(i, t)``, ``col(j, t)``: where in the tile the i-th row, the j-th column of thread `t` stands.
     fragment_a, fragment_b : int
         Reals of the register arrays `ra` and `rb`.
+    run : int
+        Rows that follow one another in every `run` rows of a thread.
     """
 
     load: Callable
@@ -195,64 +202,80 @@ class Product:
     col: Callable
     fragment_a: int
     fragment_b: int
+    run: int
 
 
-def kernel_source(config: Any, conj_a: bool, conj_b: bool, product: Callable[..., Product]) -> KernelSource:
-    """The kernel of `config`, with A, B conjugated or not; ``product(config, conj_a, conj_b)`` is its heart.
+def tile_writer(config: GemmConfig, product: Product):
+    """``write(...)``: C := alpha acc + beta C, of the tile that begins at `c`; without beta C is not read.
 
-    The kernel's parameters are pointers to A, B, C; int32 m, n, k; int64 leading strides and batch
-    strides of A, B, C (elements); alpha and beta (real, imaginary part). Grid: x ``config.grid(m, n)``,
-    z the batch.
+    What lies beyond `rows` and `cols` is left alone. A tile that is whole is written without asking for each
+    element, by vectors where C is aligned for them.
     """
-    return KernelSource(
-        name=config.STEM,
-        config=config,
-        flags=(("conj_a", conj_a), ("conj_b", conj_b)),
-        real=config.dtype_facts.real,
-        parameters=PARAMETERS,
-        threads=config.threads,
-        min_blocks=config.min_blocks,
-        shared_bytes=config.shared_bytes,
-        build=lambda: _build(config, product(config, conj_a, conj_b)),
-    )
+    BLK_M, BLK_N, RUN, PARTS = config.BLK_M, config.BLK_N, product.run, config.dtype_facts.parts
+    real, aligned = ptx.REALS[config.dtype_facts.real], ptx.is_aligned(RUN * PARTS)
+    overwrite, update = (_column_writer(config, product, reads_c, RUN) for reads_c in (False, True))
+    overwrite_edge, update_edge = (_column_writer(config, product, reads_c, 0) for reads_c in (False, True))
+
+    @device_function
+    def write(c, acc, old, ldc, t, rows, cols, alpha, alpha_i, beta, beta_i):
+        # the branches stand outside the unrolled columns
+        reads_c = (beta != real(0)) | (beta_i != real(0))
+        if rows >= BLK_M and cols >= BLK_N and aligned(c) and ldc % RUN == 0:
+            if reads_c:
+                update(0, c, acc, old, ldc, t, rows, cols, alpha, alpha_i, beta, beta_i)
+            else:
+                overwrite(0, c, acc, old, ldc, t, rows, cols, alpha, alpha_i, beta, beta_i)
+        elif reads_c:
+            update_edge(0, c, acc, old, ldc, t, rows, cols, alpha, alpha_i, beta, beta_i)
+        else:
+            overwrite_edge(0, c, acc, old, ldc, t, rows, cols, alpha, alpha_i, beta, beta_i)
+
+    return write
 
 
-def _column_writer(config: GemmConfig, product: Product, read_c: bool):
-    """``write(j, ...)``: column j of the thread, alpha acc + beta C; C is unread without `read_c`."""
-    PARTS, THR_M = config.dtype_facts.parts, config.THR_M
-    COMPLEX = config.dtype_facts.is_complex
+def _column_writer(config: GemmConfig, product: Product, reads_c: bool, run: int):
+    """``write(j, ...)``: column j of the thread, `run` rows at a time; 0: one, and none beyond the edges."""
+    PARTS, THR_M, RUN = config.dtype_facts.parts, config.THR_M, max(run, 1)
+    EDGE, COMPLEX, WIDTH = run == 0, config.dtype_facts.is_complex, RUN * PARTS
     int64 = ptx.types.int64
     row_of, col_of = product.row, product.col
-    read, write_real = ptx.load_global(PARTS, False), ptx.store_global
+    read, store = ptx.load_global(WIDTH, False), ptx.store_global_vector(WIDTH)
+
+    @device_function
+    def scale(i, x, acc, old, alpha, alpha_i, beta, beta_i):
+        x, y = x + i * PARTS, i * PARTS
+        if COMPLEX:
+            re = alpha * acc[x] - alpha_i * acc[x + 1]
+            im = alpha * acc[x + 1] + alpha_i * acc[x]
+            if reads_c:
+                re += beta * old[y] - beta_i * old[y + 1]
+                im += beta * old[y + 1] + beta_i * old[y]
+            acc[x], acc[x + 1] = re, im
+        else:
+            re = alpha * acc[x]
+            if reads_c:
+                re += beta * old[y]
+            acc[x] = re
+
+    scale_run = unrolled(RUN, scale)
 
     @device_function
     def write(j, c, acc, old, ldc, t, rows, cols, alpha, alpha_i, beta, beta_i):
         col = col_of(j, t)
-        for i in range(THR_M):
+        for i in range(0, THR_M, RUN):
             row = row_of(i, t)
-            ok = (row < rows) & (col < cols)
+            ok = (row < rows) & (col < cols) if EDGE else True
             at = (int64(col) * ldc + row) * PARTS
             x = (j * THR_M + i) * PARTS
-            if read_c:
+            if reads_c:
                 read(old, 0, c, at, ok)
-            if COMPLEX:
-                re = alpha * acc[x] - alpha_i * acc[x + 1]
-                im = alpha * acc[x + 1] + alpha_i * acc[x]
-                if read_c:
-                    re += beta * old[0] - beta_i * old[1]
-                    im += beta * old[1] + beta_i * old[0]
-                write_real(c, at, re, ok)
-                write_real(c, at + 1, im, ok)
-            else:
-                re = alpha * acc[x]
-                if read_c:
-                    re += beta * old[0]
-                write_real(c, at, re, ok)
+            scale_run(0, x, acc, old, alpha, alpha_i, beta, beta_i)
+            store(c, at, acc, x, ok)
 
     return unrolled(config.THR_N, write)
 
 
-def _starter(config: GemmConfig, load_a, load_b):
+def starter(config: GemmConfig, load_a, load_b):
     """``start(...)``: begin to bring the next stripes; nothing comes where `depth` is used up."""
     BLK_M, BLK_N, BLK_K, STAGES = config.BLK_M, config.BLK_N, config.BLK_K, config.stages
     B_STRIPE = config.place_b
@@ -310,25 +333,56 @@ def _middle(config: GemmConfig, product: Product):
     return unrolled(config.steps // 2 - 1, pair)
 
 
-def _build(config: GemmConfig, product: Product):
+def ring(config: GemmConfig, product: Product, start: Callable):
+    """``multiply(...)`` of a kernel with stages: multiply the stripe that is `here`, `start` one that comes
+    later. With prefetching the first step of the stripe that is `there`, the next, is read at the end.
+    """
+    load, update, PREFETCH = product.load, product.update, config.prefetch
+    multiply, multiply_middle = _multiplier(config, product), _middle(config, product)
+    wait = ptx.wait_async(config.stages - 2)
+
+    @device_function
+    def multiply_stripe(
+        acc, ra, rb, ra_next, rb_next, here, there, into, staged_a, staged_b,
+        ahead_a, ahead_b, ahead_rows, ahead_cols, ahead, a, b, lda, ldb, t, rows, cols, depth,
+    ):  # fmt: skip
+        if PREFETCH:
+            load(1, ra_next, rb_next, here, a, b, lda, ldb, t, rows, cols, depth)
+            update(acc, ra, rb)
+            start(into, staged_a, staged_b, ahead_a, ahead_b, lda, ldb, t, ahead_rows, ahead_cols, ahead)
+            multiply_middle(0, acc, ra, rb, ra_next, rb_next, here, a, b, lda, ldb, t, rows, cols, depth)
+            wait()
+            cuda.syncthreads()
+            load(0, ra, rb, there, a, b, lda, ldb, t, rows, cols, depth)
+            update(acc, ra_next, rb_next)
+        else:
+            wait()
+            cuda.syncthreads()
+            start(into, staged_a, staged_b, ahead_a, ahead_b, lda, ldb, t, ahead_rows, ahead_cols, ahead)
+            multiply(acc, ra, rb, here, a, b, lda, ldb, t, rows, cols, depth)
+
+    return multiply_stripe
+
+
+def build(config: GemmConfig, product: Product):
     facts = config.dtype_facts
     real, PARTS = ptx.REALS[facts.real], facts.parts
     int32, int64 = ptx.types.int32, ptx.types.int64
     BLK_M, BLK_N, BLK_K, STAGES = config.BLK_M, config.BLK_N, config.BLK_K, config.stages
     TRANS_A, TRANS_B, PREFETCH = config.trans_a, config.trans_b, config.prefetch
     ACC, FRAG_A, FRAG_B = config.THR_M * config.THR_N * PARTS, product.fragment_a, product.fragment_b
-    NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
+    OLD, (NEXT_A, NEXT_B) = product.run * facts.parts, ((FRAG_A, FRAG_B) if PREFETCH else (1, 1))
     SHARE_A, SHARE_B = config.shares
     B_STRIPE, STAGE = config.place_b, config.stage_reals
     STAGED_A, STAGED_B = config.stripe_a.staged(config.threads), config.stripe_b.staged(config.threads)
 
     load_a = loaders(config.stripe_a, STAGES, SHARE_A)
     load_b = loaders(config.stripe_b, STAGES, SHARE_B)
-    start, finish_a, finish_b = _starter(config, load_a, load_b), load_a.finish, load_b.finish
-    load, update, zero = product.load, product.update, ptx.fill(ACC)
-    multiply, multiply_middle = _multiplier(config, product), _middle(config, product)
-    overwrite_columns = _column_writer(config, product, False)
-    update_columns = _column_writer(config, product, True)
+    start, finish_a, finish_b = starter(config, load_a, load_b), load_a.finish, load_b.finish
+    load, multiply, zero = product.load, _multiplier(config, product), ptx.fill(ACC)
+    multiply_stripe = ring(config, product, start) if STAGES > 1 else None
+    place = places(BLK_M, BLK_N)
+    write = tile_writer(config, product)
     wait = ptx.wait_async(max(STAGES - 2, 0))
     offset, shared_pointer = ptx.offset, ptx.shared_pointer
 
@@ -336,11 +390,7 @@ def _build(config: GemmConfig, product: Product):
         # (1) the tile of this block
         t = cuda.threadIdx.x
         tiles_m, tiles_n = (m + BLK_M - 1) // BLK_M, (n + BLK_N - 1) // BLK_N
-        tile = cuda.blockIdx.x
-        column = tile // (RASTER * tiles_n)
-        within = tile - column * (RASTER * tiles_n)
-        height = min(tiles_m - column * RASTER, RASTER)
-        row0, col0 = (column * RASTER + within % height) * BLK_M, within // height * BLK_N
+        row0, col0 = place(cuda.blockIdx.x, tiles_m, tiles_n)
         rows, cols, depth = m - row0, n - col0, int32(k)
         batch = int64(cuda.blockIdx.z)
         a = offset(a, (batch * stride_a + (row0 * lda if TRANS_A else int64(row0))) * PARTS)
@@ -351,7 +401,7 @@ def _build(config: GemmConfig, product: Product):
         shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
 
         # (2) zero the accumulators
-        acc, old = cuda.local.array(ACC, real), cuda.local.array(2, real)
+        acc, old = cuda.local.array(ACC, real), cuda.local.array(OLD, real)
         ra, rb = cuda.local.array(FRAG_A, real), cuda.local.array(FRAG_B, real)
         ra_next, rb_next = cuda.local.array(NEXT_A, real), cuda.local.array(NEXT_B, real)
         staged_a, staged_b = cuda.local.array(STAGED_A, real), cuda.local.array(STAGED_B, real)
@@ -370,42 +420,31 @@ def _build(config: GemmConfig, product: Product):
             load(0, ra, rb, shared, a, b, lda, ldb, t, rows, cols, depth)
 
         # (4) body: start a stripe that comes later, multiply the present one
-        reading, writing = 0, STAGES - 1
+        reading = 0
         for stripe in range(stripes):
-            here, into = offset(shared, reading * STAGE), offset(shared, writing * STAGE)
+            here = offset(shared, reading * STAGE)
+            into = offset(shared, (reading - 1 if reading > 0 else STAGES - 1) * STAGE)
             reading = reading + 1 if reading < STAGES - 1 else 0
-            writing = writing + 1 if writing < STAGES - 1 else 0
-            if PREFETCH:
-                load(1, ra_next, rb_next, here, a, b, lda, ldb, t, rows, cols, depth)
-                update(acc, ra, rb)
-                start(into, staged_a, staged_b, ahead_a, ahead_b, lda, ldb, t, rows, cols, ahead)
-                multiply_middle(0, acc, ra, rb, ra_next, rb_next, here, a, b, lda, ldb, t, rows, cols, depth)
-                wait()
-                cuda.syncthreads()
+            if STAGES > 1:
                 there = offset(shared, reading * STAGE)
-                load(0, ra, rb, there, a, b, lda, ldb, t, rows, cols, depth)
-                update(acc, ra_next, rb_next)
+                multiply_stripe(
+                    acc, ra, rb, ra_next, rb_next, here, there, into, staged_a, staged_b,
+                    ahead_a, ahead_b, rows, cols, ahead, a, b, lda, ldb, t, rows, cols, depth,
+                )  # fmt: skip
             else:
-                if STAGES > 1:
-                    wait()
+                if stripe > 0:
                     cuda.syncthreads()
-                else:
-                    if stripe > 0:
-                        cuda.syncthreads()
-                    finish_a(shared, staged_a, t)
-                    finish_b(offset(shared, B_STRIPE), staged_b, t)
-                    cuda.syncthreads()
+                finish_a(shared, staged_a, t)
+                finish_b(offset(shared, B_STRIPE), staged_b, t)
+                cuda.syncthreads()
                 start(into, staged_a, staged_b, ahead_a, ahead_b, lda, ldb, t, rows, cols, ahead)
                 multiply(acc, ra, rb, here, a, b, lda, ldb, t, rows, cols, depth)
             a, ahead_a = offset(a, step_a), offset(ahead_a, step_a)
             b, ahead_b = offset(b, step_b), offset(ahead_b, step_b)
             depth, ahead = depth - BLK_K, ahead - BLK_K
 
-        # (5) C := alpha acc + beta C; the branch stands outside the unrolled columns
-        if beta == real(0) and beta_i == real(0):
-            overwrite_columns(0, c, acc, old, ldc, t, rows, cols, alpha, alpha_i, beta, beta_i)
-        else:
-            update_columns(0, c, acc, old, ldc, t, rows, cols, alpha, alpha_i, beta, beta_i)
+        # (5) C := alpha acc + beta C
+        write(c, acc, old, ldc, t, rows, cols, alpha, alpha_i, beta, beta_i)
 
     gemm.__name__ = gemm.__qualname__ = config.STEM  # what a profiler shows
     return gemm

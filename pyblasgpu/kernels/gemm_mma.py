@@ -15,7 +15,8 @@ from typing import ClassVar
 from ..errors import require
 from ..gpu.backend import device_function, ptx, unrolled
 from ..gpu.compile import KernelSource
-from .gemm_body import GemmConfig, Product, kernel_source
+from .gemm_body import GemmConfig, Product
+from .gemm_source import kernel_source
 
 __all__ = ["SHAPES", "STEM", "GemmMma", "source"]
 
@@ -144,5 +145,5 @@ def _product(config: GemmMma, conj_a: bool, conj_b: bool) -> Product:
 
     fragment = MMA_K // 4 * parts
     return Product(
-        load, update, config.steps, row, col, rows_of_eight * fragment, columns_of_eight * fragment
+        load, update, config.steps, row, col, rows_of_eight * fragment, columns_of_eight * fragment, run=1
     )

@@ -15,7 +15,8 @@ from typing import ClassVar
 from ..errors import require
 from ..gpu.backend import device_function, ptx
 from ..gpu.compile import KernelSource
-from .gemm_body import GemmConfig, Product, kernel_source
+from .gemm_body import GemmConfig, Product
+from .gemm_source import kernel_source
 from .stripe import Stripe
 
 __all__ = ["STEM", "GemmTile", "source"]
@@ -92,12 +93,12 @@ class GemmTile(GemmConfig):
     def _check_operand(self, name: str):
         stripe, shared, vector = self.operand(name)
         size = self.dtype_facts.itemsize
+        require(
+            vector * size in (4, 8, 16), "fragment_bytes", "VEC * itemsize in (4, 8, 16)",
+            VEC=vector, itemsize=size,
+        )  # fmt: skip
         if shared:
             self.check_stripe(name)
-            require(
-                vector * size in (4, 8, 16), "fragment_bytes", "VEC * itemsize in (4, 8, 16)",
-                VEC=vector, itemsize=size,
-            )  # fmt: skip
             require(
                 stripe.lead % vector == 0, "fragment_aligned", "(BLK + PAD) % VEC == 0",
                 BLK=stripe.blk, PAD=stripe.pad, VEC=vector,
@@ -170,8 +171,8 @@ def _product(config: GemmTile, conj_a: bool, conj_b: bool) -> Product:
     def col(j, t):
         return (j // VEC_N) * (DIM_Y * VEC_N) + along_n(t) * VEC_N + j % VEC_N
 
-    fragments = config.THR_M * facts.parts, config.THR_N * facts.parts
-    return Product(load, rank1, config.UNROLL, row, col, *fragments)
+    reals_a, reals_b = config.THR_M * facts.parts, config.THR_N * facts.parts
+    return Product(load, rank1, config.UNROLL, row, col, reals_a, reals_b, run=VEC_M)
 
 
 def _places(config: GemmTile):

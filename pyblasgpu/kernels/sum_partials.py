@@ -19,7 +19,7 @@ from ..gpu.backend import cuda, device_function, ptx, unrolled
 from ..gpu.compile import KernelSource
 from ..types import DTYPES, Dtype
 
-__all__ = ["STEM", "SumPartials", "cut", "source"]
+__all__ = ["STEM", "SumPartials", "adder", "cut", "source", "writer"]
 
 STEM = "sum_partials"
 PARAMETERS = "pp iii qqq rrrr".replace(" ", "")
@@ -123,10 +123,12 @@ def source(config: SumPartials) -> KernelSource:
     )
 
 
-def _slice_summer(config: SumPartials):
-    """``add_up(acc, ahead, p, stride, count, inside)``: acc += p[0] + ... + p[count - 1], in this order."""
-    UNROLL, WIDTH = config.UNROLL, config.VEC * config.dtype_facts.parts
-    PARTS = config.dtype_facts.parts
+def adder(facts: Dtype, UNROLL: int):
+    """``add_up(acc, ahead, p, stride, count, inside)``: acc += p[0] + ... + p[count - 1], in this order.
+
+    The partials are `stride` elements apart; `acc` holds 16 bytes of one, `ahead` as much of each of UNROLL.
+    """
+    PARTS, WIDTH = facts.parts, LOAD // facts.real_size
     read, offset = ptx.load_global(WIDTH, True), ptx.offset
 
     @device_function
@@ -150,14 +152,31 @@ def _slice_summer(config: SumPartials):
     return add_up
 
 
+def writer(facts: Dtype):
+    """``write(c, at, re, im, old, ok, reads_c, ...)``: C[at] := alpha (re + im i) + beta C[at], if `ok`."""
+    PARTS, COMPLEX = facts.parts, facts.is_complex
+    read, write_real = ptx.load_global(PARTS, False), ptx.store_global
+
+    @device_function
+    def write(c, at, re, im, old, ok, reads_c, alpha, alpha_i, beta, beta_i):
+        read(old, 0, c, at, ok & reads_c)
+        if COMPLEX:
+            write_real(c, at, alpha * re - alpha_i * im + (beta * old[0] - beta_i * old[1]), ok)
+            write_real(c, at + 1, alpha * im + alpha_i * re + (beta * old[1] + beta_i * old[0]), ok)
+        else:
+            write_real(c, at, alpha * re + beta * old[0], ok)
+
+    return write
+
+
 def _build(config: SumPartials):
     facts = config.dtype_facts
     real, PARTS, COMPLEX = ptx.REALS[facts.real], facts.parts, facts.is_complex
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
     DIM, SLICES, VEC, TILE, UNROLL = config.DIM, config.SLICES, config.VEC, config.TILE, config.UNROLL
     LANES, WIDTH, AHEAD = DIM // SLICES, VEC * PARTS, UNROLL * VEC * PARTS
-    zero, add_up, keep = ptx.fill(WIDTH), _slice_summer(config), ptx.store_shared(WIDTH)
-    read, write = ptx.load_global(PARTS, False), ptx.store_global
+    zero, add_up, keep = ptx.fill(WIDTH), adder(facts, UNROLL), ptx.store_shared(WIDTH)
+    write = writer(facts)
 
     def sum_partials(p, c, m, n, partials, ldp, ldc, stride_p, alpha, alpha_i, beta, beta_i):
         # (1) the elements of this block, neighbours in a partial, and the partials of this slice
@@ -192,11 +211,6 @@ def _build(config: SumPartials):
             row, col = row0 + place - columns * int32(ldp), col0 + columns
             ok = (row < m) & (col < n)
             at = (col * ldc + row) * PARTS
-            read(old, 0, c, at, ok & reads_c)
-            if COMPLEX:
-                write(c, at, alpha * re - alpha_i * im + (beta * old[0] - beta_i * old[1]), ok)
-                write(c, at + 1, alpha * im + alpha_i * re + (beta * old[1] + beta_i * old[0]), ok)
-            else:
-                write(c, at, alpha * re + beta * old[0], ok)
+            write(c, at, re, im, old, ok, reads_c, alpha, alpha_i, beta, beta_i)
 
     return sum_partials

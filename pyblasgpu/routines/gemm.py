@@ -1,16 +1,20 @@
 """C := alpha A B + beta C. Transposition and conjugation are views of A and B.
 
 A product with few tiles of C and a long k may be split along k: the products of all chunks of k are one
-batch into scratch, and `sum_partials` adds them up in their order. `tuning.select` decides when.
+batch into scratch, and `sum_partials` adds them up in their order. Or the blocks of a persistent kernel part
+the last tiles between them, and `sum_pieces` adds up the pieces. `tuning.select` decides when.
 """
 
 from __future__ import annotations
 
 from ..gpu.device import current
-from ..kernels import gemm_mma, gemm_tile, sum_partials
+from ..kernels import gemm_mma, gemm_tile, sum_partials, sum_pieces
 from ..kernels.gemm_body import GemmConfig
+from ..kernels.sum_pieces import SumPieces
+from ..kernels.walk import Walk
 from ..operands import Operand
 from ..tuning.select import Choice, select
+from ..tuning.splits import STREAMED, walk_of
 from .copy import record_copy, record_pack, record_scale
 from .tape import ALPHA, BETA, Tape, recorded
 
@@ -99,8 +103,8 @@ def _record_dense(tape: Tape, alpha, a: Operand, b: Operand, beta, c: Operand) -
     extents = c.rows, c.cols, a.cols, c.batch
     choice = select("gemm", tape.dtype, layout, extents, current(tape.device))
     tape.choices.append(choice)
-    if choice.splits == 1:
-        _record_product(tape, choice.config, alpha, a, b, beta, c)
+    if choice.splits in (1, STREAMED):
+        _record_product(tape, choice.config, alpha, a, b, beta, c, choice.splits == STREAMED)
     else:
         _record_split(tape, choice, alpha, a, b, beta, c)
 
@@ -132,19 +136,45 @@ def _record_sum(tape: Tape, alpha, partials: Operand, beta, c: Operand) -> None:
     tape.launch(sum_partials.source(config), blocks, (partials.matrices(0, 1), c), integers, (alpha, beta))
 
 
-def _record_product(tape: Tape, config: GemmConfig, alpha, a: Operand, b: Operand, beta, c: Operand) -> None:
-    """One launch; A and B lie as `config` has it."""
-    trans_a, trans_b = config.trans_a, config.trans_b
+def _record_product(
+    tape: Tape, config: GemmConfig, alpha, a: Operand, b: Operand, beta, c: Operand, streamed: bool = False
+) -> None:
+    """The product with A and B that lie as `config` has it; `streamed`: tiles may be parted."""
     config = fitted(config, a, b)
     kernel = _SOURCES[config.STEM](config, a.conj, b.conj)
-    lead_a = a.row_stride if trans_a else a.col_stride
-    lead_b = b.row_stride if trans_b else b.col_stride
+    lead_a = a.row_stride if config.trans_a else a.col_stride
+    lead_b = b.row_stride if config.trans_b else b.col_stride
 
-    def integers(a: Operand, b: Operand, c: Operand) -> tuple:
+    def integers(a: Operand, b: Operand, c: Operand, *_) -> tuple:
+        walked = walk[1:] if walk else ()
         strides = (lead_a, lead_b, c.col_stride, a.batch_stride, b.batch_stride, c.batch_stride)
-        return c.rows, c.cols, a.cols, *strides
+        return c.rows, c.cols, a.cols, *walked, *strides
 
-    tape.launch(kernel, config.grid(c.rows, c.cols), (a, b, c), integers, (alpha, beta))
+    walk = walk_of(config, (c.rows, c.cols, a.cols, c.batch), current(tape.device), streamed)
+    if walk is None:
+        tape.launch(kernel, config.grid(c.rows, c.cols), (a, b, c), integers, (alpha, beta))
+        return
+    # the blocks walk over the whole batch, so the launch is that of one matrix
+    one_a, one_b, one_c = (x._replace(batch=1) for x in (a, b, c))
+    pieces = (
+        tape.scratch(config.BLK_M, config.BLK_N, walk.blocks)._replace(batch=1) if walk.run else one_c
+    )
+    tape.launch(kernel, walk.blocks, (one_a, one_b, one_c, pieces), integers, (alpha, beta))
+    if walk.run:
+        _record_pieces(tape, config, walk, -(-a.cols // config.BLK_K), alpha, pieces, one_c)
+
+
+def _record_pieces(
+    tape: Tape, config: GemmConfig, walk: Walk, stripes: int, alpha, pieces: Operand, c: Operand
+) -> None:
+    """C += alpha * (the sum of a tile's pieces), where a tile was parted."""
+    adding = SumPieces(config.dtype, config.BLK_M, config.BLK_N)
+
+    def integers(pieces: Operand, c: Operand) -> tuple:
+        blocks, _, *runs = walk
+        return c.rows, c.cols, stripes, blocks, *runs, c.col_stride, c.batch_stride
+
+    tape.launch(sum_pieces.source(adding), adding.grid(walk), (pieces, c), integers, (alpha,))
 
 
 def fitted(config: GemmConfig, a: Operand, b: Operand) -> GemmConfig:

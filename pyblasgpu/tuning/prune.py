@@ -59,6 +59,7 @@ LEAF_GUIDELINES = Guidelines(reuse=0.6)
 EXHAUSTIVE_SCORE = 0.95  # of all ways to load every tile, some 10^5, what the guidelines ask by default
 NORMAL = 24  # candidates that 'normal' keeps for each size class
 ALIKE = 4  # and of these with the same block of C
+TWINS = {"quick": 2, "normal": 6, "exhaustive": 12}  # persistent candidates for each size class
 
 
 @dataclass
@@ -164,7 +165,19 @@ def candidates(
         kept = dict.fromkeys(c for extents in places for c in best_few(funnel.left, extents, device))
         funnel.removed["score"] = len(funnel.left) - len(kept)
         funnel.left = list(kept)
+    if FAMILIES[stem].routine == "gemm":
+        twins = _persistent(funnel.left, places, device, TWINS[effort])
+        funnel.total += len(twins)
+        funnel.left += twins
     return funnel
+
+
+def _persistent(configs: Iterable[Any], places: Sequence[tuple[int, ...]], device: Device, most: int) -> list:
+    """The persistent twins of `configs`, as many blocks as fit; the best few by score at each of `places`."""
+    asynchronous = (config for config in configs if config.stages > 1)
+    fitting = ((config, blocks_per_sm(config, device)) for config in asynchronous)
+    twins = [replace(config, persistent=True, min_blocks=blocks) for config, blocks in fitting if blocks]
+    return list(dict.fromkeys(twin for at in places for twin in best_few(twins, at, device, most, alike=1)))
 
 
 def _walk(axes: Sequence[Axis], chosen: Parameters, build, funnel: Funnel) -> Iterator[Any]:
@@ -189,7 +202,19 @@ def tile_of(config: Any) -> tuple:
     return tuple(getattr(config, name, None) for name in _TILE)
 
 
-_TILE = ("BLK_M", "BLK_N", "BLK_K", "DIM_X", "DIM_Y", "WARP_M", "WARP_N", "stages", "prefetch", "min_blocks")
+_TILE = (
+    "BLK_M",
+    "BLK_N",
+    "BLK_K",
+    "DIM_X",
+    "DIM_Y",
+    "WARP_M",
+    "WARP_N",
+    "stages",
+    "prefetch",
+    "min_blocks",
+    "persistent",
+)
 
 
 def best_few(

@@ -18,8 +18,18 @@ from typing import Any, NamedTuple
 
 from ..gpu.device import Device
 from ..kernels.stripe import Stripe
+from ..kernels.walk import MOST_STRIPES
 
-__all__ = ["OVERHEAD", "blocks_per_sm", "comfortable", "cycles", "dram_rate", "score"]
+__all__ = [
+    "OVERHEAD",
+    "blocks_per_sm",
+    "comfortable",
+    "cycles",
+    "dram_rate",
+    "piece_bytes",
+    "score",
+    "streams",
+]
 
 OVERHEAD = 24  # registers of addresses and counters that a kernel needs beside its Config's own estimate
 COMFORT = 88  # what it takes beside it if it may; with less, some kernels spill
@@ -33,10 +43,11 @@ BARRIER = 100  # cycles of a barrier and of what begins a stripe
 ANSWER = 1200  # cycles until memory answers
 ROW = 200  # cycles between two block rows of a leaf
 START = 3000  # cycles until a block runs and its first stripe is there
-STORE = 20  # cycles in which a thread stores one real of C
+STORE = 8  # cycles in which a thread stores one real of C
 #: Cycles in which a warp gets an instruction of a loop of at most so many: 64 KiB, 128 KiB.
 FETCH = (4000, 1.0), (8000, 2.4), (inf, 4.2)
 MMA_RATE = 2  # FMAs on tensor cores in the time of one elsewhere, in double precision
+SUMMING = 6000  # cycles until the sum of the pieces of a product runs, and has its first pieces
 DEPENDENT = 4  # cycles until an FMA can use the one before
 
 
@@ -50,7 +61,11 @@ class _Block(NamedTuple):
 
     def together(self, count: int) -> float:
         """Cycles of so many at once: the others hide a block's start, but not its stores."""
-        return max(count * self.work, self.latency) + self.start / count + self.end
+        return self.lasting(count) + self.start / count + self.end
+
+    def lasting(self, count: int) -> float:
+        """Cycles of so many at once between their start and their stores."""
+        return max(count * self.work, self.latency)
 
 
 def blocks_per_sm(config: Any, device: Device) -> int:
@@ -88,8 +103,21 @@ def cycles(stem: str, config: Any, extents: tuple[int, ...], device: Device) -> 
         return _waves(block, config.grid(extents[1]), resident, device)
     m, n, k, *batch = extents
     count = prod(batch)  # no tile holds parts of two matrices
-    waves = _waves(_gemm_block(config, k, device), count * config.grid(m, n), resident, device)
+    block, tiles = _gemm_block(config, k, device), count * config.grid(m, n)
+    if not config.persistent:
+        waves = _waves(block, tiles, resident, device)
+    else:
+        waves = _rounds(block, tiles, config.min_blocks, device)
+        if device.sm_count * config.min_blocks * -(-k // config.BLK_K) <= MOST_STRIPES // 2:
+            waves = min(waves, _parted(config, block, tiles, device))
     return max(waves, count * _dram_cycles(config, (m, n, k), resident, device))
+
+
+def streams(config: Any, extents: tuple[int, ...], device: Device) -> bool:
+    """Whether the blocks of a persistent product should part its last tiles."""
+    m, n, k, *batch = extents
+    block, tiles = _gemm_block(config, k, device), prod(batch) * config.grid(m, n)
+    return _parted(config, block, tiles, device) < _rounds(block, tiles, config.min_blocks, device)
 
 
 def comfortable(config: Any, device: Device) -> bool:
@@ -115,6 +143,28 @@ def _waves(block: _Block, blocks: int, resident: int, device: Device) -> float:
     alone = -(-rest // device.sm_count)
     last = block.together(alone) if rest else 0.0
     return full * block.together(resident) + last
+
+
+def _rounds(block: _Block, blocks: int, resident: int, device: Device) -> float:
+    """The same of persistent blocks: only the first tile of each has a start."""
+    full, rest = divmod(blocks, device.sm_count * resident)
+    alone = -(-rest // device.sm_count)
+    last = block.lasting(alone) + block.end if rest else 0.0
+    return block.start + full * (block.lasting(resident) + block.end) + last
+
+
+def _parted(config: Any, block: _Block, tiles: int, device: Device) -> float:
+    """The same where all blocks end at once, and their pieces are summed."""
+    blocks = device.sm_count * config.min_blocks
+    # of the last tiles a block has pieces more than its share
+    product = block.start + tiles / blocks * (block.lasting(config.min_blocks) + block.end) + 2 * block.end
+    pieces = 4 * piece_bytes(config, blocks)  # written and read once, as is what they are added to
+    return product + pieces / dram_rate(device) + SUMMING
+
+
+def piece_bytes(config: Any, blocks: int) -> int:
+    """Bytes of scratch for the pieces of so many blocks."""
+    return blocks * config.BLK_M * config.BLK_N * config.dtype_facts.itemsize
 
 
 def _gemm_block(config: Any, k: int, device: Device) -> _Block:

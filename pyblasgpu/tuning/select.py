@@ -45,7 +45,7 @@ from ..types import DTYPES, Dtype
 from .prune import check_device
 from .score import comfortable, score
 from .space import space
-from .splits import CYCLE, attainable, pace, timed
+from .splits import CYCLE, attainable, pace, timed, whole_or_streamed
 from .store import user_file
 
 __all__ = ["Choice", "generation", "levels", "override", "reload", "select", "stop_size", "tuned_configs"]
@@ -53,7 +53,9 @@ __all__ = ["Choice", "generation", "levels", "override", "reload", "select", "st
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What was chosen, a Config or a stop size, and from where; of a product, also the chunks of its k."""
+    """What was chosen, a Config or a stop size, and from where; of a product, also the chunks of its k, or
+    that it is `STREAMED`.
+    """
 
     config: Any
     origin: str
@@ -112,7 +114,9 @@ def select(name: str, dtype: Dtype, layout: str, extents: tuple[int, ...], devic
     splits = _given_splits(extents, dtype) if is_product else None
     for stem, config in _overrides.get():
         if stem in stems and config.dtype == dtype.letter and getattr(config, "layout", layout) == layout:
-            return Choice(config, "override", splits or 1)
+            if is_product and splits is None:
+                splits = whole_or_streamed(config, extents, device)
+            return Choice(config, "override", 1 if splits is None else splits)
     if name in FIXED:
         return Choice(_fixed(name, dtype.letter), "fixed")
     shape = (extents, splits) if is_product else size_class(name, extents)
@@ -130,13 +134,10 @@ def select(name: str, dtype: Dtype, layout: str, extents: tuple[int, ...], devic
 
 
 def _given_splits(extents: tuple[int, ...], dtype: Dtype) -> int | None:
-    """1 for a batch, which is not cut; what an override asks for, as far as k goes; None: to be decided."""
-    _, _, k, *batch = extents
-    if prod(batch) != 1:
-        return 1
+    """What an override asks for, as far as it goes; None: to be decided."""
     for name, splits in _overrides.get():
         if name == "splits":
-            return attainable(splits, k, dtype)
+            return attainable(splits, extents, dtype)
     return None
 
 
@@ -187,8 +188,8 @@ def override(name: str, value: Any) -> Iterator[None]:
     ----------
     name : str
         A kernel family, for a Config of it, which then serves its own dtype and layout, k uncut; 'splits',
-        for the number of chunks into which the k of every product is cut, whatever workspace that takes; or
-        'trmm' or 'trsm', for a stop size.
+        for the number of chunks into which the k of every product is cut, whatever workspace that takes, or
+        `STREAMED`; or 'trmm' or 'trsm', for a stop size.
     value : Config or int
     """
     active = ((name, value), *_overrides.get())

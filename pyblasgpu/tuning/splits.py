@@ -2,20 +2,28 @@
 
 A product with few tiles of C leaves multiprocessors idle, however long its k. Cut into chunks that are
 computed at once it keeps them busy, but writes a partial of C for each chunk, and these must be added up.
-What is cut and how is in `routines.gemm`, the sum in `kernels.sum_partials`.
+A persistent kernel may be `STREAMED` instead: its blocks part the last tiles so that all end at once.
+What is cut and how is in `routines.gemm`, the sums in `kernels.sum_partials` and `kernels.sum_pieces`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 from typing import Any, NamedTuple
 
 from ..gpu.device import Device
 from ..kernels.sum_partials import LOAD, cut
+from ..kernels.walk import MOST_STRIPES, Walk
 from ..types import Dtype
-from .score import blocks_per_sm, cycles, dram_rate
+from .score import blocks_per_sm, cycles, dram_rate, piece_bytes, streams
 
-__all__ = ["CYCLE", "MOST_PARTIALS", "Timed", "attainable", "pace", "partial_bytes", "timed"]
+__all__ = [
+    "CYCLE", "MOST_PARTIALS", "STREAMED", "Timed", "attainable", "pace", "partial_bytes", "timed", "walk_of",
+    "whole_or_streamed",
+]  # fmt: skip
+
+STREAMED = 0  # as a number of chunks: tiles are parted by the blocks of a persistent kernel
 
 COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 LEAST_CHUNK = 128  # of k: below it a product is mostly its beginning and its end
@@ -30,7 +38,7 @@ CYCLE = 0.6e-9  # seconds of a cycle, about, where nothing was measured
 
 
 class Timed(NamedTuple):
-    """Seconds that a product should take in so many chunks."""
+    """Seconds that a product should take in so many chunks, or `STREAMED`."""
 
     seconds: float
     splits: int
@@ -45,7 +53,8 @@ def pace(config: Any, extents: tuple[int, ...], seconds: float, device: Device) 
 def timed(
     config: Any, pace: float, extents: tuple[int, ...], device: Device, only: int | None = None
 ) -> Iterator[Timed]:
-    """The product uncut, then in those numbers of chunks that may be worth their sum; or in `only` so many.
+    """The product uncut, or streamed, then in those numbers of chunks that may be worth their sum; or in
+    `only` so many.
 
     Parameters
     ----------
@@ -53,18 +62,18 @@ def timed(
     pace : float
         Seconds of a cycle of `score`.
     extents : tuple of int
-        (m, n, k[, batch]); a batch goes with `only` 1.
+        (m, n, k[, batch]); a batch is not cut into chunks.
     device : Device
     only : int, optional
     """
-    m, n, k = extents[:3]
+    m, n, k, *batch = extents
     uncut = pace * cycles(config.STEM, config, extents, device)
     if only and only > 1:
         yield Timed(_chunked(config, pace, uncut, (m, n, k), only, device), only)
         return
     best = uncut + LAUNCH
-    yield Timed(best, 1)
-    if only:
+    yield Timed(best, whole_or_streamed(config, extents, device) if only is None else only)
+    if only is not None or prod(batch) != 1:
         return
     blocks, at_once = config.grid(m, n), blocks_per_sm(config, device) * device.sm_count
     room = partial_bytes(m, n, config.dtype_facts)
@@ -80,9 +89,38 @@ def timed(
         best = min(best, seconds)
 
 
-def attainable(splits: int, k: int, dtype: Dtype) -> int:
-    """`splits`, or as many chunks as `k` has, at least one."""
-    return max(min(splits, k * dtype.itemsize // LOAD), 1)
+def attainable(splits: int, extents: tuple[int, ...], dtype: Dtype) -> int:
+    """`splits`, or as many chunks as k has, at least one, and of a batch no more; `STREAMED` stays."""
+    _, _, k, *batch = extents
+    if splits == STREAMED:
+        return STREAMED
+    return 1 if prod(batch) != 1 else max(min(splits, k * dtype.itemsize // LOAD), 1)
+
+
+def walk_of(config: Any, extents: tuple[int, ...], device: Device, streamed: bool) -> Walk | None:
+    """How the blocks of a persistent kernel share the tiles of a product, or of a batch of them.
+
+    None of an ordinary kernel, and where there are more tiles than are numbered. Nothing is parted where it
+    would bring nothing, or take too much scratch.
+    """
+    m, n, k, *batch = extents
+    tiles, blocks = prod(batch) * config.grid(m, n), device.sm_count * config.min_blocks
+    if not config.persistent or tiles + blocks > MOST_STRIPES:
+        return None
+    walk = Walk.whole(blocks, tiles)
+    stripes = -(-k // config.BLK_K)
+    if streamed and 2 * blocks * stripes <= MOST_STRIPES:
+        walk = Walk.streamed(blocks, tiles, stripes)
+    return walk
+
+
+def whole_or_streamed(config: Any, extents: tuple[int, ...], device: Device) -> int:
+    """`STREAMED` of a persistent product whose last tiles had better be parted, else 1."""
+    if not config.persistent or not streams(config, extents, device):
+        return 1
+    walk = walk_of(config, extents, device, streamed=True)
+    fits = walk is not None and walk.run and piece_bytes(config, walk.blocks) <= MOST_PARTIALS
+    return STREAMED if fits else 1
 
 
 def partial_bytes(m: int, n: int, dtype: Dtype) -> int:

@@ -104,13 +104,13 @@ _AXES = {
             ("BLK_M", "BLK_N"), ("DIM_X", "DIM_Y"), ("BLK_K", "stages"),
             ("share_a", "share_b", "read_only"),
         ),
-        variant=(("min_blocks", "prefetch"), ("WARP_X",), *_LOADS),
+        variant=(("min_blocks", "prefetch", "persistent"), ("WARP_X",), *_LOADS),
     ),
     "gemm_mma": Axes(
         tile=(
             ("BLK_M", "BLK_N"), ("WARP_M", "WARP_N"), ("BLK_K", "stages"), ("MMA_M", "MMA_K"),
         ),
-        variant=(("min_blocks", "prefetch"), *_LOADS),
+        variant=(("min_blocks", "prefetch", "persistent"), *_LOADS),
     ),
     "trsm_leaf": _LEAF_AXES,
     "trmm_leaf": _LEAF_AXES,

@@ -327,7 +327,7 @@ def test_large_tiles_of_a_panel_are_cut(levels):
     ):
         choice = select("gemm", S, "nn", extents, H200)
         m, n, k = extents
-        assert choice.config == big and choice.splits > 1
+        assert choice.config == big and choice.splits > 1, extents
         assert (choice.splits + 1) * partial_bytes(m, n, S) <= MOST_PARTIALS
         assert k // choice.splits >= 128
 

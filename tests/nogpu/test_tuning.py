@@ -44,7 +44,7 @@ def test_quick_is_short_everywhere():
     for stem, family in FAMILIES.items():
         for dtype in family.dtypes:
             for layout in family.layouts:
-                assert 9 <= len(candidates(stem, dtype, layout, H200).left) <= 90
+                assert 9 <= len(candidates(stem, dtype, layout, H200).left) <= 100
 
 
 def test_branches_are_counted_as_often_as_they_would_have_grown():
@@ -62,7 +62,8 @@ def test_branches_are_counted_as_often_as_they_would_have_grown():
 def test_guidelines_prune():
     loose = candidates("gemm_tile", "s", "nn", H200, guidelines=Guidelines(reuse=0))
     strict = candidates("gemm_tile", "s", "nn", H200, guidelines=Guidelines(threads=256, blocks=2, reuse=4))
-    assert set(strict.left) < set(loose.left)
+    # the few persistent ones are chosen among what is left
+    assert {c for c in strict.left if not c.persistent} < set(loose.left)
     assert {"reuse", "blocks"} <= set(strict.removed) and "reuse" not in loose.removed
     assert all(config.reuse >= 4 for config in strict.left)
 

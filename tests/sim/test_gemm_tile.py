@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pyblasgpu.gpu.device import known
-from pyblasgpu.kernels import gemm_body, gemm_tile
+from pyblasgpu.kernels import gemm_tile, walk
 from pyblasgpu.kernels.gemm_tile import GemmTile
 from pyblasgpu.tuning.oracle import fenced, integers
 from pyblasgpu.tuning.prune import candidates
@@ -141,7 +141,7 @@ def test_small_tiles_of_the_quick_space(letter, layout):
 
 
 def test_more_rows_of_tiles_than_a_raster_column():
-    check(config("s", stages=2), m=16 * (gemm_body.RASTER + 1) + 1, n=17, k=2)
+    check(config("s", stages=2), m=16 * (walk.RASTER + 1) + 1, n=17, k=2)
 
 
 def test_infinities_and_nans_reach_what_depends_on_them():

@@ -16,7 +16,15 @@ from pyblasgpu import kernels
 from pyblasgpu.gpu import launch
 from pyblasgpu.gpu.simulator import SimulatorError
 
-from . import test_copy_scaled, test_gemm_mma, test_gemm_tile, test_leaves, test_pack, test_sum_partials
+from . import (
+    test_copy_scaled,
+    test_gemm_mma,
+    test_gemm_tile,
+    test_leaves,
+    test_pack,
+    test_persistent,
+    test_sum_partials,
+)
 from .test_gemm_tile import config
 
 
@@ -77,6 +85,17 @@ def pack(letter="s", **options) -> Check:
     return Check("pack", run)
 
 
+def walked(letter="s", m=35, n=19, k=26, walk="streamed", blocks=4, batch=1, stem=None, **changes) -> Check:
+    """A product by persistent blocks, and the sum of its pieces; `module` is either's."""
+
+    def run(module):
+        families = {"kernels": module} if hasattr(module, "GemmTile") else {"pieces": module}
+        small = test_persistent.tile(letter, **changes)
+        test_persistent.check(small, m, n, k, walk, blocks, batch, **families)
+
+    return Check("gemm_tile" if stem is None else stem, run)
+
+
 def copy(test: Callable, *arguments) -> Check:
     """A test of `copy_scaled`, which finds its kernel by the module's name."""
 
@@ -111,21 +130,25 @@ ZEROS = copy(test_copy_scaled.test_zeros_without_reading, "z")
 PAIRS = tile(trans_a=True, k=12, VEC_A=2, DIM_XA=4, DIM_YA=8, BLK_K=8)
 ROWS = leaf("trsm", t_by_rows=False)
 DIRECT = {"share_a": False, "share_b": False}
-RING = "wait()\n                cuda.syncthreads()"
+RING = "wait()\n            cuda.syncthreads()"
+NEXT = "load(0, ra, rb, there"
+INSIDE = "rows >= BLK_M and cols >= BLK_N and"
 FILL = "wait()\n            cuda.syncthreads()\n            load(0, ra"
 
 #: module, text, what is planted in its place, the check that sees it
 DEFECTS = [
     # barriers and waits
-    ("gemm_body", "wait()\n                    cuda.syncthreads()", "wait()", tile(stages=2)),
-    ("gemm_body", "wait()\n                    cuda.syncthreads()", "cuda.syncthreads()", tile(stages=2)),
-    ("gemm_body", f"{RING}\n                there", "wait()\n                there", warps()),
-    ("gemm_body", f"{RING}\n                there", "cuda.syncthreads()\n                there", warps()),
+    ("gemm_body", f"{RING}\n            start", "wait()\n            start", tile(stages=2)),
+    ("gemm_body", f"{RING}\n            start", "cuda.syncthreads()\n            start", tile(stages=2)),
+    ("gemm_body", f"{RING}\n            {NEXT}", f"wait()\n            {NEXT}", warps()),
+    ("gemm_body", f"{RING}\n            {NEXT}", f"cuda.syncthreads()\n            {NEXT}", warps()),
+    ("gemm_persistent", FILL, "wait()\n            load(0, ra", walked("d", prefetch=True)),
+    ("gemm_persistent", FILL, "cuda.syncthreads()\n            load(0, ra", walked("d", prefetch=True)),
     ("gemm_body", FILL, "wait()\n            load(0, ra", warps()),
     ("gemm_body", FILL, "cuda.syncthreads()\n            load(0, ra", warps()),
-    ("gemm_body", "ptx.wait_async(max(STAGES - 2, 0))", "ptx.wait_async(STAGES - 1)", tile(stages=3)),
-    ("gemm_body", "if stripe > 0:\n                        cuda.syncthreads()", "pass", tile()),
-    ("gemm_body", "staged_b, t)\n                    cuda.syncthreads()", "staged_b, t)", tile()),
+    ("gemm_body", "ptx.wait_async(config.stages - 2)", "ptx.wait_async(config.stages - 1)", tile(stages=3)),
+    ("gemm_body", "if stripe > 0:\n                    cuda.syncthreads()", "pass", tile()),
+    ("gemm_body", "staged_b, t)\n                cuda.syncthreads()", "staged_b, t)", tile()),
     ("triangle", "= acc[x]\n            cuda.syncthreads()", "= acc[x]", leaf("trsm", slices=2)),
     ("trmm_leaf", "wait()\n                cuda.syncthreads()", "wait()", leaf("trmm")),
     ("trmm_leaf", "wait()\n                cuda.syncthreads()", "cuda.syncthreads()", leaf("trmm")),
@@ -144,6 +167,8 @@ DEFECTS = [
     # edges
     ("gemm_body", "(row < rows) & (col < cols)", "(row <= rows) & (col < cols)", tile(beta=0)),
     ("gemm_body", "(row < rows) & (col < cols)", "(row < rows) & (col < cols - 1)", tile()),
+    ("gemm_body", INSIDE, INSIDE.replace("BLK_M", "0"), tile()),
+    ("gemm_body", "and ldc % RUN == 0", "", tile(m=18, VEC_M=2, PAD_A=2)),
     ("gemm_tile", "(at < extent) & (kk < depth)", "(at < extent)", tile(**DIRECT)),
     ("gemm_tile", "(at < extent) & (kk < depth)", "(kk < depth)", tile(trans_a=True, **DIRECT)),
     ("gemm_body", "depth >= BLK_K:", "depth > 0:", tile(m=16, n=8)),
@@ -185,8 +210,8 @@ DEFECTS = [
     ("triangle", "i + shift - j >= FIRST", "i - j >= FIRST", leaf("trmm")),
     ("trmm_leaf", "keep = row + below >= kk", "keep = True", STAIRS),
     ("trmm_leaf", "keep = row + below >= kk", "keep = row + below > kk", leaf("trmm")),
-    ("gemm_body", "if beta == real(0) and beta_i == real(0):", "if False:", tile(beta=0)),
-    ("gemm_body", "and beta_i == real(0):", "or beta_i == real(0):", tile()),
+    ("gemm_body", "(beta != real(0)) | (beta_i != real(0))", "True", tile(beta=0)),
+    ("gemm_body", "(beta != real(0)) | (beta_i", "(beta != real(0)) & (beta_i", tile()),
     ("copy_scaled", "real(0) if zero else tile", "tile", ZEROS),
     ("sum_partials", "ok & reads_c", "ok", sums(beta=0.0)),
     ("sum_partials", "(beta_i != real(0))", "False", sums("z", beta=2j)),
@@ -194,7 +219,7 @@ DEFECTS = [
     ("gemm_tile", "parts, conj_a, conj_b)", "parts, False, conj_b)", tile("c", conj_a=True)),
     ("gemm_tile", "parts, conj_a, conj_b)", "parts, conj_b, conj_a)", tile("z", conj_b=True)),
     ("gemm_body", "alpha * acc[x] - alpha_i", "alpha * acc[x] + alpha_i", tile("z", alpha=1 - 2j)),
-    ("gemm_body", "+ beta_i * old[0]", "- beta_i * old[0]", tile("c", beta=1j)),
+    ("gemm_body", "- beta_i * old[y + 1]", "+ beta_i * old[y + 1]", tile("c", beta=1j)),
     ("gemm_mma", "parts, conj_a, conj_b)", "parts, False, conj_b)", warps("z", conj_a=True)),
     ("gemm_mma", "parts, conj_a, conj_b)", "parts, conj_b, conj_a)", warps("z", conj_b=True)),
     ("triangle", "PARTS, conj, False)", "PARTS, False, False)", leaf("trsm", "z", conj=True)),
@@ -212,7 +237,7 @@ DEFECTS = [
     ("gemm_tile", "kk * LEAD + place", "kk * (LEAD - 1) + place", tile()),
     ("gemm_body", "batch * stride_c + col0", "batch * stride_a + col0", tile(m=16, k=4, batch=2)),
     ("gemm_body", "(BLK_K * ldb if TRANS_B else BLK_K)", "BLK_K", tile(trans_b=True)),
-    ("gemm_body", "tiles_m - column * RASTER, RASTER)", "tiles_m, RASTER)", tile(m=16 * 9 + 1, n=17, k=2)),
+    ("walk", "tiles_m - column * RASTER, RASTER)", "tiles_m, RASTER)", tile(m=16 * 9 + 1, n=17, k=2)),
     ("gemm_body", "if reading < STAGES - 1 else 0", "if reading < STAGES else 0", tile(stages=2)),
     ("gemm_body", "return self.stages * self.stage", "return self.stage", tile(stages=3)),
     ("gemm_tile", "LEAD = stripe.lead * parts", "LEAD = stripe.blk * parts", tile(PAD_A=1, stages=2)),
@@ -226,6 +251,26 @@ DEFECTS = [
     ("gemm_mma", "step * MMA_K + quarter", "step * MMA_K", warps()),
     ("gemm_mma", "t // 32 % WARPS_M * WARP_M + g", "g", warps()),
     ("gemm_mma", "t % 4 * 2 + j % 2", "t % 4 * 2 + (1 - j % 2)", warps()),
+    ("gemm_persistent", "matrix * stride_a + (row0", "matrix * stride_b + (row0", walked("d", batch=2)),
+    ("gemm_persistent", "matrix * stride_c + col0", "col0", walked("d", batch=2)),
+    ("gemm_persistent", "if left == 1:", "if left == 0:", walked()),
+    ("gemm_persistent", "k - first * BLK_K if", "k if", walked(k=10)),
+    ("gemm_persistent", "if count > 0 else 0", "", walked(walk="whole", k=40)),
+    ("gemm_persistent", "if first > 0:", "if first > 1:", walked(blocks=20)),
+    ("gemm_persistent", "beta, beta_i = real(1)", "beta, beta_i = alpha", walked()),
+    ("gemm_persistent", "number + 1, tile", "number, tile", walked()),
+    ("gemm_persistent", "reading - 1 if reading > 0 else STAGES - 1", "reading", walked()),
+    ("walk", "stripes if tile < tiles else 0", "stripes", walked(walk="whole")),
+    ("walk", "block * run + min(block, longer)\n        end", "block * run\n        end", walked()),
+    ("walk", "+ (1 if block < longer else 0)", "", walked()),
+    ("walk", "rounds * blocks + which)", "which)", walked()),
+    ("walk", "begin - which * stripes, 0)", "begin - which * stripes, -1)", walked(blocks=7)),
+    ("sum_pieces", "1 if block <= longer else 0", "0", walked(blocks=20, stem="sum_pieces")),
+    ("sum_pieces", "begin > start and", "", walked(k=8, stem="sum_pieces")),
+    ("sum_pieces", "< start + stripes", "<= start + stripes", walked(blocks=20, stem="sum_pieces")),
+    ("sum_pieces", "int64(block) * TILE", "int64(block - 1) * TILE", walked(stem="sum_pieces")),
+    ("sum_pieces", "int64(matrix) * stride_c", "0", walked("d", batch=2, stem="sum_pieces")),
+    ("sum_pieces", "rounds * blocks + which", "which", walked(stem="sum_pieces")),
     ("gemm_body", "load(2 * i + 3, ra_next", "load(2 * i + 2, ra_next", tile(stages=2, prefetch=True)),
     ("gemm_body", "update(acc, ra_next, rb_next)\n        load", "load", tile(stages=2, prefetch=True)),
     ("triangle", "(slice - 1) * ACC + x", "slice * ACC + x", leaf("trmm", slices=2)),
@@ -268,7 +313,7 @@ DEFECTS = [
 
 
 #: What kernels have in common, each after what it is built from.
-SHARED = ("stripe", "triangle", "gemm_body")
+SHARED = ("stripe", "triangle", "walk", "gemm_body", "gemm_persistent", "gemm_source", "sum_partials")
 
 
 def planted(patch: pytest.MonkeyPatch, module: str, before: str, after: str, stem: str) -> ModuleType:

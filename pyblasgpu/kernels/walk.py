@@ -1,0 +1,101 @@
+"""The order in which tiles of C are computed, and what of them a persistent block computes.
+
+An ordinary block has one tile. The blocks of a *persistent* kernel, no more than the device holds at once,
+walk over all tiles of a batch, a *piece* after the other: in each of `rounds` rounds every block takes a
+whole tile; the stripes of all tiles that are left are cut into equal runs, a block each, wherever tiles begin
+and end in them (stream-K: Osama et al., PPoPP 2023). So no multiprocessor idles while others compute the last
+tiles. `sum_pieces` adds up what is not a whole tile.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..gpu.backend import cuda, device_function, ptx
+
+__all__ = ["MOST_STRIPES", "RASTER", "Walk", "pieces", "places"]
+
+RASTER = 8  # tiles of C are walked in columns of this many rows of tiles, so that a wave shares its A in L2
+MOST_STRIPES = 2**31 - 1  # that are numbered
+
+
+class Walk(NamedTuple):
+    """How `blocks` persistent blocks share `tiles` tiles.
+
+    Attributes
+    ----------
+    blocks, tiles : int
+    rounds : int
+        In which every block takes a whole tile; the last of them may have fewer tiles than blocks.
+    run : int
+        Stripes, of the tiles that are left, that every block takes.
+    longer : int
+        Blocks, the first ones, that take one more.
+    """
+
+    blocks: int
+    tiles: int
+    rounds: int
+    run: int = 0
+    longer: int = 0
+
+    @classmethod
+    def whole(cls, blocks: int, tiles: int) -> Walk:
+        """No tile is parted."""
+        blocks = min(blocks, tiles)
+        return cls(blocks, tiles, -(-tiles // blocks))
+
+    @classmethod
+    def streamed(cls, blocks: int, tiles: int, stripes: int) -> Walk:
+        """All blocks end at the same time: the last one to two rounds are parted, where that helps.
+
+        `stripes` are those of a tile; blocks without any are left out.
+        """
+        if tiles % blocks == 0 or stripes == 1:
+            return cls.whole(blocks, tiles)
+        rounds = max(tiles // blocks - 1, 0)
+        left = (tiles - rounds * blocks) * stripes
+        if rounds == 0:
+            blocks = min(blocks, left)
+        return cls(blocks, tiles, rounds, *divmod(left, blocks))
+
+    def begin(self, block: int) -> int:
+        """The first stripe of a block's run, of those of all tiles after the rounds."""
+        return block * self.run + min(block, self.longer)
+
+
+def places(BLK_M: int, BLK_N: int):
+    """``place(tile, tiles_m, tiles_n)``: row and column where a tile of a matrix begins."""
+    int32, quotient = ptx.types.int32, ptx.quotient
+
+    @device_function
+    def place(tile, tiles_m, tiles_n):
+        column = quotient(tile, RASTER * tiles_n)
+        within = tile - column * (RASTER * tiles_n)
+        height = min(tiles_m - column * RASTER, RASTER)
+        across = quotient(within, height)
+        down = within - across * height
+        return int32((column * RASTER + down) * BLK_M), int32(across * BLK_N)
+
+    return place
+
+
+def pieces():
+    """``piece(i, stripes, tiles, rounds, run, longer)``: of the i-th piece of this block its tile, first
+    stripe, and number of stripes; none where there are no more pieces.
+    """
+    int32, quotient = ptx.types.int32, ptx.quotient
+
+    @device_function
+    def piece(i, stripes, tiles, rounds, run, longer):
+        block, blocks = cuda.blockIdx.x, cuda.gridDim.x
+        if i < rounds:
+            tile = i * blocks + block
+            return int32(tile), int32(0), int32(stripes if tile < tiles else 0)
+        begin = block * run + min(block, longer)
+        end = begin + run + (1 if block < longer else 0)
+        which = quotient(begin, stripes) + (i - rounds)
+        first, last = max(begin - which * stripes, 0), min(end - which * stripes, stripes)
+        return int32(rounds * blocks + which), int32(first), int32(max(last - first, 0))
+
+    return piece

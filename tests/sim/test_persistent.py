@@ -1,0 +1,130 @@
+"""Persistent products: blocks that walk over tiles and batches, whole or parted, exactly."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from pyblasgpu.errors import ConfigError
+from pyblasgpu.kernels import gemm_mma, gemm_tile, sum_pieces
+from pyblasgpu.kernels.sum_pieces import SumPieces
+from pyblasgpu.kernels.walk import Walk
+from pyblasgpu.tuning.oracle import fenced, integers
+from pyblasgpu.types import DTYPES
+
+from . import test_gemm_mma, test_gemm_tile
+from .launching import run, strides
+
+WALKS = {
+    "whole": lambda blocks, tiles, stripes: Walk.whole(blocks, tiles),
+    "streamed": Walk.streamed,
+}
+PIPELINES = [{"stages": 2}, {"stages": 3, "prefetch": True}, {"stages": 4}]
+
+
+def check(tile, m, n, k, walk, blocks, batch=1, alpha=2.0, beta=-1.0, kernels=None, pieces=sum_pieces):
+    """The product, then the sum of the pieces if there are any; integers between fences, ``==``."""
+    kernels = kernels or (gemm_mma if tile.STEM == "gemm_mma" else gemm_tile)
+    rng, dtype = np.random.default_rng(m + 10 * n + 100 * k), DTYPES[tile.dtype]
+    a, b, c = (integers(rng, (batch, *shape), dtype) for shape in ((m, k), (k, n), (m, n)))
+    expected = alpha * (a @ b) + (beta * c if beta else 0)
+    if not beta:
+        c[...] = np.nan
+    a, b = (
+        fenced(a, "C" if tile.trans_a else "F", gap=4)[0],
+        fenced(b, "C" if tile.trans_b else "F", gap=4)[0],
+    )
+    c, unharmed = fenced(c, "F")
+    lead_a, lead_b = strides(a)[1 if tile.trans_a else 2], strides(b)[1 if tile.trans_b else 2]
+    steps = (lead_a, lead_b, strides(c)[2], *(strides(x)[0] for x in (a, b, c)))
+    stripes = -(-k // tile.BLK_K)
+    walked = WALKS[walk](blocks, batch * tile.grid(m, n), stripes)
+    scratch = np.full(walked.blocks * tile.BLK_M * tile.BLK_N, np.nan, a.dtype)
+    arguments = (a, b, c, scratch), (m, n, k, *walked[1:], *steps), (alpha, beta)
+    run(kernels.source(tile), walked.blocks, *arguments)
+    if walked.run:
+        adding = pieces.SumPieces(tile.dtype, tile.BLK_M, tile.BLK_N, DIM=64, UNROLL=2)
+        numbers = (m, n, stripes, walked.blocks, *walked[2:], strides(c)[2], strides(c)[0])
+        run(pieces.source(adding), adding.grid(walked), (scratch, c), numbers, (alpha,))
+    assert np.array_equal(c, expected)
+    assert unharmed()
+
+
+def tile(letter="s", **changes):
+    return test_gemm_tile.config(letter, persistent=True, **{"stages": 2, **changes})
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("walk", WALKS)
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_every_dtype_and_pipeline(letter, walk, pipeline):
+    check(tile(letter, **pipeline), 35, 19, 26, walk, blocks=4)
+
+
+@pytest.mark.parametrize("letter", "dz")
+@pytest.mark.parametrize("walk", WALKS)
+@pytest.mark.parametrize("trans_a, trans_b", test_gemm_tile.LAYOUTS)
+def test_on_tensor_cores(letter, walk, trans_a, trans_b):
+    warps = test_gemm_mma.config(letter, trans_a, trans_b, persistent=True, prefetch=True, stages=3)
+    check(warps, 70, 35, 43, walk, blocks=4)
+
+
+@pytest.mark.parametrize("walk", WALKS)
+@pytest.mark.parametrize("blocks", [1, 2, 3, 5, 7, 16, 100])
+@pytest.mark.parametrize("m, n, k", [(33, 17, 3), (16, 8, 40), (48, 9, 11)])
+def test_any_number_of_blocks(walk, blocks, m, n, k):
+    """Fewer blocks than tiles, as many, more; pieces of one stripe, and tiles of many pieces."""
+    check(tile(stages=3), m, n, k, walk, blocks)
+
+
+@pytest.mark.parametrize("walk", WALKS)
+@pytest.mark.parametrize("batch", [2, 5])
+def test_batches(walk, batch):
+    check(tile("d"), 17, 9, 13, walk, 3, batch)
+    check(tile("c", prefetch=True), 16, 8, 21, walk, 4, batch, alpha=1 - 2j, beta=0.0)
+
+
+@pytest.mark.parametrize("walk", WALKS)
+def test_more_rows_of_tiles_than_a_raster_column(walk):
+    check(tile(), 16 * 9 + 1, 17, 5, walk, 5)
+
+
+def test_vectors_of_a_tile_that_is_aligned_and_of_one_that_is_not():
+    wide = tile(VEC_M=2, VEC_N=2, PAD_A=2)
+    for m in (32, 34, 35):
+        check(wide, m, 16, 8, "streamed", 3, beta=0.0)
+        check(wide, m, 16, 8, "whole", 3)
+
+
+def test_the_walk_takes_every_stripe_once():
+    for blocks, tiles, stripes in (
+        (2, 1, 2),
+        (3, 10, 4),
+        (7, 5, 3),
+        (132, 265, 2),
+        (132, 300, 17),
+        (8, 1, 5),
+    ):
+        walk = Walk.streamed(blocks, tiles, stripes)
+        left = tiles * stripes - walk.rounds * walk.blocks * stripes
+        ends = [walk.begin(block) for block in range(walk.blocks + 1)]
+        assert ends[0] == 0 and ends[-1] == left and walk.blocks <= blocks
+        runs = {after - before for before, after in pairwise(ends)}
+        assert runs <= {walk.run, walk.run + 1} and walk.run > 0
+
+
+def test_what_need_not_be_parted_is_not():
+    for blocks, tiles, stripes in ((1, 7, 3), (4, 8, 3), (4, 7, 1)):
+        assert Walk.streamed(blocks, tiles, stripes) == Walk.whole(blocks, tiles)
+    assert Walk.whole(4, 3) == Walk(3, 3, 1) and Walk.whole(4, 9) == Walk(4, 9, 3)
+
+
+def test_rules():
+    with pytest.raises(ConfigError, match="persistent only with stages > 1"):
+        test_gemm_tile.config("s", persistent=True, stages=1)
+    with pytest.raises(ConfigError, match="BLK_M"):
+        SumPieces("s", 6, 8)
+    assert replace(tile(), persistent=False) == test_gemm_tile.config("s", stages=2)
