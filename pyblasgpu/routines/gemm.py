@@ -156,9 +156,7 @@ def _record_product(
         return
     # the blocks walk over the whole batch, so the launch is that of one matrix
     one_a, one_b, one_c = (x._replace(batch=1) for x in (a, b, c))
-    pieces = (
-        tape.scratch(config.BLK_M, config.BLK_N, walk.blocks)._replace(batch=1) if walk.run else one_c
-    )
+    pieces = tape.scratch(config.BLK_M, config.BLK_N, walk.blocks)._replace(batch=1) if walk.run else one_c
     tape.launch(kernel, walk.blocks, (one_a, one_b, one_c, pieces), integers, (alpha, beta))
     if walk.run:
         _record_pieces(tape, config, walk, -(-a.cols // config.BLK_K), alpha, pieces, one_c)

@@ -20,7 +20,8 @@ from .score import OVERHEAD, blocks_per_sm, comfortable, score
 from .space import Axis, Parameters, space
 
 __all__ = [
-    "GUIDELINES", "Funnel", "Guidelines", "best_few", "candidates", "check_device", "defaults", "tile_of",
+    "GUIDELINES", "Funnel", "Guidelines", "best_few", "candidates", "check_device", "defaults", "persistent",
+    "tile_of",
 ]  # fmt: skip
 
 
@@ -64,9 +65,12 @@ TWINS = {"quick": 2, "normal": 6, "exhaustive": 12}  # persistent candidates for
 
 @dataclass
 class Funnel:
-    """How many candidates went in, how many each rule removed, and which are left."""
+    """How many candidates went in, how many each rule removed, and which are left; of these, how many were
+    added as the persistent twins of others.
+    """
 
     total: int = 0
+    added: int = 0
     removed: Counter[str] = field(default_factory=Counter)
     left: list[Any] = field(default_factory=list)
 
@@ -167,16 +171,20 @@ def candidates(
         funnel.left = list(kept)
     if FAMILIES[stem].routine == "gemm":
         twins = _persistent(funnel.left, places, device, TWINS[effort])
-        funnel.total += len(twins)
+        funnel.added = len(twins)
         funnel.left += twins
     return funnel
 
 
+def persistent(config: Any, device: Device) -> Any:
+    """`config` with persistent blocks, as many as a multiprocessor holds; None where there is no such."""
+    blocks = blocks_per_sm(config, device)
+    return replace(config, persistent=True, min_blocks=blocks) if config.stages > 1 and blocks else None
+
+
 def _persistent(configs: Iterable[Any], places: Sequence[tuple[int, ...]], device: Device, most: int) -> list:
     """The persistent twins of `configs`, as many blocks as fit; the best few by score at each of `places`."""
-    asynchronous = (config for config in configs if config.stages > 1)
-    fitting = ((config, blocks_per_sm(config, device)) for config in asynchronous)
-    twins = [replace(config, persistent=True, min_blocks=blocks) for config, blocks in fitting if blocks]
+    twins = [twin for config in configs if (twin := persistent(config, device)) is not None]
     return list(dict.fromkeys(twin for at in places for twin in best_few(twins, at, device, most, alike=1)))
 
 

@@ -48,6 +48,7 @@ STORE = 8  # cycles in which a thread stores one real of C
 FETCH = (4000, 1.0), (8000, 2.4), (inf, 4.2)
 MMA_RATE = 2  # FMAs on tensor cores in the time of one elsewhere, in double precision
 SUMMING = 6000  # cycles until the sum of the pieces of a product runs, and has its first pieces
+BANKS = 1.1  # times the cycles of a complex FMA where operands that meet come from one bank of registers
 DEPENDENT = 4  # cycles until an FMA can use the one before
 
 
@@ -225,6 +226,8 @@ def _fma_step(config: Any, device: Device) -> _Step:
     per_fma = _slots_per_fma(config, device)
     # each part of a complex number takes two products, the second waits for the first
     waits = DEPENDENT / 2 if config.dtype_facts.is_complex else 0.0
+    if config.dtype_facts.is_complex and not (config.by_rows and config.prefetch):
+        per_fma *= BANKS
     loop = config.BLK_K if config.prefetch else config.UNROLL
     alone = max(fmas * max(per_fma, waits) + others, (fmas + others) * _fetching(loop * (fmas + others)))
     return _Step(fmas * per_fma + others, alone, lines)

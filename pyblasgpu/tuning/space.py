@@ -76,20 +76,19 @@ _SMALL_SYNCHRONOUS = ((16, 1, False),)
 _GRIDS = ((4, 8), (8, 4), (8, 8), (8, 16), (16, 8), (16, 16), (8, 32), (32, 8))
 _PER_THREAD = (1, 2, 3, 4, 6, 8, 12, 16)
 _MAX_TILE = 256
+_LARGE_PER_THREAD = 128  # elements of C
 _SHARED_BOTH = {"share_a": True, "share_b": True, "read_only": False}
 
 
 def _gemm_tile(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Axis]:
     trans_a, trans_b = (letter == "t" for letter in layout)
     stages = (1, 2, 3, 4) if device.has_async_copy else (1,)
-    # reals share operands anyhow, and a double's FMA takes so long that its registers come in time
-    by_rows = dtype.letter == "c"
 
     def tile(x, y, thr_m, thr_n, depth, stages, prefetch, shared) -> Parameters:
         chosen = {
             "DIM_X": x, "DIM_Y": y, "BLK_M": x * thr_m, "BLK_N": y * thr_n, "BLK_K": depth, "UNROLL": depth,
             "VEC_M": _widest(dtype, thr_m), "VEC_N": _widest(dtype, thr_n), "stages": stages,
-            "prefetch": prefetch, "by_rows": by_rows, **shared,
+            "prefetch": prefetch, **shared,
         }  # fmt: skip
         return {**chosen, **_lanes(chosen)[0], **loads_a(chosen)[-1], **loads_b(chosen)[-1]}
 
@@ -118,10 +117,16 @@ def _gemm_tile(dtype: Dtype, layout: str, device: Device, effort: str) -> list[A
     def loads_b(chosen: Parameters) -> list[Parameters]:
         return _loads(dtype, chosen, "B", chosen["BLK_N"], chosen["VEC_N"], k_major=not trans_b)
 
+    def order(chosen: Parameters) -> list[Parameters]:
+        """A double's FMA takes so long that its registers come in time; small tiles have them at hand."""
+        tile = chosen["BLK_M"] * chosen["BLK_N"] // (chosen["DIM_X"] * chosen["DIM_Y"])
+        both = dtype.letter == "s" and tile >= _LARGE_PER_THREAD and chosen["prefetch"]
+        return [{"by_rows": by_rows} for by_rows in ((False, True) if both else (dtype.letter == "c",))]
+
     inner: list[Axis] = [_lanes, loads_a, loads_b]
     if effort != "exhaustive":
         inner = [_first(axis) for axis in inner]
-    return [tiles, *inner, _residence(effort)]
+    return [tiles, order, *inner, _residence(effort)]
 
 
 # Of gemm_mma, BLK_M, BLK_N, WARP_M, WARP_N; then BLK_K, stages, MMA_K, prefetch
@@ -252,7 +257,9 @@ def _loads(
         too_wide = vec * dtype.itemsize > VECTOR or (vec > 1 and k_major and chosen["stages"] > 1)
         rows = _tiling(threads, major, minor, vec)
         if rows and not too_wide:
-            short = [x for x in rows if LINE // dtype.itemsize // x >= fragment] if k_major else []
+            # copies of 4 bytes are so many that longer rows are worth a conflict
+            spread = fragment // (2 if dtype.itemsize == 4 else 1)
+            short = [x for x in rows if LINE // dtype.itemsize // x >= spread] if k_major else []
             x = max(short or rows)
             found.append(_grid(name, threads, x, vec, _pad(dtype, blk, x, fragment) if k_major else 0))
     return found or [_no_grid(name, threads)]

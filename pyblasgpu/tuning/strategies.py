@@ -104,7 +104,7 @@ _AXES = {
             ("BLK_M", "BLK_N"), ("DIM_X", "DIM_Y"), ("BLK_K", "stages"),
             ("share_a", "share_b", "read_only"),
         ),
-        variant=(("min_blocks", "prefetch", "persistent"), ("WARP_X",), *_LOADS),
+        variant=(("min_blocks", "prefetch", "persistent"), ("by_rows",), ("WARP_X",), *_LOADS),
     ),
     "gemm_mma": Axes(
         tile=(

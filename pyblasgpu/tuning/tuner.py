@@ -20,7 +20,7 @@ from .health import Health
 from .hunt import Hunt
 from .journal import Journal, Search
 from .lab import Bencher, Lab
-from .prune import Guidelines, candidates, tile_of
+from .prune import Guidelines, candidates, persistent, tile_of
 from .score import score
 from .store import merge, winners
 from .strategies import STRATEGIES, Task, Times, Trial, task_of
@@ -212,6 +212,9 @@ class Tuner:
             timed = [record for record in self.journal.timed(first) if record.size == size]
             for record in sorted(timed, key=lambda record: record.seconds)[:BEST_TILES]:
                 tiles.add(tile_of(family.config(dtype, record.layout, record.parameters)))
+        if family.routine == "gemm":
+            twins = (persistent(config, self.device) for config in configs)
+            configs = list(dict.fromkeys([*configs, *filter(None, twins)]))
         return [config for config in configs if tile_of(config) in tiles]
 
     def _step(self) -> None:

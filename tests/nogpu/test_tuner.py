@@ -110,7 +110,7 @@ class Stage:
 
     @staticmethod
     def rate(chosen):
-        return chosen if isinstance(chosen, int) else chosen.BLK_M * chosen.BLK_N / (1 + chosen.BLK_K)
+        return chosen if isinstance(chosen, int) else chosen.BLK_M * chosen.BLK_N / (9 + chosen.BLK_K)
 
     def routine(self, name):
         return getattr(self, name)
