@@ -30,6 +30,7 @@ from .worker import Lost
 __all__ = ["Tuner", "Watcher"]
 
 BEST_TILES = 3  # of each class in the first layout, tried in the others
+BEFORE = 0.05  # of the budget, after which no more is timed as it was before
 KERNELS = 0.8  # of the budget; the rest is for stop sizes and for the winners' second verification
 AHEAD = 1  # candidates a compiling process is given beyond the one it has
 TICK = 0.2  # seconds between two looks at the compilers while nothing else happens
@@ -137,7 +138,8 @@ class Tuner:
         routines = dict.fromkeys((FAMILIES[stem].routine, dtype) for stem, dtype, _ in searches)
         try:
             if self._curves:
-                time_whole(self._lab, routines, "before")
+                # with a cold store of cubins most of it would be compilation, one kernel after the other
+                time_whole(self._lab, routines, "before", lambda: self._late(BEFORE))
             self._search_kernels(searches)
             self._save()
             for routine, dtype in routines:

@@ -82,9 +82,13 @@ def _times(records: list[Record], stem: str, dtype: str, size: str | None = None
     }
 
 
-def time_whole(lab: Lab, routines: Iterable[tuple[str, str]], outcome: str) -> None:
-    """Time (routine, dtype) pairs over n, as whoever calls them would find them now."""
+def time_whole(
+    lab: Lab, routines: Iterable[tuple[str, str]], outcome: str, late: Callable[[], bool] = lambda: False
+) -> None:
+    """Time (routine, dtype) pairs over n, as whoever calls them would find them now, until it is `late`."""
     for routine, dtype in routines:
+        if late():
+            return
         layout = "nn" if routine == "gemm" else "any"
         extents = [(n,) * (3 if routine == "gemm" else 2) for n in CURVE]
         places = tuple((each, math.inf) for each in extents)
