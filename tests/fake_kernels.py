@@ -130,7 +130,13 @@ class _Kernel:
         assert grid[:2] == (self.source.config.grid(m, n), 1)
         source = self._view(pointers[0], m, n, *steps[:2], grid[2], source_step, self.flags["conj"])
         target = self._view(pointers[1], m, n, *steps[2:], grid[2], target_step)
-        target[...] = 0 if self.flags["zero"] else alpha * source
+        scaled = np.zeros_like(target) if self.flags["zero"] else alpha * source
+        if self.flags["part"] == "hermitian":
+            diagonal = np.arange(m)
+            scaled[:, diagonal, diagonal] = (alpha * source.real)[:, diagonal, diagonal].real
+        strict = -1 if self.flags["part"] == "strict" else 0
+        wanted = True if self.flags["part"] == "all" else np.tri(m, n, strict, dtype=bool)
+        np.copyto(target, scaled, where=wanted)
 
     def _leaf(self, grid, pointers, numbers):
         n, r, *steps, t_step, b_step = numbers

@@ -1,7 +1,8 @@
 """``copy_scaled``: D := alpha * op(S), any strides on both sides; with D = S it scales in place.
 
 Packs operands without a unit stride, unpacks results, scales C when a product vanishes, and fills with
-zeros (alpha = 0 reads nothing). Accesses are real by real, so that any alignment of a real will do.
+zeros (alpha = 0 reads nothing). Of a square it can do a triangle alone: then nothing of the other one is read
+or written. Accesses are real by real, so that any alignment of a real will do.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from ..gpu.compile import KernelSource
 from ..types import DTYPES, Dtype
 
 STEM = "copy_scaled"
+#: What of a matrix is copied: all of it; the lower triangle; that without its diagonal; or with a diagonal
+#: whose imaginary parts are taken to be zero, and become it.
+PARTS_OF = ("all", "lower", "strict", "hermitian")
 PARAMETERS = "pp ii qqqq qq rr".replace(" ", "")
 
 
@@ -69,7 +73,7 @@ class CopyScaled:
 
 
 def source(
-    config: CopyScaled, conj: bool, zero: bool, read_by_rows: bool, write_by_rows: bool
+    config: CopyScaled, conj: bool, zero: bool, read_by_rows: bool, write_by_rows: bool, part: str = "all"
 ) -> KernelSource:
     """The kernel of `config`.
 
@@ -82,6 +86,8 @@ def source(
         alpha is zero: S is not read.
     read_by_rows, write_by_rows : bool
         Whether neighbours in S's, D's memory are neighbouring rows (else columns).
+    part : str
+        One of `PARTS_OF`. With 'hermitian' alpha is real.
 
     Returns
     -------
@@ -90,7 +96,9 @@ def source(
         batch strides of S, D (elements); alpha (real, imaginary part). Grid: x ``config.grid(rows,
         cols)``, z the batch.
     """
-    flags = (("conj", conj), ("read_by_rows", read_by_rows), ("write_by_rows", write_by_rows), ("zero", zero))
+    require(part in PARTS_OF, "part", f"part in ({', '.join(PARTS_OF)})", part=repr(part))
+    flags = (("conj", conj), ("part", part), ("read_by_rows", read_by_rows), ("write_by_rows", write_by_rows),
+             ("zero", zero))  # fmt: skip
     return KernelSource(
         name=STEM,
         config=config,
@@ -100,38 +108,50 @@ def source(
         threads=config.threads,
         min_blocks=1,
         shared_bytes=config.shared_bytes,
-        build=lambda: _build(config, conj, zero, read_by_rows, write_by_rows),
+        build=lambda: _build(config, conj, zero, read_by_rows, write_by_rows, part),
     )
 
 
-def _build(config: CopyScaled, conj: bool, zero: bool, read_by_rows: bool, write_by_rows: bool):
+def _build(config: CopyScaled, conj: bool, zero: bool, read_by_rows: bool, write_by_rows: bool, part: str):
     facts = config.dtype_facts
     real, PARTS, COMPLEX = ptx.REALS[facts.real], facts.parts, facts.is_complex
     int64, offset, shared_pointer = ptx.types.int64, ptx.offset, ptx.shared_pointer
     BLK_M, BLK_N, THREADS = config.BLK_M, config.BLK_N, config.threads
     TOTAL, ROW, SIGN = BLK_M * BLK_N, (BLK_N + 1) * PARTS, -1 if conj else 1
+    MASKED, FIRST, REAL_DIAGONAL = part != "all", 1 if part == "strict" else 0, part == "hermitian"
     READ_FAST, WRITE_FAST = (BLK_M if read_by_rows else BLK_N), (BLK_M if write_by_rows else BLK_N)
 
     @device_function
-    def read_tile(tile, s, row_stride, col_stride, t, rows, cols, alpha, alpha_i):
+    def wanted(i, j, rows, cols, shift):
+        """Whether the element is of the part; `shift` is the first row of the tile less its first column."""
+        inside = (i < rows) & (j < cols)
+        if MASKED:
+            inside = inside & (i + shift - j >= FIRST)
+        return inside
+
+    @device_function
+    def read_tile(tile, s, row_stride, col_stride, t, rows, cols, shift, alpha, alpha_i):
         for first in range(0, TOTAL, THREADS):
             fast, slow = (t + first) % READ_FAST, (t + first) // READ_FAST
             i, j = (fast, slow) if read_by_rows else (slow, fast)
-            if (i < rows) & (j < cols):
+            if wanted(i, j, rows, cols, shift):
                 at, place = (i * row_stride + j * col_stride) * PARTS, i * ROW + j * PARTS
                 if COMPLEX:
                     re, im = s[at], real(SIGN) * s[at + 1]
                     tile[place] = alpha * re - alpha_i * im
                     tile[place + 1] = alpha * im + alpha_i * re
+                    if REAL_DIAGONAL and i + shift == j:
+                        tile[place] = alpha * re
+                        tile[place + 1] = real(0)
                 else:
                     tile[place] = alpha * s[at]
 
     @device_function
-    def write_tile(d, tile, row_stride, col_stride, t, rows, cols):
+    def write_tile(d, tile, row_stride, col_stride, t, rows, cols, shift):
         for first in range(0, TOTAL, THREADS):
             fast, slow = (t + first) % WRITE_FAST, (t + first) // WRITE_FAST
             i, j = (fast, slow) if write_by_rows else (slow, fast)
-            if (i < rows) & (j < cols):
+            if wanted(i, j, rows, cols, shift):
                 at = (i * row_stride + j * col_stride) * PARTS
                 for part in range(PARTS):
                     d[at + part] = real(0) if zero else tile[i * ROW + j * PARTS + part]
@@ -141,15 +161,17 @@ def _build(config: CopyScaled, conj: bool, zero: bool, read_by_rows: bool, write
         t = cuda.threadIdx.x
         tiles_m = (m + BLK_M - 1) // BLK_M
         row0, col0 = int64(cuda.blockIdx.x % tiles_m) * BLK_M, int64(cuda.blockIdx.x // tiles_m) * BLK_N
-        batch, rows, cols = int64(cuda.blockIdx.z), m - row0, n - col0
+        batch, rows, cols, shift = int64(cuda.blockIdx.z), m - row0, n - col0, row0 - col0
+        if MASKED and shift + BLK_M <= FIRST:
+            return  # a tile above the diagonal
         d = offset(d, (batch * stride_d + row0 * d_rs + col0 * d_cs) * PARTS)
         tile = shared_pointer(cuda.shared.array(0, real, alignment=16))
 
         # (2) read it in the order of S, (3) write it in the order of D
         if not zero:
             s = offset(s, (batch * stride_s + row0 * s_rs + col0 * s_cs) * PARTS)
-            read_tile(tile, s, s_rs, s_cs, t, rows, cols, alpha, alpha_i)
+            read_tile(tile, s, s_rs, s_cs, t, rows, cols, shift, alpha, alpha_i)
             cuda.syncthreads()
-        write_tile(d, tile, d_rs, d_cs, t, rows, cols)
+        write_tile(d, tile, d_rs, d_cs, t, rows, cols, shift)
 
     return copy_scaled

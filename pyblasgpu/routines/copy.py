@@ -1,4 +1,7 @@
-"""D := alpha * op(S): copy, pack, unpack, scale in place, fill with zeros (kernel `copy_scaled`)."""
+"""D := alpha * op(S): copy, pack, unpack, scale in place, fill with zeros (kernel `copy_scaled`).
+
+All of a square matrix or a triangle of it, a `part` as the kernel names them.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +30,14 @@ def _record_whole(tape: Tape, source: Operand, target: Operand) -> None:
     record_copy(tape, ALPHA, source, target)
 
 
-def record_copy(tape: Tape, factor, source: Operand, target: Operand) -> None:
+def record_copy(tape: Tape, factor, source: Operand, target: Operand, part: str = "all") -> None:
     """target := factor * source (with its conjugation)."""
-    _record(tape, factor, source, target, zero=False)
+    _record(tape, factor, source, target, zero=False, part=part)
 
 
-def record_scale(tape: Tape, factor, target: Operand, zero: bool) -> None:
+def record_scale(tape: Tape, factor, target: Operand, zero: bool, part: str = "all") -> None:
     """target := factor * target; with `zero` it is filled with zeros and not read."""
-    _record(tape, factor, target, target, zero)
+    _record(tape, factor, target, target, zero, part)
 
 
 def record_pack(tape: Tape, source: Operand) -> Operand:
@@ -44,10 +47,10 @@ def record_pack(tape: Tape, source: Operand) -> Operand:
     return copy
 
 
-def _record(tape: Tape, factor, source: Operand, target: Operand, zero: bool) -> None:
+def _record(tape: Tape, factor, source: Operand, target: Operand, zero: bool, part: str) -> None:
     device = current(tape.device)
     config = select(copy_scaled.STEM, tape.dtype, "", (target.rows, target.cols), device).config
-    kernel = copy_scaled.source(config, source.conj, zero, source.by_rows, target.by_rows)
+    kernel = copy_scaled.source(config, source.conj, zero, source.by_rows, target.by_rows, part)
     tape.launch(kernel, config.grid(target.rows, target.cols), (source, target), _integers, (factor,))
 
 

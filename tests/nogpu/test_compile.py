@@ -87,6 +87,17 @@ def test_packing_keeps_everything_in_registers(letter, read_by_rows, cc):
         assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
 
 
+@pytest.mark.parametrize("part", ["strict", "hermitian"])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_triangles_are_copied_in_registers(letter, part):
+    config = FIXED[copy_scaled.STEM].config(letter, "", {})
+    source = copy_scaled.source(config, letter in "cz", False, True, False, part)
+    report = compile_source(source, CC).resources
+    assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
+    if letter in "sc":
+        assert ".f64" not in to_ptx(source, CC)
+
+
 def smallest(stem: str, letter: str) -> KernelSource:
     """A kernel of the family that compiles quickly: of the Configs above, that with the shortest text."""
     if stem == copy_scaled.STEM:

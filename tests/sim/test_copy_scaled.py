@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from pyblasgpu.errors import ConfigError
 from pyblasgpu.kernels import copy_scaled
 from pyblasgpu.kernels.copy_scaled import CopyScaled
 from pyblasgpu.tuning.oracle import fenced, integers
@@ -17,14 +18,17 @@ from .launching import run, strides
 M, N = 13, 18
 
 
-def launch(letter, source, target, alpha, conj=False, zero=False, read_by_rows=True, write_by_rows=True):
+def launch(
+    letter, source, target, alpha, conj=False, zero=False, read_by_rows=True, write_by_rows=True, part="all"
+):
     config = CopyScaled(letter, 8, 16, 8, 4)
-    kernel = copy_scaled.source(config, conj, zero, read_by_rows, write_by_rows)
+    kernel = copy_scaled.source(config, conj, zero, read_by_rows, write_by_rows, part)
+    m, n = target.shape
     run(
         kernel,
-        config.grid(M, N),
+        config.grid(m, n),
         (source, target),
-        (M, N, *strides(source), *strides(target), 0, 0),
+        (m, n, *strides(source), *strides(target), 0, 0),
         (alpha,),
     )
 
@@ -58,3 +62,66 @@ def test_zeros_without_reading(letter):
     launch(letter, target, target, 0, zero=True, read_by_rows=False, write_by_rows=False)
     assert not target.any()
     assert unharmed()
+
+
+TRIANGLES = ("lower", "strict", "hermitian")
+
+
+def square(letter, part, seed=3):
+    """A matrix of three tiles by two that is NaN where `part` does not read, and which elements it is of."""
+    dtype, order = DTYPES[letter], 21
+    kept = np.tri(order, k=-1 if part == "strict" else 0, dtype=bool)
+    values = integers(np.random.default_rng(seed), (order, order), dtype)
+    values[~kept] = np.nan
+    if part == "hermitian" and dtype.is_complex:
+        values.imag[np.diag_indices(order)] = np.nan
+    return values, kept
+
+
+def expected(values, kept, part, alpha, before):
+    product = alpha * values
+    if part == "hermitian":
+        np.fill_diagonal(product, alpha * values.real.diagonal())
+    return np.where(kept, product, before)
+
+
+@pytest.mark.parametrize("letter", "dc")
+@pytest.mark.parametrize("part", TRIANGLES)
+@pytest.mark.parametrize("read_by_rows, write_by_rows", list(product((False, True), repeat=2)))
+def test_triangles_are_copied_alone(letter, part, read_by_rows, write_by_rows):
+    values, kept = square(letter, part)
+    before = np.full_like(values, 7)
+    target, unharmed = fenced(before, "F" if write_by_rows else "C")
+    launch(letter, values, target, 2, True, False, read_by_rows, write_by_rows, part)
+    assert np.array_equal(target, expected(values.conj(), kept, part, 2, before))
+    assert unharmed()
+
+
+@pytest.mark.parametrize("letter", "sz")
+@pytest.mark.parametrize("part", TRIANGLES)
+def test_triangles_are_scaled_in_place(letter, part):
+    values, kept = square(letter, part)
+    target, unharmed = fenced(values, "F")
+    launch(letter, target, target, -3, part=part)
+    np.testing.assert_array_equal(target, expected(values, kept, part, -3, values))
+    assert unharmed()
+
+
+@pytest.mark.parametrize("part", TRIANGLES)
+def test_triangles_are_filled_with_zeros(part):
+    values, kept = square("z", part)
+    target, unharmed = fenced(np.full_like(values, np.nan), "C")
+    launch("z", target, target, 0, zero=True, part=part)
+    assert not target[kept].any() and np.isnan(target[~kept]).all()
+    assert unharmed()
+
+
+def test_an_infinite_diagonal_stays_real():
+    target, _ = fenced(np.full((3, 3), complex(np.inf, np.nan)), "C")
+    launch("z", target, target, 2, part="hermitian")
+    assert (target.diagonal() == np.inf).all()
+
+
+def test_unknown_parts_are_refused():
+    with pytest.raises(ConfigError, match="part in"):
+        copy_scaled.source(CopyScaled("d"), False, False, True, True, "upper")

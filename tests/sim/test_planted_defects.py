@@ -127,6 +127,8 @@ STAIRS = Check("trmm_leaf", _nan_in_b)
 CAREFUL = Check("trsm_leaf", _no_safe_reciprocal)
 COPIES = copy(test_copy_scaled.test_copies, "z", True, False, True)
 ZEROS = copy(test_copy_scaled.test_zeros_without_reading, "z")
+TRIANGLE = copy(test_copy_scaled.test_triangles_are_copied_alone, "c", "hermitian", True, False)
+STRICT = copy(test_copy_scaled.test_triangles_are_copied_alone, "d", "strict", True, False)
 PAIRS = tile(trans_a=True, k=12, VEC_A=2, DIM_XA=4, DIM_YA=8, BLK_K=8)
 ROWS = leaf("trsm", t_by_rows=False)
 DIRECT = {"share_a": False, "share_b": False}
@@ -189,6 +191,7 @@ DEFECTS = [
     ("trmm_leaf", "k in range(0, min(row0 + BLK_M, n), BLK_K)", "k in range(0, row0, BLK_K)", leaf("trmm")),
     ("trmm_leaf", "depth = min(row0 + BLK_M, n) - k", "depth = n - k", leaf("trmm", depth=12)),
     ("copy_scaled", "(i < rows) & (j < cols)", "(i < rows) & (j <= cols)", COPIES),
+    ("copy_scaled", "shift + BLK_M <= FIRST", "shift + BLK_M <= FIRST + BLK_M", TRIANGLE),
     ("sum_partials", "(row < m) & (col < n)", "(row <= m) & (col < n)", sums(beta=0.0)),
     ("sum_partials", "(row < m) & (col < n)", "(row < m)", sums(m=12, beta=0.0)),
     ("sum_partials", "inside & (u < count)", "inside", sums()),
@@ -213,6 +216,11 @@ DEFECTS = [
     ("gemm_body", "(beta != real(0)) | (beta_i != real(0))", "True", tile(beta=0)),
     ("gemm_body", "(beta != real(0)) | (beta_i", "(beta != real(0)) & (beta_i", tile()),
     ("copy_scaled", "real(0) if zero else tile", "tile", ZEROS),
+    ("copy_scaled", "i + shift - j >= FIRST", "i + shift - j > FIRST", TRIANGLE),
+    ("copy_scaled", "i + shift - j >= FIRST", "i - j >= FIRST", TRIANGLE),
+    ("copy_scaled", "1 if part == \"strict\" else 0", "0", STRICT),
+    ("copy_scaled", "REAL_DIAGONAL and i + shift == j", "False", TRIANGLE),
+    ("copy_scaled", "tile[place] = alpha * re\n", "pass\n", TRIANGLE),
     ("sum_partials", "ok & reads_c", "ok", sums(beta=0.0)),
     ("sum_partials", "(beta_i != real(0))", "False", sums("z", beta=2j)),
     # conjugation and complex arithmetic
