@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from ..errors import require
 from ..gpu.backend import cuda, device_function, ptx, unrolled
 from ..types import DTYPES, Dtype
-from .stripe import Stripe, loaders
+from .packing import Packing
+from .stripe import RUN, Stripe, loaders, walkers
 from .walk import places
 
 __all__ = ["GemmConfig", "Product", "build", "ring", "starter", "tile_writer"]
@@ -52,6 +53,9 @@ class GemmConfig:
     persistent : bool
         Whether a launch is of just so many blocks, which walk over all tiles (`walk`), and load stripes of
         one while they multiply those of another.
+    packed : bool
+        Whether A and B are packed (`packing.Packing`, layout 'cbl') as stripes in shared memory shall lie:
+        nothing is left to transpose, to conjugate, or to mask but C.
     """
 
     dtype: str
@@ -72,8 +76,11 @@ class GemmConfig:
     prefetch: bool = False
     min_blocks: int = 1
     persistent: bool = False
+    packed: bool = False
 
     STEM: ClassVar[str]
+    #: Bytes that are added to a row of a packed stripe, so that its reads meet no bank twice.
+    PACKED_PAD: ClassVar[int] = 0
     #: Whether a stripe that is contiguous along k stays so in shared memory.
     KEEPS_ROWS: ClassVar[bool] = False
 
@@ -123,6 +130,11 @@ class GemmConfig:
             not self.persistent or self.stages > 1, "persistent", "persistent only with stages > 1",
             persistent=self.persistent, stages=self.stages,
         )  # fmt: skip
+        require(
+            not self.packed or (self.stages > 1 and self.layout == "nt"), "packed",
+            "packed only with stages > 1, not trans_a and trans_b",
+            packed=self.packed, stages=self.stages, trans_a=self.trans_a, trans_b=self.trans_b,
+        )  # fmt: skip
 
     @cached_property
     def dtype_facts(self) -> Dtype:
@@ -131,12 +143,12 @@ class GemmConfig:
     @cached_property
     def stripe_a(self) -> Stripe:
         shape = self.BLK_M, self.BLK_K, self.DIM_XA, self.DIM_YA, self.VEC_A, self.PAD_A
-        return Stripe(self.dtype_facts, *shape, k_major=self.trans_a, keeps_rows=self.KEEPS_ROWS)
+        return Stripe(self.dtype_facts, *shape, self.trans_a, self.KEEPS_ROWS, self.packed)
 
     @cached_property
     def stripe_b(self) -> Stripe:
         shape = self.BLK_N, self.BLK_K, self.DIM_XB, self.DIM_YB, self.VEC_B, self.PAD_B
-        return Stripe(self.dtype_facts, *shape, k_major=not self.trans_b, keeps_rows=self.KEEPS_ROWS)
+        return Stripe(self.dtype_facts, *shape, not self.trans_b, self.KEEPS_ROWS, self.packed)
 
     @property
     def layout(self) -> str:
@@ -168,6 +180,20 @@ class GemmConfig:
     def unaligned(self, a: bool, b: bool) -> Self:
         """The same Config with scalar global loads of A, B."""
         return replace(self, VEC_A=1 if a else self.VEC_A, VEC_B=1 if b else self.VEC_B)
+
+    def of_packed(self) -> Self:
+        """The same tile for packed operands, however these lie before; a `ConfigError` where it cannot be."""
+        size = self.dtype_facts.itemsize
+        loads = {"DIM_X": self.threads, "DIM_Y": 1, "VEC_": RUN // size, "PAD_": self.PACKED_PAD // size}
+        changes: dict[str, Any] = {f"{what}{name}": x for what, x in loads.items() for name in "AB"}
+        return replace(self, packed=True, trans_a=False, trans_b=True, **changes)
+
+    @property
+    def packings(self) -> tuple[Packing, Packing]:
+        """How A and B, the latter transposed, are packed for a Config that is `packed`."""
+        stripes = self.stripe_a, self.stripe_b
+        a, b = (Packing("cbl", stripe.blk, stripe.depth, stripe.pad) for stripe in stripes)
+        return a, b
 
     def grid(self, m: int, n: int) -> int:
         """Blocks along x for an m-by-n C."""
@@ -282,6 +308,8 @@ def starter(config: GemmConfig, load_a, load_b):
     start_a, start_a_edge = load_a.start, load_a.start_edge
     start_b, start_b_edge = load_b.start, load_b.start_edge
     commit, offset = ptx.commit_async, ptx.offset
+    if config.packed:  # the last stripes and tiles are whole, too
+        BLK_M = BLK_N = BLK_K = 1
 
     @device_function
     def start(shared, staged_a, staged_b, a, b, lda, ldb, t, rows, cols, depth):
@@ -369,7 +397,7 @@ def build(config: GemmConfig, product: Product):
     real, PARTS = ptx.REALS[facts.real], facts.parts
     int32, int64 = ptx.types.int32, ptx.types.int64
     BLK_M, BLK_N, BLK_K, STAGES = config.BLK_M, config.BLK_N, config.BLK_K, config.stages
-    TRANS_A, TRANS_B, PREFETCH = config.trans_a, config.trans_b, config.prefetch
+    PREFETCH = config.prefetch
     ACC, FRAG_A, FRAG_B = config.THR_M * config.THR_N * PARTS, product.fragment_a, product.fragment_b
     OLD, (NEXT_A, NEXT_B) = product.run * facts.parts, ((FRAG_A, FRAG_B) if PREFETCH else (1, 1))
     SHARE_A, SHARE_B = config.shares
@@ -378,6 +406,8 @@ def build(config: GemmConfig, product: Product):
 
     load_a = loaders(config.stripe_a, STAGES, SHARE_A)
     load_b = loaders(config.stripe_b, STAGES, SHARE_B)
+    walk_a, walk_b = walkers(config.stripe_a), walkers(config.stripe_b)
+    begin_a, begin_b, next_a, next_b = walk_a.begin, walk_b.begin, walk_a.step, walk_b.step
     start, finish_a, finish_b = starter(config, load_a, load_b), load_a.finish, load_b.finish
     load, multiply, zero = product.load, _multiplier(config, product), ptx.fill(ACC)
     multiply_stripe = ring(config, product, start) if STAGES > 1 else None
@@ -393,11 +423,10 @@ def build(config: GemmConfig, product: Product):
         row0, col0 = place(cuda.blockIdx.x, tiles_m, tiles_n)
         rows, cols, depth = m - row0, n - col0, int32(k)
         batch = int64(cuda.blockIdx.z)
-        a = offset(a, (batch * stride_a + (row0 * lda if TRANS_A else int64(row0))) * PARTS)
-        b = offset(b, (batch * stride_b + (int64(col0) if TRANS_B else col0 * ldb)) * PARTS)
+        a = offset(a, (batch * stride_a + begin_a(row0, int64(0), lda)) * PARTS)
+        b = offset(b, (batch * stride_b + begin_b(col0, int64(0), ldb)) * PARTS)
         c = offset(c, (batch * stride_c + col0 * ldc + row0) * PARTS)
-        step_a = (BLK_K if TRANS_A else BLK_K * lda) * PARTS
-        step_b = (BLK_K * ldb if TRANS_B else BLK_K) * PARTS
+        step_a, step_b = next_a(lda) * PARTS, next_b(ldb) * PARTS
         shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
 
         # (2) zero the accumulators

@@ -44,6 +44,7 @@ class GemmMma(GemmConfig):
 
     STEM: ClassVar[str] = STEM
     KEEPS_ROWS: ClassVar[bool] = True
+    PACKED_PAD: ClassVar[int] = 32
 
     def __post_init__(self):
         require(self.dtype in "dz", "double", "dtype in (d, z)", dtype=self.dtype)

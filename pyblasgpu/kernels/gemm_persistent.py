@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..gpu.backend import cuda, device_function, ptx
 from .gemm_body import GemmConfig, Product, ring, starter, tile_writer
-from .stripe import loaders
+from .stripe import loaders, walkers
 from .walk import pieces as walk_pieces
 from .walk import places
 
@@ -38,7 +38,8 @@ def _pointers(config: GemmConfig):
     Both return what is `ahead` of the loads: pointers into A and B; rows, columns and depth from there on, no
     depth where nothing comes any more; stripes left of the piece, and its number.
     """
-    PARTS, TRANS_A, TRANS_B = config.dtype_facts.parts, config.trans_a, config.trans_b
+    PARTS, walk_a, walk_b = config.dtype_facts.parts, walkers(config.stripe_a), walkers(config.stripe_b)
+    begin_a, begin_b, next_a, next_b = walk_a.begin, walk_b.begin, walk_a.step, walk_b.step
     BLK_K, int32, int64, offset = config.BLK_K, ptx.types.int32, ptx.types.int64, ptx.offset
     quotient, locate, piece_of = ptx.quotient, _locator(config), walk_pieces()
 
@@ -46,8 +47,8 @@ def _pointers(config: GemmConfig):
     def begin(number, tile, first, count, a, b, m, n, k, lda, ldb, stride_a, stride_b):
         row0, col0, matrix = locate(tile, m, n)
         along = int64(first) * BLK_K
-        at_a = matrix * stride_a + (row0 * lda + along if TRANS_A else row0 + along * lda)
-        at_b = matrix * stride_b + (col0 + along * ldb if TRANS_B else col0 * ldb + along)
+        at_a = matrix * stride_a + begin_a(row0, along, lda)
+        at_b = matrix * stride_b + begin_b(col0, along, ldb)
         depth = int32(k - first * BLK_K if count > 0 else 0)
         left = int32(m - row0), int32(n - col0), depth, int32(count), int32(number)
         return (offset(a, at_a * PARTS), offset(b, at_b * PARTS), *left)
@@ -60,8 +61,8 @@ def _pointers(config: GemmConfig):
                 number + 1, quotient(k + (BLK_K - 1), BLK_K), tiles, rounds, run, longer
             )
             return begin(number + 1, tile, first, count, a, b, m, n, k, lda, ldb, stride_a, stride_b)
-        pa = offset(pa, (BLK_K if TRANS_A else BLK_K * lda) * PARTS)
-        pb = offset(pb, (BLK_K * ldb if TRANS_B else BLK_K) * PARTS)
+        pa = offset(pa, next_a(lda) * PARTS)
+        pb = offset(pb, next_b(ldb) * PARTS)
         return pa, pb, rows, cols, int32(depth - BLK_K), int32(left - 1), number
 
     return begin, advance

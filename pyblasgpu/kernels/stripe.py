@@ -3,6 +3,9 @@
 In shared memory a stripe is [k][m] (or [k][n]), rows of ``lead`` elements, so that the innermost loop does
 not know how the operand lies in global memory: a stripe that is contiguous along k is transposed on the way.
 Or, with `keeps_rows`, such a stripe stays as it lies, [m][k]: what reads single elements does not mind.
+
+A stripe of a packed operand (`packing`, layout 'cbl') lies in global memory as it shall in shared memory,
+with its padding and zeros where the matrix has ended: it is copied as one run, and nothing is masked.
 """
 
 from __future__ import annotations
@@ -14,7 +17,9 @@ from ..errors import require
 from ..gpu.backend import device_function, ptx
 from ..types import Dtype
 
-__all__ = ["Stripe", "loaders"]
+__all__ = ["RUN", "Stripe", "loaders", "walkers"]
+
+RUN = 16  # bytes of one copy of a packed stripe
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,8 @@ class Stripe:
         Whether memory is contiguous along k.
     keeps_rows : bool
         Whether a stripe that is contiguous along k stays so.
+    packed : bool
+        Whether the operand is packed, in tiles and stripes like these, rows of `lead` elements.
     """
 
     dtype: Dtype
@@ -47,6 +54,7 @@ class Stripe:
     pad: int
     k_major: bool
     keeps_rows: bool = False
+    packed: bool = False
 
     @property
     def transposes(self) -> bool:
@@ -99,6 +107,9 @@ class Stripe:
             self.dim_x * self.dim_y == threads, "load_grid", f"{x} * {y} == DIM_X * DIM_Y",
             **{x: self.dim_x, y: self.dim_y, "threads": threads},
         )  # fmt: skip
+        if self.packed:
+            self._check_packed(name)
+            return
         require(
             self.major % (self.dim_x * self.vec) == 0 and self.minor % self.dim_y == 0,
             "load_grid_tiles_stripe", f"major % ({x} * {vec}) == 0 and minor % {y} == 0",
@@ -118,6 +129,37 @@ class Stripe:
             **{vec: self.vec},
         )  # fmt: skip
 
+    def _check_packed(self, name: str) -> None:
+        for what, extent in ((f"BLK of {name}", self.blk), (f"PAD_{name}", self.pad)):
+            require(
+                extent * self.dtype.itemsize % RUN == 0, "packed_runs", f"{what} * itemsize % {RUN} == 0",
+                **{what: extent, "itemsize": self.dtype.itemsize},
+            )  # fmt: skip
+
+
+def walkers(stripe: Stripe) -> SimpleNamespace:
+    """``begin(first, along, lead)``: elements from a matrix's beginning to the stripe of its tile that begins
+    at `first` along m or n and at `along` along k; ``step(lead)``: elements from a stripe to the next.
+
+    `lead` is int64: the matrix's leading stride, of a packed one the elements from a tile to the next.
+    """
+    int64, quotient = ptx.types.int64, ptx.quotient
+    BLK, DEPTH, LEAD, K_MAJOR, PACKED = stripe.blk, stripe.depth, stripe.lead, stripe.k_major, stripe.packed
+
+    @device_function
+    def begin(first, along, lead):
+        if PACKED:
+            return quotient(first, BLK) * lead + along * LEAD
+        return first * lead + along if K_MAJOR else first + along * lead
+
+    @device_function
+    def step(lead):
+        if PACKED:
+            return int64(DEPTH * LEAD)
+        return int64(DEPTH) if K_MAJOR else DEPTH * lead
+
+    return SimpleNamespace(begin=begin, step=step)
+
 
 def loaders(stripe: Stripe, stages: int, shared: bool) -> SimpleNamespace:
     """``start(shared, staged, source, lead, t, extent, depth)``, ``start_edge`` (masked), ``finish``.
@@ -126,6 +168,8 @@ def loaders(stripe: Stripe, stages: int, shared: bool) -> SimpleNamespace:
     it starts asynchronous copies and there is nothing to finish. `extent` and `depth` are what is left of
     the matrix from the stripe's first element on; what lies beyond them becomes zero.
     """
+    if stripe.packed:
+        return SimpleNamespace(start=_runner(stripe), start_edge=_skip_start, finish=_skip_finish)
     if not shared:
         return SimpleNamespace(start=_skip_start, start_edge=_skip_start, finish=_skip_finish)
     if stages > 1:
@@ -147,6 +191,23 @@ def _skip_start(shared, staged, source, lead, t, extent, depth):
 @device_function
 def _skip_finish(shared, staged, t):
     pass
+
+
+def _runner(stripe: Stripe):
+    """Asynchronous copies of a packed stripe, as it lies."""
+    int32, offset = ptx.types.int32, ptx.offset
+    copy = ptx.copy_async(RUN)
+    THREADS, REALS = stripe.dim_x * stripe.dim_y, RUN // stripe.dtype.real_size
+    RUNS = stripe.lead * stripe.depth * stripe.dtype.itemsize // RUN
+
+    @device_function
+    def start(shared, staged, source, lead, t, extent, depth):
+        line, place = offset(source, t * REALS), t * REALS
+        for first in range(0, RUNS, THREADS):
+            if first + THREADS <= RUNS or t + first < RUNS:
+                copy(shared, place + first * REALS, line, first * REALS, int32(RUN))
+
+    return start
 
 
 def _copier(stripe: Stripe, masked: bool):

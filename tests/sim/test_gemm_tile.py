@@ -125,7 +125,7 @@ def test_batch(shared):
 
 def smallest(stem: str, letter: str, layout: str) -> list:
     """Tiles of the quick space that are for batches of small products, and for few rows or columns."""
-    left = candidates(stem, letter, layout, known("h200")).left
+    left = [tile for tile in candidates(stem, letter, layout, known("h200")).left if not tile.persistent]
     return [tile for tile in left if min(tile.BLK_M, tile.BLK_N) <= 16 or tile.threads == 32]
 
 

@@ -22,6 +22,7 @@ from . import (
     test_gemm_tile,
     test_leaves,
     test_pack,
+    test_packed_products,
     test_persistent,
     test_sum_partials,
 )
@@ -83,6 +84,17 @@ def pack(letter="s", **options) -> Check:
         test_pack.check(letter, kernels=module, **options)
 
     return Check("pack", run)
+
+
+def of_packed(letter="s", family="gemm_tile", m=37, n=19, k=27, walk=None, batch=1, **changes) -> Check:
+    """A product of packed operands."""
+    small = test_packed_products.config(letter, family, persistent=bool(walk), **changes)
+
+    def run(module):
+        chosen = getattr(module, type(small).__name__)(**asdict(small))
+        test_packed_products.product(chosen, m, n, k, walk, batch=batch, kernels=module)
+
+    return Check(family, run)
 
 
 def walked(letter="s", m=35, n=19, k=26, walk="streamed", blocks=4, batch=1, stem=None, **changes) -> Check:
@@ -244,7 +256,8 @@ DEFECTS = [
     # places and strides
     ("gemm_tile", "kk * LEAD + place", "kk * (LEAD - 1) + place", tile()),
     ("gemm_body", "batch * stride_c + col0", "batch * stride_a + col0", tile(m=16, k=4, batch=2)),
-    ("gemm_body", "(BLK_K * ldb if TRANS_B else BLK_K)", "BLK_K", tile(trans_b=True)),
+    ("gemm_body", "begin_b(col0, int64(0), ldb)", "begin_b(row0, int64(0), ldb)", tile()),
+    ("gemm_body", "BLK_M = BLK_N = BLK_K = 1", "BLK_M = BLK_N = BLK_K = 2", of_packed(m=33)),
     ("walk", "tiles_m - column * RASTER, RASTER)", "tiles_m, RASTER)", tile(m=16 * 9 + 1, n=17, k=2)),
     ("gemm_body", "if reading < STAGES - 1 else 0", "if reading < STAGES else 0", tile(stages=2)),
     ("gemm_body", "return self.stages * self.stage", "return self.stage", tile(stages=3)),
@@ -254,12 +267,22 @@ DEFECTS = [
     ("stripe", "major * LEAD + minor * PARTS if TRANSPOSES else ", "", tile(trans_a=True, stages=2)),
     ("stripe", "self.lead if self.k_major and", "1 if self.k_major and", warps()),
     ("stripe", "return 1 if self.k_major and", "return self.lead if self.k_major and", warps()),
+    ("stripe", "first * lead + along if K_MAJOR else ", "", tile(trans_a=True)),
+    ("stripe", "int64(DEPTH) if K_MAJOR else DEPTH * lead", "int64(DEPTH)", tile(trans_b=True)),
+    ("stripe", "quotient(first, BLK) * lead", "first * lead", of_packed()),
+    ("stripe", "+ along * LEAD", "+ along * BLK", of_packed("d", "gemm_mma", n=40, walk="streamed")),
+    ("stripe", "int64(DEPTH * LEAD)", "int64(DEPTH * BLK)", of_packed("z", "gemm_mma")),
+    ("stripe", "or t + first < RUNS", "or True", of_packed("c", BLK_M=8, DIM_XA=8, DIM_YA=4)),
+    ("stripe", "range(0, RUNS, THREADS)", "range(0, RUNS - THREADS, THREADS)", of_packed("d")),
+    ("stripe", "place + first * REALS", "place", of_packed("z")),
+    ("stripe", "line, first * REALS", "line, 0", of_packed("z")),
     ("stripe", "line = offset(line, DIM_Y * lead", "line = offset(line, lead", tile()),
     ("gemm_mma", "B_STRIPE + (col", "(col", warps()),
     ("gemm_mma", "step * MMA_K + quarter", "step * MMA_K", warps()),
     ("gemm_mma", "t // 32 % WARPS_M * WARP_M + g", "g", warps()),
     ("gemm_mma", "t % 4 * 2 + j % 2", "t % 4 * 2 + (1 - j % 2)", warps()),
-    ("gemm_persistent", "matrix * stride_a + (row0", "matrix * stride_b + (row0", walked("d", batch=2)),
+    ("gemm_persistent", "matrix * stride_a + begin", "matrix * stride_b + begin", walked("d", batch=2)),
+    ("gemm_persistent", "begin_a(row0, along, lda)", "begin_a(row0, int64(0), lda)", walked()),
     ("gemm_persistent", "matrix * stride_c + col0", "col0", walked("d", batch=2)),
     ("gemm_persistent", "if left == 1:", "if left == 0:", walked()),
     ("gemm_persistent", "k - first * BLK_K if", "k if", walked(k=10)),

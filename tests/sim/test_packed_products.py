@@ -1,0 +1,154 @@
+"""Products of packed operands, by ordinary and by persistent blocks, exactly; and how a call packs them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pyblasgpu.errors import ConfigError
+from pyblasgpu.kernels import gemm_mma, gemm_tile, sum_pieces
+from pyblasgpu.kernels.packing import Packing
+from pyblasgpu.kernels.sum_pieces import SumPieces
+from pyblasgpu.tuning.oracle import fenced, integers, packed
+from pyblasgpu.types import DTYPES
+
+from . import test_gemm_mma, test_gemm_tile
+from .launching import run, strides
+from .test_persistent import WALKS
+
+PIPELINES = [{"stages": 2}, {"stages": 3}, {"stages": 2, "prefetch": True}, {"stages": 4, "prefetch": True}]
+FAMILIES = [*(("gemm_tile", letter) for letter in DTYPES), ("gemm_mma", "d"), ("gemm_mma", "z")]
+
+
+def config(letter: str = "s", stem: str = "gemm_tile", **changes):
+    family = test_gemm_tile if stem == "gemm_tile" else test_gemm_mma
+    return family.config(letter, **{"stages": 2, **changes}).of_packed()
+
+
+def laid(packing: Packing, values: np.ndarray) -> np.ndarray:
+    """The matrices of `values` packed, at a multiple of 16 bytes, amid memory that is none of them."""
+    elements = np.array([packed(packing, matrix) for matrix in values])
+    return fenced(elements.reshape(1, -1), margin=16)[0].reshape(elements.shape)
+
+
+def product(
+    tile, m=37, n=19, k=27, walk=None, blocks=4, batch=1, shared="", alpha=2.0, beta=-1.0, kernels=None
+) -> None:
+    """Integers, ``==``; C stands between fences. `shared`: of one matrix a batch."""
+    kernels = kernels or (gemm_mma if tile.STEM == "gemm_mma" else gemm_tile)
+    rng, dtype = np.random.default_rng(m + 10 * n + 100 * k), DTYPES[tile.dtype]
+    counts = (1 if "a" in shared else batch), (1 if "b" in shared else batch), batch
+    shapes = (m, k), (k, n), (m, n)
+    a, b, c = (integers(rng, (count, *shape), dtype) for count, shape in zip(counts, shapes, strict=True))
+    expected = alpha * (a @ b) + (beta * c if beta else 0)
+    if not beta:
+        c[...] = np.nan
+    c, unharmed = fenced(c, "F")
+    of_a, of_b = tile.packings
+    left, right = laid(of_a, a), laid(of_b, b.swapaxes(1, 2))
+    leads = of_a.steps(m, k).tile, of_b.steps(n, k).tile, strides(c)[2]
+    batches = (of_a.size(m, k) * (len(a) == batch), of_b.size(n, k) * (len(b) == batch), strides(c)[0])
+    source, scalars = kernels.source(tile), (alpha, beta)
+    if not walk:
+        run(source, tile.grid(m, n), (left, right, c), (m, n, k, *leads, *batches), scalars, batch)
+    else:
+        stripes = -(-k // tile.BLK_K)
+        walked = WALKS[walk](blocks, batch * tile.grid(m, n), stripes)
+        pieces = np.full(walked.blocks * tile.BLK_M * tile.BLK_N, np.nan, c.dtype)
+        run(
+            source, walked.blocks, (left, right, c, pieces), (m, n, k, *walked[1:], *leads, *batches), scalars
+        )
+        if walked.run:
+            adding = SumPieces(tile.dtype, tile.BLK_M, tile.BLK_N, DIM=64, UNROLL=2)
+            numbers = (m, n, stripes, walked.blocks, *walked[2:], strides(c)[2], strides(c)[0])
+            run(sum_pieces.source(adding), adding.grid(walked), (pieces, c), numbers, (alpha,))
+    assert np.array_equal(c, expected)
+    assert unharmed()
+
+
+@pytest.mark.parametrize(("stem", "letter"), FAMILIES)
+@pytest.mark.parametrize("pipeline", PIPELINES, ids=str)
+def test_every_family_and_pipeline(stem, letter, pipeline):
+    product(config(letter, stem, **pipeline))
+    product(config(letter, stem, **pipeline), 32, 16, 16, beta=0.0)
+
+
+@pytest.mark.parametrize(("stem", "letter"), FAMILIES)
+@pytest.mark.parametrize("walk", WALKS)
+def test_persistent_blocks(stem, letter, walk):
+    for pipeline in PIPELINES[1:3]:
+        product(config(letter, stem, persistent=True, **pipeline), 70, 35, 43, walk)
+
+
+@pytest.mark.parametrize("walk", [None, *WALKS])
+@pytest.mark.parametrize("m, n, k", [(1, 1, 1), (16, 8, 4), (15, 7, 3), (17, 9, 5), (33, 1, 8), (1, 25, 12)])
+def test_edges(m, n, k, walk):
+    product(config("d", persistent=bool(walk)), m, n, k, walk, blocks=3)
+
+
+@pytest.mark.parametrize("walk", [None, *WALKS])
+@pytest.mark.parametrize("shared", ["", "a", "b", "ab"])
+def test_batches(shared, walk):
+    product(config("s", persistent=bool(walk)), 17, 9, 13, walk, batch=3, shared=shared)
+
+
+@pytest.mark.parametrize(("letter", "changes"), [
+    ("s", {"BLK_K": 6}), ("c", {"BLK_M": 8}), ("z", {"BLK_K": 10}), ("d", {"BLK_K": 10, "PAD_A": 2}),
+])  # fmt: skip
+def test_runs_that_the_threads_do_not_divide(letter, changes):
+    """Fewer runs of 16 bytes than the 32 threads of a block, and numbers that leave some over."""
+    product(replace(config(letter), **changes), 21, 11, 17, batch=2)
+
+
+def test_the_sum_of_products_is_scaled():
+    product(config("z", "gemm_mma"), alpha=1 - 2j, beta=0.5j)
+    product(config("c", persistent=True), walk="streamed", alpha=1 - 2j, beta=2j)
+
+
+def test_however_operands_lie_it_is_the_same_kernel():
+    """In shared memory, too: one kernel for all layouts, and no more memory than these take."""
+    for family in (test_gemm_tile, test_gemm_mma):
+        found = [family.config("d", *layout, stages=2) for layout in test_gemm_tile.LAYOUTS]
+        assert len({tile.of_packed() for tile in found}) == 1
+        assert found[0].of_packed().of_packed() == found[0].of_packed()
+        assert (found[0].of_packed().layout, found[0].of_packed().threads) == ("nt", found[0].threads)
+
+
+@pytest.mark.parametrize(("letter", "pad"), [("d", 4), ("z", 2)])
+def test_rows_for_tensor_cores_are_lengthened(letter, pad):
+    """So that the 16 (8) lanes that are served at once, four k apart by a row, meet no bank twice."""
+    a, b = config(letter, "gemm_mma").packings
+    assert a == Packing("cbl", 32, 8, pad) and b == Packing("cbl", 16, 8, pad)
+    for packing in (a, b):
+        lanes = 128 // DTYPES[letter].itemsize
+        places = {(g + quarter * packing.lead) % lanes for g in range(lanes // 4) for quarter in range(4)}
+        assert len(places) == lanes
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    ({"stages": 1}, "packed: packed only with stages > 1"),
+    ({"trans_a": True}, "packed: packed only with .* trans_a=True"),
+    ({"BLK_M": 8, "VEC_M": 1, "PAD_A": 1}, r"packed_runs: PAD_A \* itemsize % 16 == 0"),
+    ({"DIM_XB": 7}, "load_grid: DIM_XB"),
+])  # fmt: skip
+def test_rules(change, said):
+    with pytest.raises(ConfigError, match=said):
+        replace(config("s"), **change)
+
+
+def test_infinities_meet_no_zeros_of_the_padding():
+    """The last stripe is zeros beyond k on both sides; rows beyond m are only of what is not written."""
+    tile = config("d", stages=3)
+    a, b = np.ones((17, 5)), np.ones((5, 9))
+    a[3, 4], b[4, 7] = np.inf, np.nan
+    c, unharmed = fenced(np.zeros((1, 17, 9)), "F")
+    of_a, of_b = tile.packings
+    leads = of_a.steps(17, 5).tile, of_b.steps(9, 5).tile, strides(c)[2]
+    left, right = laid(of_a, a[None]), laid(of_b, b.T[None])
+    run(gemm_tile.source(tile), tile.grid(17, 9), (left, right, c), (17, 9, 5, *leads, 0, 0, 0), (1.0, 0.0))
+    assert np.isnan(c[0, :, 7]).all()
+    clean = np.delete(c[0], 7, axis=1)
+    assert np.isinf(clean[3]).all() and (np.delete(clean, 3, axis=0) == 5).all()
+    assert unharmed()
