@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0.dev0"
 
 __all__ = [
-    "__version__", "backend_status", "blas", "errors", "explain", "gemm", "linalg", "plan_gemm", "plan_trmm",
-    "plan_trsm", "trmm", "trsm",
+    "__version__", "backend_status", "blas", "errors", "explain", "gemm", "gemmtr", "hemm", "her2k", "herk",
+    "linalg", "plan_gemm", "plan_trmm", "plan_trsm", "symm", "syr2k", "syrk", "trmm", "trsm",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from .level3 import gemm, trmm, trsm
     from .plans import plan_gemm, plan_trmm, plan_trsm
     from .routines.explain import explain
+    from .symmetric import gemmtr, hemm, her2k, herk, symm, syr2k, syrk
 
 #: Where each public name lives; a module that is named is public itself.
 _HOME = {
     "backend_status": "execution", "blas": None, "errors": None, "explain": "routines.explain",
-    "gemm": "level3", "linalg": None, "plan_gemm": "plans", "plan_trmm": "plans", "plan_trsm": "plans",
-    "trmm": "level3", "trsm": "level3",
+    "gemm": "level3", "gemmtr": "symmetric", "hemm": "symmetric", "her2k": "symmetric", "herk": "symmetric",
+    "linalg": None, "plan_gemm": "plans", "plan_trmm": "plans", "plan_trsm": "plans",
+    "symm": "symmetric", "syr2k": "symmetric", "syrk": "symmetric", "trmm": "level3", "trsm": "level3",
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""GEMM, TRMM and TRSM of NumPy arrays on SciPy's BLAS, in place and with the special values of pyblasgpu.
+"""Level 3 of NumPy arrays on SciPy's BLAS, in place and with the special values of pyblasgpu.
 
 The outputs' leading dimensions count matrices; the inputs' broadcast to them. SciPy's wrappers write in place
 only into column-major arrays without padding, so others are computed in a copy and written back. What is
@@ -15,7 +15,7 @@ from scipy.linalg.blas import get_blas_funcs
 
 from .types import Diag, Side, Trans, Uplo
 
-__all__ = ["gemm", "trmm", "trsm"]
+__all__ = ["gemm", "gemmtr", "symm", "syr2k", "syrk", "trmm", "trsm"]
 
 
 def gemm(alpha, a: np.ndarray, b: np.ndarray, beta, c: np.ndarray, trans_a: Trans, trans_b: Trans) -> None:
@@ -72,6 +72,88 @@ def _triangular(name, alpha, a, b, side, uplo, trans, diag) -> None:
         )
 
 
+def symm(
+    alpha, a: np.ndarray, b: np.ndarray, beta, c: np.ndarray, side: Side, uplo: Uplo, hermitian: bool
+) -> None:
+    """``c := alpha a b + beta c``, or ``alpha b a + beta c``; `uplo` of the symmetric `a` is read."""
+    if alpha == 0:
+        _scale(c, beta)
+        return
+    hermitian = hermitian and c.dtype.kind == "c"
+    run = _blas("hemm" if hermitian else "symm", c.dtype)
+    for full, other, target in _matrices(a, b, c):
+        low, right, conj = uplo is Uplo.LOWER, side is Side.RIGHT, False
+        if _prefers_transpose(target):
+            other, target, right, conj = other.T, target.T, not right, hermitian
+        if _prefers_transpose(full):
+            full, low, conj = full.T, not low, conj != hermitian
+        inputs = np.asfortranarray(full.conj() if conj else full), np.asfortranarray(other)
+        _update(
+            target,
+            lambda x, inputs=inputs, flags=(right, low): run(
+                alpha, *inputs, beta, x, *flags, overwrite_c=1
+            ),
+            read=beta != 0,
+        )  # fmt: skip
+
+
+def syrk(
+    alpha, a: np.ndarray, beta, c: np.ndarray, uplo: Uplo, trans: Trans, hermitian: bool, fresh: bool
+) -> None:
+    """A triangle of ``c := alpha op(a) op(a)' + beta c``; of a `fresh` `c` the other one is made zero."""
+    _rank_k("rk", alpha, (a,), beta, c, uplo, trans, hermitian, fresh)
+
+
+def syr2k(
+    alpha, a: np.ndarray, b: np.ndarray, beta, c: np.ndarray, uplo: Uplo, trans: Trans, hermitian: bool,
+    fresh: bool,
+) -> None:  # fmt: skip
+    """The same of ``c := alpha op(a) op(b)' + alpha op(b) op(a)' + beta c``."""
+    _rank_k("r2k", alpha, (a, b), beta, c, uplo, trans, hermitian, fresh)
+
+
+def _rank_k(stem, alpha, inputs, beta, c, uplo, trans, hermitian, fresh) -> None:
+    hermitian = hermitian and c.dtype.kind == "c"
+    if fresh:
+        c[...] = 0
+    if alpha == 0 or inputs[0].shape[-1 if trans is Trans.NO else -2] == 0:
+        _scale_triangle(c, beta, uplo, hermitian)
+        return
+    run = _blas(("he" if hermitian else "sy") + stem, c.dtype)
+    views, (conj, *_) = zip(*(_op(x, trans) for x in inputs), strict=True)
+    for *factors, target in _matrices(*views, c):
+        low, flipped, factor = uplo is Uplo.LOWER, conj, alpha
+        if _prefers_transpose(target):
+            target, low, flipped = target.T, not low, conj != hermitian
+            factor = complex(alpha).conjugate() if hermitian else alpha
+        columns, code = _factors(factors, flipped, hermitian)
+        _update_triangle(
+            target, low, hermitian, beta == 0,
+            lambda x, factor=factor, columns=columns, flags=(code, low): run(
+                factor, *columns, beta, x, *flags, overwrite_c=1
+            ),
+        )  # fmt: skip
+
+
+def _factors(factors: list[np.ndarray], conj: bool, hermitian: bool) -> tuple[list[np.ndarray], int]:
+    """Column-major x and SciPy's trans so that op(x) are `factors`, conjugated if `conj`."""
+    if conj == hermitian and all(_prefers_transpose(x) for x in factors):
+        return [x.T for x in factors], 2 if hermitian else 1
+    return [np.asfortranarray(x.conj() if conj else x) for x in factors], 0
+
+
+def gemmtr(
+    alpha, a: np.ndarray, b: np.ndarray, beta, c: np.ndarray, uplo: Uplo, trans_a: Trans, trans_b: Trans,
+    fresh: bool,
+) -> None:  # fmt: skip
+    """A triangle of ``c := alpha op(a) op(b) + beta c``; of a `fresh` `c` the other one is made zero."""
+    if fresh:
+        c[...] = 0
+    whole = c.copy()
+    gemm(alpha, a, b, beta, whole, trans_a, trans_b)
+    np.copyto(c, whole, where=_kept(c.shape[-1], uplo is Uplo.LOWER))
+
+
 @cache
 def _blas(name: str, dtype: np.dtype) -> Callable:
     return get_blas_funcs(name, dtype=dtype)
@@ -114,6 +196,38 @@ def _update(target: np.ndarray, compute: Callable, read: bool) -> None:
     result = compute(start)
     if result is not target:
         np.copyto(target, result)
+
+
+def _update_triangle(target: np.ndarray, low: bool, hermitian: bool, zero: bool, compute: Callable) -> None:
+    """As `_update`, with a triangle of `target` alone; `zero`: it is made zero first, since beta is."""
+    kept = _kept(len(target), low)
+    flags = target.flags
+    in_place = flags.f_contiguous and flags.aligned and flags.writeable
+    start = target if in_place else np.array(target, order="F")
+    if zero:
+        start[kept] = 0
+    elif hermitian:
+        start.imag[np.diag_indices(len(start))] = 0
+    result = compute(start)
+    if result is not target:
+        np.copyto(target, result, where=kept)
+
+
+def _kept(n: int, low: bool) -> np.ndarray:
+    """Which elements are of the triangle."""
+    kept = np.tri(n, dtype=bool)
+    return kept if low else kept.T
+
+
+def _scale_triangle(c: np.ndarray, beta, uplo: Uplo, hermitian: bool) -> None:
+    if beta == 1:
+        return
+    if hermitian:
+        diagonal = np.arange(c.shape[-1])
+        c.imag[..., diagonal, diagonal] = 0
+    scaled = c.copy()
+    _scale(scaled, beta)
+    np.copyto(c, scaled, where=_kept(c.shape[-1], uplo is Uplo.LOWER))
 
 
 def _scale(c: np.ndarray, beta) -> None:

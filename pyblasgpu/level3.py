@@ -15,7 +15,7 @@ from . import cpu
 from .execution import ON_DEVICE, Call, again, tape_of
 from .types import Diag, Side, Trans, Uplo
 
-__all__ = ["gemm", "multiply", "triangular", "trmm", "trsm"]
+__all__ = ["gemm", "lead", "multiply", "scaled_by_beta", "triangular", "trmm", "trsm"]
 
 
 def gemm(a, b, *, alpha=1, beta=0, out=None, trans_a="N", trans_b="N", stream=None, backend=None) -> Any:
@@ -147,7 +147,7 @@ def _triangular(which: str, a, b, alpha, side, lower, trans, unit_diag, out, str
     return triangular(call, which, alpha, out, side, lower, trans, unit_diag, key=key)
 
 
-# What follows is shared with blas and linalg, which prepare the Call in their own way.
+# What follows is shared with symmetric, and with blas and linalg, which prepare the Call in their own way.
 
 
 def multiply(call: Call, alpha, beta, out, trans_a, trans_b, source=None, column_major=None, key=None) -> Any:
@@ -166,14 +166,9 @@ def multiply(call: Call, alpha, beta, out, trans_a, trans_b, source=None, column
             f"{name}: op(a) is {m} by {k} and op(b) {inner} by {n} "
             f"(a has shape {tuple(a.shape)}, b {tuple(b.shape)})"
         )
-    call.set_output(out, _lead(name, a, b), m, n, column_major)
+    call.set_output(out, lead(name, a, b), m, n, column_major)
     call.check_overlap()
-    if source is not None and tuple(source.shape) != (m, n):
-        raise ValueError(f"{name}: c has shape {source.shape}; {(m, n)} is needed")
-    if beta == 0:
-        source = None
-    elif source is None:
-        source = call.out
+    source = scaled_by_beta(call, beta, source, m, n)
     return call.run(
         lambda scalars, a, b, c: cpu.gemm(scalars[0], a, b, scalars[1], c, trans_a, trans_b),
         _gemm_tape,
@@ -182,6 +177,15 @@ def multiply(call: Call, alpha, beta, out, trans_a, trans_b, source=None, column
         source,
         key,
     )
+
+
+def scaled_by_beta(call: Call, beta, source, m: int, n: int) -> Any:
+    """What the output, m by n, holds at first: `source` or what is in it; None where beta is 0."""
+    if source is not None and tuple(source.shape) != (m, n):
+        raise ValueError(f"{call.name}: c has shape {source.shape}; {(m, n)} is needed")
+    if beta == 0:
+        return None
+    return call.out if source is None else source
 
 
 def _gemm_tape(scalars: tuple, operands):
@@ -205,7 +209,7 @@ def triangular(
             f"{name}: a has shape {a.shape}; ({order}, {order}) is needed for side {side.value} "
             f"of b with shape {b.shape}"
         )
-    call.set_output(out, _lead(name, a, b), m, n, column_major)
+    call.set_output(out, lead(name, a, b), m, n, column_major)
     in_place = call.check_overlap(in_place=1)
     seen = uplo if trans is Trans.NO else uplo.flipped
     return call.run(
@@ -218,13 +222,13 @@ def triangular(
     )
 
 
-def _lead(name: str, a, b) -> tuple[int, ...]:
+def lead(name: str, a, b) -> tuple[int, ...]:
     """The leading dimensions of the result."""
-    lead, other = a.shape[:-2], b.shape[:-2]
-    if lead == other:
-        return lead
+    one, other = a.shape[:-2], b.shape[:-2]
+    if one == other:
+        return one
     try:
-        return np.broadcast_shapes(lead, other)
+        return np.broadcast_shapes(one, other)
     except ValueError:
         raise ValueError(
             f"{name}: the leading dimensions of a, of shape {a.shape}, and b, of {b.shape}, do not broadcast"

@@ -50,14 +50,13 @@ class Routines:
 
             def run(bases, alpha, *beta, stream):
                 placed = [operand._replace(pointer=base) for operand, base in zip(fixed, bases, strict=True)]
-                if scalars:
-                    self.gemm(alpha, *placed[:2], *beta, placed[2], stream)
-                else:
-                    getattr(self, name)(alpha, *placed, stream, **flags)
+                # TRMM and TRSM have no beta
+                arguments = (*placed[:-1], *beta, placed[-1]) if scalars else placed
+                getattr(self, name)(alpha, *arguments, stream, **flags)
 
-            def bound(*scalars):
-                count = 2 if len(fixed) == 3 else 1  # TRMM and TRSM have no beta
-                return lambda bases, stream: run(bases, *scalars[:count], stream=stream)
+            def bound(*numbers):
+                count = 1 + len(scalars)
+                return lambda bases, stream: run(bases, *numbers[:count], stream=stream)
 
             return SimpleNamespace(run=run, bound=bound)
 
@@ -75,6 +74,22 @@ class Routines:
     def trsm(self, alpha, a, b, stream, *, side, uplo, diag):
         self.calls.append(("trsm", stream, b.batch))
         cpu.trsm(alpha, elements(a), elements(b), side, uplo, NO, diag)
+
+    def symm(self, alpha, a, b, beta, c, stream, *, side, uplo, hermitian):
+        self.calls.append(("symm", stream, c.batch))
+        cpu.symm(alpha, elements(a), elements(b), beta, elements(c), side, uplo, hermitian)
+
+    def syrk(self, alpha, a, beta, c, stream, *, uplo, hermitian, fresh):
+        self.calls.append(("syrk", stream, c.batch))
+        cpu.syrk(alpha, elements(a), beta, elements(c), uplo, NO, hermitian, fresh)
+
+    def syr2k(self, alpha, a, b, beta, c, stream, *, uplo, hermitian, fresh):
+        self.calls.append(("syr2k", stream, c.batch))
+        cpu.syr2k(alpha, elements(a), elements(b), beta, elements(c), uplo, NO, hermitian, fresh)
+
+    def gemmtr(self, alpha, a, b, beta, c, stream, *, uplo, fresh):
+        self.calls.append(("gemmtr", stream, c.batch))
+        cpu.gemmtr(alpha, elements(a), elements(b), beta, elements(c), uplo, NO, NO, fresh)
 
     def copy(self, alpha, a, c, stream):
         self.calls.append(("copy", stream, c.batch))
@@ -193,7 +208,8 @@ def install(monkeypatch) -> tuple[Routines, Memory]:
     for name, module in modules.items():
         monkeypatch.setitem(__import__("sys").modules, name, module)
     monkeypatch.setattr(execution, "routine", routines)
-    monkeypatch.setattr("pyblasgpu.level3.tape_of", routines.tape)
+    for face in ("level3", "symmetric"):
+        monkeypatch.setattr(f"pyblasgpu.{face}.tape_of", routines.tape)
     monkeypatch.setattr(backend, "require", lambda: None)
     monkeypatch.setattr(backend, "SIMULATED", False)
     execution._why_no_device.cache_clear()

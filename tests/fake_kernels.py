@@ -15,7 +15,7 @@ from fake_device import elements
 from pyblasgpu.gpu import launch, memory
 from pyblasgpu.gpu.device import known
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines import copy, gemm, recursion
+from pyblasgpu.routines import copy, gemm, rank_k, recursion, symm
 from pyblasgpu.tuning.oracle import read_part
 from pyblasgpu.types import Diag, Uplo
 
@@ -131,7 +131,7 @@ class _Kernel:
         source = self._view(pointers[0], m, n, *steps[:2], grid[2], source_step, self.flags["conj"])
         target = self._view(pointers[1], m, n, *steps[2:], grid[2], target_step)
         scaled = np.zeros_like(target) if self.flags["zero"] else alpha * source
-        if self.flags["part"] == "hermitian":
+        if self.flags["part"] == "hermitian" and not self.flags["zero"]:
             diagonal = np.arange(m)
             scaled[:, diagonal, diagonal] = (alpha * source.real)[:, diagonal, diagonal].real
         strict = -1 if self.flags["part"] == "strict" else 0
@@ -166,7 +166,7 @@ def install(monkeypatch) -> Kernels:
     kernels = Kernels()
     monkeypatch.setattr(launch, "kernel", kernels)
     monkeypatch.setattr(memory, "workspace", kernels.workspace)
-    for module in (copy, gemm, recursion):
+    for module in (copy, gemm, rank_k, recursion, symm):
         monkeypatch.setattr(module, "current", lambda ordinal: known("h200"))
     monkeypatch.setattr("pyblasgpu.routines.tape._tapes", {})
     return kernels

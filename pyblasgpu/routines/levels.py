@@ -1,4 +1,9 @@
-"""TRMM by levels: with a copy of B, all products of a level are independent, and one launch.
+"""The blocks of a triangle level by level, and TRMM by levels.
+
+A triangle is its diagonal blocks and, below them, squares of one block, of two, four, ... (`diagonal` and
+`below`). Those of one level lie equally far apart, so that what is independent is one batch.
+
+In TRMM all products of a level are independent with a copy of B, and one launch.
 
 The recursion in place is a chain: each of its steps waits for the one before, and few of them fill a
 device. But what a level of the recursion reads is B as it was. So B is copied; then all leaves are one
@@ -22,10 +27,12 @@ from .copy import record_copy
 from .gemm import record_gemm
 from .tape import Tape
 
-__all__ = ["LARGEST", "MOST_COPIED", "blocks", "level_recorder"]
+__all__ = [
+    "LARGEST", "MOST_COPIED", "below", "blocks", "diagonal", "level_recorder", "portions", "repeated",
+]  # fmt: skip
 
 LARGEST = 4096  # rows of a triangle that is multiplied by levels
-MOST_COPIED = 32 << 20  # bytes of B that are copied at a time
+MOST_COPIED = 32 << 20  # bytes of B, or of diagonal blocks, that are copied at a time
 GRAIN = 64  # a panel is a multiple of so many columns
 
 
@@ -40,6 +47,52 @@ def blocks(n: int, height: int, period: int) -> Iterator[tuple[int, int, int]]:
     rest = n - whole * period - (period - height)
     if rest > 0:
         yield whole * period + period - height, rest, 1
+
+
+def diagonal(n: int, stop: int, batch: int = 1) -> Iterator[tuple[int, int, int]]:
+    """(first row, rows, how many) of the diagonal blocks of `stop` rows of a triangle of `n`.
+
+    Of a batch of triangles they come one by one: a batch of batches is no batch.
+    """
+    return _batched(blocks(n, stop, stop), stop, batch)
+
+
+def below(n: int, stop: int, batch: int = 1) -> Iterator[tuple[int, int, int, int]]:
+    """(height, first row, rows, how many) of the blocks below them, those of `height` columns together.
+
+    The block begins `height` columns left of the diagonal, the next one 2 `height` rows and columns further.
+    """
+    height = stop
+    while height < n:
+        for found in _batched(blocks(n, height, 2 * height), 2 * height, batch):
+            yield height, *found
+        height *= 2
+
+
+def _batched(
+    found: Iterator[tuple[int, int, int]], period: int, batch: int
+) -> Iterator[tuple[int, int, int]]:
+    for first, rows, count in found:
+        if batch == 1:
+            yield first, rows, count
+        else:
+            for number in range(count):
+                yield first + number * period, rows, 1
+
+
+def repeated(block: Operand, rows: int, cols: int, count: int) -> Operand:
+    """A batch of `count` blocks, each so many rows and columns after the one before; one is as it is."""
+    if count == 1:
+        return block
+    step = rows * block.row_stride + cols * block.col_stride
+    return block._replace(batch=count, batch_stride=step)
+
+
+def portions(batch: int, nbytes: int) -> Iterator[tuple[int, int]]:
+    """(first, how many) of a batch: as many at a time as make `MOST_COPIED` bytes, of `nbytes` each."""
+    most = max(MOST_COPIED // nbytes, 1)
+    for first in range(0, batch, most):
+        yield first, min(most, batch - first)
 
 
 def level_recorder(tape: Tape, b: Operand, leaf: Callable[..., None], stop: int) -> Callable[..., None]:
@@ -64,11 +117,11 @@ def level_recorder(tape: Tape, b: Operand, leaf: Callable[..., None], stop: int)
             x = copied.block(rows - b.rows if b.row_stride < 0 else 0, 0, b.rows, panel.cols)
             if b.rows > stop:
                 record_copy(tape, 1.0, panel, x)
-            _record_leaves(t, panel, leaf, stop, alpha)
-            height = stop
-            while height < b.rows:
-                _record_level(tape, t, x, panel, height, alpha)
-                height *= 2
+            for begin, height, count in diagonal(b.rows, stop):
+                t11 = repeated(t.block(begin, begin, height, height), stop, stop, count)
+                leaf(t11, repeated(panel.block(begin, 0, height, panel.cols), stop, 0, count), alpha)
+            for block in below(b.rows, stop):
+                _record_update(tape, t, x, panel, block, alpha)
 
     return record
 
@@ -85,26 +138,11 @@ def _like(tape: Tape, b: Operand, rows: int, cols: int) -> Operand:
     return made.flip(rows=b.row_stride < 0, cols=b.col_stride < 0)
 
 
-def _record_leaves(t: Operand, b: Operand, leaf: Callable[..., None], stop: int, alpha) -> None:
-    """The diagonal blocks."""
-    for first, rows, count in blocks(b.rows, stop, stop):
-        t11 = _repeated(t.block(first, first, rows, rows), stop, stop, count)
-        b1 = _repeated(b.block(first, 0, rows, b.cols), stop, 0, count)
-        leaf(t11, b1, alpha)
-
-
-def _record_level(tape: Tape, t: Operand, x: Operand, b: Operand, height: int, alpha) -> None:
-    """B2 += alpha T21 X1 for all blocks of `height` rows that follow as many others."""
-    period = 2 * height
-    for first, rows, count in blocks(b.rows, height, period):
-        above = first - height
-        t21 = _repeated(t.block(first, above, rows, height), period, period, count)
-        x1 = _repeated(x.block(above, 0, height, b.cols), period, 0, count)
-        b2 = _repeated(b.block(first, 0, rows, b.cols), period, 0, count)
-        record_gemm(tape, alpha, t21, x1, 1.0, b2)
-
-
-def _repeated(block: Operand, rows: int, cols: int, count: int) -> Operand:
-    """A batch of `count` blocks, each so many rows and columns after the one before."""
-    step = rows * block.row_stride + cols * block.col_stride
-    return block._replace(batch=count, batch_stride=step)
+def _record_update(tape: Tape, t: Operand, x: Operand, b: Operand, block: tuple, alpha) -> None:
+    """B2 += alpha T21 X1 for blocks of `below`."""
+    height, first, rows, count = block
+    above, period = first - height, 2 * height
+    t21 = repeated(t.block(first, above, rows, height), period, period, count)
+    x1 = repeated(x.block(above, 0, height, b.cols), period, 0, count)
+    b2 = repeated(b.block(first, 0, rows, b.cols), period, 0, count)
+    record_gemm(tape, alpha, t21, x1, 1.0, b2)

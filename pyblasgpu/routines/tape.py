@@ -18,7 +18,7 @@ from ..operands import Operand
 from ..tuning import select
 from ..types import Dtype
 
-__all__ = ["ALPHA", "BETA", "Tape", "recorded"]
+__all__ = ["ALPHA", "BETA", "CONJ_ALPHA", "Tape", "recorded"]
 
 _SLOT = 1 << 56
 _MIDDLE = 1 << 55  # distances may be negative
@@ -28,7 +28,7 @@ _MAX_GRID_Z = 65535
 _MAX_TAPES = 4096
 
 #: Scalars of the call; any other scalar on a tape is a number.
-ALPHA, BETA = "alpha", "beta"
+ALPHA, BETA, CONJ_ALPHA = "alpha", "beta", "conj(alpha)"
 
 
 class _Step(NamedTuple):
@@ -143,7 +143,10 @@ class Tape:
         """What the scalars of a run are to each step: its reals."""
         if self.dtype.real_size == 4 and not (abs(alpha) < _SINGLE_MAX and abs(beta) < _SINGLE_MAX):
             alpha, beta = _to_single(alpha), _to_single(beta)
-        parts = {ALPHA: (alpha.real, alpha.imag), BETA: (beta.real, beta.imag)}
+        parts = {
+            ALPHA: (alpha.real, alpha.imag), BETA: (beta.real, beta.imag),
+            CONJ_ALPHA: (alpha.real, -alpha.imag),
+        }  # fmt: skip
         made = {
             scalars: tuple(part for scalar in scalars for part in parts.get(scalar) or (scalar, 0.0))
             for scalars in {step.scalars for step in self._steps}

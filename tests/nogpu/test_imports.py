@@ -21,6 +21,7 @@ LAYERS = [
     {"problems"},
     {"__init__"},
     {"blas", "lapack", "linalg", "plans"},
+    {"symmetric"},
     {"level3"},
     {"execution"},
     {"staging", "routines", "cpu", "arrays", "recipes"},

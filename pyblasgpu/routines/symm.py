@@ -1,0 +1,116 @@
+"""C := alpha A B + beta C, or alpha B A + beta C, with A symmetric (SYMM) or Hermitian (HEMM).
+
+Of A one triangle is read. Every case is turned into A on the left, its lower triangle stored. Then the
+diagonal blocks are completed in scratch, and multiplied; what is below them is read in place, twice:
+
+    [A11            ]      C := alpha diag(A11, A22, A33, A44) B + beta C
+    [A21 A22        ]      C2 += alpha A21 B1, C1 += alpha A21^T B2 (of HEMM A21^H), and so for A43
+    [A31 A32 A33    ]      the same with [A31 A32; A41 A42]
+    [A41 A42 A43 A44]
+
+so there are no more multiplications than in GEMM. The completed blocks take at most `levels.MOST_COPIED`
+bytes at a time; a matrix that fits is one block.
+"""
+
+from __future__ import annotations
+
+from math import isqrt
+
+from ..gpu.device import current
+from ..operands import Operand
+from ..tuning.select import COMPUTED, Choice, stop_size
+from ..types import Side, Uplo
+from . import levels
+from .copy import record_copy, record_scale
+from .gemm import record_gemm
+from .levels import below, diagonal, portions, repeated
+from .tape import ALPHA, BETA, Tape, recorded
+
+__all__ = ["record", "tape"]
+
+
+def tape(
+    alpha, a: Operand, b: Operand, beta, c: Operand, *, side: Side, uplo: Uplo, hermitian: bool = False
+) -> Tape | None:
+    """What the routine runs, for operands that lie like these and scalars that are zero, one like these.
+
+    Parameters
+    ----------
+    alpha, beta : number
+        alpha = 0 reads neither A nor B, beta = 0 does not read C.
+    a : Operand
+        Square; only its `uplo` triangle is read, if it is Hermitian without the imaginary parts of the diagonal.
+    b, c : Operand
+        m by n, of the same dtype, batch and device; C apart from A and B.
+    side : Side
+        Where A stands.
+    uplo : Uplo
+    hermitian : bool
+
+    Returns
+    -------
+    Tape or None
+        None where there is nothing to do.
+    """
+    if c.is_empty:
+        return None
+    if alpha == 0:
+        return None if beta == 1 else recorded(_record_beta, (a, b, c), (beta == 0,))
+    return recorded(record, (a, b, c), (side, uplo, hermitian, beta == 0))
+
+
+def _record_beta(tape: Tape, a: Operand, b: Operand, c: Operand, overwrite: bool) -> None:
+    record_scale(tape, BETA, c, zero=overwrite)
+
+
+def record(
+    tape: Tape, a: Operand, b: Operand, c: Operand, side: Side, uplo: Uplo, hermitian: bool, overwrite: bool
+) -> None:
+    """Record the whole call."""
+    if side is Side.RIGHT:
+        # C' = A' B', and A' is A or, if Hermitian, conj(A)
+        a, b, c = (a.conjugate() if hermitian else a), b.T, c.T
+    if uplo is Uplo.UPPER:
+        a = _mirrored(a, hermitian)
+    stop = _stop(tape, a)
+    for first, rows, count in diagonal(c.rows, stop, c.batch):
+        a11 = repeated(a.block(first, first, rows, rows), stop, stop, count)
+        b1, c1 = (repeated(x.block(first, 0, rows, c.cols), stop, 0, count) for x in (b, c))
+        _record_diagonal(tape, a11, b1, 0.0 if overwrite else BETA, c1, hermitian)
+    for height, first, rows, count in below(c.rows, stop, c.batch):
+        period, above = 2 * height, first - height
+        a21 = repeated(a.block(first, above, rows, height), period, period, count)
+        b1, c1 = (repeated(x.block(above, 0, height, c.cols), period, 0, count) for x in (b, c))
+        b2, c2 = (repeated(x.block(first, 0, rows, c.cols), period, 0, count) for x in (b, c))
+        record_gemm(tape, ALPHA, a21, b1, 1.0, c2)
+        record_gemm(tape, ALPHA, _mirrored(a21, hermitian), b2, 1.0, c1)
+
+
+def _record_diagonal(tape: Tape, a: Operand, b: Operand, beta, c: Operand, hermitian: bool) -> None:
+    """C := alpha A B + beta C for a batch of diagonal blocks, completed in scratch."""
+    shared = a.batch_stride == 0
+    for first, count in portions(c.batch, a.rows * a.cols * tape.dtype.itemsize):
+        b1, c1 = b.matrices(first, count), c.matrices(first, count)
+        with tape.temporary():
+            stored = a.matrices(0, 1) if shared else a.matrices(first, count)
+            whole = tape.scratch(a.rows, a.cols, stored.batch)
+            record_copy(tape, 1.0, stored, whole, "hermitian" if hermitian else "lower")
+            record_copy(tape, 1.0, stored.conjugate() if hermitian else stored, whole.T, "strict")
+            if shared:
+                whole = whole._replace(batch=count, batch_stride=0)
+            record_gemm(tape, ALPHA, whole, b1, beta, c1)
+
+
+def _mirrored(a: Operand, hermitian: bool) -> Operand:
+    """What stands at the other side of the diagonal."""
+    return a.T.conjugate() if hermitian else a.T
+
+
+def _stop(tape: Tape, a: Operand) -> int:
+    """The order of the diagonal blocks: what was tuned or asked for, else the largest that may be copied."""
+    found = stop_size("symm", tape.dtype, a.rows, a.rows, current(tape.device))
+    if found.origin == COMPUTED:
+        largest = isqrt(levels.MOST_COPIED // tape.dtype.itemsize)
+        found = Choice(1 << (largest.bit_length() - 1), COMPUTED)
+    tape.choices.append(found)
+    return found.config

@@ -1,0 +1,385 @@
+"""SYMM, HEMM, SYRK, HERK, SYR2K, HER2K, GEMMTR: faces, on the CPU, a fake device, and fake kernels."""
+
+from __future__ import annotations
+
+import fake_device
+import fake_kernels
+import numpy as np
+import pytest
+from fake_device import elements
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pyblasgpu
+from pyblasgpu import recipes
+from pyblasgpu.errors import OverlapError
+from pyblasgpu.execution import tape_of
+from pyblasgpu.routines import levels, rank_k
+from pyblasgpu.routines.levels import below, diagonal, portions
+from pyblasgpu.tuning import oracle
+from pyblasgpu.tuning.select import override
+from pyblasgpu.tuning.symmetric import (
+    RANK_K,
+    ROUTINES,
+    SYMMETRIC,
+    SymmetricCase,
+    data,
+    exact,
+    symmetric_cases,
+)
+from pyblasgpu.types import DTYPES, Side, Trans, Uplo
+
+NAN = float("nan")
+S, D, Z = DTYPES["s"], DTYPES["d"], DTYPES["z"]
+#: The tape that stands behind each.
+TAPES = {"hemm": "symm", "herk": "syrk", "her2k": "syr2k"}
+
+
+class Host:
+    """NumPy arrays, on SciPy's BLAS."""
+
+    options = {"backend": "cpu"}
+    put = staticmethod(lambda array: array)
+    get = staticmethod(lambda array: array)
+
+
+class Staged(Host):
+    """NumPy arrays, through the memory of the fake device."""
+
+    options = {"backend": "cuda"}
+
+
+class Device:
+    """Arrays of the fake device."""
+
+    options: dict = {}
+    put = staticmethod(fake_device.Array)
+    get = staticmethod(lambda array: array.host)
+
+
+@pytest.fixture(params=[Host, Staged, Device])
+def place(request, fake):
+    yield request.param
+    assert not fake[1].held  # device memory
+
+
+def same(found, expected, what):
+    np.testing.assert_array_equal(found, expected, err_msg=str(what))
+
+
+def in_order(values, order):
+    """Matrices of which the last two dimensions lie in `order`."""
+    return np.ascontiguousarray(values.swapaxes(-1, -2)).swapaxes(-1, -2) if order == "F" else values.copy()
+
+
+# --------------------------------------------------------------------------------------------- the faces
+
+
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("routine", ROUTINES)
+def test_into_out(place, routine, order, rng):
+    for number, case in enumerate(symmetric_cases(routine, (0, 1, 5), (4, 3))):
+        given = data(rng, case)
+        c, unharmed = oracle.fenced(given.c, order)
+        out, inputs = place.put(c), [place.put(in_order(x, "CF"[number % 2])) for x in given.inputs]
+        options = {"alpha": case.alpha, "beta": case.beta, **case.options, **place.options}
+        assert getattr(pyblasgpu, routine)(*inputs, out=out, **options) is out
+        assert unharmed()
+        same(c, exact(case, given), case)
+
+
+@pytest.mark.parametrize("routine", ROUTINES)
+def test_a_new_result_has_zeros_in_the_other_triangle(place, routine, rng):
+    for case in symmetric_cases(routine, (0, 1, 5), (4, 3)):
+        if case.beta == 0:
+            given = data(rng, case)
+            given.c[...] = 0
+            found = getattr(pyblasgpu, routine)(
+                *map(place.put, given.inputs), alpha=case.alpha, **case.options, **place.options
+            )
+            same(place.get(found), exact(case, given), case)
+
+
+@pytest.mark.parametrize("routine", ROUTINES)
+def test_stacks(place, routine, rng):
+    case = SymmetricCase(routine, Z, 4, m=4, k=3, alpha=2, beta=-1, batch=(2, 3))
+    given = data(rng, case)
+    out = place.put(given.c.copy())
+    getattr(pyblasgpu, routine)(
+        *map(place.put, given.inputs), alpha=2, beta=-1, out=out, **case.options, **place.options
+    )
+    same(place.get(out), exact(case, given), case)
+    if len(given.inputs) == 2:
+        one = given._replace(inputs=(given.inputs[0][0, 0], given.inputs[1]), c=np.zeros_like(given.c))
+        new = SymmetricCase(routine, Z, 4, m=4, k=3)
+        found = getattr(pyblasgpu, routine)(*map(place.put, one.inputs), **new.options, **place.options)
+        same(place.get(found), exact(new, one), "broadcast")
+
+
+@pytest.mark.parametrize("orders", ["CC", "CF", "FF"])
+def test_order_of_a_new_result(place, orders):
+    a, b = (place.put(np.ones((3, 3), order=order)) for order in orders)
+    for routine in ROUTINES:
+        inputs = (a, b) if "rk" not in routine else (b,)
+        strides = getattr(pyblasgpu, routine)(*inputs, **place.options).strides
+        column_major = orders == "FF" or (len(inputs) == 1 and orders[1] == "F")
+        assert strides == ((8, 24) if column_major else (24, 8))
+
+
+def test_real_arrays_take_any_transposition(place, rng):
+    a, b = (oracle.integers(rng, (3, 5), D) for _ in "ab")
+    expected = np.triu(a.T @ a)
+    for routine, trans in ((pyblasgpu.syrk, "C"), (pyblasgpu.herk, "T"), (pyblasgpu.herk, "C")):
+        same(place.get(routine(place.put(a), trans=trans, **place.options)), expected, trans)
+    found = pyblasgpu.her2k(place.put(a), place.put(b), trans="T", **place.options)
+    same(place.get(found), np.triu(a.T @ b + b.T @ a), "her2k")
+
+
+# ------------------------------------------------------------------------------------------------- errors
+
+ONE, WIDE = np.ones((3, 3)), np.ones((3, 4))
+COMPLEX = ONE.astype(complex)
+
+
+@pytest.mark.parametrize(
+    ("routine", "arrays", "options", "error", "message"),
+    [
+        ("syrk", [np.ones(3)], {}, ValueError, r"syrk: a has shape \(3,\)"),
+        ("syrk", [ONE], {"beta": 1}, ValueError, "syrk: beta=1 needs out"),
+        ("syrk", [COMPLEX], {"trans": "C"}, ValueError, "syrk: trans=C of complex arrays is none of N and T"),
+        ("herk", [COMPLEX], {"trans": 1}, ValueError, "herk: trans=T of complex arrays is none of N and C"),
+        ("herk", [COMPLEX], {"alpha": 1j}, TypeError, "herk: alpha=1j is complex; a real number"),
+        ("herk", [ONE], {"alpha": 1j}, TypeError, "herk: alpha=1j is complex"),
+        ("her2k", [COMPLEX] * 2, {"beta": 1j, "out": COMPLEX + 0}, TypeError, "her2k: beta=1j is complex"),
+        ("syrk", [WIDE], {"out": np.ones((4, 4))}, ValueError, r"out has shape \(4, 4\); \(3, 3\) is needed"),
+        ("syr2k", [WIDE, ONE], {}, ValueError, r"syr2k: a has shape \(3, 4\) and b \(3, 3\)"),
+        ("syr2k", [ONE, ONE], {"lower": "x"}, ValueError, "syr2k: lower='x'"),
+        ("gemmtr", [WIDE, WIDE], {}, ValueError, r"op\(a\) is 3 by 4 and op\(b\) 3 by 4, not 4 by 3"),
+        ("gemmtr", [WIDE, ONE], {"trans_a": "T"}, ValueError, r"op\(b\) 3 by 3, not 3 by 4"),
+        ("gemmtr", [ONE, ONE], {"beta": 2}, ValueError, "gemmtr: beta=2 needs out"),
+        ("symm", [WIDE, WIDE], {}, ValueError, r"symm: a has shape \(3, 4\); \(3, 3\) is needed for side L"),
+        ("hemm", [ONE, WIDE], {"side": "R"}, ValueError, r"\(4, 4\) is needed for side R"),
+        ("symm", [ONE, WIDE], {"side": "X"}, ValueError, "symm: side='X'"),
+        ("symm", [ONE, WIDE], {"alpha": 1j}, TypeError, "symm: alpha=1j is complex"),
+        ("symm", [ONE, np.ones((2, 3, 3)), ], {"out": ONE + 0}, ValueError, "symm: out has shape"),
+    ],
+)  # fmt: skip
+def test_errors_before_anything_is_written(place, routine, arrays, options, error, message):
+    out = options.get("out")
+    before = None if out is None else out.copy()
+    if out is not None:
+        options = {**options, "out": place.put(out)}
+    with pytest.raises(error, match=message):
+        getattr(pyblasgpu, routine)(*map(place.put, arrays), **options, **place.options)
+    if out is not None:
+        same(out, before, "out")
+
+
+@pytest.mark.parametrize("routine", ROUTINES)
+def test_overlap_is_refused(place, routine):
+    memory = np.arange(36.0).reshape(6, 6)
+    a, b = memory[:3, :3], memory[3:, :3]
+    inputs = [place.put(x) for x in ((a,) if "rk" in routine else (a, b))]
+    for out in (a, memory[2:5, :3]):
+        with pytest.raises(OverlapError, match=f"{routine}: out shares memory with a"):
+            getattr(pyblasgpu, routine)(*inputs, out=place.put(out), **place.options)
+    same(memory, np.arange(36.0).reshape(6, 6), "memory")
+
+
+def test_repeated_calls_are_quick_ones(fake, monkeypatch):
+    monkeypatch.setattr(recipes, "_RECIPES", {})
+    rng = np.random.default_rng(1)
+    kept = []
+    for again in (False, True):
+        if again:
+            monkeypatch.setattr("pyblasgpu.symmetric.Call", None)
+        for number, routine in enumerate(ROUTINES):
+            case = SymmetricCase(routine, D, 5, m=5, k=5, alpha=2, beta=-1)
+            if not again:
+                given = data(rng, case)
+                kept.append((given, [fake_device.Array(x) for x in (*given.inputs, given.c)]))
+            given, arrays = kept[number]
+            expected = exact(case, given)
+            getattr(pyblasgpu, routine)(
+                *arrays[:-1], alpha=2, beta=-1, out=arrays[-1], **case.options, stream=5
+            )
+            same(given.c, expected, (routine, again))
+
+
+# ------------------------------------------------------------------------------- the CPU in any layout
+
+
+@st.composite
+def strided(draw, values):
+    """`values` at steps of either sign, in either order."""
+    steps = [draw(st.sampled_from([1, 2, -1, -3])) for _ in values.shape]
+    room = np.full([extent * abs(step) for extent, step in zip(values.shape, steps)], NAN, values.dtype)
+    room = np.asfortranarray(room) if draw(st.booleans()) else room
+    view = room[tuple(slice(None, None, step) for step in steps)]
+    view[...] = values
+    return view
+
+
+@given(st.data())
+def test_any_layout(draw):
+    routine = draw.draw(st.sampled_from(ROUTINES))
+    dtype = DTYPES[draw.draw(st.sampled_from("sdcz"))]
+    cases = list(symmetric_cases(routine, (0, 1, 4), (5, 3)))
+    case = draw.draw(st.sampled_from([case for case in cases if case.dtype is dtype]))
+    given = data(np.random.default_rng(draw.draw(st.integers(0, 99))), case)
+    expected = exact(case, given)
+    *inputs, c = (draw.draw(strided(x)) for x in (*given.inputs, given.c))
+    options = {"alpha": case.alpha, "beta": case.beta, "backend": "cpu", **case.options}
+    getattr(pyblasgpu, routine)(*inputs, out=c, **options)
+    same(c, expected, case)
+
+
+# --------------------------------------------------------------------------- the routines on fake kernels
+
+
+@given(st.integers(1, 2000), st.integers(1, 300), st.sampled_from([1, 3]))
+def test_blocks_cover_a_triangle_once(n, stop, batch):
+    area = 0
+    for first, rows, count in diagonal(n, stop, batch):
+        area += count * rows * rows
+        assert first % stop == 0 and rows <= stop and first + (count - 1) * stop + rows <= n
+        assert count == 1 or batch == 1
+    for height, first, rows, count in below(n, stop, batch):
+        area += 2 * count * rows * height
+        assert first % height == 0 and rows <= height and first + (count - 1) * 2 * height + rows <= n
+        assert count == 1 or batch == 1
+    assert area == n * n
+
+
+def test_portions_cover_a_batch(monkeypatch):
+    monkeypatch.setattr(levels, "MOST_COPIED", 1000)
+    assert list(portions(7, 300)) == [(0, 3), (3, 3), (6, 1)]
+    assert list(portions(2, 5000)) == [(0, 1), (1, 1)]
+
+
+def run(monkeypatch, case, stop=8, order="F", a_order="F", conj=False):
+    """The routine by fake kernels, compared bit for bit; the kernels."""
+    kernels = fake_kernels.install(monkeypatch)
+    given = data(np.random.default_rng(2), case)
+    conj = conj and case.dtype.is_complex
+    seen = given._replace(inputs=tuple([x.conj() for x in given.inputs])) if conj else given
+    expected = exact(case, seen)
+    c, unharmed = oracle.fenced(given.c, order)
+    inputs = [fake_kernels.operand(in_order(x, a_order), case.dtype, conj) for x in given.inputs]
+    if case.routine in RANK_K:
+        transes = [case.trans] * len(inputs)
+        if case.routine == "gemmtr":
+            transes[1] = case.trans_b
+        for number, trans in enumerate(transes):
+            inputs[number] = inputs[number] if trans is Trans.NO else inputs[number].T
+            inputs[number] = inputs[number].conjugate() if trans is Trans.CONJ else inputs[number]
+    stem = TAPES.get(case.routine, case.routine)
+    flags = {} if case.routine == "gemmtr" else {"hermitian": case.hermitian}
+    if case.routine in SYMMETRIC:
+        flags["side"] = case.side
+    target = fake_kernels.operand(c, case.dtype)
+    with override("symm" if stem == "symm" else "syrk", stop):
+        tape = tape_of(stem)(case.alpha, *inputs, case.beta, target, uplo=case.uplo, **flags)
+        if tape is not None:
+            tape.run([x.pointer for x in (*inputs, target)], case.alpha, case.beta, stream=5)
+    same(c, expected, case)
+    assert unharmed()
+    return kernels
+
+
+@pytest.mark.parametrize("routine", ROUTINES)
+@pytest.mark.parametrize("batch", [(), (3,)], ids=str)
+def test_all_cases_by_fake_kernels(monkeypatch, routine, batch):
+    for number, case in enumerate(symmetric_cases(routine, (0, 1, 8, 9, 40), (37, 11))):
+        case = SymmetricCase(**{**vars(case), "batch": batch})
+        with pytest.MonkeyPatch.context() as patch:
+            run(patch, case, order="CF"[number % 2], a_order="CF"[number // 2 % 2], conj=number % 3 == 0)
+
+
+def names(kernels):
+    return [name.partition("_")[0] for name, *_ in kernels.launches]
+
+
+def test_what_is_launched_for_a_rank_k_update(monkeypatch):
+    """Five blocks, the last a part: their products are two launches, and those of each level one."""
+    kernels = run(monkeypatch, SymmetricCase("syrk", D, 37, k=11, beta=2))
+    assert names(kernels) == 2 * ["copy", "gemm", "copy"] + 3 * ["gemm"]
+    assert {stream for *_, stream in kernels.launches} == {5}
+    assert len(kernels.sizes) == 1 and kernels.sizes[0] == 4 * 8 * 8 * 8
+
+
+def test_what_is_launched_for_a_symmetric_product(monkeypatch):
+    kernels = run(monkeypatch, SymmetricCase("hemm", Z, 5, m=37, alpha=2))
+    assert names(kernels) == 2 * ["copy", "copy", "gemm"] + 6 * ["gemm"]
+
+
+@pytest.mark.parametrize("routine", ROUTINES)
+def test_scratch_is_taken_in_portions(monkeypatch, routine):
+    monkeypatch.setattr(levels, "MOST_COPIED", 2 * 8 * 8 * 16)
+    for batch in ((), (5,)):
+        case = SymmetricCase(routine, Z, 33, m=33, k=9, alpha=2, beta=-1, batch=batch)
+        with pytest.MonkeyPatch.context() as patch:
+            kernels = run(patch, case)
+        assert max(kernels.sizes) <= 2 * 8 * 8 * 16
+
+
+def test_one_symmetric_matrix_for_a_batch_is_completed_once(monkeypatch):
+    kernels = fake_kernels.install(monkeypatch)
+    rng = np.random.default_rng(3)
+    case = SymmetricCase("symm", D, 4, m=20, batch=(6,))
+    given = data(rng, SymmetricCase("symm", D, 4, m=20))
+    b, c = oracle.integers(rng, (6, 20, 4), D), np.full((6, 20, 4), NAN)
+    a = fake_kernels.operand(given.inputs[0], D)._replace(batch=6)
+    right, target = (fake_kernels.operand(x, D) for x in (b, c))
+    tape = tape_of("symm")(1, a, right, 0, target, side=Side.LEFT, uplo=Uplo.LOWER)
+    tape.run([x.pointer for x in (a, right, target)], 1, 0, stream=0)
+    same(c, exact(case, given._replace(inputs=(given.inputs[0], b), c=c * 0)), "shared")
+    assert [grid[2] for name, grid, _ in kernels.launches if name == "copy_scaled"][:2] == [1, 1]
+
+
+@pytest.mark.parametrize("uplo", Uplo)
+@pytest.mark.parametrize("order", "CF")
+def test_a_new_c_is_filled(monkeypatch, uplo, order):
+    kernels = fake_kernels.install(monkeypatch)
+    a, c = np.ones((20, 3)), np.full((20, 20), NAN, order=order)
+    operands = [fake_kernels.operand(x, D) for x in (a, c)]
+    for alpha in (2, 0):
+        c[...] = NAN
+        tape = tape_of("syrk")(alpha, *operands[:1], 0, operands[1], uplo=uplo, fresh=True)
+        tape.run([x.pointer for x in operands], alpha, 0, stream=0)
+        whole = np.full((20, 20), 3.0 * alpha)
+        same(c, np.tril(whole) if uplo is Uplo.LOWER else np.triu(whole), uplo)
+    assert kernels.launches
+
+
+def test_blocks_are_larger_where_there_are_few(monkeypatch):
+    """By default the diagonal blocks of one matrix have 2^21 elements, of a batch together too."""
+    kernels = fake_kernels.install(monkeypatch)
+    del kernels
+    found = []
+    for n, batch in ((100, 1), (1024, 1), (4096, 1), (8192, 1), (40000, 1), (300, 1000), (10**6, 1)):
+        tape = rank_k.Tape(D, 0)
+        rank_k._stop(tape, fake_kernels.operand(np.zeros((1, 1)), D)._replace(rows=n, batch=batch))
+        found.append(tape.choices[-1].config)
+    assert found == [16384, 2048, 512, 256, 256, 256, 256]
+
+
+def test_the_oracle_mirrors_and_conjugates():
+    """The tests above stand on it."""
+    a = np.array([[1 + 5j, NAN], [2 + 3j, 4]])
+    b = np.eye(2, dtype=complex)
+    nothing = np.full((2, 2), NAN, complex)
+    given = data(np.random.default_rng(0), SymmetricCase("hemm", Z, 2, m=2))._replace(
+        inputs=(a, b), c=nothing
+    )
+    assert exact(SymmetricCase("hemm", Z, 2, m=2), given).tolist() == [[1, 2 - 3j], [2 + 3j, 4]]
+    assert exact(SymmetricCase("symm", Z, 2, m=2), given).tolist() == [[1 + 5j, 2 + 3j], [2 + 3j, 4]]
+    one = given._replace(inputs=(np.array([[1j], [2.0]]),))
+    assert exact(SymmetricCase("herk", Z, 2, k=1), one)[1].tolist() == [-2j, 4]
+    assert np.isnan(exact(SymmetricCase("herk", Z, 2, k=1), one)[0, 1])
+    two = given._replace(inputs=(np.array([[1j], [2.0]]), np.array([[1.0], [1j]])))
+    found = exact(SymmetricCase("her2k", Z, 2, k=1, alpha=1j), two)
+    # i a b' + conj(i a b')': row 1 is i (2, -2i) and conj of column 1 of i a b'
+    assert found[1, 0] == 1j * 2 * 1 + np.conj(1j * 1j * np.conj(1j))
+    assert found[1, 1] == 2 * (1j * 2 * -1j).real
+    assert elements(fake_kernels.operand(a, Z)).shape == (1, 2, 2)

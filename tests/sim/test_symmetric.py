@@ -1,0 +1,126 @@
+"""SYMM, SYRK and their kin end to end on the simulator: blocks, masks and scratch, exactly."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pyblasgpu
+from pyblasgpu.routines import gemmtr, syr2k, syrk
+from pyblasgpu.routines.symm import tape as symm_tape
+from pyblasgpu.tuning.oracle import fenced
+from pyblasgpu.tuning.select import override
+from pyblasgpu.tuning.symmetric import ROUTINES, SYMMETRIC, SymmetricCase, data, exact, symmetric_cases
+from pyblasgpu.types import DTYPES, Uplo
+
+from .test_routines import NAN, SOME, backend, lay, operand, outside, same, small_kernels, stored  # noqa: F401
+
+SIZES = (0, 1, 17)
+STOPS = (8, 16, 256)
+
+
+@contextmanager
+def small_blocks(letter: str, stop: int = 8, stages: int = 2):
+    """As `small_kernels`, with diagonal blocks of order `stop`."""
+    with small_kernels(letter, stages=stages), override("syrk", stop), override("symm", stop):
+        yield
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("routine", ROUTINES)
+def test_all_cases(routine, letter):
+    rng = np.random.default_rng(1)
+    cases = [case for case in symmetric_cases(routine, SIZES, (19, 9)) if case.dtype.letter == letter]
+    for number, case in enumerate(cases):
+        given = data(rng, case)
+        c, unharmed = fenced(given.c, "CF"[number // 2 % 2])
+        inputs = [np.asarray(x, order="FC"[number % 2]) for x in given.inputs]
+        with small_blocks(letter, STOPS[number % len(STOPS)], 1 + number % 2):
+            result = getattr(pyblasgpu, routine)(
+                *inputs, out=c, alpha=case.alpha, beta=case.beta, **case.options
+            )
+        assert result is c
+        same(c, exact(case, given), case)
+        assert unharmed()
+
+
+@pytest.mark.parametrize("routine", ROUTINES)
+def test_a_new_result(routine):
+    rng = np.random.default_rng(2)
+    for uplo in Uplo:
+        case = SymmetricCase(routine, DTYPES["z"], 19, m=19, k=5, uplo=uplo, alpha=2, batch=(2,))
+        given = data(rng, case)
+        given.c[...] = 0
+        with small_blocks("z"):
+            same(
+                getattr(pyblasgpu, routine)(*given.inputs, alpha=2, **case.options), exact(case, given), case
+            )
+
+
+def tape_of(case: SymmetricCase, operands: list):
+    """The tape of a case without transpositions."""
+    *inputs, c = operands
+    if case.routine in SYMMETRIC:
+        flags = {"side": case.side, "uplo": case.uplo, "hermitian": case.hermitian}
+        return symm_tape(case.alpha, *inputs, case.beta, c, **flags)
+    if case.routine == "gemmtr":
+        return gemmtr.tape(case.alpha, *inputs, case.beta, c, uplo=case.uplo)
+    module = syr2k if "2" in case.routine else syrk
+    return module.tape(case.alpha, *inputs, case.beta, c, uplo=case.uplo, hermitian=case.hermitian)
+
+
+@SOME
+@given(st.data())
+def test_any_strides(draw):
+    routine = draw.draw(st.sampled_from(ROUTINES))
+    letter = draw.draw(st.sampled_from("sdcz"))
+    dtype, rng = DTYPES[letter], np.random.default_rng(draw.draw(st.integers(0, 99)))
+    m, n, k, batch = (draw.draw(st.integers(1, limit)) for limit in (26, 26, 10, 2))
+    kind = SymmetricCase(routine, dtype, n, m=m, k=k)
+    uplo, side = draw.draw(st.sampled_from(Uplo)), draw.draw(st.sampled_from(type(kind.side)))
+    alpha, beta = draw.draw(st.sampled_from([1, 2])), draw.draw(st.sampled_from([0, 1, -1]))
+    case = SymmetricCase(
+        routine, dtype, n, m=m, k=k, uplo=uplo, side=side, alpha=alpha, beta=beta, batch=(batch,)
+    )
+    given = data(rng, case)
+    conj = dtype.is_complex and draw.draw(st.booleans())
+    seen = given._replace(inputs=tuple([x.conj() for x in given.inputs])) if conj else given
+    inputs = [lay(x, draw.draw(stored(batch=True))) for x in given.inputs]
+    first = seen._replace(
+        inputs=tuple([x[:1] if len(y) < len(x) else x for x, y in zip(seen.inputs, inputs)])
+    )
+    c = lay(given.c, draw.draw(stored()))
+    before = outside(c)
+    operands = [operand(x, conj)._replace(batch=batch) for x in inputs]
+    operands = [
+        x._replace(batch_stride=0) if len(y) == 1 else x for x, y in zip(operands, inputs, strict=True)
+    ]
+    operands.append(operand(c))
+    with small_blocks(letter, draw.draw(st.sampled_from(STOPS))), override("splits", 1):
+        tape = tape_of(case, operands)
+        if tape is not None:
+            tape.run([x.pointer for x in operands], alpha, beta, stream=0)
+    same(c, exact(case, first), case)
+    assert outside(c) == before
+
+
+@pytest.mark.parametrize("routine", ROUTINES)
+def test_a_nan_reaches_what_depends_on_it_and_no_more(routine):
+    """One in row 12, column 5 of the first input."""
+    n = 21
+    a = np.where(np.tri(n, dtype=bool), 1.0, NAN) if routine in SYMMETRIC else np.ones((n, n))
+    a[12, 5] = NAN
+    spoilt = np.zeros((n, n), bool)
+    spoilt[12] = True
+    if routine in SYMMETRIC:
+        spoilt[5] = True  # its mirror image
+    elif routine != "gemmtr":
+        spoilt[:, 12] = True
+    inputs = (a,) if "rk" in routine else (a, np.ones((n, n)))
+    with small_blocks("d"):
+        result = getattr(pyblasgpu, routine)(*inputs, lower=True)
+    same(np.isnan(result), spoilt if routine in SYMMETRIC else np.tril(spoilt), routine)
