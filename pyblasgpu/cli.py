@@ -69,7 +69,7 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--budget", type=_duration, metavar="TIME",
-        help="stop after 90s, 10m, 2h, ... (quick: 170s, normal: 14m)",
+        help="stop after 90s, 10m, 2h, ... (quick: 150s, normal: 14m)",
     )  # fmt: skip
     parser.add_argument("--resume", action="store_true", help="go on with an earlier run of this effort")
     parser.add_argument("--report", metavar="FOLDER", help="also write tables and plots there")
@@ -141,6 +141,9 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
         default=(),
         metavar="S,S,...",
         help="time products with their k in so many chunks too",
+    )
+    parser.add_argument(
+        "--packed", action="store_true", help="time products with their operands packed, and not, too"
     )
     parser.add_argument("--out", type=Path, metavar="FILE", help="where the results go as JSON (by device)")
     parser.add_argument("--plot", action="store_true", help="also draw TFLOP/s over n, beside the JSON")

@@ -3,6 +3,8 @@
 A device gets the winners of its own records; an architecture the candidates that are the best for all of its
 devices together. Give every sweep of an architecture at once: files are written anew. A winner that spills
 registers under the toolchain here, though not under the one it was measured with, gives way to the next.
+Size classes of products share Configs where it costs them at most a hundredth, so that fewer kernels have
+to be compiled.
 """
 
 from __future__ import annotations
@@ -11,14 +13,16 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
+from statistics import geometric_mean
 
 from pyblasgpu import database
-from pyblasgpu.database import FAMILIES
+from pyblasgpu.database import FAMILIES, Entry
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning.build import compile_all, complaint
-from pyblasgpu.tuning.store import Record, read_sweep, save, slug, winners
+from pyblasgpu.tuning.store import Record, read_sweep, save, slug, sound, winners
 
 FOLDER = Path(database.__file__).parent
+SHARED = 1.01  # of the best time in a class: as much as two readings of one kernel differ
 
 
 def main(
@@ -47,6 +51,7 @@ def _sound_winners(records: list[Record], name: str, spilling: Callable[[set], s
     """The winners, without those that spill."""
     while True:
         document = winners(records, name)
+        _share(document, records)
         arch = records[0].arch
         found = {
             (stem, FAMILIES[stem].config(dtype, layout, entry.parameters), arch)
@@ -56,6 +61,39 @@ def _sound_winners(records: list[Record], name: str, spilling: Callable[[set], s
         if not bad:
             return document
         records = [record for record in records if _candidate(record) not in bad]
+
+
+def _share(document: database.Document, records: list[Record]) -> None:
+    """Let the classes of a product have the fewest Configs that come within `SHARED` of the best of each."""
+    times: dict[tuple, dict[str, dict[tuple, list[Record]]]] = defaultdict(
+        lambda: defaultdict(lambda: defaultdict(list))
+    )
+    for record in sound(records):
+        if record.stem in FAMILIES and FAMILIES[record.stem].routine == "gemm":
+            times[record.stem, record.dtype, record.layout][record.size][record.candidate].append(record)
+    for key, sizes in times.items():
+        for size, chosen in _cover(sizes).items():
+            document.entries[(*key, size)] = Entry(chosen.parameters, chosen.tflops)
+
+
+def _cover(sizes: dict[str, dict[tuple, list[Record]]]) -> dict[str, Record]:
+    """Class -> the record of its candidate: again and again the candidate that serves the most classes."""
+    devices = {size: max(map(len, found.values())) for size, found in sizes.items()}
+    loss: dict[tuple, dict[str, float]] = defaultdict(dict)
+    for size, found in sizes.items():
+        # of several devices only what was measured on all; then the mean over them decides
+        means = {
+            c: geometric_mean(r.seconds for r in rs) for c, rs in found.items() if len(rs) == devices[size]
+        }
+        best = min(means.values())
+        for candidate, seconds in means.items():
+            if seconds <= SHARED * best:
+                loss[candidate][size] = seconds / best
+    chosen: dict[str, Record] = {}
+    while left := sizes.keys() - chosen.keys():
+        candidate = max(loss, key=lambda c: (len(left & loss[c].keys()), -sum(loss[c].values())))
+        chosen.update({size: sizes[size][candidate][-1] for size in left & loss[candidate].keys()})
+    return chosen
 
 
 def _candidate(record: Record) -> tuple | None:
