@@ -147,13 +147,15 @@ def measure(case: Case, stand: Any) -> dict[str, Any]:
 def _facts(run: Choice) -> dict[str, Any]:
     stem = run.config.STEM
     parameters = FAMILIES[stem].parameters_of(run.config)
-    return {"kernel": _short(run), "origin": run.origin, "splits": run.splits, "parameters": parameters}
+    facts = {"kernel": _short(run), "origin": run.origin, "splits": run.splits, "packed": run.config.packed}
+    return facts | {"parameters": parameters}
 
 
 def _short(run: Choice) -> str:
-    """Family, tile, stages, and the chunks of k if there are several."""
+    """Family, tile, stages, and the chunks of k if there are several; whether operands are packed."""
     cut = f", k/{run.splits}" if run.splits > 1 else ""
-    return f"{named(run.config)}, {run.config.stages} stages{cut}"
+    packed = ", packed" if run.config.packed else ""
+    return f"{named(run.config)}, {run.config.stages} stages{cut}{packed}"
 
 
 # ------------------------------------------------------------------------------------------------ the tables

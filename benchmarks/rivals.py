@@ -78,7 +78,9 @@ def cases_of(problems: Sequence[Problem], top: int, splits: Sequence[int], devic
 
 
 def case_of(problem: Problem, space: Iterable[Any], top: int, splits: Sequence[int], device: Device) -> Case:
-    """The rivals: all winners and the `top` best of `space`, k uncut, as cut as chosen, and in `splits`."""
+    """The rivals: all winners and the `top` best of `space`, k uncut, as cut as chosen, and in `splits`; of
+    packed operands what was chosen alone.
+    """
     layout, shape = layout_of(problem), extents_of(problem)
     chosen = select("gemm", problem.dtype, layout, (*shape, 1), device)
     configs = tuned_configs("gemm", problem.dtype, layout, device)
@@ -86,7 +88,12 @@ def case_of(problem: Problem, space: Iterable[Any], top: int, splits: Sequence[i
     for config in best_few(space, shape, device, top, ALIKE):
         configs.setdefault(config, SPACE)
     counts = dict.fromkeys((1, chosen.splits, *splits))
-    rivals = [Choice(config, origin, count) for config, origin in configs.items() for count in counts]
+    rivals = [
+        Choice(config, origin, count)
+        for config, origin in configs.items()
+        for count in counts
+        if not config.packed
+    ]
     others = (rival for rival in rivals if _run(rival) != _run(chosen))
     return Case(problem, chosen, tuple(others))
 

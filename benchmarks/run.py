@@ -1,8 +1,8 @@
 """``pyblasgpu bench``: routine x dtype x variant x size, ours and cuBLAS in one process.
 
 With ``--shapes`` products of other than square matrices, with ``--batched`` strided batches of them; with
-``--splits`` products with k in so many chunks too, whatever would be chosen, so that it can be seen whether
-the choice is the best.
+``--splits`` products with k in so many chunks too, with ``--packed`` with operands packed first and as they
+lie, whatever would be chosen, so that it can be seen whether the choice is the best.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from . import machine
 
 RESULTS = Path(__file__).parent / "results"
 SCHEMA = 1
+PACKED = ("packed", "as they lie")  # how a product's operands are, with --packed
 
 #: Lists of (m, n, k) by name.
 SHAPES = {
@@ -59,7 +60,7 @@ def main(options: argparse.Namespace) -> int:
     out = options.out or RESULTS / slug(device.name) / f"{document['date'][:10]}.json"
     out.parent.mkdir(parents=True, exist_ok=True)
     for problem in track(cases, "timing", console=Console(stderr=True)):
-        document["results"].append(measure(problem, cublas, options.splits))
+        document["results"].append(measure(problem, cublas, options.splits, options.packed))
         # after every case: a run that is cut short keeps what it has
         out.write_text(json.dumps(document, indent=1) + "\n")
     _report(options, document, out)
@@ -113,8 +114,12 @@ def problems(routines, dtypes, variants, sizes) -> Iterator[Problem]:
                     yield from (Problem.square(routine, DTYPES[letter], variant, n) for n in sizes)
 
 
-def measure(problem: Problem, cublas: Cublas | None, splits: tuple[int, ...] = ()) -> dict[str, Any]:
-    """The record of one case; a product also with its k in each number of chunks of `splits`."""
+def measure(
+    problem: Problem, cublas: Cublas | None, splits: tuple[int, ...] = (), packed: bool = False
+) -> dict[str, Any]:
+    """The record of one case; a product also with its k in each number of chunks of `splits`, and if asked
+    for with its operands `packed`, and not.
+    """
     from .timing import Rotation
 
     given = problem.data()
@@ -150,6 +155,12 @@ def measure(problem: Problem, cublas: Cublas | None, splits: tuple[int, ...] = (
             with override("splits", count):
                 seconds = rotation.seconds(lambda x: problem.ours(x, "cuda"))
             record["splits_tflops"][str(count)] = problem.flops / seconds / 1e12
+    if packed and problem.routine == "gemm":
+        record["packed_tflops"] = {}
+        for how in PACKED:
+            with override("packed", how == "packed"):
+                seconds = rotation.seconds(lambda x: problem.ours(x, "cuda"))
+            record["packed_tflops"][how] = problem.flops / seconds / 1e12
     return record
 
 
@@ -194,12 +205,21 @@ def _mean(records: Iterable[dict[str, Any]]) -> str:
     return ", ".join(f"{letter} {geometric_mean(found):.3f}" for letter, found in ratios.items())
 
 
+def _forced(record: dict[str, Any], columns: Iterable[str]) -> Iterator[float]:
+    """TFLOP/s of a product in so many chunks, packed and not; NaN where that was not timed."""
+    found = {f"{count} splits": rate for count, rate in record.get("splits_tflops", {}).items()}
+    found |= record.get("packed_tflops", {})
+    return (found.get(column, np.nan) for column in columns)
+
+
 def _show(document: dict[str, Any]) -> None:
     table = Table(title=f"{document['device']}, TFLOP/s")
     counts = list(
         dict.fromkeys(count for record in document["results"] for count in record.get("splits_tflops", ()))
     )
     forced = [f"{count} splits" for count in counts]
+    if any("packed_tflops" in record for record in document["results"]):
+        forced += PACKED
     for name in ("call", "n", "ours", "cuBLAS", "ours / cuBLAS", "error/bound", *forced):
         table.add_column(name, justify="left" if name == "call" else "right")
     for record in document["results"]:
@@ -211,7 +231,7 @@ def _show(document: dict[str, Any]) -> None:
             f"{rival:.2f}",
             f"{record['tflops'] / rival:.2f}",
             f"{record['error_over_bound']:.2g}",
-            *(f"{record.get('splits_tflops', {}).get(count, np.nan):.2f}" for count in counts),
+            *(f"{found:.2f}" for found in _forced(record, forced)),
         )
     console = Console()
     console.print(table)

@@ -14,9 +14,10 @@ from fake_device import elements
 
 from pyblasgpu.gpu import launch, memory
 from pyblasgpu.gpu.device import known
+from pyblasgpu.kernels.packing import Packing
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines import copy, gemm, rank_k, recursion, symm
-from pyblasgpu.tuning.oracle import read_part
+from pyblasgpu.routines import copy, gemm, pack, rank_k, recursion, symm
+from pyblasgpu.tuning.oracle import packed, read_part
 from pyblasgpu.types import Diag, Uplo
 
 MAX_GRID = (2**31 - 1, 65535, 65535)
@@ -75,8 +76,8 @@ class _Kernel:
             assert code != "i" or -(2**31) <= value < 2**31
         self.log.launches.append((self.source.name, grid, stream))
         count = codes.count("p")
-        scalars = [complex(*arguments[i : i + 2]) for i in range(codes.index("r"), len(codes), 2)]
-        numbers = arguments[count : codes.index("r")]
+        scalars = [complex(*arguments[i : i + 2]) for i in range(len(codes) - len(reals), len(codes), 2)]
+        numbers = arguments[count : len(arguments) - len(reals)]
         with np.errstate(all="ignore"):
             getattr(self, self.source.name)(grid, arguments[:count], numbers, *map(self._number, scalars))
 
@@ -94,6 +95,12 @@ class _Kernel:
         m, n, k, lda, ldb, ldc, *batch_strides = numbers
         config, batch = self.source.config, grid[2]
         assert grid[:2] == (config.grid(m, n), 1)
+        if config.packed:
+            operands = zip(config.packings, pointers, (m, n), (lda, ldb), batch_strides)
+            a, b = (self._packed(*each, k, batch) for each in operands)
+            c = self._view(pointers[2], m, n, 1, ldc, batch, batch_strides[2])
+            self._multiply(a, b.swapaxes(1, 2), c, alpha, beta)
+            return
         strides = (
             (lda, 1) if config.trans_a else (1, lda),
             (ldb, 1) if config.trans_b else (1, ldb),
@@ -110,9 +117,32 @@ class _Kernel:
                 "abc", pointers, ((m, k), (k, n), (m, n)), strides, batch_strides
             )
         )
-        c[...] = alpha * (a @ b) + beta * c if beta != 0 else alpha * (a @ b)
+        self._multiply(a, b, c, alpha, beta)
 
     gemm_mma = gemm_tile
+
+    def _packed(self, packing, pointer, extent, lead, step, k, batch):
+        """The matrices of a packed operand: shape (batch, extent, k)."""
+        size = packing.size(extent, k)
+        assert pointer % 16 == 0 and lead == packing.steps(extent, k).tile and step in (0, size)
+        elements = self._view(pointer, size, 1, 1, 1, batch, step)[:, :, 0]
+        i, kk = np.ogrid[:extent, :k]
+        return elements[:, packing.place(i, kk, extent, k)]
+
+    @staticmethod
+    def _multiply(a, b, c, alpha, beta):
+        c[...] = alpha * (a @ b) + beta * c if beta != 0 else alpha * (a @ b)
+
+    def pack(self, grid, pointers, numbers):
+        extent, k, *steps, _, _, _, source_step, target_step = numbers
+        config, conj = self.source.config, self.flags["conj"]
+        packing = Packing("cbl", config.BLK, config.BLK_K, config.PAD)
+        assert grid[:2] == (config.grid(extent, k), 1)
+        assert tuple(numbers[4:7]) == packing.steps(extent, k) and pointers[1] % 16 == 0
+        source = self._view(pointers[0], extent, k, *steps, grid[2], source_step, conj)
+        target = self._view(pointers[1], packing.size(extent, k), 1, 1, 1, grid[2], target_step)
+        for matrix, into in zip(source, target):
+            into[:, 0] = packed(packing, matrix)
 
     def sum_partials(self, grid, pointers, numbers, alpha, beta):
         m, n, count, lead, ldc, step = numbers
@@ -166,7 +196,7 @@ def install(monkeypatch) -> Kernels:
     kernels = Kernels()
     monkeypatch.setattr(launch, "kernel", kernels)
     monkeypatch.setattr(memory, "workspace", kernels.workspace)
-    for module in (copy, gemm, rank_k, recursion, symm):
+    for module in (copy, gemm, pack, rank_k, recursion, symm):
         monkeypatch.setattr(module, "current", lambda ordinal: known("h200"))
     monkeypatch.setattr("pyblasgpu.routines.tape._tapes", {})
     return kernels

@@ -2,7 +2,8 @@
 
 A product with few tiles of C and a long k may be split along k: the products of all chunks of k are one
 batch into scratch, and `sum_partials` adds them up in their order. Or the blocks of a persistent kernel part
-the last tiles between them, and `sum_pieces` adds up the pieces. `tuning.select` decides when.
+the last tiles between them, and `sum_pieces` adds up the pieces. A and B may be packed first, so that how
+they lie no longer matters. `tuning.select` decides when.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ..operands import Operand
 from ..tuning.select import Choice, select
 from ..tuning.splits import STREAMED, walk_of
 from .copy import record_copy, record_pack, record_scale
+from .pack import record_packed
 from .tape import ALPHA, BETA, Tape, recorded
 
 __all__ = ["fitted", "gemm", "record", "record_gemm", "tape"]
@@ -96,17 +98,30 @@ def _contiguous(operand: Operand) -> bool:
 
 
 def _record_dense(tape: Tape, alpha, a: Operand, b: Operand, beta, c: Operand) -> None:
-    """The product with C column-major: A and B packed if need be, k split if that is faster."""
-    a = a if _contiguous(a) or _contiguous(a.T) else record_pack(tape, a)
-    b = b if _contiguous(b) or _contiguous(b.T) else record_pack(tape, b)
-    layout = "nt"[not _contiguous(a)] + "nt"[not _contiguous(b)]
+    """The product with C column-major: A and B copied or packed if need be, packed or k split if faster."""
+    copied_a, copied_b = (not (_contiguous(x) or _contiguous(x.T)) for x in (a, b))
+    layout = "nt"[not (copied_a or _contiguous(a))] + "nt"[not (copied_b or _contiguous(b))]
     extents = c.rows, c.cols, a.cols, c.batch
-    choice = select("gemm", tape.dtype, layout, extents, current(tape.device))
+    choice = select("gemm", tape.dtype, layout, extents, current(tape.device), (copied_a, copied_b))
     tape.choices.append(choice)
+    if choice.config.packed:
+        _record_of_packed(tape, choice, alpha, a, b, beta, c)
+        return
+    a = record_pack(tape, a) if copied_a else a
+    b = record_pack(tape, b) if copied_b else b
     if choice.splits in (1, STREAMED):
         _record_product(tape, choice.config, alpha, a, b, beta, c, choice.splits == STREAMED)
     else:
         _record_split(tape, choice, alpha, a, b, beta, c)
+
+
+def _record_of_packed(tape: Tape, choice: Choice, alpha, a: Operand, b: Operand, beta, c: Operand) -> None:
+    """A and B packed, with what of op() is left to do, and their product."""
+    config = choice.config
+    packed = [record_packed(tape, x, how) for x, how in zip((a, b.T), config.packings, strict=True)]
+    leads = tuple(x.packing.steps(x.extent, x.k).tile for x in packed)
+    left, right = (x.memory for x in packed)
+    _record_kernel(tape, config, leads, a.cols, alpha, left, right, beta, c, choice.splits == STREAMED)
 
 
 def _record_split(tape: Tape, choice: Choice, alpha, a: Operand, b: Operand, beta, c: Operand) -> None:
@@ -141,16 +156,32 @@ def _record_product(
 ) -> None:
     """The product with A and B that lie as `config` has it; `streamed`: tiles may be parted."""
     config = fitted(config, a, b)
-    kernel = _SOURCES[config.STEM](config, a.conj, b.conj)
     lead_a = a.row_stride if config.trans_a else a.col_stride
     lead_b = b.row_stride if config.trans_b else b.col_stride
+    _record_kernel(tape, config, (lead_a, lead_b), a.cols, alpha, a, b, beta, c, streamed)
+
+
+def _record_kernel(
+    tape: Tape,
+    config: GemmConfig,
+    leads: tuple[int, ...],
+    k: int,
+    alpha,
+    a: Operand,
+    b: Operand,
+    beta,
+    c: Operand,
+    streamed: bool,
+) -> None:
+    """The launch, and that of the sum of the pieces; `leads` are the strides of A, B that are not 1."""
+    kernel = _SOURCES[config.STEM](config, a.conj, b.conj)
 
     def integers(a: Operand, b: Operand, c: Operand, *_) -> tuple:
         walked = walk[1:] if walk else ()
-        strides = (lead_a, lead_b, c.col_stride, a.batch_stride, b.batch_stride, c.batch_stride)
-        return c.rows, c.cols, a.cols, *walked, *strides
+        strides = (*leads, c.col_stride, a.batch_stride, b.batch_stride, c.batch_stride)
+        return c.rows, c.cols, k, *walked, *strides
 
-    walk = walk_of(config, (c.rows, c.cols, a.cols, c.batch), current(tape.device), streamed)
+    walk = walk_of(config, (c.rows, c.cols, k, c.batch), current(tape.device), streamed)
     if walk is None:
         tape.launch(kernel, config.grid(c.rows, c.cols), (a, b, c), integers, (alpha, beta))
         return
@@ -159,7 +190,7 @@ def _record_product(
     pieces = tape.scratch(config.BLK_M, config.BLK_N, walk.blocks)._replace(batch=1) if walk.run else one_c
     tape.launch(kernel, walk.blocks, (one_a, one_b, one_c, pieces), integers, (alpha, beta))
     if walk.run:
-        _record_pieces(tape, config, walk, -(-a.cols // config.BLK_K), alpha, pieces, one_c)
+        _record_pieces(tape, config, walk, -(-k // config.BLK_K), alpha, pieces, one_c)
 
 
 def _record_pieces(
@@ -176,7 +207,12 @@ def _record_pieces(
 
 
 def fitted(config: GemmConfig, a: Operand, b: Operand) -> GemmConfig:
-    """`config` with scalar loads of what of `a` and `b`, which lie as it has it, is not aligned enough."""
+    """`config` with scalar loads of what of `a` and `b`, which lie as it has it, is not aligned enough.
+
+    One for packed operands stays as it is.
+    """
+    if config.packed:
+        return config
     return config.unaligned(
         a=not _vectors(a.T if config.trans_a else a, config.VEC_A, config.stages),
         b=not _vectors(b.T if config.trans_b else b, config.VEC_B, config.stages),

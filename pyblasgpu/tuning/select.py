@@ -6,8 +6,8 @@ its architecture, a computed default. What a device cannot run is passed over wi
 A product takes, of the Configs that won a size class in any family that serves the dtype, the one that
 should be fastest at its own extents: the time that was measured where it was tuned, scaled by the model of
 `score`. So there are no bounds between classes, and no family is preferred but by what was measured. With
-the Config it is decided into how many chunks its k is cut (`splits`). A leaf takes the Config of its class,
-or of the nearest class that has one.
+the Config it is decided into how many chunks its k is cut (`splits`), and whether its operands are packed
+first (`packs`). A leaf takes the Config of its class, or of the nearest class that has one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from math import exp, log2, prod
 from operator import itemgetter
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import database
 from ..database import (
@@ -42,6 +42,7 @@ from ..database import (
 from ..errors import BackendUnavailable, ConfigError, DatabaseWarning
 from ..gpu.device import Device
 from ..types import DTYPES, Dtype
+from .packs import GAIN, LAYOUT, copying, fits, packed_twin, packing
 from .prune import check_device
 from .score import comfortable, score
 from .space import space
@@ -90,19 +91,29 @@ _chosen: dict[tuple, Choice] = {}
 _reloads = 0
 
 
-def select(name: str, dtype: Dtype, layout: str, extents: tuple[int, ...], device: Device) -> Choice:
-    """The Config for a problem, and its origin; the Config tells its family.
+def select(
+    name: str,
+    dtype: Dtype,
+    layout: str,
+    extents: tuple[int, ...],
+    device: Device,
+    copied: tuple[bool, bool] = (False, False),
+) -> Choice:
+    """The Config for a problem, and its origin; the Config tells its family, and whether it is `packed`.
 
     Parameters
     ----------
     name : str
-        'gemm', which may take any family of GEMM kernels; or a family: 'trsm_leaf', 'gemm_tile', ...
+        'gemm', which may take any family of GEMM kernels, and such for packed operands; or a family, for
+        operands as they lie: 'trsm_leaf', 'gemm_tile', ...
     dtype : Dtype
     layout : str
         As the family's Config tells layouts apart ('nn', 'tn', ...); else ignored.
     extents : tuple of int
         (m, n, k) of a GEMM, (order, right-hand sides) of a leaf; then the batch, if any.
     device : Device
+    copied : (bool, bool)
+        Whether A, B of a product must be copied, unless they are packed, for `layout` to be theirs.
 
     Raises
     ------
@@ -112,33 +123,50 @@ def select(name: str, dtype: Dtype, layout: str, extents: tuple[int, ...], devic
     stems = families_of(name, dtype.letter) or (name,)
     is_product = name not in FIXED and FAMILIES[stems[0]].routine == "gemm"
     splits = _given_splits(extents, dtype) if is_product else None
+    packed = _given("packed") if name == "gemm" else False
     for stem, config in _overrides.get():
-        if stem in stems and config.dtype == dtype.letter and getattr(config, "layout", layout) == layout:
-            if is_product and splits is None:
-                splits = whole_or_streamed(config, extents, device)
-            return Choice(config, "override", 1 if splits is None else splits)
+        if stem in stems and config.dtype == dtype.letter and _serves(config, layout):
+            if is_product:
+                return _forced(config, splits, packed, extents, device)
+            return Choice(config, "override")
     if name in FIXED:
         return Choice(_fixed(name, dtype.letter), "fixed")
-    shape = (extents, splits) if is_product else size_class(name, extents)
+    shape = (extents, splits, copied, packed) if is_product else size_class(name, extents)
     key = (name, dtype.letter, layout, shape, device.name, device.ordinal)
     choice = _chosen.get(key)
     if choice is None:
         if len(_chosen) >= MOST_CHOICES:
             _chosen.clear()
         if is_product:
-            choice = _fastest(stems, dtype.letter, layout, extents, splits, device)
+            choice = _fastest(stems, dtype, layout, extents, splits, copied, packed, device)
         else:
             choice = _of_class(name, dtype.letter, layout, extents, device)
         _chosen[key] = choice
     return choice
 
 
+def _given(name: str) -> Any:
+    """What the innermost override of `name` says; None: to be decided."""
+    return next((value for known, value in _overrides.get() if known == name), None)
+
+
 def _given_splits(extents: tuple[int, ...], dtype: Dtype) -> int | None:
     """What an override asks for, as far as it goes; None: to be decided."""
-    for name, splits in _overrides.get():
-        if name == "splits":
-            return attainable(splits, extents, dtype)
-    return None
+    splits = _given("splits")
+    return None if splits is None else attainable(splits, extents, dtype)
+
+
+def _serves(config: Any, layout: str) -> bool:
+    """Whether operands may lie so; before they are packed, in any way."""
+    return getattr(config, "packed", False) or getattr(config, "layout", layout) == layout
+
+
+def _forced(config: Any, splits: int | None, packed: bool | None, extents: tuple[int, ...], device: Device):
+    """A product by an override's Config; packed, its k is not cut."""
+    if splits is None:
+        splits = whole_or_streamed(config, extents, device)
+    config = (packed and packed_twin(config, device)) or config
+    return Choice(config, "override", 1 if config.packed and splits > 1 else splits)
 
 
 def stop_size(routine: str, dtype: Dtype, n: int, rhs: int, device: Device) -> Choice:
@@ -189,8 +217,9 @@ def override(name: str, value: Any) -> Iterator[None]:
     name : str
         A kernel family, for a Config of it, which then serves its own dtype and layout, k uncut; 'splits',
         for the number of chunks into which the k of every product is cut, whatever workspace that takes, or
-        `STREAMED`; or 'trmm' or 'trsm', for a stop size.
-    value : Config or int
+        `STREAMED`; 'packed', for whether operands of products are packed, whatever workspace that takes and k
+        uncut, where any Config can; or 'trmm' or 'trsm', for a stop size.
+    value : Config, int or bool
     """
     active = ((name, value), *_overrides.get())
     before = _overrides.set(active)
@@ -259,27 +288,87 @@ class _Measured:
         return self.pace**own * self.usual ** (1 - own), 1 + DOUBT * octaves
 
 
+class _Option(NamedTuple):
+    """A way to compute a product, and the seconds that it should take."""
+
+    seconds: float
+    splits: int
+    config: Any
+    origin: str
+
+
 def _fastest(
+    stems: tuple[str, ...],
+    dtype: Dtype,
+    layout: str,
+    extents: tuple[int, ...],
+    splits: int | None,
+    copied: tuple[bool, bool],
+    packed: bool | None,
+    device: Device,
+) -> Choice:
+    """Of the tuned Configs of all classes, the numbers of chunks (or in `splits` of them), and operands as
+    they lie or packed, the one with the shortest time by measurement and model.
+    """
+    found = list(_packed_options(stems, dtype.letter, extents, splits, copied, packed, device))
+    if not (packed and found):
+        plain = _options(stems, dtype.letter, layout, extents, splits, device)
+        best = min(plain, key=itemgetter(0))
+        seconds = best.seconds + copying(extents, copied, dtype, device)
+        limit = seconds if any(copied) else GAIN * seconds
+        found = [option for option in found if option.seconds < limit] or [best]
+    _, chunks, config, origin = min(found, key=itemgetter(0))
+    return Choice(config, origin, chunks)
+
+
+def _options(
     stems: tuple[str, ...],
     dtype: str,
     layout: str,
     extents: tuple[int, ...],
     splits: int | None,
     device: Device,
-) -> Choice:
-    """Of the tuned Configs of all classes, and the numbers of chunks (or in `splits` of them), the one with
-    the shortest time by measurement and model.
-    """
+) -> Iterator[_Option]:
+    """All ways with operands as they lie."""
+    tuned = _tuned(stems, dtype, layout, extents, device)
+    for known in tuned or _unmeasured(stems, dtype, layout, extents, device):
+        pace_there, doubt = known.at(extents)
+        for time in timed(known.config, pace_there, extents, device, splits):
+            yield _Option(time.seconds * doubt, time.splits, known.config, known.origin)
+
+
+def _packed_options(
+    stems: tuple[str, ...],
+    dtype: str,
+    extents: tuple[int, ...],
+    splits: int | None,
+    copied: tuple[bool, bool],
+    packed: bool | None,
+    device: Device,
+) -> Iterator[_Option]:
+    """All ways with packed operands, k uncut: of what was measured, unless packing is asked for."""
+    chunks = splits is not None and splits > 1
+    if packed is False or (chunks and not packed):
+        return
+    tuned = _tuned(stems, dtype, LAYOUT, extents, device)
+    if packed and not tuned:
+        tuned = _unmeasured(stems, dtype, LAYOUT, extents, device)
+    for known in tuned:
+        twin = packed_twin(known.config, device)
+        if twin is None or not (packed or fits(twin, extents, copied)):
+            continue
+        pace_there, doubt = known.at(extents)
+        time = next(timed(known.config, pace_there, extents, device, None if chunks else splits))
+        seconds = time.seconds * doubt + packing(twin, extents, device)
+        yield _Option(seconds, time.splits, twin, known.origin)
+
+
+def _tuned(
+    stems: tuple[str, ...], dtype: str, layout: str, extents: tuple[int, ...], device: Device
+) -> list[_Measured]:
+    """The Configs of all families that were measured."""
     batched = prod(extents[3:]) > 1
-    tuned = [known for stem in stems for known in _measured(stem, dtype, layout, batched, device)]
-    options = (
-        (time.seconds * doubt, time.splits, known)
-        for known in tuned or _unmeasured(stems, dtype, layout, extents, device)
-        for pace_there, doubt in [known.at(extents)]
-        for time in timed(known.config, pace_there, extents, device, splits)
-    )
-    _, chunks, best = min(options, key=itemgetter(0))
-    return Choice(best.config, best.origin, chunks)
+    return [known for stem in stems for known in _measured(stem, dtype, layout, batched, device)]
 
 
 def _unmeasured(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -15,6 +16,7 @@ from pyblasgpu.errors import PyblasgpuError
 from pyblasgpu.gpu.compile import Resources
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning import measure
+from pyblasgpu.tuning.select import select
 from pyblasgpu.types import DTYPES
 
 
@@ -61,12 +63,42 @@ def test_means_and_extents_of_results():
     assert run.extents({"m": 64, "n": 16, "k": 8}) == "64 x 16 x 8"
 
 
+def test_a_product_packed_and_as_it_lies(monkeypatch):
+    """What is timed runs as it is said to."""
+    seen = []
+
+    class Rotation:
+        def __init__(self, given):
+            self.sets = [given]
+
+        def seconds(self, call):
+            call(self.sets[0])
+            return 1e-3
+
+    monkeypatch.setitem(sys.modules, "benchmarks.timing", SimpleNamespace(Rotation=Rotation))
+    (problem,) = run.products(("s",), ("TN",), ((600, 500, 400),))
+
+    def ours(*_):
+        seen.append(select("gemm", DTYPES["s"], "tn", (600, 500, 400, 1), known("h200")))
+
+    out = SimpleNamespace(get=lambda order: None)
+    for name, value in (("data", lambda self: SimpleNamespace(out=out)), ("error", lambda *_: 0.5),
+                        ("explain", lambda self: []), ("ours", ours)):  # fmt: skip
+        monkeypatch.setattr(type(problem), name, value)
+    record = run.measure(problem, None, packed=True)
+    assert list(record["packed_tflops"]) == ["packed", "as they lie"]
+    assert [choice.config.packed for choice in seen[1:]] == [True, False]
+    assert "packed_tflops" not in run.measure(problem, None)
+
+
 def test_a_table_of_results(capsys):
     record = {"routine": "gemm", "dtype": "d", "variant": "NN", "m": 8, "n": 16, "k": 32, "tflops": 30.0,
               "error_over_bound": 0.1}  # fmt: skip
     rivalled = record | {"cublas_tflops": 20.0, "speedup": 1.5, "splits_tflops": {"4": 7.25}}
-    run._show({"device": "NVIDIA H200", "results": [record, rivalled]})
+    packed = record | {"packed_tflops": {"packed": 31.25, "as they lie": 29.5}}
+    run._show({"device": "NVIDIA H200", "results": [record, rivalled, packed]})
     text = capsys.readouterr().out
+    assert "packed" in text and "31.25" in text and "29.50" in text
     assert "geometric mean of ours / cuBLAS: d 1.500" in text and "7.25" in text and "nan" in text
 
 

@@ -43,7 +43,7 @@ def losses(recorded, monkeypatch, hidden: bool) -> list[float]:
         selecting._measured.cache_clear()
         for (dtype, layout, at), seconds in times.items():
             if at == size:
-                with override("splits", 1):
+                with override("splits", 1), override("packed", False):
                     extents = tuned_at("gemm_tile", size)[-1]
                     choice = select("gemm", DTYPES[dtype], layout, extents, H200)
                 found.append(seconds[choice.config] / min(seconds.values()) - 1)

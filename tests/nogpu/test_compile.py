@@ -21,7 +21,7 @@ from pyblasgpu.gpu.device import known, names
 from pyblasgpu.kernels import copy_scaled, pack, sum_partials
 from pyblasgpu.kernels.gemm_tile import GemmTile
 from pyblasgpu.kernels.packing import Packing
-from pyblasgpu.tuning import select
+from pyblasgpu.tuning import packs, select
 from pyblasgpu.tuning.build import complaint, source_of
 from pyblasgpu.types import DTYPES
 
@@ -65,6 +65,24 @@ JOBS = different(packaged(), computed("a100"))
 def test_a_chosen_config_keeps_everything_in_registers(device, stem, config):
     report = compile_source(source_of(stem, config), device.cc).resources
     assert report.registers > 0
+    assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
+    assert complaint(config, report, device) == ("ok", "")
+
+
+def packed(jobs: Iterable) -> list:
+    """The kernels for packed operands that stand for those of layout `nt`."""
+    found = {}
+    for job in jobs:
+        device, stem, config = job.values
+        if FAMILIES[stem].routine == "gemm" and config.layout == packs.LAYOUT:
+            twin = packs.packed_twin(config, device)
+            found[device.cc, twin] = pytest.param(device, stem, twin, id=f"{job.id}-packed")
+    return [job for (_, twin), job in found.items() if twin is not None]
+
+
+@pytest.mark.parametrize(("device", "stem", "config"), packed(JOBS))
+def test_so_does_its_twin_for_packed_operands(device, stem, config):
+    report = compile_source(source_of(stem, config), device.cc).resources
     assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
     assert complaint(config, report, device) == ("ok", "")
 

@@ -219,7 +219,8 @@ def measured(device: str, *found: tuple) -> Document:
 
 def tiles(stem: str, dtype: str) -> tuple:
     """The largest and the smallest tile of the quick space."""
-    left = sorted(candidates(stem, dtype, "nn", H200).left, key=lambda c: c.BLK_M * c.BLK_N)
+    ordinary = [config for config in candidates(stem, dtype, "nn", H200).left if not config.persistent]
+    left = sorted(ordinary, key=lambda config: config.BLK_M * config.BLK_N)
     return left[-1], left[0]
 
 

@@ -126,6 +126,38 @@ def test_gemm_in_chunks_of_k(letter, splits):
         assert unharmed()
 
 
+@pytest.mark.parametrize("letter", DTYPES)
+def test_gemm_of_packed_operands(letter):
+    """All flags and orders, whole tiles and parts of them; blocks that walk over tiles, and part them."""
+    rng, dtype = np.random.default_rng(9), DTYPES[letter]
+    walks = {"persistent": True, "min_blocks": 2}
+    for number, (trans_a, trans_b, order) in enumerate(product(Trans, Trans, "CF")):
+        m, n, k = ((32, 16, 12), (35, 19, 27))[number % 2]
+        case = GemmCase(dtype, m, n, k, trans_a, trans_b, 2, (0, -1)[number // 2 % 2])
+        a, b, start = (integers(rng, shape, dtype) for shape in case.shapes)
+        expected = exact_gemm(case, a, b, start)
+        c, unharmed = fenced(start if case.beta else np.full_like(start, NAN), order)
+        options = {"trans_a": trans_a, "trans_b": trans_b, "alpha": case.alpha, "beta": case.beta}
+        tile = config(letter, stages=2, **(walks if number // 4 % 2 else {})).of_packed()
+        with small_kernels(letter), override("gemm_tile", tile), override("splits", number // 8 % 2):
+            pyblasgpu.gemm(np.asfortranarray(a), b, out=c, **options)
+        same(c, expected, case)
+        assert unharmed()
+
+
+def test_triangles_whose_updates_are_packed():
+    rng = np.random.default_rng(10)
+    for routine, letter, side in product((trmm, trsm), "sz", Side):
+        case = TriangularCase(DTYPES[letter], 33, 21, side, Uplo.UPPER)
+        t, x = triangle(rng, case, lead=(1,)), integers(rng, (1, 33, 21), case.dtype)
+        product_ = exact_triangular(case, t, x)
+        b, expected = (x, product_) if routine is trmm else (product_, x)
+        b = b.copy()
+        with small_kernels(letter), override("packed", True):
+            routine(1, operand(t), operand(b), 0, side=side, uplo=Uplo.UPPER, diag=Diag.NON_UNIT)
+        same(b, expected, case)
+
+
 def test_triangles_whose_updates_are_in_chunks():
     rng = np.random.default_rng(8)
     for routine, letter, side in product((trmm, trsm), "sz", Side):
@@ -223,7 +255,8 @@ def test_gemm_on_any_strides(data):
     before = outside(c)
     repeated = [operand(x, conj)._replace(batch=batch) for x, conj in ((a, conj_a), (b, conj_b))]
     left, right = (x._replace(batch_stride=0) if len(y) == 1 else x for x, y in zip(repeated, (a, b)))
-    with small_kernels(letter), override("splits", draw(st.integers(1, 3))):
+    packed = override("packed", draw(st.booleans()))
+    with small_kernels(letter), override("splits", draw(st.integers(1, 3))), packed:
         gemm(alpha, left, right, beta, operand(c), 0)
     same(c, np.broadcast_to(expected, c.shape), case)
     assert outside(c) == before
@@ -287,8 +320,11 @@ def test_complex_elements_at_addresses_of_reals(misplaced):
     b, c = shifted(x), shifted(np.full_like(x, NAN))
     a = shifted(integers(rng, (1, 19, 19), dtype))
     with small_kernels(misplaced):
-        gemm(1, operand(a), operand(b), 0, operand(c), 0)
-        same(c, a @ b, "gemm")
+        for packed in (False, True):
+            with override("packed", packed):
+                gemm(1, operand(a), operand(b), 0, operand(c), 0)
+            same(c, a @ b, "gemm")
+            c[...] = NAN
         trmm(1, operand(t), operand(b), 0, side=Side.LEFT, uplo=Uplo.LOWER, diag=Diag.NON_UNIT)
         same(b, exact_triangular(case, t, x), "trmm")
         trsm(1, operand(t), operand(b), 0, side=Side.LEFT, uplo=Uplo.LOWER, diag=Diag.NON_UNIT)
@@ -301,8 +337,8 @@ def test_complex_elements_at_addresses_of_reals(misplaced):
 def test_nothing_tests_data_for_zero():
     a, b = np.zeros((17, 9), order="F"), np.ones((9, 10), order="F")
     b[8, 3] = NAN
-    for splits in (1, 2):
-        with small_kernels("d"), override("splits", splits):
+    for splits, packed in ((1, False), (2, False), (1, True)):
+        with small_kernels("d"), override("splits", splits), override("packed", packed):
             c = pyblasgpu.gemm(a, b)
         assert np.isnan(c[:, 3]).all()
         assert not np.delete(c, 3, axis=1).any()

@@ -1,0 +1,142 @@
+"""Products of packed operands on a device: exact on integers, the bits those of operands as they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from itertools import product
+
+import numpy as np
+import pytest
+
+import pyblasgpu
+from pyblasgpu.checks import gemm_error
+from pyblasgpu.database import families_of
+from pyblasgpu.gpu.device import current
+from pyblasgpu.tuning.cases import GemmCase, TriangularCase
+from pyblasgpu.tuning.oracle import integers
+from pyblasgpu.tuning.packs import LAYOUT, packed_twin
+from pyblasgpu.tuning.prune import persistent
+from pyblasgpu.tuning.select import override, select
+from pyblasgpu.tuning.splits import STREAMED
+from pyblasgpu.types import DTYPES, Side, Trans, Uplo
+
+from .precompile import compile_all, sources_of
+from .running import NAN, Run, cupy, reals, same
+
+SHAPES = ((1, 1, 1), (300, 257, 65), (129, 1030, 77), (256, 128, 64))
+FORMS = {"ordinary": 1, "whole": 1, "streamed": STREAMED}
+
+
+def products(letter: str) -> Iterator[Run]:
+    """All flags; odd and even extents, strides and alignments; results in both orders; a batch."""
+    for number, (trans_a, trans_b) in enumerate(product(Trans, Trans)):
+        for m, n, k in SHAPES:
+            case = GemmCase(DTYPES[letter], m, n, k, trans_a, trans_b, 2, (-1, 0)[number % 2])
+            yield Run("gemm", case, "CF"[number % 2], aligned=m % 2 == 0)
+    yield Run("gemm", GemmCase(DTYPES[letter], 65, 33, 50, alpha=-1, batch=(300,)))
+
+
+def triangles(letter: str) -> Iterator[Run]:
+    for routine, side, uplo in product(("trmm", "trsm"), Side, Uplo):
+        yield Run(routine, TriangularCase(DTYPES[letter], 129, 65, side, uplo, alpha=2), stop=16)
+
+
+@contextmanager
+def packed(letter: str, form: str = "ordinary"):
+    """Packed operands; by persistent blocks, with the Config that a product of 1000 would take."""
+    with ExitStack() as held:
+        held.enter_context(override("packed", True))
+        if form != "ordinary":
+            held.enter_context(override("splits", FORMS[form]))
+            for stem in families_of("gemm", letter):
+                config = select(stem, DTYPES[letter], LAYOUT, (1000, 1000, 1000), current()).config
+                twin = packed_twin(config, current())
+                if twin is not None:
+                    held.enter_context(override(stem, persistent(twin, current())))
+        yield
+
+
+def started(run: Run, form: str):
+    with packed(run.letter, form):
+        return run.start()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled(compiled_kernels) -> None:
+    calls = [partial(started, run, form) for letter in DTYPES for run in products(letter) for form in FORMS]
+    calls += [partial(started, run, "ordinary") for letter in DTYPES for run in triangles(letter)]
+    compile_all(sources_of(calls), current().cc)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("letter", DTYPES)
+def test_exact(letter, form):
+    with packed(letter, form):
+        config = select("gemm", DTYPES[letter], "tn", (300, 257, 65), current()).config
+        assert config.packed and config.persistent == (form != "ordinary")
+        for run in products(letter):
+            run.check()
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_triangles_whose_updates_are_packed(letter):
+    with packed(letter):
+        for run in triangles(letter):
+            run.check()
+
+
+@pytest.mark.parametrize(
+    "stem, letter", [(s, letter) for s in ("gemm_tile", "gemm_mma") for letter in DTYPES]
+)
+def test_the_same_bits_as_without_packing(stem, letter):
+    """The sums are those of the same tile in the same order, whichever way the operands lie."""
+    if stem not in families_of("gemm", letter):
+        pytest.skip(f"{stem} is not made for {letter}")
+    dtype = DTYPES[letter]
+    config = select(stem, dtype, LAYOUT, (1000, 1000, 1000), current()).config
+    a, b, c = (
+        reals(dtype, *shape, seed=seed) for seed, shape in enumerate(((900, 501), (501, 1100), (900, 1100)))
+    )
+    left, right = cupy.asarray(a, order="F"), cupy.asarray(b, order="C")
+    results = []
+    for chosen, orders in ((config, ["FC"]), (packed_twin(config, current()), ["CC", "CF", "FC", "FF"])):
+        for order_a, order_b in orders:
+            x, y = cupy.asarray(left, order=order_a), cupy.asarray(right, order=order_b)
+            with override(stem, chosen):
+                results.append(pyblasgpu.gemm(x, y, alpha=0.7, beta=-1.3, out=cupy.asarray(c)).get())
+    assert all(np.array_equal(result, results[0]) for result in results)
+    assert gemm_error(0.7, a, b, -1.3, c, results[0]) <= 1
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_strided_operands_that_are_conjugated(letter):
+    dtype, rng = DTYPES[letter], np.random.default_rng(5)
+    a, b = integers(rng, (520, 150), dtype), integers(rng, (300, 520), dtype)
+    left, right = (cupy.asarray(np.repeat(np.repeat(x, 2, 0), 3, 1))[::2, ::3] for x in (a, b))
+    for wanted in (True, False):
+        with override("packed", wanted):
+            found = pyblasgpu.gemm(left, right, trans_a="C", trans_b="C")
+        same(found.get(), a.conj().T @ b.conj().T, f"{letter}, packed: {wanted}")
+
+
+def test_a_nan_reaches_its_row_and_an_infinity_no_padding():
+    a, b = np.ones((65, 1003), np.float32), np.zeros((1003, 33), np.float32)
+    a[40, 1002], b[1002, 7] = NAN, np.inf
+    out = cupy.full((65, 33), NAN, np.float32)
+    with override("packed", True):
+        pyblasgpu.gemm(cupy.asarray(a), cupy.asarray(b), out=out)
+    found = out.get()
+    assert np.isnan(found[40]).all() and np.isnan(found).sum() == 33
+    assert np.isinf(np.delete(found[:, 7], 40)).all() and np.isinf(found).sum() == 64
+
+
+def test_a_plan_packs_into_its_own_workspace():
+    a, b = (cupy.asarray(reals(DTYPES["d"], 300, 300, seed=seed)) for seed in (1, 2))
+    with override("packed", True):
+        expected = pyblasgpu.gemm(a, b)
+        planned = cupy.full_like(expected, NAN)
+        plan = pyblasgpu.plan_gemm(a, b, planned)
+        plan(a, b, planned)
+    assert cupy.array_equal(planned, expected)

@@ -1,0 +1,220 @@
+"""Products of packed operands but for the kernels: what is packed, when that is chosen, and what it takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import fake_kernels
+import numpy as np
+import pytest
+from fake_kernels import operand
+
+from pyblasgpu.database import FAMILIES, Document, Entry
+from pyblasgpu.gpu.device import known
+from pyblasgpu.routines.gemm import gemm, tape
+from pyblasgpu.tuning import packs
+from pyblasgpu.tuning import select as selecting
+from pyblasgpu.tuning.oracle import integers
+from pyblasgpu.tuning.select import override, select
+from pyblasgpu.tuning.store import save
+from pyblasgpu.types import DTYPES
+
+H200, LAYOUTS, S = known("h200"), ("nn", "nt", "tn", "tt"), DTYPES["s"]
+LARGE = (4096, 4096, 4096)
+
+
+@pytest.fixture
+def kernels(monkeypatch):
+    return fake_kernels.install(monkeypatch)
+
+
+# ------------------------------------------------------------------------------------------- the routine
+
+
+def lies(values: np.ndarray, how: str) -> np.ndarray:
+    """`values` (batch, rows, cols) by columns, by rows, with both strides more than 1, or backwards."""
+    if how == "n":
+        return values.swapaxes(1, 2).copy().swapaxes(1, 2)
+    if how == "strided":
+        values = np.repeat(np.repeat(values, 2, 1), 3, 2)[:, ::2, ::3]
+    return values[:, ::-1].copy()[:, ::-1] if how == "backwards" else values
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("how_a, how_b", list(product(("n", "t", "strided", "backwards"), repeat=2)))
+def test_however_operands_lie_the_same_kernels_run(kernels, letter, how_a, how_b):
+    dtype, rng, conj = DTYPES[letter], np.random.default_rng(1), letter in "cz"
+    a, b, c = (integers(rng, (2, *shape), dtype) for shape in ((300, 70), (70, 200), (300, 200)))
+    out = lies(c, "n")
+    with override("packed", True):
+        gemm(
+            2,
+            operand(lies(a, how_a), dtype, conj),
+            operand(lies(b, how_b), dtype),
+            -1,
+            operand(out, dtype),
+            0,
+        )
+    assert np.array_equal(out, 2 * (a.conj() @ b) - c)
+    names = [name for name, _, _ in kernels.launches]
+    assert names[:2] == ["pack", "pack"] and names[2] in ("gemm_tile", "gemm_mma") and len(names) == 3
+
+
+def test_a_matrix_for_a_whole_batch_is_packed_once(kernels):
+    rng, dtype = np.random.default_rng(2), DTYPES["d"]
+    a, b = integers(rng, (60, 40), dtype), integers(rng, (500, 40, 30), dtype)
+    out = np.zeros((500, 30, 60)).swapaxes(1, 2)
+    repeated = operand(np.asfortranarray(a), dtype)._replace(batch=500)
+    with override("packed", True):
+        gemm(1, repeated, operand(b, dtype), 0, operand(out, dtype), 0)
+        found = select("gemm", dtype, "nt", (60, 30, 40, 500), H200).config
+    assert np.array_equal(out, a @ b)
+    assert [grid[2] for _, grid, _ in kernels.launches] == [1, 500, 500]
+    one_a, one_b = (p.size(extent, 40) * 8 for p, extent in zip(found.packings, (60, 30)))
+    (size,) = kernels.sizes
+    assert 0 <= size - (one_a + 500 * one_b) < 512
+
+
+def test_a_c_by_rows_and_a_c_that_is_copied(kernels):
+    rng, dtype = np.random.default_rng(3), DTYPES["z"]
+    a, b, c = (integers(rng, shape, dtype) for shape in ((33, 21), (21, 50), (33, 50)))
+    for out in (c.copy(), np.repeat(np.repeat(c, 2, 0), 2, 1)[::2, ::2]):
+        with override("packed", True):
+            gemm(1j, operand(a, dtype), operand(b, dtype, True), 2, operand(out, dtype), 0)
+        assert np.array_equal(out, 1j * (a @ b.conj()) + 2 * c)
+
+
+def test_nothing_is_packed_where_that_is_forbidden(kernels):
+    rng, dtype = np.random.default_rng(4), DTYPES["s"]
+    a, b = (integers(rng, (600, 600), dtype) for _ in "ab")
+    out = np.empty((600, 600), np.float32, "F")
+    strided = operand(np.repeat(np.repeat(a, 2, 0), 2, 1)[::2, ::2], dtype)
+    with override("packed", False):
+        gemm(1, strided, operand(b, dtype), 0, operand(out, dtype), 0)
+    assert [name for name, _, _ in kernels.launches] == ["copy_scaled", "gemm_tile"]
+    assert np.array_equal(out, a @ b)
+
+
+def test_what_is_packed_needs_the_workspace_of_one_product(kernels):
+    """Scratch of the operands is free again after the product."""
+    a, c = np.empty((512, 512), np.float32), np.empty((512, 512), np.float32, "F")
+    with override("packed", True):
+        found = tape(1, operand(a, S), operand(a, S), 0, operand(c, S))
+        config = select("gemm", S, "tt", (512, 512, 512), H200).config
+    assert found.workspace == packs.packed_bytes(config, (512, 512, 512))
+    assert [choice.config for choice in found.choices] == [config]
+
+
+# -------------------------------------------------------------------------------------------- the choice
+
+
+@pytest.fixture
+def files(monkeypatch, tmp_path):
+    """``files(tflops)`` makes the only files say what layouts reach with the Config of `nt`, in s."""
+    monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path / "home"))
+
+    def say(**tflops) -> None:
+        entries = {}
+        for layout, reached in tflops.items():
+            config = best[layout]
+            entries["gemm_tile", "s", layout, "large"] = Entry(
+                FAMILIES["gemm_tile"].parameters_of(config), reached
+            )
+        monkeypatch.setattr(selecting, "_PACKAGED", tmp_path)
+        save(Document("NVIDIA H200", entries), tmp_path / "nvidia_h200.json")
+        selecting.reload()
+
+    best = {layout: select("gemm_tile", S, layout, LARGE, H200).config for layout in LAYOUTS}
+    yield say
+    monkeypatch.undo()
+    selecting.reload()
+
+
+def test_what_is_packed_is_no_parameter_of_a_file():
+    for stem in ("gemm_tile", "gemm_mma"):
+        assert "packed" not in FAMILIES[stem].parameters and "persistent" in FAMILIES[stem].parameters
+
+
+def test_packing_is_chosen_where_the_estimate_says_so(files):
+    """A layout that is 8 % slower than the one that needs no transposition; not one that is so by 1 %."""
+    files(nt=50.0, tn=46.0, nn=49.5)
+    chosen = {layout: select("gemm", S, layout, LARGE, H200).config for layout in LAYOUTS[:3]}
+    assert [layout for layout in chosen if chosen[layout].packed] == ["tn"]
+    assert chosen["tn"] == chosen["nt"].of_packed()
+    assert not select("gemm", S, "tn", (512, 512, 512), H200).config.packed, "packing costs more"
+    assert not select("gemm", S, "tn", (8192, 64, 8192), H200).config.packed, "packing costs more"
+
+
+def test_what_must_be_copied_anyway_is_packed_sooner(files):
+    files(nt=50.0, nn=49.5)
+    assert not select("gemm", S, "nn", LARGE, H200).config.packed
+    assert select("gemm", S, "nn", LARGE, H200, (True, True)).config.packed
+    assert (
+        not select("gemm", S, "nn", LARGE, H200, (True, False)).config.packed
+        or packs.copying(LARGE, (True, False), S, H200) * 2 < 2 * np.prod(LARGE) / 50e12
+    ), "packing both costs a copy more"
+
+
+def test_the_workspace_has_a_limit(files, monkeypatch):
+    files(nt=50.0, tn=40.0)
+    config = select("gemm", S, "tn", LARGE, H200).config
+    size = packs.packed_bytes(config, LARGE)
+    assert size == 2 * 4096 * 4096 * 4
+    monkeypatch.setattr(packs, "MOST_PACKED", size)
+    selecting.reload()
+    assert select("gemm", S, "tn", LARGE, H200).config.packed
+    monkeypatch.setattr(packs, "MOST_PACKED", size - 1)
+    selecting.reload()
+    assert not select("gemm", S, "tn", LARGE, H200).config.packed
+    # a copy would take as much
+    assert packs.fits(config, LARGE, (True, False)) and not packs.fits(config, LARGE, (False, False))
+    with override("packed", True):
+        assert select("gemm", S, "tn", LARGE, H200).config == config
+
+
+def test_nothing_is_packed_by_choice_where_nothing_was_measured(files):
+    files()
+    for layout in LAYOUTS:
+        assert not select("gemm", DTYPES["d"], layout, LARGE, H200).config.packed
+        with override("packed", True):
+            assert select("gemm", DTYPES["d"], layout, LARGE, H200).config.packed
+    with override("packed", True):  # Volta has no asynchronous copies
+        assert not select("gemm", DTYPES["d"], "nn", LARGE, known("v100")).config.packed
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_one_kernel_serves_all_layouts(letter):
+    with override("packed", True):
+        found = {select("gemm", DTYPES[letter], layout, LARGE, H200).config for layout in LAYOUTS}
+    assert len(found) == 1 and found.pop().packed
+    with override("packed", True), override("packed", False):
+        assert not select("gemm", DTYPES[letter], "tn", LARGE, H200).config.packed
+
+
+def test_a_forced_config_is_packed_if_that_is_forced_too():
+    found = replace(select("gemm_tile", S, "tn", LARGE, H200).config, stages=3)
+    with override("gemm_tile", found):
+        assert select("gemm", S, "tn", LARGE, H200).config == found
+        with override("packed", True):
+            assert select("gemm", S, "tn", LARGE, H200).config == found.of_packed()
+    with override("gemm_tile", replace(found, stages=1, prefetch=False)), override("packed", True):
+        assert not select("gemm", S, "tn", LARGE, H200).config.packed
+    with override("gemm_tile", found.of_packed()):
+        for layout in LAYOUTS:
+            assert select("gemm", S, layout, LARGE, H200).config == found.of_packed()
+
+
+def test_the_k_of_a_packed_product_is_not_cut():
+    long = (64, 64, 65536)
+    assert select("gemm", S, "tn", long, H200).splits > 1
+    with override("packed", True):
+        assert select("gemm", S, "tn", long, H200).splits == 1
+        with override("splits", 5):
+            choice = select("gemm", S, "tn", long, H200)
+            assert choice.config.packed and choice.splits == 1
+            with override("gemm_tile", choice.config):
+                assert select("gemm", S, "tn", long, H200).splits == 1
+    with override("splits", 5):
+        choice = select("gemm", S, "tn", LARGE, H200)
+        assert choice.splits == 5 and not choice.config.packed
