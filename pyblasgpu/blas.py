@@ -1,10 +1,11 @@
-"""scipy.linalg.blas, name for name, on any arrays: GEMM, TRMM and TRSM.
+"""scipy.linalg.blas, name for name, on any arrays: Level 3, and GEMMTR, which SciPy lacks.
 
 Parameters, order, defaults and results are SciPy's: results are column-major, ``overwrite_c`` and
 ``overwrite_b`` mean *may* overwrite (which happens to column-major arrays of the routine's dtype), a vector
 is a matrix of one column. Where SciPy truncates in silence this raises TypeError: complex arrays or numbers
-in real routines, float64 in single precision. Integers are cast up. The functions without a prefix take the
-dtype from the arrays.
+in real routines, float64 in single precision; where SciPy's BLAS prints a complaint and computes nothing
+(``trans=2`` of zsyrk), ValueError. Integers are cast up. The functions without a prefix take the dtype from
+the arrays.
 
 ``stream`` and ``backend`` have no place in these signatures: device arrays run on their library's current
 stream, and ``PYBLASGPU_BACKEND`` sends host arrays.
@@ -17,101 +18,114 @@ from typing import Any
 
 import numpy as np
 
+from . import blas_docs
 from .arrays import common_dtype, dtype_name, library_of, numpy_dtype, stored_dtype
 from .execution import Call
 from .layouts import is_column_major
 from .level3 import multiply, triangular
+from .symmetric import rank_k, symmetric, triangular_product
 from .types import DTYPES, Dtype, Side
 
 __all__ = [
-    "cgemm", "ctrmm", "ctrsm", "dgemm", "dtrmm", "dtrsm", "find_best_blas_type", "gemm", "get_blas_funcs",
-    "sgemm", "strmm", "strsm", "trmm", "trsm", "zgemm", "ztrmm", "ztrsm",
+    "cgemm", "cgemmtr", "chemm", "cher2k", "cherk", "csymm", "csyr2k", "csyrk", "ctrmm", "ctrsm", "dgemm",
+    "dgemmtr", "dsymm", "dsyr2k", "dsyrk", "dtrmm", "dtrsm", "find_best_blas_type", "gemm", "gemmtr",
+    "get_blas_funcs", "hemm", "her2k", "herk", "sgemm", "sgemmtr", "ssymm", "ssyr2k", "ssyrk", "strmm",
+    "strsm", "symm", "syr2k", "syrk", "trmm", "trsm", "zgemm", "zgemmtr", "zhemm", "zher2k", "zherk", "zsymm",
+    "zsyr2k", "zsyrk", "ztrmm", "ztrsm",
 ]  # fmt: skip
-
-_GEMM_DOC = """``c = {name}(alpha, a, b, [beta, c, trans_a, trans_b, overwrite_c])``
-
-General matrix product, ``alpha op(a) op(b) + beta c``{types}.
-
-Parameters
-----------
-alpha : number
-a : array, shape (m, k), or (k, m) if transposed
-b : array, shape (k, n), or (n, k) if transposed
-beta : number, optional
-    With 0, `c` is not read.
-c : array, shape (m, n), optional
-    By default 0.
-trans_a, trans_b : {{0, 1, 2}} or {{'N', 'T', 'C'}}, optional
-    op: as it is, transposed, conjugate transposed.
-overwrite_c : bool, optional
-    Whether `c` may hold the result.
-
-Returns
--------
-c : array, shape (m, n)
-    Column-major.
-
-Raises
-------
-ValueError
-    When shapes or flags do not fit.
-TypeError
-    When an array or number would have to be cast down.
-"""
-
-_TRIANGULAR_DOC = """``{result} = {name}(alpha, a, b, [side, lower, trans_a, diag, overwrite_b])``
-
-{summary}{types}.
-
-Parameters
-----------
-alpha : number
-a : array, shape (m, m), or (n, n) from the right
-    {a_note}The other triangle, and a unit diagonal, are not read.
-b : array, shape (m, n)
-side : {{0, 1}} or {{'L', 'R'}}, optional
-    op(a) stands to the left or to the right.
-lower : {{0, 1}}, optional
-    Whether `a` is lower triangular.
-trans_a : {{0, 1, 2}} or {{'N', 'T', 'C'}}, optional
-    op: as it is, transposed, conjugate transposed.
-diag : {{0, 1}} or {{'N', 'U'}}, optional
-    Whether the diagonal of `a` is taken to be 1.
-overwrite_b : bool, optional
-    Whether `b` may hold the result.
-
-Returns
--------
-{result} : array, shape (m, n)
-    Column-major.
-
-Raises
-------
-ValueError
-    When shapes or flags do not fit.
-TypeError
-    When an array or number would have to be cast down.
-"""
 
 
 def _make_gemm(dtype: Dtype | None) -> Callable:
     name = _name("gemm", dtype)
 
     def gemm(alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0):
-        arrays = {"a": _matrix(name, "a", a, dtype), "b": _matrix(name, "b", b, dtype)}
-        target = None if c is None else _matrix(name, "c", c, dtype)
-        wanted = dtype or _common(name, (*arrays.values(), *([] if c is None else [target])))
-        in_place = bool(overwrite_c) and target is not None and _may_overwrite(target, wanted)
-        if target is not None and not in_place:
-            arrays["c"] = target
-        out = target if in_place else None
-        call = Call(name, arrays, out, None, None, wanted)
-        source = call.inputs[2] if "c" in arrays else None
-        scaled = 0 if c is None else beta
-        result = multiply(call, alpha, scaled, out, trans_a, trans_b, source, column_major=True)
+        call, out, source, beta = _prepare(name, dtype, {"a": a, "b": b}, beta, c, overwrite_c)
+        result = multiply(call, alpha, beta, out, trans_a, trans_b, source, column_major=True)
         return _like(result, c)
 
-    return _dress(gemm, name, dtype, _GEMM_DOC.format(name=name, types=_types(dtype)))
+    return _dress(gemm, name, dtype, blas_docs.GEMM.format(name=name, types=_types(dtype)))
+
+
+def _prepare(name: str, dtype: Dtype | None, inputs: dict, beta, c, overwrite_c):
+    """The Call of a routine that adds to `c`; its output if that is `c`, else what is copied into a new one;
+    and beta, 0 if there is nothing to scale.
+    """
+    arrays = {argument: _matrix(name, argument, array, dtype) for argument, array in inputs.items()}
+    if c is None:
+        wanted = dtype or _common(name, tuple(arrays.values()))
+        return Call(name, arrays, None, None, None, wanted), None, None, 0
+    target = _matrix(name, "c", c, dtype)
+    wanted = dtype or _common(name, (*arrays.values(), target))
+    if overwrite_c and _may_overwrite(target, wanted):
+        return Call(name, arrays, target, None, None, wanted), target, None, beta
+    call = Call(name, {**arrays, "c": target}, None, None, None, wanted)
+    return call, None, call.inputs[-1], beta
+
+
+def _make_symm(which: str, dtype: Dtype | None) -> Callable:
+    name = _name(which, dtype)
+
+    def routine(alpha, a, b, beta=0.0, c=None, side=0, lower=0, overwrite_c=0):
+        call, out, source, beta = _prepare(name, dtype, {"a": a, "b": b}, beta, c, overwrite_c)
+        result = symmetric(call, which, alpha, beta, out, side, lower, source, column_major=True)
+        return _like(result, c)
+
+    doc = blas_docs.SYMM.format(name=name, types=_types(dtype), **_SYMM[which])
+    return _dress(routine, name, dtype, doc)
+
+
+_SYMM = {
+    "symm": {"kind": "symmetric", "diagonal": ""},
+    "hemm": {"kind": "Hermitian", "diagonal": ", without the imaginary parts of its diagonal"},
+}
+
+
+def _make_rank_k(which: str, dtype: Dtype | None) -> Callable:
+    name = _name(which, dtype)
+
+    def add(inputs, alpha, beta, c, trans, lower, overwrite_c):
+        call, out, source, beta = _prepare(name, dtype, inputs, beta, c, overwrite_c)
+        return _like(rank_k(call, which, alpha, beta, out, lower, trans, source, column_major=True), c)
+
+    def update(alpha, a, beta=0.0, c=None, trans=0, lower=0, overwrite_c=0):
+        return add({"a": a}, alpha, beta, c, trans, lower, overwrite_c)
+
+    def update_by_two(alpha, a, b, beta=0.0, c=None, trans=0, lower=0, overwrite_c=0):
+        return add({"a": a, "b": b}, alpha, beta, c, trans, lower, overwrite_c)
+
+    kind = _HERMITIAN if which.startswith("her") else _SYMMETRIC
+    doc = blas_docs.RANK_K.format(name=name, types=_types(dtype), **(kind | _RANK_K[which]))
+    return _dress(update_by_two if which.endswith("2k") else update, name, dtype, doc)
+
+
+_SYMMETRIC = {
+    "alpha": "With 0, nothing is read but `c`.", "beta": "", "diagonal": "",
+    "code": "1", "letter": "T", "op": "transposed",
+}  # fmt: skip
+_HERMITIAN = {
+    "alpha": "With 0, nothing is read but `c`.", "beta": "Real. ",
+    "diagonal": " The imaginary parts of the diagonal are not read.",
+    "code": "2", "letter": "C", "op": "conjugate transposed",
+}  # fmt: skip
+_RANK_K = {
+    "syrk": {"inputs": "a", "arrays": "a", "sum": "alpha op(a) op(a)^T"},
+    "herk": {"inputs": "a", "arrays": "a", "sum": "alpha op(a) op(a)^H", "alpha": "Real."},
+    "syr2k": {"inputs": "a, b", "arrays": "a, b", "sum": "alpha (op(a) op(b)^T + op(b) op(a)^T)"},
+    "her2k": {
+        "inputs": "a, b", "arrays": "a, b", "sum": "alpha op(a) op(b)^H + conj(alpha) op(b) op(a)^H",
+    },
+}  # fmt: skip
+
+
+def _make_gemmtr(dtype: Dtype | None) -> Callable:
+    name = _name("gemmtr", dtype)
+
+    def gemmtr(alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, lower=0, overwrite_c=0):
+        call, out, source, beta = _prepare(name, dtype, {"a": a, "b": b}, beta, c, overwrite_c)
+        flags = lower, trans_a, trans_b
+        return _like(triangular_product(call, alpha, beta, out, *flags, source, column_major=True), c)
+
+    return _dress(gemmtr, name, dtype, blas_docs.GEMMTR.format(name=name, types=_types(dtype)))
 
 
 def _make_triangular(which: str, dtype: Dtype | None) -> Callable:
@@ -128,7 +142,7 @@ def _make_triangular(which: str, dtype: Dtype | None) -> Callable:
         result = triangular(call, which, alpha, out, side, lower, trans_a, diag, column_major=True)
         return _like(result, b)
 
-    doc = _TRIANGULAR_DOC.format(name=name, types=_types(dtype), **_TRIANGULAR[which])
+    doc = blas_docs.TRIANGULAR.format(name=name, types=_types(dtype), **_TRIANGULAR[which])
     return _dress(routine, name, dtype, doc)
 
 
@@ -219,6 +233,18 @@ sgemm, dgemm, cgemm, zgemm = map(_make_gemm, DTYPES.values())
 strmm, dtrmm, ctrmm, ztrmm = (_make_triangular("trmm", dtype) for dtype in DTYPES.values())
 strsm, dtrsm, ctrsm, ztrsm = (_make_triangular("trsm", dtype) for dtype in DTYPES.values())
 
+_COMPLEX = DTYPES["c"], DTYPES["z"]
+symm, hemm = (_make_symm(which, None) for which in ("symm", "hemm"))
+ssymm, dsymm, csymm, zsymm = (_make_symm("symm", dtype) for dtype in DTYPES.values())
+chemm, zhemm = (_make_symm("hemm", dtype) for dtype in _COMPLEX)
+syrk, herk, syr2k, her2k = (_make_rank_k(which, None) for which in _RANK_K)
+ssyrk, dsyrk, csyrk, zsyrk = (_make_rank_k("syrk", dtype) for dtype in DTYPES.values())
+cherk, zherk = (_make_rank_k("herk", dtype) for dtype in _COMPLEX)
+ssyr2k, dsyr2k, csyr2k, zsyr2k = (_make_rank_k("syr2k", dtype) for dtype in DTYPES.values())
+cher2k, zher2k = (_make_rank_k("her2k", dtype) for dtype in _COMPLEX)
+gemmtr = _make_gemmtr(None)
+sgemmtr, dgemmtr, cgemmtr, zgemmtr = map(_make_gemmtr, DTYPES.values())
+
 
 def find_best_blas_type(arrays: Sequence = (), dtype=None) -> tuple[str, np.dtype, bool]:
     """The BLAS type that holds all `arrays`.
@@ -263,7 +289,7 @@ def get_blas_funcs(names, arrays: Sequence = (), dtype=None, ilp64=False):
     Parameters
     ----------
     names : str or sequence of str
-        Without prefix: 'gemm', 'trmm', 'trsm'.
+        Without prefix: 'gemm', 'trsm', 'herk', ... (the last for complex arrays alone).
     arrays, dtype
         See `find_best_blas_type`.
     ilp64 : bool or 'preferred', optional

@@ -17,7 +17,10 @@ from pyblasgpu import blas
 from pyblasgpu.tuning import oracle
 from pyblasgpu.types import DTYPES
 
-NAMES = [letter + stem for stem in ("gemm", "trmm", "trsm") for letter in "sdcz"]
+COMPLEX = ("hemm", "herk", "her2k")
+STEMS = ("gemm", "trmm", "trsm", "symm", "syrk", "syr2k", *COMPLEX)
+NAMES = [letter + stem for stem in STEMS for letter in ("cz" if stem in COMPLEX else "sdcz")]
+GEMMTR = [letter + "gemmtr" for letter in "sdcz"]
 
 
 @pytest.fixture(autouse=True)
@@ -40,14 +43,26 @@ def test_signatures_are_scipys(name):
         assert empty or parameter.default == (complex(*expected) if isinstance(expected, tuple) else expected)
 
 
-@pytest.mark.parametrize("name", [*NAMES, "gemm", "trmm", "trsm"])
+def test_the_signature_of_gemmtr():
+    """SciPy has none; it is that of gemm with the flag of the rank-k updates before the last."""
+    parameters = inspect.signature(blas.dgemmtr).parameters.values()
+    assert ",".join(map(str, parameters)) == (
+        "alpha,a,b,beta=0.0,c=None,trans_a=0,trans_b=0,lower=0,overwrite_c=0"
+    )
+
+
+@pytest.mark.parametrize("name", [*NAMES, *GEMMTR, *STEMS, "gemmtr"])
 def test_names_and_docstrings(name):
     function = getattr(blas, name)
     assert function.__name__ == function.__qualname__ == name and function.__module__ == blas.__name__
-    assert f"{name}(alpha, a, b, [" in function.__doc__
-    assert set(re.findall("{..", function.__doc__)) == {"{0,", "{'N", "{'L"} - (
-        {"{'L"} if "gemm" in name else set()
-    )
+    assert name in blas.__all__
+    parameters = list(inspect.signature(function).parameters)
+    assert f"{name}(alpha, {'a, b' if 'b' in parameters else 'a'}, [" in function.__doc__
+    assert all(re.search(rf"^(\w, )?(\w+, )?{parameter}(, \w+)? : ", function.__doc__, re.MULTILINE)
+               for parameter in parameters)  # fmt: skip
+    letters = {"{'L"} if "side" in parameters else set()
+    letters |= {"{'N"} if {"trans", "trans_a"} & set(parameters) else set()
+    assert set(re.findall("{..", function.__doc__)) == {"{0,", *letters}
 
 
 def array(data, shape, dtype, vector=False):
@@ -102,6 +117,74 @@ def test_triangular_routines_are_scipys(data, stem):
     a = array(data, (rows, cols), dtype)
     a[np.arange(order), np.arange(order)] = np.resize([1, -1], order)
     compare(dtype.letter + stem, (data.draw(st.sampled_from([1, -2.0])), a, b), options)
+
+
+def added(data, shape, dtype):
+    """The arguments beta, c and overwrite_c, or none of them."""
+    if data.draw(st.booleans()):
+        return {}
+    c = array(data, shape, dtype, vector=True)
+    options = {"c": c, "overwrite_c": data.draw(st.integers(0, 1))}
+    return options | {"beta": data.draw(st.sampled_from([0, 1, -2.0]))}
+
+
+@given(st.data(), st.sampled_from(["symm", "hemm"]))
+def test_symmetric_products_are_scipys(data, stem):
+    dtype = DTYPES[data.draw(st.sampled_from("cz" if stem == "hemm" else "sdcz"))]
+    m, n = (data.draw(st.integers(1, 4)) for _ in range(2))
+    options = {flag: data.draw(st.integers(0, 1)) for flag in ("side", "lower")}
+    a = array(data, (n, n) if options["side"] else (m, m), dtype)
+    b = array(data, (m, n), dtype, vector=True)
+    options |= added(data, (m, n), dtype)
+    compare(dtype.letter + stem, (data.draw(st.sampled_from([1, -2.0])), a, b), options)
+
+
+@given(st.data(), st.sampled_from(["syrk", "herk", "syr2k", "her2k"]))
+def test_rank_k_updates_are_scipys(data, stem):
+    """The other triangle too: that of c, or zeros."""
+    dtype = DTYPES[data.draw(st.sampled_from("cz" if stem.startswith("h") else "sdcz"))]
+    n, k = (data.draw(st.integers(1, 4)) for _ in range(2))
+    codes = [0, 2] if stem.startswith("h") else [0, 1] if dtype.is_complex else [0, 1, 2]
+    options = {"trans": data.draw(st.sampled_from(codes)), "lower": data.draw(st.integers(0, 1))}
+    shape = (k, n) if options["trans"] else (n, k)
+    inputs = [array(data, shape, dtype, vector=True) for _ in range(2 if "2" in stem else 1)]
+    options |= added(data, (n, n), dtype)
+    alphas = [1, -2.0, 1 - 2j] if dtype.is_complex and stem != "herk" else [1, -2.0]
+    compare(dtype.letter + stem, (data.draw(st.sampled_from(alphas)), *inputs), options)
+
+
+@given(st.data())
+def test_gemmtr_is_a_triangle_of_scipys_gemm(data):
+    dtype = DTYPES[data.draw(st.sampled_from("sdcz"))]
+    n, k = (data.draw(st.integers(1, 4)) for _ in range(2))
+    trans = {flag: data.draw(st.integers(0, 2)) for flag in ("trans_a", "trans_b")}
+    a = array(data, (k, n) if trans["trans_a"] else (n, k), dtype)
+    b = array(data, (n, k) if trans["trans_b"] else (k, n), dtype)
+    options, lower = added(data, (n, n), dtype), data.draw(st.booleans())
+    start = options.get("c", np.zeros((n, n), dtype.name)).reshape(n, n).copy()
+    overwritten = options.get("overwrite_c") and options["c"].flags.f_contiguous
+    product = getattr(scipy_blas, dtype.letter + "gemm")(2, a, b, **{**options, "overwrite_c": 0}, **trans)
+    kept = np.tri(n, dtype=bool) if lower else np.tri(n, dtype=bool).T
+    expected = np.where(kept, np.reshape(product, (n, n)), start)
+    found = getattr(blas, dtype.letter + "gemmtr")(2, a, b, **options, **trans, lower=lower)
+    np.testing.assert_array_equal(np.reshape(found, (n, n)), expected)
+    assert not overwritten or np.shares_memory(found, options["c"])
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "error"),
+    [
+        ("zsyrk", {"trans": 2}, ValueError), ("cherk", {"trans": 1}, ValueError),
+        ("zherk", {"alpha": 1j}, TypeError),
+        ("zherk", {"beta": 1j, "c": np.eye(2, dtype="D")}, TypeError),
+        ("zsyrk", {"c": np.eye(3, dtype="D")}, ValueError),
+        ("zsyrk", {"c": np.eye(3, dtype="D", order="F"), "overwrite_c": 1}, ValueError),
+        ("dsyrk", {}, TypeError),
+    ],
+)  # fmt: skip
+def test_where_scipy_is_silent(name, options, error):
+    with pytest.raises(error, match=name):
+        getattr(blas, name)(**{"alpha": 1, "a": np.eye(2, dtype="F"), **options})
 
 
 @pytest.mark.parametrize("shapes", [((3, 0), (0, 2)), ((0, 3), (3, 2)), ((3, 2), (2, 0))])
@@ -185,6 +268,9 @@ def test_get_blas_funcs():
     assert gemm is blas.cgemm and (gemm.typecode, gemm.prefix, gemm.dtype) == ("c", "c", np.dtype("F"))
     assert blas.get_blas_funcs(["gemm", "trsm"], dtype="f4") == [blas.sgemm, blas.strsm]
     assert blas.get_blas_funcs(("trmm",)) == [blas.dtrmm]
+    assert blas.get_blas_funcs("herk", (np.eye(2, dtype="F"),)) is blas.cherk
+    with pytest.raises(ValueError, match="BLAS function dherk could not be found"):
+        blas.get_blas_funcs("herk", (np.eye(2),))
     with pytest.raises(ValueError, match="BLAS function zgemv could not be found"):
         blas.get_blas_funcs("gemv", (np.eye(2) * 1j,))
 

@@ -21,6 +21,7 @@ LAYERS = [
     {"problems"},
     {"__init__"},
     {"blas", "lapack", "linalg", "plans"},
+    {"blas_docs"},
     {"symmetric"},
     {"level3"},
     {"execution"},
