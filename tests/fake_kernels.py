@@ -15,6 +15,7 @@ from fake_device import elements
 from pyblasgpu.gpu import launch, memory
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.packing import Packing
+from pyblasgpu.kernels.walk import Walk
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import copy, gemm, pack, rank_k, recursion, symm
 from pyblasgpu.tuning.oracle import packed, read_part
@@ -92,9 +93,11 @@ class _Kernel:
         return elements(described)
 
     def gemm_tile(self, grid, pointers, numbers, alpha, beta):
-        m, n, k, lda, ldb, ldc, *batch_strides = numbers
         config, batch = self.source.config, grid[2]
-        assert grid[:2] == (config.grid(m, n), 1)
+        if config.persistent:
+            (*pointers, _), batch, numbers = self._walked(grid, pointers, numbers)
+        m, n, k, lda, ldb, ldc, *batch_strides = numbers
+        assert config.persistent or grid[:2] == (config.grid(m, n), 1)
         if config.packed:
             operands = zip(config.packings, pointers, (m, n), (lda, ldb), batch_strides)
             a, b = (self._packed(*each, k, batch) for each in operands)
@@ -120,6 +123,20 @@ class _Kernel:
         self._multiply(a, b, c, alpha, beta)
 
     gemm_mma = gemm_tile
+
+    def _walked(self, grid, pointers, numbers):
+        """Of a persistent product what an ordinary one is told; nothing is left for `sum_pieces`."""
+        m, n, k, tiles, rounds, run, longer, *strides = numbers
+        config, (blocks, *others) = self.source.config, grid
+        stripes, batch = -(-k // config.BLK_K), tiles // config.grid(m, n)
+        walk = Walk(blocks, tiles, rounds, run, longer)
+        assert others == [1, 1] and tiles == batch * config.grid(m, n)
+        assert walk in (Walk.whole(blocks, tiles), Walk.streamed(blocks, tiles, stripes))
+        return pointers, batch, (m, n, k, *strides)
+
+    def sum_pieces(self, grid, pointers, numbers, alpha):
+        blocks = numbers[3]
+        assert grid == ((blocks - 1) * self.source.config.slices, 1, 1)
 
     def _packed(self, packing, pointer, extent, lead, step, k, batch):
         """The matrices of a packed operand: shape (batch, extent, k)."""

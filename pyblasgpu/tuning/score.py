@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 from ..gpu.device import Device
 from ..kernels.stripe import Stripe
-from ..kernels.walk import MOST_STRIPES
 
 __all__ = [
     "OVERHEAD",
@@ -28,7 +27,7 @@ __all__ = [
     "dram_rate",
     "piece_bytes",
     "score",
-    "streams",
+    "summing_cycles",
 ]
 
 OVERHEAD = 24  # registers of addresses and counters that a kernel needs beside its Config's own estimate
@@ -82,10 +81,13 @@ def score(stem: str, config: Any, extents: tuple[int, ...], device: Device) -> f
     facts = config.dtype_facts
     products = extents[0] ** 2 / 2 * extents[1] if stem in _LEAVES else prod(extents)
     ideal = products * facts.parts**2 / (device.fma_lanes(facts) * device.sm_count)
-    return spill * ideal / cycles(stem, config, extents, device)
+    best = cycles(stem, config, extents, device)
+    if getattr(config, "persistent", False):
+        best = min(best, cycles(stem, config, extents, device, True) + summing_cycles(config, device))
+    return spill * ideal / best
 
 
-def cycles(stem: str, config: Any, extents: tuple[int, ...], device: Device) -> float:
+def cycles(stem: str, config: Any, extents: tuple[int, ...], device: Device, streamed: bool = False) -> float:
     """Estimated cycles of one launch, without what every launch takes.
 
     Parameters
@@ -97,6 +99,8 @@ def cycles(stem: str, config: Any, extents: tuple[int, ...], device: Device) -> 
     extents : tuple of int
         (m, n, k[, batch]) of a GEMM, (order, right-hand sides) of a leaf.
     device : Device
+    streamed : bool
+        Whether the blocks of a persistent kernel part the last tiles; `summing_cycles` come on top.
     """
     resident = blocks_per_sm(config, device)
     if stem in _LEAVES:
@@ -108,17 +112,20 @@ def cycles(stem: str, config: Any, extents: tuple[int, ...], device: Device) -> 
     if not config.persistent:
         waves = _waves(block, tiles, resident, device)
     else:
-        waves = _rounds(block, tiles, config.min_blocks, device)
-        if device.sm_count * config.min_blocks * -(-k // config.BLK_K) <= MOST_STRIPES // 2:
-            waves = min(waves, _parted(config, block, tiles, device))
+        waves = (_parted if streamed else _rounds)(block, tiles, config.min_blocks, device)
     return max(waves, count * _dram_cycles(config, (m, n, k), resident, device))
 
 
-def streams(config: Any, extents: tuple[int, ...], device: Device) -> bool:
-    """Whether the blocks of a persistent product should part its last tiles."""
-    m, n, k, *batch = extents
-    block, tiles = _gemm_block(config, k, device), prod(batch) * config.grid(m, n)
-    return _parted(config, block, tiles, device) < _rounds(block, tiles, config.min_blocks, device)
+def summing_cycles(config: Any, device: Device) -> float:
+    """Those until the pieces of a streamed product are written and added to what they belong to."""
+    pieces = 4 * piece_bytes(config, device)  # written and read once, as is what they are added to
+    return pieces / dram_rate(device) + SUMMING
+
+
+def piece_bytes(config: Any, device: Device) -> int:
+    """Bytes of scratch for the pieces of all blocks that the device holds."""
+    tile = config.BLK_M * config.BLK_N * config.dtype_facts.itemsize
+    return device.sm_count * config.min_blocks * tile
 
 
 def comfortable(config: Any, device: Device) -> bool:
@@ -154,18 +161,11 @@ def _rounds(block: _Block, blocks: int, resident: int, device: Device) -> float:
     return block.start + full * (block.lasting(resident) + block.end) + last
 
 
-def _parted(config: Any, block: _Block, tiles: int, device: Device) -> float:
-    """The same where all blocks end at once, and their pieces are summed."""
-    blocks = device.sm_count * config.min_blocks
+def _parted(block: _Block, tiles: int, resident: int, device: Device) -> float:
+    """The same where all blocks end at once."""
+    share = tiles / (device.sm_count * resident)
     # of the last tiles a block has pieces more than its share
-    product = block.start + tiles / blocks * (block.lasting(config.min_blocks) + block.end) + 2 * block.end
-    pieces = 4 * piece_bytes(config, blocks)  # written and read once, as is what they are added to
-    return product + pieces / dram_rate(device) + SUMMING
-
-
-def piece_bytes(config: Any, blocks: int) -> int:
-    """Bytes of scratch for the pieces of so many blocks."""
-    return blocks * config.BLK_M * config.BLK_N * config.dtype_facts.itemsize
+    return block.start + share * (block.lasting(resident) + block.end) + 2 * block.end
 
 
 def _gemm_block(config: Any, k: int, device: Device) -> _Block:

@@ -13,16 +13,15 @@ first (`packs`). A leaf takes the Config of its class, or of the nearest class t
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
-from itertools import count
-from math import exp, log2, prod
+from itertools import count, zip_longest
+from math import exp, log, log2, prod
 from operator import itemgetter
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple
 
 from .. import database
@@ -81,7 +80,8 @@ DEFAULT_STOP = {"few": 256, "some": 256, "many": 256, "most": 128}
 
 MOST_CHOICES = 1 << 14  # kept at a time
 DOUBT = 0.02  # of an estimate, for each factor of two between an extent and that of the measurement
-NEAR = 6.0  # such factors, over which a Config's own pace gives way to the usual one
+REACH = 2.0  # such factors, over which a measurement says less of what is usual
+NEAR = 8.0  # such factors, over which a Config's own pace gives way to the usual one
 
 _overrides: ContextVar[tuple[tuple[str, Any], ...]] = ContextVar("overrides", default=())
 _token: ContextVar[int] = ContextVar("token", default=0)  # a number for the overrides: cheap to compare
@@ -265,27 +265,48 @@ def _documents(device: Device) -> tuple[tuple[str, Document], ...]:
 class _Measured:
     """A Config, where it comes from, and the seconds that a cycle of the model took where it was tuned.
 
-    `usual` is the median of all such paces of the family, `extents` where this one was measured; neither is
-    there where nothing was.
+    `extents` are where this was; there are none where nothing was measured.
     """
 
     config: Any
     origin: str
     pace: float
-    usual: float = 0.0
     extents: tuple[int, ...] = ()
 
-    def at(self, extents: tuple[int, ...]) -> tuple[float, float]:
+    def octaves(self, extents: tuple[int, ...]) -> float:
+        """How many factors of two lie between `extents` and those that were measured."""
+        pairs = zip_longest(self.extents, extents, fillvalue=1)
+        return sum(abs(log2(there / here)) for there, here in pairs)
+
+    def at(self, extents: tuple[int, ...], usual: float) -> tuple[float, float]:
         """The pace at `extents`, and by what factor it is in doubt.
 
-        What sets a Config's pace apart from the family's is partly luck with the extents at which it was
-        measured, so it counts the less the farther these are.
+        What sets a Config's pace apart from the `usual` one there is partly luck with the extents at which it
+        was measured, so it counts the less the farther these are.
         """
         if not self.extents:
             return self.pace, 1.0
-        octaves = sum(abs(log2(there / here)) for there, here in zip(self.extents, extents, strict=False))
+        octaves = self.octaves(extents)
         own = exp(-octaves / NEAR)
-        return self.pace**own * self.usual ** (1 - own), 1 + DOUBT * octaves
+        return self.pace**own * usual ** (1 - own), 1 + DOUBT * octaves
+
+
+def _paced(tuned: Sequence[_Measured], extents: tuple[int, ...]) -> Iterator[tuple[_Measured, float, float]]:
+    """Each with its pace at `extents`, and by what factor this is in doubt."""
+    usual = _usual(tuned, extents)
+    for known in tuned:
+        yield known, *known.at(extents, usual.get(known.config.STEM, CYCLE))
+
+
+def _usual(known: Iterable[_Measured], extents: tuple[int, ...]) -> dict[str, float]:
+    """Of each family the pace near `extents`: the mean of its Configs', the nearer the weightier."""
+    sums: dict[str, tuple[float, float]] = {}
+    for each in known:
+        if each.extents:
+            weight = exp(-each.octaves(extents) / REACH)
+            total, weights = sums.get(each.config.STEM, (0.0, 0.0))
+            sums[each.config.STEM] = total + weight * log(each.pace), weights + weight
+    return {stem: exp(total / weights) for stem, (total, weights) in sums.items()}
 
 
 class _Option(NamedTuple):
@@ -331,8 +352,8 @@ def _options(
 ) -> Iterator[_Option]:
     """All ways with operands as they lie."""
     tuned = _tuned(stems, dtype, layout, extents, device)
-    for known in tuned or _unmeasured(stems, dtype, layout, extents, device):
-        pace_there, doubt = known.at(extents)
+    tuned = tuned or _unmeasured(stems, dtype, layout, extents, device)
+    for known, pace_there, doubt in _paced(tuned, extents):
         for time in timed(known.config, pace_there, extents, device, splits):
             yield _Option(time.seconds * doubt, time.splits, known.config, known.origin)
 
@@ -353,11 +374,10 @@ def _packed_options(
     tuned = _tuned(stems, dtype, LAYOUT, extents, device)
     if packed and not tuned:
         tuned = _unmeasured(stems, dtype, LAYOUT, extents, device)
-    for known in tuned:
+    for known, pace_there, doubt in _paced(tuned, extents):
         twin = packed_twin(known.config, device)
         if twin is None or not (packed or fits(twin, extents, copied)):
             continue
-        pace_there, doubt = known.at(extents)
         time = next(timed(known.config, pace_there, extents, device, None if chunks else splits))
         seconds = time.seconds * doubt + packing(twin, extents, device)
         yield _Option(seconds, time.splits, twin, known.origin)
@@ -401,10 +421,9 @@ def _measured(stem: str, dtype: str, layout: str, batched: bool, device: Device)
                 extents = tuned_at(stem, size)[-1]
                 seconds = DTYPES[dtype].flops_per_fma * prod(extents) / entry.tflops / 1e12
                 measured = pace(config, extents, seconds, device)
-                found.append(_Measured(config, f"{origin}, class {size}", measured, measured, extents))
+                found.append(_Measured(config, f"{origin}, class {size}", measured, extents))
             break
-    usual = median(known.pace for known in found) if found else 0.0
-    return tuple(replace(known, usual=usual) for known in found)
+    return tuple(found)
 
 
 def _entries(key: tuple[str, str, str, str], device: Device) -> Iterator[tuple[str, Entry]]:

@@ -16,7 +16,7 @@ from ..gpu.device import Device
 from ..kernels.sum_partials import LOAD, cut
 from ..kernels.walk import MOST_STRIPES, Walk
 from ..types import Dtype
-from .score import blocks_per_sm, cycles, dram_rate, piece_bytes, streams
+from .score import blocks_per_sm, cycles, dram_rate, piece_bytes, summing_cycles
 
 __all__ = [
     "CYCLE", "MOST_PARTIALS", "STREAMED", "Timed", "attainable", "pace", "partial_bytes", "timed", "walk_of",
@@ -45,9 +45,13 @@ class Timed(NamedTuple):
 
 
 def pace(config: Any, extents: tuple[int, ...], seconds: float, device: Device) -> float:
-    """Seconds of a cycle of the model, by those that a product was measured to take, uncut."""
+    """Seconds of a cycle of the model, by those that a product was measured to take, uncut or, if it is so by
+    `whole_or_streamed`, streamed.
+    """
+    streamed = whole_or_streamed(config, extents, device) == STREAMED
+    other = LAUNCH + CYCLE * summing_cycles(config, device) * streamed
     # of a launch that is over sooner than most, half is called work
-    return max(seconds - LAUNCH, seconds / 2) / cycles(config.STEM, config, extents, device)
+    return max(seconds - other, seconds / 2) / cycles(config.STEM, config, extents, device, streamed)
 
 
 def timed(
@@ -72,7 +76,12 @@ def timed(
         yield Timed(_chunked(config, pace, uncut, (m, n, k), only, device), only)
         return
     best = uncut + LAUNCH
-    yield Timed(best, whole_or_streamed(config, extents, device) if only is None else only)
+    if only is None and whole_or_streamed(config, extents, device, pace) == STREAMED:
+        best = pace * cycles(config.STEM, config, extents, device, True) + LAUNCH
+        best += CYCLE * summing_cycles(config, device)
+        yield Timed(best, STREAMED)
+    else:
+        yield Timed(best, 1 if only is None else only)
     if only is not None or prod(batch) != 1:
         return
     blocks, at_once = config.grid(m, n), blocks_per_sm(config, device) * device.sm_count
@@ -114,13 +123,18 @@ def walk_of(config: Any, extents: tuple[int, ...], device: Device, streamed: boo
     return walk
 
 
-def whole_or_streamed(config: Any, extents: tuple[int, ...], device: Device) -> int:
-    """`STREAMED` of a persistent product whose last tiles had better be parted, else 1."""
-    if not config.persistent or not streams(config, extents, device):
+def whole_or_streamed(config: Any, extents: tuple[int, ...], device: Device, pace: float = CYCLE) -> int:
+    """`STREAMED` of a persistent product whose last tiles had better be parted, else 1.
+
+    `pace` are the seconds of a cycle of `score`, where they are known.
+    """
+    if not config.persistent or piece_bytes(config, device) > MOST_PARTIALS:
         return 1
     walk = walk_of(config, extents, device, streamed=True)
-    fits = walk is not None and walk.run and piece_bytes(config, walk.blocks) <= MOST_PARTIALS
-    return STREAMED if fits else 1
+    if walk is None or not walk.run:
+        return 1
+    whole, parted = (cycles(config.STEM, config, extents, device, streamed) for streamed in (False, True))
+    return STREAMED if pace * parted + CYCLE * summing_cycles(config, device) < pace * whole else 1
 
 
 def partial_bytes(m: int, n: int, dtype: Dtype) -> int:

@@ -17,6 +17,7 @@ from pyblasgpu.tuning import packs
 from pyblasgpu.tuning import select as selecting
 from pyblasgpu.tuning.oracle import integers
 from pyblasgpu.tuning.select import override, select
+from pyblasgpu.tuning.splits import STREAMED
 from pyblasgpu.tuning.store import save
 from pyblasgpu.types import DTYPES
 
@@ -209,10 +210,10 @@ def test_the_k_of_a_packed_product_is_not_cut():
     long = (64, 64, 65536)
     assert select("gemm", S, "tn", long, H200).splits > 1
     with override("packed", True):
-        assert select("gemm", S, "tn", long, H200).splits == 1
+        assert select("gemm", S, "tn", long, H200).splits in (1, STREAMED)
         with override("splits", 5):
             choice = select("gemm", S, "tn", long, H200)
-            assert choice.config.packed and choice.splits == 1
+            assert choice.config.packed and choice.splits in (1, STREAMED)
             with override("gemm_tile", choice.config):
                 assert select("gemm", S, "tn", long, H200).splits == 1
     with override("splits", 5):
