@@ -26,7 +26,7 @@ from pyblasgpu.cublas import load as load_cublas
 from pyblasgpu.errors import BackendUnavailable
 from pyblasgpu.execution import backend_status
 from pyblasgpu.gpu.device import current
-from pyblasgpu.problems import Problem
+from pyblasgpu.problems import Problem, fits
 from pyblasgpu.tuning.select import override
 from pyblasgpu.types import DTYPES
 
@@ -101,16 +101,16 @@ def products(dtypes, variants, shapes) -> Iterator[Problem]:
         shapes = SHAPES[shapes]
     for letter in dtypes:
         for variant in variants:
-            if len(variant) == 2:
+            if fits("gemm", DTYPES[letter], variant):
                 yield from (Problem.product(DTYPES[letter], variant, shape) for shape in shapes)
 
 
 def problems(routines, dtypes, variants, sizes) -> Iterator[Problem]:
-    """The cases, square; a variant of two letters is GEMM's, one of four TRMM's and TRSM's."""
+    """The cases, square; of the variants each routine takes its own."""
     for routine in routines:
         for letter in dtypes:
             for variant in variants:
-                if (len(variant) == 2) == (routine == "gemm"):
+                if fits(routine, DTYPES[letter], variant):
                     yield from (Problem.square(routine, DTYPES[letter], variant, n) for n in sizes)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from .types import Diag, Dtype, Side, Trans, Uplo, dtype_of
 
-__all__ = ["SAMPLES", "gemm_error", "trmm_error", "trsm_error"]
+__all__ = ["SAMPLES", "gemm_error", "rank_k_error", "symm_error", "trmm_error", "trsm_error"]
 
 SAMPLES = 64
 
@@ -57,8 +57,52 @@ def trsm_error(alpha, a, b, x, side: Side, uplo: Uplo, trans: Trans, diag: Diag,
     return _worst(dtype, 1, left, x[:, cols], 0, None, given, terms=len(op))
 
 
-def _worst(dtype: Dtype, alpha, left, right, beta, c, result, terms: int) -> float:
-    """max |alpha left right + beta c - result| / (terms u (|alpha| |left| |right| + |beta| |c|))."""
+def symm_error(alpha, a, b, beta, c, result, side: Side, uplo: Uplo, hermitian: bool, seed: int = 0) -> float:
+    """Largest sampled error of ``result = alpha a b + beta c``, or ``alpha b a + beta c``, over its bound.
+
+    Of `a` the triangle `uplo` counts; it is symmetric, or Hermitian.
+    """
+    dtype, lower = dtype_of(result.dtype), uplo is Uplo.LOWER
+    if side is Side.RIGHT:
+        a, b, result, lower = a.T, b.T, result.T, not lower
+        c = c.T if beta != 0 else None
+    rows, cols = _sample(result.shape, seed)
+    c = _crossing(c, rows, cols) if beta != 0 else None
+    left = _symmetric_rows(a, rows, lower, hermitian)
+    return _worst(dtype, alpha, left, b[:, cols], beta, c, _crossing(result, rows, cols), terms=len(a) + 2)
+
+
+def rank_k_error(
+    products: list[tuple], beta, c, result, uplo: Uplo, hermitian: bool = False, seed: int = 0
+) -> float:
+    """Largest sampled error of a triangle of ``result = alpha a b + ... + beta c`` over its bound.
+
+    `products` are (alpha, a, b), a of shape (n, k), b (k, n), transpositions applied; the other triangles of
+    `c` and `result` do not count. With `hermitian` the result's diagonal must be real, and that of `c` counts
+    as such.
+    """
+    dtype = dtype_of(result.dtype)
+    wide = _WIDE[dtype.letter]
+    rows, cols = _sample(result.shape, seed)
+    kept = cols <= rows[:, None] if uplo is Uplo.LOWER else cols >= rows[:, None]
+    on_diagonal = cols == rows[:, None]
+    result = np.where(kept, _crossing(result, rows, cols), 0)
+    if hermitian and result.imag[on_diagonal].any():
+        return float("inf")
+    if beta != 0:
+        c = np.where(kept, _crossing(c, rows, cols), 0)
+        c = np.where(on_diagonal, c.real, c).astype(result.dtype) if hermitian else c
+    left = np.hstack([wide(alpha) * a[rows] for alpha, a, _ in products])
+    right = np.vstack([b[:, cols] for _, _, b in products])
+    terms = products[0][1].shape[1] + 1 + len(products)
+    return _worst(dtype, 1, left, right, beta, c, result, terms, kept)
+
+
+def _worst(dtype: Dtype, alpha, left, right, beta, c, result, terms: int, kept: Any = True) -> float:
+    """max |alpha left right + beta c - result| / (terms u (|alpha| |left| |right| + |beta| |c|)).
+
+    Over the entries that are `kept`.
+    """
     wide = _WIDE[dtype.letter]
     left, right = left.astype(wide), right.astype(wide)
     exact, gauge = np.zeros(result.shape, wide), np.zeros(result.shape, np.finfo(wide).dtype)
@@ -70,7 +114,7 @@ def _worst(dtype: Dtype, alpha, left, right, beta, c, result, terms: int) -> flo
         gauge += abs(beta) * abs(c.astype(wide))
     # sqrt(8): a complex product of rounded parts (Higham, Accuracy and Stability, lemma 3.5)
     bound = terms * dtype.unit_roundoff * (np.sqrt(8) if dtype.is_complex else 1) * gauge
-    error = abs(exact - result)
+    error = np.where(kept, abs(exact - result), 0)
     # where the bound is 0 (or NaN) only an exact entry passes
     ratio = np.where(error == 0, 0, np.inf).astype(bound.dtype)
     np.divide(error, bound, out=ratio, where=bound > 0)
@@ -105,4 +149,16 @@ def _triangle_rows(a, rows, lower: bool, diag: Diag):
     part = np.where(kept, part, 0)
     if diag is Diag.UNIT:
         part[np.arange(len(rows)), rows] = 1
+    return part
+
+
+def _symmetric_rows(a, rows, lower: bool, hermitian: bool):
+    """Rows of the symmetric (or Hermitian) matrix of which `a` stores a triangle."""
+    part, mirrored, columns = a[rows], a[:, rows].T, np.arange(a.shape[1])
+    mirrored = mirrored.conj() if hermitian else mirrored
+    kept = columns <= rows[:, None] if lower else columns >= rows[:, None]
+    part = np.where(kept, part, mirrored)
+    diagonal = np.arange(len(rows)), rows
+    if hermitian:
+        part[diagonal] = part[diagonal].real
     return part

@@ -22,6 +22,8 @@ from .types import DTYPES
 __all__ = ["main", "parse_dtypes", "parse_shapes", "parse_sizes", "parse_variants"]
 
 ROUTINES = ("gemm", "trmm", "trsm")
+#: What is benchmarked too where it is asked for.
+OTHERS = ("symm", "hemm", "syrk", "herk", "syr2k", "her2k", "gemmtr")
 #: Columns of a table that goes into a file or a pipe.
 WIDTH = 140
 
@@ -110,8 +112,8 @@ def _add_wisdom(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_bench(parser: argparse.ArgumentParser) -> None:
-    _add_scope(parser)
-    sizes, variants = "256,512,1024,2048,4096,8192", "NN,TN,LLNN"
+    _add_scope(parser, _benchmarked)
+    sizes, variants = "256,512,1024,2048,4096,8192", "NN,TN,LLNN,LL,LN,LNN"
     parser.add_argument(
         "--sizes",
         type=parse_sizes,
@@ -124,7 +126,8 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
         type=parse_variants,
         default=variants,
         metavar="V,V,...",
-        help="trans_a trans_b of gemm, side uplo trans diag of trmm and trsm (%(default)s)",
+        help="trans_a trans_b of gemm, side uplo trans diag of trmm and trsm, side uplo of symm and hemm, "
+        "uplo trans of syrk, herk, syr2k and her2k, uplo trans_a trans_b of gemmtr (%(default)s)",
     )
     parser.add_argument(
         "--shapes", type=parse_shapes, metavar="MxNxK,...|awkward|between",
@@ -168,6 +171,10 @@ def _listed(text: str, known: Sequence[str]) -> tuple[str, ...]:
 
 def _routines(text: str) -> tuple[str, ...]:
     return _listed(text, ROUTINES)
+
+
+def _benchmarked(text: str) -> tuple[str, ...]:
+    return _listed(text, (*ROUTINES, *OTHERS))
 
 
 def _prefixed(text: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""cuBLAS's GEMM, TRMM and TRSM, to be measured beside ours; nothing in the library computes with it.
+"""cuBLAS's Level 3, to be measured beside ours; nothing in the library computes with it.
 
 The library is the one that the process has loaded, else the first that cuda.pathfinder finds.
 """
@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from .errors import BackendUnavailable
-from .types import Diag, Dtype, Side, Trans, Uplo, dtype_of
+from .types import DTYPES, Diag, Dtype, Side, Trans, Uplo, dtype_of
 
 __all__ = ["Cublas", "load"]
 
@@ -69,6 +69,44 @@ class Cublas:
     def _triangular(alpha, a, b, side, uplo, trans, diag) -> tuple:
         flags = (_SIDE[side], _UPLO[uplo], _TRANS[trans], _DIAG[diag])
         return (*flags, *b.shape, _scalar(alpha, dtype_of(b.dtype)), *_matrix(a), *_matrix(b))
+
+    def symm(self, alpha, a, b, beta, c, side: Side, uplo: Uplo) -> None:
+        """``c := alpha a b + beta c`` or ``alpha b a + beta c``, a symmetric."""
+        self._symmetric("symm", alpha, a, b, beta, c, side, uplo)
+
+    def hemm(self, alpha, a, b, beta, c, side: Side, uplo: Uplo) -> None:
+        """``c := alpha a b + beta c`` or ``alpha b a + beta c``, a Hermitian."""
+        self._symmetric("hemm", alpha, a, b, beta, c, side, uplo)
+
+    def syrk(self, alpha, a, beta, c, uplo: Uplo, trans: Trans) -> None:
+        """A triangle of ``c := alpha op(a) op(a)^T + beta c``."""
+        self._rank_k("syrk", (a,), alpha, beta, c, uplo, trans)
+
+    def herk(self, alpha, a, beta, c, uplo: Uplo, trans: Trans) -> None:
+        """A triangle of ``c := alpha op(a) op(a)^H + beta c``, alpha and beta real."""
+        self._rank_k("herk", (a,), alpha, beta, c, uplo, trans)
+
+    def syr2k(self, alpha, a, b, beta, c, uplo: Uplo, trans: Trans) -> None:
+        """A triangle of ``c := alpha op(a) op(b)^T + alpha op(b) op(a)^T + beta c``."""
+        self._rank_k("syr2k", (a, b), alpha, beta, c, uplo, trans)
+
+    def her2k(self, alpha, a, b, beta, c, uplo: Uplo, trans: Trans) -> None:
+        """A triangle of ``c := alpha op(a) op(b)^H + conj(alpha) op(b) op(a)^H + beta c``, beta real."""
+        self._rank_k("her2k", (a, b), alpha, beta, c, uplo, trans)
+
+    def _symmetric(self, routine: str, alpha, a, b, beta, c, side, uplo) -> None:
+        dtype = dtype_of(c.dtype)
+        self._blas(routine, dtype, _SIDE[side], _UPLO[uplo], *c.shape, _scalar(alpha, dtype), *_matrix(a),
+                   *_matrix(b), _scalar(beta, dtype), *_matrix(c))  # fmt: skip
+
+    def _rank_k(self, routine: str, inputs: tuple, alpha, beta, c, uplo, trans) -> None:
+        dtype = dtype_of(c.dtype)
+        k = inputs[0].shape[-1 if trans is Trans.NO else -2]
+        real = DTYPES["s" if dtype.real == "float32" else "d"] if routine in ("herk", "her2k") else dtype
+        factor = _scalar(alpha, real if routine == "herk" else dtype)
+        matrices = (argument for x in inputs for argument in _matrix(x))
+        self._blas(routine, dtype, _UPLO[uplo], _TRANS[trans], c.shape[0], k, factor, *matrices,
+                   _scalar(beta, real), *_matrix(c))  # fmt: skip
 
     def _blas(self, routine: str, dtype: Dtype, *arguments) -> None:
         self._call(f"cublas{dtype.letter.upper()}{routine}_v2", self._handle, *arguments)

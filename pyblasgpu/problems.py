@@ -11,19 +11,37 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import explain, level3
-from .checks import SAMPLES, gemm_error, trmm_error, trsm_error
+from . import symmetric as faces
+from .checks import SAMPLES, gemm_error, rank_k_error, symm_error, trmm_error, trsm_error
 from .cublas import Cublas
-from .tuning import oracle
+from .tuning import oracle, symmetric
 from .tuning.cases import GemmCase, TriangularCase
+from .tuning.symmetric import SymmetricCase
 from .types import Diag, Dtype, Side, Trans, Uplo
 
-__all__ = ["ROUTINES", "Arrays", "Problem"]
+__all__ = ["ROUTINES", "Arrays", "Problem", "SymmetricProblem", "fits"]
 
 ROUTINES = ("gemm", "trmm", "trsm")
+_TRIANGULAR = ("LR", "UL", "NTC", "NU")
+#: The flags of each routine, in the BLAS's letters and order.
+_FLAGS = {
+    "gemm": ("NTC", "NTC"), "trmm": _TRIANGULAR, "trsm": _TRIANGULAR,
+    "symm": ("LR", "UL"), "hemm": ("LR", "UL"), "syrk": ("UL", "NTC"), "herk": ("UL", "NTC"),
+    "syr2k": ("UL", "NTC"), "her2k": ("UL", "NTC"), "gemmtr": ("UL", "NTC", "NTC"),
+}  # fmt: skip
+
+
+def fits(routine: str, dtype: Dtype, variant: str) -> bool:
+    """Whether `routine` has this variant in `dtype`; the Hermitian ones have none in real dtypes."""
+    if not re.fullmatch("".join(f"[{letters}]" for letters in _FLAGS[routine]), variant):
+        return False
+    if routine.startswith("he"):
+        return dtype.is_complex and "T" not in variant
+    return not (dtype.is_complex and routine.startswith("syr") and "C" in variant)
 
 
 class Arrays(NamedTuple):
-    """A, B (None but in GEMM) and what is overwritten: C of a GEMM, B of TRMM and TRSM.
+    """A, B (None where there is no second input) and what is overwritten: C, or B of TRMM and TRSM.
 
     All matrices are column-major; a batch of them is (batch, rows, columns).
     """
@@ -44,7 +62,7 @@ class Problem:
     Attributes
     ----------
     routine : str
-        'gemm', 'trmm' or 'trsm'.
+        'gemm', 'trmm' or 'trsm'; for others see `SymmetricProblem`.
     case : GemmCase or TriangularCase
         Dtype, extents, flags, alpha and beta.
     """
@@ -56,16 +74,20 @@ class Problem:
     def square(cls, routine: str, dtype: Dtype, variant: str, n: int, alpha=1.0, beta=0.0) -> Problem:
         """All matrices n by n; `variant` in the BLAS's letters.
 
-        These are trans_a trans_b of GEMM ('NN', 'TN', ...), side uplo trans diag of the others ('LLNN', ...).
+        These are trans_a trans_b of GEMM ('NN', 'TN', ...), side uplo trans diag of TRMM and TRSM ('LLNN',
+        ...), side uplo of SYMM and HEMM ('LL'), uplo trans of SYRK and its kin ('LN'), uplo trans_a trans_b
+        of GEMMTR ('LNN').
 
         Raises
         ------
         ValueError
             For any other variant.
         """
+        if routine in symmetric.ROUTINES:
+            return SymmetricProblem(routine, _symmetric_case(routine, dtype, variant, n, alpha, beta))
         if routine == "gemm":
             return cls.product(dtype, variant, (n, n, n), alpha, beta)
-        side, uplo, trans, diag = _letters(routine, variant, "LR", "UL", "NTC", "NU")
+        side, uplo, trans, diag = _letters(routine, dtype, variant)
         flags = (Side(side), Uplo(uplo), Trans(trans), Diag(diag))
         return cls(routine, TriangularCase(dtype, n, n, *flags, alpha))
 
@@ -73,7 +95,7 @@ class Problem:
     def product(cls, dtype: Dtype, variant: str, shape: tuple[int, ...], alpha=1.0, beta=0.0) -> Problem:
         """A GEMM of m, n, k[, batch] = `shape`; raises as `square`."""
         m, n, k, *batch = shape
-        trans_a, trans_b = _letters("gemm", variant, "NTC", "NTC")
+        trans_a, trans_b = _letters("gemm", dtype, variant)
         flags = Trans(trans_a), Trans(trans_b)
         return cls("gemm", GemmCase(dtype, m, n, k, *flags, alpha, beta, tuple(batch)))
 
@@ -146,10 +168,93 @@ class Problem:
         return explain("gemm", self.dtype.letter, case.m, case.n, case.k, batch=prod(case.batch))
 
 
-def _letters(routine: str, variant: str, *known: str) -> list[str]:
-    """`variant` letter by letter, each one of those known at its place."""
-    if not re.fullmatch("".join(f"[{letters}]" for letters in known), variant):
-        raise ValueError(f"{routine}: variant {variant!r} is not one letter each of {', '.join(known)}")
+class SymmetricProblem(Problem):
+    """A call of SYMM, HEMM, SYRK, HERK, SYR2K, HER2K or GEMMTR; `case` is a `SymmetricCase`."""
+
+    @property
+    def flops(self) -> int:
+        """2m²n of SYMM (2n²m from the right), n²k of SYRK and GEMMTR, 2n²k of SYR2K; complex: four times."""
+        case = self.case
+        if self.routine in symmetric.SYMMETRIC:
+            return self.dtype.flops_per_fma * case.order * case.m * case.n
+        return self.dtype.flops_per_fma // 2 * case.n**2 * case.k * (2 if "2" in self.routine else 1)
+
+    @property
+    def _flags(self) -> tuple:
+        return self.case.flags
+
+    def data(self, seed: int = 2011) -> Arrays:
+        """Random data in host memory. Triangles that must not be read are NaN."""
+        inputs, c = symmetric.data(np.random.default_rng(seed), self.case, _normal)
+        if self.case.hermitian:  # cuBLAS takes these imaginary parts to be zero; ours does not read them
+            stored = inputs[0] if self.routine == "hemm" else c
+            np.fill_diagonal(stored.imag, 0)
+        a, *b = map(np.asfortranarray, inputs)
+        return Arrays(a, b[0] if b else None, np.asfortranarray(c))
+
+    def ours(self, x: Arrays, backend: str) -> None:
+        """Run it on this library, in place."""
+        options = {"alpha": self.case.alpha, "beta": self.case.beta, "backend": backend, **self.case.options}
+        getattr(faces, self.routine)(*self._inputs(x), out=x.out, **options)
+
+    def cublas(self, library: Cublas, x: Arrays) -> None:
+        """Run it on cuBLAS, in place; GEMMTR, which it lacks, as GEMM."""
+        case = self.case
+        if self.routine == "gemmtr":
+            library.gemm(case.alpha, x.a, x.b, case.beta, x.out, case.trans, case.trans_b)
+        else:
+            routine = getattr(library, self.routine)
+            routine(case.alpha, *self._inputs(x), case.beta, x.out, *self._flags)
+
+    def error(self, x: Arrays, result: np.ndarray) -> float:
+        """Largest sampled error of `result` over its bound; `x` holds the data before the call."""
+        case = self.case
+        if self.routine in symmetric.SYMMETRIC:
+            flags = case.side, case.uplo, case.hermitian
+            return symm_error(case.alpha, x.a, x.b, case.beta, x.out, result, *flags)
+        return rank_k_error(self._products(x), case.beta, x.out, result, case.uplo, case.hermitian)
+
+    def explain(self) -> list[tuple[str, str, str]]:
+        """Kernel, Config and its origin, of each kernel that the device would run."""
+        case = self.case
+        rows = case.m if self.routine in symmetric.SYMMETRIC else case.n
+        return explain(self.routine, self.dtype.letter, rows, case.n, case.k)
+
+    @staticmethod
+    def _inputs(x: Arrays) -> tuple:
+        return (x.a,) if x.b is None else (x.a, x.b)
+
+    def _products(self, x: Arrays) -> list[tuple]:
+        """(alpha, A, B) of the products that are added up."""
+        case = self.case
+        a = oracle.apply(x.a, case.trans)
+        if self.routine == "gemmtr":
+            return [(case.alpha, a, oracle.apply(x.b, case.trans_b))]
+        turn = Trans.CONJ if case.hermitian else Trans.TRANS
+        if x.b is None:
+            return [(case.alpha, a, oracle.apply(a, turn))]
+        b, other = oracle.apply(x.b, case.trans), np.conj(case.alpha) if case.hermitian else case.alpha
+        return [(case.alpha, a, oracle.apply(b, turn)), (other, b, oracle.apply(a, turn))]
+
+
+def _symmetric_case(routine: str, dtype: Dtype, variant: str, n: int, alpha, beta) -> SymmetricCase:
+    first, second, *third = _letters(routine, dtype, variant)
+    if routine in symmetric.SYMMETRIC:
+        flags: dict[str, Any] = {"side": Side(first), "uplo": Uplo(second), "m": n}
+    else:
+        flags = {"uplo": Uplo(first), "trans": Trans(second), "k": n}
+    if third:
+        flags["trans_b"] = Trans(third[0])
+    return SymmetricCase(routine, dtype, n, alpha=alpha, beta=beta, **flags)
+
+
+def _letters(routine: str, dtype: Dtype, variant: str) -> list[str]:
+    """`variant` letter by letter, if the routine has it."""
+    if not fits(routine, dtype, variant):
+        known = ", ".join(_FLAGS[routine])
+        raise ValueError(
+            f"{routine}: variant {variant!r} is not one letter each of {known}, or none of {dtype.name}"
+        )
     return list(variant)
 
 

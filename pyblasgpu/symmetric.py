@@ -45,7 +45,7 @@ def symm(a, b, *, alpha=1, beta=0, side="L", lower=False, out=None, stream=None,
 
     Notes
     -----
-    Componentwise error at most ``(n+3) u (|alpha| |a| |b| + |beta| |out|)``, n the order of `a`; for complex
+    Componentwise error at most ``(n+2) u (|alpha| |a| |b| + |beta| |out|)``, n the order of `a`; for complex
     numbers sqrt(8) times that. On a device it takes up to 32 MiB for completed blocks of `a`.
     """
     return _symmetric("symm", a, b, alpha, beta, side, lower, out, stream, backend)
@@ -103,7 +103,7 @@ def syrk(a, *, alpha=1, beta=0, lower=False, trans="N", out=None, stream=None, b
 
     Notes
     -----
-    Componentwise error at most ``(k+3) u (|alpha| |op(a)| |op(a)|^T + |beta| |out|)``; for complex numbers
+    Componentwise error at most ``(k+2) u (|alpha| |op(a)| |op(a)|^T + |beta| |out|)``; for complex numbers
     sqrt(8) times that. On a device it takes up to 32 MiB for the blocks at the diagonal.
     """
     return _rank_k("syrk", (a,), alpha, beta, lower, trans, out, stream, backend)
@@ -157,7 +157,7 @@ def syr2k(a, b, *, alpha=1, beta=0, lower=False, trans="N", out=None, stream=Non
 
     Notes
     -----
-    Componentwise error at most ``(2k+4) u (|alpha| (|op(a)| |op(b)|^T + |op(b)| |op(a)|^T) + |beta| |out|)``;
+    Componentwise error at most ``(k+3) u (|alpha| (|op(a)| |op(b)|^T + |op(b)| |op(a)|^T) + |beta| |out|)``;
     for complex numbers sqrt(8) times that.
     """
     return _rank_k("syr2k", (a, b), alpha, beta, lower, trans, out, stream, backend)

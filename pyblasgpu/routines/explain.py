@@ -5,7 +5,8 @@ from __future__ import annotations
 from ..gpu.device import current
 from ..operands import Operand
 from ..types import Diag, Dtype, Side, Uplo, dtype_of
-from . import gemm, trmm, trsm
+from . import gemm, gemmtr, symm, syr2k, syrk, trmm, trsm
+from .rank_k import Triangle
 from .tape import Tape, recorded
 
 __all__ = ["explain"]
@@ -18,12 +19,12 @@ def explain(
 
     Parameters
     ----------
-    routine : {'gemm', 'trmm', 'trsm'}
+    routine : {'gemm', 'trmm', 'trsm', 'symm', 'hemm', 'syrk', 'herk', 'syr2k', 'her2k', 'gemmtr'}
     dtype : str, dtype
     m, n : int
-        Extents of the result, column-major; a triangle is lower and stands on the left.
+        Extents of the result, column-major, m = n from 'syrk' on; a triangle is lower and stands on the left.
     k : int, optional
-        Inner extent of a GEMM, by default `m`.
+        Inner extent of a GEMM or a rank-k update, by default `m`.
     device : int
         Ordinal of the device.
     batch : int
@@ -40,7 +41,7 @@ def explain(
     BackendUnavailable
         Where there is no such device.
     ValueError
-        For another routine.
+        For another routine, and where m = n is needed and not so.
     """
     found: dict[tuple[str, str, str], None] = {}
     for choice in _tape(routine, dtype_of(dtype), m, n, m if k is None else k, device, batch).choices:
@@ -59,7 +60,22 @@ def _tape(routine: str, dtype: Dtype, m: int, n: int, k: int, device: int, batch
     current(device)
     if routine == "gemm":
         return recorded(gemm.record, (dense(m, k, batch), dense(k, n, batch), dense(m, n, batch)), (True,))
-    records = {"trmm": trmm.record, "trsm": trsm.record}
-    if routine not in records:
-        raise ValueError(f"explain: routine {routine!r} is none of gemm, trmm, trsm")
-    return recorded(records[routine], (dense(m, m), dense(m, n)), (Side.LEFT, Uplo.LOWER, Diag.NON_UNIT))
+    hermitian = routine.startswith("he") and dtype.is_complex
+    if routine in ("trmm", "trsm"):
+        record = trmm.record if routine == "trmm" else trsm.record
+        return recorded(record, (dense(m, m), dense(m, n)), (Side.LEFT, Uplo.LOWER, Diag.NON_UNIT))
+    if routine in ("symm", "hemm"):
+        operands = dense(m, m), dense(m, n), dense(m, n)
+        return recorded(symm.record, operands, (Side.LEFT, Uplo.LOWER, hermitian, True))
+    inputs = {
+        "syrk": (dense(n, k),), "herk": (dense(n, k),), "syr2k": (dense(n, k), dense(n, k)),
+        "her2k": (dense(n, k), dense(n, k)), "gemmtr": (dense(n, k), dense(k, n)),
+    }  # fmt: skip
+    if routine not in inputs:
+        known = "gemm, trmm, trsm, symm, hemm, " + ", ".join(inputs)
+        raise ValueError(f"explain: routine {routine!r} is none of {known}")
+    if m != n:
+        raise ValueError(f"explain: the result of {routine} is square, not {m} by {n}")
+    module = gemmtr if routine == "gemmtr" else syr2k if routine.endswith("2k") else syrk
+    triangle = Triangle(Uplo.LOWER, hermitian, fresh=False, overwrite=True)
+    return recorded(module.record, (*inputs[routine], dense(n, n)), (triangle,))

@@ -39,7 +39,7 @@ def tape(
     alpha, beta : number
         alpha = 0 reads neither A nor B, beta = 0 does not read C.
     a : Operand
-        Square; only its `uplo` triangle is read, if it is Hermitian without the imaginary parts of the diagonal.
+        Square; only its `uplo` triangle is read, without the imaginary parts of a Hermitian diagonal.
     b, c : Operand
         m by n, of the same dtype, batch and device; C apart from A and B.
     side : Side

@@ -30,6 +30,16 @@ def test_cases_match_variants_to_routines():
     ]  # fmt: skip
 
 
+def test_each_routine_takes_its_own_variants():
+    variants = ("NN", "LL", "LN", "LC", "LNN", "LLNN")
+    routines = ("gemm", "symm", "herk", "syrk", "gemmtr", "trmm")
+    found = [f"{c.dtype.letter}{c.routine} {c.variant}" for c in run.problems(routines, "dz", variants, (8,))]
+    assert found == [
+        "dgemm NN", "zgemm NN", "dsymm LL", "zsymm LL", "zherk LN", "zherk LC", "dsyrk LN", "dsyrk LC",
+        "zsyrk LN", "dgemmtr LNN", "zgemmtr LNN", "dtrmm LLNN", "ztrmm LLNN",
+    ]  # fmt: skip
+
+
 def test_products_of_other_than_square_matrices():
     cases = [case.case for case in run.products(("s", "d"), ("TN", "LLNN"), ((8, 16, 32), (5, 5, 5)))]
     assert [(case.dtype.letter, case.m, case.n, case.k, case.trans_a.value) for case in cases] == [

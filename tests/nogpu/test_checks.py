@@ -7,13 +7,16 @@ import pytest
 from scipy.linalg import blas
 
 from pyblasgpu.checks import gemm_error
-from pyblasgpu.problems import Problem
+from pyblasgpu.problems import Problem, fits
 from pyblasgpu.tuning.cases import GemmCase, TriangularCase
 from pyblasgpu.types import DTYPES, Side
 
 GEMM = [a + b for a in "NTC" for b in "NTC"]
 TRIANGULAR = [s + u + t + d for s in "LR" for u in "UL" for t in "NTC" for d in "NU"]
 CASES = [("gemm", v) for v in GEMM] + [(r, v) for r in ("trmm", "trsm") for v in TRIANGULAR]
+SYMMETRIC = [(r, a + b) for r in ("symm", "hemm") for a in "LR" for b in "UL"]
+RANK_K = [(r, u + t) for r in ("syrk", "herk", "syr2k", "her2k") for u in "UL" for t in "NTC"]
+RANK_K += [("gemmtr", u + t) for u in "UL" for t in ("NN", "TC", "CN")]
 
 
 def solve(problem, x):
@@ -42,6 +45,38 @@ def test_right_results_pass_and_one_wrong_entry_fails(routine, variant, letter):
     assert problem.error(x, result) == np.inf
 
 
+@pytest.mark.parametrize("letter", "sdcz")
+@pytest.mark.parametrize(("routine", "variant"), SYMMETRIC + RANK_K)
+def test_results_with_a_triangle(routine, variant, letter):
+    dtype = DTYPES[letter]
+    if not fits(routine, dtype, variant):
+        with pytest.raises(ValueError, match=f"{routine}: variant"):
+            Problem.square(routine, dtype, variant, 4)
+        return
+    problem = Problem.square(routine, dtype, variant, 53, alpha=0.75, beta=-0.5)
+    x = problem.data()
+    given = x.map(np.copy)
+    problem.ours(x, "cpu")
+    assert 0 < problem.error(given, x.out) < 1
+    if (routine, variant) in RANK_K:
+        other = np.tri(53, k=-1, dtype=bool)
+        other = other.T if variant[0] == "L" else other
+        assert np.isnan(x.out[other]).all(), "the other triangle is as it was"
+    x.out[-1, -1] *= 1 + 1e6 * dtype.unit_roundoff
+    assert problem.error(given, x.out) > 1
+    x.out[-1, -1] = np.nan
+    assert problem.error(given, x.out) == np.inf
+
+
+def test_a_hermitian_diagonal_must_be_real():
+    problem = Problem.square("herk", DTYPES["z"], "LN", 20)
+    x = problem.data()
+    given = x.map(np.copy)
+    problem.ours(x, "cpu")
+    x.out[-1, -1] += 1e-300j
+    assert problem.error(given, x.out) == np.inf
+
+
 def test_a_bound_of_zero_is_met_only_exactly():
     unread = np.full((8, 8), np.nan)
     assert gemm_error(0, unread, unread, 0, unread, np.zeros((8, 8))) == 0
@@ -64,10 +99,15 @@ def test_flops_count_the_triangle_once():
     assert Problem("gemm", GemmCase(DTYPES["z"], 3, 5, 7)).flops == 8 * 3 * 5 * 7
     assert Problem("trsm", TriangularCase(DTYPES["d"], 3, 5)).flops == 3 * 3 * 5
     assert Problem("trmm", TriangularCase(DTYPES["c"], 3, 5, Side.RIGHT)).flops == 4 * 3 * 5 * 5
+    flops = {name: Problem.square(name, DTYPES["d"], variant, 10).flops for name, variant in (
+        ("symm", "LL"), ("syrk", "LN"), ("syr2k", "LN"), ("gemmtr", "LNN"))}  # fmt: skip
+    assert flops == {"symm": 2000, "syrk": 1000, "syr2k": 2000, "gemmtr": 1000}
+    assert Problem.square("herk", DTYPES["z"], "LN", 10).flops == 4000
 
 
 @pytest.mark.parametrize(
-    ("routine", "variant"), [("gemm", "NX"), ("gemm", "LLNN"), ("trsm", "NN"), ("trmm", "")]
+    ("routine", "variant"),
+    [("gemm", "NX"), ("gemm", "LLNN"), ("trsm", "NN"), ("trmm", ""), ("syrk", "NN"), ("hemm", "LL")],
 )
 def test_unknown_variants_are_refused(routine, variant):
     with pytest.raises(ValueError, match=routine):

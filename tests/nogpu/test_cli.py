@@ -12,6 +12,7 @@ import pytest
 
 from pyblasgpu import __version__, cli, demo, execution
 from pyblasgpu.gpu import backend, device
+from pyblasgpu.tuning import symmetric
 
 
 @pytest.fixture
@@ -26,7 +27,8 @@ def on_cpu(monkeypatch):
                                        ["tune", "--strategy", "luck"], ["wisdom"], ["wisdom", "buy"],
                                        ["bench", "--sizes", "64,"], ["bench", "--shapes", "64x64"],
                                        ["bench", "--shapes", "64x64x0"], ["bench", "--batched", "16"],
-                                       ["bench", "--batched", "9x8x8"]])  # fmt: skip
+                                       ["bench", "--batched", "9x8x8"], ["bench", "--routine", "syr"],
+                                       ["tune", "--routine", "syrk"]])  # fmt: skip
 def test_wrong_use_exits_with_2(arguments, capsys):
     with pytest.raises(SystemExit) as exit:
         cli.main(arguments)
@@ -144,6 +146,13 @@ def test_no_durations(text):
 def test_bench_without_a_device_says_what_is_missing(capsys):
     assert cli.main(["bench"]) == 2
     assert "pyblasgpu bench: backend 'cuda'" in capsys.readouterr().err
+
+
+def test_bench_knows_more_routines_than_are_tuned():
+    options = cli._parser().parse_args(["bench", "--routine", "syrk,her2k,gemmtr"])
+    assert options.routine == ("syrk", "her2k", "gemmtr")
+    assert cli._parser().parse_args(["bench"]).routine == cli.ROUTINES
+    assert {*cli.ROUTINES, *cli.OTHERS} == {"gemm", "trmm", "trsm", *symmetric.ROUTINES}
 
 
 def test_shapes():

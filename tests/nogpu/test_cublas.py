@@ -1,8 +1,10 @@
-"""The binding of cuBLAS's GEMM against a library that is NumPy: order of arguments, strides, batches."""
+"""The binding of cuBLAS against a library that is NumPy: order of arguments, strides, batches."""
 
 from __future__ import annotations
 
 import ctypes
+import re
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,7 +14,8 @@ from pyblasgpu.cublas import Cublas
 from pyblasgpu.operands import Operand
 from pyblasgpu.tuning import bench
 from pyblasgpu.tuning.oracle import fenced, integers
-from pyblasgpu.types import DTYPES, Trans
+from pyblasgpu.tuning.symmetric import RANK_K, SYMMETRIC, SymmetricCase, SymmetricData, data, exact
+from pyblasgpu.types import DTYPES, Side, Trans, Uplo
 
 
 class Library:
@@ -31,6 +34,9 @@ class Library:
         return 0
 
     def __getattr__(self, name):
+        routine = re.fullmatch("cublas[SDCZ](symm|hemm|syrk|herk|syr2k|her2k)_v2", name)
+        if routine:
+            return partial(self.symmetric, name, routine[1])
         if "gemm" not in name:
             raise AttributeError(name)
 
@@ -55,6 +61,32 @@ class Library:
             return 0
 
         return run
+
+    def symmetric(self, name, routine, handle, *arguments):
+        """SYMM or a rank-k update; alpha and beta that are real must come as reals."""
+        self.called.append(name)
+        dtype = DTYPES[name[len("cublas")].lower()]
+        first, second, rows, cols, alpha, *matrices = arguments
+        *inputs, beta, c, ldc = matrices
+        count = {"herk": (1, 1), "her2k": (2, 1)}.get(routine, (2, 2)) if dtype.is_complex else (1, 1)
+        assert (len(alpha), len(beta)) == count
+        alpha, beta = (complex(*x) if dtype.is_complex else x[0] for x in (alpha, beta))
+        if routine in ("symm", "hemm"):
+            flags = {"side": Side("LR"[first]), "uplo": Uplo("LU"[second])}
+            order = rows if flags["side"] is Side.LEFT else cols
+            case = SymmetricCase(routine, dtype, cols, m=rows, alpha=alpha, beta=beta, **flags)
+            assert case.order == order
+        else:
+            flags = {"uplo": Uplo("LU"[first]), "trans": Trans("NTC"[second])}
+            case = SymmetricCase(routine, dtype, rows, k=cols, alpha=alpha, beta=beta, **flags)
+        *shapes, shape = case.shapes
+        given = [
+            placed(inputs[2 * i], dtype.name, 1, 0, inputs[2 * i + 1], stored)[0]
+            for i, stored in enumerate(shapes)
+        ]
+        out = placed(c, dtype.name, 1, 0, ldc, shape)[0]
+        out[...] = exact(case, SymmetricData(tuple(given), out.copy()))
+        return 0
 
 
 def placed(pointer: ctypes.c_void_p, dtype: str, batch: int, step: int, lead: int, shape: tuple[int, int]):
@@ -86,6 +118,23 @@ def test_gemm_and_its_batches(letter, batch):
         assert unharmed()
     kind = "gemmStridedBatched" if batch else "gemm_v2"
     assert set(library.called) == {f"cublas{letter.upper()}{kind}"}
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("routine", [name for name in (*SYMMETRIC, *RANK_K) if name != "gemmtr"])
+def test_symmetric_routines(routine, letter):
+    dtype, library = DTYPES[letter], Library()
+    trans = Trans.CONJ if routine.startswith("he") and dtype.is_complex else Trans.TRANS
+    for uplo, side, op in ((Uplo.LOWER, Side.LEFT, Trans.NO), (Uplo.UPPER, Side.RIGHT, trans)):
+        case = SymmetricCase(routine, dtype, 5, m=4, k=3, uplo=uplo, side=side, trans=op, alpha=2, beta=-1)
+        given = data(np.random.default_rng(5), case)
+        inputs = [fenced(x, "F")[0] for x in given.inputs]
+        c, unharmed = fenced(given.c, "F")
+        call = getattr(Cublas(library), routine)
+        call(case.alpha, *map(on_device, inputs), case.beta, on_device(c), *case.flags)
+        np.testing.assert_array_equal(c, exact(case, given))
+        assert unharmed()
+    assert set(library.called) == {f"cublas{letter.upper()}{routine}_v2"}
 
 
 def test_a_batch_may_share_an_operand_and_be_contiguous():

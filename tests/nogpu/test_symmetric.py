@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import fake_device
 import fake_kernels
 import numpy as np
@@ -14,6 +16,7 @@ import pyblasgpu
 from pyblasgpu import recipes
 from pyblasgpu.errors import OverlapError
 from pyblasgpu.execution import tape_of
+from pyblasgpu.gpu.device import known
 from pyblasgpu.routines import levels, rank_k
 from pyblasgpu.routines.levels import below, diagonal, portions
 from pyblasgpu.tuning import oracle
@@ -350,6 +353,19 @@ def test_a_new_c_is_filled(monkeypatch, uplo, order):
         whole = np.full((20, 20), 3.0 * alpha)
         same(c, np.tril(whole) if uplo is Uplo.LOWER else np.triu(whole), uplo)
     assert kernels.launches
+
+
+@pytest.mark.parametrize("routine", ROUTINES)
+def test_explain_tells_of_the_blocks_and_products(monkeypatch, routine):
+    fake_kernels.install(monkeypatch)
+    explaining = import_module("pyblasgpu.routines.explain")
+    monkeypatch.setattr(explaining, "current", lambda ordinal: known("h200"))
+    (stop, *products) = explaining.explain(routine, "z", 3000, 3000, 500)
+    assert stop == ("stop size", "1024" if routine in SYMMETRIC else "512", "computed")
+    assert products and all(family.startswith("gemm") for family, *_ in products if family != "splits of k")
+    if routine in RANK_K:
+        with pytest.raises(ValueError, match=f"the result of {routine} is square, not 3 by 4"):
+            explaining.explain(routine, "z", 3, 4)
 
 
 def test_blocks_are_larger_where_there_are_few(monkeypatch):
