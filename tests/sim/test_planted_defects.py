@@ -236,8 +236,8 @@ DEFECTS = [
     ("sum_partials", "ok & reads_c", "ok", sums(beta=0.0)),
     ("sum_partials", "(beta_i != real(0))", "False", sums("z", beta=2j)),
     # conjugation and complex arithmetic
-    ("gemm_tile", "parts, conj_a, conj_b)", "parts, False, conj_b)", tile("c", conj_a=True)),
-    ("gemm_tile", "parts, conj_a, conj_b)", "parts, conj_b, conj_a)", tile("z", conj_b=True)),
+    ("gemm_tile", "parts, conj_a, conj_b,", "parts, False, conj_b,", tile("c", conj_a=True)),
+    ("gemm_tile", "parts, conj_a, conj_b,", "parts, conj_b, conj_a,", tile("z", conj_b=True)),
     ("gemm_body", "alpha * acc[x] - alpha_i", "alpha * acc[x] + alpha_i", tile("z", alpha=1 - 2j)),
     ("gemm_body", "- beta_i * old[y + 1]", "+ beta_i * old[y + 1]", tile("c", beta=1j)),
     ("gemm_mma", "parts, conj_a, conj_b)", "parts, False, conj_b)", warps("z", conj_a=True)),
