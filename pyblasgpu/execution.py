@@ -24,7 +24,15 @@ from .arrays import (
     stored_dtype,
 )
 from .errors import BackendUnavailable, OverlapError
-from .layouts import Layout, batches, broadcasts_to, is_column_major, is_injective, shares_memory
+from .layouts import (
+    Layout,
+    batches,
+    broadcasts_to,
+    is_column_major,
+    is_injective,
+    is_one_batch,
+    shares_memory,
+)
 from .recipes import Recipe, find, keep
 from .staging import run_staged
 from .types import Dtype
@@ -330,9 +338,11 @@ class Call:
         return self.result
 
     def _remember(self, key: tuple, layouts: tuple[Layout, ...], prepare: Callable) -> None:
-        """Keep what `again` needs to repeat this call, if it was one on single matrices as they lie."""
+        """Keep what `again` needs to repeat this call, if it was one on matrices, or on one batch of them, as
+        they were given.
+        """
         given = {id(array) for array in (*self.given, self.result)}
-        if any(len(layout.shape) > 2 or id(layout.owner) not in given for layout in layouts):
+        if any(id(layout.owner) not in given for layout in layouts) or not is_one_batch(layouts):
             return
         read = self.library.read(tuple([layout.owner for layout in layouts]))
         if read is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import islice, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,8 +12,8 @@ from .operands import Operand
 from .types import Dtype, Trans
 
 __all__ = [
-    "Layout", "are_clear", "batches", "broadcasts_to", "is_column_major", "is_injective", "reach",
-    "shares_memory",
+    "Layout", "are_clear", "batches", "broadcasts_to", "is_column_major", "is_injective", "is_one_batch",
+    "reach", "shares_memory",
 ]  # fmt: skip
 
 
@@ -157,6 +157,11 @@ def batches(layouts: tuple[Layout, ...]) -> Iterator[tuple[Operand, ...]]:
             )  # fmt: skip
             operands.append(operand)
         yield tuple(operands)
+
+
+def is_one_batch(layouts: tuple[Layout, ...]) -> bool:
+    """Whether `batches` yields a single call."""
+    return len(list(islice(batches(layouts), 2))) == 1
 
 
 def _broadcast_strides(layout: Layout, dimensions: int) -> tuple[int, ...]:

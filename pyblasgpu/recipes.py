@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .layouts import Layout, are_clear, reach
+from .layouts import Layout, are_clear, batches, reach
 from .operands import Operand
 
 __all__ = ["Recipe", "find", "keep"]
@@ -30,12 +30,12 @@ class _Run(NamedTuple):
 
 
 class Recipe:
-    """A checked call on single matrices, but for their addresses; the output is the last.
+    """A checked call on matrices, or on one batch of them, but for their addresses; the output is the last.
 
     Parameters
     ----------
     layouts : tuple of Layout
-        Of the matrices.
+        Of the matrices or stacks.
     prepare : callable
         ``prepare((alpha, beta), operands)`` gives the tape for operands that lie like these, None for no
         work. It may depend on whether a scalar is 0 or 1, on no other value of it.
@@ -50,7 +50,8 @@ class Recipe:
     __slots__ = ("_generation", "_last", "_misaligned", "_prepare", "_reaches", "_tails", "_tapes", "device")
 
     def __init__(self, layouts: tuple[Layout, ...], prepare: Callable, generation: Callable):
-        self._tails = tuple(layout._replace(owner=None).operand()[1:] for layout in layouts)
+        (operands,) = batches(tuple([layout._replace(owner=None) for layout in layouts]))
+        self._tails = tuple(operand[1:] for operand in operands)
         self._reaches = tuple(map(reach, layouts))
         self._misaligned = layouts[-1].dtype.real_size - 1
         self._prepare, self._generation = prepare, generation

@@ -46,6 +46,20 @@ def test_a_tape_is_prepared_once_and_run_with_what_is_given(recipe):
     assert len(recipe.prepared) == 1
 
 
+def test_a_batch_is_one_call_like_a_matrix():
+    seen = []
+
+    def prepare(scalars, operands):
+        seen.extend(operands)
+
+    stacks = (Layout(APART[0], (8, 8), (8, 1), S, 0), Layout(APART[1], (5, 8, 8), (64, 1, 8), S, 0))
+    made = Recipe((*stacks, Layout(APART[2], (5, 8, 8), (64, 8, 1), S, 0)), prepare, lambda: 0)
+    assert made.run(APART, 1, 0, 0)
+    assert [(x.pointer, x.batch, x.batch_stride) for x in seen] == [
+        (APART[0], 5, 0), (APART[1], 5, 64), (APART[2], 5, 64)
+    ]  # fmt: skip
+
+
 def test_tapes_differ_by_what_they_depend_on(recipe):
     shifted = [*APART[:2], APART[2] + 4]
     variants = [
