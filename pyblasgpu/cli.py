@@ -139,12 +139,9 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
         help="strided batches of products instead of --sizes",
     )  # fmt: skip
     parser.add_argument(
-        "--splits",
-        type=parse_sizes,
-        default=(),
-        metavar="S,S,...",
-        help="time products with their k in so many chunks too",
-    )
+        "--splits", type=_splits, default=(), metavar="S,S,...",
+        help="time products with their k in so many chunks too; 0: with their last tiles parted",
+    )  # fmt: skip
     parser.add_argument(
         "--packed", action="store_true", help="time products with their operands packed, and not, too"
     )
@@ -210,6 +207,10 @@ def parse_variants(text: str) -> tuple[str, ...]:
 
 def parse_sizes(text: str) -> tuple[int, ...]:
     return tuple(_positive(item) for item in text.split(","))
+
+
+def _splits(text: str) -> tuple[int, ...]:
+    return tuple(0 if item == "0" else _positive(item) for item in text.split(","))
 
 
 def parse_shapes(text: str) -> tuple[tuple[int, ...], ...] | str:
