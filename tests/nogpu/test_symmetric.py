@@ -17,6 +17,7 @@ from pyblasgpu import recipes
 from pyblasgpu.errors import OverlapError
 from pyblasgpu.execution import tape_of
 from pyblasgpu.gpu.device import known
+from pyblasgpu.operands import Operand
 from pyblasgpu.routines import levels, rank_k
 from pyblasgpu.routines.levels import below, diagonal, portions
 from pyblasgpu.tuning import oracle
@@ -353,6 +354,31 @@ def test_a_new_c_is_filled(monkeypatch, uplo, order):
         whole = np.full((20, 20), 3.0 * alpha)
         same(c, np.tril(whole) if uplo is Uplo.LOWER else np.triu(whole), uplo)
     assert kernels.launches
+
+
+@pytest.mark.parametrize("letter", "sz")
+@pytest.mark.parametrize("routine", ROUTINES)
+def test_the_workspace_stays_small(monkeypatch, routine, letter):
+    """32 MiB at most for blocks, whatever the size; products themselves take none here, being uncut."""
+    fake_kernels.install(monkeypatch)
+    dtype, stem = DTYPES[letter], TAPES.get(routine, routine)
+    hermitian = routine.startswith("he") and dtype.is_complex
+    flags = {} if routine == "gemmtr" else {"hermitian": hermitian}
+    flags |= {"side": Side.LEFT} if routine in SYMMETRIC else {}
+
+    def dense(rows, cols, batch):
+        return Operand(0, rows, cols, 1, rows, dtype, False, batch, rows * cols)
+
+    for n, batch in ((500, 1), (4096, 1), (8192, 1), (40000, 1), (100, 3000), (3000, 7)):
+        if routine in SYMMETRIC:
+            operands = dense(n, n, batch), dense(n, 64, batch), dense(n, 64, batch)
+        else:
+            operands = dense(n, 64, batch), dense(64, n, batch), dense(n, n, batch)
+            operands = (operands[0], *operands[2:]) if "rk" in routine else operands
+            operands = (operands[0], operands[0], operands[-1]) if "2" in routine else operands
+        with override("splits", 1), override("packed", False):
+            tape = tape_of(stem)(1, *operands[:-1], 1, operands[-1], uplo=Uplo.LOWER, **flags)
+        assert 0 < tape.workspace <= 32 << 20, (n, batch)
 
 
 @pytest.mark.parametrize("routine", ROUTINES)
