@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
+from typing import Any
 
 import numpy as np
 from scipy.linalg.blas import get_blas_funcs
@@ -127,12 +128,14 @@ def _rank_k(stem, alpha, inputs, beta, c, uplo, trans, hermitian, fresh) -> None
             target, low, flipped = target.T, not low, conj != hermitian
             factor = complex(alpha).conjugate() if hermitian else alpha
         columns, code = _factors(factors, flipped, hermitian)
-        _update_triangle(
-            target, low, hermitian, beta == 0,
+        _update(
+            target,
             lambda x, factor=factor, columns=columns, flags=(code, low): run(
                 factor, *columns, beta, x, *flags, overwrite_c=1
             ),
-        )  # fmt: skip
+            read=True,
+            kept=_kept(len(target), low),
+        )
 
 
 def _factors(factors: list[np.ndarray], conj: bool, hermitian: bool) -> tuple[list[np.ndarray], int]:
@@ -186,28 +189,13 @@ def _column_major(a: np.ndarray, conj: bool) -> tuple[np.ndarray, int]:
     return np.asfortranarray(a.conj() if conj else a), 0
 
 
-def _update(target: np.ndarray, compute: Callable, read: bool) -> None:
-    """``target[...] = compute(target)``, without a copy where SciPy's wrapper writes into `target` itself."""
+def _update(target: np.ndarray, compute: Callable, read: bool, kept: Any = True) -> None:
+    """``target[kept] = compute(target)[kept]``, without a copy where SciPy's wrapper writes into `target`."""
     flags = target.flags
     if flags.f_contiguous and flags.aligned and flags.writeable:
         start = target
     else:
         start = np.array(target, order="F") if read else np.empty(target.shape, target.dtype, order="F")
-    result = compute(start)
-    if result is not target:
-        np.copyto(target, result)
-
-
-def _update_triangle(target: np.ndarray, low: bool, hermitian: bool, zero: bool, compute: Callable) -> None:
-    """As `_update`, with a triangle of `target` alone; `zero`: it is made zero first, since beta is."""
-    kept = _kept(len(target), low)
-    flags = target.flags
-    in_place = flags.f_contiguous and flags.aligned and flags.writeable
-    start = target if in_place else np.array(target, order="F")
-    if zero:
-        start[kept] = 0
-    elif hermitian:
-        start.imag[np.diag_indices(len(start))] = 0
     result = compute(start)
     if result is not target:
         np.copyto(target, result, where=kept)

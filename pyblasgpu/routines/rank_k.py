@@ -51,7 +51,7 @@ class Triangle(NamedTuple):
     hermitian : bool
         The imaginary parts of the diagonal are not read, and become zero.
     fresh : bool
-        C is new: the other triangle is filled with zeros.
+        C is new, and beta zero: the other triangle is filled with zeros.
     overwrite : bool
         beta is zero: C is not read.
     """
@@ -78,7 +78,7 @@ def tape_of_triangle(
     if operands[-1].is_empty:
         return None
     nothing = alpha == 0 or k == 0
-    if nothing and beta == 1 and not fresh:
+    if nothing and beta == 1:
         return None
     triangle = Triangle(uplo, hermitian, fresh, overwrite=beta == 0)
     return recorded(_record_beta if nothing else record, operands, (triangle,))
