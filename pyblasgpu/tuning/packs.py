@@ -23,7 +23,7 @@ __all__ = ["GAIN", "LAYOUT", "MOST_PACKED", "copying", "fits", "packed_bytes", "
 
 LAYOUT = "nt"  # whose Configs, and times, serve packed operands
 MOST_PACKED = 512 << 20  # bytes of workspace, beyond those of the copies that would be made anyway
-GAIN = 0.97  # of the time as operands lie: packing must promise less, unless one is copied anyway
+GAIN = 0.95  # of the time as operands lie: packing must promise less, unless one is copied anyway
 RATE = 0.8  # of DRAM's, at which operands are copied
 
 

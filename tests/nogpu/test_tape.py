@@ -270,9 +270,10 @@ def test_a_long_k_is_cut_of_itself_and_a_batch_is_not(kernels):
     # persistent blocks may part its tiles
     assert [name for name, *_ in kernels.launches] in (["gemm_tile"], ["gemm_tile", "sum_pieces"])
     c[...] = np.nan
+    kernels.launches.clear()
     multiply(a[1], b[1], c[1], S)
     np.testing.assert_array_equal(c[1], expected[1])
-    assert [name for name, *_ in kernels.launches][1:] in (
+    assert [name for name, *_ in kernels.launches] in (
         ["gemm_tile", "sum_partials"],
         ["gemm_tile", "gemm_tile", "sum_partials"],
     )
