@@ -33,7 +33,7 @@ HOPELESS = 1.6  # times the best so far: more than what a last wave explains, so
 DOUBT = 1.05  # chunks must promise to be so much faster
 
 LAUNCH = 2.5e-6  # seconds that a launch takes beside the work of its blocks
-HOST = 14e-6  # seconds that the host takes to enqueue two launches and a workspace
+HOST = 25e-6  # seconds that the host takes to enqueue two launches and a workspace
 CYCLE = 0.6e-9  # seconds of a cycle, about, where nothing was measured
 
 
@@ -78,7 +78,7 @@ def timed(
     best = uncut + LAUNCH
     if only is None and whole_or_streamed(config, extents, device, pace) == STREAMED:
         best = pace * cycles(config.STEM, config, extents, device, True) + LAUNCH
-        best += CYCLE * summing_cycles(config, device)
+        best = max(best + CYCLE * summing_cycles(config, device), HOST)
         yield Timed(best, STREAMED)
     else:
         yield Timed(best, 1 if only is None else only)
