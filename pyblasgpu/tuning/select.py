@@ -13,13 +13,13 @@ first (`packs`). A leaf takes the Config of its class, or of the nearest class t
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import count, zip_longest
-from math import exp, log, log2, prod
+from itertools import count
+from math import prod
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,6 +41,7 @@ from ..database import (
 from ..errors import BackendUnavailable, ConfigError, DatabaseWarning
 from ..gpu.device import Device
 from ..types import DTYPES, Dtype
+from .paces import Measured, paced
 from .packs import GAIN, LAYOUT, copying, fits, packed_twin, packing
 from .prune import check_device
 from .score import comfortable, score
@@ -79,9 +80,6 @@ _PACKAGED = Path(database.__file__).parent
 DEFAULT_STOP = {"few": 256, "some": 256, "many": 256, "most": 128}
 
 MOST_CHOICES = 1 << 14  # kept at a time
-DOUBT = 0.02  # of an estimate, for each factor of two between an extent and that of the measurement
-REACH = 2.0  # such factors, over which a measurement says less of what is usual
-NEAR = 8.0  # such factors, over which a Config's own pace gives way to the usual one
 
 _overrides: ContextVar[tuple[tuple[str, Any], ...]] = ContextVar("overrides", default=())
 _token: ContextVar[int] = ContextVar("token", default=0)  # a number for the overrides: cheap to compare
@@ -261,54 +259,6 @@ def _documents(device: Device) -> tuple[tuple[str, Document], ...]:
     return tuple((origin, document) for origin, document in found if document is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    """A Config, where it comes from, and the seconds that a cycle of the model took where it was tuned.
-
-    `extents` are where this was; there are none where nothing was measured.
-    """
-
-    config: Any
-    origin: str
-    pace: float
-    extents: tuple[int, ...] = ()
-
-    def octaves(self, extents: tuple[int, ...]) -> float:
-        """How many factors of two lie between `extents` and those that were measured."""
-        pairs = zip_longest(self.extents, extents, fillvalue=1)
-        return sum(abs(log2(there / here)) for there, here in pairs)
-
-    def at(self, extents: tuple[int, ...], usual: float) -> tuple[float, float]:
-        """The pace at `extents`, and by what factor it is in doubt.
-
-        What sets a Config's pace apart from the `usual` one there is partly luck with the extents at which it
-        was measured, so it counts the less the farther these are.
-        """
-        if not self.extents:
-            return self.pace, 1.0
-        octaves = self.octaves(extents)
-        own = exp(-octaves / NEAR)
-        return self.pace**own * usual ** (1 - own), 1 + DOUBT * octaves
-
-
-def _paced(tuned: Sequence[_Measured], extents: tuple[int, ...]) -> Iterator[tuple[_Measured, float, float]]:
-    """Each with its pace at `extents`, and by what factor this is in doubt."""
-    usual = _usual(tuned, extents)
-    for known in tuned:
-        yield known, *known.at(extents, usual.get(known.config.STEM, CYCLE))
-
-
-def _usual(known: Iterable[_Measured], extents: tuple[int, ...]) -> dict[str, float]:
-    """Of each family the pace near `extents`: the mean of its Configs', the nearer the weightier."""
-    sums: dict[str, tuple[float, float]] = {}
-    for each in known:
-        if each.extents:
-            weight = exp(-each.octaves(extents) / REACH)
-            total, weights = sums.get(each.config.STEM, (0.0, 0.0))
-            sums[each.config.STEM] = total + weight * log(each.pace), weights + weight
-    return {stem: exp(total / weights) for stem, (total, weights) in sums.items()}
-
-
 class _Option(NamedTuple):
     """A way to compute a product, and the seconds that it should take."""
 
@@ -353,7 +303,7 @@ def _options(
     """All ways with operands as they lie."""
     tuned = _tuned(stems, dtype, layout, extents, device)
     tuned = tuned or _unmeasured(stems, dtype, layout, extents, device)
-    for known, pace_there, doubt in _paced(tuned, extents):
+    for known, pace_there, doubt in paced(tuned, extents):
         for time in timed(known.config, pace_there, extents, device, splits):
             yield _Option(time.seconds * doubt, time.splits, known.config, known.origin)
 
@@ -374,7 +324,7 @@ def _packed_options(
     tuned = _tuned(stems, dtype, LAYOUT, extents, device)
     if packed and not tuned:
         tuned = _unmeasured(stems, dtype, LAYOUT, extents, device)
-    for known, pace_there, doubt in _paced(tuned, extents):
+    for known, pace_there, doubt in paced(tuned, extents):
         twin = packed_twin(known.config, device)
         if twin is None or not (packed or fits(twin, extents, copied)):
             continue
@@ -385,7 +335,7 @@ def _packed_options(
 
 def _tuned(
     stems: tuple[str, ...], dtype: str, layout: str, extents: tuple[int, ...], device: Device
-) -> list[_Measured]:
+) -> list[Measured]:
     """The Configs of all families that were measured."""
     batched = prod(extents[3:]) > 1
     return [known for stem in stems for known in _measured(stem, dtype, layout, batched, device)]
@@ -393,12 +343,12 @@ def _tuned(
 
 def _unmeasured(
     stems: tuple[str, ...], dtype: str, layout: str, extents: tuple[int, ...], device: Device
-) -> list[_Measured]:
+) -> list[Measured]:
     """A Config of each family that suits the device, from a file if any family has one there."""
     usable = [stem for stem in stems if _runs(stem, device)] or stems
     found = [_of_class(stem, dtype, layout, extents, device) for stem in usable]
     filed = [choice for choice in found if choice.origin != COMPUTED]
-    return [_Measured(choice.config, choice.origin, CYCLE) for choice in filed or found]
+    return [Measured(choice.config, choice.origin, CYCLE) for choice in filed or found]
 
 
 def _runs(stem: str, device: Device) -> bool:
@@ -407,7 +357,7 @@ def _runs(stem: str, device: Device) -> bool:
 
 
 @lru_cache(maxsize=1 << 10)
-def _measured(stem: str, dtype: str, layout: str, batched: bool, device: Device) -> tuple[_Measured, ...]:
+def _measured(stem: str, dtype: str, layout: str, batched: bool, device: Device) -> tuple[Measured, ...]:
     """The Configs with a time; those of batches, which hide latency, only for batches."""
     found = []
     for size in sizes_of(stem):
@@ -421,7 +371,7 @@ def _measured(stem: str, dtype: str, layout: str, batched: bool, device: Device)
                 extents = tuned_at(stem, size)[-1]
                 seconds = DTYPES[dtype].flops_per_fma * prod(extents) / entry.tflops / 1e12
                 measured = pace(config, extents, seconds, device)
-                found.append(_Measured(config, f"{origin}, class {size}", measured, extents))
+                found.append(Measured(config, f"{origin}, class {size}", measured, extents))
             break
     return tuple(found)
 
