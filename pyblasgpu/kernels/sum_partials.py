@@ -11,65 +11,41 @@ in memory by 16 bytes a thread whatever the shape; C is written element by eleme
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import ClassVar, Self
 
 from ..errors import require
-from ..gpu.backend import cuda, device_function, ptx, unrolled
+from ..gpu.backend import cuda, ptx
 from ..gpu.compile import KernelSource
-from ..types import DTYPES, Dtype
+from ..types import Dtype
+from .summing import LOAD, Summing, adder, writer
 
-__all__ = ["STEM", "SumPartials", "adder", "cut", "source", "writer"]
+__all__ = ["STEM", "SumPartials", "cut", "source"]
 
 STEM = "sum_partials"
 PARAMETERS = "pp iii qqq rrrr".replace(" ", "")
-LOAD = 16  # bytes of one load
 
 
-@dataclass(frozen=True)
-class SumPartials:
-    """Config of one `sum_partials` kernel.
+@dataclass(frozen=True, kw_only=True)
+class SumPartials(Summing):
+    """Config of one `sum_partials` kernel, beside what `Summing` holds.
 
     Attributes
     ----------
-    dtype : str
-        's', 'd', 'c' or 'z'.
-    DIM : int
-        Threads of a block.
     SLICES : int
         Groups of threads that share the partials of the same elements.
-    UNROLL : int
-        Partials that a thread reads at a time.
     """
 
-    dtype: str
-    DIM: int = 256
     SLICES: int = 16
     UNROLL: int = 8
 
     STEM: ClassVar[str] = STEM
 
     def __post_init__(self):
-        require(self.DIM <= 1024, "max_threads", "DIM <= 1024", DIM=self.DIM)
-        require(self.DIM % 32 == 0, "whole_warps", "DIM % 32 == 0", DIM=self.DIM)
+        super().__post_init__()
         require(
             self.SLICES >= 1 and self.DIM % self.SLICES == 0, "slices", "DIM % SLICES == 0",
             DIM=self.DIM, SLICES=self.SLICES,
         )  # fmt: skip
-        require(self.UNROLL >= 1, "unroll", "UNROLL >= 1", UNROLL=self.UNROLL)
-
-    @cached_property
-    def dtype_facts(self) -> Dtype:
-        return DTYPES[self.dtype]
-
-    @property
-    def VEC(self) -> int:
-        """Elements of one load."""
-        return LOAD // self.dtype_facts.itemsize
-
-    @property
-    def threads(self) -> int:
-        return self.DIM
 
     @property
     def TILE(self) -> int:
@@ -121,52 +97,6 @@ def source(config: SumPartials) -> KernelSource:
         shared_bytes=config.shared_bytes,
         build=lambda: _build(config),
     )
-
-
-def adder(facts: Dtype, UNROLL: int):
-    """``add_up(acc, ahead, p, stride, count, inside)``: acc += p[0] + ... + p[count - 1], in this order.
-
-    The partials are `stride` elements apart; `acc` holds 16 bytes of one, `ahead` as much of each of UNROLL.
-    """
-    PARTS, WIDTH = facts.parts, LOAD // facts.real_size
-    read, offset = ptx.load_global(WIDTH, True), ptx.offset
-
-    @device_function
-    def fetch(u, ahead, p, stride, count, inside):
-        read(ahead, u * WIDTH, p, u * stride * PARTS, inside & (u < count))
-
-    @device_function
-    def add(x, acc, ahead):
-        acc[x % WIDTH] += ahead[x]
-
-    fetch_all, add_all = unrolled(UNROLL, fetch), unrolled(UNROLL * WIDTH, add)
-
-    @device_function
-    def add_up(acc, ahead, p, stride, count, inside):
-        for first in range(0, count, UNROLL):
-            # the whole group is under way before the first is needed; beyond the last come zeros
-            fetch_all(0, ahead, p, stride, count - first, inside)
-            add_all(0, acc, ahead)
-            p = offset(p, UNROLL * stride * PARTS)
-
-    return add_up
-
-
-def writer(facts: Dtype):
-    """``write(c, at, re, im, old, ok, reads_c, ...)``: C[at] := alpha (re + im i) + beta C[at], if `ok`."""
-    PARTS, COMPLEX = facts.parts, facts.is_complex
-    read, write_real = ptx.load_global(PARTS, False), ptx.store_global
-
-    @device_function
-    def write(c, at, re, im, old, ok, reads_c, alpha, alpha_i, beta, beta_i):
-        read(old, 0, c, at, ok & reads_c)
-        if COMPLEX:
-            write_real(c, at, alpha * re - alpha_i * im + (beta * old[0] - beta_i * old[1]), ok)
-            write_real(c, at + 1, alpha * im + alpha_i * re + (beta * old[1] + beta_i * old[0]), ok)
-        else:
-            write_real(c, at, alpha * re + beta * old[0], ok)
-
-    return write
 
 
 def _build(config: SumPartials):

@@ -7,14 +7,12 @@ The block that began such a tile has written its part to C, the blocks after it 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 from ..errors import require
 from ..gpu.backend import cuda, ptx
 from ..gpu.compile import KernelSource
-from ..types import DTYPES, Dtype
-from .sum_partials import LOAD, adder, writer
+from .summing import Summing, adder, writer
 from .walk import Walk, places
 
 __all__ = ["STEM", "SumPieces", "source"]
@@ -23,51 +21,27 @@ STEM = "sum_pieces"
 PARAMETERS = "pp iiiiiii qq rr".replace(" ", "")
 
 
-@dataclass(frozen=True)
-class SumPieces:
-    """Config of one `sum_pieces` kernel.
+@dataclass(frozen=True, kw_only=True)
+class SumPieces(Summing):
+    """Config of one `sum_pieces` kernel, beside what `Summing` holds.
 
     Attributes
     ----------
-    dtype : str
-        's', 'd', 'c' or 'z'.
     BLK_M, BLK_N : int
         The tile of the product.
-    DIM : int
-        Threads of a block.
-    UNROLL : int
-        Pieces that a thread reads at a time.
     """
 
-    dtype: str
     BLK_M: int
     BLK_N: int
-    DIM: int = 256
-    UNROLL: int = 4
 
     STEM: ClassVar[str] = STEM
 
     def __post_init__(self):
-        require(self.DIM <= 1024, "max_threads", "DIM <= 1024", DIM=self.DIM)
-        require(self.DIM % 32 == 0, "whole_warps", "DIM % 32 == 0", DIM=self.DIM)
+        super().__post_init__()
         require(
             self.BLK_M % self.VEC == 0, "whole_loads", "BLK_M % (16 / itemsize) == 0",
             BLK_M=self.BLK_M, itemsize=self.dtype_facts.itemsize,
         )  # fmt: skip
-        require(self.UNROLL >= 1, "unroll", "UNROLL >= 1", UNROLL=self.UNROLL)
-
-    @cached_property
-    def dtype_facts(self) -> Dtype:
-        return DTYPES[self.dtype]
-
-    @property
-    def VEC(self) -> int:
-        """Elements of one load."""
-        return LOAD // self.dtype_facts.itemsize
-
-    @property
-    def threads(self) -> int:
-        return self.DIM
 
     @property
     def slices(self) -> int:

@@ -197,7 +197,7 @@ def _record_pieces(
     tape: Tape, config: GemmConfig, walk: Walk, stripes: int, alpha, pieces: Operand, c: Operand
 ) -> None:
     """C += alpha * (the sum of a tile's pieces), where a tile was parted."""
-    adding = SumPieces(config.dtype, config.BLK_M, config.BLK_N)
+    adding = SumPieces(dtype=config.dtype, BLK_M=config.BLK_M, BLK_N=config.BLK_N)
 
     def integers(pieces: Operand, c: Operand) -> tuple:
         blocks, _, *runs = walk

@@ -61,7 +61,7 @@ def product(
             source, walked.blocks, (left, right, c, pieces), (m, n, k, *walked[1:], *leads, *batches), scalars
         )
         if walked.run:
-            adding = SumPieces(tile.dtype, tile.BLK_M, tile.BLK_N, DIM=64, UNROLL=2)
+            adding = SumPieces(dtype=tile.dtype, BLK_M=tile.BLK_M, BLK_N=tile.BLK_N, DIM=64, UNROLL=2)
             numbers = (m, n, stripes, walked.blocks, *walked[2:], strides(c)[2], strides(c)[0])
             run(sum_pieces.source(adding), adding.grid(walked), (pieces, c), numbers, (alpha,))
     assert np.array_equal(c, expected)

@@ -46,7 +46,7 @@ def check(tile, m, n, k, walk, blocks, batch=1, alpha=2.0, beta=-1.0, kernels=No
     arguments = (a, b, c, scratch), (m, n, k, *walked[1:], *steps), (alpha, beta)
     run(kernels.source(tile), walked.blocks, *arguments)
     if walked.run:
-        adding = pieces.SumPieces(tile.dtype, tile.BLK_M, tile.BLK_N, DIM=64, UNROLL=2)
+        adding = pieces.SumPieces(dtype=tile.dtype, BLK_M=tile.BLK_M, BLK_N=tile.BLK_N, DIM=64, UNROLL=2)
         numbers = (m, n, stripes, walked.blocks, *walked[2:], strides(c)[2], strides(c)[0])
         run(pieces.source(adding), adding.grid(walked), (scratch, c), numbers, (alpha,))
     assert np.array_equal(c, expected)
@@ -126,5 +126,5 @@ def test_rules():
     with pytest.raises(ConfigError, match="persistent only with stages > 1"):
         test_gemm_tile.config("s", persistent=True, stages=1)
     with pytest.raises(ConfigError, match="BLK_M"):
-        SumPieces("s", 6, 8)
+        SumPieces(dtype="s", BLK_M=6, BLK_N=8)
     assert replace(tile(), persistent=False) == test_gemm_tile.config("s", stages=2)

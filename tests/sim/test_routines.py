@@ -44,7 +44,7 @@ def small_kernels(letter: str, stop: int = 8, stages: int = 2):
             tile = config(letter, trans_a, trans_b, stages=stages)
             stack.enter_context(override("gemm_tile", tile))
         stack.enter_context(override("copy_scaled", CopyScaled(letter, 8, 16, 8, 4)))
-        stack.enter_context(override("sum_partials", SumPartials(letter, 32, 4, 2)))
+        stack.enter_context(override("sum_partials", SumPartials(dtype=letter, DIM=32, SLICES=4, UNROLL=2)))
         for routine in ("trmm", "trsm"):
             stack.enter_context(override(f"{routine}_leaf", small(routine, letter)))
             stack.enter_context(override(routine, stop))

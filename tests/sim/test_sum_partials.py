@@ -18,7 +18,7 @@ def check(
 ) -> None:
     """Sum integers, other numbers between their columns, into C between fences; compare with ``==``."""
     dtype, rng = DTYPES[letter], np.random.default_rng(m + 10 * n + 100 * partials)
-    config = kernels.SumPartials(letter, 32, slices, unroll)
+    config = kernels.SumPartials(dtype=letter, DIM=32, SLICES=slices, UNROLL=unroll)
     lead = -(-m // config.VEC) * config.VEC
     p = np.full((partials, n, lead), 99, dtype.name)
     values, old = integers(rng, (partials, m, n), dtype), integers(rng, (m, n), dtype)
@@ -62,7 +62,7 @@ def test_beta_zero_does_not_read_c(letter):
 def test_infinities_and_nans_stay_where_they_are():
     p = np.ones((3, 4, 8), np.float32)
     p[1, 2, 3], p[2, 0, 0] = np.nan, np.inf
-    c, config = np.zeros((8, 4), np.float32, order="F"), SumPartials("s", 32, 4, 2)
+    c, config = np.zeros((8, 4), np.float32, order="F"), SumPartials(dtype="s", DIM=32, SLICES=4, UNROLL=2)
     run(sum_partials.source(config), config.grid(8, 4), (p, c), (8, 4, 3, 8, 8, 32), (1.0, 0.0))
     assert np.isnan(c[3, 2]) and np.isinf(c[0, 0])
     assert (c == 3).sum() == 30
@@ -79,14 +79,15 @@ def test_the_order_of_a_sum_is_that_of_the_partials():
             for values in p[first : first + per_slice, 0]:
                 part += values
             expected += part
-        c, config = np.zeros((32, 1), np.float32, order="F"), SumPartials("s", 32, slices, 2)
+        c = np.zeros((32, 1), np.float32, order="F")
+        config = SumPartials(dtype="s", DIM=32, SLICES=slices, UNROLL=2)
         run(sum_partials.source(config), config.grid(32, 1), (p, c), (32, 1, 11, 32, 32, 32), (1.0, 0.0))
         assert np.array_equal(c[:, 0], expected)
 
 
 @pytest.mark.parametrize("letter", DTYPES)
 def test_slices_are_no_more_than_partials_keep_busy(letter):
-    config = SumPartials(letter)
+    config = SumPartials(dtype=letter)
     slices = {1: 1, 8: 1, 9: 2, 16: 2, 17: 4, 64: 8, 65: 16, 128: 16, 1000: 16}
     assert {count: config.serving(count).SLICES for count in slices} == slices
     for count in slices:
