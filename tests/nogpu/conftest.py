@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import fake_device
 import numpy as np
+import places
 import pytest
 
 from pyblasgpu import execution
@@ -27,3 +28,10 @@ def fake(monkeypatch):
     """A fake device, as `fake_device` has it: (routines, memory)."""
     yield fake_device.install(monkeypatch)
     execution._why_no_device.cache_clear()
+
+
+@pytest.fixture(params=[places.Host, places.Staged, places.Device])
+def place(request, fake):
+    """A class of `places`; what it took of the device's memory is given back."""
+    yield request.param
+    assert not fake[1].held

@@ -7,6 +7,7 @@ from itertools import product
 
 import fake_device
 import numpy as np
+import places
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,34 +23,6 @@ NAN = float("nan")
 D, Z = DTYPES["d"], DTYPES["z"]
 SMALL_GEMM = list(gemm_cases((0, 1, 5), (4, 3, 6)))
 SMALL_TRIANGLES = list(triangular_cases((0, 1, 5), (4, 3)))
-
-
-class Host:
-    """NumPy arrays, on SciPy's BLAS."""
-
-    options = {"backend": "cpu"}
-    put = staticmethod(lambda array: array)
-    get = staticmethod(lambda array: array)
-
-
-class Staged(Host):
-    """NumPy arrays, through the memory of the fake device."""
-
-    options = {"backend": "cuda"}
-
-
-class Device:
-    """Arrays of the fake device."""
-
-    options: dict = {}
-    put = staticmethod(fake_device.Array)
-    get = staticmethod(lambda array: array.host)
-
-
-@pytest.fixture(params=[Host, Staged, Device])
-def place(request, fake):
-    yield request.param
-    assert not fake[1].held  # device memory
 
 
 def flags(case):
@@ -236,7 +209,7 @@ def test_in_place_needs_no_identity(place):
 def test_read_only_output(place):
     out = np.zeros((3, 3))
     out.flags.writeable = False
-    if place is not Device:
+    if place is not places.Device:
         with pytest.raises(ValueError, match="out is read-only"):
             gemm(ONE, ONE, out=out, **place.options)
 

@@ -39,34 +39,6 @@ S, D, Z = DTYPES["s"], DTYPES["d"], DTYPES["z"]
 TAPES = {"hemm": "symm", "herk": "syrk", "her2k": "syr2k"}
 
 
-class Host:
-    """NumPy arrays, on SciPy's BLAS."""
-
-    options = {"backend": "cpu"}
-    put = staticmethod(lambda array: array)
-    get = staticmethod(lambda array: array)
-
-
-class Staged(Host):
-    """NumPy arrays, through the memory of the fake device."""
-
-    options = {"backend": "cuda"}
-
-
-class Device:
-    """Arrays of the fake device."""
-
-    options: dict = {}
-    put = staticmethod(fake_device.Array)
-    get = staticmethod(lambda array: array.host)
-
-
-@pytest.fixture(params=[Host, Staged, Device])
-def place(request, fake):
-    yield request.param
-    assert not fake[1].held  # device memory
-
-
 def same(found, expected, what):
     np.testing.assert_array_equal(found, expected, err_msg=str(what))
 
