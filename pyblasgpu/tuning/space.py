@@ -65,11 +65,13 @@ _QUICK_TILES = {
 _QUICK_PIPELINES = ((8, 4, True), (16, 3, True), (8, 1, False))
 # Those for batches of small products, and for few rows or columns; deeper stripes, of which there are few
 _SMALL_TILES = {
-    "s": ((8, 4, 2, 4), (8, 8, 4, 2), (8, 8, 2, 4), (8, 4, 4, 8), (8, 8, 8, 8)),
+    "s": (
+        (8, 4, 2, 4), (8, 8, 4, 2), (8, 8, 2, 4), (8, 4, 4, 8), (8, 8, 8, 8), (8, 4, 8, 2), (4, 8, 2, 8),
+    ),
     "d": ((8, 4, 2, 4), (16, 8, 2, 2), (8, 16, 2, 2), (8, 8, 4, 2), (8, 4, 4, 8)),
     "c": ((8, 8, 2, 2), (16, 8, 2, 2), (8, 16, 2, 2), (8, 4, 4, 8), (8, 8, 8, 4)),
     "z": ((8, 4, 2, 4), (16, 8, 2, 2), (8, 16, 2, 2), (8, 4, 4, 4)),
-}
+}  # fmt: skip
 _SMALL_PIPELINES = ((16, 3, True), (32, 2, True))
 _SMALL_SYNCHRONOUS = ((16, 1, False),)
 
