@@ -69,8 +69,7 @@ def gemm(a, b, *, alpha=1, beta=0, out=None, trans_a="N", trans_b="N", stream=No
     if out is not None and backend in ON_DEVICE and again(key, (a, b, out), alpha, beta, stream):
         return out
     call = Call("gemm", {"a": a, "b": b}, out, stream, backend)
-    if out is None and call.scalar("beta", beta) != 0:
-        raise ValueError(f"gemm: beta={beta} needs out, the matrix that it scales")
+    needs_out(call, beta, out)
     return multiply(call, alpha, beta, out, trans_a, trans_b, key=key)
 
 
@@ -220,6 +219,12 @@ def triangular(
         call.out if in_place else None if alpha == 0 else b,
         key if in_place else None,
     )
+
+
+def needs_out(call: Call, beta, out) -> None:
+    """Raise ValueError where `beta` scales a matrix that is not there."""
+    if out is None and call.scalar("beta", beta) != 0:
+        raise ValueError(f"{call.name}: beta={beta} needs out, the matrix that it scales")
 
 
 def lead(name: str, a, b) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from . import cpu
 from .execution import ON_DEVICE, Call, again, tape_of
-from .level3 import lead, scaled_by_beta
+from .level3 import lead, needs_out, scaled_by_beta
 from .types import Side, Trans, Uplo
 
 __all__ = [
@@ -220,7 +220,7 @@ def gemmtr(
     if out is not None and backend in ON_DEVICE and again(key, (a, b, out), alpha, beta, stream):
         return out
     call = Call("gemmtr", {"a": a, "b": b}, out, stream, backend)
-    _needs_out(call, beta, out)
+    needs_out(call, beta, out)
     return triangular_product(call, alpha, beta, out, lower, trans_a, trans_b, key=key)
 
 
@@ -229,7 +229,7 @@ def _symmetric(which: str, a, b, alpha, beta, side, lower, out, stream, backend)
     if out is not None and backend in ON_DEVICE and again(key, (a, b, out), alpha, beta, stream):
         return out
     call = Call(which, {"a": a, "b": b}, out, stream, backend)
-    _needs_out(call, beta, out)
+    needs_out(call, beta, out)
     return symmetric(call, which, alpha, beta, out, side, lower, key=key)
 
 
@@ -238,13 +238,8 @@ def _rank_k(which: str, inputs: tuple, alpha, beta, lower, trans, out, stream, b
     if out is not None and backend in ON_DEVICE and again(key, (*inputs, out), alpha, beta, stream):
         return out
     call = Call(which, dict(zip("ab", inputs, strict=False)), out, stream, backend)
-    _needs_out(call, beta, out)
+    needs_out(call, beta, out)
     return rank_k(call, which, alpha, beta, out, lower, trans, key=key)
-
-
-def _needs_out(call: Call, beta, out) -> None:
-    if out is None and call.scalar("beta", beta) != 0:
-        raise ValueError(f"{call.name}: beta={beta} needs out, the matrix that it scales")
 
 
 # What follows is shared with blas, which prepares the Call in its own way.

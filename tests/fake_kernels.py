@@ -17,7 +17,7 @@ from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.packing import Packing
 from pyblasgpu.kernels.walk import Walk
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines import copy, gemm, pack, rank_k, recursion, symm
+from pyblasgpu.routines import copy, gemm, levels, pack, recursion
 from pyblasgpu.tuning.oracle import packed, read_part
 from pyblasgpu.types import Diag, Uplo
 
@@ -213,7 +213,7 @@ def install(monkeypatch) -> Kernels:
     kernels = Kernels()
     monkeypatch.setattr(launch, "kernel", kernels)
     monkeypatch.setattr(memory, "workspace", kernels.workspace)
-    for module in (copy, gemm, pack, rank_k, recursion, symm):
+    for module in (copy, gemm, levels, pack, recursion):
         monkeypatch.setattr(module, "current", lambda ordinal: known("h200"))
     monkeypatch.setattr("pyblasgpu.routines.tape._tapes", {})
     return kernels

@@ -20,7 +20,7 @@ from .copy import record_copy, record_pack, record_scale
 from .pack import record_packed
 from .tape import ALPHA, BETA, Tape, recorded
 
-__all__ = ["fitted", "gemm", "record", "record_gemm", "tape"]
+__all__ = ["fitted", "gemm", "record", "record_beta", "record_gemm", "tape"]
 
 _SOURCES = {family.STEM: family.source for family in (gemm_mma, gemm_tile)}
 
@@ -51,11 +51,12 @@ def tape(alpha, a: Operand, b: Operand, beta, c: Operand) -> Tape | None:
     if c.is_empty:
         return None
     if alpha == 0 or a.cols == 0:
-        return None if beta == 1 else recorded(_record_beta, (a, b, c), (beta == 0,))
+        return None if beta == 1 else recorded(record_beta, (a, b, c), (beta == 0,))
     return recorded(record, (a, b, c), (beta == 0,))
 
 
-def _record_beta(tape: Tape, a: Operand, b: Operand, c: Operand, overwrite: bool) -> None:
+def record_beta(tape: Tape, a: Operand, b: Operand, c: Operand, overwrite: bool) -> None:
+    """Record C := beta C, where A B is nothing; `overwrite` says that beta is zero."""
     record_scale(tape, BETA, c, zero=overwrite)
 
 

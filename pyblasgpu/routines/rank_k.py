@@ -18,13 +18,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..gpu.device import current
 from ..operands import Operand
-from ..tuning.select import COMPUTED, Choice, stop_size
 from ..types import Uplo
 from .copy import record_copy, record_scale
 from .gemm import record_gemm
-from .levels import below, diagonal, portions, repeated
+from .levels import below, diagonal, order_of_blocks, portions, repeated
 from .tape import BETA, Tape, recorded
 
 __all__ = ["Product", "Triangle", "record_triangle", "tape_of_triangle"]
@@ -143,13 +141,8 @@ def _record_sum(tape: Tape, terms: list[Product], beta, c: Operand) -> None:
 
 
 def _stop(tape: Tape, c: Operand) -> int:
-    """The order of the diagonal blocks: what was tuned or asked for, else by how many elements they have.
+    """The order of the diagonal blocks, by default by how many elements they have.
 
     Blocks that are larger cost more multiplications, smaller ones more launches that do not fill a device.
     """
-    found = stop_size("syrk", tape.dtype, c.rows, c.rows, current(tape.device))
-    if found.origin == COMPUTED:
-        most = TOGETHER // (c.rows * c.batch)
-        found = Choice(max(1 << max(most.bit_length() - 1, 0), SMALLEST), COMPUTED)
-    tape.choices.append(found)
-    return found.config
+    return order_of_blocks(tape, "syrk", c.rows, max(TOGETHER // (c.rows * c.batch), SMALLEST))

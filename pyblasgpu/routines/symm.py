@@ -16,14 +16,12 @@ from __future__ import annotations
 
 from math import isqrt
 
-from ..gpu.device import current
 from ..operands import Operand
-from ..tuning.select import COMPUTED, Choice, stop_size
 from ..types import Side, Uplo
 from . import levels
-from .copy import record_copy, record_scale
-from .gemm import record_gemm
-from .levels import below, diagonal, portions, repeated
+from .copy import record_copy
+from .gemm import record_beta, record_gemm
+from .levels import below, diagonal, order_of_blocks, portions, repeated
 from .tape import ALPHA, BETA, Tape, recorded
 
 __all__ = ["record", "tape"]
@@ -55,12 +53,8 @@ def tape(
     if c.is_empty:
         return None
     if alpha == 0:
-        return None if beta == 1 else recorded(_record_beta, (a, b, c), (beta == 0,))
+        return None if beta == 1 else recorded(record_beta, (a, b, c), (beta == 0,))
     return recorded(record, (a, b, c), (side, uplo, hermitian, beta == 0))
-
-
-def _record_beta(tape: Tape, a: Operand, b: Operand, c: Operand, overwrite: bool) -> None:
-    record_scale(tape, BETA, c, zero=overwrite)
 
 
 def record(
@@ -107,10 +101,5 @@ def _mirrored(a: Operand, hermitian: bool) -> Operand:
 
 
 def _stop(tape: Tape, a: Operand) -> int:
-    """The order of the diagonal blocks: what was tuned or asked for, else the largest that may be copied."""
-    found = stop_size("symm", tape.dtype, a.rows, a.rows, current(tape.device))
-    if found.origin == COMPUTED:
-        largest = isqrt(levels.MOST_COPIED // tape.dtype.itemsize)
-        found = Choice(1 << (largest.bit_length() - 1), COMPUTED)
-    tape.choices.append(found)
-    return found.config
+    """The order of the diagonal blocks, by default the largest that may be copied."""
+    return order_of_blocks(tape, "symm", a.rows, isqrt(levels.MOST_COPIED // tape.dtype.itemsize))

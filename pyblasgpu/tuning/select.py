@@ -178,9 +178,9 @@ def stop_size(routine: str, dtype: Dtype, n: int, rhs: int, device: Device) -> C
         Order of the triangle, right-hand sides.
     device : Device
     """
-    for name, size in _overrides.get():
-        if name == routine:
-            return Choice(size, "override")
+    given = _given(routine)
+    if given is not None:
+        return Choice(given, "override")
     key = (routine, dtype.letter, rhs_class(rhs), device.name, device.ordinal)
     choice = _chosen.get(key)
     if choice is None:

@@ -78,8 +78,7 @@ def timed(
         return
     best = uncut + LAUNCH
     if only is None and whole_or_streamed(config, extents, device, pace) == STREAMED:
-        best = pace * cycles(config.STEM, config, extents, device, True) + LAUNCH
-        best = max(best + CYCLE * summing_cycles(config, device), HOST)
+        best = max(_streamed(config, pace, extents, device) + LAUNCH, HOST)
         yield Timed(best, STREAMED)
     else:
         yield Timed(best, 1 if only is None else only)
@@ -111,7 +110,7 @@ def walk_of(config: Any, extents: tuple[int, ...], device: Device, streamed: boo
     """How the blocks of a persistent kernel share the tiles of a product, or of a batch of them.
 
     None of an ordinary kernel, and where there are more tiles than are numbered. Nothing is parted where it
-    would bring nothing, or take too much scratch.
+    would bring nothing; how much scratch it takes is the caller's concern.
     """
     m, n, k, *batch = extents
     tiles, blocks = prod(batch) * config.grid(m, n), device.sm_count * config.min_blocks
@@ -134,8 +133,14 @@ def whole_or_streamed(config: Any, extents: tuple[int, ...], device: Device, pac
     walk = walk_of(config, extents, device, streamed=True)
     if walk is None or not walk.run:
         return 1
-    whole, parted = (cycles(config.STEM, config, extents, device, streamed) for streamed in (False, True))
-    return STREAMED if pace * parted + CYCLE * summing_cycles(config, device) < pace * whole else 1
+    whole = pace * cycles(config.STEM, config, extents, device)
+    return STREAMED if _streamed(config, pace, extents, device) < whole else 1
+
+
+def _streamed(config: Any, pace: float, extents: tuple[int, ...], device: Device) -> float:
+    """Seconds of the product with parted tiles, and of the sum of their pieces."""
+    product = pace * cycles(config.STEM, config, extents, device, streamed=True)
+    return product + CYCLE * summing_cycles(config, device)
 
 
 def partial_bytes(m: int, n: int, dtype: Dtype) -> int:
