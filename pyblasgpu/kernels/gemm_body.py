@@ -10,194 +10,14 @@ All four dtypes are one text: memory is read as reals, `parts` of them an elemen
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
 
-from ..errors import require
 from ..gpu.backend import cuda, device_function, ptx, unrolled
-from ..types import DTYPES, Dtype
-from .packing import Packing
-from .stripe import RUN, Stripe, loaders, walkers
+from .gemm_config import GemmConfig
+from .stripe import loaders, walkers
 from .walk import places
 
-__all__ = ["GemmConfig", "Product", "build", "ring", "starter", "tile_writer"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class GemmConfig:
-    """What every GEMM kernel's Config holds.
-
-    Attributes
-    ----------
-    dtype : str
-        's', 'd', 'c' or 'z'.
-    trans_a, trans_b : bool
-        Whether A is contiguous along k (else m), B along n (else k).
-    BLK_M, BLK_N, BLK_K : int
-        Tile of C, depth of a stripe.
-    DIM_XA, DIM_YA, DIM_XB, DIM_YB : int
-        The threads of a block when they load A, B: along the contiguous dimension, along the other.
-    VEC_A, VEC_B : int
-        Elements of one global load.
-    PAD_A, PAD_B : int
-        Elements added to a row of the stripe in shared memory, against bank conflicts.
-    stages : int
-        1: the next stripe is staged through registers (Algorithm 1 of Kurzak et al.). More: a ring of so
-        many stripes in shared memory, filled by cp.async.
-    prefetch : bool
-        Whether what a step multiplies is read from shared memory during the step before, also from one
-        stripe to the next; this takes a second set of registers.
-    min_blocks : int
-        Blocks a multiprocessor must be able to hold: bounds the registers of a thread.
-    persistent : bool
-        Whether a launch is of just so many blocks, which walk over all tiles (`walk`), and load stripes of
-        one while they multiply those of another.
-    packed : bool
-        Whether A and B are packed (`packing.Packing`, layout 'cbl') as stripes in shared memory shall lie:
-        nothing is left to transpose, to conjugate, or to mask but C.
-    """
-
-    dtype: str
-    trans_a: bool
-    trans_b: bool
-    BLK_M: int
-    BLK_N: int
-    BLK_K: int
-    DIM_XA: int
-    DIM_YA: int
-    DIM_XB: int
-    DIM_YB: int
-    VEC_A: int = 1
-    VEC_B: int = 1
-    PAD_A: int = 0
-    PAD_B: int = 0
-    stages: int = 1
-    prefetch: bool = False
-    min_blocks: int = 1
-    persistent: bool = False
-    packed: bool = False
-
-    STEM: ClassVar[str]
-    #: Bytes that are added to a row of a packed stripe, so that its reads meet no bank twice.
-    PACKED_PAD: ClassVar[int] = 0
-    #: Whether a stripe that is contiguous along k stays so in shared memory.
-    KEEPS_ROWS: ClassVar[bool] = False
-
-    @property
-    def shares(self) -> tuple[bool, bool]:
-        """Whether A, B pass through shared memory."""
-        return True, True
-
-    @property
-    def threads(self) -> int:
-        """Threads of a block."""
-        raise NotImplementedError
-
-    @property
-    def steps(self) -> int:
-        """Steps in which a stripe is multiplied."""
-        raise NotImplementedError
-
-    @property
-    def THR_M(self) -> int:
-        """Rows of the tile that a thread holds."""
-        raise NotImplementedError
-
-    @property
-    def THR_N(self) -> int:
-        """Columns of the tile that a thread holds."""
-        raise NotImplementedError
-
-    def check_stripe(self, name: str) -> None:
-        """Raise `ConfigError` where the threads cannot load the stripe of operand `name`."""
-        stripe = self.stripe_a if name == "A" else self.stripe_b
-        stripe.check(name, self.threads, asynchronous=self.stages > 1)
-
-    def check_pipeline(self) -> None:
-        """Raise `ConfigError` where `stages` or `prefetch` do not fit the rest."""
-        require(self.stages >= 1, "stages", "stages >= 1", stages=self.stages)
-        require(
-            self.stages == 1 or all(self.shares), "async_is_shared", "stages == 1 or (share_a and share_b)",
-            stages=self.stages, share_a=self.shares[0], share_b=self.shares[1],
-        )  # fmt: skip
-        require(
-            not self.prefetch or (self.stages > 1 and self.steps % 2 == 0),
-            "prefetch", "prefetch only with stages > 1 and an even number of steps",
-            stages=self.stages, steps=self.steps,
-        )  # fmt: skip
-        require(
-            not self.persistent or self.stages > 1, "persistent", "persistent only with stages > 1",
-            persistent=self.persistent, stages=self.stages,
-        )  # fmt: skip
-        require(
-            not self.packed or (self.stages > 1 and self.layout == "nt"), "packed",
-            "packed only with stages > 1, not trans_a and trans_b",
-            packed=self.packed, stages=self.stages, trans_a=self.trans_a, trans_b=self.trans_b,
-        )  # fmt: skip
-
-    @cached_property
-    def dtype_facts(self) -> Dtype:
-        return DTYPES[self.dtype]
-
-    @cached_property
-    def stripe_a(self) -> Stripe:
-        shape = self.BLK_M, self.BLK_K, self.DIM_XA, self.DIM_YA, self.VEC_A, self.PAD_A
-        return Stripe(self.dtype_facts, *shape, self.trans_a, self.KEEPS_ROWS, self.packed)
-
-    @cached_property
-    def stripe_b(self) -> Stripe:
-        shape = self.BLK_N, self.BLK_K, self.DIM_XB, self.DIM_YB, self.VEC_B, self.PAD_B
-        return Stripe(self.dtype_facts, *shape, not self.trans_b, self.KEEPS_ROWS, self.packed)
-
-    @property
-    def layout(self) -> str:
-        return ("t" if self.trans_a else "n") + ("t" if self.trans_b else "n")
-
-    @property
-    def place_b(self) -> int:
-        """Reals of a stage before the stripe of B."""
-        return self.stripe_a.reals * self.shares[0]
-
-    @property
-    def stage_reals(self) -> int:
-        """Reals of the stripes of A and B that pass through shared memory together."""
-        return self.place_b + self.stripe_b.reals * self.shares[1]
-
-    @property
-    def shared_bytes(self) -> int:
-        """Shared memory of a block."""
-        return self.stages * self.stage_reals * self.dtype_facts.real_size
-
-    @property
-    def staged_elements(self) -> int:
-        """Elements that a thread holds while stripes are staged through registers."""
-        if self.stages > 1:
-            return 0
-        share_a, share_b = self.shares
-        return (self.BLK_M * share_a + self.BLK_N * share_b) * self.BLK_K // self.threads
-
-    def unaligned(self, a: bool, b: bool) -> Self:
-        """The same Config with scalar global loads of A, B."""
-        return replace(self, VEC_A=1 if a else self.VEC_A, VEC_B=1 if b else self.VEC_B)
-
-    def of_packed(self) -> Self:
-        """The same tile for packed operands, however these lie before; a `ConfigError` where it cannot be."""
-        size = self.dtype_facts.itemsize
-        loads = {"DIM_X": self.threads, "DIM_Y": 1, "VEC_": RUN // size, "PAD_": self.PACKED_PAD // size}
-        changes: dict[str, Any] = {f"{what}{name}": x for what, x in loads.items() for name in "AB"}
-        return replace(self, packed=True, trans_a=False, trans_b=True, **changes)
-
-    @property
-    def packings(self) -> tuple[Packing, Packing]:
-        """How A and B, the latter transposed, are packed for a Config that is `packed`."""
-        stripes = self.stripe_a, self.stripe_b
-        a, b = (Packing("cbl", stripe.blk, stripe.depth, stripe.pad) for stripe in stripes)
-        return a, b
-
-    def grid(self, m: int, n: int) -> int:
-        """Blocks along x for an m-by-n C."""
-        return -(-m // self.BLK_M) * -(-n // self.BLK_N)
+__all__ = ["Product", "build", "ring", "starter", "tile_writer"]
 
 
 @dataclass(frozen=True)
@@ -393,6 +213,7 @@ def ring(config: GemmConfig, product: Product, start: Callable):
 
 
 def build(config: GemmConfig, product: Product):
+    """The ordinary kernel's function: a block computes one tile."""
     facts = config.dtype_facts
     real, PARTS = ptx.REALS[facts.real], facts.parts
     int32, int64 = ptx.types.int32, ptx.types.int64

@@ -8,27 +8,13 @@ kernel, and taken from `gemm_body`.
 from __future__ import annotations
 
 from ..gpu.backend import cuda, device_function, ptx
-from .gemm_body import GemmConfig, Product, ring, starter, tile_writer
+from .gemm_body import Product, ring, starter, tile_writer
+from .gemm_config import GemmConfig
 from .stripe import loaders, walkers
+from .walk import locator
 from .walk import pieces as walk_pieces
-from .walk import places
 
 __all__ = ["build"]
-
-
-def _locator(config: GemmConfig):
-    """``locate(tile, m, n)``: row, column and matrix where a tile of the batch begins."""
-    BLK_M, BLK_N = config.BLK_M, config.BLK_N
-    int64, quotient, place = ptx.types.int64, ptx.quotient, places(BLK_M, BLK_N)
-
-    @device_function
-    def locate(tile, m, n):
-        tiles_m, tiles_n = quotient(m + (BLK_M - 1), BLK_M), quotient(n + (BLK_N - 1), BLK_N)
-        matrix = quotient(tile, tiles_m * tiles_n)
-        row0, col0 = place(tile - matrix * (tiles_m * tiles_n), tiles_m, tiles_n)
-        return row0, col0, int64(matrix)
-
-    return locate
 
 
 def _pointers(config: GemmConfig):
@@ -41,7 +27,7 @@ def _pointers(config: GemmConfig):
     PARTS, walk_a, walk_b = config.dtype_facts.parts, walkers(config.stripe_a), walkers(config.stripe_b)
     begin_a, begin_b, next_a, next_b = walk_a.begin, walk_b.begin, walk_a.step, walk_b.step
     BLK_K, int32, int64, offset = config.BLK_K, ptx.types.int32, ptx.types.int64, ptx.offset
-    quotient, locate, piece_of = ptx.quotient, _locator(config), walk_pieces()
+    quotient, locate, piece_of = ptx.quotient, locator(config.BLK_M, config.BLK_N), walk_pieces()
 
     @device_function
     def begin(number, tile, first, count, a, b, m, n, k, lda, ldb, stride_a, stride_b):
@@ -74,7 +60,7 @@ def _finisher(config: GemmConfig, product: Product):
     """
     BLK_M, BLK_N, PARTS = config.BLK_M, config.BLK_N, config.dtype_facts.parts
     real, int32, int64 = ptx.REALS[config.dtype_facts.real], ptx.types.int32, ptx.types.int64
-    offset, locate, write = ptx.offset, _locator(config), tile_writer(config, product)
+    offset, locate, write = ptx.offset, locator(config.BLK_M, config.BLK_N), tile_writer(config, product)
 
     @device_function
     def finish(acc, old, t, tile, first, c, pieces, m, n, ldc, stride_c, alpha, alpha_i, beta, beta_i):

@@ -15,7 +15,8 @@ from typing import ClassVar
 from ..errors import require
 from ..gpu.backend import device_function, ptx
 from ..gpu.compile import KernelSource
-from .gemm_body import GemmConfig, Product
+from .gemm_body import Product
+from .gemm_config import GemmConfig
 from .gemm_source import kernel_source
 from .stripe import Stripe
 

@@ -13,7 +13,7 @@ from ..errors import require
 from ..gpu.backend import cuda, ptx
 from ..gpu.compile import KernelSource
 from .summing import Summing, adder, writer
-from .walk import Walk, places
+from .walk import Walk, locator
 
 __all__ = ["STEM", "SumPieces", "source"]
 
@@ -80,7 +80,7 @@ def _build(config: SumPieces):
     BLK_M, BLK_N, DIM, SLICES = config.BLK_M, config.BLK_N, config.DIM, config.slices
     TILE, WIDTH, AHEAD = BLK_M * BLK_N, VEC * PARTS, config.UNROLL * VEC * PARTS
     zero, add_up, write = ptx.fill(WIDTH), adder(facts, config.UNROLL), writer(facts)
-    place = places(BLK_M, BLK_N)
+    locate = locator(BLK_M, BLK_N)
 
     def sum_pieces(p, c, m, n, stripes, blocks, rounds, run, longer, ldc, stride_c, alpha, alpha_i):
         # (1) the tile in which the run of a block begins, unless another's run began in it before
@@ -104,14 +104,11 @@ def _build(config: SumPieces):
 
             # (3) C += alpha times it
             old = cuda.local.array(PARTS, real)
-            tiles_m, tiles_n = quotient(m + (BLK_M - 1), BLK_M), quotient(n + (BLK_N - 1), BLK_N)
-            tile = rounds * blocks + which
-            matrix = quotient(tile, tiles_m * tiles_n)
-            row0, col0 = place(tile - matrix * (tiles_m * tiles_n), tiles_m, tiles_n)
+            row0, col0, matrix = locate(rounds * blocks + which, m, n)
             row, col = row0 + here % BLK_M, col0 + here // BLK_M
             for v in range(VEC):
                 ok = (row + v < m) & (col < n) & (here < TILE)
-                at = (int64(matrix) * stride_c + int64(col) * ldc + row + v) * PARTS
+                at = (matrix * stride_c + int64(col) * ldc + row + v) * PARTS
                 im = acc[v * PARTS + 1] if PARTS == 2 else real(0)
                 write(c, at, acc[v * PARTS], im, old, ok, True, alpha, alpha_i, real(1), real(0))
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ..gpu.backend import cuda, device_function, ptx
 
-__all__ = ["MOST_STRIPES", "RASTER", "Walk", "pieces", "places"]
+__all__ = ["MOST_STRIPES", "RASTER", "Walk", "locator", "pieces", "places"]
 
 RASTER = 8  # tiles of C are walked in columns of this many rows of tiles, so that a wave shares its A in L2
 MOST_STRIPES = 2**31 - 1  # that are numbered
@@ -78,6 +78,20 @@ def places(BLK_M: int, BLK_N: int):
         return int32((column * RASTER + down) * BLK_M), int32(across * BLK_N)
 
     return place
+
+
+def locator(BLK_M: int, BLK_N: int):
+    """``locate(tile, m, n)``: row, column and matrix where a tile of the batch begins."""
+    int64, quotient, place = ptx.types.int64, ptx.quotient, places(BLK_M, BLK_N)
+
+    @device_function
+    def locate(tile, m, n):
+        tiles_m, tiles_n = quotient(m + (BLK_M - 1), BLK_M), quotient(n + (BLK_N - 1), BLK_N)
+        matrix = quotient(tile, tiles_m * tiles_n)
+        row0, col0 = place(tile - matrix * (tiles_m * tiles_n), tiles_m, tiles_n)
+        return row0, col0, int64(matrix)
+
+    return locate
 
 
 def pieces():

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ..gpu.device import current
 from ..kernels import gemm_mma, gemm_tile, sum_partials, sum_pieces
-from ..kernels.gemm_body import GemmConfig
+from ..kernels.gemm_config import GemmConfig
 from ..kernels.sum_pieces import SumPieces
 from ..kernels.walk import Walk
 from ..operands import Operand

@@ -260,7 +260,7 @@ DEFECTS = [
     ("gemm_body", "BLK_M = BLK_N = BLK_K = 1", "BLK_M = BLK_N = BLK_K = 2", of_packed(m=33)),
     ("walk", "tiles_m - column * RASTER, RASTER)", "tiles_m, RASTER)", tile(m=16 * 9 + 1, n=17, k=2)),
     ("gemm_body", "if reading < STAGES - 1 else 0", "if reading < STAGES else 0", tile(stages=2)),
-    ("gemm_body", "return self.stages * self.stage", "return self.stage", tile(stages=3)),
+    ("gemm_config", "return self.stages * self.stage", "return self.stage", tile(stages=3)),
     ("gemm_tile", "LEAD = stripe.lead * parts", "LEAD = stripe.blk * parts", tile(PAD_A=1, stages=2)),
     ("stripe", "place + piece * LEAD, staged", "place + piece, staged", PAIRS),
     ("stripe", "along * LEAD + across * PARTS if TRANSPOSES else ", "", tile(trans_a=True, stages=2)),
@@ -300,7 +300,7 @@ DEFECTS = [
     ("sum_pieces", "begin > start and", "", walked(k=8, stem="sum_pieces")),
     ("sum_pieces", "< start + stripes", "<= start + stripes", walked(blocks=20, stem="sum_pieces")),
     ("sum_pieces", "int64(block) * TILE", "int64(block - 1) * TILE", walked(stem="sum_pieces")),
-    ("sum_pieces", "int64(matrix) * stride_c", "0", walked("d", batch=2, stem="sum_pieces")),
+    ("sum_pieces", "matrix * stride_c", "0", walked("d", batch=2, stem="sum_pieces")),
     ("sum_pieces", "rounds * blocks + which", "which", walked(stem="sum_pieces")),
     ("gemm_body", "load(2 * i + 3, ra_next", "load(2 * i + 2, ra_next", tile(stages=2, prefetch=True)),
     ("gemm_body", "update(acc, ra_next, rb_next)\n        load", "load", tile(stages=2, prefetch=True)),
@@ -344,7 +344,9 @@ DEFECTS = [
 
 
 #: What kernels have in common, each after what it is built from.
-SHARED = ("stripe", "triangle", "walk", "gemm_body", "gemm_persistent", "gemm_source", "summing")
+SHARED = (
+    "stripe", "triangle", "walk", "gemm_config", "gemm_body", "gemm_persistent", "gemm_source", "summing",
+)  # fmt: skip
 
 
 def planted(patch: pytest.MonkeyPatch, module: str, before: str, after: str, stem: str) -> ModuleType:
