@@ -5,11 +5,12 @@ from __future__ import annotations
 from llvmlite import ir
 from numba.cuda.extending import intrinsic
 
-from .ptx_emit import I32, LETTER, PTX_TYPE, asm, at, element_address, load_volatile, nbytes, types
+from .ptx_emit import I32, LETTER, PTX_TYPE, asm, at, element_address, load_volatile, made_once, nbytes, types
 
 __all__ = ["divide", "fill", "fma", "quotient", "rank1_update", "spread_column", "warp_multiply"]
 
 
+@made_once
 def rank1_update(
     m: int, n: int, parts: int, conj_a: bool = False, conj_b: bool = False, by_rows: bool = False
 ):
@@ -71,6 +72,7 @@ def _by_rows(m: int, n: int, parts: int) -> list[tuple[int, int, int, int]]:
     return found
 
 
+@made_once
 def warp_multiply(
     m: int, n: int, shape: tuple[int, int], parts: int, conj_a: bool = False, conj_b: bool = False
 ):
@@ -176,6 +178,7 @@ def _mma_f64(builder, shape, places, a, b):
         builder.store(builder.extract_value(value, i), place)
 
 
+@made_once
 def fill(count: int):
     """``set(local, value)``: the first `count` elements of a local array."""
 
@@ -193,6 +196,7 @@ def fill(count: int):
     return set_all
 
 
+@made_once
 def spread_column(n: int, j: int, parts: int, conj: bool, sign: int):
     """``spread(column, pointer)``: column[i] += sign * T[i, j] * column[j] for all i > j, straight-line.
 

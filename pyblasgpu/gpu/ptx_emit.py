@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from llvmlite import ir
@@ -10,7 +11,7 @@ from numba.cuda.np import arrayobj
 
 __all__ = [
     "I32", "LETTER", "PTX_TYPE", "REALS", "SHARED", "VOID", "asm", "at",
-    "element_address", "load_volatile", "nbytes", "types",
+    "element_address", "load_volatile", "made_once", "nbytes", "types",
 ]  # fmt: skip
 
 types: Any = cuda.types
@@ -20,6 +21,8 @@ VOID = ir.VoidType()
 SHARED = 3  # address space
 LETTER = {4: "f", 8: "d"}  # inline-asm constraint of a float32, float64 register
 PTX_TYPE = {4: "f32", 8: "f64"}
+#: What makes intrinsics makes one for each arguments, so that functions that use it compare equal.
+made_once = lru_cache(maxsize=None, typed=True)
 REALS = {"float32": types.float32, "float64": types.float64}
 
 

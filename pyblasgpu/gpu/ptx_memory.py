@@ -6,7 +6,7 @@ from llvmlite import ir
 from numba.cuda.extending import intrinsic
 from numba.cuda.np import arrayobj
 
-from .ptx_emit import I32, LETTER, PTX_TYPE, REALS, SHARED, VOID, asm, at, element_address, nbytes, types
+from .ptx_emit import I32, LETTER, PTX_TYPE, REALS, SHARED, VOID, asm, at, element_address, made_once, nbytes, types
 
 __all__ = [
     "commit_async", "copy_async", "is_aligned", "load_global", "load_shared", "offset", "pointer_type",
@@ -39,6 +39,7 @@ def shared_pointer(_, array):
     return types.CPointer(array.dtype)(array), codegen
 
 
+@made_once
 def load_shared(width: int, count: int = 1, step: int = 0):
     """``load(local, i, pointer, j)``: `count` vectors of `width` reals that lie `step` reals apart.
 
@@ -68,6 +69,7 @@ def load_shared(width: int, count: int = 1, step: int = 0):
     return load
 
 
+@made_once
 def store_shared(width: int):
     """``store(pointer, i, local, j)``: `width` reals at once, pointer[i:i+width] = local[j:j+width]."""
 
@@ -98,6 +100,7 @@ def store_shared(width: int):
     return store
 
 
+@made_once
 def load_global(width: int, read_only: bool):
     """``load(local, i, pointer, j, ok)``: `width` reals at once where `ok`, zeros elsewhere.
 
@@ -155,6 +158,7 @@ def store_global(_, pointer, i, value, ok):
     return types.void(pointer, i, pointer.dtype, types.boolean), codegen
 
 
+@made_once
 def store_global_vector(width: int):
     """``store(pointer, i, local, j, ok)``: pointer[i:i+width] = local[j:j+width] at once, where `ok`."""
 
@@ -183,6 +187,7 @@ def store_global_vector(width: int):
     return store
 
 
+@made_once
 def is_aligned(width: int):
     """``aligned(pointer)``: whether a vector of `width` reals may lie there."""
 
@@ -198,6 +203,7 @@ def is_aligned(width: int):
     return aligned
 
 
+@made_once
 def copy_async(size: int):
     """``copy(shared, i, pointer, j, valid)``: `size` bytes by cp.async; those past `valid` become 0."""
     cache = "cg" if size == 16 else "ca"
@@ -229,6 +235,7 @@ def commit_async(_):
     return types.void(), codegen
 
 
+@made_once
 def wait_async(pending: int):
     """``wait()``: until at most `pending` of this thread's groups are still under way."""
 

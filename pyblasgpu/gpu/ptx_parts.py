@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import lru_cache
 from typing import Any
 
 from numba.cuda.compiler import compile_cuda
@@ -10,6 +11,7 @@ from numba.cuda.extending import intrinsic
 
 __all__ = ["called", "inlined"]
 
+_MOST_SHARED = 4096  # functions
 _ANY = (8, 0)  # a compute capability, which Numba wants to be told; nothing here depends on it
 
 
@@ -28,6 +30,36 @@ def called(function):
 
 
 def _part(function, forceinline: bool):
+    return _shared(_Same(function), forceinline)
+
+
+class _Same:
+    """Equal for functions of the same text that see the same values, as closures of one factory may be.
+
+    Kernels share most of their parts, and a process that tunes or tests compiles hundreds of kernels. What
+    a function sees must be hashable, and is looked at when it is made.
+    """
+
+    def __init__(self, function):
+        code = function.__code__
+        seen = [cell.cell_contents for cell in function.__closure__ or ()]
+        seen += [function.__globals__[name] for name in code.co_names if name in function.__globals__]
+        self.function = function
+        self.facts = code, tuple((type(value), value) for value in seen)  # True == 1, but not to Numba
+
+    def __eq__(self, other):
+        return self.facts == other.facts
+
+    def __hash__(self):
+        return hash(self.facts)
+
+
+@lru_cache(_MOST_SHARED)
+def _shared(same: _Same, forceinline: bool):
+    return _made(same.function, forceinline)
+
+
+def _made(function, forceinline: bool):
     names = ", ".join(inspect.signature(function).parameters)
     scope = {"emit": _emit_call(function, forceinline), "intrinsic": intrinsic}
     exec(f"@intrinsic\ndef call(_, {names}):\n    return emit({names})", scope)  # noqa: S102 - names alone
