@@ -102,7 +102,7 @@ class _Kernel:
             operands = zip(config.packings, pointers, (m, n), (lda, ldb), batch_strides)
             a, b = (self._packed(*each, k, batch) for each in operands)
             c = self._view(pointers[2], m, n, 1, ldc, batch, batch_strides[2])
-            self._multiply(a, b.swapaxes(1, 2), c, alpha, beta)
+            self._update(c, alpha * (a @ b.swapaxes(1, 2)), beta)
             return
         strides = (
             (lda, 1) if config.trans_a else (1, lda),
@@ -120,7 +120,7 @@ class _Kernel:
                 "abc", pointers, ((m, k), (k, n), (m, n)), strides, batch_strides
             )
         )
-        self._multiply(a, b, c, alpha, beta)
+        self._update(c, alpha * (a @ b), beta)
 
     gemm_mma = gemm_tile
 
@@ -146,9 +146,20 @@ class _Kernel:
         i, kk = np.ogrid[:extent, :k]
         return elements[:, packing.place(i, kk, extent, k)]
 
-    @staticmethod
-    def _multiply(a, b, c, alpha, beta):
-        c[...] = alpha * (a @ b) + beta * c if beta != 0 else alpha * (a @ b)
+    def _update(self, c, value, beta):
+        """Of the matrices `c` the kernel's part := value + beta c."""
+        part = self.flags["part"]
+        if part.startswith("hermitian"):
+            for matrix in (value, c):
+                diagonal = np.arange(c.shape[1])
+                matrix[:, diagonal, diagonal] = matrix[:, diagonal, diagonal].real
+        np.copyto(c, value + beta * c if beta != 0 else value, where=self._part(*c.shape[1:]))
+
+    def _part(self, rows, cols):
+        """Which elements are of the kernel's part."""
+        below = np.arange(rows)[:, None] - np.arange(cols)
+        part = self.flags["part"]
+        return part == "all" or (below <= 0 if "upper" in part else below >= (part == "strict"))
 
     def pack(self, grid, pointers, numbers):
         extent, k, *steps, _, _, _, source_step, target_step = numbers
@@ -168,9 +179,8 @@ class _Kernel:
         assert not any(stride * self.dtype.itemsize % 16 for stride in (lead, step)) and pointers[0] % 16 == 0
         assert pointers[1] % self.dtype.itemsize == 0 and m <= lead and n * lead <= step
         partials = self._view(pointers[0], m, n, 1, lead, count, step)
-        c = self._view(pointers[1], m, n, 1, ldc, 1, 0)[0]
-        total = sum(partials[1:], start=partials[0])
-        c[...] = alpha * total + beta * c if beta != 0 else alpha * total
+        c = self._view(pointers[1], m, n, 1, ldc, 1, 0)
+        self._update(c, alpha * sum(partials[1:], start=partials[0])[None], beta)
 
     def copy_scaled(self, grid, pointers, numbers, alpha):
         m, n, *steps, source_step, target_step = numbers
@@ -178,12 +188,10 @@ class _Kernel:
         source = self._view(pointers[0], m, n, *steps[:2], grid[2], source_step, self.flags["conj"])
         target = self._view(pointers[1], m, n, *steps[2:], grid[2], target_step)
         scaled = np.zeros_like(target) if self.flags["zero"] else alpha * source
-        if self.flags["part"] == "hermitian" and not self.flags["zero"]:
+        if self.flags["part"].startswith("hermitian") and not self.flags["zero"]:
             diagonal = np.arange(m)
             scaled[:, diagonal, diagonal] = (alpha * source.real)[:, diagonal, diagonal].real
-        strict = -1 if self.flags["part"] == "strict" else 0
-        wanted = True if self.flags["part"] == "all" else np.tri(m, n, strict, dtype=bool)
-        np.copyto(target, scaled, where=wanted)
+        np.copyto(target, scaled, where=self._part(m, n))
 
     def _leaf(self, grid, pointers, numbers):
         n, r, *steps, t_step, b_step = numbers

@@ -6,7 +6,20 @@ from llvmlite import ir
 from numba.cuda.extending import intrinsic
 from numba.cuda.np import arrayobj
 
-from .ptx_emit import I32, LETTER, PTX_TYPE, REALS, SHARED, VOID, asm, at, element_address, made_once, nbytes, types
+from .ptx_emit import (
+    I32,
+    LETTER,
+    PTX_TYPE,
+    REALS,
+    SHARED,
+    VOID,
+    asm,
+    at,
+    element_address,
+    made_once,
+    nbytes,
+    types,
+)
 
 __all__ = [
     "commit_async", "copy_async", "is_aligned", "load_global", "load_shared", "offset", "pointer_type",

@@ -15,11 +15,9 @@ from ..errors import require
 from ..gpu.backend import cuda, device_function, ptx
 from ..gpu.compile import KernelSource
 from ..types import DTYPES, Dtype
+from .part import check_part, inside, is_hermitian, met
 
 STEM = "copy_scaled"
-#: What of a matrix is copied: all of it; the lower triangle; that without its diagonal; or with a diagonal
-#: whose imaginary parts are taken to be zero, and become it.
-PARTS_OF = ("all", "lower", "strict", "hermitian")
 PARAMETERS = "pp ii qqqq qq rr".replace(" ", "")
 
 
@@ -87,7 +85,7 @@ def source(
     read_by_rows, write_by_rows : bool
         Whether neighbours in S's, D's memory are neighbouring rows (else columns).
     part : str
-        One of `PARTS_OF`. With 'hermitian' alpha is real.
+        One of `part.PARTS`. With a Hermitian one alpha is real.
 
     Returns
     -------
@@ -96,7 +94,7 @@ def source(
         batch strides of S, D (elements); alpha (real, imaginary part). Grid: x ``config.grid(rows,
         cols)``, z the batch.
     """
-    require(part in PARTS_OF, "part", f"part in ({', '.join(PARTS_OF)})", part=repr(part))
+    check_part(part)
     flags = (("conj", conj), ("part", part), ("read_by_rows", read_by_rows), ("write_by_rows", write_by_rows),
              ("zero", zero))  # fmt: skip
     return KernelSource(
@@ -118,16 +116,12 @@ def _build(config: CopyScaled, conj: bool, zero: bool, read_by_rows: bool, write
     int64, offset, shared_pointer = ptx.types.int64, ptx.offset, ptx.shared_pointer
     BLK_M, BLK_N, THREADS = config.BLK_M, config.BLK_N, config.threads
     TOTAL, ROW, SIGN = BLK_M * BLK_N, (BLK_N + 1) * PARTS, -1 if conj else 1
-    MASKED, FIRST, REAL_DIAGONAL = part != "all", 1 if part == "strict" else 0, part == "hermitian"
+    REAL_DIAGONAL, is_met, of_part = is_hermitian(part), met(part, BLK_M, BLK_N), inside(part)
     READ_FAST, WRITE_FAST = (BLK_M if read_by_rows else BLK_N), (BLK_M if write_by_rows else BLK_N)
 
     @device_function
     def wanted(i, j, rows, cols, shift):
-        """Whether the element is of the part; `shift` is the first row of the tile less its first column."""
-        inside = (i < rows) & (j < cols)
-        if MASKED:
-            inside = inside & (i + shift - j >= FIRST)
-        return inside
+        return (i < rows) & (j < cols) & of_part(i, j, shift)
 
     @device_function
     def read_tile(tile, s, row_stride, col_stride, t, rows, cols, shift, alpha, alpha_i):
@@ -162,8 +156,8 @@ def _build(config: CopyScaled, conj: bool, zero: bool, read_by_rows: bool, write
         tiles_m = (m + BLK_M - 1) // BLK_M
         row0, col0 = int64(cuda.blockIdx.x % tiles_m) * BLK_M, int64(cuda.blockIdx.x // tiles_m) * BLK_N
         batch, rows, cols, shift = int64(cuda.blockIdx.z), m - row0, n - col0, row0 - col0
-        if MASKED and shift + BLK_M <= FIRST:
-            return  # a tile above the diagonal
+        if not is_met(shift):
+            return
         d = offset(d, (batch * stride_d + row0 * d_rs + col0 * d_cs) * PARTS)
         tile = shared_pointer(cuda.shared.array(0, real, alignment=16))
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from ..gpu.backend import cuda, device_function, ptx, unrolled
 from .gemm_config import GemmConfig
+from .part import covered, inside, is_hermitian, met
 from .stripe import loaders, walkers
 from .walk import places
 
@@ -51,39 +52,45 @@ class Product:
     run: int
 
 
-def tile_writer(config: GemmConfig, product: Product):
+def tile_writer(config: GemmConfig, product: Product, part: str = "all"):
     """``write(...)``: C := alpha acc + beta C, of the tile that begins at `c`; without beta C is not read.
 
-    What lies beyond `rows` and `cols` is left alone. A tile that is whole is written without asking for each
-    element, by vectors where C is aligned for them.
+    What lies beyond `rows` and `cols`, or is not of the part, is left alone. A tile that is whole is written
+    without asking for each element, by vectors where C is aligned for them.
     """
     BLK_M, BLK_N, RUN, PARTS = config.BLK_M, config.BLK_N, product.run, config.dtype_facts.parts
     real, aligned = ptx.REALS[config.dtype_facts.real], ptx.is_aligned(RUN * PARTS)
-    overwrite, update = (_column_writer(config, product, reads_c, RUN) for reads_c in (False, True))
-    overwrite_edge, update_edge = (_column_writer(config, product, reads_c, 0) for reads_c in (False, True))
+    overwrite, update = (_column_writer(config, product, reads_c, RUN, part) for reads_c in (False, True))
+    overwrite_edge, update_edge = (
+        _column_writer(config, product, reads_c, 0, part) for reads_c in (False, True)
+    )
+    is_covered = covered(part, BLK_M, BLK_N)
 
     @device_function
-    def write(c, acc, old, ldc, t, rows, cols, alpha, alpha_i, beta, beta_i):
+    def write(c, acc, old, ldc, t, rows, cols, shift, alpha, alpha_i, beta, beta_i):
         # the branches stand outside the unrolled columns
         reads_c = (beta != real(0)) | (beta_i != real(0))
-        if rows >= BLK_M and cols >= BLK_N and aligned(c) and ldc % RUN == 0:
+        if rows >= BLK_M and cols >= BLK_N and is_covered(shift) and aligned(c) and ldc % RUN == 0:
             if reads_c:
-                update(0, c, acc, old, ldc, t, rows, cols, alpha, alpha_i, beta, beta_i)
+                update(0, c, acc, old, ldc, t, rows, cols, shift, alpha, alpha_i, beta, beta_i)
             else:
-                overwrite(0, c, acc, old, ldc, t, rows, cols, alpha, alpha_i, beta, beta_i)
+                overwrite(0, c, acc, old, ldc, t, rows, cols, shift, alpha, alpha_i, beta, beta_i)
         elif reads_c:
-            update_edge(0, c, acc, old, ldc, t, rows, cols, alpha, alpha_i, beta, beta_i)
+            update_edge(0, c, acc, old, ldc, t, rows, cols, shift, alpha, alpha_i, beta, beta_i)
         else:
-            overwrite_edge(0, c, acc, old, ldc, t, rows, cols, alpha, alpha_i, beta, beta_i)
+            overwrite_edge(0, c, acc, old, ldc, t, rows, cols, shift, alpha, alpha_i, beta, beta_i)
 
     return write
 
 
-def _column_writer(config: GemmConfig, product: Product, reads_c: bool, run: int):
-    """``write(j, ...)``: column j of the thread, `run` rows at a time; 0: one, and none beyond the edges."""
+def _column_writer(config: GemmConfig, product: Product, reads_c: bool, run: int, part: str):
+    """``write(j, ...)``: column j of the thread, `run` rows at a time; 0: one, and none beyond the edges or
+    the part.
+    """
     PARTS, THR_M, RUN = config.dtype_facts.parts, config.THR_M, max(run, 1)
     EDGE, COMPLEX, WIDTH = run == 0, config.dtype_facts.is_complex, RUN * PARTS
-    int64 = ptx.types.int64
+    REAL_DIAGONAL, of_part = EDGE and COMPLEX and is_hermitian(part), inside(part)
+    int64, real = ptx.types.int64, ptx.REALS[config.dtype_facts.real]
     row_of, col_of = product.row, product.col
     read, store = ptx.load_global(WIDTH, False), ptx.store_global_vector(WIDTH)
 
@@ -106,16 +113,20 @@ def _column_writer(config: GemmConfig, product: Product, reads_c: bool, run: int
     scale_run = unrolled(RUN, scale)
 
     @device_function
-    def write(j, c, acc, old, ldc, t, rows, cols, alpha, alpha_i, beta, beta_i):
+    def write(j, c, acc, old, ldc, t, rows, cols, shift, alpha, alpha_i, beta, beta_i):
         col = col_of(j, t)
         for i in range(0, THR_M, RUN):
             row = row_of(i, t)
-            ok = (row < rows) & (col < cols) if EDGE else True
+            ok = (row < rows) & (col < cols) & of_part(row, col, shift) if EDGE else True
             at = (int64(col) * ldc + row) * PARTS
             x = (j * THR_M + i) * PARTS
             if reads_c:
                 read(old, 0, c, at, ok)
+            if REAL_DIAGONAL and row + shift == col:
+                old[1] = real(0)
             scale_run(0, x, acc, old, alpha, alpha_i, beta, beta_i)
+            if REAL_DIAGONAL and row + shift == col:
+                acc[x + 1] = real(0)
             store(c, at, acc, x, ok)
 
     return unrolled(config.THR_N, write)
@@ -212,8 +223,8 @@ def ring(config: GemmConfig, product: Product, start: Callable):
     return multiply_stripe
 
 
-def build(config: GemmConfig, product: Product):
-    """The ordinary kernel's function: a block computes one tile."""
+def build(config: GemmConfig, product: Product, part: str = "all"):
+    """The ordinary kernel's function: a block computes one tile, unless it is none of the part."""
     facts = config.dtype_facts
     real, PARTS = ptx.REALS[facts.real], facts.parts
     int32, int64 = ptx.types.int32, ptx.types.int64
@@ -233,7 +244,7 @@ def build(config: GemmConfig, product: Product):
     load, multiply, zero = product.load, _multiplier(config, product), ptx.fill(ACC)
     multiply_stripe = ring(config, product, start) if STAGES > 1 else None
     place = places(BLK_M, BLK_N)
-    write = tile_writer(config, product)
+    is_met, write = met(part, BLK_M, BLK_N), tile_writer(config, product, part)
     wait = ptx.wait_async(max(STAGES - 2, 0))
     offset, shared_pointer = ptx.offset, ptx.shared_pointer
 
@@ -242,7 +253,9 @@ def build(config: GemmConfig, product: Product):
         t = cuda.threadIdx.x
         tiles_m, tiles_n = (m + BLK_M - 1) // BLK_M, (n + BLK_N - 1) // BLK_N
         row0, col0 = place(cuda.blockIdx.x, tiles_m, tiles_n)
-        rows, cols, depth = m - row0, n - col0, int32(k)
+        rows, cols, depth, shift = m - row0, n - col0, int32(k), row0 - col0
+        if not is_met(shift):
+            return
         batch = int64(cuda.blockIdx.z)
         a = offset(a, (batch * stride_a + begin_a(row0, int64(0), lda)) * PARTS)
         b = offset(b, (batch * stride_b + begin_b(col0, int64(0), ldb)) * PARTS)
@@ -294,7 +307,7 @@ def build(config: GemmConfig, product: Product):
             depth, ahead = depth - BLK_K, ahead - BLK_K
 
         # (5) C := alpha acc + beta C
-        write(c, acc, old, ldc, t, rows, cols, alpha, alpha_i, beta, beta_i)
+        write(c, acc, old, ldc, t, rows, cols, shift, alpha, alpha_i, beta, beta_i)
 
     gemm.__name__ = gemm.__qualname__ = config.STEM  # what a profiler shows
     return gemm

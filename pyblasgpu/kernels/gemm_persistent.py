@@ -70,7 +70,7 @@ def _finisher(config: GemmConfig, product: Product):
         if first > 0:
             into, ldc = offset(pieces, int64(cuda.blockIdx.x) * (BLK_M * BLK_N * PARTS)), int64(BLK_M)
             alpha, alpha_i, beta, beta_i = real(1), real(0), real(0), real(0)
-        write(into, acc, old, ldc, t, rows, cols, alpha, alpha_i, beta, beta_i)
+        write(into, acc, old, ldc, t, rows, cols, 0, alpha, alpha_i, beta, beta_i)
 
     return finish
 

@@ -9,15 +9,23 @@ from ..gpu.compile import KernelSource
 from .gemm_body import Product
 from .gemm_body import build as build_ordinary
 from .gemm_persistent import build as build_persistent
+from .part import check_part
 
 __all__ = ["kernel_source"]
 
+#: Of C; and what persistent blocks know of it, which walk over all tiles.
+PARTS = ("all", "lower", "upper", "hermitian", "hermitian_upper")
+PARTS_WALKED = ("all",)
 PARAMETERS = "ppp iii qqq qqq rrrr".replace(" ", "")
 PERSISTENT = "pppp iii iiii qqq qqq rrrr".replace(" ", "")
 
 
-def kernel_source(config: Any, conj_a: bool, conj_b: bool, product: Callable[..., Product]) -> KernelSource:
+def kernel_source(
+    config: Any, conj_a: bool, conj_b: bool, part: str, product: Callable[..., Product]
+) -> KernelSource:
     """The kernel of `config`, with A, B conjugated or not; ``product(config, conj_a, conj_b)`` is its heart.
+
+    Of C only `part` is read and written, one of `PARTS`; tiles beyond it cost a block that ends at once.
 
     The kernel's parameters are pointers to A, B, C; int32 m, n, k; int64 leading strides and batch
     strides of A, B, C (elements); alpha and beta (real, imaginary part). Grid: x ``config.grid(m, n)``,
@@ -26,15 +34,20 @@ def kernel_source(config: Any, conj_a: bool, conj_b: bool, product: Callable[...
     Of a persistent kernel the pointers are to A, B, C and the pieces, and after k stand int32 tiles,
     rounds, run and longer of a `walk.Walk`. Grid: x as many as the device holds.
     """
-    build = build_persistent if config.persistent else build_ordinary
+    check_part(part, PARTS_WALKED if config.persistent else PARTS)
+
+    def build() -> Callable:
+        heart = product(config, conj_a, conj_b)
+        return build_persistent(config, heart) if config.persistent else build_ordinary(config, heart, part)
+
     return KernelSource(
         name=config.STEM,
         config=config,
-        flags=(("conj_a", conj_a), ("conj_b", conj_b)),
+        flags=(("conj_a", conj_a), ("conj_b", conj_b), ("part", part)),
         real=config.dtype_facts.real,
         parameters=PERSISTENT if config.persistent else PARAMETERS,
         threads=config.threads,
         min_blocks=config.min_blocks,
         shared_bytes=config.shared_bytes,
-        build=lambda: build(config, product(config, conj_a, conj_b)),
+        build=build,
     )

@@ -17,6 +17,7 @@ from ..errors import require
 from ..gpu.backend import cuda, ptx
 from ..gpu.compile import KernelSource
 from ..types import Dtype
+from .part import check_part, inside, is_hermitian
 from .summing import LOAD, Summing, adder, writer
 
 __all__ = ["STEM", "SumPartials", "cut", "source"]
@@ -79,34 +80,35 @@ def cut(k: int, splits: int, dtype: Dtype) -> tuple[int, int]:
     return depth, k - splits * depth
 
 
-def source(config: SumPartials) -> KernelSource:
-    """The kernel of `config`.
+def source(config: SumPartials, part: str = "all") -> KernelSource:
+    """The kernel of `config`, for all of C or one of `part.PARTS`.
 
     Its parameters are pointers to P and C; int32 m, n and the number of partials; int64 leading stride of P
     (a multiple of 16 bytes), of C, and from one partial to the next (elements); alpha and beta (real,
     imaginary part). Grid: x ``config.grid(leading stride of P, n)``.
     """
+    check_part(part)
     return KernelSource(
         name=STEM,
         config=config,
-        flags=(),
+        flags=(("part", part),),
         real=config.dtype_facts.real,
         parameters=PARAMETERS,
         threads=config.threads,
         min_blocks=1,
         shared_bytes=config.shared_bytes,
-        build=lambda: _build(config),
+        build=lambda: _build(config, part),
     )
 
 
-def _build(config: SumPartials):
+def _build(config: SumPartials, part: str):
     facts = config.dtype_facts
     real, PARTS, COMPLEX = ptx.REALS[facts.real], facts.parts, facts.is_complex
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
     DIM, SLICES, VEC, TILE, UNROLL = config.DIM, config.SLICES, config.VEC, config.TILE, config.UNROLL
     LANES, WIDTH, AHEAD = DIM // SLICES, VEC * PARTS, UNROLL * VEC * PARTS
     zero, add_up, keep = ptx.fill(WIDTH), adder(facts, UNROLL), ptx.store_shared(WIDTH)
-    write = writer(facts)
+    of_part, write = inside(part), writer(facts, is_hermitian(part))
 
     def sum_partials(p, c, m, n, partials, ldp, ldc, stride_p, alpha, alpha_i, beta, beta_i):
         # (1) the elements of this block, neighbours in a partial, and the partials of this slice
@@ -139,8 +141,8 @@ def _build(config: SumPartials):
                     im += sums[(s * TILE + place) * PARTS + 1]
             columns = (row0 + place) // int32(ldp)
             row, col = row0 + place - columns * int32(ldp), col0 + columns
-            ok = (row < m) & (col < n)
+            ok = (row < m) & (col < n) & of_part(row, col, 0)
             at = (col * ldc + row) * PARTS
-            write(c, at, re, im, old, ok, reads_c, alpha, alpha_i, beta, beta_i)
+            write(c, at, re, im, old, ok, row == col, reads_c, alpha, alpha_i, beta, beta_i)
 
     return sum_partials

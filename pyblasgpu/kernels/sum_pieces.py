@@ -110,6 +110,6 @@ def _build(config: SumPieces):
                 ok = (row + v < m) & (col < n) & (here < TILE)
                 at = (matrix * stride_c + int64(col) * ldc + row + v) * PARTS
                 im = acc[v * PARTS + 1] if PARTS == 2 else real(0)
-                write(c, at, acc[v * PARTS], im, old, ok, True, alpha, alpha_i, real(1), real(0))
+                write(c, at, acc[v * PARTS], im, old, ok, False, True, alpha, alpha_i, real(1), real(0))
 
     return sum_pieces

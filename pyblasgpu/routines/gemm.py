@@ -4,17 +4,23 @@ A product with few tiles of C and a long k may be split along k: the products of
 batch into scratch, and `sum_partials` adds them up in their order. Or the blocks of a persistent kernel part
 the last tiles between them, and `sum_pieces` adds up the pieces. A and B may be packed first, so that how
 they lie no longer matters. `tuning.select` decides when.
+
+Of a square C a triangle may be meant: then blocks compute the tiles that it meets.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any, NamedTuple
+
 from ..gpu.device import current
 from ..kernels import gemm_mma, gemm_tile, sum_partials, sum_pieces
 from ..kernels.gemm_config import GemmConfig
+from ..kernels.part import turned
 from ..kernels.sum_pieces import SumPieces
 from ..kernels.walk import Walk
 from ..operands import Operand
-from ..tuning.select import Choice, select
+from ..tuning.select import select
 from ..tuning.splits import STREAMED, walk_of
 from .copy import record_copy, record_pack, record_scale
 from .pack import record_packed
@@ -23,6 +29,43 @@ from .tape import ALPHA, BETA, Tape, recorded
 __all__ = ["fitted", "gemm", "record", "record_beta", "record_gemm", "tape"]
 
 _SOURCES = {family.STEM: family.source for family in (gemm_mma, gemm_tile)}
+
+
+class _Product(NamedTuple):
+    """alpha A B + beta C of `part` of C; `alpha` and `beta` are ALPHA, BETA or numbers."""
+
+    alpha: Any
+    a: Operand
+    b: Operand
+    beta: Any
+    c: Operand
+    part: str = "all"
+
+    @property
+    def turned(self) -> _Product:
+        """C' = B' A'."""
+        return _Product(self.alpha, self.b.T, self.a.T, self.beta, self.c.T, turned(self.part))
+
+    @property
+    def upright(self) -> _Product:
+        """The same with dimensions that run backwards in C, or in both A and B, turned round.
+
+        A triangle stays as it is.
+        """
+        _, a, b, _, c, part = self
+        if c.row_stride < 0 and part == "all":
+            a, c = a.flip(rows=True), c.flip(rows=True)
+        if c.col_stride < 0 and part == "all":
+            b, c = b.flip(cols=True), c.flip(cols=True)
+        if a.col_stride < 0 and b.row_stride < 0:
+            a, b = a.flip(cols=True), b.flip(rows=True)
+        return self._replace(a=a, b=b, c=c)
+
+    @property
+    def extents(self) -> tuple[int, int, int, int]:
+        """m, n, k and batch of a product of as many tiles: for a triangle of half as many columns."""
+        cols = self.c.cols if self.part == "all" else -(-self.c.cols // 2)
+        return self.c.rows, cols, self.a.cols, self.c.batch
 
 
 def gemm(alpha, a: Operand, b: Operand, beta, c: Operand, stream: int) -> None:
@@ -65,32 +108,23 @@ def record(tape: Tape, a: Operand, b: Operand, c: Operand, overwrite: bool) -> N
     record_gemm(tape, ALPHA, a, b, 0.0 if overwrite else BETA, c)
 
 
-def record_gemm(tape: Tape, alpha, a: Operand, b: Operand, beta, c: Operand) -> None:
-    """Record C := alpha A B + beta C; `alpha` and `beta` are ALPHA, BETA or numbers."""
-    a, b, c = _upright(a, b, c)
-    if not _contiguous(c) and _contiguous(c.T):
-        # C' = B' A': a row-major C is a column-major one of the transposed product
-        a, b, c = b.T, a.T, c.T
+def record_gemm(tape: Tape, alpha, a: Operand, b: Operand, beta, c: Operand, part: str = "all") -> None:
+    """Record C := alpha A B + beta C, of all of C or a triangle as `kernels.part` names them; `alpha` and
+    `beta` are ALPHA, BETA or numbers.
+    """
+    job = _Product(alpha, a, b, beta, c, part).upright
+    if not _contiguous(job.c) and _contiguous(job.c.T):
+        job = job.turned  # a row-major C is a column-major one of the transposed product
+    c = job.c
     with tape.temporary():
         if _contiguous(c):
-            _record_dense(tape, alpha, a, b, beta, c)
+            _record_dense(tape, job)
             return
         packed = tape.scratch(c.rows, c.cols, c.batch)
         if beta != 0:
-            record_copy(tape, 1.0, c, packed)
-        _record_dense(tape, alpha, a, b, beta, packed)
-        record_copy(tape, 1.0, packed, c)
-
-
-def _upright(a: Operand, b: Operand, c: Operand) -> tuple[Operand, Operand, Operand]:
-    """The same product with dimensions that run backwards in C, or in both A and B, turned round."""
-    if c.row_stride < 0:
-        a, c = a.flip(rows=True), c.flip(rows=True)
-    if c.col_stride < 0:
-        b, c = b.flip(cols=True), c.flip(cols=True)
-    if a.col_stride < 0 and b.row_stride < 0:
-        a, b = a.flip(cols=True), b.flip(rows=True)
-    return a, b, c
+            record_copy(tape, 1.0, c, packed, job.part)
+        _record_dense(tape, job._replace(c=packed))
+        record_copy(tape, 1.0, packed, c, job.part)
 
 
 def _contiguous(operand: Operand) -> bool:
@@ -98,84 +132,81 @@ def _contiguous(operand: Operand) -> bool:
     return (operand.row_stride == 1 or operand.rows == 1) and operand.pointer % operand.dtype.itemsize == 0
 
 
-def _record_dense(tape: Tape, alpha, a: Operand, b: Operand, beta, c: Operand) -> None:
+def _record_dense(tape: Tape, job: _Product) -> None:
     """The product with C column-major: A and B copied or packed if need be, packed or k split if faster."""
+    a, b = job.a, job.b
     copied_a, copied_b = (not (_contiguous(x) or _contiguous(x.T)) for x in (a, b))
     layout = "nt"[not (copied_a or _contiguous(a))] + "nt"[not (copied_b or _contiguous(b))]
-    extents = c.rows, c.cols, a.cols, c.batch
-    choice = select("gemm", tape.dtype, layout, extents, current(tape.device), (copied_a, copied_b))
+    choice = select("gemm", tape.dtype, layout, job.extents, current(tape.device), (copied_a, copied_b))
     tape.choices.append(choice)
-    if choice.config.packed:
-        _record_of_packed(tape, choice, alpha, a, b, beta, c)
+    config, splits = choice.config, choice.splits
+    if job.part != "all" and config.persistent:
+        config, splits = replace(config, persistent=False), max(splits, 1)  # its blocks walk over all tiles
+    if config.packed:
+        _record_of_packed(tape, config, job, splits == STREAMED)
         return
     a = record_pack(tape, a) if copied_a else a
     b = record_pack(tape, b) if copied_b else b
-    if choice.splits in (1, STREAMED):
-        _record_product(tape, choice.config, alpha, a, b, beta, c, choice.splits == STREAMED)
+    job = job._replace(a=a, b=b)
+    if splits in (1, STREAMED):
+        _record_product(tape, config, job, splits == STREAMED)
     else:
-        _record_split(tape, choice, alpha, a, b, beta, c)
+        _record_split(tape, config, job, splits)
 
 
-def _record_of_packed(tape: Tape, choice: Choice, alpha, a: Operand, b: Operand, beta, c: Operand) -> None:
+def _record_of_packed(tape: Tape, config: GemmConfig, job: _Product, streamed: bool) -> None:
     """A and B packed, with what of op() is left to do, and their product."""
-    config = choice.config
-    packed = [record_packed(tape, x, how) for x, how in zip((a, b.T), config.packings, strict=True)]
+    packed = [record_packed(tape, x, how) for x, how in zip((job.a, job.b.T), config.packings, strict=True)]
     leads = tuple(x.packing.steps(x.extent, x.k).tile for x in packed)
     left, right = (x.memory for x in packed)
-    _record_kernel(tape, config, leads, a.cols, alpha, left, right, beta, c, choice.splits == STREAMED)
+    _record_kernel(tape, config, job._replace(a=left, b=right), leads, job.a.cols, streamed)
 
 
-def _record_split(tape: Tape, choice: Choice, alpha, a: Operand, b: Operand, beta, c: Operand) -> None:
+def _record_split(tape: Tape, config: GemmConfig, job: _Product, splits: int) -> None:
     """Chunks of k as one batch, what they leave over as a product of its own, and their sum."""
-    config, splits = choice.config, choice.splits
+    a, b, c = job.a, job.b, job.c
     depth, rest = sum_partials.cut(a.cols, splits, tape.dtype)
     partials = tape.scratch(c.rows, c.cols, splits + (rest > 0))
     chunks_a = a._replace(cols=depth, batch=splits, batch_stride=depth * a.col_stride)
     chunks_b = b._replace(rows=depth, batch=splits, batch_stride=depth * b.row_stride)
-    _record_product(tape, config, 1.0, chunks_a, chunks_b, 0.0, partials.matrices(0, splits))
+    chunks = partials.matrices(0, splits)
+    _record_product(tape, config, _Product(1.0, chunks_a, chunks_b, 0.0, chunks, job.part))
     if rest:
         done = splits * depth
         rest_a, rest_b = a.block(0, done, a.rows, rest), b.block(done, 0, rest, b.cols)
-        _record_product(tape, config, 1.0, rest_a, rest_b, 0.0, partials.matrices(splits, 1))
-    _record_sum(tape, alpha, partials, beta, c)
+        left = partials.matrices(splits, 1)
+        _record_product(tape, config, _Product(1.0, rest_a, rest_b, 0.0, left, job.part))
+    _record_sum(tape, job, partials)
 
 
-def _record_sum(tape: Tape, alpha, partials: Operand, beta, c: Operand) -> None:
+def _record_sum(tape: Tape, job: _Product, partials: Operand) -> None:
     """C := alpha * (the sum of the batch) + beta C."""
+    c, count = job.c, partials.batch
     found = select(sum_partials.STEM, tape.dtype, "", (c.rows, c.cols), current(tape.device)).config
-    config, count = found.serving(partials.batch), partials.batch
+    config = found.serving(count)
 
     def integers(first: Operand, c: Operand) -> tuple:
         return c.rows, c.cols, count, first.col_stride, c.col_stride, first.batch_stride
 
-    blocks = config.grid(partials.col_stride, c.cols)
-    tape.launch(sum_partials.source(config), blocks, (partials.matrices(0, 1), c), integers, (alpha, beta))
+    blocks, operands = config.grid(partials.col_stride, c.cols), (partials.matrices(0, 1), c)
+    tape.launch(sum_partials.source(config, job.part), blocks, operands, integers, (job.alpha, job.beta))
 
 
-def _record_product(
-    tape: Tape, config: GemmConfig, alpha, a: Operand, b: Operand, beta, c: Operand, streamed: bool = False
-) -> None:
+def _record_product(tape: Tape, config: GemmConfig, job: _Product, streamed: bool = False) -> None:
     """The product with A and B that lie as `config` has it; `streamed`: tiles may be parted."""
+    a, b = job.a, job.b
     config = fitted(config, a, b)
     lead_a = a.row_stride if config.trans_a else a.col_stride
     lead_b = b.row_stride if config.trans_b else b.col_stride
-    _record_kernel(tape, config, (lead_a, lead_b), a.cols, alpha, a, b, beta, c, streamed)
+    _record_kernel(tape, config, job, (lead_a, lead_b), a.cols, streamed)
 
 
 def _record_kernel(
-    tape: Tape,
-    config: GemmConfig,
-    leads: tuple[int, ...],
-    k: int,
-    alpha,
-    a: Operand,
-    b: Operand,
-    beta,
-    c: Operand,
-    streamed: bool,
+    tape: Tape, config: GemmConfig, job: _Product, leads: tuple[int, ...], k: int, streamed: bool
 ) -> None:
     """The launch, and that of the sum of the pieces; `leads` are the strides of A, B that are not 1."""
-    kernel = _SOURCES[config.STEM](config, a.conj, b.conj)
+    alpha, a, b, beta, c, part = job
+    kernel = _SOURCES[config.STEM](config, a.conj, b.conj, part)
 
     def integers(a: Operand, b: Operand, c: Operand, *_) -> tuple:
         walked = walk[1:] if walk else ()

@@ -30,7 +30,6 @@ def blocks(stop: int | None) -> Iterator[None]:
     """Diagonal blocks of this order; by default those of the library."""
     with ExitStack() as held:
         if stop:
-            held.enter_context(override("syrk", stop))
             held.enter_context(override("symm", stop))
         yield
 

@@ -64,23 +64,24 @@ def test_zeros_without_reading(letter):
     assert unharmed()
 
 
-TRIANGLES = ("lower", "strict", "hermitian")
+TRIANGLES = ("lower", "upper", "strict", "hermitian", "hermitian_upper")
 
 
 def square(letter, part, seed=3):
     """A matrix of three tiles by two that is NaN where `part` does not read, and which elements it is of."""
     dtype, order = DTYPES[letter], 21
     kept = np.tri(order, k=-1 if part == "strict" else 0, dtype=bool)
+    kept = kept.T if "upper" in part else kept
     values = integers(np.random.default_rng(seed), (order, order), dtype)
     values[~kept] = np.nan
-    if part == "hermitian" and dtype.is_complex:
+    if "hermitian" in part and dtype.is_complex:
         values.imag[np.diag_indices(order)] = np.nan
     return values, kept
 
 
 def expected(values, kept, part, alpha, before):
     product = alpha * values
-    if part == "hermitian":
+    if "hermitian" in part:
         np.fill_diagonal(product, alpha * values.real.diagonal())
     return np.where(kept, product, before)
 
@@ -124,4 +125,4 @@ def test_an_infinite_diagonal_stays_real():
 
 def test_unknown_parts_are_refused():
     with pytest.raises(ConfigError, match="part in"):
-        copy_scaled.source(CopyScaled("d"), False, False, True, True, "upper")
+        copy_scaled.source(CopyScaled("d"), False, False, True, True, "left")

@@ -38,7 +38,7 @@ class Check(NamedTuple):
 
 def tile(letter="s", trans_a=False, trans_b=False, m=17, n=9, k=11, alpha=2, beta=-1, **changes) -> Check:
     """A product by the `gemm_tile` of this Config."""
-    flags = {name: changes.pop(name) for name in ("conj_a", "conj_b", "batch") if name in changes}
+    flags = {name: changes.pop(name) for name in ("conj_a", "conj_b", "batch", "part") if name in changes}
     small = config(letter, trans_a, trans_b, **changes)
 
     def run(module):
@@ -203,7 +203,7 @@ DEFECTS = [
     ("trmm_leaf", "k in range(0, min(row0 + BLK_M, n), BLK_K)", "k in range(0, row0, BLK_K)", leaf("trmm")),
     ("trmm_leaf", "depth = min(row0 + BLK_M, n) - k", "depth = n - k", leaf("trmm", depth=12)),
     ("copy_scaled", "(i < rows) & (j < cols)", "(i < rows) & (j <= cols)", COPIES),
-    ("copy_scaled", "shift + BLK_M <= FIRST", "shift + BLK_M <= FIRST + BLK_M", TRIANGLE),
+    ("part", "shift + BLK_M > FIRST", "shift > FIRST", TRIANGLE),
     ("sum_partials", "(row < m) & (col < n)", "(row <= m) & (col < n)", sums(beta=0.0)),
     ("sum_partials", "(row < m) & (col < n)", "(row < m)", sums(m=12, beta=0.0)),
     ("summing", "inside & (u < count)", "inside", sums()),
@@ -228,9 +228,22 @@ DEFECTS = [
     ("gemm_body", "(beta != real(0)) | (beta_i != real(0))", "True", tile(beta=0)),
     ("gemm_body", "(beta != real(0)) | (beta_i", "(beta != real(0)) & (beta_i", tile()),
     ("copy_scaled", "real(0) if zero else tile", "tile", ZEROS),
-    ("copy_scaled", "i + shift - j >= FIRST", "i + shift - j > FIRST", TRIANGLE),
-    ("copy_scaled", "i + shift - j >= FIRST", "i - j >= FIRST", TRIANGLE),
-    ("copy_scaled", "1 if part == \"strict\" else 0", "0", STRICT),
+    ("part", "i + shift - j >= FIRST", "i + shift - j > FIRST", TRIANGLE),
+    ("part", "i + shift - j >= FIRST", "i - j >= FIRST", TRIANGLE),
+    ("part", "1 if part == \"strict\" else 0", "0", STRICT),
+    ("part", "i + shift <= j", "i + shift < j", tile(m=20, n=20, part="upper")),
+    ("part", "i + shift <= j", "i <= j", tile(m=20, n=20, part="upper")),
+    ("part", "shift < BLK_N if", "shift < 0 if", tile(m=40, n=40, part="upper")),
+    ("part", "shift + BLK_M <= 0 if", "shift <= 0 if", tile(m=32, n=32, part="upper")),
+    ("part", "else shift >= BLK_N", "else shift >= 0", tile(m=32, n=32, part="lower")),
+    ("part", "else shift >= BLK_N", "else shift >= 0", tile("c", m=32, n=32, part="hermitian")),
+    ("gemm_body", "old[1] = real(0)", "pass", tile("z", m=20, n=20, part="hermitian")),
+    ("gemm_body", "acc[x + 1] = real(0)", "pass", tile("c", m=20, n=20, part="hermitian_upper")),
+    ("gemm_body", "REAL_DIAGONAL and row + shift == col", "REAL_DIAGONAL and row == col",
+     tile("z", m=20, n=20, part="hermitian")),
+    ("sum_partials", "& of_part(row, col, 0)", "", sums(m=9, n=9, part="lower")),
+    ("sum_partials", "ok, row == col, reads_c", "ok, False, reads_c", sums("z", m=9, n=9, part="hermitian")),
+    ("summing", "old[1] = real(0)", "pass", sums("z", m=9, n=9, part="hermitian")),
     ("copy_scaled", "REAL_DIAGONAL and i + shift == j", "False", TRIANGLE),
     ("copy_scaled", "tile[place] = alpha * re\n", "pass\n", TRIANGLE),
     ("summing", "ok & reads_c", "ok", sums(beta=0.0)),
@@ -345,7 +358,7 @@ DEFECTS = [
 
 #: What kernels have in common, each after what it is built from.
 SHARED = (
-    "stripe", "triangle", "walk", "gemm_config", "gemm_body", "gemm_persistent", "gemm_source", "summing",
+    "stripe", "triangle", "walk", "part", "gemm_config", "gemm_body", "gemm_persistent", "gemm_source", "summing",
 )  # fmt: skip
 
 

@@ -11,11 +11,13 @@ from pyblasgpu.tuning.oracle import fenced, integers
 from pyblasgpu.types import DTYPES
 
 from .launching import run, strides
+from .test_gemm_tile import of_part
 
 
 def check(
-    letter="s", m=13, n=5, partials=9, alpha=2.0, beta=-1.0, slices=4, unroll=2, kernels=sum_partials
-) -> None:
+    letter="s", m=13, n=5, partials=9, alpha=2.0, beta=-1.0, slices=4, unroll=2, kernels=sum_partials,
+    part="all",
+) -> None:  # fmt: skip
     """Sum integers, other numbers between their columns, into C between fences; compare with ``==``."""
     dtype, rng = DTYPES[letter], np.random.default_rng(m + 10 * n + 100 * partials)
     config = kernels.SumPartials(dtype=letter, DIM=32, SLICES=slices, UNROLL=unroll)
@@ -24,9 +26,16 @@ def check(
     values, old = integers(rng, (partials, m, n), dtype), integers(rng, (m, n), dtype)
     p[:, :, :m] = values.swapaxes(1, 2)
     expected = alpha * values.sum(axis=0) + (beta * old if beta else 0)
-    c, unharmed = fenced(old if beta else np.full_like(old, np.nan), "F")
+    kept = of_part(part, m, n)
+    expected = np.where(kept, expected, 77)
+    old = np.where(kept, old if beta else np.nan, 77).astype(dtype.name)
+    if "hermitian" in part:
+        diagonal = np.arange(min(m, n))
+        expected[diagonal, diagonal] = expected[diagonal, diagonal].real
+        old.imag[diagonal, diagonal] = np.nan
+    c, unharmed = fenced(old, "F")
     integers_ = (m, n, partials, lead, strides(c)[1], lead * n)
-    run(kernels.source(config), config.grid(lead, n), (p, c), integers_, (alpha, beta))
+    run(kernels.source(config, part), config.grid(lead, n), (p, c), integers_, (alpha, beta))
     assert np.array_equal(c, expected)
     assert unharmed()
 
