@@ -97,7 +97,7 @@ class _Kernel:
         if config.persistent:
             (*pointers, _), batch, numbers = self._walked(grid, pointers, numbers)
         m, n, k, lda, ldb, ldc, *batch_strides = numbers
-        assert config.persistent or grid[:2] == (config.grid(m, n), 1)
+        assert config.persistent or grid[:2] == (config.grid(m, n, self.flags["part"]), 1)
         if config.packed:
             operands = zip(config.packings, pointers, (m, n), (lda, ldb), batch_strides)
             a, b = (self._packed(*each, k, batch) for each in operands)
@@ -128,9 +128,10 @@ class _Kernel:
         """Of a persistent product what an ordinary one is told; nothing is left for `sum_pieces`."""
         m, n, k, tiles, rounds, run, longer, *strides = numbers
         config, (blocks, *others) = self.source.config, grid
-        stripes, batch = -(-k // config.BLK_K), tiles // config.grid(m, n)
+        stripes, per_matrix = -(-k // config.BLK_K), config.grid(m, n, self.flags["part"])
+        batch = tiles // per_matrix
         walk = Walk(blocks, tiles, rounds, run, longer)
-        assert others == [1, 1] and tiles == batch * config.grid(m, n)
+        assert others == [1, 1] and tiles == batch * per_matrix
         assert walk in (Walk.whole(blocks, tiles), Walk.streamed(blocks, tiles, stripes))
         return pointers, batch, (m, n, k, *strides)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from ..gpu.backend import cuda, device_function, ptx, unrolled
 from .gemm_config import GemmConfig
-from .part import covered, inside, is_hermitian, met
+from .part import covered, inside, is_hermitian
 from .stripe import loaders, walkers
 from .walk import places
 
@@ -224,7 +224,7 @@ def ring(config: GemmConfig, product: Product, start: Callable):
 
 
 def build(config: GemmConfig, product: Product, part: str = "all"):
-    """The ordinary kernel's function: a block computes one tile, unless it is none of the part."""
+    """The ordinary kernel's function: a block computes one tile, of those that a part of C meets."""
     facts = config.dtype_facts
     real, PARTS = ptx.REALS[facts.real], facts.parts
     int32, int64 = ptx.types.int32, ptx.types.int64
@@ -243,8 +243,8 @@ def build(config: GemmConfig, product: Product, part: str = "all"):
     start, finish_a, finish_b = starter(config, load_a, load_b), load_a.finish, load_b.finish
     load, multiply, zero = product.load, _multiplier(config, product), ptx.fill(ACC)
     multiply_stripe = ring(config, product, start) if STAGES > 1 else None
-    place = places(BLK_M, BLK_N)
-    is_met, write = met(part, BLK_M, BLK_N), tile_writer(config, product, part)
+    place = places(BLK_M, BLK_N, part)
+    write = tile_writer(config, product, part)
     wait = ptx.wait_async(max(STAGES - 2, 0))
     offset, shared_pointer = ptx.offset, ptx.shared_pointer
 
@@ -254,8 +254,6 @@ def build(config: GemmConfig, product: Product, part: str = "all"):
         tiles_m, tiles_n = (m + BLK_M - 1) // BLK_M, (n + BLK_N - 1) // BLK_N
         row0, col0 = place(cuda.blockIdx.x, tiles_m, tiles_n)
         rows, cols, depth, shift = m - row0, n - col0, int32(k), row0 - col0
-        if not is_met(shift):
-            return
         batch = int64(cuda.blockIdx.z)
         a = offset(a, (batch * stride_a + begin_a(row0, int64(0), lda)) * PARTS)
         b = offset(b, (batch * stride_b + begin_b(col0, int64(0), ldb)) * PARTS)

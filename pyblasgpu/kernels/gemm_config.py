@@ -10,6 +10,7 @@ from ..errors import require
 from ..types import DTYPES, Dtype
 from .packing import Packing
 from .stripe import RUN, Stripe
+from .walk import tile_count
 
 __all__ = ["GemmConfig"]
 
@@ -185,6 +186,6 @@ class GemmConfig:
         a, b = (Packing("cbl", stripe.blk, stripe.depth, stripe.pad) for stripe in stripes)
         return a, b
 
-    def grid(self, m: int, n: int) -> int:
-        """Blocks along x for an m-by-n C."""
-        return -(-m // self.BLK_M) * -(-n // self.BLK_N)
+    def grid(self, m: int, n: int, part: str = "all") -> int:
+        """Tiles of an m-by-n C, or of a part of it: blocks along x of an ordinary kernel."""
+        return tile_count(self.BLK_M, self.BLK_N, m, n, part)

@@ -17,7 +17,7 @@ from .walk import pieces as walk_pieces
 __all__ = ["build"]
 
 
-def _pointers(config: GemmConfig):
+def _pointers(config: GemmConfig, part: str):
     """``begin(number, tile, first, count, ...)``: where a piece begins; ``advance(ahead, ...)``: where the
     stripe after that begins, of this piece or of the next.
 
@@ -27,7 +27,7 @@ def _pointers(config: GemmConfig):
     PARTS, walk_a, walk_b = config.dtype_facts.parts, walkers(config.stripe_a), walkers(config.stripe_b)
     begin_a, begin_b, next_a, next_b = walk_a.begin, walk_b.begin, walk_a.step, walk_b.step
     BLK_K, int32, int64, offset = config.BLK_K, ptx.types.int32, ptx.types.int64, ptx.offset
-    quotient, locate, piece_of = ptx.quotient, locator(config.BLK_M, config.BLK_N), walk_pieces()
+    quotient, locate, piece_of = ptx.quotient, locator(config.BLK_M, config.BLK_N, part), walk_pieces()
 
     @device_function
     def begin(number, tile, first, count, a, b, m, n, k, lda, ldb, stride_a, stride_b):
@@ -54,13 +54,14 @@ def _pointers(config: GemmConfig):
     return begin, advance
 
 
-def _finisher(config: GemmConfig, product: Product):
+def _finisher(config: GemmConfig, product: Product, part: str):
     """``finish(...)``: a piece that begins its tile, or is all of it, to C as alpha acc + beta C; any other,
     of which a block has one at most, to the block's place in scratch, column-major.
     """
     BLK_M, BLK_N, PARTS = config.BLK_M, config.BLK_N, config.dtype_facts.parts
     real, int32, int64 = ptx.REALS[config.dtype_facts.real], ptx.types.int32, ptx.types.int64
-    offset, locate, write = ptx.offset, locator(config.BLK_M, config.BLK_N), tile_writer(config, product)
+    offset, locate = ptx.offset, locator(config.BLK_M, config.BLK_N, part)
+    write = tile_writer(config, product, part)
 
     @device_function
     def finish(acc, old, t, tile, first, c, pieces, m, n, ldc, stride_c, alpha, alpha_i, beta, beta_i):
@@ -70,13 +71,13 @@ def _finisher(config: GemmConfig, product: Product):
         if first > 0:
             into, ldc = offset(pieces, int64(cuda.blockIdx.x) * (BLK_M * BLK_N * PARTS)), int64(BLK_M)
             alpha, alpha_i, beta, beta_i = real(1), real(0), real(0), real(0)
-        write(into, acc, old, ldc, t, rows, cols, 0, alpha, alpha_i, beta, beta_i)
+        write(into, acc, old, ldc, t, rows, cols, row0 - col0, alpha, alpha_i, beta, beta_i)
 
     return finish
 
 
-def build(config: GemmConfig, product: Product):
-    """The kernel's function."""
+def build(config: GemmConfig, product: Product, part: str = "all"):
+    """The kernel's function; of C it knows the tiles that a part of it meets."""
     facts = config.dtype_facts
     real, int32, quotient = ptx.REALS[facts.real], ptx.types.int32, ptx.quotient
     BLK_K, STAGES, PREFETCH = config.BLK_K, config.stages, config.prefetch
@@ -87,7 +88,8 @@ def build(config: GemmConfig, product: Product):
     load_a, load_b = (loaders(stripe, STAGES, True) for stripe in (config.stripe_a, config.stripe_b))
     start, load, zero = starter(config, load_a, load_b), product.load, ptx.fill(ACC)
     multiply_stripe = ring(config, product, start)
-    (begin, advance), piece_of, finish = _pointers(config), walk_pieces(), _finisher(config, product)
+    (begin, advance), piece_of = _pointers(config, part), walk_pieces()
+    finish = _finisher(config, product, part)
     wait = ptx.wait_async(max(STAGES - 2, 0))
     offset, shared_pointer = ptx.offset, ptx.shared_pointer
 

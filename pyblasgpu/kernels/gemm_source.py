@@ -13,9 +13,7 @@ from .part import check_part
 
 __all__ = ["kernel_source"]
 
-#: Of C; and what persistent blocks know of it, which walk over all tiles.
-PARTS = ("all", "lower", "upper", "hermitian", "hermitian_upper")
-PARTS_WALKED = ("all",)
+PARTS = ("all", "lower", "upper", "hermitian", "hermitian_upper")  # of C
 PARAMETERS = "ppp iii qqq qqq rrrr".replace(" ", "")
 PERSISTENT = "pppp iii iiii qqq qqq rrrr".replace(" ", "")
 
@@ -25,21 +23,17 @@ def kernel_source(
 ) -> KernelSource:
     """The kernel of `config`, with A, B conjugated or not; ``product(config, conj_a, conj_b)`` is its heart.
 
-    Of C only `part` is read and written, one of `PARTS`; tiles beyond it cost a block that ends at once.
+    Of C only `part` is read and written, one of `PARTS`.
 
     The kernel's parameters are pointers to A, B, C; int32 m, n, k; int64 leading strides and batch
-    strides of A, B, C (elements); alpha and beta (real, imaginary part). Grid: x ``config.grid(m, n)``,
+    strides of A, B, C (elements); alpha and beta (real, imaginary part). Grid: x ``config.grid(m, n, part)``,
     z the batch.
 
     Of a persistent kernel the pointers are to A, B, C and the pieces, and after k stand int32 tiles,
     rounds, run and longer of a `walk.Walk`. Grid: x as many as the device holds.
     """
-    check_part(part, PARTS_WALKED if config.persistent else PARTS)
-
-    def build() -> Callable:
-        heart = product(config, conj_a, conj_b)
-        return build_persistent(config, heart) if config.persistent else build_ordinary(config, heart, part)
-
+    check_part(part, PARTS)
+    build = build_persistent if config.persistent else build_ordinary
     return KernelSource(
         name=config.STEM,
         config=config,
@@ -49,5 +43,5 @@ def kernel_source(
         threads=config.threads,
         min_blocks=config.min_blocks,
         shared_bytes=config.shared_bytes,
-        build=build,
+        build=lambda: build(config, product(config, conj_a, conj_b), part),
     )

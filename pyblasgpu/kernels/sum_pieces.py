@@ -12,6 +12,7 @@ from typing import ClassVar
 from ..errors import require
 from ..gpu.backend import cuda, ptx
 from ..gpu.compile import KernelSource
+from .part import check_part, inside, is_hermitian
 from .summing import Summing, adder, writer
 from .walk import Walk, locator
 
@@ -53,34 +54,35 @@ class SumPieces(Summing):
         return (walk.blocks - 1) * self.slices
 
 
-def source(config: SumPieces) -> KernelSource:
-    """The kernel of `config`.
+def source(config: SumPieces, part: str = "all") -> KernelSource:
+    """The kernel of `config`, for a product of all of C or of one of `part.PARTS`.
 
     Its parameters are pointers to the pieces and C; int32 m, n, stripes of a tile, and blocks, rounds, run
     and longer of the `Walk`; int64 leading stride and batch stride of C (elements); alpha (real, imaginary
     part). Grid: x ``config.grid(walk)``.
     """
+    check_part(part)
     return KernelSource(
         name=STEM,
         config=config,
-        flags=(),
+        flags=(("part", part),),
         real=config.dtype_facts.real,
         parameters=PARAMETERS,
         threads=config.threads,
         min_blocks=1,
         shared_bytes=0,
-        build=lambda: _build(config),
+        build=lambda: _build(config, part),
     )
 
 
-def _build(config: SumPieces):
+def _build(config: SumPieces, part: str):
     facts = config.dtype_facts
     real, PARTS, VEC = ptx.REALS[facts.real], facts.parts, config.VEC
     int64, offset, quotient = ptx.types.int64, ptx.offset, ptx.quotient
     BLK_M, BLK_N, DIM, SLICES = config.BLK_M, config.BLK_N, config.DIM, config.slices
     TILE, WIDTH, AHEAD = BLK_M * BLK_N, VEC * PARTS, config.UNROLL * VEC * PARTS
-    zero, add_up, write = ptx.fill(WIDTH), adder(facts, config.UNROLL), writer(facts)
-    locate = locator(BLK_M, BLK_N)
+    zero, add_up, write = ptx.fill(WIDTH), adder(facts, config.UNROLL), writer(facts, is_hermitian(part))
+    locate, of_part = locator(BLK_M, BLK_N, part), inside(part)
 
     def sum_pieces(p, c, m, n, stripes, blocks, rounds, run, longer, ldc, stride_c, alpha, alpha_i):
         # (1) the tile in which the run of a block begins, unless another's run began in it before
@@ -107,9 +109,11 @@ def _build(config: SumPieces):
             row0, col0, matrix = locate(rounds * blocks + which, m, n)
             row, col = row0 + here % BLK_M, col0 + here // BLK_M
             for v in range(VEC):
-                ok = (row + v < m) & (col < n) & (here < TILE)
+                ok = (row + v < m) & (col < n) & (here < TILE) & of_part(row + v, col, 0)
                 at = (matrix * stride_c + int64(col) * ldc + row + v) * PARTS
                 im = acc[v * PARTS + 1] if PARTS == 2 else real(0)
-                write(c, at, acc[v * PARTS], im, old, ok, False, True, alpha, alpha_i, real(1), real(0))
+                write(
+                    c, at, acc[v * PARTS], im, old, ok, row + v == col, True, alpha, alpha_i, real(1), real(0)
+                )
 
     return sum_pieces

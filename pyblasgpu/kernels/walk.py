@@ -9,11 +9,12 @@ tiles. `sum_pieces` adds up what is not a whole tile.
 
 from __future__ import annotations
 
+from math import lcm
 from typing import NamedTuple
 
 from ..gpu.backend import cuda, device_function, ptx
 
-__all__ = ["MOST_STRIPES", "RASTER", "Walk", "locator", "pieces", "places"]
+__all__ = ["MOST_STRIPES", "RASTER", "Walk", "locator", "pieces", "places", "tile_count"]
 
 RASTER = 8  # tiles of C are walked in columns of this many rows of tiles, so that a wave shares its A in L2
 MOST_STRIPES = 2**31 - 1  # that are numbered
@@ -64,31 +65,91 @@ class Walk(NamedTuple):
         return block * self.run + min(block, self.longer)
 
 
-def places(BLK_M: int, BLK_N: int):
+def tile_count(BLK_M: int, BLK_N: int, m: int, n: int, part: str = "all") -> int:
+    """Tiles of an m-by-n matrix that are walked over, to compute a `part` of it (`part.PARTS`)."""
+    if part == "all":
+        return -(-m // BLK_M) * -(-n // BLK_N)
+    square = lcm(BLK_M, BLK_N)
+    order = -(-m // square)
+    return order * (order + 1) // 2 * (square // BLK_M) * (square // BLK_N)
+
+
+def places(BLK_M: int, BLK_N: int, part: str = "all"):
     """``place(tile, tiles_m, tiles_n)``: row and column where a tile of a matrix begins."""
-    int32, quotient = ptx.types.int32, ptx.quotient
+    if part != "all":
+        return _places_in_triangle(BLK_M, BLK_N, part.endswith("upper"))
+    int32, raster = ptx.types.int32, _raster()
 
     @device_function
     def place(tile, tiles_m, tiles_n):
-        column = quotient(tile, RASTER * tiles_n)
-        within = tile - column * (RASTER * tiles_n)
-        height = min(tiles_m - column * RASTER, RASTER)
-        across = quotient(within, height)
-        down = within - across * height
-        return int32((column * RASTER + down) * BLK_M), int32(across * BLK_N)
+        down, across = raster(tile, tiles_m, tiles_n)
+        return int32(down * BLK_M), int32(across * BLK_N)
 
     return place
 
 
-def locator(BLK_M: int, BLK_N: int):
+def _places_in_triangle(BLK_M: int, BLK_N: int, upper: bool):
+    """The same of a triangle: squares of tiles, on and below (above) the diagonal.
+
+    The triangle is folded to a rectangle, its longest row of squares with the shortest, so that the order is
+    a matter of integers alone:
+
+        0
+        1 1              3 3 3 3 0
+        2 2 2      ->    2 2 2 1 1
+        3 3 3 3
+    """
+    int32, quotient, raster = ptx.types.int32, ptx.quotient, _raster()
+    DOWN, ACROSS = lcm(BLK_M, BLK_N) // BLK_M, lcm(BLK_M, BLK_N) // BLK_N
+
+    @device_function
+    def place(tile, tiles_m, tiles_n):
+        order = quotient(tiles_m + (DOWN - 1), DOWN)
+        square = quotient(tile, DOWN * ACROSS)
+        within = tile - square * (DOWN * ACROSS)
+        width = order | 1
+        i, j = raster(square, quotient(order + 1, 2), width)
+        longer = order - i
+        row, col = (longer - 1, j) if j < longer else (width - longer - 1, j - longer)
+        if upper:
+            row, col = col, row
+        across = quotient(within, DOWN)
+        down = within - across * DOWN
+        return int32((row * DOWN + down) * BLK_M), int32((col * ACROSS + across) * BLK_N)
+
+    return place
+
+
+def _raster():
+    """``raster(i, rows, cols)``: row and column of the i-th element, in columns of `RASTER` rows."""
+    quotient = ptx.quotient
+
+    @device_function
+    def raster(i, rows, cols):
+        column = quotient(i, RASTER * cols)
+        within = i - column * (RASTER * cols)
+        height = min(rows - column * RASTER, RASTER)
+        across = quotient(within, height)
+        down = within - across * height
+        return column * RASTER + down, across
+
+    return raster
+
+
+def locator(BLK_M: int, BLK_N: int, part: str = "all"):
     """``locate(tile, m, n)``: row, column and matrix where a tile of the batch begins."""
-    int64, quotient, place = ptx.types.int64, ptx.quotient, places(BLK_M, BLK_N)
+    int64, quotient, place = ptx.types.int64, ptx.quotient, places(BLK_M, BLK_N, part)
+    DOWN, ACROSS = lcm(BLK_M, BLK_N) // BLK_M, lcm(BLK_M, BLK_N) // BLK_N
 
     @device_function
     def locate(tile, m, n):
         tiles_m, tiles_n = quotient(m + (BLK_M - 1), BLK_M), quotient(n + (BLK_N - 1), BLK_N)
-        matrix = quotient(tile, tiles_m * tiles_n)
-        row0, col0 = place(tile - matrix * (tiles_m * tiles_n), tiles_m, tiles_n)
+        tiles = tiles_m * tiles_n
+        if part != "all":
+            order = quotient(tiles_m + (DOWN - 1), DOWN)
+            tiles = quotient(order * (order + 1), 2) * (DOWN * ACROSS)
+        matrix = quotient(tile, tiles)
+        row0, col0 = place(tile - matrix * tiles, tiles_m, tiles_n)
         return row0, col0, int64(matrix)
 
     return locate

@@ -10,7 +10,6 @@ Of a square C a triangle may be meant: then blocks compute the tiles that it mee
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ..gpu.device import current
@@ -29,6 +28,8 @@ from .tape import ALPHA, BETA, Tape, recorded
 __all__ = ["fitted", "gemm", "record", "record_beta", "record_gemm", "tape"]
 
 _SOURCES = {family.STEM: family.source for family in (gemm_mma, gemm_tile)}
+
+DIAGONAL = 64  # rows of a tile, about
 
 
 class _Product(NamedTuple):
@@ -63,8 +64,10 @@ class _Product(NamedTuple):
 
     @property
     def extents(self) -> tuple[int, int, int, int]:
-        """m, n, k and batch of a product of as many tiles: for a triangle of half as many columns."""
-        cols = self.c.cols if self.part == "all" else -(-self.c.cols // 2)
+        """m, n, k and batch of a product of about as many tiles: for a triangle of half as many columns, and
+        some for the tiles on the diagonal.
+        """
+        cols = self.c.cols if self.part == "all" else (self.c.cols + DIAGONAL) // 2
         return self.c.rows, cols, self.a.cols, self.c.batch
 
 
@@ -140,8 +143,6 @@ def _record_dense(tape: Tape, job: _Product) -> None:
     choice = select("gemm", tape.dtype, layout, job.extents, current(tape.device), (copied_a, copied_b))
     tape.choices.append(choice)
     config, splits = choice.config, choice.splits
-    if job.part != "all" and config.persistent:
-        config, splits = replace(config, persistent=False), max(splits, 1)  # its blocks walk over all tiles
     if config.packed:
         _record_of_packed(tape, config, job, splits == STREAMED)
         return
@@ -213,20 +214,21 @@ def _record_kernel(
         strides = (*leads, c.col_stride, a.batch_stride, b.batch_stride, c.batch_stride)
         return c.rows, c.cols, k, *walked, *strides
 
-    walk = walk_of(config, (c.rows, c.cols, k, c.batch), current(tape.device), streamed)
+    tiles = config.grid(c.rows, c.cols, part)
+    walk = walk_of(config, tiles * c.batch, k, current(tape.device), streamed)
     if walk is None:
-        tape.launch(kernel, config.grid(c.rows, c.cols), (a, b, c), integers, (alpha, beta))
+        tape.launch(kernel, tiles, (a, b, c), integers, (alpha, beta))
         return
     # the blocks walk over the whole batch, so the launch is that of one matrix
     one_a, one_b, one_c = (x._replace(batch=1) for x in (a, b, c))
     pieces = tape.scratch(config.BLK_M, config.BLK_N, walk.blocks)._replace(batch=1) if walk.run else one_c
     tape.launch(kernel, walk.blocks, (one_a, one_b, one_c, pieces), integers, (alpha, beta))
     if walk.run:
-        _record_pieces(tape, config, walk, -(-k // config.BLK_K), alpha, pieces, one_c)
+        _record_pieces(tape, config, walk, -(-k // config.BLK_K), job._replace(c=one_c), pieces)
 
 
 def _record_pieces(
-    tape: Tape, config: GemmConfig, walk: Walk, stripes: int, alpha, pieces: Operand, c: Operand
+    tape: Tape, config: GemmConfig, walk: Walk, stripes: int, job: _Product, pieces: Operand
 ) -> None:
     """C += alpha * (the sum of a tile's pieces), where a tile was parted."""
     adding = SumPieces(dtype=config.dtype, BLK_M=config.BLK_M, BLK_N=config.BLK_N)
@@ -235,7 +237,8 @@ def _record_pieces(
         blocks, _, *runs = walk
         return c.rows, c.cols, stripes, blocks, *runs, c.col_stride, c.batch_stride
 
-    tape.launch(sum_pieces.source(adding), adding.grid(walk), (pieces, c), integers, (alpha,))
+    kernel = sum_pieces.source(adding, job.part)
+    tape.launch(kernel, adding.grid(walk), (pieces, job.c), integers, (job.alpha,))
 
 
 def fitted(config: GemmConfig, a: Operand, b: Operand) -> GemmConfig:

@@ -106,14 +106,13 @@ def attainable(splits: int, extents: tuple[int, ...], dtype: Dtype) -> int:
     return 1 if prod(batch) != 1 else max(min(splits, k * dtype.itemsize // LOAD), 1)
 
 
-def walk_of(config: Any, extents: tuple[int, ...], device: Device, streamed: bool) -> Walk | None:
+def walk_of(config: Any, tiles: int, k: int, device: Device, streamed: bool) -> Walk | None:
     """How the blocks of a persistent kernel share the tiles of a product, or of a batch of them.
 
     None of an ordinary kernel, and where there are more tiles than are numbered. Nothing is parted where it
     would bring nothing; how much scratch it takes is the caller's concern.
     """
-    m, n, k, *batch = extents
-    tiles, blocks = prod(batch) * config.grid(m, n), device.sm_count * config.min_blocks
+    blocks = device.sm_count * config.min_blocks
     if not config.persistent or tiles + blocks > MOST_STRIPES:
         return None
     walk = Walk.whole(blocks, tiles)
@@ -130,7 +129,8 @@ def whole_or_streamed(config: Any, extents: tuple[int, ...], device: Device, pac
     """
     if not config.persistent or piece_bytes(config, device) > MOST_PARTIALS:
         return 1
-    walk = walk_of(config, extents, device, streamed=True)
+    m, n, k, *batch = extents
+    walk = walk_of(config, prod(batch) * config.grid(m, n), k, device, streamed=True)
     if walk is None or not walk.run:
         return 1
     whole = pace * cycles(config.STEM, config, extents, device)

@@ -312,15 +312,18 @@ def test_a_triangle_in_chunks_of_k(monkeypatch):
     assert names(kernels) == ["gemm", "gemm", "sum"]
 
 
-def test_a_triangle_is_not_walked(monkeypatch):
-    """Persistent blocks walk over all tiles; so ordinary ones take their place."""
+def test_a_triangle_is_walked_over(monkeypatch):
+    """By persistent blocks, which part its last tiles: 136 of 64 by 64 between 132 multiprocessors."""
     fake_kernels.install(monkeypatch)
-    config = replace(select("gemm", D, "nt", (999, 999, 999), known("h200")).config, stages=3)
-    a, c = (fake_kernels.operand(np.ones((9, 9), order="F"), D) for _ in range(2))
-    with override(config.STEM, replace(config, persistent=True)), override("splits", 0):
-        tape = tape_of("syrk")(2, a, 3, c, uplo=Uplo.LOWER)
-    (step,) = tape._steps
-    assert not step.source.config.persistent and dict(step.source.flags)["part"] == "lower"
+    config = select("gemm", D, "nt", (999, 999, 999), known("h200")).config
+    config = replace(config, stages=3, persistent=True, min_blocks=1)
+    a, c = (fake_kernels.operand(np.ones((999, 999), order="F"), D) for _ in range(2))
+    with override(config.STEM, config), override("splits", 0):
+        tape = tape_of("syrk")(2, a, 3, c, uplo=Uplo.UPPER)
+    assert config.BLK_M == config.BLK_N == 64
+    assert [step.source.name for step in tape._steps] == ["gemm_mma", "sum_pieces"]
+    assert all(dict(step.source.flags)["part"] == "upper" for step in tape._steps)
+    assert tape._steps[0].integers[3] == 16 * 17 // 2
 
 
 def test_what_is_launched_for_a_symmetric_product(monkeypatch):

@@ -17,3 +17,20 @@ def run(source, blocks: int, arrays: tuple, integers: tuple, scalars: tuple, bat
 def strides(array: np.ndarray) -> tuple[int, ...]:
     """Strides in elements."""
     return tuple(stride // array.itemsize for stride in array.strides)
+
+
+def of_part(part: str, expected: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What a kernel for a `part` of C is expected to leave, and C before it, both of shape (..., m, n).
+
+    What is beyond the part is 77, and stays it; the imaginary parts of a Hermitian diagonal are NaN before.
+    """
+    if part == "all":
+        return expected, c
+    m, n = c.shape[-2:]
+    kept = np.tri(n, m, dtype=bool).T if "upper" in part else np.tri(m, n, dtype=bool)
+    expected, c = np.where(kept, expected, 77), np.where(kept, c, 77).astype(c.dtype)
+    if "hermitian" in part:
+        diagonal = ..., *np.diag_indices(min(m, n))
+        expected[diagonal] = expected[diagonal].real
+        c.imag[diagonal] = np.nan
+    return expected, c

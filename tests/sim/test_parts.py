@@ -1,16 +1,19 @@
-"""Triangles of C by the GEMM kernels and `sum_partials`: nothing else is written, Hermitian diagonals are real."""
+"""Triangles of C by the kernels of products and sums: no more is written, Hermitian diagonals are real."""
 
 from __future__ import annotations
 
 from itertools import product
+from math import lcm
 
 import pytest
 
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.kernels import gemm_mma, gemm_tile
+from pyblasgpu.kernels import gemm_mma, gemm_tile, sum_pieces
 from pyblasgpu.kernels.part import turned
+from pyblasgpu.kernels.sum_pieces import SumPieces
+from pyblasgpu.kernels.walk import places, tile_count
 
-from . import test_gemm_mma, test_gemm_tile, test_sum_partials
+from . import test_gemm_mma, test_gemm_tile, test_persistent, test_sum_partials
 
 REAL, HERMITIAN = ("lower", "upper"), ("hermitian", "hermitian_upper")
 PARTS = [*product("sdcz", REAL), *product("cz", HERMITIAN)]
@@ -54,11 +57,45 @@ def test_triangles_of_sums(letter, part):
         test_sum_partials.check(letter, 21, 21, 3, beta=beta, part=part)
 
 
+@pytest.mark.parametrize("letter, part", PARTS)
+@pytest.mark.parametrize("walk", test_persistent.WALKS)
+def test_persistent_blocks_walk_over_a_triangle(letter, part, walk):
+    for order, blocks, batch, beta in ((40, 4, 1, -1.0), (17, 7, 3, 0.0), (65, 5, 1, 0.0)):
+        config = test_persistent.tile(letter, stages=3)
+        test_persistent.check(config, order, order, 14, walk, blocks, batch, beta=beta, part=part)
+
+
+@pytest.mark.parametrize("part", [*REAL, *HERMITIAN])
+@pytest.mark.parametrize("tile", [(1, 1), (1, 2), (3, 1), (2, 3), (4, 6)], ids=str)
+def test_the_tiles_of_a_triangle(part, tile):
+    """Each that it meets is walked over once, and, but for some at the diagonal and the edges, no other."""
+    place, across = places(*tile, part), "upper" in part
+    for order in (1, 2, 3, 5, 12, 13, 30, 61):
+        tiles_m, tiles_n = (-(-order // extent) for extent in tile)
+        count = tile_count(*tile, order, order, part)
+        found = [tuple(map(int, place(i, tiles_m, tiles_n))) for i in range(count)]
+        assert len(set(found)) == count
+        met = {
+            (row, col)
+            for row, col in product(range(0, order, tile[0]), range(0, order, tile[1]))
+            if (row <= min(col + tile[1], order) - 1 if across else min(row + tile[0], order) - 1 >= col)
+        }
+        assert met <= set(found)
+        beyond = [(row, col) for row, col in found if (row, col) not in met]
+        assert len(beyond) <= 2 * lcm(*tile) ** 2 * (order // lcm(*tile) + 1) / (tile[0] * tile[1])
+        if lcm(*tile) in tile and order % lcm(*tile) == 0:
+            assert not beyond
+
+
 def test_what_there_is_not():
+    for source in (gemm_tile.source, sum_pieces.source):
+        config = (
+            test_gemm_tile.config() if source is gemm_tile.source else SumPieces(dtype="s", BLK_M=4, BLK_N=4)
+        )
+        with pytest.raises(ConfigError, match="part in"):
+            source(config, part="left")
     with pytest.raises(ConfigError, match="part in"):
         gemm_tile.source(test_gemm_tile.config(), part="strict")
-    with pytest.raises(ConfigError, match="part in"):
-        gemm_tile.source(test_gemm_tile.config(stages=2, persistent=True), part="lower")
 
 
 @pytest.mark.parametrize("part", ["all", *REAL, *HERMITIAN])

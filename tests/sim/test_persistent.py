@@ -16,7 +16,7 @@ from pyblasgpu.tuning.oracle import fenced, integers
 from pyblasgpu.types import DTYPES
 
 from . import test_gemm_mma, test_gemm_tile
-from .launching import run, strides
+from .launching import of_part, run, strides
 
 WALKS = {
     "whole": lambda blocks, tiles, stripes: Walk.whole(blocks, tiles),
@@ -25,7 +25,9 @@ WALKS = {
 PIPELINES = [{"stages": 2}, {"stages": 3, "prefetch": True}, {"stages": 4}]
 
 
-def check(tile, m, n, k, walk, blocks, batch=1, alpha=2.0, beta=-1.0, kernels=None, pieces=sum_pieces):
+def check(
+    tile, m, n, k, walk, blocks, batch=1, alpha=2.0, beta=-1.0, kernels=None, pieces=sum_pieces, part="all"
+):
     """The product, then the sum of the pieces if there are any; integers between fences, ``==``."""
     kernels = kernels or (gemm_mma if tile.STEM == "gemm_mma" else gemm_tile)
     rng, dtype = np.random.default_rng(m + 10 * n + 100 * k), DTYPES[tile.dtype]
@@ -33,6 +35,7 @@ def check(tile, m, n, k, walk, blocks, batch=1, alpha=2.0, beta=-1.0, kernels=No
     expected = alpha * (a @ b) + (beta * c if beta else 0)
     if not beta:
         c[...] = np.nan
+    expected, c = of_part(part, expected, c)
     a, b = (
         fenced(a, "C" if tile.trans_a else "F", gap=4)[0],
         fenced(b, "C" if tile.trans_b else "F", gap=4)[0],
@@ -41,15 +44,15 @@ def check(tile, m, n, k, walk, blocks, batch=1, alpha=2.0, beta=-1.0, kernels=No
     lead_a, lead_b = strides(a)[1 if tile.trans_a else 2], strides(b)[1 if tile.trans_b else 2]
     steps = (lead_a, lead_b, strides(c)[2], *(strides(x)[0] for x in (a, b, c)))
     stripes = -(-k // tile.BLK_K)
-    walked = WALKS[walk](blocks, batch * tile.grid(m, n), stripes)
+    walked = WALKS[walk](blocks, batch * tile.grid(m, n, part), stripes)
     scratch = np.full(walked.blocks * tile.BLK_M * tile.BLK_N, np.nan, a.dtype)
     arguments = (a, b, c, scratch), (m, n, k, *walked[1:], *steps), (alpha, beta)
-    run(kernels.source(tile), walked.blocks, *arguments)
+    run(kernels.source(tile, part=part), walked.blocks, *arguments)
     if walked.run:
         adding = pieces.SumPieces(dtype=tile.dtype, BLK_M=tile.BLK_M, BLK_N=tile.BLK_N, DIM=64, UNROLL=2)
         numbers = (m, n, stripes, walked.blocks, *walked[2:], strides(c)[2], strides(c)[0])
-        run(pieces.source(adding), adding.grid(walked), (scratch, c), numbers, (alpha,))
-    assert np.array_equal(c, expected)
+        run(pieces.source(adding, part), adding.grid(walked), (scratch, c), numbers, (alpha,))
+    np.testing.assert_array_equal(c, expected)
     assert unharmed()
 
 

@@ -97,13 +97,15 @@ def of_packed(letter="s", family="gemm_tile", m=37, n=19, k=27, walk=None, batch
     return Check(family, run)
 
 
-def walked(letter="s", m=35, n=19, k=26, walk="streamed", blocks=4, batch=1, stem=None, **changes) -> Check:
+def walked(
+    letter="s", m=35, n=19, k=26, walk="streamed", blocks=4, batch=1, stem=None, part="all", **changes
+) -> Check:  # fmt: skip
     """A product by persistent blocks, and the sum of its pieces; `module` is either's."""
 
     def run(module):
         families = {"kernels": module} if hasattr(module, "GemmTile") else {"pieces": module}
         small = test_persistent.tile(letter, **changes)
-        test_persistent.check(small, m, n, k, walk, blocks, batch, **families)
+        test_persistent.check(small, m, n, k, walk, blocks, batch, part=part, **families)
 
     return Check("gemm_tile" if stem is None else stem, run)
 
@@ -233,10 +235,17 @@ DEFECTS = [
     ("part", "1 if part == \"strict\" else 0", "0", STRICT),
     ("part", "i + shift <= j", "i + shift < j", tile(m=20, n=20, part="upper")),
     ("part", "i + shift <= j", "i <= j", tile(m=20, n=20, part="upper")),
-    ("part", "shift < BLK_N if", "shift < 0 if", tile(m=40, n=40, part="upper")),
     ("part", "shift + BLK_M <= 0 if", "shift <= 0 if", tile(m=32, n=32, part="upper")),
     ("part", "else shift >= BLK_N", "else shift >= 0", tile(m=32, n=32, part="lower")),
     ("part", "else shift >= BLK_N", "else shift >= 0", tile("c", m=32, n=32, part="hermitian")),
+    ("walk", "quotient(order + 1, 2)", "quotient(order, 2)", tile(m=48, n=48, part="lower")),
+    ("walk", "width = order | 1", "width = order", tile(m=32, n=32, part="lower")),
+    ("walk", "width - longer - 1, j - longer", "width - longer, j - longer", tile(m=48, n=48, part="lower")),
+    ("walk", "if upper:", "if False:", tile(m=48, n=48, part="upper")),
+    ("walk", "(row * DOWN + down)", "row", tile(m=48, n=48, part="lower", BLK_N=32)),
+    ("walk", "* (DOWN * ACROSS)", "", walked(m=48, n=48, batch=2, part="lower")),
+    ("sum_pieces", "& of_part(row + v, col, 0)", "", walked(m=16, n=16, part="lower", stem="sum_pieces")),
+    ("gemm_persistent", "row0 - col0", "0", walked(m=48, n=48, part="lower")),
     ("gemm_body", "old[1] = real(0)", "pass", tile("z", m=20, n=20, part="hermitian")),
     ("gemm_body", "acc[x + 1] = real(0)", "pass", tile("c", m=20, n=20, part="hermitian_upper")),
     ("gemm_body", "REAL_DIAGONAL and row + shift == col", "REAL_DIAGONAL and row == col",
@@ -271,7 +280,7 @@ DEFECTS = [
     ("gemm_body", "batch * stride_c + col0", "batch * stride_a + col0", tile(m=16, k=4, batch=2)),
     ("gemm_body", "begin_b(col0, int64(0), ldb)", "begin_b(row0, int64(0), ldb)", tile()),
     ("gemm_body", "BLK_M = BLK_N = BLK_K = 1", "BLK_M = BLK_N = BLK_K = 2", of_packed(m=33)),
-    ("walk", "tiles_m - column * RASTER, RASTER)", "tiles_m, RASTER)", tile(m=16 * 9 + 1, n=17, k=2)),
+    ("walk", "rows - column * RASTER, RASTER)", "rows, RASTER)", tile(m=16 * 9 + 1, n=17, k=2)),
     ("gemm_body", "if reading < STAGES - 1 else 0", "if reading < STAGES else 0", tile(stages=2)),
     ("gemm_config", "return self.stages * self.stage", "return self.stage", tile(stages=3)),
     ("gemm_tile", "LEAD = stripe.lead * parts", "LEAD = stripe.blk * parts", tile(PAD_A=1, stages=2)),
@@ -358,7 +367,8 @@ DEFECTS = [
 
 #: What kernels have in common, each after what it is built from.
 SHARED = (
-    "stripe", "triangle", "walk", "part", "gemm_config", "gemm_body", "gemm_persistent", "gemm_source", "summing",
+    "stripe", "triangle", "walk", "part", "gemm_config", "gemm_body", "gemm_persistent", "gemm_source",
+    "summing",
 )  # fmt: skip
 
 
