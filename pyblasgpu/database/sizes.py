@@ -3,9 +3,12 @@
 =========  =============================================  ==============================
 family     class                                          tuned at
 =========  =============================================  ==============================
-gemm       few_rows: m <= 64 < n                          32 x 4096, k 1024
-gemm       few_cols: n <= 64 < m                          4096 x 32, k 1024
-gemm       low_rank: k <= 128, m n > 750^2                4096 x 4096, k 64
+gemm       slim_rows: m <= 16 < n                         8 x 4096, k 1024
+gemm       slim_cols: n <= 16 < m                         4096 x 8, k 1024
+gemm       few_rows: 16 < m <= 64 < n                     32 x 4096, k 1024
+gemm       few_cols: 16 < n <= 64 < m                     4096 x 32, k 1024
+gemm       outer: k <= 45, m n > 750^2                    8192 x 8192, k 32
+gemm       low_rank: 45 < k <= 128, m n > 750^2           4096 x 4096, k 64
 gemm       tiny: m n <= 350^2                             256 x 256, k 256
 gemm       small: m n <= 750^2                            512 x 512, k 512
 gemm       middle: m n <= 1450^2                          1024 x 1024, k 1024
@@ -34,8 +37,8 @@ from math import prod
 
 __all__ = ["RHS_AT", "is_batch", "nearest", "rhs_class", "size_class", "sizes_of", "tuned_at"]
 
-FEW = 64
-LOW_RANK = 128
+SLIM, FEW = 16, 64
+OUTER, LOW_RANK = 45, 128
 SOME = 1024
 MANY = 2560
 TINY, SMALL, MIDDLE, MEDIUM = 350 * 350, 750 * 750, 1450 * 1450, 2900 * 2900
@@ -44,16 +47,28 @@ LEAF_ORDERS = (128, 512)
 #: Class of a batch -> m n of one matrix at most.
 _BATCHES = {"batch16": 22 * 22, "batch32": 45 * 45, "batch64": 90 * 90, "batch128": 181 * 181}
 
+_BY_ELEMENTS = {
+    "tiny": ("tiny", "small", "middle", "medium", "large"),
+    "small": ("small", "middle", "tiny", "medium", "large"),
+    "middle": ("middle", "medium", "small", "large", "tiny"),
+    "medium": ("medium", "large", "middle", "small", "tiny"),
+    "large": ("large", "medium", "middle", "small", "tiny"),
+    "uneven": ("uneven", "large", "medium", "middle", "small", "tiny"),
+}
+_OTHERS = ("low_rank", "outer", "few_rows", "few_cols", "slim_rows", "slim_cols", "uneven")
+
+_PREFERRED = {
+    "slim_rows": ("slim_rows", "few_rows", *_BY_ELEMENTS["small"]),
+    "slim_cols": ("slim_cols", "few_cols", *_BY_ELEMENTS["small"]),
+    "few_rows": ("few_rows", "slim_rows", *_BY_ELEMENTS["small"]),
+    "few_cols": ("few_cols", "slim_cols", *_BY_ELEMENTS["small"]),
+    "outer": ("outer", "low_rank", *_BY_ELEMENTS["large"]),
+    "low_rank": ("low_rank", "outer", *_BY_ELEMENTS["large"]),
+    **_BY_ELEMENTS,
+}
 _GEMM_NEAREST = {
-    "few_rows": ("few_rows", "small", "middle", "medium", "large", "tiny", "low_rank", "few_cols"),
-    "few_cols": ("few_cols", "small", "middle", "medium", "large", "tiny", "low_rank", "few_rows"),
-    "low_rank": ("low_rank", "large", "medium", "middle", "small", "tiny", "few_rows", "few_cols"),
-    "tiny": ("tiny", "small", "middle", "medium", "large", "low_rank", "few_rows", "few_cols"),
-    "small": ("small", "middle", "tiny", "medium", "large", "low_rank", "few_rows", "few_cols"),
-    "middle": ("middle", "medium", "small", "large", "low_rank", "tiny", "few_rows", "few_cols"),
-    "medium": ("medium", "large", "middle", "low_rank", "small", "tiny", "few_rows", "few_cols"),
-    "large": ("large", "medium", "low_rank", "middle", "small", "tiny", "few_rows", "few_cols"),
-    "uneven": ("uneven", "large", "medium", "low_rank", "middle", "small", "tiny", "few_rows", "few_cols"),
+    size: (*preferred, *(other for other in _OTHERS if other not in preferred))
+    for size, preferred in _PREFERRED.items()
 }
 
 _NEAREST: dict[str, dict[str, tuple[str, ...]]] = {
@@ -73,8 +88,11 @@ _NEAREST: dict[str, dict[str, tuple[str, ...]]] = {
 }
 
 _GEMM_AT = {
+    "slim_rows": (8, 4096, 1024),
+    "slim_cols": (4096, 8, 1024),
     "few_rows": (32, 4096, 1024),
     "few_cols": (4096, 32, 1024),
+    "outer": (8192, 8192, 32),
     "low_rank": (4096, 4096, 64),
     "tiny": (256, 256, 256),
     "small": (512, 512, 512),
@@ -101,12 +119,13 @@ def size_class(stem: str, extents: tuple[int, ...]) -> str:
             found = next((name for name, most in _BATCHES.items() if m * n <= most), None)
             if found is not None:
                 return found
-        if m <= FEW < n:
-            return "few_rows"
-        if n <= FEW < m:
-            return "few_cols"
+        for most, kind in ((SLIM, "slim"), (FEW, "few")):
+            if m <= most < n:
+                return f"{kind}_rows"
+            if n <= most < m:
+                return f"{kind}_cols"
         if k <= LOW_RANK and elements > SMALL:
-            return "low_rank"
+            return "outer" if k <= OUTER else "low_rank"
         bounds = (("tiny", TINY), ("small", SMALL), ("middle", MIDDLE), ("medium", MEDIUM))
         return next((name for name, most in bounds if elements <= most), "large")
     return rhs_class(prod(extents[1:]))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 
@@ -87,6 +89,22 @@ def test_so_does_its_twin_for_packed_operands(device, stem, config):
     assert complaint(config, report, device) == ("ok", "")
 
 
+def of_triangles(jobs: Iterable) -> list:
+    """Those of layout `nt`, which SYRK and HERK take most often."""
+    found = [
+        job for job in jobs if FAMILIES[job.values[1]].routine == "gemm" and job.values[2].layout == "nt"
+    ]
+    return [pytest.param(*job.values, id=f"{job.id}-triangle") for job in found]
+
+
+@pytest.mark.parametrize(("device", "stem", "config"), of_triangles(JOBS))
+def test_so_does_the_kernel_of_a_triangle(device, stem, config):
+    part = "hermitian" if config.dtype in "cz" else "lower"
+    source = import_module(f"pyblasgpu.kernels.{stem}").source(config, part=part)
+    report = compile_source(source, device.cc).resources
+    assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
+
+
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("partials", [2, 128])
 def test_sums_of_partials_keep_everything_in_registers(letter, partials):
@@ -127,6 +145,15 @@ def smallest(stem: str, letter: str) -> KernelSource:
     jobs = [job.values for job in JOBS]
     configs = [config for _, family, config in jobs if (family, config.dtype) == (stem, letter)]
     return source_of(stem, min(configs, key=lambda config: config.THR_M * config.THR_N * config.BLK_K))
+
+
+def test_garbage_is_collected_afterwards():
+    source = smallest(copy_scaled.STEM, "s")
+    for enabled in (True, False):
+        (gc.enable if enabled else gc.disable)()
+        to_ptx(source, CC)
+        assert gc.isenabled() == enabled
+    gc.enable()
 
 
 SINGLE = [

@@ -81,7 +81,9 @@ def test_computed_tiles_follow_the_shape():
 
 @pytest.mark.parametrize(
     ("extents", "size"),
-    [((64, 65, 9), "few_rows"), ((65, 64, 9), "few_cols"), ((64, 64, 10**6), "tiny"),
+    [((16, 17, 9), "slim_rows"), ((99, 16, 9), "slim_cols"), ((17, 65, 9), "few_rows"),
+     ((64, 65, 9), "few_rows"), ((65, 64, 9), "few_cols"), ((751, 750, 45), "outer"),
+     ((751, 750, 46), "low_rank"), ((64, 64, 10**6), "tiny"),
      ((350, 350, 1), "tiny"), ((351, 350, 1), "small"), ((750, 750, 1), "small"),
      ((751, 750, 129), "middle"), ((751, 750, 128), "low_rank"), ((1450, 1450, 999), "middle"),
      ((1451, 1450, 999), "medium"), ((2900, 2900, 999), "medium"), ((2901, 2900, 999), "large"),

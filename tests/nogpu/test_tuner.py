@@ -95,7 +95,7 @@ class Stage:
         every = tuner.candidates
         monkeypatch.setattr(tuner, "candidates", lambda *key: SimpleNamespace(left=every(*key).left[::16]))
         # operands of the real sizes would take long to fill
-        small = {key: [tuple(x // 16 for x in tuned_at(*key)[-1])] for key in every_class()}
+        small = {key: [tuple(max(x // 16, 1) for x in tuned_at(*key)[-1])] for key in every_class()}
         for module in (tuner, whole, selecting, strategies):
             monkeypatch.setattr(module, "tuned_at", lambda stem, size: small[stem, size])
         monkeypatch.setattr(whole, "STOP_ORDER", 64)
