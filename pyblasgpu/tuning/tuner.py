@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
-from ..database import FAMILIES, STOP_ROUTINES, Document, Entry, sizes_of, tuned_at
+from ..database import FAMILIES, STOP_ROUTINES, Document, sizes_of, tuned_at
 from ..errors import ConfigError, PyblasgpuError
 from ..gpu.compile import Resources
 from ..gpu.device import Device
@@ -114,6 +114,8 @@ class Tuner:
         self._failed = False  # the candidate that is running
         self._verified: set[tuple[str, Any]] = set()
         self._right_at_odd: set[Any] = set()
+        self._compiling_scalar: dict[tuple[str, Any], tuple[Any, Search]] = {}
+        self._unsure: deque[tuple[Any, Search]] = deque()
         self._reference: tuple[Search, Trial] | None = None
         self._wanted = self._done = 0
         self.untried = self.unbegun = 0
@@ -171,15 +173,17 @@ class Tuner:
         plans = {key: planner.submit(self._candidates, key) for key in order}
         ended: set[tuple[str, str]] = set()
         try:
-            while (plans or self._hunts) and not self._late(KERNELS):
+            while (plans or self._hunts or self._doubtful) and not self._late(KERNELS):
                 for key in [key for key, plan in plans.items() if plan.done()]:
                     if key in firsts:
                         self._begin(key, plans.pop(key).result())
                     elif key[:2] in ended:
                         self._begin(key, self._promising(key, plans.pop(key).result()))
                 self._step()
-                ended.update(hunt.key[:2] for hunt in self._hunts if hunt.ended)
-                self._hunts = [hunt for hunt in self._hunts if not hunt.ended]
+                for hunt in [hunt for hunt in self._hunts if hunt.ended]:
+                    ended.add(hunt.key[:2])
+                    self._hunts.remove(hunt)
+                    self._compile_scalar(self._winners_of(hunt.key))
         finally:
             self.unbegun = len(plans)
             planner.shutdown(wait=False, cancel_futures=True)
@@ -222,17 +226,28 @@ class Tuner:
     def _step(self) -> None:
         """Let something happen."""
         self._feed()
-        idle = not self._worker.busy and not self._ready
+        idle = not (self._worker.busy or self._ready or self._unsure)
         for (stem, config), report in self._compilers.finished(TICK if idle else 0.0):
-            self._compiled(self._compiling.pop((stem, config)), config, report)
+            # a candidate, what a winner needs for its second verification, or both
+            if (stem, config) in self._compiling:
+                self._compiled(self._compiling.pop((stem, config)), config, report)
+            if (stem, config) in self._compiling_scalar:
+                self._unsure.append(self._compiling_scalar.pop((stem, config)))
         if self._worker.busy:
             self._answered(self._worker.receive(TICK))
+        elif self._unsure:
+            self._verify_at_odd(*self._unsure.popleft())
         elif self._ready:
             if self._reference and self.health.wants_reference:
                 self._time_reference()
             self._try(*self._ready.popleft())
         elif not self._compilers.pending:
             time.sleep(TICK / 10)
+
+    @property
+    def _doubtful(self) -> bool:
+        """Whether winners of searches that have ended wait for their second verification."""
+        return bool(self._compiling_scalar or self._unsure)
 
     def _feed(self) -> None:
         """Give the compilers work, a candidate of each search in turn."""
@@ -244,8 +259,9 @@ class Tuner:
                 self._wanted += 1
                 if job in self._verdicts:
                     self._judge(hunt, config)
-                else:
-                    self._compiling[job] = hunt
+                    continue
+                self._compiling[job] = hunt
+                if job not in self._compiling_scalar:
                     self._compilers.submit(*job)
                     room -= 1
 
@@ -324,8 +340,8 @@ class Tuner:
             hunt.stop()
         self.untried += len(self._compiling) + len(self._ready)
         self._hunts.clear()
-        self._compiling.clear()
-        self._ready.clear()
+        for started in (self._compiling, self._compiling_scalar, self._ready, self._unsure):
+            started.clear()
         self._compilers.drop()
 
     def _time_reference(self) -> None:
@@ -342,46 +358,65 @@ class Tuner:
 
     def _save(self) -> Document:
         """Put the winners into the user's file, once each is right at odd extents too."""
-        found = winners(self.journal.records, self.device.name)
-        while wrong := self._wrong_at_odd(found):
-            for key, config, failure in wrong:
-                detail = f"at odd extents: {failure.detail}"
-                self.journal.note(key, "", config, outcome=failure.outcome, detail=detail)
-                self.journal.counts[failure.outcome] += 1
+        while True:
             found = winners(self.journal.records, self.device.name)
+            if all(self._verify_at_odd(*each) for each in self._compiled_scalar(found)):
+                break
         if found.entries or found.stop_sizes:
             merge(found)
             select.reload()
         return found
 
-    def _wrong_at_odd(self, found: Document) -> list[tuple[Search, Any, Failed | Lost]]:
-        """The winners that fail where operands are unaligned, which takes kernels of its own."""
-        fresh = self._unsure(found.entries)
-        for config, (stem, *_) in fresh.items():
+    def _winners_of(self, key: Search) -> Document:
+        """Those of one search."""
+        records = [each for each in self.journal.records if (each.stem, each.dtype, each.layout) == key]
+        return winners(records, self.device.name)
+
+    def _compile_scalar(self, found: Document) -> None:
+        """Begin to compile what verifies winners where operands are unaligned: kernels of their own."""
+        begun = {config for config, _ in (*self._compiling_scalar.values(), *self._unsure)}
+        for config, key in self._not_yet_right(found):
+            job = key[0], _scalar(config)
+            if config in begun or job in self._compiling_scalar:
+                continue  # one of two with the same scalar kernel is left to the end of the run
+            if job in self._verdicts:
+                self._unsure.append((config, key))
+                continue
+            self._compiling_scalar[job] = config, key
+            if job not in self._compiling:
+                self._compilers.submit(*job)
+
+    def _compiled_scalar(self, found: Document) -> list[tuple[Any, Search]]:
+        """The winners that were not verified at odd extents yet, once what it takes is in the store."""
+        fresh = self._not_yet_right(found)
+        for config, (stem, *_) in fresh:
             self._compilers.submit(stem, _scalar(config))
-        while self._compilers.pending:  # then they are in the store of cubins
+        while self._compilers.pending:
             for _ in self._compilers.finished():
                 pass
-        wrong = []
-        for config, key in fresh.items():
-            _, failure = self._lab.finish(self._job(key, config, verify=("odd",)))
-            if failure is None:
-                self._right_at_odd.add(config)
-            else:
-                wrong.append((key, config, failure))
-        return wrong
+        return fresh
 
-    def _unsure(self, entries: dict[tuple[str, str, str, str], Entry]) -> dict[Any, Search]:
-        """The winners that were not verified at odd extents yet."""
+    def _not_yet_right(self, found: Document) -> list[tuple[Any, Search]]:
         fresh = {}
-        for (stem, dtype, layout, _), entry in entries.items():
+        for (stem, dtype, layout, _), entry in found.entries.items():
             try:
                 config = FAMILIES[stem].config(dtype, layout, entry.parameters)
             except ConfigError:  # of an older version's sweep, which is resumed
                 continue
             if config not in self._right_at_odd:
                 fresh[config] = (stem, dtype, layout)
-        return fresh
+        return list(fresh.items())
+
+    def _verify_at_odd(self, config: Any, key: Search) -> bool:
+        """Whether a winner is right where operands are unaligned; if not it is out."""
+        _, failure = self._lab.finish(self._job(key, config, verify=("odd",)))
+        if failure is None:
+            self._right_at_odd.add(config)
+            return True
+        detail = f"at odd extents: {failure.detail}"
+        self.journal.note(key, "", config, outcome=failure.outcome, detail=detail)
+        self.journal.counts[failure.outcome] += 1
+        return False
 
 
 def _nothing(task: Task) -> Generator[list[Trial], Times, None]:

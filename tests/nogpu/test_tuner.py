@@ -273,6 +273,24 @@ def test_a_candidate_that_is_wrong_never_wins(stage, how):
     assert winners(store.read_sweep(made.journal.path), H200.name).entries == found.entries
 
 
+def test_winners_are_verified_again_while_other_searches_go_on(stage):
+    """At the end of a run, when its budget is spent, hundreds of kernels would be left to compile."""
+    jobs = []
+
+    def body():
+        made = bench.Bench(stage.routine, 0)
+        return lambda job: jobs.append((job.layout, job.verify)) or made(job)
+
+    _, found = tune(body, layouts=("nn", "tn"))
+    odd = [number for number, (_, verify) in enumerate(jobs) if verify == ("odd",)]
+    timed = [number for number, (layout, verify) in enumerate(jobs) if layout == "tn" and verify != ("odd",)]
+    assert odd[0] < timed[0] and len(found.entries) > 2
+    winning = {
+        (layout, *sorted(entry.parameters.items())) for (_, _, layout, _), entry in found.entries.items()
+    }
+    assert len(odd) == len(winning)  # each once
+
+
 def test_a_candidate_that_writes_around_its_operands_is_noticed(stage):
     """At the sizes at which it is timed, where verification did not run it."""
 
