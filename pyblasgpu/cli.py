@@ -67,8 +67,9 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
     efforts = ("quick", "normal", "exhaustive")
     parser.add_argument("--effort", choices=efforts, default="normal", help="how many candidates are timed")
     parser.add_argument(
-        "--strategy", type=_strategy, default="exhaustive", metavar="NAME", help="how they are searched"
-    )
+        "--strategy", type=_strategy, metavar="NAME",
+        help="how they are searched (likely; with --effort exhaustive: exhaustive)",
+    )  # fmt: skip
     parser.add_argument(
         "--budget", type=_duration, metavar="TIME",
         help="stop after 90s, 10m, 2h, ... (quick: 150s, normal: 14m)",

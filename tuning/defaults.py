@@ -1,8 +1,10 @@
 """Compute the packaged tuned values from recorded sweeps: ``python tuning/defaults.py SWEEP.jsonl ...``
 
 A device gets the winners of its own records; an architecture the candidates that are the best for all of its
-devices together. Give every sweep of an architecture at once: files are written anew. A winner that spills
-registers under the toolchain here, though not under the one it was measured with, gives way to the next.
+devices together. Give every sweep of an architecture at once: files are written anew. Of several
+sweeps of a device the last one decides at each place that it has: times of different runs are not compared.
+A winner that spills registers under the toolchain here, though not under the one it was measured with, gives
+way to the next.
 Size classes of products share Configs where it costs them at most a hundredth, so that fewer kernels have
 to be compiled.
 """
@@ -34,10 +36,9 @@ def main(
     """
     spilling = spilling or _spilling
     groups: dict[str, list[Record]] = defaultdict(list)
-    for sweep in sweeps:
-        for record in read_sweep(Path(sweep)):
-            groups[record.device].append(record)
-            groups[record.arch].append(record)
+    for record in _decisive(sweeps):
+        groups[record.device].append(record)
+        groups[record.arch].append(record)
     written = []
     for name, records in groups.items():
         path = folder / f"{slug(name)}.json"
@@ -45,6 +46,19 @@ def main(
         path.chmod(0o644)
         written.append(path)
     return written
+
+
+def _decisive(sweeps: list[str]) -> list[Record]:
+    """All failures, and of each place on a device the times of the last sweep that has any."""
+    failures: list[Record] = []
+    times: dict[tuple, list[Record]] = {}
+    for sweep in sweeps:
+        here: dict[tuple, list[Record]] = defaultdict(list)
+        for record in read_sweep(Path(sweep)):
+            place = record.device, record.stem, record.dtype, record.layout, record.size
+            (here[place] if record.outcome == "ok" else failures).append(record)
+        times.update(here)
+    return [*failures, *(record for records in times.values() for record in records)]
 
 
 def _sound_winners(records: list[Record], name: str, spilling: Callable[[set], set]) -> database.Document:
@@ -65,25 +79,28 @@ def _sound_winners(records: list[Record], name: str, spilling: Callable[[set], s
 
 def _share(document: database.Document, records: list[Record]) -> None:
     """Let the classes of a product have the fewest Configs that come within `SHARED` of the best of each."""
-    times: dict[tuple, dict[str, dict[tuple, list[Record]]]] = defaultdict(
-        lambda: defaultdict(lambda: defaultdict(list))
+    times: dict[tuple, dict[str, dict[tuple, dict[str, Record]]]] = defaultdict(
+        lambda: defaultdict(lambda: defaultdict(dict))
     )
     for record in sound(records):
         if record.stem in FAMILIES and FAMILIES[record.stem].routine == "gemm":
-            times[record.stem, record.dtype, record.layout][record.size][record.candidate].append(record)
+            place = times[record.stem, record.dtype, record.layout][record.size]
+            place[record.candidate][record.device] = record
     for key, sizes in times.items():
         for size, chosen in _cover(sizes).items():
             document.entries[(*key, size)] = Entry(chosen.parameters, chosen.tflops)
 
 
-def _cover(sizes: dict[str, dict[tuple, list[Record]]]) -> dict[str, Record]:
+def _cover(sizes: dict[str, dict[tuple, dict[str, Record]]]) -> dict[str, Record]:
     """Class -> the record of its candidate: again and again the candidate that serves the most classes."""
     devices = {size: max(map(len, found.values())) for size, found in sizes.items()}
     loss: dict[tuple, dict[str, float]] = defaultdict(dict)
     for size, found in sizes.items():
         # of several devices only what was measured on all; then the mean over them decides
         means = {
-            c: geometric_mean(r.seconds for r in rs) for c, rs in found.items() if len(rs) == devices[size]
+            c: geometric_mean(r.seconds for r in rs.values())
+            for c, rs in found.items()
+            if len(rs) == devices[size]
         }
         best = min(means.values())
         for candidate, seconds in means.items():
@@ -92,7 +109,9 @@ def _cover(sizes: dict[str, dict[tuple, list[Record]]]) -> dict[str, Record]:
     chosen: dict[str, Record] = {}
     while left := sizes.keys() - chosen.keys():
         candidate = max(loss, key=lambda c: (len(left & loss[c].keys()), -sum(loss[c].values())))
-        chosen.update({size: sizes[size][candidate][-1] for size in left & loss[candidate].keys()})
+        chosen.update(
+            {size: [*sizes[size][candidate].values()][-1] for size in left & loss[candidate].keys()}
+        )
     return chosen
 
 

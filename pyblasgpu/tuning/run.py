@@ -46,10 +46,10 @@ def main(options: Any, routine: Callable[[str], Callable] | None = None) -> int:
     Parameters
     ----------
     options : object
-        With the attributes ``routine`` and ``dtype`` (names, as of `dryrun.scope`), ``effort``, ``strategy``,
-        ``budget`` (seconds or None), ``resume``, ``report`` (a folder or None), ``dry_run``, ``device`` (a
-        number; in a dry run also a name; or None), ``json``; and optionally the guidelines, ``family`` and
-        ``layout``, as of `dryrun.show`.
+        With the attributes ``routine`` and ``dtype`` (names, as of `dryrun.scope`), ``effort``, ``strategy``
+        (or None), ``budget`` (seconds or None), ``resume``, ``report`` (a folder or None), ``dry_run``,
+        ``device`` (a number; in a dry run also a name; or None), ``json``; and optionally the guidelines,
+        ``family`` and ``layout``, as of `dryrun.show`.
     routine : callable
         Gives the function of a routine by name; a dry run needs none.
 
@@ -77,6 +77,7 @@ def _tune(options: Any, device: Device, routine: Callable) -> int:
     journal = Journal(device, options.effort, options.resume)
     health = Health(Sensor(device.ordinal))
     budget = options.budget or BUDGETS.get(options.effort)
+    strategy = options.strategy or ("exhaustive" if options.effort == "exhaustive" else "likely")
     recursive = [name for name in STOP_ROUTINES if name in dict(pairs)]
     with (
         Compilers(device.cc) as compilers,
@@ -84,7 +85,7 @@ def _tune(options: Any, device: Device, routine: Callable) -> int:
         _Progress(budget) as watcher,
     ):
         tuner = Tuner(
-            device, compilers, worker, watcher, journal, health, options.effort, options.strategy, budget,
+            device, compilers, worker, watcher, journal, health, options.effort, strategy, budget,
             curves=options.report is not None,
             guidelines=lambda stem, dtype: dryrun.guidelines(options, defaults(stem, dtype, options.effort)),
         )  # fmt: skip

@@ -20,8 +20,8 @@ from ..gpu.device import Device
 from .score import score
 
 __all__ = [
-    "STRATEGIES", "Axes", "Place", "Strategy", "Task", "Times", "Trial", "exhaustive", "line", "random",
-    "score_first", "task_of", "three_step",
+    "STRATEGIES", "Axes", "Place", "Strategy", "Task", "Times", "Trial", "exhaustive", "likely", "line",
+    "random", "score_first", "task_of", "three_step",
 ]  # fmt: skip
 
 #: (size class, extents), where a choice must be made.
@@ -133,6 +133,25 @@ Search = Generator[list[Trial], Times, None]
 def exhaustive(task: Task) -> Search:
     """Every candidate at every place."""
     yield _everywhere(task.candidates, task.places)
+
+
+def likely(task: Task, part: float = 0.5) -> Search:
+    """Every candidate in each size class at one of whose extents its score is this part of the best one.
+
+    A place where all of them fail gets the others.
+    """
+    wanted: set[tuple[Any, str]] = set()
+    for size, extents in task.places:
+        points = {config: task.score(config, size, extents) for config in task.candidates}
+        least = part * max(points.values())
+        wanted.update((config, size) for config, score in points.items() if score >= least)
+    everywhere = _everywhere(task.candidates, task.places)
+    times = yield [trial for trial in everywhere if (trial.config, trial.size) in wanted]
+    empty = {*task.places} - {trial.place for trial in times}
+    others = [trial for trial in everywhere if (trial.config, trial.size) not in wanted]
+    rest = [trial for trial in others if trial.place in empty]
+    if rest:
+        yield rest
 
 
 def random(task: Task, most: int = 64, seed: int = 0) -> Search:
@@ -337,6 +356,7 @@ class _Table:
 #: By name. In the three-step search part of the candidates takes part, the best by score.
 STRATEGIES: dict[str, Strategy] = {
     "exhaustive": exhaustive,
+    "likely": likely,
     "random": random,
     "line": line,
     "three-step": partial(three_step, share=0.18),

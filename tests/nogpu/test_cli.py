@@ -126,7 +126,7 @@ def test_tune_hands_its_options_over(monkeypatch):
     (options,) = given
     assert options.routine == ("gemm",) and options.dtype == ("s", "d") and options.budget == 90
     assert options.effort == "quick" and options.dry_run and options.device == "h200" and options.json
-    assert not options.resume and options.report is None and options.strategy == "exhaustive"
+    assert not options.resume and options.report is None and options.strategy is None
     assert cli.main(["tune", "--resume", "--strategy", "score-first", "--report", "folder"]) == 0
     assert given[1].resume and given[1].strategy == "score-first" and given[1].report == "folder"
 

@@ -147,6 +147,23 @@ def test_a_tenth_of_an_exhaustive_search_finds_what_it_found(exhaustive, name, m
     assert outcome.share <= 0.1 and outcome.mean <= mean and outcome.worst <= worst
 
 
+@pytest.mark.parametrize("sweep", ["recorded", "exhaustive"])
+def test_what_is_likely_holds_every_winner(sweep, request):
+    """At a third fewer timings, and those that are left out are the slow ones."""
+    outcomes = [replay(r, STRATEGIES["likely"]) for r in request.getfixturevalue(sweep).values()]
+    assert max(outcome.worst for outcome in outcomes) == 0
+    assert sum(outcome.used for outcome in outcomes) < 0.75 * sum(outcome.total for outcome in outcomes)
+
+
+def test_where_all_that_is_likely_fails_the_rest_is_tried():
+    recording = made_up(score=lambda config, size, extents: 1.0 if config > 30 else 0.1)
+    steps = STRATEGIES["likely"](recording.task)
+    batch = next(steps)
+    assert {trial.config for trial in batch} == {*range(31, 40)}
+    rest = steps.send({trial: 1.0 for trial in batch if trial.size == "small"})
+    assert {trial.config for trial in rest} == {*range(31)} and {trial.size for trial in rest} == {"large"}
+
+
 @pytest.mark.parametrize(
     ("name", "worst", "share"), [("score-first", 0.07, 0.9), ("three-step", 0.22, 0.8), ("line", 0.08, 0.8)]
 )
