@@ -16,7 +16,7 @@ from pyblasgpu.tuning.select import override, select
 from pyblasgpu.tuning.store import read_sweep, sound, winners
 from pyblasgpu.types import DTYPES
 
-SWEEP = Path(__file__).parents[2] / "tuning" / "sweeps" / "nvidia_h200.jsonl.gz"
+SWEEP = Path(__file__).parents[2] / "tuning" / "sweeps" / "nvidia_h200_f9f3c23.jsonl.gz"
 H200 = known("h200")
 
 
@@ -59,7 +59,7 @@ def losses(recorded, monkeypatch, hidden: bool) -> list[float]:
 
 def test_a_winner_is_chosen_where_it_won(recorded, monkeypatch):
     lost = losses(recorded, monkeypatch, hidden=False)
-    assert len(lost) == 208
+    assert len(lost) == 256
     assert mean(lost) < 0.005 and max(lost) < 0.1
 
 
@@ -69,4 +69,4 @@ def test_an_untuned_class_has_others_to_stand_in(recorded, monkeypatch):
     """
     lost = losses(recorded, monkeypatch, hidden=True)
     assert mean(lost) < 0.1 and sorted(lost)[len(lost) // 2] < 0.04
-    assert sum(loss > 0.25 for loss in lost) <= 28
+    assert sum(loss > 0.25 for loss in lost) <= 20

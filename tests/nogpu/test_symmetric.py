@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from importlib import import_module
 from itertools import product
 
@@ -19,11 +18,12 @@ from pyblasgpu import recipes
 from pyblasgpu.errors import OverlapError
 from pyblasgpu.execution import tape_of
 from pyblasgpu.gpu.device import known
+from pyblasgpu.kernels.gemm_mma import GemmMma
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import levels
 from pyblasgpu.routines.levels import below, diagonal, portions
 from pyblasgpu.tuning import oracle
-from pyblasgpu.tuning.select import override, select
+from pyblasgpu.tuning.select import override
 from pyblasgpu.tuning.symmetric import (
     RANK_K,
     ROUTINES,
@@ -315,12 +315,13 @@ def test_a_triangle_in_chunks_of_k(monkeypatch):
 def test_a_triangle_is_walked_over(monkeypatch):
     """By persistent blocks, which part its last tiles: 136 of 64 by 64 between 132 multiprocessors."""
     fake_kernels.install(monkeypatch)
-    config = select("gemm", D, "nt", (999, 999, 999), known("h200")).config
-    config = replace(config, stages=3, persistent=True, min_blocks=1)
+    config = GemmMma(
+        dtype="d", trans_a=False, trans_b=True, BLK_M=64, BLK_N=64, BLK_K=16, DIM_XA=32, DIM_YA=4, DIM_XB=32,
+        DIM_YB=4, VEC_A=2, VEC_B=2, PAD_A=4, PAD_B=4, stages=3, persistent=True, WARP_M=32, WARP_N=32,
+    )  # fmt: skip
     a, c = (fake_kernels.operand(np.ones((999, 999), order="F"), D) for _ in range(2))
     with override(config.STEM, config), override("splits", 0):
         tape = tape_of("syrk")(2, a, 3, c, uplo=Uplo.UPPER)
-    assert config.BLK_M == config.BLK_N == 64
     assert [step.source.name for step in tape._steps] == ["gemm_mma", "sum_pieces"]
     assert all(dict(step.source.flags)["part"] == "upper" for step in tape._steps)
     assert tape._steps[0].integers[3] == 16 * 17 // 2
