@@ -50,9 +50,10 @@ class Compilers:
         self._futures: dict[Job, Future] = {}
 
     def submit(self, stem: str, config: Any) -> None:
-        """Begin to compile."""
-        self.pending += 1
-        self._begin((stem, config), again=False)
+        """Begin to compile; what is pending already is reported once."""
+        if (stem, config) not in self._futures:
+            self.pending += 1
+            self._begin((stem, config), again=False)
 
     def finished(self, timeout: float | None = None) -> Iterator[tuple[Job, Resources | str]]:
         """What is ready, after at most `timeout` seconds for the first of it: the compiler's reports, or

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 from ..database import FAMILIES, STOP_ROUTINES, Document, sizes_of, tuned_at
-from ..errors import ConfigError, PyblasgpuError
+from ..errors import PyblasgpuError
 from ..gpu.compile import Resources
 from ..gpu.device import Device
 from . import select
@@ -21,6 +21,7 @@ from .hunt import Hunt
 from .journal import Journal, Search
 from .lab import Bencher, Lab
 from .prune import Guidelines, candidates, persistent, tile_of
+from .recheck import Recheck, scalar
 from .score import score
 from .store import merge, winners
 from .strategies import STRATEGIES, Task, Times, Trial, task_of
@@ -113,9 +114,7 @@ class Tuner:
         self._running: tuple[Hunt, Any, list[Trial]] | None = None
         self._failed = False  # the candidate that is running
         self._verified: set[tuple[str, Any]] = set()
-        self._right_at_odd: set[Any] = set()
-        self._compiling_scalar: dict[tuple[str, Any], tuple[Any, Search]] = {}
-        self._unsure: deque[tuple[Any, Search]] = deque()
+        self._recheck = Recheck(self._lab, journal, self._job, compilers.submit)
         self._reference: tuple[Search, Trial] | None = None
         self._wanted = self._done = 0
         self.untried = self.unbegun = 0
@@ -173,7 +172,7 @@ class Tuner:
         plans = {key: planner.submit(self._candidates, key) for key in order}
         ended: set[tuple[str, str]] = set()
         try:
-            while (plans or self._hunts or self._doubtful) and not self._late(KERNELS):
+            while (plans or self._hunts or self._recheck.pending) and not self._late(KERNELS):
                 for key in [key for key, plan in plans.items() if plan.done()]:
                     if key in firsts:
                         self._begin(key, plans.pop(key).result())
@@ -183,7 +182,7 @@ class Tuner:
                 for hunt in [hunt for hunt in self._hunts if hunt.ended]:
                     ended.add(hunt.key[:2])
                     self._hunts.remove(hunt)
-                    self._compile_scalar(self._winners_of(hunt.key))
+                    self._recheck.begin(self._winners_of(hunt.key), self._verdicts, self._compiling)
         finally:
             self.unbegun = len(plans)
             planner.shutdown(wait=False, cancel_futures=True)
@@ -226,28 +225,22 @@ class Tuner:
     def _step(self) -> None:
         """Let something happen."""
         self._feed()
-        idle = not (self._worker.busy or self._ready or self._unsure)
+        idle = not (self._worker.busy or self._ready or self._recheck.ready)
         for (stem, config), report in self._compilers.finished(TICK if idle else 0.0):
             # a candidate, what a winner needs for its second verification, or both
             if (stem, config) in self._compiling:
                 self._compiled(self._compiling.pop((stem, config)), config, report)
-            if (stem, config) in self._compiling_scalar:
-                self._unsure.append(self._compiling_scalar.pop((stem, config)))
+            self._recheck.compiled((stem, config))
         if self._worker.busy:
             self._answered(self._worker.receive(TICK))
-        elif self._unsure:
-            self._verify_at_odd(*self._unsure.popleft())
+        elif self._recheck.ready:
+            self._recheck.verify_next()
         elif self._ready:
             if self._reference and self.health.wants_reference:
                 self._time_reference()
             self._try(*self._ready.popleft())
         elif not self._compilers.pending:
             time.sleep(TICK / 10)
-
-    @property
-    def _doubtful(self) -> bool:
-        """Whether winners of searches that have ended wait for their second verification."""
-        return bool(self._compiling_scalar or self._unsure)
 
     def _feed(self) -> None:
         """Give the compilers work, a candidate of each search in turn."""
@@ -261,7 +254,7 @@ class Tuner:
                     self._judge(hunt, config)
                     continue
                 self._compiling[job] = hunt
-                if job not in self._compiling_scalar:
+                if job not in self._recheck:
                     self._compilers.submit(*job)
                     room -= 1
 
@@ -340,7 +333,7 @@ class Tuner:
             hunt.stop()
         self.untried += len(self._compiling) + len(self._ready)
         self._hunts.clear()
-        for started in (self._compiling, self._compiling_scalar, self._ready, self._unsure):
+        for started in (self._compiling, self._ready, self._recheck):
             started.clear()
         self._compilers.drop()
 
@@ -360,7 +353,7 @@ class Tuner:
         """Put the winners into the user's file, once each is right at odd extents too."""
         while True:
             found = winners(self.journal.records, self.device.name)
-            if all(self._verify_at_odd(*each) for each in self._compiled_scalar(found)):
+            if all(self._recheck.verify(*each) for each in self._compiled_scalar(found)):
                 break
         if found.entries or found.stop_sizes:
             merge(found)
@@ -372,58 +365,17 @@ class Tuner:
         records = [each for each in self.journal.records if (each.stem, each.dtype, each.layout) == key]
         return winners(records, self.device.name)
 
-    def _compile_scalar(self, found: Document) -> None:
-        """Begin to compile what verifies winners where operands are unaligned: kernels of their own."""
-        begun = {config for config, _ in (*self._compiling_scalar.values(), *self._unsure)}
-        for config, key in self._not_yet_right(found):
-            job = key[0], _scalar(config)
-            if config in begun or job in self._compiling_scalar:
-                continue  # one of two with the same scalar kernel is left to the end of the run
-            if job in self._verdicts:
-                self._unsure.append((config, key))
-                continue
-            self._compiling_scalar[job] = config, key
-            if job not in self._compiling:
-                self._compilers.submit(*job)
-
     def _compiled_scalar(self, found: Document) -> list[tuple[Any, Search]]:
         """The winners that were not verified at odd extents yet, once what it takes is in the store."""
-        fresh = self._not_yet_right(found)
+        fresh = self._recheck.doubtful(found)
         for config, (stem, *_) in fresh:
-            self._compilers.submit(stem, _scalar(config))
+            self._compilers.submit(stem, scalar(config))
         while self._compilers.pending:
             for _ in self._compilers.finished():
                 pass
         return fresh
 
-    def _not_yet_right(self, found: Document) -> list[tuple[Any, Search]]:
-        fresh = {}
-        for (stem, dtype, layout, _), entry in found.entries.items():
-            try:
-                config = FAMILIES[stem].config(dtype, layout, entry.parameters)
-            except ConfigError:  # of an older version's sweep, which is resumed
-                continue
-            if config not in self._right_at_odd:
-                fresh[config] = (stem, dtype, layout)
-        return list(fresh.items())
-
-    def _verify_at_odd(self, config: Any, key: Search) -> bool:
-        """Whether a winner is right where operands are unaligned; if not it is out."""
-        _, failure = self._lab.finish(self._job(key, config, verify=("odd",)))
-        if failure is None:
-            self._right_at_odd.add(config)
-            return True
-        detail = f"at odd extents: {failure.detail}"
-        self.journal.note(key, "", config, outcome=failure.outcome, detail=detail)
-        self.journal.counts[failure.outcome] += 1
-        return False
-
 
 def _nothing(task: Task) -> Generator[list[Trial], Times, None]:
     """The strategy where there are no candidates."""
     yield from ()
-
-
-def _scalar(config: Any) -> Any:
-    """The Config that runs where operands are unaligned."""
-    return config.unaligned(True, True) if hasattr(config, "unaligned") else config
