@@ -104,7 +104,7 @@ def syrk(a, *, alpha=1, beta=0, lower=False, trans="N", out=None, stream=None, b
     Notes
     -----
     Componentwise error at most ``(k+2) u (|alpha| |op(a)| |op(a)|^T + |beta| |out|)``; for complex numbers
-    sqrt(8) times that. On a device it takes up to 32 MiB for the blocks at the diagonal.
+    sqrt(8) times that. On a device `out` is copied only where it has no unit stride.
     """
     return _rank_k("syrk", (a,), alpha, beta, lower, trans, out, stream, backend)
 
