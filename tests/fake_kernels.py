@@ -17,7 +17,7 @@ from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.packing import Packing
 from pyblasgpu.kernels.walk import Walk
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines import copy, gemm, levels, pack, recursion
+from pyblasgpu.routines import copy, gemm, pack, recursion, symm
 from pyblasgpu.tuning.oracle import packed, read_part
 from pyblasgpu.types import Diag, Uplo
 
@@ -222,7 +222,7 @@ def install(monkeypatch) -> Kernels:
     kernels = Kernels()
     monkeypatch.setattr(launch, "kernel", kernels)
     monkeypatch.setattr(memory, "workspace", kernels.workspace)
-    for module in (copy, gemm, levels, pack, recursion):
+    for module in (copy, gemm, pack, recursion, symm):
         monkeypatch.setattr(module, "current", lambda ordinal: known("h200"))
     monkeypatch.setattr("pyblasgpu.routines.tape._tapes", {})
     return kernels

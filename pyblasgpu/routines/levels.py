@@ -22,17 +22,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ..gpu.device import current
 from ..operands import Operand
-from ..tuning.select import COMPUTED, Choice, stop_size
 from .copy import record_copy
 from .gemm import record_gemm
 from .tape import Tape
 
-__all__ = [
-    "LARGEST", "MOST_COPIED", "below", "blocks", "diagonal", "level_recorder", "order_of_blocks", "portions",
-    "repeated",
-]  # fmt: skip
+__all__ = ["LARGEST", "MOST_COPIED", "below", "blocks", "diagonal", "level_recorder", "repeated"]
 
 LARGEST = 4096  # rows of a triangle that is multiplied by levels
 MOST_COPIED = 32 << 20  # bytes of B, or of diagonal blocks, that are copied at a time
@@ -50,17 +45,6 @@ def blocks(n: int, height: int, period: int) -> Iterator[tuple[int, int, int]]:
     rest = n - whole * period - (period - height)
     if rest > 0:
         yield whole * period + period - height, rest, 1
-
-
-def order_of_blocks(tape: Tape, routine: str, n: int, most: int) -> int:
-    """The order of the diagonal blocks of a triangle of `n`: what was tuned or asked for `routine`, else the
-    power of two that is at most `most`.
-    """
-    found = stop_size(routine, tape.dtype, n, n, current(tape.device))
-    if found.origin == COMPUTED:
-        found = Choice(1 << (most.bit_length() - 1), COMPUTED)
-    tape.choices.append(found)
-    return found.config
 
 
 def diagonal(n: int, stop: int, batch: int = 1) -> Iterator[tuple[int, int, int]]:
@@ -100,13 +84,6 @@ def repeated(block: Operand, rows: int, cols: int, count: int) -> Operand:
         return block
     step = rows * block.row_stride + cols * block.col_stride
     return block._replace(batch=count, batch_stride=step)
-
-
-def portions(batch: int, nbytes: int) -> Iterator[tuple[int, int]]:
-    """(first, how many) of a batch: as many at a time as make `MOST_COPIED` bytes, of `nbytes` each."""
-    most = max(MOST_COPIED // nbytes, 1)
-    for first in range(0, batch, most):
-        yield first, min(most, batch - first)
 
 
 def level_recorder(tape: Tape, b: Operand, leaf: Callable[..., None], stop: int) -> Callable[..., None]:

@@ -14,14 +14,17 @@ bytes at a time; a matrix that fits is one block.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import isqrt
 
+from ..gpu.device import current
 from ..operands import Operand
+from ..tuning.select import COMPUTED, Choice, stop_size
 from ..types import Side, Uplo
 from . import levels
 from .copy import record_copy
 from .gemm import record_beta, record_gemm
-from .levels import below, diagonal, order_of_blocks, portions, repeated
+from .levels import below, diagonal, repeated
 from .tape import ALPHA, BETA, Tape, recorded
 
 __all__ = ["record", "tape"]
@@ -83,7 +86,7 @@ def record(
 def _record_diagonal(tape: Tape, a: Operand, b: Operand, beta, c: Operand, hermitian: bool) -> None:
     """C := alpha A B + beta C for a batch of diagonal blocks, completed in scratch."""
     shared = a.batch_stride == 0
-    for first, count in portions(c.batch, a.rows * a.cols * tape.dtype.itemsize):
+    for first, count in _portions(c.batch, a.rows * a.cols * tape.dtype.itemsize):
         b1, c1 = b.matrices(first, count), c.matrices(first, count)
         with tape.temporary():
             stored = a.matrices(0, 1) if shared else a.matrices(first, count)
@@ -100,6 +103,20 @@ def _mirrored(a: Operand, hermitian: bool) -> Operand:
     return a.T.conjugate() if hermitian else a.T
 
 
+def _portions(batch: int, nbytes: int) -> Iterator[tuple[int, int]]:
+    """(first, how many) of a batch: as many at a time as make `MOST_COPIED` bytes, of `nbytes` each."""
+    most = max(levels.MOST_COPIED // nbytes, 1)
+    for first in range(0, batch, most):
+        yield first, min(most, batch - first)
+
+
 def _stop(tape: Tape, a: Operand) -> int:
-    """The order of the diagonal blocks, by default the largest that may be copied."""
-    return order_of_blocks(tape, "symm", a.rows, isqrt(levels.MOST_COPIED // tape.dtype.itemsize))
+    """The order of the diagonal blocks: what was tuned or asked for, else the largest power of two of which a
+    block may be copied.
+    """
+    found = stop_size("symm", tape.dtype, a.rows, a.rows, current(tape.device))
+    if found.origin == COMPUTED:
+        most = isqrt(levels.MOST_COPIED // tape.dtype.itemsize)
+        found = Choice(1 << (most.bit_length() - 1), COMPUTED)
+    tape.choices.append(found)
+    return found.config

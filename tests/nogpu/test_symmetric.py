@@ -21,7 +21,8 @@ from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.gemm_mma import GemmMma
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import levels
-from pyblasgpu.routines.levels import below, diagonal, portions
+from pyblasgpu.routines.levels import below, diagonal
+from pyblasgpu.routines.symm import _portions
 from pyblasgpu.tuning import oracle
 from pyblasgpu.tuning.select import override
 from pyblasgpu.tuning.symmetric import (
@@ -231,8 +232,8 @@ def test_blocks_cover_a_triangle_once(n, stop, batch):
 
 def test_portions_cover_a_batch(monkeypatch):
     monkeypatch.setattr(levels, "MOST_COPIED", 1000)
-    assert list(portions(7, 300)) == [(0, 3), (3, 3), (6, 1)]
-    assert list(portions(2, 5000)) == [(0, 1), (1, 1)]
+    assert list(_portions(7, 300)) == [(0, 3), (3, 3), (6, 1)]
+    assert list(_portions(2, 5000)) == [(0, 1), (1, 1)]
 
 
 def run(monkeypatch, case, stop=8, order="F", a_order="F", conj=False):
