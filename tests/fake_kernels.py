@@ -6,13 +6,14 @@ size; only the kernels themselves do not.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from numbers import Real
+from types import SimpleNamespace
 
 import numpy as np
 from fake_device import elements
+from part_mask import mask
 
-from pyblasgpu.gpu import launch, memory
+from pyblasgpu.gpu import launch, workspace
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.packing import Packing
 from pyblasgpu.kernels.walk import Walk
@@ -51,16 +52,15 @@ class Kernels:
     def __call__(self, source, device):
         return _Kernel(self, source)
 
-    @contextmanager
-    def workspace(self, nbytes, device, stream):
+    def take(self, nbytes, device, stream):
         assert nbytes > 0
         self.sizes.append(nbytes)
-        room = np.full(nbytes + 256, 0xFF, np.uint8)
         self.held += 1
-        try:
-            yield room.ctypes.data + -room.ctypes.data % 256
-        finally:
-            self.held -= 1
+        memory = np.full(nbytes + 256, 0xFF, np.uint8)
+        return SimpleNamespace(address=memory.ctypes.data + -memory.ctypes.data % 256, memory=memory)
+
+    def give(self, room):
+        self.held -= 1
 
 
 class _Kernel:
@@ -154,13 +154,7 @@ class _Kernel:
             for matrix in (value, c):
                 diagonal = np.arange(c.shape[1])
                 matrix[:, diagonal, diagonal] = matrix[:, diagonal, diagonal].real
-        np.copyto(c, value + beta * c if beta != 0 else value, where=self._part(*c.shape[1:]))
-
-    def _part(self, rows, cols):
-        """Which elements are of the kernel's part."""
-        below = np.arange(rows)[:, None] - np.arange(cols)
-        part = self.flags["part"]
-        return part == "all" or (below <= 0 if "upper" in part else below >= (part == "strict"))
+        np.copyto(c, value + beta * c if beta != 0 else value, where=mask(part, *c.shape[1:]))
 
     def pack(self, grid, pointers, numbers):
         extent, k, *steps, _, _, _, source_step, target_step = numbers
@@ -192,7 +186,7 @@ class _Kernel:
         if self.flags["part"].startswith("hermitian") and not self.flags["zero"]:
             diagonal = np.arange(m)
             scaled[:, diagonal, diagonal] = (alpha * source.real)[:, diagonal, diagonal].real
-        np.copyto(target, scaled, where=self._part(m, n))
+        np.copyto(target, scaled, where=mask(self.flags["part"], m, n))
 
     def _leaf(self, grid, pointers, numbers):
         n, r, *steps, t_step, b_step = numbers
@@ -221,7 +215,8 @@ def install(monkeypatch) -> Kernels:
     """Put the stand-ins where the routines look; the device is described as an H200."""
     kernels = Kernels()
     monkeypatch.setattr(launch, "kernel", kernels)
-    monkeypatch.setattr(memory, "workspace", kernels.workspace)
+    monkeypatch.setattr(workspace, "take", kernels.take)
+    monkeypatch.setattr(workspace, "give", kernels.give)
     for module in (copy, gemm, pack, recursion, symm):
         monkeypatch.setattr(module, "current", lambda ordinal: known("h200"))
     monkeypatch.setattr("pyblasgpu.routines.tape._tapes", {})

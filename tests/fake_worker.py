@@ -107,7 +107,8 @@ class Compilers:
     pending = property(lambda self: len(self.waiting))
 
     def submit(self, stem, config):
-        self.waiting.append((stem, config))
+        if (stem, config) not in self.waiting:
+            self.waiting.append((stem, config))
 
     def drop(self):
         self.waiting.clear()

@@ -1,12 +1,11 @@
 """Compute the packaged tuned values from recorded sweeps: ``python tuning/defaults.py SWEEP.jsonl ...``
 
 A device gets the winners of its own records; an architecture the candidates that are the best for all of its
-devices together. Give every sweep of an architecture at once: files are written anew. Of several
-sweeps of a device the last one decides at each place that it has: times of different runs are not compared.
-A winner that spills registers under the toolchain here, though not under the one it was measured with, gives
-way to the next.
-Size classes of products share Configs where it costs them at most a hundredth, so that fewer kernels have
-to be compiled.
+devices together. Give every sweep of an architecture at once: files are written anew. Of several sweeps of a
+device the last one decides at each place that it has: times of different runs are not compared. A winner that
+spills registers under the toolchain here, though not under the one it was measured with, gives way to the
+next. Size classes of products share Configs where it costs them at most a hundredth, so that fewer kernels
+have to be compiled.
 """
 
 from __future__ import annotations

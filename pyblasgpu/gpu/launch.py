@@ -13,7 +13,7 @@ from weakref import finalize
 from . import backend, memory
 from .compile import KernelSource, compile_source
 
-__all__ = ["Graph", "Kernel", "kernel"]
+__all__ = ["Graph", "Kernel", "is_captured", "kernel"]
 
 # Handles that stand for the default streams of the current context; created streams have their own.
 _LEGACY_STREAM, _THREAD_STREAM = 1, 2
@@ -192,8 +192,7 @@ class Graph:
         memory.check(driver.cuGraphDestroy(graph), "cuGraphDestroy")
         # a launch that is under way goes on without it
         finalize(self, driver.cuGraphExecDestroy, runnable).atexit = False
-        self._run, self._status = driver.cuGraphLaunch, driver.cuStreamIsCapturing
-        self._idle = driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
+        self._run = driver.cuGraphLaunch
         self._free: list[Any] = [runnable]  # empty while a thread is at it
 
     def launch(self, stream: int) -> bool:
@@ -204,14 +203,13 @@ class Graph:
         """
         if stream <= _THREAD_STREAM:
             memory.use(self.device)
-        handle = _handle(stream)
-        if stream > _LEGACY_STREAM and self._status(handle)[1] != self._idle:
+        if is_captured(stream):
             return False
         try:
             runnable = self._free.pop()
         except IndexError:
             return False
-        (error,) = self._run(runnable, handle)
+        (error,) = self._run(runnable, _handle(stream))
         self._free.append(runnable)
         if error:
             memory.check((error,), "cuGraphLaunch")
@@ -234,6 +232,23 @@ def _captured(enqueue: Callable[[int], None]):
     finally:
         driver.cuStreamDestroy(stream)
     return memory.check(ended, "cuStreamEndCapture")
+
+
+def is_captured(stream: int) -> bool:
+    """Whether what is enqueued on a stream becomes part of a graph, to be run later and often."""
+    if stream <= _LEGACY_STREAM:
+        return False  # nor can it be
+    driver = _driver()
+    status = driver.cuStreamIsCapturing(_handle(stream))[1]
+    return status != driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
+
+
+@lru_cache
+def _driver():
+    """The module; importing what is there already takes a third of a launch."""
+    from cuda.bindings import driver
+
+    return driver
 
 
 @lru_cache(maxsize=1024)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 from weakref import finalize
@@ -23,7 +22,6 @@ __all__ = [
     "to_device",
     "to_host",
     "use",
-    "workspace",
 ]
 
 
@@ -187,13 +185,3 @@ class Room:
     def __init__(self, nbytes: int, device: int):
         self.address = _reserve(nbytes, device)
         finalize(self, _give_back, self.address).atexit = False
-
-
-@contextmanager
-def workspace(nbytes: int, device: int, stream: int):
-    """Address of `nbytes` bytes that go back, in order of `stream`, at the end of the block."""
-    address = allocate(nbytes, device, stream)
-    try:
-        yield address
-    finally:
-        release(address, stream)

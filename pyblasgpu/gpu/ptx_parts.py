@@ -56,10 +56,7 @@ class _Same:
 
 @lru_cache(_MOST_SHARED)
 def _shared(same: _Same, forceinline: bool):
-    return _made(same.function, forceinline)
-
-
-def _made(function, forceinline: bool):
+    function = same.function
     names = ", ".join(inspect.signature(function).parameters)
     scope = {"emit": _emit_call(function, forceinline), "intrinsic": intrinsic}
     exec(f"@intrinsic\ndef call(_, {names}):\n    return emit({names})", scope)  # noqa: S102 - names alone

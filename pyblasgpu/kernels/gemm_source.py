@@ -9,11 +9,11 @@ from ..gpu.compile import KernelSource
 from .gemm_body import Product
 from .gemm_body import build as build_ordinary
 from .gemm_persistent import build as build_persistent
-from .part import check_part
+from .part import PARTS, check_part
 
 __all__ = ["kernel_source"]
 
-PARTS = ("all", "lower", "upper", "hermitian", "hermitian_upper")  # of C
+PARTS_OF_C = tuple(part for part in PARTS if part != "strict")
 PARAMETERS = "ppp iii qqq qqq rrrr".replace(" ", "")
 PERSISTENT = "pppp iii iiii qqq qqq rrrr".replace(" ", "")
 
@@ -23,7 +23,7 @@ def kernel_source(
 ) -> KernelSource:
     """The kernel of `config`, with A, B conjugated or not; ``product(config, conj_a, conj_b)`` is its heart.
 
-    Of C only `part` is read and written, one of `PARTS`.
+    Of C only `part` is read and written, one of `PARTS_OF_C`.
 
     The kernel's parameters are pointers to A, B, C; int32 m, n, k; int64 leading strides and batch
     strides of A, B, C (elements); alpha and beta (real, imaginary part). Grid: x ``config.grid(m, n, part)``,
@@ -32,7 +32,7 @@ def kernel_source(
     Of a persistent kernel the pointers are to A, B, C and the pieces, and after k stand int32 tiles,
     rounds, run and longer of a `walk.Walk`. Grid: x as many as the device holds.
     """
-    check_part(part, PARTS)
+    check_part(part, PARTS_OF_C)
     build = build_persistent if config.persistent else build_ordinary
     return KernelSource(
         name=config.STEM,

@@ -40,19 +40,13 @@ def inside(part: str):
     """``inside(i, j, shift)``: whether an element of a tile is of the part."""
     UPPER, FIRST = part.endswith("upper"), 1 if part == "strict" else 0
 
-    if part == "all":
-
-        @device_function
-        def everywhere(i, j, shift):
-            return True
-
-        return everywhere
-
     @device_function
-    def in_triangle(i, j, shift):
+    def is_inside(i, j, shift):
+        if part == "all":
+            return True
         return i + shift <= j if UPPER else i + shift - j >= FIRST
 
-    return in_triangle
+    return is_inside
 
 
 def met(part: str, BLK_M: int, BLK_N: int):

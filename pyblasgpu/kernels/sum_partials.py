@@ -3,6 +3,7 @@
 A product with a long k and few tiles of C leaves most multiprocessors idle. So its k is cut into chunks;
 one launch computes the product of each chunk as one matrix of a batch, and this kernel adds them up, always
 in the same order: a slice of a block's threads sums neighbouring partials, then the slices' sums are added.
+Of a triangle what is beyond it is not read, but for what shares 16 bytes with it.
 
 The partials are dense, column-major, their columns at multiples of 16 bytes, so that a block reads neighbours
 in memory by 16 bytes a thread whatever the shape; C is written element by element, at any leading stride.
@@ -14,10 +15,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from ..errors import require
-from ..gpu.backend import cuda, ptx
+from ..gpu.backend import cuda, device_function, ptx
 from ..gpu.compile import KernelSource
 from ..types import Dtype
-from .part import check_part, inside, is_hermitian
+from .part import check_part, inside, is_hermitian, met
 from .summing import LOAD, Summing, adder, writer
 
 __all__ = ["STEM", "SumPartials", "cut", "source"]
@@ -108,7 +109,13 @@ def _build(config: SumPartials, part: str):
     DIM, SLICES, VEC, TILE, UNROLL = config.DIM, config.SLICES, config.VEC, config.TILE, config.UNROLL
     LANES, WIDTH, AHEAD = DIM // SLICES, VEC * PARTS, UNROLL * VEC * PARTS
     zero, add_up, keep = ptx.fill(WIDTH), adder(facts, UNROLL), ptx.store_shared(WIDTH)
-    of_part, write = inside(part), writer(facts, is_hermitian(part))
+    of_part, needed, write = inside(part), met(part, VEC, 1), writer(facts, is_hermitian(part))
+
+    @device_function
+    def beyond(row0, col0, distance, ldp):
+        """Row and column of what is so many elements on."""
+        columns = (row0 + distance) // int32(ldp)
+        return row0 + distance - columns * int32(ldp), col0 + columns
 
     def sum_partials(p, c, m, n, partials, ldp, ldc, stride_p, alpha, alpha_i, beta, beta_i):
         # (1) the elements of this block, neighbours in a partial, and the partials of this slice
@@ -116,6 +123,10 @@ def _build(config: SumPartials, part: str):
         lane, slice_ = t % LANES, t // LANES
         first = int64(cuda.blockIdx.x) * TILE
         here = first + lane * VEC
+        col0 = first // ldp
+        row0 = int32(first - col0 * ldp)
+        row, col = beyond(row0, col0, lane * VEC, ldp)
+        wanted = (here < ldp * n) & needed(row - col)
         per_slice = (partials + SLICES - 1) // SLICES
         begin = slice_ * per_slice
         count = min(partials - begin, per_slice)
@@ -124,23 +135,20 @@ def _build(config: SumPartials, part: str):
         # (2) their sum
         acc, ahead = cuda.local.array(WIDTH, real), cuda.local.array(AHEAD, real)
         zero(acc, real(0))
-        add_up(acc, ahead, offset(p, (begin * stride_p + here) * PARTS), stride_p, count, here < ldp * n)
+        add_up(acc, ahead, offset(p, (begin * stride_p + here) * PARTS), stride_p, count, wanted)
         keep(sums, (slice_ * TILE + lane * VEC) * PARTS, acc, 0)
         cuda.syncthreads()
 
         # (3) the sum of the slices' sums; C := alpha times it + beta C
         old = cuda.local.array(PARTS, real)
         reads_c = (beta != real(0)) | (beta_i != real(0))
-        col0 = first // ldp
-        row0 = int32(first - col0 * ldp)
         for place in range(t, TILE, DIM):
             re, im = real(0), real(0)
             for s in range(SLICES):
                 re += sums[(s * TILE + place) * PARTS]
                 if COMPLEX:
                     im += sums[(s * TILE + place) * PARTS + 1]
-            columns = (row0 + place) // int32(ldp)
-            row, col = row0 + place - columns * int32(ldp), col0 + columns
+            row, col = beyond(row0, col0, place, ldp)
             ok = (row < m) & (col < n) & of_part(row, col, 0)
             at = (col * ldc + row) * PARTS
             write(c, at, re, im, old, ok, row == col, reads_c, alpha, alpha_i, beta, beta_i)

@@ -84,18 +84,18 @@ def writer(facts: Dtype, real_diagonal: bool = False):
     """``write(c, at, re, im, old, ok, diagonal, reads_c, ...)``: C[at] := alpha (re + im i) + beta C[at], if
     `ok`; with `real_diagonal` it is real on the diagonal.
     """
-    PARTS, COMPLEX, REAL, real = facts.parts, facts.is_complex, real_diagonal, ptx.REALS[facts.real]
+    PARTS, COMPLEX, real = facts.parts, facts.is_complex, ptx.REALS[facts.real]
     read, write_real = ptx.load_global(PARTS, False), ptx.store_global
 
     @device_function
     def write(c, at, re, im, old, ok, diagonal, reads_c, alpha, alpha_i, beta, beta_i):
         read(old, 0, c, at, ok & reads_c)
         if COMPLEX:
-            if REAL and diagonal:
+            if real_diagonal and diagonal:
                 old[1] = real(0)
             write_real(c, at, alpha * re - alpha_i * im + (beta * old[0] - beta_i * old[1]), ok)
             im = alpha * im + alpha_i * re + (beta * old[1] + beta_i * old[0])
-            write_real(c, at + 1, real(0) if REAL and diagonal else im, ok)
+            write_real(c, at + 1, real(0) if real_diagonal and diagonal else im, ok)
         else:
             write_real(c, at, alpha * re + beta * old[0], ok)
 

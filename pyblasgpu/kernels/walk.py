@@ -69,9 +69,15 @@ def tile_count(BLK_M: int, BLK_N: int, m: int, n: int, part: str = "all") -> int
     """Tiles of an m-by-n matrix that are walked over, to compute a `part` of it (`part.PARTS`)."""
     if part == "all":
         return -(-m // BLK_M) * -(-n // BLK_N)
+    down, across = _square(BLK_M, BLK_N)
+    order = -(-m // (down * BLK_M))
+    return order * (order + 1) // 2 * down * across
+
+
+def _square(BLK_M: int, BLK_N: int) -> tuple[int, int]:
+    """Tiles down and across the smallest square that they fill: a triangle is walked over in such squares."""
     square = lcm(BLK_M, BLK_N)
-    order = -(-m // square)
-    return order * (order + 1) // 2 * (square // BLK_M) * (square // BLK_N)
+    return square // BLK_M, square // BLK_N
 
 
 def places(BLK_M: int, BLK_N: int, part: str = "all"):
@@ -100,7 +106,7 @@ def _places_in_triangle(BLK_M: int, BLK_N: int, upper: bool):
         3 3 3 3
     """
     int32, quotient, raster = ptx.types.int32, ptx.quotient, _raster()
-    DOWN, ACROSS = lcm(BLK_M, BLK_N) // BLK_M, lcm(BLK_M, BLK_N) // BLK_N
+    DOWN, ACROSS = _square(BLK_M, BLK_N)
 
     @device_function
     def place(tile, tiles_m, tiles_n):
@@ -139,7 +145,7 @@ def _raster():
 def locator(BLK_M: int, BLK_N: int, part: str = "all"):
     """``locate(tile, m, n)``: row, column and matrix where a tile of the batch begins."""
     int64, quotient, place = ptx.types.int64, ptx.quotient, places(BLK_M, BLK_N, part)
-    DOWN, ACROSS = lcm(BLK_M, BLK_N) // BLK_M, lcm(BLK_M, BLK_N) // BLK_N
+    DOWN, ACROSS = _square(BLK_M, BLK_N)
 
     @device_function
     def locate(tile, m, n):

@@ -29,8 +29,6 @@ __all__ = ["fitted", "gemm", "record", "record_beta", "record_gemm", "tape"]
 
 _SOURCES = {family.STEM: family.source for family in (gemm_mma, gemm_tile)}
 
-DIAGONAL = 64  # rows of a tile, about
-
 
 class _Product(NamedTuple):
     """alpha A B + beta C of `part` of C; `alpha` and `beta` are ALPHA, BETA or numbers."""
@@ -64,11 +62,8 @@ class _Product(NamedTuple):
 
     @property
     def extents(self) -> tuple[int, int, int, int]:
-        """m, n, k and batch of a product of about as many tiles: for a triangle of half as many columns, and
-        some for the tiles on the diagonal.
-        """
-        cols = self.c.cols if self.part == "all" else (self.c.cols + DIAGONAL) // 2
-        return self.c.rows, cols, self.a.cols, self.c.batch
+        """m, n, k and batch."""
+        return self.c.rows, self.c.cols, self.a.cols, self.c.batch
 
 
 def gemm(alpha, a: Operand, b: Operand, beta, c: Operand, stream: int) -> None:
@@ -140,7 +135,8 @@ def _record_dense(tape: Tape, job: _Product) -> None:
     a, b = job.a, job.b
     copied_a, copied_b = (not (_contiguous(x) or _contiguous(x.T)) for x in (a, b))
     layout = "nt"[not (copied_a or _contiguous(a))] + "nt"[not (copied_b or _contiguous(b))]
-    choice = select("gemm", tape.dtype, layout, job.extents, current(tape.device), (copied_a, copied_b))
+    copied = copied_a, copied_b
+    choice = select("gemm", tape.dtype, layout, job.extents, current(tape.device), copied, job.part)
     tape.choices.append(choice)
     config, splits = choice.config, choice.splits
     if config.packed:

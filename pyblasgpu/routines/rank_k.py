@@ -1,7 +1,9 @@
 """A triangle of a sum of products, C := alpha1 A1 B1 + alpha2 A2 B2 + beta C: SYRK, HERK and their kin.
 
-Each product is a launch of GEMM's kernel on the tiles that the triangle meets (`kernels.part`), all of a
-batch together. Of a tile that the diagonal crosses what is beyond it is computed, too, but not written.
+Each product is one of GEMM's whose kernel walks over the tiles that the triangle meets (`kernels.part`), all
+of a batch together: usually one launch and no scratch, but where k is split or streamed, scratch and a
+further launch that sums. Of a tile that the diagonal crosses what is beyond it is computed, too, but not
+written.
 """
 
 from __future__ import annotations
@@ -73,12 +75,12 @@ def tape_of_triangle(
 
 def _record_beta(tape: Tape, *operands_and_triangle) -> None:
     *_, c, triangle = operands_and_triangle
-    _begin(tape, c, triangle)
+    _fill_beyond(tape, c, triangle)
     record_scale(tape, BETA, c, zero=triangle.overwrite, part=triangle.part)
 
 
-def _begin(tape: Tape, c: Operand, triangle: Triangle) -> None:
-    """What is beyond the triangle is filled with zeros if C is new."""
+def _fill_beyond(tape: Tape, c: Operand, triangle: Triangle) -> None:
+    """Record that what is beyond the triangle of a new C is filled with zeros."""
     if triangle.fresh:
         beyond = c.T if triangle.uplo is Uplo.LOWER else c
         record_scale(tape, 0.0, beyond, zero=True, part="strict")
@@ -86,7 +88,7 @@ def _begin(tape: Tape, c: Operand, triangle: Triangle) -> None:
 
 def record_triangle(tape: Tape, products: tuple[Product, ...], c: Operand, triangle: Triangle) -> None:
     """Record C := (the sum of `products`) + beta C in one triangle."""
-    _begin(tape, c, triangle)
+    _fill_beyond(tape, c, triangle)
     beta = 0.0 if triangle.overwrite else BETA
     for alpha, a, b in products:
         record_gemm(tape, alpha, a, b, beta, c, triangle.part)

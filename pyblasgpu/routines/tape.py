@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from ..gpu import launch, memory
+from ..gpu import launch, workspace
 from ..gpu.compile import KernelSource
 from ..operands import Operand
 from ..tuning import select
@@ -123,14 +123,14 @@ class Tape:
     def bound(self, alpha: complex, beta: complex = 0.0) -> Enqueue:
         """What enqueues every launch with these scalars; the kernels are loaded now, the last one is kept.
 
-        A workspace is allocated at each run.
+        A workspace is taken at each run.
         """
         last = self._last
         if last is not None and alpha is last.alpha and beta is last.beta:
             return last.enqueue
         enqueue = self._replayer(self._numbers(alpha, beta))
         if self.workspace:
-            enqueue = self._allocating(enqueue)
+            enqueue = self._with_workspace(enqueue)
         self._last = _Bound(alpha, beta, enqueue)
         return enqueue
 
@@ -174,10 +174,13 @@ class Tape:
 
         return replay
 
-    def _allocating(self, enqueue: Enqueue) -> Enqueue:
+    def _with_workspace(self, enqueue: Enqueue) -> Enqueue:
         def replay_with(bases, stream):
-            with memory.workspace(self.workspace, self.device, stream) as address:
-                enqueue(_extended(bases, address), stream)
+            room = workspace.take(self.workspace, self.device, stream)
+            try:
+                enqueue(_extended(bases, room.address), stream)
+            finally:
+                workspace.give(room)
 
         return replay_with
 

@@ -7,19 +7,33 @@ hundreds of kernels would be left to compile.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Container
-from typing import Any
+from collections.abc import Callable, Container, Iterable
+from typing import Any, Protocol
 
 from ..database import FAMILIES, Document
 from ..errors import ConfigError
+from ..gpu.compile import Resources
 from .bench import Job
 from .journal import Journal, Search
 from .lab import Lab
 
-__all__ = ["Recheck"]
+__all__ = ["Compiling", "Recheck"]
 
 #: A kernel as the compilers know it: its family and its Config.
 Kernel = tuple[str, Any]
+
+
+class Compiling(Protocol):
+    """The compilers; a kernel that is pending already is not begun again."""
+
+    pending: int
+    workers: int
+
+    def submit(self, stem: str, config: Any) -> None: ...
+
+    def drop(self) -> None: ...
+
+    def finished(self, timeout: float | None = None) -> Iterable[tuple[tuple, Resources | str]]: ...
 
 
 class Recheck:
@@ -31,21 +45,14 @@ class Recheck:
     journal : Journal
     job : callable
         ``job(key, config, verify=("odd",))``, what the worker is to run.
-    submit : callable
-        ``submit(stem, config)`` begins to compile.
+    compilers : Compiling
     """
 
-    def __init__(
-        self, lab: Lab, journal: Journal, job: Callable[..., Job], submit: Callable[[str, Any], None]
-    ):
-        self._lab, self._journal, self._job, self._submit = lab, journal, job, submit
-        self._compiling: dict[Kernel, tuple[Any, Search]] = {}
+    def __init__(self, lab: Lab, journal: Journal, job: Callable[..., Job], compilers: Compiling):
+        self._lab, self._journal, self._job, self._compilers = lab, journal, job, compilers
+        self._compiling: dict[Any, tuple[Kernel, Search]] = {}
         self._ready: deque[tuple[Any, Search]] = deque()
         self._right: set[Any] = set()
-
-    def __contains__(self, kernel: Kernel) -> bool:
-        """Whether a kernel is being compiled for it."""
-        return kernel in self._compiling
 
     @property
     def pending(self) -> bool:
@@ -57,31 +64,38 @@ class Recheck:
         """Whether one waits for the worker alone."""
         return bool(self._ready)
 
-    def begin(self, found: Document, compiled: Container[Kernel], compiling: Container[Kernel]) -> None:
-        """Have the kernels for winners compiled that are neither `compiled` nor `compiling` already."""
-        begun = {config for config, _ in (*self._compiling.values(), *self._ready)}
-        for config, key in self.doubtful(found):
-            kernel = key[0], scalar(config)
-            if config in begun or kernel in self._compiling:
-                continue  # one of two with the same kernel is left to the end of the run
+    def begin(self, found: Document, compiled: Container[Kernel]) -> None:
+        """Have the kernels for winners compiled that are not among the `compiled`."""
+        for config, key in self._doubtful(found):
+            if config in self._compiling or (config, key) in self._ready:
+                continue
+            kernel = key[0], _scalar(config)
             if kernel in compiled:
                 self._ready.append((config, key))
-                continue
-            self._compiling[kernel] = config, key
-            if kernel not in compiling:
-                self._submit(*kernel)
+            else:
+                self._compiling[config] = kernel, key
+                self._compilers.submit(*kernel)
 
     def compiled(self, kernel: Kernel) -> None:
         """`kernel` is in the store of cubins."""
-        if kernel in self._compiling:
-            self._ready.append(self._compiling.pop(kernel))
+        for config in [config for config, (needed, _) in self._compiling.items() if needed == kernel]:
+            self._ready.append((config, self._compiling.pop(config)[1]))
 
     def verify_next(self) -> None:
         """Verify one that is ready."""
-        self.verify(*self._ready.popleft())
+        self._verify(*self._ready.popleft())
 
-    def verify(self, config: Any, key: Search) -> bool:
-        """Whether a winner is right; if it is not, it is out."""
+    def all_right(self, found: Document) -> bool:
+        """Whether all winners are right; the first that is not is out, and others may win."""
+        fresh = self._doubtful(found)
+        for config, (stem, *_) in fresh:
+            self._compilers.submit(stem, _scalar(config))
+        while self._compilers.pending:
+            for _ in self._compilers.finished():
+                pass
+        return all(self._verify(*each) for each in fresh)
+
+    def _verify(self, config: Any, key: Search) -> bool:
         _, failure = self._lab.finish(self._job(key, config, verify=("odd",)))
         if failure is None:
             self._right.add(config)
@@ -91,7 +105,7 @@ class Recheck:
         self._journal.counts[failure.outcome] += 1
         return False
 
-    def doubtful(self, found: Document) -> list[tuple[Any, Search]]:
+    def _doubtful(self, found: Document) -> list[tuple[Any, Search]]:
         """The winners that were not verified yet."""
         fresh = {}
         for (stem, dtype, layout, _), entry in found.entries.items():
@@ -109,6 +123,6 @@ class Recheck:
         self._ready.clear()
 
 
-def scalar(config: Any) -> Any:
+def _scalar(config: Any) -> Any:
     """The Config that runs where operands are unaligned."""
     return config.unaligned(True, True) if hasattr(config, "unaligned") else config

@@ -87,7 +87,14 @@ def score(stem: str, config: Any, extents: tuple[int, ...], device: Device) -> f
     return spill * ideal / best
 
 
-def cycles(stem: str, config: Any, extents: tuple[int, ...], device: Device, streamed: bool = False) -> float:
+def cycles(
+    stem: str,
+    config: Any,
+    extents: tuple[int, ...],
+    device: Device,
+    streamed: bool = False,
+    part: str = "all",
+) -> float:
     """Estimated cycles of one launch, without what every launch takes.
 
     Parameters
@@ -101,6 +108,8 @@ def cycles(stem: str, config: Any, extents: tuple[int, ...], device: Device, str
     device : Device
     streamed : bool
         Whether the blocks of a persistent kernel part the last tiles; `summing_cycles` come on top.
+    part : str
+        Of the C of a GEMM, as `kernels.part` names it.
     """
     resident = blocks_per_sm(config, device)
     if stem in _LEAVES:
@@ -108,7 +117,7 @@ def cycles(stem: str, config: Any, extents: tuple[int, ...], device: Device, str
         return _waves(block, config.grid(extents[1]), resident, device)
     m, n, k, *batch = extents
     count = prod(batch)  # no tile holds parts of two matrices
-    block, tiles = _gemm_block(config, k, device), count * config.grid(m, n)
+    block, tiles = _gemm_block(config, k, device), count * config.grid(m, n, part)
     if not config.persistent:
         waves = _waves(block, tiles, resident, device)
     else:

@@ -96,6 +96,7 @@ def select(
     extents: tuple[int, ...],
     device: Device,
     copied: tuple[bool, bool] = (False, False),
+    part: str = "all",
 ) -> Choice:
     """The Config for a problem, and its origin; the Config tells its family, and whether it is `packed`.
 
@@ -112,6 +113,8 @@ def select(
     device : Device
     copied : (bool, bool)
         Whether A, B of a product must be copied, unless they are packed, for `layout` to be theirs.
+    part : str
+        Of the C of a product, as `kernels.part` names it.
 
     Raises
     ------
@@ -122,25 +125,39 @@ def select(
     is_product = name not in FIXED and FAMILIES[stems[0]].routine == "gemm"
     splits = _given_splits(extents, dtype) if is_product else None
     packed = _given("packed") if name == "gemm" else False
+    wanted = _Wanted(stems, dtype, layout, extents, part, splits, copied, packed)
     for stem, config in _overrides.get():
         if stem in stems and config.dtype == dtype.letter and _serves(config, layout):
             if is_product:
-                return _forced(config, splits, packed, extents, device)
+                return _forced(config, wanted, device)
             return Choice(config, "override")
     if name in FIXED:
         return Choice(_fixed(name, dtype.letter), "fixed")
-    shape = (extents, splits, copied, packed) if is_product else size_class(name, extents)
-    key = (name, dtype.letter, layout, shape, device.name, device.ordinal)
+    shape = wanted if is_product else (dtype.letter, layout, size_class(name, extents))
+    key = (name, shape, device.name, device.ordinal)
     choice = _chosen.get(key)
     if choice is None:
         if len(_chosen) >= MOST_CHOICES:
             _chosen.clear()
         if is_product:
-            choice = _fastest(stems, dtype, layout, extents, splits, copied, packed, device)
+            choice = _fastest(wanted, device)
         else:
             choice = _of_class(name, dtype.letter, layout, extents, device)
         _chosen[key] = choice
     return choice
+
+
+class _Wanted(NamedTuple):
+    """A product, and what is given of the way to compute it."""
+
+    stems: tuple[str, ...]
+    dtype: Dtype
+    layout: str
+    extents: tuple[int, ...]
+    part: str
+    splits: int | None
+    copied: tuple[bool, bool]
+    packed: bool | None
 
 
 def _given(name: str) -> Any:
@@ -159,11 +176,12 @@ def _serves(config: Any, layout: str) -> bool:
     return getattr(config, "packed", False) or getattr(config, "layout", layout) == layout
 
 
-def _forced(config: Any, splits: int | None, packed: bool | None, extents: tuple[int, ...], device: Device):
+def _forced(config: Any, wanted: _Wanted, device: Device) -> Choice:
     """A product by an override's Config; packed, its k is not cut."""
+    splits = wanted.splits
     if splits is None:
-        splits = whole_or_streamed(config, extents, device)
-    config = (packed and packed_twin(config, device)) or config
+        splits = whole_or_streamed(config, wanted.extents, device, part=wanted.part)
+    config = (wanted.packed and packed_twin(config, device)) or config
     return Choice(config, "override", 1 if config.packed and splits > 1 else splits)
 
 
@@ -216,7 +234,7 @@ def override(name: str, value: Any) -> Iterator[None]:
         A kernel family, for a Config of it, which then serves its own dtype and layout, k uncut; 'splits',
         for the number of chunks into which the k of every product is cut, whatever workspace that takes, or
         `STREAMED`; 'packed', for whether operands of products are packed, whatever workspace that takes and k
-        uncut, where any Config can; or 'trmm' or 'trsm', for a stop size.
+        uncut, where any Config can; or 'trmm', 'trsm' or 'symm', for a stop size.
     value : Config, int or bool
     """
     active = ((name, value), *_overrides.get())
@@ -268,85 +286,64 @@ class _Option(NamedTuple):
     origin: str
 
 
-def _fastest(
-    stems: tuple[str, ...],
-    dtype: Dtype,
-    layout: str,
-    extents: tuple[int, ...],
-    splits: int | None,
-    copied: tuple[bool, bool],
-    packed: bool | None,
-    device: Device,
-) -> Choice:
+def _fastest(wanted: _Wanted, device: Device) -> Choice:
     """Of the tuned Configs of all classes, the numbers of chunks (or in `splits` of them), and operands as
     they lie or packed, the one with the shortest time by measurement and model.
     """
-    found = list(_packed_options(stems, dtype.letter, extents, splits, copied, packed, device))
-    if not (packed and found):
-        plain = _options(stems, dtype.letter, layout, extents, splits, device)
-        best = min(plain, key=itemgetter(0))
-        seconds = best.seconds + copying(extents, copied, dtype, device)
+    extents, copied = wanted.extents, wanted.copied
+    found = list(_packed_options(wanted, device))
+    if not (wanted.packed and found):
+        best = min(_options(wanted, device), key=itemgetter(0))
+        seconds = best.seconds + copying(extents, copied, wanted.dtype, device)
         limit = seconds if any(copied) else GAIN * seconds
         found = [option for option in found if option.seconds < limit] or [best]
     _, chunks, config, origin = min(found, key=itemgetter(0))
     return Choice(config, origin, chunks)
 
 
-def _options(
-    stems: tuple[str, ...],
-    dtype: str,
-    layout: str,
-    extents: tuple[int, ...],
-    splits: int | None,
-    device: Device,
-) -> Iterator[_Option]:
+def _options(wanted: _Wanted, device: Device) -> Iterator[_Option]:
     """All ways with operands as they lie."""
-    tuned = _tuned(stems, dtype, layout, extents, device)
-    tuned = tuned or _unmeasured(stems, dtype, layout, extents, device)
+    extents = wanted.extents
+    tuned = _tuned(wanted, device) or _unmeasured(wanted, device)
     for known, pace_there, doubt in paced(tuned, extents):
-        for time in timed(known.config, pace_there, extents, device, splits):
+        for time in timed(known.config, pace_there, extents, device, wanted.splits, wanted.part):
             yield _Option(time.seconds * doubt, time.splits, known.config, known.origin)
 
 
-def _packed_options(
-    stems: tuple[str, ...],
-    dtype: str,
-    extents: tuple[int, ...],
-    splits: int | None,
-    copied: tuple[bool, bool],
-    packed: bool | None,
-    device: Device,
-) -> Iterator[_Option]:
+def _packed_options(wanted: _Wanted, device: Device) -> Iterator[_Option]:
     """All ways with packed operands, k uncut: of what was measured, unless packing is asked for."""
+    _, _, _, extents, part, splits, copied, packed = wanted
     chunks = splits is not None and splits > 1
     if packed is False or (chunks and not packed):
         return
-    tuned = _tuned(stems, dtype, LAYOUT, extents, device)
+    wanted = wanted._replace(layout=LAYOUT)
+    tuned = _tuned(wanted, device)
     if packed and not tuned:
-        tuned = _unmeasured(stems, dtype, LAYOUT, extents, device)
+        tuned = _unmeasured(wanted, device)
     for known, pace_there, doubt in paced(tuned, extents):
         twin = packed_twin(known.config, device)
         if twin is None or not (packed or fits(twin, extents, copied)):
             continue
-        time = next(timed(known.config, pace_there, extents, device, None if chunks else splits))
+        time = next(timed(known.config, pace_there, extents, device, None if chunks else splits, part))
         seconds = time.seconds * doubt + packing(twin, extents, device)
         yield _Option(seconds, time.splits, twin, known.origin)
 
 
-def _tuned(
-    stems: tuple[str, ...], dtype: str, layout: str, extents: tuple[int, ...], device: Device
-) -> list[Measured]:
+def _tuned(wanted: _Wanted, device: Device) -> list[Measured]:
     """The Configs of all families that were measured."""
-    batched = prod(extents[3:]) > 1
-    return [known for stem in stems for known in _measured(stem, dtype, layout, batched, device)]
+    batched = prod(wanted.extents[3:]) > 1
+    return [
+        known
+        for stem in wanted.stems
+        for known in _measured(stem, wanted.dtype.letter, wanted.layout, batched, device)
+    ]
 
 
-def _unmeasured(
-    stems: tuple[str, ...], dtype: str, layout: str, extents: tuple[int, ...], device: Device
-) -> list[Measured]:
+def _unmeasured(wanted: _Wanted, device: Device) -> list[Measured]:
     """A Config of each family that suits the device, from a file if any family has one there."""
+    stems, dtype, layout, extents, *_ = wanted
     usable = [stem for stem in stems if _runs(stem, device)] or stems
-    found = [_of_class(stem, dtype, layout, extents, device) for stem in usable]
+    found = [_of_class(stem, dtype.letter, layout, extents, device) for stem in usable]
     filed = [choice for choice in found if choice.origin != COMPUTED]
     return [Measured(choice.config, choice.origin, CYCLE) for choice in filed or found]
 

@@ -56,7 +56,12 @@ def pace(config: Any, extents: tuple[int, ...], seconds: float, device: Device) 
 
 
 def timed(
-    config: Any, pace: float, extents: tuple[int, ...], device: Device, only: int | None = None
+    config: Any,
+    pace: float,
+    extents: tuple[int, ...],
+    device: Device,
+    only: int | None = None,
+    part: str = "all",
 ) -> Iterator[Timed]:
     """The product uncut, or streamed, then in those numbers of chunks that may be worth their sum; or in
     `only` so many.
@@ -70,32 +75,71 @@ def timed(
         (m, n, k[, batch]); a batch is not cut into chunks.
     device : Device
     only : int, optional
+    part : str
+        Of C, as `kernels.part` names it.
     """
     m, n, k, *batch = extents
-    uncut = pace * cycles(config.STEM, config, extents, device)
+    job = _Job(config, pace, extents, part, device)
+    uncut = job.seconds()
     if only and only > 1:
-        yield Timed(_chunked(config, pace, uncut, (m, n, k), only, device), only)
+        yield Timed(job.chunked(uncut, only), only)
         return
     best = uncut + LAUNCH
-    if only is None and whole_or_streamed(config, extents, device, pace) == STREAMED:
-        best = max(_streamed(config, pace, extents, device) + LAUNCH, HOST)
+    if only is None and whole_or_streamed(config, extents, device, pace, part) == STREAMED:
+        best = max(job.streamed() + LAUNCH, HOST)
         yield Timed(best, STREAMED)
     else:
         yield Timed(best, 1 if only is None else only)
     if only is not None or prod(batch) != 1:
         return
-    blocks, at_once = config.grid(m, n), blocks_per_sm(config, device) * device.sm_count
+    blocks, at_once = config.grid(m, n, part), blocks_per_sm(config, device) * device.sm_count
     room = partial_bytes(m, n, config.dtype_facts)
     for splits in COUNTS:
         # one partial more, of what the chunks leave over
         full = (splits + 1) * room > MOST_PARTIALS or blocks * splits > MOST_WAVES * at_once
         if full or k // splits < LEAST_CHUNK:
             return
-        seconds = DOUBT * max(_chunked(config, pace, uncut, (m, n, k), splits, device), HOST)
+        seconds = DOUBT * max(job.chunked(uncut, splits), HOST)
         yield Timed(seconds, splits)
         if seconds > HOPELESS * best:
             return
         best = min(best, seconds)
+
+
+class _Job(NamedTuple):
+    """A product by `config`, at the `pace` of a cycle of `score`."""
+
+    config: Any
+    pace: float
+    extents: tuple[int, ...]
+    part: str
+    device: Device
+
+    def seconds(self, streamed: bool = False) -> float:
+        """Of the product alone."""
+        config, pace, extents, part, device = self
+        return pace * cycles(config.STEM, config, extents, device, streamed, part)
+
+    def streamed(self) -> float:
+        """Seconds with parted tiles, and of the sum of their pieces."""
+        return self.seconds(streamed=True) + CYCLE * summing_cycles(self.config, self.device)
+
+    def chunked(self, uncut: float, splits: int) -> float:
+        """Seconds of the batch of chunks, of what they leave over, and of their sum; `uncut` are those of all
+        of k at once.
+        """
+        config, device = self.config, self.device
+        m, n, k = self.extents[:3]
+        facts = config.dtype_facts
+        depth, rest = cut(k, splits, facts)
+        covered = 1.0 if self.part == "all" else 0.5  # of C and of each partial
+        operands = ((m + n) * k + covered * m * n * splits) * facts.itemsize
+        batch = self._replace(extents=(m, n, depth, splits)).seconds()
+        products = max(batch, self.pace * operands / dram_rate(device))
+        left_over = uncut * rest / k + LAUNCH if rest else 0.0
+        partials = (splits + (rest > 0)) * partial_bytes(m, n, facts)
+        summing = CYCLE * covered * (partials + 2 * m * n * facts.itemsize) / dram_rate(device)
+        return products + LAUNCH + left_over + summing + LAUNCH
 
 
 def attainable(splits: int, extents: tuple[int, ...], dtype: Dtype) -> int:
@@ -122,7 +166,9 @@ def walk_of(config: Any, tiles: int, k: int, device: Device, streamed: bool) -> 
     return walk
 
 
-def whole_or_streamed(config: Any, extents: tuple[int, ...], device: Device, pace: float = CYCLE) -> int:
+def whole_or_streamed(
+    config: Any, extents: tuple[int, ...], device: Device, pace: float = CYCLE, part: str = "all"
+) -> int:
     """`STREAMED` of a persistent product whose last tiles had better be parted, else 1.
 
     `pace` are the seconds of a cycle of `score`, where they are known.
@@ -130,35 +176,13 @@ def whole_or_streamed(config: Any, extents: tuple[int, ...], device: Device, pac
     if not config.persistent or piece_bytes(config, device) > MOST_PARTIALS:
         return 1
     m, n, k, *batch = extents
-    walk = walk_of(config, prod(batch) * config.grid(m, n), k, device, streamed=True)
+    walk = walk_of(config, prod(batch) * config.grid(m, n, part), k, device, streamed=True)
     if walk is None or not walk.run:
         return 1
-    whole = pace * cycles(config.STEM, config, extents, device)
-    return STREAMED if _streamed(config, pace, extents, device) < whole else 1
-
-
-def _streamed(config: Any, pace: float, extents: tuple[int, ...], device: Device) -> float:
-    """Seconds of the product with parted tiles, and of the sum of their pieces."""
-    product = pace * cycles(config.STEM, config, extents, device, streamed=True)
-    return product + CYCLE * summing_cycles(config, device)
+    job = _Job(config, pace, extents, part, device)
+    return STREAMED if job.streamed() < job.seconds() else 1
 
 
 def partial_bytes(m: int, n: int, dtype: Dtype) -> int:
     """Workspace of one partial: its columns are multiples of 16 bytes."""
     return -(-m * dtype.itemsize // LOAD) * LOAD * n
-
-
-def _chunked(
-    config: Any, pace: float, uncut: float, extents: tuple[int, int, int], splits: int, device: Device
-) -> float:
-    """Seconds of the batch of chunks, of what they leave over, and of their sum."""
-    m, n, k = extents
-    size = config.dtype_facts.itemsize
-    depth, rest = cut(k, splits, config.dtype_facts)
-    operands = ((m + n) * k + m * n * splits) * size
-    batch = cycles(config.STEM, config, (m, n, depth, splits), device)
-    products = max(batch, operands / dram_rate(device))
-    left_over = uncut * rest / k + LAUNCH if rest else 0.0
-    partials = (splits + (rest > 0)) * partial_bytes(m, n, config.dtype_facts)
-    summing = CYCLE * (partials + 2 * m * n * size) / dram_rate(device)
-    return pace * products + LAUNCH + left_over + summing + LAUNCH

@@ -140,18 +140,16 @@ def likely(task: Task, part: float = 0.5) -> Search:
 
     A place where all of them fail gets the others.
     """
+    table = _Table(task)
     wanted: set[tuple[Any, str]] = set()
     for size, extents in task.places:
         points = {config: task.score(config, size, extents) for config in task.candidates}
         least = part * max(points.values())
         wanted.update((config, size) for config, score in points.items() if score >= least)
     everywhere = _everywhere(task.candidates, task.places)
-    times = yield [trial for trial in everywhere if (trial.config, trial.size) in wanted]
-    empty = {*task.places} - {trial.place for trial in times}
-    others = [trial for trial in everywhere if (trial.config, trial.size) not in wanted]
-    rest = [trial for trial in others if trial.place in empty]
-    if rest:
-        yield rest
+    yield from table.ask([trial for trial in everywhere if (trial.config, trial.size) in wanted])
+    empty = [place for place in task.places if not table.by_time(place)]
+    yield from table.ask(_everywhere(task.candidates, empty))
 
 
 def random(task: Task, most: int = 64, seed: int = 0) -> Search:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
@@ -21,7 +21,7 @@ from .hunt import Hunt
 from .journal import Journal, Search
 from .lab import Bencher, Lab
 from .prune import Guidelines, candidates, persistent, tile_of
-from .recheck import Recheck, scalar
+from .recheck import Compiling, Recheck
 from .score import score
 from .store import merge, winners
 from .strategies import STRATEGIES, Task, Times, Trial, task_of
@@ -35,17 +35,6 @@ BEFORE = 0.05  # of the budget, after which no more is timed as it was before
 KERNELS = 0.8  # of the budget; the rest is for stop sizes and for the winners' second verification
 AHEAD = 1  # candidates a compiling process is given beyond the one it has
 TICK = 0.2  # seconds between two looks at the compilers while nothing else happens
-
-
-class _Compilers(Protocol):
-    pending: int
-    workers: int
-
-    def submit(self, stem: str, config: Any) -> None: ...
-
-    def drop(self) -> None: ...
-
-    def finished(self, timeout: float | None = None) -> Iterable[tuple[tuple, Resources | str]]: ...
 
 
 class Watcher(Protocol):
@@ -90,7 +79,7 @@ class Tuner:
     def __init__(
         self,
         device: Device,
-        compilers: _Compilers,
+        compilers: Compiling,
         worker: Bencher,
         watcher: Watcher,
         journal: Journal,
@@ -114,7 +103,7 @@ class Tuner:
         self._running: tuple[Hunt, Any, list[Trial]] | None = None
         self._failed = False  # the candidate that is running
         self._verified: set[tuple[str, Any]] = set()
-        self._recheck = Recheck(self._lab, journal, self._job, compilers.submit)
+        self._recheck = Recheck(self._lab, journal, self._job, compilers)
         self._reference: tuple[Search, Trial] | None = None
         self._wanted = self._done = 0
         self.untried = self.unbegun = 0
@@ -182,7 +171,7 @@ class Tuner:
                 for hunt in [hunt for hunt in self._hunts if hunt.ended]:
                     ended.add(hunt.key[:2])
                     self._hunts.remove(hunt)
-                    self._recheck.begin(self._winners_of(hunt.key), self._verdicts, self._compiling)
+                    self._recheck.begin(self._winners_of(hunt.key), self._verdicts)
         finally:
             self.unbegun = len(plans)
             planner.shutdown(wait=False, cancel_futures=True)
@@ -254,9 +243,8 @@ class Tuner:
                     self._judge(hunt, config)
                     continue
                 self._compiling[job] = hunt
-                if job not in self._recheck:
-                    self._compilers.submit(*job)
-                    room -= 1
+                self._compilers.submit(*job)
+                room -= 1
 
     def _compiled(self, hunt: Hunt, config: Any, report: Resources | str) -> None:
         self._verdicts[hunt.key[0], config] = judge(config, report, self.device)
@@ -353,7 +341,7 @@ class Tuner:
         """Put the winners into the user's file, once each is right at odd extents too."""
         while True:
             found = winners(self.journal.records, self.device.name)
-            if all(self._recheck.verify(*each) for each in self._compiled_scalar(found)):
+            if self._recheck.all_right(found):
                 break
         if found.entries or found.stop_sizes:
             merge(found)
@@ -364,16 +352,6 @@ class Tuner:
         """Those of one search."""
         records = [each for each in self.journal.records if (each.stem, each.dtype, each.layout) == key]
         return winners(records, self.device.name)
-
-    def _compiled_scalar(self, found: Document) -> list[tuple[Any, Search]]:
-        """The winners that were not verified at odd extents yet, once what it takes is in the store."""
-        fresh = self._recheck.doubtful(found)
-        for config, (stem, *_) in fresh:
-            self._compilers.submit(stem, scalar(config))
-        while self._compilers.pending:
-            for _ in self._compilers.finished():
-                pass
-        return fresh
 
 
 def _nothing(task: Task) -> Generator[list[Trial], Times, None]:

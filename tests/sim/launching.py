@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from part_mask import mask
 
 from pyblasgpu.gpu import launch, simulator
 
@@ -27,7 +28,7 @@ def of_part(part: str, expected: np.ndarray, c: np.ndarray) -> tuple[np.ndarray,
     if part == "all":
         return expected, c
     m, n = c.shape[-2:]
-    kept = np.tri(n, m, dtype=bool).T if "upper" in part else np.tri(m, n, dtype=bool)
+    kept = mask(part, m, n)
     expected, c = np.where(kept, expected, 77), np.where(kept, c, 77).astype(c.dtype)
     if "hermitian" in part:
         diagonal = ..., *np.diag_indices(min(m, n))

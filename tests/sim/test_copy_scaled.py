@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from part_mask import mask
 
 from pyblasgpu.errors import ConfigError
 from pyblasgpu.kernels import copy_scaled
@@ -70,8 +71,7 @@ TRIANGLES = ("lower", "upper", "strict", "hermitian", "hermitian_upper")
 def square(letter, part, seed=3):
     """A matrix of three tiles by two that is NaN where `part` does not read, and which elements it is of."""
     dtype, order = DTYPES[letter], 21
-    kept = np.tri(order, k=-1 if part == "strict" else 0, dtype=bool)
-    kept = kept.T if "upper" in part else kept
+    kept = mask(part, order, order)
     values = integers(np.random.default_rng(seed), (order, order), dtype)
     values[~kept] = np.nan
     if "hermitian" in part and dtype.is_complex:

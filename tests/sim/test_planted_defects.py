@@ -251,6 +251,7 @@ DEFECTS = [
     ("gemm_body", "REAL_DIAGONAL and row + shift == col", "REAL_DIAGONAL and row == col",
      tile("z", m=20, n=20, part="hermitian")),
     ("sum_partials", "& of_part(row, col, 0)", "", sums(m=9, n=9, part="lower")),
+    ("sum_partials", "needed(row - col)", "needed(col - row)", sums(m=9, n=9, part="lower")),
     ("sum_partials", "ok, row == col, reads_c", "ok, False, reads_c", sums("z", m=9, n=9, part="hermitian")),
     ("summing", "old[1] = real(0)", "pass", sums("z", m=9, n=9, part="hermitian")),
     ("copy_scaled", "REAL_DIAGONAL and i + shift == j", "False", TRIANGLE),

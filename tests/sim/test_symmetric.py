@@ -26,7 +26,7 @@ STOPS = (8, 16, 256)
 @contextmanager
 def small_blocks(letter: str, stop: int = 8, stages: int = 2):
     """As `small_kernels`, with diagonal blocks of order `stop`."""
-    with small_kernels(letter, stages=stages), override("syrk", stop), override("symm", stop):
+    with small_kernels(letter, stages=stages), override("symm", stop):
         yield
 
 

@@ -1,0 +1,99 @@
+"""Workspace of calls: the last of each stream serves again, never two calls at once, never a graph."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyblasgpu.gpu import launch, memory, workspace
+
+MOST = workspace.MOST_KEPT
+
+
+class Memory:
+    """Stands for the device's memory."""
+
+    def __init__(self):
+        self.held: dict[int, tuple[int, int, int]] = {}
+        self.next, self.captured = 4096, set()
+
+    def allocate(self, nbytes, device, stream):
+        self.next += 1 << 40
+        self.held[self.next] = nbytes, device, stream
+        return self.next
+
+    def release(self, address, stream):
+        assert self.held.pop(address)[2] == stream
+
+
+@pytest.fixture
+def device(monkeypatch):
+    found = Memory()
+    monkeypatch.setattr(memory, "allocate", found.allocate)
+    monkeypatch.setattr(memory, "release", found.release)
+    monkeypatch.setattr(launch, "is_captured", lambda stream: stream in found.captured)
+    monkeypatch.setattr(workspace, "_kept", {})
+    return found
+
+
+def borrowed(nbytes, device=0, stream=0x70):
+    room = workspace.take(nbytes, device, stream)
+    workspace.give(room)
+    return room.address
+
+
+def test_a_stream_keeps_its_last_one(device):
+    first = borrowed(1000)
+    assert borrowed(1000) == borrowed(10) == first and device.held[first] == (1000, 0, 0x70)
+    larger = borrowed(1001)
+    assert larger != first and set(device.held) == {larger}, "a smaller one goes back"
+    assert borrowed(1000) == larger
+
+
+def test_streams_and_devices_have_their_own(device):
+    assert len({borrowed(64), borrowed(64, stream=0), borrowed(64, 1, 0), borrowed(64, stream=0x80)}) == 4
+
+
+def test_two_calls_at_once_share_nothing(device):
+    first, second = (workspace.take(64, 0, 0x70) for _ in range(2))
+    assert first.address != second.address
+    workspace.give(first)
+    workspace.give(second)
+    assert set(device.held) == {first.address}, "one is kept"
+
+
+def test_what_is_large_is_not_kept(device):
+    kept = borrowed(MOST)
+    assert borrowed(MOST + 1) != kept and set(device.held) == {kept}
+
+
+def test_a_graph_has_its_own(device):
+    kept = borrowed(64)
+    device.captured.add(0x70)
+    assert borrowed(64) != kept and set(device.held) == {kept}, "allocated and freed in the graph"
+    device.captured.clear()
+    assert borrowed(64) == kept
+
+
+def test_not_all_streams_keep_one(device):
+    for stream in range(0x100, 0x100 + workspace.STREAMS):
+        borrowed(64, stream=stream)
+    assert len(device.held) == workspace.STREAMS
+    borrowed(64, stream=0x99)
+    assert len(device.held) == workspace.STREAMS
+
+
+def test_the_stream_of_each_thread_keeps_none(device):
+    borrowed(64, stream=2)
+    assert not device.held
+
+
+def test_what_fails_leaves_nothing_behind(device, monkeypatch):
+    borrowed(64)
+
+    def none(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(memory, "allocate", none)
+    with pytest.raises(MemoryError):
+        workspace.take(65, 0, 0x70)
+    assert not device.held
