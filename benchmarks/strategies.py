@@ -1,8 +1,9 @@
 """Compare the score and the strategies on a recorded sweep: ``python -m benchmarks.strategies [SWEEP ...]``
 
 No device is needed. The first table says how well the score ranks what was measured, the second what each
-strategy would have found, and at what part of the timings, the third the same of each large search. Searches
-of fewer than ten candidates are left out.
+strategy would have found, and at what part of the timings, the third the same of each large search, the last
+what a run loses that ends before all candidates were tried. Searches of fewer than ten candidates are left
+out.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import mean, median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -23,12 +24,22 @@ from scipy.stats import spearmanr
 from pyblasgpu.gpu.device import Device, known, names
 from pyblasgpu.tuning.replay import Outcome, Recording, recordings, replay
 from pyblasgpu.tuning.store import Record, read_sweep
-from pyblasgpu.tuning.strategies import STRATEGIES, Place, Strategy, random, score_first, three_step
+from pyblasgpu.tuning.strategies import (
+    STRATEGIES,
+    Place,
+    Strategy,
+    Task,
+    in_turns,
+    random,
+    score_first,
+    three_step,
+)
 
 SWEEP = Path(__file__).resolve().parents[1] / "tuning" / "sweeps" / "nvidia_h200.jsonl.gz"
 FEWEST = 10  # candidates of a search that says anything
 MANY = 100  # those of a search in which a tenth of the timings is a choice
 TOPS = (4, 8, 16, 32)
+TRIED = (0.25, 0.5)  # of the candidates, when a run ends early
 WIDTH = 170  # columns of a table that goes into a file or a pipe
 
 #: Those by name, the three-step search of the paper, in which every candidate takes part, and eight a place.
@@ -142,6 +153,48 @@ def search_table(found: dict[Key, Recording]) -> Table:
     return table
 
 
+def cut_short(recording: Recording, ordered: Sequence[Any], share: float) -> list[float]:
+    """The loss at each place of a run that tried this share of the candidates, in this order.
+
+    Where none of them has a time it takes the slowest.
+    """
+    tried, losses = set(ordered[: max(round(share * len(ordered)), 1)]), []
+    for place in recording.task.places:
+        seconds = {trial.config: t for trial, t in recording.seconds.items() if trial.place == place}
+        if seconds:
+            found = min(
+                (t for config, t in seconds.items() if config in tried), default=max(seconds.values())
+            )
+            losses.append(found / min(seconds.values()) - 1)
+    return losses
+
+
+def by_best_score(task: Task) -> list[Any]:
+    """The candidates, those first that score best anywhere."""
+    return sorted(
+        task.candidates, key=lambda c: max(task.score(c, *place) for place in task.places), reverse=True
+    )
+
+
+def early_table(found: dict[Key, Recording]) -> Table:
+    """A row a family and order."""
+    columns = [
+        f"{what} after {100 * share:.0f} %" for share in TRIED for what in ("mean loss, %", "worst, %")
+    ]
+    table = Table("order", "family", "searches", *columns, title="runs that end early")
+    for name, order in (("in turns", in_turns), ("by best score", by_best_score)):
+        for stem in dict.fromkeys(key[0] for key in found):
+            searches = [recording for key, recording in found.items() if key[0] == stem]
+            ordered = [order(recording.task) for recording in searches]
+            cells = []
+            for share in TRIED:
+                pairs = zip(searches, ordered, strict=True)
+                losses = [loss for each, configs in pairs for loss in cut_short(each, configs, share)]
+                cells += [_percent(mean(losses)), _percent(max(losses))]
+            table.add_row(name, stem, str(len(searches)), *cells)
+    return table
+
+
 def _summary(outcomes: list[Outcome]) -> list[str]:
     losses = [loss for outcome in outcomes for loss in outcome.losses.values()]
     used, total = sum(outcome.used for outcome in outcomes), sum(outcome.total for outcome in outcomes)
@@ -164,6 +217,7 @@ def main(arguments: list[str] | None = None) -> int:
     console.print(score_table(found))
     console.print(strategy_table(found))
     console.print(search_table(found))
+    console.print(early_table(found))
     return 0
 
 

@@ -29,7 +29,7 @@ __all__ = [
 
 
 #: Outcomes after which a candidate is out, whatever was measured before.
-FATAL = frozenset({"wrong", "spoils", "crash", "hang"})
+FATAL = frozenset({"wrong", "spoils", "crash", "hang", "error"})
 MAX_LINE = 1 << 16  # bytes of a record
 MAX_SWEEP = 1 << 30
 

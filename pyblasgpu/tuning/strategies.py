@@ -20,8 +20,8 @@ from ..gpu.device import Device
 from .score import score
 
 __all__ = [
-    "STRATEGIES", "Axes", "Place", "Strategy", "Task", "Times", "Trial", "exhaustive", "likely", "line",
-    "random", "score_first", "task_of", "three_step",
+    "STRATEGIES", "Axes", "Place", "Strategy", "Task", "Times", "Trial", "exhaustive", "in_turns", "likely",
+    "line", "random", "score_first", "task_of", "three_step",
 ]  # fmt: skip
 
 #: (size class, extents), where a choice must be made.
@@ -125,6 +125,21 @@ def task_of(stem: str, candidates: tuple[Any, ...], device: Device) -> Task:
         return score(stem, config, extents, device)
 
     return Task(candidates, places, points, _AXES.get(stem, Axes()))
+
+
+def in_turns(task: Task) -> list[Any]:
+    """The candidates, the best by score at each place first, then the second best of each, and so on.
+
+    By their best scores alone those for skinny products, which at best are far from the device's rate,
+    would come last.
+    """
+    points = {config: [task.score(config, *place) for place in task.places] for config in task.candidates}
+    turns = dict.fromkeys(points, len(points))
+    for place in range(len(task.places)):
+        ranked = sorted(points, key=lambda config: points[config][place], reverse=True)
+        for rank, config in enumerate(ranked):
+            turns[config] = min(turns[config], rank)
+    return sorted(points, key=lambda config: (turns[config], -max(points[config])))
 
 
 Search = Generator[list[Trial], Times, None]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
-from ..database import FAMILIES, STOP_ROUTINES, Document, sizes_of, tuned_at
+from ..database import FAMILIES, STOP_ROUTINES, Document, sizes_of
 from ..errors import PyblasgpuError
 from ..gpu.compile import Resources
 from ..gpu.device import Device
@@ -22,9 +22,8 @@ from .journal import Journal, Search
 from .lab import Bencher, Lab
 from .prune import Guidelines, candidates, persistent, tile_of
 from .recheck import Compiling, Recheck
-from .score import score
 from .store import merge, winners
-from .strategies import STRATEGIES, Task, Times, Trial, task_of
+from .strategies import STRATEGIES, Task, Times, Trial, in_turns, task_of
 from .whole import STOPS, search_stop, time_vendor, time_whole
 from .worker import Lost
 
@@ -187,15 +186,10 @@ class Tuner:
         self._hunts.append(Hunt(key, task, self._strategy if configs else _nothing, self.journal))
 
     def _candidates(self, key: Search) -> list[Any]:
-        """Those that the rules leave, the likely winners first."""
-        stem = key[0]
-        places = [extents for size in sizes_of(stem) for extents in tuned_at(stem, size)]
-
-        def points(config: Any) -> float:
-            return max(score(stem, config, extents, self.device) for extents in places)
-
+        """Those that the rules leave, in an order in which a run may end anywhere."""
         wanted = self._guidelines(*key[:2])
-        return sorted(candidates(*key, self.device, self._effort, wanted).left, key=points, reverse=True)
+        left = candidates(*key, self.device, self._effort, wanted).left
+        return in_turns(task_of(key[0], tuple(left), self.device))
 
     def _promising(self, key: Search, configs: list[Any]) -> list[Any]:
         """Candidates whose tiles did best in the first layout: layouts differ in their loads only."""

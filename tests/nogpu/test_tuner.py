@@ -96,7 +96,7 @@ class Stage:
         monkeypatch.setattr(tuner, "candidates", lambda *key: SimpleNamespace(left=every(*key).left[::16]))
         # operands of the real sizes would take long to fill
         small = {key: [tuple(max(x // 16, 1) for x in tuned_at(*key)[-1])] for key in every_class()}
-        for module in (tuner, whole, selecting, strategies):
+        for module in (whole, selecting, strategies):
             monkeypatch.setattr(module, "tuned_at", lambda stem, size: small[stem, size])
         monkeypatch.setattr(whole, "STOP_ORDER", 64)
         monkeypatch.setattr(whole, "CURVE", (32, 64))
@@ -271,6 +271,21 @@ def test_a_candidate_that_is_wrong_never_wins(stage, how):
     assert "wrong" in outcomes(made, fastest)
     # nor when the packaged values are computed from the sweep
     assert winners(store.read_sweep(made.journal.path), H200.name).entries == found.entries
+
+
+def test_a_winner_that_cannot_run_at_odd_extents_is_out_and_the_run_ends(stage):
+    """Not only if it is wrong there."""
+
+    def refuse(odd, out):
+        if odd:
+            raise PyblasgpuError("launch refused")
+
+    fastest = max(tuner.candidates("gemm_tile", "s", "nn", H200, "quick").left, key=Stage.rate)
+    stage.broken = {fastest: refuse}
+    made, found = tune(on(stage), layouts=("nn",))
+    parameters = FAMILIES["gemm_tile"].parameters_of(fastest)
+    assert found.entries and all(entry.parameters != parameters for entry in found.entries.values())
+    assert "error" in outcomes(made, fastest)
 
 
 def test_winners_are_verified_again_while_other_searches_go_on(stage):

@@ -14,7 +14,16 @@ from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning.prune import Guidelines
 from pyblasgpu.tuning.replay import Recording, recordings, replay
 from pyblasgpu.tuning.store import Record, read_sweep
-from pyblasgpu.tuning.strategies import STRATEGIES, Axes, Task, Trial, random, score_first, three_step
+from pyblasgpu.tuning.strategies import (
+    STRATEGIES,
+    Axes,
+    Task,
+    Trial,
+    in_turns,
+    random,
+    score_first,
+    three_step,
+)
 from pyblasgpu.tuning.twostage import combinations, predicted
 
 H200 = known("h200")
@@ -41,6 +50,16 @@ def made_up(count=40, score=lambda config, size, extents: 1.0):
 
 
 # ------------------------------------------------------------------------------------------- on made-up times
+
+
+def test_places_take_turns():
+    """However little the best at one place promises by comparison."""
+
+    def score(config, size, extents):
+        return 0.9 - config / 100 if size == "large" else (config % 7) / 100
+
+    ordered = in_turns(Task(tuple(range(20)), PLACES, score))
+    assert ordered[:4] == [0, 6, 1, 13] and sorted(ordered) == list(range(20))
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
@@ -172,6 +191,17 @@ def test_strategies_on_short_lists(recorded, name, worst, share):
     outcomes = [replay(r, STRATEGIES[name]) for r in recorded.values() if len(r.task.candidates) < 100]
     assert max(outcome.worst for outcome in outcomes) <= worst
     assert sum(o.used for o in outcomes) / sum(o.total for o in outcomes) <= share
+
+
+@pytest.mark.parametrize("stem", ["gemm_tile", "gemm_mma", "trmm_leaf", "trsm_leaf"])
+def test_a_run_that_ends_early_has_had_the_likely_winners(recorded, stem):
+    searches = [recording for key, recording in recorded.items() if key[0] == stem]
+
+    def loss(order):
+        found = [compared.cut_short(each, order(each.task), 0.5) for each in searches]
+        return sum(map(sum, found)) / sum(map(len, found))
+
+    assert loss(in_turns) < 0.02 and 3 * loss(in_turns) < loss(compared.by_best_score)
 
 
 def test_eight_timings_by_score_beat_eight_at_random(recorded):
