@@ -34,7 +34,7 @@ HOPELESS = 1.6  # times the best so far: more than what a last wave explains, so
 DOUBT = 1.05  # chunks must promise to be so much faster
 
 LAUNCH = 2.5e-6  # seconds that a launch takes beside the work of its blocks
-HOST = 25e-6  # seconds that the host takes to enqueue two launches and a workspace
+HOST = 15e-6  # seconds that the host takes to enqueue two launches
 CYCLE = 0.6e-9  # seconds of a cycle, about, where nothing was measured
 
 
