@@ -190,7 +190,7 @@ class _Kernel:
 
     def _leaf(self, grid, pointers, numbers):
         n, r, *steps, t_step, b_step = numbers
-        assert grid[:2] == (self.source.config.grid(r), 1)
+        assert grid[:2] == (self.source.config.grid(r), 1) and n <= self.source.config.ORDER
         assert all(pointer % self.dtype.itemsize == 0 for pointer in pointers)
         t = self._view(pointers[0], n, n, *steps[:2], grid[2], t_step, self.flags["conj"])
         b = self._view(pointers[1], n, r, *steps[2:], grid[2], b_step)
@@ -209,6 +209,8 @@ class _Kernel:
             # wide: NumPy's complex division overflows where the divisor is denormal
             b[:, row] = (b[:, row].astype(wide) / t[:, row, row, None]).astype(b.dtype)
             b[:, row + 1 :] -= t[:, row + 1 :, row, None] * b[:, row, None]
+
+    trsm_mma = trsm_leaf
 
 
 def install(monkeypatch) -> Kernels:

@@ -24,6 +24,7 @@ from .ptx_memory import (
     store_global,
     store_global_vector,
     store_shared,
+    sync_warp,
     wait_async,
 )
 from .ptx_parts import called, inlined
@@ -42,6 +43,7 @@ __all__ = [
     "copy_async",
     "commit_async",
     "wait_async",
+    "sync_warp",
     "pointer_type",
     "REALS",
     "rank1_update",

@@ -74,7 +74,14 @@ def _by_rows(m: int, n: int, parts: int) -> list[tuple[int, int, int, int]]:
 
 @made_once
 def warp_multiply(
-    m: int, n: int, shape: tuple[int, int], parts: int, conj_a: bool = False, conj_b: bool = False
+    m: int,
+    n: int,
+    shape: tuple[int, int],
+    parts: int,
+    conj_a: bool = False,
+    conj_b: bool = False,
+    depth: int = 1,
+    first: int = 0,
 ):
     """``update(acc, a, b)``: acc += A B by a warp on the tensor cores, in float64; straight-line.
 
@@ -87,6 +94,10 @@ def warp_multiply(
     parts : int
         2 for complex operands: four real products, on real and imaginary parts side by side.
     conj_a, conj_b : bool
+    depth : int
+        Instructions along K.
+    first : int
+        Where in `acc` the tile begins.
 
     Notes
     -----
@@ -110,7 +121,7 @@ def warp_multiply(
                 return [
                     [
                         [builder.load(slot(which, (s * count + i) * parts + part)) for i in range(count)]
-                        for s in range(steps)
+                        for s in range(depth * steps)
                     ]
                     for part in range(parts)
                 ]
@@ -123,13 +134,14 @@ def warp_multiply(
                 for j in range(n):
                     for i in range(m):
                         places = [
-                            slot(0, ((2 * j + odd) * groups + i * rows + h) * parts + part)
+                            slot(0, first + ((2 * j + odd) * groups + i * rows + h) * parts + part)
                             for h in range(rows)
                             for odd in range(2)
                         ]
-                        x = [left[s][i * rows + h] for s in range(steps) for h in range(rows)]
-                        y = [right[s][j] for s in range(steps)]
-                        _mma_f64(builder, shape, places, x, y)
+                        for k in range(0, depth * steps, steps):
+                            x = [left[s][i * rows + h] for s in range(k, k + steps) for h in range(rows)]
+                            y = [right[s][j] for s in range(k, k + steps)]
+                            _mma_f64(builder, shape, places, x, y)
 
             left, right = fragment(1, groups), fragment(2, n)
             if parts == 1:
@@ -197,11 +209,12 @@ def fill(count: int):
 
 
 @made_once
-def spread_column(n: int, j: int, parts: int, conj: bool, sign: int):
+def spread_column(n: int, j: int, parts: int, conj: bool, sign: int, width: int = 1):
     """``spread(column, pointer)``: column[i] += sign * T[i, j] * column[j] for all i > j, straight-line.
 
     `pointer` is the n-by-n matrix T in shared memory, stored by columns. The loads are volatile: their
-    order is the program's, which keeps the compiler from holding all of T in registers.
+    order is the program's, which keeps the compiler from holding all of T in registers. They bring `width`
+    reals each, aligned.
     """
 
     @intrinsic
@@ -215,9 +228,9 @@ def spread_column(n: int, j: int, parts: int, conj: bool, sign: int):
             def slot(i, part):
                 return element_address(context, builder, signature.args[0], local, zero, i * parts + part)
 
-            def entry(i, part):
-                address = at(builder, matrix, ir.Constant(I32, (j * n + i) * parts + part))
-                return load_volatile(builder, address, nbytes(real))
+            def entries(place):
+                address = at(builder, matrix, ir.Constant(I32, place))
+                return load_volatile(builder, address, nbytes(real), width)
 
             def add(address, x, y, positive):
                 product = builder.fmul(x, y, flags=["contract"])
@@ -226,8 +239,13 @@ def spread_column(n: int, j: int, parts: int, conj: bool, sign: int):
 
             x = [builder.load(slot(j, part)) for part in range(parts)]
             plus = sign > 0
+            start = (j * n + j + 1) * parts // width * width  # no later than the first that is needed
+            loaded: list = []
             for i in range(j + 1, n):
-                t = [entry(i, part) for part in range(parts)]
+                stop = (j * n + i + 1) * parts
+                while start + len(loaded) < stop:
+                    loaded += entries(start + len(loaded))
+                t = loaded[stop - parts - start : stop - start]
                 add(slot(i, 0), t[0], x[0], plus)
                 if parts == 2:
                     add(slot(i, 0), t[1], x[1], plus == conj)

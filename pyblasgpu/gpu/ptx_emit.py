@@ -41,17 +41,18 @@ def element_address(context, builder, array_type, array, index, step):
     return builder.gep(data, [builder.add(index, ir.Constant(index.type, step))])
 
 
-def load_volatile(builder, address, size):
-    """One real from shared memory by an instruction that keeps its place among others of its kind."""
-    window = builder.addrspacecast(address, address.type.pointee.as_pointer(SHARED))
+def load_volatile(builder, address, size, width=1):
+    """`width` reals from shared memory by an instruction that keeps its place among others of its kind."""
+    element = address.type.pointee
+    window = builder.addrspacecast(address, element.as_pointer(SHARED))
     where = builder.ptrtoint(window, I32)
-    return asm(
-        builder,
-        address.type.pointee,
-        [where],
-        f"ld.shared.{PTX_TYPE[size]} $0, [$1];",
-        f"={LETTER[size]},r",
-    )
+    names = ",".join(f"${lane}" for lane in range(width))
+    vector, target, result = "", names, element
+    if width > 1:
+        vector, target, result = f".v{width}", f"{{{names}}}", ir.LiteralStructType([element] * width)
+    text = f"ld.shared{vector}.{PTX_TYPE[size]} {target}, [${width}];"
+    value = asm(builder, result, [where], text, ",".join([f"={LETTER[size]}"] * width + ["r"]))
+    return [builder.extract_value(value, lane) for lane in range(width)] if width > 1 else [value]
 
 
 def nbytes(real) -> int:

@@ -23,7 +23,7 @@ from .ptx_emit import (
 
 __all__ = [
     "commit_async", "copy_async", "is_aligned", "load_global", "load_shared", "offset", "pointer_type",
-    "shared_pointer", "store_global", "store_global_vector", "store_shared", "wait_async",
+    "shared_pointer", "store_global", "store_global_vector", "store_shared", "sync_warp", "wait_async",
 ]  # fmt: skip
 
 
@@ -261,3 +261,14 @@ def wait_async(pending: int):
         return types.void(), codegen
 
     return wait
+
+
+@intrinsic
+def sync_warp(_):
+    """Wait for all lanes of the warp; what each wrote before, the others read after."""
+
+    def codegen(context, builder, signature, arguments):
+        asm(builder, VOID, [], "bar.warp.sync 0xffffffff;", "~{memory}")
+        return context.get_dummy_value()
+
+    return types.void(), codegen

@@ -20,14 +20,13 @@ import greenlet
 import numpy as np
 from numba.cuda.simulator.kernelapi import Dim3, FakeCUDAModule
 
-from .simulated_memory import AccessLog, Pointer, SimulatorError, poisoned
+from .simulated_memory import WARP, AccessLog, Pointer, SimulatorError, poisoned
 
 __all__ = ["Integer", "cuda", "current_thread", "launch", "reseed"]
 
 MAX_THREADS = 1024  # a block
 MAX_GRID = (2**31 - 1, 65535, 65535)
 SHARED_LIMIT = 227 * 1024  # bytes a block may use, compute capability 9.0
-WARP = 32
 
 _random = random.Random(0)
 
@@ -168,6 +167,13 @@ class Block:
                 meetings[0].together([meeting.brought for meeting in meetings])
                 for lane in _random.sample(lanes, WARP):
                     lane.resume()
+
+    def settle(self, thread: Thread) -> None:
+        """What the warp of `thread` did so far comes before what its lanes do next."""
+        start = thread.index // WARP * WARP
+        logs = [by_thread for by_thread, _ in self.launch.logs] + [log for _, log in self.shared.values()]
+        for log in logs:
+            log.settle(range(start, start + WARP))
 
     def _close_logs(self) -> None:
         for by_thread, by_block in self.launch.logs:

@@ -15,10 +15,12 @@ import numpy as np
 from ..errors import PyblasgpuError
 
 __all__ = [
-    "AccessLog", "Pointer", "SimulatorError", "adopt", "allocate", "poisoned", "release", "resolve", "view",
+    "WARP", "AccessLog", "Pointer", "SimulatorError", "adopt", "allocate", "poisoned", "release", "resolve",
+    "view",
 ]  # fmt: skip
 
 ALIGNMENT = 256  # bytes, of an allocation: that of the CUDA driver
+WARP = 32  # lanes
 POISON = 0xFF  # of every byte never written: NaN in both reals, -1 in integers
 
 
@@ -38,16 +40,29 @@ class AccessLog:
         self.size, self.memory, self.actor = size, memory, actor
         self.reads: list[tuple[int, int, int]] = []  # actor, first element, count
         self.writes: list[tuple[int, int, int]] = []
+        self.settled_reads: list[tuple[int, int, int]] = []
+        self.settled_writes: list[tuple[int, int, int]] = []
+
+    def settle(self, actors: range) -> None:
+        """What these actors, a warp, did so far comes before what they do next; raise where they raced."""
+        theirs = AccessLog(self.size, self.memory, self.actor)
+        theirs.reads, self.reads = _parted(self.reads, actors)
+        theirs.writes, self.writes = _parted(self.writes, actors)
+        self.settled_reads += theirs.reads
+        self.settled_writes += theirs.writes
+        theirs.close()
 
     def pass_on(self, log: AccessLog, actor: int) -> None:
         """Enter all of this in `log` as the accesses of one actor there."""
-        log.reads += [(actor, at, count) for _, at, count in self.reads]
-        log.writes += [(actor, at, count) for _, at, count in self.writes]
+        log.reads += [(actor, at, count) for _, at, count in self.settled_reads + self.reads]
+        log.writes += [(actor, at, count) for _, at, count in self.settled_writes + self.writes]
 
     def close(self) -> None:
         """Forget the accesses, or raise where those of two actors meet and one of them writes."""
         reads, writes = self.reads, self.writes
         self.reads, self.writes = [], []
+        if self.settled_reads or self.settled_writes:
+            self._close_settled(reads, writes)
         if not writes:
             return
         first_writer, last_writer = _extreme_actors(writes, self.size)
@@ -60,6 +75,19 @@ class AccessLog:
                 f"race in {self.memory} memory: {self.actor} {first_writer[i]} writes element {i} and "
                 f"{self.actor} {other} accesses it with no barrier between ({racing.size} elements race)"
             )
+
+    def _close_settled(self, reads: list, writes: list) -> None:
+        """Forget what is settled, or raise where it meets another warp's."""
+        warps = AccessLog(self.size, self.memory, "warp")
+        warps.reads = [(actor // WARP, at, count) for actor, at, count in self.settled_reads + reads]
+        warps.writes = [(actor // WARP, at, count) for actor, at, count in self.settled_writes + writes]
+        self.settled_reads, self.settled_writes = [], []
+        warps.close()
+
+
+def _parted(accesses: list, actors: range) -> tuple[list, list]:
+    """Those of `actors`, and those of others."""
+    return [a for a in accesses if a[0] in actors], [a for a in accesses if a[0] not in actors]
 
 
 def _extreme_actors(accesses, size: int):

@@ -16,7 +16,8 @@ from .simulated_memory import Pointer, SimulatorError, adopt, allocate, release,
 
 __all__ = [
     "cuda", "types", "offset", "shared_pointer", "load_shared", "store_shared", "load_global",
-    "store_global", "store_global_vector", "copy_async", "commit_async", "wait_async", "pointer_type",
+    "store_global", "store_global_vector", "copy_async", "commit_async", "wait_async", "sync_warp",
+    "pointer_type",
     "REALS", "rank1_update", "warp_multiply", "fill", "spread_column", "inlined", "called", "fma", "divide",
     "quotient", "is_aligned",
     # what only the simulator has
@@ -167,6 +168,12 @@ def wait_async(pending: int):
     return wait
 
 
+def sync_warp() -> None:
+    """Wait for all lanes of the warp; what each wrote before, the others read after."""
+    thread = current_thread()
+    thread.meet(None, lambda _: thread.block.settle(thread))
+
+
 def _elements(pointer: Pointer, first: int, count: int, parts: int, conj: bool = False) -> np.ndarray:
     """`count` elements of so many parts, in place unless conjugated."""
     reals = pointer.read(first * parts, count * parts)
@@ -187,10 +194,17 @@ def rank1_update(
 
 
 def warp_multiply(
-    m: int, n: int, shape: tuple[int, int], parts: int, conj_a: bool = False, conj_b: bool = False
+    m: int,
+    n: int,
+    shape: tuple[int, int],
+    parts: int,
+    conj_a: bool = False,
+    conj_b: bool = False,
+    depth: int = 1,
+    first: int = 0,
 ):
     """``update(acc, a, b)``: acc += A B by a warp; what a lane holds is told in `ptx.warp_multiply`."""
-    groups, steps = m * shape[0] // 8, shape[1] // 4
+    groups, steps = m * shape[0] // 8, depth * shape[1] // 4
 
     def together(lanes):
         def whole(which, outer, inner, conj):
@@ -204,7 +218,7 @@ def warp_multiply(
         # acc[2j + odd, group](g, t) is C[8 group + g, 8j + 2t + odd]
         c = (a @ b).reshape(groups, 8, n, 4, 2).transpose(1, 3, 2, 4, 0).reshape(32, n * 2 * groups)
         for lane, part in zip(lanes, c, strict=True):
-            total = _elements(lane[0], 0, n * 2 * groups, parts)
+            total = _elements(lane[0].offset(first), 0, n * 2 * groups, parts)
             total += part
 
     def update(acc, a, b):
@@ -213,11 +227,12 @@ def warp_multiply(
     return update
 
 
-def spread_column(n: int, j: int, parts: int, conj: bool, sign: int):
+def spread_column(n: int, j: int, parts: int, conj: bool, sign: int, width: int = 1):
     """``spread(column, pointer)``: column[i] += sign * T[i, j] * column[j] for all i > j."""
     below = j + 1, n - j - 1
 
     def spread(column, pointer):
+        pointer.span(0, n * n * parts, width)
         x = _elements(column, j, 1, parts)[0]
         t = _elements(pointer, j * n + below[0], below[1], parts, conj)
         target = _elements(column, *below, parts)

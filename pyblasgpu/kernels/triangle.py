@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 from ..errors import require
 from ..gpu.backend import cuda, device_function, ptx, unrolled
@@ -56,6 +57,8 @@ class TrianglePanel:
     UNROLL: int = 8
     stages: int = 2
     min_blocks: int = 1
+
+    ORDER: ClassVar[int] = 2**31 - 1  # of the largest triangle
 
     def __post_init__(self):
         m, n, k, x, y, threads = self.BLK_M, self.BLK_N, self.BLK_K, self.DIM_X, self.DIM_Y, self.threads
@@ -174,7 +177,7 @@ class Variant:
     b_by_rows: bool
 
 
-def panel_source(stem: str, config: TrianglePanel, variant: Variant, build) -> KernelSource:
+def panel_source(stem: str, config, variant: Variant, build) -> KernelSource:
     """The kernel that ``build(config, variant)`` makes.
 
     Its parameters are pointers to T and B; int32 n and columns of B; int64 row and column stride of T, of

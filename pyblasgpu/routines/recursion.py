@@ -12,9 +12,8 @@ formed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from types import ModuleType
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from ..gpu.device import current
 from ..kernels.triangle import Variant
@@ -27,7 +26,7 @@ from .tape import Tape
 
 __all__ = [
     "Leaf", "Recurrence", "Update", "leaf_recorder", "lower_left", "record_in_place", "record_steps",
-    "schedule", "split", "tuned_stop",
+    "schedule", "split", "tuned_leaf",
 ]  # fmt: skip
 
 
@@ -80,9 +79,9 @@ class Recurrence(NamedTuple):
     Attributes
     ----------
     routine : str
-        Name under which the stop size is tuned.
-    kernels : module
-        The leaf kernel's.
+        Name under which the leaf and the stop size are tuned.
+    sources : dict
+        Stem of each family of leaf kernels -> its ``source(config, variant)``.
     in_reverse : bool
         Whether the schedule is walked from its end.
     leaf_alpha : callable
@@ -92,7 +91,7 @@ class Recurrence(NamedTuple):
     """
 
     routine: str
-    kernels: ModuleType
+    sources: Mapping[str, Callable]
     in_reverse: bool
     leaf_alpha: Callable
     update: Callable
@@ -130,35 +129,29 @@ def record_steps(
             record_gemm(tape, factor, t21, b1, beta, b2)
 
 
-def leaf_recorder(
-    tape: Tape, t: Operand, b: Operand, recurrence: Recurrence, diag: Diag, extents: tuple[int, int]
-) -> Callable[..., None]:
-    """``record(t, b, alpha)``: one launch, for triangles that lie like T and B.
+def tuned_leaf(tape: Tape, b: Operand, recurrence: Recurrence) -> tuple[Any, int]:
+    """The Config of the leaves for a B like this one, and the order at which the recursion ends in them."""
+    device = current(tape.device)
+    stop = stop_size(recurrence.routine, tape.dtype, b.rows, b.cols, device)
+    leaf = select(recurrence.routine, tape.dtype, "", (min(stop.config, b.rows), b.cols), device)
+    tape.choices += stop, leaf
+    return leaf.config, min(stop.config, leaf.config.ORDER)
 
-    Parameters
-    ----------
-    t, b : Operand
-        Of the same strides and batch as those to come.
-    extents : (int, int)
-        Order of the triangles, and right-hand sides of the whole call, by which the leaf was tuned.
+
+def leaf_recorder(
+    tape: Tape, t: Operand, b: Operand, recurrence: Recurrence, diag: Diag, config: Any
+) -> Callable[..., None]:
+    """``record(t, b, alpha)``: one launch of the leaf `config`, for triangles that lie like T and B.
+
+    Those to come have the same strides and batch, and are of no larger order than the leaf's.
     """
-    kernels = recurrence.kernels
-    choice = select(kernels.STEM, tape.dtype, "", extents, current(tape.device))
-    tape.choices.append(choice)
     variant = Variant(unit=diag is Diag.UNIT, conj=t.conj, t_by_rows=t.by_rows, b_by_rows=b.by_rows)
-    kernel, config = kernels.source(choice.config, variant), choice.config
+    kernel = recurrence.sources[config.STEM](config, variant)
 
     def record(t: Operand, b: Operand, alpha) -> None:
         tape.launch(kernel, config.grid(b.cols), (t, b), _integers, (alpha,))
 
     return record
-
-
-def tuned_stop(tape: Tape, b: Operand, recurrence: Recurrence) -> int:
-    """The order of the leaves for a B like this one."""
-    stop = stop_size(recurrence.routine, tape.dtype, b.rows, b.cols, current(tape.device))
-    tape.choices.append(stop)
-    return stop.config
 
 
 def _readable(operand: Operand) -> bool:

@@ -7,7 +7,7 @@ from ..operands import Operand
 from ..types import Diag, Side, Uplo
 from . import levels
 from .copy import record_scale
-from .recursion import Recurrence, leaf_recorder, record_in_place, record_steps, tuned_stop
+from .recursion import Recurrence, leaf_recorder, record_in_place, record_steps, tuned_leaf
 from .tape import ALPHA, Tape, recorded
 
 __all__ = ["record", "tape", "trmm"]
@@ -59,15 +59,16 @@ def _update(first: int):
     return ALPHA, 1.0
 
 
-_RECURRENCE = Recurrence("trmm", trmm_leaf, True, _leaf_alpha, _update)
+_SOURCES = {family.STEM: family.source for family in (trmm_leaf,)}
+_RECURRENCE = Recurrence("trmm", _SOURCES, True, _leaf_alpha, _update)
 
 
 def record(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Diag) -> None:
     """Record the whole call."""
 
     def multiply(t: Operand, b: Operand) -> None:
-        stop = tuned_stop(tape, b, _RECURRENCE)
-        leaf = leaf_recorder(tape, t, b, _RECURRENCE, diag, (min(stop, b.rows), b.cols))
+        config, stop = tuned_leaf(tape, b, _RECURRENCE)
+        leaf = leaf_recorder(tape, t, b, _RECURRENCE, diag, config)
         if b.batch == 1:  # the blocks of a batch of triangles would be a batch of batches
             leaf = levels.level_recorder(tape, b, leaf, stop)
             stop = max(stop, levels.LARGEST)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..kernels import trsm_leaf
+from ..kernels import trsm_leaf, trsm_mma
 from ..operands import Operand
 from ..types import Diag, Side, Uplo
 from .copy import record_scale
-from .recursion import Recurrence, leaf_recorder, record_in_place, record_steps, tuned_stop
+from .recursion import Recurrence, leaf_recorder, record_in_place, record_steps, tuned_leaf
 from .tape import ALPHA, Tape, recorded
 
 __all__ = ["record", "tape", "trsm"]
@@ -58,15 +58,16 @@ def _update(first: int):
     return -1.0, ALPHA if first == 0 else 1.0
 
 
-_RECURRENCE = Recurrence("trsm", trsm_leaf, False, _leaf_alpha, _update)
+_SOURCES = {family.STEM: family.source for family in (trsm_leaf, trsm_mma)}
+_RECURRENCE = Recurrence("trsm", _SOURCES, False, _leaf_alpha, _update)
 
 
 def record(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Diag) -> None:
     """Record the whole call."""
 
     def solve(t: Operand, b: Operand) -> None:
-        stop = tuned_stop(tape, b, _RECURRENCE)
-        leaf = leaf_recorder(tape, t, b, _RECURRENCE, diag, (min(stop, b.rows), b.cols))
+        config, stop = tuned_leaf(tape, b, _RECURRENCE)
+        leaf = leaf_recorder(tape, t, b, _RECURRENCE, diag, config)
         record_steps(tape, t, b, _RECURRENCE, stop, leaf)
 
     record_in_place(tape, t, b, side, uplo, solve)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from operator import ge
 from typing import Any
 
-from ..database import FAMILIES, sizes_of, tuned_at
+from ..database import FAMILIES, STOP_ROUTINES, sizes_of, tuned_at
 from ..errors import ConfigError, require
 from ..gpu.device import Device
 from ..types import DTYPES
@@ -54,8 +54,8 @@ GUIDELINES = {
     "z": Guidelines(reuse=1.5),
 }
 
-#: A leaf's threads are many and their tiles small, because its columns are few.
-LEAF_GUIDELINES = Guidelines(reuse=0.6)
+#: A leaf's threads are many and their tiles small, because its columns are few; or it is a single warp.
+LEAF_GUIDELINES = Guidelines(threads=32, reuse=0.6)
 
 EXHAUSTIVE_SCORE = 0.95  # of all ways to load every tile, some 10^5, what the guidelines ask by default
 NORMAL = 24  # candidates that 'normal' keeps for each size class
@@ -112,7 +112,7 @@ def check_guidelines(config: Any, device: Device, guidelines: Guidelines) -> Non
 
 def defaults(stem: str, dtype: str, effort: str) -> Guidelines:
     """The guidelines of a family where none are given."""
-    wanted = LEAF_GUIDELINES if stem.endswith("_leaf") else GUIDELINES[dtype]
+    wanted = LEAF_GUIDELINES if FAMILIES[stem].routine in STOP_ROUTINES else GUIDELINES[dtype]
     return replace(wanted, score=EXHAUSTIVE_SCORE) if effort == "exhaustive" else wanted
 
 

@@ -113,8 +113,7 @@ def cycles(
     """
     resident = blocks_per_sm(config, device)
     if stem in _LEAVES:
-        block = _leaf_block(stem, config, extents[0], device)
-        return _waves(block, config.grid(extents[1]), resident, device)
+        return _leaf_cycles(stem, config, extents[:2], resident, device)
     m, n, k, *batch = extents
     count = prod(batch)  # no tile holds parts of two matrices
     block, tiles = _gemm_block(config, k, device), count * config.grid(m, n, part)
@@ -283,7 +282,36 @@ def _dram_cycles(config: Any, extents: tuple[int, int, int], resident: int, devi
     return (read + m * n) * size / device.dram_bytes
 
 
-_LEAVES = ("trsm_leaf", "trmm_leaf")
+_LEAVES = ("trsm_leaf", "trmm_leaf", "trsm_mma")
+
+
+def _leaf_cycles(stem: str, config: Any, extents: tuple[int, ...], resident: int, device: Device) -> float:
+    """A leaf of all of the triangle; of a family that has a largest order, leaves and products between."""
+    n, rhs = extents
+    if stem != "trsm_mma":
+        return _waves(_leaf_block(stem, config, n, device), config.grid(rhs), resident, device)
+    leaves = -(-n // config.ORDER)
+    block = _warp_leaf_block(config, min(n, config.ORDER), device)
+    products = max(n * n - leaves * config.ORDER**2, 0) / 2 * rhs * config.dtype_facts.parts**2
+    rate = MMA_RATE * device.fma_lanes(config.dtype_facts) * device.sm_count
+    between = (leaves - 1) * START + products / rate
+    return leaves * _waves(block, config.grid(rhs), resident, device) + between
+
+
+def _warp_leaf_block(config: Any, n: int, device: Device) -> _Block:
+    """Warps that solve their columns, a lane a column, and update all rows below on tensor cores."""
+    facts, BLK = config.dtype_facts, config.BLK
+    tiles = -(-n // BLK)
+    below = tiles * (tiles - 1) / 2
+    per_fma = _slots_per_fma(config, device)
+    solve = BLK**2 / 2 * facts.parts**2 * per_fma
+    update = BLK**2 * config.WARP_N / device.warp_size * facts.parts**2 * per_fma / MMA_RATE
+    update += BLK**2 / device.warp_size
+    warps = config.WARPS / device.partitions
+    fetched = (n * n / 2 + 2 * n * config.BLK_N) * facts.itemsize / L2_BYTES
+    work = max(warps * (tiles * solve + below * update), fetched)
+    latency = tiles * (solve + BLK * DEPENDENT + ROW + BARRIER) + below * update
+    return _Block(work, latency, START)
 
 
 def _leaf_block(stem: str, config: Any, n: int, device: Device) -> _Block:

@@ -103,8 +103,8 @@ def select(
     Parameters
     ----------
     name : str
-        'gemm', which may take any family of GEMM kernels, and such for packed operands; or a family, for
-        operands as they lie: 'trsm_leaf', 'gemm_tile', ...
+        'gemm', which may take any family of GEMM kernels, and such for packed operands; 'trsm' or 'trmm',
+        for a leaf of any family; or a family, for operands as they lie: 'trsm_leaf', 'gemm_tile', ...
     dtype : Dtype
     layout : str
         As the family's Config tells layouts apart ('nn', 'tn', ...); else ignored.
@@ -142,7 +142,7 @@ def select(
         if is_product:
             choice = _fastest(wanted, device)
         else:
-            choice = _of_class(name, dtype.letter, layout, extents, device)
+            choice = _of_class(stems, dtype.letter, layout, extents, device)
         _chosen[key] = choice
     return choice
 
@@ -343,14 +343,14 @@ def _unmeasured(wanted: _Wanted, device: Device) -> list[Measured]:
     """A Config of each family that suits the device, from a file if any family has one there."""
     stems, dtype, layout, extents, *_ = wanted
     usable = [stem for stem in stems if _runs(stem, device)] or stems
-    found = [_of_class(stem, dtype.letter, layout, extents, device) for stem in usable]
+    found = [_of_class((stem,), dtype.letter, layout, extents, device) for stem in usable]
     filed = [choice for choice in found if choice.origin != COMPUTED]
     return [Measured(choice.config, choice.origin, CYCLE) for choice in filed or found]
 
 
 def _runs(stem: str, device: Device) -> bool:
     """Whether `device` is made for the family; that it can run a Config at all is seen with the Config."""
-    return stem != "gemm_mma" or device.has_double_mma
+    return not stem.endswith("_mma") or device.has_double_mma
 
 
 @lru_cache(maxsize=1 << 10)
@@ -392,16 +392,30 @@ def _usable(stem: str, dtype: str, layout: str, entry: Entry, device: Device, wh
     return config
 
 
-def _of_class(stem: str, dtype: str, layout: str, extents: tuple[int, ...], device: Device) -> Choice:
-    """The Config of the size class, or of the nearest that has one."""
-    size, layout = size_class(stem, extents), FAMILIES[stem].layout(layout)
-    for candidate in nearest(stem, size):
-        for origin, entry in _entries((stem, dtype, layout, candidate), device):
-            where = f"{origin}: {stem} {dtype} {layout} {candidate}"
-            config = _usable(stem, dtype, layout, entry, device, where)
-            if config is not None:
-                return Choice(config, origin if candidate == size else f"{origin}, class {candidate}")
-    return Choice(_computed(stem, dtype, layout, size, device), COMPUTED)
+def _of_class(
+    stems: tuple[str, ...], dtype: str, layout: str, extents: tuple[int, ...], device: Device
+) -> Choice:
+    """The Config of the size class, or of the nearest that has one; of several families the one that was
+    fastest where the class is tuned.
+    """
+    size = size_class(stems[0], extents)
+    for candidate in nearest(stems[0], size):
+        filed = [found for stem in stems if (found := _filed(stem, dtype, layout, candidate, device))]
+        if filed:
+            _, config, origin = max(filed, key=itemgetter(0))
+            return Choice(config, origin if candidate == size else f"{origin}, class {candidate}")
+    stem = next((stem for stem in stems if _runs(stem, device)), stems[0])
+    return Choice(_computed(stem, dtype, FAMILIES[stem].layout(layout), size, device), COMPUTED)
+
+
+def _filed(stem: str, dtype: str, layout: str, size: str, device: Device) -> tuple[float, Any, str] | None:
+    """Rate, Config and origin of what the files say; None where they say nothing that is of use."""
+    layout = FAMILIES[stem].layout(layout)
+    for origin, entry in _entries((stem, dtype, layout, size), device):
+        config = _usable(stem, dtype, layout, entry, device, f"{origin}: {stem} {dtype} {layout} {size}")
+        if config is not None:
+            return entry.tflops or 0.0, config, origin
+    return None
 
 
 @lru_cache(maxsize=1 << 10)

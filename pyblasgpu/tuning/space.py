@@ -339,9 +339,38 @@ def _triangle_leaf(dtype: Dtype, layout: str, device: Device, effort: str) -> li
     return [tiles] if effort == "quick" else [tiles, _residence(effort)]
 
 
+def _triangle_mma(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Axis]:
+    if dtype.letter not in _MMA_ORDERS:
+        return [lambda _: []]
+    quick, hopper = effort == "quick", device.cc >= (9, 0)
+    # deep instructions keep more of T in registers, of which complex numbers leave none
+    deepest = 16 if dtype.letter == "d" else 4
+    depths = (deepest,) if quick else (4, 8, 16)
+    blocks, widths, stages = ((16,), (8, 16), (2,)) if quick else ((8, 16, 32), (8, 16, 32), (2, 3))
+
+    def tiles(_: Parameters) -> list[Parameters]:
+        shapes = product(_MMA_ORDERS[dtype.letter], blocks, (1, 2, 4, 8), widths, stages)
+        found = []
+        for order, block, warps, width, stage in shapes:
+            large = hopper and block % 16 == 0
+            for depth in depths if large else (4,):
+                found.append(
+                    {
+                        "ORDER": order, "BLK": block, "WARPS": warps, "WARP_N": width,
+                        "MMA_M": 16 if large else 8, "MMA_K": depth, "stages": stage,
+                    }
+                )  # fmt: skip
+        return found
+
+    return [tiles] if quick else [tiles, _residence(effort)]
+
+
+_MMA_ORDERS = {"d": (64, 128, 256), "z": (32, 64, 128)}
+
 _SPACES = {
     "gemm_tile": _gemm_tile,
     "gemm_mma": _gemm_mma,
     "trsm_leaf": _triangle_leaf,
     "trmm_leaf": _triangle_leaf,
+    "trsm_mma": _triangle_mma,
 }

@@ -210,7 +210,16 @@ def winners(records: Iterable[Record], device: str) -> Document:
             )
             rates = [record.tflops for _, record in sorted(alone.items(), key=lambda item: item[0])]
             document.entries[stem, dtype, layout, size] = Entry(parameters, rates[-1] if rates else None)
+            if key[0] in STOP_ROUTINES:
+                _drop_others(document, stem, dtype, size)
     return document
+
+
+def _drop_others(document: Document, stem: str, dtype: str, size: str) -> None:
+    """Drop what other families of the routine have at the same place."""
+    for other in families_of(FAMILIES[stem].routine, dtype):
+        if other != stem:
+            document.entries.pop((other, dtype, FAMILIES[other].layouts[0], size), None)
 
 
 def sound(records: Iterable[Record]) -> list[Record]:
@@ -249,6 +258,9 @@ def _best(measured: dict[tuple, dict[tuple, Record]]) -> dict[tuple, Record]:
 def merge(found: Document) -> Path:
     """Put `found` into the user's file, over what is there for the same keys; returns the file."""
     with edit(found.device) as present:
+        for stem, dtype, _, size in found.entries:
+            if (FAMILIES[stem].routine, dtype, size) in found.stop_sizes:
+                _drop_others(present, stem, dtype, size)
         present.entries.update(found.entries)
         present.stop_sizes.update(found.stop_sizes)
     return user_file(found.device)

@@ -114,6 +114,9 @@ _AXES = {
     ),
     "trsm_leaf": _LEAF_AXES,
     "trmm_leaf": _LEAF_AXES,
+    "trsm_mma": Axes(
+        tile=(("ORDER", "BLK"), ("WARPS", "WARP_N"), ("MMA_M", "MMA_K")), variant=(("stages", "min_blocks"),)
+    ),
 }  # fmt: skip
 
 

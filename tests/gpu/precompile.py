@@ -12,7 +12,7 @@ from multiprocessing import get_context
 import pytest
 
 from pyblasgpu import recipes
-from pyblasgpu.database import FAMILIES, FIXED, families_of
+from pyblasgpu.database import FAMILIES, FIXED, STOP_ROUTINES, families_of
 from pyblasgpu.gpu.compile import KernelSource, compile_source
 from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels import copy_scaled
@@ -65,7 +65,7 @@ def _compile(job: tuple) -> None:
     name, config, flags, cc = job
     module = import_module(f"pyblasgpu.kernels.{name}")
     # a source holds a function, and does not go to another process
-    if name.endswith("_leaf"):
+    if name in FAMILIES and FAMILIES[name].routine in STOP_ROUTINES:
         source = module.source(config, Variant(**dict(flags)))
     else:
         source = module.source(config, **dict(flags))

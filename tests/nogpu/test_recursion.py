@@ -11,6 +11,7 @@ from fake_device import elements
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyblasgpu.kernels.trsm_mma import TrsmMma
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import levels
 from pyblasgpu.routines.levels import blocks
@@ -138,6 +139,22 @@ def test_a_large_triangle(routine, letter, side, uplo, diag, monkeypatch):
         assert (leaves, names.count("copy_scaled")) == (2, 1)
         assert products == {170: 5, 90: 4}[case.order]
     assert {stream for *_, stream in kernels.launches} == {5}
+
+
+@pytest.mark.parametrize("letter", "dz")
+def test_leaves_are_no_larger_than_their_kernel_takes(monkeypatch, letter):
+    kernels = fake_kernels.install(monkeypatch)
+    case = TriangularCase(DTYPES[letter], 170, 9, Side.LEFT, Uplo.LOWER)
+    rng = np.random.default_rng(0)
+    a, x = triangle(rng, case), integers(rng, (170, 9), case.dtype)
+    b, t = np.array(exact_triangular(case, a, x, alpha=1)), fake_kernels.operand(a, case.dtype)
+    with override("trsm", 512), override("trsm_mma", TrsmMma(letter, ORDER=64, BLK=16, WARPS=1)):
+        trsm(
+            1, t, fake_kernels.operand(b, case.dtype), 0, side=Side.LEFT, uplo=Uplo.LOWER, diag=Diag.NON_UNIT
+        )
+    np.testing.assert_array_equal(b, x)
+    names = [name for name, _, _ in kernels.launches]
+    assert names.count("trsm_mma") == 3 and len(names) == 5
 
 
 # ------------------------------------------------------------------------------------------ TRMM by levels

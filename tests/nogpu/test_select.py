@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from pyblasgpu.database import FAMILIES, Document, Entry, size_class, sizes_of
+from pyblasgpu.database import FAMILIES, Document, Entry, read, size_class, sizes_of
 from pyblasgpu.errors import BackendUnavailable, DatabaseWarning
 from pyblasgpu.gpu.device import known, names, simulated
 from pyblasgpu.tuning import select as selecting
@@ -183,6 +183,38 @@ def test_stop_sizes_overlay_too(levels):
     assert stop_size("trmm", S, 4096, 1, H200).origin == "computed"
     with override("trsm", 128), override("trsm", 32):
         assert stop_size("trsm", S, 4096, 1, H200) == selecting.Choice(32, "override")
+
+
+def leaves(device: str, **rates: float) -> Document:
+    """What was tuned for many right-hand sides: a Config of each family, with its TFLOP/s."""
+    found = {}
+    for stem, rate in rates.items():
+        config = candidates(stem, "d", "any", H200).left[0]
+        found[stem, "d", "any", "many"] = Entry(FAMILIES[stem].parameters_of(config), rate)
+    return Document(device, found)
+
+
+@pytest.mark.parametrize("faster", ["trsm_leaf", "trsm_mma"])
+def test_the_leaf_that_was_measured_faster_serves(levels, faster):
+    rates = {"trsm_leaf": 4.0, "trsm_mma": 5.0 if faster == "trsm_mma" else 3.0}
+    save(leaves("NVIDIA H200", **rates), levels / "nvidia_h200.json")
+    selecting.reload()
+    for rhs in (2000, 100):  # of the class, and of one that has none
+        stem = select("trsm", DTYPES["d"], "", (256, rhs), H200).config.STEM
+        assert stem == faster
+    with override("trsm_leaf", select("trsm_leaf", DTYPES["d"], "", (256, 9), H200).config):
+        assert select("trsm", DTYPES["d"], "", (256, 2000), H200).config.STEM == "trsm_leaf"
+    # whatever its rate is, the one that was best within the routine
+    merge(leaves("NVIDIA H200", trsm_leaf=9.0))
+    found = leaves("NVIDIA H200", trsm_mma=1.0)
+    found.stop_sizes["trsm", "d", "many"] = 64
+    merge(found)
+    assert set(read(user_file("NVIDIA H200"), "NVIDIA H200").entries) == set(found.entries)
+
+
+def test_without_measurements_a_leaf_is_of_the_plain_family(levels):
+    for device in map(known, ("h200", "a100")):
+        assert select("trsm", DTYPES["d"], "", (256, 512), device).config.STEM == "trsm_leaf"
 
 
 def test_the_generation_tells_when_answers_may_change():

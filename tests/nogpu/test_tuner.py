@@ -125,7 +125,7 @@ class Stage:
 
     def trsm(self, alpha, t, b, stream, *, side, uplo, diag):
         stop = selecting.stop_size("trsm", b.dtype, b.rows, b.cols, H200)
-        leaf = selecting.select("trsm_leaf", b.dtype, "", (b.rows, b.cols), H200)
+        leaf = selecting.select("trsm", b.dtype, "", (b.rows, b.cols), H200)
         self.chosen = stop.config if b.rows == whole.STOP_ORDER else leaf.config
         cpu.trsm(alpha, elements(t), elements(b), side, uplo, Trans.NO, diag)
         self.spoil(False, elements(b))
@@ -208,7 +208,7 @@ def test_a_leaf_that_is_better_within_its_routine_wins(stage, monkeypatch):
 
     def trsm(self, alpha, t, b, stream, **flags):
         plain(self, alpha, t, b, stream, **flags)
-        leaf = selecting.select("trsm_leaf", b.dtype, "", (b.rows, b.cols), H200).config
+        leaf = selecting.select("trsm", b.dtype, "", (b.rows, b.cols), H200).config
         if b.rows == whole.STOP_ORDER and leaf == better:
             self.chosen *= 2
 

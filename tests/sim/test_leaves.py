@@ -55,6 +55,7 @@ def check(
     kernels=None,
     slices=1,
     depth=4,
+    config=None,
 ):
     """Run the leaf on integers, NaN where it must not read, between fences; compare with ``==``."""
     dtype, rng = DTYPES[letter], np.random.default_rng(n + 100 * r)
@@ -69,7 +70,7 @@ def check(
     t, _ = fenced(t, "F" if t_by_rows else "C")
     b, unharmed = fenced(start, "F" if b_by_rows else "C")
     variant = Variant(unit, conj, t_by_rows, b_by_rows)
-    config = small(family, letter, stages, slices, depth)
+    config = config or small(family, letter, stages, slices, depth)
     launch(kernels or FAMILIES[family][0], config, t, b, variant, alpha, batch)
     assert np.array_equal(b, expected)
     assert unharmed()

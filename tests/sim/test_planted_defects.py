@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -25,6 +25,7 @@ from . import (
     test_packed_products,
     test_persistent,
     test_sum_partials,
+    test_trsm_mma,
 )
 from .test_gemm_tile import config
 
@@ -66,6 +67,32 @@ def leaf(family, letter="d", n=21, r=11, **options) -> Check:
         test_leaves.check(family, letter, n, r, kernels=module, **options)
 
     return Check(f"{family}_leaf", run)
+
+
+def solved(letter="d", n=21, r=11, changes=None, **options) -> Check:
+    """A triangle by a `trsm_mma`."""
+    small = replace(test_trsm_mma.SMALL, **(changes or {}))
+
+    def run(module):
+        chosen = module.TrsmMma(**asdict(small))
+        test_trsm_mma.check(letter, n, r, kernels=module, config=chosen, **options)
+
+    return Check("trsm_mma", run)
+
+
+def _not_finite(module) -> None:
+    """What overflows where rows are divided first must be solved again; elsewhere nothing is spoilt."""
+    t, x = np.eye(9), np.ones((9, 2))
+    t[4, 4], t[4, 2] = 1e-20, 1e300
+    x[4], x[2] = 1e20, 1e-300
+    np.testing.assert_allclose(test_trsm_mma.solve(t, t @ x, kernels=module), x, rtol=1e-14)
+
+
+def _huge_diagonal(module) -> None:
+    """The square of its size overflows, and its inverse counts as zero."""
+    t, x = np.eye(9, dtype=complex), np.ones((9, 2), complex)
+    t[4, 4] = 1e200
+    np.testing.assert_array_equal(test_trsm_mma.solve(t, t @ x, kernels=module), x)
 
 
 def sums(letter="s", **options) -> Check:
@@ -139,6 +166,8 @@ def _nan_in_b(module) -> None:
 
 STAIRS = Check("trmm_leaf", _nan_in_b)
 CAREFUL = Check("trsm_leaf", _no_safe_reciprocal)
+OVERFLOW, HUGE = Check("trsm_mma", _not_finite), Check("trsm_mma", _huge_diagonal)
+LARGE = {"ORDER": 64, "BLK": 16}
 COPIES = copy(test_copy_scaled.test_copies, "z", True, False, True)
 ZEROS = copy(test_copy_scaled.test_zeros_without_reading, "z")
 TRIANGLE = copy(test_copy_scaled.test_triangles_are_copied_alone, "c", "hermitian", True, False)
@@ -174,7 +203,7 @@ DEFECTS = [
     ("trsm_leaf", "wait()\n                cuda.syncthreads()", "cuda.syncthreads()", leaf("trsm")),
     ("trsm_leaf", "wait_all()\n            cuda.syncthreads()", "cuda.syncthreads()", leaf("trsm")),
     ("trsm_leaf", "wait_all()\n            cuda.syncthreads()", "wait_all()", leaf("trsm")),
-    ("trsm_leaf", "diagonal)\n        cuda.syncthreads()", "diagonal)", leaf("trsm")),
+    ("trsm_leaf", "BLK_M, BLK_M)\n        cuda.syncthreads()", "BLK_M, BLK_M)", leaf("trsm")),
     ("trsm_leaf", "cols)\n            cuda.syncthreads()\n\n    return", "cols)\n\n    return", leaf("trsm")),
     ("copy_scaled", "alpha_i)\n            cuda.syncthreads()", "alpha_i)", COPIES),
     ("sum_partials", "acc, 0)\n        cuda.syncthreads()", "acc, 0)", sums()),
@@ -199,8 +228,8 @@ DEFECTS = [
     ("triangle", "(row < rows) & (col < cols)", "(row <= rows) & (col < cols)", leaf("trmm")),
     ("triangle", "(row < rows) & (col < cols)", "(row < rows)", leaf("trmm")),
     ("triangle", "if t + begin < TOTAL:", "if True:", leaf("trsm", depth=6)),
-    ("trsm_leaf", "(i < rows) & (j < cols)", "(i <= rows) & (j < cols)", leaf("trsm")),
-    ("trsm_leaf", "(i < rows) & (j < cols)", "(i < rows - 1) & (j < cols)", leaf("trsm")),
+    ("substitution", "(i < rows) & (j < cols)", "(i <= rows) & (j < cols)", leaf("trsm")),
+    ("substitution", "(i < rows) & (j < cols)", "(i < rows - 1) & (j < cols)", leaf("trsm")),
     ("trsm_leaf", "(row0 + BLK_K - 1) // BLK_K", "row0 // BLK_K", leaf("trsm", depth=12)),
     ("trmm_leaf", "k in range(0, min(row0 + BLK_M, n), BLK_K)", "k in range(0, row0, BLK_K)", leaf("trmm")),
     ("trmm_leaf", "depth = min(row0 + BLK_M, n) - k", "depth = n - k", leaf("trmm", depth=12)),
@@ -267,8 +296,8 @@ DEFECTS = [
     ("gemm_mma", "parts, conj_a, conj_b)", "parts, conj_b, conj_a)", warps("z", conj_b=True)),
     ("triangle", "PARTS, conj, False)", "PARTS, False, False)", leaf("trsm", "z", conj=True)),
     ("triangle", "PARTS, conj, False)", "PARTS, False, conj)", leaf("trmm", "c", conj=True)),
-    ("trsm_leaf", "j, PARTS, variant.conj, -1)", "j, PARTS, False, -1)", leaf("trsm", "c", conj=True)),
-    ("trsm_leaf", "t_im = real(CONJ) * diagonal[t", "t_im = diagonal[t", leaf("trsm", "z", conj=True)),
+    ("substitution", "j, PARTS, conj, -1", "j, PARTS, False, -1", leaf("trsm", "c", conj=True)),
+    ("substitution", "t_im = real(CONJ) * diagonal[t", "t_im = diagonal[t", leaf("trsm", "z", conj=True)),
     ("trmm_leaf", "stripe_multiplier(config, variant.conj)", "stripe_multiplier(config, False)",
      leaf("trmm", "z", conj=True)),
     ("copy_scaled", "-1 if conj else 1", "1", COPIES),
@@ -360,16 +389,46 @@ DEFECTS = [
     ("trmm_leaf", "store(b, at, alpha * acc[x], ok)", "store(b, at, acc[x], ok)", leaf("trmm")),
     ("trsm_leaf", "row0 = int64(step)", "row0 = int64((n - 1) // BLK_M - step)", leaf("trsm")),
     ("trsm_leaf", "alpha * re - acc[x]\n", "alpha * (re - acc[x])\n", leaf("trsm")),
-    ("trsm_leaf", "quotient(column[x], diagonal[t], inverse[x])", "column[x]", leaf("trsm")),
-    ("trsm_leaf", "int32((size >= real(TINY)) & (size <= real(HUGE)))", "int32(1)", CAREFUL),
-    ("trsm_leaf", "range(j + 1, BLK_M)", "range(j + 2, BLK_M)", CAREFUL),
+    ("substitution", "divided(column[x], diagonal[t], inverse[x])", "column[x]", leaf("trsm")),
+    ("substitution", "int32((size >= real(TINY)) & (size <= real(HUGE)))", "int32(1)", CAREFUL),
+    ("substitution", "range(j + 1, n)", "range(j + 2, n)", CAREFUL),
+    # the leaf on the tensor cores
+    ("trsm_mma", "g, q)\n            sync_warp()", "g, q)", solved()),
+    ("trsm_mma", "safe)\n            sync_warp()", "safe)", solved()),
+    ("trsm_mma", "cols)\n            sync_warp()\n            tri", "cols)\n            tri", solved(n=32)),
+    ("trsm_mma", "wait()\n                cuda.syncthreads()", "wait()", solved()),
+    ("trsm_mma", "wait()\n                cuda.syncthreads()", "cuda.syncthreads()", solved()),
+    ("trsm_mma", "wait_diagonals()\n        cuda.syncthreads()", "cuda.syncthreads()", solved()),
+    ("trsm_mma", "wait_diagonals()\n        cuda.syncthreads()", "wait_diagonals()", solved()),
+    ("trsm_mma", "ptx.wait_async(STAGES - 1), ptx", "ptx.wait_async(STAGES), ptx", solved()),
+    ("trsm_mma", "ptx.wait_async(STAGES - 2)", "ptx.wait_async(STAGES - 1)", solved()),
+    ("trsm_mma", "(j + STAGES - 1) % STAGES * STAGE", "(j + STAGES) % STAGES * STAGE", solved()),
+    ("trsm_mma", "j % STAGES * STAGE)\n                update", "0)\n                update", solved()),
+    ("trsm_mma", "(i < rows) & (j < cols)", "(j < cols)", solved(b_by_rows=False)),
+    ("trsm_mma", "(i < rows) & (j < cols)", "(i < rows)", solved()),
+    ("trsm_mma", "if rows - i > (count", "if rows - i >= (count", solved()),
+    ("trsm_mma", "i - j >= FIRST", "i - j > FIRST", solved(unit=True)),
+    ("trsm_mma", "if j != row:", "if True:", solved()),
+    ("trsm_mma", "-acc[x], line[d]", "acc[x], line[d]", solved()),
+    ("trsm_mma", "col // 2 * 8 + 2 * q + col % 2", "col // 2 * 8 + 2 * q + 1 - col % 2", solved()),
+    ("trsm_mma", "real(CONJ) * inverse", "inverse", solved("z", conj=True)),
+    ("trsm_mma", "real(CONJ) * diagonal", "diagonal", solved("z", conj=True)),
+    ("trsm_mma", "BLK, variant.conj, False, 2)", "BLK, False, False, 2)", solved("z", conj=True)),
+    ("trsm_mma", "PARTS, variant.conj\n", "PARTS, False\n", solved("z", conj=True)),
+    ("trsm_mma", "acc[x] = acc[x + TILE]", "pass", solved()),
+    ("trsm_mma", "if below > first:", "if below > first + 1:", solved()),
+    ("trsm_mma", "first + RUN <= LAST", "first + RUN < LAST", solved(n=61, changes=LARGE)),
+    ("trsm_mma", "batch * stride_b + col0 * b_cs", "batch * stride_t + col0 * b_cs", solved(batch=2)),
+    ("trsm_mma", "safe and size < real(INFINITY)", "safe", OVERFLOW),
+    ("trsm_mma", "safe and size < real(INFINITY)", "size < real(INFINITY)", HUGE),
+    ("trsm_mma", "min(rows, BLK), safe", "BLK, safe", HUGE),
 ]  # fmt: skip
 
 
 #: What kernels have in common, each after what it is built from.
 SHARED = (
-    "stripe", "triangle", "walk", "part", "gemm_config", "gemm_body", "gemm_persistent", "gemm_source",
-    "summing",
+    "stripe", "triangle", "substitution", "walk", "part", "gemm_config", "gemm_body", "gemm_persistent",
+    "gemm_source", "summing",
 )  # fmt: skip
 
 

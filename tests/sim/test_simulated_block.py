@@ -189,6 +189,44 @@ def test_blocks_that_share_what_one_writes_race_in_any_order():
         run(kernel, memory, memory, 1, threads=1, grid=(4, 1, 1))
 
 
+def _pass_on_in_a_warp(syncs: bool, distance: int):
+    def kernel():
+        t, shared = sim.cuda.threadIdx.x, sim.cuda.shared.array(64, sim.types.float32)
+        shared[t] = np.float32(t)
+        if syncs:
+            sim.sync_warp()
+        _ = shared[(t + distance) % 64]
+
+    return kernel
+
+
+def test_a_warp_that_is_synchronised_reads_what_its_lanes_wrote():
+    def kernel():
+        t, shared = sim.cuda.threadIdx.x, sim.cuda.shared.array(64, sim.types.float32)
+        shared[t] = np.float32(t)
+        sim.sync_warp()
+        assert shared[t ^ 1] == t ^ 1
+        sim.sync_warp()
+        shared[t ^ 1] = np.float32(0)
+
+    run(kernel, threads=64)
+
+
+@pytest.mark.parametrize("syncs, distance, actor", [(False, 1, "thread"), (True, 32, "warp")])
+def test_without_it_or_between_warps_that_is_a_race(syncs, distance, actor):
+    with pytest.raises(sim.SimulatorError, match=f"race in shared memory: {actor}"):
+        run(_pass_on_in_a_warp(syncs, distance), threads=64)
+
+
+def test_a_warp_of_which_not_all_synchronise_is_an_error():
+    def kernel():
+        if sim.cuda.threadIdx.x < 16:
+            sim.sync_warp()
+
+    with pytest.raises(sim.SimulatorError, match=r"warp divergence .* 16 of 32 lanes"):
+        run(kernel)
+
+
 def test_many_readers_and_a_thread_with_itself_are_no_race():
     def kernel():
         shared = cuda.shared.array(THREADS + 1, real)
