@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from itertools import pairwise
@@ -11,8 +12,8 @@ import fake_device
 import pytest
 from rich.console import Console
 
-from benchmarks import cliffs, kernels, machine, progress, run
-from pyblasgpu.errors import PyblasgpuError
+from benchmarks import cliffs, counters, kernels, machine, progress, run
+from pyblasgpu.errors import BackendUnavailable, PyblasgpuError
 from pyblasgpu.gpu.compile import Resources
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning import measure
@@ -289,3 +290,63 @@ def test_plot_has_a_panel_for_each_call(tmp_path):
     }
     svg = plot.draw(document, tmp_path / "plot.svg").read_text()
     assert "dgemm NN" in svg and "dtrsm LLNN" in svg and "cuBLAS" in svg
+
+
+# ------------------------------------------------------------------------------------------------ counters
+
+PROFILED = """==PROF== Connected to process 7
+"ID","Process ID","Kernel Name","dram__bytes_read.sum","gpu__time_duration.sum","smsp__issue.pct"
+"","","","byte","nsecond","%"
+"0","7","cupy_fill","9","9","9"
+"1","7","a_call_begins","0","1,000","0"
+"2","7","gemm","1,000","3000","80"
+"3","7","sum_pieces","500","1000","40"
+"4","7","a_call_begins","0","1000","0"
+"5","7","dgemm_kernel","2000.5","2000","50"
+"""
+
+
+def test_counters_are_those_of_a_call():
+    metrics = ("gpu__time_duration.sum", "dram__bytes_read.sum", "smsp__issue.pct")
+    ours, theirs = counters.calls(PROFILED.splitlines(), metrics)
+    assert ours == {
+        "kernels": 2, "gpu__time_duration.sum": 4000.0, "dram__bytes_read.sum": 1500.0,
+        "smsp__issue.pct": 70.0,
+    }  # fmt: skip
+    assert theirs["kernels"] == 1 and theirs["dram__bytes_read.sum"] == 2000.5
+    assert not list(counters.calls(PROFILED.splitlines()[:4], metrics)), "no call began"
+
+
+def test_the_least_bytes_of_a_call():
+    product, solve = run.problems(("gemm", "trsm"), "d", ("NN", "LLNN"), (100,))
+    assert counters.least_bytes(product) == 3 * 100 * 100 * 8
+    assert counters.least_bytes(solve) == (5050 + 2 * 100 * 100) * 8
+
+
+def test_counters_are_shown_in_multiples_of_the_least():
+    counted = {"kernels": 3, counters.TIME: 5e3, counters.READ: 3e6, counters.WRITTEN: 1e6}
+    result = {
+        "dtype": "d", "routine": "trsm", "variant": "LLNN", "n": 512, "of": "ours", "least_bytes": 2_000_000,
+        "counted": counted,
+    }  # fmt: skip
+    console = Console(width=170, file=io.StringIO())
+    console.print(counters.show([result]))
+    (row,) = [line for line in console.file.getvalue().splitlines() if "dtrsm LLNN" in line]
+    assert [cell.strip() for cell in row.split("│")[1:-1]] == [
+        "dtrsm LLNN", "512", "ours", "3", "5.0", "3.0", "1.0", "2.00", "0.0", "0.0",
+    ]  # fmt: skip
+
+
+def test_without_a_profiler_counters_say_so(monkeypatch):
+    monkeypatch.setattr(counters, "which", lambda name: None)
+    with pytest.raises(BackendUnavailable, match="ncu"):
+        counters.profile([], counters.METRICS)
+
+
+def test_what_the_profiler_complains_about_is_passed_on(monkeypatch, tmp_path):
+    fake = tmp_path / "ncu"
+    fake.write_text("#!/bin/sh\necho unknown metric >&2\nexit 3\n")
+    fake.chmod(0o700)
+    monkeypatch.setattr(counters, "which", lambda name: str(fake))
+    with pytest.raises(PyblasgpuError, match="unknown metric"):
+        counters.profile([], counters.METRICS)

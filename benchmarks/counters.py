@@ -1,0 +1,219 @@
+"""What the device counts of one call: bytes of DRAM and L2, issue slots, conflicts in shared memory.
+
+``python -m benchmarks.counters [--routine gemm,trmm,trsm] [--dtype d] [--variants NN,LLNN] [--sizes 1024,...]
+[--metrics NAME,...] [--of ours,cuBLAS] [--out FILE]`` runs itself once under Nsight Compute (``ncu``), which
+must be on the path. Each call of ours and of cuBLAS's is profiled once, after one that is not: the counters
+of its kernels are added up, shares weighted by their time. Caches are left as the kernel before left them and
+clocks as they are, so that what one kernel of a recursion finds in L2 from the one before counts as it does
+in a call. The profiler repeats a kernel for what it cannot count at once; the bytes of a call are exact where
+``--metrics`` asks for them alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from pyblasgpu.cli import parse_dtypes, parse_sizes, parse_variants
+from pyblasgpu.cublas import load as load_cublas
+from pyblasgpu.errors import BackendUnavailable, PyblasgpuError
+from pyblasgpu.gpu.device import current
+from pyblasgpu.problems import ROUTINES, Problem
+
+from . import machine
+from .run import RESULTS, problems, require_device, slug
+
+SCHEMA = 1
+TIME = "gpu__time_duration.sum"
+READ, WRITTEN = "dram__bytes_read.sum", "dram__bytes_write.sum"
+WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"
+CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"
+METRICS = (
+    TIME, READ, WRITTEN, "lts__t_bytes.sum", "smsp__issue_active.avg.pct_of_peak_sustained_active", CONFLICTS,
+    WAVEFRONTS,
+)  # fmt: skip
+MARK = "a_call_begins"  # a kernel between the calls, by which they are told apart
+WIDTH = 170  # columns of a table that goes into a file or a pipe
+
+Sides = tuple[str, ...]
+
+
+# ------------------------------------------------------------------------------------- the profiled process
+
+
+def run_profiled(cases: Iterable[Problem], sides: Sides) -> None:
+    """Run every call of `cases` on each of `sides`: unprofiled, then profiled behind a mark."""
+    import cupy
+
+    library = load_cublas()
+    mark = cupy.RawKernel(f'extern "C" __global__ void {MARK}() {{}}', MARK)
+    for problem in cases:
+        given = problem.data()
+        for side in sides:
+            for profiled in (False, True):
+                x = given.map(lambda x: cupy.array(x, order="F"))
+                cupy.cuda.Device().synchronize()
+                if profiled:
+                    cupy.cuda.profiler.start()
+                    mark((1,), (1,), ())
+                if side == "ours":
+                    problem.ours(x, "cuda")
+                else:
+                    problem.cublas(library, x)
+                cupy.cuda.Device().synchronize()
+                if profiled:
+                    cupy.cuda.profiler.stop()
+
+
+# ------------------------------------------------------------------------------------------- its profiling
+
+
+def profile(arguments: Sequence[str], metrics: Sequence[str]) -> list[dict[str, Any]]:
+    """Run this module with `arguments` under the profiler; the counters of each call.
+
+    Raises
+    ------
+    BackendUnavailable
+        Where there is no profiler.
+    PyblasgpuError
+        Where it fails, with what it said.
+    """
+    profiler = which("ncu")
+    if profiler is None:
+        raise BackendUnavailable("benchmarks.counters: Nsight Compute (ncu) is not on the path")
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "ncu.csv"
+        command = [
+            profiler, "--csv", "--page", "raw", "--print-units", "base", "--log-file", str(log), "--metrics",
+            ",".join(metrics), "--cache-control", "none", "--clock-control", "none", "--profile-from-start",
+            "off", sys.executable, "-m", "benchmarks.counters", "--profiled", *arguments,
+        ]  # fmt: skip
+        done = subprocess.run(command, capture_output=True, text=True)
+        said = log.read_text() if log.exists() else ""
+    if done.returncode:
+        raise PyblasgpuError(f"benchmarks.counters: ncu failed: {(said + done.stderr)[-2000:]}")
+    return list(calls(said.splitlines(), metrics))
+
+
+def calls(lines: Iterable[str], metrics: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The counters of each call in the profiler's table, a row a kernel, the calls parted by the mark."""
+    table = csv.DictReader(line for line in lines if not line.startswith("=="))
+    kernels: list[dict[str, str]] | None = None
+    for row in table:
+        if not (row["ID"] or "").isdigit():
+            continue  # the row of units
+        if row["Kernel Name"].startswith(MARK):
+            if kernels is not None:
+                yield together(kernels, metrics)
+            kernels = []
+        elif kernels is not None:
+            kernels.append(row)
+    if kernels is not None:
+        yield together(kernels, metrics)
+
+
+def together(kernels: Sequence[dict[str, str]], metrics: Sequence[str]) -> dict[str, Any]:
+    """Counters of the kernels of one call: sums, and shares weighted by time."""
+    values = {name: np.array([float(row[name].replace(",", "")) for row in kernels]) for name in metrics}
+    weights = values.get(TIME, np.ones(len(kernels)))
+    found: dict[str, Any] = {"kernels": len(kernels)}
+    for name, each in values.items():
+        share = ".pct" in name
+        total = (each * weights).sum() / max(weights.sum(), 1e-300) if share else each.sum()
+        found[name] = float(total)
+    return found
+
+
+# ------------------------------------------------------------------------------------------------ the report
+
+
+def least_bytes(problem: Problem) -> int:
+    """Bytes that the call must read and write, each once."""
+    case, size = problem.case, problem.dtype.itemsize
+    if problem.routine == "gemm":
+        return (case.m * case.k + case.k * case.n + case.m * case.n) * size
+    return (case.order * (case.order + 1) // 2 + 2 * case.m * case.n) * size
+
+
+def show(results: Sequence[dict[str, Any]]) -> Table:
+    """A row a call: bytes as multiples of the least, then shares."""
+    table = Table("call", "n", "of", "kernels", "time, µs", "DRAM read, MB", "written, MB", "of the least",
+                  "issue slots used, %", "conflicts, %", title="what the device counts")  # fmt: skip
+    for result in results:
+        counted = result["counted"]
+        dram = counted.get(READ, 0.0) + counted.get(WRITTEN, 0.0)
+        issue = next((value for name, value in counted.items() if name.startswith("smsp__issue")), 0.0)
+        conflicts = counted.get(CONFLICTS, 0.0) / max(counted.get(WAVEFRONTS, 0.0), 1.0)
+        numbers = (
+            counted.get(TIME, 0.0) / 1e3,
+            counted.get(READ, 0.0) / 1e6,
+            counted.get(WRITTEN, 0.0) / 1e6,
+        )
+        table.add_row(
+            f"{result['dtype']}{result['routine']} {result['variant']}", str(result["n"]), result["of"],
+            str(counted["kernels"]), *(f"{number:.1f}" for number in numbers),
+            f"{dram / result['least_bytes']:.2f}", f"{issue:.1f}", f"{100 * conflicts:.1f}",
+        )  # fmt: skip
+    return table
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    found.add_argument("--routine", type=lambda text: tuple(text.split(",")), default=ROUTINES)
+    found.add_argument("--dtype", type=parse_dtypes, default=("d",))
+    found.add_argument("--variants", type=parse_variants, default=("NN", "LLNN"))
+    found.add_argument("--sizes", type=parse_sizes, default=(512, 1024, 2048, 4096, 8192))
+    found.add_argument("--metrics", type=lambda text: tuple(text.split(",")), default=METRICS)
+    found.add_argument("--of", type=lambda text: tuple(text.split(",")), default=("ours", "cuBLAS"))
+    found.add_argument("--out", type=Path)
+    found.add_argument("--profiled", action="store_true", help=argparse.SUPPRESS)
+    return found
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Profile, print the table, write the file; returns the exit code."""
+    given = sys.argv[1:] if arguments is None else arguments
+    options = parser().parse_args(given)
+    require_device()
+    cases = list(problems(options.routine, options.dtype, options.variants, options.sizes))
+    if options.profiled:
+        run_profiled(cases, options.of)
+        return 0
+    counted = profile(given, options.metrics)
+    wanted = [(problem, side) for problem in cases for side in options.of]
+    if len(counted) != len(wanted):
+        raise PyblasgpuError(
+            f"benchmarks.counters: {len(counted)} calls were profiled, {len(wanted)} were made"
+        )
+    device = current()
+    results = [
+        {
+            "routine": problem.routine, "dtype": problem.dtype.letter, "variant": problem.variant,
+            "n": problem.case.n, "of": side, "least_bytes": least_bytes(problem), "counted": each,
+        }
+        for (problem, side), each in zip(wanted, counted, strict=True)
+    ]  # fmt: skip
+    described = {"schema": SCHEMA, **machine.describe(device, load_cublas()), "results": results}
+    out = options.out or RESULTS / slug(device.name) / f"{described['date'][:10]}-counters.json"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(described, indent=1) + "\n")
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    console.print(show(results))
+    console.print(f"results in {out}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
