@@ -529,7 +529,7 @@ from pyblasgpu.tuning.tuner import Tuner
 from pyblasgpu.tuning.worker import Worker
 import sys
 h200 = known("h200")
-with Worker(device, ({}, 0.02)) as worker:
+with Worker(device, ({}, float(sys.argv[1]))) as worker:
     journal = Journal(h200, "quick", "resume" in sys.argv)
     tuner = Tuner(h200, Compilers(), worker, Watcher(), journal, Health(Sensor()))
     found = tuner.run([("gemm_tile", "s", "nn")], [])
@@ -541,8 +541,8 @@ def test_ctrl_c_in_a_terminal_keeps_everything_and_the_run_goes_on(home):
     """The signal goes to every process of the group, as a terminal sends it."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     arguments = [sys.executable, "-c", INTERRUPTED]
-    process = subprocess.Popen(
-        arguments, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    process = subprocess.Popen(  # so slow that it cannot have ended however late the signal comes
+        [*arguments, "0.2"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         start_new_session=True,
     )  # fmt: skip
     path = store.sweep_file(H200.name)
@@ -557,7 +557,9 @@ def test_ctrl_c_in_a_terminal_keeps_everything_and_the_run_goes_on(home):
     assert int(entries) == len(sizes_of("gemm_tile")) and int(replaced) == 0 and int(untried) > 0
     assert words[0] == "interrupted:" and read(store.user_file(H200.name)).entries
     before = store.read_sweep(path)
-    done = subprocess.run([*arguments, "resume"], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [*arguments, "0.02", "resume"], env=environment, capture_output=True, text=True, check=True
+    )
     assert done.stdout.split()[2] == "0"
     after = [record for record in store.read_sweep(path) if record.outcome == "ok"]
     assert len(after) == len({(record.candidate, record.size) for record in after}) > len(before)
