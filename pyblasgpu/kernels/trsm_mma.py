@@ -3,7 +3,8 @@
 Columns of B are independent. A warp owns a few and keeps all their rows in registers, as accumulators of
 ``mma.sync``; the warps of a block share only what comes of T. A tile of BLK rows after the other is solved
 by substitution, a lane a column (see `substitution`), and goes into the rows below at once: rows below +=
--T X. T passes in *strips*, all that lies below a diagonal tile, through a ring in shared memory.
+-T X. T passes in *strips*, all that lies below a diagonal tile, through a ring in shared memory (see
+`trsm_strips`).
 
 A row of a diagonal tile is divided by its diagonal element beforehand, for all tiles at once, and so is what
 is to be solved: substitution then is nothing but multiply-adds. This costs one more rounding of each element
@@ -26,12 +27,12 @@ from .substitution import (
     careful_solver,
     column_reader,
     column_writer,
-    inverter,
     panel_writer,
     quotient,
     steps,
 )
 from .triangle import Variant, panel_source
+from .trsm_strips import row_divider, strip_steps, tile_starters
 
 __all__ = ["STEM", "TrsmMma", "source"]
 
@@ -183,12 +184,6 @@ def source(config: TrsmMma, variant: Variant) -> KernelSource:
     return panel_source(STEM, config, variant, _build)
 
 
-def _steps_of_strip(config: TrsmMma, by_rows: bool) -> tuple[int, int]:
-    """Elements from row to row, and from column to column, of a strip in shared memory: as it lies in T."""
-    height = config.ORDER - config.BLK
-    return (1, height + config.pad) if by_rows else (config.BLK + config.pad, 1)
-
-
 def _accumulators(config: TrsmMma):
     """``read(acc, b, row_stride, col_stride, g, q, rows, cols)``: a warp's columns of B, from lane (g, q),
     and ``scale(acc, alpha, alpha_i)``.
@@ -216,103 +211,6 @@ def _accumulators(config: TrsmMma):
             acc[x] = alpha * acc[x]
 
     return unrolled(COUNT, read_element), unrolled(COUNT, scale_element)
-
-
-def _tiles_copier(config: TrsmMma, step_row: int, step_col: int, by_rows: bool, first: int | None = None):
-    """``copy(shared, source, t_rs, t_cs, t, place_step, source_step, rows, count)``: `count` tiles, each so
-    many reals after the one before, asynchronously; neighbouring threads take neighbours in memory.
-
-    Of the first tile so many rows are left in T, of each next BLK fewer; what the last lacks is zeros. With
-    `first`, elements with ``i - j < first`` stay away: above the diagonal, and for 1 the diagonal.
-    """
-    facts, THREADS, BLK = config.dtype_facts, config.threads, config.BLK
-    PARTS, SIZE = facts.parts, facts.itemsize
-    copy, offset, int32, TOTAL = ptx.copy_async(SIZE), ptx.offset, ptx.types.int32, BLK * BLK
-    FIRST = -BLK if first is None else first
-
-    @device_function
-    def start(shared, source, t_rs, t_cs, t, place_step, source_step, rows, count):
-        for begin in range(0, TOTAL, THREADS):
-            fast, slow = (t + begin) % BLK, (t + begin) // BLK
-            i, j = (fast, slow) if by_rows else (slow, fast)
-            if t + begin < TOTAL and i - j >= FIRST:
-                inside = count if rows - i > (count - 1) * BLK else count - 1
-                place = (i * step_row + j * step_col) * PARTS
-                here = offset(source, (i * t_rs + j * t_cs) * PARTS)
-                for _ in range(inside):
-                    copy(shared, place, here, 0, int32(SIZE))
-                    place, here = place + place_step, offset(here, source_step)
-                if 0 <= inside < count:
-                    copy(shared, place, source, 0, int32(0))
-
-    return start
-
-
-def _tile_starters(config: TrsmMma, variant: Variant):
-    """``start_diagonals(shared, tri, t_rs, t_cs, t, n, tiles)`` and
-    ``start_strip(stage, tri, t_rs, t_cs, t, n, tiles, j)``: begin to bring T, a group of copies each.
-    """
-    PARTS, BLK = config.dtype_facts.parts, config.BLK
-    STEP_ROW, STEP_COL = _steps_of_strip(config, variant.t_by_rows)
-    copy_diagonal = _tiles_copier(config, 1, BLK, variant.t_by_rows, 1 if variant.unit else 0)
-    copy_strip = _tiles_copier(config, STEP_ROW, STEP_COL, variant.t_by_rows)
-    commit, offset = ptx.commit_async, ptx.offset
-
-    @device_function
-    def start_diagonals(shared, tri, t_rs, t_cs, t, n, tiles):
-        step = BLK * (t_rs + t_cs) * PARTS
-        copy_diagonal(shared, tri, t_rs, t_cs, t, BLK * BLK * PARTS, step, n, tiles)
-        commit()
-
-    @device_function
-    def start_strip(stage, tri, t_rs, t_cs, t, n, tiles, j):
-        below = (j + 1) * BLK
-        strip, step = offset(tri, (below * t_rs + j * BLK * t_cs) * PARTS), BLK * t_rs * PARTS
-        copy_strip(stage, strip, t_rs, t_cs, t, BLK * STEP_ROW * PARTS, step, n - below, tiles - 1 - j)
-        commit()
-
-    return start_diagonals, start_strip
-
-
-def _row_divider(config: TrsmMma, variant: Variant):
-    """``divide(line, diagonals, inverse, t, n, tiles)``: every row of the diagonal tiles by its diagonal
-    element, which stays, with its inverse; a thread a row. Whether all divisions of this thread are safe.
-    """
-    facts, BLK, THREADS = config.dtype_facts, config.BLK, config.threads
-    real, PARTS, LINE = ptx.REALS[facts.real], facts.parts, BLK * facts.parts
-    invert, divided = inverter(facts, False), quotient(facts, ptx.inlined, False)
-    int32, offset = ptx.types.int32, ptx.offset
-    read, write = (make(PARTS, BLK, LINE) for make in (column_reader, column_writer))
-
-    @device_function
-    def divide_element(j, line, t_re, t_im, r_re, r_im, row):
-        x = j * PARTS
-        if j != row:
-            if PARTS == 2:
-                line[x], line[x + 1] = divided(line[x], line[x + 1], t_re, t_im, r_re, r_im)
-            else:
-                line[x] = divided(line[x], t_re, r_re)
-
-    divide_line = unrolled(BLK, divide_element)
-
-    @device_function
-    def divide(line, diagonals, inverse, t, n, tiles):
-        safe = int32(1)
-        for place in range(t, tiles * BLK, THREADS):
-            row, x = place % BLK, place * PARTS
-            tile = offset(diagonals, (place - row) * LINE)
-            at = row * (BLK + 1) * PARTS
-            if place < n:
-                safe = safe & invert(inverse, x, tile, at)
-            else:
-                for part in range(PARTS):
-                    inverse[x + part] = real(0)
-            read(line, offset(tile, row * PARTS))
-            divide_line(0, line, tile[at], tile[at + PARTS - 1], inverse[x], inverse[x + PARTS - 1], row)
-            write(line, offset(tile, row * PARTS))
-        return safe
-
-    return divide
 
 
 def _presenter(config: TrsmMma, variant: Variant):
@@ -394,7 +292,7 @@ def _updater(config: TrsmMma, variant: Variant):
     PARTS, BLK = config.dtype_facts.parts, config.BLK
     LAST, RUN = config.tiles - 2, max(UNASKED // BLK, 1)
     GROUPS, TILE = BLK // 8, BLK // 8 * config.THR_N * PARTS
-    STEP_ROW, STEP_COL = (step * PARTS for step in _steps_of_strip(config, variant.t_by_rows))
+    STEP_ROW, STEP_COL = (step * PARTS for step in strip_steps(config, variant.t_by_rows))
     instructions = BLK // config.MMA_M, config.WARP_N // 8, (config.MMA_M, config.MMA_K), PARTS, variant.conj
     load_tile = _fragment_loader(PARTS, GROUPS, 8 * STEP_ROW, BLK // 4, 4 * STEP_COL)
     load_panel = _fragment_loader(
@@ -467,8 +365,8 @@ def _build(config: TrsmMma, variant: Variant):
     UNIT = variant.unit
 
     read, scale = _accumulators(config)
-    start_diagonals, start_strip = _tile_starters(config, variant)
-    divide_rows, put = _row_divider(config, variant), _presenter(config, variant)
+    start_diagonals, start_strip = tile_starters(config, variant)
+    divide_rows, put = row_divider(config, variant), _presenter(config, variant)
     solve, update = _solver(config, variant), _updater(config, variant)
     write = panel_writer(PARTS, BLK, WARP_N, config.row_of_panel * PARTS, 32, variant.b_by_rows)
     wait_diagonals, wait = ptx.wait_async(STAGES - 1), ptx.wait_async(STAGES - 2)

@@ -406,9 +406,9 @@ DEFECTS = [
     ("trsm_mma", "j % STAGES * STAGE)\n                update", "0)\n                update", solved()),
     ("trsm_mma", "(i < rows) & (j < cols)", "(j < cols)", solved(b_by_rows=False)),
     ("trsm_mma", "(i < rows) & (j < cols)", "(i < rows)", solved()),
-    ("trsm_mma", "if rows - i > (count", "if rows - i >= (count", solved()),
-    ("trsm_mma", "i - j >= FIRST", "i - j > FIRST", solved(unit=True)),
-    ("trsm_mma", "if j != row:", "if True:", solved()),
+    ("trsm_strips", "if rows - i > (count", "if rows - i >= (count", solved()),
+    ("trsm_strips", "i - j >= FIRST", "i - j > FIRST", solved(unit=True)),
+    ("trsm_strips", "if j != row:", "if True:", solved()),
     ("trsm_mma", "-acc[x], line[d]", "acc[x], line[d]", solved()),
     ("trsm_mma", "col // 2 * 8 + 2 * q + col % 2", "col // 2 * 8 + 2 * q + 1 - col % 2", solved()),
     ("trsm_mma", "real(CONJ) * inverse", "inverse", solved("z", conj=True)),
@@ -428,7 +428,7 @@ DEFECTS = [
 #: What kernels have in common, each after what it is built from.
 SHARED = (
     "stripe", "triangle", "substitution", "walk", "part", "gemm_config", "gemm_body", "gemm_persistent",
-    "gemm_source", "summing",
+    "gemm_source", "summing", "trsm_strips",
 )  # fmt: skip
 
 

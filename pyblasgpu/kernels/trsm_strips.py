@@ -1,0 +1,121 @@
+"""How T comes to the warps of `trsm_mma`: its diagonal tiles, divided row by row, and the strips below them.
+
+A strip is all that lies below a diagonal tile. It lies in shared memory as it lies in T, its lines padded, so
+that fragments are loaded without conflicts; the diagonal tiles lie by columns, for substitution.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..gpu.backend import device_function, ptx, unrolled
+from .substitution import column_reader, column_writer, inverter, quotient
+from .triangle import Variant
+
+if TYPE_CHECKING:
+    from .trsm_mma import TrsmMma
+
+__all__ = ["row_divider", "strip_steps", "tile_starters"]
+
+
+def strip_steps(config: TrsmMma, by_rows: bool) -> tuple[int, int]:
+    """Elements from row to row, and from column to column, of a strip in shared memory: as it lies in T."""
+    height = config.ORDER - config.BLK
+    return (1, height + config.pad) if by_rows else (config.BLK + config.pad, 1)
+
+
+def _tiles_copier(config: TrsmMma, step_row: int, step_col: int, by_rows: bool, first: int | None = None):
+    """``copy(shared, source, t_rs, t_cs, t, place_step, source_step, rows, count)``: `count` tiles, each so
+    many reals after the one before, asynchronously; neighbouring threads take neighbours in memory.
+
+    Of the first tile so many rows are left in T, of each next BLK fewer; what the last lacks is zeros. With
+    `first`, elements with ``i - j < first`` stay away: above the diagonal, and for 1 the diagonal.
+    """
+    facts, THREADS, BLK = config.dtype_facts, config.threads, config.BLK
+    PARTS, SIZE = facts.parts, facts.itemsize
+    copy, offset, int32, TOTAL = ptx.copy_async(SIZE), ptx.offset, ptx.types.int32, BLK * BLK
+    FIRST = -BLK if first is None else first
+
+    @device_function
+    def start(shared, source, t_rs, t_cs, t, place_step, source_step, rows, count):
+        for begin in range(0, TOTAL, THREADS):
+            fast, slow = (t + begin) % BLK, (t + begin) // BLK
+            i, j = (fast, slow) if by_rows else (slow, fast)
+            if t + begin < TOTAL and i - j >= FIRST:
+                inside = count if rows - i > (count - 1) * BLK else count - 1
+                place = (i * step_row + j * step_col) * PARTS
+                here = offset(source, (i * t_rs + j * t_cs) * PARTS)
+                for _ in range(inside):
+                    copy(shared, place, here, 0, int32(SIZE))
+                    place, here = place + place_step, offset(here, source_step)
+                if 0 <= inside < count:
+                    copy(shared, place, source, 0, int32(0))
+
+    return start
+
+
+def tile_starters(config: TrsmMma, variant: Variant):
+    """``start_diagonals(shared, tri, t_rs, t_cs, t, n, tiles)`` and
+    ``start_strip(stage, tri, t_rs, t_cs, t, n, tiles, j)``: begin to bring T, a group of copies each.
+    """
+    PARTS, BLK = config.dtype_facts.parts, config.BLK
+    STEP_ROW, STEP_COL = strip_steps(config, variant.t_by_rows)
+    copy_diagonal = _tiles_copier(config, 1, BLK, variant.t_by_rows, 1 if variant.unit else 0)
+    copy_strip = _tiles_copier(config, STEP_ROW, STEP_COL, variant.t_by_rows)
+    commit, offset = ptx.commit_async, ptx.offset
+
+    @device_function
+    def start_diagonals(shared, tri, t_rs, t_cs, t, n, tiles):
+        step = BLK * (t_rs + t_cs) * PARTS
+        copy_diagonal(shared, tri, t_rs, t_cs, t, BLK * BLK * PARTS, step, n, tiles)
+        commit()
+
+    @device_function
+    def start_strip(stage, tri, t_rs, t_cs, t, n, tiles, j):
+        below = (j + 1) * BLK
+        strip, step = offset(tri, (below * t_rs + j * BLK * t_cs) * PARTS), BLK * t_rs * PARTS
+        copy_strip(stage, strip, t_rs, t_cs, t, BLK * STEP_ROW * PARTS, step, n - below, tiles - 1 - j)
+        commit()
+
+    return start_diagonals, start_strip
+
+
+def row_divider(config: TrsmMma, variant: Variant):
+    """``divide(line, diagonals, inverse, t, n, tiles)``: every row of the diagonal tiles by its diagonal
+    element, which stays, with its inverse; a thread a row. Whether all divisions of this thread are safe.
+    """
+    facts, BLK, THREADS = config.dtype_facts, config.BLK, config.threads
+    real, PARTS, LINE = ptx.REALS[facts.real], facts.parts, BLK * facts.parts
+    invert, divided = inverter(facts, False), quotient(facts, ptx.inlined, False)
+    int32, offset = ptx.types.int32, ptx.offset
+    read, write = (make(PARTS, BLK, LINE) for make in (column_reader, column_writer))
+
+    @device_function
+    def divide_element(j, line, t_re, t_im, r_re, r_im, row):
+        x = j * PARTS
+        if j != row:
+            if PARTS == 2:
+                line[x], line[x + 1] = divided(line[x], line[x + 1], t_re, t_im, r_re, r_im)
+            else:
+                line[x] = divided(line[x], t_re, r_re)
+
+    divide_line = unrolled(BLK, divide_element)
+
+    @device_function
+    def divide(line, diagonals, inverse, t, n, tiles):
+        safe = int32(1)
+        for place in range(t, tiles * BLK, THREADS):
+            row, x = place % BLK, place * PARTS
+            tile = offset(diagonals, (place - row) * LINE)
+            at = row * (BLK + 1) * PARTS
+            if place < n:
+                safe = safe & invert(inverse, x, tile, at)
+            else:
+                for part in range(PARTS):
+                    inverse[x + part] = real(0)
+            read(line, offset(tile, row * PARTS))
+            divide_line(0, line, tile[at], tile[at + PARTS - 1], inverse[x], inverse[x + PARTS - 1], row)
+            write(line, offset(tile, row * PARTS))
+        return safe
+
+    return divide
