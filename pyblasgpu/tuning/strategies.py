@@ -136,13 +136,8 @@ def in_turns(task: Task) -> list[Any]:
     By their best scores alone those for skinny products, which at best are far from the device's rate,
     would come last.
     """
-    points = {config: [task.score(config, *place) for place in task.places] for config in task.candidates}
-    turns = dict.fromkeys(points, len(points))
-    for place in range(len(task.places)):
-        ranked = sorted(points, key=lambda config: points[config][place], reverse=True)
-        for rank, config in enumerate(ranked):
-            turns[config] = min(turns[config], rank)
-    return sorted(points, key=lambda config: (turns[config], -max(points[config])))
+    table = _Table(task)
+    return _in_turn([table.ranked(place) for place in task.places], len(task.candidates))
 
 
 Search = Generator[list[Trial], Times, None]
