@@ -33,6 +33,7 @@ BEST_TILES = 3  # of each class in the first layout, tried in the others
 BEFORE = 0.05  # of the budget, after which no more is timed as it was before
 KERNELS = 0.8  # of the budget; the rest is for stop sizes and for the winners' second verification
 AHEAD = 1  # candidates a compiling process is given beyond the one it has
+BETWEEN = 60.0  # seconds for an answer where products between leaves may have to be compiled first
 TICK = 0.2  # seconds between two looks at the compilers while nothing else happens
 
 
@@ -270,7 +271,8 @@ class Tuner:
         places = tuple((t.extents, self.journal.best(key, t.size, t.extents)) for t in trials)
         verify = () if (key[0], config) in self._verified else ("aligned",)
         self._running, self._failed = (hunt, config, trials), False
-        self._worker.send(self._job(key, config, places, verify))
+        patience = BETWEEN if FAMILIES[key[0]].routine in STOP_ROUTINES else None
+        self._worker.send(self._job(key, config, places, verify), patience)
 
     @staticmethod
     def _job(key: Search, config: Any, places: tuple = (), verify: tuple[str, ...] = ()) -> Job:

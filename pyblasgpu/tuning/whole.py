@@ -68,7 +68,9 @@ def _pairs(
     if products:
         found = combinations(leaves, products, STOP_ORDER, rhs, STOPS, KEEP)
         pairs.update(dict.fromkeys((each.leaf, each.stop) for each in found))
-    yield from ((stems[leaf], leaf, stop) for leaf, stop in pairs)
+    # beyond its own largest order a leaf is the same with every stop size
+    different = dict.fromkeys((leaf, min(stop, leaf.ORDER)) for leaf, stop in pairs)
+    yield from ((stems[leaf], leaf, stop) for leaf, stop in different)
 
 
 def _times(records: list[Record], stem: str, dtype: str, size: str | None = None) -> dict[Trial, float]:

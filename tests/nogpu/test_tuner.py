@@ -200,6 +200,19 @@ def test_leaves_then_stop_sizes(stage):
     assert read(store.user_file(H200.name), H200.name).stop_sizes == found.stop_sizes
 
 
+def test_stop_sizes_beyond_the_largest_order_of_a_leaf_are_not_timed():
+    leaf = tuner.candidates("trsm_mma", "d", "any", H200, "quick").left[0]
+    parameters = FAMILIES["trsm_mma"].parameters_of(leaf)
+    times = [
+        store.Record(
+            H200.name, "sm_90", "trsm_mma", "d", "any", size, (512, rhs), parameters, "ok", 1e-4, 1.0
+        )
+        for size, rhs in whole.RHS_AT.items()
+    ]
+    found = list(whole._pairs(times, "trsm", "d", "many", 2048))
+    assert found == [("trsm_mma", leaf, stop) for stop in whole.STOPS if stop <= leaf.ORDER]
+
+
 def test_a_leaf_that_is_better_within_its_routine_wins(stage, monkeypatch):
     """The second stage decides on leaf and stop size together."""
     plain = Stage.trsm
