@@ -135,8 +135,7 @@ def _raster():
         column = quotient(i, RASTER * cols)
         within = i - column * (RASTER * cols)
         height = min(rows - column * RASTER, RASTER)
-        # a division by what is not known beforehand takes a hundred cycles
-        across = quotient(within, RASTER) if height == RASTER else quotient(within, height)
+        across = quotient(within, height)
         down = within - across * height
         return column * RASTER + down, across
 
@@ -155,7 +154,7 @@ def locator(BLK_M: int, BLK_N: int, part: str = "all"):
         if part != "all":
             order = quotient(tiles_m + (DOWN - 1), DOWN)
             tiles = quotient(order * (order + 1), 2) * (DOWN * ACROSS)
-        matrix = quotient(tile, tiles) if tile >= tiles else 0
+        matrix = quotient(tile, tiles)
         row0, col0 = place(tile - matrix * tiles, tiles_m, tiles_n)
         return row0, col0, int64(matrix)
 
