@@ -13,10 +13,10 @@ from weakref import finalize
 from . import backend, memory
 from .compile import KernelSource, compile_source
 
-__all__ = ["Graph", "Kernel", "is_captured", "kernel"]
+__all__ = ["LEGACY_STREAM", "THREAD_STREAM", "Graph", "Kernel", "is_captured", "kernel"]
 
 # Handles that stand for the default streams of the current context; created streams have their own.
-_LEGACY_STREAM, _THREAD_STREAM = 1, 2
+LEGACY_STREAM, THREAD_STREAM = 1, 2
 _STATIC_LIMIT = 48 * 1024  # bytes of dynamic shared memory that need no opt-in
 _FORMAT = {"p": "Q", "i": "i", "q": "q", "float32": "f", "float64": "d"}
 
@@ -93,7 +93,7 @@ class _Loaded(Kernel):
         self._blocks: list[_Block] = []  # not in use; a thread that finds none makes one
 
     def launch(self, grid, stream, pointers, integers, reals):
-        if stream <= _THREAD_STREAM:
+        if stream <= THREAD_STREAM:
             memory.use(self.device)
         arguments = self._arguments
         try:
@@ -201,7 +201,7 @@ class Graph:
         False, and nothing done, while another thread does so, or where the stream itself is being captured:
         what is captured there should be the launches.
         """
-        if stream <= _THREAD_STREAM:
+        if stream <= THREAD_STREAM:
             memory.use(self.device)
         if is_captured(stream):
             return False
@@ -236,7 +236,7 @@ def _captured(enqueue: Callable[[int], None]):
 
 def is_captured(stream: int) -> bool:
     """Whether what is enqueued on a stream becomes part of a graph, to be run later and often."""
-    if stream <= _LEGACY_STREAM:
+    if stream <= LEGACY_STREAM:
         return False  # nor can it be
     driver = _driver()
     status = driver.cuStreamIsCapturing(_handle(stream))[1]

@@ -17,7 +17,9 @@ MOST_KEPT = 8 << 20  # bytes that a stream keeps; with more to do the host has t
 STREAMS = 8  # that keep any, the first ones: what a stream keeps can only be given back on it
 
 #: Handles that are another stream on each thread; 0 is where cuda.bindings was told so.
-_AMBIGUOUS = (2, 0) if int(os.environ.get("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM", 0)) else (2,)
+_AMBIGUOUS = {launch.THREAD_STREAM}
+if int(os.environ.get("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM", 0)):
+    _AMBIGUOUS.add(0)
 
 _kept: dict[tuple[int, int], list[Room]] = {}
 

@@ -360,16 +360,12 @@ def _measured(stem: str, dtype: str, layout: str, batched: bool, device: Device)
     for size in sizes_of(stem):
         if is_batch(size) and not batched:
             continue
-        for origin, entry in _entries((stem, dtype, layout, size), device):
-            config = _usable(stem, dtype, layout, entry, device, f"{origin}: {stem} {dtype} {layout} {size}")
-            if config is None:
-                continue
-            if entry.tflops is not None:
-                extents = tuned_at(stem, size)[-1]
-                seconds = DTYPES[dtype].flops_per_fma * prod(extents) / entry.tflops / 1e12
-                measured = pace(config, extents, seconds, device)
-                found.append(Measured(config, f"{origin}, class {size}", measured, extents))
-            break
+        filed = _filed(stem, dtype, layout, size, device)
+        if filed and filed.tflops:
+            extents = tuned_at(stem, size)[-1]
+            seconds = DTYPES[dtype].flops_per_fma * prod(extents) / filed.tflops / 1e12
+            measured = pace(filed.config, extents, seconds, device)
+            found.append(Measured(filed.config, f"{filed.origin}, class {size}", measured, extents))
     return tuple(found)
 
 
@@ -408,13 +404,21 @@ def _of_class(
     return Choice(_computed(stem, dtype, FAMILIES[stem].layout(layout), size, device), COMPUTED)
 
 
-def _filed(stem: str, dtype: str, layout: str, size: str, device: Device) -> tuple[float, Any, str] | None:
-    """Rate, Config and origin of what the files say; None where they say nothing that is of use."""
+class _Filed(NamedTuple):
+    """What the files say to a class; a rate of 0 is unknown."""
+
+    tflops: float
+    config: Any
+    origin: str
+
+
+def _filed(stem: str, dtype: str, layout: str, size: str, device: Device) -> _Filed | None:
+    """The first entry that is of use; None where there is none."""
     layout = FAMILIES[stem].layout(layout)
     for origin, entry in _entries((stem, dtype, layout, size), device):
         config = _usable(stem, dtype, layout, entry, device, f"{origin}: {stem} {dtype} {layout} {size}")
         if config is not None:
-            return entry.tflops or 0.0, config, origin
+            return _Filed(entry.tflops or 0.0, config, origin)
     return None
 
 
