@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -13,7 +12,7 @@ from pyblasgpu.database import families_of
 from pyblasgpu.errors import PyblasgpuError
 from pyblasgpu.gpu.device import Device
 from pyblasgpu.problems import Problem
-from pyblasgpu.tuning.build import judge
+from pyblasgpu.tuning.build import cores, judge
 from pyblasgpu.tuning.prune import best_few, candidates
 from pyblasgpu.tuning.select import Choice, select, tuned_configs
 
@@ -59,7 +58,7 @@ def spaces(problems: Iterable[Problem], device: Device) -> dict[tuple[str, str],
         for stem in families_of("gemm", dtype)
     ]
     left: dict[tuple[str, str], list[Any]] = {}
-    workers = min(os.cpu_count() or 1, len(jobs))
+    workers = min(cores(), len(jobs))
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         for (_, dtype, layout, *_), found in zip(jobs, pool.map(_space, jobs), strict=True):
             left.setdefault((dtype, layout), []).extend(found)

@@ -1,6 +1,7 @@
 """``pyblasgpu bench``: routine x dtype x variant x size, ours and cuBLAS in one process.
 
-With ``--shapes`` products of other than square matrices, with ``--batched`` strided batches of them; with
+With ``--shapes`` products of other than square matrices, with ``--batched`` strided batches of them, with
+``--rhs`` triangles and so many right-hand sides; with
 ``--splits`` products with k in so many chunks too, with ``--packed`` with operands packed first and as they
 lie, whatever would be chosen, so that it can be seen whether the choice is the best.
 """
@@ -12,6 +13,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from itertools import product
 from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
@@ -78,14 +80,15 @@ def require_device() -> None:
 
 def _asked(options: argparse.Namespace) -> list[Problem]:
     asked = options.shapes or (), options.batched
-    if not any(asked):
-        cases = list(problems(options.routine, options.dtype, options.variants, options.sizes))
-    elif options.plot:
-        raise ValueError(
-            "--plot draws TFLOP/s over n, of square matrices: it goes with neither --shapes nor --batched"
-        )
-    else:
+    squares = options.routine, options.dtype, options.variants, options.sizes
+    if options.plot and any((*asked, options.rhs)):
+        raise ValueError("--plot draws square matrices: it goes with none of --shapes, --batched and --rhs")
+    if options.rhs:
+        cases = list(triangles(*squares, options.rhs))
+    elif any(asked):
         cases = [case for shapes in asked for case in products(options.dtype, options.variants, shapes)]
+    else:
+        cases = list(problems(*squares))
     if not cases:
         raise ValueError(f"no routine of {options.routine} has a variant of {options.variants}")
     return cases
@@ -112,6 +115,15 @@ def problems(routines, dtypes, variants, sizes) -> Iterator[Problem]:
             for variant in variants:
                 if fits(routine, DTYPES[letter], variant):
                     yield from (Problem.square(routine, DTYPES[letter], variant, n) for n in sizes)
+
+
+def triangles(routines, dtypes, variants, sizes, rhs) -> Iterator[Problem]:
+    """The cases of TRMM and TRSM, each size with each number of right-hand sides."""
+    for routine in ("trmm", "trsm"):
+        for letter, variant in product(dtypes, variants):
+            if routine in routines and fits(routine, DTYPES[letter], variant):
+                for n, others in product(sizes, rhs):
+                    yield Problem.triangle(routine, DTYPES[letter], variant, n, others)
 
 
 def measure(

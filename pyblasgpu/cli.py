@@ -140,6 +140,10 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
         help="strided batches of products instead of --sizes",
     )  # fmt: skip
     parser.add_argument(
+        "--rhs", type=parse_sizes, default=(), metavar="R,R,...",
+        help="trmm and trsm with so many columns of B (rows, from the right) instead of square ones",
+    )  # fmt: skip
+    parser.add_argument(
         "--splits", type=_splits, default=(), metavar="S,S,...",
         help="time products with their k in so many chunks too; 0: with their last tiles parted",
     )  # fmt: skip

@@ -87,9 +87,17 @@ class Problem:
             return SymmetricProblem(routine, _symmetric_case(routine, dtype, variant, n, alpha, beta))
         if routine == "gemm":
             return cls.product(dtype, variant, (n, n, n), alpha, beta)
+        return cls.triangle(routine, dtype, variant, n, n, alpha)
+
+    @classmethod
+    def triangle(cls, routine: str, dtype: Dtype, variant: str, n: int, others: int, alpha=1.0) -> Problem:
+        """A TRMM or TRSM with a triangle of order `n` and `others` columns of B (rows, from the right);
+        raises as `square`.
+        """
         side, uplo, trans, diag = _letters(routine, dtype, variant)
         flags = (Side(side), Uplo(uplo), Trans(trans), Diag(diag))
-        return cls(routine, TriangularCase(dtype, n, n, *flags, alpha))
+        rows, cols = (n, others) if flags[0] is Side.LEFT else (others, n)
+        return cls(routine, TriangularCase(dtype, rows, cols, *flags, alpha))
 
     @classmethod
     def product(cls, dtype: Dtype, variant: str, shape: tuple[int, ...], alpha=1.0, beta=0.0) -> Problem:
@@ -164,7 +172,8 @@ class Problem:
         """Kernel, Config and its origin, of each kernel that the device would run."""
         case = self.case
         if self.routine != "gemm":
-            return explain(self.routine, self.dtype.letter, case.m, case.n)
+            others = case.n if case.side is Side.LEFT else case.m
+            return explain(self.routine, self.dtype.letter, case.order, others)
         return explain("gemm", self.dtype.letter, case.m, case.n, case.k, batch=prod(case.batch))
 
 

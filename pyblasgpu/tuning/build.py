@@ -16,10 +16,16 @@ from ..errors import ConfigError, PyblasgpuError, require
 from ..gpu.compile import KernelSource, Resources, compile_source
 from ..gpu.device import Device
 
-__all__ = ["Compilers", "Verdict", "compile_all", "complaint", "judge", "source_of"]
+__all__ = ["Compilers", "Verdict", "compile_all", "complaint", "cores", "judge", "source_of"]
 
 #: A family's stem and a Config of it.
 Job = tuple[str, Any]
+
+
+def cores() -> int:
+    """Processor cores that this process may use; a container or a batch system may grant a few of many."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def source_of(stem: str, config: Any) -> KernelSource:
@@ -39,11 +45,11 @@ class Compilers:
     ----------
     cc : (int, int)
     workers : int, optional
-        How many processes; by default one a core.
+        How many processes; by default one for each of `cores`.
     """
 
     def __init__(self, cc: tuple[int, int], workers: int | None = None):
-        self.workers = workers or os.cpu_count() or 1
+        self.workers = workers or cores()
         self.pending = 0
         self._cc, self._pool = cc, _processes(self.workers)
         self._done: Queue[tuple[Job, Future, bool]] = Queue()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
@@ -18,6 +17,7 @@ from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels import copy_scaled
 from pyblasgpu.kernels.triangle import Variant
 from pyblasgpu.routines.tape import Tape
+from pyblasgpu.tuning.build import cores
 from pyblasgpu.tuning.select import select
 from pyblasgpu.types import DTYPES
 
@@ -57,7 +57,7 @@ def every_variant(letter: str, m: int, n: int, k: int) -> list[KernelSource]:
 def compile_all(sources: list[KernelSource], cc: tuple[int, int]) -> None:
     """Compile `sources` into the store of cubins, in processes of their own."""
     jobs = [(source.name, source.config, source.flags, cc) for source in sources]
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(cores(), mp_context=get_context("spawn")) as pool:
         list(pool.map(_compile, jobs))
 
 

@@ -52,6 +52,16 @@ def test_products_of_other_than_square_matrices():
         list(run.products(("s",), ("NN",), "ugly"))
 
 
+def test_triangles_with_few_right_hand_sides():
+    given = ("trsm", "gemm", "trmm"), "d", ("LLNN", "RLNN", "NN"), (8, 16), (2, 3)
+    cases = list(run.triangles(*given))
+    assert [(p.routine, p.variant, p.case.m, p.case.n) for p in cases[:6]] == [
+        ("trmm", "LLNN", 8, 2), ("trmm", "LLNN", 8, 3), ("trmm", "LLNN", 16, 2), ("trmm", "LLNN", 16, 3),
+        ("trmm", "RLNN", 2, 8), ("trmm", "RLNN", 3, 8),
+    ]  # fmt: skip
+    assert len(cases) == 16 and cases[0].flops == cases[4].flops == 8 * 8 * 2
+
+
 def test_batches_of_products():
     """Column-major matrices, sampled errors that see one wrong element, and what of them is timed."""
     (problem,) = run.products(("z",), ("TN",), ((3, 4, 5, 200),))

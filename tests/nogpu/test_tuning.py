@@ -278,3 +278,11 @@ def test_operations_are_counted_as_the_field_does():
     assert measure.flops("gemm", DTYPES["z"], (2, 3, 5)) == 240
     assert measure.flops("gemm", DTYPES["s"], (2, 3, 5, 100)) == 6000
     assert measure.flops("trsm", DTYPES["s"], (4, 10)) == 160
+
+
+def test_compilers_use_the_cores_that_were_granted(monkeypatch):
+    monkeypatch.setattr(build.os, "sched_getaffinity", lambda process: {3, 5, 7}, raising=False)
+    assert build.cores() == build.Compilers((9, 0)).workers == 3
+    monkeypatch.delattr(build.os, "sched_getaffinity")
+    monkeypatch.setattr(build.os, "cpu_count", lambda: None)
+    assert build.cores() == 1
