@@ -20,7 +20,7 @@ from pyblasgpu import database
 from pyblasgpu.database import FAMILIES, Entry
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning.build import compile_all, complaint
-from pyblasgpu.tuning.store import Record, read_sweep, save, slug, sound, winners
+from pyblasgpu.tuning.store import Record, add_elsewhere, read_sweep, save, slug, sound, winners
 
 FOLDER = Path(database.__file__).parent
 SHARED = 1.01  # of the best time in a class: as much as two readings of one kernel differ
@@ -65,6 +65,7 @@ def _sound_winners(records: list[Record], name: str, spilling: Callable[[set], s
     while True:
         document = winners(records, name)
         _share(document, records)
+        add_elsewhere(document, records)
         arch = records[0].arch
         found = {
             (stem, FAMILIES[stem].config(dtype, layout, entry.parameters), arch)

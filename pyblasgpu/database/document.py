@@ -28,10 +28,13 @@ class DatabaseError(ValueError):
 
 @dataclass(frozen=True)
 class Entry:
-    """Tuned parameters, and the TFLOP/s they reached (None where that was not kept)."""
+    """Tuned parameters, the TFLOP/s they reached (None where that was not kept), and those `elsewhere`, by
+    the size class of the same family, dtype and layout at whose extents they were timed too.
+    """
 
     parameters: dict[str, int]
     tflops: float | None = None
+    elsewhere: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -107,11 +110,14 @@ def _parse_family(document: Document, stem: str, value: Any) -> None:
     levels = (tuple(DTYPES), FAMILIES[stem].layouts, sizes_of(stem))
     for (dtype, layout, size), entry in _paths(value, levels, f"entries.{stem}"):
         where = f"entries.{stem}.{dtype}.{layout}.{size}"
-        _known(_object(entry, where), ("config", "tflops"), where)
+        _known(_object(entry, where), ("config", "tflops", "elsewhere"), where)
         tflops = entry.get("tflops")
         if tflops is not None:
-            numeric = type(tflops) in (int, float) and math.isfinite(tflops)
-            _check(numeric and 0 < tflops < MAX_TFLOPS, f"{where}.tflops: {tflops!r}")
+            _check_rate(tflops, f"{where}.tflops")
+        elsewhere = _object(entry.get("elsewhere", {}), f"{where}.elsewhere")
+        _known(elsewhere, sizes_of(stem), f"{where}.elsewhere")
+        for other, rate in elsewhere.items():
+            _check_rate(rate, f"{where}.elsewhere.{other}")
         parameters = _object(entry.get("config"), f"{where}.config")
         kinds = FAMILIES[stem].parameters
         _known(parameters, tuple(kinds), f"{where}.config")
@@ -120,7 +126,12 @@ def _parse_family(document: Document, stem: str, value: Any) -> None:
         for name, number in parameters.items():
             fits = isinstance(number, int) and type(number) is kinds[name] and 0 <= number <= MAX_VALUE
             _check(fits, f"{where}.config.{name}: {number!r}")
-        document.entries[stem, dtype, layout, size] = Entry(parameters, tflops)
+        document.entries[stem, dtype, layout, size] = Entry(parameters, tflops, elsewhere)
+
+
+def _check_rate(tflops: Any, where: str) -> None:
+    numeric = type(tflops) in (int, float) and math.isfinite(tflops)
+    _check(numeric and 0 < tflops < MAX_TFLOPS, f"{where}: {tflops!r}")
 
 
 def _paths(value: Any, levels: tuple[tuple[str, ...], ...], where: str, path: tuple[str, ...] = ()):
@@ -165,13 +176,19 @@ def dumps(document: Document) -> str:
     for path, entry in sorted(document.entries.items()):
         line: dict[str, Any] = {"config": entry.parameters}
         if entry.tflops is not None:
-            line["tflops"] = float(f"{entry.tflops:.4g}")
+            line["tflops"] = _rounded(entry.tflops)
+        if entry.elsewhere:
+            line["elsewhere"] = {size: _rounded(rate) for size, rate in sorted(entry.elsewhere.items())}
         _put(entries, path, line)
     stops: dict = {}
     for key, stop in sorted(document.stop_sizes.items()):
         _put(stops, key, stop)
     whole = {"schema": SCHEMA, "device": document.device, "entries": entries, "stop_size": stops}
     return _indented(whole, "") + "\n"
+
+
+def _rounded(tflops: float) -> float:
+    return float(f"{tflops:.4g}")
 
 
 def _put(tree: dict, path: tuple[str, ...], leaf: Any) -> None:

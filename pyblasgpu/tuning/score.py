@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
-from math import inf, prod
+from math import ceil, inf, prod
 from typing import Any, NamedTuple
 
 from ..gpu.device import Device
@@ -52,19 +52,34 @@ DEPENDENT = 4  # cycles until an FMA can use the one before
 
 
 class _Block(NamedTuple):
-    """What one block asks of its multiprocessor, in cycles: shared with others, on its own, before, after."""
+    """What one block asks of its multiprocessor, in cycles: shared with others, on its own, before, after.
+
+    Of its `work` each of its warps issues for `issue` cycles, on the one scheduler that it has; `schedulers`
+    are the warps as parts of all schedulers. The `rest` is no scheduler's.
+    """
 
     work: float
     latency: float
     start: float = 0.0
     end: float = 0.0
+    issue: float = 0.0
+    schedulers: float = 0.0
+    rest: float = 0.0
 
-    def together(self, count: int) -> float:
+    def together(self, count: int, last: bool = False) -> float:
         """Cycles of so many at once: the others hide a block's start, but not its stores."""
-        return self.lasting(count) + self.start / count + self.end
+        lasting = self.lasting(count) if last else self._flowing(count)
+        return lasting + self.start / count + self.end
 
     def lasting(self, count: int) -> float:
-        """Cycles of so many at once between their start and their stores."""
+        """Cycles of so many at once between their start and their stores, if none takes an ended one's place.
+
+        A scheduler has whole warps: five single ones on four take as long as eight.
+        """
+        busiest = ceil(count * self.schedulers) * self.issue + count * self.rest
+        return max(busiest, self._flowing(count))
+
+    def _flowing(self, count: int) -> float:
         return max(count * self.work, self.latency)
 
 
@@ -157,7 +172,7 @@ def _waves(block: _Block, blocks: int, resident: int, device: Device) -> float:
     """Full waves, then what is left, spread over the multiprocessors."""
     full, rest = divmod(blocks, device.sm_count * resident)
     alone = -(-rest // device.sm_count)
-    last = block.together(alone) if rest else 0.0
+    last = block.together(alone, last=True) if rest else 0.0
     return full * block.together(resident) + last
 
 
@@ -191,7 +206,10 @@ def _gemm_block(config: Any, k: int, device: Device) -> _Block:
     latency = max(alone + BARRIER, ANSWER / max(config.stages - 1, 1))
     count, reals = -(-k // config.BLK_K), config.THR_M * config.THR_N * facts.parts
     written = config.BLK_M * config.BLK_N * facts.itemsize * device.sm_count / dram_rate(device)
-    return _Block(count * work + written, count * latency, START, reals * STORE)
+    return _Block(
+        count * work + written, count * latency, START, reals * STORE,
+        issue=count * issue, schedulers=warps / device.partitions, rest=count * warps * lines + written,
+    )  # fmt: skip
 
 
 def dram_rate(device: Device) -> float:

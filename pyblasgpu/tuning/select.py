@@ -13,7 +13,7 @@ first (`packs`). A leaf takes the Config of its class, or of the nearest class t
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -41,12 +41,12 @@ from ..database import (
 from ..errors import BackendUnavailable, ConfigError, DatabaseWarning
 from ..gpu.device import Device
 from ..types import DTYPES, Dtype
-from .paces import Measured, paced
+from .paces import Measured, Reading, paced
 from .packs import GAIN, LAYOUT, copying, fits, packed_twin, packing
 from .prune import check_device
 from .score import comfortable, score
 from .space import space
-from .splits import CYCLE, attainable, pace, timed, whole_or_streamed
+from .splits import attainable, pace, timed, whole_or_streamed
 from .store import user_file
 
 __all__ = ["Choice", "generation", "levels", "override", "reload", "select", "stop_size", "tuned_configs"]
@@ -220,7 +220,7 @@ def tuned_configs(name: str, dtype: Dtype, layout: str, device: Device) -> dict[
     found: dict[Any, str] = {}
     for stem in families_of(name, dtype.letter) or (name,):
         for known in _measured(stem, dtype.letter, layout, False, device):
-            found.setdefault(known.config, known.origin)
+            found.setdefault(known.config, known.origin())
     return found
 
 
@@ -307,7 +307,7 @@ def _options(wanted: _Wanted, device: Device) -> Iterator[_Option]:
     tuned = _tuned(wanted, device) or _unmeasured(wanted, device)
     for known, pace_there, doubt in paced(tuned, extents):
         for time in timed(known.config, pace_there, extents, device, wanted.splits, wanted.part):
-            yield _Option(time.seconds * doubt, time.splits, known.config, known.origin)
+            yield _Option(time.seconds * doubt, time.splits, known.config, known.origin(extents))
 
 
 def _packed_options(wanted: _Wanted, device: Device) -> Iterator[_Option]:
@@ -326,7 +326,7 @@ def _packed_options(wanted: _Wanted, device: Device) -> Iterator[_Option]:
             continue
         time = next(timed(known.config, pace_there, extents, device, None if chunks else splits, part))
         seconds = time.seconds * doubt + packing(twin, extents, device)
-        yield _Option(seconds, time.splits, twin, known.origin)
+        yield _Option(seconds, time.splits, twin, known.origin(extents))
 
 
 def _tuned(wanted: _Wanted, device: Device) -> list[Measured]:
@@ -345,7 +345,7 @@ def _unmeasured(wanted: _Wanted, device: Device) -> list[Measured]:
     usable = [stem for stem in stems if _runs(stem, device)] or stems
     found = [_of_class((stem,), dtype.letter, layout, extents, device) for stem in usable]
     filed = [choice for choice in found if choice.origin != COMPUTED]
-    return [Measured(choice.config, choice.origin, CYCLE) for choice in filed or found]
+    return [Measured(choice.config, (((), choice.origin),)) for choice in filed or found]
 
 
 def _runs(stem: str, device: Device) -> bool:
@@ -355,18 +355,27 @@ def _runs(stem: str, device: Device) -> bool:
 
 @lru_cache(maxsize=1 << 10)
 def _measured(stem: str, dtype: str, layout: str, batched: bool, device: Device) -> tuple[Measured, ...]:
-    """The Configs with a time; those of batches, which hide latency, only for batches."""
-    found = []
-    for size in sizes_of(stem):
-        if is_batch(size) and not batched:
-            continue
+    """The Configs with a time; those of batches, which hide latency, only for batches, as are their times."""
+    sizes = [size for size in sizes_of(stem) if batched or not is_batch(size)]
+    origins: dict[Any, list[tuple[tuple[int, ...], str]]] = {}
+    rates: dict[Any, dict[str, float]] = {}
+    for size in sizes:
         filed = _filed(stem, dtype, layout, size, device)
         if filed and filed.tflops:
-            extents = tuned_at(stem, size)[-1]
-            seconds = DTYPES[dtype].flops_per_fma * prod(extents) / filed.tflops / 1e12
-            measured = pace(filed.config, extents, seconds, device)
-            found.append(Measured(filed.config, f"{filed.origin}, class {size}", measured, extents))
-    return tuple(found)
+            won = tuned_at(stem, size)[-1], f"{filed.origin}, class {size}"
+            origins.setdefault(filed.config, []).append(won)
+            rates.setdefault(filed.config, {}).update({**filed.elsewhere, size: filed.tflops})
+    flops = DTYPES[dtype].flops_per_fma
+
+    def reading(config: Any, size: str) -> Reading:
+        extents = tuned_at(stem, size)[-1]
+        seconds = flops * prod(extents) / rates[config][size] / 1e12
+        return Reading(extents, pace(config, extents, seconds, device))
+
+    return tuple(
+        Measured(config, tuple(won), tuple(reading(config, size) for size in sizes if size in rates[config]))
+        for config, won in origins.items()
+    )
 
 
 def _entries(key: tuple[str, str, str, str], device: Device) -> Iterator[tuple[str, Entry]]:
@@ -398,7 +407,8 @@ def _of_class(
     for candidate in nearest(stems[0], size):
         filed = [found for stem in stems if (found := _filed(stem, dtype, layout, candidate, device))]
         if filed:
-            _, config, origin = max(filed, key=itemgetter(0))
+            best = max(filed, key=itemgetter(0))
+            config, origin = best.config, best.origin
             return Choice(config, origin if candidate == size else f"{origin}, class {candidate}")
     stem = next((stem for stem in stems if _runs(stem, device)), stems[0])
     return Choice(_computed(stem, dtype, FAMILIES[stem].layout(layout), size, device), COMPUTED)
@@ -410,6 +420,7 @@ class _Filed(NamedTuple):
     tflops: float
     config: Any
     origin: str
+    elsewhere: Mapping[str, float]
 
 
 def _filed(stem: str, dtype: str, layout: str, size: str, device: Device) -> _Filed | None:
@@ -418,7 +429,7 @@ def _filed(stem: str, dtype: str, layout: str, size: str, device: Device) -> _Fi
     for origin, entry in _entries((stem, dtype, layout, size), device):
         config = _usable(stem, dtype, layout, entry, device, f"{origin}: {stem} {dtype} {layout} {size}")
         if config is not None:
-            return _Filed(entry.tflops or 0.0, config, origin)
+            return _Filed(entry.tflops or 0.0, config, origin, entry.elsewhere)
     return None
 
 

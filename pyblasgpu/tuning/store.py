@@ -12,7 +12,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,8 +23,8 @@ from ..errors import DatabaseWarning
 from ..gpu.store import data_folder
 
 __all__ = [
-    "FATAL", "Record", "append", "edit", "merge", "read_sweep", "save", "slug", "sound", "sweep_file",
-    "user_file", "winners",
+    "FATAL", "Record", "add_elsewhere", "append", "edit", "merge", "read_sweep", "save", "slug", "sound",
+    "sweep_file", "user_file", "winners",
 ]  # fmt: skip
 
 
@@ -190,8 +190,9 @@ def winners(records: Iterable[Record], device: str) -> Document:
     on average; only candidates with a time at each of them take part, of those that are `sound`. The
     same rule joins devices when `records` are those of several, for the values of an architecture.
     """
+    records = sound(records)
     times: dict[tuple, dict[tuple, dict[tuple, Record]]] = defaultdict(lambda: defaultdict(dict))
-    for record in sound(records):
+    for record in records:
         key = (record.stem, record.dtype, record.layout, record.size)
         times[key][record.candidate][record.device, record.extents] = record
     document = Document(device)
@@ -212,7 +213,20 @@ def winners(records: Iterable[Record], device: str) -> Document:
             document.entries[stem, dtype, layout, size] = Entry(parameters, rates[-1] if rates else None)
             if key[0] in STOP_ROUTINES:
                 _drop_others(document, stem, dtype, size)
+    add_elsewhere(document, records)
     return document
+
+
+def add_elsewhere(document: Document, records: Iterable[Record]) -> None:
+    """Tell of each product's Config what it reached at the extents of other classes, where it was timed."""
+    rates: dict[tuple, dict[str, float]] = defaultdict(dict)
+    for record in sound(records):
+        if record.stem in FAMILIES and FAMILIES[record.stem].routine == "gemm":
+            rates[record.candidate][record.size] = record.tflops
+    for (stem, dtype, layout, size), entry in document.entries.items():
+        known = rates.get((stem, dtype, layout, *sorted(entry.parameters.items())), {})
+        elsewhere = {other: rate for other, rate in known.items() if other != size}
+        document.entries[stem, dtype, layout, size] = replace(entry, elsewhere=elsewhere)
 
 
 def _drop_others(document: Document, stem: str, dtype: str, size: str) -> None:

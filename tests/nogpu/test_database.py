@@ -29,14 +29,15 @@ def document():
     from pyblasgpu.types import DTYPES
 
     config = selecting.select("gemm_tile", DTYPES["s"], "nn", (4096,) * 3, H200).config
-    entry = Entry(FAMILY.parameters_of(config), 38.1234)
+    entry = Entry(FAMILY.parameters_of(config), 38.1234, {"tiny": 3.14159, "batch16": 2.0})
     return Document(H200.name, {KEY: entry}, {("trsm", "d", "few"): 256})
 
 
 def test_what_is_written_is_read(document):
     again = parse(dumps(document).encode())
     assert again.device == document.device and again.stop_sizes == document.stop_sizes
-    assert again.entries[KEY] == Entry(document.entries[KEY].parameters, 38.12)
+    rounded = Entry(document.entries[KEY].parameters, 38.12, {"batch16": 2.0, "tiny": 3.142})
+    assert again.entries[KEY] == rounded
 
 
 def test_a_config_is_a_line(document):
@@ -79,6 +80,10 @@ CHANGES = {
     "tflops nan": lambda raw: entry_of(raw).update(tflops=float("nan")),
     "tflops 1e308": lambda raw: entry_of(raw).update(tflops=1e308),
     "tflops text": lambda raw: entry_of(raw).update(tflops="fast"),
+    "rate of an unknown class": lambda raw: entry_of(raw)["elsewhere"].update(huge=1.0),
+    "rate of a class of leaves": lambda raw: entry_of(raw)["elsewhere"].update(few=1.0),
+    "rate 0 elsewhere": lambda raw: entry_of(raw)["elsewhere"].update(tiny=0),
+    "rates as a list": lambda raw: entry_of(raw).update(elsewhere=[]),
     "list": lambda raw: raw.update(entries=[]),
     "stop 0": lambda raw: raw["stop_size"]["trsm"]["d"].update(few=0),
     "stop of gemm": lambda raw: raw["stop_size"].update(gemm={}),
@@ -202,7 +207,7 @@ def test_the_published_schema_names_what_the_loader_knows():
     for stem, family in FAMILIES.items():
         layouts = resolved(resolved(entries[stem])["additionalProperties"])
         assert tuple(layouts["propertyNames"]["enum"]) == family.layouts
-        sizes = resolved(layouts["additionalProperties"])["propertyNames"]["enum"]
+        sizes = resolved(resolved(layouts["additionalProperties"])["propertyNames"])["enum"]
         assert sorted(sizes) == sorted(database.sizes_of(stem))
 
 

@@ -270,6 +270,23 @@ def test_between_two_tuned_sizes_the_model_decides(levels):
     assert select("gemm", S, "nn", LARGE, H200).origin == "packaged for NVIDIA H200, class large"
 
 
+def test_what_a_config_did_in_other_classes_counts(levels):
+    big, little = tiles("gemm_tile", "s")
+    found = measured("NVIDIA H200", ("large", big, 50), ("small", little, 9))
+    medium = 2048, 2048, 2048
+
+    def chosen():
+        save(found, levels / "nvidia_h200.json")
+        selecting.reload()
+        return select("gemm", S, "nn", medium, H200)
+
+    assert chosen().config == big and chosen().origin.endswith("class large")
+    for (stem, *_, size), entry in list(found.entries.items()):
+        rate = {"large": 5.0, "small": 30.0}[size]  # large: big; small: little
+        found.entries[stem, "s", "nn", size] = Entry(entry.parameters, entry.tflops, {"medium": rate})
+    assert chosen().config == little and chosen().origin.endswith("class small")
+
+
 def test_the_family_that_was_measured_faster_serves(levels):
     units, cores = tiles("gemm_tile", "d")[0], tiles("gemm_mma", "d")[0]
     for mma, expected in ((50, cores), (10, units)):

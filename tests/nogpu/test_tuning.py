@@ -273,6 +273,24 @@ def test_packaged_values_are_computed_from_sweeps(home, monkeypatch):
     assert parse((home / "sm_90.json").read_bytes()).entries[KEY].parameters["stages"] == 2
 
 
+def test_winners_tell_what_they_did_in_other_classes():
+    full = FAMILIES["gemm_tile"].parameters_of(candidates("gemm_tile", "s", "nn", H200).left[0])
+
+    def record(size, stages, seconds, rate, outcome="ok"):
+        parameters = {**full, "stages": stages}
+        at = {"large": (4096,) * 3, "tiny": (256,) * 3}[size]
+        return Record(
+            "NVIDIA H200", "sm_90", "gemm_tile", "s", "nn", size, at, parameters, outcome, seconds, rate
+        )
+
+    records = [record("large", 2, 1.0, 50.0), record("large", 3, 2.0, 25.0), record("tiny", 3, 1.0, 4.0),
+               record("tiny", 2, 2.0, 2.0)]  # fmt: skip
+    found = winners(records, H200.name).entries
+    facts = {size: (entry.parameters["stages"], entry.tflops, entry.elsewhere)
+             for (*_, size), entry in found.items()}  # fmt: skip
+    assert facts == {"large": (2, 50.0, {"tiny": 2.0}), "tiny": (3, 4.0, {"large": 25.0})}
+
+
 def test_operations_are_counted_as_the_field_does():
     assert measure.flops("gemm", DTYPES["d"], (2, 3, 5)) == 60
     assert measure.flops("gemm", DTYPES["z"], (2, 3, 5)) == 240
