@@ -156,7 +156,7 @@ def _as_json(device: Device, papers: dict, funnels: dict, dropped: list[_Dropped
         ],
         "funnels": [
             {"family": stem, "dtype": dtype, "layout": layout, "candidates": funnel.total,
-             "persistent": funnel.added, "removed": dict(funnel.removed), "left": len(funnel.left)}
+             "added": funnel.added, "removed": dict(funnel.removed), "left": len(funnel.left)}
             for (stem, dtype, layout), funnel in funnels.items()
         ],
         "dropped": [vars(each) for each in dropped],
@@ -176,7 +176,7 @@ def _paper_table(papers: dict[tuple[str, str], kurzak.Count], device: Device) ->
 
 def _funnel_table(funnels: dict[tuple[str, str, str], Funnel], device: Device) -> Table:
     title = f"the kernels here on {device.name}"
-    table = Table("family", "dtype", "layout", "candidates", "persistent", "removed by", "left", title=title)
+    table = Table("family", "dtype", "layout", "candidates", "added", "removed by", "left", title=title)
     for search, funnel in funnels.items():
         removed = ", ".join(f"{rule} {count}" for rule, count in funnel.removed.items())
         table.add_row(*search, str(funnel.total), str(funnel.added), removed, str(len(funnel.left)))

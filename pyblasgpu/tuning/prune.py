@@ -66,7 +66,7 @@ TWINS = {"quick": 2, "normal": 6, "exhaustive": 12}  # persistent candidates for
 @dataclass
 class Funnel:
     """How many candidates went in, how many each rule removed, and which are left; of these, how many were
-    added as the persistent twins of others.
+    added: the persistent twins of others, and to those of 'normal' what 'quick' has besides.
     """
 
     total: int = 0
@@ -132,8 +132,8 @@ def candidates(
     stem, dtype, layout : str
         As in the database.
     effort : str
-        'quick', 'normal' or 'exhaustive'; 'normal' keeps the best by `score.score` at each place, unless the
-        guidelines say how near the best a candidate must come.
+        'quick', 'normal' or 'exhaustive'; 'normal' keeps the best by `score.score` at each place and what
+        'quick' has, unless the guidelines say how near the best a candidate must come.
     guidelines : Guidelines, optional
         Default: `defaults`.
     places : sequence of extents, optional
@@ -169,11 +169,17 @@ def candidates(
         kept = dict.fromkeys(c for extents in places for c in best_few(funnel.left, extents, device))
         funnel.removed["score"] = len(funnel.left) - len(kept)
         funnel.left = list(kept)
+        _add(funnel, candidates(stem, dtype, layout, device, "quick", wanted, places).left)
     if FAMILIES[stem].routine == "gemm":
-        twins = _persistent(funnel.left, places, device, TWINS[effort])
-        funnel.added = len(twins)
-        funnel.left += twins
+        _add(funnel, _persistent(funnel.left, places, device, TWINS[effort]))
     return funnel
+
+
+def _add(funnel: Funnel, configs: list[Any]) -> None:
+    known = set(funnel.left)
+    fresh = [config for config in configs if config not in known]
+    funnel.left += fresh
+    funnel.added += len(fresh)
 
 
 def persistent(config: Any, device: Device) -> Any:

@@ -49,7 +49,10 @@ from .space import space
 from .splits import attainable, pace, timed, whole_or_streamed
 from .store import user_file
 
-__all__ = ["Choice", "generation", "levels", "override", "reload", "select", "stop_size", "tuned_configs"]
+__all__ = [
+    "Choice", "filed_configs", "generation", "levels", "override", "reload", "select", "stop_size",
+    "tuned_configs",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +225,12 @@ def tuned_configs(name: str, dtype: Dtype, layout: str, device: Device) -> dict[
         for known in _measured(stem, dtype.letter, layout, False, device):
             found.setdefault(known.config, known.origin())
     return found
+
+
+def filed_configs(stem: str, dtype: str, layout: str, device: Device) -> list[Any]:
+    """The Configs that the files name for any class of a family, those of batches too."""
+    filed = (_filed(stem, dtype, layout, size, device) for size in sizes_of(stem))
+    return list(dict.fromkeys(found.config for found in filed if found))
 
 
 @contextmanager

@@ -31,6 +31,7 @@ __all__ = ["Tuner", "Watcher"]
 
 BEST_TILES = 3  # of each class in the first layout, tried in the others
 BEFORE = 0.05  # of the budget, after which no more is timed as it was before
+OTHERS = 0.5  # of the budget, after which other layouts are begun whatever the first is at
 KERNELS = 0.8  # of the budget; the rest is for stop sizes and for the winners' second verification
 AHEAD = 1  # candidates a compiling process is given beyond the one it has
 BETWEEN = 60.0  # seconds for an answer where products between leaves may have to be compiled first
@@ -153,7 +154,8 @@ class Tuner:
     def _search_kernels(self, searches: list[Search]) -> None:
         """Each family in its first layout; then, but for an exhaustive run, what did best in the others.
 
-        The lists of candidates are made on a thread meanwhile.
+        What serves now comes first in each search, so that none that is begun ends with something worse. The
+        lists of candidates are made on a thread meanwhile.
         """
         firsts = [key for key in searches if self._is_first(key, searches)]
         order = (*firsts, *(key for key in searches if key not in firsts))
@@ -165,7 +167,7 @@ class Tuner:
                 for key in [key for key, plan in plans.items() if plan.done()]:
                     if key in firsts:
                         self._begin(key, plans.pop(key).result())
-                    elif key[:2] in ended:
+                    elif key[:2] in ended or self._late(OTHERS):
                         self._begin(key, self._promising(key, plans.pop(key).result()))
                 self._step()
                 for hunt in [hunt for hunt in self._hunts if hunt.ended]:
@@ -183,6 +185,7 @@ class Tuner:
         return self._effort == "exhaustive" or key == first or first not in searches
 
     def _begin(self, key: Search, configs: list[Any]) -> None:
+        configs = list(dict.fromkeys([*select.filed_configs(*key, self.device), *configs]))
         task = task_of(key[0], tuple(configs), self.device)
         self._hunts.append(Hunt(key, task, self._strategy if configs else _nothing, self.journal))
 

@@ -26,7 +26,7 @@ from pyblasgpu.errors import PyblasgpuError
 from pyblasgpu.gpu.compile import Resources
 from pyblasgpu.gpu.device import known
 from pyblasgpu.gpu.nvml import State
-from pyblasgpu.tuning import bench, journal, measure, run, store, strategies, tuner, verify, whole
+from pyblasgpu.tuning import bench, journal, measure, prune, run, store, strategies, tuner, verify, whole
 from pyblasgpu.tuning import select as selecting
 from pyblasgpu.tuning.health import Health
 from pyblasgpu.tuning.journal import Journal
@@ -94,6 +94,8 @@ class Stage:
         monkeypatch.setattr(bench.devices, "current", lambda ordinal: H200)
         every = tuner.candidates
         monkeypatch.setattr(tuner, "candidates", lambda *key: SimpleNamespace(left=every(*key).left[::16]))
+        self.filed = {}  # what files name, by search
+        monkeypatch.setattr(selecting, "filed_configs", lambda *key: self.filed.get(key[:3], []))
         # operands of the real sizes would take long to fill
         small = {key: [tuple(max(x // 16, 1) for x in tuned_at(*key)[-1])] for key in every_class()}
         for module in (whole, selecting, strategies):
@@ -190,6 +192,31 @@ def test_a_run_finds_the_best_and_the_next_call_uses_it(stage):
     assert other.trans_a and (other.BLK_M, other.BLK_N) == (best.BLK_M, best.BLK_N)
     assert store.read_sweep(made.journal.path) == made.journal.records
     assert made.journal.counts == {"ok": made._done} and made.untried == 0
+
+
+def test_what_serves_now_is_tried_first_in_every_layout(stage):
+    """And so it stays, unless something faster is found."""
+    for layout in ("nn", "tn"):
+        ranked = sorted(prune.candidates("gemm_tile", "s", layout, H200).left, key=Stage.rate)
+        stage.filed["gemm_tile", "s", layout] = [ranked[-1]]
+    made, found = tune(on(stage))
+    for layout in ("nn", "tn"):
+        (serving,) = stage.filed["gemm_tile", "s", layout]
+        assert rate(found.entries["gemm_tile", "s", layout, "large"]) == Stage.rate(serving)
+        first = next(record for record in made.journal.records if record.layout == layout)
+        assert first.parameters == FAMILIES["gemm_tile"].parameters_of(serving)
+
+
+def test_other_layouts_do_not_wait_for_the_end_of_the_first(stage, monkeypatch):
+    keys = [("gemm_tile", "s", layout) for layout in ("nn", "tn")]
+    ready = {key: SimpleNamespace(left=prune.candidates(*key, H200).left[:16]) for key in keys}
+    monkeypatch.setattr(tuner, "candidates", lambda *key: ready[key[:3]])
+    monkeypatch.setattr(tuner, "in_turns", lambda task: list(task.candidates))
+    monkeypatch.setattr(tuner, "OTHERS", 0.0)
+    made, found = tune(on(stage), budget=1e6)
+    layouts = [record.layout for record in made.journal.records if record.outcome == "ok"]
+    assert layouts.index("tn") < len(layouts) - layouts[::-1].index("nn")
+    assert {layout for _, _, layout, _ in found.entries} == {"nn", "tn"}
 
 
 def test_leaves_then_stop_sizes(stage):
@@ -493,6 +520,7 @@ def test_a_calm_run_has_no_complaints(stage, monkeypatch):
 def test_a_mishap_in_the_process_is_marked_and_the_sweep_goes_on(mishap, monkeypatch):
     every = tuner.candidates
     monkeypatch.setattr(tuner, "candidates", lambda *key: SimpleNamespace(left=every(*key).left[::8]))
+    monkeypatch.setattr(selecting, "filed_configs", lambda *key: [])
     left = tuner.candidates("gemm_tile", "s", "nn", H200, "quick").left
     bad = max(left, key=Stage.rate)
     tile = (bad.BLK_M, bad.BLK_N)
