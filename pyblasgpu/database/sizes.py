@@ -28,7 +28,7 @@ leaves     most: more                                     4096, triangles of 128
 The elements of all matrices of a batch count together; where they are few, a batch is tiny like one product.
 The stop size of a recursion has the classes of the leaves; it is tuned on a triangle of 2048. Between the
 classes of products there is no boundary at run time: `tuning.select` compares the Configs of all of them,
-but for those of batches, which serve batches alone.
+and what each of them did at the extents of others; times of batches serve batches alone.
 """
 
 from __future__ import annotations

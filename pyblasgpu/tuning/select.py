@@ -364,11 +364,10 @@ def _runs(stem: str, device: Device) -> bool:
 
 @lru_cache(maxsize=1 << 10)
 def _measured(stem: str, dtype: str, layout: str, batched: bool, device: Device) -> tuple[Measured, ...]:
-    """The Configs with a time; those of batches, which hide latency, only for batches, as are their times."""
-    sizes = [size for size in sizes_of(stem) if batched or not is_batch(size)]
+    """The Configs with a time; of batches, which hide latency, there are times only for batches."""
     origins: dict[Any, list[tuple[tuple[int, ...], str]]] = {}
     rates: dict[Any, dict[str, float]] = {}
-    for size in sizes:
+    for size in sizes_of(stem):
         filed = _filed(stem, dtype, layout, size, device)
         if filed and filed.tflops:
             won = tuned_at(stem, size)[-1], f"{filed.origin}, class {size}"
@@ -376,15 +375,15 @@ def _measured(stem: str, dtype: str, layout: str, batched: bool, device: Device)
             rates.setdefault(filed.config, {}).update({**filed.elsewhere, size: filed.tflops})
     flops = DTYPES[dtype].flops_per_fma
 
-    def reading(config: Any, size: str) -> Reading:
-        extents = tuned_at(stem, size)[-1]
-        seconds = flops * prod(extents) / rates[config][size] / 1e12
-        return Reading(extents, pace(config, extents, seconds, device))
+    def readings(config: Any) -> Iterator[Reading]:
+        for size, rate in rates[config].items():
+            if batched or not is_batch(size):
+                extents = tuned_at(stem, size)[-1]
+                seconds = flops * prod(extents) / rate / 1e12
+                yield Reading(extents, pace(config, extents, seconds, device))
 
-    return tuple(
-        Measured(config, tuple(won), tuple(reading(config, size) for size in sizes if size in rates[config]))
-        for config, won in origins.items()
-    )
+    found = (Measured(config, tuple(won), tuple(readings(config))) for config, won in origins.items())
+    return tuple(known for known in found if known.readings)
 
 
 def _entries(key: tuple[str, str, str, str], device: Device) -> Iterator[tuple[str, Entry]]:

@@ -287,6 +287,18 @@ def test_what_a_config_did_in_other_classes_counts(levels):
     assert chosen().config == little and chosen().origin.endswith("class small")
 
 
+def test_winners_of_batches_serve_one_product_where_they_were_timed_on_one(levels):
+    big, little = tiles("gemm_tile", "s")
+    found = measured("NVIDIA H200", ("large", big, 50), ("batch64", little, 9))
+    key = "gemm_tile", "s", "nn", "batch64"
+    for elsewhere, expected in (({}, big), ({"batch32": 8.0}, big), ({"tiny": 9.0}, little)):
+        found.entries[key] = Entry(found.entries[key].parameters, 9, elsewhere)
+        save(found, levels / "nvidia_h200.json")
+        selecting.reload()
+        assert select("gemm", S, "nn", (256, 256, 256), H200).config == expected
+        assert set(selecting.tuned_configs("gemm", S, "nn", H200)) == {big, expected}
+
+
 def test_the_family_that_was_measured_faster_serves(levels):
     units, cores = tiles("gemm_tile", "d")[0], tiles("gemm_mma", "d")[0]
     for mma, expected in ((50, cores), (10, units)):
