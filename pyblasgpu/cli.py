@@ -72,7 +72,7 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--budget", type=_duration, metavar="TIME",
-        help="stop after 90s, 10m, 2h, ... (quick: 150s, normal: 14m)",
+        help="stop after 90s, 10m, 2h, ... (quick: 140s, normal: 14m)",
     )  # fmt: skip
     parser.add_argument("--resume", action="store_true", help="go on with an earlier run of this effort")
     parser.add_argument("--report", metavar="FOLDER", help="also write tables and plots there")

@@ -37,7 +37,7 @@ __all__ = ["main", "show_report"]
 
 WIDTH = 170  # columns of a table that goes into a file or a pipe
 #: Seconds that an effort may take where nothing else is asked for.
-BUDGETS = {"quick": 150.0, "normal": 840.0}
+BUDGETS = {"quick": 140.0, "normal": 840.0}
 
 
 def main(options: Any, routine: Callable[[str], Callable] | None = None) -> int:

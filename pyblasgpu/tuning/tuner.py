@@ -185,7 +185,9 @@ class Tuner:
         return self._effort == "exhaustive" or key == first or first not in searches
 
     def _begin(self, key: Search, configs: list[Any]) -> None:
-        configs = list(dict.fromkeys([*select.filed_configs(*key, self.device), *configs]))
+        serving = select.filed_configs(*key, self.device)
+        self._recheck.trust(serving)
+        configs = list(dict.fromkeys([*serving, *configs]))
         task = task_of(key[0], tuple(configs), self.device)
         self._hunts.append(Hunt(key, task, self._strategy if configs else _nothing, self.journal))
 

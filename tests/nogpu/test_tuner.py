@@ -26,7 +26,7 @@ from pyblasgpu.errors import PyblasgpuError
 from pyblasgpu.gpu.compile import Resources
 from pyblasgpu.gpu.device import known
 from pyblasgpu.gpu.nvml import State
-from pyblasgpu.tuning import bench, journal, measure, prune, run, store, strategies, tuner, verify, whole
+from pyblasgpu.tuning import bench, journal, measure, prune, recheck, run, store, strategies, tuner, verify, whole
 from pyblasgpu.tuning import select as selecting
 from pyblasgpu.tuning.health import Health
 from pyblasgpu.tuning.journal import Journal
@@ -194,8 +194,9 @@ def test_a_run_finds_the_best_and_the_next_call_uses_it(stage):
     assert made.journal.counts == {"ok": made._done} and made.untried == 0
 
 
-def test_what_serves_now_is_tried_first_in_every_layout(stage):
-    """And so it stays, unless something faster is found."""
+def test_what_serves_now_is_tried_first_in_every_layout(stage, monkeypatch):
+    """And so it stays, unless something faster is found; it is not verified a second time."""
+    monkeypatch.setattr(recheck.Recheck, "_verify", None)
     for layout in ("nn", "tn"):
         ranked = sorted(prune.candidates("gemm_tile", "s", layout, H200).left, key=Stage.rate)
         stage.filed["gemm_tile", "s", layout] = [ranked[-1]]
