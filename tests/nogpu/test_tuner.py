@@ -26,7 +26,19 @@ from pyblasgpu.errors import PyblasgpuError
 from pyblasgpu.gpu.compile import Resources
 from pyblasgpu.gpu.device import known
 from pyblasgpu.gpu.nvml import State
-from pyblasgpu.tuning import bench, journal, measure, prune, recheck, run, store, strategies, tuner, verify, whole
+from pyblasgpu.tuning import (
+    bench,
+    journal,
+    measure,
+    prune,
+    recheck,
+    run,
+    store,
+    strategies,
+    tuner,
+    verify,
+    whole,
+)
 from pyblasgpu.tuning import select as selecting
 from pyblasgpu.tuning.health import Health
 from pyblasgpu.tuning.journal import Journal
