@@ -210,7 +210,7 @@ class _Kernel:
             b[:, row] = (b[:, row].astype(wide) / t[:, row, row, None]).astype(b.dtype)
             b[:, row + 1 :] -= t[:, row + 1 :, row, None] * b[:, row, None]
 
-    trsm_mma = trsm_leaf
+    trsm_mma = trsm_fma = trsm_leaf
 
 
 def install(monkeypatch) -> Kernels:

@@ -79,6 +79,7 @@ FAMILIES = {
         Family("gemm_mma", "GemmMma", "gemm", _GEMM_LAYOUTS, ("trans_a", "trans_b"), ("d", "z")),
         Family("trsm_leaf", "TrsmLeaf", "trsm", ("any",)),
         Family("trsm_mma", "TrsmMma", "trsm", ("any",), dtypes=("d", "z")),
+        Family("trsm_fma", "TrsmFma", "trsm", ("any",)),
         Family("trmm_leaf", "TrmmLeaf", "trmm", ("any",)),
     )
 }

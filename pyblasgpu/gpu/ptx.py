@@ -10,7 +10,16 @@ from __future__ import annotations
 
 from numba import cuda
 
-from .ptx_arithmetic import divide, fill, fma, quotient, rank1_update, spread_column, warp_multiply
+from .ptx_arithmetic import (
+    divide,
+    fill,
+    fma,
+    quotient,
+    rank1_update,
+    shifted_update,
+    spread_column,
+    warp_multiply,
+)
 from .ptx_emit import REALS, types
 from .ptx_memory import (
     commit_async,
@@ -47,6 +56,7 @@ __all__ = [
     "pointer_type",
     "REALS",
     "rank1_update",
+    "shifted_update",
     "warp_multiply",
     "fill",
     "spread_column",

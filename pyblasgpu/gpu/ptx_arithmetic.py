@@ -7,7 +7,9 @@ from numba.cuda.extending import intrinsic
 
 from .ptx_emit import I32, LETTER, PTX_TYPE, asm, at, element_address, load_volatile, made_once, nbytes, types
 
-__all__ = ["divide", "fill", "fma", "quotient", "rank1_update", "spread_column", "warp_multiply"]
+__all__ = [
+    "divide", "fill", "fma", "quotient", "rank1_update", "shifted_update", "spread_column", "warp_multiply",
+]  # fmt: skip
 
 
 @made_once
@@ -70,6 +72,47 @@ def _by_rows(m: int, n: int, parts: int) -> list[tuple[int, int, int, int]]:
                 columns = range(n) if target == 0 else reversed(range(n))
                 found += [(i, part_a, j, part_a ^ target) for j in columns]
     return found
+
+
+@made_once
+def shifted_update(
+    m: int, n: int, depth: int, parts: int, conj_a: bool, sources: tuple[int, ...], targets: tuple[int, ...],
+    first: int = 0,
+):  # fmt: skip
+    """``update(acc, a, b)``: element (i, j) of A B, of m rows and n columns, goes into `acc`; straight-line.
+
+    It is added to the element at ``sources[i*n + j]``, and the sum lies at ``targets[i*n + j]``: places of
+    reals, each read before any is written. `a` holds A by rows, of `depth` elements each; `b` holds rows of n
+    elements, of which B begins with the row `first`. Products of one element of A follow one another, those
+    of one sum are far apart: no FMA waits for another.
+    """
+    plus = (True, True), (not conj_a, conj_a)  # [part of a][part of b]: whether it is added
+    order = sorted(_by_rows(m, n, parts), key=lambda product: product[1])
+
+    @intrinsic
+    def update(_, acc, a, b):
+        def codegen(context, builder, signature, arguments):
+            def slot(which, at):
+                zero = ir.Constant(I32, 0)
+                return element_address(context, builder, signature.args[which], arguments[which], zero, at)
+
+            sums = [[builder.load(slot(0, place + part)) for part in range(parts)] for place in sources]
+            for k in range(depth):
+                for i, part_a, j, part_b in order:
+                    x = builder.load(slot(1, (i * depth + k) * parts + part_a))
+                    y = builder.load(slot(2, ((first + k) * n + j) * parts + part_b))
+                    combine = builder.fadd if plus[part_a][part_b] else builder.fsub
+                    total, part = sums[i * n + j], part_a ^ part_b
+                    product = builder.fmul(x, y, flags=["contract"])
+                    total[part] = combine(total[part], product, flags=["contract"])
+            for place, total in zip(targets, sums, strict=True):
+                for part in range(parts):
+                    builder.store(total[part], slot(0, place + part))
+            return context.get_dummy_value()
+
+        return types.void(acc, a, b), codegen
+
+    return update
 
 
 @made_once

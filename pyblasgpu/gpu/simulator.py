@@ -18,8 +18,8 @@ __all__ = [
     "cuda", "types", "offset", "shared_pointer", "load_shared", "store_shared", "load_global",
     "store_global", "store_global_vector", "copy_async", "commit_async", "wait_async", "sync_warp",
     "pointer_type",
-    "REALS", "rank1_update", "warp_multiply", "fill", "spread_column", "inlined", "called", "fma", "divide",
-    "quotient", "is_aligned",
+    "REALS", "rank1_update", "shifted_update", "warp_multiply", "fill", "spread_column", "inlined", "called",
+    "fma", "divide", "quotient", "is_aligned",
     # what only the simulator has
     "Pointer", "SimulatorError", "adopt", "allocate", "launch", "release", "reseed", "resolve", "view",
 ]  # fmt: skip
@@ -189,6 +189,22 @@ def rank1_update(
     def update(acc, a, b):
         tile = _elements(acc, 0, m * n, parts).reshape(n, m)
         tile += _elements(b, 0, n, parts, conj_b)[:, None] * _elements(a, 0, m, parts, conj_a)
+
+    return update
+
+
+def shifted_update(
+    m: int, n: int, depth: int, parts: int, conj_a: bool, sources: tuple[int, ...], targets: tuple[int, ...],
+    first: int = 0,
+):  # fmt: skip
+    """``update(acc, a, b)``: acc[targets] = acc[sources] + A B, of m rows and n columns."""
+
+    def update(acc, a, b):
+        left = _elements(a, 0, m * depth, parts, conj_a).reshape(m, depth)
+        right = _elements(b, first * n, depth * n, parts).reshape(depth, n)
+        before = np.concatenate([_elements(acc.offset(place), 0, 1, parts) for place in sources])
+        for place, total in zip(targets, before + (left @ right).ravel(), strict=True):
+            _elements(acc.offset(place), 0, 1, parts)[:] = total
 
     return update
 

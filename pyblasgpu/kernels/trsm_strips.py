@@ -1,7 +1,8 @@
-"""How T comes to the warps of `trsm_mma`: its diagonal tiles, divided row by row, and the strips below them.
+"""How T comes to warps that own columns of B: its diagonal tiles, divided row by row, the strips below them.
 
-A strip is all that lies below a diagonal tile. It lies in shared memory as it lies in T, its lines padded, so
-that fragments are loaded without conflicts; the diagonal tiles lie by columns, for substitution.
+A strip is all that lies below a diagonal tile. How it lies in shared memory the Config says
+(``strip_steps``), its lines padded, so that it is read without conflicts; the diagonal tiles lie by columns,
+for substitution.
 """
 
 from __future__ import annotations
@@ -13,25 +14,21 @@ from .substitution import column_reader, column_writer, inverter, quotient
 from .triangle import Variant
 
 if TYPE_CHECKING:
-    from .trsm_mma import TrsmMma
+    from .trsm_config import TrsmConfig
 
-__all__ = ["row_divider", "strip_steps", "tile_starters"]
-
-
-def strip_steps(config: TrsmMma, by_rows: bool) -> tuple[int, int]:
-    """Elements from row to row, and from column to column, of a strip in shared memory: as it lies in T."""
-    height = config.ORDER - config.BLK
-    return (1, height + config.pad) if by_rows else (config.BLK + config.pad, 1)
+__all__ = ["row_divider", "tile_starters"]
 
 
-def _tiles_copier(config: TrsmMma, step_row: int, step_col: int, by_rows: bool, first: int | None = None):
+def _tiles_copier(
+    config: TrsmConfig, threads: int, step_row: int, step_col: int, by_rows: bool, first: int | None = None
+):
     """``copy(shared, source, t_rs, t_cs, t, place_step, source_step, rows, count)``: `count` tiles, each so
     many reals after the one before, asynchronously; neighbouring threads take neighbours in memory.
 
     Of the first tile so many rows are left in T, of each next BLK fewer; what the last lacks is zeros. With
     `first`, elements with ``i - j < first`` stay away: above the diagonal, and for 1 the diagonal.
     """
-    facts, THREADS, BLK = config.dtype_facts, config.threads, config.BLK
+    facts, THREADS, BLK = config.dtype_facts, threads, config.BLK
     PARTS, SIZE = facts.parts, facts.itemsize
     copy, offset, int32, TOTAL = ptx.copy_async(SIZE), ptx.offset, ptx.types.int32, BLK * BLK
     FIRST = -BLK if first is None else first
@@ -54,14 +51,15 @@ def _tiles_copier(config: TrsmMma, step_row: int, step_col: int, by_rows: bool, 
     return start
 
 
-def tile_starters(config: TrsmMma, variant: Variant):
+def tile_starters(config: TrsmConfig, variant: Variant):
     """``start_diagonals(shared, tri, t_rs, t_cs, t, n, tiles)`` and
     ``start_strip(stage, tri, t_rs, t_cs, t, n, tiles, j)``: begin to bring T, a group of copies each.
     """
-    PARTS, BLK = config.dtype_facts.parts, config.BLK
-    STEP_ROW, STEP_COL = strip_steps(config, variant.t_by_rows)
-    copy_diagonal = _tiles_copier(config, 1, BLK, variant.t_by_rows, 1 if variant.unit else 0)
-    copy_strip = _tiles_copier(config, STEP_ROW, STEP_COL, variant.t_by_rows)
+    PARTS, BLK, BY_ROWS = config.dtype_facts.parts, config.BLK, variant.t_by_rows
+    STEP_ROW, STEP_COL = config.strip_steps(BY_ROWS)
+    copy_diagonal = _tiles_copier(config, config.threads, 1, BLK, BY_ROWS, 1 if variant.unit else 0)
+    copy_strip = _tiles_copier(config, config.loading_threads, STEP_ROW, STEP_COL, BY_ROWS)
+    ALL_LOAD, OWNERS = config.LOADERS == 0, 32 * config.WARPS
     commit, offset = ptx.commit_async, ptx.offset
 
     @device_function
@@ -74,13 +72,17 @@ def tile_starters(config: TrsmMma, variant: Variant):
     def start_strip(stage, tri, t_rs, t_cs, t, n, tiles, j):
         below = (j + 1) * BLK
         strip, step = offset(tri, (below * t_rs + j * BLK * t_cs) * PARTS), BLK * t_rs * PARTS
-        copy_strip(stage, strip, t_rs, t_cs, t, BLK * STEP_ROW * PARTS, step, n - below, tiles - 1 - j)
-        commit()
+        place_step = BLK * STEP_ROW * PARTS
+        if ALL_LOAD:
+            copy_strip(stage, strip, t_rs, t_cs, t, place_step, step, n - below, tiles - 1 - j)
+        elif t >= OWNERS:
+            copy_strip(stage, strip, t_rs, t_cs, t - OWNERS, place_step, step, n - below, tiles - 1 - j)
+        commit()  # by all threads, which count their groups alike
 
     return start_diagonals, start_strip
 
 
-def row_divider(config: TrsmMma, variant: Variant):
+def row_divider(config: TrsmConfig, variant: Variant):
     """``divide(line, diagonals, inverse, t, n, tiles)``: every row of the diagonal tiles by its diagonal
     element, which stays, with its inverse; a thread a row. Whether all divisions of this thread are safe.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..kernels import trsm_leaf, trsm_mma
+from ..kernels import trsm_fma, trsm_leaf, trsm_mma
 from ..operands import Operand
 from ..types import Diag, Side, Uplo
 from .copy import record_scale
@@ -58,7 +58,7 @@ def _update(first: int):
     return -1.0, ALPHA if first == 0 else 1.0
 
 
-_SOURCES = {family.STEM: family.source for family in (trsm_leaf, trsm_mma)}
+_SOURCES = {family.STEM: family.source for family in (trsm_leaf, trsm_mma, trsm_fma)}
 _RECURRENCE = Recurrence("trsm", _SOURCES, False, _leaf_alpha, _update)
 
 

@@ -300,31 +300,37 @@ def _dram_cycles(config: Any, extents: tuple[int, int, int], resident: int, devi
     return (read + m * n) * size / device.dram_bytes
 
 
-_LEAVES = ("trsm_leaf", "trmm_leaf", "trsm_mma")
+_WARP_LEAVES = ("trsm_mma", "trsm_fma")
+_LEAVES = ("trsm_leaf", "trmm_leaf", *_WARP_LEAVES)
 
 
 def _leaf_cycles(stem: str, config: Any, extents: tuple[int, ...], resident: int, device: Device) -> float:
     """A leaf of all of the triangle; of a family that has a largest order, leaves and products between."""
     n, rhs = extents
-    if stem != "trsm_mma":
+    if stem not in _WARP_LEAVES:
         return _waves(_leaf_block(stem, config, n, device), config.grid(rhs), resident, device)
     leaves = -(-n // config.ORDER)
-    block = _warp_leaf_block(config, min(n, config.ORDER), device)
+    block = _warp_leaf_block(stem, config, min(n, config.ORDER), device)
     products = max(n * n - leaves * config.ORDER**2, 0) / 2 * rhs * config.dtype_facts.parts**2
-    rate = MMA_RATE * device.fma_lanes(config.dtype_facts) * device.sm_count
+    on_tensor_cores = device.has_double_mma and config.dtype_facts.real == "float64"
+    rate = (MMA_RATE if on_tensor_cores else 1) * device.fma_lanes(config.dtype_facts) * device.sm_count
     between = (leaves - 1) * START + products / rate
     return leaves * _waves(block, config.grid(rhs), resident, device) + between
 
 
-def _warp_leaf_block(config: Any, n: int, device: Device) -> _Block:
-    """Warps that solve their columns, a lane a column, and update all rows below on tensor cores."""
+def _warp_leaf_block(stem: str, config: Any, n: int, device: Device) -> _Block:
+    """Warps that solve their columns, a lane a column, and update all rows below."""
     facts, BLK = config.dtype_facts, config.BLK
     tiles = -(-n // BLK)
     below = tiles * (tiles - 1) / 2
     per_fma = _slots_per_fma(config, device)
     solve = BLK**2 / 2 * facts.parts**2 * per_fma
-    update = BLK**2 * config.WARP_N / device.warp_size * facts.parts**2 * per_fma / MMA_RATE
-    update += BLK**2 / device.warp_size
+    update = BLK**2 * config.WARP_N / device.warp_size * facts.parts**2 * per_fma
+    if stem == "trsm_mma":  # each element of T is read by one lane, else by the four of a row, in vectors
+        update, loads = update / MMA_RATE, BLK**2 / device.warp_size
+    else:
+        loads = 4 * BLK**2 / (device.warp_size * config.vector)
+    update += loads
     warps = config.WARPS / device.partitions
     fetched = (n * n / 2 + 2 * n * config.BLK_N) * facts.itemsize / L2_BYTES
     work = max(warps * (tiles * solve + below * update), fetched)

@@ -344,20 +344,20 @@ def _triangle_mma(dtype: Dtype, layout: str, device: Device, effort: str) -> lis
         return [lambda _: []]
     quick, hopper = effort == "quick", device.cc >= (9, 0)
     # deep instructions keep more of T in registers, of which complex numbers leave none
-    deepest = 16 if dtype.letter == "d" else 4
-    depths = (deepest,) if quick else (4, 8, 16)
-    blocks, widths, stages = ((16,), (8, 16), (2,)) if quick else ((8, 16, 32), (8, 16, 32), (2, 3))
+    likely, depth = ((16,), 8) if dtype.letter == "d" else ((8,), 4)
+    depths = (depth,) if quick else (4, 8, 16)
+    blocks, widths, stages = (likely, (8,), (2,)) if quick else ((8, 16, 32), (8, 16, 32), (2, 3))
 
     def tiles(_: Parameters) -> list[Parameters]:
-        shapes = product(_MMA_ORDERS[dtype.letter], blocks, (1, 2, 4, 8), widths, stages)
+        shapes = product(_MMA_ORDERS[dtype.letter], blocks, (1, 2, 4, 8), widths, stages, _loaders(effort))
         found = []
-        for order, block, warps, width, stage in shapes:
+        for order, block, warps, width, stage, loaders in shapes:
             large = hopper and block % 16 == 0
             for depth in depths if large else (4,):
                 found.append(
                     {
                         "ORDER": order, "BLK": block, "WARPS": warps, "WARP_N": width,
-                        "MMA_M": 16 if large else 8, "MMA_K": depth, "stages": stage,
+                        "MMA_M": 16 if large else 8, "MMA_K": depth, "stages": stage, "LOADERS": loaders,
                     }
                 )  # fmt: skip
         return found
@@ -367,10 +367,31 @@ def _triangle_mma(dtype: Dtype, layout: str, device: Device, effort: str) -> lis
 
 _MMA_ORDERS = {"d": (64, 128, 256), "z": (32, 64, 128)}
 
+
+def _triangle_fma(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Axis]:
+    quick = effort == "quick"
+    blocks, warps, widths = ((8, 16), (2, 4), (8,)) if quick else ((8, 16, 32), (1, 2, 4, 8), (8, 16, 32))
+    names, stages = ("ORDER", "BLK", "WARPS", "WARP_N", "stages", "LOADERS"), (2,) if quick else (2, 3)
+
+    def tiles(_: Parameters) -> list[Parameters]:
+        shapes = product(_FMA_ORDERS[dtype.letter], blocks, warps, widths, stages, _loaders(effort))
+        return [dict(zip(names, shape, strict=True)) for shape in shapes]
+
+    return [tiles] if quick else [tiles, _residence(effort)]
+
+
+def _loaders(effort: str) -> tuple[int, ...]:
+    """Warps that do nothing but bring T."""
+    return (0, 4) if effort == "quick" else (0, 2, 4, 8)
+
+
+_FMA_ORDERS = {"s": (128, 256, 512), "d": (64, 128, 256), "c": (64, 128, 256), "z": (32, 64)}
+
 _SPACES = {
     "gemm_tile": _gemm_tile,
     "gemm_mma": _gemm_mma,
     "trsm_leaf": _triangle_leaf,
     "trmm_leaf": _triangle_leaf,
     "trsm_mma": _triangle_mma,
+    "trsm_fma": _triangle_fma,
 }

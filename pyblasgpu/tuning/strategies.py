@@ -115,7 +115,11 @@ _AXES = {
     "trsm_leaf": _LEAF_AXES,
     "trmm_leaf": _LEAF_AXES,
     "trsm_mma": Axes(
-        tile=(("ORDER", "BLK"), ("WARPS", "WARP_N"), ("MMA_M", "MMA_K")), variant=(("stages", "min_blocks"),)
+        tile=(("ORDER", "BLK"), ("WARPS", "WARP_N"), ("MMA_M", "MMA_K")),
+        variant=(("LOADERS",), ("stages", "min_blocks")),
+    ),
+    "trsm_fma": Axes(
+        tile=(("ORDER", "BLK"), ("WARPS", "WARP_N")), variant=(("LOADERS",), ("stages", "min_blocks"))
     ),
 }  # fmt: skip
 

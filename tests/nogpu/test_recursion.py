@@ -11,6 +11,7 @@ from fake_device import elements
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyblasgpu.kernels.trsm_fma import TrsmFma
 from pyblasgpu.kernels.trsm_mma import TrsmMma
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import levels
@@ -128,7 +129,9 @@ def test_a_large_triangle(routine, letter, side, uplo, diag, monkeypatch):
         routine(2, t, fake_kernels.operand(b, case.dtype), 5, side=side, uplo=uplo, diag=diag)
     np.testing.assert_array_equal(b, expected)
     names = [name for name, _, _ in kernels.launches]
-    leaves, products = names.count(f"{routine.__name__}_leaf"), sum(name.startswith("gemm") for name in names)
+    leaves, products = (
+        sum(name.startswith(stem) for name in names) for stem in (f"{routine.__name__}_", "gemm")
+    )
     blocks = -(-case.order // 16)
     if routine is trsm:
         assert not kernels.sizes, "substitution needs no workspace"
@@ -141,20 +144,24 @@ def test_a_large_triangle(routine, letter, side, uplo, diag, monkeypatch):
     assert {stream for *_, stream in kernels.launches} == {5}
 
 
-@pytest.mark.parametrize("letter", "dz")
-def test_leaves_are_no_larger_than_their_kernel_takes(monkeypatch, letter):
+@pytest.mark.parametrize(
+    "config",
+    [family(letter, ORDER=64, BLK=16, WARPS=1) for family in (TrsmMma, TrsmFma) for letter in "dz"],
+    ids=lambda config: f"{config.STEM}-{config.dtype}",
+)
+def test_leaves_are_no_larger_than_their_kernel_takes(monkeypatch, config):
     kernels = fake_kernels.install(monkeypatch)
-    case = TriangularCase(DTYPES[letter], 170, 9, Side.LEFT, Uplo.LOWER)
+    case = TriangularCase(config.dtype_facts, 170, 9, Side.LEFT, Uplo.LOWER)
     rng = np.random.default_rng(0)
     a, x = triangle(rng, case), integers(rng, (170, 9), case.dtype)
     b, t = np.array(exact_triangular(case, a, x, alpha=1)), fake_kernels.operand(a, case.dtype)
-    with override("trsm", 512), override("trsm_mma", TrsmMma(letter, ORDER=64, BLK=16, WARPS=1)):
+    with override("trsm", 512), override(config.STEM, config):
         trsm(
             1, t, fake_kernels.operand(b, case.dtype), 0, side=Side.LEFT, uplo=Uplo.LOWER, diag=Diag.NON_UNIT
         )
     np.testing.assert_array_equal(b, x)
     names = [name for name, _, _ in kernels.launches]
-    assert names.count("trsm_mma") == 3 and len(names) == 5
+    assert names.count(config.STEM) == 3 and len(names) == 5
 
 
 # ------------------------------------------------------------------------------------------ TRMM by levels

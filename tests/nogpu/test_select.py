@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -194,9 +195,9 @@ def leaves(device: str, **rates: float) -> Document:
     return Document(device, found)
 
 
-@pytest.mark.parametrize("faster", ["trsm_leaf", "trsm_mma"])
+@pytest.mark.parametrize("faster", ["trsm_leaf", "trsm_mma", "trsm_fma"])
 def test_the_leaf_that_was_measured_faster_serves(levels, faster):
-    rates = {"trsm_leaf": 4.0, "trsm_mma": 5.0 if faster == "trsm_mma" else 3.0}
+    rates = {"trsm_leaf": 4.0, "trsm_mma": 3.0, "trsm_fma": 2.0, faster: 5.0}
     save(leaves("NVIDIA H200", **rates), levels / "nvidia_h200.json")
     selecting.reload()
     for rhs in (2000, 100):  # of the class, and of one that has none
@@ -213,8 +214,8 @@ def test_the_leaf_that_was_measured_faster_serves(levels, faster):
 
 
 def test_without_measurements_a_leaf_is_of_the_plain_family(levels):
-    for device in map(known, ("h200", "a100")):
-        assert select("trsm", DTYPES["d"], "", (256, 512), device).config.STEM == "trsm_leaf"
+    for device, dtype in product(map(known, ("h200", "a100")), DTYPES.values()):
+        assert select("trsm", dtype, "", (256, 512), device).config.STEM == "trsm_leaf"
 
 
 def test_the_generation_tells_when_answers_may_change():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -25,7 +25,7 @@ from . import (
     test_packed_products,
     test_persistent,
     test_sum_partials,
-    test_trsm_mma,
+    test_trsm_body,
 )
 from .test_gemm_tile import config
 
@@ -69,30 +69,31 @@ def leaf(family, letter="d", n=21, r=11, **options) -> Check:
     return Check(f"{family}_leaf", run)
 
 
-def solved(letter="d", n=21, r=11, changes=None, **options) -> Check:
-    """A triangle by a `trsm_mma`."""
-    small = replace(test_trsm_mma.SMALL, **(changes or {}))
+def solved(letter="d", n=21, r=11, stem="trsm_mma", **options) -> Check:
+    """A triangle by a leaf whose warps own columns of B."""
 
     def run(module):
-        chosen = module.TrsmMma(**asdict(small))
-        test_trsm_mma.check(letter, n, r, kernels=module, config=chosen, **options)
+        test_trsm_body.check(stem, letter, n, r, kernels=module, **options)
 
-    return Check("trsm_mma", run)
+    return Check(stem, run)
+
+
+def by_fma(letter="d", **options) -> Check:
+    """The same, by a `trsm_fma`."""
+    return solved(letter, stem="trsm_fma", **options)
 
 
 def _not_finite(module) -> None:
     """What overflows where rows are divided first must be solved again; elsewhere nothing is spoilt."""
-    t, x = np.eye(9), np.ones((9, 2))
-    t[4, 4], t[4, 2] = 1e-20, 1e300
-    x[4], x[2] = 1e20, 1e-300
-    np.testing.assert_allclose(test_trsm_mma.solve(t, t @ x, kernels=module), x, rtol=1e-14)
+    t, b, x = test_trsm_body.overflowing("float64")
+    np.testing.assert_allclose(test_trsm_body.solve(module.STEM, t, b, kernels=module), x, rtol=1e-14)
 
 
 def _huge_diagonal(module) -> None:
     """The square of its size overflows, and its inverse counts as zero."""
     t, x = np.eye(9, dtype=complex), np.ones((9, 2), complex)
     t[4, 4] = 1e200
-    np.testing.assert_array_equal(test_trsm_mma.solve(t, t @ x, kernels=module), x)
+    np.testing.assert_array_equal(test_trsm_body.solve(module.STEM, t, t @ x, kernels=module), x)
 
 
 def sums(letter="s", **options) -> Check:
@@ -168,6 +169,7 @@ STAIRS = Check("trmm_leaf", _nan_in_b)
 CAREFUL = Check("trsm_leaf", _no_safe_reciprocal)
 OVERFLOW, HUGE = Check("trsm_mma", _not_finite), Check("trsm_mma", _huge_diagonal)
 LARGE = {"ORDER": 64, "BLK": 16}
+LOADED = {"LOADERS": 1}
 COPIES = copy(test_copy_scaled.test_copies, "z", True, False, True)
 ZEROS = copy(test_copy_scaled.test_zeros_without_reading, "z")
 TRIANGLE = copy(test_copy_scaled.test_triangles_are_copied_alone, "c", "hermitian", True, False)
@@ -392,43 +394,61 @@ DEFECTS = [
     ("substitution", "divided(column[x], diagonal[t], inverse[x])", "column[x]", leaf("trsm")),
     ("substitution", "int32((size >= real(TINY)) & (size <= real(HUGE)))", "int32(1)", CAREFUL),
     ("substitution", "range(j + 1, n)", "range(j + 2, n)", CAREFUL),
-    # the leaf on the tensor cores
-    ("trsm_mma", "g, q)\n            sync_warp()", "g, q)", solved()),
-    ("trsm_mma", "safe)\n            sync_warp()", "safe)", solved()),
-    ("trsm_mma", "cols)\n            sync_warp()\n            tri", "cols)\n            tri", solved(n=32)),
-    ("trsm_mma", "wait()\n                cuda.syncthreads()", "wait()", solved()),
-    ("trsm_mma", "wait()\n                cuda.syncthreads()", "cuda.syncthreads()", solved()),
-    ("trsm_mma", "wait_diagonals()\n        cuda.syncthreads()", "cuda.syncthreads()", solved()),
-    ("trsm_mma", "wait_diagonals()\n        cuda.syncthreads()", "wait_diagonals()", solved()),
-    ("trsm_mma", "ptx.wait_async(STAGES - 1), ptx", "ptx.wait_async(STAGES), ptx", solved()),
-    ("trsm_mma", "ptx.wait_async(STAGES - 2)", "ptx.wait_async(STAGES - 1)", solved()),
-    ("trsm_mma", "(j + STAGES - 1) % STAGES * STAGE", "(j + STAGES) % STAGES * STAGE", solved()),
-    ("trsm_mma", "j % STAGES * STAGE)\n                update", "0)\n                update", solved()),
-    ("trsm_mma", "(i < rows) & (j < cols)", "(j < cols)", solved(b_by_rows=False)),
-    ("trsm_mma", "(i < rows) & (j < cols)", "(i < rows)", solved()),
+    # the leaves whose warps own columns of B
+    ("trsm_body", "g, q)\n                sync_warp()", "g, q)", solved()),
+    ("trsm_body", "safe)\n                sync_warp()", "safe)", solved()),
+    ("trsm_body", "cols)\n                sync_warp()\n", "cols)\n", solved(n=32)),
+    ("trsm_body", "wait()\n                cuda.syncthreads()", "wait()", solved()),
+    ("trsm_body", "wait()\n                cuda.syncthreads()", "cuda.syncthreads()", solved()),
+    ("trsm_body", "wait_diagonals()\n        cuda.syncthreads()", "cuda.syncthreads()", solved()),
+    ("trsm_body", "wait_diagonals()\n        cuda.syncthreads()", "wait_diagonals()", solved()),
+    ("trsm_body", "ptx.wait_async(STAGES - 1), ptx", "ptx.wait_async(STAGES), ptx", solved()),
+    ("trsm_body", "ptx.wait_async(STAGES - 2)", "ptx.wait_async(STAGES - 1)", solved()),
+    ("trsm_body", "(j + STAGES - 1) % STAGES * STAGE", "(j + STAGES) % STAGES * STAGE", solved()),
+    ("trsm_body", "j % STAGES * STAGE)\n                if", "0)\n                if", solved()),
+    ("trsm_strips", "t - OWNERS, place", "t, place", solved(changes=LOADED)),
+    ("trsm_strips", "config.loading_threads, STEP", "config.threads, STEP", solved(changes=LOADED)),
+    ("trsm_body", "(i < rows) & (j < cols)", "(j < cols)", solved(b_by_rows=False)),
+    ("trsm_body", "(i < rows) & (j < cols)", "(i < rows)", solved()),
     ("trsm_strips", "if rows - i > (count", "if rows - i >= (count", solved()),
     ("trsm_strips", "i - j >= FIRST", "i - j > FIRST", solved(unit=True)),
     ("trsm_strips", "if j != row:", "if True:", solved()),
-    ("trsm_mma", "-acc[x], line[d]", "acc[x], line[d]", solved()),
-    ("trsm_mma", "col // 2 * 8 + 2 * q + col % 2", "col // 2 * 8 + 2 * q + 1 - col % 2", solved()),
-    ("trsm_mma", "real(CONJ) * inverse", "inverse", solved("z", conj=True)),
-    ("trsm_mma", "real(CONJ) * diagonal", "diagonal", solved("z", conj=True)),
-    ("trsm_mma", "BLK, variant.conj, False, 2)", "BLK, False, False, 2)", solved("z", conj=True)),
+    ("trsm_body", "-acc[x], line[d]", "acc[x], line[d]", solved()),
+    ("trsm_body", "col // 2 * 8 + 2 * q + col % 2", "col // 2 * 8 + 2 * q + 1 - col % 2", solved()),
+    ("trsm_body", "real(CONJ) * inverse", "inverse", solved("z", conj=True)),
+    ("trsm_body", "real(CONJ) * diagonal", "diagonal", solved("z", conj=True)),
+    ("trsm_body", "BLK, variant.conj, False, 16", "BLK, False, False, 16", solved("z", conj=True)),
     ("trsm_mma", "PARTS, variant.conj\n", "PARTS, False\n", solved("z", conj=True)),
     ("trsm_mma", "acc[x] = acc[x + TILE]", "pass", solved()),
-    ("trsm_mma", "if below > first:", "if below > first + 1:", solved()),
-    ("trsm_mma", "first + RUN <= LAST", "first + RUN < LAST", solved(n=61, changes=LARGE)),
-    ("trsm_mma", "batch * stride_b + col0 * b_cs", "batch * stride_t + col0 * b_cs", solved(batch=2)),
-    ("trsm_mma", "safe and size < real(INFINITY)", "safe", OVERFLOW),
-    ("trsm_mma", "safe and size < real(INFINITY)", "size < real(INFINITY)", HUGE),
-    ("trsm_mma", "min(rows, BLK), safe", "BLK, safe", HUGE),
+    ("trsm_body", "if below > first:", "if below > first + 1:", solved()),
+    ("trsm_body", "if first >= TILES:", "if first >= TILES - 1:", solved(n=61, changes=LARGE)),
+    ("trsm_body", "batch * stride_b + col0 * b_cs", "batch * stride_t + col0 * b_cs", solved(batch=2)),
+    ("trsm_body", "safe and size < real(INFINITY)", "safe", OVERFLOW),
+    ("trsm_body", "safe and size < real(INFINITY)", "size < real(INFINITY)", HUGE),
+    ("trsm_body", "min(rows, BLK), safe", "BLK, safe", HUGE),
+    ("trsm_fma", "2 * q * PARTS", "q * PARTS", by_fma()),
+    ("trsm_fma", "g * ROW)", "q * ROW)", by_fma()),
+    ("trsm_fma", "8 * ROW)", "4 * ROW)", by_fma("s")),
+    ("trsm_fma", "e % PAIRS * 8 * PARTS", "0", by_fma(changes={"WARP_N": 16})),
+    ("trsm_fma", "PAIR // WIDTH, WIDTH)", "1, WIDTH)", by_fma("z")),
+    ("trsm_fma", "variant.conj, sources", "False, sources", by_fma("c", conj=True)),
+    ("trsm_fma", "targets if k > 0 else behind", "targets", by_fma()),
+    ("trsm_fma", "targets if k > 0 else behind", "behind", by_fma()),
+    ("trsm_fma", "places(first + 1, stop + 1)", "places(first, stop)", by_fma()),
+    ("trsm_fma", "targets, first=k", "targets, first=0", by_fma("s")),
+    ("trsm_fma", "first * BLK * ROW + k", "k", by_fma(n=61, changes=LARGE)),
+    ("trsm_fma", "col * GROUPS + group", "group * COLUMNS + col", by_fma(n=61, changes=LARGE)),
+    ("trsm_fma", "return self.BLK + self.vector", "return self.BLK + 1", by_fma("s")),
+    ("trsm_fma", "return self.BLK + self.vector", "return self.BLK - self.vector", by_fma()),
+    ("trsm_fma", "(self.ORDER - self.BLK) *", "(self.ORDER - 2 * self.BLK) *", by_fma(n=32)),
+    ("trsm_fma", "return self.row_of_strip, 1", "return 1, self.row_of_strip", by_fma()),
 ]  # fmt: skip
 
 
 #: What kernels have in common, each after what it is built from.
 SHARED = (
     "stripe", "triangle", "substitution", "walk", "part", "gemm_config", "gemm_body", "gemm_persistent",
-    "gemm_source", "summing", "trsm_strips",
+    "gemm_source", "summing", "trsm_config", "trsm_strips", "trsm_body",
 )  # fmt: skip
 
 

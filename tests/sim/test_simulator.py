@@ -100,6 +100,26 @@ def test_rank1_update(dtype, conj_a, conj_b):
 
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
 @pytest.mark.parametrize("conj", [False, True])
+@pytest.mark.parametrize("first", [0, 2])
+def test_shifted_update(dtype, conj, first):
+    """Sums move from one tile to that before it, which is by columns."""
+    m, n, depth, parts = 3, 2, 2, 2 if "complex" in dtype else 1
+    rng = np.random.default_rng(1)
+    part = np.dtype(dtype).type(0).real.dtype
+    counts = 2 * m * n, m * depth, (first + depth) * n
+    acc, a, b = (sim.Pointer(rng.integers(-9, 9, count * parts).astype(part), 0) for count in counts)
+    left, right = a.array.view(dtype).reshape(m, depth), b.array.view(dtype).reshape(-1, n)
+    expected = acc.array.view(dtype).copy()
+    product = (left.conj() if conj else left) @ right[first:]
+    expected[: m * n] = expected[m * n :] + product.T.ravel()
+    targets = tuple((j * m + i) * parts for i in range(m) for j in range(n))
+    sources = tuple(place + m * n * parts for place in targets)
+    sim.shifted_update(m, n, depth, parts, conj, sources, targets, first)(acc, a, b)
+    assert np.array_equal(acc.array.view(dtype), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+@pytest.mark.parametrize("conj", [False, True])
 @pytest.mark.parametrize("j", [0, 2, 3])
 def test_spread_column(dtype, conj, j):
     n, parts = 4, 2 if "complex" in dtype else 1

@@ -1,0 +1,269 @@
+"""What the leaves of TRSM whose warps own columns of B have in common: all but the update.
+
+    T X = alpha * B in place, T lower triangular of small order
+
+Columns of B are independent. A warp owns a few and keeps all their rows in registers, as accumulators; the
+warps of a block share only what comes of T. A tile of BLK rows after the other is solved by substitution, a
+lane a column (see `substitution`), and goes into the rows below at once: rows below += -T X. T passes in
+*strips*, all that lies below a diagonal tile, through a ring in shared memory (see `trsm_strips`); warps of
+their own may bring it, so that those that compute need not. A family
+brings an `Updater`: how a warp multiplies a strip with what is solved into its accumulators.
+
+A row of a diagonal tile is divided by its diagonal element beforehand, for all tiles at once, and so is what
+is to be solved: substitution then is nothing but multiply-adds. This costs one more rounding of each element
+than dividing last. Where a division is not safe, or the outcome not finite, the tile is solved again with
+true divisions last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..gpu.backend import cuda, device_function, ptx, unrolled
+from .substitution import (
+    careful_solver,
+    column_reader,
+    column_writer,
+    panel_writer,
+    quotient,
+    steps,
+)
+from .triangle import Variant
+from .trsm_config import TrsmConfig
+from .trsm_strips import row_divider, tile_starters
+
+__all__ = ["UNASKED", "Updater", "build", "by_runs"]
+
+#: Rows that are updated without asking between whether there are so many: the loads of one tile hide behind
+#: the products of another.
+UNASKED = 32
+
+
+@dataclass(frozen=True)
+class Updater:
+    """What a family brings to the body.
+
+    Attributes
+    ----------
+    update : device function
+        ``update(acc, rt, rx, strip, panel, g, q, below)``: the rows below += T X, of so many tiles, with X
+        in the panel; the tiles of `acc` move up by one.
+    fragment_t, fragment_x : int
+        Reals of the register arrays `rt` and `rx`.
+    """
+
+    update: Callable
+    fragment_t: int
+    fragment_x: int
+
+
+def by_runs(config: TrsmConfig, run: Callable[[int, int], Callable]):
+    """``update(acc, rt, rx, place, below)``: all tiles of a strip, in runs of `UNASKED` rows.
+
+    ``run(first, stop)`` makes the function of the same parameters for the tiles from `first` to `stop`. What
+    a run finds beyond the last tile is of no meaning, and so is what it makes of it.
+    """
+    TILES, RUN = config.tiles - 1, max(UNASKED // config.BLK, 1)
+
+    def update_from(first):
+        if first >= TILES:
+            return _stop
+        update_run, go_on = run(first, min(first + RUN, TILES)), update_from(first + RUN)
+
+        @device_function
+        def update(acc, rt, rx, place, below):
+            if below > first:
+                update_run(acc, rt, rx, place, below)
+                go_on(acc, rt, rx, place, below)
+
+        return update
+
+    return update_from(0)
+
+
+@device_function
+def _stop(acc, rt, rx, place, below):
+    """There are no more tiles."""
+
+
+def _accumulators(config: TrsmConfig):
+    """``read(acc, b, row_stride, col_stride, g, q, rows, cols)``: a warp's columns of B, from lane (g, q),
+    and ``scale(acc, alpha, alpha_i)``.
+
+    Of each tile a lane has rows g, g + 8, ... and, of each eight columns, columns 2q and 2q + 1; they lie
+    tile after tile, column by column.
+    """
+    facts, BLK, COLUMNS = config.dtype_facts, config.BLK, config.THR_N
+    PARTS, GROUPS = facts.parts, BLK // 8
+    load, COUNT = ptx.load_global(PARTS, False), config.THR_M * COLUMNS
+
+    @device_function
+    def read_element(e, acc, b, row_stride, col_stride, g, q, rows, cols):
+        tile, col, group = e // (COLUMNS * GROUPS), e // GROUPS % COLUMNS, e % GROUPS
+        i, j = tile * BLK + group * 8 + g, col // 2 * 8 + 2 * q + col % 2
+        load(acc, e * PARTS, b, (i * row_stride + j * col_stride) * PARTS, (i < rows) & (j < cols))
+
+    @device_function
+    def scale_element(e, acc, alpha, alpha_i):
+        x = e * PARTS
+        if PARTS == 2:
+            re, im = acc[x], acc[x + 1]
+            acc[x], acc[x + 1] = alpha * re - alpha_i * im, alpha * im + alpha_i * re
+        else:
+            acc[x] = alpha * acc[x]
+
+    return unrolled(COUNT, read_element), unrolled(COUNT, scale_element)
+
+
+def _presenter(config: TrsmConfig, variant: Variant):
+    """``put(acc, line, panel, scaled, diagonal, inverse, g, q)``: the first tile's right-hand sides into the
+    warp's panel, and divided by the diagonal into `scaled`.
+    """
+    facts, BLK, COLUMNS, ROW = config.dtype_facts, config.BLK, config.THR_N, config.row_of_panel
+    real, PARTS, UNIT, GROUPS = ptx.REALS[facts.real], facts.parts, variant.unit, config.BLK // 8
+    CONJ, divided = -1 if variant.conj else 1, quotient(facts, ptx.inlined, False)
+
+    @device_function
+    def load_divisor(group, line, diagonal, inverse, g):
+        row, x = group * 8 + g, group * 2 * PARTS
+        line[x], line[x + PARTS] = diagonal[row * (BLK + 1) * PARTS], inverse[row * PARTS]
+        if PARTS == 2:
+            line[x + 1] = real(CONJ) * diagonal[row * (BLK + 1) * PARTS + 1]
+            line[x + 3] = real(CONJ) * inverse[row * PARTS + 1]
+
+    @device_function
+    def put_element(e, acc, line, panel, scaled, g, q):
+        col, group = e // GROUPS, e % GROUPS
+        at = ((group * 8 + g) * ROW + col // 2 * 8 + 2 * q + col % 2) * PARTS
+        x, d = e * PARTS, group * 2 * PARTS
+        if PARTS == 2:
+            re, im = -acc[x], -acc[x + 1]
+            panel[at], panel[at + 1] = re, im
+            if not UNIT:
+                scaled[at], scaled[at + 1] = divided(re, im, line[d], line[d + 1], line[d + 2], line[d + 3])
+        else:
+            panel[at] = -acc[x]
+            if not UNIT:
+                scaled[at] = divided(-acc[x], line[d], line[d + 1])
+
+    load_divisors, put_elements = unrolled(GROUPS, load_divisor), unrolled(GROUPS * COLUMNS, put_element)
+
+    @device_function
+    def put(acc, line, panel, scaled, diagonal, inverse, g, q):
+        if not UNIT:
+            load_divisors(0, line, diagonal, inverse, g)
+        put_elements(0, acc, line, panel, scaled, g, q)
+
+    return put
+
+
+def _solver(config: TrsmConfig, variant: Variant):
+    """``solve(column, panel, scaled, diagonal, tile, t_rs, t_cs, lane, rows, safe)``: the panel, a lane a
+    column; `tile` is the diagonal tile in T itself.
+
+    What is not finite in a column stays so down to its last row.
+    """
+    facts, BLK, WARP_N, UNIT = config.dtype_facts, config.BLK, config.WARP_N, variant.unit
+    real, PARTS, ROW = ptx.REALS[facts.real], facts.parts, config.row_of_panel * facts.parts
+    LAST, INFINITY, offset = (BLK - 1) * PARTS, float("inf"), ptx.offset
+    read, write = column_reader(PARTS, BLK, ROW), column_writer(PARTS, BLK, ROW)
+    substitute = steps(facts, BLK, variant.conj, False, 16 // facts.real_size)
+    substitute_carefully = careful_solver(facts, ROW, variant.conj, True)
+
+    @device_function
+    def solve(column, panel, scaled, diagonal, tile, t_rs, t_cs, lane, rows, safe):
+        if lane < WARP_N:
+            mine = offset(panel, lane * PARTS)
+            read(column, offset(scaled, lane * PARTS))
+            substitute(column, diagonal, diagonal)
+            size = max(abs(column[LAST]), abs(column[LAST + PARTS - 1]))
+            if UNIT or (safe and size < real(INFINITY)):
+                write(column, mine)
+            else:
+                substitute_carefully(mine, tile, t_rs, t_cs, rows)
+
+    return solve
+
+
+def build(config: TrsmConfig, variant: Variant, updater: Updater):
+    """The kernel of a family."""
+    facts = config.dtype_facts
+    real, PARTS = ptx.REALS[facts.real], facts.parts
+    int64, offset, shared_pointer = ptx.types.int64, ptx.offset, ptx.shared_pointer
+    BLK, WARPS, WARP_N, STAGES = config.BLK, config.WARPS, config.WARP_N, config.stages
+    ACC, COLUMN = config.THR_M * config.THR_N * PARTS, BLK * PARTS
+    FRAG_T, FRAG_X = updater.fragment_t, updater.fragment_x
+    STAGE, TILE, PANEL = config.stage_elements * PARTS, BLK * BLK * PARTS, config.panel_elements * PARTS
+    DIAGONALS = STAGES * STAGE
+    INVERSE = DIAGONALS + config.ORDER * BLK * PARTS
+    PANELS = INVERSE + config.ORDER * PARTS
+    SCALED = 0 if variant.unit else PANEL // 2
+    UNIT, ALL_OWN = variant.unit, config.LOADERS == 0
+
+    read, scale = _accumulators(config)
+    start_diagonals, start_strip = tile_starters(config, variant)
+    divide_rows, put = row_divider(config, variant), _presenter(config, variant)
+    solve, update = _solver(config, variant), updater.update
+    write = panel_writer(PARTS, BLK, WARP_N, config.row_of_panel * PARTS, 32, variant.b_by_rows)
+    wait_diagonals, wait = ptx.wait_async(STAGES - 1), ptx.wait_async(STAGES - 2)
+    sync_warp = ptx.sync_warp
+
+    def trsm(tri, b, n, r, t_rs, t_cs, b_rs, b_cs, stride_t, stride_b, alpha, alpha_i):
+        # (1) the columns of this warp, the place of this lane
+        t = cuda.threadIdx.x & 1023  # the mask tells the compiler that it is not negative
+        warp, lane, g, q = t // 32, t % 32, t % 32 // 4, t % 4
+        col0, batch = (cuda.blockIdx.x * WARPS + warp) * WARP_N, int64(cuda.blockIdx.z)
+        owns = ALL_OWN or warp < WARPS
+        cols, tiles = r - col0 if owns else 0, (n + BLK - 1) // BLK
+        tri = offset(tri, batch * stride_t * PARTS)
+        b = offset(b, (batch * stride_b + col0 * b_cs) * PARTS)
+        ring = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        diagonals, inverse = offset(ring, DIAGONALS), offset(ring, INVERSE)
+        panel = offset(ring, PANELS + warp * PANEL)
+        scaled = offset(panel, SCALED)
+        acc, column = cuda.local.array(ACC, real), cuda.local.array(COLUMN, real)
+        rt, rx = cuda.local.array(FRAG_T, real), cuda.local.array(FRAG_X, real)
+
+        # (2) B sets out, or rather what is to be solved negated; the diagonal tiles and the first strips
+        read(0, acc, b, b_rs, b_cs, g, q, n, cols)
+        start_diagonals(diagonals, tri, t_rs, t_cs, t, n, tiles)
+        for j in range(STAGES - 1):
+            start_strip(offset(ring, j * STAGE), tri, t_rs, t_cs, t, n, tiles, j)
+
+        # (3) the rows of the diagonal tiles divided by the diagonal
+        wait_diagonals()
+        cuda.syncthreads()
+        safe = True
+        if not UNIT:
+            safe = cuda.syncthreads_and(divide_rows(column, diagonals, inverse, t, n, tiles)) != 0
+        scale(0, acc, -alpha, -alpha_i)
+
+        for j in range(tiles):
+            rows, diagonal = n - j * BLK, offset(diagonals, j * TILE)
+
+            # (4) a tile of rows solved, in the panel
+            if owns:
+                put(acc, column, panel, scaled, diagonal, inverse, g, q)
+                sync_warp()
+                solve(column, panel, scaled, diagonal, tri, t_rs, t_cs, lane, min(rows, BLK), safe)
+                sync_warp()
+
+            # (5) the rows below are updated; meanwhile a strip that comes later sets out
+            if rows > BLK:
+                wait()
+                cuda.syncthreads()
+                later = offset(ring, (j + STAGES - 1) % STAGES * STAGE)
+                start_strip(later, tri, t_rs, t_cs, t, rows, tiles - j, STAGES - 1)
+                strip = offset(ring, j % STAGES * STAGE)
+                if owns:
+                    update(acc, rt, rx, strip, panel, g, q, tiles - 1 - j)
+
+            # (6) the tile goes back to B
+            if owns:
+                write(b, panel, b_rs, b_cs, lane, rows, cols)
+                sync_warp()
+            tri, b = offset(tri, BLK * (t_rs + t_cs) * PARTS), offset(b, BLK * b_rs * PARTS)
+            inverse = offset(inverse, BLK * PARTS)
+
+    return trsm
