@@ -16,7 +16,6 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from statistics import geometric_mean
 from typing import Any, NamedTuple
@@ -31,11 +30,11 @@ from pyblasgpu.execution import backend_status, routine
 from pyblasgpu.gpu.device import Device, current, known
 from pyblasgpu.tuning.bench import STREAM, vendor
 from pyblasgpu.tuning.measure import Timer, Workload, flops
-from pyblasgpu.tuning.select import Choice, select
+from pyblasgpu.tuning.select import Choice
 from pyblasgpu.types import DTYPES, Dtype
 
 from . import machine
-from .kernels import as_it_runs, compiled, described
+from .kernels import compiled, described, product_choice
 from .progress import within
 from .run import RESULTS, slug
 
@@ -84,9 +83,7 @@ def cases(number: int, n: int) -> Iterator[Case]:
 
 def choice(case: Case, dtype: Dtype, device: Device) -> Choice:
     """What a call would run; its Config as the operands' alignment leaves it."""
-    extents = (case.n,) * 3
-    found = select("gemm", dtype, case.layout, (*extents, 1), device)
-    return replace(found, config=as_it_runs(found.config, case.layout, extents, case.pad, case.shift))
+    return product_choice(dtype, case.layout, (case.n,) * 3, device, case.pad, case.shift)
 
 
 def compile_kernels(dtype: Dtype, device: Device, every: int) -> None:

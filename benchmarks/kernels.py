@@ -3,36 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 from pyblasgpu.gpu.compile import Resources
 from pyblasgpu.gpu.device import Device
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines.gemm import fitted
+from pyblasgpu.routines.gemm import alignments, fitted
 from pyblasgpu.tuning.build import compile_all
-from pyblasgpu.tuning.select import Choice
+from pyblasgpu.tuning.select import Choice, select
+from pyblasgpu.types import Dtype
 
 from .progress import bar
 
 
-def as_it_runs(config: Any, layout: str, extents: tuple[int, int, int], pad: int = 0, shift: int = 0) -> Any:
-    """The Config of a product as the alignment of its operands leaves it.
+def product_choice(
+    dtype: Dtype, layout: str, extents: tuple[int, int, int], device: Device, pad: int = 0, shift: int = 0
+) -> Choice:
+    """What a call would run, its Config as the alignment of its operands leaves it.
 
     Parameters
     ----------
-    config : GemmConfig
+    dtype : Dtype
     layout : str
         How A and B lie, 'nn', 'tn', ...
     extents : (int, int, int)
         m, n and k.
+    device : Device
     pad : int
         Elements between two columns (rows, if transposed).
     shift : int
         Elements between an aligned address and the first.
     """
+    operands = operands_of(dtype, layout, extents, pad, shift)
+    aligned = alignments(layout, *operands)
+    found = select("gemm", dtype, layout, (*extents, 1), device, aligned=aligned)
+    return replace(found, config=fitted(found.config, *operands))
+
+
+def as_it_runs(config: Any, layout: str, extents: tuple[int, int, int]) -> Any:
+    """The Config of a product as the alignment of its operands leaves it, which lie without gaps."""
+    return fitted(config, *operands_of(config.dtype_facts, layout, extents))
+
+
+def operands_of(
+    dtype: Dtype, layout: str, extents: tuple[int, int, int], pad: int = 0, shift: int = 0
+) -> list[Operand]:
+    """A and B, as `product_choice` has them."""
     m, n, k = extents
-    dtype = config.dtype_facts
-    a, b = (
+    return [
         Operand(
             shift * dtype.itemsize,
             rows,
@@ -41,8 +60,7 @@ def as_it_runs(config: Any, layout: str, extents: tuple[int, int, int], pad: int
             dtype,
         )
         for letter, rows, cols in zip(layout, (m, k), (k, n), strict=True)
-    )
-    return fitted(config, a, b)
+    ]
 
 
 def compiled(configs: Collection[Any], device: Device, what: str) -> dict[Any, Resources | str]:

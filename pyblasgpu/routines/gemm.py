@@ -10,6 +10,7 @@ Of a square C a triangle may be meant: then blocks compute the tiles that it mee
 
 from __future__ import annotations
 
+from math import gcd
 from typing import Any, NamedTuple
 
 from ..gpu.device import current
@@ -19,13 +20,13 @@ from ..kernels.part import turned
 from ..kernels.sum_pieces import SumPieces
 from ..kernels.walk import Walk
 from ..operands import Operand
-from ..tuning.select import select
+from ..tuning.select import ALIGNED, select
 from ..tuning.splits import STREAMED, walk_of
 from .copy import record_copy, record_pack, record_scale
 from .pack import record_packed
 from .tape import ALPHA, BETA, Tape, recorded
 
-__all__ = ["fitted", "gemm", "record", "record_beta", "record_gemm", "tape"]
+__all__ = ["alignments", "fitted", "gemm", "record", "record_beta", "record_gemm", "tape"]
 
 _SOURCES = {family.STEM: family.source for family in (gemm_mma, gemm_tile)}
 
@@ -135,8 +136,8 @@ def _record_dense(tape: Tape, job: _Product) -> None:
     a, b = job.a, job.b
     copied_a, copied_b = (not (_contiguous(x) or _contiguous(x.T)) for x in (a, b))
     layout = "nt"[not (copied_a or _contiguous(a))] + "nt"[not (copied_b or _contiguous(b))]
-    copied = copied_a, copied_b
-    choice = select("gemm", tape.dtype, layout, job.extents, current(tape.device), copied, job.part)
+    copied, aligned = (copied_a, copied_b), alignments(layout, a, b, copied_a, copied_b)
+    choice = select("gemm", tape.dtype, layout, job.extents, current(tape.device), copied, job.part, aligned)
     tape.choices.append(choice)
     config, splits = choice.config, choice.splits
     if config.packed:
@@ -248,6 +249,18 @@ def fitted(config: GemmConfig, a: Operand, b: Operand) -> GemmConfig:
         a=not _vectors(a.T if config.trans_a else a, config.VEC_A, config.stages),
         b=not _vectors(b.T if config.trans_b else b, config.VEC_B, config.stages),
     )
+
+
+def alignments(
+    layout: str, a: Operand, b: Operand, copied_a: bool = False, copied_b: bool = False
+) -> tuple[int, int]:
+    """Bytes at multiples of which all columns of A, B begin (rows, if transposed); a copy's are `ALIGNED`."""
+
+    def of(operand: Operand, transposed: bool, copied: bool) -> int:
+        x, size = operand.T if transposed else operand, operand.dtype.itemsize
+        return ALIGNED if copied else gcd(ALIGNED, x.pointer, x.col_stride * size, x.batch_stride * size)
+
+    return of(a, layout[0] == "t", copied_a), of(b, layout[1] == "t", copied_b)
 
 
 def _vectors(operand: Operand, width: int, stages: int) -> bool:

@@ -50,7 +50,7 @@ from .splits import attainable, pace, timed, whole_or_streamed
 from .store import user_file
 
 __all__ = [
-    "Choice", "filed_configs", "generation", "levels", "override", "reload", "select", "stop_size",
+    "ALIGNED", "Choice", "filed_configs", "generation", "levels", "override", "reload", "select", "stop_size",
     "tuned_configs",
 ]  # fmt: skip
 
@@ -75,6 +75,7 @@ class Level:
     origin: str
 
 
+ALIGNED = 16  # bytes of the widest vector that a kernel loads
 COMPUTED = "computed"  # the origin of what no file gave
 
 _PACKAGED = Path(database.__file__).parent
@@ -100,6 +101,7 @@ def select(
     device: Device,
     copied: tuple[bool, bool] = (False, False),
     part: str = "all",
+    aligned: tuple[int, int] = (ALIGNED, ALIGNED),
 ) -> Choice:
     """The Config for a problem, and its origin; the Config tells its family, and whether it is `packed`.
 
@@ -118,6 +120,9 @@ def select(
         Whether A, B of a product must be copied, unless they are packed, for `layout` to be theirs.
     part : str
         Of the C of a product, as `kernels.part` names it.
+    aligned : (int, int)
+        Bytes, up to `ALIGNED`, at multiples of which all columns of A, B begin (rows, if transposed): with
+        fewer than its vectors have a Config is to be judged by its scalar loads.
 
     Raises
     ------
@@ -128,7 +133,7 @@ def select(
     is_product = name not in FIXED and FAMILIES[stems[0]].routine == "gemm"
     splits = _given_splits(extents, dtype) if is_product else None
     packed = _given("packed") if name == "gemm" else False
-    wanted = _Wanted(stems, dtype, layout, extents, part, splits, copied, packed)
+    wanted = _Wanted(stems, dtype, layout, extents, part, splits, copied, packed, aligned)
     for stem, config in _overrides.get():
         if stem in stems and config.dtype == dtype.letter and _serves(config, layout):
             if is_product:
@@ -161,6 +166,7 @@ class _Wanted(NamedTuple):
     splits: int | None
     copied: tuple[bool, bool]
     packed: bool | None
+    aligned: tuple[int, int]
 
 
 def _given(name: str) -> Any:
@@ -315,13 +321,22 @@ def _options(wanted: _Wanted, device: Device) -> Iterator[_Option]:
     extents = wanted.extents
     tuned = _tuned(wanted, device) or _unmeasured(wanted, device)
     for known, pace_there, doubt in paced(tuned, extents):
-        for time in timed(known.config, pace_there, extents, device, wanted.splits, wanted.part):
+        config = _as_aligned(known.config, wanted.aligned)
+        for time in timed(config, pace_there, extents, device, wanted.splits, wanted.part):
             yield _Option(time.seconds * doubt, time.splits, known.config, known.origin(extents))
+
+
+def _as_aligned(config: Any, aligned: tuple[int, int]) -> Any:
+    """`config` as it runs on operands that begin at multiples of so many bytes."""
+    size = config.dtype_facts.itemsize
+    a, b = config.VEC_A * size > aligned[0], config.VEC_B * size > aligned[1]
+    return config.unaligned(a, b) if a or b else config
 
 
 def _packed_options(wanted: _Wanted, device: Device) -> Iterator[_Option]:
     """All ways with packed operands, k uncut: of what was measured, unless packing is asked for."""
-    _, _, _, extents, part, splits, copied, packed = wanted
+    extents, part, splits = wanted.extents, wanted.part, wanted.splits
+    copied, packed = wanted.copied, wanted.packed
     chunks = splits is not None and splits > 1
     if packed is False or (chunks and not packed):
         return
