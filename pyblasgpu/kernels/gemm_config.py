@@ -168,9 +168,9 @@ class GemmConfig:
         share_a, share_b = self.shares
         return (self.BLK_M * share_a + self.BLK_N * share_b) * self.BLK_K // self.threads
 
-    def unaligned(self, a: bool, b: bool) -> Self:
-        """The same Config with scalar global loads of A, B."""
-        return replace(self, VEC_A=1 if a else self.VEC_A, VEC_B=1 if b else self.VEC_B)
+    def narrowed(self, a: int, b: int) -> Self:
+        """The same Config with global loads of A, B by vectors of at most so many elements."""
+        return replace(self, VEC_A=min(self.VEC_A, a), VEC_B=min(self.VEC_B, b))
 
     def of_packed(self) -> Self:
         """The same tile for packed operands, however these lie before; a `ConfigError` where it cannot be."""

@@ -239,15 +239,15 @@ def _record_pieces(
 
 
 def fitted(config: GemmConfig, a: Operand, b: Operand) -> GemmConfig:
-    """`config` with scalar loads of what of `a` and `b`, which lie as it has it, is not aligned enough.
+    """`config` with loads of `a` and `b`, which lie as it has it, no wider than they are aligned.
 
     One for packed operands stays as it is.
     """
     if config.packed:
         return config
-    return config.unaligned(
-        a=not _vectors(a.T if config.trans_a else a, config.VEC_A, config.stages),
-        b=not _vectors(b.T if config.trans_b else b, config.VEC_B, config.stages),
+    return config.narrowed(
+        a=_widest(a.T if config.trans_a else a, config.VEC_A, config.stages),
+        b=_widest(b.T if config.trans_b else b, config.VEC_B, config.stages),
     )
 
 
@@ -261,6 +261,14 @@ def alignments(
         return ALIGNED if copied else gcd(ALIGNED, x.pointer, x.col_stride * size, x.batch_stride * size)
 
     return of(a, layout[0] == "t", copied_a), of(b, layout[1] == "t", copied_b)
+
+
+def _widest(operand: Operand, most: int, stages: int) -> int:
+    """By how many elements at a time, at most so many, a column-major `operand` can be read."""
+    width = most
+    while width > 1 and not _vectors(operand, width, stages):
+        width //= 2
+    return width
 
 
 def _vectors(operand: Operand, width: int, stages: int) -> bool:

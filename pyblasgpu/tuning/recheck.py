@@ -129,4 +129,4 @@ class Recheck:
 
 def _scalar(config: Any) -> Any:
     """The Config that runs where operands are unaligned."""
-    return config.unaligned(True, True) if hasattr(config, "unaligned") else config
+    return config.narrowed(1, 1) if hasattr(config, "narrowed") else config

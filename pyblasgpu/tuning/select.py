@@ -121,8 +121,8 @@ def select(
     part : str
         Of the C of a product, as `kernels.part` names it.
     aligned : (int, int)
-        Bytes, up to `ALIGNED`, at multiples of which all columns of A, B begin (rows, if transposed): with
-        fewer than its vectors have a Config is to be judged by its scalar loads.
+        Bytes, up to `ALIGNED`, at multiples of which all columns of A, B begin (rows, if transposed). They
+        bound the vectors by which a Config is judged.
 
     Raises
     ------
@@ -328,9 +328,8 @@ def _options(wanted: _Wanted, device: Device) -> Iterator[_Option]:
 
 def _as_aligned(config: Any, aligned: tuple[int, int]) -> Any:
     """`config` as it runs on operands that begin at multiples of so many bytes."""
-    size = config.dtype_facts.itemsize
-    a, b = config.VEC_A * size > aligned[0], config.VEC_B * size > aligned[1]
-    return config.unaligned(a, b) if a or b else config
+    a, b = (max(distance // config.dtype_facts.itemsize, 1) for distance in aligned)
+    return config.narrowed(a, b) if a < config.VEC_A or b < config.VEC_B else config
 
 
 def _packed_options(wanted: _Wanted, device: Device) -> Iterator[_Option]:

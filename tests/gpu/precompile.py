@@ -49,7 +49,7 @@ def every_variant(letter: str, m: int, n: int, k: int) -> list[KernelSource]:
         source = import_module(f"pyblasgpu.kernels.{stem}").source
         for layout in FAMILIES[stem].layouts:
             tile = select(stem, DTYPES[letter], layout, (m, n, k), current()).config
-            unaligned = {tile.unaligned(a, b) for a, b in product((False, True), repeat=2)}
+            unaligned = {tile.narrowed(a, b) for a, b in product((1, 2, 4), repeat=2)}
             found += [source(*which) for which in product(unaligned, conjs, conjs)]
     return found
 

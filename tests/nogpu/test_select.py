@@ -288,6 +288,20 @@ def test_what_a_config_did_in_other_classes_counts(levels):
     assert chosen().config == little and chosen().origin.endswith("class small")
 
 
+def test_operands_that_are_not_aligned_ask_for_tiles_that_load_less(levels):
+    """Scalar loads cost a small tile, which loads more for each product, more than a large one."""
+    big, little = tiles("gemm_tile", "s")
+    found = measured("NVIDIA H200", ("large", big, 50), ("tiny", little, 3))
+    save(found, levels / "nvidia_h200.json")
+    selecting.reload()
+    last = {
+        bytes_: max(n for n in range(256, 4097, 64)
+                    if select("gemm", S, "nn", (n, n, n), H200, aligned=(bytes_, bytes_)).config == little)
+        for bytes_ in (16, 8, 4)
+    }  # fmt: skip
+    assert last[16] >= last[8] > last[4]
+
+
 def test_winners_of_batches_serve_one_product_where_they_were_timed_on_one(levels):
     big, little = tiles("gemm_tile", "s")
     found = measured("NVIDIA H200", ("large", big, 50), ("batch64", little, 9))

@@ -18,7 +18,7 @@ from pyblasgpu.kernels.copy_scaled import CopyScaled
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import tape as tapes
 from pyblasgpu.routines.copy import copy
-from pyblasgpu.routines.gemm import gemm
+from pyblasgpu.routines.gemm import alignments, gemm
 from pyblasgpu.routines.tape import Tape
 from pyblasgpu.routines.trsm import trsm
 from pyblasgpu.tuning import select
@@ -339,3 +339,17 @@ def test_nothing_is_launched_for_nothing(kernels):
         a, b, c = (np.ones((batch, *shape)) for shape in ((m, k), (k, n), (m, n)))
         multiply(a, b, c, beta=2)
     assert not kernels.launches
+
+
+def test_how_far_columns_are_aligned():
+    """Of what is transposed its rows; what is copied is as aligned as can be."""
+    size = S.itemsize
+
+    def lines(pointer, apart, batch_stride=0):
+        return Operand(pointer, 8, 8, 1, apart, S, batch=2, batch_stride=batch_stride)
+
+    wide, even, odd = lines(1024, 12), lines(1024, 10), lines(1024 + size, 12)
+    assert alignments("nn", wide, even) == (16, 8)
+    assert alignments("nt", odd, even.T) == (4, 8)
+    assert alignments("tn", lines(1024, 16, 6).T, odd) == (8, 4)
+    assert alignments("nn", odd, odd, copied_a=True) == (16, 4)
