@@ -103,7 +103,8 @@ def test_demo_runs_every_kernel_in_the_simulator():
     rows = list(demo._simulated())
     assert {(row.routine, row.dtype) for row in rows} == {(r, d) for r in demo.ROUTINES for d in "sdcz"}
     assert all(row.where == "sim" and row.passed for row in rows)
-    assert {"gemm_tile", "trmm_leaf", "trsm_leaf"} <= {stem for row in rows for stem, _, _ in row.configs}
+    kernels = {"gemm_tile", "trmm_leaf", "trsm_fma", "trsm_mma"}
+    assert kernels <= {stem for row in rows for stem, _, _ in row.configs}
 
 
 def test_demo_shows_cublas_and_each_config_once(capsys, on_cpu, monkeypatch):

@@ -597,7 +597,7 @@ def test_ctrl_c_in_a_terminal_keeps_everything_and_the_run_goes_on(home):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     arguments = [sys.executable, "-c", INTERRUPTED]
     process = subprocess.Popen(  # so slow that it cannot have ended however late the signal comes
-        [*arguments, "0.2"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [*arguments, "0.5"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         start_new_session=True,
     )  # fmt: skip
     path = store.sweep_file(H200.name)
