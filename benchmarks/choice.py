@@ -34,7 +34,8 @@ from pyblasgpu.gpu.device import Device, current, known
 from pyblasgpu.problems import Problem
 from pyblasgpu.tuning.bench import STREAM
 from pyblasgpu.tuning.measure import Timer, Workload
-from pyblasgpu.tuning.select import Choice, override
+from pyblasgpu.tuning.overrides import override
+from pyblasgpu.tuning.select import Choice
 
 from . import machine
 from .kernels import named

@@ -29,7 +29,7 @@ from pyblasgpu.errors import BackendUnavailable
 from pyblasgpu.execution import backend_status
 from pyblasgpu.gpu.device import current
 from pyblasgpu.problems import Problem, fits
-from pyblasgpu.tuning.select import override
+from pyblasgpu.tuning.overrides import override
 from pyblasgpu.types import DTYPES
 
 from . import machine

@@ -15,6 +15,7 @@ from ..operands import Operand
 from ..types import DTYPES, Diag, Side, Trans, Uplo
 from . import select
 from .measure import SpoiledMemory, Timer, Workload
+from .overrides import override
 from .verify import WrongResult, verify
 from .worker import DeviceLost
 
@@ -111,7 +112,7 @@ class Bench:
         routine = vendor(job.routine) if job.vendor else self._routine(job.routine)
         with ExitStack() as held:
             for name, value in job.overrides:
-                held.enter_context(select.override(name, value))
+                held.enter_context(override(name, value))
             for kind in job.verify:
                 verify(routine, job.routine, dtype, job.layout, self._ordinal, STREAM, kind)
             for place, (extents, best) in enumerate(job.places):

@@ -14,11 +14,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import count
 from math import prod
 from operator import itemgetter
 from pathlib import Path
@@ -41,6 +38,7 @@ from ..database import (
 from ..errors import BackendUnavailable, ConfigError, DatabaseWarning
 from ..gpu.device import Device
 from ..types import DTYPES, Dtype
+from . import overrides
 from .paces import Measured, Reading, paced
 from .packs import GAIN, LAYOUT, copying, fits, packed_twin, packing
 from .prune import check_device
@@ -50,7 +48,7 @@ from .splits import attainable, pace, timed, whole_or_streamed
 from .store import user_file
 
 __all__ = [
-    "ALIGNED", "Choice", "filed_configs", "generation", "levels", "override", "reload", "select", "stop_size",
+    "ALIGNED", "Choice", "filed_configs", "generation", "levels", "reload", "select", "stop_size",
     "tuned_configs",
 ]  # fmt: skip
 
@@ -85,10 +83,6 @@ DEFAULT_STOP = {"few": 256, "some": 256, "many": 256, "most": 128}
 
 MOST_CHOICES = 1 << 14  # kept at a time
 
-_overrides: ContextVar[tuple[tuple[str, Any], ...]] = ContextVar("overrides", default=())
-_token: ContextVar[int] = ContextVar("token", default=0)  # a number for the overrides: cheap to compare
-_tokens: dict[tuple, int] = {}
-_numbers = count(1)
 _chosen: dict[tuple, Choice] = {}
 _reloads = 0
 
@@ -132,9 +126,9 @@ def select(
     stems = families_of(name, dtype.letter) or (name,)
     is_product = name not in FIXED and FAMILIES[stems[0]].routine == "gemm"
     splits = _given_splits(extents, dtype) if is_product else None
-    packed = _given("packed") if name == "gemm" else False
+    packed = overrides.given("packed") if name == "gemm" else False
     wanted = _Wanted(stems, dtype, layout, extents, part, splits, copied, packed, aligned)
-    for stem, config in _overrides.get():
+    for stem, config in overrides.active():
         if stem in stems and config.dtype == dtype.letter and _serves(config, layout):
             if is_product:
                 return _forced(config, wanted, device)
@@ -169,14 +163,9 @@ class _Wanted(NamedTuple):
     aligned: tuple[int, int]
 
 
-def _given(name: str) -> Any:
-    """What the innermost override of `name` says; None: to be decided."""
-    return next((value for known, value in _overrides.get() if known == name), None)
-
-
 def _given_splits(extents: tuple[int, ...], dtype: Dtype) -> int | None:
     """What an override asks for, as far as it goes; None: to be decided."""
-    splits = _given("splits")
+    splits = overrides.given("splits")
     return None if splits is None else attainable(splits, extents, dtype)
 
 
@@ -205,7 +194,7 @@ def stop_size(routine: str, dtype: Dtype, n: int, rhs: int, device: Device) -> C
         Order of the triangle, right-hand sides.
     device : Device
     """
-    given = _given(routine)
+    given = overrides.given(routine)
     if given is not None:
         return Choice(given, "override")
     key = (routine, dtype.letter, rhs_class(rhs), device.name, device.ordinal)
@@ -239,32 +228,9 @@ def filed_configs(stem: str, dtype: str, layout: str, device: Device) -> list[An
     return list(dict.fromkeys(found.config for found in filed if found))
 
 
-@contextmanager
-def override(name: str, value: Any) -> Iterator[None]:
-    """Within the block, and in this thread or task, prefer `value`.
-
-    Parameters
-    ----------
-    name : str
-        A kernel family, for a Config of it, which then serves its own dtype and layout, k uncut; 'splits',
-        for the number of chunks into which the k of every product is cut, whatever workspace that takes, or
-        `STREAMED`; 'packed', for whether operands of products are packed, whatever workspace that takes and k
-        uncut, where any Config can; or 'trmm', 'trsm' or 'symm', for a stop size.
-    value : Config, int or bool
-    """
-    active = ((name, value), *_overrides.get())
-    before = _overrides.set(active)
-    before_token = _token.set(_tokens.setdefault(active, next(_numbers)))
-    try:
-        yield
-    finally:
-        _overrides.reset(before)
-        _token.reset(before_token)
-
-
 def generation() -> tuple[int, int]:
     """A value that changes whenever `select` and `stop_size` might answer differently than before."""
-    return _reloads, _token.get()
+    return _reloads, overrides.token()
 
 
 def reload() -> None:

@@ -14,7 +14,7 @@ import pytest
 import pyblasgpu
 from pyblasgpu.tuning.cases import SIZES, GemmCase, TriangularCase, gemm_cases, triangular_cases
 from pyblasgpu.tuning.oracle import exact_gemm, exact_triangular, fenced, integers, triangle
-from pyblasgpu.tuning.select import override
+from pyblasgpu.tuning.overrides import override
 from pyblasgpu.types import DTYPES, Diag, Dtype, Side, Trans, Uplo
 
 cupy = pytest.importorskip("cupy")

@@ -16,7 +16,8 @@ from pyblasgpu.database import FAMILIES, families_of
 from pyblasgpu.gpu.device import current
 from pyblasgpu.tuning.cases import GemmCase
 from pyblasgpu.tuning.oracle import exact_gemm, integers
-from pyblasgpu.tuning.select import override, select
+from pyblasgpu.tuning.overrides import override
+from pyblasgpu.tuning.select import select
 from pyblasgpu.types import DTYPES, Trans
 
 from .running import NAN, RUNS, cupy, reals, same

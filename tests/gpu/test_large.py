@@ -9,7 +9,7 @@ import pyblasgpu
 from pyblasgpu.checks import gemm_error, trmm_error, trsm_error
 from pyblasgpu.tuning.cases import TriangularCase
 from pyblasgpu.tuning.oracle import exact_triangular, integers, triangle
-from pyblasgpu.tuning.select import override
+from pyblasgpu.tuning.overrides import override
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
 from .running import NAN, cupy, flags, reals, same

@@ -16,9 +16,10 @@ from pyblasgpu.database import families_of
 from pyblasgpu.gpu.device import current
 from pyblasgpu.tuning.cases import GemmCase, TriangularCase
 from pyblasgpu.tuning.oracle import integers
+from pyblasgpu.tuning.overrides import override
 from pyblasgpu.tuning.packs import LAYOUT, packed_twin
 from pyblasgpu.tuning.prune import persistent
-from pyblasgpu.tuning.select import override, select
+from pyblasgpu.tuning.select import select
 from pyblasgpu.tuning.splits import STREAMED
 from pyblasgpu.types import DTYPES, Side, Trans, Uplo
 

@@ -16,8 +16,9 @@ from pyblasgpu.checks import gemm_error
 from pyblasgpu.database import FAMILIES, families_of
 from pyblasgpu.gpu.device import current
 from pyblasgpu.tuning.cases import GemmCase
+from pyblasgpu.tuning.overrides import override
 from pyblasgpu.tuning.score import blocks_per_sm
-from pyblasgpu.tuning.select import override, select
+from pyblasgpu.tuning.select import select
 from pyblasgpu.tuning.splits import STREAMED
 from pyblasgpu.types import DTYPES, Trans
 

@@ -15,7 +15,8 @@ from pyblasgpu.checks import gemm_error
 from pyblasgpu.gpu.device import current
 from pyblasgpu.tuning.cases import GemmCase, TriangularCase
 from pyblasgpu.tuning.oracle import integers
-from pyblasgpu.tuning.select import override, select
+from pyblasgpu.tuning.overrides import override
+from pyblasgpu.tuning.select import select
 from pyblasgpu.types import DTYPES, Side, Trans, Uplo
 
 from .precompile import compile_all, sources_of

@@ -17,7 +17,7 @@ from pyblasgpu.gpu.device import current
 from pyblasgpu.problems import Problem, fits
 from pyblasgpu.tuning.cases import SIZES
 from pyblasgpu.tuning.oracle import integers
-from pyblasgpu.tuning.select import override
+from pyblasgpu.tuning.overrides import override
 from pyblasgpu.tuning.symmetric import RANK_K, ROUTINES, SymmetricCase, data, exact, symmetric_cases
 from pyblasgpu.types import DTYPES, Uplo
 

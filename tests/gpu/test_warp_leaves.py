@@ -15,7 +15,7 @@ from pyblasgpu.gpu.store import cache_folder
 from pyblasgpu.kernels.trsm_config import TrsmConfig
 from pyblasgpu.kernels.trsm_fma import TrsmFma
 from pyblasgpu.kernels.trsm_mma import TrsmMma
-from pyblasgpu.tuning.select import override
+from pyblasgpu.tuning.overrides import override
 from pyblasgpu.types import Side, Trans, Uplo
 
 from . import test_triangular

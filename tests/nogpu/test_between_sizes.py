@@ -13,7 +13,8 @@ from pyblasgpu.database import FAMILIES, Document, Entry, sizes_of, tuned_at
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning import select as selecting
 from pyblasgpu.tuning import splits
-from pyblasgpu.tuning.select import override, select
+from pyblasgpu.tuning.overrides import override
+from pyblasgpu.tuning.select import select
 from pyblasgpu.tuning.store import read_sweep, sound, winners
 from pyblasgpu.types import DTYPES
 

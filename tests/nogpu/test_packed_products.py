@@ -16,7 +16,8 @@ from pyblasgpu.routines.gemm import gemm, tape
 from pyblasgpu.tuning import packs
 from pyblasgpu.tuning import select as selecting
 from pyblasgpu.tuning.oracle import integers
-from pyblasgpu.tuning.select import override, select
+from pyblasgpu.tuning.overrides import override
+from pyblasgpu.tuning.select import select
 from pyblasgpu.tuning.splits import STREAMED
 from pyblasgpu.tuning.store import save
 from pyblasgpu.types import DTYPES

@@ -21,7 +21,7 @@ from pyblasgpu.routines.trmm import trmm
 from pyblasgpu.routines.trsm import trsm
 from pyblasgpu.tuning.cases import TriangularCase
 from pyblasgpu.tuning.oracle import exact_triangular, integers, read_part, triangle
-from pyblasgpu.tuning.select import override
+from pyblasgpu.tuning.overrides import override
 from pyblasgpu.types import DTYPES, Diag, Side, Uplo
 
 orders, stops = st.integers(1, 5000), st.integers(1, 600)

@@ -12,9 +12,10 @@ from pyblasgpu.database import FAMILIES, Document, Entry, read, size_class, size
 from pyblasgpu.errors import BackendUnavailable, DatabaseWarning
 from pyblasgpu.gpu.device import known, names, simulated
 from pyblasgpu.tuning import select as selecting
+from pyblasgpu.tuning.overrides import override
 from pyblasgpu.tuning.prune import candidates, check_device
 from pyblasgpu.tuning.score import cycles
-from pyblasgpu.tuning.select import override, select, stop_size
+from pyblasgpu.tuning.select import select, stop_size
 from pyblasgpu.tuning.splits import MOST_PARTIALS, partial_bytes, timed
 from pyblasgpu.tuning.store import merge, save, user_file
 from pyblasgpu.types import DTYPES

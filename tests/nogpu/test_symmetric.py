@@ -24,7 +24,7 @@ from pyblasgpu.routines import levels
 from pyblasgpu.routines.levels import below, diagonal
 from pyblasgpu.routines.symm import _portions
 from pyblasgpu.tuning import oracle
-from pyblasgpu.tuning.select import override
+from pyblasgpu.tuning.overrides import override
 from pyblasgpu.tuning.symmetric import (
     RANK_K,
     ROUTINES,

@@ -23,6 +23,7 @@ from pyblasgpu.routines.tape import Tape
 from pyblasgpu.routines.trsm import trsm
 from pyblasgpu.tuning import select
 from pyblasgpu.tuning.oracle import integers
+from pyblasgpu.tuning.overrides import override
 from pyblasgpu.types import DTYPES, Diag, Side, Uplo
 
 S, D, C, Z = DTYPES.values()
@@ -185,7 +186,7 @@ def test_copied_operands_live_in_one_workspace(kernels):
     expected = a @ b + c
     for _ in range(2):
         before = c.copy()
-        with select.override("packed", False):
+        with override("packed", False):
             multiply(a, b, c, C, beta=1)
         np.testing.assert_array_equal(c, expected)
         c[...] = before
@@ -209,9 +210,9 @@ def test_an_override_makes_its_own_tape_and_leaves_the_other(kernels, recordings
     chosen = select.select("gemm", S, "nn", (20, 20, 20), known("h200"))
     forced = replace(chosen.config, UNROLL=chosen.config.UNROLL // 2)
     multiply(a, b, c, S)
-    with select.override("gemm_tile", forced):
+    with override("gemm_tile", forced):
         multiply(a, b, c, S)
-    with select.override("gemm_tile", forced):
+    with override("gemm_tile", forced):
         multiply(a, b, c, S)
     multiply(a, b, c, S)
     assert [tape.choices for tape in recordings] == [[chosen], [select.Choice(forced, "override")]]
@@ -229,14 +230,14 @@ def test_a_stop_size_decides_the_recursion(kernels):
     t, b = np.asfortranarray(np.eye(64)), np.ones((64, 4), order="F")
     for stop, launches in ((64, 1), (32, 3), (16, 7)):
         kernels.launches.clear()
-        with select.override("trsm", stop):
+        with override("trsm", stop):
             trsm(1, operand(t, D), operand(b, D), 0, side=Side.LEFT, uplo=Uplo.LOWER, diag=Diag.NON_UNIT)
         assert len(kernels.launches) == launches
 
 
 def test_tapes_do_not_grow_for_ever(kernels, monkeypatch):
     monkeypatch.setattr(tapes, "_MAX_TAPES", 4)
-    with select.override("copy_scaled", CopyScaled("d")):
+    with override("copy_scaled", CopyScaled("d")):
         for n in range(1, 12):
             x, y = matrices(D, (n, 3), (n, 3))
             copy(1, operand(x, D), operand(y, D), 0)
@@ -254,7 +255,7 @@ def test_chunks_are_one_batch_and_a_sum(kernels, letter, k, splits, rest, order)
     dtype = DTYPES[letter]
     a, b, c = matrices(dtype, (21, k), (k, 10), (21, 10), order=order)
     expected = 2 * (a @ b) - c
-    with select.override("splits", splits):
+    with override("splits", splits):
         multiply(a, b, c, dtype, alpha=2, beta=-1)
     np.testing.assert_array_equal(c, expected)
     names = [name for name, *_ in kernels.launches]
@@ -284,7 +285,7 @@ def test_chunks_of_conjugated_flipped_and_packed_operands(kernels):
     a, b, c = matrices(Z, (17, 3 * 50), (2 * 50, 11), (2 * 17, 11))
     a, b, c = a[::-1, ::-3], b[::-2], c[::2]
     expected = 1j * (a.conj() @ b) + 2 * c
-    with select.override("splits", 3):
+    with override("splits", 3):
         gemm(1j, operand(a, Z).conjugate(), operand(b, Z), 2, operand(c, Z), 0)
     np.testing.assert_array_equal(c, expected)
 
@@ -293,7 +294,7 @@ def test_the_sum_does_not_read_c_where_beta_is_zero(kernels):
     a, b, c = matrices(D, (8, 99), (99, 8), (8, 8))
     expected = a @ b
     c[...] = np.nan
-    with select.override("splits", 3):
+    with override("splits", 3):
         multiply(a, b, c)
     np.testing.assert_array_equal(c, expected)
 
@@ -310,7 +311,7 @@ def test_explain_tells_of_chunks(kernels, monkeypatch):
 def test_a_recursion_needs_the_partials_of_one_update(kernels, recordings):
     """However many of its updates are cut."""
     t, b = np.asfortranarray(np.eye(512)), np.ones((512, 3), order="F")
-    with select.override("splits", 4), select.override("trsm", 32):
+    with override("splits", 4), override("trsm", 32):
         trsm(1, operand(t, D), operand(b, D), 0, side=Side.LEFT, uplo=Uplo.LOWER, diag=Diag.NON_UNIT)
     np.testing.assert_array_equal(b, np.ones((512, 3)))
     assert [name for name, *_ in kernels.launches].count("sum_partials") == 15

@@ -16,7 +16,7 @@ from pyblasgpu.operands import Operand
 from pyblasgpu.routines.pack import record_packed
 from pyblasgpu.routines.tape import Tape
 from pyblasgpu.tuning.oracle import fenced, integers, packed
-from pyblasgpu.tuning.select import override
+from pyblasgpu.tuning.overrides import override
 from pyblasgpu.types import DTYPES
 
 from .launching import run, strides

@@ -24,7 +24,7 @@ from pyblasgpu.routines.trmm import trmm
 from pyblasgpu.routines.trsm import trsm
 from pyblasgpu.tuning.cases import GemmCase, TriangularCase, gemm_cases, triangular_cases
 from pyblasgpu.tuning.oracle import apply, exact_gemm, exact_triangular, fenced, integers, triangle
-from pyblasgpu.tuning.select import override
+from pyblasgpu.tuning.overrides import override
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
 from .launching import strides

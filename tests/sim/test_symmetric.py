@@ -13,7 +13,7 @@ import pyblasgpu
 from pyblasgpu.routines import gemmtr, syr2k, syrk
 from pyblasgpu.routines.symm import tape as symm_tape
 from pyblasgpu.tuning.oracle import fenced
-from pyblasgpu.tuning.select import override
+from pyblasgpu.tuning.overrides import override
 from pyblasgpu.tuning.symmetric import ROUTINES, SYMMETRIC, SymmetricCase, data, exact, symmetric_cases
 from pyblasgpu.types import DTYPES, Uplo
 
