@@ -592,13 +592,18 @@ print(len(found.entries), worker.replaced, tuner.untried, *tuner._watcher.said)
 """
 
 
+def heed_interrupts():
+    """What a shell runs in the background ignores them, and so would what that starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_ctrl_c_in_a_terminal_keeps_everything_and_the_run_goes_on(home):
     """The signal goes to every process of the group, as a terminal sends it."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     arguments = [sys.executable, "-c", INTERRUPTED]
     process = subprocess.Popen(  # so slow that it cannot have ended however late the signal comes
-        [*arguments, "0.5"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        start_new_session=True,
+        [*arguments, "0.2"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True, preexec_fn=heed_interrupts,
     )  # fmt: skip
     path = store.sweep_file(H200.name)
     for _ in range(600):
