@@ -16,6 +16,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import geometric_mean
 from typing import Any, NamedTuple
@@ -34,7 +35,7 @@ from pyblasgpu.tuning.select import Choice
 from pyblasgpu.types import DTYPES, Dtype
 
 from . import machine
-from .kernels import compiled, described, product_choice
+from .kernels import as_it_runs, choice_of, compiled, described
 from .progress import within
 from .run import RESULTS, slug
 
@@ -83,7 +84,9 @@ def cases(number: int, n: int) -> Iterator[Case]:
 
 def choice(case: Case, dtype: Dtype, device: Device) -> Choice:
     """What a call would run; its Config as the operands' alignment leaves it."""
-    return product_choice(dtype, case.layout, (case.n,) * 3, device, case.pad, case.shift)
+    place = case.layout, (case.n,) * 3
+    found = choice_of(dtype, *place, device, case.pad, case.shift)
+    return replace(found, config=as_it_runs(found.config, *place, case.pad, case.shift))
 
 
 def compile_kernels(dtype: Dtype, device: Device, every: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 from typing import Any
 
 from pyblasgpu.gpu.compile import Resources
@@ -17,10 +16,10 @@ from pyblasgpu.types import Dtype
 from .progress import bar
 
 
-def product_choice(
+def choice_of(
     dtype: Dtype, layout: str, extents: tuple[int, int, int], device: Device, pad: int = 0, shift: int = 0
 ) -> Choice:
-    """What a call would run, its Config as the alignment of its operands leaves it.
+    """What a product would run.
 
     Parameters
     ----------
@@ -35,21 +34,19 @@ def product_choice(
     shift : int
         Elements between an aligned address and the first.
     """
-    operands = operands_of(dtype, layout, extents, pad, shift)
-    aligned = alignments(layout, *operands)
-    found = select("gemm", dtype, layout, (*extents, 1), device, aligned=aligned)
-    return replace(found, config=fitted(found.config, *operands))
+    aligned = alignments(layout, *_operands(dtype, layout, extents, pad, shift))
+    return select("gemm", dtype, layout, (*extents, 1), device, aligned=aligned)
 
 
-def as_it_runs(config: Any, layout: str, extents: tuple[int, int, int]) -> Any:
-    """The Config of a product as the alignment of its operands leaves it, which lie without gaps."""
-    return fitted(config, *operands_of(config.dtype_facts, layout, extents))
+def as_it_runs(config: Any, layout: str, extents: tuple[int, int, int], pad: int = 0, shift: int = 0) -> Any:
+    """The Config of a product as the alignment of its operands leaves it, which lie as for `choice_of`."""
+    return fitted(config, *_operands(config.dtype_facts, layout, extents, pad, shift))
 
 
-def operands_of(
-    dtype: Dtype, layout: str, extents: tuple[int, int, int], pad: int = 0, shift: int = 0
+def _operands(
+    dtype: Dtype, layout: str, extents: tuple[int, int, int], pad: int, shift: int
 ) -> list[Operand]:
-    """A and B, as `product_choice` has them."""
+    """A and B."""
     m, n, k = extents
     return [
         Operand(

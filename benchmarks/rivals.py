@@ -12,12 +12,11 @@ from pyblasgpu.database import families_of
 from pyblasgpu.errors import PyblasgpuError
 from pyblasgpu.gpu.device import Device
 from pyblasgpu.problems import Problem
-from pyblasgpu.routines.gemm import alignments
 from pyblasgpu.tuning.build import cores, judge
 from pyblasgpu.tuning.prune import best_few, candidates
-from pyblasgpu.tuning.select import Choice, select, tuned_configs
+from pyblasgpu.tuning.select import Choice, tuned_configs
 
-from .kernels import as_it_runs, compiled, operands_of
+from .kernels import as_it_runs, choice_of, compiled
 
 EFFORT = "normal"
 SPACE = "space"  # the origin of what no file has
@@ -82,8 +81,7 @@ def case_of(problem: Problem, space: Iterable[Any], top: int, splits: Sequence[i
     packed operands what was chosen alone.
     """
     layout, shape = layout_of(problem), extents_of(problem)
-    aligned = alignments(layout, *operands_of(problem.dtype, layout, shape))
-    chosen = select("gemm", problem.dtype, layout, (*shape, 1), device, aligned=aligned)
+    chosen = choice_of(problem.dtype, layout, shape, device)
     configs = tuned_configs("gemm", problem.dtype, layout, device)
     configs.setdefault(chosen.config, chosen.origin)
     for config in best_few(space, shape, device, top, ALIKE):

@@ -81,14 +81,13 @@ def require_device() -> None:
 def _asked(options: argparse.Namespace) -> list[Problem]:
     asked = options.shapes or (), options.batched
     squares = options.routine, options.dtype, options.variants, options.sizes
-    if options.plot and any((*asked, options.rhs)):
-        raise ValueError("--plot draws square matrices: it goes with none of --shapes, --batched and --rhs")
-    if options.rhs:
-        cases = list(triangles(*squares, options.rhs))
-    elif any(asked):
-        cases = [case for shapes in asked for case in products(options.dtype, options.variants, shapes)]
-    else:
+    if not any((*asked, options.rhs)):
         cases = list(problems(*squares))
+    elif options.plot:
+        raise ValueError("--plot draws square matrices: it goes with none of --shapes, --batched and --rhs")
+    else:
+        cases = [case for shapes in asked for case in products(options.dtype, options.variants, shapes)]
+        cases += triangles(*squares, options.rhs)
     if not cases:
         raise ValueError(f"no routine of {options.routine} has a variant of {options.variants}")
     return cases
@@ -119,11 +118,9 @@ def problems(routines, dtypes, variants, sizes) -> Iterator[Problem]:
 
 def triangles(routines, dtypes, variants, sizes, rhs) -> Iterator[Problem]:
     """The cases of TRMM and TRSM, each size with each number of right-hand sides."""
-    for routine in ("trmm", "trsm"):
-        for letter, variant in product(dtypes, variants):
-            if routine in routines and fits(routine, DTYPES[letter], variant):
-                for n, others in product(sizes, rhs):
-                    yield Problem.triangle(routine, DTYPES[letter], variant, n, others)
+    routines = [routine for routine in ("trmm", "trsm") if routine in routines]
+    for square, others in product(problems(routines, dtypes, variants, sizes), rhs):
+        yield Problem.triangle(square.routine, square.dtype, square.variant, square.case.order, others)
 
 
 def measure(

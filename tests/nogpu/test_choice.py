@@ -95,7 +95,7 @@ def test_rivals_are_what_any_family_named_would_run():
 
 def test_where_k_is_cut_rivals_are_too(space, home, monkeypatch):
     config = space[0]
-    monkeypatch.setattr(rivals, "select", lambda *_, **__: Choice(config, "a file", 6))
+    monkeypatch.setattr(rivals, "choice_of", lambda *_: Choice(config, "a file", 6))
     case = rivals.case_of(product(SKINNY), space, 2, (4,), H200)
     per_config = {}
     for rival in case.rivals:
