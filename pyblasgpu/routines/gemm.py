@@ -254,29 +254,24 @@ def fitted(config: GemmConfig, a: Operand, b: Operand) -> GemmConfig:
 def alignments(
     layout: str, a: Operand, b: Operand, copied_a: bool = False, copied_b: bool = False
 ) -> tuple[int, int]:
-    """Bytes at multiples of which all columns of A, B begin (rows, if transposed); a copy's are `ALIGNED`."""
+    """Bytes, up to `ALIGNED`, at multiples of which all columns of A, B begin (rows, if transposed); those of
+    a copy are as aligned as can be.
+    """
+    return (
+        ALIGNED if copied_a else _alignment(a.T if layout[0] == "t" else a),
+        ALIGNED if copied_b else _alignment(b.T if layout[1] == "t" else b),
+    )
 
-    def of(operand: Operand, transposed: bool, copied: bool) -> int:
-        x, size = operand.T if transposed else operand, operand.dtype.itemsize
-        return ALIGNED if copied else gcd(ALIGNED, x.pointer, x.col_stride * size, x.batch_stride * size)
 
-    return of(a, layout[0] == "t", copied_a), of(b, layout[1] == "t", copied_b)
+def _alignment(operand: Operand) -> int:
+    size = operand.dtype.itemsize
+    return gcd(ALIGNED, operand.pointer, operand.col_stride * size, operand.batch_stride * size)
 
 
 def _widest(operand: Operand, most: int, stages: int) -> int:
-    """By how many elements at a time, at most so many, a column-major `operand` can be read."""
-    width = most
-    while width > 1 and not _vectors(operand, width, stages):
-        width //= 2
-    return width
-
-
-def _vectors(operand: Operand, width: int, stages: int) -> bool:
-    """Whether a column-major `operand` can be read `width` elements at a time.
+    """By how many elements at a time, at most so many, a column-major `operand` can be read.
 
     Asynchronous copies stop short at the end of a column; loads into registers cannot.
     """
-    size = width * operand.dtype.itemsize
-    whole = stages > 1 or operand.rows % width == 0
-    strides = (operand.col_stride, operand.batch_stride)
-    return whole and operand.pointer % size == 0 and not any(stride % width for stride in strides)
+    width = min(most, max(_alignment(operand) // operand.dtype.itemsize, 1))
+    return width if stages > 1 else gcd(width, operand.rows)
