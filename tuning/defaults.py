@@ -64,8 +64,9 @@ def _sound_winners(records: list[Record], name: str, spilling: Callable[[set], s
     """The winners, without those that spill."""
     while True:
         document = winners(records, name)
-        _share(document, records)
-        add_elsewhere(document, records)
+        trusted = sound(records)
+        _share(document, trusted)
+        add_elsewhere(document, trusted)
         arch = records[0].arch
         found = {
             (stem, FAMILIES[stem].config(dtype, layout, entry.parameters), arch)
@@ -78,11 +79,13 @@ def _sound_winners(records: list[Record], name: str, spilling: Callable[[set], s
 
 
 def _share(document: database.Document, records: list[Record]) -> None:
-    """Let the classes of a product have the fewest Configs that come within `SHARED` of the best of each."""
+    """Let the classes of a product have the fewest Configs that come within `SHARED` of the best of each, by
+    `sound` records.
+    """
     times: dict[tuple, dict[str, dict[tuple, dict[str, Record]]]] = defaultdict(
         lambda: defaultdict(lambda: defaultdict(dict))
     )
-    for record in sound(records):
+    for record in records:
         if record.stem in FAMILIES and FAMILIES[record.stem].routine == "gemm":
             place = times[record.stem, record.dtype, record.layout][record.size]
             place[record.candidate][record.device] = record

@@ -29,11 +29,7 @@ def rank1_update(
     @intrinsic
     def update(_, acc, a, b):
         def codegen(context, builder, signature, arguments):
-            zero = ir.Constant(I32, 0)
-
-            def slot(which, lane):
-                kind, array = signature.args[which], arguments[which]
-                return element_address(context, builder, kind, array, zero, lane)
+            slot = _slots(context, builder, signature, arguments)
 
             column = [builder.load(slot(1, lane)) for lane in range(m * parts)]
             row = [builder.load(slot(2, lane)) for lane in range(n * parts)]
@@ -74,6 +70,16 @@ def _by_rows(m: int, n: int, parts: int) -> list[tuple[int, int, int, int]]:
     return found
 
 
+def _slots(context, builder, signature, arguments):
+    """``slot(which, at)``: the address of a real of one of the arrays that an intrinsic is called with."""
+    zero = ir.Constant(I32, 0)
+
+    def slot(which, at):
+        return element_address(context, builder, signature.args[which], arguments[which], zero, at)
+
+    return slot
+
+
 @made_once
 def shifted_update(
     m: int, n: int, depth: int, parts: int, conj_a: bool, sources: tuple[int, ...], targets: tuple[int, ...],
@@ -92,9 +98,7 @@ def shifted_update(
     @intrinsic
     def update(_, acc, a, b):
         def codegen(context, builder, signature, arguments):
-            def slot(which, at):
-                zero = ir.Constant(I32, 0)
-                return element_address(context, builder, signature.args[which], arguments[which], zero, at)
+            slot = _slots(context, builder, signature, arguments)
 
             sums = [[builder.load(slot(0, place + part)) for part in range(parts)] for place in sources]
             for k in range(depth):
@@ -155,9 +159,7 @@ def warp_multiply(
     @intrinsic
     def update(_, acc, a, b):
         def codegen(context, builder, signature, arguments):
-            def slot(which, at):
-                zero = ir.Constant(I32, 0)
-                return element_address(context, builder, signature.args[which], arguments[which], zero, at)
+            slot = _slots(context, builder, signature, arguments)
 
             def fragment(which, count):
                 """All its values, [part][step][index]."""

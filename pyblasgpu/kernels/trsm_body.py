@@ -19,8 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from ..gpu.backend import cuda, device_function, ptx, unrolled
+from ..gpu.compile import KernelSource
 from .substitution import (
     careful_solver,
     column_reader,
@@ -29,11 +31,11 @@ from .substitution import (
     quotient,
     steps,
 )
-from .triangle import Variant
+from .triangle import Variant, panel_source
 from .trsm_config import TrsmConfig
 from .trsm_strips import row_divider, tile_starters
 
-__all__ = ["UNASKED", "Updater", "build", "by_runs"]
+__all__ = ["UNASKED", "Updater", "by_runs", "source_with"]
 
 #: Rows that are updated without asking between whether there are so many: the loads of one tile hide behind
 #: the products of another.
@@ -186,8 +188,18 @@ def _solver(config: TrsmConfig, variant: Variant):
     return solve
 
 
-def build(config: TrsmConfig, variant: Variant, updater: Updater):
-    """The kernel of a family."""
+def source_with(
+    updater: Callable[[Any, Variant], Updater], config: TrsmConfig, variant: Variant
+) -> KernelSource:
+    """The kernel of `config` with what ``updater(config, variant)`` brings, as `triangle.panel_source`."""
+
+    def make(config, variant):
+        return _build(config, variant, updater(config, variant))
+
+    return panel_source(config.STEM, config, variant, make)
+
+
+def _build(config: TrsmConfig, variant: Variant, updater: Updater):
     facts = config.dtype_facts
     real, PARTS = ptx.REALS[facts.real], facts.parts
     int64, offset, shared_pointer = ptx.types.int64, ptx.offset, ptx.shared_pointer

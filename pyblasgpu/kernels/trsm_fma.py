@@ -13,8 +13,8 @@ from typing import ClassVar
 from ..errors import require
 from ..gpu.backend import device_function, in_order, ptx, unrolled
 from ..gpu.compile import KernelSource
-from .triangle import Variant, panel_source
-from .trsm_body import UNASKED, Updater, build, by_runs
+from .triangle import Variant
+from .trsm_body import UNASKED, Updater, by_runs, source_with
 from .trsm_config import TrsmConfig
 
 __all__ = ["STEM", "TrsmFma", "source"]
@@ -70,11 +70,7 @@ class TrsmFma(TrsmConfig):
 
 def source(config: TrsmFma, variant: Variant) -> KernelSource:
     """The kernel of `config` for n <= ORDER; parameters and grid as in `triangle.panel_source`."""
-    return panel_source(STEM, config, variant, _build)
-
-
-def _build(config: TrsmFma, variant: Variant):
-    return build(config, variant, _updater(config, variant))
+    return source_with(_updater, config, variant)
 
 
 def _updater(config: TrsmFma, variant: Variant) -> Updater:

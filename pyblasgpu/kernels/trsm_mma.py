@@ -14,8 +14,8 @@ from ..errors import require
 from ..gpu.backend import device_function, in_order, ptx, unrolled
 from ..gpu.compile import KernelSource
 from .gemm_mma import SHAPES
-from .triangle import Variant, panel_source
-from .trsm_body import Updater, build, by_runs
+from .triangle import Variant
+from .trsm_body import Updater, by_runs, source_with
 from .trsm_config import TrsmConfig
 
 __all__ = ["STEM", "TrsmMma", "source"]
@@ -82,11 +82,7 @@ class TrsmMma(TrsmConfig):
 
 def source(config: TrsmMma, variant: Variant) -> KernelSource:
     """The kernel of `config` for n <= ORDER; parameters and grid as in `triangle.panel_source`."""
-    return panel_source(STEM, config, variant, _build)
-
-
-def _build(config: TrsmMma, variant: Variant):
-    return build(config, variant, _updater(config, variant))
+    return source_with(_updater, config, variant)
 
 
 def _updater(config: TrsmMma, variant: Variant) -> Updater:

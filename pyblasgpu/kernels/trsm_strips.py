@@ -59,7 +59,7 @@ def tile_starters(config: TrsmConfig, variant: Variant):
     STEP_ROW, STEP_COL = config.strip_steps(BY_ROWS)
     copy_diagonal = _tiles_copier(config, config.threads, 1, BLK, BY_ROWS, 1 if variant.unit else 0)
     copy_strip = _tiles_copier(config, config.loading_threads, STEP_ROW, STEP_COL, BY_ROWS)
-    ALL_LOAD, OWNERS = config.LOADERS == 0, 32 * config.WARPS
+    ALL_LOAD, FIRST = config.LOADERS == 0, config.threads - config.loading_threads
     commit, offset = ptx.commit_async, ptx.offset
 
     @device_function
@@ -73,10 +73,8 @@ def tile_starters(config: TrsmConfig, variant: Variant):
         below = (j + 1) * BLK
         strip, step = offset(tri, (below * t_rs + j * BLK * t_cs) * PARTS), BLK * t_rs * PARTS
         place_step = BLK * STEP_ROW * PARTS
-        if ALL_LOAD:
-            copy_strip(stage, strip, t_rs, t_cs, t, place_step, step, n - below, tiles - 1 - j)
-        elif t >= OWNERS:
-            copy_strip(stage, strip, t_rs, t_cs, t - OWNERS, place_step, step, n - below, tiles - 1 - j)
+        if ALL_LOAD or t >= FIRST:
+            copy_strip(stage, strip, t_rs, t_cs, t - FIRST, place_step, step, n - below, tiles - 1 - j)
         commit()  # by all threads, which count their groups alike
 
     return start_diagonals, start_strip

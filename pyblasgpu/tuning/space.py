@@ -343,10 +343,10 @@ def _triangle_mma(dtype: Dtype, layout: str, device: Device, effort: str) -> lis
     if dtype.letter not in _MMA_ORDERS:
         return [lambda _: []]
     quick, hopper = effort == "quick", device.cc >= (9, 0)
-    # deep instructions keep more of T in registers, of which complex numbers leave none
-    likely, depth = ((16,), 8) if dtype.letter == "d" else ((8,), 4)
-    depths = (depth,) if quick else (4, 8, 16)
-    blocks, widths, stages = (likely, (8,), (2,)) if quick else ((8, 16, 32), (8, 16, 32), (2, 3))
+    # large tiles keep more of T in registers, of which complex numbers leave none
+    likely = 16 if dtype.letter == "d" else 8
+    blocks, widths, stages = ((likely,), (8,), (2,)) if quick else ((8, 16, 32), (8, 16, 32), (2, 3))
+    depths = (8,) if quick else (4, 8, 16)
 
     def tiles(_: Parameters) -> list[Parameters]:
         shapes = product(_MMA_ORDERS[dtype.letter], blocks, (1, 2, 4, 8), widths, stages, _loaders(effort))

@@ -218,9 +218,9 @@ def winners(records: Iterable[Record], device: str) -> Document:
 
 
 def add_elsewhere(document: Document, records: Iterable[Record]) -> None:
-    """Tell of each product's Config what it reached at the extents of other classes, where it was timed."""
+    """Tell of each product's Config what it reached at the extents of other classes, by `sound` records."""
     rates: dict[tuple, dict[str, float]] = defaultdict(dict)
-    for record in sound(records):
+    for record in records:
         if record.stem in FAMILIES and FAMILIES[record.stem].routine == "gemm":
             rates[record.candidate][record.size] = record.tflops
     for (stem, dtype, layout, size), entry in document.entries.items():

@@ -406,7 +406,7 @@ DEFECTS = [
     ("trsm_body", "ptx.wait_async(STAGES - 2)", "ptx.wait_async(STAGES - 1)", solved()),
     ("trsm_body", "(j + STAGES - 1) % STAGES * STAGE", "(j + STAGES) % STAGES * STAGE", solved()),
     ("trsm_body", "j % STAGES * STAGE)\n                if", "0)\n                if", solved()),
-    ("trsm_strips", "t - OWNERS, place", "t, place", solved(changes=LOADED)),
+    ("trsm_strips", "t - FIRST, place", "t, place", solved(changes=LOADED)),
     ("trsm_strips", "config.loading_threads, STEP", "config.threads, STEP", solved(changes=LOADED)),
     ("trsm_body", "(i < rows) & (j < cols)", "(j < cols)", solved(b_by_rows=False)),
     ("trsm_body", "(i < rows) & (j < cols)", "(i < rows)", solved()),
