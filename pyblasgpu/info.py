@@ -86,12 +86,12 @@ def _devices() -> list[dict[str, Any]]:
 def _database() -> list[dict[str, str]]:
     """The files that Configs come from, first the ones that win."""
     from .gpu import device
-    from .tuning import select
+    from .tuning import overlay
 
     found = {
         level.path: level.origin
         for ordinal in range(device.count())
-        for level in select.levels(device.current(ordinal))
+        for level in overlay.levels(device.current(ordinal))
     }
     return [{"level": origin, "file": str(path)} for path, origin in found.items() if path.is_file()]
 

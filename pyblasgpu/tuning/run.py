@@ -23,7 +23,7 @@ from ..errors import BackendUnavailable
 from ..gpu import device as devices
 from ..gpu.device import Device
 from ..gpu.nvml import Sensor
-from . import dryrun, report, select
+from . import dryrun, overlay, report
 from .bench import Bench
 from .build import Compilers
 from .health import Health
@@ -99,7 +99,7 @@ def _tune(options: Any, device: Device, routine: Callable) -> int:
             watcher.say(f"doubtful: {complaint_}")
     _show(journal.records, options)
     if not options.json and found.entries:
-        _console().print(f"written to {select.levels(device)[0].path}", soft_wrap=True)
+        _console().print(f"written to {overlay.levels(device)[0].path}", soft_wrap=True)
     return 0 if found.entries else 1
 
 

@@ -12,21 +12,16 @@ first (`packs`). A leaf takes the Config of its class, or of the nearest class t
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 from operator import itemgetter
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from .. import database
 from ..database import (
     FAMILIES,
     FIXED,
-    Document,
-    Entry,
     families_of,
     is_batch,
     nearest,
@@ -35,21 +30,19 @@ from ..database import (
     sizes_of,
     tuned_at,
 )  # fmt: skip
-from ..errors import BackendUnavailable, ConfigError, DatabaseWarning
+from ..errors import BackendUnavailable, ConfigError
 from ..gpu.device import Device
 from ..types import DTYPES, Dtype
-from . import overrides
+from . import overlay, overrides
 from .paces import Measured, Reading, paced
 from .packs import GAIN, LAYOUT, copying, fits, packed_twin, packing
 from .prune import check_device
 from .score import comfortable, score
 from .space import space
 from .splits import attainable, pace, timed, whole_or_streamed
-from .store import user_file
 
 __all__ = [
-    "ALIGNED", "Choice", "filed_configs", "generation", "levels", "reload", "select", "stop_size",
-    "tuned_configs",
+    "ALIGNED", "Choice", "generation", "reload", "select", "stop_size", "tuned_configs",
 ]  # fmt: skip
 
 
@@ -64,19 +57,8 @@ class Choice:
     splits: int = 1
 
 
-@dataclass(frozen=True)
-class Level:
-    """One file of the database: where it stands, and how an origin names it."""
-
-    path: Path
-    device: str
-    origin: str
-
-
 ALIGNED = 16  # bytes of the widest vector that a kernel loads
 COMPUTED = "computed"  # the origin of what no file gave
-
-_PACKAGED = Path(database.__file__).parent
 
 #: Where nothing was measured.
 DEFAULT_STOP = {"few": 256, "some": 256, "many": 256, "most": 128}
@@ -222,12 +204,6 @@ def tuned_configs(name: str, dtype: Dtype, layout: str, device: Device) -> dict[
     return found
 
 
-def filed_configs(stem: str, dtype: str, layout: str, device: Device) -> list[Any]:
-    """The Configs that the files name for any class of a family, those of batches too."""
-    filed = (_filed(stem, dtype, layout, size, device) for size in sizes_of(stem))
-    return list(dict.fromkeys(found.config for found in filed if found))
-
-
 def generation() -> tuple[int, int]:
     """A value that changes whenever `select` and `stop_size` might answer differently than before."""
     return _reloads, overrides.token()
@@ -236,26 +212,10 @@ def generation() -> tuple[int, int]:
 def reload() -> None:
     """Forget the files of tuned values and every choice made from them."""
     global _reloads
-    _documents.cache_clear()
+    overlay.documents.cache_clear()
     _measured.cache_clear()
     _chosen.clear()
     _reloads += 1
-
-
-def levels(device: Device) -> tuple[Level, ...]:
-    """The files that hold values for `device`, first the one that wins; they need not exist."""
-    own = user_file(device.name)
-    return (
-        Level(own, device.name, f"tuned here, {own}"),
-        Level(_PACKAGED / own.name, device.name, f"packaged for {device.name}"),
-        Level(_PACKAGED / f"{device.arch}.json", device.arch, f"packaged for {device.arch}"),
-    )
-
-
-@lru_cache
-def _documents(device: Device) -> tuple[tuple[str, Document], ...]:
-    found = ((level.origin, database.read(level.path, level.device)) for level in levels(device))
-    return tuple((origin, document) for origin, document in found if document is not None)
 
 
 class _Option(NamedTuple):
@@ -348,7 +308,7 @@ def _measured(stem: str, dtype: str, layout: str, batched: bool, device: Device)
     origins: dict[Any, list[tuple[tuple[int, ...], str]]] = {}
     rates: dict[Any, dict[str, float]] = {}
     for size in sizes_of(stem):
-        filed = _filed(stem, dtype, layout, size, device)
+        filed = overlay.of_class(stem, dtype, layout, size, device)
         if filed and filed.tflops:
             won = tuned_at(stem, size)[-1], f"{filed.origin}, class {size}"
             origins.setdefault(filed.config, []).append(won)
@@ -366,25 +326,6 @@ def _measured(stem: str, dtype: str, layout: str, batched: bool, device: Device)
     return tuple(known for known in found if known.readings)
 
 
-def _entries(key: tuple[str, str, str, str], device: Device) -> Iterator[tuple[str, Entry]]:
-    """What the files say to `key`, first the one that wins."""
-    for origin, document in _documents(device):
-        entry = document.entries.get(key)
-        if entry is not None:
-            yield origin, entry
-
-
-def _usable(stem: str, dtype: str, layout: str, entry: Entry, device: Device, where: str) -> Any:
-    """The Config of `entry`; None, with a warning, where `device` cannot run it."""
-    try:
-        config = FAMILIES[stem].config(dtype, layout, entry.parameters)
-        check_device(config, device)
-    except ConfigError as broken:
-        warnings.warn(f"{where} is passed over: {broken}", DatabaseWarning, stacklevel=5)
-        return None
-    return config
-
-
 def _of_class(
     stems: tuple[str, ...], dtype: str, layout: str, extents: tuple[int, ...], device: Device
 ) -> Choice:
@@ -393,32 +334,15 @@ def _of_class(
     """
     size = size_class(stems[0], extents)
     for candidate in nearest(stems[0], size):
-        filed = [found for stem in stems if (found := _filed(stem, dtype, layout, candidate, device))]
+        filed = [
+            found for stem in stems if (found := overlay.of_class(stem, dtype, layout, candidate, device))
+        ]
         if filed:
             best = max(filed, key=itemgetter(0))
             config, origin = best.config, best.origin
             return Choice(config, origin if candidate == size else f"{origin}, class {candidate}")
     stem = next((stem for stem in stems if _runs(stem, device)), stems[0])
     return Choice(_computed(stem, dtype, FAMILIES[stem].layout(layout), size, device), COMPUTED)
-
-
-class _Filed(NamedTuple):
-    """What the files say to a class; a rate of 0 is unknown."""
-
-    tflops: float
-    config: Any
-    origin: str
-    elsewhere: Mapping[str, float]
-
-
-def _filed(stem: str, dtype: str, layout: str, size: str, device: Device) -> _Filed | None:
-    """The first entry that is of use; None where there is none."""
-    layout = FAMILIES[stem].layout(layout)
-    for origin, entry in _entries((stem, dtype, layout, size), device):
-        config = _usable(stem, dtype, layout, entry, device, f"{origin}: {stem} {dtype} {layout} {size}")
-        if config is not None:
-            return _Filed(entry.tflops or 0.0, config, origin, entry.elsewhere)
-    return None
 
 
 @lru_cache(maxsize=1 << 10)
@@ -445,7 +369,7 @@ def _computed(stem: str, dtype: str, layout: str, size: str, device: Device) -> 
 
 def _choose_stop(routine: str, dtype: str, size: str, device: Device) -> Choice:
     for candidate in nearest(routine, size):
-        for origin, document in _documents(device):
+        for origin, document in overlay.documents(device):
             stop = document.stop_sizes.get((routine, dtype, candidate))
             if stop is not None:
                 return Choice(stop, origin if candidate == size else f"{origin}, class {candidate}")

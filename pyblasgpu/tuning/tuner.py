@@ -13,7 +13,7 @@ from ..database import FAMILIES, STOP_ROUTINES, Document, sizes_of
 from ..errors import PyblasgpuError
 from ..gpu.compile import Resources
 from ..gpu.device import Device
-from . import select
+from . import overlay, select
 from .bench import Failed, Job, Timed
 from .build import Verdict, judge
 from .health import Health
@@ -185,7 +185,7 @@ class Tuner:
         return self._effort == "exhaustive" or key == first or first not in searches
 
     def _begin(self, key: Search, configs: list[Any]) -> None:
-        serving = select.filed_configs(*key, self.device)
+        serving = overlay.configs(*key, self.device)
         self._recheck.trust(serving)
         configs = list(dict.fromkeys([*serving, *configs]))
         task = task_of(key[0], tuple(configs), self.device)

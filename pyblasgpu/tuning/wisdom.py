@@ -15,7 +15,7 @@ from ..database import FAMILIES, DatabaseError, Document, dumps, parse
 from ..gpu import device as devices
 from ..gpu.device import Device
 from ..gpu.store import data_folder
-from . import select
+from . import overlay
 from .store import edit, merge, user_file
 
 __all__ = ["export", "files", "forget", "main", "take_in"]
@@ -109,7 +109,7 @@ def _list(options: Any) -> int:
 
 def _where(options: Any) -> int:
     """The files of a device, first the one that wins."""
-    levels = select.levels(_device(options.device))
+    levels = overlay.levels(_device(options.device))
     rows = [
         {"level": level.origin, "file": str(level.path), "exists": level.path.is_file()} for level in levels
     ]

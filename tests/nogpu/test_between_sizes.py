@@ -11,8 +11,8 @@ import pytest
 
 from pyblasgpu.database import FAMILIES, Document, Entry, sizes_of, tuned_at
 from pyblasgpu.gpu.device import known
+from pyblasgpu.tuning import overlay, splits
 from pyblasgpu.tuning import select as selecting
-from pyblasgpu.tuning import splits
 from pyblasgpu.tuning.overrides import override
 from pyblasgpu.tuning.select import select
 from pyblasgpu.tuning.store import read_sweep, sound, winners
@@ -47,7 +47,7 @@ def losses(recorded, monkeypatch, hidden: bool) -> list[float]:
         if hidden:
             entries = {key: without(entry, size) for key, entry in entries.items() if key[3] != size}
         seen = Document(H200.name, entries)
-        monkeypatch.setattr(selecting, "_documents", lambda device, seen=seen: (("the sweep", seen),))
+        monkeypatch.setattr(overlay, "documents", lambda device, seen=seen: (("the sweep", seen),))
         selecting._chosen.clear()
         selecting._measured.cache_clear()
         for (dtype, layout, at), seconds in times.items():

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from pyblasgpu.database import FAMILIES, DatabaseError, Document, Entry, dumps, parse, read
 from pyblasgpu.errors import DatabaseWarning
 from pyblasgpu.gpu.device import known
-from pyblasgpu.tuning import report, select
+from pyblasgpu.tuning import overlay, report, select
 from pyblasgpu.tuning.store import Record, append, merge, read_sweep, sweep_file, user_file, winners
 from pyblasgpu.types import DTYPES
 
 H200 = known("h200")
-PACKAGED = (select._PACKAGED / "nvidia_h200.json").read_bytes()
+PACKAGED = (overlay.PACKAGED / "nvidia_h200.json").read_bytes()
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
@@ -211,7 +211,7 @@ def test_values_of_a_smuggled_type_are_data_at_most():
 
 def test_nothing_in_the_package_unpickles():
     """Pipes between a process and its own children are the exception, and they are multiprocessing's."""
-    root = select._PACKAGED.parent
+    root = overlay.PACKAGED.parent
     for file in root.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Import):

@@ -13,6 +13,7 @@ from pyblasgpu import database
 from pyblasgpu.database import FAMILIES, Document, Entry, dumps, parse, read
 from pyblasgpu.errors import DatabaseWarning
 from pyblasgpu.gpu.device import known
+from pyblasgpu.tuning import overlay
 from pyblasgpu.tuning import select as selecting
 from pyblasgpu.tuning.store import merge, save, user_file
 
@@ -194,7 +195,7 @@ def test_a_write_that_fails_leaves_the_old_file(document, monkeypatch, tmp_path)
 
 
 def test_the_published_schema_names_what_the_loader_knows():
-    schema = json.loads((selecting._PACKAGED / "schema.json").read_text())
+    schema = json.loads((overlay.PACKAGED / "schema.json").read_text())
 
     def resolved(node):
         """`node` with what it refers to."""
@@ -212,7 +213,7 @@ def test_the_published_schema_names_what_the_loader_knows():
 
 
 def test_every_packaged_file_loads_and_its_configs_hold():
-    for path in selecting._PACKAGED.glob("*.json"):
+    for path in overlay.PACKAGED.glob("*.json"):
         if path.name != "schema.json":
             found = parse(path.read_bytes())
             for (stem, dtype, layout, _), entry in found.entries.items():

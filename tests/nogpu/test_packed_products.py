@@ -13,7 +13,7 @@ from fake_kernels import operand
 from pyblasgpu.database import FAMILIES, Document, Entry
 from pyblasgpu.gpu.device import known
 from pyblasgpu.routines.gemm import gemm, tape
-from pyblasgpu.tuning import packs
+from pyblasgpu.tuning import overlay, packs
 from pyblasgpu.tuning import select as selecting
 from pyblasgpu.tuning.oracle import integers
 from pyblasgpu.tuning.overrides import override
@@ -123,7 +123,7 @@ def files(monkeypatch, tmp_path):
             entries["gemm_tile", "s", layout, "large"] = Entry(
                 FAMILIES["gemm_tile"].parameters_of(config), reached
             )
-        monkeypatch.setattr(selecting, "_PACKAGED", tmp_path)
+        monkeypatch.setattr(overlay, "PACKAGED", tmp_path)
         save(Document("NVIDIA H200", entries), tmp_path / "nvidia_h200.json")
         selecting.reload()
 

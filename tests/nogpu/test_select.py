@@ -11,6 +11,7 @@ import pytest
 from pyblasgpu.database import FAMILIES, Document, Entry, read, size_class, sizes_of
 from pyblasgpu.errors import BackendUnavailable, DatabaseWarning
 from pyblasgpu.gpu.device import known, names, simulated
+from pyblasgpu.tuning import overlay
 from pyblasgpu.tuning import select as selecting
 from pyblasgpu.tuning.overrides import override
 from pyblasgpu.tuning.prune import candidates, check_device
@@ -32,7 +33,7 @@ def levels(monkeypatch, tmp_path):
     packaged = tmp_path / "packaged"
     packaged.mkdir()
     monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(selecting, "_PACKAGED", packaged)
+    monkeypatch.setattr(overlay, "PACKAGED", packaged)
     selecting.reload()
     yield packaged
     selecting.reload()

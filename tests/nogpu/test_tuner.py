@@ -31,6 +31,7 @@ from pyblasgpu.tuning import (
     bench,
     journal,
     measure,
+    overlay,
     prune,
     recheck,
     run,
@@ -108,7 +109,7 @@ class Stage:
         every = tuner.candidates
         monkeypatch.setattr(tuner, "candidates", lambda *key: SimpleNamespace(left=every(*key).left[::16]))
         self.filed = {}  # what files name, by search
-        monkeypatch.setattr(selecting, "filed_configs", lambda *key: self.filed.get(key[:3], []))
+        monkeypatch.setattr(overlay, "configs", lambda *key: self.filed.get(key[:3], []))
         # operands of the real sizes would take long to fill
         small = {key: [tuple(max(x // 16, 1) for x in tuned_at(*key)[-1])] for key in every_class()}
         for module in (whole, selecting, strategies):
@@ -534,7 +535,7 @@ def test_a_calm_run_has_no_complaints(stage, monkeypatch):
 def test_a_mishap_in_the_process_is_marked_and_the_sweep_goes_on(mishap, monkeypatch):
     every = tuner.candidates
     monkeypatch.setattr(tuner, "candidates", lambda *key: SimpleNamespace(left=every(*key).left[::8]))
-    monkeypatch.setattr(selecting, "filed_configs", lambda *key: [])
+    monkeypatch.setattr(overlay, "configs", lambda *key: [])
     left = tuner.candidates("gemm_tile", "s", "nn", H200, "quick").left
     bad = max(left, key=Stage.rate)
     tile = (bad.BLK_M, bad.BLK_N)

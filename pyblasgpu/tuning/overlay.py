@@ -1,0 +1,92 @@
+"""The files of tuned values, one over the other: the user's, the packaged one of the device, that of its
+architecture.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .. import database
+from ..database import FAMILIES, Document, Entry, sizes_of
+from ..errors import ConfigError, DatabaseWarning
+from ..gpu.device import Device
+from .prune import check_device
+from .store import user_file
+
+__all__ = ["PACKAGED", "Filed", "Level", "configs", "documents", "levels", "of_class"]
+
+PACKAGED = Path(database.__file__).parent
+
+
+@dataclass(frozen=True)
+class Level:
+    """One file of the database: where it stands, and how an origin names it."""
+
+    path: Path
+    device: str
+    origin: str
+
+
+class Filed(NamedTuple):
+    """What the files say to a class; a rate of 0 is unknown."""
+
+    tflops: float
+    config: Any
+    origin: str
+    elsewhere: Mapping[str, float]
+
+
+def of_class(stem: str, dtype: str, layout: str, size: str, device: Device) -> Filed | None:
+    """The first entry that is of use; None where there is none."""
+    layout = FAMILIES[stem].layout(layout)
+    for origin, entry in _entries((stem, dtype, layout, size), device):
+        config = _usable(stem, dtype, layout, entry, device, f"{origin}: {stem} {dtype} {layout} {size}")
+        if config is not None:
+            return Filed(entry.tflops or 0.0, config, origin, entry.elsewhere)
+    return None
+
+
+def levels(device: Device) -> tuple[Level, ...]:
+    """The files that hold values for `device`, first the one that wins; they need not exist."""
+    own = user_file(device.name)
+    return (
+        Level(own, device.name, f"tuned here, {own}"),
+        Level(PACKAGED / own.name, device.name, f"packaged for {device.name}"),
+        Level(PACKAGED / f"{device.arch}.json", device.arch, f"packaged for {device.arch}"),
+    )
+
+
+@lru_cache
+def documents(device: Device) -> tuple[tuple[str, Document], ...]:
+    found = ((level.origin, database.read(level.path, level.device)) for level in levels(device))
+    return tuple((origin, document) for origin, document in found if document is not None)
+
+
+def configs(stem: str, dtype: str, layout: str, device: Device) -> list[Any]:
+    """The Configs that the files name for any class of a family, those of batches too."""
+    filed = (of_class(stem, dtype, layout, size, device) for size in sizes_of(stem))
+    return list(dict.fromkeys(found.config for found in filed if found))
+
+
+def _entries(key: tuple[str, str, str, str], device: Device) -> Iterator[tuple[str, Entry]]:
+    """What the files say to `key`, first the one that wins."""
+    for origin, document in documents(device):
+        entry = document.entries.get(key)
+        if entry is not None:
+            yield origin, entry
+
+
+def _usable(stem: str, dtype: str, layout: str, entry: Entry, device: Device, where: str) -> Any:
+    """The Config of `entry`; None, with a warning, where `device` cannot run it."""
+    try:
+        config = FAMILIES[stem].config(dtype, layout, entry.parameters)
+        check_device(config, device)
+    except ConfigError as broken:
+        warnings.warn(f"{where} is passed over: {broken}", DatabaseWarning, stacklevel=5)
+        return None
+    return config
