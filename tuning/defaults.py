@@ -2,17 +2,18 @@
 
 A device gets the winners of its own records; an architecture the candidates that are the best for all of its
 devices together. Give every sweep of an architecture at once: files are written anew. Of several sweeps of a
-device the last one decides at each place that it has: times of different runs are not compared. A winner that
-spills registers under the toolchain here, though not under the one it was measured with, gives way to the
-next. Size classes of products share Configs where it costs them at most a hundredth, so that fewer kernels
-have to be compiled.
+device the last one decides at each place at which it has timed what was the best before, or something faster:
+else times of different runs are not compared. A winner that spills registers under the toolchain here, though
+not under the one it was measured with, gives way to the next. Size classes of products share Configs where it
+costs them at most a hundredth, so that fewer kernels have to be compiled.
 """
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import geometric_mean
 
@@ -48,7 +49,7 @@ def main(
 
 
 def _decisive(sweeps: list[str]) -> list[Record]:
-    """All failures, and of each place on a device the times of the last sweep that has any."""
+    """All failures, and of each place on a device the times of the last sweep that decides there."""
     failures: list[Record] = []
     times: dict[tuple, list[Record]] = {}
     for sweep in sweeps:
@@ -56,8 +57,33 @@ def _decisive(sweeps: list[str]) -> list[Record]:
         for record in read_sweep(Path(sweep)):
             place = record.device, record.stem, record.dtype, record.layout, record.size
             (here[place] if record.outcome == "ok" else failures).append(record)
-        times.update(here)
+        out = {record.candidate for record in failures}
+        times.update(
+            (place, found) for place, found in here.items() if _decides(found, times.get(place, ()), out)
+        )
     return [*failures, *(record for records in times.values() for record in records)]
+
+
+def _decides(found: Sequence[Record], before: Sequence[Record], out: set[tuple]) -> bool:
+    """Whether one that was the best `before`, or nearly so, is among those `found`, or one of these is faster:
+    a search that was cut off may have neither.
+    """
+    fastest, now = _fastest(before, out), _fastest(found, out)
+    best = {r.candidate for r in before if r.seconds <= SHARED * fastest.get(r.extents, 0.0)}
+    return (
+        not best
+        or any(r.candidate in best for r in found)
+        or all(now.get(extents, math.inf) < seconds for extents, seconds in fastest.items())
+    )
+
+
+def _fastest(records: Sequence[Record], out: set[tuple]) -> dict[tuple[int, ...], float]:
+    """The shortest time at each extents, of candidates that are not `out`."""
+    found: dict[tuple[int, ...], float] = {}
+    for record in records:
+        if record.candidate not in out:
+            found[record.extents] = min(record.seconds, found.get(record.extents, math.inf))
+    return found
 
 
 def _sound_winners(records: list[Record], name: str, spilling: Callable[[set], set]) -> database.Document:

@@ -18,7 +18,7 @@ from ..gpu.device import Device
 from .prune import check_device
 from .store import user_file
 
-__all__ = ["PACKAGED", "Filed", "Level", "configs", "documents", "levels", "of_class"]
+__all__ = ["PACKAGED", "Filed", "Level", "documents", "levels", "of_class", "serving"]
 
 PACKAGED = Path(database.__file__).parent
 
@@ -42,12 +42,14 @@ class Filed(NamedTuple):
 
 
 def of_class(stem: str, dtype: str, layout: str, size: str, device: Device) -> Filed | None:
-    """The first entry that is of use; None where there is none."""
+    """The first entry that is of use, with what others say of the same Config elsewhere; None: there is none."""
     layout = FAMILIES[stem].layout(layout)
-    for origin, entry in _entries((stem, dtype, layout, size), device):
+    entries = list(_entries((stem, dtype, layout, size), device))
+    for origin, entry in entries:
         config = _usable(stem, dtype, layout, entry, device, f"{origin}: {stem} {dtype} {layout} {size}")
         if config is not None:
-            return Filed(entry.tflops or 0.0, config, origin, entry.elsewhere)
+            alike = (other.elsewhere for _, other in reversed(entries) if other.parameters == entry.parameters)
+            return Filed(entry.tflops or 0.0, config, origin, {k: v for rates in alike for k, v in rates.items()})
     return None
 
 
@@ -67,10 +69,10 @@ def documents(device: Device) -> tuple[tuple[str, Document], ...]:
     return tuple((origin, document) for origin, document in found if document is not None)
 
 
-def configs(stem: str, dtype: str, layout: str, device: Device) -> list[Any]:
-    """The Configs that the files name for any class of a family, those of batches too."""
-    filed = (of_class(stem, dtype, layout, size, device) for size in sizes_of(stem))
-    return list(dict.fromkeys(found.config for found in filed if found))
+def serving(stem: str, dtype: str, layout: str, device: Device) -> dict[str, Any]:
+    """The Configs that the files name, by size class, those of batches too."""
+    filed = {size: of_class(stem, dtype, layout, size, device) for size in sizes_of(stem)}
+    return {size: found.config for size, found in filed.items() if found}
 
 
 def _entries(key: tuple[str, str, str, str], device: Device) -> Iterator[tuple[str, Entry]]:

@@ -18,7 +18,8 @@ from .splits import CYCLE
 __all__ = ["Measured", "Reading", "paced"]
 
 DOUBT = 0.02  # of an estimate, for each factor of two between an extent and that of the nearest measurement
-REACH = 2.0  # such factors, over which a measurement says less of what is usual, or of its own Config
+SAME = 0.3  # of such a factor, within which a measurement of a Config stands for itself
+REACH = 2.0  # such factors, over which a measurement says less of what is usual
 NEAR = 8.0  # such factors, over which a Config's own pace gives way to the usual one
 
 Extents = tuple[int, ...]
@@ -66,7 +67,7 @@ class Measured:
             return CYCLE, 1.0
         octaves = [reading.octaves(extents) for reading in self.readings]
         nearest = min(octaves)
-        weights = [exp((nearest - each) / REACH) for each in octaves]
+        weights = [((nearest + SAME) / (each + SAME)) ** 2 for each in octaves]  # Shepard (1968)
         paces = (weight * log(reading.pace) for weight, reading in zip(weights, self.readings, strict=True))
         own = exp(-nearest / NEAR)
         return exp(sum(paces) / sum(weights) * own) * usual ** (1 - own), 1 + DOUBT * nearest

@@ -1,10 +1,10 @@
 """How fast a Config ought to be, by arithmetic alone: an estimate of its cycles on a multiprocessor.
 
-Whole waves of blocks, then a last one that is not full. What a multiprocessor does for its blocks costs the
+Whole waves of blocks, then a last one that is not full. What a multiprocessor does for its blocks costs about the
 larger of two: throughput (instructions issued, shared memory, bytes from L2 and of C to DRAM), which all
 resident blocks share, and latency (the stripe of one warp and a barrier, or the memory's answer), which one
 block suffers alone. A block's start hides behind the others; the stores of C at its end do not. DRAM bounds
-the whole. The constants are rounded from a fit to the recorded sweep of an H200; `docs/tuning.md` says how
+the whole. The constants are rounded from a fit to recorded sweeps of an H200; `docs/tuning.md` says how
 well the estimate ranks what was measured there.
 """
 
@@ -35,20 +35,21 @@ COMFORT = 88  # what it takes beside it if it may; with less, some kernels spill
 
 LINE = 128  # bytes that shared memory serves in a cycle
 L2_BYTES = 64  # bytes that a multiprocessor gets from L2 in a cycle
-READ, WRITE = 0.9, 0.5  # cycles of a line that is read from, written to shared memory: some hide behind FMAs
-LOAD = 6  # instructions of a global load: address, mask, load
+READ, WRITE = 0.9, 0.7  # cycles of a line that is read from, written to shared memory: some hide behind FMAs
+LOAD = 10  # instructions of a global load: address, mask, load
 COPY = 60  # those of a leaf's, which is element by element and knows no contiguous dimension
-BARRIER = 100  # cycles of a barrier and of what begins a stripe
-ANSWER = 1200  # cycles until memory answers
+BARRIER = 50  # cycles of a barrier and of what begins a stripe
+ANSWER = 1600  # cycles until memory answers
 ROW = 200  # cycles between two block rows of a leaf
-START = 3000  # cycles until a block runs and its first stripe is there
-STORE = 8  # cycles in which a thread stores one real of C
+START = 2500  # cycles until a block runs and its first stripe is there
+STORE = 16  # cycles in which a thread stores one real of C
 #: Cycles in which a warp gets an instruction of a loop of at most so many: 64 KiB, 128 KiB.
 FETCH = (4000, 1.0), (8000, 2.4), (inf, 4.2)
 MMA_RATE = 2  # FMAs on tensor cores in the time of one elsewhere, in double precision
 SUMMING = 6000  # cycles until the sum of the pieces of a product runs, and has its first pieces
 BANKS = 1.1  # times the cycles of a complex FMA where operands that meet come from one bank of registers
 DEPENDENT = 4  # cycles until an FMA can use the one before
+SHARP = 3  # the larger of throughput and latency, the more the other hides behind it: a norm of this order
 
 
 class _Block(NamedTuple):
@@ -77,10 +78,15 @@ class _Block(NamedTuple):
         A scheduler has whole warps: five single ones on four take as long as eight.
         """
         busiest = ceil(count * self.schedulers) * self.issue + count * self.rest
-        return max(busiest, self._flowing(count))
+        return _overlapped(max(busiest, count * self.work), self.latency)
 
     def _flowing(self, count: int) -> float:
-        return max(count * self.work, self.latency)
+        return _overlapped(count * self.work, self.latency)
+
+
+def _overlapped(work: float, latency: float) -> float:
+    """Cycles of both: the larger where they differ much, more than it where they do not."""
+    return (work**SHARP + latency**SHARP) ** (1 / SHARP)
 
 
 def blocks_per_sm(config: Any, device: Device) -> int:

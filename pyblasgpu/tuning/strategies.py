@@ -20,8 +20,8 @@ from ..gpu.device import Device
 from .score import score
 
 __all__ = [
-    "STRATEGIES", "Axes", "Place", "Strategy", "Task", "Times", "Trial", "exhaustive", "in_turns", "likely",
-    "line", "random", "score_first", "task_of", "three_step",
+    "STRATEGIES", "Axes", "Place", "Strategy", "Task", "Times", "Trial", "beginning_with", "exhaustive",
+    "in_turns", "likely", "line", "random", "score_first", "task_of", "three_step",
 ]  # fmt: skip
 
 #: (size class, extents), where a choice must be made.
@@ -167,6 +167,19 @@ def likely(task: Task, part: float = 0.5) -> Search:
     yield from table.ask([trial for trial in everywhere if (trial.config, trial.size) in wanted])
     empty = [place for place in task.places if not table.by_time(place)]
     yield from table.ask(_everywhere(task.candidates, empty))
+
+
+def beginning_with(serving: Mapping[str, Any], strategy: Strategy) -> Strategy:
+    """First what serves each size class, there alone; then what `strategy` asks for.
+
+    So a search that ends early knows what to beat wherever it has found something.
+    """
+
+    def search(task: Task) -> Search:
+        yield [Trial(serving[size], size, extents) for size, extents in task.places if size in serving]
+        yield from strategy(task)
+
+    return search
 
 
 def random(task: Task, most: int = 64, seed: int = 0) -> Search:

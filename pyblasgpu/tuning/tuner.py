@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
-from ..database import FAMILIES, STOP_ROUTINES, Document, sizes_of
+from ..database import FAMILIES, STOP_ROUTINES, Document, sizes_of, tuned_at
 from ..errors import PyblasgpuError
 from ..gpu.compile import Resources
 from ..gpu.device import Device
@@ -23,7 +23,7 @@ from .lab import Bencher, Lab
 from .prune import Guidelines, candidates, persistent, tile_of
 from .recheck import Compiling, Recheck
 from .store import merge, winners
-from .strategies import STRATEGIES, Task, Times, Trial, in_turns, task_of
+from .strategies import STRATEGIES, Task, Times, Trial, beginning_with, in_turns, task_of
 from .whole import STOPS, search_stop, time_vendor, time_whole
 from .worker import Lost
 
@@ -154,8 +154,7 @@ class Tuner:
     def _search_kernels(self, searches: list[Search]) -> None:
         """Each family in its first layout; then, but for an exhaustive run, what did best in the others.
 
-        What serves now comes first in each search, so that none that is begun ends with something worse. The
-        lists of candidates are made on a thread meanwhile.
+        The lists of candidates are made on a thread meanwhile.
         """
         firsts = [key for key in searches if self._is_first(key, searches)]
         order = (*firsts, *(key for key in searches if key not in firsts))
@@ -185,11 +184,12 @@ class Tuner:
         return self._effort == "exhaustive" or key == first or first not in searches
 
     def _begin(self, key: Search, configs: list[Any]) -> None:
-        serving = overlay.configs(*key, self.device)
-        self._recheck.trust(serving)
-        configs = list(dict.fromkeys([*serving, *configs]))
+        serving = overlay.serving(*key, self.device)
+        self._recheck.trust(serving.values())
+        configs = list(dict.fromkeys([*serving.values(), *configs]))
         task = task_of(key[0], tuple(configs), self.device)
-        self._hunts.append(Hunt(key, task, self._strategy if configs else _nothing, self.journal))
+        strategy = beginning_with(serving, self._strategy) if configs else _nothing
+        self._hunts.append(Hunt(key, task, strategy, self.journal))
 
     def _candidates(self, key: Search) -> list[Any]:
         """Those that the rules leave, in an order in which a run may end anywhere."""
@@ -341,7 +341,7 @@ class Tuner:
     def _save(self) -> Document:
         """Put the winners into the user's file, once each is right at odd extents too."""
         while True:
-            found = winners(self.journal.records, self.device.name)
+            found = self._decided(winners(self.journal.records, self.device.name))
             if self._recheck.all_right(found):
                 break
         if found.entries or found.stop_sizes:
@@ -352,7 +352,22 @@ class Tuner:
     def _winners_of(self, key: Search) -> Document:
         """Those of one search."""
         records = [each for each in self.journal.records if (each.stem, each.dtype, each.layout) == key]
-        return winners(records, self.device.name)
+        return self._decided(winners(records, self.device.name))
+
+    def _decided(self, found: Document) -> Document:
+        """`found` without the classes whose present kernel was not tried: there nothing is replaced."""
+        serving = {key: overlay.serving(*key, self.device) for key in {key[:3] for key in found.entries}}
+        for stem, dtype, layout, size in list(found.entries):
+            key = stem, dtype, layout
+            if size in serving[key] and not self._was_tried(key, serving[key][size], size):
+                del found.entries[*key, size]
+                found.stop_sizes.pop((FAMILIES[stem].routine, dtype, size), None)
+        return found
+
+    def _was_tried(self, key: Search, config: Any, size: str) -> bool:
+        places = ((size, extents) for extents in tuned_at(key[0], size))
+        times = (self.journal.seconds(key, config, *place) for place in places)
+        return self.journal.is_out(key, config) or all(time is not None for time in times)
 
 
 def _nothing(task: Task) -> Generator[list[Trial], Times, None]:

@@ -109,10 +109,10 @@ class Stage:
         every = tuner.candidates
         monkeypatch.setattr(tuner, "candidates", lambda *key: SimpleNamespace(left=every(*key).left[::16]))
         self.filed = {}  # what files name, by search
-        monkeypatch.setattr(overlay, "configs", lambda *key: self.filed.get(key[:3], []))
+        monkeypatch.setattr(overlay, "serving", lambda *key: self.filed.get(key[:3], {}))
         # operands of the real sizes would take long to fill
         small = {key: [tuple(max(x // 16, 1) for x in tuned_at(*key)[-1])] for key in every_class()}
-        for module in (whole, selecting, strategies):
+        for module in (whole, selecting, strategies, tuner):
             monkeypatch.setattr(module, "tuned_at", lambda stem, size: small[stem, size])
         monkeypatch.setattr(whole, "STOP_ORDER", 64)
         monkeypatch.setattr(whole, "CURVE", (32, 64))
@@ -213,13 +213,31 @@ def test_what_serves_now_is_tried_first_in_every_layout(stage, monkeypatch):
     monkeypatch.setattr(recheck.Recheck, "_verify", None)
     for layout in ("nn", "tn"):
         ranked = sorted(prune.candidates("gemm_tile", "s", layout, H200).left, key=Stage.rate)
-        stage.filed["gemm_tile", "s", layout] = [ranked[-1]]
+        stage.filed["gemm_tile", "s", layout] = {"large": ranked[-1]}
     made, found = tune(on(stage))
     for layout in ("nn", "tn"):
-        (serving,) = stage.filed["gemm_tile", "s", layout]
+        serving = stage.filed["gemm_tile", "s", layout]["large"]
         assert rate(found.entries["gemm_tile", "s", layout, "large"]) == Stage.rate(serving)
         first = next(record for record in made.journal.records if record.layout == layout)
         assert first.parameters == FAMILIES["gemm_tile"].parameters_of(serving)
+        assert first.size == "large"
+
+
+def test_a_search_that_is_cut_off_replaces_nothing_that_it_did_not_try(stage):
+    """What serves `large` cannot be compiled in time; what was found there is no reason to give it up."""
+    key = ("gemm_tile", "s", "nn")
+    ranked = sorted(prune.candidates(*key, H200).left, key=Stage.rate)
+    stage.filed[key] = {"tiny": ranked[0], "large": ranked[-1]}
+    made, _ = tune(on(stage), layouts=("nn",))
+    kept = [r for r in made.journal.records if r.parameters != FAMILIES["gemm_tile"].parameters_of(ranked[-1])]
+    made.journal = Journal(H200, "quick")
+    for record in kept:
+        made.journal._take(record)
+    sizes = {size for *_, size in made._decided(winners(kept, H200.name)).entries}
+    assert sizes == set(sizes_of("gemm_tile")) - {"large"}
+    # one that has failed is none to keep
+    made.journal.note(key, "", ranked[-1], outcome="wrong")
+    assert "large" in {size for *_, size in made._decided(winners(kept, H200.name)).entries}
 
 
 def test_other_layouts_do_not_wait_for_the_end_of_the_first(stage, monkeypatch):
@@ -535,7 +553,7 @@ def test_a_calm_run_has_no_complaints(stage, monkeypatch):
 def test_a_mishap_in_the_process_is_marked_and_the_sweep_goes_on(mishap, monkeypatch):
     every = tuner.candidates
     monkeypatch.setattr(tuner, "candidates", lambda *key: SimpleNamespace(left=every(*key).left[::8]))
-    monkeypatch.setattr(overlay, "configs", lambda *key: [])
+    monkeypatch.setattr(overlay, "serving", lambda *key: {})
     left = tuner.candidates("gemm_tile", "s", "nn", H200, "quick").left
     bad = max(left, key=Stage.rate)
     tile = (bad.BLK_M, bad.BLK_N)
