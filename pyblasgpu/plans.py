@@ -14,7 +14,7 @@ from weakref import ref
 from .arrays import common_library
 from .errors import OverlapError
 from .execution import Call, stream_pointer, tape_of
-from .gpu import launch, memory
+from .gpu import launch, workspace
 from .layouts import are_clear, batches, reach, shares_memory
 from .level3 import multiply, triangular
 
@@ -139,7 +139,7 @@ class Plan:
         self._in_place = call.check_overlap(in_place=1)
         self._apart = (0, 2) if self._in_place else (0, 1, 2)
         self._reaches = [reach(self._layouts[index]) for index in self._apart]
-        self._room = memory.Room(self.workspace, self.device) if self.workspace else None
+        self._room = workspace.Held(self.workspace, self.device) if self.workspace else None
         self._turn = Lock() if self.workspace else None
         enqueue = self._enqueue = _joined(steps, self._room.address if self._room else 0)
         self._graph = launch.Graph(lambda stream: enqueue(pointers, stream), self.device) if steps else None

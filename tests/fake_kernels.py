@@ -52,7 +52,7 @@ class Kernels:
     def __call__(self, source, device):
         return _Kernel(self, source)
 
-    def take(self, nbytes, device, stream):
+    def take(self, nbytes, device, stream, flags=False):
         assert nbytes > 0
         self.sizes.append(nbytes)
         self.held += 1
@@ -95,7 +95,7 @@ class _Kernel:
     def gemm_tile(self, grid, pointers, numbers, alpha, beta):
         config, batch = self.source.config, grid[2]
         if config.persistent:
-            (*pointers, _), batch, numbers = self._walked(grid, pointers, numbers)
+            (*pointers, _, _), batch, numbers = self._walked(grid, pointers, numbers)
         m, n, k, lda, ldb, ldc, *batch_strides = numbers
         assert config.persistent or grid[:2] == (config.grid(m, n, self.flags["part"]), 1)
         if config.packed:
@@ -125,7 +125,7 @@ class _Kernel:
     gemm_mma = gemm_tile
 
     def _walked(self, grid, pointers, numbers):
-        """Of a persistent product what an ordinary one is told; nothing is left for `sum_pieces`."""
+        """Of a persistent product what an ordinary one is told."""
         m, n, k, tiles, rounds, run, longer, *strides = numbers
         config, (blocks, *others) = self.source.config, grid
         stripes, per_matrix = -(-k // config.BLK_K), config.grid(m, n, self.flags["part"])
@@ -134,10 +134,6 @@ class _Kernel:
         assert others == [1, 1] and tiles == batch * per_matrix
         assert walk in (Walk.whole(blocks, tiles), Walk.streamed(blocks, tiles, stripes))
         return pointers, batch, (m, n, k, *strides)
-
-    def sum_pieces(self, grid, pointers, numbers, alpha):
-        blocks = numbers[3]
-        assert grid == ((blocks - 1) * self.source.config.slices, 1, 1)
 
     def _packed(self, packing, pointer, extent, lead, step, k, batch):
         """The matrices of a packed operand: shape (batch, extent, k)."""

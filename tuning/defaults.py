@@ -65,8 +65,8 @@ def _decisive(sweeps: list[str]) -> list[Record]:
 
 
 def _decides(found: Sequence[Record], before: Sequence[Record], out: set[tuple]) -> bool:
-    """Whether one that was the best `before`, or nearly so, is among those `found`, or one of these is faster:
-    a search that was cut off may have neither.
+    """Whether one that was the best `before`, or nearly so, is among those `found`, or one of these is
+    faster: a search that was cut off may have neither.
     """
     fastest, now = _fastest(before, out), _fastest(found, out)
     best = {r.candidate for r in before if r.seconds <= SHARED * fastest.get(r.extents, 0.0)}

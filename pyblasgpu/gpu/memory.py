@@ -16,6 +16,7 @@ __all__ = [
     "Room",
     "allocate",
     "check",
+    "clear",
     "copy",
     "release",
     "synchronize",
@@ -74,6 +75,10 @@ if backend.SIMULATED:
     def copy(target: int, source: int, nbytes: int, stream: int) -> None:
         """Copy within the device."""
         _view(target, nbytes)[:] = _view(source, nbytes)
+
+    def clear(address: int, nbytes: int, stream: int) -> None:
+        """Set bytes to 0."""
+        _view(address, nbytes)[:] = 0
 
     def synchronize(stream: int) -> None:
         """Wait for everything on `stream`."""
@@ -153,6 +158,12 @@ else:
         from cuda.bindings import driver
 
         check(driver.cuMemcpyDtoDAsync(target, source, nbytes, stream), "cuMemcpyDtoDAsync")
+
+    def clear(address: int, nbytes: int, stream: int) -> None:
+        """Set bytes to 0."""
+        from cuda.bindings import driver
+
+        check(driver.cuMemsetD8Async(address, 0, nbytes, stream), "cuMemsetD8Async")
 
     def synchronize(stream: int) -> None:
         """Wait for everything on `stream`."""

@@ -22,6 +22,7 @@ from .ptx_arithmetic import (
 )
 from .ptx_emit import REALS, types
 from .ptx_memory import (
+    afresh,
     commit_async,
     copy_async,
     is_aligned,
@@ -29,7 +30,9 @@ from .ptx_memory import (
     load_shared,
     offset,
     pointer_type,
+    received,
     shared_pointer,
+    signal,
     store_global,
     store_global_vector,
     store_shared,
@@ -53,6 +56,9 @@ __all__ = [
     "commit_async",
     "wait_async",
     "sync_warp",
+    "afresh",
+    "signal",
+    "received",
     "pointer_type",
     "REALS",
     "rank1_update",

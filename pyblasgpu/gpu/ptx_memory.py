@@ -22,8 +22,9 @@ from .ptx_emit import (
 )
 
 __all__ = [
-    "commit_async", "copy_async", "is_aligned", "load_global", "load_shared", "offset", "pointer_type",
-    "shared_pointer", "store_global", "store_global_vector", "store_shared", "sync_warp", "wait_async",
+    "afresh", "commit_async", "copy_async", "is_aligned", "load_global", "load_shared", "offset",
+    "pointer_type", "received", "shared_pointer", "signal", "store_global", "store_global_vector",
+    "store_shared", "sync_warp", "wait_async",
 ]  # fmt: skip
 
 
@@ -261,6 +262,42 @@ def wait_async(pending: int):
         return types.void(), codegen
 
     return wait
+
+
+@intrinsic
+def afresh(_, value):
+    """The int32 `value`, as one that the compiler has not seen: what is made of it is not made before."""
+
+    def codegen(context, builder, signature, arguments):
+        return asm(builder, I32, list(arguments), "mov.b32 $0, $1;", "=r,r")
+
+    return types.int32(types.int32), codegen
+
+
+@intrinsic
+def signal(_, flags, i):
+    """Set ``flags[i]``: who has `received` it reads what this thread knows to be written."""
+
+    def codegen(context, builder, signature, arguments):
+        asm(builder, VOID, [at(builder, *arguments)], "st.release.gpu.global.u32 [$0], 1;", "l,~{memory}")
+        return context.get_dummy_value()
+
+    return types.void(flags, i), codegen
+
+
+@intrinsic
+def received(_, flags, i):
+    """Whether ``flags[i]`` was set; it is not any more."""
+
+    def codegen(context, builder, signature, arguments):
+        text = (
+            "{ .reg .pred p; ld.acquire.gpu.global.u32 $0, [$1]; setp.ne.u32 p, $0, 0; "
+            "@p st.relaxed.gpu.global.u32 [$1], 0; }"
+        )
+        found = asm(builder, I32, [at(builder, *arguments)], text, "=&r,l,~{memory}")
+        return builder.icmp_unsigned("!=", found, ir.Constant(I32, 0))
+
+    return types.boolean(flags, i), codegen
 
 
 @intrinsic

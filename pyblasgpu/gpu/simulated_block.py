@@ -12,7 +12,8 @@ import contextvars
 import itertools
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,6 +64,7 @@ class Thread(greenlet.greenlet):
         self.barrier: tuple[str, int] | None = None  # file and line where it waits
         self.vote = False  # what it brings to that barrier
         self.meeting: _Meeting | None = None  # where it waits for the other lanes of its warp
+        self.stalled = False  # until another block is further
         self.static_arrays = 0
         self.copies: list = []  # not yet committed
         self.groups: list[list] = []
@@ -73,6 +75,7 @@ class Thread(greenlet.greenlet):
     def resume(self) -> None:
         """Run to the next barrier, or meeting of the warp, or to the end."""
         self.barrier = self.meeting = None
+        self.stalled = False
         try:
             self.switch()
         except Exception as error:
@@ -86,6 +89,11 @@ class Thread(greenlet.greenlet):
         self.vote = vote
         self.parent.switch()
         return self.block.votes
+
+    def stall(self) -> None:
+        """Give way to other blocks."""
+        self.stalled = True
+        self.parent.switch()
 
     def meet(self, brought, together: Callable[[list], None]) -> None:
         """Give way until all lanes of the warp are here; one does `together` with what all brought."""
@@ -117,6 +125,11 @@ class _Launch:
     shared_bytes: int
     shared_limit: int
     logs: list[tuple[AccessLog, AccessLog]]
+    news: dict[tuple[int, int], Known]  # by the flag that was set for it
+
+
+#: Of each device array, in the order of the launch's logs, the block that wrote an element, if that is known.
+Known = list[dict[int, int]]
 
 
 class Block:
@@ -129,14 +142,22 @@ class Block:
         self.dynamic = poisoned(launch.shared_bytes)
         self.threads = [Thread(self, t) for t in range(launch.threads)]
         self.votes: list[bool] = []
+        self.known: Known = [{} for _ in launch.logs]
 
-    def run(self) -> None:
+    def run(self) -> Iterator[None]:
+        """Run to the end; yields where it can only go on when another block is further."""
         running = list(self.threads)
         while running:
             _random.shuffle(running)
             for thread in running:
                 thread.resume()
             self._hold_meetings()
+            while stalled := [thread for thread in running if thread.stalled]:
+                with self._logs_put_aside():
+                    yield
+                for thread in stalled:
+                    thread.resume()
+                self._hold_meetings()
             waiting = [thread for thread in running if thread.barrier]
             barriers = sorted({thread.barrier for thread in running if thread.barrier})
             if len(barriers) > 1 or (waiting and len(waiting) < len(self.threads)):
@@ -175,9 +196,29 @@ class Block:
         for log in logs:
             log.settle(range(start, start + WARP))
 
+    @contextmanager
+    def _logs_put_aside(self) -> Iterator[None]:
+        """The logs by thread are those of another block meanwhile."""
+        kept = [by_thread.taken() for by_thread, _ in self.launch.logs]
+        yield
+        for (by_thread, _), accesses in zip(self.launch.logs, kept, strict=True):
+            by_thread.put_back(accesses)
+
+    def publish(self, flag: Pointer) -> None:
+        """What this block has written, or learnt of, is known to whoever finds `flag` set."""
+        self.launch.news[_place(flag)] = [
+            {**known, **by_block.written(self.number)}
+            for known, (_, by_block) in zip(self.known, self.launch.logs, strict=True)
+        ]
+
+    def learn(self, flag: Pointer) -> None:
+        """What others had written when they set `flag` comes before what this block does next."""
+        for known, news in zip(self.known, self.launch.news.pop(_place(flag)), strict=True):
+            known.update(news)
+
     def _close_logs(self) -> None:
-        for by_thread, by_block in self.launch.logs:
-            by_thread.pass_on(by_block, self.number)
+        for known, (by_thread, by_block) in zip(self.known, self.launch.logs, strict=True):
+            by_thread.pass_on(by_block, self.number, known)
             by_thread.close()
         for _, log in self.shared.values():
             log.close()
@@ -204,6 +245,10 @@ class Block:
         self.static_bytes += nbytes
         _check_shared(self.static_bytes + self.launch.shared_bytes, self.launch.shared_limit)
         return poisoned(nbytes)
+
+
+def _place(flag: Pointer) -> tuple[int, int]:
+    return flag.array.ctypes.data, flag.start
 
 
 def _check_shared(nbytes: int, limit: int) -> None:
@@ -311,14 +356,29 @@ def launch(
         raise SimulatorError(f"grid {grid} is not within (1, 1, 1) and {MAX_GRID}")
     _check_shared(shared_bytes, shared_limit)
     arguments, logs = _watched(arguments)
-    facts = _Launch(function, arguments, _Module(grid, threads), threads, shared_bytes, shared_limit, logs)
+    facts = _Launch(
+        function, arguments, _Module(grid, threads), threads, shared_bytes, shared_limit, logs, {}
+    )
     places = list(enumerate(np.ndindex(grid)))
     _random.shuffle(places)
     with np.errstate(all="ignore"):
-        for number, place in places:
-            Block(facts, number, Dim3(*place)).run()
+        _run_all(Block(facts, number, Dim3(*place)).run() for number, place in places)
     for _, by_block in logs:
         by_block.close()
+
+
+def _run_all(blocks: Iterable[Iterator[None]]) -> None:
+    """Run the blocks to their ends: one after the other, but those that wait for others again and again."""
+    waiting = [block for block in blocks if _waits(block)]
+    while waiting:
+        left = [block for block in waiting if _waits(block)]
+        if len(left) == len(waiting):
+            raise SimulatorError(f"deadlock: {len(left)} blocks wait for flags that nobody sets")
+        waiting = left
+
+
+def _waits(block: Iterator[None]) -> bool:
+    return next(block, block) is None
 
 
 def _watched(arguments: tuple) -> tuple[tuple, list[tuple[AccessLog, AccessLog]]]:

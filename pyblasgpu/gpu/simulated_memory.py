@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
+from collections.abc import Mapping
 
 import greenlet
 import numpy as np
@@ -52,10 +53,30 @@ class AccessLog:
         self.settled_writes += theirs.writes
         theirs.close()
 
-    def pass_on(self, log: AccessLog, actor: int) -> None:
-        """Enter all of this in `log` as the accesses of one actor there."""
-        log.reads += [(actor, at, count) for _, at, count in self.settled_reads + self.reads]
+    def pass_on(self, log: AccessLog, actor: int, known: Mapping[int, int] | None = None) -> None:
+        """Enter all of this in `log` as the accesses of one actor there; reads of what is `known` to have
+        been written before, as the writer's.
+        """
+        for _, at, count in self.settled_reads + self.reads:
+            if known and at in known:
+                log.reads += [(known.get(i, actor), i, 1) for i in range(at, at + count)]
+            else:
+                log.reads.append((actor, at, count))
         log.writes += [(actor, at, count) for _, at, count in self.settled_writes + self.writes]
+
+    def written(self, actor: int) -> dict[int, int]:
+        """The elements that `actor` has written, with its number."""
+        return {i: actor for who, at, count in self.writes if who == actor for i in range(at, at + count)}
+
+    def taken(self) -> tuple[list, ...]:
+        """All accesses; the log is empty then."""
+        found = self.reads, self.writes, self.settled_reads, self.settled_writes
+        self.reads, self.writes, self.settled_reads, self.settled_writes = [], [], [], []
+        return found
+
+    def put_back(self, accesses: tuple[list, ...]) -> None:
+        """The accesses that were `taken`."""
+        self.reads, self.writes, self.settled_reads, self.settled_writes = accesses
 
     def close(self) -> None:
         """Forget the accesses, or raise where those of two actors meet and one of them writes."""

@@ -17,6 +17,7 @@ from .simulated_memory import Pointer, SimulatorError, adopt, allocate, release,
 __all__ = [
     "cuda", "types", "offset", "shared_pointer", "load_shared", "store_shared", "load_global",
     "store_global", "store_global_vector", "copy_async", "commit_async", "wait_async", "sync_warp",
+    "signal", "received", "afresh",
     "pointer_type",
     "REALS", "rank1_update", "shifted_update", "warp_multiply", "fill", "spread_column", "inlined", "called",
     "fma", "divide", "quotient", "is_aligned",
@@ -166,6 +167,28 @@ def wait_async(pending: int):
                 copy.finish()
 
     return wait
+
+
+def afresh(value: int) -> int:
+    """The int32 `value`."""
+    return types.int32(value)
+
+
+def signal(flags: Pointer, i: int) -> None:
+    """Set ``flags[i]``: who has `received` it reads what this thread knows to be written."""
+    flags.array[flags.span(i, 1)] = 1
+    current_thread().block.publish(flags.offset(i))
+
+
+def received(flags: Pointer, i: int) -> bool:
+    """Whether ``flags[i]`` was set; it is not any more."""
+    thread, at = current_thread(), flags.span(i, 1)
+    if not flags.array[at].any():
+        thread.stall()
+        return False
+    flags.array[at] = 0
+    thread.block.learn(flags.offset(i))
+    return True
 
 
 def sync_warp() -> None:

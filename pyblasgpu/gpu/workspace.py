@@ -2,6 +2,9 @@
 
 Allocating and freeing take the host longer than a launch, and a call that needs scratch may be over in the
 time of two.
+
+Before every workspace lie flags, by which the blocks of a launch tell each other how far they are. They are 0
+before a launch that uses them, and 0 again after it.
 """
 
 from __future__ import annotations
@@ -11,9 +14,10 @@ from typing import NamedTuple
 
 from . import backend, launch, memory
 
-__all__ = ["MOST_KEPT", "Room", "give", "take"]
+__all__ = ["FLAGS", "MOST_KEPT", "Held", "Room", "give", "take"]
 
-MOST_KEPT = 8 << 20  # bytes that a stream keeps; with more to do the host has time
+FLAGS = 32 << 10  # bytes
+MOST_KEPT = 32 << 20  # bytes that a stream keeps, as cuBLAS does; with more to do the host has time
 STREAMS = 8  # that keep any, the first ones: what a stream keeps can only be given back on it
 
 #: Handles that are another stream on each thread; 0 is where cuda.bindings was told so.
@@ -30,6 +34,7 @@ class Room(NamedTuple):
     Attributes
     ----------
     address, nbytes, device, stream : int
+        The flags end at the address.
     shelf : list of Room or None
         Where it is kept until the next call; None of what is not kept.
     """
@@ -41,11 +46,23 @@ class Room(NamedTuple):
     shelf: list[Room] | None
 
 
-def take(nbytes: int, device: int, stream: int) -> Room:
-    """At least `nbytes` bytes, for work that is enqueued on `stream` until they are given back."""
+class Held(memory.Room):
+    """Workspace that is held as long as this object, for work on any stream, a call at a time."""
+
+    def __init__(self, nbytes: int, device: int):
+        super().__init__(FLAGS + nbytes, device)
+        memory.clear(self.address, FLAGS, 0)
+        memory.synchronize(0)
+        self.address += FLAGS
+
+
+def take(nbytes: int, device: int, stream: int, flags: bool = False) -> Room:
+    """At least `nbytes` bytes, for work that is enqueued on `stream` until they are given back; with `flags`
+    if these are used.
+    """
     shelf = _shelf(device, stream)
     if shelf is None or nbytes > MOST_KEPT or launch.is_captured(stream):
-        return Room(memory.allocate(nbytes, device, stream), nbytes, device, stream, None)
+        return _fresh(nbytes, device, stream, None, flags)
     try:
         room = shelf.pop()  # empty while another thread enqueues on the stream
     except IndexError:
@@ -53,14 +70,25 @@ def take(nbytes: int, device: int, stream: int) -> Room:
     if room is not None:
         if room.nbytes >= nbytes:
             return room
-        memory.release(room.address, stream)
-    return Room(memory.allocate(nbytes, device, stream), nbytes, device, stream, shelf)
+        _release(room)
+    return _fresh(nbytes, device, stream, shelf, flags=True)
+
+
+def _fresh(nbytes: int, device: int, stream: int, shelf: list[Room] | None, flags: bool) -> Room:
+    address = memory.allocate(FLAGS + nbytes, device, stream)
+    if flags:
+        memory.clear(address, FLAGS, stream)
+    return Room(address + FLAGS, nbytes, device, stream, shelf)
+
+
+def _release(room: Room) -> None:
+    memory.release(room.address - FLAGS, room.stream)
 
 
 def give(room: Room) -> None:
     """Give it back, in order of its stream."""
     if room.shelf is None or room.shelf:
-        memory.release(room.address, room.stream)
+        _release(room)
     else:
         room.shelf.append(room)
 

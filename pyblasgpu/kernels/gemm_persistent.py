@@ -3,11 +3,18 @@
 The ring of stripes goes on from one piece of a tile to the next (`walk`): the stripes of the next are on
 their way while this one is multiplied and written, so a piece costs no start. All else is as in the ordinary
 kernel, and taken from `gemm_body`.
+
+Of a parted tile the block with its beginning, the *owner*, writes C. The blocks after it, whose runs begin
+within the tile, leave their accumulators in scratch and set a flag, early in their runs; the owner comes to
+the tile at the end of its own, and adds them up in the order of k. Runs are counted from the last block of
+the grid, so a block waits only for such as the device starts before it.
 """
 
 from __future__ import annotations
 
-from ..gpu.backend import cuda, device_function, ptx
+from math import gcd
+
+from ..gpu.backend import cuda, device_function, ptx, unrolled
 from .gemm_body import Product, ring, starter, tile_writer
 from .gemm_config import GemmConfig
 from .stripe import loaders, walkers
@@ -40,11 +47,11 @@ def _pointers(config: GemmConfig, part: str):
         return (offset(a, at_a * PARTS), offset(b, at_b * PARTS), *left)
 
     @device_function
-    def advance(ahead, a, b, m, n, k, tiles, rounds, run, longer, lda, ldb, stride_a, stride_b):
+    def advance(ahead, block, a, b, m, n, k, tiles, rounds, run, longer, lda, ldb, stride_a, stride_b):
         pa, pb, rows, cols, depth, left, number = ahead
         if left == 1:
             tile, first, count = piece_of(
-                number + 1, quotient(k + (BLK_K - 1), BLK_K), tiles, rounds, run, longer
+                number + 1, block, quotient(k + (BLK_K - 1), BLK_K), tiles, rounds, run, longer
             )
             return begin(number + 1, tile, first, count, a, b, m, n, k, lda, ldb, stride_a, stride_b)
         pa = offset(pa, next_a(lda) * PARTS)
@@ -54,24 +61,89 @@ def _pointers(config: GemmConfig, part: str):
     return begin, advance
 
 
-def _finisher(config: GemmConfig, product: Product, part: str):
-    """``finish(...)``: a piece that begins its tile, or is all of it, to C as alpha acc + beta C; any other,
-    of which a block has one at most, to the block's place in scratch, column-major.
+AHEAD = 16  # loads of a piece that are under way at a time
+
+
+def _pieces(config: GemmConfig):
+    """``leave(acc, piece, t)``, ``add(acc, piece, t)``: a block's accumulators to its place in scratch, and
+    those of another from there; the first real of all threads, then the second.
     """
-    BLK_M, BLK_N, PARTS = config.BLK_M, config.BLK_N, config.dtype_facts.parts
-    real, int32, int64 = ptx.REALS[config.dtype_facts.real], ptx.types.int32, ptx.types.int64
-    offset, locate = ptx.offset, locator(config.BLK_M, config.BLK_N, part)
-    write = tile_writer(config, product, part)
+    facts, THREADS = config.dtype_facts, config.threads
+    ACC = config.THR_M * config.THR_N * facts.parts
+    GROUP = gcd(AHEAD, ACC)
+    real, offset, read, store = ptx.REALS[facts.real], ptx.offset, ptx.load_global(1, False), ptx.store_global
 
     @device_function
-    def finish(acc, old, t, tile, first, c, pieces, m, n, ldc, stride_c, alpha, alpha_i, beta, beta_i):
-        row0, col0, matrix = locate(tile, m, n)
-        into = offset(c, (matrix * stride_c + col0 * ldc + row0) * PARTS)
-        rows, cols = int32(m - row0), int32(n - col0)
+    def leave_real(x, acc, mine):
+        store(mine, x * THREADS, acc[x], True)
+
+    @device_function
+    def fetch_real(x, got, mine, first):
+        read(got, x, mine, (first + x) * THREADS, True)
+
+    @device_function
+    def add_real(x, acc, got, first):
+        acc[first + x] += got[x]
+
+    fetch, add_up = unrolled(GROUP, fetch_real), unrolled(GROUP, add_real)
+
+    @device_function
+    def add_group(g, acc, got, mine):
+        fetch(0, got, mine, g * GROUP)
+        add_up(0, acc, got, g * GROUP)
+
+    leave_all, add_groups = unrolled(ACC, leave_real), unrolled(ACC // GROUP, add_group)
+
+    @device_function
+    def leave(acc, piece, t):
+        leave_all(0, acc, offset(piece, t))
+
+    @device_function
+    def add(acc, piece, t):
+        got = cuda.local.array(GROUP, real)
+        add_groups(0, acc, got, offset(piece, t))
+
+    return leave, add
+
+
+def _finisher(config: GemmConfig, product: Product, part: str):
+    """``finish(...)``: what is done with the sum of a piece, `count` stripes of a tile from the `first` on.
+
+    A piece within a tile, of which a block has one at most, goes to the block's place in scratch. One that
+    begins its tile is added up with the others of it, and goes to C as alpha acc + beta C.
+    """
+    PIECE, PARTS = config.BLK_M * config.BLK_N * config.dtype_facts.parts, config.dtype_facts.parts
+    int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
+    afresh, signal, received = ptx.afresh, ptx.signal, ptx.received
+    locate = locator(config.BLK_M, config.BLK_N, part)
+    write, (leave, add) = tile_writer(config, product, part), _pieces(config)
+
+    @device_function
+    def finish(
+        acc, old, t, block, tile, first, count, stripes, run, longer, c, pieces, flags, m, n, ldc, stride_c,
+        alpha, alpha_i, beta, beta_i,
+    ):  # fmt: skip
+        # addresses made of what is known before would take registers all the time
+        block, t = afresh(block), afresh(int32(t))
         if first > 0:
-            into, ldc = offset(pieces, int64(cuda.blockIdx.x) * (BLK_M * BLK_N * PARTS)), int64(BLK_M)
-            alpha, alpha_i, beta, beta_i = real(1), real(0), real(0), real(0)
-        write(into, acc, old, ldc, t, rows, cols, row0 - col0, alpha, alpha_i, beta, beta_i)
+            leave(acc, offset(pieces, int64(block) * PIECE), t)
+            cuda.syncthreads()
+            if t == 0:
+                signal(flags, block)
+        else:
+            other = int32(block)
+            while count < stripes:
+                other = int32(other + 1)
+                if t == 0:
+                    while not received(flags, other):
+                        pass
+                cuda.syncthreads()
+                add(acc, offset(pieces, int64(other) * PIECE), t)
+                count = int32(count + run + (1 if other < longer else 0))
+            row0, col0, matrix = locate(tile, m, n)
+            into = offset(c, (matrix * stride_c + col0 * ldc + row0) * PARTS)
+            rows, cols = int32(m - row0), int32(n - col0)
+            write(into, acc, old, ldc, t, rows, cols, row0 - col0, alpha, alpha_i, beta, beta_i)
 
     return finish
 
@@ -94,13 +166,13 @@ def build(config: GemmConfig, product: Product, part: str = "all"):
     offset, shared_pointer = ptx.offset, ptx.shared_pointer
 
     def gemm(
-        a, b, c, pieces, m, n, k, tiles, rounds, run, longer, lda, ldb, ldc, stride_a, stride_b, stride_c,
-        alpha, alpha_i, beta, beta_i,
+        a, b, c, pieces, flags, m, n, k, tiles, rounds, run, longer, lda, ldb, ldc,
+        stride_a, stride_b, stride_c, alpha, alpha_i, beta, beta_i,
     ):  # fmt: skip
         # (1) the first piece of this block
-        t = cuda.threadIdx.x
+        t, block = cuda.threadIdx.x, int32(cuda.gridDim.x - 1 - cuda.blockIdx.x)
         stripes = quotient(k + (BLK_K - 1), BLK_K)
-        tile, first, left = piece_of(0, stripes, tiles, rounds, run, longer)
+        tile, first, left = piece_of(0, block, stripes, tiles, rounds, run, longer)
         ahead = begin(0, tile, first, left, a, b, m, n, k, lda, ldb, stride_a, stride_b)
         shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
 
@@ -113,7 +185,9 @@ def build(config: GemmConfig, product: Product, part: str = "all"):
         for stage in range(STAGES - 1):
             pa, pb, rows, cols, depth, _, _ = ahead
             start(offset(shared, stage * STAGE), old, old, pa, pb, lda, ldb, t, rows, cols, depth)
-            ahead = advance(ahead, a, b, m, n, k, tiles, rounds, run, longer, lda, ldb, stride_a, stride_b)
+            ahead = advance(
+                ahead, block, a, b, m, n, k, tiles, rounds, run, longer, lda, ldb, stride_a, stride_b
+            )
         if PREFETCH:
             wait()
             cuda.syncthreads()
@@ -134,15 +208,18 @@ def build(config: GemmConfig, product: Product, part: str = "all"):
                     pa, pb, rows, cols, depth, a, b, lda, ldb, t, 0, 0, 0,
                 )  # fmt: skip
                 ahead = advance(
-                    ahead, a, b, m, n, k, tiles, rounds, run, longer, lda, ldb, stride_a, stride_b
+                    ahead, block, a, b, m, n, k, tiles, rounds, run, longer, lda, ldb, stride_a, stride_b
                 )
                 left -= 1
 
             # (5) C := alpha acc + beta C, or acc to scratch; the next piece
-            tile, first, _ = piece_of(number, stripes, tiles, rounds, run, longer)
-            finish(acc, old, t, tile, first, c, pieces, m, n, ldc, stride_c, alpha, alpha_i, beta, beta_i)
+            tile, first, count = piece_of(number, block, stripes, tiles, rounds, run, longer)
+            finish(
+                acc, old, t, block, tile, first, count, stripes, run, longer, c, pieces, flags, m, n, ldc,
+                stride_c, alpha, alpha_i, beta, beta_i,
+            )  # fmt: skip
             number += 1
-            _, _, left = piece_of(number, stripes, tiles, rounds, run, longer)
+            _, _, left = piece_of(number, block, stripes, tiles, rounds, run, longer)
 
     gemm.__name__ = gemm.__qualname__ = config.STEM  # what a profiler shows
     return gemm

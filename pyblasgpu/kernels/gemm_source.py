@@ -15,7 +15,7 @@ __all__ = ["kernel_source"]
 
 PARTS_OF_C = tuple(part for part in PARTS if part != "strict")
 PARAMETERS = "ppp iii qqq qqq rrrr".replace(" ", "")
-PERSISTENT = "pppp iii iiii qqq qqq rrrr".replace(" ", "")
+PERSISTENT = "ppppp iii iiii qqq qqq rrrr".replace(" ", "")
 
 
 def kernel_source(
@@ -29,8 +29,9 @@ def kernel_source(
     strides of A, B, C (elements); alpha and beta (real, imaginary part). Grid: x ``config.grid(m, n, part)``,
     z the batch.
 
-    Of a persistent kernel the pointers are to A, B, C and the pieces, and after k stand int32 tiles,
-    rounds, run and longer of a `walk.Walk`. Grid: x as many as the device holds.
+    Of a persistent kernel the pointers are to A, B, C, the pieces (a tile a block) and the flags (one a
+    block, 0 before the launch and after it), and after k stand int32 tiles, rounds, run and longer of a
+    `walk.Walk`. Grid: x as many as the device holds.
     """
     check_part(part, PARTS_OF_C)
     build = build_persistent if config.persistent else build_ordinary

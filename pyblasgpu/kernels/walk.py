@@ -4,7 +4,7 @@ An ordinary block has one tile. The blocks of a *persistent* kernel, no more tha
 walk over all tiles of a batch, a *piece* after the other: in each of `rounds` rounds every block takes a
 whole tile; the stripes of all tiles that are left are cut into equal runs, a block each, wherever tiles begin
 and end in them (stream-K: Osama et al., PPoPP 2023). So no multiprocessor idles while others compute the last
-tiles. `sum_pieces` adds up what is not a whole tile.
+tiles. The block with the beginning of a tile adds up its pieces (`gemm_persistent`).
 """
 
 from __future__ import annotations
@@ -162,14 +162,14 @@ def locator(BLK_M: int, BLK_N: int, part: str = "all"):
 
 
 def pieces():
-    """``piece(i, stripes, tiles, rounds, run, longer)``: of the i-th piece of this block its tile, first
+    """``piece(i, block, stripes, tiles, rounds, run, longer)``: of the i-th piece of a block its tile, first
     stripe, and number of stripes; none where there are no more pieces.
     """
     int32, quotient = ptx.types.int32, ptx.quotient
 
     @device_function
-    def piece(i, stripes, tiles, rounds, run, longer):
-        block, blocks = cuda.blockIdx.x, cuda.gridDim.x
+    def piece(i, block, stripes, tiles, rounds, run, longer):
+        blocks = cuda.gridDim.x
         if i < rounds:
             tile = i * blocks + block
             return int32(tile), int32(0), int32(stripes if tile < tiles else 0)

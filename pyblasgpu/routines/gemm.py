@@ -2,8 +2,8 @@
 
 A product with few tiles of C and a long k may be split along k: the products of all chunks of k are one
 batch into scratch, and `sum_partials` adds them up in their order. Or the blocks of a persistent kernel part
-the last tiles between them, and `sum_pieces` adds up the pieces. A and B may be packed first, so that how
-they lie no longer matters. `tuning.select` decides when.
+the last tiles between them. A and B may be packed first, so that how they lie no longer matters.
+`tuning.select` decides when.
 
 Of a square C a triangle may be meant: then blocks compute the tiles that it meets.
 """
@@ -14,11 +14,9 @@ from math import gcd
 from typing import Any, NamedTuple
 
 from ..gpu.device import current
-from ..kernels import gemm_mma, gemm_tile, sum_partials, sum_pieces
+from ..kernels import gemm_mma, gemm_tile, sum_partials
 from ..kernels.gemm_config import GemmConfig
 from ..kernels.part import turned
-from ..kernels.sum_pieces import SumPieces
-from ..kernels.walk import Walk
 from ..operands import Operand
 from ..tuning.select import ALIGNED, select
 from ..tuning.splits import STREAMED, walk_of
@@ -202,7 +200,7 @@ def _record_product(tape: Tape, config: GemmConfig, job: _Product, streamed: boo
 def _record_kernel(
     tape: Tape, config: GemmConfig, job: _Product, leads: tuple[int, ...], k: int, streamed: bool
 ) -> None:
-    """The launch, and that of the sum of the pieces; `leads` are the strides of A, B that are not 1."""
+    """The launch; `leads` are the strides of A, B that are not 1."""
     alpha, a, b, beta, c, part = job
     kernel = _SOURCES[config.STEM](config, a.conj, b.conj, part)
 
@@ -218,24 +216,11 @@ def _record_kernel(
         return
     # the blocks walk over the whole batch, so the launch is that of one matrix
     one_a, one_b, one_c = (x._replace(batch=1) for x in (a, b, c))
-    pieces = tape.scratch(config.BLK_M, config.BLK_N, walk.blocks)._replace(batch=1) if walk.run else one_c
-    tape.launch(kernel, walk.blocks, (one_a, one_b, one_c, pieces), integers, (alpha, beta))
+    pieces = flags = one_c  # nothing is parted
     if walk.run:
-        _record_pieces(tape, config, walk, -(-k // config.BLK_K), job._replace(c=one_c), pieces)
-
-
-def _record_pieces(
-    tape: Tape, config: GemmConfig, walk: Walk, stripes: int, job: _Product, pieces: Operand
-) -> None:
-    """C += alpha * (the sum of a tile's pieces), where a tile was parted."""
-    adding = SumPieces(dtype=config.dtype, BLK_M=config.BLK_M, BLK_N=config.BLK_N)
-
-    def integers(pieces: Operand, c: Operand) -> tuple:
-        blocks, _, *runs = walk
-        return c.rows, c.cols, stripes, blocks, *runs, c.col_stride, c.batch_stride
-
-    kernel = sum_pieces.source(adding, job.part)
-    tape.launch(kernel, adding.grid(walk), (pieces, job.c), integers, (job.alpha,))
+        pieces = tape.scratch(config.BLK_M, config.BLK_N, walk.blocks)._replace(batch=1)
+        flags = tape.flags()
+    tape.launch(kernel, walk.blocks, (one_a, one_b, one_c, pieces, flags), integers, (alpha, beta))
 
 
 def fitted(config: GemmConfig, a: Operand, b: Operand) -> GemmConfig:

@@ -60,12 +60,14 @@ class Tape:
     device : int
     workspace : int
         Bytes of device memory a replay needs.
+    uses_flags : bool
+        Whether it needs the flags of a workspace.
     choices : list of Choice
         Which Configs were taken, and from where.
     """
 
     def __init__(self, dtype: Dtype, device: int):
-        self.dtype, self.device, self.workspace = dtype, device, 0
+        self.dtype, self.device, self.workspace, self.uses_flags = dtype, device, 0, False
         self.choices: list = []
         self._steps: list[_Step] = []
         self._launches: list[Callable] | None = None
@@ -86,6 +88,13 @@ class Tape:
         self._used += -(-lead * cols * batch * size // _ALIGN) * _ALIGN
         self.workspace = max(self.workspace, self._used)
         return Operand(pointer, rows, cols, 1, lead, self.dtype, False, batch, lead * cols, self.device)
+
+    def flags(self) -> Operand:
+        """The flags of the workspace, one for each real of `dtype`."""
+        self.uses_flags = True
+        pointer = _WORKSPACE * _SLOT + _MIDDLE - workspace.FLAGS
+        count = workspace.FLAGS // self.dtype.itemsize
+        return Operand(pointer, count, 1, 1, count, self.dtype, False, 1, count, self.device)
 
     @contextmanager
     def temporary(self) -> Iterator[None]:
@@ -135,7 +144,7 @@ class Tape:
         return enqueue
 
     def bound_at(self, workspace: int, alpha: complex, beta: complex = 0.0) -> Enqueue:
-        """As `bound`, with the workspace at an address, so that a run allocates nothing."""
+        """As `bound`, with a workspace at an address (behind its flags), so that a run allocates nothing."""
         enqueue = self._replayer(self._numbers(alpha, beta))
         return lambda bases, stream: enqueue(_extended(bases, workspace), stream)
 
@@ -176,7 +185,7 @@ class Tape:
 
     def _with_workspace(self, enqueue: Enqueue) -> Enqueue:
         def replay_with(bases, stream):
-            room = workspace.take(self.workspace, self.device, stream)
+            room = workspace.take(self.workspace, self.device, stream, self.uses_flags)
             try:
                 enqueue(_extended(bases, room.address), stream)
             finally:

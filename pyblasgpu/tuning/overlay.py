@@ -42,14 +42,16 @@ class Filed(NamedTuple):
 
 
 def of_class(stem: str, dtype: str, layout: str, size: str, device: Device) -> Filed | None:
-    """The first entry that is of use, with what others say of the same Config elsewhere; None: there is none."""
+    """The first entry that is of use, with what others say of the same Config elsewhere; None: no such."""
     layout = FAMILIES[stem].layout(layout)
     entries = list(_entries((stem, dtype, layout, size), device))
     for origin, entry in entries:
         config = _usable(stem, dtype, layout, entry, device, f"{origin}: {stem} {dtype} {layout} {size}")
         if config is not None:
-            alike = (other.elsewhere for _, other in reversed(entries) if other.parameters == entry.parameters)
-            return Filed(entry.tflops or 0.0, config, origin, {k: v for rates in alike for k, v in rates.items()})
+            rates: dict[str, float] = {}
+            for _, other in reversed(entries):
+                rates |= other.elsewhere if other.parameters == entry.parameters else {}
+            return Filed(entry.tflops or 0.0, config, origin, rates)
     return None
 
 

@@ -1,7 +1,7 @@
 """How fast a Config ought to be, by arithmetic alone: an estimate of its cycles on a multiprocessor.
 
-Whole waves of blocks, then a last one that is not full. What a multiprocessor does for its blocks costs about the
-larger of two: throughput (instructions issued, shared memory, bytes from L2 and of C to DRAM), which all
+Whole waves of blocks, then a last one that is not full. What a multiprocessor does for its blocks costs about
+the larger of two: throughput (instructions issued, shared memory, bytes from L2 and of C to DRAM), which all
 resident blocks share, and latency (the stripe of one warp and a barrier, or the memory's answer), which one
 block suffers alone. A block's start hides behind the others; the stores of C at its end do not. DRAM bounds
 the whole. The constants are rounded from a fit to recorded sweeps of an H200; `docs/tuning.md` says how
@@ -46,7 +46,7 @@ STORE = 16  # cycles in which a thread stores one real of C
 #: Cycles in which a warp gets an instruction of a loop of at most so many: 64 KiB, 128 KiB.
 FETCH = (4000, 1.0), (8000, 2.4), (inf, 4.2)
 MMA_RATE = 2  # FMAs on tensor cores in the time of one elsewhere, in double precision
-SUMMING = 6000  # cycles until the sum of the pieces of a product runs, and has its first pieces
+SUMMING = 2000  # cycles until a block has the first of the pieces that it adds up
 BANKS = 1.1  # times the cycles of a complex FMA where operands that meet come from one bank of registers
 DEPENDENT = 4  # cycles until an FMA can use the one before
 SHARP = 3  # the larger of throughput and latency, the more the other hides behind it: a norm of this order
@@ -146,9 +146,8 @@ def cycles(
 
 
 def summing_cycles(config: Any, device: Device) -> float:
-    """Those until the pieces of a streamed product are written and added to what they belong to."""
-    pieces = 4 * piece_bytes(config, device)  # written and read once, as is what they are added to
-    return pieces / dram_rate(device) + SUMMING
+    """Those in which the pieces of a streamed product are written and added to what they belong to."""
+    return 2 * piece_bytes(config, device) / dram_rate(device) + SUMMING
 
 
 def piece_bytes(config: Any, device: Device) -> int:

@@ -3,7 +3,7 @@
 A product with few tiles of C leaves multiprocessors idle, however long its k. Cut into chunks that are
 computed at once it keeps them busy, but writes a partial of C for each chunk, and these must be added up.
 A persistent kernel may be `STREAMED` instead: its blocks part the last tiles so that all end at once.
-What is cut and how is in `routines.gemm`, the sums in `kernels.sum_partials` and `kernels.sum_pieces`.
+What is cut and how is in `routines.gemm`, the sum of chunks in `kernels.sum_partials`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from ..gpu.device import Device
+from ..gpu.workspace import FLAGS
 from ..kernels.sum_partials import cut
 from ..kernels.summing import LOAD
 from ..kernels.walk import MOST_STRIPES, Walk
@@ -86,7 +87,7 @@ def timed(
         return
     best = uncut + LAUNCH
     if only is None and whole_or_streamed(config, extents, device, pace, part) == STREAMED:
-        best = max(job.streamed() + LAUNCH, HOST)
+        best = job.streamed() + LAUNCH
         yield Timed(best, STREAMED)
     else:
         yield Timed(best, 1 if only is None else only)
@@ -161,7 +162,8 @@ def walk_of(config: Any, tiles: int, k: int, device: Device, streamed: bool) -> 
         return None
     walk = Walk.whole(blocks, tiles)
     stripes = -(-k // config.BLK_K)
-    if streamed and 2 * blocks * stripes <= MOST_STRIPES:
+    flagged = blocks * config.dtype_facts.real_size <= FLAGS
+    if streamed and flagged and 2 * blocks * stripes <= MOST_STRIPES:
         walk = Walk.streamed(blocks, tiles, stripes)
     return walk
 

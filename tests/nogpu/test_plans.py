@@ -16,7 +16,7 @@ from fake_device import Array
 
 from pyblasgpu import plan_gemm, plan_trmm, plan_trsm
 from pyblasgpu.errors import OverlapError
-from pyblasgpu.gpu import launch, memory
+from pyblasgpu.gpu import launch, workspace
 from pyblasgpu.tuning import oracle, select
 from pyblasgpu.tuning.cases import gemm_cases, triangular_cases
 from pyblasgpu.types import DTYPES
@@ -43,7 +43,7 @@ class Graph:
 
 
 class Room:
-    """Stands for `memory.Room`."""
+    """Stands for `workspace.Held`."""
 
     held: set[int]
 
@@ -59,7 +59,7 @@ def kernels(monkeypatch):
     log = fake_kernels.install(monkeypatch)
     monkeypatch.setitem(sys.modules, "cupy", fake_device.cupy)
     monkeypatch.setattr(launch, "Graph", Graph)
-    monkeypatch.setattr(memory, "Room", Room)
+    monkeypatch.setattr(workspace, "Held", Room)
     Graph.made, Graph.busy, Room.held = [], False, set()
     yield log
     gc.collect()

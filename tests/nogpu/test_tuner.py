@@ -229,7 +229,9 @@ def test_a_search_that_is_cut_off_replaces_nothing_that_it_did_not_try(stage):
     ranked = sorted(prune.candidates(*key, H200).left, key=Stage.rate)
     stage.filed[key] = {"tiny": ranked[0], "large": ranked[-1]}
     made, _ = tune(on(stage), layouts=("nn",))
-    kept = [r for r in made.journal.records if r.parameters != FAMILIES["gemm_tile"].parameters_of(ranked[-1])]
+    kept = [
+        r for r in made.journal.records if r.parameters != FAMILIES["gemm_tile"].parameters_of(ranked[-1])
+    ]
     made.journal = Journal(H200, "quick")
     for record in kept:
         made.journal._take(record)

@@ -6,7 +6,7 @@ import pytest
 
 from pyblasgpu.gpu import launch, memory, workspace
 
-MOST = workspace.MOST_KEPT
+MOST, FLAGS = workspace.MOST_KEPT, workspace.FLAGS
 
 
 class Memory:
@@ -14,6 +14,7 @@ class Memory:
 
     def __init__(self):
         self.held: dict[int, tuple[int, int, int]] = {}
+        self.cleared: list[int] = []
         self.next, self.captured = 4096, set()
 
     def allocate(self, nbytes, device, stream):
@@ -24,26 +25,32 @@ class Memory:
     def release(self, address, stream):
         assert self.held.pop(address)[2] == stream
 
+    def clear(self, address, nbytes, stream):
+        assert nbytes == FLAGS and self.held[address][2] == stream
+        self.cleared.append(address)
+
 
 @pytest.fixture
 def device(monkeypatch):
     found = Memory()
     monkeypatch.setattr(memory, "allocate", found.allocate)
     monkeypatch.setattr(memory, "release", found.release)
+    monkeypatch.setattr(memory, "clear", found.clear)
     monkeypatch.setattr(launch, "is_captured", lambda stream: stream in found.captured)
     monkeypatch.setattr(workspace, "_kept", {})
     return found
 
 
-def borrowed(nbytes, device=0, stream=0x70):
-    room = workspace.take(nbytes, device, stream)
+def borrowed(nbytes, device=0, stream=0x70, flags=False):
+    """Where the allocation begins, with the flags."""
+    room = workspace.take(nbytes, device, stream, flags)
     workspace.give(room)
-    return room.address
+    return room.address - FLAGS
 
 
 def test_a_stream_keeps_its_last_one(device):
     first = borrowed(1000)
-    assert borrowed(1000) == borrowed(10) == first and device.held[first] == (1000, 0, 0x70)
+    assert borrowed(1000) == borrowed(10) == first and device.held[first] == (FLAGS + 1000, 0, 0x70)
     larger = borrowed(1001)
     assert larger != first and set(device.held) == {larger}, "a smaller one goes back"
     assert borrowed(1000) == larger
@@ -58,7 +65,16 @@ def test_two_calls_at_once_share_nothing(device):
     assert first.address != second.address
     workspace.give(first)
     workspace.give(second)
-    assert set(device.held) == {first.address}, "one is kept"
+    assert set(device.held) == {first.address - FLAGS}, "one is kept"
+
+
+def test_flags_are_cleared_once_where_they_stay(device):
+    """What uses them leaves them clear; who has no flags may get one that has."""
+    kept = borrowed(64)
+    assert borrowed(64, flags=True) == kept and device.cleared == [kept]
+    for flags in (True, False):
+        passing = borrowed(MOST + 1, flags=flags)
+        assert (passing in device.cleared) == flags
 
 
 def test_what_is_large_is_not_kept(device):

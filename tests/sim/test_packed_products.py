@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.kernels import gemm_mma, gemm_tile, sum_pieces
+from pyblasgpu.kernels import gemm_mma, gemm_tile
 from pyblasgpu.kernels.packing import Packing
-from pyblasgpu.kernels.sum_pieces import SumPieces
 from pyblasgpu.tuning.oracle import fenced, integers, packed
 from pyblasgpu.types import DTYPES
 
@@ -57,13 +56,9 @@ def product(
         stripes = -(-k // tile.BLK_K)
         walked = WALKS[walk](blocks, batch * tile.grid(m, n), stripes)
         pieces = np.full(walked.blocks * tile.BLK_M * tile.BLK_N, np.nan, c.dtype)
-        run(
-            source, walked.blocks, (left, right, c, pieces), (m, n, k, *walked[1:], *leads, *batches), scalars
-        )
-        if walked.run:
-            adding = SumPieces(dtype=tile.dtype, BLK_M=tile.BLK_M, BLK_N=tile.BLK_N, DIM=64, UNROLL=2)
-            numbers = (m, n, stripes, walked.blocks, *walked[2:], strides(c)[2], strides(c)[0])
-            run(sum_pieces.source(adding), adding.grid(walked), (pieces, c), numbers, (alpha,))
+        flags = np.zeros(walked.blocks, c.real.dtype)
+        operands = left, right, c, pieces, flags
+        run(source, walked.blocks, operands, (m, n, k, *walked[1:], *leads, *batches), scalars)
     assert np.array_equal(c, expected)
     assert unharmed()
 

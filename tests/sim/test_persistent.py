@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.kernels import gemm_mma, gemm_tile, sum_pieces
-from pyblasgpu.kernels.sum_pieces import SumPieces
+from pyblasgpu.kernels import gemm_mma, gemm_tile
 from pyblasgpu.kernels.walk import Walk
 from pyblasgpu.tuning.oracle import fenced, integers
 from pyblasgpu.types import DTYPES
@@ -25,10 +24,8 @@ WALKS = {
 PIPELINES = [{"stages": 2}, {"stages": 3, "prefetch": True}, {"stages": 4}]
 
 
-def check(
-    tile, m, n, k, walk, blocks, batch=1, alpha=2.0, beta=-1.0, kernels=None, pieces=sum_pieces, part="all"
-):
-    """The product, then the sum of the pieces if there are any; integers between fences, ``==``."""
+def check(tile, m, n, k, walk, blocks, batch=1, alpha=2.0, beta=-1.0, kernels=None, part="all"):
+    """Integers between fences, ``==``; no flag stays set."""
     kernels = kernels or (gemm_mma if tile.STEM == "gemm_mma" else gemm_tile)
     rng, dtype = np.random.default_rng(m + 10 * n + 100 * k), DTYPES[tile.dtype]
     a, b, c = (integers(rng, (batch, *shape), dtype) for shape in ((m, k), (k, n), (m, n)))
@@ -46,12 +43,10 @@ def check(
     stripes = -(-k // tile.BLK_K)
     walked = WALKS[walk](blocks, batch * tile.grid(m, n, part), stripes)
     scratch = np.full(walked.blocks * tile.BLK_M * tile.BLK_N, np.nan, a.dtype)
-    arguments = (a, b, c, scratch), (m, n, k, *walked[1:], *steps), (alpha, beta)
+    flags = np.zeros(walked.blocks, dtype.real)
+    arguments = (a, b, c, scratch, flags), (m, n, k, *walked[1:], *steps), (alpha, beta)
     run(kernels.source(tile, part=part), walked.blocks, *arguments)
-    if walked.run:
-        adding = pieces.SumPieces(dtype=tile.dtype, BLK_M=tile.BLK_M, BLK_N=tile.BLK_N, DIM=64, UNROLL=2)
-        numbers = (m, n, stripes, walked.blocks, *walked[2:], strides(c)[2], strides(c)[0])
-        run(pieces.source(adding, part), adding.grid(walked), (scratch, c), numbers, (alpha,))
+    assert not flags.any()
     np.testing.assert_array_equal(c, expected)
     assert unharmed()
 
@@ -128,6 +123,4 @@ def test_what_need_not_be_parted_is_not():
 def test_rules():
     with pytest.raises(ConfigError, match="persistent only with stages > 1"):
         test_gemm_tile.config("s", persistent=True, stages=1)
-    with pytest.raises(ConfigError, match="BLK_M"):
-        SumPieces(dtype="s", BLK_M=6, BLK_N=8)
     assert replace(tile(), persistent=False) == test_gemm_tile.config("s", stages=2)

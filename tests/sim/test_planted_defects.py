@@ -126,16 +126,15 @@ def of_packed(letter="s", family="gemm_tile", m=37, n=19, k=27, walk=None, batch
 
 
 def walked(
-    letter="s", m=35, n=19, k=26, walk="streamed", blocks=4, batch=1, stem=None, part="all", **changes
+    letter="s", m=35, n=19, k=26, walk="streamed", blocks=4, batch=1, part="all", **changes
 ) -> Check:  # fmt: skip
-    """A product by persistent blocks, and the sum of its pieces; `module` is either's."""
+    """A product by persistent blocks."""
 
     def run(module):
-        families = {"kernels": module} if hasattr(module, "GemmTile") else {"pieces": module}
         small = test_persistent.tile(letter, **changes)
-        test_persistent.check(small, m, n, k, walk, blocks, batch, part=part, **families)
+        test_persistent.check(small, m, n, k, walk, blocks, batch, part=part, kernels=module)
 
-    return Check("gemm_tile" if stem is None else stem, run)
+    return Check("gemm_tile", run)
 
 
 def copy(test: Callable, *arguments) -> Check:
@@ -275,7 +274,6 @@ DEFECTS = [
     ("walk", "if upper:", "if False:", tile(m=48, n=48, part="upper")),
     ("walk", "(row * DOWN + down)", "row", tile(m=48, n=48, part="lower", BLK_N=32)),
     ("walk", "* (DOWN * ACROSS)", "", walked(m=48, n=48, batch=2, part="lower")),
-    ("sum_pieces", "& of_part(row + v, col, 0)", "", walked(m=16, n=16, part="lower", stem="sum_pieces")),
     ("gemm_persistent", "row0 - col0", "0", walked(m=48, n=48, part="lower")),
     ("gemm_body", "old[1] = real(0)", "pass", tile("z", m=20, n=20, part="hermitian")),
     ("gemm_body", "acc[x + 1] = real(0)", "pass", tile("c", m=20, n=20, part="hermitian_upper")),
@@ -342,7 +340,17 @@ DEFECTS = [
     ("gemm_persistent", "k - first * BLK_K if", "k if", walked(k=10)),
     ("gemm_persistent", "if count > 0 else 0", "", walked(walk="whole", k=40)),
     ("gemm_persistent", "if first > 0:", "if first > 1:", walked(blocks=20)),
-    ("gemm_persistent", "beta, beta_i = real(1)", "beta, beta_i = alpha", walked()),
+    ("gemm_persistent", "while count < stripes:", "while count < stripes - 1:", walked(k=40, blocks=13)),
+    ("gemm_persistent", "1 if other < longer", "1 if other <= longer", walked(k=40, blocks=86)),
+    ("gemm_persistent", "int32(other + 1)", "int32(other + 2)", walked()),
+    ("gemm_persistent", "int64(other) * PIECE", "int64(block) * PIECE", walked()),
+    ("gemm_persistent", "offset(piece, t)", "offset(piece, t // 2)", walked()),
+    ("gemm_persistent", "(first + x) * THREADS", "x * THREADS", walked("d", BLK_M=48)),
+    ("gemm_persistent", "            cuda.syncthreads()\n            if t == 0:\n                signal",
+     "            if t == 0:\n                signal", walked()),
+    ("gemm_persistent", "cuda.syncthreads()\n                add(", "add(", walked()),
+    ("gemm_persistent", "while not received(flags, other):\n                        pass\n",
+     "received(flags, other)\n", walked()),
     ("gemm_persistent", "number + 1, tile", "number, tile", walked()),
     ("gemm_persistent", "reading - 1 if reading > 0 else STAGES - 1", "reading", walked()),
     ("walk", "stripes if tile < tiles else 0", "stripes", walked(walk="whole")),
@@ -350,12 +358,6 @@ DEFECTS = [
     ("walk", "+ (1 if block < longer else 0)", "", walked()),
     ("walk", "rounds * blocks + which)", "which)", walked()),
     ("walk", "begin - which * stripes, 0)", "begin - which * stripes, -1)", walked(blocks=7)),
-    ("sum_pieces", "1 if block <= longer else 0", "0", walked(blocks=20, stem="sum_pieces")),
-    ("sum_pieces", "begin > start and", "", walked(k=8, stem="sum_pieces")),
-    ("sum_pieces", "< start + stripes", "<= start + stripes", walked(blocks=20, stem="sum_pieces")),
-    ("sum_pieces", "int64(block) * TILE", "int64(block - 1) * TILE", walked(stem="sum_pieces")),
-    ("sum_pieces", "matrix * stride_c", "0", walked("d", batch=2, stem="sum_pieces")),
-    ("sum_pieces", "rounds * blocks + which", "which", walked(stem="sum_pieces")),
     ("gemm_body", "load(2 * i + 3, ra_next", "load(2 * i + 2, ra_next", tile(stages=2, prefetch=True)),
     ("gemm_body", "update(acc, ra_next, rb_next)\n        load", "load", tile(stages=2, prefetch=True)),
     ("triangle", "(slice - 1) * ACC + x", "slice * ACC + x", leaf("trmm", slices=2)),
