@@ -266,12 +266,16 @@ def wait_async(pending: int):
 
 @intrinsic
 def afresh(_, value):
-    """The int32 `value`, as one that the compiler has not seen: what is made of it is not made before."""
+    """The integer `value`, as one that the compiler has not seen: what is made of it is not made before."""
+    width = value.bitwidth
 
     def codegen(context, builder, signature, arguments):
-        return asm(builder, I32, list(arguments), "mov.b32 $0, $1;", "=r,r")
+        letter = {32: "r", 64: "l"}[width]
+        return asm(
+            builder, ir.IntType(width), list(arguments), f"mov.b{width} $0, $1;", f"={letter},{letter}"
+        )
 
-    return types.int32(types.int32), codegen
+    return value(value), codegen
 
 
 @intrinsic

@@ -170,8 +170,8 @@ def wait_async(pending: int):
 
 
 def afresh(value: int) -> int:
-    """The int32 `value`."""
-    return types.int32(value)
+    """The integer `value`."""
+    return value
 
 
 def signal(flags: Pointer, i: int) -> None:

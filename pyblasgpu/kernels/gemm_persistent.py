@@ -34,7 +34,8 @@ def _pointers(config: GemmConfig, part: str):
     PARTS, walk_a, walk_b = config.dtype_facts.parts, walkers(config.stripe_a), walkers(config.stripe_b)
     begin_a, begin_b, next_a, next_b = walk_a.begin, walk_b.begin, walk_a.step, walk_b.step
     BLK_K, int32, int64, offset = config.BLK_K, ptx.types.int32, ptx.types.int64, ptx.offset
-    quotient, locate, piece_of = ptx.quotient, locator(config.BLK_M, config.BLK_N, part), walk_pieces()
+    afresh, quotient, piece_of = ptx.afresh, ptx.quotient, walk_pieces()
+    locate = locator(config.BLK_M, config.BLK_N, part)
 
     @device_function
     def begin(number, tile, first, count, a, b, m, n, k, lda, ldb, stride_a, stride_b):
@@ -51,7 +52,7 @@ def _pointers(config: GemmConfig, part: str):
         pa, pb, rows, cols, depth, left, number = ahead
         if left == 1:
             tile, first, count = piece_of(
-                number + 1, block, quotient(k + (BLK_K - 1), BLK_K), tiles, rounds, run, longer
+                number + 1, afresh(block), quotient(k + (BLK_K - 1), BLK_K), tiles, rounds, run, longer
             )
             return begin(number + 1, tile, first, count, a, b, m, n, k, lda, ldb, stride_a, stride_b)
         pa = offset(pa, next_a(lda) * PARTS)

@@ -173,8 +173,8 @@ def pieces():
         if i < rounds:
             tile = i * blocks + block
             return int32(tile), int32(0), int32(stripes if tile < tiles else 0)
-        begin = block * run + min(block, longer)
-        end = begin + run + (1 if block < longer else 0)
+        begin = int32(block * run + min(block, longer))
+        end = int32(begin + run + (1 if block < longer else 0))
         which = quotient(begin, stripes) + (i - rounds)
         first, last = max(begin - which * stripes, 0), min(end - which * stripes, stripes)
         return int32(rounds * blocks + which), int32(first), int32(max(last - first, 0))

@@ -17,6 +17,7 @@ from math import ceil, inf, prod
 from typing import Any, NamedTuple
 
 from ..gpu.device import Device
+from ..kernels.gemm_persistent import AHEAD
 from ..kernels.stripe import Stripe
 
 __all__ = [
@@ -46,7 +47,8 @@ STORE = 16  # cycles in which a thread stores one real of C
 #: Cycles in which a warp gets an instruction of a loop of at most so many: 64 KiB, 128 KiB.
 FETCH = (4000, 1.0), (8000, 2.4), (inf, 4.2)
 MMA_RATE = 2  # FMAs on tensor cores in the time of one elsewhere, in double precision
-SUMMING = 2000  # cycles until a block has the first of the pieces that it adds up
+SUMMING = 8000  # cycles that it takes to part tiles, without what follows
+ADDING = 700  # cycles in which a block adds, of a piece, what its threads load at a time
 BANKS = 1.1  # times the cycles of a complex FMA where operands that meet come from one bank of registers
 DEPENDENT = 4  # cycles until an FMA can use the one before
 SHARP = 3  # the larger of throughput and latency, the more the other hides behind it: a norm of this order
@@ -104,7 +106,9 @@ def score(stem: str, config: Any, extents: tuple[int, ...], device: Device) -> f
     ideal = products * facts.parts**2 / (device.fma_lanes(facts) * device.sm_count)
     best = cycles(stem, config, extents, device)
     if getattr(config, "persistent", False):
-        best = min(best, cycles(stem, config, extents, device, True) + summing_cycles(config, device))
+        tiles = prod(extents[3:]) * config.grid(*extents[:2])
+        streamed = cycles(stem, config, extents, device, True)
+        best = min(best, streamed + summing_cycles(config, tiles, device))
     return spill * ideal / best
 
 
@@ -145,9 +149,11 @@ def cycles(
     return max(waves, count * _dram_cycles(config, (m, n, k), resident, device))
 
 
-def summing_cycles(config: Any, device: Device) -> float:
-    """Those in which the pieces of a streamed product are written and added to what they belong to."""
-    return 2 * piece_bytes(config, device) / dram_rate(device) + SUMMING
+def summing_cycles(config: Any, tiles: int, device: Device) -> float:
+    """Those in which the pieces of a streamed product of so many tiles are written and added up."""
+    pieces = ceil(device.sm_count * config.min_blocks / tiles)  # of a tile
+    loads = ceil(config.THR_M * config.THR_N * config.dtype_facts.parts / AHEAD)
+    return SUMMING + ADDING * pieces * loads
 
 
 def piece_bytes(config: Any, device: Device) -> int:

@@ -51,7 +51,10 @@ def pace(config: Any, extents: tuple[int, ...], seconds: float, device: Device) 
     `whole_or_streamed`, streamed.
     """
     streamed = whole_or_streamed(config, extents, device) == STREAMED
-    other = LAUNCH + CYCLE * summing_cycles(config, device) * streamed
+    other = LAUNCH
+    if streamed:
+        m, n, _, *batch = extents
+        other += CYCLE * summing_cycles(config, prod(batch) * config.grid(m, n), device)
     # of a launch that is over sooner than most, half is called work
     return max(seconds - other, seconds / 2) / cycles(config.STEM, config, extents, device, streamed)
 
@@ -123,7 +126,9 @@ class _Job(NamedTuple):
 
     def streamed(self) -> float:
         """Seconds with parted tiles, and of the sum of their pieces."""
-        return self.seconds(streamed=True) + CYCLE * summing_cycles(self.config, self.device)
+        m, n, _, *batch = self.extents
+        tiles = prod(batch) * self.config.grid(m, n, self.part)
+        return self.seconds(streamed=True) + CYCLE * summing_cycles(self.config, tiles, self.device)
 
     def chunked(self, uncut: float, splits: int) -> float:
         """Seconds of the batch of chunks, of what they leave over, and of their sum; `uncut` are those of all

@@ -257,12 +257,19 @@ def test_packaged_values_are_computed_from_sweeps(home, monkeypatch):
     written = defaults.main(sweeps, home, lambda candidates: set())
     found = {path.name: parse(path.read_bytes()).entries[KEY].parameters["stages"] for path in written}
     assert found == {"nvidia_h200.json": 2, "nvidia_h100.json": 4, "sm_90.json": 3}
-    # of several sweeps of a device the last one decides where it has times, whatever the others say
-    later = Record("NVIDIA H200", "sm_90", *KEY, (128, 32), {**full, "stages": 4}, "ok", 5.0, 1.0)
-    store.append(home / "later.jsonl", later)
+    # of several sweeps of a device the last one decides, if it has timed what was the best before
     (home / "x").mkdir()
-    (again, _) = defaults.main([sweeps[0], str(home / "later.jsonl")], home / "x", lambda candidates: set())
-    assert parse(again.read_bytes()).entries[KEY].parameters["stages"] == 4
+    later = str(home / "later.jsonl")
+    for stage, seconds, best in ((4, 5.0, 2), (2, 6.0, 4)):
+        line = Record("NVIDIA H200", "sm_90", *KEY, (128, 32), {**full, "stages": stage}, "ok", seconds, 1.0)
+        store.append(Path(later), line)
+        (again, _) = defaults.main([sweeps[0], later], home / "x", lambda candidates: set())
+        assert parse(again.read_bytes()).entries[KEY].parameters["stages"] == best
+    # or something that is faster
+    faster = Record("NVIDIA H200", "sm_90", *KEY, (128, 32), {**full, "stages": 3}, "ok", 0.5, 1.0)
+    store.append(home / "faster.jsonl", faster)
+    (again, _) = defaults.main([sweeps[0], str(home / "faster.jsonl")], home / "x", lambda candidates: set())
+    assert parse(again.read_bytes()).entries[KEY].parameters["stages"] == 3
     # what spills gives way to the next, also where it was the leaf that suited its routine best
     both = {"stop": 512, **full, "stages": 3}
     whole = Record("NVIDIA H200", "sm_90", "trsm", *KEY[1:], (2048, 32), both, "ok", 1.0, 1.0)
