@@ -260,7 +260,8 @@ def test_chunks_are_one_batch_and_a_sum(kernels, letter, k, splits, rest, order)
     np.testing.assert_array_equal(c, expected)
     names = [name for name, *_ in kernels.launches]
     assert names == [names[0]] * (1 + rest) + ["sum_partials"] and names[0].startswith("gemm")
-    assert [grid[2] for _, grid, _ in kernels.launches] == [splits] + [1] * (1 + rest)
+    batches = [grid[2] for _, grid, _ in kernels.launches]  # persistent blocks walk over theirs
+    assert batches in ([splits] + [1] * (1 + rest), [1] * (2 + rest))
 
 
 def test_a_long_k_is_cut_of_itself_and_a_batch_is_not(kernels):
@@ -268,7 +269,8 @@ def test_a_long_k_is_cut_of_itself_and_a_batch_is_not(kernels):
     expected = a @ b
     multiply(a, b, c, S)
     np.testing.assert_array_equal(c, expected)
-    assert [name for name, *_ in kernels.launches] == ["gemm_tile"]
+    names = [name for name, *_ in kernels.launches]
+    assert names in (["gemm_tile"], ["pack", "pack", "gemm_tile"])
     c[...] = np.nan
     kernels.launches.clear()
     multiply(a[1], b[1], c[1], S)

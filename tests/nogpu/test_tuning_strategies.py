@@ -253,7 +253,7 @@ def test_a_tenth_of_the_timings_is_enough(dtype, seed, mean):
     reuse = {"s": 1.3, "d": 1.0, "z": 1.5}[dtype]
     recording = synthetic("gemm_tile", dtype, "nn", H200, seed, Guidelines(reuse=reuse, score=0.85))
     assert len(recording.task.candidates) > 1000
-    for name, most in (("score-first", mean), ("three-step", 0.035)):
+    for name, most in (("score-first", mean), ("three-step", 0.055)):
         outcome = replay(recording, STRATEGIES[name])
         assert outcome.share <= 0.1 and outcome.mean <= most
     by_chance = replay(recording, STRATEGIES["random"])
