@@ -354,7 +354,7 @@ DEFECTS = [
     ("gemm_persistent", "number + 1, tile", "number, tile", walked()),
     ("gemm_persistent", "reading - 1 if reading > 0 else STAGES - 1", "reading", walked()),
     ("walk", "stripes if tile < tiles else 0", "stripes", walked(walk="whole")),
-    ("walk", "block * run + min(block, longer)\n        end", "block * run\n        end", walked()),
+    ("walk", "int32(block * run + min(block, longer))", "int32(block * run)", walked()),
     ("walk", "+ (1 if block < longer else 0)", "", walked()),
     ("walk", "rounds * blocks + which)", "which)", walked()),
     ("walk", "begin - which * stripes, 0)", "begin - which * stripes, -1)", walked(blocks=7)),
