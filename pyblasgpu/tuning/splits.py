@@ -35,6 +35,7 @@ HOPELESS = 1.6  # times the best so far: more than what a last wave explains, so
 DOUBT = 1.05  # chunks must promise to be so much faster
 
 LAUNCH = 2.5e-6  # seconds that a launch takes beside the work of its blocks
+SUM = 7e-6  # the same of a sum of partials, which waits for the last of them and then for memory
 HOST = 15e-6  # seconds that the host takes to enqueue two launches
 CYCLE = 0.6e-9  # seconds of a cycle, about, where nothing was measured
 
@@ -145,7 +146,7 @@ class _Job(NamedTuple):
         left_over = uncut * rest / k + LAUNCH if rest else 0.0
         partials = (splits + (rest > 0)) * partial_bytes(m, n, facts)
         summing = CYCLE * covered * (partials + 2 * m * n * facts.itemsize) / dram_rate(device)
-        return products + LAUNCH + left_over + summing + LAUNCH
+        return products + LAUNCH + left_over + summing + SUM
 
 
 def attainable(splits: int, extents: tuple[int, ...], dtype: Dtype) -> int:
