@@ -316,6 +316,27 @@ def test_winners_of_batches_serve_one_product_where_they_were_timed_on_one(level
         assert set(selecting.tuned_configs("gemm", S, "nn", H200)) == {big, expected}
 
 
+def test_what_lower_levels_say_of_the_same_config_counts_too(levels):
+    """The user's own rates go before theirs; those of another Config are nothing to it."""
+    big, little = tiles("gemm_tile", "s")
+    key = "gemm_tile", "s", "nn", "large"
+    for own, rates in (
+        (big, {"tiny": 2.0, "small": 4.0, "middle": 5.0}),
+        (little, {"tiny": 2.0, "small": 4.0}),
+    ):
+        packaged, mine = (
+            measured("NVIDIA H200", ("large", big, 40)),
+            measured("NVIDIA H200", ("large", own, 50)),
+        )
+        packaged.entries[key] = replace(packaged.entries[key], elsewhere={"tiny": 1.0, "middle": 5.0})
+        mine.entries[key] = replace(mine.entries[key], elsewhere={"tiny": 2.0, "small": 4.0})
+        save(packaged, levels / "nvidia_h200.json")
+        merge(mine)
+        selecting.reload()
+        filed = overlay.of_class(*key, H200)
+        assert (filed.config, filed.tflops, filed.elsewhere) == (own, 50, rates)
+
+
 def test_the_family_that_was_measured_faster_serves(levels):
     units, cores = tiles("gemm_tile", "d")[0], tiles("gemm_mma", "d")[0]
     for mma, expected in ((50, cores), (10, units)):

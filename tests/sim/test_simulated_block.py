@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -288,6 +289,70 @@ def test_local_memory_is_a_threads_own_and_nan():
         assert local[1] == cuda.threadIdx.x
 
     run(kernel)
+
+
+# --- flags -----------------------------------------------------------------------------------------------
+
+
+BLOCKS = 5
+
+
+def relay(signals=True, waits=True):
+    """Each block but the first hands on what the one before has left, and one more."""
+
+    def kernel(values, flags):
+        block = cuda.gridDim.x - 1 - cuda.blockIdx.x
+        if block > 0 and waits:
+            if cuda.threadIdx.x == 0:
+                while not sim.received(flags, block - 1):
+                    pass
+            cuda.syncthreads()
+        if cuda.threadIdx.x == 0:
+            values[block] = values[block - 1] + real(1) if block > 0 else real(1)
+        cuda.syncthreads()
+        if cuda.threadIdx.x == 0 and signals:
+            sim.signal(flags, block)
+
+    return kernel
+
+
+def test_blocks_wait_for_flags_whatever_runs_first():
+    for seed in range(20):
+        sim.reseed(seed)
+        (address, values), (_, flags) = device(np.zeros(BLOCKS)), device(np.zeros(BLOCKS))
+        run(relay(), values, flags, grid=(BLOCKS, 1, 1))
+        np.testing.assert_array_equal(host(address, BLOCKS), range(1, BLOCKS + 1))
+        assert flags.array.tolist() == [0, 0, 0, 0, 1]  # who has received one clears it
+
+
+def test_flags_that_nobody_sets_are_a_deadlock():
+    (_, values), (_, flags) = device(np.zeros(BLOCKS)), device(np.zeros(BLOCKS))
+    with pytest.raises(sim.SimulatorError, match="deadlock: 4 blocks wait"):
+        run(relay(signals=False), values, flags, grid=(BLOCKS, 1, 1))
+
+
+def test_what_another_block_has_written_is_a_race_but_for_its_flag():
+    (_, values), (_, flags) = device(np.zeros(BLOCKS)), device(np.zeros(BLOCKS))
+    with pytest.raises(sim.SimulatorError, match="race in device memory: block"):
+        run(relay(waits=False), values, flags, grid=(BLOCKS, 1, 1))
+
+
+@pytest.mark.parametrize(("reading", "raises"), [(0, False), (1, True)])
+def test_a_flag_tells_nothing_of_what_is_written_after_it(reading, raises):
+    def kernel(values, flags):
+        if cuda.blockIdx.x == 0:
+            values[0] = real(1)
+            cuda.syncthreads()
+            sim.signal(flags, 0)
+            values[1] = real(2)
+        else:
+            while not sim.received(flags, 0):
+                pass
+            assert values[reading] == reading + 1
+
+    (_, values), (_, flags) = device(np.zeros(2)), device(np.zeros(1))
+    with pytest.raises(sim.SimulatorError, match="race") if raises else nullcontext():
+        run(kernel, values, flags, threads=1, grid=(2, 1, 1))
 
 
 # --- speed -----------------------------------------------------------------------------------------------
