@@ -12,42 +12,66 @@ in memory by 16 bytes a thread whatever the shape; C is written element by eleme
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar, Self
 
 from ..errors import require
-from ..gpu.backend import cuda, device_function, ptx
+from ..gpu.backend import cuda, device_function, ptx, unrolled
 from ..gpu.compile import KernelSource
-from ..types import Dtype
+from ..types import DTYPES, Dtype
 from .part import check_part, inside, is_hermitian, met
-from .summing import LOAD, Summing, adder, writer
 
-__all__ = ["STEM", "SumPartials", "cut", "source"]
+__all__ = ["LOAD", "STEM", "SumPartials", "cut", "source"]
 
 STEM = "sum_partials"
+LOAD = 16  # bytes of one load
 PARAMETERS = "pp iii qqq rrrr".replace(" ", "")
 
 
 @dataclass(frozen=True, kw_only=True)
-class SumPartials(Summing):
-    """Config of one `sum_partials` kernel, beside what `Summing` holds.
+class SumPartials:
+    """Config of one `sum_partials` kernel.
 
     Attributes
     ----------
+    dtype : str
+        's', 'd', 'c' or 'z'.
+    DIM : int
+        Threads of a block.
     SLICES : int
         Groups of threads that share the partials of the same elements.
+    UNROLL : int
+        Partials that a thread reads at a time.
     """
 
+    dtype: str
+    DIM: int = 256
     SLICES: int = 16
     UNROLL: int = 8
 
     STEM: ClassVar[str] = STEM
 
     def __post_init__(self):
-        super().__post_init__()
+        require(self.DIM <= 1024, "max_threads", "DIM <= 1024", DIM=self.DIM)
+        require(self.DIM % 32 == 0, "whole_warps", "DIM % 32 == 0", DIM=self.DIM)
+        require(self.UNROLL >= 1, "unroll", "UNROLL >= 1", UNROLL=self.UNROLL)
         require(
             self.SLICES >= 1 and self.DIM % self.SLICES == 0, "slices", "DIM % SLICES == 0",
             DIM=self.DIM, SLICES=self.SLICES,
         )  # fmt: skip
+
+    @cached_property
+    def dtype_facts(self) -> Dtype:
+        return DTYPES[self.dtype]
+
+    @property
+    def VEC(self) -> int:
+        """Elements of one load."""
+        return LOAD // self.dtype_facts.itemsize
+
+    @property
+    def threads(self) -> int:
+        return self.DIM
 
     @property
     def TILE(self) -> int:
@@ -102,14 +126,65 @@ def source(config: SumPartials, part: str = "all") -> KernelSource:
     )
 
 
+def _adder(facts: Dtype, UNROLL: int):
+    """``add_up(acc, ahead, p, stride, count, inside)``: acc += p[0] + ... + p[count - 1], in this order.
+
+    The partials are `stride` elements apart; `acc` holds 16 bytes of one, `ahead` as much of each of UNROLL.
+    """
+    PARTS, WIDTH = facts.parts, LOAD // facts.real_size
+    read, offset = ptx.load_global(WIDTH, True), ptx.offset
+
+    @device_function
+    def fetch(u, ahead, p, stride, count, inside):
+        read(ahead, u * WIDTH, p, u * stride * PARTS, inside & (u < count))
+
+    @device_function
+    def add(x, acc, ahead):
+        acc[x % WIDTH] += ahead[x]
+
+    fetch_all, add_all = unrolled(UNROLL, fetch), unrolled(UNROLL * WIDTH, add)
+
+    @device_function
+    def add_up(acc, ahead, p, stride, count, inside):
+        for first in range(0, count, UNROLL):
+            # the whole group is under way before the first is needed; beyond the last come zeros
+            fetch_all(0, ahead, p, stride, count - first, inside)
+            add_all(0, acc, ahead)
+            p = offset(p, UNROLL * stride * PARTS)
+
+    return add_up
+
+
+def _writer(facts: Dtype, real_diagonal: bool):
+    """``write(c, at, re, im, old, ok, diagonal, reads_c, ...)``: C[at] := alpha (re + im i) + beta C[at], if
+    `ok`; with `real_diagonal` it is real on the diagonal.
+    """
+    PARTS, COMPLEX, real = facts.parts, facts.is_complex, ptx.REALS[facts.real]
+    read, write_real = ptx.load_global(PARTS, False), ptx.store_global
+
+    @device_function
+    def write(c, at, re, im, old, ok, diagonal, reads_c, alpha, alpha_i, beta, beta_i):
+        read(old, 0, c, at, ok & reads_c)
+        if COMPLEX:
+            if real_diagonal and diagonal:
+                old[1] = real(0)
+            write_real(c, at, alpha * re - alpha_i * im + (beta * old[0] - beta_i * old[1]), ok)
+            im = alpha * im + alpha_i * re + (beta * old[1] + beta_i * old[0])
+            write_real(c, at + 1, real(0) if real_diagonal and diagonal else im, ok)
+        else:
+            write_real(c, at, alpha * re + beta * old[0], ok)
+
+    return write
+
+
 def _build(config: SumPartials, part: str):
     facts = config.dtype_facts
     real, PARTS, COMPLEX = ptx.REALS[facts.real], facts.parts, facts.is_complex
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
     DIM, SLICES, VEC, TILE, UNROLL = config.DIM, config.SLICES, config.VEC, config.TILE, config.UNROLL
     LANES, WIDTH, AHEAD = DIM // SLICES, VEC * PARTS, UNROLL * VEC * PARTS
-    zero, add_up, keep = ptx.fill(WIDTH), adder(facts, UNROLL), ptx.store_shared(WIDTH)
-    of_part, needed, write = inside(part), met(part, VEC, 1), writer(facts, is_hermitian(part))
+    zero, add_up, keep = ptx.fill(WIDTH), _adder(facts, UNROLL), ptx.store_shared(WIDTH)
+    of_part, needed, write = inside(part), met(part, VEC, 1), _writer(facts, is_hermitian(part))
 
     @device_function
     def beyond(row0, col0, distance, ldp):

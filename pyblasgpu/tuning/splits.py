@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 from ..gpu.device import Device
 from ..gpu.workspace import FLAGS
-from ..kernels.sum_partials import cut
-from ..kernels.summing import LOAD
+from ..kernels.sum_partials import LOAD, cut
 from ..kernels.walk import MOST_STRIPES, Walk
 from ..types import Dtype
 from .score import blocks_per_sm, cycles, dram_rate, piece_bytes, summing_cycles

@@ -238,8 +238,8 @@ DEFECTS = [
     ("part", "shift + BLK_M > FIRST", "shift > FIRST", TRIANGLE),
     ("sum_partials", "(row < m) & (col < n)", "(row <= m) & (col < n)", sums(beta=0.0)),
     ("sum_partials", "(row < m) & (col < n)", "(row < m)", sums(m=12, beta=0.0)),
-    ("summing", "inside & (u < count)", "inside", sums()),
-    ("summing", "inside & (u < count)", "u < count", sums()),
+    ("sum_partials", "inside & (u < count)", "inside", sums()),
+    ("sum_partials", "inside & (u < count)", "u < count", sums()),
     ("sum_partials", "here < ldp * n", "here < ldp * (n - 1)", sums()),
     ("sum_partials", "min(partials - begin, per_slice)", "per_slice", sums(partials=10)),
     ("sum_partials", "(partials + SLICES - 1) // SLICES", "partials // SLICES", sums()),
@@ -282,10 +282,10 @@ DEFECTS = [
     ("sum_partials", "& of_part(row, col, 0)", "", sums(m=9, n=9, part="lower")),
     ("sum_partials", "needed(row - col)", "needed(col - row)", sums(m=9, n=9, part="lower")),
     ("sum_partials", "ok, row == col, reads_c", "ok, False, reads_c", sums("z", m=9, n=9, part="hermitian")),
-    ("summing", "old[1] = real(0)", "pass", sums("z", m=9, n=9, part="hermitian")),
+    ("sum_partials", "old[1] = real(0)", "pass", sums("z", m=9, n=9, part="hermitian")),
     ("copy_scaled", "REAL_DIAGONAL and i + shift == j", "False", TRIANGLE),
     ("copy_scaled", "tile[place] = alpha * re\n", "pass\n", TRIANGLE),
-    ("summing", "ok & reads_c", "ok", sums(beta=0.0)),
+    ("sum_partials", "ok & reads_c", "ok", sums(beta=0.0)),
     ("sum_partials", "(beta_i != real(0))", "False", sums("z", beta=2j)),
     # conjugation and complex arithmetic
     ("gemm_tile", "parts, conj_a, conj_b,", "parts, False, conj_b,", tile("c", conj_a=True)),
@@ -301,8 +301,8 @@ DEFECTS = [
     ("trmm_leaf", "stripe_multiplier(config, variant.conj)", "stripe_multiplier(config, False)",
      leaf("trmm", "z", conj=True)),
     ("copy_scaled", "-1 if conj else 1", "1", COPIES),
-    ("summing", "alpha * re - alpha_i * im", "alpha * re + alpha_i * im", sums("c", alpha=1 - 2j)),
-    ("summing", "+ beta_i * old[0]", "- beta_i * old[0]", sums("z", beta=1j)),
+    ("sum_partials", "alpha * re - alpha_i * im", "alpha * re + alpha_i * im", sums("c", alpha=1 - 2j)),
+    ("sum_partials", "+ beta_i * old[0]", "- beta_i * old[0]", sums("z", beta=1j)),
     ("pack", "if CONJ:", "if False:", pack("c", conj=True)),
     ("pack", "-values[2 * v + 1]", "values[2 * v + 1]", pack("z", conj=True)),
     # places and strides
@@ -371,8 +371,8 @@ DEFECTS = [
     ("trsm_leaf", "ahead % STAGES * STAGE", "s % STAGES * STAGE", leaf("trsm")),
     ("trsm_leaf", "offset(t_row, k * t_cs", "offset(t_row, k * t_rs", leaf("trsm")),
     ("copy_scaled", "row0 * d_rs + col0 * d_cs", "row0 * d_cs + col0 * d_rs", COPIES),
-    ("summing", "u * stride * PARTS", "u * stride", sums("c")),
-    ("summing", "p = offset(p, UNROLL * stride", "p = offset(p, stride", sums()),
+    ("sum_partials", "u * stride * PARTS", "u * stride", sums("c")),
+    ("sum_partials", "p = offset(p, UNROLL * stride", "p = offset(p, stride", sums()),
     ("sum_partials", "begin * stride_p + here", "begin * stride_p + first", sums()),
     ("sum_partials", "(s * TILE + place) * PARTS + 1", "(s * TILE + place) * PARTS", sums("z")),
     ("sum_partials", "(s * TILE + place) * PARTS]", "place * PARTS]", sums()),
@@ -450,7 +450,7 @@ DEFECTS = [
 #: What kernels have in common, each after what it is built from.
 SHARED = (
     "stripe", "triangle", "substitution", "walk", "part", "gemm_config", "gemm_body", "gemm_persistent",
-    "gemm_source", "summing", "trsm_config", "trsm_strips", "trsm_body",
+    "gemm_source", "trsm_config", "trsm_strips", "trsm_body",
 )  # fmt: skip
 
 
