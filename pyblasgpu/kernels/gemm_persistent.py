@@ -21,7 +21,9 @@ from .stripe import loaders, walkers
 from .walk import locator
 from .walk import pieces as walk_pieces
 
-__all__ = ["build"]
+__all__ = ["AHEAD", "build"]
+
+AHEAD = 16  # loads of a piece that are under way at a time
 
 
 def _pointers(config: GemmConfig, part: str):
@@ -60,9 +62,6 @@ def _pointers(config: GemmConfig, part: str):
         return pa, pb, rows, cols, int32(depth - BLK_K), int32(left - 1), number
 
     return begin, advance
-
-
-AHEAD = 16  # loads of a piece that are under way at a time
 
 
 def _pieces(config: GemmConfig):
