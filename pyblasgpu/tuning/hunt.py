@@ -27,7 +27,8 @@ class Hunt:
 
     def __init__(self, key: Search, task: Task, strategy: Strategy, journal: Journal):
         self.key, self.wanted, self.ended = key, deque[Any](), False
-        self._journal, self._steps = journal, strategy(task)
+        self._journal, self._steps, self._candidates = journal, strategy(task), set(task.candidates)
+        self._batches = 0
         self._open: dict[Any, list[Trial]] = {}
         self._times: dict[Trial, float] = {}
         self._advance(first=True)
@@ -48,11 +49,13 @@ class Hunt:
         if not self._open:
             self._advance()
 
-    def stop(self) -> None:
-        """Time is up."""
+    def stop(self) -> int:
+        """Time is up; how many candidates are left: wanted, or not asked for since no batch was answered."""
+        left = len(self.wanted) + (len(self._candidates) if self._batches == 1 else 0)
         self._steps.close()
         self.wanted.clear()
         self.ended = True
+        return left
 
     def _advance(self, first: bool = False) -> None:
         """Ask the strategy, until it wants what is not known yet or ends."""
@@ -63,6 +66,8 @@ class Hunt:
                 self.ended = True
                 return
             first, self._times = False, {}
+            self._batches += 1
+            self._candidates.difference_update(trial.config for trial in batch)
             self._take(batch)
 
     def _take(self, batch: list[Trial]) -> None:

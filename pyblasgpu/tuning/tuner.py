@@ -317,9 +317,7 @@ class Tuner:
         """End the searches; the worker finishes what it is at."""
         while self._worker.busy:
             self._answered(self._worker.receive(TICK))
-        for hunt in self._hunts:
-            self.untried += len(hunt.wanted)
-            hunt.stop()
+        self.untried += sum(hunt.stop() for hunt in self._hunts)
         self.untried += len(self._compiling) + len(self._ready)
         self._hunts.clear()
         for started in (self._compiling, self._ready, self._recheck):

@@ -43,6 +43,7 @@ from pyblasgpu.tuning import (
 )
 from pyblasgpu.tuning import select as selecting
 from pyblasgpu.tuning.health import Health
+from pyblasgpu.tuning.hunt import Hunt
 from pyblasgpu.tuning.journal import Journal
 from pyblasgpu.tuning.store import winners
 from pyblasgpu.tuning.worker import DONE, DeviceLost, Lost, Worker
@@ -241,6 +242,16 @@ def test_a_search_that_is_cut_off_replaces_nothing_that_it_did_not_try(stage):
     # one that has failed is none to keep
     made.journal.note(key, "", ranked[-1], outcome="wrong")
     assert "large" in {size for *_, size in made._decided(winners(kept, H200.name)).entries}
+
+
+def test_what_was_not_asked_for_in_time_is_untried(stage):
+    """While what serves is being tried, nothing else is wanted yet."""
+    key = ("gemm_tile", "s", "nn")
+    first, *others = prune.candidates(*key, H200).left[:5]
+    task = strategies.task_of("gemm_tile", (first, *others), H200)
+    for serving, left in (({"large": first}, 1 + len(others)), ({}, 1 + len(others))):
+        strategy = strategies.beginning_with(serving, strategies.exhaustive)
+        assert Hunt(key, task, strategy, Journal(H200, "quick")).stop() == left
 
 
 def test_other_layouts_do_not_wait_for_the_end_of_the_first(stage, monkeypatch):
@@ -600,6 +611,7 @@ def read_back(found):
 INTERRUPTED = """
 from fake_worker import Compilers, Sensor, Watcher, device
 from pyblasgpu.gpu.device import known
+from pyblasgpu.tuning.hunt import Hunt
 from pyblasgpu.tuning.health import Health
 from pyblasgpu.tuning.journal import Journal
 from pyblasgpu.tuning.tuner import Tuner
