@@ -27,8 +27,8 @@ class Hunt:
 
     def __init__(self, key: Search, task: Task, strategy: Strategy, journal: Journal):
         self.key, self.wanted, self.ended = key, deque[Any](), False
-        self._journal, self._steps, self._candidates = journal, strategy(task), set(task.candidates)
-        self._batches = 0
+        self._journal, self._steps = journal, strategy(task)
+        self._unasked = set(task.candidates)  # until the first batch is answered
         self._open: dict[Any, list[Trial]] = {}
         self._times: dict[Trial, float] = {}
         self._advance(first=True)
@@ -51,7 +51,7 @@ class Hunt:
 
     def stop(self) -> int:
         """Time is up; how many candidates are left: wanted, or not asked for since no batch was answered."""
-        left = len(self.wanted) + (len(self._candidates) if self._batches == 1 else 0)
+        left = len(self.wanted) + len(self._unasked)
         self._steps.close()
         self.wanted.clear()
         self.ended = True
@@ -65,10 +65,11 @@ class Hunt:
             except StopIteration:
                 self.ended = True
                 return
-            first, self._times = False, {}
-            self._batches += 1
-            self._candidates.difference_update(trial.config for trial in batch)
+            self._times = {}
             self._take(batch)
+            # afterwards: an interrupt may come while a batch is taken
+            self._unasked = self._unasked.difference(trial.config for trial in batch) if first else set()
+            first = False
 
     def _take(self, batch: list[Trial]) -> None:
         for trial in batch:

@@ -611,7 +611,6 @@ def read_back(found):
 INTERRUPTED = """
 from fake_worker import Compilers, Sensor, Watcher, device
 from pyblasgpu.gpu.device import known
-from pyblasgpu.tuning.hunt import Hunt
 from pyblasgpu.tuning.health import Health
 from pyblasgpu.tuning.journal import Journal
 from pyblasgpu.tuning.tuner import Tuner
