@@ -74,8 +74,7 @@ class Thread(greenlet.greenlet):
 
     def resume(self) -> None:
         """Run to the next barrier, or meeting of the warp, or to the end."""
-        self.barrier = self.meeting = None
-        self.stalled = False
+        self.barrier, self.meeting, self.stalled = None, None, False
         try:
             self.switch()
         except Exception as error:

@@ -53,12 +53,12 @@ class AccessLog:
         self.settled_writes += theirs.writes
         theirs.close()
 
-    def pass_on(self, log: AccessLog, actor: int, known: Mapping[int, int] | None = None) -> None:
+    def pass_on(self, log: AccessLog, actor: int, known: Mapping[int, int]) -> None:
         """Enter all of this in `log` as the accesses of one actor there; reads of what is `known` to have
         been written before, as the writer's.
         """
         for _, at, count in self.settled_reads + self.reads:
-            if known and at in known:
+            if at in known:
                 log.reads += [(known.get(i, actor), i, 1) for i in range(at, at + count)]
             else:
                 log.reads.append((actor, at, count))

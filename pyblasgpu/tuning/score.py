@@ -29,6 +29,7 @@ __all__ = [
     "piece_bytes",
     "score",
     "summing_cycles",
+    "tiles_of",
 ]
 
 OVERHEAD = 24  # registers of addresses and counters that a kernel needs beside its Config's own estimate
@@ -106,9 +107,8 @@ def score(stem: str, config: Any, extents: tuple[int, ...], device: Device) -> f
     ideal = products * facts.parts**2 / (device.fma_lanes(facts) * device.sm_count)
     best = cycles(stem, config, extents, device)
     if getattr(config, "persistent", False):
-        tiles = prod(extents[3:]) * config.grid(*extents[:2])
-        streamed = cycles(stem, config, extents, device, True)
-        best = min(best, streamed + summing_cycles(config, tiles, device))
+        streamed = cycles(stem, config, extents, device, True) + summing_cycles(config, extents, device)
+        best = min(best, streamed)
     return spill * ideal / best
 
 
@@ -141,7 +141,7 @@ def cycles(
         return _leaf_cycles(stem, config, extents[:2], resident, device)
     m, n, k, *batch = extents
     count = prod(batch)  # no tile holds parts of two matrices
-    block, tiles = _gemm_block(config, k, device), count * config.grid(m, n, part)
+    block, tiles = _gemm_block(config, k, device), tiles_of(config, extents, part)
     if not config.persistent:
         waves = _waves(block, tiles, resident, device)
     else:
@@ -149,9 +149,15 @@ def cycles(
     return max(waves, count * _dram_cycles(config, (m, n, k), resident, device))
 
 
-def summing_cycles(config: Any, tiles: int, device: Device) -> float:
-    """Those in which the pieces of a streamed product of so many tiles are written and added up."""
-    pieces = ceil(device.sm_count * config.min_blocks / tiles)  # of a tile
+def tiles_of(config: Any, extents: tuple[int, ...], part: str = "all") -> int:
+    """Tiles of all matrices of a product of (m, n, k[, batch])."""
+    m, n, _, *batch = extents
+    return prod(batch) * config.grid(m, n, part)
+
+
+def summing_cycles(config: Any, extents: tuple[int, ...], device: Device, part: str = "all") -> float:
+    """Those in which the pieces of a streamed product are written and added up."""
+    pieces = ceil(device.sm_count * config.min_blocks / tiles_of(config, extents, part))  # of a tile
     loads = ceil(config.THR_M * config.THR_N * config.dtype_facts.parts / AHEAD)
     return SUMMING + ADDING * pieces * loads
 

@@ -17,7 +17,7 @@ from ..gpu.workspace import FLAGS
 from ..kernels.sum_partials import LOAD, cut
 from ..kernels.walk import MOST_STRIPES, Walk
 from ..types import Dtype
-from .score import blocks_per_sm, cycles, dram_rate, piece_bytes, summing_cycles
+from .score import blocks_per_sm, cycles, dram_rate, piece_bytes, summing_cycles, tiles_of
 
 __all__ = [
     "CYCLE", "MOST_PARTIALS", "STREAMED", "Timed", "attainable", "pace", "partial_bytes", "timed", "walk_of",
@@ -51,10 +51,7 @@ def pace(config: Any, extents: tuple[int, ...], seconds: float, device: Device) 
     `whole_or_streamed`, streamed.
     """
     streamed = whole_or_streamed(config, extents, device) == STREAMED
-    other = LAUNCH
-    if streamed:
-        m, n, _, *batch = extents
-        other += CYCLE * summing_cycles(config, prod(batch) * config.grid(m, n), device)
+    other = LAUNCH + (CYCLE * summing_cycles(config, extents, device) if streamed else 0.0)
     # of a launch that is over sooner than most, half is called work
     return max(seconds - other, seconds / 2) / cycles(config.STEM, config, extents, device, streamed)
 
@@ -126,9 +123,8 @@ class _Job(NamedTuple):
 
     def streamed(self) -> float:
         """Seconds with parted tiles, and of the sum of their pieces."""
-        m, n, _, *batch = self.extents
-        tiles = prod(batch) * self.config.grid(m, n, self.part)
-        return self.seconds(streamed=True) + CYCLE * summing_cycles(self.config, tiles, self.device)
+        config, _, extents, part, device = self
+        return self.seconds(streamed=True) + CYCLE * summing_cycles(config, extents, device, part)
 
     def chunked(self, uncut: float, splits: int) -> float:
         """Seconds of the batch of chunks, of what they leave over, and of their sum; `uncut` are those of all
@@ -182,8 +178,7 @@ def whole_or_streamed(
     """
     if not config.persistent or piece_bytes(config, device) > MOST_PARTIALS:
         return 1
-    m, n, k, *batch = extents
-    walk = walk_of(config, prod(batch) * config.grid(m, n, part), k, device, streamed=True)
+    walk = walk_of(config, tiles_of(config, extents, part), extents[2], device, streamed=True)
     if walk is None or not walk.run:
         return 1
     job = _Job(config, pace, extents, part, device)
