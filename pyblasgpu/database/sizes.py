@@ -7,6 +7,7 @@ gemm       slim_rows: m <= 16 < n                         8 x 4096, k 1024
 gemm       slim_cols: n <= 16 < m                         4096 x 8, k 1024
 gemm       few_rows: 16 < m <= 64 < n                     32 x 4096, k 1024
 gemm       few_cols: 16 < n <= 64 < m                     4096 x 32, k 1024
+gemm       rows48, cols48: between these and squares      48 x 4096, k 1024; 4096 x 48
 gemm       outer: k <= 45, m n > 750^2                    8192 x 8192, k 32
 gemm       low_rank: 45 < k <= 128, m n > 750^2           4096 x 4096, k 64
 gemm       tiny: m n <= 350^2                             256 x 256, k 256
@@ -15,8 +16,8 @@ gemm       middle: m n <= 1450^2                          1024 x 1024, k 1024
 gemm       medium: m n <= 2900^2                          2048 x 2048, k 2048
 gemm       large: all else                                4096 x 4096, k 4096
 gemm       uneven: a large one whose tiles fill no waves  2560 x 2560, k 2560
-gemm       square384, square768, square1536, square3072:  384 x 384, k 384, and so on
-           half-way between the orders above
+gemm       square384, square576, square768, square1536,   384 x 384, k 384, and so on
+           square3072: between the orders above
 gemm       batch16: many of at most 22^2                  10000 of 16 x 16, k 16
 gemm       batch32: many of at most 45^2                  10000 of 32 x 32, k 32
 gemm       batch64: many of at most 90^2                  4000 of 64 x 64, k 64
@@ -57,13 +58,14 @@ _BY_ELEMENTS = {
     "large": ("large", "medium", "middle", "small", "tiny"),
     "uneven": ("uneven", "large", "medium", "middle", "small", "tiny"),
     "square384": ("square384", "small", "tiny", "middle", "medium", "large"),
+    "square576": ("square576", "small", "middle", "tiny", "medium", "large"),
     "square768": ("square768", "middle", "small", "medium", "tiny", "large"),
     "square1536": ("square1536", "medium", "middle", "large", "small", "tiny"),
     "square3072": ("square3072", "large", "medium", "middle", "small", "tiny"),
 }
 _OTHERS = (
     "low_rank", "outer", "few_rows", "few_cols", "slim_rows", "slim_cols", "uneven", "square3072",
-    "square1536", "square768", "square384",
+    "square1536", "square768", "square576", "square384", "rows48", "cols48",
 )  # fmt: skip
 
 _PREFERRED = {
@@ -71,6 +73,8 @@ _PREFERRED = {
     "slim_cols": ("slim_cols", "few_cols", *_BY_ELEMENTS["small"]),
     "few_rows": ("few_rows", "slim_rows", *_BY_ELEMENTS["small"]),
     "few_cols": ("few_cols", "slim_cols", *_BY_ELEMENTS["small"]),
+    "rows48": ("rows48", "few_rows", *_BY_ELEMENTS["small"]),
+    "cols48": ("cols48", "few_cols", *_BY_ELEMENTS["small"]),
     "outer": ("outer", "low_rank", *_BY_ELEMENTS["large"]),
     "low_rank": ("low_rank", "outer", *_BY_ELEMENTS["large"]),
     **_BY_ELEMENTS,
@@ -101,6 +105,8 @@ _GEMM_AT = {
     "slim_cols": (4096, 8, 1024),
     "few_rows": (32, 4096, 1024),
     "few_cols": (4096, 32, 1024),
+    "rows48": (48, 4096, 1024),
+    "cols48": (4096, 48, 1024),
     "outer": (8192, 8192, 32),
     "low_rank": (4096, 4096, 64),
     "tiny": (256, 256, 256),
@@ -109,7 +115,7 @@ _GEMM_AT = {
     "medium": (2048, 2048, 2048),
     "large": (4096, 4096, 4096),
     "uneven": (2560, 2560, 2560),
-    **{f"square{n}": (n, n, n) for n in (384, 768, 1536, 3072)},
+    **{f"square{n}": (n, n, n) for n in (384, 576, 768, 1536, 3072)},
     "batch16": (16, 16, 16, 10_000),
     "batch32": (32, 32, 32, 10_000),
     "batch64": (64, 64, 64, 4000),

@@ -78,7 +78,6 @@ class Bench:
     """
 
     def __init__(self, routine: Callable[[str], Callable], ordinal: int):
-        memory.use(ordinal)
         self._routine, self._ordinal = routine, ordinal
         self._timer = Timer(devices.current(ordinal), STREAM)
         self._workload = Workload(ordinal, STREAM)

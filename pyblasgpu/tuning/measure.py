@@ -71,6 +71,7 @@ class Timer:
     def __init__(self, device: Device, stream: int):
         from cuda.bindings import driver
 
+        memory.use(device.ordinal)  # an event belongs to a context
         self._driver, self._stream = driver, stream
         self._start, self._stop = (memory.check(driver.cuEventCreate(0), "cuEventCreate") for _ in range(2))
         self._bytes = max(device.l2_bytes, MIN_L2)

@@ -60,6 +60,7 @@ LEAF_GUIDELINES = Guidelines(threads=32, reuse=0.6)
 EXHAUSTIVE_SCORE = 0.95  # of all ways to load every tile, some 10^5, what the guidelines ask by default
 NORMAL = 24  # candidates that 'normal' keeps for each size class
 ALIKE = 4  # and of these with the same block of C
+FEWER = (1, 2, 4)  # persistent blocks a multiprocessor, where it holds more
 TWINS = {"quick": 2, "normal": 6, "exhaustive": 12}  # persistent candidates for each size class
 
 
@@ -182,15 +183,18 @@ def _add(funnel: Funnel, configs: list[Any]) -> None:
     funnel.added += len(fresh)
 
 
-def persistent(config: Any, device: Device) -> Any:
-    """`config` with persistent blocks, as many as a multiprocessor holds; None where there is no such."""
-    blocks = blocks_per_sm(config, device)
-    return replace(config, persistent=True, min_blocks=blocks) if config.stages > 1 and blocks else None
+def persistent(config: Any, device: Device) -> list[Any]:
+    """`config` with persistent blocks: as many as a multiprocessor holds, and fewer, of which each has more
+    of a product that is soon over; none where there is no such.
+    """
+    most = blocks_per_sm(config, device) if config.stages > 1 else 0
+    counts = sorted({count for count in (*FEWER, most) if 0 < count <= most}, reverse=True)
+    return [replace(config, persistent=True, min_blocks=count) for count in counts]
 
 
 def _persistent(configs: Iterable[Any], places: Sequence[tuple[int, ...]], device: Device, most: int) -> list:
-    """The persistent twins of `configs`, as many blocks as fit; the best few by score at each of `places`."""
-    twins = [twin for config in configs if (twin := persistent(config, device)) is not None]
+    """The persistent twins of `configs`; the best few by score at each of `places`."""
+    twins = [twin for config in configs for twin in persistent(config, device)]
     return list(dict.fromkeys(twin for at in places for twin in best_few(twins, at, device, most, alike=1)))
 
 

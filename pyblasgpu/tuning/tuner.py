@@ -207,8 +207,8 @@ class Tuner:
             for record in sorted(timed, key=lambda record: record.seconds)[:BEST_TILES]:
                 tiles.add(tile_of(family.config(dtype, record.layout, record.parameters)))
         if family.routine == "gemm":
-            twins = (persistent(config, self.device) for config in configs)
-            configs = list(dict.fromkeys([*configs, *filter(None, twins)]))
+            twins = (twin for config in configs for twin in persistent(config, self.device))
+            configs = list(dict.fromkeys([*configs, *twins]))
         return [config for config in configs if tile_of(config) in tiles]
 
     def _step(self) -> None:
