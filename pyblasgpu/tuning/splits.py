@@ -50,10 +50,10 @@ def pace(config: Any, extents: tuple[int, ...], seconds: float, device: Device) 
     """Seconds of a cycle of the model, by those that a product was measured to take, uncut or, if it is so by
     `whole_or_streamed`, streamed.
     """
+    job = _Job(config, 1.0, extents, "all", device)
     streamed = whole_or_streamed(config, extents, device) == STREAMED
-    other = LAUNCH + (CYCLE * summing_cycles(config, extents, device) if streamed else 0.0)
     # of a launch that is over sooner than most, half is called work
-    return max(seconds - other, seconds / 2) / cycles(config.STEM, config, extents, device, streamed)
+    return max(seconds - LAUNCH, seconds / 2) / (job.streamed() if streamed else job.seconds())
 
 
 def timed(
@@ -123,8 +123,8 @@ class _Job(NamedTuple):
 
     def streamed(self) -> float:
         """Seconds with parted tiles, and of the sum of their pieces."""
-        config, _, extents, part, device = self
-        return self.seconds(streamed=True) + CYCLE * summing_cycles(config, extents, device, part)
+        config, pace, extents, part, device = self
+        return self.seconds(streamed=True) + pace * summing_cycles(config, extents, device, part)
 
     def chunked(self, uncut: float, splits: int) -> float:
         """Seconds of the batch of chunks, of what they leave over, and of their sum; `uncut` are those of all

@@ -18,7 +18,7 @@ from pyblasgpu.tuning.select import select
 from pyblasgpu.tuning.store import read_sweep, sound, winners
 from pyblasgpu.types import DTYPES
 
-SWEEPS = sorted((Path(__file__).parents[2] / "tuning" / "sweeps").glob("nvidia_h200_daa1321_?gemm.jsonl.gz"))
+SWEEPS = sorted((Path(__file__).parents[2] / "tuning" / "sweeps").glob("nvidia_h200_0bf72d1_?gemm.jsonl.gz"))
 H200 = known("h200")
 
 
