@@ -12,8 +12,6 @@ the grid, so a block waits only for such as the device starts before it.
 
 from __future__ import annotations
 
-from math import gcd
-
 from ..gpu.backend import cuda, device_function, ptx, unrolled
 from .gemm_body import Product, ring, starter, tile_writer
 from .gemm_config import GemmConfig
@@ -21,9 +19,9 @@ from .stripe import loaders, walkers
 from .walk import locator
 from .walk import pieces as walk_pieces
 
-__all__ = ["AHEAD", "build"]
+__all__ = ["build", "under_way"]
 
-AHEAD = 16  # loads of a piece that are under way at a time
+AHEAD = 16  # loads of a thread that are under way at a time, when pieces are added up
 
 
 def _pointers(config: GemmConfig, part: str):
@@ -64,44 +62,73 @@ def _pointers(config: GemmConfig, part: str):
     return begin, advance
 
 
+def under_way(config: GemmConfig) -> tuple[int, int]:
+    """Loads of a thread that are under way together when pieces are added up: of one piece, and pieces."""
+    reals = config.THR_M * config.THR_N * config.dtype_facts.parts
+    group = next(count for count in range(min(reals, AHEAD), 0, -1) if reals % count == 0)
+    return group, max(AHEAD // reals, 1)
+
+
 def _pieces(config: GemmConfig):
-    """``leave(acc, piece, t)``, ``add(acc, piece, t)``: a block's accumulators to its place in scratch, and
-    those of another from there; the first real of all threads, then the second.
+    """``leave(acc, piece, t)``: a block's accumulators to its place in scratch, the first real of all
+    threads, then the second; ``add(acc, pieces, t, first, last)``: those of these blocks, in their order.
     """
     facts, THREADS = config.dtype_facts, config.threads
-    ACC = config.THR_M * config.THR_N * facts.parts
-    GROUP = gcd(AHEAD, ACC)
-    real, offset, read, store = ptx.REALS[facts.real], ptx.offset, ptx.load_global(1, False), ptx.store_global
+    PIECE, ACC = config.BLK_M * config.BLK_N * facts.parts, config.THR_M * config.THR_N * facts.parts
+    GROUP, TOGETHER = under_way(config)
+    LOADS = GROUP * TOGETHER
+    real, int32, int64, offset = ptx.REALS[facts.real], ptx.types.int32, ptx.types.int64, ptx.offset
+    read, store = ptx.load_global(1, False), ptx.store_global
 
     @device_function
     def leave_real(x, acc, mine):
         store(mine, x * THREADS, acc[x], True)
 
     @device_function
-    def fetch_real(x, got, mine, first):
-        read(got, x, mine, (first + x) * THREADS, True)
+    def fetch_real(x, got, place, mine):
+        read(got, place + x, mine, x * THREADS, True)
 
     @device_function
-    def add_real(x, acc, got, first):
-        acc[first + x] += got[x]
+    def add_real(x, acc, got, first, place):
+        acc[first + x] += got[place + x]
 
-    fetch, add_up = unrolled(GROUP, fetch_real), unrolled(GROUP, add_real)
+    fetch_group, add_group = unrolled(GROUP, fetch_real), unrolled(GROUP, add_real)
 
     @device_function
-    def add_group(g, acc, got, mine):
-        fetch(0, got, mine, g * GROUP)
-        add_up(0, acc, got, g * GROUP)
+    def fetch_one(x, got, mine):
+        fetch_group(0, got, x * GROUP, offset(mine, x * PIECE))
 
-    leave_all, add_groups = unrolled(ACC, leave_real), unrolled(ACC // GROUP, add_group)
+    @device_function
+    def add_one(x, acc, got, first):
+        add_group(0, acc, got, first, x * GROUP)
+
+    def adder(pieces: int):
+        fetch, add_up = unrolled(pieces, fetch_one), unrolled(pieces, add_one)
+
+        @device_function
+        def add_groups(g, acc, got, mine):
+            fetch(0, got, offset(mine, g * (GROUP * THREADS)))
+            add_up(0, acc, got, g * GROUP)
+
+        return unrolled(ACC // GROUP, add_groups)
+
+    leave_all, add_several, add_single = unrolled(ACC, leave_real), adder(TOGETHER), adder(1)
 
     @device_function
     def leave(acc, piece, t):
         leave_all(0, acc, offset(piece, t))
 
     @device_function
-    def add(acc, piece, t):
-        got = cuda.local.array(GROUP, real)
-        add_groups(0, acc, got, offset(piece, t))
+    def add(acc, pieces, t, first, last):
+        got, other = cuda.local.array(LOADS, real), int32(first)
+        while other <= last:
+            mine = offset(pieces, int64(other) * PIECE + t)
+            if TOGETHER > 1 and other + TOGETHER <= last + 1:
+                add_several(0, acc, got, mine)
+                other = int32(other + TOGETHER)
+            else:
+                add_single(0, acc, got, mine)
+                other = int32(other + 1)
 
     return leave, add
 
@@ -112,7 +139,8 @@ def _finisher(config: GemmConfig, product: Product, part: str):
     A piece within a tile, of which a block has one at most, goes to the block's place in scratch. One that
     begins its tile is added up with the others of it, and goes to C as alpha acc + beta C.
     """
-    PIECE, PARTS = config.BLK_M * config.BLK_N * config.dtype_facts.parts, config.dtype_facts.parts
+    PARTS, THREADS = config.dtype_facts.parts, config.threads
+    PIECE = config.BLK_M * config.BLK_N * PARTS
     int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
     afresh, signal, received = ptx.afresh, ptx.signal, ptx.received
     locate = locator(config.BLK_M, config.BLK_N, part)
@@ -131,15 +159,17 @@ def _finisher(config: GemmConfig, product: Product, part: str):
             if t == 0:
                 signal(flags, block)
         else:
-            other = int32(block)
+            last = int32(block)
             while count < stripes:
-                other = int32(other + 1)
-                if t == 0:
-                    while not received(flags, other):
-                        pass
+                last = int32(last + 1)
+                count = int32(count + run + (1 if last < longer else 0))
+            if last > block:
+                other = int32(block + 1 + t)
+                while other <= last:
+                    if received(flags, other):
+                        other = int32(other + THREADS)
                 cuda.syncthreads()
-                add(acc, offset(pieces, int64(other) * PIECE), t)
-                count = int32(count + run + (1 if other < longer else 0))
+                add(acc, pieces, t, block + 1, last)
             row0, col0, matrix = locate(tile, m, n)
             into = offset(c, (matrix * stride_c + col0 * ldc + row0) * PARTS)
             rows, cols = int32(m - row0), int32(n - col0)

@@ -17,7 +17,7 @@ from math import ceil, inf, prod
 from typing import Any, NamedTuple
 
 from ..gpu.device import Device
-from ..kernels.gemm_persistent import AHEAD
+from ..kernels.gemm_persistent import under_way
 from ..kernels.stripe import Stripe
 
 __all__ = [
@@ -49,7 +49,7 @@ STORE = 16  # cycles in which a thread stores one real of C
 FETCH = (4000, 1.0), (8000, 2.4), (inf, 4.2)
 MMA_RATE = 2  # FMAs on tensor cores in the time of one elsewhere, in double precision
 SUMMING = 8000  # cycles that it takes to part tiles, without what follows
-ADDING = 700  # cycles in which a block adds, of a piece, what its threads load at a time
+ADDING = 700  # cycles in which a block adds what its threads load at a time
 BANKS = 1.1  # times the cycles of a complex FMA where operands that meet come from one bank of registers
 DEPENDENT = 4  # cycles until an FMA can use the one before
 SHARP = 3  # the larger of throughput and latency, the more the other hides behind it: a norm of this order
@@ -158,8 +158,9 @@ def tiles_of(config: Any, extents: tuple[int, ...], part: str = "all") -> int:
 def summing_cycles(config: Any, extents: tuple[int, ...], device: Device, part: str = "all") -> float:
     """Those in which the pieces of a streamed product are written and added up."""
     pieces = ceil(device.sm_count * config.min_blocks / tiles_of(config, extents, part))  # of a tile
-    loads = ceil(config.THR_M * config.THR_N * config.dtype_facts.parts / AHEAD)
-    return SUMMING + ADDING * pieces * loads
+    loads, together = under_way(config)
+    rounds = ceil(pieces / together) * (config.THR_M * config.THR_N * config.dtype_facts.parts // loads)
+    return SUMMING + ADDING * rounds
 
 
 def piece_bytes(config: Any, device: Device) -> int:
