@@ -10,7 +10,6 @@ import gc
 import hashlib
 import json
 import re
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -23,7 +22,7 @@ from ..errors import PyblasgpuError
 from . import backend
 from .store import CubinStore
 
-__all__ = ["CompileError", "Compiled", "KernelSource", "Resources", "compile_source", "toolchain"]
+__all__ = ["CompileError", "Compiled", "KernelSource", "Resources", "compile_source", "kept", "toolchain"]
 
 #: Parameter codes: pointer to reals, int32, int64, real.
 CODES = "piqr"
@@ -92,7 +91,6 @@ class Compiled:
 
 
 _memory: dict[tuple[KernelSource, tuple[int, int]], Compiled] = {}
-_lock = threading.Lock()
 
 
 def compile_source(source: KernelSource, cc: tuple[int, int]) -> Compiled:
@@ -103,20 +101,20 @@ def compile_source(source: KernelSource, cc: tuple[int, int]) -> Compiled:
     CompileError
         With the compiler's log.
     """
-    with _lock:
-        found = _memory.get((source, cc))
+    found = kept(source, cc)
     if found is None:
-        key = _key(source, cc)
-        store = CubinStore.default()
-        record = store.get(key)
-        if record is None:
-            found = _compile(source, cc)
-            store.put(key, {"entry": found.entry, "resources": asdict(found.resources)}, found.cubin)
-        else:
-            facts, cubin = record
-            found = Compiled(cubin, facts["entry"], Resources(**facts["resources"]))
-        with _lock:
-            _memory[source, cc] = found
+        found = _memory[source, cc] = _compile(source, cc)
+        facts = {"entry": found.entry, "resources": asdict(found.resources)}
+        CubinStore.default().put(_key(source, cc), facts, found.cubin)
+    return found
+
+
+def kept(source: KernelSource, cc: tuple[int, int]) -> Compiled | None:
+    """The same where memory or disk has it."""
+    found = _memory.get((source, cc))
+    if found is None and (record := CubinStore.default().get(_key(source, cc))) is not None:
+        facts, cubin = record
+        found = _memory[source, cc] = Compiled(cubin, facts["entry"], Resources(**facts["resources"]))
     return found
 
 

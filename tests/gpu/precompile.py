@@ -9,11 +9,13 @@ from itertools import product
 from multiprocessing import get_context
 
 import pytest
+from filelock import FileLock
 
 from pyblasgpu import recipes
 from pyblasgpu.database import FAMILIES, FIXED, STOP_ROUTINES, families_of
-from pyblasgpu.gpu.compile import KernelSource, compile_source
+from pyblasgpu.gpu.compile import KernelSource, compile_source, kept
 from pyblasgpu.gpu.device import current
+from pyblasgpu.gpu.store import cache_folder
 from pyblasgpu.kernels import copy_scaled
 from pyblasgpu.kernels.triangle import Variant
 from pyblasgpu.routines.tape import Tape
@@ -55,10 +57,16 @@ def every_variant(letter: str, m: int, n: int, k: int) -> list[KernelSource]:
 
 
 def compile_all(sources: list[KernelSource], cc: tuple[int, int]) -> None:
-    """Compile `sources` into the store of cubins, in processes of their own."""
-    jobs = [(source.name, source.config, source.flags, cc) for source in sources]
-    with ProcessPoolExecutor(cores(), mp_context=get_context("spawn")) as pool:
-        list(pool.map(_compile, jobs))
+    """Compile into the store of cubins what of `sources` it lacks, in processes of their own; other workers
+    of a test run wait meanwhile.
+    """
+    cache_folder().mkdir(parents=True, exist_ok=True, mode=0o700)
+    with FileLock(cache_folder() / "tests.lock"):
+        missing = [source for source in sources if kept(source, cc) is None]
+        if missing:
+            jobs = [(source.name, source.config, source.flags, cc) for source in missing]
+            with ProcessPoolExecutor(cores(), mp_context=get_context("spawn")) as pool:
+                list(pool.map(_compile, jobs))
 
 
 def _compile(job: tuple) -> None:
