@@ -179,7 +179,7 @@ class GemmConfig:
         changes: dict[str, Any] = {f"{what}{name}": x for what, x in loads.items() for name in "AB"}
         return replace(self, packed=True, trans_a=False, trans_b=True, **changes)
 
-    @property
+    @cached_property
     def packings(self) -> tuple[Packing, Packing]:
         """How A and B, the latter transposed, are packed for a Config that is `packed`."""
         stripes = self.stripe_a, self.stripe_b

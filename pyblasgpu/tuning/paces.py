@@ -7,15 +7,17 @@ was nearby and by what is usual there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from math import exp, log, log2
+from math import log2
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from .splits import CYCLE
 
-__all__ = ["Measured", "Reading", "paced"]
+__all__ = ["Measured", "Paces", "Reading", "Unmeasured"]
 
 DOUBT = 0.02  # of an estimate, for each factor of two between an extent and that of the nearest measurement
 SAME = 0.3  # of such a factor, within which a measurement of a Config stands for itself
@@ -30,10 +32,6 @@ class Reading(NamedTuple):
 
     extents: Extents
     pace: float
-
-    def octaves(self, extents: Extents) -> float:
-        """How many factors of two lie between `extents` and those that were measured."""
-        return _octaves(self.extents, extents)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,39 +55,63 @@ class Measured:
         _, origin = min(self.origins, key=lambda won: _octaves(won[0], extents) if extents else 0)
         return origin
 
-    def at(self, extents: Extents, usual: float) -> tuple[float, float]:
-        """The pace at `extents`, and by what factor it is in doubt.
 
-        What sets a Config's pace apart from the `usual` one there is partly luck with the extents at which it
-        was measured, so it counts the less the farther the nearest of these are.
+class Paces:
+    """What a cycle takes with each of many Configs, each with one reading or more.
+
+    Parameters
+    ----------
+    tuned : sequence of Measured
+    """
+
+    def __init__(self, tuned: Sequence[Measured]):
+        self.tuned = tuple(tuned)
+        places = list(dict.fromkeys(reading.extents for known in tuned for reading in known.readings))
+        column = {extents: i for i, extents in enumerate(places)}
+        self._places = np.log2([_padded(extents) for extents in places])
+        # Configs by places: the logarithm of the pace, and whether there is a reading
+        self._logs, self._read = np.zeros((len(tuned), len(places))), np.zeros((len(tuned), len(places)))
+        for row, known in enumerate(tuned):
+            for reading in known.readings:
+                self._logs[row, column[reading.extents]] = np.log(reading.pace)
+                self._read[row, column[reading.extents]] = 1
+        stems = [known.config.STEM for known in tuned]
+        # families by Configs, and the same for each Config's family
+        self._family = np.array([[stem == other for other in stems] for stem in dict.fromkeys(stems)], float)
+        self._of = self._family.argmax(axis=0)
+
+    def at(self, extents: Extents) -> Iterator[tuple[Measured, float, float]]:
+        """Each Config with its pace at `extents`, and by what factor this is in doubt.
+
+        What sets a Config's pace apart from the usual one of its family there is partly luck with the extents
+        at which it was measured, so it counts the less the farther the nearest of these are.
         """
-        if not self.readings:
-            return CYCLE, 1.0
-        octaves = [reading.octaves(extents) for reading in self.readings]
-        nearest = min(octaves)
-        weights = [((nearest + SAME) / (each + SAME)) ** 2 for each in octaves]  # Shepard (1968)
-        paces = (weight * log(reading.pace) for weight, reading in zip(weights, self.readings, strict=True))
-        own = exp(-nearest / NEAR)
-        return exp(sum(paces) / sum(weights) * own) * usual ** (1 - own), 1 + DOUBT * nearest
+        octaves = np.abs(self._places - np.log2(_padded(extents))).sum(axis=1)
+        # the usual pace: the mean of a family's Configs, the nearer the weightier
+        weights = np.exp(-octaves / REACH)
+        usual = (self._family @ self._logs @ weights) / (self._family @ self._read @ weights)
+        nearest = np.where(self._read, octaves, np.inf).min(axis=1)
+        shares = self._read * ((nearest[:, None] + SAME) / (octaves + SAME)) ** 2  # Shepard (1968)
+        own = np.exp(-nearest / NEAR)
+        logs = (shares * self._logs).sum(axis=1) / shares.sum(axis=1) * own + usual[self._of] * (1 - own)
+        yield from zip(self.tuned, np.exp(logs).tolist(), (1 + DOUBT * nearest).tolist(), strict=True)
 
 
-def paced(tuned: Sequence[Measured], extents: Extents) -> Iterator[tuple[Measured, float, float]]:
-    """Each with its pace at `extents`, and by what factor this is in doubt."""
-    usual = _usual(tuned, extents)
-    for known in tuned:
-        yield known, *known.at(extents, usual.get(known.config.STEM, CYCLE))
+class Unmeasured(NamedTuple):
+    """The same where nothing was measured."""
+
+    tuned: Sequence[Measured]
+
+    def at(self, extents: Extents) -> Iterator[tuple[Measured, float, float]]:
+        """Each Config with a cycle's usual time."""
+        return ((known, CYCLE, 1.0) for known in self.tuned)
 
 
-def _usual(tuned: Iterable[Measured], extents: Extents) -> dict[str, float]:
-    """Of each family the pace near `extents`: the mean of its Configs', the nearer the weightier."""
-    sums: dict[str, tuple[float, float]] = {}
-    for known in tuned:
-        for reading in known.readings:
-            weight = exp(-reading.octaves(extents) / REACH)
-            total, weights = sums.get(known.config.STEM, (0.0, 0.0))
-            sums[known.config.STEM] = total + weight * log(reading.pace), weights + weight
-    return {stem: exp(total / weights) for stem, (total, weights) in sums.items()}
+def _padded(extents: Extents) -> list[int]:
+    """m, n, k and batch."""
+    return [*extents, *[1] * (4 - len(extents))]
 
 
 def _octaves(first: Extents, second: Extents) -> float:
+    """How many factors of two lie between them."""
     return sum(abs(log2(one / other)) for one, other in zip_longest(first, second, fillvalue=1))

@@ -92,6 +92,7 @@ def _overlapped(work: float, latency: float) -> float:
     return (work**SHARP + latency**SHARP) ** (1 / SHARP)
 
 
+@lru_cache(maxsize=1 << 16)
 def blocks_per_sm(config: Any, device: Device) -> int:
     """Blocks that a multiprocessor holds, by the estimated registers, as the launch bounds leave them."""
     return device.occupancy(config.threads, _registers(config, device), config.shared_bytes)
@@ -211,6 +212,19 @@ def _parted(block: _Block, tiles: int, resident: int, device: Device) -> float:
 
 def _gemm_block(config: Any, k: int, device: Device) -> _Block:
     """A tile of C: its stripes, then its way to memory."""
+    stripe, count = _gemm_stripe(config, device), -(-k // config.BLK_K)
+    facts = config.dtype_facts
+    written = config.BLK_M * config.BLK_N * facts.itemsize * device.sm_count / dram_rate(device)
+    return _Block(
+        count * stripe.work + written, count * stripe.latency, START,
+        config.THR_M * config.THR_N * facts.parts * STORE, issue=count * stripe.issue,
+        schedulers=stripe.schedulers, rest=count * stripe.rest + written,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=1 << 16)
+def _gemm_stripe(config: Any, device: Device) -> _Block:
+    """One stripe of a tile."""
     facts, warps = config.dtype_facts, config.threads // device.warp_size
     stripes = list(zip((config.stripe_a, config.stripe_b), config.shares, strict=True))
     loads = LOAD * sum(s.blk * s.depth / (s.vec * config.threads) for s, shared in stripes if shared)
@@ -222,12 +236,7 @@ def _gemm_block(config: Any, k: int, device: Device) -> _Block:
     alone = config.BLK_K * step.alone + loads
     work = max(warps * (issue / device.partitions + lines), fetched)
     latency = max(alone + BARRIER, ANSWER / max(config.stages - 1, 1))
-    count, reals = -(-k // config.BLK_K), config.THR_M * config.THR_N * facts.parts
-    written = config.BLK_M * config.BLK_N * facts.itemsize * device.sm_count / dram_rate(device)
-    return _Block(
-        count * work + written, count * latency, START, reals * STORE,
-        issue=count * issue, schedulers=warps / device.partitions, rest=count * warps * lines + written,
-    )  # fmt: skip
+    return _Block(work, latency, issue=issue, schedulers=warps / device.partitions, rest=warps * lines)
 
 
 def dram_rate(device: Device) -> float:

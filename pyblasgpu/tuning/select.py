@@ -34,7 +34,7 @@ from ..errors import BackendUnavailable, ConfigError
 from ..gpu.device import Device
 from ..types import DTYPES, Dtype
 from . import overlay, overrides
-from .paces import Measured, Reading, paced
+from .paces import Measured, Paces, Reading, Unmeasured
 from .packs import GAIN, LAYOUT, copying, fits, packed_twin, packing
 from .prune import check_device
 from .score import comfortable, score
@@ -214,6 +214,7 @@ def reload() -> None:
     global _reloads
     overlay.documents.cache_clear()
     _measured.cache_clear()
+    _paces.cache_clear()
     _chosen.clear()
     _reloads += 1
 
@@ -231,27 +232,33 @@ def _fastest(wanted: _Wanted, device: Device) -> Choice:
     """Of the tuned Configs of all classes, the numbers of chunks (or in `splits` of them), and operands as
     they lie or packed, the one with the shortest time by measurement and model.
     """
-    extents, copied = wanted.extents, wanted.copied
-    found = list(_packed_options(wanted, device))
-    if not (wanted.packed and found):
+    found = list(_packed_options(wanted, device)) if wanted.packed else []
+    if not found:
         best = min(_options(wanted, device), key=itemgetter(0))
-        seconds = best.seconds + copying(extents, copied, wanted.dtype, device)
-        limit = seconds if any(copied) else GAIN * seconds
-        found = [option for option in found if option.seconds < limit] or [best]
+        found = list(_better_packed(wanted, best.seconds, device)) or [best]
     _, chunks, config, origin = min(found, key=itemgetter(0))
     return Choice(config, origin, chunks)
+
+
+def _better_packed(wanted: _Wanted, seconds: float, device: Device) -> Iterator[_Option]:
+    """The ways with packed operands that promise less than the `seconds` as they lie."""
+    extents, copied, dtype = wanted.extents, wanted.copied, wanted.dtype
+    limit = seconds + copying(extents, copied, dtype, device) if any(copied) else GAIN * seconds
+    if copying(extents, (True, True), dtype, device) < limit:  # the least that packing takes
+        yield from (option for option in _packed_options(wanted, device) if option.seconds < limit)
 
 
 def _options(wanted: _Wanted, device: Device) -> Iterator[_Option]:
     """All ways with operands as they lie."""
     extents = wanted.extents
-    tuned = _tuned(wanted, device) or _unmeasured(wanted, device)
-    for known, pace_there, doubt in paced(tuned, extents):
+    paces = _tuned(wanted, device) or _unmeasured(wanted, device)
+    for known, pace_there, doubt in paces.at(extents):
         config = _as_aligned(known.config, wanted.aligned)
         for time in timed(config, pace_there, extents, device, wanted.splits, wanted.part):
             yield _Option(time.seconds * doubt, time.splits, known.config, known.origin(extents))
 
 
+@lru_cache(maxsize=1 << 12)
 def _as_aligned(config: Any, aligned: tuple[int, int]) -> Any:
     """`config` as it runs on operands that begin at multiples of so many bytes."""
     a, b = (max(distance // config.dtype_facts.itemsize, 1) for distance in aligned)
@@ -266,10 +273,8 @@ def _packed_options(wanted: _Wanted, device: Device) -> Iterator[_Option]:
     if packed is False or (chunks and not packed):
         return
     wanted = wanted._replace(layout=LAYOUT)
-    tuned = _tuned(wanted, device)
-    if packed and not tuned:
-        tuned = _unmeasured(wanted, device)
-    for known, pace_there, doubt in paced(tuned, extents):
+    paces = _tuned(wanted, device) or (_unmeasured(wanted, device) if packed else None)
+    for known, pace_there, doubt in paces.at(extents) if paces else ():
         twin = packed_twin(known.config, device)
         if twin is None or not (packed or fits(twin, extents, copied)):
             continue
@@ -278,23 +283,19 @@ def _packed_options(wanted: _Wanted, device: Device) -> Iterator[_Option]:
         yield _Option(seconds, time.splits, twin, known.origin(extents))
 
 
-def _tuned(wanted: _Wanted, device: Device) -> list[Measured]:
-    """The Configs of all families that were measured."""
+def _tuned(wanted: _Wanted, device: Device) -> Paces | None:
+    """The Configs of all families that were measured, if any."""
     batched = prod(wanted.extents[3:]) > 1
-    return [
-        known
-        for stem in wanted.stems
-        for known in _measured(stem, wanted.dtype.letter, wanted.layout, batched, device)
-    ]
+    return _paces(wanted.stems, wanted.dtype.letter, wanted.layout, batched, device)
 
 
-def _unmeasured(wanted: _Wanted, device: Device) -> list[Measured]:
+def _unmeasured(wanted: _Wanted, device: Device) -> Unmeasured:
     """A Config of each family that suits the device, from a file if any family has one there."""
     stems, dtype, layout, extents, *_ = wanted
     usable = [stem for stem in stems if _runs(stem, device)] or stems
     found = [_of_class((stem,), dtype.letter, layout, extents, device) for stem in usable]
     filed = [choice for choice in found if choice.origin != COMPUTED]
-    return [Measured(choice.config, (((), choice.origin),)) for choice in filed or found]
+    return Unmeasured([Measured(choice.config, (((), choice.origin),)) for choice in filed or found])
 
 
 def _runs(stem: str, device: Device) -> bool:
@@ -324,6 +325,13 @@ def _measured(stem: str, dtype: str, layout: str, batched: bool, device: Device)
 
     found = (Measured(config, tuple(won), tuple(readings(config))) for config, won in origins.items())
     return tuple(known for known in found if known.readings)
+
+
+@lru_cache(maxsize=1 << 10)
+def _paces(stems: tuple[str, ...], dtype: str, layout: str, batched: bool, device: Device) -> Paces | None:
+    """Those of several families."""
+    tuned = [known for stem in stems for known in _measured(stem, dtype, layout, batched, device)]
+    return Paces(tuned) if tuned else None
 
 
 def _of_class(

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 
-@pytest.fixture(scope="session", autouse=True)
-def compiled_kernels() -> None:
-    """What the list of runs needs, and products of any views, is compiled."""
-    from pyblasgpu.gpu.device import current
+@pytest.fixture(scope="session")
+def compile_once(tmp_path_factory):
+    """Of a module that needs it, the kernels: compiled by one worker for all."""
+    from .precompile import Once
 
-    from .precompile import compile_all, every_variant, sources_of
+    folder = tmp_path_factory.getbasetemp()
+    return Once(folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_kernels(compile_once) -> None:
+    """What the list of runs needs, and products of any views, is compiled."""
+    from .precompile import every_variant, sources_of
     from .running import RUNS
 
-    needed = {*sources_of(run.start for run in RUNS)}
-    for letter in "sdz":
-        needed.update(every_variant(letter, 40, 40, 40))
-    compile_all([*needed], current().cc)
+    def find():
+        yield from sources_of(run.start for run in RUNS)
+        for letter in "sdz":
+            yield from every_variant(letter, 40, 40, 40)
+
+    compile_once("runs", find)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
 from itertools import product
 from multiprocessing import get_context
+from pathlib import Path
 
 import pytest
 from filelock import FileLock
@@ -15,7 +16,6 @@ from pyblasgpu import recipes
 from pyblasgpu.database import FAMILIES, FIXED, STOP_ROUTINES, families_of
 from pyblasgpu.gpu.compile import KernelSource, compile_source, kept
 from pyblasgpu.gpu.device import current
-from pyblasgpu.gpu.store import cache_folder
 from pyblasgpu.kernels import copy_scaled
 from pyblasgpu.kernels.triangle import Variant
 from pyblasgpu.routines.tape import Tape
@@ -56,17 +56,34 @@ def every_variant(letter: str, m: int, n: int, k: int) -> list[KernelSource]:
     return found
 
 
-def compile_all(sources: list[KernelSource], cc: tuple[int, int]) -> None:
-    """Compile into the store of cubins what of `sources` it lacks, in processes of their own; other workers
-    of a test run wait meanwhile.
+class Once:
+    """Compiles what a module of tests needs, in the first worker that comes to it; others wait meanwhile.
+
+    Parameters
+    ----------
+    folder : Path
+        That the workers of a test run share, and no other run.
     """
-    cache_folder().mkdir(parents=True, exist_ok=True, mode=0o700)
-    with FileLock(cache_folder() / "tests.lock"):
-        missing = [source for source in sources if kept(source, cc) is None]
-        if missing:
-            jobs = [(source.name, source.config, source.flags, cc) for source in missing]
-            with ProcessPoolExecutor(cores(), mp_context=get_context("spawn")) as pool:
-                list(pool.map(_compile, jobs))
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+
+    def __call__(self, name: str, find: Callable[[], Iterable[KernelSource]]) -> None:
+        """Put the kernels of `find`, which go by `name`, into the store of cubins."""
+        done = self._folder / f"{name}.compiled"
+        with FileLock(self._folder / "compiling.lock"):
+            if not done.exists():
+                compile_all(list(dict.fromkeys(find())), current().cc)
+                done.touch()
+
+
+def compile_all(sources: list[KernelSource], cc: tuple[int, int]) -> None:
+    """Compile into the store of cubins what of `sources` it lacks, in processes of their own."""
+    missing = [source for source in sources if kept(source, cc) is None]
+    if missing:
+        jobs = [(source.name, source.config, source.flags, cc) for source in missing]
+        with ProcessPoolExecutor(cores(), mp_context=get_context("spawn")) as pool:
+            list(pool.map(_compile, jobs))
 
 
 def _compile(job: tuple) -> None:

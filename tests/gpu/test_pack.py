@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from pyblasgpu.gpu.device import current
+from pyblasgpu.gpu.compile import KernelSource
 from pyblasgpu.kernels.packing import LAYOUTS, Packing
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines.pack import Packed, record_packed
@@ -16,7 +16,6 @@ from pyblasgpu.routines.tape import Tape
 from pyblasgpu.tuning.oracle import integers, packed
 from pyblasgpu.types import DTYPES
 
-from .precompile import compile_all
 from .running import cupy, same
 
 PACKINGS = [
@@ -83,15 +82,17 @@ def views(letter: str, extent: int, k: int) -> Iterator:
         yield view, values
 
 
-@pytest.fixture(scope="module", autouse=True)
-def compiled(compiled_kernels) -> None:
-    found = set()
+def sources() -> Iterator[KernelSource]:
     for letter, packing, order in product(DTYPES, PACKINGS, "CF"):
         array = cupy.empty((2, 2), DTYPES[letter].name, order)
         for conj in (False, True) if letter in "cz" else (False,):
             tape, _ = taped(operand(array, letter, conj=conj), packing)
-            found |= {step.source for step in tape._steps}
-    compile_all([*found], current().cc)
+            yield from (step.source for step in tape._steps)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled(compile_once) -> None:
+    compile_once("pack", sources)
 
 
 @pytest.mark.parametrize("packing", PACKINGS, ids=str)

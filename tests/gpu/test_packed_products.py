@@ -23,7 +23,7 @@ from pyblasgpu.tuning.select import select
 from pyblasgpu.tuning.splits import STREAMED
 from pyblasgpu.types import DTYPES, Side, Trans, Uplo
 
-from .precompile import compile_all, sources_of
+from .precompile import sources_of
 from .running import NAN, Run, cupy, reals, same
 
 SHAPES = ((1, 1, 1), (300, 257, 65), (129, 1030, 77), (256, 128, 64))
@@ -55,7 +55,7 @@ def packed(letter: str, form: str = "ordinary"):
                 config = select(stem, DTYPES[letter], LAYOUT, (1000, 1000, 1000), current()).config
                 twin = packed_twin(config, current())
                 if twin is not None:
-                    held.enter_context(override(stem, persistent(twin, current())))
+                    held.enter_context(override(stem, persistent(twin, current())[0]))
         yield
 
 
@@ -65,10 +65,10 @@ def started(run: Run, form: str):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def compiled(compiled_kernels) -> None:
+def compiled(compile_once) -> None:
     calls = [partial(started, run, form) for letter in DTYPES for run in products(letter) for form in FORMS]
     calls += [partial(started, run, "ordinary") for letter in DTYPES for run in triangles(letter)]
-    compile_all(sources_of(calls), current().cc)
+    compile_once("packed_products", lambda: sources_of(calls))
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -22,7 +22,7 @@ from pyblasgpu.tuning.select import select
 from pyblasgpu.tuning.splits import STREAMED
 from pyblasgpu.types import DTYPES, Trans
 
-from .precompile import compile_all, sources_of
+from .precompile import sources_of
 from .running import Run, cupy, reals
 
 SHAPES = ((700, 645, 133), (130, 1033, 77), (2500, 1300, 40))
@@ -57,9 +57,9 @@ def walked(run: Run, splits: int):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def compiled(compiled_kernels) -> None:
+def compiled(compile_once) -> None:
     calls = (partial(walked, run, s) for letter in DTYPES for run in runs(letter) for s in (1, STREAMED))
-    compile_all(sources_of(calls), current().cc)
+    compile_once("persistent", lambda: sources_of(calls))
 
 
 @pytest.mark.parametrize("splits", [1, STREAMED], ids=["whole", "streamed"])

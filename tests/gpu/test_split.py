@@ -19,7 +19,7 @@ from pyblasgpu.tuning.overrides import override
 from pyblasgpu.tuning.select import select
 from pyblasgpu.types import DTYPES, Side, Trans, Uplo
 
-from .precompile import compile_all, sources_of
+from .precompile import sources_of
 from .running import NAN, Placed, Run, cupy, reals, same
 
 LONG = (64, 64, 65536)
@@ -51,9 +51,9 @@ def in_chunks(run: Run, splits: int):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def compiled(compiled_kernels) -> None:
+def compiled(compile_once) -> None:
     calls = [partial(in_chunks, run, splits) for run in RUNS for splits in SPLITS]
-    compile_all(sources_of(calls), current().cc)
+    compile_once("split", lambda: sources_of(calls))
 
 
 @pytest.mark.parametrize("splits", SPLITS)

@@ -13,7 +13,6 @@ import scipy.linalg.blas
 import pyblasgpu
 from pyblasgpu import blas
 from pyblasgpu.errors import OverlapError
-from pyblasgpu.gpu.device import current
 from pyblasgpu.problems import Problem, fits
 from pyblasgpu.tuning.cases import SIZES
 from pyblasgpu.tuning.oracle import integers
@@ -21,7 +20,7 @@ from pyblasgpu.tuning.overrides import override
 from pyblasgpu.tuning.symmetric import RANK_K, ROUTINES, SymmetricCase, data, exact, symmetric_cases
 from pyblasgpu.types import DTYPES, Uplo
 
-from .precompile import compile_all, sources_of
+from .precompile import sources_of
 from .running import NAN, Placed, cupy, same
 
 
@@ -80,9 +79,9 @@ ALL = [(routine, letter) for routine in ROUTINES for letter in DTYPES]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def compiled(compiled_kernels) -> None:
+def compiled(compile_once) -> None:
     calls = (run.start for which in ALL for run in runs(*which))
-    compile_all(sources_of(calls), current().cc)
+    compile_once("symmetric", lambda: sources_of(calls))
 
 
 @pytest.mark.parametrize(("routine", "letter"), ALL)

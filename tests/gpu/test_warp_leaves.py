@@ -8,10 +8,8 @@ from contextlib import contextmanager
 from functools import partial
 
 import pytest
-from filelock import FileLock
 
 from pyblasgpu.gpu.device import current
-from pyblasgpu.gpu.store import cache_folder
 from pyblasgpu.kernels.trsm_config import TrsmConfig
 from pyblasgpu.kernels.trsm_fma import TrsmFma
 from pyblasgpu.kernels.trsm_mma import TrsmMma
@@ -19,7 +17,7 @@ from pyblasgpu.tuning.overrides import override
 from pyblasgpu.types import Side, Trans, Uplo
 
 from . import test_triangular
-from .precompile import compile_all, sources_of
+from .precompile import sources_of
 from .running import RUNS, Run
 
 SMALL = [
@@ -58,11 +56,10 @@ def start(run: Run, config: TrsmConfig) -> None:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def compiled(compiled_kernels) -> None:
+def compiled(compile_once) -> None:
     served = [config for config in SMALL if runs_here(config)]
     calls = [partial(start, run, config) for config in served for run in runs(config.dtype)]
-    with FileLock(cache_folder() / "tests.lock"):
-        compile_all(sources_of(calls), current().cc)
+    compile_once("warp_leaves", lambda: sources_of(calls))
 
 
 def runs_here(config: TrsmConfig) -> bool:

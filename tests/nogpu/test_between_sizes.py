@@ -48,8 +48,7 @@ def losses(recorded, monkeypatch, hidden: bool) -> dict[tuple[str, str, str], fl
             entries = {key: without(entry, size) for key, entry in entries.items() if key[3] != size}
         seen = Document(H200.name, entries)
         monkeypatch.setattr(overlay, "documents", lambda device, seen=seen: (("the sweep", seen),))
-        selecting._chosen.clear()
-        selecting._measured.cache_clear()
+        forget()
         for (dtype, layout, at), seconds in times.items():
             if at == size:
                 with override("packed", False):
@@ -57,9 +56,13 @@ def losses(recorded, monkeypatch, hidden: bool) -> dict[tuple[str, str, str], fl
                     choice = select("gemm", DTYPES[dtype], layout, extents, H200)
                 if choice.config in seconds:
                     found[dtype, layout, at] = seconds[choice.config] / min(seconds.values()) - 1
-    selecting._chosen.clear()
-    selecting._measured.cache_clear()
+    forget()
     return found
+
+
+def forget() -> None:
+    for kept in (selecting._chosen.clear, selecting._measured.cache_clear, selecting._paces.cache_clear):
+        kept()
 
 
 def without(entry: Entry, size: str) -> Entry:
@@ -68,8 +71,8 @@ def without(entry: Entry, size: str) -> Entry:
 
 def test_a_winner_is_chosen_where_it_won(recorded, monkeypatch):
     lost = losses(recorded, monkeypatch, hidden=False).values()
-    assert len(lost) == 320
-    assert mean(lost) < 0.005 and max(lost) < 0.1
+    assert len(lost) == 368
+    assert mean(lost) < 0.002 and max(lost) < 0.05
 
 
 def test_an_untuned_class_has_others_to_stand_in(recorded, monkeypatch):
@@ -79,6 +82,6 @@ def test_an_untuned_class_has_others_to_stand_in(recorded, monkeypatch):
     lost = losses(recorded, monkeypatch, hidden=True)
     assert len(lost) > 300 and median(lost.values()) < 0.025
     alone = [loss for (*_, size), loss in lost.items() if not size.startswith("batch")]
-    assert mean(alone) < 0.08 and sum(loss > 0.25 for loss in alone) <= 22
+    assert mean(alone) < 0.08 and sum(loss > 0.25 for loss in alone) <= 24
     squares = [loss for (*_, size), loss in lost.items() if len(set(tuned_at("gemm_tile", size)[-1])) == 1]
-    assert len(squares) == 160 and mean(squares) < 0.06 and sum(loss > 0.1 for loss in squares) <= 28
+    assert len(squares) == 176 and mean(squares) < 0.06 and sum(loss > 0.1 for loss in squares) <= 32
