@@ -68,8 +68,9 @@ def _decides(found: Sequence[Record], before: Sequence[Record], out: set[tuple])
     """Whether one that was the best `before`, or nearly so, is among those `found`, or one of these is
     faster: a search that was cut off may have neither.
     """
-    fastest, now = _fastest(before, out), _fastest(found, out)
-    best = {r.candidate for r in before if r.seconds <= SHARED * fastest.get(r.extents, 0.0)}
+    found, before = ([r for r in records if r.candidate not in out] for records in (found, before))
+    fastest, now = _fastest(before), _fastest(found)
+    best = {r.candidate for r in before if r.seconds <= SHARED * fastest[r.extents]}
     return (
         not best
         or any(r.candidate in best for r in found)
@@ -77,12 +78,11 @@ def _decides(found: Sequence[Record], before: Sequence[Record], out: set[tuple])
     )
 
 
-def _fastest(records: Sequence[Record], out: set[tuple]) -> dict[tuple[int, ...], float]:
-    """The shortest time at each extents, of candidates that are not `out`."""
+def _fastest(records: Sequence[Record]) -> dict[tuple[int, ...], float]:
+    """The shortest time at each extents."""
     found: dict[tuple[int, ...], float] = {}
     for record in records:
-        if record.candidate not in out:
-            found[record.extents] = min(record.seconds, found.get(record.extents, math.inf))
+        found[record.extents] = min(record.seconds, found.get(record.extents, math.inf))
     return found
 
 

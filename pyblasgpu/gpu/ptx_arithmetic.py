@@ -14,25 +14,30 @@ __all__ = [
 
 @made_once
 def rank1_update(
-    m: int, n: int, parts: int, conj_a: bool = False, conj_b: bool = False, by_rows: bool = False
-):
+    m: int, n: int, parts: int, conj_a: bool = False, conj_b: bool = False, by_rows: bool = False,
+    at_a: tuple[int, int] = (0, 1), at_b: tuple[int, int] = (0, 1),
+):  # fmt: skip
     """``update(acc, a, b)``: acc[:, j] += a * b[j] over an m-by-n register tile, straight-line.
 
     `parts` is 1 for real tiles, 2 for complex ones (real and imaginary part side by side); `acc` is
     column-major. `by_rows` decides in which order (see `_by_rows`); the result is the same to the last bit.
+    `at_a`, `at_b` tell which element of the arrays comes first, and how far the next ones are.
     Written as an intrinsic because a Python loop nest of this size is unrolled only by the compiler's
     leave, and one that is not puts the accumulators into local memory.
     """
     plus = (True, not conj_b), (not conj_a, conj_a != conj_b)  # [part of a][part of b]: whether it is added
     order = (_by_rows if by_rows else _by_elements)(m, n, parts)
 
+    def places(count: int, first: int, step: int) -> list[int]:
+        return [(first + i * step) * parts + part for i in range(count) for part in range(parts)]
+
     @intrinsic
     def update(_, acc, a, b):
         def codegen(context, builder, signature, arguments):
             slot = _slots(context, builder, signature, arguments)
 
-            column = [builder.load(slot(1, lane)) for lane in range(m * parts)]
-            row = [builder.load(slot(2, lane)) for lane in range(n * parts)]
+            column = [builder.load(slot(1, place)) for place in places(m, *at_a)]
+            row = [builder.load(slot(2, place)) for place in places(n, *at_b)]
             for i, part_a, j, part_b in order:
                 x, y = column[i * parts + part_a], row[j * parts + part_b]
                 product = builder.fmul(x, y, flags=["contract"])

@@ -205,13 +205,17 @@ def _elements(pointer: Pointer, first: int, count: int, parts: int, conj: bool =
 
 
 def rank1_update(
-    m: int, n: int, parts: int, conj_a: bool = False, conj_b: bool = False, by_rows: bool = False
-):
+    m: int, n: int, parts: int, conj_a: bool = False, conj_b: bool = False, by_rows: bool = False,
+    at_a: tuple[int, int] = (0, 1), at_b: tuple[int, int] = (0, 1),
+):  # fmt: skip
     """``update(acc, a, b)``: acc[:, j] += a * b[j] over an m-by-n column-major register tile."""
+
+    def some(pointer: Pointer, count: int, first: int, step: int, conj: bool) -> np.ndarray:
+        return _elements(pointer, first, (count - 1) * step + 1, parts, conj)[::step]
 
     def update(acc, a, b):
         tile = _elements(acc, 0, m * n, parts).reshape(n, m)
-        tile += _elements(b, 0, n, parts, conj_b)[:, None] * _elements(a, 0, m, parts, conj_a)
+        tile += some(b, n, *at_b, conj_b)[:, None] * some(a, m, *at_a, conj_a)
 
     return update
 

@@ -72,8 +72,11 @@ class GemmConfig:
     STEM: ClassVar[str]
     #: Bytes that are added to a row of a packed stripe, so that its reads meet no bank twice.
     PACKED_PAD: ClassVar[int] = 0
-    #: Whether a stripe that is contiguous along k stays so in shared memory.
-    KEEPS_ROWS: ClassVar[bool] = False
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether a stripe that is contiguous along k stays so in shared memory."""
+        return False
 
     @property
     def shares(self) -> tuple[bool, bool]:
@@ -134,12 +137,12 @@ class GemmConfig:
     @cached_property
     def stripe_a(self) -> Stripe:
         shape = self.BLK_M, self.BLK_K, self.DIM_XA, self.DIM_YA, self.VEC_A, self.PAD_A
-        return Stripe(self.dtype_facts, *shape, self.trans_a, self.KEEPS_ROWS, self.packed)
+        return Stripe(self.dtype_facts, *shape, self.trans_a, self.keeps_rows, self.packed)
 
     @cached_property
     def stripe_b(self) -> Stripe:
         shape = self.BLK_N, self.BLK_K, self.DIM_XB, self.DIM_YB, self.VEC_B, self.PAD_B
-        return Stripe(self.dtype_facts, *shape, not self.trans_b, self.KEEPS_ROWS, self.packed)
+        return Stripe(self.dtype_facts, *shape, not self.trans_b, self.keeps_rows, self.packed)
 
     @property
     def layout(self) -> str:

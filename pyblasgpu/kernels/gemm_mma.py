@@ -44,7 +44,6 @@ class GemmMma(GemmConfig):
     MMA_K: int = 8
 
     STEM: ClassVar[str] = STEM
-    KEEPS_ROWS: ClassVar[bool] = True
     PACKED_PAD: ClassVar[int] = 32
 
     def __post_init__(self):
@@ -67,6 +66,10 @@ class GemmMma(GemmConfig):
         for name in ("A", "B"):
             self.check_stripe(name)
         self.check_pipeline()
+
+    @property
+    def keeps_rows(self) -> bool:
+        return True
 
     @property
     def needs(self) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..errors import require
-from ..gpu.backend import device_function, ptx
+from ..gpu.backend import device_function, in_order, ptx, unrolled
 from ..gpu.compile import KernelSource
 from .gemm_body import Product
 from .gemm_config import GemmConfig
@@ -37,8 +37,12 @@ class GemmTile(GemmConfig):
         Adjacent rows, columns of a thread: the width of its loads from shared memory.
     WARP_X : int
         Lanes of a warp along M.
+    VEC_K : int
+        Elements along k that a thread reads at a time of a stripe that is contiguous along k. 1: such a
+        stripe is transposed on its way to shared memory. More: it stays as it lies, and comes by wide copies;
+        then the rows, columns of a thread are not adjacent, lest those of a warp meet in a bank.
     UNROLL : int
-        Steps along k that are unrolled.
+        Elements along k that are unrolled.
     share_a, share_b : bool
         Whether the operand goes through shared memory.
     read_only : bool
@@ -53,6 +57,7 @@ class GemmTile(GemmConfig):
     DIM_Y: int
     VEC_M: int = 1
     VEC_N: int = 1
+    VEC_K: int = 1
     WARP_X: int = 8
     UNROLL: int = 8
     share_a: bool = True
@@ -70,7 +75,33 @@ class GemmTile(GemmConfig):
             self.BLK_K % self.UNROLL == 0, "unroll", "BLK_K % UNROLL == 0",
             BLK_K=self.BLK_K, UNROLL=self.UNROLL,
         )  # fmt: skip
+        self._check_depth()
         self.check_pipeline()
+
+    def _check_depth(self):
+        depth, size = self.VEC_K, self.dtype_facts.itemsize
+        require(
+            depth * size in (4, 8, 16), "depth_bytes", "VEC_K * itemsize in (4, 8, 16)",
+            VEC_K=depth, itemsize=size,
+        )  # fmt: skip
+        require(
+            self.UNROLL % depth == 0, "depth_unrolled", "UNROLL % VEC_K == 0", UNROLL=self.UNROLL, VEC_K=depth
+        )
+        if depth == 1:
+            return
+        kept = [name for name in ("A", "B") if self.operand(name)[0].is_kept]
+        require(
+            bool(kept) and all(self.shares), "depth_of_kept",
+            "VEC_K == 1 unless both operands are shared, one of them contiguous along k",
+            VEC_K=depth, trans_a=self.trans_a, trans_b=self.trans_b,
+        )  # fmt: skip
+        for name in kept:
+            stripe, _, vector = self.operand(name)
+            require(vector == 1, "kept_apart", f"VEC == 1 of the kept stripe of {name}", VEC=vector)
+            require(
+                stripe.lead % depth == 0, "depth_aligned", f"(BLK_K + PAD_{name}) % VEC_K == 0",
+                BLK_K=self.BLK_K, PAD=stripe.pad, VEC_K=depth,
+            )  # fmt: skip
 
     def _check_threads(self):
         x, y, warp_x = self.DIM_X, self.DIM_Y, self.WARP_X
@@ -116,12 +147,16 @@ class GemmTile(GemmConfig):
         return self.share_a, self.share_b
 
     @property
+    def keeps_rows(self) -> bool:
+        return self.VEC_K > 1
+
+    @property
     def threads(self) -> int:
         return self.DIM_X * self.DIM_Y
 
     @property
     def steps(self) -> int:
-        return self.BLK_K
+        return self.BLK_K // self.VEC_K
 
     @property
     def THR_M(self) -> int:
@@ -134,7 +169,7 @@ class GemmTile(GemmConfig):
     @property
     def registers(self) -> int:
         """Estimated 32-bit registers of a thread (Algorithm 3; the compiler adds addresses and counters)."""
-        fragments = (self.THR_M + self.THR_N) * (2 if self.prefetch else 1)
+        fragments = (self.THR_M + self.THR_N) * self.VEC_K * (2 if self.prefetch else 1)
         elements = self.THR_M * self.THR_N + fragments + self.staged_elements
         return elements * self.dtype_facts.itemsize // 4
 
@@ -157,8 +192,7 @@ def _product(config: GemmTile, conj_a: bool, conj_b: bool) -> Product:
     B_STRIPE = config.place_b
     SHARE_A, SHARE_B = config.share_a, config.share_b
     fragment_a, fragment_b = _fragment_loader(config, "A"), _fragment_loader(config, "B")
-    rank1 = ptx.rank1_update(config.THR_M, config.THR_N, facts.parts, conj_a, conj_b, config.by_rows)
-    offset = ptx.offset
+    update, VEC_K, offset = _update(config, conj_a, conj_b), config.VEC_K, ptx.offset
     along_m, along_n = _places(config)
 
     @device_function
@@ -174,8 +208,31 @@ def _product(config: GemmTile, conj_a: bool, conj_b: bool) -> Product:
     def col(j, t):
         return (j // VEC_N) * (DIM_Y * VEC_N) + along_n(t) * VEC_N + j % VEC_N
 
-    reals_a, reals_b = config.THR_M * facts.parts, config.THR_N * facts.parts
-    return Product(load, rank1, config.UNROLL, row, col, reals_a, reals_b, run=VEC_M)
+    reals_a, reals_b = (count * VEC_K * facts.parts for count in (config.THR_M, config.THR_N))
+    return Product(load, update, config.UNROLL // VEC_K, row, col, reals_a, reals_b, run=VEC_M)
+
+
+def _update(config: GemmTile, conj_a: bool, conj_b: bool):
+    """``update(acc, ra, rb)``: the products of a step, one k after the other."""
+    THR_M, THR_N, VEC_K = config.THR_M, config.THR_N, config.VEC_K
+
+    def places(stripe: Stripe, count: int, kk: int) -> tuple[int, int]:
+        """The first element of one k in a fragment, and from one to the next."""
+        return (kk, VEC_K) if stripe.is_kept else (kk * count, 1)
+
+    def of_one(kk: int):
+        rank1 = ptx.rank1_update(
+            THR_M, THR_N, config.dtype_facts.parts, conj_a, conj_b, config.by_rows,
+            places(config.stripe_a, THR_M, kk), places(config.stripe_b, THR_N, kk),
+        )  # fmt: skip
+
+        @device_function
+        def update(acc, ra, rb):
+            rank1(acc, ra, rb)
+
+        return update
+
+    return in_order([of_one(kk) for kk in range(VEC_K)])
 
 
 def _places(config: GemmTile):
@@ -201,17 +258,33 @@ def _places(config: GemmTile):
 
 
 def _fragment_loader(config: GemmTile, name: str):
-    """``load(local, kk, pointer, ...)``: a thread's part of column kk of A's stripe, row kk of B's."""
+    """``load(local, step, pointer, ...)``: a thread's part of the `step`-th column of A's stripe, row of B's,
+    or VEC_K of them.
+    """
     stripe, shared, vector = config.operand(name)
     dim, count = (config.DIM_X, config.THR_M) if name == "A" else (config.DIM_Y, config.THR_N)
-    parts = config.dtype_facts.parts
+    offset, parts, VEC_K = ptx.offset, config.dtype_facts.parts, config.VEC_K
+    LEAD = stripe.lead * parts
+    if shared and stripe.is_kept:
+        load_rows = ptx.load_shared(VEC_K * parts, count, dim * LEAD)
+
+        @device_function
+        def from_kept(local, step, pointer, lead, place, extent, depth):
+            load_rows(local, 0, pointer, place * LEAD + step * (VEC_K * parts))
+
+        return from_kept
     if shared:
-        LEAD = stripe.lead * parts
         load = ptx.load_shared(vector * parts, count // vector, dim * vector * parts)
 
         @device_function
-        def from_shared(local, kk, pointer, lead, place, extent, depth):
-            load(local, 0, pointer, kk * LEAD + place * vector * parts)
+        def load_one(kk, local, pointer):
+            load(local, kk * (count * parts), pointer, kk * LEAD)
+
+        load_all = unrolled(VEC_K, load_one)
+
+        @device_function
+        def from_shared(local, step, pointer, lead, place, extent, depth):
+            load_all(0, local, offset(pointer, step * (VEC_K * LEAD) + place * vector * parts))
 
         return from_shared
 

@@ -2,7 +2,7 @@
 
 In shared memory a stripe is [k][m] (or [k][n]), rows of ``lead`` elements, so that the innermost loop does
 not know how the operand lies in global memory: a stripe that is contiguous along k is transposed on the way.
-Or, with `keeps_rows`, such a stripe stays as it lies, [m][k]: what reads single elements does not mind.
+Or, with `keeps_rows`, such a stripe stays as it lies, [m][k], for who reads single elements, or some along k.
 
 A stripe of a packed operand (`packing`, layout 'cbl') lies in global memory as it shall in shared memory,
 with its padding and zeros where the matrix has ended: it is copied as one run, and nothing is masked.
@@ -57,6 +57,11 @@ class Stripe:
     packed: bool = False
 
     @property
+    def is_kept(self) -> bool:
+        """Whether it is contiguous along k, and stays so."""
+        return self.k_major and self.keeps_rows
+
+    @property
     def transposes(self) -> bool:
         """Whether the contiguous dimension changes on the way."""
         return self.k_major and not self.keeps_rows
@@ -73,7 +78,7 @@ class Stripe:
     @property
     def rows(self) -> int:
         """Rows in shared memory."""
-        return self.blk if self.k_major and self.keeps_rows else self.depth
+        return self.blk if self.is_kept else self.depth
 
     @property
     def lead(self) -> int:
@@ -83,12 +88,12 @@ class Stripe:
     @property
     def step(self) -> int:
         """Elements from one row of A, one column of B, to the next in shared memory."""
-        return self.lead if self.k_major and self.keeps_rows else 1
+        return self.lead if self.is_kept else 1
 
     @property
     def step_k(self) -> int:
         """Elements from one k to the next in shared memory."""
-        return 1 if self.k_major and self.keeps_rows else self.lead
+        return 1 if self.is_kept else self.lead
 
     @property
     def reals(self) -> int:

@@ -226,6 +226,7 @@ _TILE = (
     "BLK_K",
     "DIM_X",
     "DIM_Y",
+    "VEC_K",
     "WARP_M",
     "WARP_N",
     "stages",

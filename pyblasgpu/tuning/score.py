@@ -270,6 +270,8 @@ def _fma_step(config: Any, device: Device) -> _Step:
         (config.stripe_a, config.share_a, config.THR_M, config.VEC_M, config.WARP_X),
         (config.stripe_b, config.share_b, config.THR_N, config.VEC_N, across),
     ):
+        if stripe.is_kept:  # vectors along k
+            vec = config.VEC_K
         if shared:
             others += count / vec
             lines += count / vec * max(1.0, lanes * vec * size / LINE)

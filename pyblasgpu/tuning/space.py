@@ -85,12 +85,15 @@ _SHARED_BOTH = {"share_a": True, "share_b": True, "read_only": False}
 def _gemm_tile(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Axis]:
     trans_a, trans_b = (letter == "t" for letter in layout)
     stages = (1, 2, 3, 4) if device.has_async_copy else (1,)
+    # wide copies are asynchronous; those of one element are wide enough
+    vec_k = VECTOR // dtype.itemsize if device.has_async_copy and layout != "nt" else 1
 
-    def tile(x, y, thr_m, thr_n, depth, stages, prefetch, shared) -> Parameters:
+    def tile(x, y, thr_m, thr_n, depth, stages, prefetch, shared, keeps=False) -> Parameters:
         chosen = {
             "DIM_X": x, "DIM_Y": y, "BLK_M": x * thr_m, "BLK_N": y * thr_n, "BLK_K": depth, "UNROLL": depth,
-            "VEC_M": _widest(dtype, thr_m), "VEC_N": _widest(dtype, thr_n), "stages": stages,
-            "prefetch": prefetch, **shared,
+            "VEC_M": 1 if keeps and trans_a else _widest(dtype, thr_m),
+            "VEC_N": 1 if keeps and not trans_b else _widest(dtype, thr_n),
+            "VEC_K": vec_k if keeps else 1, "stages": stages, "prefetch": prefetch, **shared,
         }  # fmt: skip
         return {**chosen, **_lanes(chosen)[0], **loads_a(chosen)[-1], **loads_b(chosen)[-1]}
 
@@ -99,19 +102,25 @@ def _gemm_tile(dtype: Dtype, layout: str, device: Device, effort: str) -> list[A
         if effort == "quick":
             small = _SMALL_PIPELINES if device.has_async_copy else _SMALL_SYNCHRONOUS
             return [
-                tile(*each, *pipeline, _SHARED_BOTH)
+                tile(*each, *pipeline, _SHARED_BOTH, keeps)
                 for found, pipelines in ((_QUICK_TILES, _QUICK_PIPELINES), (_SMALL_TILES, small))
                 for each, pipeline in product(found[dtype.letter], pipelines)
                 if pipeline[1] in stages
+                for keeps in keeping(pipeline[1])
             ]
         depths = (4, 8, 16, 32) if dtype.letter == "z" else (8, 16, 32)
         shapes = product(_GRIDS, _PER_THREAD, _PER_THREAD, depths, stages, (True, False))
         return [
-            tile(x, y, thr_m, thr_n, depth, stage, prefetch, shared)
+            tile(x, y, thr_m, thr_n, depth, stage, prefetch, shared, keeps)
             for (x, y), thr_m, thr_n, depth, stage, prefetch in shapes
             if (stage > 1 or not prefetch) and max(x * thr_m, y * thr_n) <= _MAX_TILE
             for shared in (_sharing(stage) if effort == "exhaustive" else [_SHARED_BOTH])
+            for keeps in keeping(stage)
         ]
+
+    def keeping(stages: int) -> tuple[bool, ...]:
+        """Whether stripes along k stay as they lie."""
+        return (False, True) if vec_k > 1 and stages > 1 else (False,)
 
     def loads_a(chosen: Parameters) -> list[Parameters]:
         return _loads(dtype, chosen, "A", chosen["BLK_M"], chosen["VEC_M"], k_major=trans_a)
@@ -252,18 +261,22 @@ def _loads(
     loads of whole fragments. Where no grid of threads tiles the stripe, the one given breaks the rule
     that says so.
     """
-    threads, depth = chosen["DIM_X"] * chosen["DIM_Y"], chosen["BLK_K"]
+    threads, depth, keeps = chosen["DIM_X"] * chosen["DIM_Y"], chosen["BLK_K"], chosen["VEC_K"] > 1
     major, minor = (depth, blk) if k_major else (blk, depth)
     found = []
     for vec in (4, 2, 1):
-        too_wide = vec * dtype.itemsize > VECTOR or (vec > 1 and k_major and chosen["stages"] > 1)
+        transposes = k_major and not keeps
+        too_wide = vec * dtype.itemsize > VECTOR or (vec > 1 and transposes and chosen["stages"] > 1)
         rows = _tiling(threads, major, minor, vec)
-        if rows and not too_wide:
+        if rows and not too_wide and not transposes:
+            pad = _apart(depth, chosen["VEC_K"]) if k_major else 0
+            found.append(_grid(name, threads, max(rows), vec, pad))
+        elif rows and not too_wide:
             # copies of 4 bytes are so many that longer rows are worth a conflict
             spread = fragment // (2 if dtype.itemsize == 4 else 1)
-            short = [x for x in rows if LINE // dtype.itemsize // x >= spread] if k_major else []
+            short = [x for x in rows if LINE // dtype.itemsize // x >= spread]
             x = max(short or rows)
-            found.append(_grid(name, threads, x, vec, _pad(dtype, blk, x, fragment) if k_major else 0))
+            found.append(_grid(name, threads, x, vec, _pad(dtype, blk, x, fragment)))
     return found or [_no_grid(name, threads)]
 
 
@@ -295,6 +308,13 @@ def _pad(dtype: Dtype, blk: int, lanes: int, fragment: int) -> int:
     line = LINE // dtype.itemsize
     apart = max(line // lanes, fragment)
     return (apart - blk) % line
+
+
+def _apart(row: int, vector: int) -> int:
+    """Elements after a row of `row`, such that neighbouring rows are an odd number of vectors apart: as many
+    of them as a line holds meet in no bank.
+    """
+    return vector if row // vector % 2 == 0 else 0
 
 
 def _lanes(chosen: Parameters) -> list[Parameters]:

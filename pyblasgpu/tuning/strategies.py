@@ -101,7 +101,7 @@ _LOADS = ("VEC_A", "DIM_XA", "PAD_A"), ("VEC_B", "DIM_XB", "PAD_B")
 _AXES = {
     "gemm_tile": Axes(
         tile=(
-            ("BLK_M", "BLK_N"), ("DIM_X", "DIM_Y"), ("BLK_K", "stages"),
+            ("BLK_M", "BLK_N"), ("DIM_X", "DIM_Y"), ("BLK_K", "stages", "VEC_K"),
             ("share_a", "share_b", "read_only"),
         ),
         variant=(("min_blocks", "prefetch", "persistent"), ("by_rows",), ("WARP_X",), *_LOADS),

@@ -29,7 +29,7 @@ from .worker import Lost
 
 __all__ = ["Tuner", "Watcher"]
 
-BEST_TILES = 3  # of each class in the first layout, tried in the others
+BEST_TILES = {"quick": 3, "normal": 8}  # of each class in the first layout, tried in the others
 BEFORE = 0.05  # of the budget, after which no more is timed as it was before
 OTHERS = 0.5  # of the budget, after which other layouts are begun whatever the first is at
 KERNELS = 0.8  # of the budget; the rest is for stop sizes and for the winners' second verification
@@ -204,7 +204,7 @@ class Tuner:
         first, tiles = (stem, dtype, family.layouts[0]), set()
         for size in sizes_of(stem):
             timed = [record for record in self.journal.timed(first) if record.size == size]
-            for record in sorted(timed, key=lambda record: record.seconds)[:BEST_TILES]:
+            for record in sorted(timed, key=lambda record: record.seconds)[: BEST_TILES[self._effort]]:
                 tiles.add(tile_of(family.config(dtype, record.layout, record.parameters)))
         if family.routine == "gemm":
             twins = (twin for config in configs for twin in persistent(config, self.device))

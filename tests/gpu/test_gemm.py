@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import ExitStack
 from itertools import product
 
@@ -17,12 +18,14 @@ from pyblasgpu.gpu.device import current
 from pyblasgpu.tuning.cases import GemmCase
 from pyblasgpu.tuning.oracle import exact_gemm, integers
 from pyblasgpu.tuning.overrides import override
+from pyblasgpu.tuning.prune import candidates
 from pyblasgpu.tuning.select import select
-from pyblasgpu.types import DTYPES, Trans
+from pyblasgpu.types import DTYPES, Dtype, Trans
 
 from .running import NAN, RUNS, cupy, reals, same
 
 GEMMS = [run for run in RUNS if run.routine == "gemm"]
+LAYOUTS = FAMILIES["gemm_tile"].layouts
 
 
 @pytest.mark.parametrize("aligned", [True, False], ids=["aligned", "odd"])
@@ -38,9 +41,26 @@ def test_all_cases(letter, aligned):
 def test_every_family(letter, stem):
     """Each family that could serve double precision, whichever one is chosen by itself."""
     dtype = DTYPES[letter]
+    exact(stem, dtype, [select(stem, dtype, layout, (40, 40, 40), current()).config for layout in LAYOUTS])
+
+
+@pytest.mark.parametrize("letter", "sc")
+@pytest.mark.parametrize("number", range(3))
+def test_stripes_as_they_lie(letter, number):
+    """Operands that are contiguous along k, and stay so in shared memory."""
+    configs = []
+    for layout in LAYOUTS:
+        left = candidates("gemm_tile", letter, layout, current()).left
+        configs += [config for config in left if config.VEC_K > 1][number::7][:1]
+    assert len(configs) == 3
+    exact("gemm_tile", DTYPES[letter], configs)
+
+
+def exact(stem: str, dtype: Dtype, configs: Iterable) -> None:
+    """Products by these Configs, one of a layout, on integers."""
     with ExitStack() as held:
-        for layout in FAMILIES[stem].layouts:
-            held.enter_context(override(stem, select(stem, dtype, layout, (40, 40, 40), current()).config))
+        for config in configs:
+            held.enter_context(override(stem, config))
         for (m, n, k), trans_a, trans_b in product(((130, 67, 45), (64, 128, 32)), Trans, Trans):
             for alpha, beta in ((2, -1), (1, 0)):
                 case = GemmCase(dtype, m, n, k, trans_a, trans_b, alpha, beta)

@@ -81,6 +81,38 @@ def check(
     assert unharmed()
 
 
+KEPT = [which for which in LAYOUTS if which != (False, True)]
+
+
+def kept(letter: str = "s", trans_a: bool = False, trans_b: bool = False, **changes) -> GemmTile:
+    """16 x 16 x 8 tiles by 32 threads, stripes along k as they lie."""
+    vec = 16 // DTYPES[letter].itemsize
+    chosen = {"BLK_N": 16, "BLK_K": 8, "UNROLL": 8, "VEC_K": vec, "stages": 2}
+    for name, is_kept in (("A", trans_a), ("B", not trans_b)):
+        x = 8 // vec if is_kept else 16
+        chosen |= {f"DIM_X{name}": x, f"DIM_Y{name}": 32 // x}
+        chosen |= {f"VEC_{name}": vec, f"PAD_{name}": vec} if is_kept else {}
+    return config(letter, trans_a, trans_b, **{**chosen, **changes})
+
+
+@pytest.mark.parametrize("letter", "sdc")
+@pytest.mark.parametrize("trans_a, trans_b", KEPT)
+@pytest.mark.parametrize("staging", ["registers", "ring-3", "prefetch-2", "prefetch-3"])
+def test_stripes_as_they_lie(letter, trans_a, trans_b, staging):
+    tile = kept(letter, trans_a, trans_b, **STAGINGS[staging])
+    assert tile.stripe_a.is_kept == trans_a and tile.stripe_b.is_kept != trans_b
+    check(tile, 19, 21, 20)  # two stripes and a half
+    check(tile.narrowed(1, 1), 19, 21, 23)
+
+
+@pytest.mark.parametrize("trans_a, trans_b", KEPT)
+def test_stripes_as_they_lie_otherwise(trans_a, trans_b):
+    check(kept("c", trans_a, trans_b), 19, 21, 20, True, True, alpha=1 - 2j, beta=2j)
+    check(kept("s", trans_a, trans_b, VEC_K=2, UNROLL=4), 19, 21, 20, batch=2)
+    adjacent = {"VEC_M": 1 if trans_a else 2, "VEC_N": 2 if trans_b else 1}
+    check(kept("s", trans_a, trans_b, by_rows=True, **adjacent), 32, 32, 16)
+
+
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("trans_a, trans_b", LAYOUTS)
 @pytest.mark.parametrize("staging", STAGINGS)

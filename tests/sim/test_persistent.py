@@ -62,6 +62,14 @@ def test_every_dtype_and_pipeline(letter, walk, pipeline):
     check(tile(letter, **pipeline), 35, 19, 26, walk, blocks=4)
 
 
+@pytest.mark.parametrize("letter", "sc")
+@pytest.mark.parametrize("walk", WALKS)
+@pytest.mark.parametrize("trans_a, trans_b", test_gemm_tile.KEPT)
+def test_stripes_as_they_lie(letter, walk, trans_a, trans_b):
+    kept = test_gemm_tile.kept(letter, trans_a, trans_b, persistent=True, prefetch=True, stages=3)
+    check(kept, 70, 35, 44, walk, blocks=4)
+
+
 @pytest.mark.parametrize("letter", "dz")
 @pytest.mark.parametrize("walk", WALKS)
 @pytest.mark.parametrize("trans_a, trans_b", test_gemm_tile.LAYOUTS)

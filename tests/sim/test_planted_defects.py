@@ -137,6 +137,16 @@ def walked(
     return Check("gemm_tile", run)
 
 
+def kept(letter="s", m=19, n=21, k=20, **changes) -> Check:
+    """A product whose stripe of B stays as it lies, along k."""
+
+    def run(module):
+        small = test_gemm_tile.kept(letter, **changes)
+        test_gemm_tile.check(module.GemmTile(**asdict(small)), m, n, k, kernels=module)
+
+    return Check("gemm_tile", run)
+
+
 def copy(test: Callable, *arguments) -> Check:
     """A test of `copy_scaled`, which finds its kernel by the module's name."""
 
@@ -306,7 +316,13 @@ DEFECTS = [
     ("pack", "if CONJ:", "if False:", pack("c", conj=True)),
     ("pack", "-values[2 * v + 1]", "values[2 * v + 1]", pack("z", conj=True)),
     # places and strides
-    ("gemm_tile", "kk * LEAD + place", "kk * (LEAD - 1) + place", tile()),
+    ("gemm_tile", "step * (VEC_K * LEAD) + place", "step * (VEC_K * LEAD - 1) + place", tile()),
+    ("gemm_tile", "pointer, kk * LEAD)", "pointer, 0)", kept()),
+    ("gemm_tile", "kk * (count * parts)", "0", kept()),
+    ("gemm_tile", "place * LEAD + step * (VEC_K * parts)", "place * LEAD", kept()),
+    ("gemm_tile", "count, dim * LEAD", "count, LEAD", kept()),
+    ("gemm_tile", "(kk, VEC_K) if", "(0, VEC_K) if", kept()),
+    ("gemm_tile", "(kk * count, 1)", "(kk, 1)", kept()),
     ("gemm_body", "batch * stride_c + col0", "batch * stride_a + col0", tile(m=16, k=4, batch=2)),
     ("gemm_body", "begin_b(col0, int64(0), ldb)", "begin_b(row0, int64(0), ldb)", tile()),
     ("gemm_body", "BLK_M = BLK_N = BLK_K = 1", "BLK_M = BLK_N = BLK_K = 2", of_packed(m=33)),
@@ -317,8 +333,8 @@ DEFECTS = [
     ("stripe", "place + piece * LEAD, staged", "place + piece, staged", PAIRS),
     ("stripe", "along * LEAD + across * PARTS if TRANSPOSES else ", "", tile(trans_a=True, stages=2)),
     ("stripe", "major * LEAD + minor * PARTS if TRANSPOSES else ", "", tile(trans_a=True, stages=2)),
-    ("stripe", "self.lead if self.k_major and", "1 if self.k_major and", warps()),
-    ("stripe", "return 1 if self.k_major and", "return self.lead if self.k_major and", warps()),
+    ("stripe", "self.lead if self.is_kept", "1 if self.is_kept", warps()),
+    ("stripe", "return 1 if self.is_kept", "return self.lead if self.is_kept", warps()),
     ("stripe", "first * lead + along if K_MAJOR else ", "", tile(trans_a=True)),
     ("stripe", "int64(DEPTH) if K_MAJOR else DEPTH * lead", "int64(DEPTH)", tile(trans_b=True)),
     ("stripe", "quotient(first, BLK) * lead", "first * lead", of_packed()),

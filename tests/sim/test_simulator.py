@@ -83,17 +83,19 @@ def test_loads_and_stores_move_what_they_say():
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("conj_a, conj_b", [(False, False), (True, False), (False, True), (True, True)])
-def test_rank1_update(dtype, conj_a, conj_b):
+@pytest.mark.parametrize("at_a, at_b", [((0, 1), (0, 1)), ((1, 3), (2, 4))])
+def test_rank1_update(dtype, conj_a, conj_b, at_a, at_b):
     m, n, parts = 3, 2, 2 if "complex" in dtype else 1
     rng = np.random.default_rng(1)
     part = np.dtype(dtype).type(0).real.dtype
-    reals = [rng.integers(-9, 9, count * parts).astype(part) for count in (m * n + 1, m, n)]
+    reals = [rng.integers(-9, 9, count * parts).astype(part) for count in (m * n + 1, 8, 8)]
     acc, a, b = (sim.Pointer(array, 0) for array in reals)
     column, row = (x.array.view(dtype).copy() for x in (a, b))
+    column, row = column[at_a[0] :: at_a[1]][:m], row[at_b[0] :: at_b[1]][:n]
     expected = acc.array.view(dtype).copy()
     product = np.outer(row.conj() if conj_b else row, column.conj() if conj_a else column)
     expected[: m * n] += product.ravel()
-    sim.rank1_update(m, n, parts, conj_a, conj_b)(acc, a, b)
+    sim.rank1_update(m, n, parts, conj_a, conj_b, at_a=at_a, at_b=at_b)(acc, a, b)
     assert acc.array.dtype == part
     assert np.array_equal(acc.array.view(dtype), expected)
 
