@@ -227,6 +227,7 @@ _TILE = (
     "DIM_X",
     "DIM_Y",
     "VEC_K",
+    "turned",
     "WARP_M",
     "WARP_N",
     "stages",

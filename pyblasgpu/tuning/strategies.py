@@ -108,7 +108,8 @@ _AXES = {
     ),
     "gemm_mma": Axes(
         tile=(
-            ("BLK_M", "BLK_N"), ("WARP_M", "WARP_N"), ("BLK_K", "stages"), ("MMA_M", "MMA_K"),
+            ("BLK_M", "BLK_N"), ("WARP_M", "WARP_N"), ("BLK_K", "stages"),
+            ("MMA_M", "MMA_K", "turned"),
         ),
         variant=(("min_blocks", "prefetch", "persistent"), *_LOADS),
     ),
