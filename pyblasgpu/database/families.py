@@ -56,6 +56,16 @@ class Family:
         """The parameters without a default."""
         return {f.name for f in fields(self.config_class) if f.default is MISSING} & set(self.parameters)
 
+    @cached_property
+    def defaults(self) -> dict[str, Any]:
+        """The values of the others where they are not given."""
+        others = set(self.parameters) - self.required
+        return {f.name: f.default for f in fields(self.config_class) if f.name in others}
+
+    def complete(self, parameters: dict[str, int]) -> dict[str, int]:
+        """`parameters`, with the defaults of those that were not there when they were written down."""
+        return {**self.defaults, **parameters}
+
     def layout(self, layout: str) -> str:
         """The key of `layout`: itself, or the one key of a family that does not tell layouts apart."""
         return layout if self.layout_fields else self.layouts[0]

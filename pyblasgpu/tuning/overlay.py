@@ -43,14 +43,15 @@ class Filed(NamedTuple):
 
 def of_class(stem: str, dtype: str, layout: str, size: str, device: Device) -> Filed | None:
     """The first entry that is of use, with what others say of the same Config elsewhere; None: no such."""
-    layout = FAMILIES[stem].layout(layout)
+    layout, complete = FAMILIES[stem].layout(layout), FAMILIES[stem].complete
     entries = list(_entries((stem, dtype, layout, size), device))
     for origin, entry in entries:
         config = _usable(stem, dtype, layout, entry, device, f"{origin}: {stem} {dtype} {layout} {size}")
         if config is not None:
             rates: dict[str, float] = {}
             for _, other in reversed(entries):
-                rates |= other.elsewhere if other.parameters == entry.parameters else {}
+                same = complete(other.parameters) == complete(entry.parameters)
+                rates |= other.elsewhere if same else {}
             return Filed(entry.tflops or 0.0, config, origin, rates)
     return None
 

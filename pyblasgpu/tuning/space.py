@@ -26,6 +26,7 @@ Parameters = dict[str, Any]
 Axis = Callable[[Parameters], list[Parameters]]
 
 VECTOR = 16  # bytes of the widest load
+KEPT = 64  # bytes of the shortest row that stays as it lies
 LINE = 128  # bytes of shared memory that one access serves without a conflict
 
 
@@ -85,8 +86,9 @@ _SHARED_BOTH = {"share_a": True, "share_b": True, "read_only": False}
 def _gemm_tile(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Axis]:
     trans_a, trans_b = (letter == "t" for letter in layout)
     stages = (1, 2, 3, 4) if device.has_async_copy else (1,)
-    # wide copies are asynchronous; those of one element are wide enough
-    vec_k = VECTOR // dtype.itemsize if device.has_async_copy and layout != "nt" else 1
+    # wide copies are asynchronous; where FMAs take long, narrow ones do as well
+    along_k = device.has_async_copy and layout != "nt" and dtype.real_size == 4
+    vec_k = VECTOR // dtype.itemsize if along_k else 1
 
     def tile(x, y, thr_m, thr_n, depth, stages, prefetch, shared, keeps=False) -> Parameters:
         chosen = {
@@ -106,7 +108,7 @@ def _gemm_tile(dtype: Dtype, layout: str, device: Device, effort: str) -> list[A
                 for found, pipelines in ((_QUICK_TILES, _QUICK_PIPELINES), (_SMALL_TILES, small))
                 for each, pipeline in product(found[dtype.letter], pipelines)
                 if pipeline[1] in stages
-                for keeps in keeping(pipeline[1])
+                for keeps in keeping(*pipeline[:2])
             ]
         depths = (4, 8, 16, 32) if dtype.letter == "z" else (8, 16, 32)
         shapes = product(_GRIDS, _PER_THREAD, _PER_THREAD, depths, stages, (True, False))
@@ -115,12 +117,13 @@ def _gemm_tile(dtype: Dtype, layout: str, device: Device, effort: str) -> list[A
             for (x, y), thr_m, thr_n, depth, stage, prefetch in shapes
             if (stage > 1 or not prefetch) and max(x * thr_m, y * thr_n) <= _MAX_TILE
             for shared in (_sharing(stage) if effort == "exhaustive" else [_SHARED_BOTH])
-            for keeps in keeping(stage)
+            for keeps in keeping(depth, stage)
         ]
 
-    def keeping(stages: int) -> tuple[bool, ...]:
-        """Whether stripes along k stay as they lie."""
-        return (False, True) if vec_k > 1 and stages > 1 else (False,)
+    def keeping(depth: int, stages: int) -> tuple[bool, ...]:
+        """Whether stripes along k stay as they lie: those of rows that are worth it."""
+        worth = vec_k > 1 and stages > 1 and depth * dtype.itemsize >= KEPT
+        return (False, True) if worth else (False,)
 
     def loads_a(chosen: Parameters) -> list[Parameters]:
         return _loads(dtype, chosen, "A", chosen["BLK_M"], chosen["VEC_M"], k_major=trans_a)

@@ -23,8 +23,8 @@ from ..errors import DatabaseWarning
 from ..gpu.store import data_folder
 
 __all__ = [
-    "FATAL", "Record", "add_elsewhere", "append", "edit", "merge", "read_sweep", "save", "slug", "sound",
-    "sweep_file", "user_file", "winners",
+    "FATAL", "Record", "add_elsewhere", "append", "candidate_of", "edit", "merge", "read_sweep", "save",
+    "slug", "sound", "sweep_file", "user_file", "winners",
 ]  # fmt: skip
 
 
@@ -92,7 +92,7 @@ class Record:
     @property
     def candidate(self) -> tuple:
         """Equal for the records of one candidate."""
-        return self.stem, self.dtype, self.layout, *sorted(self.parameters.items())
+        return candidate_of(self.stem, self.dtype, self.layout, self.parameters)
 
     @property
     def kernel(self) -> tuple[str, str, str, dict[str, int]] | None:
@@ -103,6 +103,13 @@ class Record:
         stems = families_of(self.stem, self.dtype) if self.stem in STOP_ROUTINES and leaf else ()
         stem = next((stem for stem in stems if FAMILIES[stem].required <= set(leaf)), None)
         return (stem, self.dtype, FAMILIES[stem].layouts[0], leaf) if stem else None
+
+
+def candidate_of(stem: str, dtype: str, layout: str, parameters: dict[str, int]) -> tuple:
+    """The same for one that was written down before its Config had all of its parameters."""
+    if stem in FAMILIES:
+        parameters = FAMILIES[stem].complete(parameters)
+    return stem, dtype, layout, *sorted(parameters.items())
 
 
 _TEXTS = tuple(f.name for f in fields(Record) if f.type == "str")
@@ -206,9 +213,7 @@ def winners(records: Iterable[Record], device: str) -> Document:
             document.stop_sizes[stem, dtype, size] = quoted.parameters["stop"]
         if quoted.kernel is not None:
             stem, dtype, layout, parameters = quoted.kernel
-            alone = times[stem, dtype, layout, size].get(
-                (stem, dtype, layout, *sorted(parameters.items())), {}
-            )
+            alone = times[stem, dtype, layout, size].get(candidate_of(*quoted.kernel), {})
             rates = [record.tflops for _, record in sorted(alone.items(), key=lambda item: item[0])]
             document.entries[stem, dtype, layout, size] = Entry(parameters, rates[-1] if rates else None)
             if key[0] in STOP_ROUTINES:
@@ -224,7 +229,7 @@ def add_elsewhere(document: Document, records: Iterable[Record]) -> None:
         if record.stem in FAMILIES and FAMILIES[record.stem].routine == "gemm":
             rates[record.candidate][record.size] = record.tflops
     for (stem, dtype, layout, size), entry in document.entries.items():
-        known = rates.get((stem, dtype, layout, *sorted(entry.parameters.items())), {})
+        known = rates.get(candidate_of(stem, dtype, layout, entry.parameters), {})
         elsewhere = {other: rate for other, rate in known.items() if other != size}
         document.entries[stem, dtype, layout, size] = replace(entry, elsewhere=elsewhere)
 
@@ -251,7 +256,7 @@ def sound(records: Iterable[Record]) -> list[Record]:
 def _names(record: Record) -> set[tuple]:
     """The candidates on which a record depends: its own, and the kernel that it ran as a leaf."""
     kernel = record.kernel
-    return {record.candidate, (*kernel[:3], *sorted(kernel[3].items()))} if kernel else {record.candidate}
+    return {record.candidate, candidate_of(*kernel)} if kernel else {record.candidate}
 
 
 def _class(record: Record) -> tuple:

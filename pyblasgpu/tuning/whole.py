@@ -9,7 +9,7 @@ from typing import Any
 from ..database import FAMILIES, RHS_AT, Document, families_of, is_batch, tuned_at
 from .bench import Job
 from .lab import Lab
-from .store import Record, sound
+from .store import Record, candidate_of, sound
 from .strategies import Trial
 from .twostage import combinations
 
@@ -35,7 +35,7 @@ def search_stop(lab: Lab, routine: str, dtype: str, late: Callable[[], bool]) ->
             if late():
                 return
             parameters = {"stop": stop, **FAMILIES[stem].parameters_of(leaf)}
-            if (size, (*key, *sorted(parameters.items()))) in known:
+            if (size, candidate_of(*key, parameters)) in known:
                 continue
             extents, overrides = (STOP_ORDER, rhs), ((routine, stop), (stem, leaf))
             job = Job(routine, dtype, "any", overrides, ((extents, math.inf),), reload=True)
