@@ -204,7 +204,7 @@ def test_a_run_finds_the_best_and_the_next_call_uses_it(stage):
     assert Stage.rate(choice.config) == Stage.rate(best) and choice.origin.startswith("tuned here")
     # another layout tries the tiles that did best
     other = selecting.select("gemm_tile", DTYPES["s"], "tn", (4096,) * 3, H200).config
-    first = sorted(made._candidates(("gemm_tile", "s", "nn")), key=Stage.rate)[-tuner.BEST_TILES :]
+    first = sorted(made._candidates(("gemm_tile", "s", "nn")), key=Stage.rate)[-tuner.BEST_TILES["quick"] :]
     assert other.trans_a and (other.BLK_M, other.BLK_N) in {(c.BLK_M, c.BLK_N) for c in first}
     assert store.read_sweep(made.journal.path) == made.journal.records
     assert made.journal.counts == {"ok": made._done} and made.untried == 0
