@@ -166,7 +166,7 @@ class Tuner:
                 for key in [key for key, plan in plans.items() if plan.done()]:
                     if key in firsts:
                         self._begin(key, plans.pop(key).result())
-                    elif key[:2] in ended or self._late(OTHERS):
+                    elif key[:2] in ended or (self._late(OTHERS) and self.journal.timed(_first(key))):
                         self._begin(key, self._promising(key, plans.pop(key).result()))
                 self._step()
                 for hunt in [hunt for hunt in self._hunts if hunt.ended]:
@@ -180,8 +180,7 @@ class Tuner:
 
     def _is_first(self, key: Search, searches: list[Search]) -> bool:
         """Whether all candidates of a search are tried."""
-        first = (*key[:2], FAMILIES[key[0]].layouts[0])
-        return self._effort == "exhaustive" or key == first or first not in searches
+        return self._effort == "exhaustive" or key == _first(key) or _first(key) not in searches
 
     def _begin(self, key: Search, configs: list[Any]) -> None:
         serving = overlay.serving(*key, self.device)
@@ -200,10 +199,9 @@ class Tuner:
     def _promising(self, key: Search, configs: list[Any]) -> list[Any]:
         """Candidates whose tiles did best in the first layout: layouts differ in their loads only."""
         stem, dtype, _ = key
-        family = FAMILIES[stem]
-        first, tiles = (stem, dtype, family.layouts[0]), set()
+        family, tiles = FAMILIES[stem], set()
         for size in sizes_of(stem):
-            timed = [record for record in self.journal.timed(first) if record.size == size]
+            timed = [record for record in self.journal.timed(_first(key)) if record.size == size]
             for record in sorted(timed, key=lambda record: record.seconds)[: BEST_TILES[self._effort]]:
                 tiles.add(tile_of(family.config(dtype, record.layout, record.parameters)))
         if family.routine == "gemm":
@@ -371,3 +369,9 @@ class Tuner:
 def _nothing(task: Task) -> Generator[list[Trial], Times, None]:
     """The strategy where there are no candidates."""
     yield from ()
+
+
+def _first(key: Search) -> Search:
+    """The search of the same family and dtype in its first layout."""
+    stem, dtype, _ = key
+    return stem, dtype, FAMILIES[stem].layouts[0]

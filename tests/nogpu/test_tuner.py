@@ -256,7 +256,7 @@ def test_what_was_not_asked_for_in_time_is_untried(stage):
 
 def test_other_layouts_do_not_wait_for_the_end_of_the_first(stage, monkeypatch):
     keys = [("gemm_tile", "s", layout) for layout in ("nn", "tn")]
-    ready = {key: SimpleNamespace(left=prune.candidates(*key, H200).left[:16]) for key in keys}
+    ready = {key: SimpleNamespace(left=prune.candidates(*key, H200).left[:80]) for key in keys}
     monkeypatch.setattr(tuner, "candidates", lambda *key: ready[key[:3]])
     monkeypatch.setattr(tuner, "in_turns", lambda task: list(task.candidates))
     monkeypatch.setattr(tuner, "OTHERS", 0.0)
