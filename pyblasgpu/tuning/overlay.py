@@ -48,10 +48,9 @@ def of_class(stem: str, dtype: str, layout: str, size: str, device: Device) -> F
     for origin, entry in entries:
         config = _usable(stem, dtype, layout, entry, device, f"{origin}: {stem} {dtype} {layout} {size}")
         if config is not None:
-            rates: dict[str, float] = {}
+            rates, ours = dict[str, float](), complete(entry.parameters)
             for _, other in reversed(entries):
-                same = complete(other.parameters) == complete(entry.parameters)
-                rates |= other.elsewhere if same else {}
+                rates |= other.elsewhere if complete(other.parameters) == ours else {}
             return Filed(entry.tflops or 0.0, config, origin, rates)
     return None
 

@@ -70,15 +70,15 @@ class Paces:
         column = {extents: i for i, extents in enumerate(places)}
         self._places = np.log2([_padded(extents) for extents in places])
         # Configs by places: the logarithm of the pace, and whether there is a reading
-        self._logs, self._read = np.zeros((len(tuned), len(places))), np.zeros((len(tuned), len(places)))
+        self._logs, self._read = np.zeros((2, len(tuned), len(places)))
         for row, known in enumerate(tuned):
             for reading in known.readings:
                 self._logs[row, column[reading.extents]] = np.log(reading.pace)
                 self._read[row, column[reading.extents]] = 1
         stems = [known.config.STEM for known in tuned]
-        # families by Configs, and the same for each Config's family
-        self._family = np.array([[stem == other for other in stems] for stem in dict.fromkeys(stems)], float)
-        self._of = self._family.argmax(axis=0)
+        family = np.array([[stem == other for other in stems] for stem in dict.fromkeys(stems)], float)
+        self._of = family.argmax(axis=0)
+        self._sums, self._counts = family @ self._logs, family @ self._read  # families by places
 
     def at(self, extents: Extents) -> Iterator[tuple[Measured, float, float]]:
         """Each Config with its pace at `extents`, and by what factor this is in doubt.
@@ -89,7 +89,7 @@ class Paces:
         octaves = np.abs(self._places - np.log2(_padded(extents))).sum(axis=1)
         # the usual pace: the mean of a family's Configs, the nearer the weightier
         weights = np.exp(-octaves / REACH)
-        usual = (self._family @ self._logs @ weights) / (self._family @ self._read @ weights)
+        usual = (self._sums @ weights) / (self._counts @ weights)
         nearest = np.where(self._read, octaves, np.inf).min(axis=1)
         shares = self._read * ((nearest[:, None] + SAME) / (octaves + SAME)) ** 2  # Shepard (1968)
         own = np.exp(-nearest / NEAR)

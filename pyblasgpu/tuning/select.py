@@ -225,7 +225,7 @@ class _Option(NamedTuple):
     seconds: float
     splits: int
     config: Any
-    origin: str
+    known: Measured
 
 
 def _fastest(wanted: _Wanted, device: Device) -> Choice:
@@ -236,8 +236,8 @@ def _fastest(wanted: _Wanted, device: Device) -> Choice:
     if not found:
         best = min(_options(wanted, device), key=itemgetter(0))
         found = list(_better_packed(wanted, best.seconds, device)) or [best]
-    _, chunks, config, origin = min(found, key=itemgetter(0))
-    return Choice(config, origin, chunks)
+    _, chunks, config, known = min(found, key=itemgetter(0))
+    return Choice(config, known.origin(wanted.extents), chunks)
 
 
 def _better_packed(wanted: _Wanted, seconds: float, device: Device) -> Iterator[_Option]:
@@ -255,7 +255,7 @@ def _options(wanted: _Wanted, device: Device) -> Iterator[_Option]:
     for known, pace_there, doubt in paces.at(extents):
         config = _as_aligned(known.config, wanted.aligned)
         for time in timed(config, pace_there, extents, device, wanted.splits, wanted.part):
-            yield _Option(time.seconds * doubt, time.splits, known.config, known.origin(extents))
+            yield _Option(time.seconds * doubt, time.splits, known.config, known)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -280,7 +280,7 @@ def _packed_options(wanted: _Wanted, device: Device) -> Iterator[_Option]:
             continue
         time = next(timed(known.config, pace_there, extents, device, None if chunks else splits, part))
         seconds = time.seconds * doubt + packing(twin, extents, device)
-        yield _Option(seconds, time.splits, twin, known.origin(extents))
+        yield _Option(seconds, time.splits, twin, known)
 
 
 def _tuned(wanted: _Wanted, device: Device) -> Paces | None:

@@ -90,7 +90,7 @@ def _gemm_tile(dtype: Dtype, layout: str, device: Device, effort: str) -> list[A
     along_k = device.has_async_copy and layout != "nt" and dtype.real_size == 4
     vec_k = VECTOR // dtype.itemsize if along_k else 1
 
-    def tile(x, y, thr_m, thr_n, depth, stages, prefetch, shared, keeps=False) -> Parameters:
+    def tile(x, y, thr_m, thr_n, depth, stages, prefetch, shared, keeps) -> Parameters:
         chosen = {
             "DIM_X": x, "DIM_Y": y, "BLK_M": x * thr_m, "BLK_N": y * thr_n, "BLK_K": depth, "UNROLL": depth,
             "VEC_M": 1 if keeps and trans_a else _widest(dtype, thr_m),
@@ -265,16 +265,14 @@ def _loads(
     loads of whole fragments. Where no grid of threads tiles the stripe, the one given breaks the rule
     that says so.
     """
-    threads, depth, keeps = chosen["DIM_X"] * chosen["DIM_Y"], chosen["BLK_K"], chosen["VEC_K"] > 1
+    threads, depth, vec_k = chosen["DIM_X"] * chosen["DIM_Y"], chosen["BLK_K"], chosen["VEC_K"]
     major, minor = (depth, blk) if k_major else (blk, depth)
-    found = []
+    transposes, found = k_major and vec_k == 1, []
     for vec in (4, 2, 1):
-        transposes = k_major and not keeps
         too_wide = vec * dtype.itemsize > VECTOR or (vec > 1 and transposes and chosen["stages"] > 1)
         rows = _tiling(threads, major, minor, vec)
         if rows and not too_wide and not transposes:
-            pad = _apart(depth, chosen["VEC_K"]) if k_major else 0
-            found.append(_grid(name, threads, max(rows), vec, pad))
+            found.append(_grid(name, threads, max(rows), vec, _apart(depth, vec_k) if k_major else 0))
         elif rows and not too_wide:
             # copies of 4 bytes are so many that longer rows are worth a conflict
             spread = fragment // (2 if dtype.itemsize == 4 else 1)

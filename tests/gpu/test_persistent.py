@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from functools import partial
 from itertools import product
 
@@ -15,9 +14,9 @@ import pyblasgpu
 from pyblasgpu.checks import gemm_error
 from pyblasgpu.database import FAMILIES, families_of
 from pyblasgpu.gpu.device import current
+from pyblasgpu.tuning import prune
 from pyblasgpu.tuning.cases import GemmCase
 from pyblasgpu.tuning.overrides import override
-from pyblasgpu.tuning.score import blocks_per_sm
 from pyblasgpu.tuning.select import select
 from pyblasgpu.tuning.splits import STREAMED
 from pyblasgpu.types import DTYPES, Trans
@@ -44,9 +43,7 @@ def persistent(letter: str, splits: int):
         for stem in families_of("gemm", letter):
             for layout in FAMILIES[stem].layouts:
                 config = select(stem, DTYPES[letter], layout, (1000, 1000, 1000), current()).config
-                if config.stages > 1:
-                    blocks = blocks_per_sm(config, current())
-                    twin = replace(config, persistent=True, min_blocks=blocks)
+                for twin in prune.persistent(config, current())[:1]:
                     held.enter_context(override(stem, twin))
         yield
 

@@ -45,7 +45,7 @@ def test_quick_is_short_everywhere():
     for stem, family in FAMILIES.items():
         for dtype in family.dtypes:
             for layout in family.layouts:
-                assert 9 <= len(candidates(stem, dtype, layout, H200).left) <= 110
+                assert 9 <= len(candidates(stem, dtype, layout, H200).left) <= 105
 
 
 def test_branches_are_counted_as_often_as_they_would_have_grown():
@@ -199,13 +199,13 @@ def test_the_fastest_wins_and_failures_do_not():
     records = [record(16, 2.0), record(32, 1.0), record(64, 0.5, outcome="error")]
     records += [record(8, 0.1), record(8, 0.1, outcome="wrong")]
     found = winners(records, "x")
-    assert found.entries[KEY].parameters["BLK_M"] == 32 and found.entries[KEY].tflops == 1.0
+    assert found.entries[KEY].parameters == {"BLK_M": 32} and found.entries[KEY].tflops == 1.0
 
 
 def test_of_several_extents_the_mean_over_the_best_counts():
     records = [record(16, 1.0, (128, 1)), record(16, 4.0, (512, 1)), record(32, 1.2, (128, 1)),
                record(32, 3.0, (512, 1)), record(64, 0.1, (128, 1))]  # fmt: skip
-    assert winners(records, "x").entries[KEY].parameters["BLK_M"] == 32
+    assert winners(records, "x").entries[KEY].parameters == {"BLK_M": 32}
 
 
 def test_a_parameter_that_came_later_has_its_default():
@@ -241,14 +241,14 @@ def test_a_sweep_survives_being_cut_off(home):
 
 def test_cold_times_are_not_compared_with_warm_ones():
     records = [record(16, 1.0), record(32, 3.0, caches="cold"), record(64, 2.0, caches="cold")]
-    assert winners(records, "x").entries[KEY].parameters["BLK_M"] == 64
-    assert winners(records[:1], "x").entries[KEY].parameters["BLK_M"] == 16
+    assert winners(records, "x").entries[KEY].parameters == {"BLK_M": 64}
+    assert winners(records[:1], "x").entries[KEY].parameters == {"BLK_M": 16}
 
 
 @pytest.mark.parametrize("outcome", sorted(store.FATAL))
 def test_a_candidate_that_once_failed_badly_never_wins(outcome):
     records = [record(16, 2.0), record(8, 0.1), record(8, 9.0, outcome=outcome)]
-    assert winners(records, "x").entries[KEY].parameters["BLK_M"] == 16
+    assert winners(records, "x").entries[KEY].parameters == {"BLK_M": 16}
 
 
 def test_packaged_values_are_computed_from_sweeps(home, monkeypatch):
