@@ -134,7 +134,6 @@ def warp_multiply(
     conj_b: bool = False,
     depth: int = 1,
     first: int = 0,
-    turned: bool = False,
 ):
     """``update(acc, a, b)``: acc += A B by a warp on the tensor cores, in float64; straight-line.
 
@@ -151,8 +150,6 @@ def warp_multiply(
         Instructions along K.
     first : int
         Where in `acc` the tile begins.
-    turned : bool
-        Whether `acc` holds C row by row, else column by column.
 
     Notes
     -----
@@ -163,9 +160,6 @@ def warp_multiply(
     """
     rows, steps = shape[0] // 8, shape[1] // 4
     groups = m * rows
-
-    def place(row: int, col: int) -> int:
-        return first + (row * 2 * n + col if turned else col * groups + row) * parts
 
     @intrinsic
     def update(_, acc, a, b):
@@ -190,7 +184,7 @@ def warp_multiply(
                 for j in range(n):
                     for i in range(m):
                         places = [
-                            slot(0, place(i * rows + h, 2 * j + odd) + part)
+                            slot(0, first + ((2 * j + odd) * groups + i * rows + h) * parts + part)
                             for h in range(rows)
                             for odd in range(2)
                         ]

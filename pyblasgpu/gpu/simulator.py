@@ -245,7 +245,6 @@ def warp_multiply(
     conj_b: bool = False,
     depth: int = 1,
     first: int = 0,
-    turned: bool = False,
 ):
     """``update(acc, a, b)``: acc += A B by a warp; what a lane holds is told in `ptx.warp_multiply`."""
     groups, steps = m * shape[0] // 8, depth * shape[1] // 4
@@ -259,9 +258,8 @@ def warp_multiply(
         # a[step, group](g, t) is A[8 group + g, 4 step + t]; b[step, j](g, t) is B[4 step + t, 8j + g]
         a = whole(1, steps, groups, conj_a).transpose(1, 2, 0, 3).reshape(groups * 8, steps * 4)
         b = whole(2, steps, n, conj_b).transpose(0, 3, 1, 2).reshape(steps * 4, n * 8)
-        # acc[2j + odd, group](g, t), turned acc[group, 2j + odd], is C[8 group + g, 8j + 2t + odd]
-        order = (1, 3, 0, 2, 4) if turned else (1, 3, 2, 4, 0)
-        c = (a @ b).reshape(groups, 8, n, 4, 2).transpose(order).reshape(32, n * 2 * groups)
+        # acc[2j + odd, group](g, t) is C[8 group + g, 8j + 2t + odd]
+        c = (a @ b).reshape(groups, 8, n, 4, 2).transpose(1, 3, 2, 4, 0).reshape(32, n * 2 * groups)
         for lane, part in zip(lanes, c, strict=True):
             total = _elements(lane[0].offset(first), 0, n * 2 * groups, parts)
             total += part

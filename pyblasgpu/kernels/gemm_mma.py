@@ -36,16 +36,12 @@ class GemmMma(GemmConfig):
         Part of the tile that a warp computes.
     MMA_M, MMA_K : int
         Shape of an instruction, one of `SHAPES`; its N is 8.
-    turned : bool
-        Whether the instructions compute C', their M along N. Then a lane has neighbours in a column of C, and
-        reads and writes them by 16 bytes. For real numbers.
     """
 
     WARP_M: int
     WARP_N: int
     MMA_M: int = 16
     MMA_K: int = 8
-    turned: bool = False
 
     STEM: ClassVar[str] = STEM
     PACKED_PAD: ClassVar[int] = 32
@@ -55,18 +51,13 @@ class GemmMma(GemmConfig):
         shape = self.MMA_M, self.MMA_K
         require(shape in SHAPES, "shape", f"(MMA_M, MMA_K) in {list(SHAPES)}", MMA_M=shape[0], MMA_K=shape[1])
         require(
-            not self.turned or self.dtype == "d", "turned", "turned only where dtype is d", dtype=self.dtype
-        )
-        along_m, along_n = (8, self.MMA_M) if self.turned else (self.MMA_M, 8)
-        require(
-            self.WARP_M % along_m == 0 and self.BLK_M % self.WARP_M == 0,
-            "warps_tile_m", f"WARP_M % {along_m} == 0 and BLK_M % WARP_M == 0",
-            BLK_M=self.BLK_M, WARP_M=self.WARP_M, MMA_M=self.MMA_M, turned=self.turned,
+            self.WARP_M % self.MMA_M == 0 and self.BLK_M % self.WARP_M == 0,
+            "warps_tile_m", "WARP_M % MMA_M == 0 and BLK_M % WARP_M == 0",
+            BLK_M=self.BLK_M, WARP_M=self.WARP_M, MMA_M=self.MMA_M,
         )  # fmt: skip
         require(
-            self.WARP_N % along_n == 0 and self.BLK_N % self.WARP_N == 0,
-            "warps_tile_n", f"WARP_N % {along_n} == 0 and BLK_N % WARP_N == 0",
-            BLK_N=self.BLK_N, WARP_N=self.WARP_N, MMA_M=self.MMA_M, turned=self.turned,
+            self.WARP_N % 8 == 0 and self.BLK_N % self.WARP_N == 0,
+            "warps_tile_n", "WARP_N % 8 == 0 and BLK_N % WARP_N == 0", BLK_N=self.BLK_N, WARP_N=self.WARP_N,
         )  # fmt: skip
         require(
             self.BLK_K % self.MMA_K == 0, "depth", "BLK_K % MMA_K == 0", BLK_K=self.BLK_K, MMA_K=self.MMA_K
@@ -95,11 +86,11 @@ class GemmMma(GemmConfig):
 
     @property
     def THR_M(self) -> int:
-        return self.WARP_M // (4 if self.turned else 8)
+        return self.WARP_M // 8
 
     @property
     def THR_N(self) -> int:
-        return self.WARP_N // (8 if self.turned else 4)
+        return self.WARP_N // 4
 
     @property
     def registers(self) -> int:
@@ -130,7 +121,10 @@ def _product(config: GemmMma, conj_a: bool, conj_b: bool) -> Product:
     rows_of_eight, columns_of_eight = WARP_M // 8, WARP_N // 8
     load_a = ptx.load_shared(parts, rows_of_eight, 8 * STEP_A * parts)
     load_b = ptx.load_shared(parts, columns_of_eight, 8 * STEP_B * parts)
-    update, offset = _update(config, conj_a, conj_b), ptx.offset
+    shape = config.MMA_M, MMA_K
+    instructions = WARP_M // config.MMA_M, columns_of_eight
+    update = ptx.warp_multiply(*instructions, shape, parts, conj_a, conj_b)
+    offset = ptx.offset
 
     @device_function
     def load_quarter(s, ra, rb, pa, pb):
@@ -148,41 +142,15 @@ def _product(config: GemmMma, conj_a: bool, conj_b: bool) -> Product:
         pb = offset(shared, B_STRIPE + (col * STEP_B + along_k * STEP_KB) * parts)
         load_quarters(0, ra, rb, pa, pb)
 
-    TURNED = config.turned
-
-    @device_function
-    def of_eight(i, t):
-        return i * 8 + t % 32 // 4
-
-    @device_function
-    def of_pairs(i, t):
-        return i // 2 * 8 + t % 4 * 2 + i % 2
-
     @device_function
     def row(i, t):
-        return t // 32 % WARPS_M * WARP_M + (of_pairs(i, t) if TURNED else of_eight(i, t))
+        return t // 32 % WARPS_M * WARP_M + i * 8 + t % 32 // 4
 
     @device_function
     def col(j, t):
-        return t // 32 // WARPS_M * WARP_N + (of_eight(j, t) if TURNED else of_pairs(j, t))
+        return t // 32 // WARPS_M * WARP_N + j // 2 * 8 + t % 4 * 2 + j % 2
 
-    fragment, run = MMA_K // 4 * parts, 2 if TURNED else 1
+    fragment = MMA_K // 4 * parts
     return Product(
-        load, update, config.steps, row, col, rows_of_eight * fragment, columns_of_eight * fragment, run
+        load, update, config.steps, row, col, rows_of_eight * fragment, columns_of_eight * fragment, run=1
     )
-
-
-def _update(config: GemmMma, conj_a: bool, conj_b: bool):
-    """``update(acc, ra, rb)``: one step of a warp."""
-    shape, parts = (config.MMA_M, config.MMA_K), config.dtype_facts.parts
-    if not config.turned:
-        instructions = config.WARP_M // config.MMA_M, config.WARP_N // 8
-        return ptx.warp_multiply(*instructions, shape, parts, conj_a, conj_b)
-    instructions = config.WARP_N // config.MMA_M, config.WARP_M // 8
-    multiply = ptx.warp_multiply(*instructions, shape, parts, turned=True)
-
-    @device_function
-    def update(acc, ra, rb):
-        multiply(acc, rb, ra)
-
-    return update

@@ -227,7 +227,6 @@ _TILE = (
     "DIM_X",
     "DIM_Y",
     "VEC_K",
-    "turned",
     "WARP_M",
     "WARP_N",
     "stages",

@@ -189,12 +189,11 @@ def _gemm_mma(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Ax
             ]
         edges, warps = _MMA_WIDE
         shapes = product(edges, edges, warps, warps, (8, 16, 32), (2, 3, 4, 5, 6))
-        ways = (False, True) if dtype.letter == "d" else (False,)
         return [
-            _warps(m, n, warp_m, warp_n, depth, stages, mma_k, prefetch, hopper, turned)
+            _warps(m, n, warp_m, warp_n, depth, stages, mma_k, prefetch, hopper)
             for m, n, warp_m, warp_n, depth, stages in shapes
             if m % warp_m == 0 and n % warp_n == 0 and m // warp_m * (n // warp_n) <= _MMA_WARPS
-            for mma_k, prefetch, turned in product((4, 8) if hopper else (4,), (True, False), ways)
+            for mma_k, prefetch in product((4, 8) if hopper else (4,), (True, False))
         ]
 
     def loaded(tile: Parameters) -> Parameters:
@@ -207,12 +206,12 @@ def _gemm_mma(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Ax
 
 def _warps(
     m: int, n: int, warp_m: int, warp_n: int, depth: int, stages: int, mma_k: int, prefetch: bool,
-    hopper: bool, turned: bool = False,
+    hopper: bool,
 ) -> Parameters:  # fmt: skip
-    large = hopper and (warp_n if turned else warp_m) % 16 == 0
     return {
         "BLK_M": m, "BLK_N": n, "WARP_M": warp_m, "WARP_N": warp_n, "BLK_K": depth, "stages": stages,
-        "MMA_M": 16 if large else 8, "MMA_K": mma_k if large else 4, "prefetch": prefetch, "turned": turned,
+        "MMA_M": 16 if hopper and warp_m % 16 == 0 else 8,
+        "MMA_K": mma_k if hopper and warp_m % 16 == 0 else 4, "prefetch": prefetch,
     }  # fmt: skip
 
 

@@ -108,8 +108,7 @@ _AXES = {
     ),
     "gemm_mma": Axes(
         tile=(
-            ("BLK_M", "BLK_N"), ("WARP_M", "WARP_N"), ("BLK_K", "stages"),
-            ("MMA_M", "MMA_K", "turned"),
+            ("BLK_M", "BLK_N"), ("WARP_M", "WARP_N"), ("BLK_K", "stages"), ("MMA_M", "MMA_K"),
         ),
         variant=(("min_blocks", "prefetch", "persistent"), *_LOADS),
     ),

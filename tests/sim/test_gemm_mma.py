@@ -50,26 +50,6 @@ def test_every_instruction(letter, shape):
     check(config(letter, MMA_M=m, MMA_K=k, BLK_K=16, DIM_XB=16, DIM_YB=4), 33, 17, 35, kernels=gemm_mma)
 
 
-@pytest.mark.parametrize("trans_a, trans_b", LAYOUTS)
-@pytest.mark.parametrize("pipeline", PIPELINES)
-def test_turned(trans_a, trans_b, pipeline):
-    turned = config("d", trans_a, trans_b, turned=True, **PIPELINES[pipeline])
-    check(turned, 37, 19, 27, kernels=gemm_mma)
-    check(turned, 64, 32, 24, beta=0.0, kernels=gemm_mma)
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_turned_instructions(shape):
-    m, k = shape
-    narrow = config("d", MMA_M=m, MMA_K=k, BLK_K=16, DIM_XB=16, DIM_YB=4, WARP_M=16, turned=True)
-    check(narrow, 33, 17, 35, kernels=gemm_mma)
-
-
-@pytest.mark.parametrize("part", ["lower", "upper"])
-def test_turned_part(part):
-    check(config("d", turned=True), 45, 45, 9, part=part, kernels=gemm_mma)
-
-
 @pytest.mark.parametrize("conj_a, conj_b", LAYOUTS)
 def test_conjugation(conj_a, conj_b):
     check(config("z"), 20, 12, 9, conj_a, conj_b, alpha=1 - 2j, beta=0.5j, kernels=gemm_mma)
