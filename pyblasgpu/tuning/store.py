@@ -151,6 +151,8 @@ def _last_byte(file: BinaryIO) -> bytes:
 def read_sweep(path: Path) -> list[Record]:
     """The records of a sweep, plain or gzipped; lines that are none, as an unfinished last one, are skipped.
 
+    So are records of what can no longer run, as its Config has lost a parameter that was on.
+
     Raises
     ------
     OSError
@@ -165,7 +167,24 @@ def read_sweep(path: Path) -> list[Record]:
     skipped = found.count(None)
     if skipped:
         warnings.warn(f"{path}: {skipped} lines are no records", DatabaseWarning, stacklevel=2)
-    return [record for record in found if record is not None]
+    read = (_as_of_now(record) for record in found if record is not None)
+    return [record for record in read if record is not None]
+
+
+def _as_of_now(record: Record) -> Record | None:
+    """`record` with no parameter that its Config has lost since; None where such a one was on.
+
+    What a sweep recorded stays in its file. A kernel whose lost parameter was off, or 0, is the same without
+    it; the time of another is of no Config that there is.
+    """
+    if record.kernel is None:
+        return record
+    stem, _, _, parameters = record.kernel
+    lost = parameters.keys() - FAMILIES[stem].parameters.keys()
+    if any(parameters[name] for name in lost):
+        return None
+    kept = {name: value for name, value in record.parameters.items() if name not in lost}
+    return replace(record, parameters=kept) if lost else record
 
 
 def _record(line: bytes) -> Record | None:

@@ -219,6 +219,21 @@ def test_a_parameter_that_came_later_has_its_default():
     assert not sound([before, replace(now, outcome="wrong")])
 
 
+def test_records_of_a_parameter_that_is_gone_count_where_it_was_off(home):
+    """As those of the time when `gemm_mma` had `turned`; where it was on, they are left out."""
+    given = FAMILIES["gemm_mma"].parameters_of(candidates("gemm_mma", "d", "nn", H200).left[0])
+    facts = {"arch": "sm_90", "dtype": "d", "layout": "nn", "size": "large", "seconds": 1.0}
+    now = Record("NVIDIA H200", stem="gemm_mma", extents=(1, 1, 1), parameters=given, **facts)
+    leaf = FAMILIES["trsm_mma"].parameters_of(candidates("trsm_mma", "d", "any", H200).left[0])
+    whole = replace(now, stem="trsm", layout="any", parameters={"stop": 512, **leaf})
+    vendor = replace(now, parameters={}, outcome="vendor")
+    path = store.sweep_file("NVIDIA H200")
+    for kept in (now, whole, vendor):
+        for gone in ({"turned": False}, {"turned": 1}, {"turned": 0, "TURNS": 2}, {}):
+            store.append(path, replace(kept, parameters={**kept.parameters, **gone}))
+    assert store.read_sweep(path) == [now] * 2 + [whole] * 2 + [vendor] * 2
+
+
 def test_a_stop_size_wins_too():
     place = ("x", "sm_90", "trsm", "d", "any", "many", (2048, 4096))
     records = [Record(*place, {"stop": stop}, seconds=1 / stop) for stop in (64, 512, 128)]
