@@ -54,6 +54,9 @@ class KernelSource:
         Dynamic shared memory of a block.
     build : callable
         Returns the kernel function.
+    ahead : tuple of int
+        Which of its pointers' memory it reads before its turn (`ptx.in_turn`): no launch right before it may
+        write there.
     """
 
     name: str
@@ -65,6 +68,7 @@ class KernelSource:
     min_blocks: int
     shared_bytes: int
     build: Callable[[], Callable] = field(compare=False, repr=False)
+    ahead: tuple[int, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True)

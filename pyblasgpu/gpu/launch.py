@@ -17,6 +17,8 @@ __all__ = ["LEGACY_STREAM", "THREAD_STREAM", "Graph", "Kernel", "is_captured", "
 
 # Handles that stand for the default streams of the current context; created streams have their own.
 LEGACY_STREAM, THREAD_STREAM = 1, 2
+#: Compute capability and driver that can start a launch while the one before is at work, in a graph too.
+EARLY_FROM, EARLY_DRIVER = (9, 0), 12030
 _STATIC_LIMIT = 48 * 1024  # bytes of dynamic shared memory that need no opt-in
 _FORMAT = {"p": "Q", "i": "i", "q": "q", "float32": "f", "float64": "d"}
 
@@ -57,8 +59,12 @@ class Kernel:
         pointers: Sequence[int],
         integers: tuple[int, ...],
         reals: tuple[float, ...],
+        early: bool = False,
     ) -> None:
-        """Enqueue the kernel; addresses, integers and reals stand in the order of `source.parameters`."""
+        """Enqueue the kernel; addresses, integers and reals stand in the order of `source.parameters`.
+
+        `early`: it may be started while the launch before it is still at work, up to its `ptx.in_turn`.
+        """
         raise NotImplementedError
 
 
@@ -90,9 +96,10 @@ class _Loaded(Kernel):
         self._function = function
         self._run = driver.cuLaunchKernelEx
         self._arguments = _Arguments(source.parameters, source.real)
+        self._attributes = int(_starts_early(current(device).cc))
         self._blocks: list[_Block] = []  # not in use; a thread that finds none makes one
 
-    def launch(self, grid, stream, pointers, integers, reals):
+    def launch(self, grid, stream, pointers, integers, reals, early=False):
         if stream <= THREAD_STREAM:
             memory.use(self.device)
         arguments = self._arguments
@@ -108,8 +115,8 @@ class _Loaded(Kernel):
         if block.reals is not reals:
             arguments.pack_reals(block.values, arguments.reals_at, *reals)
             block.reals = reals
-        if block.grid is not grid or block.stream != stream:
-            block.aim(grid, stream)
+        if block.grid is not grid or block.stream != stream or block.early is not early:
+            block.aim(grid, stream, early, self._attributes)
         # the driver copies the arguments during the call
         (error,) = self._run(block.config, self._function, block.address, 0)
         self._blocks.append(block)
@@ -123,7 +130,19 @@ class _Loaded(Kernel):
         config = driver.CUlaunchConfig()
         config.blockDimX, config.blockDimY, config.blockDimZ = self.source.threads, 1, 1
         config.sharedMemBytes = self.source.shared_bytes
+        if self._attributes:
+            attribute = driver.CUlaunchAttribute()
+            attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+            attribute.value.programmaticStreamSerializationAllowed = 1
+            config.attrs = [attribute]
         return config
+
+
+def _starts_early(cc: tuple[int, int]) -> bool:
+    from cuda.bindings import driver
+
+    version = memory.check(driver.cuDriverGetVersion(), "cuDriverGetVersion")
+    return cc >= EARLY_FROM and version >= EARLY_DRIVER
 
 
 class _Arguments:
@@ -147,29 +166,31 @@ class _Arguments:
 class _Block:
     """Memory for the arguments of one launch and its `config`, and what they hold now."""
 
-    __slots__ = ("_pointers", "address", "config", "grid", "integers", "reals", "stream", "values")
+    __slots__ = ("_pointers", "address", "config", "early", "grid", "integers", "reals", "stream", "values")
 
     integers: tuple[int, ...] | None
     reals: tuple[float, ...] | None
     grid: tuple[int, int, int] | None
     stream: int | None
+    early: bool | None
 
     def __init__(self, arguments: _Arguments, config):
         self.config = config
         self.values = ctypes.create_string_buffer(arguments.size)
-        self.integers = self.reals = self.grid = self.stream = None
+        self.integers = self.reals = self.grid = self.stream = self.early = None
         base = ctypes.addressof(self.values)
         self._pointers = (ctypes.c_void_p * len(arguments.offsets))(
             *(base + place for place in arguments.offsets)
         )
         self.address = ctypes.addressof(self._pointers)
 
-    def aim(self, grid: tuple[int, int, int], stream: int) -> None:
-        """Make the launch one of `grid` on `stream`."""
+    def aim(self, grid: tuple[int, int, int], stream: int, early: bool, attributes: int) -> None:
+        """Make the launch one of `grid` on `stream`; `attributes` says how many make it an early one."""
         config = self.config
         config.gridDimX, config.gridDimY, config.gridDimZ = self.grid = grid
         config.hStream = _handle(stream)
-        self.stream = stream
+        config.numAttrs = attributes if early else 0
+        self.stream, self.early = stream, early
 
 
 class Graph:
@@ -264,7 +285,7 @@ class _Simulated(Kernel):
         super().__init__(source)
         self._function = source.build()
 
-    def launch(self, grid, stream, pointers, integers, reals):
+    def launch(self, grid, stream, pointers, integers, reals, early=False):
         from . import simulator
 
         source = self.source

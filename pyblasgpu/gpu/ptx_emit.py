@@ -10,7 +10,7 @@ from numba import cuda
 from numba.cuda.np import arrayobj
 
 __all__ = [
-    "I32", "LETTER", "PTX_TYPE", "REALS", "SHARED", "VOID", "asm", "at",
+    "I32", "LETTER", "PTX_TYPE", "REALS", "SHARED", "VOID", "architecture", "asm", "at",
     "element_address", "load_volatile", "made_once", "nbytes", "types",
 ]  # fmt: skip
 
@@ -18,7 +18,7 @@ types: Any = cuda.types
 
 I32 = ir.IntType(32)
 VOID = ir.VoidType()
-SHARED = 3  # address space
+SHARED, CONSTANT = 3, 4  # address spaces
 LETTER = {4: "f", 8: "d"}  # inline-asm constraint of a float32, float64 register
 PTX_TYPE = {4: "f32", 8: "f64"}
 #: What makes intrinsics makes one for each arguments, so that functions that use it compare equal.
@@ -29,6 +29,21 @@ REALS = {"float32": types.float32, "float64": types.float64}
 def asm(builder, result, arguments, text, constraints, effect=True):
     function = ir.FunctionType(result, [argument.type for argument in arguments])
     return builder.call(ir.InlineAsm(function, text, constraints, effect), arguments)
+
+
+def architecture(builder):
+    """The compute capability that is compiled for, 900 for 9.0: a constant, once the compiler has read it."""
+    asked, letters = bytearray(b"__CUDA_ARCH\0"), ir.IntType(8)
+    name, kind = "asked_of_nvvm", ir.ArrayType(letters, len(asked))
+    text = builder.module.globals.get(name)
+    if text is None:
+        text = ir.GlobalVariable(builder.module, kind, name, addrspace=CONSTANT)
+        text.initializer, text.global_constant, text.linkage = ir.Constant(kind, asked), True, "internal"
+    reflect = builder.module.globals.get("__nvvm_reflect")
+    if reflect is None:
+        reflect = ir.Function(builder.module, ir.FunctionType(I32, [letters.as_pointer()]), "__nvvm_reflect")
+    first = builder.gep(text, [ir.Constant(I32, 0)] * 2)
+    return builder.call(reflect, [builder.addrspacecast(first, letters.as_pointer())])
 
 
 def at(builder, pointer, index):

@@ -13,6 +13,7 @@ from .ptx_emit import (
     REALS,
     SHARED,
     VOID,
+    architecture,
     asm,
     at,
     element_address,
@@ -22,7 +23,7 @@ from .ptx_emit import (
 )
 
 __all__ = [
-    "afresh", "commit_async", "copy_async", "is_aligned", "load_global", "load_shared", "offset",
+    "afresh", "commit_async", "copy_async", "in_turn", "is_aligned", "load_global", "load_shared", "offset",
     "pointer_type", "received", "shared_pointer", "signal", "store_global", "store_global_vector",
     "store_shared", "sync_warp", "wait_async",
 ]  # fmt: skip
@@ -302,6 +303,23 @@ def received(_, flags, i):
         return builder.icmp_unsigned("!=", found, ir.Constant(I32, 0))
 
     return types.boolean(flags, i), codegen
+
+
+@intrinsic
+def in_turn(_):
+    """Wait until the launches before this one on its stream are over; those after it may start to wait.
+
+    What they wrote is seen from here on. Cards before Hopper start no launch before its turn.
+    """
+
+    def codegen(context, builder, signature, arguments):
+        is_able = builder.icmp_signed(">=", architecture(builder), ir.Constant(I32, 900))
+        with builder.if_then(is_able):
+            text = "griddepcontrol.wait; griddepcontrol.launch_dependents;"
+            asm(builder, VOID, [], text, "~{memory}")
+        return context.get_dummy_value()
+
+    return types.void(), codegen
 
 
 @intrinsic

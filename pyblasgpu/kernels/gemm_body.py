@@ -246,7 +246,7 @@ def build(config: GemmConfig, product: Product, part: str = "all"):
     place = places(BLK_M, BLK_N, part)
     write = tile_writer(config, product, part)
     wait = ptx.wait_async(max(STAGES - 2, 0))
-    offset, shared_pointer = ptx.offset, ptx.shared_pointer
+    offset, shared_pointer, in_turn = ptx.offset, ptx.shared_pointer, ptx.in_turn
 
     def gemm(a, b, c, m, n, k, lda, ldb, ldc, stride_a, stride_b, stride_c, alpha, alpha_i, beta, beta_i):
         # (1) the tile of this block
@@ -269,6 +269,7 @@ def build(config: GemmConfig, product: Product, part: str = "all"):
         zero(acc, real(0))
 
         # (3) prologue: the first stripes
+        in_turn()
         stripes = (k + BLK_K - 1) // BLK_K
         ahead_a, ahead_b, ahead = a, b, depth
         for stage in range(max(STAGES - 1, 1)):

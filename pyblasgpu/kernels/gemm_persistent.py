@@ -193,7 +193,7 @@ def build(config: GemmConfig, product: Product, part: str = "all"):
     (begin, advance), piece_of = _pointers(config, part), walk_pieces()
     finish = _finisher(config, product, part)
     wait = ptx.wait_async(max(STAGES - 2, 0))
-    offset, shared_pointer = ptx.offset, ptx.shared_pointer
+    offset, shared_pointer, in_turn = ptx.offset, ptx.shared_pointer, ptx.in_turn
 
     def gemm(
         a, b, c, pieces, flags, m, n, k, tiles, rounds, run, longer, lda, ldb, ldc,
@@ -212,6 +212,7 @@ def build(config: GemmConfig, product: Product, part: str = "all"):
         ra_next, rb_next = cuda.local.array(NEXT_A, real), cuda.local.array(NEXT_B, real)
 
         # (3) prologue: the first stripes
+        in_turn()
         for stage in range(STAGES - 1):
             pa, pb, rows, cols, depth, _, _ = ahead
             start(offset(shared, stage * STAGE), old, old, pa, pb, lda, ldb, t, rows, cols, depth)

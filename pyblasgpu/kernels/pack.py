@@ -200,7 +200,7 @@ def _build(config: Pack, conj: bool, by_rows: bool):
     facts = config.dtype_facts
     real, PARTS, VALUES = ptx.REALS[facts.real], facts.parts, config.VEC * facts.parts
     int32, int64, uint32 = ptx.types.int32, ptx.types.int64, ptx.types.uint32
-    offset, shared_pointer = ptx.offset, ptx.shared_pointer
+    offset, shared_pointer, in_turn = ptx.offset, ptx.shared_pointer, ptx.in_turn
     BLK, LEAD, BLK_K = config.BLK, config.BLK + config.PAD, config.BLK_K
     TILE, TILE_K = config.TILE, config.TILE_K
     read, write = _reader(config, by_rows), _writer(config, conj)
@@ -221,6 +221,7 @@ def _build(config: Pack, conj: bool, by_rows: bool):
         tile = shared_pointer(cuda.shared.array(0, real, alignment=16))
 
         # (2) read it in the order of S
+        in_turn()
         read(tile, s, s_rs, s_ks, t, shift, int32(extent - row0), int32(k - k0))
         commit()
         wait()

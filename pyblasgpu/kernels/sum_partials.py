@@ -183,6 +183,7 @@ def _build(config: SumPartials, part: str):
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
     DIM, SLICES, VEC, TILE, UNROLL = config.DIM, config.SLICES, config.VEC, config.TILE, config.UNROLL
     LANES, WIDTH, AHEAD = DIM // SLICES, VEC * PARTS, UNROLL * VEC * PARTS
+    in_turn = ptx.in_turn
     zero, add_up, keep = ptx.fill(WIDTH), _adder(facts, UNROLL), ptx.store_shared(WIDTH)
     of_part, needed, write = inside(part), met(part, VEC, 1), _writer(facts, is_hermitian(part))
 
@@ -208,6 +209,7 @@ def _build(config: SumPartials, part: str):
         sums = shared_pointer(cuda.shared.array(0, real, alignment=16))
 
         # (2) their sum
+        in_turn()
         acc, ahead = cuda.local.array(WIDTH, real), cuda.local.array(AHEAD, real)
         zero(acc, real(0))
         add_up(acc, ahead, offset(p, (begin * stride_p + here) * PARTS), stride_p, count, wanted)

@@ -177,8 +177,8 @@ class Variant:
     b_by_rows: bool
 
 
-def panel_source(stem: str, config, variant: Variant, build) -> KernelSource:
-    """The kernel that ``build(config, variant)`` makes.
+def panel_source(stem: str, config, variant: Variant, build, ahead: tuple[int, ...] = ()) -> KernelSource:
+    """The kernel that ``build(config, variant)`` makes; of `ahead` see `KernelSource`.
 
     Its parameters are pointers to T and B; int32 n and columns of B; int64 row and column stride of T, of
     B, batch strides of T, B (elements); alpha (real, imaginary part). Grid: x ``config.grid(columns)``,
@@ -194,6 +194,7 @@ def panel_source(stem: str, config, variant: Variant, build) -> KernelSource:
         min_blocks=config.min_blocks,
         shared_bytes=config.shared_bytes,
         build=lambda: build(config, variant),
+        ahead=ahead,
     )
 
 

@@ -109,6 +109,7 @@ def _build(config: TrmmLeaf, variant: Variant):
     facts = config.dtype_facts
     real, PARTS = ptx.REALS[facts.real], facts.parts
     int64, offset, shared_pointer = ptx.types.int64, ptx.offset, ptx.shared_pointer
+    in_turn = ptx.in_turn
     BLK_M, BLK_N, BLK_K, STAGES = config.BLK_M, config.BLK_N, config.BLK_K, config.stages
     DIM_X, VEC_M, VEC_N = config.DIM_X, config.VEC_M, config.VEC_N
     PLACES, DEPTH = DIM_X * config.DIM_Y, BLK_K // config.SLICES
@@ -152,6 +153,7 @@ def _build(config: TrmmLeaf, variant: Variant):
         rt, rx = cuda.local.array(FRAG_T, real), cuda.local.array(FRAG_X, real)
 
         # (2) prologue: the first stripes; `ahead` is the stripe that is started next
+        in_turn()
         blocks = (n + BLK_M - 1) // BLK_M
         ahead_row, ahead_k = int64(blocks - 1) * BLK_M, int64(0)
         for s in range(STAGES - 1):

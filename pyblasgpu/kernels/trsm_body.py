@@ -196,7 +196,7 @@ def source_with(
     def make(config, variant):
         return _build(config, variant, updater(config, variant))
 
-    return panel_source(config.STEM, config, variant, make)
+    return panel_source(config.STEM, config, variant, make, ahead=(0,))
 
 
 def _build(config: TrsmConfig, variant: Variant, updater: Updater):
@@ -219,7 +219,7 @@ def _build(config: TrsmConfig, variant: Variant, updater: Updater):
     solve, update = _solver(config, variant), updater.update
     write = panel_writer(PARTS, BLK, WARP_N, config.row_of_panel * PARTS, 32, variant.b_by_rows)
     wait_diagonals, wait = ptx.wait_async(STAGES - 1), ptx.wait_async(STAGES - 2)
-    sync_warp = ptx.sync_warp
+    sync_warp, in_turn = ptx.sync_warp, ptx.in_turn
 
     def trsm(tri, b, n, r, t_rs, t_cs, b_rs, b_cs, stride_t, stride_b, alpha, alpha_i):
         # (1) the columns of this warp, the place of this lane
@@ -237,11 +237,12 @@ def _build(config: TrsmConfig, variant: Variant, updater: Updater):
         acc, column = cuda.local.array(ACC, real), cuda.local.array(COLUMN, real)
         rt, rx = cuda.local.array(FRAG_T, real), cuda.local.array(FRAG_X, real)
 
-        # (2) B sets out, or rather what is to be solved negated; the diagonal tiles and the first strips
-        read(0, acc, b, b_rs, b_cs, g, q, n, cols)
+        # (2) the diagonal tiles and the first strips set out; B, or rather what is to be solved negated
         start_diagonals(diagonals, tri, t_rs, t_cs, t, n, tiles)
         for j in range(STAGES - 1):
             start_strip(offset(ring, j * STAGE), tri, t_rs, t_cs, t, n, tiles, j)
+        in_turn()  # T is not what the launch before writes
+        read(0, acc, b, b_rs, b_cs, g, q, n, cols)
 
         # (3) the rows of the diagonal tiles divided by the diagonal
         wait_diagonals()

@@ -131,6 +131,7 @@ def _build(config: TrsmLeaf, variant: Variant):
     facts = config.dtype_facts
     real, PARTS = ptx.REALS[facts.real], facts.parts
     int64, offset, shared_pointer = ptx.types.int64, ptx.offset, ptx.shared_pointer
+    in_turn = ptx.in_turn
     BLK_M, BLK_N, BLK_K, STAGES = config.BLK_M, config.BLK_N, config.BLK_K, config.stages
     DIM_X, VEC_M, VEC_N = config.DIM_X, config.VEC_M, config.VEC_N
     PLACES, DEPTH, ROW = DIM_X * config.DIM_Y, BLK_K // config.SLICES, config.row_of_panel
@@ -176,6 +177,7 @@ def _build(config: TrsmLeaf, variant: Variant):
         acc, column = cuda.local.array(ACC, real), cuda.local.array(COLUMN, real)
         rt, rx = cuda.local.array(FRAG_T, real), cuda.local.array(FRAG_X, real)
 
+        in_turn()
         for step in range((n + BLK_M - 1) // BLK_M):
             row0 = int64(step) * BLK_M
             rows, stripes = n - row0, (row0 + BLK_K - 1) // BLK_K

@@ -37,6 +37,7 @@ class _Step(NamedTuple):
     places: tuple[tuple[int, int], ...]  # slot, distance in bytes
     integers: tuple[int, ...]
     scalars: tuple
+    early: bool
 
 
 #: Enqueues the launches of a tape: ``enqueue(bases, stream)``, with the operands of the slots at `bases`.
@@ -119,7 +120,18 @@ class Tape:
             count = min(batch - first, _MAX_GRID_Z)
             part = tuple(operand.matrices(first, count) for operand in operands)
             places = tuple(self._where(operand.pointer) for operand in part)
-            self._steps.append(_Step(source, (blocks, 1, count), places, integers(*part), scalars))
+            early = self._may_be_early(source, places)
+            self._steps.append(_Step(source, (blocks, 1, count), places, integers(*part), scalars, early))
+
+    def _may_be_early(self, source: KernelSource, places: tuple[tuple[int, int], ...]) -> bool:
+        """Whether a launch may be started before the one before it is over.
+
+        What it reads ahead of its turn must not be what that one writes: the first launch follows one of
+        somebody else, and the others write the target, which is the last operand, or scratch.
+        """
+        target = max(slot for slot in self._alignment if slot != _WORKSPACE)
+        ahead = [places[i][0] for i in source.ahead]
+        return not ahead or (bool(self._steps) and all(slot < target for slot in ahead))
 
     def _where(self, pointer: int) -> tuple[int, int]:
         slot = pointer // _SLOT
@@ -167,19 +179,20 @@ class Tape:
         if self._launches is None:
             self._launches = [launch.kernel(step.source, self.device).launch for step in self._steps]
         if len(self._steps) == 1 and not any(distance for _, distance in self._steps[0].places):
-            (only,), ((_, grid, places, integers, _),), (numbers,) = self._launches, self._steps, reals
+            (only,), (step,), (numbers,) = self._launches, self._steps, reals
+            grid, places, integers, early = step.grid, step.places, step.integers, step.early
             pick = itemgetter(*(slot for slot, _ in places))  # a tuple: every kernel has two pointers or more
-            return lambda bases, stream: only(grid, stream, pick(bases), integers, numbers)
+            return lambda bases, stream: only(grid, stream, pick(bases), integers, numbers, early)
 
         steps = [
-            (enqueue, step.grid, step.places, step.integers, numbers)
+            (enqueue, step.grid, step.places, step.integers, numbers, step.early)
             for enqueue, step, numbers in zip(self._launches, self._steps, reals, strict=True)
         ]
 
         def replay(bases, stream):
-            for enqueue, grid, places, integers, numbers in steps:
+            for enqueue, grid, places, integers, numbers, early in steps:
                 pointers = [bases[slot] + distance for slot, distance in places]
-                enqueue(grid, stream, pointers, integers, numbers)
+                enqueue(grid, stream, pointers, integers, numbers, early)
 
         return replay
 

@@ -157,6 +157,41 @@ def test_garbage_is_collected_afterwards():
     gc.enable()
 
 
+TOUCHES = r"(ld|st)\.global|cp\.async\.c[ag]"
+
+
+def in_turn(source: KernelSource) -> tuple[str, str]:
+    """The PTX of a kernel before it waits for its turn, and after."""
+    turn = "griddepcontrol.wait; griddepcontrol.launch_dependents;"
+    before, waits, after = to_ptx(source, CC).partition(turn)
+    assert waits and "griddepcontrol" not in after
+    return before, after
+
+
+@pytest.mark.parametrize(
+    ("stem", "letter"), [(f.stem, f.dtypes[-1]) for f in (*FAMILIES.values(), *FIXED.values())]
+)
+def test_a_kernel_touches_memory_in_its_turn(stem, letter):
+    """But for what it says it reads ahead; and no block ends before its turn."""
+    source = smallest(stem, letter)
+    before, after = in_turn(source)
+    assert re.search(TOUCHES, after)
+    assert not re.search(TOUCHES.partition("|cp")[0] if source.ahead else TOUCHES, before)
+    assert not re.search(r"\b(ret|exit);", before)
+
+
+@pytest.mark.parametrize("stem", [stem for stem, family in FAMILIES.items() if family.routine == "gemm"])
+def test_a_persistent_kernel_touches_memory_in_its_turn(stem):
+    configs = [job.values[2] for job in JOBS if job.values[1] == stem and job.values[2].dtype == "d"]
+    persistent = min((c for c in configs if c.persistent), key=lambda c: c.THR_M * c.THR_N * c.BLK_K)
+    before, _ = in_turn(source_of(stem, persistent))
+    assert not re.search(TOUCHES, before) and not re.search(r"\b(ret|exit);", before)
+
+
+def test_cards_before_hopper_have_no_turns():
+    assert "griddepcontrol" not in to_ptx(smallest("gemm_tile", "s"), (8, 0))
+
+
 SINGLE = [
     (f.stem, letter) for f in (*FAMILIES.values(), *FIXED.values()) for letter in "sc" if letter in f.dtypes
 ]

@@ -69,7 +69,7 @@ class Driver:
             ("cuKernelGetFunction", self.function), ("cuStreamCreate", driver.CUstream(0x57)),
             ("cuStreamDestroy",), ("cuStreamBeginCapture",), ("cuStreamEndCapture", "graph"),
             ("cuGraphInstantiate", "runnable"), ("cuGraphDestroy",), ("cuGraphExecDestroy",),
-            ("cuGraphLaunch",),
+            ("cuGraphLaunch",), ("cuDriverGetVersion", 12030),
         ):  # fmt: skip
             answer(name, *values)
         monkeypatch.setattr(driver, "cuLaunchKernelEx", lambda *given: (ok, self._launched(*given))[:1])
@@ -80,7 +80,11 @@ class Driver:
         monkeypatch.setattr(memory, "use", self.used.append)
 
     def _launched(self, config, function, arguments, extra):
-        assert function is self.function and extra == 0 and config.numAttrs == 0
+        assert function is self.function and extra == 0
+        self.attributes = [
+            (attribute.id.name, attribute.value.programmaticStreamSerializationAllowed)
+            for attribute in config.attrs[: config.numAttrs]
+        ]
         places = (ctypes.c_void_p * len(self.kinds)).from_address(arguments)
         grid = config.gridDimX, config.gridDimY, config.gridDimZ
         block = config.blockDimX, config.blockDimY, config.blockDimZ
@@ -98,13 +102,17 @@ def driver(monkeypatch):
     return Driver(monkeypatch)
 
 
-@pytest.fixture
-def kernel(driver, monkeypatch):
+def kernel_of(driver, monkeypatch, cc):
     """A kernel of two pointers, an int32, an int64 and two float32, with 64 threads and 100 KiB."""
     monkeypatch.setattr(launch, "compile_source", lambda *_: SimpleNamespace(cubin=b"", entry="k"))
-    monkeypatch.setattr("pyblasgpu.gpu.device.current", lambda ordinal: SimpleNamespace(cc=(9, 0)))
+    monkeypatch.setattr("pyblasgpu.gpu.device.current", lambda ordinal: SimpleNamespace(cc=cc))
     driver.kinds = [TYPES["p"]] * 2 + [TYPES["i"], TYPES["q"]] + [REALS["float32"]] * 2
-    made = launch._Loaded(KernelSource("k", "here", (), "float32", "ppiqrr", 64, 1, 102400, None), 0)
+    return launch._Loaded(KernelSource("k", "here", (), "float32", "ppiqrr", 64, 1, 102400, None), 0)
+
+
+@pytest.fixture
+def kernel(driver, monkeypatch):
+    made = kernel_of(driver, monkeypatch, (9, 0))
     assert next(event for event in driver.take() if event[0] == "cuFuncSetAttribute")[3] == 102400
     driver.used.clear()
     return made
@@ -124,6 +132,23 @@ def test_every_launch_is_told_what_is_new(kernel, driver):
             (blocks, (64, 1, 1), 102400, stream, tuple(value for part in arguments for value in part))
         ]
     assert len(kernel._blocks) == 1
+
+
+def test_an_early_launch_says_so(kernel, driver):
+    call = (1, 1, 1), 5, (1, 2), (3, 4), (5.0, 6.0)
+    for early in (True, False, True):
+        kernel.launch(*call, early)
+        expected = [("CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION", 1)] if early else []
+        assert driver.attributes == expected
+
+
+@pytest.mark.parametrize(("cc", "version"), [((8, 9), 13000), ((9, 0), 12020)])
+def test_what_cannot_be_early_is_not(driver, monkeypatch, cc, version):
+    from cuda.bindings import driver as real
+
+    monkeypatch.setattr(real, "cuDriverGetVersion", lambda: (real.CUresult.CUDA_SUCCESS, version))
+    kernel_of(driver, monkeypatch, cc).launch((1, 1, 1), 5, (1, 2), (3, 4), (5.0, 6.0), True)
+    assert driver.attributes == []
 
 
 @pytest.mark.parametrize(("stream", "used"), [(0, [0]), (1, [0]), (2, [0]), (0x57, [])])

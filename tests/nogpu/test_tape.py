@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.copy_scaled import CopyScaled
+from pyblasgpu.kernels.trsm_mma import TrsmMma
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import tape as tapes
 from pyblasgpu.routines.copy import copy
@@ -109,6 +110,21 @@ def test_temporary_scratch_is_taken_again():
 
 
 # ---------------------------------------------------------------------------------------------- replaying
+
+
+@pytest.mark.parametrize("odd", [False, True])
+def test_leaves_read_t_ahead_where_no_launch_before_them_writes_it(kernels, odd):
+    """Not the first, as somebody else's launch may just have written T; nor one whose T was packed."""
+    n, (b,) = 48, matrices(Z, (48, 5))
+    reals = np.zeros(2 * n * n + odd)  # odd: complex elements at addresses that a kernel cannot read
+    t = reals[odd:].view(complex).reshape(n, n, order="F")
+    np.fill_diagonal(t, 1)
+    with override("trsm_mma", TrsmMma("z", ORDER=16, BLK=16, WARPS=1, MMA_K=4)), override("trsm", 16):
+        trsm(1.0, operand(t, Z), operand(b, Z), 0, side=Side.LEFT, uplo=Uplo.LOWER, diag=Diag.NON_UNIT)
+    early = [(name, early) for (name, *_), early in zip(kernels.launches, kernels.early, strict=True)]
+    leaves = [early for name, early in early if name == "trsm_mma"]
+    assert leaves == ([False] * 3 if odd else [False, True, True])
+    assert all(early for name, early in early if name != "trsm_mma")
 
 
 def test_a_tape_serves_other_addresses_numbers_and_streams(kernels, recordings):
