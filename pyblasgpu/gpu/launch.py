@@ -7,6 +7,7 @@ import re
 import struct
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from math import inf
 from typing import Any
 from weakref import finalize
 
@@ -19,6 +20,7 @@ __all__ = ["LEGACY_STREAM", "THREAD_STREAM", "Graph", "Kernel", "is_captured", "
 LEGACY_STREAM, THREAD_STREAM = 1, 2
 #: Compute capability and driver that can start a launch while the one before is at work, in a graph too.
 EARLY_FROM, EARLY_DRIVER = (9, 0), 12030
+EARLY_WAVES = 3  # of blocks, from which on it does not matter where the first ones start
 _STATIC_LIMIT = 48 * 1024  # bytes of dynamic shared memory that need no opt-in
 _FORMAT = {"p": "Q", "i": "i", "q": "q", "float32": "f", "float64": "d"}
 
@@ -75,7 +77,8 @@ class _Loaded(Kernel):
         from .device import current
 
         super().__init__(source)
-        compiled = compile_source(source, current(device).cc)
+        facts = current(device)
+        compiled = compile_source(source, facts.cc)
         memory.use(device)
         self.device = device
         library = memory.check(
@@ -94,9 +97,9 @@ class _Loaded(Kernel):
         self.compiled = compiled
         self._library = library  # owns the code
         self._function = function
+        self._early_from = self._blocks_to_be_early(facts.sm_count) if _starts_early(facts.cc) else inf
         self._run = driver.cuLaunchKernelEx
         self._arguments = _Arguments(source.parameters, source.real)
-        self._attributes = int(_starts_early(current(device).cc))
         self._blocks: list[_Block] = []  # not in use; a thread that finds none makes one
 
     def launch(self, grid, stream, pointers, integers, reals, early=False):
@@ -116,12 +119,30 @@ class _Loaded(Kernel):
             arguments.pack_reals(block.values, arguments.reals_at, *reals)
             block.reals = reals
         if block.grid is not grid or block.stream != stream or block.early is not early:
-            block.aim(grid, stream, early, self._attributes)
+            x, y, z = grid
+            block.aim(grid, stream, early, attributes=int(early and x * y * z >= self._early_from))
         # the driver copies the arguments during the call
         (error,) = self._run(block.config, self._function, block.address, 0)
         self._blocks.append(block)
         if error:
             memory.check((error,), f"launch of {self.source.name}")
+
+    def _blocks_to_be_early(self, multiprocessors: int) -> int:
+        """Blocks from which on the kernel may be started early.
+
+        Blocks that start early go where there is room, which is where blocks of the launch before have ended.
+        There they would crowd, while other multiprocessors are idle later, unless only one fits at a time, or
+        there are so many that all multiprocessors come to have as much to do.
+        """
+        from cuda.bindings import driver
+
+        count = memory.check(
+            driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                self._function, self.source.threads, self.source.shared_bytes
+            ),
+            "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+        )
+        return 0 if count == 1 else EARLY_WAVES * count * multiprocessors
 
     def _config(self):
         """The driver's description of a launch, but for its grid and stream."""
@@ -130,11 +151,10 @@ class _Loaded(Kernel):
         config = driver.CUlaunchConfig()
         config.blockDimX, config.blockDimY, config.blockDimZ = self.source.threads, 1, 1
         config.sharedMemBytes = self.source.shared_bytes
-        if self._attributes:
-            attribute = driver.CUlaunchAttribute()
-            attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
-            attribute.value.programmaticStreamSerializationAllowed = 1
-            config.attrs = [attribute]
+        attribute = driver.CUlaunchAttribute()
+        attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+        attribute.value.programmaticStreamSerializationAllowed = 1
+        config.attrs = [attribute]  # of an early launch
         return config
 
 
@@ -185,11 +205,10 @@ class _Block:
         self.address = ctypes.addressof(self._pointers)
 
     def aim(self, grid: tuple[int, int, int], stream: int, early: bool, attributes: int) -> None:
-        """Make the launch one of `grid` on `stream`; `attributes` says how many make it an early one."""
+        """Make the launch one of `grid` on `stream`, with so many attributes."""
         config = self.config
         config.gridDimX, config.gridDimY, config.gridDimZ = self.grid = grid
-        config.hStream = _handle(stream)
-        config.numAttrs = attributes if early else 0
+        config.hStream, config.numAttrs = _handle(stream), attributes
         self.stream, self.early = stream, early
 
 

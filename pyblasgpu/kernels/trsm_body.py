@@ -17,11 +17,11 @@ true divisions last.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..gpu.backend import cuda, device_function, ptx, unrolled
+from ..gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from ..gpu.compile import KernelSource
 from .substitution import (
     careful_solver,
@@ -35,7 +35,7 @@ from .triangle import Variant, panel_source
 from .trsm_config import TrsmConfig
 from .trsm_strips import row_divider, tile_starters
 
-__all__ = ["UNASKED", "Updater", "by_runs", "source_with"]
+__all__ = ["UNASKED", "Updater", "source_with"]
 
 #: Rows that are updated without asking between whether there are so many: the loads of one tile hide behind
 #: the products of another.
@@ -44,44 +44,56 @@ UNASKED = 32
 
 @dataclass(frozen=True)
 class Updater:
-    """What a family brings to the body.
+    """What a family brings to the body: the rows below += T X, with X in a panel.
 
     Attributes
     ----------
-    update : device function
-        ``update(acc, rt, rx, strip, panel, g, q, below)``: the rows below += T X, of so many tiles, with X
-        in the panel; the tiles of `acc` move up by one.
+    load : device function
+        ``load(rx, panel, g, q)``: a lane's part of X.
+    place : device function
+        ``place(strip, tile, g, q)``: where a lane's part of a tile of a strip of T begins.
+    steps : callable
+        ``steps(first, stop, behind)``: device functions of ``(acc, rt, rx, place)`` that, one after the
+        other, update a warp's tiles from `first` to `stop`; these move up by `behind` in `acc`.
     fragment_t, fragment_x : int
         Reals of the register arrays `rt` and `rx`.
     """
 
-    update: Callable
+    load: Callable
+    place: Callable
+    steps: Callable[[int, int, int], list]
     fragment_t: int
     fragment_x: int
 
 
-def by_runs(config: TrsmConfig, run: Callable[[int, int], Callable]):
-    """``update(acc, rt, rx, place, below)``: all tiles of a strip, in runs of `UNASKED` rows.
+def _runs(config: TrsmConfig, first: int, stop: int) -> Iterator[tuple[int, int]]:
+    """The tiles from `first` to `stop` in runs of `UNASKED` rows."""
+    length = max(UNASKED // config.BLK, 1)
+    for tile in range(first, stop, length):
+        yield tile, min(tile + length, stop)
 
-    ``run(first, stop)`` makes the function of the same parameters for the tiles from `first` to `stop`. What
-    a run finds beyond the last tile is of no meaning, and so is what it makes of it.
+
+def _asked(config: TrsmConfig, updater: Updater, first: int, behind: int) -> Callable:
+    """``update(acc, rt, rx, place, below)``: of so many tiles of a warp those from `first` on.
+
+    What a run finds beyond the last tile is of no meaning, and so is what it makes of it.
     """
-    TILES, RUN = config.tiles - 1, max(UNASKED // config.BLK, 1)
 
-    def update_from(first):
-        if first >= TILES:
+    def update_from(runs):
+        if not runs:
             return _stop
-        update_run, go_on = run(first, min(first + RUN, TILES)), update_from(first + RUN)
+        (begin, stop), *others = runs
+        update_run, go_on = in_order(updater.steps(begin, stop, behind)), update_from(others)
 
         @device_function
         def update(acc, rt, rx, place, below):
-            if below > first:
-                update_run(acc, rt, rx, place, below)
+            if below > begin:
+                update_run(acc, rt, rx, place)
                 go_on(acc, rt, rx, place, below)
 
         return update
 
-    return update_from(0)
+    return update_from(list(_runs(config, first, config.tiles // config.SPLIT - behind)))
 
 
 @device_function
@@ -90,20 +102,20 @@ def _stop(acc, rt, rx, place, below):
 
 
 def _accumulators(config: TrsmConfig):
-    """``read(acc, b, row_stride, col_stride, g, q, rows, cols)``: a warp's columns of B, from lane (g, q),
-    and ``scale(acc, alpha, alpha_i)``.
+    """``read(acc, b, row_stride, col_stride, g, q, rows, cols)``: a warp's tiles of B, from lane (g, q), the
+    first one at `b`, and ``scale(acc, alpha, alpha_i)``.
 
     Of each tile a lane has rows g, g + 8, ... and, of each eight columns, columns 2q and 2q + 1; they lie
     tile after tile, column by column.
     """
     facts, BLK, COLUMNS = config.dtype_facts, config.BLK, config.THR_N
-    PARTS, GROUPS = facts.parts, BLK // 8
+    PARTS, GROUPS, STEP = facts.parts, BLK // 8, config.SPLIT * BLK
     load, COUNT = ptx.load_global(PARTS, False), config.THR_M * COLUMNS
 
     @device_function
     def read_element(e, acc, b, row_stride, col_stride, g, q, rows, cols):
         tile, col, group = e // (COLUMNS * GROUPS), e // GROUPS % COLUMNS, e % GROUPS
-        i, j = tile * BLK + group * 8 + g, col // 2 * 8 + 2 * q + col % 2
+        i, j = tile * STEP + group * 8 + g, col // 2 * 8 + 2 * q + col % 2
         load(acc, e * PARTS, b, (i * row_stride + j * col_stride) * PARTS, (i < rows) & (j < cols))
 
     @device_function
@@ -120,7 +132,7 @@ def _accumulators(config: TrsmConfig):
 
 def _presenter(config: TrsmConfig, variant: Variant):
     """``put(acc, line, panel, scaled, diagonal, inverse, g, q)``: the first tile's right-hand sides into the
-    warp's panel, and divided by the diagonal into `scaled`.
+    warp's panel, and divided by the diagonal into `scaled`; by a unit diagonal there is only this.
     """
     facts, BLK, COLUMNS, ROW = config.dtype_facts, config.BLK, config.THR_N, config.row_of_panel
     real, PARTS, UNIT, GROUPS = ptx.REALS[facts.real], facts.parts, variant.unit, config.BLK // 8
@@ -141,12 +153,16 @@ def _presenter(config: TrsmConfig, variant: Variant):
         x, d = e * PARTS, group * 2 * PARTS
         if PARTS == 2:
             re, im = -acc[x], -acc[x + 1]
-            panel[at], panel[at + 1] = re, im
-            if not UNIT:
+            if UNIT:
+                scaled[at], scaled[at + 1] = re, im
+            else:
+                panel[at], panel[at + 1] = re, im
                 scaled[at], scaled[at + 1] = divided(re, im, line[d], line[d + 1], line[d + 2], line[d + 3])
         else:
-            panel[at] = -acc[x]
-            if not UNIT:
+            if UNIT:
+                scaled[at] = -acc[x]
+            else:
+                panel[at] = -acc[x]
                 scaled[at] = divided(-acc[x], line[d], line[d + 1])
 
     load_divisors, put_elements = unrolled(GROUPS, load_divisor), unrolled(GROUPS * COLUMNS, put_element)
@@ -160,32 +176,59 @@ def _presenter(config: TrsmConfig, variant: Variant):
     return put
 
 
-def _solver(config: TrsmConfig, variant: Variant):
-    """``solve(column, panel, scaled, diagonal, tile, t_rs, t_cs, lane, rows, safe)``: the panel, a lane a
-    column; `tile` is the diagonal tile in T itself.
+def _solver(config: TrsmConfig, variant: Variant, products: list):
+    """``solve(column, panel, scaled, diagonal, tile, t_rs, t_cs, lane, rows, safe, acc, rt, rx, place)``: the
+    panel, a lane a column; `tile` is the diagonal tile in T itself.
 
-    What is not finite in a column stays so down to its last row.
+    All lanes do it, some the same as others, and between the rows the steps `products` of an update: a row
+    waits for the one before, which these do not. What is not finite in a column stays so down to its last
+    row.
     """
     facts, BLK, WARP_N, UNIT = config.dtype_facts, config.BLK, config.WARP_N, variant.unit
     real, PARTS, ROW = ptx.REALS[facts.real], facts.parts, config.row_of_panel * facts.parts
     LAST, INFINITY, offset = (BLK - 1) * PARTS, float("inf"), ptx.offset
     read, write = column_reader(PARTS, BLK, ROW), column_writer(PARTS, BLK, ROW)
-    substitute = steps(facts, BLK, variant.conj, False, 16 // facts.real_size)
+    rows = steps(facts, BLK, variant.conj, False, 16 // facts.real_size)
+    substitute = _interleaved([_row_step(row) for row in rows], [_product_step(step) for step in products])
     substitute_carefully = careful_solver(facts, ROW, variant.conj, True)
 
     @device_function
-    def solve(column, panel, scaled, diagonal, tile, t_rs, t_cs, lane, rows, safe):
+    def solve(
+        column, panel, scaled, diagonal, tile, t_rs, t_cs, lane, rows, safe, acc, rt, rx, place
+    ):  # fmt: skip
+        mine = offset(panel, lane % WARP_N * PARTS)
+        read(column, offset(scaled, lane % WARP_N * PARTS))
+        substitute(column, diagonal, acc, rt, rx, place)
+        size = max(abs(column[LAST]), abs(column[LAST + PARTS - 1]))
         if lane < WARP_N:
-            mine = offset(panel, lane * PARTS)
-            read(column, offset(scaled, lane * PARTS))
-            substitute(column, diagonal, diagonal)
-            size = max(abs(column[LAST]), abs(column[LAST + PARTS - 1]))
             if UNIT or (safe and size < real(INFINITY)):
                 write(column, mine)
             else:
                 substitute_carefully(mine, tile, t_rs, t_cs, rows)
 
     return solve
+
+
+def _row_step(step: Callable):
+    @device_function
+    def solve_row(column, diagonal, acc, rt, rx, place):
+        step(column, diagonal, diagonal)
+
+    return solve_row
+
+
+def _product_step(step: Callable):
+    @device_function
+    def multiply(column, diagonal, acc, rt, rx, place):
+        step(acc, rt, rx, place)
+
+    return multiply
+
+
+def _interleaved(first: list, second: list):
+    """Both lists of steps, each in its order, evenly mixed."""
+    places = [((i + 0.5) / len(each), step) for each in (second, first) for i, step in enumerate(each)]
+    return in_order([step for _, step in sorted(places, key=lambda place: place[0])])
 
 
 def source_with(
@@ -207,33 +250,37 @@ def _build(config: TrsmConfig, variant: Variant, updater: Updater):
     ACC, COLUMN = config.THR_M * config.THR_N * PARTS, BLK * PARTS
     FRAG_T, FRAG_X = updater.fragment_t, updater.fragment_x
     STAGE, TILE, PANEL = config.stage_elements * PARTS, BLK * BLK * PARTS, config.panel_elements * PARTS
-    DIAGONALS = STAGES * STAGE
+    DIAGONALS, PANELS = STAGES * STAGE, config.panels * PANEL
     INVERSE = DIAGONALS + config.ORDER * BLK * PARTS
-    PANELS = INVERSE + config.ORDER * PARTS
-    SCALED = 0 if variant.unit else PANEL // 2
-    UNIT, ALL_OWN = variant.unit, config.LOADERS == 0
+    FIRST_PANEL = INVERSE + config.ORDER * PARTS
+    UNIT, OWNERS, SPLIT, OVERLAP = variant.unit, config.owners, config.SPLIT, config.OVERLAP
 
     read, scale = _accumulators(config)
     start_diagonals, start_strip = tile_starters(config, variant)
     divide_rows, put = row_divider(config, variant), _presenter(config, variant)
-    solve, update = _solver(config, variant), updater.update
+    load_x, place_of = updater.load, updater.place
+    BEHIND = config.behind
+    meanwhile = [step for run in _runs(config, 1, 1 + OVERLAP) for step in updater.steps(*run, BEHIND)]
+    solve, solve_and_update = _solver(config, variant, []), _solver(config, variant, meanwhile)
+    update_next = in_order(updater.steps(0, 1, BEHIND))
+    update_others, update_all = _asked(config, updater, 1 + OVERLAP, BEHIND), _asked(config, updater, 0, 1)
     write = panel_writer(PARTS, BLK, WARP_N, config.row_of_panel * PARTS, 32, variant.b_by_rows)
     wait_diagonals, wait = ptx.wait_async(STAGES - 1), ptx.wait_async(STAGES - 2)
     sync_warp, in_turn = ptx.sync_warp, ptx.in_turn
 
     def trsm(tri, b, n, r, t_rs, t_cs, b_rs, b_cs, stride_t, stride_b, alpha, alpha_i):
-        # (1) the columns of this warp, the place of this lane
+        # (1) the columns of this warp, its first tile, the place of this lane
         t = cuda.threadIdx.x & 1023  # the mask tells the compiler that it is not negative
         warp, lane, g, q = t // 32, t % 32, t % 32 // 4, t % 4
-        col0, batch = (cuda.blockIdx.x * WARPS + warp) * WARP_N, int64(cuda.blockIdx.z)
-        owns = ALL_OWN or warp < WARPS
+        part, group, owns = warp // WARPS, warp % WARPS, warp < OWNERS
+        col0, batch = (cuda.blockIdx.x * WARPS + group) * WARP_N, int64(cuda.blockIdx.z)
         cols, tiles = r - col0 if owns else 0, (n + BLK - 1) // BLK
         tri = offset(tri, batch * stride_t * PARTS)
         b = offset(b, (batch * stride_b + col0 * b_cs) * PARTS)
         ring = shared_pointer(cuda.shared.array(0, real, alignment=16))
         diagonals, inverse = offset(ring, DIAGONALS), offset(ring, INVERSE)
-        panel = offset(ring, PANELS + warp * PANEL)
-        scaled = offset(panel, SCALED)
+        panels = offset(ring, FIRST_PANEL + group * PANELS)
+        scaled = offset(panels, 2 * PANEL)
         acc, column = cuda.local.array(ACC, real), cuda.local.array(COLUMN, real)
         rt, rx = cuda.local.array(FRAG_T, real), cuda.local.array(FRAG_X, real)
 
@@ -242,7 +289,7 @@ def _build(config: TrsmConfig, variant: Variant, updater: Updater):
         for j in range(STAGES - 1):
             start_strip(offset(ring, j * STAGE), tri, t_rs, t_cs, t, n, tiles, j)
         in_turn()  # T is not what the launch before writes
-        read(0, acc, b, b_rs, b_cs, g, q, n, cols)
+        read(0, acc, offset(b, part * BLK * b_rs * PARTS), b_rs, b_cs, g, q, n - part * BLK, cols)
 
         # (3) the rows of the diagonal tiles divided by the diagonal
         wait_diagonals()
@@ -252,30 +299,52 @@ def _build(config: TrsmConfig, variant: Variant, updater: Updater):
             safe = cuda.syncthreads_and(divide_rows(column, diagonals, inverse, t, n, tiles)) != 0
         scale(0, acc, -alpha, -alpha_i)
 
+        place = ring
         for j in range(tiles):
             rows, diagonal = n - j * BLK, offset(diagonals, j * TILE)
+            panel, before = offset(panels, j % 2 * PANEL), offset(panels, (1 - j % 2) * PANEL)
+            mine = owns and (SPLIT == 1 or j % SPLIT == part)
 
-            # (4) a tile of rows solved, in the panel
-            if owns:
-                put(acc, column, panel, scaled, diagonal, inverse, g, q)
-                sync_warp()
-                solve(column, panel, scaled, diagonal, tri, t_rs, t_cs, lane, min(rows, BLK), safe)
-                sync_warp()
-
-            # (5) the rows below are updated; meanwhile a strip that comes later sets out
-            if rows > BLK:
+            # (4) the tile before is solved and its strip is there; a strip that comes later sets out
+            if j > 0:
                 wait()
                 cuda.syncthreads()
-                later = offset(ring, (j + STAGES - 1) % STAGES * STAGE)
-                start_strip(later, tri, t_rs, t_cs, t, rows, tiles - j, STAGES - 1)
-                strip = offset(ring, j % STAGES * STAGE)
+                later = offset(ring, (j + STAGES - 2) % STAGES * STAGE)
+                start_strip(later, tri, t_rs, t_cs, t, rows, tiles - j, STAGES - 2)
                 if owns:
-                    update(acc, rt, rx, strip, panel, g, q, tiles - 1 - j)
+                    load_x(rx, before, g, q)
+                    strip = offset(ring, (j - 1) % STAGES * STAGE)
+                    place = place_of(strip, 0 if mine else 1, g, q)
 
-            # (6) the tile goes back to B
-            if owns:
-                write(b, panel, b_rs, b_cs, lane, rows, cols)
+            # (5) this tile is updated and solved, in a panel; meanwhile others are updated
+            if mine:
+                if j > 0:
+                    update_next(acc, rt, rx, place)
+                put(acc, column, panel, scaled, diagonal, inverse, g, q)
                 sync_warp()
+                if SPLIT == 1 and j > 0:
+                    write(offset(b, -BLK * b_rs * PARTS), before, b_rs, b_cs, lane, BLK, cols)
+                if OVERLAP > 0 and j > 0:
+                    solve_and_update(
+                        column, panel, scaled, diagonal, tri, t_rs, t_cs, lane, min(rows, BLK), safe,
+                        acc, rt, rx, place,
+                    )  # fmt: skip
+                else:
+                    solve(
+                        column, panel, scaled, diagonal, tri, t_rs, t_cs, lane, min(rows, BLK), safe,
+                        acc, rt, rx, place,
+                    )  # fmt: skip
+                sync_warp()
+                if j > 0:
+                    update_others(acc, rt, rx, place, (tiles - j + SPLIT - 1) // SPLIT)
+
+            # (6) the other warp of the columns writes its tile, which is the one before, and updates its own
+            if SPLIT > 1 and owns and not mine and j > 0:
+                write(offset(b, -BLK * b_rs * PARTS), before, b_rs, b_cs, lane, BLK, cols)
+                update_all(acc, rt, rx, place, (tiles - j) // SPLIT)
+
+            if mine and rows <= BLK:
+                write(b, panel, b_rs, b_cs, lane, rows, cols)
             tri, b = offset(tri, BLK * (t_rs + t_cs) * PARTS), offset(b, BLK * b_rs * PARTS)
             inverse = offset(inverse, BLK * PARTS)
 

@@ -25,7 +25,7 @@ class TrsmConfig:
     BLK : int
         Rows of a tile.
     WARPS : int
-        Warps of a block that own columns.
+        Warps of a block that own columns, or groups of them (`SPLIT`).
     WARP_N : int
         Columns of B a warp owns.
     stages : int
@@ -34,6 +34,10 @@ class TrsmConfig:
         Blocks a multiprocessor must be able to hold.
     LOADERS : int
         Further warps of a block, which do nothing but bring T; 0: all warps bring their part.
+    SPLIT : int
+        Warps that own the same columns, 1 or 2: of these one has the even tiles of rows, the other the odd.
+    OVERLAP : int
+        Tiles of a warp that are updated while it solves one.
     """
 
     dtype: str
@@ -44,6 +48,8 @@ class TrsmConfig:
     stages: int = 2
     min_blocks: int = 1
     LOADERS: int = 0
+    SPLIT: int = 1
+    OVERLAP: int = 0
 
     STEM: ClassVar[str]
 
@@ -57,7 +63,18 @@ class TrsmConfig:
         require(self.stages >= 2, "ring", "stages >= 2", stages=self.stages)
         require(
             self.WARPS >= 1 and self.LOADERS >= 0 and self.threads <= 1024,
-            "max_threads", "32 <= 32 * (WARPS + LOADERS) <= 1024", WARPS=self.WARPS, LOADERS=self.LOADERS,
+            "max_threads", "32 <= 32 * (WARPS * SPLIT + LOADERS) <= 1024",
+            WARPS=self.WARPS, SPLIT=self.SPLIT, LOADERS=self.LOADERS,
+        )  # fmt: skip
+        require(
+            self.SPLIT in (1, 2) and self.tiles % self.SPLIT == 0,
+            "split", "SPLIT in (1, 2) and ORDER / BLK % SPLIT == 0",
+            SPLIT=self.SPLIT, ORDER=self.ORDER, BLK=self.BLK,
+        )  # fmt: skip
+        require(
+            0 <= self.OVERLAP < max(self.updated, 1),
+            "overlap", "0 <= OVERLAP < max((ORDER / BLK - 1) / SPLIT, 1)",
+            OVERLAP=self.OVERLAP, SPLIT=self.SPLIT, ORDER=self.ORDER, BLK=self.BLK,
         )  # fmt: skip
 
     def strip_steps(self, by_rows: bool) -> tuple[int, int]:
@@ -78,12 +95,17 @@ class TrsmConfig:
 
     @property
     def threads(self) -> int:
-        return 32 * (self.WARPS + self.LOADERS)
+        return 32 * (self.owners + self.LOADERS)
+
+    @property
+    def owners(self) -> int:
+        """Warps of a block that own a part of B."""
+        return self.WARPS * self.SPLIT
 
     @property
     def loading_threads(self) -> int:
         """Threads that bring the strips of T."""
-        return 32 * (self.LOADERS or self.WARPS)
+        return 32 * (self.LOADERS or self.owners)
 
     @property
     def BLK_M(self) -> int:
@@ -99,7 +121,7 @@ class TrsmConfig:
 
     @property
     def THR_M(self) -> int:
-        return self.ORDER // 8
+        return self.ORDER // 8 // self.SPLIT
 
     @property
     def THR_N(self) -> int:
@@ -109,6 +131,19 @@ class TrsmConfig:
     def tiles(self) -> int:
         """Tiles along the diagonal."""
         return self.ORDER // self.BLK
+
+    @property
+    def updated(self) -> int:
+        """Tiles that a warp that solves one updates before the next is solved: all that are left of its own.
+
+        That one is among them only where the warp before has solved another (`SPLIT`).
+        """
+        return self.tiles // self.SPLIT - self.behind
+
+    @property
+    def behind(self) -> int:
+        """Tiles that a warp has solved between two updates of its own: none where another takes turns."""
+        return 2 - self.SPLIT
 
     @property
     def pad(self) -> int:
@@ -122,14 +157,19 @@ class TrsmConfig:
 
     @property
     def panel_elements(self) -> int:
-        """A warp's panel: what is to be solved, and the same divided by the diagonal."""
-        return 2 * self.BLK * self.row_of_panel
+        """A panel of a warp: a tile of its columns."""
+        return self.BLK * self.row_of_panel
+
+    @property
+    def panels(self) -> int:
+        """A warp's panels: what was solved before, what is solved, and the same divided by the diagonal."""
+        return 3
 
     @property
     def shared_elements(self) -> int:
         """The ring, the diagonal tiles, the inverses of the diagonal, the warps' panels."""
         diagonal = self.ORDER * (self.BLK + 1)
-        return self.stages * self.stage_elements + diagonal + self.WARPS * self.panel_elements
+        return self.stages * self.stage_elements + diagonal + self.WARPS * self.panels * self.panel_elements
 
     @property
     def shared_bytes(self) -> int:

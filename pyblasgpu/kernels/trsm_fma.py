@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..errors import require
-from ..gpu.backend import device_function, in_order, ptx, unrolled
+from ..gpu.backend import device_function, ptx, unrolled
 from ..gpu.compile import KernelSource
 from .triangle import Variant
-from .trsm_body import UNASKED, Updater, by_runs, source_with
+from .trsm_body import UNASKED, Updater, source_with
 from .trsm_config import TrsmConfig
 
 __all__ = ["STEM", "TrsmFma", "source"]
@@ -76,6 +76,7 @@ def source(config: TrsmFma, variant: Variant) -> KernelSource:
 def _updater(config: TrsmFma, variant: Variant) -> Updater:
     PARTS, BLK, COLUMNS, WIDTH = config.dtype_facts.parts, config.BLK, config.THR_N, config.vector
     GROUPS, ROW, offset = BLK // 8, config.row_of_strip * PARTS, ptx.offset
+    STEP_TILE = config.SPLIT * BLK * ROW
     TILE, load_panel = GROUPS * COLUMNS * PARTS, _panel_loader(config)
 
     def places(first, stop):
@@ -85,35 +86,42 @@ def _updater(config: TrsmFma, variant: Variant) -> Updater:
             tile * TILE + (col * GROUPS + group) * PARTS for tile, group in rows for col in range(COLUMNS)
         ]
 
-    def run_update(first, stop):
+    def steps(first, stop, behind):
         groups, targets = (stop - first) * GROUPS, tuple(places(first, stop))
-        behind = tuple(places(first + 1, stop + 1))
-        load = ptx.load_shared(WIDTH * PARTS, groups, 8 * ROW)
+        others = tuple(places(first + behind, stop + behind))
+        load = ptx.load_shared(WIDTH * PARTS, GROUPS, 8 * ROW)
 
         def step(k):
-            # the first step takes the accumulators from a tile below
-            sources, at = targets if k > 0 else behind, first * BLK * ROW + k * PARTS
+            # the first step takes the accumulators from where they lie
+            sources = targets if k > 0 else others
             multiply = ptx.shifted_update(
                 groups, COLUMNS, WIDTH, PARTS, variant.conj, sources, targets, first=k
             )
 
             @device_function
-            def update_step(acc, rt, rx, place, below):
-                load(rt, 0, place, at)
+            def load_tile(tile, rt, place):
+                load(rt, tile * (GROUPS * WIDTH * PARTS), place, (first + tile) * STEP_TILE + k * PARTS)
+
+            load_tiles = unrolled(stop - first, load_tile)
+
+            @device_function
+            def update_step(acc, rt, rx, place):
+                load_tiles(0, rt, place)
                 multiply(acc, rt, rx)
 
             return update_step
 
-        return in_order([step(k) for k in range(0, BLK, WIDTH)])
-
-    update_all = by_runs(config, run_update)
+        return [step(k) for k in range(0, BLK, WIDTH)]
 
     @device_function
-    def update(acc, rt, rx, strip, panel, g, q, below):
+    def load(rx, panel, g, q):
         load_panel(0, rx, offset(panel, 2 * q * PARTS))
-        update_all(acc, rt, rx, offset(strip, g * ROW), below)
 
-    return Updater(update, config.loaded_groups * WIDTH * PARTS, BLK * COLUMNS * PARTS)
+    @device_function
+    def mine(strip, tile, g, q):
+        return offset(strip, (tile * BLK + g) * ROW)
+
+    return Updater(load, mine, steps, config.loaded_groups * WIDTH * PARTS, BLK * COLUMNS * PARTS)
 
 
 def _panel_loader(config: TrsmFma):

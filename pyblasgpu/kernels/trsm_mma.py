@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..errors import require
-from ..gpu.backend import device_function, in_order, ptx, unrolled
+from ..gpu.backend import device_function, ptx, unrolled
 from ..gpu.compile import KernelSource
 from .gemm_mma import SHAPES
 from .triangle import Variant
-from .trsm_body import Updater, by_runs, source_with
+from .trsm_body import Updater, source_with
 from .trsm_config import TrsmConfig
 
 __all__ = ["STEM", "TrsmMma", "source"]
@@ -92,28 +92,32 @@ def _updater(config: TrsmMma, variant: Variant) -> Updater:
     instructions = BLK // config.MMA_M, WARP_N // 8, (config.MMA_M, config.MMA_K), PARTS, variant.conj
     load_tile = _fragment_loader(PARTS, GROUPS, 8 * STEP_ROW, BLK // 4, 4 * STEP_COL)
     load_panel = _fragment_loader(PARTS, WARP_N // 8, 8 * PARTS, BLK // 4, 4 * config.row_of_panel * PARTS)
-    offset, ROW = ptx.offset, config.row_of_panel * PARTS
+    offset, ROW, STEP_TILE = ptx.offset, config.row_of_panel * PARTS, config.SPLIT * BLK * STEP_ROW
 
-    def tile_update(i):
+    def tile_update(i, behind):
         multiply = ptx.warp_multiply(*instructions, False, BLK // config.MMA_K, i * TILE)
 
         @device_function
-        def update_tile(acc, rt, rx, place, below):
-            load_tile(0, rt, offset(place, i * BLK * STEP_ROW))
+        def update_tile(acc, rt, rx, place):
+            load_tile(0, rt, offset(place, i * STEP_TILE))
             for x in range(i * TILE, (i + 1) * TILE):
-                acc[x] = acc[x + TILE]
+                acc[x] = acc[x + behind * TILE]
             multiply(acc, rt, rx)
 
         return update_tile
 
-    update_all = by_runs(config, lambda first, stop: in_order([tile_update(i) for i in range(first, stop)]))
+    def steps(first, stop, behind):
+        return [tile_update(i, behind) for i in range(first, stop)]
 
     @device_function
-    def update(acc, rt, rx, strip, panel, g, q, below):
+    def load(rx, panel, g, q):
         load_panel(0, rx, offset(panel, q * ROW + g * PARTS))
-        update_all(acc, rt, rx, offset(strip, g * STEP_ROW + q * STEP_COL), below)
 
-    return Updater(update, BLK * BLK // 32 * PARTS, BLK * WARP_N // 32 * PARTS)
+    @device_function
+    def mine(strip, tile, g, q):
+        return offset(strip, (tile * BLK + g) * STEP_ROW + q * STEP_COL)
+
+    return Updater(load, mine, steps, BLK * BLK // 32 * PARTS, BLK * WARP_N // 32 * PARTS)
 
 
 def _fragment_loader(parts: int, count: int, step: int, quarters: int, step_k: int):

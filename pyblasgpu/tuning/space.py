@@ -370,15 +370,18 @@ def _triangle_mma(dtype: Dtype, layout: str, device: Device, effort: str) -> lis
     depths = (8,) if quick else (4, 8, 16)
 
     def tiles(_: Parameters) -> list[Parameters]:
-        shapes = product(_MMA_ORDERS[dtype.letter], blocks, (1, 2, 4, 8), widths, stages, _loaders(effort))
+        shapes = product(
+            _MMA_ORDERS[dtype.letter], blocks, (1, 2, 4, 8), widths, stages, _loaders(effort), _turns(effort)
+        )
         found = []
-        for order, block, warps, width, stage, loaders in shapes:
+        for order, block, warps, width, stage, loaders, (split, overlap) in shapes:
             large = hopper and block % 16 == 0
             for depth in depths if large else (4,):
                 found.append(
                     {
                         "ORDER": order, "BLK": block, "WARPS": warps, "WARP_N": width,
                         "MMA_M": 16 if large else 8, "MMA_K": depth, "stages": stage, "LOADERS": loaders,
+                        "SPLIT": split, "OVERLAP": overlap,
                     }
                 )  # fmt: skip
         return found
@@ -396,7 +399,10 @@ def _triangle_fma(dtype: Dtype, layout: str, device: Device, effort: str) -> lis
 
     def tiles(_: Parameters) -> list[Parameters]:
         shapes = product(_FMA_ORDERS[dtype.letter], blocks, warps, widths, stages, _loaders(effort))
-        return [dict(zip(names, shape, strict=True)) for shape in shapes]
+        return [
+            {**dict(zip(names, shape, strict=True)), "SPLIT": split, "OVERLAP": overlap}
+            for shape, (split, overlap) in product(shapes, _turns(effort))
+        ]
 
     return [tiles] if quick else [tiles, _residence(effort)]
 
@@ -404,6 +410,11 @@ def _triangle_fma(dtype: Dtype, layout: str, device: Device, effort: str) -> lis
 def _loaders(effort: str) -> tuple[int, ...]:
     """Warps that do nothing but bring T."""
     return (0, 4) if effort == "quick" else (0, 2, 4, 8)
+
+
+def _turns(effort: str) -> tuple[tuple[int, int], ...]:
+    """Warps that take turns in solving the same columns, and tiles that one updates while it solves."""
+    return ((1, 0), (2, 0), (2, 3)) if effort == "quick" else ((1, 0), (1, 3), (2, 0), (2, 2), (2, 4))
 
 
 _FMA_ORDERS = {"s": (128, 256, 512), "d": (64, 128, 256), "c": (64, 128, 256), "z": (32, 64)}

@@ -70,6 +70,7 @@ class Driver:
             ("cuStreamDestroy",), ("cuStreamBeginCapture",), ("cuStreamEndCapture", "graph"),
             ("cuGraphInstantiate", "runnable"), ("cuGraphDestroy",), ("cuGraphExecDestroy",),
             ("cuGraphLaunch",), ("cuDriverGetVersion", 12030),
+            ("cuOccupancyMaxActiveBlocksPerMultiprocessor", 1),
         ):  # fmt: skip
             answer(name, *values)
         monkeypatch.setattr(driver, "cuLaunchKernelEx", lambda *given: (ok, self._launched(*given))[:1])
@@ -105,7 +106,7 @@ def driver(monkeypatch):
 def kernel_of(driver, monkeypatch, cc):
     """A kernel of two pointers, an int32, an int64 and two float32, with 64 threads and 100 KiB."""
     monkeypatch.setattr(launch, "compile_source", lambda *_: SimpleNamespace(cubin=b"", entry="k"))
-    monkeypatch.setattr("pyblasgpu.gpu.device.current", lambda ordinal: SimpleNamespace(cc=cc))
+    monkeypatch.setattr("pyblasgpu.gpu.device.current", lambda ordinal: SimpleNamespace(cc=cc, sm_count=10))
     driver.kinds = [TYPES["p"]] * 2 + [TYPES["i"], TYPES["q"]] + [REALS["float32"]] * 2
     return launch._Loaded(KernelSource("k", "here", (), "float32", "ppiqrr", 64, 1, 102400, None), 0)
 
@@ -140,6 +141,17 @@ def test_an_early_launch_says_so(kernel, driver):
         kernel.launch(*call, early)
         expected = [("CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION", 1)] if early else []
         assert driver.attributes == expected
+
+
+@pytest.mark.parametrize(("resident", "blocks", "early"), [(1, 1, True), (2, 59, False), (2, 60, True)])
+def test_blocks_that_would_crowd_do_not_start_early(driver, monkeypatch, resident, blocks, early):
+    from cuda.bindings import driver as real
+
+    name, answer = "cuOccupancyMaxActiveBlocksPerMultiprocessor", (real.CUresult.CUDA_SUCCESS, resident)
+    monkeypatch.setattr(real, name, lambda *given: answer)
+    made = kernel_of(driver, monkeypatch, (9, 0))
+    made.launch((blocks, 1, 1), 5, (1, 2), (3, 4), (5.0, 6.0), True)
+    assert bool(driver.attributes) == early
 
 
 @pytest.mark.parametrize(("cc", "version"), [((8, 9), 13000), ((9, 0), 12020)])
