@@ -425,7 +425,6 @@ DEFECTS = [
     ("trsm_body", "j % SPLIT == part", "j % SPLIT != part", solved(changes=BY_TURNS)),
     ("trsm_body", "0 if mine else 1", "0", solved(changes=BY_TURNS)),
     ("trsm_body", "b, part * BLK * b_rs", "b, 0 * b_rs", solved(changes=BY_TURNS)),
-    ("trsm_body", "n - part * BLK", "n", solved(n=9, r=1, changes=BY_TURNS)),
     ("trsm_body", "updater, 0, 1)", "updater, 0, 0)", solved(n=32, changes=BY_TURNS)),
     ("trsm_body", "(tiles - j + SPLIT - 1) //", "(tiles - j) //", solved(n=32, changes=BY_TURNS)),
     ("trsm_body", "1, 1 + OVERLAP)", "1, OVERLAP)", solved(n=32, changes={"OVERLAP": 1})),
