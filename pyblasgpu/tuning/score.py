@@ -48,10 +48,14 @@ STORE = 16  # cycles in which a thread stores one real of C
 #: Cycles in which a warp gets an instruction of a loop of at most so many: 64 KiB, 128 KiB.
 FETCH = (4000, 1.0), (8000, 2.4), (inf, 4.2)
 MMA_RATE = 2  # FMAs on tensor cores in the time of one elsewhere, in double precision
+SMALL_MMA = 2  # times the cycles of a product of 8 x 8 x 4 where tensor cores are made for larger ones
+WAIT = 8  # issue slots of a k that are lost where its fragments are not fetched ahead
+WALK = 50  # instructions of a persistent block on its way from one stripe to the next
 SUMMING = 8000  # cycles that it takes to part tiles, without what follows
 ADDING = 700  # cycles in which a block adds what its threads load at a time
+ONE_BANK = 0.15  # of a real FMA's cycles, lost where vectors along k put those of one k into one bank
 BANKS = 1.1  # times the cycles of a complex FMA where operands that meet come from one bank of registers
-DEPENDENT = 4  # cycles until an FMA can use the one before
+DEPENDENT = 4  # cycles until an FMA of a substitution can use the one before
 SHARP = 3  # the larger of throughput and latency, the more the other hides behind it: a norm of this order
 
 
@@ -228,6 +232,7 @@ def _gemm_stripe(config: Any, device: Device) -> _Block:
     facts, warps = config.dtype_facts, config.threads // device.warp_size
     stripes = list(zip((config.stripe_a, config.stripe_b), config.shares, strict=True))
     loads = LOAD * sum(s.blk * s.depth / (s.vec * config.threads) for s, shared in stripes if shared)
+    loads += WALK * config.persistent
     step = _mma_step(config, device) if config.STEM == "gemm_mma" else _fma_step(config, device)
     stored = sum(_stored_lines(s, config.threads, device.warp_size) for s, shared in stripes if shared)
     lines = config.BLK_K * step.lines * READ + stored * WRITE
@@ -279,20 +284,26 @@ def _fma_step(config: Any, device: Device) -> _Step:
             others += count * LOAD
             lines += count * (lanes if stripe.k_major else max(1.0, lanes * size / LINE))
     per_fma = _slots_per_fma(config, device)
-    # each part of a complex number takes two products, the second waits for the first
-    waits = DEPENDENT / 2 if config.dtype_facts.is_complex else 0.0
+    if config.VEC_K > 1:  # the parts of a complex number are neighbours, so half of its products are spared
+        per_fma *= 1 + ONE_BANK / config.dtype_facts.parts
     if config.dtype_facts.is_complex and not (config.by_rows and config.prefetch):
         per_fma *= BANKS
     loop = config.BLK_K if config.prefetch else config.UNROLL
-    alone = max(fmas * max(per_fma, waits) + others, (fmas + others) * _fetching(loop * (fmas + others)))
-    return _Step(fmas * per_fma + others, alone, lines)
+    if not (config.prefetch or config.dtype_facts.is_complex):  # complex FMAs are enough to wait behind
+        others += WAIT
+    slots = fmas * per_fma + others
+    alone = max(slots, (fmas + others) * _fetching(loop * (fmas + others)))
+    return _Step(slots, alone, lines)
 
 
 def _mma_step(config: Any, device: Device) -> _Step:
     """On tensor cores: each element of a fragment is read by one lane."""
     facts, edges = config.dtype_facts, config.WARP_M + config.WARP_N
     fmas = config.WARP_M * config.WARP_N / device.warp_size * facts.parts**2
-    slots = fmas * _slots_per_fma(config, device) / MMA_RATE + edges / device.warp_size
+    if config.MMA_M == 8 and device.cc >= (9, 0):
+        fmas *= SMALL_MMA
+    others = edges / device.warp_size + (0 if config.prefetch else WAIT)
+    slots = fmas * _slots_per_fma(config, device) / MMA_RATE + others
     return _Step(slots, slots, edges * facts.itemsize / LINE)
 
 
