@@ -9,7 +9,7 @@ What is cut and how is in `routines.gemm`, the sum of chunks in `kernels.sum_par
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import prod
+from math import hypot, prod
 from typing import Any, NamedTuple
 
 from ..gpu.device import Device
@@ -137,7 +137,8 @@ class _Job(NamedTuple):
         covered = 1.0 if self.part == "all" else 0.5  # of C and of each partial
         operands = ((m + n) * k + covered * m * n * splits) * facts.itemsize
         batch = self._replace(extents=(m, n, depth, splits)).seconds()
-        products = max(batch, self.pace * operands / dram_rate(device))
+        # neither hides behind the other as well as within an uncut product
+        products = hypot(batch, self.pace * operands / dram_rate(device))
         left_over = uncut * rest / k + LAUNCH if rest else 0.0
         partials = (splits + (rest > 0)) * partial_bytes(m, n, facts)
         summing = CYCLE * covered * (partials + 2 * m * n * facts.itemsize) / dram_rate(device)
