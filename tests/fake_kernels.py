@@ -187,6 +187,9 @@ class _Kernel:
             diagonal = np.arange(m)
             scaled[:, diagonal, diagonal] = (alpha * source.real)[:, diagonal, diagonal].real
         np.copyto(target, scaled, where=mask(self.flags["part"], m, n))
+        if self.flags["mirrored"]:
+            other = scaled.conj() if self.flags["part"] == "hermitian" else scaled
+            np.copyto(target, other.swapaxes(1, 2), where=mask("strict", m, n).T)
 
     def _leaf(self, grid, pointers, numbers):
         n, r, *steps, t_step, b_step = numbers

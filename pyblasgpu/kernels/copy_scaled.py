@@ -15,6 +15,7 @@ from ..errors import require
 from ..gpu.backend import cuda, device_function, ptx
 from ..gpu.compile import KernelSource
 from ..types import DTYPES, Dtype
+from .part import PARTS as PARTS_OF_D
 from .part import check_part, inside, is_hermitian, met
 
 STEM = "copy_scaled"
@@ -71,7 +72,13 @@ class CopyScaled:
 
 
 def source(
-    config: CopyScaled, conj: bool, zero: bool, read_by_rows: bool, write_by_rows: bool, part: str = "all"
+    config: CopyScaled,
+    conj: bool,
+    zero: bool,
+    read_by_rows: bool,
+    write_by_rows: bool,
+    part: str = "all",
+    mirrored: bool = False,
 ) -> KernelSource:
     """The kernel of `config`.
 
@@ -86,6 +93,9 @@ def source(
         Whether neighbours in S's, D's memory are neighbouring rows (else columns).
     part : str
         One of `part.PARTS`. With a Hermitian one alpha is real.
+    mirrored : bool
+        Above the diagonal D becomes what it is below, conjugated in a Hermitian one; `part` is 'lower' or
+        'hermitian'.
 
     Returns
     -------
@@ -94,9 +104,9 @@ def source(
         batch strides of S, D (elements); alpha (real, imaginary part). Grid: x ``config.grid(rows,
         cols)``, z the batch.
     """
-    check_part(part)
-    flags = (("conj", conj), ("part", part), ("read_by_rows", read_by_rows), ("write_by_rows", write_by_rows),
-             ("zero", zero))  # fmt: skip
+    check_part(part, ("lower", "hermitian") if mirrored else PARTS_OF_D)
+    flags = (("conj", conj), ("mirrored", mirrored), ("part", part), ("read_by_rows", read_by_rows),
+             ("write_by_rows", write_by_rows), ("zero", zero))  # fmt: skip
     return KernelSource(
         name=STEM,
         config=config,
@@ -106,11 +116,19 @@ def source(
         threads=config.threads,
         min_blocks=1,
         shared_bytes=config.shared_bytes,
-        build=lambda: _build(config, conj, zero, read_by_rows, write_by_rows, part),
+        build=lambda: _build(config, conj, zero, read_by_rows, write_by_rows, part, mirrored),
     )
 
 
-def _build(config: CopyScaled, conj: bool, zero: bool, read_by_rows: bool, write_by_rows: bool, part: str):
+def _build(
+    config: CopyScaled,
+    conj: bool,
+    zero: bool,
+    read_by_rows: bool,
+    write_by_rows: bool,
+    part: str,
+    mirrored: bool,
+):
     facts = config.dtype_facts
     real, PARTS, COMPLEX = ptx.REALS[facts.real], facts.parts, facts.is_complex
     int64, offset, shared_pointer = ptx.types.int64, ptx.offset, ptx.shared_pointer
@@ -119,6 +137,7 @@ def _build(config: CopyScaled, conj: bool, zero: bool, read_by_rows: bool, write
     TOTAL, ROW, SIGN = BLK_M * BLK_N, (BLK_N + 1) * PARTS, -1 if conj else 1
     REAL_DIAGONAL, is_met, of_part = is_hermitian(part), met(part, BLK_M, BLK_N), inside(part)
     READ_FAST, WRITE_FAST = (BLK_M if read_by_rows else BLK_N), (BLK_M if write_by_rows else BLK_N)
+    MIRROR_FAST, MIRROR_SIGN = (BLK_N if write_by_rows else BLK_M), -1 if REAL_DIAGONAL else 1
 
     @device_function
     def wanted(i, j, rows, cols, shift):
@@ -151,6 +170,17 @@ def _build(config: CopyScaled, conj: bool, zero: bool, read_by_rows: bool, write
                 for part in range(PARTS):
                     d[at + part] = real(0) if zero else tile[i * ROW + j * PARTS + part]
 
+    @device_function
+    def mirror_tile(d, tile, row_stride, col_stride, t, rows, cols, shift):
+        for first in range(0, TOTAL, THREADS):
+            fast, slow = (t + first) % MIRROR_FAST, (t + first) // MIRROR_FAST
+            i, j = (slow, fast) if write_by_rows else (fast, slow)
+            if wanted(i, j, rows, cols, shift) and i + shift > j:
+                at, place = (j * row_stride + i * col_stride) * PARTS, i * ROW + j * PARTS
+                d[at] = tile[place]
+                if COMPLEX:
+                    d[at + 1] = real(MIRROR_SIGN) * tile[place + 1]
+
     def copy_scaled(s, d, m, n, s_rs, s_cs, d_rs, d_cs, stride_s, stride_d, alpha, alpha_i):
         # (1) the tile of this block
         t = cuda.threadIdx.x
@@ -160,7 +190,7 @@ def _build(config: CopyScaled, conj: bool, zero: bool, read_by_rows: bool, write
         in_turn()  # also where nothing is to do: the next launch takes it that all before this one are over
         if not is_met(shift):
             return
-        d = offset(d, (batch * stride_d + row0 * d_rs + col0 * d_cs) * PARTS)
+        d = offset(d, batch * stride_d * PARTS)
         tile = shared_pointer(cuda.shared.array(0, real, alignment=16))
 
         # (2) read it in the order of S, (3) write it in the order of D
@@ -168,6 +198,10 @@ def _build(config: CopyScaled, conj: bool, zero: bool, read_by_rows: bool, write
             s = offset(s, (batch * stride_s + row0 * s_rs + col0 * s_cs) * PARTS)
             read_tile(tile, s, s_rs, s_cs, t, rows, cols, shift, alpha, alpha_i)
             cuda.syncthreads()
-        write_tile(d, tile, d_rs, d_cs, t, rows, cols, shift)
+        write_tile(offset(d, (row0 * d_rs + col0 * d_cs) * PARTS), tile, d_rs, d_cs, t, rows, cols, shift)
+        if mirrored:
+            mirror_tile(
+                offset(d, (col0 * d_rs + row0 * d_cs) * PARTS), tile, d_rs, d_cs, t, rows, cols, shift
+            )
 
     return copy_scaled

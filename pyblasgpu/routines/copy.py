@@ -11,7 +11,7 @@ from ..operands import Operand
 from ..tuning.select import select
 from .tape import ALPHA, Tape, recorded
 
-__all__ = ["copy", "record_copy", "record_pack", "record_scale", "tape"]
+__all__ = ["copy", "record_copy", "record_mirrored", "record_pack", "record_scale", "tape"]
 
 
 def copy(alpha, source: Operand, target: Operand, stream: int) -> None:
@@ -35,6 +35,12 @@ def record_copy(tape: Tape, factor, source: Operand, target: Operand, part: str 
     _record(tape, factor, source, target, zero=False, part=part)
 
 
+def record_mirrored(tape: Tape, source: Operand, target: Operand, hermitian: bool) -> None:
+    """target := all of the symmetric or Hermitian matrix of which `source` has the lower triangle."""
+    part = "hermitian" if hermitian else "lower"
+    _record(tape, 1.0, source, target, zero=False, part=part, mirrored=True)
+
+
 def record_scale(tape: Tape, factor, target: Operand, zero: bool, part: str = "all") -> None:
     """target := factor * target; with `zero` it is filled with zeros and not read."""
     _record(tape, factor, target, target, zero, part)
@@ -47,10 +53,12 @@ def record_pack(tape: Tape, source: Operand) -> Operand:
     return copy
 
 
-def _record(tape: Tape, factor, source: Operand, target: Operand, zero: bool, part: str) -> None:
+def _record(
+    tape: Tape, factor, source: Operand, target: Operand, zero: bool, part: str, mirrored: bool = False
+) -> None:
     device = current(tape.device)
     config = select(copy_scaled.STEM, tape.dtype, "", (target.rows, target.cols), device).config
-    kernel = copy_scaled.source(config, source.conj, zero, source.by_rows, target.by_rows, part)
+    kernel = copy_scaled.source(config, source.conj, zero, source.by_rows, target.by_rows, part, mirrored)
     tape.launch(kernel, config.grid(target.rows, target.cols), (source, target), _integers, (factor,))
 
 

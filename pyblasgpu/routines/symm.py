@@ -22,7 +22,7 @@ from ..operands import Operand
 from ..tuning.select import COMPUTED, Choice, stop_size
 from ..types import Side, Uplo
 from . import levels
-from .copy import record_copy
+from .copy import record_mirrored
 from .gemm import record_beta, record_gemm
 from .levels import below, diagonal, repeated
 from .tape import ALPHA, BETA, Tape, recorded
@@ -91,8 +91,7 @@ def _record_diagonal(tape: Tape, a: Operand, b: Operand, beta, c: Operand, hermi
         with tape.temporary():
             stored = a.matrices(0, 1) if shared else a.matrices(first, count)
             whole = tape.scratch(a.rows, a.cols, stored.batch)
-            record_copy(tape, 1.0, stored, whole, "hermitian" if hermitian else "lower")
-            record_copy(tape, 1.0, stored.conjugate() if hermitian else stored, whole.T, "strict")
+            record_mirrored(tape, stored, whole, hermitian)
             if shared:
                 whole = whole._replace(batch=count, batch_stride=0)
             record_gemm(tape, ALPHA, whole, b1, beta, c1)

@@ -374,8 +374,16 @@ def _warp_leaf_block(stem: str, config: Any, n: int, device: Device) -> _Block:
     warps = config.WARPS / device.partitions
     fetched = (n * n / 2 + 2 * n * config.BLK_N) * facts.itemsize / L2_BYTES
     work = max(warps * (tiles * solve + below * update), fetched)
-    latency = tiles * (solve + BLK * DEPENDENT + ROW + BARRIER) + below * update
-    return _Block(work, latency, START)
+    return _Block(work, tiles * _turn(config, solve, update, below / tiles), START)
+
+
+def _turn(config: Any, solve: float, update: float, below: float) -> float:
+    """Cycles from one tile to the next: its update, its solution, and what is left of the other updates."""
+    others = max(below / config.SPLIT - 1, 0)
+    meanwhile = min(config.OVERLAP, others)
+    solved = solve + max(config.BLK * DEPENDENT, meanwhile * update)
+    turn = update + solved + (others - meanwhile) * update
+    return ROW + BARRIER + (max(turn, below / config.SPLIT * update) if config.SPLIT > 1 else turn)
 
 
 def _leaf_block(stem: str, config: Any, n: int, device: Device) -> _Block:

@@ -330,7 +330,7 @@ def test_a_triangle_is_walked_over(monkeypatch):
 
 def test_what_is_launched_for_a_symmetric_product(monkeypatch):
     kernels = run(monkeypatch, SymmetricCase("hemm", Z, 5, m=37, alpha=2))
-    assert names(kernels) == 2 * ["copy", "copy", "gemm"] + 6 * ["gemm"]
+    assert names(kernels) == 2 * ["copy", "gemm"] + 6 * ["gemm"]
 
 
 @pytest.mark.parametrize("routine", SYMMETRIC)
@@ -354,7 +354,7 @@ def test_one_symmetric_matrix_for_a_batch_is_completed_once(monkeypatch):
     tape = tape_of("symm")(1, a, right, 0, target, side=Side.LEFT, uplo=Uplo.LOWER)
     tape.run([x.pointer for x in (a, right, target)], 1, 0, stream=0)
     same(c, exact(case, given._replace(inputs=(given.inputs[0], b), c=c * 0)), "shared")
-    assert [grid[2] for name, grid, _ in kernels.launches if name == "copy_scaled"][:2] == [1, 1]
+    assert [grid[2] for name, grid, _ in kernels.launches if name == "copy_scaled"] == [1]
 
 
 @pytest.mark.parametrize("uplo", Uplo)

@@ -20,10 +20,19 @@ M, N = 13, 18
 
 
 def launch(
-    letter, source, target, alpha, conj=False, zero=False, read_by_rows=True, write_by_rows=True, part="all"
+    letter,
+    source,
+    target,
+    alpha,
+    conj=False,
+    zero=False,
+    read_by_rows=True,
+    write_by_rows=True,
+    part="all",
+    mirrored=False,
 ):
     config = CopyScaled(letter, 8, 16, 8, 4)
-    kernel = copy_scaled.source(config, conj, zero, read_by_rows, write_by_rows, part)
+    kernel = copy_scaled.source(config, conj, zero, read_by_rows, write_by_rows, part, mirrored)
     m, n = target.shape
     run(
         kernel,
@@ -95,6 +104,20 @@ def test_triangles_are_copied_alone(letter, part, read_by_rows, write_by_rows):
     target, unharmed = fenced(before, "F" if write_by_rows else "C")
     launch(letter, values, target, 2, True, False, read_by_rows, write_by_rows, part)
     assert np.array_equal(target, expected(values.conj(), kept, part, 2, before))
+    assert unharmed()
+
+
+@pytest.mark.parametrize("letter", "dcz")
+@pytest.mark.parametrize("part", ["lower", "hermitian"])
+@pytest.mark.parametrize("read_by_rows, write_by_rows", list(product((False, True), repeat=2)))
+def test_a_triangle_is_mirrored(letter, part, read_by_rows, write_by_rows):
+    conj = letter == "c"
+    values, kept = square(letter, part)
+    target, unharmed = fenced(np.full_like(values, 7), "F" if write_by_rows else "C")
+    launch(letter, values, target, 1, conj, False, read_by_rows, write_by_rows, part, True)
+    lower = expected(values.conj() if conj else values, kept, part, 1, 0)
+    above = np.tril(lower, -1).T
+    assert np.array_equal(target, lower + (above.conj() if part == "hermitian" else above))
     assert unharmed()
 
 

@@ -183,6 +183,7 @@ BY_TURNS = {"SPLIT": 2}
 COPIES = copy(test_copy_scaled.test_copies, "z", True, False, True)
 ZEROS = copy(test_copy_scaled.test_zeros_without_reading, "z")
 TRIANGLE = copy(test_copy_scaled.test_triangles_are_copied_alone, "c", "hermitian", True, False)
+MIRROR = copy(test_copy_scaled.test_a_triangle_is_mirrored, "c", "hermitian", True, False)
 STRICT = copy(test_copy_scaled.test_triangles_are_copied_alone, "d", "strict", True, False)
 PAIRS = tile(trans_a=True, k=12, VEC_A=2, DIM_XA=4, DIM_YA=8, BLK_K=8)
 ROWS = leaf("trsm", t_by_rows=False)
@@ -418,6 +419,10 @@ DEFECTS = [
     ("substitution", "int32((size >= real(TINY)) & (size <= real(HUGE)))", "int32(1)", CAREFUL),
     ("substitution", "range(j + 1, n)", "range(j + 2, n)", CAREFUL),
     # the leaves whose warps own columns of B
+    ("copy_scaled", "and i + shift > j", "", MIRROR),
+    ("copy_scaled", "-1 if REAL_DIAGONAL else 1", "1", MIRROR),
+    ("copy_scaled", "(col0 * d_rs + row0 * d_cs)", "(row0 * d_rs + col0 * d_cs)", MIRROR),
+    ("copy_scaled", "(j * row_stride + i * col_stride)", "(i * row_stride + j * col_stride)", MIRROR),
     ("trsm_body", "g, q)\n                sync_warp()", "g, q)", solved()),
     ("trsm_body", "skip\n                sync_warp()", "skip", solved()),
     ("trsm_body", "panels, j % 2 * PANEL", "panels, 0", solved()),
