@@ -12,6 +12,7 @@ from numba import cuda
 
 from .ptx_arithmetic import (
     divide,
+    eliminate,
     fill,
     fma,
     quotient,
@@ -68,6 +69,7 @@ __all__ = [
     "warp_multiply",
     "fill",
     "spread_column",
+    "eliminate",
     "inlined",
     "called",
     "fma",

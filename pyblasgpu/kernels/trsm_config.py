@@ -162,7 +162,7 @@ class TrsmConfig:
 
     @property
     def panels(self) -> int:
-        """A warp's panels: what was solved before, what is solved, and the same divided by the diagonal."""
+        """Of some columns: two tiles that were solved, and what was given of the last one."""
         return 3
 
     @property

@@ -27,7 +27,7 @@ SMALL = [
     TrsmFma("c", ORDER=64, BLK=8, WARPS=2, LOADERS=1, SPLIT=2, OVERLAP=3),
 ]
 LARGE = [
-    TrsmMma("d", ORDER=256, BLK=32, WARPS=4), TrsmMma("d", ORDER=128, BLK=16, WARPS=1, LOADERS=2),
+    TrsmMma("d", ORDER=256, BLK=32, WARPS=1), TrsmMma("d", ORDER=128, BLK=16, WARPS=1, LOADERS=2),
     TrsmMma("z", ORDER=128, BLK=16, WARPS=2, LOADERS=4), TrsmMma("z", ORDER=64, BLK=32, WARPS=1),
     TrsmFma("s", ORDER=512, BLK=16, WARPS=4, LOADERS=4), TrsmFma("s", ORDER=128, BLK=8, WARPS=1),
     TrsmFma("d", ORDER=256, BLK=8, WARPS=4), TrsmFma("d", ORDER=128, BLK=16, WARPS=1),
@@ -35,7 +35,8 @@ LARGE = [
     TrsmFma("z", ORDER=64, BLK=16, WARPS=2), TrsmFma("z", ORDER=32, BLK=8, WARPS=1),
     TrsmMma("d", ORDER=256, BLK=16, WARPS=4, LOADERS=4, SPLIT=2, OVERLAP=3),
     TrsmMma("z", ORDER=128, BLK=8, WARPS=2, MMA_M=8, MMA_K=4, SPLIT=2, OVERLAP=3),
-    TrsmFma("s", ORDER=256, BLK=16, WARPS=4, LOADERS=4, SPLIT=2), TrsmFma("c", ORDER=128, BLK=8, WARPS=4, OVERLAP=3),
+    TrsmFma("s", ORDER=256, BLK=16, WARPS=4, LOADERS=4, SPLIT=2),
+    TrsmFma("c", ORDER=128, BLK=8, WARPS=4, OVERLAP=3),
 ]  # fmt: skip
 KINDS = [test_triangular.unit_lower, test_triangular.graded, test_triangular.denormal]
 VARIANTS = [
