@@ -12,7 +12,6 @@ from numba import cuda
 
 from .ptx_arithmetic import (
     divide,
-    eliminate,
     fill,
     fma,
     quotient,
@@ -69,7 +68,6 @@ __all__ = [
     "warp_multiply",
     "fill",
     "spread_column",
-    "eliminate",
     "inlined",
     "called",
     "fma",

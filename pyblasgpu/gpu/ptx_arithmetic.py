@@ -8,8 +8,7 @@ from numba.cuda.extending import intrinsic
 from .ptx_emit import I32, LETTER, PTX_TYPE, asm, at, element_address, load_volatile, made_once, nbytes, types
 
 __all__ = [
-    "divide", "eliminate", "fill", "fma", "quotient", "rank1_update", "shifted_update", "spread_column",
-    "warp_multiply",
+    "divide", "fill", "fma", "quotient", "rank1_update", "shifted_update", "spread_column", "warp_multiply",
 ]  # fmt: skip
 
 
@@ -307,77 +306,6 @@ def spread_column(n: int, j: int, parts: int, conj: bool, sign: int, width: int 
         return types.void(column, pointer), codegen
 
     return spread
-
-
-@made_once
-def eliminate(n: int, j: int, columns: int, parts: int, conj: bool):
-    """``eliminate(x, tile, g, q)``: x[i] -= T[i, j] x[j] for all i > j, by a warp; straight-line.
-
-    Lane (g, q) has rows g, g + 8, ... of some columns, column by column, and the lanes (0, q) to (7, q) all
-    rows of the same ones. `tile` is row g of the n-by-n matrix T in shared memory, stored by columns.
-    """
-    groups, (own, row) = n // 8, divmod(j, 8)
-
-    @intrinsic
-    def eliminate_row(_, x, tile, g, q):
-        real = x.dtype
-        size = nbytes(real)
-
-        def codegen(context, builder, signature, arguments):
-            local, matrix, g, q = arguments
-            lane = builder.add(q, ir.Constant(q.type, 4 * row))
-            lane = lane if lane.type == I32 else builder.trunc(lane, I32)
-            is_below = builder.icmp_signed(">", g, ir.Constant(g.type, row))
-            touched = range(own if row < 7 else own + 1, groups)
-
-            def slot(col, group, part):
-                place = (col * groups + group) * parts + part
-                return element_address(context, builder, signature.args[0], local, ir.Constant(I32, 0), place)
-
-            def entry(group):
-                address = at(builder, matrix, ir.Constant(I32, (j * n + 8 * group) * parts))
-                t = load_volatile(builder, address, size, parts)
-                return [t[0], builder.fneg(t[1])] if conj and parts == 2 else t
-
-            def minus(value, a, b):
-                return builder.fsub(value, builder.fmul(a, b, flags=["contract"]), flags=["contract"])
-
-            def plus(value, a, b):
-                return builder.fadd(value, builder.fmul(a, b, flags=["contract"]), flags=["contract"])
-
-            t = {group: entry(group) for group in touched}
-            for col in range(columns):
-                solved = [
-                    _shuffled(builder, builder.load(slot(col, own, part)), lane, size)
-                    for part in range(parts)
-                ]
-                for group in touched:
-                    places = [slot(col, group, part) for part in range(parts)]
-                    before = [builder.load(place) for place in places]
-                    after = [
-                        minus(value, t[group][0], part) for value, part in zip(before, solved, strict=True)
-                    ]
-                    if parts == 2:
-                        after[0] = plus(after[0], t[group][1], solved[1])
-                        after[1] = minus(after[1], t[group][1], solved[0])
-                    for place, old, new in zip(places, before, after, strict=True):
-                        builder.store(builder.select(is_below, new, old) if group == own else new, place)
-            return context.get_dummy_value()
-
-        return types.void(x, tile, g, q), codegen
-
-    return eliminate_row
-
-
-def _shuffled(builder, value, lane, size):
-    """`value` of another lane."""
-    move = "shfl.sync.idx.b32 {0}, {1}, $2, 31, 0xffffffff;"
-    if size == 4:
-        text = move.format("$0", "$1")
-    else:
-        halves = move.format("low", "low") + move.format("high", "high")
-        text = f"{{ .reg .b32 low, high; mov.b64 {{low, high}}, $1; {halves} mov.b64 $0, {{low, high}}; }}"
-    return asm(builder, value.type, [value, lane], text, f"={LETTER[size]},{LETTER[size]},r")
 
 
 @intrinsic

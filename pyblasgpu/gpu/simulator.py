@@ -19,8 +19,8 @@ __all__ = [
     "store_global", "store_global_vector", "copy_async", "commit_async", "wait_async", "sync_warp",
     "signal", "received", "afresh", "in_turn",
     "pointer_type",
-    "REALS", "rank1_update", "shifted_update", "warp_multiply", "fill", "spread_column", "eliminate",
-    "inlined", "called", "fma", "divide", "quotient", "is_aligned",
+    "REALS", "rank1_update", "shifted_update", "warp_multiply", "fill", "spread_column", "inlined", "called",
+    "fma", "divide", "quotient", "is_aligned",
     # what only the simulator has
     "Pointer", "SimulatorError", "adopt", "allocate", "launch", "release", "reseed", "resolve", "view",
 ]  # fmt: skip
@@ -286,26 +286,6 @@ def spread_column(n: int, j: int, parts: int, conj: bool, sign: int, width: int 
         target += sign * (t * x)
 
     return spread
-
-
-def eliminate(n: int, j: int, columns: int, parts: int, conj: bool):
-    """``eliminate(x, tile, g, q)``: x[i] -= T[i, j] x[j] for all i > j, by a warp; see `ptx.eliminate`."""
-    groups, (own, row) = n // 8, divmod(j, 8)
-    touched = range(own if row < 7 else own + 1, groups)
-
-    def together(lanes):
-        held = [_elements(x, 0, columns * groups, parts).reshape(columns, groups) for x, *_ in lanes]
-        solved = [held[4 * row + q][:, own].copy() for _, _, _, q in lanes]
-        for x, row_of_x, (_, t, g, _) in zip(held, solved, lanes, strict=True):
-            for group in touched:
-                if group > own or g > row:
-                    x[:, group] -= t[group] * row_of_x
-
-    def eliminate_row(x, tile, g, q):
-        t = {group: _elements(tile, j * n + 8 * group, 1, parts, conj)[0] for group in touched}
-        current_thread().meet((x, t, g, q), together)
-
-    return eliminate_row
 
 
 def fill(count: int):

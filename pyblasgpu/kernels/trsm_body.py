@@ -17,13 +17,20 @@ true divisions last.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from ..gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from ..gpu.compile import KernelSource
-from .substitution import careful_solver, panel_writer, quotient
+from .substitution import (
+    careful_solver,
+    column_reader,
+    column_writer,
+    panel_writer,
+    quotient,
+    steps,
+)
 from .triangle import Variant, panel_source
 from .trsm_config import TrsmConfig
 from .trsm_strips import row_divider, tile_starters
@@ -59,34 +66,25 @@ class Updater:
     fragment_x: int
 
 
-def _runs(config: TrsmConfig, first: int, stop: int) -> Iterator[tuple[int, int]]:
-    """The tiles from `first` to `stop` in runs of `UNASKED` rows."""
-    length = max(UNASKED // config.BLK, 1)
-    for tile in range(first, stop, length):
-        yield tile, min(tile + length, stop)
+def _asked(config: TrsmConfig, updater: Updater, first: int, stop: int, behind: int) -> Callable:
+    """``update(acc, rt, rx, place, below)``: a warp's tiles from `first` to `stop`, if so many are left.
 
-
-def _asked(config: TrsmConfig, updater: Updater, first: int, behind: int) -> Callable:
-    """``update(acc, rt, rx, place, below)``: of so many tiles of a warp those from `first` on.
-
-    What a run finds beyond the last tile is of no meaning, and so is what it makes of it.
+    They are asked for in runs of `UNASKED` rows. What a run finds beyond the last tile is of no meaning, and
+    so is what it makes of it.
     """
+    if first >= stop:
+        return _stop
+    end = min(first + max(UNASKED // config.BLK, 1), stop)
+    update_run = in_order(updater.steps(first, end, behind))
+    go_on = _asked(config, updater, end, stop, behind)
 
-    def update_from(runs):
-        if not runs:
-            return _stop
-        (begin, stop), *others = runs
-        update_run, go_on = in_order(updater.steps(begin, stop, behind)), update_from(others)
+    @device_function
+    def update(acc, rt, rx, place, below):
+        if below > first:
+            update_run(acc, rt, rx, place)
+            go_on(acc, rt, rx, place, below)
 
-        @device_function
-        def update(acc, rt, rx, place, below):
-            if below > begin:
-                update_run(acc, rt, rx, place)
-                go_on(acc, rt, rx, place, below)
-
-        return update
-
-    return update_from(list(_runs(config, first, config.tiles // config.SPLIT - behind)))
+    return update
 
 
 @device_function
@@ -123,9 +121,9 @@ def _accumulators(config: TrsmConfig):
     return unrolled(COUNT, read_element), unrolled(COUNT, scale_element)
 
 
-def _divider(config: TrsmConfig, variant: Variant):
-    """``divide(acc, x, line, given, diagonal, inverse, g, q)``: the first tile's right-hand sides, divided by
-    the diagonal, into `x`, and as they are into the panel `given`; by a unit diagonal only the former.
+def _presenter(config: TrsmConfig, variant: Variant):
+    """``put(acc, line, panel, scaled, diagonal, inverse, g, q)``: the first tile's right-hand sides into the
+    warp's panel, and divided by the diagonal into `scaled`; by a unit diagonal there is only this.
     """
     facts, BLK, COLUMNS, ROW = config.dtype_facts, config.BLK, config.THR_N, config.row_of_panel
     real, PARTS, UNIT, GROUPS = ptx.REALS[facts.real], facts.parts, variant.unit, config.BLK // 8
@@ -140,108 +138,62 @@ def _divider(config: TrsmConfig, variant: Variant):
             line[x + 3] = real(CONJ) * inverse[row * PARTS + 1]
 
     @device_function
-    def divide_element(e, acc, x, line, given, g, q):
+    def put_element(e, acc, line, panel, scaled, g, q):
         col, group = e // GROUPS, e % GROUPS
         at = ((group * 8 + g) * ROW + col // 2 * 8 + 2 * q + col % 2) * PARTS
-        k, d = e * PARTS, group * 2 * PARTS
-        if UNIT:
-            for part in range(PARTS):
-                x[k + part] = -acc[k + part]
-        elif PARTS == 2:
-            re, im = -acc[k], -acc[k + 1]
-            given[at], given[at + 1] = re, im
-            x[k], x[k + 1] = divided(re, im, line[d], line[d + 1], line[d + 2], line[d + 3])
+        x, d = e * PARTS, group * 2 * PARTS
+        if PARTS == 2:
+            re, im = -acc[x], -acc[x + 1]
+            if UNIT:
+                scaled[at], scaled[at + 1] = re, im
+            else:
+                panel[at], panel[at + 1] = re, im
+                scaled[at], scaled[at + 1] = divided(re, im, line[d], line[d + 1], line[d + 2], line[d + 3])
         else:
-            given[at] = -acc[k]
-            x[k] = divided(-acc[k], line[d], line[d + 1])
+            if UNIT:
+                scaled[at] = -acc[x]
+            else:
+                panel[at] = -acc[x]
+                scaled[at] = divided(-acc[x], line[d], line[d + 1])
 
-    load_divisors, divide_elements = (
-        unrolled(GROUPS, load_divisor),
-        unrolled(GROUPS * COLUMNS, divide_element),
-    )
+    load_divisors, put_elements = unrolled(GROUPS, load_divisor), unrolled(GROUPS * COLUMNS, put_element)
 
     @device_function
-    def divide(acc, x, line, given, diagonal, inverse, g, q):
+    def put(acc, line, panel, scaled, diagonal, inverse, g, q):
         if not UNIT:
             load_divisors(0, line, diagonal, inverse, g)
-        divide_elements(0, acc, x, line, given, g, q)
+        put_elements(0, acc, line, panel, scaled, g, q)
 
-    return divide
+    return put
 
 
-def _solver(config: TrsmConfig, variant: Variant, products: list):
-    """``solve(x, panel, diagonal, g, q, acc, rt, rx, place)``: what was divided, by a warp, into the panel.
+def _solver(config: TrsmConfig, variant: Variant):
+    """``solve(column, panel, scaled, diagonal, tile, t_rs, t_cs, lane, rows, safe)``: the panel, a lane a
+    column; `tile` is the diagonal tile in T itself.
 
-    Between the rows stand the steps `products` of an update: a row waits for the one before, which these do
-    not.
+    What is not finite in a column stays so down to its last row. The other lanes wait: what they loaded too
+    would take the time of shared memory.
     """
-    facts, BLK, COLUMNS = config.dtype_facts, config.BLK, config.THR_N
-    PARTS, GROUPS, ROW, offset = facts.parts, config.BLK // 8, config.row_of_panel, ptx.offset
-    rows = [_row_step(ptx.eliminate(BLK, j, COLUMNS, PARTS, variant.conj)) for j in range(BLK - 1)]
-    substitute = _interleaved(rows, [_product_step(step) for step in products])
+    facts, BLK, WARP_N, UNIT = config.dtype_facts, config.BLK, config.WARP_N, variant.unit
+    real, PARTS, ROW = ptx.REALS[facts.real], facts.parts, config.row_of_panel * facts.parts
+    LAST, INFINITY, offset = (BLK - 1) * PARTS, float("inf"), ptx.offset
+    read, write = column_reader(PARTS, BLK, ROW), column_writer(PARTS, BLK, ROW)
+    substitute = in_order(steps(facts, BLK, variant.conj, False, 16 // facts.real_size))
+    substitute_carefully = careful_solver(facts, ROW, variant.conj, True)
 
     @device_function
-    def put_element(e, x, panel, g, q):
-        col, group = e // GROUPS, e % GROUPS
-        at = ((group * 8 + g) * ROW + col // 2 * 8 + 2 * q + col % 2) * PARTS
-        for part in range(PARTS):
-            panel[at + part] = x[e * PARTS + part]
-
-    put = unrolled(GROUPS * COLUMNS, put_element)
-
-    @device_function
-    def solve(x, panel, diagonal, g, q, acc, rt, rx, place):
-        substitute(x, offset(diagonal, g * PARTS), g, q, acc, rt, rx, place)
-        put(0, x, panel, g, q)
+    def solve(column, panel, scaled, diagonal, tile, t_rs, t_cs, lane, rows, safe):
+        if lane < WARP_N:
+            mine = offset(panel, lane * PARTS)
+            read(column, offset(scaled, lane * PARTS))
+            substitute(column, diagonal, diagonal)
+            size = max(abs(column[LAST]), abs(column[LAST + PARTS - 1]))
+            if UNIT or (safe and size < real(INFINITY)):
+                write(column, mine)
+            else:
+                substitute_carefully(mine, tile, t_rs, t_cs, rows)
 
     return solve
-
-
-def _row_step(eliminate: Callable):
-    @device_function
-    def solve_row(x, tile, g, q, acc, rt, rx, place):
-        eliminate(x, tile, g, q)
-
-    return solve_row
-
-
-def _product_step(step: Callable):
-    @device_function
-    def multiply(x, tile, g, q, acc, rt, rx, place):
-        step(acc, rt, rx, place)
-
-    return multiply
-
-
-def _interleaved(first: list, second: list):
-    """Both lists of steps, each in its order, evenly mixed."""
-    places = [((i + 0.5) / len(each), step) for each in (second, first) for i, step in enumerate(each)]
-    return in_order([step for _, step in sorted(places, key=lambda place: place[0])])
-
-
-def _corrector(config: TrsmConfig, variant: Variant):
-    """``correct(panel, given, tile, t_rs, t_cs, lane, rows, safe)``: a panel solved again with divisions
-    where it has to be, a lane a column; `tile` is the diagonal tile in T itself.
-
-    What is not finite in a column stays so down to its last row.
-    """
-    facts, BLK, WARP_N = config.dtype_facts, config.BLK, config.WARP_N
-    real, PARTS, ROW = ptx.REALS[facts.real], facts.parts, config.row_of_panel * facts.parts
-    LAST, INFINITY, offset = (BLK - 1) * ROW, float("inf"), ptx.offset
-    substitute = careful_solver(facts, ROW, variant.conj, True)
-
-    @device_function
-    def correct(panel, given, tile, t_rs, t_cs, lane, rows, safe):
-        if lane < WARP_N:
-            mine, again = offset(panel, lane * PARTS), offset(given, lane * PARTS)
-            size = max(abs(mine[LAST]), abs(mine[LAST + PARTS - 1]))
-            if not (safe and size < real(INFINITY)):
-                for i in range(rows):
-                    for part in range(PARTS):
-                        mine[i * ROW + part] = again[i * ROW + part]
-                substitute(mine, tile, t_rs, t_cs, rows)
-
-    return correct
 
 
 def source_with(
@@ -260,24 +212,26 @@ def _build(config: TrsmConfig, variant: Variant, updater: Updater):
     real, PARTS = ptx.REALS[facts.real], facts.parts
     int64, offset, shared_pointer = ptx.types.int64, ptx.offset, ptx.shared_pointer
     BLK, WARPS, WARP_N, STAGES = config.BLK, config.WARPS, config.WARP_N, config.stages
-    ACC, LINE, SOLVED = config.THR_M * config.THR_N * PARTS, BLK * PARTS, BLK // 8 * config.THR_N * PARTS
+    ACC, COLUMN = config.THR_M * config.THR_N * PARTS, BLK * PARTS
     FRAG_T, FRAG_X = updater.fragment_t, updater.fragment_x
     STAGE, TILE, PANEL = config.stage_elements * PARTS, BLK * BLK * PARTS, config.panel_elements * PARTS
     DIAGONALS, PANELS = STAGES * STAGE, config.panels * PANEL
     INVERSE = DIAGONALS + config.ORDER * BLK * PARTS
     FIRST_PANEL = INVERSE + config.ORDER * PARTS
-    UNIT, OWNERS, SPLIT, OVERLAP = variant.unit, config.owners, config.SPLIT, config.OVERLAP
+    UNIT, ALL_OWN, OWNERS = variant.unit, config.LOADERS == 0, config.owners
+    SPLIT, TILES = config.SPLIT, config.tiles // config.SPLIT
 
     read, scale = _accumulators(config)
     start_diagonals, start_strip = tile_starters(config, variant)
-    divide_rows, divide = row_divider(config, variant), _divider(config, variant)
+    divide_rows, put = row_divider(config, variant), _presenter(config, variant)
     load_x, place_of = updater.load, updater.place
-    BEHIND = config.behind
-    meanwhile = [step for run in _runs(config, 1, 1 + OVERLAP) for step in updater.steps(*run, BEHIND)]
-    solve, solve_and_update = _solver(config, variant, []), _solver(config, variant, meanwhile)
-    correct = _corrector(config, variant)
-    update_next = in_order(updater.steps(0, 1, BEHIND))
-    update_others, update_all = _asked(config, updater, 1 + OVERLAP, BEHIND), _asked(config, updater, 0, 1)
+    solve = _solver(config, variant)
+    # a warp alone updates all its tiles, of which the first has just left, and solves the next; of two that
+    # take turns one updates the next tile, solves it, and updates its others, of which none has left
+    LEFT, NEXT = (1, TILES - 1) if SPLIT == 1 else (0, 1)
+    update_next = _asked(config, updater, 0, NEXT, LEFT)
+    update_others = _asked(config, updater, NEXT, TILES - LEFT, LEFT)
+    update_all = _asked(config, updater, 0, TILES - 1, 1)
     write = panel_writer(PARTS, BLK, WARP_N, config.row_of_panel * PARTS, 32, variant.b_by_rows)
     wait_diagonals, wait = ptx.wait_async(STAGES - 1), ptx.wait_async(STAGES - 2)
     sync_warp, in_turn = ptx.sync_warp, ptx.in_turn
@@ -286,7 +240,8 @@ def _build(config: TrsmConfig, variant: Variant, updater: Updater):
         # (1) the columns of this warp, its first tile, the place of this lane
         t = cuda.threadIdx.x & 1023  # the mask tells the compiler that it is not negative
         warp, lane, g, q = t // 32, t % 32, t % 32 // 4, t % 4
-        part, group, owns = warp // WARPS, warp % WARPS, warp < OWNERS
+        part, group = (warp // WARPS, warp % WARPS) if SPLIT > 1 else (0, warp)
+        owns = ALL_OWN or warp < OWNERS
         col0, batch = (cuda.blockIdx.x * WARPS + group) * WARP_N, int64(cuda.blockIdx.z)
         cols, tiles = r - col0 if owns else 0, (n + BLK - 1) // BLK
         tri = offset(tri, batch * stride_t * PARTS)
@@ -294,9 +249,8 @@ def _build(config: TrsmConfig, variant: Variant, updater: Updater):
         ring = shared_pointer(cuda.shared.array(0, real, alignment=16))
         diagonals, inverse = offset(ring, DIAGONALS), offset(ring, INVERSE)
         panels = offset(ring, FIRST_PANEL + group * PANELS)
-        given = offset(panels, 2 * PANEL)
-        acc, line = cuda.local.array(ACC, real), cuda.local.array(LINE, real)
-        x = cuda.local.array(SOLVED, real)
+        scaled = offset(panels, 2 * PANEL)
+        acc, column = cuda.local.array(ACC, real), cuda.local.array(COLUMN, real)
         rt, rx = cuda.local.array(FRAG_T, real), cuda.local.array(FRAG_X, real)
 
         # (2) the diagonal tiles and the first strips set out; B, or rather what is to be solved negated
@@ -311,7 +265,7 @@ def _build(config: TrsmConfig, variant: Variant, updater: Updater):
         cuda.syncthreads()
         safe = True
         if not UNIT:
-            safe = cuda.syncthreads_and(divide_rows(line, diagonals, inverse, t, n, tiles)) != 0
+            safe = cuda.syncthreads_and(divide_rows(column, diagonals, inverse, t, n, tiles)) != 0
         scale(0, acc, -alpha, -alpha_i)
 
         place = ring
@@ -329,25 +283,21 @@ def _build(config: TrsmConfig, variant: Variant, updater: Updater):
                 if owns:
                     load_x(rx, before, g, q)
                     strip = offset(ring, (j - 1) % STAGES * STAGE)
-                    place = place_of(strip, 0 if mine else 1, g, q)
+                    place = place_of(strip, 0 if SPLIT == 1 or mine else 1, g, q)
 
-            # (5) this tile is updated and solved, in a panel; meanwhile others are updated
+            # (5) this tile is updated and solved, in a panel
             if mine:
+                left = (tiles - j + SPLIT - 1) // SPLIT
                 if j > 0:
-                    update_next(acc, rt, rx, place)
-                divide(acc, x, line, given, diagonal, inverse, g, q)
+                    update_next(acc, rt, rx, place, left)
+                put(acc, column, panel, scaled, diagonal, inverse, g, q)
+                sync_warp()
                 if SPLIT == 1 and j > 0:
                     write(offset(b, -BLK * b_rs * PARTS), before, b_rs, b_cs, lane, BLK, cols)
-                if OVERLAP > 0 and j > 0:
-                    solve_and_update(x, panel, diagonal, g, q, acc, rt, rx, place)
-                else:
-                    solve(x, panel, diagonal, g, q, acc, rt, rx, place)
+                solve(column, panel, scaled, diagonal, tri, t_rs, t_cs, lane, min(rows, BLK), safe)
                 sync_warp()
-                if not UNIT:
-                    correct(panel, given, tri, t_rs, t_cs, lane, min(rows, BLK), safe)
-                    sync_warp()
                 if j > 0:
-                    update_others(acc, rt, rx, place, (tiles - j + SPLIT - 1) // SPLIT)
+                    update_others(acc, rt, rx, place, left)
 
             # (6) the other warp of the columns writes its tile, which is the one before, and updates its own
             if SPLIT > 1 and owns and not mine and j > 0:

@@ -36,8 +36,6 @@ class TrsmConfig:
         Further warps of a block, which do nothing but bring T; 0: all warps bring their part.
     SPLIT : int
         Warps that own the same columns, 1 or 2: of these one has the even tiles of rows, the other the odd.
-    OVERLAP : int
-        Tiles of a warp that are updated while it solves one.
     """
 
     dtype: str
@@ -49,7 +47,6 @@ class TrsmConfig:
     min_blocks: int = 1
     LOADERS: int = 0
     SPLIT: int = 1
-    OVERLAP: int = 0
 
     STEM: ClassVar[str]
 
@@ -70,11 +67,6 @@ class TrsmConfig:
             self.SPLIT in (1, 2) and self.tiles % self.SPLIT == 0,
             "split", "SPLIT in (1, 2) and ORDER / BLK % SPLIT == 0",
             SPLIT=self.SPLIT, ORDER=self.ORDER, BLK=self.BLK,
-        )  # fmt: skip
-        require(
-            0 <= self.OVERLAP < max(self.updated, 1),
-            "overlap", "0 <= OVERLAP < max((ORDER / BLK - 1) / SPLIT, 1)",
-            OVERLAP=self.OVERLAP, SPLIT=self.SPLIT, ORDER=self.ORDER, BLK=self.BLK,
         )  # fmt: skip
 
     def strip_steps(self, by_rows: bool) -> tuple[int, int]:
@@ -133,19 +125,6 @@ class TrsmConfig:
         return self.ORDER // self.BLK
 
     @property
-    def updated(self) -> int:
-        """Tiles that a warp that solves one updates before the next is solved: all that are left of its own.
-
-        That one is among them only where the warp before has solved another (`SPLIT`).
-        """
-        return self.tiles // self.SPLIT - self.behind
-
-    @property
-    def behind(self) -> int:
-        """Tiles that a warp has solved between two updates of its own: none where another takes turns."""
-        return 2 - self.SPLIT
-
-    @property
     def pad(self) -> int:
         """Elements between lines of a panel in shared memory, against bank conflicts."""
         return 4 // self.dtype_facts.parts
@@ -162,7 +141,7 @@ class TrsmConfig:
 
     @property
     def panels(self) -> int:
-        """Of some columns: two tiles that were solved, and what was given of the last one."""
+        """A warp's panels: what was solved before, what is solved, and the same divided by the diagonal."""
         return 3
 
     @property

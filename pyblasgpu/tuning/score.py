@@ -56,7 +56,6 @@ ADDING = 700  # cycles in which a block adds what its threads load at a time
 ONE_BANK = 0.15  # of a real FMA's cycles, lost where vectors along k put those of one k into one bank
 BANKS = 1.1  # times the cycles of a complex FMA where operands that meet come from one bank of registers
 DEPENDENT = 4  # cycles until an FMA of a substitution can use the one before
-SHUFFLED = 30  # cycles until another lane has what one has computed, and has used it
 SHARP = 3  # the larger of throughput and latency, the more the other hides behind it: a norm of this order
 
 
@@ -365,7 +364,7 @@ def _warp_leaf_block(stem: str, config: Any, n: int, device: Device) -> _Block:
     tiles = -(-n // BLK)
     below = tiles * (tiles - 1) / 2
     per_fma = _slots_per_fma(config, device)
-    solve = BLK**2 / 16 * config.THR_N * facts.parts**2 * per_fma + BLK * config.THR_N * facts.itemsize / 4
+    solve = BLK**2 / 2 * facts.parts**2 * per_fma
     update = BLK**2 * config.WARP_N / device.warp_size * facts.parts**2 * per_fma
     if stem == "trsm_mma":  # each element of T is read by one lane, else by the four of a row, in vectors
         update, loads = update / MMA_RATE, BLK**2 / device.warp_size
@@ -379,12 +378,9 @@ def _warp_leaf_block(stem: str, config: Any, n: int, device: Device) -> _Block:
 
 
 def _turn(config: Any, solve: float, update: float, below: float) -> float:
-    """Cycles from one tile to the next: its update, its solution, and what is left of the other updates."""
-    others = max(below / config.SPLIT - 1, 0)
-    meanwhile = min(config.OVERLAP, others)
-    solved = solve + max(config.BLK * SHUFFLED, meanwhile * update)
-    turn = update + solved + (others - meanwhile) * update
-    return ROW + BARRIER + (max(turn, below / config.SPLIT * update) if config.SPLIT > 1 else turn)
+    """Cycles from one tile to the next: it is updated and solved, and others are."""
+    solved = ROW + BARRIER + solve + config.BLK * DEPENDENT
+    return solved + max(below / config.SPLIT, 1) * update
 
 
 def _leaf_block(stem: str, config: Any, n: int, device: Device) -> _Block:

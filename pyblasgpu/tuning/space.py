@@ -371,17 +371,17 @@ def _triangle_mma(dtype: Dtype, layout: str, device: Device, effort: str) -> lis
 
     def tiles(_: Parameters) -> list[Parameters]:
         shapes = product(
-            _MMA_ORDERS[dtype.letter], blocks, (1, 2, 4, 8), widths, stages, _loaders(effort), _turns(effort)
+            _MMA_ORDERS[dtype.letter], blocks, (1, 2, 4, 8), widths, stages, _loaders(effort), SPLITS
         )
         found = []
-        for order, block, warps, width, stage, loaders, (split, overlap) in shapes:
+        for order, block, warps, width, stage, loaders, split in shapes:
             large = hopper and block % 16 == 0
             for depth in depths if large else (4,):
                 found.append(
                     {
                         "ORDER": order, "BLK": block, "WARPS": warps, "WARP_N": width,
                         "MMA_M": 16 if large else 8, "MMA_K": depth, "stages": stage, "LOADERS": loaders,
-                        "SPLIT": split, "OVERLAP": overlap,
+                        "SPLIT": split,
                     }
                 )  # fmt: skip
         return found
@@ -395,14 +395,12 @@ _MMA_ORDERS = {"d": (64, 128, 256), "z": (32, 64, 128)}
 def _triangle_fma(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Axis]:
     quick = effort == "quick"
     blocks, warps, widths = ((8, 16), (2, 4), (8,)) if quick else ((8, 16, 32), (1, 2, 4, 8), (8, 16, 32))
-    names, stages = ("ORDER", "BLK", "WARPS", "WARP_N", "stages", "LOADERS"), (2,) if quick else (2, 3)
+    names = ("ORDER", "BLK", "WARPS", "WARP_N", "stages", "LOADERS", "SPLIT")
+    stages = (2,) if quick else (2, 3)
 
     def tiles(_: Parameters) -> list[Parameters]:
-        shapes = product(_FMA_ORDERS[dtype.letter], blocks, warps, widths, stages, _loaders(effort))
-        return [
-            {**dict(zip(names, shape, strict=True)), "SPLIT": split, "OVERLAP": overlap}
-            for shape, (split, overlap) in product(shapes, _turns(effort))
-        ]
+        shapes = product(_FMA_ORDERS[dtype.letter], blocks, warps, widths, stages, _loaders(effort), SPLITS)
+        return [dict(zip(names, shape, strict=True)) for shape in shapes]
 
     return [tiles] if quick else [tiles, _residence(effort)]
 
@@ -412,10 +410,7 @@ def _loaders(effort: str) -> tuple[int, ...]:
     return (0, 4) if effort == "quick" else (0, 2, 4, 8)
 
 
-def _turns(effort: str) -> tuple[tuple[int, int], ...]:
-    """Warps that take turns in solving the same columns, and tiles that one updates while it solves."""
-    return ((1, 0), (2, 0), (2, 3)) if effort == "quick" else ((1, 0), (1, 3), (2, 0), (2, 2), (2, 4))
-
+SPLITS = 1, 2  # warps that own the same columns
 
 _FMA_ORDERS = {"s": (128, 256, 512), "d": (64, 128, 256), "c": (64, 128, 256), "z": (32, 64)}
 

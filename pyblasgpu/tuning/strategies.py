@@ -116,11 +116,11 @@ _AXES = {
     "trmm_leaf": _LEAF_AXES,
     "trsm_mma": Axes(
         tile=(("ORDER", "BLK"), ("WARPS", "WARP_N"), ("MMA_M", "MMA_K")),
-        variant=(("LOADERS",), ("SPLIT", "OVERLAP"), ("stages", "min_blocks")),
+        variant=(("LOADERS",), ("SPLIT",), ("stages", "min_blocks")),
     ),
     "trsm_fma": Axes(
         tile=(("ORDER", "BLK"), ("WARPS", "WARP_N")),
-        variant=(("LOADERS",), ("SPLIT", "OVERLAP"), ("stages", "min_blocks")),
+        variant=(("LOADERS",), ("SPLIT",), ("stages", "min_blocks")),
     ),
 }  # fmt: skip
 

@@ -81,12 +81,10 @@ def test_edges(stem, n, r):
         {"BLK": 16},
         {"ORDER": 64, "BLK": 32},
         {"ORDER": 72},
-        {"OVERLAP": 1},
-        {"ORDER": 64, "OVERLAP": 5, "stages": 3},
         {"SPLIT": 2},
         {"ORDER": 16, "SPLIT": 2},
-        {"ORDER": 64, "SPLIT": 2, "OVERLAP": 1},
-        {"ORDER": 64, "SPLIT": 2, "OVERLAP": 3, "stages": 3, "LOADERS": 1},
+        {"ORDER": 64, "SPLIT": 2},
+        {"ORDER": 64, "SPLIT": 2, "stages": 3, "LOADERS": 1},
     ],
 )
 def test_every_shape(stem, letter, changes):
