@@ -19,36 +19,80 @@ if TYPE_CHECKING:
 __all__ = ["row_divider", "tile_starters"]
 
 
+AT_ONCE = 4  # tiles that a thread begins to copy without asking between whether there are so many
+
+
 def _tiles_copier(
-    config: TrsmConfig, threads: int, step_row: int, step_col: int, by_rows: bool, first: int | None = None
+    config: TrsmConfig,
+    threads: int,
+    step_row: int,
+    step_col: int,
+    by_rows: bool,
+    tiles: int,
+    place_step: int,
+    first: int | None = None,
 ):
-    """``copy(shared, source, t_rs, t_cs, t, place_step, source_step, rows, count)``: `count` tiles, each so
-    many reals after the one before, asynchronously; neighbouring threads take neighbours in memory.
+    """``copy(shared, source, t_rs, t_cs, t, source_step, rows, count)``: `count` of at most `tiles` tiles,
+    each so many reals after the one before, asynchronously; neighbouring threads take neighbours in memory.
 
     Of the first tile so many rows are left in T, of each next BLK fewer; what the last lacks is zeros. With
     `first`, elements with ``i - j < first`` stay away: above the diagonal, and for 1 the diagonal.
     """
     facts, THREADS, BLK = config.dtype_facts, threads, config.BLK
-    PARTS, SIZE = facts.parts, facts.itemsize
-    copy, offset, int32, TOTAL = ptx.copy_async(SIZE), ptx.offset, ptx.types.int32, BLK * BLK
+    PARTS, TOTAL = facts.parts, BLK * BLK
+    offset, int32, bring = ptx.offset, ptx.types.int32, _bringer(facts.itemsize, tiles, place_step)
     FIRST = -BLK if first is None else first
 
     @device_function
-    def start(shared, source, t_rs, t_cs, t, place_step, source_step, rows, count):
+    def start(shared, source, t_rs, t_cs, t, source_step, rows, count):
         for begin in range(0, TOTAL, THREADS):
             fast, slow = (t + begin) % BLK, (t + begin) // BLK
             i, j = (fast, slow) if by_rows else (slow, fast)
             if t + begin < TOTAL and i - j >= FIRST:
                 inside = count if rows - i > (count - 1) * BLK else count - 1
-                place = (i * step_row + j * step_col) * PARTS
                 here = offset(source, (i * t_rs + j * t_cs) * PARTS)
-                for _ in range(inside):
-                    copy(shared, place, here, 0, int32(SIZE))
-                    place, here = place + place_step, offset(here, source_step)
-                if 0 <= inside < count:
-                    copy(shared, place, source, 0, int32(0))
+                place = offset(shared, (i * step_row + j * step_col) * PARTS)
+                bring(place, here, source_step, int32(inside), int32(count))
 
     return start
+
+
+def _bringer(size: int, tiles: int, place_step: int, first: int = 0):
+    """``bring(place, here, source_step, inside, count)``: an element of each of `count` tiles, from the
+    `first` on; those past `inside` become 0. Straight-line but for asking, as few threads bring much.
+    """
+    if first >= tiles:
+        return _no_more
+    many, go_on = min(AT_ONCE, tiles - first), _bringer(size, tiles, place_step, first + AT_ONCE)
+    copy, offset, int32 = ptx.copy_async(size), ptx.offset, ptx.types.int32
+
+    @device_function
+    def bring_whole(k, place, here, source_step):
+        tile = first + k
+        copy(place, tile * place_step, offset(here, tile * source_step), 0, int32(size))
+
+    @device_function
+    def bring_part(k, place, here, source_step, inside):
+        tile = first + k
+        valid = int32(size if tile < inside else 0)
+        copy(place, tile * place_step, offset(here, tile * source_step), 0, valid)
+
+    bring_all, bring_last = unrolled(many, bring_whole), unrolled(many, bring_part)
+
+    @device_function
+    def bring(place, here, source_step, inside, count):
+        if inside >= first + many:
+            bring_all(0, place, here, source_step)
+            go_on(place, here, source_step, inside, count)
+        elif first < count:  # so these are the last ones
+            bring_last(0, place, here, source_step, inside)
+
+    return bring
+
+
+@device_function
+def _no_more(place, here, source_step, inside, count):
+    """There are no more tiles."""
 
 
 def tile_starters(config: TrsmConfig, variant: Variant):
@@ -57,24 +101,27 @@ def tile_starters(config: TrsmConfig, variant: Variant):
     """
     PARTS, BLK, BY_ROWS = config.dtype_facts.parts, config.BLK, variant.t_by_rows
     STEP_ROW, STEP_COL = config.strip_steps(BY_ROWS)
-    copy_diagonal = _tiles_copier(config, config.threads, 1, BLK, BY_ROWS, 1 if variant.unit else 0)
-    copy_strip = _tiles_copier(config, config.loading_threads, STEP_ROW, STEP_COL, BY_ROWS)
+    copy_diagonal = _tiles_copier(
+        config, config.threads, 1, BLK, BY_ROWS, config.tiles, BLK * BLK * PARTS, 1 if variant.unit else 0
+    )
+    copy_strip = _tiles_copier(
+        config, config.loading_threads, STEP_ROW, STEP_COL, BY_ROWS, config.tiles - 1, BLK * STEP_ROW * PARTS
+    )
     ALL_LOAD, FIRST = config.LOADERS == 0, config.threads - config.loading_threads
     commit, offset = ptx.commit_async, ptx.offset
 
     @device_function
     def start_diagonals(shared, tri, t_rs, t_cs, t, n, tiles):
         step = BLK * (t_rs + t_cs) * PARTS
-        copy_diagonal(shared, tri, t_rs, t_cs, t, BLK * BLK * PARTS, step, n, tiles)
+        copy_diagonal(shared, tri, t_rs, t_cs, t, step, n, tiles)
         commit()
 
     @device_function
     def start_strip(stage, tri, t_rs, t_cs, t, n, tiles, j):
         below = (j + 1) * BLK
         strip, step = offset(tri, (below * t_rs + j * BLK * t_cs) * PARTS), BLK * t_rs * PARTS
-        place_step = BLK * STEP_ROW * PARTS
         if ALL_LOAD or t >= FIRST:
-            copy_strip(stage, strip, t_rs, t_cs, t - FIRST, place_step, step, n - below, tiles - 1 - j)
+            copy_strip(stage, strip, t_rs, t_cs, t - FIRST, step, n - below, tiles - 1 - j)
         commit()  # by all threads, which count their groups alike
 
     return start_diagonals, start_strip

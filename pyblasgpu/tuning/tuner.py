@@ -135,7 +135,7 @@ class Tuner:
             self._save()
             for routine, dtype in routines:
                 if routine in recursive:
-                    search_stop(self._lab, routine, dtype, self._late)
+                    search_stop(self._lab, routine, dtype, self.device, self._late)
         except KeyboardInterrupt:
             self._watcher.say("interrupted: what was measured so far decides")
             self._settle()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ..database import FAMILIES, RHS_AT, Document, families_of, is_batch, tuned_at
+from ..gpu.device import Device
+from ..types import DTYPES
 from .bench import Job
 from .lab import Lab
+from .select import stop_size
 from .store import Record, candidate_of, sound
 from .strategies import Trial
 from .twostage import combinations
@@ -22,16 +25,19 @@ CURVE = (256, 512, 1024, 2048, 4096)  # orders at which whole routines are timed
 PATIENCE = 300.0  # seconds: there may be kernels that nobody has compiled yet
 
 
-def search_stop(lab: Lab, routine: str, dtype: str, late: Callable[[], bool]) -> None:
+def search_stop(lab: Lab, routine: str, dtype: str, device: Device, late: Callable[[], bool]) -> None:
     """Time the whole routine for leaves and stop sizes that promise most, products as the user's file says.
 
-    This is the second stage of two, as PLASMA tunes a kernel first and then what calls it.
+    This is the second stage of two, as PLASMA tunes a kernel first and then what calls it. In each class the
+    stop size that serves now is the first, so that one that is cut off ends with nothing worse.
     """
     key = (routine, dtype, "any")
     known = {(record.size, record.candidate) for record in lab.journal.timed(key)}
     records = [record for record in sound(lab.journal.records) if record.dtype == dtype]
     for size, rhs in RHS_AT.items():
-        for stem, leaf, stop in _pairs(records, routine, dtype, size, rhs):
+        serving = stop_size(routine, DTYPES[dtype], STOP_ORDER, rhs, device).config
+        stops = sorted(STOPS, key=lambda stop: stop != serving)
+        for stem, leaf, stop in _pairs(records, routine, dtype, size, rhs, stops):
             if late():
                 return
             parameters = {"stop": stop, **FAMILIES[stem].parameters_of(leaf)}
@@ -47,9 +53,9 @@ def search_stop(lab: Lab, routine: str, dtype: str, late: Callable[[], bool]) ->
 
 
 def _pairs(
-    records: list[Record], routine: str, dtype: str, size: str, rhs: int
+    records: list[Record], routine: str, dtype: str, size: str, rhs: int, stops: Sequence[int]
 ) -> Iterator[tuple[str, Any, int]]:
-    """(family, leaf, stop size): every stop size with the best leaf of the class, and what promises most."""
+    """(family, leaf, stop size): all `stops` with the best leaf of the class, and what promises most."""
     stems = {}
     leaves: dict[Trial, float] = {}
     for stem in families_of(routine, dtype):
@@ -64,9 +70,9 @@ def _pairs(
         products.update({trial: seconds for trial, seconds in times.items() if not is_batch(trial.size)})
     largest = max(trial.extents for trial in leaves)
     best = min((t for t in leaves if t.extents == largest), key=leaves.__getitem__).config
-    pairs = dict.fromkeys((best, stop) for stop in STOPS)
+    pairs = dict.fromkeys((best, stop) for stop in stops)
     if products:
-        found = combinations(leaves, products, STOP_ORDER, rhs, STOPS, KEEP)
+        found = combinations(leaves, products, STOP_ORDER, rhs, stops, KEEP)
         pairs.update(dict.fromkeys((each.leaf, each.stop) for each in found))
     # beyond its own largest order a leaf is the same with every stop size
     different = dict.fromkeys((leaf, min(stop, leaf.ORDER)) for leaf, stop in pairs)

@@ -274,6 +274,16 @@ def test_leaves_then_stop_sizes(stage):
     assert read(store.user_file(H200.name), H200.name).stop_sizes == found.stop_sizes
 
 
+def test_the_stop_size_that_serves_now_is_timed_first(stage):
+    """So that a class that is cut off ends with nothing worse."""
+    before = {size: selecting._choose_stop("trsm", "d", size, H200).config for size in sizes_of("trsm")}
+    made, found = tune(on(stage), ("trsm",), ("d",))
+    first = {}
+    for record in made.journal.timed(("trsm", "d", "any")):
+        first.setdefault(record.size, record.parameters["stop"])
+    assert first == before != {size: found.stop_sizes["trsm", "d", size] for size in before}
+
+
 def test_stop_sizes_beyond_the_largest_order_of_a_leaf_are_not_timed():
     leaf = tuner.candidates("trsm_mma", "d", "any", H200, "quick").left[0]
     parameters = FAMILIES["trsm_mma"].parameters_of(leaf)
@@ -283,7 +293,7 @@ def test_stop_sizes_beyond_the_largest_order_of_a_leaf_are_not_timed():
         )
         for size, rhs in whole.RHS_AT.items()
     ]
-    found = list(whole._pairs(times, "trsm", "d", "many", 2048))
+    found = list(whole._pairs(times, "trsm", "d", "many", 2048, whole.STOPS))
     assert found == [("trsm_mma", leaf, stop) for stop in whole.STOPS if stop <= leaf.ORDER]
 
 
