@@ -361,3 +361,24 @@ def test_compilers_use_the_cores_that_were_granted(monkeypatch):
     monkeypatch.delattr(build.os, "sched_getaffinity")
     monkeypatch.setattr(build.os, "cpu_count", lambda: None)
     assert build.cores() == 1
+
+
+@pytest.mark.parametrize("stem", ["trsm_leaf", "trsm_mma", "trsm_fma"])
+def test_a_whole_routine_names_the_family_of_its_leaf(stem):
+    """Also where another family has all of its parameters, and more."""
+    leaf = candidates(stem, "d", "any", H200, "quick").left[0]
+    parameters = FAMILIES[stem].parameters_of(leaf)
+    record = Record(
+        H200.name,
+        "sm_90",
+        "trsm",
+        "d",
+        "any",
+        "few",
+        (2048, 32),
+        {"stop": 128, **parameters},
+        "ok",
+        1e-4,
+        1.0,
+    )
+    assert record.kernel == (stem, "d", "any", parameters)
