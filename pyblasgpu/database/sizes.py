@@ -7,7 +7,7 @@ gemm       slim_rows: m <= 16 < n                         8 x 4096, k 1024
 gemm       slim_cols: n <= 16 < m                         4096 x 8, k 1024
 gemm       few_rows: 16 < m <= 64 < n                     32 x 4096, k 1024
 gemm       few_cols: 16 < n <= 64 < m                     4096 x 32, k 1024
-gemm       rows48, cols48: between these and squares      48 x 4096, k 1024; 4096 x 48
+gemm       rows24, cols24, rows48, cols48: between these  24 x 4096, k 1024; 4096 x 24; 48
 gemm       deep_rows, deep_cols: the same with a long k   32 x 4096, k 4096; 4096 x 32
 gemm       outer: k <= 45, m n > 750^2                    8192 x 8192, k 32
 gemm       low_rank: 45 < k <= 128, m n > 750^2           4096 x 4096, k 64
@@ -66,7 +66,8 @@ _BY_ELEMENTS = {
 }
 _OTHERS = (
     "low_rank", "outer", "few_rows", "few_cols", "slim_rows", "slim_cols", "uneven", "square3072",
-    "square1536", "square768", "square576", "square384", "rows48", "cols48", "deep_rows", "deep_cols",
+    "square1536", "square768", "square576", "square384", "rows24", "cols24", "rows48", "cols48", "deep_rows",
+    "deep_cols",
 )  # fmt: skip
 
 _PREFERRED = {
@@ -74,6 +75,8 @@ _PREFERRED = {
     "slim_cols": ("slim_cols", "few_cols", *_BY_ELEMENTS["small"]),
     "few_rows": ("few_rows", "slim_rows", *_BY_ELEMENTS["small"]),
     "few_cols": ("few_cols", "slim_cols", *_BY_ELEMENTS["small"]),
+    "rows24": ("rows24", "few_rows", *_BY_ELEMENTS["small"]),
+    "cols24": ("cols24", "few_cols", *_BY_ELEMENTS["small"]),
     "rows48": ("rows48", "few_rows", *_BY_ELEMENTS["small"]),
     "cols48": ("cols48", "few_cols", *_BY_ELEMENTS["small"]),
     "deep_rows": ("deep_rows", "few_rows", *_BY_ELEMENTS["small"]),
@@ -108,6 +111,8 @@ _GEMM_AT = {
     "slim_cols": (4096, 8, 1024),
     "few_rows": (32, 4096, 1024),
     "few_cols": (4096, 32, 1024),
+    "rows24": (24, 4096, 1024),
+    "cols24": (4096, 24, 1024),
     "rows48": (48, 4096, 1024),
     "cols48": (4096, 48, 1024),
     "deep_rows": (32, 4096, 4096),

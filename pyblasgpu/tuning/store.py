@@ -101,9 +101,9 @@ class Record:
             return self.stem, self.dtype, self.layout, self.parameters
         leaf = {name: value for name, value in self.parameters.items() if name != "stop"}
         stems = families_of(self.stem, self.dtype) if self.stem in STOP_ROUTINES and leaf else ()
-        fitting = [s for s in stems if FAMILIES[s].required <= set(leaf) <= set(FAMILIES[s].parameters)]
-        # where another family has all of these parameters and more, those are not its
-        stem = min(fitting, key=lambda stem: len(FAMILIES[stem].parameters), default=None)
+        fitting = [stem for stem in stems if FAMILIES[stem].required <= set(leaf)]
+        # another family may have all of these parameters, and more
+        stem = min(fitting, key=lambda stem: len(set(leaf) ^ set(FAMILIES[stem].parameters)), default=None)
         return (stem, self.dtype, FAMILIES[stem].layouts[0], leaf) if stem else None
 
 
