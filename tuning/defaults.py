@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import geometric_mean
 
 from pyblasgpu import database
-from pyblasgpu.database import FAMILIES, Entry
+from pyblasgpu.database import FAMILIES, STOP_ROUTINES, Entry
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning.build import compile_all, complaint
 from pyblasgpu.tuning.store import Record, add_elsewhere, read_sweep, save, slug, sound, winners
@@ -101,7 +101,14 @@ def _sound_winners(records: list[Record], name: str, spilling: Callable[[set], s
         bad = spilling(found)
         if not bad:
             return document
-        records = [record for record in records if _candidate(record) not in bad]
+        # the other leaves of a routine were timed within it with few stop sizes, which says nothing of these
+        spoilt = {_routine_class(r) for r in records if r.stem in STOP_ROUTINES and _candidate(r) in bad}
+        records = [r for r in records if _candidate(r) not in bad and _routine_class(r) not in spoilt]
+
+
+def _routine_class(record: Record) -> tuple | None:
+    """Routine, dtype and class of a record of a whole routine."""
+    return (record.stem, record.dtype, record.size) if record.stem in STOP_ROUTINES else None
 
 
 def _share(document: database.Document, records: list[Record]) -> None:
