@@ -326,8 +326,22 @@ def test_packaged_values_are_computed_from_sweeps(home, monkeypatch):
     store.append(home / "NVIDIA H200.jsonl", whole)
     defaults.main(sweeps, home, lambda candidates: set())
     assert parse((home / "sm_90.json").read_bytes()).entries[KEY].parameters["stages"] == 3
+    # and then the stop size that another leaf was tried with says nothing
+    few = Record(
+        "NVIDIA H200",
+        "sm_90",
+        "trsm",
+        *KEY[1:],
+        (2048, 32),
+        {"stop": 64, **full, "stages": 2},
+        "ok",
+        2.0,
+        1.0,
+    )
+    store.append(home / "NVIDIA H200.jsonl", few)
     defaults.main(sweeps, home, lambda candidates: {found for found in candidates if found[1].stages == 3})
-    assert parse((home / "sm_90.json").read_bytes()).entries[KEY].parameters["stages"] == 2
+    again = parse((home / "sm_90.json").read_bytes())
+    assert again.entries[KEY].parameters["stages"] == 2 and not again.stop_sizes
 
 
 def test_winners_tell_what_they_did_in_other_classes():
