@@ -449,7 +449,7 @@ DEFECTS = [
     ("trsm_strips", "inside >= first + many", "inside >= first", solved()),
     ("trsm_strips", "size if tile < inside else 0", "size", solved()),
     ("trsm_strips", "elif first < count", "elif first < count - 1", solved()),
-    ("trsm_strips", "place_step, first + AT_ONCE)", "place_step, tiles)", solved(n=61, changes={"ORDER": 64})),
+    ("trsm_strips", "first + AT_ONCE)", "tiles)", solved(n=61, changes={"ORDER": 64})),
     ("trsm_strips", "config.loading_threads, STEP", "config.threads, STEP", solved(changes=LOADED)),
     ("trsm_body", "(i < rows) & (j < cols)", "(j < cols)", solved(b_by_rows=False)),
     ("trsm_body", "(i < rows) & (j < cols)", "(i < rows)", solved()),
