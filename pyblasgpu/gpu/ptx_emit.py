@@ -7,6 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba import cuda
+from numba.core import cgutils
 from numba.cuda.np import arrayobj
 
 __all__ = [
@@ -18,7 +19,7 @@ types: Any = cuda.types
 
 I32 = ir.IntType(32)
 VOID = ir.VoidType()
-SHARED, CONSTANT = 3, 4  # address spaces
+SHARED = 3  # address space
 LETTER = {4: "f", 8: "d"}  # inline-asm constraint of a float32, float64 register
 PTX_TYPE = {4: "f32", 8: "f64"}
 #: What makes intrinsics makes one for each arguments, so that functions that use it compare equal.
@@ -31,19 +32,13 @@ def asm(builder, result, arguments, text, constraints, effect=True):
     return builder.call(ir.InlineAsm(function, text, constraints, effect), arguments)
 
 
-def architecture(builder):
+def architecture(context, builder):
     """The compute capability that is compiled for, 900 for 9.0: a constant, once the compiler has read it."""
-    asked, letters = bytearray(b"__CUDA_ARCH\0"), ir.IntType(8)
-    name, kind = "asked_of_nvvm", ir.ArrayType(letters, len(asked))
-    text = builder.module.globals.get(name)
-    if text is None:
-        text = ir.GlobalVariable(builder.module, kind, name, addrspace=CONSTANT)
-        text.initializer, text.global_constant, text.linkage = ir.Constant(kind, asked), True, "internal"
-    reflect = builder.module.globals.get("__nvvm_reflect")
-    if reflect is None:
-        reflect = ir.Function(builder.module, ir.FunctionType(I32, [letters.as_pointer()]), "__nvvm_reflect")
-    first = builder.gep(text, [ir.Constant(I32, 0)] * 2)
-    return builder.call(reflect, [builder.addrspacecast(first, letters.as_pointer())])
+    text = context.insert_const_string(builder.module, "__CUDA_ARCH")
+    generic = ir.IntType(8).as_pointer()
+    kind = ir.FunctionType(I32, [generic])
+    reflect = cgutils.get_or_insert_function(builder.module, kind, "__nvvm_reflect")
+    return builder.call(reflect, [builder.addrspacecast(text, generic)])
 
 
 def at(builder, pointer, index):

@@ -313,7 +313,7 @@ def in_turn(_):
     """
 
     def codegen(context, builder, signature, arguments):
-        is_able = builder.icmp_signed(">=", architecture(builder), ir.Constant(I32, 900))
+        is_able = builder.icmp_signed(">=", architecture(context, builder), ir.Constant(I32, 900))
         with builder.if_then(is_able):
             text = "griddepcontrol.wait; griddepcontrol.launch_dependents;"
             asm(builder, VOID, [], text, "~{memory}")

@@ -15,7 +15,6 @@ from ..errors import require
 from ..gpu.backend import cuda, device_function, ptx
 from ..gpu.compile import KernelSource
 from ..types import DTYPES, Dtype
-from .part import PARTS as PARTS_OF_D
 from .part import check_part, inside, is_hermitian, met
 
 STEM = "copy_scaled"
@@ -104,7 +103,9 @@ def source(
         batch strides of S, D (elements); alpha (real, imaginary part). Grid: x ``config.grid(rows,
         cols)``, z the batch.
     """
-    check_part(part, ("lower", "hermitian") if mirrored else PARTS_OF_D)
+    check_part(part)
+    if mirrored:
+        check_part(part, ("lower", "hermitian"))
     flags = (("conj", conj), ("mirrored", mirrored), ("part", part), ("read_by_rows", read_by_rows),
              ("write_by_rows", write_by_rows), ("zero", zero))  # fmt: skip
     return KernelSource(

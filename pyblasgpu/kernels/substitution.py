@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..gpu.backend import device_function, ptx
+from ..gpu.backend import device_function, in_order, ptx
 from ..types import Dtype
 
 __all__ = [
@@ -75,8 +75,8 @@ def quotient(facts: Dtype, part: Callable, guarded: bool = True):
     return part(complex_quotient if facts.is_complex else real_quotient)
 
 
-def steps(facts: Dtype, n: int, conj: bool, divides: bool, width: int = 1) -> list[Callable]:
-    """``step(column, diagonal, inverse)`` for each row: in order they solve one column, in registers.
+def steps(facts: Dtype, n: int, conj: bool, divides: bool, width: int = 1):
+    """``substitute(column, diagonal, inverse)``: one column, in registers.
 
     Without `divides` the diagonal counts as ones. `width` reals are loaded at once.
     """
@@ -101,7 +101,7 @@ def steps(facts: Dtype, n: int, conj: bool, divides: bool, width: int = 1) -> li
 
         return step
 
-    return [column_step(j) for j in range(n)]
+    return in_order([column_step(j) for j in range(n)])
 
 
 def careful_solver(facts: Dtype, row: int, conj: bool, divides: bool):

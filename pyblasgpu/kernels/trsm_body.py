@@ -142,19 +142,16 @@ def _presenter(config: TrsmConfig, variant: Variant):
         col, group = e // GROUPS, e % GROUPS
         at = ((group * 8 + g) * ROW + col // 2 * 8 + 2 * q + col % 2) * PARTS
         x, d = e * PARTS, group * 2 * PARTS
-        if PARTS == 2:
+        if UNIT:
+            for part in range(PARTS):
+                scaled[at + part] = -acc[x + part]
+        elif PARTS == 2:
             re, im = -acc[x], -acc[x + 1]
-            if UNIT:
-                scaled[at], scaled[at + 1] = re, im
-            else:
-                panel[at], panel[at + 1] = re, im
-                scaled[at], scaled[at + 1] = divided(re, im, line[d], line[d + 1], line[d + 2], line[d + 3])
+            panel[at], panel[at + 1] = re, im
+            scaled[at], scaled[at + 1] = divided(re, im, line[d], line[d + 1], line[d + 2], line[d + 3])
         else:
-            if UNIT:
-                scaled[at] = -acc[x]
-            else:
-                panel[at] = -acc[x]
-                scaled[at] = divided(-acc[x], line[d], line[d + 1])
+            panel[at] = -acc[x]
+            scaled[at] = divided(-acc[x], line[d], line[d + 1])
 
     load_divisors, put_elements = unrolled(GROUPS, load_divisor), unrolled(GROUPS * COLUMNS, put_element)
 
@@ -178,7 +175,7 @@ def _solver(config: TrsmConfig, variant: Variant):
     real, PARTS, ROW = ptx.REALS[facts.real], facts.parts, config.row_of_panel * facts.parts
     LAST, INFINITY, offset = (BLK - 1) * PARTS, float("inf"), ptx.offset
     read, write = column_reader(PARTS, BLK, ROW), column_writer(PARTS, BLK, ROW)
-    substitute = in_order(steps(facts, BLK, variant.conj, False, 16 // facts.real_size))
+    substitute = steps(facts, BLK, variant.conj, False, 16 // facts.real_size)
     substitute_carefully = careful_solver(facts, ROW, variant.conj, True)
 
     @device_function

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..errors import require
-from ..gpu.backend import cuda, device_function, in_order, ptx
+from ..gpu.backend import cuda, device_function, ptx
 from ..gpu.compile import KernelSource
 from .substitution import careful_solver, column_reader, column_writer, inverter, panel_writer, steps
 from .triangle import (
@@ -93,7 +93,7 @@ def _solver(config: TrsmLeaf, variant: Variant):
     PARTS, ROW = facts.parts, config.row_of_panel * facts.parts
     invert, offset = _inverter(config, variant), ptx.offset
     read, write = column_reader(PARTS, BLK_M, ROW), column_writer(PARTS, BLK_M, ROW)
-    substitute = in_order(steps(facts, BLK_M, variant.conj, not variant.unit))
+    substitute = steps(facts, BLK_M, variant.conj, not variant.unit)
     substitute_carefully = careful_solver(facts, ROW, variant.conj, not variant.unit)
 
     @device_function

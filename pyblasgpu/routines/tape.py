@@ -129,9 +129,10 @@ class Tape:
         What it reads ahead of its turn must not be what that one writes: the first launch follows one of
         somebody else, and the others write the target, which is the last operand, or scratch.
         """
+        if not source.ahead:
+            return True
         target = max(slot for slot in self._alignment if slot != _WORKSPACE)
-        ahead = [places[i][0] for i in source.ahead]
-        return not ahead or (bool(self._steps) and all(slot < target for slot in ahead))
+        return bool(self._steps) and all(places[i][0] < target for i in source.ahead)
 
     def _where(self, pointer: int) -> tuple[int, int]:
         slot = pointer // _SLOT

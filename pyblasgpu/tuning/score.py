@@ -374,13 +374,9 @@ def _warp_leaf_block(stem: str, config: Any, n: int, device: Device) -> _Block:
     warps = config.WARPS / device.partitions
     fetched = (n * n / 2 + 2 * n * config.BLK_N) * facts.itemsize / L2_BYTES
     work = max(warps * (tiles * solve + below * update), fetched)
-    return _Block(work, tiles * _turn(config, solve, update, below / tiles), START)
-
-
-def _turn(config: Any, solve: float, update: float, below: float) -> float:
-    """Cycles from one tile to the next: it is updated and solved, and others are."""
-    solved = ROW + BARRIER + solve + config.BLK * DEPENDENT
-    return solved + max(below / config.SPLIT, 1) * update
+    # of two warps that take turns the other one updates meanwhile, but for the tile that comes next
+    chained = max(below / config.SPLIT, tiles) * update
+    return _Block(work, tiles * (solve + BLK * DEPENDENT + ROW + BARRIER) + chained, START)
 
 
 def _leaf_block(stem: str, config: Any, n: int, device: Device) -> _Block:

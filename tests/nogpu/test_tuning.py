@@ -327,17 +327,7 @@ def test_packaged_values_are_computed_from_sweeps(home, monkeypatch):
     defaults.main(sweeps, home, lambda candidates: set())
     assert parse((home / "sm_90.json").read_bytes()).entries[KEY].parameters["stages"] == 3
     # and then the stop size that another leaf was tried with says nothing
-    few = Record(
-        "NVIDIA H200",
-        "sm_90",
-        "trsm",
-        *KEY[1:],
-        (2048, 32),
-        {"stop": 64, **full, "stages": 2},
-        "ok",
-        2.0,
-        1.0,
-    )
+    few = replace(whole, parameters={"stop": 64, **full, "stages": 2}, seconds=2.0)
     store.append(home / "NVIDIA H200.jsonl", few)
     defaults.main(sweeps, home, lambda candidates: {found for found in candidates if found[1].stages == 3})
     again = parse((home / "sm_90.json").read_bytes())
@@ -382,17 +372,6 @@ def test_a_whole_routine_names_the_family_of_its_leaf(stem):
     """Also where another family has all of its parameters, and more."""
     leaf = candidates(stem, "d", "any", H200, "quick").left[0]
     parameters = FAMILIES[stem].parameters_of(leaf)
-    record = Record(
-        H200.name,
-        "sm_90",
-        "trsm",
-        "d",
-        "any",
-        "few",
-        (2048, 32),
-        {"stop": 128, **parameters},
-        "ok",
-        1e-4,
-        1.0,
-    )
+    at = H200.name, "sm_90", "trsm", "d", "any", "few", (2048, 32)
+    record = Record(*at, {"stop": 128, **parameters}, "ok", 1e-4, 1.0)
     assert record.kernel == (stem, "d", "any", parameters)
