@@ -19,7 +19,7 @@ from pyblasgpu.tuning.store import read_sweep, sound, winners
 from pyblasgpu.types import DTYPES
 
 FOLDER = Path(__file__).parents[2] / "tuning" / "sweeps"
-LATEST = ("005803c_s", "005803c_d", "005803c_c", "0bf72d1_z")  # of each dtype
+LATEST = ("7ac45f1_s", "7ac45f1_d", "005803c_c", "7ac45f1_z")  # of each dtype
 SWEEPS = [FOLDER / f"nvidia_h200_{each}gemm.jsonl.gz" for each in LATEST]
 H200 = known("h200")
 
@@ -73,7 +73,7 @@ def without(entry: Entry, size: str) -> Entry:
 
 def test_a_winner_is_chosen_where_it_won(recorded, monkeypatch):
     lost = losses(recorded, monkeypatch, hidden=False).values()
-    assert len(lost) == 392
+    assert len(lost) == 418
     assert mean(lost) < 0.002 and max(lost) < 0.05
 
 
@@ -84,6 +84,6 @@ def test_an_untuned_class_has_others_to_stand_in(recorded, monkeypatch):
     lost = losses(recorded, monkeypatch, hidden=True)
     assert len(lost) > 300 and median(lost.values()) < 0.025
     alone = [loss for (*_, size), loss in lost.items() if not size.startswith("batch")]
-    assert mean(alone) < 0.08 and sum(loss > 0.25 for loss in alone) <= 24
+    assert mean(alone) < 0.08 and sum(loss > 0.25 for loss in alone) <= 26
     squares = [loss for (*_, size), loss in lost.items() if len(set(tuned_at("gemm_tile", size)[-1])) == 1]
-    assert len(squares) == 176 and mean(squares) < 0.06 and sum(loss > 0.1 for loss in squares) <= 32
+    assert len(squares) == 159 and mean(squares) < 0.06 and sum(loss > 0.1 for loss in squares) <= 32
