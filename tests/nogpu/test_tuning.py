@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -161,6 +162,15 @@ def test_candidates_compile_without_a_device():
     (((_, compiled), report),) = build.compile_all([(stem, config)], H200.cc, workers=1)
     assert compiled == config and build.complaint(config, report, H200) == ("ok", "")
     assert config.registers < report.registers <= 255
+
+
+def test_what_nobody_waits_for_is_ended():
+    """The interpreter joins these processes at its exit."""
+    with build.Compilers(H200.cc, workers=1) as compilers:
+        compilers._pool.submit(time.sleep, 600)
+        (process,) = compilers._pool._processes.values()
+    process.join(60)
+    assert process.exitcode is not None
 
 
 # ----------------------------------------------------------------------------------------------- dry run
