@@ -207,7 +207,8 @@ def source_with(
 def _build(config: TrsmConfig, variant: Variant, updater: Updater):
     facts = config.dtype_facts
     real, PARTS = ptx.REALS[facts.real], facts.parts
-    int64, offset, shared_pointer = ptx.types.int64, ptx.offset, ptx.shared_pointer
+    int32, int64, quotient = ptx.types.int32, ptx.types.int64, ptx.quotient
+    offset, shared_pointer = ptx.offset, ptx.shared_pointer
     BLK, WARPS, WARP_N, STAGES = config.BLK, config.WARPS, config.WARP_N, config.stages
     ACC, COLUMN = config.THR_M * config.THR_N * PARTS, BLK * PARTS
     FRAG_T, FRAG_X = updater.fragment_t, updater.fragment_x
@@ -235,12 +236,12 @@ def _build(config: TrsmConfig, variant: Variant, updater: Updater):
 
     def trsm(tri, b, n, r, t_rs, t_cs, b_rs, b_cs, stride_t, stride_b, alpha, alpha_i):
         # (1) the columns of this warp, its first tile, the place of this lane
-        t = cuda.threadIdx.x & 1023  # the mask tells the compiler that it is not negative
+        t = int32(cuda.threadIdx.x & 1023)  # the mask tells the compiler that it is not negative
         warp, lane, g, q = t // 32, t % 32, t % 32 // 4, t % 4
         part, group = (warp // WARPS, warp % WARPS) if SPLIT > 1 else (0, warp)
         owns = ALL_OWN or warp < OWNERS
         col0, batch = (cuda.blockIdx.x * WARPS + group) * WARP_N, int64(cuda.blockIdx.z)
-        cols, tiles = r - col0 if owns else 0, (n + BLK - 1) // BLK
+        cols, tiles = int32(r - col0 if owns else 0), quotient(n + (BLK - 1), BLK)
         tri = offset(tri, batch * stride_t * PARTS)
         b = offset(b, (batch * stride_b + col0 * b_cs) * PARTS)
         ring = shared_pointer(cuda.shared.array(0, real, alignment=16))
@@ -265,26 +266,27 @@ def _build(config: TrsmConfig, variant: Variant, updater: Updater):
             safe = cuda.syncthreads_and(divide_rows(column, diagonals, inverse, t, n, tiles)) != 0
         scale(0, acc, -alpha, -alpha_i)
 
-        place = ring
-        for j in range(tiles):
-            rows, diagonal = n - j * BLK, offset(diagonals, j * TILE)
-            panel, before = offset(panels, j % 2 * PANEL), offset(panels, (1 - j % 2) * PANEL)
-            mine = owns and (SPLIT == 1 or j % SPLIT == part)
+        place, free, j = ring, int32(STAGES - 1), int32(0)
+        while j < tiles:
+            rows, odd, diagonal = int32(n - j * BLK), j & 1, offset(diagonals, int32(j * TILE))
+            panel, before = offset(panels, int32(odd * PANEL)), offset(panels, int32((1 - odd) * PANEL))
+            mine = owns and (SPLIT == 1 or odd == part)
 
             # (4) the tile before is solved and its strip is there; a strip that comes later sets out
             if j > 0:
                 wait()
                 cuda.syncthreads()
-                later = offset(ring, (j + STAGES - 2) % STAGES * STAGE)
-                start_strip(later, tri, t_rs, t_cs, t, rows, tiles - j, STAGES - 2)
+                later = offset(ring, int32(free * STAGE))
+                start_strip(later, tri, t_rs, t_cs, t, rows, int32(tiles - j), STAGES - 2)
+                free = int32(free + 1 if free < STAGES - 1 else 0)  # the next one, after this step
                 if owns:
                     load_x(rx, before, g, q)
-                    strip = offset(ring, (j - 1) % STAGES * STAGE)
+                    strip = offset(ring, int32(free * STAGE))
                     place = place_of(strip, 0 if SPLIT == 1 or mine else 1, g, q)
 
             # (5) this tile is updated and solved, in a panel
             if mine:
-                left = (tiles - j + SPLIT - 1) // SPLIT
+                left = int32(quotient(tiles - j + (SPLIT - 1), SPLIT))
                 if j > 0:
                     update_next(acc, rt, rx, place, left)
                 put(acc, column, panel, scaled, diagonal, inverse, g, q)
@@ -299,11 +301,12 @@ def _build(config: TrsmConfig, variant: Variant, updater: Updater):
             # (6) the other warp of the columns writes its tile, which is the one before, and updates its own
             if SPLIT > 1 and owns and not mine and j > 0:
                 write(offset(b, -BLK * b_rs * PARTS), before, b_rs, b_cs, lane, BLK, cols)
-                update_all(acc, rt, rx, place, (tiles - j) // SPLIT)
+                update_all(acc, rt, rx, place, int32(quotient(tiles - j, SPLIT)))
 
             if mine and rows <= BLK:
                 write(b, panel, b_rs, b_cs, lane, rows, cols)
             tri, b = offset(tri, BLK * (t_rs + t_cs) * PARTS), offset(b, BLK * b_rs * PARTS)
             inverse = offset(inverse, BLK * PARTS)
+            j = int32(j + 1)
 
     return trsm

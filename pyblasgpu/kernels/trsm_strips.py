@@ -40,19 +40,23 @@ def _tiles_copier(
     """
     facts, THREADS, BLK = config.dtype_facts, threads, config.BLK
     PARTS, TOTAL = facts.parts, BLK * BLK
-    offset, int32, bring = ptx.offset, ptx.types.int32, _bringer(facts.itemsize, tiles, place_step)
-    FIRST = -BLK if first is None else first
+    offset, int32, quotient = ptx.offset, ptx.types.int32, ptx.quotient
+    bring = _bringer(facts.itemsize, tiles, place_step)
+    WHOLE, FIRST = first is None, first or 0
 
     @device_function
     def start(shared, source, t_rs, t_cs, t, source_step, rows, count):
-        for begin in range(0, TOTAL, THREADS):
-            fast, slow = (t + begin) % BLK, (t + begin) // BLK
+        element, last = t, int32((count - 1) * BLK)
+        while element < TOTAL:
+            slow = quotient(element, BLK)
+            fast = int32(element - slow * BLK)
             i, j = (fast, slow) if by_rows else (slow, fast)
-            if t + begin < TOTAL and i - j >= FIRST:
-                inside = count if rows - i > (count - 1) * BLK else count - 1
+            if WHOLE or i - j >= FIRST:
+                inside = int32(count if rows - i > last else count - 1)
                 here = offset(source, (i * t_rs + j * t_cs) * PARTS)
-                place = offset(shared, (i * step_row + j * step_col) * PARTS)
-                bring(place, here, source_step, int32(inside), int32(count))
+                place = offset(shared, int32((i * step_row + j * step_col) * PARTS))
+                bring(place, here, source_step, inside, count)
+            element = int32(element + THREADS)
 
     return start
 
@@ -108,7 +112,7 @@ def tile_starters(config: TrsmConfig, variant: Variant):
         config, config.loading_threads, STEP_ROW, STEP_COL, BY_ROWS, config.tiles - 1, BLK * STEP_ROW * PARTS
     )
     ALL_LOAD, FIRST = config.LOADERS == 0, config.threads - config.loading_threads
-    commit, offset = ptx.commit_async, ptx.offset
+    commit, int32, offset = ptx.commit_async, ptx.types.int32, ptx.offset
 
     @device_function
     def start_diagonals(shared, tri, t_rs, t_cs, t, n, tiles):
@@ -121,7 +125,8 @@ def tile_starters(config: TrsmConfig, variant: Variant):
         below = (j + 1) * BLK
         strip, step = offset(tri, (below * t_rs + j * BLK * t_cs) * PARTS), BLK * t_rs * PARTS
         if ALL_LOAD or t >= FIRST:
-            copy_strip(stage, strip, t_rs, t_cs, t - FIRST, step, n - below, tiles - 1 - j)
+            rows, count = int32(n - below), int32(tiles - 1 - j)
+            copy_strip(stage, strip, t_rs, t_cs, int32(t - FIRST), step, rows, count)
         commit()  # by all threads, which count their groups alike
 
     return start_diagonals, start_strip
