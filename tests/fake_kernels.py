@@ -18,7 +18,7 @@ from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.packing import Packing
 from pyblasgpu.kernels.walk import Walk
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines import copy, gemm, pack, recursion, symm
+from pyblasgpu.routines import copy, gemm, pack, recursion, symm, syr2k
 from pyblasgpu.tuning.oracle import packed, read_part
 from pyblasgpu.types import Diag, Uplo
 
@@ -177,6 +177,16 @@ class _Kernel:
         c = self._view(pointers[1], m, n, 1, ldc, 1, 0)
         self._update(c, alpha * sum(partials[1:], start=partials[0])[None], beta)
 
+    def symmetrize(self, grid, pointers, numbers, beta):
+        n, lead, *steps, w_step, c_step = numbers
+        part = self.flags["part"]
+        assert grid[:2] == (self.source.config.grid(n, part), 1)
+        assert pointers[0] % 16 == 0 and lead * self.dtype.itemsize % 16 == 0 and n <= lead
+        w = self._view(pointers[0], n, n, 1, lead, grid[2], w_step)
+        mirrored = w.swapaxes(1, 2)
+        c = self._view(pointers[1], n, n, *steps, grid[2], c_step)
+        self._update(c, w + (mirrored.conj() if part.startswith("hermitian") else mirrored), beta)
+
     def copy_scaled(self, grid, pointers, numbers, alpha):
         m, n, *steps, source_step, target_step = numbers
         assert grid[:2] == (self.source.config.grid(m, n), 1)
@@ -222,7 +232,7 @@ def install(monkeypatch) -> Kernels:
     monkeypatch.setattr(launch, "kernel", kernels)
     monkeypatch.setattr(workspace, "take", kernels.take)
     monkeypatch.setattr(workspace, "give", kernels.give)
-    for module in (copy, gemm, pack, recursion, symm):
+    for module in (copy, gemm, pack, recursion, symm, syr2k):
         monkeypatch.setattr(module, "current", lambda ordinal: known("h200"))
     monkeypatch.setattr("pyblasgpu.routines.tape._tapes", {})
     return kernels

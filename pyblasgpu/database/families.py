@@ -99,6 +99,7 @@ FIXED = {
     "copy_scaled": Family("copy_scaled", "CopyScaled", "copy", ("any",)),
     "sum_partials": Family("sum_partials", "SumPartials", "gemm", ("any",)),
     "pack": Family("pack", "Pack", "gemm", ("any",)),
+    "symmetrize": Family("symmetrize", "Symmetrize", "syr2k", ("any",)),
 }
 
 #: The recursive routines whose stop size is tuned.

@@ -18,7 +18,7 @@ from .copy import record_scale
 from .gemm import record_gemm
 from .tape import BETA, Tape, recorded
 
-__all__ = ["Product", "Triangle", "record_triangle", "tape_of_triangle"]
+__all__ = ["Product", "Triangle", "record_beyond", "record_triangle", "tape_of_triangle"]
 
 
 class Product(NamedTuple):
@@ -75,11 +75,11 @@ def tape_of_triangle(
 
 def _record_beta(tape: Tape, *operands_and_triangle) -> None:
     *_, c, triangle = operands_and_triangle
-    _fill_beyond(tape, c, triangle)
+    record_beyond(tape, c, triangle)
     record_scale(tape, BETA, c, zero=triangle.overwrite, part=triangle.part)
 
 
-def _fill_beyond(tape: Tape, c: Operand, triangle: Triangle) -> None:
+def record_beyond(tape: Tape, c: Operand, triangle: Triangle) -> None:
     """Record that what is beyond the triangle of a new C is filled with zeros."""
     if triangle.fresh:
         beyond = c.T if triangle.uplo is Uplo.LOWER else c
@@ -88,7 +88,7 @@ def _fill_beyond(tape: Tape, c: Operand, triangle: Triangle) -> None:
 
 def record_triangle(tape: Tape, products: tuple[Product, ...], c: Operand, triangle: Triangle) -> None:
     """Record C := (the sum of `products`) + beta C in one triangle."""
-    _fill_beyond(tape, c, triangle)
+    record_beyond(tape, c, triangle)
     beta = 0.0 if triangle.overwrite else BETA
     for alpha, a, b in products:
         record_gemm(tape, alpha, a, b, beta, c, triangle.part)

@@ -26,7 +26,8 @@ def override(name: str, value: Any) -> Iterator[None]:
         A kernel family, for a Config of it, which then serves its own dtype and layout, k uncut; 'splits',
         for the number of chunks into which the k of every product is cut, whatever workspace that takes, or
         `STREAMED`; 'packed', for whether operands of products are packed, whatever workspace that takes and k
-        uncut, where any Config can; or 'trmm', 'trsm' or 'symm', for a stop size.
+        uncut, where any Config can; 'syr2k', for whether SYR2K and HER2K are one product, mirrored, whatever
+        workspace that takes, or two; or 'trmm', 'trsm' or 'symm', for a stop size.
     value : Config, int or bool
     """
     active = ((name, value), *_overrides.get())

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import pytest
@@ -24,23 +25,33 @@ from .precompile import sources_of
 from .running import NAN, Placed, cupy, same
 
 
-def blocks(stop: int | None) -> AbstractContextManager[None]:
-    """Diagonal blocks of this order; by default those of the library."""
-    return override("symm", stop) if stop else nullcontext()
+@contextmanager
+def forced(stop: int | None = None, mirrored: bool | None = None) -> Iterator[None]:
+    """Diagonal blocks of this order; SYR2K and HER2K as one product, mirrored, or as two; by default as the
+    library has them.
+    """
+    with override("symm", stop), override("syr2k", mirrored):
+        yield
+
+
+def ways(routine: str) -> tuple[bool | None, ...]:
+    """`mirrored` to be tried; None where it does not matter."""
+    return (False, True) if "2k" in routine else (None,)
 
 
 @dataclass(frozen=True)
 class Run:
-    """A case: order of C, alignment, and the order of the diagonal blocks, if forced."""
+    """A case: order of C, alignment, and what is `forced`."""
 
     case: SymmetricCase
     order: str = "F"
     aligned: bool = True
     stop: int | None = None
+    mirrored: bool | None = None
 
     def __str__(self):
         kind = f"{self.order}{'' if self.aligned else ', odd'}{f', stop {self.stop}' if self.stop else ''}"
-        return f"{self.case} ({kind})"
+        return f"{self.case} ({kind}{', mirrored' if self.mirrored else ''})"
 
     def start(self) -> tuple[Placed, np.ndarray]:
         """Call the routine; C, not yet fetched, and what it should be."""
@@ -49,7 +60,7 @@ class Run:
         out = Placed(given.c, self.order, self.aligned)
         inputs = [Placed(x, "F", self.aligned).array for x in given.inputs]
         routine = getattr(pyblasgpu, case.routine)
-        with blocks(self.stop):
+        with forced(self.stop, self.mirrored):
             result = routine(*inputs, alpha=case.alpha, beta=case.beta, out=out.array, **case.options)
         assert result is out.array
         return out, exact(case, given)
@@ -62,17 +73,17 @@ class Run:
 
 
 def runs(routine: str, letter: str) -> Iterator[Run]:
-    """All cases, in one block and in several; all flags also row-major and off alignment; batches."""
-    for number, case in enumerate(symmetric_cases(routine, SIZES)):
-        if case.dtype.letter != letter:
-            continue
+    """All cases, in one block and in several, both ways; all flags also row-major and unaligned; batches."""
+    cases = [case for case in symmetric_cases(routine, SIZES) if case.dtype.letter == letter]
+    for (number, case), mirrored in product(enumerate(cases), ways(routine)):
         many = max(case.extents) > 129
-        yield Run(case, stop=256 if many else (None, 16)[number % 2])
+        yield Run(case, stop=256 if many else (None, 16)[number % 2], mirrored=mirrored)
         if case.extents == (65, 33):
-            yield Run(case, "C", False, stop=16)
-    dtype = DTYPES[letter]
-    for batch, stop in (((3,), 16), ((2, 3), None), ((300,), None)):
-        yield Run(SymmetricCase(routine, dtype, 40, m=40, k=9, alpha=2, beta=-1, batch=batch), stop=stop)
+            yield Run(case, "C", False, 16, mirrored)
+    batches = ((3,), 16), ((2, 3), None), ((300,), None)
+    for (batch, stop), mirrored in product(batches, ways(routine)):
+        case = SymmetricCase(routine, DTYPES[letter], 40, m=40, k=9, alpha=2, beta=-1, batch=batch)
+        yield Run(case, stop=stop, mirrored=mirrored)
 
 
 ALL = [(routine, letter) for routine in ROUTINES for letter in DTYPES]
@@ -93,33 +104,35 @@ def test_exact(routine, letter):
 @pytest.mark.parametrize(("routine", "letter"), ALL)
 def test_a_new_result(routine, letter):
     """With zeros in the other triangle; and the same again, from what is remembered of the call."""
-    for uplo in Uplo:
+    for uplo, mirrored in product(Uplo, ways(routine)):
         case = SymmetricCase(routine, DTYPES[letter], 65, m=65, k=33, uplo=uplo, alpha=2)
         given = data(np.random.default_rng(1), case)
         given.c[...] = 0
         inputs = [cupy.asarray(x, order="F") for x in given.inputs]
-        found = getattr(pyblasgpu, routine)(*inputs, alpha=2, **case.options)
-        same(found.get(), exact(case, given), case)
-        assert found.flags.f_contiguous
-        for _ in range(3):
-            found[...] = 0
-            getattr(pyblasgpu, routine)(*inputs, alpha=2, out=found, **case.options)
+        with forced(mirrored=mirrored):
+            found = getattr(pyblasgpu, routine)(*inputs, alpha=2, **case.options)
             same(found.get(), exact(case, given), case)
+            assert found.flags.f_contiguous
+            for _ in range(3):
+                found[...] = 0
+                getattr(pyblasgpu, routine)(*inputs, alpha=2, out=found, **case.options)
+                same(found.get(), exact(case, given), case)
 
 
 @pytest.mark.parametrize(("routine", "letter"), ALL)
 def test_negative_steps(routine, letter):
     case = SymmetricCase(routine, DTYPES[letter], 65, m=65, k=33, alpha=2, beta=-1)
     given = data(np.random.default_rng(2), case)
-    room = cupy.full((130, 195), NAN, case.dtype.name)
-    out = room[::-2, ::3]
-    out[...] = cupy.asarray(given.c)
     inputs = [cupy.asarray(x[::-1, ::-1].copy())[::-1, ::-1] for x in given.inputs]
-    with blocks(16):
-        getattr(pyblasgpu, routine)(*inputs, alpha=2, beta=-1, out=out, **case.options)
-    same(out.get(), exact(case, given), case)
-    out[...] = NAN
-    assert bool(cupy.isnan(room).all())
+    for mirrored in ways(routine):
+        room = cupy.full((130, 195), NAN, case.dtype.name)
+        out = room[::-2, ::3]
+        out[...] = cupy.asarray(given.c)
+        with forced(16, mirrored):
+            getattr(pyblasgpu, routine)(*inputs, alpha=2, beta=-1, out=out, **case.options)
+        same(out.get(), exact(case, given), case)
+        out[...] = NAN
+        assert bool(cupy.isnan(room).all())
 
 
 VARIANTS = {
@@ -142,23 +155,25 @@ def on_device(x: np.ndarray):
 @pytest.mark.parametrize(("routine", "letter"), ALL)
 def test_error_bounds(routine, letter):
     """Several diagonal blocks of the order that the library takes by itself."""
-    for problem in problems(routine, letter, 2100):
+    for problem, mirrored in product(problems(routine, letter, 2100), ways(routine)):
         given = problem.data()
         x = given.map(on_device)
-        problem.ours(x, "cuda")
-        assert problem.error(given, x.out.get(order="A")) < 1, problem.variant
+        with forced(mirrored=mirrored):
+            problem.ours(x, "cuda")
+        assert problem.error(given, x.out.get(order="A")) < 1, (problem.variant, mirrored)
 
 
 @pytest.mark.parametrize(("routine", "letter"), ALL)
 def test_the_same_bits(routine, letter):
     """On every run, and for a C with a longer leading stride."""
-    for problem in problems(routine, letter, 700):
+    for problem, mirrored in product(problems(routine, letter, 700), ways(routine)):
         x = problem.data().map(on_device)
         results = []
         for room in (700, 700, 704):
             out = cupy.empty((room, 700), x.out.dtype, order="F")[:700]
             out[...] = x.out
-            problem.ours(x._replace(out=out), "cuda")
+            with forced(mirrored=mirrored):
+                problem.ours(x._replace(out=out), "cuda")
             results.append(out.get())
         assert all(np.array_equal(result, results[0], equal_nan=True) for result in results[1:])
 

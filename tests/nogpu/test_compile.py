@@ -20,7 +20,7 @@ from pyblasgpu.database import FAMILIES, FIXED, sizes_of
 from pyblasgpu.gpu import backend, compile
 from pyblasgpu.gpu.compile import CompileError, KernelSource, Resources, compile_source, to_ptx
 from pyblasgpu.gpu.device import known, names
-from pyblasgpu.kernels import copy_scaled, pack, sum_partials
+from pyblasgpu.kernels import copy_scaled, pack, sum_partials, symmetrize
 from pyblasgpu.kernels.gemm_tile import GemmTile
 from pyblasgpu.kernels.packing import Packing
 from pyblasgpu.tuning import packs, select
@@ -114,6 +114,14 @@ def test_sums_of_partials_keep_everything_in_registers(letter, partials):
     assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
 
 
+@pytest.mark.parametrize("part", ["upper", "hermitian"])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_mirror_images_are_added_in_registers(letter, part):
+    config = FIXED[symmetrize.STEM].config(letter, "", {})
+    report = compile_source(symmetrize.source(config, part), CC).resources
+    assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
+
+
 @pytest.mark.parametrize("cc", [(8, 0), (9, 0)])
 @pytest.mark.parametrize("read_by_rows", [False, True])
 @pytest.mark.parametrize("letter", DTYPES)
@@ -141,6 +149,8 @@ def smallest(stem: str, letter: str) -> KernelSource:
         return copy_scaled.source(FIXED[stem].config(letter, "", {}), True, False, True, False)
     if stem == sum_partials.STEM:
         return sum_partials.source(FIXED[stem].config(letter, "", {}))
+    if stem == symmetrize.STEM:
+        return symmetrize.source(FIXED[stem].config(letter, "", {}), "hermitian")
     if stem == pack.STEM:
         return pack.source(FIXED[stem].config(letter, "", {}), True, False)
     jobs = [job.values for job in JOBS]

@@ -236,8 +236,11 @@ def test_portions_cover_a_batch(monkeypatch):
     assert list(_portions(2, 5000)) == [(0, 1), (1, 1)]
 
 
-def run(monkeypatch, case, stop=8, order="F", a_order="F", conj=False):
-    """The routine by fake kernels, compared bit for bit; the kernels."""
+def run(monkeypatch, case, stop=8, order="F", a_order="F", conj=False, mirrored=None):
+    """The routine by fake kernels, compared bit for bit; the kernels.
+
+    `mirrored`: whether SYR2K is one product, or two; by default as the library has it.
+    """
     kernels = fake_kernels.install(monkeypatch)
     given = data(np.random.default_rng(2), case)
     conj = conj and case.dtype.is_complex
@@ -257,7 +260,7 @@ def run(monkeypatch, case, stop=8, order="F", a_order="F", conj=False):
     if case.routine in SYMMETRIC:
         flags["side"] = case.side
     target = fake_kernels.operand(c, case.dtype)
-    with override("symm", stop):
+    with override("symm", stop), override("syr2k", mirrored):
         tape = tape_of(stem)(case.alpha, *inputs, case.beta, target, uplo=case.uplo, **flags)
         idle = case.beta == 1 and (case.alpha == 0 or (case.routine in RANK_K and case.k == 0))
         assert (tape is None) == (idle or 0 in c.shape)
@@ -271,10 +274,12 @@ def run(monkeypatch, case, stop=8, order="F", a_order="F", conj=False):
 @pytest.mark.parametrize("routine", ROUTINES)
 @pytest.mark.parametrize("batch", [(), (3,)], ids=str)
 def test_all_cases_by_fake_kernels(monkeypatch, routine, batch):
-    for number, case in enumerate(symmetric_cases(routine, (0, 1, 8, 9, 40), (37, 11))):
+    cases = enumerate(symmetric_cases(routine, (0, 1, 8, 9, 40), (37, 11)))
+    for (number, case), mirrored in product(cases, (False, True) if "2k" in routine else (None,)):
         case = SymmetricCase(**{**vars(case), "batch": batch})
+        orders = {"order": "CF"[number % 2], "a_order": "CF"[number // 2 % 2]}
         with pytest.MonkeyPatch.context() as patch:
-            run(patch, case, order="CF"[number % 2], a_order="CF"[number // 2 % 2], conj=number % 3 == 0)
+            run(patch, case, **orders, conj=number % 3 == 0, mirrored=mirrored)
 
 
 def names(kernels):
@@ -282,7 +287,10 @@ def names(kernels):
 
 
 def test_what_is_launched_for_a_rank_k_update(monkeypatch):
-    """A product each, in place, whatever the order of C; both triangles are one matter."""
+    """A product each, in place, whatever the order of C; both triangles are one matter.
+
+    Of a syr2k of low rank: k is less than half of n.
+    """
     for routine, order, uplo in product(("syrk", "syr2k"), "CF", Uplo):
         case = SymmetricCase(routine, D, 37, k=11, beta=2, uplo=uplo)
         with pytest.MonkeyPatch.context() as patch:
@@ -290,6 +298,39 @@ def test_what_is_launched_for_a_rank_k_update(monkeypatch):
         assert names(kernels) == ["gemm"] * (2 if "2" in routine else 1)
         assert {stream for *_, stream in kernels.launches} == {5}
         assert not kernels.sizes
+
+
+@pytest.mark.parametrize(("routine", "letter"), [("syr2k", "s"), ("syr2k", "z"), ("her2k", "z")])
+def test_what_is_launched_for_a_rank_2k_update_of_high_rank(monkeypatch, routine, letter):
+    """One product of all of W, and W with its mirror image, whatever the order of C."""
+    dtype = DTYPES[letter]
+    for order, uplo, beta in product("CF", Uplo, (0, 2)):
+        case = SymmetricCase(routine, dtype, 37, k=19, alpha=2, beta=beta, uplo=uplo, batch=(3,))
+        with pytest.MonkeyPatch.context() as patch:
+            kernels = run(patch, case, order=order)
+        assert names(kernels) == ["gemm", "symmetrize"]
+        assert {stream for *_, stream in kernels.launches} == {5}
+        assert kernels.early == [True, True]
+        ((size,), lead) = kernels.sizes, -(-37 * dtype.itemsize // 16) * 16
+        assert 3 * 37 * lead <= size < 3 * 37 * lead + 256
+
+
+def test_when_a_rank_2k_update_is_one_product(monkeypatch):
+    """Where W is small enough, and written and read for a product that is worth it."""
+
+    fake_kernels.install(monkeypatch)
+
+    def launched(n, k, batch=1, mirrored=None):
+        a, c = (Operand(0, n, cols, 1, n, D, False, batch, n * cols) for cols in (k, n))
+        with override("splits", 1), override("packed", False), override("syr2k", mirrored):
+            tape = tape_of("syr2k")(1, a, a, 1, c, uplo=Uplo.LOWER)
+        return [step.source.name.partition("_")[0] for step in tape._steps], tape.workspace
+
+    one, two = ["gemm", "symmetrize"], ["gemm", "gemm"]
+    assert launched(2048, 1024) == launched(256, 128, batch=64) == (one, 32 << 20)
+    assert launched(2048, 1023) == launched(2049, 9000) == launched(256, 128, batch=65) == (two, 0)
+    assert launched(2048, 1024, mirrored=False) == (two, 0)
+    assert launched(3000, 9, mirrored=True) == (one, 3000 * 3000 * 8)
 
 
 def test_a_rank_k_update_without_a_unit_stride(monkeypatch):
@@ -357,17 +398,20 @@ def test_one_symmetric_matrix_for_a_batch_is_completed_once(monkeypatch):
     assert [grid[2] for name, grid, _ in kernels.launches if name == "copy_scaled"] == [1]
 
 
+@pytest.mark.parametrize(("routine", "mirrored"), [("syrk", None), ("syr2k", False), ("syr2k", True)])
 @pytest.mark.parametrize("uplo", Uplo)
 @pytest.mark.parametrize("order", "CF")
-def test_a_new_c_is_filled(monkeypatch, uplo, order):
+def test_a_new_c_is_filled(monkeypatch, routine, mirrored, uplo, order):
     kernels = fake_kernels.install(monkeypatch)
     a, c = np.ones((20, 3)), np.full((20, 20), NAN, order=order)
-    operands = [fake_kernels.operand(x, D) for x in (a, c)]
+    inputs = [fake_kernels.operand(a, D)] * (2 if "2" in routine else 1)
+    target = fake_kernels.operand(c, D)
     for alpha in (2, 0):
         c[...] = NAN
-        tape = tape_of("syrk")(alpha, *operands[:1], 0, operands[1], uplo=uplo, fresh=True)
-        tape.run([x.pointer for x in operands], alpha, 0, stream=0)
-        whole = np.full((20, 20), 3.0 * alpha)
+        with override("syr2k", mirrored):
+            tape = tape_of(routine)(alpha, *inputs, 0, target, uplo=uplo, fresh=True)
+        tape.run([x.pointer for x in (*inputs, target)], alpha, 0, stream=0)
+        whole = np.full((20, 20), 3.0 * alpha * len(inputs))
         same(c, np.tril(whole) if uplo is Uplo.LOWER else np.triu(whole), uplo)
     assert kernels.launches
 
@@ -375,7 +419,7 @@ def test_a_new_c_is_filled(monkeypatch, uplo, order):
 @pytest.mark.parametrize("letter", "sz")
 @pytest.mark.parametrize("routine", ROUTINES)
 def test_the_workspace_stays_small(monkeypatch, routine, letter):
-    """32 MiB at most for a symmetric matrix, none for rank-k; products take none here, being uncut."""
+    """32 MiB at most for a symmetric matrix, none for a low rank; products take none here, being uncut."""
     fake_kernels.install(monkeypatch)
     dtype, stem = DTYPES[letter], TAPES.get(routine, routine)
     hermitian = routine.startswith("he") and dtype.is_complex

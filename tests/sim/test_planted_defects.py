@@ -25,6 +25,7 @@ from . import (
     test_packed_products,
     test_persistent,
     test_sum_partials,
+    test_symmetrize,
     test_trsm_body,
 )
 from .test_gemm_tile import config
@@ -103,6 +104,15 @@ def sums(letter="s", **options) -> Check:
         test_sum_partials.check(letter, kernels=module, **options)
 
     return Check("sum_partials", run)
+
+
+def mirrored(letter="d", **options) -> Check:
+    """A matrix and its mirror image, in one triangle."""
+
+    def run(module):
+        test_symmetrize.check(letter, kernels=module, **options)
+
+    return Check("symmetrize", run)
 
 
 def pack(letter="s", **options) -> Check:
@@ -220,6 +230,8 @@ DEFECTS = [
     ("trsm_leaf", "cols)\n            cuda.syncthreads()\n\n    return", "cols)\n\n    return", leaf("trsm")),
     ("copy_scaled", "alpha_i)\n            cuda.syncthreads()", "alpha_i)", COPIES),
     ("sum_partials", "acc, 0)\n        cuda.syncthreads()", "acc, 0)", sums()),
+    ("symmetrize", "wait()\n        cuda.syncthreads()", "wait()", mirrored()),
+    ("symmetrize", "wait()\n        cuda.syncthreads()", "cuda.syncthreads()", mirrored()),
     ("pack", "wait()\n        cuda.syncthreads()", "wait()", pack()),
     ("pack", "wait()\n        cuda.syncthreads()", "cuda.syncthreads()", pack()),
     # edges
@@ -255,6 +267,11 @@ DEFECTS = [
     ("sum_partials", "here < ldp * n", "here < ldp * (n - 1)", sums()),
     ("sum_partials", "min(partials - begin, per_slice)", "per_slice", sums(partials=10)),
     ("sum_partials", "(partials + SLICES - 1) // SLICES", "partials // SLICES", sums()),
+    ("symmetrize", "ok = (i < rows) & (j < cols)", "ok = j < cols", mirrored(n=17)),
+    ("symmetrize", "ok = (i < rows) & (j < cols)", "ok = i < rows", mirrored(n=17)),
+    ("symmetrize", "return (i < rows) & (j < cols)", "return (j < cols)", mirrored()),
+    ("symmetrize", "return (i < rows) & (j < cols)", "return (i < rows)", mirrored(part="upper")),
+    ("symmetrize", "(n + BLK - 1) // BLK", "n // BLK", mirrored()),
     ("pack", "(row < rows) & (kk < depth)", "(kk < depth)", pack(by_rows=False)),
     ("pack", "(row < rows) & (kk < depth)", "(row < rows)", pack()),
     ("pack", "(row < rows) & (kk < depth)", "(row <= rows) & (kk < depth)", pack()),
@@ -299,6 +316,10 @@ DEFECTS = [
     ("copy_scaled", "tile[place] = alpha * re\n", "pass\n", TRIANGLE),
     ("sum_partials", "ok & reads_c", "ok", sums(beta=0.0)),
     ("sum_partials", "(beta_i != real(0))", "False", sums("z", beta=2j)),
+    ("symmetrize", "& of_part(i, j, shift)", "", mirrored()),
+    ("symmetrize", "real(0) if i + shift == j else im", "im", mirrored("z", part="hermitian")),
+    ("symmetrize", "ok & reads_c", "ok", mirrored(beta=0.0)),
+    ("symmetrize", "(beta_i != real(0))", "False", mirrored("z", beta=2j)),
     # conjugation and complex arithmetic
     ("gemm_tile", "parts, conj_a, conj_b,", "parts, False, conj_b,", tile("c", conj_a=True)),
     ("gemm_tile", "parts, conj_a, conj_b,", "parts, conj_b, conj_a,", tile("z", conj_b=True)),
@@ -315,6 +336,8 @@ DEFECTS = [
     ("copy_scaled", "-1 if conj else 1", "1", COPIES),
     ("sum_partials", "alpha * re - alpha_i * im", "alpha * re + alpha_i * im", sums("c", alpha=1 - 2j)),
     ("sum_partials", "+ beta_i * old[0]", "- beta_i * old[0]", sums("z", beta=1j)),
+    ("symmetrize", "- other[1]", "+ other[1]", mirrored("c", part="hermitian_upper")),
+    ("symmetrize", "- beta_i * old[2 * x + 1]", "+ beta_i * old[2 * x + 1]", mirrored("c", beta=1 - 2j)),
     ("pack", "if CONJ:", "if False:", pack("c", conj=True)),
     ("pack", "-values[2 * v + 1]", "values[2 * v + 1]", pack("z", conj=True)),
     # places and strides
@@ -404,6 +427,12 @@ DEFECTS = [
     ("sum_partials", "(s * TILE + place) * PARTS]", "place * PARTS]", sums()),
     ("sum_partials", "col * ldc + row", "col * ldp + row", sums(m=14)),
     ("sum_partials", "first - col0 * ldp", "first", sums()),
+    ("symmetrize", "row0 * ldw + col0", "col0 * ldw + row0", mirrored()),
+    ("symmetrize", "batch * stride_w + row0", "row0", mirrored(batch=2)),
+    ("symmetrize", "batch * stride_c", "batch * stride_w", mirrored(batch=2)),
+    ("symmetrize", "line + x * LINES", "line", mirrored()),
+    ("symmetrize", "tile, (i * LEAD + j) * PARTS)", "tile, (j * LEAD + i) * PARTS)", mirrored()),
+    ("symmetrize", "x * PARTS + part, c", "part, c", mirrored("z")),
     ("pack", "place // LEAD * BLK + i", "place // LEAD * LEAD + i", pack()),
     ("pack", "kk * k_stride) * PARTS + part", "kk * k_stride) * PARTS", pack("z")),
     ("pack", "row // BLK_K * stripe_step", "row // BLK_K * tile_step", pack()),

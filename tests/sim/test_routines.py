@@ -17,6 +17,7 @@ import pyblasgpu
 from pyblasgpu.gpu import simulator
 from pyblasgpu.kernels.copy_scaled import CopyScaled
 from pyblasgpu.kernels.sum_partials import SumPartials
+from pyblasgpu.kernels.symmetrize import Symmetrize
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines.copy import copy
 from pyblasgpu.routines.gemm import gemm
@@ -45,6 +46,7 @@ def small_kernels(letter: str, stop: int = 8, stages: int = 2):
             stack.enter_context(override("gemm_tile", tile))
         stack.enter_context(override("copy_scaled", CopyScaled(letter, 8, 16, 8, 4)))
         stack.enter_context(override("sum_partials", SumPartials(dtype=letter, DIM=32, SLICES=4, UNROLL=2)))
+        stack.enter_context(override("symmetrize", Symmetrize(letter, BLK=8, DIM=32)))
         for routine in ("trmm", "trsm"):
             stack.enter_context(override(f"{routine}_leaf", small(routine, letter)))
             stack.enter_context(override(routine, stop))

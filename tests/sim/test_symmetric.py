@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from itertools import product
 
 import numpy as np
 import pytest
@@ -24,10 +25,15 @@ STOPS = (8, 16, 256)
 
 
 @contextmanager
-def small_blocks(letter: str, stop: int = 8, stages: int = 2):
-    """As `small_kernels`, with diagonal blocks of order `stop`."""
-    with small_kernels(letter, stages=stages), override("symm", stop):
+def small_blocks(letter: str, stop: int = 8, stages: int = 2, mirrored: bool | None = None):
+    """As `small_kernels`, with diagonal blocks of order `stop`; SYR2K as one product, mirrored, or as two."""
+    with small_kernels(letter, stages=stages), override("symm", stop), override("syr2k", mirrored):
         yield
+
+
+def ways(routine: str) -> tuple:
+    """`mirrored` to be tried; None where it does not matter."""
+    return (False, True) if "2k" in routine else (None,)
 
 
 @pytest.mark.parametrize("letter", DTYPES)
@@ -35,11 +41,11 @@ def small_blocks(letter: str, stop: int = 8, stages: int = 2):
 def test_all_cases(routine, letter):
     rng = np.random.default_rng(1)
     cases = [case for case in symmetric_cases(routine, SIZES, (19, 9)) if case.dtype.letter == letter]
-    for number, case in enumerate(cases):
+    for (number, case), mirrored in product(enumerate(cases), ways(routine)):
         given = data(rng, case)
         c, unharmed = fenced(given.c, "CF"[number // 2 % 2])
         inputs = [np.asarray(x, order="FC"[number % 2]) for x in given.inputs]
-        with small_blocks(letter, STOPS[number % len(STOPS)], 1 + number % 2):
+        with small_blocks(letter, STOPS[number % len(STOPS)], 1 + number % 2, mirrored):
             result = getattr(pyblasgpu, routine)(
                 *inputs, out=c, alpha=case.alpha, beta=case.beta, **case.options
             )
@@ -51,11 +57,11 @@ def test_all_cases(routine, letter):
 @pytest.mark.parametrize("routine", ROUTINES)
 def test_a_new_result(routine):
     rng = np.random.default_rng(2)
-    for uplo in Uplo:
+    for uplo, mirrored in product(Uplo, ways(routine)):
         case = SymmetricCase(routine, DTYPES["z"], 19, m=19, k=5, uplo=uplo, alpha=2, batch=(2,))
         given = data(rng, case)
         given.c[...] = 0
-        with small_blocks("z"):
+        with small_blocks("z", mirrored=mirrored):
             same(
                 getattr(pyblasgpu, routine)(*given.inputs, alpha=2, **case.options), exact(case, given), case
             )
@@ -100,7 +106,8 @@ def test_any_strides(draw):
         x._replace(batch_stride=0) if len(y) == 1 else x for x, y in zip(operands, inputs, strict=True)
     ]
     operands.append(operand(c))
-    with small_blocks(letter, draw.draw(st.sampled_from(STOPS))), override("splits", 1):
+    stop, mirrored = draw.draw(st.sampled_from(STOPS)), draw.draw(st.booleans())
+    with small_blocks(letter, stop, mirrored=mirrored), override("splits", 1):
         tape = tape_of(case, operands)
         if tape is not None:
             tape.run([x.pointer for x in operands], alpha, beta, stream=0)
@@ -121,6 +128,7 @@ def test_a_nan_reaches_what_depends_on_it_and_no_more(routine):
     elif routine != "gemmtr":
         spoilt[:, 12] = True
     inputs = (a,) if "rk" in routine else (a, np.ones((n, n)))
-    with small_blocks("d"):
-        result = getattr(pyblasgpu, routine)(*inputs, lower=True)
-    same(np.isnan(result), spoilt if routine in SYMMETRIC else np.tril(spoilt), routine)
+    for mirrored in ways(routine):
+        with small_blocks("d", mirrored=mirrored):
+            result = getattr(pyblasgpu, routine)(*inputs, lower=True)
+        same(np.isnan(result), spoilt if routine in SYMMETRIC else np.tril(spoilt), routine)
