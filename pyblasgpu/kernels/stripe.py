@@ -249,7 +249,7 @@ def _copier(stripe: Stripe, masked: bool):
 def _fetcher(stripe: Stripe, masked: bool):
     """Loads into registers; a vector is inside or outside as a whole (the dispatcher sees to it)."""
     int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
-    read = ptx.load_global(stripe.vec * stripe.dtype.parts, True)
+    read = ptx.load_global(stripe.vec * stripe.dtype.parts, False)
     DIM_X, DIM_Y, VEC, K_MAJOR, PARTS = (
         stripe.dim_x,
         stripe.dim_y,

@@ -132,7 +132,7 @@ def _adder(facts: Dtype, UNROLL: int):
     The partials are `stride` elements apart; `acc` holds 16 bytes of one, `ahead` as much of each of UNROLL.
     """
     PARTS, WIDTH = facts.parts, LOAD // facts.real_size
-    read, offset = ptx.load_global(WIDTH, True), ptx.offset
+    read, offset = ptx.load_global(WIDTH, False), ptx.offset
 
     @device_function
     def fetch(u, ahead, p, stride, count, inside):

@@ -132,7 +132,7 @@ def _mirror(config: Symmetrize):
 def _fetcher(config: Symmetrize, wanted):
     """``fetch(0, own, old, w, c, ...)``: what a thread has of a tile of W, and of C where it `reads_c`."""
     PARTS, LINES = config.dtype_facts.parts, config.LINES
-    read, read_real = ptx.load_global(PARTS, True), ptx.load_global(1, False)
+    read, read_real = ptx.load_global(PARTS, False), ptx.load_global(1, False)
 
     @device_function
     def fetch(x, own, old, w, c, ldw, c_rs, c_cs, lane, line, rows, cols, shift, reads_c):

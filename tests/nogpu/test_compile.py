@@ -20,7 +20,7 @@ from pyblasgpu.database import FAMILIES, FIXED, sizes_of
 from pyblasgpu.gpu import backend, compile
 from pyblasgpu.gpu.compile import CompileError, KernelSource, Resources, compile_source, to_ptx
 from pyblasgpu.gpu.device import known, names
-from pyblasgpu.kernels import copy_scaled, pack, sum_partials, symmetrize
+from pyblasgpu.kernels import copy_scaled, gemm_tile, pack, sum_partials, symmetrize
 from pyblasgpu.kernels.gemm_tile import GemmTile
 from pyblasgpu.kernels.packing import Packing
 from pyblasgpu.tuning import packs, select
@@ -185,9 +185,21 @@ def test_a_kernel_touches_memory_in_its_turn(stem, letter):
     """But for what it says it reads ahead; and no block ends before its turn."""
     source = smallest(stem, letter)
     before, after = in_turn(source)
-    assert re.search(TOUCHES, after)
+    assert re.search(TOUCHES, after) and "ld.global.nc" not in after
     assert not re.search(TOUCHES.partition("|cp")[0] if source.ahead else TOUCHES, before)
     assert not re.search(r"\b(ret|exit);", before)
+
+
+def test_the_read_only_path_knows_no_turn():
+    """What it reads may be older than what the launch before has written: such a kernel waits for its end."""
+    tile = GemmTile(
+        dtype="s", trans_a=False, trans_b=False, BLK_M=16, BLK_N=8, BLK_K=4, DIM_X=8, DIM_Y=4,
+        DIM_XA=16, DIM_YA=2, DIM_XB=4, DIM_YB=8, UNROLL=2, share_a=False,
+    )  # fmt: skip
+    for read_only in (False, True):
+        made = gemm_tile.source(replace(tile, read_only=read_only))
+        assert made.ahead == ((0, 1) if read_only else ())
+        assert ("ld.global.nc" in to_ptx(made, CC)) == read_only
 
 
 @pytest.mark.parametrize("stem", [stem for stem, family in FAMILIES.items() if family.routine == "gemm"])
