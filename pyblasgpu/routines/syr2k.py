@@ -63,14 +63,14 @@ def record(tape: Tape, a: Operand, b: Operand, c: Operand, triangle: Triangle) -
 def _pays_to_mirror(a: Operand, c: Operand) -> bool:
     """Whether one product, mirrored, should be faster than two of a triangle.
 
-    It spares the work beyond the diagonal, k n times the width of a tile, and costs the bytes of W, n n
-    elements twice. By an H200's rates these are even where k is a fifth (c) to four fifths (d) of n.
+    It spares the work beyond the diagonal, k n times the width of a tile, and a reading of C, and costs the
+    bytes of W, n n elements twice. On an H200 it was not slower for k from n / 4 on, but for z beyond 1024.
     """
     asked = given("syr2k")
     if asked is not None:
         return asked
     fits = c.batch * partial_bytes(c.rows, c.cols, c.dtype) <= levels.MOST_COPIED
-    return fits and 2 * a.cols >= c.rows
+    return fits and 4 * a.cols >= c.rows
 
 
 def _record_mirrored(tape: Tape, product: Product, c: Operand, triangle: Triangle) -> None:

@@ -289,10 +289,10 @@ def names(kernels):
 def test_what_is_launched_for_a_rank_k_update(monkeypatch):
     """A product each, in place, whatever the order of C; both triangles are one matter.
 
-    Of a syr2k of low rank: k is less than half of n.
+    Of a syr2k of low rank: k is less than a quarter of n.
     """
     for routine, order, uplo in product(("syrk", "syr2k"), "CF", Uplo):
-        case = SymmetricCase(routine, D, 37, k=11, beta=2, uplo=uplo)
+        case = SymmetricCase(routine, D, 37, k=9, beta=2, uplo=uplo)
         with pytest.MonkeyPatch.context() as patch:
             kernels = run(patch, case, order=order)
         assert names(kernels) == ["gemm"] * (2 if "2" in routine else 1)
@@ -305,7 +305,7 @@ def test_what_is_launched_for_a_rank_2k_update_of_high_rank(monkeypatch, routine
     """One product of all of W, and W with its mirror image, whatever the order of C."""
     dtype = DTYPES[letter]
     for order, uplo, beta in product("CF", Uplo, (0, 2)):
-        case = SymmetricCase(routine, dtype, 37, k=19, alpha=2, beta=beta, uplo=uplo, batch=(3,))
+        case = SymmetricCase(routine, dtype, 37, k=10, alpha=2, beta=beta, uplo=uplo, batch=(3,))
         with pytest.MonkeyPatch.context() as patch:
             kernels = run(patch, case, order=order)
         assert names(kernels) == ["gemm", "symmetrize"]
@@ -327,8 +327,8 @@ def test_when_a_rank_2k_update_is_one_product(monkeypatch):
         return [step.source.name.partition("_")[0] for step in tape._steps], tape.workspace
 
     one, two = ["gemm", "symmetrize"], ["gemm", "gemm"]
-    assert launched(2048, 1024) == launched(256, 128, batch=64) == (one, 32 << 20)
-    assert launched(2048, 1023) == launched(2049, 9000) == launched(256, 128, batch=65) == (two, 0)
+    assert launched(2048, 512) == launched(256, 64, batch=64) == (one, 32 << 20)
+    assert launched(2048, 511) == launched(2049, 9000) == launched(256, 128, batch=65) == (two, 0)
     assert launched(2048, 1024, mirrored=False) == (two, 0)
     assert launched(3000, 9, mirrored=True) == (one, 3000 * 3000 * 8)
 
