@@ -20,7 +20,10 @@ from pyblasgpu.types import DTYPES
 
 FOLDER = Path(__file__).parents[2] / "tuning" / "sweeps"
 LATEST = ("7ac45f1_s", "7ac45f1_d", "005803c_c", "7ac45f1_z")  # of each dtype
-SWEEPS = [FOLDER / f"nvidia_h200_{each}gemm.jsonl.gz" for each in LATEST]
+SWEEPS = [
+    *(FOLDER / f"nvidia_h200_{each}gemm.jsonl.gz" for each in LATEST),
+    FOLDER / "nvidia_h200_4a5300f_panels.jsonl.gz",
+]
 H200 = known("h200")
 
 
@@ -73,7 +76,7 @@ def without(entry: Entry, size: str) -> Entry:
 
 def test_a_winner_is_chosen_where_it_won(recorded, monkeypatch):
     lost = losses(recorded, monkeypatch, hidden=False).values()
-    assert len(lost) == 418
+    assert len(lost) == 429
     assert mean(lost) < 0.002 and max(lost) < 0.05
 
 
