@@ -197,17 +197,22 @@ class Tuner:
         return in_turns(task_of(key[0], tuple(left), self.device))
 
     def _promising(self, key: Search, configs: list[Any]) -> list[Any]:
-        """Candidates whose tiles did best in the first layout: layouts differ in their loads only."""
+        """Candidates whose tiles did best in the first layout, which differs in its loads only: the best of
+        every class first, then the second best.
+        """
         stem, dtype, _ = key
-        family, tiles = FAMILIES[stem], set()
+        family, ranks = FAMILIES[stem], dict[tuple, int]()
         for size in sizes_of(stem):
             timed = [record for record in self.journal.timed(_first(key)) if record.size == size]
-            for record in sorted(timed, key=lambda record: record.seconds)[: BEST_TILES[self._effort]]:
-                tiles.add(tile_of(family.config(dtype, record.layout, record.parameters)))
+            timed = sorted(timed, key=lambda record: record.seconds)[: BEST_TILES[self._effort]]
+            for rank, record in enumerate(timed):
+                tile = tile_of(family.config(dtype, record.layout, record.parameters))
+                ranks[tile] = min(rank, ranks.get(tile, rank))
         if family.routine == "gemm":
             twins = (twin for config in configs for twin in persistent(config, self.device))
             configs = list(dict.fromkeys([*configs, *twins]))
-        return [config for config in configs if tile_of(config) in tiles]
+        promising = [config for config in configs if tile_of(config) in ranks]
+        return sorted(promising, key=lambda config: ranks[tile_of(config)])
 
     def _step(self) -> None:
         """Let something happen."""

@@ -210,6 +210,22 @@ def test_a_run_finds_the_best_and_the_next_call_uses_it(stage):
     assert made.journal.counts == {"ok": made._done} and made.untried == 0
 
 
+def test_other_layouts_try_the_tiles_that_won_before_others(stage):
+    """With their persistent twins: a search that ends early has had the most promising ones."""
+    made, _ = tune(on(stage), layouts=("nn",))
+    key, family = ("gemm_tile", "s", "tn"), FAMILIES["gemm_tile"]
+    records = {}
+    for record in made.journal.timed(("gemm_tile", "s", "nn")):
+        records.setdefault(record.size, []).append(record)
+    won = {
+        prune.tile_of(family.config("s", "nn", min(timed, key=lambda r: r.seconds).parameters))
+        for timed in records.values()
+    }
+    tiles = [prune.tile_of(config) for config in made._promising(key, made._candidates(key))]
+    first = [tile in won for tile in tiles]
+    assert any(first) and first == sorted(first, reverse=True) and not all(first)
+
+
 def test_what_serves_now_is_tried_first_in_every_layout(stage, monkeypatch):
     """And so it stays, unless something faster is found; it is not verified a second time."""
     monkeypatch.setattr(recheck.Recheck, "_verify", None)
