@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from ..gpu.device import Device
 from ..kernels.gemm_persistent import under_way
 from ..kernels.stripe import Stripe
+from ..types import Dtype
 
 __all__ = [
     "OVERHEAD",
@@ -47,7 +48,7 @@ START = 2500  # cycles until a block runs and its first stripe is there
 STORE = 16  # cycles in which a thread stores one real of C
 #: Cycles in which a warp gets an instruction of a loop of at most so many: 64 KiB, 128 KiB.
 FETCH = (4000, 1.0), (8000, 2.4), (inf, 4.2)
-MMA_RATE = 2  # FMAs on tensor cores in the time of one elsewhere, in double precision
+MMA_RATE = 2  # FMAs on tensor cores in the time of one elsewhere, in double precision; see `_mma_rate`
 SMALL_MMA = 2  # times the cycles of a product of 8 x 8 x 4 where tensor cores are made for larger ones
 WAIT = 8  # issue slots of a k that are lost where its fragments are not fetched ahead
 WALK = 50  # instructions of a persistent block on its way from one stripe to the next
@@ -266,6 +267,13 @@ def _slots_per_fma(config: Any, device: Device) -> float:
     return device.warp_size * device.partitions / device.fma_lanes(config.dtype_facts)
 
 
+def _mma_rate(facts: Dtype, device: Device) -> int:
+    """FMAs on tensor cores in the time of one elsewhere, in double precision; cards for graphics run tensor
+    code on their few units for it (NVIDIA's GA102 white paper).
+    """
+    return MMA_RATE if device.fma_lanes(facts) >= device.warp_size else 1
+
+
 def _fma_step(config: Any, device: Device) -> _Step:
     """With ordinary FMAs; lanes that want the same share a line."""
     size, across = config.dtype_facts.itemsize, device.warp_size // config.WARP_X
@@ -303,7 +311,7 @@ def _mma_step(config: Any, device: Device) -> _Step:
     if config.MMA_M == 8 and device.cc >= (9, 0):
         fmas *= SMALL_MMA
     others = edges / device.warp_size + (0 if config.prefetch else WAIT)
-    slots = fmas * _slots_per_fma(config, device) / MMA_RATE + others
+    slots = fmas * _slots_per_fma(config, device) / _mma_rate(facts, device) + others
     return _Step(slots, slots, edges * facts.itemsize / LINE)
 
 
@@ -353,7 +361,8 @@ def _leaf_cycles(stem: str, config: Any, extents: tuple[int, ...], resident: int
     block = _warp_leaf_block(stem, config, min(n, config.ORDER), device)
     products = max(n * n - leaves * config.ORDER**2, 0) / 2 * rhs * config.dtype_facts.parts**2
     on_tensor_cores = device.has_double_mma and config.dtype_facts.real == "float64"
-    rate = (MMA_RATE if on_tensor_cores else 1) * device.fma_lanes(config.dtype_facts) * device.sm_count
+    faster = _mma_rate(config.dtype_facts, device) if on_tensor_cores else 1
+    rate = faster * device.fma_lanes(config.dtype_facts) * device.sm_count
     between = (leaves - 1) * START + products / rate
     return leaves * _waves(block, config.grid(rhs), resident, device) + between
 
@@ -367,7 +376,7 @@ def _warp_leaf_block(stem: str, config: Any, n: int, device: Device) -> _Block:
     solve = BLK**2 / 2 * facts.parts**2 * per_fma
     update = BLK**2 * config.WARP_N / device.warp_size * facts.parts**2 * per_fma
     if stem == "trsm_mma":  # each element of T is read by one lane, else by the four of a row, in vectors
-        update, loads = update / MMA_RATE, BLK**2 / device.warp_size
+        update, loads = update / _mma_rate(facts, device), BLK**2 / device.warp_size
     else:
         loads = 4 * BLK**2 / (device.warp_size * config.vector)
     update += loads

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice, product, zip_longest
 from random import Random
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..database import sizes_of, tuned_at
@@ -79,14 +80,25 @@ class Task(NamedTuple):
         ``score(config, size, extents)``, an estimate; larger is better.
     axes : Axes
         The lines of the line search, and what makes two candidates variants of one tile.
+    rivals : mapping of (str, tuple of int) to float
+        The best score that another family promises at a place, if any.
     """
 
     candidates: tuple[Any, ...]
     places: tuple[Place, ...]
     score: Callable[[Any, str, tuple[int, ...]], float]
     axes: Axes = Axes()
+    rivals: Mapping[Place, float] = MappingProxyType({})
+
+    def best_scores(self) -> dict[Place, float]:
+        """The best score at each place."""
+        return {
+            place: max((self.score(config, *place) for config in self.candidates), default=0.0)
+            for place in self.places
+        }
 
 
+RIVAL = 0.7  # of the best score of another family, below which a candidate is not likely to win
 TINY = 1e-12  # for the logarithm of a score of nothing
 LEAST = 12  # candidates that go on in a three-step search, however few there are
 
@@ -154,7 +166,8 @@ def exhaustive(task: Task) -> Search:
 
 
 def likely(task: Task, part: float = 0.5) -> Search:
-    """Every candidate in each size class at one of whose extents its score is this part of the best one.
+    """Every candidate in each size class at one of whose extents its score is this part of the best one, and
+    not far behind another family's.
 
     A place where all of them fail gets the others.
     """
@@ -162,11 +175,12 @@ def likely(task: Task, part: float = 0.5) -> Search:
     wanted: set[tuple[Any, str]] = set()
     for size, extents in task.places:
         points = {config: task.score(config, size, extents) for config in task.candidates}
-        least = part * max(points.values())
+        least = max(part * max(points.values()), RIVAL * task.rivals.get((size, extents), 0.0))
         wanted.update((config, size) for config, score in points.items() if score >= least)
     everywhere = _everywhere(task.candidates, task.places)
     yield from table.ask([trial for trial in everywhere if (trial.config, trial.size) in wanted])
-    empty = [place for place in task.places if not table.by_time(place)]
+    sizes = {size for _, size in wanted}
+    empty = [place for place in task.places if place[0] in sizes and not table.by_time(place)]
     yield from table.ask(_everywhere(task.candidates, empty))
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
-from ..database import FAMILIES, STOP_ROUTINES, Document, sizes_of, tuned_at
+from ..database import FAMILIES, STOP_ROUTINES, Document, families_of, sizes_of, tuned_at
 from ..errors import PyblasgpuError
 from ..gpu.compile import Resources
 from ..gpu.device import Device
@@ -23,7 +23,7 @@ from .lab import Bencher, Lab
 from .prune import Guidelines, candidates, persistent, tile_of
 from .recheck import Compiling, Recheck
 from .store import merge, winners
-from .strategies import STRATEGIES, Task, Times, Trial, beginning_with, in_turns, task_of
+from .strategies import STRATEGIES, Place, Task, Times, Trial, beginning_with, in_turns, task_of
 from .whole import STOPS, search_stop, time_vendor, time_whole
 from .worker import Lost
 
@@ -159,15 +159,15 @@ class Tuner:
         firsts = [key for key in searches if self._is_first(key, searches)]
         order = (*firsts, *(key for key in searches if key not in firsts))
         planner = ThreadPoolExecutor(1)
-        plans = {key: planner.submit(self._candidates, key) for key in order}
+        plans = {key: planner.submit(self._plan, key) for key in order}
         ended: set[tuple[str, str]] = set()
         try:
             while (plans or self._hunts or self._recheck.pending) and not self._late(KERNELS):
                 for key in [key for key, plan in plans.items() if plan.done()]:
-                    if key in firsts:
-                        self._begin(key, plans.pop(key).result())
-                    elif key[:2] in ended or (self._late(OTHERS) and self.journal.timed(_first(key))):
-                        self._begin(key, self._promising(key, plans.pop(key).result()))
+                    others = key[:2] in ended or (self._late(OTHERS) and self.journal.timed(_first(key)))
+                    if key in firsts or others:
+                        configs, rivals = plans.pop(key).result()
+                        self._begin(key, configs if key in firsts else self._promising(key, configs), rivals)
                 self._step()
                 for hunt in [hunt for hunt in self._hunts if hunt.ended]:
                     ended.add(hunt.key[:2])
@@ -182,19 +182,34 @@ class Tuner:
         """Whether all candidates of a search are tried."""
         return self._effort == "exhaustive" or key == _first(key) or _first(key) not in searches
 
-    def _begin(self, key: Search, configs: list[Any]) -> None:
+    def _begin(self, key: Search, configs: list[Any], rivals: Mapping[Place, float]) -> None:
         serving = overlay.serving(*key, self.device)
         self._recheck.trust(serving.values())
         configs = list(dict.fromkeys([*serving.values(), *configs]))
-        task = task_of(key[0], tuple(configs), self.device)
+        task = task_of(key[0], tuple(configs), self.device)._replace(rivals=rivals)
         strategy = beginning_with(serving, self._strategy) if configs else _nothing
         self._hunts.append(Hunt(key, task, strategy, self.journal))
+
+    def _plan(self, key: Search) -> tuple[list[Any], dict[Place, float]]:
+        """The candidates of a search, and what other families promise."""
+        return self._candidates(key), self._rivals(key)
 
     def _candidates(self, key: Search) -> list[Any]:
         """Those that the rules leave, in an order in which a run may end anywhere."""
         wanted = self._guidelines(*key[:2])
         left = candidates(*key, self.device, self._effort, wanted).left
         return in_turns(task_of(key[0], tuple(left), self.device))
+
+    def _rivals(self, key: Search) -> dict[Place, float]:
+        """The best scores of the other families of the routine, of their short lists."""
+        stem, dtype, layout = key
+        found: dict[Place, float] = {}
+        for other in families_of(FAMILIES[stem].routine, dtype):
+            if other != stem:
+                short = candidates(other, dtype, layout, self.device, "quick").left
+                for place, points in task_of(other, tuple(short), self.device).best_scores().items():
+                    found[place] = max(points, found.get(place, 0.0))
+        return found
 
     def _promising(self, key: Search, configs: list[Any]) -> list[Any]:
         """Candidates whose tiles did best in the first layout, which differs in its loads only: the best of

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from pathlib import Path
 from types import SimpleNamespace
 
 import fake_device
@@ -46,8 +47,11 @@ from pyblasgpu.tuning.health import Health
 from pyblasgpu.tuning.hunt import Hunt
 from pyblasgpu.tuning.journal import Journal
 from pyblasgpu.tuning.store import winners
+from pyblasgpu.tuning.strategies import STRATEGIES, task_of
 from pyblasgpu.tuning.worker import DONE, DeviceLost, Lost, Worker
 from pyblasgpu.types import DTYPES, Trans
+
+SWEEPS = Path(__file__).parents[2] / "tuning" / "sweeps"
 
 H200 = known("h200")
 
@@ -224,6 +228,25 @@ def test_other_layouts_try_the_tiles_that_won_before_others(stage):
     tiles = [prune.tile_of(config) for config in made._promising(key, made._candidates(key))]
     first = [tile in won for tile in tiles]
     assert any(first) and first == sorted(first, reverse=True) and not all(first)
+
+
+@pytest.mark.parametrize("letter", "dz")
+def test_a_family_is_tried_where_it_comes_near_its_rivals(letter):
+    """Wherever `gemm_tile` came within a tenth of `gemm_mma` in the recorded sweep, and not everywhere."""
+    made = tuner.Tuner(H200, Compilers(), None, Watcher(), Journal(H200, "quick"), Health(Sensor()), "normal")
+    assert made._rivals(("gemm_tile", "s", "nn")) == {}
+    best: dict = {}
+    for record in store.sound(store.read_sweep(SWEEPS / f"nvidia_h200_7ac45f1_{letter}gemm.jsonl.gz")):
+        if record.layout == "nn":
+            at = record.stem, record.size
+            best[at] = max(record.tflops, best.get(at, 0.0))
+    sizes = {size for stem, size in best if stem == "gemm_mma"}
+    near = {size for size in sizes if best["gemm_tile", size] > 0.9 * best["gemm_mma", size]}
+    candidates, rivals = made._plan(("gemm_tile", letter, "nn"))
+    task = task_of("gemm_tile", tuple(candidates), H200)
+    wanted = next(STRATEGIES["likely"](task._replace(rivals=rivals)))
+    assert near <= {trial.size for trial in wanted}
+    assert len(wanted) < 0.1 * len(next(STRATEGIES["likely"](task)))
 
 
 def test_what_serves_now_is_tried_first_in_every_layout(stage, monkeypatch):

@@ -15,6 +15,7 @@ from pyblasgpu.tuning.prune import Guidelines
 from pyblasgpu.tuning.replay import Recording, recordings, replay
 from pyblasgpu.tuning.store import Record, read_sweep
 from pyblasgpu.tuning.strategies import (
+    RIVAL,
     STRATEGIES,
     Axes,
     Task,
@@ -181,6 +182,16 @@ def test_where_all_that_is_likely_fails_the_rest_is_tried():
     assert {trial.config for trial in batch} == {*range(31, 40)}
     rest = steps.send({trial: 1.0 for trial in batch if trial.size == "small"})
     assert {trial.config for trial in rest} == {*range(31)} and {trial.size for trial in rest} == {"large"}
+
+
+def test_what_another_family_does_better_is_not_tried():
+    recording = made_up(score=lambda config, size, extents: config / 40)
+    small, large = PLACES
+    steps = STRATEGIES["likely"](recording.task._replace(rivals={small: 1 / RIVAL, large: 0.5 / RIVAL}))
+    batch = next(steps)
+    assert {(trial.config, trial.size) for trial in batch} == {(config, "large") for config in range(20, 40)}
+    with pytest.raises(StopIteration):
+        steps.send(dict.fromkeys(batch, 1.0))
 
 
 @pytest.mark.parametrize(
