@@ -106,6 +106,7 @@ class Tuner:
         self._verified: set[tuple[str, Any]] = set()
         self._recheck = Recheck(self._lab, journal, self._job, compilers)
         self._reference: tuple[Search, Trial] | None = None
+        self._best_scores: dict[tuple[str, str], dict[Place, float]] = {}
         self._wanted = self._done = 0
         self.untried = self.unbegun = 0
 
@@ -201,14 +202,21 @@ class Tuner:
         return in_turns(task_of(key[0], tuple(left), self.device))
 
     def _rivals(self, key: Search) -> dict[Place, float]:
-        """The best scores of the other families of the routine, of their short lists."""
-        stem, dtype, layout = key
+        """The best scores of the other families of the routine."""
+        stem, dtype, _ = key
         found: dict[Place, float] = {}
         for other in families_of(FAMILIES[stem].routine, dtype):
             if other != stem:
-                short = candidates(other, dtype, layout, self.device, "quick").left
-                for place, points in task_of(other, tuple(short), self.device).best_scores().items():
+                for place, points in self._promised(other, dtype).items():
                     found[place] = max(points, found.get(place, 0.0))
+        return found
+
+    def _promised(self, stem: str, dtype: str) -> dict[Place, float]:
+        """The best scores of a family's short list in its first layout; the others differ in loads only."""
+        found = self._best_scores.get((stem, dtype))
+        if found is None:
+            short = candidates(stem, dtype, FAMILIES[stem].layouts[0], self.device, "quick").left
+            found = self._best_scores[stem, dtype] = task_of(stem, tuple(short), self.device).best_scores()
         return found
 
     def _promising(self, key: Search, configs: list[Any]) -> list[Any]:
