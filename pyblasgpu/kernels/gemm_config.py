@@ -149,6 +149,11 @@ class GemmConfig:
         return ("t" if self.trans_a else "n") + ("t" if self.trans_b else "n")
 
     @property
+    def ahead(self) -> tuple[int, ...]:
+        """Which of A and B the kernel may read before its turn, as `KernelSource.ahead`."""
+        return ()
+
+    @property
     def place_b(self) -> int:
         """Reals of a stage before the stripe of B."""
         return self.stripe_a.reals * self.shares[0]

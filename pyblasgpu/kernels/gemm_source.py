@@ -45,6 +45,5 @@ def kernel_source(
         min_blocks=config.min_blocks,
         shared_bytes=config.shared_bytes,
         build=lambda: build(config, product(config, conj_a, conj_b), part),
-        # the read-only path knows no turn: what it reads must not be written by the launch before
-        ahead=(0, 1) if getattr(config, "read_only", False) else (),
+        ahead=config.ahead,
     )

@@ -155,6 +155,11 @@ class GemmTile(GemmConfig):
         return self.DIM_X * self.DIM_Y
 
     @property
+    def ahead(self) -> tuple[int, ...]:
+        """Both by the read-only path: it knows no turn, so the launch before must not have written them."""
+        return (0, 1) if self.read_only else ()
+
+    @property
     def steps(self) -> int:
         return self.BLK_K // self.VEC_K
 

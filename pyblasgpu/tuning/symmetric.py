@@ -19,12 +19,18 @@ from .oracle import apply, integers
 
 __all__ = [
     "RANK_K", "ROUTINES", "SYMMETRIC", "SymmetricCase", "SymmetricData", "data", "exact", "symmetric_cases",
+    "ways",
 ]  # fmt: skip
 
 #: The routines that compute a triangle, those that read one, and both.
 RANK_K = ("syrk", "herk", "syr2k", "her2k", "gemmtr")
 SYMMETRIC = ("symm", "hemm")
 ROUTINES = (*SYMMETRIC, *RANK_K)
+
+
+def ways(routine: str) -> tuple[bool | None, ...]:
+    """What ``override("syr2k", ...)`` may force on a routine; None where there is but one way."""
+    return (False, True) if "2k" in routine else (None,)
 
 
 @dataclass(frozen=True)

@@ -165,8 +165,7 @@ class Tuner:
         try:
             while (plans or self._hunts or self._recheck.pending) and not self._late(KERNELS):
                 for key in [key for key, plan in plans.items() if plan.done()]:
-                    others = key[:2] in ended or (self._late(OTHERS) and self.journal.timed(_first(key)))
-                    if key in firsts or others:
+                    if key in firsts or self._may_follow(key, ended):
                         configs, rivals = plans.pop(key).result()
                         self._begin(key, configs if key in firsts else self._promising(key, configs), rivals)
                 self._step()
@@ -182,6 +181,10 @@ class Tuner:
     def _is_first(self, key: Search, searches: list[Search]) -> bool:
         """Whether all candidates of a search are tried."""
         return self._effort == "exhaustive" or key == _first(key) or _first(key) not in searches
+
+    def _may_follow(self, key: Search, ended: set[tuple[str, str]]) -> bool:
+        """Whether the first layout has ended, or said enough for this one to begin."""
+        return key[:2] in ended or (self._late(OTHERS) and bool(self.journal.timed(_first(key))))
 
     def _begin(self, key: Search, configs: list[Any], rivals: Mapping[Place, float]) -> None:
         serving = overlay.serving(*key, self.device)

@@ -18,7 +18,7 @@ from pyblasgpu.problems import Problem, fits
 from pyblasgpu.tuning.cases import SIZES
 from pyblasgpu.tuning.oracle import integers
 from pyblasgpu.tuning.overrides import override
-from pyblasgpu.tuning.symmetric import RANK_K, ROUTINES, SymmetricCase, data, exact, symmetric_cases
+from pyblasgpu.tuning.symmetric import RANK_K, ROUTINES, SymmetricCase, data, exact, symmetric_cases, ways
 from pyblasgpu.types import DTYPES, Uplo
 
 from .precompile import sources_of
@@ -32,11 +32,6 @@ def forced(stop: int | None = None, mirrored: bool | None = None) -> Iterator[No
     """
     with override("symm", stop), override("syr2k", mirrored):
         yield
-
-
-def ways(routine: str) -> tuple[bool | None, ...]:
-    """`mirrored` to be tried; None where it does not matter."""
-    return (False, True) if "2k" in routine else (None,)
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from pyblasgpu.tuning.symmetric import (
     data,
     exact,
     symmetric_cases,
+    ways,
 )
 from pyblasgpu.types import DTYPES, Side, Trans, Uplo
 
@@ -275,7 +276,7 @@ def run(monkeypatch, case, stop=8, order="F", a_order="F", conj=False, mirrored=
 @pytest.mark.parametrize("batch", [(), (3,)], ids=str)
 def test_all_cases_by_fake_kernels(monkeypatch, routine, batch):
     cases = enumerate(symmetric_cases(routine, (0, 1, 8, 9, 40), (37, 11)))
-    for (number, case), mirrored in product(cases, (False, True) if "2k" in routine else (None,)):
+    for (number, case), mirrored in product(cases, ways(routine)):
         case = SymmetricCase(**{**vars(case), "batch": batch})
         orders = {"order": "CF"[number % 2], "a_order": "CF"[number // 2 % 2]}
         with pytest.MonkeyPatch.context() as patch:

@@ -15,7 +15,7 @@ from pyblasgpu.routines import gemmtr, syr2k, syrk
 from pyblasgpu.routines.symm import tape as symm_tape
 from pyblasgpu.tuning.oracle import fenced
 from pyblasgpu.tuning.overrides import override
-from pyblasgpu.tuning.symmetric import ROUTINES, SYMMETRIC, SymmetricCase, data, exact, symmetric_cases
+from pyblasgpu.tuning.symmetric import ROUTINES, SYMMETRIC, SymmetricCase, data, exact, symmetric_cases, ways
 from pyblasgpu.types import DTYPES, Uplo
 
 from .test_routines import NAN, SOME, backend, lay, operand, outside, same, small_kernels, stored  # noqa: F401
@@ -29,11 +29,6 @@ def small_blocks(letter: str, stop: int = 8, stages: int = 2, mirrored: bool | N
     """As `small_kernels`, with diagonal blocks of order `stop`; SYR2K as one product, mirrored, or as two."""
     with small_kernels(letter, stages=stages), override("symm", stop), override("syr2k", mirrored):
         yield
-
-
-def ways(routine: str) -> tuple:
-    """`mirrored` to be tried; None where it does not matter."""
-    return (False, True) if "2k" in routine else (None,)
 
 
 @pytest.mark.parametrize("letter", DTYPES)
