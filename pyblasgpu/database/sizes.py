@@ -18,8 +18,9 @@ gemm       middle: m n <= 1450^2                          1024 x 1024, k 1024
 gemm       medium: m n <= 2900^2                          2048 x 2048, k 2048
 gemm       large: all else                                4096 x 4096, k 4096
 gemm       uneven: a large one whose tiles fill no waves  2560 x 2560, k 2560
-gemm       square384, square576, square768, square1536,   384 x 384, k 384, and so on
-           square3072: between the orders above
+gemm       square128, square384, square576, square768,    128 x 128, k 128, and so on
+           square1536, square3072: below and between
+           the orders above
 gemm       batch16: many of at most 22^2                  10000 of 16 x 16, k 16
 gemm       batch32: many of at most 45^2                  10000 of 32 x 32, k 32
 gemm       batch64: many of at most 90^2                  4000 of 64 x 64, k 64
@@ -59,6 +60,7 @@ _BY_ELEMENTS = {
     "medium": ("medium", "large", "middle", "small", "tiny"),
     "large": ("large", "medium", "middle", "small", "tiny"),
     "uneven": ("uneven", "large", "medium", "middle", "small", "tiny"),
+    "square128": ("square128", "tiny", "small", "middle", "medium", "large"),
     "square384": ("square384", "small", "tiny", "middle", "medium", "large"),
     "square576": ("square576", "small", "middle", "tiny", "medium", "large"),
     "square768": ("square768", "middle", "small", "medium", "tiny", "large"),
@@ -67,8 +69,8 @@ _BY_ELEMENTS = {
 }
 _OTHERS = (
     "low_rank", "outer", "few_rows", "few_cols", "slim_rows", "slim_cols", "uneven", "square3072",
-    "square1536", "square768", "square576", "square384", "rows24", "cols24", "rows48", "cols48", "deep_rows",
-    "deep_cols", "panel_rows", "panel_cols",
+    "square1536", "square768", "square576", "square384", "square128", "rows24", "cols24", "rows48", "cols48",
+    "deep_rows", "deep_cols", "panel_rows", "panel_cols",
 )  # fmt: skip
 
 _PREFERRED = {
@@ -130,7 +132,7 @@ _GEMM_AT = {
     "medium": (2048, 2048, 2048),
     "large": (4096, 4096, 4096),
     "uneven": (2560, 2560, 2560),
-    **{f"square{n}": (n, n, n) for n in (384, 576, 768, 1536, 3072)},
+    **{f"square{n}": (n, n, n) for n in (128, 384, 576, 768, 1536, 3072)},
     "batch16": (16, 16, 16, 10_000),
     "batch32": (32, 32, 32, 10_000),
     "batch64": (64, 64, 64, 4000),

@@ -21,12 +21,14 @@ class Hunt:
     key : Search
     wanted : deque
         Candidates that the strategy wants tried and that nobody has taken up yet.
+    answered : int
+        Batches of the strategy that were answered.
     ended : bool
         Whether the strategy wants nothing more.
     """
 
     def __init__(self, key: Search, task: Task, strategy: Strategy, journal: Journal):
-        self.key, self.wanted, self.ended = key, deque[Any](), False
+        self.key, self.wanted, self.answered, self.ended = key, deque[Any](), 0, False
         self._journal, self._steps = journal, strategy(task)
         self._unasked = set(task.candidates)  # until the first batch is answered
         self._open: dict[Any, list[Trial]] = {}
@@ -65,6 +67,7 @@ class Hunt:
             except StopIteration:
                 self.ended = True
                 return
+            self.answered += not first
             self._times = {}
             self._take(batch)
             # afterwards: an interrupt may come while a batch is taken

@@ -8,7 +8,7 @@ can be played to it as well as a device (see `replay`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Hashable, Iterable, Mapping
+from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice, product, zip_longest
@@ -99,6 +99,7 @@ class Task(NamedTuple):
 
 
 RIVAL = 0.7  # of the best score of another family, below which a candidate is not likely to win
+LIKELY = (0.8, 0.65, 0.5)  # of the best score: one part after the other, the likeliest winners first
 TINY = 1e-12  # for the logarithm of a score of nothing
 LEAST = 12  # candidates that go on in a three-step search, however few there are
 
@@ -165,21 +166,25 @@ def exhaustive(task: Task) -> Search:
     yield _everywhere(task.candidates, task.places)
 
 
-def likely(task: Task, part: float = 0.5) -> Search:
-    """Every candidate in each size class at one of whose extents its score is this part of the best one, and
-    not far behind another family's.
+def likely(task: Task, parts: Sequence[float] = LIKELY) -> Search:
+    """Every candidate in each size class at one of whose extents its score is the first of these `parts` of
+    the best one; then what the next part adds, and so on. Nothing far behind another family's.
 
     A place where all of them fail gets the others.
     """
     table = _Table(task)
-    wanted: set[tuple[Any, str]] = set()
+    # of each candidate and class, the largest part of the best score
+    shares: dict[tuple[Any, str], float] = {}
     for size, extents in task.places:
         points = {config: task.score(config, size, extents) for config in task.candidates}
-        least = max(part * max(points.values()), RIVAL * task.rivals.get((size, extents), 0.0))
-        wanted.update((config, size) for config, score in points.items() if score >= least)
+        best, rival = max(points.values()), RIVAL * task.rivals.get((size, extents), 0.0)
+        for config, each in points.items():
+            if each >= rival:
+                shares[config, size] = max(each / max(best, TINY), shares.get((config, size), 0.0))
     everywhere = _everywhere(task.candidates, task.places)
-    yield from table.ask([trial for trial in everywhere if (trial.config, trial.size) in wanted])
-    sizes = {size for _, size in wanted}
+    for part in parts:
+        yield from table.ask([t for t in everywhere if shares.get((t.config, t.size), 0.0) >= part])
+    sizes = {size for (_, size), share in shares.items() if share >= parts[-1]}
     empty = [place for place in task.places if place[0] in sizes and not table.by_time(place)]
     yield from table.ask(_everywhere(task.candidates, empty))
 

@@ -29,9 +29,11 @@ from .worker import Lost
 
 __all__ = ["Tuner", "Watcher"]
 
-BEST_TILES = {"quick": 3, "normal": 8}  # of each class in the first layout, tried in the others
+BEST_TILES = {"quick": 3, "normal": 8}  # of each class in the first layout, tried before others in the others
+NO_OTHERS = ("quick",)  # efforts that try no more than these
 BEFORE = 0.05  # of the budget, after which no more is timed as it was before
-OTHERS = 0.5  # of the budget, after which other layouts are begun whatever the first is at
+SEEN = 2  # batches of the first layout, what serves and what is likeliest, after which others are begun
+OTHERS = 0.5  # of the budget, after which they are begun whatever the first is at
 KERNELS = 0.8  # of the budget; the rest is for stop sizes and for the winners' second verification
 AHEAD = 1  # candidates a compiling process is given beyond the one it has
 BETWEEN = 60.0  # seconds for an answer where products between leaves may have to be compiled first
@@ -153,7 +155,7 @@ class Tuner:
     # --------------------------------------------------------------------------------------- searches
 
     def _search_kernels(self, searches: list[Search]) -> None:
-        """Each family in its first layout; then, but for an exhaustive run, what did best in the others.
+        """Each family in its first layout; then the others, what did best there before all else.
 
         The lists of candidates are made on a thread meanwhile.
         """
@@ -184,7 +186,10 @@ class Tuner:
 
     def _may_follow(self, key: Search, ended: set[tuple[str, str]]) -> bool:
         """Whether the first layout has ended, or said enough for this one to begin."""
-        return key[:2] in ended or (self._late(OTHERS) and bool(self.journal.timed(_first(key))))
+        if key[:2] in ended:
+            return True
+        seen = any(hunt.key == _first(key) and hunt.answered >= SEEN for hunt in self._hunts)
+        return (seen or self._late(OTHERS)) and bool(self.journal.timed(_first(key)))
 
     def _begin(self, key: Search, configs: list[Any], rivals: Mapping[Place, float]) -> None:
         serving = overlay.serving(*key, self.device)
@@ -223,8 +228,8 @@ class Tuner:
         return found
 
     def _promising(self, key: Search, configs: list[Any]) -> list[Any]:
-        """Candidates whose tiles did best in the first layout, which differs in its loads only: the best of
-        every class first, then the second best.
+        """The candidates, those first whose tiles did best in the first layout: the best of every class, then
+        the second best. A quick run tries no others, since layouts differ in their loads only.
         """
         stem, dtype, _ = key
         family, ranks = FAMILIES[stem], dict[tuple, int]()
@@ -237,8 +242,9 @@ class Tuner:
         if family.routine == "gemm":
             twins = (twin for config in configs for twin in persistent(config, self.device))
             configs = list(dict.fromkeys([*configs, *twins]))
-        promising = [config for config in configs if tile_of(config) in ranks]
-        return sorted(promising, key=lambda config: ranks[tile_of(config)])
+        if self._effort in NO_OTHERS:
+            configs = [config for config in configs if tile_of(config) in ranks]
+        return sorted(configs, key=lambda config: ranks.get(tile_of(config), math.inf))
 
     def _step(self) -> None:
         """Let something happen."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
 import os
 import re
 import signal
@@ -12,6 +13,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -225,9 +227,15 @@ def test_other_layouts_try_the_tiles_that_won_before_others(stage):
         prune.tile_of(family.config("s", "nn", min(timed, key=lambda r: r.seconds).parameters))
         for timed in records.values()
     }
-    tiles = [prune.tile_of(config) for config in made._promising(key, made._candidates(key))]
+    candidates = made._candidates(key)
+    tiles = [prune.tile_of(config) for config in made._promising(key, candidates)]
     first = [tile in won for tile in tiles]
     assert any(first) and first == sorted(first, reverse=True) and not all(first)
+    # a longer run tries the rest as well
+    made._effort = "normal"
+    ordered = made._promising(key, candidates)
+    assert [prune.tile_of(config) for config in ordered][: sum(first)] == tiles[: sum(first)]
+    assert len(ordered) > len(tiles) and set(ordered) >= set(candidates)
 
 
 @pytest.mark.parametrize("letter", "dz")
@@ -244,9 +252,20 @@ def test_a_family_is_tried_where_it_comes_near_its_rivals(letter):
     near = {size for size in sizes if best["gemm_tile", size] > 0.9 * best["gemm_mma", size]}
     candidates, rivals = made._plan(("gemm_tile", letter, "nn"))
     task = task_of("gemm_tile", tuple(candidates), H200)
-    wanted = next(STRATEGIES["likely"](task._replace(rivals=rivals)))
+    wanted = asked(task._replace(rivals=rivals))
     assert near <= {trial.size for trial in wanted}
-    assert len(wanted) < 0.1 * len(next(STRATEGIES["likely"](task)))
+    assert len(wanted) < 0.1 * len(asked(task))
+
+
+def asked(task) -> list:
+    """All that `likely` wants timed where nothing fails."""
+    trials, steps = [], STRATEGIES["likely"](task)
+    batch = next(steps)
+    with suppress(StopIteration):
+        while True:
+            trials += batch
+            batch = steps.send(dict.fromkeys(batch, 1.0))
+    return trials
 
 
 def test_what_serves_now_is_tried_first_in_every_layout(stage, monkeypatch):
@@ -293,13 +312,16 @@ def test_what_was_not_asked_for_in_time_is_untried(stage):
         assert Hunt(key, task, strategy, Journal(H200, "quick")).stop() == left
 
 
-def test_other_layouts_do_not_wait_for_the_end_of_the_first(stage, monkeypatch):
+@pytest.mark.parametrize(("seen", "others"), [(tuner.SEEN, 1.0), (math.inf, 0.0)])
+def test_other_layouts_do_not_wait_for_the_end_of_the_first(stage, monkeypatch, seen, others):
+    """But for its likeliest candidates, or for half of the time."""
     keys = [("gemm_tile", "s", layout) for layout in ("nn", "tn")]
     ready = {key: SimpleNamespace(left=prune.candidates(*key, H200).left[:80]) for key in keys}
     monkeypatch.setattr(tuner, "candidates", lambda *key: ready[key[:3]])
     monkeypatch.setattr(tuner, "in_turns", lambda task: list(task.candidates))
-    monkeypatch.setattr(tuner, "OTHERS", 0.0)
-    made, found = tune(on(stage), budget=1e6)
+    monkeypatch.setattr(tuner, "SEEN", seen)
+    monkeypatch.setattr(tuner, "OTHERS", others)
+    made, found = tune(on(stage), strategy="likely", budget=1e6)
     layouts = [record.layout for record in made.journal.records if record.outcome == "ok"]
     assert layouts.index("tn") < len(layouts) - layouts[::-1].index("nn")
     assert {layout for _, _, layout, _ in found.entries} == {"nn", "tn"}
