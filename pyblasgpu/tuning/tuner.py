@@ -239,12 +239,12 @@ class Tuner:
             for rank, record in enumerate(timed):
                 tile = tile_of(family.config(dtype, record.layout, record.parameters))
                 ranks[tile] = min(rank, ranks.get(tile, rank))
+        promising, others = list(configs), [] if self._effort in NO_OTHERS else configs
         if family.routine == "gemm":
-            twins = (twin for config in configs for twin in persistent(config, self.device))
-            configs = list(dict.fromkeys([*configs, *twins]))
-        if self._effort in NO_OTHERS:
-            configs = [config for config in configs if tile_of(config) in ranks]
-        return sorted(configs, key=lambda config: ranks.get(tile_of(config), math.inf))
+            promising += [twin for config in configs for twin in persistent(config, self.device)]
+        promising = [config for config in promising if tile_of(config) in ranks]
+        promising.sort(key=lambda config: ranks[tile_of(config)])
+        return list(dict.fromkeys([*promising, *others]))
 
     def _step(self) -> None:
         """Let something happen."""

@@ -19,7 +19,7 @@ from pyblasgpu.tuning.store import read_sweep, sound, winners
 from pyblasgpu.types import DTYPES
 
 FOLDER = Path(__file__).parents[2] / "tuning" / "sweeps"
-LATEST = ("581ff19_s", "581ff19_d", "005803c_c", "581ff19_z")  # of each dtype
+LATEST = ("583808e_s", "583808e_d", "583808e_c", "583808e_z")  # of each dtype
 SWEEPS = [
     *(FOLDER / f"nvidia_h200_{each}gemm.jsonl.gz" for each in LATEST),
     FOLDER / "nvidia_h200_4a5300f_panels.jsonl.gz",
