@@ -82,8 +82,9 @@ class Timer:
     def __call__(self, work: Rotation, best: float = math.inf, repeats: int = REPEATS) -> float:
         """Seconds of one call; two untimed ones compile, warm up, and tell how long the host takes.
 
-        `best` is the time to beat: a call far behind it is repeated once, lest a hiccup end a candidate. Else
-        the median of `repeats` passes.
+        `best` is the time to beat: a call far behind it is timed once more, lest a hiccup end a candidate, or
+        what a pass takes beside its calls, which is as long as a short call. Else the median of `repeats`
+        passes.
         """
         work.restore(1)
         work.calls[0]()
@@ -93,11 +94,11 @@ class Timer:
         work.calls[0]()
         host = time.perf_counter() - begin
         first = self._pass(work, 1, host)
+        calls = min(max(math.ceil(LONG_ENOUGH / max(first, 1e-9)), 1), len(work.calls))
         if first > HOPELESS * best:
-            first = min(first, self._pass(work, 1, host))
+            first = min(first, self._pass(work, calls, host))
         if first > HOPELESS * best:
             return first
-        calls = min(max(math.ceil(LONG_ENOUGH / max(first, 1e-9)), 1), len(work.calls))
         return statistics.median(self._pass(work, calls, host) for _ in range(repeats))
 
     def _pass(self, work: Rotation, calls: int, host: float) -> float:

@@ -135,14 +135,14 @@ class Tuner:
                 # with a cold store of cubins most of it would be compilation, one kernel after the other
                 time_whole(self._lab, routines, "before", lambda: self._late(BEFORE))
             self._search_kernels(searches)
-            self._save()
+            self._save(searches)
             for routine, dtype in routines:
                 if routine in recursive:
                     search_stop(self._lab, routine, dtype, self.device, self._late)
         except KeyboardInterrupt:
             self._watcher.say("interrupted: what was measured so far decides")
             self._settle()
-        found = self._save()
+        found = self._save(searches)
         if not self._late():
             time_vendor(self._lab, found)
             if self._curves:
@@ -371,10 +371,17 @@ class Tuner:
 
     # ------------------------------------------------------------------------------------------ winners
 
-    def _save(self) -> Document:
-        """Put the winners into the user's file, once each is right at odd extents too."""
+    def _save(self, searches: list[Search]) -> Document:
+        """Put the winners of these searches into the user's file, once each is right at odd extents too.
+
+        Those of others that a run resumes with were put there by the run that made them.
+        """
         while True:
-            found = self._decided(winners(self.journal.records, self.device.name))
+            records = [
+                each for each in self.journal.records
+                if each.stem not in FAMILIES or (each.stem, each.dtype, each.layout) in searches
+            ]  # fmt: skip
+            found = self._decided(winners(records, self.device.name))
             if self._recheck.all_right(found):
                 break
         if found.entries or found.stop_sizes:

@@ -25,6 +25,9 @@ SWEEPS = [
     FOLDER / "nvidia_h200_4a5300f_panels.jsonl.gz",
 ]
 H200 = known("h200")
+#: Classes of which all but what was timed first was timed by single calls, and with what a pass takes beside
+#: them (`pyblasgpu.tuning.measure`, before 0699a61): as long as the calls themselves.
+SHORT = ("tiny", "square128")
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +79,7 @@ def without(entry: Entry, size: str) -> Entry:
 
 def test_a_winner_is_chosen_where_it_won(recorded, monkeypatch):
     lost = losses(recorded, monkeypatch, hidden=False).values()
-    assert len(lost) == 429
+    assert len(lost) == 480
     assert mean(lost) < 0.002 and max(lost) < 0.05
 
 
@@ -84,9 +87,10 @@ def test_an_untuned_class_has_others_to_stand_in(recorded, monkeypatch):
     """Neighbours of a square are a factor of 1.5 away here, twice as far as in use; those of skinny products
     and of batches up to 64 in one extent.
     """
-    lost = losses(recorded, monkeypatch, hidden=True)
+    found = losses(recorded, monkeypatch, hidden=True)
+    lost = {key: loss for key, loss in found.items() if key[2] not in SHORT}
     assert len(lost) > 300 and median(lost.values()) < 0.025
     alone = [loss for (*_, size), loss in lost.items() if not size.startswith("batch")]
-    assert mean(alone) < 0.08 and sum(loss > 0.25 for loss in alone) <= 26
+    assert mean(alone) < 0.07 and sum(loss > 0.25 for loss in alone) <= 16
     squares = [loss for (*_, size), loss in lost.items() if len(set(tuned_at("gemm_tile", size)[-1])) == 1]
-    assert len(squares) == 159 and mean(squares) < 0.065 and sum(loss > 0.1 for loss in squares) <= 32
+    assert len(squares) == 159 and mean(squares) < 0.05 and sum(loss > 0.1 for loss in squares) <= 24

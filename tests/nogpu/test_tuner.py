@@ -572,6 +572,16 @@ def tune_order(stage):
     return made._candidates(("gemm_tile", "s", "nn"))
 
 
+def test_a_resumed_run_decides_of_its_own_searches(stage):
+    """The winners of others were put into the file, and verified, by the run that made them."""
+    _, first = tune(on(stage))
+    again, found = tune(on(stage), layouts=("tn",), resume=True)
+    assert {layout for _, _, layout, _ in found.entries} == {"tn"}
+    assert {record.layout for record in again.journal.records} == {"nn", "tn"}
+    kept = read(store.user_file(H200.name)).entries
+    assert {key for key in kept if key[2] == "nn"} == {key for key in first.entries if key[2] == "nn"}
+
+
 def test_only_the_same_toolchain_and_effort_are_resumed(stage, monkeypatch):
     tune(on(stage), layouts=("nn",))
     assert Journal(H200, "quick", resume=True).records and not Journal(H200, "normal", resume=True).records
