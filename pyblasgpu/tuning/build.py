@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from importlib import import_module
 from multiprocessing import get_context
 from queue import Empty, Queue
@@ -16,7 +17,7 @@ from ..errors import ConfigError, PyblasgpuError, require
 from ..gpu.compile import KernelSource, Resources, compile_source
 from ..gpu.device import Device
 
-__all__ = ["Compilers", "Verdict", "compile_all", "complaint", "cores", "judge", "source_of"]
+__all__ = ["Compilers", "Verdict", "beside", "compile_all", "complaint", "cores", "judge", "source_of"]
 
 #: A family's stem and a Config of it.
 Job = tuple[str, Any]
@@ -117,6 +118,16 @@ class Compilers:
                 return "the compiler's process died"
             self._begin(job, again=True)
             return None
+
+
+@contextmanager
+def beside(count: int) -> Iterator[ProcessPoolExecutor]:
+    """So many processes that yield to whoever is timing, and end with the block."""
+    pool = _processes(count)
+    try:
+        yield pool
+    finally:
+        _stop(pool)
 
 
 def _processes(count: int) -> ProcessPoolExecutor:

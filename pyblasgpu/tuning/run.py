@@ -25,7 +25,7 @@ from ..gpu.device import Device
 from ..gpu.nvml import Sensor
 from . import dryrun, overlay, report
 from .bench import Bench
-from .build import Compilers
+from .build import Compilers, beside
 from .health import Health
 from .journal import Journal
 from .prune import defaults
@@ -38,6 +38,7 @@ __all__ = ["main", "show_report"]
 WIDTH = 170  # columns of a table that goes into a file or a pipe
 #: Seconds that an effort may take where nothing else is asked for.
 BUDGETS = {"quick": 140.0, "normal": 840.0}
+PLANNERS = 2  # processes that make the lists of candidates
 
 
 def main(options: Any, routine: Callable[[str], Callable] | None = None) -> int:
@@ -81,6 +82,7 @@ def _tune(options: Any, device: Device, routine: Callable) -> int:
     recursive = [name for name in STOP_ROUTINES if name in dict(pairs)]
     with (
         Compilers(device.cc) as compilers,
+        beside(PLANNERS) as planner,
         Worker(Bench, (routine, device.ordinal)) as worker,
         _Progress(budget) as watcher,
     ):
@@ -88,6 +90,7 @@ def _tune(options: Any, device: Device, routine: Callable) -> int:
             device, compilers, worker, watcher, journal, health, options.effort, strategy, budget,
             curves=options.report is not None,
             guidelines=lambda stem, dtype: dryrun.guidelines(options, defaults(stem, dtype, options.effort)),
+            planner=planner,
         )  # fmt: skip
         found = tuner.run(searches, recursive)
         if tuner.untried or tuner.unbegun:

@@ -6,10 +6,10 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any, Protocol
 
-from ..database import FAMILIES, STOP_ROUTINES, Document, families_of, sizes_of, tuned_at
+from ..database import FAMILIES, STOP_ROUTINES, Document, sizes_of, tuned_at
 from ..errors import PyblasgpuError
 from ..gpu.compile import Resources
 from ..gpu.device import Device
@@ -20,10 +20,11 @@ from .health import Health
 from .hunt import Hunt
 from .journal import Journal, Search
 from .lab import Bencher, Lab
-from .prune import Guidelines, candidates, persistent, tile_of
+from .plan import plan
+from .prune import Guidelines, persistent, tile_of
 from .recheck import Compiling, Recheck
 from .store import merge, winners
-from .strategies import STRATEGIES, Place, Task, Times, Trial, beginning_with, in_turns, task_of
+from .strategies import STRATEGIES, Place, Task, Times, Trial, beginning_with, task_of
 from .whole import STOPS, search_stop, time_vendor, time_whole
 from .worker import Lost
 
@@ -70,6 +71,8 @@ class Tuner:
         Whether whole routines are timed over n before and after.
     guidelines : callable
         Gives the guidelines of a family in a dtype; by default those of `prune.candidates`.
+    planner : Executor, optional
+        Makes the plans of searches (`plan`); by default a thread of this process.
 
     Attributes
     ----------
@@ -92,12 +95,13 @@ class Tuner:
         budget: float | None = None,
         curves: bool = False,
         guidelines: Callable[[str, str], Guidelines | None] = lambda stem, dtype: None,
+        planner: Executor | None = None,
     ):
         self.device, self.journal, self.health = device, journal, health
         self._lab = Lab(worker, journal, health)
         self._compilers, self._worker, self._watcher = compilers, worker, watcher
         self._effort, self._strategy, self._curves = effort, STRATEGIES[strategy], curves
-        self._guidelines = guidelines
+        self._guidelines, self._planner = guidelines, planner
         self._begun, self._budget = time.monotonic(), budget or math.inf
         self._hunts: list[Hunt] = []
         self._compiling: dict[tuple[str, Any], Hunt] = {}
@@ -108,7 +112,6 @@ class Tuner:
         self._verified: set[tuple[str, Any]] = set()
         self._recheck = Recheck(self._lab, journal, self._job, compilers)
         self._reference: tuple[Search, Trial] | None = None
-        self._best_scores: dict[tuple[str, str], dict[Place, float]] = {}
         self._wanted = self._done = 0
         self.untried = self.unbegun = 0
 
@@ -157,16 +160,19 @@ class Tuner:
     def _search_kernels(self, searches: list[Search]) -> None:
         """Each family in its first layout; then the others, what did best there before all else.
 
-        The lists of candidates are made on a thread meanwhile.
+        Their plans are made meanwhile.
         """
         firsts = [key for key in searches if self._is_first(key, searches)]
         order = (*firsts, *(key for key in searches if key not in firsts))
-        planner = ThreadPoolExecutor(1)
-        plans = {key: planner.submit(self._plan, key) for key in order}
+        planner = self._planner or ThreadPoolExecutor(1)
+        plans = {
+            key: planner.submit(plan, key, self.device, self._effort, self._guidelines(*key[:2]))
+            for key in order
+        }
         ended: set[tuple[str, str]] = set()
         try:
             while (plans or self._hunts or self._recheck.pending) and not self._late(KERNELS):
-                for key in [key for key, plan in plans.items() if plan.done()]:
+                for key in [key for key, made in plans.items() if made.done()]:
                     if key in firsts or self._may_follow(key, ended):
                         configs, rivals = plans.pop(key).result()
                         self._begin(key, configs if key in firsts else self._promising(key, configs), rivals)
@@ -177,7 +183,10 @@ class Tuner:
                     self._recheck.begin(self._winners_of(hunt.key), self._verdicts)
         finally:
             self.unbegun = len(plans)
-            planner.shutdown(wait=False, cancel_futures=True)
+            for made in plans.values():
+                made.cancel()
+            if self._planner is None:
+                planner.shutdown(wait=False)
         self._settle()
 
     def _is_first(self, key: Search, searches: list[Search]) -> bool:
@@ -198,34 +207,6 @@ class Tuner:
         task = task_of(key[0], tuple(configs), self.device)._replace(rivals=rivals)
         strategy = beginning_with(serving, self._strategy) if configs else _nothing
         self._hunts.append(Hunt(key, task, strategy, self.journal))
-
-    def _plan(self, key: Search) -> tuple[list[Any], dict[Place, float]]:
-        """The candidates of a search, and what other families promise."""
-        return self._candidates(key), self._rivals(key)
-
-    def _candidates(self, key: Search) -> list[Any]:
-        """Those that the rules leave, in an order in which a run may end anywhere."""
-        wanted = self._guidelines(*key[:2])
-        left = candidates(*key, self.device, self._effort, wanted).left
-        return in_turns(task_of(key[0], tuple(left), self.device))
-
-    def _rivals(self, key: Search) -> dict[Place, float]:
-        """The best scores of the other families of the routine."""
-        stem, dtype, _ = key
-        found: dict[Place, float] = {}
-        for other in families_of(FAMILIES[stem].routine, dtype):
-            if other != stem:
-                for place, points in self._promised(other, dtype).items():
-                    found[place] = max(points, found.get(place, 0.0))
-        return found
-
-    def _promised(self, stem: str, dtype: str) -> dict[Place, float]:
-        """The best scores of a family's short list in its first layout; the others differ in loads only."""
-        found = self._best_scores.get((stem, dtype))
-        if found is None:
-            short = candidates(stem, dtype, FAMILIES[stem].layouts[0], self.device, "quick").left
-            found = self._best_scores[stem, dtype] = task_of(stem, tuple(short), self.device).best_scores()
-        return found
 
     def _promising(self, key: Search, configs: list[Any]) -> list[Any]:
         """The candidates, those first whose tiles did best in the first layout: the best of every class, then

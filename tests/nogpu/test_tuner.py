@@ -44,7 +44,9 @@ from pyblasgpu.tuning import (
     verify,
     whole,
 )
+from pyblasgpu.tuning import plan as planning
 from pyblasgpu.tuning import select as selecting
+from pyblasgpu.tuning.build import beside
 from pyblasgpu.tuning.health import Health
 from pyblasgpu.tuning.hunt import Hunt
 from pyblasgpu.tuning.journal import Journal
@@ -113,8 +115,8 @@ class Stage:
             monkeypatch.setattr(module, "memory", self.memory)
         monkeypatch.setattr(bench, "Timer", lambda device, stream: self.time)
         monkeypatch.setattr(bench.devices, "current", lambda ordinal: H200)
-        every = tuner.candidates
-        monkeypatch.setattr(tuner, "candidates", lambda *key: SimpleNamespace(left=every(*key).left[::16]))
+        every = planning.candidates
+        monkeypatch.setattr(planning, "candidates", lambda *key: SimpleNamespace(left=every(*key).left[::16]))
         self.filed = {}  # what files name, by search
         monkeypatch.setattr(overlay, "serving", lambda *key: self.filed.get(key[:3], {}))
         # operands of the real sizes would take long to fill
@@ -193,8 +195,13 @@ def rate(entry):
     return Stage.rate(SimpleNamespace(**entry.parameters))
 
 
-def best_of(made, key):
-    return max(made._candidates(key), key=Stage.rate)
+def planned(key):
+    """The candidates in the order in which a quick run comes to them."""
+    return planning.plan(key, H200, "quick", None).configs
+
+
+def best_of(key):
+    return max(planned(key), key=Stage.rate)
 
 
 def outcomes(made, config):
@@ -204,16 +211,23 @@ def outcomes(made, config):
 
 def test_a_run_finds_the_best_and_the_next_call_uses_it(stage):
     made, found = tune(on(stage))
-    best = best_of(made, ("gemm_tile", "s", "nn"))
+    best = best_of(("gemm_tile", "s", "nn"))
     assert {size for *_, size in found.entries} == set(sizes_of("gemm_tile"))
     choice = selecting.select("gemm_tile", DTYPES["s"], "nn", (4096,) * 3, H200)
     assert Stage.rate(choice.config) == Stage.rate(best) and choice.origin.startswith("tuned here")
     # another layout tries the tiles that did best
     other = selecting.select("gemm_tile", DTYPES["s"], "tn", (4096,) * 3, H200).config
-    first = sorted(made._candidates(("gemm_tile", "s", "nn")), key=Stage.rate)[-tuner.BEST_TILES["quick"] :]
+    first = sorted(planned(("gemm_tile", "s", "nn")), key=Stage.rate)[-tuner.BEST_TILES["quick"] :]
     assert other.trans_a and (other.BLK_M, other.BLK_N) in {(c.BLK_M, c.BLK_N) for c in first}
     assert store.read_sweep(made.journal.path) == made.journal.records
     assert made.journal.counts == {"ok": made._done} and made.untried == 0
+
+
+def test_a_plan_is_the_same_from_another_process():
+    key = ("gemm_mma", "d", "nn")
+    with beside(1) as processes:
+        made = processes.submit(planning.plan, key, H200, "quick", None).result()
+    assert made == planning.plan(key, H200, "quick", None) and made.configs and made.rivals
 
 
 def test_other_layouts_try_the_tiles_that_won_before_others(stage):
@@ -227,7 +241,7 @@ def test_other_layouts_try_the_tiles_that_won_before_others(stage):
         prune.tile_of(family.config("s", "nn", min(timed, key=lambda r: r.seconds).parameters))
         for timed in records.values()
     }
-    candidates = made._candidates(key)
+    candidates = planned(key)
     tiles = [prune.tile_of(config) for config in made._promising(key, candidates)]
     first = [tile in won for tile in tiles]
     assert any(first) and first == sorted(first, reverse=True) and not all(first)
@@ -241,8 +255,7 @@ def test_other_layouts_try_the_tiles_that_won_before_others(stage):
 @pytest.mark.parametrize("letter", "dz")
 def test_a_family_is_tried_where_it_comes_near_its_rivals(letter):
     """Wherever `gemm_tile` came within a tenth of `gemm_mma` in the recorded sweep, and not everywhere."""
-    made = tuner.Tuner(H200, Compilers(), None, Watcher(), Journal(H200, "quick"), Health(Sensor()), "normal")
-    assert made._rivals(("gemm_tile", "s", "nn")) == {}
+    assert planning.plan(("gemm_tile", "s", "nn"), H200, "quick", None).rivals == {}
     best: dict = {}
     for record in store.sound(store.read_sweep(SWEEPS / f"nvidia_h200_7ac45f1_{letter}gemm.jsonl.gz")):
         if record.layout == "nn":
@@ -250,7 +263,7 @@ def test_a_family_is_tried_where_it_comes_near_its_rivals(letter):
             best[at] = max(record.tflops, best.get(at, 0.0))
     sizes = {size for stem, size in best if stem == "gemm_mma"}
     near = {size for size in sizes if best["gemm_tile", size] > 0.9 * best["gemm_mma", size]}
-    candidates, rivals = made._plan(("gemm_tile", letter, "nn"))
+    candidates, rivals = planning.plan(("gemm_tile", letter, "nn"), H200, "normal", None)
     task = task_of("gemm_tile", tuple(candidates), H200)
     wanted = asked(task._replace(rivals=rivals))
     assert near <= {trial.size for trial in wanted}
@@ -317,8 +330,8 @@ def test_other_layouts_do_not_wait_for_the_end_of_the_first(stage, monkeypatch, 
     """But for its likeliest candidates, or for half of the time."""
     keys = [("gemm_tile", "s", layout) for layout in ("nn", "tn")]
     ready = {key: SimpleNamespace(left=prune.candidates(*key, H200).left[:80]) for key in keys}
-    monkeypatch.setattr(tuner, "candidates", lambda *key: ready[key[:3]])
-    monkeypatch.setattr(tuner, "in_turns", lambda task: list(task.candidates))
+    monkeypatch.setattr(planning, "candidates", lambda *key: ready[key[:3]])
+    monkeypatch.setattr(planning, "in_turns", lambda task: list(task.candidates))
     monkeypatch.setattr(tuner, "SEEN", seen)
     monkeypatch.setattr(tuner, "OTHERS", others)
     made, found = tune(on(stage), strategy="likely", budget=1e6)
@@ -328,8 +341,8 @@ def test_other_layouts_do_not_wait_for_the_end_of_the_first(stage, monkeypatch, 
 
 
 def test_leaves_then_stop_sizes(stage):
-    made, found = tune(on(stage), ("trsm",), ("d",))
-    best = best_of(made, ("trsm_leaf", "d", "any"))
+    _, found = tune(on(stage), ("trsm",), ("d",))
+    best = best_of(("trsm_leaf", "d", "any"))
     assert rate(found.entries["trsm_leaf", "d", "any", "many"]) == Stage.rate(best)
     assert found.stop_sizes == {("trsm", "d", size): max(whole.STOPS) for size in sizes_of("trsm")}
     assert read(store.user_file(H200.name), H200.name).stop_sizes == found.stop_sizes
@@ -346,7 +359,7 @@ def test_the_stop_size_that_serves_now_is_timed_first(stage):
 
 
 def test_stop_sizes_beyond_the_largest_order_of_a_leaf_are_not_timed():
-    leaf = tuner.candidates("trsm_mma", "d", "any", H200, "quick").left[0]
+    leaf = planning.candidates("trsm_mma", "d", "any", H200, "quick").left[0]
     parameters = FAMILIES["trsm_mma"].parameters_of(leaf)
     times = [
         store.Record(
@@ -361,7 +374,7 @@ def test_stop_sizes_beyond_the_largest_order_of_a_leaf_are_not_timed():
 def test_a_leaf_that_is_better_within_its_routine_wins(stage, monkeypatch):
     """The second stage decides on leaf and stop size together."""
     plain = Stage.trsm
-    left = tuner.candidates("trsm_leaf", "d", "any", H200, "quick").left
+    left = planning.candidates("trsm_leaf", "d", "any", H200, "quick").left
     better = min(left, key=Stage.rate)
 
     def trsm(self, alpha, t, b, stream, **flags):
@@ -421,7 +434,7 @@ def only_at_odd(odd, out):
 
 @pytest.mark.parametrize("how", [flip_one, write_past, only_at_odd])
 def test_a_candidate_that_is_wrong_never_wins(stage, how):
-    fastest = max(tuner.candidates("gemm_tile", "s", "nn", H200, "quick").left, key=Stage.rate)
+    fastest = max(planning.candidates("gemm_tile", "s", "nn", H200, "quick").left, key=Stage.rate)
     stage.broken = {fastest: how}
     made, found = tune(on(stage), layouts=("nn",))
     parameters = FAMILIES["gemm_tile"].parameters_of(fastest)
@@ -438,7 +451,7 @@ def test_a_winner_that_cannot_run_at_odd_extents_is_out_and_the_run_ends(stage):
         if odd:
             raise PyblasgpuError("launch refused")
 
-    fastest = max(tuner.candidates("gemm_tile", "s", "nn", H200, "quick").left, key=Stage.rate)
+    fastest = max(planning.candidates("gemm_tile", "s", "nn", H200, "quick").left, key=Stage.rate)
     stage.broken = {fastest: refuse}
     made, found = tune(on(stage), layouts=("nn",))
     parameters = FAMILIES["gemm_tile"].parameters_of(fastest)
@@ -471,7 +484,7 @@ def test_a_candidate_that_writes_around_its_operands_is_noticed(stage):
         if out.shape[1:] == (256, 256):
             ctypes.memset(stage.c_arena().address - 1, 0, 1)
 
-    fastest = max(tuner.candidates("gemm_tile", "s", "nn", H200, "quick").left, key=Stage.rate)
+    fastest = max(planning.candidates("gemm_tile", "s", "nn", H200, "quick").left, key=Stage.rate)
     stage.broken = {fastest: write_far}
     body = bench.Bench(stage.routine, 0)
     stage.c_arena = lambda: body._workload._held["C", "s"]
@@ -484,7 +497,7 @@ def test_a_candidate_that_raises_is_recorded_and_the_run_goes_on(stage):
     def fail(odd, out):
         raise PyblasgpuError("launch refused")
 
-    fastest = max(tuner.candidates("gemm_tile", "s", "nn", H200, "quick").left, key=Stage.rate)
+    fastest = max(planning.candidates("gemm_tile", "s", "nn", H200, "quick").left, key=Stage.rate)
     stage.broken = {fastest: fail}
     made, found = tune(on(stage), layouts=("nn",))
     failed = [r for r in made.journal.records if r.outcome == "error"]
@@ -500,7 +513,7 @@ def test_a_candidate_that_takes_the_device_down_is_out_and_the_worker_replaced(s
         stage.memory.alive = True
         return bench.Bench(stage.routine, 0)
 
-    bad = tuner.candidates("gemm_tile", "s", "nn", H200, "quick").left[1]
+    bad = planning.candidates("gemm_tile", "s", "nn", H200, "quick").left[1]
     stage.broken = {bad: lose}
     made, found = tune(fresh, layouts=("nn",))
     assert outcomes(made, bad) == {"crash"} and made._worker.replaced == 1
@@ -520,7 +533,7 @@ def test_a_device_that_is_lost_for_good_ends_the_run_and_the_records_are_kept(st
         made.append(True)
         return bench.Bench(stage.routine, 0)
 
-    stage.broken = {tune_order(stage)[1]: lose}
+    stage.broken = {planned(("gemm_tile", "s", "nn"))[1]: lose}
     with pytest.raises(PyblasgpuError, match=r"cannot start; what was measured is in .*--resume"):
         tune(once, layouts=("nn",))
     assert Journal(H200, "quick", resume=True).counts.total() == 0
@@ -529,7 +542,7 @@ def test_a_device_that_is_lost_for_good_ends_the_run_and_the_records_are_kept(st
 
 def test_what_the_compiler_speaks_against_is_not_run(stage):
     spilling = Resources(255, 0, 8, 8, 0)
-    left = tuner.candidates("gemm_tile", "s", "nn", H200, "quick").left
+    left = planning.candidates("gemm_tile", "s", "nn", H200, "quick").left
     compilers = Compilers(lambda stem, config: spilling if config == left[0] else GOOD)
     made, _ = tune(on(stage), layouts=("nn",), compilers=compilers)
     assert outcomes(made, left[0]) == {"spills"} and made.journal.counts["spills"] == 1
@@ -548,7 +561,7 @@ def interrupt(odd, out):
 
 
 def test_an_interrupted_run_keeps_what_it_has_and_is_resumed(stage):
-    order = tune_order(stage)
+    order = planned(("gemm_tile", "s", "nn"))
     stage.broken = {order[2]: interrupt}
     made, found = tune(on(stage), layouts=("nn",))
     kept = max(order[:2], key=Stage.rate)
@@ -564,12 +577,6 @@ def test_an_interrupted_run_keeps_what_it_has_and_is_resumed(stage):
     best = all_found.entries["gemm_tile", "s", "nn", "large"]
     assert rate(best) == max(map(Stage.rate, order))
     assert again.journal.records[: len(made.journal.records)] == made.journal.records
-
-
-def tune_order(stage):
-    """The candidates in the order in which a run tries them."""
-    made = tuner.Tuner(H200, Compilers(), None, Watcher(), Journal(H200, "quick"), Health(Sensor()))
-    return made._candidates(("gemm_tile", "s", "nn"))
 
 
 def test_a_resumed_run_decides_of_its_own_searches(stage):
@@ -591,7 +598,7 @@ def test_only_the_same_toolchain_and_effort_are_resumed(stage, monkeypatch):
 
 
 def test_failures_are_resumed_too(stage):
-    left = tuner.candidates("gemm_tile", "s", "nn", H200, "quick").left
+    left = planning.candidates("gemm_tile", "s", "nn", H200, "quick").left
     stage.broken = {left[0]: flip_one}
     tune(on(stage), layouts=("nn",))
     calls = Counter()
@@ -606,7 +613,7 @@ def test_each_record_is_in_the_file_at_once(stage):
         lines.append(len(path.read_bytes().splitlines()) if path.exists() else 0)
 
     lines = []
-    order = tune_order(stage)
+    order = planned(("gemm_tile", "s", "nn"))
     stage.broken = {order[1]: look}
     tune(on(stage), layouts=("nn",))
     # after the first candidate and the reference: verified in two calls, then timed, a line a class
@@ -646,10 +653,10 @@ def test_a_calm_run_has_no_complaints(stage, monkeypatch):
 
 @pytest.mark.parametrize("mishap", ["exit", "hang", "wrong", "spoils"])
 def test_a_mishap_in_the_process_is_marked_and_the_sweep_goes_on(mishap, monkeypatch):
-    every = tuner.candidates
-    monkeypatch.setattr(tuner, "candidates", lambda *key: SimpleNamespace(left=every(*key).left[::8]))
+    every = planning.candidates
+    monkeypatch.setattr(planning, "candidates", lambda *key: SimpleNamespace(left=every(*key).left[::8]))
     monkeypatch.setattr(overlay, "serving", lambda *key: {})
-    left = tuner.candidates("gemm_tile", "s", "nn", H200, "quick").left
+    left = planning.candidates("gemm_tile", "s", "nn", H200, "quick").left
     bad = max(left, key=Stage.rate)
     tile = (bad.BLK_M, bad.BLK_N)
     with Worker(fake_worker.device, ({tile: mishap},), patience=1.0) as worker:
