@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from . import __version__
-from .database import FAMILIES
+from .database import FAMILIES, sizes_of
 from .errors import PyblasgpuError
 from .types import DTYPES
 
@@ -90,6 +90,9 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--family", type=_families, metavar="F,F,...", help="kernel families (all)")
     parser.add_argument(
         "--layout", type=_layouts, metavar="L,L,...", help="how operands lie: nn, nt, ... (all)"
+    )
+    parser.add_argument(
+        "--size", type=_size_classes, metavar="C,C,...", help="size classes: tiny, low_rank, few, ... (all)"
     )
     parser.add_argument(
         "--device", metavar="D", help="number of the device; in a dry run also a name: h200, ..."
@@ -204,6 +207,10 @@ def _layouts(text: str) -> tuple[str, ...]:
     return _listed(
         text, tuple(dict.fromkeys(name for family in FAMILIES.values() for name in family.layouts))
     )
+
+
+def _size_classes(text: str) -> tuple[str, ...]:
+    return _listed(text, tuple(dict.fromkeys(size for stem in FAMILIES for size in sizes_of(stem))))
 
 
 def parse_variants(text: str) -> tuple[str, ...]:

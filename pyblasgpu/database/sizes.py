@@ -39,6 +39,7 @@ and what each of them did at the extents of others; times of batches serve batch
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 __all__ = ["RHS_AT", "is_batch", "nearest", "rhs_class", "size_class", "sizes_of", "tuned_at"]
@@ -171,9 +172,9 @@ def rhs_class(rhs: int) -> str:
     return "some" if rhs <= SOME else "many" if rhs <= MANY else "most"
 
 
-def sizes_of(stem: str) -> tuple[str, ...]:
-    """The classes of a family, or of the stop sizes of a recursive routine."""
-    return tuple(_classes(stem))
+def sizes_of(stem: str, only: Sequence[str] = ()) -> tuple[str, ...]:
+    """The classes of a family, or of the stop sizes of a recursive routine; of these `only`, if any."""
+    return tuple(size for size in _classes(stem) if not only or size in only)
 
 
 def is_batch(size: str) -> bool:

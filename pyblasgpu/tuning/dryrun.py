@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from ..database import FAMILIES, families_of
+from ..database import FAMILIES, families_of, sizes_of, tuned_at
 from ..gpu import device as devices
 from ..gpu.device import Device
 from ..types import DTYPES
@@ -52,16 +52,17 @@ def scope(names: Iterable[str], dtypes: Sequence[str]) -> list[tuple[str, str]]:
 def searches_of(options: Any) -> list[tuple[str, str, str]]:
     """(stem, dtype, layout) of all that is searched separately.
 
-    ``routine`` and ``dtype`` of `options` say of what, as of `scope`; ``family`` and ``layout``, where there
-    are any, narrow it.
+    ``routine`` and ``dtype`` of `options` say of what, as of `scope`; ``family``, ``layout`` and ``size``,
+    where there are any, narrow it.
     """
     families, layouts = getattr(options, "family", None), getattr(options, "layout", None)
+    sizes = getattr(options, "size", None) or ()
     return [
         (stem, dtype, layout)
         for name, dtype in scope(options.routine, options.dtype)
         for stem in families_of(name, dtype)
         for layout in FAMILIES[stem].layouts
-        if (not families or stem in families) and (not layouts or layout in layouts)
+        if (not families or stem in families) and (not layouts or layout in layouts) and sizes_of(stem, sizes)
     ]
 
 
@@ -80,7 +81,7 @@ def show(options: Any) -> None:
         With the attributes ``routine`` and ``dtype`` (names, as of `scope`), ``effort``, ``device`` (a
         number, a name as of `device.known`, or None), ``json``, ``compile`` (whether the compiler prunes
         too), and optionally ``min_threads``, ``min_blocks``, ``min_reuse``, ``min_score``, ``family``,
-        ``layout``.
+        ``layout``, ``size``.
 
     Raises
     ------
@@ -88,7 +89,7 @@ def show(options: Any) -> None:
         For an unknown device or routine.
     """
     device = _described(options.device)
-    pairs = scope(options.routine, options.dtype)
+    pairs, sizes = scope(options.routine, options.dtype), getattr(options, "size", None) or ()
     papers = {
         (dtype, layout): kurzak.count(
             DTYPES[dtype], layout, device, guidelines(options, kurzak.TABLE_1[dtype])
@@ -100,6 +101,7 @@ def show(options: Any) -> None:
         search: candidates(
             *search, device, options.effort,
             guidelines(options, defaults(search[0], search[1], options.effort)),
+            [at for size in sizes_of(search[0], sizes) for at in tuned_at(search[0], size)],
         )
         for search in searches_of(options)
     }  # fmt: skip

@@ -5,10 +5,11 @@ It takes seconds of a core for each search, and no device: a run has it done in 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ..database import FAMILIES, families_of
+from ..database import FAMILIES, families_of, sizes_of, tuned_at
 from ..gpu.device import Device
 from .journal import Search
 from .prune import Guidelines, candidates
@@ -32,7 +33,9 @@ class Plan(NamedTuple):
     rivals: dict[Place, float]
 
 
-def plan(key: Search, device: Device, effort: str, guidelines: Guidelines | None) -> Plan:
+def plan(
+    key: Search, device: Device, effort: str, guidelines: Guidelines | None, sizes: Sequence[str] = ()
+) -> Plan:
     """The plan of a search, (stem, dtype, layout).
 
     Parameters
@@ -43,9 +46,12 @@ def plan(key: Search, device: Device, effort: str, guidelines: Guidelines | None
         As in `space`.
     guidelines : Guidelines or None
         As in `prune.candidates`.
+    sizes : sequence of str, optional
+        Size classes. Default: all.
     """
-    left = candidates(*key, device, effort, guidelines).left
-    return Plan(in_turns(task_of(key[0], tuple(left), device)), _rivals(key, device))
+    places = [extents for size in sizes_of(key[0], sizes) for extents in tuned_at(key[0], size)]
+    left = candidates(*key, device, effort, guidelines, places).left
+    return Plan(in_turns(task_of(key[0], tuple(left), device, sizes)), _rivals(key, device))
 
 
 def _rivals(key: Search, device: Device) -> dict[Place, float]:

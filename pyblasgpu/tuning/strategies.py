@@ -138,9 +138,11 @@ _AXES = {
 }  # fmt: skip
 
 
-def task_of(stem: str, candidates: tuple[Any, ...], device: Device) -> Task:
-    """The task of deciding among `candidates` of a family at every place at which it is tuned."""
-    places = tuple((size, extents) for size in sizes_of(stem) for extents in tuned_at(stem, size))
+def task_of(stem: str, candidates: tuple[Any, ...], device: Device, sizes: Sequence[str] = ()) -> Task:
+    """The task of deciding among `candidates` of a family at every place at which it is tuned, or at those of
+    the classes `sizes`.
+    """
+    places = tuple((size, extents) for size in sizes_of(stem, sizes) for extents in tuned_at(stem, size))
 
     def points(config: Any, size: str, extents: tuple[int, ...]) -> float:
         return score(stem, config, extents, device)

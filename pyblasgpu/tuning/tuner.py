@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any, Protocol
 
@@ -73,6 +73,8 @@ class Tuner:
         Gives the guidelines of a family in a dtype; by default those of `prune.candidates`.
     planner : Executor, optional
         Makes the plans of searches (`plan`); by default a thread of this process.
+    sizes : sequence of str, optional
+        Size classes that are tuned. Default: all.
 
     Attributes
     ----------
@@ -96,12 +98,13 @@ class Tuner:
         curves: bool = False,
         guidelines: Callable[[str, str], Guidelines | None] = lambda stem, dtype: None,
         planner: Executor | None = None,
+        sizes: Sequence[str] = (),
     ):
         self.device, self.journal, self.health = device, journal, health
         self._lab = Lab(worker, journal, health)
         self._compilers, self._worker, self._watcher = compilers, worker, watcher
         self._effort, self._strategy, self._curves = effort, STRATEGIES[strategy], curves
-        self._guidelines, self._planner = guidelines, planner
+        self._guidelines, self._planner, self._sizes = guidelines, planner, sizes
         self._begun, self._budget = time.monotonic(), budget or math.inf
         self._hunts: list[Hunt] = []
         self._compiling: dict[tuple[str, Any], Hunt] = {}
@@ -166,7 +169,7 @@ class Tuner:
         order = (*firsts, *(key for key in searches if key not in firsts))
         planner = self._planner or ThreadPoolExecutor(1)
         plans = {
-            key: planner.submit(plan, key, self.device, self._effort, self._guidelines(*key[:2]))
+            key: planner.submit(plan, key, self.device, self._effort, self._guidelines(*key[:2]), self._sizes)
             for key in order
         }
         ended: set[tuple[str, str]] = set()
@@ -204,7 +207,7 @@ class Tuner:
         serving = overlay.serving(*key, self.device)
         self._recheck.trust(serving.values())
         configs = list(dict.fromkeys([*serving.values(), *configs]))
-        task = task_of(key[0], tuple(configs), self.device)._replace(rivals=rivals)
+        task = task_of(key[0], tuple(configs), self.device, self._sizes)._replace(rivals=rivals)
         strategy = beginning_with(serving, self._strategy) if configs else _nothing
         self._hunts.append(Hunt(key, task, strategy, self.journal))
 

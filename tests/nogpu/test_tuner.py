@@ -230,6 +230,14 @@ def test_a_plan_is_the_same_from_another_process():
     assert made == planning.plan(key, H200, "quick", None) and made.configs and made.rivals
 
 
+def test_a_run_may_be_of_some_size_classes_alone(stage):
+    _, before = tune(on(stage))
+    made, found = tune(on(stage), sizes=("tiny", "few"))
+    assert {record.size for record in made.journal.records} == {"tiny"}
+    assert {(layout, size) for *_, layout, size in found.entries} == {("nn", "tiny"), ("tn", "tiny")}
+    assert set(read(store.user_file(H200.name)).entries) == set(before.entries)
+
+
 def test_other_layouts_try_the_tiles_that_won_before_others(stage):
     """With their persistent twins: a search that ends early has had the most promising ones."""
     made, _ = tune(on(stage), layouts=("nn",))

@@ -125,6 +125,12 @@ def test_a_family_and_a_layout_narrow_the_search(capsys):
                "--family", "gemm_mma", "--layout", "tn,tt")  # fmt: skip
     keys = {(row["family"], row["dtype"], row["layout"]) for row in said["funnels"]}
     assert keys == {("gemm_mma", "d", "tn"), ("gemm_mma", "d", "tt")}
+    said = run(capsys, "--device", "h200", "--routine", "gemm,trsm", "--dtype", "d", "--effort", "quick",
+               "--size", "few,many")  # fmt: skip
+    assert {row["family"] for row in said["funnels"]} == {"trsm_leaf", "trsm_mma", "trsm_fma"}
+    with pytest.raises(SystemExit):
+        cli.main(["tune", "--dry-run", "--size", "enormous"])
+    assert "'enormous' is none of slim_rows" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         cli.main(["tune", "--dry-run", "--family", "gemm_magic"])
     assert "'gemm_magic' is none of gemm_tile, gemm_mma" in capsys.readouterr().err
