@@ -10,6 +10,7 @@ gemm       few_cols: 16 < n <= 64 < m                     4096 x 32, k 1024
 gemm       rows24, cols24, rows48, cols48: between these  24 x 4096, k 1024; 4096 x 24; 48
 gemm       deep_rows, deep_cols: the same with a long k   32 x 4096, k 4096; 4096 x 32
 gemm       panel_rows, panel_cols: 64, with a long k      64 x 4096, k 4096; 4096 x 64
+gemm       update_rows, update_cols: between leaves       256 x 4096, k 256; 4096 x 256
 gemm       outer: k <= 45, m n > 750^2                    8192 x 8192, k 32
 gemm       low_rank: 45 < k <= 128, m n > 750^2           4096 x 4096, k 64
 gemm       tiny: m n <= 350^2                             256 x 256, k 256
@@ -71,7 +72,7 @@ _BY_ELEMENTS = {
 _OTHERS = (
     "low_rank", "outer", "few_rows", "few_cols", "slim_rows", "slim_cols", "uneven", "square3072",
     "square1536", "square768", "square576", "square384", "square128", "rows24", "cols24", "rows48", "cols48",
-    "deep_rows", "deep_cols", "panel_rows", "panel_cols",
+    "deep_rows", "deep_cols", "panel_rows", "panel_cols", "update_rows", "update_cols",
 )  # fmt: skip
 
 _PREFERRED = {
@@ -87,6 +88,8 @@ _PREFERRED = {
     "deep_cols": ("deep_cols", "few_cols", *_BY_ELEMENTS["small"]),
     "panel_rows": ("panel_rows", "few_rows", *_BY_ELEMENTS["small"]),
     "panel_cols": ("panel_cols", "few_cols", *_BY_ELEMENTS["small"]),
+    "update_rows": ("update_rows", *_BY_ELEMENTS["middle"]),
+    "update_cols": ("update_cols", *_BY_ELEMENTS["middle"]),
     "outer": ("outer", "low_rank", *_BY_ELEMENTS["large"]),
     "low_rank": ("low_rank", "outer", *_BY_ELEMENTS["large"]),
     **_BY_ELEMENTS,
@@ -125,6 +128,8 @@ _GEMM_AT = {
     "deep_cols": (4096, 32, 4096),
     "panel_rows": (64, 4096, 4096),
     "panel_cols": (4096, 64, 4096),
+    "update_rows": (256, 4096, 256),
+    "update_cols": (4096, 256, 256),
     "outer": (8192, 8192, 32),
     "low_rank": (4096, 4096, 64),
     "tiny": (256, 256, 256),
