@@ -18,7 +18,10 @@ from .part import covered, inside, is_hermitian
 from .stripe import loaders, walkers
 from .walk import places
 
-__all__ = ["Product", "build", "ring", "starter", "tile_writer"]
+__all__ = ["Product", "build", "reals_read", "ring", "starter", "tile_writer"]
+
+READ_AHEAD = 16  # reals of C that a thread reads before it writes any
+READ_AHEAD_PERSISTENT = 8
 
 
 @dataclass(frozen=True)
@@ -60,10 +63,8 @@ def tile_writer(config: GemmConfig, product: Product, part: str = "all"):
     """
     BLK_M, BLK_N, RUN, PARTS = config.BLK_M, config.BLK_N, product.run, config.dtype_facts.parts
     real, aligned = ptx.REALS[config.dtype_facts.real], ptx.is_aligned(RUN * PARTS)
-    overwrite, update = (_column_writer(config, product, reads_c, RUN, part) for reads_c in (False, True))
-    overwrite_edge, update_edge = (
-        _column_writer(config, product, reads_c, 0, part) for reads_c in (False, True)
-    )
+    overwrite, update = (_writer(config, product, reads_c, RUN, part) for reads_c in (False, True))
+    overwrite_edge, update_edge = (_writer(config, product, reads_c, 0, part) for reads_c in (False, True))
     is_covered = covered(part, BLK_M, BLK_N)
 
     @device_function
@@ -83,20 +84,48 @@ def tile_writer(config: GemmConfig, product: Product, part: str = "all"):
     return write
 
 
-def _column_writer(config: GemmConfig, product: Product, reads_c: bool, run: int, part: str):
-    """``write(j, ...)``: column j of the thread, `run` rows at a time; 0: one, and none beyond the edges or
-    the part.
+def reals_read(config: GemmConfig, run: int) -> int:
+    """Reals of C that a thread reads, `run` rows at a time, before it writes any of them; 0: one, at edges.
+
+    A store keeps the loads after it from beginning before it, since it may be what they read. A persistent
+    block has fewer registers for them: it holds the first fragments of the next tile.
+    """
+    width = max(run, 1) * config.dtype_facts.parts
+    ahead = READ_AHEAD if not config.persistent else READ_AHEAD_PERSISTENT if run else width
+    most, vectors = max(ahead // width, 1), config.THR_M * config.THR_N // max(run, 1)
+    return width * next(count for count in range(min(most, vectors), 0, -1) if vectors % count == 0)
+
+
+def _writer(config: GemmConfig, product: Product, reads_c: bool, run: int, part: str):
+    """``write(0, ...)``: all of the thread, `run` rows of a column at a time; 0: one, and none beyond the
+    edges or the part.
     """
     PARTS, THR_M, RUN = config.dtype_facts.parts, config.THR_M, max(run, 1)
     EDGE, COMPLEX, WIDTH = run == 0, config.dtype_facts.is_complex, RUN * PARTS
     REAL_DIAGONAL, of_part = EDGE and COMPLEX and is_hermitian(part), inside(part)
+    VECTORS, TOGETHER = THR_M // RUN, reals_read(config, run) // WIDTH if reads_c else 1
     int64, real = ptx.types.int64, ptx.REALS[config.dtype_facts.real]
     row_of, col_of = product.row, product.col
     read, store = ptx.load_global(WIDTH, False), ptx.store_global_vector(WIDTH)
 
     @device_function
-    def scale(i, x, acc, old, alpha, alpha_i, beta, beta_i):
-        x, y = x + i * PARTS, i * PARTS
+    def place(vector, t):
+        return row_of(vector % VECTORS * RUN, t), col_of(vector // VECTORS, t)
+
+    @device_function
+    def is_there(row, col, rows, cols, shift):
+        return (row < rows) & (col < cols) & of_part(row, col, shift) if EDGE else True
+
+    @device_function
+    def fetch(i, first, c, old, ldc, t, rows, cols, shift):
+        row, col = place(first + i, t)
+        read(old, i * WIDTH, c, (int64(col) * ldc + row) * PARTS, is_there(row, col, rows, cols, shift))
+        if REAL_DIAGONAL and row + shift == col:
+            old[i * WIDTH + 1] = real(0)
+
+    @device_function
+    def scale(i, x, y, acc, old, alpha, alpha_i, beta, beta_i):
+        x, y = x + i * PARTS, y + i * PARTS
         if COMPLEX:
             re = alpha * acc[x] - alpha_i * acc[x + 1]
             im = alpha * acc[x + 1] + alpha_i * acc[x]
@@ -113,23 +142,24 @@ def _column_writer(config: GemmConfig, product: Product, reads_c: bool, run: int
     scale_run = unrolled(RUN, scale)
 
     @device_function
-    def write(j, c, acc, old, ldc, t, rows, cols, shift, alpha, alpha_i, beta, beta_i):
-        col = col_of(j, t)
-        for i in range(0, THR_M, RUN):
-            row = row_of(i, t)
-            ok = (row < rows) & (col < cols) & of_part(row, col, shift) if EDGE else True
-            at = (int64(col) * ldc + row) * PARTS
-            x = (j * THR_M + i) * PARTS
-            if reads_c:
-                read(old, 0, c, at, ok)
-            if REAL_DIAGONAL and row + shift == col:
-                old[1] = real(0)
-            scale_run(0, x, acc, old, alpha, alpha_i, beta, beta_i)
-            if REAL_DIAGONAL and row + shift == col:
-                acc[x + 1] = real(0)
-            store(c, at, acc, x, ok)
+    def put(i, first, c, acc, old, ldc, t, rows, cols, shift, alpha, alpha_i, beta, beta_i):
+        row, col = place(first + i, t)
+        x = (first + i) * WIDTH
+        scale_run(0, x, i * WIDTH, acc, old, alpha, alpha_i, beta, beta_i)
+        if REAL_DIAGONAL and row + shift == col:
+            acc[x + 1] = real(0)
+        store(c, (int64(col) * ldc + row) * PARTS, acc, x, is_there(row, col, rows, cols, shift))
 
-    return unrolled(config.THR_N, write)
+    fetch_all, put_all = unrolled(TOGETHER, fetch), unrolled(TOGETHER, put)
+
+    @device_function
+    def write(group, c, acc, old, ldc, t, rows, cols, shift, alpha, alpha_i, beta, beta_i):
+        first = group * TOGETHER
+        if reads_c:
+            fetch_all(0, first, c, old, ldc, t, rows, cols, shift)
+        put_all(0, first, c, acc, old, ldc, t, rows, cols, shift, alpha, alpha_i, beta, beta_i)
+
+    return unrolled(VECTORS * config.THR_N // TOGETHER, write)
 
 
 def starter(config: GemmConfig, load_a, load_b):
@@ -231,7 +261,8 @@ def build(config: GemmConfig, product: Product, part: str = "all"):
     BLK_M, BLK_N, BLK_K, STAGES = config.BLK_M, config.BLK_N, config.BLK_K, config.stages
     PREFETCH = config.prefetch
     ACC, FRAG_A, FRAG_B = config.THR_M * config.THR_N * PARTS, product.fragment_a, product.fragment_b
-    OLD, (NEXT_A, NEXT_B) = product.run * facts.parts, ((FRAG_A, FRAG_B) if PREFETCH else (1, 1))
+    OLD = max(reals_read(config, 0), reals_read(config, product.run))
+    NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
     SHARE_A, SHARE_B = config.shares
     B_STRIPE, STAGE = config.place_b, config.stage_reals
     STAGED_A, STAGED_B = config.stripe_a.staged(config.threads), config.stripe_b.staged(config.threads)

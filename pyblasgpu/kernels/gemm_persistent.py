@@ -13,7 +13,7 @@ the grid, so a block waits only for such as the device starts before it.
 from __future__ import annotations
 
 from ..gpu.backend import cuda, device_function, ptx, unrolled
-from .gemm_body import Product, ring, starter, tile_writer
+from .gemm_body import Product, reals_read, ring, starter, tile_writer
 from .gemm_config import GemmConfig
 from .stripe import loaders, walkers
 from .walk import locator
@@ -184,7 +184,8 @@ def build(config: GemmConfig, product: Product, part: str = "all"):
     real, int32, quotient = ptx.REALS[facts.real], ptx.types.int32, ptx.quotient
     BLK_K, STAGES, PREFETCH = config.BLK_K, config.stages, config.prefetch
     ACC, FRAG_A, FRAG_B = config.THR_M * config.THR_N * facts.parts, product.fragment_a, product.fragment_b
-    OLD, (NEXT_A, NEXT_B) = product.run * facts.parts, ((FRAG_A, FRAG_B) if PREFETCH else (1, 1))
+    OLD = max(reals_read(config, 0), reals_read(config, product.run))
+    NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
     STAGE = config.stage_reals
 
     load_a, load_b = (loaders(stripe, STAGES, True) for stripe in (config.stripe_a, config.stripe_b))

@@ -44,6 +44,12 @@ def test_every_pipeline_and_layout(letter, trans_a, trans_b, pipeline):
 
 
 @pytest.mark.parametrize("letter", "dz")
+def test_c_is_read_group_by_group(letter):
+    large = config(letter, BLK_N=32, WARP_M=32, DIM_XB=8, DIM_YB=8)
+    check(large, 70, 37, 11, kernels=gemm_mma)
+
+
+@pytest.mark.parametrize("letter", "dz")
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_instruction(letter, shape):
     m, k = shape

@@ -10,6 +10,7 @@ import pytest
 
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels import gemm_tile, walk
+from pyblasgpu.kernels.gemm_body import reals_read
 from pyblasgpu.kernels.gemm_tile import GemmTile
 from pyblasgpu.tuning.oracle import fenced, integers
 from pyblasgpu.tuning.prune import candidates
@@ -93,6 +94,15 @@ def kept(letter: str = "s", trans_a: bool = False, trans_b: bool = False, **chan
         chosen |= {f"DIM_X{name}": x, f"DIM_Y{name}": 32 // x}
         chosen |= {f"VEC_{name}": vec, f"PAD_{name}": vec} if is_kept else {}
     return config(letter, trans_a, trans_b, **{**chosen, **changes})
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("part", ["all", "lower"])
+def test_c_is_read_group_by_group(letter, part):
+    """In tiles that are whole and at edges, each group before any of it is written."""
+    large = config(letter, BLK_M=32, BLK_N=32)
+    assert 0 < reals_read(large, 1) < large.THR_M * large.THR_N * large.dtype_facts.parts
+    check(large, 70, 70 if part == "lower" else 41, part=part)
 
 
 @pytest.mark.parametrize("letter", "sdc")

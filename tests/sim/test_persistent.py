@@ -62,6 +62,12 @@ def test_every_dtype_and_pipeline(letter, walk, pipeline):
     check(tile(letter, **pipeline), 35, 19, 26, walk, blocks=4)
 
 
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("walk", WALKS)
+def test_c_is_read_group_by_group(letter, walk):
+    check(tile(letter, BLK_M=32, BLK_N=32), 70, 41, 11, walk, blocks=3)
+
+
 @pytest.mark.parametrize("letter", "sc")
 @pytest.mark.parametrize("walk", WALKS)
 @pytest.mark.parametrize("trans_a, trans_b", test_gemm_tile.KEPT)
