@@ -99,7 +99,7 @@ def of_triangles(jobs: Iterable) -> list:
 
 @pytest.mark.parametrize(("device", "stem", "config"), of_triangles(JOBS))
 def test_the_kernel_of_a_triangle_hardly_spills(device, stem, config):
-    """At most twelve, of those that wait for the end of a tile: its masks, and C read in groups, cost a few."""
+    """At most twelve registers, of those that wait for a tile's end: masks and C in groups cost a few."""
     part = "hermitian" if config.dtype in "cz" else "lower"
     source = import_module(f"pyblasgpu.kernels.{stem}").source(config, part=part)
     report = compile_source(source, device.cc).resources
