@@ -84,14 +84,17 @@ def tile_writer(config: GemmConfig, product: Product, part: str = "all"):
     return write
 
 
-def reals_read(config: GemmConfig, run: int) -> int:
+def reals_read(config: GemmConfig, run: int, part: str) -> int:
     """Reals of C that a thread reads, `run` rows at a time, before it writes any of them; 0: one, at edges.
 
     A store keeps the loads after it from beginning before it, since it may be what they read. A persistent
-    block has fewer registers for them: it holds the first fragments of the next tile.
+    block has fewer registers for them, as it holds the first fragments of the next tile; at edges, and in
+    masks of a part, there are none to spare.
     """
     width = max(run, 1) * config.dtype_facts.parts
-    ahead = READ_AHEAD if not config.persistent else READ_AHEAD_PERSISTENT if run else width
+    ahead = READ_AHEAD_PERSISTENT if config.persistent else READ_AHEAD
+    if run == 0 and (config.persistent or part != "all"):
+        ahead = width
     most, vectors = max(ahead // width, 1), config.THR_M * config.THR_N // max(run, 1)
     return width * next(count for count in range(min(most, vectors), 0, -1) if vectors % count == 0)
 
@@ -103,7 +106,7 @@ def _writer(config: GemmConfig, product: Product, reads_c: bool, run: int, part:
     PARTS, THR_M, RUN = config.dtype_facts.parts, config.THR_M, max(run, 1)
     EDGE, COMPLEX, WIDTH = run == 0, config.dtype_facts.is_complex, RUN * PARTS
     REAL_DIAGONAL, of_part = EDGE and COMPLEX and is_hermitian(part), inside(part)
-    VECTORS, TOGETHER = THR_M // RUN, reals_read(config, run) // WIDTH if reads_c else 1
+    VECTORS, TOGETHER = THR_M // RUN, reals_read(config, run, part) // WIDTH if reads_c else 1
     int64, real = ptx.types.int64, ptx.REALS[config.dtype_facts.real]
     row_of, col_of = product.row, product.col
     read, store = ptx.load_global(WIDTH, False), ptx.store_global_vector(WIDTH)
@@ -261,7 +264,7 @@ def build(config: GemmConfig, product: Product, part: str = "all"):
     BLK_M, BLK_N, BLK_K, STAGES = config.BLK_M, config.BLK_N, config.BLK_K, config.stages
     PREFETCH = config.prefetch
     ACC, FRAG_A, FRAG_B = config.THR_M * config.THR_N * PARTS, product.fragment_a, product.fragment_b
-    OLD = max(reals_read(config, 0), reals_read(config, product.run))
+    OLD = max(reals_read(config, run, part) for run in (0, product.run))
     NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
     SHARE_A, SHARE_B = config.shares
     B_STRIPE, STAGE = config.place_b, config.stage_reals

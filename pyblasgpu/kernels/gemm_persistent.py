@@ -184,7 +184,7 @@ def build(config: GemmConfig, product: Product, part: str = "all"):
     real, int32, quotient = ptx.REALS[facts.real], ptx.types.int32, ptx.quotient
     BLK_K, STAGES, PREFETCH = config.BLK_K, config.stages, config.prefetch
     ACC, FRAG_A, FRAG_B = config.THR_M * config.THR_N * facts.parts, product.fragment_a, product.fragment_b
-    OLD = max(reals_read(config, 0), reals_read(config, product.run))
+    OLD = max(reals_read(config, run, part) for run in (0, product.run))
     NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
     STAGE = config.stage_reals
 

@@ -99,11 +99,11 @@ def of_triangles(jobs: Iterable) -> list:
 
 @pytest.mark.parametrize(("device", "stem", "config"), of_triangles(JOBS))
 def test_the_kernel_of_a_triangle_hardly_spills(device, stem, config):
-    """At most twelve registers, of those that wait for a tile's end: masks and C in groups cost a few."""
+    """At most ten registers, of those that wait for the end of a tile: its masks cost a few more."""
     part = "hermitian" if config.dtype in "cz" else "lower"
     source = import_module(f"pyblasgpu.kernels.{stem}").source(config, part=part)
     report = compile_source(source, device.cc).resources
-    assert report.stack_bytes <= 40 and report.spill_stores <= 48 and report.spill_loads <= 80
+    assert report.stack_bytes <= 40 and report.spill_stores <= 44 and report.spill_loads <= 80
 
 
 @pytest.mark.parametrize("letter", DTYPES)
