@@ -43,7 +43,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-__all__ = ["RHS_AT", "is_batch", "nearest", "rhs_class", "size_class", "sizes_of", "tuned_at"]
+__all__ = ["RHS_AT", "is_batch", "nearest", "places_of", "rhs_class", "size_class", "sizes_of", "tuned_at"]
 
 SLIM, FEW = 16, 64
 OUTER, LOW_RANK = 45, 128
@@ -197,6 +197,11 @@ def tuned_at(stem: str, size: str) -> tuple[tuple[int, ...], ...]:
     if _kind(stem) == "gemm":
         return (_GEMM_AT[size],)
     return tuple((order, RHS_AT[size]) for order in LEAF_ORDERS)
+
+
+def places_of(stem: str, only: Sequence[str] = ()) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """(class, extents) wherever a family is tuned; of the classes `only`, if any."""
+    return tuple((size, extents) for size in sizes_of(stem, only) for extents in tuned_at(stem, size))
 
 
 def _classes(stem: str) -> dict[str, tuple[str, ...]]:

@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from ..database import FAMILIES, families_of, sizes_of, tuned_at
+from ..database import FAMILIES, families_of, places_of, sizes_of
 from ..gpu import device as devices
 from ..gpu.device import Device
 from ..types import DTYPES
@@ -23,7 +23,7 @@ from . import kurzak
 from .build import compile_all, judge
 from .prune import Funnel, Guidelines, candidates, defaults
 
-__all__ = ["guidelines", "scope", "searches_of", "show"]
+__all__ = ["guidelines", "scope", "searches_of", "show", "sizes"]
 
 WIDTH = 170  # columns of a table that goes into a file or a pipe
 _OPTIONS = ("threads", "blocks", "reuse", "score")
@@ -56,14 +56,19 @@ def searches_of(options: Any) -> list[tuple[str, str, str]]:
     where there are any, narrow it.
     """
     families, layouts = getattr(options, "family", None), getattr(options, "layout", None)
-    sizes = getattr(options, "size", None) or ()
+    only = sizes(options)
     return [
         (stem, dtype, layout)
         for name, dtype in scope(options.routine, options.dtype)
         for stem in families_of(name, dtype)
         for layout in FAMILIES[stem].layouts
-        if (not families or stem in families) and (not layouts or layout in layouts) and sizes_of(stem, sizes)
+        if (not families or stem in families) and (not layouts or layout in layouts) and sizes_of(stem, only)
     ]
+
+
+def sizes(options: Any) -> tuple[str, ...]:
+    """The size classes that ``size`` of `options` names; none: all are meant."""
+    return getattr(options, "size", None) or ()
 
 
 def guidelines(options: Any, otherwise: Guidelines) -> Guidelines:
@@ -89,7 +94,7 @@ def show(options: Any) -> None:
         For an unknown device or routine.
     """
     device = _described(options.device)
-    pairs, sizes = scope(options.routine, options.dtype), getattr(options, "size", None) or ()
+    pairs = scope(options.routine, options.dtype)
     papers = {
         (dtype, layout): kurzak.count(
             DTYPES[dtype], layout, device, guidelines(options, kurzak.TABLE_1[dtype])
@@ -101,7 +106,7 @@ def show(options: Any) -> None:
         search: candidates(
             *search, device, options.effort,
             guidelines(options, defaults(search[0], search[1], options.effort)),
-            [at for size in sizes_of(search[0], sizes) for at in tuned_at(search[0], size)],
+            [extents for _, extents in places_of(search[0], sizes(options))],
         )
         for search in searches_of(options)
     }  # fmt: skip

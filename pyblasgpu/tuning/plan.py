@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ..database import FAMILIES, families_of, sizes_of, tuned_at
+from ..database import FAMILIES, families_of, places_of
 from ..gpu.device import Device
 from .journal import Search
 from .prune import Guidelines, candidates
@@ -49,7 +49,7 @@ def plan(
     sizes : sequence of str, optional
         Size classes. Default: all.
     """
-    places = [extents for size in sizes_of(key[0], sizes) for extents in tuned_at(key[0], size)]
+    places = [extents for _, extents in places_of(key[0], sizes)]
     left = candidates(*key, device, effort, guidelines, places).left
     return Plan(in_turns(task_of(key[0], tuple(left), device, sizes)), _rivals(key, device))
 

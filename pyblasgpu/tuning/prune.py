@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from operator import ge
 from typing import Any
 
-from ..database import FAMILIES, STOP_ROUTINES, sizes_of, tuned_at
+from ..database import FAMILIES, STOP_ROUTINES, places_of
 from ..errors import ConfigError, require
 from ..gpu.device import Device
 from ..types import DTYPES
@@ -143,7 +143,7 @@ def candidates(
     family, facts = FAMILIES[stem], DTYPES[dtype]
     wanted = guidelines or defaults(stem, dtype, effort)
     axes = space(stem, facts, layout, device, effort)
-    places = places or [extents for size in sizes_of(stem) for extents in tuned_at(stem, size)]
+    places = places or [extents for _, extents in places_of(stem)]
     least: list[float] = []
 
     def build(chosen: Parameters) -> Any:

@@ -90,7 +90,7 @@ def _tune(options: Any, device: Device, routine: Callable) -> int:
             device, compilers, worker, watcher, journal, health, options.effort, strategy, budget,
             curves=options.report is not None,
             guidelines=lambda stem, dtype: dryrun.guidelines(options, defaults(stem, dtype, options.effort)),
-            planner=planner, sizes=getattr(options, "size", None) or (),
+            planner=planner, sizes=dryrun.sizes(options),
         )  # fmt: skip
         found = tuner.run(searches, recursive)
         if tuner.untried or tuner.unbegun:

@@ -16,7 +16,7 @@ from random import Random
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ..database import sizes_of, tuned_at
+from ..database import places_of
 from ..gpu.device import Device
 from .score import score
 
@@ -142,12 +142,11 @@ def task_of(stem: str, candidates: tuple[Any, ...], device: Device, sizes: Seque
     """The task of deciding among `candidates` of a family at every place at which it is tuned, or at those of
     the classes `sizes`.
     """
-    places = tuple((size, extents) for size in sizes_of(stem, sizes) for extents in tuned_at(stem, size))
 
     def points(config: Any, size: str, extents: tuple[int, ...]) -> float:
         return score(stem, config, extents, device)
 
-    return Task(candidates, places, points, _AXES.get(stem, Axes()))
+    return Task(candidates, places_of(stem, sizes), points, _AXES.get(stem, Axes()))
 
 
 def in_turns(task: Task) -> list[Any]:

@@ -121,8 +121,12 @@ class Stage:
         monkeypatch.setattr(overlay, "serving", lambda *key: self.filed.get(key[:3], {}))
         # operands of the real sizes would take long to fill
         small = {key: [tuple(max(x // 16, 1) for x in tuned_at(*key)[-1])] for key in every_class()}
-        for module in (whole, selecting, strategies, tuner):
+        for module in (whole, selecting, tuner):
             monkeypatch.setattr(module, "tuned_at", lambda stem, size: small[stem, size])
+        monkeypatch.setattr(
+            strategies, "places_of",
+            lambda stem, only: tuple((size, at) for size in sizes_of(stem, only) for at in small[stem, size]),
+        )  # fmt: skip
         monkeypatch.setattr(whole, "STOP_ORDER", 64)
         monkeypatch.setattr(whole, "CURVE", (32, 64))
         monkeypatch.setattr(measure, "MOST_CALLS", 2)
