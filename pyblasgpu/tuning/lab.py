@@ -8,6 +8,7 @@ from ..database import FAMILIES
 from ..types import DTYPES
 from .bench import Failed, Job, Timed
 from .health import Health
+from .interrupt import Interrupts
 from .journal import Journal, Search
 from .measure import flops
 from .store import Record
@@ -15,7 +16,7 @@ from .worker import DONE, Lost
 
 __all__ = ["Bencher", "Lab"]
 
-TICK = 0.2  # seconds between two looks at the worker
+TICK = 0.2  # seconds between two looks at the worker, or at the compilers while nothing else happens
 
 
 class Bencher(Protocol):
@@ -36,10 +37,12 @@ class Lab:
     worker : Bencher
     journal : Journal
     health : Health
+    interrupts : Interrupts
+        Heeded while a job runs.
     """
 
-    def __init__(self, worker: Bencher, journal: Journal, health: Health):
-        self.worker, self.journal, self.health = worker, journal, health
+    def __init__(self, worker: Bencher, journal: Journal, health: Health, interrupts: Interrupts):
+        self.worker, self.journal, self.health, self.interrupts = worker, journal, health, interrupts
 
     def finish(self, job: Job, patience: float | None = None) -> tuple[list[float], Failed | Lost | None]:
         """Run a job: the times of its places, as far as it came, and how it failed."""
@@ -47,6 +50,7 @@ class Lab:
         times: list[float] = []
         failure: Failed | Lost | None = None
         while self.worker.busy:
+            self.interrupts.heed()
             answer = self.worker.receive(TICK)
             if isinstance(answer, Timed):
                 times.append(answer.seconds)

@@ -15,7 +15,7 @@ from ..errors import ConfigError
 from ..gpu.compile import Resources
 from .bench import Job
 from .journal import Journal, Search
-from .lab import Lab
+from .lab import TICK, Lab
 
 __all__ = ["Compiling", "Recheck"]
 
@@ -95,7 +95,8 @@ class Recheck:
         for config, (stem, *_) in fresh:
             self._compilers.submit(stem, _scalar(config))
         while self._compilers.pending:
-            for _ in self._compilers.finished():
+            self._lab.interrupts.heed()
+            for _ in self._compilers.finished(TICK):
                 pass
         return all(self._verify(*each) for each in fresh)
 

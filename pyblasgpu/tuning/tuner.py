@@ -18,8 +18,9 @@ from .bench import Failed, Job, Timed
 from .build import Verdict, judge
 from .health import Health
 from .hunt import Hunt
+from .interrupt import Interrupts
 from .journal import Journal, Search
-from .lab import Bencher, Lab
+from .lab import TICK, Bencher, Lab
 from .plan import plan
 from .prune import Guidelines, persistent, tile_of
 from .recheck import Compiling, Recheck
@@ -38,7 +39,6 @@ OTHERS = 0.5  # of the budget, after which they are begun whatever the first is 
 KERNELS = 0.8  # of the budget; the rest is for stop sizes and for the winners' second verification
 AHEAD = 1  # candidates a compiling process is given beyond the one it has
 BETWEEN = 60.0  # seconds for an answer where products between leaves may have to be compiled first
-TICK = 0.2  # seconds between two looks at the compilers while nothing else happens
 
 
 class Watcher(Protocol):
@@ -101,7 +101,8 @@ class Tuner:
         sizes: Sequence[str] = (),
     ):
         self.device, self.journal, self.health = device, journal, health
-        self._lab = Lab(worker, journal, health)
+        self._interrupts = Interrupts()
+        self._lab = Lab(worker, journal, health, self._interrupts)
         self._compilers, self._worker, self._watcher = compilers, worker, watcher
         self._effort, self._strategy, self._curves = effort, STRATEGIES[strategy], curves
         self._guidelines, self._planner, self._sizes = guidelines, planner, sizes
@@ -129,7 +130,8 @@ class Tuner:
             Where the device is lost for good; the records are kept.
         """
         try:
-            return self._run(searches, recursive)
+            with self._interrupts:
+                return self._run(searches, recursive)
         except PyblasgpuError as lost:
             kept = f"what was measured is in {self.journal.path}, and --resume goes on with it"
             raise PyblasgpuError(f"{lost}; {kept}") from lost
@@ -232,6 +234,7 @@ class Tuner:
 
     def _step(self) -> None:
         """Let something happen."""
+        self._interrupts.heed()
         self._feed()
         idle = not (self._worker.busy or self._ready or self._recheck.ready)
         for (stem, config), report in self._compilers.finished(TICK if idle else 0.0):

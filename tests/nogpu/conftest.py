@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import signal
+
 import fake_device
 import numpy as np
 import places
@@ -21,6 +23,15 @@ def home(monkeypatch, tmp_path):
     select.reload()
     yield tmp_path
     select.reload()
+
+
+@pytest.fixture
+def heeding():
+    """Ctrl-C is Python's own; where a shell runs the tests in the background, it would be ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

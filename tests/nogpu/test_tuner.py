@@ -591,6 +591,42 @@ def test_an_interrupted_run_keeps_what_it_has_and_is_resumed(stage):
     assert again.journal.records[: len(made.journal.records)] == made.journal.records
 
 
+class Interrupted(Inline):
+    """Ctrl-C is pressed at a moment of the third job."""
+
+    def __init__(self, make, moment):
+        super().__init__(make)
+        self.moment, self.jobs, self.times = moment, 0, 0
+
+    def press(self, moment):
+        if (self.jobs, self.moment) == (3, moment):
+            self.moment = None
+            signal.raise_signal(signal.SIGINT)
+
+    def send(self, job, patience=None):
+        self.jobs += 1
+        self.press("before it is sent")
+        super().send(job, patience)
+
+    def receive(self, timeout):
+        answer = super().receive(timeout)
+        self.times += isinstance(answer, bench.Timed)
+        self.press("at its end" if answer == DONE else "with an answer")
+        return answer
+
+
+@pytest.mark.usefixtures("heeding")
+@pytest.mark.parametrize("moment", ["before it is sent", "with an answer", "at its end"])
+def test_ctrl_c_loses_no_job_and_no_answer(stage, moment):
+    """The worker would be waited for in vain had a job not been sent, or its end been lost."""
+    worker = Interrupted(on(stage), moment)
+    made, _ = tune(None, layouts=("nn",), worker=worker)
+    timed = [record for record in made.journal.records if record.outcome in ("ok", "reference")]
+    assert worker.moment is None and not worker.busy
+    assert made._watcher.said == ["interrupted: what was measured so far decides"]
+    assert len(timed) == worker.times and made._done + made.untried == len(planned(("gemm_tile", "s", "nn")))
+
+
 def test_a_resumed_run_decides_of_its_own_searches(stage):
     """The winners of others were put into the file, and verified, by the run that made them."""
     _, first = tune(on(stage))
