@@ -5,6 +5,7 @@ from __future__ import annotations
 from llvmlite import ir
 from numba.cuda.extending import intrinsic
 
+from .mma import joins_parts, taken
 from .ptx_emit import I32, LETTER, PTX_TYPE, asm, at, element_address, load_volatile, made_once, nbytes, types
 
 __all__ = [
@@ -142,9 +143,10 @@ def warp_multiply(
     m, n : int
         Instructions along M, N.
     shape : (int, int)
-        M and K of an instruction, its N is 8: (8, 4) from sm_80 on, (16, 4), (16, 8), (16, 16) from sm_90 on.
+        M and K of an instruction, one of `mma.SHAPES`; its N is 8.
     parts : int
-        2 for complex operands: four real products, on real and imaginary parts side by side.
+        2 for complex operands: an instruction multiplies both parts at once where it can (`mma.joins_parts`);
+        else there are four products of real and imaginary parts.
     conj_a, conj_b : bool
     depth : int
         Instructions along K.
@@ -156,10 +158,11 @@ def warp_multiply(
     With g = lane // 4 and t = lane % 4 a lane holds, of each group of eight rows of A, row g and columns
     t, t + 4, ... (``a[step, group]``); of each instruction's eight columns of B, column g and rows t, t + 4,
     ... (``b[step, column group]``); of C, column by column, the rows g, g + 8, ... of the columns 8j + 2t
-    and 8j + 2t + 1. (PTX ISA, matrix fragments for mma with .f64 operands.)
+    and 8j + 2t + 1. (PTX ISA, matrix fragments for mma with .f64 operands.) With both parts at once the
+    instruction's rows g and g + 8 are the parts of a row, its columns t and t + 4 what the parts of B meet.
     """
     rows, steps = shape[0] // 8, shape[1] // 4
-    groups = m * rows
+    groups, quarters = m * taken(shape, parts)[0] // 8, depth * taken(shape, parts)[1] // 4
 
     @intrinsic
     def update(_, acc, a, b):
@@ -171,7 +174,7 @@ def warp_multiply(
                 return [
                     [
                         [builder.load(slot(which, (s * count + i) * parts + part)) for i in range(count)]
-                        for s in range(depth * steps)
+                        for s in range(quarters)
                     ]
                     for part in range(parts)
                 ]
@@ -179,38 +182,54 @@ def warp_multiply(
             def negated(values):
                 return [[_negated(builder, value) for value in step] for step in values]
 
-            def multiply(part, left, right):
-                """acc[part] += left right, over the whole tile."""
+            def part_of(part):
+                """Where a part of an element of C is."""
+                return lambda group, column: slot(0, first + (column * groups + group) * parts + part)
+
+            def both_parts(row, column):
+                """Where it is if parts are rows."""
+                return part_of(row % 2)(row // 2, column)
+
+            def multiply(place, left, right):
+                """The accumulators at ``place(row of eight, column)`` += left right, over the whole tile."""
                 for j in range(n):
                     for i in range(m):
-                        places = [
-                            slot(0, first + ((2 * j + odd) * groups + i * rows + h) * parts + part)
-                            for h in range(rows)
-                            for odd in range(2)
-                        ]
-                        for k in range(0, depth * steps, steps):
+                        places = [place(i * rows + h, 2 * j + odd) for h in range(rows) for odd in range(2)]
+                        for k in range(0, len(left), steps):
                             x = [left[s][i * rows + h] for s in range(k, k + steps) for h in range(rows)]
                             y = [right[s][j] for s in range(k, k + steps)]
                             _mma_f64(builder, shape, places, x, y)
 
             left, right = fragment(1, groups), fragment(2, n)
             if parts == 1:
-                multiply(0, left[0], right[0])
+                multiply(part_of(0), left[0], right[0])
+                return context.get_dummy_value()
+            # (a + ib)(c + id); a conjugate turns the sign of its imaginary part
+            (a_re, a_im), (b_re, b_im) = left, right
+            a_im = negated(a_im) if conj_a else a_im
+            if joins_parts(shape, parts):
+                # Re C, Im C = (re, im) Re B + (minus_im, plus_re) Im B
+                minus_im = a_im if conj_b else negated(a_im)
+                plus_re = negated(a_re) if conj_b else a_re
+                with_re, with_im = map(_in_turn, a_re, a_im), map(_in_turn, minus_im, plus_re)
+                multiply(both_parts, _in_turn(with_re, with_im), _in_turn(b_re, b_im))
             else:
-                # (a + ib)(c + id); a conjugate turns the sign of its imaginary part
-                a_re, a_im = left[0], negated(left[1]) if conj_a else left[1]
-                b_re, b_im = right[0], right[1]
                 minus_im = b_im if conj_b else negated(b_im)
                 plus_im = negated(b_im) if conj_b else b_im
-                multiply(0, a_re, b_re)
-                multiply(1, a_re, plus_im)
-                multiply(0, a_im, minus_im)
-                multiply(1, a_im, b_re)
+                multiply(part_of(0), a_re, b_re)
+                multiply(part_of(1), a_re, plus_im)
+                multiply(part_of(0), a_im, minus_im)
+                multiply(part_of(1), a_im, b_re)
             return context.get_dummy_value()
 
         return types.void(acc, a, b), codegen
 
     return update
+
+
+def _in_turn(ones, others):
+    """The items of both lists, one of each after the other."""
+    return [item for pair in zip(ones, others, strict=True) for item in pair]
 
 
 def _negated(builder, value):

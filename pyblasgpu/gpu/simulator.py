@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from .mma import taken
 from .simulated_block import Integer, cuda, current_thread, launch, reseed
 from .simulated_memory import Pointer, SimulatorError, adopt, allocate, release, resolve, view
 
@@ -251,7 +252,7 @@ def warp_multiply(
     first: int = 0,
 ):
     """``update(acc, a, b)``: acc += A B by a warp; what a lane holds is told in `ptx.warp_multiply`."""
-    groups, steps = m * shape[0] // 8, depth * shape[1] // 4
+    groups, steps = m * taken(shape, parts)[0] // 8, depth * taken(shape, parts)[1] // 4
 
     def together(lanes):
         def whole(which, outer, inner, conj):

@@ -15,15 +15,14 @@ from typing import ClassVar
 from ..errors import require
 from ..gpu.backend import device_function, ptx, unrolled
 from ..gpu.compile import KernelSource
+from ..gpu.mma import SHAPES, joins_parts, taken
 from .gemm_body import Product
 from .gemm_config import GemmConfig
 from .gemm_source import kernel_source
 
-__all__ = ["SHAPES", "STEM", "GemmMma", "source"]
+__all__ = ["STEM", "GemmMma", "source"]
 
 STEM = "gemm_mma"
-#: M and K of an instruction -> the compute capability it needs.
-SHAPES = {(8, 4): (8, 0), (16, 4): (9, 0), (16, 8): (9, 0), (16, 16): (9, 0)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +34,8 @@ class GemmMma(GemmConfig):
     WARP_M, WARP_N : int
         Part of the tile that a warp computes.
     MMA_M, MMA_K : int
-        Shape of an instruction, one of `SHAPES`; its N is 8.
+        Shape of an instruction, one of `mma.SHAPES`; its N is 8. Of complex operands it takes half as many
+        rows and k where it multiplies both parts at once.
     """
 
     WARP_M: int
@@ -51,17 +51,18 @@ class GemmMma(GemmConfig):
         shape = self.MMA_M, self.MMA_K
         require(shape in SHAPES, "shape", f"(MMA_M, MMA_K) in {list(SHAPES)}", MMA_M=shape[0], MMA_K=shape[1])
         require(
-            self.WARP_M % self.MMA_M == 0 and self.BLK_M % self.WARP_M == 0,
-            "warps_tile_m", "WARP_M % MMA_M == 0 and BLK_M % WARP_M == 0",
-            BLK_M=self.BLK_M, WARP_M=self.WARP_M, MMA_M=self.MMA_M,
+            self.WARP_M % self.taken[0] == 0 and self.BLK_M % self.WARP_M == 0,
+            "warps_tile_m", "WARP_M % rows of an instruction == 0 and BLK_M % WARP_M == 0",
+            BLK_M=self.BLK_M, WARP_M=self.WARP_M, rows=self.taken[0],
         )  # fmt: skip
         require(
             self.WARP_N % 8 == 0 and self.BLK_N % self.WARP_N == 0,
             "warps_tile_n", "WARP_N % 8 == 0 and BLK_N % WARP_N == 0", BLK_N=self.BLK_N, WARP_N=self.WARP_N,
         )  # fmt: skip
         require(
-            self.BLK_K % self.MMA_K == 0, "depth", "BLK_K % MMA_K == 0", BLK_K=self.BLK_K, MMA_K=self.MMA_K
-        )
+            self.BLK_K % self.taken[1] == 0, "depth", "BLK_K % k of an instruction == 0",
+            BLK_K=self.BLK_K, k=self.taken[1],
+        )  # fmt: skip
         require(self.threads <= 1024, "max_threads", "threads <= 1024", threads=self.threads)
         for name in ("A", "B"):
             self.check_stripe(name)
@@ -77,12 +78,17 @@ class GemmMma(GemmConfig):
         return SHAPES[self.MMA_M, self.MMA_K]
 
     @property
+    def taken(self) -> tuple[int, int]:
+        """Rows and k of A that an instruction multiplies."""
+        return taken((self.MMA_M, self.MMA_K), self.dtype_facts.parts)
+
+    @property
     def threads(self) -> int:
         return 32 * (self.BLK_M // self.WARP_M) * (self.BLK_N // self.WARP_N)
 
     @property
     def steps(self) -> int:
-        return self.BLK_K // self.MMA_K
+        return self.BLK_K // self.taken[1]
 
     @property
     def THR_M(self) -> int:
@@ -95,7 +101,10 @@ class GemmMma(GemmConfig):
     @property
     def registers(self) -> int:
         """Estimated 32-bit registers of a thread; the compiler adds addresses and counters."""
-        fragments = (self.WARP_M + self.WARP_N) // 8 * (self.MMA_K // 4) * (2 if self.prefetch else 1)
+        quarters = self.taken[1] // 4
+        fragments = (self.WARP_M + self.WARP_N) // 8 * quarters * (2 if self.prefetch else 1)
+        if joins_parts((self.MMA_M, self.MMA_K), self.dtype_facts.parts):  # A with its parts exchanged, too
+            fragments += self.WARP_M // 8 * quarters
         elements = self.THR_M * self.THR_N + fragments + self.staged_elements
         return elements * self.dtype_facts.itemsize // 4
 
@@ -114,16 +123,15 @@ def source(config: GemmMma, conj_a: bool = False, conj_b: bool = False, part: st
 
 def _product(config: GemmMma, conj_a: bool, conj_b: bool) -> Product:
     parts, stripe_a, stripe_b = config.dtype_facts.parts, config.stripe_a, config.stripe_b
-    MMA_K, WARP_M, WARP_N = config.MMA_K, config.WARP_M, config.WARP_N
+    (ROWS, DEPTH), WARP_M, WARP_N = config.taken, config.WARP_M, config.WARP_N
     WARPS_M = config.BLK_M // WARP_M
     B_STRIPE = config.place_b
     STEP_A, STEP_KA, STEP_B, STEP_KB = stripe_a.step, stripe_a.step_k, stripe_b.step, stripe_b.step_k
     rows_of_eight, columns_of_eight = WARP_M // 8, WARP_N // 8
     load_a = ptx.load_shared(parts, rows_of_eight, 8 * STEP_A * parts)
     load_b = ptx.load_shared(parts, columns_of_eight, 8 * STEP_B * parts)
-    shape = config.MMA_M, MMA_K
-    instructions = WARP_M // config.MMA_M, columns_of_eight
-    update = ptx.warp_multiply(*instructions, shape, parts, conj_a, conj_b)
+    shape = config.MMA_M, config.MMA_K
+    update = ptx.warp_multiply(WARP_M // ROWS, columns_of_eight, shape, parts, conj_a, conj_b)
     offset = ptx.offset
 
     @device_function
@@ -131,13 +139,13 @@ def _product(config: GemmMma, conj_a: bool, conj_b: bool) -> Product:
         load_a(ra, s * (rows_of_eight * parts), pa, s * (4 * STEP_KA * parts))
         load_b(rb, s * (columns_of_eight * parts), pb, s * (4 * STEP_KB * parts))
 
-    load_quarters = unrolled(MMA_K // 4, load_quarter)
+    load_quarters = unrolled(DEPTH // 4, load_quarter)
 
     @device_function
     def load(step, ra, rb, shared, a, b, lda, ldb, t, rows, cols, depth):
         g, quarter = t % 32 // 4, t % 4
         row, col = t // 32 % WARPS_M * WARP_M + g, t // 32 // WARPS_M * WARP_N + g
-        along_k = step * MMA_K + quarter
+        along_k = step * DEPTH + quarter
         pa = offset(shared, (row * STEP_A + along_k * STEP_KA) * parts)
         pb = offset(shared, B_STRIPE + (col * STEP_B + along_k * STEP_KB) * parts)
         load_quarters(0, ra, rb, pa, pb)
@@ -150,7 +158,7 @@ def _product(config: GemmMma, conj_a: bool, conj_b: bool) -> Product:
     def col(j, t):
         return t // 32 // WARPS_M * WARP_N + j // 2 * 8 + t % 4 * 2 + j % 2
 
-    fragment = MMA_K // 4 * parts
+    fragment = DEPTH // 4 * parts
     return Product(
         load, update, config.steps, row, col, rows_of_eight * fragment, columns_of_eight * fragment, run=1
     )

@@ -13,7 +13,7 @@ from typing import ClassVar
 from ..errors import require
 from ..gpu.backend import device_function, ptx, unrolled
 from ..gpu.compile import KernelSource
-from .gemm_mma import SHAPES
+from ..gpu.mma import SHAPES, taken
 from .triangle import Variant
 from .trsm_body import Updater, source_with
 from .trsm_config import TrsmConfig
@@ -30,7 +30,7 @@ class TrsmMma(TrsmConfig):
     Attributes
     ----------
     MMA_M, MMA_K : int
-        Shape of an instruction, one of `gemm_mma.SHAPES`; its N is 8.
+        As in `GemmMma`.
     """
 
     MMA_M: int = 16
@@ -43,11 +43,16 @@ class TrsmMma(TrsmConfig):
         shape = self.MMA_M, self.MMA_K
         require(shape in SHAPES, "shape", f"(MMA_M, MMA_K) in {list(SHAPES)}", MMA_M=shape[0], MMA_K=shape[1])
         require(
-            self.BLK % self.MMA_M == 0 and self.BLK % self.MMA_K == 0,
-            "tile", "BLK % MMA_M == 0 and BLK % MMA_K == 0",
-            BLK=self.BLK, MMA_M=self.MMA_M, MMA_K=self.MMA_K,
+            self.BLK % self.taken[0] == 0 and self.BLK % self.taken[1] == 0,
+            "tile", "BLK % rows of an instruction == 0 and BLK % k of it == 0",
+            BLK=self.BLK, rows=self.taken[0], k=self.taken[1],
         )  # fmt: skip
         self.check_shape()
+
+    @property
+    def taken(self) -> tuple[int, int]:
+        """Rows and k of T that an instruction multiplies."""
+        return taken((self.MMA_M, self.MMA_K), self.dtype_facts.parts)
 
     @property
     def needs(self) -> tuple[int, int]:
@@ -89,13 +94,14 @@ def _updater(config: TrsmMma, variant: Variant) -> Updater:
     PARTS, BLK, WARP_N = config.dtype_facts.parts, config.BLK, config.WARP_N
     GROUPS, TILE = BLK // 8, BLK // 8 * config.THR_N * PARTS
     STEP_ROW, STEP_COL = (step * PARTS for step in config.strip_steps(variant.t_by_rows))
-    instructions = BLK // config.MMA_M, WARP_N // 8, (config.MMA_M, config.MMA_K), PARTS, variant.conj
+    ROWS, DEPTH = config.taken
+    instructions = BLK // ROWS, WARP_N // 8, (config.MMA_M, config.MMA_K), PARTS, variant.conj
     load_tile = _fragment_loader(PARTS, GROUPS, 8 * STEP_ROW, BLK // 4, 4 * STEP_COL)
     load_panel = _fragment_loader(PARTS, WARP_N // 8, 8 * PARTS, BLK // 4, 4 * config.row_of_panel * PARTS)
     offset, ROW, STEP_TILE = ptx.offset, config.row_of_panel * PARTS, config.SPLIT * BLK * STEP_ROW
 
     def tile_update(i, behind):
-        multiply = ptx.warp_multiply(*instructions, False, BLK // config.MMA_K, i * TILE)
+        multiply = ptx.warp_multiply(*instructions, False, BLK // DEPTH, i * TILE)
 
         @device_function
         def update_tile(acc, rt, rx, place):

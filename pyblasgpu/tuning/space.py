@@ -16,6 +16,7 @@ from itertools import product
 from typing import Any
 
 from ..gpu.device import Device
+from ..gpu.mma import SHAPES, taken
 from ..types import Dtype
 
 __all__ = ["EFFORTS", "Axis", "Parameters", "space"]
@@ -159,7 +160,7 @@ _MMA_TILES = {
 }  # fmt: skip
 _MMA_PIPELINES = {
     "d": ((16, 4, 4, True), (16, 3, 4, True), (16, 5, 4, True)),
-    "z": ((8, 3, 4, True), (8, 4, 4, True), (16, 3, 4, True)),
+    "z": ((8, 4, 4, True), (16, 3, 4, True), (16, 3, 8, True), (32, 3, 16, True)),
 }
 # For batches of small products, and for few rows or columns
 _MMA_SMALL_TILES = {
@@ -171,29 +172,30 @@ _MMA_SMALL_TILES = {
 }  # fmt: skip
 _MMA_SMALL_PIPELINES = {"d": ((16, 4, 4, True), (32, 3, 4, True)), "z": ((16, 3, 4, True), (8, 4, 4, True))}
 _MMA_WIDE = (16, 32, 48, 64, 96, 128, 192, 256), (8, 16, 24, 32, 48, 64)  # edges of tiles, of warps
+_MMA_DEPTHS = {"d": (4, 8), "z": (16, 4, 8)}  # MMA_K of the large instructions; of equal score the first stay
 _MMA_WARPS = 8  # most of a block: more leave each too few registers
 
 
 def _gemm_mma(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Axis]:
     if dtype.letter not in _MMA_TILES:
         return [lambda _: []]
-    hopper = device.cc >= (9, 0)
+    depths = _MMA_DEPTHS[dtype.letter] if device.cc >= (9, 0) else (4,)
 
     def tiles(_: Parameters) -> list[Parameters]:
         if effort == "quick":
             listed = (_MMA_TILES, _MMA_PIPELINES), (_MMA_SMALL_TILES, _MMA_SMALL_PIPELINES)
             return [
-                _warps(*tile, *pipeline, hopper)
+                _warps(dtype, device, *tile, *pipeline)
                 for found, pipelines in listed
                 for tile, pipeline in product(found[dtype.letter], pipelines[dtype.letter])
             ]
         edges, warps = _MMA_WIDE
         shapes = product(edges, edges, warps, warps, (8, 16, 32), (2, 3, 4, 5, 6))
         return [
-            _warps(m, n, warp_m, warp_n, depth, stages, mma_k, prefetch, hopper)
+            _warps(dtype, device, m, n, warp_m, warp_n, depth, stages, mma_k, prefetch)
             for m, n, warp_m, warp_n, depth, stages in shapes
             if m % warp_m == 0 and n % warp_n == 0 and m // warp_m * (n // warp_n) <= _MMA_WARPS
-            for mma_k, prefetch in product((4, 8) if hopper else (4,), (True, False))
+            for mma_k, prefetch in product(depths, (True, False))
         ]
 
     def loaded(tile: Parameters) -> Parameters:
@@ -205,14 +207,21 @@ def _gemm_mma(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Ax
 
 
 def _warps(
-    m: int, n: int, warp_m: int, warp_n: int, depth: int, stages: int, mma_k: int, prefetch: bool,
-    hopper: bool,
+    dtype: Dtype, device: Device, m: int, n: int, warp_m: int, warp_n: int, depth: int, stages: int,
+    mma_k: int, prefetch: bool,
 ) -> Parameters:  # fmt: skip
     return {
         "BLK_M": m, "BLK_N": n, "WARP_M": warp_m, "WARP_N": warp_n, "BLK_K": depth, "stages": stages,
-        "MMA_M": 16 if hopper and warp_m % 16 == 0 else 8,
-        "MMA_K": mma_k if hopper and warp_m % 16 == 0 else 4, "prefetch": prefetch,
+        "prefetch": prefetch, **_instruction(dtype, device, warp_m, mma_k),
     }  # fmt: skip
+
+
+def _instruction(dtype: Dtype, device: Device, rows: int, depth: int) -> Parameters:
+    """The large one of this depth where `rows` are a multiple of its, else the small one."""
+    large = 16, depth
+    if SHAPES[large] > device.cc or rows % taken(large, dtype.parts)[0]:
+        return {"MMA_M": 8, "MMA_K": 4}
+    return {"MMA_M": 16, "MMA_K": depth}
 
 
 def _rows(dtype: Dtype, chosen: Parameters, name: str, blk: int, k_major: bool) -> Parameters:
@@ -363,28 +372,23 @@ def _triangle_leaf(dtype: Dtype, layout: str, device: Device, effort: str) -> li
 def _triangle_mma(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Axis]:
     if dtype.letter not in _MMA_ORDERS:
         return [lambda _: []]
-    quick, hopper = effort == "quick", device.cc >= (9, 0)
+    quick = effort == "quick"
     # large tiles keep more of T in registers, of which complex numbers leave none
     likely = 16 if dtype.letter == "d" else 8
     blocks, widths, stages = ((likely,), (8,), (2,)) if quick else ((8, 16, 32), (8, 16, 32), (2, 3))
-    depths = (8,) if quick else (4, 8, 16)
+    depths = ((8,) if dtype.letter == "d" else (16,)) if quick else (4, 8, 16)
 
     def tiles(_: Parameters) -> list[Parameters]:
         shapes = product(
             _MMA_ORDERS[dtype.letter], blocks, (1, 2, 4, 8), widths, stages, _loaders(effort), SPLITS
         )
-        found = []
-        for order, block, warps, width, stage, loaders, split in shapes:
-            large = hopper and block % 16 == 0
-            for depth in depths if large else (4,):
-                found.append(
-                    {
-                        "ORDER": order, "BLK": block, "WARPS": warps, "WARP_N": width,
-                        "MMA_M": 16 if large else 8, "MMA_K": depth, "stages": stage, "LOADERS": loaders,
-                        "SPLIT": split,
-                    }
-                )  # fmt: skip
-        return found
+        return [
+            {
+                "ORDER": order, "BLK": block, "WARPS": warps, "WARP_N": width, "stages": stage,
+                "LOADERS": loaders, "SPLIT": split, **_instruction(dtype, device, block, depth),
+            }
+            for (order, block, warps, width, stage, loaders, split), depth in product(shapes, depths)
+        ]  # fmt: skip
 
     return [tiles] if quick else [tiles, _residence(effort)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -15,6 +16,7 @@ import pyblasgpu
 from pyblasgpu.checks import gemm_error
 from pyblasgpu.database import FAMILIES, families_of
 from pyblasgpu.gpu.device import current
+from pyblasgpu.gpu.mma import SHAPES
 from pyblasgpu.tuning.cases import GemmCase
 from pyblasgpu.tuning.oracle import exact_gemm, integers
 from pyblasgpu.tuning.overrides import override
@@ -42,6 +44,19 @@ def test_every_family(letter, stem):
     """Each family that could serve double precision, whichever one is chosen by itself."""
     dtype = DTYPES[letter]
     exact(stem, dtype, [select(stem, dtype, layout, (40, 40, 40), current()).config for layout in LAYOUTS])
+
+
+@pytest.mark.parametrize("letter", "dz")
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_instruction(letter, shape):
+    if SHAPES[shape] > current().cc:
+        pytest.skip(f"needs compute capability {SHAPES[shape]}")
+    m, k = shape
+    configs = [
+        next(c for c in candidates("gemm_mma", letter, layout, current(), "quick").left if c.BLK_K % 16 == 0)
+        for layout in LAYOUTS
+    ]
+    exact("gemm_mma", DTYPES[letter], [replace(c, MMA_M=m, MMA_K=k, prefetch=False) for c in configs])
 
 
 @pytest.mark.parametrize("letter", "sc")

@@ -35,6 +35,7 @@ LARGE = [
     TrsmFma("z", ORDER=64, BLK=16, WARPS=2), TrsmFma("z", ORDER=32, BLK=8, WARPS=1),
     TrsmMma("d", ORDER=256, BLK=16, WARPS=4, LOADERS=4, SPLIT=2),
     TrsmMma("z", ORDER=128, BLK=8, WARPS=2, MMA_M=8, MMA_K=4, SPLIT=2),
+    TrsmMma("z", ORDER=128, BLK=8, WARPS=2, LOADERS=2, SPLIT=2),
     TrsmFma("s", ORDER=256, BLK=16, WARPS=4, LOADERS=4, SPLIT=2),
     TrsmFma("c", ORDER=128, BLK=8, WARPS=4, SPLIT=2),
 ]  # fmt: skip

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from pyblasgpu.gpu import simulator
+from pyblasgpu.gpu.mma import SHAPES
 from pyblasgpu.kernels import gemm_mma
-from pyblasgpu.kernels.gemm_mma import SHAPES, GemmMma
+from pyblasgpu.kernels.gemm_mma import GemmMma
 from pyblasgpu.tuning.oracle import fenced
 
 from .launching import run, strides
@@ -54,6 +55,13 @@ def test_c_is_read_group_by_group(letter):
 def test_every_instruction(letter, shape):
     m, k = shape
     check(config(letter, MMA_M=m, MMA_K=k, BLK_K=16, DIM_XB=16, DIM_YB=4), 33, 17, 35, kernels=gemm_mma)
+
+
+@pytest.mark.parametrize("pipeline", ["ring-3", "prefetch-3"])
+@pytest.mark.parametrize("depth", [8, 16])
+def test_both_parts_at_once_by_warps_of_eight_rows(depth, pipeline):
+    tile = config("z", BLK_K=16, WARP_M=8, MMA_K=depth, DIM_XA=16, DIM_YA=8, DIM_XB=16, DIM_YB=8)
+    check(replace(tile, **PIPELINES[pipeline]), 33, 17, 35, True, False, kernels=gemm_mma)
 
 
 @pytest.mark.parametrize("conj_a, conj_b", LAYOUTS)

@@ -380,7 +380,7 @@ DEFECTS = [
     ("stripe", "line, first * REALS", "line, 0", of_packed("z")),
     ("stripe", "line = offset(line, DIM_Y * lead", "line = offset(line, lead", tile()),
     ("gemm_mma", "B_STRIPE + (col", "(col", warps()),
-    ("gemm_mma", "step * MMA_K + quarter", "step * MMA_K", warps()),
+    ("gemm_mma", "step * DEPTH + quarter", "step * DEPTH", warps()),
     ("gemm_mma", "t // 32 % WARPS_M * WARP_M + g", "g", warps()),
     ("gemm_mma", "t % 4 * 2 + j % 2", "t % 4 * 2 + (1 - j % 2)", warps()),
     ("gemm_persistent", "matrix * stride_a + begin", "matrix * stride_b + begin", walked("d", batch=2)),

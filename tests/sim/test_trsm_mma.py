@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.kernels.gemm_mma import SHAPES
+from pyblasgpu.gpu.mma import SHAPES
 
 from .test_trsm_body import SMALL, check
 
@@ -24,6 +24,11 @@ def test_every_instruction(letter, shape):
 @pytest.mark.parametrize("letter", "dz")
 def test_deep_tiles(letter):
     check(STEM, letter, 61, 21, changes={"ORDER": 64, "BLK": 32, "MMA_M": 16, "MMA_K": 8})
+
+
+@pytest.mark.parametrize("depth", [8, 16])
+def test_both_parts_at_once_in_tiles_of_eight(depth):
+    check(STEM, "z", 29, 17, changes={"BLK": 8, "MMA_M": 16, "MMA_K": depth}, conj=True)
 
 
 @pytest.mark.parametrize(
