@@ -82,9 +82,9 @@ class Tape:
         return operand._replace(pointer=slot * _SLOT + _MIDDLE + self._alignment[slot])
 
     def scratch(self, rows: int, cols: int, batch: int) -> Operand:
-        """A column-major operand in the workspace, its columns aligned to 16 bytes; see also `temporary`."""
+        """A column-major operand in the workspace, its columns aligned to sectors; see also `temporary`."""
         size = self.dtype.itemsize
-        lead = max(-(-rows * size // 16) * 16 // size, 1)
+        lead = max(-(-rows * size // workspace.SECTOR) * workspace.SECTOR // size, 1)
         pointer = _WORKSPACE * _SLOT + _MIDDLE + self._used
         self._used += -(-lead * cols * batch * size // _ALIGN) * _ALIGN
         self.workspace = max(self.workspace, self._used)

@@ -70,7 +70,6 @@ class Hunt:
             self.answered += not first
             self._times = {}
             self._take(batch)
-            # afterwards: an interrupt may come while a batch is taken
             self._unasked = self._unasked.difference(trial.config for trial in batch) if first else set()
             first = False
 

@@ -39,6 +39,7 @@ COMFORT = 88  # what it takes beside it if it may; with less, some kernels spill
 LINE = 128  # bytes that shared memory serves in a cycle
 L2_BYTES = 64  # bytes that a multiprocessor gets from L2 in a cycle
 READ, WRITE = 0.9, 0.7  # cycles of a line that is read from, written to shared memory: some hide behind FMAs
+ASTRAY = 3  # times that for asynchronous copies from where memory's sectors do not begin
 LOAD = 10  # instructions of a global load: address, mask, load
 COPY = 60  # those of a leaf's, which is element by element and knows no contiguous dimension
 BARRIER = 50  # cycles of a barrier and of what begins a stripe
@@ -125,6 +126,7 @@ def cycles(
     device: Device,
     streamed: bool = False,
     part: str = "all",
+    astray: tuple[bool, bool] = (False, False),
 ) -> float:
     """Estimated cycles of one launch, without what every launch takes.
 
@@ -141,13 +143,15 @@ def cycles(
         Whether the blocks of a persistent kernel part the last tiles; `summing_cycles` come on top.
     part : str
         Of the C of a GEMM, as `kernels.part` names it.
+    astray : (bool, bool)
+        Whether columns of the A, B of a GEMM (rows, if transposed) begin within sectors of memory.
     """
     resident = blocks_per_sm(config, device)
     if stem in _LEAVES:
         return _leaf_cycles(stem, config, extents[:2], resident, device)
     m, n, k, *batch = extents
     count = prod(batch)  # no tile holds parts of two matrices
-    block, tiles = _gemm_block(config, k, device), tiles_of(config, extents, part)
+    block, tiles = _gemm_block(config, k, device, astray), tiles_of(config, extents, part)
     if not config.persistent:
         waves = _waves(block, tiles, resident, device)
     else:
@@ -215,9 +219,9 @@ def _parted(block: _Block, tiles: int, resident: int, device: Device) -> float:
     return block.start + share * (block.lasting(resident) + block.end) + 2 * block.end
 
 
-def _gemm_block(config: Any, k: int, device: Device) -> _Block:
+def _gemm_block(config: Any, k: int, device: Device, astray: tuple[bool, bool]) -> _Block:
     """A tile of C: its stripes, then its way to memory."""
-    stripe, count = _gemm_stripe(config, device), -(-k // config.BLK_K)
+    stripe, count = _gemm_stripe(config, device, astray), -(-k // config.BLK_K)
     facts = config.dtype_facts
     written = config.BLK_M * config.BLK_N * facts.itemsize * device.sm_count / dram_rate(device)
     return _Block(
@@ -228,14 +232,17 @@ def _gemm_block(config: Any, k: int, device: Device) -> _Block:
 
 
 @lru_cache(maxsize=1 << 16)
-def _gemm_stripe(config: Any, device: Device) -> _Block:
+def _gemm_stripe(config: Any, device: Device, astray: tuple[bool, bool] = (False, False)) -> _Block:
     """One stripe of a tile."""
     facts, warps = config.dtype_facts, config.threads // device.warp_size
-    stripes = list(zip((config.stripe_a, config.stripe_b), config.shares, strict=True))
-    loads = LOAD * sum(s.blk * s.depth / (s.vec * config.threads) for s, shared in stripes if shared)
+    shares = zip((config.stripe_a, config.stripe_b), config.shares, astray, strict=True)
+    stripes = [
+        (stripe, ASTRAY if strays and config.stages > 1 else 1) for stripe, shared, strays in shares if shared
+    ]
+    loads = LOAD * sum(s.blk * s.depth / (s.vec * config.threads) for s, _ in stripes)
     loads += WALK * config.persistent
     step = _mma_step(config, device) if config.STEM == "gemm_mma" else _fma_step(config, device)
-    stored = sum(_stored_lines(s, config.threads, device.warp_size) for s, shared in stripes if shared)
+    stored = sum(times * _stored_lines(s, config.threads, device.warp_size) for s, times in stripes)
     lines = config.BLK_K * step.lines * READ + stored * WRITE
     fetched = (config.BLK_M + config.BLK_N) * config.BLK_K * facts.itemsize / L2_BYTES
     issue = config.BLK_K * step.slots + loads

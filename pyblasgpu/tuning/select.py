@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -32,12 +32,13 @@ from ..database import (
 )  # fmt: skip
 from ..errors import BackendUnavailable, ConfigError
 from ..gpu.device import Device
+from ..gpu.workspace import SECTOR
 from ..types import DTYPES, Dtype
 from . import overlay, overrides
 from .paces import Measured, Paces, Reading, Unmeasured
 from .packs import GAIN, LAYOUT, copying, fits, packed_twin, packing
 from .prune import check_device
-from .score import comfortable, score
+from .score import comfortable, cycles, score
 from .space import space
 from .splits import attainable, pace, timed, whole_or_streamed
 
@@ -57,7 +58,7 @@ class Choice:
     splits: int = 1
 
 
-ALIGNED = 16  # bytes of the widest vector that a kernel loads
+ALIGNED = SECTOR  # bytes: no load is wider, and none is faster for more
 COMPUTED = "computed"  # the origin of what no file gave
 
 #: Where nothing was measured.
@@ -98,7 +99,7 @@ def select(
         Of the C of a product, as `kernels.part` names it.
     aligned : (int, int)
         Bytes, up to `ALIGNED`, at multiples of which all columns of A, B begin (rows, if transposed). They
-        bound the vectors by which a Config is judged.
+        bound the vectors by which a Config is judged, and say whether its copies go astray.
 
     Raises
     ------
@@ -254,7 +255,8 @@ def _options(wanted: _Wanted, device: Device) -> Iterator[_Option]:
     paces = _tuned(wanted, device) or _unmeasured(wanted, device)
     for known, pace_there, doubt in paces.at(extents):
         config = _as_aligned(known.config, wanted.aligned)
-        for time in timed(config, pace_there, extents, device, wanted.splits, wanted.part):
+        pace_here = pace_there * _straying(config, wanted, device)
+        for time in timed(config, pace_here, extents, device, wanted.splits, wanted.part):
             yield _Option(time.seconds * doubt, time.splits, known.config, known)
 
 
@@ -263,6 +265,15 @@ def _as_aligned(config: Any, aligned: tuple[int, int]) -> Any:
     """`config` as it runs on operands that begin at multiples of so many bytes."""
     a, b = (max(distance // config.dtype_facts.itemsize, 1) for distance in aligned)
     return config.narrowed(a, b) if a < config.VEC_A or b < config.VEC_B else config
+
+
+def _straying(config: Any, wanted: _Wanted, device: Device) -> float:
+    """How many times longer the product takes for columns that begin within sectors of memory."""
+    astray = wanted.aligned[0] < ALIGNED, wanted.aligned[1] < ALIGNED
+    if not any(astray):
+        return 1.0
+    there = partial(cycles, config.STEM, config, wanted.extents, device, part=wanted.part)
+    return there(astray=astray) / there()
 
 
 def _packed_options(wanted: _Wanted, device: Device) -> Iterator[_Option]:

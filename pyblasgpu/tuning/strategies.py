@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice, product, zip_longest
 from random import Random
 from types import MappingProxyType
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from ..database import places_of
 from ..gpu.device import Device
@@ -269,25 +271,15 @@ def score_first(
     rounds = max(rounds, math.ceil(share * len(task.candidates) / tiles))
     idle, before = 0, dict.fromkeys(task.places, math.inf)
     for _ in range(rounds):
-        fresh = {
-            place: [c for c in _one_of_each(table.expected(place), task.axes) if not table.known(c, place)]
-            for place in task.places
-        }
-        yield from table.ask([Trial(c, *place) for place in task.places for c in fresh[place][:tiles]])
+        fresh = {place: table.fresh(place, one_of_each=True)[:tiles] for place in task.places}
+        yield from table.ask([Trial(c, *place) for place in task.places for c in fresh[place]])
         now = {place: table.best(place) for place in task.places}
         idle = 0 if any(now[place] < before[place] for place in task.places) else idle + 1
         before = now
         if idle == patience:
             break
-    more = []
-    for place in task.places:
-        families = {tile_key(config, task.axes) for config in table.by_time(place)[:3]}
-        alike = (
-            c for c in table.expected(place)
-            if tile_key(c, task.axes) in families and not table.known(c, place)
-        )  # fmt: skip
-        more += [Trial(config, *place) for config in islice(alike, variants)]
-    yield from table.ask(more)
+    alike = {place: table.fresh(place, like=table.by_time(place)[:3])[:variants] for place in task.places}
+    yield from table.ask([Trial(c, *place) for place in task.places for c in alike[place]])
 
 
 def tile_key(config: Any, axes: Axes) -> Hashable:
@@ -306,86 +298,104 @@ def _in_turn(lists: list[list[Any]], count: int) -> list[Any]:
     return list(islice(mixed, count))
 
 
-def _one_of_each(ranked: list[Any], axes: Axes) -> list[Any]:
-    """The first candidate of each tile."""
-    found: dict[Hashable, Any] = {}
-    for config in ranked:
-        found.setdefault(tile_key(config, axes), config)
-    return list(found.values())
-
-
 class _Table:
-    """What a search knows: the scores, and the times so far."""
+    """What a search knows: the scores, and the times so far; each an array over the candidates a place."""
 
     def __init__(self, task: Task):
         self.task = task
-        self._times: dict[Trial, float] = {}
-        self._asked: set[Trial] = set()
+        self._number = {config: i for i, config in enumerate(task.candidates)}
+        self._asked = {place: np.zeros(len(task.candidates), dtype=bool) for place in task.places}
+        self._times = {place: np.full(len(task.candidates), math.nan) for place in task.places}
+        self._points: dict[Place, np.ndarray] = {}
         self._ranked: dict[Place, list[Any]] = {}
-        self._points: dict[Place, dict[Any, float]] = {}
+        self._lucky: np.ndarray | None = None
 
     def ask(self, trials: list[Trial]) -> Search:
         """Yield those of `trials` that were not asked for before, and keep the answers."""
-        fresh = [trial for trial in dict.fromkeys(trials) if trial not in self._asked]
-        self._asked.update(fresh)
+        fresh = []
+        for trial in trials:
+            asked, number = self._asked[trial.place], self._number[trial.config]
+            if not asked[number]:
+                asked[number] = True
+                fresh.append(trial)
         if fresh:
-            self._times.update((yield fresh))
-
-    def known(self, config: Any, place: Place) -> bool:
-        return Trial(config, *place) in self._asked
+            answers = yield fresh
+            for trial, seconds in answers.items():
+                self._times[trial.place][self._number[trial.config]] = seconds
+            self._lucky = None
 
     def ranked(self, place: Place) -> list[Any]:
         """All candidates, the best score first."""
         if place not in self._ranked:
-            points = {config: self.task.score(config, *place) for config in self.task.candidates}
-            self._points[place] = points
-            self._ranked[place] = sorted(points, key=points.__getitem__, reverse=True)
+            self._ranked[place] = self._named(np.argsort(-self._score(place), kind="stable"))
         return self._ranked[place]
 
     def by_time(self, place: Place) -> list[Any]:
         """The candidates that have a time, the fastest first."""
-        times = {trial.config: t for trial, t in self._times.items() if trial.place == place}
-        return sorted(times, key=times.__getitem__)
+        times = self._times[place]
+        order = np.argsort(times, kind="stable")  # NaN comes last
+        return self._named(order[: np.count_nonzero(~np.isnan(times))])
 
     def best(self, place: Place) -> float:
         """The shortest time."""
-        return min((t for trial, t in self._times.items() if trial.place == place), default=math.inf)
+        return float(np.fmin.reduce(self._times[place], initial=math.inf))
 
     def expected(self, place: Place) -> list[Any]:
         """All candidates, the fastest first by their time here, else by the score and what is known of them.
 
         What is known: how much better than its score a candidate, or another variant of its tile, was.
         """
-        luck = self._luck()
-        speed = {config: math.log(max(self._points[place][config], TINY)) for config in self.ranked(place)}
-        level = self._level(place)
+        return self._named(self._expected(place))
 
-        def estimate(config: Any) -> float:
-            seconds = self._times.get(Trial(config, *place))
-            if seconds is not None:
-                return -math.log(seconds) - level
-            return speed[config] + luck.get(tile_key(config, self.task.axes), 0.0)
+    def fresh(self, place: Place, one_of_each: bool = False, like: Sequence[Any] | None = None) -> list[Any]:
+        """As `expected`, without those that were asked for: of each tile the first alone, or of the tiles of
+        certain candidates all.
+        """
+        order = self._expected(place)
+        if one_of_each:
+            order = order[np.sort(np.unique(self._tiles[order], return_index=True)[1])]
+        if like is not None:
+            order = order[np.isin(self._tiles[order], [self._tiles[self._number[c]] for c in like])]
+        return self._named(order[~self._asked[place][order]])
 
-        return sorted(self.task.candidates, key=estimate, reverse=True)
+    def _expected(self, place: Place) -> np.ndarray:
+        surprise = self._surprise(place)
+        luck = np.where(np.isnan(surprise), self._luck[self._tiles], surprise)
+        return np.argsort(-(self._score(place) + luck), kind="stable")
 
-    def _level(self, place: Place) -> float:
-        """The mean of log(rate / score) at a place."""
-        found = [self._surprise(trial) for trial in self._times if trial.place == place]
-        return sum(found) / len(found) if found else 0.0
+    def _score(self, place: Place) -> np.ndarray:
+        """Its logarithm, of every candidate."""
+        if place not in self._points:
+            points = [self.task.score(config, *place) for config in self.task.candidates]
+            self._points[place] = np.log(np.maximum(points, TINY))
+        return self._points[place]
 
-    def _surprise(self, trial: Trial) -> float:
-        self.ranked(trial.place)
-        points = max(self._points[trial.place][trial.config], TINY)
-        return -math.log(self._times[trial]) - math.log(points)
+    def _surprise(self, place: Place) -> np.ndarray:
+        """log(rate / score) of those that have a time, beyond its mean; else NaN."""
+        found = -np.log(self._times[place]) - self._score(place)
+        timed = ~np.isnan(found)
+        return found - found[timed].mean() if timed.any() else found
 
-    def _luck(self) -> dict[Hashable, float]:
+    @cached_property
+    def _tiles(self) -> np.ndarray:
+        """The number of each candidate's tile."""
+        numbers: dict[Hashable, int] = {}
+        keys = (tile_key(config, self.task.axes) for config in self.task.candidates)
+        return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=int)
+
+    @property
+    def _luck(self) -> np.ndarray:
         """By tile, how much better than its score it did on average, in logarithms; few times count less."""
-        levels = {place: self._level(place) for place in self.task.places}
-        found: dict[Hashable, list[float]] = {}
-        for trial in self._times:
-            value = self._surprise(trial) - levels[trial.place]
-            found.setdefault(tile_key(trial.config, self.task.axes), []).append(value)
-        return {tile: sum(values) / (len(values) + 1) for tile, values in found.items()}
+        if self._lucky is None:
+            surprises = np.array([self._surprise(place) for place in self.task.places])
+            timed = ~np.isnan(surprises)
+            tiles, count = np.broadcast_to(self._tiles, surprises.shape)[timed], len(self._tiles)
+            sums = np.bincount(tiles, surprises[timed], minlength=count)
+            self._lucky = sums / (np.bincount(tiles, minlength=count) + 1)
+        return self._lucky
+
+    def _named(self, numbers: np.ndarray) -> list[Any]:
+        return [self.task.candidates[i] for i in numbers]
 
     def fastest(self, place: Place, otherwise: Any) -> Any:
         return next(iter(self.by_time(place)), otherwise)

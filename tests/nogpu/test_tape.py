@@ -91,8 +91,8 @@ def test_scratch_is_apart_and_aligned():
 @pytest.mark.parametrize("letter", DTYPES)
 def test_columns_of_scratch_allow_vectors(letter):
     room = Tape(DTYPES[letter], 0).scratch(7, 3, 2)
-    assert room.col_stride * room.dtype.itemsize % 16 == 0
-    assert room.batch_stride * room.dtype.itemsize % 16 == 0
+    assert room.col_stride * room.dtype.itemsize % 32 == 0
+    assert room.batch_stride * room.dtype.itemsize % 32 == 0
 
 
 def test_temporary_scratch_is_taken_again():
@@ -368,6 +368,7 @@ def test_how_far_columns_are_aligned():
 
     wide, even, odd = lines(1024, 12), lines(1024, 10), lines(1024 + size, 12)
     assert alignments("nn", wide, even) == (16, 8)
+    assert alignments("nn", lines(1024, 24), lines(1024 + 4 * size, 24)) == (32, 16)
     assert alignments("nt", odd, even.T) == (4, 8)
     assert alignments("tn", lines(1024, 16, 6).T, odd) == (8, 4)
-    assert alignments("nn", odd, odd, copied_a=True) == (16, 4)
+    assert alignments("nn", odd, odd, copied_a=True) == (32, 4)

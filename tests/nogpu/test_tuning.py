@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import replace
+from functools import partial
 from multiprocessing import connection
 from types import SimpleNamespace
 
@@ -135,6 +136,20 @@ def test_the_score_knows_what_a_step_costs():
     small = replace(mma, MMA_M=8, MMA_K=4)
     assert at(small) > at(mma)
     assert at(small, known("a100")) == at(mma, known("a100"))
+
+
+def test_the_score_knows_copies_that_go_astray():
+    """Asynchronous ones, of columns that begin within sectors of memory, more in small tiles."""
+    left = candidates("gemm_mma", "d", "tn", H200).left
+    large = next(c for c in left if (c.BLK_M, c.BLK_N, c.MMA_M) == (128, 128, 16))
+    small = next(c for c in left if (c.BLK_M, c.BLK_N, c.MMA_M) == (32, 32, 16))
+
+    def longer(config, *astray):
+        there = partial(score.cycles, "gemm_mma", config, (4096, 4096, 4096), H200)
+        return there(astray=astray) / there()
+
+    assert 1 < longer(large, True, False) < longer(large, True, True) < longer(small, True, True) < 2
+    assert longer(replace(large, stages=1, prefetch=False, persistent=False), True, True) == 1
 
 
 # ------------------------------------------------------------------------------------------------ compiler
