@@ -14,10 +14,9 @@ from typing import NamedTuple
 
 from . import backend, launch, memory
 
-__all__ = ["FLAGS", "MOST_KEPT", "SECTOR", "Held", "Room", "give", "take"]
+__all__ = ["FLAGS", "MOST_KEPT", "Held", "Room", "give", "take"]
 
 FLAGS = 32 << 10  # bytes
-SECTOR = 32  # bytes of device memory that are read together: columns of scratch begin with one
 MOST_KEPT = 32 << 20  # bytes that a stream keeps, as cuBLAS does; with more to do the host has time
 STREAMS = 8  # that keep any, the first ones: what a stream keeps can only be given back on it
 

@@ -22,7 +22,7 @@ from ..tuning.select import ALIGNED, select
 from ..tuning.splits import STREAMED, walk_of
 from .copy import record_copy, record_pack, record_scale
 from .pack import record_packed
-from .tape import ALPHA, BETA, Tape, recorded
+from .tape import ALPHA, BETA, Tape, recorded, scratch_lead
 
 __all__ = ["alignments", "fitted", "gemm", "record", "record_beta", "record_gemm", "tape"]
 
@@ -240,17 +240,21 @@ def alignments(
     layout: str, a: Operand, b: Operand, copied_a: bool = False, copied_b: bool = False
 ) -> tuple[int, int]:
     """Bytes, up to `ALIGNED`, at multiples of which all columns of A, B begin (rows, if transposed); those of
-    a copy are as aligned as can be.
+    a copy as `Tape.scratch` has them.
     """
     return (
-        ALIGNED if copied_a else _alignment(a.T if layout[0] == "t" else a),
-        ALIGNED if copied_b else _alignment(b.T if layout[1] == "t" else b),
+        _copied_alignment(a) if copied_a else _alignment(a.T if layout[0] == "t" else a),
+        _copied_alignment(b) if copied_b else _alignment(b.T if layout[1] == "t" else b),
     )
 
 
 def _alignment(operand: Operand) -> int:
     size = operand.dtype.itemsize
     return gcd(ALIGNED, operand.pointer, operand.col_stride * size, operand.batch_stride * size)
+
+
+def _copied_alignment(operand: Operand) -> int:
+    return gcd(ALIGNED, scratch_lead(operand.rows, operand.dtype) * operand.dtype.itemsize)
 
 
 def _widest(operand: Operand, most: int, stages: int) -> int:

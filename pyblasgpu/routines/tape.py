@@ -18,7 +18,7 @@ from ..operands import Operand
 from ..tuning import select
 from ..types import Dtype
 
-__all__ = ["ALPHA", "BETA", "CONJ_ALPHA", "Tape", "recorded"]
+__all__ = ["ALPHA", "BETA", "CONJ_ALPHA", "Tape", "recorded", "scratch_lead"]
 
 _SLOT = 1 << 56
 _MIDDLE = 1 << 55  # distances may be negative
@@ -52,6 +52,11 @@ class _Bound(NamedTuple):
     enqueue: Enqueue
 
 
+def scratch_lead(rows: int, dtype: Dtype) -> int:
+    """Elements from one column to the next of an operand in the workspace: 16 bytes times a number."""
+    return max(-(-rows * dtype.itemsize // 16) * 16 // dtype.itemsize, 1)
+
+
 class Tape:
     """Records launches for operands of one dtype on one device.
 
@@ -82,9 +87,9 @@ class Tape:
         return operand._replace(pointer=slot * _SLOT + _MIDDLE + self._alignment[slot])
 
     def scratch(self, rows: int, cols: int, batch: int) -> Operand:
-        """A column-major operand in the workspace, its columns aligned to sectors; see also `temporary`."""
+        """A column-major operand in the workspace, its columns aligned to 16 bytes; see also `temporary`."""
         size = self.dtype.itemsize
-        lead = max(-(-rows * size // workspace.SECTOR) * workspace.SECTOR // size, 1)
+        lead = scratch_lead(rows, self.dtype)
         pointer = _WORKSPACE * _SLOT + _MIDDLE + self._used
         self._used += -(-lead * cols * batch * size // _ALIGN) * _ALIGN
         self.workspace = max(self.workspace, self._used)

@@ -281,6 +281,12 @@ def _mma_rate(facts: Dtype, device: Device) -> int:
     return MMA_RATE if device.fma_lanes(facts) >= device.warp_size else 1
 
 
+def _mma_time(config: Any, device: Device) -> float:
+    """An FMA's time by the instructions of a Config, as a part of that elsewhere; `SMALL_MMA`."""
+    small = config.MMA_M == 8 and device.cc >= (9, 0)
+    return (SMALL_MMA if small else 1) / _mma_rate(config.dtype_facts, device)
+
+
 def _fma_step(config: Any, device: Device) -> _Step:
     """With ordinary FMAs; lanes that want the same share a line."""
     size, across = config.dtype_facts.itemsize, device.warp_size // config.WARP_X
@@ -314,11 +320,9 @@ def _fma_step(config: Any, device: Device) -> _Step:
 def _mma_step(config: Any, device: Device) -> _Step:
     """On tensor cores: each element of a fragment is read by one lane."""
     facts, edges = config.dtype_facts, config.WARP_M + config.WARP_N
-    fmas = config.WARP_M * config.WARP_N / device.warp_size * facts.parts**2
-    if config.MMA_M == 8 and device.cc >= (9, 0):
-        fmas *= SMALL_MMA
+    fmas = config.WARP_M * config.WARP_N / device.warp_size * facts.parts**2 * _mma_time(config, device)
     others = edges / device.warp_size + (0 if config.prefetch else WAIT)
-    slots = fmas * _slots_per_fma(config, device) / _mma_rate(facts, device) + others
+    slots = fmas * _slots_per_fma(config, device) + others
     return _Step(slots, slots, edges * facts.itemsize / LINE)
 
 
@@ -383,7 +387,7 @@ def _warp_leaf_block(stem: str, config: Any, n: int, device: Device) -> _Block:
     solve = BLK**2 / 2 * facts.parts**2 * per_fma
     update = BLK**2 * config.WARP_N / device.warp_size * facts.parts**2 * per_fma
     if stem == "trsm_mma":  # each element of T is read by one lane, else by the four of a row, in vectors
-        update, loads = update / _mma_rate(facts, device), BLK**2 / device.warp_size
+        update, loads = update * _mma_time(config, device), BLK**2 / device.warp_size
     else:
         loads = 4 * BLK**2 / (device.warp_size * config.vector)
     update += loads

@@ -32,7 +32,6 @@ from ..database import (
 )  # fmt: skip
 from ..errors import BackendUnavailable, ConfigError
 from ..gpu.device import Device
-from ..gpu.workspace import SECTOR
 from ..types import DTYPES, Dtype
 from . import overlay, overrides
 from .paces import Measured, Paces, Reading, Unmeasured
@@ -58,7 +57,7 @@ class Choice:
     splits: int = 1
 
 
-ALIGNED = SECTOR  # bytes: no load is wider, and none is faster for more
+ALIGNED = 32  # bytes of a sector of memory: no load is wider, and none is faster for more
 COMPUTED = "computed"  # the origin of what no file gave
 
 #: Where nothing was measured.

@@ -13,7 +13,7 @@ from math import hypot, prod
 from typing import Any, NamedTuple
 
 from ..gpu.device import Device
-from ..gpu.workspace import FLAGS, SECTOR
+from ..gpu.workspace import FLAGS
 from ..kernels.sum_partials import LOAD, cut
 from ..kernels.walk import MOST_STRIPES, Walk
 from ..types import Dtype
@@ -187,5 +187,5 @@ def whole_or_streamed(
 
 
 def partial_bytes(m: int, n: int, dtype: Dtype) -> int:
-    """Workspace of one partial: its columns are whole sectors."""
-    return -(-m * dtype.itemsize // SECTOR) * SECTOR * n
+    """Workspace of one partial: its columns are multiples of 16 bytes."""
+    return -(-m * dtype.itemsize // LOAD) * LOAD * n
