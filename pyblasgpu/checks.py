@@ -14,24 +14,34 @@ import numpy as np
 
 from .types import Diag, Dtype, Side, Trans, Uplo, dtype_of
 
-__all__ = ["SAMPLES", "gemm_error", "rank_k_error", "symm_error", "trmm_error", "trsm_error"]
+__all__ = ["SAMPLES", "gemm_3m_error", "gemm_error", "rank_k_error", "symm_error", "trmm_error", "trsm_error"]
 
 SAMPLES = 64
 
 _WIDE: dict[str, Any] = {"s": np.float64, "d": np.longdouble, "c": np.complex128, "z": np.clongdouble}
 
 
-def gemm_error(alpha, a, b, beta, c, result, seed: int = 0) -> float:
+def gemm_error(alpha, a, b, beta, c, result, seed: int = 0, extra: int = 2, size: Any = np.abs) -> float:
     """Largest sampled error of ``result = alpha a b + beta c`` over its bound.
 
     All arrays are in host memory; `a` (m, k) and `b` (k, n) are given with their transposition applied. With
-    alpha = 0 they are not looked at, and with beta = 0 `c` (None will do) is not.
+    alpha = 0 they are not looked at, and with beta = 0 `c` (None will do) is not. The bound counts `extra`
+    roundings beside those of k terms, of what ``size(a)`` and ``size(b)`` say.
     """
     dtype = dtype_of(result.dtype)
     rows, cols = _sample(result.shape, seed)
     c = _crossing(c, rows, cols) if beta != 0 else None
     result = _crossing(result, rows, cols)
-    return _worst(dtype, alpha, a[rows], b[:, cols], beta, c, result, terms=a.shape[1] + 2)
+    return _worst(dtype, alpha, a[rows], b[:, cols], beta, c, result, a.shape[1] + extra, size=size)
+
+
+def gemm_3m_error(alpha, a, b, beta, c, result, seed: int = 0) -> float:
+    """The same of a complex product by three real ones, whose bound is of the sums of both parts."""
+
+    def parts(x):
+        return abs(x.real) + abs(x.imag)
+
+    return gemm_error(alpha, a, b, beta, c, result, seed, extra=6, size=parts)
 
 
 def trmm_error(alpha, a, b, result, side: Side, uplo: Uplo, trans: Trans, diag: Diag, seed: int = 0) -> float:
@@ -98,17 +108,19 @@ def rank_k_error(
     return _worst(dtype, 1, left, right, beta, c, result, terms, kept)
 
 
-def _worst(dtype: Dtype, alpha, left, right, beta, c, result, terms: int, kept: Any = True) -> float:
+def _worst(
+    dtype: Dtype, alpha, left, right, beta, c, result, terms: int, kept: Any = True, size: Any = np.abs
+) -> float:
     """max |alpha left right + beta c - result| / (terms u (|alpha| |left| |right| + |beta| |c|)).
 
-    Over the entries that are `kept`.
+    Over the entries that are `kept`; `size` tells what |left| and |right| are.
     """
     wide = _WIDE[dtype.letter]
     left, right = left.astype(wide), right.astype(wide)
     exact, gauge = np.zeros(result.shape, wide), np.zeros(result.shape, np.finfo(wide).dtype)
     if alpha != 0:
         exact += wide(alpha) * (left @ right)
-        gauge += abs(alpha) * (abs(left) @ abs(right))
+        gauge += abs(alpha) * (size(left) @ size(right))
     if beta != 0:
         exact += wide(beta) * c
         gauge += abs(beta) * abs(c.astype(wide))

@@ -23,7 +23,7 @@ __all__ = ["main", "parse_dtypes", "parse_shapes", "parse_sizes", "parse_variant
 
 ROUTINES = ("gemm", "trmm", "trsm")
 #: What is benchmarked too where it is asked for.
-OTHERS = ("symm", "hemm", "syrk", "herk", "syr2k", "her2k", "gemmtr")
+OTHERS = ("gemm3m", "symm", "hemm", "syrk", "herk", "syr2k", "her2k", "gemmtr")
 #: Columns of a table that goes into a file or a pipe.
 WIDTH = 140
 

@@ -55,6 +55,14 @@ class Cublas:
         else:
             self._blas("gemm", dtype, *extents, factors[0], *_matrix(a), *_matrix(b), factors[1], *_matrix(c))
 
+    def gemm3m(self, alpha, a, b, beta, c, trans_a: Trans = Trans.NO, trans_b: Trans = Trans.NO) -> None:
+        """The same of complex matrices, by three real products; no batch."""
+        dtype = dtype_of(c.dtype)
+        extents = _TRANS[trans_a], _TRANS[trans_b], *c.shape, a.shape[-1 if trans_a is Trans.NO else -2]
+        factors = _scalar(alpha, dtype), _scalar(beta, dtype)
+        self._call(f"cublas{dtype.letter.upper()}gemm3m", self._handle, *extents, factors[0], *_matrix(a),
+                   *_matrix(b), factors[1], *_matrix(c))  # fmt: skip
+
     def trmm(self, alpha, a, b, side: Side, uplo: Uplo, trans: Trans, diag: Diag) -> None:
         """``b := alpha op(a) b`` or ``alpha b op(a)``, in place: cuBLAS's C is B."""
         arguments = self._triangular(alpha, a, b, side, uplo, trans, diag)

@@ -7,6 +7,7 @@ Device arrays are computed on the caller's stream without waiting; host arrays b
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,14 @@ from . import cpu
 from .execution import ON_DEVICE, Call, again, tape_of
 from .types import Diag, Side, Trans, Uplo
 
+THREE_M = "3m"
+
 __all__ = ["gemm", "lead", "multiply", "scaled_by_beta", "triangular", "trmm", "trsm"]
 
 
-def gemm(a, b, *, alpha=1, beta=0, out=None, trans_a="N", trans_b="N", stream=None, backend=None) -> Any:
+def gemm(
+    a, b, *, alpha=1, beta=0, out=None, trans_a="N", trans_b="N", stream=None, backend=None, method=None
+) -> Any:
     """General matrix product: ``alpha op(a) op(b) + beta out``.
 
     Parameters
@@ -37,6 +42,10 @@ def gemm(a, b, *, alpha=1, beta=0, out=None, trans_a="N", trans_b="N", stream=No
         For device arrays: where to run; by default the library's current stream.
     backend : {'auto', 'cuda', 'cpu', 'sim'}, optional
         For host arrays; see `pyblasgpu.backend_status`.
+    method : {'3m'}, optional
+        Complex products may be made of three real ones instead of four, as by the BLAS's ``zgemm3m``: fewer
+        operations, and a bound of the error that is weaker, see the notes. complex128 on tensor cores is
+        computed so; complex64, and what runs on the CPU, as without.
 
     Returns
     -------
@@ -46,7 +55,7 @@ def gemm(a, b, *, alpha=1, beta=0, out=None, trans_a="N", trans_b="N", stream=No
     Raises
     ------
     ValueError
-        When shapes, flags, devices or strides do not fit. Nothing is written then.
+        When shapes, flags, devices, strides or the method do not fit. Nothing is written then.
     TypeError
         When dtypes or libraries do not fit, or a number is complex and the arrays are real.
     OverlapError
@@ -57,6 +66,11 @@ def gemm(a, b, *, alpha=1, beta=0, out=None, trans_a="N", trans_b="N", stream=No
     Componentwise error at most ``(k+2) u (|alpha| |a| |b| + |beta| |out|)``, u the unit roundoff; for complex
     numbers sqrt(8) times that. NaN and Inf in what is read reach every entry that depends on it.
 
+    With ``method='3m'`` the error of a product is that of sums of ``(|Re a| + |Im a|) (|Re b| + |Im b|)``: an
+    imaginary part far smaller than the real one may lose all its digits (Higham, *Stability of a method for
+    multiplying complex matrices with three real matrix multiplications*, SIAM J. Matrix Anal. Appl. 13,
+    1992), and Inf in one part makes both NaN.
+
     Examples
     --------
     >>> import numpy as np, pyblasgpu
@@ -65,12 +79,12 @@ def gemm(a, b, *, alpha=1, beta=0, out=None, trans_a="N", trans_b="N", stream=No
     array([[ 5., 11.],
            [11., 25.]])
     """
-    key = ("gemm", trans_a, trans_b)
+    key = ("gemm", trans_a, trans_b, method)
     if out is not None and backend in ON_DEVICE and again(key, (a, b, out), alpha, beta, stream):
         return out
     call = Call("gemm", {"a": a, "b": b}, out, stream, backend)
     needs_out(call, beta, out)
-    return multiply(call, alpha, beta, out, trans_a, trans_b, key=key)
+    return multiply(call, alpha, beta, out, trans_a, trans_b, key=key, method=method)
 
 
 def trmm(
@@ -149,7 +163,9 @@ def _triangular(which: str, a, b, alpha, side, lower, trans, unit_diag, out, str
 # What follows is shared with symmetric, and with blas and linalg, which prepare the Call in their own way.
 
 
-def multiply(call: Call, alpha, beta, out, trans_a, trans_b, source=None, column_major=None, key=None) -> Any:
+def multiply(
+    call: Call, alpha, beta, out, trans_a, trans_b, source=None, column_major=None, key=None, method=None
+) -> Any:
     """Check and run a GEMM whose inputs are those of `call`; see `gemm`.
 
     `source`, an input of `call`, holds the values that `beta` scales if they are not in `out`.
@@ -157,6 +173,8 @@ def multiply(call: Call, alpha, beta, out, trans_a, trans_b, source=None, column
     name = call.name
     trans_a, trans_b = Trans.parse(trans_a, name, "trans_a"), Trans.parse(trans_b, name, "trans_b")
     alpha, beta = call.scalar("alpha", alpha), call.scalar("beta", beta)
+    if method is not None:
+        _check_method(call, method)
     a, b = call.inputs[:2]
     m, k = a.shape[-2:] if trans_a is Trans.NO else a.shape[:-3:-1]
     inner, n = b.shape[-2:] if trans_b is Trans.NO else b.shape[:-3:-1]
@@ -170,7 +188,7 @@ def multiply(call: Call, alpha, beta, out, trans_a, trans_b, source=None, column
     source = scaled_by_beta(call, beta, source, m, n)
     return call.run(
         lambda scalars, a, b, c: cpu.gemm(scalars[0], a, b, scalars[1], c, trans_a, trans_b),
-        _gemm_tape,
+        _gemm_tape if method is None else _gemm_3m_tape,
         ((a, trans_a), (b, trans_b)),
         (alpha, beta),
         source,
@@ -187,9 +205,19 @@ def scaled_by_beta(call: Call, beta, source, m: int, n: int) -> Any:
     return call.out if source is None else source
 
 
-def _gemm_tape(scalars: tuple, operands):
+def _check_method(call: Call, method) -> None:
+    if method != THREE_M:
+        raise ValueError(f"{call.name}: method={method!r} is neither {THREE_M!r} nor None")
+    if not call.dtype.is_complex:
+        raise ValueError(f"{call.name}: method={method!r} is for complex arrays, these are {call.dtype.name}")
+
+
+def _gemm_tape(scalars: tuple, operands, three_m: bool = False):
     (alpha, beta), (a, b, c) = scalars, operands
-    return tape_of("gemm")(alpha, a, b, beta, c)
+    return tape_of("gemm")(alpha, a, b, beta, c, three_m=three_m)
+
+
+_gemm_3m_tape = partial(_gemm_tape, three_m=True)
 
 
 def triangular(

@@ -23,7 +23,7 @@ __all__ = ["Plan", "plan_gemm", "plan_trmm", "plan_trsm"]
 _NAMES = ("a", "b", "out")
 
 
-def plan_gemm(a, b, out, *, alpha=1, beta=0, trans_a="N", trans_b="N", stream=None) -> Plan:
+def plan_gemm(a, b, out, *, alpha=1, beta=0, trans_a="N", trans_b="N", stream=None, method=None) -> Plan:
     """A plan of ``out := alpha op(a) op(b) + beta out``, see `gemm`.
 
     Nothing is computed yet: ``plan(a, b, out)`` does that, with these arrays or with others that lie alike.
@@ -35,7 +35,7 @@ def plan_gemm(a, b, out, *, alpha=1, beta=0, trans_a="N", trans_b="N", stream=No
     out : array, shape (..., m, n)
         CuPy arrays or PyTorch tensors on one device and of one dtype: float32, float64, complex64 or
         complex128. Any strides.
-    alpha, beta, trans_a, trans_b
+    alpha, beta, trans_a, trans_b, method
         As those of `gemm`. They are the plan's: another alpha is another plan.
     stream : int or stream object, optional
         On which the plan runs; by default the library's current stream at the time of each call.
@@ -56,7 +56,7 @@ def plan_gemm(a, b, out, *, alpha=1, beta=0, trans_a="N", trans_b="N", stream=No
     ...     plan(a, b, out)  # doctest: +SKIP
     """
     call = _Planned("plan_gemm", a, b, out, stream)
-    return multiply(call, alpha, beta, out, trans_a, trans_b)
+    return multiply(call, alpha, beta, out, trans_a, trans_b, method=method)
 
 
 def plan_trmm(a, b, out, *, alpha=1, side="L", lower=False, trans="N", unit_diag=False, stream=None) -> Plan:

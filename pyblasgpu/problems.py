@@ -12,7 +12,7 @@ import numpy as np
 
 from . import explain, level3
 from . import symmetric as faces
-from .checks import SAMPLES, gemm_error, rank_k_error, symm_error, trmm_error, trsm_error
+from .checks import SAMPLES, gemm_3m_error, gemm_error, rank_k_error, symm_error, trmm_error, trsm_error
 from .cublas import Cublas
 from .tuning import oracle, symmetric
 from .tuning.cases import GemmCase, TriangularCase
@@ -25,7 +25,7 @@ ROUTINES = ("gemm", "trmm", "trsm")
 _TRIANGULAR = ("LR", "UL", "NTC", "NU")
 #: The flags of each routine, in the BLAS's letters and order.
 _FLAGS = {
-    "gemm": ("NTC", "NTC"), "trmm": _TRIANGULAR, "trsm": _TRIANGULAR,
+    "gemm": ("NTC", "NTC"), "gemm3m": ("NTC", "NTC"), "trmm": _TRIANGULAR, "trsm": _TRIANGULAR,
     "symm": ("LR", "UL"), "hemm": ("LR", "UL"), "syrk": ("UL", "NTC"), "herk": ("UL", "NTC"),
     "syr2k": ("UL", "NTC"), "her2k": ("UL", "NTC"), "gemmtr": ("UL", "NTC", "NTC"),
 }  # fmt: skip
@@ -35,6 +35,8 @@ def fits(routine: str, dtype: Dtype, variant: str) -> bool:
     """Whether `routine` has this variant in `dtype`; the Hermitian ones have none in real dtypes."""
     if not re.fullmatch("".join(f"[{letters}]" for letters in _FLAGS[routine]), variant):
         return False
+    if routine == "gemm3m":
+        return dtype.is_complex
     if routine.startswith("he"):
         return dtype.is_complex and "T" not in variant
     return not (dtype.is_complex and routine.startswith("syr") and "C" in variant)
@@ -62,7 +64,7 @@ class Problem:
     Attributes
     ----------
     routine : str
-        'gemm', 'trmm' or 'trsm'; for others see `SymmetricProblem`.
+        'gemm', 'gemm3m' (the same by three products), 'trmm' or 'trsm'; for others see `SymmetricProblem`.
     case : GemmCase or TriangularCase
         Dtype, extents, flags, alpha and beta.
     """
@@ -85,8 +87,8 @@ class Problem:
         """
         if routine in symmetric.ROUTINES:
             return SymmetricProblem(routine, _symmetric_case(routine, dtype, variant, n, alpha, beta))
-        if routine == "gemm":
-            return cls.product(dtype, variant, (n, n, n), alpha, beta)
+        if routine in ("gemm", "gemm3m"):
+            return cls.product(dtype, variant, (n, n, n), alpha, beta, routine)
         return cls.triangle(routine, dtype, variant, n, n, alpha)
 
     @classmethod
@@ -100,16 +102,28 @@ class Problem:
         return cls(routine, TriangularCase(dtype, rows, cols, *flags, alpha))
 
     @classmethod
-    def product(cls, dtype: Dtype, variant: str, shape: tuple[int, ...], alpha=1.0, beta=0.0) -> Problem:
+    def product(
+        cls, dtype: Dtype, variant: str, shape: tuple[int, ...], alpha=1.0, beta=0.0, routine: str = "gemm"
+    ) -> Problem:
         """A GEMM of m, n, k[, batch] = `shape`; raises as `square`."""
         m, n, k, *batch = shape
-        trans_a, trans_b = _letters("gemm", dtype, variant)
+        trans_a, trans_b = _letters(routine, dtype, variant)
         flags = Trans(trans_a), Trans(trans_b)
-        return cls("gemm", GemmCase(dtype, m, n, k, *flags, alpha, beta, tuple(batch)))
+        return cls(routine, GemmCase(dtype, m, n, k, *flags, alpha, beta, tuple(batch)))
 
     @property
     def dtype(self) -> Dtype:
         return self.case.dtype
+
+    @property
+    def is_product(self) -> bool:
+        """Whether it is a GEMM, by whatever method."""
+        return isinstance(self.case, GemmCase)
+
+    @property
+    def method(self) -> str | None:
+        """Of a GEMM; None is the default."""
+        return level3.THREE_M if self.routine == "gemm3m" else None
 
     @property
     def variant(self) -> str:
@@ -119,21 +133,21 @@ class Problem:
     def flops(self) -> int:
         """2mnk of GEMM, m²n (n²m from the right) of the others; four times that if complex."""
         case = self.case
-        if self.routine == "gemm":
+        if self.is_product:
             return self.dtype.flops_per_fma * case.m * case.n * case.k * prod(case.batch)
         return self.dtype.flops_per_fma // 2 * case.order * case.m * case.n
 
     @property
     def _flags(self) -> tuple:
         case = self.case
-        if self.routine == "gemm":
+        if self.is_product:
             return case.trans_a, case.trans_b
         return case.side, case.uplo, case.trans, case.diag
 
     def data(self, seed: int = 2011) -> Arrays:
         """Random data in host memory. What a triangular routine must not read of A is NaN."""
         rng = np.random.default_rng(seed)
-        if self.routine == "gemm":
+        if self.is_product:
             return Arrays(*(_columns(rng, shape, self.dtype) for shape in self.case.shapes))
         out = _columns(rng, (self.case.m, self.case.n), self.dtype)
         return Arrays(np.asfortranarray(oracle.triangle(rng, self.case, _normal)), None, out)
@@ -142,8 +156,9 @@ class Problem:
         """Run it on this library, in place."""
         case = self.case
         options: dict[str, Any] = {"alpha": case.alpha, "out": x.out, "backend": backend}
-        if self.routine == "gemm":
-            level3.gemm(x.a, x.b, beta=case.beta, trans_a=case.trans_a, trans_b=case.trans_b, **options)
+        if self.is_product:
+            options |= {"beta": case.beta, "method": self.method}
+            level3.gemm(x.a, x.b, trans_a=case.trans_a, trans_b=case.trans_b, **options)
             return
         routine = level3.trmm if self.routine == "trmm" else level3.trsm
         options |= {"side": case.side, "lower": case.uplo is Uplo.LOWER, "trans": case.trans}
@@ -151,18 +166,19 @@ class Problem:
 
     def cublas(self, library: Cublas, x: Arrays) -> None:
         """Run it on cuBLAS, in place."""
-        if self.routine == "gemm":
-            library.gemm(self.case.alpha, x.a, x.b, self.case.beta, x.out, *self._flags)
+        if self.is_product:
+            getattr(library, self.routine)(self.case.alpha, x.a, x.b, self.case.beta, x.out, *self._flags)
         else:
             getattr(library, self.routine)(self.case.alpha, x.a, x.out, *self._flags)
 
     def error(self, x: Arrays, result: np.ndarray) -> float:
         """Largest sampled error of `result` over its bound; `x` holds the data before the call."""
         case = self.case
-        if self.routine == "gemm":
+        if self.is_product:
             a, b = oracle.apply(x.a, case.trans_a), oracle.apply(x.b, case.trans_b)
+            measure = gemm_3m_error if self.method else gemm_error
             return max(
-                gemm_error(case.alpha, a[which], b[which], case.beta, x.out[which], result[which])
+                measure(case.alpha, a[which], b[which], case.beta, x.out[which], result[which])
                 for which in _sampled(case.batch)
             )
         check = trmm_error if self.routine == "trmm" else trsm_error
@@ -171,10 +187,11 @@ class Problem:
     def explain(self) -> list[tuple[str, str, str]]:
         """Kernel, Config and its origin, of each kernel that the device would run."""
         case = self.case
-        if self.routine != "gemm":
+        if not self.is_product:
             others = case.n if case.side is Side.LEFT else case.m
             return explain(self.routine, self.dtype.letter, case.order, others)
-        return explain("gemm", self.dtype.letter, case.m, case.n, case.k, batch=prod(case.batch))
+        extents = case.m, case.n, case.k
+        return explain("gemm", self.dtype.letter, *extents, batch=prod(case.batch), method=self.method)
 
 
 class SymmetricProblem(Problem):

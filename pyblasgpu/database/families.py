@@ -46,8 +46,10 @@ class Family:
 
     @cached_property
     def parameters(self) -> dict[str, type]:
-        """The fields that are tuned, int or bool; whether operands are packed, the choice decides."""
-        decided = {"dtype", "packed", *self.layout_fields}
+        """The fields that are tuned, int or bool; the choice decides whether operands are packed, the call
+        whether complex products are three real ones.
+        """
+        decided = {"dtype", "packed", "three_m", *self.layout_fields}
         kinds = {"int": int, "bool": bool}
         return {f.name: kinds[str(f.type)] for f in fields(self.config_class) if f.name not in decided}
 

@@ -17,6 +17,8 @@ def joins_parts(shape: tuple[int, int], parts: int) -> bool:
     return parts == 2 and shape[0] >= 16 and shape[1] >= 8
 
 
-def taken(shape: tuple[int, int], parts: int) -> tuple[int, int]:
-    """Rows and k of A that an instruction multiplies, of elements of so many parts."""
-    return (shape[0] // 2, shape[1] // 2) if joins_parts(shape, parts) else shape
+def taken(shape: tuple[int, int], parts: int, three_m: bool = False) -> tuple[int, int]:
+    """Rows and k of A that an instruction multiplies, of elements of so many parts; with `three_m` it
+    multiplies one part, or the sum of both.
+    """
+    return (shape[0] // 2, shape[1] // 2) if joins_parts(shape, parts) and not three_m else shape

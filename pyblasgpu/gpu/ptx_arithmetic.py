@@ -135,6 +135,7 @@ def warp_multiply(
     conj_b: bool = False,
     depth: int = 1,
     first: int = 0,
+    three_m: bool = False,
 ):
     """``update(acc, a, b)``: acc += A B by a warp on the tensor cores, in float64; straight-line.
 
@@ -147,6 +148,9 @@ def warp_multiply(
     parts : int
         2 for complex operands: an instruction multiplies both parts at once where it can (`mma.joins_parts`);
         else there are four products of real and imaginary parts.
+    three_m : bool
+        Of complex operands three sums instead of the product's two parts: Re A Re B, Im A Im B and
+        (Re A + Im A) (Re B + Im B), side by side in `acc`.
     conj_a, conj_b : bool
     depth : int
         Instructions along K.
@@ -162,7 +166,8 @@ def warp_multiply(
     instruction's rows g and g + 8 are the parts of a row, its columns t and t + 4 what the parts of B meet.
     """
     rows, steps = shape[0] // 8, shape[1] // 4
-    groups, quarters = m * taken(shape, parts)[0] // 8, depth * taken(shape, parts)[1] // 4
+    rows_taken, depth_taken = taken(shape, parts, three_m)
+    groups, quarters, sums = m * rows_taken // 8, depth * depth_taken // 4, 3 if three_m else parts
 
     @intrinsic
     def update(_, acc, a, b):
@@ -182,9 +187,12 @@ def warp_multiply(
             def negated(values):
                 return [[_negated(builder, value) for value in step] for step in values]
 
+            def added(values, others):
+                return [list(map(builder.fadd, *steps)) for steps in zip(values, others, strict=True)]
+
             def part_of(part):
                 """Where a part of an element of C is."""
-                return lambda group, column: slot(0, first + (column * groups + group) * parts + part)
+                return lambda group, column: slot(0, first + (column * groups + group) * sums + part)
 
             def both_parts(row, column):
                 """Where it is if parts are rows."""
@@ -207,7 +215,12 @@ def warp_multiply(
             # (a + ib)(c + id); a conjugate turns the sign of its imaginary part
             (a_re, a_im), (b_re, b_im) = left, right
             a_im = negated(a_im) if conj_a else a_im
-            if joins_parts(shape, parts):
+            if three_m:
+                b_im = negated(b_im) if conj_b else b_im
+                multiply(part_of(0), a_re, b_re)
+                multiply(part_of(1), a_im, b_im)
+                multiply(part_of(2), added(a_re, a_im), added(b_re, b_im))
+            elif joins_parts(shape, parts):
                 # Re C, Im C = (re, im) Re B + (minus_im, plus_re) Im B
                 minus_im = a_im if conj_b else negated(a_im)
                 plus_re = negated(a_re) if conj_b else a_re

@@ -250,9 +250,11 @@ def warp_multiply(
     conj_b: bool = False,
     depth: int = 1,
     first: int = 0,
+    three_m: bool = False,
 ):
     """``update(acc, a, b)``: acc += A B by a warp; what a lane holds is told in `ptx.warp_multiply`."""
-    groups, steps = m * taken(shape, parts)[0] // 8, depth * taken(shape, parts)[1] // 4
+    rows, along = taken(shape, parts, three_m)
+    groups, steps = m * rows // 8, depth * along // 4
 
     def together(lanes):
         def whole(which, outer, inner, conj):
@@ -263,11 +265,16 @@ def warp_multiply(
         # a[step, group](g, t) is A[8 group + g, 4 step + t]; b[step, j](g, t) is B[4 step + t, 8j + g]
         a = whole(1, steps, groups, conj_a).transpose(1, 2, 0, 3).reshape(groups * 8, steps * 4)
         b = whole(2, steps, n, conj_b).transpose(0, 3, 1, 2).reshape(steps * 4, n * 8)
-        # acc[2j + odd, group](g, t) is C[8 group + g, 8j + 2t + odd]
-        c = (a @ b).reshape(groups, 8, n, 4, 2).transpose(1, 3, 2, 4, 0).reshape(32, n * 2 * groups)
-        for lane, part in zip(lanes, c, strict=True):
-            total = _elements(lane[0].offset(first), 0, n * 2 * groups, parts)
-            total += part
+        products = (a @ b,)
+        if three_m:
+            products = a.real @ b.real, a.imag @ b.imag, (a.real + a.imag) @ (b.real + b.imag)
+        for i, product in enumerate(products):
+            # acc[2j + odd, group](g, t) is C[8 group + g, 8j + 2t + odd]
+            c = product.reshape(groups, 8, n, 4, 2).transpose(1, 3, 2, 4, 0).reshape(32, n * 2 * groups)
+            for lane, part in zip(lanes, c, strict=True):
+                count, each = n * 2 * groups, 1 if three_m else parts
+                total = _elements(lane[0].offset(first), 0, count * len(products), each)[i :: len(products)]
+                total += part
 
     def update(acc, a, b):
         current_thread().meet((acc, a, b), together)

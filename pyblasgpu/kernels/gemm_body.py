@@ -43,6 +43,8 @@ class Product:
         Reals of the register arrays `ra` and `rb`.
     run : int
         Rows that follow one another in every `run` rows of a thread.
+    combine : device function, optional
+        ``combine(0, acc)``: makes a thread's elements of its sums, where these are not they.
     """
 
     load: Callable
@@ -53,6 +55,7 @@ class Product:
     fragment_a: int
     fragment_b: int
     run: int
+    combine: Callable | None = None
 
 
 def tile_writer(config: GemmConfig, product: Product, part: str = "all"):
@@ -263,7 +266,8 @@ def build(config: GemmConfig, product: Product, part: str = "all"):
     int32, int64 = ptx.types.int32, ptx.types.int64
     BLK_M, BLK_N, BLK_K, STAGES = config.BLK_M, config.BLK_N, config.BLK_K, config.stages
     PREFETCH = config.prefetch
-    ACC, FRAG_A, FRAG_B = config.THR_M * config.THR_N * PARTS, product.fragment_a, product.fragment_b
+    ACC, FRAG_A, FRAG_B = config.sums, product.fragment_a, product.fragment_b
+    COMBINED, combine = product.combine is not None, product.combine
     OLD = max(reals_read(config, run, part) for run in (0, product.run))
     NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
     SHARE_A, SHARE_B = config.shares
@@ -340,6 +344,8 @@ def build(config: GemmConfig, product: Product, part: str = "all"):
             depth, ahead = depth - BLK_K, ahead - BLK_K
 
         # (5) C := alpha acc + beta C
+        if COMBINED:
+            combine(0, acc)
         write(c, acc, old, ldc, t, rows, cols, shift, alpha, alpha_i, beta, beta_i)
 
     gemm.__name__ = gemm.__qualname__ = config.STEM  # what a profiler shows

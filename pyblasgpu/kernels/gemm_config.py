@@ -103,6 +103,11 @@ class GemmConfig:
         """Columns of the tile that a thread holds."""
         raise NotImplementedError
 
+    @property
+    def sums(self) -> int:
+        """Reals that a thread adds up."""
+        return self.THR_M * self.THR_N * self.dtype_facts.parts
+
     def check_stripe(self, name: str) -> None:
         """Raise `ConfigError` where the threads cannot load the stripe of operand `name`."""
         stripe = self.stripe_a if name == "A" else self.stripe_b

@@ -4,7 +4,7 @@ A block's warps tile its BLK_M x BLK_N part of C; a warp multiplies WARP_M x WAR
 instructions of MMA_M x 8 x MMA_K, which round each step as an FMA does: the result is that of a dot product
 by FMAs. Stripes lie in shared memory as they lie in global memory, padded so that no load of a fragment
 meets a bank twice; so no layout of A or B needs a transposition. Complex products are four real ones on
-the parts of the same fragments. All around the innermost product is in `gemm_body`.
+the parts of the same fragments, or one. All around the innermost product is in `gemm_body`.
 """
 
 from __future__ import annotations
@@ -36,18 +36,27 @@ class GemmMma(GemmConfig):
     MMA_M, MMA_K : int
         Shape of an instruction, one of `mma.SHAPES`; its N is 8. Of complex operands it takes half as many
         rows and k where it multiplies both parts at once.
+    three_m : bool
+        Whether a complex product is made of three real ones, of real parts, imaginary parts and their sums
+        (3M; Higham, *Stability of a method for multiplying complex matrices with three real matrix
+        multiplications*, 1992), instead of four.
     """
 
     WARP_M: int
     WARP_N: int
     MMA_M: int = 16
     MMA_K: int = 8
+    three_m: bool = False
 
     STEM: ClassVar[str] = STEM
     PACKED_PAD: ClassVar[int] = 32
 
     def __post_init__(self):
         require(self.dtype in "dz", "double", "dtype in (d, z)", dtype=self.dtype)
+        require(
+            not self.three_m or self.dtype == "z", "three_m", "three_m only with dtype z",
+            three_m=self.three_m, dtype=self.dtype,
+        )  # fmt: skip
         shape = self.MMA_M, self.MMA_K
         require(shape in SHAPES, "shape", f"(MMA_M, MMA_K) in {list(SHAPES)}", MMA_M=shape[0], MMA_K=shape[1])
         require(
@@ -80,7 +89,7 @@ class GemmMma(GemmConfig):
     @property
     def taken(self) -> tuple[int, int]:
         """Rows and k of A that an instruction multiplies."""
-        return taken((self.MMA_M, self.MMA_K), self.dtype_facts.parts)
+        return taken((self.MMA_M, self.MMA_K), self.dtype_facts.parts, self.three_m)
 
     @property
     def threads(self) -> int:
@@ -103,10 +112,16 @@ class GemmMma(GemmConfig):
         """Estimated 32-bit registers of a thread; the compiler adds addresses and counters."""
         quarters = self.taken[1] // 4
         fragments = (self.WARP_M + self.WARP_N) // 8 * quarters * (2 if self.prefetch else 1)
-        if joins_parts((self.MMA_M, self.MMA_K), self.dtype_facts.parts):  # A with its parts exchanged, too
+        if self.three_m:  # sums of parts, too
+            fragments += (self.WARP_M + self.WARP_N) // 16 * quarters
+        elif joins_parts((self.MMA_M, self.MMA_K), self.dtype_facts.parts):  # A with its parts exchanged, too
             fragments += self.WARP_M // 8 * quarters
-        elements = self.THR_M * self.THR_N + fragments + self.staged_elements
+        elements = self.sums // self.dtype_facts.parts + fragments + self.staged_elements
         return elements * self.dtype_facts.itemsize // 4
+
+    @property
+    def sums(self) -> int:
+        return self.THR_M * self.THR_N * (3 if self.three_m else self.dtype_facts.parts)
 
     @property
     def reuse(self) -> float:
@@ -131,7 +146,8 @@ def _product(config: GemmMma, conj_a: bool, conj_b: bool) -> Product:
     load_a = ptx.load_shared(parts, rows_of_eight, 8 * STEP_A * parts)
     load_b = ptx.load_shared(parts, columns_of_eight, 8 * STEP_B * parts)
     shape = config.MMA_M, config.MMA_K
-    update = ptx.warp_multiply(WARP_M // ROWS, columns_of_eight, shape, parts, conj_a, conj_b)
+    counts, three_m = (WARP_M // ROWS, columns_of_eight), config.three_m
+    update = ptx.warp_multiply(*counts, shape, parts, conj_a, conj_b, three_m=three_m)
     offset = ptx.offset
 
     @device_function
@@ -158,7 +174,14 @@ def _product(config: GemmMma, conj_a: bool, conj_b: bool) -> Product:
     def col(j, t):
         return t // 32 // WARPS_M * WARP_N + j // 2 * 8 + t % 4 * 2 + j % 2
 
+    @device_function
+    def combine_one(i, acc):
+        by_real, by_imaginary, by_sums = acc[3 * i], acc[3 * i + 1], acc[3 * i + 2]
+        acc[2 * i] = by_real - by_imaginary
+        acc[2 * i + 1] = by_sums - by_real - by_imaginary
+
     fragment = DEPTH // 4 * parts
     return Product(
-        load, update, config.steps, row, col, rows_of_eight * fragment, columns_of_eight * fragment, run=1
-    )
+        load, update, config.steps, row, col, rows_of_eight * fragment, columns_of_eight * fragment, run=1,
+        combine=unrolled(config.THR_M * config.THR_N, combine_one) if three_m else None,
+    )  # fmt: skip

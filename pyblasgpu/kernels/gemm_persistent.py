@@ -183,7 +183,8 @@ def build(config: GemmConfig, product: Product, part: str = "all"):
     facts = config.dtype_facts
     real, int32, quotient = ptx.REALS[facts.real], ptx.types.int32, ptx.quotient
     BLK_K, STAGES, PREFETCH = config.BLK_K, config.stages, config.prefetch
-    ACC, FRAG_A, FRAG_B = config.THR_M * config.THR_N * facts.parts, product.fragment_a, product.fragment_b
+    ACC, FRAG_A, FRAG_B = config.sums, product.fragment_a, product.fragment_b
+    COMBINED, combine = product.combine is not None, product.combine
     OLD = max(reals_read(config, run, part) for run in (0, product.run))
     NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
     STAGE = config.stage_reals
@@ -245,6 +246,8 @@ def build(config: GemmConfig, product: Product, part: str = "all"):
                 left -= 1
 
             # (5) C := alpha acc + beta C, or acc to scratch; the next piece
+            if COMBINED:
+                combine(0, acc)
             tile, first, count = piece_of(number, block, stripes, tiles, rounds, run, longer)
             finish(
                 acc, old, t, block, tile, first, count, stripes, run, longer, c, pieces, flags, m, n, ldc,

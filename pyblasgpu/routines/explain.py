@@ -13,7 +13,7 @@ __all__ = ["explain"]
 
 
 def explain(
-    routine: str, dtype, m: int, n: int, k: int | None = None, device: int = 0, batch: int = 1
+    routine: str, dtype, m: int, n: int, k: int | None = None, device: int = 0, batch: int = 1, method=None
 ) -> list[tuple[str, str, str]]:
     """The Configs that a call would take on a device, in the order of its launches.
 
@@ -29,6 +29,8 @@ def explain(
         Ordinal of the device.
     batch : int
         How many GEMMs.
+    method : {'3m'}, optional
+        Of a GEMM, see `gemm`.
 
     Returns
     -------
@@ -44,7 +46,8 @@ def explain(
         For another routine, and where m = n is needed and not so.
     """
     found: dict[tuple[str, str, str], None] = {}
-    for choice in _tape(routine, dtype_of(dtype), m, n, m if k is None else k, device, batch).choices:
+    extents = m, n, m if k is None else k
+    for choice in _tape(routine, dtype_of(dtype), *extents, device, batch, method == "3m").choices:
         family = getattr(choice.config, "STEM", "stop size")
         found[family, str(choice.config), choice.origin] = None
         if choice.splits > 1:
@@ -52,14 +55,15 @@ def explain(
     return list(found)
 
 
-def _tape(routine: str, dtype: Dtype, m: int, n: int, k: int, device: int, batch: int) -> Tape:
+def _tape(routine: str, dtype: Dtype, m: int, n: int, k: int, device: int, batch: int, three_m: bool) -> Tape:
     def dense(rows: int, cols: int, batch: int = 1) -> Operand:
         lead = max(rows, 1)
         return Operand(0, rows, cols, 1, lead, dtype, False, batch, lead * cols, device)
 
     current(device)
     if routine == "gemm":
-        return recorded(gemm.record, (dense(m, k, batch), dense(k, n, batch), dense(m, n, batch)), (True,))
+        operands = dense(m, k, batch), dense(k, n, batch), dense(m, n, batch)
+        return recorded(gemm.record, operands, (True, three_m))
     hermitian = routine.startswith("he") and dtype.is_complex
     if routine in ("trmm", "trsm"):
         record = trmm.record if routine == "trmm" else trsm.record

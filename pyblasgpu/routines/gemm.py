@@ -38,11 +38,12 @@ class _Product(NamedTuple):
     beta: Any
     c: Operand
     part: str = "all"
+    three_m: bool = False
 
     @property
     def turned(self) -> _Product:
         """C' = B' A'."""
-        return _Product(self.alpha, self.b.T, self.a.T, self.beta, self.c.T, turned(self.part))
+        return self._replace(a=self.b.T, b=self.a.T, c=self.c.T, part=turned(self.part))
 
     @property
     def upright(self) -> _Product:
@@ -50,7 +51,7 @@ class _Product(NamedTuple):
 
         A triangle stays as it is.
         """
-        _, a, b, _, c, part = self
+        a, b, c, part = self.a, self.b, self.c, self.part
         if c.row_stride < 0 and part == "all":
             a, c = a.flip(rows=True), c.flip(rows=True)
         if c.col_stride < 0 and part == "all":
@@ -65,7 +66,7 @@ class _Product(NamedTuple):
         return self.c.rows, self.c.cols, self.a.cols, self.c.batch
 
 
-def gemm(alpha, a: Operand, b: Operand, beta, c: Operand, stream: int) -> None:
+def gemm(alpha, a: Operand, b: Operand, beta, c: Operand, stream: int, three_m: bool = False) -> None:
     """Enqueue C := alpha A B + beta C on `stream`.
 
     Parameters
@@ -77,13 +78,15 @@ def gemm(alpha, a: Operand, b: Operand, beta, c: Operand, stream: int) -> None:
         stride of 0), on one device. C overlaps neither A nor B.
     stream : int
         Handle of the stream.
+    three_m : bool
+        Whether complex products may be made of three real ones.
     """
-    found = tape(alpha, a, b, beta, c)
+    found = tape(alpha, a, b, beta, c, three_m)
     if found is not None:
         found.run((a.pointer, b.pointer, c.pointer), alpha, beta, stream=stream)
 
 
-def tape(alpha, a: Operand, b: Operand, beta, c: Operand) -> Tape | None:
+def tape(alpha, a: Operand, b: Operand, beta, c: Operand, three_m: bool = False) -> Tape | None:
     """What `gemm` runs, for operands that lie like these and scalars that are zero, one like these.
 
     None where there is nothing to do.
@@ -92,7 +95,7 @@ def tape(alpha, a: Operand, b: Operand, beta, c: Operand) -> Tape | None:
         return None
     if alpha == 0 or a.cols == 0:
         return None if beta == 1 else recorded(record_beta, (a, b, c), (beta == 0,))
-    return recorded(record, (a, b, c), (beta == 0,))
+    return recorded(record, (a, b, c), (beta == 0, three_m))
 
 
 def record_beta(tape: Tape, a: Operand, b: Operand, c: Operand, overwrite: bool) -> None:
@@ -100,16 +103,18 @@ def record_beta(tape: Tape, a: Operand, b: Operand, c: Operand, overwrite: bool)
     record_scale(tape, BETA, c, zero=overwrite)
 
 
-def record(tape: Tape, a: Operand, b: Operand, c: Operand, overwrite: bool) -> None:
+def record(tape: Tape, a: Operand, b: Operand, c: Operand, overwrite: bool, three_m: bool = False) -> None:
     """Record the whole call; `overwrite` says that beta is zero."""
-    record_gemm(tape, ALPHA, a, b, 0.0 if overwrite else BETA, c)
+    record_gemm(tape, ALPHA, a, b, 0.0 if overwrite else BETA, c, three_m=three_m)
 
 
-def record_gemm(tape: Tape, alpha, a: Operand, b: Operand, beta, c: Operand, part: str = "all") -> None:
+def record_gemm(
+    tape: Tape, alpha, a: Operand, b: Operand, beta, c: Operand, part: str = "all", three_m: bool = False
+) -> None:
     """Record C := alpha A B + beta C, of all of C or a triangle as `kernels.part` names them; `alpha` and
     `beta` are ALPHA, BETA or numbers.
     """
-    job = _Product(alpha, a, b, beta, c, part).upright
+    job = _Product(alpha, a, b, beta, c, part, three_m).upright
     if not _contiguous(job.c) and _contiguous(job.c.T):
         job = job.turned  # a row-major C is a column-major one of the transposed product
     c = job.c
@@ -135,7 +140,8 @@ def _record_dense(tape: Tape, job: _Product) -> None:
     copied_a, copied_b = (not (_contiguous(x) or _contiguous(x.T)) for x in (a, b))
     layout = "nt"[not (copied_a or _contiguous(a))] + "nt"[not (copied_b or _contiguous(b))]
     copied, aligned = (copied_a, copied_b), alignments(layout, a, b, copied_a, copied_b)
-    choice = select("gemm", tape.dtype, layout, job.extents, current(tape.device), copied, job.part, aligned)
+    given = copied, job.part, aligned, job.three_m
+    choice = select("gemm", tape.dtype, layout, job.extents, current(tape.device), *given)
     tape.choices.append(choice)
     config, splits = choice.config, choice.splits
     if config.packed:
@@ -201,7 +207,7 @@ def _record_kernel(
     tape: Tape, config: GemmConfig, job: _Product, leads: tuple[int, ...], k: int, streamed: bool
 ) -> None:
     """The launch; `leads` are the strides of A, B that are not 1."""
-    alpha, a, b, beta, c, part = job
+    alpha, a, b, beta, c, part, _ = job
     kernel = _SOURCES[config.STEM](config, a.conj, b.conj, part)
 
     def integers(a: Operand, b: Operand, c: Operand, *_) -> tuple:

@@ -322,6 +322,8 @@ def _mma_step(config: Any, device: Device) -> _Step:
     facts, edges = config.dtype_facts, config.WARP_M + config.WARP_N
     fmas = config.WARP_M * config.WARP_N / device.warp_size * facts.parts**2 * _mma_time(config, device)
     others = edges / device.warp_size + (0 if config.prefetch else WAIT)
+    if config.three_m:  # and the sums of parts
+        fmas, others = fmas * 3 / 4, others + edges / device.warp_size * _slots_per_fma(config, device)
     slots = fmas * _slots_per_fma(config, device) + others
     return _Step(slots, slots, edges * facts.itemsize / LINE)
 

@@ -7,12 +7,14 @@ A product takes, of the Configs that won a size class in any family that serves 
 should be fastest at its own extents: the time that was measured where it was tuned, scaled by the model of
 `score`. So there are no bounds between classes, and no family is preferred but by what was measured. With
 the Config it is decided into how many chunks its k is cut (`splits`), and whether its operands are packed
-first (`packs`). A leaf takes the Config of its class, or of the nearest class that has one.
+first (`packs`); where three real products may make a complex one, its twin of that kind is taken
+(`three_m`). A leaf takes the Config of its class, or of the nearest class that has one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from math import prod
@@ -40,6 +42,7 @@ from .prune import check_device
 from .score import comfortable, cycles, score
 from .space import space
 from .splits import attainable, pace, timed, whole_or_streamed
+from .three_m import three_m_twin
 
 __all__ = [
     "ALIGNED", "Choice", "generation", "reload", "select", "stop_size", "tuned_configs",
@@ -78,6 +81,7 @@ def select(
     copied: tuple[bool, bool] = (False, False),
     part: str = "all",
     aligned: tuple[int, int] = (ALIGNED, ALIGNED),
+    three_m: bool = False,
 ) -> Choice:
     """The Config for a problem, and its origin; the Config tells its family, and whether it is `packed`.
 
@@ -99,6 +103,8 @@ def select(
     aligned : (int, int)
         Bytes, up to `ALIGNED`, at multiples of which all columns of A, B begin (rows, if transposed). They
         bound the vectors by which a Config is judged, and say whether its copies go astray.
+    three_m : bool
+        Whether a complex product had better be made of three real ones, if any kernel can.
 
     Raises
     ------
@@ -109,7 +115,7 @@ def select(
     is_product = name not in FIXED and FAMILIES[stems[0]].routine == "gemm"
     splits = _given_splits(extents, dtype) if is_product else None
     packed = overrides.given("packed") if name == "gemm" else False
-    wanted = _Wanted(stems, dtype, layout, extents, part, splits, copied, packed, aligned)
+    wanted = _Wanted(stems, dtype, layout, extents, part, splits, copied, packed, aligned, three_m)
     for stem, config in overrides.active():
         if stem in stems and config.dtype == dtype.letter and _serves(config, layout):
             if is_product:
@@ -143,6 +149,7 @@ class _Wanted(NamedTuple):
     copied: tuple[bool, bool]
     packed: bool | None
     aligned: tuple[int, int]
+    three_m: bool
 
 
 def _given_splits(extents: tuple[int, ...], dtype: Dtype) -> int | None:
@@ -161,6 +168,7 @@ def _forced(config: Any, wanted: _Wanted, device: Device) -> Choice:
     splits = wanted.splits
     if splits is None:
         splits = whole_or_streamed(config, wanted.extents, device, part=wanted.part)
+    config = (wanted.three_m and three_m_twin(config, device)) or config
     config = (wanted.packed and packed_twin(config, device)) or config
     return Choice(config, "override", 1 if config.packed and splits > 1 else splits)
 
@@ -234,7 +242,9 @@ def _fastest(wanted: _Wanted, device: Device) -> Choice:
     """
     found = list(_packed_options(wanted, device)) if wanted.packed else []
     if not found:
-        best = min(_options(wanted, device), key=itemgetter(0))
+        best = min(_options(wanted, device), key=itemgetter(0), default=None)
+        if best is None:  # no kernel has the three products asked for
+            return _fastest(wanted._replace(three_m=False), device)
         found = list(_better_packed(wanted, best.seconds, device)) or [best]
     _, chunks, config, known = min(found, key=itemgetter(0))
     return Choice(config, known.origin(wanted.extents), chunks)
@@ -253,10 +263,18 @@ def _options(wanted: _Wanted, device: Device) -> Iterator[_Option]:
     extents = wanted.extents
     paces = _tuned(wanted, device) or _unmeasured(wanted, device)
     for known, pace_there, doubt in paces.at(extents):
-        config = _as_aligned(known.config, wanted.aligned)
+        meant = _meant(known.config, wanted, device)
+        if meant is None:
+            continue
+        config = _as_aligned(meant, wanted.aligned)
         pace_here = pace_there * _straying(config, wanted, device)
         for time in timed(config, pace_here, extents, device, wanted.splits, wanted.part):
-            yield _Option(time.seconds * doubt, time.splits, known.config, known)
+            yield _Option(time.seconds * doubt, time.splits, meant, known)
+
+
+def _meant(config: Any, wanted: _Wanted, device: Device) -> Any:
+    """`config`, or its twin with three products."""
+    return three_m_twin(config, device) if wanted.three_m else config
 
 
 @lru_cache(maxsize=1 << 12)
@@ -285,10 +303,11 @@ def _packed_options(wanted: _Wanted, device: Device) -> Iterator[_Option]:
     wanted = wanted._replace(layout=LAYOUT)
     paces = _tuned(wanted, device) or (_unmeasured(wanted, device) if packed else None)
     for known, pace_there, doubt in paces.at(extents) if paces else ():
-        twin = packed_twin(known.config, device)
+        meant = _meant(known.config, wanted, device)
+        twin = packed_twin(meant, device) if meant else None
         if twin is None or not (packed or fits(twin, extents, copied)):
             continue
-        time = next(timed(known.config, pace_there, extents, device, None if chunks else splits, part))
+        time = next(timed(meant, pace_there, extents, device, None if chunks else splits, part))
         seconds = time.seconds * doubt + packing(twin, extents, device)
         yield _Option(seconds, time.splits, twin, known)
 
@@ -305,7 +324,17 @@ def _unmeasured(wanted: _Wanted, device: Device) -> Unmeasured:
     usable = [stem for stem in stems if _runs(stem, device)] or stems
     found = [_of_class((stem,), dtype.letter, layout, extents, device) for stem in usable]
     filed = [choice for choice in found if choice.origin != COMPUTED]
+    if wanted.three_m and not any(_meant(choice.config, wanted, device) for choice in filed):
+        found, filed = list(_computed_twins(wanted, usable, device)), []
     return Unmeasured([Measured(choice.config, (((), choice.origin),)) for choice in filed or found])
+
+
+def _computed_twins(wanted: _Wanted, stems: Sequence[str], device: Device) -> Iterator[Choice]:
+    """With three products, of each family that has them."""
+    for stem in stems:
+        size = size_class(stem, wanted.extents)
+        with suppress(BackendUnavailable):
+            yield Choice(_computed(stem, wanted.dtype.letter, wanted.layout, size, device, True), COMPUTED)
 
 
 def _runs(stem: str, device: Device) -> bool:
@@ -364,7 +393,7 @@ def _of_class(
 
 
 @lru_cache(maxsize=1 << 10)
-def _computed(stem: str, dtype: str, layout: str, size: str, device: Device) -> Any:
+def _computed(stem: str, dtype: str, layout: str, size: str, device: Device, three_m: bool = False) -> Any:
     """The best by `score` of the quick space that `device` can run, and that should not spill."""
     family, extents = FAMILIES[stem], tuned_at(stem, size)[-1]
     best, best_points = None, (False, -1.0)
@@ -376,6 +405,8 @@ def _computed(stem: str, dtype: str, layout: str, size: str, device: Device) -> 
             config = family.config(dtype, layout, parameters)
             check_device(config, device)
         except ConfigError:
+            continue
+        if three_m and (config := three_m_twin(config, device)) is None:
             continue
         points = comfortable(config, device), score(stem, config, extents, device)
         if points > best_points:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pyblasgpu
-from pyblasgpu.checks import gemm_error
+from pyblasgpu.checks import gemm_3m_error, gemm_error
 from pyblasgpu.database import FAMILIES, families_of
 from pyblasgpu.gpu.device import current
 from pyblasgpu.gpu.mma import SHAPES
@@ -57,6 +57,22 @@ def test_every_instruction(letter, shape):
         for layout in LAYOUTS
     ]
     exact("gemm_mma", DTYPES[letter], [replace(c, MMA_M=m, MMA_K=k, prefetch=False) for c in configs])
+
+
+@pytest.mark.parametrize("trans_a, trans_b", [("N", "N"), ("T", "N"), ("N", "C"), ("C", "T")])
+@pytest.mark.parametrize("m, n, k", [(130, 67, 45), (64, 64, 3000), (1000, 1000, 1000)])
+def test_three_products(m, n, k, trans_a, trans_b):
+    """Exact on integers, and within the bound of sums of parts."""
+    z, seen = DTYPES["z"], {"N": lambda x: x, "T": lambda x: x.T, "C": lambda x: x.conj().T}
+    shapes = (m, k) if trans_a == "N" else (k, m), (k, n) if trans_b == "N" else (n, k)
+    options = {"trans_a": trans_a, "trans_b": trans_b, "method": "3m"}
+    exactly = [integers(np.random.default_rng(k), shape, z) for shape in shapes]
+    c = pyblasgpu.gemm(*map(cupy.asarray, exactly), **options).get()
+    same(c, seen[trans_a](exactly[0]) @ seen[trans_b](exactly[1]), f"3m {m} {n} {k}")
+    a, b = (reals(z, *shape, seed=seed) for seed, shape in enumerate(shapes))
+    c = pyblasgpu.gemm(cupy.asarray(a), cupy.asarray(b), **options).get()
+    assert gemm_3m_error(1, seen[trans_a](a), seen[trans_b](b), 0, None, c) < 1
+    assert "three_m=True" in str(pyblasgpu.explain("gemm", "z", m, n, k, method="3m"))
 
 
 @pytest.mark.parametrize("letter", "sc")

@@ -153,7 +153,7 @@ def test_bench_knows_more_routines_than_are_tuned():
     options = cli._parser().parse_args(["bench", "--routine", "syrk,her2k,gemmtr"])
     assert options.routine == ("syrk", "her2k", "gemmtr")
     assert cli._parser().parse_args(["bench"]).routine == cli.ROUTINES
-    assert {*cli.ROUTINES, *cli.OTHERS} == {"gemm", "trmm", "trsm", *symmetric.ROUTINES}
+    assert {*cli.ROUTINES, *cli.OTHERS} == {"gemm", "gemm3m", "trmm", "trsm", *symmetric.ROUTINES}
 
 
 def test_shapes():

@@ -20,7 +20,7 @@ from pyblasgpu.database import FAMILIES, FIXED, sizes_of
 from pyblasgpu.gpu import backend, compile
 from pyblasgpu.gpu.compile import CompileError, KernelSource, Resources, compile_source, to_ptx
 from pyblasgpu.gpu.device import known, names
-from pyblasgpu.kernels import copy_scaled, gemm_tile, pack, sum_partials, symmetrize
+from pyblasgpu.kernels import copy_scaled, gemm_mma, gemm_tile, pack, sum_partials, symmetrize
 from pyblasgpu.kernels.gemm_tile import GemmTile
 from pyblasgpu.kernels.packing import Packing
 from pyblasgpu.tuning import packs, select
@@ -104,6 +104,15 @@ def test_the_kernel_of_a_triangle_hardly_spills(device, stem, config):
     source = import_module(f"pyblasgpu.kernels.{stem}").source(config, part=part)
     report = compile_source(source, device.cc).resources
     assert report.stack_bytes <= 40 and report.spill_stores <= 44 and report.spill_loads <= 80
+
+
+@pytest.mark.parametrize("layout", ["nn", "tn"])
+@pytest.mark.parametrize("n", [64, 512, 2048, 8192])
+def test_three_products_keep_everything_in_registers(n, layout):
+    chosen = select.select("gemm", DTYPES["z"], layout, (n, n, n), known("h200"), three_m=True)
+    assert chosen.config.three_m and chosen.origin.startswith("packaged")
+    report = compile_source(gemm_mma.source(chosen.config), CC).resources
+    assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("letter", DTYPES)

@@ -158,6 +158,8 @@ COINCIDING = np.lib.stride_tricks.as_strided(np.ones(9), (3, 3), (8, 8))
         (gemm, [ONE, ONE], {"alpha": 1j}, TypeError, "alpha=1j is complex"),
         (gemm, [ONE, ONE], {"out": ONE + 0, "beta": 1 + 0j}, TypeError, r"beta=\(1\+0j\) is complex"),
         (gemm, [ONE, ONE], {"alpha": "1"}, TypeError, "alpha must be a number"),
+        (gemm, [ONE, ONE], {"out": ONE + 0, "method": "3m"}, ValueError, "method='3m' is for complex arrays"),
+        (gemm, [1j * ONE, ONE], {"out": 1j * ONE, "method": "4M"}, ValueError, "method='4M' is neither '3m'"),
         (gemm, [ONE, ONE.astype("longdouble")], {}, TypeError, "gemm: dtype"),
         (gemm, [np.ones((2, 3, 3)), np.ones((3, 3, 3))], {}, ValueError, "do not broadcast"),
         (gemm, [ONE, ONE], {"out": COINCIDING}, ValueError, "coincide"),
@@ -271,7 +273,7 @@ def test_repeated_matrices_are_copied_to_the_device_once(fake):
 
 
 def test_staged_memory_is_released_when_the_run_fails(fake, monkeypatch):
-    monkeypatch.setattr(fake[0], "gemm", lambda *_: 1 / 0)
+    monkeypatch.setattr(fake[0], "gemm", lambda *_, **flags: 1 / 0)
     out = ONE.copy()
     with pytest.raises(ZeroDivisionError):
         gemm(ONE, ONE, out=out, backend="cuda")
@@ -332,6 +334,17 @@ def test_sim_is_the_cuda_path(fake, monkeypatch):
 
 
 # ------------------------------------------------------------------------------------------ repeated calls
+
+
+def test_a_method_is_part_of_the_call(fake):
+    """Of what is kept, too; host arrays that the CPU serves are multiplied as without."""
+    a, b = (fake_device.Array(np.array([[1 + 2j, 3], [4j, 5 - 1j]]) + i) for i in range(2))
+    out = fake_device.Array(np.zeros((2, 2), complex))
+    for method in ("3m", None, "3m", None):
+        gemm(a, b, out=out, method=method)
+        np.testing.assert_array_equal(out.host, a.host @ b.host)
+    assert [name for name, *_ in fake[0].calls] == ["gemm 3m", "gemm", "gemm 3m", "gemm"]
+    np.testing.assert_array_equal(gemm(a.host, b.host, backend="cpu", method="3m"), a.host @ b.host)
 
 
 @pytest.fixture

@@ -15,15 +15,16 @@ from pyblasgpu.tuning import overlay
 from pyblasgpu.tuning import select as selecting
 from pyblasgpu.tuning.overrides import override
 from pyblasgpu.tuning.prune import candidates, check_device
-from pyblasgpu.tuning.score import cycles
+from pyblasgpu.tuning.score import comfortable, cycles
 from pyblasgpu.tuning.select import select, stop_size
 from pyblasgpu.tuning.splits import MOST_PARTIALS, partial_bytes, timed
 from pyblasgpu.tuning.store import merge, save, user_file
+from pyblasgpu.tuning.three_m import three_m_twin
 from pyblasgpu.types import DTYPES
 
 H200 = known("h200")
 UNKNOWN = replace(known("sm_90"), name="NVIDIA Mystery", cc=(13, 7), sm_count=7, shared_per_block=48 * 1024)
-S = DTYPES["s"]
+S, D, C, Z = (DTYPES[letter] for letter in "sdcz")
 LARGE, SMALL, FEW_ROWS, FEW_COLS = (4096, 4096, 4096), (500, 600, 700), (8, 5000, 3), (5000, 8, 3)
 
 
@@ -302,6 +303,26 @@ def test_operands_that_are_not_aligned_ask_for_tiles_that_load_less(levels):
         for bytes_ in (32, 8, 4)
     }  # fmt: skip
     assert last[32] > last[8] >= last[4]
+
+
+def test_three_products_take_the_twins_of_what_was_tuned():
+    """Of the packaged values, with registers to spare; what has no such kernel multiplies by four."""
+    for n in (64, 512, 2048, 8192):
+        for layout in ("nn", "tn"):
+            config = select("gemm", Z, layout, (n, n, n), H200, three_m=True).config
+            assert config.three_m and comfortable(config, H200)
+            assert not select("gemm", Z, layout, (n, n, n), H200).config.three_m
+    assert select("gemm", C, "nn", (512, 512, 512), H200, three_m=True).config.STEM == "gemm_tile"
+    assert three_m_twin(select("gemm", D, "nn", (512, 512, 512), H200).config, H200) is None
+
+
+def test_an_override_gives_its_twin_too():
+    config = next(c for c in candidates("gemm_mma", "z", "nn", H200, "quick").left if comfortable(c, H200))
+    with override("gemm_mma", config):
+        assert select("gemm", Z, "nn", (512, 512, 512), H200, three_m=True).config == three_m_twin(
+            config, H200
+        )
+        assert select("gemm", Z, "nn", (512, 512, 512), H200).config == config
 
 
 def test_winners_of_batches_serve_one_product_where_they_were_timed_on_one(levels):

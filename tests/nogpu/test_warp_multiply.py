@@ -65,6 +65,8 @@ def run(text, acc, a, b):
                 values[names[0]] = memory[re.search(r"_param_(\d)\]", line)[1]]
             case "cvta" | "mov":
                 values[names[0]] = values[names[1]]
+            case "add":
+                values[names[0]] = values[names[1]] + values[names[2]]
             case "neg":
                 values[names[0]] = -values[names[1]]
             case "xor":
@@ -92,10 +94,10 @@ def multiply(line, values):
         values[name] = total[G + 8 * (i // 2), 2 * T + i % 2]
 
 
-def check(m, n, shape, parts, conj_a=False, conj_b=False, depth=1, first=0):
+def check(m, n, shape, parts, conj_a=False, conj_b=False, depth=1, first=0, three_m=False):
     """Integers, so that every order of adding gives the same."""
     rng = np.random.default_rng(2026)
-    rows, along = taken(shape, parts)
+    rows, along = taken(shape, parts, three_m)
     rows, along, cols = m * rows, depth * along, 8 * n
     dtype = complex if parts == 2 else float
 
@@ -112,13 +114,19 @@ def check(m, n, shape, parts, conj_a=False, conj_b=False, depth=1, first=0):
         np.stack(held, axis=1).view(float).reshape(LANES, -1)
         for held in (held_a, held_b, [c[at] for at in mine])
     )
+    if three_m:
+        acc = np.zeros((LANES, len(mine) * 3))
     acc = np.hstack([np.full((LANES, first), 7.0), acc])
     counts = acc.shape[1], held_a.shape[1], held_b.shape[1]
-    run(products(counts, m, n, shape, parts, conj_a, conj_b, depth, first), acc, held_a, held_b)
-    expected = c + (a.conj() if conj_a else a) @ (b.conj() if conj_b else b)
-    found = acc[:, first:].copy().view(dtype)
-    assert np.array_equal(found, np.stack([expected[at] for at in mine], axis=1))
+    run(products(counts, m, n, shape, parts, conj_a, conj_b, depth, first, three_m), acc, held_a, held_b)
     assert (acc[:, :first] == 7.0).all()
+    a, b, found = a.conj() if conj_a else a, b.conj() if conj_b else b, acc[:, first:].copy()
+    if three_m:
+        sums = a.real @ b.real, a.imag @ b.imag, (a.real + a.imag) @ (b.real + b.imag)
+        expected = [each[at] for at in mine for each in sums]
+    else:
+        found, expected = found.view(dtype), [(c + a @ b)[at] for at in mine]
+    assert np.array_equal(found, np.stack(expected, axis=1))
 
 
 @pytest.mark.parametrize("parts", [1, 2])
@@ -132,6 +140,12 @@ def test_every_instruction(shape, parts):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_conjugation(shape, conj_a, conj_b):
     check(1, 1, shape, 2, conj_a, conj_b)
+
+
+@pytest.mark.parametrize("conj_a, conj_b", [(False, False), (True, False), (False, True)])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_sums_of_three_products(shape, conj_a, conj_b):
+    check(2, 1, shape, 2, conj_a, conj_b, first=4, three_m=True)
 
 
 def test_both_parts_at_once_take_a_quarter_of_the_instructions_of_a_shape():

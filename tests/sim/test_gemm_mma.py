@@ -65,6 +65,14 @@ def test_both_parts_at_once_by_warps_of_eight_rows(depth, pipeline):
 
 
 @pytest.mark.parametrize("conj_a, conj_b", LAYOUTS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_three_products(shape, conj_a, conj_b):
+    m, k = shape
+    tile = config("z", MMA_M=m, MMA_K=k, BLK_K=16, DIM_XB=16, DIM_YB=4, three_m=True)
+    check(tile, 33, 17, 35, conj_a, conj_b, alpha=1 - 2j, beta=0.5j, kernels=gemm_mma)
+
+
+@pytest.mark.parametrize("conj_a, conj_b", LAYOUTS)
 def test_conjugation(conj_a, conj_b):
     check(config("z"), 20, 12, 9, conj_a, conj_b, alpha=1 - 2j, beta=0.5j, kernels=gemm_mma)
 

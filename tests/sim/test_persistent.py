@@ -85,6 +85,13 @@ def test_on_tensor_cores(letter, walk, trans_a, trans_b):
 
 
 @pytest.mark.parametrize("walk", WALKS)
+def test_three_products(walk):
+    """What a block leaves for another are elements, not sums."""
+    tile = test_gemm_mma.config("z", persistent=True, prefetch=True, stages=3, three_m=True)
+    check(tile, 70, 35, 43, walk, blocks=4)
+
+
+@pytest.mark.parametrize("walk", WALKS)
 @pytest.mark.parametrize("blocks", [1, 2, 3, 5, 7, 16, 100])
 @pytest.mark.parametrize("m, n, k", [(33, 17, 3), (16, 8, 40), (48, 9, 11)])
 def test_any_number_of_blocks(walk, blocks, m, n, k):
