@@ -79,15 +79,18 @@ def require_device() -> None:
 
 
 def _asked(options: argparse.Namespace) -> list[Problem]:
-    asked = options.shapes or (), options.batched
+    batches = options.batched if "gemm" in options.routine else ()
+    asked = options.shapes or (), batches
     squares = options.routine, options.dtype, options.variants, options.sizes
-    if not any((*asked, options.rhs)):
+    if not any((options.shapes, options.batched, options.rhs)):
         cases = list(problems(*squares))
     elif options.plot:
         raise ValueError("--plot draws square matrices: it goes with none of --shapes, --batched and --rhs")
     else:
         cases = [case for shapes in asked for case in products(options.dtype, options.variants, shapes)]
         cases += triangles(*squares, options.rhs)
+        if "trsm" in options.routine:
+            cases += stacks(options.dtype, options.variants, options.batched)
     if not cases:
         raise ValueError(f"no routine of {options.routine} has a variant of {options.variants}")
     return cases
@@ -121,6 +124,13 @@ def triangles(routines, dtypes, variants, sizes, rhs) -> Iterator[Problem]:
     routines = [routine for routine in ("trmm", "trsm") if routine in routines]
     for square, others in product(problems(routines, dtypes, variants, sizes), rhs):
         yield Problem.triangle(square.routine, square.dtype, square.variant, square.case.order, others)
+
+
+def stacks(dtypes, variants, batches) -> Iterator[Problem]:
+    """Batches of TRSM: of each (n, n, n, batch), or (n, right-hand sides, n, batch), of `batches`."""
+    for letter, variant, (n, others, order, count) in product(dtypes, variants, batches):
+        if fits("trsm", DTYPES[letter], variant) and n == order:
+            yield Problem.triangle("trsm", DTYPES[letter], variant, n, others, batch=(count,))
 
 
 def measure(

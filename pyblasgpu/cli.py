@@ -140,7 +140,7 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--batched", type=_batches, default=(), metavar="COUNTxN,COUNTxMxNxK,...",
-        help="strided batches of products instead of --sizes",
+        help="strided batches instead of --sizes: of products, and with M = K of systems of trsm",
     )  # fmt: skip
     parser.add_argument(
         "--rhs", type=parse_sizes, default=(), metavar="R,R,...",

@@ -25,8 +25,8 @@ class Cublas:
     """A cuBLAS handle of the current device.
 
     Matrices are device arrays with ``__cuda_array_interface__``, column-major (a leading stride is
-    allowed) and of one dtype; nothing of this is checked. Those of a GEMM may be batches, (batch, rows,
-    columns), A and B also with a batch stride of 0.
+    allowed) and of one dtype; nothing of this is checked. Those of a GEMM or TRSM may be batches, (batch,
+    rows, columns), A and B of a GEMM also with a batch stride of 0.
     """
 
     def __init__(self, library: ctypes.CDLL):
@@ -37,6 +37,7 @@ class Cublas:
         self._call("cublasGetVersion_v2", self._handle, ctypes.byref(version))
         #: For example 130100 for 13.1.
         self.version = version.value
+        self._addresses: dict[tuple[int, int, int], Any] = {}
 
     def set_stream(self, stream: int) -> None:
         """Run what follows on `stream` (a handle as an int; 0 is the legacy default stream)."""
@@ -69,9 +70,26 @@ class Cublas:
         self._blas("trmm", dtype_of(b.dtype), *arguments, *_matrix(b))
 
     def trsm(self, alpha, a, b, side: Side, uplo: Uplo, trans: Trans, diag: Diag) -> None:
-        """Solve ``op(a) x = alpha b`` or ``x op(a) = alpha b``; x overwrites b."""
-        arguments = self._triangular(alpha, a, b, side, uplo, trans, diag)
-        self._blas("trsm", dtype_of(b.dtype), *arguments)
+        """Solve ``op(a) x = alpha b`` or ``x op(a) = alpha b``; x overwrites b. Both may be batches."""
+        dtype = dtype_of(b.dtype)
+        if len(b.shape) == 2:
+            self._blas("trsm", dtype, *self._triangular(alpha, a, b, side, uplo, trans, diag))
+            return
+        flags = (_SIDE[side], _UPLO[uplo], _TRANS[trans], _DIAG[diag])
+        self._call(f"cublas{dtype.letter.upper()}trsmBatched", self._handle, *flags, *b.shape[1:],
+                   _scalar(alpha, dtype), *self._each(a), *self._each(b), b.shape[0])  # fmt: skip
+
+    def _each(self, x: Any) -> tuple[ctypes.c_void_p, int]:
+        """The address of the addresses of a batch's matrices, which are kept on the device, and the leading
+        stride.
+        """
+        import cupy
+
+        start, lead, step = _batch(x)
+        key = start.value or 0, step.value * x.dtype.itemsize, x.shape[0]
+        if key not in self._addresses:
+            self._addresses[key] = cupy.arange(key[2], dtype=cupy.uint64) * key[1] + key[0]
+        return ctypes.c_void_p(self._addresses[key].data.ptr), lead
 
     @staticmethod
     def _triangular(alpha, a, b, side, uplo, trans, diag) -> tuple:

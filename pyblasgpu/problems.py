@@ -92,14 +92,16 @@ class Problem:
         return cls.triangle(routine, dtype, variant, n, n, alpha)
 
     @classmethod
-    def triangle(cls, routine: str, dtype: Dtype, variant: str, n: int, others: int, alpha=1.0) -> Problem:
-        """A TRMM or TRSM with a triangle of order `n` and `others` columns of B (rows, from the right);
-        raises as `square`.
+    def triangle(
+        cls, routine: str, dtype: Dtype, variant: str, n: int, others: int, alpha=1.0, batch=()
+    ) -> Problem:
+        """A TRMM or TRSM with a triangle of order `n` and `others` columns of B (rows, from the right), or a
+        batch of them; raises as `square`.
         """
         side, uplo, trans, diag = _letters(routine, dtype, variant)
         flags = (Side(side), Uplo(uplo), Trans(trans), Diag(diag))
         rows, cols = (n, others) if flags[0] is Side.LEFT else (others, n)
-        return cls(routine, TriangularCase(dtype, rows, cols, *flags, alpha))
+        return cls(routine, TriangularCase(dtype, rows, cols, *flags, alpha, tuple(batch)))
 
     @classmethod
     def product(
@@ -135,7 +137,7 @@ class Problem:
         case = self.case
         if self.is_product:
             return self.dtype.flops_per_fma * case.m * case.n * case.k * prod(case.batch)
-        return self.dtype.flops_per_fma // 2 * case.order * case.m * case.n
+        return self.dtype.flops_per_fma // 2 * case.order * case.m * case.n * prod(case.batch)
 
     @property
     def _flags(self) -> tuple:
@@ -149,8 +151,12 @@ class Problem:
         rng = np.random.default_rng(seed)
         if self.is_product:
             return Arrays(*(_columns(rng, shape, self.dtype) for shape in self.case.shapes))
-        out = _columns(rng, (self.case.m, self.case.n), self.dtype)
-        return Arrays(np.asfortranarray(oracle.triangle(rng, self.case, _normal)), None, out)
+        case = self.case
+        out = _columns(rng, (*case.batch, case.m, case.n), self.dtype)
+        a = np.empty((*case.batch, case.order, case.order), self.dtype.name).swapaxes(-1, -2)
+        for which in np.ndindex(*case.batch):
+            a[which] = oracle.triangle(rng, case, _normal)
+        return Arrays(a, None, out)
 
     def ours(self, x: Arrays, backend: str) -> None:
         """Run it on this library, in place."""
@@ -182,7 +188,10 @@ class Problem:
                 for which in _sampled(case.batch)
             )
         check = trmm_error if self.routine == "trmm" else trsm_error
-        return check(case.alpha, x.a, x.out, result, *self._flags)
+        return max(
+            check(case.alpha, x.a[which], x.out[which], result[which], *self._flags)
+            for which in _sampled(case.batch)
+        )
 
     def explain(self) -> list[tuple[str, str, str]]:
         """Kernel, Config and its origin, of each kernel that the device would run."""

@@ -56,7 +56,7 @@ class GemmCase:
 
 @dataclass(frozen=True)
 class TriangularCase:
-    """TRMM or TRSM of one dtype and size: b is m by n."""
+    """TRMM or TRSM of one dtype and size: b is m by n; `batch` are the extents before m and n."""
 
     dtype: Dtype
     m: int
@@ -66,6 +66,7 @@ class TriangularCase:
     trans: Trans = Trans.NO
     diag: Diag = Diag.NON_UNIT
     alpha: complex = 1
+    batch: tuple[int, ...] = ()
 
     def __str__(self):
         flags = "".join(flag.value for flag in (self.side, self.uplo, self.trans, self.diag))

@@ -10,10 +10,12 @@ from math import gcd
 from types import SimpleNamespace
 
 import fake_device
+import numpy as np
 import pytest
 from rich.console import Console
 
 from benchmarks import cliffs, counters, kernels, machine, progress, run
+from pyblasgpu import cli
 from pyblasgpu.errors import BackendUnavailable, PyblasgpuError
 from pyblasgpu.gpu.compile import Resources
 from pyblasgpu.gpu.device import known
@@ -76,6 +78,32 @@ def test_batches_of_products():
         wrong[place, 2, 3] += 1e-10
         assert problem.error(x, wrong) > 1
     assert run.extents({"m": 16, "n": 16, "k": 16, "batch": (10000,)}) == "10000 of 16"
+
+
+def test_batches_of_systems():
+    """As of products; with as many right-hand sides as rows, or others, on either side."""
+    shapes = ((6, 6, 6, 200), (6, 2, 6, 9), (6, 2, 5, 9))
+    cases = list(run.stacks(("d",), ("LLNN", "RUTU", "NN"), shapes))
+    assert [(case.variant, *case.data().out.shape) for case in cases] == [
+        ("LLNN", 200, 6, 6), ("LLNN", 9, 6, 2), ("RUTU", 200, 6, 6), ("RUTU", 9, 2, 6),
+    ]  # fmt: skip
+    assert cases[1].flops == 9 * 6 * 6 * 2
+    x = cases[1].data()
+    assert x.a.strides[-2] == x.out.strides[-2] == 8
+    result = np.linalg.solve(np.tril(x.a), x.out)
+    assert cases[1].error(x, result) <= 1
+    result[8, 5, 1] += 1e-10
+    assert cases[1].error(x, result) > 1
+
+
+def test_what_is_asked_for_in_batches():
+    def asked(*words):
+        options = cli._parser().parse_args(["bench", "--batched", "9x8", "--dtype", "d", *words])
+        return [(case.routine, case.variant) for case in run._asked(options)]
+
+    assert asked() == [("gemm", "NN"), ("gemm", "TN"), ("trsm", "LLNN")]
+    assert asked("--routine", "trsm") == [("trsm", "LLNN")]
+    assert asked("--routine", "gemm", "--variants", "NN,LLNN") == [("gemm", "NN")]
 
 
 def test_means_and_extents_of_results():

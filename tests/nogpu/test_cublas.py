@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+import sys
 from functools import partial
 from types import SimpleNamespace
 
@@ -15,7 +16,7 @@ from pyblasgpu.operands import Operand
 from pyblasgpu.tuning import bench
 from pyblasgpu.tuning.oracle import fenced, integers
 from pyblasgpu.tuning.symmetric import RANK_K, SYMMETRIC, SymmetricCase, SymmetricData, data, exact
-from pyblasgpu.types import DTYPES, Side, Trans, Uplo
+from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
 
 class Library:
@@ -37,6 +38,8 @@ class Library:
         routine = re.fullmatch("cublas[SDCZ](symm|hemm|syrk|herk|syr2k|her2k)_v2", name)
         if routine:
             return partial(self.symmetric, name, routine[1])
+        if name.endswith("trsmBatched"):
+            return partial(self.solve, name)
         if "gemm" not in name:
             raise AttributeError(name)
 
@@ -61,6 +64,20 @@ class Library:
             return 0
 
         return run
+
+    def solve(self, name, handle, side, uplo, trans, diag, m, n, alpha, a, lda, b, ldb, count):
+        """Lower triangles from the left; `a` and `b` are arrays of addresses."""
+        self.called.append(name)
+        assert (side, uplo, trans, diag) == (0, 0, 0, 0)
+        dtype = DTYPES[name[len("cublas")].lower()].name
+        factor = np.frombuffer(bytes(alpha), dtype)[0]
+        for left, right in zip(
+            *((ctypes.c_void_p * count).from_address(x.value) for x in (a, b)), strict=True
+        ):
+            (t,) = placed(ctypes.c_void_p(left), dtype, 1, 0, lda, (m, m))
+            (x,) = placed(ctypes.c_void_p(right), dtype, 1, 0, ldb, (m, n))
+            x[...] = np.linalg.solve(np.tril(t), factor * x)
+        return 0
 
     def symmetric(self, name, routine, handle, *arguments):
         """SYMM or a rank-k update; alpha and beta that are real must come as reals."""
@@ -118,6 +135,50 @@ def test_gemm_and_its_batches(letter, batch):
         assert unharmed()
     kind = "gemmStridedBatched" if batch else "gemm_v2"
     assert set(library.called) == {f"cublas{letter.upper()}{kind}"}
+
+
+@pytest.mark.parametrize("letter", "cz")
+def test_gemm_by_three_products(letter):
+    rng, dtype, library = np.random.default_rng(3), DTYPES[letter], Library()
+    a, b, c = (np.asfortranarray(integers(rng, shape, dtype)) for shape in ((5, 4), (4, 3), (5, 3)))
+    expected = 2 * (a @ b) - c
+    Cublas(library).gemm3m(2, *map(on_device, (a, b)), -1, on_device(c))
+    np.testing.assert_array_equal(c, expected)
+    assert library.called == [f"cublas{letter.upper()}gemm3m"]
+
+
+def test_batches_of_systems(monkeypatch):
+    """By addresses in memory of the device, which are made once."""
+    made = []
+
+    def arange(*arguments, **options):
+        made.append(np.arange(*arguments, **options))
+        return Addresses(made[-1])
+
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(arange=arange, uint64=np.uint64))
+    t = fenced(np.tril(np.ones((7, 3, 3))) + np.eye(3), "F")[0]
+    b, unharmed = fenced(np.arange(42.0).reshape(7, 3, 2), "F")
+    expected = np.linalg.solve(t, 2 * b)
+    library = Library()
+    cublas = Cublas(library)
+    flags = Side.LEFT, Uplo.LOWER, Trans.NO, Diag.NON_UNIT
+    cublas.trsm(2, on_device(t), on_device(b), *flags)
+    np.testing.assert_allclose(b, expected)
+    cublas.trsm(1, on_device(t), on_device(b), *flags)
+    assert unharmed() and library.called == ["cublasDtrsmBatched"] * 2 and len(made) == 2
+
+
+class Addresses(SimpleNamespace):
+    """As much of a CuPy array as is needed of one."""
+
+    def __init__(self, values):
+        super().__init__(values=values, data=SimpleNamespace(ptr=values.ctypes.data))
+
+    def __mul__(self, factor):
+        return Addresses(self.values * np.uint64(factor))
+
+    def __add__(self, offset):
+        return Addresses(self.values + np.uint64(offset))
 
 
 @pytest.mark.parametrize("letter", DTYPES)
