@@ -147,7 +147,8 @@ def trsm(
 
     Notes
     -----
-    By substitution: componentwise backward error about ``n u |op(a)| |x|``, n the order of `a`.
+    By substitution: componentwise backward error about ``n u |op(a)| |x|``, n the order of `a`. In place,
+    with a workspace of at most 32 MiB or a twentieth of `b`; `plan_trsm` tells how much (`Plan.workspace`).
     """
     return _triangular("trsm", a, b, alpha, side, lower, trans, unit_diag, out, stream, backend)
 

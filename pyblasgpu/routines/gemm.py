@@ -140,7 +140,7 @@ def _record_dense(tape: Tape, job: _Product) -> None:
     copied_a, copied_b = (not (_contiguous(x) or _contiguous(x.T)) for x in (a, b))
     layout = "nt"[not (copied_a or _contiguous(a))] + "nt"[not (copied_b or _contiguous(b))]
     copied, aligned = (copied_a, copied_b), alignments(layout, a, b, copied_a, copied_b)
-    given = copied, job.part, aligned, job.three_m
+    given = copied, job.part, aligned, job.three_m, tape.room
     choice = select("gemm", tape.dtype, layout, job.extents, current(tape.device), *given)
     tape.choices.append(choice)
     config, splits = choice.config, choice.splits

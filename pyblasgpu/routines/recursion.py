@@ -29,6 +29,9 @@ __all__ = [
     "schedule", "split", "tuned_leaf",
 ]  # fmt: skip
 
+MOST_SCRATCH = 32 << 20  # bytes, for copies and for what products part, cut or pack
+PART = 20  # of B, which may be more
+
 
 class Leaf(NamedTuple):
     """Work on the diagonal block of rows ``first`` to ``last``."""
@@ -102,10 +105,12 @@ def record_in_place(
 ) -> None:
     """Record ``work(t, b)`` with T lower triangular on the left, B overwritten.
 
-    Operands that the kernels cannot read in place are packed, B is unpacked after.
+    Operands that the kernels cannot read in place are packed, B is unpacked after. Beside that the workspace
+    is `MOST_SCRATCH` bytes at most, or the `PART`-th part of B.
     """
     t, target = lower_left(t, b, side, uplo)
     t, b = (operand if _readable(operand) else record_pack(tape, operand) for operand in (t, target))
+    tape.limit = tape.workspace + max(MOST_SCRATCH, b.batch * b.rows * b.cols * b.dtype.itemsize // PART)
     work(t, b)
     if b is not target:
         record_copy(tape, 1.0, b, target)

@@ -66,6 +66,8 @@ class Tape:
     device : int
     workspace : int
         Bytes of device memory a replay needs.
+    limit : int or None
+        Bytes that the workspace should not exceed, if there is a limit.
     uses_flags : bool
         Whether it needs the flags of a workspace.
     choices : list of Choice
@@ -74,6 +76,7 @@ class Tape:
 
     def __init__(self, dtype: Dtype, device: int):
         self.dtype, self.device, self.workspace, self.uses_flags = dtype, device, 0, False
+        self.limit: int | None = None
         self.choices: list = []
         self._steps: list[_Step] = []
         self._launches: list[Callable] | None = None
@@ -94,6 +97,11 @@ class Tape:
         self._used += -(-lead * cols * batch * size // _ALIGN) * _ALIGN
         self.workspace = max(self.workspace, self._used)
         return Operand(pointer, rows, cols, 1, lead, self.dtype, False, batch, lead * cols, self.device)
+
+    @property
+    def room(self) -> int | None:
+        """Bytes that are left of the limit."""
+        return None if self.limit is None else max(self.limit - self._used, 0)
 
     def flags(self) -> Operand:
         """The flags of the workspace, one for each real of `dtype`."""

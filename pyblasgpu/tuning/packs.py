@@ -51,10 +51,10 @@ def copied_bytes(extents: tuple[int, ...], copied: tuple[bool, bool], dtype: Dty
     return prod(batch) * (m * copied[0] + n * copied[1]) * k * dtype.itemsize
 
 
-def fits(config: Any, extents: tuple[int, ...], copied: tuple[bool, bool]) -> bool:
-    """Whether packed A and B are not too large for the workspace."""
-    room = MOST_PACKED + copied_bytes(extents, copied, config.dtype_facts)
-    return packed_bytes(config, extents) <= room
+def fits(config: Any, extents: tuple[int, ...], copied: tuple[bool, bool], room: int | None = None) -> bool:
+    """Whether packed A and B are not too large for the workspace, of which there may be `room` bytes."""
+    most = MOST_PACKED + copied_bytes(extents, copied, config.dtype_facts)
+    return packed_bytes(config, extents) <= (most if room is None else min(room, most))
 
 
 def copying(extents: tuple[int, ...], copied: tuple[bool, bool], dtype: Dtype, device: Device) -> float:

@@ -37,7 +37,7 @@ from ..gpu.device import Device
 from ..types import DTYPES, Dtype
 from . import overlay, overrides
 from .paces import Measured, Paces, Reading, Unmeasured
-from .packs import GAIN, LAYOUT, copying, fits, packed_twin, packing
+from .packs import GAIN, LAYOUT, copying, fits, packed_bytes, packed_twin, packing
 from .prune import check_device
 from .score import comfortable, cycles, score
 from .space import space
@@ -82,6 +82,7 @@ def select(
     part: str = "all",
     aligned: tuple[int, int] = (ALIGNED, ALIGNED),
     three_m: bool = False,
+    room: int | None = None,
 ) -> Choice:
     """The Config for a problem, and its origin; the Config tells its family, and whether it is `packed`.
 
@@ -105,6 +106,8 @@ def select(
         bound the vectors by which a Config is judged, and say whether its copies go astray.
     three_m : bool
         Whether a complex product had better be made of three real ones, if any kernel can.
+    room : int, optional
+        Bytes of workspace that the product may take; by default as much as any.
 
     Raises
     ------
@@ -115,7 +118,8 @@ def select(
     is_product = name not in FIXED and FAMILIES[stems[0]].routine == "gemm"
     splits = _given_splits(extents, dtype) if is_product else None
     packed = overrides.given("packed") if name == "gemm" else False
-    wanted = _Wanted(stems, dtype, layout, extents, part, splits, copied, packed, aligned, three_m)
+    given = copied, packed, aligned, three_m, room
+    wanted = _Wanted(stems, dtype, layout, extents, part, splits, *given)
     for stem, config in overrides.active():
         if stem in stems and config.dtype == dtype.letter and _serves(config, layout):
             if is_product:
@@ -150,6 +154,7 @@ class _Wanted(NamedTuple):
     packed: bool | None
     aligned: tuple[int, int]
     three_m: bool
+    room: int | None
 
 
 def _given_splits(extents: tuple[int, ...], dtype: Dtype) -> int | None:
@@ -268,7 +273,7 @@ def _options(wanted: _Wanted, device: Device) -> Iterator[_Option]:
             continue
         config = _as_aligned(meant, wanted.aligned)
         pace_here = pace_there * _straying(config, wanted, device)
-        for time in timed(config, pace_here, extents, device, wanted.splits, wanted.part):
+        for time in timed(config, pace_here, extents, device, wanted.splits, wanted.part, wanted.room):
             yield _Option(time.seconds * doubt, time.splits, meant, known)
 
 
@@ -305,9 +310,10 @@ def _packed_options(wanted: _Wanted, device: Device) -> Iterator[_Option]:
     for known, pace_there, doubt in paces.at(extents) if paces else ():
         meant = _meant(known.config, wanted, device)
         twin = packed_twin(meant, device) if meant else None
-        if twin is None or not (packed or fits(twin, extents, copied)):
+        if twin is None or not (packed or fits(twin, extents, copied, wanted.room)):
             continue
-        time = next(timed(meant, pace_there, extents, device, None if chunks else splits, part))
+        left = None if wanted.room is None else wanted.room - packed_bytes(twin, extents)
+        time = next(timed(meant, pace_there, extents, device, None if chunks else splits, part, left))
         seconds = time.seconds * doubt + packing(twin, extents, device)
         yield _Option(seconds, time.splits, twin, known)
 

@@ -63,6 +63,7 @@ def timed(
     device: Device,
     only: int | None = None,
     part: str = "all",
+    room: int | None = None,
 ) -> Iterator[Timed]:
     """The product uncut, or streamed, then in those numbers of chunks that may be worth their sum; or in
     `only` so many.
@@ -78,15 +79,18 @@ def timed(
     only : int, optional
     part : str
         Of C, as `kernels.part` names it.
+    room : int, optional
+        Bytes of workspace that partials and pieces may take; no more than `MOST_PARTIALS` in any case.
     """
     m, n, k, *batch = extents
+    most = MOST_PARTIALS if room is None else min(room, MOST_PARTIALS)
     job = _Job(config, pace, extents, part, device)
     uncut = job.seconds()
     if only and only > 1:
         yield Timed(job.chunked(uncut, only), only)
         return
     best = uncut + LAUNCH
-    if only is None and whole_or_streamed(config, extents, device, pace, part) == STREAMED:
+    if only is None and whole_or_streamed(config, extents, device, pace, part, most) == STREAMED:
         best = job.streamed() + LAUNCH
         yield Timed(best, STREAMED)
     else:
@@ -94,10 +98,10 @@ def timed(
     if only is not None or prod(batch) != 1:
         return
     blocks, at_once = config.grid(m, n, part), blocks_per_sm(config, device) * device.sm_count
-    room = partial_bytes(m, n, config.dtype_facts)
+    each = partial_bytes(m, n, config.dtype_facts)
     for splits in COUNTS:
         # one partial more, of what the chunks leave over
-        full = (splits + 1) * room > MOST_PARTIALS or blocks * splits > MOST_WAVES * at_once
+        full = (splits + 1) * each > most or blocks * splits > MOST_WAVES * at_once
         if full or k // splits < LEAST_CHUNK:
             return
         seconds = DOUBT * max(job.chunked(uncut, splits), HOST)
@@ -171,13 +175,18 @@ def walk_of(config: Any, tiles: int, k: int, device: Device, streamed: bool) -> 
 
 
 def whole_or_streamed(
-    config: Any, extents: tuple[int, ...], device: Device, pace: float = CYCLE, part: str = "all"
+    config: Any,
+    extents: tuple[int, ...],
+    device: Device,
+    pace: float = CYCLE,
+    part: str = "all",
+    room: int = MOST_PARTIALS,
 ) -> int:
     """`STREAMED` of a persistent product whose last tiles had better be parted, else 1.
 
-    `pace` are the seconds of a cycle of `score`, where they are known.
+    `pace` are the seconds of a cycle of `score`, where they are known, `room` the bytes that pieces may take.
     """
-    if not config.persistent or piece_bytes(config, device) > MOST_PARTIALS:
+    if not config.persistent or piece_bytes(config, device) > room:
         return 1
     walk = walk_of(config, tiles_of(config, extents, part), extents[2], device, streamed=True)
     if walk is None or not walk.run:

@@ -11,6 +11,7 @@ from fake_device import elements
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyblasgpu.execution import tape_of
 from pyblasgpu.kernels.trsm_fma import TrsmFma
 from pyblasgpu.kernels.trsm_mma import TrsmMma
 from pyblasgpu.operands import Operand
@@ -228,3 +229,28 @@ def test_the_copy_stays_small(monkeypatch):
         b = Operand(0, n, r, 1, n, DTYPES["z"])
         rows = min(n, levels.LARGEST)
         assert rows * levels._panel(b, rows) * 16 <= levels.MOST_COPIED
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("routine", ["trsm", "trmm"])
+def test_the_workspace_is_bounded(monkeypatch, routine, letter):
+    """32 MiB, or a twentieth of B; wherever columns begin, though products would rather be packed there."""
+    fake_kernels.install(monkeypatch)
+    dtype, largest = DTYPES[letter], 0
+
+    def dense(rows, cols, lead, batch):
+        return Operand(0, rows, cols, 1, lead, dtype, False, batch, lead * cols)
+
+    sizes = (
+        (4096, 4096, 0, 1),
+        (4097, 4096, 0, 1),
+        (8192, 8192, 1, 1),
+        (8192, 512, 1, 1),
+        (20000, 20000, 0, 1),
+    )
+    for n, rhs, apart, batch in (*sizes, (1000, 1000, 1, 9)):
+        operands = dense(n, n, n + apart, batch), dense(n, rhs, n + apart, batch)
+        tape = tape_of(routine)(1, *operands, side=Side.LEFT, uplo=Uplo.LOWER, diag=Diag.NON_UNIT)
+        assert tape.workspace <= max(32 << 20, batch * n * rhs * dtype.itemsize // 20), (n, rhs)
+        largest = max(largest, tape.workspace)
+    assert largest > 0
