@@ -6,6 +6,7 @@ The library is the one that the process has loaded, else the first that cuda.pat
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -45,39 +46,34 @@ class Cublas:
 
     def gemm(self, alpha, a, b, beta, c, trans_a: Trans = Trans.NO, trans_b: Trans = Trans.NO) -> None:
         """``c := alpha op(a) op(b) + beta c``."""
-        dtype = dtype_of(c.dtype)
-        *batch, m, n = c.shape
-        k = a.shape[-1] if trans_a is Trans.NO else a.shape[-2]
-        extents = _TRANS[trans_a], _TRANS[trans_b], m, n, k
-        factors = _scalar(alpha, dtype), _scalar(beta, dtype)
-        if batch:
-            self._call(f"cublas{dtype.letter.upper()}gemmStridedBatched", self._handle, *extents, factors[0],
-                       *_batch(a), *_batch(b), factors[1], *_batch(c), *batch)  # fmt: skip
-        else:
-            self._blas("gemm", dtype, *extents, factors[0], *_matrix(a), *_matrix(b), factors[1], *_matrix(c))
+        *batch, _, _ = c.shape
+        suffix, lies = ("StridedBatched", _batch) if batch else ("_v2", _matrix)
+        self._product(f"gemm{suffix}", lies, alpha, a, b, beta, c, trans_a, trans_b, *batch)
 
     def gemm3m(self, alpha, a, b, beta, c, trans_a: Trans = Trans.NO, trans_b: Trans = Trans.NO) -> None:
         """The same of complex matrices, by three real products; no batch."""
-        dtype = dtype_of(c.dtype)
-        extents = _TRANS[trans_a], _TRANS[trans_b], *c.shape, a.shape[-1 if trans_a is Trans.NO else -2]
-        factors = _scalar(alpha, dtype), _scalar(beta, dtype)
-        self._call(f"cublas{dtype.letter.upper()}gemm3m", self._handle, *extents, factors[0], *_matrix(a),
-                   *_matrix(b), factors[1], *_matrix(c))  # fmt: skip
+        self._product("gemm3m", _matrix, alpha, a, b, beta, c, trans_a, trans_b)
+
+    def _product(
+        self, name: str, lies: Callable, alpha, a, b, beta, c, trans_a, trans_b, *batch: int
+    ) -> None:
+        """``lies(x)`` tells where a matrix, or a batch of them, lies."""
+        dtype, k = dtype_of(c.dtype), a.shape[-1 if trans_a is Trans.NO else -2]
+        extents = _TRANS[trans_a], _TRANS[trans_b], *c.shape[-2:], k
+        self._named(name, dtype, *extents, _scalar(alpha, dtype), *lies(a), *lies(b), _scalar(beta, dtype),
+                    *lies(c), *batch)  # fmt: skip
 
     def trmm(self, alpha, a, b, side: Side, uplo: Uplo, trans: Trans, diag: Diag) -> None:
         """``b := alpha op(a) b`` or ``alpha b op(a)``, in place: cuBLAS's C is B."""
-        arguments = self._triangular(alpha, a, b, side, uplo, trans, diag)
+        arguments = self._triangular(alpha, a, b, side, uplo, trans, diag, _matrix)
         self._blas("trmm", dtype_of(b.dtype), *arguments, *_matrix(b))
 
     def trsm(self, alpha, a, b, side: Side, uplo: Uplo, trans: Trans, diag: Diag) -> None:
         """Solve ``op(a) x = alpha b`` or ``x op(a) = alpha b``; x overwrites b. Both may be batches."""
-        dtype = dtype_of(b.dtype)
-        if len(b.shape) == 2:
-            self._blas("trsm", dtype, *self._triangular(alpha, a, b, side, uplo, trans, diag))
-            return
-        flags = (_SIDE[side], _UPLO[uplo], _TRANS[trans], _DIAG[diag])
-        self._call(f"cublas{dtype.letter.upper()}trsmBatched", self._handle, *flags, *b.shape[1:],
-                   _scalar(alpha, dtype), *self._each(a), *self._each(b), b.shape[0])  # fmt: skip
+        *batch, _, _ = b.shape
+        suffix, lies = ("Batched", self._each) if batch else ("_v2", _matrix)
+        arguments = self._triangular(alpha, a, b, side, uplo, trans, diag, lies)
+        self._named(f"trsm{suffix}", dtype_of(b.dtype), *arguments, *batch)
 
     def _each(self, x: Any) -> tuple[ctypes.c_void_p, int]:
         """The address of the addresses of a batch's matrices, which are kept on the device, and the leading
@@ -92,9 +88,9 @@ class Cublas:
         return ctypes.c_void_p(self._addresses[key].data.ptr), lead
 
     @staticmethod
-    def _triangular(alpha, a, b, side, uplo, trans, diag) -> tuple:
+    def _triangular(alpha, a, b, side, uplo, trans, diag, lies: Callable) -> tuple:
         flags = (_SIDE[side], _UPLO[uplo], _TRANS[trans], _DIAG[diag])
-        return (*flags, *b.shape, _scalar(alpha, dtype_of(b.dtype)), *_matrix(a), *_matrix(b))
+        return (*flags, *b.shape[-2:], _scalar(alpha, dtype_of(b.dtype)), *lies(a), *lies(b))
 
     def symm(self, alpha, a, b, beta, c, side: Side, uplo: Uplo) -> None:
         """``c := alpha a b + beta c`` or ``alpha b a + beta c``, a symmetric."""
@@ -135,7 +131,10 @@ class Cublas:
                    _scalar(beta, real), *_matrix(c))  # fmt: skip
 
     def _blas(self, routine: str, dtype: Dtype, *arguments) -> None:
-        self._call(f"cublas{dtype.letter.upper()}{routine}_v2", self._handle, *arguments)
+        self._named(f"{routine}_v2", dtype, *arguments)
+
+    def _named(self, name: str, dtype: Dtype, *arguments) -> None:
+        self._call(f"cublas{dtype.letter.upper()}{name}", self._handle, *arguments)
 
     def _call(self, name: str, *arguments) -> None:
         status = getattr(self._library, name)(*arguments)

@@ -14,9 +14,7 @@ import numpy as np
 
 from . import cpu
 from .execution import ON_DEVICE, Call, again, tape_of
-from .types import Diag, Side, Trans, Uplo
-
-THREE_M = "3m"
+from .types import Diag, Side, Trans, Uplo, by_three_products
 
 __all__ = ["gemm", "lead", "multiply", "scaled_by_beta", "triangular", "trmm", "trsm"]
 
@@ -174,8 +172,7 @@ def multiply(
     name = call.name
     trans_a, trans_b = Trans.parse(trans_a, name, "trans_a"), Trans.parse(trans_b, name, "trans_b")
     alpha, beta = call.scalar("alpha", alpha), call.scalar("beta", beta)
-    if method is not None:
-        _check_method(call, method)
+    three_m = by_three_products(method, call.dtype, name)
     a, b = call.inputs[:2]
     m, k = a.shape[-2:] if trans_a is Trans.NO else a.shape[:-3:-1]
     inner, n = b.shape[-2:] if trans_b is Trans.NO else b.shape[:-3:-1]
@@ -189,7 +186,7 @@ def multiply(
     source = scaled_by_beta(call, beta, source, m, n)
     return call.run(
         lambda scalars, a, b, c: cpu.gemm(scalars[0], a, b, scalars[1], c, trans_a, trans_b),
-        _gemm_tape if method is None else _gemm_3m_tape,
+        _gemm_3m_tape if three_m else _gemm_tape,
         ((a, trans_a), (b, trans_b)),
         (alpha, beta),
         source,
@@ -204,13 +201,6 @@ def scaled_by_beta(call: Call, beta, source, m: int, n: int) -> Any:
     if beta == 0:
         return None
     return call.out if source is None else source
-
-
-def _check_method(call: Call, method) -> None:
-    if method != THREE_M:
-        raise ValueError(f"{call.name}: method={method!r} is neither {THREE_M!r} nor None")
-    if not call.dtype.is_complex:
-        raise ValueError(f"{call.name}: method={method!r} is for complex arrays, these are {call.dtype.name}")
 
 
 def _gemm_tape(scalars: tuple, operands, three_m: bool = False):

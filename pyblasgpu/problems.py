@@ -17,7 +17,7 @@ from .cublas import Cublas
 from .tuning import oracle, symmetric
 from .tuning.cases import GemmCase, TriangularCase
 from .tuning.symmetric import SymmetricCase
-from .types import Diag, Dtype, Side, Trans, Uplo
+from .types import THREE_M, Diag, Dtype, Side, Trans, Uplo
 
 __all__ = ["ROUTINES", "Arrays", "Problem", "SymmetricProblem", "fits"]
 
@@ -125,7 +125,7 @@ class Problem:
     @property
     def method(self) -> str | None:
         """Of a GEMM; None is the default."""
-        return level3.THREE_M if self.routine == "gemm3m" else None
+        return THREE_M if self.routine == "gemm3m" else None
 
     @property
     def variant(self) -> str:
@@ -172,10 +172,8 @@ class Problem:
 
     def cublas(self, library: Cublas, x: Arrays) -> None:
         """Run it on cuBLAS, in place."""
-        if self.is_product:
-            getattr(library, self.routine)(self.case.alpha, x.a, x.b, self.case.beta, x.out, *self._flags)
-        else:
-            getattr(library, self.routine)(self.case.alpha, x.a, x.out, *self._flags)
+        others = (x.b, self.case.beta) if self.is_product else ()
+        getattr(library, self.routine)(self.case.alpha, x.a, *others, x.out, *self._flags)
 
     def error(self, x: Arrays, result: np.ndarray) -> float:
         """Largest sampled error of `result` over its bound; `x` holds the data before the call."""

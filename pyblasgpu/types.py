@@ -7,7 +7,10 @@ from enum import Enum
 from operator import index
 from typing import Any
 
-__all__ = ["DTYPES", "Diag", "Dtype", "Side", "Trans", "Uplo", "dtype_of"]
+__all__ = ["DTYPES", "THREE_M", "Diag", "Dtype", "Side", "Trans", "Uplo", "by_three_products", "dtype_of"]
+
+#: The method of a complex product that makes it of three real ones.
+THREE_M = "3m"
 
 
 class _Flag(Enum):
@@ -134,3 +137,20 @@ def dtype_of(name: Any) -> Dtype:
     if found is None:
         raise TypeError(f"dtype {name} is none of float32, float64, complex64, complex128")
     return found
+
+
+def by_three_products(method: Any, dtype: Dtype, routine: str) -> bool:
+    """Whether `method` of a product in `dtype` is `THREE_M`; None is the default.
+
+    Raises
+    ------
+    ValueError
+        For another method, and for real products.
+    """
+    if method is None:
+        return False
+    if method != THREE_M:
+        raise ValueError(f"{routine}: method={method!r} is neither {THREE_M!r} nor None")
+    if not dtype.is_complex:
+        raise ValueError(f"{routine}: method={method!r} is for complex arrays, these are {dtype.name}")
+    return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..gpu.device import current
 from ..operands import Operand
-from ..types import Diag, Dtype, Side, Uplo, dtype_of
+from ..types import Diag, Dtype, Side, Uplo, by_three_products, dtype_of
 from . import gemm, gemmtr, symm, syr2k, syrk, trmm, trsm
 from .rank_k import Triangle
 from .tape import Tape, recorded
@@ -43,11 +43,12 @@ def explain(
     BackendUnavailable
         Where there is no such device.
     ValueError
-        For another routine, and where m = n is needed and not so.
+        For another routine or method, and where m = n is needed and not so.
     """
     found: dict[tuple[str, str, str], None] = {}
-    extents = m, n, m if k is None else k
-    for choice in _tape(routine, dtype_of(dtype), *extents, device, batch, method == "3m").choices:
+    facts, extents = dtype_of(dtype), (m, n, m if k is None else k)
+    three_m = by_three_products(method, facts, "explain")
+    for choice in _tape(routine, facts, *extents, device, batch, three_m).choices:
         family = getattr(choice.config, "STEM", "stop size")
         found[family, str(choice.config), choice.origin] = None
         if choice.splits > 1:

@@ -10,7 +10,7 @@ this one only which values are worth asking about.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import product
 from typing import Any
@@ -179,23 +179,25 @@ _MMA_WARPS = 8  # most of a block: more leave each too few registers
 def _gemm_mma(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Axis]:
     if dtype.letter not in _MMA_TILES:
         return [lambda _: []]
-    depths = _MMA_DEPTHS[dtype.letter] if device.cc >= (9, 0) else (4,)
+    depths = _MMA_DEPTHS[dtype.letter]
 
     def tiles(_: Parameters) -> list[Parameters]:
         if effort == "quick":
             listed = (_MMA_TILES, _MMA_PIPELINES), (_MMA_SMALL_TILES, _MMA_SMALL_PIPELINES)
             return [
-                _warps(dtype, device, *tile, *pipeline)
+                _warps(*tile, depth, stages, instruction, prefetch)
                 for found, pipelines in listed
                 for tile, pipeline in product(found[dtype.letter], pipelines[dtype.letter])
+                for depth, stages, mma_k, prefetch in (pipeline,)
+                for instruction in _instructions(dtype, device, tile[2], (mma_k,))
             ]
         edges, warps = _MMA_WIDE
         shapes = product(edges, edges, warps, warps, (8, 16, 32), (2, 3, 4, 5, 6))
         return [
-            _warps(dtype, device, m, n, warp_m, warp_n, depth, stages, mma_k, prefetch)
+            _warps(m, n, warp_m, warp_n, depth, stages, instruction, prefetch)
             for m, n, warp_m, warp_n, depth, stages in shapes
             if m % warp_m == 0 and n % warp_n == 0 and m // warp_m * (n // warp_n) <= _MMA_WARPS
-            for mma_k, prefetch in product(depths, (True, False))
+            for instruction, prefetch in product(_instructions(dtype, device, warp_m, depths), (True, False))
         ]
 
     def loaded(tile: Parameters) -> Parameters:
@@ -207,21 +209,24 @@ def _gemm_mma(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Ax
 
 
 def _warps(
-    dtype: Dtype, device: Device, m: int, n: int, warp_m: int, warp_n: int, depth: int, stages: int,
-    mma_k: int, prefetch: bool,
+    m: int, n: int, warp_m: int, warp_n: int, depth: int, stages: int, instruction: tuple[int, int],
+    prefetch: bool,
 ) -> Parameters:  # fmt: skip
     return {
         "BLK_M": m, "BLK_N": n, "WARP_M": warp_m, "WARP_N": warp_n, "BLK_K": depth, "stages": stages,
-        "prefetch": prefetch, **_instruction(dtype, device, warp_m, mma_k),
+        "MMA_M": instruction[0], "MMA_K": instruction[1], "prefetch": prefetch,
     }  # fmt: skip
 
 
-def _instruction(dtype: Dtype, device: Device, rows: int, depth: int) -> Parameters:
-    """The large one of this depth where `rows` are a multiple of its, else the small one."""
-    large = 16, depth
-    if SHAPES[large] > device.cc or rows % taken(large, dtype.parts)[0]:
-        return {"MMA_M": 8, "MMA_K": 4}
-    return {"MMA_M": 16, "MMA_K": depth}
+def _instructions(dtype: Dtype, device: Device, rows: int, depths: Iterable[int]) -> list[tuple[int, int]]:
+    """Of each of these depths the large one, or the small one where `rows` are no multiple of its or the
+    device has none; each once.
+    """
+
+    def serves(shape: tuple[int, int]) -> bool:
+        return SHAPES[shape] <= device.cc and rows % taken(shape, dtype.parts)[0] == 0
+
+    return list(dict.fromkeys((16, depth) if serves((16, depth)) else (8, 4) for depth in depths))
 
 
 def _rows(dtype: Dtype, chosen: Parameters, name: str, blk: int, k_major: bool) -> Parameters:
@@ -374,9 +379,9 @@ def _triangle_mma(dtype: Dtype, layout: str, device: Device, effort: str) -> lis
         return [lambda _: []]
     quick = effort == "quick"
     # large tiles keep more of T in registers, of which complex numbers leave none
-    likely = 16 if dtype.letter == "d" else 8
+    likely, deep = (16, 8) if dtype.letter == "d" else (8, 16)
     blocks, widths, stages = ((likely,), (8,), (2,)) if quick else ((8, 16, 32), (8, 16, 32), (2, 3))
-    depths = ((8,) if dtype.letter == "d" else (16,)) if quick else (4, 8, 16)
+    depths = (deep,) if quick else (4, 8, 16)
 
     def tiles(_: Parameters) -> list[Parameters]:
         shapes = product(
@@ -385,9 +390,10 @@ def _triangle_mma(dtype: Dtype, layout: str, device: Device, effort: str) -> lis
         return [
             {
                 "ORDER": order, "BLK": block, "WARPS": warps, "WARP_N": width, "stages": stage,
-                "LOADERS": loaders, "SPLIT": split, **_instruction(dtype, device, block, depth),
+                "LOADERS": loaders, "SPLIT": split, "MMA_M": mma_m, "MMA_K": mma_k,
             }
-            for (order, block, warps, width, stage, loaders, split), depth in product(shapes, depths)
+            for order, block, warps, width, stage, loaders, split in shapes
+            for mma_m, mma_k in _instructions(dtype, device, block, depths)
         ]  # fmt: skip
 
     return [tiles] if quick else [tiles, _residence(effort)]
