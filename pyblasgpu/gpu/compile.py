@@ -215,17 +215,22 @@ def toolchain() -> str:
 @lru_cache(maxsize=1)
 def _text_digest() -> str:
     """Digest of the kernel files and of the intrinsics that they are built from."""
+    digest = hashlib.sha256()
+    for file in _texts():
+        digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def _texts() -> list[Path]:
+    """The kernel files and those of this package that they are built from."""
     here = Path(__file__).parent
-    files = [
+    return [
         *sorted(here.glob("ptx*.py")),
         here / "backend.py",
+        here / "mma.py",
         Path(__file__),
         *sorted((here.parent / "kernels").glob("*.py")),
     ]
-    digest = hashlib.sha256()
-    for file in files:
-        digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
-    return digest.hexdigest()
 
 
 @lru_cache(maxsize=1)

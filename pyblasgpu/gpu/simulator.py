@@ -265,16 +265,15 @@ def warp_multiply(
         # a[step, group](g, t) is A[8 group + g, 4 step + t]; b[step, j](g, t) is B[4 step + t, 8j + g]
         a = whole(1, steps, groups, conj_a).transpose(1, 2, 0, 3).reshape(groups * 8, steps * 4)
         b = whole(2, steps, n, conj_b).transpose(0, 3, 1, 2).reshape(steps * 4, n * 8)
-        products = (a @ b,)
-        if three_m:
-            products = a.real @ b.real, a.imag @ b.imag, (a.real + a.imag) @ (b.real + b.imag)
-        for i, product in enumerate(products):
-            # acc[2j + odd, group](g, t) is C[8 group + g, 8j + 2t + odd]
-            c = product.reshape(groups, 8, n, 4, 2).transpose(1, 3, 2, 4, 0).reshape(32, n * 2 * groups)
-            for lane, part in zip(lanes, c, strict=True):
-                count, each = n * 2 * groups, 1 if three_m else parts
-                total = _elements(lane[0].offset(first), 0, count * len(products), each)[i :: len(products)]
-                total += part
+        if three_m:  # three reals an element
+            sums, each = [a.real @ b.real, a.imag @ b.imag, (a.real + a.imag) @ (b.real + b.imag)], 1
+        else:
+            sums, each = [a @ b], parts
+        # acc[2j + odd, group](g, t) is C[8 group + g, 8j + 2t + odd]
+        c = np.stack(sums, axis=-1).reshape(groups, 8, n, 4, 2, -1).transpose(1, 3, 2, 4, 0, 5)
+        for lane, part in zip(lanes, c.reshape(32, -1), strict=True):
+            total = _elements(lane[0].offset(first), 0, part.size, each)
+            total += part
 
     def update(acc, a, b):
         current_thread().meet((acc, a, b), together)

@@ -4,7 +4,8 @@ A block's warps tile its BLK_M x BLK_N part of C; a warp multiplies WARP_M x WAR
 instructions of MMA_M x 8 x MMA_K, which round each step as an FMA does: the result is that of a dot product
 by FMAs. Stripes lie in shared memory as they lie in global memory, padded so that no load of a fragment
 meets a bank twice; so no layout of A or B needs a transposition. Complex products are four real ones on
-the parts of the same fragments, or one. All around the innermost product is in `gemm_body`.
+the parts of the same fragments, one of both parts, or, as a method, three. All around the innermost
+product is in `gemm_body`.
 """
 
 from __future__ import annotations

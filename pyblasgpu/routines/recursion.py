@@ -22,6 +22,7 @@ from ..tuning.select import select, stop_size
 from ..types import Diag, Side, Uplo
 from .copy import record_copy, record_pack
 from .gemm import record_gemm
+from .levels import MOST_COPIED
 from .tape import Tape
 
 __all__ = [
@@ -29,8 +30,7 @@ __all__ = [
     "schedule", "split", "tuned_leaf",
 ]  # fmt: skip
 
-MOST_SCRATCH = 32 << 20  # bytes, for copies and for what products part, cut or pack
-PART = 20  # of B, which may be more
+PART = 20  # of B that the workspace may be, if that is more than what levels may copy
 
 
 class Leaf(NamedTuple):
@@ -106,11 +106,12 @@ def record_in_place(
     """Record ``work(t, b)`` with T lower triangular on the left, B overwritten.
 
     Operands that the kernels cannot read in place are packed, B is unpacked after. Beside that the workspace
-    is `MOST_SCRATCH` bytes at most, or the `PART`-th part of B.
+    is `MOST_COPIED` bytes at most, or the `PART`-th part of B, for copies and what products part, cut and
+    pack.
     """
     t, target = lower_left(t, b, side, uplo)
     t, b = (operand if _readable(operand) else record_pack(tape, operand) for operand in (t, target))
-    tape.limit = tape.workspace + max(MOST_SCRATCH, b.batch * b.rows * b.cols * b.dtype.itemsize // PART)
+    tape.limit = tape.workspace + max(MOST_COPIED, b.batch * b.rows * b.cols * b.dtype.itemsize // PART)
     work(t, b)
     if b is not target:
         record_copy(tape, 1.0, b, target)

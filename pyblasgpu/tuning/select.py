@@ -170,10 +170,9 @@ def _serves(config: Any, layout: str) -> bool:
 
 def _forced(config: Any, wanted: _Wanted, device: Device) -> Choice:
     """A product by an override's Config; packed, its k is not cut."""
-    splits = wanted.splits
+    config, splits = _meant(config, wanted, device) or config, wanted.splits
     if splits is None:
-        splits = whole_or_streamed(config, wanted.extents, device, part=wanted.part)
-    config = (wanted.three_m and three_m_twin(config, device)) or config
+        splits = whole_or_streamed(config, wanted.extents, device, part=wanted.part, room=wanted.room)
     config = (wanted.packed and packed_twin(config, device)) or config
     return Choice(config, "override", 1 if config.packed and splits > 1 else splits)
 

@@ -83,14 +83,13 @@ def timed(
         Bytes of workspace that partials and pieces may take; no more than `MOST_PARTIALS` in any case.
     """
     m, n, k, *batch = extents
-    most = MOST_PARTIALS if room is None else min(room, MOST_PARTIALS)
     job = _Job(config, pace, extents, part, device)
     uncut = job.seconds()
     if only and only > 1:
         yield Timed(job.chunked(uncut, only), only)
         return
     best = uncut + LAUNCH
-    if only is None and whole_or_streamed(config, extents, device, pace, part, most) == STREAMED:
+    if only is None and whole_or_streamed(config, extents, device, pace, part, room) == STREAMED:
         best = job.streamed() + LAUNCH
         yield Timed(best, STREAMED)
     else:
@@ -101,7 +100,7 @@ def timed(
     each = partial_bytes(m, n, config.dtype_facts)
     for splits in COUNTS:
         # one partial more, of what the chunks leave over
-        full = (splits + 1) * each > most or blocks * splits > MOST_WAVES * at_once
+        full = (splits + 1) * each > _most(room) or blocks * splits > MOST_WAVES * at_once
         if full or k // splits < LEAST_CHUNK:
             return
         seconds = DOUBT * max(job.chunked(uncut, splits), HOST)
@@ -180,19 +179,24 @@ def whole_or_streamed(
     device: Device,
     pace: float = CYCLE,
     part: str = "all",
-    room: int = MOST_PARTIALS,
+    room: int | None = None,
 ) -> int:
     """`STREAMED` of a persistent product whose last tiles had better be parted, else 1.
 
-    `pace` are the seconds of a cycle of `score`, where they are known, `room` the bytes that pieces may take.
+    `pace` are the seconds of a cycle of `score`, where they are known; for `room` see `timed`.
     """
-    if not config.persistent or piece_bytes(config, device) > room:
+    if not config.persistent or piece_bytes(config, device) > _most(room):
         return 1
     walk = walk_of(config, tiles_of(config, extents, part), extents[2], device, streamed=True)
     if walk is None or not walk.run:
         return 1
     job = _Job(config, pace, extents, part, device)
     return STREAMED if job.streamed() < job.seconds() else 1
+
+
+def _most(room: int | None) -> int:
+    """Bytes that partials or pieces may take, of `room` if that is bounded."""
+    return MOST_PARTIALS if room is None else min(room, MOST_PARTIALS)
 
 
 def partial_bytes(m: int, n: int, dtype: Dtype) -> int:

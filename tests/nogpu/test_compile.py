@@ -337,3 +337,17 @@ def test_a_kernel_that_numba_refuses(home, monkeypatch):
 def test_a_text_that_the_linker_refuses():
     with pytest.raises(CompileError, match="linker refuses"):
         compile._link(".version 8.0\n.target sm_90a\n.address_size 64\n.nonsense", CC)
+
+
+def test_machine_code_is_kept_by_all_the_text_that_it_comes_from():
+    """What kernels and intrinsics import of this package decides it, too, but for what no PTX is made of."""
+    texts = compile._texts()
+    imported = set()
+    for file in texts:
+        if file.parent.name == "kernels" or file.name.startswith("ptx"):
+            pattern = (
+                r"^from \.\.gpu\.(\w+) import" if file.parent.name == "kernels" else r"^from \.(\w+) import"
+            )
+            imported |= set(re.findall(pattern, file.read_text(), re.MULTILINE))
+    assert {"backend", "compile", "mma"} <= imported
+    assert imported <= {file.stem for file in texts}

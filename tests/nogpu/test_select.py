@@ -305,8 +305,10 @@ def test_operands_that_are_not_aligned_ask_for_tiles_that_load_less(levels):
     assert last[32] > last[8] >= last[4]
 
 
-def test_three_products_take_the_twins_of_what_was_tuned():
-    """Of the packaged values, with registers to spare; what has no such kernel multiplies by four."""
+def test_three_products_without_tuned_values():
+    """By a computed twin, with registers to spare; what has no such kernel multiplies by four. (Twins of the
+    packaged values are compiled in `test_compile`.)
+    """
     for n in (64, 512, 2048, 8192):
         for layout in ("nn", "tn"):
             config = select("gemm", Z, layout, (n, n, n), H200, three_m=True).config
