@@ -18,7 +18,7 @@ from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.packing import Packing
 from pyblasgpu.kernels.walk import Walk
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines import copy, gemm, pack, recursion, symm, syr2k
+from pyblasgpu.routines import copy, gemm, pack, recursion, symm, syr2k, trsm
 from pyblasgpu.tuning.oracle import packed, read_part
 from pyblasgpu.types import Diag, Uplo
 
@@ -223,7 +223,7 @@ class _Kernel:
             b[:, row] = (b[:, row].astype(wide) / t[:, row, row, None]).astype(b.dtype)
             b[:, row + 1 :] -= t[:, row + 1 :, row, None] * b[:, row, None]
 
-    trsm_mma = trsm_fma = trsm_leaf
+    trsm_mma = trsm_fma = trsm_small = trsm_leaf
 
 
 def install(monkeypatch) -> Kernels:
@@ -232,7 +232,7 @@ def install(monkeypatch) -> Kernels:
     monkeypatch.setattr(launch, "kernel", kernels)
     monkeypatch.setattr(workspace, "take", kernels.take)
     monkeypatch.setattr(workspace, "give", kernels.give)
-    for module in (copy, gemm, pack, recursion, symm, syr2k):
+    for module in (copy, gemm, pack, recursion, symm, syr2k, trsm):
         monkeypatch.setattr(module, "current", lambda ordinal: known("h200"))
     monkeypatch.setattr("pyblasgpu.routines.tape._tapes", {})
     return kernels

@@ -101,6 +101,7 @@ FIXED = {
     "copy_scaled": Family("copy_scaled", "CopyScaled", "copy", ("any",)),
     "sum_partials": Family("sum_partials", "SumPartials", "gemm", ("any",)),
     "pack": Family("pack", "Pack", "gemm", ("any",)),
+    "trsm_small": Family("trsm_small", "TrsmSmall", "trsm", ("any",)),
     "symmetrize": Family("symmetrize", "Symmetrize", "syr2k", ("any",)),
 }
 

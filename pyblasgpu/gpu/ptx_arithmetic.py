@@ -291,13 +291,14 @@ def fill(count: int):
 
 
 @made_once
-def spread_column(n: int, j: int, parts: int, conj: bool, sign: int, width: int = 1):
+def spread_column(n: int, j: int, parts: int, conj: bool, sign: int, width: int = 1, lead: int | None = None):
     """``spread(column, pointer)``: column[i] += sign * T[i, j] * column[j] for all i > j, straight-line.
 
-    `pointer` is the n-by-n matrix T in shared memory, stored by columns. The loads are volatile: their
-    order is the program's, which keeps the compiler from holding all of T in registers. They bring `width`
-    reals each, aligned.
+    `pointer` is the n-by-n matrix T in shared memory, its columns `lead` elements apart, or n. The loads are
+    volatile: their order is the program's, which keeps the compiler from holding all of T in registers. They
+    bring `width` reals each, aligned.
     """
+    lead = lead or n
 
     @intrinsic
     def spread(_, column, pointer):
@@ -321,10 +322,10 @@ def spread_column(n: int, j: int, parts: int, conj: bool, sign: int, width: int 
 
             x = [builder.load(slot(j, part)) for part in range(parts)]
             plus = sign > 0
-            start = (j * n + j + 1) * parts // width * width  # no later than the first that is needed
+            start = (j * lead + j + 1) * parts // width * width  # no later than the first that is needed
             loaded: list = []
             for i in range(j + 1, n):
-                stop = (j * n + i + 1) * parts
+                stop = (j * lead + i + 1) * parts
                 while start + len(loaded) < stop:
                     loaded += entries(start + len(loaded))
                 t = loaded[stop - parts - start : stop - start]

@@ -281,14 +281,14 @@ def warp_multiply(
     return update
 
 
-def spread_column(n: int, j: int, parts: int, conj: bool, sign: int, width: int = 1):
+def spread_column(n: int, j: int, parts: int, conj: bool, sign: int, width: int = 1, lead: int | None = None):
     """``spread(column, pointer)``: column[i] += sign * T[i, j] * column[j] for all i > j."""
-    below = j + 1, n - j - 1
+    below, lead = (j + 1, n - j - 1), lead or n
 
     def spread(column, pointer):
-        pointer.span(0, n * n * parts, width)
+        pointer.span(0, n * lead * parts, width)
         x = _elements(column, j, 1, parts)[0]
-        t = _elements(pointer, j * n + below[0], below[1], parts, conj)
+        t = _elements(pointer, j * lead + below[0], below[1], parts, conj)
         target = _elements(column, *below, parts)
         target += sign * (t * x)
 

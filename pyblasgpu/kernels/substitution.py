@@ -17,6 +17,7 @@ __all__ = [
     "careful_solver",
     "column_reader",
     "column_writer",
+    "diagonal_inverter",
     "inverter",
     "panel_writer",
     "quotient",
@@ -50,6 +51,23 @@ def inverter(facts: Dtype, conj: bool):
     return invert
 
 
+def diagonal_inverter(facts: Dtype, n: int, step: int, conj: bool, unit: bool):
+    """``invert(diagonal, inverse, t, rows)``: thread t inverts its element, if any; whether it is safe.
+
+    Elements of the diagonal, of which there are `n` at most, lie `step` elements apart.
+    """
+    PARTS, invert_one, int32 = facts.parts, inverter(facts, conj), ptx.types.int32
+
+    @device_function
+    def invert(diagonal, inverse, t, rows):
+        safe = int32(1)
+        if not unit and t < min(rows, n):
+            safe = invert_one(inverse, t * PARTS, diagonal, t * step * PARTS)
+        return safe
+
+    return invert
+
+
 def quotient(facts: Dtype, part: Callable, guarded: bool = True):
     """``quotient(b, t, r)`` = b / t from r = 1 / t: one residual makes it as good as a division.
 
@@ -75,21 +93,23 @@ def quotient(facts: Dtype, part: Callable, guarded: bool = True):
     return part(complex_quotient if facts.is_complex else real_quotient)
 
 
-def steps(facts: Dtype, n: int, conj: bool, divides: bool, width: int = 1):
+def steps(facts: Dtype, n: int, conj: bool, divides: bool, width: int = 1, lead: int | None = None):
     """``substitute(column, diagonal, inverse)``: one column, in registers.
 
-    Without `divides` the diagonal counts as ones. `width` reals are loaded at once.
+    Without `divides` the diagonal counts as ones. `width` reals are loaded at once. The columns of the tile
+    begin `lead` elements apart, by default `n`.
     """
+    lead = lead or n
     PARTS, COMPLEX = facts.parts, facts.is_complex
     real, CONJ, divided = ptx.REALS[facts.real], -1 if conj else 1, quotient(facts, ptx.called)
 
     def column_step(j):
-        spread = ptx.spread_column(n, j, PARTS, conj, -1, width)
+        spread = ptx.spread_column(n, j, PARTS, conj, -1, width, lead)
 
         @device_function
         def step(column, diagonal, inverse):
             if divides:
-                x, t = j * PARTS, j * (n + 1) * PARTS
+                x, t = j * PARTS, j * (lead + 1) * PARTS
                 if COMPLEX:
                     t_im = real(CONJ) * diagonal[t + 1]
                     column[x], column[x + 1] = divided(

@@ -11,7 +11,7 @@ from typing import ClassVar
 from ..errors import require
 from ..gpu.backend import cuda, device_function, ptx
 from ..gpu.compile import KernelSource
-from .substitution import careful_solver, column_reader, column_writer, inverter, panel_writer, steps
+from .substitution import careful_solver, column_reader, column_writer, diagonal_inverter, panel_writer, steps
 from .triangle import (
     TrianglePanel,
     Variant,
@@ -91,7 +91,8 @@ def _solver(config: TrsmLeaf, variant: Variant):
     """``solve(column, panel, diagonal, inverse, t, rows)``: the panel, a thread a column."""
     facts, BLK_M, BLK_N = config.dtype_facts, config.BLK_M, config.BLK_N
     PARTS, ROW = facts.parts, config.row_of_panel * facts.parts
-    invert, offset = _inverter(config, variant), ptx.offset
+    invert = diagonal_inverter(facts, BLK_M, BLK_M + 1, variant.conj, variant.unit)
+    offset = ptx.offset
     read, write = column_reader(PARTS, BLK_M, ROW), column_writer(PARTS, BLK_M, ROW)
     substitute = steps(facts, BLK_M, variant.conj, not variant.unit)
     substitute_carefully = careful_solver(facts, ROW, variant.conj, not variant.unit)
@@ -110,21 +111,6 @@ def _solver(config: TrsmLeaf, variant: Variant):
         cuda.syncthreads()
 
     return solve
-
-
-def _inverter(config: TrsmLeaf, variant: Variant):
-    """``invert(diagonal, inverse, t, rows)``: reciprocals of the diagonal; whether thread t's is safe."""
-    PARTS, BLK_M, UNIT = config.dtype_facts.parts, config.BLK_M, variant.unit
-    invert_one, int32 = inverter(config.dtype_facts, variant.conj), ptx.types.int32
-
-    @device_function
-    def invert(diagonal, inverse, t, rows):
-        safe = int32(1)
-        if not UNIT and t < min(rows, BLK_M):
-            safe = invert_one(inverse, t * PARTS, diagonal, t * (BLK_M + 1) * PARTS)
-        return safe
-
-    return invert
 
 
 def _build(config: TrsmLeaf, variant: Variant):

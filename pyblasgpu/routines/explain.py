@@ -28,7 +28,7 @@ def explain(
     device : int
         Ordinal of the device.
     batch : int
-        How many GEMMs.
+        How many products, or triangles.
     method : {'3m'}, optional
         Of a GEMM, see `gemm`.
 
@@ -68,7 +68,9 @@ def _tape(routine: str, dtype: Dtype, m: int, n: int, k: int, device: int, batch
     hermitian = routine.startswith("he") and dtype.is_complex
     if routine in ("trmm", "trsm"):
         record = trmm.record if routine == "trmm" else trsm.record
-        return recorded(record, (dense(m, m), dense(m, n)), (Side.LEFT, Uplo.LOWER, Diag.NON_UNIT))
+        return recorded(
+            record, (dense(m, m, batch), dense(m, n, batch)), (Side.LEFT, Uplo.LOWER, Diag.NON_UNIT)
+        )
     if routine in ("symm", "hemm"):
         operands = dense(m, m), dense(m, n), dense(m, n)
         return recorded(symm.record, operands, (Side.LEFT, Uplo.LOWER, hermitian, True))

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from ..kernels import trsm_fma, trsm_leaf, trsm_mma
+from typing import Any
+
+from ..gpu.device import current
+from ..kernels import trsm_fma, trsm_leaf, trsm_mma, trsm_small
 from ..operands import Operand
+from ..tuning import overrides
+from ..tuning.select import select
 from ..types import Diag, Side, Uplo
 from .copy import record_scale
 from .recursion import Recurrence, leaf_recorder, record_in_place, record_steps, tuned_leaf
 from .tape import ALPHA, Tape, recorded
 
 __all__ = ["record", "tape", "trsm"]
+
+SMALL = 32  # rows of a triangle that is small also where there is but one
+LARGEST = 256  # rows of triangles of a batch that are parted into small ones
 
 
 def trsm(alpha, t: Operand, b: Operand, stream: int, *, side: Side, uplo: Uplo, diag: Diag) -> None:
@@ -58,15 +66,32 @@ def _update(first: int):
     return -1.0, ALPHA if first == 0 else 1.0
 
 
-_SOURCES = {family.STEM: family.source for family in (trsm_leaf, trsm_mma, trsm_fma)}
+_SOURCES = {family.STEM: family.source for family in (trsm_leaf, trsm_mma, trsm_fma, trsm_small)}
+_TUNED = {"trsm", trsm_leaf.STEM, trsm_mma.STEM, trsm_fma.STEM}  # an override of these has the tuned leaves
 _RECURRENCE = Recurrence("trsm", _SOURCES, False, _leaf_alpha, _update)
+
+
+def _small_leaf(tape: Tape, b: Operand) -> tuple[Any, int] | None:
+    """The Config of `trsm_small` and the order at which it is a leaf, where it serves: what is small, or
+    whose many small triangles fill the device by themselves.
+    """
+    if any(name in _TUNED for name, _ in overrides.active()):
+        return None
+    device = current(tape.device)
+    leaf = select(trsm_small.STEM, tape.dtype, "", (b.rows, b.cols), device)
+    stop = leaf.config.most_rows
+    blocks = b.batch * leaf.config.serving(min(b.rows, stop), b.cols).grid(b.cols)
+    if b.rows > SMALL and (b.rows > LARGEST or b.batch == 1 or blocks < device.sm_count):
+        return None
+    tape.choices.append(leaf)
+    return leaf.config, stop
 
 
 def record(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Diag) -> None:
     """Record the whole call."""
 
     def solve(t: Operand, b: Operand) -> None:
-        config, stop = tuned_leaf(tape, b, _RECURRENCE)
+        config, stop = _small_leaf(tape, b) or tuned_leaf(tape, b, _RECURRENCE)
         leaf = leaf_recorder(tape, t, b, _RECURRENCE, diag, config)
         record_steps(tape, t, b, _RECURRENCE, stop, leaf)
 

@@ -90,7 +90,7 @@ def _compile(job: tuple) -> None:
     name, config, flags, cc = job
     module = import_module(f"pyblasgpu.kernels.{name}")
     # a source holds a function, and does not go to another process
-    if name in FAMILIES and FAMILIES[name].routine in STOP_ROUTINES:
+    if {**FAMILIES, **FIXED}[name].routine in STOP_ROUTINES:
         source = module.source(config, Variant(**dict(flags)))
     else:
         source = module.source(config, **dict(flags))

@@ -20,9 +20,10 @@ from pyblasgpu.database import FAMILIES, FIXED, sizes_of
 from pyblasgpu.gpu import backend, compile
 from pyblasgpu.gpu.compile import CompileError, KernelSource, Resources, compile_source, to_ptx
 from pyblasgpu.gpu.device import known, names
-from pyblasgpu.kernels import copy_scaled, gemm_mma, gemm_tile, pack, sum_partials, symmetrize
+from pyblasgpu.kernels import copy_scaled, gemm_mma, gemm_tile, pack, sum_partials, symmetrize, trsm_small
 from pyblasgpu.kernels.gemm_tile import GemmTile
 from pyblasgpu.kernels.packing import Packing
+from pyblasgpu.kernels.triangle import Variant
 from pyblasgpu.tuning import packs, select
 from pyblasgpu.tuning.build import complaint, source_of
 from pyblasgpu.types import DTYPES
@@ -152,6 +153,17 @@ def test_triangles_are_copied_in_registers(letter, part):
         assert ".f64" not in to_ptx(source, CC)
 
 
+@pytest.mark.parametrize("cc", [(8, 0), (9, 0)])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_small_triangles_keep_everything_in_registers(letter, cc):
+    config = FIXED[trsm_small.STEM].config(letter, "", {})
+    largest = config.serving(config.most_rows, 64)
+    for by_rows in (False, True):
+        variant = Variant(unit=by_rows, conj=letter in "cz", t_by_rows=by_rows, b_by_rows=not by_rows)
+        report = compile_source(trsm_small.source(largest, variant), cc).resources
+        assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
+
+
 def smallest(stem: str, letter: str) -> KernelSource:
     """A kernel of the family that compiles quickly: of the Configs above, that with the shortest text."""
     if stem == copy_scaled.STEM:
@@ -160,6 +172,8 @@ def smallest(stem: str, letter: str) -> KernelSource:
         return sum_partials.source(FIXED[stem].config(letter, "", {}))
     if stem == symmetrize.STEM:
         return symmetrize.source(FIXED[stem].config(letter, "", {}), "hermitian")
+    if stem == trsm_small.STEM:
+        return trsm_small.source(FIXED[stem].config(letter, "", {}), Variant(False, True, True, True))
     if stem == pack.STEM:
         return pack.source(FIXED[stem].config(letter, "", {}), True, False)
     jobs = [job.values for job in JOBS]

@@ -165,6 +165,38 @@ def test_leaves_are_no_larger_than_their_kernel_takes(monkeypatch, config):
     assert names.count(config.STEM) == 3 and len(names) == 5
 
 
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize(
+    "n, rhs, batch, leaves",
+    [
+        (1, 1, 1, 1), (32, 500, 1, 1), (33, 500, 1, 0), (31, 9, 7, 1), (64, 64, 131, 0), (64, 64, 132, 1),
+        (64, 65, 66, 1), (100, 3, 150, 2), (256, 10, 150, 4), (257, 10, 150, 0),
+    ],
+)  # fmt: skip
+def test_what_is_small_or_many_goes_to_the_kernel_of_small_triangles(
+    monkeypatch, letter, n, rhs, batch, leaves
+):
+    kernels, dtype = fake_kernels.install(monkeypatch), DTYPES[letter]
+    case = TriangularCase(dtype, n, rhs)
+    rng = np.random.default_rng(n)
+    a, x = triangle(rng, case), integers(rng, (batch, n, rhs), dtype)
+    lower = np.tril(rng.random((n, n)) < 3 / n, -1)
+    a = np.where(lower, a, 0) + np.where(np.eye(n), 1, 0)  # few entries, so that sums stay exact
+    t = np.broadcast_to(a.astype(dtype.name), (batch, n, n)).copy()
+    b = exact_triangular(case, t, x, alpha=1)
+    options = {"side": Side.LEFT, "uplo": Uplo.LOWER, "diag": Diag.NON_UNIT}
+    found = fake_kernels.operand(b, dtype)
+    trsm(1, fake_kernels.operand(t, dtype), found, 0, **options)
+    np.testing.assert_array_equal(b, x)
+    names = [name for name, _, _ in kernels.launches]
+    if leaves and n > 32 and letter == "z":
+        leaves *= 2
+    assert names.count("trsm_small") == leaves
+    with override("trsm", 128):
+        trsm(1, fake_kernels.operand(t, dtype), found, 0, **options)
+    assert "trsm_small" not in [name for name, _, _ in kernels.launches[len(names) :]]
+
+
 # ------------------------------------------------------------------------------------------ TRMM by levels
 
 

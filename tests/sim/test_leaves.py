@@ -1,4 +1,4 @@
-"""`trsm_leaf` and `trmm_leaf` on small blocks: every variant and dtype."""
+"""`trsm_leaf` and `trmm_leaf` on small blocks, and `trsm_small`: every variant and dtype."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from pyblasgpu.kernels import trmm_leaf, trsm_leaf
+from pyblasgpu.errors import ConfigError
+from pyblasgpu.kernels import trmm_leaf, trsm_leaf, trsm_small
 from pyblasgpu.kernels.triangle import Variant
 from pyblasgpu.kernels.trmm_leaf import TrmmLeaf
 from pyblasgpu.kernels.trsm_leaf import TrsmLeaf
+from pyblasgpu.kernels.trsm_small import TrsmSmall
 from pyblasgpu.tuning.cases import TriangularCase
 from pyblasgpu.tuning.oracle import exact_triangular, fenced, integers, triangle
 from pyblasgpu.types import DTYPES, Diag, Trans
@@ -19,11 +21,14 @@ from .launching import run, strides
 
 VARIANT = Variant(unit=False, conj=False, t_by_rows=True, b_by_rows=True)
 
-FAMILIES = {"trsm": (trsm_leaf, TrsmLeaf), "trmm": (trmm_leaf, TrmmLeaf)}
+PANELS = {"trsm": (trsm_leaf, TrsmLeaf), "trmm": (trmm_leaf, TrmmLeaf)}
+FAMILIES = {**PANELS, "small": (trsm_small, TrsmSmall)}
 
 
 def small(family, letter: str, stages: int = 2, slices: int = 1, depth: int = 4):
-    """8 x 8 blocks by 32 threads a slice, stripes `depth` deep."""
+    """8 x 8 blocks by 32 threads a slice, stripes `depth` deep; or any triangle up to 32."""
+    if family == "small":
+        return TrsmSmall(letter)
     return FAMILIES[family][1](letter, 8, 8, depth, 8, 4, slices, 1, 2 if letter != "z" else 1, 2, stages)
 
 
@@ -63,7 +68,7 @@ def check(
     t = triangle(rng, case, lead=(batch,))
     x = integers(rng, (batch, n, r), dtype)
     seen = t.conj() if conj else t
-    if family == "trsm":
+    if family != "trmm":
         alpha, start, expected = 0.5, 2 * exact_triangular(case, seen, x, alpha=1), x
     else:
         alpha, start, expected = 2.0, x, exact_triangular(case, seen, x)
@@ -83,20 +88,35 @@ def test_every_variant(family, letter, unit, t_by_rows, b_by_rows):
     check(family, letter, 21, 11, unit, DTYPES[letter].is_complex and unit != b_by_rows, t_by_rows, b_by_rows)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", PANELS)
 @pytest.mark.parametrize("n, r", [(1, 1), (7, 8), (8, 7), (9, 1), (16, 16), (33, 9)])
 @pytest.mark.parametrize("stages", [2, 3])
 def test_edges(family, n, r, stages):
     check(family, "d", n, r, stages=stages)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize(
+    "n, r", [(1, 1), (7, 33), (8, 7), (9, 1), (16, 64), (17, 65), (32, 40), (33, 9), (64, 70)]
+)
+def test_small_triangles_of_every_order(letter, n, r):
+    config = TrsmSmall(letter)
+    if n > config.most_rows:
+        with pytest.raises(ConfigError, match="ORDER"):
+            config.serving(n, r)
+    else:
+        fitting = config.serving(n, r)
+        assert n <= fitting.ORDER < max(2 * n, 9)
+        check("small", letter, n, r, conj=letter in "cz", t_by_rows=n % 2 == 0, batch=2, config=fitting)
+
+
+@pytest.mark.parametrize("family", PANELS)
 @pytest.mark.parametrize("letter", DTYPES)
 def test_slices(family, letter):
     check(family, letter, 27, 9, slices=2)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", PANELS)
 def test_stripes_deeper_than_a_block(family):
     check(family, "d", 27, 9, slices=2, depth=12)
 
@@ -113,10 +133,10 @@ def test_views_read_backwards(family):
     upper = np.triu(integers(rng, (n, n), DTYPES["d"]))
     np.fill_diagonal(upper, 1)
     x = integers(rng, (n, r), DTYPES["d"])
-    b = np.asfortranarray(upper @ x if family == "trsm" else x)
+    b = np.asfortranarray(x if family == "trmm" else upper @ x)
     t = np.asfortranarray(upper)
     launch(FAMILIES[family][0], small(family, "d"), t[::-1, ::-1], b[::-1], VARIANT, 1.0)
-    assert np.array_equal(b, x if family == "trsm" else upper @ x)
+    assert np.array_equal(b, upper @ x if family == "trmm" else x)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -130,30 +150,36 @@ def test_one_nan_spoils_only_what_depends_on_it(family):
     assert not spoilt.any()
 
 
+SOLVERS = ("trsm", "small")
+
+
+@pytest.mark.parametrize("family", SOLVERS)
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("scale", [1e-310, 1e-38, 3e300, np.inf])
-def test_trsm_divides_where_a_reciprocal_would_fail(letter, scale):
+def test_trsm_divides_where_a_reciprocal_would_fail(family, letter, scale):
     """Denormal, huge and infinite diagonals."""
     dtype = DTYPES[letter]
     tiny = np.finfo(dtype.real).smallest_subnormal
     scale = np.maximum(np.array(scale, dtype.real), tiny)
     right = np.arange(1, 6).astype(dtype.real) * (scale if np.isfinite(scale) else 1)
     b = np.asfortranarray(right.reshape(1, 5).astype(dtype.name))
-    launch(trsm_leaf, small("trsm", letter), np.full((1, 1), scale, dtype.name), b, VARIANT, 1.0)
+    launch(FAMILIES[family][0], small(family, letter), np.full((1, 1), scale, dtype.name), b, VARIANT, 1.0)
     np.testing.assert_array_max_ulp(b.real[0], right / scale, 1)
 
 
+@pytest.mark.parametrize("family", SOLVERS)
 @pytest.mark.parametrize("letter", DTYPES)
-def test_trsm_with_a_zero_on_the_diagonal_is_not_finite(letter):
+def test_trsm_with_a_zero_on_the_diagonal_is_not_finite(family, letter):
     b = np.ones((1, 3), DTYPES[letter].name, order="F")
-    launch(trsm_leaf, small("trsm", letter), np.zeros((1, 1), b.dtype), b, VARIANT, 1.0)
+    launch(FAMILIES[family][0], small(family, letter), np.zeros((1, 1), b.dtype), b, VARIANT, 1.0)
     assert not np.isfinite(b).any()
 
 
+@pytest.mark.parametrize("family", SOLVERS)
 @pytest.mark.parametrize("letter", DTYPES)
-def test_trsm_backward_error_on_hard_triangles(letter):
+def test_trsm_backward_error_on_hard_triangles(family, letter):
     """Unit lower with entries U(-4, 4): substitution stays within n u |T| |X|."""
-    dtype, rng, n = DTYPES[letter], np.random.default_rng(3), 40
+    dtype, rng, n = DTYPES[letter], np.random.default_rng(3), 40 if family == "trsm" else 32
     wide = np.clongdouble if dtype.is_complex else np.longdouble
     t = np.tril(rng.uniform(-4, 4, (n, n)), -1).astype(dtype.name)
     if dtype.is_complex:
@@ -161,7 +187,7 @@ def test_trsm_backward_error_on_hard_triangles(letter):
     np.fill_diagonal(t, rng.uniform(1, 2, n))
     t, b = np.asfortranarray(t), np.asfortranarray(rng.uniform(-1, 1, (n, 3)).astype(dtype.name))
     x = b.copy(order="F")
-    launch(trsm_leaf, small("trsm", letter), t, x, VARIANT, 1.0)
+    launch(FAMILIES[family][0], small(family, letter), t, x, VARIANT, 1.0)
     residual = abs(t.astype(wide) @ x.astype(wide) - b)
     bound = (
         n
@@ -170,3 +196,29 @@ def test_trsm_backward_error_on_hard_triangles(letter):
         * (np.sqrt(8) if dtype.is_complex else 1)
     )
     assert (residual <= bound).all()
+
+
+@pytest.mark.parametrize(
+    "changes, rule",
+    [
+        ({"ORDER": 24}, "order"),
+        ({"dtype": "z", "ORDER": 64, "BLK_N": 64}, "column"),
+        ({"BLK_N": 48}, "threads"),
+        ({"ORDER": 64}, "threads"),
+        ({"BLK_N": 2048}, "threads"),
+    ],
+)
+def test_rules_of_small_triangles(changes, rule):
+    with pytest.raises(ConfigError) as broken:
+        TrsmSmall(**{"dtype": "d", **changes})
+    assert broken.value.rule == rule
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("order", [8, 16, 32])
+def test_a_triangle_by_rows_meets_few_conflicts(letter, order):
+    """Of a row that comes in at once at most four elements meet in a bank."""
+    config = TrsmSmall(letter, ORDER=order)
+    words = config.dtype_facts.itemsize // 4
+    banks = [(j * config.lead * words + word) % 32 for j in range(order) for word in range(words)]
+    assert max(banks.count(bank) for bank in banks) <= 4

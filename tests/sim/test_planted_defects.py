@@ -15,6 +15,7 @@ import pytest
 from pyblasgpu import kernels
 from pyblasgpu.gpu import launch
 from pyblasgpu.gpu.simulator import SimulatorError
+from pyblasgpu.kernels.trsm_small import TrsmSmall
 
 from . import (
     test_copy_scaled,
@@ -67,7 +68,7 @@ def leaf(family, letter="d", n=21, r=11, **options) -> Check:
     def run(module):
         test_leaves.check(family, letter, n, r, kernels=module, **options)
 
-    return Check(f"{family}_leaf", run)
+    return Check("trsm_small" if family == "small" else f"{family}_leaf", run)
 
 
 def solved(letter="d", n=21, r=11, stem="trsm_mma", **options) -> Check:
@@ -197,6 +198,7 @@ MIRROR = copy(test_copy_scaled.test_a_triangle_is_mirrored, "c", "hermitian", Tr
 STRICT = copy(test_copy_scaled.test_triangles_are_copied_alone, "d", "strict", True, False)
 PAIRS = tile(trans_a=True, k=12, VEC_A=2, DIM_XA=4, DIM_YA=8, BLK_K=8)
 ROWS = leaf("trsm", t_by_rows=False)
+WIDE = TrsmSmall("d", BLK_N=64)  # threads whose elements of the diagonal others bring
 DIRECT = {"share_a": False, "share_b": False}
 RING = "wait()\n            cuda.syncthreads()"
 NEXT = "load(0, ra, rb, there"
@@ -521,6 +523,18 @@ DEFECTS = [
     ("trsm_fma", "return self.BLK + self.vector", "return self.BLK - self.vector", by_fma()),
     ("trsm_fma", "(self.ORDER - self.BLK) *", "(self.ORDER - 2 * self.BLK) *", by_fma(n=32)),
     ("trsm_fma", "return self.row_of_strip, 1", "return 1, self.row_of_strip", by_fma()),
+    ("trsm_small", "wait_all()\n        cuda.syncthreads()", "wait_all()", leaf("small", config=WIDE)),
+    ("trsm_small", "wait_all()\n        cuda.syncthreads()", "cuda.syncthreads()", leaf("small")),
+    ("trsm_small", "alpha_i)\n        cuda.syncthreads()", "alpha_i)", leaf("small", r=40)),
+    ("trsm_small", "column[x] = alpha * re\n            if", "column[x] = re\n            if", leaf("small")),
+    ("trsm_small", "1, config.lead, variant", "1, ORDER, variant", leaf("small")),
+    ("trsm_small", "config.vector, LEAD)", "config.vector)", leaf("small")),
+    ("trsm_small", "stride_b + col0 * b_cs", "stride_b", leaf("small", r=40)),
+    ("trsm_small", "batch * stride_t", "batch * stride_b", leaf("small", batch=2)),
+    ("trsm_small", "offset(panel, t * PARTS)", "offset(panel, t)", leaf("small", "z")),
+    ("trsm_small", "facts, ORDER, variant.conj", "facts, ORDER, False", leaf("small", "c", conj=True)),
+    ("trsm_small", "t, n, cols, 0)\n        commit", "t, n, r, 0)\n        commit", leaf("small", r=40)),
+    ("substitution", "j * (lead + 1) * PARTS", "j * (n + 1) * PARTS", leaf("small")),
 ]  # fmt: skip
 
 
