@@ -17,6 +17,7 @@ from math import ceil, inf, prod
 from typing import Any, NamedTuple
 
 from ..gpu.device import Device
+from ..gpu.mma import joins_parts
 from ..kernels.gemm_persistent import under_way
 from ..kernels.stripe import Stripe
 from ..types import Dtype
@@ -39,6 +40,8 @@ COMFORT = 88  # what it takes beside it if it may; with less, some kernels spill
 LINE = 128  # bytes that shared memory serves in a cycle
 L2_BYTES = 64  # bytes that a multiprocessor gets from L2 in a cycle
 READ, WRITE = 0.9, 0.7  # cycles of a line that is read from, written to shared memory: some hide behind FMAs
+BEHIND_MMA = 0.3  # of what is read, where tensor cores are at work meanwhile
+MOVES = 3  # instructions that bring an element of a complex fragment to where four products want it
 ASTRAY = 3  # times that for asynchronous copies from where memory's sectors do not begin
 LOAD = 10  # instructions of a global load: address, mask, load
 COPY = 60  # those of a leaf's, which is element by element and knows no contiguous dimension
@@ -324,8 +327,10 @@ def _mma_step(config: Any, device: Device) -> _Step:
     others = edges / device.warp_size + (0 if config.prefetch else WAIT)
     if config.three_m:  # and the sums of parts
         fmas, others = fmas * 3 / 4, others + edges / device.warp_size * _slots_per_fma(config, device)
+    elif facts.is_complex and not joins_parts((config.MMA_M, config.MMA_K), facts.parts):
+        others += MOVES * edges / device.warp_size
     slots = fmas * _slots_per_fma(config, device) + others
-    return _Step(slots, slots, edges * facts.itemsize / LINE)
+    return _Step(slots, slots, BEHIND_MMA * edges * facts.itemsize / LINE)
 
 
 @lru_cache(maxsize=1 << 16)

@@ -160,7 +160,7 @@ _MMA_TILES = {
 }  # fmt: skip
 _MMA_PIPELINES = {
     "d": ((16, 4, 4, True), (16, 3, 4, True), (16, 5, 4, True)),
-    "z": ((8, 4, 4, True), (16, 3, 4, True), (16, 3, 8, True), (32, 3, 16, True)),
+    "z": ((8, 4, 8, True), (16, 4, 8, True), (16, 4, 16, True), (32, 3, 16, True)),
 }
 # For batches of small products, and for few rows or columns
 _MMA_SMALL_TILES = {
@@ -170,9 +170,10 @@ _MMA_SMALL_TILES = {
     ),
     "z": ((16, 16, 16, 8), (16, 32, 16, 8), (32, 16, 16, 8), (16, 64, 16, 16), (64, 16, 16, 16)),
 }  # fmt: skip
-_MMA_SMALL_PIPELINES = {"d": ((16, 4, 4, True), (32, 3, 4, True)), "z": ((16, 3, 4, True), (8, 4, 4, True))}
+_MMA_SMALL_PIPELINES = {"d": ((16, 4, 4, True), (32, 3, 4, True)), "z": ((16, 3, 8, True), (8, 4, 8, True))}
 _MMA_WIDE = (16, 32, 48, 64, 96, 128, 192, 256), (8, 16, 24, 32, 48, 64)  # edges of tiles, of warps
-_MMA_DEPTHS = {"d": (4, 8), "z": (16, 4, 8)}  # MMA_K of the large instructions; of equal score the first stay
+#: MMA_K of the large instructions; complex products of k 4 are four, and were slower wherever they were timed.
+_MMA_DEPTHS = {"d": (4, 8), "z": (16, 8)}
 _MMA_WARPS = 8  # most of a block: more leave each too few registers
 
 
