@@ -1,4 +1,5 @@
-"""TFLOP/s over n, ours and cuBLAS, a panel a call; or, of `benchmarks.cliffs`, their ratio over n.
+"""TFLOP/s over n, ours and cuBLAS, a panel a call; of `benchmarks.cliffs` their ratio over n; of
+`benchmarks.counters` the bytes of DRAM over n, beside those of a GEMM of the same size (KBLAS, Figure 4).
 
 ``python -m benchmarks.plot RESULTS.json [PLOT.svg]``
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from pyblasgpu.types import DTYPES
+
+from .counters import READ, WRITTEN
 
 SERIES = (("tflops", "pyblasgpu", "C0", "o-"), ("cublas_tflops", "cuBLAS", "C1", "s--"))
 
@@ -79,8 +83,43 @@ def draw_ratios(document: dict[str, Any], out: Path) -> Path:
     return out
 
 
+def draw_traffic(document: dict[str, Any], out: Path) -> Path:
+    """Draw the bytes of DRAM that `benchmarks.counters` found, a panel a dtype, a line a call."""
+    panels: dict[str, dict[tuple[str, str], list[tuple[int, float]]]] = {}
+    for record in document["results"]:
+        counted, call = record["counted"], (f"{record['routine']} {record['variant']}", record["of"])
+        if READ in counted and WRITTEN in counted:
+            point = record["n"], (counted[READ] + counted[WRITTEN]) / 1e6
+            panels.setdefault(record["dtype"], {}).setdefault(call, []).append(point)
+    figure = Figure(figsize=(5.4 * len(panels), 4.2), layout="constrained")
+    axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axis, (letter, calls) in zip(axes, panels.items(), strict=True):
+        names = list(dict.fromkeys(name for name, _ in calls))
+        for (name, of), points in calls.items():
+            n, megabytes = zip(*sorted(points), strict=True)
+            style, colour = "o-" if of == "ours" else "s--", f"C{names.index(name)}"
+            axis.plot(n, megabytes, style, color=colour, label=f"{letter}{name}, {of}")
+        axis.set_xscale("log", base=2)
+        axis.set_yscale("log")
+        axis.set_xlabel("n")
+        axis.set_ylabel("MB read from DRAM and written to it")
+        axis.legend(fontsize=8)
+        axis.grid(alpha=0.3)
+    figure.suptitle(f"{document['device']}, driver {document['driver']}: traffic of DRAM over n")
+    with rc_context({"svg.fonttype": "none"}):
+        figure.savefig(out)
+    return out
+
+
+def _fitting(document: dict[str, Any]) -> Callable[[dict[str, Any], Path], Path]:
+    """What draws such a document."""
+    if "series" in document:
+        return draw_ratios
+    return draw_traffic if "counted" in document["results"][0] else draw
+
+
 if __name__ == "__main__":
     source = Path(sys.argv[1])
     target = Path(sys.argv[2]) if len(sys.argv) > 2 else source.with_suffix(".svg")
     found = json.loads(source.read_text())
-    print((draw_ratios if "series" in found else draw)(found, target))
+    print(_fitting(found)(found, target))

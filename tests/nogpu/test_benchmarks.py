@@ -307,6 +307,20 @@ def test_peak_is_left_out_where_the_clock_is_unknown(monkeypatch):
     assert machine.peak(known("h200")) == {}
 
 
+def test_a_plot_of_what_the_device_counted(tmp_path):
+    """A line for each call and side, but none for a call whose bytes were not counted."""
+    plot = pytest.importorskip("benchmarks.plot", reason="needs matplotlib")
+
+    def record(routine, n, of, **counted):
+        return {"routine": routine, "variant": "LLNN", "dtype": "d", "n": n, "of": of, "counted": counted}
+
+    traffic = {plot.READ: 3e6, plot.WRITTEN: 1e6}
+    found = [record("trsm", n, of, **traffic) for n in (2048, 1024) for of in ("ours", "cuBLAS")]
+    document = {"device": "X", "driver": "1.2", "results": [*found, record("trmm", 1024, "ours", other=1)]}
+    svg = plot._fitting(document)(document, tmp_path / "plot.svg").read_text()
+    assert "dtrsm LLNN, ours" in svg and "dtrsm LLNN, cuBLAS" in svg and "trmm" not in svg
+
+
 def test_plot_has_a_panel_for_each_call(tmp_path):
     plot = pytest.importorskip("benchmarks.plot", reason="needs matplotlib")
     results = [
