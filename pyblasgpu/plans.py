@@ -139,8 +139,9 @@ class Plan:
         self._in_place = call.check_overlap(in_place=1)
         self._apart = (0, 2) if self._in_place else (0, 1, 2)
         self._reaches = [reach(self._layouts[index]) for index in self._apart]
-        self._room = workspace.Held(self.workspace, self.device) if self.workspace else None
-        self._turn = Lock() if self.workspace else None
+        holds = any(step.tape.uses_workspace for step in steps)
+        self._room = workspace.Held(self.workspace, self.device) if holds else None
+        self._turn = Lock() if holds else None
         enqueue = self._enqueue = _joined(steps, self._room.address if self._room else 0)
         self._graph = launch.Graph(lambda stream: enqueue(pointers, stream), self.device) if steps else None
 
@@ -295,7 +296,7 @@ def _steps(prepare: Callable, scalars: tuple, layouts: tuple, origins: tuple, vi
 def _joined(steps: list[_Step], workspace: int) -> Callable[[list[int], int], None]:
     """What runs the steps, given the addresses of a, b and out and a stream; all kernels are loaded."""
     loaded = [
-        (tape.bound_at(workspace, *scalars) if tape.workspace else tape.bound(*scalars), places)
+        (tape.bound_at(workspace, *scalars) if tape.uses_workspace else tape.bound(*scalars), places)
         for tape, scalars, places in steps
     ]
     if [places for _, places in loaded] == [((0, 0), (1, 0), (2, 0))]:

@@ -102,6 +102,7 @@ FIXED = {
     "sum_partials": Family("sum_partials", "SumPartials", "gemm", ("any",)),
     "pack": Family("pack", "Pack", "gemm", ("any",)),
     "symmetrize": Family("symmetrize", "Symmetrize", "syr2k", ("any",)),
+    "trsv": Family("trsv", "Trsv", "trsm", ("any",)),
 }
 
 #: The recursive routines whose stop size is tuned.
