@@ -118,8 +118,8 @@ class Trsv:
 
     @property
     def shared_elements(self) -> int:
-        """The diagonal block, two panels of X to come, y, the solution, the inverse of the diagonal, sums."""
-        return self.ROWS * (self.lead + 1) + 4 * self.panel + self.DIM_K * self.lead_sums
+        """The diagonal block, X to come, y, the solution, the inverse of the diagonal, sums."""
+        return self.ROWS * (self.lead + 1) + 3 * self.panel + self.DIM_K * self.lead_sums
 
     @property
     def shared_bytes(self) -> int:
@@ -194,7 +194,7 @@ def _build(config: Trsv, variant: Variant):
     SIZE, ACC, TILE = COLS * PARTS, config.THR_M * COLS * PARTS, config.THR_M * config.THR_K * PARTS
     CORNER, LINE, HELD = GROUP * GROUP * PARTS, GROUP * PARTS, GROUP * SIZE
     GOT, COMING = max(SIZE, DIM_K), ROWS * LEAD * PARTS
-    PENDING = COMING + 2 * PANEL
+    PENDING = COMING + PANEL
     SOLUTION = PENDING + PANEL
     INVERSE = SOLUTION + PANEL
     SUMS = INVERSE + ROWS * PARTS
@@ -249,10 +249,9 @@ def _build(config: Trsv, variant: Variant):
                 while solved <= j:
                     solved = load_acquire(flags, PROGRESS)
             cuda.syncthreads()
-            panel = offset(coming, int32((j & 1) * PANEL))
-            bring(panel, got, offset(b, int64(j) * ROWS * b_rs * PARTS), b_rs, b_cs, t, r)
+            bring(coming, got, offset(b, int64(j) * ROWS * b_rs * PARTS), b_rs, b_cs, t, r)
             cuda.syncthreads()
-            multiply(acc, tile, got, offset(panel, k * SIZE))
+            multiply(acc, tile, got, offset(coming, k * SIZE))
             j, here = int32(j + 1), offset(here, ROWS * t_cs * PARTS)
             if j < block:
                 fetch(0, tile, here, t_rs, t_cs, left)

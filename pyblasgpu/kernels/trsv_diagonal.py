@@ -38,7 +38,7 @@ def own_row(config: Trsv):
 
 def preparer(config: Trsv, variant: Variant):
     """``prepare(diagonal, inverse, t, rows)``: the columns of the diagonal block divided by the diagonal,
-    which stays, and its inverses; whether all are safe, for all threads alike.
+    which stays, and its inverses; whether all are safe, for all threads alike. A barrier has to follow.
     """
     facts, ROWS, LEAD, THREADS = config.dtype_facts, config.ROWS, config.lead, config.threads
     real, PARTS, UNIT, CONJ = ptx.REALS[facts.real], facts.parts, variant.unit, -1 if variant.conj else 1
@@ -66,7 +66,6 @@ def preparer(config: Trsv, variant: Variant):
                 i, j = place % ROWS, place // ROWS
                 if i > j and i < rows:
                     divide_element(diagonal, inverse, (i + j * LEAD) * PARTS, j)
-        cuda.syncthreads()
         return is_safe
 
     return prepare

@@ -168,24 +168,34 @@ def test_an_element_of_t_spoils_its_row_and_those_below(letter, spoil):
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("scale", [1e-310, 1e-38, 3e300])
 def test_true_divisions_where_a_reciprocal_would_fail(letter, scale):
-    """Denormal and huge diagonals; of each block but one."""
+    check_true_divisions(letter, scale)
+
+
+def check_true_divisions(letter, scale, kernels=trsv):
+    """Denormal and huge elements of the diagonal, one or two of a block; the last row meets all that is."""
     dtype, n = DTYPES[letter], 37
     tiny = float(np.finfo(dtype.real).smallest_subnormal)
     scale = np.array(min(max(scale, tiny), float(np.finfo(dtype.real).max) / 40), dtype.real)
     t, right = np.eye(n, dtype=dtype.name), np.arange(1, n + 1).astype(dtype.real)
     t[::20, ::20] *= scale
+    t[-1, 1:20] = 1
     b = np.where(np.arange(n) % 20 == 0, right * min(scale, 1), right).astype(dtype.name).reshape(n, 1)
     expected = b.real[:, 0] / np.diagonal(t).real
-    launch(np.asfortranarray(t), b)
+    expected[-1] -= expected[1:20].sum()
+    launch(np.asfortranarray(t), b, kernels=kernels)
     np.testing.assert_array_max_ulp(b.real[:, 0], expected, 1)
 
 
 def test_what_overflows_where_columns_are_divided_first():
+    check_overflow()
+
+
+def check_overflow(kernels=trsv):
     """T'_ij = T_ij / t_jj is infinite, and T_ij x_j is not."""
     t, x = np.eye(20), np.ones((20, 1))
     t[3, 3], t[7, 3], x[3] = 1e-59, 1e250, 1e-248
     b = np.asfortranarray(t @ x)
-    launch(np.asfortranarray(t), b)
+    launch(np.asfortranarray(t), b, kernels=kernels)
     np.testing.assert_allclose(b, x, rtol=1e-13)
 
 
