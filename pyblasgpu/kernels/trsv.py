@@ -166,6 +166,7 @@ def source(config: Trsv, variant: Variant) -> KernelSource:
     ----------
     config : Trsv
     variant : Variant
+        Of which `b_by_rows` makes no difference.
 
     Returns
     -------

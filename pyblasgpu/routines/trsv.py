@@ -39,7 +39,8 @@ def record(tape: Tape, t: Operand, b: Operand, diag: Diag) -> None:
     choice = select(trsv.STEM, tape.dtype, "", (b.rows, b.cols), device)
     config = choice.config.serving(b.cols, device.shared_per_block)
     tape.choices.append(replace(choice, config=config))
-    variant = Variant(unit=diag is Diag.UNIT, conj=t.conj, t_by_rows=t.by_rows, b_by_rows=b.by_rows)
+    # how a few columns of B lie makes no other kernel
+    variant = Variant(unit=diag is Diag.UNIT, conj=t.conj, t_by_rows=t.by_rows, b_by_rows=True)
     operands = t, tape.flags(), b
     tape.launch(trsv.source(config, variant), config.grid(b.rows), operands, _integers, (ALPHA,))
 
