@@ -10,6 +10,7 @@ import pytest
 import pyblasgpu
 from pyblasgpu.gpu import launch as launching
 from pyblasgpu.gpu import simulator
+from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels import trsv
 from pyblasgpu.kernels.triangle import Variant
 from pyblasgpu.tuning.cases import TriangularCase
@@ -81,6 +82,14 @@ def test_edges(n, r):
 def test_every_shape(letter, changes):
     for r, t_by_rows in ((1, True), (2, False)):
         check(letter, 75, r, t_by_rows=t_by_rows, conj=letter == "c", **changes)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("r", [1, 3])
+def test_the_configs_that_serve(letter, r):
+    config = trsv.Trsv(letter).serving(r, known("h200").shared_per_block)
+    changes = {name: getattr(config, name) for name in SMALL}
+    check(letter, 2 * config.ROWS + 37, r, t_by_rows=r == 1, **changes)
 
 
 def test_any_order_of_blocks():
