@@ -122,15 +122,17 @@ class Plan:
     stream : int or None
         Handle of the stream on which it runs; None is the library's current one.
     workspace : int
-        Bytes of device memory that the plan holds for packed copies and for products of parts of k; 0 for
-        most. The runs of a plan that has a workspace must not overlap: put them on one stream, or on streams
-        that wait for each other.
+        Bytes of device memory that the plan holds for packed copies, for products of parts of k, or by which
+        blocks tell each other how far they are; 0 for most. The runs of a plan that has a workspace must not
+        overlap: put them on one stream, or on streams that wait for each other.
     """
 
     def __init__(self, call: _Planned, steps: list[_Step], facts: list[tuple], pointers: list[int]):
         arrays = (*call.given, call.result)
         self.name, self.stream, self.device = call.name, call.asked, call.out.device
-        self.workspace = max((step.tape.workspace for step in steps), default=0)
+        scratch = max((step.tape.workspace for step in steps), default=0)
+        holds = any(step.tape.uses_workspace for step in steps)
+        self.workspace = scratch or (workspace.FLAGS if holds else 0)
         self._library, self._kind = call.library, type(call.result)
         self._arrays, self._state = tuple(map(ref, arrays)), call.library.state(*arrays)
         self._facts, self._pointers = facts, pointers
@@ -139,8 +141,8 @@ class Plan:
         self._in_place = call.check_overlap(in_place=1)
         self._apart = (0, 2) if self._in_place else (0, 1, 2)
         self._reaches = [reach(self._layouts[index]) for index in self._apart]
-        self._room = workspace.Held(self.workspace, self.device) if self.workspace else None
-        self._turn = Lock() if self.workspace else None
+        self._room = workspace.Held(scratch, self.device) if holds else None
+        self._turn = Lock() if holds else None
         enqueue = self._enqueue = _joined(steps, self._room.address if self._room else 0)
         self._graph = launch.Graph(lambda stream: enqueue(pointers, stream), self.device) if steps else None
 
@@ -295,7 +297,7 @@ def _steps(prepare: Callable, scalars: tuple, layouts: tuple, origins: tuple, vi
 def _joined(steps: list[_Step], workspace: int) -> Callable[[list[int], int], None]:
     """What runs the steps, given the addresses of a, b and out and a stream; all kernels are loaded."""
     loaded = [
-        (tape.bound_at(workspace, *scalars) if tape.workspace else tape.bound(*scalars), places)
+        (tape.bound_at(workspace, *scalars) if tape.uses_workspace else tape.bound(*scalars), places)
         for tape, scalars, places in steps
     ]
     if [places for _, places in loaded] == [((0, 0), (1, 0), (2, 0))]:

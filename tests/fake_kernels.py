@@ -18,7 +18,7 @@ from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.packing import Packing
 from pyblasgpu.kernels.walk import Walk
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines import copy, gemm, pack, recursion, symm, syr2k, trsm
+from pyblasgpu.routines import copy, gemm, pack, recursion, symm, syr2k, trsm, trsv
 from pyblasgpu.tuning.oracle import packed, read_part
 from pyblasgpu.types import Diag, Uplo
 
@@ -56,7 +56,7 @@ class Kernels:
         return _Kernel(self, source)
 
     def take(self, nbytes, device, stream, flags=False):
-        assert nbytes > 0
+        assert nbytes > 0 or flags
         self.sizes.append(nbytes)
         self.held += 1
         memory = np.full(nbytes + 256, 0xFF, np.uint8)
@@ -204,9 +204,12 @@ class _Kernel:
     def _leaf(self, grid, pointers, numbers):
         n, r, *steps, t_step, b_step = numbers
         assert grid[:2] == (self.source.config.grid(r), 1) and n <= self.source.config.ORDER
+        return self._triangle(pointers, n, r, steps, grid[2], t_step, b_step)
+
+    def _triangle(self, pointers, n, r, steps, batch=1, t_step=0, b_step=0):
         assert all(pointer % self.dtype.itemsize == 0 for pointer in pointers)
-        t = self._view(pointers[0], n, n, *steps[:2], grid[2], t_step, self.flags["conj"])
-        b = self._view(pointers[1], n, r, *steps[2:], grid[2], b_step)
+        t = self._view(pointers[0], n, n, *steps[:2], batch, t_step, self.flags["conj"])
+        b = self._view(pointers[1], n, r, *steps[2:], batch, b_step)
         return read_part(t, Uplo.LOWER, Diag.UNIT if self.flags["unit"] else Diag.NON_UNIT), b
 
     def trmm_leaf(self, grid, pointers, numbers, alpha):
@@ -215,7 +218,9 @@ class _Kernel:
             b[:, row] = alpha * (t[:, row, None, : row + 1] @ b[:, : row + 1])[:, 0]
 
     def trsm_leaf(self, grid, pointers, numbers, alpha):
-        t, b = self._leaf(grid, pointers, numbers)
+        self._solve(*self._leaf(grid, pointers, numbers), alpha)
+
+    def _solve(self, t, b, alpha):
         b *= alpha
         wide = np.clongdouble if self.dtype.is_complex else np.longdouble
         for row in range(b.shape[1]):
@@ -225,6 +230,13 @@ class _Kernel:
 
     trsm_mma = trsm_fma = trsm_small = trsm_leaf
 
+    def trsv(self, grid, pointers, numbers, alpha):
+        n, r, *steps = numbers
+        config = self.source.config
+        assert grid == (config.grid(n), 1, 1) and r <= config.COLS
+        assert config.shared_bytes <= known("h200").shared_per_block
+        self._solve(*self._triangle(pointers[::2], n, r, steps), alpha)
+
 
 def install(monkeypatch) -> Kernels:
     """Put the stand-ins where the routines look; the device is described as an H200."""
@@ -232,7 +244,7 @@ def install(monkeypatch) -> Kernels:
     monkeypatch.setattr(launch, "kernel", kernels)
     monkeypatch.setattr(workspace, "take", kernels.take)
     monkeypatch.setattr(workspace, "give", kernels.give)
-    for module in (copy, gemm, pack, recursion, symm, syr2k, trsm):
+    for module in (copy, gemm, pack, recursion, symm, syr2k, trsm, trsv):
         monkeypatch.setattr(module, "current", lambda ordinal: known("h200"))
     monkeypatch.setattr("pyblasgpu.routines.tape._tapes", {})
     return kernels

@@ -103,6 +103,7 @@ FIXED = {
     "pack": Family("pack", "Pack", "gemm", ("any",)),
     "trsm_small": Family("trsm_small", "TrsmSmall", "trsm", ("any",)),
     "symmetrize": Family("symmetrize", "Symmetrize", "syr2k", ("any",)),
+    "trsv": Family("trsv", "Trsv", "trsm", ("any",)),
 }
 
 #: The recursive routines whose stop size is tuned.

@@ -23,9 +23,9 @@ from .ptx_emit import (
 )
 
 __all__ = [
-    "afresh", "commit_async", "copy_async", "in_turn", "is_aligned", "load_global", "load_shared", "offset",
-    "pointer_type", "received", "shared_pointer", "signal", "store_global", "store_global_vector",
-    "store_shared", "sync_warp", "wait_async",
+    "afresh", "atomic_add", "commit_async", "copy_async", "in_turn", "is_aligned", "load_acquire",
+    "load_global", "load_shared", "offset", "pointer_type", "received", "shared_pointer", "signal",
+    "store_global", "store_global_vector", "store_release", "store_shared", "sync_warp", "wait_async",
 ]  # fmt: skip
 
 
@@ -303,6 +303,42 @@ def received(_, flags, i):
         return builder.icmp_unsigned("!=", found, ir.Constant(I32, 0))
 
     return types.boolean(flags, i), codegen
+
+
+@intrinsic
+def atomic_add(_, flags, i, count):
+    """What ``flags[i]`` was before `count` was added to it; nothing else is ordered by it."""
+
+    def codegen(context, builder, signature, arguments):
+        where, count = at(builder, *arguments[:2]), arguments[2]
+        return asm(
+            builder, I32, [where, count], "atom.relaxed.gpu.global.add.u32 $0, [$1], $2;", "=r,l,r,~{memory}"
+        )
+
+    return types.int32(flags, i, types.int32), codegen
+
+
+@intrinsic
+def load_acquire(_, flags, i):
+    """``flags[i]``; who finds a number reads what was known to the thread that released it."""
+
+    def codegen(context, builder, signature, arguments):
+        where = at(builder, *arguments)
+        return asm(builder, I32, [where], "ld.acquire.gpu.global.u32 $0, [$1];", "=r,l,~{memory}")
+
+    return types.int32(flags, i), codegen
+
+
+@intrinsic
+def store_release(_, flags, i, value):
+    """``flags[i] = value``, for others to acquire, with all that this thread knows to be written."""
+
+    def codegen(context, builder, signature, arguments):
+        where, value = at(builder, *arguments[:2]), arguments[2]
+        asm(builder, VOID, [where, value], "st.release.gpu.global.u32 [$0], $1;", "l,r,~{memory}")
+        return context.get_dummy_value()
+
+    return types.void(flags, i, types.int32), codegen
 
 
 @intrinsic

@@ -65,6 +65,7 @@ class Thread(greenlet.greenlet):
         self.vote = False  # what it brings to that barrier
         self.meeting: _Meeting | None = None  # where it waits for the other lanes of its warp
         self.stalled = False  # until another block is further
+        self.found: dict[int, float] = {}  # what flags were when it last looked, by their places
         self.static_arrays = 0
         self.copies: list = []  # not yet committed
         self.groups: list[list] = []
@@ -113,7 +114,7 @@ def current_thread() -> Thread:
     return greenlet.getcurrent()
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Launch:
     """What the blocks of a launch have in common; of each device array, its logs by thread and by block."""
 
@@ -125,6 +126,7 @@ class _Launch:
     shared_limit: int
     logs: list[tuple[AccessLog, AccessLog]]
     news: dict[tuple[int, int], Known]  # by the flag that was set for it
+    events: int = 0  # what happened to flags
 
 
 #: Of each device array, in the order of the launch's logs, the block that wrote an element, if that is known.
@@ -205,15 +207,20 @@ class Block:
 
     def publish(self, flag: Pointer) -> None:
         """What this block has written, or learnt of, is known to whoever finds `flag` set."""
+        self.launch.events += 1
         self.launch.news[_place(flag)] = [
             {**known, **by_block.written(self.number)}
             for known, (_, by_block) in zip(self.known, self.launch.logs, strict=True)
         ]
 
-    def learn(self, flag: Pointer) -> None:
-        """What others had written when they set `flag` comes before what this block does next."""
-        for known, news in zip(self.known, self.launch.news.pop(_place(flag)), strict=True):
-            known.update(news)
+    def learn(self, flag: Pointer, once: bool) -> None:
+        """What others had written when they set `flag` comes before what this block does next; with `once`
+        no other block learns it there.
+        """
+        place, news = _place(flag), self.launch.news
+        if place in news:
+            for known, new in zip(self.known, news.pop(place) if once else news[place], strict=True):
+                known.update(new)
 
     def _close_logs(self) -> None:
         for known, (by_thread, by_block) in zip(self.known, self.launch.logs, strict=True):
@@ -361,17 +368,21 @@ def launch(
     places = list(enumerate(np.ndindex(grid)))
     _random.shuffle(places)
     with np.errstate(all="ignore"):
-        _run_all(Block(facts, number, Dim3(*place)).run() for number, place in places)
+        _run_all(facts, (Block(facts, number, Dim3(*place)).run() for number, place in places))
     for _, by_block in logs:
         by_block.close()
 
 
-def _run_all(blocks: Iterable[Iterator[None]]) -> None:
-    """Run the blocks to their ends: one after the other, but those that wait for others again and again."""
+def _run_all(launch: _Launch, blocks: Iterable[Iterator[None]]) -> None:
+    """Run the blocks to their ends: one after the other, but those that wait for others again and again, in
+    another order each time.
+    """
     waiting = [block for block in blocks if _waits(block)]
     while waiting:
+        _random.shuffle(waiting)
+        before = launch.events
         left = [block for block in waiting if _waits(block)]
-        if len(left) == len(waiting):
+        if len(left) == len(waiting) and launch.events == before:
             raise SimulatorError(f"deadlock: {len(left)} blocks wait for flags that nobody sets")
         waiting = left
 

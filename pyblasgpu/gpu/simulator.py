@@ -18,7 +18,7 @@ from .simulated_memory import Pointer, SimulatorError, adopt, allocate, release,
 __all__ = [
     "cuda", "types", "offset", "shared_pointer", "load_shared", "store_shared", "load_global",
     "store_global", "store_global_vector", "copy_async", "commit_async", "wait_async", "sync_warp",
-    "signal", "received", "afresh", "in_turn",
+    "signal", "received", "atomic_add", "load_acquire", "store_release", "afresh", "in_turn",
     "pointer_type",
     "REALS", "rank1_update", "shifted_update", "warp_multiply", "fill", "spread_column", "inlined", "called",
     "fma", "divide", "quotient", "is_aligned",
@@ -192,8 +192,40 @@ def received(flags: Pointer, i: int) -> bool:
         thread.stall()
         return False
     flags.array[at] = 0
-    thread.block.learn(flags.offset(i))
+    thread.block.learn(flags.offset(i), once=True)
     return True
+
+
+def atomic_add(flags: Pointer, i: int, count: int) -> int:
+    """What ``flags[i]`` was before `count` was added to it.
+
+    Other blocks come in between, so that those that have their numbers run in any order.
+    """
+    thread, at = current_thread(), flags.span(i, 1)
+    before = int(flags.array[at][0])
+    flags.array[at] = before + count
+    thread.block.launch.events += 1
+    thread.stall()
+    return before
+
+
+def load_acquire(flags: Pointer, i: int) -> int:
+    """``flags[i]``; who finds a number reads what was known to the thread that released it.
+
+    A thread that finds what it found before gives way to other blocks.
+    """
+    thread, at = current_thread(), flags.span(i, 1)
+    if thread.found.get(at.start) == flags.array[at][0]:
+        thread.stall()
+    thread.found[at.start] = flags.array[at][0]
+    thread.block.learn(flags.offset(i), once=False)
+    return int(flags.array[at][0])
+
+
+def store_release(flags: Pointer, i: int, value: int) -> None:
+    """``flags[i] = value``, for others to acquire, with all that this thread knows to be written."""
+    flags.array[flags.span(i, 1)] = value
+    current_thread().block.publish(flags.offset(i))
 
 
 def sync_warp() -> None:

@@ -18,6 +18,7 @@ __all__ = [
     "column_reader",
     "column_writer",
     "diagonal_inverter",
+    "divider",
     "inverter",
     "panel_writer",
     "quotient",
@@ -124,13 +125,9 @@ def steps(facts: Dtype, n: int, conj: bool, divides: bool, width: int = 1, lead:
     return in_order([column_step(j) for j in range(n)])
 
 
-def careful_solver(facts: Dtype, row: int, conj: bool, divides: bool):
-    """``substitute(panel, matrix, row_step, col_step, n)``: one column, in shared memory, with divisions.
-
-    Element (i, j) of the tile is ``matrix[(i*row_step + j*col_step) * parts]``.
-    """
-    PARTS, COMPLEX = facts.parts, facts.is_complex
-    real, CONJ, divide = ptx.REALS[facts.real], -1 if conj else 1, ptx.divide
+def divider(facts: Dtype):
+    """``divide(panel, at, t_re, t_im)``: the element at `at` by a true division; of a real t both are t."""
+    divide = ptx.divide
 
     @device_function
     def divide_complex(panel, at, t_re, t_im):
@@ -146,6 +143,21 @@ def careful_solver(facts: Dtype, row: int, conj: bool, divides: bool):
             scale = t_re * ratio + t_im
             panel[at] = divide(b_re * ratio + b_im, scale)
             panel[at + 1] = divide(b_im * ratio - b_re, scale)
+
+    @device_function
+    def divide_real(panel, at, t_re, t_im):
+        panel[at] = divide(panel[at], t_re)
+
+    return divide_complex if facts.is_complex else divide_real
+
+
+def careful_solver(facts: Dtype, row: int, conj: bool, divides: bool):
+    """``substitute(panel, matrix, row_step, col_step, n)``: one column, in shared memory, with divisions.
+
+    Element (i, j) of the tile is ``matrix[(i*row_step + j*col_step) * parts]``.
+    """
+    PARTS, COMPLEX = facts.parts, facts.is_complex
+    real, CONJ, divide, divide_complex = ptx.REALS[facts.real], -1 if conj else 1, ptx.divide, divider(facts)
 
     @device_function
     def substitute(panel, matrix, row_step, col_step, n):

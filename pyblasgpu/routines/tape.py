@@ -103,6 +103,11 @@ class Tape:
         """Bytes that are left of the limit."""
         return None if self.limit is None else max(self.limit - self._used, 0)
 
+    @property
+    def uses_workspace(self) -> bool:
+        """Whether a replay needs one, if only for its flags."""
+        return self.workspace > 0 or self.uses_flags
+
     def flags(self) -> Operand:
         """The flags of the workspace, one for each real of `dtype`."""
         self.uses_flags = True
@@ -164,7 +169,7 @@ class Tape:
         if last is not None and alpha is last.alpha and beta is last.beta:
             return last.enqueue
         enqueue = self._replayer(self._numbers(alpha, beta))
-        if self.workspace:
+        if self.uses_workspace:
             enqueue = self._with_workspace(enqueue)
         self._last = _Bound(alpha, beta, enqueue)
         return enqueue

@@ -1,4 +1,7 @@
-"""Solve T X = alpha B, or X T = alpha B, by substitution; X overwrites B."""
+"""Solve T X = alpha B, or X T = alpha B, by substitution; X overwrites B.
+
+With few right-hand sides that is one launch (`trsv`), else a recursion.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from ..operands import Operand
 from ..tuning import overrides
 from ..tuning.select import select
 from ..types import Diag, Side, Uplo
+from . import trsv
 from .copy import record_scale
 from .recursion import Recurrence, leaf_recorder, record_in_place, record_steps, tuned_leaf
 from .tape import ALPHA, Tape, recorded
@@ -91,6 +95,9 @@ def record(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Dia
     """Record the whole call."""
 
     def solve(t: Operand, b: Operand) -> None:
+        if trsv.serves(b):
+            trsv.record(tape, t, b, diag)
+            return
         config, stop = _small_leaf(tape, b) or tuned_leaf(tape, b, _RECURRENCE)
         leaf = leaf_recorder(tape, t, b, _RECURRENCE, diag, config)
         record_steps(tape, t, b, _RECURRENCE, stop, leaf)

@@ -20,7 +20,16 @@ from pyblasgpu.database import FAMILIES, FIXED, sizes_of
 from pyblasgpu.gpu import backend, compile
 from pyblasgpu.gpu.compile import CompileError, KernelSource, Resources, compile_source, to_ptx
 from pyblasgpu.gpu.device import known, names
-from pyblasgpu.kernels import copy_scaled, gemm_mma, gemm_tile, pack, sum_partials, symmetrize, trsm_small
+from pyblasgpu.kernels import (
+    copy_scaled,
+    gemm_mma,
+    gemm_tile,
+    pack,
+    sum_partials,
+    symmetrize,
+    trsm_small,
+    trsv,
+)  # fmt: skip
 from pyblasgpu.kernels.gemm_tile import GemmTile
 from pyblasgpu.kernels.packing import Packing
 from pyblasgpu.kernels.triangle import Variant
@@ -132,6 +141,19 @@ def test_mirror_images_are_added_in_registers(letter, part):
     assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
 
 
+@pytest.mark.parametrize("name, by_rows", [("h200", True), ("h200", False), ("a100", True)])
+@pytest.mark.parametrize("columns", [1, 2, 4])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_few_right_hand_sides_are_solved_in_registers(letter, columns, name, by_rows):
+    device = known(name)
+    config = FIXED[trsv.STEM].config(letter, "", {}).serving(columns, device.shared_per_block)
+    report = compile_source(
+        trsv.source(config, Variant(False, letter in "cz", by_rows, not by_rows)), device.cc
+    ).resources
+    assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
+    assert complaint(config, report, device) == ("ok", "")
+
+
 @pytest.mark.parametrize("cc", [(8, 0), (9, 0)])
 @pytest.mark.parametrize("read_by_rows", [False, True])
 @pytest.mark.parametrize("letter", DTYPES)
@@ -174,6 +196,8 @@ def smallest(stem: str, letter: str) -> KernelSource:
         return symmetrize.source(FIXED[stem].config(letter, "", {}), "hermitian")
     if stem == trsm_small.STEM:
         return trsm_small.source(FIXED[stem].config(letter, "", {}), Variant(False, True, True, True))
+    if stem == trsv.STEM:
+        return trsv.source(FIXED[stem].config(letter, "", {}), Variant(False, letter in "cz", True, True))
     if stem == pack.STEM:
         return pack.source(FIXED[stem].config(letter, "", {}), True, False)
     jobs = [job.values for job in JOBS]

@@ -160,6 +160,15 @@ def test_packed_copies_have_the_plans_own_memory(kernels, rng):
     assert plan_gemm(*map(Array, squares())).workspace == 0
 
 
+def test_a_plan_of_one_launch_holds_its_flags(kernels):
+    """Its runs must not overlap, so it has a workspace to tell."""
+    t, b = placed(2 * np.eye(300)), placed(np.ones((300, 1)))
+    plan = plan_trsm(Array(t), Array(b), Array(b), lower=True)
+    assert plan.workspace == workspace.FLAGS and len(Room.held) == 1
+    plan(Array(t), Array(b), Array(b))
+    assert (b == 0.5).all() and [name for name, *_ in kernels.launches] == ["trsv"]
+
+
 def test_threads_take_turns_with_the_workspace(kernels):
     arrays = [Array(x[::2, ::2]) for x in squares()]
     plan = plan_gemm(*arrays)

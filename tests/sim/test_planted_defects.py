@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from pyblasgpu import kernels
-from pyblasgpu.gpu import launch
+from pyblasgpu.gpu import launch, simulator
 from pyblasgpu.gpu.simulator import SimulatorError
 from pyblasgpu.kernels.trsm_small import TrsmSmall
 
@@ -28,6 +28,7 @@ from . import (
     test_sum_partials,
     test_symmetrize,
     test_trsm_body,
+    test_trsv,
 )
 from .test_gemm_tile import config
 
@@ -96,6 +97,28 @@ def _huge_diagonal(module) -> None:
     t, x = np.eye(9, dtype=complex), np.ones((9, 2), complex)
     t[4, 4] = 1e200
     np.testing.assert_array_equal(test_trsm_body.solve(module.STEM, t, t @ x, kernels=module), x)
+
+
+def once(letter="d", n=53, **options) -> Check:
+    """A triangle with few right-hand sides in one launch, some orders of its blocks."""
+
+    def unneeded(*_):
+        raise AssertionError("solved again")
+
+    def run(module):
+        module.careful = lambda *_: unneeded
+        for seed in range(4):
+            simulator.reseed(seed)
+            test_trsv.check(letter, n, kernels=module, **options)
+
+    return Check("trsv", run)
+
+
+def _careful_in_one(module) -> None:
+    """What is not safe to divide by, or overflows where columns are divided first."""
+    test_trsv.check_true_divisions("d", 3e300, module)
+    test_trsv.check_true_divisions("z", 1e-310, module)
+    test_trsv.check_overflow(module)
 
 
 def sums(letter="s", **options) -> Check:
@@ -187,6 +210,7 @@ def _nan_in_b(module) -> None:
 
 STAIRS = Check("trmm_leaf", _nan_in_b)
 CAREFUL = Check("trsm_leaf", _no_safe_reciprocal)
+CAREFUL_ONCE = Check("trsv", _careful_in_one)
 OVERFLOW, HUGE = Check("trsm_mma", _not_finite), Check("trsm_mma", _huge_diagonal)
 LARGE = {"ORDER": 64, "BLK": 16}
 LOADED = {"LOADERS": 1}
@@ -535,13 +559,62 @@ DEFECTS = [
     ("trsm_small", "facts, ORDER, variant.conj", "facts, ORDER, False", leaf("small", "c", conj=True)),
     ("trsm_small", "t, n, cols, 0)\n        commit", "t, n, r, 0)\n        commit", leaf("small", r=40)),
     ("substitution", "j * (lead + 1) * PARTS", "j * (n + 1) * PARTS", leaf("small")),
+    # few right-hand sides in one launch
+    ("trsv", "while solved <= j:", "while solved < j:", once()),
+    ("trsv", "if t == 0:\n                while", "if False:\n                while", once()),
+    ("trsv", "            cuda.syncthreads()\n            bring", "            bring", once()),
+    ("trsv", "r)\n            cuda.syncthreads()\n            multiply", "r)\n            multiply", once()),
+    ("trsv", "acc, m, k)\n        cuda.syncthreads()", "acc, m, k)", once()),
+    ("trsv", "wait()\n        cuda.syncthreads()", "cuda.syncthreads()", once()),
+    ("trsv", "wait()\n        cuda.syncthreads()", "wait()", once()),
+    ("trsv", "rows - m if block > 0 else 0", "ROWS if block > 0 else 0", once(t_by_rows=False)),
+    ("trsv", "if is_last:", "if False:", once()),
+    ("trsv", "0 if is_last else block + 1", "block + 1", once()),
+    ("trsv", "0 if is_last else block + 1", "0 if is_last else block", once()),
+    ("trsv", "offset(here, ROWS * t_cs * PARTS)", "offset(here, ROWS * t_rs * PARTS)", once(n=85)),
+    ("trsv", "int64(j) * ROWS * b_rs", "int64(j) * b_rs", once()),
+    ("trsv", "offset(coming, k * SIZE)", "offset(coming, k * PARTS)", once(r=2)),
+    ("trsv", "is_safe and finite else 0", "is_safe else 0", CAREFUL_ONCE),
+    ("trsv", "take(0, y, coming, t)", "pass", CAREFUL_ONCE),
+    ("trsv", "wait()\n            cuda.syncthreads()", "cuda.syncthreads()", CAREFUL_ONCE),
+    ("trsv_sums", "row < left", "True", once(t_by_rows=False)),
+    ("trsv_sums", "ok & (c < cols))\n        if", "ok)\n        if", once(r=3)),
+    ("trsv_sums", "c < cols)\n                for", "True)\n                for", once(r=3)),
+    ("trsv_sums", "x[c * PARTS + part], ok & (c < cols))", "x[c * PARTS + part], ok)", once(r=3)),
+    ("trsv_sums", "variant.conj, False, at_a", "False, False, at_a", once("c", conj=True)),
+    ("trsv_sums", "at_a=(k * THR_M, 1)", "at_a=(0, 1)", once()),
+    ("trsv_sums", "k * DIM_K * COLS * PARTS", "k * COLS * PARTS", once()),
+    ("trsv_sums", "e // THR_M * DIM_K", "e // THR_M", once()),
+    ("trsv_sums", "e % THR_M * DIM_M) * COLS", "e % THR_M) * COLS", once()),
+    ("trsv_sums", "range(1, DIM_K.bit_length())", "range(2, DIM_K.bit_length())", once()),
+    ("trsv_sums", "y[x] = alpha * y[x]", "pass", once()),
+    ("trsv_diagonal", "real(CONJ) * im", "im", once("z", conj=True)),
+    ("trsv_diagonal", "real(CONJ) * inverse[r + 1]", "inverse[r + 1]", once("z", conj=True)),
+    ("trsv_diagonal", "if i > j and", "if i >= j and", once()),
+    ("trsv_diagonal", "is_safe = cuda.syncthreads_and(safe) != 0", "is_safe = True", CAREFUL_ONCE),
+    ("trsv_diagonal", "divided(diagonal[at], diagonal[d], inverse[r])", "diagonal[at]", once()),
+    ("trsv_diagonal", "divided(solution[s], diagonal[d], inverse[r])", "solution[s]", once()),
+    ("trsv_diagonal", "while first < ROWS:\n            cuda.syncthreads()", "while first < ROWS:", once()),
+    ("trsv_diagonal", "first = after\n        cuda.syncthreads()", "first = after", once()),
+    ("trsv_diagonal", "+ WARP > first", "> first", once()),
+    ("trsv_diagonal", "after <= t and t < after + GROUP", "first <= t and t < after", once()),
+    ("trsv_diagonal", "t == ROWS - 1", "t == 0", once(ROWS=64, DIM_M=16, DIM_K=4, n=75)),
+    ("trsv_diagonal", "load_ahead(corner, line, diagonal, after, t)", "pass", once()),
+    ("trsv_diagonal", "y[x] - t[k] * z[s]\n", "y[x] + t[k] * z[s]\n", once()),
+    ("trsv_diagonal", "- t[k + 1] * z[s]\n", "+ t[k + 1] * z[s]\n", once("c")),
+    ("trsv_diagonal", "(j + 1) * PARTS // WIDTH * WIDTH", "(j + 1) * PARTS", once()),
+    ("trsv_diagonal", "abs(x[part]) < real(INFINITY)", "True", CAREFUL_ONCE),
+    ("trsv_diagonal", "if t > j and t < ROWS:", "if t >= j and t < ROWS:", CAREFUL_ONCE),
+    ("trsv_diagonal", "solve_row(0, y, diagonal, solution, j)\n            cuda.syncthreads()",
+     "solve_row(0, y, diagonal, solution, j)", CAREFUL_ONCE),
+    ("trsv_diagonal", "y[x] - t_re * solution[s]\n", "y[x]\n", CAREFUL_ONCE),
 ]  # fmt: skip
 
 
 #: What kernels have in common, each after what it is built from.
 SHARED = (
     "stripe", "triangle", "substitution", "walk", "part", "gemm_config", "gemm_body", "gemm_persistent",
-    "gemm_source", "trsm_config", "trsm_strips", "trsm_body",
+    "gemm_source", "trsm_config", "trsm_strips", "trsm_body", "trsv_sums", "trsv_diagonal",
 )  # fmt: skip
 
 

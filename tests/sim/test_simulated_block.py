@@ -355,6 +355,61 @@ def test_a_flag_tells_nothing_of_what_is_written_after_it(reading, raises):
         run(kernel, values, flags, threads=1, grid=(2, 1, 1))
 
 
+def chain(releases=True, waits=True):
+    """Blocks numbered as they start: each hands on what the one before has left, and one more."""
+
+    def kernel(values, flags):
+        block = sim.atomic_add(flags, 0, 1)
+        done = 0
+        while waits and done < block:
+            done = sim.load_acquire(flags, 1)
+        values[block] = values[block - 1] + real(1) if block > 0 else real(1)
+        cuda.syncthreads()
+        last = block == cuda.gridDim.x - 1
+        if last:
+            sim.store_release(flags, 0, 0)
+        if releases:
+            sim.store_release(flags, 1, 0 if last else block + 1)
+
+    return kernel
+
+
+def test_numbered_blocks_wait_for_those_before_them_whatever_goes_on_first():
+    for seed in range(20):
+        sim.reseed(seed)
+        (address, values), (_, flags) = device(np.zeros(BLOCKS)), device(np.zeros(2))
+        run(chain(), values, flags, threads=1, grid=(BLOCKS, 1, 1))
+        np.testing.assert_array_equal(host(address, BLOCKS), range(1, BLOCKS + 1))
+        assert flags.array.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [({"releases": False}, "deadlock: 4 blocks wait"), ({"waits": False}, "race in device memory: block")],
+)
+def test_numbers_alone_order_nothing(changes, error):
+    (_, values), (_, flags) = device(np.zeros(BLOCKS)), device(np.zeros(2))
+    with pytest.raises(sim.SimulatorError, match=error):
+        run(chain(**changes), values, flags, threads=1, grid=(BLOCKS, 1, 1))
+
+
+def test_blocks_with_numbers_really_wait():
+    """Not each runs to its end before the next has begun."""
+    found = []
+
+    def kernel(flags):
+        block = sim.atomic_add(flags, 0, 1)
+        found.append(block)
+
+    orders = set()
+    for seed in range(100):
+        sim.reseed(seed)
+        found.clear()
+        run(kernel, device(np.zeros(1))[1], threads=1, grid=(3, 1, 1))
+        orders.add(tuple(found))
+    assert len(orders) == 6
+
+
 # --- speed -----------------------------------------------------------------------------------------------
 
 

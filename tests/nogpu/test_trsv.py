@@ -1,0 +1,129 @@
+"""TRSM with few right-hand sides as one launch: which calls are, its Config, its workspace of flags alone."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import fake_kernels
+import numpy as np
+import pytest
+
+from pyblasgpu.errors import ConfigError
+from pyblasgpu.execution import tape_of
+from pyblasgpu.gpu.device import known, names
+from pyblasgpu.kernels.trsv import Trsv
+from pyblasgpu.routines.explain import explain
+from pyblasgpu.routines.trsm import trsm
+from pyblasgpu.routines.trsv import SMALL
+from pyblasgpu.tuning.cases import TriangularCase
+from pyblasgpu.tuning.oracle import exact_triangular, integers, triangle
+from pyblasgpu.tuning.overrides import override
+from pyblasgpu.types import DTYPES, Diag, Side, Uplo
+
+D = DTYPES["d"]
+
+
+@pytest.fixture
+def kernels(monkeypatch):
+    return fake_kernels.install(monkeypatch)
+
+
+def launched(kernels, n=SMALL + 1, r=1, lead=(), b_order="F") -> list[str]:
+    """The kernels of a call with unit vectors, which is computed exactly."""
+    t = np.broadcast_to(np.eye(n), (*lead, n, n)).copy()
+    b = np.ones((*lead, n, r), order=b_order)
+    kernels.launches.clear()
+    left, right = fake_kernels.operand(t, D), fake_kernels.operand(b, D)
+    trsm(2, left, right, 0, side=Side.LEFT, uplo=Uplo.LOWER, diag=Diag.NON_UNIT)
+    assert (b == 2).all() and not kernels.held
+    return [name for name, *_ in kernels.launches]
+
+
+@pytest.mark.parametrize("side, uplo, diag", list(product(Side, Uplo, Diag)))
+@pytest.mark.parametrize("letter", "dz")
+def test_every_variant_is_one_launch(kernels, letter, side, uplo, diag):
+    n = SMALL + 44
+    m, columns = (n, 3) if side is Side.LEFT else (3, n)
+    case = TriangularCase(DTYPES[letter], m, columns, side, uplo, diag=diag)
+    rng = np.random.default_rng(2)
+    a, x = triangle(rng, case), integers(rng, (m, columns), case.dtype)
+    a[rng.random(a.shape) < 0.95] *= 0  # so that sums stay small enough to be exact
+    a[np.diag_indices(n)] = np.nan if diag is Diag.UNIT else -1
+    b = np.asfortranarray(exact_triangular(case, a, x, alpha=1))
+    t = fake_kernels.operand(np.asfortranarray(a), case.dtype)
+    trsm(2, t, fake_kernels.operand(b, case.dtype), 5, side=side, uplo=uplo, diag=diag)
+    np.testing.assert_array_equal(b, 2 * x)
+    assert [name for name, *_ in kernels.launches] == ["trsv"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "is_one"),
+    [
+        ({}, True), ({"r": 4}, True), ({"r": 5}, False), ({"n": SMALL}, False), ({"n": 5000}, True),
+        ({"lead": (1,)}, True), ({"lead": (2,)}, False), ({"b_order": "C", "r": 2}, True),
+    ],
+)  # fmt: skip
+def test_which_calls_are(kernels, shape, is_one):
+    assert (launched(kernels, **shape) == ["trsv"]) == is_one
+
+
+def test_overrides_decide(kernels):
+    with override("one_launch", False):
+        assert "trsv" not in launched(kernels)
+    with override("trsm", 128):
+        assert "trsv" not in launched(kernels)
+    with override("one_launch", True):
+        assert launched(kernels, n=9) == ["trsv"]
+        assert "trsv" not in launched(kernels, n=9, r=5)
+        with override("trsm", 4), override("trsv", Trsv("d", ROWS=32)):
+            assert launched(kernels, n=65) == ["trsv"]
+            assert kernels.launches[0][1] == (3, 1, 1)
+
+
+def test_the_workspace_is_flags_alone(kernels):
+    t, b = np.eye(300), np.ones((300, 1))
+    operands = fake_kernels.operand(t, D), fake_kernels.operand(b, D)
+    tape = tape_of("trsm")(1, *operands, side=Side.LEFT, uplo=Uplo.LOWER, diag=Diag.NON_UNIT)
+    assert tape.workspace == 0 and tape.uses_flags and tape.uses_workspace
+    launched(kernels)
+    assert kernels.sizes == [0]
+
+
+def test_explain_names_it(kernels, monkeypatch):
+    monkeypatch.setattr("pyblasgpu.routines.explain.current", lambda ordinal: known("h200"))
+    (line,) = explain("trsm", "z", 1000, 2)
+    assert line[0] == "trsv" and "COLS=2" in line[1] and line[2] == "fixed"
+
+
+# ---------------------------------------------------------------------------------------------- its Config
+
+
+@pytest.mark.parametrize("name", [name for name in names() if known(name).has_async_copy])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_a_config_serves_every_device(letter, name):
+    device = known(name)
+    for columns, kept in zip((1, 2, 3, 4), (1, 2, 4, 4)):
+        config = Trsv(letter).serving(columns, device.shared_per_block)
+        assert kept == config.COLS
+        assert config.shared_bytes <= device.shared_per_block and config.ROWS >= 32
+        assert config.registers <= device.registers_per_block // config.threads
+
+
+def test_grids():
+    assert [Trsv("d").grid(n) for n in (1, 128, 129, 8192)] == [1, 1, 2, 64]
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"DIM_M": 64, "DIM_K": 32}, "row_threads"), ({"DIM_M": 8, "DIM_K": 8}, "row_threads"),
+        ({"DIM_M": 1, "DIM_K": 8, "ROWS": 8}, "row_threads"), ({"ROWS": 0}, "tile"), ({"ROWS": 72}, "tile"),
+        ({"ROWS": 16}, "tile"), ({"COLS": 3}, "columns"), ({"GROUP": 16}, "group"),
+        ({"ROWS": 36, "DIM_M": 12, "DIM_K": 16}, "tile"),
+        ({"ROWS": 12, "DIM_M": 12, "DIM_K": 8}, "tile"),
+    ],
+)  # fmt: skip
+def test_rules(changes, rule):
+    with pytest.raises(ConfigError) as caught:
+        Trsv("d", **changes)
+    assert caught.value.rule == rule
