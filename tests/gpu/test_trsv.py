@@ -43,6 +43,12 @@ def compiled(compile_once) -> None:
     compile_once("trsv", lambda: sources_of(calls))
 
 
+@pytest.fixture(autouse=True)
+def asked_for() -> Iterator[None]:
+    with override("one_launch", True):
+        yield
+
+
 @pytest.mark.parametrize("letter", DTYPES)
 def test_exact(letter):
     for run in runs(letter):
@@ -52,8 +58,7 @@ def test_exact(letter):
 @pytest.mark.parametrize("letter", DTYPES)
 def test_small_triangles_too(letter):
     for n, columns in product((1, 8, 63, 64, 65, 128, 129, 256), (1, 3)):
-        with override("one_launch", True):
-            Run("trsm", TriangularCase(DTYPES[letter], n, columns, uplo=Uplo.UPPER)).check()
+        Run("trsm", TriangularCase(DTYPES[letter], n, columns, uplo=Uplo.UPPER)).check()
 
 
 @pytest.mark.parametrize("letter", DTYPES)

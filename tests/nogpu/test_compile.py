@@ -29,7 +29,7 @@ from pyblasgpu.kernels import (
     symmetrize,
     trsm_small,
     trsv,
-)  # fmt: skip
+)
 from pyblasgpu.kernels.gemm_tile import GemmTile
 from pyblasgpu.kernels.packing import Packing
 from pyblasgpu.kernels.triangle import Variant

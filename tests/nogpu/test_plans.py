@@ -19,6 +19,7 @@ from pyblasgpu.errors import OverlapError
 from pyblasgpu.gpu import launch, workspace
 from pyblasgpu.tuning import oracle, select
 from pyblasgpu.tuning.cases import gemm_cases, triangular_cases
+from pyblasgpu.tuning.overrides import override
 from pyblasgpu.types import DTYPES
 
 D, Z = DTYPES["d"], DTYPES["z"]
@@ -163,7 +164,8 @@ def test_packed_copies_have_the_plans_own_memory(kernels, rng):
 def test_a_plan_of_one_launch_holds_its_flags(kernels):
     """Its runs must not overlap, so it has a workspace to tell."""
     t, b = placed(2 * np.eye(300)), placed(np.ones((300, 1)))
-    plan = plan_trsm(Array(t), Array(b), Array(b), lower=True)
+    with override("one_launch", True):
+        plan = plan_trsm(Array(t), Array(b), Array(b), lower=True)
     assert plan.workspace == workspace.FLAGS and len(Room.held) == 1
     plan(Array(t), Array(b), Array(b))
     assert (b == 0.5).all() and [name for name, *_ in kernels.launches] == ["trsv"]

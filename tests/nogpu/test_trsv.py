@@ -25,6 +25,7 @@ D = DTYPES["d"]
 
 @pytest.fixture
 def kernels(monkeypatch):
+    monkeypatch.setattr("pyblasgpu.routines.trsv.BY_DEFAULT", True)
     return fake_kernels.install(monkeypatch)
 
 
@@ -93,6 +94,13 @@ def test_explain_names_it(kernels, monkeypatch):
     monkeypatch.setattr("pyblasgpu.routines.explain.current", lambda ordinal: known("h200"))
     (line,) = explain("trsm", "z", 1000, 2)
     assert line[0] == "trsv" and "COLS=2" in line[1] and line[2] == "fixed"
+
+
+def test_until_it_has_run_on_a_device_it_is_asked_for(kernels, monkeypatch):
+    monkeypatch.setattr("pyblasgpu.routines.trsv.BY_DEFAULT", False)
+    assert "trsv" not in launched(kernels)
+    with override("one_launch", True):
+        assert launched(kernels) == ["trsv"]
 
 
 # ---------------------------------------------------------------------------------------------- its Config
