@@ -7,18 +7,12 @@ errors are those of a substitution with two more roundings in each product, of T
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from .substitution import divider, inverter, quotient
 from .triangle import Variant
-
-if TYPE_CHECKING:
-    from .trsv import Trsv
+from .trsv_config import WARP, Trsv
 
 __all__ = ["by_groups", "careful", "last_divider", "own_row", "preparer"]
-
-WARP = 32
 
 
 def own_row(config: Trsv):

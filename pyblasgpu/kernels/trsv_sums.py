@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..gpu.backend import device_function, in_order, ptx, unrolled
 from .triangle import Variant
-
-if TYPE_CHECKING:
-    from .trsv import Trsv
+from .trsv_config import Trsv
 
 __all__ = ["adder", "right_sides", "tiles"]
 

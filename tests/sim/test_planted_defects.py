@@ -614,7 +614,7 @@ DEFECTS = [
 #: What kernels have in common, each after what it is built from.
 SHARED = (
     "stripe", "triangle", "substitution", "walk", "part", "gemm_config", "gemm_body", "gemm_persistent",
-    "gemm_source", "trsm_config", "trsm_strips", "trsm_body", "trsv_sums", "trsv_diagonal",
+    "gemm_source", "trsm_config", "trsm_strips", "trsm_body", "trsv_config", "trsv_sums", "trsv_diagonal",
 )  # fmt: skip
 
 
