@@ -75,6 +75,11 @@ class Cublas:
         arguments = self._triangular(alpha, a, b, side, uplo, trans, diag, lies)
         self._named(f"trsm{suffix}", dtype_of(b.dtype), *arguments, *batch)
 
+    def trsv(self, a, x, uplo: Uplo, trans: Trans, diag: Diag) -> None:
+        """Solve ``op(a) y = x`` for one column, which y overwrites."""
+        flags, (start, _) = (_UPLO[uplo], _TRANS[trans], _DIAG[diag]), _matrix(x)
+        self._blas("trsv", dtype_of(x.dtype), *flags, x.shape[0], *_matrix(a), start, 1)
+
     def _each(self, x: Any) -> tuple[ctypes.c_void_p, int]:
         """The address of the addresses of a batch's matrices, which are kept on the device, and the leading
         stride.

@@ -132,6 +132,13 @@ class Problem:
         return "".join(flag.value for flag in self._flags)
 
     @property
+    def _is_vector(self) -> bool:
+        """Whether TRSV does it, which knows no alpha, no right side and no batch."""
+        case = self.case
+        is_left = self.routine == "trsm" and case.side is Side.LEFT
+        return is_left and case.n == 1 and case.alpha == 1 and not case.batch
+
+    @property
     def flops(self) -> int:
         """2mnk of GEMM, m²n (n²m from the right) of the others; four times that if complex."""
         case = self.case
@@ -171,7 +178,10 @@ class Problem:
         routine(x.a, x.out, unit_diag=case.diag is Diag.UNIT, **options)
 
     def cublas(self, library: Cublas, x: Arrays) -> None:
-        """Run it on cuBLAS, in place."""
+        """Run it on cuBLAS, in place: a TRSM with one right-hand side by the TRSV that is made for it."""
+        if self._is_vector:
+            library.trsv(x.a, x.out, *self._flags[1:])
+            return
         others = (x.b, self.case.beta) if self.is_product else ()
         getattr(library, self.routine)(self.case.alpha, x.a, *others, x.out, *self._flags)
 
@@ -196,7 +206,7 @@ class Problem:
         case = self.case
         if not self.is_product:
             others = case.n if case.side is Side.LEFT else case.m
-            return explain(self.routine, self.dtype.letter, case.order, others)
+            return explain(self.routine, self.dtype.letter, case.order, others, batch=prod(case.batch))
         extents = case.m, case.n, case.k
         return explain("gemm", self.dtype.letter, *extents, batch=prod(case.batch), method=self.method)
 

@@ -6,6 +6,7 @@ import ctypes
 import re
 import sys
 from functools import partial
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 from pyblasgpu.cublas import Cublas
 from pyblasgpu.operands import Operand
+from pyblasgpu.problems import Arrays, Problem
 from pyblasgpu.tuning import bench
 from pyblasgpu.tuning.oracle import fenced, integers
 from pyblasgpu.tuning.symmetric import RANK_K, SYMMETRIC, SymmetricCase, SymmetricData, data, exact
@@ -40,6 +42,8 @@ class Library:
             return partial(self.symmetric, name, routine[1])
         if name.endswith("trsmBatched"):
             return partial(self.solve, name)
+        if name.endswith("trsv_v2"):
+            return partial(self.solve_one, name)
         if "gemm" not in name:
             raise AttributeError(name)
 
@@ -64,6 +68,17 @@ class Library:
             return 0
 
         return run
+
+    def solve_one(self, name, handle, uplo, trans, diag, n, a, lda, x, step):
+        self.called.append(name)
+        dtype = DTYPES[name[len("cublas")].lower()].name
+        (t,), (column,) = placed(a, dtype, 1, 0, lda, (n, n)), placed(x, dtype, 1, 0, n, (n, 1))
+        t = np.triu(t) if uplo else np.tril(t)
+        if diag:
+            np.fill_diagonal(t, 1)
+        assert step == 1
+        column[...] = np.linalg.solve((t, t.T, t.conj().T)[trans], column)
+        return 0
 
     def solve(self, name, handle, side, uplo, trans, diag, m, n, alpha, a, lda, b, ldb, count):
         """Lower triangles from the left; `a` and `b` are arrays of addresses."""
@@ -166,6 +181,25 @@ def test_batches_of_systems(monkeypatch):
     np.testing.assert_allclose(b, expected)
     cublas.trsm(1, on_device(t), on_device(b), *flags)
     assert unharmed() and library.called == ["cublasDtrsmBatched"] * 2 and len(made) == 2
+
+
+@pytest.mark.parametrize("uplo, trans, diag", list(product(Uplo, Trans, Diag)))
+def test_one_right_hand_side(uplo, trans, diag):
+    """A TRSM with one is set beside the routine that is made for it, where that can do it."""
+    problem = Problem.triangle("trsm", DTYPES["z"], f"L{uplo.value}{trans.value}{diag.value}", 6, 1)
+    arrays, library = problem.data(), Library()
+    solved, unharmed = fenced(arrays.out, "F")
+    problem.cublas(Cublas(library), Arrays(on_device(arrays.a), None, on_device(solved)))
+    assert library.called == ["cublasZtrsv_v2"] and unharmed()
+    assert problem.error(arrays, solved) < 1
+
+
+@pytest.mark.parametrize(
+    "variant, n, alpha, batch",
+    [("LLNN", 2, 1, ()), ("RLNN", 1, 1, ()), ("LLNN", 1, 2, ()), ("LLNN", 1, 1, (3,))],
+)
+def test_others_are_no_vector(variant, n, alpha, batch):
+    assert not Problem.triangle("trsm", DTYPES["d"], variant, 5, n, alpha, batch)._is_vector
 
 
 class Addresses(SimpleNamespace):
