@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -53,6 +55,23 @@ def test_a_stack(routine):
     else:
         expected = np.broadcast_to(x, product.shape)
         same(routine(cupy.asarray(a), cupy.asarray(product), lower=True).get(), expected, "trsm")
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize(
+    "n, columns, count", [(1, 1, 1), (20, 100, 1), (7, 70, 150), (40, 33, 150), (100, 9, 150)]
+)
+def test_small_and_many_triangles(letter, n, columns, count):
+    """Those that have a kernel of their own, in every variant, B in either order."""
+    rng = np.random.default_rng(7)
+    for number, (side, uplo, trans, diag) in enumerate(product(Side, Uplo, Trans, Diag)):
+        m, r = (n, columns) if side is Side.LEFT else (columns, n)
+        case = TriangularCase(DTYPES[letter], m, r, side, uplo, trans, diag, alpha=2)
+        a, x = triangle(rng, case, lead=(count,)), integers(rng, (count, m, r), case.dtype)
+        b = cupy.asarray(exact_triangular(case, a, x, alpha=1), order="CF"[number % 2])
+        result = pyblasgpu.trsm(cupy.asarray(a), b, alpha=2, out=b, **flags(case))
+        same(result.get(), 2 * x, str(case))
+    assert pyblasgpu.explain("trsm", letter, n, columns, batch=count)[0][0] == "trsm_small"
 
 
 # ------------------------------------------------------------------------------------------------- errors
