@@ -126,7 +126,7 @@ def steps(facts: Dtype, n: int, conj: bool, divides: bool, width: int = 1, lead:
 
 
 def divider(facts: Dtype):
-    """``divide(panel, at, t_re, t_im)``: the element at `at` by a true division; of a real t both are t."""
+    """``divide(panel, at, t_re, t_im)``: the element at `at` by a true division; a real t is `t_re`."""
     divide = ptx.divide
 
     @device_function
@@ -157,17 +157,14 @@ def careful_solver(facts: Dtype, row: int, conj: bool, divides: bool):
     Element (i, j) of the tile is ``matrix[(i*row_step + j*col_step) * parts]``.
     """
     PARTS, COMPLEX = facts.parts, facts.is_complex
-    real, CONJ, divide, divide_complex = ptx.REALS[facts.real], -1 if conj else 1, ptx.divide, divider(facts)
+    real, CONJ, divide = ptx.REALS[facts.real], -1 if conj else 1, divider(facts)
 
     @device_function
     def substitute(panel, matrix, row_step, col_step, n):
         for j in range(n):
             x, at = j * row, j * (row_step + col_step) * PARTS
             if divides:
-                if COMPLEX:
-                    divide_complex(panel, x, matrix[at], real(CONJ) * matrix[at + 1])
-                else:
-                    panel[x] = divide(panel[x], matrix[at])
+                divide(panel, x, matrix[at], real(CONJ) * matrix[at + PARTS - 1])
             for i in range(j + 1, n):
                 t, y = (j * col_step + i * row_step) * PARTS, i * row
                 if COMPLEX:

@@ -8,7 +8,7 @@ errors are those of a substitution with two more roundings in each product, of T
 from __future__ import annotations
 
 from ..gpu.backend import cuda, device_function, in_order, ptx, unrolled
-from .substitution import divider, inverter, quotient
+from .substitution import diagonal_inverter, divider, quotient
 from .triangle import Variant
 from .trsv_config import WARP, Trsv
 
@@ -36,7 +36,8 @@ def preparer(config: Trsv, variant: Variant):
     """
     facts, ROWS, LEAD, THREADS = config.dtype_facts, config.ROWS, config.lead, config.threads
     real, PARTS, UNIT, CONJ = ptx.REALS[facts.real], facts.parts, variant.unit, -1 if variant.conj else 1
-    invert, divided, int32 = inverter(facts, False), quotient(facts, ptx.inlined, False), ptx.types.int32
+    invert = diagonal_inverter(facts, ROWS, LEAD + 1, False, UNIT)
+    divided = quotient(facts, ptx.inlined, False)
 
     @device_function
     def divide_element(diagonal, inverse, at, j):
@@ -51,10 +52,7 @@ def preparer(config: Trsv, variant: Variant):
 
     @device_function
     def prepare(diagonal, inverse, t, rows):
-        safe = int32(1)
-        if not UNIT and t < rows:
-            safe = invert(inverse, t * PARTS, diagonal, t * (LEAD + 1) * PARTS)
-        is_safe = cuda.syncthreads_and(safe) != 0
+        is_safe = cuda.syncthreads_and(invert(diagonal, inverse, t, rows)) != 0
         if is_safe and (not UNIT or CONJ < 0):
             for place in range(t, ROWS * ROWS, THREADS):
                 i, j = place % ROWS, place // ROWS
