@@ -149,16 +149,13 @@ def leaf_recorder(
 ) -> Callable[..., None]:
     """``record(t, b, alpha)``: one launch of the leaf `config`, for triangles that lie like T and B.
 
-    Those to come have the same strides and batch, and are of no larger order than the leaf's. A leaf whose
-    Config goes by the order says what is `serving` each.
+    Those to come have the same strides and batch, and are of no larger order than the leaf's.
     """
     variant = Variant(unit=diag is Diag.UNIT, conj=t.conj, t_by_rows=t.by_rows, b_by_rows=b.by_rows)
-    serving = getattr(config, "serving", None)
+    kernel = recurrence.sources[config.STEM](config, variant)
 
     def record(t: Operand, b: Operand, alpha) -> None:
-        chosen = serving(b.rows, b.cols) if serving else config
-        kernel = recurrence.sources[config.STEM](chosen, variant)
-        tape.launch(kernel, chosen.grid(b.cols), (t, b), _integers, (alpha,))
+        tape.launch(kernel, config.grid(b.cols), (t, b), _integers, (alpha,))
 
     return record
 

@@ -1,14 +1,17 @@
 """Solve T X = alpha B, or X T = alpha B, by substitution; X overwrites B.
 
-With few right-hand sides that is one launch (`trsv`), else a recursion.
+That is a recursion, in which small triangles have leaves of their own; with few right-hand sides it may be
+one launch (`trsv`).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
+from ..database import families_of
 from ..gpu.device import current
 from ..kernels import trsm_fma, trsm_leaf, trsm_mma, trsm_small
+from ..kernels.trsm_small import TrsmSmall
 from ..operands import Operand
 from ..tuning import overrides
 from ..tuning.select import select
@@ -71,24 +74,24 @@ def _update(first: int):
 
 
 _SOURCES = {family.STEM: family.source for family in (trsm_leaf, trsm_mma, trsm_fma, trsm_small)}
-_TUNED = {"trsm", trsm_leaf.STEM, trsm_mma.STEM, trsm_fma.STEM}  # an override of these has the tuned leaves
 _RECURRENCE = Recurrence("trsm", _SOURCES, False, _leaf_alpha, _update)
+_TUNED = {"trsm", *families_of("trsm")}  # an override of one of these is for the tuned leaves
 
 
-def _small_leaf(tape: Tape, b: Operand) -> tuple[Any, int] | None:
-    """The Config of `trsm_small` and the order at which it is a leaf, where it serves: what is small, or
-    whose many small triangles fill the device by themselves.
+def _small(tape: Tape, b: Operand) -> TrsmSmall | None:
+    """The Config of `trsm_small` where it serves: what is small, or whose many small triangles fill the
+    device by themselves.
     """
-    if any(name in _TUNED for name, _ in overrides.active()):
+    if b.rows > LARGEST or any(name in _TUNED for name, _ in overrides.active()):
         return None
     device = current(tape.device)
-    leaf = select(trsm_small.STEM, tape.dtype, "", (b.rows, b.cols), device)
-    stop = leaf.config.most_rows
-    blocks = b.batch * leaf.config.serving(min(b.rows, stop), b.cols).grid(b.cols)
-    if b.rows > SMALL and (b.rows > LARGEST or b.batch == 1 or blocks < device.sm_count):
-        return None
-    tape.choices.append(leaf)
-    return leaf.config, stop
+    choice = select(trsm_small.STEM, tape.dtype, "", (b.rows, b.cols), device)
+    config = choice.config
+    blocks = b.batch * config.serving(min(b.rows, config.most_rows), b.cols).grid(b.cols)
+    if b.rows <= SMALL or (b.batch > 1 and blocks >= device.sm_count):
+        tape.choices.append(choice)
+        return config
+    return None
 
 
 def record(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Diag) -> None:
@@ -97,9 +100,16 @@ def record(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Dia
     def solve(t: Operand, b: Operand) -> None:
         if trsv.serves(b):
             trsv.record(tape, t, b, diag)
-            return
-        config, stop = _small_leaf(tape, b) or tuned_leaf(tape, b, _RECURRENCE)
-        leaf = leaf_recorder(tape, t, b, _RECURRENCE, diag, config)
-        record_steps(tape, t, b, _RECURRENCE, stop, leaf)
+        elif small := _small(tape, b):
+            by_order = partial(_record_small, tape, diag, small)
+            record_steps(tape, t, b, _RECURRENCE, small.most_rows, by_order)
+        else:
+            config, stop = tuned_leaf(tape, b, _RECURRENCE)
+            record_steps(tape, t, b, _RECURRENCE, stop, leaf_recorder(tape, t, b, _RECURRENCE, diag, config))
 
     record_in_place(tape, t, b, side, uplo, solve)
+
+
+def _record_small(tape: Tape, diag: Diag, config: TrsmSmall, t: Operand, b: Operand, alpha) -> None:
+    """A leaf, by the Config that goes with its order."""
+    leaf_recorder(tape, t, b, _RECURRENCE, diag, config.serving(b.rows, b.cols))(t, b, alpha)
