@@ -36,10 +36,7 @@ def draw(document: dict[str, Any], out: Path) -> Path:
         _panel(axis, records, document["peak_tflops"], DTYPES[letter].real)
         axis.set_title(f"{letter}{row}", fontsize=10)
     axes[0][0].legend(fontsize=8)
-    figure.suptitle(f"{document['device']}, driver {document['driver']}: TFLOP/s over n")
-    with rc_context({"svg.fonttype": "none"}):  # text stays text: a small file
-        figure.savefig(out)
-    return out
+    return _saved(figure, document, "TFLOP/s over n", out)
 
 
 def _panel(axis, records: list[dict[str, Any]], peaks: dict[str, float], real: str) -> None:
@@ -76,10 +73,7 @@ def draw_ratios(document: dict[str, Any], out: Path) -> Path:
         axis.axhline(document["floor"], color="C3", linewidth=0.8, linestyle=":")
         axis.grid(alpha=0.3)
     axes[0][0].legend(fontsize=8, markerscale=3)
-    figure.suptitle(f"{document['device']}, driver {document['driver']}: ours / cuBLAS over n")
-    with rc_context({"svg.fonttype": "none"}):
-        figure.savefig(out, dpi=150)
-    return out
+    return _saved(figure, document, "ours / cuBLAS over n", out, dpi=150)
 
 
 def draw_traffic(document: dict[str, Any], out: Path) -> Path:
@@ -104,9 +98,13 @@ def draw_traffic(document: dict[str, Any], out: Path) -> Path:
         axis.set_ylabel("MB read from DRAM and written to it")
         axis.legend(fontsize=8)
         axis.grid(alpha=0.3)
-    figure.suptitle(f"{document['device']}, driver {document['driver']}: traffic of DRAM over n")
-    with rc_context({"svg.fonttype": "none"}):
-        figure.savefig(out)
+    return _saved(figure, document, "traffic of DRAM over n", out)
+
+
+def _saved(figure: Figure, document: dict[str, Any], title: str, out: Path, **options: Any) -> Path:
+    figure.suptitle(f"{document['device']}, driver {document['driver']}: {title}")
+    with rc_context({"svg.fonttype": "none"}):  # text stays text: a small file
+        figure.savefig(out, **options)
     return out
 
 
