@@ -9,7 +9,7 @@ from typing import Any
 
 from ..types import DTYPES
 
-__all__ = ["FAMILIES", "FIXED", "STOP_ROUTINES", "Family", "families_of"]
+__all__ = ["FAMILIES", "FIXED", "FIXED_BUT", "STOP_ROUTINES", "Family", "families_of"]
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ FAMILIES = {
     )
 }
 
-#: Families whose Config needs no tuning: its defaults serve on every device.
+#: Families whose Config needs no tuning: its defaults serve on every device, but for `FIXED_BUT`.
 FIXED = {
     "copy_scaled": Family("copy_scaled", "CopyScaled", "copy", ("any",)),
     "sum_partials": Family("sum_partials", "SumPartials", "gemm", ("any",)),
@@ -105,6 +105,9 @@ FIXED = {
     "symmetrize": Family("symmetrize", "Symmetrize", "syr2k", ("any",)),
     "trsv": Family("trsv", "Trsv", "trsm", ("any",)),
 }
+
+#: What serves better than its defaults there: by stem and dtype.
+FIXED_BUT: dict[tuple[str, str], dict[str, int]] = {("trsv", "d"): {"DIM_K": 8}}
 
 #: The recursive routines whose stop size is tuned.
 STOP_ROUTINES = ("trmm", "trsm")

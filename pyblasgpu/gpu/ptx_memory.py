@@ -219,9 +219,12 @@ def is_aligned(width: int):
 
 
 @made_once
-def copy_async(size: int):
-    """``copy(shared, i, pointer, j, valid)``: `size` bytes by cp.async; those past `valid` become 0."""
-    cache = "cg" if size == 16 else "ca"
+def copy_async(size: int, through_l1: bool = False):
+    """``copy(shared, i, pointer, j, valid)``: `size` bytes by cp.async; those past `valid` become 0.
+
+    Copies of 16 bytes, which alone can, pass by the L1 cache unless they shall go `through_l1`.
+    """
+    cache = "cg" if size == 16 and not through_l1 else "ca"
 
     @intrinsic
     def copy(_, shared, i, pointer, j, valid):

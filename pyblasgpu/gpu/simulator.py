@@ -129,7 +129,7 @@ class _Copy:
         target[values.size :] = 0
 
 
-def copy_async(size: int):
+def copy_async(size: int, through_l1: bool = False):
     """``copy(shared, i, pointer, j, valid)``: `size` bytes by cp.async; those past `valid` become 0."""
     if size not in (4, 8, 16):
         raise SimulatorError(f"cp.async of {size} bytes")

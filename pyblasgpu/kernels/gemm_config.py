@@ -44,6 +44,9 @@ class GemmConfig:
     persistent : bool
         Whether a launch is of just so many blocks, which walk over all tiles (`walk`), and load stripes of
         one while they multiply those of another.
+    through_l1 : bool
+        Whether asynchronous copies of 16 bytes pass through the L1 cache, where a sector that two of them
+        share need not be brought twice.
     packed : bool
         Whether A and B are packed (`packing.Packing`, layout 'cbl') as stripes in shared memory shall lie:
         nothing is left to transpose, to conjugate, or to mask but C.
@@ -67,6 +70,7 @@ class GemmConfig:
     prefetch: bool = False
     min_blocks: int = 1
     persistent: bool = False
+    through_l1: bool = False
     packed: bool = False
 
     STEM: ClassVar[str]
@@ -130,6 +134,10 @@ class GemmConfig:
             persistent=self.persistent, stages=self.stages,
         )  # fmt: skip
         require(
+            not self.through_l1 or self.stages > 1, "through_l1", "through_l1 only with stages > 1",
+            through_l1=self.through_l1, stages=self.stages,
+        )  # fmt: skip
+        require(
             not self.packed or (self.stages > 1 and self.layout == "nt"), "packed",
             "packed only with stages > 1, not trans_a and trans_b",
             packed=self.packed, stages=self.stages, trans_a=self.trans_a, trans_b=self.trans_b,
@@ -142,12 +150,13 @@ class GemmConfig:
     @cached_property
     def stripe_a(self) -> Stripe:
         shape = self.BLK_M, self.BLK_K, self.DIM_XA, self.DIM_YA, self.VEC_A, self.PAD_A
-        return Stripe(self.dtype_facts, *shape, self.trans_a, self.keeps_rows, self.packed)
+        return Stripe(self.dtype_facts, *shape, self.trans_a, self.keeps_rows, self.packed, self.through_l1)
 
     @cached_property
     def stripe_b(self) -> Stripe:
         shape = self.BLK_N, self.BLK_K, self.DIM_XB, self.DIM_YB, self.VEC_B, self.PAD_B
-        return Stripe(self.dtype_facts, *shape, not self.trans_b, self.keeps_rows, self.packed)
+        lies = not self.trans_b, self.keeps_rows, self.packed, self.through_l1
+        return Stripe(self.dtype_facts, *shape, *lies)
 
     @property
     def layout(self) -> str:
@@ -181,9 +190,22 @@ class GemmConfig:
         share_a, share_b = self.shares
         return (self.BLK_M * share_a + self.BLK_N * share_b) * self.BLK_K // self.threads
 
-    def narrowed(self, a: int, b: int) -> Self:
-        """The same Config with global loads of A, B by vectors of at most so many elements."""
-        return replace(self, VEC_A=min(self.VEC_A, a), VEC_B=min(self.VEC_B, b))
+    def narrowed(self, a: int, b: int, astray: bool = False) -> Self:
+        """The same Config with global loads of A, B by vectors of at most so many elements.
+
+        `astray`: columns of A or B (rows, if transposed) begin within sectors of memory. What is copied by 16
+        bytes had better pass through the L1 cache then; of singles, whose smaller stripes leave it little
+        room, that brought nothing.
+        """
+        narrow = replace(self, VEC_A=min(self.VEC_A, a), VEC_B=min(self.VEC_B, b))
+        return (astray and self.dtype_facts.real_size == 8 and narrow.by_cache(True)) or narrow
+
+    def by_cache(self, through_l1: bool) -> Self | None:
+        """The same Config with copies that do or do not pass `through_l1`; None where none of them can."""
+        stripes = self.stripe_a, self.stripe_b
+        if self.stages == 1 or all(stripe.load_bytes != RUN for stripe in stripes):
+            return None
+        return replace(self, through_l1=through_l1)
 
     def of_packed(self) -> Self:
         """The same tile for packed operands, however these lie before; a `ConfigError` where it cannot be."""

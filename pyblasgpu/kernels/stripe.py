@@ -43,6 +43,8 @@ class Stripe:
         Whether a stripe that is contiguous along k stays so.
     packed : bool
         Whether the operand is packed, in tiles and stripes like these, rows of `lead` elements.
+    through_l1 : bool
+        Whether asynchronous copies of 16 bytes pass through the L1 cache.
     """
 
     dtype: Dtype
@@ -55,6 +57,7 @@ class Stripe:
     k_major: bool
     keeps_rows: bool = False
     packed: bool = False
+    through_l1: bool = False
 
     @property
     def is_kept(self) -> bool:
@@ -65,6 +68,11 @@ class Stripe:
     def transposes(self) -> bool:
         """Whether the contiguous dimension changes on the way."""
         return self.k_major and not self.keeps_rows
+
+    @property
+    def load_bytes(self) -> int:
+        """Bytes of one load."""
+        return self.vec * self.dtype.itemsize
 
     @property
     def major(self) -> int:
@@ -121,7 +129,7 @@ class Stripe:
             **{"major": self.major, "minor": self.minor, x: self.dim_x, y: self.dim_y, vec: self.vec},
         )  # fmt: skip
         require(
-            self.vec * self.dtype.itemsize in (4, 8, 16), "load_bytes", f"{vec} * itemsize in (4, 8, 16)",
+            self.load_bytes in (4, 8, 16), "load_bytes", f"{vec} * itemsize in (4, 8, 16)",
             **{vec: self.vec, "itemsize": self.dtype.itemsize},
         )  # fmt: skip
         require(
@@ -201,7 +209,7 @@ def _skip_finish(shared, staged, t):
 def _runner(stripe: Stripe):
     """Asynchronous copies of a packed stripe, as it lies."""
     int32, offset = ptx.types.int32, ptx.offset
-    copy = ptx.copy_async(RUN)
+    copy = ptx.copy_async(RUN, stripe.through_l1)
     THREADS, REALS = stripe.dim_x * stripe.dim_y, RUN // stripe.dtype.real_size
     RUNS = stripe.lead * stripe.depth * stripe.dtype.itemsize // RUN
 
@@ -218,7 +226,7 @@ def _runner(stripe: Stripe):
 def _copier(stripe: Stripe, masked: bool):
     """Asynchronous copies; the masked one asks for fewer bytes, down to none, and zeros for the rest."""
     int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
-    copy = ptx.copy_async(stripe.vec * stripe.dtype.itemsize)
+    copy = ptx.copy_async(stripe.load_bytes, stripe.through_l1)
     DIM_X, DIM_Y, VEC, K_MAJOR = stripe.dim_x, stripe.dim_y, stripe.vec, stripe.k_major
     LEAD, PARTS, SIZE = stripe.lead * stripe.dtype.parts, stripe.dtype.parts, stripe.dtype.itemsize
     TRANSPOSES = stripe.transposes

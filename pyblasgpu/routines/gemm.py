@@ -230,7 +230,7 @@ def _record_kernel(
 
 
 def fitted(config: GemmConfig, a: Operand, b: Operand) -> GemmConfig:
-    """`config` with loads of `a` and `b`, which lie as it has it, no wider than they are aligned.
+    """`config` with loads of `a` and `b`, which lie as it has it, that suit their alignment.
 
     One for packed operands stays as it is.
     """
@@ -239,6 +239,7 @@ def fitted(config: GemmConfig, a: Operand, b: Operand) -> GemmConfig:
     return config.narrowed(
         a=_widest(a.T if config.trans_a else a, config.VEC_A, config.stages),
         b=_widest(b.T if config.trans_b else b, config.VEC_B, config.stages),
+        astray=min(alignments(config.layout, a, b)) < ALIGNED,
     )
 
 

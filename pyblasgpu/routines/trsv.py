@@ -18,7 +18,6 @@ from .tape import ALPHA, Tape
 
 __all__ = ["SMALL", "record", "serves"]
 
-BY_DEFAULT = False  # a block that waits for another would hang for a fault: first it has to run on a device
 SMALL = 256  # rows that one leaf solves in one launch, as the recursion does without measurements
 
 
@@ -26,14 +25,14 @@ def serves(b: Operand) -> bool:
     """Whether a B like this one is solved in one launch.
 
     It is not where there is but a leaf, not of batches, which keep the device busy by themselves, and not
-    where a stop size is asked for, and so the recursion; unless it is asked for, not before `BY_DEFAULT`.
+    where a stop size is asked for, and so the recursion.
     """
     if b.batch != 1 or not 0 < b.cols <= trsv.MOST_COLS:
         return False
     asked = given("one_launch")
     if asked is not None:
         return asked
-    return BY_DEFAULT and b.rows > SMALL and given("trsm") is None
+    return b.rows > SMALL and given("trsm") is None
 
 
 def record(tape: Tape, t: Operand, b: Operand, diag: Diag) -> None:

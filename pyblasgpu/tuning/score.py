@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from ..gpu.device import Device
 from ..gpu.mma import joins_parts
 from ..kernels.gemm_persistent import under_way
-from ..kernels.stripe import Stripe
+from ..kernels.stripe import RUN, Stripe
 from ..types import Dtype
 
 __all__ = [
@@ -43,6 +43,7 @@ READ, WRITE = 0.9, 0.7  # cycles of a line that is read from, written to shared 
 BEHIND_MMA = 0.3  # of what is read, where tensor cores are at work meanwhile
 MOVES = 3  # instructions that bring an element of a complex fragment to where four products want it
 ASTRAY = 3  # times that for asynchronous copies from where memory's sectors do not begin
+ASTRAY_L1 = 2  # the same for copies of 16 bytes that pass through the L1 cache
 LOAD = 10  # instructions of a global load: address, mask, load
 COPY = 60  # those of a leaf's, which is element by element and knows no contiguous dimension
 BARRIER = 50  # cycles of a barrier and of what begins a stripe
@@ -240,7 +241,9 @@ def _gemm_stripe(config: Any, device: Device, astray: tuple[bool, bool] = (False
     facts, warps = config.dtype_facts, config.threads // device.warp_size
     shares = zip((config.stripe_a, config.stripe_b), config.shares, astray, strict=True)
     stripes = [
-        (stripe, ASTRAY if strays and config.stages > 1 else 1) for stripe, shared, strays in shares if shared
+        (stripe, _astray(stripe) if strays and config.stages > 1 else 1)
+        for stripe, shared, strays in shares
+        if shared
     ]
     loads = LOAD * sum(s.blk * s.depth / (s.vec * config.threads) for s, _ in stripes)
     loads += WALK * config.persistent
@@ -253,6 +256,10 @@ def _gemm_stripe(config: Any, device: Device, astray: tuple[bool, bool] = (False
     work = max(warps * (issue / device.partitions + lines), fetched)
     latency = max(alone + BARRIER, ANSWER / max(config.stages - 1, 1))
     return _Block(work, latency, issue=issue, schedulers=warps / device.partitions, rest=warps * lines)
+
+
+def _astray(stripe: Stripe) -> int:
+    return ASTRAY_L1 if stripe.through_l1 and stripe.load_bytes == RUN else ASTRAY
 
 
 def dram_rate(device: Device) -> float:

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 from ..database import (
     FAMILIES,
     FIXED,
+    FIXED_BUT,
     families_of,
     is_batch,
     nearest,
@@ -285,7 +286,8 @@ def _meant(config: Any, wanted: _Wanted, device: Device) -> Any:
 def _as_aligned(config: Any, aligned: tuple[int, int]) -> Any:
     """`config` as it runs on operands that begin at multiples of so many bytes."""
     a, b = (max(distance // config.dtype_facts.itemsize, 1) for distance in aligned)
-    return config.narrowed(a, b) if a < config.VEC_A or b < config.VEC_B else config
+    astray = min(aligned) < ALIGNED
+    return config.narrowed(a, b, astray) if astray else config
 
 
 def _straying(config: Any, wanted: _Wanted, device: Device) -> float:
@@ -432,4 +434,4 @@ def _choose_stop(routine: str, dtype: str, size: str, device: Device) -> Choice:
 
 @lru_cache
 def _fixed(stem: str, dtype: str) -> Any:
-    return FIXED[stem].config(dtype, "", {})
+    return FIXED[stem].config(dtype, "", FIXED_BUT.get((stem, dtype), {}))

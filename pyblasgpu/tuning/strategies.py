@@ -24,7 +24,7 @@ from .score import score
 
 __all__ = [
     "STRATEGIES", "Axes", "Place", "Strategy", "Task", "Times", "Trial", "beginning_with", "exhaustive",
-    "in_turns", "likely", "line", "random", "score_first", "task_of", "three_step",
+    "ending_with_twins", "in_turns", "likely", "line", "random", "score_first", "task_of", "three_step",
 ]  # fmt: skip
 
 #: (size class, extents), where a choice must be made.
@@ -201,6 +201,32 @@ def beginning_with(serving: Mapping[str, Any], strategy: Strategy) -> Strategy:
     def search(task: Task) -> Search:
         yield [Trial(serving[size], size, extents) for size, extents in task.places if size in serving]
         yield from strategy(task)
+
+    return search
+
+
+def ending_with_twins(strategy: Strategy, twin: Callable[[Any], Any], count: int = 2) -> Strategy:
+    """What `strategy` asks for; then at each place the twins of the fastest `count`, where they have one.
+
+    So a switch that matters little is tried for winners alone, and does not double what is searched.
+    """
+
+    def search(task: Task) -> Search:
+        known: dict[Place, dict[Any, float]] = {place: {} for place in task.places}
+        steps, times = strategy(task), None
+        while True:
+            try:
+                trials = next(steps) if times is None else steps.send(times)
+            except StopIteration:
+                break
+            times = yield trials
+            for trial, seconds in times.items():
+                known[trial.place][trial.config] = seconds
+        fastest = {place: sorted(found, key=found.__getitem__)[:count] for place, found in known.items()}
+        twins = {place: [twin(config) for config in found] for place, found in fastest.items()}
+        yield [
+            Trial(c, *place) for place, found in twins.items() for c in found if c and c not in known[place]
+        ]
 
     return search
 

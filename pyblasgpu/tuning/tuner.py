@@ -25,7 +25,16 @@ from .plan import plan
 from .prune import Guidelines, persistent, tile_of
 from .recheck import Compiling, Recheck
 from .store import merge, winners
-from .strategies import STRATEGIES, Place, Task, Times, Trial, beginning_with, task_of
+from .strategies import (
+    STRATEGIES,
+    Place,
+    Task,
+    Times,
+    Trial,
+    beginning_with,
+    ending_with_twins,
+    task_of,
+)
 from .whole import STOPS, search_stop, time_vendor, time_whole
 from .worker import Lost
 
@@ -211,6 +220,8 @@ class Tuner:
         configs = list(dict.fromkeys([*serving.values(), *configs]))
         task = task_of(key[0], tuple(configs), self.device, self._sizes)._replace(rivals=rivals)
         strategy = beginning_with(serving, self._strategy) if configs else _nothing
+        if FAMILIES[key[0]].routine == "gemm":
+            strategy = ending_with_twins(strategy, _cache_twin)
         self._hunts.append(Hunt(key, task, strategy, self.journal))
 
     def _promising(self, key: Search, configs: list[Any]) -> list[Any]:
@@ -400,6 +411,11 @@ class Tuner:
 def _nothing(task: Task) -> Generator[list[Trial], Times, None]:
     """The strategy where there are no candidates."""
     yield from ()
+
+
+def _cache_twin(config: Any) -> Any:
+    """The same product with its copies through the L1 cache, or by it; None where it has no choice."""
+    return config.by_cache(not config.through_l1)
 
 
 def _first(key: Search) -> Search:

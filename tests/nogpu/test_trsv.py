@@ -18,6 +18,7 @@ from pyblasgpu.routines.trsv import SMALL
 from pyblasgpu.tuning.cases import TriangularCase
 from pyblasgpu.tuning.oracle import exact_triangular, integers, triangle
 from pyblasgpu.tuning.overrides import override
+from pyblasgpu.tuning.select import select
 from pyblasgpu.types import DTYPES, Diag, Side, Uplo
 
 D = DTYPES["d"]
@@ -25,7 +26,6 @@ D = DTYPES["d"]
 
 @pytest.fixture
 def kernels(monkeypatch):
-    monkeypatch.setattr("pyblasgpu.routines.trsv.BY_DEFAULT", True)
     return fake_kernels.install(monkeypatch)
 
 
@@ -96,11 +96,13 @@ def test_explain_names_it(kernels, monkeypatch):
     assert line[0] == "trsv" and "COLS=2" in line[1] and line[2] == "fixed"
 
 
-def test_until_it_has_run_on_a_device_it_is_asked_for(kernels, monkeypatch):
-    monkeypatch.setattr("pyblasgpu.routines.trsv.BY_DEFAULT", False)
-    assert "trsv" not in launched(kernels)
-    with override("one_launch", True):
-        assert launched(kernels) == ["trsv"]
+def test_what_serves_without_an_override():
+    """Of doubles a thread has twice as many columns."""
+    chosen = {letter: select("trsv", DTYPES[letter], "", (1000, 1), known("h200")) for letter in DTYPES}
+    assert {letter: choice.config.DIM_K for letter, choice in chosen.items()} == {
+        "s": 16, "d": 8, "c": 16, "z": 16,
+    }  # fmt: skip
+    assert {choice.origin for choice in chosen.values()} == {"fixed"}
 
 
 # ---------------------------------------------------------------------------------------------- its Config

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from dataclasses import replace
 from functools import partial
@@ -12,9 +13,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from pyblasgpu.database import FAMILIES, parse
+from pyblasgpu.database import FAMILIES, families_of, parse
 from pyblasgpu.errors import BackendUnavailable, ConfigError, DatabaseWarning
-from pyblasgpu.gpu.compile import Resources
+from pyblasgpu.gpu import backend
+from pyblasgpu.gpu.compile import Resources, to_ptx
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning import build, dryrun, measure, run, score, store
 from pyblasgpu.tuning.prune import Guidelines, candidates, check_device
@@ -150,6 +152,37 @@ def test_the_score_knows_copies_that_go_astray():
 
     assert 1 < longer(large, True, False) < longer(large, True, True) < longer(small, True, True) < 2
     assert longer(replace(large, stages=1, prefetch=False, persistent=False), True, True) == 1
+    through = small.by_cache(True)
+    assert 1 < longer(through, True, True) < longer(small, True, True)
+    narrow = small.narrowed(1, 1)
+    assert longer(replace(narrow, through_l1=True), True, True) == longer(narrow, True, True)
+
+
+def test_which_copies_may_pass_through_the_l1_cache():
+    """Those of 16 bytes, which alone can pass by it; where columns go astray those of doubles do."""
+    for letter in "sd":
+        left = candidates(families_of("gemm", letter)[-1], letter, "nn", H200).left
+        config = next(
+            c for c in left if 16 in (c.stripe_a.load_bytes, c.stripe_b.load_bytes) and c.stages > 1
+        )
+        through = config.by_cache(True)
+        assert through == replace(config, through_l1=True) and through.by_cache(False) == config
+        assert through.stripe_a.through_l1 and through.of_packed().stripe_b.through_l1
+        assert config.narrowed(1, 1).by_cache(True) is None
+        assert config.narrowed(4, 4, astray=True) == (through if letter == "d" else config)
+        assert config.narrowed(1, 1, astray=True) == config.narrowed(1, 1)
+    one = replace(config, stages=1, prefetch=False, persistent=False)
+    assert one.by_cache(True) is None
+    with pytest.raises(ConfigError, match=r"through_l1: through_l1 only with stages > 1.*stages=1"):
+        replace(one, through_l1=True)
+
+
+@pytest.mark.skipif(bool(backend.UNAVAILABLE), reason=str(backend.UNAVAILABLE))
+@pytest.mark.parametrize("through_l1", [False, True])
+def test_how_copies_are_asked_for(through_l1):
+    small = next(c for c in candidates("gemm_mma", "d", "nn", H200, "quick").left if c.VEC_A == c.VEC_B == 2)
+    ptx = to_ptx(build.source_of("gemm_mma", small.by_cache(through_l1)), (9, 0))
+    assert set(re.findall(r"cp\.async\.(c.)\.", ptx)) == ({"ca"} if through_l1 else {"cg"})
 
 
 # ------------------------------------------------------------------------------------------------ compiler

@@ -21,6 +21,7 @@ from pyblasgpu.tuning.strategies import (
     Axes,
     Task,
     Trial,
+    ending_with_twins,
     in_turns,
     random,
     score_first,
@@ -84,6 +85,25 @@ def test_a_strategy_survives_failures_and_an_empty_answer(strategy):
     )
     assert replay(failing, strategy).used > 0
     assert replay(recording._replace(seconds={Trial(0, *PLACES[0]): 1.0}), strategy).total == 1
+
+
+def test_twins_of_the_fastest_come_last():
+    """Of those that have one, those alone that were not asked for."""
+    recording, asked = made_up(10), []
+    ask = [[Trial(c, *PLACES[0]) for c in (3, 7, 5)], [Trial(c, *PLACES[1]) for c in (8, -8, 2)]]
+
+    def strategy(task):
+        for batch in ask:  # noqa: UP028 (a list takes no answers)
+            yield batch
+
+    steps = ending_with_twins(strategy, lambda config: None if config == 5 else -config)(recording.task)
+    batch = next(steps)
+    with pytest.raises(StopIteration):
+        while True:
+            asked.append(batch)
+            batch = steps.send({trial: 1.0 / abs(trial.config) for trial in batch})
+    assert asked[:2] == ask
+    assert asked[2] == [Trial(-7, *PLACES[0])]  # 5 has none, both of 8 are known
 
 
 @pytest.mark.parametrize("name", ["line", "three-step", "score-first"])
