@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from ..gpu.backend import device_function, in_order, ptx
 from ..types import Dtype
+from .elements import rounds
 
 __all__ = [
     "careful_solver",
@@ -205,17 +206,20 @@ def panel_writer(parts: int, n: int, columns: int, row: int, threads: int, by_ro
     """``write(b, panel, row_stride, col_stride, t, rows, cols)``: the panel back to B by so many threads,
     neighbours to neighbours in memory.
     """
-    FAST, TOTAL = (n if by_rows else columns), n * columns
-    store = ptx.store_global
+    over, store = rounds(n, columns, threads, by_rows), ptx.store_global
+    int32, afresh = ptx.types.int32, ptx.afresh
+    ROUNDS, place, has, following, at_first = over.count, over.place, over.has, over.following, over.first
 
     @device_function
     def write(b, panel, row_stride, col_stride, t, rows, cols):
-        for first in range(0, TOTAL, threads):
-            fast, slow = (t + first) % FAST, (t + first) // FAST
-            i, j = (fast, slow) if by_rows else (slow, fast)
-            if t + first < TOTAL:
-                ok, at = (i < rows) & (j < cols), (i * row_stride + j * col_stride) * parts
+        t = afresh(int32(t))  # the same ways as on reading would take registers all the time
+        at = at_first(t, row_stride, col_stride)
+        for k in range(ROUNDS):
+            i, j = place(t, k)
+            if has(t, k):
+                ok = (i < rows) & (j < cols)
                 for part in range(parts):
-                    store(b, at + part, panel[i * row + j * parts + part], ok)
+                    store(b, at * parts + part, panel[i * row + j * parts + part], ok)
+            at = following(at, t, k, row_stride, col_stride)
 
     return write

@@ -18,6 +18,7 @@ from ..errors import require
 from ..gpu.backend import cuda, device_function, ptx, unrolled
 from ..gpu.compile import KernelSource
 from ..types import DTYPES, Dtype
+from .elements import rounds
 
 PARAMETERS = "pp ii qqqq qq rr".replace(" ", "")
 
@@ -205,22 +206,25 @@ def block_copier(config, rows: int, cols: int, place_row: int, place_col: int, b
     neighbours in memory. With `first`, elements with ``i + shift - j < first`` are zeros and not read:
     what lies above the diagonal, and for 1 the diagonal.
     """
-    PARTS, SIZE, THREADS = config.dtype_facts.parts, config.dtype_facts.itemsize, config.threads
+    PARTS, SIZE = config.dtype_facts.parts, config.dtype_facts.itemsize
     int32, copy = ptx.types.int32, ptx.copy_async(SIZE)
-    FAST, TOTAL = (rows if by_rows else cols), rows * cols
     TRIANGLE, FIRST = first is not None, first or 0
+
+    over = rounds(rows, cols, config.threads, by_rows)
+    ROUNDS, place, has, following, at_first = over.count, over.place, over.has, over.following, over.first
 
     @device_function
     def start(shared, source, row_stride, col_stride, t, rows_left, cols_left, shift):
-        for begin in range(0, TOTAL, THREADS):
-            fast, slow = (t + begin) % FAST, (t + begin) // FAST
-            i, j = (fast, slow) if by_rows else (slow, fast)
+        at = at_first(t, row_stride, col_stride)
+        for k in range(ROUNDS):
+            i, j = place(t, k)
             ok = (i < rows_left) & (j < cols_left)
             if TRIANGLE:
                 ok = ok & (i + shift - j >= FIRST)
-            place, at = (i * place_row + j * place_col) * PARTS, (i * row_stride + j * col_stride) * PARTS
-            if t + begin < TOTAL:
-                copy(shared, place, source, at, int32(SIZE if ok else 0))
+            if has(t, k):
+                to = (i * place_row + j * place_col) * PARTS
+                copy(shared, to, source, at * PARTS, int32(SIZE if ok else 0))
+            at = following(at, t, k, row_stride, col_stride)
 
     return start
 

@@ -278,7 +278,10 @@ DEFECTS = [
     ("triangle", "(i < rows_left) & (j < cols_left)", "(i < rows_left)", leaf("trsm")),
     ("triangle", "(row < rows) & (col < cols)", "(row <= rows) & (col < cols)", leaf("trmm")),
     ("triangle", "(row < rows) & (col < cols)", "(row < rows)", leaf("trmm")),
-    ("triangle", "if t + begin < TOTAL:", "if True:", leaf("trsm", depth=6)),
+    ("elements", "True if TOTAL % THREADS == 0 else t + k * THREADS < TOTAL", "True", leaf("trsm", depth=6)),
+    ("elements", "+ k * STEP", "+ k", leaf("trsm")),
+    ("elements", "at + STEP *", "at + (STEP + 1) *", leaf("trsm")),
+    ("elements", "place(t, k + 1)", "place(t, k)", leaf("trsm", depth=6)),
     ("substitution", "(i < rows) & (j < cols)", "(i <= rows) & (j < cols)", leaf("trsm")),
     ("substitution", "(i < rows) & (j < cols)", "(i < rows - 1) & (j < cols)", leaf("trsm")),
     ("trsm_leaf", "(row0 + BLK_K - 1) // BLK_K", "row0 // BLK_K", leaf("trsm", depth=12)),
@@ -614,8 +617,9 @@ DEFECTS = [
 
 #: What kernels have in common, each after what it is built from.
 SHARED = (
-    "stripe", "triangle", "substitution", "walk", "part", "gemm_config", "gemm_body", "gemm_persistent",
-    "gemm_source", "trsm_config", "trsm_strips", "trsm_body", "trsv_config", "trsv_sums", "trsv_diagonal",
+    "stripe", "elements", "triangle", "substitution", "walk", "part", "gemm_config", "gemm_body",
+    "gemm_persistent", "gemm_source", "trsm_config", "trsm_strips", "trsm_body", "trsv_config", "trsv_sums",
+    "trsv_diagonal",
 )  # fmt: skip
 
 
