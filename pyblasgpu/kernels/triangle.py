@@ -199,15 +199,19 @@ def panel_source(stem: str, config, variant: Variant, build, ahead: tuple[int, .
     )
 
 
-def block_copier(config, rows: int, cols: int, place_row: int, place_col: int, by_rows: bool, first=None):
+def block_copier(
+    config, rows: int, cols: int, place_row: int, place_col: int, by_rows: bool, first=None,
+    unrolls: bool = True,
+):  # fmt: skip
     """``copy(shared, source, row_stride, col_stride, t, rows_left, cols_left, shift)``, asynchronously.
 
     Element (i, j) of the source goes to ``i*place_row + j*place_col``; neighbouring threads take
     neighbours in memory. With `first`, elements with ``i + shift - j < first`` are zeros and not read:
-    what lies above the diagonal, and for 1 the diagonal.
+    what lies above the diagonal, and for 1 the diagonal. A copier that `unrolls` takes fewer instructions,
+    and registers for many addresses at once.
     """
     PARTS, SIZE = config.dtype_facts.parts, config.dtype_facts.itemsize
-    int32, copy = ptx.types.int32, ptx.copy_async(SIZE)
+    int32, copy, afresh = ptx.types.int32, ptx.copy_async(SIZE), ptx.afresh
     TRIANGLE, FIRST = first is not None, first or 0
 
     over = rounds(rows, cols, config.threads, by_rows)
@@ -216,7 +220,7 @@ def block_copier(config, rows: int, cols: int, place_row: int, place_col: int, b
     @device_function
     def start(shared, source, row_stride, col_stride, t, rows_left, cols_left, shift):
         at = at_first(t, row_stride, col_stride)
-        for k in range(ROUNDS):
+        for k in range(ROUNDS if unrolls else afresh(int32(ROUNDS))):
             i, j = place(t, k)
             ok = (i < rows_left) & (j < cols_left)
             if TRIANGLE:

@@ -75,7 +75,9 @@ def _build(config: Trsv, variant: Variant):
     store_release, zero = ptx.store_release, ptx.fill(ACC)
     commit, wait = ptx.commit_async, ptx.wait_async(0)
 
-    copy_diagonal = block_copier(config, ROWS, ROWS, 1, LEAD, BY_ROWS, 1 if variant.unit else 0)
+    copy_diagonal = block_copier(
+        config, ROWS, ROWS, 1, LEAD, BY_ROWS, 1 if variant.unit else 0, unrolls=False
+    )
     (fetch, multiply), (leave, subtract) = tiles(config, variant), adder(config)
     (read, write, bring), prepare = right_sides(config), preparer(config, variant)
     substitute, (divide, is_finite) = by_groups(config), last_divider(config, variant)

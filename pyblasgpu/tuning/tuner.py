@@ -232,9 +232,11 @@ class Tuner:
         family, ranks = FAMILIES[stem], dict[tuple, int]()
         for size in sizes_of(stem):
             timed = [record for record in self.journal.timed(_first(key)) if record.size == size]
-            timed = sorted(timed, key=lambda record: record.seconds)[: BEST_TILES[self._effort]]
-            for rank, record in enumerate(timed):
-                tile = tile_of(family.config(dtype, record.layout, record.parameters))
+            timed = sorted(timed, key=lambda record: record.seconds)
+            best = [family.config(dtype, record.layout, record.parameters) for record in timed]
+            alike_once = list(dict.fromkeys(map(_past_l1, best)))
+            for rank, config in enumerate(alike_once[: BEST_TILES[self._effort]]):
+                tile = tile_of(config)
                 ranks[tile] = min(rank, ranks.get(tile, rank))
         promising, others = list(configs), [] if self._effort in NO_OTHERS else configs
         if family.routine == "gemm":
@@ -411,6 +413,11 @@ class Tuner:
 def _nothing(task: Task) -> Generator[list[Trial], Times, None]:
     """The strategy where there are no candidates."""
     yield from ()
+
+
+def _past_l1(config: Any) -> Any:
+    """The same for twins that differ in their way through the caches."""
+    return config.by_cache(False) or config if hasattr(config, "by_cache") else config
 
 
 def _cache_twin(config: Any) -> Any:
