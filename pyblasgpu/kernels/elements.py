@@ -48,15 +48,18 @@ def rounds(rows: int, cols: int, threads: int, by_rows: bool) -> SimpleNamespace
         return True if TOTAL % THREADS == 0 else t + k * THREADS < TOTAL
 
     @device_function
-    def first(t, row_stride, col_stride):
-        i, j = place(t, 0)
+    def way(t, k, row_stride, col_stride):
+        i, j = place(t, k)
         return int64(i) * row_stride + int64(j) * col_stride
+
+    @device_function
+    def first(t, row_stride, col_stride):
+        return way(t, 0, row_stride, col_stride)
 
     @device_function
     def following(at, t, k, row_stride, col_stride):
         if STAYS:
             return at + STEP * (col_stride if by_rows else row_stride)
-        i, j = place(t, k + 1)
-        return int64(i) * row_stride + int64(j) * col_stride
+        return way(t, k + 1, row_stride, col_stride)
 
     return SimpleNamespace(count=COUNT, place=place, has=has, first=first, following=following)

@@ -224,9 +224,9 @@ def ending_with_twins(strategy: Strategy, twin: Callable[[Any], Any], count: int
                 known[trial.place][trial.config] = seconds
         fastest = {place: sorted(found, key=found.__getitem__)[:count] for place, found in known.items()}
         twins = {place: [twin(config) for config in found] for place, found in fastest.items()}
-        yield [
-            Trial(c, *place) for place, found in twins.items() for c in found if c and c not in known[place]
-        ]
+        fresh = [(c, place) for place, found in twins.items() for c in found if c and c not in known[place]]
+        if fresh:
+            yield [Trial(c, *place) for c, place in fresh]
 
     return search
 

@@ -220,9 +220,7 @@ class Tuner:
         configs = list(dict.fromkeys([*serving.values(), *configs]))
         task = task_of(key[0], tuple(configs), self.device, self._sizes)._replace(rivals=rivals)
         strategy = beginning_with(serving, self._strategy) if configs else _nothing
-        if FAMILIES[key[0]].routine == "gemm":
-            strategy = ending_with_twins(strategy, _cache_twin)
-        self._hunts.append(Hunt(key, task, strategy, self.journal))
+        self._hunts.append(Hunt(key, task, ending_with_twins(strategy, _cache_twin), self.journal))
 
     def _promising(self, key: Search, configs: list[Any]) -> list[Any]:
         """The candidates, those first whose tiles did best in the first layout: the best of every class, then
@@ -415,14 +413,15 @@ def _nothing(task: Task) -> Generator[list[Trial], Times, None]:
     yield from ()
 
 
-def _past_l1(config: Any) -> Any:
-    """The same for twins that differ in their way through the caches."""
-    return config.by_cache(False) or config if hasattr(config, "by_cache") else config
-
-
 def _cache_twin(config: Any) -> Any:
-    """The same product with its copies through the L1 cache, or by it; None where it has no choice."""
-    return config.by_cache(not config.through_l1)
+    """The same product with its copies through the L1 cache, or by it; None where there is no choice."""
+    return config.by_cache(not config.through_l1) if hasattr(config, "by_cache") else None
+
+
+def _past_l1(config: Any) -> Any:
+    """Of two such twins the one whose copies pass by the cache."""
+    twin = _cache_twin(config)
+    return twin if twin and config.through_l1 else config
 
 
 def _first(key: Search) -> Search:

@@ -281,7 +281,7 @@ DEFECTS = [
     ("elements", "True if TOTAL % THREADS == 0 else t + k * THREADS < TOTAL", "True", leaf("trsm", depth=6)),
     ("elements", "+ k * STEP", "+ k", leaf("trsm")),
     ("elements", "at + STEP *", "at + (STEP + 1) *", leaf("trsm")),
-    ("elements", "place(t, k + 1)", "place(t, k)", leaf("trsm", depth=6)),
+    ("elements", "way(t, k + 1,", "way(t, k,", leaf("trsm", depth=6)),
     ("substitution", "(i < rows) & (j < cols)", "(i <= rows) & (j < cols)", leaf("trsm")),
     ("substitution", "(i < rows) & (j < cols)", "(i < rows - 1) & (j < cols)", leaf("trsm")),
     ("trsm_leaf", "(row0 + BLK_K - 1) // BLK_K", "row0 // BLK_K", leaf("trsm", depth=12)),
