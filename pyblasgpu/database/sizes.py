@@ -9,6 +9,7 @@ gemm       few_rows: 16 < m <= 64 < n                     32 x 4096, k 1024
 gemm       few_cols: 16 < n <= 64 < m                     4096 x 32, k 1024
 gemm       rows24, cols24, rows48, cols48: between these  24 x 4096, k 1024; 4096 x 24; 48
 gemm       deep_rows, deep_cols: the same with a long k   32 x 4096, k 4096; 4096 x 32
+gemm       deep_rows24, deep_cols24: 24, with a long k    24 x 4096, k 4096; 4096 x 24
 gemm       panel_rows, panel_cols: 64, with a long k      64 x 4096, k 4096; 4096 x 64
 gemm       update_rows, update_cols: between leaves       256 x 4096, k 256; 4096 x 256
 gemm       outer: k <= 45, m n > 750^2                    8192 x 8192, k 32
@@ -19,9 +20,9 @@ gemm       middle: m n <= 1450^2                          1024 x 1024, k 1024
 gemm       medium: m n <= 2900^2                          2048 x 2048, k 2048
 gemm       large: all else                                4096 x 4096, k 4096
 gemm       uneven: a large one whose tiles fill no waves  2560 x 2560, k 2560
-gemm       square128, square384, square576, square768,    128 x 128, k 128, and so on
-           square1536, square3072: below and between
-           the orders above
+gemm       square128, square192, square384, square576,    128 x 128, k 128, and so on
+           square768, square1536, square3072: below and
+           between the orders above
 gemm       batch16: many of at most 22^2                  10000 of 16 x 16, k 16
 gemm       batch32: many of at most 45^2                  10000 of 32 x 32, k 32
 gemm       batch64: many of at most 90^2                  4000 of 64 x 64, k 64
@@ -63,6 +64,7 @@ _BY_ELEMENTS = {
     "large": ("large", "medium", "middle", "small", "tiny"),
     "uneven": ("uneven", "large", "medium", "middle", "small", "tiny"),
     "square128": ("square128", "tiny", "small", "middle", "medium", "large"),
+    "square192": ("square192", "tiny", "small", "middle", "medium", "large"),
     "square384": ("square384", "small", "tiny", "middle", "medium", "large"),
     "square576": ("square576", "small", "middle", "tiny", "medium", "large"),
     "square768": ("square768", "middle", "small", "medium", "tiny", "large"),
@@ -71,23 +73,23 @@ _BY_ELEMENTS = {
 }
 _OTHERS = (
     "low_rank", "outer", "few_rows", "few_cols", "slim_rows", "slim_cols", "uneven", "square3072",
-    "square1536", "square768", "square576", "square384", "square128", "rows24", "cols24", "rows48", "cols48",
-    "deep_rows", "deep_cols", "panel_rows", "panel_cols", "update_rows", "update_cols",
+    "square1536", "square768", "square576", "square384", "square192", "square128", "rows24", "cols24",
+    "rows48", "cols48", "deep_rows", "deep_cols", "deep_rows24", "deep_cols24", "panel_rows", "panel_cols",
+    "update_rows", "update_cols",
 )  # fmt: skip
 
+_SKINNY = (
+    "rows24", "cols24", "rows48", "cols48", "deep_rows", "deep_cols", "deep_rows24", "deep_cols24",
+    "panel_rows", "panel_cols",
+)  # fmt: skip
 _PREFERRED = {
     "slim_rows": ("slim_rows", "few_rows", *_BY_ELEMENTS["small"]),
     "slim_cols": ("slim_cols", "few_cols", *_BY_ELEMENTS["small"]),
     "few_rows": ("few_rows", "slim_rows", *_BY_ELEMENTS["small"]),
     "few_cols": ("few_cols", "slim_cols", *_BY_ELEMENTS["small"]),
-    "rows24": ("rows24", "few_rows", *_BY_ELEMENTS["small"]),
-    "cols24": ("cols24", "few_cols", *_BY_ELEMENTS["small"]),
-    "rows48": ("rows48", "few_rows", *_BY_ELEMENTS["small"]),
-    "cols48": ("cols48", "few_cols", *_BY_ELEMENTS["small"]),
-    "deep_rows": ("deep_rows", "few_rows", *_BY_ELEMENTS["small"]),
-    "deep_cols": ("deep_cols", "few_cols", *_BY_ELEMENTS["small"]),
-    "panel_rows": ("panel_rows", "few_rows", *_BY_ELEMENTS["small"]),
-    "panel_cols": ("panel_cols", "few_cols", *_BY_ELEMENTS["small"]),
+    **{
+        size: (size, "few_rows" if "rows" in size else "few_cols", *_BY_ELEMENTS["small"]) for size in _SKINNY
+    },
     "update_rows": ("update_rows", *_BY_ELEMENTS["middle"]),
     "update_cols": ("update_cols", *_BY_ELEMENTS["middle"]),
     "outer": ("outer", "low_rank", *_BY_ELEMENTS["large"]),
@@ -126,6 +128,8 @@ _GEMM_AT = {
     "cols48": (4096, 48, 1024),
     "deep_rows": (32, 4096, 4096),
     "deep_cols": (4096, 32, 4096),
+    "deep_rows24": (24, 4096, 4096),
+    "deep_cols24": (4096, 24, 4096),
     "panel_rows": (64, 4096, 4096),
     "panel_cols": (4096, 64, 4096),
     "update_rows": (256, 4096, 256),
@@ -138,7 +142,7 @@ _GEMM_AT = {
     "medium": (2048, 2048, 2048),
     "large": (4096, 4096, 4096),
     "uneven": (2560, 2560, 2560),
-    **{f"square{n}": (n, n, n) for n in (128, 384, 576, 768, 1536, 3072)},
+    **{f"square{n}": (n, n, n) for n in (128, 192, 384, 576, 768, 1536, 3072)},
     "batch16": (16, 16, 16, 10_000),
     "batch32": (32, 32, 32, 10_000),
     "batch64": (64, 64, 64, 4000),
