@@ -30,6 +30,10 @@ class Side(_Flag):
     LEFT = "L"
     RIGHT = "R"
 
+    @property
+    def flipped(self) -> Side:
+        return Side.RIGHT if self is Side.LEFT else Side.LEFT
+
 
 class Uplo(_Flag):
     UPPER = "U"

@@ -102,6 +102,7 @@ FIXED = {
     "sum_partials": Family("sum_partials", "SumPartials", "gemm", ("any",)),
     "pack": Family("pack", "Pack", "gemm", ("any",)),
     "trsm_small": Family("trsm_small", "TrsmSmall", "trsm", ("any",)),
+    "diagonal_blocks": Family("diagonal_blocks", "DiagonalBlocks", "trmm", ("any",)),
     "symmetrize": Family("symmetrize", "Symmetrize", "syr2k", ("any",)),
     "trsv": Family("trsv", "Trsv", "trsm", ("any",)),
 }

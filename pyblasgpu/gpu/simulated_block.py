@@ -23,7 +23,7 @@ from numba.cuda.simulator.kernelapi import Dim3, FakeCUDAModule
 
 from .simulated_memory import WARP, AccessLog, Pointer, SimulatorError, poisoned
 
-__all__ = ["Integer", "cuda", "current_thread", "launch", "reseed"]
+__all__ = ["Integer", "cuda", "current_thread", "gives_way", "launch", "reseed"]
 
 MAX_THREADS = 1024  # a block
 MAX_GRID = (2**31 - 1, 65535, 65535)
@@ -35,6 +35,11 @@ _random = random.Random(0)
 def reseed(seed: int) -> None:
     """Choose the order of threads and blocks anew."""
     _random.seed(seed)
+
+
+def gives_way() -> bool:
+    """Whether a block lets others run, as chance has it."""
+    return _random.random() < 0.5
 
 
 class Integer:
@@ -125,12 +130,19 @@ class _Launch:
     shared_bytes: int
     shared_limit: int
     logs: list[tuple[AccessLog, AccessLog]]
-    news: dict[tuple[int, int], Known]  # by the flag that was set for it
+    news: dict[tuple[int, int], _News]  # by the flag that was set for it
     events: int = 0  # what happened to flags
 
 
-#: Of each device array, in the order of the launch's logs, the block that wrote an element, if that is known.
+#: Of each device array, in the order of the launch's logs, the block that wrote an element, if that is known;
+#: and of each block how many entries of the log of reads are known to be over.
 Known = list[dict[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class _News:
+    written: Known
+    over: Known
 
 
 class Block:
@@ -144,6 +156,7 @@ class Block:
         self.threads = [Thread(self, t) for t in range(launch.threads)]
         self.votes: list[bool] = []
         self.known: Known = [{} for _ in launch.logs]
+        self.over: Known = [{} for _ in launch.logs]
 
     def run(self) -> Iterator[None]:
         """Run to the end; yields where it can only go on when another block is further."""
@@ -172,23 +185,27 @@ class Block:
             running = waiting
 
     def _hold_meetings(self) -> None:
-        """Let the threads that wait for their warp go on, until none does."""
-        while any(thread.meeting for thread in self.threads):
-            first = range(0, len(self.threads), WARP)
-            for lanes in (self.threads[start : start + WARP] for start in first):
-                meetings = [lane.meeting for lane in lanes if lane.meeting]
-                if not meetings:
-                    continue
-                places = sorted({meeting.place for meeting in meetings})
-                if len(places) > 1 or len(meetings) < WARP:
-                    lines = ", ".join(f"{Path(file).name}:{line}" for file, line in places)
-                    raise SimulatorError(
-                        f"warp divergence in block {self.index}: {len(meetings)} of {WARP} lanes "
-                        f"are at {lines}"
-                    )
-                meetings[0].together([meeting.brought for meeting in meetings])
-                for lane in _random.sample(lanes, WARP):
-                    lane.resume()
+        """Let the threads that wait for their warp go on, until none does, or another of it for a block."""
+        first = range(0, len(self.threads), WARP)
+        warps = [self.threads[start : start + WARP] for start in first]
+        while any([self._met(lanes) for lanes in warps]):
+            pass
+
+    def _met(self, lanes: list[Thread]) -> bool:
+        """Whether a warp met, and went on."""
+        meetings = [lane.meeting for lane in lanes if lane.meeting]
+        if not meetings or any(lane.stalled for lane in lanes):
+            return False
+        places = sorted({meeting.place for meeting in meetings})
+        if len(places) > 1 or len(meetings) < WARP:
+            lines = ", ".join(f"{Path(file).name}:{line}" for file, line in places)
+            raise SimulatorError(
+                f"warp divergence in block {self.index}: {len(meetings)} of {WARP} lanes are at {lines}"
+            )
+        meetings[0].together([meeting.brought for meeting in meetings])
+        for lane in _random.sample(lanes, WARP):
+            lane.resume()
+        return True
 
     def settle(self, thread: Thread) -> None:
         """What the warp of `thread` did so far comes before what its lanes do next."""
@@ -206,24 +223,31 @@ class Block:
             by_thread.put_back(accesses)
 
     def publish(self, flag: Pointer) -> None:
-        """What this block has written, or learnt of, is known to whoever finds `flag` set."""
+        """What this block has written, or learnt of, is known to whoever finds `flag` set; so it is that what
+        the block has read, up to the last barrier, is read.
+        """
         self.launch.events += 1
-        self.launch.news[_place(flag)] = [
-            {**known, **by_block.written(self.number)}
-            for known, (_, by_block) in zip(self.known, self.launch.logs, strict=True)
-        ]
+        logs = [by_block for _, by_block in self.launch.logs]
+        self.launch.news[_place(flag)] = _News(
+            [{**known, **log.written(self.number)} for known, log in zip(self.known, logs, strict=True)],
+            [{**over, self.number: len(log.reads)} for over, log in zip(self.over, logs, strict=True)],
+        )
 
     def learn(self, flag: Pointer, once: bool) -> None:
-        """What others had written when they set `flag` comes before what this block does next; with `once`
-        no other block learns it there.
+        """What others had written or read when they set `flag` comes before what this block does next; with
+        `once` no other block learns it there.
         """
         place, news = _place(flag), self.launch.news
         if place in news:
-            for known, new in zip(self.known, news.pop(place) if once else news[place], strict=True):
+            told = news.pop(place) if once else news[place]
+            for known, new in zip(self.known, told.written, strict=True):
                 known.update(new)
+            for over, new in zip(self.over, told.over, strict=True):
+                over.update((block, max(count, over.get(block, 0))) for block, count in new.items())
 
     def _close_logs(self) -> None:
-        for known, (by_thread, by_block) in zip(self.known, self.launch.logs, strict=True):
+        for known, over, (by_thread, by_block) in zip(self.known, self.over, self.launch.logs, strict=True):
+            by_thread.follow(by_block, self.number, over)
             by_thread.pass_on(by_block, self.number, known)
             by_thread.close()
         for _, log in self.shared.values():

@@ -64,6 +64,20 @@ class AccessLog:
                 log.reads.append((actor, at, count))
         log.writes += [(actor, at, count) for _, at, count in self.settled_writes + self.writes]
 
+    def follow(self, log: AccessLog, actor: int, over: Mapping[int, int]) -> None:
+        """What is written here comes after the reads in `log` that are known to be `over`, of each actor
+        those among so many first ones: they become reads of `actor`, as what is written will be its.
+        """
+        writes = self.settled_writes + self.writes
+        if not over or not writes:
+            return
+        written = np.zeros(self.size, bool)
+        for _, at, count in writes:
+            written[at : at + count] = True
+        for number, (who, at, count) in enumerate(log.reads):
+            if number < over.get(who, 0) and written[at : at + count].all():
+                log.reads[number] = actor, at, count
+
     def written(self, actor: int) -> dict[int, int]:
         """The elements that `actor` has written, with its number."""
         return {i: actor for who, at, count in self.writes if who == actor for i in range(at, at + count)}

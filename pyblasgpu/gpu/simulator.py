@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from .mma import taken
-from .simulated_block import Integer, cuda, current_thread, launch, reseed
+from .simulated_block import Integer, cuda, current_thread, gives_way, launch, reseed
 from .simulated_memory import Pointer, SimulatorError, adopt, allocate, release, resolve, view
 
 __all__ = [
@@ -223,9 +223,15 @@ def load_acquire(flags: Pointer, i: int) -> int:
 
 
 def store_release(flags: Pointer, i: int, value: int) -> None:
-    """``flags[i] = value``, for others to acquire, with all that this thread knows to be written."""
+    """``flags[i] = value``, for others to acquire, with all that this thread knows to be written.
+
+    Other blocks may come in between, which then find this value, not the last one.
+    """
+    thread = current_thread()
     flags.array[flags.span(i, 1)] = value
-    current_thread().block.publish(flags.offset(i))
+    thread.block.publish(flags.offset(i))
+    if gives_way():
+        thread.stall()
 
 
 def sync_warp() -> None:

@@ -1,4 +1,4 @@
-"""From a GEMM Config and its innermost product to the kernel: an ordinary or a persistent one."""
+"""From a GEMM Config and its innermost product to the kernel: ordinary, persistent, or in place."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 from ..gpu.compile import KernelSource
 from .gemm_body import Product
 from .gemm_body import build as build_ordinary
+from .gemm_in_place import build as build_in_place
+from .gemm_in_place import check as check_in_place
 from .gemm_persistent import build as build_persistent
 from .part import PARTS, check_part
 
@@ -16,10 +18,11 @@ __all__ = ["kernel_source"]
 PARTS_OF_C = tuple(part for part in PARTS if part != "strict")
 PARAMETERS = "ppp iii qqq qqq rrrr".replace(" ", "")
 PERSISTENT = "ppppp iii iiii qqq qqq rrrr".replace(" ", "")
+IN_PLACE = "pppp ii qq rr".replace(" ", "")
 
 
 def kernel_source(
-    config: Any, conj_a: bool, conj_b: bool, part: str, product: Callable[..., Product]
+    config: Any, conj_a: bool, conj_b: bool, part: str, triangle: str, product: Callable[..., Product]
 ) -> KernelSource:
     """The kernel of `config`, with A, B conjugated or not; ``product(config, conj_a, conj_b)`` is its heart.
 
@@ -32,18 +35,34 @@ def kernel_source(
     Of a persistent kernel the pointers are to A, B, C, the pieces (a tile a block) and the flags (one a
     block, 0 before the launch and after it), and after k stand int32 tiles, rounds, run and longer of a
     `walk.Walk`. Grid: x as many as the device holds.
+
+    With a `triangle`, one of `gemm_in_place.TRIANGLES`, all of C is multiplied by it in place. The parameters
+    are pointers to T, to the copy of its diagonal blocks, to the flags (one a tile, 0 before the launch;
+    `diagonal_blocks` makes both), and to C; int32 m, n; int64 leading strides of T, C; alpha. Grid: x
+    ``config.grid(m, n)``; there are no batches.
     """
     check_part(part, PARTS_OF_C)
-    build = build_persistent if config.persistent else build_ordinary
+    flags: tuple = (("conj_a", conj_a), ("conj_b", conj_b), ("part", part))
+    parameters = PERSISTENT if config.persistent else PARAMETERS
+    if triangle:
+        check_in_place(config, triangle)
+        flags, parameters = (*flags, ("triangle", triangle)), IN_PLACE
+
+    def build():
+        heart = product(config, conj_a, conj_b)
+        if triangle:
+            return build_in_place(config, heart, triangle, conj_a or conj_b)
+        return (build_persistent if config.persistent else build_ordinary)(config, heart, part)
+
     return KernelSource(
         name=config.STEM,
         config=config,
-        flags=(("conj_a", conj_a), ("conj_b", conj_b), ("part", part)),
+        flags=flags,
         real=config.dtype_facts.real,
-        parameters=PERSISTENT if config.persistent else PARAMETERS,
+        parameters=parameters,
         threads=config.threads,
         min_blocks=config.min_blocks,
         shared_bytes=config.shared_bytes,
-        build=lambda: build(config, product(config, conj_a, conj_b), part),
+        build=build,
         ahead=config.ahead,
     )

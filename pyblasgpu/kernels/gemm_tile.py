@@ -184,11 +184,13 @@ class GemmTile(GemmConfig):
         return self.dtype_facts.reuse(self.THR_M, self.THR_N)
 
 
-def source(config: GemmTile, conj_a: bool = False, conj_b: bool = False, part: str = "all") -> KernelSource:
-    """The kernel of `config`, with A, B conjugated or not, for all of C or a `part` of it: see
-    `kernel_source`.
+def source(
+    config: GemmTile, conj_a: bool = False, conj_b: bool = False, part: str = "all", triangle: str = ""
+) -> KernelSource:
+    """The kernel of `config`, with A, B conjugated or not, for all of C or a `part` of it, or that multiplies
+    C in place by a `triangle`: see `kernel_source`.
     """
-    return kernel_source(config, conj_a, conj_b, part, _product)
+    return kernel_source(config, conj_a, conj_b, part, triangle, _product)
 
 
 def _product(config: GemmTile, conj_a: bool, conj_b: bool) -> Product:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ..gpu.backend import cuda, device_function, ptx
 
-__all__ = ["MOST_STRIPES", "RASTER", "Walk", "locator", "pieces", "places", "tile_count"]
+__all__ = ["MOST_STRIPES", "RASTER", "Walk", "locator", "pieces", "places", "raster", "tile_count"]
 
 RASTER = 8  # tiles of C are walked in columns of this many rows of tiles, so that a wave shares its A in L2
 MOST_STRIPES = 2**31 - 1  # that are numbered
@@ -84,11 +84,11 @@ def places(BLK_M: int, BLK_N: int, part: str = "all"):
     """``place(tile, tiles_m, tiles_n)``: row and column where a tile of a matrix begins."""
     if part != "all":
         return _places_in_triangle(BLK_M, BLK_N, part.endswith("upper"))
-    int32, raster = ptx.types.int32, _raster()
+    int32, where = ptx.types.int32, raster()
 
     @device_function
     def place(tile, tiles_m, tiles_n):
-        down, across = raster(tile, tiles_m, tiles_n)
+        down, across = where(tile, tiles_m, tiles_n)
         return int32(down * BLK_M), int32(across * BLK_N)
 
     return place
@@ -105,7 +105,7 @@ def _places_in_triangle(BLK_M: int, BLK_N: int, upper: bool):
         2 2 2      ->    2 2 2 1 1
         3 3 3 3
     """
-    int32, quotient, raster = ptx.types.int32, ptx.quotient, _raster()
+    int32, quotient, where = ptx.types.int32, ptx.quotient, raster()
     DOWN, ACROSS = _square(BLK_M, BLK_N)
 
     @device_function
@@ -114,7 +114,7 @@ def _places_in_triangle(BLK_M: int, BLK_N: int, upper: bool):
         square = quotient(tile, DOWN * ACROSS)
         within = tile - square * (DOWN * ACROSS)
         width = order | 1
-        i, j = raster(square, quotient(order + 1, 2), width)
+        i, j = where(square, quotient(order + 1, 2), width)
         longer = order - i
         row, col = (longer - 1, j) if j < longer else (width - longer - 1, j - longer)
         if upper:
@@ -126,20 +126,20 @@ def _places_in_triangle(BLK_M: int, BLK_N: int, upper: bool):
     return place
 
 
-def _raster():
-    """``raster(i, rows, cols)``: row and column of the i-th element, in columns of `RASTER` rows."""
+def raster(most: int = RASTER):
+    """``place(i, rows, cols)``: row and column of the i-th element, in columns of `most` rows."""
     quotient = ptx.quotient
 
     @device_function
-    def raster(i, rows, cols):
-        column = quotient(i, RASTER * cols)
-        within = i - column * (RASTER * cols)
-        height = min(rows - column * RASTER, RASTER)
+    def place(i, rows, cols):
+        column = quotient(i, most * cols)
+        within = i - column * (most * cols)
+        height = min(rows - column * most, most)
         across = quotient(within, height)
         down = within - across * height
-        return column * RASTER + down, across
+        return column * most + down, across
 
-    return raster
+    return place
 
 
 def locator(BLK_M: int, BLK_N: int, part: str = "all"):

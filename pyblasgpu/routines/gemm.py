@@ -24,9 +24,12 @@ from .copy import record_copy, record_pack, record_scale
 from .pack import record_packed
 from .tape import ALPHA, BETA, Tape, recorded, scratch_lead
 
-__all__ = ["alignments", "fitted", "gemm", "record", "record_beta", "record_gemm", "tape"]
+__all__ = [
+    "SOURCES", "alignments", "contiguous", "fitted", "gemm", "record", "record_beta", "record_gemm", "tape",
+]  # fmt: skip
 
-_SOURCES = {family.STEM: family.source for family in (gemm_mma, gemm_tile)}
+#: Stem of each family of kernels -> its ``source``.
+SOURCES = {family.STEM: family.source for family in (gemm_mma, gemm_tile)}
 
 
 class _Product(NamedTuple):
@@ -115,11 +118,11 @@ def record_gemm(
     `beta` are ALPHA, BETA or numbers.
     """
     job = _Product(alpha, a, b, beta, c, part, three_m).upright
-    if not _contiguous(job.c) and _contiguous(job.c.T):
+    if not contiguous(job.c) and contiguous(job.c.T):
         job = job.turned  # a row-major C is a column-major one of the transposed product
     c = job.c
     with tape.temporary():
-        if _contiguous(c):
+        if contiguous(c):
             _record_dense(tape, job)
             return
         packed = tape.scratch(c.rows, c.cols, c.batch)
@@ -129,7 +132,7 @@ def record_gemm(
         record_copy(tape, 1.0, packed, c, job.part)
 
 
-def _contiguous(operand: Operand) -> bool:
+def contiguous(operand: Operand) -> bool:
     """Whether rows are adjacent in memory, at addresses that elements can have."""
     return (operand.row_stride == 1 or operand.rows == 1) and operand.pointer % operand.dtype.itemsize == 0
 
@@ -137,8 +140,8 @@ def _contiguous(operand: Operand) -> bool:
 def _record_dense(tape: Tape, job: _Product) -> None:
     """The product with C column-major: A and B copied or packed if need be, packed or k split if faster."""
     a, b = job.a, job.b
-    copied_a, copied_b = (not (_contiguous(x) or _contiguous(x.T)) for x in (a, b))
-    layout = "nt"[not (copied_a or _contiguous(a))] + "nt"[not (copied_b or _contiguous(b))]
+    copied_a, copied_b = (not (contiguous(x) or contiguous(x.T)) for x in (a, b))
+    layout = "nt"[not (copied_a or contiguous(a))] + "nt"[not (copied_b or contiguous(b))]
     copied, aligned = (copied_a, copied_b), alignments(layout, a, b, copied_a, copied_b)
     given = copied, job.part, aligned, job.three_m, tape.room
     choice = select("gemm", tape.dtype, layout, job.extents, current(tape.device), *given)
@@ -208,7 +211,7 @@ def _record_kernel(
 ) -> None:
     """The launch; `leads` are the strides of A, B that are not 1."""
     alpha, a, b, beta, c, part, _ = job
-    kernel = _SOURCES[config.STEM](config, a.conj, b.conj, part)
+    kernel = SOURCES[config.STEM](config, a.conj, b.conj, part)
 
     def integers(a: Operand, b: Operand, c: Operand, *_) -> tuple:
         walked = walk[1:] if walk else ()

@@ -26,8 +26,8 @@ from .levels import MOST_COPIED
 from .tape import Tape
 
 __all__ = [
-    "Leaf", "Recurrence", "Update", "leaf_recorder", "lower_left", "record_in_place", "record_steps",
-    "schedule", "split", "tuned_leaf",
+    "Leaf", "Recurrence", "Update", "leaf_recorder", "lower_left", "most_workspace", "record_in_place",
+    "record_steps", "schedule", "split", "tuned_leaf",
 ]  # fmt: skip
 
 PART = 20  # of B that the workspace may be, if that is more than what levels may copy
@@ -76,6 +76,11 @@ def lower_left(t: Operand, b: Operand, side: Side, uplo: Uplo) -> tuple[Operand,
     return t, b
 
 
+def most_workspace(b: Operand) -> int:
+    """Bytes of workspace that a triangular routine takes at most, but for operands that must be packed."""
+    return max(MOST_COPIED, b.batch * b.rows * b.cols * b.dtype.itemsize // PART)
+
+
 class Recurrence(NamedTuple):
     """What distinguishes TRSM and TRMM.
 
@@ -106,12 +111,11 @@ def record_in_place(
     """Record ``work(t, b)`` with T lower triangular on the left, B overwritten.
 
     Operands that the kernels cannot read in place are packed, B is unpacked after. Beside that the workspace
-    is `MOST_COPIED` bytes at most, or the `PART`-th part of B, for copies and what products part, cut and
-    pack.
+    is limited (`most_workspace`), for copies and what products part, cut and pack.
     """
     t, target = lower_left(t, b, side, uplo)
     t, b = (operand if _readable(operand) else record_pack(tape, operand) for operand in (t, target))
-    tape.limit = tape.workspace + max(MOST_COPIED, b.batch * b.rows * b.cols * b.dtype.itemsize // PART)
+    tape.limit = tape.workspace + most_workspace(b)
     work(t, b)
     if b is not target:
         record_copy(tape, 1.0, b, target)

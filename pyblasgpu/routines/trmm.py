@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..kernels import trmm_leaf
 from ..operands import Operand
 from ..types import Diag, Side, Uplo
-from . import levels
+from . import levels, trmm_in_place
 from .copy import record_scale
 from .recursion import Recurrence, leaf_recorder, record_in_place, record_steps, tuned_leaf
 from .tape import ALPHA, Tape, recorded
@@ -65,6 +65,10 @@ _RECURRENCE = Recurrence("trmm", _SOURCES, True, _leaf_alpha, _update)
 
 def record(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Diag) -> None:
     """Record the whole call."""
+    whole = trmm_in_place.plan(tape, t, b, side, uplo)
+    if whole:
+        trmm_in_place.record(tape, whole, diag)
+        return
 
     def multiply(t: Operand, b: Operand) -> None:
         config, stop = tuned_leaf(tape, b, _RECURRENCE)

@@ -28,7 +28,9 @@ def override(name: str, value: Any) -> Iterator[None]:
         `STREAMED`; 'packed', for whether operands of products are packed, whatever workspace that takes and k
         uncut, where any Config can; 'syr2k', for whether SYR2K and HER2K are one product, mirrored, whatever
         workspace that takes, or two; 'one_launch', for whether TRSM with one to four right-hand sides is the
-        kernel `trsv`, however few its rows, or the recursion; or 'trmm', 'trsm' or 'symm', for a stop size.
+        kernel `trsv`, however few its rows, or the recursion; 'in_place', for whether TRMM is the kernel
+        `gemm_in_place`, however small, where it can, or the recursion; or 'trmm', 'trsm' or 'symm', for a
+        stop size.
     value : Config, int or bool
     """
     active = ((name, value), *_overrides.get())

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from ..gpu.device import Device
 from ..gpu.mma import joins_parts
+from ..kernels.gemm_in_place import TRIANGLES, tile_orders
 from ..kernels.gemm_persistent import under_way
 from ..kernels.stripe import RUN, Stripe
 from ..types import Dtype
@@ -28,6 +29,7 @@ __all__ = [
     "comfortable",
     "cycles",
     "dram_rate",
+    "in_place_cycles",
     "piece_bytes",
     "score",
     "summing_cycles",
@@ -58,6 +60,7 @@ SMALL_MMA = 2  # times the cycles of a product of 8 x 8 x 4 where tensor cores a
 WAIT = 8  # issue slots of a k that are lost where its fragments are not fetched ahead
 WALK = 50  # instructions of a persistent block on its way from one stripe to the next
 SUMMING = 8000  # cycles that it takes to part tiles, without what follows
+WAITING = 0.4  # of the tile with the most to do of a product in place, while which others wait for it
 ADDING = 700  # cycles in which a block adds what its threads load at a time
 ONE_BANK = 0.15  # of a real FMA's cycles, lost where vectors along k put those of one k into one bank
 BANKS = 1.1  # times the cycles of a complex FMA where operands that meet come from one bank of registers
@@ -146,11 +149,15 @@ def cycles(
     streamed : bool
         Whether the blocks of a persistent kernel part the last tiles; `summing_cycles` come on top.
     part : str
-        Of the C of a GEMM, as `kernels.part` names it.
+        Of the C of a GEMM, as `kernels.part` names it; or the triangle by which C is multiplied in place, as
+        `kernels.gemm_in_place` does.
     astray : (bool, bool)
         Whether columns of the A, B of a GEMM (rows, if transposed) begin within sectors of memory.
     """
     resident = blocks_per_sm(config, device)
+    if part in TRIANGLES:
+        share, longest = in_place_cycles(config, extents, device, part, astray)
+        return share + WAITING * longest
     if stem in _LEAVES:
         return _leaf_cycles(stem, config, extents[:2], resident, device)
     m, n, k, *batch = extents
@@ -161,6 +168,26 @@ def cycles(
     else:
         waves = (_parted if streamed else _rounds)(block, tiles, config.min_blocks, device)
     return max(waves, count * _dram_cycles(config, (m, n, k), resident, device))
+
+
+def in_place_cycles(
+    config: Any,
+    extents: tuple[int, ...],
+    device: Device,
+    triangle: str,
+    astray: tuple[bool, bool] = (False, False),
+) -> tuple[float, float]:
+    """Of a product in place by a triangle of order k: those of all tiles, spread over the multiprocessors,
+    and those of the tile with the most to do.
+    """
+    m, n, k, *_ = extents
+    resident, (block, strip) = blocks_per_sm(config, device), tile_orders(config, triangle)
+    levels, strips = -(-k // block), -(-(n if triangle.endswith("a") else m) // strip)
+    mean = _gemm_block(config, (k + block) // 2, device, astray)
+    all_tiles = levels * strips * mean.together(resident) / (device.sm_count * resident)
+    beside = min(resident, -(-levels * strips // device.sm_count))
+    longest = _gemm_block(config, k, device, astray).together(beside, last=True)
+    return max(all_tiles, _dram_cycles(config, (m, n, k // 2), resident, device)), longest
 
 
 def tiles_of(config: Any, extents: tuple[int, ...], part: str = "all") -> int:

@@ -35,8 +35,10 @@ from ..database import (
 )  # fmt: skip
 from ..errors import BackendUnavailable, ConfigError
 from ..gpu.device import Device
+from ..kernels.gemm_in_place import TRIANGLES
 from ..types import DTYPES, Dtype
 from . import overlay, overrides
+from .in_place import in_place_twin
 from .paces import Measured, Paces, Reading, Unmeasured
 from .packs import GAIN, LAYOUT, copying, fits, packed_bytes, packed_twin, packing
 from .prune import check_device
@@ -101,7 +103,8 @@ def select(
     copied : (bool, bool)
         Whether A, B of a product must be copied, unless they are packed, for `layout` to be theirs.
     part : str
-        Of the C of a product, as `kernels.part` names it.
+        Of the C of a product, as `kernels.part` names it; or the triangle of order k by which it is
+        multiplied in place, as `kernels.gemm_in_place` does.
     aligned : (int, int)
         Bytes, up to `ALIGNED`, at multiples of which all columns of A, B begin (rows, if transposed). They
         bound the vectors by which a Config is judged, and say whether its copies go astray.
@@ -113,12 +116,14 @@ def select(
     Raises
     ------
     BackendUnavailable
-        Where no Config can run on `device`.
+        Where no Config can run on `device`, or in place.
     """
     stems = families_of(name, dtype.letter) or (name,)
     is_product = name not in FIXED and FAMILIES[stems[0]].routine == "gemm"
     splits = _given_splits(extents, dtype) if is_product else None
     packed = overrides.given("packed") if name == "gemm" else False
+    if part in TRIANGLES:
+        splits, packed = 1, False
     given = copied, packed, aligned, three_m, room
     wanted = _Wanted(stems, dtype, layout, extents, part, splits, *given)
     for stem, config in overrides.active():
@@ -248,6 +253,8 @@ def _fastest(wanted: _Wanted, device: Device) -> Choice:
     found = list(_packed_options(wanted, device)) if wanted.packed else []
     if not found:
         best = min(_options(wanted, device), key=itemgetter(0), default=None)
+        if best is None and wanted.part in TRIANGLES:
+            raise BackendUnavailable(f"no tuned {wanted.dtype.name} product can be made in place")
         if best is None:  # no kernel has the three products asked for
             return _fastest(wanted._replace(three_m=False), device)
         found = list(_better_packed(wanted, best.seconds, device)) or [best]
@@ -278,7 +285,9 @@ def _options(wanted: _Wanted, device: Device) -> Iterator[_Option]:
 
 
 def _meant(config: Any, wanted: _Wanted, device: Device) -> Any:
-    """`config`, or its twin with three products."""
+    """`config`, or its twin with three products, or for a product in place; None where there is none."""
+    if wanted.part in TRIANGLES:
+        return in_place_twin(config, wanted.part)
     return three_m_twin(config, device) if wanted.three_m else config
 
 

@@ -19,6 +19,7 @@ from pyblasgpu.kernels.trsm_small import TrsmSmall
 
 from . import (
     test_copy_scaled,
+    test_gemm_in_place,
     test_gemm_mma,
     test_gemm_tile,
     test_leaves,
@@ -169,6 +170,36 @@ def walked(
         test_persistent.check(small, m, n, k, walk, blocks, batch, part=part, kernels=module)
 
     return Check("gemm_tile", run)
+
+
+def in_place(letter="s", triangle="lower_a", seeds=3, **options) -> Check:
+    """A product by a triangle in place, some orders of its blocks, that tell of each level."""
+
+    def run(module):
+        sys.modules[f"{kernels.__name__}.gemm_in_place"].SPAN = 1
+        for seed in range(seeds):
+            simulator.reseed(seed)
+            test_gemm_in_place.check(letter, triangle, kernels=module, **options)
+
+    return Check("gemm_tile", run)
+
+
+def unspoilt(letter="s", triangle="lower_a") -> Check:
+    """The same with one number that is not finite."""
+
+    def run(module):
+        test_gemm_in_place.check_not_finite(letter, triangle, kernels=module)
+
+    return Check("gemm_tile", run)
+
+
+def diagonal(letter="d", **options) -> Check:
+    """The copy of the diagonal blocks."""
+
+    def run(module):
+        test_gemm_in_place.check(letter, "lower_a", copier=module, **options)
+
+    return Check("diagonal_blocks", run)
 
 
 def kept(letter="s", m=19, n=21, k=20, **changes) -> Check:
@@ -391,7 +422,7 @@ DEFECTS = [
     ("gemm_body", "batch * stride_c + col0", "batch * stride_a + col0", tile(m=16, k=4, batch=2)),
     ("gemm_body", "begin_b(col0, int64(0), ldb)", "begin_b(row0, int64(0), ldb)", tile()),
     ("gemm_body", "BLK_M = BLK_N = BLK_K = 1", "BLK_M = BLK_N = BLK_K = 2", of_packed(m=33)),
-    ("walk", "rows - column * RASTER, RASTER)", "rows, RASTER)", tile(m=16 * 9 + 1, n=17, k=2)),
+    ("walk", "rows - column * most, most)", "rows, most)", tile(m=16 * 9 + 1, n=17, k=2)),
     ("gemm_body", "if reading < STAGES - 1 else 0", "if reading < STAGES else 0", tile(stages=2)),
     ("gemm_config", "return self.stages * self.stage", "return self.stage", tile(stages=3)),
     ("gemm_tile", "LEAD = stripe.lead * parts", "LEAD = stripe.blk * parts", tile(PAD_A=1, stages=2)),
@@ -414,6 +445,33 @@ DEFECTS = [
     ("gemm_mma", "step * DEPTH + quarter", "step * DEPTH", warps()),
     ("gemm_mma", "t // 32 % WARPS_M * WARP_M + g", "g", warps()),
     ("gemm_mma", "t % 4 * 2 + j % 2", "t % 4 * 2 + (1 - j % 2)", warps()),
+    # products in place
+    ("gemm_in_place", "if load_acquire(flags, before * strips + strip) > level:", "if True:", in_place()),
+    ("gemm_in_place", "strip) > level:", "strip) >= level:", in_place(order=90)),
+    ("gemm_in_place", "while before < level:", "while before < level - 1:", in_place()),
+    ("gemm_in_place", "int32(level + passed))", "int32(level + passed + 1))", in_place(order=90)),
+    ("gemm_in_place", "THREADS)\n        cuda.syncthreads()", "THREADS)", in_place()),
+    ("gemm_in_place", "strips + strip, levels)", "strips + strip, 0)", in_place()),
+    ("gemm_in_place", "depth if passed < count else 0", "depth", in_place()),
+    ("gemm_in_place", "if passed == own:", "if passed == own + 1:", in_place()),
+    ("gemm_in_place", "int64(first) + BEYOND", "int64(first)", in_place()),
+    ("gemm_in_place", "(-1, -BLK_K) if", "(-1, BLK) if", in_place()),
+    ("gemm_in_place", "SIGN * next_c", "next_c", in_place()),
+    ("gemm_in_place", "own - 1 if DOWN else 0", "0", in_place()),
+    ("gemm_in_place", "levels - 1 - level if DOWN else level", "level", in_place()),
+    ("gemm_in_place", "levels - 1 - level if DOWN else level", "level", in_place(triangle="upper_b")),
+    ("gemm_in_place", "own + index * PER if DOWN", "index * PER if DOWN", in_place()),
+    ("gemm_in_place", "int64(first) * BLK + begin_t", "begin_t", in_place(triangle="upper_a")),
+    ("gemm_in_place", "found[0] != found[0]", "False", unspoilt()),
+    ("gemm_in_place", "(int32(0), here) if DOWN", "(int32(0), int32(depth - 1)) if DOWN", unspoilt()),
+    ("gemm_in_place", "(here, int32(depth - 1))", "(int32(0), int32(depth - 1))", unspoilt("z", "lower_b")),
+    ("gemm_in_place", "x[0] * y[0] - imaginary", "x[0] * y[0] + imaginary", unspoilt("z")),
+    ("diagonal_blocks", "& is_inside(i, j, 0)", "", diagonal(beyond=77)),
+    ("diagonal_blocks", "(i < left) & (j < left) &", "", diagonal()),
+    ("diagonal_blocks", "ok & (i != j)", "ok", diagonal("z", unit=True, beyond=77j)),
+    ("diagonal_blocks", "value[0] = real(1)", "pass", diagonal(unit=True)),
+    ("diagonal_blocks", "(fast, slow) if by_rows", "(slow, fast) if by_rows", diagonal()),
+    ("diagonal_blocks", "flag < count", "flag < count - 1", diagonal()),
     ("gemm_persistent", "matrix * stride_a + begin", "matrix * stride_b + begin", walked("d", batch=2)),
     ("gemm_persistent", "begin_a(row0, along, lda)", "begin_a(row0, int64(0), lda)", walked()),
     ("gemm_persistent", "matrix * stride_c + col0", "col0", walked("d", batch=2)),
@@ -618,8 +676,8 @@ DEFECTS = [
 #: What kernels have in common, each after what it is built from.
 SHARED = (
     "stripe", "elements", "triangle", "substitution", "walk", "part", "gemm_config", "gemm_body",
-    "gemm_persistent", "gemm_source", "trsm_config", "trsm_strips", "trsm_body", "trsv_config", "trsv_sums",
-    "trsv_diagonal",
+    "gemm_persistent", "gemm_in_place", "gemm_source", "trsm_config", "trsm_strips", "trsm_body",
+    "trsv_config", "trsv_sums", "trsv_diagonal",
 )  # fmt: skip
 
 

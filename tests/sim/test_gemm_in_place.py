@@ -1,0 +1,165 @@
+"""TRMM in one launch: every triangle, layout, pipeline and dtype, exactly; what is not finite stays apart."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from part_mask import mask
+
+from pyblasgpu.database import FIXED
+from pyblasgpu.errors import ConfigError
+from pyblasgpu.gpu import simulator
+from pyblasgpu.kernels import diagonal_blocks, gemm_in_place, gemm_mma, gemm_tile
+from pyblasgpu.kernels.gemm_in_place import TRIANGLES, tile_orders
+from pyblasgpu.kernels.gemm_in_place import check as check_config
+from pyblasgpu.tuning.oracle import fenced, integers
+from pyblasgpu.types import DTYPES
+
+from . import test_gemm_mma, test_gemm_tile
+from .launching import run, strides
+
+PIPELINES = [{"stages": 2}, {"stages": 3}, {"stages": 2, "prefetch": True}, {"stages": 4, "prefetch": True}]
+
+
+def config(letter="s", triangle="lower_a", by_rows=False, mma=False, **changes):
+    """A small tile for a T that lies by columns, or by rows."""
+    of_a = triangle.endswith("a")
+    layout = (by_rows, False) if of_a else (False, by_rows)
+    make = test_gemm_mma.config if mma else test_gemm_tile.config
+    return make(letter, *layout, **{"stages": 2, **changes})
+
+
+@pytest.fixture(autouse=True)
+def flags_are_set_often(monkeypatch):
+    monkeypatch.setattr(gemm_in_place, "SPAN", 16)
+
+
+def multiply(
+    tile, triangle, t, c, unit=False, conj=False, alpha=1.0, by_rows=False, kernels=None,
+    copier=diagonal_blocks,
+):  # fmt: skip
+    """C := alpha T C, or alpha C T, in place."""
+    kernels = kernels or (gemm_mma if tile.STEM == "gemm_mma" else gemm_tile)
+    (m, n), dtype, (uplo, _) = c.shape, DTYPES[tile.dtype], triangle.split("_")
+    (block, free), of_a = tile_orders(tile, triangle), triangle.endswith("a")
+    order, others = (m, n) if of_a else (n, m)
+    levels, strips = -(-order // block), -(-others // free)
+    copy = np.full(levels * block**2, np.nan, c.dtype)
+    flags = np.full(levels * strips, np.nan, dtype.real)
+    lead = strides(t)[0 if by_rows else 1]
+    prepare = FIXED[diagonal_blocks.STEM].config(tile.dtype, "", {})
+    source = copier.source(prepare, uplo, unit, not by_rows)
+    run(source, prepare.grid(order, block), (t, copy, flags), (order, block, levels * strips, lead), ())
+    assert not flags.any()
+    conjs = (conj, False) if of_a else (False, conj)
+    source = kernels.source(tile, *conjs, triangle=triangle)
+    run(source, tile.grid(m, n), (t, copy, flags, c), (m, n, lead, strides(c)[1]), (alpha,))
+
+
+def operands(rng, dtype, order, others, triangle, unit, by_rows, beyond=np.nan):
+    """T with NaN wherever it must not be read, or what is given, what it means, and C."""
+    t, uplo = integers(rng, (order, order), dtype), triangle.split("_")[0]
+    c = integers(rng, (order, others) if triangle.endswith("a") else (others, order), dtype)
+    kept = mask("strict", order, order) if uplo == "lower" else mask("strict", order, order).T
+    seen = np.where(kept, t, 0)
+    np.fill_diagonal(seen, 1 if unit else t.diagonal())
+    t = np.where(kept | (np.eye(order) > unit), t, beyond).astype(t.dtype)
+    return fenced(t, "C" if by_rows else "F", gap=4)[0], seen, c
+
+
+def check(
+    letter, triangle, order=45, others=19, by_rows=False, unit=False, conj=False, mma=False, kernels=None,
+    copier=diagonal_blocks, beyond=np.nan, **changes,
+):  # fmt: skip
+    """Integers between fences, ``==``."""
+    rng, dtype = np.random.default_rng(order + others), DTYPES[letter]
+    tile = config(letter, triangle, by_rows, mma, **changes)
+    t, seen, given = operands(rng, dtype, order, others, triangle, unit, by_rows, beyond)
+    seen = seen.conj() if conj else seen
+    expected = 2 * (seen @ given if triangle.endswith("a") else given @ seen)
+    c, unharmed = fenced(given, "F")
+    multiply(tile, triangle, t, c, unit, conj, 2.0, by_rows, kernels, copier)
+    np.testing.assert_array_equal(c, expected)
+    assert unharmed()
+
+
+def check_not_finite(letter, triangle, what=np.nan, kernels=None):
+    """One number spoils what depends on it, and no more."""
+    rng, dtype, (order, others), of_a = (
+        np.random.default_rng(5), DTYPES[letter], (45, 19), triangle.endswith("a"),
+    )  # fmt: skip
+    t, seen, c = operands(rng, dtype, order, others, triangle, False, False)
+    at = (21, 7) if of_a else (7, 21)
+    clean = seen @ c if of_a else c @ seen
+    c = np.asfortranarray(c)
+    c[at] = what
+    multiply(config(letter, triangle), triangle, t, c, kernels=kernels)
+    spoilt = np.arange(order) >= 21 if triangle in ("lower_a", "upper_b") else np.arange(order) <= 21
+    place = (spoilt, 7) if of_a else (7, spoilt)
+    depends = (seen[:, 21] if of_a else seen[21]) != 0
+    assert not np.isfinite(c[place][depends[spoilt]]).any()
+    c[place] = clean[place]
+    np.testing.assert_array_equal(c, clean)
+
+
+@pytest.mark.parametrize("triangle", TRIANGLES)
+@pytest.mark.parametrize("by_rows", [False, True])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_every_triangle_and_layout(letter, triangle, by_rows):
+    check(letter, triangle, by_rows=by_rows)
+
+
+@pytest.mark.parametrize("triangle", TRIANGLES)
+@pytest.mark.parametrize("letter", "dz")
+def test_on_tensor_cores(letter, triangle):
+    check(letter, triangle, 71, 37, mma=True)
+
+
+@pytest.mark.parametrize("triangle", ["lower_a", "upper_a"])
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_every_pipeline(pipeline, triangle):
+    check("s", triangle, **pipeline)
+    check("d", triangle, 70, 18, mma=True, **pipeline)
+
+
+@pytest.mark.parametrize("triangle", TRIANGLES)
+@pytest.mark.parametrize("unit, conj", product((False, True), repeat=2))
+def test_unit_and_conjugated(triangle, unit, conj):
+    check("c", triangle, unit=unit, conj=conj)
+
+
+@pytest.mark.parametrize("triangle", TRIANGLES)
+@pytest.mark.parametrize("order, others", [(1, 1), (16, 8), (5, 3), (17, 9), (33, 200), (64, 64)])
+def test_odd_extents(triangle, order, others):
+    check("s", triangle, order, others)
+
+
+@pytest.mark.parametrize("triangle", TRIANGLES)
+@pytest.mark.parametrize("what", [np.nan, np.inf])
+@pytest.mark.parametrize("letter", "sz")
+def test_what_is_not_finite_spoils_only_what_depends_on_it(letter, triangle, what):
+    check_not_finite(letter, triangle, what)
+
+
+@pytest.mark.parametrize("span", [16, 32, 256])
+def test_in_any_order_of_blocks(span, monkeypatch):
+    monkeypatch.setattr(gemm_in_place, "SPAN", span)
+    for seed in range(4):
+        simulator.reseed(seed)
+        check("s", "lower_a", 50, 30)
+        check("s", "lower_b", 30, 50)
+
+
+@pytest.mark.parametrize(
+    "rule, changes",
+    [
+        ("stripes_tile_diagonal", {"BLK_M": 16, "BLK_K": 32, "DIM_XB": 32, "DIM_YB": 1}),
+        ("in_place", {"stages": 1}), ("in_place", {"persistent": True}),
+    ],
+)  # fmt: skip
+def test_rules(rule, changes):
+    with pytest.raises(ConfigError) as error:
+        check_config(config(**changes), "lower_a")
+    assert error.value.rule == rule
