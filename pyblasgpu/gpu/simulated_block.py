@@ -188,7 +188,7 @@ class Block:
         """Let the threads that wait for their warp go on, until none does, or another of it for a block."""
         first = range(0, len(self.threads), WARP)
         warps = [self.threads[start : start + WARP] for start in first]
-        while any([self._met(lanes) for lanes in warps]):
+        while any(self._met(lanes) for lanes in warps):
             pass
 
     def _met(self, lanes: list[Thread]) -> bool:

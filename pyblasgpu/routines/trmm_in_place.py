@@ -23,6 +23,7 @@ from .tape import ALPHA, Tape
 
 __all__ = ["InPlace", "plan", "record"]
 
+LEAF = 64  # rows up to which a triangle is a leaf, one launch as well
 SHORT = 1024  # rows of a triangle that is multiplied before a chain of launches is over
 UNEVEN = 1.4  # times its share that the longest tile may take
 
@@ -99,10 +100,12 @@ def _choose(tape: Tape, t: Operand, b: Operand, triangle: str) -> Choice:
 
 
 def _is_even(job: InPlace, device: Device) -> bool:
-    """Whether the longest tile is not what the others wait for."""
+    """Whether the longest tile is not what the others wait for, or that does not matter."""
+    if job.t.rows <= SHORT:
+        return job.t.rows > LEAF
     extents = job.c.rows, job.c.cols, job.t.rows
     share, longest = in_place_cycles(job.choice.config, extents, device, job.triangle)
-    return job.t.rows <= SHORT or longest <= UNEVEN * share
+    return longest <= UNEVEN * share
 
 
 def record(tape: Tape, job: InPlace, diag: Diag) -> None:

@@ -1,0 +1,112 @@
+"""TRMM as one launch in place: exact on integers, within its bound, the same bits always."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import product
+
+import numpy as np
+import pytest
+
+import pyblasgpu
+from pyblasgpu.checks import trmm_error
+from pyblasgpu.tuning.cases import TriangularCase
+from pyblasgpu.tuning.overrides import override
+from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
+
+from .precompile import sources_of
+from .running import NAN, Run, cupy, flags, reals
+
+
+def runs(letter: str) -> Iterator[Run]:
+    """Every variant, in both orders, aligned and not, at extents that are no multiples of a tile."""
+    for number, variant in enumerate(product(Side, Uplo, Trans, Diag)):
+        extents = 257 + 97 * (number % 5), 40 + 51 * (number % 4)
+        m, n = extents if variant[0] is Side.LEFT else extents[::-1]
+        case = TriangularCase(DTYPES[letter], m, n, *variant, alpha=2)
+        yield Run("trmm", case, "CF"[number % 2], number % 3 > 0)
+    for extents in ((1, 1), (8, 3), (64, 64), (1, 70), (1500, 300)):
+        yield Run("trmm", TriangularCase(DTYPES[letter], *extents))
+
+
+def in_one_launch(run: Run):
+    with override("in_place", True):
+        return run.start()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled(compile_once) -> None:
+    calls = (partial(in_one_launch, run) for letter in DTYPES for run in runs(letter))
+    compile_once("trmm_in_place", lambda: sources_of(calls))
+
+
+@pytest.fixture(autouse=True)
+def asked_for() -> Iterator[None]:
+    with override("in_place", True):
+        yield
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_exact(letter):
+    for run in runs(letter):
+        run.check()
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("side, uplo", product(Side, Uplo))
+def test_error_bound(letter, side, uplo):
+    dtype, n = DTYPES[letter], 1000
+    t, b = reals(dtype, n, n), reals(dtype, n, n, seed=8)
+    case = TriangularCase(dtype, n, n, side, uplo)
+    result = pyblasgpu.trmm(cupy.asarray(t), cupy.asarray(b), **flags(case)).get()
+    assert trmm_error(1, t, b, result, side, uplo, Trans.NO, Diag.NON_UNIT) < 1
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_the_same_bits_every_time(letter):
+    """A tile that were written before all others have read it would differ sooner or later."""
+    dtype, n = DTYPES[letter], 2500
+    t, b = (cupy.asarray(reals(dtype, n, n, seed=seed), order="F") for seed in (1, 2))
+    for side, lower in product("LR", (False, True)):
+        options = {"side": side, "lower": lower}
+        results = [pyblasgpu.trmm(t, b, **options) for _ in range(20)]
+        assert all((result == results[0]).all() for result in results)
+    streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(3)]
+    for stream in streams:
+        with stream:
+            results += [pyblasgpu.trmm(t, b, **options) for _ in range(5)]
+    cupy.cuda.Device().synchronize()
+    assert all((result == results[0]).all() for result in results)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("spoil", [NAN, np.inf])
+def test_what_is_not_finite_spoils_only_what_depends_on_it(letter, spoil):
+    n, row, dtype = 700, 333, DTYPES[letter]
+    t, b = np.ones((n, n), dtype.name), np.ones((n, 200), dtype.name)
+    b[row, 77] = spoil
+    for lower in (True, False):
+        result = pyblasgpu.trmm(cupy.asarray(t, order="F"), cupy.asarray(b), lower=lower).get()
+        spoilt = ~np.isfinite(result)
+        rows = slice(row, n) if lower else slice(row + 1)
+        assert spoilt[rows, 77].all() and spoilt.sum() == (n - row if lower else row + 1)
+        np.testing.assert_array_equal(result[:, 0], np.arange(1, n + 1)[:: 1 if lower else -1])
+
+
+def test_views_without_a_unit_stride_take_the_recursion():
+    t, b = (reals(DTYPES["d"], 300, 300, seed=seed) for seed in (1, 2))
+    wide = cupy.asarray(np.repeat(b, 2, axis=0), order="F")[::2]
+    expected = np.tril(t) @ b
+    np.testing.assert_allclose(pyblasgpu.trmm(cupy.asarray(t), wide, lower=True).get(), expected, rtol=1e-10)
+
+
+def test_a_plan():
+    n = 700
+    t, b = cupy.eye(n, order="F") * 2, cupy.ones((n, n), order="F")
+    out = cupy.empty_like(b)
+    plan = pyblasgpu.plan_trmm(t, b, out, lower=True)
+    for _ in range(20):
+        out[...] = NAN
+        plan(t, b, out)
+        assert (out == 2).all()
