@@ -24,8 +24,11 @@ from .tape import ALPHA, Tape
 __all__ = ["InPlace", "plan", "record"]
 
 LEAF = 64  # rows up to which a triangle is a leaf, one launch as well
+#: Rows up to which it is ahead of the recursion, where that is not always so: the tiles with which complex
+#: FMAs are fastest are too large, and have no registers left.
+MOST = {"c": 1024}
 SHORT = 1024  # rows of a triangle that is multiplied before a chain of launches is over
-UNEVEN = 1.4  # times its share that the longest tile may take
+UNEVEN = 2.25  # times its share that the longest tile may take
 
 
 class InPlace(NamedTuple):
@@ -101,8 +104,9 @@ def _choose(tape: Tape, t: Operand, b: Operand, triangle: str) -> Choice:
 
 def _is_even(job: InPlace, device: Device) -> bool:
     """Whether the longest tile is not what the others wait for, or that does not matter."""
-    if job.t.rows <= SHORT:
-        return job.t.rows > LEAF
+    rows, letter = job.t.rows, job.c.dtype.letter
+    if rows <= SHORT or rows > MOST.get(letter, rows):
+        return LEAF < rows <= SHORT
     extents = job.c.rows, job.c.cols, job.t.rows
     share, longest = in_place_cycles(job.choice.config, extents, device, job.triangle)
     return longest <= UNEVEN * share

@@ -60,7 +60,8 @@ SMALL_MMA = 2  # times the cycles of a product of 8 x 8 x 4 where tensor cores a
 WAIT = 8  # issue slots of a k that are lost where its fragments are not fetched ahead
 WALK = 50  # instructions of a persistent block on its way from one stripe to the next
 SUMMING = 8000  # cycles that it takes to part tiles, without what follows
-WAITING = 0.4  # of the tile with the most to do of a product in place, while which others wait for it
+WAITING = 0.4  # of the tile with the most to do of a product in place: others wait for it
+LEVEL = 500  # cycles that each row of tiles costs there: a flag, and what waits for it
 ADDING = 700  # cycles in which a block adds what its threads load at a time
 ONE_BANK = 0.15  # of a real FMA's cycles, lost where vectors along k put those of one k into one bank
 BANKS = 1.1  # times the cycles of a complex FMA where operands that meet come from one bank of registers
@@ -157,7 +158,8 @@ def cycles(
     resident = blocks_per_sm(config, device)
     if part in TRIANGLES:
         share, longest = in_place_cycles(config, extents, device, part, astray)
-        return share + WAITING * longest
+        block, _ = tile_orders(config, part)
+        return share + WAITING * longest + LEVEL * -(-extents[2] // block)
     if stem in _LEAVES:
         return _leaf_cycles(stem, config, extents[:2], resident, device)
     m, n, k, *batch = extents
@@ -187,7 +189,8 @@ def in_place_cycles(
     all_tiles = levels * strips * mean.together(resident) / (device.sm_count * resident)
     beside = min(resident, -(-levels * strips // device.sm_count))
     longest = _gemm_block(config, k, device, astray).together(beside, last=True)
-    return max(all_tiles, _dram_cycles(config, (m, n, k // 2), resident, device)), longest
+    dram = _dram_cycles(config, (m, n, k // 2), resident, device)
+    return max(all_tiles, dram), longest
 
 
 def tiles_of(config: Any, extents: tuple[int, ...], part: str = "all") -> int:

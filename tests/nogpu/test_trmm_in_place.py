@@ -1,0 +1,113 @@
+"""How TRMM in one launch is chosen, without a device."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import pytest
+
+from pyblasgpu.errors import BackendUnavailable
+from pyblasgpu.gpu import backend
+from pyblasgpu.gpu.compile import compile_source
+from pyblasgpu.gpu.device import known
+from pyblasgpu.kernels.gemm_in_place import TRIANGLES, tile_orders
+from pyblasgpu.operands import Operand
+from pyblasgpu.routines import trmm_in_place
+from pyblasgpu.routines.tape import Tape
+from pyblasgpu.tuning import select
+from pyblasgpu.tuning.in_place import in_place_twin
+from pyblasgpu.tuning.overrides import override
+from pyblasgpu.tuning.score import in_place_cycles
+from pyblasgpu.types import DTYPES, Side, Uplo
+
+H200 = known("h200")
+
+
+@pytest.fixture(autouse=True)
+def on_an_h200(monkeypatch):
+    monkeypatch.setattr(trmm_in_place, "current", lambda device: H200)
+
+
+def planned(letter, order, others, side=Side.LEFT, uplo=Uplo.LOWER, **changes):
+    dtype = DTYPES[letter]
+
+    def dense(rows: int, cols: int) -> Operand:
+        return Operand(1 << 30, rows, cols, 1, rows, dtype, batch_stride=rows * cols)
+
+    t, b = dense(order, order), dense(*((order, others) if side is Side.LEFT else (others, order)))
+    return trmm_in_place.plan(Tape(dtype, 0), t, b._replace(**changes), side, uplo)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_squares_are_one_launch_but_for_leaves(letter):
+    assert planned(letter, 64, 64) is None
+    assert planned(letter, 1000, 1000) is not None
+
+
+def test_the_triangle_of_each_variant():
+    for side, uplo, triangle in (
+        (Side.LEFT, Uplo.LOWER, "lower_a"), (Side.LEFT, Uplo.UPPER, "upper_a"),
+        (Side.RIGHT, Uplo.LOWER, "lower_b"), (Side.RIGHT, Uplo.UPPER, "upper_b"),
+    ):  # fmt: skip
+        assert planned("d", 512, 300, side, uplo).triangle == triangle
+    # a row-major B is the transposed problem
+    by_rows = planned("d", 512, 512, row_stride=512, col_stride=1)
+    assert by_rows.triangle == "upper_b"
+
+
+def test_what_takes_the_recursion():
+    assert planned("d", 512, 512, batch=3) is None
+    assert planned("d", 512, 512, row_stride=2, col_stride=1024) is None
+    assert planned("d", 4096, 8) is None  # one column of tiles: most of the device would wait
+    with override("trmm", 128):
+        assert planned("d", 512, 512) is None
+    with override("in_place", False):
+        assert planned("d", 512, 512) is None
+    with override("in_place", True):
+        assert planned("d", 4096, 8) is not None
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_no_more_workspace_than_triangular_routines_may_take(letter):
+    job = planned(letter, 16384, 16384) or planned(letter, 1024, 1024)
+    bytes_taken = DTYPES[letter].itemsize * job.levels * (job.block**2 + job.strips)
+    assert bytes_taken <= trmm_in_place.most_workspace(job.c)
+
+
+def test_work_in_levels():
+    """A tile of the whole order takes longer than the mean one, and many tiles more than one."""
+    chosen = select.select("gemm", DTYPES["d"], "nn", (4096, 4096, 4096), H200, part="lower_a").config
+    share, longest = in_place_cycles(chosen, (4096, 4096, 4096), H200, "lower_a")
+    fewer, same = in_place_cycles(chosen, (4096, 2048, 4096), H200, "lower_a")
+    assert longest < share and same == longest and fewer < 0.6 * share
+
+
+def test_without_a_config_for_it_the_choice_says_so(monkeypatch):
+    monkeypatch.setattr(select, "in_place_twin", lambda config, triangle: None)
+    with pytest.raises(BackendUnavailable, match="in place"):
+        select.select("gemm", DTYPES["d"], "nn", (999, 999, 999), H200, part="lower_a")
+    assert planned("d", 999, 999) is None
+
+
+def test_a_twin_takes_one_tile_a_block():
+    chosen = select.select("gemm", DTYPES["d"], "nn", (4096,) * 3, H200).config
+    twin = in_place_twin(chosen, "lower_a")
+    assert not twin.persistent and tile_orders(twin, "lower_a") == (chosen.BLK_M, chosen.BLK_N)
+
+
+CHOSEN = {
+    (found.STEM, found, triangle): f"{letter}-{triangle}-{n}"
+    for letter in DTYPES
+    for triangle in TRIANGLES
+    for n in (512, 2048, 8192)
+    for found in [select.select("gemm", DTYPES[letter], "nn", (n, n, n), H200, part=triangle).config]
+}
+
+
+@pytest.mark.skipif(bool(backend.UNAVAILABLE), reason=str(backend.UNAVAILABLE))
+@pytest.mark.parametrize(("stem", "config", "triangle"), CHOSEN, ids=CHOSEN.values())
+def test_the_kernels_hardly_spill(stem, config, triangle):
+    """At most ten registers, as kernels of a triangle."""
+    source = import_module(f"pyblasgpu.kernels.{stem}").source(config, triangle=triangle)
+    report = compile_source(source, H200.cc).resources
+    assert report.stack_bytes <= 40 and report.spill_stores <= 44 and report.spill_loads <= 80
