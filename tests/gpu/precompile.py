@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from importlib import import_module
 from itertools import product
 from multiprocessing import get_context
@@ -20,6 +21,7 @@ from pyblasgpu.kernels import copy_scaled
 from pyblasgpu.kernels.triangle import Variant
 from pyblasgpu.routines.tape import Tape
 from pyblasgpu.tuning.build import cores
+from pyblasgpu.tuning.overrides import override
 from pyblasgpu.tuning.select import select
 from pyblasgpu.types import DTYPES
 
@@ -54,6 +56,28 @@ def every_variant(letter: str, m: int, n: int, k: int) -> list[KernelSource]:
             unaligned = {tile.narrowed(a, b) for a, b in product((1, 2, 4), repeat=2)}
             found += [source(*which) for which in product(unaligned, conjs, conjs)]
     return found
+
+
+def asked_for(name: str, runs: Callable[[str], Iterable]) -> tuple[Callable, Callable]:
+    """Fixtures of a module whose tests run with the override `name`: the kernels of ``runs(letter)`` of all
+    dtypes are compiled, and it is in force.
+    """
+
+    def start(run):
+        with override(name, True):
+            return run.start()
+
+    @pytest.fixture(scope="module", autouse=True)
+    def compiled(compile_once) -> None:
+        calls = (partial(start, run) for letter in DTYPES for run in runs(letter))
+        compile_once(name, lambda: sources_of(calls))
+
+    @pytest.fixture(autouse=True)
+    def asked() -> Iterator[None]:
+        with override(name, True):
+            yield
+
+    return compiled, asked
 
 
 class Once:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import product
 
 import numpy as np
@@ -12,10 +11,9 @@ import pytest
 import pyblasgpu
 from pyblasgpu.checks import trmm_error
 from pyblasgpu.tuning.cases import TriangularCase
-from pyblasgpu.tuning.overrides import override
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
-from .precompile import sources_of
+from .precompile import asked_for
 from .running import NAN, Run, cupy, flags, reals
 
 
@@ -30,21 +28,7 @@ def runs(letter: str) -> Iterator[Run]:
         yield Run("trmm", TriangularCase(DTYPES[letter], *extents))
 
 
-def in_one_launch(run: Run):
-    with override("in_place", True):
-        return run.start()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiled(compile_once) -> None:
-    calls = (partial(in_one_launch, run) for letter in DTYPES for run in runs(letter))
-    compile_once("trmm_in_place", lambda: sources_of(calls))
-
-
-@pytest.fixture(autouse=True)
-def asked_for() -> Iterator[None]:
-    with override("in_place", True):
-        yield
+compiled, asked = asked_for("in_place", runs)
 
 
 @pytest.mark.parametrize("letter", DTYPES)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import product
 
 import numpy as np
@@ -13,10 +12,9 @@ import pyblasgpu
 from pyblasgpu.checks import trsm_error
 from pyblasgpu.tuning.cases import TriangularCase
 from pyblasgpu.tuning.oracle import read_part
-from pyblasgpu.tuning.overrides import override
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
-from .precompile import sources_of
+from .precompile import asked_for
 from .running import NAN, Run, cupy, reals
 from .test_triangular import denormal, graded, unit_lower
 
@@ -32,21 +30,7 @@ def runs(letter: str) -> Iterator[Run]:
         yield Run("trsm", TriangularCase(dtype, n, columns, trans=Trans.TRANS), aligned=False)
 
 
-def in_one_launch(run: Run):
-    with override("one_launch", True):
-        return run.start()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiled(compile_once) -> None:
-    calls = (partial(in_one_launch, run) for letter in DTYPES for run in runs(letter))
-    compile_once("trsv", lambda: sources_of(calls))
-
-
-@pytest.fixture(autouse=True)
-def asked_for() -> Iterator[None]:
-    with override("one_launch", True):
-        yield
+compiled, asked = asked_for("one_launch", runs)
 
 
 @pytest.mark.parametrize("letter", DTYPES)
