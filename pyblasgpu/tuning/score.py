@@ -158,8 +158,8 @@ def cycles(
     resident = blocks_per_sm(config, device)
     if part in TRIANGLES:
         share, longest = in_place_cycles(config, extents, device, part, astray)
-        block, _ = tile_orders(config, part)
-        return share + WAITING * longest + LEVEL * -(-extents[2] // block)
+        levels = -(-extents[2] // tile_orders(config, part)[0])
+        return share + WAITING * longest + LEVEL * levels
     if stem in _LEAVES:
         return _leaf_cycles(stem, config, extents[:2], resident, device)
     m, n, k, *batch = extents
