@@ -28,7 +28,7 @@ __all__ = ["TRIANGLES", "build", "check", "tile_orders"]
 #: Which of T's triangles is read, and whether T is the kernel's A, C := T C, or its B, C := C T.
 TRIANGLES = ("lower_a", "upper_a", "lower_b", "upper_b")
 STRIPS = 16  # that are walked together, so that a wave shares its tiles of T and of C in L2
-SPAN = 256  # of k between two flags: to set one takes about as long as a stripe
+SPAN = 256  # of k between two flags: one for each small tile took products up to twice the time
 
 
 def check(config: GemmConfig, triangle: str) -> None:

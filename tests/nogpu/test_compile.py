@@ -22,6 +22,7 @@ from pyblasgpu.gpu.compile import CompileError, KernelSource, Resources, compile
 from pyblasgpu.gpu.device import known, names
 from pyblasgpu.kernels import (
     copy_scaled,
+    diagonal_blocks,
     gemm_mma,
     gemm_tile,
     pack,
@@ -35,6 +36,7 @@ from pyblasgpu.kernels.packing import Packing
 from pyblasgpu.kernels.triangle import Variant
 from pyblasgpu.tuning import packs, select
 from pyblasgpu.tuning.build import complaint, source_of
+from pyblasgpu.tuning.in_place import in_place_twin
 from pyblasgpu.types import DTYPES
 
 pytestmark = pytest.mark.skipif(bool(backend.UNAVAILABLE), reason=str(backend.UNAVAILABLE))
@@ -200,6 +202,8 @@ def smallest(stem: str, letter: str) -> KernelSource:
         return trsv.source(FIXED[stem].config(letter, "", {}), Variant(False, letter in "cz", True, True))
     if stem == pack.STEM:
         return pack.source(FIXED[stem].config(letter, "", {}), True, False)
+    if stem == diagonal_blocks.STEM:
+        return diagonal_blocks.source(FIXED[stem].config(letter, "", {}), "lower", True, False)
     jobs = [job.values for job in JOBS]
     configs = [config for _, family, config in jobs if (family, config.dtype) == (stem, letter)]
     return source_of(stem, min(configs, key=lambda config: config.THR_M * config.THR_N * config.BLK_K))
@@ -255,6 +259,19 @@ def test_a_persistent_kernel_touches_memory_in_its_turn(stem):
     persistent = min((c for c in configs if c.persistent), key=lambda c: c.THR_M * c.THR_N * c.BLK_K)
     before, _ = in_turn(source_of(stem, persistent))
     assert not re.search(TOUCHES, before) and not re.search(r"\b(ret|exit);", before)
+
+
+@pytest.mark.parametrize(("stem", "letter"), [("gemm_tile", "s"), ("gemm_tile", "c"), ("gemm_mma", "z")])
+def test_a_kernel_in_place_touches_memory_in_its_turn(stem, letter):
+    """Its own way to the diagonal block's sums, too, is of the type."""
+    configs = [job.values[2] for job in JOBS if job.values[1] == stem and job.values[2].dtype == letter]
+    twins = (twin for config in configs if (twin := in_place_twin(config, "lower_a")))
+    chosen = min(twins, key=lambda config: config.THR_M * config.THR_N * config.BLK_K)
+    source = import_module(f"pyblasgpu.kernels.{stem}").source(chosen, True, triangle="lower_a")
+    before, after = in_turn(source)
+    assert re.search(TOUCHES, after) and not re.search(TOUCHES, before)
+    assert not re.search(r"\b(ret|exit);", before)
+    assert letter == "z" or not set(re.findall(r"\S*\.f64\S*", before + after))
 
 
 def test_cards_before_hopper_have_no_turns():

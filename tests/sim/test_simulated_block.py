@@ -355,6 +355,31 @@ def test_a_flag_tells_nothing_of_what_is_written_after_it(reading, raises):
         run(kernel, values, flags, threads=1, grid=(2, 1, 1))
 
 
+@pytest.mark.parametrize(
+    ("reads_again", "waits", "raises"), [(False, True, False), (False, False, True), (True, True, True)]
+)
+def test_what_is_read_before_a_flag_may_be_written_after_it(reads_again, waits, raises):
+    def kernel(values, flags):
+        if cuda.blockIdx.x == 0:
+            assert values[0] == 7
+            cuda.syncthreads()
+            if cuda.threadIdx.x == 0:
+                sim.store_release(flags, 0, 1)
+            if reads_again:
+                values[0]
+        else:
+            while waits and not sim.load_acquire(flags, 0):
+                pass
+            cuda.syncthreads()
+            if cuda.threadIdx.x == 0:
+                values[0] = real(1)
+
+    (_, values), (_, flags) = device(np.full(1, 7.0)), device(np.zeros(1))
+    sim.reseed(3)  # an order in which the reader comes first
+    with pytest.raises((sim.SimulatorError, AssertionError)) if raises else nullcontext():
+        run(kernel, values, flags, threads=2, grid=(2, 1, 1))
+
+
 def chain(releases=True, waits=True):
     """Blocks numbered as they start: each hands on what the one before has left, and one more."""
 
