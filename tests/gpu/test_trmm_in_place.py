@@ -38,7 +38,7 @@ def test_exact(letter):
 
 
 @pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("side, uplo", product(Side, Uplo))
+@pytest.mark.parametrize("side, uplo", list(product(Side, Uplo)))
 def test_error_bound(letter, side, uplo):
     dtype, n = DTYPES[letter], 1000
     t, b = reals(dtype, n, n), reals(dtype, n, n, seed=8)

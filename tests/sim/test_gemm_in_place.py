@@ -125,7 +125,7 @@ def test_every_pipeline(pipeline, triangle):
 
 
 @pytest.mark.parametrize("triangle", TRIANGLES)
-@pytest.mark.parametrize("unit, conj", product((False, True), repeat=2))
+@pytest.mark.parametrize("unit, conj", list(product((False, True), repeat=2)))
 def test_unit_and_conjugated(triangle, unit, conj):
     check("c", triangle, unit=unit, conj=conj)
 
