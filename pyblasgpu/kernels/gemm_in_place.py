@@ -23,7 +23,7 @@ from .gemm_config import GemmConfig
 from .stripe import loaders, walkers
 from .walk import raster
 
-__all__ = ["TRIANGLES", "build", "check", "tile_orders"]
+__all__ = ["TRIANGLES", "build", "check", "tile_counts", "tile_orders"]
 
 #: Which of T's triangles is read, and whether T is the kernel's A, C := T C, or its B, C := C T.
 TRIANGLES = ("lower_a", "upper_a", "lower_b", "upper_b")
@@ -52,6 +52,13 @@ def check(config: GemmConfig, triangle: str) -> None:
 def tile_orders(config: GemmConfig, triangle: str) -> tuple[int, int]:
     """Extents of a tile of C: along the triangle, and across its strips."""
     return (config.BLK_M, config.BLK_N) if triangle.endswith("a") else (config.BLK_N, config.BLK_M)
+
+
+def tile_counts(config: GemmConfig, triangle: str, m: int, n: int) -> tuple[int, int]:
+    """Tiles of an m-by-n C: along the triangle, its levels, and across, its strips."""
+    block, strip = tile_orders(config, triangle)
+    order, others = (m, n) if triangle.endswith("a") else (n, m)
+    return -(-order // block), -(-others // strip)
 
 
 def _goes_down(triangle: str) -> bool:

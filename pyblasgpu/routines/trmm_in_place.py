@@ -59,15 +59,11 @@ class InPlace(NamedTuple):
         return gemm_in_place.tile_orders(self.choice.config, self.triangle)[0]
 
     @property
-    def levels(self) -> int:
-        """Tiles along T."""
-        return -(-self.t.rows // self.block)
-
-    @property
-    def strips(self) -> int:
-        """Tiles across."""
-        _, extent = gemm_in_place.tile_orders(self.choice.config, self.triangle)
-        return -(-(self.c.cols if self.of_a else self.c.rows) // extent)
+    def scratch(self) -> tuple[int, int]:
+        """Elements of the copy of the diagonal blocks, and flags, an element each."""
+        c = self.c
+        levels, strips = gemm_in_place.tile_counts(self.choice.config, self.triangle, c.rows, c.cols)
+        return levels * self.block**2, levels * strips
 
 
 def plan(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo) -> InPlace | None:
@@ -81,7 +77,7 @@ def plan(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo) -> InPlace 
         t, b, side, uplo = t.T, b.T, side.flipped, uplo.flipped
     can = b.batch == 1 and not b.is_empty and contiguous(b) and (contiguous(t) or contiguous(t.T))
     asked = given("in_place")
-    if not can or asked is False or (asked is None and given("trmm") is not None):
+    if not can or not (_is_likely(t) if asked is None else asked):
         return None
     triangle = f"{uplo.name.lower()}_{'a' if side is Side.LEFT else 'b'}"
     try:
@@ -89,9 +85,14 @@ def plan(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo) -> InPlace 
     except BackendUnavailable:
         return None
     job = InPlace(t, b, triangle, choice)
-    if tape.dtype.itemsize * (job.levels * (job.block**2 + job.strips)) > most_workspace(b):
+    if tape.dtype.itemsize * sum(job.scratch) > most_workspace(b):
         return None
-    return job if asked or _is_even(job, current(tape.device)) else None
+    return job if asked or t.rows <= SHORT or _is_even(job, current(tape.device)) else None
+
+
+def _is_likely(t: Operand) -> bool:
+    """Whether a triangle like this one may be served, before a Config is looked for."""
+    return LEAF < t.rows <= MOST.get(t.dtype.letter, t.rows) and given("trmm") is None
 
 
 def _choose(tape: Tape, t: Operand, b: Operand, triangle: str) -> Choice:
@@ -103,10 +104,7 @@ def _choose(tape: Tape, t: Operand, b: Operand, triangle: str) -> Choice:
 
 
 def _is_even(job: InPlace, device: Device) -> bool:
-    """Whether the longest tile is not what the others wait for, or that does not matter."""
-    rows, letter = job.t.rows, job.c.dtype.letter
-    if rows <= SHORT or rows > MOST.get(letter, rows):
-        return LEAF < rows <= SHORT
+    """Whether the longest tile is not what the others wait for."""
     extents = job.c.rows, job.c.cols, job.t.rows
     share, longest = in_place_cycles(job.choice.config, extents, device, job.triangle)
     return longest <= UNEVEN * share
@@ -117,10 +115,9 @@ def record(tape: Tape, job: InPlace, diag: Diag) -> None:
     t, c, triangle, choice = job
     tape.choices.append(choice)
     config: Any = choice.config
-    sizes = job.levels * job.block**2, job.levels * job.strips
     lead = t.col_stride if contiguous(t) else t.row_stride
     with tape.temporary():
-        blocks, flags = (tape.scratch(count, 1, 1) for count in sizes)
+        blocks, flags = (tape.scratch(count, 1, 1) for count in job.scratch)
         _record_blocks(tape, job, diag, (blocks, flags), (t.rows, job.block, flags.rows, lead))
         conjs = (t.conj, False) if job.of_a else (False, t.conj)
         kernel = SOURCES[config.STEM](config, *conjs, triangle=triangle)

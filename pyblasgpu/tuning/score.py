@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from ..gpu.device import Device
 from ..gpu.mma import joins_parts
-from ..kernels.gemm_in_place import TRIANGLES, tile_orders
+from ..kernels.gemm_in_place import TRIANGLES, tile_counts, tile_orders
 from ..kernels.gemm_persistent import under_way
 from ..kernels.stripe import RUN, Stripe
 from ..types import Dtype
@@ -158,7 +158,7 @@ def cycles(
     resident = blocks_per_sm(config, device)
     if part in TRIANGLES:
         share, longest = in_place_cycles(config, extents, device, part, astray)
-        levels = -(-extents[2] // tile_orders(config, part)[0])
+        levels, _ = tile_counts(config, part, *extents[:2])
         return share + WAITING * longest + LEVEL * levels
     if stem in _LEAVES:
         return _leaf_cycles(stem, config, extents[:2], resident, device)
@@ -183,11 +183,11 @@ def in_place_cycles(
     and those of the tile with the most to do.
     """
     m, n, k, *_ = extents
-    resident, (block, strip) = blocks_per_sm(config, device), tile_orders(config, triangle)
-    levels, strips = -(-k // block), -(-(n if triangle.endswith("a") else m) // strip)
+    resident, (block, _) = blocks_per_sm(config, device), tile_orders(config, triangle)
+    tiles = config.grid(m, n)
     mean = _gemm_block(config, (k + block) // 2, device, astray)
-    all_tiles = levels * strips * mean.together(resident) / (device.sm_count * resident)
-    beside = min(resident, -(-levels * strips // device.sm_count))
+    all_tiles = tiles * mean.together(resident) / (device.sm_count * resident)
+    beside = min(resident, -(-tiles // device.sm_count))
     longest = _gemm_block(config, k, device, astray).together(beside, last=True)
     dram = _dram_cycles(config, (m, n, k // 2), resident, device)
     return max(all_tiles, dram), longest

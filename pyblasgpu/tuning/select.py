@@ -176,7 +176,7 @@ def _serves(config: Any, layout: str) -> bool:
 
 def _forced(config: Any, wanted: _Wanted, device: Device) -> Choice:
     """A product by an override's Config; packed, its k is not cut."""
-    config, splits = _meant(config, wanted, device) or config, wanted.splits
+    config, splits = _meant(config, wanted, device) or _meant(config, _relaxed(wanted), device), wanted.splits
     if splits is None:
         splits = whole_or_streamed(config, wanted.extents, device, part=wanted.part, room=wanted.room)
     config = (wanted.packed and packed_twin(config, device)) or config
@@ -253,10 +253,8 @@ def _fastest(wanted: _Wanted, device: Device) -> Choice:
     found = list(_packed_options(wanted, device)) if wanted.packed else []
     if not found:
         best = min(_options(wanted, device), key=itemgetter(0), default=None)
-        if best is None and wanted.part in TRIANGLES:
-            raise BackendUnavailable(f"no tuned {wanted.dtype.name} product can be made in place")
-        if best is None:  # no kernel has the three products asked for
-            return _fastest(wanted._replace(three_m=False), device)
+        if best is None:
+            return _fastest(_relaxed(wanted), device)
         found = list(_better_packed(wanted, best.seconds, device)) or [best]
     _, chunks, config, known = min(found, key=itemgetter(0))
     return Choice(config, known.origin(wanted.extents), chunks)
@@ -282,6 +280,13 @@ def _options(wanted: _Wanted, device: Device) -> Iterator[_Option]:
         pace_here = pace_there * _straying(config, wanted, device)
         for time in timed(config, pace_here, extents, device, wanted.splits, wanted.part, wanted.room):
             yield _Option(time.seconds * doubt, time.splits, meant, known)
+
+
+def _relaxed(wanted: _Wanted) -> _Wanted:
+    """What is asked for where no kernel has the three products; a product in place has no stand-in."""
+    if wanted.part in TRIANGLES:
+        raise BackendUnavailable(f"no {wanted.dtype.name} product at hand can be made in place")
+    return wanted._replace(three_m=False)
 
 
 def _meant(config: Any, wanted: _Wanted, device: Device) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 
 import pytest
@@ -10,7 +11,7 @@ from pyblasgpu.errors import BackendUnavailable
 from pyblasgpu.gpu import backend
 from pyblasgpu.gpu.compile import compile_source
 from pyblasgpu.gpu.device import known
-from pyblasgpu.kernels.gemm_in_place import TRIANGLES, tile_orders
+from pyblasgpu.kernels.gemm_in_place import TRIANGLES, tile_counts, tile_orders
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import trmm_in_place
 from pyblasgpu.routines.tape import Tape
@@ -70,7 +71,8 @@ def test_what_takes_the_recursion():
 @pytest.mark.parametrize("letter", DTYPES)
 def test_no_more_workspace_than_triangular_routines_may_take(letter):
     job = planned(letter, 16384, 16384) or planned(letter, 1024, 1024)
-    bytes_taken = DTYPES[letter].itemsize * job.levels * (job.block**2 + job.strips)
+    levels, strips = tile_counts(job.choice.config, job.triangle, job.c.rows, job.c.cols)
+    bytes_taken = DTYPES[letter].itemsize * levels * (job.block**2 + strips)
     assert bytes_taken <= trmm_in_place.most_workspace(job.c)
 
 
@@ -87,6 +89,14 @@ def test_without_a_config_for_it_the_choice_says_so(monkeypatch):
     with pytest.raises(BackendUnavailable, match="in place"):
         select.select("gemm", DTYPES["d"], "nn", (999, 999, 999), H200, part="lower_a")
     assert planned("d", 999, 999) is None
+
+
+def test_a_config_that_is_asked_for_and_cannot_takes_the_recursion():
+    chosen = select.select("gemm", DTYPES["d"], "nn", (999, 999, 999), H200, part="lower_a").config
+    with override(chosen.STEM, replace(chosen, stages=1, prefetch=False, through_l1=False)):
+        assert planned("d", 999, 999) is None
+    with override(chosen.STEM, chosen):
+        assert planned("d", 999, 999).choice.origin == "override"
 
 
 def test_a_twin_takes_one_tile_a_block():
