@@ -25,7 +25,8 @@ from .ptx_emit import (
 __all__ = [
     "afresh", "atomic_add", "commit_async", "copy_async", "in_turn", "is_aligned", "load_acquire",
     "load_global", "load_shared", "offset", "pointer_type", "received", "shared_pointer", "signal",
-    "store_global", "store_global_vector", "store_release", "store_shared", "sync_warp", "wait_async",
+    "store_global", "store_global_vector", "store_relaxed", "store_release", "store_shared", "sync_warp",
+    "wait_async",
 ]  # fmt: skip
 
 
@@ -339,6 +340,22 @@ def store_release(_, flags, i, value):
     def codegen(context, builder, signature, arguments):
         where, value = at(builder, *arguments[:2]), arguments[2]
         asm(builder, VOID, [where, value], "st.release.gpu.global.u32 [$0], $1;", "l,r,~{memory}")
+        return context.get_dummy_value()
+
+    return types.void(flags, i, types.int32), codegen
+
+
+@intrinsic
+def store_relaxed(_, flags, i, value):
+    """``flags[i] = value``, for others to acquire, which may then write what this block has read.
+
+    What was read up to the last barrier has come, so nothing must be waited for, as `store_release` waits: it
+    tells nothing of what was written.
+    """
+
+    def codegen(context, builder, signature, arguments):
+        where, value = at(builder, *arguments[:2]), arguments[2]
+        asm(builder, VOID, [where, value], "st.relaxed.gpu.global.u32 [$0], $1;", "l,r,~{memory}")
         return context.get_dummy_value()
 
     return types.void(flags, i, types.int32), codegen

@@ -222,14 +222,17 @@ class Block:
         for (by_thread, _), accesses in zip(self.launch.logs, kept, strict=True):
             by_thread.put_back(accesses)
 
-    def publish(self, flag: Pointer) -> None:
-        """What this block has written, or learnt of, is known to whoever finds `flag` set; so it is that what
-        the block has read, up to the last barrier, is read.
+    def publish(self, flag: Pointer, written: bool = True) -> None:
+        """Whoever finds `flag` set knows to be read what this block has read, up to the last barrier; and, if
+        `written`, to be written what it has written, or learnt of.
         """
         self.launch.events += 1
         logs = [by_block for _, by_block in self.launch.logs]
         self.launch.news[_place(flag)] = _News(
-            [{**known, **log.written(self.number)} for known, log in zip(self.known, logs, strict=True)],
+            [
+                {**known, **log.written(self.number)} if written else {}
+                for known, log in zip(self.known, logs, strict=True)
+            ],
             [{**over, self.number: len(log.reads)} for over, log in zip(self.over, logs, strict=True)],
         )
 

@@ -18,8 +18,8 @@ from .simulated_memory import Pointer, SimulatorError, adopt, allocate, release,
 __all__ = [
     "cuda", "types", "offset", "shared_pointer", "load_shared", "store_shared", "load_global",
     "store_global", "store_global_vector", "copy_async", "commit_async", "wait_async", "sync_warp",
-    "signal", "received", "atomic_add", "load_acquire", "store_release", "afresh", "in_turn",
-    "pointer_type",
+    "signal", "received", "atomic_add", "load_acquire", "store_release", "store_relaxed", "afresh",
+    "in_turn", "pointer_type",
     "REALS", "rank1_update", "shifted_update", "warp_multiply", "fill", "spread_column", "inlined", "called",
     "fma", "divide", "quotient", "is_aligned",
     # what only the simulator has
@@ -227,9 +227,20 @@ def store_release(flags: Pointer, i: int, value: int) -> None:
 
     Other blocks may come in between, which then find this value, not the last one.
     """
+    _store(flags, i, value, written=True)
+
+
+def store_relaxed(flags: Pointer, i: int, value: int) -> None:
+    """``flags[i] = value``, for others to acquire, who may write what this block read up to the last
+    barrier, but know nothing of what it wrote.
+    """
+    _store(flags, i, value, written=False)
+
+
+def _store(flags: Pointer, i: int, value: int, written: bool) -> None:
     thread = current_thread()
     flags.array[flags.span(i, 1)] = value
-    thread.block.publish(flags.offset(i))
+    thread.block.publish(flags.offset(i), written)
     if gives_way():
         thread.stall()
 

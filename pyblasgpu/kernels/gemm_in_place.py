@@ -27,8 +27,10 @@ __all__ = ["TRIANGLES", "build", "check", "tile_counts", "tile_orders"]
 
 #: Which of T's triangles is read, and whether T is the kernel's A, C := T C, or its B, C := C T.
 TRIANGLES = ("lower_a", "upper_a", "lower_b", "upper_b")
-STRIPS = 16  # that are walked together, so that a wave shares its tiles of T and of C in L2
-SPAN = 256  # of k between two flags: one for each small tile took products up to twice the time
+#: Strips that are walked together at least, and rows (columns) of C: so a wave shares its tiles of T and of C
+#: in L2, and has tiles of few levels, which do not wait for each other long.
+STRIPS, WIDTH = 16, 2048
+SPAN = 128  # of k between two flags: one for each small tile took products up to twice the time
 
 
 def check(config: GemmConfig, triangle: str) -> None:
@@ -110,6 +112,71 @@ def _pointers(config: GemmConfig, triangle: str):
     return begin, advance, operands
 
 
+def _passer(config: GemmConfig, product: Product, triangle: str):
+    """``along(stripes, ...)``: multiply so many; what is ahead then, and the stage that is read next."""
+    STAGES, STAGE, int32, offset = config.stages, config.stage_reals, ptx.types.int32, ptx.offset
+    load_a, load_b = (loaders(stripe, STAGES, True) for stripe in (config.stripe_a, config.stripe_b))
+    start = starter(config, load_a, load_b)
+    multiply_stripe, (_, advance, operands) = ring(config, product, start), _pointers(config, triangle)
+
+    @device_function
+    def along(stripes, ahead, reading, shared, registers, given, tile, t):
+        acc, ra, rb, ra_next, rb_next, old = registers
+        tri, c, ldt, ldc = given
+        first, own, count, rows, cols = tile
+        for _ in range(stripes):
+            here = offset(shared, reading * STAGE)
+            into = offset(shared, (reading - 1 if reading > 0 else STAGES - 1) * STAGE)
+            reading = int32(reading + 1 if reading < STAGES - 1 else 0)
+            there = offset(shared, reading * STAGE)
+            pa, pb, lda, ldb, depth = operands(ahead, count, ldc)
+            multiply_stripe(
+                acc, ra, rb, ra_next, rb_next, here, there, into, old, old,
+                pa, pb, rows, cols, depth, tri, c, lda, ldb, t, 0, 0, 0,
+            )  # fmt: skip
+            ahead = advance(ahead, tri, first, own, ldt, ldc)
+        return ahead, reading
+
+    return start, along
+
+
+def _finisher(config: GemmConfig, product: Product, triangle: str, along):
+    """``finish(...)``: all that comes after the diagonal block."""
+    BLK, _ = tile_orders(config, triangle)
+    PER, EVERY, THREADS = BLK // config.BLK_K, max(SPAN // BLK, 1), config.threads
+    real, PARTS, int32 = ptx.REALS[config.dtype_facts.real], config.dtype_facts.parts, ptx.types.int32
+    load_acquire, store_relaxed, offset = ptx.load_acquire, ptx.store_relaxed, ptx.offset
+    write = tile_writer(config, product)
+
+    @device_function
+    def finish(ahead, reading, shared, registers, given, tile, t, flags, walk, row0, col0, alpha, alpha_i):
+        level, levels, strip, strips = walk
+        acc, _, _, _, _, old = registers
+        _, c, _, ldc = given
+        _, own, count, rows, cols = tile
+
+        # (5) level after level; tell what was read
+        passed, left = int32(level + 1), int32(count - own)
+        while left > 0:
+            if t == 0 and (passed - level) % EVERY == 0:
+                store_relaxed(flags, level * strips + strip, passed)
+            ahead, reading = along(min(left, PER), ahead, reading, shared, registers, given, tile, t)
+            passed, left = int32(passed + 1), int32(left - PER)
+
+        # (6) C := alpha acc, when those before this one have read what was there
+        before = int32(t)
+        if t == 0:
+            store_relaxed(flags, level * strips + strip, levels)
+        while before < level:
+            if load_acquire(flags, before * strips + strip) > level:
+                before = int32(before + THREADS)
+        cuda.syncthreads()
+        c = offset(c, (col0 * ldc + row0) * PARTS)
+        write(c, acc, old, ldc, t, rows, cols, 0, alpha, alpha_i, real(0), real(0))
+
+    return finish
+
+
 def _careful(config: GemmConfig, product: Product, triangle: str, conj: bool):
     """``is_spoilt(acc, found)``: whether a sum is not finite; ``again(0, acc, ...)``: the diagonal block's
     sums, of what is in the triangle alone.
@@ -169,19 +236,16 @@ def build(config: GemmConfig, product: Product, triangle: str, conj: bool):
     real, PARTS, BLK_K, STAGES = ptx.REALS[facts.real], facts.parts, config.BLK_K, config.stages
     OF_A, DOWN, PREFETCH = triangle.endswith("a"), _goes_down(triangle), config.prefetch
     BLK, FREE = tile_orders(config, triangle)
-    PER, THREADS, STAGE = BLK // BLK_K, config.threads, config.stage_reals
-    EVERY = max(SPAN // BLK, 1)
+    PER, STAGE = BLK // BLK_K, config.stage_reals
     ACC, FRAG_A, FRAG_B = config.sums, product.fragment_a, product.fragment_b
     OLD = max(reals_read(config, run, "all") for run in (0, product.run))
     NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
 
-    load_a, load_b = (loaders(stripe, STAGES, True) for stripe in (config.stripe_a, config.stripe_b))
-    start, load, zero = starter(config, load_a, load_b), product.load, ptx.fill(ACC)
-    multiply_stripe, place = ring(config, product, start), raster(STRIPS)
+    load, zero, place = product.load, ptx.fill(ACC), raster(max(STRIPS, WIDTH // FREE))
     begin, advance, operands = _pointers(config, triangle)
+    start, along = _passer(config, product, triangle)
     is_spoilt, again = _careful(config, product, triangle, conj)
-    write, wait = tile_writer(config, product), ptx.wait_async(STAGES - 2)
-    load_acquire, store_release = ptx.load_acquire, ptx.store_release
+    finish, wait = _finisher(config, product, triangle, along), ptx.wait_async(STAGES - 2)
     int32, quotient = ptx.types.int32, ptx.quotient
     offset, shared_pointer, in_turn = ptx.offset, ptx.shared_pointer, ptx.in_turn
 
@@ -199,12 +263,15 @@ def build(config: GemmConfig, product: Product, triangle: str, conj: bool):
         count = own + index * PER if DOWN else quotient(order - first + (BLK_K - 1), BLK_K)
         ahead = begin(blocks, c, first, other, own - 1 if DOWN else 0, order, ldc)
         shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        given, walk = (tri, c, ldt, ldc), (level, levels, strip, strips)
+        tile = first, own, count, rows, cols
 
         # (2) zero the accumulators
         acc, old = cuda.local.array(ACC, real), cuda.local.array(OLD, real)
         ra, rb = cuda.local.array(FRAG_A, real), cuda.local.array(FRAG_B, real)
         ra_next, rb_next = cuda.local.array(NEXT_A, real), cuda.local.array(NEXT_B, real)
         x, y = cuda.local.array(PARTS, real), cuda.local.array(PARTS, real)
+        registers = acc, ra, rb, ra_next, rb_next, old
         zero(acc, real(0))
 
         # (3) prologue: the first stripes
@@ -218,38 +285,16 @@ def build(config: GemmConfig, product: Product, triangle: str, conj: bool):
             cuda.syncthreads()
             load(0, ra, rb, shared, tri, c, ldt, ldc, t, 0, 0, 0)
 
-        # (4) body: start a stripe that comes later, multiply the present one; tell what was read
-        reading, passed, due = 0, int32(0), own
-        for number in range(count):
-            here = offset(shared, reading * STAGE)
-            into = offset(shared, (reading - 1 if reading > 0 else STAGES - 1) * STAGE)
-            reading = reading + 1 if reading < STAGES - 1 else 0
-            there = offset(shared, reading * STAGE)
-            pa, pb, lda, ldb, depth = operands(ahead, count, ldc)
-            multiply_stripe(
-                acc, ra, rb, ra_next, rb_next, here, there, into, old, old,
-                pa, pb, rows, cols, depth, tri, c, lda, ldb, t, 0, 0, 0,
-            )  # fmt: skip
-            ahead = advance(ahead, tri, first, own, ldt, ldc)
-            if number + 1 == due:
-                if number + 1 == own and cuda.syncthreads_or(is_spoilt(acc, x)):
-                    again(0, acc, x, y, blocks, c, first, row0, col0, order, ldc, t, rows, cols)
-                    if PREFETCH:  # again, so that it need not be kept meanwhile
-                        load(0, ra, rb, there, tri, c, ldt, ldc, t, 0, 0, 0)
-                passed, due = int32(passed + 1), due + PER
-                if t == 0 and passed % EVERY == 0:
-                    store_release(flags, level * strips + strip, int32(level + passed))
-
-        # (5) C := alpha acc, when those before this one have read what was there
-        before = int32(t)
-        if t == 0:
-            store_release(flags, level * strips + strip, levels)
-        while before < level:
-            if load_acquire(flags, before * strips + strip) > level:
-                before = int32(before + THREADS)
-        cuda.syncthreads()
-        here_c = offset(c, (col0 * ldc + row0) * PARTS)
-        write(here_c, acc, old, ldc, t, rows, cols, 0, alpha, alpha_i, real(0), real(0))
+        # (4) the diagonal block. What follows is there twice: next to what makes sums again, in one loop or
+        # behind it, the compiler finds a worse order for it, which took 5 to 14 % longer
+        ahead, reading = along(own, ahead, int32(0), shared, registers, given, tile, t)
+        if cuda.syncthreads_or(is_spoilt(acc, x)):
+            again(0, acc, x, y, blocks, c, first, row0, col0, order, ldc, t, rows, cols)
+            if PREFETCH:  # again, so that it need not be kept meanwhile
+                load(0, ra, rb, offset(shared, reading * STAGE), tri, c, ldt, ldc, t, 0, 0, 0)
+            finish(ahead, reading, shared, registers, given, tile, t, flags, walk, row0, col0, alpha, alpha_i)
+        else:
+            finish(ahead, reading, shared, registers, given, tile, t, flags, walk, row0, col0, alpha, alpha_i)
 
     gemm.__name__ = gemm.__qualname__ = config.STEM  # what a profiler shows
     return gemm

@@ -164,22 +164,24 @@ def _presenter(config: TrsmConfig, variant: Variant):
     return put
 
 
-def _solver(config: TrsmConfig, variant: Variant):
+def _solver(config: TrsmConfig, variant: Variant, careful: bool):
     """``solve(column, panel, scaled, diagonal, tile, t_rs, t_cs, lane, rows, safe)``: the panel, a lane a
-    column; `tile` is the diagonal tile in T itself.
+    column, and whether it was left as it was, since it came out not finite; `tile` is the diagonal tile in T
+    itself.
 
-    What is not finite in a column stays so down to its last row. The other lanes wait: what they loaded too
-    would take the time of shared memory.
+    If `careful`, such a column is solved by true divisions: what is not finite then stays so down to its last
+    row. The other lanes wait: what they loaded too would take the time of shared memory.
     """
     facts, BLK, WARP_N, UNIT = config.dtype_facts, config.BLK, config.WARP_N, variant.unit
     real, PARTS, ROW = ptx.REALS[facts.real], facts.parts, config.row_of_panel * facts.parts
-    LAST, INFINITY, offset = (BLK - 1) * PARTS, float("inf"), ptx.offset
+    LAST, INFINITY, int32, offset = (BLK - 1) * PARTS, float("inf"), ptx.types.int32, ptx.offset
     read, write = column_reader(PARTS, BLK, ROW), column_writer(PARTS, BLK, ROW)
     substitute = steps(facts, BLK, variant.conj, False, 16 // facts.real_size)
     substitute_carefully = careful_solver(facts, ROW, variant.conj, True)
 
     @device_function
     def solve(column, panel, scaled, diagonal, tile, t_rs, t_cs, lane, rows, safe):
+        left = int32(0)
         if lane < WARP_N:
             mine = offset(panel, lane * PARTS)
             read(column, offset(scaled, lane * PARTS))
@@ -187,8 +189,11 @@ def _solver(config: TrsmConfig, variant: Variant):
             size = max(abs(column[LAST]), abs(column[LAST + PARTS - 1]))
             if UNIT or (safe and size < real(INFINITY)):
                 write(column, mine)
-            else:
+            elif careful:
                 substitute_carefully(mine, tile, t_rs, t_cs, rows)
+            else:
+                left = int32(1)
+        return left
 
     return solve
 
@@ -204,6 +209,101 @@ def source_with(
     return panel_source(config.STEM, config, variant, make, ahead=(0,))
 
 
+def _walker(config: TrsmConfig, variant: Variant, updater: Updater, careful: bool):
+    """``walk(j, free, at, ...)``: solve tile after tile from the j-th on.
+
+    Returns where it ends, `free` and `at` for there, and whether this lane's column of the tile before is
+    left to be solved. If `careful` none is, else it ends before the tile after such a one. The last tile
+    stays in its panel.
+    """
+    PARTS, int32 = config.dtype_facts.parts, ptx.types.int32
+    offset, quotient = ptx.offset, ptx.quotient
+    BLK, STAGES, SPLIT, TILES = config.BLK, config.stages, config.SPLIT, config.tiles // config.SPLIT
+    STAGE, TILE, PANEL = config.stage_elements * PARTS, BLK * BLK * PARTS, config.panel_elements * PARTS
+
+    _, start_strip = tile_starters(config, variant)
+    put, solve = _presenter(config, variant), _solver(config, variant, careful)
+    load_x, place_of = updater.load, updater.place
+    # a warp alone updates all its tiles, of which the first has just left, and solves the next; of two that
+    # take turns one updates the next tile, solves it, and updates its others, of which none has left
+    LEFT, NEXT = (1, TILES - 1) if SPLIT == 1 else (0, 1)
+    update_next = _asked(config, updater, 0, NEXT, LEFT)
+    update_others = _asked(config, updater, NEXT, TILES - LEFT, LEFT)
+    update_all = _asked(config, updater, 0, TILES - 1, 1)
+    write = panel_writer(PARTS, BLK, config.WARP_N, config.row_of_panel * PARTS, 32, variant.b_by_rows)
+    wait, sync_warp = ptx.wait_async(STAGES - 2), ptx.sync_warp
+
+    @device_function
+    def walk(j, free, at, registers, memory, shape, lines, thread, safe):
+        tri, b, inverse = at
+        acc, column, rt, rx = registers
+        ring, diagonals, panels = memory
+        n, cols, tiles = shape
+        t_rs, t_cs, b_rs, b_cs = lines
+        t, lane, g, q, part, owns = thread
+        scaled, place, undone = offset(panels, 2 * PANEL), ring, int32(0)
+        while j < tiles:
+            rows, odd, diagonal = int32(n - j * BLK), j & 1, offset(diagonals, int32(j * TILE))
+            panel, before = offset(panels, int32(odd * PANEL)), offset(panels, int32((1 - odd) * PANEL))
+            mine = owns and (SPLIT == 1 or odd == part)
+
+            # (4) the tile before is solved and its strip is there; a strip that comes later sets out
+            if j > 0:
+                wait()
+                if careful:
+                    cuda.syncthreads()
+                elif cuda.syncthreads_or(undone):
+                    break
+                later = offset(ring, int32(free * STAGE))
+                start_strip(later, tri, t_rs, t_cs, t, rows, int32(tiles - j), STAGES - 2)
+                free = int32(free + 1 if free < STAGES - 1 else 0)  # the next one, after this step
+                if owns:
+                    load_x(rx, before, g, q)
+                    strip = offset(ring, int32(free * STAGE))
+                    place = place_of(strip, 0 if SPLIT == 1 or mine else 1, g, q)
+
+            # (5) this tile is updated and solved, in a panel
+            if mine:
+                left = int32(quotient(tiles - j + (SPLIT - 1), SPLIT))
+                if j > 0:
+                    update_next(acc, rt, rx, place, left)
+                put(acc, column, panel, scaled, diagonal, inverse, g, q)
+                sync_warp()
+                if SPLIT == 1 and j > 0:
+                    write(offset(b, -BLK * b_rs * PARTS), before, b_rs, b_cs, lane, BLK, cols)
+                undone = solve(column, panel, scaled, diagonal, tri, t_rs, t_cs, lane, min(rows, BLK), safe)
+                sync_warp()  # what updates are instructions of the whole warp
+                if j > 0:
+                    update_others(acc, rt, rx, place, left)
+
+            # (6) the other warp of the columns writes its tile, which is the one before, and updates its own
+            if SPLIT > 1 and owns and not mine and j > 0:
+                write(offset(b, -BLK * b_rs * PARTS), before, b_rs, b_cs, lane, BLK, cols)
+                update_all(acc, rt, rx, place, int32(quotient(tiles - j, SPLIT)))
+
+            tri, b = offset(tri, BLK * (t_rs + t_cs) * PARTS), offset(b, BLK * b_rs * PARTS)
+            inverse = offset(inverse, BLK * PARTS)
+            j = int32(j + 1)
+        return j, free, (tri, b, inverse), undone
+
+    return walk
+
+
+def _mender(config: TrsmConfig, variant: Variant):
+    """``mend(undone, j, tri, panels, ...)``: solve this lane's column of the j-th tile, if it is `undone`."""
+    facts, BLK, PARTS = config.dtype_facts, config.BLK, config.dtype_facts.parts
+    PANEL, int32, offset = config.panel_elements * PARTS, ptx.types.int32, ptx.offset
+    substitute_carefully = careful_solver(facts, config.row_of_panel * PARTS, variant.conj, True)
+
+    @device_function
+    def mend(undone, j, tri, panels, n, t_rs, t_cs, lane):
+        if undone:
+            mine = offset(panels, int32((j & 1) * PANEL + lane * PARTS))
+            substitute_carefully(mine, tri, t_rs, t_cs, int32(min(n - j * BLK, BLK)))
+
+    return mend
+
+
 def _build(config: TrsmConfig, variant: Variant, updater: Updater):
     facts = config.dtype_facts
     real, PARTS = ptx.REALS[facts.real], facts.parts
@@ -212,27 +312,20 @@ def _build(config: TrsmConfig, variant: Variant, updater: Updater):
     BLK, WARPS, WARP_N, STAGES = config.BLK, config.WARPS, config.WARP_N, config.stages
     ACC, COLUMN = config.THR_M * config.THR_N * PARTS, BLK * PARTS
     FRAG_T, FRAG_X = updater.fragment_t, updater.fragment_x
-    STAGE, TILE, PANEL = config.stage_elements * PARTS, BLK * BLK * PARTS, config.panel_elements * PARTS
+    STAGE, PANEL = config.stage_elements * PARTS, config.panel_elements * PARTS
     DIAGONALS, PANELS = STAGES * STAGE, config.panels * PANEL
     INVERSE = DIAGONALS + config.ORDER * BLK * PARTS
     FIRST_PANEL = INVERSE + config.ORDER * PARTS
-    UNIT, ALL_OWN, OWNERS = variant.unit, config.LOADERS == 0, config.owners
-    SPLIT, TILES = config.SPLIT, config.tiles // config.SPLIT
+    UNIT, ALL_OWN, OWNERS, SPLIT = variant.unit, config.LOADERS == 0, config.owners, config.SPLIT
+    APART = config.APART and not UNIT
 
     read, scale = _accumulators(config)
     start_diagonals, start_strip = tile_starters(config, variant)
-    divide_rows, put = row_divider(config, variant), _presenter(config, variant)
-    load_x, place_of = updater.load, updater.place
-    solve = _solver(config, variant)
-    # a warp alone updates all its tiles, of which the first has just left, and solves the next; of two that
-    # take turns one updates the next tile, solves it, and updates its others, of which none has left
-    LEFT, NEXT = (1, TILES - 1) if SPLIT == 1 else (0, 1)
-    update_next = _asked(config, updater, 0, NEXT, LEFT)
-    update_others = _asked(config, updater, NEXT, TILES - LEFT, LEFT)
-    update_all = _asked(config, updater, 0, TILES - 1, 1)
+    divide_rows = row_divider(config, variant)
+    walk, walk_carefully = (_walker(config, variant, updater, careful) for careful in (False, True))
+    mend = _mender(config, variant)
     write = panel_writer(PARTS, BLK, WARP_N, config.row_of_panel * PARTS, 32, variant.b_by_rows)
-    wait_diagonals, wait = ptx.wait_async(STAGES - 1), ptx.wait_async(STAGES - 2)
-    sync_warp, in_turn = ptx.sync_warp, ptx.in_turn
+    wait_diagonals, sync_warp, in_turn = ptx.wait_async(STAGES - 1), ptx.sync_warp, ptx.in_turn
 
     def trsm(tri, b, n, r, t_rs, t_cs, b_rs, b_cs, stride_t, stride_b, alpha, alpha_i):
         # (1) the columns of this warp, its first tile, the place of this lane
@@ -247,7 +340,6 @@ def _build(config: TrsmConfig, variant: Variant, updater: Updater):
         ring = shared_pointer(cuda.shared.array(0, real, alignment=16))
         diagonals, inverse = offset(ring, DIAGONALS), offset(ring, INVERSE)
         panels = offset(ring, FIRST_PANEL + group * PANELS)
-        scaled = offset(panels, 2 * PANEL)
         acc, column = cuda.local.array(ACC, real), cuda.local.array(COLUMN, real)
         rt, rx = cuda.local.array(FRAG_T, real), cuda.local.array(FRAG_X, real)
 
@@ -266,47 +358,23 @@ def _build(config: TrsmConfig, variant: Variant, updater: Updater):
             safe = cuda.syncthreads_and(divide_rows(column, diagonals, inverse, t, n, tiles)) != 0
         scale(0, acc, -alpha, -alpha_i)
 
-        place, free, j = ring, int32(STAGES - 1), int32(0)
-        while j < tiles:
-            rows, odd, diagonal = int32(n - j * BLK), j & 1, offset(diagonals, int32(j * TILE))
-            panel, before = offset(panels, int32(odd * PANEL)), offset(panels, int32((1 - odd) * PANEL))
-            mine = owns and (SPLIT == 1 or odd == part)
+        # (4) to (6) tile after tile
+        registers, memory, shape = (acc, column, rt, rx), (ring, diagonals, panels), (n, cols, tiles)
+        lines, thread = (t_rs, t_cs, b_rs, b_cs), (t, lane, g, q, part, owns)
+        step_t, step_b = BLK * (t_rs + t_cs) * PARTS, BLK * b_rs * PARTS
+        j, free, at, undone = int32(0), int32(STAGES - 1), (tri, b, inverse), int32(0)
+        if APART and safe:
+            j, free, at, undone = walk(j, free, at, registers, memory, shape, lines, thread, safe)
+        if j < tiles:
+            mend(undone, j - 1, offset(at[0], -step_t), panels, n, t_rs, t_cs, lane)
+            j, free, at, undone = walk_carefully(j, free, at, registers, memory, shape, lines, thread, safe)
 
-            # (4) the tile before is solved and its strip is there; a strip that comes later sets out
-            if j > 0:
-                wait()
-                cuda.syncthreads()
-                later = offset(ring, int32(free * STAGE))
-                start_strip(later, tri, t_rs, t_cs, t, rows, int32(tiles - j), STAGES - 2)
-                free = int32(free + 1 if free < STAGES - 1 else 0)  # the next one, after this step
-                if owns:
-                    load_x(rx, before, g, q)
-                    strip = offset(ring, int32(free * STAGE))
-                    place = place_of(strip, 0 if SPLIT == 1 or mine else 1, g, q)
-
-            # (5) this tile is updated and solved, in a panel
-            if mine:
-                left = int32(quotient(tiles - j + (SPLIT - 1), SPLIT))
-                if j > 0:
-                    update_next(acc, rt, rx, place, left)
-                put(acc, column, panel, scaled, diagonal, inverse, g, q)
-                sync_warp()
-                if SPLIT == 1 and j > 0:
-                    write(offset(b, -BLK * b_rs * PARTS), before, b_rs, b_cs, lane, BLK, cols)
-                solve(column, panel, scaled, diagonal, tri, t_rs, t_cs, lane, min(rows, BLK), safe)
-                sync_warp()
-                if j > 0:
-                    update_others(acc, rt, rx, place, left)
-
-            # (6) the other warp of the columns writes its tile, which is the one before, and updates its own
-            if SPLIT > 1 and owns and not mine and j > 0:
-                write(offset(b, -BLK * b_rs * PARTS), before, b_rs, b_cs, lane, BLK, cols)
-                update_all(acc, rt, rx, place, int32(quotient(tiles - j, SPLIT)))
-
-            if mine and rows <= BLK:
-                write(b, panel, b_rs, b_cs, lane, rows, cols)
-            tri, b = offset(tri, BLK * (t_rs + t_cs) * PARTS), offset(b, BLK * b_rs * PARTS)
-            inverse = offset(inverse, BLK * PARTS)
-            j = int32(j + 1)
+        # (7) the last tile
+        last = int32(tiles - 1)
+        if owns and (SPLIT == 1 or (last & 1) == part):
+            mend(undone, last, offset(at[0], -step_t), panels, n, t_rs, t_cs, lane)
+            sync_warp()
+            panel = offset(panels, int32((last & 1) * PANEL))
+            write(offset(at[1], -step_b), panel, b_rs, b_cs, lane, int32(n - last * BLK), cols)
 
     return trsm

@@ -28,6 +28,7 @@ class TrsmFma(TrsmConfig):
     """Config of one `trsm_fma` kernel: what `TrsmConfig` holds."""
 
     STEM: ClassVar[str] = STEM
+    APART: ClassVar[bool] = True
 
     def __post_init__(self):
         require(self.BLK % 8 == 0, "tile", "BLK % 8 == 0", BLK=self.BLK)

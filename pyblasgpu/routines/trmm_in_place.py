@@ -26,7 +26,7 @@ __all__ = ["InPlace", "plan", "record"]
 LEAF = 64  # rows up to which a triangle is a leaf, one launch as well
 #: Rows up to which it is ahead of the recursion, where that is not always so: the tiles with which complex
 #: FMAs are fastest are too large, and have no registers left.
-MOST = {"c": 1024}
+MOST = {"c": 2048}
 SHORT = 1024  # rows of a triangle that is multiplied before a chain of launches is over
 UNEVEN = 2.25  # times its share that the longest tile may take
 

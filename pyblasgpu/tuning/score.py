@@ -60,8 +60,8 @@ SMALL_MMA = 2  # times the cycles of a product of 8 x 8 x 4 where tensor cores a
 WAIT = 8  # issue slots of a k that are lost where its fragments are not fetched ahead
 WALK = 50  # instructions of a persistent block on its way from one stripe to the next
 SUMMING = 8000  # cycles that it takes to part tiles, without what follows
-WAITING = 0.4  # of the tile with the most to do of a product in place: others wait for it
-LEVEL = 500  # cycles that each row of tiles costs there: a flag, and what waits for it
+LONGEST = 0.8  # of the tile with the most to do of a product in place: it hides others, or they hide it
+LEVEL = 200  # cycles that each row of tiles costs there: a flag, and what waits for it
 ADDING = 700  # cycles in which a block adds what its threads load at a time
 ONE_BANK = 0.15  # of a real FMA's cycles, lost where vectors along k put those of one k into one bank
 BANKS = 1.1  # times the cycles of a complex FMA where operands that meet come from one bank of registers
@@ -159,7 +159,7 @@ def cycles(
     if part in TRIANGLES:
         share, longest = in_place_cycles(config, extents, device, part, astray)
         levels, _ = tile_counts(config, part, *extents[:2])
-        return share + WAITING * longest + LEVEL * levels
+        return _overlapped(share, LONGEST * longest) + LEVEL * levels
     if stem in _LEAVES:
         return _leaf_cycles(stem, config, extents[:2], resident, device)
     m, n, k, *batch = extents

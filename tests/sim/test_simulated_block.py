@@ -364,7 +364,7 @@ def test_what_is_read_before_a_flag_may_be_written_after_it(reads_again, waits, 
             assert values[0] == 7
             cuda.syncthreads()
             if cuda.threadIdx.x == 0:
-                sim.store_release(flags, 0, 1)
+                sim.store_relaxed(flags, 0, 1)
             if reads_again:
                 values[0]
         else:
@@ -380,7 +380,7 @@ def test_what_is_read_before_a_flag_may_be_written_after_it(reads_again, waits, 
         run(kernel, values, flags, threads=2, grid=(2, 1, 1))
 
 
-def chain(releases=True, waits=True):
+def chain(releases=True, waits=True, store=sim.store_release):
     """Blocks numbered as they start: each hands on what the one before has left, and one more."""
 
     def kernel(values, flags):
@@ -394,7 +394,7 @@ def chain(releases=True, waits=True):
         if last:
             sim.store_release(flags, 0, 0)
         if releases:
-            sim.store_release(flags, 1, 0 if last else block + 1)
+            store(flags, 1, 0 if last else block + 1)
 
     return kernel
 
@@ -410,7 +410,11 @@ def test_numbered_blocks_wait_for_those_before_them_whatever_goes_on_first():
 
 @pytest.mark.parametrize(
     ("changes", "error"),
-    [({"releases": False}, "deadlock: 4 blocks wait"), ({"waits": False}, "race in device memory: block")],
+    [
+        ({"releases": False}, "deadlock: 4 blocks wait"),
+        ({"waits": False}, "race in device memory: block"),
+        ({"store": sim.store_relaxed}, "race in device memory: block"),
+    ],
 )
 def test_numbers_alone_order_nothing(changes, error):
     (_, values), (_, flags) = device(np.zeros(BLOCKS)), device(np.zeros(2))

@@ -45,11 +45,11 @@ def check(stem, letter="d", n=21, r=11, kernels=None, changes=None, **options) -
     test_leaves.check("trsm", letter, n, r, kernels=kernels, config=config, **options)
 
 
-def solve(stem, t, b, variant=VARIANT, kernels=None, alpha=1) -> np.ndarray:
+def solve(stem, t, b, variant=VARIANT, kernels=None, alpha=1, changes=None) -> np.ndarray:
     """What becomes of `b`."""
     letter = next(letter for letter, dtype in DTYPES.items() if dtype.name == t.dtype.name)
     x, kernels = np.array(b, order="F"), kernels or FAMILIES[stem]
-    launch(kernels, small(kernels, letter), np.asfortranarray(t), x, variant, alpha)
+    launch(kernels, small(kernels, letter, changes), np.asfortranarray(t), x, variant, alpha)
     return x
 
 
@@ -170,12 +170,12 @@ def test_divides_where_a_reciprocal_would_fail(stem, letter, scale):
     assert np.array_equal(np.delete(x, 9, 0), np.ones((10, 5)))
 
 
-def overflowing(real: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """T, B and X; an entry divided by its diagonal overflows, the outcome does not."""
-    t, x = np.eye(9, dtype=real), np.ones((9, 2), real)
+def overflowing(real: str, rows=9, at=4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """T, B and X; an entry of row `at` divided by its diagonal overflows, the outcome does not."""
+    t, x = np.eye(rows, dtype=real), np.ones((rows, 2), real)
     small, large = (1e-10, 1e30) if real == "float32" else (1e-20, 1e300)
-    t[4, 4], t[4, 2] = small, large
-    x[4], x[2] = 1 / small, 1 / large
+    t[at, at], t[at, at - 2] = small, large
+    x[at], x[at - 2] = 1 / small, 1 / large
     return t, t @ x, x
 
 
@@ -183,8 +183,10 @@ def overflowing(real: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     ("stem", "real"), [("trsm_mma", "float64"), ("trsm_fma", "float64"), ("trsm_fma", "float32")]
 )
 def test_an_entry_too_large_for_its_diagonal(stem, real):
-    t, b, x = overflowing(real)
-    np.testing.assert_allclose(solve(stem, t, b), x, rtol=50 * np.finfo(real).eps)
+    for turns, (rows, at) in product((1, 2), [(9, 4), (5, 4), (29, 4), (29, 12), (29, 26), (16, 14)]):
+        t, b, x = overflowing(real, rows, at)
+        found = solve(stem, t, b, changes={"SPLIT": turns})
+        np.testing.assert_allclose(found, x, rtol=50 * np.finfo(real).eps)
 
 
 @of_each_dtype
