@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pyblasgpu.gpu.device import Device
-from pyblasgpu.tuning import score
+from pyblasgpu.tuning import block_cycles, gemm_cycles, leaf_cycles, score
 from pyblasgpu.tuning.prune import Guidelines, candidates
 from pyblasgpu.tuning.replay import Recording
 from pyblasgpu.tuning.strategies import Trial, task_of, tile_key
@@ -35,9 +35,14 @@ def synthetic(
     seconds = {}
     with pytest.MonkeyPatch.context() as patch:
         for name in CONSTANTS:
-            patch.setattr(score, name, getattr(score, name) * rng.lognormal(0, 0.3))
+            factor = rng.lognormal(0, 0.3)
+            for module in (block_cycles, gemm_cycles, leaf_cycles):
+                if hasattr(module, name):
+                    patch.setattr(module, name, getattr(module, name) * factor)
+        gemm_cycles.stripe_cycles.cache_clear()  # what is known by the true constants
         for config in found:
             for size, extents in task.places:
                 cycles = score.cycles(stem, config, extents, device) * luck[config] * rng.lognormal(0, 0.005)
                 seconds[Trial(config, size, extents)] = cycles / 1.7e9 + 6e-6
+    gemm_cycles.stripe_cycles.cache_clear()
     return Recording(task, seconds)

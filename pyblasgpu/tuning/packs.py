@@ -15,8 +15,8 @@ from typing import Any
 from ..errors import ConfigError
 from ..gpu.device import Device
 from ..types import Dtype
+from .block_cycles import dram_rate
 from .prune import check_device
-from .score import dram_rate
 from .splits import CYCLE, LAUNCH
 
 __all__ = ["GAIN", "LAYOUT", "MOST_PACKED", "copying", "fits", "packed_bytes", "packed_twin", "packing"]

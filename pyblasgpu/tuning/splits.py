@@ -17,7 +17,8 @@ from ..gpu.workspace import FLAGS
 from ..kernels.sum_partials import LOAD, cut
 from ..kernels.walk import MOST_STRIPES, Walk
 from ..types import Dtype
-from .score import blocks_per_sm, cycles, dram_rate, piece_bytes, summing_cycles, tiles_of
+from .block_cycles import dram_rate
+from .score import blocks_per_sm, cycles, piece_bytes, summing_cycles, tiles_of
 
 __all__ = [
     "CYCLE", "MOST_PARTIALS", "STREAMED", "Timed", "attainable", "pace", "partial_bytes", "timed", "walk_of",
