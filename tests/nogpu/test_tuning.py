@@ -18,7 +18,7 @@ from pyblasgpu.errors import BackendUnavailable, ConfigError, DatabaseWarning
 from pyblasgpu.gpu import backend
 from pyblasgpu.gpu.compile import Resources, to_ptx
 from pyblasgpu.gpu.device import known
-from pyblasgpu.tuning import build, dryrun, measure, run, score, store
+from pyblasgpu.tuning import build, dryrun, gemm_cycles, measure, run, score, store
 from pyblasgpu.tuning.prune import Guidelines, candidates, check_device
 from pyblasgpu.tuning.space import EFFORTS, space
 from pyblasgpu.tuning.store import Record, sound, winners
@@ -129,10 +129,10 @@ def test_the_score_knows_what_a_step_costs():
     plain = next(c for c in left if c.prefetch and c.VEC_K == 1 and not c.persistent and c.threads == 256)
     assert at(replace(plain, prefetch=False)) > at(plain)
     walking = replace(plain, persistent=True, min_blocks=1)
-    stripe = score._gemm_stripe
+    stripe = gemm_cycles.stripe_cycles
     assert stripe(walking, H200).issue > stripe(replace(plain, min_blocks=1), H200).issue
     kept = next(c for c in left if c.VEC_K > 1)
-    banked = score._fma_step(kept, H200).slots / (kept.THR_M * kept.THR_N)
+    banked = gemm_cycles._fma_step(kept, H200).slots / (kept.THR_M * kept.THR_N)
     assert 1.15 < banked < 1.6
     mma = next(c for c in candidates("gemm_mma", "d", "nn", H200).left if c.MMA_M == 16)
     small = replace(mma, MMA_M=8, MMA_K=4)
