@@ -333,16 +333,21 @@ def load_acquire(_, flags, i):
     return types.int32(flags, i), codegen
 
 
-@intrinsic
-def store_release(_, flags, i, value):
-    """``flags[i] = value``, for others to acquire, with all that this thread knows to be written."""
+def _flag_store(order: str):
+    """The code of ``flags[i] = value`` for the whole device, 'release' or 'relaxed'."""
 
     def codegen(context, builder, signature, arguments):
         where, value = at(builder, *arguments[:2]), arguments[2]
-        asm(builder, VOID, [where, value], "st.release.gpu.global.u32 [$0], $1;", "l,r,~{memory}")
+        asm(builder, VOID, [where, value], f"st.{order}.gpu.global.u32 [$0], $1;", "l,r,~{memory}")
         return context.get_dummy_value()
 
-    return types.void(flags, i, types.int32), codegen
+    return codegen
+
+
+@intrinsic
+def store_release(_, flags, i, value):
+    """``flags[i] = value``, for others to acquire, with all that this thread knows to be written."""
+    return types.void(flags, i, types.int32), _flag_store("release")
 
 
 @intrinsic
@@ -352,13 +357,7 @@ def store_relaxed(_, flags, i, value):
     What was read up to the last barrier has come, so nothing must be waited for, as `store_release` waits: it
     tells nothing of what was written.
     """
-
-    def codegen(context, builder, signature, arguments):
-        where, value = at(builder, *arguments[:2]), arguments[2]
-        asm(builder, VOID, [where, value], "st.relaxed.gpu.global.u32 [$0], $1;", "l,r,~{memory}")
-        return context.get_dummy_value()
-
-    return types.void(flags, i, types.int32), codegen
+    return types.void(flags, i, types.int32), _flag_store("relaxed")
 
 
 @intrinsic

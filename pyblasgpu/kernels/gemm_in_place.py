@@ -113,7 +113,9 @@ def _pointers(config: GemmConfig, triangle: str):
 
 
 def _passer(config: GemmConfig, product: Product, triangle: str):
-    """``along(stripes, ...)``: multiply so many; what is ahead then, and the stage that is read next."""
+    """``start(...)``: begin to bring stripes; ``along(stripes, ...)``: multiply so many; what is ahead then,
+    and the stage that is read next.
+    """
     STAGES, STAGE, int32, offset = config.stages, config.stage_reals, ptx.types.int32, ptx.offset
     load_a, load_b = (loaders(stripe, STAGES, True) for stripe in (config.stripe_a, config.stripe_b))
     start = starter(config, load_a, load_b)

@@ -322,7 +322,8 @@ def _build(config: TrsmConfig, variant: Variant, updater: Updater):
     read, scale = _accumulators(config)
     start_diagonals, start_strip = tile_starters(config, variant)
     divide_rows = row_divider(config, variant)
-    walk, walk_carefully = (_walker(config, variant, updater, careful) for careful in (False, True))
+    walk = _walker(config, variant, updater, careful=False) if APART else None
+    walk_carefully = _walker(config, variant, updater, careful=True)
     mend = _mender(config, variant)
     write = panel_writer(PARTS, BLK, WARP_N, config.row_of_panel * PARTS, 32, variant.b_by_rows)
     wait_diagonals, sync_warp, in_turn = ptx.wait_async(STAGES - 1), ptx.sync_warp, ptx.in_turn

@@ -115,12 +115,22 @@ CHOSEN = {
 }
 
 
+#: Large tiles leave few registers: their loops load 2 to 13 words in some 400 instructions. They are the
+#: fastest all the same (docs/performance.md). Bytes of stack, stored and loaded.
+SPILLING = {
+    "d-lower_b-8192": (40, 44, 720), "d-upper_b-8192": (56, 60, 808),
+    "z-lower_a-2048": (152, 164, 656), "z-upper_a-2048": (120, 120, 1132),
+}  # fmt: skip
+
+
 @pytest.mark.skipif(bool(backend.UNAVAILABLE), reason=str(backend.UNAVAILABLE))
-@pytest.mark.parametrize(("stem", "config", "triangle"), CHOSEN, ids=CHOSEN.values())
-def test_the_kernels_hardly_spill(stem, config, triangle):
-    """Large tiles of z and d leave few registers: their loops load 2 to 13 words in some 400 instructions.
-    They are the fastest all the same (docs/performance.md).
-    """
+@pytest.mark.parametrize(
+    ("stem", "config", "triangle", "name"),
+    [pytest.param(*chosen, name, id=name) for chosen, name in CHOSEN.items()],
+)
+def test_the_kernels_hardly_spill(stem, config, triangle, name):
+    """At most ten registers, as kernels of a triangle."""
     source = import_module(f"pyblasgpu.kernels.{stem}").source(config, triangle=triangle)
     report = compile_source(source, H200.cc).resources
-    assert report.stack_bytes <= 152 and report.spill_stores <= 164
+    stack, stores, loads = SPILLING.get(name, (40, 44, 80))
+    assert report.stack_bytes <= stack and report.spill_stores <= stores and report.spill_loads <= loads
