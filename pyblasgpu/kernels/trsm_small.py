@@ -29,7 +29,7 @@ __all__ = ["STEM", "TrsmSmall", "source"]
 
 STEM = "trsm_small"
 ORDERS = (8, 16, 32, 64)  # of T, to which smaller ones are filled up
-COLUMN = 512  # bytes of a column that a thread can keep in registers, with what else it needs
+REALS = 64  # of a column in registers: twice as many take four times the instructions, too many to be cached
 VECTOR = 16  # bytes of a load from shared memory
 
 
@@ -56,8 +56,8 @@ class TrsmSmall:
     def __post_init__(self):
         require(self.ORDER in ORDERS, "order", f"ORDER in {ORDERS}", ORDER=self.ORDER)
         require(
-            self.ORDER * self.dtype_facts.itemsize <= COLUMN, "column", f"ORDER * itemsize <= {COLUMN}",
-            ORDER=self.ORDER, itemsize=self.dtype_facts.itemsize,
+            self.ORDER * self.dtype_facts.parts <= REALS, "column", f"ORDER * parts <= {REALS}",
+            ORDER=self.ORDER, parts=self.dtype_facts.parts,
         )  # fmt: skip
         require(
             self.BLK_N % 32 == 0 and self.ORDER <= self.BLK_N <= 1024,
@@ -74,7 +74,7 @@ class TrsmSmall:
     @property
     def most_rows(self) -> int:
         """Of a triangle that any Config of the dtype serves."""
-        return max(order for order in ORDERS if order * self.dtype_facts.itemsize <= COLUMN)
+        return REALS // self.dtype_facts.parts
 
     @cached_property
     def dtype_facts(self) -> Dtype:

@@ -46,6 +46,7 @@ from .score import comfortable, cycles, score
 from .space import space
 from .splits import attainable, pace, timed, whole_or_streamed
 from .three_m import three_m_twin
+from .triangle_twins import triangle_twins
 
 __all__ = [
     "ALIGNED", "Choice", "generation", "reload", "select", "stop_size", "tuned_configs",
@@ -276,10 +277,11 @@ def _options(wanted: _Wanted, device: Device) -> Iterator[_Option]:
         meant = _meant(known.config, wanted, device)
         if meant is None:
             continue
-        config = _as_aligned(meant, wanted.aligned)
-        pace_here = pace_there * _straying(config, wanted, device)
-        for time in timed(config, pace_here, extents, device, wanted.splits, wanted.part, wanted.room):
-            yield _Option(time.seconds * doubt, time.splits, meant, known)
+        for twin, longer in triangle_twins(meant, wanted.part):
+            config = _as_aligned(twin, wanted.aligned)
+            pace_here = pace_there * _straying(config, wanted, device)
+            for time in timed(config, pace_here, extents, device, wanted.splits, wanted.part, wanted.room):
+                yield _Option(time.seconds * doubt * longer, time.splits, twin, known)
 
 
 def _relaxed(wanted: _Wanted) -> _Wanted:
