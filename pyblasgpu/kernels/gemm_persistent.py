@@ -25,10 +25,10 @@ AHEAD = 16  # loads of a thread that are under way at a time, when pieces are ad
 
 
 def _pointers(config: GemmConfig, part: str):
-    """``begin(number, tile, first, count, ...)``: where a piece begins; ``advance(ahead, ...)``: where the
-    stripe after that begins, of this piece or of the next.
+    """``begin(number, tile, first, count, ...)``: where a piece begins; ``follow(ahead, ...)``: where the one
+    after it does; ``advance(ahead, ...)``: where the next stripe begins, of this piece or of the next.
 
-    Both return what is `ahead` of the loads: pointers into A and B; rows, columns and depth from there on, no
+    All return what is `ahead` of the loads: pointers into A and B; rows, columns and depth from there on, no
     depth where nothing comes any more; stripes left of the piece, and its number.
     """
     PARTS, walk_a, walk_b = config.dtype_facts.parts, walkers(config.stripe_a), walkers(config.stripe_b)
@@ -48,18 +48,53 @@ def _pointers(config: GemmConfig, part: str):
         return (offset(a, at_a * PARTS), offset(b, at_b * PARTS), *left)
 
     @device_function
+    def follow(ahead, block, a, b, m, n, k, tiles, rounds, run, longer, lda, ldb, stride_a, stride_b):
+        _, _, _, _, _, _, number = ahead
+        tile, first, count = piece_of(
+            number + 1, afresh(block), quotient(k + (BLK_K - 1), BLK_K), tiles, rounds, run, longer
+        )
+        return begin(number + 1, tile, first, count, a, b, m, n, k, lda, ldb, stride_a, stride_b)
+
+    @device_function
     def advance(ahead, block, a, b, m, n, k, tiles, rounds, run, longer, lda, ldb, stride_a, stride_b):
         pa, pb, rows, cols, depth, left, number = ahead
         if left == 1:
-            tile, first, count = piece_of(
-                number + 1, afresh(block), quotient(k + (BLK_K - 1), BLK_K), tiles, rounds, run, longer
+            return follow(
+                ahead, block, a, b, m, n, k, tiles, rounds, run, longer, lda, ldb, stride_a, stride_b
             )
-            return begin(number + 1, tile, first, count, a, b, m, n, k, lda, ldb, stride_a, stride_b)
         pa = offset(pa, next_a(lda) * PARTS)
         pb = offset(pb, next_b(ldb) * PARTS)
         return pa, pb, rows, cols, int32(depth - BLK_K), int32(left - 1), number
 
-    return begin, advance
+    return begin, follow, advance
+
+
+def _passer(config: GemmConfig, product: Product, start):
+    """``along(stripes, reading, pa, pb, rows, cols, depth, ...)``: multiply so many, while as many later ones
+    of one piece are brought from `pa` and `pb`; the stage that is read next, and where the loads are then.
+    """
+    PARTS, BLK_K, STAGES, STAGE = config.dtype_facts.parts, config.BLK_K, config.stages, config.stage_reals
+    next_a, next_b = walkers(config.stripe_a).step, walkers(config.stripe_b).step
+    multiply_stripe, int32, offset = ring(config, product, start), ptx.types.int32, ptx.offset
+
+    @device_function
+    def along(stripes, reading, pa, pb, rows, cols, depth, shared, registers, a, b, lda, ldb, t):
+        acc, ra, rb, ra_next, rb_next, old = registers
+        for _ in range(stripes):
+            here = offset(shared, reading * STAGE)
+            into = offset(shared, (reading - 1 if reading > 0 else STAGES - 1) * STAGE)
+            reading = int32(reading + 1 if reading < STAGES - 1 else 0)
+            there = offset(shared, reading * STAGE)
+            multiply_stripe(
+                acc, ra, rb, ra_next, rb_next, here, there, into, old, old,
+                pa, pb, rows, cols, depth, a, b, lda, ldb, t, 0, 0, 0,
+            )  # fmt: skip
+            pa = offset(pa, next_a(lda) * PARTS)
+            pb = offset(pb, next_b(ldb) * PARTS)
+            depth = int32(depth - BLK_K)
+        return reading, pa, pb, depth
+
+    return along
 
 
 def under_way(config: GemmConfig) -> tuple[int, int]:
@@ -191,8 +226,8 @@ def build(config: GemmConfig, product: Product, part: str = "all"):
 
     load_a, load_b = (loaders(stripe, STAGES, True) for stripe in (config.stripe_a, config.stripe_b))
     start, load, zero = starter(config, load_a, load_b), product.load, ptx.fill(ACC)
-    multiply_stripe = ring(config, product, start)
-    (begin, advance), piece_of = _pointers(config, part), walk_pieces()
+    along = _passer(config, product, start)
+    (begin, follow, advance), piece_of = _pointers(config, part), walk_pieces()
     finish = _finisher(config, product, part)
     wait = ptx.wait_async(max(STAGES - 2, 0))
     offset, shared_pointer, in_turn = ptx.offset, ptx.shared_pointer, ptx.in_turn
@@ -226,24 +261,25 @@ def build(config: GemmConfig, product: Product, part: str = "all"):
             cuda.syncthreads()
             load(0, ra, rb, shared, a, b, lda, ldb, t, 0, 0, 0)
 
-        number, reading = int32(0), 0
+        registers = acc, ra, rb, ra_next, rb_next, old
+        number, reading = int32(0), int32(0)
         while left > 0:
-            # (4) body: start a stripe that comes later, multiply the present one
+            # (4) body: start a stripe that comes later, multiply the present one. The loop ends where the
+            # loads go on to the next piece: what finds it, within, would spoil the order
             zero(acc, real(0))
             while left > 0:
-                here = offset(shared, reading * STAGE)
-                into = offset(shared, (reading - 1 if reading > 0 else STAGES - 1) * STAGE)
-                reading = reading + 1 if reading < STAGES - 1 else 0
-                there = offset(shared, reading * STAGE)
-                pa, pb, rows, cols, depth, _, _ = ahead
-                multiply_stripe(
-                    acc, ra, rb, ra_next, rb_next, here, there, into, old, old,
-                    pa, pb, rows, cols, depth, a, b, lda, ldb, t, 0, 0, 0,
-                )  # fmt: skip
-                ahead = advance(
-                    ahead, block, a, b, m, n, k, tiles, rounds, run, longer, lda, ldb, stride_a, stride_b
+                pa, pb, rows, cols, depth, more, which = ahead
+                together = min(left, more) if more > 0 else left
+                reading, pa, pb, depth = along(
+                    together, reading, pa, pb, rows, cols, depth, shared, registers, a, b, lda, ldb, t
                 )
-                left -= 1
+                left = int32(left - together)
+                if more == together:
+                    ahead = follow(
+                        ahead, block, a, b, m, n, k, tiles, rounds, run, longer, lda, ldb, stride_a, stride_b
+                    )
+                else:
+                    ahead = pa, pb, rows, cols, depth, int32(more - together), which
 
             # (5) C := alpha acc + beta C, or acc to scratch; the next piece
             if COMBINED:
