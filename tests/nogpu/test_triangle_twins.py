@@ -1,0 +1,65 @@
+"""Which kernels the choice weighs for a triangle of C."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pyblasgpu.gpu.device import known
+from pyblasgpu.tuning import select, triangle_twins
+from pyblasgpu.tuning.select import tuned_configs
+from pyblasgpu.types import DTYPES
+
+H200 = known("h200")
+
+
+def a_persistent(letter: str):
+    return next(c for c in tuned_configs("gemm", DTYPES[letter], "nt", H200) if c.persistent)
+
+
+@pytest.fixture
+def longer(monkeypatch):
+    """``set(factor)``: how many times longer persistent blocks of c are taken to need."""
+
+    def forget():
+        triangle_twins.triangle_twins.cache_clear()
+        select.reload()
+
+    def set_to(factor: float):
+        monkeypatch.setitem(triangle_twins.LONGER, "c", factor)
+        forget()
+
+    yield set_to
+    monkeypatch.undo()
+    forget()
+
+
+def test_persistent_blocks_of_c_have_a_rival():
+    config = a_persistent("c")
+    ordinary = replace(config, persistent=False)
+    found = triangle_twins.triangle_twins(config, "lower")
+    assert found == ((ordinary, 1.0), (config, triangle_twins.LONGER["c"]))
+    assert triangle_twins.triangle_twins(config, "all") == ((config, 1.0),)
+    assert triangle_twins.triangle_twins(ordinary, "lower") == ((ordinary, 1.0),)
+
+
+@pytest.mark.parametrize("letter", "sdz")
+def test_others_have_none(letter):
+    config = a_persistent(letter)
+    assert triangle_twins.triangle_twins(config, "lower") == ((config, 1.0),)
+
+
+@pytest.mark.parametrize("part", ["lower", "hermitian_upper"])
+@pytest.mark.parametrize("factor, persistent", [(100.0, False), (0.01, True)])
+def test_the_choice_weighs_both(longer, part, factor, persistent):
+    longer(factor)
+    choice = select.select("gemm", DTYPES["c"], "nt", (4096, 4096, 4096), H200, part=part)
+    assert choice.config.persistent is persistent
+
+
+def test_all_of_c_is_not_concerned(longer):
+    extents = 4096, 4096, 4096
+    before = select.select("gemm", DTYPES["c"], "nt", extents, H200)
+    longer(0.01)
+    assert select.select("gemm", DTYPES["c"], "nt", extents, H200) == before
