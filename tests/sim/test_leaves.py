@@ -203,6 +203,7 @@ def test_trsm_backward_error_on_hard_triangles(family, letter):
     [
         ({"ORDER": 24}, "order"),
         ({"dtype": "z", "ORDER": 64, "BLK_N": 64}, "column"),
+        ({"dtype": "c", "ORDER": 64, "BLK_N": 64}, "column"),
         ({"BLK_N": 48}, "threads"),
         ({"ORDER": 64}, "threads"),
         ({"BLK_N": 2048}, "threads"),
