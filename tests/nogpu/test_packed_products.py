@@ -114,7 +114,7 @@ def test_what_is_packed_needs_the_workspace_of_one_product(kernels):
 
 @pytest.fixture
 def files(monkeypatch, tmp_path):
-    """``files(tflops)`` makes the only files say what layouts reach with the Config of `nt`, in s."""
+    """``files(tflops)`` makes the only files say what layouts reach with tiles of 64 by 64, in s."""
     monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path / "home"))
 
     def say(**tflops) -> None:
@@ -128,7 +128,12 @@ def files(monkeypatch, tmp_path):
         save(Document("NVIDIA H200", entries), tmp_path / "nvidia_h200.json")
         selecting.reload()
 
-    best = {layout: select("gemm_tile", S, layout, LARGE, H200).config for layout in LAYOUTS}
+    tile = {
+        "BLK_M": 64, "BLK_N": 64, "BLK_K": 16, "DIM_X": 8, "DIM_Y": 16, "VEC_M": 4, "VEC_N": 4,
+        "DIM_XA": 16, "DIM_YA": 8, "DIM_XB": 16, "DIM_YB": 8, "PAD_A": 4, "PAD_B": 4,
+        "stages": 3, "prefetch": True,
+    }  # fmt: skip
+    best = {layout: FAMILIES["gemm_tile"].config("s", layout, tile) for layout in LAYOUTS}
     yield say
     monkeypatch.undo()
     selecting.reload()
