@@ -18,7 +18,7 @@ from .part import covered, inside, is_hermitian
 from .stripe import loaders, walkers
 from .walk import places
 
-__all__ = ["Product", "build", "reals_read", "ring", "starter", "tile_writer"]
+__all__ = ["Product", "build", "multiplier", "reals_read", "ring", "starter", "tile_writer"]
 
 READ_AHEAD = 16  # reals of C that a thread reads before it writes any
 READ_AHEAD_PERSISTENT = 8
@@ -192,7 +192,7 @@ def starter(config: GemmConfig, load_a, load_b):
     return start
 
 
-def _multiplier(config: GemmConfig, product: Product):
+def multiplier(config: GemmConfig, product: Product):
     """``multiply(acc, ra, rb, shared, a, b, ...)``: a stripe, each step read just before it is needed."""
     load, update, STEPS, UNROLL = product.load, product.update, config.steps, product.unroll
 
@@ -233,7 +233,7 @@ def ring(config: GemmConfig, product: Product, start: Callable):
     later. With prefetching the first step of the stripe that is `there`, the next, is read at the end.
     """
     load, update, PREFETCH = product.load, product.update, config.prefetch
-    multiply, multiply_middle = _multiplier(config, product), _middle(config, product)
+    multiply, multiply_middle = multiplier(config, product), _middle(config, product)
     wait = ptx.wait_async(config.stages - 2)
 
     @device_function
@@ -279,7 +279,7 @@ def build(config: GemmConfig, product: Product, part: str = "all"):
     walk_a, walk_b = walkers(config.stripe_a), walkers(config.stripe_b)
     begin_a, begin_b, next_a, next_b = walk_a.begin, walk_b.begin, walk_a.step, walk_b.step
     start, finish_a, finish_b = starter(config, load_a, load_b), load_a.finish, load_b.finish
-    load, multiply, zero = product.load, _multiplier(config, product), ptx.fill(ACC)
+    load, multiply, zero = product.load, multiplier(config, product), ptx.fill(ACC)
     multiply_stripe = ring(config, product, start) if STAGES > 1 else None
     place = places(BLK_M, BLK_N, part)
     write = tile_writer(config, product, part)

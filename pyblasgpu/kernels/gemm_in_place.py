@@ -16,6 +16,8 @@ diagonal block, they are made again without these products.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..errors import require
 from ..gpu.backend import cuda, device_function, ptx, unrolled
 from .gemm_body import Product, reals_read, ring, starter, tile_writer
@@ -23,7 +25,7 @@ from .gemm_config import GemmConfig
 from .stripe import loaders, walkers
 from .walk import raster
 
-__all__ = ["TRIANGLES", "build", "check", "tile_counts", "tile_orders"]
+__all__ = ["TRIANGLES", "build", "check", "goes_down", "passer", "tile_counts", "tile_orders"]
 
 #: Which of T's triangles is read, and whether T is the kernel's A, C := T C, or its B, C := C T.
 TRIANGLES = ("lower_a", "upper_a", "lower_b", "upper_b")
@@ -63,7 +65,7 @@ def tile_counts(config: GemmConfig, triangle: str, m: int, n: int) -> tuple[int,
     return -(-order // block), -(-others // strip)
 
 
-def _goes_down(triangle: str) -> bool:
+def goes_down(triangle: str) -> bool:
     """Whether a block goes along T towards its beginning; the last tiles then come first."""
     return triangle in ("lower_a", "upper_b")
 
@@ -81,7 +83,7 @@ def _pointers(config: GemmConfig, triangle: str):
     walk_t, walk_c = walkers(stripe_t), walkers(stripe_c)
     begin_t, begin_c, next_t, next_c = walk_t.begin, walk_c.begin, walk_t.step, walk_c.step
     BLK, _ = tile_orders(config, triangle)
-    SIGN, BEYOND = (-1, -BLK_K) if _goes_down(triangle) else (1, BLK)
+    SIGN, BEYOND = (-1, -BLK_K) if goes_down(triangle) else (1, BLK)
     int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
 
     @device_function
@@ -112,14 +114,14 @@ def _pointers(config: GemmConfig, triangle: str):
     return begin, advance, operands
 
 
-def _passer(config: GemmConfig, product: Product, triangle: str):
+def passer(config: GemmConfig, product: Product, advance: Callable, operands: Callable):
     """``start(...)``: begin to bring stripes; ``along(stripes, ...)``: multiply so many; what is ahead then,
     and the stage that is read next.
     """
     STAGES, STAGE, int32, offset = config.stages, config.stage_reals, ptx.types.int32, ptx.offset
     load_a, load_b = (loaders(stripe, STAGES, True) for stripe in (config.stripe_a, config.stripe_b))
     start = starter(config, load_a, load_b)
-    multiply_stripe, (_, advance, operands) = ring(config, product, start), _pointers(config, triangle)
+    multiply_stripe = ring(config, product, start)
 
     @device_function
     def along(stripes, ahead, reading, shared, registers, given, tile, t):
@@ -183,7 +185,7 @@ def _careful(config: GemmConfig, product: Product, triangle: str, conj: bool):
     """``is_spoilt(acc, found)``: whether a sum is not finite; ``again(0, acc, ...)``: the diagonal block's
     sums, of what is in the triangle alone.
     """
-    facts, OF_A, DOWN = config.dtype_facts, triangle.endswith("a"), _goes_down(triangle)
+    facts, OF_A, DOWN = config.dtype_facts, triangle.endswith("a"), goes_down(triangle)
     real, PARTS, COMPLEX, THR_M = ptx.REALS[facts.real], facts.parts, facts.is_complex, config.THR_M
     int32, int64, afresh, offset = ptx.types.int32, ptx.types.int64, ptx.afresh, ptx.offset
     BLK, _ = tile_orders(config, triangle)
@@ -236,7 +238,7 @@ def build(config: GemmConfig, product: Product, triangle: str, conj: bool):
     """The kernel's function; `conj` says whether T is meant conjugated."""
     facts = config.dtype_facts
     real, PARTS, BLK_K, STAGES = ptx.REALS[facts.real], facts.parts, config.BLK_K, config.stages
-    OF_A, DOWN, PREFETCH = triangle.endswith("a"), _goes_down(triangle), config.prefetch
+    OF_A, DOWN, PREFETCH = triangle.endswith("a"), goes_down(triangle), config.prefetch
     BLK, FREE = tile_orders(config, triangle)
     PER, STAGE = BLK // BLK_K, config.stage_reals
     ACC, FRAG_A, FRAG_B = config.sums, product.fragment_a, product.fragment_b
@@ -245,7 +247,7 @@ def build(config: GemmConfig, product: Product, triangle: str, conj: bool):
 
     load, zero, place = product.load, ptx.fill(ACC), raster(max(STRIPS, WIDTH // FREE))
     begin, advance, operands = _pointers(config, triangle)
-    start, along = _passer(config, product, triangle)
+    start, along = passer(config, product, advance, operands)
     is_spoilt, again = _careful(config, product, triangle, conj)
     finish, wait = _finisher(config, product, triangle, along), ptx.wait_async(STAGES - 2)
     int32, quotient = ptx.types.int32, ptx.quotient

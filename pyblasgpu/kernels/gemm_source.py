@@ -11,6 +11,8 @@ from .gemm_body import build as build_ordinary
 from .gemm_in_place import build as build_in_place
 from .gemm_in_place import check as check_in_place
 from .gemm_persistent import build as build_persistent
+from .gemm_solve import build as build_solving
+from .gemm_solve import shared_bytes as shared_bytes_solving
 from .part import PARTS, check_part
 
 __all__ = ["kernel_source"]
@@ -19,11 +21,14 @@ PARTS_OF_C = tuple(part for part in PARTS if part != "strict")
 PARAMETERS = "ppp iii qqq qqq rrrr".replace(" ", "")
 PERSISTENT = "ppppp iii iiii qqq qqq rrrr".replace(" ", "")
 IN_PLACE = "pppp ii qq rr".replace(" ", "")
+SOLVING = "ppp ii qq rr".replace(" ", "")
+DIAGONALS = ("nonunit", "unit")
 
 
 def kernel_source(
-    config: Any, conj_a: bool, conj_b: bool, part: str, triangle: str, product: Callable[..., Product]
-) -> KernelSource:
+    config: Any, conj_a: bool, conj_b: bool, part: str, triangle: str, solved: str,
+    product: Callable[..., Product],
+) -> KernelSource:  # fmt: skip
     """The kernel of `config`, with A, B conjugated or not; ``product(config, conj_a, conj_b)`` is its heart.
 
     Of C only `part` is read and written, one of `PARTS_OF_C`.
@@ -40,6 +45,10 @@ def kernel_source(
     are pointers to T, to the copy of its diagonal blocks, to the flags (one a tile, 0 before the launch;
     `diagonal_blocks` makes both), and to C; int32 m, n; int64 leading strides of T, C; alpha. Grid: x
     ``config.grid(m, n)``; there are no batches.
+
+    With a `triangle` and what its diagonal is, `solved`, one of `DIAGONALS`, C is solved by it instead. The
+    parameters are pointers to T, to C, and to the flags (one a strip, 0 before the launch and after it); else
+    as above.
     """
     check_part(part, PARTS_OF_C)
     flags: tuple = (("conj_a", conj_a), ("conj_b", conj_b), ("part", part))
@@ -47,9 +56,13 @@ def kernel_source(
     if triangle:
         check_in_place(config, triangle)
         flags, parameters = (*flags, ("triangle", triangle)), IN_PLACE
+    if solved:
+        flags, parameters = (*flags, ("solved", solved)), SOLVING
 
     def build():
         heart = product(config, conj_a, conj_b)
+        if solved:
+            return build_solving(config, heart, triangle, conj_a or conj_b, solved == "unit")
         if triangle:
             return build_in_place(config, heart, triangle, conj_a or conj_b)
         return (build_persistent if config.persistent else build_ordinary)(config, heart, part)
@@ -62,7 +75,7 @@ def kernel_source(
         parameters=parameters,
         threads=config.threads,
         min_blocks=config.min_blocks,
-        shared_bytes=config.shared_bytes,
+        shared_bytes=shared_bytes_solving(config, triangle) if solved else config.shared_bytes,
         build=build,
         ahead=config.ahead,
     )

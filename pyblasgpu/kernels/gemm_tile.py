@@ -185,12 +185,13 @@ class GemmTile(GemmConfig):
 
 
 def source(
-    config: GemmTile, conj_a: bool = False, conj_b: bool = False, part: str = "all", triangle: str = ""
-) -> KernelSource:
+    config: GemmTile, conj_a: bool = False, conj_b: bool = False, part: str = "all", triangle: str = "",
+    solved: str = "",
+) -> KernelSource:  # fmt: skip
     """The kernel of `config`, with A, B conjugated or not, for all of C or a `part` of it, or that multiplies
-    C in place by a `triangle`: see `kernel_source`.
+    C in place by a `triangle`, or solves it: see `kernel_source`.
     """
-    return kernel_source(config, conj_a, conj_b, part, triangle, _product)
+    return kernel_source(config, conj_a, conj_b, part, triangle, solved, _product)
 
 
 def _product(config: GemmTile, conj_a: bool, conj_b: bool) -> Product:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ..gpu.backend import cuda, device_function, ptx
 
-__all__ = ["MOST_STRIPES", "RASTER", "Walk", "locator", "pieces", "places", "raster", "tile_count"]
+__all__ = ["MOST_STRIPES", "RASTER", "Walk", "columns", "locator", "pieces", "places", "raster", "tile_count"]
 
 RASTER = 8  # tiles of C are walked in columns of this many rows of tiles, so that a wave shares its A in L2
 MOST_STRIPES = 2**31 - 1  # that are numbered
@@ -128,10 +128,21 @@ def _places_in_triangle(BLK_M: int, BLK_N: int, upper: bool):
 
 def raster(most: int = RASTER):
     """``place(i, rows, cols)``: row and column of the i-th element, in columns of `most` rows."""
-    quotient = ptx.quotient
+    place_of = columns()
 
     @device_function
     def place(i, rows, cols):
+        return place_of(i, rows, cols, most)
+
+    return place
+
+
+def columns():
+    """``place(i, rows, cols, most)``: the same, with a height that is known at run time."""
+    quotient = ptx.quotient
+
+    @device_function
+    def place(i, rows, cols, most):
         column = quotient(i, most * cols)
         within = i - column * (most * cols)
         height = min(rows - column * most, most)

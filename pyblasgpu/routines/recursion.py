@@ -15,9 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from ..database import families_of
 from ..gpu.device import current
 from ..kernels.triangle import Variant
 from ..operands import Operand
+from ..tuning import overrides
 from ..tuning.select import select, stop_size
 from ..types import Diag, Side, Uplo
 from .copy import record_copy, record_pack
@@ -26,8 +28,8 @@ from .levels import MOST_COPIED
 from .tape import Tape
 
 __all__ = [
-    "Leaf", "Recurrence", "Update", "leaf_recorder", "lower_left", "most_workspace", "record_in_place",
-    "record_steps", "schedule", "split", "tuned_leaf",
+    "Leaf", "Recurrence", "Update", "leaf_recorder", "leaves_asked", "lower_left", "most_workspace",
+    "record_in_place", "record_steps", "schedule", "split", "tuned_leaf",
 ]  # fmt: skip
 
 PART = 20  # of B that the workspace may be, if that is more than what levels may copy
@@ -137,6 +139,12 @@ def record_steps(
             b1, b2 = b.block(step.first, 0, depth, b.cols), b.block(step.middle, 0, height, b.cols)
             factor, beta = recurrence.update(step.first)
             record_gemm(tape, factor, t21, b1, beta, b2)
+
+
+def leaves_asked(routine: str) -> bool:
+    """Whether an override is for the leaves of the recursion, or for where it ends."""
+    names = {routine, *families_of(routine)}
+    return any(name in names for name, _ in overrides.active())
 
 
 def tuned_leaf(tape: Tape, b: Operand, recurrence: Recurrence) -> tuple[Any, int]:

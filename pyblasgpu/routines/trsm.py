@@ -1,24 +1,29 @@
 """Solve T X = alpha B, or X T = alpha B, by substitution; X overwrites B.
 
-That is a recursion, in which small triangles have leaves of their own; with few right-hand sides it may be
-one launch (`trsv`).
+That is a recursion, in which small triangles have leaves of their own; or one launch, with few right-hand
+sides of `trsv`, else of `trsm_one_launch`.
 """
 
 from __future__ import annotations
 
 from functools import partial
 
-from ..database import families_of
 from ..gpu.device import current
 from ..kernels import trsm_fma, trsm_leaf, trsm_mma, trsm_small
 from ..kernels.trsm_small import TrsmSmall
 from ..operands import Operand
-from ..tuning import overrides
 from ..tuning.select import select
 from ..types import Diag, Side, Uplo
-from . import trsv
+from . import trsm_one_launch, trsv
 from .copy import record_scale
-from .recursion import Recurrence, leaf_recorder, record_in_place, record_steps, tuned_leaf
+from .recursion import (
+    Recurrence,
+    leaf_recorder,
+    leaves_asked,
+    record_in_place,
+    record_steps,
+    tuned_leaf,
+)  # fmt: skip
 from .tape import ALPHA, Tape, recorded
 
 __all__ = ["record", "tape", "trsm"]
@@ -75,14 +80,13 @@ def _update(first: int):
 
 _SOURCES = {family.STEM: family.source for family in (trsm_leaf, trsm_mma, trsm_fma, trsm_small)}
 _RECURRENCE = Recurrence("trsm", _SOURCES, False, _leaf_alpha, _update)
-_TUNED = {"trsm", *families_of("trsm")}  # an override of one of these is for the tuned leaves
 
 
 def _small(tape: Tape, b: Operand) -> TrsmSmall | None:
     """The Config of `trsm_small` where it serves: what is small, or whose many small triangles fill the
     device by themselves.
     """
-    if b.rows > LARGEST or any(name in _TUNED for name, _ in overrides.active()):
+    if b.rows > LARGEST or leaves_asked("trsm"):
         return None
     device = current(tape.device)
     choice = select(trsm_small.STEM, tape.dtype, "", (b.rows, b.cols), device)
@@ -96,6 +100,10 @@ def _small(tape: Tape, b: Operand) -> TrsmSmall | None:
 
 def record(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Diag) -> None:
     """Record the whole call."""
+    whole = trsm_one_launch.plan(tape, t, b, side, uplo)
+    if whole:
+        trsm_one_launch.record(tape, whole, diag)
+        return
 
     def solve(t: Operand, b: Operand) -> None:
         if trsv.serves(b):

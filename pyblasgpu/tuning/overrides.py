@@ -27,10 +27,10 @@ def override(name: str, value: Any) -> Iterator[None]:
         for the number of chunks into which the k of every product is cut, whatever workspace that takes, or
         `STREAMED`; 'packed', for whether operands of products are packed, whatever workspace that takes and k
         uncut, where any Config can; 'syr2k', for whether SYR2K and HER2K are one product, mirrored, whatever
-        workspace that takes, or two; 'one_launch', for whether TRSM with one to four right-hand sides is the
-        kernel `trsv`, however few its rows, or the recursion; 'in_place', for whether TRMM is the kernel
-        `gemm_in_place`, however small, where it can, or the recursion; or 'trmm', 'trsm' or 'symm', for a
-        stop size.
+        workspace that takes, or two; 'one_launch', for whether TRSM is, with one to four right-hand
+        sides, the kernel `trsv`, else `gemm_solve`, of whatever size, where it can, or the recursion;
+        'in_place', for whether TRMM is the kernel `gemm_in_place`, however small, where it can, or the
+        recursion; or 'trmm', 'trsm' or 'symm', for a stop size.
     value : Config, int or bool
     """
     active = ((name, value), *_overrides.get())

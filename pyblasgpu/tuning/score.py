@@ -21,8 +21,8 @@ from .gemm_cycles import dram_cycles, gemm_block
 from .leaf_cycles import LEAVES, leaf_cycles
 
 __all__ = [
-    "OVERHEAD", "blocks_per_sm", "comfortable", "cycles", "in_place_cycles", "piece_bytes", "score",
-    "summing_cycles", "tiles_of",
+    "OVERHEAD", "blocks_per_sm", "comfortable", "cycles", "in_place_cycles", "piece_bytes", "registers_of",
+    "score", "summing_cycles", "tiles_of",
 ]  # fmt: skip
 
 OVERHEAD = 24  # registers of addresses and counters that a kernel needs beside its Config's own estimate
@@ -36,7 +36,7 @@ ADDING = 700  # cycles in which a block adds what its threads load at a time
 @lru_cache(maxsize=1 << 16)
 def blocks_per_sm(config: Any, device: Device) -> int:
     """Blocks that a multiprocessor holds, by the estimated registers, as the launch bounds leave them."""
-    return device.occupancy(config.threads, _registers(config, device), config.shared_bytes)
+    return device.occupancy(config.threads, registers_of(config, device), config.shared_bytes)
 
 
 def score(stem: str, config: Any, extents: tuple[int, ...], device: Device) -> float:
@@ -153,5 +153,6 @@ def _limit(config: Any, device: Device) -> int:
     return min(device.max_registers_per_thread, bound)
 
 
-def _registers(config: Any, device: Device) -> int:
+def registers_of(config: Any, device: Device) -> int:
+    """Registers of a thread, by the estimate and as far as its launch bounds let it have them."""
     return min(config.registers + OVERHEAD, _limit(config, device) // 8 * 8)

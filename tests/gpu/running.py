@@ -153,3 +153,14 @@ def triangular_runs() -> Iterator[Run]:
 
 
 RUNS = [*gemm_runs(), *triangular_runs()]
+
+
+def whole_runs(routine: str, letter: str) -> Iterator[Run]:
+    """Every variant of TRMM or TRSM, in both orders, aligned and not, at odd extents; and a few sizes more."""
+    for number, variant in enumerate(product(Side, Uplo, Trans, Diag)):
+        extents = 257 + 97 * (number % 5), 40 + 51 * (number % 4)
+        m, n = extents if variant[0] is Side.LEFT else extents[::-1]
+        case = TriangularCase(DTYPES[letter], m, n, *variant, alpha=2)
+        yield Run(routine, case, "CF"[number % 2], number % 3 > 0)
+    for extents in ((1, 1), (8, 3), (64, 64), (1, 70), (1500, 300)):
+        yield Run(routine, TriangularCase(DTYPES[letter], *extents))

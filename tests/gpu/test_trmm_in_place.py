@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -14,26 +14,14 @@ from pyblasgpu.tuning.cases import TriangularCase
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
 from .precompile import asked_for
-from .running import NAN, Run, cupy, flags, reals
+from .running import NAN, cupy, flags, reals, whole_runs
 
-
-def runs(letter: str) -> Iterator[Run]:
-    """Every variant, in both orders, aligned and not, at extents that are no multiples of a tile."""
-    for number, variant in enumerate(product(Side, Uplo, Trans, Diag)):
-        extents = 257 + 97 * (number % 5), 40 + 51 * (number % 4)
-        m, n = extents if variant[0] is Side.LEFT else extents[::-1]
-        case = TriangularCase(DTYPES[letter], m, n, *variant, alpha=2)
-        yield Run("trmm", case, "CF"[number % 2], number % 3 > 0)
-    for extents in ((1, 1), (8, 3), (64, 64), (1, 70), (1500, 300)):
-        yield Run("trmm", TriangularCase(DTYPES[letter], *extents))
-
-
-compiled, asked = asked_for("in_place", runs)
+compiled, asked = asked_for("in_place", partial(whole_runs, "trmm"))
 
 
 @pytest.mark.parametrize("letter", DTYPES)
 def test_exact(letter):
-    for run in runs(letter):
+    for run in whole_runs("trmm", letter):
         run.check()
 
 

@@ -50,10 +50,10 @@ def test_the_triangle_of_each_variant():
         (Side.LEFT, Uplo.LOWER, "lower_a"), (Side.LEFT, Uplo.UPPER, "upper_a"),
         (Side.RIGHT, Uplo.LOWER, "lower_b"), (Side.RIGHT, Uplo.UPPER, "upper_b"),
     ):  # fmt: skip
-        assert planned("d", 512, 300, side, uplo).triangle == triangle
+        assert planned("d", 512, 300, side, uplo).pair.triangle == triangle
     # a row-major B is the transposed problem
     by_rows = planned("d", 512, 512, row_stride=512, col_stride=1)
-    assert by_rows.triangle == "upper_b"
+    assert by_rows.pair.triangle == "upper_b"
 
 
 def test_what_takes_the_recursion():
@@ -71,9 +71,9 @@ def test_what_takes_the_recursion():
 @pytest.mark.parametrize("letter", DTYPES)
 def test_no_more_workspace_than_triangular_routines_may_take(letter):
     job = planned(letter, 16384, 16384) or planned(letter, 1024, 1024)
-    levels, strips = tile_counts(job.choice.config, job.triangle, job.c.rows, job.c.cols)
+    levels, strips = tile_counts(job.choice.config, job.pair.triangle, job.pair.c.rows, job.pair.c.cols)
     bytes_taken = DTYPES[letter].itemsize * levels * (job.block**2 + strips)
-    assert bytes_taken <= trmm_in_place.most_workspace(job.c)
+    assert bytes_taken <= trmm_in_place.most_workspace(job.pair.c)
 
 
 def test_work_in_levels():

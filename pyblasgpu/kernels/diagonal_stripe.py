@@ -1,0 +1,275 @@
+"""What `gemm_solve` does to a stripe on the diagonal of T, in shared memory, before it multiplies it.
+
+The stripe of X then holds BLK_K rows of B (columns, where T is on the right) that this block has the sums
+for. They become right-hand sides, alpha B minus the sums; these are solved by the triangle of the same rows
+of T, a thread a column; what is solved stays in the stripe, as an operand like any other, and goes to memory.
+Beyond the end of T there are zeros, and zeros they stay.
+
+The rows of all triangles of a tile are divided by their diagonal elements beforehand, while the block would
+wait, and so are the right-hand sides: substitution then is nothing but multiply-adds. Where a division is not
+safe, or the outcome not finite, all is solved again with true divisions last.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from ..gpu.backend import cuda, device_function, ptx, unrolled
+from .gemm_body import Product
+from .gemm_config import GemmConfig
+from .gemm_in_place import goes_down, tile_orders
+from .substitution import careful_solver, inverter, quotient, steps
+
+__all__ = ["AT_ONCE", "room", "solving"]
+
+AT_ONCE = 4  # elements of T that a thread asks for before it divides any
+
+
+def room(config: GemmConfig, triangle: str) -> int:
+    """Reals of shared memory for a tile: its triangles, their diagonal and its inverses."""
+    block, _ = tile_orders(config, triangle)
+    return block * (config.BLK_K + 2) * config.dtype_facts.parts
+
+
+def _places(config: GemmConfig, triangle: str) -> SimpleNamespace:
+    """Reals from one row of T to the next in its stripe, and from one column to the next; of X likewise from
+    one unknown to the next, and from one right-hand side; how many there are of each, and unknowns of a tile.
+
+    "Rows" are equations: where T is on the right they are its columns.
+    """
+    PARTS, OF_A = config.dtype_facts.parts, triangle.endswith("a")
+    of_t, of_x = (config.stripe_a, config.stripe_b)[:: 1 if OF_A else -1]
+    block, sides = tile_orders(config, triangle)
+    return SimpleNamespace(
+        row=of_t.step * PARTS, col=of_t.step_k * PARTS, unknown=of_x.step_k * PARTS, side=of_x.step * PARTS,
+        count=config.BLK_K, sides=sides, block=block, by_cols=of_t.k_major,
+    )  # fmt: skip
+
+
+def solving(config: GemmConfig, product: Product, triangle: str, conj: bool, unit: bool) -> SimpleNamespace:
+    """The parts of what is done: ``prepare``, ``put``, ``solve``, ``solve_carefully``, ``write`` and
+    ``restore``.
+    """
+    places, down = _places(config, triangle), goes_down(triangle)
+    write, restore = _movers(config, places, triangle.endswith("a"))
+    return SimpleNamespace(
+        prepare=_preparer(config, places, conj, unit, down),
+        put=_presenter(config, product, triangle, places),
+        solve=_solver(config, places, down),
+        solve_carefully=_careful_solver(config, places, conj, unit, down),
+        write=write,
+        restore=restore,
+    )
+
+
+def _preparer(config: GemmConfig, places: SimpleNamespace, conj: bool, unit: bool, down: bool):
+    """``prepare(prepared, value, tri, ldt, t, extent)``: the triangles of the tile whose diagonal begins at
+    `tri`, each row divided by its diagonal element, by columns, in the order of their unknowns; then the
+    diagonal, then its inverses. Whether one of this thread's is not safe.
+    """
+    facts, COUNT, BLOCK, THREADS = config.dtype_facts, places.count, places.block, config.threads
+    real, PARTS, CONJ, BY_COLS = ptx.REALS[facts.real], facts.parts, -1 if conj else 1, places.by_cols
+    int32, int64, shift, read = ptx.types.int32, ptx.types.int64, ptx.quotient, ptx.load_global(PARTS, False)
+    invert_one, divided = inverter(facts, False), quotient(facts, ptx.inlined, False)
+    DIAGONAL, INVERSE, TOTAL = BLOCK * COUNT * PARTS, BLOCK * (COUNT + 1) * PARTS, BLOCK * COUNT
+    GROUPS = -(-TOTAL // (THREADS * AT_ONCE))
+
+    @device_function
+    def where(e, t):
+        element = int32(e * THREADS + t)
+        triangle = int32(shift(element, COUNT * COUNT))
+        within = int32(element - triangle * (COUNT * COUNT))
+        slow = int32(shift(within, COUNT))
+        fast = int32(within - slow * COUNT)
+        i, j = (slow, fast) if BY_COLS else (fast, slow)
+        return triangle, i, j, (element < TOTAL) & (i > j if down else i < j)
+
+    @device_function
+    def fetch(e, group, value, tri, ldt, t, extent):
+        triangle, i, j, is_there = where(group * AT_ONCE + e, t)
+        row, col = triangle * COUNT + i, triangle * COUNT + j
+        at = int64(row) * ldt + col if BY_COLS else int64(col) * ldt + row
+        read(value, e * PARTS, tri, at * PARTS, is_there & (row < extent) & (col < extent))
+
+    @device_function
+    def divide(e, group, value, prepared, t):
+        triangle, i, j, is_there = where(group * AT_ONCE + e, t)
+        p, q = (i, j) if down else (COUNT - 1 - i, COUNT - 1 - j)
+        x, to = e * PARTS, (triangle * COUNT * COUNT + q * COUNT + p) * PARTS
+        at = (triangle * COUNT + i) * PARTS
+        if is_there:
+            if PARTS == 2:
+                re, im = value[x], real(CONJ) * value[x + 1]
+                if not unit:
+                    d, r = DIAGONAL + at, INVERSE + at
+                    re, im = divided(re, im, prepared[d], prepared[d + 1], prepared[r], prepared[r + 1])
+                prepared[to], prepared[to + 1] = re, im
+            else:
+                re = value[x]
+                if not unit:
+                    re = divided(re, prepared[DIAGONAL + at], prepared[INVERSE + at])
+                prepared[to] = re
+
+    fetch_all, divide_all = unrolled(AT_ONCE, fetch), unrolled(AT_ONCE, divide)
+
+    @device_function
+    def prepare(prepared, value, tri, ldt, t, extent):
+        unsafe, row = int32(0), int32(t)
+        if not unit:
+            while row < BLOCK:
+                d, r = DIAGONAL + row * PARTS, INVERSE + row * PARTS
+                read(value, 0, tri, int64(row) * (ldt + 1) * PARTS, row < extent)
+                prepared[d] = value[0]
+                if PARTS == 2:
+                    prepared[d + 1] = real(CONJ) * value[1]
+                if row < extent:
+                    unsafe = int32(unsafe | (1 - invert_one(prepared, r, prepared, d)))
+                else:
+                    for part in range(PARTS):
+                        prepared[r + part] = real(0)
+                row = int32(row + THREADS)
+        cuda.syncthreads()
+        for group in range(GROUPS):
+            fetch_all(0, group, value, tri, ldt, t, extent)
+            divide_all(0, group, value, prepared, t)
+        return unsafe
+
+    return prepare
+
+
+def _presenter(config: GemmConfig, product: Product, triangle: str, places: SimpleNamespace):
+    """``put(0, acc, panel, prepared, t, base, extent, alpha, alpha_i, divides)``: alpha B minus the sums of
+    this thread, of the unknowns from `base` on, of which there are `extent`, divided by the diagonal or not;
+    zero beyond.
+    """
+    facts, OF_A, THR_M = config.dtype_facts, triangle.endswith("a"), config.THR_M
+    real, PARTS, COMPLEX, int32 = ptx.REALS[facts.real], facts.parts, facts.is_complex, ptx.types.int32
+    along, across, OWN, OTHER = product.row, product.col, THR_M, config.THR_N
+    if not OF_A:
+        along, across, OWN, OTHER = across, along, OTHER, OWN
+    UNKNOWN, SIDE, COUNT = places.unknown, places.side, places.count
+    divided = quotient(facts, ptx.inlined, False)
+    DIAGONAL, INVERSE = places.block * COUNT * PARTS, places.block * (COUNT + 1) * PARTS
+
+    @device_function
+    def put_element(j, i, acc, panel, t, k, is_inside, alpha, alpha_i, divides, d_re, d_im, r_re, r_im):
+        at = across(j, t) * SIDE + k * UNKNOWN
+        x = (j * THR_M + i if OF_A else i * THR_M + j) * PARTS
+        if COMPLEX:
+            b_re, b_im = panel[at], panel[at + 1]
+            re = alpha * b_re - alpha_i * b_im - acc[x]
+            im = alpha * b_im + alpha_i * b_re - acc[x + 1]
+            if divides:
+                re, im = divided(re, im, d_re, d_im, r_re, r_im)
+            panel[at], panel[at + 1] = (re, im) if is_inside else (real(0), real(0))
+        else:
+            re = alpha * panel[at] - acc[x]
+            if divides:
+                re = divided(re, d_re, r_re)
+            panel[at] = re if is_inside else real(0)
+
+    put_line = unrolled(OTHER, put_element)
+
+    @device_function
+    def put(i, acc, panel, prepared, t, base, extent, alpha, alpha_i, divides):
+        k = int32(along(i, t) - base)
+        if k >= 0 and k < COUNT:
+            d, r = DIAGONAL + (base + k) * PARTS, INVERSE + (base + k) * PARTS
+            put_line(
+                0, i, acc, panel, t, k, k < extent, alpha, alpha_i, divides,
+                prepared[d], prepared[d + PARTS - 1], prepared[r], prepared[r + PARTS - 1],
+            )  # fmt: skip
+
+    return unrolled(OWN, put)
+
+
+def _solver(config: GemmConfig, places: SimpleNamespace, down: bool):
+    """``solve(panel, triangle, column, t)``: all right-hand sides by the divided triangle, a thread each;
+    whether one of this thread's came out not finite: that stays so down to the last unknown.
+    """
+    facts, SIDES, COUNT = config.dtype_facts, places.sides, places.count
+    PARTS, SIDE, UNKNOWN, SIGN = facts.parts, places.side, places.unknown, 1 if down else -1
+    THREADS, int32, offset, FIRST = config.threads, ptx.types.int32, ptx.offset, 0 if down else COUNT - 1
+    real, INFINITY, LAST = ptx.REALS[facts.real], float("inf"), (COUNT - 1) * PARTS
+    substitute = steps(facts, COUNT, False, False, 16 // facts.real_size)
+
+    @device_function
+    def fetch(p, column, mine):
+        for part in range(PARTS):
+            column[p * PARTS + part] = mine[(FIRST + SIGN * p) * UNKNOWN + part]
+
+    @device_function
+    def stash(p, column, mine):
+        for part in range(PARTS):
+            mine[(FIRST + SIGN * p) * UNKNOWN + part] = column[p * PARTS + part]
+
+    fetch_all, stash_all = unrolled(COUNT, fetch), unrolled(COUNT, stash)
+
+    @device_function
+    def solve(panel, triangle, column, t):
+        side, spoilt = int32(t), int32(0)
+        while side < SIDES:
+            mine = offset(panel, side * SIDE)
+            fetch_all(0, column, mine)
+            substitute(column, triangle, triangle)
+            stash_all(0, column, mine)
+            size = max(abs(column[LAST]), abs(column[LAST + PARTS - 1]))
+            spoilt = int32(spoilt if size < real(INFINITY) else 1)
+            side = int32(side + THREADS)
+        return spoilt
+
+    return solve
+
+
+def _careful_solver(config: GemmConfig, places: SimpleNamespace, conj: bool, unit: bool, down: bool):
+    """``solve(panel, matrix, t, extent)``: the same by true divisions, and the triangle as it lies in T's
+    stripe at `matrix`; in shared memory.
+    """
+    facts, SIDES, THREADS, SIGN = config.dtype_facts, places.sides, config.threads, 1 if down else -1
+    PARTS, SIDE, UNKNOWN, DIAGONAL = facts.parts, places.side, places.unknown, places.row + places.col
+    ROW, COL = SIGN * places.row // PARTS, SIGN * places.col // PARTS
+    int32, offset = ptx.types.int32, ptx.offset
+    substitute = careful_solver(facts, SIGN * UNKNOWN, conj, not unit)
+
+    @device_function
+    def solve(panel, matrix, t, extent):
+        first, side = int32(0 if down else extent - 1), int32(t)
+        while side < SIDES:
+            start = offset(panel, side * SIDE + first * UNKNOWN)
+            substitute(start, offset(matrix, first * DIAGONAL), ROW, COL, extent)
+            side = int32(side + THREADS)
+
+    return solve
+
+
+def _movers(config: GemmConfig, places: SimpleNamespace, of_a: bool):
+    """``write(c, panel, value, ldc, t, extent, sides)``: what is solved, to memory, where the stripe begins
+    at `c`; ``restore(...)``: what is in memory, to the stripe.
+    """
+    PARTS, COUNT, SIDES, THREADS = config.dtype_facts.parts, places.count, places.sides, config.threads
+    UNKNOWN, SIDE, int32, int64 = places.unknown, places.side, ptx.types.int32, ptx.types.int64
+    FAST, offset, quotient = COUNT if of_a else SIDES, ptx.offset, ptx.quotient
+    read, store = ptx.load_global(PARTS, False), ptx.store_global
+
+    def mover(writes: bool):
+        @device_function
+        def move(c, panel, value, ldc, t, extent, sides):
+            element = int32(t)
+            while element < COUNT * SIDES:
+                slow = quotient(element, FAST)
+                fast = int32(element - slow * FAST)
+                k, side = (fast, slow) if of_a else (slow, fast)
+                line, is_there = offset(c, (int64(slow) * ldc + fast) * PARTS), (k < extent) & (side < sides)
+                at = side * SIDE + k * UNKNOWN
+                if not writes:
+                    read(value, 0, line, 0, is_there)
+                for part in range(PARTS):
+                    if writes:
+                        store(line, part, panel[at + part], is_there)
+                    else:
+                        panel[at + part] = value[part]
+                element = int32(element + THREADS)
+
+        return move
+
+    return mover(True), mover(False)

@@ -1,0 +1,98 @@
+"""T X = alpha B, or X T = alpha B, as one product that solves by the way (`kernels.gemm_solve`): where, and
+its record.
+
+The recursion is a chain of launches: leaves, and between them products of few tiles. Here the tiles of a
+strip wait for one another alone. Where B is large, so are the recursion's products, and it is the faster way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
+
+from ..errors import BackendUnavailable
+from ..gpu import workspace
+from ..gpu.device import current
+from ..kernels import gemm_in_place, gemm_solve, trsv
+from ..operands import Operand
+from ..tuning import solving
+from ..tuning.overrides import given
+from ..tuning.select import Choice
+from ..types import Diag, Side, Uplo
+from .gemm import SOURCES, fitted
+from .in_place import Pair, pair
+from .recursion import leaves_asked
+from .tape import ALPHA, Tape
+
+__all__ = ["Whole", "plan", "record"]
+
+
+class Where(NamedTuple):
+    """Rows of the triangle from which on it is ahead of the recursion, right-hand sides, elements of B."""
+
+    rows: int
+    fewest: int
+    most: int
+    elements: int
+
+
+#: Measured at orders from 384 to 8192 with 32 to 4096 right-hand sides on an H200 (docs/performance.md).
+WHERE = {
+    "s": Where(768, 1, 2048, 8 << 20), "d": Where(1536, 1, 8192, 8 << 20),
+    "c": Where(384, 1, 8192, 4 << 20), "z": Where(2048, 256, 8192, 4 << 20),
+}  # fmt: skip
+
+
+class Whole(NamedTuple):
+    """A TRSM as the kernel has it, T X = alpha C or X T = alpha C, C by columns.
+
+    Attributes
+    ----------
+    pair : Pair
+        T and C.
+    choice : Choice
+        The Config of a GEMM kernel.
+    """
+
+    pair: Pair
+    choice: Choice
+
+
+def plan(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo) -> Whole | None:
+    """How the kernel solves these operands; None where it does not, or not well.
+
+    It does not where `in_place.pair` has none, nor with so few right-hand sides that `trsv` has them, nor
+    with more strips than there are flags; nor where leaves or a stop size, and so the recursion, are asked
+    for.
+    """
+    found, asked = pair(t, b, side, uplo), given("one_launch")
+    if found is None or b.rows * b.cols <= trsv.MOST_COLS * t.rows:
+        return None
+    if not (_is_likely(t, b) if asked is None else asked):
+        return None
+    device = current(tape.device)
+    try:
+        choice = solving.choose(tape.dtype, found.layout, found.extents, found.triangle, device)
+    except BackendUnavailable:
+        return None
+    config: Any = fitted(cast(Any, choice.config), *found.operands)
+    _, strips = gemm_in_place.tile_counts(config, found.triangle, b.rows, b.cols)
+    has_flags = strips * gemm_solve.APART <= workspace.FLAGS
+    return Whole(found, replace(choice, config=config)) if has_flags else None
+
+
+def _is_likely(t: Operand, b: Operand) -> bool:
+    """Whether operands like these may be served, before a Config is looked for."""
+    where, others = WHERE[t.dtype.letter], b.rows * b.cols // t.rows
+    is_of_size = t.rows >= where.rows and where.fewest <= others <= where.most
+    return is_of_size and b.rows * b.cols <= where.elements and not leaves_asked("trsm")
+
+
+def record(tape: Tape, job: Whole, diag: Diag) -> None:
+    """Record the launch."""
+    (t, c, triangle), config, lead = job.pair, cast(Any, job.choice.config), job.pair.lead
+    tape.choices.append(job.choice)
+    solved = "unit" if diag is Diag.UNIT else "nonunit"
+    kernel = SOURCES[config.STEM](config, *job.pair.conjs, triangle=triangle, solved=solved)
+    operands, grid = (t._replace(conj=False), c, tape.flags()), config.grid(c.rows, c.cols)
+    tape.launch(kernel, grid, operands, lambda *_: (c.rows, c.cols, lead, c.col_stride), (ALPHA,))

@@ -1,0 +1,146 @@
+"""The Config with which `kernels.gemm_solve` solves by a triangle: by arithmetic alone, as nothing is timed.
+
+What is good for a product need not be good here. Of all tiles along a strip each waits for the one before, so
+what counts is how soon a block has solved its stripes and told of it (the *chain*), unless the tiles are so
+many that the device is busy all the time. So all Configs are asked that were tuned for products of the
+layout, and the short space of the family. The constants are rounded from a fit to 68 Configs at six shapes
+each on an H200, which the estimate meets within 12 %; `docs/tuning.md` says how well it chooses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from ..database import FAMILIES
+from ..errors import BackendUnavailable, ConfigError
+from ..gpu.device import Device
+from ..kernels.gemm_in_place import tile_counts, tile_orders
+from ..kernels.gemm_solve import shared_bytes
+from ..types import Dtype
+from . import overrides
+from .block_cycles import mma_rate
+from .gemm_cycles import gemm_block
+from .in_place import in_place_twin
+from .prune import check_device
+from .score import registers_of
+from .select import Choice, tuned_configs
+from .space import space
+
+__all__ = ["choose", "cycles"]
+
+START = 6000  # cycles of the launch
+RATE = 1.1  # of the time at the FMA rate, in which a block multiplies what its chain waits for
+LEVEL = 4000  # cycles from the last stripe of a tile to the first product with it elsewhere
+STRIPE = 900  # cycles of a stripe on the diagonal, for barriers and what does not depend on its size
+ELEMENT = 2.6  # cycles of a stripe's unknown for each product of a thread with it
+COLUMN = 1.15  # cycles of a multiply-add of substitution, one thread's after the other
+SOLVED = 40  # cycles of a tile's unknown on a multiprocessor that is never idle
+SPARE = 40  # registers that a kernel needs beside its estimate
+SHARP = 4  # how sharply the longer of chain and work decides
+
+
+def choose(dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: str, device: Device) -> Choice:
+    """The Config for an m-by-n C and a triangle of order k, (m, n, k), as `gemm_in_place` names it.
+
+    An override by a Config of a GEMM kernel comes first.
+
+    Raises
+    ------
+    BackendUnavailable
+        Where no kernel can run on `device`.
+    """
+    for stem, config in overrides.active():
+        if stem in _stems(dtype, device) and config.dtype == dtype.letter and config.layout == layout:
+            twin = _twin(config, triangle, device)
+            if twin is not None:
+                return Choice(twin, "override")
+    return _fastest(dtype, layout, extents, triangle, device)
+
+
+@lru_cache(maxsize=1 << 12)
+def _fastest(
+    dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: str, device: Device
+) -> Choice:
+    found = candidates(dtype, layout, triangle, device)
+    if not found:
+        raise BackendUnavailable(f"no kernel solves {dtype.name} in one launch on {device.name}")
+    return Choice(min(found, key=lambda config: cycles(config, extents, triangle, device)), "computed")
+
+
+@lru_cache(maxsize=1 << 7)
+def candidates(dtype: Dtype, layout: str, triangle: str, device: Device) -> tuple[Any, ...]:
+    """The Configs that are asked."""
+    found: dict[Any, None] = {}
+    for config in _asked(dtype, layout, device):
+        twin = _twin(config, triangle, device)
+        if twin is not None:
+            found[twin] = None
+    return tuple(found)
+
+
+def _stems(dtype: Dtype, device: Device) -> tuple[str, ...]:
+    """The families that are fast in `dtype`."""
+    return ("gemm_mma",) if dtype.real_size == 8 and device.has_double_mma else ("gemm_tile",)
+
+
+def _asked(dtype: Dtype, layout: str, device: Device) -> Iterator[Any]:
+    for stem in _stems(dtype, device):
+        yield from tuned_configs(stem, dtype, layout, device)
+        chosen: list[dict] = [{}]
+        for axis in space(stem, dtype, layout, device, "quick"):
+            chosen = [{**outer, **inner} for outer in chosen for inner in axis(outer)]
+        for parameters in chosen:
+            try:
+                yield FAMILIES[stem].config(dtype.letter, layout, parameters)
+            except ConfigError:
+                continue
+
+
+def _twin(config: Any, triangle: str, device: Device) -> Any:
+    """The Config as it solves, with all registers that it can have; None where it cannot, or has too few."""
+    twin = in_place_twin(config, triangle)
+    if twin is None:
+        return None
+    twin = replace(twin, min_blocks=1)
+    try:
+        check_device(twin, device)
+    except ConfigError:
+        return None
+    limit = min(device.registers_per_sm // twin.threads, device.max_registers_per_thread)
+    return twin if twin.registers + SPARE <= limit and _resident(twin, triangle, device) else None
+
+
+def _resident(config: Any, triangle: str, device: Device) -> int:
+    """Blocks that a multiprocessor holds."""
+    shared = shared_bytes(config, triangle)
+    return device.occupancy(config.threads, registers_of(config, device), shared)
+
+
+def cycles(config: Any, extents: tuple[int, int, int], triangle: str, device: Device) -> float:
+    """Estimated cycles of the launch."""
+    work = _work(config, extents, triangle, device)
+    chain = _chain(config, extents, triangle, device)
+    return (work**SHARP + chain**SHARP) ** (1 / SHARP) + START
+
+
+def _work(config: Any, extents: tuple[int, int, int], triangle: str, device: Device) -> float:
+    """Cycles of all tiles, spread over the multiprocessors."""
+    (m, n, order), (block, _) = extents, tile_orders(config, triangle)
+    resident, tiles = _resident(config, triangle, device), config.grid(m, n) / device.sm_count
+    mean = gemm_block(config, (order + block) // 2, device, (False, False)).together(resident)
+    return tiles * (mean / resident + SOLVED * block)
+
+
+def _chain(config: Any, extents: tuple[int, int, int], triangle: str, device: Device) -> float:
+    """Cycles until the last tile of a strip is solved, if none waits for a multiprocessor."""
+    (m, n, order), (block, free), facts = extents, tile_orders(config, triangle), config.dtype_facts
+    levels, _ = tile_counts(config, triangle, m, n)
+    products = facts.parts**2
+    lanes = device.fma_lanes(facts) * (mma_rate(facts, device) if config.STEM.endswith("_mma") else 1)
+    busy = min(config.threads / (device.warp_size * device.partitions), 1)
+    multiplied = RATE * block * free / (lanes * busy) + ELEMENT * config.THR_M * config.THR_N
+    unknown = products * (multiplied + COLUMN * config.BLK_K) + STRIPE / config.BLK_K
+    return levels * LEVEL + order * unknown

@@ -1,0 +1,97 @@
+"""TRSM as one launch: exact on integers, within its bound, the same bits always."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import product
+
+import numpy as np
+import pytest
+
+import pyblasgpu
+from pyblasgpu.checks import trsm_error
+from pyblasgpu.tuning.cases import TriangularCase
+from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
+
+from .precompile import asked_for
+from .running import NAN, cupy, flags, reals, whole_runs
+
+compiled, asked = asked_for("one_launch", partial(whole_runs, "trsm"))
+
+
+def solvable(dtype, n):
+    """A triangle of moderate condition, whichever half is read."""
+    t = reals(dtype, n, n) / n
+    np.fill_diagonal(t, 2)
+    return t
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_exact(letter):
+    for run in whole_runs("trsm", letter):
+        run.check()
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("side, uplo", list(product(Side, Uplo)))
+def test_error_bound(letter, side, uplo):
+    dtype, n = DTYPES[letter], 1000
+    t, b = solvable(dtype, n), reals(dtype, n, n, seed=8)
+    case = TriangularCase(dtype, n, n, side, uplo)
+    result = pyblasgpu.trsm(cupy.asarray(t), cupy.asarray(b), **flags(case)).get()
+    assert trsm_error(1, t, b, result, side, uplo, Trans.NO, Diag.NON_UNIT) < 1
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_the_same_bits_every_time(letter):
+    """A tile that were read before it is solved would differ sooner or later."""
+    dtype, n = DTYPES[letter], 2500
+    t, b = (cupy.asarray(x, order="F") for x in (solvable(dtype, n), reals(dtype, n, n, seed=2)))
+    for side, lower in product("LR", (False, True)):
+        options = {"side": side, "lower": lower}
+        results = [pyblasgpu.trsm(t, b, **options) for _ in range(20)]
+        assert all((result == results[0]).all() for result in results)
+    streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(3)]
+    for stream in streams:
+        with stream:
+            results += [pyblasgpu.trsm(t, b, **options) for _ in range(5)]
+    cupy.cuda.Device().synchronize()
+    assert all((result == results[0]).all() for result in results)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("spoil", [NAN, np.inf])
+def test_what_is_not_finite_spoils_only_what_depends_on_it(letter, spoil):
+    n, row, dtype = 700, 333, DTYPES[letter]
+    t, b = solvable(dtype, n).astype(dtype.name), np.ones((n, 200), dtype.name)
+    clean = pyblasgpu.trsm(cupy.asarray(t, order="F"), cupy.asarray(b), lower=True).get()
+    b[row, 77] = spoil
+    result = pyblasgpu.trsm(cupy.asarray(t, order="F"), cupy.asarray(b), lower=True).get()
+    spoilt = ~np.isfinite(result)
+    assert spoilt[row:, 77].all() and spoilt.sum() == n - row
+    np.testing.assert_array_equal(result[~spoilt], clean[~spoilt])
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("diagonal", [0.0, 1e-30])
+def test_a_diagonal_without_a_safe_reciprocal(letter, diagonal):
+    n, row, dtype = 700, 333, DTYPES[letter]
+    t, b = np.eye(n, dtype=dtype.name, order="F"), np.ones((n, 200), dtype.name)
+    t[row, row] = diagonal
+    result = pyblasgpu.trsm(cupy.asarray(t, order="F"), cupy.asarray(b), lower=True).get()
+    if diagonal:
+        np.testing.assert_allclose(result[row], 1 / diagonal, rtol=1e-6)
+    else:
+        assert not np.isfinite(result[row]).any() and (dtype.is_complex or np.isposinf(result[row]).all())
+    np.testing.assert_array_equal(np.delete(result, row, axis=0), 1)
+
+
+def test_a_plan():
+    n = 700
+    t, b = cupy.eye(n, order="F") * 2, cupy.ones((n, n), order="F")
+    out = cupy.empty_like(b)
+    plan = pyblasgpu.plan_trsm(t, b, out, lower=True)
+    for _ in range(20):
+        out[...] = NAN
+        plan(t, b, out)
+        assert (out == 0.5).all()

@@ -1,0 +1,147 @@
+"""How TRSM in one launch is chosen, without a device."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib import import_module
+from itertools import product
+
+import pytest
+
+from pyblasgpu.errors import BackendUnavailable
+from pyblasgpu.gpu import backend, workspace
+from pyblasgpu.gpu.compile import compile_source
+from pyblasgpu.gpu.device import known
+from pyblasgpu.kernels import gemm_in_place, gemm_solve
+from pyblasgpu.kernels.gemm_in_place import TRIANGLES
+from pyblasgpu.operands import Operand
+from pyblasgpu.routines import trsm_one_launch
+from pyblasgpu.routines.tape import Tape
+from pyblasgpu.tuning import solving
+from pyblasgpu.tuning.overrides import override
+from pyblasgpu.types import DTYPES, Diag, Side, Uplo
+
+H200 = known("h200")
+
+
+@pytest.fixture(autouse=True)
+def on_an_h200(monkeypatch):
+    monkeypatch.setattr(trsm_one_launch, "current", lambda device: H200)
+
+
+def planned(letter, order, others, side=Side.LEFT, uplo=Uplo.LOWER, tape=None, **changes):
+    dtype = DTYPES[letter]
+    tape = tape or Tape(dtype, 0)
+
+    def dense(rows: int, cols: int) -> Operand:
+        return Operand(1 << 30, rows, cols, 1, rows, dtype, batch_stride=rows * cols)
+
+    t, b = dense(order, order), dense(*((order, others) if side is Side.LEFT else (others, order)))
+    t, b = tape.place(t, 0), tape.place(b._replace(**changes), 1)
+    return trsm_one_launch.plan(tape, t, b, side, uplo)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_triangles_of_middling_size_are_one_launch(letter):
+    assert planned(letter, 2048, 512) is not None
+    assert planned(letter, 256, 512) is None
+    assert planned(letter, 8192, 8192) is None
+
+
+def test_the_triangle_of_each_variant():
+    for side, uplo, triangle in (
+        (Side.LEFT, Uplo.LOWER, "lower_a"), (Side.LEFT, Uplo.UPPER, "upper_a"),
+        (Side.RIGHT, Uplo.LOWER, "lower_b"), (Side.RIGHT, Uplo.UPPER, "upper_b"),
+    ):  # fmt: skip
+        assert planned("c", 512, 300, side, uplo).pair.triangle == triangle
+
+
+def test_what_takes_the_recursion():
+    with override("one_launch", True):
+        assert planned("c", 512, 512, batch=3) is None
+        assert planned("c", 512, 512, row_stride=2, col_stride=1024) is None
+        assert planned("c", 512, 4) is None  # few right-hand sides are trsv's
+        assert planned("c", 64, 1 << 20) is None  # more strips than flags
+        assert planned("c", 64, 64) is not None
+    with override("one_launch", False):
+        assert planned("c", 512, 512) is None
+    with override("trsm", 128):
+        assert planned("c", 512, 512) is None
+
+
+def test_no_more_strips_than_flags():
+    with override("one_launch", True):
+        for others in (512, 4096, 20000):
+            job = planned("s", 1024, others)
+            if job is not None:
+                _, strips = gemm_in_place.tile_counts(job.choice.config, job.pair.triangle, 1024, others)
+                assert strips * gemm_solve.APART <= workspace.FLAGS
+
+
+def test_one_launch_and_no_workspace():
+    tape = Tape(DTYPES["d"], 0)
+    trsm_one_launch.record(tape, planned("d", 2048, 512, tape=tape), Diag.NON_UNIT)
+    assert len(tape._steps) == 1 and tape.workspace == 0 and tape.uses_flags
+
+
+def test_a_config_that_is_asked_for():
+    chosen = planned("d", 2048, 512).choice
+    assert chosen.origin == "computed"
+    with override(chosen.config.STEM, replace(chosen.config, stages=2)):
+        found = planned("d", 2048, 512).choice
+    assert found.origin == "override" and found.config.stages == 2
+
+
+def test_without_a_kernel_the_choice_says_so(monkeypatch):
+    monkeypatch.setattr(solving, "candidates", lambda *_: ())
+    with pytest.raises(BackendUnavailable, match="one launch"):
+        solving.choose(DTYPES["d"], "nn", (999, 999, 999), "lower_a", H200)
+    assert planned("c", 999, 999) is None
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_few_strips_want_short_steps_and_many_tiles_want_work(letter):
+    def tile(others):
+        config = solving.choose(DTYPES[letter], "nn", (4096, others, 4096), "lower_a", H200).config
+        return config.BLK_M * config.BLK_N
+
+    assert tile(32) < tile(4096)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_the_estimate_grows_with_the_work(letter):
+    config = solving.choose(DTYPES[letter], "nn", (1024, 512, 1024), "lower_a", H200).config
+
+    def cycles(order, others):
+        return solving.cycles(config, (order, others, order), "lower_a", H200)
+
+    assert cycles(1024, 32) < cycles(2048, 32) < cycles(2048, 4096) < cycles(4096, 4096)
+
+
+CHOSEN = {
+    (found.STEM, found, triangle, layout): f"{letter}-{triangle}-{layout}-{n}x{r}"
+    for letter, n, r in (
+        ("s", 1024, 512), ("s", 4096, 2048), ("d", 2048, 512), ("d", 2048, 2048), ("c", 512, 512),
+        ("c", 2048, 2048), ("z", 4096, 512),
+    )
+    for triangle, layout in (("lower_a", "nn"), ("upper_a", "tn"), ("lower_b", "nn"), ("upper_b", "nt"))
+    for m, k in [(n, r) if triangle.endswith("a") else (r, n)]
+    for found in [solving.choose(DTYPES[letter], layout, (m, k, n), triangle, H200).config]
+}  # fmt: skip
+
+
+@pytest.mark.skipif(bool(backend.UNAVAILABLE), reason=str(backend.UNAVAILABLE))
+@pytest.mark.parametrize(
+    ("stem", "config", "triangle", "layout"),
+    [pytest.param(*chosen, id=name) for chosen, name in CHOSEN.items()],
+)
+def test_the_kernels_hardly_spill(stem, config, triangle, layout):
+    """At most ten registers, as kernels of a triangle."""
+    source = import_module(f"pyblasgpu.kernels.{stem}").source(config, triangle=triangle, solved="nonunit")
+    report = compile_source(source, H200.cc).resources
+    assert report.stack_bytes <= 40 and report.spill_stores <= 44 and report.spill_loads <= 80
+
+
+def test_every_triangle_has_candidates():
+    for letter, triangle, layout in product(DTYPES, TRIANGLES, ("nn", "nt", "tn", "tt")):
+        assert solving.candidates(DTYPES[letter], layout, triangle, H200)

@@ -1,0 +1,151 @@
+"""TRSM in one launch: every triangle, layout, pipeline and dtype; what is not finite stays apart."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from pyblasgpu.gpu import simulator
+from pyblasgpu.kernels import gemm_mma, gemm_solve, gemm_tile
+from pyblasgpu.kernels.gemm_in_place import TRIANGLES, tile_orders
+from pyblasgpu.tuning.oracle import fenced
+from pyblasgpu.types import DTYPES
+
+from .launching import run, strides
+from .test_gemm_in_place import PIPELINES, config, operands
+
+
+def solve(tile, triangle, t, c, unit=False, conj=False, alpha=1.0, by_rows=False, kernels=None):
+    """T X = alpha C, or X T = alpha C, in place."""
+    kernels = kernels or (gemm_mma if tile.STEM == "gemm_mma" else gemm_tile)
+    (m, n), dtype, of_a = c.shape, DTYPES[tile.dtype], triangle.endswith("a")
+    _, free = tile_orders(tile, triangle)
+    flags = np.zeros(-(-(n if of_a else m) // free) * gemm_solve.APART // dtype.real_size, dtype.real)
+    lead = strides(t)[0 if by_rows else 1]
+    conjs = (conj, False) if of_a else (False, conj)
+    source = kernels.source(tile, *conjs, triangle=triangle, solved="unit" if unit else "nonunit")
+    run(source, tile.grid(m, n), (t, c, flags), (m, n, lead, strides(c)[1]), (alpha,))
+    assert not flags.any()
+
+
+def solvable(rng, dtype, order, others, triangle, unit, by_rows, conj=False):
+    """T with a diagonal of powers of two and NaN where it must not be read, X of integers, and T X."""
+    t, seen, x = operands(rng, dtype, order, others, triangle, unit, by_rows)
+    if not unit:
+        diagonal = 2.0 ** rng.integers(-1, 3, order)
+        np.fill_diagonal(t, diagonal)
+        np.fill_diagonal(seen, diagonal)
+    meant = seen.conj() if conj else seen
+    return t, meant, x, meant @ x if triangle.endswith("a") else x @ meant
+
+
+def check(
+    letter, triangle, order=45, others=19, by_rows=False, unit=False, conj=False, mma=False, kernels=None,
+    **changes,
+):  # fmt: skip
+    """Integers between fences, ``==``."""
+    rng, dtype = np.random.default_rng(order + others), DTYPES[letter]
+    tile = config(letter, triangle, by_rows, mma, **changes)
+    t, _, x, b = solvable(rng, dtype, order, others, triangle, unit, by_rows, conj)
+    c, unharmed = fenced(b / 2, "F")
+    solve(tile, triangle, t, c, unit, conj, 2.0, by_rows, kernels)
+    np.testing.assert_array_equal(c, x)
+    assert unharmed()
+
+
+@pytest.mark.parametrize("triangle", TRIANGLES)
+@pytest.mark.parametrize("by_rows", [False, True])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_every_triangle_and_layout(letter, triangle, by_rows):
+    check(letter, triangle, by_rows=by_rows)
+
+
+@pytest.mark.parametrize("triangle", TRIANGLES)
+@pytest.mark.parametrize("letter", "dz")
+def test_on_tensor_cores(letter, triangle):
+    check(letter, triangle, 71, 37, mma=True)
+
+
+@pytest.mark.parametrize("triangle", ["lower_a", "upper_a"])
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_every_pipeline(pipeline, triangle):
+    check("s", triangle, **pipeline)
+    check("d", triangle, 70, 18, mma=True, **pipeline)
+
+
+@pytest.mark.parametrize("triangle", TRIANGLES)
+@pytest.mark.parametrize("unit, conj", list(product((False, True), repeat=2)))
+def test_unit_and_conjugated(triangle, unit, conj):
+    check("c", triangle, unit=unit, conj=conj)
+
+
+@pytest.mark.parametrize("triangle", TRIANGLES)
+@pytest.mark.parametrize("order, others", [(1, 1), (16, 8), (5, 3), (17, 9), (33, 200), (64, 64)])
+def test_odd_extents(triangle, order, others):
+    check("s", triangle, order, others)
+
+
+@pytest.mark.parametrize("span", [8, 32, 256])
+def test_in_any_order_of_blocks(span, monkeypatch):
+    monkeypatch.setattr(gemm_solve, "SPAN", span)
+    for seed in range(4):
+        simulator.reseed(seed)
+        check("s", "lower_a", 50, 30)
+        check("s", "lower_b", 30, 50)
+
+
+def hard(letter="s", triangle="lower_a", diagonal=0.0, kernels=None, **changes):
+    """A diagonal element without a safe reciprocal: what depends on it is as by true divisions."""
+    rng, dtype, (order, others) = np.random.default_rng(7), DTYPES[letter], (45, 19)
+    t, seen, x, _ = solvable(rng, dtype, order, others, triangle, False, False)
+    at, down = 21, triangle in ("lower_a", "upper_b")
+    depends = np.arange(order) >= at if down else np.arange(order) <= at
+    np.fill_diagonal(seen, np.where(np.arange(order) == at, diagonal, seen.diagonal()))
+    t[at, at] = diagonal
+    x[depends if triangle.endswith("a") else (slice(None), depends)] = 0
+    spoilt = (at, slice(None)) if triangle.endswith("a") else (slice(None), at)
+    c = np.asfortranarray(seen @ x if triangle.endswith("a") else x @ seen)
+    c[spoilt] += 1
+    solve(config(letter, triangle, **changes), triangle, t, c, kernels=kernels)
+    with np.errstate(divide="ignore"):
+        np.testing.assert_array_equal(c[spoilt], np.divide(dtype_of(c)(1), dtype_of(c)(diagonal)))
+    before = ~depends
+    place = before if triangle.endswith("a") else (slice(None), before)
+    np.testing.assert_array_equal(c[place], x[place])
+
+
+def dtype_of(array):
+    return array.dtype.type
+
+
+@pytest.mark.parametrize("triangle", TRIANGLES)
+@pytest.mark.parametrize("diagonal", [0.0, 2.0**-70, 2.0**100])
+def test_a_diagonal_that_has_no_safe_reciprocal(triangle, diagonal):
+    hard("s", triangle, diagonal)
+
+
+def check_not_finite(letter="s", triangle="lower_a", what=np.nan, kernels=None):
+    """One number spoils what depends on it, and no more."""
+    rng, dtype, (order, others), of_a = (
+        np.random.default_rng(5), DTYPES[letter], (45, 19), triangle.endswith("a"),
+    )  # fmt: skip
+    t, seen, x, b = solvable(rng, dtype, order, others, triangle, False, False)
+    at = (21, 7) if of_a else (7, 21)
+    c = np.asfortranarray(b)
+    c[at] = what
+    solve(config(letter, triangle), triangle, t, c, kernels=kernels)
+    spoilt = np.arange(order) >= 21 if triangle in ("lower_a", "upper_b") else np.arange(order) <= 21
+    place = (spoilt, 7) if of_a else (7, spoilt)
+    assert not np.isfinite(c[at])
+    assert not np.isfinite(c[place][(seen[:, 21] if of_a else seen[21])[spoilt] != 0]).any()
+    c[place] = x[place]
+    np.testing.assert_array_equal(c, x)
+
+
+@pytest.mark.parametrize("triangle", TRIANGLES)
+@pytest.mark.parametrize("what", [np.nan, np.inf])
+@pytest.mark.parametrize("letter", "sz")
+def test_what_is_not_finite_spoils_only_what_depends_on_it(letter, triangle, what):
+    check_not_finite(letter, triangle, what)
