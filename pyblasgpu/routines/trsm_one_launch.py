@@ -38,7 +38,7 @@ class Where(NamedTuple):
 
 #: Measured at orders from 384 to 8192 with 32 to 4096 right-hand sides on an H200 (docs/performance.md).
 WHERE = {
-    "s": Where(768, 1, 2048, 8 << 20), "d": Where(1536, 1, 8192, 8 << 20),
+    "s": Where(768, 1, 3072, 9 << 20), "d": Where(1536, 1, 8192, 16 << 20),
     "c": Where(384, 1, 8192, 4 << 20), "z": Where(2048, 256, 8192, 4 << 20),
 }  # fmt: skip
 

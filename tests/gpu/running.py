@@ -156,7 +156,7 @@ RUNS = [*gemm_runs(), *triangular_runs()]
 
 
 def whole_runs(routine: str, letter: str) -> Iterator[Run]:
-    """Every variant of TRMM or TRSM, in both orders, aligned and not, at odd extents; and a few sizes more."""
+    """Every variant of TRMM or TRSM, in both orders, aligned and not, at odd extents; a few sizes more."""
     for number, variant in enumerate(product(Side, Uplo, Trans, Diag)):
         extents = 257 + 97 * (number % 5), 40 + 51 * (number % 4)
         m, n = extents if variant[0] is Side.LEFT else extents[::-1]

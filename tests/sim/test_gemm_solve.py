@@ -149,3 +149,22 @@ def check_not_finite(letter="s", triangle="lower_a", what=np.nan, kernels=None):
 @pytest.mark.parametrize("letter", "sz")
 def test_what_is_not_finite_spoils_only_what_depends_on_it(letter, triangle, what):
     check_not_finite(letter, triangle, what)
+
+
+def overflowing(triangle="lower_a", kernels=None):
+    """A quotient beyond what there are numbers for is infinite, though it is made of a reciprocal."""
+    order, others = 45, 19
+    t = np.asfortranarray(np.diag(np.full(order, 0.25, np.float32)))
+    c = np.ones((order, others) if triangle.endswith("a") else (others, order), np.float32, order="F")
+    last = order - 1 if triangle in ("lower_a", "upper_b") else 0
+    place = (last, 3) if triangle.endswith("a") else (3, last)
+    c[place] = 3e38
+    solve(config("s", triangle), triangle, t, c, kernels=kernels)
+    assert np.isposinf(c[place])
+    c[place] = 4
+    np.testing.assert_array_equal(c, 4)
+
+
+@pytest.mark.parametrize("triangle", TRIANGLES)
+def test_overflow_is_infinite(triangle):
+    overflowing(triangle)

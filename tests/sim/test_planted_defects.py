@@ -21,6 +21,7 @@ from . import (
     test_copy_scaled,
     test_gemm_in_place,
     test_gemm_mma,
+    test_gemm_solve,
     test_gemm_tile,
     test_leaves,
     test_pack,
@@ -195,6 +196,32 @@ def unspoilt(letter="s", triangle="lower_a") -> Check:
             test_gemm_in_place.check_not_finite(letter, triangle, kernels=module)
 
     return Check("gemm_tile", run)
+
+
+def at_once(letter="s", triangle="lower_a", seeds=3, quickly=False, **options) -> Check:
+    """A triangle that is solved in one launch, some orders of its blocks, that tell of each stripe.
+
+    `quickly`: without true divisions, which mend what is wrong before them.
+    """
+
+    def run(module):
+        sys.modules[f"{kernels.__name__}.gemm_solve"].SPAN = 1
+        if quickly:
+            sys.modules[f"{kernels.__name__}.diagonal_stripe"].careful_solver = lambda *_: _mends
+        for seed in range(seeds):
+            simulator.reseed(seed)
+            test_gemm_solve.check(letter, triangle, kernels=module, **options)
+
+    return Check("gemm_tile", run)
+
+
+def _mends(*_) -> None:
+    raise AssertionError("it is solved again")
+
+
+def solved_by(test: Callable, *arguments) -> Check:
+    """A test of what has no safe reciprocal, or no finite quotient."""
+    return Check("gemm_tile", lambda module: test(*arguments, kernels=module))
 
 
 def diagonal(letter="d", **options) -> Check:
@@ -471,6 +498,29 @@ DEFECTS = [
     ("gemm_in_place", "(int32(0), here) if DOWN", "(int32(0), int32(depth - 1)) if DOWN", unspoilt()),
     ("gemm_in_place", "(here, int32(depth - 1))", "(int32(0), int32(depth - 1))", unspoilt("z", "lower_b")),
     ("gemm_in_place", "x[0] * y[0] - imaginary", "x[0] * y[0] + imaginary", unspoilt("z")),
+    ("gemm_solve", "ready = load_acquire(flags, flag)", "ready = wanted", at_once(order=90)),
+    ("gemm_solve", "int32(count + done))", "int32(count + done + 1))", at_once(order=90)),
+    ("gemm_solve", "if level < levels - 1 else 0", "if level < levels else 0", at_once()),
+    ("gemm_solve", "(stripes - 1) * BLK_K, order", "stripes * BLK_K, order", at_once(triangle="upper_a")),
+    ("gemm_solve", "SIGN * next_c", "next_c", at_once(triangle="upper_a")),
+    ("gemm_solve", "base + SIGN * BLK_K", "base + BLK_K", at_once(triangle="lower_b")),
+    ("gemm_solve", "(own - 1) * BLK_K)", "0)", at_once(triangle="lower_b")),
+    ("gemm_solve", "if done < own - 1:", "if done < own - 2:", at_once()),
+    ("gemm_solve", "cuda.syncthreads()\n            if t == ASIDE", "if t == ASIDE", at_once()),
+    ("gemm_solve", "cuda.syncthreads()\n        if t == 0:\n            store_release",
+     "if t == 0:\n            store_release", at_once()),
+    ("gemm_solve", "strip * FLAG)", "0)", at_once()),
+    ("diagonal_stripe", "panel[at] - acc[x]", "panel[at] + acc[x]", at_once()),
+    ("diagonal_stripe", "alpha * panel[at] - acc[x]", "panel[at] - acc[x]", at_once()),
+    ("diagonal_stripe", "prepared[d] = value[0]", "prepared[d] = real(1)", at_once()),
+    ("diagonal_stripe", "i > j if down else i < j", "i > j", at_once(triangle="upper_a", quickly=True)),
+    ("diagonal_stripe", "(COUNT - 1 - i, COUNT - 1 - j)", "(i, j)",
+     at_once(triangle="upper_a", quickly=True)),
+    ("diagonal_stripe", "real(CONJ) * value[x + 1]", "value[x + 1]", at_once("c", conj=True)),
+    ("diagonal_stripe", "(k < extent) & (side < sides)", "(side < sides)", at_once()),
+    ("diagonal_stripe", "(k < extent) & (side < sides)", "(k < extent)", at_once()),
+    ("diagonal_stripe", "spoilt if size < real(INFINITY) else 1", "spoilt",
+     solved_by(test_gemm_solve.overflowing)),
     ("diagonal_blocks", "& is_inside(i, j, 0)", "", diagonal(beyond=77)),
     ("diagonal_blocks", "(i < left) & (j < left) &", "", diagonal()),
     ("diagonal_blocks", "ok & (i != j)", "ok", diagonal("z", unit=True, beyond=77j)),
@@ -687,8 +737,8 @@ DEFECTS = [
 #: What kernels have in common, each after what it is built from.
 SHARED = (
     "stripe", "elements", "triangle", "substitution", "walk", "part", "gemm_config", "gemm_body",
-    "gemm_persistent", "gemm_in_place", "gemm_source", "trsm_config", "trsm_strips", "trsm_body",
-    "trsv_config", "trsv_sums", "trsv_diagonal",
+    "gemm_persistent", "gemm_in_place", "diagonal_stripe", "gemm_solve", "gemm_source", "trsm_config",
+    "trsm_strips", "trsm_body", "trsv_config", "trsv_sums", "trsv_diagonal",
 )  # fmt: skip
 
 
