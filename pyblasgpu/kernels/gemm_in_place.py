@@ -25,7 +25,7 @@ from .gemm_config import GemmConfig
 from .stripe import loaders, walkers
 from .walk import raster
 
-__all__ = ["TRIANGLES", "build", "check", "goes_down", "passer", "tile_counts", "tile_orders"]
+__all__ = ["TRIANGLES", "build", "check", "goes_down", "operands_of", "passer", "tile_counts", "tile_orders"]
 
 #: Which of T's triangles is read, and whether T is the kernel's A, C := T C, or its B, C := C T.
 TRIANGLES = ("lower_a", "upper_a", "lower_b", "upper_b")
@@ -70,6 +70,23 @@ def goes_down(triangle: str) -> bool:
     return triangle in ("lower_a", "upper_b")
 
 
+def operands_of(triangle: str):
+    """``operands(ahead, count, ldc)``: what is `ahead` of the loads as the kernel's A and B, their leading
+    strides, and their depth, none beyond `count` stripes.
+    """
+    OF_A, int32 = triangle.endswith("a"), ptx.types.int32
+
+    @device_function
+    def operands(ahead, count, ldc):
+        pt, pc, lead, depth, passed = ahead
+        depth = int32(depth if passed < count else 0)
+        if OF_A:
+            return pt, pc, lead, ldc, depth
+        return pc, pt, ldc, lead, depth
+
+    return operands
+
+
 def _pointers(config: GemmConfig, triangle: str):
     """``begin(...)``: pointers to the first stripes of a tile; ``advance(ahead, ...)``: to the next;
     ``operands(ahead, count, ldc)``: the same as the kernel's A and B, their leading strides, and their depth.
@@ -103,15 +120,7 @@ def _pointers(config: GemmConfig, triangle: str):
         pc = offset(pc, SIGN * next_c(ldc) * PARTS)
         return pt, pc, lead, int32(depth - SIGN * BLK_K), passed
 
-    @device_function
-    def operands(ahead, count, ldc):
-        pt, pc, lead, depth, passed = ahead
-        depth = int32(depth if passed < count else 0)
-        if OF_A:
-            return pt, pc, lead, ldc, depth
-        return pc, pt, ldc, lead, depth
-
-    return begin, advance, operands
+    return begin, advance, operands_of(triangle)
 
 
 def passer(config: GemmConfig, product: Product, advance: Callable, operands: Callable):

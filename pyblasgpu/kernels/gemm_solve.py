@@ -19,7 +19,7 @@ from ..gpu.backend import cuda, device_function, ptx
 from .diagonal_stripe import AT_ONCE, room, solving
 from .gemm_body import Product, multiplier
 from .gemm_config import GemmConfig
-from .gemm_in_place import goes_down, passer, tile_orders
+from .gemm_in_place import goes_down, operands_of, passer, tile_orders
 from .stripe import walkers
 from .walk import columns
 
@@ -64,15 +64,7 @@ def _pointers(config: GemmConfig, triangle: str):
         pt, pc = offset(pt, SIGN * next_t(lead) * PARTS), offset(pc, SIGN * next_c(ldc) * PARTS)
         return pt, pc, lead, int32(depth - SIGN * BLK_K), int32(passed + 1)
 
-    @device_function
-    def operands(ahead, count, ldc):
-        pt, pc, lead, depth, passed = ahead
-        depth = int32(depth if passed < count else 0)
-        if OF_A:
-            return pt, pc, lead, ldc, depth
-        return pc, pt, ldc, lead, depth
-
-    return begin, advance, operands
+    return begin, advance, operands_of(triangle)
 
 
 def _placer(config: GemmConfig, free: int):

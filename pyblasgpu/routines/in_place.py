@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..operands import Operand
+from ..tuning.select import Choice
 from ..types import Side, Uplo
 from .gemm import alignments, contiguous
 
-__all__ = ["Pair", "pair"]
+__all__ = ["Job", "Pair", "pair"]
 
 
 class Pair(NamedTuple):
@@ -61,6 +62,21 @@ class Pair(NamedTuple):
     def lead(self) -> int:
         """Elements from one column of T, or row, to the next."""
         return self.t.col_stride if contiguous(self.t) else self.t.row_stride
+
+
+class Job(NamedTuple):
+    """A routine as a kernel has it.
+
+    Attributes
+    ----------
+    pair : Pair
+        T and C.
+    choice : Choice
+        The Config of a GEMM kernel.
+    """
+
+    pair: Pair
+    choice: Choice
 
 
 def pair(t: Operand, b: Operand, side: Side, uplo: Uplo) -> Pair | None:

@@ -7,7 +7,7 @@ levels, which are no chain, go through a copy of B. Here nothing is copied but t
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from ..errors import BackendUnavailable
 from ..gpu.device import Device, current
@@ -18,7 +18,7 @@ from ..tuning.score import in_place_cycles
 from ..tuning.select import Choice, select
 from ..types import Diag, Side, Uplo
 from .gemm import SOURCES, contiguous, fitted
-from .in_place import Pair, pair
+from .in_place import Job, Pair, pair
 from .recursion import most_workspace
 from .tape import ALPHA, Tape
 
@@ -32,19 +32,8 @@ SHORT = 1024  # rows of a triangle that is multiplied before a chain of launches
 UNEVEN = 2.25  # times its share that the longest tile may take
 
 
-class InPlace(NamedTuple):
-    """A TRMM as the kernel has it, C := alpha T C or C := alpha C T, C by columns.
-
-    Attributes
-    ----------
-    pair : Pair
-        T and C.
-    choice : Choice
-        The Config of a GEMM kernel.
-    """
-
-    pair: Pair
-    choice: Choice
+class InPlace(Job):
+    """A TRMM as the kernel has it, C := alpha T C or C := alpha C T, C by columns."""
 
     @property
     def block(self) -> int:

@@ -17,14 +17,13 @@ from ..kernels import gemm_in_place, gemm_solve, trsv
 from ..operands import Operand
 from ..tuning import solving
 from ..tuning.overrides import given
-from ..tuning.select import Choice
 from ..types import Diag, Side, Uplo
 from .gemm import SOURCES, fitted
-from .in_place import Pair, pair
+from .in_place import Job, pair
 from .recursion import leaves_asked
 from .tape import ALPHA, Tape
 
-__all__ = ["Whole", "plan", "record"]
+__all__ = ["plan", "record"]
 
 
 class Where(NamedTuple):
@@ -43,22 +42,7 @@ WHERE = {
 }  # fmt: skip
 
 
-class Whole(NamedTuple):
-    """A TRSM as the kernel has it, T X = alpha C or X T = alpha C, C by columns.
-
-    Attributes
-    ----------
-    pair : Pair
-        T and C.
-    choice : Choice
-        The Config of a GEMM kernel.
-    """
-
-    pair: Pair
-    choice: Choice
-
-
-def plan(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo) -> Whole | None:
+def plan(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo) -> Job | None:
     """How the kernel solves these operands; None where it does not, or not well.
 
     It does not where `in_place.pair` has none, nor with so few right-hand sides that `trsv` has them, nor
@@ -78,7 +62,7 @@ def plan(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo) -> Whole | 
     config: Any = fitted(cast(Any, choice.config), *found.operands)
     _, strips = gemm_in_place.tile_counts(config, found.triangle, b.rows, b.cols)
     has_flags = strips * gemm_solve.APART <= workspace.FLAGS
-    return Whole(found, replace(choice, config=config)) if has_flags else None
+    return Job(found, replace(choice, config=config)) if has_flags else None
 
 
 def _is_likely(t: Operand, b: Operand) -> bool:
@@ -88,7 +72,7 @@ def _is_likely(t: Operand, b: Operand) -> bool:
     return is_of_size and b.rows * b.cols <= where.elements and not leaves_asked("trsm")
 
 
-def record(tape: Tape, job: Whole, diag: Diag) -> None:
+def record(tape: Tape, job: Job, diag: Diag) -> None:
     """Record the launch."""
     (t, c, triangle), config, lead = job.pair, cast(Any, job.choice.config), job.pair.lead
     tape.choices.append(job.choice)
