@@ -54,9 +54,9 @@ def plan(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo) -> Job | No
         return None
     if not (_is_likely(t, b) if asked is None else asked):
         return None
-    device = current(tape.device)
     try:
-        choice = solving.choose(tape.dtype, found.layout, found.extents, found.triangle, device)
+        where = found.extents, found.triangle, current(tape.device)
+        choice = solving.choose(tape.dtype, found.layout, *where)
     except BackendUnavailable:
         return None
     config: Any = fitted(cast(Any, choice.config), *found.operands)
