@@ -261,13 +261,16 @@ def test_a_persistent_kernel_touches_memory_in_its_turn(stem):
     assert not re.search(TOUCHES, before) and not re.search(r"\b(ret|exit);", before)
 
 
+@pytest.mark.parametrize("solved", ["", "nonunit"])
 @pytest.mark.parametrize(("stem", "letter"), [("gemm_tile", "s"), ("gemm_tile", "c"), ("gemm_mma", "z")])
-def test_a_kernel_in_place_touches_memory_in_its_turn(stem, letter):
-    """Its own way to the diagonal block's sums, too, is of the type."""
+def test_a_kernel_in_place_touches_memory_in_its_turn(stem, letter, solved):
+    """What it does with the diagonal, too, is of the type."""
     configs = [job.values[2] for job in JOBS if job.values[1] == stem and job.values[2].dtype == letter]
     twins = (twin for config in configs if (twin := in_place_twin(config, "lower_a")))
     chosen = min(twins, key=lambda config: config.THR_M * config.THR_N * config.BLK_K)
-    source = import_module(f"pyblasgpu.kernels.{stem}").source(chosen, True, triangle="lower_a")
+    source = import_module(f"pyblasgpu.kernels.{stem}").source(
+        chosen, True, triangle="lower_a", solved=solved
+    )
     before, after = in_turn(source)
     assert re.search(TOUCHES, after) and not re.search(TOUCHES, before)
     assert not re.search(r"\b(ret|exit);", before)
