@@ -33,7 +33,8 @@ def room(config: GemmConfig, triangle: str) -> int:
 
 def _places(config: GemmConfig, triangle: str) -> SimpleNamespace:
     """Reals from one row of T to the next in its stripe, and from one column to the next; of X likewise from
-    one unknown to the next, and from one right-hand side; how many there are of each, and unknowns of a tile.
+    one unknown to the next, and from one right-hand side; how many there are of each, and unknowns of a tile;
+    reals before the diagonal of the tile, and before its inverses, in what is prepared.
 
     "Rows" are equations: where T is on the right they are its columns.
     """
@@ -43,6 +44,7 @@ def _places(config: GemmConfig, triangle: str) -> SimpleNamespace:
     return SimpleNamespace(
         row=of_t.step * PARTS, col=of_t.step_k * PARTS, unknown=of_x.step_k * PARTS, side=of_x.step * PARTS,
         count=config.BLK_K, sides=sides, block=block, by_cols=of_t.k_major,
+        diagonal=block * config.BLK_K * PARTS, inverse=block * (config.BLK_K + 1) * PARTS,
     )  # fmt: skip
 
 
@@ -71,7 +73,7 @@ def _preparer(config: GemmConfig, places: SimpleNamespace, conj: bool, unit: boo
     real, PARTS, CONJ, BY_COLS = ptx.REALS[facts.real], facts.parts, -1 if conj else 1, places.by_cols
     int32, int64, shift, read = ptx.types.int32, ptx.types.int64, ptx.quotient, ptx.load_global(PARTS, False)
     invert_one, divided = inverter(facts, False), quotient(facts, ptx.inlined, False)
-    DIAGONAL, INVERSE, TOTAL = BLOCK * COUNT * PARTS, BLOCK * (COUNT + 1) * PARTS, BLOCK * COUNT
+    DIAGONAL, INVERSE, TOTAL = places.diagonal, places.inverse, BLOCK * COUNT
     GROUPS = -(-TOTAL // (THREADS * AT_ONCE))
 
     @device_function
@@ -148,8 +150,7 @@ def _presenter(config: GemmConfig, product: Product, triangle: str, places: Simp
     if not OF_A:
         along, across, OWN, OTHER = across, along, OTHER, OWN
     UNKNOWN, SIDE, COUNT = places.unknown, places.side, places.count
-    divided = quotient(facts, ptx.inlined, False)
-    DIAGONAL, INVERSE = places.block * COUNT * PARTS, places.block * (COUNT + 1) * PARTS
+    DIAGONAL, INVERSE, divided = places.diagonal, places.inverse, quotient(facts, ptx.inlined, False)
 
     @device_function
     def put_element(j, i, acc, panel, t, k, is_inside, alpha, alpha_i, divides, d_re, d_im, r_re, r_im):

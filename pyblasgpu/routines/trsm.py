@@ -23,7 +23,7 @@ from .recursion import (
     record_in_place,
     record_steps,
     tuned_leaf,
-)  # fmt: skip
+)
 from .tape import ALPHA, Tape, recorded
 
 __all__ = ["record", "tape", "trsm"]

@@ -55,8 +55,8 @@ def plan(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo) -> Job | No
     if not (_is_likely(t, b) if asked is None else asked):
         return None
     try:
-        where = found.extents, found.triangle, current(tape.device)
-        choice = solving.choose(tape.dtype, found.layout, *where)
+        what = found.layout, found.extents, found.triangle
+        choice = solving.choose(tape.dtype, *what, current(tape.device))
     except BackendUnavailable:
         return None
     config: Any = fitted(cast(Any, choice.config), *found.operands)

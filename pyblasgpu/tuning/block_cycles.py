@@ -59,9 +59,9 @@ class Block(NamedTuple):
         return overlapped(count * self.work, self.latency)
 
 
-def overlapped(work: float, latency: float) -> float:
+def overlapped(work: float, latency: float, sharp: int = SHARP) -> float:
     """Cycles of both: the larger where they differ much, more than it where they do not."""
-    return (work**SHARP + latency**SHARP) ** (1 / SHARP)
+    return (work**sharp + latency**sharp) ** (1 / sharp)
 
 
 def waves(block: Block, blocks: int, resident: int, device: Device) -> float:

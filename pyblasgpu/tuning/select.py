@@ -43,7 +43,7 @@ from .paces import Measured, Paces, Reading, Unmeasured
 from .packs import GAIN, LAYOUT, copying, fits, packed_bytes, packed_twin, packing
 from .prune import check_device
 from .score import comfortable, cycles, score
-from .space import space
+from .space import quick_points
 from .splits import attainable, pace, timed, whole_or_streamed
 from .three_m import three_m_twin
 from .triangle_twins import triangle_twins
@@ -420,10 +420,7 @@ def _computed(stem: str, dtype: str, layout: str, size: str, device: Device, thr
     """The best by `score` of the quick space that `device` can run, and that should not spill."""
     family, extents = FAMILIES[stem], tuned_at(stem, size)[-1]
     best, best_points = None, (False, -1.0)
-    chosen: list[dict] = [{}]
-    for axis in space(stem, DTYPES[dtype], layout, device, "quick"):
-        chosen = [{**outer, **inner} for outer in chosen for inner in axis(outer)]
-    for parameters in chosen:
+    for parameters in quick_points(stem, DTYPES[dtype], layout, device):
         try:
             config = family.config(dtype, layout, parameters)
             check_device(config, device)

@@ -21,13 +21,13 @@ from ..kernels.gemm_in_place import tile_counts, tile_orders
 from ..kernels.gemm_solve import shared_bytes
 from ..types import Dtype
 from . import overrides
-from .block_cycles import mma_rate
+from .block_cycles import mma_rate, overlapped
 from .gemm_cycles import gemm_block
 from .in_place import in_place_twin
 from .prune import check_device
 from .score import registers_of
 from .select import Choice, tuned_configs
-from .space import space
+from .space import quick_points
 
 __all__ = ["choose", "cycles"]
 
@@ -89,10 +89,7 @@ def _stems(dtype: Dtype, device: Device) -> tuple[str, ...]:
 def _asked(dtype: Dtype, layout: str, device: Device) -> Iterator[Any]:
     for stem in _stems(dtype, device):
         yield from tuned_configs(stem, dtype, layout, device)
-        chosen: list[dict] = [{}]
-        for axis in space(stem, dtype, layout, device, "quick"):
-            chosen = [{**outer, **inner} for outer in chosen for inner in axis(outer)]
-        for parameters in chosen:
+        for parameters in quick_points(stem, dtype, layout, device):
             try:
                 yield FAMILIES[stem].config(dtype.letter, layout, parameters)
             except ConfigError:
@@ -123,7 +120,7 @@ def cycles(config: Any, extents: tuple[int, int, int], triangle: str, device: De
     """Estimated cycles of the launch."""
     work = _work(config, extents, triangle, device)
     chain = _chain(config, extents, triangle, device)
-    return (work**SHARP + chain**SHARP) ** (1 / SHARP) + START
+    return overlapped(work, chain, SHARP) + START
 
 
 def _work(config: Any, extents: tuple[int, int, int], triangle: str, device: Device) -> float:

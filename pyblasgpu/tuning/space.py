@@ -19,7 +19,7 @@ from ..gpu.device import Device
 from ..gpu.mma import SHAPES, taken
 from ..types import Dtype
 
-__all__ = ["EFFORTS", "Axis", "Parameters", "space"]
+__all__ = ["EFFORTS", "Axis", "Parameters", "quick_points", "space"]
 
 EFFORTS = ("quick", "normal", "exhaustive")
 
@@ -42,6 +42,14 @@ def space(stem: str, dtype: Dtype, layout: str, device: Device, effort: str) -> 
     if effort not in EFFORTS:
         raise ValueError(f"effort {effort!r} is none of {', '.join(EFFORTS)}")
     return _SPACES[stem](dtype, layout, device, effort)
+
+
+def quick_points(stem: str, dtype: Dtype, layout: str, device: Device) -> list[Parameters]:
+    """All of the quick space, whatever rules they break; `prune.walk` is for spaces that are large."""
+    chosen: list[Parameters] = [{}]
+    for axis in space(stem, dtype, layout, device, "quick"):
+        chosen = [{**outer, **inner} for outer in chosen for inner in axis(outer)]
+    return chosen
 
 
 # Of gemm_tile, DIM_X, DIM_Y, THR_M, THR_N: tiles for large products, small ones, few columns, few rows

@@ -155,6 +155,33 @@ def triangular_runs() -> Iterator[Run]:
 RUNS = [*gemm_runs(), *triangular_runs()]
 
 
+def check_same_bits(routine: str, t, b) -> None:
+    """A triangular routine does the same again and again, on either side, and on several streams."""
+    run = getattr(pyblasgpu, routine)
+    for side, lower in product("LR", (False, True)):
+        options = {"side": side, "lower": lower}
+        results = [run(t, b, **options) for _ in range(20)]
+        assert all((result == results[0]).all() for result in results)
+    streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(3)]
+    for stream in streams:
+        with stream:
+            results += [run(t, b, **options) for _ in range(5)]
+    cupy.cuda.Device().synchronize()
+    assert all((result == results[0]).all() for result in results)
+
+
+def check_plan(plan_of, columns: int, expected: float) -> None:
+    """A plan of a triangular routine, for twice the identity and ones, gives `expected` each time."""
+    n = 700
+    t, b = cupy.eye(n, order="F") * 2, cupy.ones((n, columns), order="F")
+    out = cupy.empty_like(b)
+    plan = plan_of(t, b, out, lower=True)
+    for _ in range(20):
+        out[...] = NAN
+        plan(t, b, out)
+        assert (out == expected).all()
+
+
 def whole_runs(routine: str, letter: str) -> Iterator[Run]:
     """Every variant of TRMM or TRSM, in both orders, aligned and not, at odd extents; a few sizes more."""
     for number, variant in enumerate(product(Side, Uplo, Trans, Diag)):

@@ -14,7 +14,7 @@ from pyblasgpu.tuning.cases import TriangularCase
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
 from .precompile import asked_for
-from .running import NAN, cupy, flags, reals, whole_runs
+from .running import NAN, check_plan, check_same_bits, cupy, flags, reals, whole_runs
 
 compiled, asked = asked_for("in_place", partial(whole_runs, "trmm"))
 
@@ -40,16 +40,7 @@ def test_the_same_bits_every_time(letter):
     """A tile that were written before all others have read it would differ sooner or later."""
     dtype, n = DTYPES[letter], 2500
     t, b = (cupy.asarray(reals(dtype, n, n, seed=seed), order="F") for seed in (1, 2))
-    for side, lower in product("LR", (False, True)):
-        options = {"side": side, "lower": lower}
-        results = [pyblasgpu.trmm(t, b, **options) for _ in range(20)]
-        assert all((result == results[0]).all() for result in results)
-    streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(3)]
-    for stream in streams:
-        with stream:
-            results += [pyblasgpu.trmm(t, b, **options) for _ in range(5)]
-    cupy.cuda.Device().synchronize()
-    assert all((result == results[0]).all() for result in results)
+    check_same_bits("trmm", t, b)
 
 
 @pytest.mark.parametrize("letter", DTYPES)
@@ -74,11 +65,4 @@ def test_views_without_a_unit_stride_take_the_recursion():
 
 
 def test_a_plan():
-    n = 700
-    t, b = cupy.eye(n, order="F") * 2, cupy.ones((n, n), order="F")
-    out = cupy.empty_like(b)
-    plan = pyblasgpu.plan_trmm(t, b, out, lower=True)
-    for _ in range(20):
-        out[...] = NAN
-        plan(t, b, out)
-        assert (out == 2).all()
+    check_plan(pyblasgpu.plan_trmm, 700, 2)
