@@ -18,11 +18,12 @@ from ..kernels import gemm_mma, gemm_tile, sum_partials
 from ..kernels.gemm_config import GemmConfig
 from ..kernels.part import turned
 from ..operands import Operand
-from ..tuning.select import ALIGNED, select
+from ..tuning.packs import ALIGNED
+from ..tuning.select import select
 from ..tuning.splits import STREAMED, walk_of
 from .copy import record_copy, record_pack, record_scale
 from .pack import record_packed
-from .tape import ALPHA, BETA, Tape, recorded, scratch_lead
+from .tape import ALPHA, BETA, Tape, recorded
 
 __all__ = [
     "SOURCES", "alignments", "contiguous", "fitted", "gemm", "record", "record_beta", "record_gemm", "tape",
@@ -138,11 +139,11 @@ def contiguous(operand: Operand) -> bool:
 
 
 def _record_dense(tape: Tape, job: _Product) -> None:
-    """The product with C column-major: A and B copied or packed if need be, packed or k split if faster."""
+    """The product with C column-major: A and B copied or packed and k split, if need be or faster."""
     a, b = job.a, job.b
     copied_a, copied_b = (not (contiguous(x) or contiguous(x.T)) for x in (a, b))
     layout = "nt"[not (copied_a or contiguous(a))] + "nt"[not (copied_b or contiguous(b))]
-    copied, aligned = (copied_a, copied_b), alignments(layout, a, b, copied_a, copied_b)
+    copied, aligned = (copied_a, copied_b), alignments(layout, a, b)
     given = copied, job.part, aligned, job.three_m, tape.room
     choice = select("gemm", tape.dtype, layout, job.extents, current(tape.device), *given)
     tape.choices.append(choice)
@@ -150,13 +151,19 @@ def _record_dense(tape: Tape, job: _Product) -> None:
     if config.packed:
         _record_of_packed(tape, config, job, splits == STREAMED)
         return
-    a = record_pack(tape, a) if copied_a else a
-    b = record_pack(tape, b) if copied_b else b
+    copied_a, copied_b = choice.copied
+    a = _copy(tape, a, config.trans_a) if copied_a else a
+    b = _copy(tape, b, config.trans_b) if copied_b else b
     job = job._replace(a=a, b=b)
     if splits in (1, STREAMED):
         _record_product(tape, config, job, splits == STREAMED)
     else:
         _record_split(tape, config, job, splits)
+
+
+def _copy(tape: Tape, operand: Operand, by_rows: bool) -> Operand:
+    """A copy of an operand in the workspace, its columns or rows contiguous."""
+    return record_pack(tape, operand.T).T if by_rows else record_pack(tape, operand)
 
 
 def _record_of_packed(tape: Tape, config: GemmConfig, job: _Product, streamed: bool) -> None:
@@ -246,25 +253,19 @@ def fitted(config: GemmConfig, a: Operand, b: Operand) -> GemmConfig:
     )
 
 
-def alignments(
-    layout: str, a: Operand, b: Operand, copied_a: bool = False, copied_b: bool = False
-) -> tuple[int, int]:
-    """Bytes, up to `ALIGNED`, at multiples of which all columns of A, B begin (rows, if transposed); those of
-    a copy as `Tape.scratch` has them.
+def alignments(layout: str, a: Operand, b: Operand) -> tuple[int, int]:
+    """Bytes, up to `ALIGNED`, at multiples of which all columns of A, B begin (rows, if transposed).
+
+    Those of an operand without contiguous columns or rows do as those of its copy do.
     """
-    return (
-        _copied_alignment(a) if copied_a else _alignment(a.T if layout[0] == "t" else a),
-        _copied_alignment(b) if copied_b else _alignment(b.T if layout[1] == "t" else b),
-    )
+    return _alignment(a.T if layout[0] == "t" else a), _alignment(b.T if layout[1] == "t" else b)
 
 
 def _alignment(operand: Operand) -> int:
+    if not contiguous(operand):
+        return ALIGNED
     size = operand.dtype.itemsize
     return gcd(ALIGNED, operand.pointer, operand.col_stride * size, operand.batch_stride * size)
-
-
-def _copied_alignment(operand: Operand) -> int:
-    return gcd(ALIGNED, scratch_lead(operand.rows, operand.dtype) * operand.dtype.itemsize)
 
 
 def _widest(operand: Operand, most: int, stages: int) -> int:

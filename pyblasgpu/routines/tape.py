@@ -18,12 +18,13 @@ from ..operands import Operand
 from ..tuning import select
 from ..types import Dtype
 
-__all__ = ["ALPHA", "BETA", "CONJ_ALPHA", "Tape", "recorded", "scratch_lead"]
+__all__ = ["ALPHA", "BETA", "CONJ_ALPHA", "Tape", "recorded"]
 
 _SLOT = 1 << 56
 _MIDDLE = 1 << 55  # distances may be negative
 _WORKSPACE = 3  # the slot behind those of three operands
 _ALIGN = 256
+_SECTOR = 32  # bytes that memory is read by
 _MAX_GRID_Z = 65535
 _MAX_TAPES = 4096
 
@@ -50,11 +51,6 @@ class _Bound(NamedTuple):
     alpha: Any
     beta: Any
     enqueue: Enqueue
-
-
-def scratch_lead(rows: int, dtype: Dtype) -> int:
-    """Elements from one column to the next of an operand in the workspace: 16 bytes times a number."""
-    return max(-(-rows * dtype.itemsize // 16) * 16 // dtype.itemsize, 1)
 
 
 class Tape:
@@ -90,9 +86,9 @@ class Tape:
         return operand._replace(pointer=slot * _SLOT + _MIDDLE + self._alignment[slot])
 
     def scratch(self, rows: int, cols: int, batch: int) -> Operand:
-        """A column-major operand in the workspace, its columns aligned to 16 bytes; see also `temporary`."""
+        """A column-major operand in the workspace, its columns begin with sectors; see also `temporary`."""
         size = self.dtype.itemsize
-        lead = scratch_lead(rows, self.dtype)
+        lead = max(-(-rows * size // _SECTOR), 1) * _SECTOR // size
         pointer = _WORKSPACE * _SLOT + _MIDDLE + self._used
         self._used += -(-lead * cols * batch * size // _ALIGN) * _ALIGN
         self.workspace = max(self.workspace, self._used)

@@ -26,12 +26,14 @@ def override(name: str, value: Any) -> Iterator[None]:
         A kernel family, for a Config of it, which then serves its own dtype and layout, k uncut; 'splits',
         for the number of chunks into which the k of every product is cut, whatever workspace that takes, or
         `STREAMED`; 'packed', for whether operands of products are packed, whatever workspace that takes and k
-        uncut, where any Config can; 'syr2k', for whether SYR2K and HER2K are one product, mirrored, whatever
-        workspace that takes, or two; 'one_launch', for whether TRSM is, with one to four right-hand
-        sides, the kernel `trsv`, else `gemm_solve`, of whatever size, where it can, or the recursion;
-        'in_place', for whether TRMM is the kernel `gemm_in_place`, however small, where it can, or the
-        recursion; or 'trmm', 'trsm' or 'symm', for a stop size.
-    value : Config, int or bool
+        uncut, where any Config can, or neither packed nor copied unless they must be; 'layout', for how A and
+        B of products shall lie ('nn', 'tn', ...), copied where they do not, whatever workspace that takes;
+        'syr2k', for whether SYR2K and HER2K are one product, mirrored, whatever workspace that takes, or two;
+        'one_launch', for whether TRSM is, with one to four right-hand sides, the kernel `trsv`, else
+        `gemm_solve`, of whatever size, where it can, or the recursion; 'in_place', for whether TRMM is the
+        kernel `gemm_in_place`, however small, where it can, or the recursion; or 'trmm', 'trsm' or 'symm',
+        for a stop size.
+    value : Config, int, bool or str
     """
     active = ((name, value), *_overrides.get())
     before = _overrides.set(active)

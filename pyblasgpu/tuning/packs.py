@@ -1,16 +1,19 @@
-"""Whether the operands of a product are packed before it, and the time that copies of them take.
+"""Whether operands of a product are copied or packed before it, and the time that this takes.
 
-A product of packed operands (`kernels.packing`) transposes, conjugates and masks nothing, however they lie:
-it should run as one of layout 'nt' does, whose stripes come as they lie. Against that stands the packing,
-which reads and writes both operands once. An operand with neither rows nor columns contiguous is copied
+A copy of one operand, transposed or to columns that begin with a sector of memory, may be worth a faster
+kernel. A product of packed operands (`kernels.packing`) transposes, conjugates and masks nothing, however
+they lie: it should run as one of layout 'nt' does, whose stripes come as they lie. Against that stands the
+copying, which reads and writes an operand once. One with neither rows nor columns contiguous is copied
 anyway.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
+from itertools import product
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import ConfigError
 from ..gpu.device import Device
@@ -19,12 +22,52 @@ from .block_cycles import dram_rate
 from .prune import check_device
 from .splits import CYCLE, LAUNCH
 
-__all__ = ["GAIN", "LAYOUT", "MOST_PACKED", "copying", "fits", "packed_bytes", "packed_twin", "packing"]
+__all__ = [
+    "ALIGNED", "GAIN", "LAYOUT", "MOST_PACKED", "Laid", "copied_bytes", "copying", "fits", "laid",
+    "other_ways", "packed_bytes", "packed_twin", "packing", "within",
+]  # fmt: skip
+
+ALIGNED = 32  # bytes of a sector of memory: no load is wider, and none is faster for more
 
 LAYOUT = "nt"  # whose Configs, and times, serve packed operands
 MOST_PACKED = 512 << 20  # bytes of workspace, beyond those of the copies that would be made anyway
-GAIN = 0.95  # of the time as operands lie: packing must promise less, unless one is copied anyway
+GAIN = 0.95  # of the time as operands lie: copies must promise less, unless one is made anyway
 RATE = 0.8  # of DRAM's, at which operands are copied
+TILE = 32  # what a block copies at a time: as long for less
+
+
+class Laid(NamedTuple):
+    """How the operands of a product lie: 'nn', 'tn', ..., which of A, B are copied for it, and the bytes, up
+    to `ALIGNED`, at multiples of which their columns begin (rows, if transposed).
+    """
+
+    layout: str
+    copied: tuple[bool, bool]
+    aligned: tuple[int, int]
+
+
+def other_ways(given: Laid) -> Iterator[Laid]:
+    """With operands copied that need not be, or to lie otherwise; but none for nothing.
+
+    A copy lies either way, and its columns begin with a sector.
+    """
+    operands = list(zip(*given, strict=True))
+
+    def ways(letter: str, copied: bool, aligned: int) -> Iterator[tuple[str, bool, int]]:
+        yield letter, copied, aligned
+        for other in "nt":
+            if other != letter or (aligned < ALIGNED and not copied):
+                yield other, True, ALIGNED
+
+    for a, b in product(*(ways(*operand) for operand in operands)):
+        if [a, b] != operands:
+            yield Laid(a[0] + b[0], (a[1], b[1]), (a[2], b[2]))
+
+
+def laid(given: Laid, layout: str) -> Laid:
+    """The operands in that `layout`, copied where they lie otherwise."""
+    ways = (way for way in (given, *other_ways(given)) if way.layout == layout)
+    return min(ways, key=lambda way: sum(way.copied))
 
 
 @lru_cache(maxsize=1 << 10)
@@ -53,13 +96,20 @@ def copied_bytes(extents: tuple[int, ...], copied: tuple[bool, bool], dtype: Dty
 
 def fits(config: Any, extents: tuple[int, ...], copied: tuple[bool, bool], room: int | None = None) -> bool:
     """Whether packed A and B are not too large for the workspace, of which there may be `room` bytes."""
-    most = MOST_PACKED + copied_bytes(extents, copied, config.dtype_facts)
-    return packed_bytes(config, extents) <= (most if room is None else min(room, most))
+    size, anyway = packed_bytes(config, extents), copied_bytes(extents, copied, config.dtype_facts)
+    return within(size - anyway, None if room is None else room - anyway)
+
+
+def within(size: int, room: int | None) -> bool:
+    """Whether so many bytes may be taken for copies that need not be, of the `room` for them."""
+    return size <= (MOST_PACKED if room is None else min(room, MOST_PACKED))
 
 
 def copying(extents: tuple[int, ...], copied: tuple[bool, bool], dtype: Dtype, device: Device) -> float:
-    """Seconds of the copies of A, B that are `copied`."""
-    return sum(copied) * LAUNCH + _moving(copied_bytes(extents, copied, dtype), device)
+    """Seconds of the copies of A, B that are `copied`, by whole tiles."""
+    rows_cols_k, batch = extents[:3], extents[3:]
+    tiled = (*(-(-extent // TILE) * TILE for extent in rows_cols_k), *batch)
+    return sum(copied) * LAUNCH + _moving(copied_bytes(tiled, copied, dtype), device)
 
 
 def packing(config: Any, extents: tuple[int, ...], device: Device) -> float:

@@ -6,8 +6,8 @@ its architecture, a computed default. What a device cannot run is passed over wi
 A product takes, of the Configs that won a size class in any family that serves the dtype, the one that
 should be fastest at its own extents: the time that was measured where it was tuned, scaled by the model of
 `score`. So there are no bounds between classes, and no family is preferred but by what was measured. With
-the Config it is decided into how many chunks its k is cut (`splits`), and whether its operands are packed
-first (`packs`); where three real products may make a complex one, its twin of that kind is taken
+the Config it is decided into how many chunks its k is cut (`splits`), and whether its operands are copied or
+packed first (`packs`); where three real products may make a complex one, its twin of that kind is taken
 (`three_m`). A leaf takes the Config of its class, or of the nearest class that has one.
 """
 
@@ -40,7 +40,21 @@ from ..types import DTYPES, Dtype
 from . import overlay, overrides
 from .in_place import in_place_twin
 from .paces import Measured, Paces, Reading, Unmeasured
-from .packs import GAIN, LAYOUT, copying, fits, packed_bytes, packed_twin, packing
+from .packs import (
+    ALIGNED,
+    GAIN,
+    LAYOUT,
+    Laid,
+    copied_bytes,
+    copying,
+    fits,
+    laid,
+    other_ways,
+    packed_bytes,
+    packed_twin,
+    packing,
+    within,
+)
 from .prune import check_device
 from .score import comfortable, cycles, score
 from .space import quick_points
@@ -56,15 +70,15 @@ __all__ = [
 @dataclass(frozen=True, slots=True)
 class Choice:
     """What was chosen, a Config or a stop size, and from where; of a product, also the chunks of its k, or
-    that it is `STREAMED`.
+    that it is `STREAMED`, and which of A and B are copied first, to lie as the Config has it.
     """
 
     config: Any
     origin: str
     splits: int = 1
+    copied: tuple[bool, bool] = (False, False)
 
 
-ALIGNED = 32  # bytes of a sector of memory: no load is wider, and none is faster for more
 COMPUTED = "computed"  # the origin of what no file gave
 
 #: Where nothing was measured.
@@ -102,7 +116,7 @@ def select(
         (m, n, k) of a GEMM, (order, right-hand sides) of a leaf; then the batch, if any.
     device : Device
     copied : (bool, bool)
-        Whether A, B of a product must be copied, unless they are packed, for `layout` to be theirs.
+        Whether A, B of a product must be copied, unless they are packed. A copy can lie either way.
     part : str
         Of the C of a product, as `kernels.part` names it; or the triangle of order k by which it is
         multiplied in place, as `kernels.gemm_in_place` does.
@@ -125,6 +139,9 @@ def select(
     packed = overrides.given("packed") if name == "gemm" else False
     if part in TRIANGLES:
         splits, packed = 1, False
+    elif name == "gemm" and (asked := overrides.given("layout")):
+        layout, copied, aligned = laid(Laid(layout, copied, aligned), asked)
+        packed = packed or False
     given = copied, packed, aligned, three_m, room
     wanted = _Wanted(stems, dtype, layout, extents, part, splits, *given)
     for stem, config in overrides.active():
@@ -163,6 +180,11 @@ class _Wanted(NamedTuple):
     three_m: bool
     room: int | None
 
+    @property
+    def given(self) -> Laid:
+        """How the operands lie."""
+        return Laid(self.layout, self.copied, self.aligned)
+
 
 def _given_splits(extents: tuple[int, ...], dtype: Dtype) -> int | None:
     """What an override asks for, as far as it goes; None: to be decided."""
@@ -181,7 +203,7 @@ def _forced(config: Any, wanted: _Wanted, device: Device) -> Choice:
     if splits is None:
         splits = whole_or_streamed(config, wanted.extents, device, part=wanted.part, room=wanted.room)
     config = (wanted.packed and packed_twin(config, device)) or config
-    return Choice(config, "override", 1 if config.packed and splits > 1 else splits)
+    return Choice(config, "override", 1 if config.packed and splits > 1 else splits, wanted.copied)
 
 
 def stop_size(routine: str, dtype: Dtype, n: int, rhs: int, device: Device) -> Choice:
@@ -239,38 +261,57 @@ def reload() -> None:
 
 
 class _Option(NamedTuple):
-    """A way to compute a product, and the seconds that it should take."""
+    """A way to compute a product, and the seconds that it should take, without copies that must be made."""
 
     seconds: float
     splits: int
     config: Any
     known: Measured
+    copied: tuple[bool, bool]
 
 
 def _fastest(wanted: _Wanted, device: Device) -> Choice:
     """Of the tuned Configs of all classes, the numbers of chunks (or in `splits` of them), and operands as
-    they lie or packed, the one with the shortest time by measurement and model.
+    they lie, copied or packed, the one with the shortest time by measurement and model.
     """
     found = list(_packed_options(wanted, device)) if wanted.packed else []
     if not found:
         best = min(_options(wanted, device), key=itemgetter(0), default=None)
         if best is None:
             return _fastest(_relaxed(wanted), device)
-        found = list(_better_packed(wanted, best.seconds, device)) or [best]
-    _, chunks, config, known = min(found, key=itemgetter(0))
-    return Choice(config, known.origin(wanted.extents), chunks)
+        found = [best] if wanted.packed is False else list(_better(wanted, best.seconds, device)) or [best]
+    _, chunks, config, known, copied = min(found, key=itemgetter(0))
+    return Choice(config, known.origin(wanted.extents), chunks, copied)
 
 
-def _better_packed(wanted: _Wanted, seconds: float, device: Device) -> Iterator[_Option]:
-    """The ways with packed operands that promise less than the `seconds` as they lie."""
-    extents, copied, dtype = wanted.extents, wanted.copied, wanted.dtype
-    limit = seconds + copying(extents, copied, dtype, device) if any(copied) else GAIN * seconds
-    if copying(extents, (True, True), dtype, device) < limit:  # the least that packing takes
-        yield from (option for option in _packed_options(wanted, device) if option.seconds < limit)
+def _better(wanted: _Wanted, seconds: float, device: Device) -> Iterator[_Option]:
+    """The ways with more copies than must be, or others, that promise less than the `seconds` without."""
+    anyway = copying(wanted.extents, wanted.copied, wanted.dtype, device)
+    limit = seconds if any(wanted.copied) else GAIN * seconds
+    if copying(wanted.extents, (True, True), wanted.dtype, device) - anyway < limit:  # the least it takes
+        packed = (way._replace(seconds=way.seconds - anyway) for way in _packed_options(wanted, device))
+        yield from (way for way in packed if way.seconds < limit)
+    for other in other_ways(wanted.given):
+        limit = seconds if other.copied == wanted.copied else GAIN * seconds
+        yield from (way for way in _copied_options(wanted, other, limit, device) if way.seconds < limit)
+
+
+def _copied_options(wanted: _Wanted, other: Laid, limit: float, device: Device) -> Iterator[_Option]:
+    """The ways of what was measured with operands as in `other`; none if copies alone take the `limit`."""
+    extents, dtype, both = wanted.extents, wanted.dtype, (other.copied, wanted.copied)
+    seconds, anyway = (copying(extents, copied, dtype, device) for copied in both)
+    size, given = (copied_bytes(extents, copied, dtype) for copied in both)
+    if seconds - anyway >= limit or not within(size - given, wanted.room):
+        return
+    room = None if wanted.room is None else wanted.room - (size - given)
+    wanted = wanted._replace(**other._asdict(), room=room)
+    if _tuned(wanted, device):
+        for way in _options(wanted, device):
+            yield way._replace(seconds=way.seconds + seconds - anyway)
 
 
 def _options(wanted: _Wanted, device: Device) -> Iterator[_Option]:
-    """All ways with operands as they lie."""
+    """All ways with operands as they are given."""
     extents = wanted.extents
     paces = _tuned(wanted, device) or _unmeasured(wanted, device)
     for known, pace_there, doubt in paces.at(extents):
@@ -281,7 +322,7 @@ def _options(wanted: _Wanted, device: Device) -> Iterator[_Option]:
             config = _as_aligned(twin, wanted.aligned)
             pace_here = pace_there * _straying(config, wanted, device)
             for time in timed(config, pace_here, extents, device, wanted.splits, wanted.part, wanted.room):
-                yield _Option(time.seconds * doubt * longer, time.splits, twin, known)
+                yield _Option(time.seconds * doubt * longer, time.splits, twin, known, wanted.copied)
 
 
 def _relaxed(wanted: _Wanted) -> _Wanted:
@@ -332,7 +373,7 @@ def _packed_options(wanted: _Wanted, device: Device) -> Iterator[_Option]:
         left = None if wanted.room is None else wanted.room - packed_bytes(twin, extents)
         time = next(timed(meant, pace_there, extents, device, None if chunks else splits, part, left))
         seconds = time.seconds * doubt + packing(twin, extents, device)
-        yield _Option(seconds, time.splits, twin, known)
+        yield _Option(seconds, time.splits, twin, known, wanted.copied)
 
 
 def _tuned(wanted: _Wanted, device: Device) -> Paces | None:

@@ -1,4 +1,6 @@
-"""Products of packed operands on a device: exact on integers, the bits those of operands as they lie."""
+"""Products of packed and of copied operands on a device: exact on integers, of packed ones the bits those of
+operands as they lie.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +29,7 @@ from .precompile import sources_of
 from .running import NAN, Run, cupy, reals, same
 
 SHAPES = ((1, 1, 1), (300, 257, 65), (129, 1030, 77), (256, 128, 64))
+LAYOUTS = ("nn", "nt", "tn", "tt")
 FORMS = {"ordinary": 1, "whole": 1, "streamed": STREAMED}
 
 
@@ -64,9 +67,20 @@ def started(run: Run, form: str):
         return run.start()
 
 
+def started_in(run: Run, layout: str):
+    with override("layout", layout):
+        return run.start()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def compiled(compile_once) -> None:
     calls = [partial(started, run, form) for letter in DTYPES for run in products(letter) for form in FORMS]
+    calls += [
+        partial(started_in, run, layout)
+        for letter in DTYPES
+        for run in products(letter)
+        for layout in LAYOUTS
+    ]
     calls += [partial(started, run, "ordinary") for letter in DTYPES for run in triangles(letter)]
     compile_once("packed_products", lambda: sources_of(calls))
 
@@ -78,6 +92,14 @@ def test_exact(letter, form):
         config = select("gemm", DTYPES[letter], "tn", (300, 257, 65), current()).config
         assert config.packed and (config.persistent or form == "ordinary")
         for run in products(letter):
+            run.check()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("letter", DTYPES)
+def test_exact_by_copies_of_what_lies_otherwise(letter, layout):
+    for run in products(letter):
+        with override("layout", layout):
             run.check()
 
 

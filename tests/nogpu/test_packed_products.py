@@ -146,12 +146,70 @@ def test_what_is_packed_is_no_parameter_of_a_file():
 
 def test_packing_is_chosen_where_the_estimate_says_so(files):
     """A layout that is 8 % slower than the one that needs no transposition; not one that is so by 1 %."""
-    files(nt=50.0, tn=46.0, nn=49.5)
-    chosen = {layout: select("gemm", S, layout, LARGE, H200).config for layout in LAYOUTS[:3]}
+    files(nt=50.0, nn=49.5)
+    assert not select("gemm", S, "nn", LARGE, H200).config.packed
+    files(nt=50.0, tn=46.0)
+    chosen = {layout: select("gemm", S, layout, LARGE, H200).config for layout in ("nt", "tn")}
     assert [layout for layout in chosen if chosen[layout].packed] == ["tn"]
     assert chosen["tn"] == chosen["nt"].of_packed()
     assert not select("gemm", S, "tn", (512, 512, 512), H200).config.packed, "packing costs more"
     assert not select("gemm", S, "tn", (8192, 64, 8192), H200).config.packed, "packing costs more"
+
+
+def test_one_operand_is_copied_where_that_is_enough(files):
+    files(nt=50.0, tn=46.0, nn=49.5)
+    chosen = {layout: select("gemm", S, layout, LARGE, H200) for layout in ("nn", "nt", "tn")}
+    assert {layout: choice.copied for layout, choice in chosen.items()} == {
+        "nn": (False, False), "nt": (False, False), "tn": (True, False)
+    }  # fmt: skip
+    assert chosen["tn"].config == chosen["nn"].config
+    for extents in ((512, 512, 512), (8192, 64, 8192), (4096, 32, 4096), (8, 8, 8, 4096)):
+        assert select("gemm", S, "tn", extents, H200).copied == (False, False), "copying costs more"
+    with override("packed", False):
+        assert select("gemm", S, "tn", LARGE, H200).copied == (False, False)
+    with override("layout", "tt"):
+        assert select("gemm", S, "tn", LARGE, H200).copied == (False, True)
+
+
+def test_columns_that_begin_within_sectors_are_copied(files):
+    files(nn=50.0)
+    odd = (4099, 4099, 4099)
+    assert select("gemm", S, "nn", odd, H200).copied == (False, False)
+    astray = {side: select("gemm", S, "nn", odd, H200, aligned=side) for side in ((4, 32), (32, 4), (4, 4))}
+    assert {side: choice.copied for side, choice in astray.items()} == {
+        (4, 32): (True, False), (32, 4): (False, True), (4, 4): (True, True)
+    }  # fmt: skip
+
+
+def test_what_operands_are_copied_for():
+    """All the ways but the given one; a copy to lie as before only where that mends where columns begin."""
+    given = packs.Laid("nt", (False, False), (32, 4))
+    ways = list(packs.other_ways(given))
+    assert len(set(ways)) == 5 and given not in ways
+    assert {way[:2] for way in ways} == {
+        ("nn", (False, True)), ("nt", (False, True)), ("tt", (True, False)), ("tn", (True, True)),
+        ("tt", (True, True)),
+    }  # fmt: skip
+    assert all(way.aligned == (32, 32 if way.copied[1] else 4) for way in ways)
+    must = packs.Laid("nn", (True, False), (32, 32))
+    assert {way[:2] for way in packs.other_ways(must)} == {
+        ("tn", (True, False)), ("nt", (True, True)), ("tt", (True, True))
+    }  # fmt: skip
+    assert packs.laid(given, "nt") == given and packs.laid(given, "tt").copied == (True, False)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("how_a, how_b", list(product(("n", "t", "strided"), repeat=2)))
+def test_copies_to_any_layout(kernels, layout, how_a, how_b):
+    dtype, rng = DTYPES["c"], np.random.default_rng(1)
+    a, b, c = (integers(rng, (2, *shape), dtype) for shape in ((30, 70), (70, 20), (30, 20)))
+    out = lies(c, "n")
+    left, right = operand(lies(a, how_a), dtype, True), operand(lies(b, how_b), dtype)
+    with override("layout", layout):
+        gemm(2, left, right, -1, operand(out, dtype), 0)
+    assert np.array_equal(out, 2 * (a.conj() @ b) - c)
+    copies = [name for name, _, _ in kernels.launches].count("copy_scaled")
+    assert copies == (how_a != layout[0]) + (how_b != layout[1])
 
 
 def test_what_must_be_copied_anyway_is_packed_sooner(files):
