@@ -108,7 +108,9 @@ FIXED = {
 }
 
 #: What serves better than its defaults there: by stem and dtype.
-FIXED_BUT: dict[tuple[str, str], dict[str, int]] = {("trsv", "d"): {"DIM_K": 8}}
+FIXED_BUT: dict[tuple[str, str], dict[str, int]] = {
+    ("copy_scaled", "c"): {"BLK_M": 64}, ("copy_scaled", "s"): {"BLK_M": 64}, ("trsv", "d"): {"DIM_K": 8},
+}  # fmt: skip
 
 #: The recursive routines whose stop size is tuned.
 STOP_ROUTINES = ("trmm", "trsm")

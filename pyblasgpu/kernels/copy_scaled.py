@@ -2,7 +2,7 @@
 
 Packs operands without a unit stride, unpacks results, scales C when a product vanishes, and fills with
 zeros (alpha = 0 reads nothing). Of a square it can do a triangle alone: then nothing of the other one is read
-or written. Accesses are real by real, so that any alignment of a real will do.
+or written. Complex numbers that are aligned as reals alone are accessed real by real.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from functools import cached_property
 from typing import ClassVar
 
 from ..errors import require
-from ..gpu.backend import cuda, device_function, ptx
+from ..gpu.backend import cuda, device_function, ptx, unrolled
 from ..gpu.compile import KernelSource
 from ..types import DTYPES, Dtype
 from .part import check_part, inside, is_hermitian, met
 
 STEM = "copy_scaled"
+RESIDENT = 1024  # threads of a multiprocessor, which all wait for memory
 PARAMETERS = "pp ii qqqq qq rr".replace(" ", "")
 
 
@@ -59,6 +60,11 @@ class CopyScaled:
     @property
     def threads(self) -> int:
         return self.DIM_X * self.DIM_Y
+
+    @property
+    def per_thread(self) -> int:
+        """Elements that a thread copies."""
+        return self.BLK_M * self.BLK_N // self.threads
 
     @property
     def shared_bytes(self) -> int:
@@ -115,10 +121,89 @@ def source(
         real=config.dtype_facts.real,
         parameters=PARAMETERS,
         threads=config.threads,
-        min_blocks=1,
+        min_blocks=max(RESIDENT // config.threads, 1),
         shared_bytes=config.shared_bytes,
         build=lambda: _build(config, conj, zero, read_by_rows, write_by_rows, part, mirrored),
     )
+
+
+def _places(config: CopyScaled, by_rows: bool):
+    """``place(x, t)``: row and column in the tile of element `x` of thread `t`; neighbours in memory, rows or
+    columns, have neighbouring threads.
+    """
+    FAST, THREADS = (config.BLK_M if by_rows else config.BLK_N), config.threads
+
+    @device_function
+    def place(x, t):
+        fast, slow = (t + x * THREADS) % FAST, (t + x * THREADS) // FAST
+        return (fast, slow) if by_rows else (slow, fast)
+
+    return place
+
+
+def _reader(config: CopyScaled, by_rows: bool, wanted, width: int):
+    """``read(0, values, s, ...)``: a thread's elements of S, `width` reals at a time, zeros for others.
+
+    All of them are asked for before any is used.
+    """
+    PARTS, place, load = config.dtype_facts.parts, _places(config, by_rows), ptx.load_global(width, False)
+
+    @device_function
+    def read(x, values, s, row_stride, col_stride, t, rows, cols, shift):
+        i, j = place(x, t)
+        ok, at = wanted(i, j, rows, cols, shift), (i * row_stride + j * col_stride) * PARTS
+        for part in range(0, PARTS, width):
+            load(values, x * PARTS + part, s, at + part, ok)
+
+    return unrolled(config.per_thread, read)
+
+
+def _scaler(config: CopyScaled, by_rows: bool, conj: bool, real_diagonal: bool):
+    """``scale(0, tile, values, t, shift, alpha, alpha_i)``: what was read, times alpha, into the tile."""
+    facts = config.dtype_facts
+    PARTS, ROW, place = facts.parts, (config.BLK_N + 1) * facts.parts, _places(config, by_rows)
+    real, COMPLEX, SIGN = ptx.REALS[facts.real], facts.is_complex, -1 if conj else 1
+
+    @device_function
+    def scale(x, tile, values, t, shift, alpha, alpha_i):
+        i, j = place(x, t)
+        to, re = i * ROW + j * PARTS, values[x * PARTS]
+        if not COMPLEX:
+            tile[to] = alpha * re
+        elif real_diagonal and i + shift == j:
+            tile[to], tile[to + 1] = alpha * re, real(0)
+        else:
+            im = real(SIGN) * values[x * PARTS + 1]
+            tile[to], tile[to + 1] = alpha * re - alpha_i * im, alpha * im + alpha_i * re
+
+    return unrolled(config.per_thread, scale)
+
+
+def _writer(
+    config: CopyScaled, by_rows: bool, wanted, width: int, zero: bool, sign: int, mirrored: bool = False
+):
+    """``write(0, d, tile, values, ...)``: a thread's elements of D, `width` reals at a time, zeros if `zero`.
+
+    `mirrored` ones lie across the diagonal, their imaginary parts times `sign`.
+    """
+    facts = config.dtype_facts
+    PARTS, ROW, place = facts.parts, (config.BLK_N + 1) * facts.parts, _places(config, by_rows != mirrored)
+    real, COMPLEX, store = ptx.REALS[facts.real], facts.is_complex, ptx.store_global_vector(width)
+
+    @device_function
+    def write(x, d, tile, values, row_stride, col_stride, t, rows, cols, shift):
+        i, j = place(x, t)
+        ok, at = wanted(i, j, rows, cols, shift), (i * row_stride + j * col_stride) * PARTS
+        if mirrored:
+            ok, at = ok & (i + shift > j), (j * row_stride + i * col_stride) * PARTS
+        for part in range(PARTS):
+            values[part] = real(0) if zero else tile[i * ROW + j * PARTS + part]
+        if COMPLEX and sign < 0:
+            values[1] = -values[1]
+        for part in range(0, PARTS, width):
+            store(d, at + part, values, part, ok)
+
+    return unrolled(config.per_thread, write)
 
 
 def _build(
@@ -131,56 +216,26 @@ def _build(
     mirrored: bool,
 ):
     facts = config.dtype_facts
-    real, PARTS, COMPLEX = ptx.REALS[facts.real], facts.parts, facts.is_complex
-    int64, offset, shared_pointer = ptx.types.int64, ptx.offset, ptx.shared_pointer
+    real, PARTS = ptx.REALS[facts.real], facts.parts
+    int64, offset, shared_pointer, is_whole = (
+        ptx.types.int64,
+        ptx.offset,
+        ptx.shared_pointer,
+        ptx.is_aligned(PARTS),
+    )
     in_turn = ptx.in_turn
-    BLK_M, BLK_N, THREADS = config.BLK_M, config.BLK_N, config.threads
-    TOTAL, ROW, SIGN = BLK_M * BLK_N, (BLK_N + 1) * PARTS, -1 if conj else 1
+    BLK_M, BLK_N, VALUES = config.BLK_M, config.BLK_N, config.per_thread * PARTS
     REAL_DIAGONAL, is_met, of_part = is_hermitian(part), met(part, BLK_M, BLK_N), inside(part)
-    READ_FAST, WRITE_FAST = (BLK_M if read_by_rows else BLK_N), (BLK_M if write_by_rows else BLK_N)
-    MIRROR_FAST, MIRROR_SIGN = (BLK_N if write_by_rows else BLK_M), -1 if REAL_DIAGONAL else 1
 
     @device_function
     def wanted(i, j, rows, cols, shift):
         return (i < rows) & (j < cols) & of_part(i, j, shift)
 
-    @device_function
-    def read_tile(tile, s, row_stride, col_stride, t, rows, cols, shift, alpha, alpha_i):
-        for first in range(0, TOTAL, THREADS):
-            fast, slow = (t + first) % READ_FAST, (t + first) // READ_FAST
-            i, j = (fast, slow) if read_by_rows else (slow, fast)
-            if wanted(i, j, rows, cols, shift):
-                at, place = (i * row_stride + j * col_stride) * PARTS, i * ROW + j * PARTS
-                if COMPLEX:
-                    re, im = s[at], real(SIGN) * s[at + 1]
-                    tile[place] = alpha * re - alpha_i * im
-                    tile[place + 1] = alpha * im + alpha_i * re
-                    if REAL_DIAGONAL and i + shift == j:
-                        tile[place] = alpha * re
-                        tile[place + 1] = real(0)
-                else:
-                    tile[place] = alpha * s[at]
-
-    @device_function
-    def write_tile(d, tile, row_stride, col_stride, t, rows, cols, shift):
-        for first in range(0, TOTAL, THREADS):
-            fast, slow = (t + first) % WRITE_FAST, (t + first) // WRITE_FAST
-            i, j = (fast, slow) if write_by_rows else (slow, fast)
-            if wanted(i, j, rows, cols, shift):
-                at = (i * row_stride + j * col_stride) * PARTS
-                for part in range(PARTS):
-                    d[at + part] = real(0) if zero else tile[i * ROW + j * PARTS + part]
-
-    @device_function
-    def mirror_tile(d, tile, row_stride, col_stride, t, rows, cols, shift):
-        for first in range(0, TOTAL, THREADS):
-            fast, slow = (t + first) % MIRROR_FAST, (t + first) // MIRROR_FAST
-            i, j = (slow, fast) if write_by_rows else (fast, slow)
-            if wanted(i, j, rows, cols, shift) and i + shift > j:
-                at, place = (j * row_stride + i * col_stride) * PARTS, i * ROW + j * PARTS
-                d[at] = tile[place]
-                if COMPLEX:
-                    d[at + 1] = real(MIRROR_SIGN) * tile[place + 1]
+    # complex numbers at once, or real by real where they lie so
+    read, read_parts = (_reader(config, read_by_rows, wanted, width) for width in (PARTS, 1))
+    write, write_parts = (_writer(config, write_by_rows, wanted, width, zero, 1) for width in (PARTS, 1))
+    mirror = _writer(config, write_by_rows, wanted, 1, zero, -1 if REAL_DIAGONAL else 1, mirrored=True)
+    scale = _scaler(config, read_by_rows, conj, REAL_DIAGONAL)
 
     def copy_scaled(s, d, m, n, s_rs, s_cs, d_rs, d_cs, stride_s, stride_d, alpha, alpha_i):
         # (1) the tile of this block
@@ -193,16 +248,24 @@ def _build(
             return
         d = offset(d, batch * stride_d * PARTS)
         tile = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        values = cuda.local.array(VALUES, real)
 
         # (2) read it in the order of S, (3) write it in the order of D
         if not zero:
             s = offset(s, (batch * stride_s + row0 * s_rs + col0 * s_cs) * PARTS)
-            read_tile(tile, s, s_rs, s_cs, t, rows, cols, shift, alpha, alpha_i)
+            if is_whole(s):
+                read(0, values, s, s_rs, s_cs, t, rows, cols, shift)
+            else:
+                read_parts(0, values, s, s_rs, s_cs, t, rows, cols, shift)
+            scale(0, tile, values, t, shift, alpha, alpha_i)
             cuda.syncthreads()
-        write_tile(offset(d, (row0 * d_rs + col0 * d_cs) * PARTS), tile, d_rs, d_cs, t, rows, cols, shift)
+        there = offset(d, (row0 * d_rs + col0 * d_cs) * PARTS)
+        if is_whole(d):
+            write(0, there, tile, values, d_rs, d_cs, t, rows, cols, shift)
+        else:
+            write_parts(0, there, tile, values, d_rs, d_cs, t, rows, cols, shift)
         if mirrored:
-            mirror_tile(
-                offset(d, (col0 * d_rs + row0 * d_cs) * PARTS), tile, d_rs, d_cs, t, rows, cols, shift
-            )
+            across = offset(d, (col0 * d_rs + row0 * d_cs) * PARTS)
+            mirror(0, across, tile, values, d_rs, d_cs, t, rows, cols, shift)
 
     return copy_scaled

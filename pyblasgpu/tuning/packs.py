@@ -32,7 +32,9 @@ ALIGNED = 32  # bytes of a sector of memory: no load is wider, and none is faste
 LAYOUT = "nt"  # whose Configs, and times, serve packed operands
 MOST_PACKED = 512 << 20  # bytes of workspace, beyond those of the copies that would be made anyway
 GAIN = 0.95  # of the time as operands lie: copies must promise less, unless one is made anyway
-RATE = 0.8  # of DRAM's, at which operands are copied
+#: Of DRAM's rate, at which operands are copied, by the bytes of an element, and packed.
+COPIED_RATE = {4: 0.4, 8: 0.7, 16: 0.8}
+PACKED_RATE = 0.35
 TILE = 32  # what a block copies at a time: as long for less
 
 
@@ -109,14 +111,15 @@ def copying(extents: tuple[int, ...], copied: tuple[bool, bool], dtype: Dtype, d
     """Seconds of the copies of A, B that are `copied`, by whole tiles."""
     rows_cols_k, batch = extents[:3], extents[3:]
     tiled = (*(-(-extent // TILE) * TILE for extent in rows_cols_k), *batch)
-    return sum(copied) * LAUNCH + _moving(copied_bytes(tiled, copied, dtype), device)
+    rate = COPIED_RATE[dtype.itemsize]
+    return sum(copied) * LAUNCH + _moving(copied_bytes(tiled, copied, dtype), rate, device)
 
 
 def packing(config: Any, extents: tuple[int, ...], device: Device) -> float:
     """Seconds in which A and B are packed for a `config` that is packed."""
-    return 2 * LAUNCH + _moving(packed_bytes(config, extents), device)
+    return 2 * LAUNCH + _moving(packed_bytes(config, extents), PACKED_RATE, device)
 
 
-def _moving(size: int, device: Device) -> float:
-    """Seconds in which so many bytes are read, and written elsewhere."""
-    return 2 * size * CYCLE / (RATE * dram_rate(device))
+def _moving(size: int, rate: float, device: Device) -> float:
+    """Seconds in which so many bytes are read, and written elsewhere, at a `rate` of DRAM's."""
+    return 2 * size * CYCLE / (rate * dram_rate(device))

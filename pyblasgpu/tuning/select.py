@@ -286,6 +286,7 @@ def _fastest(wanted: _Wanted, device: Device) -> Choice:
 
 def _better(wanted: _Wanted, seconds: float, device: Device) -> Iterator[_Option]:
     """The ways with more copies than must be, or others, that promise less than the `seconds` without."""
+    seconds = _sure(wanted, seconds, device)
     anyway = copying(wanted.extents, wanted.copied, wanted.dtype, device)
     limit = seconds if any(wanted.copied) else GAIN * seconds
     if copying(wanted.extents, (True, True), wanted.dtype, device) - anyway < limit:  # the least it takes
@@ -294,6 +295,16 @@ def _better(wanted: _Wanted, seconds: float, device: Device) -> Iterator[_Option
     for other in other_ways(wanted.given):
         limit = seconds if other.copied == wanted.copied else GAIN * seconds
         yield from (way for way in _copied_options(wanted, other, limit, device) if way.seconds < limit)
+
+
+def _sure(wanted: _Wanted, seconds: float, device: Device) -> float:
+    """The `seconds` as operands are given, without what columns that begin within sectors cost: copies save
+    that for elements of 16 bytes alone (docs/performance.md).
+    """
+    if wanted.dtype.itemsize == 16 or min(wanted.aligned) == ALIGNED:
+        return seconds
+    aligned = wanted._replace(aligned=(ALIGNED, ALIGNED))
+    return min(way.seconds for way in _options(aligned, device))
 
 
 def _copied_options(wanted: _Wanted, other: Laid, limit: float, device: Device) -> Iterator[_Option]:
