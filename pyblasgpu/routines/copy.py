@@ -8,6 +8,7 @@ from __future__ import annotations
 from ..gpu.device import current
 from ..kernels import copy_scaled
 from ..operands import Operand
+from ..tuning.packs import ALIGNED
 from ..tuning.select import select
 from .tape import ALPHA, Tape, recorded
 
@@ -47,8 +48,10 @@ def record_scale(tape: Tape, factor, target: Operand, zero: bool, part: str = "a
 
 
 def record_pack(tape: Tape, source: Operand) -> Operand:
-    """A column-major copy of `source` in the workspace; its conjugation is done."""
-    copy = tape.scratch(source.rows, source.cols, source.batch)
+    """A column-major copy of `source` in the workspace, each column with sectors of its own; its conjugation
+    is done.
+    """
+    copy = tape.scratch(source.rows, source.cols, source.batch, ALIGNED)
     record_copy(tape, 1.0, source, copy)
     return copy
 

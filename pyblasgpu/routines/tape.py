@@ -24,7 +24,6 @@ _SLOT = 1 << 56
 _MIDDLE = 1 << 55  # distances may be negative
 _WORKSPACE = 3  # the slot behind those of three operands
 _ALIGN = 256
-_SECTOR = 32  # bytes that memory is read by
 _MAX_GRID_Z = 65535
 _MAX_TAPES = 4096
 
@@ -85,10 +84,12 @@ class Tape:
         self._alignment[slot] = operand.pointer & 15
         return operand._replace(pointer=slot * _SLOT + _MIDDLE + self._alignment[slot])
 
-    def scratch(self, rows: int, cols: int, batch: int) -> Operand:
-        """A column-major operand in the workspace, its columns begin with sectors; see also `temporary`."""
+    def scratch(self, rows: int, cols: int, batch: int, unit: int = 16) -> Operand:
+        """A column-major operand in the workspace; its columns begin at multiples of `unit` bytes, see also
+        `temporary`.
+        """
         size = self.dtype.itemsize
-        lead = max(-(-rows * size // _SECTOR), 1) * _SECTOR // size
+        lead = max(-(-rows * size // unit), 1) * unit // size
         pointer = _WORKSPACE * _SLOT + _MIDDLE + self._used
         self._used += -(-lead * cols * batch * size // _ALIGN) * _ALIGN
         self.workspace = max(self.workspace, self._used)

@@ -298,10 +298,10 @@ def _better(wanted: _Wanted, seconds: float, device: Device) -> Iterator[_Option
 
 
 def _sure(wanted: _Wanted, seconds: float, device: Device) -> float:
-    """The `seconds` as operands are given, without what columns that begin within sectors cost: copies save
-    that for elements of 16 bytes alone (docs/performance.md).
+    """The `seconds` as operands are given, for elements of 8 bytes without what columns that begin within
+    sectors cost: of these copies do not save it (docs/performance.md).
     """
-    if wanted.dtype.itemsize == 16 or min(wanted.aligned) == ALIGNED:
+    if wanted.dtype.itemsize != 8 or min(wanted.aligned) == ALIGNED:
         return seconds
     aligned = wanted._replace(aligned=(ALIGNED, ALIGNED))
     return min(way.seconds for way in _options(aligned, device))

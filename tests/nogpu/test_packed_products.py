@@ -177,13 +177,14 @@ def test_one_operand_is_copied_where_that_is_enough(files):
         assert select("gemm", S, "tn", LARGE, H200).copied == (False, True)
 
 
-def test_columns_that_begin_within_sectors_are_copied_in_double_complex():
-    """By the packaged values; in other dtypes copies do not gain what they seem to."""
+def test_columns_that_begin_within_sectors_are_copied_unless_elements_have_8_bytes():
+    """By the packaged values; of such elements copies do not gain what they seem to."""
     for letter in DTYPES:
         odd = partial(select, "gemm", DTYPES[letter], "tn", (4097, 4097, 4097), H200)
         aligned, astray = odd(), odd(aligned=(DTYPES[letter].itemsize,) * 2)
         assert not any(aligned.copied) and not aligned.config.packed
         assert any(astray.copied) == (letter == "z") and not astray.config.packed
+    assert select("gemm", S, "tt", (891, 891, 891), H200, aligned=(4, 4)).copied == (True, False)
 
 
 def test_what_operands_are_copied_for():
