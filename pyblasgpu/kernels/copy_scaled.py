@@ -217,13 +217,8 @@ def _build(
 ):
     facts = config.dtype_facts
     real, PARTS = ptx.REALS[facts.real], facts.parts
-    int64, offset, shared_pointer, is_whole = (
-        ptx.types.int64,
-        ptx.offset,
-        ptx.shared_pointer,
-        ptx.is_aligned(PARTS),
-    )
-    in_turn = ptx.in_turn
+    int64, offset, shared_pointer, in_turn = ptx.types.int64, ptx.offset, ptx.shared_pointer, ptx.in_turn
+    is_whole = ptx.is_aligned(PARTS)
     BLK_M, BLK_N, VALUES = config.BLK_M, config.BLK_N, config.per_thread * PARTS
     REAL_DIAGONAL, is_met, of_part = is_hermitian(part), met(part, BLK_M, BLK_N), inside(part)
 

@@ -19,7 +19,8 @@ from math import isqrt
 
 from ..gpu.device import current
 from ..operands import Operand
-from ..tuning.select import COMPUTED, Choice, stop_size
+from ..tuning.by_class import COMPUTED, Choice
+from ..tuning.select import stop_size
 from ..types import Side, Uplo
 from . import levels
 from .copy import record_mirrored

@@ -11,7 +11,7 @@ import pytest
 
 from pyblasgpu.database import FAMILIES, Document, Entry, sizes_of, tuned_at
 from pyblasgpu.gpu.device import known
-from pyblasgpu.tuning import overlay, splits
+from pyblasgpu.tuning import overlay, products, splits
 from pyblasgpu.tuning import select as selecting
 from pyblasgpu.tuning.overrides import override
 from pyblasgpu.tuning.select import select
@@ -69,8 +69,8 @@ def losses(recorded, monkeypatch, hidden: bool) -> dict[tuple[str, str, str], fl
 
 
 def forget() -> None:
-    for kept in (selecting._chosen.clear, selecting._measured.cache_clear, selecting._paces.cache_clear):
-        kept()
+    selecting._chosen.clear()
+    products.forget()
 
 
 def without(entry: Entry, size: str) -> Entry:

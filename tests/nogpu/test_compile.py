@@ -34,7 +34,7 @@ from pyblasgpu.kernels import (
 from pyblasgpu.kernels.gemm_tile import GemmTile
 from pyblasgpu.kernels.packing import Packing
 from pyblasgpu.kernels.triangle import Variant
-from pyblasgpu.tuning import packs, select
+from pyblasgpu.tuning import by_class, packs, select
 from pyblasgpu.tuning.build import complaint, source_of
 from pyblasgpu.tuning.in_place import in_place_twin
 from pyblasgpu.types import DTYPES
@@ -60,7 +60,7 @@ def computed(name: str) -> Iterator[tuple]:
     """The Configs computed for a device without a file, for a layout and a size class of each family."""
     for stem, family, dtype in ((stem, f, dtype) for stem, f in FAMILIES.items() for dtype in f.dtypes):
         layout, size = family.layouts[-1], sizes_of(stem)[-1]
-        config = select._computed(stem, dtype, layout, size, known(name))
+        config = by_class.computed(stem, dtype, layout, size, known(name))
         yield known(name), stem, config, f"{name}-{stem}-{dtype}-{layout}-{size}"
 
 

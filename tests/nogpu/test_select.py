@@ -12,7 +12,7 @@ import pytest
 from pyblasgpu.database import FAMILIES, Document, Entry, read, size_class, sizes_of
 from pyblasgpu.errors import BackendUnavailable, DatabaseWarning
 from pyblasgpu.gpu.device import known, names, simulated
-from pyblasgpu.tuning import overlay
+from pyblasgpu.tuning import overlay, products
 from pyblasgpu.tuning import select as selecting
 from pyblasgpu.tuning.overrides import override
 from pyblasgpu.tuning.prune import candidates, check_device
@@ -238,8 +238,8 @@ def test_the_generation_tells_when_answers_may_change():
 def test_a_second_choice_is_a_lookup(monkeypatch):
     first = select("gemm_tile", S, "nn", LARGE, H200)
     leaf = select("trsm_leaf", S, "", (64, 5000), H200)
-    monkeypatch.setattr(selecting, "_fastest", None)
-    monkeypatch.setattr(selecting, "_of_class", None)
+    monkeypatch.setattr(selecting, "fastest", None)
+    monkeypatch.setattr(selecting, "of_class", None)
     assert select("gemm_tile", S, "nn", LARGE, H200) is first
     assert select("trsm_leaf", S, "", (64, 6000), H200) is leaf
 
@@ -511,5 +511,5 @@ def test_a_forced_config_is_not_cut_unless_that_is_forced_too():
 
 def test_chunks_are_chosen_once(monkeypatch):
     first = select("gemm", S, "nn", LONG, H200)
-    monkeypatch.setattr(selecting, "timed", None)
+    monkeypatch.setattr(products, "timed", None)
     assert select("gemm", S, "nn", LONG, H200) is first

@@ -15,7 +15,7 @@ from pyblasgpu.kernels.gemm_in_place import TRIANGLES, tile_counts, tile_orders
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import trmm_in_place
 from pyblasgpu.routines.tape import Tape
-from pyblasgpu.tuning import select
+from pyblasgpu.tuning import products, select
 from pyblasgpu.tuning.in_place import in_place_twin
 from pyblasgpu.tuning.overrides import override
 from pyblasgpu.tuning.score import in_place_cycles
@@ -85,7 +85,7 @@ def test_work_in_levels():
 
 
 def test_without_a_config_for_it_the_choice_says_so(monkeypatch):
-    monkeypatch.setattr(select, "in_place_twin", lambda config, triangle: None)
+    monkeypatch.setattr(products, "in_place_twin", lambda config, triangle: None)
     with pytest.raises(BackendUnavailable, match="in place"):
         select.select("gemm", DTYPES["d"], "nn", (999, 999, 999), H200, part="lower_a")
     assert planned("d", 999, 999) is None

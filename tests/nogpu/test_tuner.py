@@ -32,9 +32,11 @@ from pyblasgpu.gpu.device import known
 from pyblasgpu.gpu.nvml import State
 from pyblasgpu.tuning import (
     bench,
+    by_class,
     journal,
     measure,
     overlay,
+    products,
     prune,
     recheck,
     run,
@@ -121,7 +123,7 @@ class Stage:
         monkeypatch.setattr(overlay, "serving", lambda *key: self.filed.get(key[:3], {}))
         # operands of the real sizes would take long to fill
         small = {key: [tuple(max(x // 16, 1) for x in tuned_at(*key)[-1])] for key in every_class()}
-        for module in (whole, selecting, tuner):
+        for module in (whole, products, by_class, tuner):
             monkeypatch.setattr(module, "tuned_at", lambda stem, size: small[stem, size])
         monkeypatch.setattr(
             strategies, "places_of",
@@ -362,7 +364,7 @@ def test_leaves_then_stop_sizes(stage):
 
 def test_the_stop_size_that_serves_now_is_timed_first(stage):
     """So that a class that is cut off ends with nothing worse."""
-    before = {size: selecting._choose_stop("trsm", "d", size, H200).config for size in sizes_of("trsm")}
+    before = {size: by_class.choose_stop("trsm", "d", size, H200).config for size in sizes_of("trsm")}
     made, found = tune(on(stage), ("trsm",), ("d",))
     first = {}
     for record in made.journal.timed(("trsm", "d", "any")):

@@ -1,0 +1,96 @@
+"""The Config of a size class, or of the nearest that has one: from a file, or computed; stop sizes too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import itemgetter
+from typing import Any
+
+from ..database import FAMILIES, FIXED, FIXED_BUT, nearest, size_class, tuned_at
+from ..errors import BackendUnavailable, ConfigError
+from ..gpu.device import Device
+from ..types import DTYPES
+from . import overlay
+from .prune import check_device
+from .score import comfortable, score
+from .space import quick_points
+from .three_m import three_m_twin
+
+__all__ = ["COMPUTED", "DEFAULT_STOP", "Choice", "choose_stop", "computed", "fixed", "of_class", "runs"]
+
+COMPUTED = "computed"  # the origin of what no file gave
+
+#: Where nothing was measured.
+DEFAULT_STOP = {"few": 256, "some": 256, "many": 256, "most": 128}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What was chosen, a Config or a stop size, and from where; of a product, also the chunks of its k, or
+    that it is `STREAMED`, and which of A and B are copied first, to lie as the Config has it.
+    """
+
+    config: Any
+    origin: str
+    splits: int = 1
+    copied: tuple[bool, bool] = (False, False)
+
+
+def runs(stem: str, device: Device) -> bool:
+    """Whether `device` is made for the family; that it can run a Config at all is seen with the Config."""
+    return not stem.endswith("_mma") or device.has_double_mma
+
+
+def of_class(
+    stems: tuple[str, ...], dtype: str, layout: str, extents: tuple[int, ...], device: Device
+) -> Choice:
+    """The Config of the size class, or of the nearest that has one; of several families the one that was
+    fastest where the class is tuned.
+    """
+    size = size_class(stems[0], extents)
+    for candidate in nearest(stems[0], size):
+        filed = [
+            found for stem in stems if (found := overlay.of_class(stem, dtype, layout, candidate, device))
+        ]
+        if filed:
+            best = max(filed, key=itemgetter(0))
+            config, origin = best.config, best.origin
+            return Choice(config, origin if candidate == size else f"{origin}, class {candidate}")
+    stem = next((stem for stem in stems if runs(stem, device)), stems[0])
+    return Choice(computed(stem, dtype, FAMILIES[stem].layout(layout), size, device), COMPUTED)
+
+
+@lru_cache(maxsize=1 << 10)
+def computed(stem: str, dtype: str, layout: str, size: str, device: Device, three_m: bool = False) -> Any:
+    """The best by `score` of the quick space that `device` can run, and that should not spill."""
+    family, extents = FAMILIES[stem], tuned_at(stem, size)[-1]
+    best, best_points = None, (False, -1.0)
+    for parameters in quick_points(stem, DTYPES[dtype], layout, device):
+        try:
+            config = family.config(dtype, layout, parameters)
+            check_device(config, device)
+        except ConfigError:
+            continue
+        if three_m and (config := three_m_twin(config, device)) is None:
+            continue
+        points = comfortable(config, device), score(stem, config, extents, device)
+        if points > best_points:
+            best, best_points = config, points
+    if best is None:
+        raise BackendUnavailable(f"{stem}: no Config can run on {device.name} ({device.arch})")
+    return best
+
+
+def choose_stop(routine: str, dtype: str, size: str, device: Device) -> Choice:
+    for candidate in nearest(routine, size):
+        for origin, document in overlay.documents(device):
+            stop = document.stop_sizes.get((routine, dtype, candidate))
+            if stop is not None:
+                return Choice(stop, origin if candidate == size else f"{origin}, class {candidate}")
+    return Choice(DEFAULT_STOP[size], COMPUTED)
+
+
+@lru_cache
+def fixed(stem: str, dtype: str) -> Any:
+    return FIXED[stem].config(dtype, "", FIXED_BUT.get((stem, dtype), {}))
