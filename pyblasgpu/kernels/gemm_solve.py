@@ -9,8 +9,9 @@ is multiplied like the others, into the rows that are left. What that adds to ro
 meaning.
 
 A flag for each strip counts the stripes that are solved. A block asks for it before it loads what it had not
-seen to be there; it waits only for blocks that the device starts before it. The last block of a strip sets
-the flag back to 0.
+seen to be there. While that is not solved it multiplies what was loaded, and so has nothing but the last
+stripe left to multiply when it comes; then it waits, only for blocks that the device starts before it. The
+last block of a strip sets the flag back to 0.
 """
 
 from __future__ import annotations
@@ -81,27 +82,52 @@ def _placer(config: GemmConfig, free: int):
     return place
 
 
-def _asker(config: GemmConfig):
-    """``ask(flags, flag, ready, wanted, board, t)``: wait until so many stripes are solved, of which `ready`
-    are known to be; how many are, as all threads read on the `board`.
+def _looker(config: GemmConfig):
+    """``look(flags, flag, passed, waits, board, t)``: how many stripes are solved, as all threads read on the
+    `board`; it `waits` until they are more than those that were `passed`.
 
     One thread asks: many that ask for one flag keep who sets it waiting.
     """
     real, int32, load_acquire = ptx.REALS[config.dtype_facts.real], ptx.types.int32, ptx.load_acquire
 
     @device_function
-    def ask(flags, flag, ready, wanted, board, t):
-        if ready < wanted:
-            if t == 0:
-                while ready < wanted:
-                    ready = load_acquire(flags, flag)
-                board[0] = real(ready)
-            cuda.syncthreads()
-            ready = int32(board[0])
-            cuda.syncthreads()
-        return int32(ready)
+    def look(flags, flag, passed, waits, board, t):
+        if t == 0:
+            ready = load_acquire(flags, flag)
+            while waits and ready <= passed:
+                ready = load_acquire(flags, flag)
+            board[0] = real(ready)
+        cuda.syncthreads()
+        ready = int32(board[0])
+        cuda.syncthreads()
+        return ready
 
-    return ask
+    return look
+
+
+def _filler(config: GemmConfig, start, advance, operands):
+    """``fill(empty, most, ahead, reading, ...)``: begin to bring `most` stripes into the stages of the ring
+    that are `empty`, the last ones before the one that is read next; what is ahead then.
+
+    Each stage counts as begun, so that one is in memory when so many were begun after it, as always.
+    """
+    STAGES, STAGE, int32, offset = config.stages, config.stage_reals, ptx.types.int32, ptx.offset
+
+    @device_function
+    def fill(empty, most, ahead, reading, shared, given, tile, old, t):
+        tri, c, ldt, ldc = given
+        first, own, count, rows, cols = tile
+        into = int32(reading + (STAGES - 1) - empty)
+        for i in range(empty):
+            into = int32(into if into < STAGES else into - STAGES)
+            pa, pb, lda, ldb, depth = operands(ahead, count if i < most else int32(0), ldc)
+            start(offset(shared, into * STAGE), old, old, pa, pb, lda, ldb, t, rows, cols, depth)
+            if i < most:
+                ahead = advance(ahead, tri, first, own, ldt, ldc)
+            into = int32(into + 1)
+        return ahead
+
+    return fill
 
 
 def build(config: GemmConfig, product: Product, triangle: str, conj: bool, unit: bool):
@@ -120,7 +146,7 @@ def build(config: GemmConfig, product: Product, triangle: str, conj: bool, unit:
     load, zero, place = product.load, ptx.fill(ACC), _placer(config, FREE)
     begin, advance, operands = _pointers(config, triangle)
     start, along = passer(config, product, advance, operands)
-    ask = _asker(config)
+    look, fill = _looker(config), _filler(config, start, advance, operands)
     on_diagonal, multiply = solving(config, product, triangle, conj, unit), multiplier(config, product)
     prepare, put, solve = on_diagonal.prepare, on_diagonal.put, on_diagonal.solve
     write, restore, solve_carefully = on_diagonal.write, on_diagonal.restore, on_diagonal.solve_carefully
@@ -128,10 +154,6 @@ def build(config: GemmConfig, product: Product, triangle: str, conj: bool, unit:
     wait, in_turn, store_release = ptx.wait_async(STAGES - 2), ptx.in_turn, ptx.store_release
     int32, int64, quotient = ptx.types.int32, ptx.types.int64, ptx.quotient
     offset, shared_pointer = ptx.offset, ptx.shared_pointer
-
-    @device_function
-    def wanted(passed):  # stripes are counted together
-        return int32((passed // EVERY + 1) * EVERY)
 
     def gemm(tri, c, flags, m, n, ldt, ldc, alpha, alpha_i):
         # (1) the tile of this block: its level and its strip; its own stripes, and how many come before them
@@ -159,31 +181,34 @@ def build(config: GemmConfig, product: Product, triangle: str, conj: bool, unit:
         registers = acc, ra, rb, ra_next, rb_next, old
         zero(acc, real(0))
 
-        # (3) prologue: the triangles on the diagonal; the first stripes, as soon as they are solved
+        # (3) prologue: the triangles on the diagonal
         in_turn()
         prepared, corner = offset(shared, RING), offset(tri, begin_t(int64(first), int64(first), ldt) * PARTS)
         unsafe = prepare(prepared, value, corner, ldt, t, int32(order - first))
         safe = cuda.syncthreads_or(unsafe) == 0
-        ready, reading = int32(0), int32(0)
-        for stage in range(STAGES - 1):
-            if stage < count:
-                ready = ask(flags, flag, ready, min(wanted(int32(stage)), count), board, t)
-            pa, pb, lda, ldb, depth = operands(ahead, count + own, ldc)
-            start(offset(shared, stage * STAGE), old, old, pa, pb, lda, ldb, t, rows, cols, depth)
-            ahead = advance(ahead, tri, first, own, ldt, ldc)
-        if PREFETCH:
-            wait()
-            cuda.syncthreads()
-            load(0, ra, rb, shared, tri, c, ldt, ldc, t, 0, 0, 0)
 
-        # (4) body: so many stripes as may be loaded meanwhile
-        left = count
-        while left > 0:
-            run = left
-            if ahead[4] < count:
-                ready = ask(flags, flag, ready, min(wanted(ahead[4]), count), board, t)
-                run = int32(min(ready, count) - ahead[4])
-            ahead, reading = along(run, ahead, reading, shared, registers, given, tile, t)
+        # (4) body: load what is solved; multiply it, while what comes next is not solved without loading more
+        ready, reading, empty, left = int32(0), int32(0), int32(STAGES - 1), count
+        while left > 0 or empty > 0:
+            if ready <= ahead[4] and ahead[4] < count:
+                ready = look(flags, flag, ahead[4], empty == STAGES - 1, board, t)
+            there = int32(ready - ahead[4] if ready < count else STAGES)
+            if empty > 0 and there > 0:
+                ahead = fill(empty, there, ahead, reading, shared, given, tile, old, t)
+                if PREFETCH and empty == STAGES - 1:
+                    wait()
+                    cuda.syncthreads()
+                    load(0, ra, rb, offset(shared, reading * STAGE), tri, c, ldt, ldc, t, 0, 0, 0)
+                empty = int32(max(empty - there, 0))
+            run, drains = left, ahead[4] >= ready and ahead[4] < count
+            if drains:
+                run, empty = int32(1), int32(empty + 1)
+            elif ahead[4] < count:
+                run = int32(ready - ahead[4])
+            here = first, own, int32(0 if drains else count + own), rows, cols
+            after, reading = along(run, ahead, reading, shared, registers, given, here, t)
+            if not drains:
+                ahead = after
             left = int32(left - run)
 
         # (5) the diagonal: solve a stripe, write it, multiply it into what is left
