@@ -18,7 +18,7 @@ from ..gpu.backend import cuda, device_function, ptx, unrolled
 from .gemm_body import Product
 from .gemm_config import GemmConfig
 from .gemm_in_place import goes_down, tile_orders
-from .substitution import careful_solver, inverter, quotient, steps
+from .substitution import careful_solver, inverter, panel_writer, quotient, steps
 
 __all__ = ["AT_ONCE", "room", "solving"]
 
@@ -53,14 +53,14 @@ def solving(config: GemmConfig, product: Product, triangle: str, conj: bool, uni
     ``restore``.
     """
     places, down = _places(config, triangle), goes_down(triangle)
-    write, restore = _movers(config, places, triangle.endswith("a"))
+    of_a = triangle.endswith("a")
     return SimpleNamespace(
         prepare=_preparer(config, places, conj, unit, down),
         put=_presenter(config, product, triangle, places),
         solve=_solver(config, places, down),
         solve_carefully=_careful_solver(config, places, conj, unit, down),
-        write=write,
-        restore=restore,
+        write=_writer(config, places, of_a),
+        restore=_restorer(config, places, of_a),
     )
 
 
@@ -150,6 +150,8 @@ def _presenter(config: GemmConfig, product: Product, triangle: str, places: Simp
     if not OF_A:
         along, across, OWN, OTHER = across, along, OTHER, OWN
     UNKNOWN, SIDE, COUNT = places.unknown, places.side, places.count
+    # unknowns that follow one another are asked for once: between two branches nothing is read ahead
+    RUN = product.run if OF_A and COUNT % product.run == 0 else 1
     DIAGONAL, INVERSE, divided = places.diagonal, places.inverse, quotient(facts, ptx.inlined, False)
 
     @device_function
@@ -172,16 +174,23 @@ def _presenter(config: GemmConfig, product: Product, triangle: str, places: Simp
     put_line = unrolled(OTHER, put_element)
 
     @device_function
-    def put(i, acc, panel, prepared, t, base, extent, alpha, alpha_i, divides):
-        k = int32(along(i, t) - base)
-        if k >= 0 and k < COUNT:
-            d, r = DIAGONAL + (base + k) * PARTS, INVERSE + (base + k) * PARTS
-            put_line(
-                0, i, acc, panel, t, k, k < extent, alpha, alpha_i, divides,
-                prepared[d], prepared[d + PARTS - 1], prepared[r], prepared[r + PARTS - 1],
-            )  # fmt: skip
+    def put_unknown(r, i, acc, panel, prepared, t, base, k, extent, alpha, alpha_i, divides):
+        k, i = int32(k + r), i + r
+        d, r = DIAGONAL + (base + k) * PARTS, INVERSE + (base + k) * PARTS
+        put_line(
+            0, i, acc, panel, t, k, k < extent, alpha, alpha_i, divides,
+            prepared[d], prepared[d + PARTS - 1], prepared[r], prepared[r + PARTS - 1],
+        )  # fmt: skip
 
-    return unrolled(OWN, put)
+    put_run = unrolled(RUN, put_unknown)
+
+    @device_function
+    def put(i, acc, panel, prepared, t, base, extent, alpha, alpha_i, divides):
+        k = int32(along(i * RUN, t) - base)
+        if k >= 0 and k < COUNT:
+            put_run(0, i * RUN, acc, panel, prepared, t, base, k, extent, alpha, alpha_i, divides)
+
+    return unrolled(OWN // RUN, put)
 
 
 def _solver(config: GemmConfig, places: SimpleNamespace, down: bool):
@@ -243,34 +252,40 @@ def _careful_solver(config: GemmConfig, places: SimpleNamespace, conj: bool, uni
     return solve
 
 
-def _movers(config: GemmConfig, places: SimpleNamespace, of_a: bool):
-    """``write(c, panel, value, ldc, t, extent, sides)``: what is solved, to memory, where the stripe begins
-    at `c`; ``restore(...)``: what is in memory, to the stripe.
-    """
+def _writer(config: GemmConfig, places: SimpleNamespace, of_a: bool):
+    """``write(c, panel, ldc, t, extent, sides)``: what is solved, to memory, where the stripe begins at `c`."""
+    write = panel_writer(
+        config.dtype_facts.parts, *((places.count, places.sides) if of_a else (places.sides, places.count)),
+        places.unknown if of_a else places.side, config.threads, True, places.side if of_a else places.unknown,
+    )  # fmt: skip
+    int64 = ptx.types.int64
+
+    @device_function
+    def write_stripe(c, panel, ldc, t, extent, sides):
+        rows, cols = (extent, sides) if of_a else (sides, extent)
+        write(c, panel, int64(1), ldc, t, rows, cols)
+
+    return write_stripe
+
+
+def _restorer(config: GemmConfig, places: SimpleNamespace, of_a: bool):
+    """``restore(c, panel, value, ldc, t, extent, sides)``: what is in memory, to the stripe."""
     PARTS, COUNT, SIDES, THREADS = config.dtype_facts.parts, places.count, places.sides, config.threads
     UNKNOWN, SIDE, int32, int64 = places.unknown, places.side, ptx.types.int32, ptx.types.int64
     FAST, offset, quotient = COUNT if of_a else SIDES, ptx.offset, ptx.quotient
-    read, store = ptx.load_global(PARTS, False), ptx.store_global
+    read = ptx.load_global(PARTS, False)
 
-    def mover(writes: bool):
-        @device_function
-        def move(c, panel, value, ldc, t, extent, sides):
-            element = int32(t)
-            while element < COUNT * SIDES:
-                slow = quotient(element, FAST)
-                fast = int32(element - slow * FAST)
-                k, side = (fast, slow) if of_a else (slow, fast)
-                line, is_there = offset(c, (int64(slow) * ldc + fast) * PARTS), (k < extent) & (side < sides)
-                at = side * SIDE + k * UNKNOWN
-                if not writes:
-                    read(value, 0, line, 0, is_there)
-                for part in range(PARTS):
-                    if writes:
-                        store(line, part, panel[at + part], is_there)
-                    else:
-                        panel[at + part] = value[part]
-                element = int32(element + THREADS)
+    @device_function
+    def restore(c, panel, value, ldc, t, extent, sides):
+        element = int32(t)
+        while element < COUNT * SIDES:
+            slow = quotient(element, FAST)
+            fast = int32(element - slow * FAST)
+            k, side = (fast, slow) if of_a else (slow, fast)
+            is_there, at = (k < extent) & (side < sides), side * SIDE + k * UNKNOWN
+            read(value, 0, c, (int64(slow) * ldc + fast) * PARTS, is_there)
+            for part in range(PARTS):
+                panel[at + part] = value[part]
+            element = int32(element + THREADS)
 
-        return move
-
-    return mover(True), mover(False)
+    return restore

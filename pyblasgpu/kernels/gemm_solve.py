@@ -244,7 +244,7 @@ def build(config: GemmConfig, product: Product, triangle: str, conj: bool, unit:
                 cuda.syncthreads()
                 solve_carefully(panel, matrix, t, extent)
                 cuda.syncthreads()
-            write(c_here, panel, value, ldc, t, extent, sides)
+            write(c_here, panel, ldc, t, extent, sides)
             if done < own - 1:
                 multiply(acc, ra, rb, here, tri, c, ldt, ldc, t, 0, 0, 0)
             done, base = int32(done + 1), int32(base + SIGN * BLK_K)

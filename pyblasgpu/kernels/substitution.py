@@ -202,10 +202,13 @@ def column_writer(parts: int, n: int, row: int):
     return write
 
 
-def panel_writer(parts: int, n: int, columns: int, row: int, threads: int, by_rows: bool):
+def panel_writer(
+    parts: int, n: int, columns: int, row: int, threads: int, by_rows: bool, col: int | None = None
+):
     """``write(b, panel, row_stride, col_stride, t, rows, cols)``: the panel back to B by so many threads,
-    neighbours to neighbours in memory.
+    neighbours to neighbours in memory. Its columns lie `col` reals apart, by default `parts`.
     """
+    col = col or parts
     over, store = rounds(n, columns, threads, by_rows), ptx.store_global
     int32, afresh = ptx.types.int32, ptx.afresh
     ROUNDS, place, has, following, at_first = over.count, over.place, over.has, over.following, over.first
@@ -219,7 +222,7 @@ def panel_writer(parts: int, n: int, columns: int, row: int, threads: int, by_ro
             if has(t, k):
                 ok = (i < rows) & (j < cols)
                 for part in range(parts):
-                    store(b, at * parts + part, panel[i * row + j * parts + part], ok)
+                    store(b, at * parts + part, panel[i * row + j * col + part], ok)
             at = following(at, t, k, row_stride, col_stride)
 
     return write
