@@ -253,12 +253,11 @@ def _careful_solver(config: GemmConfig, places: SimpleNamespace, conj: bool, uni
 
 
 def _writer(config: GemmConfig, places: SimpleNamespace, of_a: bool):
-    """``write(c, panel, ldc, t, extent, sides)``: what is solved, to memory, where the stripe begins at `c`."""
-    write = panel_writer(
-        config.dtype_facts.parts, *((places.count, places.sides) if of_a else (places.sides, places.count)),
-        places.unknown if of_a else places.side, config.threads, True, places.side if of_a else places.unknown,
-    )  # fmt: skip
-    int64 = ptx.types.int64
+    """``write(c, panel, ldc, t, extent, sides)``: what is solved, to memory; the stripe begins at `c` there."""
+    facts, int64 = config.dtype_facts, ptx.types.int64
+    extents = [(places.count, places.unknown), (places.sides, places.side)]
+    (rows, row), (cols, col) = extents if of_a else extents[::-1]
+    write = panel_writer(facts.parts, rows, cols, row, config.threads, True, col)
 
     @device_function
     def write_stripe(c, panel, ldc, t, extent, sides):
@@ -272,7 +271,7 @@ def _restorer(config: GemmConfig, places: SimpleNamespace, of_a: bool):
     """``restore(c, panel, value, ldc, t, extent, sides)``: what is in memory, to the stripe."""
     PARTS, COUNT, SIDES, THREADS = config.dtype_facts.parts, places.count, places.sides, config.threads
     UNKNOWN, SIDE, int32, int64 = places.unknown, places.side, ptx.types.int32, ptx.types.int64
-    FAST, offset, quotient = COUNT if of_a else SIDES, ptx.offset, ptx.quotient
+    FAST, quotient = COUNT if of_a else SIDES, ptx.quotient
     read = ptx.load_global(PARTS, False)
 
     @device_function

@@ -115,7 +115,7 @@ def _filler(config: GemmConfig, start, advance, operands):
 
     @device_function
     def fill(empty, most, ahead, reading, shared, given, tile, old, t):
-        tri, c, ldt, ldc = given
+        tri, _, ldt, ldc = given
         first, own, count, rows, cols = tile
         into = int32(reading + (STAGES - 1) - empty)
         for i in range(empty):

@@ -3,8 +3,8 @@
 What is good for a product need not be good here. Of all tiles along a strip each waits for the one before, so
 what counts is how soon a block has solved its stripes and told of it (the *chain*), unless the tiles are so
 many that the device is busy all the time. So all Configs are asked that were tuned for products of the
-layout, and the short space of the family. The constants are rounded from a fit to 68 Configs at six shapes
-each on an H200, which the estimate meets within 12 %; `docs/tuning.md` says how well it chooses.
+layout, and the short space of the family. The constants are rounded from a fit to 162 times at 19 shapes on an
+H200, which the estimate meets within 7 % (root mean square); `docs/tuning.md` says how well it chooses.
 """
 
 from __future__ import annotations
@@ -32,14 +32,16 @@ from .space import quick_points
 __all__ = ["choose", "cycles"]
 
 START = 6000  # cycles of the launch
-RATE = 1.1  # of the time at the FMA rate, in which a block multiplies what its chain waits for
-LEVEL = 4000  # cycles from the last stripe of a tile to the first product with it elsewhere
-STRIPE = 900  # cycles of a stripe on the diagonal, for barriers and what does not depend on its size
-ELEMENT = 2.6  # cycles of a stripe's unknown for each product of a thread with it
-COLUMN = 1.15  # cycles of a multiply-add of substitution, one thread's after the other
-SOLVED = 40  # cycles of a tile's unknown on a multiprocessor that is never idle
-SPARE = 40  # registers that a kernel needs beside its estimate
-SHARP = 4  # how sharply the longer of chain and work decides
+RATE = 0.88  # of the time at the FMA rate, in which a block multiplies what its chain waits for
+LEVEL = 2700  # cycles from the last stripe of a tile to the first product with it elsewhere
+STRIPE = 1400  # cycles of a stripe on the diagonal, for barriers and what does not depend on its size
+ELEMENT = 2.8  # cycles of a stripe's unknown for each product of a thread with it
+COLUMN = 1.3  # cycles of a multiply-add of substitution, one thread's after the other
+SOLVED = 0.2  # of the time to solve a tile, which other blocks of the multiprocessor do not fill
+LAST = 0.1  # of the time of a strip's last product, in which multiprocessors have no tile left
+DOUBT = 1.04  # times that of a Config whose products were timed
+SPARE = {1: 40, 2: 110}  # registers that a kernel needs beside its estimate, by parts of an element
+SHARP = 3  # how sharply the longer of chain and work decides
 
 
 def choose(dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: str, device: Device) -> Choice:
@@ -67,18 +69,19 @@ def _fastest(
     found = candidates(dtype, layout, triangle, device)
     if not found:
         raise BackendUnavailable(f"no kernel solves {dtype.name} in one launch on {device.name}")
-    return Choice(min(found, key=lambda config: cycles(config, extents, triangle, device)), "computed")
+    best = min(found, key=lambda config: found[config] * cycles(config, extents, triangle, device))
+    return Choice(best, "computed")
 
 
 @lru_cache(maxsize=1 << 7)
-def candidates(dtype: Dtype, layout: str, triangle: str, device: Device) -> tuple[Any, ...]:
-    """The Configs that are asked."""
-    found: dict[Any, None] = {}
-    for config in _asked(dtype, layout, device):
+def candidates(dtype: Dtype, layout: str, triangle: str, device: Device) -> dict[Any, float]:
+    """The Configs that are asked, and how many times longer each is taken to be."""
+    found: dict[Any, float] = {}
+    for config, doubt in _asked(dtype, layout, device):
         twin = _twin(config, triangle, device)
         if twin is not None:
-            found[twin] = None
-    return tuple(found)
+            found.setdefault(twin, doubt)
+    return found
 
 
 def _stems(dtype: Dtype, device: Device) -> tuple[str, ...]:
@@ -86,12 +89,13 @@ def _stems(dtype: Dtype, device: Device) -> tuple[str, ...]:
     return ("gemm_mma",) if dtype.real_size == 8 and device.has_double_mma else ("gemm_tile",)
 
 
-def _asked(dtype: Dtype, layout: str, device: Device) -> Iterator[Any]:
+def _asked(dtype: Dtype, layout: str, device: Device) -> Iterator[tuple[Any, float]]:
     for stem in _stems(dtype, device):
-        yield from tuned_configs(stem, dtype, layout, device)
+        for config in tuned_configs(stem, dtype, layout, device):
+            yield config, 1.0
         for parameters in quick_points(stem, dtype, layout, device):
             try:
-                yield FAMILIES[stem].config(dtype.letter, layout, parameters)
+                yield FAMILIES[stem].config(dtype.letter, layout, parameters), DOUBT
             except ConfigError:
                 continue
 
@@ -107,7 +111,8 @@ def _twin(config: Any, triangle: str, device: Device) -> Any:
     except ConfigError:
         return None
     limit = min(device.registers_per_sm // twin.threads, device.max_registers_per_thread)
-    return twin if twin.registers + SPARE <= limit and _resident(twin, triangle, device) else None
+    has_registers = twin.registers + SPARE[twin.dtype_facts.parts] <= limit
+    return twin if has_registers and _resident(twin, triangle, device) else None
 
 
 def _resident(config: Any, triangle: str, device: Device) -> int:
@@ -127,17 +132,27 @@ def _work(config: Any, extents: tuple[int, int, int], triangle: str, device: Dev
     """Cycles of all tiles, spread over the multiprocessors."""
     (m, n, order), (block, _) = extents, tile_orders(config, triangle)
     resident, tiles = _resident(config, triangle, device), config.grid(m, n) / device.sm_count
-    mean = gemm_block(config, (order + block) // 2, device, (False, False)).together(resident)
-    return tiles * (mean / resident + SOLVED * block)
+    mean, last = (
+        gemm_block(config, k, device, (False, False)).together(resident)
+        for k in ((order + block) // 2, order)
+    )
+    solved = SOLVED * block * _unknown(config, triangle, device)
+    return tiles * (mean + solved) / resident + LAST * last
 
 
 def _chain(config: Any, extents: tuple[int, int, int], triangle: str, device: Device) -> float:
     """Cycles until the last tile of a strip is solved, if none waits for a multiprocessor."""
-    (m, n, order), (block, free), facts = extents, tile_orders(config, triangle), config.dtype_facts
+    m, n, order = extents
     levels, _ = tile_counts(config, triangle, m, n)
+    return levels * LEVEL + order * _unknown(config, triangle, device)
+
+
+@lru_cache(maxsize=1 << 10)
+def _unknown(config: Any, triangle: str, device: Device) -> float:
+    """Cycles of an unknown on the diagonal of a block that has its multiprocessor for itself."""
+    (block, free), facts = tile_orders(config, triangle), config.dtype_facts
     products = facts.parts**2
     lanes = device.fma_lanes(facts) * (mma_rate(facts, device) if config.STEM.endswith("_mma") else 1)
     busy = min(config.threads / (device.warp_size * device.partitions), 1)
     multiplied = RATE * block * free / (lanes * busy) + ELEMENT * config.THR_M * config.THR_N
-    unknown = products * (multiplied + COLUMN * config.BLK_K) + STRIPE / config.BLK_K
-    return levels * LEVEL + order * unknown
+    return products * (multiplied + COLUMN * config.BLK_K) + STRIPE / config.BLK_K
