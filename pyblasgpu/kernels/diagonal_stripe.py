@@ -253,7 +253,7 @@ def _careful_solver(config: GemmConfig, places: SimpleNamespace, conj: bool, uni
 
 
 def _writer(config: GemmConfig, places: SimpleNamespace, of_a: bool):
-    """``write(c, panel, ldc, t, extent, sides)``: what is solved, to memory; the stripe begins at `c` there."""
+    """``write(c, panel, ldc, t, extent, sides)``: what is solved, to memory, its stripe beginning at `c`."""
     facts, int64 = config.dtype_facts, ptx.types.int64
     extents = [(places.count, places.unknown), (places.sides, places.side)]
     (rows, row), (cols, col) = extents if of_a else extents[::-1]

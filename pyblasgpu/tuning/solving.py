@@ -3,8 +3,8 @@
 What is good for a product need not be good here. Of all tiles along a strip each waits for the one before, so
 what counts is how soon a block has solved its stripes and told of it (the *chain*), unless the tiles are so
 many that the device is busy all the time. So all Configs are asked that were tuned for products of the
-layout, and the short space of the family. The constants are rounded from a fit to 162 times at 19 shapes on an
-H200, which the estimate meets within 7 % (root mean square); `docs/tuning.md` says how well it chooses.
+layout, and the short space of the family. The constants are rounded from a fit to 162 times, of 19 shapes, on
+an H200, which the estimate meets within 7 % (root mean square); `docs/tuning.md` says how well it chooses.
 """
 
 from __future__ import annotations
