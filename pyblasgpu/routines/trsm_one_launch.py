@@ -35,10 +35,10 @@ class Where(NamedTuple):
     elements: int
 
 
-#: Measured at orders from 384 to 8192 with 32 to 4096 right-hand sides on an H200 (docs/performance.md).
+#: Measured at orders from 256 to 8192 with 32 to 8192 right-hand sides on an H200 (docs/performance.md).
 WHERE = {
-    "s": Where(768, 1, 3072, 9 << 20), "d": Where(1536, 1, 8192, 16 << 20),
-    "c": Where(384, 1, 8192, 4 << 20), "z": Where(2048, 256, 8192, 4 << 20),
+    "s": Where(512, 1, 8192, 16 << 20), "d": Where(768, 1, 8192, 36 << 20),
+    "c": Where(384, 1, 8192, 9 << 20), "z": Where(1024, 512, 8192, 9 << 20),
 }  # fmt: skip
 
 
