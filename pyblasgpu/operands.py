@@ -6,7 +6,10 @@ from typing import Any, NamedTuple
 
 from .types import Dtype
 
-__all__ = ["Operand"]
+__all__ = ["SECTOR", "Operand"]
+
+#: Bytes that memory gives at once. Operands that begin elsewhere in them have other kernels.
+SECTOR = 32
 
 
 class Operand(NamedTuple):
@@ -49,7 +52,7 @@ class Operand(NamedTuple):
     @property
     def layout(self) -> tuple:
         """All but where it lies: what a plan for it depends on, with the alignment of its address."""
-        return self[1:9], self.pointer & 15
+        return self[1:9], self.pointer % SECTOR
 
     @property
     def by_rows(self) -> bool:

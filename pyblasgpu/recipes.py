@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .layouts import Layout, are_clear, batches, reach
-from .operands import Operand
+from .operands import SECTOR, Operand
 
 __all__ = ["Recipe", "find", "keep"]
 
 _KEPT = 4096  # recipes
-_VARIANTS = 256  # tapes of one
+_VARIANTS = 1024  # tapes of one
 
 
 class _Run(NamedTuple):
@@ -85,7 +85,7 @@ class Recipe:
     def _recall(self, pointers: list[int], alpha, beta) -> _Run:
         """The run, its tape prepared once for all that a tape depends on."""
         generation = self._generation()
-        variant = (generation, _kind(alpha), _kind(beta), *[pointer & 15 for pointer in pointers])
+        variant = (generation, _kind(alpha), _kind(beta), *[pointer % SECTOR for pointer in pointers])
         if variant not in self._tapes:
             if len(self._tapes) >= _VARIANTS:  # tuned values have changed again and again
                 self._tapes.clear()

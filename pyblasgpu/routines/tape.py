@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ..gpu import launch, workspace
 from ..gpu.compile import KernelSource
-from ..operands import Operand
+from ..operands import SECTOR, Operand
 from ..tuning import select
 from ..types import Dtype
 
@@ -81,7 +81,7 @@ class Tape:
 
     def place(self, operand: Operand, slot: int) -> Operand:
         """`operand` with the virtual pointer of `slot`, aligned as it is."""
-        self._alignment[slot] = operand.pointer & 15
+        self._alignment[slot] = operand.pointer % SECTOR
         return operand._replace(pointer=slot * _SLOT + _MIDDLE + self._alignment[slot])
 
     def scratch(self, rows: int, cols: int, batch: int, unit: int = 16) -> Operand:

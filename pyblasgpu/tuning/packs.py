@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from ..errors import ConfigError
 from ..gpu.device import Device
+from ..operands import SECTOR
 from ..types import Dtype
 from .block_cycles import dram_rate
 from .prune import check_device
@@ -27,7 +28,7 @@ __all__ = [
     "other_ways", "packed_bytes", "packed_twin", "packing", "within",
 ]  # fmt: skip
 
-ALIGNED = 32  # bytes of a sector of memory: no load is wider, and none is faster for more
+ALIGNED = SECTOR  # bytes: no load is wider, and none is faster for more
 
 LAYOUT = "nt"  # whose Configs, and times, serve packed operands
 MOST_PACKED = 512 << 20  # bytes of workspace, beyond those of the copies that would be made anyway
