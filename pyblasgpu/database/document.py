@@ -12,6 +12,7 @@ from typing import Any
 from ..errors import DatabaseWarning
 from ..types import DTYPES
 from .families import FAMILIES, STOP_ROUTINES
+from .methods import ONE_LAUNCH_AT, ONE_LAUNCH_ROUTINES
 from .sizes import sizes_of
 
 __all__ = ["MAX_BYTES", "SCHEMA", "DatabaseError", "Document", "Entry", "dumps", "parse", "read"]
@@ -49,11 +50,18 @@ class Document:
         (stem, dtype, layout, size class) -> Entry.
     stop_sizes : dict
         (routine, dtype, class of right-hand sides) -> int.
+    one_launch : dict
+        (routine, dtype, place) -> whether one launch is faster there than the recursion.
     """
 
     device: str
     entries: dict[tuple[str, str, str, str], Entry] = field(default_factory=dict)
     stop_sizes: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    one_launch: dict[tuple[str, str, str], bool] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        """How many values it holds."""
+        return len(self.entries) + len(self.stop_sizes) + len(self.one_launch)
 
 
 def read(path: Path, device: str | None = None) -> Document | None:
@@ -89,7 +97,7 @@ def parse(content: bytes) -> Document:
     _object(raw, "it")
     schema = raw.get("schema")
     _check(type(schema) is int and schema == SCHEMA, f"its schema is {schema!r}, not {SCHEMA}")
-    _known(raw, ("schema", "device", "entries", "stop_size"), "it")
+    _known(raw, ("schema", "device", "entries", "stop_size", "one_launch"), "it")
     device = raw.get("device")
     _check(isinstance(device, str) and 0 < len(device) <= 256, "its device is no name")
     document = Document(device)
@@ -103,6 +111,12 @@ def parse(content: bytes) -> Document:
             good = type(stop) is int and 0 < stop <= MAX_VALUE
             _check(good, f"{where}.{dtype}.{size}: {stop!r}")
             document.stop_sizes[routine, dtype, size] = stop
+    for routine, value in _object(raw.get("one_launch", {}), "one_launch").items():
+        _check(routine in ONE_LAUNCH_ROUTINES, f"one_launch: {routine!r} is never one launch")
+        where = f"one_launch.{routine}"
+        for (dtype, place), is_faster in _paths(value, (tuple(DTYPES), tuple(ONE_LAUNCH_AT)), where):
+            _check(type(is_faster) is bool, f"{where}.{dtype}.{place}: {is_faster!r}")
+            document.one_launch[routine, dtype, place] = is_faster
     return document
 
 
@@ -183,7 +197,11 @@ def dumps(document: Document) -> str:
     stops: dict = {}
     for key, stop in sorted(document.stop_sizes.items()):
         _put(stops, key, stop)
+    one: dict = {}
+    for key, is_faster in sorted(document.one_launch.items()):
+        _put(one, key, is_faster)
     whole = {"schema": SCHEMA, "device": document.device, "entries": entries, "stop_size": stops}
+    whole |= {"one_launch": one} if one else {}
     return _indented(whole, "") + "\n"
 
 

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple, cast
 
 from ..errors import BackendUnavailable
 from ..gpu import workspace
-from ..gpu.device import current
+from ..gpu.device import Device, current
 from ..kernels import gemm_in_place, gemm_solve, trsv
 from ..operands import Operand
 from ..tuning import solving
+from ..tuning.by_class import choose_one_launch
 from ..tuning.overrides import given
 from ..types import Diag, Side, Uplo
 from .gemm import SOURCES, fitted
@@ -35,7 +36,8 @@ class Where(NamedTuple):
     elements: int
 
 
-#: Measured at orders from 256 to 8192 with 32 to 8192 right-hand sides on an H200 (docs/performance.md).
+#: Where no file says which was faster. Measured at orders from 256 to 8192 with 32 to 8192 right-hand sides
+#: on an H200 (docs/performance.md).
 WHERE = {
     "s": Where(512, 1, 8192, 16 << 20), "d": Where(768, 1, 8192, 36 << 20),
     "c": Where(384, 1, 8192, 9 << 20), "z": Where(1024, 512, 8192, 9 << 20),
@@ -52,7 +54,7 @@ def plan(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo) -> Job | No
     found, asked = pair(t, b, side, uplo), given("one_launch")
     if found is None or b.rows * b.cols <= trsv.MOST_COLS * t.rows:
         return None
-    if not (_is_likely(t, b) if asked is None else asked):
+    if not (_is_likely(t, b, current(tape.device)) if asked is None else asked):
         return None
     try:
         what = found.layout, found.extents, found.triangle
@@ -65,11 +67,17 @@ def plan(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo) -> Job | No
     return Job(found, replace(choice, config=config)) if has_flags else None
 
 
-def _is_likely(t: Operand, b: Operand) -> bool:
+def _is_likely(t: Operand, b: Operand, device: Device) -> bool:
     """Whether operands like these may be served, before a Config is looked for."""
-    where, others = WHERE[t.dtype.letter], b.rows * b.cols // t.rows
+    if leaves_asked("trsm"):
+        return False
+    others = b.rows * b.cols // t.rows
+    timed = choose_one_launch("trsm", t.dtype.letter, t.rows, others, device)
+    if timed is not None:
+        return timed.config
+    where = WHERE[t.dtype.letter]
     is_of_size = t.rows >= where.rows and where.fewest <= others <= where.most
-    return is_of_size and b.rows * b.cols <= where.elements and not leaves_asked("trsm")
+    return is_of_size and b.rows * b.cols <= where.elements
 
 
 def record(tape: Tape, job: Job, diag: Diag) -> None:

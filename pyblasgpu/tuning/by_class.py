@@ -7,7 +7,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
-from ..database import FAMILIES, FIXED, FIXED_BUT, nearest, size_class, tuned_at
+from ..database import FAMILIES, FIXED, FIXED_BUT, nearest, nearest_places, size_class, tuned_at
 from ..errors import BackendUnavailable, ConfigError
 from ..gpu.device import Device
 from ..types import DTYPES
@@ -17,7 +17,10 @@ from .score import comfortable, score
 from .space import quick_points
 from .three_m import three_m_twin
 
-__all__ = ["COMPUTED", "DEFAULT_STOP", "Choice", "choose_stop", "computed", "fixed", "of_class", "runs"]
+__all__ = [
+    "COMPUTED", "DEFAULT_STOP", "Choice", "choose_one_launch", "choose_stop", "computed", "fixed", "of_class",
+    "runs",
+]  # fmt: skip
 
 COMPUTED = "computed"  # the origin of what no file gave
 
@@ -89,6 +92,16 @@ def choose_stop(routine: str, dtype: str, size: str, device: Device) -> Choice:
             if stop is not None:
                 return Choice(stop, origin if candidate == size else f"{origin}, class {candidate}")
     return Choice(DEFAULT_STOP[size], COMPUTED)
+
+
+def choose_one_launch(routine: str, dtype: str, n: int, rhs: int, device: Device) -> Choice | None:
+    """Whether one launch is faster than the recursion, by the nearest place that was timed, if any."""
+    for place in nearest_places(n, rhs):
+        for origin, document in overlay.documents(device):
+            is_faster = document.one_launch.get((routine, dtype, place))
+            if is_faster is not None:
+                return Choice(is_faster, f"{origin}, {place}")
+    return None
 
 
 @lru_cache

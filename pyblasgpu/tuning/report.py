@@ -128,6 +128,10 @@ def as_json(records: Sequence[Record]) -> dict[str, Any]:
             {"routine": routine, "dtype": dtype, "class": size, "stop": stop}
             for (routine, dtype, size), stop in sorted(found.stop_sizes.items())
         ],
+        "one_launch": [
+            {"routine": routine, "dtype": dtype, "place": place, "one_launch": is_one}
+            for (routine, dtype, place), is_one in sorted(found.one_launch.items())
+        ],
         "candidates": {stem: dict(counts) for stem, counts in funnel(records).items()},
     }
 
@@ -179,6 +183,11 @@ def _lines(records: Sequence[Record]) -> list[str]:
     for (name, dtype, size), stop in found.stop_sizes.items():
         stops.setdefault(dtype + name, []).append(f"{stop} ({size})")
     lines = [f"{name}: leaves of at most {', '.join(sorted(each))} rows" for name, each in stops.items()]
+    ones: dict[str, list[str]] = {}
+    for (name, dtype, place), is_one in found.one_launch.items():
+        if is_one:
+            ones.setdefault(dtype + name, []).append(place)
+    lines += [f"{name}: one launch at {', '.join(places)}" for name, places in ones.items()]
     for stem, counts in sorted(funnel(records).items()):
         said = ", ".join(f"{outcome} {count}" for outcome, count in counts.most_common())
         lines.append(f"{stem}: {counts.total()} candidates: {said}")

@@ -99,12 +99,16 @@ class Record:
         """Family, dtype, layout and parameters of the kernel: its own, or the leaf of a whole routine."""
         if self.stem in FAMILIES:
             return self.stem, self.dtype, self.layout, self.parameters
-        leaf = {name: value for name, value in self.parameters.items() if name != "stop"}
+        leaf = {name: value for name, value in self.parameters.items() if name not in ("stop", ONE_LAUNCH)}
         stems = families_of(self.stem, self.dtype) if self.stem in STOP_ROUTINES and leaf else ()
         fitting = [stem for stem in stems if FAMILIES[stem].required <= set(leaf)]
         # another family may have all of these parameters, and more
         stem = min(fitting, key=lambda stem: len(set(leaf) ^ set(FAMILIES[stem].parameters)), default=None)
         return (stem, self.dtype, FAMILIES[stem].layouts[0], leaf) if stem else None
+
+
+#: The parameter of a whole routine that is one launch, or is not.
+ONE_LAUNCH = "one_launch"
 
 
 def candidate_of(stem: str, dtype: str, layout: str, parameters: dict[str, int]) -> tuple:
@@ -232,6 +236,8 @@ def winners(records: Iterable[Record], device: str) -> Document:
         stem, dtype, _, size = key
         if stem in STOP_ROUTINES and "stop" in quoted.parameters:
             document.stop_sizes[stem, dtype, size] = quoted.parameters["stop"]
+        if ONE_LAUNCH in quoted.parameters and len(measured) > 1:  # of one way alone that says nothing
+            document.one_launch[stem, dtype, size] = bool(quoted.parameters[ONE_LAUNCH])
         if quoted.kernel is not None:
             stem, dtype, layout, parameters = quoted.kernel
             alone = times[stem, dtype, layout, size].get(candidate_of(*quoted.kernel), {})
@@ -303,6 +309,7 @@ def merge(found: Document) -> Path:
                 _drop_others(present, stem, dtype, size)
         present.entries.update(found.entries)
         present.stop_sizes.update(found.stop_sizes)
+        present.one_launch.update(found.one_launch)
     return user_file(found.device)
 
 
@@ -321,7 +328,7 @@ def edit(device: str) -> Iterator[Document]:
                 path.replace(path.with_suffix(".json.damaged"))
             present = Document(device)
         yield present
-        if present.entries or present.stop_sizes:
+        if present:
             save(present, path)
         else:
             path.unlink(missing_ok=True)

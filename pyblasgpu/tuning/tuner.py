@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any, Protocol
 
-from ..database import FAMILIES, STOP_ROUTINES, Document, sizes_of, tuned_at
+from ..database import FAMILIES, ONE_LAUNCH_ROUTINES, STOP_ROUTINES, Document, sizes_of, tuned_at
 from ..errors import PyblasgpuError
 from ..gpu.compile import Resources
 from ..gpu.device import Device
@@ -35,7 +35,7 @@ from .strategies import (
     ending_with_twins,
     task_of,
 )
-from .whole import STOPS, search_stop, time_vendor, time_whole
+from .whole import STOPS, search_one_launch, search_stop, time_vendor, time_whole
 from .worker import Lost
 
 __all__ = ["Tuner", "Watcher"]
@@ -156,6 +156,10 @@ class Tuner:
             for routine, dtype in routines:
                 if routine in recursive:
                     search_stop(self._lab, routine, dtype, self.device, self._late)
+            self._save(searches)
+            for routine, dtype in routines:
+                if routine in recursive and routine in ONE_LAUNCH_ROUTINES:
+                    search_one_launch(self._lab, routine, dtype, self._late)
         except KeyboardInterrupt:
             self._watcher.say("interrupted: what was measured so far decides")
             self._settle()
@@ -382,7 +386,7 @@ class Tuner:
             found = self._decided(winners(records, self.device.name))
             if self._recheck.all_right(found):
                 break
-        if found.entries or found.stop_sizes:
+        if found:
             merge(found)
             select.reload()
         return found

@@ -6,17 +6,18 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from ..database import FAMILIES, RHS_AT, Document, families_of, is_batch, tuned_at
+from ..database import FAMILIES, ONE_LAUNCH_AT, RHS_AT, Document, families_of, is_batch, tuned_at
 from ..gpu.device import Device
 from ..types import DTYPES
 from .bench import Job
+from .journal import Search
 from .lab import Lab
 from .select import stop_size
-from .store import Record, candidate_of, sound
+from .store import ONE_LAUNCH, Record, candidate_of, sound
 from .strategies import Trial
 from .twostage import combinations
 
-__all__ = ["STOPS", "search_stop", "time_vendor", "time_whole"]
+__all__ = ["STOPS", "search_one_launch", "search_stop", "time_vendor", "time_whole"]
 
 STOPS = (64, 128, 256, 512, 1024)
 STOP_ORDER = 2048  # of the triangle on which stop sizes are compared
@@ -45,11 +46,30 @@ def search_stop(lab: Lab, routine: str, dtype: str, device: Device, late: Callab
                 continue
             extents, overrides = (STOP_ORDER, rhs), ((routine, stop), (stem, leaf))
             job = Job(routine, dtype, "any", overrides, ((extents, math.inf),), reload=True)
-            times, failure = lab.finish(job, PATIENCE)
-            for seconds in times:
-                lab.add_time(key, size, parameters, extents, seconds)
-            if failure is not None:
-                lab.journal.add(key, size, parameters, outcome=failure.outcome, detail=failure.detail)
+            _time(lab, key, size, parameters, job)
+
+
+def search_one_launch(lab: Lab, routine: str, dtype: str, late: Callable[[], bool]) -> None:
+    """Time the whole routine both ways, as one launch and by recursion, with what the user's file says."""
+    key = (routine, dtype, "any")
+    known = {(record.size, record.candidate) for record in lab.journal.timed(key)}
+    for place, extents in ONE_LAUNCH_AT.items():
+        for is_one in (False, True):
+            parameters = {ONE_LAUNCH: int(is_one)}
+            if late() or (place, candidate_of(*key, parameters)) in known:
+                continue
+            job = Job(routine, dtype, "any", ((ONE_LAUNCH, is_one),), ((extents, math.inf),), reload=True)
+            _time(lab, key, place, parameters, job)
+
+
+def _time(lab: Lab, key: Search, size: str, parameters: dict[str, int], job: Job) -> None:
+    """Note what a job says of a candidate."""
+    ((extents, _),) = job.places
+    times, failure = lab.finish(job, PATIENCE)
+    for seconds in times:
+        lab.add_time(key, size, parameters, extents, seconds)
+    if failure is not None:
+        lab.journal.add(key, size, parameters, outcome=failure.outcome, detail=failure.detail)
 
 
 def _pairs(

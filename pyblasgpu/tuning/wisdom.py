@@ -71,10 +71,11 @@ def forget(device: str, stems: tuple[str, ...] | None = None, dtypes: tuple[str,
         return (stems is not None and name not in stems) or (dtypes is not None and dtype not in dtypes)
 
     with edit(device) as document:
-        before = len(document.entries) + len(document.stop_sizes)
+        before = len(document)
         document.entries = {key: e for key, e in document.entries.items() if kept(*key[:2])}
         document.stop_sizes = {key: s for key, s in document.stop_sizes.items() if kept(*key[:2])}
-        return before - len(document.entries) - len(document.stop_sizes)
+        document.one_launch = {key: is_one for key, is_one in document.one_launch.items() if kept(*key[:2])}
+        return before - len(document)
 
 
 def main(options: Any) -> int:
@@ -95,13 +96,15 @@ def _list(options: Any) -> int:
         values = [{"file": str(path), **json.loads(dumps(document))} for path, document in found.items()]
         print(json.dumps(values, indent=2))
         return 0
-    table = Table("device", "family", "dtype", "layout", "class", "Config or stop size", "TFLOP/s")
+    table = Table("device", "family", "dtype", "layout", "class", "Config or switch", "TFLOP/s")
     for document in found.values():
         for key, entry in sorted(document.entries.items()):
             config = " ".join(f"{name}={int(value)}" for name, value in entry.parameters.items())
             table.add_row(document.device, *key, config, f"{entry.tflops:.3g}" if entry.tflops else "")
         for (routine, dtype, size), stop in sorted(document.stop_sizes.items()):
             table.add_row(document.device, routine, dtype, "", size, f"stop={stop}", "")
+        for (routine, dtype, place), is_one in sorted(document.one_launch.items()):
+            table.add_row(document.device, routine, dtype, "", place, f"one_launch={int(is_one)}", "")
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     console.print(table if table.row_count else "nothing was tuned here; packaged values serve")
     return 0
@@ -137,8 +140,7 @@ def _import(options: Any) -> int:
         path, document = take_in(Path(options.file))
     except (OSError, DatabaseError) as problem:
         raise ValueError(f"{options.file} is not taken in: {problem}") from problem
-    count = len(document.entries) + len(document.stop_sizes)
-    print(f"{count} values of {document.device} are now in {path}")
+    print(f"{len(document)} values of {document.device} are now in {path}")
     return 0
 
 

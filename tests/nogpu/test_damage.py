@@ -55,6 +55,7 @@ def is_known(document):
         assert all(type(v) in (int, bool) and 0 <= v <= 1 << 16 for v in entry.parameters.values())
         assert entry.tflops is None or 0 < entry.tflops < 1e6
     assert all(0 < stop <= 1 << 16 for stop in document.stop_sizes.values())
+    assert all(type(is_one) is bool for is_one in document.one_launch.values())
 
 
 @given(st.sampled_from(PLACES), JSON)

@@ -36,6 +36,7 @@ from pyblasgpu.tuning import (
     journal,
     measure,
     overlay,
+    overrides,
     products,
     prune,
     recheck,
@@ -158,6 +159,9 @@ class Stage:
         stop = selecting.stop_size("trsm", b.dtype, b.rows, b.cols, H200)
         leaf = selecting.select("trsm", b.dtype, "", (b.rows, b.cols), H200)
         self.chosen = stop.config if b.rows == whole.STOP_ORDER else leaf.config
+        asked = overrides.given("one_launch")
+        if asked is not None:  # with many right-hand sides it is faster
+            self.chosen = 2 if asked == (b.cols > 32) else 1
         cpu.trsm(alpha, elements(t), elements(b), side, uplo, Trans.NO, diag)
         self.spoil(False, elements(b))
 
@@ -169,6 +173,7 @@ class Stage:
 
 @pytest.fixture
 def stage(monkeypatch):
+    monkeypatch.setattr(whole, "ONE_LAUNCH_AT", {"512x32": (64, 32), "256x256": (64, 64)})
     return Stage(monkeypatch)
 
 
@@ -368,8 +373,27 @@ def test_the_stop_size_that_serves_now_is_timed_first(stage):
     made, found = tune(on(stage), ("trsm",), ("d",))
     first = {}
     for record in made.journal.timed(("trsm", "d", "any")):
-        first.setdefault(record.size, record.parameters["stop"])
+        if record.size in before:
+            first.setdefault(record.size, record.parameters["stop"])
     assert first == before != {size: found.stop_sizes["trsm", "d", size] for size in before}
+
+
+def test_one_launch_where_it_is_faster(stage):
+    made, found = tune(on(stage), ("trsm",), ("d",))
+    expected = {("trsm", "d", "512x32"): False, ("trsm", "d", "256x256"): True}
+    assert found.one_launch == expected == read(store.user_file(H200.name), H200.name).one_launch
+    selecting.reload()
+    for n, rhs, is_one in ((600, 20, False), (300, 300, True)):
+        choice = by_class.choose_one_launch("trsm", "d", n, rhs, H200)
+        assert choice.config is is_one and choice.origin.startswith("tuned here")
+    # nothing of it is timed again by a run that resumes this one
+    again, _ = tune(on(stage), ("trsm",), ("d",), resume=True)
+    assert len(again.journal.records) == len(made.journal.records)
+
+
+def test_one_way_alone_says_nothing():
+    facts = "trsm", "d", "any", "512x32", (512, 32), {"one_launch": 1}, "ok", 1e-4, 1.0
+    assert not winners([store.Record(H200.name, "sm_90", *facts)], H200.name)
 
 
 def test_stop_sizes_beyond_the_largest_order_of_a_leaf_are_not_timed():
