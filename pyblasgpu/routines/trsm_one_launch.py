@@ -54,11 +54,11 @@ def plan(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo) -> Job | No
     found, asked = pair(t, b, side, uplo), given("one_launch")
     if found is None or b.rows * b.cols <= trsv.MOST_COLS * t.rows:
         return None
-    if not (_is_likely(t, b, current(tape.device)) if asked is None else asked):
-        return None
     try:
-        what = found.layout, found.extents, found.triangle
-        choice = solving.choose(tape.dtype, *what, current(tape.device))
+        device = current(tape.device)
+        if not (_is_likely(t, b, device) if asked is None else asked):
+            return None
+        choice = solving.choose(tape.dtype, found.layout, found.extents, found.triangle, device)
     except BackendUnavailable:
         return None
     config: Any = fitted(cast(Any, choice.config), *found.operands)
