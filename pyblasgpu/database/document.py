@@ -111,12 +111,10 @@ def parse(content: bytes) -> Document:
             good = type(stop) is int and 0 < stop <= MAX_VALUE
             _check(good, f"{where}.{dtype}.{size}: {stop!r}")
             document.stop_sizes[routine, dtype, size] = stop
-    for routine, value in _object(raw.get("one_launch", {}), "one_launch").items():
-        _check(routine in ONE_LAUNCH_ROUTINES, f"one_launch: {routine!r} is never one launch")
-        where = f"one_launch.{routine}"
-        for (dtype, place), is_faster in _paths(value, (tuple(DTYPES), tuple(ONE_LAUNCH_AT)), where):
-            _check(type(is_faster) is bool, f"{where}.{dtype}.{place}: {is_faster!r}")
-            document.one_launch[routine, dtype, place] = is_faster
+    levels = ONE_LAUNCH_ROUTINES, tuple(DTYPES), tuple(ONE_LAUNCH_AT)
+    for path, is_faster in _paths(raw.get("one_launch", {}), levels, "one_launch"):
+        _check(type(is_faster) is bool, f"one_launch.{'.'.join(path)}: {is_faster!r}")
+        document.one_launch[path] = is_faster
     return document
 
 
@@ -194,12 +192,7 @@ def dumps(document: Document) -> str:
         if entry.elsewhere:
             line["elsewhere"] = {size: _rounded(rate) for size, rate in sorted(entry.elsewhere.items())}
         _put(entries, path, line)
-    stops: dict = {}
-    for key, stop in sorted(document.stop_sizes.items()):
-        _put(stops, key, stop)
-    one: dict = {}
-    for key, is_faster in sorted(document.one_launch.items()):
-        _put(one, key, is_faster)
+    stops, one = _tree(document.stop_sizes), _tree(document.one_launch)
     whole = {"schema": SCHEMA, "device": document.device, "entries": entries, "stop_size": stops}
     whole |= {"one_launch": one} if one else {}
     return _indented(whole, "") + "\n"
@@ -207,6 +200,14 @@ def dumps(document: Document) -> str:
 
 def _rounded(tflops: float) -> float:
     return float(f"{tflops:.4g}")
+
+
+def _tree(values: dict) -> dict:
+    """Nested objects of `values` by path."""
+    tree: dict = {}
+    for path, value in sorted(values.items()):
+        _put(tree, path, value)
+    return tree
 
 
 def _put(tree: dict, path: tuple[str, ...], leaf: Any) -> None:

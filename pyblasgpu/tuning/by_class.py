@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
@@ -86,22 +87,27 @@ def computed(stem: str, dtype: str, layout: str, size: str, device: Device, thre
 
 
 def choose_stop(routine: str, dtype: str, size: str, device: Device) -> Choice:
-    for candidate in nearest(routine, size):
-        for origin, document in overlay.documents(device):
-            stop = document.stop_sizes.get((routine, dtype, candidate))
-            if stop is not None:
-                return Choice(stop, origin if candidate == size else f"{origin}, class {candidate}")
+    for stop, origin, found in _filed("stop_sizes", routine, dtype, nearest(routine, size), device):
+        return Choice(stop, origin if found == size else f"{origin}, class {found}")
     return Choice(DEFAULT_STOP[size], COMPUTED)
 
 
 def choose_one_launch(routine: str, dtype: str, n: int, rhs: int, device: Device) -> Choice | None:
     """Whether one launch is faster than the recursion, by the nearest place that was timed, if any."""
-    for place in nearest_places(n, rhs):
-        for origin, document in overlay.documents(device):
-            is_faster = document.one_launch.get((routine, dtype, place))
-            if is_faster is not None:
-                return Choice(is_faster, f"{origin}, {place}")
+    for is_faster, origin, place in _filed("one_launch", routine, dtype, nearest_places(n, rhs), device):
+        return Choice(is_faster, f"{origin}, {place}")
     return None
+
+
+def _filed(
+    section: str, routine: str, dtype: str, places: Iterable[str], device: Device
+) -> Iterator[tuple[Any, str, str]]:
+    """(value, origin, place) of a section of the files, those of the first of `places` first."""
+    for place in places:
+        for origin, document in overlay.documents(device):
+            value = getattr(document, section).get((routine, dtype, place))
+            if value is not None:
+                yield value, origin, place
 
 
 @lru_cache

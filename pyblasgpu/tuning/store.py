@@ -23,13 +23,14 @@ from ..errors import DatabaseWarning
 from ..gpu.store import data_folder
 
 __all__ = [
-    "FATAL", "Record", "add_elsewhere", "append", "candidate_of", "edit", "merge", "read_sweep", "save",
-    "slug", "sound", "sweep_file", "user_file", "winners",
+    "FATAL", "ONE_LAUNCH", "Record", "add_elsewhere", "append", "candidate_of", "edit", "merge",
+    "read_sweep", "save", "slug", "sound", "sweep_file", "user_file", "winners",
 ]  # fmt: skip
 
 
 #: Outcomes after which a candidate is out, whatever was measured before.
 FATAL = frozenset({"wrong", "spoils", "crash", "hang", "error"})
+ONE_LAUNCH = "one_launch"  # the parameter of a whole routine that is one launch, or is not
 MAX_LINE = 1 << 16  # bytes of a record
 MAX_SWEEP = 1 << 30
 
@@ -49,7 +50,8 @@ class Record:
     extents : tuple of int
         What was run.
     parameters : dict
-        Of the Config; of a stop size ``{"stop": size}``, with the Config of the leaf that it was timed with.
+        Of the Config; of a stop size ``{"stop": size}``, with the Config of the leaf that it was timed with;
+        of a routine as one launch, or by recursion, ``{"one_launch": 1}``, ``{"one_launch": 0}``.
     outcome : str
         'ok'; or why there is no time: the rule that it broke, 'compile', 'wrong', 'spoils' (it wrote where
         it must not), 'crash', 'hang', 'error'; or what was timed beside the candidates: 'vendor',
@@ -105,10 +107,6 @@ class Record:
         # another family may have all of these parameters, and more
         stem = min(fitting, key=lambda stem: len(set(leaf) ^ set(FAMILIES[stem].parameters)), default=None)
         return (stem, self.dtype, FAMILIES[stem].layouts[0], leaf) if stem else None
-
-
-#: The parameter of a whole routine that is one launch, or is not.
-ONE_LAUNCH = "one_launch"
 
 
 def candidate_of(stem: str, dtype: str, layout: str, parameters: dict[str, int]) -> tuple:

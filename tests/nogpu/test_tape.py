@@ -150,6 +150,7 @@ def test_a_tape_serves_other_addresses_numbers_and_streams(kernels, recordings):
 def test_another_layout_has_another_tape(kernels, recordings, change):
     (memory,) = matrices(D, (4000,))
     plain = Operand(memory.ctypes.data, 8, 8, 1, 8, D)
+    assert plain.pointer % SECTOR == 0
     x = plain if change != "conj" else plain._replace(dtype=Z)
     y = {
         "shape": plain._replace(cols=9),
@@ -366,7 +367,7 @@ def test_nothing_is_launched_for_nothing(kernels):
 
 
 def test_columns_that_begin_within_sectors_have_another_kernel(kernels):
-    """Though all are aligned for the widest loads: a submatrix of every second row of sectors."""
+    """Though loads are as wide for both: a matrix, and one that begins with its second row."""
 
     def chosen(pointer):
         tape = Tape(Z, 0)

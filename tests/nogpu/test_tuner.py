@@ -863,11 +863,13 @@ def test_the_command_shows_the_winners(machine, capsys):
     said = capsys.readouterr()
     assert "gemm_tile" in said.out
     assert re.search(r"strsm: leaves of at most (\d+) \(few\), \1 \(many\)", said.out)
+    assert "strsm: one launch at 256x256" in said.out
     assert str(store.user_file(H200.name)) in said.out
     assert run.main(options(json=True), machine.routine) == 0
     said = json.loads(capsys.readouterr().out)
     assert {winner["layout"] for winner in said["winners"]} >= {"nn", "nt", "tn", "tt"}
     assert {stop["class"] for stop in said["stop_sizes"]} == set(sizes_of("trsm"))
+    assert [way["place"] for way in said["one_launch"] if way["one_launch"]] == ["256x256"]
 
 
 def test_the_command_says_what_is_left_and_what_is_doubtful(machine, capsys, monkeypatch):

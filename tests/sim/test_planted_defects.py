@@ -528,6 +528,8 @@ DEFECTS = [
      solved_by(test_gemm_solve.overflowing)),
     ("diagonal_stripe", "(k < extent) & (side < sides)", "(k < extent)",
      solved_by(test_gemm_solve.overflowing)),
+    ("substitution", "(i < rows) & (j < cols)", "(j < cols)", at_once()),
+    ("substitution", "(i < rows) & (j < cols)", "(i < rows)", at_once()),
     ("substitution", "i * row + j * col + part", "i * row + j * parts + part",
      at_once(BLK_K=8, UNROLL=8, VEC_K=2)),
     ("diagonal_stripe", "spoilt if size < real(INFINITY) else 1", "spoilt",
