@@ -1,15 +1,17 @@
 """``pack``: an operand of a product, op() applied, into a packed layout (`packing`), zeros at its ends.
 
 These are the copy kernels of Matsumoto, Nakasato, Sedukhin (2012), section 3.2; one text serves both, for a
-transposition is a matter of strides. A block copies a tile of the packed operand through shared memory:
-it reads real by real, so that any alignment of a real will do, in the order in which they lie, and writes
-16 bytes a thread. Which layout it is, the strides of the target say; the kernel is the same.
+transposition is a matter of strides. A thread copies a *piece*: 16 bytes along the extent by up to 4 k. It
+asks for all of it, by 16 bytes where S lies so, else by elements or by reals, and writes 16 bytes at a time.
+What lies along k is read along k and turned in registers, so that no thread waits for another, and shared
+memory is not needed. Which layout it is, the strides of the target say; the kernel is the same.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import gcd
 from typing import ClassVar, Self
 
 from ..errors import require
@@ -23,8 +25,9 @@ __all__ = ["STEM", "Pack", "source"]
 STEM = "pack"
 PARAMETERS = "pp ii qq qqq qq".replace(" ", "")
 STORE = 16  # bytes of one store
-RESIDENT = 1024  # threads of a multiprocessor, so that enough reads are under way
-NEIGHBOURS = 8  # threads that store side by side: 128 bytes; with four rows a warp, shared reads never clash
+DEPTH = 4  # k of a piece, at most: 64 bytes a thread are under way
+SIDE = 4  # threads side by side along k where S lies so: a warp reads runs of 64 bytes and writes such of 128
+RESIDENT = 1024  # threads of a multiprocessor, at least, so that enough reads are under way
 
 
 @dataclass(frozen=True)
@@ -37,24 +40,22 @@ class Pack:
         's', 'd', 'c' or 'z'.
     BLK, BLK_K, PAD : int
         Of the packed operand: extent of a tile, depth of a stripe, elements added to a row of a tile.
-    TILE, TILE_K : int
-        What a block of threads copies: elements of packed rows, and rows.
-    DIM : int
-        Threads of a block.
+    DIM_X, DIM_Y : int
+        Threads of a block along the extent and along k, a piece each.
     """
 
     dtype: str
     BLK: int = 128
     BLK_K: int = 16
     PAD: int = 0
-    TILE: int = 64
-    TILE_K: int = 32
-    DIM: int = 256
+    DIM_X: int = 32
+    DIM_Y: int = 8
 
     STEM: ClassVar[str] = STEM
+    shared_bytes: ClassVar[int] = 0
 
     def __post_init__(self):
-        size = self.dtype_facts.itemsize
+        size, x, y = self.dtype_facts.itemsize, self.DIM_X, self.DIM_Y
         require(
             self.BLK >= 1 and self.BLK_K >= 1 and self.PAD >= 0,
             "stripe", "BLK >= 1 and BLK_K >= 1 and PAD >= 0",
@@ -63,19 +64,9 @@ class Pack:
         for name, extent in (("BLK", self.BLK), ("PAD", self.PAD)):
             require(extent * size % STORE == 0, "vectors", f"{name} * itemsize % {STORE} == 0",
                     **{name: extent, "itemsize": size})  # fmt: skip
-        require(0 < self.DIM <= 1024, "max_threads", "0 < DIM <= 1024", DIM=self.DIM)
-        require(self.DIM % 32 == 0, "whole_warps", "DIM % 32 == 0", DIM=self.DIM)
-        require(
-            self.TILE > 0 and self.TILE * size % (NEIGHBOURS * STORE) == 0,
-            "lines", f"TILE > 0 and TILE * itemsize % {NEIGHBOURS * STORE} == 0",
-            TILE=self.TILE, itemsize=size,
-        )  # fmt: skip
-        require(
-            self.TILE_K > 0 and self.TILE * self.TILE_K % (self.DIM * self.VEC) == 0,
-            "threads_tile", "TILE_K > 0 and TILE * TILE_K * itemsize % (DIM * 16) == 0",
-            TILE=self.TILE, TILE_K=self.TILE_K, itemsize=size, DIM=self.DIM,
-        )  # fmt: skip
-        require(self.TILE_K % 2 == 0, "odd_rows", "TILE_K % 2 == 0", TILE_K=self.TILE_K)
+        require(0 < self.threads <= 1024, "max_threads", "0 < DIM_X * DIM_Y <= 1024", DIM_X=x, DIM_Y=y)
+        require(self.threads % 32 == 0, "whole_warps", "DIM_X * DIM_Y % 32 == 0", DIM_X=x, DIM_Y=y)
+        require(y % SIDE == 0, "side", f"DIM_Y % {SIDE} == 0", DIM_Y=y)
 
     @cached_property
     def dtype_facts(self) -> Dtype:
@@ -87,13 +78,13 @@ class Pack:
         return STORE // self.dtype_facts.itemsize
 
     @property
-    def threads(self) -> int:
-        return self.DIM
+    def depth(self) -> int:
+        """k of a piece, which lies within a stripe."""
+        return gcd(DEPTH, self.BLK_K)
 
     @property
-    def shared_bytes(self) -> int:
-        """A tile, k along its rows, which are one element longer against bank conflicts."""
-        return self.TILE * (self.TILE_K + 1) * self.dtype_facts.itemsize
+    def threads(self) -> int:
+        return self.DIM_X * self.DIM_Y
 
     def serving(self, packing: Packing) -> Self:
         """The same Config for operands packed so; raises `ConfigError` where it cannot."""
@@ -102,7 +93,7 @@ class Pack:
     def grid(self, extent: int, k: int) -> int:
         """Blocks along x for an operand of these extents."""
         packed = -(-extent // self.BLK) * (self.BLK + self.PAD), -(-k // self.BLK_K) * self.BLK_K
-        return -(-packed[0] // self.TILE) * -(-packed[1] // self.TILE_K)
+        return -(-packed[0] // (self.DIM_X * self.VEC)) * -(-packed[1] // (self.DIM_Y * self.depth))
 
 
 def source(config: Pack, conj: bool, read_by_rows: bool) -> KernelSource:
@@ -137,99 +128,154 @@ def source(config: Pack, conj: bool, read_by_rows: bool) -> KernelSource:
     )
 
 
-def _reader(config: Pack, by_rows: bool):
-    """``read(tile, s, row_stride, k_stride, t, shift, rows, depth)``: asynchronously, zeros where S ends.
+@dataclass(frozen=True)
+class _Piece:
+    """How a thread reads a piece: by *lines*, which lie in one run where S does.
 
-    `shift` is where the tile begins in a packed row, from the first row of S it meets; what is unsigned
-    divides quicker.
+    Along k a piece is LOADS runs of RUN k, STEP apart: those of NEXT threads alternate, so that what they
+    load at once lies side by side.
     """
-    PARTS, SIZE, DIM = config.dtype_facts.parts, config.dtype_facts.real_size, config.DIM
-    BLK, LEAD, ROW = config.BLK, config.BLK + config.PAD, (config.TILE_K + 1) * PARTS
-    REALS, FAST = config.TILE * config.TILE_K * PARTS, (config.TILE if by_rows else config.TILE_K)
-    int32, uint32, copy = ptx.types.int32, ptx.types.uint32, ptx.copy_async(SIZE)
+
+    config: Pack
+    by_rows: bool
+
+    @property
+    def RUN(self) -> int:
+        return 1 if self.by_rows else gcd(self.config.VEC, self.config.depth)
+
+    @property
+    def LOADS(self) -> int:
+        return self.config.depth // self.RUN
+
+    @property
+    def SIDE(self) -> int:
+        """Threads side by side along k."""
+        return 1 if self.by_rows else SIDE
+
+    @property
+    def NEXT(self) -> int:
+        """Of these, those within a stripe."""
+        return gcd(self.SIDE, self.config.BLK_K // self.config.depth)
+
+    @property
+    def STEP(self) -> int:
+        return self.NEXT * self.RUN
+
+    @property
+    def LINE(self) -> int:
+        """Elements of a line."""
+        return self.config.VEC if self.by_rows else self.RUN
+
+    @property
+    def LINES(self) -> int:
+        return self.config.VEC * self.config.depth // self.LINE
+
+
+def _locator(piece: _Piece):
+    """``locate(block, t, across, deep)``: the thread's vector along the extent, of `across`, and its piece
+    along k, of `deep`. Blocks follow one another as S lies.
+    """
+    X, Y, SIDE, BY_ROWS = piece.config.DIM_X, piece.config.DIM_Y, piece.SIDE, piece.by_rows
+    uint32 = ptx.types.uint32
 
     @device_function
-    def read(tile, s, row_stride, k_stride, t, shift, rows, depth):
-        for first in range(0, REALS, DIM):
-            part, element = (t + first) % PARTS, (t + first) // PARTS
-            fast, slow = element % FAST, element // FAST
-            p, kk = (fast, slow) if by_rows else (slow, fast)
-            place = uint32(shift + p)
-            i = place % LEAD
-            row = place // LEAD * BLK + i
-            ok = (i < BLK) & (row < rows) & (kk < depth)
-            at = (row * row_stride + kk * k_stride) * PARTS + part
-            copy(tile, p * ROW + kk * PARTS + part, s, at, int32(SIZE if ok else 0))
+    def locate(block, t, across, deep):
+        blocks = uint32(across + (X - 1)) // X if BY_ROWS else uint32(deep + (Y - 1)) // Y
+        slow = uint32(block) // uint32(blocks)
+        fast = uint32(block - slow * blocks)
+        x, y = (fast, slow) if BY_ROWS else (slow, fast)
+        return uint32(x * X + t // SIDE % X), uint32(y * Y + t // (SIDE * X) * SIDE + t % SIDE)
+
+    return locate
+
+
+def _reader(piece: _Piece, width: int):
+    """``read(0, values, s, row_step, k_step, rows, depth)``: a piece of S, line by line, `width` reals at a
+    time, zeros beyond the `rows` and the `depth` that are left. All is asked for before any is used.
+    """
+    VEC, PARTS, BY_ROWS, STEP = piece.config.VEC, piece.config.dtype_facts.parts, piece.by_rows, piece.STEP
+    REALS, load = piece.LINE * PARTS, ptx.load_global(width, False)
+
+    @device_function
+    def read(line, values, s, row_step, k_step, rows, depth):
+        for first in range(0, REALS, width):
+            along = first // PARTS
+            i, kk = (along, line * STEP) if BY_ROWS else (line % VEC, line // VEC * STEP + along)
+            at = (i * row_step + kk * k_step) * PARTS + first % PARTS
+            load(values, line * REALS + first, s, at, (i < rows) & (kk < depth))
+
+    return unrolled(piece.LINES, read)
+
+
+def _readers(piece: _Piece):
+    """``read(values, s, row_step, k_step, rows, depth)``: by lines where they are runs, aligned, and none is
+    cut by an end of S; else by elements, or by reals where complex numbers are aligned as such alone.
+    """
+    config, PARTS, BY_ROWS = piece.config, piece.config.dtype_facts.parts, piece.by_rows
+    WIDTH, REACH = piece.LINE * PARTS, config.VEC if BY_ROWS else piece.STEP * (piece.LOADS - 1) + piece.RUN
+    offset, is_wide, is_whole = ptx.offset, ptx.is_aligned(WIDTH), ptx.is_aligned(PARTS)
+    read_lines, read_elements, read_reals = (_reader(piece, width) for width in (WIDTH, PARTS, 1))
+
+    @device_function
+    def read(values, s, row_step, k_step, rows, depth):
+        step, lead, left = (row_step, k_step, rows) if BY_ROWS else (k_step, row_step, depth)
+        uncut = (left >= REACH) | (left <= 0)
+        if WIDTH > PARTS and (step == 1) & uncut & is_wide(s) & is_wide(offset(s, lead * PARTS)):
+            read_lines(0, values, s, row_step, k_step, rows, depth)
+        elif PARTS == 1 or is_whole(s):
+            read_elements(0, values, s, row_step, k_step, rows, depth)
+        else:
+            read_reals(0, values, s, row_step, k_step, rows, depth)
 
     return read
 
 
-def _writer(config: Pack, conj: bool):
-    """``write(d, tile, values, tile_step, stripe_step, k_step, t, shift, shift_k, width, depth)``.
-
-    `shift`, `shift_k` are where the tile begins in the packed tile and stripe at `d`.
-    """
-    PARTS, VEC, DIM = config.dtype_facts.parts, config.VEC, config.DIM
-    LEAD, BLK_K, TILE_K = config.BLK + config.PAD, config.BLK_K, config.TILE_K
-    ROW, VECTORS, CONJ = (TILE_K + 1) * PARTS, config.TILE * TILE_K // VEC, conj and PARTS == 2
-    load, store = ptx.load_shared(PARTS, VEC, ROW), ptx.store_global_vector(VEC * PARTS)
-    uint32 = ptx.types.uint32
+def _writer(piece: _Piece, conj: bool):
+    """``write(0, d, values, vector, k_step, ok)``: a piece as it was read, vector by vector of D."""
+    VEC, PARTS, RUN, STEP = piece.config.VEC, piece.config.dtype_facts.parts, piece.RUN, piece.STEP
+    store, CONJ = ptx.store_global_vector(VEC * PARTS), conj and PARTS == 2
 
     @device_function
-    def negate(v, values):
-        values[2 * v + 1] = -values[2 * v + 1]
-
-    conjugate = unrolled(VEC, negate)
-
-    @device_function
-    def write(d, tile, values, tile_step, stripe_step, k_step, t, shift, shift_k, width, depth):
-        for first in range(0, VECTORS, DIM):
-            neighbour, rest = (t + first) % NEIGHBOURS, (t + first) // NEIGHBOURS
-            p, kk = (rest // TILE_K * NEIGHBOURS + neighbour) * VEC, rest % TILE_K
-            load(values, 0, tile, p * ROW + kk * PARTS)
+    def write(kk, d, values, vector, k_step, ok):
+        load, run = kk // RUN, kk % RUN
+        for v in range(VEC):
+            for part in range(PARTS):
+                vector[v * PARTS + part] = values[((load * VEC + v) * RUN + run) * PARTS + part]
             if CONJ:
-                conjugate(0, values)
-            place, row = uint32(shift + p), uint32(shift_k + kk)
-            at = place // LEAD * tile_step + row // BLK_K * stripe_step + row % BLK_K * k_step
-            store(d, (at + place % LEAD) * PARTS, values, 0, (p < width) & (kk < depth))
+                vector[v * PARTS + 1] = -vector[v * PARTS + 1]
+        store(d, (load * STEP + run) * k_step * PARTS, vector, 0, ok)
 
-    return write
+    return unrolled(piece.config.depth, write)
 
 
 def _build(config: Pack, conj: bool, by_rows: bool):
-    facts = config.dtype_facts
-    real, PARTS, VALUES = ptx.REALS[facts.real], facts.parts, config.VEC * facts.parts
+    facts, piece = config.dtype_facts, _Piece(config, by_rows)
+    real, PARTS, VEC, DEEP = ptx.REALS[facts.real], facts.parts, config.VEC, config.depth
     int32, int64, uint32 = ptx.types.int32, ptx.types.int64, ptx.types.uint32
-    offset, shared_pointer, in_turn = ptx.offset, ptx.shared_pointer, ptx.in_turn
-    BLK, LEAD, BLK_K = config.BLK, config.BLK + config.PAD, config.BLK_K
-    TILE, TILE_K = config.TILE, config.TILE_K
-    read, write = _reader(config, by_rows), _writer(config, conj)
-    commit, wait = ptx.commit_async, ptx.wait_async(0)
+    offset, in_turn, locate = ptx.offset, ptx.in_turn, _locator(piece)
+    BLK, BLK_K, RUN, NEXT = config.BLK, config.BLK_K, piece.RUN, piece.NEXT
+    VECTORS, PIECES = (BLK + config.PAD) // VEC, BLK_K // DEEP  # of a row of a tile, of a stripe along k
+    WIDTH, VALUES = VEC * PARTS, VEC * PARTS * DEEP
+    read, write = _readers(piece), _writer(piece, conj)
 
     def pack(s, d, extent, k, s_rs, s_ks, d_ts, d_ss, d_ks, stride_s, stride_d):
-        # (1) the tile of this block: packed rows are the tiles' rows one after another
-        t = uint32(cuda.threadIdx.x)
-        width = int64((extent + BLK - 1) // BLK) * LEAD
-        depth = int64((k + BLK_K - 1) // BLK_K) * BLK_K
-        across = (width + TILE - 1) // TILE
-        first, k0 = cuda.blockIdx.x % across * TILE, cuda.blockIdx.x // across * TILE_K
-        panel, stripe = first // LEAD, k0 // BLK_K
-        shift, shift_k = uint32(first - panel * LEAD), uint32(k0 - stripe * BLK_K)
-        batch, row0 = int64(cuda.blockIdx.z), panel * BLK
-        s = offset(s, (batch * stride_s + row0 * s_rs + k0 * s_ks) * PARTS)
-        d = offset(d, (batch * stride_d + panel * d_ts + stripe * d_ss) * PARTS)
-        tile = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        # (1) the piece of this thread: packed rows are the tiles' rows one after another, and so are stripes
+        across = uint32(uint32(extent + (BLK - 1)) // BLK * VECTORS)
+        deep = uint32(uint32(k + (BLK_K - 1)) // BLK_K * PIECES)
+        x, y = locate(uint32(cuda.blockIdx.x), uint32(cuda.threadIdx.x), across, deep)
+        panel, stripe = uint32(x // VECTORS), uint32(y // PIECES)
+        i, n = uint32(x - panel * VECTORS) * VEC, uint32(y - stripe * PIECES)
+        kk = uint32(n // NEXT * (NEXT * DEEP) + n % NEXT * RUN)
+        batch, row, col = int64(cuda.blockIdx.z), int64(panel) * BLK + i, int64(stripe) * BLK_K + kk
+        s = offset(s, (batch * stride_s + row * s_rs + col * s_ks) * PARTS)
+        d = offset(d, (batch * stride_d + panel * d_ts + stripe * d_ss + kk * d_ks + i) * PARTS)
+        values, vector = cuda.local.array(VALUES, real), cuda.local.array(WIDTH, real)
 
         # (2) read it in the order of S
         in_turn()
-        read(tile, s, s_rs, s_ks, t, shift, int32(extent - row0), int32(k - k0))
-        commit()
-        wait()
-        cuda.syncthreads()
+        read(values, s, s_rs, s_ks, int32(extent - row) if i < BLK else int32(0), int32(k - col))
 
         # (3) write it in the order of D
-        values = cuda.local.array(VALUES, real)
-        width, depth = int32(min(width - first, TILE)), int32(min(depth - k0, TILE_K))
-        write(d, tile, values, d_ts, d_ss, d_ks, t, shift, shift_k, width, depth)
+        write(0, d, values, vector, d_ks, (x < across) & (y < deep))
 
     return pack

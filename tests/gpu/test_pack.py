@@ -61,17 +61,21 @@ def elements(source: Operand, packing: Packing):
 
 
 def views(letter: str, extent: int, k: int) -> Iterator:
-    """The same integers by rows and by columns, with strides, backwards, and at odd addresses."""
+    """The same integers by rows and by columns, with strides, backwards, at odd addresses, and such that
+    lines begin at multiples of 16 bytes.
+    """
     dtype = DTYPES[letter]
     values = integers(np.random.default_rng(extent + 3 * k), (2, extent, k), dtype)
-    for order, step in product(("row", "column"), ((1, 1), (1, -1), (-2, 3))):
-        shape = 2, extent * abs(step[0]), k * abs(step[1])
-        if order == "column":
-            shape = shape[0], shape[2], shape[1]
+    for order, step, aligned in product(("row", "column"), ((1, 1), (1, -1), (-2, 3)), (False, True)):
+        rows, cols = extent * abs(step[0]), k * abs(step[1])
+        shape = (2, cols, rows) if order == "column" else (2, rows, cols)
+        if aligned:
+            shape = *shape[:2], -(-shape[2] // 4) * 4
         # one real more before the first element: aligned as a real is, no more
-        reals = cupy.full(int(np.prod(shape)) * dtype.parts + 1, np.nan, dtype.real)[1:]
+        reals = cupy.full(int(np.prod(shape)) * dtype.parts + 1, np.nan, dtype.real)[0 if aligned else 1 :]
         room = cupy.ndarray(shape, dtype.name, reals.data)
-        view = (room.swapaxes(1, 2) if order == "column" else room)[:, :: step[0], :: step[1]]
+        whole = (room.swapaxes(1, 2) if order == "column" else room)[:, :rows, :cols]
+        view = whole[:, :: step[0], :: step[1]]
         if dtype.is_complex:  # by reals: CuPy's kernels take complex numbers to be aligned
             for part, of in enumerate((values.real, values.imag)):
                 strides = view.strides

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.kernels.pack import Pack
+from pyblasgpu.kernels.pack import Pack, _Piece
 from pyblasgpu.kernels.packing import LAYOUTS, Packing
 from pyblasgpu.tuning.oracle import packed
 from pyblasgpu.types import DTYPES
@@ -83,13 +83,10 @@ def test_rules_of_a_layout(arguments, rule):
         ({"PAD": -4}, "stripe"),
         ({"BLK": 66}, "vectors"),
         ({"PAD": 2}, "vectors"),
-        ({"DIM": 2048}, "max_threads"),
-        ({"DIM": 48}, "whole_warps"),
-        ({"TILE": 48}, "lines"),
-        ({"TILE": 0}, "lines"),
-        ({"TILE_K": 12}, "threads_tile"),
-        ({"TILE_K": 0}, "threads_tile"),
-        ({"TILE": 128, "TILE_K": 9, "DIM": 32}, "odd_rows"),
+        ({"DIM_X": 256}, "max_threads"),
+        ({"DIM_Y": 0}, "max_threads"),
+        ({"DIM_X": 3}, "whole_warps"),
+        ({"DIM_Y": 6}, "side"),
     ],
 )
 def test_rules_of_the_kernel(changes, rule):
@@ -103,25 +100,49 @@ def test_the_defaults_serve_whatever_vectors_fit(letter):
     config, size = Pack(letter), DTYPES[letter].itemsize
     for blk, depth, pad in ((16, 1, 0), (128, 16, 4), (96, 12, 8)):
         served = config.serving(Packing("cbl", blk, depth, pad))
-        assert served == Pack(letter, blk, depth, pad)
-        assert served.shared_bytes == 64 * 33 * size
-        tiles = -(-1000 // blk) * (blk + pad) / 64, -(-500 // depth) * depth / 32
-        assert served.grid(1000, 500) == np.prod(np.ceil(tiles))
+        assert served == Pack(letter, blk, depth, pad) and served.shared_bytes == 0
+        across, deep = -(-1000 // blk) * (blk + pad), -(-500 // depth) * depth
+        vectors, pieces = across * size / 16, deep / (1 if depth == 1 else 4)
+        assert served.grid(1000, 500) == np.ceil(vectors / 32) * np.ceil(pieces / 8)
 
 
+@pytest.mark.parametrize("depth", [8, 16, 32, 12, 6, 1])
+@pytest.mark.parametrize("by_rows", [False, True])
 @pytest.mark.parametrize("letter", DTYPES)
-def test_a_warp_meets_no_bank_twice(letter):
-    """Shared memory has 32 banks of 4 bytes; 8 bytes a thread go in two turns, 16 in four."""
-    config, dtype = Pack(letter), DTYPES[letter]
-    row, vec = config.TILE_K + 1, config.VEC
-    turns = {4: 32, 8: 16, 16: 8}
-    lanes = np.arange(32)
-    stored = lanes % 8 * vec * row + lanes // 8  # a column of a vector, as the threads that store read it
-    reads = [stored * dtype.itemsize + v * row * dtype.itemsize for v in range(vec)]
-    part, element = lanes % dtype.parts, lanes // dtype.parts
-    fills = [(place * dtype.parts + part) * dtype.real_size for place in (element, element * row)]
-    for places, width in ((reads, dtype.itemsize), (fills, dtype.real_size)):
-        for place in places:
-            for turn in place.reshape(-1, turns[width]):
-                words = (turn[:, None] + np.arange(0, width, 4)) // 4
-                assert len(set((words % 32).ravel())) == words.size
+def test_pieces_are_parts_of_stripes(letter, by_rows, depth):
+    """Those of a stripe are all of its k, once."""
+    piece = _Piece(Pack(letter, BLK_K=depth), by_rows)
+    pieces = np.arange(depth // piece.config.depth)
+    assert sorted(ks(piece, pieces).ravel()) == list(range(depth))
+
+
+@pytest.mark.parametrize("depth", [8, 16, 32])
+@pytest.mark.parametrize("by_rows", [False, True])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_a_warp_moves_whole_sectors(letter, by_rows, depth):
+    """Memory gives and takes 32 bytes at once: each access of 16 bytes a thread meets them in pairs.
+
+    Along the extent the lanes of a warp read and write one run; along k, four lanes a run in S, eight in D.
+    """
+    piece = _Piece(Pack(letter, BLK_K=depth), by_rows)
+    size, lanes = DTYPES[letter].itemsize, np.arange(32)
+    x, y = lanes // piece.SIDE, lanes % piece.SIDE
+    stripe, within = np.divmod(y, depth // piece.config.depth)
+    k = stripe[:, None] * depth + ks(piece, within)
+    for kk in k.T:  # what is written, and what is read along the extent
+        assert whole_sectors(kk, x)
+    for kk in () if by_rows else k[:, :: piece.RUN].T:
+        assert whole_sectors(x, kk * size // 16)
+
+
+def ks(piece: _Piece, number: np.ndarray) -> np.ndarray:
+    """The k of pieces within a stripe, as `pack` takes them: a row a piece."""
+    begin = number // piece.NEXT * piece.NEXT * piece.config.depth + number % piece.NEXT * piece.RUN
+    steps = np.arange(piece.LOADS)[:, None] * piece.STEP + np.arange(piece.RUN)
+    return begin[:, None] + steps.ravel()
+
+
+def whole_sectors(line: np.ndarray, vector: np.ndarray) -> bool:
+    """Whether these vectors of 16 bytes, each in a line of memory, make whole sectors of it."""
+    places = set(zip(line, vector, strict=True))
+    return len(places) == len(line) and all((line, vector ^ 1) in places for line, vector in places)

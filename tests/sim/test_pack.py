@@ -21,32 +21,31 @@ from pyblasgpu.types import DTYPES
 
 from .launching import run, strides
 
-#: Elements of 128 bytes, the smallest tile of a block of threads.
-LINE = {"s": 32, "d": 16, "c": 16, "z": 8}
 FORMS = [Packing("row", 20, 6), *(Packing(layout, 20, 6, pad) for layout in ("cbl", "rbl") for pad in (0, 4))]
+DEEP = [Packing("row", 20, 16), Packing("cbl", 20, 8, 4), Packing("rbl", 20, 32, 4)]  # pieces 4 deep
 
 
-def small(letter: str, packing: Packing, kernels=pack, tile_k: int = 8, lines: int = 1) -> Pack:
-    return kernels.Pack(letter, TILE=lines * LINE[letter], TILE_K=tile_k, DIM=32).serving(packing)
+def small(letter: str, packing: Packing, kernels=pack, dim_x: int = 8, dim_y: int = 4) -> Pack:
+    return kernels.Pack(letter, DIM_X=dim_x, DIM_Y=dim_y).serving(packing)
 
 
 def check(letter="s", packing=FORMS[-1], extent=43, k=15, step=(1, 1), by_rows=True, conj=False, batch=1,
-          shift=0, kernels=pack, **shape) -> None:  # fmt: skip
+          shift=0, gap=0, kernels=pack, **shape) -> None:  # fmt: skip
     """Pack integers that lie amid NaN, into memory between fences; compare with ``==``.
 
     The source begins `shift` reals after a multiple of 16 bytes, every ``step``-th of its rows and columns
-    is taken, backwards where that is negative.
+    is taken, backwards where that is negative. A `gap` of so many elements is between lines of its memory.
     """
     dtype = DTYPES[letter]
     config = small(letter, packing, kernels, **shape)
-    rows, cols = extent * abs(step[0]), k * abs(step[1])
+    rows, cols = extent * abs(step[0]) + gap * by_rows, k * abs(step[1]) + gap * (not by_rows)
     order = (0, 2, 1) if by_rows else (0, 1, 2)
     room = np.full(batch * rows * cols * dtype.parts + 8, np.nan, dtype.real)
     room = room[-(room.ctypes.data // dtype.real_size) % (16 // dtype.real_size) + shift :]
     reals = room[: batch * rows * cols * dtype.parts]
     flat = np.ndarray(batch * rows * cols, dtype.name, reals.data)  # aligned as a real is, no more
     around = flat.reshape(batch, *((cols, rows) if by_rows else (rows, cols))).transpose(order)
-    source = around[:, :: step[0], :: step[1]]
+    source = around[:, : extent * abs(step[0]), : k * abs(step[1])][:, :: step[0], :: step[1]]
     source[...] = integers(np.random.default_rng(extent + k), source.shape, dtype)
     size = packing.size(extent, k)
     target, unharmed = fenced(np.full((1, batch * size), np.nan, dtype.name), margin=16)
@@ -68,10 +67,21 @@ def test_layouts(letter, packing, by_rows):
     check(letter, packing, 40, 12, by_rows=by_rows)
 
 
+@pytest.mark.parametrize("packing", DEEP, ids=str)
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("by_rows", [False, True])
+def test_reads_of_sixteen_bytes(letter, packing, by_rows):
+    """Lines that begin aligned and end within a vector, in one or both extents."""
+    for extent, k in ((43, 37), (40, 32), (41, 34), (18, 7)):
+        check(letter, packing, extent, k, by_rows=by_rows, gap=-(extent if by_rows else k) % 4)
+
+
+@pytest.mark.parametrize("packing", [FORMS[-1], DEEP[-1]], ids=str)
 @pytest.mark.parametrize("letter", "cz")
 @pytest.mark.parametrize("by_rows", [False, True])
-def test_conjugates(letter, by_rows):
-    check(letter, by_rows=by_rows, conj=True)
+def test_conjugates(letter, packing, by_rows):
+    check(letter, packing, by_rows=by_rows, conj=True)
+    check(letter, packing, 44, 36, by_rows=by_rows, conj=True)
 
 
 @pytest.mark.parametrize("letter", DTYPES)
@@ -79,18 +89,22 @@ def test_conjugates(letter, by_rows):
 def test_strides(letter, step):
     for by_rows in (False, True):
         check(letter, FORMS[1], step=step, by_rows=by_rows, batch=2)
+        check(letter, DEEP[1], 44, 20, step, by_rows, gap=4)
 
 
 @pytest.mark.parametrize("letter", "sc")
 @pytest.mark.parametrize("shift", [1, 2, 3])
 def test_any_alignment(letter, shift):
-    check(letter, shift=shift)
-    check(letter, shift=shift, by_rows=False)
+    for by_rows in (False, True):
+        check(letter, shift=shift, by_rows=by_rows)
+        check(letter, DEEP[1], 44, 20, shift=shift, by_rows=by_rows)
 
 
-def test_any_alignment_of_a_double():
-    check("d", shift=1)
-    check("z", shift=1, by_rows=False)
+@pytest.mark.parametrize("letter", "dz")
+@pytest.mark.parametrize("by_rows", [False, True])
+def test_any_alignment_of_a_double(letter, by_rows):
+    check(letter, shift=1, by_rows=by_rows)
+    check(letter, DEEP[1], 44, 20, shift=1, by_rows=by_rows)
 
 
 @pytest.mark.parametrize("extent, k", [(1, 1), (1, 50), (50, 1), (19, 7), (20, 6), (21, 5), (61, 6)])
@@ -101,11 +115,11 @@ def test_extents(layout, extent, k):
 
 
 @pytest.mark.parametrize("blk, depth, pad", [(4, 1, 0), (8, 3, 12), (64, 16, 4), (128, 4, 0)])
-@pytest.mark.parametrize("tile_k, lines", [(4, 1), (8, 2), (14, 4)])
-def test_tiles_of_any_size(blk, depth, pad, tile_k, lines):
+@pytest.mark.parametrize("dim_x, dim_y", [(8, 4), (3, 32), (16, 8)])
+def test_tiles_of_any_size(blk, depth, pad, dim_x, dim_y):
     """Tiles of the operand smaller and larger than those of a block of threads."""
-    for letter, layout in product("sz", ("cbl", "rbl")):
-        check(letter, Packing(layout, blk, depth, pad), 70, 19, tile_k=tile_k, lines=lines)
+    for letter, layout, by_rows in product("sz", ("cbl", "rbl"), (False, True)):
+        check(letter, Packing(layout, blk, depth, pad), 70, 19, by_rows=by_rows, dim_x=dim_x, dim_y=dim_y)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
