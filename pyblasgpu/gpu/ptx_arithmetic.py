@@ -9,7 +9,8 @@ from .mma import joins_parts, taken
 from .ptx_emit import I32, LETTER, PTX_TYPE, asm, at, element_address, load_volatile, made_once, nbytes, types
 
 __all__ = [
-    "divide", "fill", "fma", "quotient", "rank1_update", "shifted_update", "spread_column", "warp_multiply",
+    "divide", "fill", "fma", "quotient", "rank1_update", "select", "shifted_update", "spread_column",
+    "warp_multiply",
 ]  # fmt: skip
 
 
@@ -357,6 +358,16 @@ def fma(_, x, y, z):
         return asm(builder, result, arguments, text, f"={letter},{letter},{letter},{letter}", effect=False)
 
     return z(z, z, z), codegen
+
+
+@intrinsic
+def select(_, ok, x, y):
+    """`x` where `ok`, else `y`, without a branch, for which registers would have to have addresses."""
+
+    def codegen(context, builder, signature, arguments):
+        return builder.select(*arguments)
+
+    return x(types.boolean, x, x), codegen
 
 
 @intrinsic

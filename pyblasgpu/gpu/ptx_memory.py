@@ -24,9 +24,9 @@ from .ptx_emit import (
 
 __all__ = [
     "afresh", "atomic_add", "commit_async", "copy_async", "in_turn", "is_aligned", "load_acquire",
-    "load_global", "load_shared", "offset", "pointer_type", "received", "shared_pointer", "signal",
-    "store_global", "store_global_vector", "store_relaxed", "store_release", "store_shared", "sync_warp",
-    "wait_async",
+    "load_global", "load_shared", "offset", "pointer_type", "prefetch", "received", "shared_pointer",
+    "signal", "store_global", "store_global_vector", "store_relaxed", "store_release", "store_shared",
+    "sync_warp", "wait_async",
 ]  # fmt: skip
 
 
@@ -172,6 +172,19 @@ def store_global(_, pointer, i, value, ok):
         return context.get_dummy_value()
 
     return types.void(pointer, i, pointer.dtype, types.boolean), codegen
+
+
+@intrinsic
+def prefetch(_, pointer, i, ok):
+    """Ask L2 for the line of memory that ``pointer[i]`` lies in, where `ok`; nothing waits for it."""
+
+    def codegen(context, builder, signature, arguments):
+        source, i, ok = arguments
+        text = "{ .reg .pred p; setp.ne.u32 p, $1, 0; @p prefetch.global.L2 [$0]; }"
+        asm(builder, VOID, [at(builder, source, i), builder.zext(ok, I32)], text, "l,r")
+        return context.get_dummy_value()
+
+    return types.void(pointer, i, types.boolean), codegen
 
 
 @made_once

@@ -19,9 +19,9 @@ __all__ = [
     "cuda", "types", "offset", "shared_pointer", "load_shared", "store_shared", "load_global",
     "store_global", "store_global_vector", "copy_async", "commit_async", "wait_async", "sync_warp",
     "signal", "received", "atomic_add", "load_acquire", "store_release", "store_relaxed", "afresh",
-    "in_turn", "pointer_type",
+    "in_turn", "pointer_type", "prefetch",
     "REALS", "rank1_update", "shifted_update", "warp_multiply", "fill", "spread_column", "inlined", "called",
-    "fma", "divide", "quotient", "is_aligned",
+    "fma", "divide", "quotient", "select", "is_aligned",
     # what only the simulator has
     "Pointer", "SimulatorError", "adopt", "allocate", "launch", "release", "reseed", "resolve", "view",
 ]  # fmt: skip
@@ -168,6 +168,12 @@ def wait_async(pending: int):
                 copy.finish()
 
     return wait
+
+
+def prefetch(pointer: Pointer, i: int, ok: bool) -> None:
+    """Ask for the line of memory that ``pointer[i]`` lies in, where `ok`: within what there is."""
+    if ok:
+        pointer.span(i, 1)
 
 
 def in_turn() -> None:
@@ -372,6 +378,11 @@ def fma(x, y, z):
         if exact and abs(exact) <= Fraction(float(np.finfo(np.float64).max)):
             return np.float64(float(exact))
     return x * y + z
+
+
+def select(ok: bool, x, y):
+    """`x` where `ok`, else `y`."""
+    return x if ok else y
 
 
 def divide(x, y):

@@ -2,8 +2,8 @@
 
 The stripe of X then holds BLK_K rows of B (columns, where T is on the right) that this block has the sums
 for. They become right-hand sides, alpha B minus the sums; these are solved by the triangle of the same rows
-of T, a thread a column; what is solved stays in the stripe, as an operand like any other, and goes to memory.
-Beyond the end of T there are zeros, and zeros they stay.
+of T, by one thread a column or by several (`group_substitution`); what is solved stays in the stripe, as an
+operand like any other, and goes to memory. Beyond the end of T there are zeros, and zeros they stay.
 
 The rows of all triangles of a tile are divided by their diagonal elements beforehand, while the block would
 wait, and so are the right-hand sides: substitution then is nothing but multiply-adds. Where a division is not
@@ -18,6 +18,7 @@ from ..gpu.backend import cuda, device_function, ptx, unrolled
 from .gemm_body import Product
 from .gemm_config import GemmConfig
 from .gemm_in_place import goes_down, tile_orders
+from .group_substitution import group_solver, row_lead, sharing
 from .substitution import careful_solver, inverter, panel_writer, quotient, steps
 
 __all__ = ["AT_ONCE", "room", "solving"]
@@ -27,37 +28,46 @@ AT_ONCE = 4  # elements of T that a thread asks for before it divides any
 
 def room(config: GemmConfig, triangle: str) -> int:
     """Reals of shared memory for a tile: its triangles, their diagonal and its inverses."""
-    block, _ = tile_orders(config, triangle)
-    return block * (config.BLK_K + 2) * config.dtype_facts.parts
+    places = _places(config, triangle)
+    return places.inverse + places.block * config.dtype_facts.parts
 
 
 def _places(config: GemmConfig, triangle: str) -> SimpleNamespace:
     """Reals from one row of T to the next in its stripe, and from one column to the next; of X likewise from
     one unknown to the next, and from one right-hand side; how many there are of each, and unknowns of a tile;
+    threads that share a right-hand side; elements from one row of a prepared triangle to the next, or column,
     reals before the diagonal of the tile, and before its inverses, in what is prepared.
 
     "Rows" are equations: where T is on the right they are its columns.
     """
-    PARTS, OF_A = config.dtype_facts.parts, triangle.endswith("a")
+    facts, OF_A, count = config.dtype_facts, triangle.endswith("a"), config.BLK_K
     of_t, of_x = (config.stripe_a, config.stripe_b)[:: 1 if OF_A else -1]
-    block, sides = tile_orders(config, triangle)
+    (block, sides), PARTS = tile_orders(config, triangle), facts.parts
+    shares = sharing(facts, config.threads, sides, count)
+    lead = row_lead(facts, count) if shares > 1 else count
     return SimpleNamespace(
         row=of_t.step * PARTS, col=of_t.step_k * PARTS, unknown=of_x.step_k * PARTS, side=of_x.step * PARTS,
-        count=config.BLK_K, sides=sides, block=block, by_cols=of_t.k_major,
-        diagonal=block * config.BLK_K * PARTS, inverse=block * (config.BLK_K + 1) * PARTS,
+        count=count, sides=sides, block=block, by_cols=of_t.k_major, shares=shares, lead=lead,
+        diagonal=block * lead * PARTS, inverse=block * (lead + 1) * PARTS,
     )  # fmt: skip
 
 
 def solving(config: GemmConfig, product: Product, triangle: str, conj: bool, unit: bool) -> SimpleNamespace:
     """The parts of what is done: ``prepare``, ``put``, ``solve``, ``solve_carefully``, ``write`` and
-    ``restore``.
+    ``restore``; the reals of a thread that ``solve`` needs, and elements from row to row of what is prepared.
     """
     places, down = _places(config, triangle), goes_down(triangle)
     of_a = triangle.endswith("a")
+    if places.shares > 1:
+        solver = group_solver(config.dtype_facts, config.threads, places, down)
+    else:
+        solver = _solver(config, places, down)
     return SimpleNamespace(
+        lead=places.lead,
+        registers=solver.registers,
         prepare=_preparer(config, places, conj, unit, down),
         put=_presenter(config, product, triangle, places),
-        solve=_solver(config, places, down),
+        solve=solver.solve,
         solve_carefully=_careful_solver(config, places, conj, unit, down),
         write=_writer(config, places, of_a),
         restore=_restorer(config, places, of_a),
@@ -66,14 +76,16 @@ def solving(config: GemmConfig, product: Product, triangle: str, conj: bool, uni
 
 def _preparer(config: GemmConfig, places: SimpleNamespace, conj: bool, unit: bool, down: bool):
     """``prepare(prepared, value, tri, ldt, t, extent)``: the triangles of the tile whose diagonal begins at
-    `tri`, each row divided by its diagonal element, by columns, in the order of their unknowns; then the
-    diagonal, then its inverses. Whether one of this thread's is not safe.
+    `tri`, each row divided by its diagonal element, in the order of their unknowns, by rows if threads share
+    a right-hand side, else by columns; then the diagonal, then its inverses. Whether one of this thread's is
+    not safe.
     """
     facts, COUNT, BLOCK, THREADS = config.dtype_facts, places.count, places.block, config.threads
     real, PARTS, CONJ, BY_COLS = ptx.REALS[facts.real], facts.parts, -1 if conj else 1, places.by_cols
     int32, int64, shift, read = ptx.types.int32, ptx.types.int64, ptx.quotient, ptx.load_global(PARTS, False)
     invert_one, divided = inverter(facts, False), quotient(facts, ptx.inlined, False)
     DIAGONAL, INVERSE, TOTAL = places.diagonal, places.inverse, BLOCK * COUNT
+    LEAD, BY_ROWS = places.lead, places.shares > 1
     GROUPS = -(-TOTAL // (THREADS * AT_ONCE))
 
     @device_function
@@ -97,7 +109,8 @@ def _preparer(config: GemmConfig, places: SimpleNamespace, conj: bool, unit: boo
     def divide(e, group, value, prepared, t):
         triangle, i, j, is_there = where(group * AT_ONCE + e, t)
         p, q = (i, j) if down else (COUNT - 1 - i, COUNT - 1 - j)
-        x, to = e * PARTS, (triangle * COUNT * COUNT + q * COUNT + p) * PARTS
+        slow, fast = (p, q) if BY_ROWS else (q, p)
+        x, to = e * PARTS, ((triangle * COUNT + slow) * LEAD + fast) * PARTS
         at = (triangle * COUNT + i) * PARTS
         if is_there:
             if PARTS == 2:
@@ -193,9 +206,10 @@ def _presenter(config: GemmConfig, product: Product, triangle: str, places: Simp
     return unrolled(OWN // RUN, put)
 
 
-def _solver(config: GemmConfig, places: SimpleNamespace, down: bool):
-    """``solve(panel, triangle, column, t)``: all right-hand sides by the divided triangle, a thread each;
-    whether one of this thread's came out not finite: that stays so down to the last unknown.
+def _solver(config: GemmConfig, places: SimpleNamespace, down: bool) -> SimpleNamespace:
+    """As `group_solver`, a thread for each right-hand side.
+
+    What is not finite stays so down to the last unknown, which tells of all.
     """
     facts, SIDES, COUNT = config.dtype_facts, places.sides, places.count
     PARTS, SIDE, UNKNOWN, SIGN = facts.parts, places.side, places.unknown, 1 if down else -1
@@ -228,7 +242,7 @@ def _solver(config: GemmConfig, places: SimpleNamespace, down: bool):
             side = int32(side + THREADS)
         return spoilt
 
-    return solve
+    return SimpleNamespace(registers=COUNT * PARTS, solve=solve)
 
 
 def _careful_solver(config: GemmConfig, places: SimpleNamespace, conj: bool, unit: bool, down: bool):

@@ -9,9 +9,9 @@ is multiplied like the others, into the rows that are left. What that adds to ro
 meaning.
 
 A flag for each strip counts the stripes that are solved. A block asks for it before it loads what it had not
-seen to be there. While that is not solved it multiplies what was loaded, and so has nothing but the last
-stripe left to multiply when it comes; then it waits, only for blocks that the device starts before it. The
-last block of a strip sets the flag back to 0.
+seen to be there, and has L2 bring what of T will meet that. While that is not solved it multiplies what was
+loaded, and so has nothing but the last stripe left to multiply when it comes; then it waits, only for blocks
+that the device starts before it. The last block of a strip sets the flag back to 0.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .diagonal_stripe import AT_ONCE, room, solving
 from .gemm_body import Product, multiplier
 from .gemm_config import GemmConfig
 from .gemm_in_place import goes_down, operands_of, passer, tile_orders
-from .stripe import walkers
+from .stripe import forerunner, walkers
 from .walk import columns
 
 __all__ = ["APART", "build", "shared_bytes"]
@@ -139,18 +139,21 @@ def build(config: GemmConfig, product: Product, triangle: str, conj: bool, unit:
     PER, STAGE, RING, OTHER = BLK // BLK_K, config.stage_reals, STAGES * config.stage_reals, config.place_b
     SIGN, EVERY, FLAG = 1 if DOWN else -1, max(SPAN // BLK_K, 1), APART // facts.real_size
     BOARD, VALUE = RING + room(config, triangle), AT_ONCE * PARTS
-    ROW = (config.stripe_a if OF_A else config.stripe_b).step * PARTS
     ACC, FRAG_A, FRAG_B = config.sums, product.fragment_a, product.fragment_b
-    COLUMN, (NEXT_A, NEXT_B) = BLK_K * PARTS, (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
+    NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
 
     load, zero, place = product.load, ptx.fill(ACC), _placer(config, FREE)
     begin, advance, operands = _pointers(config, triangle)
     start, along = passer(config, product, advance, operands)
     look, fill = _looker(config), _filler(config, start, advance, operands)
     on_diagonal, multiply = solving(config, product, triangle, conj, unit), multiplier(config, product)
+    COLUMN, TRIANGLE = on_diagonal.registers, on_diagonal.lead * PARTS
     prepare, put, solve = on_diagonal.prepare, on_diagonal.put, on_diagonal.solve
     write, restore, solve_carefully = on_diagonal.write, on_diagonal.restore, on_diagonal.solve_carefully
-    begin_t, ASIDE = walkers(config.stripe_a if OF_A else config.stripe_b).begin, config.threads - 32
+    stripe_t, stripe_c = (config.stripe_a, config.stripe_b)[:: 1 if OF_A else -1]
+    begin_t, begin_c = walkers(stripe_t).begin, walkers(stripe_c).begin
+    ask_t, ask_c = (forerunner(stripe, config.threads) for stripe in (stripe_t, stripe_c))
+    ROW, ASIDE = stripe_t.step * PARTS, config.threads - 32
     wait, in_turn, store_release = ptx.wait_async(STAGES - 2), ptx.in_turn, ptx.store_release
     int32, int64, quotient = ptx.types.int32, ptx.types.int64, ptx.quotient
     offset, shared_pointer = ptx.offset, ptx.shared_pointer
@@ -181,8 +184,13 @@ def build(config: GemmConfig, product: Product, triangle: str, conj: bool, unit:
         registers = acc, ra, rb, ra_next, rb_next, old
         zero(acc, real(0))
 
-        # (3) prologue: the triangles on the diagonal
+        # (3) prologue: the triangles on the diagonal; L2 is asked for the rest of the tile's own
         in_turn()
+        for k in range(first, first + own * BLK_K, BLK_K):
+            t_there = offset(tri, begin_t(int64(first), int64(k), ldt) * PARTS)
+            c_there = offset(c, begin_c(int64(other), int64(k), ldc) * PARTS)
+            ask_t(t_there, ldt, t, int32(order - first), int32(order - k))
+            ask_c(c_there, ldc, t, int32(others - other), int32(order - k))
         prepared, corner = offset(shared, RING), offset(tri, begin_t(int64(first), int64(first), ldt) * PARTS)
         unsafe = prepare(prepared, value, corner, ldt, t, int32(order - first))
         safe = cuda.syncthreads_or(unsafe) == 0
@@ -191,6 +199,7 @@ def build(config: GemmConfig, product: Product, triangle: str, conj: bool, unit:
         ready, reading, empty, left = int32(0), int32(0), int32(STAGES - 1), count
         while left > 0 or empty > 0:
             if ready <= ahead[4] and ahead[4] < count:
+                ask_t(ahead[0], ldt, t, int32(order - first), ahead[3])
                 ready = look(flags, flag, ahead[4], empty == STAGES - 1, board, t)
             there = int32(ready - ahead[4] if ready < count else STAGES)
             if empty > 0 and there > 0:
@@ -225,7 +234,7 @@ def build(config: GemmConfig, product: Product, triangle: str, conj: bool, unit:
 
             t_stripe, panel = (here, offset(here, OTHER)) if OF_A else (offset(here, OTHER), here)
             matrix, extent = offset(t_stripe, base * ROW), int32(min(order - first - base, BLK_K))
-            triangle_here = offset(prepared, base * (BLK_K * PARTS))
+            triangle_here = offset(prepared, base * TRIANGLE)
             at = col0 * ldc + int64(row0 + base) if OF_A else (col0 + base) * ldc + int64(row0)
             c_here, sides = offset(c, at * PARTS), int32(others - other)
             put(0, acc, panel, prepared, t, base, extent, alpha, alpha_i, safe and not unit)

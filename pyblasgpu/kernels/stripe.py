@@ -17,9 +17,10 @@ from ..errors import require
 from ..gpu.backend import device_function, ptx
 from ..types import Dtype
 
-__all__ = ["RUN", "Stripe", "loaders", "walkers"]
+__all__ = ["RUN", "Stripe", "forerunner", "loaders", "walkers"]
 
 RUN = 16  # bytes of one copy of a packed stripe
+LINE = 128  # bytes of memory that L2 is asked for at once
 
 
 @dataclass(frozen=True)
@@ -172,6 +173,26 @@ def walkers(stripe: Stripe) -> SimpleNamespace:
         return int64(DEPTH) if K_MAJOR else DEPTH * lead
 
     return SimpleNamespace(begin=begin, step=step)
+
+
+def forerunner(stripe: Stripe, threads: int):
+    """``ask(source, lead, t, extent, depth)``: L2 for a stripe that will be loaded before long."""
+    K_MAJOR, PARTS, ELEMENTS = stripe.k_major, stripe.dtype.parts, LINE // stripe.dtype.itemsize
+    ACROSS, quotient, prefetch = -(-stripe.major // ELEMENTS), ptx.quotient, ptx.prefetch
+    LINES, int32, int64 = ACROSS * stripe.minor, ptx.types.int32, ptx.types.int64
+
+    @device_function
+    def ask(source, lead, t, extent, depth):
+        majors, minors = (depth, extent) if K_MAJOR else (extent, depth)
+        line = int32(t)
+        while line < LINES:
+            minor = quotient(line, ACROSS)
+            major = int32((line - minor * ACROSS) * ELEMENTS)
+            is_there = (major < majors) & (minor < minors)
+            prefetch(source, (int64(minor) * lead + major) * PARTS, is_there)
+            line = int32(line + threads)
+
+    return ask
 
 
 def loaders(stripe: Stripe, stages: int, shared: bool) -> SimpleNamespace:

@@ -24,6 +24,7 @@ __all__ = [
     "panel_writer",
     "quotient",
     "steps",
+    "subtracter",
 ]
 
 #: A diagonal element within 2^-SAFE .. 2^SAFE has a normal reciprocal, and a square that neither over-
@@ -124,6 +125,22 @@ def steps(facts: Dtype, n: int, conj: bool, divides: bool, width: int = 1, lead:
         return step
 
     return in_order([column_step(j) for j in range(n)])
+
+
+def subtracter(facts: Dtype):
+    """``take_off(y, i, t, k, x, j)``: y[i] -= t[k] x[j], in registers."""
+    COMPLEX = facts.is_complex
+
+    @device_function
+    def take_off(y, i, t, k, x, j):
+        if COMPLEX:
+            re = y[i] - t[k] * x[j] + t[k + 1] * x[j + 1]
+            y[i + 1] = y[i + 1] - t[k] * x[j + 1] - t[k + 1] * x[j]
+            y[i] = re
+        else:
+            y[i] = y[i] - t[k] * x[j]
+
+    return take_off
 
 
 def divider(facts: Dtype):

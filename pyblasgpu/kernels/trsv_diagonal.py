@@ -8,7 +8,7 @@ errors are those of a substitution with two more roundings in each product, of T
 from __future__ import annotations
 
 from ..gpu.backend import cuda, device_function, in_order, ptx, unrolled
-from .substitution import diagonal_inverter, divider, quotient
+from .substitution import diagonal_inverter, divider, quotient, subtracter
 from .triangle import Variant
 from .trsv_config import WARP, Trsv
 
@@ -71,7 +71,7 @@ def _group(config: Trsv):
     """
     PARTS, COLS, GROUP, LEAD = config.dtype_facts.parts, config.COLS, config.GROUP, config.lead
     WIDTH = 16 // config.dtype_facts.real_size
-    load_element = ptx.load_shared(PARTS)
+    load_element, take_off = ptx.load_shared(PARTS), subtracter(config.dtype_facts)
 
     def column_loader(j):
         start = (j + 1) * PARTS // WIDTH * WIDTH  # a vector that holds the first one below the diagonal
@@ -84,16 +84,6 @@ def _group(config: Trsv):
             load_element(line, j * PARTS, own, j * LEAD * PARTS)
 
         return load_column
-
-    @device_function
-    def take_off(y, x, t, k, z, s):
-        """y[x] -= t[k] z[s]."""
-        if PARTS == 2:
-            re = y[x] - t[k] * z[s] + t[k + 1] * z[s + 1]
-            y[x + 1] = y[x + 1] - t[k] * z[s + 1] - t[k + 1] * z[s]
-            y[x] = re
-        else:
-            y[x] = y[x] - t[k] * z[s]
 
     def row_solver(j):
         @device_function

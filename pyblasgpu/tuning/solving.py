@@ -3,8 +3,8 @@
 What is good for a product need not be good here. Of all tiles along a strip each waits for the one before, so
 what counts is how soon a block has solved its stripes and told of it (the *chain*), unless the tiles are so
 many that the device is busy all the time. So all Configs are asked that were tuned for products of the
-layout, and the short space of the family. The constants are rounded from a fit to 162 times, of 19 shapes, on
-an H200, which the estimate meets within 7 % (root mean square); `docs/tuning.md` says how well it chooses.
+layout, and the short space of the family. The constants are rounded from fits to 162 times, of 19 shapes, and
+to 210 of 8 shapes, on an H200; `docs/tuning.md` says how well it chooses.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ..errors import BackendUnavailable, ConfigError
 from ..gpu.device import Device
 from ..kernels.gemm_in_place import tile_counts, tile_orders
 from ..kernels.gemm_solve import shared_bytes
+from ..kernels.group_substitution import group_of, sharing
 from ..types import Dtype
 from . import overrides
 from .block_cycles import mma_rate, overlapped
@@ -33,10 +34,12 @@ __all__ = ["choose", "cycles"]
 
 START = 6000  # cycles of the launch
 RATE = 0.88  # of the time at the FMA rate, in which a block multiplies what its chain waits for
-LEVEL = 2700  # cycles from the last stripe of a tile to the first product with it elsewhere
+LEVEL = 1700  # cycles from the last stripe of a tile to the first product with it elsewhere
 STRIPE = 1400  # cycles of a stripe on the diagonal, for barriers and what does not depend on its size
 ELEMENT = 2.8  # cycles of a stripe's unknown for each product of a thread with it
 COLUMN = 1.3  # cycles of a multiply-add of substitution, one thread's after the other
+SHARED = 1.4  # the same where threads share a right-hand side, by 4 bytes of a real
+PASS = 110  # cycles in which a group of unknowns is passed on between such
 SOLVED = 0.2  # of the time to solve a tile, which other blocks of the multiprocessor do not fill
 LAST = 0.1  # of the time of a strip's last product, in which multiprocessors have no tile left
 DOUBT = 1.04  # times that of a Config whose products were timed
@@ -155,4 +158,14 @@ def _unknown(config: Any, triangle: str, device: Device) -> float:
     lanes = device.fma_lanes(facts) * (mma_rate(facts, device) if config.STEM.endswith("_mma") else 1)
     busy = min(config.threads / (device.warp_size * device.partitions), 1)
     multiplied = RATE * block * free / (lanes * busy) + ELEMENT * config.THR_M * config.THR_N
-    return products * (multiplied + COLUMN * config.BLK_K) + STRIPE / config.BLK_K
+    substituted = _substituted(facts, config.BLK_K, sharing(facts, config.threads, free, config.BLK_K))
+    return products * multiplied + substituted + STRIPE / config.BLK_K
+
+
+def _substituted(facts: Dtype, count: int, shares: int) -> float:
+    """Cycles of an unknown of `count` in substitution, by `shares` threads for each right-hand side."""
+    products, group = facts.parts**2, group_of(facts)
+    if shares == 1:
+        return products * COLUMN * count
+    met = group / 2 + count / (2 * shares)  # within the group, and of the thread's own rows
+    return PASS / group + products * SHARED * facts.real_size / 4 * met

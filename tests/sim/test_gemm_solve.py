@@ -10,11 +10,17 @@ import pytest
 from pyblasgpu.gpu import simulator
 from pyblasgpu.kernels import gemm_mma, gemm_solve, gemm_tile
 from pyblasgpu.kernels.gemm_in_place import TRIANGLES, tile_orders
+from pyblasgpu.kernels.group_substitution import sharing
 from pyblasgpu.tuning.oracle import fenced
 from pyblasgpu.types import DTYPES
 
 from .launching import run, strides
 from .test_gemm_in_place import PIPELINES, config, operands
+
+
+def shared(triangle):
+    """A tile of which threads share a right-hand side: four groups of unknowns, eight in z."""
+    return {"BLK_K": 32, **({"BLK_M": 32} if triangle.endswith("a") else {"BLK_N": 32})}
 
 
 def solve(tile, triangle, t, c, unit=False, conj=False, alpha=1.0, by_rows=False, kernels=None):
@@ -66,6 +72,37 @@ def test_every_triangle_and_layout(letter, triangle, by_rows):
 @pytest.mark.parametrize("letter", "dz")
 def test_on_tensor_cores(letter, triangle):
     check(letter, triangle, 71, 37, mma=True)
+
+
+@pytest.mark.parametrize("triangle", TRIANGLES)
+@pytest.mark.parametrize("letter, mma", [*((letter, False) for letter in DTYPES), ("d", True), ("z", True)])
+def test_threads_that_share_a_right_hand_side(letter, mma, triangle):
+    changes = {"BLK_N": 32, "WARP_N": 32, "BLK_K": 32} if mma else shared(triangle)
+    tile = config(letter, triangle, False, mma, **changes)
+    _, sides = tile_orders(tile, triangle)
+    assert sharing(tile.dtype_facts, tile.threads, sides, tile.BLK_K) > 1
+    check(letter, triangle, 125, 37, mma=mma, **changes)
+
+
+@pytest.mark.parametrize("triangle", ["lower_a", "upper_a"])
+def test_threads_that_are_left_over(triangle):
+    tile = {"BLK_N": 24, "WARP_N": 24, "BLK_K": 32}  # 64 threads, 24 right-hand sides
+    check("d", triangle, 125, 37, mma=True, **tile)
+
+
+@pytest.mark.parametrize("unit, conj", list(product((False, True), repeat=2)))
+def test_unit_and_conjugated_where_threads_share(unit, conj):
+    for triangle in TRIANGLES:
+        check("z", triangle, unit=unit, conj=conj, **shared(triangle))
+
+
+@pytest.mark.parametrize("letter, threads, sides, count, shares", [
+    ("s", 128, 16, 32, 8), ("d", 256, 48, 32, 2), ("c", 64, 64, 32, 1), ("s", 128, 96, 32, 1),
+    ("s", 128, 16, 16, 1), ("c", 128, 16, 16, 8), ("z", 128, 16, 16, 4), ("z", 128, 64, 16, 1),
+    ("c", 128, 16, 20, 1),
+])  # fmt: skip
+def test_how_many_share(letter, threads, sides, count, shares):
+    assert sharing(DTYPES[letter], threads, sides, count) == shares
 
 
 @pytest.mark.parametrize("triangle", ["lower_a", "upper_a"])
@@ -122,11 +159,12 @@ def dtype_of(array):
 
 @pytest.mark.parametrize("triangle", TRIANGLES)
 @pytest.mark.parametrize("diagonal", [0.0, 2.0**-70, 2.0**100])
-def test_a_diagonal_that_has_no_safe_reciprocal(triangle, diagonal):
-    hard("s", triangle, diagonal)
+@pytest.mark.parametrize("shares", [False, True], ids=["alone", "shared"])
+def test_a_diagonal_that_has_no_safe_reciprocal(triangle, diagonal, shares):
+    hard("s", triangle, diagonal, **(shared(triangle) if shares else {}))
 
 
-def check_not_finite(letter="s", triangle="lower_a", what=np.nan, kernels=None):
+def check_not_finite(letter="s", triangle="lower_a", what=np.nan, kernels=None, **changes):
     """One number spoils what depends on it, and no more."""
     rng, dtype, (order, others), of_a = (
         np.random.default_rng(5), DTYPES[letter], (45, 19), triangle.endswith("a"),
@@ -135,7 +173,7 @@ def check_not_finite(letter="s", triangle="lower_a", what=np.nan, kernels=None):
     at = (21, 7) if of_a else (7, 21)
     c = np.asfortranarray(b)
     c[at] = what
-    solve(config(letter, triangle), triangle, t, c, kernels=kernels)
+    solve(config(letter, triangle, **changes), triangle, t, c, kernels=kernels)
     spoilt = np.arange(order) >= 21 if triangle in ("lower_a", "upper_b") else np.arange(order) <= 21
     place = (spoilt, 7) if of_a else (7, spoilt)
     assert not np.isfinite(c[at])
@@ -147,11 +185,12 @@ def check_not_finite(letter="s", triangle="lower_a", what=np.nan, kernels=None):
 @pytest.mark.parametrize("triangle", TRIANGLES)
 @pytest.mark.parametrize("what", [np.nan, np.inf])
 @pytest.mark.parametrize("letter", "sz")
-def test_what_is_not_finite_spoils_only_what_depends_on_it(letter, triangle, what):
-    check_not_finite(letter, triangle, what)
+@pytest.mark.parametrize("shares", [False, True], ids=["alone", "shared"])
+def test_what_is_not_finite_spoils_only_what_depends_on_it(letter, triangle, what, shares):
+    check_not_finite(letter, triangle, what, **(shared(triangle) if shares else {}))
 
 
-def overflowing(triangle="lower_a", kernels=None):
+def overflowing(triangle="lower_a", kernels=None, **changes):
     """A quotient beyond what there are numbers for is infinite, though it is made of a reciprocal."""
     order, others = 45, 19
     t = np.asfortranarray(np.diag(np.full(order, 0.25, np.float32)))
@@ -159,12 +198,13 @@ def overflowing(triangle="lower_a", kernels=None):
     last = order - 1 if triangle in ("lower_a", "upper_b") else 0
     place = (last, 17) if triangle.endswith("a") else (17, last)
     c[place] = 3e38
-    solve(config("s", triangle), triangle, t, c, kernels=kernels)
+    solve(config("s", triangle, **changes), triangle, t, c, kernels=kernels)
     assert np.isposinf(c[place])
     c[place] = 4
     np.testing.assert_array_equal(c, 4)
 
 
 @pytest.mark.parametrize("triangle", TRIANGLES)
-def test_overflow_is_infinite(triangle):
-    overflowing(triangle)
+@pytest.mark.parametrize("shares", [False, True], ids=["alone", "shared"])
+def test_overflow_is_infinite(triangle, shares):
+    overflowing(triangle, **(shared(triangle) if shares else {}))

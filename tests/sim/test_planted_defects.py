@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -142,11 +143,12 @@ def mirrored(letter="d", **options) -> Check:
     return Check("symmetrize", run)
 
 
-def pack(letter="s", **options) -> Check:
-    """An operand packed by stripes, its rows lengthened."""
+def pack(letter="s", deep=False, **options) -> Check:
+    """An operand packed by stripes, its rows lengthened; or by `deep` ones, read by 16 bytes."""
+    given = {"packing": test_pack.DEEP[-1], "extent": 44, "k": 36} if deep else {}
 
     def run(module):
-        test_pack.check(letter, kernels=module, **options)
+        test_pack.check(letter, kernels=module, **{**given, **options})
 
     return Check("pack", run)
 
@@ -213,6 +215,11 @@ def at_once(letter="s", triangle="lower_a", seeds=3, quickly=False, **options) -
             test_gemm_solve.check(letter, triangle, kernels=module, **options)
 
     return Check("gemm_tile", run)
+
+
+def shared_out(letter="s", triangle="lower_a", **options) -> Check:
+    """The same by threads that share a right-hand side."""
+    return at_once(letter, triangle, **options, **test_gemm_solve.shared(triangle))
 
 
 def _mends(*_) -> None:
@@ -321,8 +328,6 @@ DEFECTS = [
     ("sum_partials", "acc, 0)\n        cuda.syncthreads()", "acc, 0)", sums()),
     ("symmetrize", "wait()\n        cuda.syncthreads()", "wait()", mirrored()),
     ("symmetrize", "wait()\n        cuda.syncthreads()", "cuda.syncthreads()", mirrored()),
-    ("pack", "wait()\n        cuda.syncthreads()", "wait()", pack()),
-    ("pack", "wait()\n        cuda.syncthreads()", "cuda.syncthreads()", pack()),
     # edges
     ("gemm_body", "(row < rows) & (col < cols)", "(row <= rows) & (col < cols)", tile(beta=0)),
     ("gemm_body", "(row < rows) & (col < cols)", "(row < rows) & (col < cols - 1)", tile()),
@@ -364,15 +369,17 @@ DEFECTS = [
     ("symmetrize", "return (i < rows) & (j < cols)", "return (j < cols)", mirrored()),
     ("symmetrize", "return (i < rows) & (j < cols)", "return (i < rows)", mirrored(part="upper")),
     ("symmetrize", "(n + BLK - 1) // BLK", "n // BLK", mirrored()),
-    ("pack", "(row < rows) & (kk < depth)", "(kk < depth)", pack(by_rows=False)),
-    ("pack", "(row < rows) & (kk < depth)", "(row < rows)", pack()),
-    ("pack", "(row < rows) & (kk < depth)", "(row <= rows) & (kk < depth)", pack()),
-    ("pack", "(p < width) & (kk < depth)", "(p < width)", pack()),
-    ("pack", "(p < width) & (kk < depth)", "(kk < depth)", pack(extent=40)),
-    ("pack", "int64((extent + BLK - 1) // BLK)", "int64(extent // BLK)", pack()),
-    ("pack", "int64((k + BLK_K - 1) // BLK_K)", "int64(k // BLK_K)", pack()),
+    ("pack", "(i < rows) & (kk < depth)", "(kk < depth)", pack(by_rows=False)),
+    ("pack", "(i < rows) & (kk < depth)", "(i < rows)", pack()),
+    ("pack", "(i < rows) & (kk < depth)", "(i <= rows) & (kk < depth)", pack()),
+    ("pack", "(left >= REACH) | (left <= 0)", "True", pack("d", gap=1)),
+    ("pack", "(left >= REACH) | (left <= 0)", "True", pack("d", deep=True, k=31, by_rows=False, gap=1)),
+    ("pack", "(x < across) & (y < deep)", "x < across", pack()),
+    ("pack", "(x < across) & (y < deep)", "y < deep", pack(extent=40)),
+    ("pack", "uint32(extent + (BLK - 1))", "uint32(extent)", pack()),
+    ("pack", "uint32(k + (BLK_K - 1))", "uint32(k)", pack()),
     # what must not be read
-    ("pack", "(i < BLK) & (row < rows)", "(row < rows)", pack()),
+    ("pack", "int32(extent - row) if i < BLK else int32(0)", "int32(extent - row)", pack()),
     ("triangle", "i + shift - j >= FIRST", "i + shift - j > FIRST", leaf("trsm")),
     ("triangle", "i + shift - j >= FIRST", "j - i - shift >= FIRST", leaf("trsm")),
     ("triangle", "i + shift - j >= FIRST", "i - j >= FIRST", leaf("trmm")),
@@ -438,7 +445,7 @@ DEFECTS = [
     ("symmetrize", "- other[1]", "+ other[1]", mirrored("c", part="hermitian_upper")),
     ("symmetrize", "- beta_i * old[2 * x + 1]", "+ beta_i * old[2 * x + 1]", mirrored("c", beta=1 - 2j)),
     ("pack", "if CONJ:", "if False:", pack("c", conj=True)),
-    ("pack", "-values[2 * v + 1]", "values[2 * v + 1]", pack("z", conj=True)),
+    ("pack", "-vector[v * PARTS + 1]", "vector[v * PARTS + 1]", pack("z", conj=True)),
     # places and strides
     ("gemm_tile", "step * (VEC_K * LEAD) + place", "step * (VEC_K * LEAD - 1) + place", tile()),
     ("gemm_tile", "pointer, kk * LEAD)", "pointer, 0)", kept()),
@@ -534,6 +541,17 @@ DEFECTS = [
      at_once(BLK_K=8, UNROLL=8, VEC_K=2)),
     ("diagonal_stripe", "spoilt if size < real(INFINITY) else 1", "spoilt",
      solved_by(test_gemm_solve.overflowing)),
+    ("group_substitution", "        sync_warp()", "        pass", shared_out()),
+    ("group_substitution", "            eliminate(column)\n", "", shared_out("z", quickly=True)),
+    ("group_substitution", "range(1, SHARES)", "range(2, SHARES)", shared_out()),
+    ("group_substitution", "later_rows(column, own)\n", "pass\n", shared_out("z")),
+    ("group_substitution", "put(0, column, mine)\n", "pass\n", shared_out("c")),
+    ("group_substitution", "SIGN * share", "share", shared_out(triangle="upper_a")),
+    ("group_substitution", "else places.count - 1", "else 0", shared_out(triangle="lower_b")),
+    ("group_substitution", "share * LINES", "0", shared_out()),
+    ("group_substitution", "0 if size < real(INFINITY) else 1", "0",
+     solved_by(partial(test_gemm_solve.overflowing, **test_gemm_solve.shared("lower_a")))),
+    ("diagonal_stripe", "(p, q) if BY_ROWS", "(q, p) if BY_ROWS", shared_out(quickly=True)),
     ("diagonal_blocks", "& is_inside(i, j, 0)", "", diagonal(beyond=77)),
     ("diagonal_blocks", "(i < left) & (j < left) &", "", diagonal()),
     ("diagonal_blocks", "ok & (i != j)", "ok", diagonal("z", unit=True, beyond=77j)),
@@ -598,15 +616,27 @@ DEFECTS = [
     ("symmetrize", "line + x * LINES", "line", mirrored()),
     ("symmetrize", "tile, (i * LEAD + j) * PARTS)", "tile, (j * LEAD + i) * PARTS)", mirrored()),
     ("symmetrize", "x * PARTS + part, c", "part, c", mirrored("z")),
-    ("pack", "place // LEAD * BLK + i", "place // LEAD * LEAD + i", pack()),
-    ("pack", "kk * k_stride) * PARTS + part", "kk * k_stride) * PARTS", pack("z")),
-    ("pack", "row // BLK_K * stripe_step", "row // BLK_K * tile_step", pack()),
-    ("pack", "row % BLK_K * k_step", "row * k_step", pack()),
-    ("pack", "(at + place % LEAD)", "(at + place)", pack(tile_k=14, lines=2)),
-    ("pack", "row0 = int64(cuda.blockIdx.z), panel * BLK", "row0 = int64(cuda.blockIdx.z), first", pack()),
+    ("pack", "int64(panel) * BLK + i", "int64(panel) * (VECTORS * VEC) + i", pack()),
+    ("pack", "x - panel * VECTORS", "x", pack()),
+    ("pack", "y - stripe * PIECES", "y", pack()),
+    ("pack", "fast = uint32(block - slow * blocks)", "fast = block", pack()),
+    ("pack", "x * X + t // SIDE % X", "x * X + t // SIDE", pack()),
+    ("pack", "t // (SIDE * X) * SIDE + t % SIDE", "t // (SIDE * X) * SIDE", pack(by_rows=False)),
+    ("pack", "n // NEXT * (NEXT * DEEP)", "n // NEXT * DEEP", pack("d", deep=True, by_rows=False)),
+    ("pack", "n % NEXT * RUN", "n % NEXT", pack("d", deep=True, by_rows=False)),
+    ("pack", "line // VEC * STEP", "line // VEC", pack("z", deep=True, by_rows=False)),
+    ("pack", "(load * STEP + run)", "kk", pack("c", deep=True, by_rows=False)),
+    ("pack", "(load * VEC + v) * RUN + run", "kk * VEC + v", pack("d", deep=True, by_rows=False)),
+    ("pack", "line * STEP) if BY_ROWS", "line) if not BY_ROWS", pack("d", deep=True)),
+    ("pack", "kk * k_step) * PARTS + first % PARTS", "kk * k_step) * PARTS", pack("z", shift=1)),
+    ("pack", "(step == 1) & uncut", "uncut", pack(deep=True, step=(2, 1))),
+    ("pack", "is_wide(s) &", "True &", pack(shift=1)),
+    ("pack", "is_wide(offset(s, lead * PARTS))", "True", pack("d")),
+    ("pack", "PARTS == 1 or is_whole(s)", "True", pack("c", shift=1)),
+    ("pack", "row * s_rs + col * s_ks", "row * s_rs", pack()),
+    ("pack", "stripe * d_ss", "stripe * d_ts", pack()),
+    ("pack", "kk * d_ks + i", "i", pack()),
     ("pack", "batch * stride_d + panel", "batch * stride_s + panel", pack(batch=2)),
-    ("pack", "first - panel * LEAD", "0", pack()),
-    ("pack", "k0 - stripe * BLK_K", "0", pack()),
     # order and arithmetic
     ("trmm_leaf", "int64(blocks - 1 - step)", "int64(step)", leaf("trmm")),
     ("trmm_leaf", "== diagonal:", "== diagonal + 1:", leaf("trmm", unit=True)),
@@ -750,8 +780,8 @@ DEFECTS = [
 #: What kernels have in common, each after what it is built from.
 SHARED = (
     "stripe", "elements", "triangle", "substitution", "walk", "part", "gemm_config", "gemm_body",
-    "gemm_persistent", "gemm_in_place", "diagonal_stripe", "gemm_solve", "gemm_source", "trsm_config",
-    "trsm_strips", "trsm_body", "trsv_config", "trsv_sums", "trsv_diagonal",
+    "gemm_persistent", "gemm_in_place", "group_substitution", "diagonal_stripe", "gemm_solve", "gemm_source",
+    "trsm_config", "trsm_strips", "trsm_body", "trsv_config", "trsv_sums", "trsv_diagonal",
 )  # fmt: skip
 
 
