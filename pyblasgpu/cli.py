@@ -95,6 +95,9 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
         "--size", type=_size_classes, metavar="C,C,...", help="size classes: tiny, low_rank, few, ... (all)"
     )
     parser.add_argument(
+        "--stage", type=_stages, metavar="S,S,...", help="of a run: kernels, stop_sizes, methods (all)"
+    )
+    parser.add_argument(
         "--device", metavar="D", help="number of the device; in a dry run also a name: h200, ..."
     )
 
@@ -211,6 +214,12 @@ def _layouts(text: str) -> tuple[str, ...]:
 
 def _size_classes(text: str) -> tuple[str, ...]:
     return _listed(text, tuple(dict.fromkeys(size for stem in FAMILIES for size in sizes_of(stem))))
+
+
+def _stages(text: str) -> tuple[str, ...]:
+    from .tuning.tuner import STAGES
+
+    return _listed(text, STAGES)
 
 
 def parse_variants(text: str) -> tuple[str, ...]:

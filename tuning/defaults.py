@@ -2,10 +2,11 @@
 
 A device gets the winners of its own records; an architecture the candidates that are the best for all of its
 devices together. Give every sweep of an architecture at once: files are written anew. Of several sweeps of a
-device the last one decides at each place at which it has timed what was the best before, or something faster:
-else times of different runs are not compared. A winner that spills registers under the toolchain here, though
-not under the one it was measured with, gives way to the next. Size classes of products share Configs where it
-costs them at most a hundredth, so that fewer kernels have to be compiled.
+device the last one decides at each place at which it has timed what was the best before, or something faster,
+of methods all that were timed before: else times of different runs are not compared. A winner that spills
+registers under the toolchain here, though not under the one it was measured with, gives way to the next. Size
+classes of products share Configs where it costs them at most a hundredth, so that fewer kernels have to be
+compiled.
 """
 
 from __future__ import annotations
@@ -66,9 +67,11 @@ def _decisive(sweeps: list[str]) -> list[Record]:
 
 def _decides(found: Sequence[Record], before: Sequence[Record], out: set[tuple]) -> bool:
     """Whether one that was the best `before`, or nearly so, is among those `found`, or one of these is
-    faster: a search that was cut off may have neither.
+    faster: a search that was cut off may have neither. Of methods one alone says nothing.
     """
     found, before = ([r for r in records if r.candidate not in out] for records in (found, before))
+    if ways := {r.method for r in before if r.method}:
+        return ways <= {r.method for r in found}
     fastest, now = _fastest(before), _fastest(found)
     best = {r.candidate for r in before if r.seconds <= SHARED * fastest[r.extents]}
     return (

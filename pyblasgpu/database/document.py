@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import DatabaseWarning
 from ..types import DTYPES
 from .families import FAMILIES, STOP_ROUTINES
-from .methods import ONE_LAUNCH_AT, ONE_LAUNCH_ROUTINES
+from .methods import METHODS, METHODS_AT, ways_of
 from .sizes import sizes_of
 
 __all__ = ["MAX_BYTES", "SCHEMA", "DatabaseError", "Document", "Entry", "dumps", "parse", "read"]
@@ -50,18 +50,18 @@ class Document:
         (stem, dtype, layout, size class) -> Entry.
     stop_sizes : dict
         (routine, dtype, class of right-hand sides) -> int.
-    one_launch : dict
-        (routine, dtype, place) -> whether one launch is faster there than the recursion.
+    methods : dict
+        (routine, dtype, place) -> which of `ways_of` the routine is the fastest there.
     """
 
     device: str
     entries: dict[tuple[str, str, str, str], Entry] = field(default_factory=dict)
     stop_sizes: dict[tuple[str, str, str], int] = field(default_factory=dict)
-    one_launch: dict[tuple[str, str, str], bool] = field(default_factory=dict)
+    methods: dict[tuple[str, str, str], str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """How many values it holds."""
-        return len(self.entries) + len(self.stop_sizes) + len(self.one_launch)
+        return len(self.entries) + len(self.stop_sizes) + len(self.methods)
 
 
 def read(path: Path, device: str | None = None) -> Document | None:
@@ -97,7 +97,7 @@ def parse(content: bytes) -> Document:
     _object(raw, "it")
     schema = raw.get("schema")
     _check(type(schema) is int and schema == SCHEMA, f"its schema is {schema!r}, not {SCHEMA}")
-    _known(raw, ("schema", "device", "entries", "stop_size", "one_launch"), "it")
+    _known(raw, ("schema", "device", "entries", "stop_size", "method"), "it")
     device = raw.get("device")
     _check(isinstance(device, str) and 0 < len(device) <= 256, "its device is no name")
     document = Document(device)
@@ -111,10 +111,10 @@ def parse(content: bytes) -> Document:
             good = type(stop) is int and 0 < stop <= MAX_VALUE
             _check(good, f"{where}.{dtype}.{size}: {stop!r}")
             document.stop_sizes[routine, dtype, size] = stop
-    levels = ONE_LAUNCH_ROUTINES, tuple(DTYPES), tuple(ONE_LAUNCH_AT)
-    for path, is_faster in _paths(raw.get("one_launch", {}), levels, "one_launch"):
-        _check(type(is_faster) is bool, f"one_launch.{'.'.join(path)}: {is_faster!r}")
-        document.one_launch[path] = is_faster
+    levels = tuple(METHODS), tuple(DTYPES), tuple(METHODS_AT)
+    for (routine, dtype, place), way in _paths(raw.get("method", {}), levels, "method"):
+        _check(way in ways_of(routine), f"method.{routine}.{dtype}.{place}: {way!r}")
+        document.methods[routine, dtype, place] = way
     return document
 
 
@@ -192,9 +192,9 @@ def dumps(document: Document) -> str:
         if entry.elsewhere:
             line["elsewhere"] = {size: _rounded(rate) for size, rate in sorted(entry.elsewhere.items())}
         _put(entries, path, line)
-    stops, one = _tree(document.stop_sizes), _tree(document.one_launch)
+    stops, methods = _tree(document.stop_sizes), _tree(document.methods)
     whole = {"schema": SCHEMA, "device": document.device, "entries": entries, "stop_size": stops}
-    whole |= {"one_launch": one} if one else {}
+    whole |= {"method": methods} if methods else {}
     return _indented(whole, "") + "\n"
 
 

@@ -1,29 +1,38 @@
-"""Where TRSM is timed both ways, as one launch and by recursion, and which place stands for the others."""
+"""The ways in which TRMM and TRSM may go, where they are timed against each other, and which place stands for
+the others.
+"""
 
 from __future__ import annotations
 
 from math import log
 
-__all__ = ["ONE_LAUNCH_AT", "ONE_LAUNCH_ROUTINES", "nearest_places"]
+__all__ = ["METHODS", "METHODS_AT", "RECURSION", "nearest_places", "ways_of"]
 
-#: The routines that may be one launch.
-ONE_LAUNCH_ROUTINES = ("trsm",)
+#: Routine -> its method beside the recursion; `overrides.override` of that name asks for it, or against it.
+METHODS = {"trmm": "in_place", "trsm": "one_launch"}
 
-_SQUARES = (256, 512, 1024, 2048, 3072, 4096, 8192)
-_TALL = (512, 1024, 2048, 4096, 8192)
+RECURSION = "recursion"
 
-#: Place -> order of the triangle, right-hand sides.
-ONE_LAUNCH_AT = {
+_ORDERS = (2048, 512, 8192, 1024, 4096)
+_SQUARES = (256, 3072)
+
+#: Place -> order of the triangle, right-hand sides: a coarse net first, as a run may end before all is timed.
+METHODS_AT = {
     f"{n}x{rhs}": (n, rhs)
-    for n, rhs in [*((n, n) for n in _SQUARES), *((n, rhs) for rhs in (32, 512) for n in _TALL)]
+    for n, rhs in [*((n, rhs) for n in _ORDERS for rhs in (n, 32, 512)), *((n, n) for n in _SQUARES)]
 }
+
+REACH = 2.1  # a factor of eight: farther away a place says nothing, lest the first few decide everything
+
+
+def ways_of(routine: str) -> tuple[str, str]:
+    """The method of a routine, and the recursion."""
+    return METHODS[routine], RECURSION
 
 
 def nearest_places(n: int, rhs: int) -> list[str]:
-    """All places, the nearest first, by the logarithms of order and right-hand sides."""
-
-    def distance(place: str) -> float:
-        order, sides = ONE_LAUNCH_AT[place]
-        return abs(log(order / n)) + abs(log(sides / rhs))
-
-    return sorted(ONE_LAUNCH_AT, key=distance)
+    """The places in reach, the nearest first, by the logarithms of order and right-hand sides."""
+    distances = {
+        place: abs(log(order / n)) + abs(log(sides / rhs)) for place, (order, sides) in METHODS_AT.items()
+    }
+    return sorted((place for place, far in distances.items() if far <= REACH), key=distances.__getitem__)

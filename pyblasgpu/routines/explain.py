@@ -36,7 +36,8 @@ def explain(
     -------
     list of (str, str, str)
         Kernel family (or "stop size"), Config, and origin: override, a file, or computed. A product whose
-        inner extent is split is followed by "splits of k" and their number.
+        inner extent is split is followed by "splits of k" and their number. Where an override or a file says
+        which way 'trmm' or 'trsm' goes, "method" comes first: 'in_place', 'one_launch' or 'recursion'.
 
     Raises
     ------
@@ -49,7 +50,8 @@ def explain(
     facts, extents = dtype_of(dtype), (m, n, m if k is None else k)
     three_m = by_three_products(method, facts, "explain")
     for choice in _tape(routine, facts, *extents, device, batch, three_m).choices:
-        family = getattr(choice.config, "STEM", "stop size")
+        named = "method" if isinstance(choice.config, str) else "stop size"
+        family = getattr(choice.config, "STEM", named)
         found[family, str(choice.config), choice.origin] = None
         if choice.splits > 1:
             found["splits of k", str(choice.splits), choice.origin] = None

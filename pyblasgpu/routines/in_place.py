@@ -1,15 +1,24 @@
-"""The operands of TRMM or TRSM as the kernels have them that work in place: `gemm_in_place`, `gemm_solve`."""
+"""The operands of TRMM or TRSM as the kernels have them that work in place: `gemm_in_place`, `gemm_solve`;
+and what says that these serve.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..database import METHODS, RECURSION
+from ..gpu.device import Device
 from ..operands import Operand
-from ..tuning.select import Choice
+from ..tuning.by_class import Choice, choose_method
+from ..tuning.overrides import given
 from ..types import Side, Uplo
 from .gemm import alignments, contiguous
+from .recursion import leaves_asked
+from .tape import Tape
 
-__all__ = ["Job", "Pair", "pair"]
+__all__ = ["LEAF", "Job", "Pair", "pair", "said"]
+
+LEAF = 64  # rows up to which a triangle is a leaf, one launch as well: of such no place tells
 
 
 class Pair(NamedTuple):
@@ -73,10 +82,17 @@ class Job(NamedTuple):
         T and C.
     choice : Choice
         The Config of a GEMM kernel.
+    method : Choice or None
+        What has `said` that it serves, if anything has.
     """
 
     pair: Pair
     choice: Choice
+    method: Choice | None = None
+
+    def note(self, tape: Tape) -> None:
+        """Put what was chosen among the tape's choices."""
+        tape.choices += [choice for choice in (self.method, self.choice) if choice]
 
 
 def pair(t: Operand, b: Operand, side: Side, uplo: Uplo) -> Pair | None:
@@ -90,3 +106,26 @@ def pair(t: Operand, b: Operand, side: Side, uplo: Uplo) -> Pair | None:
     if b.batch != 1 or b.is_empty or not contiguous(b) or not (contiguous(t) or contiguous(t.T)):
         return None
     return Pair(t, b, f"{uplo.name.lower()}_{'a' if side is Side.LEFT else 'b'}")
+
+
+def said(tape: Tape, routine: str, t: Operand, b: Operand, device: Device) -> Choice | None:
+    """The method of 'trmm' or 'trsm', or the recursion, that is asked for, or else was the fastest at the
+    nearest place of which a file tells; None: to be decided.
+
+    The recursion is put among the tape's choices.
+    """
+    found = _asked(routine)
+    if found is None and t.rows > LEAF:
+        others = b.rows * b.cols // t.rows
+        found = choose_method(routine, t.dtype.letter, t.rows, others, device)
+    if found and found.config == RECURSION:
+        tape.choices.append(found)
+    return found
+
+
+def _asked(routine: str) -> Choice | None:
+    """What overrides say: of leaves, or of a stop size, that it is the recursion."""
+    asked = given(METHODS[routine])
+    if asked is None:
+        return Choice(RECURSION, "override") if leaves_asked(routine) else None
+    return Choice(METHODS[routine] if asked else RECURSION, "override")

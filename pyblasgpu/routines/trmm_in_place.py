@@ -9,22 +9,22 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, cast
 
+from ..database import RECURSION
 from ..errors import BackendUnavailable
 from ..gpu.device import Device, current
 from ..kernels import diagonal_blocks, gemm_in_place
 from ..operands import Operand
-from ..tuning.overrides import given
 from ..tuning.score import in_place_cycles
 from ..tuning.select import Choice, select
 from ..types import Diag, Side, Uplo
 from .gemm import SOURCES, contiguous, fitted
-from .in_place import Job, Pair, pair
+from .in_place import LEAF, Job, Pair, pair, said
 from .recursion import most_workspace
 from .tape import ALPHA, Tape
 
 __all__ = ["InPlace", "plan", "record"]
 
-LEAF = 64  # rows up to which a triangle is a leaf, one launch as well
+# where no file says which was faster:
 #: Rows up to which it is ahead of the recursion, where that is not always so: the tiles with which complex
 #: FMAs are fastest are too large, and have no registers left.
 MOST = {"c": 2048}
@@ -51,25 +51,28 @@ class InPlace(Job):
 def plan(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo) -> InPlace | None:
     """How the kernel multiplies these operands; None where it does not, or not well.
 
-    It does not where `pair` has none; nor where the longest tile takes much longer than an even share of all,
-    but for triangles so small that a chain of launches takes longer still; nor where a stop size is asked
-    for, and so the recursion.
+    It does not where `pair` has none, nor where its scratch is more than the workspace may be. Else overrides
+    and files decide (`in_place.said`), and where they say nothing `_is_likely` and `_is_even`.
     """
-    found, asked = pair(t, b, side, uplo), given("in_place")
-    if found is None or not (_is_likely(t) if asked is None else asked):
+    found = pair(t, b, side, uplo)
+    if found is None:
         return None
     try:
-        job = InPlace(found, _choose(tape, found))
+        device = current(tape.device)
+        method = said(tape, "trmm", t, b, device)
+        if not (method.config != RECURSION if method else _is_likely(t)):
+            return None
+        job = InPlace(found, _choose(tape, found), method)
     except BackendUnavailable:
         return None
     if tape.dtype.itemsize * sum(job.scratch) > most_workspace(b):
         return None
-    return job if asked or t.rows <= SHORT or _is_even(job, current(tape.device)) else None
+    return job if method or _is_even(job, device) else None
 
 
 def _is_likely(t: Operand) -> bool:
     """Whether a triangle like this one may be served, before a Config is looked for."""
-    return LEAF < t.rows <= MOST.get(t.dtype.letter, t.rows) and given("trmm") is None
+    return LEAF < t.rows <= MOST.get(t.dtype.letter, t.rows)
 
 
 def _choose(tape: Tape, pair: Pair) -> Choice:
@@ -79,7 +82,9 @@ def _choose(tape: Tape, pair: Pair) -> Choice:
 
 
 def _is_even(job: InPlace, device: Device) -> bool:
-    """Whether the longest tile is not what the others wait for."""
+    """Whether the longest tile is not what the others wait for, or a chain of launches takes longer still."""
+    if job.pair.t.rows <= SHORT:
+        return True
     share, longest = in_place_cycles(job.choice.config, job.pair.extents, device, job.pair.triangle)
     return longest <= UNEVEN * share
 
@@ -87,7 +92,7 @@ def _is_even(job: InPlace, device: Device) -> bool:
 def record(tape: Tape, job: InPlace, diag: Diag) -> None:
     """Record the two launches."""
     (t, c, triangle), config = job.pair, cast(Any, job.choice.config)
-    tape.choices.append(job.choice)
+    job.note(tape)
     lead = job.pair.lead
     with tape.temporary():
         blocks, flags = (tape.scratch(count, 1, 1) for count in job.scratch)

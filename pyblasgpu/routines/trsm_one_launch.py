@@ -10,18 +10,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
+from ..database import RECURSION
 from ..errors import BackendUnavailable
 from ..gpu import workspace
-from ..gpu.device import Device, current
+from ..gpu.device import current
 from ..kernels import gemm_in_place, gemm_solve, trsv
 from ..operands import Operand
 from ..tuning import solving
-from ..tuning.by_class import choose_one_launch
-from ..tuning.overrides import given
 from ..types import Diag, Side, Uplo
 from .gemm import SOURCES, fitted
-from .in_place import Job, pair
-from .recursion import leaves_asked
+from .in_place import Job, pair, said
 from .tape import ALPHA, Tape
 
 __all__ = ["plan", "record"]
@@ -48,15 +46,16 @@ def plan(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo) -> Job | No
     """How the kernel solves these operands; None where it does not, or not well.
 
     It does not where `in_place.pair` has none, nor with so few right-hand sides that `trsv` has them, nor
-    with more strips than there are flags; nor where leaves or a stop size, and so the recursion, are asked
-    for.
+    with more strips than there are flags. Else overrides and files decide (`in_place.said`), and where they
+    say nothing `_is_likely`.
     """
-    found, asked = pair(t, b, side, uplo), given("one_launch")
+    found = pair(t, b, side, uplo)
     if found is None or b.rows * b.cols <= trsv.MOST_COLS * t.rows:
         return None
     try:
         device = current(tape.device)
-        if not (_is_likely(t, b, device) if asked is None else asked):
+        method = said(tape, "trsm", t, b, device)
+        if not (method.config != RECURSION if method else _is_likely(t, b)):
             return None
         choice = solving.choose(tape.dtype, found.layout, found.extents, found.triangle, device)
     except BackendUnavailable:
@@ -64,18 +63,12 @@ def plan(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo) -> Job | No
     config: Any = fitted(cast(Any, choice.config), *found.operands)
     _, strips = gemm_in_place.tile_counts(config, found.triangle, b.rows, b.cols)
     has_flags = strips * gemm_solve.APART <= workspace.FLAGS
-    return Job(found, replace(choice, config=config)) if has_flags else None
+    return Job(found, replace(choice, config=config), method) if has_flags else None
 
 
-def _is_likely(t: Operand, b: Operand, device: Device) -> bool:
-    """Whether operands like these may be served, before a Config is looked for."""
-    if leaves_asked("trsm"):
-        return False
-    others = b.rows * b.cols // t.rows
-    timed = choose_one_launch("trsm", t.dtype.letter, t.rows, others, device)
-    if timed is not None:
-        return timed.config
-    where = WHERE[t.dtype.letter]
+def _is_likely(t: Operand, b: Operand) -> bool:
+    """Whether operands like these had better be served, where nothing says so."""
+    others, where = b.rows * b.cols // t.rows, WHERE[t.dtype.letter]
     is_of_size = t.rows >= where.rows and where.fewest <= others <= where.most
     return is_of_size and b.rows * b.cols <= where.elements
 
@@ -83,7 +76,7 @@ def _is_likely(t: Operand, b: Operand, device: Device) -> bool:
 def record(tape: Tape, job: Job, diag: Diag) -> None:
     """Record the launch."""
     (t, c, triangle), config, lead = job.pair, cast(Any, job.choice.config), job.pair.lead
-    tape.choices.append(job.choice)
+    job.note(tape)
     solved = "unit" if diag is Diag.UNIT else "nonunit"
     kernel = SOURCES[config.STEM](config, *job.pair.conjs, triangle=triangle, solved=solved)
     operands, grid = (t._replace(conj=False), c, tape.flags()), config.grid(c.rows, c.cols)

@@ -19,7 +19,7 @@ from .space import quick_points
 from .three_m import three_m_twin
 
 __all__ = [
-    "COMPUTED", "DEFAULT_STOP", "Choice", "choose_one_launch", "choose_stop", "computed", "fixed", "of_class",
+    "COMPUTED", "DEFAULT_STOP", "Choice", "choose_method", "choose_stop", "computed", "fixed", "of_class",
     "runs",
 ]  # fmt: skip
 
@@ -31,8 +31,8 @@ DEFAULT_STOP = {"few": 256, "some": 256, "many": 256, "most": 128}
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What was chosen, a Config or a stop size, and from where; of a product, also the chunks of its k, or
-    that it is `STREAMED`, and which of A and B are copied first, to lie as the Config has it.
+    """What was chosen, a Config, a stop size or a method, and from where; of a product, also the chunks of
+    its k, or that it is `STREAMED`, and which of A and B are copied first, to lie as the Config has it.
     """
 
     config: Any
@@ -92,10 +92,10 @@ def choose_stop(routine: str, dtype: str, size: str, device: Device) -> Choice:
     return Choice(DEFAULT_STOP[size], COMPUTED)
 
 
-def choose_one_launch(routine: str, dtype: str, n: int, rhs: int, device: Device) -> Choice | None:
-    """Whether one launch is faster than the recursion, by the nearest place that was timed, if any."""
-    for is_faster, origin, place in _filed("one_launch", routine, dtype, nearest_places(n, rhs), device):
-        return Choice(is_faster, f"{origin}, {place}")
+def choose_method(routine: str, dtype: str, n: int, rhs: int, device: Device) -> Choice | None:
+    """Which of `ways_of` a routine is the fastest, by the nearest place that was timed, if any in reach."""
+    for way, origin, place in _filed("methods", routine, dtype, nearest_places(n, rhs), device):
+        return Choice(way, f"{origin}, {place}")
     return None
 
 

@@ -96,7 +96,7 @@ def funnel(records: Iterable[Record]) -> dict[str, Counter[str]]:
 
 
 def show(records: Sequence[Record], console: Console) -> None:
-    """Print the table of winners, the stop sizes, and what became of all candidates."""
+    """Print the table of winners, the stop sizes, the methods, and what became of all candidates."""
     table = Table(*_COLUMNS, title=f"{records[0].device}: the fastest kernels" if records else "")
     for row in rows(records):
         table.add_row(*_cells(row))
@@ -128,9 +128,9 @@ def as_json(records: Sequence[Record]) -> dict[str, Any]:
             {"routine": routine, "dtype": dtype, "class": size, "stop": stop}
             for (routine, dtype, size), stop in sorted(found.stop_sizes.items())
         ],
-        "one_launch": [
-            {"routine": routine, "dtype": dtype, "place": place, "one_launch": is_one}
-            for (routine, dtype, place), is_one in sorted(found.one_launch.items())
+        "methods": [
+            {"routine": routine, "dtype": dtype, "place": place, "method": way}
+            for (routine, dtype, place), way in sorted(found.methods.items())
         ],
         "candidates": {stem: dict(counts) for stem, counts in funnel(records).items()},
     }
@@ -183,11 +183,10 @@ def _lines(records: Sequence[Record]) -> list[str]:
     for (name, dtype, size), stop in found.stop_sizes.items():
         stops.setdefault(dtype + name, []).append(f"{stop} ({size})")
     lines = [f"{name}: leaves of at most {', '.join(sorted(each))} rows" for name, each in stops.items()]
-    ones: dict[str, list[str]] = {}
-    for (name, dtype, place), is_one in found.one_launch.items():
-        if is_one:
-            ones.setdefault(dtype + name, []).append(place)
-    lines += [f"{name}: one launch at {', '.join(places)}" for name, places in ones.items()]
+    ways: dict[tuple[str, str], list[str]] = {}
+    for (name, dtype, place), way in found.methods.items():
+        ways.setdefault((dtype + name, way), []).append(place)
+    lines += [f"{name}: {way} at {', '.join(places)}" for (name, way), places in sorted(ways.items())]
     for stem, counts in sorted(funnel(records).items()):
         said = ", ".join(f"{outcome} {count}" for outcome, count in counts.most_common())
         lines.append(f"{stem}: {counts.total()} candidates: {said}")

@@ -30,7 +30,7 @@ from .health import Health
 from .journal import Journal
 from .prune import defaults
 from .store import Record, read_sweep, sweep_file
-from .tuner import Tuner
+from .tuner import STAGES, Tuner
 from .worker import Worker
 
 __all__ = ["main", "show_report"]
@@ -50,7 +50,8 @@ def main(options: Any, routine: Callable[[str], Callable] | None = None) -> int:
         With the attributes ``routine`` and ``dtype`` (names, as of `dryrun.scope`), ``effort``, ``strategy``
         (or None), ``budget`` (seconds or None), ``resume``, ``report`` (a folder or None), ``dry_run``,
         ``device`` (a number; in a dry run also a name; or None), ``json``; and optionally the guidelines,
-        ``family`` and ``layout``, as of `dryrun.show`.
+        ``family``, ``layout`` and ``size``, as of `dryrun.show`, and ``stage``, those of `tuner.STAGES` to go
+        through (None: all).
     routine : callable
         Gives the function of a routine by name; a dry run needs none.
 
@@ -90,7 +91,7 @@ def _tune(options: Any, device: Device, routine: Callable) -> int:
             device, compilers, worker, watcher, journal, health, options.effort, strategy, budget,
             curves=options.report is not None,
             guidelines=lambda stem, dtype: dryrun.guidelines(options, defaults(stem, dtype, options.effort)),
-            planner=planner, sizes=dryrun.sizes(options),
+            planner=planner, sizes=dryrun.sizes(options), stages=getattr(options, "stage", None) or STAGES,
         )  # fmt: skip
         found = tuner.run(searches, recursive)
         if tuner.untried or tuner.unbegun:
@@ -101,9 +102,9 @@ def _tune(options: Any, device: Device, routine: Callable) -> int:
         for complaint_ in health.complaints():
             watcher.say(f"doubtful: {complaint_}")
     _show(journal.records, options)
-    if not options.json and found.entries:
+    if not options.json and found:
         _console().print(f"written to {overlay.levels(device)[0].path}", soft_wrap=True)
-    return 0 if found.entries else 1
+    return 0 if found else 1
 
 
 def show_report(options: Any) -> int:

@@ -18,40 +18,50 @@ from typing import Any, BinaryIO
 
 from filelock import FileLock
 
-from ..database import FAMILIES, STOP_ROUTINES, Document, Entry, dumps, families_of, read
+from ..database import (
+    FAMILIES,
+    METHODS,
+    METHODS_AT,
+    RECURSION,
+    STOP_ROUTINES,
+    Document,
+    Entry,
+    dumps,
+    families_of,
+    read,
+)
 from ..errors import DatabaseWarning
 from ..gpu.store import data_folder
 
 __all__ = [
-    "FATAL", "ONE_LAUNCH", "Record", "add_elsewhere", "append", "candidate_of", "edit", "merge",
+    "FATAL", "Record", "add_elsewhere", "append", "candidate_of", "edit", "merge",
     "read_sweep", "save", "slug", "sound", "sweep_file", "user_file", "winners",
 ]  # fmt: skip
 
 
 #: Outcomes after which a candidate is out, whatever was measured before.
 FATAL = frozenset({"wrong", "spoils", "crash", "hang", "error"})
-ONE_LAUNCH = "one_launch"  # the parameter of a whole routine that is one launch, or is not
 MAX_LINE = 1 << 16  # bytes of a record
 MAX_SWEEP = 1 << 30
 
 
 @dataclass(frozen=True)
 class Record:
-    """One candidate at one size: a kernel's Config, or a stop size.
+    """One candidate at one size: a kernel's Config, a stop size, or a method.
 
     Attributes
     ----------
     device, arch : str
         Where it was measured.
     stem : str
-        A kernel family; or a routine, for its stop size, or as a whole.
+        A kernel family; or a routine, for its stop size, its method, or as a whole.
     dtype, layout, size : str
-        As in the database.
+        As in the database; of a method the place.
     extents : tuple of int
         What was run.
     parameters : dict
         Of the Config; of a stop size ``{"stop": size}``, with the Config of the leaf that it was timed with;
-        of a routine as one launch, or by recursion, ``{"one_launch": 1}``, ``{"one_launch": 0}``.
+        of a method, ``{"one_launch": 1}``, and of the recursion beside it, ``{"one_launch": 0}``.
     outcome : str
         'ok'; or why there is no time: the rule that it broke, 'compile', 'wrong', 'spoils' (it wrote where
         it must not), 'crash', 'hang', 'error'; or what was timed beside the candidates: 'vendor',
@@ -93,15 +103,24 @@ class Record:
 
     @property
     def candidate(self) -> tuple:
-        """Equal for the records of one candidate."""
-        return candidate_of(self.stem, self.dtype, self.layout, self.parameters)
+        """Equal for the records of one candidate; a method is another one at every place."""
+        found = candidate_of(self.stem, self.dtype, self.layout, self.parameters)
+        return (*found, self.size) if self.method else found
+
+    @property
+    def method(self) -> str | None:
+        """Of a record of a method which of `ways_of` the routine it is of."""
+        switch = METHODS.get(self.stem, "")
+        if switch not in self.parameters or self.size not in METHODS_AT:
+            return None
+        return switch if self.parameters[switch] else RECURSION
 
     @property
     def kernel(self) -> tuple[str, str, str, dict[str, int]] | None:
         """Family, dtype, layout and parameters of the kernel: its own, or the leaf of a whole routine."""
         if self.stem in FAMILIES:
             return self.stem, self.dtype, self.layout, self.parameters
-        leaf = {name: value for name, value in self.parameters.items() if name not in ("stop", ONE_LAUNCH)}
+        leaf = {name: value for name, value in self.parameters.items() if name != "stop"}
         stems = families_of(self.stem, self.dtype) if self.stem in STOP_ROUTINES and leaf else ()
         fitting = [stem for stem in stems if FAMILIES[stem].required <= set(leaf)]
         # another family may have all of these parameters, and more
@@ -219,7 +238,13 @@ def winners(records: Iterable[Record], device: str) -> Document:
     Of a class with several extents that candidate wins whose times are the smallest multiples of the best
     on average; only candidates with a time at each of them take part, of those that are `sound`. The
     same rule joins devices when `records` are those of several, for the values of an architecture.
+    Of methods it takes two that were tried at a place; one may have failed there.
     """
+    records = list(records)
+    tried: dict[tuple, set[str]] = defaultdict(set)
+    for record in records:
+        if record.method:
+            tried[record.stem, record.dtype, record.size].add(record.method)
     records = sound(records)
     times: dict[tuple, dict[tuple, dict[tuple, Record]]] = defaultdict(lambda: defaultdict(dict))
     for record in records:
@@ -234,8 +259,8 @@ def winners(records: Iterable[Record], device: str) -> Document:
         stem, dtype, _, size = key
         if stem in STOP_ROUTINES and "stop" in quoted.parameters:
             document.stop_sizes[stem, dtype, size] = quoted.parameters["stop"]
-        if ONE_LAUNCH in quoted.parameters and len(measured) > 1:  # of one way alone that says nothing
-            document.one_launch[stem, dtype, size] = bool(quoted.parameters[ONE_LAUNCH])
+        if quoted.method and len(tried[stem, dtype, size]) > 1:
+            document.methods[stem, dtype, size] = quoted.method
         if quoted.kernel is not None:
             stem, dtype, layout, parameters = quoted.kernel
             alone = times[stem, dtype, layout, size].get(candidate_of(*quoted.kernel), {})
@@ -307,7 +332,7 @@ def merge(found: Document) -> Path:
                 _drop_others(present, stem, dtype, size)
         present.entries.update(found.entries)
         present.stop_sizes.update(found.stop_sizes)
-        present.one_launch.update(found.one_launch)
+        present.methods.update(found.methods)
     return user_file(found.device)
 
 

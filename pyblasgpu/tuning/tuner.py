@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any, Protocol
 
-from ..database import FAMILIES, ONE_LAUNCH_ROUTINES, STOP_ROUTINES, Document, sizes_of, tuned_at
+from ..database import FAMILIES, METHODS, STOP_ROUTINES, Document, sizes_of, tuned_at
 from ..errors import PyblasgpuError
 from ..gpu.compile import Resources
 from ..gpu.device import Device
@@ -35,17 +35,19 @@ from .strategies import (
     ending_with_twins,
     task_of,
 )
-from .whole import STOPS, search_one_launch, search_stop, time_vendor, time_whole
+from .whole import STOPS, search_methods, search_stop, time_vendor, time_whole
 from .worker import Lost
 
-__all__ = ["Tuner", "Watcher"]
+__all__ = ["STAGES", "Tuner", "Watcher"]
+
+STAGES = ("kernels", "stop_sizes", "methods")  # in the order in which they are tuned
 
 BEST_TILES = {"quick": 3, "normal": 8}  # of each class in the first layout, tried before others in the others
 NO_OTHERS = ("quick",)  # efforts that try no more than these
 BEFORE = 0.05  # of the budget, after which no more is timed as it was before
 SEEN = 2  # batches of the first layout, what serves and what is likeliest, after which others are begun
 OTHERS = 0.5  # of the budget, after which they are begun whatever the first is at
-KERNELS = 0.8  # of the budget; the rest is for stop sizes and for the winners' second verification
+KERNELS = 0.8  # of the budget; the rest is for whole routines and for the winners' second verification
 AHEAD = 1  # candidates a compiling process is given beyond the one it has
 BETWEEN = 60.0  # seconds for an answer where products between leaves may have to be compiled first
 
@@ -84,6 +86,8 @@ class Tuner:
         Makes the plans of searches (`plan`); by default a thread of this process.
     sizes : sequence of str, optional
         Size classes that are tuned. Default: all.
+    stages : sequence of str, optional
+        Those of `STAGES` that are gone through. Default: all.
 
     Attributes
     ----------
@@ -108,13 +112,15 @@ class Tuner:
         guidelines: Callable[[str, str], Guidelines | None] = lambda stem, dtype: None,
         planner: Executor | None = None,
         sizes: Sequence[str] = (),
+        stages: Sequence[str] = STAGES,
     ):
         self.device, self.journal, self.health = device, journal, health
         self._interrupts = Interrupts()
         self._lab = Lab(worker, journal, health, self._interrupts)
         self._compilers, self._worker, self._watcher = compilers, worker, watcher
         self._effort, self._strategy, self._curves = effort, STRATEGIES[strategy], curves
-        self._guidelines, self._planner, self._sizes = guidelines, planner, sizes
+        self._guidelines, self._planner = guidelines, planner
+        self._sizes, self._stages = sizes, stages
         self._begun, self._budget = time.monotonic(), budget or math.inf
         self._hunts: list[Hunt] = []
         self._compiling: dict[tuple[str, Any], Hunt] = {}
@@ -129,7 +135,7 @@ class Tuner:
         self.untried = self.unbegun = 0
 
     def run(self, searches: list[Search], recursive: list[str]) -> Document:
-        """Search the families, then the stop sizes of the routines `recursive` with what was found.
+        """Search the families, then stop sizes and methods of the routines `recursive` with what was found.
 
         Interrupted, it ends with what was measured so far.
 
@@ -151,15 +157,9 @@ class Tuner:
             if self._curves:
                 # with a cold store of cubins most of it would be compilation, one kernel after the other
                 time_whole(self._lab, routines, "before", lambda: self._late(BEFORE))
-            self._search_kernels(searches)
-            self._save(searches)
-            for routine, dtype in routines:
-                if routine in recursive:
-                    search_stop(self._lab, routine, dtype, self.device, self._late)
-            self._save(searches)
-            for routine, dtype in routines:
-                if routine in recursive and routine in ONE_LAUNCH_ROUTINES:
-                    search_one_launch(self._lab, routine, dtype, self._late)
+            for stage in STAGES:
+                if stage in self._stages:
+                    self._go_through(stage, searches, [pair for pair in routines if pair[0] in recursive])
         except KeyboardInterrupt:
             self._watcher.say("interrupted: what was measured so far decides")
             self._settle()
@@ -169,6 +169,19 @@ class Tuner:
             if self._curves:
                 time_whole(self._lab, routines, "after")
         return found
+
+    def _go_through(self, stage: str, searches: list[Search], recursive: list[tuple[str, str]]) -> None:
+        """One of `STAGES`."""
+        if stage == "kernels":
+            self._search_kernels(searches)
+            return
+        self._save(searches)  # whole routines run with what was found before
+        if stage == "stop_sizes":
+            for routine, dtype in recursive:
+                search_stop(self._lab, routine, dtype, self.device, self._late)
+        else:
+            pairs = [pair for pair in recursive if pair[0] in METHODS]
+            self.untried += search_methods(self._lab, pairs, self._late)
 
     def _late(self, share: float = 1.0) -> bool:
         return time.monotonic() - self._begun > share * self._budget

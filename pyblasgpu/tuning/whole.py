@@ -1,23 +1,35 @@
-"""Whole routines: their stop sizes, tuned with the kernels just found; before and after; and cuBLAS's."""
+"""Whole routines: their stop sizes and methods, tuned with the kernels just found; before and after; and
+cuBLAS's.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from ..database import FAMILIES, ONE_LAUNCH_AT, RHS_AT, Document, families_of, is_batch, tuned_at
+from ..database import (
+    FAMILIES,
+    METHODS,
+    METHODS_AT,
+    RHS_AT,
+    Document,
+    families_of,
+    is_batch,
+    tuned_at,
+    ways_of,
+)
 from ..gpu.device import Device
 from ..types import DTYPES
 from .bench import Job
 from .journal import Search
 from .lab import Lab
 from .select import stop_size
-from .store import ONE_LAUNCH, Record, candidate_of, sound
+from .store import Record, candidate_of, sound
 from .strategies import Trial
 from .twostage import combinations
 
-__all__ = ["STOPS", "search_one_launch", "search_stop", "time_vendor", "time_whole"]
+__all__ = ["STOPS", "search_methods", "search_stop", "time_vendor", "time_whole"]
 
 STOPS = (64, 128, 256, 512, 1024)
 STOP_ORDER = 2048  # of the triangle on which stop sizes are compared
@@ -49,17 +61,23 @@ def search_stop(lab: Lab, routine: str, dtype: str, device: Device, late: Callab
             _time(lab, key, size, parameters, job)
 
 
-def search_one_launch(lab: Lab, routine: str, dtype: str, late: Callable[[], bool]) -> None:
-    """Time the whole routine both ways, as one launch and by recursion, with what the user's file says."""
-    key = (routine, dtype, "any")
-    known = {(record.size, record.candidate) for record in lab.journal.timed(key)}
-    for place, extents in ONE_LAUNCH_AT.items():
-        for is_one in (False, True):
-            parameters = {ONE_LAUNCH: int(is_one)}
-            if late() or (place, candidate_of(*key, parameters)) in known:
-                continue
-            job = Job(routine, dtype, "any", ((ONE_LAUNCH, is_one),), ((extents, math.inf),), reload=True)
-            _time(lab, key, place, parameters, job)
+def search_methods(lab: Lab, routines: Collection[tuple[str, str]], late: Callable[[], bool]) -> int:
+    """Time (routine, dtype) pairs by their method and by recursion, with what the user's file says.
+
+    Place by place, so that a run that is cut off has compared all of them at the first ones. Returns how many
+    times are missing then.
+    """
+    tried = {(r.stem, r.dtype, r.size, r.method) for r in lab.journal.records}
+    ways = ((*pair, place, way) for place in METHODS_AT for pair in routines for way in ways_of(pair[0]))
+    wanted = [way for way in ways if way not in tried]
+    for done, (routine, dtype, place, way) in enumerate(wanted):
+        if late():
+            return len(wanted) - done
+        switch = METHODS[routine]
+        key, extents, is_on = (routine, dtype, "any"), METHODS_AT[place], way == switch
+        job = Job(routine, dtype, "any", ((switch, is_on),), ((extents, math.inf),), reload=True)
+        _time(lab, key, place, {switch: int(is_on)}, job)
+    return 0
 
 
 def _time(lab: Lab, key: Search, size: str, parameters: dict[str, int], job: Job) -> None:

@@ -74,7 +74,7 @@ def forget(device: str, stems: tuple[str, ...] | None = None, dtypes: tuple[str,
         before = len(document)
         document.entries = {key: e for key, e in document.entries.items() if kept(*key[:2])}
         document.stop_sizes = {key: s for key, s in document.stop_sizes.items() if kept(*key[:2])}
-        document.one_launch = {key: is_one for key, is_one in document.one_launch.items() if kept(*key[:2])}
+        document.methods = {key: way for key, way in document.methods.items() if kept(*key[:2])}
         return before - len(document)
 
 
@@ -103,8 +103,8 @@ def _list(options: Any) -> int:
             table.add_row(document.device, *key, config, f"{entry.tflops:.3g}" if entry.tflops else "")
         for (routine, dtype, size), stop in sorted(document.stop_sizes.items()):
             table.add_row(document.device, routine, dtype, "", size, f"stop={stop}", "")
-        for (routine, dtype, place), is_one in sorted(document.one_launch.items()):
-            table.add_row(document.device, routine, dtype, "", place, f"one_launch={int(is_one)}", "")
+        for (routine, dtype, place), way in sorted(document.methods.items()):
+            table.add_row(document.device, routine, dtype, "", place, f"method={way}", "")
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     console.print(table if table.row_count else "nothing was tuned here; packaged values serve")
     return 0

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyblasgpu.database import FAMILIES, DatabaseError, Document, Entry, dumps, parse, read
+from pyblasgpu.database import FAMILIES, DatabaseError, Document, Entry, dumps, parse, read, ways_of
 from pyblasgpu.errors import DatabaseWarning
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning import overlay, report, select
@@ -43,7 +43,8 @@ def paths_of(value, path=()):
 
 
 WHOLE = json.loads(PACKAGED)
-SMALL = {**WHOLE, "entries": {"gemm_tile": {"s": WHOLE["entries"]["gemm_tile"]["s"]}}}
+METHODS = {"trmm": {"s": {"512x512": "in_place"}}, "trsm": {"z": {"512x32": "recursion"}}}
+SMALL = {**WHOLE, "entries": {"gemm_tile": {"s": WHOLE["entries"]["gemm_tile"]["s"]}}, "method": METHODS}
 PLACES = list(paths_of(SMALL))
 
 
@@ -55,7 +56,7 @@ def is_known(document):
         assert all(type(v) in (int, bool) and 0 <= v <= 1 << 16 for v in entry.parameters.values())
         assert entry.tflops is None or 0 < entry.tflops < 1e6
     assert all(0 < stop <= 1 << 16 for stop in document.stop_sizes.values())
-    assert all(type(is_one) is bool for is_one in document.one_launch.values())
+    assert all(way in ways_of(routine) for (routine, *_), way in document.methods.items())
 
 
 @given(st.sampled_from(PLACES), JSON)

@@ -31,13 +31,14 @@ def document():
 
     config = selecting.select("gemm_tile", DTYPES["s"], "nn", (4096,) * 3, H200).config
     entry = Entry(FAMILY.parameters_of(config), 38.1234, {"tiny": 3.14159, "batch16": 2.0})
-    return Document(H200.name, {KEY: entry}, {("trsm", "d", "few"): 256}, {("trsm", "z", "512x32"): False})
+    methods = {("trsm", "z", "512x32"): "recursion", ("trmm", "z", "512x32"): "in_place"}
+    return Document(H200.name, {KEY: entry}, {("trsm", "d", "few"): 256}, methods)
 
 
 def test_what_is_written_is_read(document):
     again = parse(dumps(document).encode())
     assert again.device == document.device and again.stop_sizes == document.stop_sizes
-    assert again.one_launch == document.one_launch and len(again) == 3
+    assert again.methods == document.methods and len(again) == 4
     rounded = Entry(document.entries[KEY].parameters, 38.12, {"batch16": 2.0, "tiny": 3.142})
     assert again.entries[KEY] == rounded
 
@@ -89,9 +90,11 @@ CHANGES = {
     "list": lambda raw: raw.update(entries=[]),
     "stop 0": lambda raw: raw["stop_size"]["trsm"]["d"].update(few=0),
     "stop of gemm": lambda raw: raw["stop_size"].update(gemm={}),
-    "one launch of gemm": lambda raw: raw["one_launch"].update(gemm={}),
-    "one launch as a number": lambda raw: raw["one_launch"]["trsm"]["z"].update({"512x32": 1}),
-    "one launch at an unknown place": lambda raw: raw["one_launch"]["trsm"]["z"].update({"7x7": True}),
+    "method of gemm": lambda raw: raw["method"].update(gemm={}),
+    "method of another routine": lambda raw: raw["method"]["trsm"]["z"].update({"512x32": "in_place"}),
+    "method as a bool": lambda raw: raw["method"]["trmm"]["z"].update({"512x32": True}),
+    "method as a list": lambda raw: raw["method"]["trmm"]["z"].update({"512x32": ["in_place"]}),
+    "method at an unknown place": lambda raw: raw["method"]["trsm"]["z"].update({"7x7": "recursion"}),
 }
 
 
@@ -209,10 +212,12 @@ def test_the_published_schema_names_what_the_loader_knows():
     entries = schema["properties"]["entries"]["properties"]
     assert schema["properties"]["schema"]["const"] == database.SCHEMA and set(entries) == set(FAMILIES)
     assert set(schema["properties"]["stop_size"]["properties"]) == set(database.STOP_ROUTINES)
-    one_launch = schema["properties"]["one_launch"]["properties"]
-    assert set(one_launch) == set(database.ONE_LAUNCH_ROUTINES)
-    places = resolved(resolved(one_launch["trsm"])["additionalProperties"])["propertyNames"]["enum"]
-    assert sorted(places) == sorted(database.ONE_LAUNCH_AT)
+    methods = schema["properties"]["method"]["properties"]
+    assert set(methods) == set(database.METHODS)
+    for routine, by_dtype in methods.items():
+        places = resolved(by_dtype)["additionalProperties"]
+        assert sorted(resolved(places["propertyNames"])["enum"]) == sorted(database.METHODS_AT)
+        assert tuple(places["additionalProperties"]["enum"]) == database.ways_of(routine)
     for stem, family in FAMILIES.items():
         layouts = resolved(resolved(entries[stem])["additionalProperties"])
         assert tuple(layouts["propertyNames"]["enum"]) == family.layouts

@@ -8,7 +8,6 @@ from itertools import product
 
 import pytest
 
-from pyblasgpu.database import Document
 from pyblasgpu.errors import BackendUnavailable
 from pyblasgpu.gpu import backend, workspace
 from pyblasgpu.gpu.compile import compile_source
@@ -18,7 +17,7 @@ from pyblasgpu.kernels.gemm_in_place import TRIANGLES
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import trsm_one_launch
 from pyblasgpu.routines.tape import Tape
-from pyblasgpu.tuning import overlay, solving
+from pyblasgpu.tuning import solving
 from pyblasgpu.tuning.overrides import override
 from pyblasgpu.types import DTYPES, Diag, Side, Uplo
 
@@ -47,17 +46,6 @@ def test_triangles_of_middling_size_are_one_launch(letter):
     assert planned(letter, 2048, 512) is not None
     assert planned(letter, 256, 512) is None
     assert planned(letter, 8192, 8192) is None
-
-
-def test_the_files_say_where_one_launch_is_faster(monkeypatch):
-    """By the nearest place that was timed, of the first file that has it."""
-    places = {("trsm", "s", "2048x2048"): False, ("trsm", "s", "256x256"): True}
-    found = (("here", Document(H200.name, one_launch=places)), ("packaged", Document("sm_90")))
-    monkeypatch.setattr(overlay, "documents", lambda device: found)
-    assert planned("s", 2048, 512) is None and planned("s", 256, 200) is not None
-    assert planned("d", 2048, 512) is not None and planned("d", 256, 512) is None  # of which they say nothing
-    with override("trsm", 64):
-        assert planned("s", 256, 200) is None
 
 
 def test_the_triangle_of_each_variant():

@@ -25,7 +25,7 @@ from fake_device import elements
 from fake_worker import GOOD, Compilers, Sensor, Watcher
 
 from pyblasgpu import cpu
-from pyblasgpu.database import FAMILIES, read, sizes_of, tuned_at
+from pyblasgpu.database import FAMILIES, METHODS, RECURSION, read, sizes_of, tuned_at
 from pyblasgpu.errors import PyblasgpuError
 from pyblasgpu.gpu.compile import Resources
 from pyblasgpu.gpu.device import known
@@ -155,14 +155,20 @@ class Stage:
         cpu.gemm(alpha, left, right, beta, out, Trans.NO, Trans.NO)
         self.spoil(c.rows % 2, out)
 
-    def trsm(self, alpha, t, b, stream, *, side, uplo, diag):
-        stop = selecting.stop_size("trsm", b.dtype, b.rows, b.cols, H200)
-        leaf = selecting.select("trsm", b.dtype, "", (b.rows, b.cols), H200)
+    def trmm(self, alpha, t, b, stream, **flags):
+        self.triangular("trmm", alpha, t, b, **flags)
+
+    def trsm(self, alpha, t, b, stream, **flags):
+        self.triangular("trsm", alpha, t, b, **flags)
+
+    def triangular(self, name, alpha, t, b, *, side, uplo, diag):
+        stop = selecting.stop_size(name, b.dtype, b.rows, b.cols, H200)
+        leaf = selecting.select(name, b.dtype, "", (b.rows, b.cols), H200)
         self.chosen = stop.config if b.rows == whole.STOP_ORDER else leaf.config
-        asked = overrides.given("one_launch")
+        asked = overrides.given(METHODS[name])
         if asked is not None:  # with many right-hand sides it is faster
             self.chosen = 2 if asked == (b.cols > 32) else 1
-        cpu.trsm(alpha, elements(t), elements(b), side, uplo, Trans.NO, diag)
+        getattr(cpu, name)(alpha, elements(t), elements(b), side, uplo, Trans.NO, diag)
         self.spoil(False, elements(b))
 
     def spoil(self, odd, out):
@@ -173,11 +179,11 @@ class Stage:
 
 @pytest.fixture
 def stage(monkeypatch):
-    monkeypatch.setattr(whole, "ONE_LAUNCH_AT", {"512x32": (64, 32), "256x256": (64, 64)})
+    monkeypatch.setattr(whole, "METHODS_AT", {"512x32": (64, 32), "256x256": (64, 64)})
     return Stage(monkeypatch)
 
 
-STEMS = {"gemm": "gemm_tile", "trsm": "trsm_leaf"}
+STEMS = {"gemm": "gemm_tile", "trmm": "trmm_leaf", "trsm": "trsm_leaf"}
 
 
 def tune(make, routines=("gemm",), dtypes=("s",), layouts=("nn", "tn"), **options):
@@ -378,22 +384,34 @@ def test_the_stop_size_that_serves_now_is_timed_first(stage):
     assert first == before != {size: found.stop_sizes["trsm", "d", size] for size in before}
 
 
-def test_one_launch_where_it_is_faster(stage):
-    made, found = tune(on(stage), ("trsm",), ("d",))
-    expected = {("trsm", "d", "512x32"): False, ("trsm", "d", "256x256"): True}
-    assert found.one_launch == expected == read(store.user_file(H200.name), H200.name).one_launch
+@pytest.mark.parametrize("routines", [("trsm",), ("trmm",), ("trmm", "trsm")])
+def test_each_way_where_it_is_faster(stage, routines):
+    made, found = tune(on(stage), routines, ("d",))
+    expected = {(name, "d", "512x32"): RECURSION for name in routines}
+    expected |= {(name, "d", "256x256"): METHODS[name] for name in routines}
+    assert found.methods == expected == read(store.user_file(H200.name), H200.name).methods
+    assert found.entries and found.stop_sizes and made.untried == 0
     selecting.reload()
-    for n, rhs, is_one in ((600, 20, False), (300, 300, True)):
-        choice = by_class.choose_one_launch("trsm", "d", n, rhs, H200)
-        assert choice.config is is_one and choice.origin.startswith("tuned here")
+    for name in routines:
+        for n, rhs, way in ((600, 20, RECURSION), (300, 300, METHODS[name])):
+            choice = by_class.choose_method(name, "d", n, rhs, H200)
+            assert choice.config == way and choice.origin.startswith("tuned here")
     # nothing of it is timed again by a run that resumes this one
-    again, _ = tune(on(stage), ("trsm",), ("d",), resume=True)
+    again, _ = tune(on(stage), routines, ("d",), resume=True)
     assert len(again.journal.records) == len(made.journal.records)
 
 
-def test_one_way_alone_says_nothing():
-    facts = "trsm", "d", "any", "512x32", (512, 32), {"one_launch": 1}, "ok", 1e-4, 1.0
-    assert not winners([store.Record(H200.name, "sm_90", *facts)], H200.name)
+def test_a_run_may_be_of_methods_alone(stage):
+    _, before = tune(on(stage), ("trsm",), ("d",))
+    made, found = tune(on(stage), ("trmm", "trsm"), ("d",), stages=("methods",))
+    assert len(found.methods) == 4 == len(made.journal.records) / 2
+    assert not found.entries and not found.stop_sizes
+    filed = read(store.user_file(H200.name), H200.name)
+    assert filed.entries.keys() == before.entries.keys() and filed.stop_sizes == before.stop_sizes
+    assert filed.methods == found.methods
+    # what there was no time for is told of
+    made, found = tune(on(stage), ("trmm", "trsm"), ("d",), stages=("methods",), budget=1e-9)
+    assert made.untried == 8 and not found
 
 
 def test_stop_sizes_beyond_the_largest_order_of_a_leaf_are_not_timed():
@@ -863,13 +881,22 @@ def test_the_command_shows_the_winners(machine, capsys):
     said = capsys.readouterr()
     assert "gemm_tile" in said.out
     assert re.search(r"strsm: leaves of at most (\d+) \(few\), \1 \(many\)", said.out)
-    assert "strsm: one launch at 256x256" in said.out
+    assert "strsm: one_launch at 256x256" in said.out and "strsm: recursion at 512x32" in said.out
     assert str(store.user_file(H200.name)) in said.out
     assert run.main(options(json=True), machine.routine) == 0
     said = json.loads(capsys.readouterr().out)
     assert {winner["layout"] for winner in said["winners"]} >= {"nn", "nt", "tn", "tt"}
     assert {stop["class"] for stop in said["stop_sizes"]} == set(sizes_of("trsm"))
-    assert [way["place"] for way in said["one_launch"] if way["one_launch"]] == ["256x256"]
+    assert {way["place"]: way["method"] for way in said["methods"]} == {
+        "256x256": "one_launch", "512x32": "recursion",
+    }  # fmt: skip
+
+
+def test_the_command_may_be_of_methods_alone(machine, capsys):
+    assert run.main(options(stage=("methods",), routine=("trmm", "trsm")), machine.routine) == 0
+    said = capsys.readouterr().out
+    assert "strmm: in_place at 256x256" in said and "strsm: one_launch at 256x256" in said
+    assert str(store.user_file(H200.name)) in said and "leaves of at most" not in said
 
 
 def test_the_command_says_what_is_left_and_what_is_doubtful(machine, capsys, monkeypatch):

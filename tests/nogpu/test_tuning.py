@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import time
 from dataclasses import replace
 from functools import partial
 from multiprocessing import connection
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from pyblasgpu.database import FAMILIES, families_of, parse
+from pyblasgpu.database import FAMILIES, METHODS, families_of, parse
 from pyblasgpu.errors import BackendUnavailable, ConfigError, DatabaseWarning
 from pyblasgpu.gpu import backend
 from pyblasgpu.gpu.compile import Resources, to_ptx
@@ -152,10 +154,10 @@ def test_the_score_knows_copies_that_go_astray():
 
     assert 1 < longer(large, True, False) < longer(large, True, True) < longer(small, True, True) < 2
     assert longer(replace(large, stages=1, prefetch=False, persistent=False), True, True) == 1
-    through = small.by_cache(True)
-    assert 1 < longer(through, True, True) < longer(small, True, True)
     narrow = small.narrowed(1, 1)
-    assert longer(replace(narrow, through_l1=True), True, True) == longer(narrow, True, True)
+    assert 1 < longer(narrow, True, True) < longer(small, True, True), "8 bytes a copy, not 16"
+    for config in (small, narrow):
+        assert longer(replace(config, through_l1=True), True, True) == longer(config, True, True)
 
 
 def test_which_copies_may_pass_through_the_l1_cache():
@@ -347,14 +349,17 @@ def test_a_candidate_that_once_failed_badly_never_wins(outcome):
     assert winners(records, "x").entries[KEY].parameters == {"BLK_M": 16}
 
 
-def test_packaged_values_are_computed_from_sweeps(home, monkeypatch):
-    import importlib.util
-    from pathlib import Path
-
+def packager():
+    """The module that computes packaged values, which is no part of the package."""
     place = Path(__file__).parents[2] / "tuning" / "defaults.py"
     spec = importlib.util.spec_from_file_location("defaults", place)
     defaults = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(defaults)
+    return defaults
+
+
+def test_packaged_values_are_computed_from_sweeps(home, monkeypatch):
+    defaults = packager()
     full = FAMILIES["trsm_leaf"].parameters_of(candidates("trsm_leaf", "s", "any", H200).left[0])
     times = {"NVIDIA H200": {2: 1.0, 3: 1.2, 4: 9.0}, "NVIDIA H100": {2: 9.0, 3: 1.2, 4: 1.0}}
     for device, stages in times.items():
@@ -390,6 +395,34 @@ def test_packaged_values_are_computed_from_sweeps(home, monkeypatch):
     defaults.main(sweeps, home, lambda candidates: {found for found in candidates if found[1].stages == 3})
     again = parse((home / "sm_90.json").read_bytes())
     assert again.entries[KEY].parameters["stages"] == 2 and not again.stop_sizes
+
+
+@pytest.mark.parametrize("routine", METHODS)
+def test_packaged_methods_are_computed_from_sweeps(home, routine):
+    """The last sweep that has timed both ways decides at a place, or all but a way that has failed."""
+    method = METHODS[routine]
+
+    def computed(*sweeps):
+        paths = []
+        for index, sweep in enumerate(sweeps):
+            paths.append(home / f"{index}.jsonl")
+            paths[-1].unlink(missing_ok=True)
+            for is_on, seconds in sweep.items():
+                facts = (512, 32), {method: int(is_on)}, "ok" if seconds else "error", seconds
+                store.append(paths[-1], Record(*place, *facts))
+        written = packager().main([str(path) for path in paths], home, lambda candidates: set())
+        assert [path.name for path in written] == ["nvidia_h200.json", "sm_90.json"]
+        own, others = (parse(path.read_bytes()).methods for path in written)
+        assert own == others
+        return own.get((routine, "d", "512x32"))
+
+    place = "NVIDIA H200", "sm_90", routine, "d", "any", "512x32"
+    assert computed({True: 1.0, False: 2.0}) == method and computed({True: 2.0, False: 1.0}) == "recursion"
+    assert computed({False: 2.0}) is None and computed({True: 1.0}) is None
+    before = {True: 1.0, False: 2.0}
+    assert computed(before, {True: 4.0, False: 3.0}) == "recursion"
+    assert computed(before, {True: 4.0}) == method == computed(before, {False: 0.5})
+    assert computed(before, {True: 0.0, False: 3.0}) == "recursion"
 
 
 def test_winners_tell_what_they_did_in_other_classes():

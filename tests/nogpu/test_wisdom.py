@@ -27,7 +27,8 @@ def document():
     config = select.select("gemm_tile", DTYPES["s"], "nn", (4096,) * 3, H200).config
     entry = Entry(FAMILIES["gemm_tile"].parameters_of(config), 38.12)
     entries = {("gemm_tile", "s", "nn", "large"): entry, ("gemm_tile", "s", "nn", "small"): entry}
-    return Document(H200.name, entries, {("trsm", "d", "few"): 256})
+    methods = {("trmm", "d", "512x32"): "in_place"}
+    return Document(H200.name, entries, {("trsm", "d", "few"): 256}, methods)
 
 
 def wisdom(*arguments):
@@ -43,7 +44,8 @@ def test_what_was_tuned_is_listed(document, capsys):
     merge(document)
     assert wisdom("list") == 0
     text = capsys.readouterr().out
-    assert text.count("gemm_tile") == 2 and "38.1" in text and "stop=256" in text
+    assert text.count("gemm_tile") == 2 and "38.1" in text
+    assert "stop=256" in text and "method=in_place" in text
     assert wisdom("list", "--json") == 0
     (listed,) = json.loads(capsys.readouterr().out)
     assert listed["device"] == H200.name and listed["file"] == str(user_file(H200.name))
@@ -76,9 +78,9 @@ def test_values_go_from_one_user_to_another(document, capsys, monkeypatch, tmp_p
     monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path / "another"))
     merge(Document(H200.name, stop_sizes={("trmm", "z", "few"): 64}))
     assert wisdom("import", str(out)) == 0
-    assert f"3 values of {H200.name} are now in" in capsys.readouterr().out
+    assert f"4 values of {H200.name} are now in" in capsys.readouterr().out
     found = read(user_file(H200.name))
-    assert found.entries == document.entries
+    assert found.entries == document.entries and found.methods == document.methods
     assert found.stop_sizes == {**document.stop_sizes, ("trmm", "z", "few"): 64}
 
 
@@ -108,7 +110,9 @@ def test_some_or_all_is_forgotten(document, capsys):
     assert "0 values of" in capsys.readouterr().out
     assert wisdom("forget", "--device", "h200", "--routine", "trsm") == 0
     found = read(user_file(H200.name))
-    assert found.entries == document.entries and not found.stop_sizes
+    assert found.entries == document.entries and found.methods and not found.stop_sizes
+    assert wisdom("forget", "--device", "h200", "--routine", "trmm") == 0
+    assert not read(user_file(H200.name)).methods
     assert wisdom("forget", "--device", "h200") == 0
     assert "2 values of" in capsys.readouterr().out
     assert not user_file(H200.name).exists()

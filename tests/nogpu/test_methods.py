@@ -1,0 +1,262 @@
+"""Which way TRMM and TRSM go: what is asked for, what files say of the nearest place; and how it is found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import chain, repeat
+
+import fake_kernels
+import pytest
+from fake_worker import Sensor
+
+from pyblasgpu import database
+from pyblasgpu.database import METHODS, METHODS_AT, RECURSION, Document, nearest_places, ways_of
+from pyblasgpu.gpu import workspace
+from pyblasgpu.gpu.device import known
+from pyblasgpu.operands import Operand
+from pyblasgpu.routines import trmm_in_place, trsm_one_launch
+from pyblasgpu.routines.explain import explain
+from pyblasgpu.routines.tape import Tape
+from pyblasgpu.tuning import overlay, whole
+from pyblasgpu.tuning.bench import Failed, Timed
+from pyblasgpu.tuning.health import Health
+from pyblasgpu.tuning.interrupt import Interrupts
+from pyblasgpu.tuning.journal import Journal
+from pyblasgpu.tuning.lab import Lab
+from pyblasgpu.tuning.overrides import override
+from pyblasgpu.tuning.select import reload, select
+from pyblasgpu.tuning.store import FATAL, Record, save, winners
+from pyblasgpu.tuning.worker import DONE
+from pyblasgpu.types import DTYPES, Side, Uplo
+
+H200 = known("h200")
+MODULES = {"trmm": trmm_in_place, "trsm": trsm_one_launch}
+#: Order, right-hand sides and dtype where the constants in the routines' files take the recursion.
+RECURSING = ("trmm", 4096, 4096, "c"), ("trmm", 4096, 32, "s"), ("trsm", 256, 256, "s")
+
+both = pytest.mark.parametrize("routine", METHODS)
+
+
+@pytest.fixture(autouse=True)
+def on_an_h200(monkeypatch, filed):
+    for module in MODULES.values():
+        monkeypatch.setattr(module, "current", lambda device: H200)
+    filed()
+
+
+@pytest.fixture
+def filed(home, monkeypatch):
+    """``filed({path: way}, ...)``: these methods are in the user's file, and in the packaged one."""
+    packaged = database.read(overlay.PACKAGED / "nvidia_h200.json")
+    monkeypatch.setattr(overlay, "PACKAGED", home / "packaged")
+
+    def put(own=None, others=None):
+        files = Document(H200.name, methods=own or {}), replace(packaged, methods=others or {})
+        for level, document in zip(overlay.levels(H200), files, strict=False):
+            level.path.parent.mkdir(parents=True, exist_ok=True)
+            save(document, level.path)
+        reload()
+
+    return put
+
+
+def planned(routine, order, others, letter="s", side=Side.LEFT):
+    dtype = DTYPES[letter]
+
+    def dense(rows: int, cols: int) -> Operand:
+        return Operand(1 << 30, rows, cols, 1, rows, dtype, batch_stride=rows * cols)
+
+    t, b = dense(order, order), dense(*((order, others) if side is Side.LEFT else (others, order)))
+    tape = Tape(dtype, 0)
+    return MODULES[routine].plan(tape, tape.place(t, 0), tape.place(b, 1), side, Uplo.LOWER)
+
+
+# ----------------------------------------------------------------------------------------- at run time
+
+
+@pytest.mark.parametrize(("routine", "n", "r", "letter"), RECURSING)
+def test_files_decide_against_the_constants(routine, n, r, letter, filed):
+    """By the nearest place that was timed, of the first file that has it; of its own dtype and routine."""
+    (other,) = set(METHODS) - {routine}
+    assert planned(routine, 2048, 512, letter) is not None and planned(routine, n, r, letter) is None
+    filed(
+        {(routine, letter, "2048x2048"): RECURSION, (other, letter, "2048x512"): METHODS[other]},
+        {(routine, letter, f"{n}x{r}"): METHODS[routine], (routine, letter, "2048x2048"): METHODS[routine]},
+    )
+    assert planned(routine, n, r, letter) is not None and planned(routine, n, r - 9, letter) is not None
+    assert planned(routine, 2048, 512, letter) is None and planned(routine, 2048, 512, "d") is not None
+
+
+@both
+@pytest.mark.parametrize("side", Side)
+def test_right_hand_sides_are_rows_from_the_right(routine, side, filed):
+    filed({(routine, "s", "2048x512"): RECURSION, (routine, "s", "2048x2048"): METHODS[routine]})
+    assert planned(routine, 2048, 512, side=side) is None
+    assert planned(routine, 2048, 2048, side=side) is not None
+
+
+@both
+def test_a_place_says_nothing_of_what_is_far_away(routine, filed):
+    """So that a run that ended with the first few does not decide everywhere; nor of a triangle of a leaf."""
+    filed({(routine, "s", "2048x2048"): RECURSION})
+    assert planned(routine, 1024, 550) is None and planned(routine, 1024, 450) is not None
+    filed({(routine, "s", "256x256"): METHODS[routine]})
+    assert planned(routine, 65, 256) is not None and planned(routine, 64, 256) is None
+
+
+def test_every_place_is_its_own_nearest_one_and_most_shapes_have_one():
+    for place, extents in METHODS_AT.items():
+        assert nearest_places(*extents)[0] == place
+    sizes = [2**i for i in range(8, 15)]
+    assert all(nearest_places(n, n) for n in sizes)
+    assert all(nearest_places(n, r) for n in sizes for r in (8, 16, 32, 64, 128, 256, 512) if n > 256)
+
+
+@both
+def test_what_is_asked_for_goes_before_what_files_say(routine, filed):
+    method, leaf = METHODS[routine], select(routine, DTYPES["s"], "", (64, 64), H200).config
+    filed({(routine, "s", place): method for place in METHODS_AT})
+    for name, value in ((method, False), (routine, 64), (leaf.STEM, leaf)):
+        with override(name, value):
+            assert planned(routine, 1024, 1024) is None
+    filed({(routine, "s", place): RECURSION for place in METHODS_AT})
+    assert planned(routine, 1024, 1024) is None
+    with override(method, True):
+        assert planned(routine, 1024, 1024) is not None
+        with override(routine, 64):
+            assert planned(routine, 48, 48) is not None
+
+
+def test_no_file_leads_into_what_cannot_run(filed, monkeypatch):
+    filed({(routine, "s", place): METHODS[routine] for routine in METHODS for place in METHODS_AT})
+    assert all(planned(routine, 1024, 1024) for routine in METHODS)
+    monkeypatch.setattr(trmm_in_place, "most_workspace", lambda b: 1 << 16)
+    monkeypatch.setattr(workspace, "FLAGS", 8)
+    assert not any(planned(routine, 1024, 1024) for routine in METHODS)
+
+
+@both
+def test_explain_tells_what_has_decided(routine, filed, monkeypatch):
+    fake_kernels.install(monkeypatch)
+    monkeypatch.setattr("pyblasgpu.routines.explain.current", lambda ordinal: H200)
+    undecided = explain(routine, "s", 1024, 1024)
+    assert all(name != "method" for name, *_ in undecided)
+    filed({}, {(routine, "s", "1024x1024"): METHODS[routine]})
+    origin = f"packaged for {H200.name}, 1024x1024"
+    assert explain(routine, "s", 1024, 1024) == [("method", METHODS[routine], origin), *undecided]
+    filed({}, {(routine, "s", "1024x1024"): RECURSION})
+    first, *others = explain(routine, "s", 1024, 1024)
+    assert first == ("method", RECURSION, origin) and others[0][0] == "stop size"
+    with override(METHODS[routine], False):
+        assert explain(routine, "s", 1024, 1024) == [("method", RECURSION, "override"), *others]
+
+
+# --------------------------------------------------------------------------------------- from records
+
+
+def record(routine, place, is_on, seconds=1.0, outcome="ok", letter="d"):
+    facts = METHODS_AT[place], {METHODS[routine]: int(is_on)}, outcome, seconds if outcome == "ok" else 0.0
+    return Record(H200.name, "sm_90", routine, letter, "any", place, *facts)
+
+
+def test_the_faster_way_wins_at_each_place():
+    records = [
+        record(routine, place, is_on, 2.0 if is_on == (place == slow) else 1.0)
+        for routine, slow in (("trmm", "512x32"), ("trsm", "256x256"))
+        for place in ("512x32", "256x256") for is_on in (True, False)
+    ]  # fmt: skip
+    assert winners(records, "x").methods == {
+        ("trmm", "d", "512x32"): RECURSION, ("trmm", "d", "256x256"): "in_place",
+        ("trsm", "d", "512x32"): "one_launch", ("trsm", "d", "256x256"): RECURSION,
+    }  # fmt: skip
+
+
+@both
+def test_one_way_alone_says_nothing(routine):
+    assert not winners([record(routine, "512x32", is_on=True)], "x")
+    places = ("512x32", True), ("256x256", False)
+    assert not winners([record(routine, place, is_on) for place, is_on in places], "x")
+
+
+@both
+@pytest.mark.parametrize("is_on", [True, False])
+@pytest.mark.parametrize("outcome", [*sorted(FATAL), "absent"])
+def test_a_way_that_fails_is_out_at_its_place_alone(routine, is_on, outcome):
+    """Where it was the faster one, and where it is still; the other way then serves."""
+    records = [
+        record(routine, place, way, 1.0 if way == is_on else 2.0)
+        for place in ("512x32", "256x256") for way in (True, False)
+    ]  # fmt: skip
+    if outcome not in FATAL:  # it has no time then
+        del records[0 if is_on else 1]
+    found = winners([*records, record(routine, "512x32", is_on, outcome=outcome)], "x").methods
+    failed, other = ways_of(routine) if is_on else reversed(ways_of(routine))
+    assert found == {(routine, "d", "512x32"): other, (routine, "d", "256x256"): failed}
+
+
+@both
+def test_records_of_unknown_places_or_switches_say_nothing(routine):
+    pair = [record(routine, "512x32", is_on) for is_on in (True, False)]
+    for changes in ({"size": "few"}, {"size": "7x7"}, {"stem": "gemm"}, {"parameters": {"fast": 1}}):
+        assert not winners([replace(each, **changes) for each in pair], "x")
+
+
+# ------------------------------------------------------------------------------------------ the search
+
+
+class Played:
+    """Stands for a worker: all ways take equally long; what is in `broken` fails."""
+
+    busy = False
+
+    def __init__(self):
+        self.jobs, self.broken = [], {}
+
+    def send(self, job, patience=None):
+        self.jobs.append(job)
+        ((name, is_on),), ((extents, _),) = job.overrides, job.places
+        failure = self.broken.get((name, is_on, extents))
+        self.answers, self.busy = [DONE, failure or Timed(0, 1e-3)], True
+
+    def receive(self, timeout):
+        answer = self.answers.pop()
+        self.busy = bool(self.answers)
+        return answer
+
+
+@pytest.fixture
+def lab(home):
+    return Lab(Played(), Journal(H200, "quick"), Health(Sensor()), Interrupts())
+
+
+PAIRS = [("trmm", "s"), ("trsm", "s"), ("trsm", "z")]
+
+
+def after(count):
+    """A function that says `count` times that it is not late."""
+    said = chain(repeat(False, count), repeat(True))
+    return lambda: next(said)
+
+
+def test_a_search_that_is_cut_off_has_compared_all_routines_at_the_first_places(lab):
+    assert whole.search_methods(lab, PAIRS, after(12)) == 2 * len(PAIRS) * (len(METHODS_AT) - 2)
+    found = winners(lab.journal.records, H200.name).methods
+    assert found.keys() == {(*pair, place) for pair in PAIRS for place in list(METHODS_AT)[:2]}
+    assert all(job.reload for job in lab.worker.jobs)
+    # and goes on with the others
+    assert whole.search_methods(lab, PAIRS, after(10_000)) == 0
+    assert len({(job.routine, job.dtype, job.overrides, job.places) for job in lab.worker.jobs}) == len(
+        lab.worker.jobs
+    ) == 2 * len(PAIRS) * len(METHODS_AT)  # fmt: skip
+    assert len(winners(lab.journal.records, H200.name).methods) == len(PAIRS) * len(METHODS_AT)
+
+
+@both
+def test_what_has_failed_is_not_tried_again(lab, routine):
+    method, place = METHODS[routine], "1024x32"
+    lab.worker.broken[method, True, METHODS_AT[place]] = Failed("error", "planted")
+    assert whole.search_methods(lab, [(routine, "c")], after(10_000)) == 0
+    found = winners(lab.journal.records, H200.name).methods
+    assert found[routine, "c", place] == RECURSION and len(found) == len(METHODS_AT)
+    count = len(lab.worker.jobs)
+    assert whole.search_methods(lab, [(routine, "c")], after(10_000)) == 0 and len(lab.worker.jobs) == count
