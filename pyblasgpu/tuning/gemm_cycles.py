@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ..gpu.device import Device
 from ..gpu.mma import joins_parts
-from ..kernels.stripe import RUN, Stripe
+from ..kernels.stripe import Stripe
 from .block_cycles import ANSWER, BARRIER, L2_BYTES, LINE, START, Block, dram_rate, mma_time, slots_per_fma
 
 __all__ = ["dram_cycles", "gemm_block", "stripe_cycles"]
@@ -18,8 +18,8 @@ __all__ = ["dram_cycles", "gemm_block", "stripe_cycles"]
 READ, WRITE = 0.9, 0.7  # cycles of a line that is read from, written to shared memory: some hide behind FMAs
 BEHIND_MMA = 0.3  # of what is read, where tensor cores are at work meanwhile
 MOVES = 3  # instructions that bring an element of a complex fragment to where four products want it
-ASTRAY = 3  # times that for asynchronous copies from where memory's sectors do not begin
-ASTRAY_L1 = 2  # the same for copies of 16 bytes that pass through the L1 cache
+#: Times that for asynchronous copies, by their bytes, from where memory's sectors do not begin.
+ASTRAY = {4: 2.5, 8: 1.5, 16: 2.0}
 LOAD = 10  # instructions of a global load: address, mask, load
 STORE = 16  # cycles in which a thread stores one real of C
 #: Cycles in which a warp gets an instruction of a loop of at most so many: 64 KiB, 128 KiB.
@@ -48,7 +48,7 @@ def stripe_cycles(config: Any, device: Device, astray: tuple[bool, bool] = (Fals
     facts, warps = config.dtype_facts, config.threads // device.warp_size
     shares = zip((config.stripe_a, config.stripe_b), config.shares, astray, strict=True)
     stripes = [
-        (stripe, _astray(stripe) if strays and config.stages > 1 else 1)
+        (stripe, ASTRAY[stripe.load_bytes] if strays and config.stages > 1 else 1)
         for stripe, shared, strays in shares
         if shared
     ]
@@ -63,10 +63,6 @@ def stripe_cycles(config: Any, device: Device, astray: tuple[bool, bool] = (Fals
     work = max(warps * (issue / device.partitions + lines), fetched)
     latency = max(alone + BARRIER, ANSWER / max(config.stages - 1, 1))
     return Block(work, latency, issue=issue, schedulers=warps / device.partitions, rest=warps * lines)
-
-
-def _astray(stripe: Stripe) -> int:
-    return ASTRAY_L1 if stripe.through_l1 and stripe.load_bytes == RUN else ASTRAY
 
 
 def _fetching(instructions: float) -> float:

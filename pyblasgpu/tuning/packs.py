@@ -35,7 +35,7 @@ MOST_PACKED = 512 << 20  # bytes of workspace, beyond those of the copies that w
 GAIN = 0.95  # of the time as operands lie: copies must promise less, unless one is made anyway
 #: Of DRAM's rate, at which operands are copied, by the bytes of an element, and packed.
 COPIED_RATE = {4: 0.4, 8: 0.7, 16: 0.8}
-PACKED_RATE = 0.35
+PACKED_RATE = 0.75
 TILE = 32  # what a block copies at a time: as long for less
 
 

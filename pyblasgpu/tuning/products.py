@@ -5,7 +5,7 @@ should be fastest at its own extents: the time that was measured where it was tu
 `score`. So there are no bounds between classes, and no family is preferred but by what was measured. With
 the Config it is decided into how many chunks its k is cut (`splits`), and whether its operands are copied or
 packed first (`packs`); where three real products may make a complex one, its twin of that kind is taken
-(`three_m`).
+(`three_m`). Beside them twins are asked that were not timed, and part the last tiles (`persistent_twins`).
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ from .packs import (
     packing,
     within,
 )
+from .persistent_twins import least_share, persistent_twins
 from .score import cycles
-from .splits import pace, timed, whole_or_streamed
+from .splits import pace, streamed, timed, whole_or_streamed
 from .three_m import three_m_twin
 from .triangle_twins import triangle_twins
 
@@ -79,13 +80,16 @@ def forced(config: Any, wanted: Wanted, device: Device) -> Choice:
 
 
 class _Option(NamedTuple):
-    """A way to compute a product, and the seconds that it should take, without copies that must be made."""
+    """A way to compute a product, and the seconds that it should take, without copies that must be made; by
+    `pace` for a cycle of the model.
+    """
 
     seconds: float
     splits: int
     config: Any
     known: Measured
     copied: tuple[bool, bool]
+    pace: float = 0.0
 
 
 def fastest(wanted: Wanted, device: Device) -> Choice:
@@ -98,13 +102,12 @@ def fastest(wanted: Wanted, device: Device) -> Choice:
         if best is None:
             return fastest(_relaxed(wanted), device)
         found = [best] if wanted.packed is False else list(_better(wanted, best.seconds, device)) or [best]
-    _, chunks, config, known, copied = min(found, key=itemgetter(0))
+    _, chunks, config, known, copied, _ = min(found, key=itemgetter(0))
     return Choice(config, known.origin(wanted.extents), chunks, copied)
 
 
 def _better(wanted: Wanted, seconds: float, device: Device) -> Iterator[_Option]:
     """The ways with more copies than must be, or others, that promise less than the `seconds` without."""
-    seconds = _sure(wanted, seconds, device)
     anyway = copying(wanted.extents, wanted.copied, wanted.dtype, device)
     limit = seconds if any(wanted.copied) else GAIN * seconds
     if copying(wanted.extents, (True, True), wanted.dtype, device) - anyway < limit:  # the least it takes
@@ -113,16 +116,6 @@ def _better(wanted: Wanted, seconds: float, device: Device) -> Iterator[_Option]
     for other in other_ways(wanted.given):
         limit = seconds if other.copied == wanted.copied else GAIN * seconds
         yield from (way for way in _copied_options(wanted, other, limit, device) if way.seconds < limit)
-
-
-def _sure(wanted: Wanted, seconds: float, device: Device) -> float:
-    """The `seconds` as operands are given, for elements of 8 bytes without what columns that begin within
-    sectors cost: of these copies do not save it (docs/performance.md).
-    """
-    if wanted.dtype.itemsize != 8 or min(wanted.aligned) == ALIGNED:
-        return seconds
-    aligned = wanted._replace(aligned=(ALIGNED, ALIGNED))
-    return min(way.seconds for way in _options(aligned, device))
 
 
 def _copied_options(wanted: Wanted, other: Laid, limit: float, device: Device) -> Iterator[_Option]:
@@ -139,8 +132,31 @@ def _copied_options(wanted: Wanted, other: Laid, limit: float, device: Device) -
             yield way._replace(seconds=way.seconds + seconds - anyway)
 
 
-def _options(wanted: Wanted, device: Device) -> Iterator[_Option]:
-    """All ways with operands as they are given."""
+def _options(wanted: Wanted, device: Device) -> list[_Option]:
+    """All ways with operands as they are given; k in as many chunks as may be, or streamed by twins."""
+    kept = list(_kept_options(wanted, device))
+    twins = _streamed_options(kept, wanted, device) if wanted.splits is None else ()
+    return [*kept, *twins]
+
+
+def _streamed_options(kept: list[_Option], wanted: Wanted, device: Device) -> Iterator[_Option]:
+    """The ways of the persistent twins of measured Configs that are not, where the last tiles are parted
+    between their blocks, and that might be faster than all that was `kept`.
+    """
+    extents, part, room = wanted.extents, wanted.part, wanted.room
+    best = min((way.seconds for way in kept), default=0.0)
+    for way in kept:
+        ordinary = way.splits == 1 and way.known.readings and not way.config.persistent
+        if not ordinary or way.seconds * least_share(way.config, extents, device, part) > best:
+            continue
+        for twin, doubt in persistent_twins(way.config, part, device):
+            config = _as_aligned(twin, wanted.aligned)
+            for time in streamed(config, way.pace, extents, device, part, room):
+                yield way._replace(seconds=time.seconds * doubt, splits=time.splits, config=twin)
+
+
+def _kept_options(wanted: Wanted, device: Device) -> Iterator[_Option]:
+    """Those of what the tuner kept."""
     extents = wanted.extents
     paces = _tuned(wanted, device) or _unmeasured(wanted, device)
     for known, pace_there, doubt in paces.at(extents):
@@ -151,7 +167,8 @@ def _options(wanted: Wanted, device: Device) -> Iterator[_Option]:
             config = _as_aligned(twin, wanted.aligned)
             pace_here = pace_there * _straying(config, wanted, device)
             for time in timed(config, pace_here, extents, device, wanted.splits, wanted.part, wanted.room):
-                yield _Option(time.seconds * doubt * longer, time.splits, twin, known, wanted.copied)
+                seconds = time.seconds * doubt * longer
+                yield _Option(seconds, time.splits, twin, known, wanted.copied, pace_here * doubt)
 
 
 def _relaxed(wanted: Wanted) -> Wanted:

@@ -21,8 +21,8 @@ from .block_cycles import dram_rate
 from .score import blocks_per_sm, cycles, piece_bytes, summing_cycles, tiles_of
 
 __all__ = [
-    "CYCLE", "MOST_PARTIALS", "STREAMED", "Timed", "attainable", "pace", "partial_bytes", "timed", "walk_of",
-    "whole_or_streamed",
+    "CYCLE", "MOST_PARTIALS", "STREAMED", "Timed", "attainable", "pace", "partial_bytes", "streamed", "timed",
+    "walk_of", "whole_or_streamed",
 ]  # fmt: skip
 
 STREAMED = 0  # as a number of chunks: tiles are parted by the blocks of a persistent kernel
@@ -111,6 +111,14 @@ def timed(
         best = min(best, seconds)
 
 
+def streamed(
+    config: Any, pace: float, extents: tuple[int, ...], device: Device, part: str, room: int | None
+) -> Iterator[Timed]:
+    """The product `STREAMED` (for the parameters see `timed`), if the `config` can."""
+    if _streams(config, extents, device, part, room):
+        yield Timed(_Job(config, pace, extents, part, device).streamed() + LAUNCH, STREAMED)
+
+
 class _Job(NamedTuple):
     """A product by `config`, at the `pace` of a cycle of `score`."""
 
@@ -186,13 +194,18 @@ def whole_or_streamed(
 
     `pace` are the seconds of a cycle of `score`, where they are known; for `room` see `timed`.
     """
-    if not config.persistent or piece_bytes(config, device) > _most(room):
-        return 1
-    walk = walk_of(config, tiles_of(config, extents, part), extents[2], device, streamed=True)
-    if walk is None or not walk.run:
+    if not _streams(config, extents, device, part, room):
         return 1
     job = _Job(config, pace, extents, part, device)
     return STREAMED if job.streamed() < job.seconds() else 1
+
+
+def _streams(config: Any, extents: tuple[int, ...], device: Device, part: str, room: int | None) -> bool:
+    """Whether the blocks of `config` can part the last tiles, and have any to part."""
+    if not config.persistent or piece_bytes(config, device) > _most(room):
+        return False
+    walk = walk_of(config, tiles_of(config, extents, part), extents[2], device, streamed=True)
+    return walk is not None and walk.run > 0
 
 
 def _most(room: int | None) -> int:

@@ -1,0 +1,194 @@
+"""Persistent twins of Configs that are not: which there are, where they are chosen, how they compile."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from math import log
+from pathlib import Path
+from statistics import mean
+
+import pytest
+
+from benchmarks.kernels import as_it_runs, choice_of
+from benchmarks.run import SHAPES
+from pyblasgpu.database import FAMILIES, Document, sizes_of, tuned_at
+from pyblasgpu.gpu import backend
+from pyblasgpu.gpu.compile import compile_source
+from pyblasgpu.gpu.device import known
+from pyblasgpu.tuning import overlay, persistent_twins, products, select, splits
+from pyblasgpu.tuning.build import complaint, source_of
+from pyblasgpu.tuning.overrides import override
+from pyblasgpu.tuning.score import comfortable
+from pyblasgpu.tuning.select import tuned_configs
+from pyblasgpu.tuning.splits import STREAMED
+from pyblasgpu.tuning.store import read_sweep, sound, winners
+from pyblasgpu.tuning.triangle_twins import LONGER
+from pyblasgpu.types import DTYPES
+
+H200 = known("h200")
+LAYOUTS = "nn", "nt", "tn", "tt"
+TILES = 1085, 1085, 1085  # SGEMM TT has 153 tiles of 64 x 128 there, 21 more than multiprocessors
+SWEEPS = Path(__file__).parents[2] / "tuning" / "sweeps"
+
+
+def twins(config, part="all"):
+    return persistent_twins.persistent_twins(config, part, H200)
+
+
+@pytest.fixture
+def doubt(monkeypatch):
+    """``set(factor)``: in what doubt twins are."""
+
+    def forget():
+        persistent_twins.persistent_twins.cache_clear()
+        select.reload()
+
+    def set_to(factor: float):
+        monkeypatch.setattr(persistent_twins, "UNTIMED", factor)
+        forget()
+
+    yield set_to
+    monkeypatch.undo()
+    forget()
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_twins_walk_and_have_registers_to_spare(letter):
+    configs = list(tuned_configs("gemm", DTYPES[letter], "nn", H200))
+    found = {config: twins(config) for config in configs}
+    assert all(not found[config] for config in configs if config.persistent or config.stages == 1)
+    assert any(found.values())
+    for config, made in found.items():
+        for twin, factor in made:
+            assert twin.persistent and comfortable(twin, H200) and factor == persistent_twins.UNTIMED
+            assert replace(twin, persistent=False, min_blocks=config.min_blocks) == config
+
+
+def test_a_tile_that_needs_all_registers_has_fewer_twins_or_none():
+    """Two blocks of 64 x 128 on a multiprocessor have registers to spare, four have not."""
+    config = next(
+        c for c in tuned_configs("gemm", DTYPES["s"], "tt", H200)
+        if (c.BLK_M, c.BLK_N, c.BLK_K, c.persistent) == (64, 128, 16, False)
+    )  # fmt: skip
+    assert [twin.min_blocks for twin, _ in twins(config)] == [2, 1]
+    assert twins(replace(config, DIM_X=4, WARP_X=4, DIM_XA=8, DIM_XB=16)) == ()
+
+
+def test_triangles_are_as_much_longer_for_twins():
+    config = next(c for c in tuned_configs("gemm", DTYPES["c"], "nt", H200) if twins(c))
+    for part, longer in (("all", 1.0), ("lower", LONGER["c"])):
+        assert {factor for _, factor in twins(config, part)} == {persistent_twins.UNTIMED * longer}
+
+
+def test_what_has_tiles_for_all_its_waves_promises_nothing():
+    config = next(iter(tuned_configs("gemm", DTYPES["d"], "nn", H200)))
+    config = replace(config, persistent=False)
+    at_once = persistent_twins.blocks_per_sm(config, H200) * H200.sm_count
+
+    def share(tiles):
+        extents = config.BLK_M, config.BLK_N * tiles, 512
+        return persistent_twins.least_share(config, extents, H200) / persistent_twins.UNTIMED
+
+    assert share(at_once) == share(3 * at_once) == 1
+    assert share(at_once + 1) == pytest.approx((at_once + 1) / (2 * at_once))
+
+
+def test_a_last_wave_that_is_nearly_empty_is_parted(doubt):
+    choice = choice_of(DTYPES["s"], "tt", TILES, H200)
+    config = choice.config
+    assert (config.BLK_M, config.BLK_N, config.persistent, choice.splits) == (64, 128, True, STREAMED)
+    assert config not in tuned_configs("gemm", DTYPES["s"], "tt", H200)
+    doubt(2.0)
+    assert choice_of(DTYPES["s"], "tt", TILES, H200).config in tuned_configs("gemm", DTYPES["s"], "tt", H200)
+
+
+@pytest.mark.parametrize("given", [{"splits": 1}, {"splits": 2}, {"part": "lower_a"}, {"room": 0}])
+def test_where_no_tile_may_be_parted_no_twin_is_asked(doubt, given):
+    doubt(0.01)
+    extents, part, room = (*TILES, 1), given.get("part", "all"), given.get("room")
+
+    def chosen():
+        return select.select("gemm", DTYPES["s"], "tt", extents, H200, part=part, room=room)
+
+    if "splits" in given:
+        with override("splits", given["splits"]):
+            choice = chosen()
+    else:
+        choice = chosen()
+    kept = tuned_configs("gemm", DTYPES["s"], "tt", H200)
+    assert choice.splits != STREAMED and (choice.config in kept or not choice.config.persistent)
+
+
+# ------------------------------------------------------------------------------- as if none had been kept
+
+
+@pytest.fixture
+def ordinary_alone(monkeypatch):
+    """What a sweep says of ordinary kernels as the file of tuned values, and the seconds of all it timed."""
+    sweeps = [SWEEPS / f"nvidia_h200_583808e_{letter}gemm.jsonl.gz" for letter in DTYPES]
+    records = [record for sweep in sweeps for record in read_sweep(sweep)]
+    times = defaultdict(dict)
+    for record in sound(records):
+        config = FAMILIES[record.stem].config(record.dtype, record.layout, record.parameters)
+        place = times[record.dtype, record.layout, record.size]
+        place[config] = min(record.seconds, place.get(config, record.seconds))
+    kept = winners([record for record in records if not record.parameters.get("persistent")], H200.name)
+    seen = Document(H200.name, kept.entries)
+    monkeypatch.setattr(overlay, "documents", lambda device: (("the sweep", seen),))
+    monkeypatch.setattr(splits, "COUNTS", ())
+    yield times
+    monkeypatch.undo()
+    select.reload()
+
+
+def choices(times) -> dict:
+    select._chosen.clear()
+    products.forget()
+    with override("packed", False):
+        return {
+            (letter, layout, size): select.select(
+                "gemm", DTYPES[letter], layout, tuned_at("gemm_tile", size)[-1], H200
+            ).config
+            for letter, layout, size in times
+            if size in sizes_of("gemm_tile")
+        }
+
+
+def test_a_twin_that_is_chosen_is_faster(ordinary_alone, monkeypatch):
+    """Where its time, and that of what is chosen without it, are known; but for chunks of k."""
+    times = ordinary_alone
+    with_twins = choices(times)
+    monkeypatch.setattr(products, "persistent_twins", lambda *_: ())
+    without = choices(times)
+    gains = [
+        log(times[place][without[place]] / times[place][config])
+        for place, config in with_twins.items()
+        if config != without[place] and config in times[place] and without[place] in times[place]
+    ]
+    assert len(gains) > 25 and mean(gains) > 0.1
+    assert min(gains) > -0.05 and sum(gain < -0.03 for gain in gains) <= 1
+
+
+# ------------------------------------------------------------------------------------------ as they compile
+
+
+def chosen_twins(letter: str) -> set:
+    """Kernels of the twins that products of `letter` take, as they run."""
+    found, dtype = set(), DTYPES[letter]
+    shapes = [(n, n, n) for n in range(64, 8193, 61)] + list(SHAPES["awkward"])
+    for layout in LAYOUTS:
+        for shape in shapes:
+            config = choice_of(dtype, layout, shape, H200).config
+            if config not in tuned_configs("gemm", dtype, config.layout, H200):
+                found.add(as_it_runs(config, layout, shape) if config.layout == layout else config)
+    return found
+
+
+@pytest.mark.skipif(bool(backend.UNAVAILABLE), reason=str(backend.UNAVAILABLE))
+@pytest.mark.parametrize("letter", DTYPES)
+def test_a_twin_that_is_chosen_keeps_everything_in_registers(letter):
+    for config in chosen_twins(letter):
+        report = compile_source(source_of(config.STEM, config), H200.cc).resources
+        assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0), config
+        assert complaint(config, report, H200) == ("ok", "")
