@@ -22,7 +22,9 @@ METHODS_AT = {
     for n, rhs in [*((n, rhs) for n in _ORDERS for rhs in (n, 32, 512)), *((n, n) for n in _SQUARES)]
 }
 
-REACH = 2.1  # a factor of eight: farther away a place says nothing, lest the first few decide everything
+ORDER = 2  # times as much as right-hand sides does the order count: a leaf is a leaf
+REACH = 2.8  # twice the order and four times the sides: farther away a place tells nothing
+FEWEST = 16  # right-hand sides that places tell of: with fewer, tiles are not filled
 
 
 def ways_of(routine: str) -> tuple[str, str]:
@@ -32,7 +34,10 @@ def ways_of(routine: str) -> tuple[str, str]:
 
 def nearest_places(n: int, rhs: int) -> list[str]:
     """The places in reach, the nearest first, by the logarithms of order and right-hand sides."""
+    if rhs < FEWEST:
+        return []
     distances = {
-        place: abs(log(order / n)) + abs(log(sides / rhs)) for place, (order, sides) in METHODS_AT.items()
+        place: ORDER * abs(log(order / n)) + abs(log(sides / rhs))
+        for place, (order, sides) in METHODS_AT.items()
     }
     return sorted((place for place, far in distances.items() if far <= REACH), key=distances.__getitem__)

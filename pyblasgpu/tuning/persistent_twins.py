@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from math import ceil
+from math import ceil, inf
 from typing import Any
 
 from ..gpu.device import Device
@@ -34,7 +34,8 @@ def persistent_twins(config: Any, part: str, device: Device) -> tuple[tuple[Any,
 
 def least_share(config: Any, extents: tuple[int, ...], device: Device, part: str = "all") -> float:
     """Of the time of an ordinary kernel, what its twins take at least: the share of its waves of blocks that
-    it has tiles for, as far as that is sure.
+    it has tiles for; infinite where there are fewer tiles than multiprocessors, of which too little is sure.
     """
-    waves = tiles_of(config, extents, part) / (blocks_per_sm(config, device) * device.sm_count)
-    return UNTIMED * waves / ceil(waves)
+    tiles = tiles_of(config, extents, part)
+    waves = tiles / (blocks_per_sm(config, device) * device.sm_count)
+    return UNTIMED * waves / ceil(waves) if tiles >= device.sm_count else inf

@@ -34,7 +34,7 @@ __all__ = ["choose", "cycles"]
 
 START = 6000  # cycles of the launch
 RATE = 0.88  # of the time at the FMA rate, in which a block multiplies what its chain waits for
-LEVEL = 1700  # cycles from the last stripe of a tile to the first product with it elsewhere
+LEVEL = 1850  # cycles from the last stripe of a tile to the first product with it elsewhere
 STRIPE = 1400  # cycles of a stripe on the diagonal, for barriers and what does not depend on its size
 ELEMENT = 2.8  # cycles of a stripe's unknown for each product of a thread with it
 COLUMN = 1.3  # cycles of a multiply-add of substitution, one thread's after the other

@@ -44,7 +44,7 @@ def planned(letter, order, others, side=Side.LEFT, uplo=Uplo.LOWER, tape=None, *
 @pytest.mark.parametrize("letter", DTYPES)
 def test_triangles_of_middling_size_are_one_launch(letter):
     assert planned(letter, 2048, 512) is not None
-    assert planned(letter, 256, 512) is None
+    assert (planned(letter, 256, 512) is None) == (letter != "c")
     assert planned(letter, 8192, 8192) is None
 
 
