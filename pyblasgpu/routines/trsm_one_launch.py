@@ -38,7 +38,7 @@ class Where(NamedTuple):
 #: on an H200 (docs/performance.md).
 WHERE = {
     "s": Where(512, 1, 8192, 16 << 20), "d": Where(768, 1, 8192, 36 << 20),
-    "c": Where(384, 1, 8192, 9 << 20), "z": Where(1024, 512, 8192, 9 << 20),
+    "c": Where(256, 1, 8192, 9 << 20), "z": Where(512, 1, 8192, 9 << 20),
 }  # fmt: skip
 
 
