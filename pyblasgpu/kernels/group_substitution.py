@@ -185,11 +185,11 @@ def group_solver(facts: Dtype, threads: int, places: SimpleNamespace, down: bool
     at, real, INFINITY = _registers(facts, places.count, SHARES), ptx.REALS[facts.real], float("inf")
     LAST, LINES = at.unknowns + (GROUP - 1) * PARTS, HAS * places.lead * PARTS
     int32, uint32, offset = ptx.types.int32, ptx.types.uint32, ptx.offset
-    load_corner, _ = _within(facts, places, at)
-    fetch, stash, _ = _own_values(facts, places, at, down)
-    fetch_own, stash_own = unrolled(OWN, fetch), unrolled(OWN, stash)
+    parts = _parts(facts, places, at, down)
+    fetch_own, stash_own = unrolled(OWN, parts.fetch), unrolled(OWN, parts.stash)
+    load_corner = parts.load_corner
     groups = range(places.count // GROUP)
-    solve_groups = in_order([_group_step(facts, places, at, down, group) for group in groups])
+    solve_groups = in_order([_group_step(facts, places, at, parts, group) for group in groups])
 
     @device_function
     def solve(panel, triangle, column, t):
@@ -211,17 +211,28 @@ def group_solver(facts: Dtype, threads: int, places: SimpleNamespace, down: bool
     return SimpleNamespace(registers=at.all, solve=solve)
 
 
-def _group_step(facts: Dtype, places: SimpleNamespace, at: SimpleNamespace, down: bool, group: int):
+def _parts(facts: Dtype, places: SimpleNamespace, at: SimpleNamespace, down: bool) -> SimpleNamespace:
+    """What all groups have in common."""
+    load_corner, eliminate = _within(facts, places, at)
+    fetch, stash, fetch_group = _own_values(facts, places, at, down)
+    return SimpleNamespace(
+        load_corner=load_corner, eliminate=eliminate, fetch=fetch, stash=stash, fetch_group=fetch_group,
+        choose=_chooser(facts, places, at),
+    )  # fmt: skip
+
+
+def _group_step(
+    facts: Dtype, places: SimpleNamespace, at: SimpleNamespace, parts: SimpleNamespace, group: int
+):
     """``solve_group(column, side, mine, triangle, own, share, works)``: one group, by the lanes that have it;
     what the next one needs of T is loaded meanwhile.
     """
     GROUP, sync_warp, offset = group_of(facts), ptx.sync_warp, ptx.offset
     HAS = GROUP // places.shares
     IS_LAST, NEXT = group == places.count // GROUP - 1, (group + 1) * GROUP * (places.lead + 1) * facts.parts
-    load_corner, eliminate = _within(facts, places, at)
     next_rows, later_rows = _own_rows(facts, places, at, group)
-    _, stash, fetch_group = _own_values(facts, places, at, down)
-    choose = _chooser(facts, places, at)
+    load_corner, eliminate, choose = parts.load_corner, parts.eliminate, parts.choose
+    fetch_group, stash = parts.fetch_group, parts.stash
 
     @device_function
     def stash_next(e, column, mine):

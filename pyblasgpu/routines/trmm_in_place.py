@@ -24,9 +24,8 @@ from .tape import ALPHA, Tape
 
 __all__ = ["InPlace", "plan", "record"]
 
-# where no file says which was faster:
-#: Rows up to which it is ahead of the recursion, where that is not always so: the tiles with which complex
-#: FMAs are fastest are too large, and have no registers left.
+#: Where no file says which was faster, rows up to which it is ahead of the recursion, if that is not always
+#: so: the tiles with which complex FMAs are fastest are too large, and have no registers left.
 MOST = {"c": 2048}
 SHORT = 1024  # rows of a triangle that is multiplied before a chain of launches is over
 UNEVEN = 2.25  # times its share that the longest tile may take
@@ -60,7 +59,7 @@ def plan(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo) -> InPlace 
     try:
         device = current(tape.device)
         method = said(tape, "trmm", t, b, device)
-        if not (method.config != RECURSION if method else _is_likely(t)):
+        if method.config == RECURSION if method else not _is_likely(t):
             return None
         job = InPlace(found, _choose(tape, found), method)
     except BackendUnavailable:

@@ -55,7 +55,7 @@ def plan(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo) -> Job | No
     try:
         device = current(tape.device)
         method = said(tape, "trsm", t, b, device)
-        if not (method.config != RECURSION if method else _is_likely(t, b)):
+        if method.config == RECURSION if method else not _is_likely(t, b):
             return None
         choice = solving.choose(tape.dtype, found.layout, found.extents, found.triangle, device)
     except BackendUnavailable:

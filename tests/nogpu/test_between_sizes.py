@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean, median
 
 import pytest
+from recorded import seconds_of
 
-from pyblasgpu.database import FAMILIES, Document, Entry, sizes_of, tuned_at
+from pyblasgpu.database import Document, Entry, sizes_of, tuned_at
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning import overlay, products, splits
 from pyblasgpu.tuning import select as selecting
 from pyblasgpu.tuning.overrides import override
 from pyblasgpu.tuning.select import select
-from pyblasgpu.tuning.store import read_sweep, sound, winners
+from pyblasgpu.tuning.store import read_sweep, winners
 from pyblasgpu.types import DTYPES
 
 FOLDER = Path(__file__).parents[2] / "tuning" / "sweeps"
@@ -34,12 +34,7 @@ SHORT = ("tiny", "square128")
 def recorded():
     """The winners, and of each (dtype, layout, size class) the seconds of every Config."""
     records = [record for sweep in SWEEPS for record in read_sweep(sweep)]
-    times = defaultdict(dict)
-    for record in sound(records):
-        config = FAMILIES[record.stem].config(record.dtype, record.layout, record.parameters)
-        place = times[record.dtype, record.layout, record.size]
-        place[config] = min(record.seconds, place.get(config, record.seconds))
-    return winners(records, H200.name), times
+    return winners(records, H200.name), seconds_of(records)
 
 
 def losses(recorded, monkeypatch, hidden: bool) -> dict[tuple[str, str, str], float]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import replace
 from math import log
 from pathlib import Path
 from statistics import mean
 
 import pytest
+from recorded import seconds_of
 
 from benchmarks.kernels import as_it_runs, choice_of
 from benchmarks.run import SHAPES
-from pyblasgpu.database import FAMILIES, Document, sizes_of, tuned_at
+from pyblasgpu.database import Document, sizes_of, tuned_at
 from pyblasgpu.gpu import backend
 from pyblasgpu.gpu.compile import compile_source
 from pyblasgpu.gpu.device import known
@@ -22,7 +22,7 @@ from pyblasgpu.tuning.overrides import override
 from pyblasgpu.tuning.score import comfortable
 from pyblasgpu.tuning.select import tuned_configs
 from pyblasgpu.tuning.splits import STREAMED
-from pyblasgpu.tuning.store import read_sweep, sound, winners
+from pyblasgpu.tuning.store import read_sweep, winners
 from pyblasgpu.tuning.triangle_twins import LONGER
 from pyblasgpu.types import DTYPES
 
@@ -128,16 +128,11 @@ def ordinary_alone(monkeypatch):
     """What a sweep says of ordinary kernels as the file of tuned values, and the seconds of all it timed."""
     sweeps = [SWEEPS / f"nvidia_h200_583808e_{letter}gemm.jsonl.gz" for letter in DTYPES]
     records = [record for sweep in sweeps for record in read_sweep(sweep)]
-    times = defaultdict(dict)
-    for record in sound(records):
-        config = FAMILIES[record.stem].config(record.dtype, record.layout, record.parameters)
-        place = times[record.dtype, record.layout, record.size]
-        place[config] = min(record.seconds, place.get(config, record.seconds))
     kept = winners([record for record in records if not record.parameters.get("persistent")], H200.name)
     seen = Document(H200.name, kept.entries)
     monkeypatch.setattr(overlay, "documents", lambda device: (("the sweep", seen),))
     monkeypatch.setattr(splits, "COUNTS", ())
-    yield times
+    yield seconds_of(records)
     monkeypatch.undo()
     select.reload()
 
