@@ -19,8 +19,9 @@ from pyblasgpu.kernels.packing import Packing
 from pyblasgpu.kernels.walk import Walk
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import copy, gemm, pack, recursion, symm, syr2k, trsm, trsv
-from pyblasgpu.tuning.oracle import packed, read_part
-from pyblasgpu.types import Diag, Uplo
+from pyblasgpu.tuning.cases import TriangularCase
+from pyblasgpu.tuning.oracle import exact_triangular, integers, packed, read_part, triangle
+from pyblasgpu.types import DTYPES, Diag, Side, Uplo
 
 MAX_GRID = (2**31 - 1, 65535, 65535)
 
@@ -96,8 +97,11 @@ class _Kernel:
         )
         return elements(described)
 
-    def gemm_tile(self, grid, pointers, numbers, alpha, beta):
+    def gemm_tile(self, grid, pointers, numbers, alpha, beta=None):
         config, batch = self.source.config, grid[2]
+        if self.flags.get("solved"):
+            self._solve_at_once(grid, pointers, numbers, alpha)
+            return
         if config.persistent:
             (*pointers, _, _), batch, numbers = self._walked(grid, pointers, numbers)
         m, n, k, lda, ldb, ldc, *batch_strides = numbers
@@ -127,6 +131,22 @@ class _Kernel:
         self._update(c, alpha * (a @ b), beta)
 
     gemm_mma = gemm_tile
+
+    def _solve_at_once(self, grid, pointers, numbers, alpha):
+        """`gemm_solve`: T X = alpha C, or X T = alpha C, in place."""
+        (m, n, ldt, ldc), (t, c, _), config = numbers, pointers, self.source.config
+        uplo, _, of = self.flags["triangle"].partition("_")
+        transposed, conj = (config.trans_a, config.trans_b)[of == "b"], self.flags[f"conj_{of}"]
+        assert grid == (config.grid(m, n), 1, 1)
+        order = m if of == "a" else n
+        t = self._view(t, order, order, *((ldt, 1) if transposed else (1, ldt)), 1, 0, conj)
+        c = self._view(c, m, n, 1, ldc, 1, 0)
+        if of == "b":
+            t, c, uplo = t.swapaxes(1, 2), c.swapaxes(1, 2), {"lower": "upper", "upper": "lower"}[uplo]
+        if uplo == "upper":
+            t, c = t[:, ::-1, ::-1], c[:, ::-1]
+        diag = Diag.UNIT if self.flags["solved"] == "unit" else Diag.NON_UNIT
+        self._solve(read_part(t, Uplo.LOWER, diag), c, alpha)
 
     def _walked(self, grid, pointers, numbers):
         """Of a persistent product what an ordinary one is told."""
@@ -248,3 +268,17 @@ def install(monkeypatch) -> Kernels:
         monkeypatch.setattr(module, "current", lambda ordinal: known("h200"))
     monkeypatch.setattr("pyblasgpu.routines.tape._tapes", {})
     return kernels
+
+
+def check_trsm(letter, order, others, side, uplo, diag, b_order="F") -> None:
+    """A TRSM of integers with the stand-ins is exact; of a unit triangle the diagonal is NaN."""
+    m, n = (order, others) if side is Side.LEFT else (others, order)
+    case = TriangularCase(DTYPES[letter], m, n, side, uplo, diag=diag)
+    rng = np.random.default_rng(2)
+    a, x = triangle(rng, case), integers(rng, (m, n), case.dtype)
+    a[rng.random(a.shape) < 0.95] *= 0  # so that sums stay small enough to be exact
+    a[np.diag_indices(order)] = np.nan if diag is Diag.UNIT else -1
+    b = np.array(exact_triangular(case, a, x, alpha=1), order=b_order)
+    t, target = (operand(each, case.dtype) for each in (np.asfortranarray(a), b))
+    trsm.trsm(2, t, target, 5, side=side, uplo=uplo, diag=diag)
+    np.testing.assert_array_equal(b, 2 * x)

@@ -7,12 +7,21 @@ published form of the files.
 
 from .document import MAX_BYTES, SCHEMA, DatabaseError, Document, Entry, dumps, parse, read
 from .families import FAMILIES, FIXED, FIXED_BUT, STOP_ROUTINES, Family, families_of
-from .methods import METHODS, METHODS_AT, RECURSION, nearest_places, ways_of
+from .methods import (
+    METHODS,
+    METHODS_AT,
+    RECURSION,
+    nearest_places,
+    rows_at_once,
+    way_of,
+    ways_at,
+    ways_of,
+)
 from .sizes import RHS_AT, is_batch, nearest, places_of, rhs_class, size_class, sizes_of, tuned_at
 
 __all__ = [
     "FAMILIES", "FIXED", "FIXED_BUT", "MAX_BYTES", "METHODS", "METHODS_AT", "RECURSION", "RHS_AT", "SCHEMA",
     "STOP_ROUTINES", "DatabaseError", "Document", "Entry", "Family", "dumps", "families_of", "is_batch",
-    "nearest", "nearest_places", "parse", "places_of", "read", "rhs_class", "size_class", "sizes_of",
-    "tuned_at", "ways_of",
+    "nearest", "nearest_places", "parse", "places_of", "read", "rhs_class", "rows_at_once", "size_class",
+    "sizes_of", "tuned_at", "way_of", "ways_at", "ways_of",
 ]  # fmt: skip

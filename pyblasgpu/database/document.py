@@ -113,7 +113,7 @@ def parse(content: bytes) -> Document:
             document.stop_sizes[routine, dtype, size] = stop
     levels = tuple(METHODS), tuple(DTYPES), tuple(METHODS_AT)
     for (routine, dtype, place), way in _paths(raw.get("method", {}), levels, "method"):
-        _check(way in ways_of(routine), f"method.{routine}.{dtype}.{place}: {way!r}")
+        _check(isinstance(way, str) and way in ways_of(routine), f"method.{routine}.{dtype}.{place}: {way!r}")
         document.methods[routine, dtype, place] = way
     return document
 

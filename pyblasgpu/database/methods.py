@@ -6,12 +6,25 @@ from __future__ import annotations
 
 from math import log
 
-__all__ = ["METHODS", "METHODS_AT", "RECURSION", "nearest_places", "ways_of"]
+__all__ = [
+    "METHODS",
+    "METHODS_AT",
+    "RECURSION",
+    "nearest_places",
+    "rows_at_once",
+    "way_of",
+    "ways_at",
+    "ways_of",
+]
 
 #: Routine -> its method beside the recursion; `overrides.override` of that name asks for it, or against it.
 METHODS = {"trmm": "in_place", "trsm": "one_launch"}
 
 RECURSION = "recursion"
+
+_LAUNCHES = "launches_of_"  # and the order of the triangles in which the recursion then ends
+_ENDS = (512, 1024, 2048)
+FEW = 512  # right-hand sides, and more, where these are timed
 
 _ORDERS = (2048, 512, 8192, 1024, 4096)
 _SQUARES = (256, 3072)
@@ -27,9 +40,38 @@ REACH = 2.8  # twice the order and four times the sides: farther away a place te
 FEWEST = 16  # right-hand sides that places tell of: with fewer, tiles are not filled
 
 
-def ways_of(routine: str) -> tuple[str, str]:
-    """The method of a routine, and the recursion."""
-    return METHODS[routine], RECURSION
+def ways_of(routine: str) -> dict[str, int]:
+    """The ways of a routine -> what an override of its method asks for.
+
+    These are the method, the recursion, and, of TRSM, the recursion that ends in triangles of some order
+    which go by the method.
+    """
+    ends = _ENDS if routine == "trsm" else ()
+    return {way_of(routine, asked): asked for asked in (True, False, *ends)}
+
+
+def ways_at(routine: str, place: str) -> dict[str, int]:
+    """Those of `ways_of` that are timed at a place.
+
+    With few right-hand sides the products of a recursion are small, wherever it ends.
+    """
+    order, sides = METHODS_AT[place]
+    most = order - 1 if sides >= FEW else 1
+    return {way: asked for way, asked in ways_of(routine).items() if asked <= most}
+
+
+def way_of(routine: str, asked: int) -> str:
+    """The way for which an override of the routine's method asks."""
+    if asked in (True, False):
+        return METHODS[routine] if asked else RECURSION
+    return f"{_LAUNCHES}{asked}"
+
+
+def rows_at_once(way: str, order: int) -> int:
+    """Up to which order triangles of one of `order` go by the method; 0 by the recursion."""
+    if way.startswith(_LAUNCHES):
+        return min(int(way.removeprefix(_LAUNCHES)), order)
+    return 0 if way == RECURSION else order
 
 
 def nearest_places(n: int, rhs: int) -> list[str]:

@@ -37,7 +37,8 @@ def explain(
     list of (str, str, str)
         Kernel family (or "stop size"), Config, and origin: override, a file, or computed. A product whose
         inner extent is split is followed by "splits of k" and their number. Where an override or a file says
-        which way 'trmm' or 'trsm' goes, "method" comes first: 'in_place', 'one_launch' or 'recursion'.
+        which way 'trmm' or 'trsm' goes, "method" comes first: 'in_place', 'one_launch', 'recursion', or
+        'launches_of_1024' where that ends in triangles of such an order, each of which is one launch.
 
     Raises
     ------

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..database import METHODS, RECURSION
+from ..database import METHODS, RECURSION, way_of
 from ..gpu.device import Device
 from ..operands import Operand
 from ..tuning.by_class import Choice, choose_method
@@ -82,17 +82,10 @@ class Job(NamedTuple):
         T and C.
     choice : Choice
         The Config of a GEMM kernel.
-    method : Choice or None
-        What has `said` that it serves, if anything has.
     """
 
     pair: Pair
     choice: Choice
-    method: Choice | None = None
-
-    def note(self, tape: Tape) -> None:
-        """Put what was chosen among the tape's choices."""
-        tape.choices += [choice for choice in (self.method, self.choice) if choice]
 
 
 def pair(t: Operand, b: Operand, side: Side, uplo: Uplo) -> Pair | None:
@@ -109,8 +102,8 @@ def pair(t: Operand, b: Operand, side: Side, uplo: Uplo) -> Pair | None:
 
 
 def said(tape: Tape, routine: str, t: Operand, b: Operand, device: Device) -> Choice | None:
-    """The method of 'trmm' or 'trsm', or the recursion, that is asked for, or else was the fastest at the
-    nearest place of which a file tells; None: to be decided.
+    """The way of 'trmm' or 'trsm' that is asked for, or else was the fastest at the nearest place of which a
+    file tells, one of `ways_of`; None: to be decided.
 
     The recursion is put among the tape's choices.
     """
@@ -128,4 +121,4 @@ def _asked(routine: str) -> Choice | None:
     asked = given(METHODS[routine])
     if asked is None:
         return Choice(RECURSION, "override") if leaves_asked(routine) else None
-    return Choice(METHODS[routine] if asked else RECURSION, "override")
+    return Choice(way_of(routine, asked), "override")

@@ -61,12 +61,15 @@ def plan(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo) -> InPlace 
         method = said(tape, "trmm", t, b, device)
         if method.config == RECURSION if method else not _is_likely(t):
             return None
-        job = InPlace(found, _choose(tape, found), method)
+        job = InPlace(found, _choose(tape, found))
     except BackendUnavailable:
         return None
     if tape.dtype.itemsize * sum(job.scratch) > most_workspace(b):
         return None
-    return job if method or _is_even(job, device) else None
+    if not method and not _is_even(job, device):
+        return None
+    tape.choices += [method, job.choice] if method else [job.choice]
+    return job
 
 
 def _is_likely(t: Operand) -> bool:
@@ -91,7 +94,6 @@ def _is_even(job: InPlace, device: Device) -> bool:
 def record(tape: Tape, job: InPlace, diag: Diag) -> None:
     """Record the two launches."""
     (t, c, triangle), config = job.pair, cast(Any, job.choice.config)
-    job.note(tape)
     lead = job.pair.lead
     with tape.temporary():
         blocks, flags = (tape.scratch(count, 1, 1) for count in job.scratch)

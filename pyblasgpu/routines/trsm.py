@@ -1,7 +1,7 @@
 """Solve T X = alpha B, or X T = alpha B, by substitution; X overwrites B.
 
-That is a recursion, in which small triangles have leaves of their own; or one launch, with few right-hand
-sides of `trsv`, else of `trsm_one_launch`.
+That is a recursion, which ends in leaves, of which small triangles have their own, or in triangles of which
+each is one launch; or all is one launch, with few right-hand sides of `trsv`, else of `trsm_one_launch`.
 """
 
 from __future__ import annotations
@@ -100,14 +100,12 @@ def _small(tape: Tape, b: Operand) -> TrsmSmall | None:
 
 def record(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Diag) -> None:
     """Record the whole call."""
-    whole = trsm_one_launch.plan(tape, t, b, side, uplo)
-    if whole:
-        trsm_one_launch.record(tape, whole, diag)
-        return
 
     def solve(t: Operand, b: Operand) -> None:
         if trsv.serves(b):
             trsv.record(tape, t, b, diag)
+        elif rows := trsm_one_launch.most_rows(tape, t, b):
+            record_steps(tape, t, b, _RECURRENCE, rows, partial(trsm_one_launch.record, tape, diag))
         elif small := _small(tape, b):
             by_order = partial(_record_small, tape, diag, small)
             record_steps(tape, t, b, _RECURRENCE, small.most_rows, by_order)

@@ -1,8 +1,9 @@
-"""T X = alpha B, or X T = alpha B, as one product that solves by the way (`kernels.gemm_solve`): where, and
-its record.
+"""T X = alpha B, or that of triangles on T's diagonal, as one product that solves by the way
+(`kernels.gemm_solve`): where, and its record.
 
 The recursion is a chain of launches: leaves, and between them products of few tiles. Here the tiles of a
-strip wait for one another alone. Where B is large, so are the recursion's products, and it is the faster way.
+strip wait for one another alone. Where B is large the recursion's products are faster, but for the last ones:
+then it ends early, in triangles of which each is one launch.
 """
 
 from __future__ import annotations
@@ -10,19 +11,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
-from ..database import RECURSION
+from ..database import RECURSION, rows_at_once
 from ..errors import BackendUnavailable
-from ..gpu import workspace
 from ..gpu.device import current
-from ..kernels import gemm_in_place, gemm_solve, trsv
+from ..kernels import trsv
 from ..operands import Operand
 from ..tuning import solving
 from ..types import Diag, Side, Uplo
 from .gemm import SOURCES, fitted
-from .in_place import Job, pair, said
-from .tape import ALPHA, Tape
+from .in_place import Job, Pair, pair, said
+from .recursion import Leaf, schedule
+from .tape import Tape
 
-__all__ = ["plan", "record"]
+__all__ = ["job", "most_rows", "record"]
 
 
 class Where(NamedTuple):
@@ -42,42 +43,62 @@ WHERE = {
 }  # fmt: skip
 
 
-def plan(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo) -> Job | None:
-    """How the kernel solves these operands; None where it does not, or not well.
+def most_rows(tape: Tape, t: Operand, b: Operand) -> int:
+    """Up to how many rows triangles are solved in one launch, all, or those in which the recursion ends.
 
-    It does not where `in_place.pair` has none, nor with so few right-hand sides that `trsv` has them, nor
-    with more strips than there are flags. Else overrides and files decide (`in_place.said`), and where they
-    say nothing `_is_likely`.
+    T is lower triangular and stands on the left. 0 where the kernel does not solve these operands, or not
+    well: where `in_place.pair` has none, with so few right-hand sides that `trsv` has them, with more strips
+    than there are flags. Else overrides and files decide (`in_place.said`), and where they say nothing
+    `_is_likely`.
     """
-    found = pair(t, b, side, uplo)
-    if found is None or b.rows * b.cols <= trsv.MOST_COLS * t.rows:
-        return None
+    if _pair(t, b) is None or b.cols <= trsv.MOST_COLS:
+        return 0
     try:
-        device = current(tape.device)
-        method = said(tape, "trsm", t, b, device)
-        if method.config == RECURSION if method else not _is_likely(t, b):
-            return None
-        choice = solving.choose(tape.dtype, found.layout, found.extents, found.triangle, device)
+        method = said(tape, "trsm", t, b, current(tape.device))
+        if method.config == RECURSION if method else not _is_likely(b):
+            return 0
+        rows = rows_at_once(method.config, b.rows) if method else b.rows
+        for height in {step.last - step.first for step in schedule(b.rows, rows) if isinstance(step, Leaf)}:
+            job(tape, t.block(0, 0, height, height), b.block(0, 0, height, b.cols))
     except BackendUnavailable:
-        return None
-    config: Any = fitted(cast(Any, choice.config), *found.operands)
-    _, strips = gemm_in_place.tile_counts(config, found.triangle, b.rows, b.cols)
-    has_flags = strips * gemm_solve.APART <= workspace.FLAGS
-    return Job(found, replace(choice, config=config), method) if has_flags else None
+        return 0
+    tape.choices += [method] if method else []
+    return rows
 
 
-def _is_likely(t: Operand, b: Operand) -> bool:
+def _pair(t: Operand, b: Operand) -> Pair | None:
+    """The operands as the kernel has them; T is lower triangular and stands on the left."""
+    if b.row_stride < 0:  # an upper one, read backwards
+        return pair(t.flip(rows=True, cols=True), b.flip(rows=True), Side.LEFT, Uplo.UPPER)
+    return pair(t, b, Side.LEFT, Uplo.LOWER)
+
+
+def _is_likely(b: Operand) -> bool:
     """Whether operands like these had better be served, where nothing says so."""
-    others, where = b.rows * b.cols // t.rows, WHERE[t.dtype.letter]
-    is_of_size = t.rows >= where.rows and where.fewest <= others <= where.most
+    where = WHERE[b.dtype.letter]
+    is_of_size = b.rows >= where.rows and where.fewest <= b.cols <= where.most
     return is_of_size and b.rows * b.cols <= where.elements
 
 
-def record(tape: Tape, job: Job, diag: Diag) -> None:
-    """Record the launch."""
-    (t, c, triangle), config, lead = job.pair, cast(Any, job.choice.config), job.pair.lead
-    job.note(tape)
+def job(tape: Tape, t: Operand, b: Operand) -> Job:
+    """One launch, of operands that lie as those of which `most_rows` was asked.
+
+    Raises
+    ------
+    BackendUnavailable
+        Where no kernel can run on the device, with as many flags as it has.
+    """
+    found = cast(Pair, _pair(t, b))
+    choice = solving.choose(tape.dtype, found.layout, found.extents, found.triangle, current(tape.device))
+    return Job(found, replace(choice, config=fitted(cast(Any, choice.config), *found.operands)))
+
+
+def record(tape: Tape, diag: Diag, t: Operand, b: Operand, alpha) -> None:
+    """Record the launch for a triangle of at most `most_rows`."""
+    one = job(tape, t, b)
+    (t, c, triangle), config, lead = one.pair, cast(Any, one.choice.config), one.pair.lead
+    tape.choices.append(one.choice)
     solved = "unit" if diag is Diag.UNIT else "nonunit"
-    kernel = SOURCES[config.STEM](config, *job.pair.conjs, triangle=triangle, solved=solved)
+    kernel = SOURCES[config.STEM](config, *one.pair.conjs, triangle=triangle, solved=solved)
     operands, grid = (t._replace(conj=False), c, tape.flags()), config.grid(c.rows, c.cols)
-    tape.launch(kernel, grid, operands, lambda *_: (c.rows, c.cols, lead, c.col_stride), (ALPHA,))
+    tape.launch(kernel, grid, operands, lambda *_: (c.rows, c.cols, lead, c.col_stride), (alpha,))

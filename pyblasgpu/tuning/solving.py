@@ -17,8 +17,9 @@ from typing import Any
 from ..database import FAMILIES
 from ..errors import BackendUnavailable, ConfigError
 from ..gpu.device import Device
+from ..gpu.workspace import FLAGS
 from ..kernels.gemm_in_place import tile_counts, tile_orders
-from ..kernels.gemm_solve import shared_bytes
+from ..kernels.gemm_solve import APART, shared_bytes
 from ..kernels.group_substitution import group_of, sharing
 from ..types import Dtype
 from . import overrides
@@ -55,12 +56,12 @@ def choose(dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: s
     Raises
     ------
     BackendUnavailable
-        Where no kernel can run on `device`.
+        Where no kernel can run on `device`, or all have more strips than there are flags.
     """
     for stem, config in overrides.active():
         if stem in _stems(dtype, device) and config.dtype == dtype.letter and config.layout == layout:
             twin = _twin(config, triangle, device)
-            if twin is not None:
+            if twin is not None and _has_flags(twin, extents, triangle):
                 return Choice(twin, "override")
     return _fastest(dtype, layout, extents, triangle, device)
 
@@ -69,7 +70,8 @@ def choose(dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: s
 def _fastest(
     dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: str, device: Device
 ) -> Choice:
-    found = candidates(dtype, layout, triangle, device)
+    known = candidates(dtype, layout, triangle, device)
+    found = {config: doubt for config, doubt in known.items() if _has_flags(config, extents, triangle)}
     if not found:
         raise BackendUnavailable(f"no kernel solves {dtype.name} in one launch on {device.name}")
     best = min(found, key=lambda config: found[config] * cycles(config, extents, triangle, device))
@@ -85,6 +87,12 @@ def candidates(dtype: Dtype, layout: str, triangle: str, device: Device) -> dict
         if twin is not None:
             found.setdefault(twin, doubt)
     return found
+
+
+def _has_flags(config: Any, extents: tuple[int, int, int], triangle: str) -> bool:
+    """Whether there is a flag for each strip."""
+    _, strips = tile_counts(config, triangle, *extents[:2])
+    return strips * APART <= FLAGS
 
 
 def _stems(dtype: Dtype, device: Device) -> tuple[str, ...]:

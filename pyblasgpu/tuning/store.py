@@ -22,13 +22,14 @@ from ..database import (
     FAMILIES,
     METHODS,
     METHODS_AT,
-    RECURSION,
     STOP_ROUTINES,
     Document,
     Entry,
     dumps,
     families_of,
     read,
+    way_of,
+    ways_of,
 )
 from ..errors import DatabaseWarning
 from ..gpu.store import data_folder
@@ -61,7 +62,8 @@ class Record:
         What was run.
     parameters : dict
         Of the Config; of a stop size ``{"stop": size}``, with the Config of the leaf that it was timed with;
-        of a method, ``{"one_launch": 1}``, and of the recursion beside it, ``{"one_launch": 0}``.
+        of a method, ``{"one_launch": 1}``, of the recursion beside it, ``{"one_launch": 0}``, and of one that
+        ends in triangles of 1024 which go by it, ``{"one_launch": 1024}``.
     outcome : str
         'ok'; or why there is no time: the rule that it broke, 'compile', 'wrong', 'spoils' (it wrote where
         it must not), 'crash', 'hang', 'error'; or what was timed beside the candidates: 'vendor',
@@ -113,7 +115,8 @@ class Record:
         switch = METHODS.get(self.stem, "")
         if switch not in self.parameters or self.size not in METHODS_AT:
             return None
-        return switch if self.parameters[switch] else RECURSION
+        way = way_of(self.stem, self.parameters[switch])
+        return way if way in ways_of(self.stem) else None
 
     @property
     def kernel(self) -> tuple[str, str, str, dict[str, int]] | None:

@@ -17,7 +17,7 @@ from ..database import (
     families_of,
     is_batch,
     tuned_at,
-    ways_of,
+    ways_at,
 )
 from ..gpu.device import Device
 from ..types import DTYPES
@@ -68,15 +68,15 @@ def search_methods(lab: Lab, routines: Collection[tuple[str, str]], late: Callab
     times are missing then.
     """
     tried = {(r.stem, r.dtype, r.size, r.method) for r in lab.journal.records}
-    ways = ((*pair, place, way) for place in METHODS_AT for pair in routines for way in ways_of(pair[0]))
+    ways = ((*pair, at, way) for at in METHODS_AT for pair in routines for way in ways_at(pair[0], at))
     wanted = [way for way in ways if way not in tried]
     for done, (routine, dtype, place, way) in enumerate(wanted):
         if late():
             return len(wanted) - done
-        switch = METHODS[routine]
-        key, extents, is_on = (routine, dtype, "any"), METHODS_AT[place], way == switch
-        job = Job(routine, dtype, "any", ((switch, is_on),), ((extents, math.inf),), reload=True)
-        _time(lab, key, place, {switch: int(is_on)}, job)
+        switch, asked = METHODS[routine], ways_at(routine, place)[way]
+        key, extents = (routine, dtype, "any"), METHODS_AT[place]
+        job = Job(routine, dtype, "any", ((switch, asked),), ((extents, math.inf),), reload=True)
+        _time(lab, key, place, {switch: int(asked)}, job)
     return 0
 
 

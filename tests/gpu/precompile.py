@@ -58,18 +58,19 @@ def every_variant(letter: str, m: int, n: int, k: int) -> list[KernelSource]:
     return found
 
 
-def asked_for(name: str, runs: Callable[[str], Iterable]) -> tuple[Callable, Callable]:
+def asked_for(name: str, runs: Callable[[str], Iterable], *others: int) -> tuple[Callable, Callable]:
     """Fixtures of a module whose tests run with the override `name`: the kernels of ``runs(letter)`` of all
-    dtypes are compiled, and it is in force.
+    dtypes are compiled, also for what `others` ask for, and it is in force.
     """
 
-    def start(run):
-        with override(name, True):
+    def start(run, value):
+        with override(name, value):
             return run.start()
 
     @pytest.fixture(scope="module", autouse=True)
     def compiled(compile_once) -> None:
-        calls = (partial(start, run) for letter in DTYPES for run in runs(letter))
+        ways = product(DTYPES, (True, *others))
+        calls = (partial(start, run, value) for letter, value in ways for run in runs(letter))
         compile_once(name, lambda: sources_of(calls))
 
     @pytest.fixture(autouse=True)

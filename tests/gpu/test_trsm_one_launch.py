@@ -11,12 +11,14 @@ import pytest
 import pyblasgpu
 from pyblasgpu.checks import trsm_error
 from pyblasgpu.tuning.cases import TriangularCase
+from pyblasgpu.tuning.overrides import override
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
 from .precompile import asked_for
 from .running import NAN, check_plan, check_same_bits, cupy, flags, reals, whole_runs
 
-compiled, asked = asked_for("one_launch", partial(whole_runs, "trsm"))
+ROWS = 100  # of triangles in which the recursion ends
+compiled, asked = asked_for("one_launch", partial(whole_runs, "trsm"), ROWS)
 
 
 def solvable(dtype, n):
@@ -30,6 +32,13 @@ def solvable(dtype, n):
 def test_exact(letter):
     for run in whole_runs("trsm", letter):
         run.check()
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_exact_where_the_recursion_ends_in_launches(letter):
+    with override("one_launch", ROWS):
+        for run in whole_runs("trsm", letter):
+            run.check()
 
 
 @pytest.mark.parametrize("letter", DTYPES)

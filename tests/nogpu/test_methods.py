@@ -10,14 +10,14 @@ import pytest
 from fake_worker import Sensor
 
 from pyblasgpu import database
-from pyblasgpu.database import METHODS, METHODS_AT, RECURSION, Document, nearest_places, ways_of
-from pyblasgpu.gpu import workspace
+from pyblasgpu.database import METHODS, METHODS_AT, RECURSION, Document, nearest_places, ways_at
 from pyblasgpu.gpu.device import known
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import trmm_in_place, trsm_one_launch
 from pyblasgpu.routines.explain import explain
+from pyblasgpu.routines.recursion import lower_left
 from pyblasgpu.routines.tape import Tape
-from pyblasgpu.tuning import overlay, whole
+from pyblasgpu.tuning import overlay, solving, whole
 from pyblasgpu.tuning.bench import Failed, Timed
 from pyblasgpu.tuning.health import Health
 from pyblasgpu.tuning.interrupt import Interrupts
@@ -68,7 +68,10 @@ def planned(routine, order, others, letter="s", side=Side.LEFT):
 
     t, b = dense(order, order), dense(*((order, others) if side is Side.LEFT else (others, order)))
     tape = Tape(dtype, 0)
-    return MODULES[routine].plan(tape, tape.place(t, 0), tape.place(b, 1), side, Uplo.LOWER)
+    operands = tape.place(t, 0), tape.place(b, 1)
+    if routine == "trmm":
+        return trmm_in_place.plan(tape, *operands, side, Uplo.LOWER)
+    return trsm_one_launch.most_rows(tape, *lower_left(*operands, side, Uplo.LOWER)) or None
 
 
 # ----------------------------------------------------------------------------------------- at run time
@@ -133,8 +136,8 @@ def test_no_file_leads_into_what_cannot_run(filed, monkeypatch):
     filed({(routine, "s", place): METHODS[routine] for routine in METHODS for place in METHODS_AT})
     assert all(planned(routine, 1024, 1024) for routine in METHODS)
     monkeypatch.setattr(trmm_in_place, "most_workspace", lambda b: 1 << 16)
-    monkeypatch.setattr(workspace, "FLAGS", 8)
-    assert not any(planned(routine, 1024, 1024) for routine in METHODS)
+    monkeypatch.setattr(solving, "FLAGS", 8)
+    assert not any(planned(routine, 1025, 1024) for routine in METHODS)  # of 1024 the Config is known
 
 
 @both
@@ -192,14 +195,41 @@ def test_a_way_that_fails_is_out_at_its_place_alone(routine, is_on, outcome):
     if outcome not in FATAL:  # it has no time then
         del records[0 if is_on else 1]
     found = winners([*records, record(routine, "512x32", is_on, outcome=outcome)], "x").methods
-    failed, other = ways_of(routine) if is_on else reversed(ways_of(routine))
+    method, recursion = METHODS[routine], RECURSION
+    failed, other = (method, recursion) if is_on else (recursion, method)
     assert found == {(routine, "d", "512x32"): other, (routine, "d", "256x256"): failed}
+
+
+def test_the_recursion_of_trsm_may_end_in_launches(filed):
+    """As a file says of the nearest place; of no larger triangle than there is."""
+    filed({("trsm", "s", "4096x4096"): "launches_of_2048", ("trsm", "s", "1024x1024"): "one_launch"})
+    assert planned("trsm", 4096, 4096) == planned("trsm", 5000, 3000) == 2048
+    assert planned("trsm", 1024, 900) == 1024
+    filed({("trsm", "s", "2048x2048"): "launches_of_2048"})
+    assert planned("trsm", 2049, 2048) == 2048 and planned("trsm", 1500, 1500) == 1500
+
+
+def test_places_at_which_it_is_timed_where_it_ends_so():
+    """Not with few right-hand sides, nor where nothing is left of the recursion."""
+    everywhere = {METHODS["trsm"], RECURSION}
+    ends = {place: set(ways_at("trsm", place)) - everywhere for place in METHODS_AT}
+    assert ends["1024x1024"] == ends["1024x512"] == {"launches_of_512"}
+    assert len(ends["8192x8192"]) == len(ends["3072x3072"]) == 3
+    assert not any(ends[place] for place in ("512x512", "256x256", "8192x32"))
+    assert all(everywhere <= set(ways_at("trsm", place)) for place in METHODS_AT)
+    assert all(set(ways_at("trmm", place)) == {METHODS["trmm"], RECURSION} for place in METHODS_AT)
 
 
 @both
 def test_records_of_unknown_places_or_switches_say_nothing(routine):
     pair = [record(routine, "512x32", is_on) for is_on in (True, False)]
-    for changes in ({"size": "few"}, {"size": "7x7"}, {"stem": "gemm"}, {"parameters": {"fast": 1}}):
+    for changes in (
+        {"size": "few"},
+        {"size": "7x7"},
+        {"stem": "gemm"},
+        {"parameters": {"fast": 1}},
+        {"parameters": {METHODS[routine]: 7}},
+    ):
         assert not winners([replace(each, **changes) for each in pair], "x")
 
 
@@ -241,15 +271,18 @@ def after(count):
 
 
 def test_a_search_that_is_cut_off_has_compared_all_routines_at_the_first_places(lab):
-    assert whole.search_methods(lab, PAIRS, after(12)) == 2 * len(PAIRS) * (len(METHODS_AT) - 2)
+    first, second, *others = ([way for pair in PAIRS for way in ways_at(pair[0], at)] for at in METHODS_AT)
+    assert whole.search_methods(lab, PAIRS, after(len(first + second))) == sum(map(len, others))
     found = winners(lab.journal.records, H200.name).methods
     assert found.keys() == {(*pair, place) for pair in PAIRS for place in list(METHODS_AT)[:2]}
     assert all(job.reload for job in lab.worker.jobs)
     # and goes on with the others
     assert whole.search_methods(lab, PAIRS, after(10_000)) == 0
-    assert len({(job.routine, job.dtype, job.overrides, job.places) for job in lab.worker.jobs}) == len(
-        lab.worker.jobs
-    ) == 2 * len(PAIRS) * len(METHODS_AT)  # fmt: skip
+    assert (
+        len({(job.routine, job.dtype, job.overrides, job.places) for job in lab.worker.jobs})
+        == len(lab.worker.jobs)
+        == sum(map(len, (first, second, *others)))
+    )
     assert len(winners(lab.journal.records, H200.name).methods) == len(PAIRS) * len(METHODS_AT)
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from importlib import import_module
 from itertools import product
 
+import fake_kernels
 import pytest
 
 from pyblasgpu.errors import BackendUnavailable
@@ -16,7 +17,9 @@ from pyblasgpu.kernels import gemm_in_place, gemm_solve
 from pyblasgpu.kernels.gemm_in_place import TRIANGLES
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import trsm_one_launch
+from pyblasgpu.routines.recursion import lower_left
 from pyblasgpu.routines.tape import Tape
+from pyblasgpu.routines.trsm import tape
 from pyblasgpu.tuning import solving
 from pyblasgpu.tuning.overrides import override
 from pyblasgpu.types import DTYPES, Diag, Side, Uplo
@@ -29,16 +32,35 @@ def on_an_h200(monkeypatch):
     monkeypatch.setattr(trsm_one_launch, "current", lambda device: H200)
 
 
-def planned(letter, order, others, side=Side.LEFT, uplo=Uplo.LOWER, tape=None, **changes):
+@pytest.fixture
+def kernels(monkeypatch):
+    return fake_kernels.install(monkeypatch)
+
+
+def taped(letter, order, others) -> Tape:
+    """What a call records."""
+
+    def dense(rows: int, cols: int) -> Operand:
+        return Operand(1 << 30, rows, cols, 1, rows, DTYPES[letter], batch_stride=rows * cols)
+
+    found = tape(
+        1, dense(order, order), dense(order, others), side=Side.LEFT, uplo=Uplo.LOWER, diag=Diag.NON_UNIT
+    )
+    assert found is not None
+    return found
+
+
+def planned(letter, order, others, side=Side.LEFT, uplo=Uplo.LOWER, **changes):
     dtype = DTYPES[letter]
-    tape = tape or Tape(dtype, 0)
+    tape = Tape(dtype, 0)
 
     def dense(rows: int, cols: int) -> Operand:
         return Operand(1 << 30, rows, cols, 1, rows, dtype, batch_stride=rows * cols)
 
     t, b = dense(order, order), dense(*((order, others) if side is Side.LEFT else (others, order)))
-    t, b = tape.place(t, 0), tape.place(b._replace(**changes), 1)
-    return trsm_one_launch.plan(tape, t, b, side, uplo)
+    t, b = lower_left(tape.place(t, 0), tape.place(b._replace(**changes), 1), side, uplo)
+    rows = trsm_one_launch.most_rows(tape, t, b)
+    return trsm_one_launch.job(tape, t.block(0, 0, rows, rows), b.block(0, 0, rows, b.cols)) if rows else None
 
 
 @pytest.mark.parametrize("letter", DTYPES)
@@ -69,19 +91,44 @@ def test_what_takes_the_recursion():
         assert planned("c", 512, 512) is None
 
 
-def test_no_more_strips_than_flags():
+@pytest.mark.parametrize("letter", DTYPES)
+def test_no_more_strips_than_flags(letter):
     with override("one_launch", True):
-        for others in (512, 4096, 20000):
-            job = planned("s", 1024, others)
+        for others in (512, 4096, 8192, 20000):
+            job = planned(letter, 1024, others)
+            assert job is not None or others > 8192
             if job is not None:
                 _, strips = gemm_in_place.tile_counts(job.choice.config, job.pair.triangle, 1024, others)
                 assert strips * gemm_solve.APART <= workspace.FLAGS
 
 
-def test_one_launch_and_no_workspace():
-    tape = Tape(DTYPES["d"], 0)
-    trsm_one_launch.record(tape, planned("d", 2048, 512, tape=tape), Diag.NON_UNIT)
+def test_one_launch_and_no_workspace(kernels):
+    tape = taped("d", 2048, 512)
     assert len(tape._steps) == 1 and tape.workspace == 0 and tape.uses_flags
+
+
+def test_the_recursion_may_end_in_launches(kernels):
+    """Those of the last rows have fewer."""
+    with override("one_launch", 512):
+        assert len(taped("d", 2048, 2048)._steps) == 7 and len(taped("d", 1600, 2048)._steps) == 7
+        assert len(taped("d", 512, 2048)._steps) == len(taped("d", 300, 2048)._steps) == 1
+    for letter in DTYPES:
+        with override("one_launch", 1024):
+            tape = taped(letter, 4096, 4096)
+        solved = [step.source for step in tape._steps if dict(step.source.flags).get("solved")]
+        assert len(solved) == 4 and len(set(solved)) == 1
+        assert [choice.config for choice in tape.choices if isinstance(choice.config, str)] == [
+            "launches_of_1024"
+        ]
+
+
+@pytest.mark.parametrize("asked", [True, 32])
+@pytest.mark.parametrize("side, uplo, diag, order", list(product(Side, Uplo, Diag, "CF")))
+@pytest.mark.parametrize("letter", "dz")
+def test_every_variant(kernels, letter, side, uplo, diag, order, asked):
+    with override("one_launch", asked):
+        fake_kernels.check_trsm(letter, 107, 33, side, uplo, diag, order)
+    assert len(kernels.launches) == (1 if asked is True else 7)
 
 
 def test_a_config_that_is_asked_for():
@@ -93,7 +140,7 @@ def test_a_config_that_is_asked_for():
 
 
 def test_without_a_kernel_the_choice_says_so(monkeypatch):
-    monkeypatch.setattr(solving, "candidates", lambda *_: ())
+    monkeypatch.setattr(solving, "candidates", lambda *_: {})
     with pytest.raises(BackendUnavailable, match="one launch"):
         solving.choose(DTYPES["d"], "nn", (999, 999, 999), "lower_a", H200)
     assert planned("c", 999, 999) is None
