@@ -95,7 +95,10 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
         "--size", type=_size_classes, metavar="C,C,...", help="size classes: tiny, low_rank, few, ... (all)"
     )
     parser.add_argument(
-        "--stage", type=_stages, metavar="S,S,...", help="of a run: kernels, stop_sizes, methods (all)"
+        "--stage",
+        type=_stages,
+        metavar="S,S,...",
+        help="of a run: kernels, stop_sizes, solvers, methods (all)",
     )
     parser.add_argument(
         "--device", metavar="D", help="number of the device; in a dry run also a name: h200, ..."

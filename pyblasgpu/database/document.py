@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import DatabaseWarning
 from ..types import DTYPES
-from .families import FAMILIES, STOP_ROUTINES
+from .families import FAMILIES, STOP_ROUTINES, families_of
 from .methods import METHODS, METHODS_AT, ways_of
 from .sizes import sizes_of
 
@@ -52,16 +52,19 @@ class Document:
         (routine, dtype, class of right-hand sides) -> int.
     methods : dict
         (routine, dtype, place) -> which of `ways_of` the routine is the fastest there.
+    solvers : dict
+        (stem, dtype, place) -> Entry: a GEMM Config, layout 'nn', with which TRSM is fastest in one launch.
     """
 
     device: str
     entries: dict[tuple[str, str, str, str], Entry] = field(default_factory=dict)
     stop_sizes: dict[tuple[str, str, str], int] = field(default_factory=dict)
     methods: dict[tuple[str, str, str], str] = field(default_factory=dict)
+    solvers: dict[tuple[str, str, str], Entry] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """How many values it holds."""
-        return len(self.entries) + len(self.stop_sizes) + len(self.methods)
+        return len(self.entries) + len(self.stop_sizes) + len(self.methods) + len(self.solvers)
 
 
 def read(path: Path, device: str | None = None) -> Document | None:
@@ -97,7 +100,7 @@ def parse(content: bytes) -> Document:
     _object(raw, "it")
     schema = raw.get("schema")
     _check(type(schema) is int and schema == SCHEMA, f"its schema is {schema!r}, not {SCHEMA}")
-    _known(raw, ("schema", "device", "entries", "stop_size", "method"), "it")
+    _known(raw, ("schema", "device", "entries", "stop_size", "method", "solver"), "it")
     device = raw.get("device")
     _check(isinstance(device, str) and 0 < len(device) <= 256, "its device is no name")
     document = Document(device)
@@ -115,6 +118,11 @@ def parse(content: bytes) -> Document:
     for (routine, dtype, place), way in _paths(raw.get("method", {}), levels, "method"):
         _check(isinstance(way, str) and way in ways_of(routine), f"method.{routine}.{dtype}.{place}: {way!r}")
         document.methods[routine, dtype, place] = way
+    levels = families_of("gemm"), tuple(DTYPES), tuple(METHODS_AT)
+    for (stem, dtype, place), entry in _paths(raw.get("solver", {}), levels, "solver"):
+        document.solvers[stem, dtype, place] = _entry(
+            stem, entry, ("config", "tflops"), f"solver.{stem}.{dtype}.{place}"
+        )
     return document
 
 
@@ -122,23 +130,29 @@ def _parse_family(document: Document, stem: str, value: Any) -> None:
     levels = (tuple(DTYPES), FAMILIES[stem].layouts, sizes_of(stem))
     for (dtype, layout, size), entry in _paths(value, levels, f"entries.{stem}"):
         where = f"entries.{stem}.{dtype}.{layout}.{size}"
-        _known(_object(entry, where), ("config", "tflops", "elsewhere"), where)
-        tflops = entry.get("tflops")
-        if tflops is not None:
-            _check_rate(tflops, f"{where}.tflops")
-        elsewhere = _object(entry.get("elsewhere", {}), f"{where}.elsewhere")
-        _known(elsewhere, sizes_of(stem), f"{where}.elsewhere")
-        for other, rate in elsewhere.items():
-            _check_rate(rate, f"{where}.elsewhere.{other}")
-        parameters = _object(entry.get("config"), f"{where}.config")
-        kinds = FAMILIES[stem].parameters
-        _known(parameters, tuple(kinds), f"{where}.config")
-        missing = FAMILIES[stem].required - set(parameters)
-        _check(not missing, f"{where}.config lacks {', '.join(sorted(missing))}")
-        for name, number in parameters.items():
-            fits = isinstance(number, int) and type(number) is kinds[name] and 0 <= number <= MAX_VALUE
-            _check(fits, f"{where}.config.{name}: {number!r}")
-        document.entries[stem, dtype, layout, size] = Entry(parameters, tflops, elsewhere)
+        document.entries[stem, dtype, layout, size] = _entry(
+            stem, entry, ("config", "tflops", "elsewhere"), where
+        )
+
+
+def _entry(stem: str, entry: Any, names: tuple[str, ...], where: str) -> Entry:
+    _known(_object(entry, where), names, where)
+    tflops = entry.get("tflops")
+    if tflops is not None:
+        _check_rate(tflops, f"{where}.tflops")
+    elsewhere = _object(entry.get("elsewhere", {}), f"{where}.elsewhere")
+    _known(elsewhere, sizes_of(stem), f"{where}.elsewhere")
+    for other, rate in elsewhere.items():
+        _check_rate(rate, f"{where}.elsewhere.{other}")
+    parameters = _object(entry.get("config"), f"{where}.config")
+    kinds = FAMILIES[stem].parameters
+    _known(parameters, tuple(kinds), f"{where}.config")
+    missing = FAMILIES[stem].required - set(parameters)
+    _check(not missing, f"{where}.config lacks {', '.join(sorted(missing))}")
+    for name, number in parameters.items():
+        fits = isinstance(number, int) and type(number) is kinds[name] and 0 <= number <= MAX_VALUE
+        _check(fits, f"{where}.config.{name}: {number!r}")
+    return Entry(parameters, tflops, elsewhere)
 
 
 def _check_rate(tflops: Any, where: str) -> None:
@@ -184,18 +198,23 @@ def _no_constant(name: str):
 
 def dumps(document: Document) -> str:
     """The JSON text of `document`, sorted, a Config a line, so that a diff is read entry by entry."""
-    entries: dict = {}
-    for path, entry in sorted(document.entries.items()):
-        line: dict[str, Any] = {"config": entry.parameters}
-        if entry.tflops is not None:
-            line["tflops"] = _rounded(entry.tflops)
-        if entry.elsewhere:
-            line["elsewhere"] = {size: _rounded(rate) for size, rate in sorted(entry.elsewhere.items())}
-        _put(entries, path, line)
+    entries = _tree({path: _line(entry) for path, entry in document.entries.items()})
     stops, methods = _tree(document.stop_sizes), _tree(document.methods)
+    solvers = _tree({path: _line(entry) for path, entry in document.solvers.items()})
     whole = {"schema": SCHEMA, "device": document.device, "entries": entries, "stop_size": stops}
     whole |= {"method": methods} if methods else {}
+    whole |= {"solver": solvers} if solvers else {}
     return _indented(whole, "") + "\n"
+
+
+def _line(entry: Entry) -> dict[str, Any]:
+    """What a file says of an entry."""
+    line: dict[str, Any] = {"config": entry.parameters}
+    if entry.tflops is not None:
+        line["tflops"] = _rounded(entry.tflops)
+    if entry.elsewhere:
+        line["elsewhere"] = {size: _rounded(rate) for size, rate in sorted(entry.elsewhere.items())}
+    return line
 
 
 def _rounded(tflops: float) -> float:
@@ -205,16 +224,12 @@ def _rounded(tflops: float) -> float:
 def _tree(values: dict) -> dict:
     """Nested objects of `values` by path."""
     tree: dict = {}
-    for path, value in sorted(values.items()):
-        _put(tree, path, value)
+    for (*parents, last), value in sorted(values.items()):
+        branch = tree
+        for key in parents:
+            branch = branch.setdefault(key, {})
+        branch[last] = value
     return tree
-
-
-def _put(tree: dict, path: tuple[str, ...], leaf: Any) -> None:
-    *parents, last = path
-    for key in parents:
-        tree = tree.setdefault(key, {})
-    tree[last] = leaf
 
 
 def _indented(value: Any, margin: str) -> str:

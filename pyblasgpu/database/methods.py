@@ -28,11 +28,12 @@ FEW = 512  # right-hand sides, and more, where these are timed
 
 _ORDERS = (2048, 512, 8192, 1024, 4096)
 _SQUARES = (256, 3072)
+_WIDE = (1024, 8192), (512, 4096)  # as the launches in which the recursion ends
 
 #: Place -> order of the triangle, right-hand sides: a coarse net first, as a run may end before all is timed.
 METHODS_AT = {
     f"{n}x{rhs}": (n, rhs)
-    for n, rhs in [*((n, rhs) for n in _ORDERS for rhs in (n, 32, 512)), *((n, n) for n in _SQUARES)]
+    for n, rhs in [*((n, rhs) for n in _ORDERS for rhs in (n, 32, 512)), *((n, n) for n in _SQUARES), *_WIDE]
 }
 
 ORDER = 2  # times as much as right-hand sides does the order count: a leaf is a leaf
@@ -74,7 +75,7 @@ def rows_at_once(way: str, order: int) -> int:
     return 0 if way == RECURSION else order
 
 
-def nearest_places(n: int, rhs: int) -> list[str]:
+def nearest_places(n: int, rhs: int, reach: float = REACH) -> list[str]:
     """The places in reach, the nearest first, by the logarithms of order and right-hand sides."""
     if rhs < FEWEST:
         return []
@@ -82,4 +83,4 @@ def nearest_places(n: int, rhs: int) -> list[str]:
         place: ORDER * abs(log(order / n)) + abs(log(sides / rhs))
         for place, (order, sides) in METHODS_AT.items()
     }
-    return sorted((place for place, far in distances.items() if far <= REACH), key=distances.__getitem__)
+    return sorted((place for place, far in distances.items() if far <= reach), key=distances.__getitem__)

@@ -17,9 +17,21 @@ from ..errors import ConfigError, PyblasgpuError, require
 from ..gpu.compile import KernelSource, Resources, compile_source
 from ..gpu.device import Device
 
-__all__ = ["Compilers", "Verdict", "beside", "compile_all", "complaint", "cores", "judge", "source_of"]
+__all__ = [
+    "SOLVING",
+    "Compilers",
+    "Verdict",
+    "beside",
+    "compile_all",
+    "complaint",
+    "cores",
+    "judge",
+    "source_of",
+]
 
-#: A family's stem and a Config of it.
+SOLVING = "gemm_solve"
+
+#: A family's stem, or `SOLVING`, and a Config.
 Job = tuple[str, Any]
 
 
@@ -30,8 +42,13 @@ def cores() -> int:
 
 
 def source_of(stem: str, config: Any) -> KernelSource:
-    """The kernel of `config` in its plainest variant, the one that is timed."""
-    module = import_module(f"..kernels.{stem}", __package__)
+    """The kernel of `config` in its plainest variant, the one that is timed.
+
+    With `SOLVING` for its stem the Config is of a family of products, and solves by a triangle.
+    """
+    module = import_module(f"..kernels.{config.STEM}", __package__)
+    if stem == SOLVING:
+        return module.source(config, triangle="lower_a", solved="nonunit")
     if FAMILIES[stem].routine == "gemm":
         return module.source(config)
     return module.source(config, module.Variant(unit=False, conj=False, t_by_rows=True, b_by_rows=True))

@@ -18,7 +18,7 @@ from ..gpu.device import Device
 from .prune import check_device
 from .store import user_file
 
-__all__ = ["PACKAGED", "Filed", "Level", "documents", "levels", "of_class", "serving"]
+__all__ = ["PACKAGED", "Filed", "Level", "documents", "levels", "of_class", "serving", "solver"]
 
 PACKAGED = Path(database.__file__).parent
 
@@ -52,6 +52,19 @@ def of_class(stem: str, dtype: str, layout: str, size: str, device: Device) -> F
             for _, other in reversed(entries):
                 rates |= other.elsewhere if complete(other.parameters) == ours else {}
             return Filed(entry.tflops or 0.0, config, origin, rates)
+    return None
+
+
+def solver(stem: str, dtype: str, place: str, device: Device) -> tuple[Any, str] | None:
+    """The Config with which TRSM was fastest in one launch at a place, and its origin, of the first file that
+    has one of use.
+    """
+    for origin, document in documents(device):
+        entry = document.solvers.get((stem, dtype, place))
+        if entry is not None:
+            config = _usable(stem, dtype, "nn", entry, device, f"{origin}: solver {stem} {dtype} {place}")
+            if config is not None:
+                return config, f"{origin}, {place}"
     return None
 
 

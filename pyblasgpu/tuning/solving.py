@@ -1,20 +1,25 @@
-"""The Config with which `kernels.gemm_solve` solves by a triangle: by arithmetic alone, as nothing is timed.
+"""The Config with which `kernels.gemm_solve` solves by a triangle: by arithmetic, and what files say.
 
 What is good for a product need not be good here. Of all tiles along a strip each waits for the one before, so
 what counts is how soon a block has solved its stripes and told of it (the *chain*), unless the tiles are so
 many that the device is busy all the time. So all Configs are asked that were tuned for products of the
 layout, and the short space of the family. The constants are rounded from fits to 162 times, of 19 shapes, and
 to 210 of 8 shapes, on an H200; `docs/tuning.md` says how well it chooses.
+
+At some places the likeliest were timed, and a file has the fastest (its *solver*), of a lower triangle on the
+left. It is taken to be a little faster there than what the arithmetic has for the best, and by as much faster
+than estimated at extents nearby, and for other triangles and layouts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
+from itertools import product
 from typing import Any
 
-from ..database import FAMILIES
+from ..database import FAMILIES, METHODS_AT, nearest_places
 from ..errors import BackendUnavailable, ConfigError
 from ..gpu.device import Device
 from ..gpu.workspace import FLAGS
@@ -22,16 +27,17 @@ from ..kernels.gemm_in_place import tile_counts, tile_orders
 from ..kernels.gemm_solve import APART, shared_bytes
 from ..kernels.group_substitution import group_of, sharing
 from ..types import Dtype
-from . import overrides
+from . import overlay, overrides
 from .block_cycles import mma_rate, overlapped
+from .by_class import COMPUTED
 from .gemm_cycles import gemm_block
 from .in_place import in_place_twin
 from .prune import check_device
 from .score import registers_of
-from .select import Choice, tuned_configs
+from .select import Choice, generation, tuned_configs
 from .space import quick_points
 
-__all__ = ["choose", "cycles"]
+__all__ = ["choose", "cycles", "likeliest"]
 
 START = 6000  # cycles of the launch
 RATE = 0.88  # of the time at the FMA rate, in which a block multiplies what its chain waits for
@@ -46,6 +52,8 @@ LAST = 0.1  # of the time of a strip's last product, in which multiprocessors ha
 DOUBT = 1.04  # times that of a Config whose products were timed
 SPARE = {1: 40, 2: 110}  # registers that a kernel needs beside its estimate, by parts of an element
 SHARP = 3  # how sharply the longer of chain and work decides
+NEAR = 1.0  # how far away a place may be of which a solver tells, as `nearest_places` measures it
+ALIKE = 0.97  # a solver by the best estimate: tiles that fit the extents a little better come after it
 
 
 def choose(dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: str, device: Device) -> Choice:
@@ -63,19 +71,76 @@ def choose(dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: s
             twin = _twin(config, triangle, device)
             if twin is not None and _has_flags(twin, extents, triangle):
                 return Choice(twin, "override")
-    return _fastest(dtype, layout, extents, triangle, device)
+    return _fastest(dtype, layout, extents, triangle, device, generation()[0])
 
 
 @lru_cache(maxsize=1 << 12)
 def _fastest(
-    dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: str, device: Device
+    dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: str, device: Device, _: int
 ) -> Choice:
-    known = candidates(dtype, layout, triangle, device)
-    found = {config: doubt for config, doubt in known.items() if _has_flags(config, extents, triangle)}
+    found = _estimates(dtype, layout, extents, triangle, device)
     if not found:
         raise BackendUnavailable(f"no kernel solves {dtype.name} in one launch on {device.name}")
-    best = min(found, key=lambda config: found[config] * cycles(config, extents, triangle, device))
-    return Choice(best, "computed")
+    alike, share, origin = _as_filed(dtype, layout, extents, triangle, device)
+    best = min(found, key=lambda config: found[config] * (share if config in alike else 1.0))
+    return Choice(best, origin if best in alike else COMPUTED)
+
+
+def likeliest(dtype: Dtype, order: int, others: int, device: Device, count: int) -> list[Any]:
+    """The `count` Configs of different tiles that had better be timed for a lower triangle on the left: the
+    one that is chosen, then by their estimates.
+    """
+    key = dtype, "nn", (order, others, order), "lower_a", device
+    found = _estimates(*key)
+    chosen = [choose(*key).config] if found else []
+    tiles: dict[tuple, Any] = {}
+    for config in chosen + sorted(found, key=found.__getitem__):
+        tiles.setdefault(_tile(config, "lower_a"), config)
+    return list(tiles.values())[:count]
+
+
+def _estimates(
+    dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: str, device: Device
+) -> dict[Any, float]:
+    """The Configs that can run, and the cycles that each is taken to need."""
+    return {
+        config: doubt * cycles(config, extents, triangle, device)
+        for config, doubt in candidates(dtype, layout, triangle, device).items()
+        if _has_flags(config, extents, triangle)
+    }
+
+
+def _as_filed(
+    dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: str, device: Device
+) -> tuple[Container[Any], float, str]:
+    """The Configs with the tile of the nearest place's solver, what part of the estimate each is taken to
+    need, and where that comes from.
+    """
+    m, n, order = extents
+    of_a = triangle.endswith("a")
+    for place, stem in product(nearest_places(order, n if of_a else m, NEAR), _stems(dtype, device)):
+        filed = overlay.solver(stem, dtype.letter, place, device)
+        if filed:
+            rows, others = METHODS_AT[place]
+            there = (rows, others, rows) if of_a else (others, rows, rows)
+            found = _estimates(dtype, layout, there, triangle, device)
+            alike = _like(filed[0], found, triangle)
+            if alike:
+                best, own = min(found.values()), min(found[config] for config in alike)
+                return alike, ALIKE * best / own, filed[1]
+    return (), 1.0, COMPUTED
+
+
+def _like(solver: Any, found: Iterable[Any], triangle: str) -> list[Any]:
+    """The solver, if it is among those `found`, else those of its tile."""
+    if triangle.endswith("a") and solver in found:
+        return [solver]
+    return [config for config in found if _tile(config, triangle) == _tile(solver, "lower_a")]
+
+
+def _tile(config: Any, triangle: str) -> tuple:
+    """What makes two Configs alike for triangles on either side: extents along the triangle and across."""
+    return (*tile_orders(config, triangle), config.BLK_K, config.threads)
 
 
 @lru_cache(maxsize=1 << 7)

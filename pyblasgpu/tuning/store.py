@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from filelock import FileLock
 
@@ -62,8 +62,9 @@ class Record:
         What was run.
     parameters : dict
         Of the Config; of a stop size ``{"stop": size}``, with the Config of the leaf that it was timed with;
-        of a method, ``{"one_launch": 1}``, of the recursion beside it, ``{"one_launch": 0}``, and of one that
-        ends in triangles of 1024 which go by it, ``{"one_launch": 1024}``.
+        of a method, ``{"one_launch": 1}``, maybe with the Config that it was timed with, of the recursion
+        beside it, ``{"one_launch": 0}``, and of one that ends in triangles of 1024 which go by it,
+        ``{"one_launch": 1024}``.
     outcome : str
         'ok'; or why there is no time: the rule that it broke, 'compile', 'wrong', 'spoils' (it wrote where
         it must not), 'crash', 'hang', 'error'; or what was timed beside the candidates: 'vendor',
@@ -119,12 +120,22 @@ class Record:
         return way if way in ways_of(self.stem) else None
 
     @property
+    def solver(self) -> tuple[str, dict[str, int]] | None:
+        """Family and parameters of the GEMM Config that solved all in one launch, if the record has them."""
+        if self.method is None or self.method != METHODS[self.stem]:
+            return None
+        given = {name: value for name, value in self.parameters.items() if name != self.method}
+        stems = families_of("gemm", self.dtype)
+        stem = next((stem for stem in stems if set(given) == set(FAMILIES[stem].parameters)), None)
+        return (stem, given) if stem else None
+
+    @property
     def kernel(self) -> tuple[str, str, str, dict[str, int]] | None:
         """Family, dtype, layout and parameters of the kernel: its own, or the leaf of a whole routine."""
         if self.stem in FAMILIES:
             return self.stem, self.dtype, self.layout, self.parameters
         leaf = {name: value for name, value in self.parameters.items() if name != "stop"}
-        stems = families_of(self.stem, self.dtype) if self.stem in STOP_ROUTINES and leaf else ()
+        stems = families_of(self.stem, self.dtype) if "stop" in self.parameters and leaf else ()
         fitting = [stem for stem in stems if FAMILIES[stem].required <= set(leaf)]
         # another family may have all of these parameters, and more
         stem = min(fitting, key=lambda stem: len(set(leaf) ^ set(FAMILIES[stem].parameters)), default=None)
@@ -271,6 +282,11 @@ def winners(records: Iterable[Record], device: str) -> Document:
             document.entries[stem, dtype, layout, size] = Entry(parameters, rates[-1] if rates else None)
             if key[0] in STOP_ROUTINES:
                 _drop_others(document, stem, dtype, size)
+        solved = [record for found in measured.values() for record in found.values() if record.solver]
+        if solved:
+            fastest = min(solved, key=lambda record: record.seconds)
+            stem, parameters = cast(tuple, fastest.solver)
+            document.solvers[stem, fastest.dtype, fastest.size] = Entry(parameters, fastest.tflops)
     add_elsewhere(document, records)
     return document
 
@@ -336,6 +352,7 @@ def merge(found: Document) -> Path:
         present.entries.update(found.entries)
         present.stop_sizes.update(found.stop_sizes)
         present.methods.update(found.methods)
+        present.solvers.update(found.solvers)
     return user_file(found.device)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any, Protocol
 
@@ -15,7 +15,7 @@ from ..gpu.compile import Resources
 from ..gpu.device import Device
 from . import overlay, select
 from .bench import Failed, Job, Timed
-from .build import Verdict, judge
+from .build import SOLVING, Verdict, judge
 from .health import Health
 from .hunt import Hunt
 from .interrupt import Interrupts
@@ -35,12 +35,12 @@ from .strategies import (
     ending_with_twins,
     task_of,
 )
-from .whole import STOPS, search_methods, search_stop, time_vendor, time_whole
+from .whole import STOPS, search_methods, search_solvers, search_stop, time_vendor, time_whole
 from .worker import Lost
 
 __all__ = ["STAGES", "Tuner", "Watcher"]
 
-STAGES = ("kernels", "stop_sizes", "methods")  # in the order in which they are tuned
+STAGES = ("kernels", "stop_sizes", "solvers", "methods")  # in the order in which they are tuned
 
 BEST_TILES = {"quick": 3, "normal": 8}  # of each class in the first layout, tried before others in the others
 NO_OTHERS = ("quick",)  # efforts that try no more than these
@@ -48,6 +48,9 @@ BEFORE = 0.05  # of the budget, after which no more is timed as it was before
 SEEN = 2  # batches of the first layout, what serves and what is likeliest, after which others are begun
 OTHERS = 0.5  # of the budget, after which they are begun whatever the first is at
 KERNELS = 0.8  # of the budget; the rest is for whole routines and for the winners' second verification
+SOLVERS = 0.9  # of the budget, after which no more are timed, so that methods are
+LIKELIEST = {"quick": 2, "normal": 4}  # Configs of TRSM in one launch that are timed at a place
+MOST_LIKELY = 8  # of other efforts
 AHEAD = 1  # candidates a compiling process is given beyond the one it has
 BETWEEN = 60.0  # seconds for an answer where products between leaves may have to be compiled first
 
@@ -135,7 +138,8 @@ class Tuner:
         self.untried = self.unbegun = 0
 
     def run(self, searches: list[Search], recursive: list[str]) -> Document:
-        """Search the families, then stop sizes and methods of the routines `recursive` with what was found.
+        """Search the families, then stop sizes, solvers and methods of the routines `recursive` with what was
+        found.
 
         Interrupted, it ends with what was measured so far.
 
@@ -179,9 +183,23 @@ class Tuner:
         if stage == "stop_sizes":
             for routine, dtype in recursive:
                 search_stop(self._lab, routine, dtype, self.device, self._late)
+        elif stage == "solvers":
+            dtypes = [dtype for routine, dtype in recursive if routine == "trsm"]
+            options = self.device, LIKELIEST.get(self._effort, MOST_LIKELY), self._compile_solvers
+            self.untried += search_solvers(self._lab, dtypes, *options, lambda: self._late(SOLVERS))
         else:
             pairs = [pair for pair in recursive if pair[0] in METHODS]
             self.untried += search_methods(self._lab, pairs, self._late)
+
+    def _compile_solvers(self, configs: Collection[Any]) -> None:
+        """What is not compiled when it is late, the worker compiles when it comes to it."""
+        for config in configs:
+            self._compilers.submit(SOLVING, config)
+        while self._compilers.pending and not self._late(SOLVERS):
+            self._interrupts.heed()
+            for _ in self._compilers.finished(TICK):
+                pass
+        self._compilers.drop()
 
     def _late(self, share: float = 1.0) -> bool:
         return time.monotonic() - self._begun > share * self._budget

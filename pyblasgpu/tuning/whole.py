@@ -1,11 +1,12 @@
-"""Whole routines: their stop sizes and methods, tuned with the kernels just found; before and after; and
-cuBLAS's.
+"""Whole routines: their stop sizes, solvers and methods, tuned with the kernels just found; before and after;
+and cuBLAS's.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import product
 from typing import Any
 
 from ..database import (
@@ -25,11 +26,12 @@ from .bench import Job
 from .journal import Search
 from .lab import Lab
 from .select import stop_size
+from .solving import likeliest
 from .store import Record, candidate_of, sound
 from .strategies import Trial
 from .twostage import combinations
 
-__all__ = ["STOPS", "search_methods", "search_stop", "time_vendor", "time_whole"]
+__all__ = ["STOPS", "search_methods", "search_solvers", "search_stop", "time_vendor", "time_whole"]
 
 STOPS = (64, 128, 256, 512, 1024)
 STOP_ORDER = 2048  # of the triangle on which stop sizes are compared
@@ -77,6 +79,31 @@ def search_methods(lab: Lab, routines: Collection[tuple[str, str]], late: Callab
         key, extents = (routine, dtype, "any"), METHODS_AT[place]
         job = Job(routine, dtype, "any", ((switch, asked),), ((extents, math.inf),), reload=True)
         _time(lab, key, place, {switch: int(asked)}, job)
+    return 0
+
+
+def search_solvers(
+    lab: Lab, dtypes: Collection[str], device: Device, count: int,
+    compile_all: Callable[[Collection[Any]], None], late: Callable[[], bool],
+) -> int:  # fmt: skip
+    """Time TRSM in one launch with the `count` likeliest Configs at each place, which are compiled first.
+
+    Returns how many times are missing when it is `late`.
+    """
+    method = METHODS["trsm"]
+    known = {(r.dtype, r.size, *sorted(r.parameters.items())) for r in lab.journal.records if r.solver}
+    wanted = []
+    for (place, extents), dtype in product(METHODS_AT.items(), dtypes):
+        for config in likeliest(DTYPES[dtype], *extents, device, count):
+            parameters = {method: 1, **FAMILIES[config.STEM].parameters_of(config)}
+            if (dtype, place, *sorted(parameters.items())) not in known:
+                wanted.append((place, dtype, config, parameters))
+    compile_all({config for _, _, config, _ in wanted})
+    for done, (place, dtype, config, parameters) in enumerate(wanted):
+        if late():
+            return len(wanted) - done
+        overrides, places = ((method, True), (config.STEM, config)), ((METHODS_AT[place], math.inf),)
+        _time(lab, ("trsm", dtype, "any"), place, parameters, Job("trsm", dtype, "any", overrides, places))
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,7 @@ def forget(device: str, stems: tuple[str, ...] | None = None, dtypes: tuple[str,
         document.entries = {key: e for key, e in document.entries.items() if kept(*key[:2])}
         document.stop_sizes = {key: s for key, s in document.stop_sizes.items() if kept(*key[:2])}
         document.methods = {key: way for key, way in document.methods.items() if kept(*key[:2])}
+        document.solvers = {key: e for key, e in document.solvers.items() if kept("trsm", key[1])}
         return before - len(document)
 
 
@@ -98,7 +100,10 @@ def _list(options: Any) -> int:
         return 0
     table = Table("device", "family", "dtype", "layout", "class", "Config or switch", "TFLOP/s")
     for document in found.values():
-        for key, entry in sorted(document.entries.items()):
+        solvers = (
+            (("trsm", dtype, stem, at), e) for (stem, dtype, at), e in sorted(document.solvers.items())
+        )
+        for key, entry in chain(sorted(document.entries.items()), solvers):
             config = " ".join(f"{name}={int(value)}" for name, value in entry.parameters.items())
             table.add_row(document.device, *key, config, f"{entry.tflops:.3g}" if entry.tflops else "")
         for (routine, dtype, size), stop in sorted(document.stop_sizes.items()):

@@ -14,7 +14,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyblasgpu.database import FAMILIES, DatabaseError, Document, Entry, dumps, parse, read, ways_of
+from pyblasgpu.database import (
+    FAMILIES,
+    METHODS_AT,
+    DatabaseError,
+    Document,
+    Entry,
+    dumps,
+    parse,
+    read,
+    ways_of,
+)
 from pyblasgpu.errors import DatabaseWarning
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning import overlay, report, select
@@ -44,17 +54,29 @@ def paths_of(value, path=()):
 
 WHOLE = json.loads(PACKAGED)
 METHODS = {"trmm": {"s": {"512x512": "in_place"}}, "trsm": {"z": {"512x32": "recursion"}}}
-SMALL = {**WHOLE, "entries": {"gemm_tile": {"s": WHOLE["entries"]["gemm_tile"]["s"]}}, "method": METHODS}
+PRODUCTS = WHOLE["entries"]["gemm_tile"]["s"]
+SOLVER = {"config": PRODUCTS["nn"]["large"]["config"], "tflops": 3.0}
+SMALL = {
+    **WHOLE, "entries": {"gemm_tile": {"s": PRODUCTS}}, "method": METHODS,
+    "solver": {"gemm_tile": {"s": {"512x512": SOLVER}}},
+}  # fmt: skip
 PLACES = list(paths_of(SMALL))
+
+
+def is_known_entry(family, entry):
+    values = entry.parameters.values()
+    assert set(entry.parameters) <= set(family.parameters)
+    assert all(type(value) in (int, bool) and 0 <= value <= 1 << 16 for value in values)
+    return entry.tflops is None or 0 < entry.tflops < 1e6
 
 
 def is_known(document):
     for (stem, dtype, layout, _), entry in document.entries.items():
         family = FAMILIES[stem]
         assert dtype in DTYPES and layout in family.layouts
-        assert set(entry.parameters) <= set(family.parameters)
-        assert all(type(v) in (int, bool) and 0 <= v <= 1 << 16 for v in entry.parameters.values())
-        assert entry.tflops is None or 0 < entry.tflops < 1e6
+        assert is_known_entry(family, entry)
+    for (stem, dtype, place), entry in document.solvers.items():
+        assert dtype in DTYPES and place in METHODS_AT and is_known_entry(FAMILIES[stem], entry)
     assert all(0 < stop <= 1 << 16 for stop in document.stop_sizes.values())
     assert all(way in ways_of(routine) for (routine, *_), way in document.methods.items())
 

@@ -32,20 +32,21 @@ def document():
     config = selecting.select("gemm_tile", DTYPES["s"], "nn", (4096,) * 3, H200).config
     entry = Entry(FAMILY.parameters_of(config), 38.1234, {"tiny": 3.14159, "batch16": 2.0})
     methods = {("trsm", "z", "512x32"): "recursion", ("trmm", "z", "512x32"): "in_place"}
-    return Document(H200.name, {KEY: entry}, {("trsm", "d", "few"): 256}, methods)
+    solvers = {("gemm_tile", "s", "1024x8192"): Entry(entry.parameters, 2.5)}
+    return Document(H200.name, {KEY: entry}, {("trsm", "d", "few"): 256}, methods, solvers)
 
 
 def test_what_is_written_is_read(document):
     again = parse(dumps(document).encode())
     assert again.device == document.device and again.stop_sizes == document.stop_sizes
-    assert again.methods == document.methods and len(again) == 4
+    assert again.methods == document.methods and again.solvers == document.solvers and len(again) == 5
     rounded = Entry(document.entries[KEY].parameters, 38.12, {"batch16": 2.0, "tiny": 3.142})
     assert again.entries[KEY] == rounded
 
 
 def test_a_config_is_a_line(document):
     lines = [line for line in dumps(document).splitlines() if "config" in line]
-    assert len(lines) == 1 and '"large": {"config": {"BLK_M"' in lines[0]
+    assert len(lines) == 2 and '"large": {"config": {"BLK_M"' in lines[0]
     assert dumps(document) == dumps(parse(dumps(document).encode()))
 
 
@@ -57,6 +58,10 @@ def mutated(document, change):
 
 def entry_of(raw):
     return raw["entries"]["gemm_tile"]["s"]["nn"]["large"]
+
+
+def solver_of(raw):
+    return raw["solver"]["gemm_tile"]["s"]["1024x8192"]
 
 
 CHANGES = {
@@ -94,6 +99,11 @@ CHANGES = {
     "method of another routine": lambda raw: raw["method"]["trsm"]["z"].update({"512x32": "in_place"}),
     "method as a bool": lambda raw: raw["method"]["trmm"]["z"].update({"512x32": True}),
     "method as a list": lambda raw: raw["method"]["trmm"]["z"].update({"512x32": ["in_place"]}),
+    "solver of another routine": lambda raw: raw["solver"].update(trsm_leaf={}),
+    "solver at an unknown place": lambda raw: raw["solver"]["gemm_tile"]["s"].update({"7x7": solver_of(raw)}),
+    "solver without a config": lambda raw: solver_of(raw).pop("config"),
+    "solver with rates elsewhere": lambda raw: solver_of(raw).update(elsewhere={"tiny": 1.0}),
+    "solver with an unknown parameter": lambda raw: solver_of(raw)["config"].update(BLK_Q=1),
     "method at an unknown place": lambda raw: raw["method"]["trsm"]["z"].update({"7x7": "recursion"}),
 }
 
@@ -218,6 +228,11 @@ def test_the_published_schema_names_what_the_loader_knows():
         places = resolved(by_dtype)["additionalProperties"]
         assert sorted(resolved(places["propertyNames"])["enum"]) == sorted(database.METHODS_AT)
         assert tuple(places["additionalProperties"]["enum"]) == tuple(database.ways_of(routine))
+    solvers = schema["properties"]["solver"]["properties"]
+    assert tuple(solvers) == database.families_of("gemm")
+    for by_dtype in map(resolved, solvers.values()):
+        names = by_dtype["additionalProperties"]["propertyNames"]
+        assert sorted(resolved(names)["enum"]) == sorted(database.METHODS_AT)
     for stem, family in FAMILIES.items():
         layouts = resolved(resolved(entries[stem])["additionalProperties"])
         assert tuple(layouts["propertyNames"]["enum"]) == family.layouts

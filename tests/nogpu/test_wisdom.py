@@ -28,7 +28,8 @@ def document():
     entry = Entry(FAMILIES["gemm_tile"].parameters_of(config), 38.12)
     entries = {("gemm_tile", "s", "nn", "large"): entry, ("gemm_tile", "s", "nn", "small"): entry}
     methods = {("trmm", "d", "512x32"): "in_place"}
-    return Document(H200.name, entries, {("trsm", "d", "few"): 256}, methods)
+    solvers = {("gemm_tile", "d", "512x32"): Entry(entry.parameters, 4.56)}
+    return Document(H200.name, entries, {("trsm", "d", "few"): 256}, methods, solvers)
 
 
 def wisdom(*arguments):
@@ -44,7 +45,7 @@ def test_what_was_tuned_is_listed(document, capsys):
     merge(document)
     assert wisdom("list") == 0
     text = capsys.readouterr().out
-    assert text.count("gemm_tile") == 2 and "38.1" in text
+    assert text.count("gemm_tile") == 3 and "38.1" in text and "4.56" in text
     assert "stop=256" in text and "method=in_place" in text
     assert wisdom("list", "--json") == 0
     (listed,) = json.loads(capsys.readouterr().out)

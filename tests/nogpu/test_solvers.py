@@ -1,0 +1,216 @@
+"""The Config of TRSM in one launch: what files say of it, and how the tuner finds that."""
+
+from __future__ import annotations
+
+from itertools import chain, pairwise, repeat
+
+import pytest
+from fake_worker import Sensor
+
+from pyblasgpu.database import FAMILIES, METHODS_AT, RECURSION, Document, Entry, dumps, parse
+from pyblasgpu.errors import DatabaseWarning
+from pyblasgpu.gpu.device import known
+from pyblasgpu.kernels.gemm_in_place import TRIANGLES, tile_orders
+from pyblasgpu.tuning import solving, whole
+from pyblasgpu.tuning.bench import Failed, Timed
+from pyblasgpu.tuning.build import SOLVING, source_of
+from pyblasgpu.tuning.health import Health
+from pyblasgpu.tuning.interrupt import Interrupts
+from pyblasgpu.tuning.journal import Journal
+from pyblasgpu.tuning.lab import Lab
+from pyblasgpu.tuning.select import reload
+from pyblasgpu.tuning.store import Record, merge, save, user_file, winners
+from pyblasgpu.tuning.worker import DONE
+from pyblasgpu.types import DTYPES
+
+H200 = known("h200")
+PLACE, EXTENTS = "2048x2048", METHODS_AT["2048x2048"]
+
+
+def chosen(letter, order, others, triangle="lower_a", layout="nn"):
+    m, n = (order, others) if triangle.endswith("a") else (others, order)
+    return solving.choose(DTYPES[letter], layout, (m, n, order), triangle, H200)
+
+
+def likeliest(letter, count, extents=EXTENTS):
+    return solving.likeliest(DTYPES[letter], *extents, H200, count)
+
+
+def tile(config, triangle="lower_a"):
+    return *tile_orders(config, triangle), config.BLK_K, config.threads
+
+
+def file_solver(config, place=PLACE, **changes):
+    """Put it into the user's file; with `changes` to its parameters."""
+    parameters = FAMILIES[config.STEM].parameters_of(config) | changes
+    user_file(H200.name).parent.mkdir(parents=True, exist_ok=True)
+    save(Document(H200.name, solvers={(config.STEM, config.dtype, place): Entry(parameters, 9.5)}),
+         user_file(H200.name))  # fmt: skip
+    reload()
+
+
+@pytest.fixture(autouse=True)
+def own_home(home):
+    reload()
+    yield
+    reload()
+
+
+# ----------------------------------------------------------------------------------------- at run time
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_what_was_the_fastest_at_a_place_serves_there_and_nearby(letter):
+    usual, *others = likeliest(letter, 4)
+    assert chosen(letter, *EXTENTS).config == usual and chosen(letter, *EXTENTS).origin == "computed"
+    for solver in others:
+        file_solver(solver)
+        found = chosen(letter, *EXTENTS)
+        assert found.config == solver
+        assert found.origin.startswith("tuned here") and found.origin.endswith(PLACE)
+        assert tile(chosen(letter, 2050, 2050).config) == tile(solver)
+        assert chosen(letter, 512, 32).origin == "computed" == chosen(letter, 8192, 8192).origin
+
+
+@pytest.mark.parametrize("letter", "sz")
+@pytest.mark.parametrize("triangle", TRIANGLES)
+def test_other_triangles_and_layouts_have_its_tile(letter, triangle):
+    solver = likeliest(letter, 3)[2]
+    file_solver(solver)
+    for layout in ("nn", "nt", "tn", "tt"):
+        found = chosen(letter, *EXTENTS, triangle, layout)
+        tiles = {
+            tile(config, triangle) for config in solving.candidates(DTYPES[letter], layout, triangle, H200)
+        }
+        if tile(solver) in tiles:
+            assert tile(found.config, triangle) == tile(solver) and found.origin != "computed"
+        else:
+            assert found.origin == "computed"
+
+
+def test_the_estimate_decides_farther_away():
+    """A solver's estimate is corrected by a factor: what is far better there by arithmetic comes first."""
+    solver = likeliest("s", 8)[7]
+    file_solver(solver)
+    nearby = [(1400, 2048), (2900, 2048), (2048, 900), (2048, 5000)]
+    found = [tile(chosen("s", *extents).config) == tile(solver) for extents in (EXTENTS, *nearby)]
+    assert found[0] and not all(found)
+
+
+def test_a_config_that_cannot_run_is_passed_over():
+    usual, solver = likeliest("s", 2)
+    file_solver(solver, BLK_K=7)
+    with pytest.warns(DatabaseWarning, match=f"solver gemm_tile s {PLACE} is passed over"):
+        assert chosen("s", *EXTENTS).config == usual
+
+
+def test_the_likeliest_are_the_chosen_one_and_then_others_of_other_tiles():
+    found = likeliest("d", 5)
+    assert len({tile(config) for config in found}) == 5
+    file_solver(found[3])
+    again = likeliest("d", 5)
+    assert again[0] == found[3] and set(map(tile, again)) == set(map(tile, found))
+    estimates = [solving.cycles(config, (*EXTENTS, EXTENTS[0]), "lower_a", H200) for config in again[1:]]
+    assert all(one <= other * solving.DOUBT for one, other in pairwise(estimates))
+
+
+def test_the_kernel_that_is_compiled_is_the_one_that_solves():
+    (config,) = likeliest("d", 1)
+    flags = dict(source_of(SOLVING, config).flags)
+    assert flags["solved"] == "nonunit" and flags["triangle"] == "lower_a"
+    assert "solved" not in dict(source_of(config.STEM, config).flags)
+
+
+# ------------------------------------------------------------------------------------------ the search
+
+
+class Played:
+    """Stands for a worker: the second Config that is asked for at a place is the fastest, some fail."""
+
+    busy = False
+
+    def __init__(self):
+        self.jobs, self.failing, self.asked = [], set(), {}
+
+    def send(self, job, patience=None):
+        self.jobs.append(job)
+        (method, is_on), (stem, config) = job.overrides
+        assert (method, is_on, stem, job.routine) == ("one_launch", True, config.STEM, "trsm")
+        ((extents, _),) = job.places
+        count = self.asked[job.dtype, extents] = self.asked.get((job.dtype, extents), 0) + 1
+        failed = config in self.failing
+        self.answers = [DONE, Failed("error", "planted") if failed else Timed(0, 1e-3 * abs(count - 2.25))]
+        self.busy = True
+
+    def receive(self, timeout):
+        answer = self.answers.pop()
+        self.busy = bool(self.answers)
+        return answer
+
+
+@pytest.fixture
+def lab():
+    return Lab(Played(), Journal(H200, "quick"), Health(Sensor()), Interrupts())
+
+
+def search(lab, dtypes="sz", count=3, times=10_000):
+    compiled = []
+    said = chain(repeat(False, times), repeat(True))
+    missing = whole.search_solvers(lab, dtypes, H200, count, compiled.extend, lambda: next(said))
+    return missing, compiled
+
+
+def test_the_fastest_of_the_likeliest_is_filed_at_each_place(lab):
+    missing, compiled = search(lab)
+    assert missing == 0 and len(lab.worker.jobs) == 3 * 2 * len(METHODS_AT)
+    assert {job.overrides[1][1] for job in lab.worker.jobs} == set(compiled)
+    found = winners(lab.journal.records, H200.name)
+    assert len(found.solvers) == 2 * len(METHODS_AT) and not found.entries and not found.stop_sizes
+    for letter, stem in (("s", "gemm_tile"), ("z", "gemm_mma")):
+        second = likeliest(letter, 3)[1]
+        assert found.solvers[stem, letter, PLACE].parameters == FAMILIES[stem].parameters_of(second)
+    # a run that resumes this one times nothing again, with the winners in the user's file
+    merge(found)
+    reload()
+    count = len(lab.worker.jobs)
+    assert search(lab) == (0, []) and len(lab.worker.jobs) == count
+
+
+def test_what_fails_serves_nowhere_it_was_tried(lab):
+    lab.worker.failing = {likeliest("s", 3)[1]}
+    search(lab, "s")
+    found = winners(lab.journal.records, H200.name).solvers
+    failed = FAMILIES["gemm_tile"].parameters_of(*lab.worker.failing)
+    assert found["gemm_tile", "s", PLACE].parameters != failed
+
+
+def test_a_search_that_is_late_says_how_many_are_missing(lab):
+    assert search(lab, times=7)[0] == 3 * 2 * len(METHODS_AT) - 7
+    assert {record.size for record in lab.journal.records} == set(list(METHODS_AT)[:2])
+
+
+def test_a_method_is_as_fast_as_with_its_solver(lab):
+    """A place whose solver was timed needs no time without, beside the recursion's."""
+    search(lab, "s")
+    facts = H200.name, H200.arch, "trsm", "s", "any"
+    for seconds, way in ((1e-5, RECURSION), (1.0, "one_launch")):
+        record = Record(*facts, PLACE, EXTENTS, {"one_launch": 0}, "ok", seconds, 1.0, caches="cold")
+        found = winners([*lab.journal.records, record], H200.name)
+        assert found.methods == {("trsm", "s", PLACE): way} and ("gemm_tile", "s", PLACE) in found.solvers
+    lab.worker.jobs.clear()
+
+    def noted(job, patience=None):
+        lab.worker.jobs.append(job)
+
+    lab.worker.send = noted
+    whole.search_methods(lab, [("trsm", "s")], lambda: False)
+    assert all(job.overrides != (("one_launch", True),) for job in lab.worker.jobs) and lab.worker.jobs
+
+
+def test_a_file_keeps_them():
+    (config,) = likeliest("z", 1)
+    file_solver(config)
+    document = parse(user_file(H200.name).read_bytes())
+    (entry,) = document.solvers.values()
+    assert entry == Entry(FAMILIES[config.STEM].parameters_of(config), 9.5)
+    assert parse(dumps(document).encode()) == document and len(document) == 1
