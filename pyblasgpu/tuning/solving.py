@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 from ..database import FAMILIES, METHODS_AT, nearest_places
@@ -35,7 +35,7 @@ from .in_place import in_place_twin
 from .prune import check_device
 from .score import registers_of
 from .select import Choice, generation, tuned_configs
-from .space import quick_points
+from .space import deepened, quick_points
 
 __all__ = ["choose", "cycles", "likeliest"]
 
@@ -51,6 +51,7 @@ SOLVED = 0.2  # of the time to solve a tile, which other blocks of the multiproc
 LAST = 0.1  # of the time of a strip's last product, in which multiprocessors have no tile left
 DOUBT = 1.04  # times that of a Config whose products were timed
 SPARE = {1: 40, 2: 110}  # registers that a kernel needs beside its estimate, by parts of an element
+DEEP = 64  # unknowns of a stripe, with which no product is tuned
 SHARP = 3  # how sharply the longer of chain and work decides
 NEAR = 1.0  # how far away a place may be of which a solver tells, as `nearest_places` measures it
 ALIKE = 0.97  # a solver by the best estimate: tiles that fit the extents a little better come after it
@@ -151,6 +152,9 @@ def candidates(dtype: Dtype, layout: str, triangle: str, device: Device) -> dict
         twin = _twin(config, triangle, device)
         if twin is not None:
             found.setdefault(twin, doubt)
+    for config in list(found):
+        for twin in islice(_deeper(config, dtype, layout, triangle, device), 1):
+            found.setdefault(twin, DOUBT)
     return found
 
 
@@ -174,6 +178,19 @@ def _asked(dtype: Dtype, layout: str, device: Device) -> Iterator[tuple[Any, flo
                 yield FAMILIES[stem].config(dtype.letter, layout, parameters), DOUBT
             except ConfigError:
                 continue
+
+
+def _deeper(config: Any, dtype: Dtype, layout: str, triangle: str, device: Device) -> Iterator[Any]:
+    """The same tile with deeper stripes, so that it has fewer on the diagonal, and as many stages as fit."""
+    family, parameters = FAMILIES[config.STEM], FAMILIES[config.STEM].parameters_of(config)
+    for stages in range(config.stages, 1, -1) if config.BLK_K * 2 == DEEP else ():
+        found = deepened(config.STEM, dtype, layout, {**parameters, "stages": stages}, DEEP)
+        try:
+            twin = _twin(family.config(dtype.letter, layout, found), triangle, device)
+        except ConfigError:
+            continue
+        if twin is not None:
+            yield twin
 
 
 def _twin(config: Any, triangle: str, device: Device) -> Any:

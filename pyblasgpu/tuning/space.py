@@ -19,7 +19,7 @@ from ..gpu.device import Device
 from ..gpu.mma import SHAPES, taken
 from ..types import Dtype
 
-__all__ = ["EFFORTS", "Axis", "Parameters", "quick_points", "space"]
+__all__ = ["EFFORTS", "Axis", "Parameters", "deepened", "quick_points", "space"]
 
 EFFORTS = ("quick", "normal", "exhaustive")
 
@@ -49,6 +49,18 @@ def quick_points(stem: str, dtype: Dtype, layout: str, device: Device) -> list[P
     chosen: list[Parameters] = [{}]
     for axis in space(stem, dtype, layout, device, "quick"):
         chosen = [{**outer, **inner} for outer in chosen for inner in axis(outer)]
+    return chosen
+
+
+def deepened(stem: str, dtype: Dtype, layout: str, parameters: Parameters, depth: int) -> Parameters:
+    """Those of a product of the same tile with stripes of another depth, loaded by the plainest formula."""
+    chosen, (trans_a, trans_b) = {**parameters, "BLK_K": depth}, (letter == "t" for letter in layout)
+    edges = ("A", chosen["BLK_M"], "VEC_M", trans_a), ("B", chosen["BLK_N"], "VEC_N", not trans_b)
+    for name, blk, vector, k_major in edges:
+        if stem == "gemm_mma":
+            chosen |= _rows(dtype, chosen, name, blk, k_major)
+        else:
+            chosen |= _loads(dtype, chosen, name, blk, chosen[vector], k_major)[0]
     return chosen
 
 

@@ -79,7 +79,7 @@ def test_values_go_from_one_user_to_another(document, capsys, monkeypatch, tmp_p
     monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path / "another"))
     merge(Document(H200.name, stop_sizes={("trmm", "z", "few"): 64}))
     assert wisdom("import", str(out)) == 0
-    assert f"4 values of {H200.name} are now in" in capsys.readouterr().out
+    assert f"5 values of {H200.name} are now in" in capsys.readouterr().out
     found = read(user_file(H200.name))
     assert found.entries == document.entries and found.methods == document.methods
     assert found.stop_sizes == {**document.stop_sizes, ("trmm", "z", "few"): 64}
@@ -111,7 +111,8 @@ def test_some_or_all_is_forgotten(document, capsys):
     assert "0 values of" in capsys.readouterr().out
     assert wisdom("forget", "--device", "h200", "--routine", "trsm") == 0
     found = read(user_file(H200.name))
-    assert found.entries == document.entries and found.methods and not found.stop_sizes
+    assert found.entries == document.entries and found.methods
+    assert not found.stop_sizes and not found.solvers
     assert wisdom("forget", "--device", "h200", "--routine", "trmm") == 0
     assert not read(user_file(H200.name)).methods
     assert wisdom("forget", "--device", "h200") == 0
