@@ -51,7 +51,7 @@ SOLVED = 0.2  # of the time to solve a tile, which other blocks of the multiproc
 LAST = 0.1  # of the time of a strip's last product, in which multiprocessors have no tile left
 DOUBT = 1.04  # times that of a Config whose products were timed
 SPARE = {1: 40, 2: 110}  # registers that a kernel needs beside its estimate, by parts of an element
-DEEP = 64  # unknowns of a stripe, with which no product is tuned
+DEEP = 64  # unknowns of a stripe of `s`, with which no product is tuned; of others it was slower
 SHARP = 3  # how sharply the longer of chain and work decides
 NEAR = 1.0  # how far away a place may be of which a solver tells, as `nearest_places` measures it
 ALIKE = 0.97  # a solver by the best estimate: tiles that fit the extents a little better come after it
@@ -183,7 +183,7 @@ def _asked(dtype: Dtype, layout: str, device: Device) -> Iterator[tuple[Any, flo
 def _deeper(config: Any, dtype: Dtype, layout: str, triangle: str, device: Device) -> Iterator[Any]:
     """The same tile with deeper stripes, so that it has fewer on the diagonal, and as many stages as fit."""
     family, parameters = FAMILIES[config.STEM], FAMILIES[config.STEM].parameters_of(config)
-    for stages in range(config.stages, 1, -1) if config.BLK_K * 2 == DEEP else ():
+    for stages in range(config.stages, 1, -1) if config.BLK_K * 2 == DEEP and dtype.letter == "s" else ():
         found = deepened(config.STEM, dtype, layout, {**parameters, "stages": stages}, DEEP)
         try:
             twin = _twin(family.config(dtype.letter, layout, found), triangle, device)
