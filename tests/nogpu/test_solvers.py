@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from itertools import chain, pairwise, repeat
+from dataclasses import replace
+from itertools import chain, pairwise, product, repeat
 
 import pytest
 from fake_worker import Sensor
 
-from pyblasgpu.database import FAMILIES, METHODS_AT, RECURSION, Document, Entry, dumps, parse
+from pyblasgpu.database import FAMILIES, METHODS_AT, RECURSION, Document, Entry, dumps, parse, read
 from pyblasgpu.errors import DatabaseWarning
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.gemm_in_place import TRIANGLES, tile_orders
-from pyblasgpu.tuning import solving, whole
+from pyblasgpu.tuning import overlay, solving, whole
 from pyblasgpu.tuning.bench import Failed, Timed
 from pyblasgpu.tuning.build import SOLVING, source_of
 from pyblasgpu.tuning.health import Health
@@ -50,7 +51,11 @@ def file_solver(config, place=PLACE, **changes):
 
 
 @pytest.fixture(autouse=True)
-def own_home(home):
+def no_packaged_solvers(home, monkeypatch):
+    packaged = read(overlay.PACKAGED / "nvidia_h200.json")
+    monkeypatch.setattr(overlay, "PACKAGED", home / "packaged")
+    overlay.PACKAGED.mkdir()
+    save(replace(packaged, solvers={}), overlay.PACKAGED / "nvidia_h200.json")
     reload()
     yield
     reload()
@@ -112,6 +117,24 @@ def test_the_likeliest_are_the_chosen_one_and_then_others_of_other_tiles():
     assert again[0] == found[3] and set(map(tile, again)) == set(map(tile, found))
     estimates = [solving.cycles(config, (*EXTENTS, EXTENTS[0]), "lower_a", H200) for config in again[1:]]
     assert all(one <= other * solving.DOUBT for one, other in pairwise(estimates))
+
+
+@pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])
+@pytest.mark.parametrize("triangle", TRIANGLES)
+def test_in_s_tiles_have_twins_with_deeper_stripes(triangle, layout):
+    """Of the same tile and threads, one diagonal stripe where there were two; of other dtypes none."""
+    found = solving.candidates(DTYPES["s"], layout, triangle, H200)
+    deep = [config for config in found if config.BLK_K == solving.DEEP]
+    assert deep and all(found[config] > 1 for config in deep)
+    shapes = {(*tile_orders(config, triangle), config.threads) for config in found if config.BLK_K == 32}
+    assert {(*tile_orders(config, triangle), config.threads) for config in deep} <= shapes
+    assert all(tile_orders(config, triangle)[0] % solving.DEEP == 0 for config in deep)
+    others = [solving.candidates(DTYPES[letter], layout, triangle, H200) for letter in "dcz"]
+    assert all(config.BLK_K < solving.DEEP for configs in others for config in configs)
+
+
+def test_few_right_hand_sides_in_s_have_deep_stripes():
+    assert chosen("s", 2048, 32).config.BLK_K == solving.DEEP > chosen("s", 4096, 4096).config.BLK_K
 
 
 def test_the_kernel_that_is_compiled_is_the_one_that_solves():
@@ -205,6 +228,17 @@ def test_a_method_is_as_fast_as_with_its_solver(lab):
     lab.worker.send = noted
     whole.search_methods(lab, [("trsm", "s")], lambda: False)
     assert all(job.overrides != (("one_launch", True),) for job in lab.worker.jobs) and lab.worker.jobs
+
+
+def test_packaged_solvers_can_solve(monkeypatch):
+    """Each as it stands, at its place, with a flag for each strip."""
+    monkeypatch.undo()
+    for name in ("nvidia_h200.json", "sm_90.json"):
+        solvers = read(overlay.PACKAGED / name).solvers
+        assert len(solvers) == len(DTYPES) * len(METHODS_AT)
+    reload()
+    for letter, (place, extents) in product(DTYPES, METHODS_AT.items()):
+        assert chosen(letter, *extents).origin == f"packaged for {H200.name}, {place}"
 
 
 def test_a_file_keeps_them():

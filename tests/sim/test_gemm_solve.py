@@ -84,6 +84,12 @@ def test_threads_that_share_a_right_hand_side(letter, mma, triangle):
     check(letter, triangle, 125, 37, mma=mma, **changes)
 
 
+@pytest.mark.parametrize("triangle", TRIANGLES)
+def test_stripes_as_deep_as_a_tile(triangle):
+    edge = "BLK_M" if triangle.endswith("a") else "BLK_N"
+    check("s", triangle, 150, 9, BLK_K=64, **{edge: 64})
+
+
 @pytest.mark.parametrize("triangle", ["lower_a", "upper_a"])
 def test_threads_that_are_left_over(triangle):
     tile = {"BLK_N": 24, "WARP_N": 24, "BLK_K": 32}  # 64 threads, 24 right-hand sides
