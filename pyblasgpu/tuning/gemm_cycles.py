@@ -18,8 +18,10 @@ __all__ = ["dram_cycles", "gemm_block", "stripe_cycles"]
 READ, WRITE = 0.9, 0.7  # cycles of a line that is read from, written to shared memory: some hide behind FMAs
 BEHIND_MMA = 0.3  # of what is read, where tensor cores are at work meanwhile
 MOVES = 3  # instructions that bring an element of a complex fragment to where four products want it
-#: Times that for asynchronous copies, by their bytes, from where memory's sectors do not begin.
-ASTRAY = {4: 2.5, 8: 1.5, 16: 2.0}
+#: Times that for asynchronous copies, by their bytes, from where memory's sectors do not begin; of kernels
+#: on tensor cores.
+ASTRAY = {4: 2.5, 8: 2.5, 16: 2.0}
+ASTRAY_MMA = {8: 1.5, 16: 2.0}
 LOAD = 10  # instructions of a global load: address, mask, load
 STORE = 16  # cycles in which a thread stores one real of C
 #: Cycles in which a warp gets an instruction of a loop of at most so many: 64 KiB, 128 KiB.
@@ -47,15 +49,16 @@ def stripe_cycles(config: Any, device: Device, astray: tuple[bool, bool] = (Fals
     """One stripe of a tile."""
     facts, warps = config.dtype_facts, config.threads // device.warp_size
     shares = zip((config.stripe_a, config.stripe_b), config.shares, astray, strict=True)
+    times = ASTRAY_MMA if config.STEM == "gemm_mma" else ASTRAY
     stripes = [
-        (stripe, ASTRAY[stripe.load_bytes] if strays and config.stages > 1 else 1)
+        (stripe, times[stripe.load_bytes] if strays and config.stages > 1 else 1)
         for stripe, shared, strays in shares
         if shared
     ]
     loads = LOAD * sum(s.blk * s.depth / (s.vec * config.threads) for s, _ in stripes)
     loads += WALK * config.persistent
     step = _mma_step(config, device) if config.STEM == "gemm_mma" else _fma_step(config, device)
-    stored = sum(times * _stored_lines(s, config.threads, device.warp_size) for s, times in stripes)
+    stored = sum(longer * _stored_lines(s, config.threads, device.warp_size) for s, longer in stripes)
     lines = config.BLK_K * step.lines * READ + stored * WRITE
     fetched = (config.BLK_M + config.BLK_N) * config.BLK_K * facts.itemsize / L2_BYTES
     issue = config.BLK_K * step.slots + loads
