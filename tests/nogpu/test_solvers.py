@@ -20,6 +20,7 @@ from pyblasgpu.tuning.interrupt import Interrupts
 from pyblasgpu.tuning.journal import Journal
 from pyblasgpu.tuning.lab import Lab
 from pyblasgpu.tuning.select import reload
+from pyblasgpu.tuning.solve_cycles import cycles
 from pyblasgpu.tuning.store import Record, merge, save, user_file, winners
 from pyblasgpu.tuning.worker import DONE
 from pyblasgpu.types import DTYPES
@@ -115,7 +116,7 @@ def test_the_likeliest_are_the_chosen_one_and_then_others_of_other_tiles():
     file_solver(found[3])
     again = likeliest("d", 5)
     assert again[0] == found[3] and set(map(tile, again)) == set(map(tile, found))
-    estimates = [solving.cycles(config, (*EXTENTS, EXTENTS[0]), "lower_a", H200) for config in again[1:]]
+    estimates = [cycles(config, (*EXTENTS, EXTENTS[0]), "lower_a", H200) for config in again[1:]]
     assert all(one <= other * solving.DOUBT for one, other in pairwise(estimates))
 
 

@@ -160,10 +160,10 @@ def test_few_strips_want_short_steps_and_many_tiles_want_work(letter):
 def test_the_estimate_grows_with_the_work(letter):
     config = solving.choose(DTYPES[letter], "nn", (1024, 512, 1024), "lower_a", H200).config
 
-    def cycles(order, others):
-        return solving.cycles(config, (order, others, order), "lower_a", H200)
+    def taken(order, others):
+        return cycles(config, (order, others, order), "lower_a", H200)
 
-    assert cycles(1024, 32) < cycles(2048, 32) < cycles(2048, 4096) < cycles(4096, 4096)
+    assert taken(1024, 32) < taken(2048, 32) < taken(2048, 4096) < taken(4096, 4096)
 
 
 CHOSEN = {
