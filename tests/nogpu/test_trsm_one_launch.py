@@ -22,6 +22,7 @@ from pyblasgpu.routines.tape import Tape
 from pyblasgpu.routines.trsm import tape
 from pyblasgpu.tuning import solving
 from pyblasgpu.tuning.overrides import override
+from pyblasgpu.tuning.solve_cycles import cycles
 from pyblasgpu.types import DTYPES, Diag, Side, Uplo
 
 H200 = known("h200")
