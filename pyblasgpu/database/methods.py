@@ -1,5 +1,5 @@
-"""The ways in which TRMM and TRSM may go, where they are timed against each other, and which place stands for
-the others.
+"""The ways in which TRMM, TRSM and SYR2K may go, where they are timed against each other, and which place
+stands for the others.
 """
 
 from __future__ import annotations
@@ -17,20 +17,24 @@ __all__ = [
     "ways_of",
 ]
 
-#: Routine -> its method beside the recursion; `overrides.override` of that name asks for it, or against it.
-METHODS = {"trmm": "in_place", "trsm": "one_launch"}
+#: Routine -> its method beside the recursion, or `TWO`; `overrides.override` of that name asks for it, or
+#: against it.
+METHODS = {"trmm": "in_place", "trsm": "one_launch", "syr2k": "one_product"}
 
 RECURSION = "recursion"
+TWO = "two_products"  # as SYR2K and HER2K go otherwise
 
 _LAUNCHES = "launches_of_"  # and the order of the triangles in which the recursion then ends
 _ENDS = (512, 1024, 2048)
 FEW = 512  # right-hand sides, and more, where these are timed
+LARGEST = 2048  # order of SYR2K at which it may be one product, whose scratch is limited
 
 _ORDERS = (2048, 512, 8192, 1024, 4096)
 _SQUARES = (256, 3072)
 _WIDE = (1024, 8192), (512, 4096)  # as the launches in which the recursion ends
 
-#: Place -> order of the triangle, right-hand sides: a coarse net first, as a run may end before all is timed.
+#: Place -> order of the triangle, right-hand sides, of SYR2K k: a coarse net first, as a run may end before
+#: all is timed.
 METHODS_AT = {
     f"{n}x{rhs}": (n, rhs)
     for n, rhs in [*((n, rhs) for n in _ORDERS for rhs in (n, 32, 512)), *((n, n) for n in _SQUARES), *_WIDE]
@@ -44,19 +48,21 @@ FEWEST = 16  # right-hand sides that places tell of: with fewer, tiles are not f
 def ways_of(routine: str) -> dict[str, int]:
     """The ways of a routine -> what an override of its method asks for.
 
-    These are the method, the recursion, and, of TRSM, the recursion that ends in triangles of some order
-    which go by the method.
+    These are the method, the recursion or two products, and, of TRSM, the recursion that ends in triangles
+    of some order which go by the method.
     """
     ends = _ENDS if routine == "trsm" else ()
     return {way_of(routine, asked): asked for asked in (True, False, *ends)}
 
 
 def ways_at(routine: str, place: str) -> dict[str, int]:
-    """Those of `ways_of` that are timed at a place.
+    """Those of `ways_of` that are timed at a place, if it matters there.
 
     With few right-hand sides the products of a recursion are small, wherever it ends.
     """
     order, sides = METHODS_AT[place]
+    if routine == "syr2k" and order > LARGEST:
+        return {}
     most = order - 1 if sides >= FEW else 1
     return {way: asked for way, asked in ways_of(routine).items() if asked <= most}
 
@@ -64,7 +70,8 @@ def ways_at(routine: str, place: str) -> dict[str, int]:
 def way_of(routine: str, asked: int) -> str:
     """The way for which an override of the routine's method asks."""
     if asked in (True, False):
-        return METHODS[routine] if asked else RECURSION
+        other = TWO if routine == "syr2k" else RECURSION
+        return METHODS[routine] if asked else other
     return f"{_LAUNCHES}{asked}"
 
 

@@ -37,8 +37,9 @@ def explain(
     list of (str, str, str)
         Kernel family (or "stop size"), Config, and origin: override, a file, or computed. A product whose
         inner extent is split is followed by "splits of k" and their number. Where an override or a file says
-        which way 'trmm' or 'trsm' goes, "method" comes first: 'in_place', 'one_launch', 'recursion', or
-        'launches_of_1024' where that ends in triangles of such an order, each of which is one launch.
+        which way 'trmm', 'trsm', 'syr2k' or 'her2k' goes, "method" comes first: 'in_place', 'one_launch',
+        'recursion', or 'launches_of_1024' where that ends in triangles of such an order, each of which is one
+        launch, 'one_product' or 'two_products'.
 
     Raises
     ------

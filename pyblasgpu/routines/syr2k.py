@@ -7,10 +7,12 @@ That reads C once, and no block computes what is beyond the diagonal in vain, bu
 
 from __future__ import annotations
 
+from ..database import METHODS
 from ..gpu.device import current
 from ..kernels import symmetrize
 from ..kernels.part import turned
 from ..operands import Operand
+from ..tuning.by_class import choose_method
 from ..tuning.overrides import given
 from ..tuning.select import select
 from ..tuning.splits import partial_bytes
@@ -20,7 +22,16 @@ from .gemm import record_gemm
 from .rank_k import Product, Triangle, record_beyond, record_triangle, tape_of_triangle
 from .tape import ALPHA, BETA, CONJ_ALPHA, Tape
 
-__all__ = ["record", "tape"]
+__all__ = ["record", "syr2k", "tape"]
+
+
+def syr2k(
+    alpha, a: Operand, b: Operand, beta, c: Operand, stream: int, *, uplo: Uplo, hermitian: bool = False
+) -> None:
+    """Enqueue the routine on `stream`, a handle; else as `tape` says."""
+    found = tape(alpha, a, b, beta, c, uplo=uplo, hermitian=hermitian)
+    if found is not None:
+        found.run((a.pointer, b.pointer, c.pointer), alpha, beta, stream=stream)
 
 
 def tape(
@@ -54,23 +65,31 @@ def record(tape: Tape, a: Operand, b: Operand, c: Operand, triangle: Triangle) -
         products = Product(ALPHA, a, b.T.conjugate()), Product(CONJ_ALPHA, b, a.T.conjugate())
     else:
         products = Product(ALPHA, a, b.T), Product(ALPHA, b, a.T)
-    if _pays_to_mirror(a, c):
+    if _pays_to_mirror(tape, a, c):
         _record_mirrored(tape, products[0], c, triangle)
     else:
         record_triangle(tape, products, c, triangle)
 
 
-def _pays_to_mirror(a: Operand, c: Operand) -> bool:
-    """Whether one product, mirrored, should be faster than two of a triangle.
+def _pays_to_mirror(tape: Tape, a: Operand, c: Operand) -> bool:
+    """Whether one product, mirrored, should be faster than two of a triangle, and W is not too large.
 
     It spares the work beyond the diagonal, k n times the width of a tile, and a reading of C, and costs the
-    bytes of W, n n elements twice. On an H200 it was not slower for k from n / 4 on, but for z beyond 1024.
+    bytes of W, n n elements twice. Files say where it was faster, not of batches; where they say nothing, it
+    was not slower on an H200 for k from n / 4 on, but for z beyond 1024.
     """
-    asked = given("syr2k")
+    method = METHODS["syr2k"]
+    asked = given(method)
     if asked is not None:
         return asked
-    fits = c.batch * partial_bytes(c.rows, c.cols, c.dtype) <= levels.MOST_COPIED
-    return fits and 4 * a.cols >= c.rows
+    if c.batch * partial_bytes(c.rows, c.cols, c.dtype) > levels.MOST_COPIED:
+        return False
+    if c.batch == 1:
+        found = choose_method("syr2k", c.dtype.letter, c.rows, a.cols, current(tape.device))
+        if found:
+            tape.choices.append(found)
+            return found.config == method
+    return 4 * a.cols >= c.rows
 
 
 def _record_mirrored(tape: Tape, product: Product, c: Operand, triangle: Triangle) -> None:

@@ -54,11 +54,13 @@ class Rotation(NamedTuple):
 
 
 def flops(name: str, dtype: Dtype, extents: tuple[int, ...]) -> int:
-    """Real operations: 2mnk of each GEMM of a batch, n²r of TRMM and TRSM, times four if complex."""
+    """Real operations: 2mnk of each GEMM of a batch, n²r of TRMM and TRSM, 2n²k of SYR2K, times four if
+    complex.
+    """
     if name == "gemm":
         return dtype.flops_per_fma * math.prod(extents)
-    n, rhs = extents
-    return dtype.flops_per_fma // 2 * n * n * rhs
+    n, others = extents
+    return dtype.flops_per_fma * n * n * others // (1 if name == "syr2k" else 2)
 
 
 class Timer:
@@ -137,7 +139,7 @@ class Workload:
         self, routine: Callable, name: str, dtype: Dtype, layout: str, extents: tuple[int, ...]
     ) -> Rotation:
         """`routine` at `extents` on copies of its operands; A and B of a GEMM lie as `layout` says."""
-        make = self.products if name == "gemm" else self._triangular
+        make = {"gemm": self.products, "syr2k": self._rank_2k}.get(name, self._triangular)
         try:
             return make(routine, dtype, layout, extents)
         except MemoryError:
@@ -200,6 +202,17 @@ class Workload:
                 memory.copy(b.pointer, given.pointer, n * rhs * dtype.itemsize, self.stream)
 
         return Rotation(tuple(map(call, triangles, outs)), restore)
+
+    def _rank_2k(self, routine, dtype: Dtype, layout: str, extents) -> Rotation:
+        n, k = extents
+        count = self._copies(dtype, n * n, n * k)
+        lefts, rights = (self._matrices(name, dtype, n, k, count) for name in "AB")
+        outs = self._matrices("C", dtype, n, n, count)
+
+        def call(a: Operand, b: Operand, c: Operand) -> Callable[[], None]:
+            return lambda: routine(1.0, a, b, 0.0, c, self.stream, uplo=Uplo.LOWER)
+
+        return Rotation(tuple(map(call, lefts, rights, outs)), lambda count: None)
 
     @staticmethod
     def _copies(dtype: Dtype, *elements: int) -> int:

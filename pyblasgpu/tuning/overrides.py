@@ -28,7 +28,7 @@ def override(name: str, value: Any) -> Iterator[None]:
         `STREAMED`; 'packed', for whether operands of products are packed, whatever workspace that takes and k
         uncut, where any Config can, or neither packed nor copied unless they must be; 'layout', for how A and
         B of products shall lie ('nn', 'tn', ...), copied where they do not, whatever workspace that takes;
-        'syr2k', for whether SYR2K and HER2K are one product, mirrored, whatever workspace that takes, or two;
+        'one_product', for whether SYR2K and HER2K are, mirrored, whatever workspace that takes, or two;
         'one_launch', for whether TRSM is, with one to four right-hand sides, the kernel `trsv`, else
         `gemm_solve`, of whatever size, where it can, or the recursion, or up to which order triangles are
         solved by these, in which the recursion ends then; 'in_place', for whether TRMM is the

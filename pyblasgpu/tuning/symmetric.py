@@ -29,7 +29,7 @@ ROUTINES = (*SYMMETRIC, *RANK_K)
 
 
 def ways(routine: str) -> tuple[bool | None, ...]:
-    """What ``override("syr2k", ...)`` may force on a routine; None where there is but one way."""
+    """What ``override("one_product", ...)`` may force on a routine; None where there is but one way."""
     return (False, True) if "2k" in routine else (None,)
 
 

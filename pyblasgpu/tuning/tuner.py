@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any, Protocol
 
-from ..database import FAMILIES, METHODS, STOP_ROUTINES, Document, sizes_of, tuned_at
+from ..database import FAMILIES, STOP_ROUTINES, Document, sizes_of, tuned_at
 from ..errors import PyblasgpuError
 from ..gpu.compile import Resources
 from ..gpu.device import Device
@@ -188,7 +188,9 @@ class Tuner:
             options = self.device, LIKELIEST.get(self._effort, MOST_LIKELY), self._compile_solvers
             self.untried += search_solvers(self._lab, dtypes, *options, lambda: self._late(SOLVERS))
         else:
-            pairs = [pair for pair in recursive if pair[0] in METHODS]
+            # SYR2K is of GEMM's kernels, and tuned with them, unless these are of some sizes alone
+            products = [key for key in searches if FAMILIES[key[0]].routine == "gemm" and not self._sizes]
+            pairs = dict.fromkeys([*recursive, *(("syr2k", dtype) for _, dtype, _ in products)])
             self.untried += search_methods(self._lab, pairs, self._late)
 
     def _compile_solvers(self, configs: Collection[Any]) -> None:

@@ -30,7 +30,7 @@ def forced(stop: int | None = None, mirrored: bool | None = None) -> Iterator[No
     """Diagonal blocks of this order; SYR2K and HER2K as one product, mirrored, or as two; by default as the
     library has them.
     """
-    with override("symm", stop), override("syr2k", mirrored):
+    with override("symm", stop), override("one_product", mirrored):
         yield
 
 

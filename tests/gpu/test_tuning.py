@@ -55,7 +55,7 @@ def test_times_repeat_though_caches_are_cold(worker):
 
 def test_whole_routines_and_cublas_are_timed(worker):
     place = (((1024, 512), float("inf")),)
-    for name in ("trsm", "trmm"):
+    for name in ("trsm", "trmm", "syr2k"):
         assert isinstance(answers(worker, Job(name, "d", "any", (), place))[0], Timed)
     timed = answers(worker, job(vendor=True, overrides=(), verify=()))[0]
     assert isinstance(timed, Timed) or timed.outcome == "absent"

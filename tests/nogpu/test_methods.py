@@ -10,10 +10,10 @@ import pytest
 from fake_worker import Sensor
 
 from pyblasgpu import database
-from pyblasgpu.database import METHODS, METHODS_AT, RECURSION, Document, nearest_places, ways_at
+from pyblasgpu.database import METHODS, METHODS_AT, RECURSION, TWO, Document, nearest_places, ways_at
 from pyblasgpu.gpu.device import known
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines import trmm_in_place, trsm_one_launch
+from pyblasgpu.routines import syr2k, trmm_in_place, trsm_one_launch
 from pyblasgpu.routines.explain import explain
 from pyblasgpu.routines.recursion import lower_left
 from pyblasgpu.routines.tape import Tape
@@ -34,7 +34,7 @@ MODULES = {"trmm": trmm_in_place, "trsm": trsm_one_launch}
 #: Order, right-hand sides and dtype where the constants in the routines' files take the recursion.
 RECURSING = ("trmm", 4096, 4096, "c"), ("trmm", 4096, 32, "s"), ("trsm", 256, 256, "s")
 
-both = pytest.mark.parametrize("routine", METHODS)
+both = pytest.mark.parametrize("routine", MODULES)
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +80,7 @@ def planned(routine, order, others, letter="s", side=Side.LEFT):
 @pytest.mark.parametrize(("routine", "n", "r", "letter"), RECURSING)
 def test_files_decide_against_the_constants(routine, n, r, letter, filed):
     """By the nearest place that was timed, of the first file that has it; of its own dtype and routine."""
-    (other,) = set(METHODS) - {routine}
+    (other,) = set(MODULES) - {routine}
     assert planned(routine, 2048, 512, letter) is not None and planned(routine, n, r, letter) is None
     filed(
         {(routine, letter, "2048x2048"): RECURSION, (other, letter, "2048x512"): METHODS[other]},
@@ -133,11 +133,11 @@ def test_what_is_asked_for_goes_before_what_files_say(routine, filed):
 
 
 def test_no_file_leads_into_what_cannot_run(filed, monkeypatch):
-    filed({(routine, "s", place): METHODS[routine] for routine in METHODS for place in METHODS_AT})
-    assert all(planned(routine, 1024, 1024) for routine in METHODS)
+    filed({(routine, "s", place): METHODS[routine] for routine in MODULES for place in METHODS_AT})
+    assert all(planned(routine, 1024, 1024) for routine in MODULES)
     monkeypatch.setattr(trmm_in_place, "most_workspace", lambda b: 1 << 16)
     monkeypatch.setattr(solving, "FLAGS", 8)
-    assert not any(planned(routine, 1025, 1024) for routine in METHODS)  # of 1024 the Config is known
+    assert not any(planned(routine, 1025, 1024) for routine in MODULES)  # of 1024 the Config is known
 
 
 @both
@@ -154,6 +154,67 @@ def test_explain_tells_what_has_decided(routine, filed, monkeypatch):
     assert first == ("method", RECURSION, origin) and others[0][0] == "stop size"
     with override(METHODS[routine], False):
         assert explain(routine, "s", 1024, 1024) == [("method", RECURSION, "override"), *others]
+
+
+# ---------------------------------------------------------------------------------- SYR2K at run time
+
+
+@pytest.fixture
+def products(monkeypatch):
+    """``products(n, k, ...)``: as how many products SYR2K is recorded."""
+    fake_kernels.install(monkeypatch)
+
+    def count(n, k, letter="s", batch=1):
+        def dense(rows: int, cols: int) -> Operand:
+            return Operand(1 << 30, rows, cols, 1, rows, DTYPES[letter], False, batch, rows * cols)
+
+        tape = syr2k.tape(1, dense(n, k), dense(n, k), 0, dense(n, n), uplo=Uplo.LOWER)
+        return 1 if any(step.source.name == "symmetrize" for step in tape._steps) else 2
+
+    return count
+
+
+def test_files_say_whether_syr2k_is_one_product(products, filed):
+    """Against the bound, as near as they reach, and of each dtype."""
+    assert products(1024, 900) == 1 and products(1024, 100) == 2
+    filed({("syr2k", "s", "1024x1024"): TWO, ("syr2k", "s", "1024x32"): "one_product"})
+    assert products(1024, 900) == 2 and products(1024, 40) == 1
+    assert products(1024, 900, "d") == 1 and products(1024, 100, "d") == 2
+    assert products(200, 900) == 1, "beyond the reach of any place"
+
+
+def test_no_file_makes_syr2k_take_more_scratch_than_it_may(products, filed):
+    filed({("syr2k", "z", "2048x2048"): "one_product"})
+    assert products(1400, 2048, "z") == 1 and products(2048, 2048, "z") == 2
+
+
+def test_of_batches_of_syr2k_no_place_tells(products, filed):
+    filed({("syr2k", "s", "256x256"): TWO})
+    assert products(256, 256) == 2 and products(256, 256, batch=3) == 1
+
+
+def test_an_override_of_syr2k_comes_first(products, filed):
+    filed({("syr2k", "s", "1024x1024"): TWO})
+    with override("one_product", True):
+        assert products(1024, 1024) == 1
+    with override("one_product", False):
+        assert products(1024, 100, "d") == products(1024, 900, "d") == 2
+
+
+@pytest.mark.parametrize("routine", ["syr2k", "her2k"])
+def test_explain_says_how_many_products(routine, products, filed, monkeypatch):
+    monkeypatch.setattr("pyblasgpu.routines.explain.current", lambda ordinal: H200)
+    assert all(name != "method" for name, *_ in explain(routine, "c", 1024, 1024))
+    filed({}, {("syr2k", "c", "1024x1024"): TWO})
+    first, *others = explain(routine, "c", 1024, 1024)
+    assert first == ("method", TWO, f"packaged for {H200.name}, 1024x1024") and others
+
+
+def test_places_at_which_syr2k_is_timed():
+    """Those where its scratch may be as large as it must, in s."""
+    orders = {METHODS_AT[place][0] for place in METHODS_AT if ways_at("syr2k", place)}
+    assert orders == {256, 512, 1024, 2048}
+    assert all(set(ways_at("syr2k", place)) in (set(), {"one_product", TWO}) for place in METHODS_AT)
 
 
 # --------------------------------------------------------------------------------------- from records

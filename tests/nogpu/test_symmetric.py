@@ -261,7 +261,7 @@ def run(monkeypatch, case, stop=8, order="F", a_order="F", conj=False, mirrored=
     if case.routine in SYMMETRIC:
         flags["side"] = case.side
     target = fake_kernels.operand(c, case.dtype)
-    with override("symm", stop), override("syr2k", mirrored):
+    with override("symm", stop), override("one_product", mirrored):
         tape = tape_of(stem)(case.alpha, *inputs, case.beta, target, uplo=case.uplo, **flags)
         idle = case.beta == 1 and (case.alpha == 0 or (case.routine in RANK_K and case.k == 0))
         assert (tape is None) == (idle or 0 in c.shape)
@@ -323,7 +323,7 @@ def test_when_a_rank_2k_update_is_one_product(monkeypatch):
 
     def launched(n, k, batch=1, mirrored=None):
         a, c = (Operand(0, n, cols, 1, n, D, False, batch, n * cols) for cols in (k, n))
-        with override("splits", 1), override("packed", False), override("syr2k", mirrored):
+        with override("splits", 1), override("packed", False), override("one_product", mirrored):
             tape = tape_of("syr2k")(1, a, a, 1, c, uplo=Uplo.LOWER)
         return [step.source.name.partition("_")[0] for step in tape._steps], tape.workspace
 
@@ -409,7 +409,7 @@ def test_a_new_c_is_filled(monkeypatch, routine, mirrored, uplo, order):
     target = fake_kernels.operand(c, D)
     for alpha in (2, 0):
         c[...] = NAN
-        with override("syr2k", mirrored):
+        with override("one_product", mirrored):
             tape = tape_of(routine)(alpha, *inputs, 0, target, uplo=uplo, fresh=True)
         tape.run([x.pointer for x in (*inputs, target)], alpha, 0, stream=0)
         whole = np.full((20, 20), 3.0 * alpha * len(inputs))

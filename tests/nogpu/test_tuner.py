@@ -25,7 +25,7 @@ from fake_device import elements
 from fake_worker import GOOD, Compilers, Sensor, Watcher
 
 from pyblasgpu import cpu
-from pyblasgpu.database import FAMILIES, METHODS, RECURSION, read, sizes_of, tuned_at
+from pyblasgpu.database import FAMILIES, METHODS, RECURSION, TWO, read, sizes_of, tuned_at
 from pyblasgpu.errors import PyblasgpuError
 from pyblasgpu.gpu.compile import Resources
 from pyblasgpu.gpu.device import known
@@ -160,6 +160,10 @@ class Stage:
 
     def trsm(self, alpha, t, b, stream, **flags):
         self.triangular("trsm", alpha, t, b, **flags)
+
+    def syr2k(self, alpha, a, b, beta, c, stream, *, uplo):
+        """One product is the faster way with a long k."""
+        self.chosen = 2 if overrides.given(METHODS["syr2k"]) == (a.cols > 32) else 1
 
     def triangular(self, name, alpha, t, b, *, side, uplo, diag):
         stop = selecting.stop_size(name, b.dtype, b.rows, b.cols, H200)
@@ -412,6 +416,13 @@ def test_a_run_may_be_of_methods_alone(stage):
     # what there was no time for is told of
     made, found = tune(on(stage), ("trmm", "trsm"), ("d",), stages=("methods",), budget=1e-9)
     assert made.untried == 8 and not found
+
+
+def test_syr2k_is_tuned_with_the_products(stage):
+    _, found = tune(on(stage), ("gemm",), ("s", "d"), stages=("methods",))
+    ways = {"512x32": TWO, "256x256": "one_product"}
+    assert found.methods == {("syr2k", letter, at): way for letter in "sd" for at, way in ways.items()}
+    assert read(store.user_file(H200.name), H200.name).methods == found.methods
 
 
 def test_stop_sizes_beyond_the_largest_order_of_a_leaf_are_not_timed():
@@ -676,7 +687,7 @@ def test_a_resumed_run_decides_of_its_own_searches(stage):
     _, first = tune(on(stage))
     again, found = tune(on(stage), layouts=("tn",), resume=True)
     assert {layout for _, _, layout, _ in found.entries} == {"tn"}
-    assert {record.layout for record in again.journal.records} == {"nn", "tn"}
+    assert {record.layout for record in again.journal.records} == {"nn", "tn", "any"}  # SYR2K has none
     kept = read(store.user_file(H200.name)).entries
     assert {key for key in kept if key[2] == "nn"} == {key for key in first.entries if key[2] == "nn"}
 

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from pyblasgpu.database import FAMILIES, METHODS, families_of, parse
+from pyblasgpu.database import FAMILIES, METHODS, families_of, parse, way_of
 from pyblasgpu.errors import BackendUnavailable, ConfigError, DatabaseWarning
 from pyblasgpu.gpu import backend
 from pyblasgpu.gpu.compile import Resources, to_ptx
@@ -400,7 +400,7 @@ def test_packaged_values_are_computed_from_sweeps(home, monkeypatch):
 @pytest.mark.parametrize("routine", METHODS)
 def test_packaged_methods_are_computed_from_sweeps(home, routine):
     """The last sweep that has timed both ways decides at a place, or all but a way that has failed."""
-    method = METHODS[routine]
+    method, other = METHODS[routine], way_of(routine, False)
 
     def computed(*sweeps):
         paths = []
@@ -417,12 +417,12 @@ def test_packaged_methods_are_computed_from_sweeps(home, routine):
         return own.get((routine, "d", "512x32"))
 
     place = "NVIDIA H200", "sm_90", routine, "d", "any", "512x32"
-    assert computed({True: 1.0, False: 2.0}) == method and computed({True: 2.0, False: 1.0}) == "recursion"
+    assert computed({True: 1.0, False: 2.0}) == method and computed({True: 2.0, False: 1.0}) == other
     assert computed({False: 2.0}) is None and computed({True: 1.0}) is None
     before = {True: 1.0, False: 2.0}
-    assert computed(before, {True: 4.0, False: 3.0}) == "recursion"
+    assert computed(before, {True: 4.0, False: 3.0}) == other
     assert computed(before, {True: 4.0}) == method == computed(before, {False: 0.5})
-    assert computed(before, {True: 0.0, False: 3.0}) == "recursion"
+    assert computed(before, {True: 0.0, False: 3.0}) == other
 
 
 def test_winners_tell_what_they_did_in_other_classes():

@@ -27,7 +27,7 @@ STOPS = (8, 16, 256)
 @contextmanager
 def small_blocks(letter: str, stop: int = 8, stages: int = 2, mirrored: bool | None = None):
     """As `small_kernels`, with diagonal blocks of order `stop`; SYR2K as one product, mirrored, or as two."""
-    with small_kernels(letter, stages=stages), override("symm", stop), override("syr2k", mirrored):
+    with small_kernels(letter, stages=stages), override("symm", stop), override("one_product", mirrored):
         yield
 
 
