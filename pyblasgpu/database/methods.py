@@ -7,27 +7,21 @@ from __future__ import annotations
 from math import log
 
 __all__ = [
-    "METHODS",
-    "METHODS_AT",
-    "RECURSION",
-    "nearest_places",
-    "rows_at_once",
-    "way_of",
-    "ways_at",
+    "METHODS", "METHODS_AT", "RECURSION", "TWO", "nearest_places", "rows_at_once", "way_of", "ways_at",
     "ways_of",
-]
+]  # fmt: skip
 
-#: Routine -> its method beside the recursion, or `TWO`; `overrides.override` of that name asks for it, or
-#: against it.
+#: Routine -> its method; `overrides.override` of that name asks for it, or against it.
 METHODS = {"trmm": "in_place", "trsm": "one_launch", "syr2k": "one_product"}
 
 RECURSION = "recursion"
-TWO = "two_products"  # as SYR2K and HER2K go otherwise
+TWO = "two_products"  # of SYR2K, and of HER2K, which goes as it does
 
+_OTHERWISE = {"trmm": RECURSION, "trsm": RECURSION, "syr2k": TWO}
 _LAUNCHES = "launches_of_"  # and the order of the triangles in which the recursion then ends
-_ENDS = (512, 1024, 2048)
-FEW = 512  # right-hand sides, and more, where these are timed
-LARGEST = 2048  # order of SYR2K at which it may be one product, whose scratch is limited
+_ENDS = {"trsm": (512, 1024, 2048)}
+_LARGEST = {"syr2k": 2048}  # order of the places that matter: one product's scratch is limited
+FEW = 512  # right-hand sides, and more, where such ends are timed
 
 _ORDERS = (2048, 512, 8192, 1024, 4096)
 _SQUARES = (256, 3072)
@@ -51,8 +45,7 @@ def ways_of(routine: str) -> dict[str, int]:
     These are the method, the recursion or two products, and, of TRSM, the recursion that ends in triangles
     of some order which go by the method.
     """
-    ends = _ENDS if routine == "trsm" else ()
-    return {way_of(routine, asked): asked for asked in (True, False, *ends)}
+    return {way_of(routine, asked): asked for asked in (True, False, *_ENDS.get(routine, ()))}
 
 
 def ways_at(routine: str, place: str) -> dict[str, int]:
@@ -61,7 +54,7 @@ def ways_at(routine: str, place: str) -> dict[str, int]:
     With few right-hand sides the products of a recursion are small, wherever it ends.
     """
     order, sides = METHODS_AT[place]
-    if routine == "syr2k" and order > LARGEST:
+    if order > _LARGEST.get(routine, order):
         return {}
     most = order - 1 if sides >= FEW else 1
     return {way: asked for way, asked in ways_of(routine).items() if asked <= most}
@@ -70,8 +63,7 @@ def ways_at(routine: str, place: str) -> dict[str, int]:
 def way_of(routine: str, asked: int) -> str:
     """The way for which an override of the routine's method asks."""
     if asked in (True, False):
-        other = TWO if routine == "syr2k" else RECURSION
-        return METHODS[routine] if asked else other
+        return (METHODS if asked else _OTHERWISE)[routine]
     return f"{_LAUNCHES}{asked}"
 
 

@@ -14,10 +14,11 @@ from ..database import FAMILIES, Document
 from ..errors import ConfigError
 from ..gpu.compile import Resources
 from .bench import Job
+from .interrupt import Interrupts
 from .journal import Journal, Search
 from .lab import TICK, Lab
 
-__all__ = ["Compiling", "Recheck"]
+__all__ = ["Compiling", "Recheck", "wait"]
 
 #: A kernel as the compilers know it: its family and its Config.
 Kernel = tuple[str, Any]
@@ -34,6 +35,14 @@ class Compiling(Protocol):
     def drop(self) -> None: ...
 
     def finished(self, timeout: float | None = None) -> Iterable[tuple[tuple, Resources | str]]: ...
+
+
+def wait(compilers: Compiling, interrupts: Interrupts, late: Callable[[], bool] = lambda: False) -> None:
+    """Until all that is pending is compiled, or it is `late`."""
+    while compilers.pending and not late():
+        interrupts.heed()
+        for _ in compilers.finished(TICK):
+            pass
 
 
 class Recheck:
@@ -94,10 +103,7 @@ class Recheck:
         fresh = self._doubtful(found)
         for config, (stem, *_) in fresh:
             self._compilers.submit(stem, _scalar(config))
-        while self._compilers.pending:
-            self._lab.interrupts.heed()
-            for _ in self._compilers.finished(TICK):
-                pass
+        wait(self._compilers, self._lab.interrupts)
         return all(self._verify(*each) for each in fresh)
 
     def _verify(self, config: Any, key: Search) -> bool:

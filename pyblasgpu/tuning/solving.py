@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
-from itertools import islice, product
+from itertools import product
 from typing import Any
 
 from ..database import FAMILIES, METHODS_AT, nearest_places
@@ -60,7 +60,7 @@ def choose(dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: s
 
 @lru_cache(maxsize=1 << 12)
 def _fastest(
-    dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: str, device: Device, _: int
+    dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: str, device: Device, reloads: int
 ) -> Choice:
     found = _estimates(dtype, layout, extents, triangle, device)
     if not found:
@@ -127,16 +127,21 @@ def _tile(config: Any, triangle: str) -> tuple:
     return (*tile_orders(config, triangle), config.BLK_K, config.threads)
 
 
-@lru_cache(maxsize=1 << 7)
 def candidates(dtype: Dtype, layout: str, triangle: str, device: Device) -> dict[Any, float]:
     """The Configs that are asked, and how many times longer each is taken to be."""
+    return _candidates(dtype, layout, triangle, device, generation()[0])
+
+
+@lru_cache(maxsize=1 << 7)
+def _candidates(dtype: Dtype, layout: str, triangle: str, device: Device, reloads: int) -> dict[Any, float]:
     found: dict[Any, float] = {}
     for config, doubt in _asked(dtype, layout, device):
         twin = _twin(config, triangle, device)
         if twin is not None:
             found.setdefault(twin, doubt)
     for config in list(found):
-        for twin in islice(_deeper(config, dtype, layout, triangle, device), 1):
+        twin = _deeper(config, dtype, layout, triangle, device)
+        if twin is not None:
             found.setdefault(twin, DOUBT)
     return found
 
@@ -163,17 +168,22 @@ def _asked(dtype: Dtype, layout: str, device: Device) -> Iterator[tuple[Any, flo
                 continue
 
 
-def _deeper(config: Any, dtype: Dtype, layout: str, triangle: str, device: Device) -> Iterator[Any]:
-    """The same tile with deeper stripes, so that it has fewer on the diagonal, and as many stages as fit."""
+def _deeper(config: Any, dtype: Dtype, layout: str, triangle: str, device: Device) -> Any:
+    """The same tile with deeper stripes, so that it has fewer on the diagonal, and as many stages as fit;
+    None where that does not pay, or cannot be.
+    """
+    if dtype.letter != "s" or 2 * config.BLK_K != DEEP:
+        return None
     family, parameters = FAMILIES[config.STEM], FAMILIES[config.STEM].parameters_of(config)
-    for stages in range(config.stages, 1, -1) if config.BLK_K * 2 == DEEP and dtype.letter == "s" else ():
+    for stages in range(config.stages, 1, -1):
         found = deepened(config.STEM, dtype, layout, {**parameters, "stages": stages}, DEEP)
         try:
             twin = _twin(family.config(dtype.letter, layout, found), triangle, device)
         except ConfigError:
             continue
         if twin is not None:
-            yield twin
+            return twin
+    return None
 
 
 def _twin(config: Any, triangle: str, device: Device) -> Any:

@@ -23,7 +23,7 @@ from .journal import Journal, Search
 from .lab import TICK, Bencher, Lab
 from .plan import plan
 from .prune import Guidelines, persistent, tile_of
-from .recheck import Compiling, Recheck
+from .recheck import Compiling, Recheck, wait
 from .store import merge, winners
 from .strategies import (
     STRATEGIES,
@@ -197,10 +197,7 @@ class Tuner:
         """What is not compiled when it is late, the worker compiles when it comes to it."""
         for config in configs:
             self._compilers.submit(SOLVING, config)
-        while self._compilers.pending and not self._late(SOLVERS):
-            self._interrupts.heed()
-            for _ in self._compilers.finished(TICK):
-                pass
+        wait(self._compilers, self._interrupts, lambda: self._late(SOLVERS))
         self._compilers.drop()
 
     def _late(self, share: float = 1.0) -> bool:

@@ -23,7 +23,6 @@ from ..database import (
 from ..gpu.device import Device
 from ..types import DTYPES
 from .bench import Job
-from .journal import Search
 from .lab import Lab
 from .select import stop_size
 from .solving import likeliest
@@ -60,7 +59,7 @@ def search_stop(lab: Lab, routine: str, dtype: str, device: Device, late: Callab
                 continue
             extents, overrides = (STOP_ORDER, rhs), ((routine, stop), (stem, leaf))
             job = Job(routine, dtype, "any", overrides, ((extents, math.inf),), reload=True)
-            _time(lab, key, size, parameters, job)
+            _time(lab, size, parameters, job)
 
 
 def search_methods(lab: Lab, routines: Collection[tuple[str, str]], late: Callable[[], bool]) -> int:
@@ -71,15 +70,12 @@ def search_methods(lab: Lab, routines: Collection[tuple[str, str]], late: Callab
     """
     tried = {(r.stem, r.dtype, r.size, r.method) for r in lab.journal.records}
     ways = ((*pair, at, way) for at in METHODS_AT for pair in routines for way in ways_at(pair[0], at))
-    wanted = [way for way in ways if way not in tried]
-    for done, (routine, dtype, place, way) in enumerate(wanted):
-        if late():
-            return len(wanted) - done
+    wanted = []
+    for routine, dtype, place, way in (way for way in ways if way not in tried):
         switch, asked = METHODS[routine], ways_at(routine, place)[way]
-        key, extents = (routine, dtype, "any"), METHODS_AT[place]
-        job = Job(routine, dtype, "any", ((switch, asked),), ((extents, math.inf),), reload=True)
-        _time(lab, key, place, {switch: int(asked)}, job)
-    return 0
+        job = Job(routine, dtype, "any", ((switch, asked),), ((METHODS_AT[place], math.inf),), reload=True)
+        wanted.append((place, {switch: int(asked)}, job))
+    return _time_all(lab, wanted, late)
 
 
 def search_solvers(
@@ -96,20 +92,26 @@ def search_solvers(
     for (place, extents), dtype in product(METHODS_AT.items(), dtypes):
         for config in likeliest(DTYPES[dtype], *extents, device, count):
             parameters = {method: 1, **FAMILIES[config.STEM].parameters_of(config)}
-            if (dtype, place, *sorted(parameters.items())) not in known:
-                wanted.append((place, dtype, config, parameters))
-    compile_all({config for _, _, config, _ in wanted})
-    for done, (place, dtype, config, parameters) in enumerate(wanted):
+            if (dtype, place, *sorted(parameters.items())) in known:
+                continue
+            overrides, places = ((method, True), (config.STEM, config)), ((extents, math.inf),)
+            wanted.append((place, parameters, Job("trsm", dtype, "any", overrides, places)))
+    compile_all({job.overrides[-1][1] for _, _, job in wanted})
+    return _time_all(lab, wanted, late)
+
+
+def _time_all(lab: Lab, wanted: Sequence[tuple[str, dict[str, int], Job]], late: Callable[[], bool]) -> int:
+    """Time (size, parameters, job) one by one; returns how many are missing when it is `late`."""
+    for done, (size, parameters, job) in enumerate(wanted):
         if late():
             return len(wanted) - done
-        overrides, places = ((method, True), (config.STEM, config)), ((METHODS_AT[place], math.inf),)
-        _time(lab, ("trsm", dtype, "any"), place, parameters, Job("trsm", dtype, "any", overrides, places))
+        _time(lab, size, parameters, job)
     return 0
 
 
-def _time(lab: Lab, key: Search, size: str, parameters: dict[str, int], job: Job) -> None:
+def _time(lab: Lab, size: str, parameters: dict[str, int], job: Job) -> None:
     """Note what a job says of a candidate."""
-    ((extents, _),) = job.places
+    key, ((extents, _),) = (job.routine, job.dtype, job.layout), job.places
     times, failure = lab.finish(job, PATIENCE)
     for seconds in times:
         lab.add_time(key, size, parameters, extents, seconds)

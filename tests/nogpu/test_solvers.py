@@ -249,3 +249,16 @@ def test_a_file_keeps_them():
     (entry,) = document.solvers.values()
     assert entry == Entry(FAMILIES[config.STEM].parameters_of(config), 9.5)
     assert parse(dumps(document).encode()) == document and len(document) == 1
+
+
+def test_configs_that_were_just_tuned_are_asked():
+    """Without a new process, once the files are read again."""
+    before = solving.candidates(DTYPES["s"], "nn", "lower_a", H200)
+    config = max(before, key=lambda config: before[config])  # of the quick space alone
+    assert before[config] == solving.DOUBT
+    entry = Entry(FAMILIES[config.STEM].parameters_of(config), 9.5)
+    file = user_file(H200.name)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    save(Document(H200.name, {(config.STEM, "s", "nn", "medium"): entry}), file)
+    reload()
+    assert solving.candidates(DTYPES["s"], "nn", "lower_a", H200)[config] == 1.0
