@@ -16,8 +16,9 @@ from ..database import FAMILIES, STOP_ROUTINES, places_of
 from ..errors import ConfigError, require
 from ..gpu.device import Device
 from ..types import DTYPES
+from .axes import Axis, Parameters
 from .score import OVERHEAD, blocks_per_sm, comfortable, score
-from .space import Axis, Parameters, space
+from .space import space
 
 __all__ = [
     "GUIDELINES", "Funnel", "Guidelines", "best_few", "candidates", "check_device", "defaults", "persistent",

@@ -26,10 +26,11 @@ from ..types import Dtype
 from . import overlay, overrides
 from .by_class import COMPUTED
 from .in_place import in_place_twin
+from .product_space import deepened
 from .prune import check_device
 from .select import Choice, generation, tuned_configs
 from .solve_cycles import cycles, resident
-from .space import deepened, quick_points
+from .space import quick_points
 
 __all__ = ["choose", "likeliest"]
 
