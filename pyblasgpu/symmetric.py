@@ -46,7 +46,8 @@ def symm(a, b, *, alpha=1, beta=0, side="L", lower=False, out=None, stream=None,
     Notes
     -----
     Componentwise error at most ``(n+2) u (|alpha| |a| |b| + |beta| |out|)``, n the order of `a`; for complex
-    numbers sqrt(8) times that. On a device it takes up to 32 MiB for completed blocks of `a`.
+    numbers sqrt(8) times that. On a device it takes a workspace of at most 32 MiB or a
+    twentieth of `out`, for completed blocks of `a`.
     """
     return _symmetric("symm", a, b, alpha, beta, side, lower, out, stream, backend)
 

@@ -442,6 +442,21 @@ def test_the_workspace_stays_small(monkeypatch, routine, letter):
         assert (routine in SYMMETRIC) <= tape.workspace <= (32 << 20) * (routine in SYMMETRIC), (n, batch)
 
 
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("routine", ROUTINES)
+def test_products_part_their_tiles_within_the_workspace(monkeypatch, routine, letter):
+    """On an H200 the squares of these orders would take persistent blocks, and 16 MiB beside the copies."""
+    fake_kernels.install(monkeypatch)
+    for name in ("gemm", "symm", "syr2k"):
+        monkeypatch.setattr(import_module(f"pyblasgpu.routines.{name}"), "current", lambda _: known("h200"))
+    flags = {"side": Side.LEFT} if routine in SYMMETRIC else {}
+    for n in (1024, 2048, 4096):
+        x = Operand(0, n, n, 1, n, DTYPES[letter])
+        operands = (x, x) if "rk" in routine else (x, x, x)
+        tape = tape_of(TAPES.get(routine, routine))(1, *operands[:-1], 1, x, uplo=Uplo.LOWER, **flags)
+        assert tape.workspace <= 32 << 20, n
+
+
 @pytest.mark.parametrize("routine", ROUTINES)
 def test_explain_tells_of_the_blocks_and_products(monkeypatch, routine):
     fake_kernels.install(monkeypatch)
