@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import DatabaseWarning
 from ..types import DTYPES
 from .families import FAMILIES, STOP_ROUTINES, families_of
-from .methods import METHODS, METHODS_AT, ways_of
+from .methods import METHODS, METHODS_AT, SOLVED, ways_of
 from .sizes import sizes_of
 
 __all__ = ["MAX_BYTES", "SCHEMA", "DatabaseError", "Document", "Entry", "dumps", "parse", "read"]
@@ -53,14 +53,15 @@ class Document:
     methods : dict
         (routine, dtype, place) -> which of `ways_of` the routine is the fastest there.
     solvers : dict
-        (stem, dtype, place) -> Entry: a GEMM Config, layout 'nn', with which TRSM is fastest in one launch.
+        (stem, dtype, layout, place) -> Entry: a GEMM Config with which TRSM is fastest in one launch, of a
+        lower triangle on the left that lies by columns ('nn') or by rows ('tn').
     """
 
     device: str
     entries: dict[tuple[str, str, str, str], Entry] = field(default_factory=dict)
     stop_sizes: dict[tuple[str, str, str], int] = field(default_factory=dict)
     methods: dict[tuple[str, str, str], str] = field(default_factory=dict)
-    solvers: dict[tuple[str, str, str], Entry] = field(default_factory=dict)
+    solvers: dict[tuple[str, str, str, str], Entry] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """How many values it holds."""
@@ -118,11 +119,10 @@ def parse(content: bytes) -> Document:
     for (routine, dtype, place), way in _paths(raw.get("method", {}), levels, "method"):
         _check(isinstance(way, str) and way in ways_of(routine), f"method.{routine}.{dtype}.{place}: {way!r}")
         document.methods[routine, dtype, place] = way
-    levels = families_of("gemm"), tuple(DTYPES), tuple(METHODS_AT)
-    for (stem, dtype, place), entry in _paths(raw.get("solver", {}), levels, "solver"):
-        document.solvers[stem, dtype, place] = _entry(
-            stem, entry, ("config", "tflops"), f"solver.{stem}.{dtype}.{place}"
-        )
+    places = families_of("gemm"), tuple(DTYPES), tuple(SOLVED), tuple(METHODS_AT)
+    for path, entry in _paths(raw.get("solver", {}), places, "solver"):
+        where = ".".join(("solver", *path))
+        document.solvers[path] = _entry(path[0], entry, ("config", "tflops"), where)
     return document
 
 

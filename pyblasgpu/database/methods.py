@@ -7,8 +7,8 @@ from __future__ import annotations
 from math import log
 
 __all__ = [
-    "METHODS", "METHODS_AT", "RECURSION", "TWO", "nearest_places", "rows_at_once", "way_of", "ways_at",
-    "ways_of",
+    "METHODS", "METHODS_AT", "RECURSION", "SOLVED", "TWO", "nearest_places", "rows_at_once", "way_of",
+    "ways_at", "ways_of",
 ]  # fmt: skip
 
 #: Routine -> its method; `overrides.override` of that name asks for it, or against it.
@@ -33,6 +33,10 @@ METHODS_AT = {
     f"{n}x{rhs}": (n, rhs)
     for n, rhs in [*((n, rhs) for n in _ORDERS for rhs in (n, 32, 512)), *((n, n) for n in _SQUARES), *_WIDE]
 }
+
+#: How operands lie where the Configs of TRSM in one launch are timed, T by columns or by rows -> the layout
+#: of the records. Methods are timed with T by columns.
+SOLVED = {"nn": "any", "tn": "tn"}
 
 ORDER = 2  # times as much as right-hand sides does the order count: a leaf is a leaf
 REACH = 2.8  # twice the order and four times the sides: farther away a place tells nothing

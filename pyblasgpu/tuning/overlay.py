@@ -55,14 +55,15 @@ def of_class(stem: str, dtype: str, layout: str, size: str, device: Device) -> F
     return None
 
 
-def solver(stem: str, dtype: str, place: str, device: Device) -> tuple[Any, str] | None:
+def solver(stem: str, dtype: str, layout: str, place: str, device: Device) -> tuple[Any, str] | None:
     """The Config with which TRSM was fastest in one launch at a place, and its origin, of the first file that
     has one of use.
     """
+    key = stem, dtype, layout, place
     for origin, document in documents(device):
-        entry = document.solvers.get((stem, dtype, place))
+        entry = document.solvers.get(key)
         if entry is not None:
-            config = _usable(stem, dtype, "nn", entry, device, f"{origin}: solver {stem} {dtype} {place}")
+            config = _usable(stem, dtype, layout, entry, device, f"{origin}: solver {' '.join(key)}")
             if config is not None:
                 return config, f"{origin}, {place}"
     return None

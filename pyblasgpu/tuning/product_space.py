@@ -9,7 +9,7 @@ from ..gpu.device import Device
 from ..types import Dtype
 from .axes import VECTOR, Axis, Parameters, instructions, residence, widest
 
-__all__ = ["deepened", "gemm_mma", "gemm_tile"]
+__all__ = ["deepened", "gemm_mma", "gemm_tile", "laid_out"]
 
 KEPT = 64  # bytes of the shortest row that stays as it lies
 LINE = 128  # bytes of shared memory that one access serves without a conflict
@@ -57,17 +57,13 @@ _SHARED_BOTH = {"share_a": True, "share_b": True, "read_only": False}
 def gemm_tile(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Axis]:
     trans_a, trans_b = (letter == "t" for letter in layout)
     stages = (1, 2, 3, 4) if device.has_async_copy else (1,)
-    # wide copies are asynchronous; where FMAs take long, narrow ones do as well
-    along_k = device.has_async_copy and layout != "nt" and dtype.real_size == 4
-    vec_k = VECTOR // dtype.itemsize if along_k else 1
 
     def tile(x, y, thr_m, thr_n, depth, stages, prefetch, shared, keeps) -> Parameters:
         chosen = {
             "DIM_X": x, "DIM_Y": y, "BLK_M": x * thr_m, "BLK_N": y * thr_n, "BLK_K": depth, "UNROLL": depth,
-            "VEC_M": 1 if keeps and trans_a else widest(dtype, thr_m),
-            "VEC_N": 1 if keeps and not trans_b else widest(dtype, thr_n),
-            "VEC_K": vec_k if keeps else 1, "stages": stages, "prefetch": prefetch, **shared,
+            "stages": stages, "prefetch": prefetch, **shared,
         }  # fmt: skip
+        chosen |= _fragments(dtype, layout, chosen, keeps)
         return {**chosen, **_lanes(chosen)[0], **loads_a(chosen)[-1], **loads_b(chosen)[-1]}
 
     def tiles(_: Parameters) -> list[Parameters]:
@@ -79,7 +75,7 @@ def gemm_tile(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Ax
                 for found, pipelines in ((_QUICK_TILES, _QUICK_PIPELINES), (_SMALL_TILES, small))
                 for each, pipeline in product(found[dtype.letter], pipelines)
                 if pipeline[1] in stages
-                for keeps in keeping(*pipeline[:2])
+                for keeps in _keeping(dtype, layout, device, *pipeline[:2])
             ]
         depths = (4, 8, 16, 32) if dtype.letter == "z" else (8, 16, 32)
         shapes = product(_GRIDS, _PER_THREAD, _PER_THREAD, depths, stages, (True, False))
@@ -88,13 +84,8 @@ def gemm_tile(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Ax
             for (x, y), thr_m, thr_n, depth, stage, prefetch in shapes
             if (stage > 1 or not prefetch) and max(x * thr_m, y * thr_n) <= _MAX_TILE
             for shared in (_sharing(stage) if effort == "exhaustive" else [_SHARED_BOTH])
-            for keeps in keeping(depth, stage)
+            for keeps in _keeping(dtype, layout, device, depth, stage)
         ]
-
-    def keeping(depth: int, stages: int) -> tuple[bool, ...]:
-        """Whether stripes along k stay as they lie: those of rows that are worth it."""
-        worth = vec_k > 1 and stages > 1 and depth * dtype.itemsize >= KEPT
-        return (False, True) if worth else (False,)
 
     def loads_a(chosen: Parameters) -> list[Parameters]:
         return _loads(dtype, chosen, "A", chosen["BLK_M"], chosen["VEC_M"], k_major=trans_a)
@@ -112,6 +103,26 @@ def gemm_tile(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Ax
     if effort != "exhaustive":
         inner = [_first(axis) for axis in inner]
     return [tiles, order, *inner, residence(effort)]
+
+
+def _keeping(dtype: Dtype, layout: str, device: Device, depth: int, stages: int) -> tuple[bool, ...]:
+    """Whether stripes along k may stay as they lie, which is worth it for rows of some length.
+
+    Wide copies are asynchronous; where FMAs take long, narrow ones do as well.
+    """
+    along_k = device.has_async_copy and layout != "nt" and dtype.real_size == 4
+    worth = along_k and stages > 1 and depth * dtype.itemsize >= KEPT
+    return (False, True) if worth else (False,)
+
+
+def _fragments(dtype: Dtype, layout: str, chosen: Parameters, keeps: bool) -> Parameters:
+    """By how many elements threads read stripes; `keeps`: those along k stay as they lie."""
+    thr_m, thr_n = chosen["BLK_M"] // chosen["DIM_X"], chosen["BLK_N"] // chosen["DIM_Y"]
+    return {
+        "VEC_M": 1 if keeps and layout[0] == "t" else widest(dtype, thr_m),
+        "VEC_N": 1 if keeps and layout[1] == "n" else widest(dtype, thr_n),
+        "VEC_K": VECTOR // dtype.itemsize if keeps else 1,
+    }
 
 
 # Of gemm_mma, BLK_M, BLK_N, WARP_M, WARP_N; then BLK_K, stages, MMA_K, prefetch
@@ -303,3 +314,21 @@ def deepened(stem: str, dtype: Dtype, layout: str, parameters: Parameters, depth
         else:
             chosen |= _loads(dtype, chosen, name, blk, chosen[vector], k_major)[0]
     return chosen
+
+
+def laid_out(
+    stem: str, dtype: Dtype, layout: str, parameters: Parameters, device: Device, turned: bool = False
+) -> Parameters:
+    """Those of a product of the same tile and pipeline whose operands lie in another way, loaded by the
+    plainest formula; `turned`: rows change places with columns.
+    """
+    chosen = {_TURNED.get(name, name) if turned else name: value for name, value in parameters.items()}
+    if stem == "gemm_tile":
+        keeps = _keeping(dtype, layout, device, chosen["BLK_K"], chosen["stages"])[-1]
+        chosen |= _fragments(dtype, layout, chosen, keeps)
+        chosen |= _lanes(chosen)[0]
+    return deepened(stem, dtype, layout, chosen, chosen["BLK_K"])
+
+
+_PAIRS = ("BLK_M", "BLK_N"), ("DIM_X", "DIM_Y"), ("WARP_M", "WARP_N"), ("share_a", "share_b")
+_TURNED = dict((*_PAIRS, *((other, one) for one, other in _PAIRS)))

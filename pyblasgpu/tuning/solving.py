@@ -1,16 +1,17 @@
 """The Config with which `kernels.gemm_solve` solves by a triangle: by arithmetic, and what files say.
 
 What is good for a product need not be good here (`solve_cycles`). So all Configs are asked that were tuned
-for products of the layout, and the short space of the family.
+for products, of other layouts the same tiles, and the short space of the family.
 
 At some places the likeliest were timed, and a file has the fastest (its *solver*), of a lower triangle on the
-left. It is taken to be a little faster there than what the arithmetic has for the best, and by as much faster
-than estimated at extents nearby, and for other triangles and layouts.
+left that lies by columns, and of one by rows. It is taken to be a little faster there than what the
+arithmetic has for the best, and by as much faster than estimated at extents nearby, and for other triangles
+that its kernel meets in the same order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from itertools import product
@@ -26,7 +27,7 @@ from ..types import Dtype
 from . import overlay, overrides
 from .by_class import COMPUTED
 from .in_place import in_place_twin
-from .product_space import deepened
+from .product_space import deepened, laid_out
 from .prune import check_device
 from .select import Choice, generation, tuned_configs
 from .solve_cycles import cycles, resident
@@ -71,11 +72,11 @@ def _fastest(
     return Choice(best, origin if best in alike else COMPUTED)
 
 
-def likeliest(dtype: Dtype, order: int, others: int, device: Device, count: int) -> list[Any]:
+def likeliest(dtype: Dtype, layout: str, order: int, others: int, device: Device, count: int) -> list[Any]:
     """The `count` Configs of different tiles that had better be timed for a lower triangle on the left: the
     one that is chosen, then by their estimates.
     """
-    key = dtype, "nn", (order, others, order), "lower_a", device
+    key = dtype, layout, (order, others, order), "lower_a", device
     found = _estimates(*key)
     chosen = [choose(*key).config] if found else []
     tiles: dict[tuple, Any] = {}
@@ -97,29 +98,36 @@ def _estimates(
 
 def _as_filed(
     dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: str, device: Device
-) -> tuple[Container[Any], float, str]:
+) -> tuple[Collection[Any], float, str]:
     """The Configs with the tile of the nearest place's solver, what part of the estimate each is taken to
     need, and where that comes from.
     """
     m, n, order = extents
-    of_a = triangle.endswith("a")
+    of_a, timed = triangle.endswith("a"), _timed_as(layout, triangle)
     for place, stem in product(nearest_places(order, n if of_a else m, NEAR), _stems(dtype, device)):
-        filed = overlay.solver(stem, dtype.letter, place, device)
+        filed = overlay.solver(stem, dtype.letter, timed, place, device)
         if filed:
             rows, others = METHODS_AT[place]
             there = (rows, others, rows) if of_a else (others, rows, rows)
             found = _estimates(dtype, layout, there, triangle, device)
-            alike = _like(filed[0], found, triangle)
+            alike = _like(filed[0], found, layout, triangle, device)
             if alike:
                 best, own = min(found.values()), min(found[config] for config in alike)
                 return alike, ALIKE * best / own, filed[1]
     return (), 1.0, COMPUTED
 
 
-def _like(solver: Any, found: Iterable[Any], triangle: str) -> list[Any]:
-    """The solver, if it is among those `found`, else those of its tile."""
-    if triangle.endswith("a") and solver in found:
-        return [solver]
+def _timed_as(layout: str, triangle: str) -> str:
+    """Of `database.SOLVED` the layout whose solvers serve: stripes of T lie along k, as here, or not."""
+    along_k = layout[0] == "t" if triangle.endswith("a") else layout[1] == "n"
+    return "tn" if along_k else "nn"
+
+
+def _like(solver: Any, found: Collection[Any], layout: str, triangle: str, device: Device) -> list[Any]:
+    """The solver as it is for this triangle, if it is among those `found`, else those of its tile."""
+    twin = _laid_twin(solver, layout, triangle, device, turned=triangle.endswith("b"))
+    if twin in found:
+        return [twin]
     return [config for config in found if _tile(config, triangle) == _tile(solver, "lower_a")]
 
 
@@ -136,14 +144,23 @@ def candidates(dtype: Dtype, layout: str, triangle: str, device: Device) -> dict
 @lru_cache(maxsize=1 << 7)
 def _candidates(dtype: Dtype, layout: str, triangle: str, device: Device, reloads: int) -> dict[Any, float]:
     found: dict[Any, float] = {}
-    for config, doubt in _asked(dtype, layout, device):
-        twin = _twin(config, triangle, device)
+
+    def add(twin: Any, doubt: float = DOUBT) -> None:
         if twin is not None:
             found.setdefault(twin, doubt)
+
+    for config, doubt in _asked(dtype, layout, device):
+        add(_twin(config, triangle, device), doubt)
+    tiles = {_tile(config, triangle) for config in found}
+    for config in _of_other_layouts(dtype, layout, device):
+        twin = _laid_twin(config, layout, triangle, device)
+        if twin is not None and _tile(twin, triangle) not in tiles:
+            tiles.add(_tile(twin, triangle))
+            add(twin)
     for config in list(found):
-        twin = _deeper(config, dtype, layout, triangle, device)
-        if twin is not None:
-            found.setdefault(twin, DOUBT)
+        add(_deeper(config, dtype, layout, triangle, device))
+    for config in _solvers(dtype, _timed_as(layout, triangle), device):
+        add(_laid_twin(config, layout, triangle, device, turned=triangle.endswith("b")))
     return found
 
 
@@ -167,6 +184,33 @@ def _asked(dtype: Dtype, layout: str, device: Device) -> Iterator[tuple[Any, flo
                 yield FAMILIES[stem].config(dtype.letter, layout, parameters), DOUBT
             except ConfigError:
                 continue
+
+
+def _of_other_layouts(dtype: Dtype, layout: str, device: Device) -> Iterator[Any]:
+    for stem in _stems(dtype, device):
+        for other in FAMILIES[stem].layouts:
+            if other != layout:
+                yield from tuned_configs(stem, dtype, other, device)
+
+
+def _solvers(dtype: Dtype, timed: str, device: Device) -> Iterator[Any]:
+    """What files say of all places."""
+    for stem, place in product(_stems(dtype, device), METHODS_AT):
+        filed = overlay.solver(stem, dtype.letter, timed, place, device)
+        if filed:
+            yield filed[0]
+
+
+def _laid_twin(config: Any, layout: str, triangle: str, device: Device, turned: bool = False) -> Any:
+    """The same tile for operands that lie as `layout` says, as it solves; None where it cannot."""
+    if config.layout == layout and not turned:
+        return _twin(config, triangle, device)
+    family, dtype = FAMILIES[config.STEM], config.dtype_facts
+    found = laid_out(config.STEM, dtype, layout, family.parameters_of(config), device, turned)
+    try:
+        return _twin(family.config(dtype.letter, layout, found), triangle, device)
+    except ConfigError:
+        return None
 
 
 def _deeper(config: Any, dtype: Dtype, layout: str, triangle: str, device: Device) -> Any:

@@ -22,6 +22,7 @@ from ..database import (
     FAMILIES,
     METHODS,
     METHODS_AT,
+    SOLVED,
     STOP_ROUTINES,
     Document,
     Entry,
@@ -57,7 +58,7 @@ class Record:
     stem : str
         A kernel family; or a routine, for its stop size, its method, or as a whole.
     dtype, layout, size : str
-        As in the database; of a method the place.
+        As in the database; of a method the place, and the layout 'any', of TRSM by one Config also 'tn'.
     extents : tuple of int
         What was run.
     parameters : dict
@@ -108,26 +109,30 @@ class Record:
     def candidate(self) -> tuple:
         """Equal for the records of one candidate; a method is another one at every place."""
         found = candidate_of(self.stem, self.dtype, self.layout, self.parameters)
-        return (*found, self.size) if self.method else found
+        return (*found, self.size) if self.method or self.solver else found
 
     @property
     def method(self) -> str | None:
         """Of a record of a method which of `ways_of` the routine it is of."""
         switch = METHODS.get(self.stem, "")
-        if switch not in self.parameters or self.size not in METHODS_AT:
+        if switch not in self.parameters or self.size not in METHODS_AT or self.layout != "any":
             return None
         way = way_of(self.stem, self.parameters[switch])
         return way if way in ways_of(self.stem) else None
 
     @property
-    def solver(self) -> tuple[str, dict[str, int]] | None:
-        """Family and parameters of the GEMM Config that solved all in one launch, if the record has them."""
-        if self.method is None or self.method != METHODS[self.stem]:
+    def solver(self) -> tuple[str, str, dict[str, int]] | None:
+        """Family, layout and parameters of the GEMM Config that solved all in one launch, if the record has
+        them.
+        """
+        switch = METHODS.get(self.stem, "")
+        layout = next((layout for layout, named in SOLVED.items() if named == self.layout), None)
+        if layout is None or self.size not in METHODS_AT or self.parameters.get(switch) != 1:
             return None
-        given = {name: value for name, value in self.parameters.items() if name != self.method}
+        given = {name: value for name, value in self.parameters.items() if name != switch}
         stems = families_of("gemm", self.dtype)
         stem = next((stem for stem in stems if set(given) == set(FAMILIES[stem].parameters)), None)
-        return (stem, given) if stem else None
+        return (stem, layout, given) if stem else None
 
     @property
     def kernel(self) -> tuple[str, str, str, dict[str, int]] | None:
@@ -285,8 +290,8 @@ def winners(records: Iterable[Record], device: str) -> Document:
         solved = [record for found in measured.values() for record in found.values() if record.solver]
         if solved:
             fastest = min(solved, key=lambda record: record.seconds)
-            stem, parameters = cast(tuple, fastest.solver)
-            document.solvers[stem, fastest.dtype, fastest.size] = Entry(parameters, fastest.tflops)
+            stem, layout, parameters = cast(tuple, fastest.solver)
+            document.solvers[stem, fastest.dtype, layout, fastest.size] = Entry(parameters, fastest.tflops)
     add_elsewhere(document, records)
     return document
 

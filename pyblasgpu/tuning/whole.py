@@ -14,6 +14,7 @@ from ..database import (
     METHODS,
     METHODS_AT,
     RHS_AT,
+    SOLVED,
     Document,
     families_of,
     is_batch,
@@ -82,20 +83,20 @@ def search_solvers(
     lab: Lab, dtypes: Collection[str], device: Device, count: int,
     compile_all: Callable[[Collection[Any]], None], late: Callable[[], bool],
 ) -> int:  # fmt: skip
-    """Time TRSM in one launch with the `count` likeliest Configs at each place, which are compiled first.
+    """Time TRSM in one launch with the `count` likeliest Configs at each place and layout of T, which are
+    compiled first.
 
     Returns how many times are missing when it is `late`.
     """
     method = METHODS["trsm"]
-    known = {(r.dtype, r.size, *sorted(r.parameters.items())) for r in lab.journal.records if r.solver}
+    known = {record.candidate for record in lab.journal.records if record.solver}
     wanted = []
-    for (place, extents), dtype in product(METHODS_AT.items(), dtypes):
-        for config in likeliest(DTYPES[dtype], *extents, device, count):
+    for (place, extents), (layout, named), dtype in product(METHODS_AT.items(), SOLVED.items(), dtypes):
+        for config in likeliest(DTYPES[dtype], layout, *extents, device, count):
+            job = Job("trsm", dtype, named, ((method, True), (config.STEM, config)), ((extents, math.inf),))
             parameters = {method: 1, **FAMILIES[config.STEM].parameters_of(config)}
-            if (dtype, place, *sorted(parameters.items())) in known:
-                continue
-            overrides, places = ((method, True), (config.STEM, config)), ((extents, math.inf),)
-            wanted.append((place, parameters, Job("trsm", dtype, "any", overrides, places)))
+            if (*candidate_of("trsm", dtype, named, parameters), place) not in known:
+                wanted.append((place, parameters, job))
     compile_all({job.overrides[-1][1] for _, _, job in wanted})
     return _time_all(lab, wanted, late)
 

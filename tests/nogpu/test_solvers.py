@@ -8,7 +8,7 @@ from itertools import chain, pairwise, product, repeat
 import pytest
 from fake_worker import Sensor
 
-from pyblasgpu.database import FAMILIES, METHODS_AT, RECURSION, Document, Entry, dumps, parse, read
+from pyblasgpu.database import FAMILIES, METHODS_AT, RECURSION, SOLVED, Document, Entry, dumps, parse, read
 from pyblasgpu.errors import DatabaseWarning
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.gemm_in_place import TRIANGLES, tile_orders
@@ -34,8 +34,8 @@ def chosen(letter, order, others, triangle="lower_a", layout="nn"):
     return solving.choose(DTYPES[letter], layout, (m, n, order), triangle, H200)
 
 
-def likeliest(letter, count, extents=EXTENTS):
-    return solving.likeliest(DTYPES[letter], *extents, H200, count)
+def likeliest(letter, count, extents=EXTENTS, layout="nn"):
+    return solving.likeliest(DTYPES[letter], layout, *extents, H200, count)
 
 
 def tile(config, triangle="lower_a"):
@@ -46,8 +46,8 @@ def file_solver(config, place=PLACE, **changes):
     """Put it into the user's file; with `changes` to its parameters."""
     parameters = FAMILIES[config.STEM].parameters_of(config) | changes
     user_file(H200.name).parent.mkdir(parents=True, exist_ok=True)
-    save(Document(H200.name, solvers={(config.STEM, config.dtype, place): Entry(parameters, 9.5)}),
-         user_file(H200.name))  # fmt: skip
+    key = config.STEM, config.dtype, config.layout, place
+    save(Document(H200.name, solvers={key: Entry(parameters, 9.5)}), user_file(H200.name))
     reload()
 
 
@@ -80,16 +80,17 @@ def test_what_was_the_fastest_at_a_place_serves_there_and_nearby(letter):
 
 @pytest.mark.parametrize("letter", "sz")
 @pytest.mark.parametrize("triangle", TRIANGLES)
-def test_other_triangles_and_layouts_have_its_tile(letter, triangle):
-    solver = likeliest(letter, 3)[2]
+@pytest.mark.parametrize("timed", SOLVED)
+def test_other_triangles_and_layouts_have_its_tile(letter, triangle, timed):
+    """Those of which the kernel meets T in the same order, along the stripe or across."""
+    solver = likeliest(letter, 3, layout=timed)[2]
     file_solver(solver)
     for layout in ("nn", "nt", "tn", "tt"):
         found = chosen(letter, *EXTENTS, triangle, layout)
-        tiles = {
-            tile(config, triangle) for config in solving.candidates(DTYPES[letter], layout, triangle, H200)
-        }
-        if tile(solver) in tiles:
+        along_k = layout[0] == "t" if triangle.endswith("a") else layout[1] == "n"
+        if along_k == (timed == "tn"):
             assert tile(found.config, triangle) == tile(solver) and found.origin != "computed"
+            assert found.config.layout == layout and found.config.stages == solver.stages
         else:
             assert found.origin == "computed"
 
@@ -106,7 +107,7 @@ def test_the_estimate_decides_farther_away():
 def test_a_config_that_cannot_run_is_passed_over():
     usual, solver = likeliest("s", 2)
     file_solver(solver, BLK_K=7)
-    with pytest.warns(DatabaseWarning, match=f"solver gemm_tile s {PLACE} is passed over"):
+    with pytest.warns(DatabaseWarning, match=f"solver gemm_tile s nn {PLACE} is passed over"):
         assert chosen("s", *EXTENTS).config == usual
 
 
@@ -132,6 +133,15 @@ def test_in_s_tiles_have_twins_with_deeper_stripes(triangle, layout):
     assert all(tile_orders(config, triangle)[0] % solving.DEEP == 0 for config in deep)
     others = [solving.candidates(DTYPES[letter], layout, triangle, H200) for letter in "dcz"]
     assert all(config.BLK_K < solving.DEEP for configs in others for config in configs)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_tiles_of_all_layouts_are_asked(letter):
+    found = {layout: solving.candidates(DTYPES[letter], layout, "lower_a", H200) for layout in SOLVED}
+    by_columns, by_rows = (set(map(tile, configs)) for configs in found.values())
+    assert len(by_columns & by_rows) > 0.8 * len(by_columns | by_rows)
+    for layout, configs in found.items():
+        assert {config.layout for config in configs} == {layout}
 
 
 def test_few_right_hand_sides_in_s_have_deep_stripes():
@@ -161,7 +171,8 @@ class Played:
         (method, is_on), (stem, config) = job.overrides
         assert (method, is_on, stem, job.routine) == ("one_launch", True, config.STEM, "trsm")
         ((extents, _),) = job.places
-        count = self.asked[job.dtype, extents] = self.asked.get((job.dtype, extents), 0) + 1
+        place = job.dtype, job.layout, extents
+        count = self.asked[place] = self.asked.get(place, 0) + 1
         failed = config in self.failing
         self.answers = [DONE, Failed("error", "planted") if failed else Timed(0, 1e-3 * abs(count - 2.25))]
         self.busy = True
@@ -186,13 +197,15 @@ def search(lab, dtypes="sz", count=3, times=10_000):
 
 def test_the_fastest_of_the_likeliest_is_filed_at_each_place(lab):
     missing, compiled = search(lab)
-    assert missing == 0 and len(lab.worker.jobs) == 3 * 2 * len(METHODS_AT)
+    assert missing == 0 and len(lab.worker.jobs) == 3 * 2 * len(SOLVED) * len(METHODS_AT)
     assert {job.overrides[1][1] for job in lab.worker.jobs} == set(compiled)
     found = winners(lab.journal.records, H200.name)
-    assert len(found.solvers) == 2 * len(METHODS_AT) and not found.entries and not found.stop_sizes
-    for letter, stem in (("s", "gemm_tile"), ("z", "gemm_mma")):
-        second = likeliest(letter, 3)[1]
-        assert found.solvers[stem, letter, PLACE].parameters == FAMILIES[stem].parameters_of(second)
+    assert len(found.solvers) == 2 * len(SOLVED) * len(METHODS_AT)
+    assert not found.entries and not found.stop_sizes and not found.methods
+    for (letter, stem), layout in product((("s", "gemm_tile"), ("z", "gemm_mma")), SOLVED):
+        second = likeliest(letter, 3, layout=layout)[1]
+        assert second.layout == layout
+        assert found.solvers[stem, letter, layout, PLACE].parameters == FAMILIES[stem].parameters_of(second)
     # a run that resumes this one times nothing again, with the winners in the user's file
     merge(found)
     reload()
@@ -205,12 +218,12 @@ def test_what_fails_serves_nowhere_it_was_tried(lab):
     search(lab, "s")
     found = winners(lab.journal.records, H200.name).solvers
     failed = FAMILIES["gemm_tile"].parameters_of(*lab.worker.failing)
-    assert found["gemm_tile", "s", PLACE].parameters != failed
+    assert found["gemm_tile", "s", "nn", PLACE].parameters != failed
 
 
 def test_a_search_that_is_late_says_how_many_are_missing(lab):
-    assert search(lab, times=7)[0] == 3 * 2 * len(METHODS_AT) - 7
-    assert {record.size for record in lab.journal.records} == set(list(METHODS_AT)[:2])
+    assert search(lab, times=7)[0] == 3 * 2 * len(SOLVED) * len(METHODS_AT) - 7
+    assert {record.size for record in lab.journal.records} == {PLACE}
 
 
 def test_a_method_is_as_fast_as_with_its_solver(lab):
@@ -220,7 +233,9 @@ def test_a_method_is_as_fast_as_with_its_solver(lab):
     for seconds, way in ((1e-5, RECURSION), (1.0, "one_launch")):
         record = Record(*facts, PLACE, EXTENTS, {"one_launch": 0}, "ok", seconds, 1.0, caches="cold")
         found = winners([*lab.journal.records, record], H200.name)
-        assert found.methods == {("trsm", "s", PLACE): way} and ("gemm_tile", "s", PLACE) in found.solvers
+        assert (
+            found.methods == {("trsm", "s", PLACE): way} and ("gemm_tile", "s", "nn", PLACE) in found.solvers
+        )
     lab.worker.jobs.clear()
 
     def noted(job, patience=None):
