@@ -13,6 +13,7 @@ from .methods import (
     RECURSION,
     SOLVED,
     TWO,
+    Solved,
     nearest_places,
     rows_at_once,
     way_of,
@@ -23,7 +24,7 @@ from .sizes import RHS_AT, is_batch, nearest, places_of, rhs_class, size_class, 
 
 __all__ = [
     "FAMILIES", "FIXED", "FIXED_BUT", "MAX_BYTES", "METHODS", "METHODS_AT", "RECURSION", "RHS_AT", "SCHEMA",
-    "SOLVED", "STOP_ROUTINES", "TWO", "DatabaseError", "Document", "Entry", "Family", "dumps", "families_of",
-    "is_batch", "nearest", "nearest_places", "parse", "places_of", "read", "rhs_class", "rows_at_once",
-    "size_class", "sizes_of", "tuned_at", "way_of", "ways_at", "ways_of",
+    "SOLVED", "STOP_ROUTINES", "TWO", "DatabaseError", "Document", "Entry", "Family", "Solved", "dumps",
+    "families_of", "is_batch", "nearest", "nearest_places", "parse", "places_of", "read", "rhs_class",
+    "rows_at_once", "size_class", "sizes_of", "tuned_at", "way_of", "ways_at", "ways_of",
 ]  # fmt: skip

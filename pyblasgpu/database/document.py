@@ -53,8 +53,8 @@ class Document:
     methods : dict
         (routine, dtype, place) -> which of `ways_of` the routine is the fastest there.
     solvers : dict
-        (stem, dtype, layout, place) -> Entry: a GEMM Config with which TRSM is fastest in one launch, of a
-        lower triangle on the left that lies by columns ('nn') or by rows ('tn').
+        (stem, dtype, one of `SOLVED`, place) -> Entry: a GEMM Config with which TRSM is fastest in one
+        launch.
     """
 
     device: str

@@ -52,6 +52,15 @@ class CopyScaled:
                 BLK_M=m, BLK_N=n, DIM_X=x, DIM_Y=y)  # fmt: skip
         require(m % y == 0 and n % x == 0, "tile_turned", "BLK_M % DIM_Y == 0 and BLK_N % DIM_X == 0",
                 BLK_M=m, BLK_N=n, DIM_X=x, DIM_Y=y)  # fmt: skip
+        require(
+            x * y % m == 0 and x * y % n == 0,
+            "whole_lines",
+            "DIM_X * DIM_Y % BLK_M == 0 and DIM_X * DIM_Y % BLK_N == 0",
+            BLK_M=m,
+            BLK_N=n,
+            DIM_X=x,
+            DIM_Y=y,
+        )
 
     @cached_property
     def dtype_facts(self) -> Dtype:
@@ -127,83 +136,112 @@ def source(
     )
 
 
-def _places(config: CopyScaled, by_rows: bool):
-    """``place(x, t)``: row and column in the tile of element `x` of thread `t`; neighbours in memory, rows or
-    columns, have neighbouring threads.
+def _walk(config: CopyScaled, by_rows: bool):
+    """Which elements a thread has: neighbours in memory, rows or columns, have neighbouring threads.
+
+    Returns ``first(t, row_stride, col_stride)``: row, column and offset of the first one of thread `t`, and
+    by how much the next one is further; and by how many rows, and columns.
     """
-    FAST, THREADS = (config.BLK_M if by_rows else config.BLK_N), config.threads
+    FAST, PARTS = (config.BLK_M if by_rows else config.BLK_N), config.dtype_facts.parts
+    STEP = config.threads // FAST
+    ROWS, COLS = (0, STEP) if by_rows else (STEP, 0)
 
     @device_function
-    def place(x, t):
-        fast, slow = (t + x * THREADS) % FAST, (t + x * THREADS) // FAST
-        return (fast, slow) if by_rows else (slow, fast)
+    def first(t, row_stride, col_stride):
+        i, j = (t % FAST, t // FAST) if by_rows else (t // FAST, t % FAST)
+        step = STEP * (col_stride if by_rows else row_stride)
+        return i, j, (i * row_stride + j * col_stride) * PARTS, step * PARTS
 
-    return place
+    return first, ROWS, COLS
 
 
 def _reader(config: CopyScaled, by_rows: bool, wanted, width: int):
-    """``read(0, values, s, ...)``: a thread's elements of S, `width` reals at a time, zeros for others.
+    """``read(s, values, t, ...)``: a thread's elements of S, `width` reals at a time, zeros for others.
 
     All of them are asked for before any is used.
     """
-    PARTS, place, load = config.dtype_facts.parts, _places(config, by_rows), ptx.load_global(width, False)
+    PARTS, load = config.dtype_facts.parts, ptx.load_global(width, False)
+    first, ROWS, COLS = _walk(config, by_rows)
 
     @device_function
-    def read(x, values, s, row_stride, col_stride, t, rows, cols, shift):
-        i, j = place(x, t)
-        ok, at = wanted(i, j, rows, cols, shift), (i * row_stride + j * col_stride) * PARTS
+    def read_one(x, values, s, at, step, i, j, rows, cols, shift):
+        ok = wanted(i + x * ROWS, j + x * COLS, rows, cols, shift)
         for part in range(0, PARTS, width):
-            load(values, x * PARTS + part, s, at + part, ok)
+            load(values, x * PARTS + part, s, at + x * step + part, ok)
 
-    return unrolled(config.per_thread, read)
+    read_all = unrolled(config.per_thread, read_one)
+
+    @device_function
+    def read(s, values, t, row_stride, col_stride, rows, cols, shift):
+        i, j, at, step = first(t, row_stride, col_stride)
+        read_all(0, values, s, at, step, i, j, rows, cols, shift)
+
+    return read
 
 
 def _scaler(config: CopyScaled, by_rows: bool, conj: bool, real_diagonal: bool):
-    """``scale(0, tile, values, t, shift, alpha, alpha_i)``: what was read, times alpha, into the tile."""
+    """``scale(tile, values, t, shift, alpha, alpha_i)``: what was read, times alpha, into the tile."""
     facts = config.dtype_facts
-    PARTS, ROW, place = facts.parts, (config.BLK_N + 1) * facts.parts, _places(config, by_rows)
+    PARTS, ROW = facts.parts, (config.BLK_N + 1) * facts.parts
     real, COMPLEX, SIGN = ptx.REALS[facts.real], facts.is_complex, -1 if conj else 1
+    first, ROWS, COLS = _walk(config, by_rows)
 
     @device_function
-    def scale(x, tile, values, t, shift, alpha, alpha_i):
-        i, j = place(x, t)
-        to, re = i * ROW + j * PARTS, values[x * PARTS]
+    def scale_one(x, tile, values, i, j, shift, alpha, alpha_i):
+        to, re = (i + x * ROWS) * ROW + (j + x * COLS) * PARTS, values[x * PARTS]
         if not COMPLEX:
             tile[to] = alpha * re
-        elif real_diagonal and i + shift == j:
+        elif real_diagonal and i + x * ROWS + shift == j + x * COLS:
             tile[to], tile[to + 1] = alpha * re, real(0)
         else:
             im = real(SIGN) * values[x * PARTS + 1]
             tile[to], tile[to + 1] = alpha * re - alpha_i * im, alpha * im + alpha_i * re
 
-    return unrolled(config.per_thread, scale)
+    scale_all = unrolled(config.per_thread, scale_one)
+
+    @device_function
+    def scale(tile, values, t, shift, alpha, alpha_i):
+        i, j, _, _ = first(t, ROW, 1)
+        scale_all(0, tile, values, i, j, shift, alpha, alpha_i)
+
+    return scale
 
 
 def _writer(
     config: CopyScaled, by_rows: bool, wanted, width: int, zero: bool, sign: int, mirrored: bool = False
 ):
-    """``write(0, d, tile, values, ...)``: a thread's elements of D, `width` reals at a time, zeros if `zero`.
+    """``write(d, tile, values, t, ...)``: a thread's elements of D, `width` reals at a time, zeros if `zero`.
 
     `mirrored` ones lie across the diagonal, their imaginary parts times `sign`.
     """
     facts = config.dtype_facts
-    PARTS, ROW, place = facts.parts, (config.BLK_N + 1) * facts.parts, _places(config, by_rows != mirrored)
+    PARTS, ROW = facts.parts, (config.BLK_N + 1) * facts.parts
     real, COMPLEX, store = ptx.REALS[facts.real], facts.is_complex, ptx.store_global_vector(width)
+    first, ROWS, COLS = _walk(config, by_rows != mirrored)
 
     @device_function
-    def write(x, d, tile, values, row_stride, col_stride, t, rows, cols, shift):
-        i, j = place(x, t)
-        ok, at = wanted(i, j, rows, cols, shift), (i * row_stride + j * col_stride) * PARTS
+    def write_one(x, d, tile, values, at, step, i, j, rows, cols, shift):
+        row, col = i + x * ROWS, j + x * COLS
+        ok = wanted(row, col, rows, cols, shift)
         if mirrored:
-            ok, at = ok & (i + shift > j), (j * row_stride + i * col_stride) * PARTS
+            ok = ok & (row + shift > col)
         for part in range(PARTS):
-            values[part] = real(0) if zero else tile[i * ROW + j * PARTS + part]
+            values[part] = real(0) if zero else tile[row * ROW + col * PARTS + part]
         if COMPLEX and sign < 0:
             values[1] = -values[1]
         for part in range(0, PARTS, width):
-            store(d, at + part, values, part, ok)
+            store(d, at + x * step + part, values, part, ok)
 
-    return unrolled(config.per_thread, write)
+    write_all = unrolled(config.per_thread, write_one)
+
+    @device_function
+    def write(d, tile, values, t, row_stride, col_stride, rows, cols, shift):
+        if mirrored:
+            row_stride, col_stride = col_stride, row_stride
+        i, j, at, step = first(t, row_stride, col_stride)
+        write_all(0, d, tile, values, at, step, i, j, rows, cols, shift)
+
+    return write
 
 
 def _build(
@@ -249,18 +287,18 @@ def _build(
         if not zero:
             s = offset(s, (batch * stride_s + row0 * s_rs + col0 * s_cs) * PARTS)
             if is_whole(s):
-                read(0, values, s, s_rs, s_cs, t, rows, cols, shift)
+                read(s, values, t, s_rs, s_cs, rows, cols, shift)
             else:
-                read_parts(0, values, s, s_rs, s_cs, t, rows, cols, shift)
-            scale(0, tile, values, t, shift, alpha, alpha_i)
+                read_parts(s, values, t, s_rs, s_cs, rows, cols, shift)
+            scale(tile, values, t, shift, alpha, alpha_i)
             cuda.syncthreads()
         there = offset(d, (row0 * d_rs + col0 * d_cs) * PARTS)
         if is_whole(d):
-            write(0, there, tile, values, d_rs, d_cs, t, rows, cols, shift)
+            write(there, tile, values, t, d_rs, d_cs, rows, cols, shift)
         else:
-            write_parts(0, there, tile, values, d_rs, d_cs, t, rows, cols, shift)
+            write_parts(there, tile, values, t, d_rs, d_cs, rows, cols, shift)
         if mirrored:
             across = offset(d, (col0 * d_rs + row0 * d_cs) * PARTS)
-            mirror(0, across, tile, values, d_rs, d_cs, t, rows, cols, shift)
+            mirror(across, tile, values, t, d_rs, d_cs, rows, cols, shift)
 
     return copy_scaled

@@ -16,9 +16,9 @@ from ..database import FAMILIES
 from ..errors import ConfigError, PyblasgpuError, require
 from ..gpu.compile import KernelSource, Resources, compile_source
 from ..gpu.device import Device
+from ..kernels.gemm_in_place import TRIANGLES
 
 __all__ = [
-    "SOLVING",
     "Compilers",
     "Verdict",
     "beside",
@@ -29,9 +29,7 @@ __all__ = [
     "source_of",
 ]
 
-SOLVING = "gemm_solve"
-
-#: A family's stem, or `SOLVING`, and a Config.
+#: A family's stem, or a triangle by which a Config of a product solves, and the Config.
 Job = tuple[str, Any]
 
 
@@ -44,11 +42,11 @@ def cores() -> int:
 def source_of(stem: str, config: Any) -> KernelSource:
     """The kernel of `config` in its plainest variant, the one that is timed.
 
-    With `SOLVING` for its stem the Config is of a family of products, and solves by a triangle.
+    With one of `TRIANGLES` for its stem the Config is of a family of products, and solves by that.
     """
     module = import_module(f"..kernels.{config.STEM}", __package__)
-    if stem == SOLVING:
-        return module.source(config, triangle="lower_a", solved="nonunit")
+    if stem in TRIANGLES:
+        return module.source(config, triangle=stem, solved="nonunit")
     if FAMILIES[stem].routine == "gemm":
         return module.source(config)
     return module.source(config, module.Variant(unit=False, conj=False, t_by_rows=True, b_by_rows=True))

@@ -139,7 +139,7 @@ class Workload:
         self, routine: Callable, name: str, dtype: Dtype, layout: str, extents: tuple[int, ...]
     ) -> Rotation:
         """`routine` at `extents` on copies of its operands: A, B of a GEMM lie as `layout` says, a triangle
-        by rows where it begins with 't'.
+        as that one of `SOLVED`.
         """
         make = {"gemm": self.products, "syr2k": self._rank_2k}.get(name, self._triangular)
         try:
@@ -191,10 +191,15 @@ class Workload:
     def _triangular(self, routine, dtype: Dtype, layout: str, extents) -> Rotation:
         n, rhs = extents
         count = self._copies(dtype, n * n, n * rhs)
-        triangles = self._triangles(dtype, n, count, by_rows=layout.startswith("t"))
-        outs = self._matrices("B", dtype, n, rhs, count)
-        (given,) = self._matrices("A", dtype, n, rhs, 1)
-        flags = {"side": Side.LEFT, "uplo": Uplo.LOWER, "diag": Diag.NON_UNIT}
+        on_left, is_stored = not layout.startswith("right"), not layout.endswith("by_rows")
+        # what is stored is lower on the left by columns, and turned by rows, and once more on the right
+        triangles = self._triangles(dtype, n, count, lower=on_left == is_stored)
+        triangles = triangles if is_stored else [t.T for t in triangles]
+        rows, cols = (n, rhs) if on_left else (rhs, n)
+        outs = self._matrices("B", dtype, rows, cols, count)
+        (given,) = self._matrices("A", dtype, rows, cols, 1)
+        side, uplo = (Side.LEFT, Uplo.LOWER) if on_left else (Side.RIGHT, Uplo.UPPER)
+        flags = {"side": side, "uplo": uplo, "diag": Diag.NON_UNIT}
 
         def call(t: Operand, b: Operand) -> Callable[[], None]:
             return lambda: routine(1.0, t, b, self.stream, **flags)
@@ -249,18 +254,17 @@ class Workload:
             one = one._replace(batch=batch, batch_stride=lead * others)
         return [one._replace(pointer=first + i * step) for i in range(count)]
 
-    def _triangles(self, dtype: Dtype, n: int, count: int, by_rows: bool) -> list[Operand]:
-        """`count` copies of a well-conditioned lower triangle, NaN above it."""
-        key = ("the triangle", dtype.letter, n, by_rows)
+    def _triangles(self, dtype: Dtype, n: int, count: int, lower: bool) -> list[Operand]:
+        """`count` copies of a well-conditioned triangle, by columns, NaN beyond it."""
+        key = ("the triangle", dtype.letter, n, lower)
         step = -(-n * n * dtype.itemsize // ALIGN) * ALIGN
         arena = self._held.get(key)
         if arena is None or arena.size < step * count:
             made = np.zeros(step // dtype.itemsize, dtype.name)
             values = triangle(np.random.default_rng(n), TriangularCase(dtype, n, n), reals)
-            made[: n * n] = values.ravel(order="C" if by_rows else "F")
+            made[: n * n] = values.ravel(order="F" if lower else "C")
             arena = self._held[key] = _Arena(step * count, made, self.device, self.stream)
-        strides = (n, 1) if by_rows else (1, n)
-        return [self._operand(arena.address + i * step, n, n, *strides, dtype) for i in range(count)]
+        return [self._operand(arena.address + i * step, n, n, 1, n, dtype) for i in range(count)]
 
     def _operand(self, pointer: int, rows: int, cols: int, row: int, col: int, dtype: Dtype) -> Operand:
         return Operand(pointer, rows, cols, row, col, dtype, device=self.device)

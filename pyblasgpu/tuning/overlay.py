@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .. import database
-from ..database import FAMILIES, Document, Entry, sizes_of
+from ..database import FAMILIES, SOLVED, Document, Entry, sizes_of
 from ..errors import ConfigError, DatabaseWarning
 from ..gpu.device import Device
 from .prune import check_device
@@ -55,14 +55,15 @@ def of_class(stem: str, dtype: str, layout: str, size: str, device: Device) -> F
     return None
 
 
-def solver(stem: str, dtype: str, layout: str, place: str, device: Device) -> tuple[Any, str] | None:
-    """The Config with which TRSM was fastest in one launch at a place, and its origin, of the first file that
-    has one of use.
+def solver(stem: str, dtype: str, solved: str, place: str, device: Device) -> tuple[Any, str] | None:
+    """The Config with which TRSM was fastest in one launch at a place, `solved` as one of `SOLVED`, and its
+    origin, of the first file that has one of use.
     """
-    key = stem, dtype, layout, place
+    key = stem, dtype, solved, place
     for origin, document in documents(device):
         entry = document.solvers.get(key)
         if entry is not None:
+            layout = SOLVED[solved].layout
             config = _usable(stem, dtype, layout, entry, device, f"{origin}: solver {' '.join(key)}")
             if config is not None:
                 return config, f"{origin}, {place}"

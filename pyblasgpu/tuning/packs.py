@@ -21,7 +21,7 @@ from ..operands import SECTOR
 from ..types import Dtype
 from .block_cycles import dram_rate
 from .prune import check_device
-from .splits import CYCLE, LAUNCH
+from .splits import CYCLE
 
 __all__ = [
     "ALIGNED", "GAIN", "LAYOUT", "MOST_PACKED", "Laid", "copied_bytes", "copying", "fits", "laid",
@@ -34,8 +34,9 @@ LAYOUT = "nt"  # whose Configs, and times, serve packed operands
 MOST_PACKED = 512 << 20  # bytes of workspace, beyond those of the copies that would be made anyway
 GAIN = 0.95  # of the time as operands lie: copies must promise less, unless one is made anyway
 #: Of DRAM's rate, at which operands are copied, by the bytes of an element, and packed.
-COPIED_RATE = {4: 0.4, 8: 0.7, 16: 0.8}
-PACKED_RATE = 0.75
+COPIED_RATE = {4: 0.75, 8: 0.85, 16: 0.85}
+PACKED_RATE = 0.8
+COPY = 3.7e-6  # seconds that a copy takes beside moving its bytes
 TILE = 32  # what a block copies at a time: as long for less
 
 
@@ -113,12 +114,12 @@ def copying(extents: tuple[int, ...], copied: tuple[bool, bool], dtype: Dtype, d
     rows_cols_k, batch = extents[:3], extents[3:]
     tiled = (*(-(-extent // TILE) * TILE for extent in rows_cols_k), *batch)
     rate = COPIED_RATE[dtype.itemsize]
-    return sum(copied) * LAUNCH + _moving(copied_bytes(tiled, copied, dtype), rate, device)
+    return sum(copied) * COPY + _moving(copied_bytes(tiled, copied, dtype), rate, device)
 
 
 def packing(config: Any, extents: tuple[int, ...], device: Device) -> float:
     """Seconds in which A and B are packed for a `config` that is packed."""
-    return 2 * LAUNCH + _moving(packed_bytes(config, extents), PACKED_RATE, device)
+    return 2 * COPY + _moving(packed_bytes(config, extents), PACKED_RATE, device)
 
 
 def _moving(size: int, rate: float, device: Device) -> float:

@@ -316,19 +316,13 @@ def deepened(stem: str, dtype: Dtype, layout: str, parameters: Parameters, depth
     return chosen
 
 
-def laid_out(
-    stem: str, dtype: Dtype, layout: str, parameters: Parameters, device: Device, turned: bool = False
-) -> Parameters:
+def laid_out(stem: str, dtype: Dtype, layout: str, parameters: Parameters, device: Device) -> Parameters:
     """Those of a product of the same tile and pipeline whose operands lie in another way, loaded by the
-    plainest formula; `turned`: rows change places with columns.
+    plainest formula.
     """
-    chosen = {_TURNED.get(name, name) if turned else name: value for name, value in parameters.items()}
+    chosen = dict(parameters)
     if stem == "gemm_tile":
         keeps = _keeping(dtype, layout, device, chosen["BLK_K"], chosen["stages"])[-1]
         chosen |= _fragments(dtype, layout, chosen, keeps)
         chosen |= _lanes(chosen)[0]
     return deepened(stem, dtype, layout, chosen, chosen["BLK_K"])
-
-
-_PAIRS = ("BLK_M", "BLK_N"), ("DIM_X", "DIM_Y"), ("WARP_M", "WARP_N"), ("share_a", "share_b")
-_TURNED = dict((*_PAIRS, *((other, one) for one, other in _PAIRS)))

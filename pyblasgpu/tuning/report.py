@@ -133,7 +133,7 @@ def as_json(records: Sequence[Record]) -> dict[str, Any]:
             for (routine, dtype, place), way in sorted(found.methods.items())
         ],
         "solvers": [
-            dict(zip(("stem", "dtype", "layout", "place"), key, strict=True))
+            dict(zip(("stem", "dtype", "triangle", "place"), key, strict=True))
             | {**entry.parameters, "tflops": entry.tflops}
             for key, entry in sorted(found.solvers.items())
         ],
@@ -191,9 +191,9 @@ def _lines(records: Sequence[Record]) -> list[str]:
     ways: dict[tuple[str, str], list[str]] = {}
     for (name, dtype, place), way in found.methods.items():
         ways.setdefault((dtype + name, way), []).append(place)
-    for (_, dtype, layout, place), entry in found.solvers.items():
+    for (_, dtype, solved, place), entry in found.solvers.items():
         tile = "×".join(str(entry.parameters[name]) for name in ("BLK_M", "BLK_N", "BLK_K"))
-        ways.setdefault((f"{dtype}trsm in one launch, {layout}", tile), []).append(place)
+        ways.setdefault((f"{dtype}trsm in one launch, {solved}", tile), []).append(place)
     lines += [f"{name}: {way} at {', '.join(places)}" for (name, way), places in sorted(ways.items())]
     for stem, counts in sorted(funnel(records).items()):
         said = ", ".join(f"{outcome} {count}" for outcome, count in counts.most_common())

@@ -3,10 +3,9 @@
 What is good for a product need not be good here (`solve_cycles`). So all Configs are asked that were tuned
 for products, of other layouts the same tiles, and the short space of the family.
 
-At some places the likeliest were timed, and a file has the fastest (its *solver*), of a lower triangle on the
-left that lies by columns, and of one by rows. It is taken to be a little faster there than what the
-arithmetic has for the best, and by as much faster than estimated at extents nearby, and for other triangles
-that its kernel meets in the same order.
+At some places the likeliest were timed, and a file has the fastest (its *solver*), of triangles by columns
+and by rows, on either side (`SOLVED`). It is taken to be a little faster there than what the arithmetic has
+for the best, and by as much faster than estimated at extents nearby.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from functools import lru_cache
 from itertools import product
 from typing import Any
 
-from ..database import FAMILIES, METHODS_AT, nearest_places
+from ..database import FAMILIES, METHODS_AT, Solved, nearest_places
 from ..errors import BackendUnavailable, ConfigError
 from ..gpu.device import Device
 from ..gpu.workspace import FLAGS
@@ -72,16 +71,17 @@ def _fastest(
     return Choice(best, origin if best in alike else COMPUTED)
 
 
-def likeliest(dtype: Dtype, layout: str, order: int, others: int, device: Device, count: int) -> list[Any]:
-    """The `count` Configs of different tiles that had better be timed for a lower triangle on the left: the
-    one that is chosen, then by their estimates.
+def likeliest(dtype: Dtype, solved: Solved, order: int, others: int, device: Device, count: int) -> list[Any]:
+    """The `count` Configs of different tiles that had better be timed: the one that is chosen, then by their
+    estimates.
     """
-    key = dtype, layout, (order, others, order), "lower_a", device
+    triangle = solved.triangle
+    key = dtype, solved.layout, _extents(order, others, triangle), triangle, device
     found = _estimates(*key)
     chosen = [choose(*key).config] if found else []
     tiles: dict[tuple, Any] = {}
     for config in chosen + sorted(found, key=found.__getitem__):
-        tiles.setdefault(_tile(config, "lower_a"), config)
+        tiles.setdefault(_tile(config, triangle), config)
     return list(tiles.values())[:count]
 
 
@@ -103,32 +103,34 @@ def _as_filed(
     need, and where that comes from.
     """
     m, n, order = extents
-    of_a, timed = triangle.endswith("a"), _timed_as(layout, triangle)
-    for place, stem in product(nearest_places(order, n if of_a else m, NEAR), _stems(dtype, device)):
-        filed = overlay.solver(stem, dtype.letter, timed, place, device)
+    others, solved = (n if triangle.endswith("a") else m), _solved(layout, triangle)
+    for place, stem in product(nearest_places(order, others, NEAR), _stems(dtype, device)):
+        filed = overlay.solver(stem, dtype.letter, solved, place, device)
         if filed:
-            rows, others = METHODS_AT[place]
-            there = (rows, others, rows) if of_a else (others, rows, rows)
-            found = _estimates(dtype, layout, there, triangle, device)
-            alike = _like(filed[0], found, layout, triangle, device)
+            found = _estimates(dtype, layout, _extents(*METHODS_AT[place], triangle), triangle, device)
+            alike = _like(filed[0], found, triangle)
             if alike:
                 best, own = min(found.values()), min(found[config] for config in alike)
                 return alike, ALIKE * best / own, filed[1]
     return (), 1.0, COMPUTED
 
 
-def _timed_as(layout: str, triangle: str) -> str:
-    """Of `database.SOLVED` the layout whose solvers serve: stripes of T lie along k, as here, or not."""
-    along_k = layout[0] == "t" if triangle.endswith("a") else layout[1] == "n"
-    return "tn" if along_k else "nn"
+def _extents(order: int, others: int, triangle: str) -> tuple[int, int, int]:
+    """m, n and k of the product."""
+    return (order, others, order) if triangle.endswith("a") else (others, order, order)
 
 
-def _like(solver: Any, found: Collection[Any], layout: str, triangle: str, device: Device) -> list[Any]:
-    """The solver as it is for this triangle, if it is among those `found`, else those of its tile."""
-    twin = _laid_twin(solver, layout, triangle, device, turned=triangle.endswith("b"))
-    if twin in found:
-        return [twin]
-    return [config for config in found if _tile(config, triangle) == _tile(solver, "lower_a")]
+def _solved(layout: str, triangle: str) -> str:
+    """Which of `SOLVED` tells of a triangle."""
+    side = "ab".index(triangle[-1])
+    return f"{('left', 'right')[side]}_by_{'columns' if layout[side] == 'n' else 'rows'}"
+
+
+def _like(solver: Any, found: Collection[Any], triangle: str) -> list[Any]:
+    """The solver, if it is among those `found`, else those of its tile."""
+    if solver in found:
+        return [solver]
+    return [config for config in found if _tile(config, triangle) == _tile(solver, triangle)]
 
 
 def _tile(config: Any, triangle: str) -> tuple:
@@ -159,8 +161,8 @@ def _candidates(dtype: Dtype, layout: str, triangle: str, device: Device, reload
             add(twin)
     for config in list(found):
         add(_deeper(config, dtype, layout, triangle, device))
-    for config in _solvers(dtype, _timed_as(layout, triangle), device):
-        add(_laid_twin(config, layout, triangle, device, turned=triangle.endswith("b")))
+    for config in _solvers(dtype, _solved(layout, triangle), device):
+        add(_laid_twin(config, layout, triangle, device))
     return found
 
 
@@ -193,20 +195,20 @@ def _of_other_layouts(dtype: Dtype, layout: str, device: Device) -> Iterator[Any
                 yield from tuned_configs(stem, dtype, other, device)
 
 
-def _solvers(dtype: Dtype, timed: str, device: Device) -> Iterator[Any]:
+def _solvers(dtype: Dtype, solved: str, device: Device) -> Iterator[Any]:
     """What files say of all places."""
     for stem, place in product(_stems(dtype, device), METHODS_AT):
-        filed = overlay.solver(stem, dtype.letter, timed, place, device)
+        filed = overlay.solver(stem, dtype.letter, solved, place, device)
         if filed:
             yield filed[0]
 
 
-def _laid_twin(config: Any, layout: str, triangle: str, device: Device, turned: bool = False) -> Any:
+def _laid_twin(config: Any, layout: str, triangle: str, device: Device) -> Any:
     """The same tile for operands that lie as `layout` says, as it solves; None where it cannot."""
-    if config.layout == layout and not turned:
+    if config.layout == layout:
         return _twin(config, triangle, device)
     family, dtype = FAMILIES[config.STEM], config.dtype_facts
-    found = laid_out(config.STEM, dtype, layout, family.parameters_of(config), device, turned)
+    found = laid_out(config.STEM, dtype, layout, family.parameters_of(config), device)
     try:
         return _twin(family.config(dtype.letter, layout, found), triangle, device)
     except ConfigError:

@@ -58,7 +58,7 @@ class Record:
     stem : str
         A kernel family; or a routine, for its stop size, its method, or as a whole.
     dtype, layout, size : str
-        As in the database; of a method the place, and the layout 'any', of TRSM by one Config also 'tn'.
+        As in the database; of a method the place, and the layout 'any', or that of another of `SOLVED`.
     extents : tuple of int
         What was run.
     parameters : dict
@@ -122,17 +122,17 @@ class Record:
 
     @property
     def solver(self) -> tuple[str, str, dict[str, int]] | None:
-        """Family, layout and parameters of the GEMM Config that solved all in one launch, if the record has
-        them.
+        """Family, which of `SOLVED`, and parameters of the GEMM Config that solved all in one launch, if the
+        record has them.
         """
         switch = METHODS.get(self.stem, "")
-        layout = next((layout for layout, named in SOLVED.items() if named == self.layout), None)
-        if layout is None or self.size not in METHODS_AT or self.parameters.get(switch) != 1:
+        solved = next((name for name, which in SOLVED.items() if which.recorded == self.layout), None)
+        if solved is None or self.size not in METHODS_AT or self.parameters.get(switch) != 1:
             return None
         given = {name: value for name, value in self.parameters.items() if name != switch}
         stems = families_of("gemm", self.dtype)
         stem = next((stem for stem in stems if set(given) == set(FAMILIES[stem].parameters)), None)
-        return (stem, layout, given) if stem else None
+        return (stem, solved, given) if stem else None
 
     @property
     def kernel(self) -> tuple[str, str, str, dict[str, int]] | None:
@@ -290,8 +290,8 @@ def winners(records: Iterable[Record], device: str) -> Document:
         solved = [record for found in measured.values() for record in found.values() if record.solver]
         if solved:
             fastest = min(solved, key=lambda record: record.seconds)
-            stem, layout, parameters = cast(tuple, fastest.solver)
-            document.solvers[stem, fastest.dtype, layout, fastest.size] = Entry(parameters, fastest.tflops)
+            stem, which, parameters = cast(tuple, fastest.solver)
+            document.solvers[stem, fastest.dtype, which, fastest.size] = Entry(parameters, fastest.tflops)
     add_elsewhere(document, records)
     return document
 

@@ -15,7 +15,7 @@ from ..gpu.compile import Resources
 from ..gpu.device import Device
 from . import overlay, select
 from .bench import Failed, Job, Timed
-from .build import SOLVING, Verdict, judge
+from .build import Verdict, judge
 from .health import Health
 from .hunt import Hunt
 from .interrupt import Interrupts
@@ -193,10 +193,10 @@ class Tuner:
             pairs = dict.fromkeys([*recursive, *(("syr2k", dtype) for _, dtype, _ in products)])
             self.untried += search_methods(self._lab, pairs, self._late)
 
-    def _compile_solvers(self, configs: Collection[Any]) -> None:
+    def _compile_solvers(self, kernels: Collection[tuple[str, Any]]) -> None:
         """What is not compiled when it is late, the worker compiles when it comes to it."""
-        for config in configs:
-            self._compilers.submit(SOLVING, config)
+        for triangle, config in kernels:
+            self._compilers.submit(triangle, config)
         wait(self._compilers, self._interrupts, lambda: self._late(SOLVERS))
         self._compilers.drop()
 

@@ -81,23 +81,24 @@ def search_methods(lab: Lab, routines: Collection[tuple[str, str]], late: Callab
 
 def search_solvers(
     lab: Lab, dtypes: Collection[str], device: Device, count: int,
-    compile_all: Callable[[Collection[Any]], None], late: Callable[[], bool],
+    compile_all: Callable[[Collection[tuple[str, Any]]], None], late: Callable[[], bool],
 ) -> int:  # fmt: skip
-    """Time TRSM in one launch with the `count` likeliest Configs at each place and layout of T, which are
-    compiled first.
+    """Time TRSM in one launch with the `count` likeliest Configs at each place and for each of `SOLVED`; they
+    are compiled first.
 
     Returns how many times are missing when it is `late`.
     """
     method = METHODS["trsm"]
     known = {record.candidate for record in lab.journal.records if record.solver}
-    wanted = []
-    for (place, extents), (layout, named), dtype in product(METHODS_AT.items(), SOLVED.items(), dtypes):
-        for config in likeliest(DTYPES[dtype], layout, *extents, device, count):
-            job = Job("trsm", dtype, named, ((method, True), (config.STEM, config)), ((extents, math.inf),))
+    wanted, kernels = [], set()
+    for (place, extents), solved, dtype in product(METHODS_AT.items(), SOLVED.values(), dtypes):
+        for config in likeliest(DTYPES[dtype], solved, *extents, device, count):
+            key, overrides = ("trsm", dtype, solved.recorded), ((method, True), (config.STEM, config))
             parameters = {method: 1, **FAMILIES[config.STEM].parameters_of(config)}
-            if (*candidate_of("trsm", dtype, named, parameters), place) not in known:
-                wanted.append((place, parameters, job))
-    compile_all({job.overrides[-1][1] for _, _, job in wanted})
+            if (*candidate_of(*key, parameters), place) not in known:
+                kernels.add((solved.triangle, config))
+                wanted.append((place, parameters, Job(*key, overrides, ((extents, math.inf),))))
+    compile_all(kernels)
     return _time_all(lab, wanted, late)
 
 

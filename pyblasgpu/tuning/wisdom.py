@@ -101,8 +101,8 @@ def _list(options: Any) -> int:
     table = Table("device", "family", "dtype", "layout", "class", "Config or switch", "TFLOP/s")
     for document in found.values():
         solvers = (
-            (("trsm", dtype, f"{stem} {layout}", at), e)
-            for (stem, dtype, layout, at), e in sorted(document.solvers.items())
+            (("trsm", dtype, f"{stem} {solved}", at), e)
+            for (stem, dtype, solved, at), e in sorted(document.solvers.items())
         )
         for key, entry in chain(sorted(document.entries.items()), solvers):
             config = " ".join(f"{name}={int(value)}" for name, value in entry.parameters.items())

@@ -76,8 +76,8 @@ def is_known(document):
         family = FAMILIES[stem]
         assert dtype in DTYPES and layout in family.layouts
         assert is_known_entry(family, entry)
-    for (stem, dtype, layout, place), entry in document.solvers.items():
-        assert dtype in DTYPES and layout in SOLVED and place in METHODS_AT
+    for (stem, dtype, solved, place), entry in document.solvers.items():
+        assert dtype in DTYPES and solved in SOLVED and place in METHODS_AT
         assert is_known_entry(FAMILIES[stem], entry)
     assert all(0 < stop <= 1 << 16 for stop in document.stop_sizes.values())
     assert all(way in ways_of(routine) for (routine, *_), way in document.methods.items())

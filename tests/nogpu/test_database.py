@@ -32,7 +32,7 @@ def document():
     config = selecting.select("gemm_tile", DTYPES["s"], "nn", (4096,) * 3, H200).config
     entry = Entry(FAMILY.parameters_of(config), 38.1234, {"tiny": 3.14159, "batch16": 2.0})
     methods = {("trsm", "z", "512x32"): "recursion", ("trmm", "z", "512x32"): "in_place"}
-    solvers = {("gemm_tile", "s", "tn", "1024x8192"): Entry(entry.parameters, 2.5)}
+    solvers = {("gemm_tile", "s", "left_by_rows", "1024x8192"): Entry(entry.parameters, 2.5)}
     return Document(H200.name, {KEY: entry}, {("trsm", "d", "few"): 256}, methods, solvers)
 
 
@@ -61,7 +61,7 @@ def entry_of(raw):
 
 
 def solver_of(raw):
-    return raw["solver"]["gemm_tile"]["s"]["tn"]["1024x8192"]
+    return raw["solver"]["gemm_tile"]["s"]["left_by_rows"]["1024x8192"]
 
 
 CHANGES = {
@@ -100,8 +100,10 @@ CHANGES = {
     "method as a bool": lambda raw: raw["method"]["trmm"]["z"].update({"512x32": True}),
     "method as a list": lambda raw: raw["method"]["trmm"]["z"].update({"512x32": ["in_place"]}),
     "solver of another routine": lambda raw: raw["solver"].update(trsm_leaf={}),
-    "solver of an unknown layout": lambda raw: raw["solver"]["gemm_tile"]["s"].update(nt={}),
-    "solver at an unknown place": lambda raw: raw["solver"]["gemm_tile"]["s"]["tn"].update(x=solver_of(raw)),
+    "solver of an unknown triangle": lambda raw: raw["solver"]["gemm_tile"]["s"].update(tn={}),
+    "solver at an unknown place": lambda raw: raw["solver"]["gemm_tile"]["s"].update(
+        left_by_rows={"7x7": solver_of(raw)}
+    ),
     "solver without a config": lambda raw: solver_of(raw).pop("config"),
     "solver with rates elsewhere": lambda raw: solver_of(raw).update(elsewhere={"tiny": 1.0}),
     "solver with an unknown parameter": lambda raw: solver_of(raw)["config"].update(BLK_Q=1),

@@ -14,7 +14,7 @@ from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.gemm_in_place import TRIANGLES, tile_orders
 from pyblasgpu.tuning import overlay, solving, whole
 from pyblasgpu.tuning.bench import Failed, Timed
-from pyblasgpu.tuning.build import SOLVING, source_of
+from pyblasgpu.tuning.build import source_of
 from pyblasgpu.tuning.health import Health
 from pyblasgpu.tuning.interrupt import Interrupts
 from pyblasgpu.tuning.journal import Journal
@@ -34,19 +34,19 @@ def chosen(letter, order, others, triangle="lower_a", layout="nn"):
     return solving.choose(DTYPES[letter], layout, (m, n, order), triangle, H200)
 
 
-def likeliest(letter, count, extents=EXTENTS, layout="nn"):
-    return solving.likeliest(DTYPES[letter], layout, *extents, H200, count)
+def likeliest(letter, count, extents=EXTENTS, solved="left_by_columns"):
+    return solving.likeliest(DTYPES[letter], SOLVED[solved], *extents, H200, count)
 
 
 def tile(config, triangle="lower_a"):
     return *tile_orders(config, triangle), config.BLK_K, config.threads
 
 
-def file_solver(config, place=PLACE, **changes):
+def file_solver(config, place=PLACE, solved="left_by_columns", **changes):
     """Put it into the user's file; with `changes` to its parameters."""
     parameters = FAMILIES[config.STEM].parameters_of(config) | changes
     user_file(H200.name).parent.mkdir(parents=True, exist_ok=True)
-    key = config.STEM, config.dtype, config.layout, place
+    key = config.STEM, config.dtype, solved, place
     save(Document(H200.name, solvers={key: Entry(parameters, 9.5)}), user_file(H200.name))
     reload()
 
@@ -80,17 +80,17 @@ def test_what_was_the_fastest_at_a_place_serves_there_and_nearby(letter):
 
 @pytest.mark.parametrize("letter", "sz")
 @pytest.mark.parametrize("triangle", TRIANGLES)
-@pytest.mark.parametrize("timed", SOLVED)
-def test_other_triangles_and_layouts_have_its_tile(letter, triangle, timed):
-    """Those of which the kernel meets T in the same order, along the stripe or across."""
-    solver = likeliest(letter, 3, layout=timed)[2]
-    file_solver(solver)
+@pytest.mark.parametrize("solved", SOLVED)
+def test_a_solver_serves_triangles_of_its_side_and_layout(letter, triangle, solved):
+    solver = likeliest(letter, 3, solved=solved)[2]
+    file_solver(solver, solved=solved)
+    side, _, lies = solved.partition("_by_")
     for layout in ("nn", "nt", "tn", "tt"):
         found = chosen(letter, *EXTENTS, triangle, layout)
-        along_k = layout[0] == "t" if triangle.endswith("a") else layout[1] == "n"
-        if along_k == (timed == "tn"):
-            assert tile(found.config, triangle) == tile(solver) and found.origin != "computed"
-            assert found.config.layout == layout and found.config.stages == solver.stages
+        on_left = triangle.endswith("a")
+        if on_left == (side == "left") and (layout[not on_left] == "n") == (lies == "columns"):
+            assert tile(found.config, triangle) == tile(solver, triangle) and found.origin != "computed"
+            assert found.config == solver or layout != solver.layout
         else:
             assert found.origin == "computed"
 
@@ -107,7 +107,7 @@ def test_the_estimate_decides_farther_away():
 def test_a_config_that_cannot_run_is_passed_over():
     usual, solver = likeliest("s", 2)
     file_solver(solver, BLK_K=7)
-    with pytest.warns(DatabaseWarning, match=f"solver gemm_tile s nn {PLACE} is passed over"):
+    with pytest.warns(DatabaseWarning, match=f"solver gemm_tile s left_by_columns {PLACE} is passed over"):
         assert chosen("s", *EXTENTS).config == usual
 
 
@@ -137,7 +137,7 @@ def test_in_s_tiles_have_twins_with_deeper_stripes(triangle, layout):
 
 @pytest.mark.parametrize("letter", DTYPES)
 def test_tiles_of_all_layouts_are_asked(letter):
-    found = {layout: solving.candidates(DTYPES[letter], layout, "lower_a", H200) for layout in SOLVED}
+    found = {layout: solving.candidates(DTYPES[letter], layout, "lower_a", H200) for layout in ("nn", "tn")}
     by_columns, by_rows = (set(map(tile, configs)) for configs in found.values())
     assert len(by_columns & by_rows) > 0.8 * len(by_columns | by_rows)
     for layout, configs in found.items():
@@ -149,10 +149,11 @@ def test_few_right_hand_sides_in_s_have_deep_stripes():
 
 
 def test_the_kernel_that_is_compiled_is_the_one_that_solves():
-    (config,) = likeliest("d", 1)
-    flags = dict(source_of(SOLVING, config).flags)
-    assert flags["solved"] == "nonunit" and flags["triangle"] == "lower_a"
-    assert "solved" not in dict(source_of(config.STEM, config).flags)
+    for name, solved in SOLVED.items():
+        (config,) = likeliest("d", 1, solved=name)
+        flags = dict(source_of(solved.triangle, config).flags)
+        assert flags["solved"] == "nonunit" and flags["triangle"] == solved.triangle
+        assert "solved" not in dict(source_of(config.STEM, config).flags)
 
 
 # ------------------------------------------------------------------------------------------ the search
@@ -198,14 +199,14 @@ def search(lab, dtypes="sz", count=3, times=10_000):
 def test_the_fastest_of_the_likeliest_is_filed_at_each_place(lab):
     missing, compiled = search(lab)
     assert missing == 0 and len(lab.worker.jobs) == 3 * 2 * len(SOLVED) * len(METHODS_AT)
-    assert {job.overrides[1][1] for job in lab.worker.jobs} == set(compiled)
+    assert {job.overrides[1][1] for job in lab.worker.jobs} == {config for _, config in compiled}
     found = winners(lab.journal.records, H200.name)
     assert len(found.solvers) == 2 * len(SOLVED) * len(METHODS_AT)
     assert not found.entries and not found.stop_sizes and not found.methods
-    for (letter, stem), layout in product((("s", "gemm_tile"), ("z", "gemm_mma")), SOLVED):
-        second = likeliest(letter, 3, layout=layout)[1]
-        assert second.layout == layout
-        assert found.solvers[stem, letter, layout, PLACE].parameters == FAMILIES[stem].parameters_of(second)
+    for (letter, stem), solved in product((("s", "gemm_tile"), ("z", "gemm_mma")), SOLVED):
+        second = likeliest(letter, 3, solved=solved)[1]
+        assert second.layout == SOLVED[solved].layout
+        assert found.solvers[stem, letter, solved, PLACE].parameters == FAMILIES[stem].parameters_of(second)
     # a run that resumes this one times nothing again, with the winners in the user's file
     merge(found)
     reload()
@@ -218,7 +219,7 @@ def test_what_fails_serves_nowhere_it_was_tried(lab):
     search(lab, "s")
     found = winners(lab.journal.records, H200.name).solvers
     failed = FAMILIES["gemm_tile"].parameters_of(*lab.worker.failing)
-    assert found["gemm_tile", "s", "nn", PLACE].parameters != failed
+    assert found["gemm_tile", "s", "left_by_columns", PLACE].parameters != failed
 
 
 def test_a_search_that_is_late_says_how_many_are_missing(lab):
@@ -234,7 +235,8 @@ def test_a_method_is_as_fast_as_with_its_solver(lab):
         record = Record(*facts, PLACE, EXTENTS, {"one_launch": 0}, "ok", seconds, 1.0, caches="cold")
         found = winners([*lab.journal.records, record], H200.name)
         assert (
-            found.methods == {("trsm", "s", PLACE): way} and ("gemm_tile", "s", "nn", PLACE) in found.solvers
+            found.methods == {("trsm", "s", PLACE): way}
+            and ("gemm_tile", "s", "left_by_columns", PLACE) in found.solvers
         )
     lab.worker.jobs.clear()
 

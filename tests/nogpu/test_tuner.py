@@ -25,11 +25,12 @@ from fake_device import elements
 from fake_worker import GOOD, Compilers, Sensor, Watcher
 
 from pyblasgpu import cpu
-from pyblasgpu.database import FAMILIES, METHODS, RECURSION, TWO, read, sizes_of, tuned_at
+from pyblasgpu.database import FAMILIES, METHODS, RECURSION, SOLVED, TWO, read, sizes_of, tuned_at
 from pyblasgpu.errors import PyblasgpuError
 from pyblasgpu.gpu.compile import Resources
 from pyblasgpu.gpu.device import known
 from pyblasgpu.gpu.nvml import State
+from pyblasgpu.routines.in_place import pair
 from pyblasgpu.tuning import (
     bench,
     by_class,
@@ -56,7 +57,7 @@ from pyblasgpu.tuning.journal import Journal
 from pyblasgpu.tuning.store import winners
 from pyblasgpu.tuning.strategies import STRATEGIES, task_of
 from pyblasgpu.tuning.worker import DONE, DeviceLost, Lost, Worker
-from pyblasgpu.types import DTYPES, Trans
+from pyblasgpu.types import DTYPES, Side, Trans, Uplo
 
 SWEEPS = Path(__file__).parents[2] / "tuning" / "sweeps"
 
@@ -941,6 +942,27 @@ def test_a_rotation_has_operands_of_its_own_for_each_call(stage, monkeypatch):
         call()
     assert len({t for t, *_ in seen}) == len({b for _, b, _ in seen}) == 3
     assert all(np.array_equal(seen[0][2], b) for *_, b in seen)  # the same numbers
+
+
+@pytest.mark.parametrize(("name", "solved"), SOLVED.items(), ids=SOLVED)
+def test_a_triangle_lies_as_asked(stage, name, solved):
+    """By columns or by rows, on either side, NaN beyond it; the kernel meets it as `SOLVED` says."""
+    seen = []
+    work = measure.Workload(0, 0).rotation(
+        lambda alpha, t, b, stream, **flags: seen.append((t, b, flags)), "trsm", DTYPES["d"], solved.recorded,
+        (8, 4),
+    )  # fmt: skip
+    work.calls[0]()
+    ((t, b, flags),) = seen
+    on_left = name.startswith("left")
+    assert flags["side"] is (Side.LEFT if on_left else Side.RIGHT)
+    assert (t.row_stride == 1) == name.endswith("columns") and b.row_stride == 1
+    assert (b.rows, b.cols) == ((8, 4) if on_left else (4, 8))
+    made = pair(t, b, flags["side"], flags["uplo"])
+    assert (made.layout, made.triangle) == (solved.layout, solved.triangle)
+    ones = np.ones((8, 8), bool)
+    beyond = np.triu(ones, 1) if flags["uplo"] is Uplo.LOWER else np.tril(ones, -1)
+    assert np.array_equal(np.isnan(elements(t)[0]), beyond)
 
 
 @pytest.mark.parametrize("layout", ["nn", "tt"])

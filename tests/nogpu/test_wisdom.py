@@ -28,7 +28,7 @@ def document():
     entry = Entry(FAMILIES["gemm_tile"].parameters_of(config), 38.12)
     entries = {("gemm_tile", "s", "nn", "large"): entry, ("gemm_tile", "s", "nn", "small"): entry}
     methods = {("trmm", "d", "512x32"): "in_place"}
-    solvers = {("gemm_tile", "d", "nn", "512x32"): Entry(entry.parameters, 4.56)}
+    solvers = {("gemm_tile", "d", "left_by_columns", "512x32"): Entry(entry.parameters, 4.56)}
     return Document(H200.name, entries, {("trsm", "d", "few"): 256}, methods, solvers)
 
 
