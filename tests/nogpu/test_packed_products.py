@@ -178,11 +178,11 @@ def test_one_operand_is_copied_where_that_is_enough(files):
 
 @pytest.mark.parametrize(
     ("letter", "n", "layouts"),
-    [("s", 4097, set(LAYOUTS)), ("d", 2047, set()), ("d", 4097, {"tn", "tt"}), ("c", 2047, set()),
-     ("c", 4097, set()), ("z", 4097, {"nn", "tn"})],
+    [("s", 4097, set(LAYOUTS)), ("d", 2047, set()), ("d", 4097, {"nn", "tn", "tt"}), ("c", 2047, set()),
+     ("c", 4097, set()), ("z", 2049, {"tn"}), ("z", 4097, set())],
 )  # fmt: skip
 def test_columns_that_begin_within_sectors_are_copied_where_it_pays(letter, n, layouts):
-    """By the packaged values; as measured (63bbde4), but for SGEMM NT, where it loses 5 %."""
+    """By the packaged values; as measured, d and z by the log of what is astray at 6e9da17."""
     dtype = DTYPES[letter]
     chosen = {
         layout: select("gemm", dtype, layout, (n, n, n), H200, aligned=(dtype.itemsize,) * 2)

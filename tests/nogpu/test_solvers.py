@@ -253,7 +253,7 @@ def test_packaged_solvers_can_solve(monkeypatch):
     monkeypatch.undo()
     for name in ("nvidia_h200.json", "sm_90.json"):
         solvers = read(overlay.PACKAGED / name).solvers
-        assert len(solvers) == len(DTYPES) * len(METHODS_AT)
+        assert len(solvers) == len(DTYPES) * len(SOLVED) * len(METHODS_AT)
     reload()
     for letter, (place, extents) in product(DTYPES, METHODS_AT.items()):
         assert chosen(letter, *extents).origin == f"packaged for {H200.name}, {place}"
