@@ -12,7 +12,7 @@ from pyblasgpu.database import FAMILIES, METHODS_AT, RECURSION, SOLVED, Document
 from pyblasgpu.errors import DatabaseWarning
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.gemm_in_place import TRIANGLES, tile_orders
-from pyblasgpu.tuning import overlay, solving, whole
+from pyblasgpu.tuning import overlay, solve_space, solving, whole
 from pyblasgpu.tuning.bench import Failed, Timed
 from pyblasgpu.tuning.build import source_of
 from pyblasgpu.tuning.health import Health
@@ -118,34 +118,36 @@ def test_the_likeliest_are_the_chosen_one_and_then_others_of_other_tiles():
     again = likeliest("d", 5)
     assert again[0] == found[3] and set(map(tile, again)) == set(map(tile, found))
     estimates = [cycles(config, (*EXTENTS, EXTENTS[0]), "lower_a", H200) for config in again[1:]]
-    assert all(one <= other * solving.DOUBT for one, other in pairwise(estimates))
+    assert all(one <= other * solve_space.DOUBT for one, other in pairwise(estimates))
 
 
 @pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])
 @pytest.mark.parametrize("triangle", TRIANGLES)
 def test_in_s_tiles_have_twins_with_deeper_stripes(triangle, layout):
     """Of the same tile and threads, one diagonal stripe where there were two; of other dtypes none."""
-    found = solving.candidates(DTYPES["s"], layout, triangle, H200)
-    deep = [config for config in found if config.BLK_K == solving.DEEP]
+    found = solve_space.candidates(DTYPES["s"], layout, triangle, H200)
+    deep = [config for config in found if config.BLK_K == solve_space.DEEP]
     assert deep and all(found[config] > 1 for config in deep)
     shapes = {(*tile_orders(config, triangle), config.threads) for config in found if config.BLK_K == 32}
     assert {(*tile_orders(config, triangle), config.threads) for config in deep} <= shapes
-    assert all(tile_orders(config, triangle)[0] % solving.DEEP == 0 for config in deep)
-    others = [solving.candidates(DTYPES[letter], layout, triangle, H200) for letter in "dcz"]
-    assert all(config.BLK_K < solving.DEEP for configs in others for config in configs)
+    assert all(tile_orders(config, triangle)[0] % solve_space.DEEP == 0 for config in deep)
+    others = [solve_space.candidates(DTYPES[letter], layout, triangle, H200) for letter in "dcz"]
+    assert all(config.BLK_K < solve_space.DEEP for configs in others for config in configs)
 
 
 @pytest.mark.parametrize("letter", DTYPES)
 def test_tiles_of_all_layouts_are_asked(letter):
-    found = {layout: solving.candidates(DTYPES[letter], layout, "lower_a", H200) for layout in ("nn", "tn")}
-    by_columns, by_rows = (set(map(tile, configs)) for configs in found.values())
-    assert len(by_columns & by_rows) > 0.8 * len(by_columns | by_rows)
-    for layout, configs in found.items():
-        assert {config.layout for config in configs} == {layout}
+    by_columns, by_rows = (
+        solve_space.candidates(DTYPES[letter], layout, "lower_a", H200) for layout in ("nn", "tn")
+    )
+    assert {config.layout for config in by_columns} == {"nn"}
+    assert {config.layout for config in by_rows} == {"tn"}
+    tiles, others = set(map(tile, by_columns)), set(map(tile, by_rows))
+    assert len(tiles & others) > 0.8 * len(tiles | others)
 
 
 def test_few_right_hand_sides_in_s_have_deep_stripes():
-    assert chosen("s", 2048, 32).config.BLK_K == solving.DEEP > chosen("s", 4096, 4096).config.BLK_K
+    assert chosen("s", 2048, 32).config.BLK_K == solve_space.DEEP > chosen("s", 4096, 4096).config.BLK_K
 
 
 def test_the_kernel_that_is_compiled_is_the_one_that_solves():
@@ -270,12 +272,12 @@ def test_a_file_keeps_them():
 
 def test_configs_that_were_just_tuned_are_asked():
     """Without a new process, once the files are read again."""
-    before = solving.candidates(DTYPES["s"], "nn", "lower_a", H200)
+    before = solve_space.candidates(DTYPES["s"], "nn", "lower_a", H200)
     config = max(before, key=lambda config: before[config])  # of the quick space alone
-    assert before[config] == solving.DOUBT
+    assert before[config] == solve_space.DOUBT
     entry = Entry(FAMILIES[config.STEM].parameters_of(config), 9.5)
     file = user_file(H200.name)
     file.parent.mkdir(parents=True, exist_ok=True)
     save(Document(H200.name, {(config.STEM, "s", "nn", "medium"): entry}), file)
     reload()
-    assert solving.candidates(DTYPES["s"], "nn", "lower_a", H200)[config] == 1.0
+    assert solve_space.candidates(DTYPES["s"], "nn", "lower_a", H200)[config] == 1.0

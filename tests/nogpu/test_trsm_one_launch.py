@@ -20,7 +20,7 @@ from pyblasgpu.routines import trsm_one_launch
 from pyblasgpu.routines.recursion import lower_left
 from pyblasgpu.routines.tape import Tape
 from pyblasgpu.routines.trsm import tape
-from pyblasgpu.tuning import solving
+from pyblasgpu.tuning import solve_space, solving
 from pyblasgpu.tuning.overrides import override
 from pyblasgpu.tuning.solve_cycles import cycles
 from pyblasgpu.types import DTYPES, Diag, Side, Uplo
@@ -193,4 +193,4 @@ def test_the_kernels_hardly_spill(stem, config, triangle, layout):
 
 def test_every_triangle_has_candidates():
     for letter, triangle, layout in product(DTYPES, TRIANGLES, ("nn", "nt", "tn", "tt")):
-        assert solving.candidates(DTYPES[letter], layout, triangle, H200)
+        assert solve_space.candidates(DTYPES[letter], layout, triangle, H200)
