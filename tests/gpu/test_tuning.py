@@ -21,6 +21,8 @@ from pyblasgpu.tuning.bench import Bench, Failed, Job, Timed
 from pyblasgpu.tuning.worker import DONE, Lost, Worker
 from pyblasgpu.types import DTYPES
 
+WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
+
 SIZES = ((512, 512, 512), (1024, 2048, 1024))
 
 
@@ -77,6 +79,7 @@ def test_nvml_tells_the_state_of_the_device():
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(WORKERS > 4, reason="wants cores and the device for itself: run it alone")
 def test_two_runs_at_once_from_the_command_line(tmp_path):
     paths = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, "PYBLASGPU_HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(paths)}
