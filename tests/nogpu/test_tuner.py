@@ -35,6 +35,7 @@ from pyblasgpu.tuning import (
     bench,
     by_class,
     journal,
+    kernel_search,
     measure,
     overlay,
     overrides,
@@ -239,10 +240,10 @@ def test_a_run_finds_the_best_and_the_next_call_uses_it(stage):
     assert Stage.rate(choice.config) == Stage.rate(best) and choice.origin.startswith("tuned here")
     # another layout tries the tiles that did best
     other = selecting.select("gemm_tile", DTYPES["s"], "tn", (4096,) * 3, H200).config
-    first = sorted(planned(("gemm_tile", "s", "nn")), key=Stage.rate)[-tuner.BEST_TILES["quick"] :]
+    first = sorted(planned(("gemm_tile", "s", "nn")), key=Stage.rate)[-kernel_search.BEST_TILES["quick"] :]
     assert other.trans_a and (other.BLK_M, other.BLK_N) in {(c.BLK_M, c.BLK_N) for c in first}
     assert store.read_sweep(made.journal.path) == made.journal.records
-    assert made.journal.counts == {"ok": made._done} and made.untried == 0
+    assert made.journal.counts == {"ok": made._kernels._done} and made.untried == 0
 
 
 def test_a_plan_is_the_same_from_another_process():
@@ -272,12 +273,12 @@ def test_other_layouts_try_the_tiles_that_won_before_others(stage):
         for timed in records.values()
     }
     candidates = planned(key)
-    tiles = [prune.tile_of(config) for config in made._promising(key, candidates)]
+    tiles = [prune.tile_of(config) for config in made._kernels._promising(key, candidates)]
     first = [tile in won for tile in tiles]
     assert any(first) and first == sorted(first, reverse=True) and not all(first)
     # a longer run tries the rest as well
-    made._effort = "normal"
-    ordered = made._promising(key, candidates)
+    made._kernels._effort = "normal"
+    ordered = made._kernels._promising(key, candidates)
     assert [prune.tile_of(config) for config in ordered][: sum(first)] == tiles[: sum(first)]
     assert len(ordered) > len(tiles) and set(ordered) >= set(candidates)
 
@@ -355,15 +356,15 @@ def test_what_was_not_asked_for_in_time_is_untried(stage):
         assert Hunt(key, task, strategy, Journal(H200, "quick")).stop() == left
 
 
-@pytest.mark.parametrize(("seen", "others"), [(tuner.SEEN, 1.0), (math.inf, 0.0)])
+@pytest.mark.parametrize(("seen", "others"), [(kernel_search.SEEN, 1.0), (math.inf, 0.0)])
 def test_other_layouts_do_not_wait_for_the_end_of_the_first(stage, monkeypatch, seen, others):
     """But for its likeliest candidates, or for half of the time."""
     keys = [("gemm_tile", "s", layout) for layout in ("nn", "tn")]
     ready = {key: SimpleNamespace(left=prune.candidates(*key, H200).left[:80]) for key in keys}
     monkeypatch.setattr(planning, "candidates", lambda *key: ready[key[:3]])
     monkeypatch.setattr(planning, "in_turns", lambda task: list(task.candidates))
-    monkeypatch.setattr(tuner, "SEEN", seen)
-    monkeypatch.setattr(tuner, "OTHERS", others)
+    monkeypatch.setattr(kernel_search, "SEEN", seen)
+    monkeypatch.setattr(kernel_search, "OTHERS", others)
     made, found = tune(on(stage), strategy="likely", budget=1e6)
     layouts = [record.layout for record in made.journal.records if record.outcome == "ok"]
     assert layouts.index("tn") < len(layouts) - layouts[::-1].index("nn")
@@ -584,7 +585,7 @@ def test_a_candidate_that_takes_the_device_down_is_out_and_the_worker_replaced(s
     bad = planning.candidates("gemm_tile", "s", "nn", H200, "quick").left[1]
     stage.broken = {bad: lose}
     made, found = tune(fresh, layouts=("nn",))
-    assert outcomes(made, bad) == {"crash"} and made._worker.replaced == 1
+    assert outcomes(made, bad) == {"crash"} and made._lab.worker.replaced == 1
     assert len(made.journal.counts) == 2 and found.entries
 
 
@@ -680,7 +681,9 @@ def test_ctrl_c_loses_no_job_and_no_answer(stage, moment):
     timed = [record for record in made.journal.records if record.outcome in ("ok", "reference")]
     assert worker.moment is None and not worker.busy
     assert made._watcher.said == ["interrupted: what was measured so far decides"]
-    assert len(timed) == worker.times and made._done + made.untried == len(planned(("gemm_tile", "s", "nn")))
+    assert len(timed) == worker.times and made._kernels._done + made.untried == len(
+        planned(("gemm_tile", "s", "nn"))
+    )
 
 
 def test_a_resumed_run_decides_of_its_own_searches(stage):
