@@ -11,9 +11,7 @@ from .methods import (
     METHODS,
     METHODS_AT,
     RECURSION,
-    SOLVED,
     TWO,
-    Solved,
     nearest_places,
     rows_at_once,
     way_of,
@@ -21,10 +19,12 @@ from .methods import (
     ways_of,
 )
 from .sizes import RHS_AT, is_batch, nearest, places_of, rhs_class, size_class, sizes_of, tuned_at
+from .solved import SOLVED, Solved, solved_as, solved_in
 
 __all__ = [
     "FAMILIES", "FIXED", "FIXED_BUT", "MAX_BYTES", "METHODS", "METHODS_AT", "RECURSION", "RHS_AT", "SCHEMA",
     "SOLVED", "STOP_ROUTINES", "TWO", "DatabaseError", "Document", "Entry", "Family", "Solved", "dumps",
     "families_of", "is_batch", "nearest", "nearest_places", "parse", "places_of", "read", "rhs_class",
-    "rows_at_once", "size_class", "sizes_of", "tuned_at", "way_of", "ways_at", "ways_of",
+    "rows_at_once", "size_class", "sizes_of", "solved_as", "solved_in", "tuned_at", "way_of", "ways_at",
+    "ways_of",
 ]  # fmt: skip

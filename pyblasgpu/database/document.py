@@ -12,8 +12,9 @@ from typing import Any
 from ..errors import DatabaseWarning
 from ..types import DTYPES
 from .families import FAMILIES, STOP_ROUTINES, families_of
-from .methods import METHODS, METHODS_AT, SOLVED, ways_of
+from .methods import METHODS, METHODS_AT, ways_of
 from .sizes import sizes_of
+from .solved import SOLVED
 
 __all__ = ["MAX_BYTES", "SCHEMA", "DatabaseError", "Document", "Entry", "dumps", "parse", "read"]
 
@@ -119,8 +120,8 @@ def parse(content: bytes) -> Document:
     for (routine, dtype, place), way in _paths(raw.get("method", {}), levels, "method"):
         _check(isinstance(way, str) and way in ways_of(routine), f"method.{routine}.{dtype}.{place}: {way!r}")
         document.methods[routine, dtype, place] = way
-    places = families_of("gemm"), tuple(DTYPES), tuple(SOLVED), tuple(METHODS_AT)
-    for path, entry in _paths(raw.get("solver", {}), places, "solver"):
+    of_solvers = families_of("gemm"), tuple(DTYPES), tuple(SOLVED), tuple(METHODS_AT)
+    for path, entry in _paths(raw.get("solver", {}), of_solvers, "solver"):
         where = ".".join(("solver", *path))
         document.solvers[path] = _entry(path[0], entry, ("config", "tflops"), where)
     return document

@@ -5,11 +5,10 @@ stands for the others.
 from __future__ import annotations
 
 from math import log
-from typing import NamedTuple
 
 __all__ = [
-    "METHODS", "METHODS_AT", "RECURSION", "SOLVED", "TWO", "nearest_places", "rows_at_once", "way_of",
-    "ways_at", "ways_of",
+    "METHODS", "METHODS_AT", "RECURSION", "TWO", "nearest_places", "rows_at_once", "way_of", "ways_at",
+    "ways_of",
 ]  # fmt: skip
 
 #: Routine -> its method; `overrides.override` of that name asks for it, or against it.
@@ -33,33 +32,6 @@ _WIDE = (1024, 8192), (512, 4096)  # as the launches in which the recursion ends
 METHODS_AT = {
     f"{n}x{rhs}": (n, rhs)
     for n, rhs in [*((n, rhs) for n in _ORDERS for rhs in (n, 32, 512)), *((n, n) for n in _SQUARES), *_WIDE]
-}
-
-
-class Solved(NamedTuple):
-    """A triangle T with which the Configs of TRSM in one launch are timed, all else by columns: lower on the
-    left, upper on the right, which is solved in the same order.
-
-    Attributes
-    ----------
-    layout : str
-        Of the product.
-    triangle : str
-        As `kernels.gemm_in_place` names it.
-    recorded : str
-        Layout of the records; the first is that of methods.
-    """
-
-    layout: str
-    triangle: str
-    recorded: str
-
-
-SOLVED = {
-    "left_by_columns": Solved("nn", "lower_a", "any"),
-    "left_by_rows": Solved("tn", "lower_a", "left_by_rows"),
-    "right_by_columns": Solved("nn", "upper_b", "right_by_columns"),
-    "right_by_rows": Solved("nt", "upper_b", "right_by_rows"),
 }
 
 ORDER = 2  # times as much as right-hand sides does the order count: a leaf is a leaf

@@ -27,11 +27,28 @@ from .copy import record_copy
 from .gemm import record_gemm
 from .tape import Tape
 
-__all__ = ["LARGEST", "MOST_COPIED", "below", "blocks", "diagonal", "level_recorder", "repeated"]
+__all__ = [
+    "LARGEST",
+    "MOST_COPIED",
+    "below",
+    "blocks",
+    "diagonal",
+    "level_recorder",
+    "most_workspace",
+    "repeated",
+]
 
 LARGEST = 4096  # rows of a triangle that is multiplied by levels
 MOST_COPIED = 32 << 20  # bytes of B, or of diagonal blocks, that are copied at a time
 GRAIN = 64  # a panel is a multiple of so many columns
+PART = 20  # of the result that the workspace may be, if that is more than what may be copied
+
+
+def most_workspace(c: Operand) -> int:
+    """Bytes of workspace that a routine with a triangle takes at most for a result like `c`, but for operands
+    that must be packed.
+    """
+    return max(MOST_COPIED, c.batch * c.rows * c.cols * c.dtype.itemsize // PART)
 
 
 def blocks(n: int, height: int, period: int) -> Iterator[tuple[int, int, int]]:

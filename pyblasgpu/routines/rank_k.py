@@ -3,7 +3,7 @@
 Each product is one of GEMM's whose kernel walks over the tiles that the triangle meets (`kernels.part`), all
 of a batch together: usually one launch and no scratch, but where k is split or streamed, scratch and a
 further launch that sums. Of a tile that the diagonal crosses what is beyond it is computed, too, but not
-written. The workspace is limited (`recursion.most_workspace`).
+written. The workspace is limited (`levels.most_workspace`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..operands import Operand
 from ..types import Uplo
 from .copy import record_scale
 from .gemm import record_gemm
-from .recursion import most_workspace
+from .levels import most_workspace
 from .tape import BETA, Tape, recorded
 
 __all__ = ["Product", "Triangle", "record_beyond", "record_triangle", "tape_of_triangle"]

@@ -24,15 +24,13 @@ from ..tuning.select import select, stop_size
 from ..types import Diag, Side, Uplo
 from .copy import record_copy, record_pack
 from .gemm import record_gemm
-from .levels import MOST_COPIED
+from .levels import most_workspace
 from .tape import Tape
 
 __all__ = [
-    "Leaf", "Recurrence", "Update", "leaf_recorder", "leaves_asked", "lower_left", "most_workspace",
+    "Leaf", "Recurrence", "Update", "leaf_recorder", "leaves_asked", "lower_left",
     "record_in_place", "record_steps", "schedule", "split", "tuned_leaf",
 ]  # fmt: skip
-
-PART = 20  # of B that the workspace may be, if that is more than what levels may copy
 
 
 class Leaf(NamedTuple):
@@ -76,11 +74,6 @@ def lower_left(t: Operand, b: Operand, side: Side, uplo: Uplo) -> tuple[Operand,
     if uplo is Uplo.UPPER:
         t, b = t.flip(rows=True, cols=True), b.flip(rows=True)
     return t, b
-
-
-def most_workspace(b: Operand) -> int:
-    """Bytes of workspace that a triangular routine takes at most, but for operands that must be packed."""
-    return max(MOST_COPIED, b.batch * b.rows * b.cols * b.dtype.itemsize // PART)
 
 
 class Recurrence(NamedTuple):

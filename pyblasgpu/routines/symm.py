@@ -10,7 +10,7 @@ diagonal blocks are completed in scratch, and multiplied; what is below them is 
 
 so there are no more multiplications than in GEMM. The completed blocks take at most `levels.MOST_COPIED`
 bytes at a time; a matrix that fits is one block. What products part or cut has to fit into what blocks leave
-of the workspace (`recursion.most_workspace`).
+of the workspace (`levels.most_workspace`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from . import levels
 from .copy import record_mirrored
 from .gemm import record_beta, record_gemm
 from .levels import below, diagonal, repeated
-from .recursion import most_workspace
 from .tape import ALPHA, BETA, Tape, recorded
 
 __all__ = ["record", "tape"]
@@ -67,7 +66,7 @@ def record(
     tape: Tape, a: Operand, b: Operand, c: Operand, side: Side, uplo: Uplo, hermitian: bool, overwrite: bool
 ) -> None:
     """Record the whole call."""
-    tape.limit = most_workspace(c)
+    tape.limit = levels.most_workspace(c)
     if side is Side.RIGHT:
         # C' = A' B', and A' is A or, if Hermitian, conj(A)
         a, b, c = (a.conjugate() if hermitian else a), b.T, c.T

@@ -20,7 +20,6 @@ from ..types import Uplo
 from . import levels
 from .gemm import record_gemm
 from .rank_k import Product, Triangle, record_beyond, record_triangle, tape_of_triangle
-from .recursion import most_workspace
 from .tape import ALPHA, BETA, CONJ_ALPHA, Tape
 
 __all__ = ["record", "syr2k", "tape"]
@@ -95,7 +94,7 @@ def _pays_to_mirror(tape: Tape, a: Operand, c: Operand) -> bool:
 
 def _record_mirrored(tape: Tape, product: Product, c: Operand, triangle: Triangle) -> None:
     """Record W := `product`, C := W + W' + beta C."""
-    tape.limit = most_workspace(c)
+    tape.limit = levels.most_workspace(c)
     record_beyond(tape, c, triangle)
     alpha, left, right = product
     part = triangle.part

@@ -19,7 +19,7 @@ from ..tuning.select import Choice, select
 from ..types import Diag, Side, Uplo
 from .gemm import SOURCES, contiguous, fitted
 from .in_place import LEAF, Job, Pair, pair, said
-from .recursion import most_workspace
+from .levels import most_workspace
 from .tape import ALPHA, Tape
 
 __all__ = ["InPlace", "plan", "record"]

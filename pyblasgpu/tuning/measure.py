@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..database import SOLVED, solved_in
 from ..errors import PyblasgpuError
 from ..gpu import memory
 from ..gpu.device import Device
@@ -139,7 +140,7 @@ class Workload:
         self, routine: Callable, name: str, dtype: Dtype, layout: str, extents: tuple[int, ...]
     ) -> Rotation:
         """`routine` at `extents` on copies of its operands: A, B of a GEMM lie as `layout` says, a triangle
-        as that one of `SOLVED`.
+        as that one of `SOLVED` whose records have the layout.
         """
         make = {"gemm": self.products, "syr2k": self._rank_2k}.get(name, self._triangular)
         try:
@@ -191,14 +192,14 @@ class Workload:
     def _triangular(self, routine, dtype: Dtype, layout: str, extents) -> Rotation:
         n, rhs = extents
         count = self._copies(dtype, n * n, n * rhs)
-        on_left, is_stored = not layout.startswith("right"), not layout.endswith("by_rows")
+        solved = SOLVED[solved_in(layout) or "left_by_columns"]
         # what is stored is lower on the left by columns, and turned by rows, and once more on the right
-        triangles = self._triangles(dtype, n, count, lower=on_left == is_stored)
-        triangles = triangles if is_stored else [t.T for t in triangles]
-        rows, cols = (n, rhs) if on_left else (rhs, n)
+        triangles = self._triangles(dtype, n, count, lower=solved.on_left == solved.by_columns)
+        triangles = triangles if solved.by_columns else [t.T for t in triangles]
+        rows, cols = (n, rhs) if solved.on_left else (rhs, n)
         outs = self._matrices("B", dtype, rows, cols, count)
         (given,) = self._matrices("A", dtype, rows, cols, 1)
-        side, uplo = (Side.LEFT, Uplo.LOWER) if on_left else (Side.RIGHT, Uplo.UPPER)
+        side, uplo = (Side.LEFT, Uplo.LOWER) if solved.on_left else (Side.RIGHT, Uplo.UPPER)
         flags = {"side": side, "uplo": uplo, "diag": Diag.NON_UNIT}
 
         def call(t: Operand, b: Operand) -> Callable[[], None]:

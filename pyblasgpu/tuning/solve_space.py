@@ -12,12 +12,13 @@ from functools import lru_cache
 from itertools import product
 from typing import Any
 
-from ..database import FAMILIES, METHODS_AT
+from ..database import FAMILIES, METHODS_AT, solved_as
 from ..errors import ConfigError
 from ..gpu.device import Device
 from ..kernels.gemm_in_place import tile_orders
 from ..types import Dtype
 from . import overlay
+from .axes import Parameters
 from .in_place import in_place_twin
 from .product_space import deepened, laid_out
 from .prune import check_device
@@ -25,7 +26,7 @@ from .select import generation, tuned_configs
 from .solve_cycles import resident
 from .space import quick_points
 
-__all__ = ["DEEP", "DOUBT", "candidates", "solved_as", "stems", "tile", "twin"]
+__all__ = ["DEEP", "DOUBT", "candidates", "stems", "tile", "twin"]
 
 DOUBT = 1.04  # times that of a Config whose products were timed
 SPARE = {1: 40, 2: 110}  # registers that a kernel needs beside its estimate, by parts of an element
@@ -45,8 +46,8 @@ def _candidates(dtype: Dtype, layout: str, triangle: str, device: Device, reload
         if config is not None:
             found.setdefault(config, doubt)
 
-    for config, doubt in _asked(dtype, layout, device):
-        add(twin(config, triangle, device), doubt)
+    for config, doubt in _asked(dtype, layout, triangle, device):
+        add(config, doubt)
     tiles = {tile(config, triangle) for config in found}
     for config in _of_other_layouts(dtype, layout, device):
         laid = _laid_twin(config, layout, triangle, device)
@@ -60,26 +61,17 @@ def _candidates(dtype: Dtype, layout: str, triangle: str, device: Device, reload
     return found
 
 
-def solved_as(layout: str, triangle: str) -> str:
-    """Which of `SOLVED` tells of a triangle."""
-    side = "ab".index(triangle[-1])
-    return f"{('left', 'right')[side]}_by_{'columns' if layout[side] == 'n' else 'rows'}"
-
-
 def stems(dtype: Dtype, device: Device) -> tuple[str, ...]:
     """The families that are fast in `dtype`."""
     return ("gemm_mma",) if dtype.real_size == 8 and device.has_double_mma else ("gemm_tile",)
 
 
-def _asked(dtype: Dtype, layout: str, device: Device) -> Iterator[tuple[Any, float]]:
+def _asked(dtype: Dtype, layout: str, triangle: str, device: Device) -> Iterator[tuple[Any, float]]:
     for stem in stems(dtype, device):
         for config in tuned_configs(stem, dtype, layout, device):
-            yield config, 1.0
+            yield twin(config, triangle, device), 1.0
         for parameters in quick_points(stem, dtype, layout, device):
-            try:
-                yield FAMILIES[stem].config(dtype.letter, layout, parameters), DOUBT
-            except ConfigError:
-                continue
+            yield _made(stem, dtype, layout, parameters, triangle, device), DOUBT
 
 
 def _of_other_layouts(dtype: Dtype, layout: str, device: Device) -> Iterator[Any]:
@@ -101,12 +93,9 @@ def _laid_twin(config: Any, layout: str, triangle: str, device: Device) -> Any:
     """The same tile for operands that lie as `layout` says, as it solves; None where it cannot."""
     if config.layout == layout:
         return twin(config, triangle, device)
-    family, dtype = FAMILIES[config.STEM], config.dtype_facts
-    found = laid_out(config.STEM, dtype, layout, family.parameters_of(config), device)
-    try:
-        return twin(family.config(dtype.letter, layout, found), triangle, device)
-    except ConfigError:
-        return None
+    stem, dtype = config.STEM, config.dtype_facts
+    found = laid_out(stem, dtype, layout, FAMILIES[stem].parameters_of(config), device)
+    return _made(stem, dtype, layout, found, triangle, device)
 
 
 def _deeper(config: Any, dtype: Dtype, layout: str, triangle: str, device: Device) -> Any:
@@ -115,16 +104,22 @@ def _deeper(config: Any, dtype: Dtype, layout: str, triangle: str, device: Devic
     """
     if dtype.letter != "s" or 2 * config.BLK_K != DEEP:
         return None
-    family, parameters = FAMILIES[config.STEM], FAMILIES[config.STEM].parameters_of(config)
+    stem, parameters = config.STEM, FAMILIES[config.STEM].parameters_of(config)
     for stages in range(config.stages, 1, -1):
-        found = deepened(config.STEM, dtype, layout, {**parameters, "stages": stages}, DEEP)
-        try:
-            deeper = twin(family.config(dtype.letter, layout, found), triangle, device)
-        except ConfigError:
-            continue
+        found = deepened(stem, dtype, layout, {**parameters, "stages": stages}, DEEP)
+        deeper = _made(stem, dtype, layout, found, triangle, device)
         if deeper is not None:
             return deeper
     return None
+
+
+def _made(stem: str, dtype: Dtype, layout: str, parameters: Parameters, triangle: str, device: Device) -> Any:
+    """The Config of these parameters as it solves; None where there is no such, or it cannot."""
+    try:
+        config = FAMILIES[stem].config(dtype.letter, layout, parameters)
+    except ConfigError:
+        return None
+    return twin(config, triangle, device)
 
 
 def twin(config: Any, triangle: str, device: Device) -> Any:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import product
 from typing import Any
 
-from ..database import METHODS_AT, Solved, nearest_places
+from ..database import METHODS_AT, Solved, nearest_places, solved_as
 from ..errors import BackendUnavailable
 from ..gpu.device import Device
 from ..gpu.workspace import FLAGS
@@ -25,7 +25,7 @@ from . import overlay, overrides
 from .by_class import COMPUTED
 from .select import Choice, generation
 from .solve_cycles import cycles
-from .solve_space import candidates, solved_as, stems, tile, twin
+from .solve_space import candidates, stems, tile, twin
 
 __all__ = ["choose", "likeliest"]
 

@@ -22,13 +22,13 @@ from ..database import (
     FAMILIES,
     METHODS,
     METHODS_AT,
-    SOLVED,
     STOP_ROUTINES,
     Document,
     Entry,
     dumps,
     families_of,
     read,
+    solved_in,
     way_of,
     ways_of,
 )
@@ -126,7 +126,7 @@ class Record:
         record has them.
         """
         switch = METHODS.get(self.stem, "")
-        solved = next((name for name, which in SOLVED.items() if which.recorded == self.layout), None)
+        solved = solved_in(self.layout)
         if solved is None or self.size not in METHODS_AT or self.parameters.get(switch) != 1:
             return None
         given = {name: value for name, value in self.parameters.items() if name != switch}
