@@ -11,9 +11,13 @@ from .methods import (
     METHODS,
     METHODS_AT,
     RECURSION,
+    SMALL,
+    SMALL_AT,
     TWO,
     nearest_places,
+    nearest_small,
     rows_at_once,
+    switch_at,
     way_of,
     ways_at,
     ways_of,
@@ -23,8 +27,8 @@ from .solved import SOLVED, Solved, solved_as, solved_in
 
 __all__ = [
     "FAMILIES", "FIXED", "FIXED_BUT", "MAX_BYTES", "METHODS", "METHODS_AT", "RECURSION", "RHS_AT", "SCHEMA",
-    "SOLVED", "STOP_ROUTINES", "TWO", "DatabaseError", "Document", "Entry", "Family", "Solved", "dumps",
-    "families_of", "is_batch", "nearest", "nearest_places", "parse", "places_of", "read", "rhs_class",
-    "rows_at_once", "size_class", "sizes_of", "solved_as", "solved_in", "tuned_at", "way_of", "ways_at",
-    "ways_of",
+    "SMALL", "SMALL_AT", "SOLVED", "STOP_ROUTINES", "TWO", "DatabaseError", "Document", "Entry", "Family",
+    "Solved", "dumps", "families_of", "is_batch", "nearest", "nearest_places", "nearest_small", "parse",
+    "places_of", "read", "rhs_class", "rows_at_once", "size_class", "sizes_of", "solved_as", "solved_in",
+    "switch_at", "tuned_at", "way_of", "ways_at", "ways_of",
 ]  # fmt: skip

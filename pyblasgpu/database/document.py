@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import DatabaseWarning
 from ..types import DTYPES
 from .families import FAMILIES, STOP_ROUTINES, families_of
-from .methods import METHODS, METHODS_AT, ways_of
+from .methods import METHODS, METHODS_AT, SMALL_AT, ways_of
 from .sizes import sizes_of
 from .solved import SOLVED
 
@@ -116,9 +116,10 @@ def parse(content: bytes) -> Document:
             good = type(stop) is int and 0 < stop <= MAX_VALUE
             _check(good, f"{where}.{dtype}.{size}: {stop!r}")
             document.stop_sizes[routine, dtype, size] = stop
-    levels = tuple(METHODS), tuple(DTYPES), tuple(METHODS_AT)
+    levels = tuple(METHODS), tuple(DTYPES), (*METHODS_AT, *SMALL_AT)
     for (routine, dtype, place), way in _paths(raw.get("method", {}), levels, "method"):
-        _check(isinstance(way, str) and way in ways_of(routine), f"method.{routine}.{dtype}.{place}: {way!r}")
+        good = isinstance(way, str) and way in ways_of(routine, place)
+        _check(good, f"method.{routine}.{dtype}.{place}: {way!r}")
         document.methods[routine, dtype, place] = way
     of_solvers = families_of("gemm"), tuple(DTYPES), tuple(SOLVED), tuple(METHODS_AT)
     for path, entry in _paths(raw.get("solver", {}), of_solvers, "solver"):

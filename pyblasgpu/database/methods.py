@@ -1,19 +1,24 @@
 """The ways in which TRMM, TRSM and SYR2K may go, where they are timed against each other, and which place
 stands for the others.
+
+Of batches, and of triangles that are a leaf, TRSM has ways of its own: to be parted into the small triangles
+of `kernels.trsm_small`, or the recursion that ends in the leaves.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import log
 
 __all__ = [
-    "METHODS", "METHODS_AT", "RECURSION", "TWO", "nearest_places", "rows_at_once", "way_of", "ways_at",
-    "ways_of",
+    "METHODS", "METHODS_AT", "RECURSION", "SMALL", "SMALL_AT", "TWO", "nearest_places", "nearest_small",
+    "rows_at_once", "switch_at", "way_of", "ways_at", "ways_of",
 ]  # fmt: skip
 
 #: Routine -> its method; `overrides.override` of that name asks for it, or against it.
 METHODS = {"trmm": "in_place", "trsm": "one_launch", "syr2k": "one_product"}
 
+SMALL = "small_triangles"  # of TRSM at `SMALL_AT`; an override of that name asks for it, or against it
 RECURSION = "recursion"
 TWO = "two_products"  # of SYR2K, and of HER2K, which goes as it does
 
@@ -34,17 +39,39 @@ METHODS_AT = {
     for n, rhs in [*((n, rhs) for n in _ORDERS for rhs in (n, 32, 512)), *((n, n) for n in _SQUARES), *_WIDE]
 }
 
+#: Place -> order, right-hand sides of each, and number of triangles, where TRSM is timed by `SMALL` ones.
+SMALL_AT = {
+    f"{n}x{rhs}x{count}": (n, rhs, count)
+    for n, rhs, count in (
+        (64, 64, 1000), (128, 128, 1000), (32, 32, 10_000), (16, 16, 10_000), (256, 256, 100),
+        (64, 64, 100), (128, 128, 100), (128, 128, 10), (256, 256, 10), (512, 512, 100), (512, 512, 10),
+        (32, 512, 1), (64, 512, 1), (16, 32, 1), (32, 32, 100),
+    )
+}  # fmt: skip
+WARP = 32  # columns at least that a triangle is reckoned with
+
 ORDER = 2  # times as much as right-hand sides does the order count: a leaf is a leaf
 REACH = 2.8  # twice the order and four times the sides: farther away a place tells nothing
 FEWEST = 16  # right-hand sides that places tell of: with fewer, tiles are not filled
 
 
-def ways_of(routine: str) -> dict[str, int]:
-    """The ways of a routine -> what an override of its method asks for.
+def switch_at(routine: str, place: str) -> str | None:
+    """The override that asks for a way of the routine at a place, if it has any there."""
+    if place in SMALL_AT:
+        return SMALL if routine == "trsm" else None
+    return METHODS.get(routine) if place in METHODS_AT else None
+
+
+def ways_of(routine: str, place: str) -> dict[str, int]:
+    """The ways of a routine at places like this one -> what an override asks for.
 
     These are the method, the recursion or two products, and, of TRSM, the recursion that ends in triangles
     of some order which go by the method.
     """
+    if switch_at(routine, place) is None:
+        return {}
+    if place in SMALL_AT:
+        return {SMALL: True, RECURSION: False}
     return {way_of(routine, asked): asked for asked in (True, False, *_ENDS.get(routine, ()))}
 
 
@@ -53,11 +80,14 @@ def ways_at(routine: str, place: str) -> dict[str, int]:
 
     With few right-hand sides the products of a recursion are small, wherever it ends.
     """
+    ways = ways_of(routine, place)
+    if place in SMALL_AT:
+        return ways
     order, sides = METHODS_AT[place]
     if order > _LARGEST.get(routine, order):
         return {}
     most = order - 1 if sides >= FEW else 1
-    return {way: asked for way, asked in ways_of(routine).items() if asked <= most}
+    return {way: asked for way, asked in ways.items() if asked <= most}
 
 
 def way_of(routine: str, asked: int) -> str:
@@ -76,10 +106,24 @@ def rows_at_once(way: str, order: int) -> int:
 
 def nearest_places(n: int, rhs: int, reach: float = REACH) -> list[str]:
     """The places in reach, the nearest first, by the logarithms of order and right-hand sides."""
-    if rhs < FEWEST:
-        return []
+    return _nearest(METHODS_AT, n, rhs, reach) if rhs >= FEWEST else []
+
+
+def nearest_small(n: int, rhs: int, count: int) -> list[str]:
+    """Those of `SMALL_AT` in reach of `count` triangles, by their orders and the columns of all of them: each
+    is a thread's, or, in leaves, they part the grid.
+    """
+    columns = {place: (order, each * _columns(sides)) for place, (order, sides, each) in SMALL_AT.items()}
+    return _nearest(columns, n, count * _columns(rhs), REACH)
+
+
+def _columns(rhs: int) -> int:
+    return max(rhs, WARP)
+
+
+def _nearest(places: Mapping[str, tuple[int, int]], n: int, sides: int, reach: float) -> list[str]:
     distances = {
-        place: ORDER * abs(log(order / n)) + abs(log(sides / rhs))
-        for place, (order, sides) in METHODS_AT.items()
+        place: ORDER * abs(log(order / n)) + abs(log(others / sides))
+        for place, (order, others) in places.items()
     }
     return sorted((place for place, far in distances.items() if far <= reach), key=distances.__getitem__)

@@ -39,7 +39,7 @@ def explain(
         inner extent is split is followed by "splits of k" and their number. Where an override or a file says
         which way 'trmm', 'trsm', 'syr2k' or 'her2k' goes, "method" comes first: 'in_place', 'one_launch',
         'recursion', or 'launches_of_1024' where that ends in triangles of such an order, each of which is one
-        launch, 'one_product' or 'two_products'.
+        launch, 'small_triangles' where a batch is parted into such, 'one_product' or 'two_products'.
 
     Raises
     ------

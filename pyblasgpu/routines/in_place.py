@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..database import METHODS, RECURSION, way_of
+from ..database import METHODS, RECURSION, nearest_places, way_of
 from ..gpu.device import Device
 from ..operands import Operand
 from ..tuning.by_class import Choice, choose_method
@@ -110,7 +110,7 @@ def said(tape: Tape, routine: str, t: Operand, b: Operand, device: Device) -> Ch
     found = _asked(routine)
     if found is None and t.rows > LEAF:
         others = b.rows * b.cols // t.rows
-        found = choose_method(routine, t.dtype.letter, t.rows, others, device)
+        found = choose_method(routine, t.dtype.letter, nearest_places(t.rows, others), device)
     if found and found.config == RECURSION:
         tape.choices.append(found)
     return found

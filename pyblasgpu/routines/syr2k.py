@@ -7,7 +7,7 @@ That reads C once, and no block computes what is beyond the diagonal in vain, bu
 
 from __future__ import annotations
 
-from ..database import METHODS
+from ..database import METHODS, nearest_places
 from ..gpu.device import current
 from ..kernels import symmetrize
 from ..kernels.part import turned
@@ -85,7 +85,7 @@ def _pays_to_mirror(tape: Tape, a: Operand, c: Operand) -> bool:
     if c.batch * partial_bytes(c.rows, c.cols, c.dtype) > levels.MOST_COPIED:
         return False
     if c.batch == 1:
-        found = choose_method("syr2k", c.dtype.letter, c.rows, a.cols, current(tape.device))
+        found = choose_method("syr2k", c.dtype.letter, nearest_places(c.rows, a.cols), current(tape.device))
         if found:
             tape.choices.append(found)
             return found.config == method

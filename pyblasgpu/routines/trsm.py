@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from functools import partial
 
-from ..gpu.device import current
+from ..database import RECURSION, SMALL, nearest_small
+from ..gpu.device import Device, current
 from ..kernels import trsm_fma, trsm_leaf, trsm_mma, trsm_small
 from ..kernels.trsm_small import TrsmSmall
 from ..operands import Operand
+from ..tuning.by_class import Choice, choose_method
+from ..tuning.overrides import given
 from ..tuning.select import select
 from ..types import Diag, Side, Uplo
 from . import trsm_one_launch, trsv
 from .copy import record_scale
+from .in_place import LEAF
 from .recursion import (
     Recurrence,
     leaf_recorder,
@@ -28,8 +32,9 @@ from .tape import ALPHA, Tape, recorded
 
 __all__ = ["record", "tape", "trsm"]
 
-SMALL = 32  # rows of a triangle that is small also where there is but one
-LARGEST = 256  # rows of triangles of a batch that are parted into small ones
+#: Where no file says which was faster: rows of a triangle alone that is small, and of triangles of a batch
+#: that are parted into small ones, if these fill the device by themselves.
+ALONE, OF_BATCH = 32, 256
 
 
 def trsm(alpha, t: Operand, b: Operand, stream: int, *, side: Side, uplo: Uplo, diag: Diag) -> None:
@@ -83,19 +88,33 @@ _RECURRENCE = Recurrence("trsm", _SOURCES, False, _leaf_alpha, _update)
 
 
 def _small(tape: Tape, b: Operand) -> TrsmSmall | None:
-    """The Config of `trsm_small` where it serves: what is small, or whose many small triangles fill the
-    device by themselves.
+    """The Config of `trsm_small` where it serves a leaf, or the triangles of a batch parted into small ones,
+    as overrides and files say, and else `_is_likely`.
     """
-    if b.rows > LARGEST or leaves_asked("trsm"):
+    if (b.batch == 1 and b.rows > LEAF) or leaves_asked("trsm"):
         return None
     device = current(tape.device)
+    method = _said_small(b, device)
+    tape.choices += [method] if method else []
     choice = select(trsm_small.STEM, tape.dtype, "", (b.rows, b.cols), device)
-    config = choice.config
+    if method.config == RECURSION if method else not _is_likely(b, choice.config, device):
+        return None
+    tape.choices.append(choice)
+    return choice.config
+
+
+def _said_small(b: Operand, device: Device) -> Choice | None:
+    """The way that is asked for, or else was the fastest at the nearest place of which a file tells."""
+    asked = given(SMALL)
+    if asked is None:
+        return choose_method("trsm", b.dtype.letter, nearest_small(b.rows, b.cols, b.batch), device)
+    return Choice(SMALL if asked else RECURSION, "override")
+
+
+def _is_likely(b: Operand, config: TrsmSmall, device: Device) -> bool:
+    """Whether operands like these had better be served, where nothing says so."""
     blocks = b.batch * config.serving(min(b.rows, config.most_rows), b.cols).grid(b.cols)
-    if b.rows <= SMALL or (b.batch > 1 and blocks >= device.sm_count):
-        tape.choices.append(choice)
-        return config
-    return None
+    return b.rows <= ALONE or (b.batch > 1 and b.rows <= OF_BATCH and blocks >= device.sm_count)
 
 
 def record(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Diag) -> None:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
-from ..database import FAMILIES, FIXED, FIXED_BUT, nearest, nearest_places, size_class, tuned_at
+from ..database import FAMILIES, FIXED, FIXED_BUT, nearest, size_class, tuned_at
 from ..errors import BackendUnavailable, ConfigError
 from ..gpu.device import Device
 from ..types import DTYPES
@@ -92,9 +92,9 @@ def choose_stop(routine: str, dtype: str, size: str, device: Device) -> Choice:
     return Choice(DEFAULT_STOP[size], COMPUTED)
 
 
-def choose_method(routine: str, dtype: str, n: int, rhs: int, device: Device) -> Choice | None:
-    """Which of `ways_of` a routine is the fastest, by the nearest place that was timed, if any in reach."""
-    for way, origin, place in _filed("methods", routine, dtype, nearest_places(n, rhs), device):
+def choose_method(routine: str, dtype: str, places: Iterable[str], device: Device) -> Choice | None:
+    """Which of `ways_of` a routine is the fastest, by the first of `places` that was timed, if any was."""
+    for way, origin, place in _filed("methods", routine, dtype, places, device):
         return Choice(way, f"{origin}, {place}")
     return None
 

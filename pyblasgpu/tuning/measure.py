@@ -55,13 +55,13 @@ class Rotation(NamedTuple):
 
 
 def flops(name: str, dtype: Dtype, extents: tuple[int, ...]) -> int:
-    """Real operations: 2mnk of each GEMM of a batch, n²r of TRMM and TRSM, 2n²k of SYR2K, times four if
-    complex.
+    """Real operations: 2mnk of each GEMM of a batch, n²r of each TRMM and TRSM, 2n²k of SYR2K, times four
+    if complex.
     """
     if name == "gemm":
         return dtype.flops_per_fma * math.prod(extents)
-    n, others = extents
-    return dtype.flops_per_fma * n * n * others // (1 if name == "syr2k" else 2)
+    n, *others = extents
+    return dtype.flops_per_fma * n * n * math.prod(others) // (1 if name == "syr2k" else 2)
 
 
 class Timer:
@@ -190,15 +190,17 @@ class Workload:
         return Rotation(tuple(map(call, lefts, rights, outs)), lambda count: None)
 
     def _triangular(self, routine, dtype: Dtype, layout: str, extents) -> Rotation:
-        n, rhs = extents
-        count = self._copies(dtype, n * n, n * rhs)
+        n, rhs, *batch = extents
+        of_each = math.prod(batch)
+        count = self._copies(dtype, of_each * n * n, of_each * n * rhs)
         solved = SOLVED[solved_in(layout) or "left_by_columns"]
         # what is stored is lower on the left by columns, and turned by rows, and once more on the right
-        triangles = self._triangles(dtype, n, count, lower=solved.on_left == solved.by_columns)
+        is_lower = solved.on_left == solved.by_columns
+        triangles = self._triangles(dtype, n, count, is_lower, of_each)
         triangles = triangles if solved.by_columns else [t.T for t in triangles]
         rows, cols = (n, rhs) if solved.on_left else (rhs, n)
-        outs = self._matrices("B", dtype, rows, cols, count)
-        (given,) = self._matrices("A", dtype, rows, cols, 1)
+        outs = self._matrices("B", dtype, rows, cols, count, batch=of_each)
+        (given,) = self._matrices("A", dtype, rows, cols, 1, batch=of_each)
         side, uplo = (Side.LEFT, Uplo.LOWER) if solved.on_left else (Side.RIGHT, Uplo.UPPER)
         flags = {"side": side, "uplo": uplo, "diag": Diag.NON_UNIT}
 
@@ -207,7 +209,7 @@ class Workload:
 
         def restore(count: int) -> None:
             for b in outs[:count]:
-                memory.copy(b.pointer, given.pointer, n * rhs * dtype.itemsize, self.stream)
+                memory.copy(b.pointer, given.pointer, of_each * n * rhs * dtype.itemsize, self.stream)
 
         return Rotation(tuple(map(call, triangles, outs)), restore)
 
@@ -255,17 +257,22 @@ class Workload:
             one = one._replace(batch=batch, batch_stride=lead * others)
         return [one._replace(pointer=first + i * step) for i in range(count)]
 
-    def _triangles(self, dtype: Dtype, n: int, count: int, lower: bool) -> list[Operand]:
-        """`count` copies of a well-conditioned triangle, by columns, NaN beyond it."""
+    def _triangles(self, dtype: Dtype, n: int, count: int, lower: bool, batch: int) -> list[Operand]:
+        """`count` batches of copies of a well-conditioned triangle, by columns, NaN beyond it."""
         key = ("the triangle", dtype.letter, n, lower)
         step = -(-n * n * dtype.itemsize // ALIGN) * ALIGN
         arena = self._held.get(key)
-        if arena is None or arena.size < step * count:
+        if arena is None or arena.size < step * batch * count:
+            if arena is not None:
+                self._held.pop(key).release()
             made = np.zeros(step // dtype.itemsize, dtype.name)
             values = triangle(np.random.default_rng(n), TriangularCase(dtype, n, n), reals)
             made[: n * n] = values.ravel(order="F" if lower else "C")
-            arena = self._held[key] = _Arena(step * count, made, self.device, self.stream)
-        return [self._operand(arena.address + i * step, n, n, 1, n, dtype) for i in range(count)]
+            arena = self._held[key] = _Arena(step * batch * count, made, self.device, self.stream)
+        one = self._operand(arena.address, n, n, 1, n, dtype)
+        if batch > 1:
+            one = one._replace(batch=batch, batch_stride=step // dtype.itemsize)
+        return [one._replace(pointer=arena.address + i * batch * step) for i in range(count)]
 
     def _operand(self, pointer: int, rows: int, cols: int, row: int, col: int, dtype: Dtype) -> Operand:
         return Operand(pointer, rows, cols, row, col, dtype, device=self.device)

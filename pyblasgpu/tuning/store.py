@@ -29,7 +29,7 @@ from ..database import (
     families_of,
     read,
     solved_in,
-    way_of,
+    switch_at,
     ways_of,
 )
 from ..errors import DatabaseWarning
@@ -65,7 +65,7 @@ class Record:
         Of the Config; of a stop size ``{"stop": size}``, with the Config of the leaf that it was timed with;
         of a method, ``{"one_launch": 1}``, maybe with the Config that it was timed with, of the recursion
         beside it, ``{"one_launch": 0}``, and of one that ends in triangles of 1024 which go by it,
-        ``{"one_launch": 1024}``.
+        ``{"one_launch": 1024}``; of batches ``{"small_triangles": 1}``, or 0.
     outcome : str
         'ok'; or why there is no time: the rule that it broke, 'compile', 'wrong', 'spoils' (it wrote where
         it must not), 'crash', 'hang', 'error'; or what was timed beside the candidates: 'vendor',
@@ -114,11 +114,10 @@ class Record:
     @property
     def method(self) -> str | None:
         """Of a record of a method which of `ways_of` the routine it is of."""
-        switch = METHODS.get(self.stem, "")
-        if switch not in self.parameters or self.size not in METHODS_AT or self.layout != "any":
+        asked = self.parameters.get(switch_at(self.stem, self.size) or "")
+        if self.layout != "any":
             return None
-        way = way_of(self.stem, self.parameters[switch])
-        return way if way in ways_of(self.stem) else None
+        return next((way for way, value in ways_of(self.stem, self.size).items() if value == asked), None)
 
     @property
     def solver(self) -> tuple[str, str, dict[str, int]] | None:

@@ -7,17 +7,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 from ..database import (
     FAMILIES,
     METHODS,
     METHODS_AT,
     RHS_AT,
+    SMALL_AT,
     SOLVED,
     Document,
     families_of,
     is_batch,
+    switch_at,
     tuned_at,
     ways_at,
 )
@@ -64,17 +66,18 @@ def search_stop(lab: Lab, routine: str, dtype: str, device: Device, late: Callab
 
 
 def search_methods(lab: Lab, routines: Collection[tuple[str, str]], late: Callable[[], bool]) -> int:
-    """Time (routine, dtype) pairs by their method and by recursion, with what the user's file says.
+    """Time (routine, dtype) pairs in all their ways, with what the user's file says.
 
     Place by place, so that a run that is cut off has compared all of them at the first ones. Returns how many
     times are missing then.
     """
     tried = {(r.stem, r.dtype, r.size, r.method) for r in lab.journal.records}
-    ways = ((*pair, at, way) for at in METHODS_AT for pair in routines for way in ways_at(pair[0], at))
+    places: dict[str, tuple[int, ...]] = {**METHODS_AT, **SMALL_AT}
+    ways = ((*pair, at, way) for at in places for pair in routines for way in ways_at(pair[0], at))
     wanted = []
     for routine, dtype, place, way in (way for way in ways if way not in tried):
-        switch, asked = METHODS[routine], ways_at(routine, place)[way]
-        job = Job(routine, dtype, "any", ((switch, asked),), ((METHODS_AT[place], math.inf),), reload=True)
+        switch, asked = cast(str, switch_at(routine, place)), ways_at(routine, place)[way]
+        job = Job(routine, dtype, "any", ((switch, asked),), ((places[place], math.inf),), reload=True)
         wanted.append((place, {switch: int(asked)}, job))
     return _time_all(lab, wanted, late)
 

@@ -54,7 +54,10 @@ def paths_of(value, path=()):
 
 
 WHOLE = json.loads(PACKAGED)
-METHODS = {"trmm": {"s": {"512x512": "in_place"}}, "trsm": {"z": {"512x32": "recursion"}}}
+METHODS = {
+    "trmm": {"s": {"512x512": "in_place"}},
+    "trsm": {"z": {"512x32": "recursion", "64x64x100": "recursion"}},
+}
 PRODUCTS = WHOLE["entries"]["gemm_tile"]["s"]
 SOLVER = {"config": PRODUCTS["nn"]["large"]["config"], "tflops": 3.0}
 SMALL = {
@@ -80,7 +83,7 @@ def is_known(document):
         assert dtype in DTYPES and solved in SOLVED and place in METHODS_AT
         assert is_known_entry(FAMILIES[stem], entry)
     assert all(0 < stop <= 1 << 16 for stop in document.stop_sizes.values())
-    assert all(way in ways_of(routine) for (routine, *_), way in document.methods.items())
+    assert all(way in ways_of(routine, place) for (routine, _, place), way in document.methods.items())
 
 
 @given(st.sampled_from(PLACES), JSON)

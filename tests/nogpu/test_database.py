@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import threading
 import warnings
+from itertools import chain
 
 import pytest
 
@@ -229,8 +231,15 @@ def test_the_published_schema_names_what_the_loader_knows():
     assert set(methods) == set(database.METHODS)
     for routine, by_dtype in methods.items():
         places = resolved(by_dtype)["additionalProperties"]
-        assert sorted(resolved(places["propertyNames"])["enum"]) == sorted(database.METHODS_AT)
-        assert tuple(places["additionalProperties"]["enum"]) == tuple(database.ways_of(routine))
+        names = resolved(places["propertyNames"])
+        each = [resolved(kind)["enum"] for kind in names.get("anyOf", [names])]
+        known = database.METHODS_AT, database.SMALL_AT
+        assert [sorted(kind) for kind in each] == [sorted(some) for some in known[: len(each)]]
+        assert len(each) == 1 + (routine == "trsm")
+        for place in chain(*each):
+            forms = places.get("patternProperties", {".*": places.get("additionalProperties")})
+            (ways,) = (said["enum"] for form, said in forms.items() if re.search(form, place))
+            assert tuple(ways) == tuple(database.ways_of(routine, place))
     solvers = schema["properties"]["solver"]["properties"]
     assert tuple(solvers) == database.families_of("gemm")
     for by_dtype in map(resolved, solvers.values()):

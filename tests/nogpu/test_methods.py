@@ -1,4 +1,4 @@
-"""Which way TRMM and TRSM go: what is asked for, what files say of the nearest place; and how it is found."""
+"""Which way TRMM, TRSM, SYR2K go: as is asked, as files say of the nearest place; and how it is found."""
 
 from __future__ import annotations
 
@@ -10,10 +10,22 @@ import pytest
 from fake_worker import Sensor
 
 from pyblasgpu import database
-from pyblasgpu.database import METHODS, METHODS_AT, RECURSION, TWO, Document, nearest_places, ways_at
+from pyblasgpu.database import (
+    METHODS,
+    METHODS_AT,
+    RECURSION,
+    SMALL,
+    SMALL_AT,
+    TWO,
+    Document,
+    nearest_places,
+    nearest_small,
+    switch_at,
+    ways_at,
+)
 from pyblasgpu.gpu.device import known
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines import syr2k, trmm_in_place, trsm_one_launch
+from pyblasgpu.routines import syr2k, trmm_in_place, trsm, trsm_one_launch
 from pyblasgpu.routines.explain import explain
 from pyblasgpu.routines.recursion import lower_left
 from pyblasgpu.routines.tape import Tape
@@ -27,7 +39,7 @@ from pyblasgpu.tuning.overrides import override
 from pyblasgpu.tuning.select import reload, select
 from pyblasgpu.tuning.store import FATAL, Record, save, winners
 from pyblasgpu.tuning.worker import DONE
-from pyblasgpu.types import DTYPES, Side, Uplo
+from pyblasgpu.types import DTYPES, Diag, Side, Uplo
 
 H200 = known("h200")
 MODULES = {"trmm": trmm_in_place, "trsm": trsm_one_launch}
@@ -217,11 +229,83 @@ def test_places_at_which_syr2k_is_timed():
     assert all(set(ways_at("syr2k", place)) in (set(), {"one_product", TWO}) for place in METHODS_AT)
 
 
+# --------------------------------------------------------------------- batches and leaves at run time
+
+
+@pytest.fixture
+def parted(monkeypatch):
+    """``parted(n, rhs, batch, ...)``: as how many launches of `trsm_small` TRSM is recorded."""
+    fake_kernels.install(monkeypatch)
+
+    def count(n, rhs, batch, letter="s"):
+        def dense(rows: int, cols: int) -> Operand:
+            return Operand(1 << 30, rows, cols, 1, rows, DTYPES[letter], False, batch, rows * cols)
+
+        flags = {"side": Side.LEFT, "uplo": Uplo.LOWER, "diag": Diag.NON_UNIT}
+        tape = trsm.tape(1, dense(n, n), dense(n, rhs), **flags)
+        return sum(step.source.name == "trsm_small" for step in tape._steps)
+
+    return count
+
+
+def test_files_say_whether_batches_are_parted(parted, filed):
+    """Against the bound, as near as they reach, and of each dtype; whole triangles tell of whole ones."""
+    assert parted(64, 64, 1000) == 1 and parted(128, 128, 1000) == 2 and parted(128, 128, 10) == 0
+    filed({("trsm", "s", "128x128x1000"): RECURSION, ("trsm", "s", "128x128x10"): SMALL})
+    assert parted(128, 128, 1000) == 0 and parted(100, 150, 700) == 0 and parted(128, 128, 12) == 2
+    assert parted(128, 128, 1000, "d") == 2 and parted(16, 16, 10_000) == 1
+    filed({("trsm", "s", "256x256"): RECURSION})
+    assert parted(128, 128, 1000) == 2
+
+
+def test_files_say_whether_a_leaf_is_a_small_triangle(parted, filed):
+    assert parted(32, 400, 1) == 1 and parted(64, 400, 1) == 0
+    filed({("trsm", "s", "32x512x1"): RECURSION, ("trsm", "s", "64x512x1"): SMALL})
+    assert parted(32, 400, 1) == 0 and parted(64, 400, 1) == 1
+    assert parted(65, 400, 1) == 0, "it is no leaf, of which no batch tells"
+
+
+def test_an_override_of_small_triangles_comes_first(parted, filed):
+    filed({("trsm", "s", place): RECURSION for place in SMALL_AT})
+    assert parted(64, 64, 1000) == 0
+    with override(SMALL, True):
+        assert parted(64, 64, 1000) == 1 and parted(512, 64, 10) == 8
+        leaf = select("trsm", DTYPES["s"], "", (64, 64), H200).config
+        for name, value in (("trsm", 64), (leaf.STEM, leaf)):
+            with override(name, value):
+                assert parted(64, 64, 1000) == 0
+    with override(SMALL, False):
+        assert parted(16, 16, 10_000, "d") == 0
+
+
+def test_explain_says_how_batches_go(parted, filed, monkeypatch):
+    monkeypatch.setattr("pyblasgpu.routines.explain.current", lambda ordinal: H200)
+    bound = explain("trsm", "s", 128, 128, batch=1000)
+    assert bound[0][0] == "trsm_small"
+    filed({}, {("trsm", "s", "128x128x1000"): SMALL})
+    origin = f"packaged for {H200.name}, 128x128x1000"
+    assert explain("trsm", "s", 128, 128, batch=1000) == [("method", SMALL, origin), *bound]
+    filed({}, {("trsm", "s", "128x128x1000"): RECURSION})
+    first, second, *_ = explain("trsm", "s", 128, 128, batch=1000)
+    assert first == ("method", RECURSION, origin) and second[0] == "stop size"
+
+
+def test_every_small_place_is_its_own_nearest_one_and_most_batches_have_one():
+    for place, extents in SMALL_AT.items():
+        assert nearest_small(*extents)[0] == place
+        assert ways_at("trsm", place) == {SMALL: True, RECURSION: False}
+        assert not ways_at("trmm", place) and not ways_at("syr2k", place)
+    assert all(nearest_small(n, n, count) for n in (16, 32, 64, 128, 256) for count in (10, 100, 1000))
+    assert nearest_small(64, 1, 200)[0] == "64x64x100", "a triangle of one column takes a warp's time"
+    assert not nearest_small(2048, 2048, 3)
+
+
 # --------------------------------------------------------------------------------------- from records
 
 
 def record(routine, place, is_on, seconds=1.0, outcome="ok", letter="d"):
-    facts = METHODS_AT[place], {METHODS[routine]: int(is_on)}, outcome, seconds if outcome == "ok" else 0.0
+    extents, switch = {**METHODS_AT, **SMALL_AT}[place], switch_at(routine, place)
+    facts = extents, {switch: int(is_on)}, outcome, seconds if outcome == "ok" else 0.0
     return Record(H200.name, "sm_90", routine, letter, "any", place, *facts)
 
 
@@ -231,7 +315,10 @@ def test_the_faster_way_wins_at_each_place():
         for routine, slow in (("trmm", "512x32"), ("trsm", "256x256"))
         for place in ("512x32", "256x256") for is_on in (True, False)
     ]  # fmt: skip
-    assert winners(records, "x").methods == {
+    small = [record("trsm", place, place == "64x64x100", 1.0) for place in ("64x64x100", "128x128x10")]
+    small += [record("trsm", place, place != "64x64x100", 2.0) for place in ("64x64x100", "128x128x10")]
+    assert winners([*records, *small], "x").methods == {
+        ("trsm", "d", "64x64x100"): SMALL, ("trsm", "d", "128x128x10"): RECURSION,
         ("trmm", "d", "512x32"): RECURSION, ("trmm", "d", "256x256"): "in_place",
         ("trsm", "d", "512x32"): "one_launch", ("trsm", "d", "256x256"): RECURSION,
     }  # fmt: skip
@@ -290,6 +377,8 @@ def test_records_of_unknown_places_or_switches_say_nothing(routine):
         {"stem": "gemm"},
         {"parameters": {"fast": 1}},
         {"parameters": {METHODS[routine]: 7}},
+        {"parameters": {SMALL: 1}},
+        {"size": "64x64x100"},
     ):
         assert not winners([replace(each, **changes) for each in pair], "x")
 
@@ -323,6 +412,7 @@ def lab(home):
 
 
 PAIRS = [("trmm", "s"), ("trsm", "s"), ("trsm", "z")]
+PLACES = [*METHODS_AT, *SMALL_AT]
 
 
 def after(count):
@@ -332,7 +422,7 @@ def after(count):
 
 
 def test_a_search_that_is_cut_off_has_compared_all_routines_at_the_first_places(lab):
-    first, second, *others = ([way for pair in PAIRS for way in ways_at(pair[0], at)] for at in METHODS_AT)
+    first, second, *others = ([way for pair in PAIRS for way in ways_at(pair[0], at)] for at in PLACES)
     assert whole.search_methods(lab, PAIRS, after(len(first + second))) == sum(map(len, others))
     found = winners(lab.journal.records, H200.name).methods
     assert found.keys() == {(*pair, place) for pair in PAIRS for place in list(METHODS_AT)[:2]}
@@ -344,7 +434,8 @@ def test_a_search_that_is_cut_off_has_compared_all_routines_at_the_first_places(
         == len(lab.worker.jobs)
         == sum(map(len, (first, second, *others)))
     )
-    assert len(winners(lab.journal.records, H200.name).methods) == len(PAIRS) * len(METHODS_AT)
+    count = len(PAIRS) * len(METHODS_AT) + 2 * len(SMALL_AT)
+    assert len(winners(lab.journal.records, H200.name).methods) == count
 
 
 @both
@@ -353,6 +444,7 @@ def test_what_has_failed_is_not_tried_again(lab, routine):
     lab.worker.broken[method, True, METHODS_AT[place]] = Failed("error", "planted")
     assert whole.search_methods(lab, [(routine, "c")], after(10_000)) == 0
     found = winners(lab.journal.records, H200.name).methods
-    assert found[routine, "c", place] == RECURSION and len(found) == len(METHODS_AT)
+    count = len(METHODS_AT) + (routine == "trsm") * len(SMALL_AT)
+    assert found[routine, "c", place] == RECURSION and len(found) == count
     count = len(lab.worker.jobs)
     assert whole.search_methods(lab, [(routine, "c")], after(10_000)) == 0 and len(lab.worker.jobs) == count

@@ -25,7 +25,18 @@ from fake_device import elements
 from fake_worker import GOOD, Compilers, Sensor, Watcher
 
 from pyblasgpu import cpu
-from pyblasgpu.database import FAMILIES, METHODS, RECURSION, SOLVED, TWO, read, sizes_of, tuned_at
+from pyblasgpu.database import (
+    FAMILIES,
+    METHODS,
+    RECURSION,
+    SMALL,
+    SOLVED,
+    TWO,
+    nearest_places,
+    read,
+    sizes_of,
+    tuned_at,
+)
 from pyblasgpu.errors import PyblasgpuError
 from pyblasgpu.gpu.compile import Resources
 from pyblasgpu.gpu.device import known
@@ -174,6 +185,9 @@ class Stage:
         asked = overrides.given(METHODS[name])
         if asked is not None:  # with many right-hand sides it is faster
             self.chosen = 2 if asked == (b.cols > 32) else 1
+        elif overrides.given(SMALL) is not None:  # of three triangles
+            assert (t.batch, b.batch) == (3, 3)
+            self.chosen = 2 if overrides.given(SMALL) else 1
         getattr(cpu, name)(alpha, elements(t), elements(b), side, uplo, Trans.NO, diag)
         self.spoil(False, elements(b))
 
@@ -186,6 +200,7 @@ class Stage:
 @pytest.fixture
 def stage(monkeypatch):
     monkeypatch.setattr(whole, "METHODS_AT", {"512x32": (64, 32), "256x256": (64, 64)})
+    monkeypatch.setattr(whole, "SMALL_AT", {"64x64x100": (16, 8, 3)})
     return Stage(monkeypatch)
 
 
@@ -395,12 +410,13 @@ def test_each_way_where_it_is_faster(stage, routines):
     made, found = tune(on(stage), routines, ("d",))
     expected = {(name, "d", "512x32"): RECURSION for name in routines}
     expected |= {(name, "d", "256x256"): METHODS[name] for name in routines}
+    expected |= {("trsm", "d", "64x64x100"): SMALL} if "trsm" in routines else {}
     assert found.methods == expected == read(store.user_file(H200.name), H200.name).methods
     assert found.entries and found.stop_sizes and made.untried == 0
     selecting.reload()
     for name in routines:
         for n, rhs, way in ((600, 20, RECURSION), (300, 300, METHODS[name])):
-            choice = by_class.choose_method(name, "d", n, rhs, H200)
+            choice = by_class.choose_method(name, "d", nearest_places(n, rhs), H200)
             assert choice.config == way and choice.origin.startswith("tuned here")
     # nothing of it is timed again by a run that resumes this one
     again, _ = tune(on(stage), routines, ("d",), resume=True)
@@ -410,14 +426,14 @@ def test_each_way_where_it_is_faster(stage, routines):
 def test_a_run_may_be_of_methods_alone(stage):
     _, before = tune(on(stage), ("trsm",), ("d",))
     made, found = tune(on(stage), ("trmm", "trsm"), ("d",), stages=("methods",))
-    assert len(found.methods) == 4 == len(made.journal.records) / 2
+    assert len(found.methods) == 5 == len(made.journal.records) / 2
     assert not found.entries and not found.stop_sizes
     filed = read(store.user_file(H200.name), H200.name)
     assert filed.entries.keys() == before.entries.keys() and filed.stop_sizes == before.stop_sizes
     assert filed.methods == found.methods
     # what there was no time for is told of
     made, found = tune(on(stage), ("trmm", "trsm"), ("d",), stages=("methods",), budget=1e-9)
-    assert made.untried == 8 and not found
+    assert made.untried == 10 and not found
 
 
 def test_syr2k_is_tuned_with_the_products(stage):
@@ -903,7 +919,7 @@ def test_the_command_shows_the_winners(machine, capsys):
     assert {winner["layout"] for winner in said["winners"]} >= {"nn", "nt", "tn", "tt"}
     assert {stop["class"] for stop in said["stop_sizes"]} == set(sizes_of("trsm"))
     assert {way["place"]: way["method"] for way in said["methods"]} == {
-        "256x256": "one_launch", "512x32": "recursion",
+        "256x256": "one_launch", "512x32": "recursion", "64x64x100": "small_triangles",
     }  # fmt: skip
 
 
