@@ -33,8 +33,8 @@ from .tape import ALPHA, Tape, recorded
 __all__ = ["record", "tape", "trsm"]
 
 #: Where no file says which was faster: rows of a triangle alone that is small, and of triangles of a batch
-#: that are parted into small ones, if these fill the device by themselves.
-ALONE, OF_BATCH = 32, 256
+#: that are parted into small ones, if these fill half of the device by themselves (docs/performance.md).
+ALONE, OF_BATCH = 32, 512
 
 
 def trsm(alpha, t: Operand, b: Operand, stream: int, *, side: Side, uplo: Uplo, diag: Diag) -> None:
@@ -114,7 +114,7 @@ def _said_small(b: Operand, device: Device) -> Choice | None:
 def _is_likely(b: Operand, config: TrsmSmall, device: Device) -> bool:
     """Whether operands like these had better be served, where nothing says so."""
     blocks = b.batch * config.serving(min(b.rows, config.most_rows), b.cols).grid(b.cols)
-    return b.rows <= ALONE or (b.batch > 1 and b.rows <= OF_BATCH and blocks >= device.sm_count)
+    return b.rows <= ALONE or (b.batch > 1 and b.rows <= OF_BATCH and 2 * blocks >= device.sm_count)
 
 
 def record(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Diag) -> None:
