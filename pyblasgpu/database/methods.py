@@ -45,7 +45,7 @@ SMALL_AT = {
     for n, rhs, count in (
         (64, 64, 1000), (128, 128, 1000), (32, 32, 10_000), (16, 16, 10_000), (256, 256, 100),
         (64, 64, 100), (128, 128, 100), (128, 128, 10), (256, 256, 10), (512, 512, 100), (512, 512, 10),
-        (32, 512, 1), (64, 512, 1), (16, 32, 1), (32, 32, 100),
+        (32, 512, 1), (64, 512, 1), (16, 32, 1), (32, 32, 100), (32, 32, 1), (64, 32, 1),
     )
 }  # fmt: skip
 WARP = 32  # columns at least that a triangle is reckoned with
@@ -110,11 +110,11 @@ def nearest_places(n: int, rhs: int, reach: float = REACH) -> list[str]:
 
 
 def nearest_small(n: int, rhs: int, count: int) -> list[str]:
-    """Those of `SMALL_AT` in reach of `count` triangles, by their orders and the columns of all of them: each
-    is a thread's, or, in leaves, they part the grid.
+    """Those of `SMALL_AT` in reach of `count` triangles, by their orders, up to the next power of two as they
+    are parted, and the columns of all of them: each is a thread's, or, in leaves, they part the grid.
     """
     columns = {place: (order, each * _columns(sides)) for place, (order, sides, each) in SMALL_AT.items()}
-    return _nearest(columns, n, count * _columns(rhs), REACH)
+    return _nearest(columns, 1 << (n - 1).bit_length(), count * _columns(rhs), REACH)
 
 
 def _columns(rhs: int) -> int:
