@@ -113,12 +113,15 @@ def nearest_small(n: int, rhs: int, count: int) -> list[str]:
     """Those of `SMALL_AT` in reach of `count` triangles, by their orders, up to the next power of two as they
     are parted, and the columns of all of them: each is a thread's, or, in leaves, they part the grid.
     """
-    columns = {place: (order, each * _columns(sides)) for place, (order, sides, each) in SMALL_AT.items()}
-    return _nearest(columns, 1 << (n - 1).bit_length(), count * _columns(rhs), REACH)
+    return _nearest(_SMALL_COLUMNS, 1 << (n - 1).bit_length(), _columns(rhs, count), REACH)
 
 
-def _columns(rhs: int) -> int:
-    return max(rhs, WARP)
+def _columns(rhs: int, count: int) -> int:
+    """Of `count` triangles together."""
+    return count * max(rhs, WARP)
+
+
+_SMALL_COLUMNS = {place: (order, _columns(*of_each)) for place, (order, *of_each) in SMALL_AT.items()}
 
 
 def _nearest(places: Mapping[str, tuple[int, int]], n: int, sides: int, reach: float) -> list[str]:

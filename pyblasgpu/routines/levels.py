@@ -28,15 +28,8 @@ from .gemm import record_gemm
 from .tape import Tape
 
 __all__ = [
-    "LARGEST",
-    "MOST_COPIED",
-    "below",
-    "blocks",
-    "diagonal",
-    "level_recorder",
-    "most_workspace",
-    "repeated",
-]
+    "LARGEST", "MOST_COPIED", "below", "blocks", "diagonal", "level_recorder", "most_workspace", "repeated",
+]  # fmt: skip
 
 LARGEST = 4096  # rows of a triangle that is multiplied by levels
 MOST_COPIED = 32 << 20  # bytes of B, or of diagonal blocks, that are copied at a time

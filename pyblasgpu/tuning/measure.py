@@ -243,39 +243,44 @@ class Workload:
         """`count` batches of column-major matrices, or row-major if `transposed`, of random numbers."""
         lead, others = (cols + pad, rows) if transposed else (rows + pad, cols)
         step = -(-(lead * others * batch + shift) * dtype.itemsize // ALIGN) * ALIGN
-        key = (place, dtype.letter)
-        arena = self._held.get(key)
-        if arena is None or arena.size < step * count:
-            if arena is not None:
-                self._held.pop(key).release()
-            rng = np.random.default_rng(2011)
-            chunk = reals(rng, (min(step * count // dtype.itemsize, CHUNK),), dtype)
-            arena = self._held[key] = _Arena(step * count, chunk, self.device, self.stream)
-        first, (row, col) = arena.address + shift * dtype.itemsize, (lead, 1) if transposed else (1, lead)
-        one = self._operand(first, rows, cols, row, col, dtype)
-        if batch > 1:
-            one = one._replace(batch=batch, batch_stride=lead * others)
-        return [one._replace(pointer=first + i * step) for i in range(count)]
+
+        def chunk() -> np.ndarray:
+            return reals(np.random.default_rng(2011), (min(step * count // dtype.itemsize, CHUNK),), dtype)
+
+        arena = self._arena((place, dtype.letter), step * count, chunk)
+        row, col = (lead, 1) if transposed else (1, lead)
+        one = Operand(arena.address + shift * dtype.itemsize, rows, cols, row, col, dtype, device=self.device)
+        return _in_a_row(one, count, step, batch, lead * others)
 
     def _triangles(self, dtype: Dtype, n: int, count: int, lower: bool, batch: int) -> list[Operand]:
         """`count` batches of copies of a well-conditioned triangle, by columns, NaN beyond it."""
-        key = ("the triangle", dtype.letter, n, lower)
         step = -(-n * n * dtype.itemsize // ALIGN) * ALIGN
-        arena = self._held.get(key)
-        if arena is None or arena.size < step * batch * count:
-            if arena is not None:
-                self._held.pop(key).release()
+
+        def chunk() -> np.ndarray:
             made = np.zeros(step // dtype.itemsize, dtype.name)
             values = triangle(np.random.default_rng(n), TriangularCase(dtype, n, n), reals)
             made[: n * n] = values.ravel(order="F" if lower else "C")
-            arena = self._held[key] = _Arena(step * batch * count, made, self.device, self.stream)
-        one = self._operand(arena.address, n, n, 1, n, dtype)
-        if batch > 1:
-            one = one._replace(batch=batch, batch_stride=step // dtype.itemsize)
-        return [one._replace(pointer=arena.address + i * batch * step) for i in range(count)]
+            return made
 
-    def _operand(self, pointer: int, rows: int, cols: int, row: int, col: int, dtype: Dtype) -> Operand:
-        return Operand(pointer, rows, cols, row, col, dtype, device=self.device)
+        arena = self._arena(("the triangle", dtype.letter, n, lower), step * batch * count, chunk)
+        one = Operand(arena.address, n, n, 1, n, dtype, device=self.device)
+        return _in_a_row(one, count, step * batch, batch, step // dtype.itemsize)
+
+    def _arena(self, key: tuple, size: int, chunk: Callable[[], np.ndarray]) -> _Arena:
+        """What is held of `key`, if it has `size` bytes; else it is made anew, to repeat ``chunk()``."""
+        arena = self._held.get(key)
+        if arena is None or arena.size < size:
+            if arena is not None:
+                self._held.pop(key).release()
+            arena = self._held[key] = _Arena(size, chunk(), self.device, self.stream)
+        return arena
+
+
+def _in_a_row(first: Operand, count: int, step: int, batch: int, batch_stride: int) -> list[Operand]:
+    """`count` operands like the `first`, batches if there are several of each, `step` bytes apart."""
+    if batch > 1:
+        first = first._replace(batch=batch, batch_stride=batch_stride)
+    return [first._replace(pointer=first.pointer + i * step) for i in range(count)]
 
 
 class _Arena:

@@ -73,10 +73,10 @@ def search_methods(lab: Lab, routines: Collection[tuple[str, str]], late: Callab
     """
     tried = {(r.stem, r.dtype, r.size, r.method) for r in lab.journal.records}
     places: dict[str, tuple[int, ...]] = {**METHODS_AT, **SMALL_AT}
-    ways = ((*pair, at, way) for at in places for pair in routines for way in ways_at(pair[0], at))
+    ways = ((*pair, at, *way) for at in places for pair in routines for way in ways_at(pair[0], at).items())
     wanted = []
-    for routine, dtype, place, way in (way for way in ways if way not in tried):
-        switch, asked = cast(str, switch_at(routine, place)), ways_at(routine, place)[way]
+    for routine, dtype, place, _, asked in (way for way in ways if way[:4] not in tried):
+        switch = cast(str, switch_at(routine, place))
         job = Job(routine, dtype, "any", ((switch, asked),), ((places[place], math.inf),), reload=True)
         wanted.append((place, {switch: int(asked)}, job))
     return _time_all(lab, wanted, late)
