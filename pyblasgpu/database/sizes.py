@@ -31,18 +31,23 @@ leaves     few: at most 64 right-hand sides               32, triangles of 128 a
 leaves     some: at most 1024                             512, triangles of 128 and 512
 leaves     many: at most 2560                             2048, triangles of 128 and 512
 leaves     most: more                                     4096, triangles of 128 and 512
+leaves     batch64: triangles of at most 90 rows          400 of 64, each with 64
+leaves     batch128: triangles of at most 181 rows        100 of 128, each with 128
+leaves     batch256: larger ones                          100 of 256, each with 256
 =========  =============================================  ==============================
 
 The elements of all matrices of a batch count together; where they are few, a batch is tiny like one product.
-The stop size of a recursion has the classes of the leaves; it is tuned on a triangle of 2048. Between the
-classes of products there is no boundary at run time: `tuning.select` compares the Configs of all of them,
-and what each of them did at the extents of others; times of batches serve batches alone.
+So do the right-hand sides of all triangles of a batch; where they are more than many, a batch has classes of
+its own, as few blocks read the same triangle, and not all are there at once. The stop size of a recursion has
+the classes of single triangles; it is tuned on one of 2048. Between the classes of products there is no
+boundary at run time: `tuning.select` compares the Configs of all of them, and what each of them did at the
+extents of others; times of batches serve batches alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import inf, prod
 
 __all__ = ["RHS_AT", "is_batch", "nearest", "places_of", "rhs_class", "size_class", "sizes_of", "tuned_at"]
 
@@ -55,6 +60,9 @@ LEAF_ORDERS = (128, 512)
 
 #: Class of a batch -> m n of one matrix at most.
 _BATCHES = {"batch16": 22 * 22, "batch32": 45 * 45, "batch64": 90 * 90, "batch128": 181 * 181}
+
+#: Class of a batch of leaves with more than `MANY` right-hand sides -> rows of a triangle at most.
+_LEAF_BATCHES = {"batch64": 90, "batch128": 181, "batch256": inf}
 
 _BY_ELEMENTS = {
     "tiny": ("tiny", "small", "middle", "medium", "large"),
@@ -101,6 +109,13 @@ _GEMM_NEAREST = {
     for size, preferred in _PREFERRED.items()
 }
 
+_LEAF_NEAREST: dict[str, tuple[str, ...]] = {
+    "few": ("few", "some", "many", "most"),
+    "some": ("some", "many", "few", "most"),
+    "many": ("many", "most", "some", "few"),
+    "most": ("most", "many", "some", "few"),
+}
+
 _NEAREST: dict[str, dict[str, tuple[str, ...]]] = {
     "gemm": {
         **{size: (*others, *reversed(_BATCHES)) for size, others in _GEMM_NEAREST.items()},
@@ -110,11 +125,12 @@ _NEAREST: dict[str, dict[str, tuple[str, ...]]] = {
         "batch128": ("batch128", "batch64", "batch32", "batch16", *_GEMM_NEAREST["small"]),
     },
     "leaf": {
-        "few": ("few", "some", "many", "most"),
-        "some": ("some", "many", "few", "most"),
-        "many": ("many", "most", "some", "few"),
-        "most": ("most", "many", "some", "few"),
+        **_LEAF_NEAREST,
+        "batch64": ("batch64", "batch128", "batch256", *_LEAF_NEAREST["most"]),
+        "batch128": ("batch128", "batch64", "batch256", *_LEAF_NEAREST["most"]),
+        "batch256": ("batch256", "batch128", "batch64", *_LEAF_NEAREST["most"]),
     },
+    "stop": _LEAF_NEAREST,
 }
 
 _GEMM_AT = {
@@ -152,6 +168,8 @@ _GEMM_AT = {
 #: Right-hand sides at which a class of them is tuned.
 RHS_AT = {"few": 32, "some": 512, "many": 2048, "most": 4096}
 
+_LEAF_BATCHES_AT = {"batch64": (64, 64, 400), "batch128": (128, 128, 100), "batch256": (256, 256, 100)}
+
 
 def size_class(stem: str, extents: tuple[int, ...]) -> str:
     """The class of ``(m, n, k[, batch])`` of a GEMM, of ``(n, right-hand sides[, batch])`` of a leaf."""
@@ -171,7 +189,10 @@ def size_class(stem: str, extents: tuple[int, ...]) -> str:
             return "outer" if k <= OUTER else "low_rank"
         bounds = (("tiny", TINY), ("small", SMALL), ("middle", MIDDLE), ("medium", MEDIUM))
         return next((name for name, most in bounds if elements <= most), "large")
-    return rhs_class(prod(extents[1:]))
+    n, columns = extents[0], prod(extents[1:])
+    if prod(extents[2:]) > 1 and columns > MANY:
+        return next(name for name, most in _LEAF_BATCHES.items() if n <= most)
+    return rhs_class(columns)
 
 
 def rhs_class(rhs: int) -> str:
@@ -187,8 +208,8 @@ def sizes_of(stem: str, only: Sequence[str] = ()) -> tuple[str, ...]:
 
 
 def is_batch(size: str) -> bool:
-    """Whether a class is one of batches of products."""
-    return size in _BATCHES
+    """Whether a class is one of batches."""
+    return size in _BATCHES or size in _LEAF_BATCHES
 
 
 def nearest(stem: str, size: str) -> tuple[str, ...]:
@@ -200,6 +221,8 @@ def tuned_at(stem: str, size: str) -> tuple[tuple[int, ...], ...]:
     """The extents at which a class is tuned."""
     if _kind(stem) == "gemm":
         return (_GEMM_AT[size],)
+    if size in _LEAF_BATCHES_AT:
+        return (_LEAF_BATCHES_AT[size],)
     return tuple((order, RHS_AT[size]) for order in LEAF_ORDERS)
 
 
@@ -213,5 +236,7 @@ def _classes(stem: str) -> dict[str, tuple[str, ...]]:
 
 
 def _kind(stem: str) -> str:
-    """What shapes a family, or a routine, knows: those of a product or those of a triangle."""
-    return "gemm" if stem.startswith("gemm") else "leaf"
+    """What shapes a family knows, of a product or of a triangle, or the stop sizes of a routine."""
+    if stem.startswith("gemm"):
+        return "gemm"
+    return "leaf" if "_" in stem else "stop"

@@ -143,8 +143,9 @@ def leaves_asked(routine: str) -> bool:
 def tuned_leaf(tape: Tape, b: Operand, recurrence: Recurrence) -> tuple[Any, int]:
     """The Config of the leaves for a B like this one, and the order at which the recursion ends in them."""
     device = current(tape.device)
-    stop = stop_size(recurrence.routine, tape.dtype, b.rows, b.cols, device)
-    leaf = select(recurrence.routine, tape.dtype, "", (min(stop.config, b.rows), b.cols), device)
+    stop = stop_size(recurrence.routine, tape.dtype, b.cols * b.batch, device)
+    extents = min(stop.config, b.rows), b.cols, b.batch
+    leaf = select(recurrence.routine, tape.dtype, "", extents, device)
     tape.choices += stop, leaf
     return leaf.config, min(stop.config, leaf.config.ORDER)
 

@@ -116,7 +116,7 @@ def _stop(tape: Tape, a: Operand) -> int:
     """The order of the diagonal blocks: what was tuned or asked for, else the largest power of two of which a
     block may be copied.
     """
-    found = stop_size("symm", tape.dtype, a.rows, a.rows, current(tape.device))
+    found = stop_size("symm", tape.dtype, a.rows, current(tape.device))
     if found.origin == COMPUTED:
         most = isqrt(levels.MOST_COPIED // tape.dtype.itemsize)
         found = Choice(1 << (most.bit_length() - 1), COMPUTED)

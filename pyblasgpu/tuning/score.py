@@ -45,7 +45,7 @@ def score(stem: str, config: Any, extents: tuple[int, ...], device: Device) -> f
         return 0.0
     spill = min(1.0, (_limit(config, device) / (config.registers + OVERHEAD)) ** 2)
     facts = config.dtype_facts
-    products = extents[0] ** 2 / 2 * extents[1] if stem in LEAVES else prod(extents)
+    products = extents[0] ** 2 / 2 * prod(extents[1:]) if stem in LEAVES else prod(extents)
     ideal = products * facts.parts**2 / (device.fma_lanes(facts) * device.sm_count)
     best = cycles(stem, config, extents, device)
     if getattr(config, "persistent", False):
@@ -72,7 +72,7 @@ def cycles(
     config : object
         A Config that fits on `device`.
     extents : tuple of int
-        (m, n, k[, batch]) of a GEMM, (order, right-hand sides) of a leaf.
+        (m, n, k[, batch]) of a GEMM, (order, right-hand sides[, batch]) of a leaf.
     device : Device
     streamed : bool
         Whether the blocks of a persistent kernel part the last tiles; `summing_cycles` come on top.
@@ -88,7 +88,7 @@ def cycles(
         levels, _ = tile_counts(config, part, *extents[:2])
         return overlapped(share, LONGEST * longest) + LEVEL * levels
     if stem in LEAVES:
-        return leaf_cycles(stem, config, extents[:2], resident, device)
+        return leaf_cycles(stem, config, extents, resident, device)
     m, n, k, *batch = extents
     count = prod(batch)  # no tile holds parts of two matrices
     block, tiles = gemm_block(config, k, device, astray), tiles_of(config, extents, part)

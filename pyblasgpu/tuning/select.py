@@ -92,7 +92,7 @@ def select(
             return Choice(config, "override")
     if name in FIXED:
         return Choice(fixed(name, dtype.letter), "fixed")
-    shape = wanted if is_product else (dtype.letter, layout, size_class(name, extents))
+    shape = wanted if is_product else (dtype.letter, layout, size_class(stems[0], extents))
     key = (name, shape, device.name, device.ordinal)
     choice = _chosen.get(key)
     if choice is None:
@@ -117,15 +117,15 @@ def _serves(config: Any, layout: str) -> bool:
     return getattr(config, "packed", False) or getattr(config, "layout", layout) == layout
 
 
-def stop_size(routine: str, dtype: Dtype, n: int, rhs: int, device: Device) -> Choice:
+def stop_size(routine: str, dtype: Dtype, rhs: int, device: Device) -> Choice:
     """The order at which the recursion of 'trmm' or 'trsm' ends in a leaf, and its origin.
 
     Parameters
     ----------
     routine : str
     dtype : Dtype
-    n, rhs : int
-        Order of the triangle, right-hand sides.
+    rhs : int
+        Right-hand sides, of all triangles of a batch.
     device : Device
     """
     given = overrides.given(routine)

@@ -52,7 +52,7 @@ def search_stop(lab: Lab, routine: str, dtype: str, device: Device, late: Callab
     known = {(record.size, record.candidate) for record in lab.journal.timed(key)}
     records = [record for record in sound(lab.journal.records) if record.dtype == dtype]
     for size, rhs in RHS_AT.items():
-        serving = stop_size(routine, DTYPES[dtype], STOP_ORDER, rhs, device).config
+        serving = stop_size(routine, DTYPES[dtype], rhs, device).config
         stops = sorted(STOPS, key=lambda stop: stop != serving)
         for stem, leaf, stop in _pairs(records, routine, dtype, size, rhs, stops):
             if late():

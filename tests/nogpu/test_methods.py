@@ -11,6 +11,7 @@ from fake_worker import Sensor
 
 from pyblasgpu import database
 from pyblasgpu.database import (
+    FAMILIES,
     METHODS,
     METHODS_AT,
     RECURSION,
@@ -25,7 +26,7 @@ from pyblasgpu.database import (
 )
 from pyblasgpu.gpu.device import known
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines import syr2k, trmm_in_place, trsm, trsm_one_launch
+from pyblasgpu.routines import syr2k, trmm, trmm_in_place, trsm, trsm_one_launch
 from pyblasgpu.routines.explain import explain
 from pyblasgpu.routines.recursion import lower_left
 from pyblasgpu.routines.tape import Tape
@@ -232,17 +233,18 @@ def test_places_at_which_syr2k_is_timed():
 # --------------------------------------------------------------------- batches and leaves at run time
 
 
+def stacked(rows: int, cols: int, batch: int, letter: str) -> Operand:
+    return Operand(1 << 30, rows, cols, 1, rows, DTYPES[letter], False, batch, rows * cols)
+
+
 @pytest.fixture
 def parted(monkeypatch):
     """``parted(n, rhs, batch, ...)``: as how many launches of `trsm_small` TRSM is recorded."""
     fake_kernels.install(monkeypatch)
 
     def count(n, rhs, batch, letter="s"):
-        def dense(rows: int, cols: int) -> Operand:
-            return Operand(1 << 30, rows, cols, 1, rows, DTYPES[letter], False, batch, rows * cols)
-
         flags = {"side": Side.LEFT, "uplo": Uplo.LOWER, "diag": Diag.NON_UNIT}
-        tape = trsm.tape(1, dense(n, n), dense(n, rhs), **flags)
+        tape = trsm.tape(1, stacked(n, n, batch, letter), stacked(n, rhs, batch, letter), **flags)
         return sum(step.source.name == "trsm_small" for step in tape._steps)
 
     return count
@@ -276,6 +278,40 @@ def test_an_override_of_small_triangles_comes_first(parted, filed):
                 assert parted(64, 64, 1000) == 0
     with override(SMALL, False):
         assert parted(16, 16, 10_000, "d") == 0
+
+
+@pytest.mark.parametrize("routine, letter", [("trsm", "s"), ("trsm", "z"), ("trmm", "d")])
+def test_leaves_of_a_batch_go_by_all_of_its_columns(monkeypatch, filed, routine, letter):
+    """By the class of one triangle with as many, or, where these are many, by that of such batches."""
+    fake_kernels.install(monkeypatch)
+    filed({("trsm", letter, place): RECURSION for place in SMALL_AT})
+    packaged = database.read(overlay.PACKAGED / "nvidia_h200.json")
+    stem = "trmm_leaf" if routine == "trmm" else "trsm_leaf"
+    config = select(stem, DTYPES[letter], "", (64, 1), H200).config
+    rows = {"few": 1, "many": 2, "batch64": 3, "batch128": 4}  # which `min_blocks` tells
+    entries = {
+        (stem, letter, "any", size): database.Entry(
+            {**FAMILIES[stem].parameters_of(config), "min_blocks": rows[size]}, 1e5
+        )
+        for size in rows
+    }
+    save(replace(packaged, entries=entries, methods={}), overlay.PACKAGED / "nvidia_h200.json")
+    reload()
+
+    def chosen(n: int, rhs: int, count: int) -> int:
+        steps = {"trsm": trsm, "trmm": trmm}[routine].tape(
+            1, stacked(n, n, count, letter), stacked(n, rhs, count, letter),
+            side=Side.LEFT, uplo=Uplo.LOWER, diag=Diag.NON_UNIT,
+        )._steps  # fmt: skip
+        (found,) = {step.source.config.min_blocks for step in steps if step.source.name == stem}
+        return found
+
+    with override(METHODS[routine], False):
+        assert chosen(64, 40, 1) == chosen(64, 2, 20) == rows["few"]
+        assert chosen(64, 2000, 1) == chosen(64, 64, 40) == rows["many"]
+        assert chosen(64, 64, 41) == chosen(64, 1, 2561) == rows["batch64"]
+    if routine == "trsm":  # the leaves of TRMM have 64 rows
+        assert chosen(128, 64, 41) == rows["batch128"]
 
 
 def test_explain_says_how_batches_go(parted, filed, monkeypatch):

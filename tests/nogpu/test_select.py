@@ -70,7 +70,7 @@ def test_leaves_and_stop_sizes(dtype):
     for device in (H200, known("a100"), known("rtx4090"), UNKNOWN):
         for stem, rhs in (("trsm_leaf", 1), ("trmm_leaf", 100), ("trsm_leaf", 10_000)):
             check_device(select(stem, dtype, "", (256, rhs), device).config, device)
-        assert stop_size("trsm", dtype, 4096, 5, device).config >= 64
+        assert stop_size("trsm", dtype, 5, device).config >= 64
 
 
 def test_a_family_that_the_device_cannot_run_says_so():
@@ -104,8 +104,21 @@ def test_size_classes_of_gemm(extents, size):
 def test_size_classes_of_leaves():
     sizes = {1: "few", 64: "few", 65: "some", 1024: "some", 1025: "many", 2560: "many", 2561: "most"}
     for rhs, size in sizes.items():
-        assert size_class("trsm_leaf", (256, rhs)) == size_class("trmm_leaf", (256, 1, rhs)) == size
-    assert set(sizes.values()) == set(sizes_of("trsm_leaf"))
+        assert size_class("trsm_leaf", (256, rhs)) == size_class("trmm_leaf", (256, rhs, 1)) == size
+    assert set(sizes.values()) == set(sizes_of("trsm"))
+
+
+@pytest.mark.parametrize(
+    "extents, size",
+    [
+        ((64, 64, 40), "many"), ((64, 64, 41), "batch64"), ((90, 1, 10_000), "batch64"),
+        ((91, 64, 100), "batch128"), ((181, 300, 10), "batch128"), ((182, 300, 10), "batch256"),
+        ((4096, 8, 8), "few"),
+    ],
+)  # fmt: skip
+def test_size_classes_of_batches_of_leaves(extents, size):
+    for stem in ("trsm_leaf", "trsm_mma", "trmm_leaf"):
+        assert size_class(stem, extents) == size
 
 
 def test_the_levels_overlay_each_other(levels):
@@ -183,11 +196,11 @@ def test_an_override_serves_its_own_dtype_and_layout_only():
 def test_stop_sizes_overlay_too(levels):
     save(Document("sm_90", stop_sizes={("trsm", "s", "many"): 96}), levels / "sm_90.json")
     selecting.reload()
-    assert stop_size("trsm", S, 4096, 2048, H200) == selecting.Choice(96, "packaged for sm_90")
-    assert stop_size("trsm", S, 4096, 1, H200) == selecting.Choice(96, "packaged for sm_90, class many")
-    assert stop_size("trmm", S, 4096, 1, H200).origin == "computed"
+    assert stop_size("trsm", S, 2048, H200) == selecting.Choice(96, "packaged for sm_90")
+    assert stop_size("trsm", S, 1, H200) == selecting.Choice(96, "packaged for sm_90, class many")
+    assert stop_size("trmm", S, 1, H200).origin == "computed"
     with override("trsm", 128), override("trsm", 32):
-        assert stop_size("trsm", S, 4096, 1, H200) == selecting.Choice(32, "override")
+        assert stop_size("trsm", S, 1, H200) == selecting.Choice(32, "override")
 
 
 def leaves(device: str, **rates: float) -> Document:
@@ -406,6 +419,17 @@ def test_a_tile_of_a_batch_holds_one_matrix(levels):
     assert whole == padded
     assert cycles("gemm_tile", big, (n, n, 512, 2000), H200) == pytest.approx(2 * whole, rel=0.1)
     assert cycles("gemm_tile", big, (n, n, 512, 1), H200) == cycles("gemm_tile", big, (n, n, 512), H200)
+
+
+def test_leaves_of_a_batch_read_a_triangle_each():
+    """As many blocks as single triangles of all their columns would have, and each matrix for itself."""
+    leaf = select("trsm", S, "", (64, 64, 400), H200).config
+    once, thousand = (cycles(leaf.STEM, leaf, (64, 64, count), H200) for count in (1, 1000))
+    assert once == cycles(leaf.STEM, leaf, (64, 64), H200)
+    assert thousand == cycles(leaf.STEM, leaf, (64, leaf.grid(64) * leaf.BLK_N * 1000), H200)
+    assert cycles(leaf.STEM, leaf, (64, 1, 1000), H200) == cycles(
+        leaf.STEM, leaf, (64, leaf.BLK_N, 1000), H200
+    )
 
 
 def test_a_batch_needs_its_operands_from_memory():

@@ -179,7 +179,7 @@ class Stage:
         self.chosen = 2 if overrides.given(METHODS["syr2k"]) == (a.cols > 32) else 1
 
     def triangular(self, name, alpha, t, b, *, side, uplo, diag):
-        stop = selecting.stop_size(name, b.dtype, b.rows, b.cols, H200)
+        stop = selecting.stop_size(name, b.dtype, b.cols, H200)
         leaf = selecting.select(name, b.dtype, "", (b.rows, b.cols), H200)
         self.chosen = stop.config if b.rows == whole.STOP_ORDER else leaf.config
         asked = overrides.given(METHODS[name])
