@@ -62,6 +62,10 @@ def triangle_mma(dtype: Dtype, layout: str, device: Device, effort: str) -> list
             }
             for order, block, warps, width, stage, loaders, split in shapes
             for mma_m, mma_k in instructions(dtype, device, block, depths)
+        ] + [
+            {**shape, "MMA_M": mma_m, "MMA_K": mma_k}
+            for shape in _crowded(dtype, _MMA_ORDERS[dtype.letter])
+            for mma_m, mma_k in instructions(dtype, device, shape["BLK"], (deep,))
         ]  # fmt: skip
 
     return [tiles] if quick else [tiles, residence(effort)]
@@ -78,9 +82,28 @@ def triangle_fma(dtype: Dtype, layout: str, device: Device, effort: str) -> list
 
     def tiles(_: Parameters) -> list[Parameters]:
         shapes = product(_FMA_ORDERS[dtype.letter], blocks, warps, widths, stages, _loaders(effort), SPLITS)
-        return [dict(zip(names, shape, strict=True)) for shape in shapes]
+        found = [dict(zip(names, shape, strict=True)) for shape in shapes]
+        return found + _crowded(dtype, _FMA_ORDERS[dtype.letter])
 
     return [tiles] if quick else [tiles, residence(effort)]
+
+
+# WARPS, WARP_N, SPLIT, min_blocks where many blocks share a multiprocessor, as they do of batches
+_CROWDED = (
+    (4, 16, 1, 1), (4, 16, 2, 1), (2, 16, 1, 1), (2, 16, 2, 1), (4, 8, 1, 2), (4, 8, 1, 3), (4, 8, 1, 4),
+)  # fmt: skip
+
+
+def _crowded(dtype: Dtype, orders: tuple[int, ...]) -> list[Parameters]:
+    """More columns for each element of T that is read, or fewer registers; no warp that brings T alone."""
+    block = 8 if dtype.is_complex else 16
+    return [
+        {
+            "ORDER": order, "BLK": block, "WARPS": warps, "WARP_N": width, "stages": 2, "LOADERS": 0,
+            "SPLIT": split, "min_blocks": blocks,
+        }
+        for order, (warps, width, split, blocks) in product(orders, _CROWDED)
+    ]  # fmt: skip
 
 
 def _loaders(effort: str) -> tuple[int, ...]:
@@ -90,4 +113,4 @@ def _loaders(effort: str) -> tuple[int, ...]:
 
 SPLITS = 1, 2  # warps that own the same columns
 
-_FMA_ORDERS = {"s": (128, 256, 512), "d": (64, 128, 256), "c": (64, 128, 256), "z": (32, 64)}
+_FMA_ORDERS = {"s": (64, 128, 256, 512), "d": (64, 128, 256), "c": (64, 128, 256), "z": (32, 64)}

@@ -30,6 +30,10 @@ __all__ = ["DEEP", "DOUBT", "candidates", "stems", "tile", "twin"]
 
 DOUBT = 1.04  # times that of a Config whose products were timed
 SPARE = {1: 40, 2: 110}  # registers that a kernel needs beside its estimate, by parts of an element
+#: DIM_X, DIM_Y, THR_M, THR_N in c where a block has few right-hand sides, with which no product is tuned; for
+#: T on the left. And in how many stages.
+NARROW, NARROW_STAGES = ((32, 8, 2, 1), (32, 8, 4, 1)), (2, 3, 4)
+NARROW_DEPTH = 32  # unknowns of a stripe of these
 DEEP = 64  # unknowns of a stripe of `s`, with which no product is tuned; of others it was slower
 
 
@@ -72,6 +76,21 @@ def _asked(dtype: Dtype, layout: str, triangle: str, device: Device) -> Iterator
             yield twin(config, triangle, device), 1.0
         for parameters in quick_points(stem, dtype, layout, device):
             yield _made(stem, dtype, layout, parameters, triangle, device), DOUBT
+    if dtype.letter == "c":
+        for parameters in _narrow(dtype, layout, triangle, device):
+            yield _made("gemm_tile", dtype, layout, parameters, triangle, device), DOUBT
+
+
+def _narrow(dtype: Dtype, layout: str, triangle: str, device: Device) -> Iterator[Parameters]:
+    """Of tiles with few right-hand sides."""
+    for (x, y, thr_m, thr_n), stages in product(NARROW, NARROW_STAGES):
+        if triangle.endswith("b"):
+            x, y, thr_m, thr_n = y, x, thr_n, thr_m
+        tile = {
+            "DIM_X": x, "DIM_Y": y, "BLK_M": x * thr_m, "BLK_N": y * thr_n, "BLK_K": NARROW_DEPTH,
+            "UNROLL": NARROW_DEPTH, "stages": stages, "prefetch": True, "by_rows": True,
+        }  # fmt: skip
+        yield laid_out("gemm_tile", dtype, layout, tile, device)
 
 
 def _of_other_layouts(dtype: Dtype, layout: str, device: Device) -> Iterator[Any]:
