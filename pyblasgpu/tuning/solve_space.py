@@ -18,7 +18,7 @@ from ..gpu.device import Device
 from ..kernels.gemm_in_place import tile_orders
 from ..types import Dtype
 from . import overlay
-from .axes import Parameters
+from .axes import Parameters, instructions
 from .in_place import in_place_twin
 from .product_space import deepened, laid_out
 from .prune import check_device
@@ -30,10 +30,13 @@ __all__ = ["DEEP", "DOUBT", "candidates", "stems", "tile", "twin"]
 
 DOUBT = 1.04  # times that of a Config whose products were timed
 SPARE = {1: 40, 2: 110}  # registers that a kernel needs beside its estimate, by parts of an element
-#: DIM_X, DIM_Y, THR_M, THR_N in c where a block has few right-hand sides, with which no product is tuned; for
-#: T on the left. And in how many stages.
-NARROW, NARROW_STAGES = ((32, 8, 2, 1), (32, 8, 4, 1)), (2, 3, 4)
-NARROW_DEPTH = 32  # unknowns of a stripe of these
+#: BLK_M, BLK_N, and DIM_X, DIM_Y or WARP_M, WARP_N, of tiles with so few right-hand sides that no product is
+#: tuned with them, T on the left. How many stages they have, and how many unknowns a stripe.
+NARROW = {
+    "s": ((64, 8, 32, 8), (128, 8, 32, 8), (128, 16, 32, 8)), "d": ((64, 16, 16, 8),),
+    "c": ((64, 8, 32, 8), (128, 8, 32, 8)), "z": (),
+}  # fmt: skip
+NARROW_STAGES, NARROW_DEPTH = (2, 3, 4, 6), 32
 DEEP = 64  # unknowns of a stripe of `s`, with which no product is tuned; of others it was slower
 
 
@@ -76,21 +79,23 @@ def _asked(dtype: Dtype, layout: str, triangle: str, device: Device) -> Iterator
             yield twin(config, triangle, device), 1.0
         for parameters in quick_points(stem, dtype, layout, device):
             yield _made(stem, dtype, layout, parameters, triangle, device), DOUBT
-    if dtype.letter == "c":
-        for parameters in _narrow(dtype, layout, triangle, device):
-            yield _made("gemm_tile", dtype, layout, parameters, triangle, device), DOUBT
+        for parameters in _narrow(stem, dtype, layout, triangle, device):
+            yield _made(stem, dtype, layout, parameters, triangle, device), DOUBT
 
 
-def _narrow(dtype: Dtype, layout: str, triangle: str, device: Device) -> Iterator[Parameters]:
+def _narrow(stem: str, dtype: Dtype, layout: str, triangle: str, device: Device) -> Iterator[Parameters]:
     """Of tiles with few right-hand sides."""
-    for (x, y, thr_m, thr_n), stages in product(NARROW, NARROW_STAGES):
-        if triangle.endswith("b"):
-            x, y, thr_m, thr_n = y, x, thr_n, thr_m
-        tile = {
-            "DIM_X": x, "DIM_Y": y, "BLK_M": x * thr_m, "BLK_N": y * thr_n, "BLK_K": NARROW_DEPTH,
-            "UNROLL": NARROW_DEPTH, "stages": stages, "prefetch": True, "by_rows": True,
-        }  # fmt: skip
-        yield laid_out("gemm_tile", dtype, layout, tile, device)
+    for (m, n, *inner), stages in product(NARROW[dtype.letter], NARROW_STAGES):
+        tile: Parameters = {"BLK_K": NARROW_DEPTH, "stages": stages, "prefetch": True}
+        if stem == "gemm_mma":
+            ((mma_m, mma_k),) = instructions(dtype, device, inner[0], (4,))
+            tile |= dict(zip(("WARP_M", "WARP_N"), inner, strict=True)) | {"MMA_M": mma_m, "MMA_K": mma_k}
+        else:
+            dims = ("DIM_Y", "DIM_X") if triangle.endswith("b") else ("DIM_X", "DIM_Y")
+            tile |= dict(zip(dims, inner, strict=True))
+            tile |= {"UNROLL": NARROW_DEPTH, "by_rows": dtype.letter == "c"}
+        tile |= {"BLK_M": n, "BLK_N": m} if triangle.endswith("b") else {"BLK_M": m, "BLK_N": n}
+        yield laid_out(stem, dtype, layout, tile, device)
 
 
 def _of_other_layouts(dtype: Dtype, layout: str, device: Device) -> Iterator[Any]:

@@ -78,6 +78,18 @@ def test_what_was_the_fastest_at_a_place_serves_there_and_nearby(letter):
         assert chosen(letter, 512, 32).origin == "computed" == chosen(letter, 8192, 8192).origin
 
 
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("triangle, layout", [("lower_a", "nn"), ("lower_a", "tn"), ("upper_b", "nt")])
+def test_narrow_tiles_are_asked_on_either_side(letter, triangle, layout):
+    """With few right-hand sides of a block, as wide as T's side wants."""
+    found = solve_space.candidates(DTYPES[letter], layout, triangle, H200)
+    narrow = {
+        (m, n, solve_space.NARROW_DEPTH, x * y if letter in "sc" else 32 * (m // x) * (n // y))
+        for m, n, x, y in solve_space.NARROW[letter]
+    }
+    assert narrow <= {tile(config, triangle) for config in found}
+
+
 @pytest.mark.parametrize("letter", "sz")
 @pytest.mark.parametrize("triangle", TRIANGLES)
 @pytest.mark.parametrize("solved", SOLVED)

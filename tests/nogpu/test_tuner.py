@@ -486,6 +486,15 @@ def test_a_leaf_that_is_better_within_its_routine_wins(stage, monkeypatch):
     assert all(entry.parameters != FAMILIES["trsm_leaf"].parameters_of(better) for entry in entries.values())
 
 
+def test_batches_of_trmm_are_not_compared_with_cublas_which_has_none(stage):
+    made, found = tune(on(stage), ("trsm", "trmm"), ("s",))
+    assert {("trmm_leaf", "s", "any", size) for size in ("few", "batch64")} <= found.entries.keys()
+    rivals = {(r.stem, r.size) for r in made.journal.records if r.outcome == "vendor"}
+    trsm = {stem for stem, *_ in found.entries if stem.startswith("trsm")}
+    assert {(stem, "batch64") for stem in trsm} <= rivals
+    assert {size for stem, size in rivals if stem == "trmm_leaf"} == set(whole.RHS_AT)
+
+
 def test_a_record_says_under_what_it_was_taken(stage):
     state = State(sm_mhz=1980, celsius=50, watts=400.0)
     made, _ = tune(on(stage), layouts=("nn",), health=Health(Sensor(state)))
