@@ -256,18 +256,19 @@ def winners(records: Iterable[Record], device: str) -> Document:
     Of a class with several extents that candidate wins whose times are the smallest multiples of the best
     on average; only candidates with a time at each of them take part, of those that are `sound`. The
     same rule joins devices when `records` are those of several, for the values of an architecture.
-    Of methods it takes two that were tried at a place; one may have failed there.
+    Of methods it takes two that a device tried at a place; one may have failed there.
     """
     records = list(records)
     tried: dict[tuple, set[str]] = defaultdict(set)
     for record in records:
         if record.method:
-            tried[record.stem, record.dtype, record.size].add(record.method)
+            tried[_method_place(record)].add(record.method)
     records = sound(records)
     times: dict[tuple, dict[tuple, dict[tuple, Record]]] = defaultdict(lambda: defaultdict(dict))
     for record in records:
-        key = (record.stem, record.dtype, record.layout, record.size)
-        times[key][record.candidate][record.device, record.extents] = record
+        if not record.method or len(tried[_method_place(record)]) > 1:
+            key = (record.stem, record.dtype, record.layout, record.size)
+            times[key][record.candidate][record.device, record.extents] = record
     document = Document(device)
     # families first: the leaf that was best within its routine takes the place of the one best by itself
     for key, measured in sorted(times.items(), key=lambda item: item[0][0] not in FAMILIES):
@@ -277,7 +278,7 @@ def winners(records: Iterable[Record], device: str) -> Document:
         stem, dtype, _, size = key
         if stem in STOP_ROUTINES and "stop" in quoted.parameters:
             document.stop_sizes[stem, dtype, size] = quoted.parameters["stop"]
-        if quoted.method and len(tried[stem, dtype, size]) > 1:
+        if quoted.method:
             document.methods[stem, dtype, size] = quoted.method
         if quoted.kernel is not None:
             stem, dtype, layout, parameters = quoted.kernel
@@ -286,13 +287,26 @@ def winners(records: Iterable[Record], device: str) -> Document:
             document.entries[stem, dtype, layout, size] = Entry(parameters, rates[-1] if rates else None)
             if key[0] in STOP_ROUTINES:
                 _drop_others(document, stem, dtype, size)
-        solved = [record for found in measured.values() for record in found.values() if record.solver]
-        if solved:
-            fastest = min(solved, key=lambda record: record.seconds)
-            stem, which, parameters = cast(tuple, fastest.solver)
-            document.solvers[stem, fastest.dtype, which, fastest.size] = Entry(parameters, fastest.tflops)
+    _add_solvers(document, records)
     add_elsewhere(document, records)
     return document
+
+
+def _method_place(record: Record) -> tuple[str, ...]:
+    return record.device, record.stem, record.dtype, record.size
+
+
+def _add_solvers(document: Document, records: Iterable[Record]) -> None:
+    """The Config of the fastest of `sound` records at each place, of each of `SOLVED`."""
+    fastest: dict[tuple, Record] = {}
+    for record in records:
+        if record.solver:
+            key = record.dtype, record.solver[1], record.size
+            if key not in fastest or record.seconds < fastest[key].seconds:
+                fastest[key] = record
+    for (dtype, which, place), record in fastest.items():
+        stem, _, parameters = cast(tuple, record.solver)
+        document.solvers[stem, dtype, which, place] = Entry(parameters, record.tflops)
 
 
 def add_elsewhere(document: Document, records: Iterable[Record]) -> None:

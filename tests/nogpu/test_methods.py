@@ -368,6 +368,14 @@ def test_one_way_alone_says_nothing(routine):
 
 
 @both
+def test_one_way_alone_says_nothing_beside_a_device_that_tried_both(routine):
+    """For their architecture that device decides."""
+    pair = [record(routine, "512x32", is_on, 2.0 if is_on else 1.0) for is_on in (True, False)]
+    other = replace(record(routine, "512x32", True, 0.5), device="NVIDIA H100")
+    assert winners([*pair, other], "sm_90").methods == {(routine, "d", "512x32"): RECURSION}
+
+
+@both
 @pytest.mark.parametrize("is_on", [True, False])
 @pytest.mark.parametrize("outcome", [*sorted(FATAL), "absent"])
 def test_a_way_that_fails_is_out_at_its_place_alone(routine, is_on, outcome):
