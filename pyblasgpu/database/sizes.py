@@ -29,7 +29,7 @@ gemm       batch64: many of at most 90^2                  4000 of 64 x 64, k 64
 gemm       batch128: many of at most 181^2                1000 of 128 x 128, k 128
 leaves     few: at most 64 right-hand sides               32, triangles of 128 and 512
 leaves     some: at most 1024                             512, triangles of 128 and 512
-leaves     many: at most 2560                             2048, triangles of 128 and 512
+leaves     many: at most 2112                             2048, triangles of 128 and 512
 leaves     most: more                                     4096, triangles of 128 and 512
 leaves     batch64: triangles of at most 90 rows          400 of 64, each with 64
 leaves     batch128: triangles of at most 181 rows        100 of 128, each with 128
@@ -37,8 +37,8 @@ leaves     batch256: larger ones                          100 of 256, each with 
 =========  =============================================  ==============================
 
 The elements of all matrices of a batch count together; where they are few, a batch is tiny like one product.
-So do the right-hand sides of all triangles of a batch; where they are more than many, a batch has classes of
-its own, as few blocks read the same triangle, and not all are there at once. The stop size of a recursion has
+So do the right-hand sides of all triangles of a batch; where they are more than blocks that are there at once
+can have (`_LEAF_BATCHES`), a batch has classes of its own. The stop size of a recursion has
 the classes of single triangles; it is tuned on one of 2048. Between the classes of products there is no
 boundary at run time: `tuning.select` compares the Configs of all of them, and what each of them did at the
 extents of others; times of batches serve batches alone.
@@ -54,15 +54,16 @@ __all__ = ["RHS_AT", "is_batch", "nearest", "places_of", "rhs_class", "size_clas
 SLIM, FEW = 16, 64
 OUTER, LOW_RANK = 45, 128
 SOME = 1024
-MANY = 2560
+MANY = 2112  # 132 multiprocessors have a block of 16 columns each
 TINY, SMALL, MIDDLE, MEDIUM = 350 * 350, 750 * 750, 1450 * 1450, 2900 * 2900
 LEAF_ORDERS = (128, 512)
 
 #: Class of a batch -> m n of one matrix at most.
 _BATCHES = {"batch16": 22 * 22, "batch32": 45 * 45, "batch64": 90 * 90, "batch128": 181 * 181}
 
-#: Class of a batch of leaves with more than `MANY` right-hand sides -> rows of a triangle at most.
-_LEAF_BATCHES = {"batch64": 90, "batch128": 181, "batch256": inf}
+#: Class of a batch of leaves -> rows of a triangle at most, and right-hand sides of all than which there are
+#: more: with fewer they do as one triangle does, but small ones leave much of its Config idle.
+_LEAF_BATCHES = {"batch64": (90, MANY), "batch128": (181, 2 * MANY), "batch256": (inf, 2 * MANY)}
 
 _BY_ELEMENTS = {
     "tiny": ("tiny", "small", "middle", "medium", "large"),
@@ -190,8 +191,10 @@ def size_class(stem: str, extents: tuple[int, ...]) -> str:
         bounds = (("tiny", TINY), ("small", SMALL), ("middle", MIDDLE), ("medium", MEDIUM))
         return next((name for name, most in bounds if elements <= most), "large")
     n, columns = extents[0], prod(extents[1:])
-    if prod(extents[2:]) > 1 and columns > MANY:
-        return next(name for name, most in _LEAF_BATCHES.items() if n <= most)
+    if prod(extents[2:]) > 1:
+        name, (_, least) = next(item for item in _LEAF_BATCHES.items() if n <= item[1][0])
+        if columns > least:
+            return name
     return rhs_class(columns)
 
 

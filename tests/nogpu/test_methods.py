@@ -308,10 +308,10 @@ def test_leaves_of_a_batch_go_by_all_of_its_columns(monkeypatch, filed, routine,
 
     with override(METHODS[routine], False):
         assert chosen(64, 40, 1) == chosen(64, 2, 20) == rows["few"]
-        assert chosen(64, 2000, 1) == chosen(64, 64, 40) == rows["many"]
-        assert chosen(64, 64, 41) == chosen(64, 1, 2561) == rows["batch64"]
+        assert chosen(64, 2000, 1) == chosen(64, 64, 33) == rows["many"]
+        assert chosen(64, 64, 34) == chosen(64, 1, 2113) == rows["batch64"]
     if routine == "trsm":  # the leaves of TRMM have 64 rows
-        assert chosen(128, 64, 41) == rows["batch128"]
+        assert chosen(128, 64, 67) == rows["batch128"]
 
 
 def test_explain_says_how_batches_go(parted, filed, monkeypatch):

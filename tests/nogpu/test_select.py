@@ -102,7 +102,7 @@ def test_size_classes_of_gemm(extents, size):
 
 
 def test_size_classes_of_leaves():
-    sizes = {1: "few", 64: "few", 65: "some", 1024: "some", 1025: "many", 2560: "many", 2561: "most"}
+    sizes = {1: "few", 64: "few", 65: "some", 1024: "some", 1025: "many", 2112: "many", 2113: "most"}
     for rhs, size in sizes.items():
         assert size_class("trsm_leaf", (256, rhs)) == size_class("trmm_leaf", (256, rhs, 1)) == size
     assert set(sizes.values()) == set(sizes_of("trsm"))
@@ -111,8 +111,9 @@ def test_size_classes_of_leaves():
 @pytest.mark.parametrize(
     "extents, size",
     [
-        ((64, 64, 40), "many"), ((64, 64, 41), "batch64"), ((90, 1, 10_000), "batch64"),
-        ((91, 64, 100), "batch128"), ((181, 300, 10), "batch128"), ((182, 300, 10), "batch256"),
+        ((64, 64, 33), "many"), ((64, 64, 34), "batch64"), ((90, 1, 10_000), "batch64"),
+        ((91, 64, 100), "batch128"), ((181, 500, 10), "batch128"), ((182, 500, 10), "batch256"),
+        ((128, 64, 66), "most"), ((128, 64, 67), "batch128"), ((256, 256, 10), "most"),
         ((4096, 8, 8), "few"),
     ],
 )  # fmt: skip
