@@ -192,7 +192,7 @@ def size_class(stem: str, extents: tuple[int, ...]) -> str:
         return next((name for name, most in bounds if elements <= most), "large")
     n, columns = extents[0], prod(extents[1:])
     if prod(extents[2:]) > 1:
-        name, (_, least) = next(item for item in _LEAF_BATCHES.items() if n <= item[1][0])
+        name, least = next((name, least) for name, (most, least) in _LEAF_BATCHES.items() if n <= most)
         if columns > least:
             return name
     return rhs_class(columns)

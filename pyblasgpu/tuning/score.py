@@ -142,9 +142,10 @@ def piece_bytes(config: Any, device: Device) -> int:
 
 def comfortable(config: Any, device: Device) -> bool:
     """Whether `config` leaves the compiler so many registers that it need not be seen to compile."""
-    # a column that is solved in registers: as many again as a step of it has real products
-    column = config.BLK_M * config.dtype_facts.parts**2 if config.STEM == "trsm_leaf" else 0
-    return config.registers + column + COMFORT <= _limit(config, device)
+    # columns that are solved in registers: as many again as a step of them has real products
+    columns = {"trsm_leaf": 1, "trsm_fma": 2}.get(config.STEM, 0)
+    column = config.BLK_M * config.dtype_facts.parts**2
+    return config.registers + columns * column + COMFORT <= _limit(config, device)
 
 
 def _limit(config: Any, device: Device) -> int:

@@ -86,16 +86,16 @@ def _asked(dtype: Dtype, layout: str, triangle: str, device: Device) -> Iterator
 def _narrow(stem: str, dtype: Dtype, layout: str, triangle: str, device: Device) -> Iterator[Parameters]:
     """Of tiles with few right-hand sides."""
     for (m, n, *inner), stages in product(NARROW[dtype.letter], NARROW_STAGES):
-        tile: Parameters = {"BLK_K": NARROW_DEPTH, "stages": stages, "prefetch": True}
+        chosen: Parameters = {"BLK_K": NARROW_DEPTH, "stages": stages, "prefetch": True}
         if stem == "gemm_mma":
             ((mma_m, mma_k),) = instructions(dtype, device, inner[0], (4,))
-            tile |= dict(zip(("WARP_M", "WARP_N"), inner, strict=True)) | {"MMA_M": mma_m, "MMA_K": mma_k}
+            chosen |= dict(zip(("WARP_M", "WARP_N"), inner, strict=True)) | {"MMA_M": mma_m, "MMA_K": mma_k}
         else:
             dims = ("DIM_Y", "DIM_X") if triangle.endswith("b") else ("DIM_X", "DIM_Y")
-            tile |= dict(zip(dims, inner, strict=True))
-            tile |= {"UNROLL": NARROW_DEPTH, "by_rows": dtype.letter == "c"}
-        tile |= {"BLK_M": n, "BLK_N": m} if triangle.endswith("b") else {"BLK_M": m, "BLK_N": n}
-        yield laid_out(stem, dtype, layout, tile, device)
+            chosen |= dict(zip(dims, inner, strict=True))
+            chosen |= {"UNROLL": NARROW_DEPTH, "by_rows": dtype.letter == "c"}
+        chosen |= {"BLK_M": n, "BLK_N": m} if triangle.endswith("b") else {"BLK_M": m, "BLK_N": n}
+        yield laid_out(stem, dtype, layout, chosen, device)
 
 
 def _of_other_layouts(dtype: Dtype, layout: str, device: Device) -> Iterator[Any]:

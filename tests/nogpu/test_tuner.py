@@ -32,6 +32,8 @@ from pyblasgpu.database import (
     SMALL,
     SOLVED,
     TWO,
+    Document,
+    Entry,
     nearest_places,
     read,
     sizes_of,
@@ -486,13 +488,16 @@ def test_a_leaf_that_is_better_within_its_routine_wins(stage, monkeypatch):
     assert all(entry.parameters != FAMILIES["trsm_leaf"].parameters_of(better) for entry in entries.values())
 
 
-def test_batches_of_trmm_are_not_compared_with_cublas_which_has_none(stage):
-    made, found = tune(on(stage), ("trsm", "trmm"), ("s",))
-    assert {("trmm_leaf", "s", "any", size) for size in ("few", "batch64")} <= found.entries.keys()
-    rivals = {(r.stem, r.size) for r in made.journal.records if r.outcome == "vendor"}
-    trsm = {stem for stem, *_ in found.entries if stem.startswith("trsm")}
-    assert {(stem, "batch64") for stem in trsm} <= rivals
-    assert {size for stem, size in rivals if stem == "trmm_leaf"} == set(whole.RHS_AT)
+def test_batches_of_trmm_are_not_compared_with_cublas_which_has_none():
+    sizes = ("few", "batch64")
+    entries = {(stem, "s", "any", size): Entry({}) for stem in ("trsm_fma", "trmm_leaf") for size in sizes}
+    timed = []
+    lab = SimpleNamespace(
+        finish=lambda job, patience: ([1.0], None),
+        add_time=lambda key, size, *_: timed.append((key[0], size)),
+    )
+    whole.time_vendor(lab, Document(H200.name, entries))
+    assert timed == [("trsm_fma", "few"), ("trsm_fma", "batch64"), ("trmm_leaf", "few")]
 
 
 def test_a_record_says_under_what_it_was_taken(stage):
