@@ -31,17 +31,18 @@ leaves     few: at most 64 right-hand sides               32, triangles of 128 a
 leaves     some: at most 1024                             512, triangles of 128 and 512
 leaves     many: at most 2112                             2048, triangles of 128 and 512
 leaves     most: more                                     4096, triangles of 128 and 512
-leaves     batch64: triangles of at most 90 rows          400 of 64, each with 64
-leaves     batch128: triangles of at most 181 rows        100 of 128, each with 128
-leaves     batch256: larger ones                          100 of 256, each with 256
+leaves     batch64: many with more than 2112 together,    400 of 64, each with 64
+           triangles of at most 90 rows
+leaves     batch128: of at most 181, with more than 4224  100 of 128, each with 128
+leaves     batch256: larger ones, with more than 4224     100 of 256, each with 256
 =========  =============================================  ==============================
 
 The elements of all matrices of a batch count together; where they are few, a batch is tiny like one product.
-So do the right-hand sides of all triangles of a batch; where they are more than blocks that are there at once
-can have (`_LEAF_BATCHES`), a batch has classes of its own. The stop size of a recursion has
-the classes of single triangles; it is tuned on one of 2048. Between the classes of products there is no
-boundary at run time: `tuning.select` compares the Configs of all of them, and what each of them did at the
-extents of others; times of batches serve batches alone.
+So do the right-hand sides of all triangles of a batch, which has classes of its own where they are too many
+for blocks that are all there at once. The stop size of a recursion has the classes of single triangles; it is
+tuned on one of 2048. Between the classes of products there is no boundary at run time: `tuning.select`
+compares the Configs of all of them, and what each of them did at the extents of others; times of batches
+serve batches alone.
 """
 
 from __future__ import annotations
@@ -169,7 +170,12 @@ _GEMM_AT = {
 #: Right-hand sides at which a class of them is tuned.
 RHS_AT = {"few": 32, "some": 512, "many": 2048, "most": 4096}
 
-_LEAF_BATCHES_AT = {"batch64": (64, 64, 400), "batch128": (128, 128, 100), "batch256": (256, 256, 100)}
+_LEAF_AT: dict[str, tuple[tuple[int, ...], ...]] = {
+    **{size: tuple((order, rhs) for order in LEAF_ORDERS) for size, rhs in RHS_AT.items()},
+    "batch64": ((64, 64, 400),),
+    "batch128": ((128, 128, 100),),
+    "batch256": ((256, 256, 100),),
+}
 
 
 def size_class(stem: str, extents: tuple[int, ...]) -> str:
@@ -190,12 +196,13 @@ def size_class(stem: str, extents: tuple[int, ...]) -> str:
             return "outer" if k <= OUTER else "low_rank"
         bounds = (("tiny", TINY), ("small", SMALL), ("middle", MIDDLE), ("medium", MEDIUM))
         return next((name for name, most in bounds if elements <= most), "large")
-    n, columns = extents[0], prod(extents[1:])
-    if prod(extents[2:]) > 1:
-        name, least = next((name, least) for name, (most, least) in _LEAF_BATCHES.items() if n <= most)
-        if columns > least:
-            return name
-    return rhs_class(columns)
+    return _leaf_class(*extents)
+
+
+def _leaf_class(n: int, rhs: int, *batch: int) -> str:
+    count = prod(batch)
+    name, least = next((name, least) for name, (most, least) in _LEAF_BATCHES.items() if n <= most)
+    return name if count > 1 and rhs * count > least else rhs_class(rhs * count)
 
 
 def rhs_class(rhs: int) -> str:
@@ -222,11 +229,7 @@ def nearest(stem: str, size: str) -> tuple[str, ...]:
 
 def tuned_at(stem: str, size: str) -> tuple[tuple[int, ...], ...]:
     """The extents at which a class is tuned."""
-    if _kind(stem) == "gemm":
-        return (_GEMM_AT[size],)
-    if size in _LEAF_BATCHES_AT:
-        return (_LEAF_BATCHES_AT[size],)
-    return tuple((order, RHS_AT[size]) for order in LEAF_ORDERS)
+    return (_GEMM_AT[size],) if _kind(stem) == "gemm" else _LEAF_AT[size]
 
 
 def places_of(stem: str, only: Sequence[str] = ()) -> tuple[tuple[str, tuple[int, ...]], ...]:

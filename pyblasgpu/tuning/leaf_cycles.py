@@ -32,12 +32,13 @@ LEAVES = ("trsm_leaf", "trmm_leaf", *_WARP_LEAVES)
 def leaf_cycles(stem: str, config: Any, extents: tuple[int, ...], resident: int, device: Device) -> float:
     """A leaf of all of the triangle; of a family that has a largest order, leaves and products between."""
     n, rhs, *batch = extents
-    blocks = config.grid(rhs) * prod(batch)
+    count = prod(batch)
+    blocks = config.grid(rhs) * count
     if stem not in _WARP_LEAVES:
         return waves(_leaf_block(stem, config, n, device), blocks, resident, device)
     leaves = -(-n // config.ORDER)
     block = _warp_leaf_block(stem, config, min(n, config.ORDER), device)
-    products = max(n * n - leaves * config.ORDER**2, 0) / 2 * rhs * prod(batch) * config.dtype_facts.parts**2
+    products = max(n * n - leaves * config.ORDER**2, 0) / 2 * rhs * count * config.dtype_facts.parts**2
     on_tensor_cores = device.has_double_mma and config.dtype_facts.real == "float64"
     faster = mma_rate(config.dtype_facts, device) if on_tensor_cores else 1
     rate = faster * device.fma_lanes(config.dtype_facts) * device.sm_count

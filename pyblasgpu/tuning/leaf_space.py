@@ -52,21 +52,14 @@ def triangle_mma(dtype: Dtype, layout: str, device: Device, effort: str) -> list
     depths = (deep,) if quick or dtype.is_complex else (4, 8, 16)
 
     def tiles(_: Parameters) -> list[Parameters]:
-        shapes = product(
-            _MMA_ORDERS[dtype.letter], blocks, (1, 2, 4, 8), widths, stages, _loaders(effort), SPLITS
-        )
+        orders = _MMA_ORDERS[dtype.letter]
+        shapes = [(shape, depths) for shape in _shapes(orders, blocks, (1, 2, 4, 8), widths, stages, effort)]
+        shapes += [(shape, (deep,)) for shape in _crowded(dtype, orders)]
         return [
-            {
-                "ORDER": order, "BLK": block, "WARPS": warps, "WARP_N": width, "stages": stage,
-                "LOADERS": loaders, "SPLIT": split, "MMA_M": mma_m, "MMA_K": mma_k,
-            }
-            for order, block, warps, width, stage, loaders, split in shapes
-            for mma_m, mma_k in instructions(dtype, device, block, depths)
-        ] + [
             {**shape, "MMA_M": mma_m, "MMA_K": mma_k}
-            for shape in _crowded(dtype, _MMA_ORDERS[dtype.letter])
-            for mma_m, mma_k in instructions(dtype, device, shape["BLK"], (deep,))
-        ]  # fmt: skip
+            for shape, mma_depths in shapes
+            for mma_m, mma_k in instructions(dtype, device, shape["BLK"], mma_depths)
+        ]
 
     return [tiles] if quick else [tiles, residence(effort)]
 
@@ -77,15 +70,20 @@ _MMA_ORDERS = {"d": (64, 128, 256), "z": (32, 64, 128)}
 def triangle_fma(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Axis]:
     quick = effort == "quick"
     blocks, warps, widths = ((8, 16), (2, 4), (8,)) if quick else ((8, 16, 32), (1, 2, 4, 8), (8, 16, 32))
-    names = ("ORDER", "BLK", "WARPS", "WARP_N", "stages", "LOADERS", "SPLIT")
     stages = (2,) if quick else (2, 3)
 
     def tiles(_: Parameters) -> list[Parameters]:
-        shapes = product(_FMA_ORDERS[dtype.letter], blocks, warps, widths, stages, _loaders(effort), SPLITS)
-        found = [dict(zip(names, shape, strict=True)) for shape in shapes]
-        return found + _crowded(dtype, _FMA_ORDERS[dtype.letter])
+        orders = _FMA_ORDERS[dtype.letter]
+        return _shapes(orders, blocks, warps, widths, stages, effort) + _crowded(dtype, orders)
 
     return [tiles] if quick else [tiles, residence(effort)]
+
+
+def _shapes(orders, blocks, warps, widths, stages, effort: str) -> list[Parameters]:
+    """Of leaves whose warps own columns, all that can be made of these values."""
+    names = ("ORDER", "BLK", "WARPS", "WARP_N", "stages", "LOADERS", "SPLIT")
+    values = product(orders, blocks, warps, widths, stages, _loaders(effort), SPLITS)
+    return [dict(zip(names, each, strict=True)) for each in values]
 
 
 # WARPS, WARP_N, SPLIT, min_blocks where many blocks share a multiprocessor, as they do of batches

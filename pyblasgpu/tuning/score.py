@@ -27,6 +27,7 @@ __all__ = [
 
 OVERHEAD = 24  # registers of addresses and counters that a kernel needs beside its Config's own estimate
 COMFORT = 88  # what it takes beside it if it may; with less, some kernels spill
+SOLVED_COLUMNS = {"trsm_leaf": 1, "trsm_fma": 2}  # that a thread solves in registers, by family
 SUMMING = 8000  # cycles that it takes to part tiles, without what follows
 LONGEST = 0.8  # of the tile with the most to do of a product in place: it hides others, or they hide it
 LEVEL = 200  # cycles that each row of tiles costs there: a flag, and what waits for it
@@ -142,10 +143,9 @@ def piece_bytes(config: Any, device: Device) -> int:
 
 def comfortable(config: Any, device: Device) -> bool:
     """Whether `config` leaves the compiler so many registers that it need not be seen to compile."""
-    # columns that are solved in registers: as many again as a step of them has real products
-    columns = {"trsm_leaf": 1, "trsm_fma": 2}.get(config.STEM, 0)
-    column = config.BLK_M * config.dtype_facts.parts**2
-    return config.registers + columns * column + COMFORT <= _limit(config, device)
+    # a column that is solved takes as many again as a step of it has real products
+    solved = SOLVED_COLUMNS.get(config.STEM, 0) * config.BLK_M * config.dtype_facts.parts**2
+    return config.registers + solved + COMFORT <= _limit(config, device)
 
 
 def _limit(config: Any, device: Device) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 from ..database import FAMILIES, METHODS_AT, solved_as
@@ -77,9 +77,8 @@ def _asked(dtype: Dtype, layout: str, triangle: str, device: Device) -> Iterator
     for stem in stems(dtype, device):
         for config in tuned_configs(stem, dtype, layout, device):
             yield twin(config, triangle, device), 1.0
-        for parameters in quick_points(stem, dtype, layout, device):
-            yield _made(stem, dtype, layout, parameters, triangle, device), DOUBT
-        for parameters in _narrow(stem, dtype, layout, triangle, device):
+        others = quick_points(stem, dtype, layout, device), _narrow(stem, dtype, layout, triangle, device)
+        for parameters in chain(*others):
             yield _made(stem, dtype, layout, parameters, triangle, device), DOUBT
 
 

@@ -300,8 +300,8 @@ def _add_solvers(document: Document, records: Iterable[Record]) -> None:
     """The Config of the fastest of `sound` records at each place, of each of `SOLVED`."""
     fastest: dict[tuple, Record] = {}
     for record in records:
-        if record.solver:
-            key = record.dtype, record.solver[1], record.size
+        if solver := record.solver:
+            key = record.dtype, solver[1], record.size
             if key not in fastest or record.seconds < fastest[key].seconds:
                 fastest[key] = record
     for (dtype, which, place), record in fastest.items():

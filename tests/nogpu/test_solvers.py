@@ -78,7 +78,7 @@ def test_what_was_the_fastest_at_a_place_serves_there_and_nearby(letter):
         assert chosen(letter, 512, 32).origin == "computed" == chosen(letter, 8192, 8192).origin
 
 
-@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("letter", "sdc")  # z has none
 @pytest.mark.parametrize("triangle, layout", [("lower_a", "nn"), ("lower_a", "tn"), ("upper_b", "nt")])
 def test_narrow_tiles_are_asked_on_either_side(letter, triangle, layout):
     """With few right-hand sides of a block, as wide as T's side wants."""
