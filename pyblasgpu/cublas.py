@@ -165,7 +165,14 @@ def load() -> Cublas:
 
 
 def _matrix(x: Any) -> tuple[ctypes.c_void_p, int]:
-    """Pointer and leading stride of a column-major device array."""
+    """Pointer and leading stride of a column-major matrix, or of one column, on the device."""
+    if len(x.shape) > 2:
+        raise ValueError(f"cuBLAS takes one matrix here, not a batch of shape {x.shape}")
+    return _start(x)
+
+
+def _start(x: Any) -> tuple[ctypes.c_void_p, int]:
+    """Pointer and leading stride of the first of column-major matrices."""
     interface = x.__cuda_array_interface__
     strides = interface.get("strides")
     lead = strides[-1] // x.dtype.itemsize if strides else x.shape[-2]
@@ -176,7 +183,7 @@ def _batch(x: Any) -> tuple[ctypes.c_void_p, int, ctypes.c_longlong]:
     """Pointer, leading stride and batch stride of a batch of column-major matrices."""
     strides = x.__cuda_array_interface__.get("strides")
     step = strides[0] // x.dtype.itemsize if strides else x.shape[-2] * x.shape[-1]
-    return *_matrix(x), ctypes.c_longlong(step)
+    return *_start(x), ctypes.c_longlong(step)
 
 
 def _scalar(value: complex, dtype: Dtype) -> Any:

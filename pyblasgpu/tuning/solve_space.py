@@ -30,12 +30,13 @@ __all__ = ["DEEP", "DOUBT", "candidates", "stems", "tile", "twin"]
 
 DOUBT = 1.04  # times that of a Config whose products were timed
 SPARE = {1: 40, 2: 110}  # registers that a kernel needs beside its estimate, by parts of an element
-#: BLK_M, BLK_N, and DIM_X, DIM_Y or WARP_M, WARP_N, of tiles with so few right-hand sides that no product is
-#: tuned with them, T on the left. How many stages they have, and how many unknowns a stripe.
+#: Of a family and dtype, BLK_M, BLK_N, and DIM_X, DIM_Y or WARP_M, WARP_N, of tiles with so few right-hand
+#: sides that no product is tuned with them, T on the left. Their stages, and how many unknowns a stripe has.
 NARROW = {
-    "s": ((64, 8, 32, 8), (128, 8, 32, 8), (128, 16, 32, 8)), "d": ((64, 16, 16, 8),),
-    "c": ((64, 8, 32, 8), (128, 8, 32, 8)), "z": (),
-}  # fmt: skip
+    ("gemm_tile", "s"): ((64, 8, 32, 8), (128, 8, 32, 8), (128, 16, 32, 8)),
+    ("gemm_tile", "c"): ((64, 8, 32, 8), (128, 8, 32, 8)),
+    ("gemm_mma", "d"): ((64, 16, 16, 8),),
+}
 NARROW_STAGES, NARROW_DEPTH = (2, 3, 4, 6), 32
 DEEP = 64  # unknowns of a stripe of `s`, with which no product is tuned; of others it was slower
 
@@ -84,7 +85,7 @@ def _asked(dtype: Dtype, layout: str, triangle: str, device: Device) -> Iterator
 
 def _narrow(stem: str, dtype: Dtype, layout: str, triangle: str, device: Device) -> Iterator[Parameters]:
     """Of tiles with few right-hand sides."""
-    for (m, n, *inner), stages in product(NARROW[dtype.letter], NARROW_STAGES):
+    for (m, n, *inner), stages in product(NARROW.get((stem, dtype.letter), ()), NARROW_STAGES):
         chosen: Parameters = {"BLK_K": NARROW_DEPTH, "stages": stages, "prefetch": True}
         if stem == "gemm_mma":
             ((mma_m, mma_k),) = instructions(dtype, device, inner[0], (4,))

@@ -261,8 +261,8 @@ def winners(records: Iterable[Record], device: str) -> Document:
     records = list(records)
     tried: dict[tuple, set[str]] = defaultdict(set)
     for record in records:
-        if record.method:
-            tried[_method_place(record)].add(record.method)
+        if method := record.method:
+            tried[_method_place(record)].add(method)
     records = sound(records)
     times: dict[tuple, dict[tuple, dict[tuple, Record]]] = defaultdict(lambda: defaultdict(dict))
     for record in records:

@@ -183,6 +183,15 @@ def test_batches_of_systems(monkeypatch):
     assert unharmed() and library.called == ["cublasDtrsmBatched"] * 2 and len(made) == 2
 
 
+def test_a_routine_without_batches_takes_none():
+    """Rather than the first matrix of one."""
+    t, b, library = np.ones((7, 3, 3)), np.ones((7, 3, 2)), Library()
+    given = [on_device(fenced(x, "F")[0]) for x in (t, b)]
+    with pytest.raises(ValueError, match=r"one matrix.*\(7, 3, 3\)"):
+        Cublas(library).trmm(1, *given, Side.LEFT, Uplo.LOWER, Trans.NO, Diag.NON_UNIT)
+    assert not library.called
+
+
 @pytest.mark.parametrize("uplo, trans, diag", list(product(Uplo, Trans, Diag)))
 def test_one_right_hand_side(uplo, trans, diag):
     """A TRSM with one is set beside the routine that is made for it, where that can do it."""

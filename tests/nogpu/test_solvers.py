@@ -83,9 +83,10 @@ def test_what_was_the_fastest_at_a_place_serves_there_and_nearby(letter):
 def test_narrow_tiles_are_asked_on_either_side(letter, triangle, layout):
     """With few right-hand sides of a block, as wide as T's side wants."""
     found = solve_space.candidates(DTYPES[letter], layout, triangle, H200)
+    (stem,) = solve_space.stems(DTYPES[letter], H200)
     narrow = {
-        (m, n, solve_space.NARROW_DEPTH, x * y if letter in "sc" else 32 * (m // x) * (n // y))
-        for m, n, x, y in solve_space.NARROW[letter]
+        (m, n, solve_space.NARROW_DEPTH, x * y if stem == "gemm_tile" else 32 * (m // x) * (n // y))
+        for m, n, x, y in solve_space.NARROW[stem, letter]
     }
     assert narrow <= {tile(config, triangle) for config in found}
 
