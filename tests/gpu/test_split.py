@@ -71,8 +71,8 @@ def operands(letter: str, m: int, n: int, k: int):
 
 @pytest.mark.parametrize("letter", DTYPES)
 def test_the_choice_cuts_a_long_k_within_its_bound(letter):
-    splits = select("gemm", DTYPES[letter], "nn", LONG, current()).splits
-    assert splits > 1
+    """In chunks, or by persistent blocks that share tiles, as is faster there."""
+    assert select("gemm", DTYPES[letter], "nn", LONG, current()).splits != 1
     a, b, c = operands(letter, *LONG)
     out = cupy.asarray(c, order="F")
     pyblasgpu.gemm(cupy.asarray(a), cupy.asarray(b), alpha=0.7, beta=-1.3, out=out)
