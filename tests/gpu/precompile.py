@@ -68,10 +68,10 @@ def asked_for(name: str, runs: Callable[[str], Iterable], *others: int) -> tuple
             return run.start()
 
     @pytest.fixture(scope="module", autouse=True)
-    def compiled(compile_once) -> None:
+    def compiled(compile_once, request) -> None:
         ways = product(DTYPES, (True, *others))
         calls = (partial(start, run, value) for letter, value in ways for run in runs(letter))
-        compile_once(name, lambda: sources_of(calls))
+        compile_once(request.module.__name__, lambda: sources_of(calls))
 
     @pytest.fixture(autouse=True)
     def asked() -> Iterator[None]:
