@@ -15,7 +15,7 @@ from pyblasgpu.gpu.device import Device
 from pyblasgpu.tuning import block_cycles, gemm_cycles, leaf_cycles, score
 from pyblasgpu.tuning.prune import Guidelines, candidates
 from pyblasgpu.tuning.replay import Recording
-from pyblasgpu.tuning.strategies import Trial, task_of, tile_key
+from pyblasgpu.tuning.task import Trial, task_of, tile_key
 
 CONSTANTS = ("READ", "WRITE", "LOAD", "COPY", "BARRIER", "ANSWER", "ROW", "L2_BYTES")
 

@@ -6,7 +6,7 @@ from collections import deque
 from typing import Any
 
 from .journal import Journal, Search
-from .strategies import Strategy, Task, Trial
+from .task import Strategy, Task, Trial
 
 __all__ = ["Hunt"]
 

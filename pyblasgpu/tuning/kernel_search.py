@@ -23,7 +23,8 @@ from .lab import TICK, Lab
 from .plan import plan
 from .prune import Guidelines, persistent, tile_of
 from .recheck import Compiling, Recheck
-from .strategies import Place, Strategy, Task, Times, Trial, beginning_with, ending_with_twins, task_of
+from .strategies import beginning_with, ending_with_twins
+from .task import Place, Strategy, Task, Times, Trial, task_of
 from .whole import STOPS
 from .worker import Lost
 

@@ -13,7 +13,8 @@ from ..database import FAMILIES, families_of, places_of
 from ..gpu.device import Device
 from .journal import Search
 from .prune import Guidelines, candidates
-from .strategies import Place, in_turns, task_of
+from .strategies import in_turns
+from .task import Place, task_of
 
 __all__ = ["Plan", "plan"]
 

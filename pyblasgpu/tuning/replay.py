@@ -12,7 +12,7 @@ from ..database import FAMILIES
 from ..errors import ConfigError
 from ..gpu.device import Device
 from .store import Record
-from .strategies import Place, Strategy, Task, Trial, task_of
+from .task import Place, Strategy, Task, Trial, task_of
 
 __all__ = ["Outcome", "Recording", "recordings", "replay"]
 

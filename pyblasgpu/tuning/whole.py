@@ -30,7 +30,7 @@ from .lab import Lab
 from .select import stop_size
 from .solving import likeliest
 from .store import Record, candidate_of, sound
-from .strategies import Trial
+from .task import Trial
 from .twostage import combinations
 
 __all__ = ["STOPS", "search_methods", "search_solvers", "search_stop", "time_vendor", "time_whole"]

@@ -64,12 +64,14 @@ from pyblasgpu.tuning import (
 )
 from pyblasgpu.tuning import plan as planning
 from pyblasgpu.tuning import select as selecting
+from pyblasgpu.tuning import task as tasks
 from pyblasgpu.tuning.build import beside
 from pyblasgpu.tuning.health import Health
 from pyblasgpu.tuning.hunt import Hunt
 from pyblasgpu.tuning.journal import Journal
 from pyblasgpu.tuning.store import winners
-from pyblasgpu.tuning.strategies import STRATEGIES, task_of
+from pyblasgpu.tuning.strategies import STRATEGIES
+from pyblasgpu.tuning.task import task_of
 from pyblasgpu.tuning.worker import DONE, DeviceLost, Lost, Worker
 from pyblasgpu.types import DTYPES, Side, Trans, Uplo
 
@@ -142,7 +144,7 @@ class Stage:
         for module in (whole, products, by_class, tuner):
             monkeypatch.setattr(module, "tuned_at", lambda stem, size: small[stem, size])
         monkeypatch.setattr(
-            strategies, "places_of",
+            tasks, "places_of",
             lambda stem, only: tuple((size, at) for size in sizes_of(stem, only) for at in small[stem, size]),
         )  # fmt: skip
         monkeypatch.setattr(whole, "STOP_ORDER", 64)
@@ -367,7 +369,7 @@ def test_what_was_not_asked_for_in_time_is_untried(stage):
     """While what serves is being tried, nothing else is wanted yet."""
     key = ("gemm_tile", "s", "nn")
     first, *others = prune.candidates(*key, H200).left[:5]
-    task = strategies.task_of("gemm_tile", (first, *others), H200)
+    task = task_of("gemm_tile", (first, *others), H200)
     for serving, left in (({"large": first}, 1 + len(others)), ({}, 1 + len(others))):
         strategy = strategies.beginning_with(serving, strategies.exhaustive)
         assert Hunt(key, task, strategy, Journal(H200, "quick")).stop() == left

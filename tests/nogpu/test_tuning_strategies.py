@@ -18,15 +18,13 @@ from pyblasgpu.tuning.strategies import (
     LIKELY,
     RIVAL,
     STRATEGIES,
-    Axes,
-    Task,
-    Trial,
     ending_with_twins,
     in_turns,
     random,
     score_first,
     three_step,
 )
+from pyblasgpu.tuning.task import Axes, Task, Trial
 from pyblasgpu.tuning.twostage import combinations, predicted
 
 H200 = known("h200")
