@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
-from itertools import chain, product
+from itertools import chain, islice, product
 from typing import Any
 
 from ..database import FAMILIES, METHODS_AT, solved_as
 from ..errors import ConfigError
 from ..gpu.device import Device
 from ..kernels.gemm_in_place import tile_orders
+from ..kernels.gemm_solve import shared_bytes
 from ..types import Dtype
 from . import overlay
 from .axes import Parameters, instructions
@@ -26,10 +27,13 @@ from .select import generation, tuned_configs
 from .solve_cycles import resident
 from .space import quick_points
 
-__all__ = ["DEEP", "DOUBT", "candidates", "stems", "tile", "twin"]
+__all__ = ["DEEP", "DOUBT", "as_told", "candidates", "crowded", "stems", "tile"]
 
 DOUBT = 1.04  # times that of a Config whose products were timed
 SPARE = {1: 40, 2: 110}  # registers that a kernel needs beside its estimate, by parts of an element
+#: The same where it is compiled for several blocks a multiprocessor: it takes more than it needs otherwise.
+#: In d and z it needs all that there are.
+TIGHT = {"s": 40, "c": 56}
 #: Of a family and dtype, BLK_M, BLK_N, and DIM_X, DIM_Y or WARP_M, WARP_N, of tiles with so few right-hand
 #: sides that no product is tuned with them, T on the left. Their stages, and how many unknowns a stripe has.
 NARROW = {
@@ -58,14 +62,14 @@ def _candidates(dtype: Dtype, layout: str, triangle: str, device: Device, reload
         add(config, doubt)
     tiles = {tile(config, triangle) for config in found}
     for config in _of_other_layouts(dtype, layout, device):
-        laid = _laid_twin(config, layout, triangle, device)
+        laid = _twin(_laid(config, layout, device), triangle, device)
         if laid is not None and tile(laid, triangle) not in tiles:
             tiles.add(tile(laid, triangle))
             add(laid)
     for config in list(found):
         add(_deeper(config, dtype, layout, triangle, device))
     for config in _solvers(dtype, solved_as(layout, triangle), device):
-        add(_laid_twin(config, layout, triangle, device))
+        add(as_told(_laid(config, layout, device), triangle, device))
     return found
 
 
@@ -77,7 +81,7 @@ def stems(dtype: Dtype, device: Device) -> tuple[str, ...]:
 def _asked(dtype: Dtype, layout: str, triangle: str, device: Device) -> Iterator[tuple[Any, float]]:
     for stem in stems(dtype, device):
         for config in tuned_configs(stem, dtype, layout, device):
-            yield twin(config, triangle, device), 1.0
+            yield _twin(config, triangle, device), 1.0
         others = quick_points(stem, dtype, layout, device), _narrow(stem, dtype, layout, triangle, device)
         for parameters in chain(*others):
             yield _made(stem, dtype, layout, parameters, triangle, device), DOUBT
@@ -113,13 +117,13 @@ def _solvers(dtype: Dtype, solved: str, device: Device) -> Iterator[Any]:
             yield filed[0]
 
 
-def _laid_twin(config: Any, layout: str, triangle: str, device: Device) -> Any:
-    """The same tile for operands that lie as `layout` says, as it solves; None where it cannot."""
+def _laid(config: Any, layout: str, device: Device) -> Any:
+    """The same tile for operands that lie as `layout` says; None where there is no such."""
     if config.layout == layout:
-        return twin(config, triangle, device)
+        return config
     stem, dtype = config.STEM, config.dtype_facts
     found = laid_out(stem, dtype, layout, FAMILIES[stem].parameters_of(config), device)
-    return _made(stem, dtype, layout, found, triangle, device)
+    return _config(stem, dtype, layout, found)
 
 
 def _deeper(config: Any, dtype: Dtype, layout: str, triangle: str, device: Device) -> Any:
@@ -139,28 +143,52 @@ def _deeper(config: Any, dtype: Dtype, layout: str, triangle: str, device: Devic
 
 def _made(stem: str, dtype: Dtype, layout: str, parameters: Parameters, triangle: str, device: Device) -> Any:
     """The Config of these parameters as it solves; None where there is no such, or it cannot."""
+    return _twin(_config(stem, dtype, layout, parameters), triangle, device)
+
+
+def _config(stem: str, dtype: Dtype, layout: str, parameters: Parameters) -> Any:
     try:
-        config = FAMILIES[stem].config(dtype.letter, layout, parameters)
+        return FAMILIES[stem].config(dtype.letter, layout, parameters)
     except ConfigError:
         return None
-    return twin(config, triangle, device)
 
 
-def twin(config: Any, triangle: str, device: Device) -> Any:
-    """The Config as it solves, with all registers that it can have; None where it cannot, or has too few."""
-    found = in_place_twin(config, triangle)
-    if found is None:
+def as_told(config: Any, triangle: str, device: Device) -> Any:
+    """The Config as it solves, for as many blocks a multiprocessor as it says, where they leave it registers
+    enough; None where it cannot.
+    """
+    if config is None:
         return None
-    found = replace(found, min_blocks=1)
+    return _twin(config, triangle, device, config.min_blocks) or _twin(config, triangle, device)
+
+
+def crowded(config: Any, triangle: str, device: Device) -> list[Any]:
+    """What solves as `config` does, compiled for the most blocks a multiprocessor, and for one less."""
+    fit = device.occupancy(config.threads, 1, shared_bytes(config, triangle))
+    twins = (_twin(config, triangle, device, blocks) for blocks in range(fit, 1, -1))
+    return list(islice(filter(None, twins), 2))
+
+
+def _twin(config: Any, triangle: str, device: Device, blocks: int = 1) -> Any:
+    """The Config as it solves, with all registers that so many `blocks` a multiprocessor leave it; None where
+    it cannot, or has too few, or is none.
+    """
+    found = config and in_place_twin(config, triangle)
+    if not found or (blocks > 1 and config.dtype not in TIGHT):
+        return None
+    found = replace(found, min_blocks=blocks)
     try:
         check_device(found, device)
     except ConfigError:
         return None
-    limit = min(device.registers_per_sm // found.threads, device.max_registers_per_thread)
-    has_registers = found.registers + SPARE[found.dtype_facts.parts] <= limit
-    return found if has_registers and resident(found, triangle, device) else None
+    spare = SPARE[found.dtype_facts.parts] if blocks == 1 else TIGHT[found.dtype]
+    limit = min(device.registers_per_sm // (blocks * found.threads), device.max_registers_per_thread)
+    has_registers = found.registers + spare <= limit
+    return found if has_registers and resident(found, triangle, device) >= blocks else None
 
 
 def tile(config: Any, triangle: str) -> tuple:
-    """What makes two Configs alike for triangles on either side: extents along the triangle and across."""
-    return (*tile_orders(config, triangle), config.BLK_K, config.threads)
+    """What makes two Configs alike for triangles on either side: extents along the triangle and across, and
+    for how many blocks they are compiled.
+    """
+    return (*tile_orders(config, triangle), config.BLK_K, config.threads, config.min_blocks)

@@ -25,7 +25,7 @@ from . import overlay, overrides
 from .by_class import COMPUTED
 from .select import Choice, generation
 from .solve_cycles import cycles
-from .solve_space import candidates, stems, tile, twin
+from .solve_space import as_told, candidates, crowded, stems, tile
 
 __all__ = ["choose", "likeliest"]
 
@@ -45,7 +45,7 @@ def choose(dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: s
     """
     for stem, config in overrides.active():
         if stem in stems(dtype, device) and config.dtype == dtype.letter and config.layout == layout:
-            solver = twin(config, triangle, device)
+            solver = as_told(config, triangle, device)
             if solver is not None and _has_flags(solver, extents, triangle):
                 return Choice(solver, "override")
     return _fastest(dtype, layout, extents, triangle, device, generation()[0])
@@ -65,7 +65,8 @@ def _fastest(
 
 def likeliest(dtype: Dtype, solved: Solved, order: int, others: int, device: Device, count: int) -> list[Any]:
     """The `count` Configs of different tiles that had better be timed: the one that is chosen, then by their
-    estimates.
+    estimates; and those of the first half for more blocks a multiprocessor, which the estimate does not
+    tell from them.
     """
     triangle = solved.triangle
     key = dtype, solved.layout, _extents(order, others, triangle), triangle, device
@@ -74,7 +75,9 @@ def likeliest(dtype: Dtype, solved: Solved, order: int, others: int, device: Dev
     tiles: dict[tuple, Any] = {}
     for config in chosen + sorted(found, key=found.__getitem__):
         tiles.setdefault(tile(config, triangle), config)
-    return list(tiles.values())[:count]
+    likely = list(tiles.values())[:count]
+    twins = [twin for config in likely[: count // 2] for twin in crowded(config, triangle, device)]
+    return list(dict.fromkeys(likely + twins))
 
 
 def _estimates(
@@ -113,10 +116,11 @@ def _extents(order: int, others: int, triangle: str) -> tuple[int, int, int]:
 
 
 def _like(solver: Any, found: Collection[Any], triangle: str) -> list[Any]:
-    """The solver, if it is among those `found`, else those of its tile."""
+    """The solver, if it is among those `found`, else those of its tile, for as many blocks if there are."""
     if solver in found:
         return [solver]
-    return [config for config in found if tile(config, triangle) == tile(solver, triangle)]
+    same = [config for config in found if tile(config, triangle)[:-1] == tile(solver, triangle)[:-1]]
+    return [config for config in same if config.min_blocks == solver.min_blocks] or same
 
 
 def _has_flags(config: Any, extents: tuple[int, int, int], triangle: str) -> bool:

@@ -19,6 +19,7 @@ from pyblasgpu.tuning.health import Health
 from pyblasgpu.tuning.interrupt import Interrupts
 from pyblasgpu.tuning.journal import Journal
 from pyblasgpu.tuning.lab import Lab
+from pyblasgpu.tuning.overrides import override
 from pyblasgpu.tuning.select import reload
 from pyblasgpu.tuning.solve_cycles import cycles
 from pyblasgpu.tuning.store import Record, merge, save, user_file, winners
@@ -35,7 +36,8 @@ def chosen(letter, order, others, triangle="lower_a", layout="nn"):
 
 
 def likeliest(letter, count, extents=EXTENTS, solved="left_by_columns"):
-    return solving.likeliest(DTYPES[letter], SOLVED[solved], *extents, H200, count)
+    """Of different tiles."""
+    return solving.likeliest(DTYPES[letter], SOLVED[solved], *extents, H200, count)[:count]
 
 
 def tile(config, triangle="lower_a"):
@@ -134,6 +136,43 @@ def test_the_likeliest_are_the_chosen_one_and_then_others_of_other_tiles():
     assert all(one <= other * solve_space.DOUBT for one, other in pairwise(estimates))
 
 
+@pytest.mark.parametrize("solved", SOLVED)
+@pytest.mark.parametrize("letter", DTYPES)
+def test_the_likeliest_are_tried_for_more_blocks(letter, solved):
+    """The first half of them, where that leaves registers: the same but for that, two each."""
+    every = solving.likeliest(DTYPES[letter], SOLVED[solved], *EXTENTS, H200, 5)
+    few, twins = every[:2], every[5:]
+    assert bool(twins) == (letter in solve_space.TIGHT) and all(twin.min_blocks > 1 for twin in twins)
+    for config in few:
+        own = [twin for twin in twins if replace(twin, min_blocks=1) == config]
+        assert len(own) <= 2 and own == solve_space.crowded(config, SOLVED[solved].triangle, H200)
+    for twin in twins:
+        left = H200.registers_per_sm // (twin.threads * twin.min_blocks)
+        assert replace(twin, min_blocks=1) in few and twin.registers + solve_space.TIGHT[letter] <= left
+
+
+@pytest.mark.parametrize("letter", "sc")
+def test_a_solver_for_more_blocks_serves(letter):
+    """At its place, by an override, and for T by rows, for as many."""
+    solver = next(c for c in solving.likeliest(DTYPES[letter], SOLVED["left_by_columns"], *EXTENTS, H200, 8)
+                  if c.min_blocks > 1)  # fmt: skip
+    with override(solver.STEM, solver):
+        assert chosen(letter, *EXTENTS).config == solver
+    assert chosen(letter, *EXTENTS).config.min_blocks == 1
+    file_solver(solver)
+    assert chosen(letter, *EXTENTS).config == solver
+    for layout in ("nt", "nn"):
+        found = chosen(letter, *EXTENTS, layout=layout).config
+        assert tile(found) == tile(solver) and found.min_blocks == solver.min_blocks
+
+
+def test_what_has_too_few_registers_for_its_blocks_solves_for_one():
+    """As the Config of a product may have."""
+    (config,) = likeliest("d", 1)
+    with override(config.STEM, replace(config, min_blocks=2)):
+        assert chosen("d", *EXTENTS).config == config
+
+
 @pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])
 @pytest.mark.parametrize("triangle", TRIANGLES)
 def test_in_s_tiles_have_twins_with_deeper_stripes(triangle, layout):
@@ -211,9 +250,17 @@ def search(lab, dtypes="sz", count=3, times=10_000):
     return missing, compiled
 
 
+def wanted(dtypes, count) -> int:
+    """Times in a whole search."""
+    places = product(dtypes, SOLVED.values(), METHODS_AT.values())
+    return sum(len(solving.likeliest(DTYPES[x], solved, *at, H200, count)) for x, solved, at in places)
+
+
 def test_the_fastest_of_the_likeliest_is_filed_at_each_place(lab):
+    asked = wanted("sz", 3)
+    assert asked > 3 * 2 * len(SOLVED) * len(METHODS_AT)  # twins, too
     missing, compiled = search(lab)
-    assert missing == 0 and len(lab.worker.jobs) == 3 * 2 * len(SOLVED) * len(METHODS_AT)
+    assert missing == 0 and len(lab.worker.jobs) == asked
     assert {job.overrides[1][1] for job in lab.worker.jobs} == {config for _, config in compiled}
     found = winners(lab.journal.records, H200.name)
     assert len(found.solvers) == 2 * len(SOLVED) * len(METHODS_AT)
@@ -222,9 +269,11 @@ def test_the_fastest_of_the_likeliest_is_filed_at_each_place(lab):
         second = likeliest(letter, 3, solved=solved)[1]
         assert second.layout == SOLVED[solved].layout
         assert found.solvers[stem, letter, solved, PLACE].parameters == FAMILIES[stem].parameters_of(second)
-    # a run that resumes this one times nothing again, with the winners in the user's file
+    # a run that resumes this one, with the winners in the user's file, times their twins; the next nothing
     merge(found)
     reload()
+    missing, compiled = search(lab)
+    assert missing == 0 and compiled and all(config.min_blocks > 1 for _, config in compiled)
     count = len(lab.worker.jobs)
     assert search(lab) == (0, []) and len(lab.worker.jobs) == count
 
@@ -238,7 +287,7 @@ def test_what_fails_serves_nowhere_it_was_tried(lab):
 
 
 def test_a_search_that_is_late_says_how_many_are_missing(lab):
-    assert search(lab, times=7)[0] == 3 * 2 * len(SOLVED) * len(METHODS_AT) - 7
+    assert search(lab, times=7)[0] == wanted("sz", 3) - 7
     assert {record.size for record in lab.journal.records} == {PLACE}
 
 
