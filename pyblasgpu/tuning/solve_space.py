@@ -32,8 +32,8 @@ __all__ = ["DEEP", "DOUBT", "as_told", "candidates", "crowded", "stems", "tile"]
 DOUBT = 1.04  # times that of a Config whose products were timed
 SPARE = {1: 40, 2: 110}  # registers that a kernel needs beside its estimate, by parts of an element
 #: The same where it is compiled for several blocks a multiprocessor: it takes more than it needs otherwise.
-#: In d and z it needs all that there are.
-TIGHT = {"s": 40, "c": 56}
+#: In d and z it needs all that there are; with fewer than `LEAST` it spills, whatever the estimate.
+TIGHT, LEAST = {"s": 40, "c": 56}, 120
 #: Of a family and dtype, BLK_M, BLK_N, and DIM_X, DIM_Y or WARP_M, WARP_N, of tiles with so few right-hand
 #: sides that no product is tuned with them, T on the left. Their stages, and how many unknowns a stripe has.
 NARROW = {
@@ -181,10 +181,12 @@ def _twin(config: Any, triangle: str, device: Device, blocks: int = 1) -> Any:
         check_device(found, device)
     except ConfigError:
         return None
-    spare = SPARE[found.dtype_facts.parts] if blocks == 1 else TIGHT[found.dtype]
+    if blocks == 1:
+        needed = found.registers + SPARE[found.dtype_facts.parts]
+    else:
+        needed = max(found.registers + TIGHT[found.dtype], LEAST)
     limit = min(device.registers_per_sm // (blocks * found.threads), device.max_registers_per_thread)
-    has_registers = found.registers + spare <= limit
-    return found if has_registers and resident(found, triangle, device) >= blocks else None
+    return found if needed <= limit and resident(found, triangle, device) >= blocks else None
 
 
 def tile(config: Any, triangle: str) -> tuple:

@@ -148,7 +148,8 @@ def test_the_likeliest_are_tried_for_more_blocks(letter, solved):
         assert len(own) <= 2 and own == solve_space.crowded(config, SOLVED[solved].triangle, H200)
     for twin in twins:
         left = H200.registers_per_sm // (twin.threads * twin.min_blocks)
-        assert replace(twin, min_blocks=1) in few and twin.registers + solve_space.TIGHT[letter] <= left
+        assert replace(twin, min_blocks=1) in few and left >= solve_space.LEAST
+        assert twin.registers + solve_space.TIGHT[letter] <= left
 
 
 @pytest.mark.parametrize("letter", "sc")
