@@ -21,8 +21,8 @@ from .gemm_cycles import dram_cycles, gemm_block
 from .leaf_cycles import LEAVES, leaf_cycles
 
 __all__ = [
-    "OVERHEAD", "blocks_per_sm", "comfortable", "cycles", "in_place_cycles", "piece_bytes", "registers_of",
-    "score", "summing_cycles", "tiles_of",
+    "OVERHEAD", "blocks_per_sm", "comfortable", "cycles", "in_place_cycles", "piece_bytes", "register_limit",
+    "registers_of", "score", "summing_cycles", "tiles_of",
 ]  # fmt: skip
 
 OVERHEAD = 24  # registers of addresses and counters that a kernel needs beside its Config's own estimate
@@ -44,7 +44,7 @@ def score(stem: str, config: Any, extents: tuple[int, ...], device: Device) -> f
     """The share of the FMA rate that `config` may reach at `extents`, for comparison within a family."""
     if blocks_per_sm(config, device) == 0:
         return 0.0
-    spill = min(1.0, (_limit(config, device) / (config.registers + OVERHEAD)) ** 2)
+    spill = min(1.0, (register_limit(config, device) / (config.registers + OVERHEAD)) ** 2)
     facts = config.dtype_facts
     products = extents[0] ** 2 / 2 * prod(extents[1:]) if stem in LEAVES else prod(extents)
     ideal = products * facts.parts**2 / (device.fma_lanes(facts) * device.sm_count)
@@ -145,10 +145,10 @@ def comfortable(config: Any, device: Device) -> bool:
     """Whether `config` leaves the compiler so many registers that it need not be seen to compile."""
     # a column that is solved takes as many again as a step of it has real products
     solved = SOLVED_COLUMNS.get(config.STEM, 0) * config.BLK_M * config.dtype_facts.parts**2
-    return config.registers + solved + COMFORT <= _limit(config, device)
+    return config.registers + solved + COMFORT <= register_limit(config, device)
 
 
-def _limit(config: Any, device: Device) -> int:
+def register_limit(config: Any, device: Device) -> int:
     """Registers a thread may have under the Config's launch bounds."""
     bound = device.registers_per_sm // (config.threads * config.min_blocks)
     return min(device.max_registers_per_thread, bound)
@@ -156,4 +156,4 @@ def _limit(config: Any, device: Device) -> int:
 
 def registers_of(config: Any, device: Device) -> int:
     """Registers of a thread, by the estimate and as far as its launch bounds let it have them."""
-    return min(config.registers + OVERHEAD, _limit(config, device) // 8 * 8)
+    return min(config.registers + OVERHEAD, register_limit(config, device) // 8 * 8)

@@ -1,7 +1,7 @@
 """The Configs of products that are asked when TRSM is one launch (`solving`), and how doubtful each is.
 
 All that were tuned for products of the layout, of other layouts the same tiles, the short space of the
-family, and what files say of any place.
+family, narrow tiles, and what files say of any place. The tuner tries them for more blocks, too (`crowded`).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from .axes import Parameters, instructions
 from .in_place import in_place_twin
 from .product_space import deepened, laid_out
 from .prune import check_device
+from .score import register_limit
 from .select import generation, tuned_configs
 from .solve_cycles import resident
 from .space import quick_points
@@ -185,12 +186,10 @@ def _twin(config: Any, triangle: str, device: Device, blocks: int = 1) -> Any:
         needed = found.registers + SPARE[found.dtype_facts.parts]
     else:
         needed = max(found.registers + TIGHT[found.dtype], LEAST)
-    limit = min(device.registers_per_sm // (blocks * found.threads), device.max_registers_per_thread)
-    return found if needed <= limit and resident(found, triangle, device) >= blocks else None
+    has_registers = needed <= register_limit(found, device)
+    return found if has_registers and resident(found, triangle, device) >= blocks else None
 
 
 def tile(config: Any, triangle: str) -> tuple:
-    """What makes two Configs alike for triangles on either side: extents along the triangle and across, and
-    for how many blocks they are compiled.
-    """
-    return (*tile_orders(config, triangle), config.BLK_K, config.threads, config.min_blocks)
+    """What makes two Configs alike for triangles on either side: extents along the triangle and across."""
+    return (*tile_orders(config, triangle), config.BLK_K, config.threads)

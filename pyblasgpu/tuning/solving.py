@@ -74,7 +74,7 @@ def likeliest(dtype: Dtype, solved: Solved, order: int, others: int, device: Dev
     chosen = [choose(*key).config] if found else []
     tiles: dict[tuple, Any] = {}
     for config in chosen + sorted(found, key=found.__getitem__):
-        tiles.setdefault(tile(config, triangle), config)
+        tiles.setdefault((tile(config, triangle), config.min_blocks), config)
     likely = list(tiles.values())[:count]
     twins = [twin for config in likely[: count // 2] for twin in crowded(config, triangle, device)]
     return list(dict.fromkeys(likely + twins))
@@ -119,7 +119,7 @@ def _like(solver: Any, found: Collection[Any], triangle: str) -> list[Any]:
     """The solver, if it is among those `found`, else those of its tile, for as many blocks if there are."""
     if solver in found:
         return [solver]
-    same = [config for config in found if tile(config, triangle)[:-1] == tile(solver, triangle)[:-1]]
+    same = [config for config in found if tile(config, triangle) == tile(solver, triangle)]
     return [config for config in same if config.min_blocks == solver.min_blocks] or same
 
 
