@@ -21,9 +21,9 @@ from .gemm_in_place import goes_down, tile_orders
 from .group_substitution import group_solver, row_lead, sharing
 from .substitution import careful_solver, inverter, panel_writer, quotient, steps
 
-__all__ = ["AT_ONCE", "room", "solving"]
+__all__ = ["room", "solving"]
 
-AT_ONCE = 4  # elements of T that a thread asks for before it divides any
+AT_ONCE = 128  # bytes of T, at most, that a thread asks for before it divides any
 
 
 def room(config: GemmConfig, triangle: str) -> int:
@@ -54,7 +54,8 @@ def _places(config: GemmConfig, triangle: str) -> SimpleNamespace:
 
 def solving(config: GemmConfig, product: Product, triangle: str, conj: bool, unit: bool) -> SimpleNamespace:
     """The parts of what is done: ``prepare``, ``put``, ``solve``, ``solve_carefully``, ``write`` and
-    ``restore``; the reals of a thread that ``solve`` needs, and elements from row to row of what is prepared.
+    ``restore``; the reals of a thread that ``solve`` and ``prepare`` need, and elements from row to row of
+    what is prepared.
     """
     places, down = _places(config, triangle), goes_down(triangle)
     of_a = triangle.endswith("a")
@@ -65,6 +66,7 @@ def solving(config: GemmConfig, product: Product, triangle: str, conj: bool, uni
     return SimpleNamespace(
         lead=places.lead,
         registers=solver.registers,
+        values=(_at_once(config, places) + 1) * config.dtype_facts.parts,
         prepare=_preparer(config, places, conj, unit, down),
         put=_presenter(config, product, triangle, places),
         solve=solver.solve,
@@ -74,11 +76,19 @@ def solving(config: GemmConfig, product: Product, triangle: str, conj: bool, uni
     )
 
 
+def _at_once(config: GemmConfig, places: SimpleNamespace) -> int:
+    """Elements of a tile's triangles that a thread asks for before it divides any."""
+    return min(-(-places.block * places.count // config.threads), AT_ONCE // config.dtype_facts.itemsize)
+
+
 def _preparer(config: GemmConfig, places: SimpleNamespace, conj: bool, unit: bool, down: bool):
     """``prepare(prepared, value, tri, ldt, t, extent)``: the triangles of the tile whose diagonal begins at
     `tri`, each row divided by its diagonal element, in the order of their unknowns, by rows if threads share
     a right-hand side, else by columns; then the diagonal, then its inverses. Whether one of this thread's is
     not safe.
+
+    All the first elements are asked for before the first of them is waited for: with each asked for in its
+    turn this takes twice as long, and every tile does it.
     """
     facts, COUNT, BLOCK, THREADS = config.dtype_facts, places.count, places.block, config.threads
     real, PARTS, CONJ, BY_COLS = ptx.REALS[facts.real], facts.parts, -1 if conj else 1, places.by_cols
@@ -86,7 +96,8 @@ def _preparer(config: GemmConfig, places: SimpleNamespace, conj: bool, unit: boo
     invert_one, divided = inverter(facts, False), quotient(facts, ptx.inlined, False)
     DIAGONAL, INVERSE, TOTAL = places.diagonal, places.inverse, BLOCK * COUNT
     LEAD, BY_ROWS = places.lead, places.shares > 1
-    GROUPS = -(-TOTAL // (THREADS * AT_ONCE))
+    MANY = _at_once(config, places)
+    GROUPS, ON_DIAGONAL = -(-TOTAL // (THREADS * MANY)), MANY * PARTS
 
     @device_function
     def where(e, t):
@@ -100,14 +111,14 @@ def _preparer(config: GemmConfig, places: SimpleNamespace, conj: bool, unit: boo
 
     @device_function
     def fetch(e, group, value, tri, ldt, t, extent):
-        triangle, i, j, is_there = where(group * AT_ONCE + e, t)
+        triangle, i, j, is_there = where(group * MANY + e, t)
         row, col = triangle * COUNT + i, triangle * COUNT + j
         at = int64(row) * ldt + col if BY_COLS else int64(col) * ldt + row
         read(value, e * PARTS, tri, at * PARTS, is_there & (row < extent) & (col < extent))
 
     @device_function
     def divide(e, group, value, prepared, t):
-        triangle, i, j, is_there = where(group * AT_ONCE + e, t)
+        triangle, i, j, is_there = where(group * MANY + e, t)
         p, q = (i, j) if down else (COUNT - 1 - i, COUNT - 1 - j)
         slow, fast = (p, q) if BY_ROWS else (q, p)
         x, to = e * PARTS, ((triangle * COUNT + slow) * LEAD + fast) * PARTS
@@ -125,18 +136,19 @@ def _preparer(config: GemmConfig, places: SimpleNamespace, conj: bool, unit: boo
                     re = divided(re, prepared[DIAGONAL + at], prepared[INVERSE + at])
                 prepared[to] = re
 
-    fetch_all, divide_all = unrolled(AT_ONCE, fetch), unrolled(AT_ONCE, divide)
+    fetch_all, divide_all = unrolled(MANY, fetch), unrolled(MANY, divide)
 
     @device_function
     def prepare(prepared, value, tri, ldt, t, extent):
         unsafe, row = int32(0), int32(t)
+        fetch_all(0, 0, value, tri, ldt, t, extent)
         if not unit:
             while row < BLOCK:
                 d, r = DIAGONAL + row * PARTS, INVERSE + row * PARTS
-                read(value, 0, tri, int64(row) * (ldt + 1) * PARTS, row < extent)
-                prepared[d] = value[0]
+                read(value, ON_DIAGONAL, tri, int64(row) * (ldt + 1) * PARTS, row < extent)
+                prepared[d] = value[ON_DIAGONAL]
                 if PARTS == 2:
-                    prepared[d + 1] = real(CONJ) * value[1]
+                    prepared[d + 1] = real(CONJ) * value[ON_DIAGONAL + 1]
                 if row < extent:
                     unsafe = int32(unsafe | (1 - invert_one(prepared, r, prepared, d)))
                 else:
@@ -144,7 +156,8 @@ def _preparer(config: GemmConfig, places: SimpleNamespace, conj: bool, unit: boo
                         prepared[r + part] = real(0)
                 row = int32(row + THREADS)
         cuda.syncthreads()
-        for group in range(GROUPS):
+        divide_all(0, 0, value, prepared, t)
+        for group in range(1, GROUPS):
             fetch_all(0, group, value, tri, ldt, t, extent)
             divide_all(0, group, value, prepared, t)
         return unsafe

@@ -17,7 +17,7 @@ that the device starts before it. The last block of a strip sets the flag back t
 from __future__ import annotations
 
 from ..gpu.backend import cuda, device_function, ptx
-from .diagonal_stripe import AT_ONCE, room, solving
+from .diagonal_stripe import room, solving
 from .gemm_body import Product, multiplier
 from .gemm_config import GemmConfig
 from .gemm_in_place import goes_down, operands_of, passer, tile_orders
@@ -138,7 +138,7 @@ def build(config: GemmConfig, product: Product, triangle: str, conj: bool, unit:
     BLK, FREE = tile_orders(config, triangle)
     PER, STAGE, RING, OTHER = BLK // BLK_K, config.stage_reals, STAGES * config.stage_reals, config.place_b
     SIGN, EVERY, FLAG = 1 if DOWN else -1, max(SPAN // BLK_K, 1), APART // facts.real_size
-    BOARD, VALUE = RING + room(config, triangle), AT_ONCE * PARTS
+    BOARD = RING + room(config, triangle)
     ACC, FRAG_A, FRAG_B = config.sums, product.fragment_a, product.fragment_b
     NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
 
@@ -147,7 +147,7 @@ def build(config: GemmConfig, product: Product, triangle: str, conj: bool, unit:
     start, along = passer(config, product, advance, operands)
     look, fill = _looker(config), _filler(config, start, advance, operands)
     on_diagonal, multiply = solving(config, product, triangle, conj, unit), multiplier(config, product)
-    COLUMN, TRIANGLE = on_diagonal.registers, on_diagonal.lead * PARTS
+    COLUMN, VALUE, TRIANGLE = on_diagonal.registers, on_diagonal.values, on_diagonal.lead * PARTS
     prepare, put, solve = on_diagonal.prepare, on_diagonal.put, on_diagonal.solve
     write, restore, solve_carefully = on_diagonal.write, on_diagonal.restore, on_diagonal.solve_carefully
     stripe_t, stripe_c = (config.stripe_a, config.stripe_b)[:: 1 if OF_A else -1]
@@ -184,19 +184,27 @@ def build(config: GemmConfig, product: Product, triangle: str, conj: bool, unit:
         registers = acc, ra, rb, ra_next, rb_next, old
         zero(acc, real(0))
 
-        # (3) prologue: the triangles on the diagonal; L2 is asked for the rest of the tile's own
+        # (3) prologue: what is solved already, and the triangles on the diagonal; L2 is asked for the rest of
+        # the tile's own
         in_turn()
         for k in range(first, first + own * BLK_K, BLK_K):
             t_there = offset(tri, begin_t(int64(first), int64(k), ldt) * PARTS)
             c_there = offset(c, begin_c(int64(other), int64(k), ldc) * PARTS)
             ask_t(t_there, ldt, t, int32(order - first), int32(order - k))
             ask_c(c_there, ldc, t, int32(others - other), int32(order - k))
+        ready, reading, empty, left = int32(0), int32(0), int32(STAGES - 1), count
+        if count > 0:
+            ready = look(flags, flag, ahead[4], False, board, t)
+        there = int32(ready if ready < count else STAGES)
+        if there > 0:
+            ahead = fill(empty, there, ahead, reading, shared, given, tile, old, t)
+            empty = int32(max(empty - there, 0))
+        is_dry = True  # no stage of the ring has been waited for
         prepared, corner = offset(shared, RING), offset(tri, begin_t(int64(first), int64(first), ldt) * PARTS)
         unsafe = prepare(prepared, value, corner, ldt, t, int32(order - first))
         safe = cuda.syncthreads_or(unsafe) == 0
 
         # (4) body: load what is solved; multiply it, while what comes next is not solved without loading more
-        ready, reading, empty, left = int32(0), int32(0), int32(STAGES - 1), count
         while left > 0 or empty > 0:
             if ready <= ahead[4] and ahead[4] < count:
                 ask_t(ahead[0], ldt, t, int32(order - first), ahead[3])
@@ -204,11 +212,13 @@ def build(config: GemmConfig, product: Product, triangle: str, conj: bool, unit:
             there = int32(ready - ahead[4] if ready < count else STAGES)
             if empty > 0 and there > 0:
                 ahead = fill(empty, there, ahead, reading, shared, given, tile, old, t)
-                if PREFETCH and empty == STAGES - 1:
+                is_dry, empty = is_dry or empty == STAGES - 1, int32(max(empty - there, 0))
+            if is_dry:
+                if PREFETCH:
                     wait()
                     cuda.syncthreads()
                     load(0, ra, rb, offset(shared, reading * STAGE), tri, c, ldt, ldc, t, 0, 0, 0)
-                empty = int32(max(empty - there, 0))
+                is_dry = False
             run, drains = left, ahead[4] >= ready and ahead[4] < count
             if drains:
                 run, empty = int32(1), int32(empty + 1)
