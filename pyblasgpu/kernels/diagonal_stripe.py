@@ -87,8 +87,7 @@ def _preparer(config: GemmConfig, places: SimpleNamespace, conj: bool, unit: boo
     a right-hand side, else by columns; then the diagonal, then its inverses. Whether one of this thread's is
     not safe.
 
-    All the first elements are asked for before the first of them is waited for: with each asked for in its
-    turn this takes twice as long, and every tile does it.
+    The first elements are asked for before the diagonal is waited for: one way to memory instead of several.
     """
     facts, COUNT, BLOCK, THREADS = config.dtype_facts, places.count, places.block, config.threads
     real, PARTS, CONJ, BY_COLS = ptx.REALS[facts.real], facts.parts, -1 if conj else 1, places.by_cols
