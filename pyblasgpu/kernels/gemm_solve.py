@@ -106,26 +106,30 @@ def _looker(config: GemmConfig):
 
 
 def _filler(config: GemmConfig, start, advance, operands):
-    """``fill(empty, most, ahead, reading, ...)``: begin to bring `most` stripes into the stages of the ring
-    that are `empty`, the last ones before the one that is read next; what is ahead then.
+    """``fill(empty, ready, ahead, reading, ...)``: begin to bring those stripes that are `ready` into the
+    stages of the ring that are `empty`, the last ones before the one that is read next; what is ahead then,
+    and how many stages are empty still.
 
     Each stage counts as begun, so that one is in memory when so many were begun after it, as always.
     """
     STAGES, STAGE, int32, offset = config.stages, config.stage_reals, ptx.types.int32, ptx.offset
 
     @device_function
-    def fill(empty, most, ahead, reading, shared, given, tile, old, t):
+    def fill(empty, ready, ahead, reading, shared, given, tile, old, t):
         tri, _, ldt, ldc = given
-        first, own, count, rows, cols = tile
+        first, own, stripes, rows, cols = tile
+        most = int32(ready - ahead[4] if ready < stripes - own else STAGES)
+        if most <= 0:
+            return ahead, empty
         into = int32(reading + (STAGES - 1) - empty)
         for i in range(empty):
             into = int32(into if into < STAGES else into - STAGES)
-            pa, pb, lda, ldb, depth = operands(ahead, count if i < most else int32(0), ldc)
+            pa, pb, lda, ldb, depth = operands(ahead, stripes if i < most else int32(0), ldc)
             start(offset(shared, into * STAGE), old, old, pa, pb, lda, ldb, t, rows, cols, depth)
             if i < most:
                 ahead = advance(ahead, tri, first, own, ldt, ldc)
             into = int32(into + 1)
-        return ahead
+        return ahead, int32(max(empty - most, 0))
 
     return fill
 
@@ -195,10 +199,7 @@ def build(config: GemmConfig, product: Product, triangle: str, conj: bool, unit:
         ready, reading, empty, left = int32(0), int32(0), int32(STAGES - 1), count
         if count > 0:
             ready = look(flags, flag, ahead[4], False, board, t)
-        there = int32(ready if ready < count else STAGES)
-        if there > 0:
-            ahead = fill(empty, there, ahead, reading, shared, given, tile, old, t)
-            empty = int32(max(empty - there, 0))
+        ahead, empty = fill(empty, ready, ahead, reading, shared, given, tile, old, t)
         is_dry = True  # no stage of the ring has been waited for
         prepared, corner = offset(shared, RING), offset(tri, begin_t(int64(first), int64(first), ldt) * PARTS)
         unsafe = prepare(prepared, value, corner, ldt, t, int32(order - first))
@@ -209,10 +210,8 @@ def build(config: GemmConfig, product: Product, triangle: str, conj: bool, unit:
             if ready <= ahead[4] and ahead[4] < count:
                 ask_t(ahead[0], ldt, t, int32(order - first), ahead[3])
                 ready = look(flags, flag, ahead[4], empty == STAGES - 1, board, t)
-            there = int32(ready - ahead[4] if ready < count else STAGES)
-            if empty > 0 and there > 0:
-                ahead = fill(empty, there, ahead, reading, shared, given, tile, old, t)
-                is_dry, empty = is_dry or empty == STAGES - 1, int32(max(empty - there, 0))
+            is_dry = is_dry or empty == STAGES - 1
+            ahead, empty = fill(empty, ready, ahead, reading, shared, given, tile, old, t)
             if is_dry:
                 if PREFETCH:
                     wait()
