@@ -14,22 +14,19 @@ from typing import Any
 from ..gpu.device import Device
 from .prune import persistent
 from .score import blocks_per_sm, comfortable, tiles_of
-from .triangle_twins import longer_in
 
-__all__ = ["UNTIMED", "least_share", "persistent_twins"]
-
-UNTIMED = 1.03  # times what a twin should take by its Config's time: it was not timed itself
+__all__ = ["least_share", "persistent_twins"]
 
 
 @lru_cache(maxsize=1 << 12)
-def persistent_twins(config: Any, part: str, device: Device) -> tuple[tuple[Any, float], ...]:
-    """The persistent kernels of the same tile and pipeline, by blocks of a multiprocessor, and by what factor
-    their time for `part` of C is in doubt; of those that have registers to spare, as none was compiled.
+def persistent_twins(config: Any, device: Device) -> tuple[Any, ...]:
+    """The persistent kernels of the same tile and pipeline, by blocks of a multiprocessor; of those that have
+    registers to spare, as none was compiled.
     """
     if config.persistent:
         return ()
-    twins = (twin for twin in persistent(replace(config, min_blocks=1), device) if comfortable(twin, device))
-    return tuple((twin, UNTIMED * longer_in(config.dtype, part)) for twin in twins)
+    twins = persistent(replace(config, min_blocks=1), device)
+    return tuple(twin for twin in twins if comfortable(twin, device))
 
 
 def least_share(config: Any, extents: tuple[int, ...], device: Device, part: str = "all") -> float:
@@ -38,4 +35,4 @@ def least_share(config: Any, extents: tuple[int, ...], device: Device, part: str
     """
     tiles = tiles_of(config, extents, part)
     waves = tiles / (blocks_per_sm(config, device) * device.sm_count)
-    return UNTIMED * waves / ceil(waves) if tiles >= device.sm_count else inf
+    return waves / ceil(waves) if tiles >= device.sm_count else inf

@@ -48,6 +48,8 @@ from .triangle_twins import triangle_twins
 
 __all__ = ["Wanted", "fastest", "forced", "forget", "measured"]
 
+UNTIMED = 1.03  # times what a persistent twin should take by its Config's time: it was not timed itself
+
 
 class Wanted(NamedTuple):
     """A product, and what is given of the way to compute it."""
@@ -147,12 +149,12 @@ def _streamed_options(kept: list[_Option], wanted: Wanted, device: Device) -> It
     best = min((way.seconds for way in kept), default=0.0)
     for way in kept:
         ordinary = way.splits == 1 and way.known.readings and not way.config.persistent
-        if not ordinary or way.seconds * least_share(way.config, extents, device, part) > best:
+        if not ordinary or UNTIMED * way.seconds * least_share(way.config, extents, device, part) > best:
             continue
-        for twin, doubt in persistent_twins(way.config, part, device):
+        for twin in persistent_twins(way.config, device):
             config = _as_aligned(twin, wanted.aligned)
             for time in streamed(config, way.pace, extents, device, part, room):
-                yield way._replace(seconds=time.seconds * doubt, splits=time.splits, config=twin)
+                yield way._replace(seconds=UNTIMED * time.seconds, splits=time.splits, config=twin)
 
 
 def _kept_options(wanted: Wanted, device: Device) -> Iterator[_Option]:
@@ -163,7 +165,7 @@ def _kept_options(wanted: Wanted, device: Device) -> Iterator[_Option]:
         meant = _meant(known.config, wanted, device)
         if meant is None:
             continue
-        for twin, longer in triangle_twins(meant, wanted.part):
+        for twin, longer in triangle_twins(meant, wanted.part, device):
             config = _as_aligned(twin, wanted.aligned)
             pace_here = pace_there * _straying(config, wanted, device)
             for time in timed(config, pace_here, extents, device, wanted.splits, wanted.part, wanted.room):

@@ -23,7 +23,6 @@ from pyblasgpu.tuning.score import comfortable
 from pyblasgpu.tuning.select import tuned_configs
 from pyblasgpu.tuning.splits import STREAMED
 from pyblasgpu.tuning.store import read_sweep, winners
-from pyblasgpu.tuning.triangle_twins import LONGER
 from pyblasgpu.types import DTYPES
 
 H200 = known("h200")
@@ -32,25 +31,21 @@ TILES = 1085, 1085, 1085  # SGEMM TT has 153 tiles of 64 x 128 there, 21 more th
 SWEEPS = Path(__file__).parents[2] / "tuning" / "sweeps"
 
 
-def twins(config, part="all"):
-    return persistent_twins.persistent_twins(config, part, H200)
+def twins(config):
+    return persistent_twins.persistent_twins(config, H200)
 
 
 @pytest.fixture
 def doubt(monkeypatch):
     """``set(factor)``: in what doubt twins are."""
 
-    def forget():
-        persistent_twins.persistent_twins.cache_clear()
-        select.reload()
-
     def set_to(factor: float):
-        monkeypatch.setattr(persistent_twins, "UNTIMED", factor)
-        forget()
+        monkeypatch.setattr(products, "UNTIMED", factor)
+        select.reload()
 
     yield set_to
     monkeypatch.undo()
-    forget()
+    select.reload()
 
 
 @pytest.mark.parametrize("letter", DTYPES)
@@ -60,8 +55,8 @@ def test_twins_walk_and_have_registers_to_spare(letter):
     assert all(not found[config] for config in configs if config.persistent or config.stages == 1)
     assert any(found.values())
     for config, made in found.items():
-        for twin, factor in made:
-            assert twin.persistent and comfortable(twin, H200) and factor == persistent_twins.UNTIMED
+        for twin in made:
+            assert twin.persistent and comfortable(twin, H200)
             assert replace(twin, persistent=False, min_blocks=config.min_blocks) == config
 
 
@@ -71,14 +66,8 @@ def test_a_tile_that_needs_all_registers_has_fewer_twins_or_none():
         c for c in tuned_configs("gemm", DTYPES["s"], "tt", H200)
         if (c.BLK_M, c.BLK_N, c.BLK_K, c.persistent) == (64, 128, 16, False)
     )  # fmt: skip
-    assert [twin.min_blocks for twin, _ in twins(config)] == [2, 1]
+    assert [twin.min_blocks for twin in twins(config)] == [2, 1]
     assert twins(replace(config, DIM_X=4, WARP_X=4, DIM_XA=8, DIM_XB=16)) == ()
-
-
-def test_triangles_are_as_much_longer_for_twins():
-    config = next(c for c in tuned_configs("gemm", DTYPES["c"], "nt", H200) if twins(c))
-    for part, longer in (("all", 1.0), ("lower", LONGER["c"])):
-        assert {factor for _, factor in twins(config, part)} == {persistent_twins.UNTIMED * longer}
 
 
 def test_what_has_tiles_for_all_its_waves_promises_nothing():
@@ -88,7 +77,7 @@ def test_what_has_tiles_for_all_its_waves_promises_nothing():
 
     def share(tiles):
         extents = config.BLK_M, config.BLK_N * tiles, 512
-        return persistent_twins.least_share(config, extents, H200) / persistent_twins.UNTIMED
+        return persistent_twins.least_share(config, extents, H200)
 
     assert share(at_once) == share(3 * at_once) == 1
     assert share(at_once + 1) == pytest.approx((at_once + 1) / (2 * at_once))

@@ -8,14 +8,19 @@ import pytest
 
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning import select, triangle_twins
+from pyblasgpu.tuning.score import comfortable
 from pyblasgpu.tuning.select import tuned_configs
 from pyblasgpu.types import DTYPES
 
 H200 = known("h200")
 
 
-def a_persistent(letter: str):
-    return next(c for c in tuned_configs("gemm", DTYPES[letter], "nt", H200) if c.persistent)
+def a_persistent(letter: str, spare: bool | None = None):
+    """With registers to spare, or without."""
+    return next(
+        c for c in tuned_configs("gemm", DTYPES[letter], "nt", H200)
+        if c.persistent and spare in (None, comfortable(c, H200))
+    )  # fmt: skip
 
 
 @pytest.fixture
@@ -35,19 +40,22 @@ def longer(monkeypatch):
     forget()
 
 
-def test_persistent_blocks_of_c_have_a_rival():
-    config = a_persistent("c")
+def twins(config, part):
+    return triangle_twins.triangle_twins(config, part, H200)
+
+
+def test_persistent_blocks_of_c_without_registers_to_spare_have_a_rival():
+    config = a_persistent("c", spare=False)
     ordinary = replace(config, persistent=False)
-    found = triangle_twins.triangle_twins(config, "lower")
-    assert found == ((ordinary, 1.0), (config, triangle_twins.LONGER["c"]))
-    assert triangle_twins.triangle_twins(config, "all") == ((config, 1.0),)
-    assert triangle_twins.triangle_twins(ordinary, "lower") == ((ordinary, 1.0),)
+    assert twins(config, "lower") == ((ordinary, 1.0), (config, triangle_twins.LONGER["c"]))
+    assert twins(config, "all") == ((config, 1.0),)
+    assert twins(ordinary, "lower") == ((ordinary, 1.0),)
 
 
-@pytest.mark.parametrize("letter", "sdz")
-def test_others_have_none(letter):
-    config = a_persistent(letter)
-    assert triangle_twins.triangle_twins(config, "lower") == ((config, 1.0),)
+@pytest.mark.parametrize("letter, spare", [("c", True), ("s", None), ("d", False), ("z", None)])
+def test_others_have_none(letter, spare):
+    config = a_persistent(letter, spare)
+    assert twins(config, "lower") == ((config, 1.0),)
 
 
 @pytest.mark.parametrize("part", ["lower", "hermitian_upper"])
