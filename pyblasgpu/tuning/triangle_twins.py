@@ -11,10 +11,10 @@ from .score import comfortable
 
 __all__ = ["LONGER", "triangle_twins"]
 
-#: How many times longer persistent blocks take for a tile than blocks of one tile each, by dtype, where they
-#: have no registers to spare: the next tile of a triangle is found in the loop, and what FMAs of complex
+#: How many times longer persistent blocks take for a tile than blocks of one tile each, by dtype: with
+#: registers to spare, and without. The next tile of a triangle is found in the loop, and what FMAs of complex
 #: singles gain by the order of their registers is lost.
-LONGER = {"c": 1.12}
+LONGER = {"c": (1.01, 1.12)}
 
 
 @lru_cache(maxsize=1 << 12)
@@ -22,7 +22,8 @@ def triangle_twins(config: Any, part: str, device: Device) -> tuple[tuple[Any, f
     """The kernels of the same tile and pipeline for `part` of C, and how many times longer than for all of C
     each takes for a tile.
     """
-    longer = LONGER.get(config.dtype, 1.0)
-    if part == "all" or longer == 1 or not config.persistent or comfortable(config, device):
+    if part == "all" or config.dtype not in LONGER or not config.persistent:
         return ((config, 1.0),)
+    spare, none = LONGER[config.dtype]
+    longer = spare if comfortable(config, device) else none
     return (replace(config, persistent=False), 1.0), (config, longer)

@@ -32,7 +32,7 @@ def longer(monkeypatch):
         select.reload()
 
     def set_to(factor: float):
-        monkeypatch.setitem(triangle_twins.LONGER, "c", factor)
+        monkeypatch.setitem(triangle_twins.LONGER, "c", (factor, factor))
         forget()
 
     yield set_to
@@ -44,17 +44,18 @@ def twins(config, part):
     return triangle_twins.triangle_twins(config, part, H200)
 
 
-def test_persistent_blocks_of_c_without_registers_to_spare_have_a_rival():
-    config = a_persistent("c", spare=False)
-    ordinary = replace(config, persistent=False)
-    assert twins(config, "lower") == ((ordinary, 1.0), (config, triangle_twins.LONGER["c"]))
+@pytest.mark.parametrize("spare", [True, False])
+def test_persistent_blocks_of_c_have_a_rival(spare):
+    config = a_persistent("c", spare)
+    ordinary, longer = replace(config, persistent=False), triangle_twins.LONGER["c"][not spare]
+    assert twins(config, "lower") == ((ordinary, 1.0), (config, longer))
     assert twins(config, "all") == ((config, 1.0),)
     assert twins(ordinary, "lower") == ((ordinary, 1.0),)
 
 
-@pytest.mark.parametrize("letter, spare", [("c", True), ("s", None), ("d", False), ("z", None)])
-def test_others_have_none(letter, spare):
-    config = a_persistent(letter, spare)
+@pytest.mark.parametrize("letter", "sdz")
+def test_others_have_none(letter):
+    config = a_persistent(letter)
     assert twins(config, "lower") == ((config, 1.0),)
 
 
