@@ -240,12 +240,12 @@ class _Numba(Library):
         )
 
     def empty(self, shape, dtype, device, stream):
-        cuda = _module("numba.cuda")
+        cuda = _numba_cuda()
         with cuda.gpus[device]:
             return cuda.device_array(shape, dtype.name)
 
     def swap(self, array):
-        cuda = _module("numba.cuda")
+        cuda = _numba_cuda()
         *lead, rows, cols = range(array.ndim)
         shape, strides = ([of[axis] for axis in (*lead, cols, rows)] for of in (array.shape, array.strides))
         return cuda.cudadrv.devicearray.DeviceNDArray(
@@ -295,6 +295,13 @@ _NUMPY, _CUPY, _TORCH, _TORCH_HOST, _NUMBA = Library(), _CuPy(), _Torch(), _Torc
 _BY_PACKAGE = {"numpy": _NUMPY, "builtins": _NUMPY, "cupy": _CUPY, "torch": _TORCH, "numba": _NUMBA}
 _BY_TYPE: dict[type, Library] = {}
 _module = cache(import_module)
+
+
+@cache
+def _numba_cuda():
+    """`numba.cuda`, imported by the file that knows what it needs for that."""
+    import_module(".gpu.backend", __package__).require()
+    return _module("numba.cuda")
 
 
 def library_of(array) -> Library:

@@ -97,7 +97,9 @@ def backend_status(backend: str | None = None) -> BackendStatus:
     if asked == "cpu":
         return BackendStatus("cpu", origin)
     if asked == "sim":
-        if not import_module(".gpu.backend", __package__).SIMULATED:
+        kernels = import_module(".gpu.backend", __package__)
+        kernels.require()
+        if not kernels.SIMULATED:
             raise BackendUnavailable("backend 'sim' needs a Python started with NUMBA_ENABLE_CUDASIM=1")
         return BackendStatus("sim", origin)
     missing = _why_no_device()
