@@ -1,33 +1,68 @@
 """The one door to Numba: ``cuda``, device helpers, and the intrinsics of the target.
 
 Kernel files import ``cuda``, ``ptx`` and the makers of device functions from here and nothing else of
-Numba. On a machine without numba-cuda the first two are None, so that Configs, rules and resource formulas
-still load; only building a kernel fails then, with `BackendUnavailable`.
+Numba. Where numba-cuda cannot be imported the first two are None, so that Configs, rules and resource
+formulas still load; only building a kernel fails then, with `BackendUnavailable`.
 """
 
 from __future__ import annotations
 
 import inspect
-import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+
+import numpy as np
 
 from ..errors import BackendUnavailable
 
-#: Whether kernels run in Numba's simulator (decided, as Numba does, when it is first imported).
-SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
+#: Whether kernels run in Numba's simulator: what Numba read in ``NUMBA_ENABLE_CUDASIM`` when it was first
+#: imported. It reads a number; what is none, as "False", is off.
+SIMULATED = False
 
 cuda: Any = None
 ptx: Any = None
 UNAVAILABLE: str | None = None
 
+
+@contextmanager
+def _older_numpy() -> Iterator[None]:
+    """NumPy as numba-cuda 0.30 expects it during its import: with `row_stack`, which 2.5 lacks, and with
+    deprecations that nobody can mend here kept from a caller who makes them errors.
+    """
+    lacking = not hasattr(np, "row_stack")
+    if lacking:
+        vars(np)["row_stack"] = np.vstack
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            yield
+    finally:
+        if lacking:
+            del vars(np)["row_stack"]
+
+
+def _reason(problem: Exception) -> str:
+    """Why kernels cannot be built, and the extra to install where a package is what lacks."""
+    if not isinstance(problem, ImportError):
+        return f"kernels cannot be built here: {type(problem).__name__}: {problem}"
+    extra = "[sim]" if problem.name == "greenlet" else "[cu13], or [cu12] with a driver of CUDA 12"
+    return f"kernels cannot be built here: {problem}; install pyblasgpu{extra}"
+
+
 try:
-    if SIMULATED:
-        from . import simulator as ptx
-    else:
-        from . import ptx
+    with _older_numpy():
+        from numba import config
+
+        SIMULATED = bool(vars(config)["ENABLE_CUDASIM"])
+        if SIMULATED:
+            from . import simulator as ptx
+        else:
+            from . import ptx
     cuda = ptx.cuda
-except ImportError as missing:
-    UNAVAILABLE = f"kernels cannot be built here: {missing}"
+except Exception as problem:  # whatever an import raises: the CPU backend needs none of it
+    UNAVAILABLE = _reason(problem)
 
 
 def require() -> None:
