@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from .layouts import Layout
+from .layouts import Layout, is_injective
 from .types import DTYPES, Dtype, dtype_of
 
 __all__ = [
-    "Library", "common_dtype", "common_library", "dtype_name", "library_of", "numpy_dtype", "quick_library",
-    "stored_dtype",
+    "Library", "can_be_output", "common_dtype", "common_library", "dtype_name", "library_of", "numpy_dtype",
+    "output_view", "quick_library", "stored_dtype",
 ]  # fmt: skip
 
 
@@ -358,6 +358,33 @@ def common_library(routine: str, names: tuple[str, ...], arrays: tuple) -> Libra
                 "all arrays of a call must come from one library"
             )
     return library
+
+
+def output_view(array, dtype: Dtype) -> Layout | np.ndarray | None:
+    """Where a result of this dtype would be written in `array`; None where none may be.
+
+    An array is no output if it is of another dtype, immutable, read-only, lazily conjugated or negated,
+    misaligned, has elements that lie at the same place, or is no array. Nothing is raised.
+    """
+    try:
+        if stored_dtype(dtype_name(array)) is not dtype:
+            return None
+        library = library_of(array)
+        view = library.output_to_numpy(array) if library.host else library.layout(array, dtype, None)
+    except (TypeError, ValueError, AttributeError, RuntimeError, BufferError):
+        return None
+    return view if _is_writable(view) and is_injective(view) else None
+
+
+def can_be_output(array, dtype: Dtype) -> bool:
+    """Whether a result of this dtype may be written to `array`; see `output_view`."""
+    return output_view(array, dtype) is not None
+
+
+def _is_writable(view: Layout | np.ndarray) -> bool:
+    if isinstance(view, np.ndarray):
+        return view.flags.writeable and view.flags.aligned
+    return view.writable and not view.conj and view.pointer % view.dtype.real_size == 0
 
 
 # ------------------------------------------------------------------------------------------------- dtypes
