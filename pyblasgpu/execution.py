@@ -9,12 +9,13 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache, partial, wraps
 from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .arguments import number
 from .arrays import (
     Library,
     common_dtype,
@@ -24,6 +25,7 @@ from .arrays import (
     stored_dtype,
 )
 from .errors import BackendUnavailable, OverlapError
+from .gpu.driver import after_fork
 from .layouts import (
     Layout,
     batches,
@@ -35,6 +37,7 @@ from .layouts import (
 )
 from .recipes import Recipe, find, keep
 from .staging import run_staged
+from .streams import contexts, device_for, stream_of, stream_pointer
 from .types import Dtype
 
 __all__ = [
@@ -44,8 +47,8 @@ __all__ = [
     "Call",
     "again",
     "backend_status",
+    "on_device",
     "routine",
-    "stream_pointer",
     "tape_of",
 ]
 
@@ -74,7 +77,8 @@ def backend_status(backend: str | None = None) -> BackendStatus:
     ----------
     backend : {'auto', 'cuda', 'cpu', 'sim'}, optional
         What is asked for. By default the environment variable ``PYBLASGPU_BACKEND``, and without it
-        'auto': the GPU where there is one, else SciPy's BLAS. 'sim' runs the kernels in Numba's
+        'auto': the GPU where there is one, that of the calling thread's current context, without a
+        context device 0; else SciPy's BLAS. 'sim' runs the kernels in Numba's
         simulator, slowly, in a process started with ``NUMBA_ENABLE_CUDASIM=1``.
 
     Returns
@@ -102,17 +106,17 @@ def backend_status(backend: str | None = None) -> BackendStatus:
         if not kernels.SIMULATED:
             raise BackendUnavailable("backend 'sim' needs a Python started with NUMBA_ENABLE_CUDASIM=1")
         return BackendStatus("sim", origin)
-    missing = _why_no_device()
+    missing = _why_no_device(contexts().current_device())
     if asked == "cuda" and missing:
         raise BackendUnavailable(f"backend 'cuda' ({origin}) cannot run here: {missing}")
     return BackendStatus("cpu", missing) if missing else BackendStatus("cuda", "a device is there")
 
 
 @cache
-def _why_no_device() -> str:
-    """Why no kernel can run on a device here; empty when one can. Logged once, as the cache sees to."""
+def _why_no_device(ordinal: int) -> str:
+    """Why no kernel can run on this device; empty when one can. Logged once, as the cache sees to."""
     try:
-        import_module(".gpu.device", __package__).current()
+        import_module(".gpu.device", __package__).current(ordinal)
         kernels = import_module(".gpu.backend", __package__)
         kernels.require()
         reason = "this process runs Numba's simulator" if kernels.SIMULATED else ""
@@ -121,6 +125,9 @@ def _why_no_device() -> str:
     if reason:
         _log.info("NumPy arrays are computed by SciPy's BLAS on the CPU: %s", reason)
     return reason
+
+
+after_fork(_why_no_device.cache_clear)
 
 
 @cache
@@ -136,6 +143,19 @@ def tape_of(name: str) -> Callable:
 
 
 # --------------------------------------------------------------------------------------------------- call
+
+
+def on_device(method: Callable) -> Callable:
+    """`method` of a `Call`, with the context of the call's device current, and after it what was before."""
+
+    @wraps(method)
+    def run(call, *arguments, **options):
+        if call.device is None:
+            return method(call, *arguments, **options)
+        with contexts().current_context(call.device):
+            return method(call, *arguments, **options)
+
+    return run
 
 
 class Call:
@@ -158,6 +178,8 @@ class Call:
 
     Attributes
     ----------
+    device : int or None
+        Where it runs; None on the CPU.
     inputs : list of Layout or numpy.ndarray
         The inputs, in the dtype of the computation.
     out : Layout or numpy.ndarray
@@ -166,8 +188,11 @@ class Call:
         What the caller gets.
     """
 
-    __slots__ = ("backend", "dtype", "given", "inputs", "library", "name", "names", "out", "result", "stream")
+    __slots__ = (
+        "backend", "device", "dtype", "given", "inputs", "library", "name", "names", "out", "result", "stream",
+    )  # fmt: skip
 
+    device: int | None
     inputs: list[Any]
     out: Any
     stream: Any
@@ -176,13 +201,16 @@ class Call:
         self.name, self.names = name, tuple(arrays)
         given = self.given = tuple(arrays.values())
         self.library: Library = common_library(name, (*arrays, "out"), (*given, out))
-        self.stream = stream_pointer(stream)
         if self.library.host:
             self.backend = backend_status(backend).backend
+            self.device = None if self.backend == "cpu" else device_for(stream)
+            self.stream = stream_pointer(stream) or 0
             self.inputs = [self.library.to_numpy(array) for array in given]
             self.dtype = dtype or common_dtype(name, tuple(array.dtype for array in self.inputs))
             self.inputs = [array.astype(self.dtype.name, copy=False) for array in self.inputs]
         else:
+            self.device = self.library.device(given[0])
+            self.stream = stream_of(self.device, stream, name)
             self._describe(backend, dtype)
         for argument, array in zip(self.names, self.inputs, strict=True):
             if len(array.shape) < 2:
@@ -190,6 +218,7 @@ class Call:
                     f"{name}: {argument} has shape {array.shape}; a matrix, or a stack of them, is needed"
                 )
 
+    @on_device
     def _describe(self, backend, dtype: Dtype | None) -> None:
         """The inputs as layouts on one device."""
         if backend not in ON_DEVICE:
@@ -217,22 +246,10 @@ class Call:
             raise ValueError(f"{self.name}: {argument} is not aligned to its {layout.dtype.real}")
 
     def scalar(self, argument: str, value):
-        """`value` as a Python or NumPy number that fits the dtype.
+        """`value` as a Python number that fits the dtype; see `arguments.number`."""
+        return number(value, self.dtype, self.name, argument)
 
-        Raises
-        ------
-        TypeError
-            When it is complex and the arrays are real, or is no number.
-        """
-        if type(value) is int or type(value) is float:
-            return value
-        number = value.item() if hasattr(value, "item") else value
-        if not isinstance(number, (int, float, complex)):
-            raise TypeError(f"{self.name}: {argument} must be a number, not {value!r}")
-        if isinstance(number, complex) and not self.dtype.is_complex:
-            raise TypeError(f"{self.name}: {argument}={number} is complex, the arrays are {self.dtype.name}")
-        return number
-
+    @on_device
     def set_output(self, out, lead: tuple[int, ...], rows: int, cols: int, column_major: bool | None = None):
         """Describe `out`, or make a new output of shape (*lead, rows, cols).
 
@@ -299,6 +316,7 @@ class Call:
                 raise OverlapError(f"{self.name}: out shares memory with {argument}")
         return same
 
+    @on_device
     def run(
         self, cpu: Callable, prepare: Callable, inputs: tuple, scalars: tuple, source=None, key=None
     ) -> Any:
@@ -336,7 +354,8 @@ class Call:
                 np.copyto(out, source)
             cpu(scalars, *[array for array, _ in inputs], out)
         else:
-            run_staged(partial(_enqueue, prepare), inputs, scalars, out, source, self.dtype, self.stream or 0)
+            where = self.device, self.stream
+            run_staged(partial(_enqueue, prepare), inputs, scalars, out, source, self.dtype, *where)
         return self.result
 
     def _remember(self, key: tuple, layouts: tuple[Layout, ...], prepare: Callable) -> None:
@@ -362,7 +381,10 @@ def again(key: tuple, arrays: tuple, alpha, beta, stream) -> bool:
     recipe = find((key, *facts))
     if recipe is None:
         return False
-    stream = library.current_stream(recipe.device) if stream is None else stream_pointer(stream)
+    if stream is None:
+        stream = library.current_stream(recipe.device)
+    else:
+        stream = stream_of(recipe.device, stream, key[0])
     return recipe.run(pointers, alpha, beta, stream)
 
 
@@ -370,26 +392,6 @@ def _enqueue(prepare: Callable, scalars: tuple, operands, stream: int) -> None:
     tape = prepare(scalars, operands)
     if tape is not None:
         tape.run([operand.pointer for operand in operands], *scalars, stream=stream)
-
-
-def stream_pointer(stream) -> int | None:
-    """The address of a CUDA stream given as an int or as any library's stream object; None stays None.
-
-    Raises
-    ------
-    TypeError
-        For what is no stream.
-    """
-    if stream is None or isinstance(stream, int):
-        return stream
-    if hasattr(stream, "__cuda_stream__"):
-        return int(stream.__cuda_stream__()[1])
-    for attribute in ("ptr", "cuda_stream", "handle"):
-        if hasattr(stream, attribute):
-            pointer = getattr(stream, attribute)
-            # ctypes pointers carry None for 0
-            return int(getattr(pointer, "value", pointer) or 0)
-    raise TypeError(f"stream must be an int or a stream object, not a {type(stream).__name__}")
 
 
 def _copy(source: Layout, target: Layout, stream: int) -> None:

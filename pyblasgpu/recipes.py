@@ -17,6 +17,7 @@ __all__ = ["Recipe", "find", "keep"]
 
 _KEPT = 4096  # recipes
 _VARIANTS = 1024  # tapes of one
+_LEAST, _MOST = 2.0**-126, 2.0**127  # normal numbers of every dtype
 
 
 class _Run(NamedTuple):
@@ -96,8 +97,10 @@ class Recipe:
 
 
 def _plain(number) -> bool:
-    """Whether `number` fits every dtype as it is."""
-    return type(number) is int or type(number) is float
+    """Whether `number` fits every dtype as it is: rounded to float32 too it is finite, and 0 only if it is 0."""
+    if type(number) is not int and type(number) is not float:
+        return False
+    return number == 0 or _LEAST <= abs(number) <= _MOST
 
 
 def _kind(number):

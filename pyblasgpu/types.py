@@ -7,7 +7,12 @@ from enum import Enum
 from operator import index
 from typing import Any
 
-__all__ = ["DTYPES", "THREE_M", "Diag", "Dtype", "Side", "Trans", "Uplo", "by_three_products", "dtype_of"]
+from .arguments import item, shown
+
+__all__ = [
+    "DTYPES", "THREE_M", "Diag", "Dtype", "Side", "Trans", "Uplo", "by_three_products",
+    "dtype_spelling", "dtype_of",
+]  # fmt: skip
 
 #: The method of a complex product that makes it of three real ones.
 THREE_M = "3m"
@@ -21,9 +26,11 @@ class _Flag(Enum):
             return value
         table = _SPELLINGS[cls.__name__]
         try:
-            return table[value.upper() if isinstance(value, str) else index(value)]
+            found = item(value)
+            return table[found.upper() if isinstance(found, str) else index(found)]
         except (KeyError, TypeError):
-            raise ValueError(f"{routine}: {argument}={value!r} is none of {sorted(table, key=str)}") from None
+            known = sorted(table, key=str)
+            raise ValueError(f"{routine}: {argument}={shown(value)} is none of {known}") from None
 
 
 class Side(_Flag):
@@ -123,23 +130,43 @@ DTYPES = {
     "z": Dtype("z", "complex128", "float64", 2, 16, 2.0**-53),
 }
 
-_BY_NAME = {dtype.name: dtype for dtype in DTYPES.values()}
+#: Codes as NumPy has them, byte order left out, and the names of Python and C.
+_CODES = {
+    "s": "f4 f single", "d": "f8 double float", "c": "c8 F csingle", "z": "c16 D cdouble complex",
+}  # fmt: skip
+_DTYPES_BY_NAME = {
+    name: dtype for letter, dtype in DTYPES.items() for name in (letter, dtype.name, *_CODES[letter].split())
+}
 
 
-def dtype_of(name: Any) -> Dtype:
-    """The `Dtype` of a letter, a NumPy name, a NumPy dtype or another library's dtype.
+def dtype_spelling(dtype: Any) -> str:
+    """The name of a dtype, in NumPy's spelling as far as there is one.
+
+    Parameters
+    ----------
+    dtype : str, class, or dtype of any library
+        A string is NumPy's code or a name; a class, of Python (float) or NumPy (numpy.float64), has its
+        name; an object of another library tells it by an attribute `name` or as the end of its str.
+    """
+    if isinstance(dtype, str):
+        return dtype.lstrip("<>=|").rpartition(".")[2]
+    name = dtype.__name__ if isinstance(dtype, type) else getattr(dtype, "name", None)
+    return (name if isinstance(name, str) else str(dtype).rpartition(".")[2]).lower()
+
+
+def dtype_of(dtype: Any) -> Dtype:
+    """The `Dtype` that is meant by a letter, a name, a class, NumPy's dtype or another library's.
 
     Raises
     ------
     TypeError
         For any dtype but the four.
     """
-    if isinstance(name, Dtype):
-        return name
-    found = DTYPES.get(name) if isinstance(name, str) else None
-    found = found or _BY_NAME.get(str(name).removeprefix("torch."))
+    if isinstance(dtype, Dtype):
+        return dtype
+    found = _DTYPES_BY_NAME.get(dtype_spelling(dtype))
     if found is None:
-        raise TypeError(f"dtype {name} is none of float32, float64, complex64, complex128")
+        raise TypeError(f"dtype {dtype} is none of float32, float64, complex64, complex128")
     return found
 
 
@@ -153,8 +180,8 @@ def by_three_products(method: Any, dtype: Dtype, routine: str) -> bool:
     """
     if method is None:
         return False
-    if method != THREE_M:
-        raise ValueError(f"{routine}: method={method!r} is neither {THREE_M!r} nor None")
+    if not isinstance(method, str) or method != THREE_M:
+        raise ValueError(f"{routine}: method={shown(method)} is neither {THREE_M!r} nor None")
     if not dtype.is_complex:
         raise ValueError(f"{routine}: method={method!r} is for complex arrays, these are {dtype.name}")
     return True

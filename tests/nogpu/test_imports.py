@@ -25,7 +25,7 @@ LAYERS = [
     {"symmetric"},
     {"level3"},
     {"execution"},
-    {"staging", "routines", "cpu", "arrays", "recipes"},
+    {"staging", "streams", "routines", "cpu", "arrays", "recipes"},
     {"tuning"},
     {"database"},
     {"kernels"},
@@ -33,7 +33,7 @@ LAYERS = [
     {"layouts"},
     {"operands"},
     {"checks", "cublas"},
-    {"types", "errors"},
+    {"types", "errors", "arguments"},
 ]
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
 FILES = sorted(PACKAGE.rglob("*.py"))

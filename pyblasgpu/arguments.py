@@ -1,0 +1,105 @@
+"""What callers pass for flags and numbers: Python's, NumPy's, or arrays of one element of any library."""
+
+from __future__ import annotations
+
+from ctypes import c_float
+from math import prod
+from operator import index
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from .types import Dtype
+
+__all__ = ["enabled", "item", "number", "shown"]
+
+_TEXT = (str, bytes, bytearray)
+_SHOWN = 60  # characters of a value in a message
+
+
+def shown(value: Any) -> str:
+    """`value` in a message: on one line and short, whatever its repr does."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # an int of thousands of digits has none, an array on a lost device neither
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+
+
+def item(value: Any) -> Any:
+    """The element of an array of one element, as a Python scalar; what is no array as it is.
+
+    Raises
+    ------
+    TypeError
+        For arrays of more or no elements, and for times and masked elements, which are no numbers.
+    """
+    if not hasattr(value, "item"):
+        return value
+    is_time = getattr(getattr(value, "dtype", None), "kind", "O") in "mM"
+    if is_time or isinstance(value, np.ma.MaskedArray) or prod(getattr(value, "shape", ())) != 1:
+        raise TypeError
+    return value.item()
+
+
+def enabled(value: Any, routine: str, argument: str) -> bool:
+    """Whether a switch is on, given as a bool or an int.
+
+    Raises
+    ------
+    ValueError
+        For anything else, a str among it.
+    """
+    try:
+        return index(item(value)) != 0
+    except TypeError:
+        raise ValueError(f"{routine}: {argument}={shown(value)} is neither a bool nor an int") from None
+
+
+def number(value: Any, dtype: Dtype, routine: str, argument: str) -> float | complex:
+    """`value` as a number of Python's, rounded to the precision of `dtype`.
+
+    Parameters
+    ----------
+    value : number, or array or sequence of one
+        Whatever ``float`` or ``complex`` takes, but text.
+
+    Raises
+    ------
+    TypeError
+        When it is no number, or complex where `dtype` is real.
+    ValueError
+        When it is an int, or another exact number, beyond all floating-point numbers.
+    """
+    found = value
+    if type(value) is not float:
+        try:
+            with np.errstate(all="ignore"):
+                found = _converted(value)
+        except OverflowError:
+            raise ValueError(f"{routine}: {argument}={shown(value)} is beyond every {dtype.name}") from None
+        except (TypeError, ValueError):
+            raise TypeError(f"{routine}: {argument} must be a number, not {shown(value)}") from None
+    if isinstance(found, complex) and not dtype.is_complex:
+        raise TypeError(f"{routine}: {argument}={found} is complex, the arrays are {dtype.name}")
+    if dtype.real_size == 8:
+        return found
+    if isinstance(found, complex):
+        return complex(c_float(found.real).value, c_float(found.imag).value)
+    return c_float(found).value
+
+
+def _converted(value: Any) -> float | complex:
+    """The float or complex that `value`, or its only element, is."""
+    while isinstance(value, (list, tuple)) and len(value) == 1:
+        (value,) = value
+    found = item(value)
+    if isinstance(found, (complex, np.complexfloating)):  # whose float() drops the imaginary part
+        return complex(found)
+    if isinstance(found, _TEXT):
+        raise TypeError
+    try:
+        return float(found)
+    except TypeError:
+        return complex(found)
