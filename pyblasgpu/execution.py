@@ -189,7 +189,8 @@ class Call:
     """
 
     __slots__ = (
-        "backend", "device", "dtype", "given", "inputs", "library", "name", "names", "out", "result", "stream",
+        "backend", "device", "dtype", "given", "inputs", "library", "name", "names", "out", "result",
+        "stream",
     )  # fmt: skip
 
     device: int | None
@@ -354,8 +355,9 @@ class Call:
                 np.copyto(out, source)
             cpu(scalars, *[array for array, _ in inputs], out)
         else:
-            where = self.device, self.stream
-            run_staged(partial(_enqueue, prepare), inputs, scalars, out, source, self.dtype, *where)
+            assert self.device is not None
+            cuda = partial(_enqueue, prepare)
+            run_staged(cuda, inputs, scalars, out, source, self.dtype, self.device, self.stream)
         return self.result
 
     def _remember(self, key: tuple, layouts: tuple[Layout, ...], prepare: Callable) -> None:

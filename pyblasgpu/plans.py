@@ -13,10 +13,11 @@ from weakref import ref
 
 from .arrays import common_library
 from .errors import OverlapError
-from .execution import Call, stream_pointer, tape_of
+from .execution import Call, on_device, tape_of
 from .gpu import launch, workspace
 from .layouts import are_clear, batches, reach, shares_memory
 from .level3 import multiply, triangular
+from .streams import stream_of
 
 __all__ = ["Plan", "plan_gemm", "plan_trmm", "plan_trsm"]
 
@@ -167,7 +168,7 @@ class Plan:
             if stream is None:
                 stream = self._library.current_stream(self.device)
         else:
-            stream = stream_pointer(stream)
+            stream = stream_of(self.device, stream, self.name)
         first, second, third = self._arrays
         # of the very same arrays, what cannot change needs no look
         if (
@@ -251,8 +252,9 @@ class _Planned(Call):
         if library.host:
             raise TypeError(f"{name}: a plan is for arrays on a device, not for {library.name} arrays")
         super().__init__(name, {"a": a, "b": b}, out, stream, None)
-        self.asked = stream_pointer(stream)
+        self.asked = None if stream is None else self.stream
 
+    @on_device
     def run(
         self, cpu: Callable, prepare: Callable, inputs: tuple, scalars: tuple, source=None, key=None
     ) -> Plan:

@@ -14,10 +14,17 @@ __all__ = ["run_staged"]
 
 
 def run_staged(
-    cuda: Callable, inputs: tuple, scalars: tuple, out: np.ndarray, source, dtype: Dtype, stream: int
+    cuda: Callable,
+    inputs: tuple,
+    scalars: tuple,
+    out: np.ndarray,
+    source,
+    dtype: Dtype,
+    device: int,
+    stream: int,
 ) -> None:
-    """Copy host arrays to the device, run there, copy the output back, wait."""
-    with _Staging(dtype, stream) as staging:
+    """Copy host arrays to the device, whose context is current, run there, copy the output back, wait."""
+    with _Staging(dtype, device, stream) as staging:
         layouts = [staging.upload(array).op(trans) for array, trans in inputs]
         dense = out if _is_dense(out) else np.empty_like(out, order="K", subok=False)
         if source is None:
@@ -37,8 +44,8 @@ def run_staged(
 class _Staging:
     """Device memory for the time of one call."""
 
-    def __init__(self, dtype: Dtype, stream: int):
-        self.dtype, self.stream = dtype, stream
+    def __init__(self, dtype: Dtype, device: int, stream: int):
+        self.dtype, self.device, self.stream = dtype, device, stream
         self.addresses: list[int] = []
         self.memory = import_module(".gpu.memory", __package__)
 
@@ -52,10 +59,10 @@ class _Staging:
     def reserve(self, dense: np.ndarray) -> Layout:
         """Device memory for `dense`, with its strides."""
         # the driver has no empty allocations
-        address = self.memory.allocate(max(dense.nbytes, 1), 0, self.stream)
+        address = self.memory.allocate(max(dense.nbytes, 1), self.device, self.stream)
         self.addresses.append(address)
         steps = tuple(step // dense.itemsize for step in dense.strides)
-        return Layout(address, dense.shape, steps, self.dtype, 0)
+        return Layout(address, dense.shape, steps, self.dtype, self.device)
 
     def upload(self, array: np.ndarray) -> Layout:
         """`array` on the device; padding is left out and repeated elements go once."""

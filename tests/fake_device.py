@@ -6,12 +6,13 @@ With it the whole path of device arrays and of staged host arrays runs, but for 
 from __future__ import annotations
 
 import ctypes
+from contextlib import nullcontext
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
 
 from pyblasgpu import cpu, execution
-from pyblasgpu.gpu import backend
+from pyblasgpu.gpu import backend, context
 from pyblasgpu.operands import Operand
 from pyblasgpu.types import Trans
 
@@ -101,6 +102,9 @@ class HostMemory:
 
     def __init__(self):
         self.held = {}
+
+    def current_context(self, device):
+        return nullcontext()
 
     def allocate(self, nbytes, device, stream):
         assert nbytes > 0
@@ -197,6 +201,13 @@ cupy.cuda = SimpleNamespace(  # type: ignore[attr-defined]
 cupy.empty = lambda shape, dtype: Array(np.full(shape, np.nan, dtype))  # type: ignore[attr-defined]
 
 
+def without_contexts(monkeypatch) -> None:
+    """Let the one device be current on every thread, and every stream be its own."""
+    monkeypatch.setattr(context, "make_current", lambda device: None)
+    monkeypatch.setattr(context, "current_device", lambda: 0)
+    monkeypatch.setattr(context, "stream_device", lambda stream: None)
+
+
 def install(monkeypatch) -> tuple[Routines, Memory]:
     """Put the stand-ins where the library looks; 'cuda' is then there for host arrays too."""
     routines, memory = Routines(), Memory()
@@ -210,6 +221,7 @@ def install(monkeypatch) -> tuple[Routines, Memory]:
     monkeypatch.setattr(execution, "routine", routines)
     for face in ("level3", "symmetric"):
         monkeypatch.setattr(f"pyblasgpu.{face}.tape_of", routines.tape)
+    without_contexts(monkeypatch)
     monkeypatch.setattr(backend, "require", lambda: None)
     monkeypatch.setattr(backend, "SIMULATED", False)
     execution._why_no_device.cache_clear()

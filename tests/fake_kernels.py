@@ -10,7 +10,7 @@ from numbers import Real
 from types import SimpleNamespace
 
 import numpy as np
-from fake_device import elements
+from fake_device import elements, without_contexts
 from part_mask import mask
 
 from pyblasgpu.gpu import launch, workspace
@@ -261,6 +261,7 @@ class _Kernel:
 def install(monkeypatch) -> Kernels:
     """Put the stand-ins where the routines look; the device is described as an H200."""
     kernels = Kernels()
+    without_contexts(monkeypatch)
     monkeypatch.setattr(launch, "kernel", kernels)
     monkeypatch.setattr(workspace, "take", kernels.take)
     monkeypatch.setattr(workspace, "give", kernels.give)

@@ -16,8 +16,12 @@ from typing import Any
 from ..errors import BackendUnavailable
 from ..types import Dtype
 from . import backend
+from .driver import after_fork, load
 
-__all__ = ["Device", "count", "current", "known", "names", "simulated"]
+__all__ = ["OLDEST", "Device", "count", "current", "known", "names", "simulated"]
+
+#: Compute capability from which on kernels run: there are asynchronous copies (cp.async).
+OLDEST = (8, 0)
 
 KiB = 1 << 10
 MiB = 1 << 20
@@ -89,7 +93,7 @@ class Device:
     @property
     def has_async_copy(self) -> bool:
         """Whether cp.async exists."""
-        return self.cc >= (8, 0)
+        return self.cc >= OLDEST
 
     @property
     def has_double_mma(self) -> bool:
@@ -240,21 +244,27 @@ def current(ordinal: int = 0) -> Device:
     Raises
     ------
     BackendUnavailable
-        Where there is no driver or no such device.
+        Where there is no driver or no such device, or where it is older than `OLDEST`.
     """
     if backend.SIMULATED:
         return simulated()
     if not 0 <= ordinal < _call("cuDeviceGetCount"):
         raise BackendUnavailable(f"there is no CUDA device {ordinal}")
     handle = _call("cuDeviceGet", ordinal)
-    attribute = _driver().CUdevice_attribute
+    attribute = load().CUdevice_attribute
 
     def ask(name: str) -> int:
         return _call("cuDeviceGetAttribute", getattr(attribute, f"CU_DEVICE_ATTRIBUTE_{name}"), handle)
 
+    name = _call("cuDeviceGetName", 256, handle).split(b"\0")[0].decode()
     cc = (ask("COMPUTE_CAPABILITY_MAJOR"), ask("COMPUTE_CAPABILITY_MINOR"))
+    if cc < OLDEST:
+        raise BackendUnavailable(
+            f"device {ordinal}, {name}, has compute capability {cc[0]}.{cc[1]}; "
+            f"{OLDEST[0]}.{OLDEST[1]} or higher is needed"
+        )
     return Device(
-        name=_call("cuDeviceGetName", 256, handle).split(b"\0")[0].decode(),
+        name=name,
         cc=cc,
         sm_count=ask("MULTIPROCESSOR_COUNT"),
         max_threads_per_block=ask("MAX_THREADS_PER_BLOCK"),
@@ -274,29 +284,11 @@ def current(ordinal: int = 0) -> Device:
     )
 
 
-@lru_cache(maxsize=1)
-def _load() -> tuple[Any, str]:
-    """cuda.bindings.driver, initialised, and an empty reason; else None and the reason why not."""
-    try:
-        from cuda.bindings import driver
-
-        (status,) = driver.cuInit(0)
-    except (ImportError, RuntimeError, OSError) as missing:  # no package, or no driver library
-        return None, f"the CUDA driver does not load: {missing}"
-    if status != driver.CUresult.CUDA_SUCCESS:
-        return None, f"the CUDA driver does not start: {status.name}"
-    return driver, ""
-
-
-def _driver():
-    driver, reason = _load()
-    if reason:
-        raise BackendUnavailable(reason)
-    return driver
+after_fork(current.cache_clear)  # what a forked process cannot use it does not have
 
 
 def _call(function: str, *arguments):
-    driver = _driver()
+    driver = load()
     status, value = getattr(driver, function)(*arguments)
     if status != driver.CUresult.CUDA_SUCCESS:
         raise BackendUnavailable(f"{function}: {status.name}")

@@ -6,18 +6,20 @@ import ctypes
 import re
 import struct
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from math import inf
 from typing import Any
 from weakref import finalize
 
-from . import backend, memory
+from ..errors import PyblasgpuError
+from . import backend, context
 from .compile import KernelSource, compile_source
+from .context import LEGACY_STREAM, current_context
+from .driver import check, load
 
-__all__ = ["LEGACY_STREAM", "THREAD_STREAM", "Graph", "Kernel", "is_captured", "kernel"]
+__all__ = ["Graph", "Kernel", "is_captured", "kernel"]
 
-# Handles that stand for the default streams of the current context; created streams have their own.
-LEGACY_STREAM, THREAD_STREAM = 1, 2
 #: Compute capability and driver that can start a launch while the one before is at work, in a graph too.
 EARLY_FROM, EARLY_DRIVER = (9, 0), 12030
 EARLY_WAVES = 3  # of blocks, from which on it does not matter where the first ones start
@@ -65,6 +67,7 @@ class Kernel:
     ) -> None:
         """Enqueue the kernel; addresses, integers and reals stand in the order of `source.parameters`.
 
+        The context of its device is current (`context.make_current`), as it is for all launches of a call.
         `early`: it may be started while the launch before it is still at work, up to its `ptx.in_turn`.
         """
         raise NotImplementedError
@@ -72,39 +75,19 @@ class Kernel:
 
 class _Loaded(Kernel):
     def __init__(self, source: KernelSource, device: int):
-        from cuda.bindings import driver
-
         from .device import current
 
         super().__init__(source)
         facts = current(device)
-        compiled = compile_source(source, facts.cc)
-        memory.use(device)
-        self.device = device
-        library = memory.check(
-            driver.cuLibraryLoadData(compiled.cubin, [], [], 0, [], [], 0), "cuLibraryLoadData"
-        )
-        handle = memory.check(
-            driver.cuLibraryGetKernel(library, compiled.entry.encode()), "cuLibraryGetKernel"
-        )
-        # the function of this context: given the kernel itself, the driver looks it up at every launch
-        function = memory.check(driver.cuKernelGetFunction(handle), "cuKernelGetFunction")
-        if source.shared_bytes > _STATIC_LIMIT:
-            attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            memory.check(
-                driver.cuFuncSetAttribute(function, attribute, source.shared_bytes), "cuFuncSetAttribute"
-            )
-        self.compiled = compiled
-        self._library = library  # owns the code
-        self._function = function
-        self._early_from = self._blocks_to_be_early(facts.sm_count) if _starts_early(facts.cc) else inf
-        self._run = driver.cuLaunchKernelEx
+        self.compiled = compile_source(source, facts.cc)
+        with current_context(device):
+            self._library, self._function = self._load_code()
+            self._early_from = self._blocks_to_be_early(facts.sm_count) if _starts_early(facts.cc) else inf
+        self._run = load().cuLaunchKernelEx
         self._arguments = _Arguments(source.parameters, source.real)
         self._blocks: list[_Block] = []  # not in use; a thread that finds none makes one
 
     def launch(self, grid, stream, pointers, integers, reals, early=False):
-        if stream <= THREAD_STREAM:
-            memory.use(self.device)
         arguments = self._arguments
         try:
             block = self._blocks.pop()
@@ -125,7 +108,21 @@ class _Loaded(Kernel):
         (error,) = self._run(block.config, self._function, block.address, 0)
         self._blocks.append(block)
         if error:
-            memory.check((error,), f"launch of {self.source.name}")
+            check((error,), f"launch of {self.source.name}")
+
+    def _load_code(self) -> tuple[Any, Any]:
+        """The library, which owns the code, and the kernel's function in the current context.
+
+        Given the kernel itself, the driver would look the function up at every launch.
+        """
+        driver, compiled, shared = load(), self.compiled, self.source.shared_bytes
+        library = check(driver.cuLibraryLoadData(compiled.cubin, [], [], 0, [], [], 0), "cuLibraryLoadData")
+        handle = check(driver.cuLibraryGetKernel(library, compiled.entry.encode()), "cuLibraryGetKernel")
+        function = check(driver.cuKernelGetFunction(handle), "cuKernelGetFunction")
+        if shared > _STATIC_LIMIT:
+            attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            check(driver.cuFuncSetAttribute(function, attribute, shared), "cuFuncSetAttribute")
+        return library, function
 
     def _blocks_to_be_early(self, multiprocessors: int) -> int:
         """Blocks from which on the kernel may be started early.
@@ -136,7 +133,7 @@ class _Loaded(Kernel):
         """
         from cuda.bindings import driver
 
-        count = memory.check(
+        count = check(
             driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
                 self._function, self.source.threads, self.source.shared_bytes
             ),
@@ -161,7 +158,7 @@ class _Loaded(Kernel):
 def _starts_early(cc: tuple[int, int]) -> bool:
     from cuda.bindings import driver
 
-    version = memory.check(driver.cuDriverGetVersion(), "cuDriverGetVersion")
+    version = check(driver.cuDriverGetVersion(), "cuDriverGetVersion")
     return cc >= EARLY_FROM and version >= EARLY_DRIVER
 
 
@@ -223,15 +220,13 @@ class Graph:
     """
 
     def __init__(self, enqueue: Callable[[int], None], device: int):
-        from cuda.bindings import driver
-
-        memory.use(device)
+        driver = load()
         self.device = device
-        graph = _captured(enqueue)
-        runnable = memory.check(driver.cuGraphInstantiate(graph, 0), "cuGraphInstantiate")
-        memory.check(driver.cuGraphDestroy(graph), "cuGraphDestroy")
-        # a launch that is under way goes on without it
-        finalize(self, driver.cuGraphExecDestroy, runnable).atexit = False
+        with current_context(device):
+            graph = _captured(enqueue)
+            runnable = check(driver.cuGraphInstantiate(graph, 0), "cuGraphInstantiate")
+            check(driver.cuGraphDestroy(graph), "cuGraphDestroy")
+        finalize(self, _destroy, runnable, device).atexit = False
         self._run = driver.cuGraphLaunch
         self._free: list[Any] = [runnable]  # empty while a thread is at it
 
@@ -241,8 +236,14 @@ class Graph:
         False, and nothing done, while another thread does so, or where the stream itself is being captured:
         what is captured there should be the launches.
         """
-        if stream <= THREAD_STREAM:
-            memory.use(self.device)
+        before = context.make_current(self.device)
+        try:
+            return self._launch(stream)
+        finally:
+            if before is not None:
+                context.restore(before)
+
+    def _launch(self, stream: int) -> bool:
         if is_captured(stream):
             return False
         try:
@@ -252,8 +253,15 @@ class Graph:
         (error,) = self._run(runnable, _handle(stream))
         self._free.append(runnable)
         if error:
-            memory.check((error,), "cuGraphLaunch")
+            check((error,), "cuGraphLaunch")
         return True
+
+
+def _destroy(runnable: Any, device: int) -> None:
+    """Give up a graph; a launch that is under way goes on without it."""
+    # in a forked process it is not ours, on a device that is lost nobody's
+    with suppress(PyblasgpuError), current_context(device):
+        load().cuGraphExecDestroy(runnable)
 
 
 def _captured(enqueue: Callable[[int], None]):
@@ -261,34 +269,26 @@ def _captured(enqueue: Callable[[int], None]):
     from cuda.bindings import driver
 
     apart = driver.CUstream_flags.CU_STREAM_NON_BLOCKING
-    stream = memory.check(driver.cuStreamCreate(apart), "cuStreamCreate")
+    stream = check(driver.cuStreamCreate(apart), "cuStreamCreate")
     mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
     try:
-        memory.check(driver.cuStreamBeginCapture(stream, mode), "cuStreamBeginCapture")
+        check(driver.cuStreamBeginCapture(stream, mode), "cuStreamBeginCapture")
         try:
             enqueue(int(stream))
         finally:
             ended = driver.cuStreamEndCapture(stream)
     finally:
         driver.cuStreamDestroy(stream)
-    return memory.check(ended, "cuStreamEndCapture")
+    return check(ended, "cuStreamEndCapture")
 
 
 def is_captured(stream: int) -> bool:
     """Whether what is enqueued on a stream becomes part of a graph, to be run later and often."""
     if stream <= LEGACY_STREAM:
         return False  # nor can it be
-    driver = _driver()
+    driver = load()
     status = driver.cuStreamIsCapturing(_handle(stream))[1]
     return status != driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
-
-
-@lru_cache
-def _driver():
-    """The module; importing what is there already takes a third of a launch."""
-    from cuda.bindings import driver
-
-    return driver
 
 
 @lru_cache(maxsize=1024)

@@ -1,15 +1,21 @@
-"""Device memory for staging and workspace: stream-ordered, from a pool of our own."""
+"""Device memory for staging and workspace: stream-ordered, from a pool of our own.
+
+Default streams are those of the current context (`context.current_context`): functions that are not told a
+device are called while it is current.
+"""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
-from typing import Any
 from weakref import finalize
 
 import numpy as np
 
 from ..errors import PyblasgpuError
 from . import backend
+from .context import current_context
+from .driver import DeviceError, check, load
 
 __all__ = [
     "DeviceError",
@@ -18,43 +24,20 @@ __all__ = [
     "check",
     "clear",
     "copy",
+    "current_context",
     "release",
     "synchronize",
     "to_device",
     "to_host",
-    "use",
 ]
 
-
 KEPT = 64 << 20  # bytes of freed workspace that stay with us
-
-
-class DeviceError(PyblasgpuError, RuntimeError):
-    """A CUDA driver call failed; the message names the call and the driver's reason."""
-
-
-def check(result, call: str):
-    """The values of a cuda.bindings `result`, or the error in it as an exception."""
-    error, *values = result
-    if error:
-        from cuda.bindings import driver
-
-        name = error.name
-        text = driver.cuGetErrorString(error)[1]
-        reason = text.decode() if isinstance(text, bytes) else text
-        if error == driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
-            raise MemoryError(f"{call}: {reason}")
-        raise DeviceError(f"{call}: {name}: {reason}")
-    return values[0] if len(values) == 1 else values
 
 
 if backend.SIMULATED:
     from .simulator import allocate as _allocate
     from .simulator import release as _release
     from .simulator import view as _view
-
-    def use(device: int) -> None:
-        """Make `device` current on this thread."""
 
     def allocate(nbytes: int, device: int, stream: int) -> int:
         """Address of `nbytes` fresh bytes on `device`, in order of `stream`."""
@@ -86,38 +69,16 @@ if backend.SIMULATED:
     def _reserve(nbytes: int, device: int) -> int:
         return _allocate(nbytes)
 
-    _give_back = _release
+    def _give_back(address: int, device: int) -> None:
+        _release(address)
 
 else:
-    _primary: dict[int, Any] = {}
-    _get_current: Any = None
-
-    def use(device: int) -> None:
-        """Make `device` current on this thread."""
-        context = _primary.get(device) or _retain(device)
-        if _get_current()[1] != context:
-            from cuda.bindings import driver
-
-            check(driver.cuCtxSetCurrent(context), "cuCtxSetCurrent")
-
-    def _retain(device: int):
-        """The primary context of `device`, the one that other libraries use too."""
-        global _get_current
-        from cuda.bindings import driver
-
-        check(driver.cuInit(0), "cuInit")
-        context = check(driver.cuDevicePrimaryCtxRetain(device), "cuDevicePrimaryCtxRetain")
-        _get_current = driver.cuCtxGetCurrent
-        _primary[device] = context
-        return context
 
     def allocate(nbytes: int, device: int, stream: int) -> int:
         """Address of `nbytes` fresh bytes on `device`, in order of `stream`."""
-        from cuda.bindings import driver
-
-        use(device)
-        pool = _pool(device)
-        return int(check(driver.cuMemAllocFromPoolAsync(nbytes, pool, stream), "cuMemAllocFromPoolAsync"))
+        with current_context(device):
+            allocated = load().cuMemAllocFromPoolAsync(nbytes, _pool(device), stream)
+            return int(check(allocated, "cuMemAllocFromPoolAsync"))
 
     @lru_cache
     def _pool(device: int):
@@ -172,15 +133,13 @@ else:
         check(driver.cuStreamSynchronize(stream), "cuStreamSynchronize")
 
     def _reserve(nbytes: int, device: int) -> int:
-        from cuda.bindings import driver
+        with current_context(device):
+            return int(check(load().cuMemAlloc(nbytes), "cuMemAlloc"))
 
-        use(device)
-        return int(check(driver.cuMemAlloc(nbytes), "cuMemAlloc"))
-
-    def _give_back(address: int) -> None:
-        from cuda.bindings import driver
-
-        driver.cuMemFree(address)
+    def _give_back(address: int, device: int) -> None:
+        # in a forked process it is not ours, on a device that is lost nobody's
+        with suppress(PyblasgpuError), current_context(device):
+            load().cuMemFree(address)
 
 
 class Room:
@@ -195,4 +154,4 @@ class Room:
 
     def __init__(self, nbytes: int, device: int):
         self.address = _reserve(nbytes, device)
-        finalize(self, _give_back, self.address).atexit = False
+        finalize(self, _give_back, self.address, device).atexit = False

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from . import memory
+from .driver import check, load
 
 __all__ = ["Sensor", "State"]
 
@@ -52,10 +52,9 @@ class Sensor:
     def __init__(self, ordinal: int):
         self._nvml: Any
         try:
-            from cuda.bindings import driver, nvml
+            from cuda.bindings import nvml
 
-            memory.check(driver.cuInit(0), "cuInit")
-            bus = memory.check(driver.cuDeviceGetPCIBusId(32, ordinal), "cuDeviceGetPCIBusId")
+            bus = check(load().cuDeviceGetPCIBusId(32, ordinal), "cuDeviceGetPCIBusId")
             nvml.init_v2()
             name = bytes(bus).split(b"\0")[0].decode()
             self._device = nvml.device_get_handle_by_pci_bus_id_v2(name)

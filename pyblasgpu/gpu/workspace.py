@@ -13,6 +13,7 @@ import os
 from typing import NamedTuple
 
 from . import backend, launch, memory
+from .context import THREAD_STREAM, current_context
 
 __all__ = ["FLAGS", "MOST_KEPT", "Held", "Room", "give", "take"]
 
@@ -21,7 +22,7 @@ MOST_KEPT = 32 << 20  # bytes that a stream keeps, as cuBLAS does; with more to 
 STREAMS = 8  # that keep any, the first ones: what a stream keeps can only be given back on it
 
 #: Handles that are another stream on each thread; 0 is where cuda.bindings was told so.
-_AMBIGUOUS = {launch.THREAD_STREAM}
+_AMBIGUOUS = {THREAD_STREAM}
 if int(os.environ.get("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM", 0)):
     _AMBIGUOUS.add(0)
 
@@ -51,14 +52,15 @@ class Held(memory.Room):
 
     def __init__(self, nbytes: int, device: int):
         super().__init__(FLAGS + nbytes, device)
-        memory.clear(self.address, FLAGS, 0)
-        memory.synchronize(0)
+        with current_context(device):
+            memory.clear(self.address, FLAGS, 0)
+            memory.synchronize(0)
         self.address += FLAGS
 
 
 def take(nbytes: int, device: int, stream: int, flags: bool = False) -> Room:
     """At least `nbytes` bytes, for work that is enqueued on `stream` until they are given back; with `flags`
-    if these are used.
+    if these are used. The context of `device` is current until then.
     """
     shelf = _shelf(device, stream)
     if shelf is None or nbytes > MOST_KEPT or launch.is_captured(stream):

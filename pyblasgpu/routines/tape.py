@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from ..gpu import launch, workspace
+from ..gpu import context, launch, workspace
 from ..gpu.compile import KernelSource
 from ..operands import SECTOR, Operand
 from ..tuning import select
@@ -168,13 +168,14 @@ class Tape:
         enqueue = self._replayer(self._numbers(alpha, beta))
         if self.uses_workspace:
             enqueue = self._with_workspace(enqueue)
+        enqueue = self._on_device(enqueue)
         self._last = _Bound(alpha, beta, enqueue)
         return enqueue
 
     def bound_at(self, workspace: int, alpha: complex, beta: complex = 0.0) -> Enqueue:
         """As `bound`, with a workspace at an address (behind its flags), so that a run allocates nothing."""
         enqueue = self._replayer(self._numbers(alpha, beta))
-        return lambda bases, stream: enqueue(_extended(bases, workspace), stream)
+        return self._on_device(lambda bases, stream: enqueue(_extended(bases, workspace), stream))
 
     def _numbers(self, alpha: complex, beta: complex) -> list[tuple[float, ...]]:
         """What the scalars of a run are to each step: its reals."""
@@ -211,6 +212,20 @@ class Tape:
                 enqueue(grid, stream, pointers, integers, numbers, early)
 
         return replay
+
+    def _on_device(self, enqueue: Enqueue) -> Enqueue:
+        """The same with the device's context current for all launches, and after them what was before."""
+        device, make_current, restore = self.device, context.make_current, context.restore
+
+        def replay_there(bases, stream):
+            before = make_current(device)
+            try:
+                enqueue(bases, stream)
+            finally:
+                if before is not None:
+                    restore(before)
+
+        return replay_there
 
     def _with_workspace(self, enqueue: Enqueue) -> Enqueue:
         def replay_with(bases, stream):

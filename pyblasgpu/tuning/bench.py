@@ -108,7 +108,7 @@ class Bench:
 
     def _run(self, job: Job) -> Iterator[Timed]:
         dtype = DTYPES[job.dtype]
-        routine = vendor(job.routine) if job.vendor else self._routine(job.routine)
+        routine = self._vendor(job.routine) if job.vendor else self._routine(job.routine)
         with ExitStack() as held:
             for name, value in job.overrides:
                 held.enter_context(override(name, value))
@@ -119,10 +119,15 @@ class Bench:
                 yield Timed(place, self._timer(work, best))
             self._workload.check()
 
+    def _vendor(self, name: str) -> Callable:
+        with memory.current_context(self._ordinal):  # cuBLAS's handle is of the device that is current
+            return vendor(name)
+
     def _alive(self) -> bool:
         """Whether the context still works; after some errors nothing does."""
         try:
-            memory.synchronize(STREAM)
+            with memory.current_context(self._ordinal):
+                memory.synchronize(STREAM)
         except PyblasgpuError:
             return False
         return True

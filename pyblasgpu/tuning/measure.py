@@ -74,13 +74,15 @@ class Timer:
     def __init__(self, device: Device, stream: int):
         from cuda.bindings import driver
 
-        memory.use(device.ordinal)  # an event belongs to a context
-        self._driver, self._stream = driver, stream
-        self._start, self._stop = (memory.check(driver.cuEventCreate(0), "cuEventCreate") for _ in range(2))
+        self._driver, self._device, self._stream = driver, device.ordinal, stream
         self._bytes = max(device.l2_bytes, MIN_L2)
-        self._scratch = memory.allocate(2 * self._bytes, device.ordinal, stream)
-        self._flush(1)
-        self._flush_seconds = self._between(lambda: self._flush(10)) / 10
+        with memory.current_context(self._device):  # to which an event belongs
+            self._start, self._stop = (
+                memory.check(driver.cuEventCreate(0), "cuEventCreate") for _ in range(2)
+            )
+            self._scratch = memory.allocate(2 * self._bytes, self._device, stream)
+            self._flush(1)
+            self._flush_seconds = self._between(lambda: self._flush(10)) / 10
 
     def __call__(self, work: Rotation, best: float = math.inf, repeats: int = REPEATS) -> float:
         """Seconds of one call; two untimed ones compile, warm up, and tell how long the host takes.
@@ -89,6 +91,10 @@ class Timer:
         what a pass takes beside its calls, which is as long as a short call. Else the median of `repeats`
         passes.
         """
+        with memory.current_context(self._device):
+            return self._time(work, best, repeats)
+
+    def _time(self, work: Rotation, best: float, repeats: int) -> float:
         work.restore(1)
         work.calls[0]()
         memory.synchronize(self._stream)
@@ -287,10 +293,15 @@ class _Arena:
     """`size` bytes of device memory that repeat `chunk`, between two guards."""
 
     def __init__(self, size: int, chunk: np.ndarray, device: int, stream: int):
-        self.size, self._stream = size, stream
+        self.size, self._device, self._stream = size, device, stream
         self._base = memory.allocate(size + 2 * GUARD, device, stream)
         self.address = self._base + GUARD
         self._guard = np.full(GUARD, 0xA5, np.uint8)
+        with memory.current_context(device):
+            self._fill(chunk)
+
+    def _fill(self, chunk: np.ndarray) -> None:
+        size, stream = self.size, self._stream
         for address in self._guards():
             memory.to_device(address, self._guard, stream)
         memory.to_device(self.address, chunk.view(np.uint8)[:size], stream)
@@ -307,11 +318,13 @@ class _Arena:
     def intact(self) -> bool:
         """Whether both guards are as they were."""
         found = np.empty_like(self._guard)
-        for address in self._guards():
-            memory.to_host(found, address, self._stream)
-            if not np.array_equal(found, self._guard):
-                return False
+        with memory.current_context(self._device):
+            for address in self._guards():
+                memory.to_host(found, address, self._stream)
+                if not np.array_equal(found, self._guard):
+                    return False
         return True
 
     def release(self) -> None:
-        memory.release(self._base, self._stream)
+        with memory.current_context(self._device):
+            memory.release(self._base, self._stream)

@@ -57,6 +57,7 @@ def verify(
         Where a bit differs.
     """
     with ExitStack() as held:
+        held.enter_context(memory.current_context(device))
 
         def fence(values: np.ndarray, order: str) -> _Fenced:
             gap = 4 - values.shape["FC".index(order)] % 4 if extents == "aligned" else 3

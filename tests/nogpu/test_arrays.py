@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from pyblasgpu import arrays
 from pyblasgpu.arrays import common_dtype, common_library, library_of, stored_dtype
-from pyblasgpu.execution import stream_pointer
 from pyblasgpu.layouts import Layout, batches, is_column_major, is_injective, shares_memory
+from pyblasgpu.streams import stream_pointer
 from pyblasgpu.types import DTYPES, Trans
 
 D = DTYPES["d"]

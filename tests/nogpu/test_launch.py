@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyblasgpu.gpu import launch, memory
+from pyblasgpu.gpu import context, launch, memory
 from pyblasgpu.gpu.compile import KernelSource
+from pyblasgpu.gpu.driver import _State
 from pyblasgpu.gpu.launch import _Arguments, _Block
 
 TYPES = {"p": ctypes.c_uint64, "i": ctypes.c_int32, "q": ctypes.c_int64}
@@ -78,7 +79,8 @@ class Driver:
             driver, "cuStreamIsCapturing", lambda stream: (ok, self.capturing.get(int(stream), self.none))
         )
         self.used, self.kinds = [], ()
-        monkeypatch.setattr(memory, "use", self.used.append)
+        monkeypatch.setattr(_State, "driver", driver)
+        monkeypatch.setattr(context, "make_current", self.used.append)
 
     def _launched(self, config, function, arguments, extra):
         assert function is self.function and extra == 0
@@ -161,12 +163,6 @@ def test_what_cannot_be_early_is_not(driver, monkeypatch, cc, version):
     monkeypatch.setattr(real, "cuDriverGetVersion", lambda: (real.CUresult.CUDA_SUCCESS, version))
     kernel_of(driver, monkeypatch, cc).launch((1, 1, 1), 5, (1, 2), (3, 4), (5.0, 6.0), True)
     assert driver.attributes == []
-
-
-@pytest.mark.parametrize(("stream", "used"), [(0, [0]), (1, [0]), (2, [0]), (0x57, [])])
-def test_only_default_streams_need_the_context(kernel, driver, stream, used):
-    kernel.launch((1, 1, 1), stream, (1, 2), (3, 4), (5.0, 6.0))
-    assert driver.used == used
 
 
 def test_a_launch_within_a_launch_has_its_own_memory(kernel, driver, monkeypatch):
@@ -253,7 +249,7 @@ def test_a_room_goes_back_with_its_holder(driver, monkeypatch):
     room = memory.Room(4096, 3)
     assert room.address == 4352 and driver.used == [3] and not freed
     del room
-    assert freed == [4352]
+    assert freed == [4352] and driver.used == [3, 3]
     out_of_memory = real.CUresult.CUDA_ERROR_OUT_OF_MEMORY
     monkeypatch.setattr(real, "cuMemAlloc", lambda nbytes: (out_of_memory, None))
     monkeypatch.setattr(real, "cuGetErrorString", lambda error: (0, b"out of memory"))

@@ -293,7 +293,7 @@ def test_device_arrays_have_no_other_backend(fake):
 
 @pytest.fixture
 def no_device(monkeypatch):
-    def current():
+    def current(ordinal):
         raise BackendUnavailable("no driver")
 
     monkeypatch.setattr("pyblasgpu.gpu.device.current", current)

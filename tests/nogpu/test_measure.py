@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import fake_device
 import pytest
 
 from pyblasgpu.tuning import measure
@@ -16,7 +17,7 @@ class Passes(Timer):
     """Passes of a call that takes so many seconds; `hiccups` come on top of the first ones."""
 
     def __init__(self, seconds, hiccups=()):
-        self._seconds, self._hiccups, self._stream = seconds, list(hiccups), 0
+        self._seconds, self._hiccups, self._device, self._stream = seconds, list(hiccups), 0, 0
         self.calls: list[int] = []
 
     def _pass(self, work, calls, host):
@@ -27,7 +28,7 @@ class Passes(Timer):
 
 @pytest.fixture(autouse=True)
 def no_device(monkeypatch):
-    monkeypatch.setattr(measure.memory, "synchronize", lambda stream: None)
+    monkeypatch.setattr(measure, "memory", fake_device.HostMemory())
 
 
 def rotation(count=MOST_CALLS):

@@ -93,9 +93,6 @@ class Memory(fake_device.HostMemory):
         super().__init__()
         self.alive = True
 
-    def use(self, device):
-        pass
-
     def synchronize(self, stream):
         if not self.alive:
             raise PyblasgpuError("the context is gone")

@@ -1,0 +1,118 @@
+"""The context that is current on a thread: made the device's for the time of a call, then as it was.
+
+Which device is current is the caller's affair, and other libraries allocate there. So whatever needs a
+device's context makes it current for itself and restores what it found, none at all included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ..errors import BackendUnavailable
+from . import backend
+from .driver import after_fork, check, load
+
+__all__ = [
+    "LEGACY_STREAM", "THREAD_STREAM", "current_context", "current_device", "make_current", "pointer_device",
+    "restore", "stream_device",
+]  # fmt: skip
+
+# Handles that stand for default streams of the current context, as 0 does; created streams have their own.
+LEGACY_STREAM, THREAD_STREAM = 1, 2
+
+_SIMULATED = backend.SIMULATED  # then there are none
+_primary: dict[int, Any] = {}  # the contexts that other libraries use too
+_get_current: Any = None
+
+after_fork(_primary.clear)
+
+
+def make_current(device: int) -> Any:
+    """Make the context of `device` current on this thread.
+
+    Returns
+    -------
+    object or None
+        What `restore` takes to undo it; None where it was current already.
+    """
+    if _SIMULATED:
+        return None
+    context = _primary.get(device) or _retain(device)
+    before = _get_current()[1]
+    if before == context:
+        return None
+    check(load().cuCtxSetCurrent(context), "cuCtxSetCurrent")
+    return before
+
+
+def restore(before: Any) -> None:
+    """Make current again what `make_current` has found."""
+    load().cuCtxSetCurrent(before)  # an error is that of an earlier call, which tells of it
+
+
+@contextmanager
+def current_context(device: int) -> Iterator[None]:
+    """The context of `device` is current on this thread in the block, and after it what was before."""
+    before = make_current(device)
+    try:
+        yield
+    finally:
+        if before is not None:
+            restore(before)
+
+
+def _retain(device: int) -> Any:
+    """The primary context of `device`, kept."""
+    global _get_current
+    driver = load()
+    _get_current = driver.cuCtxGetCurrent
+    context = check(driver.cuDevicePrimaryCtxRetain(device), "cuDevicePrimaryCtxRetain")
+    return _primary.setdefault(device, context)
+
+
+def current_device() -> int:
+    """Ordinal of the device that is current on this thread; 0 where none is, or where there is no driver."""
+    if _SIMULATED:
+        return 0
+    try:
+        error, context = load().cuCtxGetCurrent()
+    except BackendUnavailable:
+        return 0
+    return _device_of(context) if not error and int(context) else 0
+
+
+def stream_device(stream: int) -> int | None:
+    """Ordinal of the device to which a stream belongs.
+
+    None of the default streams, which are those of whatever device is current, and where the driver does not
+    tell. The handle must be that of a stream.
+    """
+    if stream <= THREAD_STREAM or _SIMULATED:
+        return None
+    error, context = load().cuStreamGetCtx(stream)
+    return None if error else _device_of(context)
+
+
+def pointer_device(pointer: int) -> int | None:
+    """Ordinal of the device where memory lies; None where the driver does not know the address."""
+    if _SIMULATED:
+        return 0
+    driver = load()
+    error, ordinal = driver.cuPointerGetAttribute(
+        driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, pointer
+    )
+    return None if error else int(ordinal)
+
+
+def _device_of(context: Any) -> int:
+    for device, primary in list(_primary.items()):
+        if primary == context:
+            return device
+    driver = load()
+    check(driver.cuCtxPushCurrent(context), "cuCtxPushCurrent")
+    try:
+        return int(check(driver.cuCtxGetDevice(), "cuCtxGetDevice"))
+    finally:
+        driver.cuCtxPopCurrent()
