@@ -208,7 +208,8 @@ class Call:
             self.stream = stream_pointer(stream) or 0
             self.inputs = [self.library.to_numpy(array) for array in given]
             self.dtype = dtype or common_dtype(name, tuple(array.dtype for array in self.inputs))
-            self.inputs = [array.astype(self.dtype.name, copy=False) for array in self.inputs]
+            with np.errstate(all="ignore"):
+                self.inputs = [array.astype(self.dtype.name, copy=False) for array in self.inputs]
         else:
             self.device = self.library.device(given[0])
             self.stream = stream_of(self.device, stream, name)
