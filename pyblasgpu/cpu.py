@@ -1,14 +1,17 @@
 """Level 3 of NumPy arrays on SciPy's BLAS, in place and with the special values of pyblasgpu.
 
 The outputs' leading dimensions count matrices; the inputs' broadcast to them. SciPy's wrappers write in place
-only into column-major arrays without padding, so others are computed in a copy and written back. What is
-left to SciPy's BLAS is its arithmetic: OpenBLAS, for one, multiplies by reciprocals of the diagonal in TRSM.
+only into column-major arrays without padding, so others are computed in a copy and written back.
+
+OpenBLAS multiplies the zeros of the other triangle in TRMM, and by reciprocals of the diagonal in TRSM: NaN
+and Inf reach what does not depend on them. Where its result is not finite, or a reciprocal would not be
+normal, the result is computed once more by recursion, which multiplies what is read and divides truly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, wraps
 from typing import Any
 
 import numpy as np
@@ -19,6 +22,18 @@ from .types import Diag, Side, Trans, Uplo
 __all__ = ["gemm", "gemmtr", "symm", "syr2k", "syrk", "trmm", "trsm"]
 
 
+def _quietly(function: Callable) -> Callable:
+    """`function` with IEEE's results, whatever NumPy is set to do about overflow: it would raise too late."""
+
+    @wraps(function)
+    def quiet(*args, **options):
+        with np.errstate(all="ignore"):
+            return function(*args, **options)
+
+    return quiet
+
+
+@_quietly
 def gemm(alpha, a: np.ndarray, b: np.ndarray, beta, c: np.ndarray, trans_a: Trans, trans_b: Trans) -> None:
     """``c := alpha op(a) op(b) + beta c``; all three of one dtype."""
     inner = a.shape[-1 if trans_a is Trans.NO else -2]
@@ -52,11 +67,12 @@ def trsm(alpha, a: np.ndarray, b: np.ndarray, side: Side, uplo: Uplo, trans: Tra
     _triangular("trsm", alpha, a, b, side, uplo, trans, diag)
 
 
+@_quietly
 def _triangular(name, alpha, a, b, side, uplo, trans, diag) -> None:
     if alpha == 0:
         b[...] = 0
         return
-    lower, right = uplo is Uplo.LOWER, side is Side.RIGHT
+    lower, right, unit = uplo is Uplo.LOWER, side is Side.RIGHT, diag is Diag.UNIT
     a, conj = _op(a, trans)
     lower ^= trans is not Trans.NO
     run = _blas(name, b.dtype)
@@ -64,15 +80,84 @@ def _triangular(name, alpha, a, b, side, uplo, trans, diag) -> None:
         low, at_right = lower, right
         if _prefers_transpose(target):
             triangle, target, low, at_right = triangle.T, target.T, not low, not at_right
-        triangle, code = _column_major(triangle, conj)
-        flags = {"side": at_right, "lower": low ^ (code != 0), "trans_a": code, "diag": diag is Diag.UNIT}
-        _update(
-            target,
-            lambda x, triangle=triangle, flags=flags: run(alpha, triangle, x, overwrite_b=1, **flags),
-            read=True,
-        )
+        factor, code = _column_major(triangle, conj)
+        flags = {"side": at_right, "lower": low ^ (code != 0), "trans_a": code, "diag": unit}
+        result = run(alpha, factor, np.array(target, order="F"), overwrite_b=1, **flags)
+        if np.isfinite(result).all() and (name == "trmm" or unit or _has_normal_reciprocals(triangle)):
+            target[...] = result
+        else:
+            _by_recursion(name, alpha, triangle.conj() if conj else triangle, target, low, at_right, unit)
 
 
+def _has_normal_reciprocals(a: np.ndarray) -> bool:
+    """Whether the reciprocals of the diagonal are normal numbers, with room for those of complex ones."""
+    diagonal, limits = np.diagonal(a), np.finfo(a.dtype)
+    size = np.maximum(abs(diagonal.real), abs(diagonal.imag))
+    return bool(((size >= 4 * limits.tiny) & (size <= limits.max / 8)).all())
+
+
+def _by_recursion(name, alpha, a, b, lower: bool, right: bool, unit: bool) -> None:
+    """TRMM or TRSM of matrices in place: each entry is made of what it depends on, and of nothing else."""
+    if right:
+        a, b, lower = a.T, b.T, not lower
+    if not lower:
+        a, b = a[::-1, ::-1], b[::-1]
+    if name == "trmm":
+        _multiply_lower(alpha, a, b, unit)
+        return
+    if alpha != 1:
+        np.multiply(b, b.dtype.type(alpha), out=b)
+    _solve_lower(a, b, unit)
+
+
+def _multiply_lower(alpha, a: np.ndarray, b: np.ndarray, unit: bool) -> None:
+    n = len(a)
+    if n == 1:
+        if not unit:
+            np.multiply(a[0, 0], b, out=b)
+        if alpha != 1:
+            np.multiply(b, b.dtype.type(alpha), out=b)
+        return
+    half = n // 2
+    _multiply_lower(alpha, a[half:, half:], b[half:], unit)
+    gemm(alpha, a[half:, :half], b[:half], 1, b[half:], Trans.NO, Trans.NO)
+    _multiply_lower(alpha, a[:half, :half], b[:half], unit)
+
+
+def _solve_lower(a: np.ndarray, b: np.ndarray, unit: bool) -> None:
+    n = len(a)
+    if n == 1:
+        if not unit:
+            b[...] = _quotient(b, a[0, 0])
+        return
+    half = n // 2
+    _solve_lower(a[:half, :half], b[:half], unit)
+    gemm(-1, a[half:, :half], b[:half], 1, b[half:], Trans.NO, Trans.NO)
+    _solve_lower(a[half:, half:], b[half:], unit)
+
+
+def _quotient(x: np.ndarray, divisor: np.generic) -> np.ndarray:
+    """``x / divisor``; of complex numbers with both scaled, as NumPy multiplies by the reciprocal of a sum."""
+    if x.dtype.kind != "c":
+        return x / divisor
+    exponents = _exponents(x)
+    exponent = _exponents(divisor)
+    return _scaled(_scaled(x, -exponents) / _scaled(divisor, -exponent), exponents - exponent)
+
+
+def _exponents(x) -> np.ndarray:
+    """Of which the larger part of each complex number is the size."""
+    return np.frexp(np.maximum(abs(x.real), abs(x.imag)))[1]
+
+
+def _scaled(x, exponents) -> np.ndarray:
+    """``x * 2**exponents``, in the dtype of `x`."""
+    result = np.empty(np.shape(x), x.dtype)
+    result.real, result.imag = np.ldexp(x.real, exponents), np.ldexp(x.imag, exponents)
+    return result
+
+
+@_quietly
 def symm(
     alpha, a: np.ndarray, b: np.ndarray, beta, c: np.ndarray, side: Side, uplo: Uplo, hermitian: bool
 ) -> None:
@@ -113,6 +198,7 @@ def syr2k(
     _rank_k("r2k", alpha, (a, b), beta, c, uplo, trans, hermitian, fresh)
 
 
+@_quietly
 def _rank_k(stem, alpha, inputs, beta, c, uplo, trans, hermitian, fresh) -> None:
     hermitian = hermitian and c.dtype.kind == "c"
     if fresh:
@@ -145,6 +231,7 @@ def _factors(factors: list[np.ndarray], conj: bool, hermitian: bool) -> tuple[li
     return [np.asfortranarray(x.conj() if conj else x) for x in factors], 0
 
 
+@_quietly
 def gemmtr(
     alpha, a: np.ndarray, b: np.ndarray, beta, c: np.ndarray, uplo: Uplo, trans_a: Trans, trans_b: Trans,
     fresh: bool,
