@@ -30,6 +30,9 @@ class Family:
         Fields of the Config that a layout stands for, one a letter, 't' meaning true.
     dtypes : tuple of str
         What it computes in.
+    needs : (int, int)
+        Compute capability from which on its kernels run, whatever the Config; what a Config needs by its
+        parameters is its own to say.
     """
 
     stem: str
@@ -38,6 +41,7 @@ class Family:
     layouts: tuple[str, ...]
     layout_fields: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = tuple(DTYPES)
+    needs: tuple[int, int] = (0, 0)
 
     @cached_property
     def config_class(self) -> type:
@@ -96,15 +100,18 @@ FAMILIES = {
     )
 }
 
-#: Families whose Config needs no tuning: its defaults serve on every device, but for `FIXED_BUT`.
+_ASYNC_COPY = (8, 0)  # cp.async
+
+#: Families whose Config needs no tuning: its defaults serve on every device that can run them at all, but for
+#: `FIXED_BUT`.
 FIXED = {
     "copy_scaled": Family("copy_scaled", "CopyScaled", "copy", ("any",)),
     "sum_partials": Family("sum_partials", "SumPartials", "gemm", ("any",)),
     "pack": Family("pack", "Pack", "gemm", ("any",)),
-    "trsm_small": Family("trsm_small", "TrsmSmall", "trsm", ("any",)),
+    "trsm_small": Family("trsm_small", "TrsmSmall", "trsm", ("any",), needs=_ASYNC_COPY),
     "diagonal_blocks": Family("diagonal_blocks", "DiagonalBlocks", "trmm", ("any",)),
-    "symmetrize": Family("symmetrize", "Symmetrize", "syr2k", ("any",)),
-    "trsv": Family("trsv", "Trsv", "trsm", ("any",)),
+    "symmetrize": Family("symmetrize", "Symmetrize", "syr2k", ("any",), needs=_ASYNC_COPY),
+    "trsv": Family("trsv", "Trsv", "trsm", ("any",), needs=_ASYNC_COPY),
 }
 
 #: What serves better than its defaults there: by stem and dtype.

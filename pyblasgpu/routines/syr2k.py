@@ -12,7 +12,7 @@ from ..gpu.device import current
 from ..kernels import symmetrize
 from ..kernels.part import turned
 from ..operands import Operand
-from ..tuning.by_class import choose_method
+from ..tuning.by_class import choose_method, runs
 from ..tuning.overrides import given
 from ..tuning.select import select
 from ..tuning.splits import partial_bytes
@@ -82,10 +82,13 @@ def _pays_to_mirror(tape: Tape, a: Operand, c: Operand) -> bool:
     asked = given(method)
     if asked is not None:
         return asked
+    device = current(tape.device)
     if c.batch * partial_bytes(c.rows, c.cols, c.dtype) > levels.MOST_COPIED:
         return False
+    if not runs(symmetrize.STEM, device):
+        return False
     if c.batch == 1:
-        found = choose_method("syr2k", c.dtype.letter, nearest_places(c.rows, a.cols), current(tape.device))
+        found = choose_method("syr2k", c.dtype.letter, nearest_places(c.rows, a.cols), device)
         if found:
             tape.choices.append(found)
             return found.config == method

@@ -13,7 +13,7 @@ from ..gpu.device import Device, current
 from ..kernels import trsm_fma, trsm_leaf, trsm_mma, trsm_small
 from ..kernels.trsm_small import TrsmSmall
 from ..operands import Operand
-from ..tuning.by_class import Choice, choose_method
+from ..tuning.by_class import Choice, choose_method, runs
 from ..tuning.overrides import given
 from ..tuning.select import select
 from ..types import Diag, Side, Uplo
@@ -94,6 +94,8 @@ def _small(tape: Tape, b: Operand) -> TrsmSmall | None:
     if (b.batch == 1 and b.rows > LEAF) or leaves_asked("trsm"):
         return None
     device = current(tape.device)
+    if not runs(trsm_small.STEM, device):
+        return None
     method = _said_small(b, device)
     tape.choices += [method] if method else []
     choice = select(trsm_small.STEM, tape.dtype, "", (b.rows, b.cols), device)

@@ -11,6 +11,7 @@ from ..gpu.device import current
 from ..kernels import trsv
 from ..kernels.triangle import Variant
 from ..operands import Operand
+from ..tuning.by_class import runs
 from ..tuning.overrides import given
 from ..tuning.select import select
 from ..types import Diag
@@ -24,15 +25,15 @@ SMALL = 256  # rows that one leaf solves in one launch, as the recursion does wi
 def serves(b: Operand) -> bool:
     """Whether a B like this one is solved in one launch.
 
-    It is not where there is but a leaf, not of batches, which keep the device busy by themselves, and not
-    where a stop size is asked for, and so the recursion.
+    It is not where there is but a leaf, not of batches, which keep the device busy by themselves, not where a
+    stop size is asked for, and so the recursion, and not where the device cannot run the kernel.
     """
     if b.batch != 1 or not 0 < b.cols <= trsv.MOST_COLS:
         return False
     asked = given("one_launch")
     if asked is not None:
         return asked
-    return b.rows > SMALL and given("trsm") is None
+    return b.rows > SMALL and given("trsm") is None and runs(trsv.STEM, current(b.device))
 
 
 def record(tape: Tape, t: Operand, b: Operand, diag: Diag) -> None:

@@ -43,6 +43,8 @@ class Choice:
 
 def runs(stem: str, device: Device) -> bool:
     """Whether `device` is made for the family; that it can run a Config at all is seen with the Config."""
+    if stem in FIXED:
+        return device.cc >= FIXED[stem].needs
     return not stem.endswith("_mma") or device.has_double_mma
 
 
@@ -82,8 +84,12 @@ def computed(stem: str, dtype: str, layout: str, size: str, device: Device, thre
         if points > best_points:
             best, best_points = config, points
     if best is None:
-        raise BackendUnavailable(f"{stem}: no Config can run on {device.name} ({device.arch})")
+        raise _unable(stem, device)
     return best
+
+
+def _unable(stem: str, device: Device) -> BackendUnavailable:
+    return BackendUnavailable(f"{stem}: no Config can run on {device.name} ({device.arch})")
 
 
 def choose_stop(routine: str, dtype: str, size: str, device: Device) -> Choice:
@@ -111,5 +117,8 @@ def _filed(
 
 
 @lru_cache
-def fixed(stem: str, dtype: str) -> Any:
+def fixed(stem: str, dtype: str, device: Device) -> Any:
+    """The Config of a family that needs no tuning."""
+    if not runs(stem, device):
+        raise _unable(stem, device)
     return FIXED[stem].config(dtype, "", FIXED_BUT.get((stem, dtype), {}))

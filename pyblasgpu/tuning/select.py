@@ -91,7 +91,7 @@ def select(
                 return forced(config, wanted, device)
             return Choice(config, "override")
     if name in FIXED:
-        return Choice(fixed(name, dtype.letter), "fixed")
+        return Choice(fixed(name, dtype.letter, device), "fixed")
     shape = wanted if is_product else (dtype.letter, layout, size_class(stems[0], extents))
     key = (name, shape, device.name, device.ordinal)
     choice = _chosen.get(key)
