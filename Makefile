@@ -1,5 +1,6 @@
 # `make demo` and `make test` need only Python >= 3.11 with venv, and make; nothing is done twice.
 # A driver for CUDA 12: make CUDA=cu12 demo. Another interpreter: make PYTHON=python3.13 demo.
+# `make test-numpy25` needs a Python >= 3.12 beside it; without one it says so and does nothing.
 
 CUDA ?= cu13
 VENV := .venv
@@ -9,7 +10,15 @@ WORKERS ?= 2
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
-.PHONY: demo test lint clean
+# NumPy 2.5 needs it; pyenv's names on the path start only what is chosen there
+PYTHON312 ?= $(shell for p in python3.13 python3.12 python3 $${PYENV_ROOT:-$$HOME/.pyenv}/versions/3.1[23].*/bin/python3; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null && echo $$p && break; done)
+VENV25 := .venv-numpy25
+NUMPY25_NOGPU := $(addprefix tests/nogpu/test_,backend.py arrays.py blas.py compile.py cpu.py level3.py linalg.py)
+NUMPY25_SIM := $(addprefix tests/sim/test_,routines.py pack.py trsv.py)
+STAMP25 := $(VENV25)/.installed-$(CUDA)
+
+.PHONY: demo test test-numpy25 check-kernels check-kernels-if-due lint clean
 
 demo: $(STAMP)
 	$(BIN)/pyblasgpu demo
@@ -18,9 +27,34 @@ test: $(STAMP) lint
 	$(BIN)/python -m pytest -n $(WORKERS) tests/nogpu tests/gpu
 	NUMBA_ENABLE_CUDASIM=1 $(BIN)/python -m pytest -n $(WORKERS) tests/sim
 
+# part of the suite beside NumPy 2.5: what imports Numba, a few kernels compiled, a few simulated, host arrays
+ifeq ($(PYTHON312),)
+test-numpy25:
+	@echo "skipped: NumPy 2.5 needs Python >= 3.12, and there is none here; name one: make PYTHON312=... $@"
+else
+test-numpy25: $(STAMP25)
+	$(VENV25)/bin/python -c 'import numpy, sys; print("NumPy", numpy.__version__, "Python", sys.version)'
+	$(VENV25)/bin/python -m pytest -n $(WORKERS) $(NUMPY25_NOGPU)
+	NUMBA_ENABLE_CUDASIM=1 $(VENV25)/bin/python -m pytest -n $(WORKERS) $(NUMPY25_SIM)
+endif
+
+# spills, registers and PTX of every kernel that the package chooses: half an hour on two cores
+check-kernels: $(STAMP)
+	$(BIN)/python -m pytest -n $(WORKERS) tests/kernels
+	$(BIN)/python tests/checked_kernels.py record
+
+check-kernels-if-due: $(STAMP)
+	! $(BIN)/python tests/checked_kernels.py due || $(MAKE) check-kernels
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+$(STAMP25): setup.cfg pyproject.toml
+	@echo "installing into $(VENV25), which takes a minute or two"
+	@test -x $(VENV25)/bin/python || $(PYTHON312) -m venv $(VENV25)
+	@$(VENV25)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[$(CUDA),sim,test]' 'numpy>=2.5'
+	@touch $@
 
 $(STAMP): setup.cfg pyproject.toml
 	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 found; name one: make PYTHON=..." >&2; exit 1; }
@@ -30,4 +64,4 @@ $(STAMP): setup.cfg pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV25) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

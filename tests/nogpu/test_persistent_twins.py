@@ -1,4 +1,4 @@
-"""Persistent twins of Configs that are not: which there are, where they are chosen, how they compile."""
+"""Persistent twins of Configs that are not: which there are, where they are chosen."""
 
 from __future__ import annotations
 
@@ -10,14 +10,10 @@ from statistics import mean
 import pytest
 from recorded import seconds_of
 
-from benchmarks.kernels import as_it_runs, choice_of
-from benchmarks.run import SHAPES
+from benchmarks.kernels import choice_of
 from pyblasgpu.database import Document, sizes_of, tuned_at
-from pyblasgpu.gpu import backend
-from pyblasgpu.gpu.compile import compile_source
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning import overlay, persistent_twins, products, select, splits
-from pyblasgpu.tuning.build import complaint, source_of
 from pyblasgpu.tuning.overrides import override
 from pyblasgpu.tuning.score import comfortable
 from pyblasgpu.tuning.select import tuned_configs
@@ -152,27 +148,3 @@ def test_a_twin_that_is_chosen_is_faster(ordinary_alone, monkeypatch):
     ]
     assert len(gains) >= 10 and mean(gains) > 0.05
     assert min(gains) > -0.05 and sum(gain < -0.03 for gain in gains) <= 1
-
-
-# ------------------------------------------------------------------------------------------ as they compile
-
-
-def chosen_twins(letter: str) -> set:
-    """Kernels of the twins that products of `letter` take, as they run."""
-    found, dtype = set(), DTYPES[letter]
-    shapes = [(n, n, n) for n in range(64, 8193, 61)] + list(SHAPES["awkward"])
-    for layout in LAYOUTS:
-        for shape in shapes:
-            config = choice_of(dtype, layout, shape, H200).config
-            if config not in tuned_configs("gemm", dtype, config.layout, H200):
-                found.add(as_it_runs(config, layout, shape) if config.layout == layout else config)
-    return found
-
-
-@pytest.mark.skipif(bool(backend.UNAVAILABLE), reason=str(backend.UNAVAILABLE))
-@pytest.mark.parametrize("letter", DTYPES)
-def test_a_twin_that_is_chosen_keeps_everything_in_registers(letter):
-    for config in chosen_twins(letter):
-        report = compile_source(source_of(config.STEM, config), H200.cc).resources
-        assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0), config
-        assert complaint(config, report, H200) == ("ok", "")

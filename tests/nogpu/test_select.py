@@ -323,7 +323,7 @@ def test_operands_that_are_not_aligned_ask_for_tiles_that_load_less(levels):
 
 def test_three_products_without_tuned_values():
     """By a computed twin, with registers to spare; what has no such kernel multiplies by four. (Twins of the
-    packaged values are compiled in `test_compile`.)
+    packaged values are compiled by `make check-kernels`.)
     """
     for n in (64, 512, 2048, 8192):
         for layout in ("nn", "tn"):

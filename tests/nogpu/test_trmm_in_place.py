@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import import_module
 
 import pytest
 
 from pyblasgpu.errors import BackendUnavailable
-from pyblasgpu.gpu import backend
-from pyblasgpu.gpu.compile import compile_source
 from pyblasgpu.gpu.device import known
-from pyblasgpu.kernels.gemm_in_place import TRIANGLES, tile_counts, tile_orders
+from pyblasgpu.kernels.gemm_in_place import tile_counts, tile_orders
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import trmm_in_place
 from pyblasgpu.routines.tape import Tape
@@ -103,31 +100,3 @@ def test_a_twin_takes_one_tile_a_block():
     chosen = select.select("gemm", DTYPES["d"], "nn", (4096,) * 3, H200).config
     twin = in_place_twin(chosen, "lower_a")
     assert not twin.persistent and tile_orders(twin, "lower_a") == (chosen.BLK_M, chosen.BLK_N)
-
-
-CHOSEN = {
-    (found.STEM, found, triangle): f"{letter}-{triangle}-{n}"
-    for letter in DTYPES
-    for triangle in TRIANGLES
-    for n in (512, 2048, 8192)
-    if n <= trmm_in_place.MOST.get(letter, n)
-    for found in [select.select("gemm", DTYPES[letter], "nn", (n, n, n), H200, part=triangle).config]
-}
-
-
-#: Large tiles leave few registers: their loops load 3 to 13 words in some 400 instructions. They are the
-#: fastest all the same (docs/performance.md). Bytes of stack, stored and loaded.
-SPILLING = {"z-lower_a-2048": (152, 164, 656), "z-upper_a-2048": (120, 120, 1132)}
-
-
-@pytest.mark.skipif(bool(backend.UNAVAILABLE), reason=str(backend.UNAVAILABLE))
-@pytest.mark.parametrize(
-    ("stem", "config", "triangle", "name"),
-    [pytest.param(*chosen, name, id=name) for chosen, name in CHOSEN.items()],
-)
-def test_the_kernels_hardly_spill(stem, config, triangle, name):
-    """At most ten registers, as kernels of a triangle."""
-    source = import_module(f"pyblasgpu.kernels.{stem}").source(config, triangle=triangle)
-    report = compile_source(source, H200.cc).resources
-    stack, stores, loads = SPILLING.get(name, (40, 44, 80))
-    assert report.stack_bytes <= stack and report.spill_stores <= stores and report.spill_loads <= loads

@@ -1,0 +1,149 @@
+"""Which kernels the package's own values choose: those of `make check-kernels`, and a sample of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from pyblasgpu import database
+from pyblasgpu.database import FAMILIES, FIXED, sizes_of
+from pyblasgpu.gpu import backend
+from pyblasgpu.gpu.compile import KernelSource
+from pyblasgpu.gpu.device import Device, known, names
+from pyblasgpu.kernels import (
+    copy_scaled,
+    diagonal_blocks,
+    pack,
+    sum_partials,
+    symmetrize,
+    trsm_small,
+    trsv,
+)
+from pyblasgpu.kernels.triangle import Variant
+from pyblasgpu.tuning import by_class, packs
+from pyblasgpu.tuning.build import source_of
+
+#: What modules that compile are marked with.
+NEEDS_COMPILER = pytest.mark.skipif(bool(backend.UNAVAILABLE), reason=str(backend.UNAVAILABLE))
+
+
+class Chosen(NamedTuple):
+    """A kernel that is chosen on a device, and what a test of it is called."""
+
+    device: Device
+    config: Any
+    source: KernelSource
+    name: str
+
+
+def parameters(kernels: Iterable[Chosen]) -> list:
+    """A test's parameter for each."""
+    return [pytest.param(kernel, id=kernel.name) for kernel in kernels]
+
+
+def packaged() -> Iterator[tuple]:
+    """Every Config of the packaged files: device, family, Config, and where it stands."""
+    devices = {device.name: device for device in map(known, names())}
+    for path in sorted(Path(database.__file__).parent.glob("*.json")):
+        if path.name == "schema.json":
+            continue
+        document = database.parse(path.read_bytes())
+        for (stem, dtype, layout, size), entry in document.entries.items():
+            config = FAMILIES[stem].config(dtype, layout, entry.parameters)
+            yield devices[document.device], stem, config, f"{path.stem}-{stem}-{dtype}-{layout}-{size}"
+
+
+def computed(name: str) -> Iterator[tuple]:
+    """The Configs computed for a device without a file, for a layout and a size class of each family."""
+    for stem, family, dtype in ((stem, f, dtype) for stem, f in FAMILIES.items() for dtype in f.dtypes):
+        layout, size = family.layouts[-1], sizes_of(stem)[-1]
+        config = by_class.computed(stem, dtype, layout, size, known(name))
+        yield known(name), stem, config, f"{name}-{stem}-{dtype}-{layout}-{size}"
+
+
+def different(*chosen: Iterable[tuple]) -> list[Chosen]:
+    """One of those that compile to the same: an architecture's Configs are often its device's."""
+    found: dict = {}
+    for device, stem, config, name in chain(*chosen):
+        found.setdefault((device.cc, stem, config), Chosen(device, config, source_of(stem, config), name))
+    return list(found.values())
+
+
+#: Every Config that a file of the package or, on a device without one, the computed default chooses.
+CHOSEN = different(packaged(), computed("a100"))
+
+
+def of_products(layout: str) -> list[Chosen]:
+    """Those of products of a layout."""
+    return [c for c in CHOSEN if FAMILIES[c.config.STEM].routine == "gemm" and c.config.layout == layout]
+
+
+def packed() -> list[Chosen]:
+    """The kernels for packed operands that stand for those of layout `nt`."""
+    found = {}
+    for chosen in of_products(packs.LAYOUT):
+        twin = packs.packed_twin(chosen.config, chosen.device)
+        if twin is not None:
+            source = source_of(twin.STEM, twin)
+            found[chosen.device.cc, twin] = Chosen(chosen.device, twin, source, f"{chosen.name}-packed")
+    return list(found.values())
+
+
+def of_triangles() -> list[Chosen]:
+    """Those of layout `nt`, which SYRK and HERK take most often, for a triangle of C."""
+
+    def source(config):
+        part = "hermitian" if config.dtype in "cz" else "lower"
+        return import_module(f"pyblasgpu.kernels.{config.STEM}").source(config, part=part)
+
+    return [
+        chosen._replace(source=source(chosen.config), name=f"{chosen.name}-triangle")
+        for chosen in of_products("nt")
+    ]
+
+
+def tightest() -> list[Chosen]:
+    """Of each family and dtype the Config with the fewest registers to spare: what `make test` compiles.
+
+    Where a change of a family makes it spill, this one most likely does; of equals it is the first.
+    """
+    found: dict = {}
+    for chosen in CHOSEN:
+        key = chosen.config.STEM, chosen.config.dtype
+        if key not in found or chosen.config.registers > found[key].config.registers:
+            found[key] = chosen
+    return list(found.values())
+
+
+def smallest(stem: str, letter: str) -> KernelSource:
+    """A kernel of the family that compiles quickly: of the chosen ones that with the shortest text."""
+    if stem == copy_scaled.STEM:
+        return copy_scaled.source(FIXED[stem].config(letter, "", {}), True, False, True, False)
+    if stem == sum_partials.STEM:
+        return sum_partials.source(FIXED[stem].config(letter, "", {}))
+    if stem == symmetrize.STEM:
+        return symmetrize.source(FIXED[stem].config(letter, "", {}), "hermitian")
+    if stem == trsm_small.STEM:
+        return trsm_small.source(FIXED[stem].config(letter, "", {}), Variant(False, True, True, True))
+    if stem == trsv.STEM:
+        return trsv.source(FIXED[stem].config(letter, "", {}), Variant(False, letter in "cz", True, True))
+    if stem == pack.STEM:
+        return pack.source(FIXED[stem].config(letter, "", {}), True, False)
+    if stem == diagonal_blocks.STEM:
+        return diagonal_blocks.source(FIXED[stem].config(letter, "", {}), "lower", True, False)
+    return source_of(stem, min(configs_of(stem, letter), key=length))
+
+
+def configs_of(stem: str, letter: str) -> list:
+    """The chosen Configs of a family and a dtype."""
+    return [c.config for c in CHOSEN if (c.config.STEM, c.config.dtype) == (stem, letter)]
+
+
+def length(config) -> int:
+    """What a kernel's text grows with."""
+    return config.THR_M * config.THR_N * config.BLK_K

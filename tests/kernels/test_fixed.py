@@ -1,0 +1,90 @@
+"""Kernels without tuned values, and three products for a complex one, compiled: nothing spills."""
+
+from __future__ import annotations
+
+import chosen_kernels
+import pytest
+
+from pyblasgpu.database import FIXED
+from pyblasgpu.gpu.compile import compile_source, to_ptx
+from pyblasgpu.gpu.device import known
+from pyblasgpu.kernels import copy_scaled, gemm_mma, pack, sum_partials, symmetrize, trsm_small, trsv
+from pyblasgpu.kernels.packing import Packing
+from pyblasgpu.kernels.triangle import Variant
+from pyblasgpu.tuning import select
+from pyblasgpu.tuning.build import complaint
+from pyblasgpu.types import DTYPES
+
+pytestmark = chosen_kernels.NEEDS_COMPILER
+
+CC = (9, 0)
+
+
+@pytest.mark.parametrize("layout", ["nn", "tn"])
+@pytest.mark.parametrize("n", [64, 512, 2048, 8192])
+def test_three_products_keep_everything_in_registers(n, layout):
+    chosen = select.select("gemm", DTYPES["z"], layout, (n, n, n), known("h200"), three_m=True)
+    assert chosen.config.three_m and chosen.origin.startswith("packaged")
+    report = compile_source(gemm_mma.source(chosen.config), CC).resources
+    assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("partials", [2, 128])
+def test_sums_of_partials_keep_everything_in_registers(letter, partials):
+    config = FIXED[sum_partials.STEM].config(letter, "", {}).serving(partials)
+    report = compile_source(sum_partials.source(config), CC).resources
+    assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("part", ["upper", "hermitian"])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_mirror_images_are_added_in_registers(letter, part):
+    config = FIXED[symmetrize.STEM].config(letter, "", {})
+    report = compile_source(symmetrize.source(config, part), CC).resources
+    assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("name, by_rows", [("h200", True), ("h200", False), ("a100", True)])
+@pytest.mark.parametrize("columns", [1, 2, 4])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_few_right_hand_sides_are_solved_in_registers(letter, columns, name, by_rows):
+    device = known(name)
+    config = FIXED[trsv.STEM].config(letter, "", {}).serving(columns, device.shared_per_block)
+    report = compile_source(
+        trsv.source(config, Variant(False, letter in "cz", by_rows, not by_rows)), device.cc
+    ).resources
+    assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
+    assert complaint(config, report, device) == ("ok", "")
+
+
+@pytest.mark.parametrize("cc", [(8, 0), (9, 0)])
+@pytest.mark.parametrize("read_by_rows", [False, True])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_packing_keeps_everything_in_registers(letter, read_by_rows, cc):
+    for packing in (Packing("row", 96, 8), Packing("cbl", 128, 16, 4)):
+        config = FIXED[pack.STEM].config(letter, "", {}).serving(packing)
+        report = compile_source(pack.source(config, letter in "cz", read_by_rows), cc).resources
+        assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("part", ["strict", "hermitian"])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_triangles_are_copied_in_registers(letter, part):
+    config = FIXED[copy_scaled.STEM].config(letter, "", {})
+    source = copy_scaled.source(config, letter in "cz", False, True, False, part)
+    report = compile_source(source, CC).resources
+    assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
+    if letter in "sc":
+        assert ".f64" not in to_ptx(source, CC)
+
+
+@pytest.mark.parametrize("cc", [(8, 0), (9, 0)])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_small_triangles_keep_everything_in_registers(letter, cc):
+    config = FIXED[trsm_small.STEM].config(letter, "", {})
+    largest = config.serving(config.most_rows, 64)
+    for by_rows in (False, True):
+        variant = Variant(unit=by_rows, conj=letter in "cz", t_by_rows=by_rows, b_by_rows=not by_rows)
+        report = compile_source(trsm_small.source(largest, variant), cc).resources
+        assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)

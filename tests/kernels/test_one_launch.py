@@ -1,0 +1,68 @@
+"""Kernels that do TRMM and TRSM in one launch, as they are chosen: they hardly spill."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import chosen_kernels
+import pytest
+
+from pyblasgpu.gpu.compile import compile_source
+from pyblasgpu.gpu.device import known
+from pyblasgpu.kernels.gemm_in_place import TRIANGLES
+from pyblasgpu.routines import trmm_in_place
+from pyblasgpu.tuning import select, solving
+from pyblasgpu.types import DTYPES
+
+pytestmark = chosen_kernels.NEEDS_COMPILER
+
+H200 = known("h200")
+
+TRMM = {
+    (found.STEM, found, triangle): f"{letter}-{triangle}-{n}"
+    for letter in DTYPES
+    for triangle in TRIANGLES
+    for n in (512, 2048, 8192)
+    if n <= trmm_in_place.MOST.get(letter, n)
+    for found in [select.select("gemm", DTYPES[letter], "nn", (n, n, n), H200, part=triangle).config]
+}
+
+
+#: Large tiles leave few registers: their loops load 3 to 13 words in some 400 instructions. They are the
+#: fastest all the same (docs/performance.md). Bytes of stack, stored and loaded.
+SPILLING = {"z-lower_a-2048": (152, 164, 656), "z-upper_a-2048": (120, 120, 1132)}
+
+
+@pytest.mark.parametrize(
+    ("stem", "config", "triangle", "name"),
+    [pytest.param(*chosen, name, id=name) for chosen, name in TRMM.items()],
+)
+def test_kernels_of_trmm_hardly_spill(stem, config, triangle, name):
+    """At most ten registers, as kernels of a triangle."""
+    source = import_module(f"pyblasgpu.kernels.{stem}").source(config, triangle=triangle)
+    report = compile_source(source, H200.cc).resources
+    stack, stores, loads = SPILLING.get(name, (40, 44, 80))
+    assert report.stack_bytes <= stack and report.spill_stores <= stores and report.spill_loads <= loads
+
+
+TRSM = {
+    (found.STEM, found, triangle, layout): f"{letter}-{triangle}-{layout}-{n}x{r}"
+    for letter, n, r in (
+        ("s", 1024, 512), ("s", 4096, 2048), ("d", 2048, 512), ("d", 2048, 2048), ("c", 512, 512),
+        ("c", 2048, 2048), ("z", 4096, 512),
+    )
+    for triangle, layout in (("lower_a", "nn"), ("upper_a", "tn"), ("lower_b", "nn"), ("upper_b", "nt"))
+    for m, k in [(n, r) if triangle.endswith("a") else (r, n)]
+    for found in [solving.choose(DTYPES[letter], layout, (m, k, n), triangle, H200).config]
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("stem", "config", "triangle", "layout"),
+    [pytest.param(*chosen, id=name) for chosen, name in TRSM.items()],
+)
+def test_kernels_of_trsm_hardly_spill(stem, config, triangle, layout):
+    """At most ten registers, as kernels of a triangle."""
+    source = import_module(f"pyblasgpu.kernels.{stem}").source(config, triangle=triangle, solved="nonunit")
+    report = compile_source(source, H200.cc).resources
+    assert report.stack_bytes <= 40 and report.spill_stores <= 44 and report.spill_loads <= 80

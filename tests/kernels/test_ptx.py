@@ -1,0 +1,94 @@
+"""The PTX of a kernel of each family: memory is touched in turn, single precision stays single."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from importlib import import_module
+
+import chosen_kernels
+import pytest
+from chosen_kernels import configs_of, length, smallest
+
+from pyblasgpu.database import FAMILIES, FIXED
+from pyblasgpu.gpu.compile import KernelSource, to_ptx
+from pyblasgpu.kernels import gemm_tile
+from pyblasgpu.kernels.gemm_tile import GemmTile
+from pyblasgpu.tuning.build import source_of
+from pyblasgpu.tuning.in_place import in_place_twin
+
+pytestmark = chosen_kernels.NEEDS_COMPILER
+
+CC = (9, 0)
+TOUCHES = r"(ld|st)\.global|cp\.async\.c[ag]"
+
+
+def in_turn(source: KernelSource) -> tuple[str, str]:
+    """The PTX of a kernel before it waits for its turn, and after."""
+    turn = "griddepcontrol.wait; griddepcontrol.launch_dependents;"
+    before, waits, after = to_ptx(source, CC).partition(turn)
+    assert waits and "griddepcontrol" not in after
+    return before, after
+
+
+@pytest.mark.parametrize(
+    ("stem", "letter"), [(f.stem, f.dtypes[-1]) for f in (*FAMILIES.values(), *FIXED.values())]
+)
+def test_a_kernel_touches_memory_in_its_turn(stem, letter):
+    """But for what it says it reads ahead; and no block ends before its turn."""
+    source = smallest(stem, letter)
+    before, after = in_turn(source)
+    assert re.search(TOUCHES, after) and "ld.global.nc" not in after
+    assert not re.search(TOUCHES.partition("|cp")[0] if source.ahead else TOUCHES, before)
+    assert not re.search(r"\b(ret|exit);", before)
+
+
+def test_the_read_only_path_knows_no_turn():
+    """What it reads may be older than what the launch before has written: such a kernel waits for its end."""
+    tile = GemmTile(
+        dtype="s", trans_a=False, trans_b=False, BLK_M=16, BLK_N=8, BLK_K=4, DIM_X=8, DIM_Y=4,
+        DIM_XA=16, DIM_YA=2, DIM_XB=4, DIM_YB=8, UNROLL=2, share_a=False,
+    )  # fmt: skip
+    for read_only in (False, True):
+        made = gemm_tile.source(replace(tile, read_only=read_only))
+        assert made.ahead == ((0, 1) if read_only else ())
+        assert ("ld.global.nc" in to_ptx(made, CC)) == read_only
+
+
+@pytest.mark.parametrize("stem", [stem for stem, family in FAMILIES.items() if family.routine == "gemm"])
+def test_a_persistent_kernel_touches_memory_in_its_turn(stem):
+    persistent = min((c for c in configs_of(stem, "d") if c.persistent), key=length)
+    before, _ = in_turn(source_of(stem, persistent))
+    assert not re.search(TOUCHES, before) and not re.search(r"\b(ret|exit);", before)
+
+
+@pytest.mark.parametrize("solved", ["", "nonunit"])
+@pytest.mark.parametrize(("stem", "letter"), [("gemm_tile", "s"), ("gemm_tile", "c"), ("gemm_mma", "z")])
+def test_a_kernel_in_place_touches_memory_in_its_turn(stem, letter, solved):
+    """What it does with the diagonal, too, is of the type."""
+    twins = (twin for config in configs_of(stem, letter) if (twin := in_place_twin(config, "lower_a")))
+    chosen = min(twins, key=length)
+    source = import_module(f"pyblasgpu.kernels.{stem}").source(
+        chosen, True, triangle="lower_a", solved=solved
+    )
+    before, after = in_turn(source)
+    assert re.search(TOUCHES, after) and not re.search(TOUCHES, before)
+    assert not re.search(r"\b(ret|exit);", before)
+    assert letter == "z" or not set(re.findall(r"\S*\.f64\S*", before + after))
+
+
+def test_cards_before_hopper_have_no_turns():
+    assert "griddepcontrol" not in to_ptx(smallest("gemm_tile", "s"), (8, 0))
+
+
+SINGLE = [
+    (f.stem, letter) for f in (*FAMILIES.values(), *FIXED.values()) for letter in "sc" if letter in f.dtypes
+]
+
+
+@pytest.mark.parametrize(("stem", "letter"), SINGLE)
+def test_single_precision_has_no_double_arithmetic(stem, letter):
+    """A Python number among float32 would turn the arithmetic around it into float64's."""
+    ptx = to_ptx(smallest(stem, letter), CC)
+    assert ".f32" in ptx
+    assert not set(re.findall(r"\S*\.f64\S*", ptx))
