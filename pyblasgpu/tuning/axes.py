@@ -9,7 +9,7 @@ from ..gpu.device import Device
 from ..gpu.mma import SHAPES, taken
 from ..types import Dtype
 
-__all__ = ["VECTOR", "Axis", "Parameters", "instructions", "residence", "widest"]
+__all__ = ["VECTOR", "Axis", "Parameters", "first", "instructions", "length", "residence", "widest"]
 
 Parameters = dict[str, Any]
 Axis = Callable[[Parameters], list[Parameters]]
@@ -35,4 +35,24 @@ def instructions(dtype: Dtype, device: Device, rows: int, depths: Iterable[int])
 
 def residence(effort: str) -> Axis:
     most = 2 if effort == "quick" else 3
-    return lambda _: [{"min_blocks": blocks} for blocks in range(most, 0, -1)]
+    return _Known(lambda _: [{"min_blocks": blocks} for blocks in range(most, 0, -1)], most)
+
+
+def first(axis: Axis) -> Axis:
+    """The first value of `axis` alone."""
+    return _Known(lambda chosen: axis(chosen)[:1], 1)
+
+
+def length(axis: Axis, chosen: Parameters) -> int:
+    """How many values `axis` has; they are made only where it does not know."""
+    return axis.count if isinstance(axis, _Known) else len(axis(chosen))
+
+
+class _Known:
+    """An axis that has `count` values whatever was chosen before."""
+
+    def __init__(self, axis: Axis, count: int):
+        self._axis, self.count = axis, count
+
+    def __call__(self, chosen: Parameters) -> list[Parameters]:
+        return self._axis(chosen)

@@ -1,16 +1,18 @@
 """What one block asks of its multiprocessor, in cycles, and what many of them take together.
 
+All numbers may be arrays: of many Configs, of many extents (`columns`).
+
 The constants of this model, here and in the modules of the families, are rounded from a fit to recorded
 sweeps of an H200; `docs/tuning.md` says how well it ranks what was measured there.
 """
 
 from __future__ import annotations
 
-from math import ceil
 from typing import Any, NamedTuple
 
 from ..gpu.device import Device
 from ..types import Dtype
+from .columns import larger, up
 
 __all__ = [
     "ANSWER", "BARRIER", "L2_BYTES", "LINE", "START", "Block", "dram_rate", "mma_rate", "mma_time",
@@ -52,8 +54,8 @@ class Block(NamedTuple):
 
         A scheduler has whole warps: five single ones on four take as long as eight.
         """
-        busiest = ceil(count * self.schedulers) * self.issue + count * self.rest
-        return overlapped(max(busiest, count * self.work), self.latency)
+        busiest = up(count * self.schedulers) * self.issue + count * self.rest
+        return overlapped(larger(busiest, count * self.work), self.latency)
 
     def _flowing(self, count: int) -> float:
         return overlapped(count * self.work, self.latency)
@@ -67,16 +69,15 @@ def overlapped(work: float, latency: float, sharp: int = SHARP) -> float:
 def waves(block: Block, blocks: int, resident: int, device: Device) -> float:
     """Full waves, then what is left, spread over the multiprocessors."""
     full, rest = divmod(blocks, device.sm_count * resident)
-    alone = -(-rest // device.sm_count)
-    last = block.together(alone, last=True) if rest else 0.0
-    return full * block.together(resident) + last
+    alone = larger(-(-rest // device.sm_count), 1)
+    return full * block.together(resident) + (rest > 0) * block.together(alone, last=True)
 
 
 def rounds(block: Block, blocks: int, resident: int, device: Device) -> float:
     """The same of persistent blocks: only the first tile of each has a start."""
     full, rest = divmod(blocks, device.sm_count * resident)
-    alone = -(-rest // device.sm_count)
-    last = block.lasting(alone) + block.end if rest else 0.0
+    alone = larger(-(-rest // device.sm_count), 1)
+    last = (rest > 0) * (block.lasting(alone) + block.end)
     return block.start + full * (block.lasting(resident) + block.end) + last
 
 

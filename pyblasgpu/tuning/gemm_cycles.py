@@ -8,10 +8,14 @@ from functools import lru_cache
 from math import inf
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..gpu.device import Device
 from ..gpu.mma import joins_parts
 from ..kernels.stripe import Stripe
 from .block_cycles import ANSWER, BARRIER, L2_BYTES, LINE, START, Block, dram_rate, mma_time, slots_per_fma
+from .columns import Columns, larger, pick
+from .configs import bounded
 
 __all__ = ["dram_cycles", "gemm_block", "stripe_cycles"]
 
@@ -44,9 +48,17 @@ def gemm_block(config: Any, k: int, device: Device, astray: tuple[bool, bool]) -
     )  # fmt: skip
 
 
-@lru_cache(maxsize=1 << 16)
 def stripe_cycles(config: Any, device: Device, astray: tuple[bool, bool] = (False, False)) -> Block:
     """One stripe of a tile."""
+    if isinstance(config, Columns):
+        rows = np.array([stripe_cycles(each, device, astray) for each in config.configs])
+        return Block(*rows.T[:, :, None])
+    return _stripe_cycles(bounded(config, 1), device, astray)
+
+
+@lru_cache(maxsize=1 << 16)
+def _stripe_cycles(config: Any, device: Device, astray: tuple[bool, bool]) -> Block:
+    """The same, which does not depend on how many blocks share a multiprocessor."""
     facts, warps = config.dtype_facts, config.threads // device.warp_size
     shares = zip((config.stripe_a, config.stripe_b), config.shares, astray, strict=True)
     times = ASTRAY_MMA if config.STEM == "gemm_mma" else ASTRAY
@@ -151,7 +163,7 @@ def dram_cycles(config: Any, extents: tuple[int, int, int], resident: int, devic
     m, n, k = extents
     size = config.dtype_facts.itemsize
     read = (m + n) * k
-    if read * size > device.l2_bytes:
-        at_once = device.sm_count * resident * config.BLK_M * config.BLK_N
-        read = max(read, m * n / at_once * 2 * at_once**0.5 * k)
+    at_once = device.sm_count * resident * config.BLK_M * config.BLK_N
+    by_waves = larger(read, m * n / at_once * 2 * at_once**0.5 * k)
+    read = pick(read * size > device.l2_bytes, by_waves, read)
     return (read + m * n) * size / device.dram_bytes

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from itertools import product
 
 from ..gpu.device import Device
 from ..types import Dtype
-from .axes import VECTOR, Axis, Parameters, instructions, residence, widest
+from .axes import VECTOR, Axis, Parameters, first, instructions, residence, widest
 
 __all__ = ["deepened", "gemm_mma", "gemm_tile", "laid_out"]
 
@@ -101,7 +101,7 @@ def gemm_tile(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Ax
 
     inner: list[Axis] = [_lanes, loads_a, loads_b]
     if effort != "exhaustive":
-        inner = [_first(axis) for axis in inner]
+        inner = [first(axis) for axis in inner]
     return [tiles, order, *inner, residence(effort)]
 
 
@@ -203,24 +203,26 @@ def _warps(
 def _rows(dtype: Dtype, chosen: Parameters, name: str, blk: int, k_major: bool) -> Parameters:
     """How the threads load a stripe that stays as it lies, by the widest loads, its rows padded against bank
     conflicts.
+    """
+    warps = chosen["BLK_M"] // chosen["WARP_M"] * (chosen["BLK_N"] // chosen["WARP_N"])
+    return _kept_rows(dtype.itemsize, name, 32 * warps, chosen["BLK_K"], blk, k_major)
+
+
+@cache
+def _kept_rows(itemsize: int, name: str, threads: int, depth: int, blk: int, k_major: bool) -> Parameters:
+    """The same of so many threads.
 
     A load of a fragment takes four neighbours along k and four (complex: two) along the other dimension
     at a time: rows must lie so far apart that these are all of the banks.
     """
-    warps = chosen["BLK_M"] // chosen["WARP_M"] * (chosen["BLK_N"] // chosen["WARP_N"])
-    threads, depth = 32 * warps, chosen["BLK_K"]
     major, minor = (depth, blk) if k_major else (blk, depth)
-    line = LINE // dtype.itemsize
+    line = LINE // itemsize
     apart = 4 if k_major else line // 4
     for vec in (2, 1):
         rows = _tiling(threads, major, minor, vec)
-        if rows and vec * dtype.itemsize <= VECTOR:
+        if rows and vec * itemsize <= VECTOR:
             return _grid(name, threads, max(rows), vec, (apart - major) % line)
     return _no_grid(name, threads)
-
-
-def _first(axis: Axis) -> Axis:
-    return lambda chosen: axis(chosen)[:1]
 
 
 def _sharing(stages: int) -> list[Parameters]:
@@ -244,24 +246,44 @@ def _loads(
     loads of whole fragments. Where no grid of threads tiles the stripe, the one given breaks the rule
     that says so.
     """
-    threads, depth, vec_k = chosen["DIM_X"] * chosen["DIM_Y"], chosen["BLK_K"], chosen["VEC_K"]
+    transposes = k_major and chosen["VEC_K"] == 1
+    widest = 1 if transposes and chosen["stages"] > 1 else VECTOR // dtype.itemsize
+    threads, depth = chosen["DIM_X"] * chosen["DIM_Y"], chosen["BLK_K"]
+    if transposes:
+        return _transposing(dtype.itemsize, name, threads, depth, blk, fragment, widest)
+    pad = _apart(depth, chosen["VEC_K"]) if k_major else 0
+    return _straight(name, threads, depth, blk, k_major, pad, widest)
+
+
+@cache
+def _straight(
+    name: str, threads: int, depth: int, blk: int, k_major: bool, pad: int, widest: int
+) -> list[Parameters]:
+    """Of a stripe that stays as it lies, by loads of at most `widest` elements."""
     major, minor = (depth, blk) if k_major else (blk, depth)
-    transposes, found = k_major and vec_k == 1, []
-    for vec in (4, 2, 1):
-        too_wide = vec * dtype.itemsize > VECTOR or (vec > 1 and transposes and chosen["stages"] > 1)
-        rows = _tiling(threads, major, minor, vec)
-        if rows and not too_wide and not transposes:
-            found.append(_grid(name, threads, max(rows), vec, _apart(depth, vec_k) if k_major else 0))
-        elif rows and not too_wide:
-            # copies of 4 bytes are so many that longer rows are worth a conflict
-            spread = fragment // (2 if dtype.itemsize == 4 else 1)
-            short = [x for x in rows if LINE // dtype.itemsize // x >= spread]
-            x = max(short or rows)
-            found.append(_grid(name, threads, x, vec, _pad(dtype, blk, x, fragment)))
+    tilings = {vec: _tiling(threads, major, minor, vec) for vec in (4, 2, 1) if vec <= widest}
+    found = [_grid(name, threads, max(rows), vec, pad) for vec, rows in tilings.items() if rows]
     return found or [_no_grid(name, threads)]
 
 
-@lru_cache
+@cache
+def _transposing(
+    itemsize: int, name: str, threads: int, depth: int, blk: int, fragment: int, widest: int
+) -> list[Parameters]:
+    """Of a stripe along k that is transposed on the way."""
+    found = []
+    for vec in (4, 2, 1):
+        rows = _tiling(threads, depth, blk, vec) if vec <= widest else []
+        if rows:
+            # copies of 4 bytes are so many that longer rows are worth a conflict
+            spread = fragment // (2 if itemsize == 4 else 1)
+            short = [x for x in rows if LINE // itemsize // x >= spread]
+            x = max(short or rows)
+            found.append(_grid(name, threads, x, vec, _pad(itemsize, blk, x, fragment)))
+    return found or [_no_grid(name, threads)]
+
+
+@cache
 def _divisors(number: int) -> tuple[int, ...]:
     return tuple(x for x in range(1, number + 1) if number % x == 0)
 
@@ -280,13 +302,13 @@ def _no_grid(name: str, threads: int) -> Parameters:
     return {f"DIM_X{name}": threads, f"DIM_Y{name}": 1}
 
 
-def _pad(dtype: Dtype, blk: int, lanes: int, fragment: int) -> int:
+def _pad(itemsize: int, blk: int, lanes: int, fragment: int) -> int:
     """Elements after a row of `blk` such that a transposing store meets no bank twice.
 
     `lanes` neighbours store into as many rows, the next ones an element further: rows must lie
     (elements of a line) / lanes apart. A row must still hold whole fragments.
     """
-    line = LINE // dtype.itemsize
+    line = LINE // itemsize
     apart = max(line // lanes, fragment)
     return (apart - blk) % line
 

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from operator import ge
 from typing import Any
+
+import numpy as np
 
 from ..database import FAMILIES, STOP_ROUTINES, places_of
 from ..errors import ConfigError, require
 from ..gpu.device import Device
 from ..types import DTYPES
-from .axes import Axis, Parameters
-from .score import OVERHEAD, blocks_per_sm, comfortable, score
+from .axes import Axis, Parameters, length
+from .configs import Maker, demand
+from .score import OVERHEAD, Fit, blocks_per_sm, comfortable, score, scores
 from .space import space
 
 __all__ = [
@@ -83,33 +86,43 @@ class Funnel:
 
 def check_device(config: Any, device: Device) -> None:
     """Raise `ConfigError` where `device` cannot run `config` at all."""
-    threads, shared = device.max_threads_per_block, device.shared_per_block
-    require(config.threads <= threads, "device_threads", f"threads <= {threads}", threads=config.threads)
-    require(config.shared_bytes <= shared, "device_shared", f"shared_bytes <= {shared}",
-            shared_bytes=config.shared_bytes)  # fmt: skip
-    require(config.stages == 1 or device.has_async_copy, "device_async", "stages == 1 before sm_80",
-            stages=config.stages, arch=device.arch)  # fmt: skip
+    threads, _, shared = demand(config)
+    if threads > device.max_threads_per_block:
+        most = device.max_threads_per_block
+        raise ConfigError("device_threads", f"threads <= {most}", threads=threads)
+    if shared > device.shared_per_block:
+        most = device.shared_per_block
+        raise ConfigError("device_shared", f"shared_bytes <= {most}", shared_bytes=shared)
+    if config.stages > 1 and not device.has_async_copy:
+        raise ConfigError("device_async", "stages == 1 before sm_80", stages=config.stages, arch=device.arch)
     needs = getattr(config, "needs", (0, 0))
-    require(device.cc >= needs, "device_instruction", f"compute capability >= {needs[0]}.{needs[1]}",
-            arch=device.arch)  # fmt: skip
+    if device.cc < needs:
+        least = f"compute capability >= {needs[0]}.{needs[1]}"
+        raise ConfigError("device_instruction", least, arch=device.arch)
 
 
-def check_guidelines(config: Any, device: Device, guidelines: Guidelines) -> None:
+def check_guidelines(config: Any, fit: Fit, guidelines: Guidelines) -> None:
     """Raise `ConfigError` where `config` is not worth compiling, by the formulas of its family."""
-    needed, limit = config.registers + OVERHEAD, device.max_registers_per_thread
-    require(config.reuse >= guidelines.reuse, "reuse", f"reuse >= {guidelines.reuse}", reuse=config.reuse)
-    require(needed <= limit, "registers", f"estimated registers <= {limit}", registers=needed)
-    blocks = blocks_per_sm(config, device)
-    fits = device.occupancy(config.threads, needed, config.shared_bytes)
-    require(fits >= config.min_blocks, "occupancy", "blocks a multiprocessor holds >= min_blocks",
-            blocks=fits, min_blocks=config.min_blocks)  # fmt: skip
-    require(blocks >= guidelines.blocks, "blocks", f"blocks >= {guidelines.blocks}", blocks=blocks)
+    (threads, registers, shared), device = demand(config), fit.device
+    needed, limit = registers + OVERHEAD, device.max_registers_per_thread
+    if config.reuse < guidelines.reuse:
+        raise ConfigError("reuse", f"reuse >= {guidelines.reuse}", reuse=config.reuse)
+    if needed > limit:
+        raise ConfigError("registers", f"estimated registers <= {limit}", registers=needed)
+    fits = fit.occupancy(threads, needed, shared)
+    if fits < config.min_blocks:
+        few = {"blocks": fits, "min_blocks": config.min_blocks}
+        raise ConfigError("occupancy", "blocks a multiprocessor holds >= min_blocks", **few)
+    blocks = fit.blocks(config)
+    if blocks < guidelines.blocks:
+        raise ConfigError("blocks", f"blocks >= {guidelines.blocks}", blocks=blocks)
     # a bound that does not bind gives the same code again
-    require(config.min_blocks == 1 or not comfortable(config, device), "same_code",
-            "min_blocks == 1 where registers are not short", min_blocks=config.min_blocks)  # fmt: skip
-    resident = blocks * config.threads
-    require(resident >= guidelines.threads, "threads", f"resident threads >= {guidelines.threads}",
-            threads=resident)  # fmt: skip
+    if config.min_blocks > 1 and comfortable(config, device):
+        same = "min_blocks == 1 where registers are not short"
+        raise ConfigError("same_code", same, min_blocks=config.min_blocks)
+    if blocks * threads < guidelines.threads:
+        least = f"resident threads >= {guidelines.threads}"
+        raise ConfigError("threads", least, threads=blocks * threads)
 
 
 def defaults(stem: str, dtype: str, effort: str) -> Guidelines:
@@ -141,39 +154,36 @@ def candidates(
     places : sequence of extents, optional
         Where the score decides. Default: where the family is tuned.
     """
-    family, facts = FAMILIES[stem], DTYPES[dtype]
     wanted = guidelines or defaults(stem, dtype, effort)
-    axes = space(stem, facts, layout, device, effort)
+    axes = space(stem, DTYPES[dtype], layout, device, effort)
     places = places or [extents for _, extents in places_of(stem)]
     least: list[float] = []
+    fit = Fit(device)
 
-    def build(chosen: Parameters) -> Any:
-        config = family.config(dtype, layout, chosen)
+    def check(config: Any) -> None:
         check_device(config, device)
-        check_guidelines(config, device, wanted)
+        check_guidelines(config, fit, wanted)
         if least:
             points = (score(stem, config, extents, device) for extents in places)
             require(any(map(ge, points, least)), "score", f"a score >= {wanted.score} of the best")
-        return config
 
+    walk = _Walk(Maker(stem, dtype, layout), check)
     if wanted.score:  # the first axis says how well the best may do
-        tiles = list(_walk(axes[:1], {}, build, Funnel()))
-        best = (
-            max((score(stem, tile, extents, device) for tile in tiles), default=0.0) for extents in places
-        )
-        least = [wanted.score * points for points in best]
+        best = scores(list(walk(axes[:1], Funnel())), places, device).max(axis=0, initial=0.0)
+        least = [wanted.score * points for points in best.tolist()]
     funnel = Funnel()
-    walked = list(_walk(axes, {}, build, funnel))
+    walked = list(walk(axes, funnel))
     funnel.left = list(dict.fromkeys(walked))
     if len(funnel.left) < len(walked):
         funnel.removed["repeated"] = len(walked) - len(funnel.left)
     if effort == "normal" and not wanted.score:
-        kept = dict.fromkeys(c for extents in places for c in best_few(funnel.left, extents, device))
+        kept = _best(funnel.left, places, device, NORMAL, ALIKE)
         funnel.removed["score"] = len(funnel.left) - len(kept)
-        funnel.left = list(kept)
+        funnel.left = kept
         _add(funnel, candidates(stem, dtype, layout, device, "quick", wanted, places).left)
     if FAMILIES[stem].routine == "gemm":
-        _add(funnel, _persistent(funnel.left, places, device, TWINS[effort]))
+        twins = [twin for config in funnel.left for twin in persistent(config, device)]
+        _add(funnel, _best(twins, places, device, TWINS[effort], alike=1))
     return funnel
 
 
@@ -193,27 +203,57 @@ def persistent(config: Any, device: Device) -> list[Any]:
     return [replace(config, persistent=True, min_blocks=count) for count in counts]
 
 
-def _persistent(configs: Iterable[Any], places: Sequence[tuple[int, ...]], device: Device, most: int) -> list:
-    """The persistent twins of `configs`; the best few by score at each of `places`."""
-    twins = [twin for config in configs for twin in persistent(config, device)]
-    return list(dict.fromkeys(twin for at in places for twin in best_few(twins, at, device, most, alike=1)))
+class _Walk:
+    """The nested loops. A broken rule drops the branch, and with it all that the inner loops would add.
 
+    Parameters
+    ----------
+    make : Maker
+    check : callable
+        Raises `ConfigError` for a Config that is not wanted.
+    """
 
-def _walk(axes: Sequence[Axis], chosen: Parameters, build, funnel: Funnel) -> Iterator[Any]:
-    """The nested loops. A broken rule drops the branch, and with it all that the inner loops would add."""
-    first, *rest = axes
-    for values in first(chosen):
+    def __init__(self, make: Maker, check: Callable[[Any], None]):
+        self._make, self._check = make, check
+
+    def __call__(self, axes: Sequence[Axis], funnel: Funnel) -> Iterator[Any]:
+        """The Configs at the innermost points, in the order of the loops."""
+        outermost, *rest = axes
+        for values in outermost({}):
+            points: list[_Point] = list(self._beyond(({}, None), values, rest, funnel))
+            for at, axis in enumerate(rest, start=1):
+                points = [
+                    inner
+                    for point in points
+                    for values in axis(point[0])
+                    for inner in self._beyond(point, values, axes[at + 1 :], funnel)
+                ]
+            funnel.total += len(points)
+            yield from (config for _, config in points)
+
+    def _beyond(
+        self, point: _Point, values: Parameters, rest: Sequence[Axis], funnel: Funnel
+    ) -> tuple[_Point, ...]:
+        """The point that is reached from another by further `values`, `rest` being the loops within; none
+        where a rule is broken.
+        """
+        chosen, before = point
+        if values.items() <= chosen.items():
+            return (point,)
         tried = {**chosen, **values}
+        if before is not None and all(getattr(before, name) == value for name, value in values.items()):
+            return ((tried, before),)
         try:
-            config = build(tried)
+            found = self._make(tried, before, values)
+            self._check(found)
         except ConfigError as broken:
-            funnel.drop(broken.rule, math.prod(len(axis(tried)) for axis in rest))
-            continue
-        if rest:
-            yield from _walk(rest, tried, build, funnel)
-        else:
-            funnel.total += 1
-            yield config
+            funnel.drop(broken.rule, math.prod(length(axis, tried) for axis in rest))
+            return ()
+        return ((tried, found),)
+
+
+#: Values chosen, and the Config of these, which has been checked.
+_Point = tuple[Parameters, Any]
 
 
 def tile_of(config: Any) -> tuple:
@@ -241,12 +281,22 @@ def best_few(
     configs: Iterable[Any], extents: tuple[int, ...], device: Device, most: int = NORMAL, alike: int = ALIKE
 ) -> list[Any]:
     """The best at `extents` by score, and of each block of C only `alike`, lest one fill the list."""
-    points = {config: score(config.STEM, config, extents, device) for config in configs}
-    blocks: Counter[tuple] = Counter()
-    chosen = []
-    for config in sorted(points, key=points.__getitem__, reverse=True):
-        block = config.BLK_M, config.BLK_N
-        blocks[block] += 1
-        if blocks[block] <= alike:
-            chosen.append(config)
-    return chosen[:most]
+    return _best(list(dict.fromkeys(configs)), [extents], device, most, alike)
+
+
+def _best(
+    configs: list[Any], places: Sequence[tuple[int, ...]], device: Device, most: int, alike: int
+) -> list[Any]:
+    """Of different `configs` of a family the best few at each place, as of `best_few`, each once."""
+    points, kept = scores(configs, places, device), dict[int, None]()
+    blocks = [(config.BLK_M, config.BLK_N) for config in configs]
+    for at_place in points.T:
+        seen, few = Counter[tuple](), 0
+        for at in np.argsort(-at_place, kind="stable").tolist():
+            seen[blocks[at]] += 1
+            if seen[blocks[at]] <= alike:
+                kept[at] = None
+                few += 1
+                if few == most:
+                    break
+    return [configs[at] for at in kept]

@@ -9,20 +9,25 @@ the whole. What a block costs is told by `gemm_cycles` and `leaf_cycles`, what m
 
 from __future__ import annotations
 
-from functools import lru_cache
-from math import ceil, prod
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from math import prod
 from typing import Any
+
+import numpy as np
 
 from ..gpu.device import Device
 from ..kernels.gemm_in_place import TRIANGLES, tile_counts, tile_orders
 from ..kernels.gemm_persistent import under_way
 from .block_cycles import overlapped, parted, rounds, waves
+from .columns import Columns, larger, smaller, up
+from .configs import demand
 from .gemm_cycles import dram_cycles, gemm_block
 from .leaf_cycles import LEAVES, leaf_cycles
 
 __all__ = [
-    "OVERHEAD", "blocks_per_sm", "comfortable", "cycles", "in_place_cycles", "piece_bytes", "register_limit",
-    "registers_of", "score", "summing_cycles", "tiles_of",
+    "OVERHEAD", "Fit", "blocks_per_sm", "comfortable", "cycles", "in_place_cycles", "piece_bytes",
+    "register_limit", "registers_of", "score", "scores", "summing_cycles", "tiles_of",
 ]  # fmt: skip
 
 OVERHEAD = 24  # registers of addresses and counters that a kernel needs beside its Config's own estimate
@@ -37,21 +42,56 @@ ADDING = 700  # cycles in which a block adds what its threads load at a time
 @lru_cache(maxsize=1 << 16)
 def blocks_per_sm(config: Any, device: Device) -> int:
     """Blocks that a multiprocessor holds, by the estimated registers, as the launch bounds leave them."""
-    return device.occupancy(config.threads, registers_of(config, device), config.shared_bytes)
+    return Fit(device).blocks(config)
+
+
+class Fit:
+    """What fits on a multiprocessor of `device`: many Configs take the same, which is reckoned once."""
+
+    def __init__(self, device: Device):
+        self.device, self.occupancy = device, cache(device.occupancy)
+
+    def blocks(self, config: Any) -> int:
+        """`blocks_per_sm`."""
+        needed = demand(config)
+        return self.occupancy(needed.threads, registers_of(config, self.device), needed.shared_bytes)
 
 
 def score(stem: str, config: Any, extents: tuple[int, ...], device: Device) -> float:
     """The share of the FMA rate that `config` may reach at `extents`, for comparison within a family."""
     if blocks_per_sm(config, device) == 0:
         return 0.0
-    spill = min(1.0, (register_limit(config, device) / (config.registers + OVERHEAD)) ** 2)
+    return _score(stem, config, extents, device)
+
+
+def scores(configs: Sequence[Any], places: Sequence[tuple[int, ...]], device: Device) -> np.ndarray:
+    """`score` of each of `configs` of one family and dtype, at each of `places`: a row a Config."""
+    found = np.zeros((len(configs), len(places)))
+    if not configs or configs[0].STEM in LEAVES:
+        for at, config in enumerate(configs):
+            found[at] = [score(config.STEM, config, extents, device) for extents in places]
+        return found
+    # extents of a batch have one number more
+    rows = np.array([(*extents, *(1,) * (4 - len(extents))) for extents in places], dtype=np.int64)
+    resident = np.array([*map(Fit(device).blocks, configs)])
+    persistent = np.array([config.persistent for config in configs])
+    for chosen in (np.flatnonzero((resident > 0) & (persistent == each)) for each in (False, True)):
+        if chosen.size:
+            columns = Columns([configs[at] for at in chosen.tolist()], resident[chosen, None])
+            found[chosen] = _score(columns.STEM, columns, tuple(rows.T), device)
+    return found
+
+
+def _score(stem: str, config: Any, extents: tuple[Any, ...], device: Device) -> Any:
+    """`score` of a Config that fits on `device`, or of `Columns` of such."""
+    spill = smaller(1.0, (register_limit(config, device) / (config.registers + OVERHEAD)) ** 2)
     facts = config.dtype_facts
     products = extents[0] ** 2 / 2 * prod(extents[1:]) if stem in LEAVES else prod(extents)
     ideal = products * facts.parts**2 / (device.fma_lanes(facts) * device.sm_count)
     best = cycles(stem, config, extents, device)
     if getattr(config, "persistent", False):
         streamed = cycles(stem, config, extents, device, True) + summing_cycles(config, extents, device)
-        best = min(best, streamed)
+        best = smaller(best, streamed)
     return spill * ideal / best
 
 
@@ -83,7 +123,7 @@ def cycles(
     astray : (bool, bool)
         Whether columns of the A, B of a GEMM (rows, if transposed) begin within sectors of memory.
     """
-    resident = blocks_per_sm(config, device)
+    resident: Any = config.resident if isinstance(config, Columns) else blocks_per_sm(config, device)
     if part in TRIANGLES:
         share, longest = in_place_cycles(config, extents, device, part, astray)
         levels, _ = tile_counts(config, part, *extents[:2])
@@ -97,7 +137,7 @@ def cycles(
         taken = waves(block, tiles, resident, device)
     else:
         taken = (parted if streamed else rounds)(block, tiles, config.min_blocks, device)
-    return max(taken, count * dram_cycles(config, (m, n, k), resident, device))
+    return larger(taken, count * dram_cycles(config, (m, n, k), resident, device))
 
 
 def in_place_cycles(
@@ -129,9 +169,9 @@ def tiles_of(config: Any, extents: tuple[int, ...], part: str = "all") -> int:
 
 def summing_cycles(config: Any, extents: tuple[int, ...], device: Device, part: str = "all") -> float:
     """Those in which the pieces of a streamed product are written and added up."""
-    pieces = ceil(device.sm_count * config.min_blocks / tiles_of(config, extents, part))  # of a tile
-    loads, together = under_way(config)
-    rounds = ceil(pieces / together) * (config.THR_M * config.THR_N * config.dtype_facts.parts // loads)
+    pieces = up(device.sm_count * config.min_blocks / tiles_of(config, extents, part))  # of a tile
+    loads, together = config.under_way if isinstance(config, Columns) else under_way(config)
+    rounds = up(pieces / together) * (config.THR_M * config.THR_N * config.dtype_facts.parts // loads)
     return SUMMING + ADDING * rounds
 
 
@@ -145,15 +185,18 @@ def comfortable(config: Any, device: Device) -> bool:
     """Whether `config` leaves the compiler so many registers that it need not be seen to compile."""
     # a column that is solved takes as many again as a step of it has real products
     solved = SOLVED_COLUMNS.get(config.STEM, 0) * config.BLK_M * config.dtype_facts.parts**2
-    return config.registers + solved + COMFORT <= register_limit(config, device)
+    return demand(config).registers + solved + COMFORT <= register_limit(config, device)
 
 
-def register_limit(config: Any, device: Device) -> int:
+def register_limit(config: Any, device: Device) -> Any:
     """Registers a thread may have under the Config's launch bounds."""
-    bound = device.registers_per_sm // (config.threads * config.min_blocks)
+    if isinstance(config, Columns):
+        bound: Any = device.registers_per_sm // (config.threads * config.min_blocks)
+        return np.minimum(device.max_registers_per_thread, bound)
+    bound = device.registers_per_sm // (demand(config).threads * config.min_blocks)
     return min(device.max_registers_per_thread, bound)
 
 
 def registers_of(config: Any, device: Device) -> int:
     """Registers of a thread, by the estimate and as far as its launch bounds let it have them."""
-    return min(config.registers + OVERHEAD, register_limit(config, device) // 8 * 8)
+    return min(demand(config).registers + OVERHEAD, register_limit(config, device) // 8 * 8)

@@ -1,0 +1,100 @@
+"""The Configs of a search: those that a family's rules do not tell apart are checked once."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ..database import FAMILIES
+from ..errors import ConfigError
+from .axes import Parameters
+
+__all__ = ["Demand", "Maker", "bounded", "demand"]
+
+#: Parameters that no rule of a Config reads: they say how the compiler and the multiprocessors go about it.
+UNREAD = ("min_blocks", "by_rows")
+RING = 2  # stages of the shortest ring of a product: its rules tell apart whether there is one, not how long
+
+
+class Demand(NamedTuple):
+    """What a block of a Config takes; `registers` of a thread, by the Config's own estimate."""
+
+    threads: int
+    registers: int
+    shared_bytes: int
+
+
+def demand(config: Any) -> Demand:
+    """What a block of `config` takes: reckoned once, as it is asked for again and again."""
+    found = vars(config).get(_DEMAND)
+    if found is None:
+        found = vars(config)[_DEMAND] = Demand(config.threads, config.registers, config.shared_bytes)
+    return found
+
+
+_DEMAND = "_demand"  # beside the values that the Config itself remembers
+
+
+def bounded(config: Any, min_blocks: int) -> Any:
+    """`config` for so many blocks a multiprocessor."""
+    return config if config.min_blocks == min_blocks else _like(config, {"min_blocks": min_blocks})
+
+
+class Maker:
+    """Makes the Configs of a family, dtype and layout.
+
+    Parameters
+    ----------
+    stem, dtype, layout : str
+        As in the database.
+    """
+
+    def __init__(self, stem: str, dtype: str, layout: str):
+        family = FAMILIES[stem]
+        self._family, self._dtype, self._layout = family, dtype, layout
+        self._unread = {name: family.defaults[name] for name in UNREAD if name in family.defaults}
+        self._is_product = family.routine == "gemm"
+        beside = {*self._unread, *(["stages"] if self._is_product else [])}
+        self._read = [name for name in family.parameters if name not in beside]
+        self._known: dict[tuple, Any] = {}
+
+    def __call__(self, chosen: Parameters, before: Any = None, values: Parameters | None = None) -> Any:
+        """The Config of the parameters `chosen`.
+
+        Parameters
+        ----------
+        chosen : dict
+        before, values : Config, dict, optional
+            The Config without the last `values`, and these.
+
+        Raises
+        ------
+        ConfigError
+            Where they break a rule.
+        """
+        if before is not None and values and values.keys() <= self._unread.keys():
+            return _like(before, values)
+        stages = chosen.get("stages", 1)
+        ring = min(stages, RING) if self._is_product else stages
+        kind = (ring, *map(chosen.get, self._read))
+        found = self._known.get(kind)
+        if found is None:
+            try:
+                asked = {**chosen, **self._unread, "stages": ring}
+                found = self._family.config(self._dtype, self._layout, asked)
+            except ConfigError as broken:
+                found = broken
+            self._known[kind] = found
+        if isinstance(found, ConfigError):
+            raise found.with_traceback(None)
+        made = _like(found, {name: chosen.get(name, x) for name, x in self._unread.items()})
+        if stages != ring:
+            made = _like(made, {"stages": stages})
+            vars(made).pop(_DEMAND, None)
+        return made
+
+
+def _like(config: Any, values: Parameters) -> Any:
+    """A copy with other `values` that break no rule: none is checked again."""
+    twin = object.__new__(type(config))
+    vars(twin).update(vars(config), **values)
+    return twin
