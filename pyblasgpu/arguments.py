@@ -12,7 +12,7 @@ import numpy as np
 if TYPE_CHECKING:
     from .types import Dtype
 
-__all__ = ["enabled", "item", "number", "shown"]
+__all__ = ["array_of_numbers", "enabled", "item", "number", "shown"]
 
 _TEXT = (str, bytes, bytearray)
 _SHOWN = 60  # characters of a value in a message
@@ -103,3 +103,21 @@ def _converted(value: Any) -> float | complex:
         return float(found)
     except TypeError:
         return complex(found)
+
+
+def array_of_numbers(value: Any, routine: str, argument: str) -> np.ndarray:
+    """What NumPy makes of a number or of nested sequences of them; of exact ones float64 or complex128.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When elements are no numbers, or too large, or rows are of different lengths.
+    """
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind != "O":
+            return array
+        return np.array([_converted(each) for each in array.flat]).reshape(array.shape)
+    except (TypeError, ValueError, OverflowError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{routine}: {argument}={shown(value)} is no array of numbers: {error}") from None

@@ -2,10 +2,11 @@
 
 Parameters, order, defaults and results are SciPy's: results are column-major, ``overwrite_c`` and
 ``overwrite_b`` mean *may* overwrite (which happens to column-major arrays of the routine's dtype), a vector
-is a matrix of one column. Where SciPy truncates in silence this raises TypeError: complex arrays or numbers
-in real routines, float64 in single precision; where SciPy's BLAS prints a complaint and computes nothing
-(``trans=2`` of zsyrk), ValueError. Integers are cast up. The functions without a prefix take the dtype from
-the arrays.
+is a matrix of one column and a number a matrix of one element; a result that replaces either has its shape.
+Lists, numbers, integers and all floating-point arrays are cast to the routine's dtype, float64 to float32
+too. Where SciPy loses an imaginary part in silence this raises TypeError: complex arrays or numbers in real
+routines; where SciPy's BLAS prints a complaint and computes nothing (``trans=2`` of zsyrk), ValueError. The
+functions without a prefix take the dtype from the arrays.
 
 ``stream`` and ``backend`` have no place in these signatures: device arrays run on their library's current
 stream, and ``PYBLASGPU_BACKEND`` sends host arrays.
@@ -13,13 +14,14 @@ stream, and ``PYBLASGPU_BACKEND`` sends host arrays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from . import blas_docs
-from .arrays import common_dtype, dtype_name, library_of, numpy_dtype, stored_dtype
+from .arguments import array_of_numbers, enabled
+from .arrays import common_dtype, dtype_name, library_of, may_share_memory, numpy_dtype, output_view
 from .execution import Call
 from .layouts import is_column_major
 from .level3 import multiply, triangular
@@ -51,12 +53,15 @@ def _prepare(name: str, dtype: Dtype | None, inputs: dict, beta, c, overwrite_c)
     and beta, 0 if there is nothing to scale.
     """
     arrays = {argument: _matrix(name, argument, array, dtype) for argument, array in inputs.items()}
+    overwrite = enabled(overwrite_c, name, "overwrite_c")
     if c is None:
         wanted = dtype or _common(name, tuple(arrays.values()))
-        return Call(name, arrays, None, None, None, wanted), None, None, 0
+        call = Call(name, arrays, None, None, None, wanted)
+        call.scalar("beta", beta)
+        return call, None, None, 0
     target = _matrix(name, "c", c, dtype)
     wanted = dtype or _common(name, (*arrays.values(), target))
-    if overwrite_c and _may_overwrite(target, wanted):
+    if overwrite and _may_overwrite(target, wanted, arrays.values()):
         return Call(name, arrays, target, None, None, wanted), target, None, beta
     call = Call(name, {**arrays, "c": target}, None, None, None, wanted)
     return call, None, call.inputs[-1], beta
@@ -133,11 +138,12 @@ def _make_triangular(which: str, dtype: Dtype | None) -> Callable:
 
     def routine(alpha, a, b, side=0, lower=0, trans_a=0, diag=0, overwrite_b=0):
         triangle, target = _matrix(name, "a", a, dtype), _matrix(name, "b", b, dtype)
+        overwrite = enabled(overwrite_b, name, "overwrite_b")
         if which == "trmm":
             at_left = Side.parse(side, name, "side") is Side.LEFT
             triangle = _leading(triangle, target.shape[0 if at_left else 1])
         wanted = dtype or _common(name, (triangle, target))
-        out = target if overwrite_b and _may_overwrite(target, wanted) else None
+        out = target if overwrite and _may_overwrite(target, wanted, [triangle]) else None
         call = Call(name, {"a": triangle, "b": target}, out, None, None, wanted)
         result = triangular(call, which, alpha, out, side, lower, trans_a, diag, column_major=True)
         return _like(result, b)
@@ -180,20 +186,23 @@ def _dress(function: Any, name: str, dtype: Dtype | None, doc: str) -> Callable:
 
 
 def _matrix(name: str, argument: str, array, dtype: Dtype | None):
-    """`array` with two dimensions; a vector as one column."""
-    if isinstance(array, (list, tuple, int, float, complex)):
-        # numbers of Python have no precision of their own
-        array = np.asarray(array, None if dtype is None else dtype.name)
-    elif dtype is not None:
-        library_of(array)
-        if not np.can_cast(numpy_dtype(dtype_name(array)), dtype.name, "safe"):
-            raise TypeError(f"{name}: {argument} has dtype {dtype_name(array)}, too much for {dtype.name}")
+    """`array` with two dimensions; a vector as one column, a number as one element."""
+    if isinstance(array, _NUMBERS):
+        array = array_of_numbers(array, name, argument)
+    library_of(array, name, argument)
+    found = _common(name, (array,))
+    if found.is_complex and dtype is not None and not dtype.is_complex:
+        raise TypeError(f"{name}: {argument} is complex, and the routine computes in {dtype.name}")
     dimensions = len(array.shape)
     if dimensions > 2:
         raise ValueError(f"{name}: {argument} has shape {tuple(array.shape)}; a matrix or a vector is needed")
     if dimensions == 2:
         return array
     return array.reshape((*array.shape, 1) if dimensions else (1, 1))
+
+
+#: What has no dtype of its own.
+_NUMBERS = (list, tuple, int, float, complex)
 
 
 def _common(name: str, arrays: tuple) -> Dtype:
@@ -206,25 +215,28 @@ def _leading(a, order: int):
     return a[:order, :order] if rows >= cols >= order else a
 
 
-def _may_overwrite(array, dtype: Dtype) -> bool:
-    """Whether SciPy would write into `array`: column-major, without padding, of the routine's dtype."""
-    if stored_dtype(dtype_name(array)) is not dtype:
+def _may_overwrite(array, dtype: Dtype, inputs: Iterable) -> bool:
+    """Whether SciPy would write into `array`: column-major, without padding, of the routine's dtype; and
+    whether that harms none of the other `inputs`.
+    """
+    view = output_view(array, dtype)
+    if view is None or any(may_share_memory(other, array) for other in inputs):
         return False
-    library = library_of(array)
-    if library.host:
-        flags = library.output_to_numpy(array).flags
-        return flags.f_contiguous and flags.aligned and flags.writeable
-    layout = library.layout(array, dtype, None)
-    rows, cols = layout.shape
-    steps = layout.strides
-    packed = (rows <= 1 or steps[0] == 1) and (cols <= 1 or steps[1] == rows)
-    return packed and layout.writable and not layout.conj
+    if isinstance(view, np.ndarray):
+        return view.flags.f_contiguous
+    (rows, cols), steps = view.shape, view.strides
+    return (rows <= 1 or steps[0] == 1) and (cols <= 1 or steps[1] == rows)
 
 
 def _like(result, given):
-    """The result as a vector where SciPy returns one: where the argument that it replaces was one."""
-    shape = getattr(given, "shape", None) if given is not None else None
-    return result if shape is None or len(shape) == 2 else result.reshape(tuple(shape))
+    """The result in the shape that SciPy gives it: that of the argument that it replaces, if there is one."""
+    if given is None:
+        return result
+    shape = np.shape(given) if isinstance(given, _NUMBERS) else tuple(given.shape)
+    if len(shape) == 2:
+        return result
+    shaped = result.reshape(shape)
+    return shaped[()] if isinstance(shaped, np.ndarray) and not shape else shaped
 
 
 gemm = _make_gemm(None)
@@ -268,7 +280,7 @@ def find_best_blas_type(arrays: Sequence = (), dtype=None) -> tuple[str, np.dtyp
     TypeError
         For dtypes that would lose precision (SciPy takes long double as float64).
     """
-    dtypes = [dtype_name(array) for array in arrays] or [np.dtype(dtype)]
+    dtypes = [dtype_name(array) for array in arrays] or [numpy_dtype("float64" if dtype is None else dtype)]
     best = common_dtype("find_best_blas_type", dtypes)
     generality = list(DTYPES).index
     each = [common_dtype("find_best_blas_type", [found]).letter for found in dtypes]

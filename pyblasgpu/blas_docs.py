@@ -32,7 +32,7 @@ Raises
 ValueError
     When shapes or flags do not fit.
 TypeError
-    When an array or number would have to be cast down.
+    When an array or number is complex and the routine real, or has no such cast (long double, objects).
 """
 
 TRIANGULAR = """``{result} = {name}(alpha, a, b, [side, lower, trans_a, diag, overwrite_b])``
@@ -66,7 +66,7 @@ Raises
 ValueError
     When shapes or flags do not fit.
 TypeError
-    When an array or number would have to be cast down.
+    When an array or number is complex and the routine real, or has no such cast (long double, objects).
 """
 
 SYMM = """``c = {name}(alpha, a, b, [beta, c, side, lower, overwrite_c])``
@@ -100,7 +100,7 @@ Raises
 ValueError
     When shapes or flags do not fit.
 TypeError
-    When an array or number would have to be cast down.
+    When an array or number is complex and the routine real, or has no such cast (long double, objects).
 """
 
 RANK_K = """``c = {name}(alpha, {inputs}, [beta, c, trans, lower, overwrite_c])``
@@ -133,7 +133,7 @@ Raises
 ValueError
     When shapes or flags do not fit; where SciPy prints a complaint and returns zeros too.
 TypeError
-    When an array or number would have to be cast down.
+    When an array or number is complex and the routine real, or has no such cast (long double, objects).
 """
 
 GEMMTR = """``c = {name}(alpha, a, b, [beta, c, trans_a, trans_b, lower, overwrite_c])``
@@ -166,5 +166,5 @@ Raises
 ValueError
     When shapes or flags do not fit.
 TypeError
-    When an array or number would have to be cast down.
+    When an array or number is complex and the routine real, or has no such cast (long double, objects).
 """

@@ -1,0 +1,57 @@
+"""SciPy's own tests of Level 3, run with pyblasgpu.blas in the place of SciPy's functions."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+import scipy.linalg
+
+from pyblasgpu import blas
+
+pytest.importorskip("scipy.linalg.tests.test_blas")
+
+_NAMES = ("BLAS3", "SyHe", "TRMM", "test_trsm")
+
+
+class _Substitute:
+    """SciPy's module of BLAS functions, with ours where there are any of the name."""
+
+    def __init__(self, original):
+        self._original = original
+
+    def __getattr__(self, name):
+        return getattr(blas if name in blas.__all__ else self._original, name)
+
+
+def _with_our_functions():
+    """The module of SciPy's tests, imported afresh while its functions are ours."""
+    spec = importlib.util.find_spec("scipy.linalg.tests.test_blas")
+    module = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("_fblas", "_cblas"):
+            if hasattr(scipy.linalg, name):
+                patch.setattr(scipy.linalg, name, _Substitute(getattr(scipy.linalg, name)))
+        for name in ("get_blas_funcs", "find_best_blas_type"):
+            patch.setattr(scipy.linalg, name, getattr(blas, name))
+        spec.loader.exec_module(module)
+    return module
+
+
+_MODULE = _with_our_functions()
+#: What pytest collects: the classes and functions of Level 3.
+globals().update({name: each for name, each in vars(_MODULE).items() if any(part in name for part in _NAMES)})
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu(monkeypatch):
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
+
+
+def test_the_functions_are_ours():
+    assert _MODULE.fblas.dgemm is blas.dgemm and _MODULE.get_blas_funcs is blas.get_blas_funcs
+    (mark,) = _MODULE.TestTRMM.test_ab.pytestmark
+    assert [parameter.values[0] for parameter in mark.args[1]] == [
+        blas.strmm, blas.dtrmm, blas.ctrmm, blas.ztrmm
+    ]  # fmt: skip
+    assert _MODULE.TestFBLAS3Simple and _MODULE.TestSyHe and _MODULE.test_trsm
