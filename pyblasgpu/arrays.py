@@ -6,14 +6,16 @@ arrays in device memory become a `Layout`, without a copy.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from .dtypes import common_dtype, numpy_dtype, stored_dtype
 from .layouts import Layout, is_injective, shares_memory
-from .libraries import CUPY, NUMPY, TORCH, Library, NoArrayError
-from .protocols import NUMBA, Protocol
+from .libraries import CUPY as _CUPY
+from .libraries import NUMPY as _NUMPY
+from .libraries import TORCH as _TORCH
+from .libraries import Library, NoArrayError
+from .protocols import NUMBA as _NUMBA
+from .protocols import Protocol
 from .types import Dtype
 
 __all__ = [
@@ -21,11 +23,11 @@ __all__ = [
     "may_share_memory", "numpy_dtype", "output_view", "quick_library", "stored_dtype",
 ]  # fmt: skip
 
-_BY_PACKAGE = {"numpy": NUMPY, "cupy": CUPY, "torch": TORCH, "numba": NUMBA}
+_BY_PACKAGE = {"numpy": _NUMPY, "cupy": _CUPY, "torch": _TORCH, "numba": _NUMBA}
 _SEQUENCES = (list, tuple, int, float, complex)  # what NumPy makes arrays of
 _BY_TYPE: dict[type, Library] = {}
 #: What makes an array of something that is none, where its type has it.
-_CONVERSIONS = ("filled", "to_dense", "todense", "toarray", "to_numpy", "numpy")
+_CONVERSIONS = ("filled", "toarray", "to_dense", "todense", "to_numpy", "numpy")
 
 
 def library_of(array, routine: str = "", argument: str = "") -> Library:
@@ -42,14 +44,10 @@ def library_of(array, routine: str = "", argument: str = "") -> Library:
         library = _BY_TYPE.get(kind)
         if library is None:
             library = _BY_TYPE[kind] = _library_of_type(kind)
-        return library if library is CUPY or library is NUMPY else library.locate(array)
-    except (NoArrayError, AttributeError) as error:
-        if isinstance(error, NoArrayError):
-            problem = error
-        else:
-            problem = NoArrayError(f"is a {kind.__name__}, no array that can be read ({error})")
+        return library if library is _CUPY or library is _NUMPY else library.locate(array)
+    except NoArrayError as error:
         subject = f"{routine}: {argument}" if routine else argument or "the argument"
-        raise TypeError(f"{subject} {problem}") from None
+        raise TypeError(f"{subject} {error}") from None
 
 
 def quick_library(array) -> Library | None:
@@ -63,7 +61,7 @@ def _library_of_type(kind: type) -> Library:
             "is a masked array, and the BLAS has no place for its mask: pass its filled(...), an array"
         )
     if issubclass(kind, _SEQUENCES):
-        return NUMPY
+        return _NUMPY
     for base in kind.__mro__[:-1]:
         package = base.__module__.partition(".")[0]
         if package in _BY_PACKAGE:
@@ -71,7 +69,7 @@ def _library_of_type(kind: type) -> Library:
     if hasattr(kind, "__dlpack__") or hasattr(kind, "__cuda_array_interface__"):
         return Protocol(kind)
     raise NoArrayError(
-        f"is a {kind.__name__}, which is not an array: it has neither __dlpack__ nor "
+        f"cannot be read: a {kind.__name__} is not an array, as it has neither __dlpack__ nor "
         f"__cuda_array_interface__; pass {_conversion(kind)}"
     )
 
@@ -94,7 +92,7 @@ def common_library(routine: str, names: tuple[str, ...], arrays: tuple) -> Libra
     """
     library = library_of(arrays[0], routine, names[0])
     for name, array in zip(names[1:], arrays[1:], strict=True):
-        if (array is None and name == "out") or (library is CUPY and type(array) is type(arrays[0])):
+        if (array is None and name == "out") or (library is _CUPY and type(array) is type(arrays[0])):
             continue
         other = library_of(array, routine, name)
         if other.name != library.name:
@@ -107,8 +105,7 @@ def common_library(routine: str, names: tuple[str, ...], arrays: tuple) -> Libra
 
 def dtype_name(array):
     """The dtype of `array`, as its library has it."""
-    library = _BY_TYPE.get(type(array)) or library_of(array)
-    return np.asarray(array).dtype if isinstance(array, _SEQUENCES) else library.dtype(array)
+    return (_BY_TYPE.get(type(array)) or library_of(array)).dtype(array)
 
 
 def output_view(array, dtype: Dtype) -> Layout | np.ndarray | None:

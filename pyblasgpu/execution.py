@@ -18,6 +18,7 @@ import numpy as np
 from .arguments import number
 from .arrays import (
     Library,
+    NoArrayError,
     common_dtype,
     common_library,
     dtype_name,
@@ -28,6 +29,8 @@ from .errors import BackendUnavailable, OverlapError
 from .gpu.driver import after_fork
 from .layouts import (
     Layout,
+    MisalignedError,
+    UnevenStridesError,
     batches,
     broadcasts_to,
     is_column_major,
@@ -185,12 +188,12 @@ class Call:
     out : Layout or numpy.ndarray
         The output, once `set_output` has been called.
     result : array
-        What the caller gets.
+        What the caller gets; if `is_new`, once its library has been given it.
     """
 
     __slots__ = (
-        "backend", "device", "dtype", "given", "inputs", "library", "name", "names", "out", "result",
-        "stream",
+        "backend", "device", "dtype", "given", "inputs", "is_new", "library", "name", "names", "out",
+        "result", "stream",
     )  # fmt: skip
 
     device: int | None
@@ -206,8 +209,9 @@ class Call:
             self.backend = backend_status(backend).backend
             self.device = None if self.backend == "cpu" else device_for(stream)
             self.stream = stream_pointer(stream) or 0
-            self.inputs = [self.library.to_numpy(array) for array in given]
-            self.dtype = dtype or common_dtype(name, tuple(array.dtype for array in self.inputs))
+            self.inputs = [self._to_numpy(*each) for each in zip(self.names, given, strict=True)]
+            dtypes = [array.dtype for array in self.inputs]
+            self.dtype = dtype or common_dtype(name, dtypes, self.names)
             with np.errstate(all="ignore"):
                 self.inputs = [array.astype(self.dtype.name, copy=False) for array in self.inputs]
         else:
@@ -226,26 +230,44 @@ class Call:
         if backend not in ON_DEVICE:
             raise ValueError(f"{self.name}: backend={backend!r} is for host arrays; these are on a device")
         self.backend = "cuda"
-        library = self.library
         dtypes = [dtype_name(array) for array in self.given]
-        wanted = self.dtype = dtype or common_dtype(self.name, dtypes)
+        self.dtype = dtype or common_dtype(self.name, dtypes, self.names)
         self.inputs = inputs = []
         for argument, array, found in zip(self.names, self.given, dtypes, strict=True):
-            if stored_dtype(found) is not wanted:
-                array = library.cast(array, wanted, self.stream)
-            inputs.append(library.layout(array, wanted, self.stream))
-            self._check_layout(argument, inputs[-1])
+            inputs.append(self._layout(argument, array, found))
+            self._check_device(argument, inputs[-1])
         if self.stream is None:
-            self.stream = library.current_stream(inputs[0].device)
+            self.stream = self.library.current_stream(inputs[0].device)
 
-    def _check_layout(self, argument: str, layout: Layout) -> None:
+    def _to_numpy(self, argument: str, array) -> np.ndarray:
+        try:
+            return self.library.to_numpy(array)
+        except (NoArrayError, ValueError) as error:
+            raise self._refusal(argument, error) from error
+
+    def _layout(self, argument: str, array, found) -> Layout:
+        """The layout of an input whose dtype is `found`, or of a copy of it where kernels need one."""
+        library = self.library
+        try:
+            if stored_dtype(found) is self.dtype:
+                try:
+                    return library.layout(array, self.dtype, self.stream)
+                except UnevenStridesError:
+                    pass
+            return library.copied(array, self.dtype, self.stream)
+        except (NoArrayError, MisalignedError) as error:
+            raise self._refusal(argument, error) from error
+
+    def _refusal(self, argument: str, error: Exception) -> Exception:
+        kind = ValueError if isinstance(error, ValueError) else TypeError
+        return kind(f"{self.name}: {argument} {error}")
+
+    def _check_device(self, argument: str, layout: Layout) -> None:
         device = self.inputs[0].device
         if layout.device != device:
             raise ValueError(
                 f"{self.name}: {self.names[0]} is on device {device} and {argument} on device {layout.device}"
             )
-        if layout.pointer % layout.dtype.real_size:
-            raise ValueError(f"{self.name}: {argument} is not aligned to its {layout.dtype.real}")
 
     def scalar(self, argument: str, value):
         """`value` as a Python number that fits the dtype; see `arguments.number`."""
@@ -269,23 +291,11 @@ class Call:
                 column_major = all(is_column_major(array) for array in self.inputs)
             self._new_output((*lead, cols, rows) if column_major else (*lead, rows, cols), column_major)
             return
-        self.result = out
-        if stored_dtype(dtype_name(out)) is not self.dtype:
-            raise TypeError(
-                f"{self.name}: out has dtype {dtype_name(out)} and the computation {self.dtype.name}"
-            )
-        if self.library.host:
-            self.out = self.library.output_to_numpy(out)
-            writable = self.out.flags.writeable
-        else:
-            self.out = self.library.layout(out, self.dtype, self.stream)
-            self._check_layout("out", self.out)
-            writable = self.out.writable
-            if self.out.conj:
-                raise TypeError(f"{self.name}: out is a lazily conjugated view, which cannot be written")
-        if not writable:
-            error = ValueError if isinstance(out, np.ndarray) else TypeError
-            raise error(f"{self.name}: out is read-only")
+        self.result, self.is_new = out, False
+        try:
+            self.out = self._host_output(out) if self.library.host else self._device_output(out)
+        except (NoArrayError, MisalignedError) as error:
+            raise self._refusal("out", error) from error
         shape = self.out.shape
         # as in NumPy, a stack may be written from fewer matrices
         if shape[-2:] != (rows, cols) or len(shape) < 2 or not broadcasts_to(lead, shape[:-2]):
@@ -293,16 +303,46 @@ class Call:
         if not is_injective(self.out):
             raise ValueError(f"{self.name}: out has strides {self.out.strides}, so that elements coincide")
 
+    def _host_output(self, out) -> np.ndarray:
+        view = self.library.output_to_numpy(out)
+        self._check_output(out, view.dtype)
+        if not view.flags.writeable:
+            error = ValueError if isinstance(out, np.ndarray) else TypeError
+            raise error(f"{self.name}: out is read-only")
+        return view
+
+    def _device_output(self, out) -> Layout:
+        self._check_output(out, dtype_name(out))
+        layout = self.library.layout(out, self.dtype, self.stream)
+        self._check_device("out", layout)
+        if layout.conj:
+            raise TypeError(f"{self.name}: out is a lazily conjugated view, which cannot be written")
+        if not layout.writable:
+            raise TypeError(f"{self.name}: out is read-only")
+        return layout
+
+    def _check_output(self, out, dtype) -> None:
+        if stored_dtype(dtype) is not self.dtype:
+            raise TypeError(
+                f"{self.name}: out has dtype {dtype_name(out)} and the computation {self.dtype.name}"
+            )
+
     def _new_output(self, shape: tuple[int, ...], swapped: bool) -> None:
-        library = self.library
+        library, self.is_new = self.library, True
         if library.host:
-            self.out = np.empty(shape, self.dtype.name)
-            self.out = self.out.swapaxes(-1, -2) if swapped else self.out
-            self.result = library.from_numpy(self.out, self.given[0])
+            out = library.new_numpy(shape, self.dtype)
+            self.result = self.out = out.swapaxes(-1, -2) if swapped else out
         else:
             self.result = library.empty(shape, self.dtype, self.inputs[0].device, self.stream)
             self.result = library.swap(self.result) if swapped else self.result
             self.out = library.layout(self.result, self.dtype, self.stream)
+
+    def _delivered(self) -> Any:
+        """What the caller gets, once all is computed or queued."""
+        library = self.library
+        if not library.host:
+            library.hold([layout.owner for layout in (*self.inputs, self.out)], self.stream)
+        return library.deliver(self.result, self.given[0], self.stream) if self.is_new else self.result
 
     def check_overlap(self, in_place: int | None = None) -> bool:
         """Raise `OverlapError` where the output shares memory with an input.
@@ -342,7 +382,7 @@ class Call:
         """
         out = self.out
         if 0 in out.shape:
-            return self.result
+            return self._delivered()
         if not self.library.host:
             layouts = (*[layout.op(trans) for layout, trans in inputs], out)
             if source is not None and source is not out:
@@ -359,7 +399,7 @@ class Call:
             assert self.device is not None
             cuda = partial(_enqueue, prepare)
             run_staged(cuda, inputs, scalars, out, source, self.dtype, self.device, self.stream)
-        return self.result
+        return self._delivered()
 
     def _remember(self, key: tuple, layouts: tuple[Layout, ...], prepare: Callable) -> None:
         """Keep what `again` needs to repeat this call, if it was one on matrices, or on one batch of them, as

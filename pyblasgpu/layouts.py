@@ -12,8 +12,9 @@ from .operands import Operand
 from .types import Dtype, Trans
 
 __all__ = [
-    "Layout", "are_clear", "batches", "broadcasts_to", "is_column_major", "is_injective", "is_one_batch",
-    "reach", "shares_memory",
+    "Layout", "MisalignedError", "UnevenStridesError", "are_clear", "batches", "broadcasts_to",
+    "check_alignment", "element_strides", "is_column_major", "is_injective", "is_one_batch", "reach",
+    "shares_memory",
 ]  # fmt: skip
 
 
@@ -67,6 +68,47 @@ class Layout(NamedTuple):
                 high += (extent - 1) * step
         size = self.dtype.itemsize
         return self.pointer + low * size, self.pointer + (high + 1) * size
+
+
+class MisalignedError(ValueError):
+    """Elements lie where no kernel reads them; the message goes on ``f"{routine}: {argument} "``."""
+
+
+class UnevenStridesError(MisalignedError):
+    """Strides are no multiples of an element: a copy has others."""
+
+
+def element_strides(
+    pointer: int, shape: Sequence[int], strides: Sequence[int], dtype: Dtype
+) -> tuple[int, ...]:
+    """Strides in elements of an array whose `strides` are in bytes.
+
+    Raises
+    ------
+    UnevenStridesError
+        When a stride that counts is no multiple of an element.
+    MisalignedError
+        See `check_alignment`.
+    """
+    size, steps = dtype.itemsize, 0
+    for step in strides:
+        steps |= step
+    if (
+        steps % size
+        and 0 not in shape
+        and any(step % size for step, extent in zip(strides, shape, strict=True) if extent > 1)
+    ):
+        raise UnevenStridesError(
+            f"has strides {tuple(strides)} in bytes, no multiples of the {size} of a {dtype.name}"
+        )
+    check_alignment(pointer, shape, dtype)
+    return tuple([step // size for step in strides])
+
+
+def check_alignment(pointer: int, shape: Sequence[int], dtype: Dtype) -> None:
+    """Raise MisalignedError unless the array begins at a multiple of its real numbers, or has no elements."""
+    if pointer % dtype.real_size and 0 not in shape:
+        raise MisalignedError(f"is not aligned to its {dtype.real}")
 
 
 def is_column_major(array: Layout | np.ndarray) -> bool:

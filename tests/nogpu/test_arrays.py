@@ -11,7 +11,7 @@ from fake_device import elements
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyblasgpu import arrays
+from pyblasgpu import libraries, protocols
 from pyblasgpu.arrays import common_dtype, common_library, library_of, stored_dtype
 from pyblasgpu.layouts import Layout, batches, is_column_major, is_injective, shares_memory
 from pyblasgpu.streams import stream_pointer
@@ -155,12 +155,12 @@ def test_mixed_libraries_are_refused():
 
 def test_layout_of_a_cupy_array():
     host = np.zeros((3, 4, 5))[:, ::2]
-    found = arrays._CUPY.layout(fake_device.Array(host, device=2), D, None)
+    found = libraries.CUPY.layout(fake_device.Array(host, device=2), D, None)
     assert found[:5] == (host.ctypes.data, (3, 2, 5), (20, 10, 1), D, 2)
 
 
 def test_layout_of_a_lazily_conjugated_tensor():
-    found = arrays._TORCH.layout(FakeTensor(conj=True), DTYPES["c"], None)
+    found = libraries.TORCH.layout(FakeTensor(conj=True), DTYPES["c"], None)
     assert found[:7] == (4096, (2, 3), (1, 2), DTYPES["c"], 1, True, True)
 
 
@@ -169,39 +169,39 @@ def test_the_current_stream_of_pytorch(monkeypatch, quick):
     streams = SimpleNamespace(current_stream=lambda device: SimpleNamespace(cuda_stream=10 + device))
     raw = SimpleNamespace(_cuda_getCurrentRawStream=lambda device: 20 + device) if quick else object()
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=streams, _C=raw))
-    for found in (arrays._module, arrays._torch_stream):
+    for found in (libraries.module, libraries.torch_stream):
         found.cache_clear()
-    assert arrays._TORCH.current_stream(3) == (23 if quick else 13)
+    assert libraries.TORCH.current_stream(3) == (23 if quick else 13)
     monkeypatch.undo()
-    for found in (arrays._module, arrays._torch_stream):
+    for found in (libraries.module, libraries.torch_stream):
         found.cache_clear()
 
 
 def test_what_is_read_of_tensors():
     plain, conjugated = FakeTensor(), FakeTensor(conj=True)
-    facts, pointers = arrays._TORCH.read((plain, conjugated))
+    facts, pointers = libraries.TORCH.read((plain, conjugated))
     assert facts == [((2, 3), (1, 2), "torch.complex64", 1, conj) for conj in (False, True)]
     assert pointers == [4096, 4096]
     for change in ({"is_cuda": False}, {"requires_grad": True}, {"neg": True}):
         other = FakeTensor()
         other.__dict__.update(change)
-        assert arrays._TORCH.read((plain, other)) is None
-    assert arrays._TORCH.read((plain, fake_device.Array(np.ones(2)))) is None
+        assert libraries.TORCH.read((plain, other)) is None
+    assert libraries.TORCH.read((plain, fake_device.Array(np.ones(2)))) is None
 
 
 @pytest.mark.parametrize("position", range(3))
 def test_a_tensor_that_is_changed_in_place_is_seen(position):
     tensors = [FakeTensor() for _ in range(3)]
-    before = arrays._TORCH.state(*tensors)
-    assert arrays._TORCH.state(*tensors) == before
+    before = libraries.TORCH.state(*tensors)
+    assert libraries.TORCH.state(*tensors) == before
     for name, value in (("shape", (3, 2)), ("stride", lambda: (3, 1)), ("data_ptr", lambda: 8192)):
         tensors[position].__dict__[name] = value
-        assert arrays._TORCH.state(*tensors) != before
+        assert libraries.TORCH.state(*tensors) != before
         del tensors[position].__dict__[name]
 
 
 def test_a_lazily_negated_tensor_is_resolved_and_no_output():
-    found = arrays._TORCH.layout(FakeTensor(neg=True), DTYPES["c"], None)
+    found = libraries.TORCH.layout(FakeTensor(neg=True), DTYPES["c"], None)
     assert not found.owner.neg and not found.writable
 
 
@@ -217,9 +217,9 @@ def test_protocols_are_parsed_by_cuda_core(monkeypatch, strides):
             return view
 
     monkeypatch.setitem(sys.modules, "cuda.core.utils", SimpleNamespace(StridedMemoryView=StridedMemoryView))
-    arrays._module.cache_clear()
-    found = arrays._NUMBA.layout(object(), D, 9), arrays._NUMBA.layout(object(), D, None)
-    arrays._module.cache_clear()
+    libraries.module.cache_clear()
+    found = protocols.NUMBA.layout(object(), D, 9), protocols.NUMBA.layout(object(), D, None)
+    libraries.module.cache_clear()
     assert found[0][:5] == (64, (2, 3), strides or (3, 1), D, 0) and not found[0].writable
     assert found[0].owner is view and seen == [9, 1]
 

@@ -1,0 +1,45 @@
+"""Events of the driver: what one stream waits for on another, and whether the device has come so far.
+
+The context of the streams' device is current.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import finalize
+
+from .context import LEGACY_STREAM
+from .driver import check, load
+from .launch import is_captured
+
+__all__ = ["LEGACY_STREAM", "Event", "is_captured", "record"]
+
+
+class Event:
+    """What was queued on a stream when `record` was called."""
+
+    def __init__(self, handle: Any):
+        self._handle = handle
+        finalize(self, load().cuEventDestroy, handle).atexit = False
+
+    def is_done(self) -> bool:
+        """Whether the device has done it, or never will, because it failed."""
+        driver = load()
+        return driver.cuEventQuery(self._handle)[0] != driver.CUresult.CUDA_ERROR_NOT_READY
+
+    def hold_back(self, stream: int) -> None:
+        """Let what is queued on `stream` from now on wait for it."""
+        check(load().cuStreamWaitEvent(stream, self._handle, 0), "cuStreamWaitEvent")
+
+    def synchronize(self) -> None:
+        """Wait for it on the host; errors are those of the work, which are told elsewhere."""
+        load().cuEventSynchronize(self._handle)
+
+
+def record(stream: int) -> Event:
+    """The event of what is queued on `stream` now."""
+    driver = load()
+    untimed = driver.CUevent_flags.CU_EVENT_DISABLE_TIMING
+    event = Event(check(driver.cuEventCreate(untimed), "cuEventCreate"))
+    check(driver.cuEventRecord(event._handle, stream), "cuEventRecord")
+    return event
