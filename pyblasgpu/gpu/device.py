@@ -8,6 +8,9 @@ devices that are not there.
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -18,7 +21,7 @@ from ..types import Dtype
 from . import backend
 from .driver import after_fork, load
 
-__all__ = ["OLDEST", "Device", "count", "current", "known", "names", "simulated"]
+__all__ = ["OLDEST", "Device", "count", "current", "known", "named", "names", "same_name", "simulated"]
 
 #: Compute capability from which on kernels run: there are asynchronous copies (cp.async).
 OLDEST = (8, 0)
@@ -147,7 +150,7 @@ def _round_up(value: int, unit: int) -> int:
 
 @lru_cache(maxsize=1)
 def _data() -> dict[str, Any]:
-    return json.loads((Path(__file__).parent / "devices.json").read_text())
+    return json.loads((Path(__file__).parent / "devices.json").read_text(encoding="utf-8"))
 
 
 def _architecture(cc: tuple[int, int]) -> dict[str, Any]:
@@ -177,8 +180,8 @@ def names() -> list[str]:
 
 
 def known(name: str) -> Device:
-    """The description of a card by its short name ('h200'), of the first card of a family ('fermi'), or of
-    an architecture ('sm_90').
+    """The description of a card by its name, short ('h200') or the driver's ('NVIDIA H200'), of the first
+    card of a family ('fermi'), or of an architecture ('sm_90'); as `same_name` compares them.
 
     Raises
     ------
@@ -186,13 +189,56 @@ def known(name: str) -> Device:
         For a name that is none of `names`.
     """
     cards = _data()["cards"]
-    for key in (name, *_cards_of(name)[:1]):
-        if key in cards:
-            return _described(**cards[key])
+    for key, card in cards.items():
+        if any(same_name(name, each) for each in (key, card["name"])):
+            return _described(**card)
     for row in _data()["architectures"]:
-        if name == f"sm_{row['cc'][0]}{row['cc'][1]}":
-            return _described(name, row["cc"], sm_count=80, l2_bytes=4 * MiB)
+        arch = f"sm_{row['cc'][0]}{row['cc'][1]}"
+        if same_name(name, row["family"]) and _cards_of(row["family"]):
+            return _described(**cards[_cards_of(row["family"])[0]])
+        if same_name(name, arch):
+            return _described(arch, row["cc"], sm_count=80, l2_bytes=4 * MiB)
     raise ValueError(f"device {name!r} is none of {', '.join(names())}")
+
+
+def same_name(one: str, other: str) -> bool:
+    """Whether two names are spellings of one: 'H200', 'h200', 'NVIDIA H200', 'nvidia_h200'."""
+    return _letters(one) == _letters(other)
+
+
+def _letters(name: str) -> str:
+    """What makes a name, whatever the case and the marks between, and without the names of its makers."""
+    return re.sub(r"^(nvidia|geforce|tesla)+", "", re.sub(r"[^a-z0-9]+", "", name.lower()))
+
+
+def named(text: str | None = None) -> Device:
+    """The device that a person means by a number, or by a name in any spelling: the one that is here, or a
+    description.
+
+    Parameters
+    ----------
+    text : str, optional
+        The number of a device, its name, or one that `known` answers to. Default: device 0.
+
+    Raises
+    ------
+    BackendUnavailable
+        Where there is no device of that number.
+    ValueError
+        For a name that is neither that of a device here nor one of `names`.
+    """
+    if text is None or text.strip().isdecimal():
+        return current(int(text or 0))
+    here = list(_usable())
+    try:
+        meant = known(text)
+    except ValueError as unknown:
+        found = next((device for device in here if same_name(text, device.name)), None)
+        if found is None:
+            others = "".join(f", {device.name}" for device in here)
+            raise ValueError(f"{unknown}{others}, or a number") from None
+        return found
+    return next((device for device in here if same_name(meant.name, device.name)), meant)
 
 
 def _cards_of(family: str) -> list[str]:
@@ -220,6 +266,13 @@ def _described(
         dram_bytes=dram_gb_per_s * 1000 / clock_mhz if clock_mhz else 0.0,
         **_units((cc[0], cc[1])),
     )
+
+
+def _usable() -> Iterator[Device]:
+    """The devices that are here, without those that cannot be used."""
+    for ordinal in range(count()):
+        with suppress(BackendUnavailable):
+            yield current(ordinal)
 
 
 def simulated() -> Device:
