@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
+from enum import Enum
 from functools import cache, partial, wraps
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -58,6 +59,9 @@ __all__ = [
 BACKENDS = ("auto", "cuda", "cpu", "sim")
 #: What device arrays may be asked to run on.
 ON_DEVICE = (None, "auto", "cuda")
+
+#: The types of flags that stay what they are; `type` is that of the flags' types.
+_CONSTANT = (str, int, Enum, np.generic, type, type(None))
 
 _log = logging.getLogger("pyblasgpu")
 _log.addHandler(logging.NullHandler())
@@ -405,6 +409,8 @@ class Call:
         """Keep what `again` needs to repeat this call, if it was one on matrices, or on one batch of them, as
         they were given.
         """
+        if not all(isinstance(part, _CONSTANT) for part in key):
+            return  # a flag given as an array may change
         given = {id(array) for array in (*self.given, self.result)}
         if any(id(layout.owner) not in given for layout in layouts) or not is_one_batch(layouts):
             return

@@ -77,7 +77,7 @@ def gemm(
     array([[ 5., 11.],
            [11., 25.]])
     """
-    key = ("gemm", trans_a, trans_b, method)
+    key = ("gemm", trans_a, trans_b, method, type(trans_a), type(trans_b))
     if out is not None and backend in ON_DEVICE and again(key, (a, b, out), alpha, beta, stream):
         return out
     call = Call("gemm", {"a": a, "b": b}, out, stream, backend)
@@ -152,7 +152,8 @@ def trsm(
 
 
 def _triangular(which: str, a, b, alpha, side, lower, trans, unit_diag, out, stream, backend) -> Any:
-    key = (which, side, lower, trans, unit_diag)
+    # with their types: 1.0 is no flag, but equals one
+    key = (which, side, lower, trans, unit_diag, type(side), type(lower), type(trans), type(unit_diag))
     if out is not None and out is b and backend in ON_DEVICE and again(key, (a, b), alpha, 0, stream):
         return out
     call = Call(which, {"a": a, "b": b}, out, stream, backend)

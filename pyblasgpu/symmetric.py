@@ -217,7 +217,7 @@ def gemmtr(
     -----
     The name is that of the reference BLAS since LAPACK 3.12.1; elsewhere the routine is called gemmt.
     """
-    key = ("gemmtr", lower, trans_a, trans_b)
+    key = ("gemmtr", lower, trans_a, trans_b, type(lower), type(trans_a), type(trans_b))
     if out is not None and backend in ON_DEVICE and again(key, (a, b, out), alpha, beta, stream):
         return out
     call = Call("gemmtr", {"a": a, "b": b}, out, stream, backend)
@@ -226,7 +226,7 @@ def gemmtr(
 
 
 def _symmetric(which: str, a, b, alpha, beta, side, lower, out, stream, backend) -> Any:
-    key = (which, side, lower)
+    key = (which, side, lower, type(side), type(lower))
     if out is not None and backend in ON_DEVICE and again(key, (a, b, out), alpha, beta, stream):
         return out
     call = Call(which, {"a": a, "b": b}, out, stream, backend)
@@ -235,7 +235,7 @@ def _symmetric(which: str, a, b, alpha, beta, side, lower, out, stream, backend)
 
 
 def _rank_k(which: str, inputs: tuple, alpha, beta, lower, trans, out, stream, backend) -> Any:
-    key = (which, lower, trans)
+    key = (which, lower, trans, type(lower), type(trans))
     if out is not None and backend in ON_DEVICE and again(key, (*inputs, out), alpha, beta, stream):
         return out
     call = Call(which, dict(zip("ab", inputs, strict=False)), out, stream, backend)
