@@ -137,7 +137,7 @@ def _solve_lower(a: np.ndarray, b: np.ndarray, unit: bool) -> None:
 
 
 def _quotient(x: np.ndarray, divisor: np.generic) -> np.ndarray:
-    """``x / divisor``; of complex numbers with both scaled, as NumPy multiplies by the reciprocal of a sum."""
+    """``x / divisor``; complex numbers are scaled first, as NumPy would multiply by a reciprocal."""
     if x.dtype.kind != "c":
         return x / divisor
     exponents = _exponents(x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from math import prod
 from typing import Any
@@ -9,11 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from .arrays import common_dtype, dtype_name, library_of, numpy_dtype, stored_dtype
+from .arguments import enabled, shown
+from .arrays import (
+    Library,
+    can_be_output,
+    common_dtype,
+    common_library,
+    dtype_name,
+    library_of,
+    may_share_memory,
+    numpy_dtype,
+)
 from .execution import Call
-from .layouts import broadcasts_to, is_injective, shares_memory
-from .level3 import multiply, triangular
-from .types import Dtype, Trans, dtype_of
+from .layouts import Layout, broadcasts_to
+from .level3 import lead, multiply, triangular
+from .types import Diag, Dtype, Side, Trans, Uplo, dtype_of
 
 __all__ = ["matmul", "solve_triangular"]
 
@@ -32,7 +43,8 @@ def matmul(x1, x2, /, out=None, *, casting="same_kind", order="K", dtype=None, s
     casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe'}, optional
         Which casts of inputs to `dtype`, and of the result to `out`, are allowed.
     order : {'K', 'A', 'C', 'F'}, optional
-        Order of a new result: row-major, column-major, or ('K', 'A') column-major if all inputs are.
+        Order of a new result: C-contiguous, F-contiguous (stacks as a whole), by 'A' F-contiguous if all
+        inputs are, by 'K' matrices that are column-major if those of all inputs are.
     dtype : dtype, optional
         float32, float64, complex64 or complex128, to compute in.
     subok : bool, optional
@@ -46,19 +58,21 @@ def matmul(x1, x2, /, out=None, *, casting="same_kind", order="K", dtype=None, s
     Raises
     ------
     ValueError
-        When shapes do not fit, or an argument is a scalar.
+        When shapes do not fit, or an argument is a scalar; for unknown `casting` and `order`.
     TypeError
         When `casting` forbids a cast, or arrays are of different libraries.
 
     Notes
     -----
-    Unlike NumPy's, products of integers and booleans are computed, and returned, in float64.
+    Unlike NumPy's, products of integers and booleans are computed, and returned, in float64. The other
+    keywords of NumPy's ufuncs (`axes`, `signature`) are not taken.
     """
-    if isinstance(out, tuple):
-        (out,) = out
-    if order not in ("K", "A", "C", "F"):
-        raise ValueError(f"matmul: order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
-    x1, x2 = _array(x1), _array(x2)
+    out = _single(out)
+    order = _one_of("order", "K" if order is None else order, "KACF")
+    casting = _one_of("casting", casting, _CASTINGS)
+    if not isinstance(subok, bool):
+        raise TypeError(f"matmul: subok must be a bool, not {shown(subok)}")
+    x1, x2 = _array(x1, "matmul", "x1"), _array(x2, "matmul", "x2")
     wanted = _computation("matmul", (x1, x2), dtype, casting)
     left, right = _core("x1", x1, 0), _core("x2", x2, 1)
     if left.shape[-1] != right.shape[-2]:
@@ -69,14 +83,19 @@ def matmul(x1, x2, /, out=None, *, casting="same_kind", order="K", dtype=None, s
     dropped = [-2] * (len(x1.shape) == 1) + [-1] * (len(x2.shape) == 1)
     direct = _direct_output(out, wanted, (x1, x2), dropped)
     call = Call("matmul", {"x1": left, "x2": right}, direct, None, None, wanted)
-    column_major = None if order in "KA" else order == "F"
-    result = multiply(call, 1, 0, direct, "N", "N", column_major=column_major)
+    if order == "A":
+        order = "F" if all(map(_is_fortran, call.inputs)) else "C"
+    target = _fortran(call, left, right) if order == "F" and out is None else direct
+    column_major = None if order == "K" else order == "F"
+    result = multiply(call, 1, 0, target, "N", "N", column_major=column_major)
     if direct is not None:
         return out
     result = _squeezed(result, dropped)
-    if out is None:
-        return result[()] if isinstance(result, np.ndarray) and result.ndim == 0 else result
-    return _stored("matmul", result, out, casting)
+    if out is not None:
+        return _stored("matmul", result, out, casting)
+    if order == "F" and call.library.host:
+        result = _in_fortran_order(call.library, result, x1)
+    return result[()] if isinstance(result, np.ndarray) and result.ndim == 0 else result
 
 
 def solve_triangular(
@@ -92,9 +111,9 @@ def solve_triangular(
         Leading dimensions broadcast with those of `a`.
     trans : {0, 1, 2, 'N', 'T', 'C'}, optional
         op: `a` as it is, transposed, conjugate transposed.
-    lower : bool, optional
+    lower : bool or {'L', 'U'}, optional
         Whether `a` is lower triangular.
-    unit_diagonal : bool, optional
+    unit_diagonal : bool or {'N', 'U'}, optional
         Take the diagonal of `a` to be 1.
     overwrite_b : bool, optional
         Whether `b` may hold the result.
@@ -118,35 +137,69 @@ def solve_triangular(
         When dtypes or libraries do not fit.
     """
     name = "solve_triangular"
-    trans = Trans.parse(trans, name, "trans")
-    a, b = _array(a), _array(b)
+    trans, uplo = Trans.parse(trans, name, "trans"), Uplo.parse(lower, name, "lower")
+    diag = Diag.parse(unit_diagonal, name, "unit_diagonal")
+    overwrite = enabled(overwrite_b, name, "overwrite_b")
+    if check_finite is not None:
+        check_finite = enabled(check_finite, name, "check_finite")
+    a, b = _array(a, name, "a"), _array(b, name, "b")
+    common_library(name, ("a", "b"), (a, b))
     wanted = _computation(name, (a, b), None, "unsafe")
     shape = tuple(a.shape)
     if len(shape) < 2 or shape[-1] != shape[-2]:
-        raise ValueError("expected square matrix")
+        raise ValueError(f"{name}: expected square matrix, a has shape {shape}")
     vector = len(b.shape) == 1
     if not len(b.shape) or b.shape[0 if vector else -2] != shape[-1]:
-        raise ValueError(f"shapes of a {shape} and b {tuple(b.shape)} are incompatible")
-    _check_solvable(a, b, unit_diagonal, check_finite)
+        raise ValueError(f"{name}: shapes of a {shape} and b {tuple(b.shape)} are incompatible")
     right = b[..., None] if vector else b
-    lead = np.broadcast_shapes(shape[:-2], tuple(right.shape[:-2]))
-    out = right if overwrite_b and _may_hold(right, lead, wanted) else None
+    stack = lead(name, a, right)
+    _check_solvable(a, b, diag, check_finite)
+    out = right if overwrite and _may_hold(right, a, stack, wanted) else None
     call = Call(name, {"a": a, "b": right}, out, None, None, wanted)
-    result = triangular(call, "trsm", 1, out, "L", bool(lower), trans, bool(unit_diagonal))
+    result = triangular(call, "trsm", 1, out, Side.LEFT, uplo, trans, diag)
     return result[..., 0] if vector else result
 
 
-def _array(array):
+_CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
+
+
+def _single(out):
+    """The one output that may come in a tuple, as NumPy takes it."""
+    if not isinstance(out, tuple):
+        return out
+    if len(out) != 1:
+        raise ValueError(f"matmul: the tuple out must have exactly one entry, not {len(out)}")
+    return out[0]
+
+
+def _one_of(argument: str, value, known: Sequence[str]) -> str:
+    """`value` as one of the strings `known`; single letters may be lower case."""
+    if not isinstance(value, str):
+        raise TypeError(f"matmul: {argument} must be a str, not {shown(value)}")
+    found = value.upper() if len(value) == 1 else value
+    if found not in tuple(known):
+        options = ", ".join(map(repr, known))
+        raise ValueError(f"matmul: {argument} must be one of {options} (got {shown(value)})")
+    return found
+
+
+def _array(array, name: str, argument: str):
     """`array`, or for a list or a number what NumPy makes of it."""
-    return np.asarray(array) if isinstance(array, (list, tuple, int, float, complex)) else array
+    if not isinstance(array, (list, tuple, int, float, complex)):
+        library_of(array, name, argument)
+        return array
+    try:
+        return np.asarray(array)
+    except ValueError as error:
+        raise ValueError(f"{name}: {argument}={shown(array)} is no array: {error}") from None
 
 
 def _computation(name: str, arrays: tuple, dtype, casting: str) -> Dtype:
     """The dtype to compute in, once `casting` has allowed the casts to it."""
     given = [dtype_name(array) for array in arrays]
-    if dtype is None:
-        return common_dtype(name, given)
-    wanted = dtype_of(numpy_dtype(dtype).name)
+    if isinstance(dtype, (str, np.dtype)) and not numpy_dtype(dtype).isnative:
+        raise TypeError(f"{name}: dtype {dtype} is not in native byte order")
+    wanted = common_dtype(name, given) if dtype is None else dtype_of(dtype)
     for index, found in enumerate(given):
         _check_cast(f"{name}: input {index}", found, wanted.name, casting)
     return wanted
@@ -172,43 +225,63 @@ def _squeezed(array, dropped: list[int]):
     return array[(..., *index)] if dropped else array
 
 
+def _is_fortran(array: np.ndarray | Layout) -> bool:
+    """Whether the elements lie without gaps, the first index running fastest."""
+    if isinstance(array, np.ndarray):
+        return array.flags.f_contiguous
+    step = 1
+    for extent, stride in zip(array.shape, array.strides, strict=True):
+        if extent != 1 and stride != step:
+            return False
+        step *= extent
+    return True
+
+
+def _fortran(call: Call, left, right):
+    """A new device array for an F-contiguous stack, where the library's arrays have an order; else None."""
+    shape = (*lead(call.name, left, right), left.shape[-2], right.shape[-1])
+    if call.library.host or len(shape) == 2:
+        return None  # a matrix has its order from `multiply`
+    made = call.library.empty(shape[::-1], call.dtype, call.inputs[0].device, call.stream)
+    if type(made) is not type(call.given[0]):
+        return None
+    axes = tuple(reversed(range(len(shape))))
+    return made.permute(axes) if hasattr(made, "permute") else made.transpose(axes)
+
+
+def _in_fortran_order(library: Library, result, like):
+    host = library.to_numpy(result)
+    return result if host.flags.f_contiguous else library.from_numpy(np.asarray(host, order="F"), like)
+
+
 def _direct_output(out, dtype: Dtype, arrays: tuple, dropped: list[int]):
     """`out` as a stack of matrices if the product may be written to it at once, else None."""
-    if out is None or dropped or stored_dtype(dtype_name(out)) is not dtype:
+    if out is None or dropped or not can_be_output(out, dtype):
         return None
-    return None if any(_overlap(array, out) for array in arrays) else out
-
-
-def _overlap(x, y) -> bool:
-    library = library_of(x)
-    if library is not library_of(y):
-        return False  # the Call will refuse the mixture
-    if library.host:
-        return shares_memory(library.to_numpy(x), library.to_numpy(y))
-    described = (library.layout(each, common_dtype("matmul", [dtype_name(each)]), None) for each in (x, y))
-    return shares_memory(*described)
+    return None if any(may_share_memory(array, out) for array in arrays) else out
 
 
 def _stored(name: str, result, out, casting: str):
     """`out`, holding `result`."""
-    library = library_of(out)
-    if library is not library_of(result):
-        raise TypeError(f"{name}: out is a {library.name} array and the inputs are not")
+    library = common_library(name, ("the product", "out"), (result, out))
+    target = library.output_to_numpy(out) if library.host else out
     _check_cast(f"{name}: output", dtype_name(result), dtype_name(out), casting)
     if not broadcasts_to(tuple(result.shape), tuple(out.shape)):
         raise ValueError(f"{name}: out has shape {tuple(out.shape)}; {tuple(result.shape)} is needed")
-    out[...] = result
+    if library.host and not target.flags.writeable:
+        raise (ValueError if isinstance(out, np.ndarray) else TypeError)(f"{name}: out is read-only")
+    with np.errstate(all="ignore"):
+        target[...] = library.to_numpy(result) if library.host else result
     return out
 
 
-def _may_hold(array, lead: tuple[int, ...], dtype: Dtype) -> bool:
+def _may_hold(array, triangle, stack: tuple[int, ...], dtype: Dtype) -> bool:
     """Whether the solution may go into the memory of b: only when it could be b, element for element."""
-    if tuple(array.shape[:-2]) != lead or stored_dtype(dtype_name(array)) is not dtype:
-        return False
-    return not isinstance(array, np.ndarray) or (array.flags.writeable and is_injective(array))
+    fits = tuple(array.shape[:-2]) == stack and can_be_output(array, dtype)
+    return fits and not may_share_memory(triangle, array)
 
 
-def _check_solvable(a, b, unit_diagonal, check_finite: bool | None) -> None:
+def _check_solvable(a, b, diag: Diag, check_finite: bool | None) -> None:
     """Raise for Inf, NaN and a zero on the diagonal, as far as they are to be looked for."""
     host = library_of(a).host
     if not host and not check_finite:
@@ -219,10 +292,10 @@ def _check_solvable(a, b, unit_diagonal, check_finite: bool | None) -> None:
         xp = import_module("array_api_compat").array_namespace(a, b)
     if check_finite in (None, True) and not (bool(xp.all(xp.isfinite(a))) and bool(xp.all(xp.isfinite(b)))):
         raise ValueError("array must not contain infs or NaNs")
-    if not unit_diagonal:
-        *lead, n, _ = a.shape
+    if diag is Diag.NON_UNIT and 0 not in b.shape:
+        *stack, n, _ = a.shape
         steps = xp.arange(n)
-        zeros = xp.any(xp.reshape(a[..., steps, steps] == 0, (prod(lead), n)), axis=0)
+        zeros = xp.any(xp.reshape(a[..., steps, steps] == 0, (prod(stack), n)), axis=0)
         if bool(xp.any(zeros)):
             where = int(xp.argmax(xp.where(zeros, 1, 0)))
             raise LinAlgError(f"singular matrix: resolution failed at diagonal {where}")
