@@ -17,9 +17,11 @@ from .arrays import (
     common_dtype,
     common_library,
     dtype_name,
+    host_output,
     library_of,
     may_share_memory,
     numpy_dtype,
+    reshaped,
 )
 from .execution import Call
 from .layouts import Layout, broadcasts_to
@@ -73,7 +75,7 @@ def matmul(x1, x2, /, out=None, *, casting="same_kind", order="K", dtype=None, s
     if not isinstance(subok, bool):
         raise TypeError(f"matmul: subok must be a bool, not {shown(subok)}")
     x1, x2 = _array(x1, "matmul", "x1"), _array(x2, "matmul", "x2")
-    wanted = _computation("matmul", (x1, x2), dtype, casting)
+    wanted = _computation("matmul", {"x1": x1, "x2": x2}, dtype, casting)
     left, right = _core("x1", x1, 0), _core("x2", x2, 1)
     if left.shape[-1] != right.shape[-2]:
         raise ValueError(
@@ -144,7 +146,7 @@ def solve_triangular(
         check_finite = enabled(check_finite, name, "check_finite")
     a, b = _array(a, name, "a"), _array(b, name, "b")
     common_library(name, ("a", "b"), (a, b))
-    wanted = _computation(name, (a, b), None, "unsafe")
+    wanted = _computation(name, {"a": a, "b": b}, None, "unsafe")
     shape = tuple(a.shape)
     if len(shape) < 2 or shape[-1] != shape[-2]:
         raise ValueError(f"{name}: expected square matrix, a has shape {shape}")
@@ -194,12 +196,12 @@ def _array(array, name: str, argument: str):
         raise ValueError(f"{name}: {argument}={shown(array)} is no array: {error}") from None
 
 
-def _computation(name: str, arrays: tuple, dtype, casting: str) -> Dtype:
+def _computation(name: str, arrays: dict, dtype, casting: str) -> Dtype:
     """The dtype to compute in, once `casting` has allowed the casts to it."""
-    given = [dtype_name(array) for array in arrays]
-    if isinstance(dtype, (str, np.dtype)) and not numpy_dtype(dtype).isnative:
+    given = [dtype_name(array) for array in arrays.values()]
+    if str(dtype).startswith(">"):
         raise TypeError(f"{name}: dtype {dtype} is not in native byte order")
-    wanted = common_dtype(name, given) if dtype is None else dtype_of(dtype)
+    wanted = common_dtype(name, given, tuple(arrays)) if dtype is None else dtype_of(dtype)
     for index, found in enumerate(given):
         _check_cast(f"{name}: input {index}", found, wanted.name, casting)
     return wanted
@@ -217,7 +219,7 @@ def _core(argument: str, array, axis: int):
         raise ValueError(f"matmul: {argument} is a scalar; use * instead")
     if dimensions > 1:
         return array
-    return array.reshape((-1, 1) if axis else (1, -1))
+    return reshaped(array, (-1, 1) if axis else (1, -1))
 
 
 def _squeezed(array, dropped: list[int]):
@@ -251,7 +253,7 @@ def _fortran(call: Call, left, right):
 
 def _in_fortran_order(library: Library, result, like):
     host = library.to_numpy(result)
-    return result if host.flags.f_contiguous else library.from_numpy(np.asarray(host, order="F"), like)
+    return result if host.flags.f_contiguous else library.deliver(np.asarray(host, order="F"), like, None)
 
 
 def _direct_output(out, dtype: Dtype, arrays: tuple, dropped: list[int]):
@@ -264,7 +266,7 @@ def _direct_output(out, dtype: Dtype, arrays: tuple, dropped: list[int]):
 def _stored(name: str, result, out, casting: str):
     """`out`, holding `result`."""
     library = common_library(name, ("the product", "out"), (result, out))
-    target = library.output_to_numpy(out) if library.host else out
+    target = host_output(library, out, name, "out") if library.host else out
     _check_cast(f"{name}: output", dtype_name(result), dtype_name(out), casting)
     if not broadcasts_to(tuple(result.shape), tuple(out.shape)):
         raise ValueError(f"{name}: out has shape {tuple(out.shape)}; {tuple(result.shape)} is needed")
