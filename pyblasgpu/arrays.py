@@ -19,8 +19,9 @@ from .protocols import Protocol
 from .types import Dtype
 
 __all__ = [
-    "Library", "NoArrayError", "can_be_output", "common_dtype", "common_library", "dtype_name", "library_of",
-    "may_share_memory", "numpy_dtype", "output_view", "quick_library", "stored_dtype",
+    "Library", "NoArrayError", "can_be_output", "common_dtype", "common_library", "dtype_name",
+    "host_output", "library_of", "may_share_memory", "numpy_dtype", "output_view", "quick_library",
+    "reshaped", "stored_dtype",
 ]  # fmt: skip
 
 _BY_PACKAGE = {"numpy": _NUMPY, "cupy": _CUPY, "torch": _TORCH, "numba": _NUMBA}
@@ -106,6 +107,27 @@ def common_library(routine: str, names: tuple[str, ...], arrays: tuple) -> Libra
 def dtype_name(array):
     """The dtype of `array`, as its library has it."""
     return (_BY_TYPE.get(type(array)) or library_of(array)).dtype(array)
+
+
+def reshaped(array, shape: tuple[int, ...]):
+    """`array` with another shape; the arrays of the array API have no method for that."""
+    if hasattr(array, "reshape"):
+        return array.reshape(shape)
+    return array.__array_namespace__().reshape(array, shape)
+
+
+def host_output(library: Library, array, routine: str, argument: str) -> np.ndarray:
+    """`array`, of a library of host arrays, as a NumPy array to be written.
+
+    Raises
+    ------
+    TypeError
+        When it is a list or such.
+    """
+    try:
+        return library.output_to_numpy(array)
+    except NoArrayError as error:
+        raise TypeError(f"{routine}: {argument} {error}") from None
 
 
 def output_view(array, dtype: Dtype) -> Layout | np.ndarray | None:

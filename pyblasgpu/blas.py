@@ -21,7 +21,15 @@ import numpy as np
 
 from . import blas_docs
 from .arguments import array_of_numbers, enabled
-from .arrays import common_dtype, dtype_name, library_of, may_share_memory, numpy_dtype, output_view
+from .arrays import (
+    common_dtype,
+    dtype_name,
+    library_of,
+    may_share_memory,
+    numpy_dtype,
+    output_view,
+    reshaped,
+)
 from .execution import Call
 from .layouts import is_column_major
 from .level3 import multiply, triangular
@@ -190,7 +198,7 @@ def _matrix(name: str, argument: str, array, dtype: Dtype | None):
     if isinstance(array, _NUMBERS):
         array = array_of_numbers(array, name, argument)
     library_of(array, name, argument)
-    found = _common(name, (array,))
+    found = common_dtype(name, [dtype_name(array)], [argument])
     if found.is_complex and dtype is not None and not dtype.is_complex:
         raise TypeError(f"{name}: {argument} is complex, and the routine computes in {dtype.name}")
     dimensions = len(array.shape)
@@ -198,7 +206,7 @@ def _matrix(name: str, argument: str, array, dtype: Dtype | None):
         raise ValueError(f"{name}: {argument} has shape {tuple(array.shape)}; a matrix or a vector is needed")
     if dimensions == 2:
         return array
-    return array.reshape((*array.shape, 1) if dimensions else (1, 1))
+    return reshaped(array, (*array.shape, 1) if dimensions else (1, 1))
 
 
 #: What has no dtype of its own.
@@ -235,7 +243,7 @@ def _like(result, given):
     shape = np.shape(given) if isinstance(given, _NUMBERS) else tuple(given.shape)
     if len(shape) == 2:
         return result
-    shaped = result.reshape(shape)
+    shaped = reshaped(result, shape)
     return shaped[()] if isinstance(shaped, np.ndarray) and not shape else shaped
 
 
