@@ -92,3 +92,9 @@ def test_single_precision_has_no_double_arithmetic(stem, letter):
     ptx = to_ptx(smallest(stem, letter), CC)
     assert ".f32" in ptx
     assert not set(re.findall(r"\S*\.f64\S*", ptx))
+
+
+@pytest.mark.parametrize("stem", FIXED)
+def test_a_fixed_kernel_that_copies_asynchronously_needs_that(stem):
+    """Such a kernel does not link for an older card."""
+    assert ("cp.async" in to_ptx(smallest(stem, "s"), (7, 5))) == (FIXED[stem].needs == (8, 0))

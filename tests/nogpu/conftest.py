@@ -3,6 +3,7 @@ from __future__ import annotations
 import signal
 
 import fake_device
+import fake_driver
 import numpy as np
 import places
 import pytest
@@ -39,6 +40,13 @@ def fake(monkeypatch):
     """A fake device, as `fake_device` has it: (routines, memory)."""
     yield fake_device.install(monkeypatch)
     execution._why_no_device.cache_clear()
+
+
+@pytest.fixture
+def driver(monkeypatch):
+    """A driver that is none, with two devices, as `fake_driver` has it."""
+    yield fake_driver.install(monkeypatch)
+    fake_driver.forget()
 
 
 @pytest.fixture(params=[places.Host, places.Staged, places.Device])

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import ctypes
 import sys
 from types import SimpleNamespace
 
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 from pyblasgpu import libraries, protocols
 from pyblasgpu.arrays import common_dtype, common_library, library_of, stored_dtype
 from pyblasgpu.layouts import Layout, batches, is_column_major, is_injective, shares_memory
-from pyblasgpu.streams import stream_pointer
 from pyblasgpu.types import DTYPES, Trans
 
 D = DTYPES["d"]
@@ -49,30 +47,6 @@ def test_dtypes_that_would_lose_something(name):
 def test_stored_dtype():
     assert stored_dtype(np.dtype("F")) is DTYPES["c"]
     assert stored_dtype(np.dtype(">f8")) is stored_dtype(np.dtype("i8")) is None
-
-
-# ------------------------------------------------------------------------------------------------ streams
-
-
-@pytest.mark.parametrize(
-    ("stream", "pointer"),
-    [
-        (None, None), (0, 0), (5, 5),
-        (SimpleNamespace(__cuda_stream__=lambda: (0, 6)), 6),
-        (SimpleNamespace(ptr=7), 7),
-        (SimpleNamespace(cuda_stream=8), 8),
-        (SimpleNamespace(handle=9), 9),
-        (SimpleNamespace(handle=ctypes.c_void_p(10)), 10),
-        (SimpleNamespace(handle=ctypes.c_void_p(None)), 0),
-    ],
-)  # fmt: skip
-def test_stream_pointer(stream, pointer):
-    assert stream_pointer(stream) == pointer
-
-
-def test_what_is_no_stream():
-    with pytest.raises(TypeError, match="stream must be"):
-        stream_pointer("main")
 
 
 # ---------------------------------------------------------------------------------------------- libraries
