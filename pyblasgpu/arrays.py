@@ -44,7 +44,7 @@ def library_of(array, routine: str = "", argument: str = "") -> Library:
     try:
         library = _BY_TYPE.get(kind)
         if library is None:
-            library = _BY_TYPE[kind] = _library_of_type(kind)
+            library = _BY_TYPE[kind] = _first_met(array)
         return library if library is _CUPY or library is _NUMPY else library.locate(array)
     except NoArrayError as error:
         subject = f"{routine}: {argument}" if routine else argument or "the argument"
@@ -56,7 +56,9 @@ def quick_library(array) -> Library | None:
     return _BY_TYPE.get(type(array))
 
 
-def _library_of_type(kind: type) -> Library:
+def _first_met(array) -> Library:
+    """The library of an array of a type that is not known yet."""
+    kind = type(array)
     if issubclass(kind, np.ma.MaskedArray):
         raise NoArrayError(
             "is a masked array, and the BLAS has no place for its mask: pass its filled(...), an array"
@@ -67,7 +69,7 @@ def _library_of_type(kind: type) -> Library:
         package = base.__module__.partition(".")[0]
         if package in _BY_PACKAGE:
             return _BY_PACKAGE[package]
-    if hasattr(kind, "__dlpack__") or hasattr(kind, "__cuda_array_interface__"):
+    if any(hasattr(x, name) for x in (kind, array) for name in ("__dlpack__", "__cuda_array_interface__")):
         return Protocol(kind)
     raise NoArrayError(
         f"cannot be read: a {kind.__name__} is not an array, as it has neither __dlpack__ nor "

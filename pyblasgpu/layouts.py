@@ -90,18 +90,15 @@ def element_strides(
     MisalignedError
         See `check_alignment`.
     """
-    size, steps = dtype.itemsize, 0
+    size, bits = dtype.itemsize, pointer
     for step in strides:
-        steps |= step
-    if (
-        steps % size
-        and 0 not in shape
-        and any(step % size for step, extent in zip(strides, shape, strict=True) if extent > 1)
-    ):
-        raise UnevenStridesError(
-            f"has strides {tuple(strides)} in bytes, no multiples of the {size} of a {dtype.name}"
-        )
-    check_alignment(pointer, shape, dtype)
+        bits |= step
+    if bits % size:
+        check_alignment(pointer, shape, dtype)
+        if any(step % size for step, extent in zip(strides, shape, strict=True) if extent > 1) and 0 not in shape:
+            raise UnevenStridesError(
+                f"has strides {tuple(strides)} in bytes, no multiples of the {size} of a {dtype.name}"
+            )
     return tuple([step // size for step in strides])
 
 

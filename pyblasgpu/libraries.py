@@ -313,7 +313,7 @@ def reachable(array, read: Callable[[], Any]) -> Any:
         kind = type(array)
         name = f"{kind.__module__}.{kind.__qualname__}"
         raise NoArrayError(
-            f"cannot be read, a {name}: {error}; a dense array that has its values is needed"
+            f"cannot be read, a {name}: {error}; pass a dense array, outside of jit and the like"
         ) from error
 
 

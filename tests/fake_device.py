@@ -156,6 +156,22 @@ class Array:
     strides = property(lambda self: self.host.strides)
     dtype = property(lambda self: self.host.dtype)
 
+    size = property(lambda self: self.host.size)
+
+    def copy(self):
+        return Array(self.host.copy(), self.device_id)
+
+    def view(self, dtype):
+        return Array(self.host.view(dtype), self.device_id)
+
+    def __dlpack__(self, *, stream=None, **options):
+        """What CuPy exports; `stream` is to wait for CuPy's current one."""
+        cupy.exports.append((cupy.current[-1], stream))
+        return self.host.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return 2, self.device_id
+
     def astype(self, dtype):
         return Array(self.host.astype(dtype), self.device_id)
 
@@ -193,11 +209,56 @@ class _Scope:
         return None
 
 
+class _Stream(_Scope):
+    """A context manager that makes a stream CuPy's current one."""
+
+    def __init__(self, pointer, *_):
+        self.pointer = pointer
+
+    def __enter__(self):
+        cupy.current.append(self.pointer)
+
+    def __exit__(self, *_):
+        cupy.current.pop()
+
+
+def _array_at(shape, dtype, memory, strides):
+    """The array that begins at `memory`, with strides in bytes."""
+    steps = [(extent - 1) * stride for extent, stride in zip(shape, strides, strict=True)]
+    low, high = (sum(pick(step, 0) for step in steps) for pick in (min, max))
+    size = np.dtype(dtype).itemsize
+    buffer = (ctypes.c_char * (high - low + size)).from_address(memory.pointer + low)
+    return Array(np.ndarray(shape, dtype, buffer, -low, strides), memory.device)
+
+
+class _NewArray:
+    """What CuPy's type is called for."""
+
+    def __new__(cls, *described):
+        return _array_at(*described)
+
+
+def _imported(array):
+    array.__dlpack__(stream=cupy.current[-1], max_version=(1, 0))
+    return Array(array.host)
+
+
+def _unowned(pointer, size, owner, device):
+    return SimpleNamespace(pointer=pointer, size=size, owner=owner, device=device)
+
+
 #: What `import cupy` finds; its current stream is 7.
 cupy = ModuleType("cupy")
+cupy.current, cupy.exports = [7], []  # type: ignore[attr-defined]
 cupy.cuda = SimpleNamespace(  # type: ignore[attr-defined]
-    Device=_Scope, ExternalStream=_Scope, get_current_stream=lambda device: SimpleNamespace(ptr=7)
-)
+    Device=_Scope, ExternalStream=_Stream, UnownedMemory=_unowned,
+    MemoryPointer=lambda memory, offset: memory,
+    get_current_stream=lambda device: SimpleNamespace(ptr=cupy.current[-1]),
+)  # fmt: skip
+# of what else exports its memory, by an attribute `host`
+cupy.asarray = lambda array: Array(array.host)  # type: ignore[attr-defined]
+cupy.from_dlpack = _imported  # type: ignore[attr-defined]
+cupy.ndarray = _NewArray  # type: ignore[attr-defined]
 cupy.empty = lambda shape, dtype: Array(np.full(shape, np.nan, dtype))  # type: ignore[attr-defined]
 
 

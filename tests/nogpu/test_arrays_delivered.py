@@ -1,0 +1,188 @@
+"""The kind of array that came in comes out, without a copy, ordered with what its library computes."""
+
+from __future__ import annotations
+
+import sys
+
+import fake_device
+import fake_libraries
+import numpy as np
+import pytest
+from fake_libraries import Array, DeviceArray, InterfaceArray, OldArray
+
+import pyblasgpu
+from pyblasgpu import blas, libraries, linalg, protocols
+
+A, B = np.arange(9.0).reshape(3, 3) + 9 * np.eye(3), np.arange(6.0).reshape(3, 2)
+CALLS = {
+    "gemm": (lambda put, **options: pyblasgpu.gemm(put(A), put(B), **options), A @ B),
+    "trmm": (lambda put, **options: pyblasgpu.trmm(put(A), put(B), **options), np.triu(A) @ B),
+    "symm": (
+        lambda put, **options: pyblasgpu.symm(put(A), put(B), **options),
+        (np.triu(A) + np.triu(A, 1).T) @ B,
+    ),
+    "matmul": (lambda put: linalg.matmul(put(A), put(B)), A @ B),
+    "matmul of vectors": (lambda put: linalg.matmul(put(A), put(B[:, 0])), A @ B[:, 0]),
+    "matmul of integers": (lambda put: linalg.matmul(put(A), put(B)), A @ B),
+    "dgemm": (lambda put: blas.dgemm(1, put(A), put(B)), A @ B),
+    "dgemm of a vector": (lambda put: blas.dgemm(1, put(A), put(B[:, 0])), (A @ B)[:, :1]),
+    "ztrmm": (lambda put: blas.ztrmm(1, put(A), put(B)), np.triu(A) @ B),
+}
+EACH_CALL = pytest.mark.parametrize(("call", "expected"), CALLS.values(), ids=CALLS)
+
+
+@pytest.fixture
+def events(fake, monkeypatch):
+    """The fake device, and the events that calls of fake libraries record."""
+    monkeypatch.setattr(protocols, "_held", [])
+    imported = libraries.module
+    yield fake_libraries.install(monkeypatch)
+    imported.cache_clear()
+
+
+# ------------------------------------------------------------------------------------------------ the host
+
+
+@EACH_CALL
+@pytest.mark.parametrize("kind", [Array, OldArray])
+@pytest.mark.parametrize("backend", ["cpu", "cuda"])
+def test_host_libraries(fake, monkeypatch, kind, backend, call, expected):
+    monkeypatch.setenv("PYBLASGPU_BACKEND", backend)
+    result = call(lambda values: kind(values.copy()))
+    assert type(result) is kind
+    np.testing.assert_array_equal(result.host, expected)
+
+
+def test_a_library_that_copies_is_given_the_result_and_not_what_was_there_before(monkeypatch):
+    """As JAX does where memory is not aligned to 64 bytes."""
+    copying = fake_libraries._namespace(Array)
+    copying.from_dlpack = lambda exporter: Array(np.from_dlpack(exporter).copy())
+    monkeypatch.setitem(fake_libraries.NAMESPACES, Array, copying)
+    result = pyblasgpu.gemm(Array(A), Array(B), backend="cpu")
+    np.testing.assert_array_equal(result.host, A @ B)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (0, 4), (2, 3, 4)])
+def test_results_on_the_host_are_aligned_and_no_copies(monkeypatch, shape):
+    seen = []
+    spied = fake_libraries._namespace(Array)
+    spied.from_dlpack = lambda exporter: seen.append(exporter) or Array(np.from_dlpack(exporter))
+    monkeypatch.setitem(fake_libraries.NAMESPACES, Array, spied)
+    left = np.ones(shape)
+    result = pyblasgpu.gemm(Array(left), Array(np.ones((*shape[:-2], shape[-1], 3))), backend="cpu")
+    (given,) = seen
+    assert result.host.ctypes.data == given.ctypes.data and (given.ctypes.data % 64 == 0 or not given.size)
+    np.testing.assert_array_equal(result.host, np.full((*shape[:-1], 3), shape[-1]))
+
+
+class Exporter:
+    """Host memory through DLPack alone, of a module that imports nothing."""
+
+    def __init__(self, host):
+        self.host = host
+
+    def __dlpack__(self, **options):
+        return self.host.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+
+def test_what_imports_nothing_gets_numpys_arrays():
+    result = pyblasgpu.gemm(Exporter(A), Exporter(B), backend="cpu")
+    assert type(result) is np.ndarray
+    np.testing.assert_array_equal(result, A @ B)
+
+
+def test_the_module_of_a_type_may_import(monkeypatch):
+    """As `torch.from_dlpack` does, for libraries that have no `__array_namespace__`."""
+    module = type(sys)("fakepackage")
+    module.from_dlpack = lambda exporter: made.append(exporter) or "imported"
+    made: list = []
+    kind = type("Exporter", (Exporter,), {"__module__": "fakepackage.deep.inside"})
+    monkeypatch.setitem(sys.modules, "fakepackage", module)
+    assert pyblasgpu.gemm(kind(A), kind(B), backend="cpu") == "imported"
+    np.testing.assert_array_equal(made[0], A @ B)
+
+
+# ------------------------------------------------------------------------------------------------- devices
+
+
+@EACH_CALL
+def test_device_libraries(events, call, expected):
+    result = call(DeviceArray)
+    assert type(result) is DeviceArray
+    np.testing.assert_array_equal(result.host, expected)
+
+
+@pytest.mark.parametrize("stream", [None, 5])
+def test_the_order_of_streams(events, fake, stream):
+    """The library is told the call's stream, which then waits; and its own waits for the call's."""
+    a, b = DeviceArray(A), DeviceArray(B)
+    result = pyblasgpu.gemm(a, b, stream=stream)
+    ran = 0 if stream is None else stream
+    assert fake[0].calls == [("gemm", ran, 1)]
+    assert set(a.exported_to) == set(b.exported_to) == {ran or 1}  # 1 stands for the default stream
+    assert fake_device.cupy.exports[-1] == (ran, fake_libraries.OWN_STREAM)
+    np.testing.assert_array_equal(result.host, A @ B)
+
+
+def test_results_on_the_device_are_delivered_after_the_launch(events, fake, monkeypatch):
+    order = []
+    namespace = fake_libraries._namespace(DeviceArray)
+    monkeypatch.setitem(fake_libraries.NAMESPACES, DeviceArray, namespace)
+    deliver = namespace.from_dlpack
+    namespace.from_dlpack = lambda exporter: order.append(list(fake[0].calls)) or deliver(exporter)
+    made = []
+    empty = fake_device.cupy.empty
+    monkeypatch.setattr(fake_device.cupy, "empty", lambda *given: made.append(empty(*given)) or made[-1])
+    result = pyblasgpu.gemm(DeviceArray(A), DeviceArray(B))
+    assert order == [[("gemm", 0, 1)]]
+    assert result.host.ctypes.data == made[0].host.ctypes.data
+
+
+def test_what_a_call_reads_stays_alive_until_the_device_is_done(events):
+    """A library with streams of its own would use the memory again as soon as nobody refers to it."""
+    pyblasgpu.gemm(DeviceArray(A), DeviceArray(B))
+    assert events.recorded == [0] and len(protocols._held) == 1
+    held = protocols._held[0][1]
+    assert {type(view.exporting_obj) for view in held[:2]} == {DeviceArray}
+    pyblasgpu.gemm(DeviceArray(A), DeviceArray(B), stream=9)
+    assert events.recorded == [0, 9] and len(protocols._held) == 2
+    events.done = True
+    pyblasgpu.gemm(DeviceArray(A), DeviceArray(B))
+    assert len(protocols._held) == 1
+    protocols._let_go()
+    assert not protocols._held
+
+
+def test_outputs_of_the_library_are_themselves(events):
+    a, b, out = DeviceArray(A), DeviceArray(B.copy()), DeviceArray(np.empty((3, 2)))
+    assert pyblasgpu.gemm(a, b, out=out) is out
+    np.testing.assert_array_equal(out.host, A @ B)
+    assert pyblasgpu.trmm(a, b, out=b) is b
+    np.testing.assert_array_equal(b.host, np.triu(A) @ B)
+
+
+def test_what_cannot_import_gets_cupys_arrays(events):
+    result = pyblasgpu.gemm(InterfaceArray(A), InterfaceArray(B))
+    assert type(result) is fake_device.Array
+    np.testing.assert_array_equal(result.host, A @ B)
+
+
+@pytest.mark.parametrize("put", [DeviceArray, InterfaceArray])
+def test_other_dtypes_are_cast(events, put):
+    integers = put(A.astype("i4"))
+    result = pyblasgpu.gemm(integers, put(B), stream=5)
+    np.testing.assert_array_equal(result.host, A @ B)
+    if put is DeviceArray:
+        assert integers.exported_to == [5]
+
+
+def test_casts_without_cupy_are_refused(events, monkeypatch):
+    def absent(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr(libraries, "module", absent)
+    with pytest.raises(TypeError, match=r"gemm: a is a .*DeviceArray array that has to be cast to float64"):
+        pyblasgpu.gemm(DeviceArray(A.astype("i4")), DeviceArray(B))
