@@ -27,6 +27,7 @@ from .execution import Call
 from .layouts import Layout, broadcasts_to
 from .level3 import lead, multiply, triangular
 from .types import Diag, Dtype, Side, Trans, Uplo, dtype_of
+from .streams import contexts
 
 __all__ = ["matmul", "solve_triangular"]
 
@@ -244,7 +245,8 @@ def _fortran(call: Call, left, right):
     shape = (*lead(call.name, left, right), left.shape[-2], right.shape[-1])
     if call.library.host or len(shape) == 2:
         return None  # a matrix has its order from `multiply`
-    made = call.library.empty(shape[::-1], call.dtype, call.inputs[0].device, call.stream)
+    with contexts().current_context(call.inputs[0].device):
+        made = call.library.empty(shape[::-1], call.dtype, call.inputs[0].device, call.stream)
     if type(made) is not type(call.given[0]):
         return None
     axes = tuple(reversed(range(len(shape))))
@@ -272,8 +274,12 @@ def _stored(name: str, result, out, casting: str):
         raise ValueError(f"{name}: out has shape {tuple(out.shape)}; {tuple(result.shape)} is needed")
     if library.host and not target.flags.writeable:
         raise (ValueError if isinstance(out, np.ndarray) else TypeError)(f"{name}: out is read-only")
-    with np.errstate(all="ignore"):
-        target[...] = library.to_numpy(result) if library.host else result
+    if library.host:
+        with np.errstate(all="ignore"):
+            target[...] = library.to_numpy(result)
+    else:
+        with contexts().current_context(library.device(out)):
+            target[...] = result
     return out
 
 
@@ -285,13 +291,16 @@ def _may_hold(array, triangle, stack: tuple[int, ...], dtype: Dtype) -> bool:
 
 def _check_solvable(a, b, diag: Diag, check_finite: bool | None) -> None:
     """Raise for Inf, NaN and a zero on the diagonal, as far as they are to be looked for."""
-    host = library_of(a).host
-    if not host and not check_finite:
-        return
-    if host:
-        xp, a, b = np, library_of(a).to_numpy(a), library_of(b).to_numpy(b)
-    else:
-        xp = import_module("array_api_compat").array_namespace(a, b)
+    library = library_of(a)
+    if library.host:
+        _check_values(np, library.to_numpy(a), library_of(b).to_numpy(b), diag, check_finite)
+    elif check_finite:
+        with contexts().current_context(library.device(a)):
+            xp = import_module("array_api_compat").array_namespace(a, b)
+            _check_values(xp, a, b, diag, check_finite)
+
+
+def _check_values(xp, a, b, diag: Diag, check_finite: bool | None) -> None:
     if check_finite in (None, True) and not (bool(xp.all(xp.isfinite(a))) and bool(xp.all(xp.isfinite(b)))):
         raise ValueError("array must not contain infs or NaNs")
     if diag is Diag.NON_UNIT and 0 not in b.shape:

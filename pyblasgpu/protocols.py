@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import sys
+from contextlib import suppress
 from math import prod
 from threading import Lock
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from .errors import BackendUnavailable
 from .layouts import Layout, check_alignment, element_strides
 from .libraries import CUPY, Library, NoArrayError, module, numba_cuda, reachable
 
@@ -47,7 +49,8 @@ class _Numba(Library):
         if interface is not None and interface.get("strides") is not None:
             # DLPack counts strides in elements, so that here alone the remainders are seen
             element_strides(interface["data"][0], interface["shape"], interface["strides"], dtype)
-        view = _memory_view(array, stream or 1)  # the legacy default stream; the protocols leave 0 undefined
+        with module("pyblasgpu.gpu.context").current_context(self.device(array)):
+            view = _memory_view(array, stream or 1)  # its legacy default stream; the protocols have no 0
         shape, strides = tuple(view.shape), view.strides
         if strides is None:
             strides = tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
@@ -246,7 +249,7 @@ def _hold(owners: list, stream: int) -> None:
 
 def _let_go() -> None:
     """Refer to nothing any more, before the libraries end."""
-    with _turn:
+    with _turn, suppress(BackendUnavailable):  # a forked process cannot wait
         for event, _ in _held:
             event.synchronize()
         _held.clear()

@@ -178,6 +178,9 @@ class Array:
     def swapaxes(self, one, other):
         return Array(self.host.swapaxes(one, other), self.device_id)
 
+    def transpose(self, axes):
+        return Array(self.host.transpose(axes), self.device_id)
+
     def reshape(self, shape):
         return Array(self.host.reshape(shape), self.device_id)
 

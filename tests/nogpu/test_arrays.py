@@ -191,8 +191,10 @@ def test_protocols_are_parsed_by_cuda_core(monkeypatch, strides):
             return view
 
     monkeypatch.setitem(sys.modules, "cuda.core.utils", SimpleNamespace(StridedMemoryView=StridedMemoryView))
+    fake_device.without_contexts(monkeypatch)
     libraries.module.cache_clear()
-    found = protocols.NUMBA.layout(object(), D, 9), protocols.NUMBA.layout(object(), D, None)
+    array = SimpleNamespace(__dlpack_device__=lambda: (2, 0))
+    found = protocols.NUMBA.layout(array, D, 9), protocols.NUMBA.layout(array, D, None)
     libraries.module.cache_clear()
     assert found[0][:5] == (64, (2, 3), strides or (3, 1), D, 0) and not found[0].writable
     assert found[0].owner is view and seen == [9, 1]

@@ -41,6 +41,14 @@ def strided(n=40, device=THERE) -> Array:
     return Array(np.zeros((2 * n, 2 * n))[::2, ::2], device)
 
 
+def stack() -> Array:
+    return Array(np.zeros((3, 8, 8)), THERE)
+
+
+def single() -> Array:
+    return Array(np.zeros((40, 40), "f4"), THERE)
+
+
 # ------------------------------------------------------------------------------------------------ entries
 
 CALLS = {
@@ -57,6 +65,8 @@ CALLS = {
     "symm": lambda: pyblasgpu.symm(square(), square()),
     "syr2k": lambda: pyblasgpu.syr2k(square(), square()),
     "matmul": lambda: pyblasgpu.linalg.matmul(square(), square()),
+    "matmul of stacks": lambda: pyblasgpu.linalg.matmul(stack(), stack(), order="F"),
+    "matmul with a cast": lambda: pyblasgpu.linalg.matmul(square(), square(), out=single(), casting="unsafe"),
     "solve_triangular": lambda: pyblasgpu.linalg.solve_triangular(square(), square()),
     "dgemm": lambda: pyblasgpu.blas.dgemm(1.0, square(), square()),
 }
