@@ -20,8 +20,8 @@ from .types import Dtype
 
 __all__ = [
     "Library", "NoArrayError", "can_be_output", "common_dtype", "common_library", "dtype_name",
-    "host_output", "library_of", "may_share_memory", "numpy_dtype", "output_view", "quick_library",
-    "reshaped", "stored_dtype",
+    "host_output", "indexable", "library_of", "may_share_memory", "numpy_dtype", "output_view",
+    "quick_library", "reshaped", "stored_dtype",
 ]  # fmt: skip
 
 _BY_PACKAGE = {"numpy": _NUMPY, "cupy": _CUPY, "torch": _TORCH, "numba": _NUMBA}
@@ -109,6 +109,23 @@ def common_library(routine: str, names: tuple[str, ...], arrays: tuple) -> Libra
 def dtype_name(array):
     """The dtype of `array`, as its library has it."""
     return (_BY_TYPE.get(type(array)) or library_of(array)).dtype(array)
+
+
+def indexable(array, routine: str, argument: str):
+    """`array`, or where it has a protocol and nothing else, NumPy's or CuPy's view of it.
+
+    Raises
+    ------
+    TypeError
+        See `library_of`.
+    """
+    library = library_of(array, routine, argument)
+    if hasattr(array, "shape"):
+        return array
+    try:
+        return library.view(array)
+    except NoArrayError as error:
+        raise TypeError(f"{routine}: {argument} {error}") from None
 
 
 def reshaped(array, shape: tuple[int, ...]):

@@ -24,6 +24,7 @@ from .arguments import array_of_numbers, enabled
 from .arrays import (
     common_dtype,
     dtype_name,
+    indexable,
     library_of,
     may_share_memory,
     numpy_dtype,
@@ -197,7 +198,7 @@ def _matrix(name: str, argument: str, array, dtype: Dtype | None):
     """`array` with two dimensions; a vector as one column, a number as one element."""
     if isinstance(array, _NUMBERS):
         array = array_of_numbers(array, name, argument)
-    library_of(array, name, argument)
+    array = indexable(array, name, argument)
     found = common_dtype(name, [dtype_name(array)], [argument])
     if found.is_complex and dtype is not None and not dtype.is_complex:
         raise TypeError(f"{name}: {argument} is complex, and the routine computes in {dtype.name}")
@@ -240,11 +241,8 @@ def _like(result, given):
     """The result in the shape that SciPy gives it: that of the argument that it replaces, if there is one."""
     if given is None:
         return result
-    shape = np.shape(given) if isinstance(given, _NUMBERS) else tuple(given.shape)
-    if len(shape) == 2:
-        return result
-    shaped = reshaped(result, shape)
-    return shaped[()] if isinstance(shaped, np.ndarray) and not shape else shaped
+    shape = np.shape(given) if isinstance(given, _NUMBERS) else tuple(indexable(given, "", "").shape)
+    return result if len(shape) == 2 else reshaped(result, shape)
 
 
 gemm = _make_gemm(None)

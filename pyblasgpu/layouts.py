@@ -95,7 +95,8 @@ def element_strides(
         bits |= step
     if bits % size:
         check_alignment(pointer, shape, dtype)
-        if any(step % size for step, extent in zip(strides, shape, strict=True) if extent > 1) and 0 not in shape:
+        uneven = [step % size for step, extent in zip(strides, shape, strict=True) if extent > 1]
+        if any(uneven) and 0 not in shape:
             raise UnevenStridesError(
                 f"has strides {tuple(strides)} in bytes, no multiples of the {size} of a {dtype.name}"
             )

@@ -65,6 +65,10 @@ class Library:
         except AttributeError:  # a list or a number
             return np.asarray(array).dtype
 
+    def view(self, array):
+        """An array like `array`, which has a shape and is indexed; without a copy."""
+        return self.to_numpy(array)
+
     # host memory
     def to_numpy(self, array) -> np.ndarray:
         """`array` as a NumPy array, without a copy."""

@@ -18,6 +18,7 @@ from .arrays import (
     common_library,
     dtype_name,
     host_output,
+    indexable,
     library_of,
     may_share_memory,
     numpy_dtype,
@@ -26,8 +27,8 @@ from .arrays import (
 from .execution import Call
 from .layouts import Layout, broadcasts_to
 from .level3 import lead, multiply, triangular
-from .types import Diag, Dtype, Side, Trans, Uplo, dtype_of
 from .streams import contexts
+from .types import Diag, Dtype, Side, Trans, Uplo, dtype_of
 
 __all__ = ["matmul", "solve_triangular"]
 
@@ -189,8 +190,7 @@ def _one_of(argument: str, value, known: Sequence[str]) -> str:
 def _array(array, name: str, argument: str):
     """`array`, or for a list or a number what NumPy makes of it."""
     if not isinstance(array, (list, tuple, int, float, complex)):
-        library_of(array, name, argument)
-        return array
+        return indexable(array, name, argument)
     try:
         return np.asarray(array)
     except ValueError as error:

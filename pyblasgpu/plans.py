@@ -266,7 +266,7 @@ class _Planned(Call):
             if layout.owner is not array:
                 raise TypeError(
                     f"{self.name}: {argument} has dtype {array.dtype} and the computation "
-                    f"{self.dtype.name}; a plan casts nothing"
+                    f"{self.dtype.name}, or strides that take a copy; a plan casts nothing and copies nothing"
                 )
         steps: list[_Step] = []
         if 0 not in self.out.shape:

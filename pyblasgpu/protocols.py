@@ -71,6 +71,12 @@ class _Numba(Library):
             tuple(shape), tuple(strides), array.dtype, array.stream, array.gpu_data
         )
 
+    def view(self, array):
+        try:
+            return self._cupy_view(array, self.current_stream(self.device(array)))
+        except ImportError:
+            raise NoArrayError(f"is a {self.name}, which has no shape; to look at it takes CuPy") from None
+
     def copied(self, array, dtype, stream):
         stream = self.current_stream(self.device(array)) if stream is None else stream
         try:
