@@ -204,6 +204,14 @@ class Driver:
         self.held[buffer.ctypes.data] = buffer, ordinal
         return buffer.ctypes.data
 
+    def cuPointerGetAttribute(self, attribute, pointer):
+        assert attribute.name == "CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL"
+        if self.current is None:
+            return (self.result.CUDA_ERROR_INVALID_CONTEXT, None)
+        if pointer not in self.held:
+            return (self.result.CUDA_ERROR_INVALID_VALUE, None)
+        return self.held[pointer][1]
+
     def cuMemFree(self, address):
         if self.current is None:
             return (self.result.CUDA_ERROR_INVALID_CONTEXT,)

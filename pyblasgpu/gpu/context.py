@@ -100,9 +100,11 @@ def pointer_device(pointer: int) -> int | None:
     if _SIMULATED:
         return 0
     driver = load()
-    error, ordinal = driver.cuPointerGetAttribute(
-        driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, pointer
-    )
+    attribute = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+    error, ordinal = driver.cuPointerGetAttribute(attribute, pointer)
+    if error == driver.CUresult.CUDA_ERROR_INVALID_CONTEXT:  # none is current, any will do
+        with current_context(0):
+            error, ordinal = driver.cuPointerGetAttribute(attribute, pointer)
     return None if error else int(ordinal)
 
 

@@ -297,6 +297,14 @@ def test_which_device_is_current(driver):
     assert device.current(1).ordinal == 1
 
 
+def test_where_memory_lies(driver):
+    pointer = memory.allocate(64, THERE, 0)
+    for begun in (None, 0, 1):
+        driver.begin(begun)
+        assert context.pointer_device(pointer) == THERE and context.pointer_device(0) is None
+        assert driver.current == begun
+
+
 def test_contexts_may_be_nested(driver):
     with context.current_context(0):
         with context.current_context(1):
