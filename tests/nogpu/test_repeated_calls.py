@@ -1,0 +1,74 @@
+"""Calls that are known: their flags and numbers are looked at as those of the first one."""
+
+from __future__ import annotations
+
+import fake_device
+import numpy as np
+import pytest
+
+from pyblasgpu import gemm, recipes, symm, syrk, trmm
+
+
+@pytest.fixture
+def arrays(fake, monkeypatch):
+    """Device arrays a, b, out; nothing is known yet."""
+    monkeypatch.setattr(recipes, "_RECIPES", {})
+    return [fake_device.Array(np.array([[2.0, 7.0], [1.0, 4.0]]) + i) for i in range(3)]
+
+
+@pytest.mark.parametrize("value", [10**400, "2", None, [1.0, 2.0], 1j])
+def test_numbers_that_are_refused(arrays, value):
+    a, b, out = arrays
+    for _ in range(2):
+        gemm(a, b, out=out, alpha=2)
+    before = out.host.copy()
+    for argument in ("alpha", "beta"):
+        with pytest.raises((TypeError, ValueError), match=f"gemm: {argument}[ =]"):
+            gemm(a, b, out=out, **{argument: value})
+    np.testing.assert_array_equal(out.host, before)
+
+
+@pytest.mark.parametrize(
+    ("routine", "flags"),
+    [
+        (gemm, {"trans_a": 1}), (trmm, {"lower": 1}), (trmm, {"unit_diag": 0}), (symm, {"side": 1}),
+        (syrk, {"trans": 1}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_equals_a_flag_is_none(arrays, routine, flags):
+    a, b, out = arrays
+    inputs = (a,) if routine is syrk else (a, b)
+    out = b if routine is trmm else out
+    for _ in range(2):
+        routine(*inputs, out=out, **flags)
+    before = out.host.copy()
+    ((flag, value),) = flags.items()
+    for other in (float(value), np.float64(value), complex(value)):
+        with pytest.raises(ValueError, match=f"{flag}="):
+            routine(*inputs, out=out, **{flag: other})
+    np.testing.assert_array_equal(out.host, before)
+    for other in (bool(value), np.bool_(value), np.int8(value)):
+        routine(*inputs, out=out, **{flag: other})
+
+
+def test_a_flag_that_is_an_array_may_change(arrays):
+    a, b, out = arrays
+    flag = np.array(0)
+    for value in (0, 1, 0):
+        flag[...] = value
+        gemm(a, b, out=out, trans_a=flag)
+        np.testing.assert_array_equal(out.host, (a.host.T if value else a.host) @ b.host)
+    assert not recipes._RECIPES
+
+
+def test_a_number_that_is_0_in_single_precision_hides_what_0_hides(fake, monkeypatch):
+    monkeypatch.setattr(recipes, "_RECIPES", {})
+    a, out = fake_device.Array(np.ones((2, 2), "f4")), fake_device.Array(np.ones((2, 2), "f4"))
+    nan = fake_device.Array(np.full((2, 2), np.nan, "f4"))
+    for _ in range(2):
+        gemm(a, a, out=out)
+    gemm(nan, nan, out=out, alpha=1e-300)
+    np.testing.assert_array_equal(out.host, np.zeros((2, 2)))
+    gemm(a, a, out=out, alpha=1e300)
+    assert np.isinf(out.host).all()
