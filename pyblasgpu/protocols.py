@@ -72,10 +72,16 @@ class _Numba(Library):
         )
 
     def view(self, array):
+        device = self.device(array)
+        stream = self.current_stream(device)
         try:
-            return self._cupy_view(array, self.current_stream(self.device(array)))
+            view = self._cupy_view(array, stream)
         except ImportError:
             raise NoArrayError(f"is a {self.name}, which has no shape; to look at it takes CuPy") from None
+        if not _is_read_only(array):
+            return view
+        with CUPY.on(device, stream):  # CuPy's arrays are never read-only
+            return view.copy()
 
     def copied(self, array, dtype, stream):
         stream = self.current_stream(self.device(array)) if stream is None else stream
@@ -174,6 +180,14 @@ def _memory_view(array, stream: int):
 def _cuda_interface(array) -> dict | None:
     """The CUDA array interface of `array`; immutable ones, which have no strides, are not asked."""
     return None if _is_immutable(array) else getattr(array, "__cuda_array_interface__", None)
+
+
+def _is_read_only(array) -> bool:
+    """Whether an array on a device must not be written, as far as it is told."""
+    interface = _cuda_interface(array)
+    if interface is not None:
+        return interface["data"][1]
+    return _is_immutable(array) or _memory_view(array, -1).readonly
 
 
 def _is_immutable(array) -> bool:

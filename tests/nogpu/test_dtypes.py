@@ -27,8 +27,8 @@ class Foreign:
 
 SPELLINGS = {
     "s": ["s", "f", "f4", "<f4", "=f4", "float32", "single", np.float32, np.dtype("f4"),
-          Foreign("torch.float32"), Foreign("mlx.core.float32"), SimpleNamespace(name="float32"), type("Float32", (), {}),
-          fake_libraries.Dtype("f4"), DTYPES["s"]],
+          Foreign("torch.float32"), Foreign("mlx.core.float32"), SimpleNamespace(name="float32"),
+          type("Float32", (), {}), fake_libraries.Dtype("f4"), DTYPES["s"]],
     "d": ["d", "f8", "<f8", "float64", "double", "float", float, np.float64, np.double, np.dtype("f8"),
           Foreign("torch.float64"), fake_libraries.Dtype("f8"), DTYPES["d"], "torch.float64"],
     "c": ["c", "F", "c8", "<c8", "complex64", "csingle", np.complex64, np.csingle, np.dtype("c8"),
@@ -43,8 +43,8 @@ EACH = pytest.mark.parametrize(
 )
 WRONG = [
     None, int, bool, object, str, "int64", "float16", "bfloat16", "longdouble", np.longdouble, np.int32, "i4",
-    "e", "S", "V8", np.dtype([("x", "f8")]), np.dtype("O"), Foreign("torch.bfloat16"), np.floating, 8, [], "f16x",
-    "",
+    "e", "S", "V8", np.dtype([("x", "f8")]), np.dtype("O"), Foreign("torch.bfloat16"), np.floating, 8, [],
+    "f16x", "",
 ]  # fmt: skip
 
 

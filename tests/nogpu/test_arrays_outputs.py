@@ -1,0 +1,176 @@
+"""Which arrays a result may go into; and that "may overwrite" copies where it may not, and never raises."""
+
+from __future__ import annotations
+
+import fake_device
+import fake_libraries
+import numpy as np
+import pytest
+from fake_libraries import Array, DeviceArray, InterfaceArray, OldArray
+
+import pyblasgpu
+from pyblasgpu import blas, libraries, linalg
+from pyblasgpu.arrays import can_be_output, may_share_memory, output_view
+from pyblasgpu.errors import OverlapError
+from pyblasgpu.types import DTYPES
+
+D, Z = DTYPES["d"], DTYPES["z"]
+A, B = np.triu(np.arange(9.0).reshape(3, 3)) + 9 * np.eye(3), np.arange(6.0).reshape(3, 2)
+
+
+@pytest.fixture
+def device(fake, monkeypatch):
+    imported = libraries.module
+    fake_libraries.install(monkeypatch)
+    yield fake
+    imported.cache_clear()
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def misaligned(array: np.ndarray) -> np.ndarray:
+    memory = np.empty(array.nbytes + 1, np.uint8)
+    view = memory[1:].view(array.dtype).reshape(array.shape)
+    view[...] = array
+    return view
+
+
+class Immutable(OldArray):
+    """Of a library whose arrays are never written, which its exports do not tell."""
+
+
+fake_libraries.NAMESPACES[Immutable] = fake_libraries._namespace(Immutable)
+
+
+@pytest.fixture(autouse=True)
+def known_as_immutable(monkeypatch):
+    """As JAX is to array-api-compat."""
+    from array_api_compat.common import _helpers
+
+    known = _helpers._is_writeable_cls
+    monkeypatch.setattr(
+        _helpers, "_is_writeable_cls", lambda kind: False if issubclass(kind, Immutable) else known(kind)
+    )
+
+
+def refused() -> dict:
+    """What can be no output in double precision, of values B."""
+    return {
+        "another dtype": B.astype("f4"), "another byte order": B.astype(">f8"), "read-only": read_only(B),
+        "repeated": np.broadcast_to(B, (4, 3, 2)),
+        "windows": np.lib.stride_tricks.sliding_window_view(B[:, 0], 2),
+        "misaligned": misaligned(B), "a list": B.tolist(), "a number": 1.0, "NumPy's number": np.float64(1),
+        "nothing": None, "text": "B", "masked": np.ma.array(B),
+        "a read-only export": Array(read_only(B)), "an immutable library's": Immutable(B.copy()),
+        "repeated on the device": fake_device.Array(np.broadcast_to(B, (4, 3, 2))),
+        "uneven on the device": fake_device.Array(np.ndarray((3, 2), "f8", bytearray(99), 0, (20, 8))),
+        "misaligned on the device": fake_device.Array(misaligned(B)),
+        "read-only on the device": DeviceArray(B.copy(), read_only=True),
+        "a read-only interface": InterfaceArray(B.copy(), read_only=True),
+        "another dtype on the device": DeviceArray(B.astype("f4")),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", refused())
+def test_what_can_be_no_output(device, name):
+    assert not can_be_output(refused()[name], D)
+    assert output_view(refused()[name], D) is None
+
+
+@pytest.mark.parametrize(
+    "put",
+    [np.copy, np.asfortranarray, fake_device.Array, Array, OldArray, DeviceArray, InterfaceArray],
+)
+@pytest.mark.parametrize("view", [np.s_[:], np.s_[::2], np.s_[::-1, ::-1], np.s_[:0]])
+def test_what_can_be_one(device, put, view):
+    array = put(np.arange(12.0).reshape(4, 3)[view])
+    assert can_be_output(array, D) and not can_be_output(array, Z)
+    assert output_view(array, D).shape == array.shape if hasattr(array, "shape") else True
+
+
+def test_outputs_of_libraries_that_are_older_than_version_1_of_dlpack():
+    """What they export may be written, though NumPy makes it read-only."""
+    out, b = OldArray(np.zeros((3, 2))), OldArray(B.copy())
+    assert not np.from_dlpack(out).flags.writeable
+    assert pyblasgpu.gemm(OldArray(A), b, out=out, backend="cpu") is out
+    np.testing.assert_array_equal(out.host, A @ B)
+    assert pyblasgpu.trmm(OldArray(A), b, out=b, backend="cpu") is b
+    np.testing.assert_array_equal(b.host, A @ B)
+    with pytest.raises(OverlapError):
+        pyblasgpu.gemm(OldArray(A), b, out=b, backend="cpu")
+
+
+@pytest.mark.parametrize("kind", [Array, OldArray])
+def test_the_same_object_twice(kind):
+    a, b = kind(A.copy()), kind(B.copy())
+    np.testing.assert_array_equal(pyblasgpu.gemm(a, a, backend="cpu").host, A @ A)
+    assert pyblasgpu.trsm(a, b, out=b, backend="cpu") is b
+    np.testing.assert_allclose(A @ b.host, B)
+    square = kind(A.copy())
+    assert linalg.matmul(square, square, out=square) is square
+    np.testing.assert_array_equal(square.host, A @ A)
+    with pytest.raises(OverlapError, match="trmm: out shares memory with a"):
+        pyblasgpu.trmm(a, a, out=a, backend="cpu")
+
+
+@pytest.mark.parametrize("kind", [Array, OldArray])
+def test_what_shares_memory(kind):
+    memory = np.zeros((4, 4))
+    x, y, z = (kind(memory[rows]) for rows in (np.s_[:3], np.s_[2:], np.s_[:2]))
+    assert may_share_memory(x, y) and may_share_memory(x, x) and not may_share_memory(y, z)
+    assert not may_share_memory(x, memory)  # no call takes both
+
+
+OVERWRITES = {
+    "solve_triangular": (
+        lambda put, b: linalg.solve_triangular(put(A), b, overwrite_b=True), lambda: np.linalg.solve(A, B)
+    ),
+    "dtrsm": (lambda put, b: blas.dtrsm(1.0, put(A), b, overwrite_b=1), lambda: np.linalg.solve(A, B)),
+    "dtrmm": (lambda put, b: blas.dtrmm(1.0, put(A), b, overwrite_b=1), lambda: A @ B),
+    "dgemm": (lambda put, b: blas.dgemm(1.0, put(A), put(B), 2.0, b, overwrite_c=1), lambda: A @ B + 2 * B),
+    "dsymm": (
+        lambda put, b: blas.dsymm(1.0, put(A), put(B), 2.0, b, overwrite_c=1),
+        lambda: (A + np.triu(A, 1).T) @ B + 2 * B,
+    ),
+}  # fmt: skip
+#: What makes of B an array that must not be overwritten, and of other values such as go with it.
+KEPT = {
+    "read-only": (read_only, np.copy), "misaligned": (misaligned, np.copy),
+    "Fortran and read-only": (lambda b: read_only(np.asfortranarray(b)), np.copy),
+    "a read-only export": (lambda b: Array(read_only(b)), Array),
+    "an immutable library's": (lambda b: Immutable(np.asfortranarray(b)), Immutable),
+    "read-only on the device": (lambda b: DeviceArray(np.asfortranarray(b), read_only=True), DeviceArray),
+    "a read-only interface": (lambda b: InterfaceArray(np.asfortranarray(b), read_only=True), InterfaceArray),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kept", KEPT)
+@pytest.mark.parametrize("call", OVERWRITES)
+def test_may_overwrite_copies_what_must_not_be(device, call, kept):
+    make, put = KEPT[kept]
+    b = make(B.copy())
+    (run, expected), memory = OVERWRITES[call], getattr(b, "host", b)
+    result = run(put, b)
+    np.testing.assert_allclose(getattr(result, "host", result), expected())
+    np.testing.assert_array_equal(memory, B)
+    assert result is not b
+
+
+def test_may_overwrite_what_is_repeated():
+    row = np.arange(2.0)
+    b = np.broadcast_to(row, (3, 2))
+    for result in (blas.dtrmm(1, A, b, overwrite_b=1), blas.dgemm(1, A, b, 0, b, overwrite_c=1)):
+        np.testing.assert_array_equal(result, A @ b)
+    np.testing.assert_array_equal(row, np.arange(2.0))
+
+
+@pytest.mark.parametrize("put", [np.asarray, fake_device.Array, Array, DeviceArray])
+def test_may_overwrite_does_where_it_can(device, put):
+    b = put(np.asfortranarray(B))
+    result = blas.dtrmm(1.0, put(A), b, overwrite_b=1)
+    assert result is b
+    np.testing.assert_array_equal(getattr(b, "host", b), A @ B)
