@@ -177,7 +177,7 @@ class Call:
     out : array or None
         The output.
     stream : int, stream object or None
-        The stream for device arrays; None is the library's current one.
+        The stream, of the device of device arrays; None is the library's current one.
     backend : str or None
         See `backend_status`; for host arrays.
     dtype : Dtype, optional

@@ -37,7 +37,8 @@ def gemm(
     trans_a, trans_b : {'N', 'T', 'C'}
         op: the matrix itself, its transpose, its conjugate transpose. 'H' means 'C'; 0, 1, 2 serve too.
     stream : int or stream object, optional
-        For device arrays: where to run; by default the library's current stream.
+        Where to run, on the device of the arrays; by default the library's current stream. Host arrays are
+        computed on the device of the stream, by default on the one that is current.
     backend : {'auto', 'cuda', 'cpu', 'sim'}, optional
         For host arrays; see `pyblasgpu.backend_status`.
     method : {'3m'}, optional
@@ -53,7 +54,7 @@ def gemm(
     Raises
     ------
     ValueError
-        When shapes, flags, devices, strides or the method do not fit. Nothing is written then.
+        When shapes, flags, devices, strides, the stream or the method do not fit. Nothing is written then.
     TypeError
         When dtypes or libraries do not fit, or a number is complex and the arrays are real.
     OverlapError

@@ -39,7 +39,8 @@ def plan_gemm(a, b, out, *, alpha=1, beta=0, trans_a="N", trans_b="N", stream=No
     alpha, beta, trans_a, trans_b, method
         As those of `gemm`. They are the plan's: another alpha is another plan.
     stream : int or stream object, optional
-        On which the plan runs; by default the library's current stream at the time of each call.
+        On which the plan runs, of the arrays' device; by default the library's current stream at the time of
+        each call.
 
     Returns
     -------
