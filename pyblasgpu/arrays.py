@@ -20,7 +20,7 @@ from .types import Dtype
 
 __all__ = [
     "Library", "NoArrayError", "can_be_output", "common_dtype", "common_library", "dtype_name",
-    "host_output", "indexable", "library_of", "may_share_memory", "numpy_dtype", "output_view",
+    "host_array", "indexable", "library_of", "may_share_memory", "numpy_dtype", "output_view",
     "quick_library", "reshaped", "stored_dtype",
 ]  # fmt: skip
 
@@ -135,16 +135,17 @@ def reshaped(array, shape: tuple[int, ...]):
     return array.__array_namespace__().reshape(array, shape)
 
 
-def host_output(library: Library, array, routine: str, argument: str) -> np.ndarray:
-    """`array`, of a library of host arrays, as a NumPy array to be written.
+def host_array(array, routine: str, argument: str, written: bool = False) -> np.ndarray:
+    """`array`, of a library of host arrays, as a NumPy array, to be `written` or to be read.
 
     Raises
     ------
     TypeError
-        When it is a list or such.
+        When it is a list that is to be written, or cannot be read.
     """
+    library = library_of(array, routine, argument)
     try:
-        return library.output_to_numpy(array)
+        return library.output_to_numpy(array) if written else library.to_numpy(array)
     except NoArrayError as error:
         raise TypeError(f"{routine}: {argument} {error}") from None
 

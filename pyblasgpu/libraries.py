@@ -65,6 +65,10 @@ class Library:
         except AttributeError:  # a list or a number
             return np.asarray(array).dtype
 
+    def is_read_only(self, array) -> bool:
+        """Whether nothing may be written into `array`, even by its library; of host arrays, as NumPy's."""
+        return self.host and not array.flags.writeable
+
     def view(self, array):
         """An array like `array`, which has a shape and is indexed; without a copy."""
         return self.to_numpy(array)
@@ -313,7 +317,7 @@ def reachable(array, read: Callable[[], Any]) -> Any:
     """
     try:
         return read()
-    except (AttributeError, BufferError, RuntimeError, TypeError) as error:
+    except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
         kind = type(array)
         name = f"{kind.__module__}.{kind.__qualname__}"
         raise NoArrayError(

@@ -17,9 +17,8 @@ from .arrays import (
     common_dtype,
     common_library,
     dtype_name,
-    host_output,
+    host_array,
     indexable,
-    library_of,
     may_share_memory,
     numpy_dtype,
     reshaped,
@@ -268,11 +267,11 @@ def _direct_output(out, dtype: Dtype, arrays: tuple, dropped: list[int]):
 def _stored(name: str, result, out, casting: str):
     """`out`, holding `result`."""
     library = common_library(name, ("the product", "out"), (result, out))
-    target = host_output(library, out, name, "out") if library.host else out
+    target = host_array(out, name, "out", written=True) if library.host else out
     _check_cast(f"{name}: output", dtype_name(result), dtype_name(out), casting)
     if not broadcasts_to(tuple(result.shape), tuple(out.shape)):
         raise ValueError(f"{name}: out has shape {tuple(out.shape)}; {tuple(result.shape)} is needed")
-    if library.host and not target.flags.writeable:
+    if library.is_read_only(target):
         raise (ValueError if isinstance(out, np.ndarray) else TypeError)(f"{name}: out is read-only")
     if library.host:
         with np.errstate(all="ignore"):
@@ -291,9 +290,10 @@ def _may_hold(array, triangle, stack: tuple[int, ...], dtype: Dtype) -> bool:
 
 def _check_solvable(a, b, diag: Diag, check_finite: bool | None) -> None:
     """Raise for Inf, NaN and a zero on the diagonal, as far as they are to be looked for."""
-    library = library_of(a)
+    name = "solve_triangular"
+    library = common_library(name, ("a", "b"), (a, b))
     if library.host:
-        _check_values(np, library.to_numpy(a), library_of(b).to_numpy(b), diag, check_finite)
+        _check_values(np, host_array(a, name, "a"), host_array(b, name, "b"), diag, check_finite)
     elif check_finite:
         with contexts().current_context(library.device(a)):
             xp = import_module("array_api_compat").array_namespace(a, b)

@@ -71,6 +71,9 @@ class _Numba(Library):
             tuple(shape), tuple(strides), array.dtype, array.stream, array.gpu_data
         )
 
+    def is_read_only(self, array):
+        return _is_read_only(array)
+
     def view(self, array):
         device = self.device(array)
         stream = self.current_stream(device)
