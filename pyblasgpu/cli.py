@@ -9,15 +9,16 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from . import __version__
+from . import __version__, terminal
 from .database import FAMILIES, sizes_of
 from .errors import PyblasgpuError
-from .types import DTYPES
+from .types import DTYPES, dtype_of
 
 __all__ = ["main", "parse_dtypes", "parse_shapes", "parse_sizes", "parse_variants"]
 
@@ -26,25 +27,40 @@ ROUTINES = ("gemm", "trmm", "trsm")
 OTHERS = ("gemm3m", "symm", "hemm", "syrk", "herk", "syr2k", "her2k", "gemmtr")
 #: Columns of a table that goes into a file or a pipe.
 WIDTH = 140
+MOST = 2**63 - 1  # of a number that is counted with
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command that `argv` (``sys.argv[1:]`` if None) names; returns the exit code."""
-    options = _parser().parse_args(argv)
-    try:
+    words = ["pyblasgpu"]
+
+    def run() -> int:
+        options = _parser().parse_args(argv)
+        words.append(options.command)
         return options.run(options)
-    except (PyblasgpuError, ValueError) as problem:
-        print(f"pyblasgpu {options.command}: {problem}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
+
+    return terminal.guarded(words, run)
+
+
+class _Command(argparse.ArgumentParser):
+    """One whose options may stand before, between and after its other arguments."""
+
+    _between = False
+
+    def parse_known_args(self, args=None, namespace=None):
+        if self._between:
+            return super().parse_known_args(args, namespace)
+        self._between = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._between = False
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="pyblasgpu", description="A GPU BLAS written in Python.")
     parser.add_argument("--version", action="version", version=f"pyblasgpu {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command", parser_class=_Command)
 
     def command(name: str, run, summary: str) -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=summary, description=summary)
@@ -52,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
         added.set_defaults(run=run)
         return added
 
-    command("info", _info, "Print what was found: devices, versions, database, cache.")
+    command("info", _info, "Print what was found: devices, versions, database, folders.")
     demo = command("demo", _demo, "Run GEMM, TRMM and TRSM in s, d, c, z, check and time them.")
     demo.add_argument("--n", type=_positive, help="order of the matrices (4096 on a GPU, 1024 on a CPU)")
     _add_tune(command("tune", _tune, "Find the best kernel configurations for this device."))
@@ -81,10 +97,10 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--compile", action="store_true", help="in a dry run, let the compiler prune too")
     for name, kind, what in (
-        ("threads", int, "resident threads of a multiprocessor"),
-        ("blocks", int, "resident blocks of a multiprocessor"),
-        ("reuse", float, "FMAs for each element loaded"),
-        ("score", float, "part of the best estimate that a candidate's must reach"),
+        ("threads", _whole, "resident threads of a multiprocessor"),
+        ("blocks", _whole, "resident blocks of a multiprocessor"),
+        ("reuse", _amount, "FMAs for each element loaded"),
+        ("score", _part, "part of the best estimate that a candidate's must reach, 0 to 1"),
     ):
         parser.add_argument(f"--min-{name}", type=kind, metavar="X", help=f"guideline: {what}")
     parser.add_argument("--family", type=_families, metavar="F,F,...", help="kernel families (all)")
@@ -101,8 +117,9 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
         help="of a run: kernels, stop_sizes, solvers, methods (all)",
     )
     parser.add_argument(
-        "--device", metavar="D", help="number of the device; in a dry run also a name: h200, ..."
-    )
+        "--device", type=_device, metavar="D",
+        help="number or name of the device (0); in a dry run also of one that is not here: h200, ...",
+    )  # fmt: skip
 
 
 def _add_report(parser: argparse.ArgumentParser) -> None:
@@ -173,11 +190,25 @@ def _add_scope(parser: argparse.ArgumentParser, names: Callable[[str], Sequence[
 
 
 def _listed(text: str, known: Sequence[str]) -> tuple[str, ...]:
-    items = tuple(dict.fromkeys(text.split(",")))
-    for item in items:
+    """The names in a list, each once; of letters and routines in any case."""
+    items = tuple(dict.fromkeys(item.strip() for item in text.split(",")))
+    found = tuple(next((name for name in known if name == item.lower()), item) for item in items)
+    for item in found:
         if item not in known:
             raise argparse.ArgumentTypeError(f"{item!r} is none of {', '.join(known)}")
-    return items
+    return found
+
+
+def _device(text: str) -> str:
+    """A number, or the name of a device that is here or known; the driver is asked later."""
+    from .gpu import device
+
+    if not text.strip().isdecimal():
+        try:
+            device.named(text)
+        except ValueError as unknown:
+            raise argparse.ArgumentTypeError(str(unknown)) from None
+    return text
 
 
 def _routines(text: str) -> tuple[str, ...]:
@@ -194,7 +225,15 @@ def _prefixed(text: str) -> tuple[str, ...]:
 
 
 def parse_dtypes(text: str) -> tuple[str, ...]:
-    return _listed(text, tuple(DTYPES))
+    return _listed(",".join(_letter_of(item.strip()) for item in text.split(",")), tuple(DTYPES))
+
+
+def _letter_of(dtype: str) -> str:
+    """The BLAS's letter of a dtype ('s', 'S', 'float32'); what is none stays as it is."""
+    try:
+        return dtype if dtype.lower() in DTYPES else dtype_of(dtype).letter
+    except TypeError:
+        return dtype
 
 
 def _strategy(text: str) -> str:
@@ -259,29 +298,55 @@ def _batches(text: str) -> tuple[tuple[int, ...], ...]:
 
 
 def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
+    found = _integer(text)
+    if not 0 < found <= MOST:
         raise argparse.ArgumentTypeError(f"{text!r} is no positive integer")
-    return int(text)
+    return found
+
+
+def _whole(text: str) -> int:
+    found = _integer(text)
+    if not 0 <= found <= MOST:
+        raise argparse.ArgumentTypeError(f"{text!r} is no integer from 0 on")
+    return found
+
+
+def _integer(text: str) -> int:
+    """Its value; -1 for what is none, or has a sign."""
+    text = text.strip()
+    return int(text) if text.isdecimal() and len(text) <= len(str(MOST)) else -1
+
+
+def _amount(text: str) -> float:
+    found = _number(text)
+    if not 0 <= found < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 on")
+    return found
+
+
+def _part(text: str) -> float:
+    found = _number(text)
+    if not 0 <= found <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 to 1")
+    return found
+
+
+def _number(text: str) -> float:
+    """Its value; NaN for what is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def _duration(text: str) -> float:
     """Seconds of '90', '90s', '10m' or '2h'."""
     unit = {"s": 1, "m": 60, "h": 3600}.get(text[-1:], 0)
     number = text[:-1] if unit else text
-    try:
-        seconds = float(number) * (unit or 1)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
+    seconds = _number(number) * (unit or 1)
+    if not 0 < seconds < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is no duration such as 90s, 10m, 2h")
     return seconds
-
-
-def _console(stderr: bool = False):
-    from rich.console import Console
-
-    stream = sys.stderr if stderr else sys.stdout
-    return Console(stderr=stderr, width=None if stream.isatty() else WIDTH)
 
 
 def _info(options: argparse.Namespace) -> int:
@@ -291,19 +356,19 @@ def _info(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(facts, indent=2))
     else:
-        info.show(facts, _console())
+        info.show(facts, terminal.console(WIDTH))
     return 0
 
 
 def _demo(options: argparse.Namespace) -> int:
     from . import demo
 
-    with _console(stderr=True).status("") as status:
+    with terminal.console(stderr=True).status("") as status:
         rows = list(demo.collect(options.n, progress=status.update))
     if options.json:
         print(json.dumps([asdict(row) for row in rows], indent=2))
     else:
-        demo.show(rows, _console())
+        demo.show(rows, terminal.console(WIDTH))
     return 0 if all(row.passed for row in rows) else 1
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+from contextlib import suppress
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -14,7 +16,7 @@ from . import __version__
 from .errors import BackendUnavailable
 from .execution import backend_status
 from .gpu import device
-from .gpu.store import cache_folder
+from .gpu.store import NoFolder, home_folder
 
 __all__ = ["collect", "driver", "libraries", "show"]
 
@@ -36,7 +38,9 @@ def collect() -> dict[str, Any]:
         "driver": driver(),
         "libraries": libraries(),
         "database": _database(),
-        "cache": _cache(),
+        "cache": _contents("cache"),
+        "data": _contents("data"),
+        "origins": {kind: _origin(kind) for kind in ("cache", "data")},
         "environment": {name: value for name, value in os.environ.items() if name.startswith("PYBLASGPU_")},
     }
 
@@ -85,21 +89,43 @@ def _devices() -> list[dict[str, Any]]:
 
 def _database() -> list[dict[str, str]]:
     """The files that Configs come from, first the ones that win."""
-    from .gpu import device
     from .tuning import overlay
 
-    found = {
-        level.path: level.origin
-        for ordinal in range(device.count())
-        for level in overlay.levels(device.current(ordinal))
-    }
-    return [{"level": origin, "file": str(path)} for path, origin in found.items() if path.is_file()]
+    found = {level.path: level.origin for here in device.here() for level in overlay.levels(here)}
+    return [{"level": origin, "file": str(path)} for path, origin in found.items() if os.path.isfile(path)]
 
 
-def _cache() -> dict[str, Any]:
-    folder = cache_folder()
-    sizes = [file.stat().st_size for file in folder.rglob("*") if file.is_file()]
+def _contents(kind: str) -> dict[str, Any]:
+    """The folder 'cache' or 'data' of this user, and what is in it; no folder where there is none."""
+    try:
+        folder, _ = home_folder(kind)
+    except NoFolder:
+        return {"folder": None, "files": 0, "bytes": 0}
+    sizes = []
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):  # of a file that was removed meanwhile
+                sizes.append((Path(parent) / name).stat().st_size)
     return {"folder": str(folder), "files": len(sizes), "bytes": sum(sizes)}
+
+
+def _origin(kind: str) -> str:
+    """What a folder of this user is from, and whether it can be written; or why there is none."""
+    try:
+        folder, origin = home_folder(kind)
+    except NoFolder as problem:
+        return str(problem)
+    there = next(parent for parent in (folder, *folder.parents) if os.path.lexists(parent))
+    effective = os.access in os.supports_effective_ids
+    usable = os.path.isdir(there) and os.access(there, os.W_OK | os.X_OK, effective_ids=effective)
+    return f"from {origin}" if usable else f"from {origin}, and cannot be written"
+
+
+def _described(contents: dict[str, Any], origin: str) -> str:
+    if contents["folder"] is None:
+        return f"none: {origin}"
+    size = f"{contents['files']} files, {contents['bytes'] / 2**20:.1f} MiB"
+    return f"{contents['folder']}: {size}, {origin}"
 
 
 def show(facts: dict[str, Any], console: Console) -> None:
@@ -116,8 +142,8 @@ def show(facts: dict[str, Any], console: Console) -> None:
     page.add_row("libraries", ", ".join(f"{name} {version}" for name, version in facts["libraries"].items()))
     for entry in facts["database"]:
         page.add_row(f"database ({entry['level']})", entry["file"])
-    cache = facts["cache"]
-    page.add_row("cache", f"{cache['folder']}: {cache['files']} files, {cache['bytes'] / 2**20:.1f} MiB")
+    for kind, origin in facts["origins"].items():
+        page.add_row(kind, _described(facts[kind], origin))
     for name, value in facts["environment"].items():
         page.add_row(name, value)
     console.print(page, highlight=False)

@@ -21,7 +21,18 @@ from ..types import Dtype
 from . import backend
 from .driver import after_fork, load
 
-__all__ = ["OLDEST", "Device", "count", "current", "known", "named", "names", "same_name", "simulated"]
+__all__ = [
+    "OLDEST",
+    "Device",
+    "count",
+    "current",
+    "here",
+    "known",
+    "named",
+    "names",
+    "same_name",
+    "simulated",
+]
 
 #: Compute capability from which on kernels run: there are asynchronous copies (cp.async).
 OLDEST = (8, 0)
@@ -229,16 +240,16 @@ def named(text: str | None = None) -> Device:
     """
     if text is None or text.strip().isdecimal():
         return current(int(text or 0))
-    here = list(_usable())
+    present = list(here())
     try:
         meant = known(text)
     except ValueError as unknown:
-        found = next((device for device in here if same_name(text, device.name)), None)
+        found = next((device for device in present if same_name(text, device.name)), None)
         if found is None:
-            others = "".join(f", {device.name}" for device in here)
+            others = "".join(f", {device.name}" for device in present)
             raise ValueError(f"{unknown}{others}, or a number") from None
         return found
-    return next((device for device in here if same_name(meant.name, device.name)), meant)
+    return next((device for device in present if same_name(meant.name, device.name)), meant)
 
 
 def _cards_of(family: str) -> list[str]:
@@ -268,7 +279,7 @@ def _described(
     )
 
 
-def _usable() -> Iterator[Device]:
+def here() -> Iterator[Device]:
     """The devices that are here, without those that cannot be used."""
     for ordinal in range(count()):
         with suppress(BackendUnavailable):

@@ -7,27 +7,67 @@ import json
 import logging
 import os
 import stat
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import platformdirs
 
-__all__ = ["CubinStore", "cache_folder", "data_folder"]
+__all__ = ["CubinStore", "NoFolder", "cache_folder", "data_folder", "home_folder", "tell_once"]
 
 _log = logging.getLogger("pyblasgpu")
 _MAX_BYTES = 1 << 30
 
 
+class NoFolder(OSError):
+    """Nothing says where this user's files belong."""
+
+
 def cache_folder() -> Path:
-    """Where cubins are kept: ``$PYBLASGPU_HOME/cache``, else the user's cache folder."""
-    home = os.environ.get("PYBLASGPU_HOME")
-    return Path(home) / "cache" if home else Path(platformdirs.user_cache_dir("pyblasgpu"))
+    """Where cubins are kept: ``$PYBLASGPU_HOME/cache``, else the user's cache folder.
+
+    Raises
+    ------
+    NoFolder
+        Where there is neither; see `home_folder`.
+    """
+    return home_folder("cache")[0]
 
 
 def data_folder() -> Path:
-    """Where tuned values are kept: ``$PYBLASGPU_HOME/data``, else the user's data folder."""
-    home = os.environ.get("PYBLASGPU_HOME")
-    return Path(home) / "data" if home else Path(platformdirs.user_data_dir("pyblasgpu"))
+    """Where tuned values are kept: ``$PYBLASGPU_HOME/data``, else the user's data folder; else `NoFolder`."""
+    return home_folder("data")[0]
+
+
+def home_folder(kind: str) -> tuple[Path, str]:
+    """The folder of the 'cache' or of the 'data', and what it is from, in words.
+
+    Raises
+    ------
+    NoFolder
+        Where ``PYBLASGPU_HOME`` names no folder, or is not set and the user has no home folder.
+    """
+    given = os.environ.get("PYBLASGPU_HOME")
+    if given:
+        home = os.path.expanduser(given)
+        if home.startswith("~"):
+            raise NoFolder(f"PYBLASGPU_HOME={given} names the home folder of a user who has none")
+        return Path(home).absolute() / kind, "PYBLASGPU_HOME"
+    find = platformdirs.user_cache_dir if kind == "cache" else platformdirs.user_data_dir
+    try:
+        folder, variable = Path(find("pyblasgpu")), f"XDG_{kind.upper()}_HOME"
+    except RuntimeError:  # of a user without a home folder; older releases give a path that begins with ~
+        folder = Path()
+    if not folder.is_absolute():
+        raise NoFolder("HOME is not set to a folder, nor has this user one; PYBLASGPU_HOME can name one")
+    chosen = os.environ.get(variable, "").strip()
+    return folder, variable if chosen and folder.is_relative_to(chosen) else "the user's home"
+
+
+@cache
+def tell_once(problem: str) -> None:
+    """Log that nothing is kept, and why: once a process."""
+    _log.warning("nothing is kept on disk, neither kernels nor tuned values: %s", problem)
 
 
 class CubinStore:
@@ -49,14 +89,18 @@ class CubinStore:
     @classmethod
     def default(cls) -> CubinStore | _NoStore:
         """The store of this user; where its folder cannot be used, one that keeps nothing."""
-        folder = cache_folder() / "cubin"
+        try:
+            folder = cache_folder() / "cubin"
+        except NoFolder as problem:
+            tell_once(str(problem))
+            return _NO_STORE
         store = _stores.get(folder)
         if store is None:
             try:
                 store = cls(folder)
             except (OSError, ImportError) as problem:
                 _log.warning("kernels are not kept on disk: %s", problem)
-                store = _NoStore()
+                store = _NO_STORE
             _stores[folder] = store
         return store
 
@@ -94,6 +138,7 @@ class _NoStore:
         pass
 
 
+_NO_STORE = _NoStore()
 _stores: dict[Path, CubinStore | _NoStore] = {}
 
 

@@ -6,27 +6,30 @@ For products it also asks the generator of Kurzak et al. itself, rule by rule.
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import count, product
 from typing import Any
 
-from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
 
+from .. import terminal
 from ..database import FAMILIES, families_of, places_of, sizes_of
 from ..gpu import device as devices
 from ..gpu.device import Device
 from ..types import DTYPES
 from . import kurzak
-from .build import compile_all, judge
+from .build import beside, compile_all, cores, judge
 from .prune import Funnel, Guidelines, candidates, defaults
 
 __all__ = ["guidelines", "scope", "searches_of", "show", "sizes"]
 
 WIDTH = 170  # columns of a table that goes into a file or a pipe
 _OPTIONS = ("threads", "blocks", "reuse", "score")
+_ROUTINES = sorted({family.routine for family in FAMILIES.values()})
+FEW = 2  # searches of products that one process makes as soon as several have begun
 
 
 def scope(names: Iterable[str], dtypes: Sequence[str]) -> list[tuple[str, str]]:
@@ -37,15 +40,14 @@ def scope(names: Iterable[str], dtypes: Sequence[str]) -> list[tuple[str, str]]:
     ValueError
         For what is the name of no routine.
     """
-    routines = {family.routine for family in FAMILIES.values()}
     found: list[tuple[str, str]] = []
     for name in names:
-        if name in routines:
+        if name in _ROUTINES:
             found += product([name], dtypes)
-        elif name[1:] in routines and name[0] in DTYPES:
+        elif name[1:] in _ROUTINES and name[0] in DTYPES:
             found.append((name[1:], name[0]))
         else:
-            raise ValueError(f"routine {name!r} is none of {', '.join(sorted(routines))}")
+            raise ValueError(f"routine {name!r} is none of {', '.join(_ROUTINES)}")
     return list(dict.fromkeys(found))
 
 
@@ -54,21 +56,66 @@ def searches_of(options: Any) -> list[tuple[str, str, str]]:
 
     ``routine`` and ``dtype`` of `options` say of what, as of `scope`; ``family``, ``layout`` and ``size``,
     where there are any, narrow it.
+
+    Raises
+    ------
+    ValueError
+        For a family, layout or size class that none of these has, and where nothing is left.
     """
-    families, layouts = getattr(options, "family", None), getattr(options, "layout", None)
-    only = sizes(options)
-    return [
+    whole = [
         (stem, dtype, layout)
         for name, dtype in scope(options.routine, options.dtype)
         for stem in families_of(name, dtype)
         for layout in FAMILIES[stem].layouts
+    ]
+    families, layouts, only = (_narrowed(options, name) for name in _NARROWING)
+    found = [
+        (stem, dtype, layout)
+        for stem, dtype, layout in whole
         if (not families or stem in families) and (not layouts or layout in layouts) and sizes_of(stem, only)
     ]
+    _refuse_unused(options, whole, found)
+    return found
+
+
+_NARROWING = ("family", "layout", "size")
+
+
+def _narrowed(options: Any, name: str) -> tuple[str, ...]:
+    return getattr(options, name, None) or ()
+
+
+def _refuse_unused(
+    options: Any, whole: list[tuple[str, str, str]], found: list[tuple[str, str, str]]
+) -> None:
+    """Raise ValueError where a value narrows to nothing, or a routine that was named is left out."""
+    routines = list(dict.fromkeys(FAMILIES[stem].routine for stem, _, _ in whole))
+    takes = {
+        "family": [stem for stem, _, _ in whole],
+        "layout": [layout for _, _, layout in whole],
+        "size": [size for stem, _, _ in whole for size in sizes_of(stem)],
+    }
+    for name, known in takes.items():
+        for value in _narrowed(options, name):
+            if value not in known:
+                others = ", ".join(dict.fromkeys(known))
+                raise ValueError(f"--{name} {value} is none that {', '.join(routines)} has: {others}")
+    left = {FAMILIES[stem].routine for stem, _, _ in found}
+    if _narrowed(options, "layout") and len(routines) < len(_ROUTINES):
+        for routine in routines:
+            layouts = dict.fromkeys(layout for stem, _, layout in whole if FAMILIES[stem].routine == routine)
+            if not layouts.keys() & set(_narrowed(options, "layout")):
+                raise ValueError(f"--layout: {routine} has none of these, but {', '.join(layouts)}")
+    if not left:
+        asked = [(name, _narrowed(options, name)) for name in _NARROWING]
+        given = " and ".join(f"--{name} {','.join(values)}" for name, values in asked if values)
+        dtypes = ",".join(dict.fromkeys(dtype for _, dtype, _ in whole))
+        raise ValueError(f"no kernel of {', '.join(routines)} in {dtypes} is of {given}")
 
 
 def sizes(options: Any) -> tuple[str, ...]:
     """The size classes that ``size`` of `options` names; none: all are meant."""
-    return getattr(options, "size", None) or ()
+    return _narrowed(options, "size")
 
 
 def guidelines(options: Any, otherwise: Guidelines) -> Guidelines:
@@ -94,36 +141,75 @@ def show(options: Any) -> None:
         For an unknown device or routine.
     """
     device = _described(options.device)
-    pairs = scope(options.routine, options.dtype)
-    papers = {
-        (dtype, layout): kurzak.count(
-            DTYPES[dtype], layout, device, guidelines(options, kurzak.TABLE_1[dtype])
-        )
-        for name, dtype in pairs if name == "gemm"
-        for layout in FAMILIES["gemm_tile"].layouts
-    }  # fmt: skip
-    funnels = {
-        search: candidates(
-            *search, device, options.effort,
-            guidelines(options, defaults(search[0], search[1], options.effort)),
-            [extents for _, extents in places_of(search[0], sizes(options))],
-        )
-        for search in searches_of(options)
-    }  # fmt: skip
+    searches = searches_of(options)
+    dtypes = [dtype for name, dtype in scope(options.routine, options.dtype) if name == "gemm"]
+    with _watched(len(dtypes) + len(searches), f"counting candidates on {device.name}") as done:
+        papers = {
+            (dtype, layout): found
+            for dtype in dtypes
+            for layout, found in _of_the_paper(dtype, device, options, done).items()
+        }
+        funnels = _funnels(searches, device, options, done)
     dropped = _compile(funnels, device) if options.compile else []
     if options.json:
         print(json.dumps(_as_json(device, papers, funnels, dropped), indent=2))
         return
-    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    console = terminal.console(WIDTH)
     if papers:
         console.print(_paper_table(papers, device))
     console.print(_funnel_table(funnels, device))
 
 
 def _described(name: str | None) -> Device:
-    if name is None:
-        return devices.current() if devices.count() else devices.known("h200")
-    return devices.current(int(name)) if name.isdecimal() else devices.known(name)
+    return devices.named(name) if name is not None or devices.count() else devices.known("h200")
+
+
+@contextmanager
+def _watched(total: int, what: str) -> Iterator[Callable[[str], None]]:
+    """Something to call after each of so many steps: a bar on a terminal, else a line each, on stderr."""
+    screen = terminal.console(WIDTH, stderr=True)
+    if screen.is_terminal:
+        with Progress(*Progress.get_default_columns(), console=screen, transient=True) as bar:
+            task = bar.add_task(what, total=total)
+            yield lambda text: bar.update(task, advance=1, description=text)
+        return
+    steps = count(1)
+    screen.print(f"{what}: {total} searches", highlight=False, soft_wrap=True)
+    yield lambda text: screen.print(f"{next(steps)}/{total} {text}", highlight=False, soft_wrap=True)
+
+
+def _of_the_paper(
+    dtype: str, device: Device, options: Any, done: Callable[[str], None]
+) -> dict[str, kurzak.Count]:
+    layouts = FAMILIES["gemm_tile"].layouts
+    found = kurzak.counts(DTYPES[dtype], layouts, device, guidelines(options, kurzak.TABLE_1[dtype]))
+    done(f"{dtype}gemm of the paper: {sum(each.left for each in found.values())} left")
+    return found
+
+
+def _funnels(
+    searches: Sequence[tuple[str, str, str]], device: Device, options: Any, done: Callable[[str], None]
+) -> dict[tuple[str, str, str], Funnel]:
+    """The funnel of each search; of many long ones by several processes."""
+    jobs = {
+        (stem, dtype, layout): (
+            stem, dtype, layout, device, options.effort,
+            guidelines(options, defaults(stem, dtype, options.effort)),
+            [extents for _, extents in places_of(stem, sizes(options))],
+        )
+        for stem, dtype, layout in searches
+    }  # fmt: skip
+    found = {}
+    long = [search for search in searches if FAMILIES[search[0]].routine == "gemm"]
+    workers = min(cores(), len(long) // FEW) if options.effort != "quick" else 1
+    with beside(workers) if workers > 1 else nullcontext() as pool:
+        asked = {search: pool.submit(candidates, *jobs[search]) for search in long} if pool else {}
+        for search, job in jobs.items():
+            found[search] = asked[search].result() if search in asked else candidates(*job)
+            stem, dtype, layout = search
+            left = f"{len(found[search].left)} left of {found[search].total}"
+            done(f"{stem} {dtype} {layout}: {left}")
+    return found
 
 
 @dataclass(frozen=True)

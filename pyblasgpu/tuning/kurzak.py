@@ -12,7 +12,7 @@ paper's own space, to be asked how a guideline or a device changes it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import NamedTuple, TypeVar
@@ -23,7 +23,7 @@ from ..gpu.device import Device
 from ..types import Dtype
 from .prune import Guidelines
 
-__all__ = ["TABLE_1", "Count", "Variant", "count", "variants"]
+__all__ = ["TABLE_1", "Count", "Variant", "count", "counts", "variants"]
 
 DIM_MAX = 256  # of a thread grid, and of M_blk and N_blk
 DEPTH_MAX = 64  # of K_blk
@@ -78,28 +78,43 @@ def count(dtype: Dtype, layout: str, device: Device, guidelines: Guidelines) -> 
         A rule removes what the rules before it have left; what has been removed is counted with all the
         ways to reshape its threads.
     """
-    found = Count(removed=Counter(max_threads=0, whole_warps=0))
+    return counts(dtype, (layout,), device, guidelines)[layout]
+
+
+def counts(dtype: Dtype, layouts: Iterable[str], device: Device, guidelines: Guidelines) -> dict[str, Count]:
+    """`count` for several layouts, which but for the last rule have all in common."""
+    found = {layout: Count(removed=Counter(max_threads=0, whole_warps=0)) for layout in layouts}
     shapes = _shapes_of_threads()
     for n_dim in range(1, DIM_MAX + 1):
         for m_dim in range(1, DIM_MAX + 1):
             threads = m_dim * n_dim
             ways = shapes[threads] ** 2
             points = DEPTH_MAX * (DIM_MAX // n_dim) * (DIM_MAX // m_dim)
-            found.total += points * ways
-            broken = _broken_by_threads(threads, device)
+            removed: Counter[str] = Counter()
+            broken, tilings = _broken_by_threads(threads, device), dict.fromkeys(found, 0)
             if broken:
-                found.removed[broken] += points * ways
-                continue
-            block = _Block(m_dim, n_dim, dtype, device, guidelines)
-            alive = np.ones(block.shape, bool)
-            for rule, holds in block.rules():
-                kept = alive & holds
-                found.removed[rule] += int(alive.sum() - kept.sum()) * ways
-                alive = kept
-            tilings = int(np.where(alive, block.load_grids(layout), 0).sum())
-            found.removed["load_grid_tiles_stripe"] += int(alive.sum()) * ways - tilings
-            found.left += tilings
+                removed[broken] += points * ways
+            else:
+                tilings = _tilings_left(_Block(m_dim, n_dim, dtype, device, guidelines), ways, removed, found)
+            for layout, each in found.items():
+                each.total += points * ways
+                each.left += tilings[layout]
+                each.removed.update(removed)
+                if not broken:
+                    each.removed["load_grid_tiles_stripe"] += (
+                        points * ways - removed.total() - tilings[layout]
+                    )
     return found
+
+
+def _tilings_left(block: _Block, ways: int, removed: Counter[str], layouts: Iterable[str]) -> dict[str, int]:
+    """What the rules leave of a thread grid's blocks in each layout; what each rule removes is counted."""
+    alive = np.ones(block.shape, bool)
+    for rule, holds in block.rules():
+        kept = alive & holds
+        removed[rule] += int(alive.sum() - kept.sum()) * ways
+        alive = kept
+    return {layout: int(np.where(alive, block.load_grids(layout), 0).sum()) for layout in layouts}
 
 
 def variants(dtype: Dtype, layout: str, device: Device, guidelines: Guidelines) -> Iterator[Variant]:

@@ -15,10 +15,11 @@ from .. import database
 from ..database import FAMILIES, SOLVED, Document, Entry, sizes_of
 from ..errors import ConfigError, DatabaseWarning
 from ..gpu.device import Device
+from ..gpu.store import NoFolder, tell_once
 from .prune import check_device
-from .store import user_file
+from .store import file_name, user_file
 
-__all__ = ["PACKAGED", "Filed", "Level", "documents", "levels", "of_class", "serving", "solver"]
+__all__ = ["PACKAGED", "Filed", "Level", "documents", "levels", "of_class", "serving", "solver", "unusable"]
 
 PACKAGED = Path(database.__file__).parent
 
@@ -71,13 +72,20 @@ def solver(stem: str, dtype: str, solved: str, place: str, device: Device) -> tu
 
 
 def levels(device: Device) -> tuple[Level, ...]:
-    """The files that hold values for `device`, first the one that wins; they need not exist."""
-    own = user_file(device.name)
-    return (
-        Level(own, device.name, f"tuned here, {own}"),
-        Level(PACKAGED / own.name, device.name, f"packaged for {device.name}"),
+    """The files that hold values for `device`, first the one that wins; they need not exist.
+
+    Where there is no folder for the user's own, as `gpu.store.data_folder` says, the packaged ones alone.
+    """
+    packaged = (
+        Level(PACKAGED / file_name(device.name), device.name, f"packaged for {device.name}"),
         Level(PACKAGED / f"{device.arch}.json", device.arch, f"packaged for {device.arch}"),
     )
+    try:
+        own = user_file(device.name)
+    except NoFolder as problem:
+        tell_once(str(problem))
+        return packaged
+    return (Level(own, device.name, f"tuned here, {own}"), *packaged)
 
 
 @lru_cache
@@ -90,6 +98,21 @@ def serving(stem: str, dtype: str, layout: str, device: Device) -> dict[str, Any
     """The Configs that the files name, by size class, those of batches too."""
     filed = {size: of_class(stem, dtype, layout, size, device) for size in sizes_of(stem)}
     return {size: found.config for size, found in filed.items() if found}
+
+
+def unusable(document: Document, device: Device | None) -> list[str]:
+    """What is passed over of `document`, and why: Configs that break a rule, or that `device` cannot run."""
+    found = []
+    entries = [(key, key[:3], entry) for key, entry in document.entries.items()]
+    entries += [(key, (*key[:2], SOLVED[key[2]].layout), e) for key, e in document.solvers.items()]
+    for key, (stem, dtype, layout), entry in entries:
+        try:
+            config = FAMILIES[stem].config(dtype, layout, entry.parameters)
+            if device is not None:
+                check_device(config, device)
+        except ConfigError as broken:
+            found.append(f"{' '.join(key)}: {broken}")
+    return found
 
 
 def _entries(key: tuple[str, str, str, str], device: Device) -> Iterator[tuple[str, Entry]]:

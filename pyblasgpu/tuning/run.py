@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -18,18 +17,19 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from .. import terminal
 from ..database import STOP_ROUTINES
 from ..errors import BackendUnavailable
 from ..gpu import device as devices
 from ..gpu.device import Device
 from ..gpu.nvml import Sensor
-from . import dryrun, overlay, report
+from . import dryrun, report
 from .bench import Bench
 from .build import Compilers, beside
 from .health import Health
 from .journal import Journal
 from .prune import defaults
-from .store import Record, read_sweep, sweep_file
+from .store import Record, read_sweep, sweep_file, user_file
 from .tuner import STAGES, Tuner
 from .worker import Worker
 
@@ -49,7 +49,8 @@ def main(options: Any, routine: Callable[[str], Callable] | None = None) -> int:
     options : object
         With the attributes ``routine`` and ``dtype`` (names, as of `dryrun.scope`), ``effort``, ``strategy``
         (or None), ``budget`` (seconds or None), ``resume``, ``report`` (a folder or None), ``dry_run``,
-        ``device`` (a number; in a dry run also a name; or None), ``json``; and optionally the guidelines,
+        ``device`` (a number or name, in a dry run also of one that is not here; or None), ``json``,
+        ``compile`` (of a dry run); and optionally the guidelines,
         ``family``, ``layout`` and ``size``, as of `dryrun.show`, and ``stage``, those of `tuner.STAGES` to go
         through (None: all).
     routine : callable
@@ -67,10 +68,20 @@ def main(options: Any, routine: Callable[[str], Callable] | None = None) -> int:
         return 0
     if routine is None:
         raise BackendUnavailable("the tuner was not given the routines to run")
-    number = options.device or "0"
-    if not number.isdecimal():
-        raise ValueError(f"device {number!r} is no number; only a dry run takes names")
-    return _tune(options, devices.current(int(number)), routine)
+    if options.compile:
+        raise ValueError("--compile is of a dry run: add --dry-run")
+    return _tune(options, _present(options.device), routine)
+
+
+def _present(name: str | None) -> Device:
+    """The device of a number, or of a name in any spelling, which must be here."""
+    device = devices.named(name)
+    is_number = name is None or name.strip().isdecimal()
+    if not is_number and device not in devices.here():
+        raise ValueError(
+            f"device {name!r} is no number or name of a device that is here; only a dry run takes others"
+        )
+    return device
 
 
 def _tune(options: Any, device: Device, routine: Callable) -> int:
@@ -103,7 +114,7 @@ def _tune(options: Any, device: Device, routine: Callable) -> int:
             watcher.say(f"doubtful: {complaint_}")
     _show(journal.records, options)
     if not options.json and found:
-        _console().print(f"written to {overlay.levels(device)[0].path}", soft_wrap=True)
+        terminal.console(WIDTH).print(f"written to {user_file(device.name)}", soft_wrap=True)
     return 0 if found else 1
 
 
@@ -145,7 +156,7 @@ def _show(records: list[Record], options: Any) -> None:
     if options.json:
         print(json.dumps(report.as_json(records), indent=2))
     else:
-        report.show(records, _console())
+        report.show(records, terminal.console(WIDTH))
     if options.report is not None:
         for path in report.write(records, Path(options.report)):
             print(path, file=sys.stderr)
@@ -160,7 +171,7 @@ class _Progress:
             TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
             TextColumn("{task.fields[counts]}"),
         )  # fmt: skip
-        self._bar = Progress(*columns, console=Console(file=sys.stderr))
+        self._bar = Progress(*columns, console=terminal.console(stderr=True))
         limit = f" (at most {budget:.0f} s)" if budget else ""
         self._task = self._bar.add_task(f"compiling{limit}", total=None, counts="")
 
@@ -179,7 +190,3 @@ class _Progress:
 
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
-
-
-def _console() -> Console:
-    return Console(width=None if sys.stdout.isatty() else WIDTH)

@@ -9,6 +9,7 @@ import os
 import re
 import tempfile
 import warnings
+import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -36,7 +37,7 @@ from ..errors import DatabaseWarning
 from ..gpu.store import data_folder
 
 __all__ = [
-    "FATAL", "Record", "add_elsewhere", "append", "candidate_of", "edit", "merge",
+    "FATAL", "Record", "add_elsewhere", "append", "candidate_of", "edit", "file_name", "merge",
     "read_sweep", "save", "slug", "sound", "sweep_file", "user_file", "winners",
 ]  # fmt: skip
 
@@ -161,13 +162,18 @@ def slug(device: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", device.lower()).strip("_") or "device"
 
 
+def file_name(device: str) -> str:
+    """The name of a file of tuned values of `device`."""
+    return f"{slug(device)}.json"
+
+
 def user_file(device: str) -> Path:
-    """The user's tuned values of `device`."""
-    return data_folder() / "tuned" / f"{slug(device)}.json"
+    """The user's tuned values of `device`; `NoFolder` as of `data_folder`."""
+    return data_folder() / "tuned" / file_name(device)
 
 
 def sweep_file(device: str) -> Path:
-    """The user's measurements on `device`, a JSON object a line."""
+    """The user's measurements on `device`, a JSON object a line; `NoFolder` as of `data_folder`."""
     return data_folder() / "sweeps" / f"{slug(device)}.jsonl"
 
 
@@ -200,8 +206,11 @@ def read_sweep(path: Path) -> list[Record]:
         Where it cannot be read.
     """
     unpacked = gzip.open if path.suffix == ".gz" else open
-    with unpacked(path, "rb") as file:
-        content = file.read(MAX_SWEEP + 1)
+    try:
+        with unpacked(path, "rb") as file:
+            content = file.read(MAX_SWEEP + 1)
+    except (EOFError, zlib.error) as damage:
+        raise OSError(f"{path} is no whole gzip file: {damage}") from damage
     if len(content) > MAX_SWEEP:
         raise OSError(f"{path} has more than {MAX_SWEEP} bytes")
     found = [_record(line) for line in content.splitlines() if line]
@@ -399,7 +408,7 @@ def save(document: Document, path: Path) -> None:
     """Write `document` to `path`, which then holds either the old text or the new one, never a part."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".tmp")
     try:
-        with os.fdopen(handle, "w") as file:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(dumps(document))
             file.flush()
             os.fsync(file.fileno())

@@ -3,67 +3,135 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
+import warnings
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
-from .. import database
+from .. import database, terminal
 from ..database import FAMILIES, DatabaseError, Document, dumps, parse
+from ..errors import DatabaseWarning
 from ..gpu import device as devices
-from ..gpu.device import Device
-from ..gpu.store import data_folder
+from ..gpu.store import NoFolder, data_folder, tell_once
 from . import overlay
-from .store import edit, merge, user_file
+from .store import edit, merge
 
-__all__ = ["export", "files", "forget", "main", "take_in"]
+__all__ = ["driver_name", "export", "files", "forget", "main", "take_in"]
 
 WIDTH = 140  # columns of a table that goes into a file or a pipe
 
 
 def files() -> dict[Path, Document]:
-    """The readable files of the user's tuned values, of all devices; others are named by a warning."""
-    found = {}
-    for path in sorted((data_folder() / "tuned").glob("*.json")):
+    """The readable files of the user's tuned values, of all devices; others are named by a warning.
+
+    None where there is no folder for them.
+    """
+    found: dict[Path, Document] = {}
+    try:
+        folder = data_folder() / "tuned"
+    except NoFolder as problem:
+        tell_once(str(problem))
+        return found
+    try:
+        names = sorted(os.listdir(folder))
+    except FileNotFoundError:
+        return found
+    except OSError as problem:
+        warnings.warn(f"tuned values are set aside: {problem}", DatabaseWarning, stacklevel=2)
+        return found
+    for path in (folder / name for name in names if name.endswith(".json")):
         document = database.read(path)
         if document is not None:
             found[path] = document
     return found
 
 
+def driver_name(device: str | None) -> str:
+    """The driver's name of the device that a person means, as of `devices.named`, or that of a user's file.
+
+    Raises
+    ------
+    BackendUnavailable
+        Where there is no device of that number.
+    ValueError
+        For a name of no device that is here, known, or in a file.
+    """
+    try:
+        return devices.named(device).name
+    except ValueError:
+        tuned = (document.device for document in files().values())
+        found = next((name for name in tuned if devices.same_name(name, device or "")), None)
+        if found is None:
+            raise
+        return found
+
+
 def export(device: str) -> str:
-    """The text of the user's tuned values of a device.
+    """The text of the user's tuned values of a device, by its number or any spelling of its name.
 
     Raises
     ------
     ValueError
         Where there are none.
     """
-    document = database.read(user_file(device), device)
+    name, found = driver_name(device), files().values()
+    document = next((document for document in found if document.device == name), None)
     if document is None:
-        known = ", ".join(document.device for document in files().values()) or "no device"
-        raise ValueError(f"there are no tuned values of {device!r}; there are some of {known}")
+        known = ", ".join(document.device for document in found) or "no device"
+        raise ValueError(f"there are no tuned values of {name!r}; there are some of {known}")
     return dumps(document)
 
 
-def take_in(path: Path) -> tuple[Path, Document]:
+def take_in(path: Path, device: str | None = None) -> tuple[Path, Document]:
     """Put the values of a file over the user's own, all of them or none; returns the user's file.
+
+    Parameters
+    ----------
+    path : Path
+    device : str, optional
+        The number or a name of the device whose values they shall be; the file may be of its architecture.
+        Default: the one that the file is of.
 
     Raises
     ------
     DatabaseError, OSError
-        Where the file is not what `schema.json` describes, or cannot be read.
+        Where the file is not what `schema.json` describes, or cannot be read, or where nothing would ever
+        read its values.
     """
     with path.open("rb") as file:
         document = parse(file.read(database.MAX_BYTES + 1))
+    document.device = _reader(document.device, device)
+    if not len(document):
+        raise DatabaseError("it holds no values")
     return merge(document), document
 
 
+def _reader(written: str, asked: str | None) -> str:
+    """The driver's name of the device that will read the values of a file of `written`."""
+    if asked is not None:
+        meant = devices.named(asked)
+        if not any(devices.same_name(written, name) for name in (meant.name, meant.arch)):
+            raise DatabaseError(f"it is of {written!r}, neither of {meant.name!r} nor of {meant.arch!r}")
+        return meant.name
+    if re.fullmatch(r"sm_?\d+a?", written.lower()):
+        raise DatabaseError(
+            f"it is of the architecture {written!r}, and the user's values are read by the name of a device; "
+            "--device says for which they shall be"
+        )
+    try:
+        return driver_name(written)
+    except ValueError:  # of a device that only its driver knows
+        return written
+
+
 def forget(device: str, stems: tuple[str, ...] | None = None, dtypes: tuple[str, ...] | None = None) -> int:
-    """Drop the user's tuned values of a device, all or those of some families, routines, dtypes.
+    """Drop the user's tuned values of a device, all or those of some families, routines, dtypes; it goes by
+    its number or any spelling of its name.
 
     Returns how many were dropped; a file that holds nothing any more is removed.
     """
@@ -71,7 +139,7 @@ def forget(device: str, stems: tuple[str, ...] | None = None, dtypes: tuple[str,
     def kept(name: str, dtype: str) -> bool:
         return (stems is not None and name not in stems) or (dtypes is not None and dtype not in dtypes)
 
-    with edit(device) as document:
+    with edit(driver_name(device)) as document:
         before = len(document)
         document.entries = {key: e for key, e in document.entries.items() if kept(*key[:2])}
         document.stop_sizes = {key: s for key, s in document.stop_sizes.items() if kept(*key[:2])}
@@ -89,11 +157,17 @@ def main(options: Any) -> int:
         With the attributes ``action``, ``device`` (a number, a name or None), ``file`` (of export and
         import, or None), ``routine`` and ``dtype`` (of forget, tuples of names or None), ``json``.
     """
+    if options.file is not None and options.action not in ("export", "import"):
+        raise ValueError(f"{options.action} takes no file, as {options.file}; export and import do")
+    for name in ("routine", "dtype"):
+        if getattr(options, name) is not None and options.action != "forget":
+            raise ValueError(f"--{name} narrows what is forgotten; {options.action} takes none")
     return _ACTIONS[options.action](options)
 
 
 def _list(options: Any) -> int:
-    found = files()
+    name = None if options.device is None else driver_name(options.device)
+    found = {path: each for path, each in files().items() if name in (None, each.device)}
     if options.json:
         values = [{"file": str(path), **json.loads(dumps(document))} for path, document in found.items()]
         print(json.dumps(values, indent=2))
@@ -111,16 +185,18 @@ def _list(options: Any) -> int:
             table.add_row(document.device, routine, dtype, "", size, f"stop={stop}", "")
         for (routine, dtype, place), way in sorted(document.methods.items()):
             table.add_row(document.device, routine, dtype, "", place, f"method={way}", "")
-    console = Console(width=None if sys.stdout.isatty() else WIDTH)
-    console.print(table if table.row_count else "nothing was tuned here; packaged values serve")
+    terminal.console(WIDTH).print(
+        table if table.row_count else "nothing was tuned here; packaged values serve"
+    )
     return 0
 
 
 def _where(options: Any) -> int:
     """The files of a device, first the one that wins."""
-    levels = overlay.levels(_device(options.device))
+    levels = overlay.levels(devices.named(options.device))
     rows = [
-        {"level": level.origin, "file": str(level.path), "exists": level.path.is_file()} for level in levels
+        {"level": level.origin, "file": str(level.path), "exists": os.path.isfile(level.path)}
+        for level in levels
     ]
     if options.json:
         print(json.dumps(rows, indent=2))
@@ -131,11 +207,11 @@ def _where(options: Any) -> int:
 
 
 def _export(options: Any) -> int:
-    text = export(_name(options.device))
+    text = export(driver_name(options.device))
     if options.file is None:
         print(text, end="")
     else:
-        Path(options.file).write_text(text)
+        Path(options.file).write_text(text, encoding="utf-8")
     return 0
 
 
@@ -143,11 +219,33 @@ def _import(options: Any) -> int:
     if options.file is None:
         raise ValueError("import needs the file to take values from")
     try:
-        path, document = take_in(Path(options.file))
+        path, document = take_in(Path(options.file), options.device)
     except (OSError, DatabaseError) as problem:
         raise ValueError(f"{options.file} is not taken in: {problem}") from problem
     print(f"{len(document)} values of {document.device} are now in {path}")
+    for note in _notes(document):
+        print(note, file=sys.stderr)
     return 0
+
+
+def _notes(document: Document) -> list[str]:
+    """Who will not read the values that were taken in."""
+    try:
+        device = devices.named(document.device)
+    except ValueError:
+        device = None
+    here = [device.name for device in devices.here()]
+    notes = []
+    if document.device not in here:
+        place = ", ".join(here) or "none"
+        kind = "is known, and none here" if device is None else "here"
+        notes.append(
+            f"no device {kind} is called {document.device!r}, only such a one reads them; here: {place}"
+        )
+    skipped = overlay.unusable(document, device)
+    if skipped:
+        notes.append(f"{len(skipped)} of them are passed over, as {skipped[0]}")
+    return notes
 
 
 def _forget(options: Any) -> int:
@@ -155,19 +253,9 @@ def _forget(options: Any) -> int:
     if options.routine is not None:
         families = (stem for stem, family in FAMILIES.items() if family.routine in options.routine)
         stems = (*families, *options.routine)
-    name = _name(options.device)
+    name = driver_name(options.device)
     print(f"{forget(name, stems, options.dtype)} values of {name} are forgotten")
     return 0
-
-
-def _device(name: str | None) -> Device:
-    """A device by its number or by its short name."""
-    return devices.known(name) if name and not name.isdecimal() else devices.current(int(name or 0))
-
-
-def _name(name: str | None) -> str:
-    """The driver's name of a device: given as such, or by what `_device` takes."""
-    return name if name and not name.isdecimal() and name not in devices.names() else _device(name).name
 
 
 _ACTIONS = {"list": _list, "where": _where, "export": _export, "import": _import, "forget": _forget}

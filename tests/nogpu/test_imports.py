@@ -34,7 +34,7 @@ LAYERS = [
     {"gpu"},
     {"layouts", "dtypes"},
     {"operands"},
-    {"checks", "cublas"},
+    {"checks", "cublas", "terminal"},
     {"types", "errors", "arguments"},
 ]
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}

@@ -1,0 +1,147 @@
+"""What a command says to a person and to a shell: errors in one line with an exit code, characters that the
+terminal has, tables as wide as it is.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import sys
+import unicodedata
+import warnings
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, TextIO
+
+from rich.console import Console
+
+from .errors import PyblasgpuError
+
+__all__ = ["console", "guarded"]
+
+#: Exit codes; those of signals are 128 and their number, as of a shell.
+FAILED, INTERRUPTED, CLOSED_PIPE = 2, 130, 141
+#: What files, options and a machine can do wrong; anything else is a defect, and has its traceback.
+_FORESEEN = (PyblasgpuError, ValueError, OSError, EOFError, MemoryError, zlib.error, Warning)
+
+
+def guarded(words: Sequence[str], run: Callable[[], int]) -> int:
+    """What `run` returns, an exit code; or, after a line on stderr, that of what went wrong.
+
+    Parameters
+    ----------
+    words : sequence of str
+        The command's name and what it was asked; read when something goes wrong.
+    run : callable
+    """
+    with _legible(), _warnings_in_a_line(words):
+        try:
+            try:
+                code = run()
+            finally:  # argparse leaves by SystemExit
+                sys.stdout.flush()
+            return code
+        except BrokenPipeError:
+            problem, code = "the reader of the output has gone", CLOSED_PIPE
+        except KeyboardInterrupt:
+            problem, code = "interrupted", INTERRUPTED
+        except ModuleNotFoundError as missing:
+            if (missing.name or "").split(".")[0] in ("pyblasgpu", "benchmarks"):
+                raise
+            problem, code = str(missing), FAILED
+        except _FORESEEN as foreseen:
+            problem, code = _in_a_line(foreseen), FAILED
+        _drop_unwritten(sys.stdout)
+        with suppress(OSError):
+            print(f"{' '.join(words)}: {problem}", file=sys.stderr, flush=True)
+        _drop_unwritten(sys.stderr)
+        return code
+
+
+def console(width: int | None = None, stderr: bool = False) -> Console:
+    """Where tables and progress go: as wide as the terminal; `width` columns in a file or a pipe."""
+    stream = sys.stderr if stderr else sys.stdout
+    return _Console(file=stream, width=None if stream.isatty() else width)
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Rich would end the process here, and without a word."""
+        raise BrokenPipeError
+
+
+def _in_a_line(problem: BaseException) -> str:
+    if isinstance(problem, OSError) and problem.filename is not None and problem.strerror:
+        return f"{os.fsdecode(problem.filename)}: {problem.strerror}"
+    return " ".join(str(problem).split()) or type(problem).__name__
+
+
+def _drop_unwritten(stream: TextIO) -> None:
+    """What cannot be written would be tried again, and complained about, when the interpreter ends."""
+    try:
+        stream.flush()
+    except (OSError, ValueError):
+        with suppress(OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
+
+
+@contextmanager
+def _warnings_in_a_line(words: Sequence[str]) -> Iterator[None]:
+    """Warnings without the place in the source that they are from."""
+    before = warnings.formatwarning
+
+    def line(message: Any, *_: Any, **__: Any) -> str:
+        return f"{' '.join(words)}: {' '.join(str(message).split())}\n"
+
+    warnings.formatwarning = line
+    try:
+        yield
+    finally:
+        warnings.formatwarning = before
+
+
+@contextmanager
+def _legible() -> Iterator[None]:
+    """Output streams that write what their encoding lacks in other words; closed ones lead nowhere."""
+    changed = []
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif stream.errors in ("strict", "surrogateescape", "backslashreplace") and _can_change(stream):
+            changed.append((stream, stream.errors))
+            stream.reconfigure(errors=_HANDLER)
+    try:
+        yield
+    finally:
+        for stream, errors in changed:
+            with suppress(OSError, ValueError):
+                stream.reconfigure(errors=errors)
+
+
+def _can_change(stream: Any) -> bool:
+    return hasattr(stream, "reconfigure") and not stream.closed
+
+
+_HANDLER = "pyblasgpu.legible"
+_WORDS = {"×": "x", "ᵀ": "^T", "−": "-", "–": "-", "µ": "u", "…": "...", "≤": "<=", "≥": ">=", "·": "."}
+
+
+def _reworded(problem: UnicodeError) -> tuple[str | bytes, int]:
+    if not isinstance(problem, UnicodeEncodeError):
+        raise problem
+    part = problem.object[problem.start : problem.end]
+    if all("\udc80" <= character <= "\udcff" for character in part):  # bytes of a file's name
+        return bytes(ord(character) - 0xDC00 for character in part), problem.end
+    return "".join(map(_in_ascii, part)), problem.end
+
+
+def _in_ascii(character: str) -> str:
+    plain = unicodedata.normalize("NFKD", character).encode("ascii", "ignore").decode()
+    return _WORDS.get(character) or plain or "?"
+
+
+codecs.register_error(_HANDLER, _reworded)
