@@ -97,7 +97,7 @@ class Recipe:
 
 
 def _plain(number) -> bool:
-    """Whether `number` fits every dtype as it is: rounded to float32 too it is finite, and 0 only if it is 0."""
+    """Whether `number` fits every dtype as it is: in float32 too it is finite, and 0 only if it is 0."""
     if type(number) is not int and type(number) is not float:
         return False
     return number == 0 or _LEAST <= abs(number) <= _MOST
