@@ -89,9 +89,7 @@ class Thread(greenlet.greenlet):
 
     def wait(self, vote: bool = False) -> list[bool]:
         """Give way until the other threads are at the kernel's barrier too; what they all voted."""
-        kernel = sys._getframe(2)
-        self.barrier = kernel.f_code.co_filename, kernel.f_lineno
-        self.vote = vote
+        self.barrier, self.vote = self._line(), vote
         self.parent.switch()
         return self.block.votes
 
@@ -102,9 +100,16 @@ class Thread(greenlet.greenlet):
 
     def meet(self, brought, together: Callable[[list], None]) -> None:
         """Give way until all lanes of the warp are here; one does `together` with what all brought."""
-        kernel = sys._getframe(2)
-        self.meeting = _Meeting((kernel.f_code.co_filename, kernel.f_lineno), brought, together)
+        self.meeting = _Meeting(self._line(), brought, together)
         self.parent.switch()
+
+    def _line(self) -> tuple[str, int]:
+        """The kernel's file and line; a frame reckons its line anew each time, which takes long."""
+        kernel = sys._getframe(3)
+        lines, at = self.block.launch.lines, (id(kernel.f_code), kernel.f_lasti)
+        if at not in lines:
+            lines[at] = kernel.f_code.co_filename, kernel.f_lineno
+        return lines[at]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +136,7 @@ class _Launch:
     shared_limit: int
     logs: list[tuple[AccessLog, AccessLog]]
     news: dict[tuple[int, int], _News]  # by the flag that was set for it
+    lines: dict[tuple[int, int], tuple[str, int]]  # by code and instruction: a kernel keeps its code
     events: int = 0  # what happened to flags
 
 
@@ -390,7 +396,7 @@ def launch(
     _check_shared(shared_bytes, shared_limit)
     arguments, logs = _watched(arguments)
     facts = _Launch(
-        function, arguments, _Module(grid, threads), threads, shared_bytes, shared_limit, logs, {}
+        function, arguments, _Module(grid, threads), threads, shared_bytes, shared_limit, logs, {}, {}
     )
     places = list(enumerate(np.ndindex(grid)))
     _random.shuffle(places)

@@ -10,8 +10,8 @@ import ctypes
 import weakref
 from collections.abc import Mapping
 
-import greenlet
 import numpy as np
+from greenlet import getcurrent as _running
 
 from ..errors import PyblasgpuError
 
@@ -144,10 +144,11 @@ class Pointer:
     the number of the running thread.
     """
 
-    __slots__ = ("array", "log", "phase", "start")
+    __slots__ = ("array", "dtype", "log", "phase", "size", "start")
 
     def __init__(self, array: np.ndarray, phase: int, start: int = 0, log: AccessLog | None = None):
         self.array, self.phase, self.start, self.log = array, phase, start, log
+        self.size, self.dtype = array.size, array.dtype
 
     def offset(self, count: int) -> Pointer:
         """The pointer `count` elements further."""
@@ -156,28 +157,31 @@ class Pointer:
     def span(self, i: int, count: int, aligned: int = 1) -> slice:
         """Where elements i to i + count lie in `array`, checked; `aligned` in elements."""
         at = self.start + i
-        if at < 0 or at + count > self.array.size:
+        if at < 0 or at + count > self.size:
             raise IndexError(
                 f"index {i} is out of bounds: its {count} elements lie at {at} of {self.array.size}"
             )
-        if (self.phase + at) % aligned:
+        if aligned > 1 and (self.phase + at) % aligned:
             raise SimulatorError(f"misaligned: index {i} is no multiple of {aligned} elements in memory")
         return slice(at, at + count)
 
     def read(self, i: int, count: int, aligned: int = 1) -> np.ndarray:
         """Elements i to i + count."""
         span = self.span(i, count, aligned)
-        if self.log is not None:
-            self.log.reads.append((greenlet.getcurrent().index, span.start, count))
+        log = self.log
+        if log is not None:
+            log.reads.append((_running().index, span.start, count))
         return self.array[span]
 
     def write(self, i: int, values, count: int = 1, aligned: int = 1) -> None:
         """Set elements i to i + count; a real of the other precision raises TypeError."""
-        if getattr(values, "dtype", self.array.dtype) != self.array.dtype:
+        dtype = getattr(values, "dtype", None)
+        if dtype is not self.dtype and dtype is not None and dtype != self.dtype:
             raise TypeError(f"index {i}: {values.dtype} is written where {self.array.dtype} is kept")
         span = self.span(i, count, aligned)
-        if self.log is not None:
-            self.log.writes.append((greenlet.getcurrent().index, span.start, count))
+        log = self.log
+        if log is not None:
+            log.writes.append((_running().index, span.start, count))
         self.array[span] = values
 
     def __getitem__(self, i: int):

@@ -36,7 +36,7 @@ types = SimpleNamespace(
     float64=np.float64,
 )
 REALS = {"float32": types.float32, "float64": types.float64}
-_COMPLEX = {np.dtype("float32"): np.complex64, np.dtype("float64"): np.complex128}
+_COMPLEX = {"f": np.dtype("complex64"), "d": np.dtype("complex128")}
 
 
 def pointer_type(real: str):
@@ -260,7 +260,7 @@ def sync_warp() -> None:
 def _elements(pointer: Pointer, first: int, count: int, parts: int, conj: bool = False) -> np.ndarray:
     """`count` elements of so many parts, in place unless conjugated."""
     reals = pointer.read(first * parts, count * parts)
-    values = reals if parts == 1 else reals.view(_COMPLEX[reals.dtype])
+    values = reals if parts == 1 else reals.view(_COMPLEX[pointer.dtype.char])
     return values.conj() if conj else values
 
 
@@ -270,12 +270,13 @@ def rank1_update(
 ):  # fmt: skip
     """``update(acc, a, b)``: acc[:, j] += a * b[j] over an m-by-n column-major register tile."""
 
-    def some(pointer: Pointer, count: int, first: int, step: int, conj: bool) -> np.ndarray:
-        return _elements(pointer, first, (count - 1) * step + 1, parts, conj)[::step]
+    (first_a, step_a), (first_b, step_b) = at_a, at_b
+    span_a, span_b = (m - 1) * step_a + 1, (n - 1) * step_b + 1
 
     def update(acc, a, b):
         tile = _elements(acc, 0, m * n, parts).reshape(n, m)
-        tile += some(b, n, *at_b, conj_b)[:, None] * some(a, m, *at_a, conj_a)
+        column = _elements(b, first_b, span_b, parts, conj_b)[::step_b, None]
+        tile += column * _elements(a, first_a, span_a, parts, conj_a)[::step_a]
 
     return update
 
