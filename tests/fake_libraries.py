@@ -121,6 +121,12 @@ class StridedMemoryView:
         self.strides = tuple(step // host.itemsize for step in host.strides)
         self.device_id, self.readonly = 0, getattr(array, "read_only", False)
 
+    def __dlpack__(self, **options):
+        return self.exporting_obj.host.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return 2, self.device_id
+
     from_any_interface = classmethod(lambda cls, array, stream_ptr: cls(array, stream_ptr))
     from_dlpack = from_any_interface
 
@@ -131,14 +137,17 @@ class Events:
     LEGACY_STREAM = 1
 
     def __init__(self):
-        self.recorded, self.done = [], False
+        self.recorded, self.held_back, self.done = [], [], False
 
     def is_captured(self, stream):
         return False
 
     def record(self, stream):
         self.recorded.append(stream)
-        return SimpleNamespace(is_done=lambda: self.done, synchronize=lambda: None)
+        return SimpleNamespace(
+            is_done=lambda: self.done, synchronize=lambda: None,
+            hold_back=lambda later: self.held_back.append((stream, later)),
+        )  # fmt: skip
 
 
 def install(monkeypatch) -> Events:

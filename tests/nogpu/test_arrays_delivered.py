@@ -179,6 +179,23 @@ def test_other_dtypes_are_cast(events, put):
         assert integers.exported_to == [5]
 
 
+def test_without_cupy_results_are_exported_by_pyblasgpu(events, fake, monkeypatch):
+    """Numba's new arrays export no DLPack."""
+
+    def absent(*_):
+        raise ImportError
+
+    def numbas(self, shape, dtype, device, stream):
+        return InterfaceArray(np.full(shape, np.nan, dtype.name))
+
+    monkeypatch.setattr(type(libraries.CUPY), "empty", absent)
+    monkeypatch.setattr(type(protocols.NUMBA), "empty", numbas)
+    result = pyblasgpu.gemm(DeviceArray(A), DeviceArray(B), stream=5)
+    assert type(result) is DeviceArray and fake[0].calls == [("gemm", 5, 1)]
+    assert events.held_back == [(5, fake_libraries.OWN_STREAM)]
+    np.testing.assert_array_equal(result.host, A @ B)
+
+
 def test_casts_without_cupy_are_refused(events, monkeypatch):
     def absent(name):
         raise ImportError(name)
