@@ -227,6 +227,8 @@ class _Torch(Library):
         # sparse ones have neither, and under torch.func and torch.compile there is no memory
         pointer, strides = reachable(array, lambda: (array.data_ptr(), array.stride()))
         shape = tuple(array.shape)
+        if not pointer and 0 not in shape:
+            raise NoArrayError("is a tensor that has no memory: pass one from outside of torch.compile")
         check_alignment(pointer, shape, dtype)
         return Layout(
             pointer, shape, strides, dtype, array.get_device(), array.is_conj(), not negative, array
@@ -248,7 +250,7 @@ class _Torch(Library):
                 pointers.append(array.data_ptr())
         except RuntimeError:  # no strides, or no memory
             return None
-        return facts, pointers
+        return None if 0 in pointers else (facts, pointers)
 
     def state(self, a, b, out):
         return (

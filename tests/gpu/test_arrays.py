@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pyblasgpu
+from pyblasgpu import blas, linalg
 from pyblasgpu.errors import OverlapError
 from pyblasgpu.gpu import launch
 from pyblasgpu.routines import tape
@@ -207,3 +208,59 @@ def test_threads(monkeypatch):
 
 def trans_of(name: str) -> str:
     return "trans_a" if name == "gemm" else "trans"
+
+
+# ------------------------------------------------------------------------------------------------ PyTorch
+
+
+def test_parameters_without_gradients():
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(3)
+    a, b = (integers(rng, shape, DTYPES["d"]) for shape in ((65, 31), (31, 33)))
+    left, weights = torch.as_tensor(a, device="cuda"), torch.nn.Parameter(torch.as_tensor(b, device="cuda"))
+    out = torch.empty((65, 33), dtype=torch.float64, device="cuda")
+    with pytest.raises(TypeError, match="gemm: b requires a gradient"):
+        pyblasgpu.gemm(left, weights)
+    with torch.no_grad():
+        for _ in range(3):  # checked, then repeated
+            result = pyblasgpu.gemm(left, weights)
+            assert type(result) is torch.Tensor and not result.requires_grad
+            same(Torch.get(result), a @ b, "new")
+            assert pyblasgpu.gemm(left, weights, out=out) is out
+            same(Torch.get(out), a @ b, "out")
+        assert (
+            pyblasgpu.trmm(torch.eye(31, dtype=torch.float64, device="cuda") * 2, weights, out=weights)
+            is weights
+        )
+    same(Torch.get(weights.detach()), 2 * b, "in place")
+    with pytest.raises(TypeError, match="gemm: b requires a gradient"):
+        pyblasgpu.gemm(left, weights, out=out)
+
+
+def test_may_overwrite_copies_lazy_and_expanded_tensors():
+    torch = pytest.importorskip("torch")
+    a = torch.as_tensor(np.triu(integers(np.random.default_rng(4), (33, 33), DTYPES["z"])) + 40 * np.eye(33))
+    b = torch.as_tensor(integers(np.random.default_rng(5), (33, 5), DTYPES["z"]))
+    a, b = a.cuda(), b.cuda()
+    before = b.clone()
+    for x in (b.conj(), b.mH.mT, b[:, :1].expand(33, 5), b.conj().mT.contiguous().mT.conj()):
+        expected = x.resolve_conj().clone()
+        for result in (
+            blas.ztrsm(1.0, a, x, overwrite_b=1), linalg.solve_triangular(a, x, overwrite_b=True)
+        ):  # fmt: skip
+            torch.testing.assert_close(a @ result, expected)
+        assert torch.equal(b, before)
+    negated = b.conj().imag
+    assert negated.is_neg()
+    result = linalg.solve_triangular(a.real, negated, overwrite_b=True)
+    torch.testing.assert_close(a.real @ result, negated.resolve_neg())
+    assert torch.equal(b, before)
+
+
+def test_tensors_that_are_not_dense():
+    torch = pytest.importorskip("torch")
+    good = torch.eye(9, device="cuda")
+    for wrong in (good.to_sparse(), good.to_sparse_csr()):
+        for options in ({}, {"out": good.clone()}):
+            with pytest.raises(TypeError, match="gemm: b cannot be read"):
+                pyblasgpu.gemm(good, wrong, **options)

@@ -244,6 +244,17 @@ def test_tensors_without_memory(torch, missing):
             pyblasgpu.gemm(Tensor(), Tensor(), out=wrong)
 
 
+def test_tensors_whose_memory_is_feigned(torch):
+    """As under torch.compile; the repeated call must not take them for others of their shape."""
+    arrays = [Tensor() for _ in range(3)]
+    for _ in range(2):
+        pyblasgpu.gemm(arrays[0], arrays[1], out=arrays[2])
+    feigned = Tensor(data_ptr=lambda: 0)
+    for given in ((feigned, arrays[1], arrays[2]), (arrays[0], arrays[1], feigned)):
+        with pytest.raises(TypeError, match=r"gemm: (a|out) is a tensor that has no memory"):
+            pyblasgpu.gemm(*given[:2], out=given[2])
+
+
 def test_device_arrays_of_other_dtypes_are_named(fake):
     good, wrong = fake_device.Array(ONE), fake_device.Array(ONE.astype(object))
     with pytest.raises(TypeError, match="gemm: dtype object of b"):
