@@ -30,9 +30,10 @@ from .arrays import (
     numpy_dtype,
     output_view,
     reshaped,
+    stored_dtype,
 )
 from .execution import Call
-from .layouts import is_column_major
+from .layouts import MisalignedError, is_column_major
 from .level3 import multiply, triangular
 from .symmetric import rank_k, symmetric, triangular_product
 from .types import DTYPES, Dtype, Side
@@ -298,7 +299,13 @@ def _is_fortran(array) -> bool:
     library = library_of(array)
     if library.host:
         return library.to_numpy(array).flags.f_contiguous
-    return len(array.shape) < 2 or is_column_major(library.layout(array, _common("", (array,)), None))
+    if len(array.shape) < 2:
+        return True
+    stored = stored_dtype(dtype_name(array))
+    try:
+        return stored is not None and is_column_major(library.layout(array, stored, None))
+    except MisalignedError:
+        return False
 
 
 def get_blas_funcs(names, arrays: Sequence = (), dtype=None, ilp64=False):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from types import SimpleNamespace
 
+import fake_device
 import fake_libraries
 import numpy as np
 import pytest
@@ -101,6 +102,17 @@ def test_the_command_line(text, letters):
 def test_the_command_line_refuses_others(text):
     with pytest.raises(argparse.ArgumentTypeError, match="is none of s, d, c, z"):
         cli.parse_dtypes(text)
+
+
+@pytest.mark.parametrize("dtype", ["i4", "?", "i8", "f2", "f4", "D"])
+def test_the_best_type_of_arrays_on_a_device(fake, dtype):
+    array = fake_device.Array(np.zeros((3, 4), dtype, order="F"))
+    letter, _, prefers_fortran = blas.find_best_blas_type([array])
+    assert letter == {"f2": "s", "f4": "s", "D": "z"}.get(dtype, "d")
+    assert prefers_fortran == (dtype in ("f4", "D"))
+    assert blas.get_blas_funcs("gemm", [array]) is getattr(blas, f"{letter}gemm")
+    uneven = fake_device.Array(np.ndarray((2, 2), "f8", bytearray(99), 0, (9, 20)))
+    assert blas.find_best_blas_type([uneven]) == ("d", np.dtype("f8"), False)
 
 
 # ---------------------------------------------------------------------------------------- dtypes of arrays
