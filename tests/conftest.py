@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
+import blas_threads  # noqa: F401 - first of all
 import pytest
 from hypothesis import HealthCheck, settings
 
