@@ -260,6 +260,9 @@ def _matrices(*arrays: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
     if 0 in arrays[-1].shape:
         return  # SciPy's wrappers refuse some empty arrays
     lead = arrays[-1].shape[:-2]
+    if not lead:
+        yield arrays
+        return
     stacks = [np.broadcast_to(array, lead + array.shape[-2:]) for array in arrays[:-1]]
     for index in np.ndindex(lead):
         yield (*[stack[index] for stack in stacks], arrays[-1][index])
