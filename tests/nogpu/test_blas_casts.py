@@ -148,3 +148,25 @@ def test_what_cannot_be_overwritten_is_copied(b):
     b.flags.writeable = False
     np.testing.assert_array_equal(blas.dtrmm(1, 2 * np.eye(2), b, overwrite_b=1), 2 * before)
     np.testing.assert_array_equal(b, before)
+
+
+def test_lazy_and_immutable_arrays_of_other_libraries_are_copied():
+    torch = pytest.importorskip("torch")
+    a, b = torch.eye(2, dtype=torch.complex128) * 2, torch.tensor([[2 + 4j], [6.0]], dtype=torch.complex128)
+    for lazy in (b.conj(), b.expand(2, 3), b[:, 0].conj()):
+        before = lazy.clone().resolve_conj()
+        for found in (
+            blas.ztrsm(1.0, a, lazy, overwrite_b=1),
+            blas.zgemm(-0.5, a, lazy, 1.5, lazy, overwrite_c=1),
+        ):
+            assert found.shape == lazy.shape and torch.equal(found, before / 2)
+        assert torch.equal(lazy.resolve_conj(), before)
+
+
+def test_arrays_of_jax_are_copied():
+    numpy = pytest.importorskip("jax.numpy")
+    b = numpy.asarray([[2.0], [6.0]], "float32")
+    found = blas.strsm(1, 2 * numpy.eye(2), b, overwrite_b=1)
+    assert type(found) is type(b)
+    np.testing.assert_array_equal(np.asarray(found), [[1], [3]])
+    np.testing.assert_array_equal(np.asarray(b), [[2], [6]])
