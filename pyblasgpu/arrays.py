@@ -108,7 +108,10 @@ def common_library(routine: str, names: tuple[str, ...], arrays: tuple) -> Libra
 
 def dtype_name(array):
     """The dtype of `array`, as its library has it."""
-    return (_BY_TYPE.get(type(array)) or library_of(array)).dtype(array)
+    try:
+        return array.dtype
+    except AttributeError:
+        return library_of(array).dtype(array)
 
 
 def indexable(array, routine: str, argument: str):

@@ -59,11 +59,8 @@ class Library:
         return self
 
     def dtype(self, array):
-        """The dtype of `array`, as its library has it."""
-        try:
-            return array.dtype
-        except AttributeError:  # a list or a number
-            return np.asarray(array).dtype
+        """The dtype of `array`, which has no attribute for it."""
+        return np.asarray(array).dtype
 
     def is_read_only(self, array) -> bool:
         """Whether nothing may be written into `array`, even by its library; of host arrays, as NumPy's."""

@@ -214,9 +214,7 @@ def _may_be_written(array) -> bool:
 
 
 def _dtype(array):
-    """The dtype of `array` as its library has it, or else the protocols."""
-    if hasattr(array, "dtype"):
-        return array.dtype
+    """The dtype of `array` as the protocols have it."""
     if hasattr(array, "__cuda_array_interface__"):
         return np.dtype(array.__cuda_array_interface__["typestr"])
     if int(array.__dlpack_device__()[0]) in _HOST:
