@@ -273,7 +273,7 @@ def parse_sizes(text: str) -> tuple[int, ...]:
 
 
 def _splits(text: str) -> tuple[int, ...]:
-    return tuple(0 if item == "0" else _positive(item) for item in text.split(","))
+    return tuple(_whole(item) for item in text.split(","))
 
 
 def parse_shapes(text: str) -> tuple[tuple[int, ...], ...] | str:

@@ -72,8 +72,9 @@ class _Console(Console):
 
 
 def _in_a_line(problem: BaseException) -> str:
-    if isinstance(problem, OSError) and problem.filename is not None and problem.strerror:
-        return f"{os.fsdecode(problem.filename)}: {problem.strerror}"
+    if isinstance(problem, OSError) and problem.strerror:
+        named = problem.filename if isinstance(problem.filename, (str, bytes, os.PathLike)) else ""
+        return f"{os.fsdecode(named)}: {problem.strerror}" if named else problem.strerror
     return " ".join(str(problem).split()) or type(problem).__name__
 
 

@@ -8,7 +8,7 @@ from ..database import FAMILIES
 from ..errors import ConfigError
 from .axes import Parameters
 
-__all__ = ["Demand", "Maker", "bounded", "demand"]
+__all__ = ["Demand", "Maker", "alike", "demand"]
 
 #: Parameters that no rule of a Config reads: they say how the compiler and the multiprocessors go about it.
 UNREAD = ("min_blocks", "by_rows")
@@ -34,9 +34,11 @@ def demand(config: Any) -> Demand:
 _DEMAND = "_demand"  # beside the values that the Config itself remembers
 
 
-def bounded(config: Any, min_blocks: int) -> Any:
-    """`config` for so many blocks a multiprocessor."""
-    return config if config.min_blocks == min_blocks else _like(config, {"min_blocks": min_blocks})
+def alike(config: Any) -> Any:
+    """One for all Configs of a product that differ from `config` in `min_blocks` and the length of the ring
+    alone.
+    """
+    return _like(config, {"min_blocks": 1, "stages": min(config.stages, RING)})
 
 
 class Maker:
@@ -82,19 +84,19 @@ class Maker:
                 asked = {**chosen, **self._unread, "stages": ring}
                 found = self._family.config(self._dtype, self._layout, asked)
             except ConfigError as broken:
-                found = broken
+                found = broken.with_traceback(None)  # which would hold all that was at work here
             self._known[kind] = found
         if isinstance(found, ConfigError):
-            raise found.with_traceback(None)
-        made = _like(found, {name: chosen.get(name, x) for name, x in self._unread.items()})
-        if stages != ring:
-            made = _like(made, {"stages": stages})
-            vars(made).pop(_DEMAND, None)
-        return made
+            raise ConfigError(found.rule, found.inequality, **found.values)
+        own = {name: chosen.get(name, x) for name, x in self._unread.items()}
+        return _like(found, own if stages == ring else {**own, "stages": stages})
 
 
 def _like(config: Any, values: Parameters) -> Any:
     """A copy with other `values` that break no rule: none is checked again."""
     twin = object.__new__(type(config))
-    vars(twin).update(vars(config), **values)
+    known = vars(twin)
+    known.update(vars(config), **values)
+    if "stages" in values:
+        known.pop(_DEMAND, None)
     return twin

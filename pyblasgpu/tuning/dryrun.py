@@ -90,6 +90,7 @@ def _refuse_unused(
 ) -> None:
     """Raise ValueError where a value narrows to nothing, or a routine that was named is left out."""
     routines = list(dict.fromkeys(FAMILIES[stem].routine for stem, _, _ in whole))
+    dtypes = ",".join(dict.fromkeys(dtype for _, dtype, _ in whole))
     takes = {
         "family": [stem for stem, _, _ in whole],
         "layout": [layout for _, _, layout in whole],
@@ -99,17 +100,17 @@ def _refuse_unused(
         for value in _narrowed(options, name):
             if value not in known:
                 others = ", ".join(dict.fromkeys(known))
-                raise ValueError(f"--{name} {value} is none that {', '.join(routines)} has: {others}")
+                raise ValueError(f"--{name} {value}: {', '.join(routines)} in {dtypes} takes {others}")
     left = {FAMILIES[stem].routine for stem, _, _ in found}
     if _narrowed(options, "layout") and len(routines) < len(_ROUTINES):
         for routine in routines:
             layouts = dict.fromkeys(layout for stem, _, layout in whole if FAMILIES[stem].routine == routine)
             if not layouts.keys() & set(_narrowed(options, "layout")):
-                raise ValueError(f"--layout: {routine} has none of these, but {', '.join(layouts)}")
+                asked = ",".join(_narrowed(options, "layout"))
+                raise ValueError(f"--layout {asked}: {routine} takes {', '.join(layouts)}")
     if not left:
-        asked = [(name, _narrowed(options, name)) for name in _NARROWING]
-        given = " and ".join(f"--{name} {','.join(values)}" for name, values in asked if values)
-        dtypes = ",".join(dict.fromkeys(dtype for _, dtype, _ in whole))
+        narrowing = [(name, _narrowed(options, name)) for name in _NARROWING]
+        given = " and ".join(f"--{name} {','.join(values)}" for name, values in narrowing if values)
         raise ValueError(f"no kernel of {', '.join(routines)} in {dtypes} is of {given}")
 
 

@@ -15,7 +15,7 @@ from ..gpu.mma import joins_parts
 from ..kernels.stripe import Stripe
 from .block_cycles import ANSWER, BARRIER, L2_BYTES, LINE, START, Block, dram_rate, mma_time, slots_per_fma
 from .columns import Columns, larger, pick
-from .configs import bounded
+from .configs import alike
 
 __all__ = ["dram_cycles", "gemm_block", "stripe_cycles"]
 
@@ -51,14 +51,19 @@ def gemm_block(config: Any, k: int, device: Device, astray: tuple[bool, bool]) -
 def stripe_cycles(config: Any, device: Device, astray: tuple[bool, bool] = (False, False)) -> Block:
     """One stripe of a tile."""
     if isinstance(config, Columns):
-        rows = np.array([stripe_cycles(each, device, astray) for each in config.configs])
-        return Block(*rows.T[:, :, None])
-    return _stripe_cycles(bounded(config, 1), device, astray)
+        rows = np.array([_stripe_cycles(alike(each), device, astray) for each in config.configs])
+        stripe = Block(*rows.T[:, :, None])
+    else:
+        stripe = _stripe_cycles(alike(config), device, astray)
+    answer = ANSWER / larger(config.stages - 1, 1)
+    return stripe._replace(latency=larger(stripe.latency, answer))
 
 
 @lru_cache(maxsize=1 << 16)
 def _stripe_cycles(config: Any, device: Device, astray: tuple[bool, bool]) -> Block:
-    """The same, which does not depend on how many blocks share a multiprocessor."""
+    """The same, but for the time until memory answers, whatever the length of the ring and the blocks of a
+    multiprocessor.
+    """
     facts, warps = config.dtype_facts, config.threads // device.warp_size
     shares = zip((config.stripe_a, config.stripe_b), config.shares, astray, strict=True)
     times = ASTRAY_MMA if config.STEM == "gemm_mma" else ASTRAY
@@ -76,8 +81,7 @@ def _stripe_cycles(config: Any, device: Device, astray: tuple[bool, bool]) -> Bl
     issue = config.BLK_K * step.slots + loads
     alone = config.BLK_K * step.alone + loads
     work = max(warps * (issue / device.partitions + lines), fetched)
-    latency = max(alone + BARRIER, ANSWER / max(config.stages - 1, 1))
-    return Block(work, latency, issue=issue, schedulers=warps / device.partitions, rest=warps * lines)
+    return Block(work, alone + BARRIER, issue=issue, schedulers=warps / device.partitions, rest=warps * lines)
 
 
 def _fetching(instructions: float) -> float:

@@ -5,10 +5,12 @@ A rule is a `ConfigError`, wherever it stands; the funnel counts by its name.
 
 from __future__ import annotations
 
+import gc
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from operator import ge
 from typing import Any
 
@@ -131,6 +133,25 @@ def defaults(stem: str, dtype: str, effort: str) -> Guidelines:
     return replace(wanted, score=EXHAUSTIVE_SCORE) if effort == "exhaustive" else wanted
 
 
+def _uncollected(function: Callable) -> Callable:
+    """`function` without collections of garbage: they walk over hundreds of thousands of objects that form no
+    cycle, in a fifth of its time.
+    """
+
+    @wraps(function)
+    def called(*arguments: Any, **options: Any) -> Any:
+        if not gc.isenabled():
+            return function(*arguments, **options)
+        gc.disable()
+        try:
+            return function(*arguments, **options)
+        finally:
+            gc.enable()
+
+    return called
+
+
+@_uncollected
 def candidates(
     stem: str,
     dtype: str,

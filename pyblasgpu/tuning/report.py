@@ -113,8 +113,8 @@ def write(records: Sequence[Record], folder: Path) -> list[Path]:
     parts = [f"# Tuning of {records[0].device}" if records else "# Tuning", _markdown(records)]
     parts += [f"- {line}" for line in _lines(records)]
     parts += [f"\n![{plot.stem}]({plot.name})" for plot in plots]
-    page.write_text("\n".join(parts) + "\n")
-    data.write_text(json.dumps(as_json(records), indent=2) + "\n")
+    page.write_text("\n".join(parts) + "\n", encoding="utf-8")
+    data.write_text(json.dumps(as_json(records), indent=2) + "\n", encoding="utf-8")
     return [page, data, *plots]
 
 

@@ -237,10 +237,10 @@ def _notes(document: Document) -> list[str]:
     here = [device.name for device in devices.here()]
     notes = []
     if document.device not in here:
-        place = ", ".join(here) or "none"
-        kind = "is known, and none here" if device is None else "here"
+        known = "" if device else ", which is the name of no device that is known"
+        there = f" (here: {', '.join(here)})" if here else ""
         notes.append(
-            f"no device {kind} is called {document.device!r}, only such a one reads them; here: {place}"
+            f"only a device called {document.device!r}{known} will read them, and none is here{there}"
         )
     skipped = overlay.unusable(document, device)
     if skipped:

@@ -10,7 +10,7 @@ import pytest
 from pyblasgpu.database import FAMILIES, places_of
 from pyblasgpu.errors import ConfigError
 from pyblasgpu.gpu.device import known
-from pyblasgpu.tuning.configs import Maker, bounded, demand
+from pyblasgpu.tuning.configs import Maker, alike, demand
 from pyblasgpu.tuning.prune import best_few, candidates, persistent
 from pyblasgpu.tuning.score import score, scores
 from pyblasgpu.tuning.space import space
@@ -58,13 +58,15 @@ def test_a_copied_config_is_what_its_rules_make(stem, effort):
     assert made > 20
 
 
-@pytest.mark.parametrize("stem", FAMILIES)
-def test_a_bound_on_registers_breaks_no_rule(stem):
-    family = FAMILIES[stem]
-    for config in candidates(stem, family.dtypes[0], family.layouts[0], H200).left[:20]:
-        for blocks in (1, 2, 5):
-            parameters = {**family.parameters_of(config), "min_blocks": blocks}
-            assert bounded(config, blocks) == family.config(config.dtype, family.layouts[0], parameters)
+@pytest.mark.parametrize("stem", PRODUCTS)
+def test_one_stands_for_those_that_differ_in_blocks_and_stages(stem):
+    family, kinds = FAMILIES[stem], {}
+    configs = candidates(stem, "d", "nn", H200, "normal").left
+    for config in configs:
+        parameters = {**family.parameters_of(config), "min_blocks": 1, "stages": min(config.stages, 2)}
+        assert alike(config) == family.config("d", "nn", parameters)
+        kinds.setdefault(alike(config), []).append(config)
+    assert len(kinds) < len(configs)
 
 
 @pytest.mark.parametrize("device", ["h200", "v100", "rtx4090", "fermi"])
