@@ -137,7 +137,7 @@ class Stage:
         self.filed = {}  # what files name, by search
         monkeypatch.setattr(overlay, "serving", lambda *key: self.filed.get(key[:3], {}))
         # operands of the real sizes would take long to fill
-        small = {key: [tuple(max(x // 16, 1) for x in tuned_at(*key)[-1])] for key in every_class()}
+        small = {key: [tuple(max(x // 32, 1) for x in tuned_at(*key)[-1])] for key in every_class()}
         for module in (whole, products, by_class, tuner):
             monkeypatch.setattr(module, "tuned_at", lambda stem, size: small[stem, size])
         monkeypatch.setattr(
