@@ -49,14 +49,15 @@ class _Numba(Library):
         if interface is not None and interface.get("strides") is not None:
             # DLPack counts strides in elements, so that here alone the remainders are seen
             element_strides(interface["data"][0], interface["shape"], interface["strides"], dtype)
-        with module("pyblasgpu.gpu.context").current_context(self.device(array)):
+        device = self.device(array)
+        with module("pyblasgpu.gpu.context").current_context(device):
             view = _memory_view(array, stream or 1)  # its legacy default stream; the protocols have no 0
         shape, strides = tuple(view.shape), view.strides
         if strides is None:
             strides = tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
         check_alignment(view.ptr, shape, dtype)
         read_only = view.readonly or _is_immutable(array) or (interface is not None and interface["data"][1])
-        return Layout(view.ptr, shape, tuple(strides), dtype, view.device_id, False, not read_only, view)
+        return Layout(view.ptr, shape, tuple(strides), dtype, device, False, not read_only, view)
 
     def empty(self, shape, dtype, device, stream):
         cuda = numba_cuda()

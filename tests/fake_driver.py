@@ -65,7 +65,7 @@ class Driver:
         self.made: Counter[str] = Counter()
         self.refused: dict[str, Any] = {}
         self.pools: dict[int, int] = {}
-        self.held: dict[int, tuple[np.ndarray, int]] = {}
+        self.held: dict[int, tuple[np.ndarray, int, bool]] = {}
         self.functions: dict[int, int] = {}
         self.graphs: dict[int, int] = {}
         self.capturing: set[int] = set()
@@ -194,23 +194,26 @@ class Driver:
     def cuMemAllocFromPoolAsync(self, nbytes, pool, stream):
         ordinal = self.pools[int(pool)]
         (error,) = self._on(ordinal, stream)
-        return (error, None) if error else self._allocated(nbytes, ordinal)
+        return (error, None) if error else self._allocated(nbytes, ordinal, pooled=True)
 
     def cuMemAlloc(self, nbytes):
         return self._allocated(nbytes, self.current)
 
-    def _allocated(self, nbytes, ordinal):
+    def _allocated(self, nbytes, ordinal, pooled=False):
         buffer = np.zeros(nbytes, np.uint8)
-        self.held[buffer.ctypes.data] = buffer, ordinal
+        self.held[buffer.ctypes.data] = buffer, ordinal, pooled
         return buffer.ctypes.data
 
     def cuPointerGetAttribute(self, attribute, pointer):
-        assert attribute.name == "CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL"
         if self.current is None:
             return (self.result.CUDA_ERROR_INVALID_CONTEXT, None)
         if pointer not in self.held:
             return (self.result.CUDA_ERROR_INVALID_VALUE, None)
-        return self.held[pointer][1]
+        _, ordinal, pooled = self.held[pointer]
+        if attribute.name == "CU_POINTER_ATTRIBUTE_CONTEXT":
+            return self._context(None if pooled else ordinal)  # memory of a pool belongs to no context
+        assert attribute.name == "CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL"
+        return ordinal if pooled else 0
 
     def cuMemFree(self, address):
         if self.current is None:
@@ -219,7 +222,7 @@ class Driver:
         return (self.result.CUDA_SUCCESS,)
 
     def cuMemFreeAsync(self, address, stream):
-        _, ordinal = self.held.pop(address)
+        _, ordinal, _ = self.held.pop(address)
         return self._on(ordinal, stream)
 
     def cuMemcpyHtoDAsync(self, target, source, nbytes, stream):

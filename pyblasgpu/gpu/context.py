@@ -99,13 +99,23 @@ def pointer_device(pointer: int) -> int | None:
     """Ordinal of the device where memory lies; None where the driver does not know the address."""
     if _SIMULATED:
         return 0
+    attributes = load().CUpointer_attribute
+    # seen on two H100s: the ordinal read 0 for memory of either card, where the context was right
+    context = _attribute(attributes.CU_POINTER_ATTRIBUTE_CONTEXT, pointer)
+    if context is not None and int(context):
+        return _device_of(context)
+    ordinal = _attribute(attributes.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, pointer)  # of memory from a pool
+    return None if ordinal is None else int(ordinal)
+
+
+def _attribute(attribute: Any, pointer: int) -> Any:
+    """What the driver says of an address; None where it does not know it."""
     driver = load()
-    attribute = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
-    error, ordinal = driver.cuPointerGetAttribute(attribute, pointer)
+    error, found = driver.cuPointerGetAttribute(attribute, pointer)
     if error == driver.CUresult.CUDA_ERROR_INVALID_CONTEXT:  # none is current, any will do
         with current_context(0):
-            error, ordinal = driver.cuPointerGetAttribute(attribute, pointer)
-    return None if error else int(ordinal)
+            error, found = driver.cuPointerGetAttribute(attribute, pointer)
+    return None if error else found
 
 
 def _device_of(context: Any) -> int:

@@ -297,9 +297,11 @@ def test_which_device_is_current(driver):
     assert device.current(1).ordinal == 1
 
 
-def test_where_memory_lies(driver):
-    pointer = memory.allocate(64, THERE, 0)
-    for begun in (None, 0, 1):
+@pytest.mark.parametrize("begun", [None, 0, 1])
+def test_where_memory_lies(driver, begun):
+    """Also that of a pool, which has no context."""
+    room = memory.Room(64, THERE)
+    for pointer in (memory.allocate(64, THERE, 0), room.address):
         driver.begin(begun)
         assert context.pointer_device(pointer) == THERE and context.pointer_device(0) is None
         assert driver.current == begun
