@@ -305,6 +305,7 @@ def test_where_memory_lies(driver, begun):
         driver.begin(begun)
         assert context.pointer_device(pointer) == THERE and context.pointer_device(0) is None
         assert driver.current == begun
+    del room  # while the driver is the fake one
 
 
 def test_contexts_may_be_nested(driver):
