@@ -15,16 +15,19 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
+from importlib import import_module
 from statistics import median
 from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
+from . import terminal
 from .cublas import Cublas
 from .cublas import load as load_cublas
-from .errors import BackendUnavailable, PyblasgpuError
+from .errors import BackendUnavailable, PyblasgpuError, lacking
 from .execution import backend_status
 from .gpu import backend as gpu
 from .problems import ROUTINES, Arrays, Problem
@@ -181,17 +184,28 @@ def _rival() -> Cublas | None:
 
 
 def _simulated() -> Iterator[Row]:
-    """The rows of a process in which Numba simulates; none where numba-cuda is not installed."""
-    if gpu.UNAVAILABLE:
+    """The rows of a process in which Numba simulates; none where it cannot."""
+    if _why_not_simulated():
         return
     environment = dict(os.environ, NUMBA_ENABLE_CUDASIM="1", PYBLASGPU_BACKEND="sim")
     command = [sys.executable, "-m", "pyblasgpu.demo", "--simulated"]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, encoding="utf-8") as process:
         assert process.stdout
         for line in process.stdout:
             yield Row(**json.loads(line))
     if process.returncode:
         raise PyblasgpuError(f"the simulator's process ended with exit code {process.returncode}")
+
+
+def _why_not_simulated() -> str:
+    """What the simulator lacks here, and how it is installed."""
+    if gpu.UNAVAILABLE:
+        return gpu.UNAVAILABLE
+    try:
+        import_module("greenlet")
+    except ImportError as missing:
+        return lacking(missing, "sim")
+    return ""
 
 
 def show(rows: list[Row], console: Console) -> None:
@@ -207,13 +221,14 @@ def show(rows: list[Row], console: Console) -> None:
         cells.append("" if row.where == "sim" else f"{row.tflops:.3g}")
         if rival:
             cells.append(f"{row.cublas_seconds:.2e}" if row.cublas_seconds else "")
-        cells.append(f"[{'green' if row.passed else 'bold red'}]{row.error:.2g}[/]")
-        table.add_row(*cells, ", ".join(kernels))
+        error = Text(f"{row.error:.2g}", style="green" if row.passed else "bold red")
+        table.add_row(*cells, error, ", ".join(kernels))
     console.print(table)
     _show_configs(rows, console)
     passed = sum(row.passed for row in rows)
-    if gpu.UNAVAILABLE:
-        console.print(f"no kernel was run: {gpu.UNAVAILABLE}")
+    reason = _why_not_simulated() if any(row.where == "cpu" for row in rows) else ""
+    if reason:
+        console.print(f"no kernel was run: {reason}", highlight=False, soft_wrap=True)
     console.print(f"{passed} of {len(rows)} results within their error bound")
 
 
@@ -228,13 +243,14 @@ def _show_configs(rows: list[Row], console: Console) -> None:
         console.print(table)
 
 
-def _main() -> None:
+def _main() -> int:
     parser = argparse.ArgumentParser(prog="python -m pyblasgpu.demo", description=__doc__)
     parser.add_argument("--simulated", action="store_true", required=True)
     parser.parse_args()
     for problem in _problems(SIZES["sim"]):
         print(json.dumps(asdict(_measure(problem, _Host(), "sim", repeats=0))), flush=True)
+    return 0
 
 
 if __name__ == "__main__":
-    _main()
+    sys.exit(terminal.guarded(["pyblasgpu.demo"], _main))

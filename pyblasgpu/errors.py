@@ -8,6 +8,7 @@ __all__ = [
     "DatabaseWarning",
     "OverlapError",
     "PyblasgpuError",
+    "lacking",
     "require",
 ]
 
@@ -52,6 +53,12 @@ def _config_error(rule, inequality, values):
 
 class DatabaseWarning(UserWarning):
     """A tuning file was set aside; the next level of the database serves."""
+
+
+def lacking(missing: ImportError, *extras: str) -> str:
+    """What is missing, and how it is installed: by one of the `extras` of this package."""
+    ways = " or ".join(f"pip install 'pyblasgpu[{extra}]'" for extra in extras)
+    return f"{missing}; {ways}"
 
 
 def require(condition: bool, rule: str, inequality: str, **values) -> None:

@@ -60,9 +60,12 @@ def guarded(words: Sequence[str], run: Callable[[], int]) -> int:
 
 
 def console(width: int | None = None, stderr: bool = False) -> Console:
-    """Where tables and progress go: as wide as the terminal; `width` columns in a file or a pipe."""
+    """Where tables and progress go: as wide as the terminal; `width` columns in a file or a pipe.
+
+    Text is what it is: brackets, as in ``pyblasgpu[sim]``, are no styles.
+    """
     stream = sys.stderr if stderr else sys.stdout
-    return _Console(file=stream, width=None if stream.isatty() else width)
+    return _Console(file=stream, width=None if stream.isatty() else width, markup=False, emoji=False)
 
 
 class _Console(Console):

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import BackendUnavailable, PyblasgpuError
+from ..errors import BackendUnavailable, PyblasgpuError, lacking
 
 __all__ = ["DeviceError", "after_fork", "check", "load"]
 
@@ -51,7 +51,9 @@ def _initialised() -> tuple[Any, str]:
         from cuda.bindings import driver
 
         (status,) = driver.cuInit(0)
-    except (ImportError, RuntimeError, OSError) as missing:  # no package, or no driver library
+    except ModuleNotFoundError as missing:
+        return None, f"the CUDA driver does not load: {lacking(missing, 'cu13', 'cu12')}"
+    except (ImportError, RuntimeError, OSError) as missing:  # no driver library
         return None, f"the CUDA driver does not load: {missing}"
     if status == driver.CUresult.CUDA_ERROR_NOT_INITIALIZED:
         return None, FORKED  # what it says in a process forked from one in which another library began

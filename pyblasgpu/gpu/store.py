@@ -13,6 +13,8 @@ from typing import Any
 
 import platformdirs
 
+from ..errors import lacking
+
 __all__ = ["CubinStore", "NoFolder", "cache_folder", "data_folder", "home_folder", "tell_once"]
 
 _log = logging.getLogger("pyblasgpu")
@@ -99,7 +101,8 @@ class CubinStore:
             try:
                 store = cls(folder)
             except (OSError, ImportError) as problem:
-                _log.warning("kernels are not kept on disk: %s", problem)
+                reason = lacking(problem, "cu13", "cu12") if isinstance(problem, ImportError) else problem
+                _log.warning("kernels are not kept on disk: %s", reason)
                 store = _NO_STORE
             _stores[folder] = store
         return store

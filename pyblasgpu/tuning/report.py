@@ -13,10 +13,11 @@ from rich.console import Console
 from rich.table import Table
 
 from ..database import FAMILIES, sizes_of
+from ..errors import lacking
 from ..types import DTYPES
 from .store import Record, sound, winners
 
-__all__ = ["Row", "as_json", "funnel", "rows", "show", "write"]
+__all__ = ["Row", "as_json", "funnel", "rows", "show", "why_no_plots", "write"]
 
 #: A letter of a layout after its operand.
 _MARKS = {"n": "", "t": "ᵀ"}
@@ -203,9 +204,18 @@ def _lines(records: Sequence[Record]) -> list[str]:
     return lines
 
 
-def _plots(records: Sequence[Record], folder: Path) -> list[Path]:
+def why_no_plots() -> str:
+    """What the plots lack here, and how it is installed; '' where they are drawn."""
     try:
-        from . import plots
-    except ImportError:  # without the extra 'plot'
+        from . import plots  # noqa: F401
+    except ImportError as missing:
+        return lacking(missing, "plot")
+    return ""
+
+
+def _plots(records: Sequence[Record], folder: Path) -> list[Path]:
+    if why_no_plots():
         return []
+    from . import plots
+
     return plots.draw(records, folder)
