@@ -30,6 +30,7 @@ __all__ = [
     "known",
     "named",
     "names",
+    "present",
     "same_name",
     "simulated",
 ]
@@ -250,6 +251,24 @@ def named(text: str | None = None) -> Device:
             raise ValueError(f"{unknown}{others}, or a number") from None
         return found
     return next((device for device in present if same_name(meant.name, device.name)), meant)
+
+
+def present(text: str | None = None) -> Device:
+    """The device that a person means, as of `named`, which must be here.
+
+    Raises
+    ------
+    BackendUnavailable
+        Where there is no device of that number.
+    ValueError
+        For the name of a device that is not here.
+    """
+    device = named(text)
+    is_number = text is None or text.strip().isdecimal()
+    if not is_number and device not in here():
+        there = "; ".join(f"{each.ordinal}: {each.name}" for each in here()) or "none"
+        raise ValueError(f"device {text!r} is no number or name of a device that is here: {there}")
+    return device
 
 
 def _cards_of(family: str) -> list[str]:

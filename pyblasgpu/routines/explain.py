@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..gpu.device import current
+from ..gpu.device import current, present
 from ..operands import Operand
 from ..types import Diag, Dtype, Side, Uplo, by_three_products, dtype_of
 from . import gemm, gemmtr, symm, syr2k, syrk, trmm, trsm
@@ -13,7 +13,14 @@ __all__ = ["explain"]
 
 
 def explain(
-    routine: str, dtype, m: int, n: int, k: int | None = None, device: int = 0, batch: int = 1, method=None
+    routine: str,
+    dtype,
+    m: int,
+    n: int,
+    k: int | None = None,
+    device: int | str = 0,
+    batch: int = 1,
+    method=None,
 ) -> list[tuple[str, str, str]]:
     """The Configs that a call would take on a device, in the order of its launches.
 
@@ -25,8 +32,8 @@ def explain(
         Extents of the result, column-major, m = n from 'syrk' on; a triangle is lower and stands on the left.
     k : int, optional
         Inner extent of a GEMM or a rank-k update, by default `m`.
-    device : int
-        Ordinal of the device.
+    device : int or str
+        Ordinal of the device, or its name in any spelling.
     batch : int
         How many products, or triangles.
     method : {'3m'}, optional
@@ -46,12 +53,14 @@ def explain(
     BackendUnavailable
         Where there is no such device.
     ValueError
-        For another routine or method, and where m = n is needed and not so.
+        For another routine or method, for the name of a device that is not here, and where m = n is needed
+        and not so.
     """
     found: dict[tuple[str, str, str], None] = {}
     facts, extents = dtype_of(dtype), (m, n, m if k is None else k)
+    ordinal = present(device).ordinal if isinstance(device, str) else device
     three_m = by_three_products(method, facts, "explain")
-    for choice in _tape(routine, facts, *extents, device, batch, three_m).choices:
+    for choice in _tape(routine, facts, *extents, ordinal, batch, three_m).choices:
         named = "method" if isinstance(choice.config, str) else "stop size"
         family = getattr(choice.config, "STEM", named)
         found[family, str(choice.config), choice.origin] = None

@@ -70,18 +70,7 @@ def main(options: Any, routine: Callable[[str], Callable] | None = None) -> int:
         raise BackendUnavailable("the tuner was not given the routines to run")
     if options.compile:
         raise ValueError("--compile is of a dry run: add --dry-run")
-    return _tune(options, _present(options.device), routine)
-
-
-def _present(name: str | None) -> Device:
-    """The device of a number, or of a name in any spelling, which must be here."""
-    device = devices.named(name)
-    is_number = name is None or name.strip().isdecimal()
-    if not is_number and device not in devices.here():
-        raise ValueError(
-            f"device {name!r} is no number or name of a device that is here; only a dry run takes others"
-        )
-    return device
+    return _tune(options, devices.present(options.device), routine)
 
 
 def _tune(options: Any, device: Device, routine: Callable) -> int:
@@ -160,6 +149,9 @@ def _show(records: list[Record], options: Any) -> None:
     if options.report is not None:
         for path in report.write(records, Path(options.report)):
             print(path, file=sys.stderr)
+        reason = report.why_no_plots()
+        if reason:
+            print(f"no plots: {reason}", file=sys.stderr)
 
 
 class _Progress:

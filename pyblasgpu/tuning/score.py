@@ -9,6 +9,7 @@ the whole. What a block costs is told by `gemm_cycles` and `leaf_cycles`, what m
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from math import prod
@@ -65,20 +66,20 @@ def score(stem: str, config: Any, extents: tuple[int, ...], device: Device) -> f
 
 
 def scores(configs: Sequence[Any], places: Sequence[tuple[int, ...]], device: Device) -> np.ndarray:
-    """`score` of each of `configs` of one family and dtype, at each of `places`: a row a Config."""
+    """`score` of each of `configs` of one dtype, at each of `places`: a row a Config."""
     found = np.zeros((len(configs), len(places)))
-    if not configs or configs[0].STEM in LEAVES:
-        for at, config in enumerate(configs):
+    fit, groups = Fit(device), defaultdict[tuple, list[int]](list)
+    for at, config in enumerate(configs):
+        if config.STEM in LEAVES:
             found[at] = [score(config.STEM, config, extents, device) for extents in places]
-        return found
+        elif fit.blocks(config):
+            groups[config.STEM, config.persistent].append(at)
     # extents of a batch have one number more
     rows = np.array([(*extents, *(1,) * (4 - len(extents))) for extents in places], dtype=np.int64)
-    resident = np.array([*map(Fit(device).blocks, configs)])
-    persistent = np.array([config.persistent for config in configs])
-    for chosen in (np.flatnonzero((resident > 0) & (persistent == each)) for each in (False, True)):
-        if chosen.size:
-            columns = Columns([configs[at] for at in chosen.tolist()], resident[chosen, None])
-            found[chosen] = _score(columns.STEM, columns, tuple(rows.T), device)
+    for (stem, _), chosen in groups.items():
+        alike = [configs[at] for at in chosen]
+        resident = np.array([[fit.blocks(config)] for config in alike])
+        found[chosen] = _score(stem, Columns(alike, resident), tuple(rows.T), device)
     return found
 
 

@@ -85,6 +85,14 @@ def test_a_table_of_scores_is_that_of_each(stem, device):
         np.testing.assert_allclose(table, np.array(one).reshape(table.shape), rtol=1e-14, atol=0)
 
 
+def test_families_may_be_mixed():
+    configs = [c for stem in PRODUCTS for c in candidates(stem, "d", "nn", H200).left][::3]
+    configs = [*configs[::2], *configs[1::2]]
+    table = scores(configs, [(512, 512, 512)], H200)
+    one = [score(config.STEM, config, (512, 512, 512), H200) for config in configs]
+    np.testing.assert_allclose(table[:, 0], one, rtol=1e-14, atol=0)
+
+
 def test_what_does_not_fit_has_no_score():
     few = known("sm_90")
     large = max(candidates("gemm_mma", "d", "nn", few).left, key=lambda config: config.shared_bytes)
