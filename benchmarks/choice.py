@@ -26,12 +26,20 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from pyblasgpu.cli import parse_dtypes, parse_shapes, parse_sizes, parse_variants
+from pyblasgpu.cli import (
+    parse_device,
+    parse_dtypes,
+    parse_seconds,
+    parse_shapes,
+    parse_sizes,
+    parse_variants,
+)
 from pyblasgpu.database import FAMILIES
-from pyblasgpu.errors import PyblasgpuError
 from pyblasgpu.execution import routine
-from pyblasgpu.gpu.device import Device, current, known
+from pyblasgpu.gpu import device as devices
+from pyblasgpu.gpu.device import Device, current
 from pyblasgpu.problems import Problem
+from pyblasgpu.terminal import console, guarded
 from pyblasgpu.tuning.bench import STREAM
 from pyblasgpu.tuning.measure import Timer, Workload
 from pyblasgpu.tuning.overrides import override
@@ -219,7 +227,7 @@ def main(options: argparse.Namespace) -> int:
         raise ValueError(f"--top {options.top} is negative")
     if not options.compile_only:
         require_device()
-    device = known(options.compile_only) if options.compile_only else current()
+    device = devices.named(options.compile_only) if options.compile_only else current()
     cases = compile_kernels(cases_of(asked(options), options.top, options.splits, device), device)
     if options.compile_only:
         return 0
@@ -237,7 +245,7 @@ def main(options: argparse.Namespace) -> int:
             out.write_text(json.dumps(document) + "\n")
     if share:
         share.close()
-    show(document["results"], Console(width=None if sys.stdout.isatty() else WIDTH))
+    show(document["results"], console(WIDTH))
     print(f"results in {out}", file=sys.stderr)
     return 0 if all(record["error_over_bound"] <= 1 for record in document["results"]) else 1
 
@@ -261,14 +269,13 @@ def _parser() -> argparse.ArgumentParser:
     add("--splits", type=parse_sizes, default=(), metavar="S,S,...",
         help="rivals with k in so many chunks too")  # fmt: skip
     add("--device-share", action="store_true", help="time the device's part of a call, without the host's")
-    add("--budget", type=float, default=60.0, metavar="S", help="seconds of timing a dtype (%(default)s)")
+    add("--budget", type=parse_seconds, default=60.0, metavar="S",
+        help="seconds of timing a dtype (%(default)s)")  # fmt: skip
     add("--out", type=Path, metavar="FILE", help="where the results go as JSON (by device)")
-    add("--compile-only", metavar="DEVICE", help="compile for a known device, time nothing")
+    add("--compile-only", type=parse_device, metavar="DEVICE",
+        help="compile for a known device, time nothing")  # fmt: skip
     return parser
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(_parser().parse_args()))
-    except (PyblasgpuError, ValueError) as problem:
-        sys.exit(f"benchmarks.choice: {problem}")
+    sys.exit(guarded(["benchmarks.choice"], lambda: main(_parser().parse_args())))

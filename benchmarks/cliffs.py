@@ -24,11 +24,12 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from pyblasgpu.cli import parse_dtypes
+from pyblasgpu.cli import parse_count, parse_device, parse_dtypes, parse_seconds
 from pyblasgpu.cublas import load as load_cublas
-from pyblasgpu.errors import PyblasgpuError
+from pyblasgpu.errors import PyblasgpuError, lacking
 from pyblasgpu.execution import backend_status, routine
-from pyblasgpu.gpu.device import Device, current, known
+from pyblasgpu.gpu.device import Device, current, named
+from pyblasgpu.terminal import console, guarded
 from pyblasgpu.tuning.bench import STREAM, vendor
 from pyblasgpu.tuning.measure import Timer, Workload, flops
 from pyblasgpu.tuning.select import Choice
@@ -40,6 +41,7 @@ from .progress import within
 from .run import RESULTS, slug
 
 SCHEMA = 1
+WIDTH = 140  # columns of a table that goes into a file or a pipe
 FLOOR = 0.8  # of cuBLAS's rate: below it, it is a cliff
 SMALL, LARGE, STEP = 600, 8192, 97
 LAYOUTS = ("nn", "nt", "tn", "tt")
@@ -165,7 +167,7 @@ def show(series: Sequence[dict[str, Any]], console: Console, about: Callable[[st
 
 def main(options: argparse.Namespace) -> None:
     """Run what `options` ask for."""
-    device = known(options.compile_only) if options.compile_only else current()
+    device = named(options.compile_only) if options.compile_only else current()
     dtypes = [DTYPES[letter] for letter in options.dtype]
     for dtype in dtypes:
         compile_kernels(dtype, device, options.every)
@@ -182,13 +184,24 @@ def main(options: argparse.Namespace) -> None:
             json.dumps(document) + "\n"
         )  # after every dtype: a run that is cut short keeps what it has
     here.close()
-    show(document["series"], Console(), lambda dtype, case: described(choice(case, DTYPES[dtype], device)))
+    show(
+        document["series"], console(WIDTH), lambda dtype, case: described(choice(case, DTYPES[dtype], device))
+    )
     print(f"results in {out}", file=sys.stderr)
     try:
         from .plot import draw_ratios
-    except ImportError:  # without the extra 'plot'
+    except ImportError as missing:
+        print(f"no plot: {lacking(missing, 'plot')}", file=sys.stderr)
         return
     print(f"plot in {draw_ratios(document, out.with_suffix('.svg'))}", file=sys.stderr)
+
+
+def _command() -> int:
+    options = _parser().parse_args()
+    if not options.compile_only:
+        backend_status("cuda")  # raises BackendUnavailable, with the reason
+    main(options)
+    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -198,20 +211,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--dtype", type=parse_dtypes, default=",".join(DTYPES), metavar="T,T,...", help="(%(default)s)"
     )
-    parser.add_argument("--every", type=int, default=1, metavar="K", help="each K-th size only")
+    parser.add_argument("--every", type=parse_count, default=1, metavar="K", help="each K-th size only")
     parser.add_argument(
-        "--budget", type=float, default=170.0, metavar="S", help="seconds a dtype (%(default)s)"
+        "--budget", type=parse_seconds, default=170.0, metavar="S", help="seconds a dtype (%(default)s)"
     )
     parser.add_argument("--out", type=Path, metavar="FILE", help="where the results go as JSON (by device)")
-    parser.add_argument("--compile-only", metavar="DEVICE", help="compile for a known device, time nothing")
+    parser.add_argument(
+        "--compile-only", type=parse_device, metavar="DEVICE", help="compile for a known device, time nothing"
+    )
     return parser
 
 
 if __name__ == "__main__":
-    asked = _parser().parse_args()
-    try:
-        if not asked.compile_only:
-            backend_status("cuda")  # raises BackendUnavailable, with the reason
-        main(asked)
-    except (PyblasgpuError, ValueError) as problem:
-        sys.exit(f"benchmarks.cliffs: {problem}")
+    sys.exit(guarded(["benchmarks.cliffs"], _command))

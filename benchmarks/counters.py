@@ -23,14 +23,14 @@ from shutil import which
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
-from pyblasgpu.cli import parse_dtypes, parse_sizes, parse_variants
+from pyblasgpu.cli import parse_dtypes, parse_listed, parse_sizes, parse_variants
 from pyblasgpu.cublas import load as load_cublas
 from pyblasgpu.errors import BackendUnavailable, PyblasgpuError
 from pyblasgpu.gpu.device import current
 from pyblasgpu.problems import ROUTINES, Problem
+from pyblasgpu.terminal import console, guarded
 
 from . import machine
 from .run import RESULTS, problems, require_device, slug
@@ -48,6 +48,7 @@ MARK = "a_call_begins"  # a kernel between the calls, by which they are told apa
 WIDTH = 170  # columns of a table that goes into a file or a pipe
 
 Sides = tuple[str, ...]
+SIDES: Sides = ("ours", "cuBLAS")
 
 
 # ------------------------------------------------------------------------------------- the profiled process
@@ -101,7 +102,7 @@ def profile(arguments: Sequence[str], metrics: Sequence[str]) -> list[dict[str, 
             "off", sys.executable, "-m", "benchmarks.counters", "--profiled", *arguments,
         ]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True)
-        said = log.read_text() if log.exists() else ""
+        said = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     if done.returncode:
         raise PyblasgpuError(f"benchmarks.counters: ncu failed: {(said + done.stderr)[-2000:]}")
     return list(calls(said.splitlines(), metrics))
@@ -171,12 +172,12 @@ def show(results: Sequence[dict[str, Any]]) -> Table:
 
 def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    found.add_argument("--routine", type=lambda text: tuple(text.split(",")), default=ROUTINES)
+    found.add_argument("--routine", type=lambda text: parse_listed(text, ROUTINES), default=ROUTINES)
     found.add_argument("--dtype", type=parse_dtypes, default=("d",))
     found.add_argument("--variants", type=parse_variants, default=("NN", "LLNN"))
     found.add_argument("--sizes", type=parse_sizes, default=(512, 1024, 2048, 4096, 8192))
     found.add_argument("--metrics", type=lambda text: tuple(text.split(",")), default=METRICS)
-    found.add_argument("--of", type=lambda text: tuple(text.split(",")), default=("ours", "cuBLAS"))
+    found.add_argument("--of", type=lambda text: parse_listed(text, SIDES), default=SIDES)
     found.add_argument("--out", type=Path)
     found.add_argument("--profiled", action="store_true", help=argparse.SUPPRESS)
     return found
@@ -209,11 +210,11 @@ def main(arguments: list[str] | None = None) -> int:
     out = options.out or RESULTS / slug(device.name) / f"{described['date'][:10]}-counters.json"
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(described, indent=1) + "\n")
-    console = Console(width=None if sys.stdout.isatty() else WIDTH)
-    console.print(show(results))
-    console.print(f"results in {out}")
+    page = console(WIDTH)
+    page.print(show(results))
+    page.print(f"results in {out}")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(guarded(["benchmarks.counters"], main))

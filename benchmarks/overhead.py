@@ -10,17 +10,23 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
 
-import cupy
-
 import pyblasgpu
 from pyblasgpu.gpu.device import current
+from pyblasgpu.terminal import guarded
 
 from . import machine
+from .run import require_device
+
+try:
+    import cupy
+except ImportError:  # `require_device` says so
+    cupy = None
 
 N, CALLS, ROUNDS, LONG = 64, 500, 9, 20_000
 
@@ -70,10 +76,11 @@ def products(library: str, matrices: list, theirs: Callable) -> Iterator[tuple[s
     yield f"{library}.{theirs.__name__}", lambda: theirs(a, b, out=c)
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.overhead", description=__doc__)
     parser.add_argument("--out", type=Path, help="also write the results there as JSON")
     options = parser.parse_args()
+    require_device()
     results = {
         f"{name} {dtype}": {"host": round(microseconds(call), 2), "pace": round(pace(call), 2)}
         for dtype in ("float32", "float64")
@@ -85,7 +92,8 @@ def main() -> None:
     if options.out:
         document = {**machine.describe(current(), None), "microseconds": results}
         options.out.write_text(json.dumps(document, indent=1) + "\n")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(guarded(["benchmarks.overhead"], main))

@@ -15,6 +15,7 @@ from typing import Any
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
+from pyblasgpu.terminal import guarded
 from pyblasgpu.types import DTYPES
 
 READ, WRITTEN = "dram__bytes_read.sum", "dram__bytes_write.sum"
@@ -115,8 +116,18 @@ def _fitting(document: dict[str, Any]) -> Callable[[dict[str, Any], Path], Path]
     return draw_traffic if "counted" in document["results"][0] else draw
 
 
-if __name__ == "__main__":
-    source = Path(sys.argv[1])
-    target = Path(sys.argv[2]) if len(sys.argv) > 2 else source.with_suffix(".svg")
-    found = json.loads(source.read_text())
+def main(arguments: list[str]) -> int:
+    """Draw a file of results; returns the exit code."""
+    if len(arguments) not in (1, 2):
+        raise ValueError(
+            "a file of results is needed, and may be followed by the plot's: " + __doc__.split("``")[1]
+        )
+    source = Path(arguments[0])
+    target = Path(arguments[1]) if len(arguments) > 1 else source.with_suffix(".svg")
+    found = json.loads(source.read_text(encoding="utf-8"))
     print(_fitting(found)(found, target))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(guarded(["benchmarks.plot"], lambda: main(sys.argv[1:])))

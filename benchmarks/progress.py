@@ -7,15 +7,16 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from rich.console import Console
 from rich.progress import track
+
+from pyblasgpu.terminal import console
 
 Item = TypeVar("Item")
 
 
 def bar(items: Iterable[Item], what: str, total: int) -> Iterable[Item]:
     """`items`, with a bar that goes when they end."""
-    return track(items, what, total, console=Console(stderr=True), transient=True)
+    return track(items, what, total, console=console(stderr=True), transient=True)
 
 
 def within(budget: float, items: Sequence[Item], what: str, kind: str) -> Iterator[Item]:

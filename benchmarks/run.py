@@ -13,22 +13,24 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from itertools import product
 from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from pyblasgpu.cli import OTHERS, ROUTINES
 from pyblasgpu.cublas import Cublas
 from pyblasgpu.cublas import load as load_cublas
-from pyblasgpu.errors import BackendUnavailable
+from pyblasgpu.errors import BackendUnavailable, lacking
 from pyblasgpu.execution import backend_status
 from pyblasgpu.gpu.device import current
 from pyblasgpu.problems import Problem, fits
+from pyblasgpu.terminal import console
 from pyblasgpu.tuning.overrides import override
 from pyblasgpu.types import DTYPES
 
@@ -36,6 +38,7 @@ from . import machine
 
 RESULTS = Path(__file__).parent / "results"
 SCHEMA = 1
+WIDTH = 140  # columns of a table that goes into a file or a pipe
 PACKED = ("packed", "as they lie")  # how a product's operands are, with --packed
 
 #: Lists of (m, n, k) by name.
@@ -55,13 +58,15 @@ SHAPES = {
 
 def main(options: argparse.Namespace) -> int:
     """Run what `options` (of `pyblasgpu.cli`) ask for; 1 if a result is outside its error bound."""
-    require_device()
     cases = _asked(options)
+    require_device()
+    if options.plot:
+        require_plots()
     device, cublas = current(), _cublas()
     document: dict[str, Any] = {"schema": SCHEMA, **machine.describe(device, cublas), "results": []}
     out = options.out or RESULTS / slug(device.name) / f"{document['date'][:10]}.json"
     out.parent.mkdir(parents=True, exist_ok=True)
-    for problem in track(cases, "timing", console=Console(stderr=True)):
+    for problem in track(cases, "timing", console=console(stderr=True)):
         document["results"].append(measure(problem, cublas, options.splits, options.packed))
         # after every case: a run that is cut short keeps what it has
         out.write_text(json.dumps(document, indent=1) + "\n")
@@ -78,6 +83,14 @@ def require_device() -> None:
         raise BackendUnavailable("the benchmarks need CuPy: pip install cupy-cuda13x") from missing
 
 
+def require_plots() -> None:
+    """Raise `BackendUnavailable` where nothing can be drawn: before hours of timing, not after them."""
+    try:
+        import_module("matplotlib")
+    except ImportError as missing:
+        raise BackendUnavailable(f"--plot: {lacking(missing, 'plot')}") from missing
+
+
 def _asked(options: argparse.Namespace) -> list[Problem]:
     batches = options.batched if "gemm" in options.routine else ()
     asked = options.shapes or (), batches
@@ -91,8 +104,14 @@ def _asked(options: argparse.Namespace) -> list[Problem]:
         cases += triangles(*squares, options.rhs)
         if "trsm" in options.routine:
             cases += stacks(options.dtype, options.variants, options.batched)
+    known = [(routine, dtype) for routine in (*ROUTINES, *OTHERS) for dtype in DTYPES.values()]
+    for variant in options.variants:
+        if not any(fits(*each, variant) for each in known):
+            raise ValueError(f"--variants {variant} is one of no routine")
     if not cases:
-        raise ValueError(f"no routine of {options.routine} has a variant of {options.variants}")
+        names, variants = ", ".join(options.routine), ",".join(options.variants)
+        letters = ",".join(options.dtype)
+        raise ValueError(f"--variants {variants}: {names} in {letters} has none of these")
     return cases
 
 
@@ -187,7 +206,7 @@ def _cublas() -> Cublas | None:
     try:
         return load_cublas()
     except BackendUnavailable as reason:
-        Console(stderr=True).print(f"without cuBLAS: {reason}")
+        console(stderr=True).print(f"without cuBLAS: {reason}")
         return None
 
 
@@ -252,7 +271,7 @@ def _show(document: dict[str, Any]) -> None:
             f"{record['error_over_bound']:.2g}",
             *(f"{found:.2f}" for found in _forced(record, forced)),
         )
-    console = Console()
-    console.print(table)
+    page = console(WIDTH)
+    page.print(table)
     if means := _mean(document["results"]):
-        console.print(f"geometric mean of ours / cuBLAS: {means}")
+        page.print(f"geometric mean of ours / cuBLAS: {means}")

@@ -17,11 +17,11 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any, NamedTuple
 
-from rich.console import Console
 from rich.table import Table
 from scipy.stats import spearmanr
 
 from pyblasgpu.gpu.device import Device, known, names
+from pyblasgpu.terminal import console, guarded
 from pyblasgpu.tuning.replay import Outcome, Recording, recordings, replay
 from pyblasgpu.tuning.store import Record, read_sweep
 from pyblasgpu.tuning.strategies import STRATEGIES, in_turns, random, score_first, three_step
@@ -205,13 +205,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("sweeps", nargs="*", type=Path, default=[SWEEP], metavar="SWEEP")
     options = parser.parse_args(arguments)
     found = load(options.sweeps)
-    console = Console(width=None if sys.stdout.isatty() else WIDTH)
-    console.print(score_table(found))
-    console.print(strategy_table(found))
-    console.print(search_table(found))
-    console.print(early_table(found))
+    page = console(WIDTH)
+    for table in (score_table, strategy_table, search_table, early_table):
+        page.print(table(found))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(guarded(["benchmarks.strategies"], main))

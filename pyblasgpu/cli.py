@@ -20,7 +20,10 @@ from .database import FAMILIES, sizes_of
 from .errors import PyblasgpuError
 from .types import DTYPES, dtype_of
 
-__all__ = ["main", "parse_dtypes", "parse_shapes", "parse_sizes", "parse_variants"]
+__all__ = [
+    "main", "parse_count", "parse_device", "parse_dtypes", "parse_listed", "parse_shapes",
+    "parse_seconds", "parse_sizes", "parse_variants",
+]  # fmt: skip
 
 ROUTINES = ("gemm", "trmm", "trsm")
 #: What is benchmarked too where it is asked for.
@@ -70,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
 
     command("info", _info, "Print what was found: devices, versions, database, folders.")
     demo = command("demo", _demo, "Run GEMM, TRMM and TRSM in s, d, c, z, check and time them.")
-    demo.add_argument("--n", type=_positive, help="order of the matrices (4096 on a GPU, 1024 on a CPU)")
+    demo.add_argument("--n", type=parse_count, help="order of the matrices (4096 on a GPU, 1024 on a CPU)")
     _add_tune(command("tune", _tune, "Find the best kernel configurations for this device."))
     _add_report(command("report", _report, "Show what a tuning run has recorded."))
     _add_wisdom(command("wisdom", _wisdom, "List, locate, hand on, take in or forget tuned values."))
@@ -117,7 +120,7 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
         help="of a run: kernels, stop_sizes, solvers, methods (all)",
     )
     parser.add_argument(
-        "--device", type=_device, metavar="D",
+        "--device", type=parse_device, metavar="D",
         help="number or name of the device (0); in a dry run also of one that is not here: h200, ...",
     )  # fmt: skip
 
@@ -189,7 +192,7 @@ def _add_scope(parser: argparse.ArgumentParser, names: Callable[[str], Sequence[
     parser.add_argument("--dtype", type=parse_dtypes, default=dtypes, metavar="T,T,...", help="(%(default)s)")
 
 
-def _listed(text: str, known: Sequence[str]) -> tuple[str, ...]:
+def parse_listed(text: str, known: Sequence[str]) -> tuple[str, ...]:
     """The names in a list, each once; of letters and routines in any case."""
     items = tuple(dict.fromkeys(item.strip() for item in text.split(",")))
     found = tuple(next((name for name in known if name == item.lower()), item) for item in items)
@@ -199,7 +202,7 @@ def _listed(text: str, known: Sequence[str]) -> tuple[str, ...]:
     return found
 
 
-def _device(text: str) -> str:
+def parse_device(text: str) -> str:
     """A number, or the name of a device that is here or known; the driver is asked later."""
     from .gpu import device
 
@@ -212,20 +215,20 @@ def _device(text: str) -> str:
 
 
 def _routines(text: str) -> tuple[str, ...]:
-    return _listed(text, ROUTINES)
+    return parse_listed(text, ROUTINES)
 
 
 def _benchmarked(text: str) -> tuple[str, ...]:
-    return _listed(text, (*ROUTINES, *OTHERS))
+    return parse_listed(text, (*ROUTINES, *OTHERS))
 
 
 def _prefixed(text: str) -> tuple[str, ...]:
     """Routines, in all dtypes asked for ('gemm') or in their own ('sgemm')."""
-    return _listed(text, (*ROUTINES, *(dtype + name for dtype in DTYPES for name in ROUTINES)))
+    return parse_listed(text, (*ROUTINES, *(dtype + name for dtype in DTYPES for name in ROUTINES)))
 
 
 def parse_dtypes(text: str) -> tuple[str, ...]:
-    return _listed(",".join(_letter_of(item.strip()) for item in text.split(",")), tuple(DTYPES))
+    return parse_listed(",".join(_letter_of(item.strip()) for item in text.split(",")), tuple(DTYPES))
 
 
 def _letter_of(dtype: str) -> str:
@@ -245,23 +248,23 @@ def _strategy(text: str) -> str:
 
 
 def _families(text: str) -> tuple[str, ...]:
-    return _listed(text, tuple(FAMILIES))
+    return parse_listed(text, tuple(FAMILIES))
 
 
 def _layouts(text: str) -> tuple[str, ...]:
-    return _listed(
+    return parse_listed(
         text, tuple(dict.fromkeys(name for family in FAMILIES.values() for name in family.layouts))
     )
 
 
 def _size_classes(text: str) -> tuple[str, ...]:
-    return _listed(text, tuple(dict.fromkeys(size for stem in FAMILIES for size in sizes_of(stem))))
+    return parse_listed(text, tuple(dict.fromkeys(size for stem in FAMILIES for size in sizes_of(stem))))
 
 
 def _stages(text: str) -> tuple[str, ...]:
     from .tuning.tuner import STAGES
 
-    return _listed(text, STAGES)
+    return parse_listed(text, STAGES)
 
 
 def parse_variants(text: str) -> tuple[str, ...]:
@@ -269,7 +272,7 @@ def parse_variants(text: str) -> tuple[str, ...]:
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:
-    return tuple(_positive(item) for item in text.split(","))
+    return tuple(parse_count(item) for item in text.split(","))
 
 
 def _splits(text: str) -> tuple[int, ...]:
@@ -280,7 +283,7 @@ def parse_shapes(text: str) -> tuple[tuple[int, ...], ...] | str:
     """(m, n, k) of each, or the name of a list."""
     if text.isalpha():
         return text
-    shapes = tuple(tuple(_positive(extent) for extent in item.split("x")) for item in text.split(","))
+    shapes = tuple(tuple(parse_count(extent) for extent in item.split("x")) for item in text.split(","))
     if any(len(shape) != 3 for shape in shapes):
         raise argparse.ArgumentTypeError(f"{text!r} is no list of MxNxK")
     return shapes
@@ -290,14 +293,14 @@ def _batches(text: str) -> tuple[tuple[int, ...], ...]:
     """(m, n, k, batch) of each."""
     found = []
     for item in text.split(","):
-        count, *extents = (_positive(extent) for extent in item.split("x"))
+        count, *extents = (parse_count(extent) for extent in item.split("x"))
         if len(extents) not in (1, 3):
             raise argparse.ArgumentTypeError(f"{item!r} is neither COUNTxN nor COUNTxMxNxK")
         found.append((*(extents * 3)[:3], count))
     return tuple(found)
 
 
-def _positive(text: str) -> int:
+def parse_count(text: str) -> int:
     found = _integer(text)
     if not 0 < found <= MOST:
         raise argparse.ArgumentTypeError(f"{text!r} is no positive integer")
@@ -337,6 +340,13 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         return math.nan
+
+
+def parse_seconds(text: str) -> float:
+    found = _number(text)
+    if not 0 < found < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive number of seconds")
+    return found
 
 
 def _duration(text: str) -> float:

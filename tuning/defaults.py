@@ -21,6 +21,7 @@ from statistics import geometric_mean
 from pyblasgpu import database
 from pyblasgpu.database import FAMILIES, STOP_ROUTINES, Entry
 from pyblasgpu.gpu.device import known
+from pyblasgpu.terminal import guarded
 from pyblasgpu.tuning.build import compile_all, complaint
 from pyblasgpu.tuning.store import Record, add_elsewhere, read_sweep, save, slug, sound, winners
 
@@ -174,8 +175,13 @@ def _spilling(candidates: set) -> set:
     return bad
 
 
+def _command() -> int:
+    for path in main(sys.argv[1:]):
+        print(path)
+    return 0
+
+
 if __name__ == "__main__":
     if not sys.argv[1:]:
         sys.exit(__doc__)
-    for path in main(sys.argv[1:]):
-        print(path)
+    sys.exit(guarded(["tuning/defaults.py"], _command))
