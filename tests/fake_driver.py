@@ -70,8 +70,10 @@ class Driver:
         self.graphs: dict[int, int] = {}
         self.capturing: set[int] = set()
         for name in dir(self):
-            if name.startswith("cu") and not name.startswith("current"):
+            if name.startswith("cu") and not name.startswith(("current", "cuda")):
                 monkeypatch.setattr(self.real, name, self._counted(name))
+        runtime = pytest.importorskip("cuda.bindings.runtime")
+        monkeypatch.setattr(runtime, "cudaPointerGetAttributes", self.cudaPointerGetAttributes)
         self._forget(monkeypatch)
 
     @staticmethod
@@ -210,10 +212,12 @@ class Driver:
         if pointer not in self.held:
             return (self.result.CUDA_ERROR_INVALID_VALUE, None)
         _, ordinal, pooled = self.held[pointer]
-        if attribute.name == "CU_POINTER_ATTRIBUTE_CONTEXT":
-            return self._context(None if pooled else ordinal)  # memory of a pool belongs to no context
-        assert attribute.name == "CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL"
-        return ordinal if pooled else 0
+        assert attribute.name == "CU_POINTER_ATTRIBUTE_CONTEXT"
+        return self._context(None if pooled else ordinal)  # memory of a pool belongs to no context
+
+    def cudaPointerGetAttributes(self, pointer):
+        """Of the runtime, not of the driver."""
+        return self.result.CUDA_SUCCESS, SimpleNamespace(device=self.held[pointer][1])
 
     def cuMemFree(self, address):
         if self.current is None:

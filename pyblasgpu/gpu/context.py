@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import BackendUnavailable
 from . import backend
-from .driver import after_fork, check, load
+from .driver import DeviceError, after_fork, check, load
 
 __all__ = [
     "LEGACY_STREAM", "THREAD_STREAM", "current_context", "current_device", "make_current", "pointer_device",
@@ -99,23 +99,27 @@ def pointer_device(pointer: int) -> int | None:
     """Ordinal of the device where memory lies; None where the driver does not know the address."""
     if _SIMULATED:
         return 0
-    attributes = load().CUpointer_attribute
-    # seen on two H100s: the ordinal read 0 for memory of either card, where the context was right
-    context = _attribute(attributes.CU_POINTER_ATTRIBUTE_CONTEXT, pointer)
-    if context is not None and int(context):
-        return _device_of(context)
-    ordinal = _attribute(attributes.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, pointer)  # of memory from a pool
-    return None if ordinal is None else int(ordinal)
-
-
-def _attribute(attribute: Any, pointer: int) -> Any:
-    """What the driver says of an address; None where it does not know it."""
+    # its ordinal reads 0 on every device with cuda-bindings below 13.5 (NVIDIA/cuda-python, issue 2928)
     driver = load()
-    error, found = driver.cuPointerGetAttribute(attribute, pointer)
+    attribute = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_CONTEXT
+    error, context = driver.cuPointerGetAttribute(attribute, pointer)
     if error == driver.CUresult.CUDA_ERROR_INVALID_CONTEXT:  # none is current, any will do
         with current_context(0):
-            error, found = driver.cuPointerGetAttribute(attribute, pointer)
-    return None if error else found
+            error, context = driver.cuPointerGetAttribute(attribute, pointer)
+    if error:
+        return None
+    return _device_of(context) if int(context) else _device_of_pooled(pointer)
+
+
+def _device_of_pooled(pointer: int) -> int:
+    """Ordinal of the device of memory from a pool, which belongs to no context."""
+    from cuda.bindings import runtime
+
+    with current_context(0):  # lest the runtime makes one current
+        error, attributes = runtime.cudaPointerGetAttributes(pointer)
+    if error:
+        raise DeviceError(f"cudaPointerGetAttributes: {error.name}")
+    return int(attributes.device)
 
 
 def _device_of(context: Any) -> int:

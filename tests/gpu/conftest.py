@@ -28,3 +28,14 @@ def compiled_kernels(compile_once) -> None:
             yield from every_variant(letter, 40, 40, 40)
 
     compile_once("runs", find)
+
+
+@pytest.fixture(autouse=True)
+def current_device():
+    """What is current on the thread of the tests stays current, whatever a test does."""
+    cupy = pytest.importorskip("cupy")
+    before = cupy.cuda.runtime.getDevice()
+    yield
+    after = cupy.cuda.runtime.getDevice()
+    cupy.cuda.runtime.setDevice(before)
+    assert after == before
