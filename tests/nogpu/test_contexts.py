@@ -167,7 +167,7 @@ def test_explain_touches_no_context(restored):
 @BEFORE
 def test_memory_and_workspace(restored):
     held = workspace.Held(1000, THERE), memory.Room(1000, THERE)
-    assert {ordinal for _, ordinal in restored.held.values()} == {THERE}
+    assert {ordinal for _, ordinal, _ in restored.held.values()} == {THERE}
     del held
     assert not restored.held
 
