@@ -102,7 +102,7 @@ def test_plans(restored, plan_of, place):
     assert {ordinal for ordinal, _ in restored.launches} == {THERE} and len(restored.launches) >= 4
     assert restored.graphs
     del plan
-    assert not restored.graphs and all(ordinal == THERE for _, ordinal in restored.held.values())
+    assert not restored.graphs and all(ordinal == THERE for _, ordinal, _ in restored.held.values())
 
 
 @BEFORE
