@@ -237,7 +237,7 @@ def _notes(document: Document) -> list[str]:
     here = [device.name for device in devices.here()]
     notes = []
     if document.device not in here:
-        known = "" if device else ", which is the name of no device that is known"
+        known = "" if device else ", which is the name of no device that is known,"
         there = f" (here: {', '.join(here)})" if here else ""
         notes.append(
             f"only a device called {document.device!r}{known} will read them, and none is here{there}"

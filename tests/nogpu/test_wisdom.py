@@ -9,9 +9,12 @@ import pytest
 from pyblasgpu import cli
 from pyblasgpu.database import Document, Entry, dumps, read
 from pyblasgpu.errors import DatabaseWarning
+from pyblasgpu.gpu import device
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning import select
+from pyblasgpu.tuning.overlay import unusable
 from pyblasgpu.tuning.store import merge, user_file
+from pyblasgpu.tuning.wisdom import export
 from pyblasgpu.types import DTYPES
 
 H200, A100 = known("h200"), known("a100")
@@ -117,4 +120,99 @@ def test_some_or_all_is_forgotten(document, capsys):
     assert not read(user_file(H200.name)).methods
     assert wisdom("forget", "--device", "h200") == 0
     assert "2 values of" in capsys.readouterr().out
+    assert not user_file(H200.name).exists()
+
+
+@pytest.mark.parametrize("name", ["h200", "H200", "NVIDIA H200", "nvidia_h200", "Nvidia-H200"])
+def test_every_action_takes_every_spelling(name, document, capsys, tmp_path):
+    merge(document)
+    merge(Document(A100.name, stop_sizes={("trmm", "z", "few"): 64}))
+    out = tmp_path / "out.json"
+    assert wisdom("export", "--device", name, str(out)) == 0
+    assert out.read_text(encoding="utf-8") == dumps(document) == export(name)
+    assert wisdom("list", "--device", name, "--json") == 0
+    (listed,) = json.loads(capsys.readouterr().out)
+    assert listed["device"] == H200.name
+    assert wisdom("where", "--device", name) == 0
+    assert capsys.readouterr().out.splitlines()[0] == str(user_file(H200.name))
+    assert wisdom("forget", "--device", name) == 0
+    assert not user_file(H200.name).exists() and user_file(A100.name).exists()
+
+
+def test_a_device_that_only_a_file_knows_has_a_name_in_any_spelling(document, capsys):
+    merge(Document("NVIDIA Voodoo 5", stop_sizes={("trmm", "z", "few"): 64}))
+    assert wisdom("export", "--device", "voodoo-5") == 0
+    assert "NVIDIA Voodoo 5" in capsys.readouterr().out
+    assert wisdom("export", "--device", "voodoo6") == 2
+    assert "'voodoo6' is none of fermi" in capsys.readouterr().err
+
+
+# ------------------------------------------------------------------------------- files that nobody will read
+
+
+def written(tmp_path, document, device):
+    """A file of the values of `document`, said to be of a device."""
+    path = tmp_path / "given.json"
+    path.write_text(json.dumps({**json.loads(dumps(document)), "device": device}))
+    return str(path)
+
+
+@pytest.mark.parametrize("name", ["h200", "NVIDIA-H200", "nvidia h200"])
+def test_a_file_of_another_spelling_is_taken_in_where_it_is_read(name, document, capsys, tmp_path):
+    assert wisdom("import", written(tmp_path, document, name)) == 0
+    assert f"5 values of {H200.name} are now in" in capsys.readouterr().out
+    assert read(user_file(H200.name), H200.name).entries == document.entries
+    select.reload()
+    assert select.select("gemm_tile", DTYPES["s"], "nn", (4096,) * 3, H200).origin.startswith("tuned here")
+
+
+@pytest.mark.parametrize("name", ["sm_90", "SM90", "sm_90a"])
+def test_the_values_of_an_architecture_are_read_by_no_name(name, document, capsys, tmp_path, home):
+    given = written(tmp_path, document, name)
+    assert wisdom("import", given) == 2
+    err = capsys.readouterr().err
+    assert f"of the architecture {name!r}" in err and "--device" in err
+    assert not (home / "data" / "tuned" / "sm_90.json").exists()
+
+
+def test_the_values_of_an_architecture_may_be_taken_in_for_a_device(document, capsys, tmp_path):
+    given = written(tmp_path, document, "sm_90")
+    assert wisdom("import", given, "--device", "H100") == 0
+    h100 = known("h100").name
+    assert f"5 values of {h100}" in capsys.readouterr().out
+    assert read(user_file(h100), h100).entries == document.entries
+    assert wisdom("import", given, "--device", "a100") == 2
+    assert f"it is of 'sm_90', neither of {A100.name!r} nor of 'sm_80'" in capsys.readouterr().err
+    assert wisdom("import", written(tmp_path, document, "h200"), "--device", "h200") == 0
+
+
+def test_who_will_not_read_them_is_said(document, capsys, tmp_path, monkeypatch):
+    document.solvers.clear()  # that one breaks a rule
+    assert wisdom("import", written(tmp_path, document, "NVIDIA Voodoo 5")) == 0
+    assert (
+        "'NVIDIA Voodoo 5', which is the name of no device that is known, will read"
+        in capsys.readouterr().err
+    )
+    monkeypatch.setattr(device, "count", lambda: 1)
+    monkeypatch.setattr(device, "current", lambda ordinal=0: A100)
+    assert wisdom("import", written(tmp_path, document, H200.name)) == 0
+    err = capsys.readouterr().err
+    assert f"only a device called {H200.name!r} will read them" in err and A100.name in err
+    monkeypatch.setattr(device, "current", lambda ordinal=0: H200)
+    assert wisdom("import", written(tmp_path, document, H200.name)) == 0
+    assert not capsys.readouterr().err
+
+
+def test_values_that_the_device_cannot_run_are_counted(document, capsys, tmp_path):
+    assert wisdom("import", written(tmp_path, document, "Tesla T4")) == 0
+    err = capsys.readouterr().err
+    assert "3 of them are passed over, as gemm_tile s nn" in err and "device_async" in err
+    assert len(unusable(document, known("t4"))) == 3
+    (solver,) = unusable(document, H200)
+    assert solver.startswith("gemm_tile d left_by_columns 512x32: fragment_bytes")
+
+
+def test_a_file_without_values_is_refused(capsys, tmp_path):
+    assert wisdom("import", written(tmp_path, Document(H200.name), H200.name)) == 2
+    assert "it holds no values" in capsys.readouterr().err
     assert not user_file(H200.name).exists()
