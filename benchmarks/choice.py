@@ -26,7 +26,11 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from pyblasgpu.cli import (
+from pyblasgpu.database import FAMILIES
+from pyblasgpu.execution import routine
+from pyblasgpu.gpu import device as devices
+from pyblasgpu.gpu.device import Device, current
+from pyblasgpu.options import (
     parse_device,
     parse_dtypes,
     parse_seconds,
@@ -34,10 +38,6 @@ from pyblasgpu.cli import (
     parse_sizes,
     parse_variants,
 )
-from pyblasgpu.database import FAMILIES
-from pyblasgpu.execution import routine
-from pyblasgpu.gpu import device as devices
-from pyblasgpu.gpu.device import Device, current
 from pyblasgpu.problems import Problem
 from pyblasgpu.terminal import console, guarded
 from pyblasgpu.tuning.bench import STREAM

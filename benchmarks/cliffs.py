@@ -24,11 +24,11 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from pyblasgpu.cli import parse_count, parse_device, parse_dtypes, parse_seconds
 from pyblasgpu.cublas import load as load_cublas
 from pyblasgpu.errors import PyblasgpuError, lacking
 from pyblasgpu.execution import backend_status, routine
 from pyblasgpu.gpu.device import Device, current, named
+from pyblasgpu.options import parse_count, parse_device, parse_dtypes, parse_seconds
 from pyblasgpu.terminal import console, guarded
 from pyblasgpu.tuning.bench import STREAM, vendor
 from pyblasgpu.tuning.measure import Timer, Workload, flops

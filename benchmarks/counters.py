@@ -25,10 +25,10 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from pyblasgpu.cli import parse_dtypes, parse_listed, parse_sizes, parse_variants
 from pyblasgpu.cublas import load as load_cublas
 from pyblasgpu.errors import BackendUnavailable, PyblasgpuError
 from pyblasgpu.gpu.device import current
+from pyblasgpu.options import parse_dtypes, parse_listed, parse_sizes, parse_variants
 from pyblasgpu.problems import ROUTINES, Problem
 from pyblasgpu.terminal import console, guarded
 

@@ -23,12 +23,12 @@ import numpy as np
 from rich.progress import track
 from rich.table import Table
 
-from pyblasgpu.cli import OTHERS, ROUTINES
 from pyblasgpu.cublas import Cublas
 from pyblasgpu.cublas import load as load_cublas
 from pyblasgpu.errors import BackendUnavailable, lacking
 from pyblasgpu.execution import backend_status
 from pyblasgpu.gpu.device import current
+from pyblasgpu.options import OTHERS, ROUTINES
 from pyblasgpu.problems import Problem, fits
 from pyblasgpu.terminal import console
 from pyblasgpu.tuning.overrides import override

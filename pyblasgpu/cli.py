@@ -9,28 +9,43 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
-import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from . import __version__, terminal
-from .database import FAMILIES, sizes_of
 from .errors import PyblasgpuError
-from .types import DTYPES, dtype_of
+from .options import (
+    ROUTINES,
+    Command,
+    parse_amount,
+    parse_batches,
+    parse_benchmarked,
+    parse_count,
+    parse_device,
+    parse_dtypes,
+    parse_duration,
+    parse_families,
+    parse_layouts,
+    parse_part,
+    parse_prefixed,
+    parse_routines,
+    parse_shapes,
+    parse_size_classes,
+    parse_sizes,
+    parse_splits,
+    parse_stages,
+    parse_strategy,
+    parse_variants,
+    parse_whole,
+)
+from .types import DTYPES
 
-__all__ = [
-    "main", "parse_count", "parse_device", "parse_dtypes", "parse_listed", "parse_shapes",
-    "parse_seconds", "parse_sizes", "parse_variants",
-]  # fmt: skip
+__all__ = ["main"]
 
-ROUTINES = ("gemm", "trmm", "trsm")
-#: What is benchmarked too where it is asked for.
-OTHERS = ("gemm3m", "symm", "hemm", "syrk", "herk", "syr2k", "her2k", "gemmtr")
 #: Columns of a table that goes into a file or a pipe.
 WIDTH = 140
-MOST = 2**63 - 1  # of a number that is counted with
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,25 +60,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     return terminal.guarded(words, run)
 
 
-class _Command(argparse.ArgumentParser):
-    """One whose options may stand before, between and after its other arguments."""
-
-    _between = False
-
-    def parse_known_args(self, args=None, namespace=None):
-        if self._between:
-            return super().parse_known_args(args, namespace)
-        self._between = True
-        try:
-            return self.parse_known_intermixed_args(args, namespace)
-        finally:
-            self._between = False
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="pyblasgpu", description="A GPU BLAS written in Python.")
     parser.add_argument("--version", action="version", version=f"pyblasgpu {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="command", parser_class=_Command)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command", parser_class=Command)
 
     def command(name: str, run, summary: str) -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=summary, description=summary)
@@ -82,15 +82,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_tune(parser: argparse.ArgumentParser) -> None:
-    _add_scope(parser, _prefixed)
+    _add_scope(parser, parse_prefixed)
     efforts = ("quick", "normal", "exhaustive")
     parser.add_argument("--effort", choices=efforts, default="normal", help="how many candidates are timed")
     parser.add_argument(
-        "--strategy", type=_strategy, metavar="NAME",
+        "--strategy", type=parse_strategy, metavar="NAME",
         help="how they are searched (likely; with --effort exhaustive: exhaustive)",
     )  # fmt: skip
     parser.add_argument(
-        "--budget", type=_duration, metavar="TIME",
+        "--budget", type=parse_duration, metavar="TIME",
         help="stop after 90s, 10m, 2h, ... (quick: 140s, normal: 14m)",
     )  # fmt: skip
     parser.add_argument("--resume", action="store_true", help="go on with an earlier run of this effort")
@@ -100,22 +100,25 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--compile", action="store_true", help="in a dry run, let the compiler prune too")
     for name, kind, what in (
-        ("threads", _whole, "resident threads of a multiprocessor"),
-        ("blocks", _whole, "resident blocks of a multiprocessor"),
-        ("reuse", _amount, "FMAs for each element loaded"),
-        ("score", _part, "part of the best estimate that a candidate's must reach, 0 to 1"),
+        ("threads", parse_whole, "resident threads of a multiprocessor"),
+        ("blocks", parse_whole, "resident blocks of a multiprocessor"),
+        ("reuse", parse_amount, "FMAs for each element loaded"),
+        ("score", parse_part, "part of the best estimate that a candidate's must reach, 0 to 1"),
     ):
         parser.add_argument(f"--min-{name}", type=kind, metavar="X", help=f"guideline: {what}")
-    parser.add_argument("--family", type=_families, metavar="F,F,...", help="kernel families (all)")
+    parser.add_argument("--family", type=parse_families, metavar="F,F,...", help="kernel families (all)")
     parser.add_argument(
-        "--layout", type=_layouts, metavar="L,L,...", help="how operands lie: nn, nt, ... (all)"
+        "--layout", type=parse_layouts, metavar="L,L,...", help="how operands lie: nn, nt, ... (all)"
     )
     parser.add_argument(
-        "--size", type=_size_classes, metavar="C,C,...", help="size classes: tiny, low_rank, few, ... (all)"
+        "--size",
+        type=parse_size_classes,
+        metavar="C,C,...",
+        help="size classes: tiny, low_rank, few, ... (all)",
     )
     parser.add_argument(
         "--stage",
-        type=_stages,
+        type=parse_stages,
         metavar="S,S,...",
         help="of a run: kernels, stop_sizes, solvers, methods (all)",
     )
@@ -137,12 +140,12 @@ def _add_wisdom(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=actions)
     parser.add_argument("file", nargs="?", help="of export (else stdout) and import")
     parser.add_argument("--device", metavar="D", help="number or name of the device (0)")
-    parser.add_argument("--routine", type=_routines, metavar="R,R,...", help="of forget (all)")
+    parser.add_argument("--routine", type=parse_routines, metavar="R,R,...", help="of forget (all)")
     parser.add_argument("--dtype", type=parse_dtypes, metavar="T,T,...", help="of forget (all)")
 
 
 def _add_bench(parser: argparse.ArgumentParser) -> None:
-    _add_scope(parser, _benchmarked)
+    _add_scope(parser, parse_benchmarked)
     sizes, variants = "256,512,1024,2048,4096,8192", "NN,TN,LLNN,LL,LN,LNN"
     parser.add_argument(
         "--sizes",
@@ -165,7 +168,7 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
         "which nothing is tuned",
     )  # fmt: skip
     parser.add_argument(
-        "--batched", type=_batches, default=(), metavar="COUNTxN,COUNTxMxNxK,...",
+        "--batched", type=parse_batches, default=(), metavar="COUNTxN,COUNTxMxNxK,...",
         help="strided batches instead of --sizes: of products, and with M = K of systems of trsm",
     )  # fmt: skip
     parser.add_argument(
@@ -173,7 +176,7 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
         help="trmm and trsm with so many columns of B (rows, from the right) instead of square ones",
     )  # fmt: skip
     parser.add_argument(
-        "--splits", type=_splits, default=(), metavar="S,S,...",
+        "--splits", type=parse_splits, default=(), metavar="S,S,...",
         help="time products with their k in so many chunks too; 0: with their last tiles parted",
     )  # fmt: skip
     parser.add_argument(
@@ -187,176 +190,9 @@ def _add_scope(parser: argparse.ArgumentParser, names: Callable[[str], Sequence[
     """The options that name routines and dtypes; argparse parses a default that is a string."""
     routines, dtypes = ",".join(ROUTINES), ",".join(DTYPES)
     parser.add_argument(
-        "--routine", type=names or _routines, default=routines, metavar="R,R,...", help="(%(default)s)"
+        "--routine", type=names or parse_routines, default=routines, metavar="R,R,...", help="(%(default)s)"
     )
     parser.add_argument("--dtype", type=parse_dtypes, default=dtypes, metavar="T,T,...", help="(%(default)s)")
-
-
-def parse_listed(text: str, known: Sequence[str]) -> tuple[str, ...]:
-    """The names in a list, each once; of letters and routines in any case."""
-    items = tuple(dict.fromkeys(item.strip() for item in text.split(",")))
-    found = tuple(next((name for name in known if name == item.lower()), item) for item in items)
-    for item in found:
-        if item not in known:
-            raise argparse.ArgumentTypeError(f"{item!r} is none of {', '.join(known)}")
-    return found
-
-
-def parse_device(text: str) -> str:
-    """A number, or the name of a device that is here or known; the driver is asked later."""
-    from .gpu import device
-
-    if not text.strip().isdecimal():
-        try:
-            device.named(text)
-        except ValueError as unknown:
-            raise argparse.ArgumentTypeError(str(unknown)) from None
-    return text
-
-
-def _routines(text: str) -> tuple[str, ...]:
-    return parse_listed(text, ROUTINES)
-
-
-def _benchmarked(text: str) -> tuple[str, ...]:
-    return parse_listed(text, (*ROUTINES, *OTHERS))
-
-
-def _prefixed(text: str) -> tuple[str, ...]:
-    """Routines, in all dtypes asked for ('gemm') or in their own ('sgemm')."""
-    return parse_listed(text, (*ROUTINES, *(dtype + name for dtype in DTYPES for name in ROUTINES)))
-
-
-def parse_dtypes(text: str) -> tuple[str, ...]:
-    return parse_listed(",".join(_letter_of(item.strip()) for item in text.split(",")), tuple(DTYPES))
-
-
-def _letter_of(dtype: str) -> str:
-    """The BLAS's letter of a dtype ('s', 'S', 'float32'); what is none stays as it is."""
-    try:
-        return dtype if dtype.lower() in DTYPES else dtype_of(dtype).letter
-    except TypeError:
-        return dtype
-
-
-def _strategy(text: str) -> str:
-    from .tuning.strategies import STRATEGIES
-
-    if text not in STRATEGIES:
-        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(STRATEGIES)}")
-    return text
-
-
-def _families(text: str) -> tuple[str, ...]:
-    return parse_listed(text, tuple(FAMILIES))
-
-
-def _layouts(text: str) -> tuple[str, ...]:
-    return parse_listed(
-        text, tuple(dict.fromkeys(name for family in FAMILIES.values() for name in family.layouts))
-    )
-
-
-def _size_classes(text: str) -> tuple[str, ...]:
-    return parse_listed(text, tuple(dict.fromkeys(size for stem in FAMILIES for size in sizes_of(stem))))
-
-
-def _stages(text: str) -> tuple[str, ...]:
-    from .tuning.tuner import STAGES
-
-    return parse_listed(text, STAGES)
-
-
-def parse_variants(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(text.upper().split(",")))
-
-
-def parse_sizes(text: str) -> tuple[int, ...]:
-    return tuple(parse_count(item) for item in text.split(","))
-
-
-def _splits(text: str) -> tuple[int, ...]:
-    return tuple(_whole(item) for item in text.split(","))
-
-
-def parse_shapes(text: str) -> tuple[tuple[int, ...], ...] | str:
-    """(m, n, k) of each, or the name of a list."""
-    if text.isalpha():
-        return text
-    shapes = tuple(tuple(parse_count(extent) for extent in item.split("x")) for item in text.split(","))
-    if any(len(shape) != 3 for shape in shapes):
-        raise argparse.ArgumentTypeError(f"{text!r} is no list of MxNxK")
-    return shapes
-
-
-def _batches(text: str) -> tuple[tuple[int, ...], ...]:
-    """(m, n, k, batch) of each."""
-    found = []
-    for item in text.split(","):
-        count, *extents = (parse_count(extent) for extent in item.split("x"))
-        if len(extents) not in (1, 3):
-            raise argparse.ArgumentTypeError(f"{item!r} is neither COUNTxN nor COUNTxMxNxK")
-        found.append((*(extents * 3)[:3], count))
-    return tuple(found)
-
-
-def parse_count(text: str) -> int:
-    found = _integer(text)
-    if not 0 < found <= MOST:
-        raise argparse.ArgumentTypeError(f"{text!r} is no positive integer")
-    return found
-
-
-def _whole(text: str) -> int:
-    found = _integer(text)
-    if not 0 <= found <= MOST:
-        raise argparse.ArgumentTypeError(f"{text!r} is no integer from 0 on")
-    return found
-
-
-def _integer(text: str) -> int:
-    """Its value; -1 for what is none, or has a sign."""
-    text = text.strip()
-    return int(text) if text.isdecimal() and len(text) <= len(str(MOST)) else -1
-
-
-def _amount(text: str) -> float:
-    found = _number(text)
-    if not 0 <= found < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 on")
-    return found
-
-
-def _part(text: str) -> float:
-    found = _number(text)
-    if not 0 <= found <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 to 1")
-    return found
-
-
-def _number(text: str) -> float:
-    """Its value; NaN for what is none."""
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
-
-
-def parse_seconds(text: str) -> float:
-    found = _number(text)
-    if not 0 < found < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no positive number of seconds")
-    return found
-
-
-def _duration(text: str) -> float:
-    """Seconds of '90', '90s', '10m' or '2h'."""
-    unit = {"s": 1, "m": 60, "h": 3600}.get(text[-1:], 0)
-    number = text[:-1] if unit else text
-    seconds = _number(number) * (unit or 1)
-    if not 0 < seconds < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no duration such as 90s, 10m, 2h")
-    return seconds
 
 
 def _info(options: argparse.Namespace) -> int:

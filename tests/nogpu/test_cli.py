@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from pyblasgpu import __version__, cli, demo, execution
+from pyblasgpu import __version__, cli, demo, execution, options
 from pyblasgpu.gpu import backend, device
 from pyblasgpu.tuning import symmetric
 
@@ -124,23 +124,23 @@ def test_tune_hands_its_options_over(monkeypatch):
     monkeypatch.setattr(run, "main", lambda options, routine: given.append(options) or 0)
     arguments = "tune --routine gemm --dtype s,d --effort quick --budget 1.5m --dry-run --device h200 --json"
     assert cli.main(arguments.split()) == 0
-    (options,) = given
-    assert options.routine == ("gemm",) and options.dtype == ("s", "d") and options.budget == 90
-    assert options.effort == "quick" and options.dry_run and options.device == "h200" and options.json
-    assert not options.resume and options.report is None and options.strategy is None
+    (asked,) = given
+    assert asked.routine == ("gemm",) and asked.dtype == ("s", "d") and asked.budget == 90
+    assert asked.effort == "quick" and asked.dry_run and asked.device == "h200" and asked.json
+    assert not asked.resume and asked.report is None and asked.strategy is None
     assert cli.main(["tune", "--resume", "--strategy", "score-first", "--report", "folder"]) == 0
     assert given[1].resume and given[1].strategy == "score-first" and given[1].report == "folder"
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("10m", 600), ("0.5h", 1800)])
 def test_durations(text, seconds):
-    assert cli._duration(text) == seconds
+    assert options.parse_duration(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "m", "0s", "-1m", "nan", "inf", "ten"])
 def test_no_durations(text):
     with pytest.raises(argparse.ArgumentTypeError):
-        cli._duration(text)
+        options.parse_duration(text)
 
 
 @pytest.mark.skipif(device.count() > 0, reason="there is a device")
@@ -150,16 +150,16 @@ def test_bench_without_a_device_says_what_is_missing(capsys):
 
 
 def test_bench_knows_more_routines_than_are_tuned():
-    options = cli._parser().parse_args(["bench", "--routine", "syrk,her2k,gemmtr"])
-    assert options.routine == ("syrk", "her2k", "gemmtr")
-    assert cli._parser().parse_args(["bench"]).routine == cli.ROUTINES
-    assert {*cli.ROUTINES, *cli.OTHERS} == {"gemm", "gemm3m", "trmm", "trsm", *symmetric.ROUTINES}
+    asked = cli._parser().parse_args(["bench", "--routine", "syrk,her2k,gemmtr"])
+    assert asked.routine == ("syrk", "her2k", "gemmtr")
+    assert cli._parser().parse_args(["bench"]).routine == options.ROUTINES
+    assert {*options.ROUTINES, *options.OTHERS} == {"gemm", "gemm3m", "trmm", "trsm", *symmetric.ROUTINES}
 
 
 def test_shapes():
-    assert cli.parse_shapes("8x16x32,1x1x9") == ((8, 16, 32), (1, 1, 9))
-    assert cli.parse_shapes("awkward") == "awkward"
-    assert cli._batches("10000x16,7x2x3x4") == ((16, 16, 16, 10000), (2, 3, 4, 7))
+    assert options.parse_shapes("8x16x32,1x1x9") == ((8, 16, 32), (1, 1, 9))
+    assert options.parse_shapes("awkward") == "awkward"
+    assert options.parse_batches("10000x16,7x2x3x4") == ((16, 16, 16, 10000), (2, 3, 4, 7))
 
 
 def test_bench_needs_the_checkout(capsys, monkeypatch, tmp_path):

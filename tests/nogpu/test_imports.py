@@ -17,7 +17,7 @@ PACKAGE = Path(pyblasgpu.__file__).parent
 LAYERS = [
     {"__main__"},
     {"cli"},
-    {"demo", "info"},
+    {"demo", "info", "options"},
     {"problems"},
     {"__init__"},
     {"blas", "lapack", "linalg", "plans"},

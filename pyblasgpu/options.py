@@ -1,0 +1,205 @@
+"""What options take, as functions that argparse calls: each gives a value, or says what the option takes."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Sequence
+
+from .database import FAMILIES, sizes_of
+from .types import DTYPES, dtype_of
+
+__all__ = [
+    "Command", "OTHERS", "ROUTINES", "parse_amount", "parse_batches", "parse_benchmarked", "parse_count",
+    "parse_device", "parse_dtypes", "parse_duration", "parse_families", "parse_layouts", "parse_listed",
+    "parse_part", "parse_prefixed", "parse_routines", "parse_seconds", "parse_shapes",
+    "parse_size_classes", "parse_sizes", "parse_splits", "parse_stages", "parse_strategy",
+    "parse_variants", "parse_whole",
+]  # fmt: skip
+
+ROUTINES = ("gemm", "trmm", "trsm")
+#: What is benchmarked too where it is asked for.
+OTHERS = ("gemm3m", "symm", "hemm", "syrk", "herk", "syr2k", "her2k", "gemmtr")
+MOST = 2**63 - 1  # of a number that is counted with
+
+
+class Command(argparse.ArgumentParser):
+    """One whose options may stand before, between and after its other arguments."""
+
+    _between = False
+
+    def parse_known_args(self, args=None, namespace=None):
+        if self._between:
+            return super().parse_known_args(args, namespace)
+        self._between = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._between = False
+
+
+def parse_listed(text: str, known: Sequence[str]) -> tuple[str, ...]:
+    """The names in a list, each once; of letters and routines in any case."""
+    items = tuple(dict.fromkeys(item.strip() for item in text.split(",")))
+    found = tuple(next((name for name in known if name == item.lower()), item) for item in items)
+    for item in found:
+        if item not in known:
+            raise argparse.ArgumentTypeError(f"{item!r} is none of {', '.join(known)}")
+    return found
+
+
+def parse_device(text: str) -> str:
+    """A number, or the name of a device that is here or known; the driver is asked later."""
+    from .gpu import device
+
+    if not text.strip().isdecimal():
+        try:
+            device.named(text)
+        except ValueError as unknown:
+            raise argparse.ArgumentTypeError(str(unknown)) from None
+    return text
+
+
+def parse_routines(text: str) -> tuple[str, ...]:
+    return parse_listed(text, ROUTINES)
+
+
+def parse_benchmarked(text: str) -> tuple[str, ...]:
+    return parse_listed(text, (*ROUTINES, *OTHERS))
+
+
+def parse_prefixed(text: str) -> tuple[str, ...]:
+    """Routines, in all dtypes asked for ('gemm') or in their own ('sgemm')."""
+    return parse_listed(text, (*ROUTINES, *(dtype + name for dtype in DTYPES for name in ROUTINES)))
+
+
+def parse_dtypes(text: str) -> tuple[str, ...]:
+    return parse_listed(",".join(_letter_of(item.strip()) for item in text.split(",")), tuple(DTYPES))
+
+
+def _letter_of(dtype: str) -> str:
+    """The BLAS's letter of a dtype ('s', 'S', 'float32'); what is none stays as it is."""
+    try:
+        return dtype if dtype.lower() in DTYPES else dtype_of(dtype).letter
+    except TypeError:
+        return dtype
+
+
+def parse_strategy(text: str) -> str:
+    from .tuning.strategies import STRATEGIES
+
+    if text not in STRATEGIES:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(STRATEGIES)}")
+    return text
+
+
+def parse_families(text: str) -> tuple[str, ...]:
+    return parse_listed(text, tuple(FAMILIES))
+
+
+def parse_layouts(text: str) -> tuple[str, ...]:
+    return parse_listed(
+        text, tuple(dict.fromkeys(name for family in FAMILIES.values() for name in family.layouts))
+    )
+
+
+def parse_size_classes(text: str) -> tuple[str, ...]:
+    return parse_listed(text, tuple(dict.fromkeys(size for stem in FAMILIES for size in sizes_of(stem))))
+
+
+def parse_stages(text: str) -> tuple[str, ...]:
+    from .tuning.tuner import STAGES
+
+    return parse_listed(text, STAGES)
+
+
+def parse_variants(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(text.upper().split(",")))
+
+
+def parse_sizes(text: str) -> tuple[int, ...]:
+    return tuple(parse_count(item) for item in text.split(","))
+
+
+def parse_splits(text: str) -> tuple[int, ...]:
+    return tuple(parse_whole(item) for item in text.split(","))
+
+
+def parse_shapes(text: str) -> tuple[tuple[int, ...], ...] | str:
+    """(m, n, k) of each, or the name of a list."""
+    if text.isalpha():
+        return text
+    shapes = tuple(tuple(parse_count(extent) for extent in item.split("x")) for item in text.split(","))
+    if any(len(shape) != 3 for shape in shapes):
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of MxNxK")
+    return shapes
+
+
+def parse_batches(text: str) -> tuple[tuple[int, ...], ...]:
+    """(m, n, k, batch) of each."""
+    found = []
+    for item in text.split(","):
+        count, *extents = (parse_count(extent) for extent in item.split("x"))
+        if len(extents) not in (1, 3):
+            raise argparse.ArgumentTypeError(f"{item!r} is neither COUNTxN nor COUNTxMxNxK")
+        found.append((*(extents * 3)[:3], count))
+    return tuple(found)
+
+
+def parse_count(text: str) -> int:
+    found = _integer(text)
+    if not 0 < found <= MOST:
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive integer")
+    return found
+
+
+def parse_whole(text: str) -> int:
+    found = _integer(text)
+    if not 0 <= found <= MOST:
+        raise argparse.ArgumentTypeError(f"{text!r} is no integer from 0 on")
+    return found
+
+
+def _integer(text: str) -> int:
+    """Its value; -1 for what is none, or has a sign."""
+    text = text.strip()
+    return int(text) if text.isdecimal() and len(text) <= len(str(MOST)) else -1
+
+
+def parse_amount(text: str) -> float:
+    found = _number(text)
+    if not 0 <= found < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 on")
+    return found
+
+
+def parse_part(text: str) -> float:
+    found = _number(text)
+    if not 0 <= found <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 to 1")
+    return found
+
+
+def _number(text: str) -> float:
+    """Its value; NaN for what is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def parse_seconds(text: str) -> float:
+    found = _number(text)
+    if not 0 < found < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive number of seconds")
+    return found
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of '90', '90s', '10m' or '2h'."""
+    unit = {"s": 1, "m": 60, "h": 3600}.get(text[-1:], 0)
+    number = text[:-1] if unit else text
+    seconds = _number(number) * (unit or 1)
+    if not 0 < seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no duration such as 90s, 10m, 2h")
+    return seconds
