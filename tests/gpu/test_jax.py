@@ -17,14 +17,16 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # else CuPy has
 jax = pytest.importorskip("jax")
 jnp = pytest.importorskip("jax.numpy")
 
-pytestmark = pytest.mark.skipif(
-    not any(device.platform == "gpu" for device in jax.devices()), reason="this JAX has no GPU"
-)
 
-
-@pytest.fixture(autouse=True)
-def double_precision():
+@pytest.fixture(scope="module", autouse=True)
+def begun():
+    """JAX has begun, for which it makes the last of its devices current."""
+    before = cupy.cuda.runtime.getDevice()
+    if not any(device.platform == "gpu" for device in jax.devices()):
+        pytest.skip("this JAX has no GPU")
     jax.config.update("jax_enable_x64", True)
+    jnp.zeros(1).block_until_ready()
+    cupy.cuda.runtime.setDevice(before)
 
 
 def integers(shape, letter: str, seed: int = 0) -> np.ndarray:
