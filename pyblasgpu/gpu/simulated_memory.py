@@ -167,22 +167,24 @@ class Pointer:
 
     def read(self, i: int, count: int, aligned: int = 1) -> np.ndarray:
         """Elements i to i + count."""
-        span = self.span(i, count, aligned)
-        log = self.log
-        if log is not None:
-            log.reads.append((_running().index, span.start, count))
-        return self.array[span]
+        at = self.start + i
+        if at < 0 or at + count > self.size or (self.phase + at) % aligned:
+            self.span(i, count, aligned)  # says what is wrong
+        if self.log is not None:
+            self.log.reads.append((_running().index, at, count))
+        return self.array[at : at + count]
 
     def write(self, i: int, values, count: int = 1, aligned: int = 1) -> None:
         """Set elements i to i + count; a real of the other precision raises TypeError."""
         dtype = getattr(values, "dtype", None)
         if dtype is not self.dtype and dtype is not None and dtype != self.dtype:
             raise TypeError(f"index {i}: {values.dtype} is written where {self.array.dtype} is kept")
-        span = self.span(i, count, aligned)
-        log = self.log
-        if log is not None:
-            log.writes.append((_running().index, span.start, count))
-        self.array[span] = values
+        at = self.start + i
+        if at < 0 or at + count > self.size or (self.phase + at) % aligned:
+            self.span(i, count, aligned)
+        if self.log is not None:
+            self.log.writes.append((_running().index, at, count))
+        self.array[at : at + count] = values
 
     def __getitem__(self, i: int):
         return self.read(i, 1)[0]

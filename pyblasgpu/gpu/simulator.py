@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import frexp, isfinite, ldexp
 from types import SimpleNamespace
 
 import numpy as np
@@ -374,11 +375,23 @@ def fma(x, y, z):
     """``x*y + z`` with one rounding (float32: of a sum in float64, which is 2^-29 of an ulp from it)."""
     if x.dtype == np.float32:
         return np.float32(np.float64(x) * np.float64(y) + np.float64(z))
-    if np.isfinite([x, y, z]).all():
-        exact = Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z))
-        if exact and abs(exact) <= Fraction(float(np.finfo(np.float64).max)):
+    x, y, z = float(x), float(y), float(z)
+    product = x * y
+    if not _is_exact(x, y, product) and isfinite(x) and isfinite(y) and isfinite(z):
+        exact = Fraction(x) * Fraction(y) + Fraction(z)
+        if exact and abs(exact) <= LARGEST:
             return np.float64(float(exact))
-    return x * y + z
+    return np.float64(product + z)
+
+
+LARGEST = Fraction(float(np.finfo(np.float64).max))
+
+
+def _is_exact(x: float, y: float, product: float) -> bool:
+    """Whether `product` is x * y for certain: short significands, and far from under- and overflow."""
+    if not 1e-150 < abs(product) < 1e150:
+        return x == 0 or y == 0
+    return all(float.is_integer(ldexp(frexp(factor)[0], 26)) for factor in (x, y))
 
 
 def select(ok: bool, x, y):
