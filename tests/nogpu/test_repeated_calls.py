@@ -34,7 +34,7 @@ def test_numbers_that_are_refused(arrays, value):
         (gemm, {"trans_a": 1}), (trmm, {"lower": 1}), (trmm, {"unit_diag": 0}), (symm, {"side": 1}),
         (syrk, {"trans": 1}),
     ],
-    ids=str,
+    ids=lambda given: getattr(given, "__name__", str(given)),
 )  # fmt: skip
 def test_what_equals_a_flag_is_none(arrays, routine, flags):
     a, b, out = arrays
