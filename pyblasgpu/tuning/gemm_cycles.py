@@ -38,7 +38,7 @@ BANKS = 1.1  # times the cycles of a complex FMA where operands that meet come f
 
 def gemm_block(config: Any, k: int, device: Device, astray: tuple[bool, bool]) -> Block:
     """A tile of C: its stripes, then its way to memory."""
-    stripe, count = stripe_cycles(config, device, astray), -(-k // config.BLK_K)
+    stripe, count = _stripe(config, device, astray), -(-k // config.BLK_K)
     facts = config.dtype_facts
     written = config.BLK_M * config.BLK_N * facts.itemsize * device.sm_count / dram_rate(device)
     return Block(
@@ -48,22 +48,19 @@ def gemm_block(config: Any, k: int, device: Device, astray: tuple[bool, bool]) -
     )  # fmt: skip
 
 
-def stripe_cycles(config: Any, device: Device, astray: tuple[bool, bool] = (False, False)) -> Block:
-    """One stripe of a tile."""
+def _stripe(config: Any, device: Device, astray: tuple[bool, bool]) -> Block:
+    """One stripe of a tile; memory answers the later, the shorter the ring."""
     if isinstance(config, Columns):
-        rows = np.array([_stripe_cycles(alike(each), device, astray) for each in config.configs])
+        rows = np.array([stripe_cycles(alike(each), device, astray) for each in config.configs])
         stripe = Block(*rows.T[:, :, None])
     else:
-        stripe = _stripe_cycles(alike(config), device, astray)
-    answer = ANSWER / larger(config.stages - 1, 1)
-    return stripe._replace(latency=larger(stripe.latency, answer))
+        stripe = stripe_cycles(alike(config), device, astray)
+    return stripe._replace(latency=larger(stripe.latency, ANSWER / larger(config.stages - 1, 1)))
 
 
 @lru_cache(maxsize=1 << 16)
-def _stripe_cycles(config: Any, device: Device, astray: tuple[bool, bool]) -> Block:
-    """The same, but for the time until memory answers, whatever the length of the ring and the blocks of a
-    multiprocessor.
-    """
+def stripe_cycles(config: Any, device: Device, astray: tuple[bool, bool] = (False, False)) -> Block:
+    """One stripe of a tile, but for the time until memory answers; `config` stands for those `alike`."""
     facts, warps = config.dtype_facts, config.threads // device.warp_size
     shares = zip((config.stripe_a, config.stripe_b), config.shares, astray, strict=True)
     times = ASTRAY_MMA if config.STEM == "gemm_mma" else ASTRAY
