@@ -175,7 +175,7 @@ def _watched(total: int, what: str) -> Iterator[Callable[[str], None]]:
             yield lambda text: bar.update(task, advance=1, description=text)
         return
     steps = count(1)
-    screen.print(f"{what}: {total} searches", highlight=False, soft_wrap=True)
+    screen.print(f"{what}: {total} steps", highlight=False, soft_wrap=True)
     yield lambda text: screen.print(f"{next(steps)}/{total} {text}", highlight=False, soft_wrap=True)
 
 
