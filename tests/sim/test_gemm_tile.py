@@ -181,8 +181,8 @@ def test_small_tiles_of_the_quick_space(letter, layout):
     assert {(16, 16), (32, 16), (16, 32)} <= {(tile.BLK_M, tile.BLK_N) for tile in tiles}
     for number, tile in enumerate(tiles):
         check(tile, 16, 16, 16, batch=2, shared=("", "a", "b")[number % 3])
-        check(tile.narrowed(1, 1), 15, 17, 19, batch=2, beta=0.0)
-        check(tile.narrowed(2, 2), 14, 18, 22, batch=2)
+        check(tile.narrowed(1, 1), 15, 17, 19, beta=0.0)
+        check(tile.narrowed(2, 2), 14, 18, 22)
 
 
 def test_more_rows_of_tiles_than_a_raster_column():
