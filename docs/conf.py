@@ -1,0 +1,59 @@
+"""How `make docs` builds the site."""
+
+from __future__ import annotations
+
+import pyblasgpu
+
+project = "pyblasgpu"
+author = "pyblasgpu developers"
+copyright = author
+version = release = pyblasgpu.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+    "numpydoc",
+]
+# the notebook is kept for maintainers, as it was written
+exclude_patterns = ["_build", "history", "**/README.md"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+# `gemm` in a docstring is a link
+default_role = "py:obj"
+add_module_names = False
+
+autosummary_generate = True
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+# "a, b : array" and "{'N', 'T'}" read as they are written
+numpydoc_xref_param_type = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    # nothing is run: what they do needs a GPU, and tests run them where they can
+    "plot_gallery": False,
+    "download_all_examples": False,
+    "image_scrapers": (),
+    "reset_modules": (),
+    "show_memory": False,
+    "write_computation_times": False,
+    "within_subsection_order": "FileNameSortKey",
+}
+
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_theme = "pydata_sphinx_theme"
+html_title = "pyblasgpu"
+html_show_sourcelink = False
+html_theme_options = {
+    "github_url": "https://github.com/pyblasgpu/pyblasgpu",
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "header_links_before_dropdown": 7,
+}
+html_sidebars = {"benchmarks": [], "glossary": [], "names": []}

@@ -1,0 +1,141 @@
+"""The site: public names are documented, what pages name exists, and what a script makes is up to date."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import subprocess
+import sys
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+
+import pyblasgpu
+from pyblasgpu import blas, errors, linalg
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(page for page in DOCS.rglob("*.md") if "history" not in page.parts)
+#: What of `pyblasgpu.errors` is for its own modules.
+HELPERS = {"lacking", "require"}
+
+
+@pytest.fixture(scope="module")
+def benchmarks():
+    spec = spec_from_file_location("make_benchmarks", DOCS / "make_benchmarks.py")
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module  # its dataclasses look it up
+    spec.loader.exec_module(module)
+    return module
+
+
+# ------------------------------------------------------------------------------------------------- names
+
+
+def summarised(page: str) -> set[str]:
+    """The names in the tables of functions of a page of the API."""
+    tables = re.findall(r"\.\. autosummary::\n(.*?)```", (DOCS / "api" / page).read_text(), re.DOTALL)
+    return {line.strip() for table in tables for line in table.splitlines() if re.match(r" +[a-zA-Z]", line)}
+
+
+def test_every_public_name_is_in_the_reference():
+    modules = {"__version__", "blas", "errors", "linalg"}
+    expected = set(pyblasgpu.__all__) - modules | set(errors.__all__) - HELPERS
+    assert summarised("index.md") == expected
+
+
+@pytest.mark.parametrize("module", [blas, linalg], ids=["blas", "linalg"])
+def test_every_name_of_a_module_is_in_its_reference(module):
+    assert summarised(f"{module.__name__.rsplit('.', 1)[1]}.md") == set(module.__all__)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
+def test_named_functions_exist(page):
+    """`pyblasgpu.x.y` in a page can be imported."""
+    for name in set(re.findall(r"`pyblasgpu\.([a-z_.0-9A-Z]+)`", page.read_text())):
+        resolved("pyblasgpu." + name)
+
+
+def resolved(name: str):
+    parts = name.split(".")
+    for cut in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:cut]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[cut:]:
+            found = getattr(found, part)
+        return found
+    raise ModuleNotFoundError(name)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
+def test_named_paths_exist(page):
+    """`kernels/gemm/trsm_fused` and the like are files or folders of the package or of the repository."""
+    text = page.read_text()
+    paths = set(re.findall(r"`((?:[a-z_]+/)+(?:[a-z_0-9]+(?:\.[a-z]+)?)?)`", text))
+    tops = {path.name for root in (ROOT, ROOT / "pyblasgpu") for path in root.iterdir() if path.is_dir()}
+    missing = [path for path in paths if path.split("/")[0] in tops and not exists(path)]
+    assert not missing
+
+
+def exists(path: str) -> bool:
+    bases = [ROOT / path, ROOT / "pyblasgpu" / path]
+    return any(base.exists() or base.with_suffix(".py").exists() for base in bases)
+
+
+def test_every_page_is_in_a_table_of_contents():
+    listed = set()
+    for page in PAGES:
+        for block in re.findall(r"```\{toctree\}\n(.*?)```", page.read_text(), re.DOTALL):
+            entries = [line for line in block.splitlines() if line and not line.startswith(":")]
+            names = [re.sub(r".*<(.*)>", r"\1", entry) for entry in entries]
+            listed |= {(page.parent / f"{name}.md").resolve() for name in names}
+    assert set(PAGES) - listed == {DOCS / "index.md"}
+
+
+# -------------------------------------------------------------------------------------------- benchmarks
+
+
+def test_figures_are_those_of_the_committed_results(benchmarks):
+    """`python docs/make_benchmarks.py` after new results."""
+    groups = benchmarks.measured()
+    assert benchmarks.PAGE.read_text() == benchmarks.page(groups)
+    readme = benchmarks.README.read_text()
+    assert readme == benchmarks.between_markers(readme, benchmarks.readme_table(groups))
+    assert f"<dc:source>{benchmarks.commits(benchmarks.plotted(groups))}<" in benchmarks.PLOT.read_text()
+
+
+def run(date: str, tflops: float, **record) -> str:
+    machine = {"device": "A card", "date": date, "commit": date.replace("-", "")}
+    case = {"routine": "trsm", "dtype": "d", "variant": "LLNN", "m": 512, "n": 512, "cublas_tflops": 1.0}
+    return json.dumps({**machine, "results": [{**case, "tflops": tflops, **record}]})
+
+
+def test_the_newest_measurement_of_a_case_counts(benchmarks, tmp_path):
+    folder = tmp_path / "a-card"
+    folder.mkdir()
+    (folder / "a.json").write_text(run("2026-02-02", 3.0))
+    (folder / "b.json").write_text(run("2026-01-01", 2.0))
+    (folder / "c.json").write_text(run("2026-01-01", 8.0, n=32))
+    (folder / "other.json").write_text('{"series": []}')
+    groups = benchmarks.measured(tmp_path)
+    assert {key: [case.ratio for case in cases] for key, cases in groups.items()} == {
+        ("A card", "trsm", "square"): [3.0],
+        ("A card", "trsm", "few"): [8.0],
+    }
+
+
+# -------------------------------------------------------------------------------------------------- site
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not all(find_spec(name) for name in ("sphinx", "myst_parser", "numpydoc", "pydata_sphinx_theme")),
+    reason="needs the extra docs, which `make docs` installs",
+)
+def test_the_site_builds_without_warnings(tmp_path):
+    build = [sys.executable, "-m", "sphinx", "-W", "-q", "-b", "html", str(DOCS), str(tmp_path)]
+    subprocess.run(build, check=True)
