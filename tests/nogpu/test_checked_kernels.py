@@ -17,7 +17,7 @@ def recorded(tmp_path, monkeypatch):
 
 @pytest.fixture
 def due(recorded):
-    assert checked_kernels.main("due") == 1
+    assert checked_kernels.main("due") == checked_kernels.NOT_DUE
     return lambda: checked_kernels.main("due") == 0
 
 
