@@ -1,8 +1,8 @@
 """Which kernels `make check-kernels` passed: a record in the repository, so that it runs when it is due.
 
-``python tests/checked_kernels.py due`` exits with 0, else 3, where the kernels' text or the Configs that the package
-chooses are others than those recorded; ``... record`` records those of now. What a compiler of another
-version makes of the same kernels is no reason to check again.
+``python tests/checked_kernels.py due`` exits with 0 where the kernels' text or the Configs that the package
+chooses are others than those recorded, else with 3; ``... record`` records those of now. What a compiler of
+another version makes of the same kernels is no reason to check again.
 """
 
 from __future__ import annotations
