@@ -20,13 +20,18 @@ VENVDOCS := .venv-docs
 STAMPDOCS := $(VENVDOCS)/.installed
 STAMP25 := $(VENV25)/.installed-$(CUDA)
 
-.PHONY: demo test docs test-numpy25 check-kernels check-kernels-if-due lint clean
+.PHONY: demo test test-nogpu test-sim docs test-numpy25 check-kernels check-kernels-if-due lint clean
 
 demo: $(STAMP)
 	$(BIN)/pyblasgpu demo
 
-test: $(STAMP) lint
+test: lint test-nogpu test-sim
+
+# with a GPU, the tests that need one too
+test-nogpu: $(STAMP)
 	$(BIN)/python -m pytest -n $(WORKERS) tests/nogpu tests/gpu
+
+test-sim: $(STAMP)
 	NUMBA_ENABLE_CUDASIM=1 $(BIN)/python -m pytest -n $(WORKERS) tests/sim
 
 # part of the suite beside NumPy 2.5: what imports Numba, a few kernels compiled, a few simulated, host arrays
