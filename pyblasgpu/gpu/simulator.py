@@ -37,7 +37,7 @@ types = SimpleNamespace(
     float64=np.float64,
 )
 REALS = {"float32": types.float32, "float64": types.float64}
-_COMPLEX = {"f": np.dtype("complex64"), "d": np.dtype("complex128")}
+_COMPLEX: dict[str, np.dtype] = {"f": np.dtype("complex64"), "d": np.dtype("complex128")}
 
 
 def pointer_type(real: str):
