@@ -210,7 +210,7 @@ def readme_table(groups: Groups) -> str:
         ("TRMM, orders 256 to 8192, as many columns", "trmm", "square", 0),
         ("TRSM, batches of small triangles, orders 16 to 512", "trsm", "batched", 0),
     ]
-    text = ["| rate over cuBLAS's | s | d | c | z | card, commit |", "|---|---|---|---|---|---|"]
+    text = ["| times cuBLAS's rate | s | d | c | z | card, commit |", "|---|---|---|---|---|---|"]
     for label, routine, kind, least in rows:
         device = next(name for name in DEVICES if (name, routine, kind) in groups)
         cases = [case for case in groups[device, routine, kind] if case.record["n"] >= least]

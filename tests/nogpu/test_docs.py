@@ -10,6 +10,7 @@ import sys
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import pyblasgpu
@@ -94,6 +95,19 @@ def test_every_page_is_in_a_table_of_contents():
             names = [re.sub(r".*<(.*)>", r"\1", entry) for entry in entries]
             listed |= {(page.parent / f"{name}.md").resolve() for name in names}
     assert set(PAGES) - listed == {DOCS / "index.md"}
+
+
+GUIDE = [DOCS / "index.md", *sorted((DOCS / "guide").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", GUIDE, ids=lambda page: page.relative_to(DOCS).as_posix())
+def test_examples_run(page, monkeypatch):
+    """Those that import what they use, on the CPU backend; NumPy stands in for CuPy."""
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
+    monkeypatch.setitem(sys.modules, "cupy", np)
+    for example in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+        if "import pyblasgpu" in example:
+            exec(example, {})
 
 
 # -------------------------------------------------------------------------------------------- benchmarks
