@@ -56,6 +56,7 @@ check-kernels-if-due: $(STAMP)
 
 # the site, in docs/_build/html
 docs: $(STAMPDOCS)
+	rm -rf docs/gallery docs/api/generated
 	$(VENVDOCS)/bin/sphinx-build -W --keep-going -b html docs docs/_build/html
 
 lint: $(STAMP)
