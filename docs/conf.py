@@ -19,7 +19,7 @@ extensions = [
 ]
 # the notebook is kept for maintainers, as it was written
 exclude_patterns = ["_build", "history", "**/README.md"]
-myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 # `gemm` in a docstring is a link
 default_role = "py:obj"
