@@ -1,13 +1,20 @@
-"""What recorded sweeps say of each place."""
+"""The recorded sweeps that tests read (`data/README.md`), and what they say of each place."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from pyblasgpu.database import FAMILIES
 from pyblasgpu.tuning.store import Record, sound
+
+DATA = Path(__file__).parent / "data"
+QUICK = DATA / "quick_search.jsonl.gz"
+EXHAUSTIVE = DATA / "exhaustive_search.jsonl.gz"
+GEMM_WINNERS = DATA / "gemm_winners.jsonl.gz"
+RIVALS = DATA / "rivals.jsonl.gz"
 
 
 def seconds_of(records: Iterable[Record]) -> dict[tuple[str, str, str], dict[Any, float]]:

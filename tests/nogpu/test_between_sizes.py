@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from statistics import mean, median
 
 import pytest
-from recorded import seconds_of
+from recorded import GEMM_WINNERS, seconds_of
 
 from pyblasgpu.database import Document, Entry, sizes_of, tuned_at
 from pyblasgpu.gpu.device import known
@@ -18,12 +17,6 @@ from pyblasgpu.tuning.select import select
 from pyblasgpu.tuning.store import read_sweep, winners
 from pyblasgpu.types import DTYPES
 
-FOLDER = Path(__file__).parents[2] / "tuning" / "sweeps"
-LATEST = ("583808e_s", "583808e_d", "583808e_c", "583808e_z")  # of each dtype
-SWEEPS = [
-    *(FOLDER / f"nvidia_h200_{each}gemm.jsonl.gz" for each in LATEST),
-    FOLDER / "nvidia_h200_4a5300f_panels.jsonl.gz",
-]
 H200 = known("h200")
 #: Classes of which all but what was timed first was timed by single calls, and with what a pass takes beside
 #: them (`pyblasgpu.tuning.measure`, before 0699a61): as long as the calls themselves.
@@ -33,7 +26,7 @@ SHORT = ("tiny", "square128")
 @pytest.fixture(scope="module")
 def recorded():
     """The winners, and of each (dtype, layout, size class) the seconds of every Config."""
-    records = [record for sweep in SWEEPS for record in read_sweep(sweep)]
+    records = read_sweep(GEMM_WINNERS)
     return winners(records, H200.name), seconds_of(records)
 
 

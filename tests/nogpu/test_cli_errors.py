@@ -15,6 +15,7 @@ import zlib
 from pathlib import Path
 
 import pytest
+from recorded import QUICK
 
 from pyblasgpu import cli, terminal
 from pyblasgpu.errors import DatabaseWarning
@@ -23,7 +24,6 @@ from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning import report, run
 from pyblasgpu.tuning.store import Record, append, user_file
 
-SWEEP = Path(__file__).parents[2] / "tuning" / "sweeps" / "nvidia_h200.jsonl.gz"
 PACKAGED = Path(cli.__file__).parent / "database" / "nvidia_h200.json"
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -62,7 +62,7 @@ def shell(line):
 @pytest.fixture
 def bad(tmp_path):
     """Files that are not what they ought to be, by name."""
-    whole = SWEEP.read_bytes()
+    whole = QUICK.read_bytes()
     (tmp_path / "cut.jsonl.gz").write_bytes(whole[: len(whole) // 2])
     (tmp_path / "flipped.jsonl.gz").write_bytes(whole[:2000] + bytes(100) + whole[2100:])
     (tmp_path / "plain.jsonl.gz").write_text("{}\n")

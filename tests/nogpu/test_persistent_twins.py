@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import log
-from pathlib import Path
 from statistics import mean
 
 import pytest
-from recorded import seconds_of
+from recorded import GEMM_WINNERS, seconds_of
 
 from benchmarks.kernels import choice_of
 from pyblasgpu.database import Document, sizes_of, tuned_at
@@ -24,7 +23,6 @@ from pyblasgpu.types import DTYPES
 H200 = known("h200")
 LAYOUTS = "nn", "nt", "tn", "tt"
 TILES = 1085, 1085, 1085  # SGEMM TT has 153 tiles of 64 x 128 there, 21 more than multiprocessors
-SWEEPS = Path(__file__).parents[2] / "tuning" / "sweeps"
 
 
 def twins(config):
@@ -111,8 +109,7 @@ def test_where_no_tile_may_be_parted_no_twin_is_asked(doubt, given):
 @pytest.fixture
 def ordinary_alone(monkeypatch):
     """What a sweep says of ordinary kernels as the file of tuned values, and the seconds of all it timed."""
-    sweeps = [SWEEPS / f"nvidia_h200_583808e_{letter}gemm.jsonl.gz" for letter in DTYPES]
-    records = [record for sweep in sweeps for record in read_sweep(sweep)]
+    records = read_sweep(GEMM_WINNERS)
     kept = winners([record for record in records if not record.parameters.get("persistent")], H200.name)
     seen = Document(H200.name, kept.entries)
     monkeypatch.setattr(overlay, "documents", lambda device: (("the sweep", seen),))

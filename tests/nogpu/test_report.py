@@ -6,10 +6,10 @@ import json
 import sys
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from recorded import QUICK
 from rich.console import Console
 
 from pyblasgpu import cli
@@ -17,7 +17,6 @@ from pyblasgpu.gpu import device
 from pyblasgpu.tuning import report, run, store
 from pyblasgpu.tuning.store import Record
 
-SWEEP = Path(__file__).parents[2] / "tuning" / "sweeps" / "nvidia_h200.jsonl.gz"
 GRIDS = {"BLK_M": 64, "BLK_N": 32, "BLK_K": 8, "DIM_X": 8, "DIM_Y": 8, "DIM_XA": 32, "DIM_YA": 2,
          "DIM_XB": 16, "DIM_YB": 4, "stages": 3}  # fmt: skip
 
@@ -84,12 +83,12 @@ def test_plots_of_distribution_parameters_and_sizes(tmp_path):
 
 
 def test_the_recorded_sweep_is_reported_on(capsys):
-    assert cli.main(["report", str(SWEEP)]) == 0
+    assert cli.main(["report", str(QUICK)]) == 0
     text = capsys.readouterr().out
     assert "NVIDIA H200: the fastest kernels" in text and text.count("SGEMM") >= 16
-    assert cli.main(["report", "--json", str(SWEEP)]) == 0
+    assert cli.main(["report", "--json", str(QUICK)]) == 0
     said = json.loads(capsys.readouterr().out)
-    document = store.winners(store.read_sweep(SWEEP), "NVIDIA H200")
+    document = store.winners(store.read_sweep(QUICK), "NVIDIA H200")
     assert len(said["winners"]) == len(document.entries)
     for row in said["winners"]:
         entry = document.entries[row["stem"], row["dtype"], row["layout"], row["size"]]

@@ -14,7 +14,6 @@ import threading
 import time
 from collections import Counter
 from contextlib import suppress
-from pathlib import Path
 from types import SimpleNamespace
 
 import fake_device
@@ -23,6 +22,7 @@ import numpy as np
 import pytest
 from fake_device import elements
 from fake_worker import GOOD, Compilers, Sensor, Watcher
+from recorded import RIVALS
 
 from pyblasgpu import cpu
 from pyblasgpu.database import (
@@ -74,8 +74,6 @@ from pyblasgpu.tuning.strategies import STRATEGIES
 from pyblasgpu.tuning.task import task_of
 from pyblasgpu.tuning.worker import DONE, DeviceLost, Lost, Worker
 from pyblasgpu.types import DTYPES, Side, Trans, Uplo
-
-SWEEPS = Path(__file__).parents[2] / "tuning" / "sweeps"
 
 H200 = known("h200")
 
@@ -304,8 +302,8 @@ def test_a_family_is_tried_where_it_comes_near_its_rivals(letter):
     """Wherever `gemm_tile` came within a tenth of `gemm_mma` in the recorded sweep, and not everywhere."""
     assert planning.plan(("gemm_tile", "s", "nn"), H200, "quick", None).rivals == {}
     best: dict = {}
-    for record in store.sound(store.read_sweep(SWEEPS / f"nvidia_h200_7ac45f1_{letter}gemm.jsonl.gz")):
-        if record.layout == "nn":
+    for record in store.read_sweep(RIVALS):
+        if record.dtype == letter:
             at = record.stem, record.size
             best[at] = max(record.tflops, best.get(at, 0.0))
     sizes = {size for stem, size in best if stem == "gemm_mma"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from pathlib import Path
 
 import pytest
+from recorded import EXHAUSTIVE, QUICK
 from synthetic_sweep import synthetic
 
 from benchmarks import strategies as compared
@@ -28,15 +28,12 @@ from pyblasgpu.tuning.task import Axes, Task, Trial
 from pyblasgpu.tuning.twostage import combinations, predicted
 
 H200 = known("h200")
-SWEEPS = Path(__file__).parents[2] / "tuning" / "sweeps"
-SWEEP = SWEEPS / "nvidia_h200.jsonl.gz"
-EXHAUSTIVE = SWEEPS / "nvidia_h200_gemm_tile_nn.jsonl.gz"
 PLACES = (("small", (1, 1)), ("large", (9, 9)))
 
 
 @pytest.fixture(scope="module")
 def recorded():
-    return compared.load([SWEEP])
+    return compared.load([QUICK])
 
 
 @pytest.fixture(scope="module")
@@ -249,7 +246,7 @@ def test_eight_timings_by_score_beat_eight_at_random(recorded):
 
 
 def test_of_repeated_timings_the_shortest_counts_and_failures_do_not():
-    good = next(r for r in read_sweep(SWEEP) if r.stem == "gemm_tile" and r.outcome == "ok")
+    good = next(r for r in read_sweep(QUICK) if r.stem == "gemm_tile" and r.outcome == "ok")
     slower = Record(**{**vars(good), "seconds": 2 * good.seconds})
     failed = Record(**{**vars(good), "seconds": 0.0, "outcome": "wrong"})
     broken = Record(**{**vars(good), "parameters": {**good.parameters, "BLK_M": 7}})
@@ -259,14 +256,14 @@ def test_of_repeated_timings_the_shortest_counts_and_failures_do_not():
 
 
 def test_times_with_warm_and_with_cold_caches_are_not_mixed():
-    cold = next(r for r in read_sweep(SWEEP) if r.stem == "gemm_tile" and r.outcome == "ok")
+    cold = next(r for r in read_sweep(QUICK) if r.stem == "gemm_tile" and r.outcome == "ok")
     warm = Record(**{**vars(cold), "seconds": cold.seconds / 2, "caches": "warm"})
     (recording,) = recordings([warm, cold], H200).values()
     assert list(recording.seconds.values()) == [cold.seconds]
 
 
 def test_the_comparison_prints_its_tables(capsys):
-    assert compared.main([str(SWEEP)]) == 0
+    assert compared.main([str(QUICK)]) == 0
     text = capsys.readouterr().out
     assert "rank correlation" in text and "score-first" in text and "three-step, all" in text
     assert "large searches" in text
