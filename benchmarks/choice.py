@@ -26,8 +26,13 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
+from pyblasgpu.bench import machine
+from pyblasgpu.bench.command import RESULTS, extents, products, require_device, slug
+from pyblasgpu.bench.progress import within
 from pyblasgpu.database import FAMILIES
-from pyblasgpu.execution import routine
+from pyblasgpu.dispatch.choose import Choice
+from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.frontend.call import routine
 from pyblasgpu.gpu import device as devices
 from pyblasgpu.gpu.device import Device, current
 from pyblasgpu.options import (
@@ -38,18 +43,13 @@ from pyblasgpu.options import (
     parse_sizes,
     parse_variants,
 )
-from pyblasgpu.problems import Problem
 from pyblasgpu.terminal import console, guarded
-from pyblasgpu.tuning.bench import STREAM
+from pyblasgpu.testing.problems import Problem
 from pyblasgpu.tuning.measure import Timer, Workload
-from pyblasgpu.tuning.overrides import override
-from pyblasgpu.tuning.select import Choice
+from pyblasgpu.tuning.worker_bench import STREAM
 
-from . import machine
 from .kernels import named
-from .progress import within
 from .rivals import EFFORT, Case, cases_of, compile_kernels, extents_of, layout_of
-from .run import RESULTS, extents, products, require_device, slug
 
 SCHEMA = 1
 LIMIT = 0.1  # of the best time: what the choice may lose
@@ -89,7 +89,7 @@ class Stand:
     """
 
     def __init__(self, case: Case, share: Share | None):
-        from .timing import Rotation
+        from pyblasgpu.bench.timing import Rotation
 
         self._case, self._share = case, share
         self._given = case.problem.data()

@@ -24,21 +24,22 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from pyblasgpu.cublas import load as load_cublas
+from pyblasgpu.bench import machine
+from pyblasgpu.bench.command import RESULTS, slug
+from pyblasgpu.bench.progress import within
+from pyblasgpu.dispatch.choose import Choice
 from pyblasgpu.errors import PyblasgpuError, lacking
-from pyblasgpu.execution import backend_status, routine
+from pyblasgpu.frontend.backend_status import backend_status
+from pyblasgpu.frontend.call import routine
 from pyblasgpu.gpu.device import Device, current, named
 from pyblasgpu.options import parse_count, parse_device, parse_dtypes, parse_seconds
 from pyblasgpu.terminal import console, guarded
-from pyblasgpu.tuning.bench import STREAM, vendor
+from pyblasgpu.testing.cublas import load as load_cublas
 from pyblasgpu.tuning.measure import Timer, Workload, flops
-from pyblasgpu.tuning.select import Choice
+from pyblasgpu.tuning.worker_bench import STREAM, vendor
 from pyblasgpu.types import DTYPES, Dtype
 
-from . import machine
 from .kernels import as_it_runs, choice_of, compiled, described
-from .progress import within
-from .run import RESULTS, slug
 
 SCHEMA = 1
 WIDTH = 140  # columns of a table that goes into a file or a pipe
@@ -189,7 +190,7 @@ def main(options: argparse.Namespace) -> None:
     )
     print(f"results in {out}", file=sys.stderr)
     try:
-        from .plot import draw_ratios
+        from pyblasgpu.bench.plot import draw_ratios
     except ImportError as missing:
         print(f"no plot: {lacking(missing, 'plot')}", file=sys.stderr)
         return

@@ -25,15 +25,14 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from pyblasgpu.cublas import load as load_cublas
+from pyblasgpu.bench import machine
+from pyblasgpu.bench.command import RESULTS, problems, require_device, slug
 from pyblasgpu.errors import BackendUnavailable, PyblasgpuError
 from pyblasgpu.gpu.device import current
 from pyblasgpu.options import parse_dtypes, parse_listed, parse_sizes, parse_variants
-from pyblasgpu.problems import ROUTINES, Problem
 from pyblasgpu.terminal import console, guarded
-
-from . import machine
-from .run import RESULTS, problems, require_device, slug
+from pyblasgpu.testing.cublas import load as load_cublas
+from pyblasgpu.testing.problems import ROUTINES, Problem
 
 SCHEMA = 1
 TIME = "gpu__time_duration.sum"

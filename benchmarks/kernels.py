@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from pyblasgpu.bench.progress import bar
+from pyblasgpu.dispatch.choose import Choice, select
 from pyblasgpu.gpu.compile import Resources
 from pyblasgpu.gpu.device import Device
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines.gemm import alignments, fitted
-from pyblasgpu.tuning.build import compile_all
-from pyblasgpu.tuning.select import Choice, select
+from pyblasgpu.tuning.compile_pool import compile_all
 from pyblasgpu.types import Dtype
-
-from .progress import bar
 
 
 def choice_of(

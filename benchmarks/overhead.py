@@ -17,11 +17,10 @@ from pathlib import Path
 from statistics import median
 
 import pyblasgpu
+from pyblasgpu.bench import machine
+from pyblasgpu.bench.command import require_device
 from pyblasgpu.gpu.device import current
 from pyblasgpu.terminal import guarded
-
-from . import machine
-from .run import require_device
 
 try:
     import cupy

@@ -9,12 +9,12 @@ from multiprocessing import get_context
 from typing import Any, NamedTuple
 
 from pyblasgpu.database import families_of
+from pyblasgpu.dispatch.choose import Choice, tuned_configs
 from pyblasgpu.errors import PyblasgpuError
 from pyblasgpu.gpu.device import Device
-from pyblasgpu.problems import Problem
-from pyblasgpu.tuning.build import cores, judge
+from pyblasgpu.testing.problems import Problem
+from pyblasgpu.tuning.compile_pool import cores, judge
 from pyblasgpu.tuning.prune import best_few, candidates
-from pyblasgpu.tuning.select import Choice, tuned_configs
 
 from .kernels import as_it_runs, choice_of, compiled
 

@@ -23,9 +23,9 @@ from scipy.stats import spearmanr
 from pyblasgpu.gpu.device import Device, known, names
 from pyblasgpu.terminal import console, guarded
 from pyblasgpu.tuning.replay import Outcome, Recording, recordings, replay
-from pyblasgpu.tuning.store import Record, read_sweep
+from pyblasgpu.tuning.results import Record, read_sweep
+from pyblasgpu.tuning.search_problem import Place, Strategy, Task
 from pyblasgpu.tuning.strategies import STRATEGIES, in_turns, random, score_first, three_step
-from pyblasgpu.tuning.task import Place, Strategy, Task
 
 SWEEP = Path(__file__).resolve().parents[1] / "tuning" / "sweeps" / "nvidia_h200.jsonl.gz"
 FEWEST = 10  # candidates of a search that says anything

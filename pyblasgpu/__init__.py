@@ -16,20 +16,35 @@ __all__ = [
 ]  # fmt: skip
 
 if TYPE_CHECKING:
-    from . import blas, errors, linalg
-    from .execution import backend_status
-    from .level3 import gemm, trmm, trsm
-    from .plans import plan_gemm, plan_trmm, plan_trsm
-    from .routines.explain import explain
-    from .symmetric import gemmtr, hemm, her2k, herk, symm, syr2k, syrk
+    from . import errors
+    from .api import blas, linalg
+    from .api.explain import explain
+    from .api.level3 import gemm, trmm, trsm
+    from .api.plans import plan_gemm, plan_trmm, plan_trsm
+    from .api.symmetric import gemmtr, hemm, her2k, herk, symm, syr2k, syrk
+    from .frontend.backend_status import backend_status
 
 #: Where each public name lives; a module that is named is public itself.
 _HOME = {
-    "backend_status": "execution", "blas": None, "errors": None, "explain": "routines.explain",
-    "gemm": "level3", "gemmtr": "symmetric", "hemm": "symmetric", "her2k": "symmetric", "herk": "symmetric",
-    "linalg": None, "plan_gemm": "plans", "plan_trmm": "plans", "plan_trsm": "plans",
-    "symm": "symmetric", "syr2k": "symmetric", "syrk": "symmetric", "trmm": "level3", "trsm": "level3",
-}  # fmt: skip
+    "backend_status": "frontend.backend_status",
+    "blas": None,
+    "errors": None,
+    "explain": "api.explain",
+    "gemm": "api.level3",
+    "gemmtr": "api.symmetric",
+    "hemm": "api.symmetric",
+    "her2k": "api.symmetric",
+    "herk": "api.symmetric",
+    "linalg": None,
+    "plan_gemm": "api.plans",
+    "plan_trmm": "api.plans",
+    "plan_trsm": "api.plans",
+    "symm": "api.symmetric",
+    "syr2k": "api.symmetric",
+    "syrk": "api.symmetric",
+    "trmm": "api.level3",
+    "trsm": "api.level3",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -7,15 +7,12 @@ to stdout, progress and complaints to stderr.
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from . import __version__, terminal
-from .errors import PyblasgpuError
 from .options import (
     ROUTINES,
     Command,
@@ -219,16 +216,16 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _tune(options: argparse.Namespace) -> int:
-    from .execution import routine
-    from .tuning import run
+    from .frontend.call import routine
+    from .tuning import command as tune_command
 
-    return run.main(options, routine)
+    return tune_command.main(options, routine)
 
 
 def _report(options: argparse.Namespace) -> int:
-    from .tuning import run
+    from .tuning import command as tune_command
 
-    return run.show_report(options)
+    return tune_command.show_report(options)
 
 
 def _wisdom(options: argparse.Namespace) -> int:
@@ -238,11 +235,6 @@ def _wisdom(options: argparse.Namespace) -> int:
 
 
 def _bench(options: argparse.Namespace) -> int:
-    root = Path(__file__).resolve().parents[1]
-    if not (root / "benchmarks" / "run.py").is_file():
-        raise PyblasgpuError(
-            "the benchmarks are not part of the installed package; clone the repository and run "
-            "`pip install -e .` there"
-        )
-    sys.path.insert(0, str(root))
-    return importlib.import_module("benchmarks.run").main(options)
+    from .bench import command
+
+    return command.main(options)

@@ -25,12 +25,12 @@ from rich.table import Table
 from rich.text import Text
 
 from . import terminal
-from .cublas import Cublas
-from .cublas import load as load_cublas
 from .errors import BackendUnavailable, PyblasgpuError, lacking
-from .execution import backend_status
+from .frontend.backend_status import backend_status
 from .gpu import backend as gpu
-from .problems import ROUTINES, Arrays, Problem
+from .testing.cublas import Cublas
+from .testing.cublas import load as load_cublas
+from .testing.problems import ROUTINES, Arrays, Problem
 from .types import DTYPES
 
 __all__ = ["Row", "collect", "show"]

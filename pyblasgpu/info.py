@@ -14,9 +14,9 @@ from rich.table import Table
 
 from . import __version__
 from .errors import BackendUnavailable
-from .execution import backend_status
+from .frontend.backend_status import backend_status
 from .gpu import device
-from .gpu.store import NoFolder, home_folder
+from .gpu.kernel_store import NoFolder, home_folder
 
 __all__ = ["collect", "driver", "libraries", "show"]
 
@@ -89,9 +89,9 @@ def _devices() -> list[dict[str, Any]]:
 
 def _database() -> list[dict[str, str]]:
     """The files that Configs come from, first the ones that win."""
-    from .tuning import overlay
+    from .dispatch import tuned_files
 
-    found = {level.path: level.origin for here in device.here() for level in overlay.levels(here)}
+    found = {level.path: level.origin for here in device.here() for level in tuned_files.levels(here)}
     return [{"level": origin, "file": str(path)} for path, origin in found.items() if os.path.isfile(path)]
 
 

@@ -108,7 +108,7 @@ def parse_size_classes(text: str) -> tuple[str, ...]:
 
 
 def parse_stages(text: str) -> tuple[str, ...]:
-    from .tuning.tuner import STAGES
+    from .tuning.session import STAGES
 
     return parse_listed(text, STAGES)
 

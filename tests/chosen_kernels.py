@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,21 +11,17 @@ import pytest
 
 from pyblasgpu import database
 from pyblasgpu.database import FAMILIES, FIXED, sizes_of
+from pyblasgpu.dispatch import leaf as dispatch_leaf
+from pyblasgpu.dispatch import operand_copies
 from pyblasgpu.gpu import backend
 from pyblasgpu.gpu.compile import KernelSource
 from pyblasgpu.gpu.device import Device, known, names
-from pyblasgpu.kernels import (
-    copy_scaled,
-    diagonal_blocks,
-    pack,
-    sum_partials,
-    symmetrize,
-    trsm_small,
-    trsv,
-)
-from pyblasgpu.kernels.triangle import Variant
-from pyblasgpu.tuning import by_class, packs
-from pyblasgpu.tuning.build import source_of
+from pyblasgpu.kernels.common.triangle_panel import Variant
+from pyblasgpu.kernels.copy import copy_scaled, pack, split_k_reduce, symmetrize
+from pyblasgpu.kernels.trmm import diagonal_blocks
+from pyblasgpu.kernels.trsm import small as trsm_small
+from pyblasgpu.kernels.trsv import kernel as trsv
+from pyblasgpu.tuning.compile_pool import source_of
 
 #: What modules that compile are marked with.
 NEEDS_COMPILER = pytest.mark.skipif(bool(backend.UNAVAILABLE), reason=str(backend.UNAVAILABLE))
@@ -62,7 +57,7 @@ def computed(name: str) -> Iterator[tuple]:
     """The Configs computed for a device without a file, for a layout and a size class of each family."""
     for stem, family, dtype in ((stem, f, dtype) for stem, f in FAMILIES.items() for dtype in f.dtypes):
         layout, size = family.layouts[-1], sizes_of(stem)[-1]
-        config = by_class.computed(stem, dtype, layout, size, known(name))
+        config = dispatch_leaf.computed(stem, dtype, layout, size, known(name))
         yield known(name), stem, config, f"{name}-{stem}-{dtype}-{layout}-{size}"
 
 
@@ -86,8 +81,8 @@ def of_products(layout: str) -> list[Chosen]:
 def packed() -> list[Chosen]:
     """The kernels for packed operands that stand for those of layout `nt`."""
     found = {}
-    for chosen in of_products(packs.LAYOUT):
-        twin = packs.packed_twin(chosen.config, chosen.device)
+    for chosen in of_products(operand_copies.LAYOUT):
+        twin = operand_copies.packed_twin(chosen.config, chosen.device)
         if twin is not None:
             source = source_of(twin.STEM, twin)
             found[chosen.device.cc, twin] = Chosen(chosen.device, twin, source, f"{chosen.name}-packed")
@@ -99,7 +94,7 @@ def of_triangles() -> list[Chosen]:
 
     def source(config):
         part = "hermitian" if config.dtype in "cz" else "lower"
-        return import_module(f"pyblasgpu.kernels.{config.STEM}").source(config, part=part)
+        return (FAMILIES | FIXED)[config.STEM].module.source(config, part=part)
 
     return [
         chosen._replace(source=source(chosen.config), name=f"{chosen.name}-triangle")
@@ -124,8 +119,8 @@ def smallest(stem: str, letter: str) -> KernelSource:
     """A kernel of the family that compiles quickly: of the chosen ones that with the shortest text."""
     if stem == copy_scaled.STEM:
         return copy_scaled.source(FIXED[stem].config(letter, "", {}), True, False, True, False)
-    if stem == sum_partials.STEM:
-        return sum_partials.source(FIXED[stem].config(letter, "", {}))
+    if stem == split_k_reduce.STEM:
+        return split_k_reduce.source(FIXED[stem].config(letter, "", {}))
     if stem == symmetrize.STEM:
         return symmetrize.source(FIXED[stem].config(letter, "", {}), "hermitian")
     if stem == trsm_small.STEM:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from pyblasgpu.errors import BackendUnavailable
-from pyblasgpu.execution import backend_status
+from pyblasgpu.frontend.backend_status import backend_status
 from pyblasgpu.gpu import backend
 
 TESTS = Path(__file__).parent

@@ -11,7 +11,8 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 
-from pyblasgpu import cpu, execution
+from pyblasgpu.frontend import call as frontend_call
+from pyblasgpu.frontend import cpu
 from pyblasgpu.gpu import backend, context
 from pyblasgpu.operands import Operand
 from pyblasgpu.types import Trans
@@ -282,11 +283,11 @@ def install(monkeypatch) -> tuple[Routines, Memory]:
     }
     for name, module in modules.items():
         monkeypatch.setitem(__import__("sys").modules, name, module)
-    monkeypatch.setattr(execution, "routine", routines)
+    monkeypatch.setattr(frontend_call, "routine", routines)
     for face in ("level3", "symmetric"):
-        monkeypatch.setattr(f"pyblasgpu.{face}.tape_of", routines.tape)
+        monkeypatch.setattr(f"pyblasgpu.api.{face}.tape_of", routines.tape)
     without_contexts(monkeypatch)
     monkeypatch.setattr(backend, "require", lambda: None)
     monkeypatch.setattr(backend, "SIMULATED", False)
-    execution._why_no_device.cache_clear()
+    frontend_call._why_no_device.cache_clear()
     return routines, memory

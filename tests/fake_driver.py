@@ -17,7 +17,8 @@ import fake_device
 import numpy as np
 import pytest
 
-from pyblasgpu import execution, libraries
+from pyblasgpu.frontend import call as frontend_call
+from pyblasgpu.frontend import libraries
 from pyblasgpu.gpu import backend, context, device, launch, memory, workspace
 from pyblasgpu.gpu.driver import _State
 
@@ -86,8 +87,8 @@ class Driver:
         monkeypatch.setattr(launch, "_kernels", {})
         monkeypatch.setattr(launch, "compile_source", lambda *_: SimpleNamespace(cubin=b"", entry="k"))
         monkeypatch.setattr(workspace, "_kept", {})
-        monkeypatch.setattr("pyblasgpu.routines.tape._tapes", {})
-        monkeypatch.setattr("pyblasgpu.recipes._RECIPES", {})
+        monkeypatch.setattr("pyblasgpu.routines.launch_list._tapes", {})
+        monkeypatch.setattr("pyblasgpu.frontend.call_cache._RECIPES", {})
         monkeypatch.setattr(backend, "require", lambda: None)
         forget()
 
@@ -347,7 +348,7 @@ class _Device:
 
 def forget() -> None:
     """Nothing is kept that a driver has told."""
-    for cached in (device.current, memory._pool, execution._why_no_device, libraries.module):
+    for cached in (device.current, memory._pool, frontend_call._why_no_device, libraries.module):
         cached.cache_clear()
 
 

@@ -15,12 +15,12 @@ from part_mask import mask
 
 from pyblasgpu.gpu import launch, workspace
 from pyblasgpu.gpu.device import known
-from pyblasgpu.kernels.packing import Packing
-from pyblasgpu.kernels.walk import Walk
+from pyblasgpu.kernels.common.tile_scheduler import Walk
+from pyblasgpu.kernels.copy.packing import Packing
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import copy, gemm, pack, recursion, symm, syr2k, trsm, trsv
-from pyblasgpu.tuning.cases import TriangularCase
-from pyblasgpu.tuning.oracle import exact_triangular, integers, packed, read_part, triangle
+from pyblasgpu.testing.cases import TriangularCase
+from pyblasgpu.testing.reference import exact_triangular, integers, packed, read_part, triangle
 from pyblasgpu.types import DTYPES, Diag, Side, Uplo
 
 MAX_GRID = (2**31 - 1, 65535, 65535)
@@ -267,7 +267,7 @@ def install(monkeypatch) -> Kernels:
     monkeypatch.setattr(workspace, "give", kernels.give)
     for module in (copy, gemm, pack, recursion, symm, syr2k, trsm, trsv):
         monkeypatch.setattr(module, "current", lambda ordinal: known("h200"))
-    monkeypatch.setattr("pyblasgpu.routines.tape._tapes", {})
+    monkeypatch.setattr("pyblasgpu.routines.launch_list._tapes", {})
     return kernels
 
 

@@ -10,8 +10,8 @@ import time
 
 from pyblasgpu.gpu.compile import Resources
 from pyblasgpu.gpu.nvml import State
-from pyblasgpu.tuning.bench import Failed, Timed
 from pyblasgpu.tuning.worker import DeviceLost
+from pyblasgpu.tuning.worker_bench import Failed, Timed
 
 GOOD = Resources(registers=64, stack_bytes=0, spill_stores=0, spill_loads=0, shared_bytes=0)
 
@@ -81,7 +81,7 @@ def device(broken=None, pause=0.0):
 
 def astray(name):
     """The routine of this name on a device, made to write its result where no memory is."""
-    from pyblasgpu.execution import routine
+    from pyblasgpu.frontend.call import routine
 
     def run(alpha, a, b, beta, c, stream):
         routine(name)(alpha, a, b, beta, c._replace(pointer=1 << 20), stream)

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def mask(part: str, rows: int, cols: int) -> np.ndarray:
-    """True where an element is of `part`, as `kernels.part` names it."""
+    """True where an element is of `part`, as `kernels.common.region` names it."""
     if part == "all":
         return np.ones((rows, cols), dtype=bool)
     if part.endswith("upper"):

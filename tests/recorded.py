@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pyblasgpu.database import FAMILIES
-from pyblasgpu.tuning.store import Record, sound
+from pyblasgpu.tuning.results import Record, sound
 
 DATA = Path(__file__).parent / "data"
 QUICK = DATA / "quick_search.jsonl.gz"

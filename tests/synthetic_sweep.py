@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 
 from pyblasgpu.gpu.device import Device
-from pyblasgpu.tuning import block_cycles, gemm_cycles, leaf_cycles, score
+from pyblasgpu.model import block, score
+from pyblasgpu.model import gemm as gemm_model
+from pyblasgpu.model import leaf as leaf_model
 from pyblasgpu.tuning.prune import Guidelines, candidates
 from pyblasgpu.tuning.replay import Recording
-from pyblasgpu.tuning.task import Trial, task_of, tile_key
+from pyblasgpu.tuning.search_problem import Trial, task_of, tile_key
 
 CONSTANTS = ("READ", "WRITE", "LOAD", "COPY", "BARRIER", "ANSWER", "ROW", "L2_BYTES")
 
@@ -36,13 +38,13 @@ def synthetic(
     with pytest.MonkeyPatch.context() as patch:
         for name in CONSTANTS:
             factor = rng.lognormal(0, 0.3)
-            for module in (block_cycles, gemm_cycles, leaf_cycles):
+            for module in (block, gemm_model, leaf_model):
                 if hasattr(module, name):
                     patch.setattr(module, name, getattr(module, name) * factor)
-        gemm_cycles.stripe_cycles.cache_clear()  # what is known by the true constants
+        gemm_model.stripe_cycles.cache_clear()  # what is known by the true constants
         for config in found:
             for size, extents in task.places:
                 cycles = score.cycles(stem, config, extents, device) * luck[config] * rng.lognormal(0, 0.005)
                 seconds[Trial(config, size, extents)] = cycles / 1.7e9 + 6e-6
-    gemm_cycles.stripe_cycles.cache_clear()
+    gemm_model.stripe_cycles.cache_clear()
     return Recording(task, seconds)

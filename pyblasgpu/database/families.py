@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from ..types import DTYPES
@@ -44,9 +45,14 @@ class Family:
     needs: tuple[int, int] = (0, 0)
 
     @cached_property
+    def module(self) -> ModuleType:
+        """The module of its Config and of ``source``; importing it is left until something needs it."""
+        return import_module(f"..kernels.{_MODULES[self.stem]}", __package__)
+
+    @cached_property
     def config_class(self) -> type:
-        """The Config; importing its module is left until something needs it."""
-        return getattr(import_module(f"..kernels.{self.stem}", __package__), self.class_name)
+        """The Config."""
+        return getattr(self.module, self.class_name)
 
     @cached_property
     def parameters(self) -> dict[str, type]:
@@ -85,6 +91,14 @@ class Family:
         """What `config` would need beside dtype and layout."""
         return {name: getattr(config, name) for name in self.parameters}
 
+
+#: Where each family's kernel stands.
+_MODULES = {
+    "gemm_tile": "gemm.simt", "gemm_mma": "gemm.mma", "trsm_leaf": "trsm.leaf", "trsm_mma": "trsm.mma",
+    "trsm_fma": "trsm.fma", "trmm_leaf": "trmm.leaf", "copy_scaled": "copy.copy_scaled",
+    "sum_partials": "copy.split_k_reduce", "pack": "copy.pack", "trsm_small": "trsm.small",
+    "diagonal_blocks": "trmm.diagonal_blocks", "symmetrize": "copy.symmetrize", "trsv": "trsv.kernel",
+}  # fmt: skip
 
 _GEMM_LAYOUTS = ("nn", "nt", "tn", "tt")
 

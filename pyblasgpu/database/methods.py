@@ -2,7 +2,7 @@
 stands for the others.
 
 Of batches, and of triangles that are a leaf, TRSM has ways of its own: to be parted into the small triangles
-of `kernels.trsm_small`, or the recursion that ends in the leaves.
+of `kernels.trsm.small`, or the recursion that ends in the leaves.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ leaves     batch256: larger ones, with more than 4224     100 of 256, each with 
 The elements of all matrices of a batch count together; where they are few, a batch is tiny like one product.
 So do the right-hand sides of all triangles of a batch, which has classes of its own where they are too many
 for blocks that are all there at once. The stop size of a recursion has the classes of single triangles; it is
-tuned on one of 2048. Between the classes of products there is no boundary at run time: `tuning.select`
+tuned on one of 2048. Between the classes of products there is no boundary at run time: `dispatch.choose`
 compares the Configs of all of them, and what each of them did at the extents of others; times of batches
 serve batches alone.
 """

@@ -16,7 +16,7 @@ class Solved(NamedTuple):
     layout : str
         Of the product.
     triangle : str
-        As `kernels.gemm_in_place` names it.
+        As `kernels.gemm.trmm_fused` names it.
     recorded : str
         Layout of the records; the first is that of methods.
     """

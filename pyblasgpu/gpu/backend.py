@@ -57,9 +57,9 @@ try:
 
         SIMULATED = bool(vars(config)["ENABLE_CUDASIM"])
         if SIMULATED:
-            from . import simulator as ptx
+            from .simulator import intrinsics as ptx
         else:
-            from . import ptx
+            from .intrinsics import ptx
     cuda = ptx.cuda
 except Exception as problem:  # whatever an import raises: the CPU backend needs none of it
     UNAVAILABLE = _reason(problem)

@@ -20,7 +20,7 @@ from typing import Any
 
 from ..errors import PyblasgpuError
 from . import backend
-from .store import CubinStore
+from .kernel_store import CubinStore
 
 __all__ = ["CompileError", "Compiled", "KernelSource", "Resources", "compile_source", "kept", "toolchain"]
 
@@ -225,11 +225,10 @@ def _texts() -> list[Path]:
     """The kernel files and those of this package that they are built from."""
     here = Path(__file__).parent
     return [
-        *sorted(here.glob("ptx*.py")),
+        *sorted((here / "intrinsics").glob("*.py")),
         here / "backend.py",
-        here / "mma.py",
         Path(__file__),
-        *sorted((here.parent / "kernels").glob("*.py")),
+        *sorted(f for f in (here.parent / "kernels").rglob("*.py") if f.stem not in ("axes", "space")),
     ]
 
 

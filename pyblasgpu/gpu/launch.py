@@ -305,7 +305,7 @@ class _Simulated(Kernel):
         self._function = source.build()
 
     def launch(self, grid, stream, pointers, integers, reals, early=False):
-        from . import simulator
+        from .simulator import intrinsics as simulator
 
         source = self.source
         resolved = tuple(
@@ -316,7 +316,7 @@ class _Simulated(Kernel):
 
 
 def _simulated_argument(code: str, value, real: str):
-    from . import simulator
+    from .simulator import intrinsics as simulator
 
     if code == "p":
         return simulator.resolve(value, real)
@@ -325,7 +325,7 @@ def _simulated_argument(code: str, value, real: str):
 
 def _simulated_types(real: str) -> dict:
     """What a number becomes on its way into a kernel: an integer that does not fit raises."""
-    from .simulator import REALS, types
+    from .simulator.intrinsics import REALS, types
 
     return {"i": types.int32, "q": types.int64, "r": REALS[real]}
 

@@ -35,9 +35,9 @@ KEPT = 64 << 20  # bytes of freed workspace that stay with us
 
 
 if backend.SIMULATED:
-    from .simulator import allocate as _allocate
-    from .simulator import release as _release
-    from .simulator import view as _view
+    from .simulator.intrinsics import allocate as _allocate
+    from .simulator.intrinsics import release as _release
+    from .simulator.intrinsics import view as _view
 
     def allocate(nbytes: int, device: int, stream: int) -> int:
         """Address of `nbytes` fresh bytes on `device`, in order of `stream`."""

@@ -5,12 +5,12 @@ All of a square matrix or a triangle of it, a `part` as the kernel names them.
 
 from __future__ import annotations
 
+from ..dispatch.choose import select
+from ..dispatch.operand_copies import ALIGNED
 from ..gpu.device import current
-from ..kernels import copy_scaled
+from ..kernels.copy import copy_scaled
 from ..operands import Operand
-from ..tuning.packs import ALIGNED
-from ..tuning.select import select
-from .tape import ALPHA, Tape, recorded
+from .launch_list import ALPHA, Tape, recorded
 
 __all__ = ["copy", "record_copy", "record_mirrored", "record_pack", "record_scale", "tape"]
 

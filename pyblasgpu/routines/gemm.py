@@ -3,7 +3,7 @@
 A product with few tiles of C and a long k may be split along k: the products of all chunks of k are one
 batch into scratch, and `sum_partials` adds them up in their order. Or the blocks of a persistent kernel part
 the last tiles between them. A and B may be packed first, so that how they lie no longer matters.
-`tuning.select` decides when.
+`dispatch.choose` decides when.
 
 Of a square C a triangle may be meant: then blocks compute the tiles that it meets.
 """
@@ -13,24 +13,26 @@ from __future__ import annotations
 from math import gcd
 from typing import Any, NamedTuple
 
+from ..dispatch.choose import select
+from ..dispatch.operand_copies import ALIGNED
+from ..dispatch.split_k import STREAMED, walk_of
 from ..gpu.device import current
-from ..kernels import gemm_mma, gemm_tile, sum_partials
-from ..kernels.gemm_config import GemmConfig
-from ..kernels.part import turned
+from ..kernels.common.region import turned
+from ..kernels.copy import split_k_reduce
+from ..kernels.gemm import mma as gemm_mma
+from ..kernels.gemm import simt as gemm_simt
+from ..kernels.gemm.config import GemmConfig
 from ..operands import Operand
-from ..tuning.packs import ALIGNED
-from ..tuning.select import select
-from ..tuning.splits import STREAMED, walk_of
 from .copy import record_copy, record_pack, record_scale
+from .launch_list import ALPHA, BETA, Tape, recorded
 from .pack import record_packed
-from .tape import ALPHA, BETA, Tape, recorded
 
 __all__ = [
     "SOURCES", "alignments", "contiguous", "fitted", "gemm", "record", "record_beta", "record_gemm", "tape",
 ]  # fmt: skip
 
 #: Stem of each family of kernels -> its ``source``.
-SOURCES = {family.STEM: family.source for family in (gemm_mma, gemm_tile)}
+SOURCES = {family.STEM: family.source for family in (gemm_mma, gemm_simt)}
 
 
 class _Product(NamedTuple):
@@ -115,8 +117,8 @@ def record(tape: Tape, a: Operand, b: Operand, c: Operand, overwrite: bool, thre
 def record_gemm(
     tape: Tape, alpha, a: Operand, b: Operand, beta, c: Operand, part: str = "all", three_m: bool = False
 ) -> None:
-    """Record C := alpha A B + beta C, of all of C or a triangle as `kernels.part` names them; `alpha` and
-    `beta` are ALPHA, BETA or numbers.
+    """Record C := alpha A B + beta C, of all of C or a triangle as `kernels.common.region` names them;
+    `alpha` and `beta` are ALPHA, BETA or numbers.
     """
     job = _Product(alpha, a, b, beta, c, part, three_m).upright
     if not contiguous(job.c) and contiguous(job.c.T):
@@ -177,7 +179,7 @@ def _record_of_packed(tape: Tape, config: GemmConfig, job: _Product, streamed: b
 def _record_split(tape: Tape, config: GemmConfig, job: _Product, splits: int) -> None:
     """Chunks of k as one batch, what they leave over as a product of its own, and their sum."""
     a, b, c = job.a, job.b, job.c
-    depth, rest = sum_partials.cut(a.cols, splits, tape.dtype)
+    depth, rest = split_k_reduce.cut(a.cols, splits, tape.dtype)
     partials = tape.scratch(c.rows, c.cols, splits + (rest > 0))
     chunks_a = a._replace(cols=depth, batch=splits, batch_stride=depth * a.col_stride)
     chunks_b = b._replace(rows=depth, batch=splits, batch_stride=depth * b.row_stride)
@@ -194,14 +196,14 @@ def _record_split(tape: Tape, config: GemmConfig, job: _Product, splits: int) ->
 def _record_sum(tape: Tape, job: _Product, partials: Operand) -> None:
     """C := alpha * (the sum of the batch) + beta C."""
     c, count = job.c, partials.batch
-    found = select(sum_partials.STEM, tape.dtype, "", (c.rows, c.cols), current(tape.device)).config
+    found = select(split_k_reduce.STEM, tape.dtype, "", (c.rows, c.cols), current(tape.device)).config
     config = found.serving(count)
 
     def integers(first: Operand, c: Operand) -> tuple:
         return c.rows, c.cols, count, first.col_stride, c.col_stride, first.batch_stride
 
     blocks, operands = config.grid(partials.col_stride, c.cols), (partials.matrices(0, 1), c)
-    tape.launch(sum_partials.source(config, job.part), blocks, operands, integers, (job.alpha, job.beta))
+    tape.launch(split_k_reduce.source(config, job.part), blocks, operands, integers, (job.alpha, job.beta))
 
 
 def _record_product(tape: Tape, config: GemmConfig, job: _Product, streamed: bool = False) -> None:

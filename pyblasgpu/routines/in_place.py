@@ -7,14 +7,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..database import METHODS, RECURSION, nearest_places, way_of
+from ..dispatch.leaf import Choice, choose_method
+from ..dispatch.overrides import given
 from ..gpu.device import Device
 from ..operands import Operand
-from ..tuning.by_class import Choice, choose_method
-from ..tuning.overrides import given
 from ..types import Side, Uplo
 from .gemm import alignments, contiguous
+from .launch_list import Tape
 from .recursion import leaves_asked
-from .tape import Tape
 
 __all__ = ["LEAF", "Job", "Pair", "pair", "said"]
 

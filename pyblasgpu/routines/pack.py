@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..dispatch.choose import select
 from ..gpu.device import current
-from ..kernels import pack
-from ..kernels.packing import Packing
+from ..kernels.copy import pack
+from ..kernels.copy.packing import Packing
 from ..operands import Operand
-from ..tuning.select import select
-from .tape import Tape
+from .launch_list import Tape
 
 __all__ = ["Packed", "record_packed"]
 

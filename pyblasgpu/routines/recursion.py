@@ -16,16 +16,16 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..database import families_of
+from ..dispatch import overrides
+from ..dispatch.choose import select, stop_size
 from ..gpu.device import current
-from ..kernels.triangle import Variant
+from ..kernels.common.triangle_panel import Variant
 from ..operands import Operand
-from ..tuning import overrides
-from ..tuning.select import select, stop_size
 from ..types import Diag, Side, Uplo
 from .copy import record_copy, record_pack
 from .gemm import record_gemm
-from .levels import most_workspace
-from .tape import Tape
+from .launch_list import Tape
+from .trmm_by_levels import most_workspace
 
 __all__ = [
     "Leaf", "Recurrence", "Update", "leaf_recorder", "leaves_asked", "lower_left",

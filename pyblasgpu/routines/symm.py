@@ -18,16 +18,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import isqrt
 
+from ..dispatch.choose import stop_size
+from ..dispatch.leaf import COMPUTED, Choice
 from ..gpu.device import current
 from ..operands import Operand
-from ..tuning.by_class import COMPUTED, Choice
-from ..tuning.select import stop_size
 from ..types import Side, Uplo
-from . import levels
+from . import trmm_by_levels
 from .copy import record_mirrored
 from .gemm import record_beta, record_gemm
-from .levels import below, diagonal, repeated
-from .tape import ALPHA, BETA, Tape, recorded
+from .launch_list import ALPHA, BETA, Tape, recorded
+from .trmm_by_levels import below, diagonal, repeated
 
 __all__ = ["record", "tape"]
 
@@ -66,7 +66,7 @@ def record(
     tape: Tape, a: Operand, b: Operand, c: Operand, side: Side, uplo: Uplo, hermitian: bool, overwrite: bool
 ) -> None:
     """Record the whole call."""
-    tape.limit = levels.most_workspace(c)
+    tape.limit = trmm_by_levels.most_workspace(c)
     if side is Side.RIGHT:
         # C' = A' B', and A' is A or, if Hermitian, conj(A)
         a, b, c = (a.conjugate() if hermitian else a), b.T, c.T
@@ -107,7 +107,7 @@ def _mirrored(a: Operand, hermitian: bool) -> Operand:
 
 def _portions(batch: int, nbytes: int) -> Iterator[tuple[int, int]]:
     """(first, how many) of a batch: as many at a time as make `MOST_COPIED` bytes, of `nbytes` each."""
-    most = max(levels.MOST_COPIED // nbytes, 1)
+    most = max(trmm_by_levels.MOST_COPIED // nbytes, 1)
     for first in range(0, batch, most):
         yield first, min(most, batch - first)
 
@@ -118,7 +118,7 @@ def _stop(tape: Tape, a: Operand) -> int:
     """
     found = stop_size("symm", tape.dtype, a.rows, current(tape.device))
     if found.origin == COMPUTED:
-        most = isqrt(levels.MOST_COPIED // tape.dtype.itemsize)
+        most = isqrt(trmm_by_levels.MOST_COPIED // tape.dtype.itemsize)
         found = Choice(1 << (most.bit_length() - 1), COMPUTED)
     tape.choices.append(found)
     return found.config

@@ -8,19 +8,19 @@ That reads C once, and no block computes what is beyond the diagonal in vain, bu
 from __future__ import annotations
 
 from ..database import METHODS, nearest_places
+from ..dispatch.choose import select
+from ..dispatch.leaf import choose_method, runs
+from ..dispatch.overrides import given
+from ..dispatch.split_k import partial_bytes
 from ..gpu.device import current
-from ..kernels import symmetrize
-from ..kernels.part import turned
+from ..kernels.common.region import turned
+from ..kernels.copy import symmetrize
 from ..operands import Operand
-from ..tuning.by_class import choose_method, runs
-from ..tuning.overrides import given
-from ..tuning.select import select
-from ..tuning.splits import partial_bytes
 from ..types import Uplo
-from . import levels
+from . import trmm_by_levels
 from .gemm import record_gemm
-from .rank_k import Product, Triangle, record_beyond, record_triangle, tape_of_triangle
-from .tape import ALPHA, BETA, CONJ_ALPHA, Tape
+from .launch_list import ALPHA, BETA, CONJ_ALPHA, Tape
+from .triangle_update import Product, Triangle, record_beyond, record_triangle, tape_of_triangle
 
 __all__ = ["record", "syr2k", "tape"]
 
@@ -83,7 +83,7 @@ def _pays_to_mirror(tape: Tape, a: Operand, c: Operand) -> bool:
     if asked is not None:
         return asked
     device = current(tape.device)
-    if c.batch * partial_bytes(c.rows, c.cols, c.dtype) > levels.MOST_COPIED:
+    if c.batch * partial_bytes(c.rows, c.cols, c.dtype) > trmm_by_levels.MOST_COPIED:
         return False
     if not runs(symmetrize.STEM, device):
         return False
@@ -97,7 +97,7 @@ def _pays_to_mirror(tape: Tape, a: Operand, c: Operand) -> bool:
 
 def _record_mirrored(tape: Tape, product: Product, c: Operand, triangle: Triangle) -> None:
     """Record W := `product`, C := W + W' + beta C."""
-    tape.limit = levels.most_workspace(c)
+    tape.limit = trmm_by_levels.most_workspace(c)
     record_beyond(tape, c, triangle)
     alpha, left, right = product
     part = triangle.part

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..operands import Operand
 from ..types import Uplo
-from .rank_k import Product, Triangle, record_triangle, tape_of_triangle
-from .tape import ALPHA, Tape
+from .launch_list import ALPHA, Tape
+from .triangle_update import Product, Triangle, record_triangle, tape_of_triangle
 
 __all__ = ["record", "tape"]
 

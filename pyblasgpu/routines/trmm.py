@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ..kernels import trmm_leaf
+from ..kernels.trmm import leaf as trmm_leaf
 from ..operands import Operand
 from ..types import Diag, Side, Uplo
-from . import levels, trmm_in_place
+from . import trmm_by_levels, trmm_in_place
 from .copy import record_scale
+from .launch_list import ALPHA, Tape, recorded
 from .recursion import Recurrence, leaf_recorder, record_in_place, record_steps, tuned_leaf
-from .tape import ALPHA, Tape, recorded
 
 __all__ = ["record", "tape", "trmm"]
 
@@ -74,8 +74,8 @@ def record(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Dia
         config, stop = tuned_leaf(tape, b, _RECURRENCE)
         leaf = leaf_recorder(tape, t, b, _RECURRENCE, diag, config)
         if b.batch == 1:  # the blocks of a batch of triangles would be a batch of batches
-            leaf = levels.level_recorder(tape, b, leaf, stop)
-            stop = max(stop, levels.LARGEST)
+            leaf = trmm_by_levels.level_recorder(tape, b, leaf, stop)
+            stop = max(stop, trmm_by_levels.LARGEST)
         record_steps(tape, t, b, _RECURRENCE, stop, leaf)
 
     record_in_place(tape, t, b, side, uplo, multiply)

@@ -1,4 +1,4 @@
-"""B := alpha T B, or alpha B T, as one product in place (`kernels.gemm_in_place`): where, and its record.
+"""B := alpha T B, or alpha B T, as one product in place (`kernels.gemm.trmm_fused`): where, and its record.
 
 The recursion does as much by products of half the order, a quarter, ..., and by leaves, in a chain; its
 levels, which are no chain, go through a copy of B. Here nothing is copied but the blocks on T's diagonal.
@@ -10,17 +10,18 @@ from dataclasses import replace
 from typing import Any, cast
 
 from ..database import RECURSION
+from ..dispatch.choose import Choice, select
 from ..errors import BackendUnavailable
 from ..gpu.device import Device, current
-from ..kernels import diagonal_blocks, gemm_in_place
+from ..kernels.gemm import trmm_fused as trmm_fused
+from ..kernels.trmm import diagonal_blocks
+from ..model.score import in_place_cycles
 from ..operands import Operand
-from ..tuning.score import in_place_cycles
-from ..tuning.select import Choice, select
 from ..types import Diag, Side, Uplo
 from .gemm import SOURCES, contiguous, fitted
 from .in_place import LEAF, Job, Pair, pair, said
-from .levels import most_workspace
-from .tape import ALPHA, Tape
+from .launch_list import ALPHA, Tape
+from .trmm_by_levels import most_workspace
 
 __all__ = ["InPlace", "plan", "record"]
 
@@ -37,13 +38,13 @@ class InPlace(Job):
     @property
     def block(self) -> int:
         """Order of a diagonal block."""
-        return gemm_in_place.tile_orders(self.choice.config, self.pair.triangle)[0]
+        return trmm_fused.tile_orders(self.choice.config, self.pair.triangle)[0]
 
     @property
     def scratch(self) -> tuple[int, int]:
         """Elements of the copy of the diagonal blocks, and flags, an element each."""
         _, c, triangle = self.pair
-        levels, strips = gemm_in_place.tile_counts(self.choice.config, triangle, c.rows, c.cols)
+        levels, strips = trmm_fused.tile_counts(self.choice.config, triangle, c.rows, c.cols)
         return levels * self.block**2, levels * strips
 
 

@@ -9,17 +9,21 @@ from __future__ import annotations
 from functools import partial
 
 from ..database import RECURSION, SMALL, nearest_small
+from ..dispatch.choose import select
+from ..dispatch.leaf import Choice, choose_method, runs
+from ..dispatch.overrides import given
 from ..gpu.device import Device, current
-from ..kernels import trsm_fma, trsm_leaf, trsm_mma, trsm_small
-from ..kernels.trsm_small import TrsmSmall
+from ..kernels.trsm import fma as trsm_fma
+from ..kernels.trsm import leaf as trsm_leaf
+from ..kernels.trsm import mma as trsm_mma
+from ..kernels.trsm import small as trsm_small
+from ..kernels.trsm.small import TrsmSmall
 from ..operands import Operand
-from ..tuning.by_class import Choice, choose_method, runs
-from ..tuning.overrides import given
-from ..tuning.select import select
 from ..types import Diag, Side, Uplo
 from . import trsm_one_launch, trsv
 from .copy import record_scale
 from .in_place import LEAF
+from .launch_list import ALPHA, Tape, recorded
 from .recursion import (
     Recurrence,
     leaf_recorder,
@@ -28,12 +32,11 @@ from .recursion import (
     record_steps,
     tuned_leaf,
 )
-from .tape import ALPHA, Tape, recorded
 
 __all__ = ["record", "tape", "trsm"]
 
 #: Where no file says which was faster: rows of a triangle alone that is small, and of triangles of a batch
-#: that are parted into small ones, if these fill half of the device by themselves (docs/performance.md).
+#: that are parted into small ones, if these fill half of the device by themselves (docs/history/).
 ALONE, OF_BATCH = 32, 512
 
 

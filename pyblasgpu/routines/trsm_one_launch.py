@@ -1,5 +1,5 @@
 """T X = alpha B, or that of triangles on T's diagonal, as one product that solves by the way
-(`kernels.gemm_solve`): where, and its record.
+(`kernels.gemm.trsm_fused`): where, and its record.
 
 The recursion is a chain of launches: leaves, and between them products of few tiles. Here the tiles of a
 strip wait for one another alone. Where B is large the recursion's products are faster, but for the last ones:
@@ -12,16 +12,16 @@ from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 from ..database import RECURSION, rows_at_once
+from ..dispatch import trsm_fused as dispatch_trsm_fused
 from ..errors import BackendUnavailable
 from ..gpu.device import current
-from ..kernels import trsv
+from ..kernels.trsv import kernel as trsv
 from ..operands import Operand
-from ..tuning import solving
 from ..types import Diag, Side, Uplo
 from .gemm import SOURCES, fitted
 from .in_place import Job, Pair, pair, said
+from .launch_list import Tape
 from .recursion import Leaf, schedule
-from .tape import Tape
 
 __all__ = ["job", "most_rows", "record"]
 
@@ -36,7 +36,7 @@ class Where(NamedTuple):
 
 
 #: Where no file says which was faster. Measured at orders from 256 to 8192 with 32 to 8192 right-hand sides
-#: on an H200 (docs/performance.md).
+#: on an H200 (docs/history/performance.md).
 WHERE = {
     "s": Where(512, 1, 8192, 16 << 20), "d": Where(768, 1, 8192, 36 << 20),
     "c": Where(256, 1, 8192, 9 << 20), "z": Where(512, 1, 8192, 9 << 20),
@@ -89,7 +89,9 @@ def job(tape: Tape, t: Operand, b: Operand) -> Job:
         Where no kernel can run on the device, with as many flags as it has.
     """
     found = cast(Pair, _pair(t, b))
-    choice = solving.choose(tape.dtype, found.layout, found.extents, found.triangle, current(tape.device))
+    choice = dispatch_trsm_fused.choose(
+        tape.dtype, found.layout, found.extents, found.triangle, current(tape.device)
+    )
     return Job(found, replace(choice, config=fitted(cast(Any, choice.config), *found.operands)))
 
 

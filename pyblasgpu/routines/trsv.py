@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..dispatch.choose import select
+from ..dispatch.leaf import runs
+from ..dispatch.overrides import given
 from ..gpu.device import current
-from ..kernels import trsv
-from ..kernels.triangle import Variant
+from ..kernels.common.triangle_panel import Variant
+from ..kernels.trsv import kernel as trsv
 from ..operands import Operand
-from ..tuning.by_class import runs
-from ..tuning.overrides import given
-from ..tuning.select import select
 from ..types import Diag
-from .tape import ALPHA, Tape
+from .launch_list import ALPHA, Tape
 
 __all__ = ["SMALL", "record", "serves"]
 

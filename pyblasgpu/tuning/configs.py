@@ -2,43 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..database import FAMILIES
 from ..errors import ConfigError
-from .axes import Parameters
+from ..kernels.common.axes import Parameters
+from ..model.occupancy import RING, _like
 
-__all__ = ["Demand", "Maker", "alike", "demand"]
+__all__ = ["Maker"]
 
 #: Parameters that no rule of a Config reads: they say how the compiler and the multiprocessors go about it.
 UNREAD = ("min_blocks", "by_rows")
-RING = 2  # stages of the shortest ring of a product: its rules tell apart whether there is one, not how long
-
-
-class Demand(NamedTuple):
-    """What a block of a Config takes; `registers` of a thread, by the Config's own estimate."""
-
-    threads: int
-    registers: int
-    shared_bytes: int
-
-
-def demand(config: Any) -> Demand:
-    """What a block of `config` takes: reckoned once, as it is asked for again and again."""
-    found = vars(config).get(_DEMAND)
-    if found is None:
-        found = vars(config)[_DEMAND] = Demand(config.threads, config.registers, config.shared_bytes)
-    return found
-
-
-_DEMAND = "_demand"  # beside the values that the Config itself remembers
-
-
-def alike(config: Any) -> Any:
-    """One for all Configs of a product that differ from `config` in `min_blocks` and the length of the ring
-    alone.
-    """
-    return _like(config, {"min_blocks": 1, "stages": min(config.stages, RING)})
 
 
 class Maker:
@@ -90,13 +64,3 @@ class Maker:
             raise ConfigError(found.rule, found.inequality, **found.values)
         own = {name: chosen.get(name, x) for name, x in self._unread.items()}
         return _like(found, own if stages == ring else {**own, "stages": stages})
-
-
-def _like(config: Any, values: Parameters) -> Any:
-    """A copy with other `values` that break no rule: none is checked again."""
-    twin = object.__new__(type(config))
-    known = vars(twin)
-    known.update(vars(config), **values)
-    if "stages" in values:
-        known.pop(_DEMAND, None)
-    return twin

@@ -21,7 +21,7 @@ from ..gpu import device as devices
 from ..gpu.device import Device
 from ..types import DTYPES
 from . import kurzak
-from .build import beside, compile_all, cores, judge
+from .compile_pool import beside, compile_all, cores, judge
 from .prune import Funnel, Guidelines, candidates, defaults
 
 __all__ = ["guidelines", "scope", "searches_of", "show", "sizes"]

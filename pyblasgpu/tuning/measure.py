@@ -15,9 +15,9 @@ from ..errors import PyblasgpuError
 from ..gpu import memory
 from ..gpu.device import Device
 from ..operands import Operand
+from ..testing.cases import TriangularCase
+from ..testing.reference import reals, triangle
 from ..types import Diag, Dtype, Side, Uplo
-from .cases import TriangularCase
-from .oracle import reals, triangle
 
 __all__ = ["Rotation", "SpoiledMemory", "Timer", "Workload", "flops"]
 

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from ..database import FAMILIES, families_of, places_of
 from ..gpu.device import Device
-from .journal import Search
 from .prune import Guidelines, candidates
+from .search_problem import Place, task_of
 from .strategies import in_turns
-from .task import Place, task_of
+from .sweep_log import Search
 
 __all__ = ["Plan", "plan"]
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from ..database import FAMILIES
-from .store import Record, sound
+from .results import Record, sound
 
 __all__ = ["draw"]
 

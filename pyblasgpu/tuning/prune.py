@@ -17,18 +17,17 @@ from typing import Any
 import numpy as np
 
 from ..database import FAMILIES, STOP_ROUTINES, places_of
+from ..dispatch.variants import persistent
 from ..errors import ConfigError, require
 from ..gpu.device import Device
+from ..kernels.common.axes import Axis, Parameters, length
+from ..kernels.space import space
+from ..model.occupancy import OVERHEAD, Fit, check_device, comfortable, demand
+from ..model.score import score, scores
 from ..types import DTYPES
-from .axes import Axis, Parameters, length
-from .configs import Maker, demand
-from .score import OVERHEAD, Fit, blocks_per_sm, comfortable, score, scores
-from .space import space
+from .configs import Maker
 
-__all__ = [
-    "GUIDELINES", "Funnel", "Guidelines", "best_few", "candidates", "check_device", "defaults", "persistent",
-    "tile_of",
-]  # fmt: skip
+__all__ = ["GUIDELINES", "Funnel", "Guidelines", "best_few", "candidates", "defaults", "tile_of"]
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,6 @@ LEAF_GUIDELINES = Guidelines(threads=32, reuse=0.6)
 EXHAUSTIVE_SCORE = 0.95  # of all ways to load every tile, some 10^5, what the guidelines ask by default
 NORMAL = 24  # candidates that 'normal' keeps for each size class
 ALIKE = 4  # and of these with the same block of C
-FEWER = (1, 2, 4)  # persistent blocks a multiprocessor, where it holds more
 TWINS = {"quick": 2, "normal": 6, "exhaustive": 12}  # persistent candidates for each size class
 
 
@@ -84,23 +82,6 @@ class Funnel:
     def drop(self, rule: str, count: int = 1) -> None:
         self.removed[rule] += count
         self.total += count
-
-
-def check_device(config: Any, device: Device) -> None:
-    """Raise `ConfigError` where `device` cannot run `config` at all."""
-    threads, _, shared = demand(config)
-    if threads > device.max_threads_per_block:
-        most = device.max_threads_per_block
-        raise ConfigError("device_threads", f"threads <= {most}", threads=threads)
-    if shared > device.shared_per_block:
-        most = device.shared_per_block
-        raise ConfigError("device_shared", f"shared_bytes <= {most}", shared_bytes=shared)
-    if config.stages > 1 and not device.has_async_copy:
-        raise ConfigError("device_async", "stages == 1 before sm_80", stages=config.stages, arch=device.arch)
-    needs = getattr(config, "needs", (0, 0))
-    if device.cc < needs:
-        least = f"compute capability >= {needs[0]}.{needs[1]}"
-        raise ConfigError("device_instruction", least, arch=device.arch)
 
 
 def check_guidelines(config: Any, fit: Fit, guidelines: Guidelines) -> None:
@@ -213,15 +194,6 @@ def _add(funnel: Funnel, configs: list[Any]) -> None:
     fresh = [config for config in configs if config not in known]
     funnel.left += fresh
     funnel.added += len(fresh)
-
-
-def persistent(config: Any, device: Device) -> list[Any]:
-    """`config` with persistent blocks: as many as a multiprocessor holds, and fewer, of which each has more
-    of a product that is soon over; none where there is no such.
-    """
-    most = blocks_per_sm(config, device) if config.stages > 1 else 0
-    counts = sorted({count for count in (*FEWER, most) if 0 < count <= most}, reverse=True)
-    return [replace(config, persistent=True, min_blocks=count) for count in counts]
 
 
 class _Walk:

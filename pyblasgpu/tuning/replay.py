@@ -11,8 +11,8 @@ from typing import NamedTuple
 from ..database import FAMILIES
 from ..errors import ConfigError
 from ..gpu.device import Device
-from .store import Record
-from .task import Place, Strategy, Task, Trial, task_of
+from .results import Record
+from .search_problem import Place, Strategy, Task, Trial, task_of
 
 __all__ = ["Outcome", "Recording", "recordings", "replay"]
 

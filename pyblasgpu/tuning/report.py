@@ -15,7 +15,7 @@ from rich.table import Table
 from ..database import FAMILIES, sizes_of
 from ..errors import lacking
 from ..types import DTYPES
-from .store import Record, sound, winners
+from .results import Record, sound, winners
 
 __all__ = ["Row", "as_json", "funnel", "rows", "show", "why_no_plots", "write"]
 

@@ -14,8 +14,8 @@ from itertools import islice, product, zip_longest
 from random import Random
 from typing import Any
 
-from .task import Place, Search, Strategy, Task, Trial
-from .trial_table import TINY, TrialTable
+from .result_table import TINY, TrialTable
+from .search_problem import Place, Search, Strategy, Task, Trial
 
 __all__ = [
     "STRATEGIES", "beginning_with", "ending_with_twins", "exhaustive", "in_turns", "likely", "line", "random",

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
-from .task import Times
+from .search_problem import Times
 
 __all__ = ["Combination", "combinations", "predicted"]
 

@@ -14,9 +14,9 @@ import numpy as np
 from ..errors import PyblasgpuError
 from ..gpu import memory
 from ..operands import Operand
+from ..testing.cases import GemmCase, TriangularCase
+from ..testing.reference import exact_gemm, exact_triangular, fenced, integers, triangle
 from ..types import Dtype
-from .cases import GemmCase, TriangularCase
-from .oracle import exact_gemm, exact_triangular, fenced, integers, triangle
 
 __all__ = ["WrongResult", "verify"]
 

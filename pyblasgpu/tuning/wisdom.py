@@ -15,11 +15,11 @@ from rich.table import Table
 
 from .. import database, terminal
 from ..database import FAMILIES, DatabaseError, Document, dumps, parse
+from ..dispatch import tuned_files
 from ..errors import DatabaseWarning
 from ..gpu import device as devices
-from ..gpu.store import NoFolder, data_folder, tell_once
-from . import overlay
-from .store import edit, merge
+from ..gpu.kernel_store import NoFolder, data_folder, tell_once
+from .results import edit, merge
 
 __all__ = ["driver_name", "export", "files", "forget", "main", "take_in"]
 
@@ -193,7 +193,7 @@ def _list(options: Any) -> int:
 
 def _where(options: Any) -> int:
     """The files of a device, first the one that wins."""
-    levels = overlay.levels(devices.named(options.device))
+    levels = tuned_files.levels(devices.named(options.device))
     rows = [
         {"level": level.origin, "file": str(level.path), "exists": os.path.isfile(level.path)}
         for level in levels
@@ -242,7 +242,7 @@ def _notes(document: Document) -> list[str]:
         notes.append(
             f"only a device called {document.device!r}{known} will read them, and none is here{there}"
         )
-    skipped = overlay.unusable(document, device)
+    skipped = tuned_files.unusable(document, device)
     if skipped:
         notes.append(f"{len(skipped)} of them are passed over, as {skipped[0]}")
     return notes

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from importlib import import_module
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
@@ -13,16 +12,16 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from pyblasgpu import recipes
 from pyblasgpu.database import FAMILIES, FIXED, families_of
+from pyblasgpu.dispatch.choose import select
+from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.frontend import call_cache
 from pyblasgpu.gpu.compile import KernelSource, compile_source, kept
 from pyblasgpu.gpu.device import current
-from pyblasgpu.kernels import copy_scaled
-from pyblasgpu.kernels.triangle import Variant
-from pyblasgpu.routines.tape import Tape
-from pyblasgpu.tuning.build import cores
-from pyblasgpu.tuning.overrides import override
-from pyblasgpu.tuning.select import select
+from pyblasgpu.kernels.common.triangle_panel import Variant
+from pyblasgpu.kernels.copy import copy_scaled
+from pyblasgpu.routines.launch_list import Tape
+from pyblasgpu.tuning.compile_pool import cores
 from pyblasgpu.types import DTYPES
 
 
@@ -36,7 +35,7 @@ def sources_of(calls: Iterable) -> list[KernelSource]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Tape, "bound", note)
-        patch.setattr(recipes, "_RECIPES", {})  # what is kept now runs nothing
+        patch.setattr(call_cache, "_RECIPES", {})  # what is kept now runs nothing
         for call in calls:
             call()
     return list(found)
@@ -50,7 +49,7 @@ def every_variant(letter: str, m: int, n: int, k: int) -> list[KernelSource]:
         for conj, by_rows in product(conjs, product((False, True), repeat=2))
     ]
     for stem in families_of("gemm", letter):
-        source = import_module(f"pyblasgpu.kernels.{stem}").source
+        source = (FAMILIES | FIXED)[stem].module.source
         for layout in FAMILIES[stem].layouts:
             tile = select(stem, DTYPES[letter], layout, (m, n, k), current()).config
             unaligned = {tile.narrowed(a, b) for a, b in product((1, 2, 4), repeat=2)}
@@ -113,7 +112,7 @@ def compile_all(sources: list[KernelSource], cc: tuple[int, int]) -> None:
 
 def _compile(job: tuple) -> None:
     name, config, flags, cc = job
-    module = import_module(f"pyblasgpu.kernels.{name}")
+    module = (FAMILIES | FIXED)[name].module
     # a source holds a function, and does not go to another process
     if "t_by_rows" in dict(flags):
         source = module.source(config, Variant(**dict(flags)))

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import pyblasgpu
-from pyblasgpu.tuning.cases import SIZES, GemmCase, TriangularCase, gemm_cases, triangular_cases
-from pyblasgpu.tuning.oracle import exact_gemm, exact_triangular, fenced, integers, triangle
-from pyblasgpu.tuning.overrides import override
+from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.testing.cases import SIZES, GemmCase, TriangularCase, gemm_cases, triangular_cases
+from pyblasgpu.testing.reference import exact_gemm, exact_triangular, fenced, integers, triangle
 from pyblasgpu.types import DTYPES, Diag, Dtype, Side, Trans, Uplo
 
 cupy = pytest.importorskip("cupy")

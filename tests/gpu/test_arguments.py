@@ -12,7 +12,7 @@ import scipy.linalg.blas
 import pyblasgpu
 from pyblasgpu import blas
 from pyblasgpu.linalg import matmul, solve_triangular
-from pyblasgpu.tuning.oracle import integers
+from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES
 
 from .running import cupy, same

@@ -11,8 +11,8 @@ import pyblasgpu
 from pyblasgpu import blas, linalg
 from pyblasgpu.errors import OverlapError
 from pyblasgpu.gpu import launch
-from pyblasgpu.routines import tape
-from pyblasgpu.tuning.oracle import integers
+from pyblasgpu.routines import launch_list
+from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES
 
 from .running import NAN, cupy, reals, same
@@ -184,7 +184,7 @@ def test_threads(monkeypatch):
     a, t = cupy.asarray(reals(DTYPES["d"], 300, 300)), cupy.eye(300) * 2
     pairs = [("gemm", "N"), ("trmm", "T"), ("trsm", "N"), ("gemm", "C")] * 4
     expected = [getattr(pyblasgpu, name)(t, a, **{trans_of(name): trans}).get() for name, trans in pairs]
-    monkeypatch.setattr(tape, "_tapes", {})
+    monkeypatch.setattr(launch_list, "_tapes", {})
     monkeypatch.setattr(launch, "_kernels", {})
     barrier, found = threading.Barrier(len(pairs)), [None] * len(pairs)
 

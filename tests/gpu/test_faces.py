@@ -13,8 +13,8 @@ import pyblasgpu
 from pyblasgpu import blas, linalg
 from pyblasgpu.database import families_of
 from pyblasgpu.errors import OverlapError
-from pyblasgpu.tuning.cases import TriangularCase
-from pyblasgpu.tuning.oracle import fenced, integers, triangle
+from pyblasgpu.testing.cases import TriangularCase
+from pyblasgpu.testing.reference import fenced, integers, triangle
 from pyblasgpu.types import DTYPES
 
 from .running import cupy, reals, same

@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pyblasgpu
-from pyblasgpu.checks import gemm_3m_error, gemm_error
 from pyblasgpu.database import FAMILIES, families_of
+from pyblasgpu.dispatch.choose import select
+from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import current
-from pyblasgpu.gpu.mma import SHAPES
-from pyblasgpu.tuning.cases import GemmCase
-from pyblasgpu.tuning.oracle import exact_gemm, integers
-from pyblasgpu.tuning.overrides import override
+from pyblasgpu.gpu.intrinsics.mma import SHAPES
+from pyblasgpu.testing.cases import GemmCase
+from pyblasgpu.testing.error_bounds import gemm_3m_error, gemm_error
+from pyblasgpu.testing.reference import exact_gemm, integers
 from pyblasgpu.tuning.prune import candidates
-from pyblasgpu.tuning.select import select
 from pyblasgpu.types import DTYPES, Dtype, Trans
 
 from .running import NAN, RUNS, cupy, reals, same

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import pyblasgpu
-from pyblasgpu import blas, libraries, linalg
+from pyblasgpu import blas, linalg
+from pyblasgpu.frontend import libraries
 from pyblasgpu.types import DTYPES
 
 from .running import cupy

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import pyblasgpu
-from pyblasgpu.checks import gemm_error, trmm_error, trsm_error
-from pyblasgpu.tuning.cases import TriangularCase
-from pyblasgpu.tuning.oracle import exact_triangular, integers, triangle
-from pyblasgpu.tuning.overrides import override
+from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.testing.cases import TriangularCase
+from pyblasgpu.testing.error_bounds import gemm_error, trmm_error, trsm_error
+from pyblasgpu.testing.reference import exact_triangular, integers, triangle
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
 from .running import NAN, cupy, flags, reals, same

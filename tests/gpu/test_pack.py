@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from pyblasgpu.gpu.compile import KernelSource
-from pyblasgpu.kernels.packing import LAYOUTS, Packing
+from pyblasgpu.kernels.copy.packing import LAYOUTS, Packing
 from pyblasgpu.operands import Operand
+from pyblasgpu.routines.launch_list import Tape
 from pyblasgpu.routines.pack import Packed, record_packed
-from pyblasgpu.routines.tape import Tape
-from pyblasgpu.tuning.oracle import integers, packed
+from pyblasgpu.testing.reference import integers, packed
 from pyblasgpu.types import DTYPES
 
 from .running import cupy, same

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 
 import pyblasgpu
-from pyblasgpu.checks import gemm_error
 from pyblasgpu.database import families_of
+from pyblasgpu.dispatch.choose import select
+from pyblasgpu.dispatch.operand_copies import LAYOUT, packed_twin
+from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.dispatch.split_k import STREAMED
+from pyblasgpu.dispatch.variants import persistent
 from pyblasgpu.gpu.device import current
-from pyblasgpu.tuning.cases import GemmCase, TriangularCase
-from pyblasgpu.tuning.oracle import integers
-from pyblasgpu.tuning.overrides import override
-from pyblasgpu.tuning.packs import LAYOUT, packed_twin
-from pyblasgpu.tuning.prune import persistent
-from pyblasgpu.tuning.select import select
-from pyblasgpu.tuning.splits import STREAMED
+from pyblasgpu.testing.cases import GemmCase, TriangularCase
+from pyblasgpu.testing.error_bounds import gemm_error
+from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES, Side, Trans, Uplo
 
 from .precompile import sources_of

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 import pyblasgpu
-from pyblasgpu.checks import gemm_error
 from pyblasgpu.database import FAMILIES, families_of
+from pyblasgpu.dispatch.choose import select
+from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.dispatch.split_k import STREAMED
 from pyblasgpu.gpu.device import current
+from pyblasgpu.testing.cases import GemmCase
+from pyblasgpu.testing.error_bounds import gemm_error
 from pyblasgpu.tuning import prune
-from pyblasgpu.tuning.cases import GemmCase
-from pyblasgpu.tuning.overrides import override
-from pyblasgpu.tuning.select import select
-from pyblasgpu.tuning.splits import STREAMED
 from pyblasgpu.types import DTYPES, Trans
 
 from .precompile import sources_of

@@ -12,8 +12,8 @@ import pytest
 
 import pyblasgpu
 from pyblasgpu.errors import OverlapError
-from pyblasgpu.tuning.cases import TriangularCase
-from pyblasgpu.tuning.oracle import exact_triangular, integers, triangle
+from pyblasgpu.testing.cases import TriangularCase
+from pyblasgpu.testing.reference import exact_triangular, integers, triangle
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
 from .running import NAN, cupy, flags, same

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pyblasgpu
-from pyblasgpu.tuning.overrides import override
+from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.types import DTYPES
 
 from .running import NAN, cupy, reals, same

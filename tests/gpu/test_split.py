@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import pyblasgpu
-from pyblasgpu.checks import gemm_error
+from pyblasgpu.dispatch.choose import select
+from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import current
-from pyblasgpu.tuning.cases import GemmCase, TriangularCase
-from pyblasgpu.tuning.oracle import integers
-from pyblasgpu.tuning.overrides import override
-from pyblasgpu.tuning.select import select
+from pyblasgpu.testing.cases import GemmCase, TriangularCase
+from pyblasgpu.testing.error_bounds import gemm_error
+from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES, Side, Trans, Uplo
 
 from .precompile import sources_of

@@ -13,12 +13,20 @@ import scipy.linalg.blas
 
 import pyblasgpu
 from pyblasgpu import blas
+from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.errors import OverlapError
-from pyblasgpu.problems import Problem, fits
-from pyblasgpu.tuning.cases import SIZES
-from pyblasgpu.tuning.oracle import integers
-from pyblasgpu.tuning.overrides import override
-from pyblasgpu.tuning.symmetric import RANK_K, ROUTINES, SymmetricCase, data, exact, symmetric_cases, ways
+from pyblasgpu.testing.cases import SIZES
+from pyblasgpu.testing.problems import Problem, fits
+from pyblasgpu.testing.reference import integers
+from pyblasgpu.testing.symmetric_cases import (
+    RANK_K,
+    ROUTINES,
+    SymmetricCase,
+    data,
+    exact,
+    symmetric_cases,
+    ways,
+)
 from pyblasgpu.types import DTYPES, Uplo
 
 from .precompile import sources_of

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import pyblasgpu
-from pyblasgpu.checks import trmm_error, trsm_error
 from pyblasgpu.database import SMALL
-from pyblasgpu.tuning.cases import TriangularCase
-from pyblasgpu.tuning.oracle import exact_triangular, integers, read_part, triangle
-from pyblasgpu.tuning.overrides import override
+from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.testing.cases import TriangularCase
+from pyblasgpu.testing.error_bounds import trmm_error, trsm_error
+from pyblasgpu.testing.reference import exact_triangular, integers, read_part, triangle
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
 from .running import NAN, RUNS, cupy, flags, reals, same

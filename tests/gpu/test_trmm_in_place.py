@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import pyblasgpu
-from pyblasgpu.checks import trmm_error
-from pyblasgpu.tuning.cases import TriangularCase
+from pyblasgpu.testing.cases import TriangularCase
+from pyblasgpu.testing.error_bounds import trmm_error
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
 from .precompile import asked_for

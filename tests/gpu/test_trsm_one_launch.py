@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import pyblasgpu
-from pyblasgpu.checks import trsm_error
-from pyblasgpu.tuning.cases import TriangularCase
-from pyblasgpu.tuning.overrides import override
+from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.testing.cases import TriangularCase
+from pyblasgpu.testing.error_bounds import trsm_error
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
 from .precompile import asked_for

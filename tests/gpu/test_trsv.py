@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import pyblasgpu
-from pyblasgpu.checks import trsm_error
-from pyblasgpu.tuning.cases import TriangularCase
-from pyblasgpu.tuning.oracle import read_part
+from pyblasgpu.testing.cases import TriangularCase
+from pyblasgpu.testing.error_bounds import trsm_error
+from pyblasgpu.testing.reference import read_part
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
 from .precompile import asked_for

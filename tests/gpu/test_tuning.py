@@ -13,12 +13,13 @@ import fake_worker
 import pytest
 
 from pyblasgpu.database import FAMILIES, read
-from pyblasgpu.execution import routine
+from pyblasgpu.dispatch import choose
+from pyblasgpu.frontend.call import routine
 from pyblasgpu.gpu.device import current
 from pyblasgpu.gpu.nvml import Sensor
-from pyblasgpu.tuning import select, store
-from pyblasgpu.tuning.bench import Bench, Failed, Job, Timed
+from pyblasgpu.tuning import results
 from pyblasgpu.tuning.worker import DONE, Lost, Worker
+from pyblasgpu.tuning.worker_bench import Bench, Failed, Job, Timed
 from pyblasgpu.types import DTYPES
 
 WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
@@ -30,7 +31,7 @@ answers = partial(fake_worker.answers, patience=120.0)
 
 
 def job(dtype="s", **changes):
-    choice = select.select("gemm_tile", DTYPES[dtype], "nn", (4096,) * 3, current())
+    choice = choose.select("gemm_tile", DTYPES[dtype], "nn", (4096,) * 3, current())
     places = tuple((extents, float("inf")) for extents in SIZES)
     facts = {"overrides": (("gemm_tile", choice.config),), "places": places, "verify": ("aligned", "odd")}
     return Job("gemm", dtype, "nn", **{**facts, **changes})
@@ -94,10 +95,10 @@ def test_two_runs_at_once_from_the_command_line(tmp_path):
     won = [{(w["stem"], w["dtype"], w["layout"], w["size"]) for w in json.loads(out)["winners"]}
            for out, _ in said]  # fmt: skip
     name = current().name
-    tuned = tmp_path / "data" / "tuned" / f"{store.slug(name)}.json"
+    tuned = tmp_path / "data" / "tuned" / f"{results.slug(name)}.json"
     document = read(tuned, name)
     assert set(document.entries) == won[0] | won[1] and {key[1] for key in document.entries} == {"s", "c"}
     for (stem, dtype, layout, _), entry in document.entries.items():
         FAMILIES[stem].config(dtype, layout, entry.parameters)
-    records = store.read_sweep(tmp_path / "data" / "sweeps" / f"{store.slug(name)}.jsonl")
+    records = results.read_sweep(tmp_path / "data" / "sweeps" / f"{results.slug(name)}.jsonl")
     assert all(record.caches == "cold" and record.toolchain for record in records)

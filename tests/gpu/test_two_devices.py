@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 import pyblasgpu
-from pyblasgpu import execution
+from pyblasgpu.frontend import call as frontend_call
+from pyblasgpu.frontend.streams import stream_pointer
 from pyblasgpu.gpu import context, device, memory
 from pyblasgpu.gpu.driver import check, load
-from pyblasgpu.streams import stream_pointer
-from pyblasgpu.tuning.bench import Bench, Job, Timed
-from pyblasgpu.tuning.oracle import integers
+from pyblasgpu.testing.reference import integers
+from pyblasgpu.tuning.worker_bench import Bench, Job, Timed
 from pyblasgpu.types import DTYPES
 
 from .running import NAN, cupy, same
@@ -236,7 +236,7 @@ def test_host_arrays_run_where_the_thread_is(monkeypatch, before, stream):
 @CARDS
 def test_the_tuners_worker(before, card):
     def work():
-        body = Bench(execution.routine, card)
+        body = Bench(frontend_call.routine, card)
         return list(body(Job("gemm", "s", "nn", places=(((256, 256, 256), 1.0),), verify=("odd",))))
 
     (answer,) = unchanged(before, work)

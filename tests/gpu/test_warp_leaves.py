@@ -9,11 +9,11 @@ from functools import partial
 
 import pytest
 
+from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import current
-from pyblasgpu.kernels.trsm_config import TrsmConfig
-from pyblasgpu.kernels.trsm_fma import TrsmFma
-from pyblasgpu.kernels.trsm_mma import TrsmMma
-from pyblasgpu.tuning.overrides import override
+from pyblasgpu.kernels.trsm.config import TrsmConfig
+from pyblasgpu.kernels.trsm.fma import TrsmFma
+from pyblasgpu.kernels.trsm.mma import TrsmMma
 from pyblasgpu.types import Side, Trans, Uplo
 
 from . import test_triangular

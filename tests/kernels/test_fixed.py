@@ -6,13 +6,16 @@ import chosen_kernels
 import pytest
 
 from pyblasgpu.database import FIXED
+from pyblasgpu.dispatch import choose
 from pyblasgpu.gpu.compile import compile_source, to_ptx
 from pyblasgpu.gpu.device import known
-from pyblasgpu.kernels import copy_scaled, gemm_mma, pack, sum_partials, symmetrize, trsm_small, trsv
-from pyblasgpu.kernels.packing import Packing
-from pyblasgpu.kernels.triangle import Variant
-from pyblasgpu.tuning import select
-from pyblasgpu.tuning.build import complaint
+from pyblasgpu.kernels.common.triangle_panel import Variant
+from pyblasgpu.kernels.copy import copy_scaled, pack, split_k_reduce, symmetrize
+from pyblasgpu.kernels.copy.packing import Packing
+from pyblasgpu.kernels.gemm import mma as gemm_mma
+from pyblasgpu.kernels.trsm import small as trsm_small
+from pyblasgpu.kernels.trsv import kernel as trsv
+from pyblasgpu.tuning.compile_pool import complaint
 from pyblasgpu.types import DTYPES
 
 pytestmark = chosen_kernels.NEEDS_COMPILER
@@ -23,7 +26,7 @@ CC = (9, 0)
 @pytest.mark.parametrize("layout", ["nn", "tn"])
 @pytest.mark.parametrize("n", [64, 512, 2048, 8192])
 def test_three_products_keep_everything_in_registers(n, layout):
-    chosen = select.select("gemm", DTYPES["z"], layout, (n, n, n), known("h200"), three_m=True)
+    chosen = choose.select("gemm", DTYPES["z"], layout, (n, n, n), known("h200"), three_m=True)
     assert chosen.config.three_m and chosen.origin.startswith("packaged")
     report = compile_source(gemm_mma.source(chosen.config), CC).resources
     assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
@@ -32,8 +35,8 @@ def test_three_products_keep_everything_in_registers(n, layout):
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("partials", [2, 128])
 def test_sums_of_partials_keep_everything_in_registers(letter, partials):
-    config = FIXED[sum_partials.STEM].config(letter, "", {}).serving(partials)
-    report = compile_source(sum_partials.source(config), CC).resources
+    config = FIXED[split_k_reduce.STEM].config(letter, "", {}).serving(partials)
+    report = compile_source(split_k_reduce.source(config), CC).resources
     assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
 
 

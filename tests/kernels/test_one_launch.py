@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import chosen_kernels
 import pytest
 
+from pyblasgpu.database import FAMILIES, FIXED
+from pyblasgpu.dispatch import choose
+from pyblasgpu.dispatch import trsm_fused as dispatch_trsm_fused
 from pyblasgpu.gpu.compile import compile_source
 from pyblasgpu.gpu.device import known
-from pyblasgpu.kernels.gemm_in_place import TRIANGLES
+from pyblasgpu.kernels.gemm.trmm_fused import TRIANGLES
 from pyblasgpu.routines import trmm_in_place
-from pyblasgpu.tuning import select, solving
 from pyblasgpu.types import DTYPES
 
 pytestmark = chosen_kernels.NEEDS_COMPILER
@@ -24,12 +24,12 @@ TRMM = {
     for triangle in TRIANGLES
     for n in (512, 2048, 8192)
     if n <= trmm_in_place.MOST.get(letter, n)
-    for found in [select.select("gemm", DTYPES[letter], "nn", (n, n, n), H200, part=triangle).config]
+    for found in [choose.select("gemm", DTYPES[letter], "nn", (n, n, n), H200, part=triangle).config]
 }
 
 
 #: Large tiles leave few registers: their loops load 3 to 13 words in some 400 instructions. They are the
-#: fastest all the same (docs/performance.md). Bytes of stack, stored and loaded.
+#: fastest all the same (docs/history/performance.md). Bytes of stack, stored and loaded.
 SPILLING = {"z-lower_a-2048": (152, 164, 656), "z-upper_a-2048": (120, 120, 1132)}
 
 
@@ -39,7 +39,7 @@ SPILLING = {"z-lower_a-2048": (152, 164, 656), "z-upper_a-2048": (120, 120, 1132
 )
 def test_kernels_of_trmm_hardly_spill(stem, config, triangle, name):
     """At most ten registers, as kernels of a triangle."""
-    source = import_module(f"pyblasgpu.kernels.{stem}").source(config, triangle=triangle)
+    source = (FAMILIES | FIXED)[stem].module.source(config, triangle=triangle)
     report = compile_source(source, H200.cc).resources
     stack, stores, loads = SPILLING.get(name, (40, 44, 80))
     assert report.stack_bytes <= stack and report.spill_stores <= stores and report.spill_loads <= loads
@@ -53,7 +53,7 @@ TRSM = {
     )
     for triangle, layout in (("lower_a", "nn"), ("upper_a", "tn"), ("lower_b", "nn"), ("upper_b", "nt"))
     for m, k in [(n, r) if triangle.endswith("a") else (r, n)]
-    for found in [solving.choose(DTYPES[letter], layout, (m, k, n), triangle, H200).config]
+    for found in [dispatch_trsm_fused.choose(DTYPES[letter], layout, (m, k, n), triangle, H200).config]
 }  # fmt: skip
 
 
@@ -63,6 +63,6 @@ TRSM = {
 )
 def test_kernels_of_trsm_hardly_spill(stem, config, triangle, layout):
     """At most ten registers, as kernels of a triangle."""
-    source = import_module(f"pyblasgpu.kernels.{stem}").source(config, triangle=triangle, solved="nonunit")
+    source = (FAMILIES | FIXED)[stem].module.source(config, triangle=triangle, solved="nonunit")
     report = compile_source(source, H200.cc).resources
     assert report.stack_bytes <= 40 and report.spill_stores <= 44 and report.spill_loads <= 80

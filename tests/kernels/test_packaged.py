@@ -6,7 +6,7 @@ import chosen_kernels
 import pytest
 
 from pyblasgpu.gpu.compile import compile_source
-from pyblasgpu.tuning.build import complaint
+from pyblasgpu.tuning.compile_pool import complaint
 
 pytestmark = chosen_kernels.NEEDS_COMPILER
 

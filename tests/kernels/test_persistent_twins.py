@@ -6,11 +6,11 @@ import chosen_kernels
 import pytest
 
 from benchmarks.kernels import as_it_runs, choice_of
-from benchmarks.run import SHAPES
+from pyblasgpu.bench.command import SHAPES
+from pyblasgpu.dispatch.choose import tuned_configs
 from pyblasgpu.gpu.compile import compile_source
 from pyblasgpu.gpu.device import known
-from pyblasgpu.tuning.build import complaint, source_of
-from pyblasgpu.tuning.select import tuned_configs
+from pyblasgpu.tuning.compile_pool import complaint, source_of
 from pyblasgpu.types import DTYPES
 
 pytestmark = chosen_kernels.NEEDS_COMPILER

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from importlib import import_module
 
 import chosen_kernels
 import pytest
 from chosen_kernels import configs_of, length, smallest
 
 from pyblasgpu.database import FAMILIES, FIXED
+from pyblasgpu.dispatch.variants import in_place_twin
 from pyblasgpu.gpu.compile import KernelSource, to_ptx
-from pyblasgpu.kernels import gemm_tile
-from pyblasgpu.kernels.gemm_tile import GemmTile
-from pyblasgpu.tuning.build import source_of
-from pyblasgpu.tuning.in_place import in_place_twin
+from pyblasgpu.kernels.gemm import simt as gemm_simt
+from pyblasgpu.kernels.gemm.simt import GemmTile
+from pyblasgpu.tuning.compile_pool import source_of
 
 pytestmark = chosen_kernels.NEEDS_COMPILER
 
@@ -50,7 +49,7 @@ def test_the_read_only_path_knows_no_turn():
         DIM_XA=16, DIM_YA=2, DIM_XB=4, DIM_YB=8, UNROLL=2, share_a=False,
     )  # fmt: skip
     for read_only in (False, True):
-        made = gemm_tile.source(replace(tile, read_only=read_only))
+        made = gemm_simt.source(replace(tile, read_only=read_only))
         assert made.ahead == ((0, 1) if read_only else ())
         assert ("ld.global.nc" in to_ptx(made, CC)) == read_only
 
@@ -68,9 +67,7 @@ def test_a_kernel_in_place_touches_memory_in_its_turn(stem, letter, solved):
     """What it does with the diagonal, too, is of the type."""
     twins = (twin for config in configs_of(stem, letter) if (twin := in_place_twin(config, "lower_a")))
     chosen = min(twins, key=length)
-    source = import_module(f"pyblasgpu.kernels.{stem}").source(
-        chosen, True, triangle="lower_a", solved=solved
-    )
+    source = (FAMILIES | FIXED)[stem].module.source(chosen, True, triangle="lower_a", solved=solved)
     before, after = in_turn(source)
     assert re.search(TOUCHES, after) and not re.search(TOUCHES, before)
     assert not re.search(r"\b(ret|exit);", before)

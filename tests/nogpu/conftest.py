@@ -8,8 +8,8 @@ import numpy as np
 import places
 import pytest
 
-from pyblasgpu import execution
-from pyblasgpu.tuning import select
+from pyblasgpu.dispatch import choose
+from pyblasgpu.frontend import call as frontend_call
 
 
 @pytest.fixture
@@ -21,9 +21,9 @@ def rng():
 def home(monkeypatch, tmp_path):
     """A folder of the user's that is empty, and no choice made from another."""
     monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path))
-    select.reload()
+    choose.reload()
     yield tmp_path
-    select.reload()
+    choose.reload()
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def heeding():
 def fake(monkeypatch):
     """A fake device, as `fake_device` has it: (routines, memory)."""
     yield fake_device.install(monkeypatch)
-    execution._why_no_device.cache_clear()
+    frontend_call._why_no_device.cache_clear()
 
 
 @pytest.fixture

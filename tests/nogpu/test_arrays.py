@@ -10,9 +10,9 @@ from fake_device import elements
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyblasgpu import libraries, protocols
-from pyblasgpu.arrays import common_dtype, common_library, library_of, stored_dtype
-from pyblasgpu.layouts import Layout, batches, is_column_major, is_injective, shares_memory
+from pyblasgpu.frontend import libraries, protocols
+from pyblasgpu.frontend.arrays import common_dtype, common_library, library_of, stored_dtype
+from pyblasgpu.frontend.layouts import Layout, batches, is_column_major, is_injective, shares_memory
 from pyblasgpu.types import DTYPES, Trans
 
 D = DTYPES["d"]

@@ -11,7 +11,8 @@ import pytest
 from fake_libraries import Array, DeviceArray, InterfaceArray, OldArray
 
 import pyblasgpu
-from pyblasgpu import blas, libraries, linalg, protocols
+from pyblasgpu import blas, linalg
+from pyblasgpu.frontend import libraries, protocols
 
 A, B = np.arange(9.0).reshape(3, 3) + 9 * np.eye(3), np.arange(6.0).reshape(3, 2)
 CALLS = {

@@ -9,9 +9,10 @@ import pytest
 from fake_libraries import Array, DeviceArray, InterfaceArray, OldArray
 
 import pyblasgpu
-from pyblasgpu import blas, libraries, linalg
-from pyblasgpu.arrays import can_be_output, may_share_memory, output_view
+from pyblasgpu import blas, linalg
 from pyblasgpu.errors import OverlapError
+from pyblasgpu.frontend import libraries
+from pyblasgpu.frontend.arrays import can_be_output, may_share_memory, output_view
 from pyblasgpu.types import DTYPES
 
 D, Z = DTYPES["d"], DTYPES["z"]

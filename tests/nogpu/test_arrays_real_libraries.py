@@ -194,7 +194,7 @@ def test_tensors_that_are_not_dense():
 
 def test_jax_gets_the_memory_itself(monkeypatch):
     library = Jax()
-    from pyblasgpu import protocols
+    from pyblasgpu.frontend import protocols
 
     made, new = [], protocols._DLPackHost.new_numpy
     monkeypatch.setattr(

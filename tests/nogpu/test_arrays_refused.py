@@ -203,7 +203,7 @@ def torch(fake, monkeypatch):
     module.is_grad_enabled = lambda: module.grad
     module._C = SimpleNamespace(_cuda_getCurrentRawStream=lambda device: 3)
     monkeypatch.setitem(sys.modules, "torch", module)
-    from pyblasgpu import libraries
+    from pyblasgpu.frontend import libraries
 
     for found in (libraries.module, libraries.torch_stream):
         found.cache_clear()

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import pyblasgpu
-from pyblasgpu import blas, libraries, linalg
-from pyblasgpu.layouts import UnevenStridesError, element_strides
+from pyblasgpu import blas, linalg
+from pyblasgpu.frontend import libraries
+from pyblasgpu.frontend.layouts import UnevenStridesError, element_strides
 from pyblasgpu.types import DTYPES
 
 
@@ -199,7 +200,7 @@ def test_addresses_between_elements(device, put, letter, real):
 
 
 def test_uneven_strides_without_cupy_are_refused(device, monkeypatch):
-    from pyblasgpu import protocols
+    from pyblasgpu.frontend import protocols
 
     def absent(name):
         if name == "cupy":

@@ -38,7 +38,7 @@ print(pyblasgpu.gemm([[1.0, 2.0]], [[3.0], [4.0]]).item())
 print(pyblasgpu.backend_status().backend)
 print(str(__import__("pyblasgpu.gpu.backend").gpu.backend.UNAVAILABLE))
 try:
-    from pyblasgpu.kernels import copy_scaled
+    from pyblasgpu.kernels.copy import copy_scaled
     from pyblasgpu.gpu.compile import _compile
     _compile(copy_scaled.source(copy_scaled.CopyScaled("s"), False, False, True, True), (9, 0))
 except pyblasgpu.errors.BackendUnavailable as reason:
@@ -82,7 +82,7 @@ def test_new_arrays_of_numba_come_through_the_same_door():
     """For an exporter of DLPack they are made before a kernel is; where no device is, they cannot be."""
     program = """
 import sys
-from pyblasgpu import arrays
+from pyblasgpu.frontend import arrays
 from pyblasgpu.types import DTYPES
 try:
     arrays._NUMBA.empty((2, 3), DTYPES["d"], 0, None)

@@ -14,18 +14,20 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from benchmarks import cliffs, counters, kernels, machine, progress, run
+from benchmarks import cliffs, counters, kernels
 from pyblasgpu import cli
+from pyblasgpu.bench import command as bench_command
+from pyblasgpu.bench import machine, progress
+from pyblasgpu.dispatch.choose import select
 from pyblasgpu.errors import BackendUnavailable, PyblasgpuError
 from pyblasgpu.gpu.compile import Resources
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning import measure
-from pyblasgpu.tuning.select import select
 from pyblasgpu.types import DTYPES
 
 
 def test_cases_match_variants_to_routines():
-    cases = list(run.problems(("gemm", "trsm"), ("s", "z"), ("NN", "CT", "RUCU"), (64, 128)))
+    cases = list(bench_command.problems(("gemm", "trsm"), ("s", "z"), ("NN", "CT", "RUCU"), (64, 128)))
     names = [f"{case.dtype.letter}{case.routine} {case.variant} {case.case.n}" for case in cases]
     assert names == [
         "sgemm NN 64", "sgemm NN 128", "sgemm CT 64", "sgemm CT 128",
@@ -37,7 +39,10 @@ def test_cases_match_variants_to_routines():
 def test_each_routine_takes_its_own_variants():
     variants = ("NN", "LL", "LN", "LC", "LNN", "LLNN")
     routines = ("gemm", "symm", "herk", "syrk", "gemmtr", "trmm")
-    found = [f"{c.dtype.letter}{c.routine} {c.variant}" for c in run.problems(routines, "dz", variants, (8,))]
+    found = [
+        f"{c.dtype.letter}{c.routine} {c.variant}"
+        for c in bench_command.problems(routines, "dz", variants, (8,))
+    ]
     assert found == [
         "dgemm NN", "zgemm NN", "dsymm LL", "zsymm LL", "zherk LN", "zherk LC", "dsyrk LN", "dsyrk LC",
         "zsyrk LN", "dgemmtr LNN", "zgemmtr LNN", "dtrmm LLNN", "ztrmm LLNN",
@@ -45,19 +50,21 @@ def test_each_routine_takes_its_own_variants():
 
 
 def test_products_of_other_than_square_matrices():
-    cases = [case.case for case in run.products(("s", "d"), ("TN", "LLNN"), ((8, 16, 32), (5, 5, 5)))]
+    cases = [
+        case.case for case in bench_command.products(("s", "d"), ("TN", "LLNN"), ((8, 16, 32), (5, 5, 5)))
+    ]
     assert [(case.dtype.letter, case.m, case.n, case.k, case.trans_a.value) for case in cases] == [
         ("s", 8, 16, 32, "T"), ("s", 5, 5, 5, "T"), ("d", 8, 16, 32, "T"), ("d", 5, 5, 5, "T"),
     ]  # fmt: skip
-    awkward = [case.case for case in run.products(("s",), ("NN",), "awkward")]
+    awkward = [case.case for case in bench_command.products(("s",), ("NN",), "awkward")]
     assert (64, 64, 65536) in [(case.m, case.n, case.k) for case in awkward] and len(awkward) == 15
     with pytest.raises(ValueError, match="shapes 'ugly' are none of awkward, between"):
-        list(run.products(("s",), ("NN",), "ugly"))
+        list(bench_command.products(("s",), ("NN",), "ugly"))
 
 
 def test_triangles_with_few_right_hand_sides():
     given = ("trsm", "gemm", "trmm"), "d", ("LLNN", "RLNN", "NN"), (8, 16), (2, 3)
-    cases = list(run.triangles(*given))
+    cases = list(bench_command.triangles(*given))
     assert [(p.routine, p.variant, p.case.m, p.case.n) for p in cases[:6]] == [
         ("trmm", "LLNN", 8, 2), ("trmm", "LLNN", 8, 3), ("trmm", "LLNN", 16, 2), ("trmm", "LLNN", 16, 3),
         ("trmm", "RLNN", 2, 8), ("trmm", "RLNN", 3, 8),
@@ -67,7 +74,7 @@ def test_triangles_with_few_right_hand_sides():
 
 def test_batches_of_products():
     """Column-major matrices, sampled errors that see one wrong element, and what of them is timed."""
-    (problem,) = run.products(("z",), ("TN",), ((3, 4, 5, 200),))
+    (problem,) = bench_command.products(("z",), ("TN",), ((3, 4, 5, 200),))
     x = problem.data()
     assert [array.shape for array in x] == [(200, 5, 3), (200, 5, 4), (200, 3, 4)]
     assert all(array.strides[-2] == 16 for array in x) and problem.flops == 8 * 3 * 4 * 5 * 200
@@ -77,13 +84,13 @@ def test_batches_of_products():
         wrong = result.copy()
         wrong[place, 2, 3] += 1e-10
         assert problem.error(x, wrong) > 1
-    assert run.extents({"m": 16, "n": 16, "k": 16, "batch": (10000,)}) == "10000 of 16"
+    assert bench_command.extents({"m": 16, "n": 16, "k": 16, "batch": (10000,)}) == "10000 of 16"
 
 
 def test_batches_of_systems():
     """As of products; with as many right-hand sides as rows, or others, on either side."""
     shapes = ((6, 6, 6, 200), (6, 2, 6, 9), (6, 2, 5, 9))
-    cases = list(run.stacks(("d",), ("LLNN", "RUTU", "NN"), shapes))
+    cases = list(bench_command.stacks(("d",), ("LLNN", "RUTU", "NN"), shapes))
     assert [(case.variant, *case.data().out.shape) for case in cases] == [
         ("LLNN", 200, 6, 6), ("LLNN", 9, 6, 2), ("RUTU", 200, 6, 6), ("RUTU", 9, 2, 6),
     ]  # fmt: skip
@@ -99,7 +106,7 @@ def test_batches_of_systems():
 def test_what_is_asked_for_in_batches():
     def asked(*words):
         options = cli._parser().parse_args(["bench", "--batched", "9x8", "--dtype", "d", *words])
-        return [(case.routine, case.variant) for case in run._asked(options)]
+        return [(case.routine, case.variant) for case in bench_command._asked(options)]
 
     assert asked() == [("gemm", "NN"), ("gemm", "TN"), ("trsm", "LLNN")]
     assert asked("--routine", "trsm") == [("trsm", "LLNN")]
@@ -108,9 +115,13 @@ def test_what_is_asked_for_in_batches():
 
 def test_means_and_extents_of_results():
     records = [{"dtype": "s", "speedup": 2.0}, {"dtype": "s", "speedup": 0.5}, {"dtype": "d", "speedup": 1.5}]
-    assert run._mean([*records, {"dtype": "z"}]) == "s 1.000, d 1.500"
-    assert run.extents({"m": 64, "n": 64, "k": 64}) == run.extents({"m": 64, "n": 64}) == "64"
-    assert run.extents({"m": 64, "n": 16, "k": 8}) == "64 x 16 x 8"
+    assert bench_command._mean([*records, {"dtype": "z"}]) == "s 1.000, d 1.500"
+    assert (
+        bench_command.extents({"m": 64, "n": 64, "k": 64})
+        == bench_command.extents({"m": 64, "n": 64})
+        == "64"
+    )
+    assert bench_command.extents({"m": 64, "n": 16, "k": 8}) == "64 x 16 x 8"
 
 
 def test_a_product_packed_and_as_it_lies(monkeypatch):
@@ -125,8 +136,8 @@ def test_a_product_packed_and_as_it_lies(monkeypatch):
             call(self.sets[0])
             return 1e-3
 
-    monkeypatch.setitem(sys.modules, "benchmarks.timing", SimpleNamespace(Rotation=Rotation))
-    (problem,) = run.products(("s",), ("TN",), ((600, 500, 400),))
+    monkeypatch.setitem(sys.modules, "pyblasgpu.bench.timing", SimpleNamespace(Rotation=Rotation))
+    (problem,) = bench_command.products(("s",), ("TN",), ((600, 500, 400),))
 
     def ours(*_):
         seen.append(select("gemm", DTYPES["s"], "tn", (600, 500, 400, 1), known("h200")))
@@ -135,10 +146,10 @@ def test_a_product_packed_and_as_it_lies(monkeypatch):
     for name, value in (("data", lambda self: SimpleNamespace(out=out)), ("error", lambda *_: 0.5),
                         ("explain", lambda self: []), ("ours", ours)):  # fmt: skip
         monkeypatch.setattr(type(problem), name, value)
-    record = run.measure(problem, None, packed=True)
+    record = bench_command.measure(problem, None, packed=True)
     assert list(record["packed_tflops"]) == ["packed", "as they lie"]
     assert [choice.config.packed for choice in seen[1:]] == [True, False]
-    assert "packed_tflops" not in run.measure(problem, None)
+    assert "packed_tflops" not in bench_command.measure(problem, None)
 
 
 def test_a_table_of_results(capsys):
@@ -146,7 +157,7 @@ def test_a_table_of_results(capsys):
               "error_over_bound": 0.1}  # fmt: skip
     rivalled = record | {"cublas_tflops": 20.0, "speedup": 1.5, "splits_tflops": {"4": 7.25}}
     packed = record | {"packed_tflops": {"packed": 31.25, "as they lie": 29.5}}
-    run._show({"device": "NVIDIA H200", "results": [record, rivalled, packed]})
+    bench_command._show({"device": "NVIDIA H200", "results": [record, rivalled, packed]})
     text = capsys.readouterr().out
     assert "packed" in text and "31.25" in text and "29.50" in text
     assert "geometric mean of ours / cuBLAS: d 1.500" in text and "7.25" in text and "nan" in text
@@ -278,7 +289,7 @@ def test_a_kernel_that_does_not_compile_is_named(monkeypatch):
 
 
 def test_a_plot_of_ratios(tmp_path):
-    plot = pytest.importorskip("benchmarks.plot", reason="needs matplotlib")
+    plot = pytest.importorskip("pyblasgpu.bench.plot", reason="needs matplotlib")
     series = cliffs.sweep(DTYPES["d"], 40, 1e9, lambda dtype, case: (1e-3, 1e-3))
     document = {"device": "NVIDIA H200", "driver": "580", "floor": 0.8, "series": series}
     svg = plot.draw_ratios(document, tmp_path / "plot.svg").read_text()
@@ -309,7 +320,7 @@ def test_peak_is_left_out_where_the_clock_is_unknown(monkeypatch):
 
 def test_a_plot_of_what_the_device_counted(tmp_path):
     """A line for each call and side, but none for a call whose bytes were not counted."""
-    plot = pytest.importorskip("benchmarks.plot", reason="needs matplotlib")
+    plot = pytest.importorskip("pyblasgpu.bench.plot", reason="needs matplotlib")
 
     def record(routine, n, of, **counted):
         return {"routine": routine, "variant": "LLNN", "dtype": "d", "n": n, "of": of, "counted": counted}
@@ -322,7 +333,7 @@ def test_a_plot_of_what_the_device_counted(tmp_path):
 
 
 def test_plot_has_a_panel_for_each_call(tmp_path):
-    plot = pytest.importorskip("benchmarks.plot", reason="needs matplotlib")
+    plot = pytest.importorskip("pyblasgpu.bench.plot", reason="needs matplotlib")
     results = [
         {
             "routine": routine,
@@ -371,7 +382,7 @@ def test_counters_are_those_of_a_call():
 
 
 def test_the_least_bytes_of_a_call():
-    product, solve = run.problems(("gemm", "trsm"), "d", ("NN", "LLNN"), (100,))
+    product, solve = bench_command.problems(("gemm", "trsm"), "d", ("NN", "LLNN"), (100,))
     assert counters.least_bytes(product) == 3 * 100 * 100 * 8
     assert counters.least_bytes(solve) == (5050 + 2 * 100 * 100) * 8
 

@@ -9,12 +9,13 @@ import pytest
 from recorded import GEMM_WINNERS, seconds_of
 
 from pyblasgpu.database import Document, Entry, sizes_of, tuned_at
+from pyblasgpu.dispatch import choose as selecting
+from pyblasgpu.dispatch import gemm as dispatch_gemm
+from pyblasgpu.dispatch import split_k, tuned_files
+from pyblasgpu.dispatch.choose import select
+from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import known
-from pyblasgpu.tuning import overlay, products, splits
-from pyblasgpu.tuning import select as selecting
-from pyblasgpu.tuning.overrides import override
-from pyblasgpu.tuning.select import select
-from pyblasgpu.tuning.store import read_sweep, winners
+from pyblasgpu.tuning.results import read_sweep, winners
 from pyblasgpu.types import DTYPES
 
 H200 = known("h200")
@@ -36,16 +37,16 @@ def losses(recorded, monkeypatch, hidden: bool) -> dict[tuple[str, str, str], fl
     twins, which were mostly not timed.
     """
     document, times = recorded
-    monkeypatch.setattr(products, "persistent_twins", lambda *_: ())
-    monkeypatch.setattr(splits, "COUNTS", ())
-    monkeypatch.setattr(splits, "HOST", 0.0)  # the recorded times are the device's alone
+    monkeypatch.setattr(dispatch_gemm, "persistent_twins", lambda *_: ())
+    monkeypatch.setattr(split_k, "COUNTS", ())
+    monkeypatch.setattr(split_k, "HOST", 0.0)  # the recorded times are the device's alone
     found = {}
     for size in sizes_of("gemm_tile"):
         entries = dict(document.entries)
         if hidden:
             entries = {key: without(entry, size) for key, entry in entries.items() if key[3] != size}
         seen = Document(H200.name, entries)
-        monkeypatch.setattr(overlay, "documents", lambda device, seen=seen: (("the sweep", seen),))
+        monkeypatch.setattr(tuned_files, "documents", lambda device, seen=seen: (("the sweep", seen),))
         forget()
         for (dtype, layout, at), seconds in times.items():
             if at == size:
@@ -60,7 +61,7 @@ def losses(recorded, monkeypatch, hidden: bool) -> dict[tuple[str, str, str], fl
 
 def forget() -> None:
     selecting._chosen.clear()
-    products.forget()
+    dispatch_gemm.forget()
 
 
 def without(entry: Entry, size: str) -> Entry:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyblasgpu import blas
-from pyblasgpu.tuning import oracle
+from pyblasgpu.testing import reference
 from pyblasgpu.types import DTYPES
 
 COMPLEX = ("hemm", "herk", "her2k")
@@ -67,7 +67,7 @@ def test_names_and_docstrings(name):
 
 def array(data, shape, dtype, vector=False):
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
-    values = oracle.integers(rng, shape, dtype)
+    values = reference.integers(rng, shape, dtype)
     if vector and shape[1] == 1 and data.draw(st.booleans()):
         return values[:, 0]
     return np.asarray(values, order=data.draw(st.sampled_from("CF")))
@@ -288,7 +288,7 @@ def test_long_double_has_no_blas_type():
 
 
 def test_device_arrays(fake, rng):
-    a, b, c = (oracle.integers(rng, (3, 3), DTYPES["d"]) for _ in range(3))
+    a, b, c = (reference.integers(rng, (3, 3), DTYPES["d"]) for _ in range(3))
     put = fake_device.Array
     result = blas.dgemm(2, put(a), put(b), 1, put(c), 1)
     np.testing.assert_array_equal(result.host, 2 * a.T @ b + c)

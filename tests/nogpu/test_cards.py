@@ -16,14 +16,14 @@ from fake_device import Array
 import pyblasgpu
 from pyblasgpu import backend_status, info
 from pyblasgpu.database import FIXED
+from pyblasgpu.dispatch.choose import select
 from pyblasgpu.errors import BackendUnavailable
 from pyblasgpu.gpu import device, launch
 from pyblasgpu.gpu.device import OLDEST, known, names
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import gemm, gemmtr, symm, syr2k, syrk, trmm, trsm
-from pyblasgpu.routines.rank_k import Triangle
-from pyblasgpu.routines.tape import recorded
-from pyblasgpu.tuning.select import select
+from pyblasgpu.routines.launch_list import recorded
+from pyblasgpu.routines.triangle_update import Triangle
 from pyblasgpu.types import DTYPES, Diag, Side, Uplo
 
 ONE = np.eye(8)
@@ -37,7 +37,7 @@ TRIANGLES = [(8, 3, 1), (32, 32, 1), (700, 1, 1), (1000, 4, 1), (16, 8, 500), (1
 @pytest.fixture
 def sources(monkeypatch):
     """``sources(device, record, operands, options)``: the kernels of a call on that device."""
-    monkeypatch.setattr("pyblasgpu.routines.tape._tapes", {})
+    monkeypatch.setattr("pyblasgpu.routines.launch_list._tapes", {})
     loaded = []
 
     def load(source, ordinal):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.linalg import blas
 
-from pyblasgpu.checks import gemm_error
-from pyblasgpu.problems import Problem, fits
-from pyblasgpu.tuning.cases import GemmCase, TriangularCase
+from pyblasgpu.testing.cases import GemmCase, TriangularCase
+from pyblasgpu.testing.error_bounds import gemm_error
+from pyblasgpu.testing.problems import Problem, fits
 from pyblasgpu.types import DTYPES, Side
 
 GEMM = [a + b for a in "NTC" for b in "NTC"]

@@ -11,16 +11,18 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from benchmarks import choice, machine, progress, rivals, run
+from benchmarks import choice, rivals
+from pyblasgpu.bench import command as bench_command
+from pyblasgpu.bench import machine, progress
 from pyblasgpu.database import FAMILIES
+from pyblasgpu.dispatch.choose import Choice, select, tuned_configs
 from pyblasgpu.errors import PyblasgpuError
 from pyblasgpu.gpu.compile import Resources
 from pyblasgpu.gpu.device import known
-from pyblasgpu.problems import Arrays, Problem
+from pyblasgpu.model.score import score
+from pyblasgpu.testing.problems import Arrays, Problem
 from pyblasgpu.tuning import measure
 from pyblasgpu.tuning.prune import best_few, candidates
-from pyblasgpu.tuning.score import score
-from pyblasgpu.tuning.select import Choice, select, tuned_configs
 from pyblasgpu.types import DTYPES
 
 H200, FERMI = known("h200"), known("fermi")
@@ -211,7 +213,7 @@ class Watched(Problem):
 
 @pytest.mark.parametrize("clock", ["calls", "share"])
 def test_a_rival_runs_its_config_and_its_chunks(monkeypatch, case, clock):
-    monkeypatch.setitem(sys.modules, "benchmarks.timing", SimpleNamespace(Rotation=Rotation))
+    monkeypatch.setitem(sys.modules, "pyblasgpu.bench.timing", SimpleNamespace(Rotation=Rotation))
     problem = Watched("gemm", case.problem.case)
     problem.seen.clear()
     share = SimpleNamespace(seconds=lambda problem: problem.ours(None, "cuda") or 2.0)
@@ -280,7 +282,7 @@ def parsed(*words):
 def test_default_shapes_are_none_of_the_tuned():
     problems = choice.asked(parsed())
     assert [p.dtype.letter for p in problems] == ["s"] * 10 + ["d"] * 10
-    assert [rivals.extents_of(p) for p in problems[:10]] == list(run.SHAPES["between"])
+    assert [rivals.extents_of(p) for p in problems[:10]] == list(bench_command.SHAPES["between"])
 
 
 @pytest.mark.parametrize(

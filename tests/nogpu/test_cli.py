@@ -10,9 +10,10 @@ from dataclasses import replace
 
 import pytest
 
-from pyblasgpu import __version__, cli, demo, execution, options
+from pyblasgpu import __version__, cli, demo, options
+from pyblasgpu.frontend import call as frontend_call
 from pyblasgpu.gpu import backend, device
-from pyblasgpu.tuning import symmetric
+from pyblasgpu.testing import symmetric_cases
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def test_info_tells_why_the_cpu_is_used(capsys, monkeypatch, tmp_path):
     (tmp_path / "cache" / "cubin" / "kernel").write_bytes(bytes(100))
     assert cli.main(["info", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
-    assert (facts["backend"], facts["reason"]) == execution.backend_status()
+    assert (facts["backend"], facts["reason"]) == frontend_call.backend_status()
     assert facts["cache"] == {"folder": str(tmp_path / "cache"), "files": 1, "bytes": 100}
     assert facts["environment"]["PYBLASGPU_HOME"] == str(tmp_path)
     assert {"numpy", "scipy", "numba"} <= set(facts["libraries"])
@@ -93,7 +94,7 @@ def test_demo_fails_when_a_result_is_wrong(capsys, on_cpu, monkeypatch):
     def half(a, b, *, out, **options):
         out *= 0.5
 
-    monkeypatch.setattr("pyblasgpu.level3.trmm", half)
+    monkeypatch.setattr("pyblasgpu.api.level3.trmm", half)
     assert cli.main(["demo", "--n", "40"]) == 1
     assert "8 of 12 results within" in capsys.readouterr().out
 
@@ -118,10 +119,10 @@ def test_demo_shows_cublas_and_each_config_once(capsys, on_cpu, monkeypatch):
 
 
 def test_tune_hands_its_options_over(monkeypatch):
-    from pyblasgpu.tuning import run
+    from pyblasgpu.tuning import command as tune_command
 
     given = []
-    monkeypatch.setattr(run, "main", lambda options, routine: given.append(options) or 0)
+    monkeypatch.setattr(tune_command, "main", lambda options, routine: given.append(options) or 0)
     arguments = "tune --routine gemm --dtype s,d --effort quick --budget 1.5m --dry-run --device h200 --json"
     assert cli.main(arguments.split()) == 0
     (asked,) = given
@@ -153,16 +154,16 @@ def test_bench_knows_more_routines_than_are_tuned():
     asked = cli._parser().parse_args(["bench", "--routine", "syrk,her2k,gemmtr"])
     assert asked.routine == ("syrk", "her2k", "gemmtr")
     assert cli._parser().parse_args(["bench"]).routine == options.ROUTINES
-    assert {*options.ROUTINES, *options.OTHERS} == {"gemm", "gemm3m", "trmm", "trsm", *symmetric.ROUTINES}
+    assert {*options.ROUTINES, *options.OTHERS} == {
+        "gemm",
+        "gemm3m",
+        "trmm",
+        "trsm",
+        *symmetric_cases.ROUTINES,
+    }
 
 
 def test_shapes():
     assert options.parse_shapes("8x16x32,1x1x9") == ((8, 16, 32), (1, 1, 9))
     assert options.parse_shapes("awkward") == "awkward"
     assert options.parse_batches("10000x16,7x2x3x4") == ((16, 16, 16, 10000), (2, 3, 4, 7))
-
-
-def test_bench_needs_the_checkout(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(cli, "__file__", str(tmp_path / "site" / "pyblasgpu" / "cli.py"))
-    assert cli.main(["bench"]) == 2
-    assert "clone the repository" in capsys.readouterr().err

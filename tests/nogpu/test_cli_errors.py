@@ -18,11 +18,13 @@ import pytest
 from recorded import QUICK
 
 from pyblasgpu import cli, terminal
+from pyblasgpu.dispatch.tuned_files import user_file
 from pyblasgpu.errors import DatabaseWarning
 from pyblasgpu.gpu import device
 from pyblasgpu.gpu.device import known
-from pyblasgpu.tuning import report, run
-from pyblasgpu.tuning.store import Record, append, user_file
+from pyblasgpu.tuning import command as tune_command
+from pyblasgpu.tuning import report
+from pyblasgpu.tuning.results import Record, append
 
 PACKAGED = Path(cli.__file__).parent / "database" / "nvidia_h200.json"
 
@@ -88,7 +90,7 @@ def test_whatever_unpacking_raises_is_an_oserror_that_names_the_file(damage, mon
     path = tmp_path / "x.gz"
     path.write_bytes(gzip.compress(b"{}"))
     with pytest.raises(OSError, match=r"x\.gz is no whole gzip file"):
-        run.read_sweep(path)
+        tune_command.read_sweep(path)
 
 
 def test_rubbish_in_a_sweep_is_said(bad, capsys):

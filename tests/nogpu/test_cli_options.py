@@ -12,7 +12,8 @@ from pyblasgpu import cli, demo, explain
 from pyblasgpu.errors import BackendUnavailable
 from pyblasgpu.gpu import device
 from pyblasgpu.gpu.device import known
-from pyblasgpu.tuning import dryrun, run
+from pyblasgpu.tuning import command as tune_command
+from pyblasgpu.tuning import dryrun
 from pyblasgpu.tuning.prune import candidates
 
 H200 = known("h200")
@@ -120,7 +121,7 @@ def here(monkeypatch):
 @pytest.mark.parametrize("name", ["1", "h200", "H200", "NVIDIA H200", "nvidia-h200"])
 def test_a_run_tunes_the_device_that_is_named(name, here, monkeypatch):
     tuned = []
-    monkeypatch.setattr(run, "_tune", lambda options, device, routine: tuned.append(device) or 0)
+    monkeypatch.setattr(tune_command, "_tune", lambda options, device, routine: tuned.append(device) or 0)
     assert cli.main(["tune", "--device", name]) == 0
     assert tuned == [here[1]]
 

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import ast
 import gc
 import os
 import re
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import chosen_kernels
 import pytest
 
+import pyblasgpu
 from pyblasgpu.database import FAMILIES
 from pyblasgpu.gpu import compile
 from pyblasgpu.gpu.compile import CompileError, Resources, compile_source, to_ptx
 from pyblasgpu.gpu.device import known
-from pyblasgpu.kernels import copy_scaled
-from pyblasgpu.kernels.gemm_tile import GemmTile
-from pyblasgpu.tuning.build import complaint, source_of
+from pyblasgpu.kernels.copy import copy_scaled
+from pyblasgpu.kernels.gemm.simt import GemmTile
+from pyblasgpu.tuning.compile_pool import complaint, source_of
 
 pytestmark = chosen_kernels.NEEDS_COMPILER
 
@@ -54,7 +57,7 @@ def test_garbage_is_collected_afterwards():
 PROCESS = """
 import sys
 from pyblasgpu.gpu import compile
-from pyblasgpu.kernels import copy_scaled
+from pyblasgpu.kernels.copy import copy_scaled
 
 if sys.argv[1] == "again":
     compile._compile = None
@@ -155,12 +158,16 @@ def test_a_text_that_the_linker_refuses():
 def test_machine_code_is_kept_by_all_the_text_that_it_comes_from():
     """What kernels and intrinsics import of this package decides it, too, but for what no PTX is made of."""
     texts = compile._texts()
+    package = Path(pyblasgpu.__file__).parent
     imported = set()
     for file in texts:
-        if file.parent.name == "kernels" or file.name.startswith("ptx"):
-            pattern = (
-                r"^from \.\.gpu\.(\w+) import" if file.parent.name == "kernels" else r"^from \.(\w+) import"
-            )
-            imported |= set(re.findall(pattern, file.read_text(), re.MULTILINE))
-    assert {"backend", "compile", "mma"} <= imported
-    assert imported <= {file.stem for file in texts}
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.level:
+                folder = file.parents[node.level - 1].joinpath(*(node.module or "").split("."))
+                imported |= {folder / f"{alias.name}.py" for alias in node.names} | {
+                    folder.with_suffix(".py")
+                }
+    imported = {file for file in imported if file.is_file() and file.is_relative_to(package / "gpu")}
+    assert {file.stem for file in imported} >= {"backend", "compile", "mma"}
+    told_apart = {"device.py", "driver.py", "kernel_store.py", "intrinsics.py"}  # of the simulator, the last
+    assert {file for file in imported if file.name not in told_apart} <= set(texts)

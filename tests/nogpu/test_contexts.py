@@ -15,8 +15,8 @@ from pyblasgpu import plan_gemm, plan_trsm
 from pyblasgpu.errors import OverlapError
 from pyblasgpu.gpu import context, device, memory, workspace
 from pyblasgpu.gpu.driver import DeviceError
-from pyblasgpu.tuning import bench, measure
-from pyblasgpu.tuning.bench import Bench, Job, Timed
+from pyblasgpu.tuning import measure, worker_bench
+from pyblasgpu.tuning.worker_bench import Bench, Job, Timed
 from pyblasgpu.types import DTYPES
 
 D = DTYPES["d"]
@@ -175,9 +175,9 @@ def test_memory_and_workspace(restored):
 @BEFORE
 def test_the_tuners_worker(restored, monkeypatch):
     monkeypatch.setattr(measure, "LONG_ENOUGH", 1e-6)
-    monkeypatch.setattr(bench, "verify", lambda *_: None)
-    monkeypatch.setattr(bench, "load_cublas", lambda: SimpleNamespace(set_stream=lambda stream: None))
-    routines = pyblasgpu.execution.routine
+    monkeypatch.setattr(worker_bench, "verify", lambda *_: None)
+    monkeypatch.setattr(worker_bench, "load_cublas", lambda: SimpleNamespace(set_stream=lambda stream: None))
+    routines = pyblasgpu.frontend.call.routine
     body = Bench(routines, THERE)
     job = Job("gemm", "d", "nn", places=(((40, 40, 40), 1.0),))
     (timed,) = list(body(job))
@@ -189,7 +189,7 @@ def test_what_is_verified(restored):
     from pyblasgpu.tuning.verify import WrongResult, verify
 
     with pytest.raises(WrongResult):  # of kernels that compute nothing
-        verify(pyblasgpu.execution.routine("gemm"), "gemm", D, "nn", THERE, 0)
+        verify(pyblasgpu.frontend.call.routine("gemm"), "gemm", D, "nn", THERE, 0)
     assert restored.launches and all_is_given_back(restored)
 
 

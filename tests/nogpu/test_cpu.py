@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyblasgpu import cpu
-from pyblasgpu.checks import gemm_error, trmm_error, trsm_error
-from pyblasgpu.tuning import oracle
-from pyblasgpu.tuning.cases import (
+from pyblasgpu.frontend import cpu
+from pyblasgpu.testing import reference
+from pyblasgpu.testing.cases import (
     EDGES,
     SIZES,
     GemmCase,
@@ -20,7 +19,8 @@ from pyblasgpu.tuning.cases import (
     gemm_cases,
     scalars,
     triangular_cases,
-)  # fmt: skip
+)
+from pyblasgpu.testing.error_bounds import gemm_error, trmm_error, trsm_error
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
 ROUTINES = {"trmm": (cpu.trmm, trmm_error), "trsm": (cpu.trsm, trsm_error)}
@@ -41,14 +41,14 @@ def test_gemm_is_exact_on_integers(letter, order, rng):
     for case in gemm_cases((0, 1, 31, 33, 64)):
         if case.dtype.letter != letter:
             continue
-        a, b, start = (oracle.integers(rng, shape, case.dtype) for shape in case.shapes)
+        a, b, start = (reference.integers(rng, shape, case.dtype) for shape in case.shapes)
         if case.alpha == 0:
             a, b = np.full_like(a, NAN), np.full_like(b, NAN)
         if case.beta == 0:
             start = np.full_like(start, NAN)
-        c, unharmed = oracle.fenced(start, order)
+        c, unharmed = reference.fenced(start, order)
         run_gemm(case, a, b, c)
-        np.testing.assert_array_equal(c, oracle.exact_gemm(case, a, b, start), err_msg=str(case))
+        np.testing.assert_array_equal(c, reference.exact_gemm(case, a, b, start), err_msg=str(case))
         assert unharmed()
 
 
@@ -59,14 +59,17 @@ def test_triangles_are_exact_on_integers(name, letter, order, rng):
     for case in triangular_cases((0, 1, 31, 33, 64)):
         if case.dtype.letter != letter:
             continue
-        a = oracle.triangle(rng, case)
-        x = oracle.integers(rng, (case.m, case.n), case.dtype)
-        given, expected = x, oracle.exact_triangular(case, a, x)
+        a = reference.triangle(rng, case)
+        x = reference.integers(rng, (case.m, case.n), case.dtype)
+        given, expected = x, reference.exact_triangular(case, a, x)
         if name == "trsm":
-            given, expected = oracle.exact_triangular(case, a, x, alpha=1), (case.alpha * x).astype(x.dtype)
+            given, expected = (
+                reference.exact_triangular(case, a, x, alpha=1),
+                (case.alpha * x).astype(x.dtype),
+            )
         if case.alpha == 0:
             a, given = np.full_like(a, NAN), np.full_like(given, NAN)
-        b, unharmed = oracle.fenced(given, order)
+        b, unharmed = reference.fenced(given, order)
         ROUTINES[name][0](case.alpha, a, b, *flags(case))
         np.testing.assert_array_equal(b, expected, err_msg=str(case))
         assert unharmed()
@@ -76,15 +79,15 @@ def test_triangles_are_exact_on_integers(name, letter, order, rng):
 def test_errors_stay_within_their_bounds(dtype, rng):
     for size, (one, two) in zip(SIZES[-4:], product([Trans.TRANS, Trans.CONJ], [Side.LEFT, Side.RIGHT])):
         product_case = GemmCase(dtype, size, 33, size, one, Trans.CONJ, alpha=-2, beta=0.5)
-        a, b, c = (oracle.reals(rng, shape, dtype) for shape in product_case.shapes)
+        a, b, c = (reference.reals(rng, shape, dtype) for shape in product_case.shapes)
         result = c.copy()
         run_gemm(product_case, a, b, result)
-        left, right = oracle.apply(a, one), oracle.apply(b, Trans.CONJ)
+        left, right = reference.apply(a, one), reference.apply(b, Trans.CONJ)
         assert gemm_error(-2, left, right, 0.5, c, result) <= 1
         case = TriangularCase(
             dtype, *((size, 33) if two is Side.LEFT else (33, size)), two, trans=one, alpha=2
         )
-        a, b = oracle.triangle(rng, case, oracle.reals), oracle.reals(rng, (case.m, case.n), dtype)
+        a, b = reference.triangle(rng, case, reference.reals), reference.reals(rng, (case.m, case.n), dtype)
         for routine, error in ROUTINES.values():
             result = b.copy()
             routine(2, a, result, *flags(case))
@@ -97,7 +100,7 @@ def strided(draw, shape, dtype, writable=False):
     steps = [draw(st.sampled_from([1, 2, 3, -1, -2] + [0] * (not writable))) for _ in shape]
     room = [max(1, extent * abs(step)) for extent, step in zip(shape, steps)]
     rng = np.random.default_rng(draw(st.integers(0, 99)))
-    base = oracle.integers(rng, tuple(draw(st.permutations([0, 1])) and room), dtype)
+    base = reference.integers(rng, tuple(draw(st.permutations([0, 1])) and room), dtype)
     if draw(st.booleans()):
         base = np.asfortranarray(base)
     index = tuple(slice(None, None, step or None) for step in steps)
@@ -114,7 +117,7 @@ def test_gemm_in_any_layout(data):
     case = GemmCase(dtype, m, n, k, *trans, alpha, data.draw(st.sampled_from([0, 1, -1])))
     a, b = (data.draw(strided(shape, dtype)) for shape in case.shapes[:2])
     c = data.draw(strided((m, n), dtype, writable=True))
-    expected = oracle.exact_gemm(case, a, b, c)
+    expected = reference.exact_gemm(case, a, b, c)
     run_gemm(case, a, b, c)
     np.testing.assert_array_equal(c, expected)
 
@@ -126,11 +129,11 @@ def test_triangles_in_any_layout(data):
     kinds = [data.draw(st.sampled_from(kind)) for kind in (Side, Uplo, Trans, Diag)]
     case = TriangularCase(dtype, m, n, *kinds, alpha=data.draw(st.sampled_from([0, 1, -2])))
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
-    a = np.repeat(np.repeat(oracle.triangle(rng, case), 2, 0), 3, 1)[::2, ::3]
+    a = np.repeat(np.repeat(reference.triangle(rng, case), 2, 0), 3, 1)[::2, ::3]
     x = data.draw(strided((m, n), dtype, writable=True))
     before = x.copy()
     cpu.trmm(case.alpha, a, x, *flags(case))
-    np.testing.assert_array_equal(x, oracle.exact_triangular(case, a, before))
+    np.testing.assert_array_equal(x, reference.exact_triangular(case, a, before))
     if case.alpha:
         cpu.trsm(1 / case.alpha, a, x, *flags(case))
         np.testing.assert_array_equal(x, before)
@@ -169,7 +172,7 @@ def test_misaligned_memory():
 
 
 def test_stacks_broadcast(rng):
-    a, b = oracle.integers(rng, (3, 1, 4, 5), DTYPES["d"]), oracle.integers(rng, (2, 5, 6), DTYPES["d"])
+    a, b = reference.integers(rng, (3, 1, 4, 5), DTYPES["d"]), reference.integers(rng, (2, 5, 6), DTYPES["d"])
     c = np.empty((3, 2, 4, 6))
     cpu.gemm(1, a, b, 0, c, Trans.NO, Trans.NO)
     np.testing.assert_array_equal(c, a @ b)
@@ -186,7 +189,7 @@ def test_the_list_of_cases_covers_what_it_says():
 
 def test_fences_tell():
     for order in "CF":
-        view, unharmed = oracle.fenced(np.ones((2, 3)), order)
+        view, unharmed = reference.fenced(np.ones((2, 3)), order)
         view[...] = 5
         assert unharmed()
         beyond = np.lib.stride_tricks.as_strided(view, (3, 4), view.strides)

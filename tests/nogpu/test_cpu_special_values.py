@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pyblasgpu
-from pyblasgpu import blas, cpu
+from pyblasgpu import blas
+from pyblasgpu.frontend import cpu
 from pyblasgpu.linalg import matmul, solve_triangular
-from pyblasgpu.tuning import oracle
-from pyblasgpu.tuning.cases import TriangularCase
+from pyblasgpu.testing import reference as oracle
+from pyblasgpu.testing.cases import TriangularCase
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
 NAN, INF = float("nan"), float("inf")

@@ -12,12 +12,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from pyblasgpu.cublas import Cublas
 from pyblasgpu.operands import Operand
-from pyblasgpu.problems import Arrays, Problem
-from pyblasgpu.tuning import bench
-from pyblasgpu.tuning.oracle import fenced, integers
-from pyblasgpu.tuning.symmetric import RANK_K, SYMMETRIC, SymmetricCase, SymmetricData, data, exact
+from pyblasgpu.testing.cublas import Cublas
+from pyblasgpu.testing.problems import Arrays, Problem
+from pyblasgpu.testing.reference import fenced, integers
+from pyblasgpu.testing.symmetric_cases import RANK_K, SYMMETRIC, SymmetricCase, SymmetricData, data, exact
+from pyblasgpu.tuning import worker_bench
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
 
@@ -256,7 +256,7 @@ def test_the_tuner_calls_it_as_it_calls_ours(layout, batch):
     given = [integers(rng, (batch, *shape), dtype) for shape in ((9, 5), (5, 7), (9, 7))]
     orders = ("F" if layout[0] == "n" else "C", "F" if layout[1] == "n" else "C", "F")
     (a, _), (b, _), (c, unharmed) = (fenced(x, order) for x, order in zip(given, orders, strict=True))
-    gemm = bench._vendor_gemm(Cublas(Library()))
+    gemm = worker_bench._vendor_gemm(Cublas(Library()))
     gemm(2, operand(a, dtype), operand(b, dtype), -1, operand(c, dtype), 0)
     np.testing.assert_array_equal(c, 2 * (given[0] @ given[1]) - given[2])
     assert unharmed()

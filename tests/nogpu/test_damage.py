@@ -26,14 +26,16 @@ from pyblasgpu.database import (
     read,
     ways_of,
 )
+from pyblasgpu.dispatch import choose, tuned_files
+from pyblasgpu.dispatch.tuned_files import user_file
 from pyblasgpu.errors import DatabaseWarning
 from pyblasgpu.gpu.device import known
-from pyblasgpu.tuning import overlay, report, select
-from pyblasgpu.tuning.store import Record, append, merge, read_sweep, sweep_file, user_file, winners
+from pyblasgpu.tuning import report
+from pyblasgpu.tuning.results import Record, append, merge, read_sweep, sweep_file, winners
 from pyblasgpu.types import DTYPES
 
 H200 = known("h200")
-PACKAGED = (overlay.PACKAGED / "nvidia_h200.json").read_bytes()
+PACKAGED = (tuned_files.PACKAGED / "nvidia_h200.json").read_bytes()
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
@@ -130,9 +132,9 @@ def test_whatever_the_users_file_holds_a_config_is_chosen(content):
     path = user_file(H200.name)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
-    select.reload()
+    choose.reload()
     with pytest.warns(DatabaseWarning, match=path.name):
-        choice = select.select("gemm_tile", DTYPES["s"], "nn", (4096,) * 3, H200)
+        choice = choose.select("gemm_tile", DTYPES["s"], "nn", (4096,) * 3, H200)
     assert choice.origin.startswith(f"packaged for {H200.name}")
 
 
@@ -170,7 +172,7 @@ def test_rubbish_between_records_loses_none_of_them(tmp_path_factory, rubbish):
 WRITER = """
 import sys
 from pyblasgpu.database import Document, Entry
-from pyblasgpu.tuning.store import Record, append, merge, sweep_file
+from pyblasgpu.tuning.results import Record, append, merge, sweep_file
 device, dtype, count, parameters = sys.argv[1], sys.argv[2], int(sys.argv[3]), {parameters}
 for n in range(1, count + 1):
     stops = {{("trsm", dtype, size): n for size in ("few", "some")}}
@@ -182,7 +184,7 @@ for n in range(1, count + 1):
 
 
 def writers(count):
-    config = select.select("gemm_tile", DTYPES["s"], "nn", (4096,) * 3, H200).config
+    config = choose.select("gemm_tile", DTYPES["s"], "nn", (4096,) * 3, H200).config
     program = WRITER.format(parameters=FAMILIES["gemm_tile"].parameters_of(config))
     return [
         subprocess.Popen(
@@ -240,7 +242,7 @@ def test_values_of_a_smuggled_type_are_data_at_most():
 
 def test_nothing_in_the_package_unpickles():
     """Pipes between a process and its own children are the exception, and they are multiprocessing's."""
-    root = overlay.PACKAGED.parent
+    root = tuned_files.PACKAGED.parent
     for file in root.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Import):

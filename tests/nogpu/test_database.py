@@ -13,11 +13,12 @@ import pytest
 
 from pyblasgpu import database
 from pyblasgpu.database import FAMILIES, Document, Entry, dumps, parse, read
+from pyblasgpu.dispatch import choose as selecting
+from pyblasgpu.dispatch import tuned_files
+from pyblasgpu.dispatch.tuned_files import user_file
 from pyblasgpu.errors import DatabaseWarning
 from pyblasgpu.gpu.device import known
-from pyblasgpu.tuning import overlay
-from pyblasgpu.tuning import select as selecting
-from pyblasgpu.tuning.store import merge, save, user_file
+from pyblasgpu.tuning.results import merge, save
 
 H200 = known("h200")
 FAMILY = FAMILIES["gemm_tile"]
@@ -217,7 +218,7 @@ def test_a_write_that_fails_leaves_the_old_file(document, monkeypatch, tmp_path)
 
 
 def test_the_published_schema_names_what_the_loader_knows():
-    schema = json.loads((overlay.PACKAGED / "schema.json").read_text())
+    schema = json.loads((tuned_files.PACKAGED / "schema.json").read_text())
 
     def resolved(node):
         """`node` with what it refers to."""
@@ -255,7 +256,7 @@ def test_the_published_schema_names_what_the_loader_knows():
 
 
 def test_every_packaged_file_loads_and_its_configs_hold():
-    for path in overlay.PACKAGED.glob("*.json"):
+    for path in tuned_files.PACKAGED.glob("*.json"):
         if path.name != "schema.json":
             found = parse(path.read_bytes())
             for (stem, dtype, layout, _), entry in found.entries.items():

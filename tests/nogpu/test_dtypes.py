@@ -12,7 +12,7 @@ import pytest
 
 import pyblasgpu
 from pyblasgpu import blas, cli, linalg
-from pyblasgpu.dtypes import common_dtype, numpy_dtype, stored_dtype
+from pyblasgpu.frontend.dtypes import common_dtype, numpy_dtype, stored_dtype
 from pyblasgpu.types import DTYPES, dtype_of
 
 
@@ -80,7 +80,7 @@ def test_matmul_refuses_other_dtypes(wrong):
 
 @EACH
 def test_explain(letter, spelling, monkeypatch):
-    from pyblasgpu.routines import explain
+    from pyblasgpu.api import explain
 
     asked = []
     monkeypatch.setattr(
@@ -135,7 +135,7 @@ def test_dtypes_of_one_hash_are_not_compared():
 
 
 def test_dtypes_are_not_kept_for_ever():
-    from pyblasgpu import dtypes
+    from pyblasgpu.frontend import dtypes
 
     for number in range(3 * dtypes._KEPT):
         assert stored_dtype(Foreign(f"library{number}.float32")) is DTYPES["s"]

@@ -18,12 +18,13 @@ import pytest
 import pyblasgpu
 from pyblasgpu import cli
 from pyblasgpu.database import Document
+from pyblasgpu.dispatch import choose, tuned_files
+from pyblasgpu.dispatch.tuned_files import user_file
 from pyblasgpu.errors import DatabaseWarning
-from pyblasgpu.gpu import store
+from pyblasgpu.gpu import kernel_store
 from pyblasgpu.gpu.device import known
-from pyblasgpu.gpu.store import CubinStore, NoFolder, cache_folder, data_folder
-from pyblasgpu.tuning import overlay, select
-from pyblasgpu.tuning.store import merge, user_file
+from pyblasgpu.gpu.kernel_store import CubinStore, NoFolder, cache_folder, data_folder
+from pyblasgpu.tuning.results import merge
 from pyblasgpu.types import DTYPES
 
 H200 = known("h200")
@@ -35,11 +36,11 @@ def fresh(monkeypatch):
     """No variable that names a folder, and nothing said or read before."""
     for name in ("PYBLASGPU_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"):
         monkeypatch.delenv(name, raising=False)
-    store.tell_once.cache_clear()
-    select.reload()
+    kernel_store.tell_once.cache_clear()
+    choose.reload()
     yield
-    store.tell_once.cache_clear()
-    select.reload()
+    kernel_store.tell_once.cache_clear()
+    choose.reload()
 
 
 def unknown_user(_):
@@ -72,12 +73,12 @@ def test_without_a_home_calls_and_choices_work_and_say_so_once(homeless, caplog)
         a = np.eye(3)
         assert (pyblasgpu.gemm(a, a, backend="cpu") == a).all()
         for n in (64, 4096):
-            choice = select.select("gemm_tile", DTYPES["s"], "nn", (n,) * 3, H200)
+            choice = choose.select("gemm_tile", DTYPES["s"], "nn", (n,) * 3, H200)
             assert choice.origin.startswith("packaged for NVIDIA H200")
         cubins = CubinStore.default()
         cubins.put("ab" * 32, {}, b"code")
         assert cubins.get("ab" * 32) is None and CubinStore.default() is cubins
-        assert len(overlay.levels(H200)) == 2
+        assert len(tuned_files.levels(H200)) == 2
     assert caplog.text.count(NOTHING_KEPT) == 1
 
 
@@ -97,7 +98,7 @@ def test_without_a_home_info_and_wisdom_work(homeless, capsys, caplog):
 
 
 def test_without_a_home_what_must_write_ends_in_one_line(homeless, capsys):
-    packaged = str(overlay.PACKAGED / "nvidia_h200.json")
+    packaged = str(tuned_files.PACKAGED / "nvidia_h200.json")
     for arguments in (["import", packaged], ["forget", "--device", "h200"], ["export", "--device", "h200"]):
         assert cli.main(["wisdom", *arguments]) == 2
         err = capsys.readouterr().err.splitlines()
@@ -159,9 +160,9 @@ def test_a_home_that_cannot_be_used_is_no_error(closed, another_user, capsys, mo
         assert cli.main(["info"]) == 0
         page = capsys.readouterr().out
         assert cli.main(["wisdom", "list"]) == cli.main(["wisdom", "where", "--device", "h200"]) == 0
-        assert select.select("gemm_tile", DTYPES["s"], "nn", (64,) * 3, H200).origin.startswith("packaged")
+        assert choose.select("gemm_tile", DTYPES["s"], "nn", (64,) * 3, H200).origin.startswith("packaged")
         capsys.readouterr()
-        assert cli.main(["wisdom", "import", str(overlay.PACKAGED / "nvidia_h200.json")]) == 2
+        assert cli.main(["wisdom", "import", str(tuned_files.PACKAGED / "nvidia_h200.json")]) == 2
         CubinStore.default().put("ab" * 32, {}, b"code")
     err = capsys.readouterr().err
     assert "cannot be written" in page and str(home / "data") in page

@@ -17,24 +17,22 @@ PACKAGE = Path(pyblasgpu.__file__).parent
 LAYERS = [
     {"__main__"},
     {"cli"},
-    {"demo", "info", "options"},
-    {"problems"},
-    {"__init__"},
-    {"blas", "lapack", "linalg", "plans"},
-    {"blas_docs"},
-    {"symmetric"},
-    {"level3"},
-    {"execution"},
-    {"staging", "streams", "routines", "cpu", "arrays", "recipes"},
-    {"protocols"},
-    {"libraries"},
+    {"demo"},
+    {"bench"},
+    {"info", "options"},
     {"tuning"},
+    {"testing"},
+    {"__init__", "blas", "linalg"},
+    {"api"},
+    {"frontend"},
+    {"routines"},
+    {"dispatch"},
+    {"model"},
     {"database"},
     {"kernels"},
     {"gpu"},
-    {"layouts", "dtypes"},
     {"operands"},
-    {"checks", "cublas", "terminal"},
+    {"terminal"},
     {"types", "errors", "arguments"},
 ]
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
@@ -102,10 +100,10 @@ def test_an_upward_import_is_seen(tmp_path, monkeypatch):
     file = tmp_path / "kernels" / "planted.py"
     file.parent.mkdir()
     file.write_text(
-        "def late():\n    from ..level3 import gemm\n    from .. import cli\n    import pyblasgpu\n"
+        "def late():\n    from ..api import level3\n    from .. import cli\n    import pyblasgpu\n"
     )
     monkeypatch.setattr(sys.modules[__name__], "PACKAGE", tmp_path)
-    assert [layer(name) for _, name in imports(file)] == ["level3", "cli", "__init__"]
+    assert [layer(name) for _, name in imports(file)] == ["api", "cli", "__init__"]
     with pytest.raises(AssertionError):
         test_imports_run_downwards(file)
 

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from pyblasgpu.tuning.interrupt import Interrupts
+from pyblasgpu.tuning.signals import Interrupts
 
 pytestmark = pytest.mark.usefixtures("heeding")
 

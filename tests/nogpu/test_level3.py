@@ -13,10 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pyblasgpu
-from pyblasgpu import backend_status, execution, gemm, recipes, trmm, trsm
+from pyblasgpu import backend_status, gemm, trmm, trsm
 from pyblasgpu.errors import BackendUnavailable, OverlapError
-from pyblasgpu.tuning import oracle
-from pyblasgpu.tuning.cases import GemmCase, TriangularCase, gemm_cases, triangular_cases
+from pyblasgpu.frontend import call as frontend_call
+from pyblasgpu.frontend import call_cache
+from pyblasgpu.testing import reference
+from pyblasgpu.testing.cases import GemmCase, TriangularCase, gemm_cases, triangular_cases
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
 NAN = float("nan")
@@ -36,26 +38,29 @@ def flags(case):
 @pytest.mark.parametrize("order", "CF")
 def test_gemm_into_out(place, order, rng):
     for case in SMALL_GEMM:
-        a, b, start = (oracle.integers(rng, shape, case.dtype) for shape in case.shapes)
+        a, b, start = (reference.integers(rng, shape, case.dtype) for shape in case.shapes)
         start = np.full_like(start, NAN) if case.beta == 0 else start
-        c, unharmed = oracle.fenced(start, order)
+        c, unharmed = reference.fenced(start, order)
         out = place.put(c)
         options = {"alpha": case.alpha, "beta": case.beta, "trans_a": case.trans_a, "trans_b": case.trans_b}
         result = gemm(place.put(a), place.put(b), out=out, **options, **place.options)
         assert result is out and unharmed()
-        np.testing.assert_array_equal(c, oracle.exact_gemm(case, a, b, start), err_msg=str(case))
+        np.testing.assert_array_equal(c, reference.exact_gemm(case, a, b, start), err_msg=str(case))
 
 
 @pytest.mark.parametrize("routine", [trmm, trsm])
 @pytest.mark.parametrize("how", ["new", "in place", "out"])
 def test_triangles(place, routine, how, rng):
     for number, case in enumerate(SMALL_TRIANGLES):
-        a, x = oracle.triangle(rng, case), oracle.integers(rng, (case.m, case.n), case.dtype)
-        given, expected = x, oracle.exact_triangular(case, a, x)
+        a, x = reference.triangle(rng, case), reference.integers(rng, (case.m, case.n), case.dtype)
+        given, expected = x, reference.exact_triangular(case, a, x)
         if routine is trsm:
-            given, expected = oracle.exact_triangular(case, a, x, alpha=1), (case.alpha * x).astype(x.dtype)
-        b, unharmed = oracle.fenced(given, "CF"[number % 2])
-        c, _ = oracle.fenced(np.full_like(given, NAN), "FC"[number % 2])
+            given, expected = (
+                reference.exact_triangular(case, a, x, alpha=1),
+                (case.alpha * x).astype(x.dtype),
+            )
+        b, unharmed = reference.fenced(given, "CF"[number % 2])
+        c, _ = reference.fenced(np.full_like(given, NAN), "FC"[number % 2])
         right, other = place.put(b), place.put(c)
         out = {"new": None, "in place": right, "out": other}[how]
         result = routine(place.put(a), right, out=out, **flags(case), **place.options)
@@ -66,7 +71,7 @@ def test_triangles(place, routine, how, rng):
 
 
 def test_stacks_broadcast(place, rng):
-    a, b = oracle.integers(rng, (3, 1, 4, 5), D), oracle.integers(rng, (2, 5, 6), D)
+    a, b = reference.integers(rng, (3, 1, 4, 5), D), reference.integers(rng, (2, 5, 6), D)
     result = gemm(place.put(a), place.put(b), **place.options)
     np.testing.assert_array_equal(place.get(result), a @ b)
     out = place.put(np.zeros((2, 3, 2, 4, 6)).swapaxes(0, 1))
@@ -79,8 +84,8 @@ def test_stacks_broadcast(place, rng):
 
 def test_stacks_of_triangles(place, rng):
     case = TriangularCase(Z, 4, 3, trans=Trans.CONJ)
-    a, x = oracle.triangle(rng, case, lead=(2, 1)), oracle.integers(rng, (3, 4, 3), Z)
-    expected = oracle.exact_triangular(case, a, x)
+    a, x = reference.triangle(rng, case, lead=(2, 1)), reference.integers(rng, (3, 4, 3), Z)
+    expected = reference.exact_triangular(case, a, x)
     product = trmm(place.put(a), place.put(x), lower=True, trans="C", **place.options)
     np.testing.assert_array_equal(place.get(product), expected)
     solution = trsm(place.put(a), product, lower=True, trans="C", out=product, **place.options)
@@ -88,8 +93,8 @@ def test_stacks_of_triangles(place, rng):
 
 
 def test_repeated_and_reversed_inputs(place, rng):
-    a = np.broadcast_to(oracle.integers(rng, (1, 10), D)[:, ::2], (4, 5))
-    b = oracle.integers(rng, (9, 12), D)[::-2, ::-3]
+    a = np.broadcast_to(reference.integers(rng, (1, 10), D)[:, ::2], (4, 5))
+    b = reference.integers(rng, (9, 12), D)[::-2, ::-3]
     np.testing.assert_array_equal(place.get(gemm(place.put(a), place.put(b), **place.options)), a @ b)
 
 
@@ -195,7 +200,7 @@ def test_overlap_is_refused(place):
 
 
 def test_neighbours_are_no_overlap(place, rng):
-    memory = oracle.integers(rng, (8, 8), D)
+    memory = reference.integers(rng, (8, 8), D)
     a, b, c = memory[:4:2, :2].copy(), memory[::2, ::2][:2], memory[::2, 1::2][:2]
     expected = a @ b
     gemm(place.put(a), place.put(b), out=place.put(c), **place.options)
@@ -297,9 +302,9 @@ def no_device(monkeypatch):
         raise BackendUnavailable("no driver")
 
     monkeypatch.setattr("pyblasgpu.gpu.device.current", current)
-    execution._why_no_device.cache_clear()
+    frontend_call._why_no_device.cache_clear()
     yield
-    execution._why_no_device.cache_clear()
+    frontend_call._why_no_device.cache_clear()
 
 
 def test_without_a_device(no_device, monkeypatch, caplog):
@@ -350,18 +355,18 @@ def test_a_method_is_part_of_the_call(fake):
 @pytest.fixture
 def repeated(fake, monkeypatch):
     """Device arrays a, b, out of calls that are known; `Call` may not be needed again."""
-    monkeypatch.setattr(recipes, "_RECIPES", {})
+    monkeypatch.setattr(call_cache, "_RECIPES", {})
     memory = np.arange(75.0)
     for start in (0, 1):
         a, b, out = (memory[start + 24 * i :][:9].reshape(3, 3) for i in range(3))
         if start:
-            monkeypatch.setattr("pyblasgpu.level3.Call", None)
+            monkeypatch.setattr("pyblasgpu.api.level3.Call", None)
         arrays = [fake_device.Array(x) for x in (a, b, out)]
         for options in ({}, {"beta": 1, "stream": 5}, {"alpha": 2.0, "beta": 0.5}, {"backend": "cuda"}):
             expected = options.get("alpha", 1) * (a @ b) + options.get("beta", 0) * out
             assert gemm(*arrays[:2], out=arrays[2], **options) is arrays[2]
             np.testing.assert_array_equal(out, expected)
-        triangle = oracle.read_part(b, Uplo.LOWER, Diag.UNIT).T @ out
+        triangle = reference.read_part(b, Uplo.LOWER, Diag.UNIT).T @ out
         trmm(arrays[1], arrays[2], lower=True, trans="C", unit_diag=True, out=arrays[2])
         np.testing.assert_array_equal(out, triangle)
     assert [stream for _, stream, _ in fake[0].calls] == [7, 5, 7, 7, 7] * 2
@@ -391,15 +396,15 @@ def test_a_repeated_call_is_checked_where_it_must_be(repeated):
 
 
 def test_recipes_do_not_grow_for_ever(fake, monkeypatch):
-    monkeypatch.setattr(recipes, "_RECIPES", {})
-    monkeypatch.setattr(recipes, "_KEPT", 3)
+    monkeypatch.setattr(call_cache, "_RECIPES", {})
+    monkeypatch.setattr(call_cache, "_KEPT", 3)
     for n in range(1, 9):
         gemm(
             fake_device.Array(np.ones((n, n))),
             fake_device.Array(np.ones((n, n))),
             out=fake_device.Array(np.ones((n, n))),
         )
-        assert 1 <= len(recipes._RECIPES) <= 3
+        assert 1 <= len(call_cache._RECIPES) <= 3
 
 
 # -------------------------------------------------------------------------------------------------- others
@@ -410,7 +415,7 @@ def test_transposing_everything_transposes_the_result(data):
     dtype = DTYPES[data.draw(st.sampled_from("sdcz"))]
     case = GemmCase(dtype, *(data.draw(st.integers(0, 6)) for _ in range(3)))
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
-    a, b = (oracle.integers(rng, shape, dtype) for shape in case.shapes[:2])
+    a, b = (reference.integers(rng, shape, dtype) for shape in case.shapes[:2])
     flipped = gemm(b, a, trans_a="T", trans_b="T", backend="cpu")
     np.testing.assert_array_equal(gemm(a, b, backend="cpu"), flipped.T)
 
@@ -421,7 +426,7 @@ def test_transposing_everything_transposes_the_result(data):
 def test_trsm_undoes_trmm(letter, kinds, seed):
     case = TriangularCase(DTYPES[letter], 5, 4, *kinds)
     rng = np.random.default_rng(seed)
-    a, x = oracle.triangle(rng, case), oracle.integers(rng, (5, 4), case.dtype)
+    a, x = reference.triangle(rng, case), reference.integers(rng, (5, 4), case.dtype)
     np.testing.assert_array_equal(
         trsm(a, trmm(a, x, **flags(case), backend="cpu"), **flags(case), backend="cpu"), x
     )

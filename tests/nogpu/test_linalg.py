@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import mutually_broadcastable_shapes
 
 from pyblasgpu.linalg import matmul, solve_triangular
-from pyblasgpu.tuning import oracle
+from pyblasgpu.testing import reference
 from pyblasgpu.types import DTYPES
 
 D = DTYPES["d"]
@@ -44,7 +44,7 @@ def test_signatures():
 )
 def test_matmul_is_numpys(shapes, letter):
     rng = np.random.default_rng(1)
-    x1, x2 = (oracle.integers(rng, shape, DTYPES[letter]) for shape in shapes.input_shapes)
+    x1, x2 = (reference.integers(rng, shape, DTYPES[letter]) for shape in shapes.input_shapes)
     found, expected = matmul(x1, x2), np.matmul(x1, x2)
     np.testing.assert_array_equal(found, expected, strict=True)
     assert type(found) is type(expected)
@@ -131,7 +131,7 @@ def test_solve_triangular_is_scipys(data, letter):
     lead = data.draw(st.sampled_from([(), (2,), (3, 1)]))
     shape = data.draw(st.sampled_from([(n,), (n, 2), (2, n, 1), (1, n, 2)]))
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
-    a, b = (oracle.integers(rng, size, DTYPES[letter]) for size in ((*lead, n, n), shape))
+    a, b = (reference.integers(rng, size, DTYPES[letter]) for size in ((*lead, n, n), shape))
     a[..., np.arange(n), np.arange(n)] = 1
     options = {name: data.draw(st.booleans()) for name in ("lower", "unit_diagonal")}
     options["trans"] = data.draw(st.sampled_from([0, 1, 2, "N", "T", "C"]))

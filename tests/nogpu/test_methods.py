@@ -10,6 +10,7 @@ import pytest
 from fake_worker import Sensor
 
 from pyblasgpu import database
+from pyblasgpu.api.explain import explain
 from pyblasgpu.database import (
     FAMILIES,
     METHODS,
@@ -24,22 +25,23 @@ from pyblasgpu.database import (
     switch_at,
     ways_at,
 )
+from pyblasgpu.dispatch import trsm_fused as dispatch_trsm_fused
+from pyblasgpu.dispatch import tuned_files
+from pyblasgpu.dispatch.choose import reload, select
+from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import known
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import syr2k, trmm, trmm_in_place, trsm, trsm_one_launch
-from pyblasgpu.routines.explain import explain
+from pyblasgpu.routines.launch_list import Tape
 from pyblasgpu.routines.recursion import lower_left
-from pyblasgpu.routines.tape import Tape
-from pyblasgpu.tuning import overlay, solving, whole
-from pyblasgpu.tuning.bench import Failed, Timed
-from pyblasgpu.tuning.health import Health
-from pyblasgpu.tuning.interrupt import Interrupts
-from pyblasgpu.tuning.journal import Journal
-from pyblasgpu.tuning.lab import Lab
-from pyblasgpu.tuning.overrides import override
-from pyblasgpu.tuning.select import reload, select
-from pyblasgpu.tuning.store import FATAL, Record, save, winners
+from pyblasgpu.tuning import routine_search
+from pyblasgpu.tuning.clock_monitor import Health
+from pyblasgpu.tuning.results import FATAL, Record, save, winners
+from pyblasgpu.tuning.runner import Lab
+from pyblasgpu.tuning.signals import Interrupts
+from pyblasgpu.tuning.sweep_log import Journal
 from pyblasgpu.tuning.worker import DONE
+from pyblasgpu.tuning.worker_bench import Failed, Timed
 from pyblasgpu.types import DTYPES, Diag, Side, Uplo
 
 H200 = known("h200")
@@ -60,12 +62,12 @@ def on_an_h200(monkeypatch, filed):
 @pytest.fixture
 def filed(home, monkeypatch):
     """``filed({path: way}, ...)``: these methods are in the user's file, and in the packaged one."""
-    packaged = database.read(overlay.PACKAGED / "nvidia_h200.json")
-    monkeypatch.setattr(overlay, "PACKAGED", home / "packaged")
+    packaged = database.read(tuned_files.PACKAGED / "nvidia_h200.json")
+    monkeypatch.setattr(tuned_files, "PACKAGED", home / "packaged")
 
     def put(own=None, others=None):
         files = Document(H200.name, methods=own or {}), replace(packaged, methods=others or {})
-        for level, document in zip(overlay.levels(H200), files, strict=False):
+        for level, document in zip(tuned_files.levels(H200), files, strict=False):
             level.path.parent.mkdir(parents=True, exist_ok=True)
             save(document, level.path)
         reload()
@@ -149,14 +151,14 @@ def test_no_file_leads_into_what_cannot_run(filed, monkeypatch):
     filed({(routine, "s", place): METHODS[routine] for routine in MODULES for place in METHODS_AT})
     assert all(planned(routine, 1024, 1024) for routine in MODULES)
     monkeypatch.setattr(trmm_in_place, "most_workspace", lambda b: 1 << 16)
-    monkeypatch.setattr(solving, "FLAGS", 8)
+    monkeypatch.setattr(dispatch_trsm_fused, "FLAGS", 8)
     assert not any(planned(routine, 1025, 1024) for routine in MODULES)  # of 1024 the Config is known
 
 
 @both
 def test_explain_tells_what_has_decided(routine, filed, monkeypatch):
     fake_kernels.install(monkeypatch)
-    monkeypatch.setattr("pyblasgpu.routines.explain.current", lambda ordinal: H200)
+    monkeypatch.setattr("pyblasgpu.api.explain.current", lambda ordinal: H200)
     undecided = explain(routine, "s", 1024, 1024)
     assert all(name != "method" for name, *_ in undecided)
     filed({}, {(routine, "s", "1024x1024"): METHODS[routine]})
@@ -216,7 +218,7 @@ def test_an_override_of_syr2k_comes_first(products, filed):
 
 @pytest.mark.parametrize("routine", ["syr2k", "her2k"])
 def test_explain_says_how_many_products(routine, products, filed, monkeypatch):
-    monkeypatch.setattr("pyblasgpu.routines.explain.current", lambda ordinal: H200)
+    monkeypatch.setattr("pyblasgpu.api.explain.current", lambda ordinal: H200)
     assert all(name != "method" for name, *_ in explain(routine, "c", 1024, 1024))
     filed({}, {("syr2k", "c", "1024x1024"): TWO})
     first, *others = explain(routine, "c", 1024, 1024)
@@ -285,7 +287,7 @@ def test_leaves_of_a_batch_go_by_all_of_its_columns(monkeypatch, filed, routine,
     """By the class of one triangle with as many, or, where these are many, by that of such batches."""
     fake_kernels.install(monkeypatch)
     filed({("trsm", letter, place): RECURSION for place in SMALL_AT})
-    packaged = database.read(overlay.PACKAGED / "nvidia_h200.json")
+    packaged = database.read(tuned_files.PACKAGED / "nvidia_h200.json")
     stem = "trmm_leaf" if routine == "trmm" else "trsm_leaf"
     config = select(stem, DTYPES[letter], "", (64, 1), H200).config
     rows = {"few": 1, "many": 2, "batch64": 3, "batch128": 4}  # which `min_blocks` tells
@@ -295,7 +297,7 @@ def test_leaves_of_a_batch_go_by_all_of_its_columns(monkeypatch, filed, routine,
         )
         for size in rows
     }
-    save(replace(packaged, entries=entries, methods={}), overlay.PACKAGED / "nvidia_h200.json")
+    save(replace(packaged, entries=entries, methods={}), tuned_files.PACKAGED / "nvidia_h200.json")
     reload()
 
     def chosen(n: int, rhs: int, count: int) -> int:
@@ -315,7 +317,7 @@ def test_leaves_of_a_batch_go_by_all_of_its_columns(monkeypatch, filed, routine,
 
 
 def test_explain_says_how_batches_go(parted, filed, monkeypatch):
-    monkeypatch.setattr("pyblasgpu.routines.explain.current", lambda ordinal: H200)
+    monkeypatch.setattr("pyblasgpu.api.explain.current", lambda ordinal: H200)
     bound = explain("trsm", "s", 128, 128, batch=1000)
     assert bound[0][0] == "trsm_small"
     filed({}, {("trsm", "s", "128x128x1000"): SMALL})
@@ -467,12 +469,12 @@ def after(count):
 
 def test_a_search_that_is_cut_off_has_compared_all_routines_at_the_first_places(lab):
     first, second, *others = ([way for pair in PAIRS for way in ways_at(pair[0], at)] for at in PLACES)
-    assert whole.search_methods(lab, PAIRS, after(len(first + second))) == sum(map(len, others))
+    assert routine_search.search_methods(lab, PAIRS, after(len(first + second))) == sum(map(len, others))
     found = winners(lab.journal.records, H200.name).methods
     assert found.keys() == {(*pair, place) for pair in PAIRS for place in list(METHODS_AT)[:2]}
     assert all(job.reload for job in lab.worker.jobs)
     # and goes on with the others
-    assert whole.search_methods(lab, PAIRS, after(10_000)) == 0
+    assert routine_search.search_methods(lab, PAIRS, after(10_000)) == 0
     assert (
         len({(job.routine, job.dtype, job.overrides, job.places) for job in lab.worker.jobs})
         == len(lab.worker.jobs)
@@ -486,9 +488,12 @@ def test_a_search_that_is_cut_off_has_compared_all_routines_at_the_first_places(
 def test_what_has_failed_is_not_tried_again(lab, routine):
     method, place = METHODS[routine], "1024x32"
     lab.worker.broken[method, True, METHODS_AT[place]] = Failed("error", "planted")
-    assert whole.search_methods(lab, [(routine, "c")], after(10_000)) == 0
+    assert routine_search.search_methods(lab, [(routine, "c")], after(10_000)) == 0
     found = winners(lab.journal.records, H200.name).methods
     count = len(METHODS_AT) + (routine == "trsm") * len(SMALL_AT)
     assert found[routine, "c", place] == RECURSION and len(found) == count
     count = len(lab.worker.jobs)
-    assert whole.search_methods(lab, [(routine, "c")], after(10_000)) == 0 and len(lab.worker.jobs) == count
+    assert (
+        routine_search.search_methods(lab, [(routine, "c")], after(10_000)) == 0
+        and len(lab.worker.jobs) == count
+    )

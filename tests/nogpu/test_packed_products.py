@@ -11,15 +11,15 @@ import pytest
 from fake_kernels import operand
 
 from pyblasgpu.database import FAMILIES, Document, Entry
+from pyblasgpu.dispatch import choose as selecting
+from pyblasgpu.dispatch import operand_copies, tuned_files
+from pyblasgpu.dispatch.choose import select
+from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.dispatch.split_k import STREAMED
 from pyblasgpu.gpu.device import known
 from pyblasgpu.routines.gemm import gemm, tape
-from pyblasgpu.tuning import overlay, packs
-from pyblasgpu.tuning import select as selecting
-from pyblasgpu.tuning.oracle import integers
-from pyblasgpu.tuning.overrides import override
-from pyblasgpu.tuning.select import select
-from pyblasgpu.tuning.splits import STREAMED
-from pyblasgpu.tuning.store import save
+from pyblasgpu.testing.reference import integers
+from pyblasgpu.tuning.results import save
 from pyblasgpu.types import DTYPES
 
 H200, LAYOUTS, S = known("h200"), ("nn", "nt", "tn", "tt"), DTYPES["s"]
@@ -105,7 +105,7 @@ def test_what_is_packed_needs_the_workspace_of_one_product(kernels):
     with override("packed", True):
         found = tape(1, operand(a, S), operand(a, S), 0, operand(c, S))
         config = select("gemm", S, "tt", (512, 512, 512), H200).config
-    assert found.workspace == packs.packed_bytes(config, (512, 512, 512))
+    assert found.workspace == operand_copies.packed_bytes(config, (512, 512, 512))
     assert [choice.config for choice in found.choices] == [config]
 
 
@@ -119,8 +119,8 @@ def files(monkeypatch, tmp_path):
     Operands are packed as fast as they are copied, near DRAM's rate.
     """
     monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(packs, "PACKED_RATE", 0.8)
-    monkeypatch.setattr(packs, "COPIED_RATE", dict.fromkeys((4, 8, 16), 0.8))
+    monkeypatch.setattr(operand_copies, "PACKED_RATE", 0.8)
+    monkeypatch.setattr(operand_copies, "COPIED_RATE", dict.fromkeys((4, 8, 16), 0.8))
 
     def say(**tflops) -> None:
         entries = {}
@@ -129,7 +129,7 @@ def files(monkeypatch, tmp_path):
             entries["gemm_tile", "s", layout, "large"] = Entry(
                 FAMILIES["gemm_tile"].parameters_of(config), reached
             )
-        monkeypatch.setattr(overlay, "PACKAGED", tmp_path)
+        monkeypatch.setattr(tuned_files, "PACKAGED", tmp_path)
         save(Document("NVIDIA H200", entries), tmp_path / "nvidia_h200.json")
         selecting.reload()
 
@@ -196,19 +196,22 @@ def test_columns_that_begin_within_sectors_are_copied_where_it_pays(letter, n, l
 
 def test_what_operands_are_copied_for():
     """All the ways but the given one; a copy to lie as before only where that mends where columns begin."""
-    given = packs.Laid("nt", (False, False), (32, 4))
-    ways = list(packs.other_ways(given))
+    given = operand_copies.Laid("nt", (False, False), (32, 4))
+    ways = list(operand_copies.other_ways(given))
     assert len(set(ways)) == 5 and given not in ways
     assert {way[:2] for way in ways} == {
         ("nn", (False, True)), ("nt", (False, True)), ("tt", (True, False)), ("tn", (True, True)),
         ("tt", (True, True)),
     }  # fmt: skip
     assert all(way.aligned == (32, 32 if way.copied[1] else 4) for way in ways)
-    must = packs.Laid("nn", (True, False), (32, 32))
-    assert {way[:2] for way in packs.other_ways(must)} == {
+    must = operand_copies.Laid("nn", (True, False), (32, 32))
+    assert {way[:2] for way in operand_copies.other_ways(must)} == {
         ("tn", (True, False)), ("nt", (True, True)), ("tt", (True, True))
     }  # fmt: skip
-    assert packs.laid(given, "nt") == given and packs.laid(given, "tt").copied == (True, False)
+    assert operand_copies.laid(given, "nt") == given and operand_copies.laid(given, "tt").copied == (
+        True,
+        False,
+    )
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -231,23 +234,25 @@ def test_what_must_be_copied_anyway_is_packed_sooner(files):
     assert select("gemm", S, "nn", LARGE, H200, (True, True)).config.packed
     assert (
         not select("gemm", S, "nn", LARGE, H200, (True, False)).config.packed
-        or packs.copying(LARGE, (True, False), S, H200) * 2 < 2 * np.prod(LARGE) / 50e12
+        or operand_copies.copying(LARGE, (True, False), S, H200) * 2 < 2 * np.prod(LARGE) / 50e12
     ), "packing both costs a copy more"
 
 
 def test_the_workspace_has_a_limit(files, monkeypatch):
     files(nt=50.0, tn=40.0)
     config = select("gemm", S, "tn", LARGE, H200).config
-    size = packs.packed_bytes(config, LARGE)
+    size = operand_copies.packed_bytes(config, LARGE)
     assert size == 2 * 4096 * 4096 * 4
-    monkeypatch.setattr(packs, "MOST_PACKED", size)
+    monkeypatch.setattr(operand_copies, "MOST_PACKED", size)
     selecting.reload()
     assert select("gemm", S, "tn", LARGE, H200).config.packed
-    monkeypatch.setattr(packs, "MOST_PACKED", size - 1)
+    monkeypatch.setattr(operand_copies, "MOST_PACKED", size - 1)
     selecting.reload()
     assert not select("gemm", S, "tn", LARGE, H200).config.packed
     # a copy would take as much
-    assert packs.fits(config, LARGE, (True, False)) and not packs.fits(config, LARGE, (False, False))
+    assert operand_copies.fits(config, LARGE, (True, False)) and not operand_copies.fits(
+        config, LARGE, (False, False)
+    )
     with override("packed", True):
         assert select("gemm", S, "tn", LARGE, H200).config == config
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.kernels.pack import Pack, _Piece
-from pyblasgpu.kernels.packing import LAYOUTS, Packing
-from pyblasgpu.tuning.oracle import packed
+from pyblasgpu.kernels.copy.pack import Pack, _Piece
+from pyblasgpu.kernels.copy.packing import LAYOUTS, Packing
+from pyblasgpu.testing.reference import packed
 from pyblasgpu.types import DTYPES
 
 EXTENTS = [(1, 1), (4, 3), (12, 9), (5, 3), (4, 7), (11, 10), (40, 1), (1, 40)]

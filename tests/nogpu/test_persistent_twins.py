@@ -11,13 +11,14 @@ from recorded import GEMM_WINNERS, seconds_of
 
 from benchmarks.kernels import choice_of
 from pyblasgpu.database import Document, sizes_of, tuned_at
+from pyblasgpu.dispatch import choose, split_k, tuned_files, variants
+from pyblasgpu.dispatch import gemm as dispatch_gemm
+from pyblasgpu.dispatch.choose import tuned_configs
+from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.dispatch.split_k import STREAMED
 from pyblasgpu.gpu.device import known
-from pyblasgpu.tuning import overlay, persistent_twins, products, select, splits
-from pyblasgpu.tuning.overrides import override
-from pyblasgpu.tuning.score import comfortable
-from pyblasgpu.tuning.select import tuned_configs
-from pyblasgpu.tuning.splits import STREAMED
-from pyblasgpu.tuning.store import read_sweep, winners
+from pyblasgpu.model.occupancy import comfortable
+from pyblasgpu.tuning.results import read_sweep, winners
 from pyblasgpu.types import DTYPES
 
 H200 = known("h200")
@@ -26,7 +27,7 @@ TILES = 1085, 1085, 1085  # SGEMM TT has 153 tiles of 64 x 128 there, 21 more th
 
 
 def twins(config):
-    return persistent_twins.persistent_twins(config, H200)
+    return variants.persistent_twins(config, H200)
 
 
 @pytest.fixture
@@ -34,12 +35,12 @@ def doubt(monkeypatch):
     """``set(factor)``: in what doubt twins are."""
 
     def set_to(factor: float):
-        monkeypatch.setattr(products, "UNTIMED", factor)
-        select.reload()
+        monkeypatch.setattr(dispatch_gemm, "UNTIMED", factor)
+        choose.reload()
 
     yield set_to
     monkeypatch.undo()
-    select.reload()
+    choose.reload()
 
 
 @pytest.mark.parametrize("letter", DTYPES)
@@ -67,11 +68,11 @@ def test_a_tile_that_needs_all_registers_has_fewer_twins_or_none():
 def test_what_has_tiles_for_all_its_waves_promises_nothing():
     config = next(iter(tuned_configs("gemm", DTYPES["d"], "nn", H200)))
     config = replace(config, persistent=False)
-    at_once = persistent_twins.blocks_per_sm(config, H200) * H200.sm_count
+    at_once = variants.blocks_per_sm(config, H200) * H200.sm_count
 
     def share(tiles):
         extents = config.BLK_M, config.BLK_N * tiles, 512
-        return persistent_twins.least_share(config, extents, H200)
+        return variants.least_share(config, extents, H200)
 
     assert share(at_once) == share(3 * at_once) == 1
     assert share(at_once + 1) == pytest.approx((at_once + 1) / (2 * at_once))
@@ -92,7 +93,7 @@ def test_where_no_tile_may_be_parted_no_twin_is_asked(doubt, given):
     extents, part, room = (*TILES, 1), given.get("part", "all"), given.get("room")
 
     def chosen():
-        return select.select("gemm", DTYPES["s"], "tt", extents, H200, part=part, room=room)
+        return choose.select("gemm", DTYPES["s"], "tt", extents, H200, part=part, room=room)
 
     if "splits" in given:
         with override("splits", given["splits"]):
@@ -112,19 +113,19 @@ def ordinary_alone(monkeypatch):
     records = read_sweep(GEMM_WINNERS)
     kept = winners([record for record in records if not record.parameters.get("persistent")], H200.name)
     seen = Document(H200.name, kept.entries)
-    monkeypatch.setattr(overlay, "documents", lambda device: (("the sweep", seen),))
-    monkeypatch.setattr(splits, "COUNTS", ())
+    monkeypatch.setattr(tuned_files, "documents", lambda device: (("the sweep", seen),))
+    monkeypatch.setattr(split_k, "COUNTS", ())
     yield seconds_of(records)
     monkeypatch.undo()
-    select.reload()
+    choose.reload()
 
 
 def choices(times) -> dict:
-    select._chosen.clear()
-    products.forget()
+    choose._chosen.clear()
+    dispatch_gemm.forget()
     with override("packed", False):
         return {
-            (letter, layout, size): select.select(
+            (letter, layout, size): choose.select(
                 "gemm", DTYPES[letter], layout, tuned_at("gemm_tile", size)[-1], H200
             ).config
             for letter, layout, size in times
@@ -136,7 +137,7 @@ def test_a_twin_that_is_chosen_is_faster(ordinary_alone, monkeypatch):
     """Where its time, and that of what is chosen without it, are known; but for chunks of k."""
     times = ordinary_alone
     with_twins = choices(times)
-    monkeypatch.setattr(products, "persistent_twins", lambda *_: ())
+    monkeypatch.setattr(dispatch_gemm, "persistent_twins", lambda *_: ())
     without = choices(times)
     gains = [
         log(times[place][without[place]] / times[place][config])

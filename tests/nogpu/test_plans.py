@@ -15,11 +15,12 @@ import pytest
 from fake_device import Array
 
 from pyblasgpu import plan_gemm, plan_trmm, plan_trsm
+from pyblasgpu.dispatch import choose
+from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.errors import OverlapError
 from pyblasgpu.gpu import launch, workspace
-from pyblasgpu.tuning import oracle, select
-from pyblasgpu.tuning.cases import gemm_cases, triangular_cases
-from pyblasgpu.tuning.overrides import override
+from pyblasgpu.testing import reference
+from pyblasgpu.testing.cases import gemm_cases, triangular_cases
 from pyblasgpu.types import DTYPES
 
 D, Z = DTYPES["d"], DTYPES["z"]
@@ -81,7 +82,7 @@ def placed(values: np.ndarray, order: str = "F", beyond: int = 0) -> np.ndarray:
 
 def squares(count: int = 3, n: int = 20, seed: int = 0) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
-    return [placed(oracle.integers(rng, (n, n), D)) for _ in range(count)]
+    return [placed(reference.integers(rng, (n, n), D)) for _ in range(count)]
 
 
 # ------------------------------------------------------------------------------------------------ results
@@ -92,8 +93,8 @@ def test_gemm_again_and_on_other_arrays(kernels, order, rng):
     for case in gemm_cases((0, 1, 5), (4, 3, 6)):
         plan, options = None, {"alpha": case.alpha, "beta": case.beta}
         for _ in range(2):
-            a, b, start = (oracle.integers(rng, shape, case.dtype) for shape in case.shapes)
-            expected = oracle.exact_gemm(case, a, b, start)
+            a, b, start = (reference.integers(rng, shape, case.dtype) for shape in case.shapes)
+            expected = reference.exact_gemm(case, a, b, start)
             out = placed(start, order)
             arrays = [Array(placed(a)), Array(placed(b)), Array(out)]
             plan = plan or plan_gemm(*arrays, trans_a=case.trans_a, trans_b=case.trans_b, **options)
@@ -111,11 +112,11 @@ def test_triangles_again_and_on_other_arrays(kernels, which, in_place, rng):
         plan = None
         flags = {"side": case.side, "lower": case.uplo, "trans": case.trans, "unit_diag": case.diag}
         for _ in range(2):
-            t, x = oracle.triangle(rng, case), oracle.integers(rng, (case.m, case.n), case.dtype)
-            given, expected = x, oracle.exact_triangular(case, t, x)
+            t, x = reference.triangle(rng, case), reference.integers(rng, (case.m, case.n), case.dtype)
+            given, expected = x, reference.exact_triangular(case, t, x)
             if which == "trsm":
                 given, expected = (
-                    oracle.exact_triangular(case, t, x, alpha=1),
+                    reference.exact_triangular(case, t, x, alpha=1),
                     (case.alpha * x).astype(x.dtype),
                 )
             a, b, c = placed(t), placed(given), placed(np.full_like(given, np.nan), "C")
@@ -130,14 +131,14 @@ def test_triangles_again_and_on_other_arrays(kernels, which, in_place, rng):
 
 
 def test_stacks(kernels, rng):
-    a, b = oracle.integers(rng, (3, 1, 4, 5), D), oracle.integers(rng, (2, 5, 6), D)
+    a, b = reference.integers(rng, (3, 1, 4, 5), D), reference.integers(rng, (2, 5, 6), D)
     out = np.zeros((3, 2, 4, 12))[..., ::2]
     arrays = [Array(placed(a, "C")), Array(placed(b, "C")), Array(out)]
     plan = plan_gemm(*arrays)
     plan(*arrays)
     np.testing.assert_array_equal(out, a @ b)
     triangles = placed(np.tril(np.ones((2, 1, 4, 4))), "C")
-    x = placed(oracle.integers(rng, (3, 4, 3), D), "C")
+    x = placed(reference.integers(rng, (3, 4, 3), D), "C")
     result = placed(np.zeros((2, 3, 4, 3)), "C")
     plan = plan_trmm(Array(triangles), Array(x), Array(result), lower=True)
     plan(Array(triangles), Array(x), Array(result))
@@ -149,7 +150,7 @@ def test_packed_copies_have_the_plans_own_memory(kernels, rng):
         np.zeros((2 * rows, 2 * cols), complex)[::2, ::2] for rows, cols in ((17, 30), (30, 15), (17, 15))
     )
     arrays = [Array(x) for x in (a, b, c)]
-    a[...], b[...], c[...] = (oracle.integers(rng, x.shape, Z) for x in (a, b, c))
+    a[...], b[...], c[...] = (reference.integers(rng, x.shape, Z) for x in (a, b, c))
     plan = plan_gemm(*arrays, alpha=2, beta=-1j)
     assert plan.workspace >= 16 * (17 * 30 + 30 * 15 + 17 * 15) and len(Room.held) == 1
     for busy in (False, True):
@@ -254,7 +255,7 @@ def test_it_holds_no_arrays(kernels):
 def test_it_keeps_what_was_chosen(kernels):
     a, b, out = map(Array, squares())
     plan = plan_gemm(a, b, out)
-    select.reload()
+    choose.reload()
     out.host[...] = 0
     plan(a, b, out)
     np.testing.assert_array_equal(out.host, a.host @ b.host)

@@ -1,4 +1,4 @@
-"""Parts of kernels (`gpu.ptx_parts`): what compares equal is made once, what does not is not."""
+"""Parts of kernels (`gpu.intrinsics.parts`): what compares equal is made once, what does not is not."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from pyblasgpu.gpu.backend import in_order, unrolled
 
-ptx = pytest.importorskip("pyblasgpu.gpu.ptx")
+ptx = pytest.importorskip("pyblasgpu.gpu.intrinsics.ptx")
 
 
 def adding(amount):

@@ -14,9 +14,9 @@ if backend.UNAVAILABLE or backend.SIMULATED:
     pytest.skip("made for the compiler", allow_module_level=True)
 
 from pyblasgpu.gpu.compile import to_ptx
-from pyblasgpu.gpu.ptx_arithmetic import _by_elements, _by_rows
-from pyblasgpu.kernels import gemm_tile
-from pyblasgpu.kernels.gemm_tile import GemmTile
+from pyblasgpu.gpu.intrinsics.arithmetic import _by_elements, _by_rows
+from pyblasgpu.kernels.gemm import simt as gemm_simt
+from pyblasgpu.kernels.gemm.simt import GemmTile
 
 
 def sums(order) -> dict[tuple, list]:
@@ -50,7 +50,7 @@ def test_by_rows_has_the_same_instructions(conj_a, conj_b):
     small = GemmTile(dtype="c", trans_a=False, trans_b=True, BLK_M=16, BLK_N=8, BLK_K=4, DIM_X=8, DIM_Y=4,
                      DIM_XA=16, DIM_YA=2, DIM_XB=8, DIM_YB=4, UNROLL=4)  # fmt: skip
     texts = [
-        to_ptx(gemm_tile.source(replace(small, by_rows=which), conj_a, conj_b), (9, 0))
+        to_ptx(gemm_simt.source(replace(small, by_rows=which), conj_a, conj_b), (9, 0))
         for which in (False, True)
     ]
     counts = [[len(re.findall(name, text)) for name in (r"\bfma\.rn\.f32", r"\bneg\.f32")] for text in texts]

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from pyblasgpu import recipes
-from pyblasgpu.layouts import Layout
-from pyblasgpu.recipes import Recipe
+from pyblasgpu.frontend import call_cache
+from pyblasgpu.frontend.call_cache import Recipe
+from pyblasgpu.frontend.layouts import Layout
 from pyblasgpu.types import DTYPES
 
 S = DTYPES["s"]
@@ -109,7 +109,7 @@ def test_inputs_may_be_one_matrix(recipe):
 
 
 def test_tapes_do_not_grow_for_ever(recipe, monkeypatch):
-    monkeypatch.setattr(recipes, "_VARIANTS", 3)
+    monkeypatch.setattr(call_cache, "_VARIANTS", 3)
     for recipe.state.generation in range(9):
         recipe.run(APART, 1, 0, 0)
         assert 1 <= len(recipe.made._tapes) <= 3

@@ -12,18 +12,18 @@ from fake_device import elements
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyblasgpu.execution import tape_of
-from pyblasgpu.kernels.trsm_fma import TrsmFma
-from pyblasgpu.kernels.trsm_mma import TrsmMma
+from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.frontend.call import tape_of
+from pyblasgpu.kernels.trsm.fma import TrsmFma
+from pyblasgpu.kernels.trsm.mma import TrsmMma
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines import levels
-from pyblasgpu.routines.levels import blocks
+from pyblasgpu.routines import trmm_by_levels
 from pyblasgpu.routines.recursion import Leaf, Update, lower_left, schedule, split
 from pyblasgpu.routines.trmm import trmm
+from pyblasgpu.routines.trmm_by_levels import blocks
 from pyblasgpu.routines.trsm import trsm
-from pyblasgpu.tuning.cases import TriangularCase
-from pyblasgpu.tuning.oracle import exact_triangular, integers, read_part, triangle
-from pyblasgpu.tuning.overrides import override
+from pyblasgpu.testing.cases import TriangularCase
+from pyblasgpu.testing.reference import exact_triangular, integers, read_part, triangle
 from pyblasgpu.types import DTYPES, Diag, Side, Uplo
 
 orders, stops = st.integers(1, 5000), st.integers(1, 600)
@@ -234,7 +234,7 @@ def multiplied(monkeypatch, letter="d", n=70, side=Side.LEFT, uplo=Uplo.LOWER, o
 @pytest.mark.parametrize("order", "CF")
 @pytest.mark.parametrize("side, uplo", list(product(Side, Uplo)))
 def test_levels_work_on_panels_of_columns(monkeypatch, side, uplo, order):
-    monkeypatch.setattr(levels, "MOST_COPIED", 64 * 70 * 8)
+    monkeypatch.setattr(trmm_by_levels, "MOST_COPIED", 64 * 70 * 8)
     kernels = multiplied(monkeypatch, side=side, uplo=uplo, order=order)
     names = [name for name, _, _ in kernels.launches]
     assert names.count("copy_scaled") == 3, "panels of 64, 64 and 22 columns"
@@ -243,7 +243,7 @@ def test_levels_work_on_panels_of_columns(monkeypatch, side, uplo, order):
 
 @pytest.mark.parametrize("uplo", Uplo)
 def test_beyond_the_largest_the_recursion_leads_to_levels(monkeypatch, uplo):
-    monkeypatch.setattr(levels, "LARGEST", 32)
+    monkeypatch.setattr(trmm_by_levels, "LARGEST", 32)
     kernels = multiplied(monkeypatch, uplo=uplo, n=75)
     assert [name for name, _, _ in kernels.launches].count("copy_scaled") == 3, "32, 32 and 11 rows"
     assert kernels.sizes == [32 * 150 * 8]
@@ -262,8 +262,8 @@ def test_the_copy_stays_small(monkeypatch):
     """Whatever B is, no more than 32 MB of it are copied at a time, and not less than 64 columns."""
     for n, r in ((4096, 50_000), (300, 10**6), (4096, 64), (1 << 20, 64)):
         b = Operand(0, n, r, 1, n, DTYPES["z"])
-        rows = min(n, levels.LARGEST)
-        assert rows * levels._panel(b, rows) * 16 <= levels.MOST_COPIED
+        rows = min(n, trmm_by_levels.LARGEST)
+        assert rows * trmm_by_levels._panel(b, rows) * 16 <= trmm_by_levels.MOST_COPIED
 
 
 @pytest.mark.parametrize("letter", DTYPES)

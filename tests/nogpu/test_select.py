@@ -10,17 +10,20 @@ from itertools import product
 import pytest
 
 from pyblasgpu.database import FAMILIES, Document, Entry, read, size_class, sizes_of
+from pyblasgpu.dispatch import choose as selecting
+from pyblasgpu.dispatch import gemm as dispatch_gemm
+from pyblasgpu.dispatch import tuned_files
+from pyblasgpu.dispatch.choose import select, stop_size
+from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.dispatch.split_k import MOST_PARTIALS, partial_bytes, timed
+from pyblasgpu.dispatch.tuned_files import user_file
+from pyblasgpu.dispatch.variants import three_m_twin
 from pyblasgpu.errors import BackendUnavailable, DatabaseWarning
 from pyblasgpu.gpu.device import known, names, simulated
-from pyblasgpu.tuning import overlay, products
-from pyblasgpu.tuning import select as selecting
-from pyblasgpu.tuning.overrides import override
-from pyblasgpu.tuning.prune import candidates, check_device
-from pyblasgpu.tuning.score import comfortable, cycles
-from pyblasgpu.tuning.select import select, stop_size
-from pyblasgpu.tuning.splits import MOST_PARTIALS, partial_bytes, timed
-from pyblasgpu.tuning.store import merge, save, user_file
-from pyblasgpu.tuning.three_m import three_m_twin
+from pyblasgpu.model.occupancy import check_device, comfortable
+from pyblasgpu.model.score import cycles
+from pyblasgpu.tuning.prune import candidates
+from pyblasgpu.tuning.results import merge, save
 from pyblasgpu.types import DTYPES
 
 H200 = known("h200")
@@ -35,7 +38,7 @@ def levels(monkeypatch, tmp_path):
     packaged = tmp_path / "packaged"
     packaged.mkdir()
     monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(overlay, "PACKAGED", packaged)
+    monkeypatch.setattr(tuned_files, "PACKAGED", packaged)
     selecting.reload()
     yield packaged
     selecting.reload()
@@ -372,7 +375,7 @@ def test_what_lower_levels_say_of_the_same_config_counts_too(levels):
         save(packaged, levels / "nvidia_h200.json")
         merge(mine)
         selecting.reload()
-        filed = overlay.of_class(*key, H200)
+        filed = tuned_files.of_class(*key, H200)
         assert (filed.config, filed.tflops, filed.elsewhere) == (own, 50, rates)
 
 
@@ -536,5 +539,5 @@ def test_a_forced_config_is_not_cut_unless_that_is_forced_too():
 
 def test_chunks_are_chosen_once(monkeypatch):
     first = select("gemm", S, "nn", LONG, H200)
-    monkeypatch.setattr(products, "timed", None)
+    monkeypatch.setattr(dispatch_gemm, "timed", None)
     assert select("gemm", S, "nn", LONG, H200) is first

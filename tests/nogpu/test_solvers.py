@@ -9,21 +9,24 @@ import pytest
 from fake_worker import Sensor
 
 from pyblasgpu.database import FAMILIES, METHODS_AT, RECURSION, SOLVED, Document, Entry, dumps, parse, read
+from pyblasgpu.dispatch import trsm_fused as dispatch_trsm_fused
+from pyblasgpu.dispatch import trsm_fused_candidates, tuned_files
+from pyblasgpu.dispatch.choose import reload
+from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.dispatch.tuned_files import user_file
 from pyblasgpu.errors import DatabaseWarning
 from pyblasgpu.gpu.device import known
-from pyblasgpu.kernels.gemm_in_place import TRIANGLES, tile_orders
-from pyblasgpu.tuning import overlay, solve_space, solving, whole
-from pyblasgpu.tuning.bench import Failed, Timed
-from pyblasgpu.tuning.build import source_of
-from pyblasgpu.tuning.health import Health
-from pyblasgpu.tuning.interrupt import Interrupts
-from pyblasgpu.tuning.journal import Journal
-from pyblasgpu.tuning.lab import Lab
-from pyblasgpu.tuning.overrides import override
-from pyblasgpu.tuning.select import reload
-from pyblasgpu.tuning.solve_cycles import cycles
-from pyblasgpu.tuning.store import Record, merge, save, user_file, winners
+from pyblasgpu.kernels.gemm.trmm_fused import TRIANGLES, tile_orders
+from pyblasgpu.model.trsm_fused import cycles
+from pyblasgpu.tuning import routine_search
+from pyblasgpu.tuning.clock_monitor import Health
+from pyblasgpu.tuning.compile_pool import source_of
+from pyblasgpu.tuning.results import Record, merge, save, winners
+from pyblasgpu.tuning.runner import Lab
+from pyblasgpu.tuning.signals import Interrupts
+from pyblasgpu.tuning.sweep_log import Journal
 from pyblasgpu.tuning.worker import DONE
+from pyblasgpu.tuning.worker_bench import Failed, Timed
 from pyblasgpu.types import DTYPES
 
 H200 = known("h200")
@@ -32,12 +35,12 @@ PLACE, EXTENTS = "2048x2048", METHODS_AT["2048x2048"]
 
 def chosen(letter, order, others, triangle="lower_a", layout="nn"):
     m, n = (order, others) if triangle.endswith("a") else (others, order)
-    return solving.choose(DTYPES[letter], layout, (m, n, order), triangle, H200)
+    return dispatch_trsm_fused.choose(DTYPES[letter], layout, (m, n, order), triangle, H200)
 
 
 def likeliest(letter, count, extents=EXTENTS, solved="left_by_columns"):
     """Of different tiles."""
-    return solving.likeliest(DTYPES[letter], SOLVED[solved], *extents, H200, count)[:count]
+    return dispatch_trsm_fused.likeliest(DTYPES[letter], SOLVED[solved], *extents, H200, count)[:count]
 
 
 def tile(config, triangle="lower_a"):
@@ -55,10 +58,10 @@ def file_solver(config, place=PLACE, solved="left_by_columns", **changes):
 
 @pytest.fixture(autouse=True)
 def no_packaged_solvers(home, monkeypatch):
-    packaged = read(overlay.PACKAGED / "nvidia_h200.json")
-    monkeypatch.setattr(overlay, "PACKAGED", home / "packaged")
-    overlay.PACKAGED.mkdir()
-    save(replace(packaged, solvers={}), overlay.PACKAGED / "nvidia_h200.json")
+    packaged = read(tuned_files.PACKAGED / "nvidia_h200.json")
+    monkeypatch.setattr(tuned_files, "PACKAGED", home / "packaged")
+    tuned_files.PACKAGED.mkdir()
+    save(replace(packaged, solvers={}), tuned_files.PACKAGED / "nvidia_h200.json")
     reload()
     yield
     reload()
@@ -84,11 +87,11 @@ def test_what_was_the_fastest_at_a_place_serves_there_and_nearby(letter):
 @pytest.mark.parametrize("triangle, layout", [("lower_a", "nn"), ("lower_a", "tn"), ("upper_b", "nt")])
 def test_narrow_tiles_are_asked_on_either_side(letter, triangle, layout):
     """With few right-hand sides of a block, as wide as T's side wants."""
-    found = solve_space.candidates(DTYPES[letter], layout, triangle, H200)
-    (stem,) = solve_space.stems(DTYPES[letter], H200)
+    found = trsm_fused_candidates.candidates(DTYPES[letter], layout, triangle, H200)
+    (stem,) = trsm_fused_candidates.stems(DTYPES[letter], H200)
     narrow = {
-        (m, n, solve_space.NARROW_DEPTH, x * y if stem == "gemm_tile" else 32 * (m // x) * (n // y))
-        for m, n, x, y in solve_space.NARROW[stem, letter]
+        (m, n, trsm_fused_candidates.NARROW_DEPTH, x * y if stem == "gemm_tile" else 32 * (m // x) * (n // y))
+        for m, n, x, y in trsm_fused_candidates.NARROW[stem, letter]
     }
     assert narrow <= {tile(config, triangle) for config in found}
 
@@ -133,30 +136,32 @@ def test_the_likeliest_are_the_chosen_one_and_then_others_of_other_tiles():
     again = likeliest("d", 5)
     assert again[0] == found[3] and set(map(tile, again)) == set(map(tile, found))
     estimates = [cycles(config, (*EXTENTS, EXTENTS[0]), "lower_a", H200) for config in again[1:]]
-    assert all(one <= other * solve_space.DOUBT for one, other in pairwise(estimates))
+    assert all(one <= other * trsm_fused_candidates.DOUBT for one, other in pairwise(estimates))
 
 
 @pytest.mark.parametrize("solved", SOLVED)
 @pytest.mark.parametrize("letter", DTYPES)
 def test_the_likeliest_are_tried_for_more_blocks(letter, solved):
     """The first half of them, where that leaves registers: the same but for that, two each."""
-    every = solving.likeliest(DTYPES[letter], SOLVED[solved], *EXTENTS, H200, 5)
+    every = dispatch_trsm_fused.likeliest(DTYPES[letter], SOLVED[solved], *EXTENTS, H200, 5)
     few, twins = every[:2], every[5:]
-    assert bool(twins) == (letter in solve_space.TIGHT) and all(twin.min_blocks > 1 for twin in twins)
+    assert bool(twins) == (letter in trsm_fused_candidates.TIGHT) and all(
+        twin.min_blocks > 1 for twin in twins
+    )
     for config in few:
         own = [twin for twin in twins if replace(twin, min_blocks=1) == config]
-        assert len(own) <= 2 and own == solve_space.crowded(config, SOLVED[solved].triangle, H200)
+        assert len(own) <= 2 and own == trsm_fused_candidates.crowded(config, SOLVED[solved].triangle, H200)
     for twin in twins:
         left = H200.registers_per_sm // (twin.threads * twin.min_blocks)
-        assert replace(twin, min_blocks=1) in few and left >= solve_space.LEAST
-        assert twin.registers + solve_space.TIGHT[letter] <= left
+        assert replace(twin, min_blocks=1) in few and left >= trsm_fused_candidates.LEAST
+        assert twin.registers + trsm_fused_candidates.TIGHT[letter] <= left
 
 
 @pytest.mark.parametrize("letter", "sc")
 def test_a_solver_for_more_blocks_serves(letter):
     """At its place, by an override, and for T by rows, for as many."""
-    solver = next(c for c in solving.likeliest(DTYPES[letter], SOLVED["left_by_columns"], *EXTENTS, H200, 8)
-                  if c.min_blocks > 1)  # fmt: skip
+    likeliest = dispatch_trsm_fused.likeliest(DTYPES[letter], SOLVED["left_by_columns"], *EXTENTS, H200, 8)
+    solver = next(config for config in likeliest if config.min_blocks > 1)
     with override(solver.STEM, solver):
         assert chosen(letter, *EXTENTS).config == solver
     assert chosen(letter, *EXTENTS).config.min_blocks == 1
@@ -178,20 +183,20 @@ def test_what_has_too_few_registers_for_its_blocks_solves_for_one():
 @pytest.mark.parametrize("triangle", TRIANGLES)
 def test_in_s_tiles_have_twins_with_deeper_stripes(triangle, layout):
     """Of the same tile and threads, one diagonal stripe where there were two; of other dtypes none."""
-    found = solve_space.candidates(DTYPES["s"], layout, triangle, H200)
-    deep = [config for config in found if config.BLK_K == solve_space.DEEP]
+    found = trsm_fused_candidates.candidates(DTYPES["s"], layout, triangle, H200)
+    deep = [config for config in found if config.BLK_K == trsm_fused_candidates.DEEP]
     assert deep and all(found[config] > 1 for config in deep)
     shapes = {(*tile_orders(config, triangle), config.threads) for config in found if config.BLK_K == 32}
     assert {(*tile_orders(config, triangle), config.threads) for config in deep} <= shapes
-    assert all(tile_orders(config, triangle)[0] % solve_space.DEEP == 0 for config in deep)
-    others = [solve_space.candidates(DTYPES[letter], layout, triangle, H200) for letter in "dcz"]
-    assert all(config.BLK_K < solve_space.DEEP for configs in others for config in configs)
+    assert all(tile_orders(config, triangle)[0] % trsm_fused_candidates.DEEP == 0 for config in deep)
+    others = [trsm_fused_candidates.candidates(DTYPES[letter], layout, triangle, H200) for letter in "dcz"]
+    assert all(config.BLK_K < trsm_fused_candidates.DEEP for configs in others for config in configs)
 
 
 @pytest.mark.parametrize("letter", DTYPES)
 def test_tiles_of_all_layouts_are_asked(letter):
     by_columns, by_rows = (
-        solve_space.candidates(DTYPES[letter], layout, "lower_a", H200) for layout in ("nn", "tn")
+        trsm_fused_candidates.candidates(DTYPES[letter], layout, "lower_a", H200) for layout in ("nn", "tn")
     )
     assert {config.layout for config in by_columns} == {"nn"}
     assert {config.layout for config in by_rows} == {"tn"}
@@ -200,7 +205,11 @@ def test_tiles_of_all_layouts_are_asked(letter):
 
 
 def test_few_right_hand_sides_in_s_have_deep_stripes():
-    assert chosen("s", 2048, 32).config.BLK_K == solve_space.DEEP > chosen("s", 4096, 4096).config.BLK_K
+    assert (
+        chosen("s", 2048, 32).config.BLK_K
+        == trsm_fused_candidates.DEEP
+        > chosen("s", 4096, 4096).config.BLK_K
+    )
 
 
 def test_the_kernel_that_is_compiled_is_the_one_that_solves():
@@ -247,14 +256,16 @@ def lab():
 def search(lab, dtypes="sz", count=3, times=10_000):
     compiled = []
     said = chain(repeat(False, times), repeat(True))
-    missing = whole.search_solvers(lab, dtypes, H200, count, compiled.extend, lambda: next(said))
+    missing = routine_search.search_solvers(lab, dtypes, H200, count, compiled.extend, lambda: next(said))
     return missing, compiled
 
 
 def wanted(dtypes, count) -> int:
     """Times in a whole search."""
     places = product(dtypes, SOLVED.values(), METHODS_AT.values())
-    return sum(len(solving.likeliest(DTYPES[x], solved, *at, H200, count)) for x, solved, at in places)
+    return sum(
+        len(dispatch_trsm_fused.likeliest(DTYPES[x], solved, *at, H200, count)) for x, solved, at in places
+    )
 
 
 def test_the_fastest_of_the_likeliest_is_filed_at_each_place(lab):
@@ -309,7 +320,7 @@ def test_a_method_is_as_fast_as_with_its_solver(lab):
         lab.worker.jobs.append(job)
 
     lab.worker.send = noted
-    whole.search_methods(lab, [("trsm", "s")], lambda: False)
+    routine_search.search_methods(lab, [("trsm", "s")], lambda: False)
     assert all(job.overrides != (("one_launch", True),) for job in lab.worker.jobs) and lab.worker.jobs
 
 
@@ -317,7 +328,7 @@ def test_packaged_solvers_can_solve(monkeypatch):
     """Each as it stands, at its place, with a flag for each strip."""
     monkeypatch.undo()
     for name in ("nvidia_h200.json", "sm_90.json"):
-        solvers = read(overlay.PACKAGED / name).solvers
+        solvers = read(tuned_files.PACKAGED / name).solvers
         assert len(solvers) == len(DTYPES) * len(SOLVED) * len(METHODS_AT)
     reload()
     for letter, (place, extents) in product(DTYPES, METHODS_AT.items()):
@@ -335,12 +346,12 @@ def test_a_file_keeps_them():
 
 def test_configs_that_were_just_tuned_are_asked():
     """Without a new process, once the files are read again."""
-    before = solve_space.candidates(DTYPES["s"], "nn", "lower_a", H200)
+    before = trsm_fused_candidates.candidates(DTYPES["s"], "nn", "lower_a", H200)
     config = max(before, key=lambda config: before[config])  # of the quick space alone
-    assert before[config] == solve_space.DOUBT
+    assert before[config] == trsm_fused_candidates.DOUBT
     entry = Entry(FAMILIES[config.STEM].parameters_of(config), 9.5)
     file = user_file(H200.name)
     file.parent.mkdir(parents=True, exist_ok=True)
     save(Document(H200.name, {(config.STEM, "s", "nn", "medium"): entry}), file)
     reload()
-    assert solve_space.candidates(DTYPES["s"], "nn", "lower_a", H200)[config] == 1.0
+    assert trsm_fused_candidates.candidates(DTYPES["s"], "nn", "lower_a", H200)[config] == 1.0

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pyblasgpu.gpu import store
-from pyblasgpu.gpu.store import CubinStore, cache_folder, data_folder
+from pyblasgpu.gpu import kernel_store
+from pyblasgpu.gpu.kernel_store import CubinStore, cache_folder, data_folder
 
 KEY, OTHER = "a1" * 32, "b2" * 32
 FACTS = {"entry": "kernel", "resources": {"registers": 40}}
@@ -34,7 +34,7 @@ def cubins(folder):
 def home(tmp_path, monkeypatch):
     """A home of its own, and no stores remembered."""
     monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path))
-    monkeypatch.setattr(store, "_stores", {})
+    monkeypatch.setattr(kernel_store, "_stores", {})
     return tmp_path
 
 

@@ -14,18 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pyblasgpu
-from pyblasgpu import recipes
+from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.errors import OverlapError
-from pyblasgpu.execution import tape_of
+from pyblasgpu.frontend import call_cache
+from pyblasgpu.frontend.call import tape_of
 from pyblasgpu.gpu.device import known
-from pyblasgpu.kernels.gemm_mma import GemmMma
+from pyblasgpu.kernels.gemm.mma import GemmMma
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines import levels
-from pyblasgpu.routines.levels import below, diagonal
+from pyblasgpu.routines import trmm_by_levels
 from pyblasgpu.routines.symm import _portions
-from pyblasgpu.tuning import oracle
-from pyblasgpu.tuning.overrides import override
-from pyblasgpu.tuning.symmetric import (
+from pyblasgpu.routines.trmm_by_levels import below, diagonal
+from pyblasgpu.testing import reference
+from pyblasgpu.testing.symmetric_cases import (
     RANK_K,
     ROUTINES,
     SYMMETRIC,
@@ -60,7 +60,7 @@ def in_order(values, order):
 def test_into_out(place, routine, order, rng):
     for number, case in enumerate(symmetric_cases(routine, (0, 1, 5), (4, 3))):
         given = data(rng, case)
-        c, unharmed = oracle.fenced(given.c, order)
+        c, unharmed = reference.fenced(given.c, order)
         out, inputs = place.put(c), [place.put(in_order(x, "CF"[number % 2])) for x in given.inputs]
         options = {"alpha": case.alpha, "beta": case.beta, **case.options, **place.options}
         assert getattr(pyblasgpu, routine)(*inputs, out=out, **options) is out
@@ -107,7 +107,7 @@ def test_order_of_a_new_result(place, orders):
 
 
 def test_real_arrays_take_any_transposition(place, rng):
-    a, b = (oracle.integers(rng, (3, 5), D) for _ in "ab")
+    a, b = (reference.integers(rng, (3, 5), D) for _ in "ab")
     expected = np.triu(a.T @ a)
     for routine, trans in ((pyblasgpu.syrk, "C"), (pyblasgpu.herk, "T"), (pyblasgpu.herk, "C")):
         same(place.get(routine(place.put(a), trans=trans, **place.options)), expected, trans)
@@ -167,12 +167,12 @@ def test_overlap_is_refused(place, routine):
 
 
 def test_repeated_calls_are_quick_ones(fake, monkeypatch):
-    monkeypatch.setattr(recipes, "_RECIPES", {})
+    monkeypatch.setattr(call_cache, "_RECIPES", {})
     rng = np.random.default_rng(1)
     kept = []
     for again in (False, True):
         if again:
-            monkeypatch.setattr("pyblasgpu.symmetric.Call", None)
+            monkeypatch.setattr("pyblasgpu.api.symmetric.Call", None)
         for number, routine in enumerate(ROUTINES):
             case = SymmetricCase(routine, D, 5, m=5, k=5, alpha=2, beta=-1)
             if not again:
@@ -232,7 +232,7 @@ def test_blocks_cover_a_triangle_once(n, stop, batch):
 
 
 def test_portions_cover_a_batch(monkeypatch):
-    monkeypatch.setattr(levels, "MOST_COPIED", 1000)
+    monkeypatch.setattr(trmm_by_levels, "MOST_COPIED", 1000)
     assert list(_portions(7, 300)) == [(0, 3), (3, 3), (6, 1)]
     assert list(_portions(2, 5000)) == [(0, 1), (1, 1)]
 
@@ -247,7 +247,7 @@ def run(monkeypatch, case, stop=8, order="F", a_order="F", conj=False, mirrored=
     conj = conj and case.dtype.is_complex
     seen = given._replace(inputs=tuple([x.conj() for x in given.inputs])) if conj else given
     expected = exact(case, seen)
-    c, unharmed = oracle.fenced(given.c, order)
+    c, unharmed = reference.fenced(given.c, order)
     inputs = [fake_kernels.operand(in_order(x, a_order), case.dtype, conj) for x in given.inputs]
     if case.routine in RANK_K:
         transes = [case.trans] * len(inputs)
@@ -377,7 +377,7 @@ def test_what_is_launched_for_a_symmetric_product(monkeypatch):
 
 @pytest.mark.parametrize("routine", SYMMETRIC)
 def test_scratch_is_taken_in_portions(monkeypatch, routine):
-    monkeypatch.setattr(levels, "MOST_COPIED", 2 * 8 * 8 * 16)
+    monkeypatch.setattr(trmm_by_levels, "MOST_COPIED", 2 * 8 * 8 * 16)
     for batch in ((), (5,)):
         case = SymmetricCase(routine, Z, 33, m=33, k=9, alpha=2, beta=-1, batch=batch)
         with pytest.MonkeyPatch.context() as patch:
@@ -390,7 +390,7 @@ def test_one_symmetric_matrix_for_a_batch_is_completed_once(monkeypatch):
     rng = np.random.default_rng(3)
     case = SymmetricCase("symm", D, 4, m=20, batch=(6,))
     given = data(rng, SymmetricCase("symm", D, 4, m=20))
-    b, c = oracle.integers(rng, (6, 20, 4), D), np.full((6, 20, 4), NAN)
+    b, c = reference.integers(rng, (6, 20, 4), D), np.full((6, 20, 4), NAN)
     a = fake_kernels.operand(given.inputs[0], D)._replace(batch=6)
     right, target = (fake_kernels.operand(x, D) for x in (b, c))
     tape = tape_of("symm")(1, a, right, 0, target, side=Side.LEFT, uplo=Uplo.LOWER)
@@ -464,7 +464,7 @@ def test_products_part_their_tiles_within_the_workspace(monkeypatch, routine, le
 @pytest.mark.parametrize("routine", ROUTINES)
 def test_explain_tells_of_the_blocks_and_products(monkeypatch, routine):
     fake_kernels.install(monkeypatch)
-    explaining = import_module("pyblasgpu.routines.explain")
+    explaining = import_module("pyblasgpu.api.explain")
     monkeypatch.setattr(explaining, "current", lambda ordinal: known("h200"))
     products = explaining.explain(routine, "z", 3000, 3000, 500)
     if routine in SYMMETRIC:

@@ -13,18 +13,18 @@ from fake_kernels import operand
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyblasgpu.dispatch import choose
+from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import known
-from pyblasgpu.kernels.copy_scaled import CopyScaled
-from pyblasgpu.kernels.trsm_mma import TrsmMma
+from pyblasgpu.kernels.copy.copy_scaled import CopyScaled
+from pyblasgpu.kernels.trsm.mma import TrsmMma
 from pyblasgpu.operands import SECTOR, Operand
-from pyblasgpu.routines import tape as tapes
+from pyblasgpu.routines import launch_list as tapes
 from pyblasgpu.routines.copy import copy
 from pyblasgpu.routines.gemm import alignments, gemm, record_gemm
-from pyblasgpu.routines.tape import ALPHA, BETA, Tape
+from pyblasgpu.routines.launch_list import ALPHA, BETA, Tape
 from pyblasgpu.routines.trsm import trsm
-from pyblasgpu.tuning import select
-from pyblasgpu.tuning.oracle import integers
-from pyblasgpu.tuning.overrides import override
+from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES, Diag, Side, Uplo
 
 S, D, C, Z = DTYPES.values()
@@ -230,7 +230,7 @@ def test_a_failing_launch_gives_the_workspace_back(kernels, monkeypatch):
 
 def test_an_override_makes_its_own_tape_and_leaves_the_other(kernels, recordings):
     a, b, c = matrices(S, (20, 20), (20, 20), (20, 20))
-    chosen = select.select("gemm", S, "nn", (20, 20, 20), known("h200"))
+    chosen = choose.select("gemm", S, "nn", (20, 20, 20), known("h200"))
     forced = replace(chosen.config, UNROLL=chosen.config.UNROLL // 2)
     multiply(a, b, c, S)
     with override("gemm_tile", forced):
@@ -238,13 +238,13 @@ def test_an_override_makes_its_own_tape_and_leaves_the_other(kernels, recordings
     with override("gemm_tile", forced):
         multiply(a, b, c, S)
     multiply(a, b, c, S)
-    assert [tape.choices for tape in recordings] == [[chosen], [select.Choice(forced, "override")]]
+    assert [tape.choices for tape in recordings] == [[chosen], [choose.Choice(forced, "override")]]
 
 
 def test_new_tuned_values_make_a_new_tape(kernels, recordings):
     a, b, c = matrices(D, (20, 20), (20, 20), (20, 20))
     multiply(a, b, c)
-    select.reload()
+    choose.reload()
     multiply(a, b, c)
     assert len(recordings) == 2
 
@@ -324,7 +324,7 @@ def test_the_sum_does_not_read_c_where_beta_is_zero(kernels):
 
 
 def test_explain_tells_of_chunks(kernels, monkeypatch):
-    explaining = import_module("pyblasgpu.routines.explain")
+    explaining = import_module("pyblasgpu.api.explain")
     monkeypatch.setattr(explaining, "current", lambda ordinal: known("h200"))
     (gemm_line, splits_line) = explaining.explain("gemm", "s", 64, 64, 65536)
     assert gemm_line[0] == "gemm_tile"

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from pyblasgpu.dispatch import choose, variants
+from pyblasgpu.dispatch.choose import tuned_configs
 from pyblasgpu.gpu.device import known
-from pyblasgpu.tuning import select, triangle_twins
-from pyblasgpu.tuning.score import comfortable
-from pyblasgpu.tuning.select import tuned_configs
+from pyblasgpu.model.occupancy import comfortable
 from pyblasgpu.types import DTYPES
 
 H200 = known("h200")
@@ -28,11 +28,11 @@ def longer(monkeypatch):
     """``set(factor)``: how many times longer persistent blocks of c are taken to need."""
 
     def forget():
-        triangle_twins.triangle_twins.cache_clear()
-        select.reload()
+        variants.triangle_twins.cache_clear()
+        choose.reload()
 
     def set_to(factor: float):
-        monkeypatch.setitem(triangle_twins.LONGER, "c", (factor, factor))
+        monkeypatch.setitem(variants.LONGER, "c", (factor, factor))
         forget()
 
     yield set_to
@@ -41,13 +41,13 @@ def longer(monkeypatch):
 
 
 def twins(config, part):
-    return triangle_twins.triangle_twins(config, part, H200)
+    return variants.triangle_twins(config, part, H200)
 
 
 @pytest.mark.parametrize("spare", [True, False])
 def test_persistent_blocks_of_c_have_a_rival(spare):
     config = a_persistent("c", spare)
-    ordinary, longer = replace(config, persistent=False), triangle_twins.LONGER["c"][not spare]
+    ordinary, longer = replace(config, persistent=False), variants.LONGER["c"][not spare]
     assert twins(config, "lower") == ((ordinary, 1.0), (config, longer))
     assert twins(config, "all") == ((config, 1.0),)
     assert twins(ordinary, "lower") == ((ordinary, 1.0),)
@@ -63,12 +63,12 @@ def test_others_have_none(letter):
 @pytest.mark.parametrize("factor, persistent", [(100.0, False), (0.01, True)])
 def test_the_choice_weighs_both(longer, part, factor, persistent):
     longer(factor)
-    choice = select.select("gemm", DTYPES["c"], "nt", (4096, 4096, 4096), H200, part=part)
+    choice = choose.select("gemm", DTYPES["c"], "nt", (4096, 4096, 4096), H200, part=part)
     assert choice.config.persistent is persistent
 
 
 def test_all_of_c_is_not_concerned(longer):
     extents = 4096, 4096, 4096
-    before = select.select("gemm", DTYPES["c"], "nt", extents, H200)
+    before = choose.select("gemm", DTYPES["c"], "nt", extents, H200)
     longer(0.01)
-    assert select.select("gemm", DTYPES["c"], "nt", extents, H200) == before
+    assert choose.select("gemm", DTYPES["c"], "nt", extents, H200) == before

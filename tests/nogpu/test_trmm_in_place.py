@@ -6,16 +6,17 @@ from dataclasses import replace
 
 import pytest
 
+from pyblasgpu.dispatch import choose
+from pyblasgpu.dispatch import gemm as dispatch_gemm
+from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.dispatch.variants import in_place_twin
 from pyblasgpu.errors import BackendUnavailable
 from pyblasgpu.gpu.device import known
-from pyblasgpu.kernels.gemm_in_place import tile_counts, tile_orders
+from pyblasgpu.kernels.gemm.trmm_fused import tile_counts, tile_orders
+from pyblasgpu.model.score import in_place_cycles
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import trmm_in_place
-from pyblasgpu.routines.tape import Tape
-from pyblasgpu.tuning import products, select
-from pyblasgpu.tuning.in_place import in_place_twin
-from pyblasgpu.tuning.overrides import override
-from pyblasgpu.tuning.score import in_place_cycles
+from pyblasgpu.routines.launch_list import Tape
 from pyblasgpu.types import DTYPES, Side, Uplo
 
 H200 = known("h200")
@@ -75,21 +76,21 @@ def test_no_more_workspace_than_triangular_routines_may_take(letter):
 
 def test_work_in_levels():
     """A tile of the whole order takes longer than the mean one, and many tiles more than one."""
-    chosen = select.select("gemm", DTYPES["d"], "nn", (4096, 4096, 4096), H200, part="lower_a").config
+    chosen = choose.select("gemm", DTYPES["d"], "nn", (4096, 4096, 4096), H200, part="lower_a").config
     share, longest = in_place_cycles(chosen, (4096, 4096, 4096), H200, "lower_a")
     fewer, same = in_place_cycles(chosen, (4096, 2048, 4096), H200, "lower_a")
     assert longest < share and same == longest and fewer < 0.6 * share
 
 
 def test_without_a_config_for_it_the_choice_says_so(monkeypatch):
-    monkeypatch.setattr(products, "in_place_twin", lambda config, triangle: None)
+    monkeypatch.setattr(dispatch_gemm, "in_place_twin", lambda config, triangle: None)
     with pytest.raises(BackendUnavailable, match="in place"):
-        select.select("gemm", DTYPES["d"], "nn", (999, 999, 999), H200, part="lower_a")
+        choose.select("gemm", DTYPES["d"], "nn", (999, 999, 999), H200, part="lower_a")
     assert planned("d", 999, 999) is None
 
 
 def test_a_config_that_is_asked_for_and_cannot_takes_the_recursion():
-    chosen = select.select("gemm", DTYPES["d"], "nn", (999, 999, 999), H200, part="lower_a").config
+    chosen = choose.select("gemm", DTYPES["d"], "nn", (999, 999, 999), H200, part="lower_a").config
     with override(chosen.STEM, replace(chosen, stages=1, prefetch=False, through_l1=False)):
         assert planned("d", 999, 999) is None
     with override(chosen.STEM, chosen):
@@ -97,6 +98,6 @@ def test_a_config_that_is_asked_for_and_cannot_takes_the_recursion():
 
 
 def test_a_twin_takes_one_tile_a_block():
-    chosen = select.select("gemm", DTYPES["d"], "nn", (4096,) * 3, H200).config
+    chosen = choose.select("gemm", DTYPES["d"], "nn", (4096,) * 3, H200).config
     twin = in_place_twin(chosen, "lower_a")
     assert not twin.persistent and tile_orders(twin, "lower_a") == (chosen.BLK_M, chosen.BLK_N)

@@ -8,19 +8,21 @@ from itertools import product
 import fake_kernels
 import pytest
 
+from pyblasgpu.dispatch import trsm_fused as dispatch_trsm_fused
+from pyblasgpu.dispatch import trsm_fused_candidates
+from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.errors import BackendUnavailable
 from pyblasgpu.gpu import workspace
 from pyblasgpu.gpu.device import known
-from pyblasgpu.kernels import gemm_in_place, gemm_solve
-from pyblasgpu.kernels.gemm_in_place import TRIANGLES
+from pyblasgpu.kernels.gemm import trmm_fused as trmm_fused
+from pyblasgpu.kernels.gemm import trsm_fused as trsm_fused
+from pyblasgpu.kernels.gemm.trmm_fused import TRIANGLES
+from pyblasgpu.model.trsm_fused import cycles
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import trsm_one_launch
+from pyblasgpu.routines.launch_list import Tape
 from pyblasgpu.routines.recursion import lower_left
-from pyblasgpu.routines.tape import Tape
 from pyblasgpu.routines.trsm import tape
-from pyblasgpu.tuning import solve_space, solving
-from pyblasgpu.tuning.overrides import override
-from pyblasgpu.tuning.solve_cycles import cycles
 from pyblasgpu.types import DTYPES, Diag, Side, Uplo
 
 H200 = known("h200")
@@ -98,8 +100,8 @@ def test_no_more_strips_than_flags(letter):
             job = planned(letter, 1024, others)
             assert job is not None or others > 8192
             if job is not None:
-                _, strips = gemm_in_place.tile_counts(job.choice.config, job.pair.triangle, 1024, others)
-                assert strips * gemm_solve.APART <= workspace.FLAGS
+                _, strips = trmm_fused.tile_counts(job.choice.config, job.pair.triangle, 1024, others)
+                assert strips * trsm_fused.APART <= workspace.FLAGS
 
 
 def test_one_launch_and_no_workspace(kernels):
@@ -140,16 +142,18 @@ def test_a_config_that_is_asked_for():
 
 
 def test_without_a_kernel_the_choice_says_so(monkeypatch):
-    monkeypatch.setattr(solving, "candidates", lambda *_: {})
+    monkeypatch.setattr(dispatch_trsm_fused, "candidates", lambda *_: {})
     with pytest.raises(BackendUnavailable, match="one launch"):
-        solving.choose(DTYPES["d"], "nn", (999, 999, 999), "lower_a", H200)
+        dispatch_trsm_fused.choose(DTYPES["d"], "nn", (999, 999, 999), "lower_a", H200)
     assert planned("c", 999, 999) is None
 
 
 @pytest.mark.parametrize("letter", DTYPES)
 def test_few_strips_want_short_steps_and_many_tiles_want_work(letter):
     def tile(others):
-        config = solving.choose(DTYPES[letter], "nn", (4096, others, 4096), "lower_a", H200).config
+        config = dispatch_trsm_fused.choose(
+            DTYPES[letter], "nn", (4096, others, 4096), "lower_a", H200
+        ).config
         return config.BLK_M * config.BLK_N
 
     assert tile(32) < tile(4096)
@@ -157,7 +161,7 @@ def test_few_strips_want_short_steps_and_many_tiles_want_work(letter):
 
 @pytest.mark.parametrize("letter", DTYPES)
 def test_the_estimate_grows_with_the_work(letter):
-    config = solving.choose(DTYPES[letter], "nn", (1024, 512, 1024), "lower_a", H200).config
+    config = dispatch_trsm_fused.choose(DTYPES[letter], "nn", (1024, 512, 1024), "lower_a", H200).config
 
     def taken(order, others):
         return cycles(config, (order, others, order), "lower_a", H200)
@@ -167,4 +171,4 @@ def test_the_estimate_grows_with_the_work(letter):
 
 def test_every_triangle_has_candidates():
     for letter, triangle, layout in product(DTYPES, TRIANGLES, ("nn", "nt", "tn", "tt")):
-        assert solve_space.candidates(DTYPES[letter], layout, triangle, H200)
+        assert trsm_fused_candidates.candidates(DTYPES[letter], layout, triangle, H200)

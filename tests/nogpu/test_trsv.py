@@ -8,15 +8,15 @@ import fake_kernels
 import numpy as np
 import pytest
 
+from pyblasgpu.api.explain import explain
+from pyblasgpu.dispatch.choose import select
+from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.execution import tape_of
+from pyblasgpu.frontend.call import tape_of
 from pyblasgpu.gpu.device import known, names
-from pyblasgpu.kernels.trsv import Trsv
-from pyblasgpu.routines.explain import explain
+from pyblasgpu.kernels.trsv.kernel import Trsv
 from pyblasgpu.routines.trsm import trsm
 from pyblasgpu.routines.trsv import SMALL
-from pyblasgpu.tuning.overrides import override
-from pyblasgpu.tuning.select import select
 from pyblasgpu.types import DTYPES, Diag, Side, Uplo
 
 D = DTYPES["d"]
@@ -79,7 +79,7 @@ def test_the_workspace_is_flags_alone(kernels):
 
 
 def test_explain_names_it(kernels, monkeypatch):
-    monkeypatch.setattr("pyblasgpu.routines.explain.current", lambda ordinal: known("h200"))
+    monkeypatch.setattr("pyblasgpu.api.explain.current", lambda ordinal: known("h200"))
     (line,) = explain("trsm", "z", 1000, 2)
     assert line[0] == "trsv" and "COLS=2" in line[1] and line[2] == "fixed"
 

@@ -24,7 +24,6 @@ from fake_device import elements
 from fake_worker import GOOD, Compilers, Sensor, Watcher
 from recorded import RIVALS
 
-from pyblasgpu import cpu
 from pyblasgpu.database import (
     FAMILIES,
     METHODS,
@@ -39,39 +38,41 @@ from pyblasgpu.database import (
     sizes_of,
     tuned_at,
 )
+from pyblasgpu.dispatch import choose as selecting
+from pyblasgpu.dispatch import gemm as dispatch_gemm
+from pyblasgpu.dispatch import leaf as dispatch_leaf
+from pyblasgpu.dispatch import overrides, tuned_files
 from pyblasgpu.errors import PyblasgpuError
+from pyblasgpu.frontend import cpu
 from pyblasgpu.gpu.compile import Resources
 from pyblasgpu.gpu.device import known
 from pyblasgpu.gpu.nvml import State
 from pyblasgpu.routines.in_place import pair
 from pyblasgpu.tuning import (
-    bench,
-    by_class,
-    journal,
-    kernel_search,
+    command as tune_command,
+)
+from pyblasgpu.tuning import (
     measure,
-    overlay,
-    overrides,
-    products,
     prune,
-    recheck,
-    run,
-    store,
+    results,
+    routine_search,
+    search,
+    session,
     strategies,
-    tuner,
+    sweep_log,
     verify,
-    whole,
+    verify_winners,
+    worker_bench,
 )
 from pyblasgpu.tuning import plan as planning
-from pyblasgpu.tuning import select as selecting
-from pyblasgpu.tuning import task as tasks
-from pyblasgpu.tuning.build import beside
-from pyblasgpu.tuning.health import Health
-from pyblasgpu.tuning.hunt import Hunt
-from pyblasgpu.tuning.journal import Journal
-from pyblasgpu.tuning.store import winners
+from pyblasgpu.tuning import search_problem as tasks
+from pyblasgpu.tuning.active_search import Hunt
+from pyblasgpu.tuning.clock_monitor import Health
+from pyblasgpu.tuning.compile_pool import beside
+from pyblasgpu.tuning.results import winners
+from pyblasgpu.tuning.search_problem import task_of
 from pyblasgpu.tuning.strategies import STRATEGIES
-from pyblasgpu.tuning.task import task_of
+from pyblasgpu.tuning.sweep_log import Journal
 from pyblasgpu.tuning.worker import DONE, DeviceLost, Lost, Worker
 from pyblasgpu.types import DTYPES, Side, Trans, Uplo
 
@@ -126,24 +127,24 @@ class Stage:
 
     def __init__(self, monkeypatch):
         self.memory, self.chosen, self.broken, self.calls = Memory(), None, {}, Counter()
-        for module in (verify, measure, bench):
+        for module in (verify, measure, worker_bench):
             monkeypatch.setattr(module, "memory", self.memory)
-        monkeypatch.setattr(bench, "Timer", lambda device, stream: self.time)
-        monkeypatch.setattr(bench.devices, "current", lambda ordinal: H200)
+        monkeypatch.setattr(worker_bench, "Timer", lambda device, stream: self.time)
+        monkeypatch.setattr(worker_bench.devices, "current", lambda ordinal: H200)
         every = planning.candidates
         monkeypatch.setattr(planning, "candidates", lambda *key: SimpleNamespace(left=every(*key).left[::16]))
         self.filed = {}  # what files name, by search
-        monkeypatch.setattr(overlay, "serving", lambda *key: self.filed.get(key[:3], {}))
+        monkeypatch.setattr(tuned_files, "serving", lambda *key: self.filed.get(key[:3], {}))
         # operands of the real sizes would take long to fill
         small = {key: [tuple(max(x // 32, 1) for x in tuned_at(*key)[-1])] for key in every_class()}
-        for module in (whole, products, by_class, tuner):
+        for module in (routine_search, dispatch_gemm, dispatch_leaf, session):
             monkeypatch.setattr(module, "tuned_at", lambda stem, size: small[stem, size])
         monkeypatch.setattr(
             tasks, "places_of",
             lambda stem, only: tuple((size, at) for size in sizes_of(stem, only) for at in small[stem, size]),
         )  # fmt: skip
-        monkeypatch.setattr(whole, "STOP_ORDER", 64)
-        monkeypatch.setattr(whole, "CURVE", (32, 64))
+        monkeypatch.setattr(routine_search, "STOP_ORDER", 64)
+        monkeypatch.setattr(routine_search, "CURVE", (32, 64))
         monkeypatch.setattr(measure, "MOST_CALLS", 2)
 
     def time(self, work, best=float("inf")):
@@ -180,7 +181,7 @@ class Stage:
     def triangular(self, name, alpha, t, b, *, side, uplo, diag):
         stop = selecting.stop_size(name, b.dtype, b.cols, H200)
         leaf = selecting.select(name, b.dtype, "", (b.rows, b.cols), H200)
-        self.chosen = stop.config if b.rows == whole.STOP_ORDER else leaf.config
+        self.chosen = stop.config if b.rows == routine_search.STOP_ORDER else leaf.config
         asked = overrides.given(METHODS[name])
         if asked is not None:  # with many right-hand sides it is faster
             self.chosen = 2 if asked == (b.cols > 32) else 1
@@ -198,8 +199,8 @@ class Stage:
 
 @pytest.fixture
 def stage(monkeypatch):
-    monkeypatch.setattr(whole, "METHODS_AT", {"512x32": (64, 32), "256x256": (64, 64)})
-    monkeypatch.setattr(whole, "SMALL_AT", {"64x64x100": (16, 8, 3)})
+    monkeypatch.setattr(routine_search, "METHODS_AT", {"512x32": (64, 32), "256x256": (64, 64)})
+    monkeypatch.setattr(routine_search, "SMALL_AT", {"64x64x100": (16, 8, 3)})
     return Stage(monkeypatch)
 
 
@@ -217,14 +218,14 @@ def tune(make, routines=("gemm",), dtypes=("s",), layouts=("nn", "tn"), **option
     worker = options.pop("worker", None) or Inline(make)
     compilers = options.pop("compilers", None) or Compilers()
     health = options.pop("health", None) or Health(Sensor())
-    made = tuner.Tuner(
+    made = session.Tuner(
         H200, compilers, worker, Watcher(), Journal(H200, "quick", resume), health, "quick", **options
     )
     return made, made.run(searches, [name for name in routines if name != "gemm"])
 
 
 def on(stage):
-    return lambda: bench.Bench(stage.routine, 0)
+    return lambda: worker_bench.Bench(stage.routine, 0)
 
 
 def rate(entry):
@@ -254,9 +255,9 @@ def test_a_run_finds_the_best_and_the_next_call_uses_it(stage):
     assert Stage.rate(choice.config) == Stage.rate(best) and choice.origin.startswith("tuned here")
     # another layout tries the tiles that did best
     other = selecting.select("gemm_tile", DTYPES["s"], "tn", (4096,) * 3, H200).config
-    first = sorted(planned(("gemm_tile", "s", "nn")), key=Stage.rate)[-kernel_search.BEST_TILES["quick"] :]
+    first = sorted(planned(("gemm_tile", "s", "nn")), key=Stage.rate)[-search.BEST_TILES["quick"] :]
     assert other.trans_a and (other.BLK_M, other.BLK_N) in {(c.BLK_M, c.BLK_N) for c in first}
-    assert store.read_sweep(made.journal.path) == made.journal.records
+    assert results.read_sweep(made.journal.path) == made.journal.records
     assert made.journal.counts == {"ok": made._kernels._done} and made.untried == 0
 
 
@@ -272,7 +273,7 @@ def test_a_run_may_be_of_some_size_classes_alone(stage):
     made, found = tune(on(stage), sizes=("tiny", "few"))
     assert {record.size for record in made.journal.records} == {"tiny"}
     assert {(layout, size) for *_, layout, size in found.entries} == {("nn", "tiny"), ("tn", "tiny")}
-    assert set(read(store.user_file(H200.name)).entries) == set(before.entries)
+    assert set(read(results.user_file(H200.name)).entries) == set(before.entries)
 
 
 def test_other_layouts_try_the_tiles_that_won_before_others(stage):
@@ -302,7 +303,7 @@ def test_a_family_is_tried_where_it_comes_near_its_rivals(letter):
     """Wherever `gemm_tile` came within a tenth of `gemm_mma` in the recorded sweep, and not everywhere."""
     assert planning.plan(("gemm_tile", "s", "nn"), H200, "quick", None).rivals == {}
     best: dict = {}
-    for record in store.read_sweep(RIVALS):
+    for record in results.read_sweep(RIVALS):
         if record.dtype == letter:
             at = record.stem, record.size
             best[at] = max(record.tflops, best.get(at, 0.0))
@@ -328,7 +329,7 @@ def asked(task) -> list:
 
 def test_what_serves_now_is_tried_first_in_every_layout(stage, monkeypatch):
     """And so it stays, unless something faster is found; it is not verified a second time."""
-    monkeypatch.setattr(recheck.Recheck, "_verify", None)
+    monkeypatch.setattr(verify_winners.Recheck, "_verify", None)
     for layout in ("nn", "tn"):
         ranked = sorted(prune.candidates("gemm_tile", "s", layout, H200).left, key=Stage.rate)
         stage.filed["gemm_tile", "s", layout] = {"large": ranked[-1]}
@@ -370,15 +371,15 @@ def test_what_was_not_asked_for_in_time_is_untried(stage):
         assert Hunt(key, task, strategy, Journal(H200, "quick")).stop() == left
 
 
-@pytest.mark.parametrize(("seen", "others"), [(kernel_search.SEEN, 1.0), (math.inf, 0.0)])
+@pytest.mark.parametrize(("seen", "others"), [(search.SEEN, 1.0), (math.inf, 0.0)])
 def test_other_layouts_do_not_wait_for_the_end_of_the_first(stage, monkeypatch, seen, others):
     """But for its likeliest candidates, or for half of the time."""
     keys = [("gemm_tile", "s", layout) for layout in ("nn", "tn")]
     ready = {key: SimpleNamespace(left=prune.candidates(*key, H200).left[:80]) for key in keys}
     monkeypatch.setattr(planning, "candidates", lambda *key: ready[key[:3]])
     monkeypatch.setattr(planning, "in_turns", lambda task: list(task.candidates))
-    monkeypatch.setattr(kernel_search, "SEEN", seen)
-    monkeypatch.setattr(kernel_search, "OTHERS", others)
+    monkeypatch.setattr(search, "SEEN", seen)
+    monkeypatch.setattr(search, "OTHERS", others)
     made, found = tune(on(stage), strategy="likely", budget=1e6)
     layouts = [record.layout for record in made.journal.records if record.outcome == "ok"]
     assert layouts.index("tn") < len(layouts) - layouts[::-1].index("nn")
@@ -389,13 +390,13 @@ def test_leaves_then_stop_sizes(stage):
     _, found = tune(on(stage), ("trsm",), ("d",))
     best = best_of(("trsm_leaf", "d", "any"))
     assert rate(found.entries["trsm_leaf", "d", "any", "many"]) == Stage.rate(best)
-    assert found.stop_sizes == {("trsm", "d", size): max(whole.STOPS) for size in sizes_of("trsm")}
-    assert read(store.user_file(H200.name), H200.name).stop_sizes == found.stop_sizes
+    assert found.stop_sizes == {("trsm", "d", size): max(routine_search.STOPS) for size in sizes_of("trsm")}
+    assert read(results.user_file(H200.name), H200.name).stop_sizes == found.stop_sizes
 
 
 def test_the_stop_size_that_serves_now_is_timed_first(stage):
     """So that a class that is cut off ends with nothing worse."""
-    before = {size: by_class.choose_stop("trsm", "d", size, H200).config for size in sizes_of("trsm")}
+    before = {size: dispatch_leaf.choose_stop("trsm", "d", size, H200).config for size in sizes_of("trsm")}
     made, found = tune(on(stage), ("trsm",), ("d",))
     first = {}
     for record in made.journal.timed(("trsm", "d", "any")):
@@ -410,12 +411,12 @@ def test_each_way_where_it_is_faster(stage, routines):
     expected = {(name, "d", "512x32"): RECURSION for name in routines}
     expected |= {(name, "d", "256x256"): METHODS[name] for name in routines}
     expected |= {("trsm", "d", "64x64x100"): SMALL} if "trsm" in routines else {}
-    assert found.methods == expected == read(store.user_file(H200.name), H200.name).methods
+    assert found.methods == expected == read(results.user_file(H200.name), H200.name).methods
     assert found.entries and found.stop_sizes and made.untried == 0
     selecting.reload()
     for name in routines:
         for n, rhs, way in ((600, 20, RECURSION), (300, 300, METHODS[name])):
-            choice = by_class.choose_method(name, "d", nearest_places(n, rhs), H200)
+            choice = dispatch_leaf.choose_method(name, "d", nearest_places(n, rhs), H200)
             assert choice.config == way and choice.origin.startswith("tuned here")
     # nothing of it is timed again by a run that resumes this one
     again, _ = tune(on(stage), routines, ("d",), resume=True)
@@ -427,7 +428,7 @@ def test_a_run_may_be_of_methods_alone(stage):
     made, found = tune(on(stage), ("trmm", "trsm"), ("d",), stages=("methods",))
     assert len(found.methods) == 5 == len(made.journal.records) / 2
     assert not found.entries and not found.stop_sizes
-    filed = read(store.user_file(H200.name), H200.name)
+    filed = read(results.user_file(H200.name), H200.name)
     assert filed.entries.keys() == before.entries.keys() and filed.stop_sizes == before.stop_sizes
     assert filed.methods == found.methods
     # what there was no time for is told of
@@ -439,20 +440,20 @@ def test_syr2k_is_tuned_with_the_products(stage):
     _, found = tune(on(stage), ("gemm",), ("s", "d"), stages=("methods",))
     ways = {"512x32": TWO, "256x256": "one_product"}
     assert found.methods == {("syr2k", letter, at): way for letter in "sd" for at, way in ways.items()}
-    assert read(store.user_file(H200.name), H200.name).methods == found.methods
+    assert read(results.user_file(H200.name), H200.name).methods == found.methods
 
 
 def test_stop_sizes_beyond_the_largest_order_of_a_leaf_are_not_timed():
     leaf = planning.candidates("trsm_mma", "d", "any", H200, "quick").left[0]
     parameters = FAMILIES["trsm_mma"].parameters_of(leaf)
     times = [
-        store.Record(
+        results.Record(
             H200.name, "sm_90", "trsm_mma", "d", "any", size, (512, rhs), parameters, "ok", 1e-4, 1.0
         )
-        for size, rhs in whole.RHS_AT.items()
+        for size, rhs in routine_search.RHS_AT.items()
     ]
-    found = list(whole._pairs(times, "trsm", "d", "many", 2048, whole.STOPS))
-    assert found == [("trsm_mma", leaf, stop) for stop in whole.STOPS if stop <= leaf.ORDER]
+    found = list(routine_search._pairs(times, "trsm", "d", "many", 2048, routine_search.STOPS))
+    assert found == [("trsm_mma", leaf, stop) for stop in routine_search.STOPS if stop <= leaf.ORDER]
 
 
 def test_a_leaf_that_is_better_within_its_routine_wins(stage, monkeypatch):
@@ -464,12 +465,12 @@ def test_a_leaf_that_is_better_within_its_routine_wins(stage, monkeypatch):
     def trsm(self, alpha, t, b, stream, **flags):
         plain(self, alpha, t, b, stream, **flags)
         leaf = selecting.select("trsm", b.dtype, "", (b.rows, b.cols), H200).config
-        if b.rows == whole.STOP_ORDER and leaf == better:
+        if b.rows == routine_search.STOP_ORDER and leaf == better:
             self.chosen *= 2
 
     monkeypatch.setattr(Stage, "trsm", trsm)
-    monkeypatch.setattr(whole, "combinations", lambda *_: [SimpleNamespace(leaf=better, stop=128)])
-    monkeypatch.setattr(whole, "STOPS", (64, 128))
+    monkeypatch.setattr(routine_search, "combinations", lambda *_: [SimpleNamespace(leaf=better, stop=128)])
+    monkeypatch.setattr(routine_search, "STOPS", (64, 128))
     made, found = tune(on(stage), ("gemm", "trsm"), ("d",), layouts=("nn",))
     entry = found.entries["trsm_leaf", "d", "any", "few"]
     assert entry.parameters == FAMILIES["trsm_leaf"].parameters_of(better)
@@ -493,14 +494,14 @@ def test_batches_of_trmm_are_not_compared_with_cublas_which_has_none():
         finish=lambda job, patience: ([1.0], None),
         add_time=lambda key, size, *_: timed.append((key[0], size)),
     )
-    whole.time_vendor(lab, Document(H200.name, entries))
+    routine_search.time_vendor(lab, Document(H200.name, entries))
     assert timed == [("trsm_fma", "few"), ("trsm_fma", "batch64"), ("trmm_leaf", "few")]
 
 
 def test_a_record_says_under_what_it_was_taken(stage):
     state = State(sm_mhz=1980, celsius=50, watts=400.0)
     made, _ = tune(on(stage), layouts=("nn",), health=Health(Sensor(state)))
-    record = store.read_sweep(made.journal.path)[0]
+    record = results.read_sweep(made.journal.path)[0]
     assert record.state == {"sm_mhz": 1980, "celsius": 50, "watts": 400.0}
     assert record.effort == "quick" and record.caches == "cold" and "kernels" in record.toolchain
     assert record.when.startswith("20")
@@ -537,7 +538,7 @@ def test_a_candidate_that_is_wrong_never_wins(stage, how):
     assert found.entries and all(entry.parameters != parameters for entry in found.entries.values())
     assert "wrong" in outcomes(made, fastest)
     # nor when the packaged values are computed from the sweep
-    assert winners(store.read_sweep(made.journal.path), H200.name).entries == found.entries
+    assert winners(results.read_sweep(made.journal.path), H200.name).entries == found.entries
 
 
 def test_a_winner_that_cannot_run_at_odd_extents_is_out_and_the_run_ends(stage):
@@ -560,7 +561,7 @@ def test_winners_are_verified_again_while_other_searches_go_on(stage):
     jobs = []
 
     def body():
-        made = bench.Bench(stage.routine, 0)
+        made = worker_bench.Bench(stage.routine, 0)
         return lambda job: jobs.append((job.layout, job.verify)) or made(job)
 
     _, found = tune(body, layouts=("nn", "tn"))
@@ -582,7 +583,7 @@ def test_a_candidate_that_writes_around_its_operands_is_noticed(stage):
 
     fastest = max(planning.candidates("gemm_tile", "s", "nn", H200, "quick").left, key=Stage.rate)
     stage.broken = {fastest: write_far}
-    body = bench.Bench(stage.routine, 0)
+    body = worker_bench.Bench(stage.routine, 0)
     stage.c_arena = lambda: body._workload._held["C", "s"]
     made, found = tune(lambda: body, layouts=("nn",))
     assert "spoils" in outcomes(made, fastest)
@@ -607,7 +608,7 @@ def test_a_candidate_that_takes_the_device_down_is_out_and_the_worker_replaced(s
 
     def fresh():
         stage.memory.alive = True
-        return bench.Bench(stage.routine, 0)
+        return worker_bench.Bench(stage.routine, 0)
 
     bad = planning.candidates("gemm_tile", "s", "nn", H200, "quick").left[1]
     stage.broken = {bad: lose}
@@ -627,7 +628,7 @@ def test_a_device_that_is_lost_for_good_ends_the_run_and_the_records_are_kept(st
         if made:
             raise PyblasgpuError("the worker cannot start")
         made.append(True)
-        return bench.Bench(stage.routine, 0)
+        return worker_bench.Bench(stage.routine, 0)
 
     stage.broken = {planned(("gemm_tile", "s", "nn"))[1]: lose}
     with pytest.raises(PyblasgpuError, match=r"cannot start; what was measured is in .*--resume"):
@@ -649,7 +650,7 @@ def test_what_the_compiler_speaks_against_is_not_run(stage):
 def test_the_budget_ends_a_run(stage):
     made, found = tune(on(stage), budget=1e-9)
     assert not found.entries and not made.journal.records
-    assert made.untried + made.unbegun > 0 and not store.user_file(H200.name).exists()
+    assert made.untried + made.unbegun > 0 and not results.user_file(H200.name).exists()
 
 
 def interrupt(odd, out):
@@ -663,7 +664,7 @@ def test_an_interrupted_run_keeps_what_it_has_and_is_resumed(stage):
     kept = max(order[:2], key=Stage.rate)
     entry = found.entries["gemm_tile", "s", "nn", "large"]
     assert rate(entry) == Stage.rate(kept)
-    assert read(store.user_file(H200.name)).entries == read_back(found)
+    assert read(results.user_file(H200.name)).entries == read_back(found)
     assert made._watcher.said == ["interrupted: what was measured so far decides"]
 
     stage.broken, before = {}, stage.calls.copy()
@@ -694,7 +695,7 @@ class Interrupted(Inline):
 
     def receive(self, timeout):
         answer = super().receive(timeout)
-        self.times += isinstance(answer, bench.Timed)
+        self.times += isinstance(answer, worker_bench.Timed)
         self.press("at its end" if answer == DONE else "with an answer")
         return answer
 
@@ -719,7 +720,7 @@ def test_a_resumed_run_decides_of_its_own_searches(stage):
     again, found = tune(on(stage), layouts=("tn",), resume=True)
     assert {layout for _, _, layout, _ in found.entries} == {"tn"}
     assert {record.layout for record in again.journal.records} == {"nn", "tn", "any"}  # SYR2K has none
-    kept = read(store.user_file(H200.name)).entries
+    kept = read(results.user_file(H200.name)).entries
     assert {key for key in kept if key[2] == "nn"} == {key for key in first.entries if key[2] == "nn"}
 
 
@@ -727,7 +728,7 @@ def test_only_the_same_toolchain_and_effort_are_resumed(stage, monkeypatch):
     tune(on(stage), layouts=("nn",))
     assert Journal(H200, "quick", resume=True).records and not Journal(H200, "normal", resume=True).records
     assert not Journal(H200, "quick").records
-    monkeypatch.setattr(journal, "toolchain", lambda: "another")
+    monkeypatch.setattr(sweep_log, "toolchain", lambda: "another")
     assert not Journal(H200, "quick", resume=True).records
 
 
@@ -743,7 +744,7 @@ def test_failures_are_resumed_too(stage):
 
 def test_each_record_is_in_the_file_at_once(stage):
     def look(odd, out):
-        path = store.sweep_file(H200.name)
+        path = results.sweep_file(H200.name)
         lines.append(len(path.read_bytes().splitlines()) if path.exists() else 0)
 
     lines = []
@@ -763,8 +764,8 @@ def test_before_and_after_are_timed_if_asked_for(stage):
 
 
 def test_the_reference_shows_a_drift(stage, monkeypatch):
-    monkeypatch.setattr("pyblasgpu.tuning.health.REFERENCE_EVERY", 0.0)
-    monkeypatch.setattr("pyblasgpu.tuning.health.EVERY", 0.0)
+    monkeypatch.setattr("pyblasgpu.tuning.clock_monitor.REFERENCE_EVERY", 0.0)
+    monkeypatch.setattr("pyblasgpu.tuning.clock_monitor.EVERY", 0.0)
     slow = iter([1.0] * (len(sizes_of("gemm_tile")) + 1) + [2.0] * 1000)
     plain = Stage.rate
     monkeypatch.setattr(Stage, "rate", staticmethod(lambda chosen: plain(chosen) / next(slow)))
@@ -777,7 +778,7 @@ def test_the_reference_shows_a_drift(stage, monkeypatch):
 
 
 def test_a_calm_run_has_no_complaints(stage, monkeypatch):
-    monkeypatch.setattr("pyblasgpu.tuning.health.REFERENCE_EVERY", 0.0)
+    monkeypatch.setattr("pyblasgpu.tuning.clock_monitor.REFERENCE_EVERY", 0.0)
     made, _ = tune(on(stage), layouts=("nn",), health=Health(Sensor(State(processes=0), State(processes=1))))
     assert made.health._references and not made.health.complaints()
 
@@ -789,7 +790,7 @@ def test_a_calm_run_has_no_complaints(stage, monkeypatch):
 def test_a_mishap_in_the_process_is_marked_and_the_sweep_goes_on(mishap, monkeypatch):
     every = planning.candidates
     monkeypatch.setattr(planning, "candidates", lambda *key: SimpleNamespace(left=every(*key).left[::8]))
-    monkeypatch.setattr(overlay, "serving", lambda *key: {})
+    monkeypatch.setattr(tuned_files, "serving", lambda *key: {})
     left = planning.candidates("gemm_tile", "s", "nn", H200, "quick").left
     bad = max(left, key=Stage.rate)
     tile = (bad.BLK_M, bad.BLK_N)
@@ -819,9 +820,9 @@ def test_tuners_at_once_lose_nothing(home):
         thread.start()
     for thread in threads:
         thread.join()
-    recorded = store.read_sweep(store.sweep_file(H200.name))
+    recorded = results.read_sweep(results.sweep_file(H200.name))
     assert len(recorded) == sum(len(made.journal.records) for made, _ in done)
-    kept = read(store.user_file(H200.name))
+    kept = read(results.user_file(H200.name))
     assert kept.entries == {key: entry for _, found in done for key, entry in read_back(found).items()}
 
 
@@ -835,9 +836,9 @@ def read_back(found):
 INTERRUPTED = """
 from fake_worker import Compilers, Sensor, Watcher, device
 from pyblasgpu.gpu.device import known
-from pyblasgpu.tuning.health import Health
-from pyblasgpu.tuning.journal import Journal
-from pyblasgpu.tuning.tuner import Tuner
+from pyblasgpu.tuning.clock_monitor import Health
+from pyblasgpu.tuning.sweep_log import Journal
+from pyblasgpu.tuning.session import Tuner
 from pyblasgpu.tuning.worker import Worker
 import sys
 h200 = known("h200")
@@ -862,7 +863,7 @@ def test_ctrl_c_in_a_terminal_keeps_everything_and_the_run_goes_on(home):
         [*arguments, "0.2"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         start_new_session=True, preexec_fn=heed_interrupts,
     )  # fmt: skip
-    path = store.sweep_file(H200.name)
+    path = results.sweep_file(H200.name)
     for _ in range(600):
         if path.exists() and len(path.read_bytes().splitlines()) > 2 * len(sizes_of("gemm_tile")):
             break
@@ -872,13 +873,13 @@ def test_ctrl_c_in_a_terminal_keeps_everything_and_the_run_goes_on(home):
     entries, replaced, untried, *words = said.split()
     assert process.returncode == 0 and not complaints
     assert int(entries) == len(sizes_of("gemm_tile")) and int(replaced) == 0 and int(untried) > 0
-    assert words[0] == "interrupted:" and read(store.user_file(H200.name)).entries
-    before = store.read_sweep(path)
+    assert words[0] == "interrupted:" and read(results.user_file(H200.name)).entries
+    before = results.read_sweep(path)
     done = subprocess.run(
         [*arguments, "0.02", "resume"], env=environment, capture_output=True, text=True, check=True
     )
     assert done.stdout.split()[2] == "0"
-    after = [record for record in store.read_sweep(path) if record.outcome == "ok"]
+    after = [record for record in results.read_sweep(path) if record.outcome == "ok"]
     assert len(after) == len({(record.candidate, record.size) for record in after}) > len(before)
 
 
@@ -912,20 +913,20 @@ def machine(stage, monkeypatch):
 
         __enter__, __exit__ = Here.__enter__, Here.__exit__
 
-    monkeypatch.setattr(run, "Worker", Here)
-    monkeypatch.setattr(run, "Compilers", AtOnce)
-    monkeypatch.setattr(run, "Sensor", lambda ordinal: Sensor())
+    monkeypatch.setattr(tune_command, "Worker", Here)
+    monkeypatch.setattr(tune_command, "Compilers", AtOnce)
+    monkeypatch.setattr(tune_command, "Sensor", lambda ordinal: Sensor())
     return stage
 
 
 def test_the_command_shows_the_winners(machine, capsys):
-    assert run.main(options(), machine.routine) == 0
+    assert tune_command.main(options(), machine.routine) == 0
     said = capsys.readouterr()
     assert "gemm_tile" in said.out
     assert re.search(r"strsm: leaves of at most (\d+) \(few\), \1 \(many\)", said.out)
     assert "strsm: one_launch at 256x256" in said.out and "strsm: recursion at 512x32" in said.out
-    assert str(store.user_file(H200.name)) in said.out
-    assert run.main(options(json=True), machine.routine) == 0
+    assert str(results.user_file(H200.name)) in said.out
+    assert tune_command.main(options(json=True), machine.routine) == 0
     said = json.loads(capsys.readouterr().out)
     assert {winner["layout"] for winner in said["winners"]} >= {"nn", "nt", "tn", "tt"}
     assert {stop["class"] for stop in said["stop_sizes"]} == set(sizes_of("trsm"))
@@ -935,15 +936,15 @@ def test_the_command_shows_the_winners(machine, capsys):
 
 
 def test_the_command_may_be_of_methods_alone(machine, capsys):
-    assert run.main(options(stage=("methods",), routine=("trmm", "trsm")), machine.routine) == 0
+    assert tune_command.main(options(stage=("methods",), routine=("trmm", "trsm")), machine.routine) == 0
     said = capsys.readouterr().out
     assert "strmm: in_place at 256x256" in said and "strsm: one_launch at 256x256" in said
-    assert str(store.user_file(H200.name)) in said and "leaves of at most" not in said
+    assert str(results.user_file(H200.name)) in said and "leaves of at most" not in said
 
 
 def test_the_command_says_what_is_left_and_what_is_doubtful(machine, capsys, monkeypatch):
-    monkeypatch.setattr(run, "Sensor", lambda ordinal: Sensor(State(busy=60)))
-    assert run.main(options(budget=1e-9), machine.routine) == 1
+    monkeypatch.setattr(tune_command, "Sensor", lambda ordinal: Sensor(State(busy=60)))
+    assert tune_command.main(options(budget=1e-9), machine.routine) == 1
     said = capsys.readouterr().err
     assert "searches not begun; --resume goes on" in said and "doubtful: the device was 60 % busy" in said
 
@@ -951,7 +952,7 @@ def test_the_command_says_what_is_left_and_what_is_doubtful(machine, capsys, mon
 def test_the_command_writes_a_report(machine, capsys, tmp_path):
     pytest.importorskip("matplotlib")
     folder = tmp_path / "report"
-    assert run.main(options(routine=("gemm",), report=str(folder)), machine.routine) == 0
+    assert tune_command.main(options(routine=("gemm",), report=str(folder)), machine.routine) == 0
     names = {path.name for path in folder.iterdir()}
     assert {"report.md", "report.json", "distribution.svg", "over_n.svg"} <= names
 

@@ -20,10 +20,14 @@ from pyblasgpu.errors import BackendUnavailable, ConfigError, DatabaseWarning
 from pyblasgpu.gpu import backend
 from pyblasgpu.gpu.compile import Resources, to_ptx
 from pyblasgpu.gpu.device import known
-from pyblasgpu.tuning import build, dryrun, gemm_cycles, measure, run, score, store
-from pyblasgpu.tuning.prune import Guidelines, candidates, check_device
-from pyblasgpu.tuning.space import EFFORTS, space
-from pyblasgpu.tuning.store import Record, sound, winners
+from pyblasgpu.kernels.space import EFFORTS, space
+from pyblasgpu.model import gemm as gemm_model
+from pyblasgpu.model import score
+from pyblasgpu.model.occupancy import check_device
+from pyblasgpu.tuning import command as tune_command
+from pyblasgpu.tuning import compile_pool, dryrun, measure, results
+from pyblasgpu.tuning.prune import Guidelines, candidates
+from pyblasgpu.tuning.results import Record, sound, winners
 from pyblasgpu.types import DTYPES
 
 H200, FERMI = known("h200"), known("fermi")
@@ -131,10 +135,10 @@ def test_the_score_knows_what_a_step_costs():
     plain = next(c for c in left if c.prefetch and c.VEC_K == 1 and not c.persistent and c.threads == 256)
     assert at(replace(plain, prefetch=False)) > at(plain)
     walking = replace(plain, persistent=True, min_blocks=1)
-    stripe = gemm_cycles.stripe_cycles
+    stripe = gemm_model.stripe_cycles
     assert stripe(walking, H200).issue > stripe(replace(plain, min_blocks=1), H200).issue
     kept = next(c for c in left if c.VEC_K > 1)
-    banked = gemm_cycles._fma_step(kept, H200).slots / (kept.THR_M * kept.THR_N)
+    banked = gemm_model._fma_step(kept, H200).slots / (kept.THR_M * kept.THR_N)
     assert 1.15 < banked < 1.6
     mma = next(c for c in candidates("gemm_mma", "d", "nn", H200).left if c.MMA_M == 16)
     small = replace(mma, MMA_M=8, MMA_K=4)
@@ -183,7 +187,7 @@ def test_which_copies_may_pass_through_the_l1_cache():
 @pytest.mark.parametrize("through_l1", [False, True])
 def test_how_copies_are_asked_for(through_l1):
     small = next(c for c in candidates("gemm_mma", "d", "nn", H200, "quick").left if c.VEC_A == c.VEC_B == 2)
-    ptx = to_ptx(build.source_of("gemm_mma", small.by_cache(through_l1)), (9, 0))
+    ptx = to_ptx(compile_pool.source_of("gemm_mma", small.by_cache(through_l1)), (9, 0))
     assert set(re.findall(r"cp\.async\.(c.)\.", ptx)) == ({"ca"} if through_l1 else {"cg"})
 
 
@@ -202,7 +206,7 @@ def test_how_copies_are_asked_for(through_l1):
 )
 def test_the_compilers_report_is_judged(report, rule):
     config = candidates("gemm_tile", "s", "nn", H200).left[0]
-    assert build.complaint(config, report, H200)[0] == rule
+    assert compile_pool.complaint(config, report, H200)[0] == rule
 
 
 @pytest.mark.slow
@@ -210,14 +214,14 @@ def test_candidates_compile_without_a_device():
     pytest.importorskip("numba.cuda")
     stem = "gemm_tile"
     config = next(c for c in candidates(stem, "s", "nn", H200).left if c.THR_M * c.THR_N == 8)
-    (((_, compiled), report),) = build.compile_all([(stem, config)], H200.cc, workers=1)
-    assert compiled == config and build.complaint(config, report, H200) == ("ok", "")
+    (((_, compiled), report),) = compile_pool.compile_all([(stem, config)], H200.cc, workers=1)
+    assert compiled == config and compile_pool.complaint(config, report, H200) == ("ok", "")
     assert config.registers < report.registers <= 255
 
 
 def test_what_nobody_waits_for_is_ended():
     """The interpreter joins these processes at its exit."""
-    with build.Compilers(H200.cc, workers=1) as compilers:
+    with compile_pool.Compilers(H200.cc, workers=1) as compilers:
         compilers._pool.submit(time.sleep, 600)
         (process,) = compilers._pool._processes.values()
     assert connection.wait([process.sentinel], 60)  # not exitcode, which a thread of the pool reads, too
@@ -232,14 +236,14 @@ def dry(**changes):
 
 
 def test_a_dry_run_prints_the_funnel(capsys):
-    assert run.main(dry()) == 0
+    assert tune_command.main(dry()) == 0
     text = capsys.readouterr().out
     assert "NVIDIA H200" in text and "occupancy" in text and text.count("gemm_tile") == 4
     assert text.count("trsm_leaf") == 1
 
 
 def test_a_dry_run_speaks_json(capsys):
-    assert run.main(dry(device="fermi", json=True, routine=("gemm",))) == 0
+    assert tune_command.main(dry(device="fermi", json=True, routine=("gemm",))) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["device"] == "Tesla S2050" and len(said["funnels"]) == 4
     for funnel in said["funnels"]:
@@ -249,21 +253,21 @@ def test_a_dry_run_speaks_json(capsys):
 def test_a_dry_run_can_compile(capsys, monkeypatch):
     bad = Resources(255, 64, 8, 8, 0)
     monkeypatch.setattr(dryrun, "compile_all", lambda jobs, cc: ((job, bad) for job in list(jobs)))
-    assert run.main(dry(compile=True, json=True)) == 0
+    assert tune_command.main(dry(compile=True, json=True)) == 0
     rows = json.loads(capsys.readouterr().out)["funnels"]
     assert rows and all(row["left"] == 0 and row["removed"]["spills"] for row in rows)
 
 
 def test_an_unknown_device_is_refused():
     with pytest.raises(ValueError, match="voodoo"):
-        run.main(dry(device="voodoo"))
+        tune_command.main(dry(device="voodoo"))
     with pytest.raises(ValueError, match="'h200' is no number"):
-        run.main(dry(dry_run=False), routine=print)
+        tune_command.main(dry(dry_run=False), routine=print)
 
 
 def test_only_a_dry_run_does_without_routines():
     with pytest.raises(BackendUnavailable, match="routines"):
-        run.main(dry(dry_run=False))
+        tune_command.main(dry(dry_run=False))
 
 
 # ------------------------------------------------------------------------------------------------- winners
@@ -310,11 +314,11 @@ def test_records_of_a_parameter_that_is_gone_count_where_it_was_off(home):
     leaf = FAMILIES["trsm_mma"].parameters_of(candidates("trsm_mma", "d", "any", H200).left[0])
     whole = replace(now, stem="trsm", layout="any", parameters={"stop": 512, **leaf})
     vendor = replace(now, parameters={}, outcome="vendor")
-    path = store.sweep_file("NVIDIA H200")
+    path = results.sweep_file("NVIDIA H200")
     for kept in (now, whole, vendor):
         for gone in ({"turned": False}, {"turned": 1}, {"turned": 0, "TURNS": 2}, {}):
-            store.append(path, replace(kept, parameters={**kept.parameters, **gone}))
-    assert store.read_sweep(path) == [now] * 2 + [whole] * 2 + [vendor] * 2
+            results.append(path, replace(kept, parameters={**kept.parameters, **gone}))
+    assert results.read_sweep(path) == [now] * 2 + [whole] * 2 + [vendor] * 2
 
 
 def test_a_stop_size_wins_too():
@@ -324,17 +328,17 @@ def test_a_stop_size_wins_too():
 
 
 def test_a_sweep_survives_being_cut_off(home):
-    path = store.sweep_file("NVIDIA H200")
+    path = results.sweep_file("NVIDIA H200")
     for blk in (16, 32):
-        store.append(path, record(blk, 1.0 / blk))
+        results.append(path, record(blk, 1.0 / blk))
     with path.open("ab") as file:
         file.write(b'{"device": "NVIDIA H200", "ar')
     with pytest.warns(DatabaseWarning, match=f"{path.name}: 1 lines are no records"):
-        assert store.read_sweep(path) == [record(16, 1 / 16), record(32, 1 / 32)]
+        assert results.read_sweep(path) == [record(16, 1 / 16), record(32, 1 / 32)]
     # the next record is not swallowed by the unfinished line
-    store.append(path, record(64, 1.0))
+    results.append(path, record(64, 1.0))
     with pytest.warns(DatabaseWarning):
-        assert store.read_sweep(path)[-1] == record(64, 1.0)
+        assert results.read_sweep(path)[-1] == record(64, 1.0)
 
 
 def test_cold_times_are_not_compared_with_warm_ones():
@@ -343,7 +347,7 @@ def test_cold_times_are_not_compared_with_warm_ones():
     assert winners(records[:1], "x").entries[KEY].parameters == {"BLK_M": 16}
 
 
-@pytest.mark.parametrize("outcome", sorted(store.FATAL))
+@pytest.mark.parametrize("outcome", sorted(results.FATAL))
 def test_a_candidate_that_once_failed_badly_never_wins(outcome):
     records = [record(16, 2.0), record(8, 0.1), record(8, 9.0, outcome=outcome)]
     assert winners(records, "x").entries[KEY].parameters == {"BLK_M": 16}
@@ -365,7 +369,7 @@ def test_packaged_values_are_computed_from_sweeps(home, monkeypatch):
     for device, stages in times.items():
         for stage, seconds in stages.items():
             line = Record(device, "sm_90", *KEY, (128, 32), {**full, "stages": stage}, "ok", seconds, 1.0)
-            store.append(home / f"{device}.jsonl", line)
+            results.append(home / f"{device}.jsonl", line)
     sweeps = [str(home / f"{device}.jsonl") for device in times]
     written = defaults.main(sweeps, home, lambda candidates: set())
     found = {path.name: parse(path.read_bytes()).entries[KEY].parameters["stages"] for path in written}
@@ -375,23 +379,23 @@ def test_packaged_values_are_computed_from_sweeps(home, monkeypatch):
     later = str(home / "later.jsonl")
     for stage, seconds, best in ((4, 5.0, 2), (2, 6.0, 4)):
         line = Record("NVIDIA H200", "sm_90", *KEY, (128, 32), {**full, "stages": stage}, "ok", seconds, 1.0)
-        store.append(Path(later), line)
+        results.append(Path(later), line)
         (again, _) = defaults.main([sweeps[0], later], home / "x", lambda candidates: set())
         assert parse(again.read_bytes()).entries[KEY].parameters["stages"] == best
     # or something that is faster
     faster = Record("NVIDIA H200", "sm_90", *KEY, (128, 32), {**full, "stages": 3}, "ok", 0.5, 1.0)
-    store.append(home / "faster.jsonl", faster)
+    results.append(home / "faster.jsonl", faster)
     (again, _) = defaults.main([sweeps[0], str(home / "faster.jsonl")], home / "x", lambda candidates: set())
     assert parse(again.read_bytes()).entries[KEY].parameters["stages"] == 3
     # what spills gives way to the next, also where it was the leaf that suited its routine best
     both = {"stop": 512, **full, "stages": 3}
     whole = Record("NVIDIA H200", "sm_90", "trsm", *KEY[1:], (2048, 32), both, "ok", 1.0, 1.0)
-    store.append(home / "NVIDIA H200.jsonl", whole)
+    results.append(home / "NVIDIA H200.jsonl", whole)
     defaults.main(sweeps, home, lambda candidates: set())
     assert parse((home / "sm_90.json").read_bytes()).entries[KEY].parameters["stages"] == 3
     # and then the stop size that another leaf was tried with says nothing
     few = replace(whole, parameters={"stop": 64, **full, "stages": 2}, seconds=2.0)
-    store.append(home / "NVIDIA H200.jsonl", few)
+    results.append(home / "NVIDIA H200.jsonl", few)
     defaults.main(sweeps, home, lambda candidates: {found for found in candidates if found[1].stages == 3})
     again = parse((home / "sm_90.json").read_bytes())
     assert again.entries[KEY].parameters["stages"] == 2 and not again.stop_sizes
@@ -409,7 +413,7 @@ def test_packaged_methods_are_computed_from_sweeps(home, routine):
             paths[-1].unlink(missing_ok=True)
             for is_on, seconds in sweep.items():
                 facts = (512, 32), {method: int(is_on)}, "ok" if seconds else "error", seconds
-                store.append(paths[-1], Record(*place, *facts))
+                results.append(paths[-1], Record(*place, *facts))
         written = packager().main([str(path) for path in paths], home, lambda candidates: set())
         assert [path.name for path in written] == ["nvidia_h200.json", "sm_90.json"]
         own, others = (parse(path.read_bytes()).methods for path in written)
@@ -451,11 +455,11 @@ def test_operations_are_counted_as_the_field_does():
 
 
 def test_compilers_use_the_cores_that_were_granted(monkeypatch):
-    monkeypatch.setattr(build.os, "sched_getaffinity", lambda process: {3, 5, 7}, raising=False)
-    assert build.cores() == build.Compilers((9, 0)).workers == 3
-    monkeypatch.delattr(build.os, "sched_getaffinity")
-    monkeypatch.setattr(build.os, "cpu_count", lambda: None)
-    assert build.cores() == 1
+    monkeypatch.setattr(compile_pool.os, "sched_getaffinity", lambda process: {3, 5, 7}, raising=False)
+    assert compile_pool.cores() == compile_pool.Compilers((9, 0)).workers == 3
+    monkeypatch.delattr(compile_pool.os, "sched_getaffinity")
+    monkeypatch.setattr(compile_pool.os, "cpu_count", lambda: None)
+    assert compile_pool.cores() == 1
 
 
 @pytest.mark.parametrize("stem", ["trsm_leaf", "trsm_mma", "trsm_fma"])

@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 from pyblasgpu.database import FAMILIES, places_of
+from pyblasgpu.dispatch.variants import persistent
 from pyblasgpu.errors import ConfigError
 from pyblasgpu.gpu.device import known
-from pyblasgpu.tuning.configs import Maker, alike, demand
-from pyblasgpu.tuning.prune import best_few, candidates, persistent
-from pyblasgpu.tuning.score import score, scores
-from pyblasgpu.tuning.space import space
+from pyblasgpu.kernels.space import space
+from pyblasgpu.model.occupancy import alike, demand
+from pyblasgpu.model.score import score, scores
+from pyblasgpu.tuning.configs import Maker
+from pyblasgpu.tuning.prune import best_few, candidates
 from pyblasgpu.types import DTYPES
 
 H200 = known("h200")

@@ -11,10 +11,10 @@ import pytest
 from pyblasgpu import cli
 from pyblasgpu.gpu.compile import Resources
 from pyblasgpu.gpu.device import known
+from pyblasgpu.model.score import cycles, score
 from pyblasgpu.tuning import dryrun
-from pyblasgpu.tuning.build import judge
+from pyblasgpu.tuning.compile_pool import judge
 from pyblasgpu.tuning.prune import EXHAUSTIVE_SCORE, Guidelines, candidates, defaults
-from pyblasgpu.tuning.score import cycles, score
 
 H200 = known("h200")
 
@@ -115,7 +115,7 @@ def cycles_of_reads(config):
 
 
 def score_blocks(config):
-    from pyblasgpu.tuning.score import blocks_per_sm
+    from pyblasgpu.model.occupancy import blocks_per_sm
 
     return blocks_per_sm(config, H200)
 

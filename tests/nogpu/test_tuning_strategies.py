@@ -13,7 +13,8 @@ from benchmarks import strategies as compared
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning.prune import Guidelines
 from pyblasgpu.tuning.replay import Recording, recordings, replay
-from pyblasgpu.tuning.store import Record, read_sweep
+from pyblasgpu.tuning.results import Record, read_sweep
+from pyblasgpu.tuning.search_problem import Axes, Task, Trial
 from pyblasgpu.tuning.strategies import (
     LIKELY,
     RIVAL,
@@ -24,7 +25,6 @@ from pyblasgpu.tuning.strategies import (
     score_first,
     three_step,
 )
-from pyblasgpu.tuning.task import Axes, Task, Trial
 from pyblasgpu.tuning.twostage import combinations, predicted
 
 H200 = known("h200")
@@ -161,7 +161,7 @@ def test_what_a_tile_did_at_one_place_counts_at_the_others():
 
 @pytest.mark.parametrize(("stem", "spread"), [("gemm_tile", 0.14), ("gemm_mma", 0.21)])
 def test_the_score_ranks_what_was_measured(recorded, stem, spread):
-    """Figures of docs/tuning.md, rounded to the safe side."""
+    """Figures of docs/history/tuning.md, rounded to the safe side."""
     rows = [compared.ranking(recording, place)
             for key, recording in recorded.items() if key[0] == stem
             for place in recording.task.places]  # fmt: skip

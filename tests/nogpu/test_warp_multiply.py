@@ -12,9 +12,9 @@ import pytest
 
 from pyblasgpu.gpu.backend import device_function, unrolled
 from pyblasgpu.gpu.compile import KernelSource, to_ptx
-from pyblasgpu.gpu.mma import SHAPES, taken
+from pyblasgpu.gpu.intrinsics.mma import SHAPES, taken
 
-ptx = pytest.importorskip("pyblasgpu.gpu.ptx")
+ptx = pytest.importorskip("pyblasgpu.gpu.intrinsics.ptx")
 
 LANES = 32
 G, T = np.divmod(np.arange(LANES), 4)  # of each lane: its group, its place within

@@ -8,12 +8,12 @@ import pytest
 
 from pyblasgpu import cli
 from pyblasgpu.database import Document, Entry, dumps, read
+from pyblasgpu.dispatch import choose
+from pyblasgpu.dispatch.tuned_files import unusable, user_file
 from pyblasgpu.errors import DatabaseWarning
 from pyblasgpu.gpu import device
 from pyblasgpu.gpu.device import known
-from pyblasgpu.tuning import select
-from pyblasgpu.tuning.overlay import unusable
-from pyblasgpu.tuning.store import merge, user_file
+from pyblasgpu.tuning.results import merge
 from pyblasgpu.tuning.wisdom import export
 from pyblasgpu.types import DTYPES
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("home")
 def document():
     from pyblasgpu.database import FAMILIES
 
-    config = select.select("gemm_tile", DTYPES["s"], "nn", (4096,) * 3, H200).config
+    config = choose.select("gemm_tile", DTYPES["s"], "nn", (4096,) * 3, H200).config
     entry = Entry(FAMILIES["gemm_tile"].parameters_of(config), 38.12)
     entries = {("gemm_tile", "s", "nn", "large"): entry, ("gemm_tile", "s", "nn", "small"): entry}
     methods = {("trmm", "d", "512x32"): "in_place"}
@@ -162,8 +162,8 @@ def test_a_file_of_another_spelling_is_taken_in_where_it_is_read(name, document,
     assert wisdom("import", written(tmp_path, document, name)) == 0
     assert f"5 values of {H200.name} are now in" in capsys.readouterr().out
     assert read(user_file(H200.name), H200.name).entries == document.entries
-    select.reload()
-    assert select.select("gemm_tile", DTYPES["s"], "nn", (4096,) * 3, H200).origin.startswith("tuned here")
+    choose.reload()
+    assert choose.select("gemm_tile", DTYPES["s"], "nn", (4096,) * 3, H200).origin.startswith("tuned here")
 
 
 @pytest.mark.parametrize("name", ["sm_90", "SM90", "sm_90a"])

@@ -11,9 +11,9 @@ import pytest
 from fake_worker import answers
 
 from pyblasgpu.errors import PyblasgpuError
-from pyblasgpu.tuning.bench import Bench, Failed
-from pyblasgpu.tuning.build import Compilers
+from pyblasgpu.tuning.compile_pool import Compilers
 from pyblasgpu.tuning.worker import DONE, Lost, Worker
+from pyblasgpu.tuning.worker_bench import Bench, Failed
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_the_process_ends_when_the_worker_is_closed():
 
 def test_the_true_body_can_be_sent_to_its_process():
     """Everything that goes through the pipe is picklable; without a device the body says so."""
-    from pyblasgpu.execution import routine
+    from pyblasgpu.frontend.call import routine
     from pyblasgpu.gpu import device
 
     if device.count():

@@ -10,6 +10,6 @@ import pytest
 @pytest.fixture(autouse=True)
 def thread_order(request: pytest.FixtureRequest) -> None:
     """Another order of threads and blocks in every test, the same one on every run."""
-    from pyblasgpu.gpu.simulator import reseed
+    from pyblasgpu.gpu.simulator.intrinsics import reseed
 
     reseed(zlib.crc32(request.node.nodeid.encode()))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from part_mask import mask
 
-from pyblasgpu.gpu import launch, simulator
+from pyblasgpu.gpu import launch
+from pyblasgpu.gpu.simulator import intrinsics as simulator
 
 
 def run(source, blocks: int, arrays: tuple, integers: tuple, scalars: tuple, batch: int = 1) -> None:

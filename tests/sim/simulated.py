@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pyblasgpu.gpu import simulator
+from pyblasgpu.gpu.simulator import intrinsics as simulator
 
 THREADS = 32
 

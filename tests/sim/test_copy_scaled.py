@@ -9,9 +9,9 @@ import pytest
 from part_mask import mask
 
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.kernels import copy_scaled
-from pyblasgpu.kernels.copy_scaled import CopyScaled
-from pyblasgpu.tuning.oracle import fenced, integers
+from pyblasgpu.kernels.copy import copy_scaled
+from pyblasgpu.kernels.copy.copy_scaled import CopyScaled
+from pyblasgpu.testing.reference import fenced, integers
 from pyblasgpu.types import DTYPES
 
 from .launching import run, strides

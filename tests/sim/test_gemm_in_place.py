@@ -10,11 +10,14 @@ from part_mask import mask
 
 from pyblasgpu.database import FIXED
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.gpu import simulator
-from pyblasgpu.kernels import diagonal_blocks, gemm_in_place, gemm_mma, gemm_tile
-from pyblasgpu.kernels.gemm_in_place import TRIANGLES, tile_orders
-from pyblasgpu.kernels.gemm_in_place import check as check_config
-from pyblasgpu.tuning.oracle import fenced, integers
+from pyblasgpu.gpu.simulator import intrinsics as simulator
+from pyblasgpu.kernels.gemm import mma as gemm_mma
+from pyblasgpu.kernels.gemm import simt as gemm_simt
+from pyblasgpu.kernels.gemm import trmm_fused as trmm_fused
+from pyblasgpu.kernels.gemm.trmm_fused import TRIANGLES, tile_orders
+from pyblasgpu.kernels.gemm.trmm_fused import check as check_config
+from pyblasgpu.kernels.trmm import diagonal_blocks
+from pyblasgpu.testing.reference import fenced, integers
 from pyblasgpu.types import DTYPES
 
 from . import test_gemm_mma, test_gemm_tile
@@ -33,7 +36,7 @@ def config(letter="s", triangle="lower_a", by_rows=False, mma=False, **changes):
 
 @pytest.fixture(autouse=True)
 def flags_are_set_often(monkeypatch):
-    monkeypatch.setattr(gemm_in_place, "SPAN", 16)
+    monkeypatch.setattr(trmm_fused, "SPAN", 16)
 
 
 def multiply(
@@ -41,7 +44,7 @@ def multiply(
     copier=diagonal_blocks,
 ):  # fmt: skip
     """C := alpha T C, or alpha C T, in place."""
-    kernels = kernels or (gemm_mma if tile.STEM == "gemm_mma" else gemm_tile)
+    kernels = kernels or (gemm_mma if tile.STEM == "gemm_mma" else gemm_simt)
     (m, n), dtype, (uplo, _) = c.shape, DTYPES[tile.dtype], triangle.split("_")
     (block, free), of_a = tile_orders(tile, triangle), triangle.endswith("a")
     order, others = (m, n) if of_a else (n, m)
@@ -145,7 +148,7 @@ def test_what_is_not_finite_spoils_only_what_depends_on_it(letter, triangle, wha
 
 @pytest.mark.parametrize("span", [16, 32, 256])
 def test_in_any_order_of_blocks(span, monkeypatch):
-    monkeypatch.setattr(gemm_in_place, "SPAN", span)
+    monkeypatch.setattr(trmm_fused, "SPAN", span)
     for seed in range(4):
         simulator.reseed(seed)
         check("s", "lower_a", 50, 30)

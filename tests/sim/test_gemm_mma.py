@@ -8,11 +8,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from pyblasgpu.gpu import simulator
-from pyblasgpu.gpu.mma import SHAPES
-from pyblasgpu.kernels import gemm_mma
-from pyblasgpu.kernels.gemm_mma import GemmMma
-from pyblasgpu.tuning.oracle import fenced
+from pyblasgpu.gpu.intrinsics.mma import SHAPES
+from pyblasgpu.gpu.simulator import intrinsics as simulator
+from pyblasgpu.kernels.gemm import mma as gemm_mma
+from pyblasgpu.kernels.gemm.mma import GemmMma
+from pyblasgpu.testing.reference import fenced
 
 from .launching import run, strides
 from .test_gemm_tile import LAYOUTS, check, smallest

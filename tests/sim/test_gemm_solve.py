@@ -7,11 +7,13 @@ from itertools import product
 import numpy as np
 import pytest
 
-from pyblasgpu.gpu import simulator
-from pyblasgpu.kernels import gemm_mma, gemm_solve, gemm_tile
-from pyblasgpu.kernels.gemm_in_place import TRIANGLES, tile_orders
-from pyblasgpu.kernels.group_substitution import sharing
-from pyblasgpu.tuning.oracle import fenced
+from pyblasgpu.gpu.simulator import intrinsics as simulator
+from pyblasgpu.kernels.gemm import mma as gemm_mma
+from pyblasgpu.kernels.gemm import simt as gemm_simt
+from pyblasgpu.kernels.gemm import trsm_fused as trsm_fused
+from pyblasgpu.kernels.gemm.trmm_fused import TRIANGLES, tile_orders
+from pyblasgpu.kernels.gemm.warp_substitution import sharing
+from pyblasgpu.testing.reference import fenced
 from pyblasgpu.types import DTYPES
 
 from .launching import run, strides
@@ -25,10 +27,10 @@ def shared(triangle):
 
 def solve(tile, triangle, t, c, unit=False, conj=False, alpha=1.0, by_rows=False, kernels=None):
     """T X = alpha C, or X T = alpha C, in place."""
-    kernels = kernels or (gemm_mma if tile.STEM == "gemm_mma" else gemm_tile)
+    kernels = kernels or (gemm_mma if tile.STEM == "gemm_mma" else gemm_simt)
     (m, n), dtype, of_a = c.shape, DTYPES[tile.dtype], triangle.endswith("a")
     _, free = tile_orders(tile, triangle)
-    flags = np.zeros(-(-(n if of_a else m) // free) * gemm_solve.APART // dtype.real_size, dtype.real)
+    flags = np.zeros(-(-(n if of_a else m) // free) * trsm_fused.APART // dtype.real_size, dtype.real)
     lead = strides(t)[0 if by_rows else 1]
     conjs = (conj, False) if of_a else (False, conj)
     source = kernels.source(tile, *conjs, triangle=triangle, solved="unit" if unit else "nonunit")
@@ -132,7 +134,7 @@ def test_odd_extents(triangle, order, others):
 
 @pytest.mark.parametrize("span", [8, 32, 256])
 def test_in_any_order_of_blocks(span, monkeypatch):
-    monkeypatch.setattr(gemm_solve, "SPAN", span)
+    monkeypatch.setattr(trsm_fused, "SPAN", span)
     for seed in range(4):
         simulator.reseed(seed)
         check("s", "lower_a", 50, 30)

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from pyblasgpu.gpu.device import known
-from pyblasgpu.kernels import gemm_tile, walk
-from pyblasgpu.kernels.gemm_body import reals_read
-from pyblasgpu.kernels.gemm_tile import GemmTile
-from pyblasgpu.tuning.oracle import fenced, integers
+from pyblasgpu.kernels.common import tile_scheduler
+from pyblasgpu.kernels.gemm import simt as gemm_simt
+from pyblasgpu.kernels.gemm.mainloop import reals_read
+from pyblasgpu.kernels.gemm.simt import GemmTile
+from pyblasgpu.testing.reference import fenced, integers
 from pyblasgpu.tuning.prune import candidates
 from pyblasgpu.types import DTYPES
 
@@ -51,7 +52,7 @@ def check(
     alpha=2.0,
     beta=-1.0,
     batch=1,
-    kernels=gemm_tile,
+    kernels=gemm_simt,
     shared="",
     part="all",
 ):
@@ -186,7 +187,7 @@ def test_small_tiles_of_the_quick_space(letter, layout):
 
 
 def test_more_rows_of_tiles_than_a_raster_column():
-    check(config("s", stages=2), m=16 * (walk.RASTER + 1) + 1, n=17, k=2)
+    check(config("s", stages=2), m=16 * (tile_scheduler.RASTER + 1) + 1, n=17, k=2)
 
 
 def test_infinities_and_nans_reach_what_depends_on_them():
@@ -194,7 +195,7 @@ def test_infinities_and_nans_reach_what_depends_on_them():
     a, b = np.ones((17, 5), order="F"), np.ones((5, 9), order="F")
     a[3, 2], b[4, 7] = np.inf, np.nan
     c = np.zeros((17, 9), order="F")
-    run(gemm_tile.source(tile), tile.grid(17, 9), (a, b, c), (17, 9, 5, 17, 5, 17, 0, 0, 0), (1.0, 0.0))
+    run(gemm_simt.source(tile), tile.grid(17, 9), (a, b, c), (17, 9, 5, 17, 5, 17, 0, 0, 0), (1.0, 0.0))
     assert np.isnan(c[:, 7]).all()
     clean = np.delete(c, 7, axis=1)
     assert np.isinf(clean[3]).all()

@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.kernels import trmm_leaf, trsm_leaf, trsm_small
-from pyblasgpu.kernels.triangle import Variant
-from pyblasgpu.kernels.trmm_leaf import TrmmLeaf
-from pyblasgpu.kernels.trsm_leaf import TrsmLeaf
-from pyblasgpu.kernels.trsm_small import TrsmSmall
-from pyblasgpu.tuning.cases import TriangularCase
-from pyblasgpu.tuning.oracle import exact_triangular, fenced, integers, triangle
+from pyblasgpu.kernels.common.triangle_panel import Variant
+from pyblasgpu.kernels.trmm import leaf as trmm_leaf
+from pyblasgpu.kernels.trmm.leaf import TrmmLeaf
+from pyblasgpu.kernels.trsm import leaf as trsm_leaf
+from pyblasgpu.kernels.trsm import small as trsm_small
+from pyblasgpu.kernels.trsm.leaf import TrsmLeaf
+from pyblasgpu.kernels.trsm.small import TrsmSmall
+from pyblasgpu.testing.cases import TriangularCase
+from pyblasgpu.testing.reference import exact_triangular, fenced, integers, triangle
 from pyblasgpu.types import DTYPES, Diag, Trans
 
 from .launching import run, strides

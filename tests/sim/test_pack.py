@@ -7,16 +7,16 @@ from itertools import product
 import numpy as np
 import pytest
 
+from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.gpu import simulator
-from pyblasgpu.kernels import pack
-from pyblasgpu.kernels.pack import Pack
-from pyblasgpu.kernels.packing import LAYOUTS, Packing
+from pyblasgpu.gpu.simulator import intrinsics as simulator
+from pyblasgpu.kernels.copy import pack
+from pyblasgpu.kernels.copy.pack import Pack
+from pyblasgpu.kernels.copy.packing import LAYOUTS, Packing
 from pyblasgpu.operands import Operand
+from pyblasgpu.routines.launch_list import Tape
 from pyblasgpu.routines.pack import record_packed
-from pyblasgpu.routines.tape import Tape
-from pyblasgpu.tuning.oracle import fenced, integers, packed
-from pyblasgpu.tuning.overrides import override
+from pyblasgpu.testing.reference import fenced, integers, packed
 from pyblasgpu.types import DTYPES
 
 from .launching import run, strides

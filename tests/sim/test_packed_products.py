@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.kernels import gemm_mma, gemm_tile
-from pyblasgpu.kernels.packing import Packing
-from pyblasgpu.tuning.oracle import fenced, integers, packed
+from pyblasgpu.kernels.copy.packing import Packing
+from pyblasgpu.kernels.gemm import mma as gemm_mma
+from pyblasgpu.kernels.gemm import simt as gemm_simt
+from pyblasgpu.testing.reference import fenced, integers, packed
 from pyblasgpu.types import DTYPES
 
 from . import test_gemm_mma, test_gemm_tile
@@ -36,7 +37,7 @@ def product(
     tile, m=37, n=19, k=27, walk=None, blocks=4, batch=1, shared="", alpha=2.0, beta=-1.0, kernels=None
 ) -> None:
     """Integers, ``==``; C stands between fences. `shared`: of one matrix a batch."""
-    kernels = kernels or (gemm_mma if tile.STEM == "gemm_mma" else gemm_tile)
+    kernels = kernels or (gemm_mma if tile.STEM == "gemm_mma" else gemm_simt)
     rng, dtype = np.random.default_rng(m + 10 * n + 100 * k), DTYPES[tile.dtype]
     counts = (1 if "a" in shared else batch), (1 if "b" in shared else batch), batch
     shapes = (m, k), (k, n), (m, n)
@@ -142,7 +143,7 @@ def test_infinities_meet_no_zeros_of_the_padding():
     of_a, of_b = tile.packings
     leads = of_a.steps(17, 5).tile, of_b.steps(9, 5).tile, strides(c)[2]
     left, right = laid(of_a, a[None]), laid(of_b, b.T[None])
-    run(gemm_tile.source(tile), tile.grid(17, 9), (left, right, c), (17, 9, 5, *leads, 0, 0, 0), (1.0, 0.0))
+    run(gemm_simt.source(tile), tile.grid(17, 9), (left, right, c), (17, 9, 5, *leads, 0, 0, 0), (1.0, 0.0))
     assert np.isnan(c[0, :, 7]).all()
     clean = np.delete(c[0], 7, axis=1)
     assert np.isinf(clean[3]).all() and (np.delete(clean, 3, axis=0) == 5).all()

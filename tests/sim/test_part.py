@@ -8,9 +8,10 @@ from math import lcm
 import pytest
 
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.kernels import gemm_mma, gemm_tile
-from pyblasgpu.kernels.part import turned
-from pyblasgpu.kernels.walk import places, tile_count
+from pyblasgpu.kernels.common.region import turned
+from pyblasgpu.kernels.common.tile_scheduler import places, tile_count
+from pyblasgpu.kernels.gemm import mma as gemm_mma
+from pyblasgpu.kernels.gemm import simt as gemm_simt
 
 from . import test_gemm_mma, test_gemm_tile, test_persistent, test_sum_partials
 
@@ -89,7 +90,7 @@ def test_the_tiles_of_a_triangle(part, tile):
 def test_what_there_is_not():
     for part in ("left", "strict"):
         with pytest.raises(ConfigError, match="part in"):
-            gemm_tile.source(test_gemm_tile.config(), part=part)
+            gemm_simt.source(test_gemm_tile.config(), part=part)
 
 
 @pytest.mark.parametrize("part", ["all", *REAL, *HERMITIAN])

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.kernels import gemm_mma, gemm_tile
-from pyblasgpu.kernels.walk import Walk
-from pyblasgpu.tuning.oracle import fenced, integers
+from pyblasgpu.kernels.common.tile_scheduler import Walk
+from pyblasgpu.kernels.gemm import mma as gemm_mma
+from pyblasgpu.kernels.gemm import simt as gemm_simt
+from pyblasgpu.testing.reference import fenced, integers
 from pyblasgpu.types import DTYPES
 
 from . import test_gemm_mma, test_gemm_tile
@@ -26,7 +27,7 @@ PIPELINES = [{"stages": 2}, {"stages": 3, "prefetch": True}, {"stages": 4}]
 
 def check(tile, m, n, k, walk, blocks, batch=1, alpha=2.0, beta=-1.0, kernels=None, part="all"):
     """Integers between fences, ``==``; no flag stays set."""
-    kernels = kernels or (gemm_mma if tile.STEM == "gemm_mma" else gemm_tile)
+    kernels = kernels or (gemm_mma if tile.STEM == "gemm_mma" else gemm_simt)
     rng, dtype = np.random.default_rng(m + 10 * n + 100 * k), DTYPES[tile.dtype]
     a, b, c = (integers(rng, (batch, *shape), dtype) for shape in ((m, k), (k, n), (m, n)))
     expected = alpha * (a @ b) + (beta * c if beta else 0)

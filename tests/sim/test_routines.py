@@ -14,18 +14,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pyblasgpu
-from pyblasgpu.gpu import simulator
-from pyblasgpu.kernels.copy_scaled import CopyScaled
-from pyblasgpu.kernels.sum_partials import SumPartials
-from pyblasgpu.kernels.symmetrize import Symmetrize
+from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.gpu.simulator import intrinsics as simulator
+from pyblasgpu.kernels.copy.copy_scaled import CopyScaled
+from pyblasgpu.kernels.copy.split_k_reduce import SumPartials
+from pyblasgpu.kernels.copy.symmetrize import Symmetrize
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines.copy import copy
 from pyblasgpu.routines.gemm import gemm
 from pyblasgpu.routines.trmm import trmm
 from pyblasgpu.routines.trsm import trsm
-from pyblasgpu.tuning.cases import GemmCase, TriangularCase, gemm_cases, triangular_cases
-from pyblasgpu.tuning.oracle import apply, exact_gemm, exact_triangular, fenced, integers, triangle
-from pyblasgpu.tuning.overrides import override
+from pyblasgpu.testing.cases import GemmCase, TriangularCase, gemm_cases, triangular_cases
+from pyblasgpu.testing.reference import apply, exact_gemm, exact_triangular, fenced, integers, triangle
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
 from .launching import strides

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from simulated import THREADS, device, host, run
 
-from pyblasgpu.gpu import simulator as sim
+from pyblasgpu.gpu.simulator import intrinsics as sim
 
 cuda, real = sim.cuda, sim.types.float32
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from simulated import device, once, run
 
-from pyblasgpu.gpu import simulator as sim
+from pyblasgpu.gpu.simulator import intrinsics as sim
 
 cuda, real = sim.cuda, sim.types.float32
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from simulated import THREADS, device, host, once, run
 
-from pyblasgpu.gpu import simulator as sim
+from pyblasgpu.gpu.simulator import intrinsics as sim
 
 cuda, types, real = sim.cuda, sim.types, sim.types.float32
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pyblasgpu.kernels import sum_partials
-from pyblasgpu.kernels.sum_partials import SumPartials, cut
-from pyblasgpu.tuning.oracle import fenced, integers
+from pyblasgpu.kernels.copy import split_k_reduce
+from pyblasgpu.kernels.copy.split_k_reduce import SumPartials, cut
+from pyblasgpu.testing.reference import fenced, integers
 from pyblasgpu.types import DTYPES
 
 from .launching import of_part, run, strides
 
 
 def check(
-    letter="s", m=13, n=5, partials=9, alpha=2.0, beta=-1.0, slices=4, unroll=2, kernels=sum_partials,
+    letter="s", m=13, n=5, partials=9, alpha=2.0, beta=-1.0, slices=4, unroll=2, kernels=split_k_reduce,
     part="all",
 ) -> None:  # fmt: skip
     """Sum integers, other numbers between their columns, into C between fences; compare with ``==``."""
@@ -65,7 +65,7 @@ def test_infinities_and_nans_stay_where_they_are():
     p = np.ones((3, 4, 8), np.float32)
     p[1, 2, 3], p[2, 0, 0] = np.nan, np.inf
     c, config = np.zeros((8, 4), np.float32, order="F"), SumPartials(dtype="s", DIM=32, SLICES=4, UNROLL=2)
-    run(sum_partials.source(config), config.grid(8, 4), (p, c), (8, 4, 3, 8, 8, 32), (1.0, 0.0))
+    run(split_k_reduce.source(config), config.grid(8, 4), (p, c), (8, 4, 3, 8, 8, 32), (1.0, 0.0))
     assert np.isnan(c[3, 2]) and np.isinf(c[0, 0])
     assert (c == 3).sum() == 30
 
@@ -83,7 +83,7 @@ def test_the_order_of_a_sum_is_that_of_the_partials():
             expected += part
         c = np.zeros((32, 1), np.float32, order="F")
         config = SumPartials(dtype="s", DIM=32, SLICES=slices, UNROLL=2)
-        run(sum_partials.source(config), config.grid(32, 1), (p, c), (32, 1, 11, 32, 32, 32), (1.0, 0.0))
+        run(split_k_reduce.source(config), config.grid(32, 1), (p, c), (32, 1, 11, 32, 32, 32), (1.0, 0.0))
         assert np.array_equal(c[:, 0], expected)
 
 

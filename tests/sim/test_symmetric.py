@@ -11,11 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pyblasgpu
+from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.routines import gemmtr, syr2k, syrk
 from pyblasgpu.routines.symm import tape as symm_tape
-from pyblasgpu.tuning.oracle import fenced
-from pyblasgpu.tuning.overrides import override
-from pyblasgpu.tuning.symmetric import ROUTINES, SYMMETRIC, SymmetricCase, data, exact, symmetric_cases, ways
+from pyblasgpu.testing.reference import fenced
+from pyblasgpu.testing.symmetric_cases import (
+    ROUTINES,
+    SYMMETRIC,
+    SymmetricCase,
+    data,
+    exact,
+    symmetric_cases,
+    ways,
+)
 from pyblasgpu.types import DTYPES, Uplo
 
 from .test_routines import NAN, SOME, backend, lay, operand, outside, same, small_kernels, stored  # noqa: F401

@@ -9,9 +9,9 @@ import pytest
 from part_mask import mask
 
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.kernels import symmetrize
-from pyblasgpu.kernels.symmetrize import Symmetrize
-from pyblasgpu.tuning.oracle import integers
+from pyblasgpu.kernels.copy import symmetrize
+from pyblasgpu.kernels.copy.symmetrize import Symmetrize
+from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES, dtype_of
 
 from .launching import of_part, run, strides

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from pyblasgpu.gpu import launch as launching
-from pyblasgpu.kernels import trsm_body, trsm_fma, trsm_mma
-from pyblasgpu.kernels.triangle import Variant
-from pyblasgpu.kernels.trsm_config import TrsmConfig
-from pyblasgpu.kernels.trsm_fma import TrsmFma
-from pyblasgpu.kernels.trsm_mma import TrsmMma
+from pyblasgpu.kernels.common.triangle_panel import Variant
+from pyblasgpu.kernels.trsm import body as trsm_body
+from pyblasgpu.kernels.trsm import fma as trsm_fma
+from pyblasgpu.kernels.trsm import mma as trsm_mma
+from pyblasgpu.kernels.trsm.config import TrsmConfig
+from pyblasgpu.kernels.trsm.fma import TrsmFma
+from pyblasgpu.kernels.trsm.mma import TrsmMma
 from pyblasgpu.types import DTYPES
 
 from . import test_leaves

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.gpu.mma import SHAPES
+from pyblasgpu.gpu.intrinsics.mma import SHAPES
 
 from .test_trsm_body import SMALL, check
 

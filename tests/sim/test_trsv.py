@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import pyblasgpu
+from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu import launch as launching
-from pyblasgpu.gpu import simulator
 from pyblasgpu.gpu.device import known
-from pyblasgpu.kernels import trsv
-from pyblasgpu.kernels.triangle import Variant
-from pyblasgpu.tuning.cases import TriangularCase
-from pyblasgpu.tuning.oracle import exact_triangular, fenced, integers, triangle
-from pyblasgpu.tuning.overrides import override
+from pyblasgpu.gpu.simulator import intrinsics as simulator
+from pyblasgpu.kernels.common.triangle_panel import Variant
+from pyblasgpu.kernels.trsv import kernel as trsv
+from pyblasgpu.testing.cases import TriangularCase
+from pyblasgpu.testing.reference import exact_triangular, fenced, integers, triangle
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
 from .launching import run, strides

@@ -1,0 +1,340 @@
+"""scipy.linalg.blas, name for name, on any arrays: Level 3, and GEMMTR, which SciPy lacks.
+
+Parameters, order, defaults and results are SciPy's: results are column-major, ``overwrite_c`` and
+``overwrite_b`` mean *may* overwrite (which happens to column-major arrays of the routine's dtype), a vector
+is a matrix of one column and a number a matrix of one element; a result that replaces either has its shape.
+Lists, numbers, integers and all floating-point arrays are cast to the routine's dtype, float64 to float32
+too. Where SciPy loses an imaginary part in silence this raises TypeError: complex arrays or numbers in real
+routines; where SciPy's BLAS prints a complaint and computes nothing (``trans=2`` of zsyrk), ValueError. The
+functions without a prefix take the dtype from the arrays.
+
+``stream`` and ``backend`` have no place in these signatures: device arrays run on their library's current
+stream, and ``PYBLASGPU_BACKEND`` sends host arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..arguments import array_of_numbers, enabled
+from ..frontend.arrays import (
+    common_dtype,
+    dtype_name,
+    indexable,
+    library_of,
+    may_share_memory,
+    numpy_dtype,
+    output_view,
+    reshaped,
+    stored_dtype,
+)
+from ..frontend.call import Call
+from ..frontend.layouts import MisalignedError, is_column_major
+from ..types import DTYPES, Dtype, Side
+from . import blas_docs
+from .level3 import multiply, triangular
+from .symmetric import rank_k, symmetric, triangular_product
+
+__all__ = [
+    "cgemm", "cgemmtr", "chemm", "cher2k", "cherk", "csymm", "csyr2k", "csyrk", "ctrmm", "ctrsm", "dgemm",
+    "dgemmtr", "dsymm", "dsyr2k", "dsyrk", "dtrmm", "dtrsm", "find_best_blas_type", "gemm", "gemmtr",
+    "get_blas_funcs", "hemm", "her2k", "herk", "sgemm", "sgemmtr", "ssymm", "ssyr2k", "ssyrk", "strmm",
+    "strsm", "symm", "syr2k", "syrk", "trmm", "trsm", "zgemm", "zgemmtr", "zhemm", "zher2k", "zherk", "zsymm",
+    "zsyr2k", "zsyrk", "ztrmm", "ztrsm",
+]  # fmt: skip
+
+
+def _make_gemm(dtype: Dtype | None) -> Callable:
+    name = _name("gemm", dtype)
+
+    def gemm(alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0):
+        call, out, source, beta = _prepare(name, dtype, {"a": a, "b": b}, beta, c, overwrite_c)
+        result = multiply(call, alpha, beta, out, trans_a, trans_b, source, column_major=True)
+        return _like(result, c)
+
+    return _dress(gemm, name, dtype, blas_docs.GEMM.format(name=name, types=_types(dtype)))
+
+
+def _prepare(name: str, dtype: Dtype | None, inputs: dict, beta, c, overwrite_c):
+    """The Call of a routine that adds to `c`; its output if that is `c`, else what is copied into a new one;
+    and beta, 0 if there is nothing to scale.
+    """
+    arrays = {argument: _matrix(name, argument, array, dtype) for argument, array in inputs.items()}
+    overwrite = enabled(overwrite_c, name, "overwrite_c")
+    if c is None:
+        wanted = dtype or _common(name, tuple(arrays.values()))
+        call = Call(name, arrays, None, None, None, wanted)
+        call.scalar("beta", beta)
+        return call, None, None, 0
+    target = _matrix(name, "c", c, dtype)
+    wanted = dtype or _common(name, (*arrays.values(), target))
+    if overwrite and _may_overwrite(target, wanted, arrays.values()):
+        return Call(name, arrays, target, None, None, wanted), target, None, beta
+    call = Call(name, {**arrays, "c": target}, None, None, None, wanted)
+    return call, None, call.inputs[-1], beta
+
+
+def _make_symm(which: str, dtype: Dtype | None) -> Callable:
+    name = _name(which, dtype)
+
+    def routine(alpha, a, b, beta=0.0, c=None, side=0, lower=0, overwrite_c=0):
+        call, out, source, beta = _prepare(name, dtype, {"a": a, "b": b}, beta, c, overwrite_c)
+        result = symmetric(call, which, alpha, beta, out, side, lower, source, column_major=True)
+        return _like(result, c)
+
+    doc = blas_docs.SYMM.format(name=name, types=_types(dtype), **_SYMM[which])
+    return _dress(routine, name, dtype, doc)
+
+
+_SYMM = {
+    "symm": {"kind": "symmetric", "diagonal": ""},
+    "hemm": {"kind": "Hermitian", "diagonal": ", without the imaginary parts of its diagonal"},
+}
+
+
+def _make_rank_k(which: str, dtype: Dtype | None) -> Callable:
+    name = _name(which, dtype)
+
+    def add(inputs, alpha, beta, c, trans, lower, overwrite_c):
+        call, out, source, beta = _prepare(name, dtype, inputs, beta, c, overwrite_c)
+        return _like(rank_k(call, which, alpha, beta, out, lower, trans, source, column_major=True), c)
+
+    def update(alpha, a, beta=0.0, c=None, trans=0, lower=0, overwrite_c=0):
+        return add({"a": a}, alpha, beta, c, trans, lower, overwrite_c)
+
+    def update_by_two(alpha, a, b, beta=0.0, c=None, trans=0, lower=0, overwrite_c=0):
+        return add({"a": a, "b": b}, alpha, beta, c, trans, lower, overwrite_c)
+
+    kind = _HERMITIAN if which.startswith("her") else _SYMMETRIC
+    doc = blas_docs.RANK_K.format(name=name, types=_types(dtype), **(kind | _RANK_K[which]))
+    return _dress(update_by_two if which.endswith("2k") else update, name, dtype, doc)
+
+
+_SYMMETRIC = {
+    "alpha": "With 0, nothing is read but `c`.", "beta": "", "diagonal": "",
+    "code": "1", "letter": "T", "op": "transposed",
+}  # fmt: skip
+_HERMITIAN = {
+    "alpha": "With 0, nothing is read but `c`.", "beta": "Real. ",
+    "diagonal": " The imaginary parts of the diagonal are not read.",
+    "code": "2", "letter": "C", "op": "conjugate transposed",
+}  # fmt: skip
+_RANK_K = {
+    "syrk": {"inputs": "a", "arrays": "a", "sum": "alpha op(a) op(a)^T"},
+    "herk": {"inputs": "a", "arrays": "a", "sum": "alpha op(a) op(a)^H", "alpha": "Real."},
+    "syr2k": {"inputs": "a, b", "arrays": "a, b", "sum": "alpha (op(a) op(b)^T + op(b) op(a)^T)"},
+    "her2k": {
+        "inputs": "a, b", "arrays": "a, b", "sum": "alpha op(a) op(b)^H + conj(alpha) op(b) op(a)^H",
+    },
+}  # fmt: skip
+
+
+def _make_gemmtr(dtype: Dtype | None) -> Callable:
+    name = _name("gemmtr", dtype)
+
+    def gemmtr(alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, lower=0, overwrite_c=0):
+        call, out, source, beta = _prepare(name, dtype, {"a": a, "b": b}, beta, c, overwrite_c)
+        flags = lower, trans_a, trans_b
+        return _like(triangular_product(call, alpha, beta, out, *flags, source, column_major=True), c)
+
+    return _dress(gemmtr, name, dtype, blas_docs.GEMMTR.format(name=name, types=_types(dtype)))
+
+
+def _make_triangular(which: str, dtype: Dtype | None) -> Callable:
+    name = _name(which, dtype)
+
+    def routine(alpha, a, b, side=0, lower=0, trans_a=0, diag=0, overwrite_b=0):
+        triangle, target = _matrix(name, "a", a, dtype), _matrix(name, "b", b, dtype)
+        overwrite = enabled(overwrite_b, name, "overwrite_b")
+        if which == "trmm":
+            at_left = Side.parse(side, name, "side") is Side.LEFT
+            triangle = _leading(triangle, target.shape[0 if at_left else 1])
+        wanted = dtype or _common(name, (triangle, target))
+        out = target if overwrite and _may_overwrite(target, wanted, [triangle]) else None
+        call = Call(name, {"a": triangle, "b": target}, out, None, None, wanted)
+        result = triangular(call, which, alpha, out, side, lower, trans_a, diag, column_major=True)
+        return _like(result, b)
+
+    doc = blas_docs.TRIANGULAR.format(name=name, types=_types(dtype), **_TRIANGULAR[which])
+    return _dress(routine, name, dtype, doc)
+
+
+_TRIANGULAR = {
+    "trmm": {
+        "result": "b",
+        "summary": "Product with a triangle, ``alpha op(a) b`` or ``alpha b op(a)``",
+        "a_note": "If `a` is larger, its leading part is used. ",
+    },
+    "trsm": {
+        "result": "x",
+        "summary": "Solution of ``op(a) x = alpha b`` or ``x op(a) = alpha b``, a triangular",
+        "a_note": "",
+    },
+}
+
+
+def _name(stem: str, dtype: Dtype | None) -> str:
+    return stem if dtype is None else dtype.letter + stem
+
+
+def _types(dtype: Dtype | None) -> str:
+    return ", in the dtype that the arrays have together" if dtype is None else f", in {dtype.name}"
+
+
+def _dress(function: Any, name: str, dtype: Dtype | None, doc: str) -> Callable:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    function.__module__ = function.module_name = "pyblasgpu.blas"  # where users find it
+    if dtype is not None:
+        # what SciPy's functions carry; indices are 64-bit throughout
+        function.typecode = function.prefix = dtype.letter
+        function.dtype, function.int_dtype = np.dtype(dtype.name), np.dtype("int64")
+    return function
+
+
+def _matrix(name: str, argument: str, array, dtype: Dtype | None):
+    """`array` with two dimensions; a vector as one column, a number as one element."""
+    if isinstance(array, _NUMBERS):
+        array = array_of_numbers(array, name, argument)
+    array = indexable(array, name, argument)
+    found = common_dtype(name, [dtype_name(array)], [argument])
+    if found.is_complex and dtype is not None and not dtype.is_complex:
+        raise TypeError(f"{name}: {argument} is complex, and the routine computes in {dtype.name}")
+    dimensions = len(array.shape)
+    if dimensions > 2:
+        raise ValueError(f"{name}: {argument} has shape {tuple(array.shape)}; a matrix or a vector is needed")
+    if dimensions == 2:
+        return array
+    return reshaped(array, (*array.shape, 1) if dimensions else (1, 1))
+
+
+#: What has no dtype of its own.
+_NUMBERS = (list, tuple, int, float, complex)
+
+
+def _common(name: str, arrays: tuple) -> Dtype:
+    return common_dtype(name, [dtype_name(array) for array in arrays])
+
+
+def _leading(a, order: int):
+    """The leading part of a triangle that is larger than needed, as SciPy's trmm takes it."""
+    rows, cols = a.shape
+    return a[:order, :order] if rows >= cols >= order else a
+
+
+def _may_overwrite(array, dtype: Dtype, inputs: Iterable) -> bool:
+    """Whether SciPy would write into `array`: column-major, without padding, of the routine's dtype; and
+    whether that harms none of the other `inputs`.
+    """
+    view = output_view(array, dtype)
+    if view is None or any(may_share_memory(other, array) for other in inputs):
+        return False
+    if isinstance(view, np.ndarray):
+        return view.flags.f_contiguous
+    (rows, cols), steps = view.shape, view.strides
+    return (rows <= 1 or steps[0] == 1) and (cols <= 1 or steps[1] == rows)
+
+
+def _like(result, given):
+    """The result in the shape that SciPy gives it: that of the argument that it replaces, if there is one."""
+    if given is None:
+        return result
+    shape = np.shape(given) if isinstance(given, _NUMBERS) else tuple(indexable(given, "", "").shape)
+    return result if len(shape) == 2 else reshaped(result, shape)
+
+
+gemm = _make_gemm(None)
+trmm, trsm = (_make_triangular(which, None) for which in ("trmm", "trsm"))
+sgemm, dgemm, cgemm, zgemm = map(_make_gemm, DTYPES.values())
+strmm, dtrmm, ctrmm, ztrmm = (_make_triangular("trmm", dtype) for dtype in DTYPES.values())
+strsm, dtrsm, ctrsm, ztrsm = (_make_triangular("trsm", dtype) for dtype in DTYPES.values())
+
+_COMPLEX = DTYPES["c"], DTYPES["z"]
+symm, hemm = (_make_symm(which, None) for which in ("symm", "hemm"))
+ssymm, dsymm, csymm, zsymm = (_make_symm("symm", dtype) for dtype in DTYPES.values())
+chemm, zhemm = (_make_symm("hemm", dtype) for dtype in _COMPLEX)
+syrk, herk, syr2k, her2k = (_make_rank_k(which, None) for which in _RANK_K)
+ssyrk, dsyrk, csyrk, zsyrk = (_make_rank_k("syrk", dtype) for dtype in DTYPES.values())
+cherk, zherk = (_make_rank_k("herk", dtype) for dtype in _COMPLEX)
+ssyr2k, dsyr2k, csyr2k, zsyr2k = (_make_rank_k("syr2k", dtype) for dtype in DTYPES.values())
+cher2k, zher2k = (_make_rank_k("her2k", dtype) for dtype in _COMPLEX)
+gemmtr = _make_gemmtr(None)
+sgemmtr, dgemmtr, cgemmtr, zgemmtr = map(_make_gemmtr, DTYPES.values())
+
+
+def find_best_blas_type(arrays: Sequence = (), dtype=None) -> tuple[str, np.dtype, bool]:
+    """The BLAS type that holds all `arrays`.
+
+    Parameters
+    ----------
+    arrays : sequence of arrays, optional
+        Of one library.
+    dtype : dtype, optional
+        Used if no arrays are given; by default float64.
+
+    Returns
+    -------
+    prefix : {'s', 'd', 'c', 'z'}
+    dtype : numpy.dtype
+    prefer_fortran : bool
+        Whether the first array of the most general dtype is column-major.
+
+    Raises
+    ------
+    TypeError
+        For dtypes that would lose precision (SciPy takes long double as float64).
+    """
+    dtypes = [dtype_name(array) for array in arrays] or [numpy_dtype("float64" if dtype is None else dtype)]
+    best = common_dtype("find_best_blas_type", dtypes)
+    generality = list(DTYPES).index
+    each = [common_dtype("find_best_blas_type", [found]).letter for found in dtypes]
+    leading = arrays[each.index(max(each, key=generality))] if len(arrays) else None
+    return best.letter, np.dtype(best.name), leading is not None and _is_fortran(leading)
+
+
+def _is_fortran(array) -> bool:
+    library = library_of(array)
+    if library.host:
+        return library.to_numpy(array).flags.f_contiguous
+    if len(array.shape) < 2:
+        return True
+    stored = stored_dtype(dtype_name(array))
+    try:
+        return stored is not None and is_column_major(library.layout(array, stored, None))
+    except MisalignedError:
+        return False
+
+
+def get_blas_funcs(names, arrays: Sequence = (), dtype=None, ilp64=False):
+    """The functions of this module for the dtype of `arrays`.
+
+    Parameters
+    ----------
+    names : str or sequence of str
+        Without prefix: 'gemm', 'trsm', 'herk', ... (the last for complex arrays alone).
+    arrays, dtype
+        See `find_best_blas_type`.
+    ilp64 : bool or 'preferred', optional
+        Accepted; indices have 64 bits in either case.
+
+    Returns
+    -------
+    callable or list of callable
+        One function for a str, a list for a sequence. Each has the attributes ``typecode``, ``prefix``,
+        ``dtype``, ``int_dtype`` and ``module_name``.
+
+    Raises
+    ------
+    ValueError
+        For a name that is not there.
+    """
+    prefix = find_best_blas_type(arrays, dtype)[0]
+    found = []
+    for name in [names] if isinstance(names, str) else names:
+        if prefix + name not in __all__:
+            raise ValueError(f"BLAS function {prefix}{name} could not be found")
+        found.append(globals()[prefix + name])
+    return found[0] if isinstance(names, str) else found

@@ -1,0 +1,101 @@
+"""Which kernels a call would run, with which Configs, and where those come from."""
+
+from __future__ import annotations
+
+from ..gpu.device import current, present
+from ..operands import Operand
+from ..routines import gemm, gemmtr, symm, syr2k, syrk, trmm, trsm
+from ..routines.launch_list import Tape, recorded
+from ..routines.triangle_update import Triangle
+from ..types import Diag, Dtype, Side, Uplo, by_three_products, dtype_of
+
+__all__ = ["explain"]
+
+
+def explain(
+    routine: str,
+    dtype,
+    m: int,
+    n: int,
+    k: int | None = None,
+    device: int | str = 0,
+    batch: int = 1,
+    method=None,
+) -> list[tuple[str, str, str]]:
+    """The Configs that a call would take on a device, in the order of its launches.
+
+    Parameters
+    ----------
+    routine : {'gemm', 'trmm', 'trsm', 'symm', 'hemm', 'syrk', 'herk', 'syr2k', 'her2k', 'gemmtr'}
+    dtype : str, dtype
+    m, n : int
+        Extents of the result, column-major, m = n from 'syrk' on; a triangle is lower and stands on the left.
+    k : int, optional
+        Inner extent of a GEMM or a rank-k update, by default `m`.
+    device : int or str
+        Ordinal of the device, or its name in any spelling.
+    batch : int
+        How many products, or triangles.
+    method : {'3m'}, optional
+        Of a GEMM, see `gemm`.
+
+    Returns
+    -------
+    list of (str, str, str)
+        Kernel family (or "stop size"), Config, and origin: override, a file, or computed. A product whose
+        inner extent is split is followed by "splits of k" and their number. Where an override or a file says
+        which way 'trmm', 'trsm', 'syr2k' or 'her2k' goes, "method" comes first: 'in_place', 'one_launch',
+        'recursion', or 'launches_of_1024' where that ends in triangles of such an order, each of which is one
+        launch, 'small_triangles' where a batch is parted into such, 'one_product' or 'two_products'.
+
+    Raises
+    ------
+    BackendUnavailable
+        Where there is no such device.
+    ValueError
+        For another routine or method, for the name of a device that is not here, and where m = n is needed
+        and not so.
+    """
+    found: dict[tuple[str, str, str], None] = {}
+    facts, extents = dtype_of(dtype), (m, n, m if k is None else k)
+    ordinal = present(device).ordinal if isinstance(device, str) else device
+    three_m = by_three_products(method, facts, "explain")
+    for choice in _tape(routine, facts, *extents, ordinal, batch, three_m).choices:
+        named = "method" if isinstance(choice.config, str) else "stop size"
+        family = getattr(choice.config, "STEM", named)
+        found[family, str(choice.config), choice.origin] = None
+        if choice.splits > 1:
+            found["splits of k", str(choice.splits), choice.origin] = None
+    return list(found)
+
+
+def _tape(routine: str, dtype: Dtype, m: int, n: int, k: int, device: int, batch: int, three_m: bool) -> Tape:
+    def dense(rows: int, cols: int, batch: int = 1) -> Operand:
+        lead = max(rows, 1)
+        return Operand(0, rows, cols, 1, lead, dtype, False, batch, lead * cols, device)
+
+    current(device)
+    if routine == "gemm":
+        operands = dense(m, k, batch), dense(k, n, batch), dense(m, n, batch)
+        return recorded(gemm.record, operands, (True, three_m))
+    hermitian = routine.startswith("he") and dtype.is_complex
+    if routine in ("trmm", "trsm"):
+        record = trmm.record if routine == "trmm" else trsm.record
+        return recorded(
+            record, (dense(m, m, batch), dense(m, n, batch)), (Side.LEFT, Uplo.LOWER, Diag.NON_UNIT)
+        )
+    if routine in ("symm", "hemm"):
+        operands = dense(m, m), dense(m, n), dense(m, n)
+        return recorded(symm.record, operands, (Side.LEFT, Uplo.LOWER, hermitian, True))
+    inputs = {
+        "syrk": (dense(n, k),), "herk": (dense(n, k),), "syr2k": (dense(n, k), dense(n, k)),
+        "her2k": (dense(n, k), dense(n, k)), "gemmtr": (dense(n, k), dense(k, n)),
+    }  # fmt: skip
+    if routine not in inputs:
+        known = "gemm, trmm, trsm, symm, hemm, " + ", ".join(inputs)
+        raise ValueError(f"explain: routine {routine!r} is none of {known}")
+    if m != n:
+        raise ValueError(f"explain: the result of {routine} is square, not {m} by {n}")
+    module = gemmtr if routine == "gemmtr" else syr2k if routine.endswith("2k") else syrk
+    triangle = Triangle(Uplo.LOWER, hermitian, fresh=False, overwrite=True)
+    return recorded(module.record, (*inputs[routine], dense(n, n)), (triangle,))

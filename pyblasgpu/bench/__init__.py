@@ -1,0 +1,1 @@
+"""``pyblasgpu bench``: side by side with cuBLAS in one process."""

@@ -1,0 +1,280 @@
+"""``pyblasgpu bench``: routine x dtype x variant x size, ours and cuBLAS in one process.
+
+With ``--shapes`` products of other than square matrices, with ``--batched`` strided batches of them, with
+``--rhs`` triangles and so many right-hand sides; with
+``--splits`` products with k in so many chunks too, with ``--packed`` with operands packed first and as they
+lie, whatever would be chosen, so that it can be seen whether the choice is the best.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from itertools import product
+from pathlib import Path
+from statistics import geometric_mean
+from typing import Any
+
+import numpy as np
+from rich.progress import track
+from rich.table import Table
+
+from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.errors import BackendUnavailable, lacking
+from pyblasgpu.frontend.backend_status import backend_status
+from pyblasgpu.gpu.device import current
+from pyblasgpu.options import OTHERS, ROUTINES
+from pyblasgpu.terminal import console
+from pyblasgpu.testing.cublas import Cublas
+from pyblasgpu.testing.cublas import load as load_cublas
+from pyblasgpu.testing.problems import Problem, fits
+from pyblasgpu.types import DTYPES
+
+from . import machine
+
+#: Where results go that no option sends elsewhere: into a checkout, else where the user is.
+RESULTS = (
+    machine.ROOT / "benchmarks" / "results" if (machine.ROOT / "benchmarks").is_dir() else Path("results")
+)
+SCHEMA = 1
+WIDTH = 140  # columns of a table that goes into a file or a pipe
+PACKED = ("packed", "as they lie")  # how a product's operands are, with --packed
+
+#: Lists of (m, n, k) by name.
+SHAPES = {
+    "awkward": (
+        (8192, 8192, 32), (8192, 8192, 64), (8192, 8192, 128), (8192, 64, 8192), (8192, 16, 8192),
+        (64, 64, 65536), (262144, 64, 64), (1000, 1000, 1000), (4097, 4099, 4101),
+        # panels of an LU factorisation of order 6144 that is done by columns of 64
+        *((n, 64, n - 64) for n in range(6144, 0, -1024)),
+    ),
+    "between": (
+        *((n, n, n) for n in (192, 448, 640, 1280, 3500)), (3000, 20, 3000), (3000, 56, 3000),
+        (20, 3000, 3000), (5000, 5000, 48), (3000, 100, 3000),
+    ),
+}  # fmt: skip
+
+
+def main(options: argparse.Namespace) -> int:
+    """Run what `options` (of `pyblasgpu.cli`) ask for; 1 if a result is outside its error bound."""
+    cases = _asked(options)
+    require_device()
+    if options.plot:
+        require_plots()
+    device, cublas = current(), _cublas()
+    document: dict[str, Any] = {"schema": SCHEMA, **machine.describe(device, cublas), "results": []}
+    out = options.out or RESULTS / slug(device.name) / f"{document['date'][:10]}.json"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    for problem in track(cases, "timing", console=console(stderr=True)):
+        document["results"].append(measure(problem, cublas, options.splits, options.packed))
+        # after every case: a run that is cut short keeps what it has
+        out.write_text(json.dumps(document, indent=1) + "\n")
+    _report(options, document, out)
+    return 0 if all(result["error_over_bound"] <= 1 for result in document["results"]) else 1
+
+
+def require_device() -> None:
+    """Raise `BackendUnavailable`, with the reason, where nothing can be timed."""
+    backend_status("cuda")
+    try:
+        import cupy  # noqa: F401 - for the arrays and the events
+    except ImportError as missing:
+        raise BackendUnavailable("the benchmarks need CuPy: pip install cupy-cuda13x") from missing
+
+
+def require_plots() -> None:
+    """Raise `BackendUnavailable` where nothing can be drawn: before hours of timing, not after them."""
+    try:
+        import_module("matplotlib")
+    except ImportError as missing:
+        raise BackendUnavailable(f"--plot: {lacking(missing, 'plot')}") from missing
+
+
+def _asked(options: argparse.Namespace) -> list[Problem]:
+    batches = options.batched if "gemm" in options.routine else ()
+    asked = options.shapes or (), batches
+    squares = options.routine, options.dtype, options.variants, options.sizes
+    if not any((options.shapes, options.batched, options.rhs)):
+        cases = list(problems(*squares))
+    elif options.plot:
+        raise ValueError("--plot draws square matrices: it goes with none of --shapes, --batched and --rhs")
+    else:
+        cases = [case for shapes in asked for case in products(options.dtype, options.variants, shapes)]
+        cases += triangles(*squares, options.rhs)
+        if "trsm" in options.routine:
+            cases += stacks(options.dtype, options.variants, options.batched)
+    known = [(routine, dtype) for routine in (*ROUTINES, *OTHERS) for dtype in DTYPES.values()]
+    for variant in options.variants:
+        if not any(fits(*each, variant) for each in known):
+            raise ValueError(f"--variants {variant} is one of no routine")
+    if not cases:
+        names, variants = ", ".join(options.routine), ",".join(options.variants)
+        letters = ",".join(options.dtype)
+        raise ValueError(f"--variants {variants}: {names} in {letters} has none of these")
+    return cases
+
+
+def products(dtypes, variants, shapes) -> Iterator[Problem]:
+    """A GEMM of each (m, n, k[, batch]) of `shapes`, a list or its name; variants of other routines are left
+    out.
+    """
+    if isinstance(shapes, str):
+        if shapes not in SHAPES:
+            raise ValueError(f"shapes {shapes!r} are none of {', '.join(SHAPES)}")
+        shapes = SHAPES[shapes]
+    for letter in dtypes:
+        for variant in variants:
+            if fits("gemm", DTYPES[letter], variant):
+                yield from (Problem.product(DTYPES[letter], variant, shape) for shape in shapes)
+
+
+def problems(routines, dtypes, variants, sizes) -> Iterator[Problem]:
+    """The cases, square; of the variants each routine takes its own."""
+    for routine in routines:
+        for letter in dtypes:
+            for variant in variants:
+                if fits(routine, DTYPES[letter], variant):
+                    yield from (Problem.square(routine, DTYPES[letter], variant, n) for n in sizes)
+
+
+def triangles(routines, dtypes, variants, sizes, rhs) -> Iterator[Problem]:
+    """The cases of TRMM and TRSM, each size with each number of right-hand sides."""
+    routines = [routine for routine in ("trmm", "trsm") if routine in routines]
+    for square, others in product(problems(routines, dtypes, variants, sizes), rhs):
+        yield Problem.triangle(square.routine, square.dtype, square.variant, square.case.order, others)
+
+
+def stacks(dtypes, variants, batches) -> Iterator[Problem]:
+    """Batches of TRSM: of each (n, n, n, batch), or (n, right-hand sides, n, batch), of `batches`."""
+    for letter, variant, (n, others, order, count) in product(dtypes, variants, batches):
+        if fits("trsm", DTYPES[letter], variant) and n == order:
+            yield Problem.triangle("trsm", DTYPES[letter], variant, n, others, batch=(count,))
+
+
+def measure(
+    problem: Problem, cublas: Cublas | None, splits: tuple[int, ...] = (), packed: bool = False
+) -> dict[str, Any]:
+    """The record of one case; a product also with its k in each number of chunks of `splits`, and if asked
+    for with its operands `packed`, and not.
+    """
+    from .timing import Rotation
+
+    given = problem.data()
+    rotation = Rotation(given)
+    ours = rotation.seconds(lambda x: problem.ours(x, "cuda"))
+    error = problem.error(given, rotation.sets[-1].out.get(order="A"))
+    record = {
+        "routine": problem.routine,
+        "dtype": problem.dtype.letter,
+        "variant": problem.variant,
+        **{
+            extent: getattr(problem.case, extent)
+            for extent in ("m", "n", "k", "batch")
+            if getattr(problem.case, extent, ())
+        },
+        "calls": len(rotation.sets),
+        "seconds": ours,
+        "tflops": problem.flops / ours / 1e12,
+        "error_over_bound": error,
+        "configs": problem.explain(),
+    }
+    if cublas is not None:
+        rival = rotation.seconds(lambda x: problem.cublas(cublas, x))
+        record |= {
+            "cublas_seconds": rival,
+            "cublas_tflops": problem.flops / rival / 1e12,
+            "cublas_error_over_bound": problem.error(given, rotation.sets[-1].out.get(order="A")),
+            "speedup": rival / ours,
+        }
+    if splits and problem.routine == "gemm" and not problem.case.batch:
+        record["splits_tflops"] = {}
+        for count in splits:
+            with override("splits", count):
+                seconds = rotation.seconds(lambda x: problem.ours(x, "cuda"))
+            record["splits_tflops"][str(count)] = problem.flops / seconds / 1e12
+    if packed and problem.routine == "gemm":
+        record["packed_tflops"] = {}
+        for how in PACKED:
+            with override("packed", how == "packed"):
+                seconds = rotation.seconds(lambda x: problem.ours(x, "cuda"))
+            record["packed_tflops"][how] = problem.flops / seconds / 1e12
+    return record
+
+
+def _cublas() -> Cublas | None:
+    try:
+        return load_cublas()
+    except BackendUnavailable as reason:
+        console(stderr=True).print(f"without cuBLAS: {reason}")
+        return None
+
+
+def slug(name: str) -> str:
+    """A device's name as that of a folder."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def _report(options: argparse.Namespace, document: dict[str, Any], out: Path) -> None:
+    if options.json:
+        print(json.dumps(document))
+    else:
+        _show(document)
+    print(f"results in {out}", file=sys.stderr)
+    if options.plot:
+        from .plot import draw
+
+        print(f"plot in {draw(document, out.with_suffix('.svg'))}", file=sys.stderr)
+
+
+def extents(record: dict[str, Any]) -> str:
+    """The order of square matrices; else all extents; after how many there are of them."""
+    found = [record[extent] for extent in ("m", "n", "k") if extent in record]
+    matrix = str(found[0]) if len(set(found)) == 1 else " x ".join(map(str, found))
+    return " of ".join([*map(str, record.get("batch", ())), matrix])
+
+
+def _mean(records: Iterable[dict[str, Any]]) -> str:
+    """Geometric means of ours / cuBLAS, a dtype each."""
+    ratios: dict[str, list[float]] = {}
+    for record in records:
+        if "speedup" in record:
+            ratios.setdefault(record["dtype"], []).append(record["speedup"])
+    return ", ".join(f"{letter} {geometric_mean(found):.3f}" for letter, found in ratios.items())
+
+
+def _forced(record: dict[str, Any], columns: Iterable[str]) -> Iterator[float]:
+    """TFLOP/s of a product in so many chunks, packed and not; NaN where that was not timed."""
+    found = {f"{count} splits": rate for count, rate in record.get("splits_tflops", {}).items()}
+    found |= record.get("packed_tflops", {})
+    return (found.get(column, np.nan) for column in columns)
+
+
+def _show(document: dict[str, Any]) -> None:
+    table = Table(title=f"{document['device']}, TFLOP/s")
+    counts = list(
+        dict.fromkeys(count for record in document["results"] for count in record.get("splits_tflops", ()))
+    )
+    forced = [f"{count} splits" for count in counts]
+    if any("packed_tflops" in record for record in document["results"]):
+        forced += PACKED
+    for name in ("call", "n", "ours", "cuBLAS", "ours / cuBLAS", "error/bound", *forced):
+        table.add_column(name, justify="left" if name == "call" else "right")
+    for record in document["results"]:
+        rival = record.get("cublas_tflops", np.nan)
+        table.add_row(
+            f"{record['dtype']}{record['routine']} {record['variant']}",
+            extents(record),
+            f"{record['tflops']:.2f}",
+            f"{rival:.2f}",
+            f"{record['tflops'] / rival:.2f}",
+            f"{record['error_over_bound']:.2g}",
+            *(f"{found:.2f}" for found in _forced(record, forced)),
+        )
+    page = console(WIDTH)
+    page.print(table)
+    if means := _mean(document["results"]):
+        page.print(f"geometric mean of ours / cuBLAS: {means}")

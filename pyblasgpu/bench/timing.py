@@ -1,0 +1,64 @@
+"""How one call is timed on the device.
+
+A pass runs the call once on each of several copies of its arrays, used in turn: at least three, and together
+at least twice the L2 cache, so that no call finds its operands there because the last one left them.
+What the call overwrites is restored before each pass, outside the timed region, so that calls in place are
+timed alone. Events bracket the pass. Reported is the median of five passes after one that is not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import median
+
+import cupy
+
+from pyblasgpu.testing.problems import Arrays
+
+PASSES = 5
+LEAST_CALLS, MOST_CALLS = 3, 256
+
+
+class Rotation:
+    """Copies of one call's arrays in device memory.
+
+    Parameters
+    ----------
+    given : Arrays
+        In host memory.
+    """
+
+    def __init__(self, given: Arrays):
+        # column-major matrices, also of a batch
+        first = given.map(lambda x: cupy.array(x.swapaxes(-1, -2), order="C").swapaxes(-1, -2))
+        self._original = first.out.copy(order="K")
+        copies = [first.map(lambda x: x.copy(order="K")) for _ in range(_calls(first) - 1)]
+        self.sets = [first, *copies]
+
+    def restore(self) -> None:
+        """Put back what the calls have overwritten."""
+        for x in self.sets:
+            cupy.copyto(x.out, self._original)
+
+    def seconds(self, call: Callable[[Arrays], None]) -> float:
+        """Seconds of one `call`."""
+        return median([self._pass(call) for _ in range(1 + PASSES)][1:])
+
+    def _pass(self, call: Callable[[Arrays], None]) -> float:
+        start, end = cupy.cuda.Event(), cupy.cuda.Event()
+        self.restore()
+        start.record()
+        for x in self.sets:
+            call(x)
+        end.record()
+        end.synchronize()
+        return cupy.cuda.get_elapsed_time(start, end) / 1e3 / len(self.sets)
+
+
+def _calls(x: Arrays) -> int:
+    """Calls of a pass: by the L2 cache, as far as memory goes."""
+    size = sum(array.nbytes for array in x if array is not None)
+    device = cupy.cuda.Device()
+    wanted = -(-2 * device.attributes["L2CacheSize"] // size)
+    fitting = int(0.8 * device.mem_info[0]) // size
+    return max(1, min(max(wanted, LEAST_CALLS), fitting, MOST_CALLS))

@@ -1,0 +1,1 @@
+"""The choice at run time: problem to algorithm, Config, split of k and copies of operands."""

@@ -1,0 +1,170 @@
+"""The choice at run time: a Config for (family, dtype, layout, extents, device), and where it comes from.
+
+The levels, first the one that wins: an override, the user's file, the packaged file of the device, that of
+its architecture, a computed default. What a device cannot run is passed over with a warning.
+
+A product is chosen for at its own extents (`products`); a leaf takes the Config of its class, or of the
+nearest class that has one (`by_class`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..database import FAMILIES, FIXED, families_of, rhs_class, size_class
+from ..gpu.device import Device
+from ..kernels.gemm.trmm_fused import TRIANGLES
+from ..types import Dtype
+from . import overrides, tuned_files
+from .gemm import Wanted, fastest, forced, forget, measured
+from .leaf import Choice, choose_stop, fixed, of_class
+from .operand_copies import ALIGNED, Laid, laid
+from .split_k import attainable
+
+__all__ = [
+    "Choice", "generation", "reload", "select", "stop_size", "tuned_configs",
+]  # fmt: skip
+
+MOST_CHOICES = 1 << 14  # kept at a time
+
+_chosen: dict[tuple, Choice] = {}
+_reloads = 0
+
+
+def select(
+    name: str,
+    dtype: Dtype,
+    layout: str,
+    extents: tuple[int, ...],
+    device: Device,
+    copied: tuple[bool, bool] = (False, False),
+    part: str = "all",
+    aligned: tuple[int, int] = (ALIGNED, ALIGNED),
+    three_m: bool = False,
+    room: int | None = None,
+) -> Choice:
+    """The Config for a problem, and its origin; the Config tells its family, and whether it is `packed`.
+
+    Parameters
+    ----------
+    name : str
+        'gemm', which may take any family of GEMM kernels, and such for packed operands; 'trsm' or 'trmm',
+        for a leaf of any family; or a family, for operands as they lie: 'trsm_leaf', 'gemm_tile', ...
+    dtype : Dtype
+    layout : str
+        As the family's Config tells layouts apart ('nn', 'tn', ...); else ignored.
+    extents : tuple of int
+        (m, n, k) of a GEMM, (order, right-hand sides) of a leaf; then the batch, if any.
+    device : Device
+    copied : (bool, bool)
+        Whether A, B of a product must be copied, unless they are packed. A copy can lie either way.
+    part : str
+        Of the C of a product, as `kernels.common.region` names it; or the triangle of order k by which it is
+        multiplied in place, as `kernels.gemm.trmm_fused` does.
+    aligned : (int, int)
+        Bytes, up to `ALIGNED`, at multiples of which all columns of A, B begin (rows, if transposed). They
+        bound the vectors by which a Config is judged, and say whether its copies go astray.
+    three_m : bool
+        Whether a complex product had better be made of three real ones, if any kernel can.
+    room : int, optional
+        Bytes of workspace that the product may take; by default as much as any.
+
+    Raises
+    ------
+    BackendUnavailable
+        Where no Config can run on `device`, or in place.
+    """
+    stems = families_of(name, dtype.letter) or (name,)
+    is_product = name not in FIXED and FAMILIES[stems[0]].routine == "gemm"
+    splits = _given_splits(extents, dtype) if is_product else None
+    packed = overrides.given("packed") if name == "gemm" else False
+    if part in TRIANGLES:
+        splits, packed = 1, False
+    elif name == "gemm" and (asked := overrides.given("layout")):
+        layout, copied, aligned = laid(Laid(layout, copied, aligned), asked)
+        packed = bool(packed)
+    given = copied, packed, aligned, three_m, room
+    wanted = Wanted(stems, dtype, layout, extents, part, splits, *given)
+    for stem, config in overrides.active():
+        if stem in stems and config.dtype == dtype.letter and _serves(config, layout):
+            if is_product:
+                return forced(config, wanted, device)
+            return Choice(config, "override")
+    if name in FIXED:
+        return Choice(fixed(name, dtype.letter, device), "fixed")
+    shape = wanted if is_product else (dtype.letter, layout, size_class(stems[0], extents))
+    key = (name, shape, device.name, device.ordinal)
+    choice = _chosen.get(key)
+    if choice is None:
+        if len(_chosen) >= MOST_CHOICES:
+            _chosen.clear()
+        if is_product:
+            choice = fastest(wanted, device)
+        else:
+            choice = of_class(stems, dtype.letter, layout, extents, device)
+        _chosen[key] = choice
+    return choice
+
+
+def _given_splits(extents: tuple[int, ...], dtype: Dtype) -> int | None:
+    """What an override asks for, as far as it goes; None: to be decided."""
+    splits = overrides.given("splits")
+    return None if splits is None else attainable(splits, extents, dtype)
+
+
+def _serves(config: Any, layout: str) -> bool:
+    """Whether operands may lie so; before they are packed, in any way."""
+    return getattr(config, "packed", False) or getattr(config, "layout", layout) == layout
+
+
+def stop_size(routine: str, dtype: Dtype, rhs: int, device: Device) -> Choice:
+    """The order at which the recursion of 'trmm' or 'trsm' ends in a leaf, and its origin.
+
+    Parameters
+    ----------
+    routine : str
+    dtype : Dtype
+    rhs : int
+        Right-hand sides, of all triangles of a batch.
+    device : Device
+    """
+    given = overrides.given(routine)
+    if given is not None:
+        return Choice(given, "override")
+    key = (routine, dtype.letter, rhs_class(rhs), device.name, device.ordinal)
+    choice = _chosen.get(key)
+    if choice is None:
+        choice = _chosen[key] = choose_stop(routine, dtype.letter, key[2], device)
+    return choice
+
+
+def tuned_configs(name: str, dtype: Dtype, layout: str, device: Device) -> dict[Any, str]:
+    """The Configs between which `select` decides for a single product, and where each comes from.
+
+    Parameters
+    ----------
+    name : str
+        'gemm', or one family of GEMM kernels.
+    dtype : Dtype
+    layout : str
+    device : Device
+    """
+    found: dict[Any, str] = {}
+    for stem in families_of(name, dtype.letter) or (name,):
+        for known in measured(stem, dtype.letter, layout, False, device):
+            found.setdefault(known.config, known.origin())
+    return found
+
+
+def generation() -> tuple[int, int]:
+    """A value that changes whenever `select` and `stop_size` might answer differently than before."""
+    return _reloads, overrides.token()
+
+
+def reload() -> None:
+    """Forget the files of tuned values and every choice made from them."""
+    global _reloads
+    tuned_files.documents.cache_clear()
+    forget()
+    _chosen.clear()
+    _reloads += 1

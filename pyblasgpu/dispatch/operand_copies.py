@@ -1,0 +1,127 @@
+"""Whether operands of a product are copied or packed before it, and the time that this takes.
+
+A copy of one operand, transposed or to columns that begin with a sector of memory, may be worth a faster
+kernel. A product of packed operands (`kernels.copy.packing`) transposes, conjugates and masks nothing,
+however they lie: it should run as one of layout 'nt' does, whose stripes come as they lie. Against that
+stands the copying, which reads and writes an operand once. One with neither rows nor columns contiguous is
+copied anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import product
+from math import prod
+from typing import Any, NamedTuple
+
+from ..errors import ConfigError
+from ..gpu.device import Device
+from ..model.block import dram_rate
+from ..model.occupancy import check_device
+from ..operands import SECTOR
+from ..types import Dtype
+from .split_k import CYCLE
+
+__all__ = [
+    "ALIGNED", "GAIN", "LAYOUT", "MOST_PACKED", "Laid", "copied_bytes", "copying", "fits", "laid",
+    "other_ways", "packed_bytes", "packed_twin", "packing", "within",
+]  # fmt: skip
+
+ALIGNED = SECTOR  # bytes: no load is wider, and none is faster for more
+
+LAYOUT = "nt"  # whose Configs, and times, serve packed operands
+MOST_PACKED = 512 << 20  # bytes of workspace, beyond those of the copies that would be made anyway
+GAIN = 0.95  # of the time as operands lie: copies must promise less, unless one is made anyway
+#: Of DRAM's rate, at which operands are copied, by the bytes of an element, and packed.
+COPIED_RATE = {4: 0.75, 8: 0.85, 16: 0.85}
+PACKED_RATE = 0.8
+COPY = 3.7e-6  # seconds that a copy takes beside moving its bytes
+TILE = 32  # what a block copies at a time: as long for less
+
+
+class Laid(NamedTuple):
+    """How the operands of a product lie: 'nn', 'tn', ..., which of A, B are copied for it, and the bytes, up
+    to `ALIGNED`, at multiples of which their columns begin (rows, if transposed).
+    """
+
+    layout: str
+    copied: tuple[bool, bool]
+    aligned: tuple[int, int]
+
+
+def other_ways(given: Laid) -> Iterator[Laid]:
+    """With operands copied that need not be, or to lie otherwise; but none for nothing.
+
+    A copy lies either way, and its columns begin with a sector.
+    """
+    operands = list(zip(*given, strict=True))
+
+    def ways(letter: str, copied: bool, aligned: int) -> Iterator[tuple[str, bool, int]]:
+        yield letter, copied, aligned
+        for other in "nt":
+            if other != letter or (aligned < ALIGNED and not copied):
+                yield other, True, ALIGNED
+
+    for a, b in product(*(ways(*operand) for operand in operands)):
+        if [a, b] != operands:
+            yield Laid(a[0] + b[0], (a[1], b[1]), (a[2], b[2]))
+
+
+def laid(given: Laid, layout: str) -> Laid:
+    """The operands in that `layout`, copied where they lie otherwise."""
+    ways = (way for way in (given, *other_ways(given)) if way.layout == layout)
+    return min(ways, key=lambda way: sum(way.copied))
+
+
+@lru_cache(maxsize=1 << 10)
+def packed_twin(config: Any, device: Device) -> Any:
+    """`config` for packed operands; None where there is no such, or `device` cannot run it."""
+    try:
+        twin = config.of_packed()
+        check_device(twin, device)
+    except ConfigError:
+        return None
+    return twin
+
+
+def packed_bytes(config: Any, extents: tuple[int, ...]) -> int:
+    """Workspace of packed A and B, padding included, for a `config` that is packed."""
+    m, n, k, *batch = extents
+    of_a, of_b = config.packings
+    return prod(batch) * (of_a.size(m, k) + of_b.size(n, k)) * config.dtype_facts.itemsize
+
+
+def copied_bytes(extents: tuple[int, ...], copied: tuple[bool, bool], dtype: Dtype) -> int:
+    """Workspace of the copies of A, B that are `copied`."""
+    m, n, k, *batch = extents
+    return prod(batch) * (m * copied[0] + n * copied[1]) * k * dtype.itemsize
+
+
+def fits(config: Any, extents: tuple[int, ...], copied: tuple[bool, bool], room: int | None = None) -> bool:
+    """Whether packed A and B are not too large for the workspace, of which there may be `room` bytes."""
+    size, anyway = packed_bytes(config, extents), copied_bytes(extents, copied, config.dtype_facts)
+    return within(size - anyway, None if room is None else room - anyway)
+
+
+def within(size: int, room: int | None) -> bool:
+    """Whether so many bytes may be taken for copies that need not be, of the `room` for them."""
+    return size <= (MOST_PACKED if room is None else min(room, MOST_PACKED))
+
+
+def copying(extents: tuple[int, ...], copied: tuple[bool, bool], dtype: Dtype, device: Device) -> float:
+    """Seconds of the copies of A, B that are `copied`, by whole tiles."""
+    rows_cols_k, batch = extents[:3], extents[3:]
+    tiled = (*(-(-extent // TILE) * TILE for extent in rows_cols_k), *batch)
+    rate = COPIED_RATE[dtype.itemsize]
+    return sum(copied) * COPY + _moving(copied_bytes(tiled, copied, dtype), rate, device)
+
+
+def packing(config: Any, extents: tuple[int, ...], device: Device) -> float:
+    """Seconds in which A and B are packed for a `config` that is packed."""
+    return 2 * COPY + _moving(packed_bytes(config, extents), PACKED_RATE, device)
+
+
+def _moving(size: int, rate: float, device: Device) -> float:
+    """Seconds in which so many bytes are read, and written elsewhere, at a `rate` of DRAM's."""
+    return 2 * size * CYCLE / (rate * dram_rate(device))

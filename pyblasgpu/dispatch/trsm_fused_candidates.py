@@ -1,0 +1,194 @@
+"""The Configs of products that are asked when TRSM is one launch (`solving`), and how doubtful each is.
+
+All that were tuned for products of the layout, of other layouts the same tiles, the short space of the
+family, narrow tiles, and what files say of any place. The tuner tries them for more blocks, too (`crowded`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from itertools import chain, islice, product
+from typing import Any
+
+from ..database import FAMILIES, METHODS_AT, solved_as
+from ..errors import ConfigError
+from ..gpu.device import Device
+from ..kernels.common.axes import Parameters, instructions
+from ..kernels.gemm.space import deepened, laid_out
+from ..kernels.gemm.trmm_fused import tile_orders
+from ..kernels.gemm.trsm_fused import shared_bytes
+from ..kernels.space import quick_points
+from ..model.occupancy import check_device, register_limit
+from ..model.trsm_fused import resident
+from ..types import Dtype
+from . import tuned_files
+from .choose import generation, tuned_configs
+from .variants import in_place_twin
+
+__all__ = ["DEEP", "DOUBT", "as_told", "candidates", "crowded", "stems", "tile"]
+
+DOUBT = 1.04  # times that of a Config whose products were timed
+SPARE = {1: 40, 2: 110}  # registers that a kernel needs beside its estimate, by parts of an element
+#: The same where it is compiled for several blocks a multiprocessor: it takes more than it needs otherwise.
+#: In d and z it needs all that there are; with fewer than `LEAST` it spills, whatever the estimate.
+TIGHT, LEAST = {"s": 40, "c": 56}, 120
+#: Of a family and dtype, BLK_M, BLK_N, and DIM_X, DIM_Y or WARP_M, WARP_N, of tiles with so few right-hand
+#: sides that no product is tuned with them, T on the left. Their stages, and how many unknowns a stripe has.
+NARROW = {
+    ("gemm_tile", "s"): ((64, 8, 32, 8), (128, 8, 32, 8), (128, 16, 32, 8)),
+    ("gemm_tile", "c"): ((64, 8, 32, 8), (128, 8, 32, 8)),
+    ("gemm_mma", "d"): ((64, 16, 16, 8),),
+}
+NARROW_STAGES, NARROW_DEPTH = (2, 3, 4, 6), 32
+DEEP = 64  # unknowns of a stripe of `s`, with which no product is tuned; of others it was slower
+
+
+def candidates(dtype: Dtype, layout: str, triangle: str, device: Device) -> dict[Any, float]:
+    """The Configs that are asked, and how many times longer each is taken to be."""
+    return _candidates(dtype, layout, triangle, device, generation()[0])
+
+
+@lru_cache(maxsize=1 << 7)
+def _candidates(dtype: Dtype, layout: str, triangle: str, device: Device, reloads: int) -> dict[Any, float]:
+    found: dict[Any, float] = {}
+
+    def add(config: Any, doubt: float = DOUBT) -> None:
+        if config is not None:
+            found.setdefault(config, doubt)
+
+    for config, doubt in _asked(dtype, layout, triangle, device):
+        add(config, doubt)
+    tiles = {tile(config, triangle) for config in found}
+    for config in _of_other_layouts(dtype, layout, device):
+        laid = _twin(_laid(config, layout, device), triangle, device)
+        if laid is not None and tile(laid, triangle) not in tiles:
+            tiles.add(tile(laid, triangle))
+            add(laid)
+    for config in list(found):
+        add(_deeper(config, dtype, layout, triangle, device))
+    for config in _solvers(dtype, solved_as(layout, triangle), device):
+        add(as_told(_laid(config, layout, device), triangle, device))
+    return found
+
+
+def stems(dtype: Dtype, device: Device) -> tuple[str, ...]:
+    """The families that are fast in `dtype`."""
+    return ("gemm_mma",) if dtype.real_size == 8 and device.has_double_mma else ("gemm_tile",)
+
+
+def _asked(dtype: Dtype, layout: str, triangle: str, device: Device) -> Iterator[tuple[Any, float]]:
+    for stem in stems(dtype, device):
+        for config in tuned_configs(stem, dtype, layout, device):
+            yield _twin(config, triangle, device), 1.0
+        others = quick_points(stem, dtype, layout, device), _narrow(stem, dtype, layout, triangle, device)
+        for parameters in chain(*others):
+            yield _made(stem, dtype, layout, parameters, triangle, device), DOUBT
+
+
+def _narrow(stem: str, dtype: Dtype, layout: str, triangle: str, device: Device) -> Iterator[Parameters]:
+    """Of tiles with few right-hand sides."""
+    for (m, n, *inner), stages in product(NARROW.get((stem, dtype.letter), ()), NARROW_STAGES):
+        chosen: Parameters = {"BLK_K": NARROW_DEPTH, "stages": stages, "prefetch": True}
+        if stem == "gemm_mma":
+            ((mma_m, mma_k),) = instructions(dtype, device, inner[0], (4,))
+            chosen |= dict(zip(("WARP_M", "WARP_N"), inner, strict=True)) | {"MMA_M": mma_m, "MMA_K": mma_k}
+        else:
+            dims = ("DIM_Y", "DIM_X") if triangle.endswith("b") else ("DIM_X", "DIM_Y")
+            chosen |= dict(zip(dims, inner, strict=True))
+            chosen |= {"UNROLL": NARROW_DEPTH, "by_rows": dtype.letter == "c"}
+        chosen |= {"BLK_M": n, "BLK_N": m} if triangle.endswith("b") else {"BLK_M": m, "BLK_N": n}
+        yield laid_out(stem, dtype, layout, chosen, device)
+
+
+def _of_other_layouts(dtype: Dtype, layout: str, device: Device) -> Iterator[Any]:
+    for stem in stems(dtype, device):
+        for other in FAMILIES[stem].layouts:
+            if other != layout:
+                yield from tuned_configs(stem, dtype, other, device)
+
+
+def _solvers(dtype: Dtype, solved: str, device: Device) -> Iterator[Any]:
+    """What files say of all places."""
+    for stem, place in product(stems(dtype, device), METHODS_AT):
+        filed = tuned_files.solver(stem, dtype.letter, solved, place, device)
+        if filed:
+            yield filed[0]
+
+
+def _laid(config: Any, layout: str, device: Device) -> Any:
+    """The same tile for operands that lie as `layout` says; None where there is no such."""
+    if config.layout == layout:
+        return config
+    stem, dtype = config.STEM, config.dtype_facts
+    found = laid_out(stem, dtype, layout, FAMILIES[stem].parameters_of(config), device)
+    return _config(stem, dtype, layout, found)
+
+
+def _deeper(config: Any, dtype: Dtype, layout: str, triangle: str, device: Device) -> Any:
+    """The same tile with deeper stripes, so that it has fewer on the diagonal, and as many stages as fit;
+    None where that does not pay, or cannot be.
+    """
+    if dtype.letter != "s" or 2 * config.BLK_K != DEEP:
+        return None
+    stem, parameters = config.STEM, FAMILIES[config.STEM].parameters_of(config)
+    for stages in range(config.stages, 1, -1):
+        found = deepened(stem, dtype, layout, {**parameters, "stages": stages}, DEEP)
+        deeper = _made(stem, dtype, layout, found, triangle, device)
+        if deeper is not None:
+            return deeper
+    return None
+
+
+def _made(stem: str, dtype: Dtype, layout: str, parameters: Parameters, triangle: str, device: Device) -> Any:
+    """The Config of these parameters as it solves; None where there is no such, or it cannot."""
+    return _twin(_config(stem, dtype, layout, parameters), triangle, device)
+
+
+def _config(stem: str, dtype: Dtype, layout: str, parameters: Parameters) -> Any:
+    try:
+        return FAMILIES[stem].config(dtype.letter, layout, parameters)
+    except ConfigError:
+        return None
+
+
+def as_told(config: Any, triangle: str, device: Device) -> Any:
+    """The Config as it solves, for as many blocks a multiprocessor as it says, where they leave it registers
+    enough; None where it cannot.
+    """
+    if config is None:
+        return None
+    return _twin(config, triangle, device, config.min_blocks) or _twin(config, triangle, device)
+
+
+def crowded(config: Any, triangle: str, device: Device) -> list[Any]:
+    """What solves as `config` does, compiled for the most blocks a multiprocessor, and for one less."""
+    fit = device.occupancy(config.threads, 1, shared_bytes(config, triangle))
+    twins = (_twin(config, triangle, device, blocks) for blocks in range(fit, 1, -1))
+    return list(islice(filter(None, twins), 2))
+
+
+def _twin(config: Any, triangle: str, device: Device, blocks: int = 1) -> Any:
+    """The Config as it solves, with all registers that so many `blocks` a multiprocessor leave it; None where
+    it cannot, or has too few, or is none.
+    """
+    found = config and in_place_twin(config, triangle)
+    if not found or (blocks > 1 and config.dtype not in TIGHT):
+        return None
+    found = replace(found, min_blocks=blocks)
+    try:
+        check_device(found, device)
+    except ConfigError:
+        return None
+    if blocks == 1:
+        needed = found.registers + SPARE[found.dtype_facts.parts]
+    else:
+        needed = max(found.registers + TIGHT[found.dtype], LEAST)
+    has_registers = needed <= register_limit(found, device)
+    return found if has_registers and resident(found, triangle, device) >= blocks else None
+
+
+def tile(config: Any, triangle: str) -> tuple:
+    """What makes two Configs alike for triangles on either side: extents along the triangle and across."""
+    return (*tile_orders(config, triangle), config.BLK_K, config.threads)

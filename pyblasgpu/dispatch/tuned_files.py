@@ -1,0 +1,163 @@
+"""The files of tuned values, one over the other: the user's, the packaged one of the device, that of its
+architecture.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .. import database
+from ..database import FAMILIES, SOLVED, Document, Entry, sizes_of
+from ..errors import ConfigError, DatabaseWarning
+from ..gpu.device import Device
+from ..gpu.kernel_store import NoFolder, data_folder, tell_once
+from ..model.occupancy import check_device
+
+__all__ = [
+    "PACKAGED",
+    "Filed",
+    "Level",
+    "documents",
+    "file_name",
+    "levels",
+    "of_class",
+    "serving",
+    "slug",
+    "solver",
+    "unusable",
+    "user_file",
+]
+
+PACKAGED = Path(database.__file__).parent
+
+
+@dataclass(frozen=True)
+class Level:
+    """One file of the database: where it stands, and how an origin names it."""
+
+    path: Path
+    device: str
+    origin: str
+
+
+class Filed(NamedTuple):
+    """What the files say to a class; a rate of 0 is unknown."""
+
+    tflops: float
+    config: Any
+    origin: str
+    elsewhere: Mapping[str, float]
+
+
+def of_class(stem: str, dtype: str, layout: str, size: str, device: Device) -> Filed | None:
+    """The first entry that is of use, with what others say of the same Config elsewhere; None: no such."""
+    layout, complete = FAMILIES[stem].layout(layout), FAMILIES[stem].complete
+    entries = list(_entries((stem, dtype, layout, size), device))
+    for origin, entry in entries:
+        config = _usable(stem, dtype, layout, entry, device, f"{origin}: {stem} {dtype} {layout} {size}")
+        if config is not None:
+            rates, ours = dict[str, float](), complete(entry.parameters)
+            for _, other in reversed(entries):
+                rates |= other.elsewhere if complete(other.parameters) == ours else {}
+            return Filed(entry.tflops or 0.0, config, origin, rates)
+    return None
+
+
+def solver(stem: str, dtype: str, solved: str, place: str, device: Device) -> tuple[Any, str] | None:
+    """The Config with which TRSM was fastest in one launch at a place, `solved` as one of `SOLVED`, and its
+    origin, of the first file that has one of use.
+    """
+    key = stem, dtype, solved, place
+    for origin, document in documents(device):
+        entry = document.solvers.get(key)
+        if entry is not None:
+            layout = SOLVED[solved].layout
+            config = _usable(stem, dtype, layout, entry, device, f"{origin}: solver {' '.join(key)}")
+            if config is not None:
+                return config, f"{origin}, {place}"
+    return None
+
+
+def levels(device: Device) -> tuple[Level, ...]:
+    """The files that hold values for `device`, first the one that wins; they need not exist.
+
+    Where there is no folder for the user's own, as `gpu.kernel_store.data_folder` says, the packaged ones
+    alone.
+    """
+    packaged = (
+        Level(PACKAGED / file_name(device.name), device.name, f"packaged for {device.name}"),
+        Level(PACKAGED / f"{device.arch}.json", device.arch, f"packaged for {device.arch}"),
+    )
+    try:
+        own = user_file(device.name)
+    except NoFolder as problem:
+        tell_once(str(problem))
+        return packaged
+    return (Level(own, device.name, f"tuned here, {own}"), *packaged)
+
+
+@lru_cache
+def documents(device: Device) -> tuple[tuple[str, Document], ...]:
+    found = ((level.origin, database.read(level.path, level.device)) for level in levels(device))
+    return tuple((origin, document) for origin, document in found if document is not None)
+
+
+def serving(stem: str, dtype: str, layout: str, device: Device) -> dict[str, Any]:
+    """The Configs that the files name, by size class, those of batches too."""
+    filed = {size: of_class(stem, dtype, layout, size, device) for size in sizes_of(stem)}
+    return {size: found.config for size, found in filed.items() if found}
+
+
+def unusable(document: Document, device: Device | None) -> list[str]:
+    """What is passed over of `document`, and why: Configs that break a rule, or that `device` cannot run."""
+    found = []
+    entries = [(key, key[:3], entry) for key, entry in document.entries.items()]
+    entries += [(key, (*key[:2], SOLVED[key[2]].layout), e) for key, e in document.solvers.items()]
+    for key, (stem, dtype, layout), entry in entries:
+        try:
+            config = FAMILIES[stem].config(dtype, layout, entry.parameters)
+            if device is not None:
+                check_device(config, device)
+        except ConfigError as broken:
+            found.append(f"{' '.join(key)}: {broken}")
+    return found
+
+
+def _entries(key: tuple[str, str, str, str], device: Device) -> Iterator[tuple[str, Entry]]:
+    """What the files say to `key`, first the one that wins."""
+    for origin, document in documents(device):
+        entry = document.entries.get(key)
+        if entry is not None:
+            yield origin, entry
+
+
+def _usable(stem: str, dtype: str, layout: str, entry: Entry, device: Device, where: str) -> Any:
+    """The Config of `entry`; None, with a warning, where `device` cannot run it."""
+    try:
+        config = FAMILIES[stem].config(dtype, layout, entry.parameters)
+        check_device(config, device)
+    except ConfigError as broken:
+        warnings.warn(f"{where} is passed over: {broken}", DatabaseWarning, stacklevel=5)
+        return None
+    return config
+
+
+def slug(device: str) -> str:
+    """The stem of a device's file names: 'NVIDIA H200' gives 'nvidia_h200'."""
+    return re.sub(r"[^a-z0-9]+", "_", device.lower()).strip("_") or "device"
+
+
+def file_name(device: str) -> str:
+    """The name of a file of tuned values of `device`."""
+    return f"{slug(device)}.json"
+
+
+def user_file(device: str) -> Path:
+    """The user's tuned values of `device`; `NoFolder` as of `data_folder`."""
+    return data_folder() / "tuned" / file_name(device)

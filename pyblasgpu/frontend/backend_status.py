@@ -1,0 +1,84 @@
+"""Where host arrays are computed: the backend, and why it is that one."""
+
+from __future__ import annotations
+
+import logging
+import os
+from functools import cache
+from importlib import import_module
+from typing import NamedTuple
+
+from ..errors import BackendUnavailable
+from .streams import contexts
+
+__all__ = ["BACKENDS", "BackendStatus", "backend_status"]
+
+
+BACKENDS = ("auto", "cuda", "cpu", "sim")
+
+
+_log = logging.getLogger("pyblasgpu")
+
+
+class BackendStatus(NamedTuple):
+    """The backend that serves host arrays, and why it is that one."""
+
+    backend: str
+    reason: str
+
+
+def backend_status(backend: str | None = None) -> BackendStatus:
+    """The backend on which a call with host arrays runs.
+
+    Parameters
+    ----------
+    backend : {'auto', 'cuda', 'cpu', 'sim'}, optional
+        What is asked for. By default the environment variable ``PYBLASGPU_BACKEND``, and without it
+        'auto': the GPU where there is one, that of the calling thread's current context, without a
+        context device 0; else SciPy's BLAS. 'sim' runs the kernels in Numba's
+        simulator, slowly, in a process started with ``NUMBA_ENABLE_CUDASIM=1``.
+
+    Returns
+    -------
+    BackendStatus
+        The backend ('cuda', 'cpu' or 'sim') and the reason in words.
+
+    Raises
+    ------
+    BackendUnavailable
+        When 'cuda' or 'sim' is asked for and cannot run here.
+    ValueError
+        When the name is none of `BACKENDS`.
+    """
+    asked, origin = backend, "asked for by the call"
+    if asked is None:
+        asked, origin = os.environ.get("PYBLASGPU_BACKEND") or "auto", "set by PYBLASGPU_BACKEND"
+    if asked not in BACKENDS:
+        raise ValueError(f"backend {asked!r} ({origin}) is none of {', '.join(BACKENDS)}")
+    if asked == "cpu":
+        return BackendStatus("cpu", origin)
+    if asked == "sim":
+        kernels = import_module("..gpu.backend", __package__)
+        kernels.require()
+        if not kernels.SIMULATED:
+            raise BackendUnavailable("backend 'sim' needs a Python started with NUMBA_ENABLE_CUDASIM=1")
+        return BackendStatus("sim", origin)
+    missing = _why_no_device(contexts().current_device())
+    if asked == "cuda" and missing:
+        raise BackendUnavailable(f"backend 'cuda' ({origin}) cannot run here: {missing}")
+    return BackendStatus("cpu", missing) if missing else BackendStatus("cuda", "a device is there")
+
+
+@cache
+def _why_no_device(ordinal: int) -> str:
+    """Why no kernel can run on this device; empty when one can. Logged once, as the cache sees to."""
+    try:
+        import_module("..gpu.device", __package__).current(ordinal)
+        kernels = import_module("..gpu.backend", __package__)
+        kernels.require()
+        reason = "this process runs Numba's simulator" if kernels.SIMULATED else ""
+    except (BackendUnavailable, ImportError) as missing:
+        reason = str(missing)
+    if reason:
+        _log.info("NumPy arrays are computed by SciPy's BLAS on the CPU: %s", reason)
+    return reason

@@ -1,0 +1,380 @@
+"""Where a call runs: the choice of the backend, and the one place that runs routines on arrays.
+
+Device arrays run on their device, on the caller's stream, without waiting. NumPy arrays (and other arrays
+in host memory) run on SciPy's BLAS, or are copied to the device, computed there and copied back.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from enum import Enum
+from functools import cache, partial, wraps
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from ..arguments import number
+from ..errors import OverlapError
+from ..gpu.driver import after_fork
+from ..types import Dtype
+from .arrays import (
+    Library,
+    NoArrayError,
+    common_dtype,
+    common_library,
+    dtype_name,
+    quick_library,
+    stored_dtype,
+)
+from .backend_status import _why_no_device, backend_status
+from .call_cache import Recipe, find, keep
+from .layouts import (
+    Layout,
+    MisalignedError,
+    UnevenStridesError,
+    batches,
+    broadcasts_to,
+    is_column_major,
+    is_injective,
+    is_one_batch,
+    shares_memory,
+)
+from .staging import run_staged
+from .streams import contexts, device_for, stream_of, stream_pointer
+
+__all__ = ["ON_DEVICE", "Call", "again", "on_device", "routine", "tape_of"]
+
+#: What device arrays may be asked to run on.
+ON_DEVICE = (None, "auto", "cuda")
+
+#: The types of flags that stay what they are; `type` is that of the flags' types.
+_CONSTANT = (str, int, Enum, np.generic, type, type(None))
+
+_log = logging.getLogger("pyblasgpu")
+_log.addHandler(logging.NullHandler())
+
+
+# ------------------------------------------------------------------------------------------------ backend
+
+
+after_fork(_why_no_device.cache_clear)
+
+
+@cache
+def routine(name: str) -> Callable:
+    """The function of `pyblasgpu.routines` with this name, imported at its first use."""
+    return getattr(import_module(f"..routines.{name}", __package__), name)
+
+
+@cache
+def tape_of(name: str) -> Callable:
+    """The function that gives the tape of a routine, imported at its first use."""
+    return import_module(f"..routines.{name}", __package__).tape
+
+
+# --------------------------------------------------------------------------------------------------- call
+
+
+def on_device(method: Callable) -> Callable:
+    """`method` of a `Call`, with the context of the call's device current, and after it what was before."""
+
+    @wraps(method)
+    def run(call, *arguments, **options):
+        if call.device is None:
+            return method(call, *arguments, **options)
+        with contexts().current_context(call.device):
+            return method(call, *arguments, **options)
+
+    return run
+
+
+class Call:
+    """One call of a routine: its arrays described and checked, then run.
+
+    Parameters
+    ----------
+    name : str
+        The routine, for messages.
+    arrays : dict
+        The inputs by argument name, in order.
+    out : array or None
+        The output.
+    stream : int, stream object or None
+        The stream, of the device of device arrays; None is the library's current one.
+    backend : str or None
+        See `backend_status`; for host arrays.
+    dtype : Dtype, optional
+        The dtype to compute in; by default what `common_dtype` makes of the inputs.
+
+    Attributes
+    ----------
+    device : int or None
+        Where it runs; None on the CPU.
+    inputs : list of Layout or numpy.ndarray
+        The inputs, in the dtype of the computation.
+    out : Layout or numpy.ndarray
+        The output, once `set_output` has been called.
+    result : array
+        What the caller gets; if `is_new`, once its library has been given it.
+    """
+
+    __slots__ = (
+        "backend", "device", "dtype", "given", "inputs", "is_new", "library", "name", "names", "out",
+        "result", "stream",
+    )  # fmt: skip
+
+    device: int | None
+    inputs: list[Any]
+    out: Any
+    stream: Any
+
+    def __init__(self, name: str, arrays: dict, out, stream, backend, dtype: Dtype | None = None):
+        self.name, self.names = name, tuple(arrays)
+        given = self.given = tuple(arrays.values())
+        self.library: Library = common_library(name, (*arrays, "out"), (*given, out))
+        if self.library.host:
+            self.backend = backend_status(backend).backend
+            self.device = None if self.backend == "cpu" else device_for(stream)
+            self.stream = stream_pointer(stream) or 0
+            self.inputs = [self._to_numpy(*each) for each in zip(self.names, given, strict=True)]
+            dtypes = [array.dtype for array in self.inputs]
+            self.dtype = dtype or common_dtype(name, dtypes, self.names)
+            with np.errstate(all="ignore"):
+                self.inputs = [array.astype(self.dtype.name, copy=False) for array in self.inputs]
+        else:
+            self.device = self.library.device(given[0])
+            self.stream = stream_of(self.device, stream, name)
+            self._describe(backend, dtype)
+        for argument, array in zip(self.names, self.inputs, strict=True):
+            if len(array.shape) < 2:
+                raise ValueError(
+                    f"{name}: {argument} has shape {array.shape}; a matrix, or a stack of them, is needed"
+                )
+
+    @on_device
+    def _describe(self, backend, dtype: Dtype | None) -> None:
+        """The inputs as layouts on one device."""
+        if backend not in ON_DEVICE:
+            raise ValueError(f"{self.name}: backend={backend!r} is for host arrays; these are on a device")
+        self.backend = "cuda"
+        dtypes = [dtype_name(array) for array in self.given]
+        self.dtype = dtype or common_dtype(self.name, dtypes, self.names)
+        self.inputs = inputs = []
+        for argument, array, found in zip(self.names, self.given, dtypes, strict=True):
+            inputs.append(self._layout(argument, array, found))
+            self._check_device(argument, inputs[-1])
+        if self.stream is None:
+            self.stream = self.library.current_stream(inputs[0].device)
+
+    def _to_numpy(self, argument: str, array) -> np.ndarray:
+        try:
+            return self.library.to_numpy(array)
+        except (NoArrayError, ValueError) as error:
+            raise self._refusal(argument, error) from error
+
+    def _layout(self, argument: str, array, found) -> Layout:
+        """The layout of an input whose dtype is `found`, or of a copy of it where kernels need one."""
+        library = self.library
+        try:
+            if stored_dtype(found) is self.dtype:
+                try:
+                    return library.layout(array, self.dtype, self.stream)
+                except UnevenStridesError:
+                    pass
+            return library.copied(array, self.dtype, self.stream)
+        except (NoArrayError, MisalignedError) as error:
+            raise self._refusal(argument, error) from error
+
+    def _refusal(self, argument: str, error: Exception) -> Exception:
+        kind = ValueError if isinstance(error, ValueError) else TypeError
+        return kind(f"{self.name}: {argument} {error}")
+
+    def _check_device(self, argument: str, layout: Layout) -> None:
+        device = self.inputs[0].device
+        if layout.device != device:
+            raise ValueError(
+                f"{self.name}: {self.names[0]} is on device {device} and {argument} on device {layout.device}"
+            )
+
+    def scalar(self, argument: str, value):
+        """`value` as a Python number that fits the dtype; see `arguments.number`."""
+        return number(value, self.dtype, self.name, argument)
+
+    @on_device
+    def set_output(self, out, lead: tuple[int, ...], rows: int, cols: int, column_major: bool | None = None):
+        """Describe `out`, or make a new output of shape (*lead, rows, cols).
+
+        A new one is column-major if `column_major` says so; by default if all inputs are.
+
+        Raises
+        ------
+        TypeError
+            When `out` has another dtype or is immutable.
+        ValueError
+            When `out` has another shape, is read-only or has elements that lie at the same place.
+        """
+        if out is None:
+            if column_major is None:
+                column_major = all(is_column_major(array) for array in self.inputs)
+            self._new_output((*lead, cols, rows) if column_major else (*lead, rows, cols), column_major)
+            return
+        self.result, self.is_new = out, False
+        try:
+            self.out = self._host_output(out) if self.library.host else self._device_output(out)
+        except (NoArrayError, MisalignedError) as error:
+            raise self._refusal("out", error) from error
+        shape = self.out.shape
+        # as in NumPy, a stack may be written from fewer matrices
+        if shape[-2:] != (rows, cols) or len(shape) < 2 or not broadcasts_to(lead, shape[:-2]):
+            raise ValueError(f"{self.name}: out has shape {shape}; {(*lead, rows, cols)} is needed")
+        if not is_injective(self.out):
+            raise ValueError(f"{self.name}: out has strides {self.out.strides}, so that elements coincide")
+
+    def _host_output(self, out) -> np.ndarray:
+        view = self.library.output_to_numpy(out)
+        self._check_output(out, view.dtype)
+        if not view.flags.writeable:
+            error = ValueError if isinstance(out, np.ndarray) else TypeError
+            raise error(f"{self.name}: out is read-only")
+        return view
+
+    def _device_output(self, out) -> Layout:
+        self._check_output(out, dtype_name(out))
+        layout = self.library.layout(out, self.dtype, self.stream)
+        self._check_device("out", layout)
+        if layout.conj:
+            raise TypeError(f"{self.name}: out is a lazily conjugated view, which cannot be written")
+        if not layout.writable:
+            raise TypeError(f"{self.name}: out is read-only")
+        return layout
+
+    def _check_output(self, out, dtype) -> None:
+        if stored_dtype(dtype) is not self.dtype:
+            raise TypeError(
+                f"{self.name}: out has dtype {dtype_name(out)} and the computation {self.dtype.name}"
+            )
+
+    def _new_output(self, shape: tuple[int, ...], swapped: bool) -> None:
+        library, self.is_new = self.library, True
+        if library.host:
+            out = library.new_numpy(shape, self.dtype)
+            self.result = self.out = out.swapaxes(-1, -2) if swapped else out
+        else:
+            self.result = library.empty(shape, self.dtype, self.inputs[0].device, self.stream)
+            self.result = library.swap(self.result) if swapped else self.result
+            self.out = library.layout(self.result, self.dtype, self.stream)
+
+    def _delivered(self) -> Any:
+        """What the caller gets, once all is computed or queued."""
+        library = self.library
+        if not library.host:
+            library.hold([layout.owner for layout in (*self.inputs, self.out)], self.stream)
+        return library.deliver(self.result, self.given[0], self.stream) if self.is_new else self.result
+
+    def check_overlap(self, in_place: int | None = None) -> bool:
+        """Raise `OverlapError` where the output shares memory with an input.
+
+        The input with index `in_place` may be the output itself, the same memory with the same strides;
+        whether it is, is returned.
+        """
+        out, same = self.out, False
+        for index, (argument, array) in enumerate(zip(self.names, self.inputs, strict=True)):
+            if index == in_place and _is_same(array, out):
+                same = True
+            elif shares_memory(array, out):
+                raise OverlapError(f"{self.name}: out shares memory with {argument}")
+        return same
+
+    @on_device
+    def run(
+        self, cpu: Callable, prepare: Callable, inputs: tuple, scalars: tuple, source=None, key=None
+    ) -> Any:
+        """Run the routine and return the caller's array.
+
+        Parameters
+        ----------
+        cpu : callable
+            ``cpu(scalars, *arrays, out)`` computes with NumPy arrays.
+        prepare : callable
+            ``prepare(scalars, operands)`` gives the tape that computes with `Operand` views: the inputs,
+            transpositions applied, and the output. It refers to nothing of this call but its flags.
+        inputs : tuple of (array, Trans)
+            Inputs that are read, of `Call.inputs`.
+        scalars : tuple
+            alpha, or alpha and beta.
+        source : array, optional
+            What the output holds at first; the output itself if it is updated in place.
+        key : hashable, optional
+            Under which `again` may find the call, as it depends on nothing but the arrays `inputs` and out.
+        """
+        out = self.out
+        if 0 in out.shape:
+            return self._delivered()
+        if not self.library.host:
+            layouts = (*[layout.op(trans) for layout, trans in inputs], out)
+            if source is not None and source is not out:
+                _copy(source, out, self.stream)
+            for operands in batches(layouts):
+                _enqueue(prepare, scalars, operands, self.stream)
+            if key is not None:
+                self._remember(key, layouts, prepare)
+        elif self.backend == "cpu":
+            if source is not None and source is not out:
+                np.copyto(out, source)
+            cpu(scalars, *[array for array, _ in inputs], out)
+        else:
+            assert self.device is not None
+            cuda = partial(_enqueue, prepare)
+            run_staged(cuda, inputs, scalars, out, source, self.dtype, self.device, self.stream)
+        return self._delivered()
+
+    def _remember(self, key: tuple, layouts: tuple[Layout, ...], prepare: Callable) -> None:
+        """Keep what `again` needs to repeat this call, if it was one on matrices, or on one batch of them, as
+        they were given.
+        """
+        if not all(isinstance(part, _CONSTANT) for part in key):
+            return  # a flag given as an array may change
+        given = {id(array) for array in (*self.given, self.result)}
+        if any(id(layout.owner) not in given for layout in layouts) or not is_one_batch(layouts):
+            return
+        read = self.library.read(tuple([layout.owner for layout in layouts]))
+        if read is not None:
+            generation = import_module("..dispatch.choose", __package__).generation
+            keep((key, *read[0]), Recipe(layouts, prepare, generation))
+
+
+def again(key: tuple, arrays: tuple, alpha, beta, stream) -> bool:
+    """Repeat a call that `Call.run` knows under `key`; False where there is none, and nothing was done."""
+    library = quick_library(arrays[0])
+    read = None if library is None else library.read(arrays)
+    if library is None or read is None:
+        return False
+    facts, pointers = read
+    recipe = find((key, *facts))
+    if recipe is None:
+        return False
+    if stream is None:
+        stream = library.current_stream(recipe.device)
+    else:
+        stream = stream_of(recipe.device, stream, key[0])
+    return recipe.run(pointers, alpha, beta, stream)
+
+
+def _enqueue(prepare: Callable, scalars: tuple, operands, stream: int) -> None:
+    tape = prepare(scalars, operands)
+    if tape is not None:
+        tape.run([operand.pointer for operand in operands], *scalars, stream=stream)
+
+
+def _copy(source: Layout, target: Layout, stream: int) -> None:
+    for source_operand, target_operand in batches((source, target)):
+        routine("copy")(1, source_operand, target_operand, stream)
+
+
+def _is_same(x: Any, y: Any) -> bool:
+    """Whether two layouts, or two NumPy arrays, are one array: same place, same shape, same strides."""
+    if isinstance(x, Layout):
+        return x[:5] == y[:5]
+    return x is y or (x.shape, x.strides, x.ctypes.data) == (y.shape, y.strides, y.ctypes.data)

@@ -1,0 +1,315 @@
+"""Level 3 of NumPy arrays on SciPy's BLAS, in place and with the special values of pyblasgpu.
+
+The outputs' leading dimensions count matrices; the inputs' broadcast to them. SciPy's wrappers write in place
+only into column-major arrays without padding, so others are computed in a copy and written back.
+
+OpenBLAS multiplies the zeros of the other triangle in TRMM, and by reciprocals of the diagonal in TRSM: NaN
+and Inf reach what does not depend on them. Where its result is not finite, or a reciprocal would not be
+normal, the result is computed once more by recursion, which multiplies what is read and divides truly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache, wraps
+from typing import Any
+
+import numpy as np
+from scipy.linalg.blas import get_blas_funcs
+
+from ..types import Diag, Side, Trans, Uplo
+
+__all__ = ["gemm", "gemmtr", "symm", "syr2k", "syrk", "trmm", "trsm"]
+
+
+def _quietly(function: Callable) -> Callable:
+    """`function` with IEEE's results, whatever NumPy is set to do about overflow: it would raise too late."""
+
+    @wraps(function)
+    def quiet(*args, **options):
+        with np.errstate(all="ignore"):
+            return function(*args, **options)
+
+    return quiet
+
+
+@_quietly
+def gemm(alpha, a: np.ndarray, b: np.ndarray, beta, c: np.ndarray, trans_a: Trans, trans_b: Trans) -> None:
+    """``c := alpha op(a) op(b) + beta c``; all three of one dtype."""
+    inner = a.shape[-1 if trans_a is Trans.NO else -2]
+    if alpha == 0 or inner == 0:
+        _scale(c, beta)
+        return
+    a, conj_a = _op(a, trans_a)
+    b, conj_b = _op(b, trans_b)
+    multiply = _blas("gemm", c.dtype)
+    for left, right, target in _matrices(a, b, c):
+        sides = (left, conj_a), (right, conj_b)
+        if _prefers_transpose(target):
+            sides, target = ((right.T, conj_b), (left.T, conj_a)), target.T
+        (left, left_code), (right, right_code) = (_column_major(*side) for side in sides)
+        _update(
+            target,
+            lambda x, left=left, right=right, codes=(left_code, right_code): multiply(
+                alpha, left, right, beta, x, *codes, overwrite_c=1
+            ),
+            read=beta != 0,
+        )
+
+
+def trmm(alpha, a: np.ndarray, b: np.ndarray, side: Side, uplo: Uplo, trans: Trans, diag: Diag) -> None:
+    """``b := alpha op(a) b``, or ``alpha b op(a)``; `uplo` is the triangle of `a` as it is stored."""
+    _triangular("trmm", alpha, a, b, side, uplo, trans, diag)
+
+
+def trsm(alpha, a: np.ndarray, b: np.ndarray, side: Side, uplo: Uplo, trans: Trans, diag: Diag) -> None:
+    """``b := x`` with ``op(a) x = alpha b``, or ``x op(a) = alpha b``."""
+    _triangular("trsm", alpha, a, b, side, uplo, trans, diag)
+
+
+@_quietly
+def _triangular(name, alpha, a, b, side, uplo, trans, diag) -> None:
+    if alpha == 0:
+        b[...] = 0
+        return
+    lower, right, unit = uplo is Uplo.LOWER, side is Side.RIGHT, diag is Diag.UNIT
+    a, conj = _op(a, trans)
+    lower ^= trans is not Trans.NO
+    run = _blas(name, b.dtype)
+    for triangle, target in _matrices(a, b):
+        low, at_right = lower, right
+        if _prefers_transpose(target):
+            triangle, target, low, at_right = triangle.T, target.T, not low, not at_right
+        factor, code = _column_major(triangle, conj)
+        flags = {"side": at_right, "lower": low ^ (code != 0), "trans_a": code, "diag": unit}
+        result = run(alpha, factor, np.array(target, order="F"), overwrite_b=1, **flags)
+        if np.isfinite(result).all() and (name == "trmm" or unit or _has_normal_reciprocals(triangle)):
+            target[...] = result
+        else:
+            _by_recursion(name, alpha, triangle.conj() if conj else triangle, target, low, at_right, unit)
+
+
+def _has_normal_reciprocals(a: np.ndarray) -> bool:
+    """Whether the reciprocals of the diagonal are normal numbers, with room for those of complex ones."""
+    diagonal, limits = np.diagonal(a), np.finfo(a.dtype)
+    size = np.maximum(abs(diagonal.real), abs(diagonal.imag))
+    return bool(((size >= 4 * limits.tiny) & (size <= limits.max / 8)).all())
+
+
+def _by_recursion(name, alpha, a, b, lower: bool, right: bool, unit: bool) -> None:
+    """TRMM or TRSM of matrices in place: each entry is made of what it depends on, and of nothing else."""
+    if right:
+        a, b, lower = a.T, b.T, not lower
+    if not lower:
+        a, b = a[::-1, ::-1], b[::-1]
+    if name == "trmm":
+        _multiply_lower(alpha, a, b, unit)
+        return
+    if alpha != 1:
+        np.multiply(b, b.dtype.type(alpha), out=b)
+    _solve_lower(a, b, unit)
+
+
+def _multiply_lower(alpha, a: np.ndarray, b: np.ndarray, unit: bool) -> None:
+    n = len(a)
+    if n == 1:
+        if not unit:
+            np.multiply(a[0, 0], b, out=b)
+        if alpha != 1:
+            np.multiply(b, b.dtype.type(alpha), out=b)
+        return
+    half = n // 2
+    _multiply_lower(alpha, a[half:, half:], b[half:], unit)
+    gemm(alpha, a[half:, :half], b[:half], 1, b[half:], Trans.NO, Trans.NO)
+    _multiply_lower(alpha, a[:half, :half], b[:half], unit)
+
+
+def _solve_lower(a: np.ndarray, b: np.ndarray, unit: bool) -> None:
+    n = len(a)
+    if n == 1:
+        if not unit:
+            b[...] = _quotient(b, a[0, 0])
+        return
+    half = n // 2
+    _solve_lower(a[:half, :half], b[:half], unit)
+    gemm(-1, a[half:, :half], b[:half], 1, b[half:], Trans.NO, Trans.NO)
+    _solve_lower(a[half:, half:], b[half:], unit)
+
+
+def _quotient(x: np.ndarray, divisor: np.generic) -> np.ndarray:
+    """``x / divisor``; complex numbers are scaled first, as NumPy would multiply by a reciprocal."""
+    if x.dtype.kind != "c":
+        return x / divisor
+    exponents = _exponents(x)
+    exponent = _exponents(divisor)
+    return _scaled(_scaled(x, -exponents) / _scaled(divisor, -exponent), exponents - exponent)
+
+
+def _exponents(x) -> np.ndarray:
+    """Of which the larger part of each complex number is the size."""
+    return np.frexp(np.maximum(abs(x.real), abs(x.imag)))[1]
+
+
+def _scaled(x, exponents) -> np.ndarray:
+    """``x * 2**exponents``, in the dtype of `x`."""
+    result = np.empty(np.shape(x), x.dtype)
+    result.real, result.imag = np.ldexp(x.real, exponents), np.ldexp(x.imag, exponents)
+    return result
+
+
+@_quietly
+def symm(
+    alpha, a: np.ndarray, b: np.ndarray, beta, c: np.ndarray, side: Side, uplo: Uplo, hermitian: bool
+) -> None:
+    """``c := alpha a b + beta c``, or ``alpha b a + beta c``; `uplo` of the symmetric `a` is read."""
+    if alpha == 0:
+        _scale(c, beta)
+        return
+    hermitian = hermitian and c.dtype.kind == "c"
+    run = _blas("hemm" if hermitian else "symm", c.dtype)
+    for full, other, target in _matrices(a, b, c):
+        low, right, conj = uplo is Uplo.LOWER, side is Side.RIGHT, False
+        if _prefers_transpose(target):
+            other, target, right, conj = other.T, target.T, not right, hermitian
+        if _prefers_transpose(full):
+            full, low, conj = full.T, not low, conj != hermitian
+        inputs = np.asfortranarray(full.conj() if conj else full), np.asfortranarray(other)
+        _update(
+            target,
+            lambda x, inputs=inputs, flags=(right, low): run(
+                alpha, *inputs, beta, x, *flags, overwrite_c=1
+            ),
+            read=beta != 0,
+        )  # fmt: skip
+
+
+def syrk(
+    alpha, a: np.ndarray, beta, c: np.ndarray, uplo: Uplo, trans: Trans, hermitian: bool, fresh: bool
+) -> None:
+    """A triangle of ``c := alpha op(a) op(a)' + beta c``; of a `fresh` `c` the other one is made zero."""
+    _rank_k("rk", alpha, (a,), beta, c, uplo, trans, hermitian, fresh)
+
+
+def syr2k(
+    alpha, a: np.ndarray, b: np.ndarray, beta, c: np.ndarray, uplo: Uplo, trans: Trans, hermitian: bool,
+    fresh: bool,
+) -> None:  # fmt: skip
+    """The same of ``c := alpha op(a) op(b)' + alpha op(b) op(a)' + beta c``."""
+    _rank_k("r2k", alpha, (a, b), beta, c, uplo, trans, hermitian, fresh)
+
+
+@_quietly
+def _rank_k(stem, alpha, inputs, beta, c, uplo, trans, hermitian, fresh) -> None:
+    hermitian = hermitian and c.dtype.kind == "c"
+    if fresh:
+        c[...] = 0
+    if alpha == 0 or inputs[0].shape[-1 if trans is Trans.NO else -2] == 0:
+        _scale_triangle(c, beta, uplo, hermitian)
+        return
+    run = _blas(("he" if hermitian else "sy") + stem, c.dtype)
+    views, (conj, *_) = zip(*(_op(x, trans) for x in inputs), strict=True)
+    for *factors, target in _matrices(*views, c):
+        low, flipped, factor = uplo is Uplo.LOWER, conj, alpha
+        if _prefers_transpose(target):
+            target, low, flipped = target.T, not low, conj != hermitian
+            factor = complex(alpha).conjugate() if hermitian else alpha
+        columns, code = _factors(factors, flipped, hermitian)
+        _update(
+            target,
+            lambda x, factor=factor, columns=columns, flags=(code, low): run(
+                factor, *columns, beta, x, *flags, overwrite_c=1
+            ),
+            read=True,
+            kept=_kept(len(target), low),
+        )
+
+
+def _factors(factors: list[np.ndarray], conj: bool, hermitian: bool) -> tuple[list[np.ndarray], int]:
+    """Column-major x and SciPy's trans so that op(x) are `factors`, conjugated if `conj`."""
+    if conj == hermitian and all(_prefers_transpose(x) for x in factors):
+        return [x.T for x in factors], 2 if hermitian else 1
+    return [np.asfortranarray(x.conj() if conj else x) for x in factors], 0
+
+
+@_quietly
+def gemmtr(
+    alpha, a: np.ndarray, b: np.ndarray, beta, c: np.ndarray, uplo: Uplo, trans_a: Trans, trans_b: Trans,
+    fresh: bool,
+) -> None:  # fmt: skip
+    """A triangle of ``c := alpha op(a) op(b) + beta c``; of a `fresh` `c` the other one is made zero."""
+    if fresh:
+        c[...] = 0
+    whole = c.copy()
+    gemm(alpha, a, b, beta, whole, trans_a, trans_b)
+    np.copyto(c, whole, where=_kept(c.shape[-1], uplo is Uplo.LOWER))
+
+
+@cache
+def _blas(name: str, dtype: np.dtype) -> Callable:
+    return get_blas_funcs(name, dtype=dtype)
+
+
+def _op(a: np.ndarray, trans: Trans) -> tuple[np.ndarray, bool]:
+    """The view that `trans` makes of `a`, and whether its elements are meant conjugated."""
+    conj = trans is Trans.CONJ and a.dtype.kind == "c"
+    return (a if trans is Trans.NO else a.swapaxes(-1, -2)), conj
+
+
+def _matrices(*arrays: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
+    """The matrices of each step through the stacks, which broadcast to the last; none if that is empty."""
+    if 0 in arrays[-1].shape:
+        return  # SciPy's wrappers refuse some empty arrays
+    lead = arrays[-1].shape[:-2]
+    if not lead:
+        yield arrays
+        return
+    stacks = [np.broadcast_to(array, lead + array.shape[-2:]) for array in arrays[:-1]]
+    for index in np.ndindex(lead):
+        yield (*[stack[index] for stack in stacks], arrays[-1][index])
+
+
+def _prefers_transpose(target: np.ndarray) -> bool:
+    return target.flags.c_contiguous and not target.flags.f_contiguous
+
+
+def _column_major(a: np.ndarray, conj: bool) -> tuple[np.ndarray, int]:
+    """A column-major x and SciPy's code for op so that op(x) is `a`, conjugated if `conj`; copies seldom."""
+    if a.flags.c_contiguous and not a.flags.f_contiguous:
+        return a.T, 2 if conj else 1
+    return np.asfortranarray(a.conj() if conj else a), 0
+
+
+def _update(target: np.ndarray, compute: Callable, read: bool, kept: Any = True) -> None:
+    """``target[kept] = compute(target)[kept]``, without a copy where SciPy's wrapper writes into `target`."""
+    flags = target.flags
+    if flags.f_contiguous and flags.aligned and flags.writeable:
+        start = target
+    else:
+        start = np.array(target, order="F") if read else np.empty(target.shape, target.dtype, order="F")
+    result = compute(start)
+    if result is not target:
+        np.copyto(target, result, where=kept)
+
+
+def _kept(n: int, low: bool) -> np.ndarray:
+    """Which elements are of the triangle."""
+    kept = np.tri(n, dtype=bool)
+    return kept if low else kept.T
+
+
+def _scale_triangle(c: np.ndarray, beta, uplo: Uplo, hermitian: bool) -> None:
+    if beta == 1:
+        return
+    if hermitian:
+        diagonal = np.arange(c.shape[-1])
+        c.imag[..., diagonal, diagonal] = 0
+    scaled = c.copy()
+    _scale(scaled, beta)
+    np.copyto(c, scaled, where=_kept(c.shape[-1], uplo is Uplo.LOWER))
+
+
+def _scale(c: np.ndarray, beta) -> None:
+    if beta == 0:
+        c[...] = 0
+    elif beta != 1:
+        np.multiply(c, c.dtype.type(beta), out=c)

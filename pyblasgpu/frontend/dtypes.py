@@ -1,0 +1,81 @@
+"""The dtypes that arrays come in, and the one of the four in which they are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..types import DTYPES, Dtype, dtype_of, dtype_spelling
+
+__all__ = ["common_dtype", "numpy_dtype", "stored_dtype"]
+
+_INTEGERS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+_PROMOTION = (
+    dict.fromkeys(_INTEGERS, DTYPES["d"])
+    | {"float16": DTYPES["s"]}
+    | {dtype.name: dtype for dtype in DTYPES.values()}
+)
+_NAMES = {dtype.name for dtype in DTYPES.values()}
+#: What `stored_dtype` found for the dtype objects met so far, which it keeps: by identity, since objects of
+#: different libraries may have one hash and warn when they are compared.
+_STORED: dict[int, tuple[Dtype | None, Any]] = {}
+_KEPT = 1024
+
+
+def numpy_dtype(dtype) -> np.dtype:
+    """NumPy's dtype for a spelling or another library's dtype; `object` where NumPy has none (bfloat16)."""
+    if isinstance(dtype, np.dtype):
+        return dtype
+    try:
+        return np.dtype(dtype_of(dtype).name)
+    except TypeError:
+        pass
+    try:
+        return np.dtype(dtype if isinstance(dtype, str) else dtype_spelling(dtype))
+    except TypeError:
+        return np.dtype(object)
+
+
+def stored_dtype(dtype) -> Dtype | None:
+    """The `Dtype` of arrays that store one of the four in native byte order, None of all others."""
+    try:
+        return _STORED[id(dtype)][0]
+    except KeyError:
+        known = numpy_dtype(dtype)
+        found = dtype_of(known) if known.isnative and known.name in _NAMES else None
+        if len(_STORED) >= _KEPT:
+            _STORED.clear()
+        _STORED[id(dtype)] = found, dtype
+        return found
+
+
+def common_dtype(routine: str, dtypes: Sequence, arguments: Sequence[str] = ()) -> Dtype:
+    """The `Dtype` in which arrays of these dtypes are computed.
+
+    Integers and booleans count as float64, float16 as float32, mixed ones as `numpy.result_type` has them.
+
+    Raises
+    ------
+    TypeError
+        For a dtype that none of the four can hold (long double, objects, strings, bfloat16); `arguments`
+        names the arrays.
+    """
+    stored = {stored_dtype(dtype) for dtype in dtypes}
+    if len(stored) == 1 and (only := stored.pop()) is not None:
+        return only
+    names = [*arguments, *[""] * len(dtypes)]
+    found = [_promoted(routine, dtype, name).name for dtype, name in zip(dtypes, names, strict=False)]
+    return dtype_of(np.result_type(*found))
+
+
+def _promoted(routine: str, dtype, argument: str) -> Dtype:
+    promoted = _PROMOTION.get(numpy_dtype(dtype).name)
+    if promoted is None:
+        whose = f" of {argument}" if argument else ""
+        raise TypeError(
+            f"{routine}: dtype {dtype}{whose} is none of float32, float64, complex64, complex128, "
+            "and no integer, bool or float16 that would be cast to one of them"
+        )
+    return promoted

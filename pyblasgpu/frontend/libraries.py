@@ -1,0 +1,327 @@
+"""The array libraries that are known, and what each is asked for.
+
+CuPy's and PyTorch's attributes are read directly, because a small product is over in the time that a
+protocol's capsule takes; every other library goes through `protocols`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from ..types import Dtype
+from .layouts import Layout, MisalignedError, check_alignment, element_strides
+
+__all__ = ["CUPY", "NUMPY", "TORCH", "Library", "NoArrayError", "module", "numba_cuda", "reachable"]
+
+module = cache(import_module)
+
+
+@cache
+def numba_cuda():
+    """`numba.cuda`, imported by the file that knows what it needs for that."""
+    import_module("..gpu.backend", __package__).require()
+    return module("numba.cuda")
+
+
+class NoArrayError(TypeError):
+    """What was given is no array that can be read; the message goes on ``f"{routine}: {argument} "``."""
+
+
+class Library:
+    """What is asked of an array library; this base class serves NumPy.
+
+    Attributes
+    ----------
+    name : str
+        For messages.
+    host : bool
+        Whether its arrays lie in host memory.
+    """
+
+    name = "NumPy"
+    host = True
+
+    def locate(self, array) -> Library:
+        """The library to use for `array`: some have arrays both in host and in device memory.
+
+        Raises
+        ------
+        NoArrayError
+            When its memory cannot be reached.
+        """
+        return self
+
+    def dtype(self, array):
+        """The dtype of `array`, which has no attribute for it."""
+        return np.asarray(array).dtype
+
+    def is_read_only(self, array) -> bool:
+        """Whether nothing may be written into `array`, even by its library; of host arrays, as NumPy's."""
+        return self.host and not array.flags.writeable
+
+    def view(self, array):
+        """An array like `array`, which has a shape and is indexed; without a copy."""
+        return self.to_numpy(array)
+
+    # host memory
+    def to_numpy(self, array) -> np.ndarray:
+        """`array` as a NumPy array, without a copy."""
+        return np.asarray(array)
+
+    def output_to_numpy(self, array) -> np.ndarray:
+        """`array` as a NumPy array whose elements are those of `array`, to be written."""
+        if not isinstance(array, np.ndarray):
+            raise NoArrayError(f"must be an array, not a {type(array).__name__}: numpy.empty makes one")
+        return np.asarray(array)
+
+    def new_numpy(self, shape: tuple[int, ...], dtype: Dtype) -> np.ndarray:
+        """A new NumPy array that `deliver` can make one of this library without a copy."""
+        return np.empty(shape, dtype.name)
+
+    # device memory
+    def device(self, array) -> int:
+        """The device where `array` lies."""
+        raise NotImplementedError
+
+    def layout(self, array, dtype: Dtype, stream: int | None) -> Layout:
+        """The layout of `array`, whose dtype is `dtype`; what it still computes is waited for on `stream`.
+
+        Raises
+        ------
+        MisalignedError
+            When its elements do not lie where kernels read them.
+        """
+        raise NotImplementedError
+
+    def read(self, arrays: tuple) -> tuple[list[tuple], list[int]] | None:
+        """All that `layout` reads of each array but its address, hashable, and the addresses.
+
+        Of each array the shape, strides and dtype come first, then what else there is. None where reading it
+        costs as much as describing the arrays anew, or where they are not all of one type of device arrays.
+        """
+        return None
+
+    def state(self, a, b, out) -> tuple:
+        """What may change of three arrays that `read` reads while they remain the same objects."""
+        raise NotImplementedError
+
+    def empty(self, shape: tuple[int, ...], dtype: Dtype, device: int, stream: int):
+        """A new C-contiguous array whose memory is safe to use on `stream`."""
+        raise NotImplementedError
+
+    def swap(self, array):
+        """The view of `array` with the last two dimensions swapped."""
+        return array.swapaxes(-1, -2)
+
+    def copied(self, array, dtype: Dtype, stream: int | None) -> Layout:
+        """A copy of `array` made on `stream`: of this dtype, its elements where kernels read them."""
+        raise NotImplementedError
+
+    def current_stream(self, device: int) -> int:
+        """The stream on which the library queues its work now."""
+        return 0
+
+    def hold(self, owners: list, stream: int) -> None:
+        """Keep alive what a call on `stream` reads, where the library would use its memory again too soon."""
+
+    # both
+    def deliver(self, result, like, stream: int | None):
+        """The new `result`, computed on `stream`, as an array of the library of `like`."""
+        return result
+
+
+class _CuPy(Library):
+    name = "CuPy"
+    host = False
+
+    def device(self, array):
+        return array.data.device_id
+
+    def layout(self, array, dtype, stream):
+        data, shape = array.data, array.shape
+        pointer = data.ptr
+        strides = element_strides(pointer, shape, array.strides, dtype)
+        return Layout(pointer, shape, strides, dtype, data.device_id, False, True, array)
+
+    def read(self, arrays):
+        kind, facts, pointers = type(arrays[0]), [], []
+        for array in arrays:
+            if type(array) is not kind:
+                return None
+            data = array.data
+            facts.append((array.shape, array.strides, array.dtype, data.device_id))
+            pointers.append(data.ptr)
+        return facts, pointers
+
+    def state(self, a, b, out):
+        return a.shape, b.shape, out.shape
+
+    @contextmanager
+    def on(self, device, stream):
+        """Make this CuPy's current device and stream."""
+        cupy = module("cupy")
+        with cupy.cuda.Device(device), cupy.cuda.ExternalStream(stream, device):
+            yield cupy
+
+    def empty(self, shape, dtype, device, stream):
+        # memory of the pool is ordered by stream: a block of another stream may still be in use there
+        with self.on(device, stream) as cupy:
+            return cupy.empty(shape, dtype.name)
+
+    def copied(self, array, dtype, stream):
+        device = array.data.device_id
+        with self.on(device, self.current_stream(device) if stream is None else stream) as cupy:
+            return self.layout(_aligned(cupy, array).astype(dtype.name), dtype, stream)
+
+    def current_stream(self, device):
+        return module("cupy").cuda.get_current_stream(device).ptr
+
+
+def _aligned(cupy, array):
+    """`array`, or a copy of it where CuPy's kernels would read between elements, at addresses that fault."""
+    size, pointer = array.dtype.itemsize, array.data.ptr
+    if not any(number % size for number in (pointer, *array.strides)):
+        return array
+    shape, strides = array.shape, array.strides
+    swapped = len(shape) > 1 and 0 < abs(strides[-2]) < abs(strides[-1])
+    if swapped:
+        shape, strides = ((*of[:-2], of[-1], of[-2]) for of in (shape, strides))
+    memory = cupy.cuda.UnownedMemory(pointer, size * array.size, array, array.data.device_id)
+    raw = cupy.ndarray((*shape, size), "u1", cupy.cuda.MemoryPointer(memory, 0), (*strides, 1))
+    dense = raw.copy().view(array.dtype)[..., 0]
+    return dense.swapaxes(-1, -2) if swapped else dense
+
+
+class _Torch(Library):
+    name = "PyTorch"
+    host = False
+
+    def locate(self, array):
+        if array.requires_grad and _records_gradients():
+            raise NoArrayError(
+                "requires a gradient, which would be lost: pass its detach(), or call under torch.no_grad()"
+            )
+        if array.is_cuda:
+            return self
+        if array.device.type != "cpu":
+            raise NoArrayError(f"is a tensor on device {array.device}, neither on CUDA nor on the CPU")
+        return _TORCH_HOST
+
+    def device(self, array):
+        return array.get_device()
+
+    def layout(self, array, dtype, stream):
+        negative = array.is_neg()
+        if negative:
+            array = array.resolve_neg()
+        # sparse ones have neither, and under torch.func and torch.compile there is no memory
+        pointer, strides = reachable(array, lambda: (array.data_ptr(), array.stride()))
+        shape = tuple(array.shape)
+        if not pointer and 0 not in shape:
+            raise NoArrayError("is a tensor that has no memory: pass one from outside of torch.compile")
+        check_alignment(pointer, shape, dtype)
+        return Layout(
+            pointer, shape, strides, dtype, array.get_device(), array.is_conj(), not negative, array
+        )
+
+    def read(self, arrays):
+        facts, pointers = [], []
+        kind = type(arrays[0])
+        try:
+            for array in arrays:
+                if (
+                    type(array) is not kind
+                    or array.is_neg()
+                    or not array.is_cuda
+                    or (array.requires_grad and _records_gradients())
+                ):
+                    return None
+                facts.append((array.shape, array.stride(), array.dtype, array.get_device(), array.is_conj()))
+                pointers.append(array.data_ptr())
+        except RuntimeError:  # no strides, or no memory
+            return None
+        return None if 0 in pointers else (facts, pointers)
+
+    def state(self, a, b, out):
+        return (
+            a.data_ptr(), a.shape, a.stride(), b.data_ptr(), b.shape, b.stride(),
+            out.data_ptr(), out.shape, out.stride(),
+        )  # fmt: skip
+
+    @contextmanager
+    def _on(self, device, stream):
+        torch = module("torch")
+        with torch.cuda.stream(torch.cuda.ExternalStream(stream, device=device)):
+            yield torch
+
+    def empty(self, shape, dtype, device, stream):
+        with self._on(device, stream) as torch:
+            return torch.empty(shape, dtype=getattr(torch, dtype.name), device=torch.device("cuda", device))
+
+    def copied(self, array, dtype, stream):
+        if array.data_ptr() % array.element_size():
+            raise MisalignedError(f"is not aligned to its {array.dtype}")
+        device = array.get_device()
+        with self._on(device, self.current_stream(device) if stream is None else stream) as torch:
+            return self.layout(array.to(getattr(torch, dtype.name)), dtype, stream)
+
+    def current_stream(self, device):
+        return torch_stream()(device)
+
+
+@cache
+def torch_stream():
+    """What gives the address of PyTorch's current stream on a device.
+
+    The public way makes an object that asks for its own device, at 1.5 µs and more; PyTorch's compilers use
+    the other, 20 times as fast, in the code that they write.
+    """
+    torch = module("torch")
+    try:
+        return torch._C._cuda_getCurrentRawStream
+    except AttributeError:
+        return lambda device: torch.cuda.current_stream(device).cuda_stream
+
+
+def _records_gradients() -> bool:
+    """Whether PyTorch now records what is done with tensors that require a gradient."""
+    torch = sys.modules.get("torch")  # there is no tensor without it
+    return torch is None or torch.is_grad_enabled()
+
+
+class _TorchHost(Library):
+    name = "PyTorch (host)"
+
+    def to_numpy(self, array):
+        return reachable(array, lambda: array.detach().resolve_conj().resolve_neg().numpy())
+
+    def output_to_numpy(self, array):
+        return reachable(array, lambda: array.detach().numpy())
+
+    def deliver(self, result, like, stream):
+        return module("torch").from_numpy(result)
+
+
+def reachable(array, read: Callable[[], Any]) -> Any:
+    """What `read` returns; NoArrayError where the library says that it cannot.
+
+    It says so by errors of any of these types.
+    """
+    try:
+        return read()
+    except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
+        kind = type(array)
+        name = f"{kind.__module__}.{kind.__qualname__}"
+        raise NoArrayError(
+            f"cannot be read, a {name}: {error}; pass a dense array, outside of jit and the like"
+        ) from error
+
+
+NUMPY, CUPY, TORCH, _TORCH_HOST = Library(), _CuPy(), _Torch(), _TorchHost()

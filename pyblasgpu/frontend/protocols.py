@@ -1,0 +1,280 @@
+"""Arrays of any library that exports DLPack or the CUDA array interface, and Numba's.
+
+What the library still computes is waited for as the protocol asks: DLPack's exporter is told the stream of
+the call, and the CUDA array interface names its own. A new result becomes an array of the library through its
+`from_dlpack`, which has the library's stream wait for the call's.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import sys
+from contextlib import suppress
+from math import prod
+from threading import Lock
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from ..errors import BackendUnavailable
+from .layouts import Layout, check_alignment, element_strides
+from .libraries import CUPY, Library, NoArrayError, module, numba_cuda, reachable
+
+__all__ = ["NUMBA", "Protocol"]
+
+_HOST = (1, 3)  # kDLCPU, kDLCUDAHost
+_ALIGNMENT = 64  # bytes: from less aligned memory JAX copies
+
+
+class _Numba(Library):
+    name = "Numba"
+    host = False
+
+    def locate(self, array):
+        if not hasattr(array, "__cuda_array_interface__"):
+            raise NoArrayError(f"is a {type(array).__name__} of Numba's, not an array on a device")
+        return self
+
+    def device(self, array):
+        if hasattr(array, "__dlpack_device__"):
+            return int(array.__dlpack_device__()[1])
+        contexts = module("pyblasgpu.gpu.context")
+        found = contexts.pointer_device(array.__cuda_array_interface__["data"][0])
+        return contexts.current_device() if found is None else found  # the driver knows no empty arrays
+
+    def layout(self, array, dtype, stream):
+        interface = _cuda_interface(array)
+        if interface is not None and interface.get("strides") is not None:
+            # DLPack counts strides in elements, so that here alone the remainders are seen
+            element_strides(interface["data"][0], interface["shape"], interface["strides"], dtype)
+        device = self.device(array)
+        with module("pyblasgpu.gpu.context").current_context(device):
+            view = _memory_view(array, stream or 1)  # its legacy default stream; the protocols have no 0
+        shape, strides = tuple(view.shape), view.strides
+        if strides is None:
+            strides = tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
+        check_alignment(view.ptr, shape, dtype)
+        read_only = view.readonly or _is_immutable(array) or (interface is not None and interface["data"][1])
+        return Layout(view.ptr, shape, tuple(strides), dtype, device, False, not read_only, view)
+
+    def empty(self, shape, dtype, device, stream):
+        cuda = numba_cuda()
+        with cuda.gpus[device]:
+            return cuda.device_array(shape, dtype.name)
+
+    def swap(self, array):
+        cuda = numba_cuda()
+        *lead, rows, cols = range(array.ndim)
+        shape, strides = ([of[axis] for axis in (*lead, cols, rows)] for of in (array.shape, array.strides))
+        return cuda.cudadrv.devicearray.DeviceNDArray(
+            tuple(shape), tuple(strides), array.dtype, array.stream, array.gpu_data
+        )
+
+    def is_read_only(self, array):
+        return _is_read_only(array)
+
+    def view(self, array):
+        device = self.device(array)
+        stream = self.current_stream(device)
+        try:
+            view = self._cupy_view(array, stream)
+        except ImportError:
+            raise NoArrayError(f"is a {self.name}, which has no shape; to look at it takes CuPy") from None
+        if not _is_read_only(array):
+            return view
+        with CUPY.on(device, stream):  # CuPy's arrays are never read-only
+            return view.copy()
+
+    def copied(self, array, dtype, stream):
+        stream = self.current_stream(self.device(array)) if stream is None else stream
+        try:
+            view = self._cupy_view(array, stream)
+        except ImportError:
+            self.layout(array, dtype, stream)  # may know that its elements lie where no kernel reads them
+            raise NoArrayError(
+                f"is a {self.name} array that has to be cast to {dtype.name} first, which takes CuPy"
+            ) from None
+        return CUPY.copied(view, dtype, stream)
+
+    def _cupy_view(self, array, stream: int):
+        """`array` as CuPy sees it, from `stream` on."""
+        if not hasattr(array, "__dlpack__") or _cuda_interface(array) is not None:
+            return module("cupy").asarray(array)
+        with CUPY.on(self.device(array), stream) as cupy:
+            return cupy.from_dlpack(array)
+
+
+class Protocol(_Numba):
+    """Any exporter of DLPack or the CUDA array interface.
+
+    New arrays are of its library where that has a `from_dlpack`; else they are CuPy's, or Numba's.
+    """
+
+    def __init__(self, kind: type):
+        self.name = f"{kind.__module__}.{kind.__qualname__}"
+        self._on_host = _DLPackHost(self.name)
+
+    def locate(self, array):
+        if not hasattr(array, "__dlpack_device__") and hasattr(array, "__cuda_array_interface__"):
+            return self
+        on_host = int(reachable(array, lambda: array.__dlpack_device__())[0]) in _HOST
+        return self._on_host if on_host else self
+
+    def dtype(self, array):
+        return _dtype(array)
+
+    def empty(self, shape, dtype, device, stream):
+        try:
+            return CUPY.empty(shape, dtype, device, stream)
+        except ImportError:
+            return super().empty(shape, dtype, device, stream)
+
+    def swap(self, array):
+        return Library.swap(self, array) if hasattr(array, "swapaxes") else super().swap(array)
+
+    def deliver(self, result, like, stream):
+        namespace = _namespace(like)
+        if namespace is None:
+            return result
+        if type(result).__module__.startswith("cupy"):  # which orders streams by the one that is current
+            with CUPY.on(result.data.device_id, stream):
+                return namespace.from_dlpack(result)
+        return namespace.from_dlpack(_Exported(result, stream))
+
+    def hold(self, owners, stream):
+        _hold(owners, stream)
+
+
+class _DLPackHost(Library):
+    def __init__(self, name: str):
+        self.name = f"{name} (host)"
+
+    def dtype(self, array):
+        return _dtype(array)
+
+    def to_numpy(self, array):
+        return reachable(array, lambda: np.from_dlpack(array))
+
+    def output_to_numpy(self, array):
+        view = self.to_numpy(array)
+        if view.flags.writeable or not _may_be_written(array):
+            return view
+        described = {**view.__array_interface__, "data": (view.ctypes.data, False)}
+        return np.asarray(SimpleNamespace(__array_interface__=described, owner=view))
+
+    def new_numpy(self, shape, dtype):
+        count = prod(shape) * dtype.itemsize
+        memory = np.empty(count + _ALIGNMENT, np.uint8)
+        start = -memory.ctypes.data % _ALIGNMENT
+        return memory[start : start + count].view(dtype.name).reshape(shape)
+
+    def deliver(self, result, like, stream):
+        namespace = _namespace(like)
+        return result if namespace is None else namespace.from_dlpack(result)
+
+
+def _memory_view(array, stream: int):
+    """What the protocols tell of `array`, whose elements are there on `stream`."""
+    view = module("cuda.core.utils").StridedMemoryView
+    return reachable(array, lambda: view.from_any_interface(array, stream_ptr=stream))
+
+
+def _cuda_interface(array) -> dict | None:
+    """The CUDA array interface of `array`; immutable ones, which have no strides, are not asked."""
+    return None if _is_immutable(array) else getattr(array, "__cuda_array_interface__", None)
+
+
+def _is_read_only(array) -> bool:
+    """Whether an array on a device must not be written, as far as it is told."""
+    interface = _cuda_interface(array)
+    if interface is not None:
+        return interface["data"][1]
+    return _is_immutable(array) or _memory_view(array, -1).readonly
+
+
+def _is_immutable(array) -> bool:
+    """Whether its library never writes into `array`, which DLPack did not tell before version 1."""
+    if not hasattr(type(array), "__array_namespace__"):
+        return False
+    return not module("array_api_compat").is_writeable_array(array)
+
+
+def _may_be_written(array) -> bool:
+    """Whether NumPy's view of `array` is read-only for the one reason that DLPack could not tell: the
+    exporter is older than its version 1, and exports what may be written alone.
+    """
+    if _is_immutable(array):
+        return False
+    try:
+        capsule = array.__dlpack__(max_version=(1, 0))
+    except TypeError:
+        return True
+    return bool(ctypes.pythonapi.PyCapsule_IsValid(ctypes.py_object(capsule), b"dltensor"))
+
+
+def _dtype(array):
+    """The dtype of `array` as the protocols have it."""
+    if hasattr(array, "__cuda_array_interface__"):
+        return np.dtype(array.__cuda_array_interface__["typestr"])
+    if int(array.__dlpack_device__()[0]) in _HOST:
+        return np.from_dlpack(array).dtype
+    return module("cuda.core.utils").StridedMemoryView.from_dlpack(array, stream_ptr=-1).dtype
+
+
+def _namespace(array) -> Any:
+    """What makes arrays of the library of `array` by a `from_dlpack`; None where nothing does."""
+    if hasattr(array, "__array_namespace__"):
+        namespace = array.__array_namespace__()
+    else:
+        namespace = sys.modules.get(type(array).__module__.partition(".")[0])
+    return namespace if hasattr(namespace, "from_dlpack") else None
+
+
+class _Exported:
+    """A new array of Numba's, which computes on `stream`, as DLPack wants it."""
+
+    def __init__(self, array, stream: int):
+        self._stream = stream
+        self._view = module("cuda.core.utils").StridedMemoryView.from_any_interface(array, stream_ptr=-1)
+
+    def __dlpack_device__(self):
+        return self._view.__dlpack_device__()
+
+    def __dlpack__(self, *, stream=None, **options):
+        if stream != -1:  # by which the importer says that it sees to the order
+            events = module("pyblasgpu.gpu.events")
+            events.record(self._stream).hold_back(events.LEGACY_STREAM if stream is None else stream)
+        return self._view.__dlpack__(**options)
+
+
+# Exporters may use memory again, on streams of their own, as soon as nobody refers to it. So what a call
+# reads is referred to until the device has come to the call's end.
+_held: list[tuple[Any, list]] = []
+_turn = Lock()
+
+
+def _hold(owners: list, stream: int) -> None:
+    """Refer to `owners` until what is queued on `stream` of the current device is done."""
+    events = module("pyblasgpu.gpu.events")
+    if events.is_captured(stream):
+        return
+    event = events.record(stream)
+    with _turn:
+        if not _held:
+            atexit.unregister(_let_go)
+            atexit.register(_let_go)
+        _held[:] = [each for each in _held if not each[0].is_done()]
+        _held.append((event, owners))
+
+
+def _let_go() -> None:
+    """Refer to nothing any more, before the libraries end."""
+    with _turn, suppress(BackendUnavailable):  # a forked process cannot wait
+        for event, _ in _held:
+            event.synchronize()
+        _held.clear()
+
+
+NUMBA = _Numba()

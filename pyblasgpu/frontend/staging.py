@@ -1,0 +1,88 @@
+"""Host arrays computed on a device: copied there, run, copied back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+
+import numpy as np
+
+from ..types import Dtype
+from .layouts import Layout, batches
+
+__all__ = ["run_staged"]
+
+
+def run_staged(
+    cuda: Callable,
+    inputs: tuple,
+    scalars: tuple,
+    out: np.ndarray,
+    source,
+    dtype: Dtype,
+    device: int,
+    stream: int,
+) -> None:
+    """Copy host arrays to the device, whose context is current, run there, copy the output back, wait."""
+    with _Staging(dtype, device, stream) as staging:
+        layouts = [staging.upload(array).op(trans) for array, trans in inputs]
+        dense = out if _is_dense(out) else np.empty_like(out, order="K", subok=False)
+        if source is None:
+            target = staging.reserve(dense)
+        else:
+            if source is not out or dense is not out:
+                # on the way to the device, so that `out` is untouched if the run fails
+                dense = np.array(np.broadcast_to(source, out.shape), order="K")
+            target = staging.upload(dense)
+        for operands in batches((*layouts, target)):
+            cuda(scalars, operands, stream)
+        staging.download(dense, target)
+        if dense is not out:
+            np.copyto(out, dense)
+
+
+class _Staging:
+    """Device memory for the time of one call."""
+
+    def __init__(self, dtype: Dtype, device: int, stream: int):
+        self.dtype, self.device, self.stream = dtype, device, stream
+        self.addresses: list[int] = []
+        self.memory = import_module("..gpu.memory", __package__)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for address in self.addresses:
+            self.memory.release(address, self.stream)
+
+    def reserve(self, dense: np.ndarray) -> Layout:
+        """Device memory for `dense`, with its strides."""
+        # the driver has no empty allocations
+        address = self.memory.allocate(max(dense.nbytes, 1), self.device, self.stream)
+        self.addresses.append(address)
+        steps = tuple(step // dense.itemsize for step in dense.strides)
+        return Layout(address, dense.shape, steps, self.dtype, self.device)
+
+    def upload(self, array: np.ndarray) -> Layout:
+        """`array` on the device; padding is left out and repeated elements go once."""
+        once = array[tuple(slice(0, 1) if step == 0 else slice(None) for step in array.strides)]
+        dense = once if _is_dense(once) else once.copy("K")
+        layout = self.reserve(dense)
+        if dense.size:
+            self.memory.to_device(layout.pointer, _flat(dense), self.stream)
+        steps = tuple(0 if step == 0 else to for step, to in zip(array.strides, layout.strides, strict=True))
+        return layout._replace(shape=array.shape, strides=steps)
+
+    def download(self, dense: np.ndarray, layout: Layout) -> None:
+        self.memory.to_host(_flat(dense), layout.pointer, self.stream)
+
+
+def _is_dense(array: np.ndarray) -> bool:
+    """Whether the elements fill one piece of memory, and lie aligned in it."""
+    return array.flags.aligned and (array.flags.c_contiguous or array.flags.f_contiguous)
+
+
+def _flat(dense: np.ndarray) -> np.ndarray:
+    """The elements in the order of memory, as a view."""
+    return dense.ravel(order="K")

@@ -1,0 +1,79 @@
+"""Streams as callers give them: their handles, and that they belong to the device where the arrays lie."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+__all__ = ["contexts", "device_for", "stream_of", "stream_pointer"]
+
+
+@cache
+def contexts() -> Any:
+    """The module `pyblasgpu.gpu.context`, imported at its first use: the CPU backend does without it."""
+    return import_module("..gpu.context", __package__)
+
+
+def stream_pointer(stream) -> int | None:
+    """The address of a CUDA stream given as an int or as any library's stream object; None stays None.
+
+    Raises
+    ------
+    TypeError
+        For what is no stream.
+    """
+    if stream is None or isinstance(stream, int):
+        return stream
+    if hasattr(stream, "__cuda_stream__"):
+        return int(stream.__cuda_stream__()[1])
+    for attribute in ("ptr", "cuda_stream", "handle"):
+        if hasattr(stream, attribute):
+            pointer = getattr(stream, attribute)
+            # ctypes pointers carry None for 0
+            return int(getattr(pointer, "value", pointer) or 0)
+    if hasattr(stream, "__index__"):
+        return int(stream)
+    raise TypeError(f"stream must be an int or a stream object, not a {type(stream).__name__}")
+
+
+def stream_of(device: int, stream, routine: str) -> int | None:
+    """The address of the caller's `stream`, which is one of `device`; None stays None.
+
+    Raises
+    ------
+    TypeError
+        For what is no stream.
+    ValueError
+        For a stream of another device, and for a number that is no address.
+    """
+    pointer = stream_pointer(stream)
+    if pointer is None:
+        return None
+    if not 0 <= pointer < 1 << 64:
+        raise ValueError(f"{routine}: stream {pointer} is not the handle of a stream")
+    found = _device_of(stream, pointer)
+    if found is not None and found != device:
+        raise ValueError(
+            f"{routine}: stream {pointer:#x} belongs to device {found}, and the arrays are on device {device}"
+        )
+    return pointer
+
+
+def device_for(stream) -> int:
+    """The device on which host arrays are computed: that of `stream`, else the one that is current."""
+    pointer = stream_pointer(stream)
+    found = None if pointer is None else _device_of(stream, pointer)
+    return contexts().current_device() if found is None else found
+
+
+def _device_of(stream, pointer: int) -> int | None:
+    """The device of a stream; None of a default stream, unless the object that stands for it knows."""
+    if pointer > contexts().THREAD_STREAM:
+        return contexts().stream_device(pointer)
+    if type(stream) is not int:
+        for attribute in ("device_index", "device_id"):  # PyTorch's, CuPy's; -1 where it is no one's
+            device = getattr(stream, attribute, None)
+            if isinstance(device, int) and device >= 0:
+                return device
+    return None

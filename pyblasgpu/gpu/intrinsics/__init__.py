@@ -1,0 +1,1 @@
+"""The PTX that kernels use, as Numba intrinsics."""

@@ -1,0 +1,401 @@
+"""Intrinsics that address and move memory: vectors, predicated access, cp.async."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba.cuda.extending import intrinsic
+from numba.cuda.np import arrayobj
+
+from .emit import (
+    I32,
+    LETTER,
+    PTX_TYPE,
+    REALS,
+    SHARED,
+    VOID,
+    architecture,
+    asm,
+    at,
+    element_address,
+    made_once,
+    nbytes,
+    types,
+)
+
+__all__ = [
+    "afresh", "atomic_add", "commit_async", "copy_async", "in_turn", "is_aligned", "load_acquire",
+    "load_global", "load_shared", "offset", "pointer_type", "prefetch", "received", "shared_pointer",
+    "signal", "store_global", "store_global_vector", "store_relaxed", "store_release", "store_shared",
+    "sync_warp", "wait_async",
+]  # fmt: skip
+
+
+def pointer_type(real: str):
+    """The kernel parameter type of a pointer to `real`, 'float32' or 'float64'."""
+    return types.CPointer(REALS[real])
+
+
+@intrinsic
+def offset(_, pointer, count):
+    """``pointer + count``."""
+
+    def codegen(context, builder, signature, arguments):
+        return at(builder, arguments[0], arguments[1])
+
+    return pointer(pointer, count), codegen
+
+
+@intrinsic
+def shared_pointer(_, array):
+    """Pointer to the first element of a shared array: indexing it knows no wrap-around."""
+
+    def codegen(context, builder, signature, arguments):
+        return arrayobj.make_array(signature.args[0])(context, builder, arguments[0]).data
+
+    return types.CPointer(array.dtype)(array), codegen
+
+
+@made_once
+def load_shared(width: int, count: int = 1, step: int = 0):
+    """``load(local, i, pointer, j)``: `count` vectors of `width` reals that lie `step` reals apart.
+
+    ``local[i + v*width + lane] = pointer[j + v*step + lane]``.
+    """
+
+    @intrinsic
+    def load(_, local, i, pointer, j):
+        real = local.dtype
+
+        def codegen(context, builder, signature, arguments):
+            target, i, source, j = arguments
+            element = context.get_data_type(real)
+            vector = ir.VectorType(element, width) if width > 1 else element
+            for v in range(count):
+                index = builder.add(j, ir.Constant(j.type, v * step))
+                value = builder.load(builder.bitcast(at(builder, source, index), vector.as_pointer()))
+                value.align = width * nbytes(real)
+                for lane in range(width):
+                    part = builder.extract_element(value, ir.Constant(I32, lane)) if width > 1 else value
+                    slot = element_address(context, builder, signature.args[0], target, i, v * width + lane)
+                    builder.store(part, slot)
+            return context.get_dummy_value()
+
+        return types.void(local, i, pointer, j), codegen
+
+    return load
+
+
+@made_once
+def store_shared(width: int):
+    """``store(pointer, i, local, j)``: `width` reals at once, pointer[i:i+width] = local[j:j+width]."""
+
+    @intrinsic
+    def store(_, pointer, i, local, j):
+        real = local.dtype
+
+        def codegen(context, builder, signature, arguments):
+            target, i, source, j = arguments
+            element = context.get_data_type(real)
+            parts = [
+                builder.load(element_address(context, builder, signature.args[2], source, j, lane))
+                for lane in range(width)
+            ]
+            value = parts[0]
+            vector = element
+            if width > 1:
+                vector = ir.VectorType(element, width)
+                value = ir.Constant(vector, ir.Undefined)
+                for lane, part in enumerate(parts):
+                    value = builder.insert_element(value, part, ir.Constant(I32, lane))
+            address = builder.bitcast(at(builder, target, i), vector.as_pointer())
+            builder.store(value, address).align = width * nbytes(real)
+            return context.get_dummy_value()
+
+        return types.void(pointer, i, local, j), codegen
+
+    return store
+
+
+@made_once
+def load_global(width: int, read_only: bool):
+    """``load(local, i, pointer, j, ok)``: `width` reals at once where `ok`, zeros elsewhere.
+
+    `read_only` takes the read-only data path (the texture switch of the Fermi papers); the memory must
+    then not be written during the kernel.
+    """
+
+    @intrinsic
+    def load(_, local, i, pointer, j, ok):
+        real = local.dtype
+        size = nbytes(real)
+
+        def codegen(context, builder, signature, arguments):
+            target, i, source, j, ok = arguments
+            element = context.get_data_type(real)
+            kind = PTX_TYPE[size]
+            regs = [f"${lane}" for lane in range(width)]
+            names = regs[0] if width == 1 else "{" + ",".join(regs) + "}"
+            vector = "" if width == 1 else f".v{width}"
+            zeros = " ".join(
+                f"mov.{kind} {reg}, {'0f00000000' if size == 4 else '0d0000000000000000'};" for reg in regs
+            )
+            path = ".nc" if read_only else ""
+            text = (
+                f"{{ .reg .pred p; setp.ne.u32 p, ${width + 1}, 0; {zeros} "
+                f"@p ld.global{path}{vector}.{kind} {names}, [${width}]; }}"
+            )
+            constraints = ",".join([f"=&{LETTER[size]}"] * width + ["l", "r"])
+            result = element if width == 1 else ir.LiteralStructType([element] * width)
+            address = at(builder, source, j)
+            flag = builder.zext(ok, I32)
+            value = asm(builder, result, [address, flag], text, constraints, effect=not read_only)
+            for lane in range(width):
+                part = value if width == 1 else builder.extract_value(value, lane)
+                builder.store(part, element_address(context, builder, signature.args[0], target, i, lane))
+            return context.get_dummy_value()
+
+        return types.void(local, i, pointer, j, types.boolean), codegen
+
+    return load
+
+
+@intrinsic
+def store_global(_, pointer, i, value, ok):
+    """``pointer[i] = value`` where `ok`."""
+    size = nbytes(pointer.dtype)
+
+    def codegen(context, builder, signature, arguments):
+        target, i, value, ok = arguments
+        text = f"{{ .reg .pred p; setp.ne.u32 p, $2, 0; @p st.global.{PTX_TYPE[size]} [$0], $1; }}"
+        flag = builder.zext(ok, I32)
+        asm(builder, VOID, [at(builder, target, i), value, flag], text, f"l,{LETTER[size]},r,~{{memory}}")
+        return context.get_dummy_value()
+
+    return types.void(pointer, i, pointer.dtype, types.boolean), codegen
+
+
+@intrinsic
+def prefetch(_, pointer, i, ok):
+    """Ask L2 for the line of memory that ``pointer[i]`` lies in, where `ok`; nothing waits for it."""
+
+    def codegen(context, builder, signature, arguments):
+        source, i, ok = arguments
+        text = "{ .reg .pred p; setp.ne.u32 p, $1, 0; @p prefetch.global.L2 [$0]; }"
+        asm(builder, VOID, [at(builder, source, i), builder.zext(ok, I32)], text, "l,r")
+        return context.get_dummy_value()
+
+    return types.void(pointer, i, types.boolean), codegen
+
+
+@made_once
+def store_global_vector(width: int):
+    """``store(pointer, i, local, j, ok)``: pointer[i:i+width] = local[j:j+width] at once, where `ok`."""
+
+    @intrinsic
+    def store(_, pointer, i, local, j, ok):
+        size = nbytes(pointer.dtype)
+
+        def codegen(context, builder, signature, arguments):
+            target, i, source, j, ok = arguments
+            parts = [
+                builder.load(element_address(context, builder, signature.args[2], source, j, lane))
+                for lane in range(width)
+            ]
+            names = ",".join(f"${lane + 1}" for lane in range(width))
+            vector, values = ("", names) if width == 1 else (f".v{width}", f"{{{names}}}")
+            text = (
+                f"{{ .reg .pred p; setp.ne.u32 p, ${width + 1}, 0; "
+                f"@p st.global{vector}.{PTX_TYPE[size]} [$0], {values}; }}"
+            )
+            constraints = ",".join(["l", *[LETTER[size]] * width, "r", "~{memory}"])
+            asm(builder, VOID, [at(builder, target, i), *parts, builder.zext(ok, I32)], text, constraints)
+            return context.get_dummy_value()
+
+        return types.void(pointer, i, local, j, types.boolean), codegen
+
+    return store
+
+
+@made_once
+def is_aligned(width: int):
+    """``aligned(pointer)``: whether a vector of `width` reals may lie there."""
+
+    @intrinsic
+    def aligned(_, pointer):
+        def codegen(context, builder, signature, arguments):
+            address = builder.ptrtoint(arguments[0], ir.IntType(64))
+            rest = builder.and_(address, ir.Constant(address.type, width * nbytes(pointer.dtype) - 1))
+            return builder.icmp_unsigned("==", rest, ir.Constant(address.type, 0))
+
+        return types.boolean(pointer), codegen
+
+    return aligned
+
+
+@made_once
+def copy_async(size: int, through_l1: bool = False):
+    """``copy(shared, i, pointer, j, valid)``: `size` bytes by cp.async; those past `valid` become 0.
+
+    Copies of 16 bytes, which alone can, pass by the L1 cache unless they shall go `through_l1`.
+    """
+    cache = "cg" if size == 16 and not through_l1 else "ca"
+
+    @intrinsic
+    def copy(_, shared, i, pointer, j, valid):
+        def codegen(context, builder, signature, arguments):
+            target, i, source, j, valid = arguments
+            text = f"cp.async.{cache}.shared.global [$0], [$1], {size}, $2;"
+            target = at(builder, target, i)
+            window = builder.addrspacecast(target, target.type.pointee.as_pointer(SHARED))
+            operands = [builder.ptrtoint(window, I32), at(builder, source, j), valid]
+            asm(builder, VOID, operands, text, "r,l,r,~{memory}")
+            return context.get_dummy_value()
+
+        return types.void(shared, i, pointer, j, types.int32), codegen
+
+    return copy
+
+
+@intrinsic
+def commit_async(_):
+    """Close this thread's current group of asynchronous copies."""
+
+    def codegen(context, builder, signature, arguments):
+        asm(builder, VOID, [], "cp.async.commit_group;", "~{memory}")
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+@made_once
+def wait_async(pending: int):
+    """``wait()``: until at most `pending` of this thread's groups are still under way."""
+
+    @intrinsic
+    def wait(_):
+        def codegen(context, builder, signature, arguments):
+            asm(builder, VOID, [], f"cp.async.wait_group {pending};", "~{memory}")
+            return context.get_dummy_value()
+
+        return types.void(), codegen
+
+    return wait
+
+
+@intrinsic
+def afresh(_, value):
+    """The integer `value`, as one that the compiler has not seen: what is made of it is not made before."""
+    width = value.bitwidth
+
+    def codegen(context, builder, signature, arguments):
+        letter = {32: "r", 64: "l"}[width]
+        return asm(
+            builder, ir.IntType(width), list(arguments), f"mov.b{width} $0, $1;", f"={letter},{letter}"
+        )
+
+    return value(value), codegen
+
+
+@intrinsic
+def signal(_, flags, i):
+    """Set ``flags[i]``: who has `received` it reads what this thread knows to be written."""
+
+    def codegen(context, builder, signature, arguments):
+        asm(builder, VOID, [at(builder, *arguments)], "st.release.gpu.global.u32 [$0], 1;", "l,~{memory}")
+        return context.get_dummy_value()
+
+    return types.void(flags, i), codegen
+
+
+@intrinsic
+def received(_, flags, i):
+    """Whether ``flags[i]`` was set; it is not any more."""
+
+    def codegen(context, builder, signature, arguments):
+        text = (
+            "{ .reg .pred p; ld.acquire.gpu.global.u32 $0, [$1]; setp.ne.u32 p, $0, 0; "
+            "@p st.relaxed.gpu.global.u32 [$1], 0; }"
+        )
+        found = asm(builder, I32, [at(builder, *arguments)], text, "=&r,l,~{memory}")
+        return builder.icmp_unsigned("!=", found, ir.Constant(I32, 0))
+
+    return types.boolean(flags, i), codegen
+
+
+@intrinsic
+def atomic_add(_, flags, i, count):
+    """What ``flags[i]`` was before `count` was added to it; nothing else is ordered by it."""
+
+    def codegen(context, builder, signature, arguments):
+        where, count = at(builder, *arguments[:2]), arguments[2]
+        return asm(
+            builder, I32, [where, count], "atom.relaxed.gpu.global.add.u32 $0, [$1], $2;", "=r,l,r,~{memory}"
+        )
+
+    return types.int32(flags, i, types.int32), codegen
+
+
+@intrinsic
+def load_acquire(_, flags, i):
+    """``flags[i]``; who finds a number reads what was known to the thread that released it."""
+
+    def codegen(context, builder, signature, arguments):
+        where = at(builder, *arguments)
+        return asm(builder, I32, [where], "ld.acquire.gpu.global.u32 $0, [$1];", "=r,l,~{memory}")
+
+    return types.int32(flags, i), codegen
+
+
+def _flag_store(order: str):
+    """The code of ``flags[i] = value`` for the whole device, 'release' or 'relaxed'."""
+
+    def codegen(context, builder, signature, arguments):
+        where, value = at(builder, *arguments[:2]), arguments[2]
+        asm(builder, VOID, [where, value], f"st.{order}.gpu.global.u32 [$0], $1;", "l,r,~{memory}")
+        return context.get_dummy_value()
+
+    return codegen
+
+
+@intrinsic
+def store_release(_, flags, i, value):
+    """``flags[i] = value``, for others to acquire, with all that this thread knows to be written."""
+    return types.void(flags, i, types.int32), _flag_store("release")
+
+
+@intrinsic
+def store_relaxed(_, flags, i, value):
+    """``flags[i] = value``, for others to acquire, which may then write what this block has read.
+
+    What was read up to the last barrier has come, so nothing must be waited for, as `store_release` waits: it
+    tells nothing of what was written.
+    """
+    return types.void(flags, i, types.int32), _flag_store("relaxed")
+
+
+@intrinsic
+def in_turn(_):
+    """Wait until the launches before this one on its stream are over; those after it may start to wait.
+
+    What they wrote is seen from here on. Cards before Hopper start no launch before its turn.
+    """
+
+    def codegen(context, builder, signature, arguments):
+        is_able = builder.icmp_signed(">=", architecture(context, builder), ir.Constant(I32, 900))
+        with builder.if_then(is_able):
+            text = "griddepcontrol.wait; griddepcontrol.launch_dependents;"
+            asm(builder, VOID, [], text, "~{memory}")
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+@intrinsic
+def sync_warp(_):
+    """Wait for all lanes of the warp; what each wrote before, the others read after."""
+
+    def codegen(context, builder, signature, arguments):
+        asm(builder, VOID, [], "bar.warp.sync 0xffffffff;", "~{memory}")
+        return context.get_dummy_value()
+
+    return types.void(), codegen

@@ -1,0 +1,258 @@
+"""Memory of the simulator: bounds-checked pointers, access logs of shared memory, device allocations.
+
+Addresses are those of the host memory that stands for the device's, so that any integer a routine
+computes can be looked up, and one that lies nowhere is noticed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Mapping
+
+import numpy as np
+from greenlet import getcurrent as _running
+
+from ...errors import PyblasgpuError
+
+__all__ = [
+    "WARP", "AccessLog", "Pointer", "SimulatorError", "adopt", "allocate", "poisoned", "release", "resolve",
+    "view",
+]  # fmt: skip
+
+ALIGNMENT = 256  # bytes, of an allocation: that of the CUDA driver
+WARP = 32  # lanes
+POISON = 0xFF  # of every byte never written: NaN in both reals, -1 in integers
+
+
+class SimulatorError(PyblasgpuError, RuntimeError):
+    """A simulated kernel did what a GPU forbids or leaves undefined."""
+
+
+def poisoned(nbytes: int) -> np.ndarray:
+    """Fresh bytes that read as NaN."""
+    return np.full(nbytes, POISON, np.uint8)
+
+
+class AccessLog:
+    """Which actors, threads or blocks, read and wrote which of an array's `size` elements, unordered."""
+
+    def __init__(self, size: int, memory: str, actor: str = "thread"):
+        self.size, self.memory, self.actor = size, memory, actor
+        self.reads: list[tuple[int, int, int]] = []  # actor, first element, count
+        self.writes: list[tuple[int, int, int]] = []
+        self.settled_reads: list[tuple[int, int, int]] = []
+        self.settled_writes: list[tuple[int, int, int]] = []
+
+    def settle(self, actors: range) -> None:
+        """What these actors, a warp, did so far comes before what they do next; raise where they raced."""
+        theirs = AccessLog(self.size, self.memory, self.actor)
+        theirs.reads, self.reads = _parted(self.reads, actors)
+        theirs.writes, self.writes = _parted(self.writes, actors)
+        self.settled_reads += theirs.reads
+        self.settled_writes += theirs.writes
+        theirs.close()
+
+    def pass_on(self, log: AccessLog, actor: int, known: Mapping[int, int]) -> None:
+        """Enter all of this in `log` as the accesses of one actor there; reads of what is `known` to have
+        been written before, as the writer's.
+        """
+        for _, at, count in self.settled_reads + self.reads:
+            if at in known:
+                log.reads += [(known.get(i, actor), i, 1) for i in range(at, at + count)]
+            else:
+                log.reads.append((actor, at, count))
+        log.writes += [(actor, at, count) for _, at, count in self.settled_writes + self.writes]
+
+    def follow(self, log: AccessLog, actor: int, over: Mapping[int, int]) -> None:
+        """What is written here comes after the reads in `log` that are known to be `over`, of each actor
+        those among so many first ones: they become reads of `actor`, as what is written will be its.
+        """
+        writes = self.settled_writes + self.writes
+        if not over or not writes:
+            return
+        written = np.zeros(self.size, bool)
+        for _, at, count in writes:
+            written[at : at + count] = True
+        for number, (who, at, count) in enumerate(log.reads):
+            if number < over.get(who, 0) and written[at : at + count].all():
+                log.reads[number] = actor, at, count
+
+    def written(self, actor: int) -> dict[int, int]:
+        """The elements that `actor` has written, with its number."""
+        return {i: actor for who, at, count in self.writes if who == actor for i in range(at, at + count)}
+
+    def taken(self) -> tuple[list, ...]:
+        """All accesses; the log is empty then."""
+        found = self.reads, self.writes, self.settled_reads, self.settled_writes
+        self.reads, self.writes, self.settled_reads, self.settled_writes = [], [], [], []
+        return found
+
+    def put_back(self, accesses: tuple[list, ...]) -> None:
+        """The accesses that were `taken`."""
+        self.reads, self.writes, self.settled_reads, self.settled_writes = accesses
+
+    def close(self) -> None:
+        """Forget the accesses, or raise where those of two actors meet and one of them writes."""
+        reads, writes = self.reads, self.writes
+        self.reads, self.writes = [], []
+        if self.settled_reads or self.settled_writes:
+            self._close_settled(reads, writes)
+        if not writes:
+            return
+        first_writer, last_writer = _extreme_actors(writes, self.size)
+        first, last = _extreme_actors(reads + writes, self.size)
+        racing = np.flatnonzero((last_writer >= 0) & (first != last))
+        if racing.size:
+            i = racing[0]
+            other = last[i] if first[i] == first_writer[i] else first[i]
+            raise SimulatorError(
+                f"race in {self.memory} memory: {self.actor} {first_writer[i]} writes element {i} and "
+                f"{self.actor} {other} accesses it with no barrier between ({racing.size} elements race)"
+            )
+
+    def _close_settled(self, reads: list, writes: list) -> None:
+        """Forget what is settled, or raise where it meets another warp's."""
+        warps = AccessLog(self.size, self.memory, "warp")
+        warps.reads = [(actor // WARP, at, count) for actor, at, count in self.settled_reads + reads]
+        warps.writes = [(actor // WARP, at, count) for actor, at, count in self.settled_writes + writes]
+        self.settled_reads, self.settled_writes = [], []
+        warps.close()
+
+
+def _parted(accesses: list, actors: range) -> tuple[list, list]:
+    """Those of `actors`, and those of others."""
+    return [a for a in accesses if a[0] in actors], [a for a in accesses if a[0] not in actors]
+
+
+def _extreme_actors(accesses, size: int):
+    """Lowest and highest actor to access each element; those of an element untouched are inverted."""
+    actors, starts, counts = np.array(accesses, np.int64).T
+    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    elements, owners = np.repeat(starts, counts) + within, np.repeat(actors, counts)
+    lowest, highest = np.full(size, np.iinfo(np.int64).max), np.full(size, -1)
+    np.minimum.at(lowest, elements, owners)
+    np.maximum.at(highest, elements, owners)
+    return lowest, highest
+
+
+class Pointer:
+    """Address of element `start` of `array`, a one-dimensional block of memory.
+
+    It may point anywhere; an access outside `array` raises IndexError, one that is not aligned
+    SimulatorError. `phase` is the address of ``array[0]`` in elements. Accesses are entered in `log`, under
+    the number of the running thread.
+    """
+
+    __slots__ = ("array", "dtype", "log", "phase", "size", "start")
+
+    def __init__(self, array: np.ndarray, phase: int, start: int = 0, log: AccessLog | None = None):
+        self.array, self.phase, self.start, self.log = array, phase, start, log
+        self.size, self.dtype = array.size, array.dtype
+
+    def offset(self, count: int) -> Pointer:
+        """The pointer `count` elements further."""
+        return Pointer(self.array, self.phase, self.start + count, self.log)
+
+    def span(self, i: int, count: int, aligned: int = 1) -> slice:
+        """Where elements i to i + count lie in `array`, checked; `aligned` in elements."""
+        at = self.start + i
+        if at < 0 or at + count > self.size:
+            raise IndexError(
+                f"index {i} is out of bounds: its {count} elements lie at {at} of {self.array.size}"
+            )
+        if aligned > 1 and (self.phase + at) % aligned:
+            raise SimulatorError(f"misaligned: index {i} is no multiple of {aligned} elements in memory")
+        return slice(at, at + count)
+
+    def read(self, i: int, count: int, aligned: int = 1) -> np.ndarray:
+        """Elements i to i + count."""
+        at = self.start + i
+        if at < 0 or at + count > self.size or (self.phase + at) % aligned:
+            self.span(i, count, aligned)  # says what is wrong
+        if self.log is not None:
+            self.log.reads.append((_running().index, at, count))
+        return self.array[at : at + count]
+
+    def write(self, i: int, values, count: int = 1, aligned: int = 1) -> None:
+        """Set elements i to i + count; a real of the other precision raises TypeError."""
+        dtype = getattr(values, "dtype", None)
+        if dtype is not self.dtype and dtype is not None and dtype != self.dtype:
+            raise TypeError(f"index {i}: {values.dtype} is written where {self.array.dtype} is kept")
+        at = self.start + i
+        if at < 0 or at + count > self.size or (self.phase + at) % aligned:
+            self.span(i, count, aligned)
+        if self.log is not None:
+            self.log.writes.append((_running().index, at, count))
+        self.array[at : at + count] = values
+
+    def __getitem__(self, i: int):
+        return self.read(i, 1)[0]
+
+    def __setitem__(self, i: int, value) -> None:
+        self.write(i, value)
+
+
+_allocations: dict[int, np.ndarray] = {}  # address -> bytes
+
+
+def allocate(nbytes: int) -> int:
+    """Address of `nbytes` fresh bytes, NaN throughout, aligned as the driver does."""
+    room = poisoned(nbytes + ALIGNMENT)
+    skip = -room.ctypes.data % ALIGNMENT
+    address = room.ctypes.data + skip
+    _allocations[address] = room[skip : skip + nbytes]
+    return address
+
+
+def release(address: int) -> None:
+    """Free what `allocate` gave; any other address raises KeyError."""
+    del _allocations[address]
+
+
+def adopt(array: np.ndarray) -> int:
+    """Let kernels reach the memory that `array` is a view of; the address of its first element.
+
+    It stays known while the memory lives. A read-only array stays so.
+    """
+    base = array
+    while isinstance(base.base, np.ndarray):
+        base = base.base
+    low, high = np.lib.array_utils.byte_bounds(base)
+    if low not in _allocations:
+        # the registry must not keep the array alive, hence bytes that do not own it
+        room = memoryview((ctypes.c_uint8 * (high - low)).from_address(low))
+        memory = np.frombuffer(room, np.uint8)
+        memory.flags.writeable = base.flags.writeable
+        _allocations[low] = memory
+        weakref.finalize(base, _allocations.pop, low, None).atexit = False
+    return array.ctypes.data
+
+
+def _find(address: int) -> tuple[np.ndarray, int]:
+    """The allocation that `address` lies in, or is the end of, and the distance from its start."""
+    start = max((start for start in _allocations if start <= address), default=0)
+    memory = _allocations.get(start)
+    if memory is None or address > start + memory.size:
+        raise IndexError(f"address {address:#x} is in no allocation")
+    return memory, address - start
+
+
+def resolve(address: int, real: str) -> Pointer:
+    """The pointer to `real`, 'float32' or 'float64', at `address`; it reaches what was allocated, no more."""
+    memory, distance = _find(address)
+    size = np.dtype(real).itemsize
+    if address % size:
+        raise SimulatorError(f"misaligned: address {address:#x} of a {real}")
+    skip = distance % size
+    whole = (memory.size - skip) // size * size
+    array = memory[skip : skip + whole].view(real)
+    return Pointer(array, (address - distance + skip) // size, distance // size)
+
+
+def view(address: int, nbytes: int) -> np.ndarray:
+    """The bytes at `address`, of one allocation."""
+    memory, distance = _find(address)
+    if distance + nbytes > memory.size:
+        raise IndexError(f"{nbytes} bytes at {address:#x} end outside their allocation")
+    return memory[distance : distance + nbytes]

@@ -1,0 +1,330 @@
+"""How a block of threads brings one stripe of A or B, BLK_K deep, into shared memory.
+
+In shared memory a stripe is [k][m] (or [k][n]), rows of ``lead`` elements, so that the innermost loop does
+not know how the operand lies in global memory: a stripe that is contiguous along k is transposed on the way.
+Or, with `keeps_rows`, such a stripe stays as it lies, [m][k], for who reads single elements, or some along k.
+
+A stripe of a packed operand (`packing`, layout 'cbl') lies in global memory as it shall in shared memory,
+with its padding and zeros where the matrix has ended: it is copied as one run, and nothing is masked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+from ...errors import require
+from ...gpu.backend import device_function, ptx
+from ...types import Dtype
+
+__all__ = ["RUN", "Stripe", "forerunner", "loaders", "walkers"]
+
+RUN = 16  # bytes of one copy of a packed stripe
+LINE = 128  # bytes of memory that L2 is asked for at once
+
+
+@dataclass(frozen=True)
+class Stripe:
+    """The shape of a stripe and of the threads that load it.
+
+    Attributes
+    ----------
+    dtype : Dtype
+    blk, depth : int
+        Extent along m or n, and along k.
+    dim_x, dim_y : int
+        Threads along the dimension that is contiguous in memory, and along the other.
+    vec : int
+        Elements of one load.
+    pad : int
+        Elements added to a row in shared memory.
+    k_major : bool
+        Whether memory is contiguous along k.
+    keeps_rows : bool
+        Whether a stripe that is contiguous along k stays so.
+    packed : bool
+        Whether the operand is packed, in tiles and stripes like these, rows of `lead` elements.
+    through_l1 : bool
+        Whether asynchronous copies of 16 bytes pass through the L1 cache.
+    """
+
+    dtype: Dtype
+    blk: int
+    depth: int
+    dim_x: int
+    dim_y: int
+    vec: int
+    pad: int
+    k_major: bool
+    keeps_rows: bool = False
+    packed: bool = False
+    through_l1: bool = False
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it is contiguous along k, and stays so."""
+        return self.k_major and self.keeps_rows
+
+    @property
+    def transposes(self) -> bool:
+        """Whether the contiguous dimension changes on the way."""
+        return self.k_major and not self.keeps_rows
+
+    @property
+    def load_bytes(self) -> int:
+        """Bytes of one load."""
+        return self.vec * self.dtype.itemsize
+
+    @property
+    def major(self) -> int:
+        """Extent along the contiguous dimension."""
+        return self.depth if self.k_major else self.blk
+
+    @property
+    def minor(self) -> int:
+        return self.blk if self.k_major else self.depth
+
+    @property
+    def rows(self) -> int:
+        """Rows in shared memory."""
+        return self.blk if self.is_kept else self.depth
+
+    @property
+    def lead(self) -> int:
+        """Elements from one row to the next in shared memory."""
+        return self.blk * self.depth // self.rows + self.pad
+
+    @property
+    def step(self) -> int:
+        """Elements from one row of A, one column of B, to the next in shared memory."""
+        return self.lead if self.is_kept else 1
+
+    @property
+    def step_k(self) -> int:
+        """Elements from one k to the next in shared memory."""
+        return 1 if self.is_kept else self.lead
+
+    @property
+    def reals(self) -> int:
+        """Reals it takes in shared memory, a multiple of 16 bytes."""
+        quantum = 16 // self.dtype.real_size
+        return -(-self.lead * self.rows * self.dtype.parts // quantum) * quantum
+
+    def staged(self, threads: int) -> int:
+        """Reals of the stripe that one thread holds while it is staged through registers."""
+        return max(self.blk * self.depth * self.dtype.parts // threads, 1)
+
+    def check(self, name: str, threads: int, asynchronous: bool) -> None:
+        """Raise `ConfigError` where `threads` threads cannot load the stripe of operand `name`."""
+        x, y, vec = f"DIM_X{name}", f"DIM_Y{name}", f"VEC_{name}"
+        require(
+            self.dim_x * self.dim_y == threads, "load_grid", f"{x} * {y} == DIM_X * DIM_Y",
+            **{x: self.dim_x, y: self.dim_y, "threads": threads},
+        )  # fmt: skip
+        if self.packed:
+            self._check_packed(name)
+            return
+        require(
+            self.major % (self.dim_x * self.vec) == 0 and self.minor % self.dim_y == 0,
+            "load_grid_tiles_stripe", f"major % ({x} * {vec}) == 0 and minor % {y} == 0",
+            **{"major": self.major, "minor": self.minor, x: self.dim_x, y: self.dim_y, vec: self.vec},
+        )  # fmt: skip
+        require(
+            self.load_bytes in (4, 8, 16), "load_bytes", f"{vec} * itemsize in (4, 8, 16)",
+            **{vec: self.vec, "itemsize": self.dtype.itemsize},
+        )  # fmt: skip
+        require(
+            self.transposes or self.lead % self.vec == 0, "row_aligned", f"(row + PAD_{name}) % {vec} == 0",
+            **{"row": self.lead - self.pad, "PAD": self.pad, vec: self.vec},
+        )  # fmt: skip
+        require(
+            not (asynchronous and self.transposes) or self.vec == 1,
+            "async_transposes_by_element", f"stages == 1 or {vec} == 1 where the stripe is transposed",
+            **{vec: self.vec},
+        )  # fmt: skip
+
+    def _check_packed(self, name: str) -> None:
+        for what, extent in ((f"BLK of {name}", self.blk), (f"PAD_{name}", self.pad)):
+            require(
+                extent * self.dtype.itemsize % RUN == 0, "packed_runs", f"{what} * itemsize % {RUN} == 0",
+                **{what: extent, "itemsize": self.dtype.itemsize},
+            )  # fmt: skip
+
+
+def walkers(stripe: Stripe) -> SimpleNamespace:
+    """``begin(first, along, lead)``: elements from a matrix's beginning to the stripe of its tile that begins
+    at `first` along m or n and at `along` along k; ``step(lead)``: elements from a stripe to the next.
+
+    `lead` is int64: the matrix's leading stride, of a packed one the elements from a tile to the next.
+    """
+    int64, quotient = ptx.types.int64, ptx.quotient
+    BLK, DEPTH, LEAD, K_MAJOR, PACKED = stripe.blk, stripe.depth, stripe.lead, stripe.k_major, stripe.packed
+
+    @device_function
+    def begin(first, along, lead):
+        if PACKED:
+            return quotient(first, BLK) * lead + along * LEAD
+        return first * lead + along if K_MAJOR else first + along * lead
+
+    @device_function
+    def step(lead):
+        if PACKED:
+            return int64(DEPTH * LEAD)
+        return int64(DEPTH) if K_MAJOR else DEPTH * lead
+
+    return SimpleNamespace(begin=begin, step=step)
+
+
+def forerunner(stripe: Stripe, threads: int):
+    """``ask(source, lead, t, extent, depth)``: L2 for a stripe that will be loaded before long."""
+    K_MAJOR, PARTS, ELEMENTS = stripe.k_major, stripe.dtype.parts, LINE // stripe.dtype.itemsize
+    ACROSS, quotient, prefetch = -(-stripe.major // ELEMENTS), ptx.quotient, ptx.prefetch
+    LINES, int32, int64 = ACROSS * stripe.minor, ptx.types.int32, ptx.types.int64
+
+    @device_function
+    def ask(source, lead, t, extent, depth):
+        majors, minors = (depth, extent) if K_MAJOR else (extent, depth)
+        line = int32(t)
+        while line < LINES:
+            minor = quotient(line, ACROSS)
+            major = int32((line - minor * ACROSS) * ELEMENTS)
+            is_there = (major < majors) & (minor < minors)
+            prefetch(source, (int64(minor) * lead + major) * PARTS, is_there)
+            line = int32(line + threads)
+
+    return ask
+
+
+def loaders(stripe: Stripe, stages: int, shared: bool) -> SimpleNamespace:
+    """``start(shared, staged, source, lead, t, extent, depth)``, ``start_edge`` (masked), ``finish``.
+
+    With one stage `start` loads into registers and ``finish(shared, staged, t)`` stores them; with more
+    it starts asynchronous copies and there is nothing to finish. `extent` and `depth` are what is left of
+    the matrix from the stripe's first element on; what lies beyond them becomes zero.
+    """
+    if stripe.packed:
+        return SimpleNamespace(start=_runner(stripe), start_edge=_skip_start, finish=_skip_finish)
+    if not shared:
+        return SimpleNamespace(start=_skip_start, start_edge=_skip_start, finish=_skip_finish)
+    if stages > 1:
+        return SimpleNamespace(
+            start=_copier(stripe, masked=False), start_edge=_copier(stripe, masked=True), finish=_skip_finish
+        )
+    return SimpleNamespace(
+        start=_fetcher(stripe, masked=False),
+        start_edge=_fetcher(stripe, masked=True),
+        finish=_stasher(stripe),
+    )
+
+
+@device_function
+def _skip_start(shared, staged, source, lead, t, extent, depth):
+    pass
+
+
+@device_function
+def _skip_finish(shared, staged, t):
+    pass
+
+
+def _runner(stripe: Stripe):
+    """Asynchronous copies of a packed stripe, as it lies."""
+    int32, offset = ptx.types.int32, ptx.offset
+    copy = ptx.copy_async(RUN, stripe.through_l1)
+    THREADS, REALS = stripe.dim_x * stripe.dim_y, RUN // stripe.dtype.real_size
+    RUNS = stripe.lead * stripe.depth * stripe.dtype.itemsize // RUN
+
+    @device_function
+    def start(shared, staged, source, lead, t, extent, depth):
+        line, place = offset(source, t * REALS), t * REALS
+        for first in range(0, RUNS, THREADS):
+            if first + THREADS <= RUNS or t + first < RUNS:
+                copy(shared, place + first * REALS, line, first * REALS, int32(RUN))
+
+    return start
+
+
+def _copier(stripe: Stripe, masked: bool):
+    """Asynchronous copies; the masked one asks for fewer bytes, down to none, and zeros for the rest."""
+    int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
+    copy = ptx.copy_async(stripe.load_bytes, stripe.through_l1)
+    DIM_X, DIM_Y, VEC, K_MAJOR = stripe.dim_x, stripe.dim_y, stripe.vec, stripe.k_major
+    LEAD, PARTS, SIZE = stripe.lead * stripe.dtype.parts, stripe.dtype.parts, stripe.dtype.itemsize
+    TRANSPOSES = stripe.transposes
+    STEPS_X, STEPS_Y = stripe.major // (DIM_X * VEC), stripe.minor // DIM_Y
+
+    @device_function
+    def start(shared, staged, source, lead, t, extent, depth):
+        # what is left of the matrix from this thread's first element on: compared with constants, it costs
+        # two registers, where each place would cost one
+        major, minor = t % DIM_X * VEC, t // DIM_X
+        majors, minors = (depth - major, extent - minor) if K_MAJOR else (extent - major, depth - minor)
+        majors, minors = int32(majors), int32(minors)
+        line = offset(source, (int64(minor) * lead + major) * PARTS)
+        place = major * LEAD + minor * PARTS if TRANSPOSES else minor * LEAD + major * PARTS
+        for y in range(STEPS_Y):
+            for x in range(STEPS_X):
+                along, across = x * DIM_X * VEC, y * DIM_Y
+                step = along * LEAD + across * PARTS if TRANSPOSES else across * LEAD + along * PARTS
+                valid = VEC
+                if masked:
+                    valid = min(max(majors - along, 0), VEC) if across < minors else 0
+                copy(shared, place + step, line, along * PARTS, int32(valid * SIZE))
+            line = offset(line, DIM_Y * lead * PARTS)
+
+    return start
+
+
+def _fetcher(stripe: Stripe, masked: bool):
+    """Loads into registers; a vector is inside or outside as a whole (the dispatcher sees to it)."""
+    int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
+    read = ptx.load_global(stripe.vec * stripe.dtype.parts, False)
+    DIM_X, DIM_Y, VEC, K_MAJOR, PARTS = (
+        stripe.dim_x,
+        stripe.dim_y,
+        stripe.vec,
+        stripe.k_major,
+        stripe.dtype.parts,
+    )
+    STEPS_X, STEPS_Y = stripe.major // (DIM_X * VEC), stripe.minor // DIM_Y
+
+    @device_function
+    def start(shared, staged, source, lead, t, extent, depth):
+        major, minor = t % DIM_X * VEC, t // DIM_X
+        majors, minors = (depth - major, extent - minor) if K_MAJOR else (extent - major, depth - minor)
+        majors, minors = int32(majors), int32(minors)
+        line = offset(source, (int64(minor) * lead + major) * PARTS)
+        for y in range(STEPS_Y):
+            for x in range(STEPS_X):
+                along, across = x * DIM_X * VEC, y * DIM_Y
+                ok = (along < majors) & (across < minors) if masked else True
+                read(staged, (y * STEPS_X + x) * VEC * PARTS, line, along * PARTS, ok)
+            line = offset(line, DIM_Y * lead * PARTS)
+
+    return start
+
+
+def _stasher(stripe: Stripe):
+    """Registers to shared memory, transposed or not."""
+    DIM_X, DIM_Y, VEC, PARTS, TRANSPOSES = (
+        stripe.dim_x,
+        stripe.dim_y,
+        stripe.vec,
+        stripe.dtype.parts,
+        stripe.transposes,
+    )
+    LEAD = stripe.lead * PARTS
+    STEPS_X, STEPS_Y = stripe.major // (DIM_X * VEC), stripe.minor // DIM_Y
+    PIECES, PIECE = (VEC, PARTS) if TRANSPOSES else (1, VEC * PARTS)
+    write = ptx.store_shared(PIECE)
+
+    @device_function
+    def finish(shared, staged, t):
+        for y in range(STEPS_Y):
+            for x in range(STEPS_X):
+                major, minor = (t % DIM_X + x * DIM_X) * VEC, t // DIM_X + y * DIM_Y
+                place = major * LEAD + minor * PARTS if TRANSPOSES else minor * LEAD + major * PARTS
+                for piece in range(PIECES):
+                    write(shared, place + piece * LEAD, staged, ((y * STEPS_X + x) * PIECES + piece) * PIECE)
+
+    return finish

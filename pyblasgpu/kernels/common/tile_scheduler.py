@@ -1,0 +1,193 @@
+"""The order in which tiles of C are computed, and what of them a persistent block computes.
+
+An ordinary block has one tile. The blocks of a *persistent* kernel, no more than the device holds at once,
+walk over all tiles of a batch, a *piece* after the other: in each of `rounds` rounds every block takes a
+whole tile; the stripes of all tiles that are left are cut into equal runs, a block each, wherever tiles begin
+and end in them (stream-K: Osama et al., PPoPP 2023). So no multiprocessor idles while others compute the last
+tiles. The block with the beginning of a tile adds up its pieces (`gemm_persistent`).
+"""
+
+from __future__ import annotations
+
+from math import lcm
+from typing import NamedTuple
+
+from ...gpu.backend import cuda, device_function, ptx
+
+__all__ = ["MOST_STRIPES", "RASTER", "Walk", "columns", "locator", "pieces", "places", "raster", "tile_count"]
+
+RASTER = 8  # tiles of C are walked in columns of this many rows of tiles, so that a wave shares its A in L2
+MOST_STRIPES = 2**31 - 1  # that are numbered
+
+
+class Walk(NamedTuple):
+    """How `blocks` persistent blocks share `tiles` tiles.
+
+    Attributes
+    ----------
+    blocks, tiles : int
+    rounds : int
+        In which every block takes a whole tile; the last of them may have fewer tiles than blocks.
+    run : int
+        Stripes, of the tiles that are left, that every block takes.
+    longer : int
+        Blocks, the first ones, that take one more.
+    """
+
+    blocks: int
+    tiles: int
+    rounds: int
+    run: int = 0
+    longer: int = 0
+
+    @classmethod
+    def whole(cls, blocks: int, tiles: int) -> Walk:
+        """No tile is parted."""
+        blocks = min(blocks, tiles)
+        return cls(blocks, tiles, -(-tiles // blocks))
+
+    @classmethod
+    def streamed(cls, blocks: int, tiles: int, stripes: int) -> Walk:
+        """All blocks end at the same time: the last one to two rounds are parted, where that helps.
+
+        `stripes` are those of a tile; blocks without any are left out.
+        """
+        if tiles % blocks == 0 or stripes == 1:
+            return cls.whole(blocks, tiles)
+        rounds = max(tiles // blocks - 1, 0)
+        left = (tiles - rounds * blocks) * stripes
+        if rounds == 0:
+            blocks = min(blocks, left)
+        return cls(blocks, tiles, rounds, *divmod(left, blocks))
+
+    def begin(self, block: int) -> int:
+        """The first stripe of a block's run, of those of all tiles after the rounds."""
+        return block * self.run + min(block, self.longer)
+
+
+def tile_count(BLK_M: int, BLK_N: int, m: int, n: int, part: str = "all") -> int:
+    """Tiles of an m-by-n matrix that are walked over, to compute a `part` of it (`part.PARTS`)."""
+    if part == "all":
+        return -(-m // BLK_M) * -(-n // BLK_N)
+    down, across = _square(BLK_M, BLK_N)
+    order = -(-m // (down * BLK_M))
+    return order * (order + 1) // 2 * down * across
+
+
+def _square(BLK_M: int, BLK_N: int) -> tuple[int, int]:
+    """Tiles down and across the smallest square that they fill: a triangle is walked over in such squares."""
+    square = lcm(BLK_M, BLK_N)
+    return square // BLK_M, square // BLK_N
+
+
+def places(BLK_M: int, BLK_N: int, part: str = "all"):
+    """``place(tile, tiles_m, tiles_n)``: row and column where a tile of a matrix begins."""
+    if part != "all":
+        return _places_in_triangle(BLK_M, BLK_N, part.endswith("upper"))
+    int32, where = ptx.types.int32, raster()
+
+    @device_function
+    def place(tile, tiles_m, tiles_n):
+        down, across = where(tile, tiles_m, tiles_n)
+        return int32(down * BLK_M), int32(across * BLK_N)
+
+    return place
+
+
+def _places_in_triangle(BLK_M: int, BLK_N: int, upper: bool):
+    """The same of a triangle: squares of tiles, on and below (above) the diagonal.
+
+    The triangle is folded to a rectangle, its longest row of squares with the shortest, so that the order is
+    a matter of integers alone:
+
+        0
+        1 1              3 3 3 3 0
+        2 2 2      ->    2 2 2 1 1
+        3 3 3 3
+    """
+    int32, quotient, where = ptx.types.int32, ptx.quotient, raster()
+    DOWN, ACROSS = _square(BLK_M, BLK_N)
+
+    @device_function
+    def place(tile, tiles_m, tiles_n):
+        order = quotient(tiles_m + (DOWN - 1), DOWN)
+        square = quotient(tile, DOWN * ACROSS)
+        within = tile - square * (DOWN * ACROSS)
+        width = order | 1
+        i, j = where(square, quotient(order + 1, 2), width)
+        longer = order - i
+        row, col = (longer - 1, j) if j < longer else (width - longer - 1, j - longer)
+        if upper:
+            row, col = col, row
+        across = quotient(within, DOWN)
+        down = within - across * DOWN
+        return int32((row * DOWN + down) * BLK_M), int32((col * ACROSS + across) * BLK_N)
+
+    return place
+
+
+def raster(most: int = RASTER):
+    """``place(i, rows, cols)``: row and column of the i-th element, in columns of `most` rows."""
+    place_of = columns()
+
+    @device_function
+    def place(i, rows, cols):
+        return place_of(i, rows, cols, most)
+
+    return place
+
+
+def columns():
+    """``place(i, rows, cols, most)``: the same, with a height that is known at run time."""
+    quotient = ptx.quotient
+
+    @device_function
+    def place(i, rows, cols, most):
+        column = quotient(i, most * cols)
+        within = i - column * (most * cols)
+        height = min(rows - column * most, most)
+        across = quotient(within, height)
+        down = within - across * height
+        return column * most + down, across
+
+    return place
+
+
+def locator(BLK_M: int, BLK_N: int, part: str = "all"):
+    """``locate(tile, m, n)``: row, column and matrix where a tile of the batch begins."""
+    int64, quotient, place = ptx.types.int64, ptx.quotient, places(BLK_M, BLK_N, part)
+    DOWN, ACROSS = _square(BLK_M, BLK_N)
+
+    @device_function
+    def locate(tile, m, n):
+        tiles_m, tiles_n = quotient(m + (BLK_M - 1), BLK_M), quotient(n + (BLK_N - 1), BLK_N)
+        tiles = tiles_m * tiles_n
+        if part != "all":
+            order = quotient(tiles_m + (DOWN - 1), DOWN)
+            tiles = quotient(order * (order + 1), 2) * (DOWN * ACROSS)
+        matrix = quotient(tile, tiles)
+        row0, col0 = place(tile - matrix * tiles, tiles_m, tiles_n)
+        return row0, col0, int64(matrix)
+
+    return locate
+
+
+def pieces():
+    """``piece(i, block, stripes, tiles, rounds, run, longer)``: of the i-th piece of a block its tile, first
+    stripe, and number of stripes; none where there are no more pieces.
+    """
+    int32, quotient = ptx.types.int32, ptx.quotient
+
+    @device_function
+    def piece(i, block, stripes, tiles, rounds, run, longer):
+        blocks = cuda.gridDim.x
+        if i < rounds:
+            tile = i * blocks + block
+            return int32(tile), int32(0), int32(stripes if tile < tiles else 0)
+        begin = int32(block * run + min(block, longer))
+        end = int32(begin + run + (1 if block < longer else 0))
+        which = quotient(begin, stripes) + (i - rounds)
+        first, last = max(begin - which * stripes, 0), min(end - which * stripes, stripes)
+        return int32(rounds * blocks + which), int32(first), int32(max(last - first, 0))
+
+    return piece

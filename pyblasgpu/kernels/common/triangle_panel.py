@@ -1,0 +1,302 @@
+"""What `trsm_leaf` and `trmm_leaf` share: a sweep over one panel of columns of B, in place.
+
+T is lower triangular (n x n), B has n rows. A block of threads owns BLK_N columns of B for the whole
+kernel, so that blocks need not wait for each other. It walks the block rows of B, BLK_M high; at each it
+sums T[i, k] B[k] over the columns k of T to the left by the GEMM stencil, stripe by stripe.
+
+Both strides of T and B are free and may be negative: transposition, the right side and upper triangles
+(read backwards) are views.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from ...errors import require
+from ...gpu.backend import cuda, device_function, ptx, unrolled
+from ...gpu.compile import KernelSource
+from ...types import DTYPES, Dtype
+from .coalesced_index import rounds
+
+PARAMETERS = "pp ii qqqq qq rr".replace(" ", "")
+
+
+@dataclass(frozen=True)
+class TrianglePanel:
+    """Config of a leaf kernel.
+
+    Attributes
+    ----------
+    dtype : str
+        's', 'd', 'c' or 'z'.
+    BLK_M, BLK_N, BLK_K : int
+        Rows of a diagonal block, columns of B a block of threads owns, depth of a stripe.
+    DIM_X, DIM_Y, SLICES : int
+        Threads along M, N, and along the depth of a stripe: each slice sums its own part of the depth, and
+        the slices' sums are added in order. They hide the latency that few columns leave bare.
+    VEC_M, VEC_N : int
+        Adjacent rows, columns of a thread: the width of its loads from shared memory.
+    UNROLL : int
+        Steps along k that are unrolled.
+    stages : int
+        Stripes in the shared-memory ring, at least 2.
+    min_blocks : int
+        Blocks a multiprocessor must be able to hold.
+    """
+
+    dtype: str
+    BLK_M: int
+    BLK_N: int
+    BLK_K: int
+    DIM_X: int
+    DIM_Y: int
+    SLICES: int = 1
+    VEC_M: int = 1
+    VEC_N: int = 1
+    UNROLL: int = 8
+    stages: int = 2
+    min_blocks: int = 1
+
+    ORDER: ClassVar[int] = 2**31 - 1  # of the largest triangle
+
+    def __post_init__(self):
+        m, n, k, x, y, threads = self.BLK_M, self.BLK_N, self.BLK_K, self.DIM_X, self.DIM_Y, self.threads
+        size = self.dtype_facts.itemsize
+        require(
+            threads <= 1024,
+            "max_threads",
+            "DIM_X * DIM_Y * SLICES <= 1024",
+            DIM_X=x,
+            DIM_Y=y,
+            SLICES=self.SLICES,
+        )
+        require(x * y % 32 == 0, "whole_warps", "DIM_X * DIM_Y % 32 == 0", DIM_X=x, DIM_Y=y)
+        require(
+            m % (x * self.VEC_M) == 0,
+            "tile_m",
+            "BLK_M % (DIM_X * VEC_M) == 0",
+            BLK_M=m,
+            DIM_X=x,
+            VEC_M=self.VEC_M,
+        )
+        require(
+            n % (y * self.VEC_N) == 0,
+            "tile_n",
+            "BLK_N % (DIM_Y * VEC_N) == 0",
+            BLK_N=n,
+            DIM_Y=y,
+            VEC_N=self.VEC_N,
+        )
+        require(k % (self.SLICES * self.UNROLL) == 0, "unroll", "BLK_K % (SLICES * UNROLL) == 0",
+                BLK_K=k, SLICES=self.SLICES, UNROLL=self.UNROLL)  # fmt: skip
+        for name, vector in (("VEC_M", self.VEC_M), ("VEC_N", self.VEC_N)):
+            require(vector * size in (4, 8, 16), "fragment_bytes", f"{name} * itemsize in (4, 8, 16)",
+                    vector=vector, itemsize=size)  # fmt: skip
+
+    @cached_property
+    def dtype_facts(self) -> Dtype:
+        return DTYPES[self.dtype]
+
+    @property
+    def threads(self) -> int:
+        return self.DIM_X * self.DIM_Y * self.SLICES
+
+    @property
+    def THR_M(self) -> int:
+        return self.BLK_M // self.DIM_X
+
+    @property
+    def THR_N(self) -> int:
+        return self.BLK_N // self.DIM_Y
+
+    @property
+    def lead_t(self) -> int:
+        """Elements from one k to the next in a stripe of T, padded against bank conflicts."""
+        return self.BLK_M + self.VEC_M
+
+    @property
+    def lead_x(self) -> int:
+        """Elements from one k to the next in a stripe of B."""
+        return self.BLK_N + self.VEC_N
+
+    @property
+    def stage_elements(self) -> int:
+        return (self.lead_t + self.lead_x) * self.BLK_K
+
+    @property
+    def ring_elements(self) -> int:
+        return self.stages * self.stage_elements
+
+    @property
+    def sum_elements(self) -> int:
+        """What all slices but the first hand over."""
+        return (self.SLICES - 1) * self.BLK_M * self.BLK_N
+
+    @property
+    def shared_elements(self) -> int:
+        """Elements of shared memory: the ring, and what the family adds."""
+        raise NotImplementedError
+
+    @property
+    def shared_bytes(self) -> int:
+        return -(-self.shared_elements * self.dtype_facts.itemsize // 16) * 16
+
+    @property
+    def tile_elements(self) -> int:
+        """Elements of the stencil that a thread keeps."""
+        return self.THR_M * self.THR_N + self.THR_M + self.THR_N
+
+    @property
+    def reuse(self) -> float:
+        """FMAs for each element loaded in the innermost loop."""
+        return self.dtype_facts.reuse(self.THR_M, self.THR_N)
+
+    def grid(self, columns: int) -> int:
+        """Blocks along x for `columns` columns of B."""
+        return -(-columns // self.BLK_N)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What specialises a leaf kernel beside its Config.
+
+    Attributes
+    ----------
+    unit : bool
+        The diagonal is one and is not read.
+    conj : bool
+        T is meant conjugated.
+    t_by_rows, b_by_rows : bool
+        Whether neighbours in memory are neighbouring rows of T, of B (else columns).
+    """
+
+    unit: bool
+    conj: bool
+    t_by_rows: bool
+    b_by_rows: bool
+
+
+def panel_source(stem: str, config, variant: Variant, build, ahead: tuple[int, ...] = ()) -> KernelSource:
+    """The kernel that ``build(config, variant)`` makes; of `ahead` see `KernelSource`.
+
+    Its parameters are pointers to T and B; int32 n and columns of B; int64 row and column stride of T, of
+    B, batch strides of T, B (elements); alpha (real, imaginary part). Grid: x ``config.grid(columns)``,
+    z the batch.
+    """
+    return KernelSource(
+        name=stem,
+        config=config,
+        flags=tuple(sorted(vars(variant).items())),
+        real=config.dtype_facts.real,
+        parameters=PARAMETERS,
+        threads=config.threads,
+        min_blocks=config.min_blocks,
+        shared_bytes=config.shared_bytes,
+        build=lambda: build(config, variant),
+        ahead=ahead,
+    )
+
+
+def block_copier(
+    config, rows: int, cols: int, place_row: int, place_col: int, by_rows: bool, first=None,
+    unrolls: bool = True,
+):  # fmt: skip
+    """``copy(shared, source, row_stride, col_stride, t, rows_left, cols_left, shift)``, asynchronously.
+
+    Element (i, j) of the source goes to ``i*place_row + j*place_col``; neighbouring threads take
+    neighbours in memory. With `first`, elements with ``i + shift - j < first`` are zeros and not read:
+    what lies above the diagonal, and for 1 the diagonal. A copier that `unrolls` takes fewer instructions,
+    and registers for many addresses at once.
+    """
+    PARTS, SIZE = config.dtype_facts.parts, config.dtype_facts.itemsize
+    int32, copy, afresh = ptx.types.int32, ptx.copy_async(SIZE), ptx.afresh
+    TRIANGLE, FIRST = first is not None, first or 0
+
+    over = rounds(rows, cols, config.threads, by_rows)
+    ROUNDS, place, has, following, at_first = over.count, over.place, over.has, over.following, over.first
+
+    @device_function
+    def start(shared, source, row_stride, col_stride, t, rows_left, cols_left, shift):
+        at = at_first(t, row_stride, col_stride)
+        for k in range(ROUNDS if unrolls else afresh(int32(ROUNDS))):
+            i, j = place(t, k)
+            ok = (i < rows_left) & (j < cols_left)
+            if TRIANGLE:
+                ok = ok & (i + shift - j >= FIRST)
+            if has(t, k):
+                to = (i * place_row + j * place_col) * PARTS
+                copy(shared, to, source, at * PARTS, int32(SIZE if ok else 0))
+            at = following(at, t, k, row_stride, col_stride)
+
+    return start
+
+
+def step_multiplier(config: TrianglePanel, conj: bool):
+    """``step(kk, acc, rt, rx, pt, px)``: one k of a stripe, by the thread's fragments `rt` and `rx`."""
+    PARTS, VEC_M, VEC_N = config.dtype_facts.parts, config.VEC_M, config.VEC_N
+    LEAD_T, LEAD_X = config.lead_t * PARTS, config.lead_x * PARTS
+    load_t = ptx.load_shared(VEC_M * PARTS, config.THR_M // VEC_M, config.DIM_X * VEC_M * PARTS)
+    load_x = ptx.load_shared(VEC_N * PARTS, config.THR_N // VEC_N, config.DIM_Y * VEC_N * PARTS)
+    rank1 = ptx.rank1_update(config.THR_M, config.THR_N, PARTS, conj, False)
+
+    @device_function
+    def step(kk, acc, rt, rx, pt, px):
+        load_t(rt, 0, pt, kk * LEAD_T)
+        load_x(rx, 0, px, kk * LEAD_X)
+        rank1(acc, rt, rx)
+
+    return step
+
+
+def stripe_multiplier(config: TrianglePanel, conj: bool):
+    """``multiply(acc, rt, rx, pt, px)``: a slice's part of a stripe."""
+    DEPTH, UNROLL = config.BLK_K // config.SLICES, config.UNROLL
+    steps = unrolled(UNROLL, step_multiplier(config, conj))
+
+    @device_function
+    def multiply(acc, rt, rx, pt, px):
+        for kk in range(0, DEPTH, UNROLL):
+            steps(kk, acc, rt, rx, pt, px)
+
+    return multiply
+
+
+def slice_adder(config: TrianglePanel):
+    """``add(acc, sums, slice, place)``: the first slice's `acc` becomes the sum of all, in order."""
+    SLICES, PLACES = config.SLICES, config.DIM_X * config.DIM_Y
+    ACC = config.THR_M * config.THR_N * config.dtype_facts.parts
+
+    @device_function
+    def add(acc, sums, slice, place):
+        if SLICES > 1:
+            if slice > 0:
+                for x in range(ACC):
+                    sums[((slice - 1) * ACC + x) * PLACES + place] = acc[x]
+            cuda.syncthreads()
+            if slice == 0:
+                for other in range(SLICES - 1):
+                    for x in range(ACC):
+                        acc[x] += sums[(other * ACC + x) * PLACES + place]
+
+    return add
+
+
+def tile_walker(config: TrianglePanel, visit):
+    """``walk(0, ..., tx, ty)``: ``visit(row, col, x, ...)`` for every element of the thread's tile.
+
+    `x` is where the element's first real stands in the accumulators; what follows is passed on as it is.
+    """
+    THR_M, PARTS, VEC_M, VEC_N = config.THR_M, config.dtype_facts.parts, config.VEC_M, config.VEC_N
+    DIM_X, DIM_Y = config.DIM_X, config.DIM_Y
+
+    @device_function
+    def column(j, tx, ty, acc, target, row_stride, col_stride, rows, cols, alpha, alpha_i):
+        col = (j // VEC_N) * (DIM_Y * VEC_N) + ty * VEC_N + j % VEC_N
+        for i in range(THR_M):
+            row = (i // VEC_M) * (DIM_X * VEC_M) + tx * VEC_M + i % VEC_M
+            at = (row * row_stride + col * col_stride) * PARTS
+            visit(target, at, acc, (j * THR_M + i) * PARTS, (row < rows) & (col < cols), alpha, alpha_i)
+
+    return unrolled(config.THR_N, column)

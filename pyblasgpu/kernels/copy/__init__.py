@@ -1,0 +1,1 @@
+"""Kernels that move and add: copies, packing, partial sums, mirror images."""

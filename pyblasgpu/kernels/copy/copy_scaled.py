@@ -1,0 +1,304 @@
+"""``copy_scaled``: D := alpha * op(S), any strides on both sides; with D = S it scales in place.
+
+Packs operands without a unit stride, unpacks results, scales C when a product vanishes, and fills with
+zeros (alpha = 0 reads nothing). Of a square it can do a triangle alone: then nothing of the other one is read
+or written. Complex numbers that are aligned as reals alone are accessed real by real.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from ...errors import require
+from ...gpu.backend import cuda, device_function, ptx, unrolled
+from ...gpu.compile import KernelSource
+from ...types import DTYPES, Dtype
+from ..common.region import check_part, inside, is_hermitian, met
+
+STEM = "copy_scaled"
+RESIDENT = 1024  # threads of a multiprocessor, which all wait for memory
+PARAMETERS = "pp ii qqqq qq rr".replace(" ", "")
+
+
+@dataclass(frozen=True)
+class CopyScaled:
+    """Config of one `copy_scaled` kernel.
+
+    Attributes
+    ----------
+    dtype : str
+        's', 'd', 'c' or 'z'.
+    BLK_M, BLK_N : int
+        Elements a block of threads copies, along rows and columns.
+    DIM_X, DIM_Y : int
+        Threads along rows, columns.
+    """
+
+    dtype: str
+    BLK_M: int = 32
+    BLK_N: int = 32
+    DIM_X: int = 32
+    DIM_Y: int = 8
+
+    STEM: ClassVar[str] = STEM
+
+    def __post_init__(self):
+        m, n, x, y = self.BLK_M, self.BLK_N, self.DIM_X, self.DIM_Y
+        require(self.threads <= 1024, "max_threads", "DIM_X * DIM_Y <= 1024", DIM_X=x, DIM_Y=y)
+        require(self.threads % 32 == 0, "whole_warps", "DIM_X * DIM_Y % 32 == 0", DIM_X=x, DIM_Y=y)
+        require(m % x == 0 and n % y == 0, "tile", "BLK_M % DIM_X == 0 and BLK_N % DIM_Y == 0",
+                BLK_M=m, BLK_N=n, DIM_X=x, DIM_Y=y)  # fmt: skip
+        require(m % y == 0 and n % x == 0, "tile_turned", "BLK_M % DIM_Y == 0 and BLK_N % DIM_X == 0",
+                BLK_M=m, BLK_N=n, DIM_X=x, DIM_Y=y)  # fmt: skip
+        require(
+            x * y % m == 0 and x * y % n == 0,
+            "whole_lines",
+            "DIM_X * DIM_Y % BLK_M == 0 and DIM_X * DIM_Y % BLK_N == 0",
+            BLK_M=m,
+            BLK_N=n,
+            DIM_X=x,
+            DIM_Y=y,
+        )
+
+    @cached_property
+    def dtype_facts(self) -> Dtype:
+        return DTYPES[self.dtype]
+
+    @property
+    def threads(self) -> int:
+        return self.DIM_X * self.DIM_Y
+
+    @property
+    def per_thread(self) -> int:
+        """Elements that a thread copies."""
+        return self.BLK_M * self.BLK_N // self.threads
+
+    @property
+    def shared_bytes(self) -> int:
+        """A tile, its rows padded by one element against bank conflicts."""
+        return self.BLK_M * (self.BLK_N + 1) * self.dtype_facts.itemsize
+
+    def grid(self, rows: int, cols: int) -> int:
+        """Blocks along x for `rows` by `cols` elements."""
+        return -(-rows // self.BLK_M) * -(-cols // self.BLK_N)
+
+
+def source(
+    config: CopyScaled,
+    conj: bool,
+    zero: bool,
+    read_by_rows: bool,
+    write_by_rows: bool,
+    part: str = "all",
+    mirrored: bool = False,
+) -> KernelSource:
+    """The kernel of `config`.
+
+    Parameters
+    ----------
+    config : CopyScaled
+    conj : bool
+        Conjugate what is read.
+    zero : bool
+        alpha is zero: S is not read.
+    read_by_rows, write_by_rows : bool
+        Whether neighbours in S's, D's memory are neighbouring rows (else columns).
+    part : str
+        One of `part.PARTS`. With a Hermitian one alpha is real.
+    mirrored : bool
+        Above the diagonal D becomes what it is below, conjugated in a Hermitian one; `part` is 'lower' or
+        'hermitian'.
+
+    Returns
+    -------
+    KernelSource
+        Its parameters are pointers to S, D; int32 rows, columns; int64 row and column stride of S, of D,
+        batch strides of S, D (elements); alpha (real, imaginary part). Grid: x ``config.grid(rows,
+        cols)``, z the batch.
+    """
+    check_part(part)
+    if mirrored:
+        check_part(part, ("lower", "hermitian"))
+    flags = (("conj", conj), ("mirrored", mirrored), ("part", part), ("read_by_rows", read_by_rows),
+             ("write_by_rows", write_by_rows), ("zero", zero))  # fmt: skip
+    return KernelSource(
+        name=STEM,
+        config=config,
+        flags=flags,
+        real=config.dtype_facts.real,
+        parameters=PARAMETERS,
+        threads=config.threads,
+        min_blocks=max(RESIDENT // config.threads, 1),
+        shared_bytes=config.shared_bytes,
+        build=lambda: _build(config, conj, zero, read_by_rows, write_by_rows, part, mirrored),
+    )
+
+
+def _walk(config: CopyScaled, by_rows: bool):
+    """Which elements a thread has: neighbours in memory, rows or columns, have neighbouring threads.
+
+    Returns ``first(t, row_stride, col_stride)``: row, column and offset of the first one of thread `t`, and
+    by how much the next one is further; and by how many rows, and columns.
+    """
+    FAST, PARTS = (config.BLK_M if by_rows else config.BLK_N), config.dtype_facts.parts
+    STEP = config.threads // FAST
+    ROWS, COLS = (0, STEP) if by_rows else (STEP, 0)
+
+    @device_function
+    def first(t, row_stride, col_stride):
+        i, j = (t % FAST, t // FAST) if by_rows else (t // FAST, t % FAST)
+        step = STEP * (col_stride if by_rows else row_stride)
+        return i, j, (i * row_stride + j * col_stride) * PARTS, step * PARTS
+
+    return first, ROWS, COLS
+
+
+def _reader(config: CopyScaled, by_rows: bool, wanted, width: int):
+    """``read(s, values, t, ...)``: a thread's elements of S, `width` reals at a time, zeros for others.
+
+    All of them are asked for before any is used.
+    """
+    PARTS, load = config.dtype_facts.parts, ptx.load_global(width, False)
+    first, ROWS, COLS = _walk(config, by_rows)
+
+    @device_function
+    def read_one(x, values, s, at, step, i, j, rows, cols, shift):
+        ok = wanted(i + x * ROWS, j + x * COLS, rows, cols, shift)
+        for part in range(0, PARTS, width):
+            load(values, x * PARTS + part, s, at + x * step + part, ok)
+
+    read_all = unrolled(config.per_thread, read_one)
+
+    @device_function
+    def read(s, values, t, row_stride, col_stride, rows, cols, shift):
+        i, j, at, step = first(t, row_stride, col_stride)
+        read_all(0, values, s, at, step, i, j, rows, cols, shift)
+
+    return read
+
+
+def _scaler(config: CopyScaled, by_rows: bool, conj: bool, real_diagonal: bool):
+    """``scale(tile, values, t, shift, alpha, alpha_i)``: what was read, times alpha, into the tile."""
+    facts = config.dtype_facts
+    PARTS, ROW = facts.parts, (config.BLK_N + 1) * facts.parts
+    real, COMPLEX, SIGN = ptx.REALS[facts.real], facts.is_complex, -1 if conj else 1
+    first, ROWS, COLS = _walk(config, by_rows)
+
+    @device_function
+    def scale_one(x, tile, values, i, j, shift, alpha, alpha_i):
+        to, re = (i + x * ROWS) * ROW + (j + x * COLS) * PARTS, values[x * PARTS]
+        if not COMPLEX:
+            tile[to] = alpha * re
+        elif real_diagonal and i + x * ROWS + shift == j + x * COLS:
+            tile[to], tile[to + 1] = alpha * re, real(0)
+        else:
+            im = real(SIGN) * values[x * PARTS + 1]
+            tile[to], tile[to + 1] = alpha * re - alpha_i * im, alpha * im + alpha_i * re
+
+    scale_all = unrolled(config.per_thread, scale_one)
+
+    @device_function
+    def scale(tile, values, t, shift, alpha, alpha_i):
+        i, j, _, _ = first(t, ROW, 1)
+        scale_all(0, tile, values, i, j, shift, alpha, alpha_i)
+
+    return scale
+
+
+def _writer(
+    config: CopyScaled, by_rows: bool, wanted, width: int, zero: bool, sign: int, mirrored: bool = False
+):
+    """``write(d, tile, values, t, ...)``: a thread's elements of D, `width` reals at a time, zeros if `zero`.
+
+    `mirrored` ones lie across the diagonal, their imaginary parts times `sign`.
+    """
+    facts = config.dtype_facts
+    PARTS, ROW = facts.parts, (config.BLK_N + 1) * facts.parts
+    real, COMPLEX, store = ptx.REALS[facts.real], facts.is_complex, ptx.store_global_vector(width)
+    first, ROWS, COLS = _walk(config, by_rows != mirrored)
+
+    @device_function
+    def write_one(x, d, tile, values, at, step, i, j, rows, cols, shift):
+        row, col = i + x * ROWS, j + x * COLS
+        ok = wanted(row, col, rows, cols, shift)
+        if mirrored:
+            ok = ok & (row + shift > col)
+        for part in range(PARTS):
+            values[part] = real(0) if zero else tile[row * ROW + col * PARTS + part]
+        if COMPLEX and sign < 0:
+            values[1] = -values[1]
+        for part in range(0, PARTS, width):
+            store(d, at + x * step + part, values, part, ok)
+
+    write_all = unrolled(config.per_thread, write_one)
+
+    @device_function
+    def write(d, tile, values, t, row_stride, col_stride, rows, cols, shift):
+        if mirrored:
+            row_stride, col_stride = col_stride, row_stride
+        i, j, at, step = first(t, row_stride, col_stride)
+        write_all(0, d, tile, values, at, step, i, j, rows, cols, shift)
+
+    return write
+
+
+def _build(
+    config: CopyScaled,
+    conj: bool,
+    zero: bool,
+    read_by_rows: bool,
+    write_by_rows: bool,
+    part: str,
+    mirrored: bool,
+):
+    facts = config.dtype_facts
+    real, PARTS = ptx.REALS[facts.real], facts.parts
+    int64, offset, shared_pointer, in_turn = ptx.types.int64, ptx.offset, ptx.shared_pointer, ptx.in_turn
+    is_whole = ptx.is_aligned(PARTS)
+    BLK_M, BLK_N, VALUES = config.BLK_M, config.BLK_N, config.per_thread * PARTS
+    REAL_DIAGONAL, is_met, of_part = is_hermitian(part), met(part, BLK_M, BLK_N), inside(part)
+
+    @device_function
+    def wanted(i, j, rows, cols, shift):
+        return (i < rows) & (j < cols) & of_part(i, j, shift)
+
+    # complex numbers at once, or real by real where they lie so
+    read, read_parts = (_reader(config, read_by_rows, wanted, width) for width in (PARTS, 1))
+    write, write_parts = (_writer(config, write_by_rows, wanted, width, zero, 1) for width in (PARTS, 1))
+    mirror = _writer(config, write_by_rows, wanted, 1, zero, -1 if REAL_DIAGONAL else 1, mirrored=True)
+    scale = _scaler(config, read_by_rows, conj, REAL_DIAGONAL)
+
+    def copy_scaled(s, d, m, n, s_rs, s_cs, d_rs, d_cs, stride_s, stride_d, alpha, alpha_i):
+        # (1) the tile of this block
+        t = cuda.threadIdx.x
+        tiles_m = (m + BLK_M - 1) // BLK_M
+        row0, col0 = int64(cuda.blockIdx.x % tiles_m) * BLK_M, int64(cuda.blockIdx.x // tiles_m) * BLK_N
+        batch, rows, cols, shift = int64(cuda.blockIdx.z), m - row0, n - col0, row0 - col0
+        in_turn()  # also where nothing is to do: the next launch takes it that all before this one are over
+        if not is_met(shift):
+            return
+        d = offset(d, batch * stride_d * PARTS)
+        tile = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        values = cuda.local.array(VALUES, real)
+
+        # (2) read it in the order of S, (3) write it in the order of D
+        if not zero:
+            s = offset(s, (batch * stride_s + row0 * s_rs + col0 * s_cs) * PARTS)
+            if is_whole(s):
+                read(s, values, t, s_rs, s_cs, rows, cols, shift)
+            else:
+                read_parts(s, values, t, s_rs, s_cs, rows, cols, shift)
+            scale(tile, values, t, shift, alpha, alpha_i)
+            cuda.syncthreads()
+        there = offset(d, (row0 * d_rs + col0 * d_cs) * PARTS)
+        if is_whole(d):
+            write(there, tile, values, t, d_rs, d_cs, rows, cols, shift)
+        else:
+            write_parts(there, tile, values, t, d_rs, d_cs, rows, cols, shift)
+        if mirrored:
+            across = offset(d, (col0 * d_rs + row0 * d_cs) * PARTS)
+            mirror(across, tile, values, t, d_rs, d_cs, rows, cols, shift)
+
+    return copy_scaled

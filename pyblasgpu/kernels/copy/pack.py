@@ -1,0 +1,281 @@
+"""``pack``: an operand of a product, op() applied, into a packed layout (`packing`), zeros at its ends.
+
+These are the copy kernels of Matsumoto, Nakasato, Sedukhin (2012), section 3.2; one text serves both, for a
+transposition is a matter of strides. A thread copies a *piece*: 16 bytes along the extent by up to 4 k. It
+asks for all of it, by 16 bytes where S lies so, else by elements or by reals, and writes 16 bytes at a time.
+What lies along k is read along k and turned in registers, so that no thread waits for another, and shared
+memory is not needed. Which layout it is, the strides of the target say; the kernel is the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import gcd
+from typing import ClassVar, Self
+
+from ...errors import require
+from ...gpu.backend import cuda, device_function, ptx, unrolled
+from ...gpu.compile import KernelSource
+from ...types import DTYPES, Dtype
+from .packing import Packing
+
+__all__ = ["STEM", "Pack", "source"]
+
+STEM = "pack"
+PARAMETERS = "pp ii qq qqq qq".replace(" ", "")
+STORE = 16  # bytes of one store
+DEPTH = 4  # k of a piece, at most: 64 bytes a thread are under way
+SIDE = 4  # threads side by side along k where S lies so: a warp reads runs of 64 bytes and writes such of 128
+RESIDENT = 1024  # threads of a multiprocessor, at least, so that enough reads are under way
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Config of one `pack` kernel.
+
+    Attributes
+    ----------
+    dtype : str
+        's', 'd', 'c' or 'z'.
+    BLK, BLK_K, PAD : int
+        Of the packed operand: extent of a tile, depth of a stripe, elements added to a row of a tile.
+    DIM_X, DIM_Y : int
+        Threads of a block along the extent and along k, a piece each.
+    """
+
+    dtype: str
+    BLK: int = 128
+    BLK_K: int = 16
+    PAD: int = 0
+    DIM_X: int = 32
+    DIM_Y: int = 8
+
+    STEM: ClassVar[str] = STEM
+    shared_bytes: ClassVar[int] = 0
+
+    def __post_init__(self):
+        size, x, y = self.dtype_facts.itemsize, self.DIM_X, self.DIM_Y
+        require(
+            self.BLK >= 1 and self.BLK_K >= 1 and self.PAD >= 0,
+            "stripe", "BLK >= 1 and BLK_K >= 1 and PAD >= 0",
+            BLK=self.BLK, BLK_K=self.BLK_K, PAD=self.PAD,
+        )  # fmt: skip
+        for name, extent in (("BLK", self.BLK), ("PAD", self.PAD)):
+            require(extent * size % STORE == 0, "vectors", f"{name} * itemsize % {STORE} == 0",
+                    **{name: extent, "itemsize": size})  # fmt: skip
+        require(0 < self.threads <= 1024, "max_threads", "0 < DIM_X * DIM_Y <= 1024", DIM_X=x, DIM_Y=y)
+        require(self.threads % 32 == 0, "whole_warps", "DIM_X * DIM_Y % 32 == 0", DIM_X=x, DIM_Y=y)
+        require(y % SIDE == 0, "side", f"DIM_Y % {SIDE} == 0", DIM_Y=y)
+
+    @cached_property
+    def dtype_facts(self) -> Dtype:
+        return DTYPES[self.dtype]
+
+    @property
+    def VEC(self) -> int:
+        """Elements of one store."""
+        return STORE // self.dtype_facts.itemsize
+
+    @property
+    def depth(self) -> int:
+        """k of a piece, which lies within a stripe."""
+        return gcd(DEPTH, self.BLK_K)
+
+    @property
+    def threads(self) -> int:
+        return self.DIM_X * self.DIM_Y
+
+    def serving(self, packing: Packing) -> Self:
+        """The same Config for operands packed so; raises `ConfigError` where it cannot."""
+        return replace(self, BLK=packing.blk, BLK_K=packing.depth, PAD=packing.pad)
+
+    def grid(self, extent: int, k: int) -> int:
+        """Blocks along x for an operand of these extents."""
+        packed = -(-extent // self.BLK) * (self.BLK + self.PAD), -(-k // self.BLK_K) * self.BLK_K
+        return -(-packed[0] // (self.DIM_X * self.VEC)) * -(-packed[1] // (self.DIM_Y * self.depth))
+
+
+def source(config: Pack, conj: bool, read_by_rows: bool) -> KernelSource:
+    """The kernel of `config`.
+
+    Parameters
+    ----------
+    config : Pack
+    conj : bool
+        Conjugate what is read.
+    read_by_rows : bool
+        Whether neighbours in S's memory are neighbours along the extent (else along k).
+
+    Returns
+    -------
+    KernelSource
+        Its parameters are pointers to S, D, the latter at a multiple of 16 bytes; int32 extent, k; int64
+        strides of S along the extent, along k; of D from tile to tile, from stripe to stripe, from one k to
+        the next (`Packing.steps`, multiples of 16 bytes); batch strides of S, D (elements). Grid: x
+        ``config.grid(extent, k)``, z the batch.
+    """
+    return KernelSource(
+        name=STEM,
+        config=config,
+        flags=(("conj", conj), ("read_by_rows", read_by_rows)),
+        real=config.dtype_facts.real,
+        parameters=PARAMETERS,
+        threads=config.threads,
+        min_blocks=max(RESIDENT // config.threads, 1),
+        shared_bytes=config.shared_bytes,
+        build=lambda: _build(config, conj, read_by_rows),
+    )
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """How a thread reads a piece: by *lines*, which lie in one run where S does.
+
+    Along k a piece is LOADS runs of RUN k, STEP apart: those of NEXT threads alternate, so that what they
+    load at once lies side by side.
+    """
+
+    config: Pack
+    by_rows: bool
+
+    @property
+    def RUN(self) -> int:
+        return 1 if self.by_rows else gcd(self.config.VEC, self.config.depth)
+
+    @property
+    def LOADS(self) -> int:
+        return self.config.depth // self.RUN
+
+    @property
+    def SIDE(self) -> int:
+        """Threads side by side along k."""
+        return 1 if self.by_rows else SIDE
+
+    @property
+    def NEXT(self) -> int:
+        """Of these, those within a stripe."""
+        return gcd(self.SIDE, self.config.BLK_K // self.config.depth)
+
+    @property
+    def STEP(self) -> int:
+        return self.NEXT * self.RUN
+
+    @property
+    def LINE(self) -> int:
+        """Elements of a line."""
+        return self.config.VEC if self.by_rows else self.RUN
+
+    @property
+    def LINES(self) -> int:
+        return self.config.VEC * self.config.depth // self.LINE
+
+
+def _locator(piece: _Piece):
+    """``locate(block, t, across, deep)``: the thread's vector along the extent, of `across`, and its piece
+    along k, of `deep`. Blocks follow one another as S lies.
+    """
+    X, Y, SIDE, BY_ROWS = piece.config.DIM_X, piece.config.DIM_Y, piece.SIDE, piece.by_rows
+    uint32 = ptx.types.uint32
+
+    @device_function
+    def locate(block, t, across, deep):
+        blocks = uint32(across + (X - 1)) // X if BY_ROWS else uint32(deep + (Y - 1)) // Y
+        slow = uint32(block) // uint32(blocks)
+        fast = uint32(block - slow * blocks)
+        x, y = (fast, slow) if BY_ROWS else (slow, fast)
+        return uint32(x * X + t // SIDE % X), uint32(y * Y + t // (SIDE * X) * SIDE + t % SIDE)
+
+    return locate
+
+
+def _reader(piece: _Piece, width: int):
+    """``read(0, values, s, row_step, k_step, rows, depth)``: a piece of S, line by line, `width` reals at a
+    time, zeros beyond the `rows` and the `depth` that are left. All is asked for before any is used.
+    """
+    VEC, PARTS, BY_ROWS, STEP = piece.config.VEC, piece.config.dtype_facts.parts, piece.by_rows, piece.STEP
+    REALS, load = piece.LINE * PARTS, ptx.load_global(width, False)
+
+    @device_function
+    def read(line, values, s, row_step, k_step, rows, depth):
+        for first in range(0, REALS, width):
+            along = first // PARTS
+            i, kk = (along, line * STEP) if BY_ROWS else (line % VEC, line // VEC * STEP + along)
+            at = (i * row_step + kk * k_step) * PARTS + first % PARTS
+            load(values, line * REALS + first, s, at, (i < rows) & (kk < depth))
+
+    return unrolled(piece.LINES, read)
+
+
+def _readers(piece: _Piece):
+    """``read(values, s, row_step, k_step, rows, depth)``: by lines where they are runs, aligned, and none is
+    cut by an end of S; else by elements, or by reals where complex numbers are aligned as such alone.
+    """
+    config, PARTS, BY_ROWS = piece.config, piece.config.dtype_facts.parts, piece.by_rows
+    WIDTH, REACH = piece.LINE * PARTS, config.VEC if BY_ROWS else piece.STEP * (piece.LOADS - 1) + piece.RUN
+    offset, is_wide, is_whole = ptx.offset, ptx.is_aligned(WIDTH), ptx.is_aligned(PARTS)
+    read_lines, read_elements, read_reals = (_reader(piece, width) for width in (WIDTH, PARTS, 1))
+
+    @device_function
+    def read(values, s, row_step, k_step, rows, depth):
+        step, lead, left = (row_step, k_step, rows) if BY_ROWS else (k_step, row_step, depth)
+        uncut = (left >= REACH) | (left <= 0)
+        if WIDTH > PARTS and (step == 1) & uncut & is_wide(s) & is_wide(offset(s, lead * PARTS)):
+            read_lines(0, values, s, row_step, k_step, rows, depth)
+        elif PARTS == 1 or is_whole(s):
+            read_elements(0, values, s, row_step, k_step, rows, depth)
+        else:
+            read_reals(0, values, s, row_step, k_step, rows, depth)
+
+    return read
+
+
+def _writer(piece: _Piece, conj: bool):
+    """``write(0, d, values, vector, k_step, ok)``: a piece as it was read, vector by vector of D."""
+    VEC, PARTS, RUN, STEP = piece.config.VEC, piece.config.dtype_facts.parts, piece.RUN, piece.STEP
+    store, CONJ = ptx.store_global_vector(VEC * PARTS), conj and PARTS == 2
+
+    @device_function
+    def write(kk, d, values, vector, k_step, ok):
+        load, run = kk // RUN, kk % RUN
+        for v in range(VEC):
+            for part in range(PARTS):
+                vector[v * PARTS + part] = values[((load * VEC + v) * RUN + run) * PARTS + part]
+            if CONJ:
+                vector[v * PARTS + 1] = -vector[v * PARTS + 1]
+        store(d, (load * STEP + run) * k_step * PARTS, vector, 0, ok)
+
+    return unrolled(piece.config.depth, write)
+
+
+def _build(config: Pack, conj: bool, by_rows: bool):
+    facts, piece = config.dtype_facts, _Piece(config, by_rows)
+    real, PARTS, VEC, DEEP = ptx.REALS[facts.real], facts.parts, config.VEC, config.depth
+    int32, int64, uint32 = ptx.types.int32, ptx.types.int64, ptx.types.uint32
+    offset, in_turn, locate = ptx.offset, ptx.in_turn, _locator(piece)
+    BLK, BLK_K, RUN, NEXT = config.BLK, config.BLK_K, piece.RUN, piece.NEXT
+    VECTORS, PIECES = (BLK + config.PAD) // VEC, BLK_K // DEEP  # of a row of a tile, of a stripe along k
+    WIDTH, VALUES = VEC * PARTS, VEC * PARTS * DEEP
+    read, write = _readers(piece), _writer(piece, conj)
+
+    def pack(s, d, extent, k, s_rs, s_ks, d_ts, d_ss, d_ks, stride_s, stride_d):
+        # (1) the piece of this thread: packed rows are the tiles' rows one after another, and so are stripes
+        across = uint32(uint32(extent + (BLK - 1)) // BLK * VECTORS)
+        deep = uint32(uint32(k + (BLK_K - 1)) // BLK_K * PIECES)
+        x, y = locate(uint32(cuda.blockIdx.x), uint32(cuda.threadIdx.x), across, deep)
+        panel, stripe = uint32(x // VECTORS), uint32(y // PIECES)
+        i, n = uint32(x - panel * VECTORS) * VEC, uint32(y - stripe * PIECES)
+        kk = uint32(n // NEXT * (NEXT * DEEP) + n % NEXT * RUN)
+        batch, row, col = int64(cuda.blockIdx.z), int64(panel) * BLK + i, int64(stripe) * BLK_K + kk
+        s = offset(s, (batch * stride_s + row * s_rs + col * s_ks) * PARTS)
+        d = offset(d, (batch * stride_d + panel * d_ts + stripe * d_ss + kk * d_ks + i) * PARTS)
+        values, vector = cuda.local.array(VALUES, real), cuda.local.array(WIDTH, real)
+
+        # (2) read it in the order of S
+        in_turn()
+        read(values, s, s_rs, s_ks, int32(extent - row) if i < BLK else int32(0), int32(k - col))
+
+        # (3) write it in the order of D
+        write(0, d, values, vector, d_ks, (x < across) & (y < deep))
+
+    return pack

@@ -1,0 +1,233 @@
+"""``sum_partials``: C := alpha * (P[0] + P[1] + ...) + beta * C, the end of a product whose k was split.
+
+A product with a long k and few tiles of C leaves most multiprocessors idle. So its k is cut into chunks;
+one launch computes the product of each chunk as one matrix of a batch, and this kernel adds them up, always
+in the same order: a slice of a block's threads sums neighbouring partials, then the slices' sums are added.
+Of a triangle what is beyond it is not read, but for what shares 16 bytes with it.
+
+The partials are dense, column-major, their columns at multiples of 16 bytes, so that a block reads neighbours
+in memory by 16 bytes a thread whatever the shape; C is written element by element, at any leading stride.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Self
+
+from ...errors import require
+from ...gpu.backend import cuda, device_function, ptx, unrolled
+from ...gpu.compile import KernelSource
+from ...types import DTYPES, Dtype
+from ..common.region import check_part, inside, is_hermitian, met
+
+__all__ = ["LOAD", "STEM", "SumPartials", "cut", "source"]
+
+STEM = "sum_partials"
+LOAD = 16  # bytes of one load
+PARAMETERS = "pp iii qqq rrrr".replace(" ", "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SumPartials:
+    """Config of one `sum_partials` kernel.
+
+    Attributes
+    ----------
+    dtype : str
+        's', 'd', 'c' or 'z'.
+    DIM : int
+        Threads of a block.
+    SLICES : int
+        Groups of threads that share the partials of the same elements.
+    UNROLL : int
+        Partials that a thread reads at a time.
+    """
+
+    dtype: str
+    DIM: int = 256
+    SLICES: int = 16
+    UNROLL: int = 8
+
+    STEM: ClassVar[str] = STEM
+
+    def __post_init__(self):
+        require(self.DIM <= 1024, "max_threads", "DIM <= 1024", DIM=self.DIM)
+        require(self.DIM % 32 == 0, "whole_warps", "DIM % 32 == 0", DIM=self.DIM)
+        require(self.UNROLL >= 1, "unroll", "UNROLL >= 1", UNROLL=self.UNROLL)
+        require(
+            self.SLICES >= 1 and self.DIM % self.SLICES == 0, "slices", "DIM % SLICES == 0",
+            DIM=self.DIM, SLICES=self.SLICES,
+        )  # fmt: skip
+
+    @cached_property
+    def dtype_facts(self) -> Dtype:
+        return DTYPES[self.dtype]
+
+    @property
+    def VEC(self) -> int:
+        """Elements of one load."""
+        return LOAD // self.dtype_facts.itemsize
+
+    @property
+    def threads(self) -> int:
+        return self.DIM
+
+    @property
+    def TILE(self) -> int:
+        """Elements of a partial that a block sums."""
+        return self.DIM // self.SLICES * self.VEC
+
+    @property
+    def shared_bytes(self) -> int:
+        """The slices' sums."""
+        return self.DIM * LOAD
+
+    def serving(self, partials: int) -> Self:
+        """The same Config with no more slices than so many partials keep busy."""
+        slices = self.SLICES
+        while slices % 2 == 0 and slices // 2 * self.UNROLL >= partials:
+            slices //= 2
+        return replace(self, SLICES=slices)
+
+    def grid(self, lead: int, cols: int) -> int:
+        """Blocks for partials of `cols` columns that lie `lead` elements apart."""
+        return -(-lead * cols // self.TILE)
+
+
+def cut(k: int, splits: int, dtype: Dtype) -> tuple[int, int]:
+    """The depth of each of `splits` chunks of `k`, and what is left over: less than 16 bytes for each chunk.
+
+    Chunks are multiples of 16 bytes deep, so that vectors of A and B may begin where a chunk does.
+    """
+    grain = LOAD // dtype.itemsize
+    depth = k // splits // grain * grain
+    return depth, k - splits * depth
+
+
+def source(config: SumPartials, part: str = "all") -> KernelSource:
+    """The kernel of `config`, for all of C or one of `part.PARTS`.
+
+    Its parameters are pointers to P and C; int32 m, n and the number of partials; int64 leading stride of P
+    (a multiple of 16 bytes), of C, and from one partial to the next (elements); alpha and beta (real,
+    imaginary part). Grid: x ``config.grid(leading stride of P, n)``.
+    """
+    check_part(part)
+    return KernelSource(
+        name=STEM,
+        config=config,
+        flags=(("part", part),),
+        real=config.dtype_facts.real,
+        parameters=PARAMETERS,
+        threads=config.threads,
+        min_blocks=1,
+        shared_bytes=config.shared_bytes,
+        build=lambda: _build(config, part),
+    )
+
+
+def _adder(facts: Dtype, UNROLL: int):
+    """``add_up(acc, ahead, p, stride, count, inside)``: acc += p[0] + ... + p[count - 1], in this order.
+
+    The partials are `stride` elements apart; `acc` holds 16 bytes of one, `ahead` as much of each of UNROLL.
+    """
+    PARTS, WIDTH = facts.parts, LOAD // facts.real_size
+    read, offset = ptx.load_global(WIDTH, False), ptx.offset
+
+    @device_function
+    def fetch(u, ahead, p, stride, count, inside):
+        read(ahead, u * WIDTH, p, u * stride * PARTS, inside & (u < count))
+
+    @device_function
+    def add(x, acc, ahead):
+        acc[x % WIDTH] += ahead[x]
+
+    fetch_all, add_all = unrolled(UNROLL, fetch), unrolled(UNROLL * WIDTH, add)
+
+    @device_function
+    def add_up(acc, ahead, p, stride, count, inside):
+        for first in range(0, count, UNROLL):
+            # the whole group is under way before the first is needed; beyond the last come zeros
+            fetch_all(0, ahead, p, stride, count - first, inside)
+            add_all(0, acc, ahead)
+            p = offset(p, UNROLL * stride * PARTS)
+
+    return add_up
+
+
+def _writer(facts: Dtype, real_diagonal: bool):
+    """``write(c, at, re, im, old, ok, diagonal, reads_c, ...)``: C[at] := alpha (re + im i) + beta C[at], if
+    `ok`; with `real_diagonal` it is real on the diagonal.
+    """
+    PARTS, COMPLEX, real = facts.parts, facts.is_complex, ptx.REALS[facts.real]
+    read, write_real = ptx.load_global(PARTS, False), ptx.store_global
+
+    @device_function
+    def write(c, at, re, im, old, ok, diagonal, reads_c, alpha, alpha_i, beta, beta_i):
+        read(old, 0, c, at, ok & reads_c)
+        if COMPLEX:
+            if real_diagonal and diagonal:
+                old[1] = real(0)
+            write_real(c, at, alpha * re - alpha_i * im + (beta * old[0] - beta_i * old[1]), ok)
+            im = alpha * im + alpha_i * re + (beta * old[1] + beta_i * old[0])
+            write_real(c, at + 1, real(0) if real_diagonal and diagonal else im, ok)
+        else:
+            write_real(c, at, alpha * re + beta * old[0], ok)
+
+    return write
+
+
+def _build(config: SumPartials, part: str):
+    facts = config.dtype_facts
+    real, PARTS, COMPLEX = ptx.REALS[facts.real], facts.parts, facts.is_complex
+    int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
+    DIM, SLICES, VEC, TILE, UNROLL = config.DIM, config.SLICES, config.VEC, config.TILE, config.UNROLL
+    LANES, WIDTH, AHEAD = DIM // SLICES, VEC * PARTS, UNROLL * VEC * PARTS
+    in_turn = ptx.in_turn
+    zero, add_up, keep = ptx.fill(WIDTH), _adder(facts, UNROLL), ptx.store_shared(WIDTH)
+    of_part, needed, write = inside(part), met(part, VEC, 1), _writer(facts, is_hermitian(part))
+
+    @device_function
+    def beyond(row0, col0, distance, ldp):
+        """Row and column of what is so many elements on."""
+        columns = (row0 + distance) // int32(ldp)
+        return row0 + distance - columns * int32(ldp), col0 + columns
+
+    def sum_partials(p, c, m, n, partials, ldp, ldc, stride_p, alpha, alpha_i, beta, beta_i):
+        # (1) the elements of this block, neighbours in a partial, and the partials of this slice
+        t = cuda.threadIdx.x
+        lane, slice_ = t % LANES, t // LANES
+        first = int64(cuda.blockIdx.x) * TILE
+        here = first + lane * VEC
+        col0 = first // ldp
+        row0 = int32(first - col0 * ldp)
+        row, col = beyond(row0, col0, lane * VEC, ldp)
+        wanted = (here < ldp * n) & needed(row - col)
+        per_slice = (partials + SLICES - 1) // SLICES
+        begin = slice_ * per_slice
+        count = min(partials - begin, per_slice)
+        sums = shared_pointer(cuda.shared.array(0, real, alignment=16))
+
+        # (2) their sum
+        in_turn()
+        acc, ahead = cuda.local.array(WIDTH, real), cuda.local.array(AHEAD, real)
+        zero(acc, real(0))
+        add_up(acc, ahead, offset(p, (begin * stride_p + here) * PARTS), stride_p, count, wanted)
+        keep(sums, (slice_ * TILE + lane * VEC) * PARTS, acc, 0)
+        cuda.syncthreads()
+
+        # (3) the sum of the slices' sums; C := alpha times it + beta C
+        old = cuda.local.array(PARTS, real)
+        reads_c = (beta != real(0)) | (beta_i != real(0))
+        for place in range(t, TILE, DIM):
+            re, im = real(0), real(0)
+            for s in range(SLICES):
+                re += sums[(s * TILE + place) * PARTS]
+                if COMPLEX:
+                    im += sums[(s * TILE + place) * PARTS + 1]
+            row, col = beyond(row0, col0, place, ldp)
+            ok = (row < m) & (col < n) & of_part(row, col, 0)
+            at = (col * ldc + row) * PARTS
+            write(c, at, re, im, old, ok, row == col, reads_c, alpha, alpha_i, beta, beta_i)
+
+    return sum_partials

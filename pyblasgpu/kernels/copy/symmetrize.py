@@ -1,0 +1,213 @@
+"""``symmetrize``: C := W + W^T + beta * C in one triangle, or W + W^H + beta * C: the end of a SYR2K, HER2K.
+
+With W = alpha A op(B) that is all of the routine but for one ordinary product: the other one is its mirror
+image, of a Hermitian C with conj(alpha). W is dense, column-major, its columns at multiples of 16 bytes. A
+block has a square tile of C, the same tile of W, and by way of shared memory the one across the diagonal, so
+that both are read in the order in which they lie. C is written real by real, at any strides; it should lie
+as W does, by columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from ...errors import require
+from ...gpu.backend import cuda, device_function, ptx, unrolled
+from ...gpu.compile import KernelSource
+from ...types import DTYPES, Dtype
+from ..common.region import check_part, inside, is_hermitian
+from ..common.tile_scheduler import places, tile_count
+
+__all__ = ["STEM", "Symmetrize", "source"]
+
+STEM = "symmetrize"
+PARAMETERS = "pp i qqq qq rr".replace(" ", "")
+RESIDENT = 1024  # threads of a multiprocessor, so that some write while others read
+TRIANGLES = ("lower", "upper", "hermitian", "hermitian_upper")
+
+
+@dataclass(frozen=True)
+class Symmetrize:
+    """Config of one `symmetrize` kernel.
+
+    Attributes
+    ----------
+    dtype : str
+        's', 'd', 'c' or 'z'.
+    BLK : int
+        Rows and columns of the tile of a block.
+    DIM : int
+        Threads of a block.
+    """
+
+    dtype: str
+    BLK: int = 32
+    DIM: int = 256
+
+    STEM: ClassVar[str] = STEM
+
+    def __post_init__(self):
+        require(0 < self.DIM <= 1024, "max_threads", "0 < DIM <= 1024", DIM=self.DIM)
+        require(self.DIM % 32 == 0, "whole_warps", "DIM % 32 == 0", DIM=self.DIM)
+        require(
+            self.BLK > 0 and self.DIM % self.BLK == 0 and self.BLK % self.LINES == 0,
+            "threads_tile", "BLK > 0 and DIM % BLK == 0 and BLK % (DIM // BLK) == 0",
+            BLK=self.BLK, DIM=self.DIM,
+        )  # fmt: skip
+
+    @cached_property
+    def dtype_facts(self) -> Dtype:
+        return DTYPES[self.dtype]
+
+    @property
+    def LINES(self) -> int:
+        """Columns of the tile that the threads have at a time."""
+        return self.DIM // self.BLK
+
+    @property
+    def threads(self) -> int:
+        return self.DIM
+
+    @property
+    def shared_bytes(self) -> int:
+        """The tile across the diagonal, its columns padded by one element against bank conflicts."""
+        return self.BLK * (self.BLK + 1) * self.dtype_facts.itemsize
+
+    def grid(self, n: int, part: str) -> int:
+        """Blocks along x for a triangle of order `n`: the tiles that it meets."""
+        return tile_count(self.BLK, self.BLK, n, n, part)
+
+
+def source(config: Symmetrize, part: str) -> KernelSource:
+    """The kernel of `config`.
+
+    Parameters
+    ----------
+    config : Symmetrize
+    part : str
+        The triangle of C, 'lower' or 'upper'; 'hermitian' or 'hermitian_upper' for W + W^H, the diagonal
+        real, with a real beta.
+
+    Returns
+    -------
+    KernelSource
+        Its parameters are pointers to W, C; int32 order; int64 leading stride of W, row and column stride of
+        C, batch strides of W, C (elements); beta (real, imaginary part), with 0 C is not read. Grid: x
+        ``config.grid(n, part)``, z the batch.
+    """
+    check_part(part, TRIANGLES)
+    return KernelSource(
+        name=STEM,
+        config=config,
+        flags=(("part", part),),
+        real=config.dtype_facts.real,
+        parameters=PARAMETERS,
+        threads=config.threads,
+        min_blocks=max(RESIDENT // config.threads, 1),
+        shared_bytes=config.shared_bytes,
+        build=lambda: _build(config, part),
+    )
+
+
+def _mirror(config: Symmetrize):
+    """``mirror(tile, w, ldw, lane, line, rows, cols)``: asynchronously, the tile across the diagonal from one
+    of C of which `rows` and `cols` are left; ``tile[i * LEAD + j]`` is what C[i, j] needs of it.
+    """
+    facts = config.dtype_facts
+    PARTS, SIZE, BLK, LINES = facts.parts, facts.itemsize, config.BLK, config.LINES
+    LEAD, int32, copy = BLK + 1, ptx.types.int32, ptx.copy_async(SIZE)
+
+    @device_function
+    def mirror(tile, w, ldw, lane, line, rows, cols):
+        for first in range(0, BLK, LINES):
+            i, j = line + first, lane
+            ok = (i < rows) & (j < cols)
+            copy(tile, (i * LEAD + j) * PARTS, w, (i * ldw + j) * PARTS, int32(SIZE if ok else 0))
+
+    return mirror
+
+
+def _fetcher(config: Symmetrize, wanted):
+    """``fetch(0, own, old, w, c, ...)``: what a thread has of a tile of W, and of C where it `reads_c`."""
+    PARTS, LINES = config.dtype_facts.parts, config.LINES
+    read, read_real = ptx.load_global(PARTS, False), ptx.load_global(1, False)
+
+    @device_function
+    def fetch(x, own, old, w, c, ldw, c_rs, c_cs, lane, line, rows, cols, shift, reads_c):
+        i, j = lane, line + x * LINES
+        ok, at = wanted(i, j, rows, cols, shift), (i * c_rs + j * c_cs) * PARTS
+        read(own, x * PARTS, w, (j * ldw + i) * PARTS, ok)
+        for part in range(PARTS):
+            read_real(old, x * PARTS + part, c, at + part, ok & reads_c)
+
+    return unrolled(config.BLK // LINES, fetch)
+
+
+def _writer(config: Symmetrize, wanted, hermitian: bool):
+    """``write(0, c, tile, other, own, old, ...)``: C := own + what is across the diagonal + beta old."""
+    facts = config.dtype_facts
+    real, PARTS, COMPLEX = ptx.REALS[facts.real], facts.parts, facts.is_complex
+    LINES, LEAD, load, store = config.LINES, config.BLK + 1, ptx.load_shared(facts.parts), ptx.store_global
+
+    @device_function
+    def write(x, c, tile, other, own, old, c_rs, c_cs, lane, line, rows, cols, shift, beta, beta_i):
+        i, j = lane, line + x * LINES
+        ok, at = wanted(i, j, rows, cols, shift), (i * c_rs + j * c_cs) * PARTS
+        load(other, 0, tile, (i * LEAD + j) * PARTS)
+        re = own[x * PARTS] + other[0]
+        if not COMPLEX:
+            store(c, at, re + beta * old[x], ok)
+        elif hermitian:  # beta is real: there is no 0 that could make NaN of an infinite C
+            im = own[2 * x + 1] - other[1] + beta * old[2 * x + 1]
+            store(c, at, re + beta * old[2 * x], ok)
+            store(c, at + 1, real(0) if i + shift == j else im, ok)
+        else:
+            im = own[2 * x + 1] + other[1]
+            store(c, at, re + (beta * old[2 * x] - beta_i * old[2 * x + 1]), ok)
+            store(c, at + 1, im + (beta * old[2 * x + 1] + beta_i * old[2 * x]), ok)
+
+    return unrolled(config.BLK // LINES, write)
+
+
+def _build(config: Symmetrize, part: str):
+    facts = config.dtype_facts
+    real, PARTS, BLK = ptx.REALS[facts.real], facts.parts, config.BLK
+    int64, offset, shared_pointer, in_turn = ptx.types.int64, ptx.offset, ptx.shared_pointer, ptx.in_turn
+    MINE = BLK // config.LINES * PARTS
+    place, of_part, mirror = places(BLK, BLK, part), inside(part), _mirror(config)
+    commit, wait = ptx.commit_async, ptx.wait_async(0)
+
+    @device_function
+    def wanted(i, j, rows, cols, shift):
+        return (i < rows) & (j < cols) & of_part(i, j, shift)
+
+    fetch, write = _fetcher(config, wanted), _writer(config, wanted, is_hermitian(part))
+
+    def symmetrize(w, c, n, ldw, c_rs, c_cs, stride_w, stride_c, beta, beta_i):
+        # (1) the tile of this block
+        lane, line = cuda.threadIdx.x % BLK, cuda.threadIdx.x // BLK
+        tiles = (n + BLK - 1) // BLK
+        row0, col0 = place(cuda.blockIdx.x, tiles, tiles)
+        batch, rows, cols, shift = int64(cuda.blockIdx.z), n - row0, n - col0, row0 - col0
+        here = offset(w, (batch * stride_w + col0 * ldw + row0) * PARTS)
+        across = offset(w, (batch * stride_w + row0 * ldw + col0) * PARTS)
+        c = offset(c, (batch * stride_c + row0 * c_rs + col0 * c_cs) * PARTS)
+        tile = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        own, old = cuda.local.array(MINE, real), cuda.local.array(MINE, real)
+        other = cuda.local.array(PARTS, real)
+        reads_c = (beta != real(0)) | (beta_i != real(0))
+
+        # (2) all that is added up is under way before the first of it is needed
+        in_turn()
+        mirror(tile, across, ldw, lane, line, rows, cols)
+        commit()
+        fetch(0, own, old, here, c, ldw, c_rs, c_cs, lane, line, rows, cols, shift, reads_c)
+        wait()
+        cuda.syncthreads()
+
+        # (3) C := W + W' + beta C
+        write(0, c, tile, other, own, old, c_rs, c_cs, lane, line, rows, cols, shift, beta, beta_i)
+
+    return symmetrize

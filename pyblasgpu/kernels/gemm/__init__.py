@@ -1,0 +1,1 @@
+"""The GEMM kernels, and TRMM and TRSM fused into them."""

@@ -1,0 +1,226 @@
+"""What the Configs of all GEMM kernels hold: tile, loads, pipeline, and how operands lie; and their rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+from ...errors import require
+from ...types import DTYPES, Dtype
+from ..common.smem_tile import RUN, Stripe
+from ..common.tile_scheduler import tile_count
+from ..copy.packing import Packing
+
+__all__ = ["GemmConfig"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GemmConfig:
+    """What every GEMM kernel's Config holds.
+
+    Attributes
+    ----------
+    dtype : str
+        's', 'd', 'c' or 'z'.
+    trans_a, trans_b : bool
+        Whether A is contiguous along k (else m), B along n (else k).
+    BLK_M, BLK_N, BLK_K : int
+        Tile of C, depth of a stripe.
+    DIM_XA, DIM_YA, DIM_XB, DIM_YB : int
+        The threads of a block when they load A, B: along the contiguous dimension, along the other.
+    VEC_A, VEC_B : int
+        Elements of one global load.
+    PAD_A, PAD_B : int
+        Elements added to a row of the stripe in shared memory, against bank conflicts.
+    stages : int
+        1: the next stripe is staged through registers (Algorithm 1 of Kurzak et al.). More: a ring of so
+        many stripes in shared memory, filled by cp.async.
+    prefetch : bool
+        Whether what a step multiplies is read from shared memory during the step before, also from one
+        stripe to the next; this takes a second set of registers.
+    min_blocks : int
+        Blocks a multiprocessor must be able to hold: bounds the registers of a thread.
+    persistent : bool
+        Whether a launch is of just so many blocks, which walk over all tiles (`walk`), and load stripes of
+        one while they multiply those of another.
+    through_l1 : bool
+        Whether asynchronous copies of 16 bytes pass through the L1 cache, where a sector that two of them
+        share need not be brought twice.
+    packed : bool
+        Whether A and B are packed (`packing.Packing`, layout 'cbl') as stripes in shared memory shall lie:
+        nothing is left to transpose, to conjugate, or to mask but C.
+    """
+
+    dtype: str
+    trans_a: bool
+    trans_b: bool
+    BLK_M: int
+    BLK_N: int
+    BLK_K: int
+    DIM_XA: int
+    DIM_YA: int
+    DIM_XB: int
+    DIM_YB: int
+    VEC_A: int = 1
+    VEC_B: int = 1
+    PAD_A: int = 0
+    PAD_B: int = 0
+    stages: int = 1
+    prefetch: bool = False
+    min_blocks: int = 1
+    persistent: bool = False
+    through_l1: bool = False
+    packed: bool = False
+
+    STEM: ClassVar[str]
+    #: Bytes that are added to a row of a packed stripe, so that its reads meet no bank twice.
+    PACKED_PAD: ClassVar[int] = 0
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether a stripe that is contiguous along k stays so in shared memory."""
+        return False
+
+    @property
+    def shares(self) -> tuple[bool, bool]:
+        """Whether A, B pass through shared memory."""
+        return True, True
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        raise NotImplementedError
+
+    @property
+    def steps(self) -> int:
+        """Steps in which a stripe is multiplied."""
+        raise NotImplementedError
+
+    @property
+    def THR_M(self) -> int:
+        """Rows of the tile that a thread holds."""
+        raise NotImplementedError
+
+    @property
+    def THR_N(self) -> int:
+        """Columns of the tile that a thread holds."""
+        raise NotImplementedError
+
+    @property
+    def sums(self) -> int:
+        """Reals that a thread adds up."""
+        return self.THR_M * self.THR_N * self.dtype_facts.parts
+
+    def check_stripe(self, name: str) -> None:
+        """Raise `ConfigError` where the threads cannot load the stripe of operand `name`."""
+        stripe = self.stripe_a if name == "A" else self.stripe_b
+        stripe.check(name, self.threads, asynchronous=self.stages > 1)
+
+    def check_pipeline(self) -> None:
+        """Raise `ConfigError` where `stages` or `prefetch` do not fit the rest."""
+        require(self.stages >= 1, "stages", "stages >= 1", stages=self.stages)
+        require(
+            self.stages == 1 or all(self.shares), "async_is_shared", "stages == 1 or (share_a and share_b)",
+            stages=self.stages, share_a=self.shares[0], share_b=self.shares[1],
+        )  # fmt: skip
+        require(
+            not self.prefetch or (self.stages > 1 and self.steps % 2 == 0),
+            "prefetch", "prefetch only with stages > 1 and an even number of steps",
+            stages=self.stages, steps=self.steps,
+        )  # fmt: skip
+        require(
+            not self.persistent or self.stages > 1, "persistent", "persistent only with stages > 1",
+            persistent=self.persistent, stages=self.stages,
+        )  # fmt: skip
+        require(
+            not self.through_l1 or self.stages > 1, "through_l1", "through_l1 only with stages > 1",
+            through_l1=self.through_l1, stages=self.stages,
+        )  # fmt: skip
+        require(
+            not self.packed or (self.stages > 1 and self.layout == "nt"), "packed",
+            "packed only with stages > 1, not trans_a and trans_b",
+            packed=self.packed, stages=self.stages, trans_a=self.trans_a, trans_b=self.trans_b,
+        )  # fmt: skip
+
+    @cached_property
+    def dtype_facts(self) -> Dtype:
+        return DTYPES[self.dtype]
+
+    @cached_property
+    def stripe_a(self) -> Stripe:
+        shape = self.BLK_M, self.BLK_K, self.DIM_XA, self.DIM_YA, self.VEC_A, self.PAD_A
+        return Stripe(self.dtype_facts, *shape, self.trans_a, self.keeps_rows, self.packed, self.through_l1)
+
+    @cached_property
+    def stripe_b(self) -> Stripe:
+        shape = self.BLK_N, self.BLK_K, self.DIM_XB, self.DIM_YB, self.VEC_B, self.PAD_B
+        lies = not self.trans_b, self.keeps_rows, self.packed, self.through_l1
+        return Stripe(self.dtype_facts, *shape, *lies)
+
+    @property
+    def layout(self) -> str:
+        return ("t" if self.trans_a else "n") + ("t" if self.trans_b else "n")
+
+    @property
+    def ahead(self) -> tuple[int, ...]:
+        """Which of A and B the kernel may read before its turn, as `KernelSource.ahead`."""
+        return ()
+
+    @property
+    def place_b(self) -> int:
+        """Reals of a stage before the stripe of B."""
+        return self.stripe_a.reals * self.shares[0]
+
+    @property
+    def stage_reals(self) -> int:
+        """Reals of the stripes of A and B that pass through shared memory together."""
+        return self.place_b + self.stripe_b.reals * self.shares[1]
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory of a block."""
+        return self.stages * self.stage_reals * self.dtype_facts.real_size
+
+    @property
+    def staged_elements(self) -> int:
+        """Elements that a thread holds while stripes are staged through registers."""
+        if self.stages > 1:
+            return 0
+        share_a, share_b = self.shares
+        return (self.BLK_M * share_a + self.BLK_N * share_b) * self.BLK_K // self.threads
+
+    def narrowed(self, a: int, b: int, astray: bool = False) -> Self:
+        """The same Config with global loads of A, B by vectors of at most so many elements.
+
+        `astray`: columns of A or B (rows, if transposed) begin within sectors of memory. What is copied by 16
+        bytes had better pass through the L1 cache then; of singles, whose smaller stripes leave it little
+        room, that brought nothing.
+        """
+        narrow = replace(self, VEC_A=min(self.VEC_A, a), VEC_B=min(self.VEC_B, b))
+        return (astray and self.dtype_facts.real_size == 8 and narrow.by_cache(True)) or narrow
+
+    def by_cache(self, through_l1: bool) -> Self | None:
+        """The same Config with copies that do or do not pass `through_l1`; None where none of them can."""
+        stripes = self.stripe_a, self.stripe_b
+        if self.stages == 1 or all(stripe.load_bytes != RUN for stripe in stripes):
+            return None
+        return replace(self, through_l1=through_l1)
+
+    def of_packed(self) -> Self:
+        """The same tile for packed operands, however these lie before; a `ConfigError` where it cannot be."""
+        size = self.dtype_facts.itemsize
+        loads = {"DIM_X": self.threads, "DIM_Y": 1, "VEC_": RUN // size, "PAD_": self.PACKED_PAD // size}
+        changes: dict[str, Any] = {f"{what}{name}": x for what, x in loads.items() for name in "AB"}
+        return replace(self, packed=True, trans_a=False, trans_b=True, **changes)
+
+    @cached_property
+    def packings(self) -> tuple[Packing, Packing]:
+        """How A and B, the latter transposed, are packed for a Config that is `packed`."""
+        stripes = self.stripe_a, self.stripe_b
+        a, b = (Packing("cbl", stripe.blk, stripe.depth, stripe.pad) for stripe in stripes)
+        return a, b
+
+    def grid(self, m: int, n: int, part: str = "all") -> int:
+        """Tiles of an m-by-n C, or of a part of it: blocks along x of an ordinary kernel."""
+        return tile_count(self.BLK_M, self.BLK_N, m, n, part)

@@ -1,0 +1,316 @@
+"""What `gemm_solve` does to a stripe on the diagonal of T, in shared memory, before it multiplies it.
+
+The stripe of X then holds BLK_K rows of B (columns, where T is on the right) that this block has the sums
+for. They become right-hand sides, alpha B minus the sums; these are solved by the triangle of the same rows
+of T, by one thread a column or by several (`group_substitution`); what is solved stays in the stripe, as an
+operand like any other, and goes to memory. Beyond the end of T there are zeros, and zeros they stay.
+
+The rows of all triangles of a tile are divided by their diagonal elements beforehand, while the block would
+wait, and so are the right-hand sides: substitution then is nothing but multiply-adds. Where a division is not
+safe, or the outcome not finite, all is solved again with true divisions last.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from ...gpu.backend import cuda, device_function, ptx, unrolled
+from ..common.substitution import careful_solver, inverter, panel_writer, quotient, steps
+from .config import GemmConfig
+from .mainloop import Product
+from .trmm_fused import goes_down, tile_orders
+from .warp_substitution import group_solver, row_lead, sharing
+
+__all__ = ["room", "solving"]
+
+AT_ONCE = 128  # bytes of T, at most, that a thread asks for before it divides any
+
+
+def room(config: GemmConfig, triangle: str) -> int:
+    """Reals of shared memory for a tile: its triangles, their diagonal and its inverses."""
+    places = _places(config, triangle)
+    return places.inverse + places.block * config.dtype_facts.parts
+
+
+def _places(config: GemmConfig, triangle: str) -> SimpleNamespace:
+    """Reals from one row of T to the next in its stripe, and from one column to the next; of X likewise from
+    one unknown to the next, and from one right-hand side; how many there are of each, and unknowns of a tile;
+    threads that share a right-hand side; elements from one row of a prepared triangle to the next, or column,
+    reals before the diagonal of the tile, and before its inverses, in what is prepared.
+
+    "Rows" are equations: where T is on the right they are its columns.
+    """
+    facts, OF_A, count = config.dtype_facts, triangle.endswith("a"), config.BLK_K
+    of_t, of_x = (config.stripe_a, config.stripe_b)[:: 1 if OF_A else -1]
+    (block, sides), PARTS = tile_orders(config, triangle), facts.parts
+    shares = sharing(facts, config.threads, sides, count)
+    lead = row_lead(facts, count) if shares > 1 else count
+    return SimpleNamespace(
+        row=of_t.step * PARTS, col=of_t.step_k * PARTS, unknown=of_x.step_k * PARTS, side=of_x.step * PARTS,
+        count=count, sides=sides, block=block, by_cols=of_t.k_major, shares=shares, lead=lead,
+        diagonal=block * lead * PARTS, inverse=block * (lead + 1) * PARTS,
+    )  # fmt: skip
+
+
+def solving(config: GemmConfig, product: Product, triangle: str, conj: bool, unit: bool) -> SimpleNamespace:
+    """The parts of what is done: ``prepare``, ``put``, ``solve``, ``solve_carefully``, ``write`` and
+    ``restore``; the reals of a thread that ``solve`` and ``prepare`` need, and elements from row to row of
+    what is prepared.
+    """
+    places, down = _places(config, triangle), goes_down(triangle)
+    of_a = triangle.endswith("a")
+    if places.shares > 1:
+        solver = group_solver(config.dtype_facts, config.threads, places, down)
+    else:
+        solver = _solver(config, places, down)
+    return SimpleNamespace(
+        lead=places.lead,
+        registers=solver.registers,
+        values=(_at_once(config, places) + 1) * config.dtype_facts.parts,
+        prepare=_preparer(config, places, conj, unit, down),
+        put=_presenter(config, product, triangle, places),
+        solve=solver.solve,
+        solve_carefully=_careful_solver(config, places, conj, unit, down),
+        write=_writer(config, places, of_a),
+        restore=_restorer(config, places, of_a),
+    )
+
+
+def _at_once(config: GemmConfig, places: SimpleNamespace) -> int:
+    """Elements of a tile's triangles that a thread asks for before it divides any."""
+    return min(-(-places.block * places.count // config.threads), AT_ONCE // config.dtype_facts.itemsize)
+
+
+def _preparer(config: GemmConfig, places: SimpleNamespace, conj: bool, unit: bool, down: bool):
+    """``prepare(prepared, value, tri, ldt, t, extent)``: the triangles of the tile whose diagonal begins at
+    `tri`, each row divided by its diagonal element, in the order of their unknowns, by rows if threads share
+    a right-hand side, else by columns; then the diagonal, then its inverses. Whether one of this thread's is
+    not safe.
+
+    The first elements are asked for before the diagonal is waited for: one way to memory instead of several.
+    """
+    facts, COUNT, BLOCK, THREADS = config.dtype_facts, places.count, places.block, config.threads
+    real, PARTS, CONJ, BY_COLS = ptx.REALS[facts.real], facts.parts, -1 if conj else 1, places.by_cols
+    int32, int64, shift, read = ptx.types.int32, ptx.types.int64, ptx.quotient, ptx.load_global(PARTS, False)
+    invert_one, divided = inverter(facts, False), quotient(facts, ptx.inlined, False)
+    DIAGONAL, INVERSE, TOTAL = places.diagonal, places.inverse, BLOCK * COUNT
+    LEAD, BY_ROWS = places.lead, places.shares > 1
+    MANY = _at_once(config, places)
+    GROUPS, ON_DIAGONAL = -(-TOTAL // (THREADS * MANY)), MANY * PARTS
+
+    @device_function
+    def where(e, t):
+        element = int32(e * THREADS + t)
+        triangle = int32(shift(element, COUNT * COUNT))
+        within = int32(element - triangle * (COUNT * COUNT))
+        slow = int32(shift(within, COUNT))
+        fast = int32(within - slow * COUNT)
+        i, j = (slow, fast) if BY_COLS else (fast, slow)
+        return triangle, i, j, (element < TOTAL) & (i > j if down else i < j)
+
+    @device_function
+    def fetch(e, group, value, tri, ldt, t, extent):
+        triangle, i, j, is_there = where(group * MANY + e, t)
+        row, col = triangle * COUNT + i, triangle * COUNT + j
+        at = int64(row) * ldt + col if BY_COLS else int64(col) * ldt + row
+        read(value, e * PARTS, tri, at * PARTS, is_there & (row < extent) & (col < extent))
+
+    @device_function
+    def divide(e, group, value, prepared, t):
+        triangle, i, j, is_there = where(group * MANY + e, t)
+        p, q = (i, j) if down else (COUNT - 1 - i, COUNT - 1 - j)
+        slow, fast = (p, q) if BY_ROWS else (q, p)
+        x, to = e * PARTS, ((triangle * COUNT + slow) * LEAD + fast) * PARTS
+        at = (triangle * COUNT + i) * PARTS
+        if is_there:
+            if PARTS == 2:
+                re, im = value[x], real(CONJ) * value[x + 1]
+                if not unit:
+                    d, r = DIAGONAL + at, INVERSE + at
+                    re, im = divided(re, im, prepared[d], prepared[d + 1], prepared[r], prepared[r + 1])
+                prepared[to], prepared[to + 1] = re, im
+            else:
+                re = value[x]
+                if not unit:
+                    re = divided(re, prepared[DIAGONAL + at], prepared[INVERSE + at])
+                prepared[to] = re
+
+    fetch_all, divide_all = unrolled(MANY, fetch), unrolled(MANY, divide)
+
+    @device_function
+    def prepare(prepared, value, tri, ldt, t, extent):
+        unsafe, row = int32(0), int32(t)
+        fetch_all(0, 0, value, tri, ldt, t, extent)
+        if not unit:
+            while row < BLOCK:
+                d, r = DIAGONAL + row * PARTS, INVERSE + row * PARTS
+                read(value, ON_DIAGONAL, tri, int64(row) * (ldt + 1) * PARTS, row < extent)
+                prepared[d] = value[ON_DIAGONAL]
+                if PARTS == 2:
+                    prepared[d + 1] = real(CONJ) * value[ON_DIAGONAL + 1]
+                if row < extent:
+                    unsafe = int32(unsafe | (1 - invert_one(prepared, r, prepared, d)))
+                else:
+                    for part in range(PARTS):
+                        prepared[r + part] = real(0)
+                row = int32(row + THREADS)
+        cuda.syncthreads()
+        divide_all(0, 0, value, prepared, t)
+        for group in range(1, GROUPS):
+            fetch_all(0, group, value, tri, ldt, t, extent)
+            divide_all(0, group, value, prepared, t)
+        return unsafe
+
+    return prepare
+
+
+def _presenter(config: GemmConfig, product: Product, triangle: str, places: SimpleNamespace):
+    """``put(0, acc, panel, prepared, t, base, extent, alpha, alpha_i, divides)``: alpha B minus the sums of
+    this thread, of the unknowns from `base` on, of which there are `extent`, divided by the diagonal or not;
+    zero beyond.
+    """
+    facts, OF_A, THR_M = config.dtype_facts, triangle.endswith("a"), config.THR_M
+    real, PARTS, COMPLEX, int32 = ptx.REALS[facts.real], facts.parts, facts.is_complex, ptx.types.int32
+    along, across, OWN, OTHER = product.row, product.col, THR_M, config.THR_N
+    if not OF_A:
+        along, across, OWN, OTHER = across, along, OTHER, OWN
+    UNKNOWN, SIDE, COUNT = places.unknown, places.side, places.count
+    # unknowns that follow one another are asked for once: between two branches nothing is read ahead
+    RUN = product.run if OF_A and COUNT % product.run == 0 else 1
+    DIAGONAL, INVERSE, divided = places.diagonal, places.inverse, quotient(facts, ptx.inlined, False)
+
+    @device_function
+    def put_element(j, i, acc, panel, t, k, is_inside, alpha, alpha_i, divides, d_re, d_im, r_re, r_im):
+        at = across(j, t) * SIDE + k * UNKNOWN
+        x = (j * THR_M + i if OF_A else i * THR_M + j) * PARTS
+        if COMPLEX:
+            b_re, b_im = panel[at], panel[at + 1]
+            re = alpha * b_re - alpha_i * b_im - acc[x]
+            im = alpha * b_im + alpha_i * b_re - acc[x + 1]
+            if divides:
+                re, im = divided(re, im, d_re, d_im, r_re, r_im)
+            panel[at], panel[at + 1] = (re, im) if is_inside else (real(0), real(0))
+        else:
+            re = alpha * panel[at] - acc[x]
+            if divides:
+                re = divided(re, d_re, r_re)
+            panel[at] = re if is_inside else real(0)
+
+    put_line = unrolled(OTHER, put_element)
+
+    @device_function
+    def put_unknown(r, i, acc, panel, prepared, t, base, k, extent, alpha, alpha_i, divides):
+        k, i = int32(k + r), i + r
+        d, r = DIAGONAL + (base + k) * PARTS, INVERSE + (base + k) * PARTS
+        put_line(
+            0, i, acc, panel, t, k, k < extent, alpha, alpha_i, divides,
+            prepared[d], prepared[d + PARTS - 1], prepared[r], prepared[r + PARTS - 1],
+        )  # fmt: skip
+
+    put_run = unrolled(RUN, put_unknown)
+
+    @device_function
+    def put(i, acc, panel, prepared, t, base, extent, alpha, alpha_i, divides):
+        k = int32(along(i * RUN, t) - base)
+        if k >= 0 and k < COUNT:
+            put_run(0, i * RUN, acc, panel, prepared, t, base, k, extent, alpha, alpha_i, divides)
+
+    return unrolled(OWN // RUN, put)
+
+
+def _solver(config: GemmConfig, places: SimpleNamespace, down: bool) -> SimpleNamespace:
+    """As `group_solver`, a thread for each right-hand side.
+
+    What is not finite stays so down to the last unknown, which tells of all.
+    """
+    facts, SIDES, COUNT = config.dtype_facts, places.sides, places.count
+    PARTS, SIDE, UNKNOWN, SIGN = facts.parts, places.side, places.unknown, 1 if down else -1
+    THREADS, int32, offset, FIRST = config.threads, ptx.types.int32, ptx.offset, 0 if down else COUNT - 1
+    real, INFINITY, LAST = ptx.REALS[facts.real], float("inf"), (COUNT - 1) * PARTS
+    substitute = steps(facts, COUNT, False, False, 16 // facts.real_size)
+
+    @device_function
+    def fetch(p, column, mine):
+        for part in range(PARTS):
+            column[p * PARTS + part] = mine[(FIRST + SIGN * p) * UNKNOWN + part]
+
+    @device_function
+    def stash(p, column, mine):
+        for part in range(PARTS):
+            mine[(FIRST + SIGN * p) * UNKNOWN + part] = column[p * PARTS + part]
+
+    fetch_all, stash_all = unrolled(COUNT, fetch), unrolled(COUNT, stash)
+
+    @device_function
+    def solve(panel, triangle, column, t):
+        side, spoilt = int32(t), int32(0)
+        while side < SIDES:
+            mine = offset(panel, side * SIDE)
+            fetch_all(0, column, mine)
+            substitute(column, triangle, triangle)
+            stash_all(0, column, mine)
+            size = max(abs(column[LAST]), abs(column[LAST + PARTS - 1]))
+            spoilt = int32(spoilt if size < real(INFINITY) else 1)
+            side = int32(side + THREADS)
+        return spoilt
+
+    return SimpleNamespace(registers=COUNT * PARTS, solve=solve)
+
+
+def _careful_solver(config: GemmConfig, places: SimpleNamespace, conj: bool, unit: bool, down: bool):
+    """``solve(panel, matrix, t, extent)``: the same by true divisions, and the triangle as it lies in T's
+    stripe at `matrix`; in shared memory.
+    """
+    facts, SIDES, THREADS, SIGN = config.dtype_facts, places.sides, config.threads, 1 if down else -1
+    PARTS, SIDE, UNKNOWN, DIAGONAL = facts.parts, places.side, places.unknown, places.row + places.col
+    ROW, COL = SIGN * places.row // PARTS, SIGN * places.col // PARTS
+    int32, offset = ptx.types.int32, ptx.offset
+    substitute = careful_solver(facts, SIGN * UNKNOWN, conj, not unit)
+
+    @device_function
+    def solve(panel, matrix, t, extent):
+        first, side = int32(0 if down else extent - 1), int32(t)
+        while side < SIDES:
+            start = offset(panel, side * SIDE + first * UNKNOWN)
+            substitute(start, offset(matrix, first * DIAGONAL), ROW, COL, extent)
+            side = int32(side + THREADS)
+
+    return solve
+
+
+def _writer(config: GemmConfig, places: SimpleNamespace, of_a: bool):
+    """``write(c, panel, ldc, t, extent, sides)``: what is solved, to memory, its stripe beginning at `c`."""
+    facts, int64 = config.dtype_facts, ptx.types.int64
+    extents = [(places.count, places.unknown), (places.sides, places.side)]
+    (rows, row), (cols, col) = extents if of_a else extents[::-1]
+    write = panel_writer(facts.parts, rows, cols, row, config.threads, True, col)
+
+    @device_function
+    def write_stripe(c, panel, ldc, t, extent, sides):
+        rows, cols = (extent, sides) if of_a else (sides, extent)
+        write(c, panel, int64(1), ldc, t, rows, cols)
+
+    return write_stripe
+
+
+def _restorer(config: GemmConfig, places: SimpleNamespace, of_a: bool):
+    """``restore(c, panel, value, ldc, t, extent, sides)``: what is in memory, to the stripe."""
+    PARTS, COUNT, SIDES, THREADS = config.dtype_facts.parts, places.count, places.sides, config.threads
+    UNKNOWN, SIDE, int32, int64 = places.unknown, places.side, ptx.types.int32, ptx.types.int64
+    FAST, quotient = COUNT if of_a else SIDES, ptx.quotient
+    read = ptx.load_global(PARTS, False)
+
+    @device_function
+    def restore(c, panel, value, ldc, t, extent, sides):
+        element = int32(t)
+        while element < COUNT * SIDES:
+            slow = quotient(element, FAST)
+            fast = int32(element - slow * FAST)
+            k, side = (fast, slow) if of_a else (slow, fast)
+            is_there, at = (k < extent) & (side < sides), side * SIDE + k * UNKNOWN
+            read(value, 0, c, (int64(slow) * ldc + fast) * PARTS, is_there)
+            for part in range(PARTS):
+                panel[at + part] = value[part]
+            element = int32(element + THREADS)
+
+    return restore

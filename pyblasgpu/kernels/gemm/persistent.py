@@ -1,0 +1,296 @@
+"""The persistent GEMM kernel: blocks that walk over the tiles of C, and never wait for a first stripe.
+
+The ring of stripes goes on from one piece of a tile to the next (`walk`): the stripes of the next are on
+their way while this one is multiplied and written, so a piece costs no start. All else is as in the ordinary
+kernel, and taken from `gemm_body`.
+
+Of a parted tile the block with its beginning, the *owner*, writes C. The blocks after it, whose runs begin
+within the tile, leave their accumulators in scratch and set a flag, early in their runs; the owner comes to
+the tile at the end of its own, and adds them up in the order of k. Runs are counted from the last block of
+the grid, so a block waits only for such as the device starts before it.
+"""
+
+from __future__ import annotations
+
+from ...gpu.backend import cuda, device_function, ptx, unrolled
+from ..common.smem_tile import loaders, walkers
+from ..common.tile_scheduler import locator
+from ..common.tile_scheduler import pieces as walk_pieces
+from .config import GemmConfig
+from .mainloop import Product, reals_read, ring, starter, tile_writer
+
+__all__ = ["build", "under_way"]
+
+AHEAD = 16  # loads of a thread that are under way at a time, when pieces are added up
+
+
+def _pointers(config: GemmConfig, part: str):
+    """``begin(number, tile, first, count, ...)``: where a piece begins; ``follow(ahead, ...)``: where the one
+    after it does; ``advance(ahead, ...)``: where the next stripe begins, of this piece or of the next.
+
+    All return what is `ahead` of the loads: pointers into A and B; rows, columns and depth from there on, no
+    depth where nothing comes any more; stripes left of the piece, and its number.
+    """
+    PARTS, walk_a, walk_b = config.dtype_facts.parts, walkers(config.stripe_a), walkers(config.stripe_b)
+    begin_a, begin_b, next_a, next_b = walk_a.begin, walk_b.begin, walk_a.step, walk_b.step
+    BLK_K, int32, int64, offset = config.BLK_K, ptx.types.int32, ptx.types.int64, ptx.offset
+    afresh, quotient, piece_of = ptx.afresh, ptx.quotient, walk_pieces()
+    locate = locator(config.BLK_M, config.BLK_N, part)
+
+    @device_function
+    def begin(number, tile, first, count, a, b, m, n, k, lda, ldb, stride_a, stride_b):
+        row0, col0, matrix = locate(tile, m, n)
+        along = int64(first) * BLK_K
+        at_a = matrix * stride_a + begin_a(row0, along, lda)
+        at_b = matrix * stride_b + begin_b(col0, along, ldb)
+        depth = int32(k - first * BLK_K if count > 0 else 0)
+        left = int32(m - row0), int32(n - col0), depth, int32(count), int32(number)
+        return (offset(a, at_a * PARTS), offset(b, at_b * PARTS), *left)
+
+    @device_function
+    def follow(ahead, block, a, b, m, n, k, tiles, rounds, run, longer, lda, ldb, stride_a, stride_b):
+        _, _, _, _, _, _, number = ahead
+        tile, first, count = piece_of(
+            number + 1, afresh(block), quotient(k + (BLK_K - 1), BLK_K), tiles, rounds, run, longer
+        )
+        return begin(number + 1, tile, first, count, a, b, m, n, k, lda, ldb, stride_a, stride_b)
+
+    @device_function
+    def advance(ahead, block, a, b, m, n, k, tiles, rounds, run, longer, lda, ldb, stride_a, stride_b):
+        pa, pb, rows, cols, depth, left, number = ahead
+        if left == 1:
+            return follow(
+                ahead, block, a, b, m, n, k, tiles, rounds, run, longer, lda, ldb, stride_a, stride_b
+            )
+        pa = offset(pa, next_a(lda) * PARTS)
+        pb = offset(pb, next_b(ldb) * PARTS)
+        return pa, pb, rows, cols, int32(depth - BLK_K), int32(left - 1), number
+
+    return begin, follow, advance
+
+
+def _passer(config: GemmConfig, product: Product, start):
+    """``along(stripes, reading, pa, pb, rows, cols, depth, ...)``: multiply so many, while as many later ones
+    of one piece are brought from `pa` and `pb`; the stage that is read next, and where the loads are then.
+    """
+    PARTS, BLK_K, STAGES, STAGE = config.dtype_facts.parts, config.BLK_K, config.stages, config.stage_reals
+    next_a, next_b = walkers(config.stripe_a).step, walkers(config.stripe_b).step
+    multiply_stripe, int32, offset = ring(config, product, start), ptx.types.int32, ptx.offset
+
+    @device_function
+    def along(stripes, reading, pa, pb, rows, cols, depth, shared, registers, a, b, lda, ldb, t):
+        acc, ra, rb, ra_next, rb_next, old = registers
+        for _ in range(stripes):
+            here = offset(shared, reading * STAGE)
+            into = offset(shared, (reading - 1 if reading > 0 else STAGES - 1) * STAGE)
+            reading = int32(reading + 1 if reading < STAGES - 1 else 0)
+            there = offset(shared, reading * STAGE)
+            multiply_stripe(
+                acc, ra, rb, ra_next, rb_next, here, there, into, old, old,
+                pa, pb, rows, cols, depth, a, b, lda, ldb, t, 0, 0, 0,
+            )  # fmt: skip
+            pa = offset(pa, next_a(lda) * PARTS)
+            pb = offset(pb, next_b(ldb) * PARTS)
+            depth = int32(depth - BLK_K)
+        return reading, pa, pb, depth
+
+    return along
+
+
+def under_way(config: GemmConfig) -> tuple[int, int]:
+    """Loads of a thread that are under way together when pieces are added up: of one piece, and pieces."""
+    reals = config.THR_M * config.THR_N * config.dtype_facts.parts
+    group = next(count for count in range(min(reals, AHEAD), 0, -1) if reals % count == 0)
+    return group, max(AHEAD // reals, 1)
+
+
+def _pieces(config: GemmConfig):
+    """``leave(acc, piece, t)``: a block's accumulators to its place in scratch, the first real of all
+    threads, then the second; ``add(acc, pieces, t, first, last)``: those of these blocks, in their order.
+    """
+    facts, THREADS = config.dtype_facts, config.threads
+    PIECE, ACC = config.BLK_M * config.BLK_N * facts.parts, config.THR_M * config.THR_N * facts.parts
+    GROUP, TOGETHER = under_way(config)
+    LOADS = GROUP * TOGETHER
+    real, int32, int64, offset = ptx.REALS[facts.real], ptx.types.int32, ptx.types.int64, ptx.offset
+    read, store = ptx.load_global(1, False), ptx.store_global
+
+    @device_function
+    def leave_real(x, acc, mine):
+        store(mine, x * THREADS, acc[x], True)
+
+    @device_function
+    def fetch_real(x, got, place, mine):
+        read(got, place + x, mine, x * THREADS, True)
+
+    @device_function
+    def add_real(x, acc, got, first, place):
+        acc[first + x] += got[place + x]
+
+    fetch_group, add_group = unrolled(GROUP, fetch_real), unrolled(GROUP, add_real)
+
+    @device_function
+    def fetch_one(x, got, mine):
+        fetch_group(0, got, x * GROUP, offset(mine, x * PIECE))
+
+    @device_function
+    def add_one(x, acc, got, first):
+        add_group(0, acc, got, first, x * GROUP)
+
+    def adder(pieces: int):
+        fetch, add_up = unrolled(pieces, fetch_one), unrolled(pieces, add_one)
+
+        @device_function
+        def add_groups(g, acc, got, mine):
+            fetch(0, got, offset(mine, g * (GROUP * THREADS)))
+            add_up(0, acc, got, g * GROUP)
+
+        return unrolled(ACC // GROUP, add_groups)
+
+    leave_all, add_several, add_single = unrolled(ACC, leave_real), adder(TOGETHER), adder(1)
+
+    @device_function
+    def leave(acc, piece, t):
+        leave_all(0, acc, offset(piece, t))
+
+    @device_function
+    def add(acc, pieces, t, first, last):
+        got, other = cuda.local.array(LOADS, real), int32(first)
+        while other <= last:
+            mine = offset(pieces, int64(other) * PIECE + t)
+            if TOGETHER > 1 and other + TOGETHER <= last + 1:
+                add_several(0, acc, got, mine)
+                other = int32(other + TOGETHER)
+            else:
+                add_single(0, acc, got, mine)
+                other = int32(other + 1)
+
+    return leave, add
+
+
+def _finisher(config: GemmConfig, product: Product, part: str):
+    """``finish(...)``: what is done with the sum of a piece, `count` stripes of a tile from the `first` on.
+
+    A piece within a tile, of which a block has one at most, goes to the block's place in scratch. One that
+    begins its tile is added up with the others of it, and goes to C as alpha acc + beta C.
+    """
+    PARTS, THREADS = config.dtype_facts.parts, config.threads
+    PIECE = config.BLK_M * config.BLK_N * PARTS
+    int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
+    afresh, signal, received = ptx.afresh, ptx.signal, ptx.received
+    locate = locator(config.BLK_M, config.BLK_N, part)
+    write, (leave, add) = tile_writer(config, product, part), _pieces(config)
+
+    @device_function
+    def finish(
+        acc, old, t, block, tile, first, count, stripes, run, longer, c, pieces, flags, m, n, ldc, stride_c,
+        alpha, alpha_i, beta, beta_i,
+    ):  # fmt: skip
+        # addresses made of what is known before would take registers all the time
+        block, t = afresh(block), afresh(int32(t))
+        if first > 0:
+            leave(acc, offset(pieces, int64(block) * PIECE), t)
+            cuda.syncthreads()
+            if t == 0:
+                signal(flags, block)
+        else:
+            last = int32(block)
+            while count < stripes:
+                last = int32(last + 1)
+                count = int32(count + run + (1 if last < longer else 0))
+            if last > block:
+                other = int32(block + 1 + t)
+                while other <= last:
+                    if received(flags, other):
+                        other = int32(other + THREADS)
+                cuda.syncthreads()
+                add(acc, pieces, t, block + 1, last)
+            row0, col0, matrix = locate(tile, m, n)
+            into = offset(c, (matrix * stride_c + col0 * ldc + row0) * PARTS)
+            rows, cols = int32(m - row0), int32(n - col0)
+            write(into, acc, old, ldc, t, rows, cols, row0 - col0, alpha, alpha_i, beta, beta_i)
+
+    return finish
+
+
+def build(config: GemmConfig, product: Product, part: str = "all"):
+    """The kernel's function; of C it knows the tiles that a part of it meets."""
+    facts = config.dtype_facts
+    real, int32, quotient = ptx.REALS[facts.real], ptx.types.int32, ptx.quotient
+    BLK_K, STAGES, PREFETCH = config.BLK_K, config.stages, config.prefetch
+    ACC, FRAG_A, FRAG_B = config.sums, product.fragment_a, product.fragment_b
+    COMBINED, combine = product.combine is not None, product.combine
+    OLD = max(reals_read(config, run, part) for run in (0, product.run))
+    NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
+    STAGE = config.stage_reals
+
+    load_a, load_b = (loaders(stripe, STAGES, True) for stripe in (config.stripe_a, config.stripe_b))
+    start, load, zero = starter(config, load_a, load_b), product.load, ptx.fill(ACC)
+    along = _passer(config, product, start)
+    (begin, follow, advance), piece_of = _pointers(config, part), walk_pieces()
+    finish = _finisher(config, product, part)
+    wait = ptx.wait_async(max(STAGES - 2, 0))
+    offset, shared_pointer, in_turn = ptx.offset, ptx.shared_pointer, ptx.in_turn
+
+    def gemm(
+        a, b, c, pieces, flags, m, n, k, tiles, rounds, run, longer, lda, ldb, ldc,
+        stride_a, stride_b, stride_c, alpha, alpha_i, beta, beta_i,
+    ):  # fmt: skip
+        # (1) the first piece of this block
+        t, block = cuda.threadIdx.x, int32(cuda.gridDim.x - 1 - cuda.blockIdx.x)
+        stripes = quotient(k + (BLK_K - 1), BLK_K)
+        tile, first, left = piece_of(0, block, stripes, tiles, rounds, run, longer)
+        ahead = begin(0, tile, first, left, a, b, m, n, k, lda, ldb, stride_a, stride_b)
+        shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
+
+        # (2) registers
+        acc, old = cuda.local.array(ACC, real), cuda.local.array(OLD, real)
+        ra, rb = cuda.local.array(FRAG_A, real), cuda.local.array(FRAG_B, real)
+        ra_next, rb_next = cuda.local.array(NEXT_A, real), cuda.local.array(NEXT_B, real)
+
+        # (3) prologue: the first stripes
+        in_turn()
+        for stage in range(STAGES - 1):
+            pa, pb, rows, cols, depth, _, _ = ahead
+            start(offset(shared, stage * STAGE), old, old, pa, pb, lda, ldb, t, rows, cols, depth)
+            ahead = advance(
+                ahead, block, a, b, m, n, k, tiles, rounds, run, longer, lda, ldb, stride_a, stride_b
+            )
+        if PREFETCH:
+            wait()
+            cuda.syncthreads()
+            load(0, ra, rb, shared, a, b, lda, ldb, t, 0, 0, 0)
+
+        registers = acc, ra, rb, ra_next, rb_next, old
+        number, reading = int32(0), int32(0)
+        while left > 0:
+            # (4) body: start a stripe that comes later, multiply the present one. The loop ends where the
+            # loads go on to the next piece: what finds it, within, would spoil the order
+            zero(acc, real(0))
+            while left > 0:
+                pa, pb, rows, cols, depth, more, which = ahead
+                together = min(left, more) if more > 0 else left
+                reading, pa, pb, depth = along(
+                    together, reading, pa, pb, rows, cols, depth, shared, registers, a, b, lda, ldb, t
+                )
+                left = int32(left - together)
+                if more == together:
+                    ahead = follow(
+                        ahead, block, a, b, m, n, k, tiles, rounds, run, longer, lda, ldb, stride_a, stride_b
+                    )
+                else:
+                    ahead = pa, pb, rows, cols, depth, int32(more - together), which
+
+            # (5) C := alpha acc + beta C, or acc to scratch; the next piece
+            if COMBINED:
+                combine(0, acc)
+            tile, first, count = piece_of(number, block, stripes, tiles, rounds, run, longer)
+            finish(
+                acc, old, t, block, tile, first, count, stripes, run, longer, c, pieces, flags, m, n, ldc,
+                stride_c, alpha, alpha_i, beta, beta_i,
+            )  # fmt: skip
+            number += 1
+            _, _, left = piece_of(number, block, stripes, tiles, rounds, run, longer)
+
+    gemm.__name__ = gemm.__qualname__ = config.STEM  # what a profiler shows
+    return gemm

@@ -1,0 +1,81 @@
+"""From a GEMM Config and its innermost product to the kernel: ordinary, persistent, or in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...gpu.compile import KernelSource
+from ..common.region import PARTS, check_part
+from .mainloop import Product
+from .mainloop import build as build_ordinary
+from .persistent import build as build_persistent
+from .trmm_fused import build as build_in_place
+from .trmm_fused import check as check_in_place
+from .trsm_fused import build as build_solving
+from .trsm_fused import shared_bytes as shared_bytes_solving
+
+__all__ = ["kernel_source"]
+
+PARTS_OF_C = tuple(part for part in PARTS if part != "strict")
+PARAMETERS = "ppp iii qqq qqq rrrr".replace(" ", "")
+PERSISTENT = "ppppp iii iiii qqq qqq rrrr".replace(" ", "")
+IN_PLACE = "pppp ii qq rr".replace(" ", "")
+SOLVING = "ppp ii qq rr".replace(" ", "")
+DIAGONALS = ("nonunit", "unit")
+
+
+def kernel_source(
+    config: Any, conj_a: bool, conj_b: bool, part: str, triangle: str, solved: str,
+    product: Callable[..., Product],
+) -> KernelSource:  # fmt: skip
+    """The kernel of `config`, with A, B conjugated or not; ``product(config, conj_a, conj_b)`` is its heart.
+
+    Of C only `part` is read and written, one of `PARTS_OF_C`.
+
+    The kernel's parameters are pointers to A, B, C; int32 m, n, k; int64 leading strides and batch
+    strides of A, B, C (elements); alpha and beta (real, imaginary part). Grid: x ``config.grid(m, n, part)``,
+    z the batch.
+
+    Of a persistent kernel the pointers are to A, B, C, the pieces (a tile a block) and the flags (one a
+    block, 0 before the launch and after it), and after k stand int32 tiles, rounds, run and longer of a
+    `walk.Walk`. Grid: x as many as the device holds.
+
+    With a `triangle`, one of `gemm_in_place.TRIANGLES`, all of C is multiplied by it in place. The parameters
+    are pointers to T, to the copy of its diagonal blocks, to the flags (one a tile, 0 before the launch;
+    `diagonal_blocks` makes both), and to C; int32 m, n; int64 leading strides of T, C; alpha. Grid: x
+    ``config.grid(m, n)``; there are no batches.
+
+    With a `triangle` and what its diagonal is, `solved`, one of `DIAGONALS`, C is solved by it instead. The
+    parameters are pointers to T, to C, and to the flags (one a strip, 0 before the launch and after it); else
+    as above.
+    """
+    check_part(part, PARTS_OF_C)
+    flags: tuple = (("conj_a", conj_a), ("conj_b", conj_b), ("part", part))
+    parameters = PERSISTENT if config.persistent else PARAMETERS
+    if triangle:
+        check_in_place(config, triangle)
+        flags, parameters = (*flags, ("triangle", triangle)), IN_PLACE
+    if solved:
+        flags, parameters = (*flags, ("solved", solved)), SOLVING
+
+    def build():
+        heart = product(config, conj_a, conj_b)
+        if solved:
+            return build_solving(config, heart, triangle, conj_a or conj_b, solved == "unit")
+        if triangle:
+            return build_in_place(config, heart, triangle, conj_a or conj_b)
+        return (build_persistent if config.persistent else build_ordinary)(config, heart, part)
+
+    return KernelSource(
+        name=config.STEM,
+        config=config,
+        flags=flags,
+        real=config.dtype_facts.real,
+        parameters=parameters,
+        threads=config.threads,
+        min_blocks=config.min_blocks,
+        shared_bytes=shared_bytes_solving(config, triangle) if solved else config.shared_bytes,
+        build=build,
+        ahead=config.ahead,
+    )

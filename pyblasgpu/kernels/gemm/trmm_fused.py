@@ -1,0 +1,313 @@
+"""The GEMM kernel that multiplies by a triangle, in place: TRMM in one launch.
+
+    C (m x n, rows contiguous) := alpha * T * C, or alpha * C * T
+
+A tile of C is a sum of products of tiles of T with the tiles of its *strip*, a column of tiles (of a row of
+them, where T is on the right), from the diagonal on. So the tiles of a strip have an order, the most work
+first, in which each is read by itself and by those before it alone: their *levels*. A block goes along T away
+from the diagonal, so that it reads first what shall be written first. By a flag it tells how many levels it
+has passed, and it writes its own tile when all blocks before it have passed that. A block waits only for such
+as the device starts before it.
+
+The diagonal blocks of T come from a copy (`diagonal_blocks`), in which what is beyond the triangle is zero.
+Zero times what is not finite would spoil rows that do not depend on it: where sums are not finite after the
+diagonal block, they are made again without these products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...errors import require
+from ...gpu.backend import cuda, device_function, ptx, unrolled
+from ..common.smem_tile import loaders, walkers
+from ..common.tile_scheduler import raster
+from .config import GemmConfig
+from .mainloop import Product, reals_read, ring, starter, tile_writer
+
+__all__ = ["TRIANGLES", "build", "check", "goes_down", "operands_of", "passer", "tile_counts", "tile_orders"]
+
+#: Which of T's triangles is read, and whether T is the kernel's A, C := T C, or its B, C := C T.
+TRIANGLES = ("lower_a", "upper_a", "lower_b", "upper_b")
+#: Strips that are walked together at least, and rows (columns) of C: so a wave shares its tiles of T and of C
+#: in L2, and has tiles of few levels, which do not wait for each other long.
+STRIPS, WIDTH = 16, 2048
+SPAN = 128  # of k between two flags: one for each small tile took products up to twice the time
+
+
+def check(config: GemmConfig, triangle: str) -> None:
+    """Raise `ConfigError` where no kernel of `config` can multiply in place by `triangle`."""
+    require(
+        triangle in TRIANGLES, "triangle", f"triangle in ({', '.join(TRIANGLES)})", triangle=repr(triangle)
+    )
+    order, _ = tile_orders(config, triangle)
+    require(
+        order % config.BLK_K == 0, "stripes_tile_diagonal", "BLK along T % BLK_K == 0",
+        BLK=order, BLK_K=config.BLK_K,
+    )  # fmt: skip
+    require(
+        config.stages > 1 and not config.persistent and not config.packed, "in_place",
+        "in place only with stages > 1, not persistent, not packed",
+        stages=config.stages, persistent=config.persistent, packed=config.packed,
+    )  # fmt: skip
+    require(not getattr(config, "three_m", False), "in_place_four", "in place only without three_m")
+
+
+def tile_orders(config: GemmConfig, triangle: str) -> tuple[int, int]:
+    """Extents of a tile of C: along the triangle, and across its strips."""
+    return (config.BLK_M, config.BLK_N) if triangle.endswith("a") else (config.BLK_N, config.BLK_M)
+
+
+def tile_counts(config: GemmConfig, triangle: str, m: int, n: int) -> tuple[int, int]:
+    """Tiles of an m-by-n C: along the triangle, its levels, and across, its strips."""
+    block, strip = tile_orders(config, triangle)
+    order, others = (m, n) if triangle.endswith("a") else (n, m)
+    return -(-order // block), -(-others // strip)
+
+
+def goes_down(triangle: str) -> bool:
+    """Whether a block goes along T towards its beginning; the last tiles then come first."""
+    return triangle in ("lower_a", "upper_b")
+
+
+def operands_of(triangle: str):
+    """``operands(ahead, count, ldc)``: what is `ahead` of the loads as the kernel's A and B, their leading
+    strides, and their depth, none beyond `count` stripes.
+    """
+    OF_A, int32 = triangle.endswith("a"), ptx.types.int32
+
+    @device_function
+    def operands(ahead, count, ldc):
+        pt, pc, lead, depth, passed = ahead
+        depth = int32(depth if passed < count else 0)
+        if OF_A:
+            return pt, pc, lead, ldc, depth
+        return pc, pt, ldc, lead, depth
+
+    return operands
+
+
+def _pointers(config: GemmConfig, triangle: str):
+    """``begin(...)``: pointers to the first stripes of a tile; ``advance(ahead, ...)``: to the next;
+    ``operands(ahead, count, ldc)``: the same as the kernel's A and B, their leading strides, and their depth.
+
+    The first two return what is `ahead` of the loads: pointers into T, or the copy of its diagonal blocks,
+    and C; the leading stride of the former; depth from there to the end of T; stripes that were passed, of
+    the `count` of the tile. `own` of these are the diagonal block's.
+    """
+    PARTS, BLK_K, OF_A = config.dtype_facts.parts, config.BLK_K, triangle.endswith("a")
+    stripe_t, stripe_c = (config.stripe_a, config.stripe_b)[:: 1 if OF_A else -1]
+    walk_t, walk_c = walkers(stripe_t), walkers(stripe_c)
+    begin_t, begin_c, next_t, next_c = walk_t.begin, walk_c.begin, walk_t.step, walk_c.step
+    BLK, _ = tile_orders(config, triangle)
+    SIGN, BEYOND = (-1, -BLK_K) if goes_down(triangle) else (1, BLK)
+    int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
+
+    @device_function
+    def begin(blocks, c, first, other, nearest, order, ldc):
+        along, lead = int64(nearest) * BLK_K, int64(BLK)
+        block = offset(blocks, (int64(first) * BLK + begin_t(int64(0), along, lead)) * PARTS)
+        at_c = begin_c(int64(other), first + along, ldc)
+        return block, offset(c, at_c * PARTS), lead, int32(order - first - nearest * BLK_K), int32(0)
+
+    @device_function
+    def advance(ahead, tri, first, own, ldt, ldc):
+        pt, pc, lead, depth, passed = ahead
+        passed = int32(passed + 1)
+        pt = offset(pt, SIGN * next_t(lead) * PARTS)
+        if passed == own:
+            pt, lead = offset(tri, begin_t(int64(first), int64(first) + BEYOND, ldt) * PARTS), ldt
+        pc = offset(pc, SIGN * next_c(ldc) * PARTS)
+        return pt, pc, lead, int32(depth - SIGN * BLK_K), passed
+
+    return begin, advance, operands_of(triangle)
+
+
+def passer(config: GemmConfig, product: Product, advance: Callable, operands: Callable):
+    """``start(...)``: begin to bring stripes; ``along(stripes, ...)``: multiply so many; what is ahead then,
+    and the stage that is read next.
+    """
+    STAGES, STAGE, int32, offset = config.stages, config.stage_reals, ptx.types.int32, ptx.offset
+    load_a, load_b = (loaders(stripe, STAGES, True) for stripe in (config.stripe_a, config.stripe_b))
+    start = starter(config, load_a, load_b)
+    multiply_stripe = ring(config, product, start)
+
+    @device_function
+    def along(stripes, ahead, reading, shared, registers, given, tile, t):
+        acc, ra, rb, ra_next, rb_next, old = registers
+        tri, c, ldt, ldc = given
+        first, own, count, rows, cols = tile
+        for _ in range(stripes):
+            here = offset(shared, reading * STAGE)
+            into = offset(shared, (reading - 1 if reading > 0 else STAGES - 1) * STAGE)
+            reading = int32(reading + 1 if reading < STAGES - 1 else 0)
+            there = offset(shared, reading * STAGE)
+            pa, pb, lda, ldb, depth = operands(ahead, count, ldc)
+            multiply_stripe(
+                acc, ra, rb, ra_next, rb_next, here, there, into, old, old,
+                pa, pb, rows, cols, depth, tri, c, lda, ldb, t, 0, 0, 0,
+            )  # fmt: skip
+            ahead = advance(ahead, tri, first, own, ldt, ldc)
+        return ahead, reading
+
+    return start, along
+
+
+def _finisher(config: GemmConfig, product: Product, triangle: str, along):
+    """``finish(...)``: all that comes after the diagonal block."""
+    BLK, _ = tile_orders(config, triangle)
+    PER, EVERY, THREADS = BLK // config.BLK_K, max(SPAN // BLK, 1), config.threads
+    real, PARTS, int32 = ptx.REALS[config.dtype_facts.real], config.dtype_facts.parts, ptx.types.int32
+    load_acquire, store_relaxed, offset = ptx.load_acquire, ptx.store_relaxed, ptx.offset
+    write = tile_writer(config, product)
+
+    @device_function
+    def finish(ahead, reading, shared, registers, given, tile, t, flags, walk, row0, col0, alpha, alpha_i):
+        level, levels, strip, strips = walk
+        acc, _, _, _, _, old = registers
+        _, c, _, ldc = given
+        _, own, count, rows, cols = tile
+
+        # (5) level after level; tell what was read
+        passed, left = int32(level + 1), int32(count - own)
+        while left > 0:
+            if t == 0 and (passed - level) % EVERY == 0:
+                store_relaxed(flags, level * strips + strip, passed)
+            ahead, reading = along(min(left, PER), ahead, reading, shared, registers, given, tile, t)
+            passed, left = int32(passed + 1), int32(left - PER)
+
+        # (6) C := alpha acc, when those before this one have read what was there
+        before = int32(t)
+        if t == 0:
+            store_relaxed(flags, level * strips + strip, levels)
+        while before < level:
+            if load_acquire(flags, before * strips + strip) > level:
+                before = int32(before + THREADS)
+        cuda.syncthreads()
+        c = offset(c, (col0 * ldc + row0) * PARTS)
+        write(c, acc, old, ldc, t, rows, cols, 0, alpha, alpha_i, real(0), real(0))
+
+    return finish
+
+
+def _careful(config: GemmConfig, product: Product, triangle: str, conj: bool):
+    """``is_spoilt(acc, found)``: whether a sum is not finite; ``again(0, acc, ...)``: the diagonal block's
+    sums, of what is in the triangle alone.
+    """
+    facts, OF_A, DOWN = config.dtype_facts, triangle.endswith("a"), goes_down(triangle)
+    real, PARTS, COMPLEX, THR_M = ptx.REALS[facts.real], facts.parts, facts.is_complex, config.THR_M
+    int32, int64, afresh, offset = ptx.types.int32, ptx.types.int64, ptx.afresh, ptx.offset
+    BLK, _ = tile_orders(config, triangle)
+    K_MAJOR = (config.stripe_a if OF_A else config.stripe_b).k_major
+    row_of, col_of, read = product.row, product.col, ptx.load_global(PARTS, False)
+
+    @device_function
+    def probe(x, acc, found):
+        found[0] += acc[x] * real(0)
+
+    probe_all = unrolled(config.sums, probe)
+
+    @device_function
+    def is_spoilt(acc, found):
+        found[0] = real(0)
+        probe_all(0, acc, found)
+        return int32(found[0] != found[0])
+
+    @device_function
+    def sum_again(e, acc, x, y, blocks, c, first, row0, col0, order, ldc, t, rows, cols):
+        # an element after the other, from what is at hand: addresses would take registers from the sums
+        t, first = afresh(int32(t)), afresh(first)
+        block, depth = offset(blocks, int64(first) * (BLK * PARTS)), min(order - first, BLK)
+        c = offset(c, (int64(afresh(col0)) * ldc + afresh(row0)) * PARTS)
+        row, col = row_of(e % THR_M, t), col_of(e // THR_M, t)
+        here = int32(row if OF_A else col)
+        k, last = (int32(0), here) if DOWN else (here, int32(depth - 1))
+        if row >= rows or col >= cols:
+            last = int32(-1)
+        re, im = real(0), real(0)
+        while k <= last:
+            read(x, 0, block, (here * BLK + k if K_MAJOR else k * BLK + here) * PARTS, True)
+            read(y, 0, c, (col * ldc + k if OF_A else k * ldc + row) * PARTS, True)
+            if COMPLEX:
+                imaginary = -x[1] if conj else x[1]
+                re += x[0] * y[0] - imaginary * y[1]
+                im += x[0] * y[1] + imaginary * y[0]
+            else:
+                re += x[0] * y[0]
+            k = afresh(int32(k + 1))  # nor is the loop unrolled
+        acc[e * PARTS] = re
+        if COMPLEX:
+            acc[e * PARTS + 1] = im
+
+    again = unrolled(config.sums // PARTS, sum_again)
+    return is_spoilt, again
+
+
+def build(config: GemmConfig, product: Product, triangle: str, conj: bool):
+    """The kernel's function; `conj` says whether T is meant conjugated."""
+    facts = config.dtype_facts
+    real, PARTS, BLK_K, STAGES = ptx.REALS[facts.real], facts.parts, config.BLK_K, config.stages
+    OF_A, DOWN, PREFETCH = triangle.endswith("a"), goes_down(triangle), config.prefetch
+    BLK, FREE = tile_orders(config, triangle)
+    PER, STAGE = BLK // BLK_K, config.stage_reals
+    ACC, FRAG_A, FRAG_B = config.sums, product.fragment_a, product.fragment_b
+    OLD = max(reals_read(config, run, "all") for run in (0, product.run))
+    NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
+
+    load, zero, place = product.load, ptx.fill(ACC), raster(max(STRIPS, WIDTH // FREE))
+    begin, advance, operands = _pointers(config, triangle)
+    start, along = passer(config, product, advance, operands)
+    is_spoilt, again = _careful(config, product, triangle, conj)
+    finish, wait = _finisher(config, product, triangle, along), ptx.wait_async(STAGES - 2)
+    int32, quotient = ptx.types.int32, ptx.quotient
+    offset, shared_pointer, in_turn = ptx.offset, ptx.shared_pointer, ptx.in_turn
+
+    def gemm(tri, blocks, flags, c, m, n, ldt, ldc, alpha, alpha_i):
+        # (1) the tile of this block: its level and its strip; its stripes, those of the diagonal block first
+        t = cuda.threadIdx.x
+        order, others = (m, n) if OF_A else (n, m)
+        levels, strips = quotient(order + (BLK - 1), BLK), quotient(others + (FREE - 1), FREE)
+        strip, level = place(cuda.blockIdx.x, strips, levels)
+        index = int32(levels - 1 - level if DOWN else level)
+        first, other = int32(index * BLK), int32(strip * FREE)
+        row0, col0 = (first, other) if OF_A else (other, first)
+        rows, cols = int32(m - row0), int32(n - col0)
+        own = quotient(min(order - first, BLK) + (BLK_K - 1), BLK_K)
+        count = own + index * PER if DOWN else quotient(order - first + (BLK_K - 1), BLK_K)
+        ahead = begin(blocks, c, first, other, own - 1 if DOWN else 0, order, ldc)
+        shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        given, walk = (tri, c, ldt, ldc), (level, levels, strip, strips)
+        tile = first, own, count, rows, cols
+
+        # (2) zero the accumulators
+        acc, old = cuda.local.array(ACC, real), cuda.local.array(OLD, real)
+        ra, rb = cuda.local.array(FRAG_A, real), cuda.local.array(FRAG_B, real)
+        ra_next, rb_next = cuda.local.array(NEXT_A, real), cuda.local.array(NEXT_B, real)
+        x, y = cuda.local.array(PARTS, real), cuda.local.array(PARTS, real)
+        registers = acc, ra, rb, ra_next, rb_next, old
+        zero(acc, real(0))
+
+        # (3) prologue: the first stripes
+        in_turn()
+        for stage in range(STAGES - 1):
+            pa, pb, lda, ldb, depth = operands(ahead, count, ldc)
+            start(offset(shared, stage * STAGE), old, old, pa, pb, lda, ldb, t, rows, cols, depth)
+            ahead = advance(ahead, tri, first, own, ldt, ldc)
+        if PREFETCH:
+            wait()
+            cuda.syncthreads()
+            load(0, ra, rb, shared, tri, c, ldt, ldc, t, 0, 0, 0)
+
+        # (4) the diagonal block. What follows is there twice: next to what makes sums again, in one loop or
+        # behind it, the compiler finds a worse order for it, which took 5 to 14 % longer
+        ahead, reading = along(own, ahead, int32(0), shared, registers, given, tile, t)
+        if cuda.syncthreads_or(is_spoilt(acc, x)):
+            again(0, acc, x, y, blocks, c, first, row0, col0, order, ldc, t, rows, cols)
+            if PREFETCH:  # again, so that it need not be kept meanwhile
+                load(0, ra, rb, offset(shared, reading * STAGE), tri, c, ldt, ldc, t, 0, 0, 0)
+            finish(ahead, reading, shared, registers, given, tile, t, flags, walk, row0, col0, alpha, alpha_i)
+        else:
+            finish(ahead, reading, shared, registers, given, tile, t, flags, walk, row0, col0, alpha, alpha_i)
+
+    gemm.__name__ = gemm.__qualname__ = config.STEM  # what a profiler shows
+    return gemm

@@ -1,0 +1,276 @@
+"""The GEMM kernel that solves by a triangle, in place: TRSM in one launch.
+
+    T X = alpha C, or X T = alpha C, by substitution; X overwrites C (m x n, rows contiguous)
+
+A tile of X needs the tiles of its *strip*, a column of tiles (of a row of them, where T is on the right),
+that are solved before it. It is one product all along: its sums with the stripes of T and of what is solved;
+then come the stripes on the diagonal, each of which is solved in shared memory (`diagonal_stripe`) before it
+is multiplied like the others, into the rows that are left. What that adds to rows that are solved is of no
+meaning.
+
+A flag for each strip counts the stripes that are solved. A block asks for it before it loads what it had not
+seen to be there, and has L2 bring what of T will meet that. While that is not solved it multiplies what was
+loaded, and so has nothing but the last stripe left to multiply when it comes; then it waits, only for blocks
+that the device starts before it. The last block of a strip sets the flag back to 0.
+"""
+
+from __future__ import annotations
+
+from ...gpu.backend import cuda, device_function, ptx
+from ..common.smem_tile import forerunner, walkers
+from ..common.tile_scheduler import columns
+from .config import GemmConfig
+from .diagonal_solve import room, solving
+from .mainloop import Product, multiplier
+from .trmm_fused import goes_down, operands_of, passer, tile_orders
+
+__all__ = ["APART", "build", "shared_bytes"]
+
+#: Strips that are walked together at least, and bytes of C. Each group waits for its first levels anew, which
+#: took up to 30 % where two would have been one; larger ones read C from memory too often.
+STRIPS, BYTES = 16, 128 << 20
+SPAN = 32  # unknowns between two counts
+APART = 128  # bytes between two flags: such as lie together are asked for in turn
+
+
+def shared_bytes(config: GemmConfig, triangle: str) -> int:
+    """Shared memory of a block: the ring, and what is made of the tile's triangles."""
+    reals = room(config, triangle) + 1
+    return config.shared_bytes + -(-reals * config.dtype_facts.real_size // 16) * 16
+
+
+def _pointers(config: GemmConfig, triangle: str):
+    """``begin(...)``: pointers to the first stripes of a tile; ``advance(ahead, ...)``: to the next;
+    ``operands(ahead, count, ldc)``: the same as the kernel's A and B, their leading strides, and their depth.
+
+    The first two return what is `ahead` of the loads: pointers into T and C; the leading stride of the
+    former; depth from there to the end of T; stripes that were passed, of the `count` of the tile.
+    """
+    PARTS, BLK_K, OF_A = config.dtype_facts.parts, config.BLK_K, triangle.endswith("a")
+    stripe_t, stripe_c = (config.stripe_a, config.stripe_b)[:: 1 if OF_A else -1]
+    walk_t, walk_c = walkers(stripe_t), walkers(stripe_c)
+    begin_t, begin_c, next_t, next_c = walk_t.begin, walk_c.begin, walk_t.step, walk_c.step
+    SIGN = 1 if goes_down(triangle) else -1
+    int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
+
+    @device_function
+    def begin(tri, c, first, other, at, order, ldt, ldc):
+        at = int64(at)
+        at_t, at_c = begin_t(int64(first), at, ldt), begin_c(int64(other), at, ldc)
+        return offset(tri, at_t * PARTS), offset(c, at_c * PARTS), ldt, int32(order - at), int32(0)
+
+    @device_function
+    def advance(ahead, tri, first, own, ldt, ldc):
+        pt, pc, lead, depth, passed = ahead
+        pt, pc = offset(pt, SIGN * next_t(lead) * PARTS), offset(pc, SIGN * next_c(ldc) * PARTS)
+        return pt, pc, lead, int32(depth - SIGN * BLK_K), int32(passed + 1)
+
+    return begin, advance, operands_of(triangle)
+
+
+def _placer(config: GemmConfig, free: int):
+    """``place(i, strips, levels, order)``: strip and level of the i-th block, in equal groups of strips."""
+    COLUMNS, place_of = BYTES // (free * config.dtype_facts.itemsize), columns()
+    int32, quotient = ptx.types.int32, ptx.quotient
+
+    @device_function
+    def place(i, strips, levels, order):
+        most = max(quotient(COLUMNS, order), STRIPS)
+        groups = quotient(strips + (most - 1), most)
+        return place_of(i, strips, levels, int32(quotient(strips + (groups - 1), groups)))
+
+    return place
+
+
+def _looker(config: GemmConfig):
+    """``look(flags, flag, passed, waits, board, t)``: how many stripes are solved, as all threads read on the
+    `board`; it `waits` until they are more than those that were `passed`.
+
+    One thread asks: many that ask for one flag keep who sets it waiting.
+    """
+    real, int32, load_acquire = ptx.REALS[config.dtype_facts.real], ptx.types.int32, ptx.load_acquire
+
+    @device_function
+    def look(flags, flag, passed, waits, board, t):
+        if t == 0:
+            ready = load_acquire(flags, flag)
+            while waits and ready <= passed:
+                ready = load_acquire(flags, flag)
+            board[0] = real(ready)
+        cuda.syncthreads()
+        ready = int32(board[0])
+        cuda.syncthreads()
+        return ready
+
+    return look
+
+
+def _filler(config: GemmConfig, start, advance, operands):
+    """``fill(empty, ready, ahead, reading, ...)``: begin to bring those stripes that are `ready` into the
+    stages of the ring that are `empty`, the last ones before the one that is read next; what is ahead then,
+    and how many stages are empty still.
+
+    Each stage counts as begun, so that one is in memory when so many were begun after it, as always.
+    """
+    STAGES, STAGE, int32, offset = config.stages, config.stage_reals, ptx.types.int32, ptx.offset
+
+    @device_function
+    def fill(empty, ready, ahead, reading, shared, given, tile, old, t):
+        tri, _, ldt, ldc = given
+        first, own, stripes, rows, cols = tile
+        most = int32(ready - ahead[4] if ready < stripes - own else STAGES)
+        if most <= 0:
+            return ahead, empty
+        into = int32(reading + (STAGES - 1) - empty)
+        for i in range(empty):
+            into = int32(into if into < STAGES else into - STAGES)
+            pa, pb, lda, ldb, depth = operands(ahead, stripes if i < most else int32(0), ldc)
+            start(offset(shared, into * STAGE), old, old, pa, pb, lda, ldb, t, rows, cols, depth)
+            if i < most:
+                ahead = advance(ahead, tri, first, own, ldt, ldc)
+            into = int32(into + 1)
+        return ahead, int32(max(empty - most, 0))
+
+    return fill
+
+
+def build(config: GemmConfig, product: Product, triangle: str, conj: bool, unit: bool):
+    """The kernel's function; `conj`: T is meant conjugated, `unit`: its diagonal is one and is not read."""
+    facts = config.dtype_facts
+    real, PARTS, BLK_K, STAGES = ptx.REALS[facts.real], facts.parts, config.BLK_K, config.stages
+    OF_A, DOWN, PREFETCH = triangle.endswith("a"), goes_down(triangle), config.prefetch
+    BLK, FREE = tile_orders(config, triangle)
+    PER, STAGE, RING, OTHER = BLK // BLK_K, config.stage_reals, STAGES * config.stage_reals, config.place_b
+    SIGN, EVERY, FLAG = 1 if DOWN else -1, max(SPAN // BLK_K, 1), APART // facts.real_size
+    BOARD = RING + room(config, triangle)
+    ACC, FRAG_A, FRAG_B = config.sums, product.fragment_a, product.fragment_b
+    NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
+
+    load, zero, place = product.load, ptx.fill(ACC), _placer(config, FREE)
+    begin, advance, operands = _pointers(config, triangle)
+    start, along = passer(config, product, advance, operands)
+    look, fill = _looker(config), _filler(config, start, advance, operands)
+    on_diagonal, multiply = solving(config, product, triangle, conj, unit), multiplier(config, product)
+    COLUMN, VALUE, TRIANGLE = on_diagonal.registers, on_diagonal.values, on_diagonal.lead * PARTS
+    prepare, put, solve = on_diagonal.prepare, on_diagonal.put, on_diagonal.solve
+    write, restore, solve_carefully = on_diagonal.write, on_diagonal.restore, on_diagonal.solve_carefully
+    stripe_t, stripe_c = (config.stripe_a, config.stripe_b)[:: 1 if OF_A else -1]
+    begin_t, begin_c = walkers(stripe_t).begin, walkers(stripe_c).begin
+    ask_t, ask_c = (forerunner(stripe, config.threads) for stripe in (stripe_t, stripe_c))
+    ROW, ASIDE = stripe_t.step * PARTS, config.threads - 32
+    wait, in_turn, store_release = ptx.wait_async(STAGES - 2), ptx.in_turn, ptx.store_release
+    int32, int64, quotient = ptx.types.int32, ptx.types.int64, ptx.quotient
+    offset, shared_pointer = ptx.offset, ptx.shared_pointer
+
+    def gemm(tri, c, flags, m, n, ldt, ldc, alpha, alpha_i):
+        # (1) the tile of this block: its level and its strip; its own stripes, and how many come before them
+        t = cuda.threadIdx.x
+        order, others = (m, n) if OF_A else (n, m)
+        levels, strips = quotient(order + (BLK - 1), BLK), quotient(others + (FREE - 1), FREE)
+        strip, level = place(cuda.blockIdx.x, strips, levels, order)
+        index = int32(level if DOWN else levels - 1 - level)
+        first, other = int32(index * BLK), int32(strip * FREE)
+        row0, col0 = (first, other) if OF_A else (other, first)
+        rows, cols = int32(m - row0), int32(n - col0)
+        own = int32(quotient(min(order - first, BLK) + (BLK_K - 1), BLK_K))
+        stripes = quotient(order + (BLK_K - 1), BLK_K)
+        count = int32(index * PER if DOWN else stripes - index * PER - own)
+        ahead = begin(tri, c, first, other, 0 if DOWN else (stripes - 1) * BLK_K, order, ldt, ldc)
+        shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        flag, board = int32(strip * FLAG), offset(shared, BOARD)
+        given, tile = (tri, c, ldt, ldc), (first, own, int32(count + own), rows, cols)
+
+        # (2) zero the accumulators
+        acc, old = cuda.local.array(ACC, real), cuda.local.array(1, real)
+        ra, rb = cuda.local.array(FRAG_A, real), cuda.local.array(FRAG_B, real)
+        ra_next, rb_next = cuda.local.array(NEXT_A, real), cuda.local.array(NEXT_B, real)
+        column, value = cuda.local.array(COLUMN, real), cuda.local.array(VALUE, real)
+        registers = acc, ra, rb, ra_next, rb_next, old
+        zero(acc, real(0))
+
+        # (3) prologue: what is solved already, and the triangles on the diagonal; L2 is asked for the rest of
+        # the tile's own
+        in_turn()
+        for k in range(first, first + own * BLK_K, BLK_K):
+            t_there = offset(tri, begin_t(int64(first), int64(k), ldt) * PARTS)
+            c_there = offset(c, begin_c(int64(other), int64(k), ldc) * PARTS)
+            ask_t(t_there, ldt, t, int32(order - first), int32(order - k))
+            ask_c(c_there, ldc, t, int32(others - other), int32(order - k))
+        ready, reading, empty, left = int32(0), int32(0), int32(STAGES - 1), count
+        if count > 0:
+            ready = look(flags, flag, ahead[4], False, board, t)
+        ahead, empty = fill(empty, ready, ahead, reading, shared, given, tile, old, t)
+        is_dry = True  # no stage of the ring has been waited for
+        prepared, corner = offset(shared, RING), offset(tri, begin_t(int64(first), int64(first), ldt) * PARTS)
+        unsafe = prepare(prepared, value, corner, ldt, t, int32(order - first))
+        safe = cuda.syncthreads_or(unsafe) == 0
+
+        # (4) body: load what is solved; multiply it, while what comes next is not solved without loading more
+        while left > 0 or empty > 0:
+            if ready <= ahead[4] and ahead[4] < count:
+                ask_t(ahead[0], ldt, t, int32(order - first), ahead[3])
+                ready = look(flags, flag, ahead[4], empty == STAGES - 1, board, t)
+            is_dry = is_dry or empty == STAGES - 1
+            ahead, empty = fill(empty, ready, ahead, reading, shared, given, tile, old, t)
+            if is_dry:
+                if PREFETCH:
+                    wait()
+                    cuda.syncthreads()
+                    load(0, ra, rb, offset(shared, reading * STAGE), tri, c, ldt, ldc, t, 0, 0, 0)
+                is_dry = False
+            run, drains = left, ahead[4] >= ready and ahead[4] < count
+            if drains:
+                run, empty = int32(1), int32(empty + 1)
+            elif ahead[4] < count:
+                run = int32(ready - ahead[4])
+            here = first, own, int32(0 if drains else count + own), rows, cols
+            after, reading = along(run, ahead, reading, shared, registers, given, here, t)
+            if not drains:
+                ahead = after
+            left = int32(left - run)
+
+        # (5) the diagonal: solve a stripe, write it, multiply it into what is left
+        done, base = int32(0), int32(0 if DOWN else (own - 1) * BLK_K)
+        while done < own:
+            wait()
+            cuda.syncthreads()
+            here = offset(shared, reading * STAGE)
+            into = offset(shared, (reading - 1 if reading > 0 else STAGES - 1) * STAGE)
+            pa, pb, lda, ldb, depth = operands(ahead, count + own, ldc)
+            start(into, old, old, pa, pb, lda, ldb, t, rows, cols, depth)
+            ahead = advance(ahead, tri, first, own, ldt, ldc)
+            reading = int32(reading + 1 if reading < STAGES - 1 else 0)
+
+            t_stripe, panel = (here, offset(here, OTHER)) if OF_A else (offset(here, OTHER), here)
+            matrix, extent = offset(t_stripe, base * ROW), int32(min(order - first - base, BLK_K))
+            triangle_here = offset(prepared, base * TRIANGLE)
+            at = col0 * ldc + int64(row0 + base) if OF_A else (col0 + base) * ldc + int64(row0)
+            c_here, sides = offset(c, at * PARTS), int32(others - other)
+            put(0, acc, panel, prepared, t, base, extent, alpha, alpha_i, safe and not unit)
+            cuda.syncthreads()
+            if t == ASIDE and done > 0 and (count + done) % EVERY == 0:
+                store_release(flags, flag, int32(count + done))
+            spoilt = int32(0)
+            if unit or safe:
+                spoilt = solve(panel, triangle_here, column, t)
+            else:
+                solve_carefully(panel, matrix, t, extent)
+            if cuda.syncthreads_or(spoilt) and not unit:
+                restore(c_here, panel, value, ldc, t, extent, sides)
+                cuda.syncthreads()
+                put(0, acc, panel, prepared, t, base, extent, alpha, alpha_i, False)
+                cuda.syncthreads()
+                solve_carefully(panel, matrix, t, extent)
+                cuda.syncthreads()
+            write(c_here, panel, ldc, t, extent, sides)
+            if done < own - 1:
+                multiply(acc, ra, rb, here, tri, c, ldt, ldc, t, 0, 0, 0)
+            done, base = int32(done + 1), int32(base + SIGN * BLK_K)
+
+        # (6) the tile is solved; who follows no one's wait leaves the flag as it was
+        cuda.syncthreads()
+        if t == 0:
+            store_release(flags, flag, int32(count + own if level < levels - 1 else 0))
+
+    gemm.__name__ = gemm.__qualname__ = config.STEM  # what a profiler shows
+    return gemm

@@ -1,0 +1,256 @@
+"""How the threads of a block solve right-hand sides together: by groups of unknowns, one after the other.
+
+Some lanes of a warp *share* a right-hand side, and have some rows each of every group. All of them solve a
+group alike, in registers, from what lies in the panel; then each takes it off its own rows of the groups that
+follow, and puts those of the next one into the panel. So a group costs the substitution of its few unknowns
+and no barrier of the block, where one thread would take it off all that follows, with most of the block idle.
+
+The triangle lies in shared memory by rows, divided by its diagonal (`diagonal_stripe`).
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from ...gpu.backend import device_function, in_order, ptx, unrolled
+from ...types import Dtype
+from ..common.substitution import subtracter
+
+__all__ = ["group_of", "group_solver", "row_lead", "sharing"]
+
+MOST = 128  # threads that share: all of them load what they meet of T
+FEWEST = 32  # parts of the unknowns that threads share
+WIDEST = 2  # times the unknowns, right-hand sides that are shared: more keep the block busy, a thread each
+
+
+def group_of(facts: Dtype) -> int:
+    """Unknowns of a group: fewer of what takes four registers."""
+    return 8 if facts.itemsize < 16 else 4
+
+
+def sharing(facts: Dtype, threads: int, sides: int, count: int) -> int:
+    """Threads that share each of `sides` right-hand sides of `count` unknowns; 1 where none should."""
+    group = group_of(facts)
+    if count * facts.parts < FEWEST or sides > WIDEST * count or count % group:
+        return 1
+    most = min(min(threads, MOST) // sides, group)
+    return 1 << most.bit_length() - 1 if most else 1
+
+
+def row_lead(facts: Dtype, count: int) -> int:
+    """Elements from one row of a triangle to the next: rows that a warp reads at once share no bank."""
+    return count + 16 // facts.itemsize
+
+
+def _registers(facts: Dtype, count: int, shares: int) -> SimpleNamespace:
+    """Where in the registers lie a group's unknowns, a line of T, its corner, by rows, and the own rows."""
+    group = group_of(facts)
+    size = group * facts.parts
+    corner, mine, own = 2 * size, (2 + group) * size, count // shares * facts.parts
+    return SimpleNamespace(unknowns=0, line=size, corner=corner, mine=mine, all=mine + own)
+
+
+def _within(facts: Dtype, places: SimpleNamespace, at: SimpleNamespace):
+    """``load(column, here)``: the corner at `here`; ``eliminate(column)``: a group's unknowns by it."""
+    PARTS, GROUP, take_off = facts.parts, group_of(facts), subtracter(facts)
+    LEAD = places.lead
+    X, CORNER, SIZE, WIDTH = at.unknowns, at.corner, GROUP * PARTS, 16 // facts.real_size
+
+    def row_loader(i):
+        load = ptx.load_shared(WIDTH, -(-i * PARTS // WIDTH), WIDTH)
+
+        @device_function
+        def load_row(column, here):
+            load(column, CORNER + i * SIZE, here, i * LEAD * PARTS)
+
+        return load_row
+
+    def eliminator(j):
+        @device_function
+        def below(e, column):
+            i = j + 1 + e
+            take_off(column, X + i * PARTS, column, CORNER + i * SIZE + j * PARTS, column, X + j * PARTS)
+
+        off_all_below = unrolled(GROUP - 1 - j, below)
+
+        @device_function
+        def eliminate(column):
+            off_all_below(0, column)
+
+        return eliminate
+
+    load = in_order([row_loader(i) for i in range(1, GROUP)])
+    return load, in_order([eliminator(j) for j in range(GROUP - 1)])
+
+
+def _own_rows(facts: Dtype, places: SimpleNamespace, at: SimpleNamespace, group: int):
+    """``update(column, own)``, twice: the solved `group` taken off the rows that this thread has of the next
+    one, and of those behind it. The first row of T that it has lies at `own`.
+    """
+    PARTS, GROUP, LEAD, take_off = facts.parts, group_of(facts), places.lead, subtracter(facts)
+    X, LINE, HAS, WIDTH = at.unknowns, at.line, GROUP // places.shares, 16 // facts.real_size
+    load = ptx.load_shared(WIDTH, GROUP * PARTS // WIDTH, WIDTH)
+
+    @device_function
+    def one(k, column, row):
+        take_off(column, row, column, LINE + k * PARTS, column, X + k * PARTS)
+
+    line_off = unrolled(GROUP, one)
+
+    def of_row(number):
+        later, e = divmod(number, HAS)
+        row = at.mine + ((group + 1) * HAS + number) * PARTS
+        place = ((group + 1 + later) * GROUP + e) * LEAD + group * GROUP
+
+        @device_function
+        def update(column, own):
+            load(column, LINE, own, place * PARTS)
+            line_off(0, column, row)
+
+        return update
+
+    left = (places.count // GROUP - 1 - group) * HAS
+    rows = [of_row(number) for number in range(left)]
+    return in_order(rows[:HAS] or [_nothing]), in_order(rows[HAS:] or [_nothing])
+
+
+@device_function
+def _nothing(column, own):
+    pass
+
+
+def _own_values(facts: Dtype, places: SimpleNamespace, at: SimpleNamespace, down: bool):
+    """``fetch(0, column, mine)``, ``stash(0, column, mine)``: this thread's rows of all groups, its first one
+    at `mine`, to its registers and back; ``fetch_group(0, column, side, g)``: all rows of a group.
+    """
+    PARTS, GROUP, SIGN = facts.parts, group_of(facts), 1 if down else -1
+    HAS, UNKNOWN, MINE, X = GROUP // places.shares, places.unknown, at.mine, at.unknowns
+    load, store = ptx.load_shared(PARTS), ptx.store_shared(PARTS)
+
+    @device_function
+    def fetch(e, column, mine):
+        load(column, MINE + e * PARTS, mine, SIGN * (e // HAS * GROUP + e % HAS) * UNKNOWN)
+
+    @device_function
+    def stash(e, column, mine):
+        store(mine, SIGN * (e // HAS * GROUP + e % HAS) * UNKNOWN, column, MINE + e * PARTS)
+
+    @device_function
+    def fetch_one(p, column, side, g):
+        load(column, X + p * PARTS, side, SIGN * (g * GROUP + p) * UNKNOWN)
+
+    return fetch, stash, unrolled(GROUP, fetch_one)
+
+
+def _chooser(facts: Dtype, places: SimpleNamespace, at: SimpleNamespace):
+    """``choose(e, column, share, g)``: of the solved group the e-th row that is this thread's own, to its
+    registers, which no index that is not constant may address.
+    """
+    PARTS, SHARES, X, MINE, select = facts.parts, places.shares, at.unknowns, at.mine, ptx.select
+    HAS = group_of(facts) // SHARES
+
+    @device_function
+    def choose(e, column, share, g):
+        for part in range(PARTS):
+            value = column[X + e * PARTS + part]
+            for other in range(1, SHARES):
+                value = select(share == other, column[X + (other * HAS + e) * PARTS + part], value)
+            column[MINE + (g * HAS + e) * PARTS + part] = value
+
+    return unrolled(HAS, choose)
+
+
+def group_solver(facts: Dtype, threads: int, places: SimpleNamespace, down: bool) -> SimpleNamespace:
+    """What solves a stripe.
+
+    Parameters
+    ----------
+    facts : Dtype
+    threads : int
+        Of the block.
+    places : SimpleNamespace
+        Of `diagonal_stripe`: how the panel and the triangle lie.
+    down : bool
+        Whether the first unknown is solved first.
+
+    Returns
+    -------
+    SimpleNamespace
+        `registers`: reals of a thread; `solve`: ``solve(panel, triangle, column, t)``, all right-hand sides;
+        whether one of this thread's came out not finite: that stays so down to the last unknown.
+    """
+    SIDES, SHARES, SIDE, UNKNOWN = places.sides, places.shares, places.side, places.unknown
+    PARTS, GROUP, SIGN, ALL = facts.parts, group_of(facts), 1 if down else -1, threads == SIDES * SHARES
+    FIRST, HAS, OWN = 0 if down else places.count - 1, GROUP // SHARES, places.count // SHARES
+    at, real, INFINITY = _registers(facts, places.count, SHARES), ptx.REALS[facts.real], float("inf")
+    LAST, LINES = at.unknowns + (GROUP - 1) * PARTS, HAS * places.lead * PARTS
+    int32, uint32, offset = ptx.types.int32, ptx.types.uint32, ptx.offset
+    parts = _parts(facts, places, at, down)
+    fetch_own, stash_own = unrolled(OWN, parts.fetch), unrolled(OWN, parts.stash)
+    load_corner = parts.load_corner
+    groups = range(places.count // GROUP)
+    solve_groups = in_order([_group_step(facts, places, at, parts, group) for group in groups])
+
+    @device_function
+    def solve(panel, triangle, column, t):
+        number, share = int32(uint32(t) // uint32(SHARES)), int32(uint32(t) % uint32(SHARES))
+        works = True if ALL else number < SIDES
+        side, own = offset(panel, number * SIDE + FIRST * UNKNOWN), offset(triangle, share * LINES)
+        mine = offset(side, SIGN * share * (HAS * UNKNOWN))
+        if works:
+            load_corner(column, triangle)
+            fetch_own(0, column, mine)
+        solve_groups(column, side, mine, triangle, own, share, works)
+        spoilt = int32(0)
+        if works:
+            stash_own(0, column, mine)
+            size = max(abs(column[LAST]), abs(column[LAST + PARTS - 1]))
+            spoilt = int32(0 if size < real(INFINITY) else 1)
+        return spoilt
+
+    return SimpleNamespace(registers=at.all, solve=solve)
+
+
+def _parts(facts: Dtype, places: SimpleNamespace, at: SimpleNamespace, down: bool) -> SimpleNamespace:
+    """What all groups have in common."""
+    load_corner, eliminate = _within(facts, places, at)
+    fetch, stash, fetch_group = _own_values(facts, places, at, down)
+    return SimpleNamespace(
+        load_corner=load_corner, eliminate=eliminate, fetch=fetch, stash=stash, fetch_group=fetch_group,
+        choose=_chooser(facts, places, at),
+    )  # fmt: skip
+
+
+def _group_step(
+    facts: Dtype, places: SimpleNamespace, at: SimpleNamespace, parts: SimpleNamespace, group: int
+):
+    """``solve_group(column, side, mine, triangle, own, share, works)``: one group, by the lanes that have it;
+    what the next one needs of T is loaded meanwhile.
+    """
+    GROUP, sync_warp, offset = group_of(facts), ptx.sync_warp, ptx.offset
+    HAS = GROUP // places.shares
+    IS_LAST, NEXT = group == places.count // GROUP - 1, (group + 1) * GROUP * (places.lead + 1) * facts.parts
+    next_rows, later_rows = _own_rows(facts, places, at, group)
+    load_corner, eliminate, choose = parts.load_corner, parts.eliminate, parts.choose
+    fetch_group, stash = parts.fetch_group, parts.stash
+
+    @device_function
+    def stash_next(e, column, mine):
+        stash((group + 1) * HAS + e, column, mine)
+
+    put = unrolled(HAS, stash_next)
+
+    @device_function
+    def solve_group(column, side, mine, triangle, own, share, works):
+        if works:
+            fetch_group(0, column, side, group)
+            eliminate(column)
+            choose(0, column, share, group)
+            if not IS_LAST:
+                next_rows(column, own)
+                put(0, column, mine)
+                load_corner(column, offset(triangle, NEXT))
+                later_rows(column, own)
+        sync_warp()
+
+    return solve_group

@@ -1,0 +1,51 @@
+"""The candidates of each kernel family: nested loops as in Algorithm 2 of Kurzak et al. (2011).
+
+A space is a list of axes. An axis gives the values of a few parameters, knowing those chosen before it;
+`prune.walk` runs the loops and drops a branch as soon as a rule is broken. A family's file knows its rules,
+this one only which values are worth asking about.
+
+'quick' is a short list of tiles, with everything else by formula; 'normal' asks about every tile, and
+`prune` keeps the best of them by `score`; 'exhaustive' also varies how a tile is loaded.
+"""
+
+from __future__ import annotations
+
+from ..gpu.device import Device
+from ..types import Dtype
+from .common.axes import Axis, Parameters
+from .gemm.space import gemm_mma, gemm_tile
+from .trsm.space import triangle_fma, triangle_leaf, triangle_mma
+
+__all__ = ["EFFORTS", "quick_points", "space"]
+
+EFFORTS = ("quick", "normal", "exhaustive")
+
+_SPACES = {
+    "gemm_tile": gemm_tile,
+    "gemm_mma": gemm_mma,
+    "trsm_leaf": triangle_leaf,
+    "trmm_leaf": triangle_leaf,
+    "trsm_mma": triangle_mma,
+    "trsm_fma": triangle_fma,
+}
+
+
+def space(stem: str, dtype: Dtype, layout: str, device: Device, effort: str) -> list[Axis]:
+    """The axes of family `stem`, outermost first.
+
+    Raises
+    ------
+    ValueError
+        For an effort that is none of `EFFORTS`.
+    """
+    if effort not in EFFORTS:
+        raise ValueError(f"effort {effort!r} is none of {', '.join(EFFORTS)}")
+    return _SPACES[stem](dtype, layout, device, effort)
+
+
+def quick_points(stem: str, dtype: Dtype, layout: str, device: Device) -> list[Parameters]:
+    """All of the quick space, whatever rules they break; `prune.walk` is for spaces that are large."""
+    chosen: list[Parameters] = [{}]
+    for axis in space(stem, dtype, layout, device, "quick"):
+        chosen = [{**outer, **inner} for outer in chosen for inner in axis(outer)]
+    return chosen

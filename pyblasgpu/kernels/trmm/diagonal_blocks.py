@@ -1,0 +1,131 @@
+"""``diagonal_blocks``: the blocks on the diagonal of a triangle T, zero beyond it, and flags, all zero.
+
+What `gemm_in_place` needs beside T and C. The blocks lie one after the other, each by columns or by rows, as
+T does; a unit diagonal, which T need not hold, is there in them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from ...errors import require
+from ...gpu.backend import cuda, ptx
+from ...gpu.compile import KernelSource
+from ...types import DTYPES, Dtype
+from ..common.region import inside
+
+__all__ = ["STEM", "DiagonalBlocks", "source"]
+
+STEM = "diagonal_blocks"
+PARAMETERS = "ppp iii q".replace(" ", "")
+
+
+@dataclass(frozen=True)
+class DiagonalBlocks:
+    """Config of one `diagonal_blocks` kernel.
+
+    Attributes
+    ----------
+    dtype : str
+        's', 'd', 'c' or 'z'.
+    DIM : int
+        Threads of a block.
+    """
+
+    dtype: str
+    DIM: int = 256
+
+    STEM: ClassVar[str] = STEM
+
+    def __post_init__(self):
+        require(0 < self.DIM <= 1024, "max_threads", "0 < DIM <= 1024", DIM=self.DIM)
+        require(self.DIM % 32 == 0, "whole_warps", "DIM % 32 == 0", DIM=self.DIM)
+
+    @cached_property
+    def dtype_facts(self) -> Dtype:
+        return DTYPES[self.dtype]
+
+    @property
+    def threads(self) -> int:
+        return self.DIM
+
+    @property
+    def shared_bytes(self) -> int:
+        return 0
+
+    def grid(self, order: int, block: int) -> int:
+        """Blocks along x: a thread an element of the copy."""
+        return -(-order // block) * -(-block * block // self.DIM)
+
+
+def source(config: DiagonalBlocks, uplo: str, unit: bool, by_rows: bool) -> KernelSource:
+    """The kernel of `config`.
+
+    Parameters
+    ----------
+    config : DiagonalBlocks
+    uplo : str
+        The triangle, 'lower' or 'upper'.
+    unit : bool
+        Whether its diagonal is one and is not read.
+    by_rows : bool
+        Whether neighbouring rows of T (else columns) are neighbours in memory, as they then are in the copy.
+
+    Returns
+    -------
+    KernelSource
+        Its parameters are pointers to T, the copy and the flags; int32 order of T, order of a block, and
+        number of flags; int64 leading stride of T (elements). Grid: x ``config.grid(order, block)``.
+    """
+    return KernelSource(
+        name=STEM,
+        config=config,
+        flags=(("by_rows", by_rows), ("unit", unit), ("uplo", uplo)),
+        real=config.dtype_facts.real,
+        parameters=PARAMETERS,
+        threads=config.threads,
+        min_blocks=1,
+        shared_bytes=config.shared_bytes,
+        build=lambda: _build(config, uplo, unit, by_rows),
+    )
+
+
+def _build(config: DiagonalBlocks, uplo: str, unit: bool, by_rows: bool):
+    facts, DIM = config.dtype_facts, config.DIM
+    real, PARTS = ptx.REALS[facts.real], facts.parts
+    is_inside, read, store = inside(uplo), ptx.load_global(PARTS, False), ptx.store_global_vector(PARTS)
+    int32, int64, quotient = ptx.types.int32, ptx.types.int64, ptx.quotient
+    in_turn, store_release = ptx.in_turn, ptx.store_release
+
+    def diagonal_blocks(tri, copy, flags, order, block, count, ldt):
+        # (1) the element of this thread
+        elements = block * block
+        spans = quotient(elements + (DIM - 1), DIM)
+        number = quotient(cuda.blockIdx.x, spans)
+        at = int32((cuda.blockIdx.x - number * spans) * DIM + cuda.threadIdx.x)
+        slow = quotient(at, block)
+        fast = at - slow * block
+        i, j = (fast, slow) if by_rows else (slow, fast)
+        value = cuda.local.array(PARTS, real)
+
+        # (2) what T holds there, one on a unit diagonal, zero beyond the triangle
+        in_turn()
+        first = int64(number) * block
+        left = order - first
+        ok = (at < elements) & (i < left) & (j < left) & is_inside(i, j, 0)
+        if unit:
+            ok = ok & (i != j)
+        read(value, 0, tri, ((first + slow) * ldt + first + fast) * PARTS, ok)
+        if unit and i == j:
+            value[0] = real(1)
+        store(copy, (first * block + at) * PARTS, value, 0, at < elements)
+
+        # (3) no block has passed anything yet
+        flag = int32(cuda.blockIdx.x * DIM + cuda.threadIdx.x)
+        while flag < count:
+            store_release(flags, flag, int32(0))
+            flag = int32(flag + cuda.gridDim.x * DIM)
+
+    return diagonal_blocks

@@ -1,0 +1,207 @@
+"""``trmm_leaf``: B := alpha * T * B in place, T lower triangular (see `triangle`).
+
+Block rows are walked from the last to the first, so that what is read to the left of the diagonal is still
+B's old content. The diagonal block is a stripe like the others but for its masks: a product with what lies
+above the diagonal is left out, not made with a zero, so that a NaN in B reaches only what depends on it.
+Stripes of the next block row are on their way while the present one is multiplied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ...gpu.backend import cuda, device_function, ptx
+from ...gpu.compile import KernelSource
+from ..common.triangle_panel import (
+    TrianglePanel,
+    Variant,
+    block_copier,
+    panel_source,
+    slice_adder,
+    step_multiplier,
+    stripe_multiplier,
+    tile_walker,
+)
+
+STEM = "trmm_leaf"
+
+
+@dataclass(frozen=True)
+class TrmmLeaf(TrianglePanel):
+    """Config of one `trmm_leaf` kernel; the parameters are those of `TrianglePanel`."""
+
+    STEM: ClassVar[str] = STEM
+
+    @property
+    def shared_elements(self) -> int:
+        """The ring, and the sums of the slices."""
+        return self.ring_elements + self.sum_elements
+
+    @property
+    def registers(self) -> int:
+        """Estimated 32-bit registers of a thread."""
+        return self.tile_elements * self.dtype_facts.itemsize // 4
+
+
+def source(config: TrmmLeaf, variant: Variant) -> KernelSource:
+    """The kernel of `config`; parameters and grid as in `triangle.panel_source`."""
+    return panel_source(STEM, config, variant, _build)
+
+
+def _diagonal_multiplier(config: TrmmLeaf, variant: Variant):
+    """``multiply(acc, rt, rx, pt, px, tx, below)``: a slice's part of a stripe that meets the diagonal.
+
+    `below` is how far the tile's first row lies below the row that the slice's first k belongs to.
+    """
+    THR_M, THR_N, PARTS, UNIT = config.THR_M, config.THR_N, config.dtype_facts.parts, variant.unit
+    DIM_X, VEC_M, DEPTH = config.DIM_X, config.VEC_M, config.BLK_K // config.SLICES
+    ACC, LEAD_T, LEAD_X = THR_M * THR_N * PARTS, config.lead_t * PARTS, config.lead_x * PARTS
+    real, offset = ptx.REALS[config.dtype_facts.real], ptx.offset
+    step = step_multiplier(config, variant.conj)
+
+    @device_function
+    def set_unit_diagonal(pt, tx, diagonal):
+        # the row whose diagonal element this k is, if the thread has it; its zero stands in the stripe
+        for i in range(THR_M):
+            row = (i // VEC_M) * (DIM_X * VEC_M) + tx * VEC_M + i % VEC_M
+            if row == diagonal:
+                pt[((i // VEC_M) * (DIM_X * VEC_M) + i % VEC_M) * PARTS] = real(1)
+
+    @device_function
+    def multiply(acc, old, rt, rx, pt, px, tx, ty, below):
+        for kk in range(DEPTH):
+            if UNIT and ty == 0:
+                set_unit_diagonal(offset(pt, kk * LEAD_T), tx, kk - below)
+        if UNIT:
+            cuda.syncthreads()
+        for kk in range(DEPTH):
+            for x in range(ACC):
+                old[x] = acc[x]
+            step(0, acc, rt, rx, offset(pt, kk * LEAD_T), offset(px, kk * LEAD_X))
+            for i in range(THR_M):
+                row = (i // VEC_M) * (DIM_X * VEC_M) + tx * VEC_M + i % VEC_M
+                keep = row + below >= kk
+                for j in range(THR_N):
+                    for part in range(PARTS):
+                        x = (j * THR_M + i) * PARTS + part
+                        acc[x] = acc[x] if keep else old[x]
+
+    return multiply
+
+
+def _writer(config: TrmmLeaf):
+    """``visit`` of `tile_walker`: alpha times the sum goes to B."""
+    COMPLEX, store = config.dtype_facts.is_complex, ptx.store_global
+
+    @device_function
+    def visit(b, at, acc, x, ok, alpha, alpha_i):
+        if COMPLEX:
+            store(b, at, alpha * acc[x] - alpha_i * acc[x + 1], ok)
+            store(b, at + 1, alpha * acc[x + 1] + alpha_i * acc[x], ok)
+        else:
+            store(b, at, alpha * acc[x], ok)
+
+    return visit
+
+
+def _build(config: TrmmLeaf, variant: Variant):
+    facts = config.dtype_facts
+    real, PARTS = ptx.REALS[facts.real], facts.parts
+    int64, offset, shared_pointer = ptx.types.int64, ptx.offset, ptx.shared_pointer
+    in_turn = ptx.in_turn
+    BLK_M, BLK_N, BLK_K, STAGES = config.BLK_M, config.BLK_N, config.BLK_K, config.stages
+    DIM_X, VEC_M, VEC_N = config.DIM_X, config.VEC_M, config.VEC_N
+    PLACES, DEPTH = DIM_X * config.DIM_Y, BLK_K // config.SLICES
+    ACC, FRAG_T, FRAG_X = config.THR_M * config.THR_N * PARTS, config.THR_M * PARTS, config.THR_N * PARTS
+    LEAD_T, LEAD_X = config.lead_t * PARTS, config.lead_x * PARTS
+    X_STRIPE, STAGE = LEAD_T * BLK_K, config.stage_elements * PARTS
+    SUMS = STAGES * STAGE
+
+    first = 1 if variant.unit else 0
+    copy_t = block_copier(config, BLK_M, BLK_K, 1, config.lead_t, variant.t_by_rows, first)
+    copy_x = block_copier(config, BLK_K, BLK_N, config.lead_x, 1, variant.b_by_rows)
+    multiply, multiply_diagonal = (
+        stripe_multiplier(config, variant.conj),
+        _diagonal_multiplier(config, variant),
+    )
+    add_slices, write = slice_adder(config), tile_walker(config, _writer(config))
+    zero, commit, wait = ptx.fill(ACC), ptx.commit_async, ptx.wait_async(STAGES - 2)
+
+    @device_function
+    def start(stage, tri, b, t_rs, t_cs, b_rs, b_cs, t, n, cols, row0, k):
+        if row0 >= 0:
+            t_part, b_part = offset(tri, (row0 * t_rs + k * t_cs) * PARTS), offset(b, k * b_rs * PARTS)
+            depth = min(row0 + BLK_M, n) - k
+            copy_t(stage, t_part, t_rs, t_cs, t, n - row0, depth, row0 - k)
+            copy_x(offset(stage, X_STRIPE), b_part, b_rs, b_cs, t, depth, cols, 0)
+        commit()
+
+    def trmm_leaf(tri, b, n, r, t_rs, t_cs, b_rs, b_cs, stride_t, stride_b, alpha, alpha_i):
+        # (1) the columns of this block, the place of this thread
+        t = cuda.threadIdx.x
+        slice, place = t // PLACES, t % PLACES
+        tx, ty = place % DIM_X, place // DIM_X
+        col0, batch = cuda.blockIdx.x * BLK_N, int64(cuda.blockIdx.z)
+        cols = r - col0
+        tri = offset(tri, batch * stride_t * PARTS)
+        b = offset(b, (batch * stride_b + col0 * b_cs) * PARTS)
+        ring = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        my_t = slice * DEPTH * LEAD_T + tx * VEC_M * PARTS
+        my_x = X_STRIPE + slice * DEPTH * LEAD_X + ty * VEC_N * PARTS
+        acc, old = cuda.local.array(ACC, real), cuda.local.array(ACC, real)
+        rt, rx = cuda.local.array(FRAG_T, real), cuda.local.array(FRAG_X, real)
+
+        # (2) prologue: the first stripes; `ahead` is the stripe that is started next
+        in_turn()
+        blocks = (n + BLK_M - 1) // BLK_M
+        ahead_row, ahead_k = int64(blocks - 1) * BLK_M, int64(0)
+        for s in range(STAGES - 1):
+            start(offset(ring, s * STAGE), tri, b, t_rs, t_cs, b_rs, b_cs, t, n, cols, ahead_row, ahead_k)
+            ahead_k += BLK_K
+            if ahead_k >= min(ahead_row + BLK_M, n):
+                ahead_row, ahead_k = ahead_row - BLK_M, int64(0)
+
+        reading, writing = 0, STAGES - 1
+        for step in range(blocks):
+            # (3) acc := T[i, :i+1] B[:i+1]
+            row0 = int64(blocks - 1 - step) * BLK_M
+            zero(acc, real(0))
+            for k in range(0, min(row0 + BLK_M, n), BLK_K):
+                wait()
+                cuda.syncthreads()
+                start(
+                    offset(ring, writing * STAGE),
+                    tri,
+                    b,
+                    t_rs,
+                    t_cs,
+                    b_rs,
+                    b_cs,
+                    t,
+                    n,
+                    cols,
+                    ahead_row,
+                    ahead_k,
+                )
+                ahead_k += BLK_K
+                if ahead_k >= min(ahead_row + BLK_M, n):
+                    ahead_row, ahead_k = ahead_row - BLK_M, int64(0)
+                stage = offset(ring, reading * STAGE)
+                if k + BLK_K <= row0:
+                    multiply(acc, rt, rx, offset(stage, my_t), offset(stage, my_x))
+                else:
+                    below = row0 - k - slice * DEPTH
+                    multiply_diagonal(
+                        acc, old, rt, rx, offset(stage, my_t), offset(stage, my_x), tx, ty, below
+                    )
+                reading = reading + 1 if reading < STAGES - 1 else 0
+                writing = writing + 1 if writing < STAGES - 1 else 0
+
+            # (4) B[i] := alpha acc
+            add_slices(acc, offset(ring, SUMS), slice, place)
+            if slice == 0:
+                b_row = offset(b, row0 * b_rs * PARTS)
+                write(0, tx, ty, acc, b_row, b_rs, b_cs, n - row0, cols, alpha, alpha_i)
+
+    return trmm_leaf

@@ -1,0 +1,374 @@
+"""What the leaves of TRSM whose warps own columns of B have in common: all but the update.
+
+    T X = alpha * B in place, T lower triangular of small order
+
+Columns of B are independent. A warp owns a few and keeps all their rows in registers, as accumulators; the
+warps of a block share only what comes of T. A tile of BLK rows after the other is solved by substitution, a
+lane a column (see `substitution`), and goes into the rows below at once: rows below += -T X. T passes in
+*strips*, all that lies below a diagonal tile, through a ring in shared memory (see `trsm_strips`); warps of
+their own may bring it, so that those that compute need not. A family
+brings an `Updater`: how a warp multiplies a strip with what is solved into its accumulators.
+
+A row of a diagonal tile is divided by its diagonal element beforehand, for all tiles at once, and so is what
+is to be solved: substitution then is nothing but multiply-adds. This costs one more rounding of each element
+than dividing last. Where a division is not safe, or the outcome not finite, the tile is solved again with
+true divisions last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ...gpu.backend import cuda, device_function, in_order, ptx, unrolled
+from ...gpu.compile import KernelSource
+from ..common.substitution import careful_solver, column_reader, column_writer, panel_writer, quotient, steps
+from ..common.triangle_panel import Variant, panel_source
+from .config import TrsmConfig
+from .load_triangle import row_divider, tile_starters
+
+__all__ = ["UNASKED", "Updater", "source_with"]
+
+#: Rows that are updated without asking between whether there are so many: the loads of one tile hide behind
+#: the products of another.
+UNASKED = 32
+
+
+@dataclass(frozen=True)
+class Updater:
+    """What a family brings to the body: the rows below += T X, with X in a panel.
+
+    Attributes
+    ----------
+    load : device function
+        ``load(rx, panel, g, q)``: a lane's part of X.
+    place : device function
+        ``place(strip, tile, g, q)``: where a lane's part of a tile of a strip of T begins.
+    steps : callable
+        ``steps(first, stop, behind)``: device functions of ``(acc, rt, rx, place)`` that, one after the
+        other, update a warp's tiles from `first` to `stop`; these move up by `behind` in `acc`.
+    fragment_t, fragment_x : int
+        Reals of the register arrays `rt` and `rx`.
+    """
+
+    load: Callable
+    place: Callable
+    steps: Callable[[int, int, int], list]
+    fragment_t: int
+    fragment_x: int
+
+
+def _asked(config: TrsmConfig, updater: Updater, first: int, stop: int, behind: int) -> Callable:
+    """``update(acc, rt, rx, place, below)``: a warp's tiles from `first` to `stop`, if so many are left.
+
+    They are asked for in runs of `UNASKED` rows. What a run finds beyond the last tile is of no meaning, and
+    so is what it makes of it.
+    """
+    if first >= stop:
+        return _stop
+    end = min(first + max(UNASKED // config.BLK, 1), stop)
+    update_run = in_order(updater.steps(first, end, behind))
+    go_on = _asked(config, updater, end, stop, behind)
+
+    @device_function
+    def update(acc, rt, rx, place, below):
+        if below > first:
+            update_run(acc, rt, rx, place)
+            go_on(acc, rt, rx, place, below)
+
+    return update
+
+
+@device_function
+def _stop(acc, rt, rx, place, below):
+    """There are no more tiles."""
+
+
+def _accumulators(config: TrsmConfig):
+    """``read(acc, b, row_stride, col_stride, g, q, rows, cols)``: a warp's tiles of B, from lane (g, q), the
+    first one at `b`, and ``scale(acc, alpha, alpha_i)``.
+
+    Of each tile a lane has rows g, g + 8, ... and, of each eight columns, columns 2q and 2q + 1; they lie
+    tile after tile, column by column.
+    """
+    facts, BLK, COLUMNS = config.dtype_facts, config.BLK, config.THR_N
+    PARTS, GROUPS, STEP = facts.parts, BLK // 8, config.SPLIT * BLK
+    load, COUNT = ptx.load_global(PARTS, False), config.THR_M * COLUMNS
+
+    @device_function
+    def read_element(e, acc, b, row_stride, col_stride, g, q, rows, cols):
+        tile, col, group = e // (COLUMNS * GROUPS), e // GROUPS % COLUMNS, e % GROUPS
+        i, j = tile * STEP + group * 8 + g, col // 2 * 8 + 2 * q + col % 2
+        load(acc, e * PARTS, b, (i * row_stride + j * col_stride) * PARTS, (i < rows) & (j < cols))
+
+    @device_function
+    def scale_element(e, acc, alpha, alpha_i):
+        x = e * PARTS
+        if PARTS == 2:
+            re, im = acc[x], acc[x + 1]
+            acc[x], acc[x + 1] = alpha * re - alpha_i * im, alpha * im + alpha_i * re
+        else:
+            acc[x] = alpha * acc[x]
+
+    return unrolled(COUNT, read_element), unrolled(COUNT, scale_element)
+
+
+def _presenter(config: TrsmConfig, variant: Variant):
+    """``put(acc, line, panel, scaled, diagonal, inverse, g, q)``: the first tile's right-hand sides into the
+    warp's panel, and divided by the diagonal into `scaled`; by a unit diagonal there is only this.
+    """
+    facts, BLK, COLUMNS, ROW = config.dtype_facts, config.BLK, config.THR_N, config.row_of_panel
+    real, PARTS, UNIT, GROUPS = ptx.REALS[facts.real], facts.parts, variant.unit, config.BLK // 8
+    CONJ, divided = -1 if variant.conj else 1, quotient(facts, ptx.inlined, False)
+
+    @device_function
+    def load_divisor(group, line, diagonal, inverse, g):
+        row, x = group * 8 + g, group * 2 * PARTS
+        line[x], line[x + PARTS] = diagonal[row * (BLK + 1) * PARTS], inverse[row * PARTS]
+        if PARTS == 2:
+            line[x + 1] = real(CONJ) * diagonal[row * (BLK + 1) * PARTS + 1]
+            line[x + 3] = real(CONJ) * inverse[row * PARTS + 1]
+
+    @device_function
+    def put_element(e, acc, line, panel, scaled, g, q):
+        col, group = e // GROUPS, e % GROUPS
+        at = ((group * 8 + g) * ROW + col // 2 * 8 + 2 * q + col % 2) * PARTS
+        x, d = e * PARTS, group * 2 * PARTS
+        if UNIT:
+            for part in range(PARTS):
+                scaled[at + part] = -acc[x + part]
+        elif PARTS == 2:
+            re, im = -acc[x], -acc[x + 1]
+            panel[at], panel[at + 1] = re, im
+            scaled[at], scaled[at + 1] = divided(re, im, line[d], line[d + 1], line[d + 2], line[d + 3])
+        else:
+            panel[at] = -acc[x]
+            scaled[at] = divided(-acc[x], line[d], line[d + 1])
+
+    load_divisors, put_elements = unrolled(GROUPS, load_divisor), unrolled(GROUPS * COLUMNS, put_element)
+
+    @device_function
+    def put(acc, line, panel, scaled, diagonal, inverse, g, q):
+        if not UNIT:
+            load_divisors(0, line, diagonal, inverse, g)
+        put_elements(0, acc, line, panel, scaled, g, q)
+
+    return put
+
+
+def _solver(config: TrsmConfig, variant: Variant, careful: bool):
+    """``solve(column, panel, scaled, diagonal, tile, t_rs, t_cs, lane, rows, safe)``: the panel, a lane a
+    column, and whether it was left as it was, since it came out not finite; `tile` is the diagonal tile in T
+    itself.
+
+    If `careful`, such a column is solved by true divisions: what is not finite then stays so down to its last
+    row. The other lanes wait: what they loaded too would take the time of shared memory.
+    """
+    facts, BLK, WARP_N, UNIT = config.dtype_facts, config.BLK, config.WARP_N, variant.unit
+    real, PARTS, ROW = ptx.REALS[facts.real], facts.parts, config.row_of_panel * facts.parts
+    LAST, INFINITY, int32, offset = (BLK - 1) * PARTS, float("inf"), ptx.types.int32, ptx.offset
+    read, write = column_reader(PARTS, BLK, ROW), column_writer(PARTS, BLK, ROW)
+    substitute = steps(facts, BLK, variant.conj, False, 16 // facts.real_size)
+    substitute_carefully = careful_solver(facts, ROW, variant.conj, True)
+
+    @device_function
+    def solve(column, panel, scaled, diagonal, tile, t_rs, t_cs, lane, rows, safe):
+        left = int32(0)
+        if lane < WARP_N:
+            mine = offset(panel, lane * PARTS)
+            read(column, offset(scaled, lane * PARTS))
+            substitute(column, diagonal, diagonal)
+            size = max(abs(column[LAST]), abs(column[LAST + PARTS - 1]))
+            if UNIT or (safe and size < real(INFINITY)):
+                write(column, mine)
+            elif careful:
+                substitute_carefully(mine, tile, t_rs, t_cs, rows)
+            else:
+                left = int32(1)
+        return left
+
+    return solve
+
+
+def source_with(
+    updater: Callable[[Any, Variant], Updater], config: TrsmConfig, variant: Variant
+) -> KernelSource:
+    """The kernel of `config` with what ``updater(config, variant)`` brings, as `triangle.panel_source`."""
+
+    def make(config, variant):
+        return _build(config, variant, updater(config, variant))
+
+    return panel_source(config.STEM, config, variant, make, ahead=(0,))
+
+
+def _walker(config: TrsmConfig, variant: Variant, updater: Updater, careful: bool):
+    """``walk(j, free, at, ...)``: solve tile after tile from the j-th on.
+
+    Returns where it ends, `free` and `at` for there, and whether this lane's column of the tile before is
+    left to be solved. If `careful` none is, else it ends before the tile after such a one. The last tile
+    stays in its panel.
+    """
+    PARTS, int32 = config.dtype_facts.parts, ptx.types.int32
+    offset, quotient = ptx.offset, ptx.quotient
+    BLK, STAGES, SPLIT, TILES = config.BLK, config.stages, config.SPLIT, config.tiles // config.SPLIT
+    STAGE, TILE, PANEL = config.stage_elements * PARTS, BLK * BLK * PARTS, config.panel_elements * PARTS
+
+    _, start_strip = tile_starters(config, variant)
+    put, solve = _presenter(config, variant), _solver(config, variant, careful)
+    load_x, place_of = updater.load, updater.place
+    # a warp alone updates all its tiles, of which the first has just left, and solves the next; of two that
+    # take turns one updates the next tile, solves it, and updates its others, of which none has left
+    LEFT, NEXT = (1, TILES - 1) if SPLIT == 1 else (0, 1)
+    update_next = _asked(config, updater, 0, NEXT, LEFT)
+    update_others = _asked(config, updater, NEXT, TILES - LEFT, LEFT)
+    update_all = _asked(config, updater, 0, TILES - 1, 1)
+    write = panel_writer(PARTS, BLK, config.WARP_N, config.row_of_panel * PARTS, 32, variant.b_by_rows)
+    wait, sync_warp = ptx.wait_async(STAGES - 2), ptx.sync_warp
+
+    @device_function
+    def walk(j, free, at, registers, memory, shape, lines, thread, safe):
+        tri, b, inverse = at
+        acc, column, rt, rx = registers
+        ring, diagonals, panels = memory
+        n, cols, tiles = shape
+        t_rs, t_cs, b_rs, b_cs = lines
+        t, lane, g, q, part, owns = thread
+        scaled, place, undone = offset(panels, 2 * PANEL), ring, int32(0)
+        while j < tiles:
+            rows, odd, diagonal = int32(n - j * BLK), j & 1, offset(diagonals, int32(j * TILE))
+            panel, before = offset(panels, int32(odd * PANEL)), offset(panels, int32((1 - odd) * PANEL))
+            mine = owns and (SPLIT == 1 or odd == part)
+
+            # (4) the tile before is solved and its strip is there; a strip that comes later sets out
+            if j > 0:
+                wait()
+                if careful:
+                    cuda.syncthreads()
+                elif cuda.syncthreads_or(undone):
+                    break
+                later = offset(ring, int32(free * STAGE))
+                start_strip(later, tri, t_rs, t_cs, t, rows, int32(tiles - j), STAGES - 2)
+                free = int32(free + 1 if free < STAGES - 1 else 0)  # the next one, after this step
+                if owns:
+                    load_x(rx, before, g, q)
+                    strip = offset(ring, int32(free * STAGE))
+                    place = place_of(strip, 0 if SPLIT == 1 or mine else 1, g, q)
+
+            # (5) this tile is updated and solved, in a panel
+            if mine:
+                left = int32(quotient(tiles - j + (SPLIT - 1), SPLIT))
+                if j > 0:
+                    update_next(acc, rt, rx, place, left)
+                put(acc, column, panel, scaled, diagonal, inverse, g, q)
+                sync_warp()
+                if SPLIT == 1 and j > 0:
+                    write(offset(b, -BLK * b_rs * PARTS), before, b_rs, b_cs, lane, BLK, cols)
+                undone = solve(column, panel, scaled, diagonal, tri, t_rs, t_cs, lane, min(rows, BLK), safe)
+                sync_warp()  # what updates are instructions of the whole warp
+                if j > 0:
+                    update_others(acc, rt, rx, place, left)
+
+            # (6) the other warp of the columns writes its tile, which is the one before, and updates its own
+            if SPLIT > 1 and owns and not mine and j > 0:
+                write(offset(b, -BLK * b_rs * PARTS), before, b_rs, b_cs, lane, BLK, cols)
+                update_all(acc, rt, rx, place, int32(quotient(tiles - j, SPLIT)))
+
+            tri, b = offset(tri, BLK * (t_rs + t_cs) * PARTS), offset(b, BLK * b_rs * PARTS)
+            inverse = offset(inverse, BLK * PARTS)
+            j = int32(j + 1)
+        return j, free, (tri, b, inverse), undone
+
+    return walk
+
+
+def _mender(config: TrsmConfig, variant: Variant):
+    """``mend(undone, j, tri, panels, ...)``: solve this lane's column of the j-th tile, if it is `undone`."""
+    facts, BLK, PARTS = config.dtype_facts, config.BLK, config.dtype_facts.parts
+    PANEL, int32, offset = config.panel_elements * PARTS, ptx.types.int32, ptx.offset
+    substitute_carefully = careful_solver(facts, config.row_of_panel * PARTS, variant.conj, True)
+
+    @device_function
+    def mend(undone, j, tri, panels, n, t_rs, t_cs, lane):
+        if undone:
+            mine = offset(panels, int32((j & 1) * PANEL + lane * PARTS))
+            substitute_carefully(mine, tri, t_rs, t_cs, int32(min(n - j * BLK, BLK)))
+
+    return mend
+
+
+def _build(config: TrsmConfig, variant: Variant, updater: Updater):
+    facts = config.dtype_facts
+    real, PARTS = ptx.REALS[facts.real], facts.parts
+    int32, int64, quotient = ptx.types.int32, ptx.types.int64, ptx.quotient
+    offset, shared_pointer = ptx.offset, ptx.shared_pointer
+    BLK, WARPS, WARP_N, STAGES = config.BLK, config.WARPS, config.WARP_N, config.stages
+    ACC, COLUMN = config.THR_M * config.THR_N * PARTS, BLK * PARTS
+    FRAG_T, FRAG_X = updater.fragment_t, updater.fragment_x
+    STAGE, PANEL = config.stage_elements * PARTS, config.panel_elements * PARTS
+    DIAGONALS, PANELS = STAGES * STAGE, config.panels * PANEL
+    INVERSE = DIAGONALS + config.ORDER * BLK * PARTS
+    FIRST_PANEL = INVERSE + config.ORDER * PARTS
+    UNIT, ALL_OWN, OWNERS, SPLIT = variant.unit, config.LOADERS == 0, config.owners, config.SPLIT
+    APART = config.APART and not UNIT
+
+    read, scale = _accumulators(config)
+    start_diagonals, start_strip = tile_starters(config, variant)
+    divide_rows = row_divider(config, variant)
+    walk = _walker(config, variant, updater, careful=False) if APART else None
+    walk_carefully = _walker(config, variant, updater, careful=True)
+    mend = _mender(config, variant)
+    write = panel_writer(PARTS, BLK, WARP_N, config.row_of_panel * PARTS, 32, variant.b_by_rows)
+    wait_diagonals, sync_warp, in_turn = ptx.wait_async(STAGES - 1), ptx.sync_warp, ptx.in_turn
+
+    def trsm(tri, b, n, r, t_rs, t_cs, b_rs, b_cs, stride_t, stride_b, alpha, alpha_i):
+        # (1) the columns of this warp, its first tile, the place of this lane
+        t = int32(cuda.threadIdx.x & 1023)  # the mask tells the compiler that it is not negative
+        warp, lane, g, q = t // 32, t % 32, t % 32 // 4, t % 4
+        part, group = (warp // WARPS, warp % WARPS) if SPLIT > 1 else (0, warp)
+        owns = ALL_OWN or warp < OWNERS
+        col0, batch = (cuda.blockIdx.x * WARPS + group) * WARP_N, int64(cuda.blockIdx.z)
+        cols, tiles = int32(r - col0 if owns else 0), quotient(n + (BLK - 1), BLK)
+        tri = offset(tri, batch * stride_t * PARTS)
+        b = offset(b, (batch * stride_b + col0 * b_cs) * PARTS)
+        ring = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        diagonals, inverse = offset(ring, DIAGONALS), offset(ring, INVERSE)
+        panels = offset(ring, FIRST_PANEL + group * PANELS)
+        acc, column = cuda.local.array(ACC, real), cuda.local.array(COLUMN, real)
+        rt, rx = cuda.local.array(FRAG_T, real), cuda.local.array(FRAG_X, real)
+
+        # (2) the diagonal tiles and the first strips set out; B, or rather what is to be solved negated
+        start_diagonals(diagonals, tri, t_rs, t_cs, t, n, tiles)
+        for j in range(STAGES - 1):
+            start_strip(offset(ring, j * STAGE), tri, t_rs, t_cs, t, n, tiles, j)
+        in_turn()  # T is not what the launch before writes
+        read(0, acc, offset(b, part * BLK * b_rs * PARTS), b_rs, b_cs, g, q, n - part * BLK, cols)
+
+        # (3) the rows of the diagonal tiles divided by the diagonal
+        wait_diagonals()
+        cuda.syncthreads()
+        safe = True
+        if not UNIT:
+            safe = cuda.syncthreads_and(divide_rows(column, diagonals, inverse, t, n, tiles)) != 0
+        scale(0, acc, -alpha, -alpha_i)
+
+        # (4) to (6) tile after tile
+        registers, memory, shape = (acc, column, rt, rx), (ring, diagonals, panels), (n, cols, tiles)
+        lines, thread = (t_rs, t_cs, b_rs, b_cs), (t, lane, g, q, part, owns)
+        step_t, step_b = BLK * (t_rs + t_cs) * PARTS, BLK * b_rs * PARTS
+        j, free, at, undone = int32(0), int32(STAGES - 1), (tri, b, inverse), int32(0)
+        if APART and safe:
+            j, free, at, undone = walk(j, free, at, registers, memory, shape, lines, thread, safe)
+        if j < tiles:
+            mend(undone, j - 1, offset(at[0], -step_t), panels, n, t_rs, t_cs, lane)
+            j, free, at, undone = walk_carefully(j, free, at, registers, memory, shape, lines, thread, safe)
+
+        # (7) the last tile
+        last = int32(tiles - 1)
+        if owns and (SPLIT == 1 or (last & 1) == part):
+            mend(undone, last, offset(at[0], -step_t), panels, n, t_rs, t_cs, lane)
+            sync_warp()
+            panel = offset(panels, int32((last & 1) * PANEL))
+            write(offset(at[1], -step_b), panel, b_rs, b_cs, lane, int32(n - last * BLK), cols)
+
+    return trsm

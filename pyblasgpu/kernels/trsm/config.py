@@ -1,0 +1,162 @@
+"""What the Configs of `trsm_mma` and `trsm_fma` hold: the order, tiles, warps, the ring; and their rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from ...errors import require
+from ...types import DTYPES, Dtype
+
+__all__ = ["TrsmConfig"]
+
+
+@dataclass(frozen=True)
+class TrsmConfig:
+    """What the Config of a leaf whose warps own columns of B holds.
+
+    Attributes
+    ----------
+    dtype : str
+        's', 'd', 'c' or 'z'.
+    ORDER : int
+        The largest order of T.
+    BLK : int
+        Rows of a tile.
+    WARPS : int
+        Warps of a block that own columns, or groups of them (`SPLIT`).
+    WARP_N : int
+        Columns of B a warp owns.
+    stages : int
+        Strips of T in the shared-memory ring, at least 2.
+    min_blocks : int
+        Blocks a multiprocessor must be able to hold.
+    LOADERS : int
+        Further warps of a block, which do nothing but bring T; 0: all warps bring their part.
+    SPLIT : int
+        Warps that own the same columns, 1 or 2: of these one has the even tiles of rows, the other the odd.
+    """
+
+    dtype: str
+    ORDER: int
+    BLK: int
+    WARPS: int
+    WARP_N: int = 8
+    stages: int = 2
+    min_blocks: int = 1
+    LOADERS: int = 0
+    SPLIT: int = 1
+
+    STEM: ClassVar[str]
+    #: Whether the tiles have a loop of their own until something is not finite. True divisions within the
+    #: loop cost FMA units 4 to 6 % of a leaf that makes none; on tensor cores that way gains nothing.
+    APART: ClassVar[bool] = False
+
+    def check_shape(self) -> None:
+        """Raise `ConfigError` where order, tiles, columns, ring or threads do not fit together."""
+        require(
+            self.ORDER >= self.BLK > 0 and self.ORDER % self.BLK == 0,
+            "order", "ORDER >= BLK > 0 and ORDER % BLK == 0", ORDER=self.ORDER, BLK=self.BLK,
+        )  # fmt: skip
+        require(self.WARP_N in (8, 16, 32), "lane_columns", "WARP_N in (8, 16, 32)", WARP_N=self.WARP_N)
+        require(self.stages >= 2, "ring", "stages >= 2", stages=self.stages)
+        require(
+            self.WARPS >= 1 and self.LOADERS >= 0 and self.threads <= 1024,
+            "max_threads", "32 <= 32 * (WARPS * SPLIT + LOADERS) <= 1024",
+            WARPS=self.WARPS, SPLIT=self.SPLIT, LOADERS=self.LOADERS,
+        )  # fmt: skip
+        require(
+            self.SPLIT in (1, 2) and self.tiles % self.SPLIT == 0,
+            "split", "SPLIT in (1, 2) and ORDER / BLK % SPLIT == 0",
+            SPLIT=self.SPLIT, ORDER=self.ORDER, BLK=self.BLK,
+        )  # fmt: skip
+
+    def strip_steps(self, by_rows: bool) -> tuple[int, int]:
+        """Elements from row to row, and from column to column, of a strip in shared memory.
+
+        `by_rows` tells whether neighbouring rows of T are neighbours in memory (else columns).
+        """
+        raise NotImplementedError
+
+    @property
+    def stage_elements(self) -> int:
+        """A strip in shared memory, however T lies."""
+        raise NotImplementedError
+
+    @cached_property
+    def dtype_facts(self) -> Dtype:
+        return DTYPES[self.dtype]
+
+    @property
+    def threads(self) -> int:
+        return 32 * (self.owners + self.LOADERS)
+
+    @property
+    def owners(self) -> int:
+        """Warps of a block that own a part of B."""
+        return self.WARPS * self.SPLIT
+
+    @property
+    def loading_threads(self) -> int:
+        """Threads that bring the strips of T."""
+        return 32 * (self.LOADERS or self.owners)
+
+    @property
+    def BLK_M(self) -> int:
+        return self.BLK
+
+    @property
+    def BLK_N(self) -> int:
+        return self.WARPS * self.WARP_N
+
+    @property
+    def BLK_K(self) -> int:
+        return self.BLK
+
+    @property
+    def THR_M(self) -> int:
+        return self.ORDER // 8 // self.SPLIT
+
+    @property
+    def THR_N(self) -> int:
+        return self.WARP_N // 4
+
+    @property
+    def tiles(self) -> int:
+        """Tiles along the diagonal."""
+        return self.ORDER // self.BLK
+
+    @property
+    def pad(self) -> int:
+        """Elements between lines of a panel in shared memory, against bank conflicts."""
+        return 4 // self.dtype_facts.parts
+
+    @property
+    def row_of_panel(self) -> int:
+        """Elements from one row of a warp's panel to the next in shared memory."""
+        return self.WARP_N + self.pad
+
+    @property
+    def panel_elements(self) -> int:
+        """A panel of a warp: a tile of its columns."""
+        return self.BLK * self.row_of_panel
+
+    @property
+    def panels(self) -> int:
+        """A warp's panels: what was solved before, what is solved, and the same divided by the diagonal."""
+        return 3
+
+    @property
+    def shared_elements(self) -> int:
+        """The ring, the diagonal tiles, the inverses of the diagonal, the warps' panels."""
+        diagonal = self.ORDER * (self.BLK + 1)
+        return self.stages * self.stage_elements + diagonal + self.WARPS * self.panels * self.panel_elements
+
+    @property
+    def shared_bytes(self) -> int:
+        return self.shared_elements * self.dtype_facts.itemsize
+
+    def grid(self, columns: int) -> int:
+        """Blocks along x for `columns` columns of B."""
+        return -(-columns // self.BLK_N)

@@ -1,0 +1,139 @@
+"""``trsm_fma``: T X = alpha * B in place, T lower triangular of small order, on FMA units.
+
+All around the update is in `trsm_body`. A warp keeps its columns of B as `trsm_mma` does; a lane multiplies
+for its own elements, so that any dtype will do. It holds its columns of X in registers for a whole strip, and
+reads the rows of T by 16 bytes. A strip therefore lies by rows in shared memory, however T lies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ...errors import require
+from ...gpu.backend import device_function, ptx, unrolled
+from ...gpu.compile import KernelSource
+from ..common.triangle_panel import Variant
+from .body import UNASKED, Updater, source_with
+from .config import TrsmConfig
+
+__all__ = ["STEM", "TrsmFma", "source"]
+
+STEM = "trsm_fma"
+VECTOR = 16  # bytes of a load from shared memory
+
+
+@dataclass(frozen=True)
+class TrsmFma(TrsmConfig):
+    """Config of one `trsm_fma` kernel: what `TrsmConfig` holds."""
+
+    STEM: ClassVar[str] = STEM
+    APART: ClassVar[bool] = True
+
+    def __post_init__(self):
+        require(self.BLK % 8 == 0, "tile", "BLK % 8 == 0", BLK=self.BLK)
+        self.check_shape()
+
+    @property
+    def vector(self) -> int:
+        """Elements of T that a lane loads at once."""
+        return VECTOR // self.dtype_facts.itemsize
+
+    @property
+    def row_of_strip(self) -> int:
+        """Elements from row to row of a strip: the vectors of eight rows lie in different banks."""
+        return self.BLK + self.vector
+
+    def strip_steps(self, by_rows: bool) -> tuple[int, int]:
+        """Always by rows."""
+        return self.row_of_strip, 1
+
+    @property
+    def stage_elements(self) -> int:
+        return (self.ORDER - self.BLK) * self.row_of_strip
+
+    @property
+    def loaded_groups(self) -> int:
+        """Rows of T, of every eight one, from which a lane loads together."""
+        return max(UNASKED, self.BLK) // 8
+
+    @property
+    def registers(self) -> int:
+        """Estimated 32-bit registers of a thread: its part of B, its columns of X, and vectors of T."""
+        elements = (self.THR_M + self.BLK) * self.THR_N + self.loaded_groups * self.vector
+        return elements * self.dtype_facts.itemsize // 4
+
+    @property
+    def reuse(self) -> float:
+        """FMAs for each element loaded from shared memory, where most tiles lie below."""
+        return self.dtype_facts.reuse(self.THR_M, self.THR_N)
+
+
+def source(config: TrsmFma, variant: Variant) -> KernelSource:
+    """The kernel of `config` for n <= ORDER; parameters and grid as in `triangle.panel_source`."""
+    return source_with(_updater, config, variant)
+
+
+def _updater(config: TrsmFma, variant: Variant) -> Updater:
+    PARTS, BLK, COLUMNS, WIDTH = config.dtype_facts.parts, config.BLK, config.THR_N, config.vector
+    GROUPS, ROW, offset = BLK // 8, config.row_of_strip * PARTS, ptx.offset
+    STEP_TILE = config.SPLIT * BLK * ROW
+    TILE, load_panel = GROUPS * COLUMNS * PARTS, _panel_loader(config)
+
+    def places(first, stop):
+        """Where in `acc` the lane's elements of the tiles lie, by rows."""
+        rows = ((tile, group) for tile in range(first, stop) for group in range(GROUPS))
+        return [
+            tile * TILE + (col * GROUPS + group) * PARTS for tile, group in rows for col in range(COLUMNS)
+        ]
+
+    def steps(first, stop, behind):
+        groups, targets = (stop - first) * GROUPS, tuple(places(first, stop))
+        others = tuple(places(first + behind, stop + behind))
+        load = ptx.load_shared(WIDTH * PARTS, GROUPS, 8 * ROW)
+
+        def step(k):
+            # the first step takes the accumulators from where they lie
+            sources = targets if k > 0 else others
+            multiply = ptx.shifted_update(
+                groups, COLUMNS, WIDTH, PARTS, variant.conj, sources, targets, first=k
+            )
+
+            @device_function
+            def load_tile(tile, rt, place):
+                load(rt, tile * (GROUPS * WIDTH * PARTS), place, (first + tile) * STEP_TILE + k * PARTS)
+
+            load_tiles = unrolled(stop - first, load_tile)
+
+            @device_function
+            def update_step(acc, rt, rx, place):
+                load_tiles(0, rt, place)
+                multiply(acc, rt, rx)
+
+            return update_step
+
+        return [step(k) for k in range(0, BLK, WIDTH)]
+
+    @device_function
+    def load(rx, panel, g, q):
+        load_panel(0, rx, offset(panel, 2 * q * PARTS))
+
+    @device_function
+    def mine(strip, tile, g, q):
+        return offset(strip, (tile * BLK + g) * ROW)
+
+    return Updater(load, mine, steps, config.loaded_groups * WIDTH * PARTS, BLK * COLUMNS * PARTS)
+
+
+def _panel_loader(config: TrsmFma):
+    """``load(0, rx, panel)``: a lane's columns of X, two of each eight; they lie row by row."""
+    PARTS, PAIRS = config.dtype_facts.parts, config.WARP_N // 8
+    PAIR, ROW = 2 * PARTS, config.row_of_panel * PARTS
+    WIDTH = min(PAIR, VECTOR // config.dtype_facts.real_size)
+    load = ptx.load_shared(WIDTH, PAIR // WIDTH, WIDTH)
+
+    @device_function
+    def load_pair(e, rx, panel):
+        load(rx, e * PAIR, panel, e // PAIRS * ROW + e % PAIRS * 8 * PARTS)
+
+    return unrolled(config.BLK * PAIRS, load_pair)

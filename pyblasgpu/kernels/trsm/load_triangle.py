@@ -1,0 +1,173 @@
+"""How T comes to warps that own columns of B: its diagonal tiles, divided row by row, the strips below them.
+
+A strip is all that lies below a diagonal tile. How it lies in shared memory the Config says
+(``strip_steps``), its lines padded, so that it is read without conflicts; the diagonal tiles lie by columns,
+for substitution.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...gpu.backend import device_function, ptx, unrolled
+from ..common.substitution import column_reader, column_writer, inverter, quotient
+from ..common.triangle_panel import Variant
+
+if TYPE_CHECKING:
+    from .config import TrsmConfig
+
+__all__ = ["row_divider", "tile_starters"]
+
+
+AT_ONCE = 4  # tiles that a thread begins to copy without asking between whether there are so many
+
+
+def _tiles_copier(
+    config: TrsmConfig,
+    threads: int,
+    step_row: int,
+    step_col: int,
+    by_rows: bool,
+    tiles: int,
+    place_step: int,
+    first: int | None = None,
+):
+    """``copy(shared, source, t_rs, t_cs, t, source_step, rows, count)``: `count` of at most `tiles` tiles,
+    each so many reals after the one before, asynchronously; neighbouring threads take neighbours in memory.
+
+    Of the first tile so many rows are left in T, of each next BLK fewer; what the last lacks is zeros. With
+    `first`, elements with ``i - j < first`` stay away: above the diagonal, and for 1 the diagonal.
+    """
+    facts, THREADS, BLK = config.dtype_facts, threads, config.BLK
+    PARTS, TOTAL = facts.parts, BLK * BLK
+    offset, int32, quotient = ptx.offset, ptx.types.int32, ptx.quotient
+    bring = _bringer(facts.itemsize, tiles, place_step)
+    WHOLE, FIRST = first is None, first or 0
+
+    @device_function
+    def start(shared, source, t_rs, t_cs, t, source_step, rows, count):
+        element, last = t, int32((count - 1) * BLK)
+        while element < TOTAL:
+            slow = quotient(element, BLK)
+            fast = int32(element - slow * BLK)
+            i, j = (fast, slow) if by_rows else (slow, fast)
+            if WHOLE or i - j >= FIRST:
+                inside = int32(count if rows - i > last else count - 1)
+                here = offset(source, (i * t_rs + j * t_cs) * PARTS)
+                place = offset(shared, int32((i * step_row + j * step_col) * PARTS))
+                bring(place, here, source_step, inside, count)
+            element = int32(element + THREADS)
+
+    return start
+
+
+def _bringer(size: int, tiles: int, place_step: int, first: int = 0):
+    """``bring(place, here, source_step, inside, count)``: an element of each of `count` tiles, from the
+    `first` on; those past `inside` become 0. Straight-line but for asking, as few threads bring much.
+    """
+    if first >= tiles:
+        return _no_more
+    many, go_on = min(AT_ONCE, tiles - first), _bringer(size, tiles, place_step, first + AT_ONCE)
+    copy, offset, int32 = ptx.copy_async(size), ptx.offset, ptx.types.int32
+
+    @device_function
+    def bring_whole(k, place, here, source_step):
+        tile = first + k
+        copy(place, tile * place_step, offset(here, tile * source_step), 0, int32(size))
+
+    @device_function
+    def bring_part(k, place, here, source_step, inside):
+        tile = first + k
+        valid = int32(size if tile < inside else 0)
+        copy(place, tile * place_step, offset(here, tile * source_step), 0, valid)
+
+    bring_all, bring_last = unrolled(many, bring_whole), unrolled(many, bring_part)
+
+    @device_function
+    def bring(place, here, source_step, inside, count):
+        if inside >= first + many:
+            bring_all(0, place, here, source_step)
+            go_on(place, here, source_step, inside, count)
+        elif first < count:  # so these are the last ones
+            bring_last(0, place, here, source_step, inside)
+
+    return bring
+
+
+@device_function
+def _no_more(place, here, source_step, inside, count):
+    """There are no more tiles."""
+
+
+def tile_starters(config: TrsmConfig, variant: Variant):
+    """``start_diagonals(shared, tri, t_rs, t_cs, t, n, tiles)`` and
+    ``start_strip(stage, tri, t_rs, t_cs, t, n, tiles, j)``: begin to bring T, a group of copies each.
+    """
+    PARTS, BLK, BY_ROWS = config.dtype_facts.parts, config.BLK, variant.t_by_rows
+    STEP_ROW, STEP_COL = config.strip_steps(BY_ROWS)
+    copy_diagonal = _tiles_copier(
+        config, config.threads, 1, BLK, BY_ROWS, config.tiles, BLK * BLK * PARTS, 1 if variant.unit else 0
+    )
+    copy_strip = _tiles_copier(
+        config, config.loading_threads, STEP_ROW, STEP_COL, BY_ROWS, config.tiles - 1, BLK * STEP_ROW * PARTS
+    )
+    ALL_LOAD, FIRST = config.LOADERS == 0, config.threads - config.loading_threads
+    commit, int32, offset = ptx.commit_async, ptx.types.int32, ptx.offset
+
+    @device_function
+    def start_diagonals(shared, tri, t_rs, t_cs, t, n, tiles):
+        step = BLK * (t_rs + t_cs) * PARTS
+        copy_diagonal(shared, tri, t_rs, t_cs, t, step, n, tiles)
+        commit()
+
+    @device_function
+    def start_strip(stage, tri, t_rs, t_cs, t, n, tiles, j):
+        below = (j + 1) * BLK
+        strip, step = offset(tri, (below * t_rs + j * BLK * t_cs) * PARTS), BLK * t_rs * PARTS
+        if ALL_LOAD or t >= FIRST:
+            rows, count = int32(n - below), int32(tiles - 1 - j)
+            copy_strip(stage, strip, t_rs, t_cs, int32(t - FIRST), step, rows, count)
+        commit()  # by all threads, which count their groups alike
+
+    return start_diagonals, start_strip
+
+
+def row_divider(config: TrsmConfig, variant: Variant):
+    """``divide(line, diagonals, inverse, t, n, tiles)``: every row of the diagonal tiles by its diagonal
+    element, which stays, with its inverse; a thread a row. Whether all divisions of this thread are safe.
+    """
+    facts, BLK, THREADS = config.dtype_facts, config.BLK, config.threads
+    real, PARTS, LINE = ptx.REALS[facts.real], facts.parts, BLK * facts.parts
+    invert, divided = inverter(facts, False), quotient(facts, ptx.inlined, False)
+    int32, offset = ptx.types.int32, ptx.offset
+    read, write = (make(PARTS, BLK, LINE) for make in (column_reader, column_writer))
+
+    @device_function
+    def divide_element(j, line, t_re, t_im, r_re, r_im, row):
+        x = j * PARTS
+        if j != row:
+            if PARTS == 2:
+                line[x], line[x + 1] = divided(line[x], line[x + 1], t_re, t_im, r_re, r_im)
+            else:
+                line[x] = divided(line[x], t_re, r_re)
+
+    divide_line = unrolled(BLK, divide_element)
+
+    @device_function
+    def divide(line, diagonals, inverse, t, n, tiles):
+        safe = int32(1)
+        for place in range(t, tiles * BLK, THREADS):
+            row, x = place % BLK, place * PARTS
+            tile = offset(diagonals, (place - row) * LINE)
+            at = row * (BLK + 1) * PARTS
+            if place < n:
+                safe = safe & invert(inverse, x, tile, at)
+            else:
+                for part in range(PARTS):
+                    inverse[x + part] = real(0)
+            read(line, offset(tile, row * PARTS))
+            divide_line(0, line, tile[at], tile[at + PARTS - 1], inverse[x], inverse[x + PARTS - 1], row)
+            write(line, offset(tile, row * PARTS))
+        return safe
+
+    return divide

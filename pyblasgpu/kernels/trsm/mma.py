@@ -1,0 +1,137 @@
+"""``trsm_mma``: T X = alpha * B in place, T lower triangular of small order, on the tensor cores.
+
+All around the update is in `trsm_body`. A warp keeps its columns of B as accumulators of ``mma.sync``, in
+double precision. A strip of T lies in shared memory as it lies in T: a lane reads single elements of a
+fragment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ...errors import require
+from ...gpu.backend import device_function, ptx, unrolled
+from ...gpu.compile import KernelSource
+from ...gpu.intrinsics.mma import SHAPES, taken
+from ..common.triangle_panel import Variant
+from .body import Updater, source_with
+from .config import TrsmConfig
+
+__all__ = ["STEM", "TrsmMma", "source"]
+
+STEM = "trsm_mma"
+
+
+@dataclass(frozen=True)
+class TrsmMma(TrsmConfig):
+    """Config of one `trsm_mma` kernel, beside what `TrsmConfig` holds; `dtype` is 'd' or 'z'.
+
+    Attributes
+    ----------
+    MMA_M, MMA_K : int
+        As in `GemmMma`.
+    """
+
+    MMA_M: int = 16
+    MMA_K: int = 16
+
+    STEM: ClassVar[str] = STEM
+
+    def __post_init__(self):
+        require(self.dtype in "dz", "double", "dtype in (d, z)", dtype=self.dtype)
+        shape = self.MMA_M, self.MMA_K
+        require(shape in SHAPES, "shape", f"(MMA_M, MMA_K) in {list(SHAPES)}", MMA_M=shape[0], MMA_K=shape[1])
+        require(
+            self.BLK % self.taken[0] == 0 and self.BLK % self.taken[1] == 0,
+            "tile", "BLK % rows of an instruction == 0 and BLK % k of it == 0",
+            BLK=self.BLK, rows=self.taken[0], k=self.taken[1],
+        )  # fmt: skip
+        self.check_shape()
+
+    @property
+    def taken(self) -> tuple[int, int]:
+        """Rows and k of T that an instruction multiplies."""
+        return taken((self.MMA_M, self.MMA_K), self.dtype_facts.parts)
+
+    @property
+    def needs(self) -> tuple[int, int]:
+        """The compute capability that the instruction needs."""
+        return SHAPES[self.MMA_M, self.MMA_K]
+
+    def strip_steps(self, by_rows: bool) -> tuple[int, int]:
+        """As it lies in T."""
+        height = self.ORDER - self.BLK
+        return (1, height + self.pad) if by_rows else (self.BLK + self.pad, 1)
+
+    @property
+    def stage_elements(self) -> int:
+        """A strip, by rows or by columns."""
+        height = self.ORDER - self.BLK
+        return max(height * (self.BLK + self.pad), self.BLK * (height + self.pad))
+
+    @property
+    def registers(self) -> int:
+        """Estimated 32-bit registers of a thread: its part of B, and either a column of a tile or fragments
+        of T and of X.
+        """
+        fragments = self.BLK * (self.BLK + self.WARP_N) // 32
+        elements = self.THR_M * self.THR_N + max(self.BLK, fragments)
+        return elements * self.dtype_facts.itemsize // 4
+
+    @property
+    def reuse(self) -> float:
+        """FMAs for each element loaded from shared memory."""
+        return self.dtype_facts.reuse(self.BLK, self.WARP_N)
+
+
+def source(config: TrsmMma, variant: Variant) -> KernelSource:
+    """The kernel of `config` for n <= ORDER; parameters and grid as in `triangle.panel_source`."""
+    return source_with(_updater, config, variant)
+
+
+def _updater(config: TrsmMma, variant: Variant) -> Updater:
+    PARTS, BLK, WARP_N = config.dtype_facts.parts, config.BLK, config.WARP_N
+    GROUPS, TILE = BLK // 8, BLK // 8 * config.THR_N * PARTS
+    STEP_ROW, STEP_COL = (step * PARTS for step in config.strip_steps(variant.t_by_rows))
+    ROWS, DEPTH = config.taken
+    instructions = BLK // ROWS, WARP_N // 8, (config.MMA_M, config.MMA_K), PARTS, variant.conj
+    load_tile = _fragment_loader(PARTS, GROUPS, 8 * STEP_ROW, BLK // 4, 4 * STEP_COL)
+    load_panel = _fragment_loader(PARTS, WARP_N // 8, 8 * PARTS, BLK // 4, 4 * config.row_of_panel * PARTS)
+    offset, ROW, STEP_TILE = ptx.offset, config.row_of_panel * PARTS, config.SPLIT * BLK * STEP_ROW
+
+    def tile_update(i, behind):
+        multiply = ptx.warp_multiply(*instructions, False, BLK // DEPTH, i * TILE)
+
+        @device_function
+        def update_tile(acc, rt, rx, place):
+            load_tile(0, rt, offset(place, i * STEP_TILE))
+            for x in range(i * TILE, (i + 1) * TILE):
+                acc[x] = acc[x + behind * TILE]
+            multiply(acc, rt, rx)
+
+        return update_tile
+
+    def steps(first, stop, behind):
+        return [tile_update(i, behind) for i in range(first, stop)]
+
+    @device_function
+    def load(rx, panel, g, q):
+        load_panel(0, rx, offset(panel, q * ROW + g * PARTS))
+
+    @device_function
+    def mine(strip, tile, g, q):
+        return offset(strip, (tile * BLK + g) * STEP_ROW + q * STEP_COL)
+
+    return Updater(load, mine, steps, BLK * BLK // 32 * PARTS, BLK * WARP_N // 32 * PARTS)
+
+
+def _fragment_loader(parts: int, count: int, step: int, quarters: int, step_k: int):
+    """``load(0, fragment, place)``: `count` elements, `step` reals apart, for each fourth k."""
+    load = ptx.load_shared(parts, count, step)
+
+    @device_function
+    def load_quarter(s, fragment, place):
+        load(fragment, s * (count * parts), place, s * step_k)
+
+    return unrolled(quarters, load_quarter)

@@ -1,0 +1,195 @@
+"""``trsm_small``: T X = alpha * B in place for small triangles, of a batch as a rule: a thread a column of B.
+
+A triangle of a few dozen rows is too little for the tiles and the ring of the other leaves. Here a block has
+all of T in shared memory, and each thread one column of B in registers, from the first row to the last. B
+passes through shared memory on its way, so that neighbours in memory are read and written together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar
+
+from ...errors import require
+from ...gpu.backend import cuda, device_function, ptx
+from ...gpu.compile import KernelSource
+from ...types import DTYPES, Dtype
+from ..common.substitution import (
+    careful_solver,
+    column_reader,
+    column_writer,
+    diagonal_inverter,
+    panel_writer,
+    steps,
+)
+from ..common.triangle_panel import Variant, block_copier, panel_source
+
+__all__ = ["STEM", "TrsmSmall", "source"]
+
+STEM = "trsm_small"
+ORDERS = (8, 16, 32, 64)  # of T, to which smaller ones are filled up
+REALS = 64  # of a column in registers: twice as many take four times the instructions, too many to be cached
+VECTOR = 16  # bytes of a load from shared memory
+
+
+@dataclass(frozen=True)
+class TrsmSmall:
+    """Config of one `trsm_small` kernel.
+
+    Attributes
+    ----------
+    dtype : str
+        's', 'd', 'c' or 'z'.
+    ORDER : int
+        The largest order of T.
+    BLK_N : int
+        Columns of B a block owns, each a thread's.
+    """
+
+    dtype: str
+    ORDER: int = 32
+    BLK_N: int = 32
+
+    STEM: ClassVar[str] = STEM
+
+    def __post_init__(self):
+        require(self.ORDER in ORDERS, "order", f"ORDER in {ORDERS}", ORDER=self.ORDER)
+        require(
+            self.ORDER * self.dtype_facts.parts <= REALS, "column", f"ORDER * parts <= {REALS}",
+            ORDER=self.ORDER, parts=self.dtype_facts.parts,
+        )  # fmt: skip
+        require(
+            self.BLK_N % 32 == 0 and self.ORDER <= self.BLK_N <= 1024,
+            "threads", "BLK_N % 32 == 0 and ORDER <= BLK_N <= 1024", BLK_N=self.BLK_N, ORDER=self.ORDER,
+        )  # fmt: skip
+
+    def serving(self, order: int, columns: int) -> TrsmSmall:
+        """The Config for triangles of `order` rows, of which there are `most_rows` at most, and so many
+        columns.
+        """
+        found = next(each for each in ORDERS if order <= each)
+        return replace(self, ORDER=found, BLK_N=max(found, 32 if columns <= 32 else 64))
+
+    @property
+    def most_rows(self) -> int:
+        """Of a triangle that any Config of the dtype serves."""
+        return REALS // self.dtype_facts.parts
+
+    @cached_property
+    def dtype_facts(self) -> Dtype:
+        return DTYPES[self.dtype]
+
+    @property
+    def threads(self) -> int:
+        return self.BLK_N
+
+    @property
+    def min_blocks(self) -> int:
+        return 1
+
+    @property
+    def vector(self) -> int:
+        """Reals of T that a thread loads at once."""
+        return VECTOR // self.dtype_facts.real_size
+
+    @property
+    def lead(self) -> int:
+        """Elements from column to column of T in shared memory: a vector more than a column, against bank
+        conflicts where T comes in by rows.
+        """
+        return self.ORDER + VECTOR // self.dtype_facts.itemsize
+
+    @property
+    def row_of_panel(self) -> int:
+        """Elements from row to row of the columns of B in shared memory (odd, against conflicts)."""
+        return self.BLK_N + 1
+
+    @property
+    def shared_bytes(self) -> int:
+        """T, the inverse of its diagonal, and the columns of B."""
+        elements = self.ORDER * (self.lead + 1 + self.row_of_panel)
+        return -(-elements * self.dtype_facts.itemsize // 16) * 16
+
+    def grid(self, columns: int) -> int:
+        """Blocks along x for `columns` columns of B."""
+        return -(-columns // self.BLK_N)
+
+
+def source(config: TrsmSmall, variant: Variant) -> KernelSource:
+    """The kernel of `config` for n <= ORDER; parameters and grid as in `triangle.panel_source`."""
+    return panel_source(STEM, config, variant, _build, ahead=(0,))
+
+
+def _solver(config: TrsmSmall, variant: Variant):
+    """``solve(column, mine, tri, inverse, safe, alpha, alpha_i)``: the thread's column, alpha B to X; where
+    a reciprocal is not `safe`, in shared memory.
+    """
+    facts, ORDER, LEAD = config.dtype_facts, config.ORDER, config.lead
+    PARTS, ROW, COMPLEX = facts.parts, config.row_of_panel * facts.parts, facts.is_complex
+    read, write = column_reader(PARTS, ORDER, ROW), column_writer(PARTS, ORDER, ROW)
+    substitute = steps(facts, ORDER, variant.conj, not variant.unit, config.vector, LEAD)
+    substitute_carefully = careful_solver(facts, ROW, variant.conj, not variant.unit)
+
+    @device_function
+    def solve(column, mine, tri, inverse, safe, alpha, alpha_i):
+        read(column, mine)
+        for i in range(ORDER):
+            x = i * PARTS
+            re = column[x]
+            column[x] = alpha * re
+            if COMPLEX:
+                im = column[x + 1]
+                column[x] = alpha * re - alpha_i * im
+                column[x + 1] = alpha * im + alpha_i * re
+        if safe:
+            substitute(column, tri, inverse)
+        write(column, mine)
+        if not safe:
+            substitute_carefully(mine, tri, 1, LEAD, ORDER)
+
+    return solve
+
+
+def _build(config: TrsmSmall, variant: Variant):
+    facts, ORDER, BLK_N = config.dtype_facts, config.ORDER, config.BLK_N
+    real, PARTS, ROW = ptx.REALS[facts.real], facts.parts, config.row_of_panel
+    int64, offset, shared_pointer, in_turn = ptx.types.int64, ptx.offset, ptx.shared_pointer, ptx.in_turn
+    INVERSE = ORDER * config.lead * PARTS
+    PANEL = INVERSE + ORDER * PARTS
+    COLUMN_REALS = ORDER * PARTS
+
+    first = 1 if variant.unit else 0
+    copy_t = block_copier(config, ORDER, ORDER, 1, config.lead, variant.t_by_rows, first)
+    copy_b = block_copier(config, ORDER, BLK_N, ROW, 1, variant.b_by_rows)
+    commit, wait_all = ptx.commit_async, ptx.wait_async(0)
+    invert = diagonal_inverter(facts, ORDER, config.lead + 1, variant.conj, variant.unit)
+    solve = _solver(config, variant)
+    write_b = panel_writer(PARTS, ORDER, BLK_N, ROW * PARTS, config.threads, variant.b_by_rows)
+
+    def trsm_small(tri, b, n, r, t_rs, t_cs, b_rs, b_cs, stride_t, stride_b, alpha, alpha_i):
+        # (1) the triangle and the columns of this block
+        t = cuda.threadIdx.x
+        col0, batch = cuda.blockIdx.x * BLK_N, int64(cuda.blockIdx.z)
+        cols = r - col0
+        tri = offset(tri, batch * stride_t * PARTS)
+        b = offset(b, (batch * stride_b + col0 * b_cs) * PARTS)
+        shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        inverse, panel = offset(shared, INVERSE), offset(shared, PANEL)
+        column = cuda.local.array(COLUMN_REALS, real)
+
+        # (2) both to shared memory; what T lacks of ORDER rows is zeros, and what that spoils is not written
+        copy_t(shared, tri, t_rs, t_cs, t, n, n, 0)
+        in_turn()  # T is not what the launch before writes
+        copy_b(panel, b, b_rs, b_cs, t, n, cols, 0)
+        commit()
+        wait_all()
+        cuda.syncthreads()
+
+        # (3) substitution, and back to B
+        safe = cuda.syncthreads_and(invert(shared, inverse, t, n))
+        solve(column, offset(panel, t * PARTS), shared, inverse, safe, alpha, alpha_i)
+        cuda.syncthreads()
+        write_b(b, panel, b_rs, b_cs, t, n, cols)
+
+    return trsm_small

@@ -1,0 +1,1 @@
+"""TRSM with few right-hand sides."""

@@ -1,0 +1,229 @@
+"""How `trsv` solves the diagonal block of a block of threads: by groups of rows, or carefully.
+
+The columns of the block are divided by the diagonal beforehand, T'_ij = T_ij / t_jj, and what is carried is
+y_j = t_jj x_j: a row then costs one multiply-add, and the divisions of y stand at the end, all at once. The
+errors are those of a substitution with two more roundings in each product, of T' and of x.
+"""
+
+from __future__ import annotations
+
+from ...gpu.backend import cuda, device_function, in_order, ptx, unrolled
+from ..common.substitution import diagonal_inverter, divider, quotient, subtracter
+from ..common.triangle_panel import Variant
+from .config import WARP, Trsv
+
+__all__ = ["by_groups", "careful", "last_divider", "own_row", "preparer"]
+
+
+def own_row(config: Trsv):
+    """``put(0, panel, y, t)``: a thread's row to a panel in shared memory; ``take(0, y, panel, t)``: back."""
+    SIZE = config.COLS * config.dtype_facts.parts
+
+    @device_function
+    def put(x, panel, y, t):
+        panel[t * SIZE + x] = y[x]
+
+    @device_function
+    def take(x, y, panel, t):
+        y[x] = panel[t * SIZE + x]
+
+    return unrolled(SIZE, put), unrolled(SIZE, take)
+
+
+def preparer(config: Trsv, variant: Variant):
+    """``prepare(diagonal, inverse, t, rows)``: the columns of the diagonal block divided by the diagonal,
+    which stays, and its inverses; whether all are safe, for all threads alike. A barrier has to follow.
+    """
+    facts, ROWS, LEAD, THREADS = config.dtype_facts, config.ROWS, config.lead, config.threads
+    real, PARTS, UNIT, CONJ = ptx.REALS[facts.real], facts.parts, variant.unit, -1 if variant.conj else 1
+    invert = diagonal_inverter(facts, ROWS, LEAD + 1, False, UNIT)
+    divided = quotient(facts, ptx.inlined, False)
+
+    @device_function
+    def divide_element(diagonal, inverse, at, j):
+        d, r = j * (LEAD + 1) * PARTS, j * PARTS
+        if PARTS == 2:
+            re, im = diagonal[at], diagonal[at + 1]
+            if not UNIT:
+                re, im = divided(re, im, diagonal[d], diagonal[d + 1], inverse[r], inverse[r + 1])
+            diagonal[at], diagonal[at + 1] = re, real(CONJ) * im
+        else:
+            diagonal[at] = divided(diagonal[at], diagonal[d], inverse[r])
+
+    @device_function
+    def prepare(diagonal, inverse, t, rows):
+        is_safe = cuda.syncthreads_and(invert(diagonal, inverse, t, rows)) != 0
+        if is_safe and (not UNIT or CONJ < 0):
+            for place in range(t, ROWS * ROWS, THREADS):
+                i, j = place % ROWS, place // ROWS
+                if i > j and i < rows:
+                    divide_element(diagonal, inverse, (i + j * LEAD) * PARTS, j)
+        return is_safe
+
+    return prepare
+
+
+def _group(config: Trsv):
+    """How a group of rows is solved by a thread, and the thread's own row brought up to date.
+
+    ``load(corner, line, own, here)``: the corner of T' that the group meets itself in, column by column, and
+    the line of T' below it that is of the own row; ``solve(y, group, corner, line)``.
+    """
+    PARTS, COLS, GROUP, LEAD = config.dtype_facts.parts, config.COLS, config.GROUP, config.lead
+    WIDTH = 16 // config.dtype_facts.real_size
+    load_element, take_off = ptx.load_shared(PARTS), subtracter(config.dtype_facts)
+
+    def column_loader(j):
+        start = (j + 1) * PARTS // WIDTH * WIDTH  # a vector that holds the first one below the diagonal
+        load = ptx.load_shared(WIDTH, (GROUP * PARTS - start) // WIDTH, WIDTH)
+
+        @device_function
+        def load_column(corner, line, own, here):
+            if j + 1 < GROUP:
+                load(corner, j * GROUP * PARTS + start, here, j * LEAD * PARTS + start)
+            load_element(line, j * PARTS, own, j * LEAD * PARTS)
+
+        return load_column
+
+    def row_solver(j):
+        @device_function
+        def below(e, group, corner):
+            i, c = j + 1 + e // COLS, e % COLS
+            x, solved = (i * COLS + c) * PARTS, (j * COLS + c) * PARTS
+            take_off(group, x, corner, (j * GROUP + i) * PARTS, group, solved)
+
+        @device_function
+        def own(c, y, group, line):
+            take_off(y, c * PARTS, line, j * PARTS, group, (j * COLS + c) * PARTS)
+
+        spread, update = unrolled((GROUP - 1 - j) * COLS, below), unrolled(COLS, own)
+
+        @device_function
+        def solve_row(y, group, corner, line):
+            spread(0, group, corner)
+            update(0, y, group, line)
+
+        return solve_row
+
+    return (in_order([make(j) for j in range(GROUP)]) for make in (column_loader, row_solver))
+
+
+def by_groups(config: Trsv):
+    """``substitute(y, group, corner, line, diagonal, pending, solution, t)``: the block row solved, but for
+    the division by the diagonal; in `solution`. `y` is a thread's row, which is lost.
+
+    A group passes through `pending` from the threads that have its rows to all that have rows from there on.
+    What comes from T' is loaded a group ahead.
+    """
+    facts, ROWS, COLS, GROUP = config.dtype_facts, config.ROWS, config.COLS, config.GROUP
+    PARTS, LEAD, SIZE = facts.parts, config.lead, COLS * facts.parts
+    offset, int32 = ptx.offset, ptx.types.int32
+    WIDTH = 16 // facts.real_size
+    load, solve = _group(config)
+    load_group = ptx.load_shared(WIDTH, GROUP * SIZE // WIDTH, WIDTH)
+    store_group = ptx.store_shared(WIDTH)
+
+    @device_function
+    def keep(v, solution, group, first):
+        store_group(solution, first * SIZE + v * WIDTH, group, v * WIDTH)
+
+    (put, _), keep_group = own_row(config), unrolled(GROUP * SIZE // WIDTH, keep)
+
+    @device_function
+    def load_ahead(corner, line, diagonal, first, t):
+        columns = offset(diagonal, int32(first * LEAD) * PARTS)
+        load(corner, line, offset(columns, t * PARTS), offset(columns, first * PARTS))
+
+    @device_function
+    def substitute(y, group, corner, line, diagonal, pending, solution, t):
+        if t < GROUP:
+            put(0, pending, y, t)
+        if t < ROWS:
+            load_ahead(corner, line, diagonal, int32(0), t)
+        first = int32(0)
+        while first < ROWS:
+            cuda.syncthreads()
+            after = int32(first + GROUP)
+            if t < ROWS and t // WARP * WARP + WARP > first:
+                load_group(group, 0, pending, first * SIZE)
+                solve(y, group, corner, line)
+                if after <= t and t < after + GROUP:
+                    put(0, pending, y, t)
+                if t == ROWS - 1:  # of the warp that is on the chain last
+                    keep_group(0, solution, group, first)
+                if after < ROWS:
+                    load_ahead(corner, line, diagonal, after, t)
+            first = after
+        cuda.syncthreads()
+
+    return substitute
+
+
+def last_divider(config: Trsv, variant: Variant):
+    """``divide(0, x, solution, diagonal, inverse, t)``: a row of X, of what is but not divided;
+    ``is_finite(x)``: whether all of it is.
+    """
+    facts, COLS, LEAD, UNIT = config.dtype_facts, config.COLS, config.lead, variant.unit
+    real, PARTS, CONJ, INFINITY = ptx.REALS[facts.real], facts.parts, -1 if variant.conj else 1, float("inf")
+    divided = quotient(facts, ptx.inlined, False)
+
+    @device_function
+    def divide(c, x, solution, diagonal, inverse, t):
+        s, at, d, r = (t * COLS + c) * PARTS, c * PARTS, t * (LEAD + 1) * PARTS, t * PARTS
+        if UNIT:
+            for part in range(PARTS):
+                x[at + part] = solution[s + part]
+        elif PARTS == 2:
+            t_im, r_im = real(CONJ) * diagonal[d + 1], real(CONJ) * inverse[r + 1]
+            x[at], x[at + 1] = divided(solution[s], solution[s + 1], diagonal[d], t_im, inverse[r], r_im)
+        else:
+            x[at] = divided(solution[s], diagonal[d], inverse[r])
+
+    @device_function
+    def is_finite(x):
+        finite = True
+        for part in range(COLS * PARTS):
+            finite = finite & (abs(x[part]) < real(INFINITY))
+        return finite
+
+    return unrolled(COLS, divide), is_finite
+
+
+def careful(config: Trsv, variant: Variant):
+    """``substitute(y, diagonal, solution, t, rows)``: the block row solved with true divisions, a row after
+    the other, from the diagonal block as it is; `y` becomes a thread's row of X.
+    """
+    facts, ROWS, COLS, LEAD = config.dtype_facts, config.ROWS, config.COLS, config.lead
+    real, PARTS, UNIT, CONJ = ptx.REALS[facts.real], facts.parts, variant.unit, -1 if variant.conj else 1
+    divide, SIZE = divider(facts), COLS * facts.parts
+
+    @device_function
+    def solve_element(c, y, diagonal, solution, j):
+        x, d = c * PARTS, j * (LEAD + 1) * PARTS
+        if not UNIT:
+            divide(y, x, diagonal[d], real(CONJ) * diagonal[d + PARTS - 1])
+        for part in range(PARTS):
+            solution[j * SIZE + x + part] = y[x + part]
+
+    @device_function
+    def update_element(c, y, diagonal, solution, j, t):
+        x, s, at = c * PARTS, j * SIZE + c * PARTS, (t + j * LEAD) * PARTS
+        t_re, t_im = diagonal[at], real(CONJ) * diagonal[at + PARTS - 1]
+        if PARTS == 2:
+            y[x] = y[x] - t_re * solution[s] + t_im * solution[s + 1]
+            y[x + 1] = y[x + 1] - t_re * solution[s + 1] - t_im * solution[s]
+        else:
+            y[x] = y[x] - t_re * solution[s]
+
+    solve_row, update_row = unrolled(COLS, solve_element), unrolled(COLS, update_element)
+
+    @device_function
+    def substitute(y, diagonal, solution, t, rows):
+        for j in range(rows):
+            if t == j:
+                solve_row(0, y, diagonal, solution, j)
+            cuda.syncthreads()
+            if t > j and t < ROWS:
+                update_row(0, y, diagonal, solution, j, t)
+
+    return substitute

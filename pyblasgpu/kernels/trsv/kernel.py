@@ -1,0 +1,167 @@
+"""``trsv``: solves T X = alpha * B in place for few columns of B, T lower triangular, in a single launch.
+
+A block of threads owns ROWS rows of T and X. It takes its number by a ticket, so that blocks are numbered in
+the order in which they start, and walks along its rows of T, a square tile after the other: a tile is on its
+way to the registers while the block waits until the rows of X that it meets are solved. What is left is the
+diagonal block, which came to shared memory long before. The word `PROGRESS` tells how many block rows are
+solved; each block sets it in its turn.
+
+Half of T is read, once; but the blocks' substitutions form a chain. So the columns of the diagonal block are
+divided by the diagonal beforehand, T'_ij = T_ij / t_jj, and what is carried is y_j = t_jj x_j: a row then
+costs the chain one multiply-add. GROUP rows at a time are solved by all warps alike, in registers, without a
+word to each other; then each thread brings its own row up to date. Where a diagonal element is not safe to
+divide by, or what comes out not finite, the block starts again, with true divisions of X.
+
+Both strides of T and B are free and may be negative, as in `triangle`.
+"""
+
+from __future__ import annotations
+
+from ...gpu.backend import cuda, ptx
+from ...gpu.compile import KernelSource
+from ..common.triangle_panel import Variant, block_copier
+from .config import MOST_COLS, STEM, Trsv
+from .diagonal import by_groups, careful, last_divider, own_row, preparer
+from .sums import adder, right_sides, tiles
+
+__all__ = ["MOST_COLS", "STEM", "Trsv", "source"]
+
+PARAMETERS = "ppp ii qqqq rr".replace(" ", "")
+TICKET, PROGRESS = 0, 32  # flags: blocks that have started, block rows that are solved
+
+
+def source(config: Trsv, variant: Variant) -> KernelSource:
+    """The kernel of `config`.
+
+    Parameters
+    ----------
+    config : Trsv
+    variant : Variant
+        Of which `b_by_rows` makes no difference.
+
+    Returns
+    -------
+    KernelSource
+        Its parameters are pointers to T, to flags, which are 0 before and after, and to B; int32 n and
+        columns of B, at most COLS; int64 row and column stride of T, of B (elements); alpha (real, imaginary
+        part). Grid: x ``config.grid(n)``; there are no batches.
+    """
+    return KernelSource(
+        name=STEM,
+        config=config,
+        flags=tuple(sorted(vars(variant).items())),
+        real=config.dtype_facts.real,
+        parameters=PARAMETERS,
+        threads=config.threads,
+        min_blocks=1,
+        shared_bytes=config.shared_bytes,
+        build=lambda: _build(config, variant),
+    )
+
+
+def _build(config: Trsv, variant: Variant):
+    facts, ROWS, COLS, LEAD = config.dtype_facts, config.ROWS, config.COLS, config.lead
+    real, PARTS, GROUP, PANEL = ptx.REALS[facts.real], facts.parts, config.GROUP, config.panel * facts.parts
+    DIM_M, DIM_K, BY_ROWS = config.DIM_M, config.DIM_K, variant.t_by_rows
+    SIZE, ACC, TILE = COLS * PARTS, config.THR_M * COLS * PARTS, config.THR_M * config.THR_K * PARTS
+    CORNER, LINE, HELD = GROUP * GROUP * PARTS, GROUP * PARTS, GROUP * SIZE
+    GOT, COMING = max(SIZE, DIM_K), ROWS * LEAD * PARTS
+    PENDING = COMING + PANEL
+    SOLUTION = PENDING + PANEL
+    INVERSE = SOLUTION + PANEL
+    SUMS = INVERSE + ROWS * PARTS
+    int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
+    in_turn, atomic_add, load_acquire = ptx.in_turn, ptx.atomic_add, ptx.load_acquire
+    store_release, zero = ptx.store_release, ptx.fill(ACC)
+    commit, wait = ptx.commit_async, ptx.wait_async(0)
+
+    copy_diagonal = block_copier(
+        config, ROWS, ROWS, 1, LEAD, BY_ROWS, 1 if variant.unit else 0, unrolls=False
+    )
+    (fetch, multiply), (leave, subtract) = tiles(config, variant), adder(config)
+    (read, write, bring), prepare = right_sides(config), preparer(config, variant)
+    substitute, (divide, is_finite) = by_groups(config), last_divider(config, variant)
+    substitute_carefully, (put, take) = careful(config, variant), own_row(config)
+
+    def trsv(tri, flags, b, n, r, t_rs, t_cs, b_rs, b_cs, alpha, alpha_i):
+        # (1) the number of this block, among those that have started, and its rows; the place of this thread
+        t = int32(cuda.threadIdx.x & 1023)  # the mask tells the compiler that it is not negative
+        m, k = (t % DIM_M, t // DIM_M) if BY_ROWS else (t // DIM_K, t % DIM_K)
+        diagonal = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        coming, pending, solution = (
+            offset(diagonal, COMING), offset(diagonal, PENDING), offset(diagonal, SOLUTION),
+        )  # fmt: skip
+        inverse, sums = offset(diagonal, INVERSE), offset(diagonal, SUMS)
+        in_turn()  # the launch before may use the same flags
+        if t == 0:
+            pending[0] = real(atomic_add(flags, TICKET, int32(1)))  # exact: below 2^24
+        cuda.syncthreads()
+        block = int32(pending[0])
+        row0 = int64(block) * ROWS
+        rows = int32(min(n - row0, ROWS))
+        t_row, mine = offset(tri, row0 * t_rs * PARTS), offset(b, row0 * b_rs * PARTS)
+
+        # (2) the diagonal block sets out for shared memory, the first tile and alpha B for registers
+        corner, line = cuda.local.array(CORNER, real), cuda.local.array(LINE, real)
+        group, got = cuda.local.array(HELD, real), cuda.local.array(GOT, real)
+        y, x = cuda.local.array(SIZE, real), cuda.local.array(SIZE, real)
+        acc, tile = cuda.local.array(ACC, real), cuda.local.array(TILE, real)
+        copy_diagonal(diagonal, offset(t_row, row0 * t_cs * PARTS), t_rs, t_cs, t, rows, rows, 0)
+        commit()
+        here, left = offset(t_row, (m * t_rs + k * t_cs) * PARTS), int32(rows - m if block > 0 else 0)
+        fetch(0, tile, here, t_rs, t_cs, left)
+        read(0, y, mine, b_rs, b_cs, t, t < rows, r, alpha, alpha_i)
+        wait()
+        cuda.syncthreads()
+        is_safe = prepare(diagonal, inverse, t, rows)
+
+        # (3) acc := T[i, :i] X[:i], a tile as soon as what it meets is solved; the next one sets out
+        zero(acc, real(0))
+        j, solved = int32(0), int32(0)
+        while j < block:
+            if t == 0:
+                while solved <= j:
+                    solved = load_acquire(flags, PROGRESS)
+            cuda.syncthreads()
+            bring(coming, got, offset(b, int64(j) * ROWS * b_rs * PARTS), b_rs, b_cs, t, r)
+            cuda.syncthreads()
+            multiply(acc, tile, got, offset(coming, k * SIZE))
+            j, here = int32(j + 1), offset(here, ROWS * t_cs * PARTS)
+            if j < block:
+                fetch(0, tile, here, t_rs, t_cs, left)
+
+        # (4) y := alpha B - acc, kept in shared memory too: registers are few
+        leave(0, sums, acc, m, k)
+        cuda.syncthreads()
+        if t < ROWS:
+            subtract(0, y, got, sums, t)
+            put(0, coming, y, t)
+
+        # (5) the diagonal block solved; where that does not come to numbers, again and carefully
+        finite = True
+        if is_safe:
+            substitute(y, group, corner, line, diagonal, pending, solution, t)
+            if t < rows:
+                divide(0, x, solution, diagonal, inverse, t)
+                write(0, x, mine, b_rs, b_cs, t, t < rows, r)
+                finite = is_finite(x)
+        if cuda.syncthreads_and(int32(1 if is_safe and finite else 0)) == 0:
+            copy_diagonal(diagonal, offset(t_row, row0 * t_cs * PARTS), t_rs, t_cs, t, rows, rows, 0)
+            commit()
+            wait()
+            cuda.syncthreads()
+            if t < ROWS:
+                take(0, y, coming, t)
+            substitute_carefully(y, diagonal, solution, t, rows)
+            write(0, y, mine, b_rs, b_cs, t, t < rows, r)
+            cuda.syncthreads()
+
+        # (6) the others are told. The last block has seen the progress that all before it made, so all have
+        # taken their tickets and have nothing more to wait for: the flags are 0 again
+        if t == 0:
+            is_last = row0 + ROWS >= n
+            if is_last:
+                store_release(flags, TICKET, int32(0))
+            store_release(flags, PROGRESS, int32(0 if is_last else block + 1))
+
+    return trsv

@@ -1,0 +1,121 @@
+"""What `trsv` does beside the diagonal: tiles of T times what is solved, and how the threads add that up."""
+
+from __future__ import annotations
+
+from ...gpu.backend import device_function, in_order, ptx, unrolled
+from ..common.triangle_panel import Variant
+from .config import Trsv
+
+__all__ = ["adder", "right_sides", "tiles"]
+
+
+def tiles(config: Trsv, variant: Variant):
+    """``fetch(0, tile, mine, t_rs, t_cs, left)``: a thread's part of a tile that begins at `mine`, with so
+    many rows left; ``multiply(acc, tile, x, panel)``: acc += tile times its part of a panel.
+
+    A thread has every DIM_M-th row and every DIM_K-th column.
+    """
+    PARTS, COLS, THR_M, THR_K = config.dtype_facts.parts, config.COLS, config.THR_M, config.THR_K
+    DIM_M, DIM_K = config.DIM_M, config.DIM_K
+    WIDTH = min(COLS * PARTS, 16 // config.dtype_facts.real_size)
+    load = ptx.load_global(PARTS, False)
+    load_x = ptx.load_shared(WIDTH, COLS * PARTS // WIDTH, WIDTH)
+
+    @device_function
+    def fetch_element(e, tile, mine, t_rs, t_cs, left):
+        row, col = e % THR_M * DIM_M, e // THR_M * DIM_K
+        load(tile, e * PARTS, mine, (row * t_rs + col * t_cs) * PARTS, row < left)
+
+    def column(k):
+        rank1 = ptx.rank1_update(THR_M, COLS, PARTS, variant.conj, False, at_a=(k * THR_M, 1))
+
+        @device_function
+        def multiply_column(acc, tile, x, panel):
+            load_x(x, 0, panel, k * DIM_K * COLS * PARTS)
+            rank1(acc, tile, x)
+
+        return multiply_column
+
+    return unrolled(THR_M * THR_K, fetch_element), in_order([column(k) for k in range(THR_K)])
+
+
+def right_sides(config: Trsv):
+    """``read(0, y, b, b_rs, b_cs, row, ok, cols, alpha, alpha_i)``: a thread's row of B, times alpha, and
+    ``write(0, ...)``: it goes back, not scaled; ``bring(panel, got, b, b_rs, b_cs, t, cols)``: a block row of
+    X comes to shared memory.
+    """
+    PARTS, ROWS, COLS, THREADS = config.dtype_facts.parts, config.ROWS, config.COLS, config.threads
+    load, store = ptx.load_global(PARTS, False), ptx.store_global
+
+    @device_function
+    def read(c, y, b, b_rs, b_cs, row, ok, cols, alpha, alpha_i):
+        x = c * PARTS
+        load(y, x, b, (row * b_rs + c * b_cs) * PARTS, ok & (c < cols))
+        if PARTS == 2:
+            y[x], y[x + 1] = alpha * y[x] - alpha_i * y[x + 1], alpha * y[x + 1] + alpha_i * y[x]
+        else:
+            y[x] = alpha * y[x]
+
+    @device_function
+    def write(c, x, b, b_rs, b_cs, row, ok, cols):
+        for part in range(PARTS):
+            store(b, (row * b_rs + c * b_cs) * PARTS + part, x[c * PARTS + part], ok & (c < cols))
+
+    @device_function
+    def bring(panel, got, b, b_rs, b_cs, t, cols):
+        for first in range(0, ROWS * COLS, THREADS):
+            row, c = (t + first) % ROWS, (t + first) // ROWS
+            if t + first < ROWS * COLS:
+                load(got, 0, b, (row * b_rs + c * b_cs) * PARTS, c < cols)
+                for part in range(PARTS):
+                    panel[(row * COLS + c) * PARTS + part] = got[part]
+
+    return unrolled(COLS, read), unrolled(COLS, write), bring
+
+
+def adder(config: Trsv):
+    """``leave(0, sums, acc, m, k)``: a thread's sums, of rows from `m` on, to shared memory;
+    ``subtract(0, y, parts, sums, row)``: those of all threads from a row, in pairs of pairs.
+    """
+    PARTS, COLS, THR_M, DIM_M, DIM_K = (
+        config.dtype_facts.parts, config.COLS, config.THR_M, config.DIM_M, config.DIM_K,
+    )  # fmt: skip
+    LEAD = config.lead_sums
+
+    @device_function
+    def leave(e, sums, acc, m, k):
+        at = k * LEAD + (m + e % THR_M * DIM_M) * COLS + e // THR_M
+        for part in range(PARTS):
+            sums[at * PARTS + part] = acc[e * PARTS + part]
+
+    @device_function
+    def load_sum(k, parts, sums, place):
+        parts[k] = sums[k * LEAD * PARTS + place]
+
+    def halve(count):
+        @device_function
+        def add_pair(k, parts):
+            parts[k] += parts[k + count]
+
+        return unrolled(count, add_pair)
+
+    halves = [DIM_K >> level for level in range(1, DIM_K.bit_length())]
+    load_sums, pairs = unrolled(DIM_K, load_sum), [halve(count) for count in halves]
+    add = in_order([_from_zero(pair) for pair in pairs]) if pairs else None
+
+    @device_function
+    def subtract(x, y, parts, sums, row):
+        load_sums(0, parts, sums, row * (COLS * PARTS) + x)
+        if DIM_K > 1:
+            add(parts)
+        y[x] -= parts[0]
+
+    return unrolled(COLS * THR_M, leave), unrolled(COLS * PARTS, subtract)
+
+
+def _from_zero(repeated):
+    @device_function
+    def run(parts):
+        repeated(0, parts)
+
+    return run

@@ -1,0 +1,170 @@
+"""Cycles of a block of GEMM: its stripes, by FMA or on tensor cores, and its tile's way to memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..gpu.device import Device
+from ..gpu.intrinsics.mma import joins_parts
+from ..kernels.common.smem_tile import Stripe
+from .block import ANSWER, BARRIER, L2_BYTES, LINE, START, Block, dram_rate, mma_time, slots_per_fma
+from .columns import Columns, larger, pick
+from .occupancy import alike
+
+__all__ = ["dram_cycles", "gemm_block", "stripe_cycles"]
+
+READ, WRITE = 0.9, 0.7  # cycles of a line that is read from, written to shared memory: some hide behind FMAs
+BEHIND_MMA = 0.3  # of what is read, where tensor cores are at work meanwhile
+MOVES = 3  # instructions that bring an element of a complex fragment to where four products want it
+#: Times that for asynchronous copies, by their bytes, from where memory's sectors do not begin; of kernels
+#: on tensor cores.
+ASTRAY = {4: 2.5, 8: 2.5, 16: 2.0}
+ASTRAY_MMA = {8: 1.5, 16: 2.0}
+LOAD = 10  # instructions of a global load: address, mask, load
+STORE = 16  # cycles in which a thread stores one real of C
+#: Cycles in which a warp gets an instruction of a loop of at most so many: 64 KiB, 128 KiB.
+FETCH = (4000, 1.0), (8000, 2.4), (inf, 4.2)
+WAIT = 8  # issue slots of a k that are lost where its fragments are not fetched ahead
+WALK = 50  # instructions of a persistent block on its way from one stripe to the next
+ONE_BANK = 0.15  # of a real FMA's cycles, lost where vectors along k put those of one k into one bank
+BANKS = 1.1  # times the cycles of a complex FMA where operands that meet come from one bank of registers
+
+
+def gemm_block(config: Any, k: int, device: Device, astray: tuple[bool, bool]) -> Block:
+    """A tile of C: its stripes, then its way to memory."""
+    stripe, count = _stripe(config, device, astray), -(-k // config.BLK_K)
+    facts = config.dtype_facts
+    written = config.BLK_M * config.BLK_N * facts.itemsize * device.sm_count / dram_rate(device)
+    return Block(
+        count * stripe.work + written, count * stripe.latency, START,
+        config.THR_M * config.THR_N * facts.parts * STORE, issue=count * stripe.issue,
+        schedulers=stripe.schedulers, rest=count * stripe.rest + written,
+    )  # fmt: skip
+
+
+def _stripe(config: Any, device: Device, astray: tuple[bool, bool]) -> Block:
+    """One stripe of a tile; memory answers the later, the shorter the ring."""
+    if isinstance(config, Columns):
+        rows = np.array([stripe_cycles(alike(each), device, astray) for each in config.configs])
+        stripe = Block(*rows.T[:, :, None])
+    else:
+        stripe = stripe_cycles(alike(config), device, astray)
+    return stripe._replace(latency=larger(stripe.latency, ANSWER / larger(config.stages - 1, 1)))
+
+
+@lru_cache(maxsize=1 << 16)
+def stripe_cycles(config: Any, device: Device, astray: tuple[bool, bool] = (False, False)) -> Block:
+    """One stripe of a tile, but for the time until memory answers; `config` stands for those `alike`."""
+    facts, warps = config.dtype_facts, config.threads // device.warp_size
+    shares = zip((config.stripe_a, config.stripe_b), config.shares, astray, strict=True)
+    times = ASTRAY_MMA if config.STEM == "gemm_mma" else ASTRAY
+    stripes = [
+        (stripe, times[stripe.load_bytes] if strays and config.stages > 1 else 1)
+        for stripe, shared, strays in shares
+        if shared
+    ]
+    loads = LOAD * sum(s.blk * s.depth / (s.vec * config.threads) for s, _ in stripes)
+    loads += WALK * config.persistent
+    step = _mma_step(config, device) if config.STEM == "gemm_mma" else _fma_step(config, device)
+    stored = sum(longer * _stored_lines(s, config.threads, device.warp_size) for s, longer in stripes)
+    lines = config.BLK_K * step.lines * READ + stored * WRITE
+    fetched = (config.BLK_M + config.BLK_N) * config.BLK_K * facts.itemsize / L2_BYTES
+    issue = config.BLK_K * step.slots + loads
+    alone = config.BLK_K * step.alone + loads
+    work = max(warps * (issue / device.partitions + lines), fetched)
+    return Block(work, alone + BARRIER, issue=issue, schedulers=warps / device.partitions, rest=warps * lines)
+
+
+def _fetching(instructions: float) -> float:
+    """Cycles in which a warp gets an instruction of a loop of so many."""
+    return next(cycles for most, cycles in FETCH if instructions < most)
+
+
+class _Step(NamedTuple):
+    """What a warp does for one k: issue slots, cycles where it is alone, lines that it reads."""
+
+    slots: float
+    alone: float
+    lines: float
+
+
+def _fma_step(config: Any, device: Device) -> _Step:
+    """With ordinary FMAs; lanes that want the same share a line."""
+    size, across = config.dtype_facts.itemsize, device.warp_size // config.WARP_X
+    fmas = config.THR_M * config.THR_N * config.dtype_facts.parts**2
+    others = lines = 0.0
+    for stripe, shared, count, vec, lanes in (
+        (config.stripe_a, config.share_a, config.THR_M, config.VEC_M, config.WARP_X),
+        (config.stripe_b, config.share_b, config.THR_N, config.VEC_N, across),
+    ):
+        if stripe.is_kept:  # vectors along k
+            vec = config.VEC_K
+        if shared:
+            others += count / vec
+            lines += count / vec * max(1.0, lanes * vec * size / LINE)
+        else:  # element by element; along k every lane has a line of its own
+            others += count * LOAD
+            lines += count * (lanes if stripe.k_major else max(1.0, lanes * size / LINE))
+    per_fma = slots_per_fma(config, device)
+    if config.VEC_K > 1:  # the parts of a complex number are neighbours, so half of its products are spared
+        per_fma *= 1 + ONE_BANK / config.dtype_facts.parts
+    if config.dtype_facts.is_complex and not (config.by_rows and config.prefetch):
+        per_fma *= BANKS
+    loop = config.BLK_K if config.prefetch else config.UNROLL
+    if not (config.prefetch or config.dtype_facts.is_complex):  # complex FMAs are enough to wait behind
+        others += WAIT
+    slots = fmas * per_fma + others
+    alone = max(slots, (fmas + others) * _fetching(loop * (fmas + others)))
+    return _Step(slots, alone, lines)
+
+
+def _mma_step(config: Any, device: Device) -> _Step:
+    """On tensor cores: each element of a fragment is read by one lane."""
+    facts, edges = config.dtype_facts, config.WARP_M + config.WARP_N
+    fmas = config.WARP_M * config.WARP_N / device.warp_size * facts.parts**2 * mma_time(config, device)
+    others = edges / device.warp_size + (0 if config.prefetch else WAIT)
+    if config.three_m:  # and the sums of parts
+        fmas, others = fmas * 3 / 4, others + edges / device.warp_size * slots_per_fma(config, device)
+    elif facts.is_complex and not joins_parts((config.MMA_M, config.MMA_K), facts.parts):
+        others += MOVES * edges / device.warp_size
+    slots = fmas * slots_per_fma(config, device) + others
+    return _Step(slots, slots, BEHIND_MMA * edges * facts.itemsize / LINE)
+
+
+@lru_cache(maxsize=1 << 16)
+def _stored_lines(stripe: Stripe, threads: int, warp_size: int) -> float:
+    """Lines that a warp writes for its part of a stripe, bank conflicts included."""
+    width = 1 if stripe.transposes else stripe.vec
+    size = min(width * stripe.dtype.itemsize, 16)
+    places = []
+    for lane in range(warp_size):
+        major, minor = lane % stripe.dim_x * stripe.vec, lane // stripe.dim_x
+        place = major * stripe.lead + minor if stripe.transposes else minor * stripe.lead + major
+        places.append(place * stripe.dtype.itemsize // size)
+    stores = stripe.blk * stripe.depth / (width * threads)
+    return stores * _lines(places, LINE // size)
+
+
+def _lines(places: Sequence[int], across: int) -> int:
+    """Cycles of one store: its lanes are served `across` at a time, which may meet in a bank."""
+    parts = (set(places[first : first + across]) for first in range(0, len(places), across))
+    return sum(max(Counter(place % across for place in part).values()) for part in parts)
+
+
+def dram_cycles(config: Any, extents: tuple[int, int, int], resident: int, device: Device) -> float:
+    """Cycles that DRAM needs: each operand once if L2 holds them, else what each wave touches."""
+    if not device.dram_bytes:
+        return 0.0
+    m, n, k = extents
+    size = config.dtype_facts.itemsize
+    read = (m + n) * k
+    at_once = device.sm_count * resident * config.BLK_M * config.BLK_N
+    by_waves = larger(read, m * n / at_once * 2 * at_once**0.5 * k)
+    read = pick(read * size > device.l2_bytes, by_waves, read)
+    return (read + m * n) * size / device.dram_bytes

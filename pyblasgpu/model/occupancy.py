@@ -1,0 +1,129 @@
+"""What a multiprocessor holds of a Config, and whether a device can run it at all."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import ConfigError
+from ..gpu.device import Device
+from ..kernels.common.axes import Parameters
+from .columns import Columns
+
+__all__ = [
+    "COMFORT",
+    "OVERHEAD",
+    "RING",
+    "SOLVED_COLUMNS",
+    "Demand",
+    "Fit",
+    "alike",
+    "blocks_per_sm",
+    "check_device",
+    "comfortable",
+    "demand",
+    "register_limit",
+    "registers_of",
+]
+
+
+OVERHEAD = 24  # registers of addresses and counters that a kernel needs beside its Config's own estimate
+COMFORT = 88  # what it takes beside it if it may; with less, some kernels spill
+SOLVED_COLUMNS = {"trsm_leaf": 1, "trsm_fma": 2}  # that a thread solves in registers, by family
+
+
+@lru_cache(maxsize=1 << 16)
+def blocks_per_sm(config: Any, device: Device) -> int:
+    """Blocks that a multiprocessor holds, by the estimated registers, as the launch bounds leave them."""
+    return Fit(device).blocks(config)
+
+
+class Fit:
+    """What fits on a multiprocessor of `device`: many Configs take the same, which is reckoned once."""
+
+    def __init__(self, device: Device):
+        self.device, self.occupancy = device, cache(device.occupancy)
+
+    def blocks(self, config: Any) -> int:
+        """`blocks_per_sm`."""
+        needed = demand(config)
+        return self.occupancy(needed.threads, registers_of(config, self.device), needed.shared_bytes)
+
+
+def comfortable(config: Any, device: Device) -> bool:
+    """Whether `config` leaves the compiler so many registers that it need not be seen to compile."""
+    # a column that is solved takes as many again as a step of it has real products
+    solved = SOLVED_COLUMNS.get(config.STEM, 0) * config.BLK_M * config.dtype_facts.parts**2
+    return demand(config).registers + solved + COMFORT <= register_limit(config, device)
+
+
+def register_limit(config: Any, device: Device) -> Any:
+    """Registers a thread may have under the Config's launch bounds."""
+    if isinstance(config, Columns):
+        bound: Any = device.registers_per_sm // (config.threads * config.min_blocks)
+        return np.minimum(device.max_registers_per_thread, bound)
+    bound = device.registers_per_sm // (demand(config).threads * config.min_blocks)
+    return min(device.max_registers_per_thread, bound)
+
+
+def registers_of(config: Any, device: Device) -> int:
+    """Registers of a thread, by the estimate and as far as its launch bounds let it have them."""
+    return min(demand(config).registers + OVERHEAD, register_limit(config, device) // 8 * 8)
+
+
+RING = 2  # stages of the shortest ring of a product: its rules tell apart whether there is one, not how long
+
+
+class Demand(NamedTuple):
+    """What a block of a Config takes; `registers` of a thread, by the Config's own estimate."""
+
+    threads: int
+    registers: int
+    shared_bytes: int
+
+
+def demand(config: Any) -> Demand:
+    """What a block of `config` takes: reckoned once, as it is asked for again and again."""
+    found = vars(config).get(_DEMAND)
+    if found is None:
+        found = vars(config)[_DEMAND] = Demand(config.threads, config.registers, config.shared_bytes)
+    return found
+
+
+_DEMAND = "_demand"  # beside the values that the Config itself remembers
+
+
+def alike(config: Any) -> Any:
+    """One for all Configs of a product that differ from `config` in `min_blocks` and the length of the ring
+    alone.
+    """
+    return _like(config, {"min_blocks": 1, "stages": min(config.stages, RING)})
+
+
+def _like(config: Any, values: Parameters) -> Any:
+    """A copy with other `values` that break no rule: none is checked again."""
+    twin = object.__new__(type(config))
+    known = vars(twin)
+    known.update(vars(config), **values)
+    if "stages" in values:
+        known.pop(_DEMAND, None)
+    return twin
+
+
+def check_device(config: Any, device: Device) -> None:
+    """Raise `ConfigError` where `device` cannot run `config` at all."""
+    threads, _, shared = demand(config)
+    if threads > device.max_threads_per_block:
+        most = device.max_threads_per_block
+        raise ConfigError("device_threads", f"threads <= {most}", threads=threads)
+    if shared > device.shared_per_block:
+        most = device.shared_per_block
+        raise ConfigError("device_shared", f"shared_bytes <= {most}", shared_bytes=shared)
+    if config.stages > 1 and not device.has_async_copy:
+        raise ConfigError("device_async", "stages == 1 before sm_80", stages=config.stages, arch=device.arch)
+    needs = getattr(config, "needs", (0, 0))
+    if device.cc < needs:
+        least = f"compute capability >= {needs[0]}.{needs[1]}"
+        raise ConfigError("device_instruction", least, arch=device.arch)

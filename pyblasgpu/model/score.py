@@ -1,0 +1,157 @@
+"""How fast a Config ought to be, by arithmetic alone: an estimate of its cycles on a multiprocessor.
+
+Whole waves of blocks, then a last one that is not full. What a multiprocessor does for its blocks costs about
+the larger of two: throughput (instructions issued, shared memory, bytes from L2 and of C to DRAM), which all
+resident blocks share, and latency (the stripe of one warp and a barrier, or the memory's answer), which one
+block suffers alone. A block's start hides behind the others; the stores of C at its end do not. DRAM bounds
+the whole. What a block costs is told by `gemm_cycles` and `leaf_cycles`, what many cost by `block_cycles`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ..gpu.device import Device
+from ..kernels.gemm.persistent import under_way
+from ..kernels.gemm.trmm_fused import TRIANGLES, tile_counts, tile_orders
+from .block import overlapped, parted, rounds, waves
+from .columns import Columns, larger, smaller, up
+from .gemm import dram_cycles, gemm_block
+from .leaf import LEAVES, leaf_cycles
+from .occupancy import OVERHEAD, Fit, blocks_per_sm, register_limit
+
+__all__ = ["cycles", "in_place_cycles", "piece_bytes", "score", "scores", "summing_cycles", "tiles_of"]
+
+SUMMING = 8000  # cycles that it takes to part tiles, without what follows
+LONGEST = 0.8  # of the tile with the most to do of a product in place: it hides others, or they hide it
+LEVEL = 200  # cycles that each row of tiles costs there: a flag, and what waits for it
+ADDING = 700  # cycles in which a block adds what its threads load at a time
+
+
+def score(stem: str, config: Any, extents: tuple[int, ...], device: Device) -> float:
+    """The share of the FMA rate that `config` may reach at `extents`, for comparison within a family."""
+    if blocks_per_sm(config, device) == 0:
+        return 0.0
+    return _score(stem, config, extents, device)
+
+
+def scores(configs: Sequence[Any], places: Sequence[tuple[int, ...]], device: Device) -> np.ndarray:
+    """`score` of each of `configs` of one dtype, at each of `places`: a row a Config."""
+    found = np.zeros((len(configs), len(places)))
+    fit, groups = Fit(device), defaultdict[tuple, list[int]](list)
+    for at, config in enumerate(configs):
+        if config.STEM in LEAVES:
+            found[at] = [score(config.STEM, config, extents, device) for extents in places]
+        elif fit.blocks(config):
+            groups[config.STEM, config.persistent].append(at)
+    # extents of a batch have one number more
+    rows = np.array([(*extents, *(1,) * (4 - len(extents))) for extents in places], dtype=np.int64)
+    for (stem, _), chosen in groups.items():
+        alike = [configs[at] for at in chosen]
+        resident = np.array([[fit.blocks(config)] for config in alike])
+        found[chosen] = _score(stem, Columns(alike, resident), tuple(rows.T), device)
+    return found
+
+
+def _score(stem: str, config: Any, extents: tuple[Any, ...], device: Device) -> Any:
+    """`score` of a Config that fits on `device`, or of `Columns` of such."""
+    spill = smaller(1.0, (register_limit(config, device) / (config.registers + OVERHEAD)) ** 2)
+    facts = config.dtype_facts
+    products = extents[0] ** 2 / 2 * prod(extents[1:]) if stem in LEAVES else prod(extents)
+    ideal = products * facts.parts**2 / (device.fma_lanes(facts) * device.sm_count)
+    best = cycles(stem, config, extents, device)
+    if getattr(config, "persistent", False):
+        streamed = cycles(stem, config, extents, device, True) + summing_cycles(config, extents, device)
+        best = smaller(best, streamed)
+    return spill * ideal / best
+
+
+def cycles(
+    stem: str,
+    config: Any,
+    extents: tuple[int, ...],
+    device: Device,
+    streamed: bool = False,
+    part: str = "all",
+    astray: tuple[bool, bool] = (False, False),
+) -> float:
+    """Estimated cycles of one launch, without what every launch takes.
+
+    Parameters
+    ----------
+    stem : str
+        The kernel family.
+    config : object
+        A Config that fits on `device`.
+    extents : tuple of int
+        (m, n, k[, batch]) of a GEMM, (order, right-hand sides[, batch]) of a leaf.
+    device : Device
+    streamed : bool
+        Whether the blocks of a persistent kernel part the last tiles; `summing_cycles` come on top.
+    part : str
+        Of the C of a GEMM, as `kernels.common.region` names it; or the triangle by which C is multiplied in
+        place, as `kernels.gemm.trmm_fused` does.
+    astray : (bool, bool)
+        Whether columns of the A, B of a GEMM (rows, if transposed) begin within sectors of memory.
+    """
+    resident: Any = config.resident if isinstance(config, Columns) else blocks_per_sm(config, device)
+    if part in TRIANGLES:
+        share, longest = in_place_cycles(config, extents, device, part, astray)
+        levels, _ = tile_counts(config, part, *extents[:2])
+        return overlapped(share, LONGEST * longest) + LEVEL * levels
+    if stem in LEAVES:
+        return leaf_cycles(stem, config, extents, resident, device)
+    m, n, k, *batch = extents
+    count = prod(batch)  # no tile holds parts of two matrices
+    block, tiles = gemm_block(config, k, device, astray), tiles_of(config, extents, part)
+    if not config.persistent:
+        taken = waves(block, tiles, resident, device)
+    else:
+        taken = (parted if streamed else rounds)(block, tiles, config.min_blocks, device)
+    return larger(taken, count * dram_cycles(config, (m, n, k), resident, device))
+
+
+def in_place_cycles(
+    config: Any,
+    extents: tuple[int, ...],
+    device: Device,
+    triangle: str,
+    astray: tuple[bool, bool] = (False, False),
+) -> tuple[float, float]:
+    """Of a product in place by a triangle of order k: those of all tiles, spread over the multiprocessors,
+    and those of the tile with the most to do.
+    """
+    m, n, k, *_ = extents
+    resident, (block, _) = blocks_per_sm(config, device), tile_orders(config, triangle)
+    tiles = config.grid(m, n)
+    mean = gemm_block(config, (k + block) // 2, device, astray)
+    all_tiles = tiles * mean.together(resident) / (device.sm_count * resident)
+    beside = min(resident, -(-tiles // device.sm_count))
+    longest = gemm_block(config, k, device, astray).together(beside, last=True)
+    dram = dram_cycles(config, (m, n, k // 2), resident, device)
+    return max(all_tiles, dram), longest
+
+
+def tiles_of(config: Any, extents: tuple[int, ...], part: str = "all") -> int:
+    """Tiles of all matrices of a product of (m, n, k[, batch])."""
+    m, n, _, *batch = extents
+    return prod(batch) * config.grid(m, n, part)
+
+
+def summing_cycles(config: Any, extents: tuple[int, ...], device: Device, part: str = "all") -> float:
+    """Those in which the pieces of a streamed product are written and added up."""
+    pieces = up(device.sm_count * config.min_blocks / tiles_of(config, extents, part))  # of a tile
+    loads, together = config.under_way if isinstance(config, Columns) else under_way(config)
+    rounds = up(pieces / together) * (config.THR_M * config.THR_N * config.dtype_facts.parts // loads)
+    return SUMMING + ADDING * rounds
+
+
+def piece_bytes(config: Any, device: Device) -> int:
+    """Bytes of scratch for the pieces of all blocks that the device holds."""
+    tile = config.BLK_M * config.BLK_N * config.dtype_facts.itemsize
+    return device.sm_count * config.min_blocks * tile

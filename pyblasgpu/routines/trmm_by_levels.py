@@ -1,0 +1,149 @@
+"""The blocks of a triangle level by level, and TRMM by levels.
+
+A triangle is its diagonal blocks and, below them, squares of one block, of two, four, ... (`diagonal` and
+`below`). Those of one level lie equally far apart, so that what is independent is one batch.
+
+In TRMM all products of a level are independent with a copy of B, and one launch.
+
+The recursion in place is a chain: each of its steps waits for the one before, and few of them fill a
+device. But what a level of the recursion reads is B as it was. So B is copied; then all leaves are one
+batch, and the products of each level another (T lower triangular, blocks of two rows, four, ...):
+
+    [T11            ] [B1]      B := diag(T11, T22, T33, T44) B      one launch
+    [T21 T22        ] [B2]      B2 += T21 X1, B4 += T43 X3           one launch
+    [T31 T32 T33    ] [B3]      [B3 B4] += [T31 T32; T41 T42] [X1 X2]  one launch
+    [T41 T42 T43 T44] [B4]      (X is the copy of B)
+
+The copy is kept small: B is worked on in panels of columns, and beyond `LARGEST` rows the recursion in place
+(`recursion`) leads to triangles that are not larger. Rows that no whole block covers are launched apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ..operands import Operand
+from .copy import record_copy
+from .gemm import record_gemm
+from .launch_list import Tape
+
+__all__ = [
+    "LARGEST", "MOST_COPIED", "below", "blocks", "diagonal", "level_recorder", "most_workspace", "repeated",
+]  # fmt: skip
+
+LARGEST = 4096  # rows of a triangle that is multiplied by levels
+MOST_COPIED = 32 << 20  # bytes of B, or of diagonal blocks, that are copied at a time
+GRAIN = 64  # a panel is a multiple of so many columns
+PART = 20  # of the result that the workspace may be, if that is more than what may be copied
+
+
+def most_workspace(c: Operand) -> int:
+    """Bytes of workspace that a routine with a triangle takes at most for a result like `c`, but for operands
+    that must be packed.
+    """
+    return max(MOST_COPIED, c.batch * c.rows * c.cols * c.dtype.itemsize // PART)
+
+
+def blocks(n: int, height: int, period: int) -> Iterator[tuple[int, int, int]]:
+    """(first row, rows of each, how many): the blocks of `height` rows that end each `period` rows of `n`.
+
+    All whole ones together, then what is left of a last one.
+    """
+    whole = n // period
+    if whole:
+        yield period - height, height, whole
+    rest = n - whole * period - (period - height)
+    if rest > 0:
+        yield whole * period + period - height, rest, 1
+
+
+def diagonal(n: int, stop: int, batch: int = 1) -> Iterator[tuple[int, int, int]]:
+    """(first row, rows, how many) of the diagonal blocks of `stop` rows of a triangle of `n`.
+
+    Of a batch of triangles they come one by one: a batch of batches is no batch.
+    """
+    return _batched(blocks(n, stop, stop), stop, batch)
+
+
+def below(n: int, stop: int, batch: int = 1) -> Iterator[tuple[int, int, int, int]]:
+    """(height, first row, rows, how many) of the blocks below them, those of `height` columns together.
+
+    The block begins `height` columns left of the diagonal, the next one 2 `height` rows and columns further.
+    """
+    height = stop
+    while height < n:
+        for found in _batched(blocks(n, height, 2 * height), 2 * height, batch):
+            yield height, *found
+        height *= 2
+
+
+def _batched(
+    found: Iterator[tuple[int, int, int]], period: int, batch: int
+) -> Iterator[tuple[int, int, int]]:
+    for first, rows, count in found:
+        if batch == 1:
+            yield first, rows, count
+        else:
+            for number in range(count):
+                yield first + number * period, rows, 1
+
+
+def repeated(block: Operand, rows: int, cols: int, count: int) -> Operand:
+    """A batch of `count` blocks, each so many rows and columns after the one before; one is as it is."""
+    if count == 1:
+        return block
+    step = rows * block.row_stride + cols * block.col_stride
+    return block._replace(batch=count, batch_stride=step)
+
+
+def level_recorder(tape: Tape, b: Operand, leaf: Callable[..., None], stop: int) -> Callable[..., None]:
+    """``record(t, b, alpha)``: B := alpha T B for triangles of at most `LARGEST` rows, leaves of `stop`.
+
+    Parameters
+    ----------
+    b : Operand
+        One matrix, of the same strides and columns as those to come, and no fewer rows.
+    leaf : callable
+        ``leaf(t, b, alpha)`` records what is done to triangles of up to `stop` rows, or to a batch of them.
+    """
+    if b.rows <= stop:
+        return leaf
+    rows = min(b.rows, max(stop, LARGEST))
+    cols = _panel(b, rows)
+    copied = _like(tape, b, rows, cols)
+
+    def record(t: Operand, b: Operand, alpha) -> None:
+        for first in range(0, b.cols, cols):
+            panel = b.block(0, first, b.rows, min(cols, b.cols - first))
+            x = copied.block(rows - b.rows if b.row_stride < 0 else 0, 0, b.rows, panel.cols)
+            if b.rows > stop:
+                record_copy(tape, 1.0, panel, x)
+            for begin, height, count in diagonal(b.rows, stop):
+                t11 = repeated(t.block(begin, begin, height, height), stop, stop, count)
+                leaf(t11, repeated(panel.block(begin, 0, height, panel.cols), stop, 0, count), alpha)
+            for block in below(b.rows, stop):
+                _record_update(tape, t, x, panel, block, alpha)
+
+    return record
+
+
+def _panel(b: Operand, rows: int) -> int:
+    """Columns of B to work on at a time."""
+    most = MOST_COPIED // (rows * b.dtype.itemsize) // GRAIN * GRAIN
+    return min(b.cols, max(most, GRAIN))
+
+
+def _like(tape: Tape, b: Operand, rows: int, cols: int) -> Operand:
+    """Scratch that lies as B does: in its order, and with rows that run the way B's do."""
+    made = tape.scratch(rows, cols, 1) if b.by_rows else tape.scratch(cols, rows, 1).T
+    return made.flip(rows=b.row_stride < 0, cols=b.col_stride < 0)
+
+
+def _record_update(tape: Tape, t: Operand, x: Operand, b: Operand, block: tuple, alpha) -> None:
+    """B2 += alpha T21 X1 for blocks of `below`."""
+    height, first, rows, count = block
+    above, period = first - height, 2 * height
+    t21 = repeated(t.block(first, above, rows, height), period, period, count)
+    x1 = repeated(x.block(above, 0, height, b.cols), period, 0, count)
+    b2 = repeated(b.block(first, 0, rows, b.cols), period, 0, count)
+    record_gemm(tape, alpha, t21, x1, 1.0, b2)

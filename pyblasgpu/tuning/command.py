@@ -1,0 +1,185 @@
+"""``pyblasgpu tune`` and ``pyblasgpu report``: the funnel, a run with its progress, and what it found."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from .. import terminal
+from ..database import STOP_ROUTINES
+from ..dispatch.tuned_files import user_file
+from ..errors import BackendUnavailable
+from ..gpu import device as devices
+from ..gpu.device import Device
+from ..gpu.nvml import Sensor
+from . import dryrun, report
+from .clock_monitor import Health
+from .compile_pool import Compilers, beside
+from .prune import defaults
+from .results import Record, read_sweep, sweep_file
+from .session import STAGES, Tuner
+from .sweep_log import Journal
+from .worker import Worker
+from .worker_bench import Bench
+
+__all__ = ["main", "show_report"]
+
+WIDTH = 170  # columns of a table that goes into a file or a pipe
+#: Seconds that an effort may take where nothing else is asked for.
+BUDGETS = {"quick": 140.0, "normal": 840.0}
+PLANNERS = 2  # processes that make the lists of candidates
+
+
+def main(options: Any, routine: Callable[[str], Callable] | None = None) -> int:
+    """Tune, or in a dry run show the funnel; returns the exit code.
+
+    Parameters
+    ----------
+    options : object
+        With the attributes ``routine`` and ``dtype`` (names, as of `dryrun.scope`), ``effort``, ``strategy``
+        (or None), ``budget`` (seconds or None), ``resume``, ``report`` (a folder or None), ``dry_run``,
+        ``device`` (a number or name, in a dry run also of one that is not here; or None), ``json``,
+        ``compile`` (of a dry run); and optionally the guidelines,
+        ``family``, ``layout`` and ``size``, as of `dryrun.show`, and ``stage``, those of `tuner.STAGES` to go
+        through (None: all).
+    routine : callable
+        Gives the function of a routine by name; a dry run needs none.
+
+    Raises
+    ------
+    BackendUnavailable
+        Where there is no device to tune.
+    ValueError
+        For an unknown device.
+    """
+    if options.dry_run:
+        dryrun.show(options)
+        return 0
+    if routine is None:
+        raise BackendUnavailable("the tuner was not given the routines to run")
+    if options.compile:
+        raise ValueError("--compile is of a dry run: add --dry-run")
+    return _tune(options, devices.present(options.device), routine)
+
+
+def _tune(options: Any, device: Device, routine: Callable) -> int:
+    pairs = dryrun.scope(options.routine, options.dtype)
+    searches = dryrun.searches_of(options)
+    journal = Journal(device, options.effort, options.resume)
+    health = Health(Sensor(device.ordinal))
+    budget = options.budget or BUDGETS.get(options.effort)
+    strategy = options.strategy or ("exhaustive" if options.effort == "exhaustive" else "likely")
+    recursive = [name for name in STOP_ROUTINES if name in dict(pairs)]
+    with (
+        Compilers(device.cc) as compilers,
+        beside(PLANNERS) as planner,
+        Worker(Bench, (routine, device.ordinal)) as worker,
+        _Progress(budget) as watcher,
+    ):
+        tuner = Tuner(
+            device, compilers, worker, watcher, journal, health, options.effort, strategy, budget,
+            curves=options.report is not None,
+            guidelines=lambda stem, dtype: dryrun.guidelines(options, defaults(stem, dtype, options.effort)),
+            planner=planner, sizes=dryrun.sizes(options), stages=getattr(options, "stage", None) or STAGES,
+        )  # fmt: skip
+        found = tuner.run(searches, recursive)
+        if tuner.untried or tuner.unbegun:
+            left = f"{tuner.untried} candidates untried and {tuner.unbegun} searches not begun"
+            watcher.say(f"the run ended with {left}; --resume goes on with them")
+        if worker.replaced:
+            watcher.say(f"the process that runs candidates was replaced {worker.replaced} times")
+        for complaint_ in health.complaints():
+            watcher.say(f"doubtful: {complaint_}")
+    _show(journal.records, options)
+    if not options.json and found:
+        terminal.console(WIDTH).print(f"written to {user_file(device.name)}", soft_wrap=True)
+    return 0 if found else 1
+
+
+def show_report(options: Any) -> int:
+    """Report on recorded sweeps; returns the exit code.
+
+    Parameters
+    ----------
+    options : object
+        With the attributes ``sweeps`` (files; none means that of this machine's device), ``report`` (a
+        folder or None), ``json``.
+
+    Raises
+    ------
+    BackendUnavailable
+        Where no file is given and there is no device.
+    ValueError
+        Where a file holds no records, or cannot be read.
+    """
+    paths = [Path(sweep) for sweep in options.sweeps] or [sweep_file(devices.current().name)]
+    records: dict[str, list[Record]] = {}
+    for path in paths:
+        try:
+            found = read_sweep(path)
+        except OSError as problem:
+            raise ValueError(f"the sweep {path} cannot be read: {problem}") from problem
+        for record in found:
+            records.setdefault(record.device, []).append(record)
+    if not records:
+        raise ValueError(f"there are no records in {', '.join(map(str, paths))}")
+    if len(records) > 1:
+        raise ValueError(f"the records are of several devices: {', '.join(records)}")
+    (mine,) = records.values()
+    _show(mine, options)
+    return 0
+
+
+def _show(records: list[Record], options: Any) -> None:
+    if options.json:
+        print(json.dumps(report.as_json(records), indent=2))
+    else:
+        report.show(records, terminal.console(WIDTH))
+    if options.report is not None:
+        for path in report.write(records, Path(options.report)):
+            print(path, file=sys.stderr)
+        reason = report.why_no_plots()
+        if reason:
+            print(f"no plots: {reason}", file=sys.stderr)
+
+
+class _Progress:
+    """What a person sees of a run, on stderr: the best so far, time left, candidates by outcome."""
+
+    def __init__(self, budget: float | None):
+        columns = (
+            TextColumn("{task.description}"), BarColumn(bar_width=20), MofNCompleteColumn(),
+            TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
+            TextColumn("{task.fields[counts]}"),
+        )  # fmt: skip
+        self._bar = Progress(*columns, console=terminal.console(stderr=True))
+        limit = f" (at most {budget:.0f} s)" if budget else ""
+        self._task = self._bar.add_task(f"compiling{limit}", total=None, counts="")
+
+    def progress(self, done: int, wanted: int, journal: Journal, best: str) -> None:
+        """Candidates done of those known to be wanted; the journal counts outcomes."""
+        counts = ", ".join(f"{outcome} {count}" for outcome, count in journal.counts.most_common())
+        self._bar.update(self._task, completed=done, total=wanted, description=best, counts=counts)
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        self._bar.console.print(text, highlight=False, soft_wrap=True)
+
+    def __enter__(self) -> _Progress:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()

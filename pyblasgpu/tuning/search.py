@@ -1,0 +1,327 @@
+"""The search of kernels: each family in its first layout, then in the others; candidates on their way from
+the compilers to the worker.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from typing import Any, Protocol
+
+from ..database import FAMILIES, STOP_ROUTINES, Document, sizes_of
+from ..dispatch import tuned_files
+from ..dispatch.variants import persistent
+from ..gpu.compile import Resources
+from ..gpu.device import Device
+from .active_search import Hunt
+from .compile_pool import Verdict, judge
+from .plan import plan
+from .prune import Guidelines, tile_of
+from .routine_search import STOPS
+from .runner import TICK, Lab
+from .search_problem import Place, Strategy, Task, Times, Trial, task_of
+from .strategies import beginning_with, ending_with_twins
+from .sweep_log import Journal, Search
+from .verify_winners import Compiling, Recheck
+from .worker import Lost
+from .worker_bench import Failed, Job, Timed
+
+__all__ = ["KernelSearch", "Watcher", "job_of"]
+
+BEST_TILES = {"quick": 3, "normal": 8}  # of each class in the first layout, tried before others in the others
+NO_OTHERS = ("quick",)  # efforts that try no more than these
+SEEN = 2  # batches of the first layout, what serves and what is likeliest, after which others are begun
+OTHERS = 0.5  # of the budget, after which they are begun whatever the first is at
+KERNELS = 0.8  # of the budget; the rest is for whole routines and for the winners' second verification
+AHEAD = 1  # candidates a compiling process is given beyond the one it has
+BETWEEN = 60.0  # seconds for an answer where products between leaves may have to be compiled first
+
+
+class Watcher(Protocol):
+    """Is told how a run goes."""
+
+    def progress(self, done: int, wanted: int, journal: Journal, best: str) -> None: ...
+
+    def say(self, text: str) -> None: ...
+
+
+class KernelSearch:
+    """The search of all kernels of a run.
+
+    Parameters
+    ----------
+    device : Device
+    lab : Lab
+    compilers : Compiling
+    watcher : Watcher
+    recheck : Recheck
+        To which the winners of a search go when it has ended.
+    winners_of : callable
+        ``winners_of(key)``, those of a search.
+    late : callable
+        ``late(share)``, whether that share of the budget is spent.
+    strategy : Strategy
+    effort, guidelines, planner, sizes
+        See `Tuner`.
+
+    Attributes
+    ----------
+    untried : int
+        Candidates that were wanted and for which there was no time.
+    unbegun : int
+        Searches for which there was none.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        lab: Lab,
+        compilers: Compiling,
+        watcher: Watcher,
+        recheck: Recheck,
+        winners_of: Callable[[Search], Document],
+        late: Callable[[float], bool],
+        strategy: Strategy,
+        effort: str,
+        guidelines: Callable[[str, str], Guidelines | None],
+        planner: Executor | None,
+        sizes: Sequence[str],
+    ):
+        self._device, self._lab, self._journal = device, lab, lab.journal
+        self._compilers, self._watcher, self._recheck = compilers, watcher, recheck
+        self._winners_of, self._late = winners_of, late
+        self._effort, self._strategy, self._sizes = effort, strategy, sizes
+        self._guidelines, self._planner = guidelines, planner
+        self._hunts: list[Hunt] = []
+        self._compiling: dict[tuple[str, Any], Hunt] = {}
+        self._ready: deque[tuple[Hunt, Any]] = deque()
+        self._verdicts: dict[tuple[str, Any], Verdict] = {}
+        self._running: tuple[Hunt, Any, list[Trial]] | None = None
+        self._failed = False  # the candidate that is running
+        self._verified: set[tuple[str, Any]] = set()
+        self._reference: tuple[Search, Trial] | None = None
+        self._wanted = self._done = 0
+        self.untried = self.unbegun = 0
+
+    def run(self, searches: list[Search]) -> None:
+        """Each family in its first layout; then the others, what did best there before all else.
+
+        Their plans are made meanwhile.
+        """
+        firsts = [key for key in searches if self._is_first(key, searches)]
+        order = (*firsts, *(key for key in searches if key not in firsts))
+        planner = self._planner or ThreadPoolExecutor(1)
+        plans = {
+            key: planner.submit(
+                plan, key, self._device, self._effort, self._guidelines(*key[:2]), self._sizes
+            )
+            for key in order
+        }
+        ended: set[tuple[str, str]] = set()
+        try:
+            while (plans or self._hunts or self._recheck.pending) and not self._late(KERNELS):
+                for key in [key for key, made in plans.items() if made.done()]:
+                    if key in firsts or self._may_follow(key, ended):
+                        configs, rivals = plans.pop(key).result()
+                        self._begin(key, configs if key in firsts else self._promising(key, configs), rivals)
+                self._step()
+                for hunt in [hunt for hunt in self._hunts if hunt.ended]:
+                    ended.add(hunt.key[:2])
+                    self._hunts.remove(hunt)
+                    self._recheck.begin(self._winners_of(hunt.key), self._verdicts)
+        finally:
+            self.unbegun = len(plans)
+            for made in plans.values():
+                made.cancel()
+            if self._planner is None:
+                planner.shutdown(wait=False)
+        self.settle()
+
+    def _is_first(self, key: Search, searches: list[Search]) -> bool:
+        """Whether all candidates of a search are tried."""
+        return self._effort == "exhaustive" or key == _first(key) or _first(key) not in searches
+
+    def _may_follow(self, key: Search, ended: set[tuple[str, str]]) -> bool:
+        """Whether the first layout has ended, or said enough for this one to begin."""
+        if key[:2] in ended:
+            return True
+        seen = any(hunt.key == _first(key) and hunt.answered >= SEEN for hunt in self._hunts)
+        return (seen or self._late(OTHERS)) and bool(self._journal.timed(_first(key)))
+
+    def _begin(self, key: Search, configs: list[Any], rivals: Mapping[Place, float]) -> None:
+        serving = tuned_files.serving(*key, self._device)
+        self._recheck.trust(serving.values())
+        configs = list(dict.fromkeys([*serving.values(), *configs]))
+        task = task_of(key[0], tuple(configs), self._device, self._sizes)._replace(rivals=rivals)
+        strategy = beginning_with(serving, self._strategy) if configs else _nothing
+        self._hunts.append(Hunt(key, task, ending_with_twins(strategy, _cache_twin), self._journal))
+
+    def _promising(self, key: Search, configs: list[Any]) -> list[Any]:
+        """The candidates, those first whose tiles did best in the first layout: the best of every class, then
+        the second best. A quick run tries no others, since layouts differ in their loads only.
+        """
+        stem, dtype, _ = key
+        family, ranks = FAMILIES[stem], dict[tuple, int]()
+        for size in sizes_of(stem):
+            timed = [record for record in self._journal.timed(_first(key)) if record.size == size]
+            timed = sorted(timed, key=lambda record: record.seconds)
+            best = [family.config(dtype, record.layout, record.parameters) for record in timed]
+            alike_once = list(dict.fromkeys(map(_past_l1, best)))
+            for rank, config in enumerate(alike_once[: BEST_TILES[self._effort]]):
+                tile = tile_of(config)
+                ranks[tile] = min(rank, ranks.get(tile, rank))
+        promising, others = list(configs), [] if self._effort in NO_OTHERS else configs
+        if family.routine == "gemm":
+            promising += [twin for config in configs for twin in persistent(config, self._device)]
+        promising = [config for config in promising if tile_of(config) in ranks]
+        promising.sort(key=lambda config: ranks[tile_of(config)])
+        return list(dict.fromkeys([*promising, *others]))
+
+    def _step(self) -> None:
+        """Let something happen."""
+        self._lab.interrupts.heed()
+        self._feed()
+        idle = not (self._lab.worker.busy or self._ready or self._recheck.ready)
+        for (stem, config), report in self._compilers.finished(TICK if idle else 0.0):
+            # a candidate, what a winner needs for its second verification, or both
+            if (stem, config) in self._compiling:
+                self._compiled(self._compiling.pop((stem, config)), config, report)
+            self._recheck.compiled((stem, config))
+        if self._lab.worker.busy:
+            self._answered(self._lab.worker.receive(TICK))
+        elif self._recheck.ready:
+            self._recheck.verify_next()
+        elif self._ready:
+            if self._reference and self._lab.health.wants_reference:
+                self._time_reference()
+            self._try(*self._ready.popleft())
+        elif not self._compilers.pending:
+            time.sleep(TICK / 10)
+
+    def _feed(self) -> None:
+        """Give the compilers work, a candidate of each search in turn."""
+        room = self._compilers.workers * (1 + AHEAD) - self._compilers.pending
+        while room > 0 and (hungry := [hunt for hunt in self._hunts if hunt.wanted]):
+            for hunt in hungry:
+                config = hunt.wanted.popleft()
+                job = hunt.key[0], config
+                self._wanted += 1
+                if job in self._verdicts:
+                    self._judge(hunt, config)
+                    continue
+                self._compiling[job] = hunt
+                self._compilers.submit(*job)
+                room -= 1
+
+    def _compiled(self, hunt: Hunt, config: Any, report: Resources | str) -> None:
+        self._verdicts[hunt.key[0], config] = judge(config, report, self._device)
+        self._judge(hunt, config)
+
+    def _judge(self, hunt: Hunt, config: Any) -> None:
+        """Drop what the compiler's report speaks against."""
+        verdict = self._verdicts[hunt.key[0], config]
+        if verdict.outcome == "ok":
+            self._ready.append((hunt, config))
+            return
+        self._journal.note(hunt.key, "", config, **verdict._asdict())
+        self._count(hunt, config, verdict.outcome)
+
+    def _count(self, hunt: Hunt, config: Any, outcome: str) -> None:
+        """A candidate is done with."""
+        self._done += 1
+        self._journal.counts[outcome] += 1
+        hunt.close(config, failed=outcome != "ok")
+        about = f"{' '.join(hunt.key)}, best {self._journal.top(hunt.key):.1f} TFLOP/s"
+        waiting = sum(len(hunt.wanted) for hunt in self._hunts)
+        self._watcher.progress(self._done, self._wanted + waiting, self._journal, about)
+
+    # -------------------------------------------------------------------------------------- candidates
+
+    def _try(self, hunt: Hunt, config: Any) -> None:
+        """Begin to verify a candidate and to time it."""
+        key, trials = hunt.key, hunt.trials(config)
+        places = tuple((t.extents, self._journal.best(key, t.size, t.extents)) for t in trials)
+        verify = () if (key[0], config) in self._verified else ("aligned",)
+        self._running, self._failed = (hunt, config, trials), False
+        patience = BETWEEN if FAMILIES[key[0]].routine in STOP_ROUTINES else None
+        self._lab.worker.send(job_of(key, config, places, verify), patience)
+
+    def _answered(self, answer: Any) -> None:
+        """Note what the worker says of the candidate that is running."""
+        if answer is None or self._running is None:
+            return
+        hunt, config, trials = self._running
+        if isinstance(answer, Timed):
+            trial = trials[answer.place]
+            self._lab.add_time(hunt.key, trial.size, FAMILIES[hunt.key[0]].parameters_of(config),
+                               trial.extents, answer.seconds)  # fmt: skip
+            hunt.measured(trial, answer.seconds)
+        elif isinstance(answer, Failed | Lost):
+            if not self._failed:
+                self._journal.note(hunt.key, "", config, outcome=answer.outcome, detail=answer.detail,
+                                  state=self._lab.health.state())  # fmt: skip
+                self._failed = True
+                self._count(hunt, config, answer.outcome)
+        elif not self._failed:
+            self._verified.add((hunt.key[0], config))
+            if self._reference is None:
+                self._reference = hunt.key, max(trials, key=lambda trial: math.prod(trial.extents))
+            self._count(hunt, config, "ok")
+        if not self._lab.worker.busy:
+            self._running = None
+
+    def settle(self) -> None:
+        """End the searches; the worker finishes what it is at."""
+        while self._lab.worker.busy:
+            self._answered(self._lab.worker.receive(TICK))
+        self.untried += sum(hunt.stop() for hunt in self._hunts)
+        self.untried += len(self._compiling) + len(self._ready)
+        self._hunts.clear()
+        for started in (self._compiling, self._ready, self._recheck):
+            started.clear()
+        self._compilers.drop()
+
+    def _time_reference(self) -> None:
+        """Time the first candidate that was right once more: a drift shows."""
+        assert self._reference is not None
+        key, trial = self._reference
+        times, _ = self._lab.finish(job_of(key, trial.config, ((trial.extents, math.inf),)))
+        for seconds in times:
+            self._lab.health.reference(seconds)
+            self._lab.add_time(key, trial.size, FAMILIES[key[0]].parameters_of(trial.config),
+                               trial.extents, seconds, "reference")  # fmt: skip
+
+
+def job_of(key: Search, config: Any, places: tuple = (), verify: tuple[str, ...] = ()) -> Job:
+    """The routine, made to run `config`; a recursive one as a single leaf."""
+    stem, dtype, layout = key
+    routine = FAMILIES[stem].routine
+    overrides: list[tuple[str, Any]] = [(stem, config)]
+    if routine in STOP_ROUTINES:
+        overrides.append((routine, STOPS[-1]))
+    return Job(routine, dtype, layout, tuple(overrides), places, verify)
+
+
+def _nothing(task: Task) -> Generator[list[Trial], Times, None]:
+    """The strategy where there are no candidates."""
+    yield from ()
+
+
+def _cache_twin(config: Any) -> Any:
+    """The same product with its copies through the L1 cache, or by it; None where there is no choice."""
+    return config.by_cache(not config.through_l1) if hasattr(config, "by_cache") else None
+
+
+def _past_l1(config: Any) -> Any:
+    """Of two such twins the one whose copies pass by the cache."""
+    twin = _cache_twin(config)
+    return twin if twin and config.through_l1 else config
+
+
+def _first(key: Search) -> Search:
+    """The search of the same family and dtype in its first layout."""
+    stem, dtype, _ = key
+    return stem, dtype, FAMILIES[stem].layouts[0]

@@ -1,0 +1,140 @@
+"""What a search is to decide: candidates, places where they serve, an estimate, and what varies together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from ..database import places_of
+from ..gpu.device import Device
+from ..model.score import score
+
+__all__ = ["Axes", "Place", "Search", "Strategy", "Task", "Times", "Trial", "task_of", "tile_key"]
+
+#: (size class, extents), where a choice must be made.
+Place = tuple[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One measurement that a strategy asks for.
+
+    Attributes
+    ----------
+    config : object
+        A candidate: a Config, or a stop size.
+    size : str
+        Size class.
+    extents : tuple of int
+        What is run.
+    """
+
+    config: Any
+    size: str
+    extents: tuple[int, ...]
+
+    @property
+    def place(self) -> Place:
+        return self.size, self.extents
+
+
+class Axes(NamedTuple):
+    """Attributes of a Config that are varied together, the most important first.
+
+    Attributes
+    ----------
+    tile : tuple of tuple of str
+        What the score depends on most.
+    variant : tuple of tuple of str
+        How a tile is compiled and loaded.
+    """
+
+    tile: tuple[tuple[str, ...], ...] = ()
+    variant: tuple[tuple[str, ...], ...] = ()
+
+
+class Task(NamedTuple):
+    """What is searched: one (stem, dtype, layout).
+
+    Attributes
+    ----------
+    candidates : tuple
+        What the rules have left.
+    places : tuple of (str, tuple of int)
+        Where a choice must be made.
+    score : callable
+        ``score(config, size, extents)``, an estimate; larger is better.
+    axes : Axes
+        The lines of the line search, and what makes two candidates variants of one tile.
+    rivals : mapping of (str, tuple of int) to float
+        The best score that another family promises at a place, if any.
+    """
+
+    candidates: tuple[Any, ...]
+    places: tuple[Place, ...]
+    score: Callable[[Any, str, tuple[int, ...]], float]
+    axes: Axes = Axes()
+    rivals: Mapping[Place, float] = MappingProxyType({})
+
+    def best_scores(self) -> dict[Place, float]:
+        """The best score at each place."""
+        return {
+            place: max((self.score(config, *place) for config in self.candidates), default=0.0)
+            for place in self.places
+        }
+
+
+Times = Mapping[Trial, float]
+#: Yields batches of trials, and is sent the seconds of those that succeeded.
+Search = Generator[list[Trial], Times, None]
+Strategy = Callable[[Task], Search]
+
+_LEAF_AXES = Axes(
+    tile=(("BLK_M", "DIM_X"), ("BLK_N", "DIM_Y"), ("BLK_K", "SLICES")),
+    variant=(("stages", "min_blocks"),),
+)
+_LOADS = ("VEC_A", "DIM_XA", "PAD_A"), ("VEC_B", "DIM_XB", "PAD_B")
+_AXES = {
+    "gemm_tile": Axes(
+        tile=(
+            ("BLK_M", "BLK_N"), ("DIM_X", "DIM_Y"), ("BLK_K", "stages", "VEC_K"),
+            ("share_a", "share_b", "read_only"),
+        ),
+        variant=(("min_blocks", "prefetch", "persistent"), ("by_rows",), ("WARP_X",), *_LOADS),
+    ),
+    "gemm_mma": Axes(
+        tile=(
+            ("BLK_M", "BLK_N"), ("WARP_M", "WARP_N"), ("BLK_K", "stages"), ("MMA_M", "MMA_K"),
+        ),
+        variant=(("min_blocks", "prefetch", "persistent"), *_LOADS),
+    ),
+    "trsm_leaf": _LEAF_AXES,
+    "trmm_leaf": _LEAF_AXES,
+    "trsm_mma": Axes(
+        tile=(("ORDER", "BLK"), ("WARPS", "WARP_N"), ("MMA_M", "MMA_K")),
+        variant=(("LOADERS",), ("SPLIT",), ("stages", "min_blocks")),
+    ),
+    "trsm_fma": Axes(
+        tile=(("ORDER", "BLK"), ("WARPS", "WARP_N")),
+        variant=(("LOADERS",), ("SPLIT",), ("stages", "min_blocks")),
+    ),
+}  # fmt: skip
+
+
+def task_of(stem: str, candidates: tuple[Any, ...], device: Device, sizes: Sequence[str] = ()) -> Task:
+    """The task of deciding among `candidates` of a family at every place at which it is tuned, or at those of
+    the classes `sizes`.
+    """
+
+    def points(config: Any, size: str, extents: tuple[int, ...]) -> float:
+        return score(stem, config, extents, device)
+
+    return Task(candidates, places_of(stem, sizes), points, _AXES.get(stem, Axes()))
+
+
+def tile_key(config: Any, axes: Axes) -> Hashable:
+    """Equal for variants of one tile."""
+    names = [name for group in axes.tile for name in group]
+    return tuple(getattr(config, name, None) for name in names) if names else config

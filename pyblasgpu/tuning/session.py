@@ -1,0 +1,211 @@
+"""A tuning run: which searches, in which order, until when; and the user's file of winners at its end."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Executor
+from typing import Any
+
+from ..database import FAMILIES, Document, tuned_at
+from ..dispatch import choose, tuned_files
+from ..errors import PyblasgpuError
+from ..gpu.device import Device
+from .clock_monitor import Health
+from .prune import Guidelines
+from .results import merge, winners
+from .routine_search import search_methods, search_solvers, search_stop, time_vendor, time_whole
+from .runner import Bencher, Lab
+from .search import KernelSearch, Watcher, job_of
+from .signals import Interrupts
+from .strategies import STRATEGIES
+from .sweep_log import Journal, Search
+from .verify_winners import Compiling, Recheck, wait
+
+__all__ = ["STAGES", "Tuner"]
+
+STAGES = ("kernels", "stop_sizes", "solvers", "methods")  # in the order in which they are tuned
+
+BEFORE = 0.05  # of the budget, after which no more is timed as it was before
+SOLVERS = 0.9  # of the budget, after which no more are timed, so that methods are
+LIKELIEST = {"quick": 2, "normal": 6}  # Configs of TRSM in one launch that are timed at a place
+MOST_LIKELY = 8  # of other efforts
+
+
+class Tuner:
+    """One run on one device.
+
+    Parameters
+    ----------
+    device : Device
+    compilers : Compilers
+    worker : Worker
+        Whose body is a `Bench`.
+    watcher : Watcher
+    journal : Journal
+    health : Health
+    effort : str
+        As in `space`.
+    strategy : str
+        One of `STRATEGIES`.
+    budget : float or None
+        Seconds after which nothing new is begun.
+    curves : bool
+        Whether whole routines are timed over n before and after.
+    guidelines : callable
+        Gives the guidelines of a family in a dtype; by default those of `prune.candidates`.
+    planner : Executor, optional
+        Makes the plans of searches (`plan`); by default a thread of this process.
+    sizes : sequence of str, optional
+        Size classes that are tuned. Default: all.
+    stages : sequence of str, optional
+        Those of `STAGES` that are gone through. Default: all.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        compilers: Compiling,
+        worker: Bencher,
+        watcher: Watcher,
+        journal: Journal,
+        health: Health,
+        effort: str = "quick",
+        strategy: str = "exhaustive",
+        budget: float | None = None,
+        curves: bool = False,
+        guidelines: Callable[[str, str], Guidelines | None] = lambda stem, dtype: None,
+        planner: Executor | None = None,
+        sizes: Sequence[str] = (),
+        stages: Sequence[str] = STAGES,
+    ):
+        self.device, self.journal, self.health = device, journal, health
+        self._interrupts = Interrupts()
+        self._lab = Lab(worker, journal, health, self._interrupts)
+        self._compilers, self._watcher = compilers, watcher
+        self._effort, self._curves = effort, curves
+        self._sizes, self._stages = sizes, stages
+        self._begun, self._budget = time.monotonic(), budget or math.inf
+        self._recheck = Recheck(self._lab, journal, job_of, compilers)
+        self._kernels = KernelSearch(
+            device, self._lab, compilers, watcher, self._recheck, self._winners_of, self._late,
+            STRATEGIES[strategy], effort, guidelines, planner, sizes,
+        )  # fmt: skip
+        self._untimed = 0
+
+    @property
+    def untried(self) -> int:
+        """Candidates that were wanted and for which there was no time."""
+        return self._kernels.untried + self._untimed
+
+    @property
+    def unbegun(self) -> int:
+        """Searches for which there was none."""
+        return self._kernels.unbegun
+
+    def run(self, searches: list[Search], recursive: list[str]) -> Document:
+        """Search the families, then stop sizes, solvers and methods of the routines `recursive` with what was
+        found.
+
+        Interrupted, it ends with what was measured so far.
+
+        Raises
+        ------
+        PyblasgpuError
+            Where the device is lost for good; the records are kept.
+        """
+        try:
+            with self._interrupts:
+                return self._run(searches, recursive)
+        except PyblasgpuError as lost:
+            kept = f"what was measured is in {self.journal.path}, and --resume goes on with it"
+            raise PyblasgpuError(f"{lost}; {kept}") from lost
+
+    def _run(self, searches: list[Search], recursive: list[str]) -> Document:
+        routines = dict.fromkeys((FAMILIES[stem].routine, dtype) for stem, dtype, _ in searches)
+        try:
+            if self._curves:
+                # with a cold store of cubins most of it would be compilation, one kernel after the other
+                time_whole(self._lab, routines, "before", lambda: self._late(BEFORE))
+            for stage in STAGES:
+                if stage in self._stages:
+                    self._go_through(stage, searches, [pair for pair in routines if pair[0] in recursive])
+        except KeyboardInterrupt:
+            self._watcher.say("interrupted: what was measured so far decides")
+            self._kernels.settle()
+        found = self._save(searches)
+        if not self._late():
+            time_vendor(self._lab, found)
+            if self._curves:
+                time_whole(self._lab, routines, "after")
+        return found
+
+    def _go_through(self, stage: str, searches: list[Search], recursive: list[tuple[str, str]]) -> None:
+        """One of `STAGES`."""
+        if stage == "kernels":
+            self._kernels.run(searches)
+            return
+        self._save(searches)  # whole routines run with what was found before
+        if stage == "stop_sizes":
+            for routine, dtype in recursive:
+                search_stop(self._lab, routine, dtype, self.device, self._late)
+        elif stage == "solvers":
+            dtypes = [dtype for routine, dtype in recursive if routine == "trsm"]
+            options = self.device, LIKELIEST.get(self._effort, MOST_LIKELY), self._compile_solvers
+            self._untimed += search_solvers(self._lab, dtypes, *options, lambda: self._late(SOLVERS))
+        else:
+            # SYR2K is of GEMM's kernels, and tuned with them, unless these are of some sizes alone
+            products = [key for key in searches if FAMILIES[key[0]].routine == "gemm" and not self._sizes]
+            pairs = dict.fromkeys([*recursive, *(("syr2k", dtype) for _, dtype, _ in products)])
+            self._untimed += search_methods(self._lab, pairs, self._late)
+
+    def _compile_solvers(self, kernels: Collection[tuple[str, Any]]) -> None:
+        """What is not compiled when it is late, the worker compiles when it comes to it."""
+        for triangle, config in kernels:
+            self._compilers.submit(triangle, config)
+        wait(self._compilers, self._interrupts, lambda: self._late(SOLVERS))
+        self._compilers.drop()
+
+    def _late(self, share: float = 1.0) -> bool:
+        return time.monotonic() - self._begun > share * self._budget
+
+    # ------------------------------------------------------------------------------------------ winners
+
+    def _save(self, searches: list[Search]) -> Document:
+        """Put the winners of these searches into the user's file, once each is right at odd extents too.
+
+        Those of others that a run resumes with were put there by the run that made them.
+        """
+        while True:
+            records = [
+                each for each in self.journal.records
+                if each.stem not in FAMILIES or (each.stem, each.dtype, each.layout) in searches
+            ]  # fmt: skip
+            found = self._decided(winners(records, self.device.name))
+            if self._recheck.all_right(found):
+                break
+        if found:
+            merge(found)
+            choose.reload()
+        return found
+
+    def _winners_of(self, key: Search) -> Document:
+        """Those of one search."""
+        records = [each for each in self.journal.records if (each.stem, each.dtype, each.layout) == key]
+        return self._decided(winners(records, self.device.name))
+
+    def _decided(self, found: Document) -> Document:
+        """`found` without the classes whose present kernel was not tried: there nothing is replaced."""
+        serving = {key: tuned_files.serving(*key, self.device) for key in {key[:3] for key in found.entries}}
+        for stem, dtype, layout, size in list(found.entries):
+            key = stem, dtype, layout
+            if size in serving[key] and not self._was_tried(key, serving[key][size], size):
+                del found.entries[*key, size]
+                found.stop_sizes.pop((FAMILIES[stem].routine, dtype, size), None)
+        return found
+
+    def _was_tried(self, key: Search, config: Any, size: str) -> bool:
+        places = ((size, extents) for extents in tuned_at(key[0], size))
+        times = (self.journal.seconds(key, config, *place) for place in places)
+        return self.journal.is_out(key, config) or all(time is not None for time in times)

@@ -1,0 +1,139 @@
+"""The second verification of winners: where operands are unaligned, which takes kernels of its own.
+
+The winners of a search are checked while others go on: at the end of a run, when its budget is spent,
+hundreds of kernels would be left to compile.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Container, Iterable
+from typing import Any, Protocol
+
+from ..database import FAMILIES, Document
+from ..errors import ConfigError
+from ..gpu.compile import Resources
+from .runner import TICK, Lab
+from .signals import Interrupts
+from .sweep_log import Journal, Search
+from .worker_bench import Job
+
+__all__ = ["Compiling", "Recheck", "wait"]
+
+#: A kernel as the compilers know it: its family and its Config.
+Kernel = tuple[str, Any]
+
+
+class Compiling(Protocol):
+    """The compilers; a kernel that is pending already is not begun again."""
+
+    pending: int
+    workers: int
+
+    def submit(self, stem: str, config: Any) -> None: ...
+
+    def drop(self) -> None: ...
+
+    def finished(self, timeout: float | None = None) -> Iterable[tuple[tuple, Resources | str]]: ...
+
+
+def wait(compilers: Compiling, interrupts: Interrupts, late: Callable[[], bool] = lambda: False) -> None:
+    """Until all that is pending is compiled, or it is `late`."""
+    while compilers.pending and not late():
+        interrupts.heed()
+        for _ in compilers.finished(TICK):
+            pass
+
+
+class Recheck:
+    """Winners on their way to be verified at odd extents.
+
+    Parameters
+    ----------
+    lab : Lab
+    journal : Journal
+    job : callable
+        ``job(key, config, verify=("odd",))``, what the worker is to run.
+    compilers : Compiling
+    """
+
+    def __init__(self, lab: Lab, journal: Journal, job: Callable[..., Job], compilers: Compiling):
+        self._lab, self._journal, self._job, self._compilers = lab, journal, job, compilers
+        self._compiling: dict[Any, tuple[Kernel, Search]] = {}
+        self._ready: deque[tuple[Any, Search]] = deque()
+        self._right: set[Any] = set()
+
+    @property
+    def pending(self) -> bool:
+        """Whether winners wait."""
+        return bool(self._compiling or self._ready)
+
+    @property
+    def ready(self) -> bool:
+        """Whether one waits for the worker alone."""
+        return bool(self._ready)
+
+    def trust(self, configs: Iterable[Any]) -> None:
+        """These serve already, whatever this run finds: they need not be verified again."""
+        self._right.update(configs)
+
+    def begin(self, found: Document, compiled: Container[Kernel]) -> None:
+        """Have the kernels for winners compiled that are not among the `compiled`."""
+        for config, key in self._doubtful(found):
+            if config in self._compiling or (config, key) in self._ready:
+                continue
+            kernel = key[0], _scalar(config)
+            if kernel in compiled:
+                self._ready.append((config, key))
+            else:
+                self._compiling[config] = kernel, key
+                self._compilers.submit(*kernel)
+
+    def compiled(self, kernel: Kernel) -> None:
+        """`kernel` is in the store of cubins."""
+        for config in [config for config, (needed, _) in self._compiling.items() if needed == kernel]:
+            self._ready.append((config, self._compiling.pop(config)[1]))
+
+    def verify_next(self) -> None:
+        """Verify one that is ready."""
+        self._verify(*self._ready.popleft())
+
+    def all_right(self, found: Document) -> bool:
+        """Whether all winners are right; the first that is not is out, and others may win."""
+        fresh = self._doubtful(found)
+        for config, (stem, *_) in fresh:
+            self._compilers.submit(stem, _scalar(config))
+        wait(self._compilers, self._lab.interrupts)
+        return all(self._verify(*each) for each in fresh)
+
+    def _verify(self, config: Any, key: Search) -> bool:
+        _, failure = self._lab.finish(self._job(key, config, verify=("odd",)))
+        if failure is None:
+            self._right.add(config)
+            return True
+        detail = f"at odd extents: {failure.detail}"
+        self._journal.note(key, "", config, outcome=failure.outcome, detail=detail)
+        self._journal.counts[failure.outcome] += 1
+        return False
+
+    def _doubtful(self, found: Document) -> list[tuple[Any, Search]]:
+        """The winners that were not verified yet."""
+        fresh = {}
+        for (stem, dtype, layout, _), entry in found.entries.items():
+            try:
+                config = FAMILIES[stem].config(dtype, layout, entry.parameters)
+            except ConfigError:  # of an older version's sweep, which is resumed
+                continue
+            if config not in self._right:
+                fresh[config] = (stem, dtype, layout)
+        return list(fresh.items())
+
+    def clear(self) -> None:
+        """Nobody waits any more for what is compiled."""
+        self._compiling.clear()
+        self._ready.clear()
+
+
+def _scalar(config: Any) -> Any:
+    """The Config that runs where operands are unaligned."""
+    return config.narrowed(1, 1) if hasattr(config, "narrowed") else config

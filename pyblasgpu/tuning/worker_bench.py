@@ -1,0 +1,173 @@
+"""What the worker process does with a job: verify on the device, then time, an answer for each place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any, NamedTuple
+
+from ..dispatch import choose
+from ..dispatch.overrides import override
+from ..errors import BackendUnavailable, PyblasgpuError
+from ..gpu import device as devices
+from ..gpu import memory
+from ..operands import Operand
+from ..testing.cublas import Cublas
+from ..testing.cublas import load as load_cublas
+from ..types import DTYPES, Diag, Side, Trans, Uplo
+from .measure import SpoiledMemory, Timer, Workload
+from .verify import WrongResult, verify
+from .worker import DeviceLost
+
+__all__ = ["Bench", "Failed", "Job", "Timed", "vendor"]
+
+STREAM = 0  # the legacy default stream
+
+
+class Job(NamedTuple):
+    """One thing to run on the device.
+
+    Attributes
+    ----------
+    routine, dtype, layout : str
+    overrides : tuple of (str, Config or int)
+        What the choice at run time is to prefer meanwhile.
+    places : tuple of (extents, seconds)
+        Where to time it, and the time to beat.
+    verify : tuple of str
+        On which extents its result is compared first: 'aligned', 'odd'.
+    vendor : bool
+        Whether cuBLAS is to be timed instead.
+    reload : bool
+        Whether the files of tuned values may have changed.
+    """
+
+    routine: str
+    dtype: str
+    layout: str
+    overrides: tuple[tuple[str, Any], ...] = ()
+    places: tuple[tuple[tuple[int, ...], float], ...] = ()
+    verify: tuple[str, ...] = ()
+    vendor: bool = False
+    reload: bool = False
+
+
+class Timed(NamedTuple):
+    """Seconds of a call at the place of this index."""
+
+    place: int
+    seconds: float
+
+
+class Failed(NamedTuple):
+    """Why there will be no times: 'wrong', 'spoils', 'error', 'crash', 'absent', and the details."""
+
+    outcome: str
+    detail: str
+
+
+class Bench:
+    """The body of the worker.
+
+    Parameters
+    ----------
+    routine : callable
+        Gives the function of a routine by name.
+    ordinal : int
+        The device.
+    """
+
+    def __init__(self, routine: Callable[[str], Callable], ordinal: int):
+        self._routine, self._ordinal = routine, ordinal
+        self._timer = Timer(devices.current(ordinal), STREAM)
+        self._workload = Workload(ordinal, STREAM)
+
+    def __call__(self, job: Job) -> Iterator[Timed | Failed]:
+        """Run a job.
+
+        Raises
+        ------
+        DeviceLost
+            After an error that leaves the context useless.
+        """
+        if job.reload:
+            choose.reload()
+        try:
+            yield from self._run(job)
+        except BackendUnavailable as missing:
+            yield Failed("absent", str(missing))
+        except WrongResult as problem:
+            yield Failed("wrong", str(problem))
+        except SpoiledMemory as problem:
+            yield Failed("spoils", str(problem))
+        except (PyblasgpuError, MemoryError, RuntimeError) as problem:
+            lost = not self._alive()
+            yield Failed("crash" if lost else "error", str(problem))
+            if lost:
+                raise DeviceLost from problem
+
+    def _run(self, job: Job) -> Iterator[Timed]:
+        dtype = DTYPES[job.dtype]
+        routine = self._vendor(job.routine) if job.vendor else self._routine(job.routine)
+        with ExitStack() as held:
+            for name, value in job.overrides:
+                held.enter_context(override(name, value))
+            for kind in job.verify:
+                verify(routine, job.routine, dtype, job.layout, self._ordinal, STREAM, kind)
+            for place, (extents, best) in enumerate(job.places):
+                work = self._workload.rotation(routine, job.routine, dtype, job.layout, extents)
+                yield Timed(place, self._timer(work, best))
+            self._workload.check()
+
+    def _vendor(self, name: str) -> Callable:
+        with memory.current_context(self._ordinal):  # cuBLAS's handle is of the device that is current
+            return vendor(name)
+
+    def _alive(self) -> bool:
+        """Whether the context still works; after some errors nothing does."""
+        try:
+            with memory.current_context(self._ordinal):
+                memory.synchronize(STREAM)
+        except PyblasgpuError:
+            return False
+        return True
+
+
+def vendor(name: str) -> Callable:
+    """cuBLAS's routine, called as ours are."""
+    cublas = load_cublas()
+    cublas.set_stream(STREAM)
+    return _vendor_gemm(cublas) if name == "gemm" else _vendor_triangular(getattr(cublas, name))
+
+
+def _vendor_gemm(cublas: Cublas) -> Callable:
+    def gemm(alpha, a: Operand, b: Operand, beta, c: Operand, stream: int) -> None:
+        (left, trans_a), (right, trans_b) = (_stored(operand) for operand in (a, b))
+        cublas.gemm(alpha, left, right, beta, _Array(c), trans_a, trans_b)
+
+    return gemm
+
+
+def _vendor_triangular(routine: Callable) -> Callable:
+    def run(alpha, t: Operand, b: Operand, stream: int, *, side: Side, uplo: Uplo, diag: Diag) -> None:
+        routine(alpha, _Array(t), _Array(b), side, uplo, Trans.NO, diag)
+
+    return run
+
+
+def _stored(operand: Operand) -> tuple[_Array, Trans]:
+    """The column-major matrix that lies there, and what makes `operand` of it."""
+    return (_Array(operand), Trans.NO) if operand.row_stride == 1 else (_Array(operand.T), Trans.TRANS)
+
+
+class _Array:
+    """A column-major operand, or a batch of them, as an array that `Cublas` takes."""
+
+    def __init__(self, operand: Operand):
+        size = operand.dtype.itemsize
+        self.dtype = operand.dtype
+        self.shape: tuple[int, ...] = operand.rows, operand.cols
+        strides: tuple[int, ...] = size, operand.col_stride * size
+        if operand.batch > 1:
+            self.shape, strides = (operand.batch, *self.shape), (operand.batch_stride * size, *strides)
+        self.__cuda_array_interface__ = {"data": (operand.pointer, False), "strides": strides}

@@ -1,0 +1,191 @@
+"""Compute the packaged tuned values from recorded sweeps: ``python tuning/database_from_sweeps.py SWEEP ...``
+
+A device gets the winners of its own records; an architecture the candidates that are the best for all of its
+devices together. Give every sweep of an architecture at once: files are written anew. Times of different runs
+are not compared. Of several sweeps of a device the last one decides at each place at which it has timed what
+was the best before, or something faster, of methods all that were timed before. Of several runs in one sweep,
+told apart by their toolchain, the last one at a place decides there. A winner that spills registers under the
+toolchain here, though not under the one it was measured with, gives way to the next. Size classes of products
+share Configs where it costs them at most a hundredth, so that fewer kernels have to be compiled.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from statistics import geometric_mean
+
+from pyblasgpu import database
+from pyblasgpu.database import FAMILIES, STOP_ROUTINES, Entry
+from pyblasgpu.dispatch.tuned_files import slug
+from pyblasgpu.gpu.device import known
+from pyblasgpu.terminal import guarded
+from pyblasgpu.tuning.compile_pool import compile_all, complaint
+from pyblasgpu.tuning.results import Record, add_elsewhere, read_sweep, save, sound, winners
+
+FOLDER = Path(database.__file__).parent
+SHARED = 1.01  # of the best time in a class: as much as two readings of one kernel differ
+
+
+def main(
+    sweeps: list[str], folder: Path = FOLDER, spilling: Callable[[set], set] | None = None
+) -> list[Path]:
+    """Write a file for each device and each architecture in `sweeps`; returns the files.
+
+    ``spilling(candidates)`` tells which of the (stem, Config, arch) it is given spill.
+    """
+    spilling = spilling or _spilling
+    groups: dict[str, list[Record]] = defaultdict(list)
+    for record in decisive(read_sweep(Path(sweep)) for sweep in sweeps):
+        groups[record.device].append(record)
+        groups[record.arch].append(record)
+    written = []
+    for name, records in groups.items():
+        path = folder / f"{slug(name)}.json"
+        save(_sound_winners(records, name, spilling), path)
+        path.chmod(0o644)
+        written.append(path)
+    return written
+
+
+def decisive(sweeps: Iterable[Iterable[Record]]) -> list[Record]:
+    """All failures, and of each place on a device the times of the last run that decides there."""
+    failures: list[Record] = []
+    times: dict[tuple, list[Record]] = {}
+    for sweep in sweeps:
+        here: dict[tuple, list[Record]] = defaultdict(list)
+        for record in sweep:
+            place = record.device, record.stem, record.dtype, record.layout, record.size
+            found = here[place] if record.outcome == "ok" else failures
+            if record.outcome == "ok" and found and found[-1].toolchain != record.toolchain:
+                found.clear()  # those of an earlier run
+            found.append(record)
+        out = {record.candidate for record in failures}
+        times.update(
+            (place, found) for place, found in here.items() if _decides(found, times.get(place, ()), out)
+        )
+    return [*failures, *(record for records in times.values() for record in records)]
+
+
+def _decides(found: Sequence[Record], before: Sequence[Record], out: set[tuple]) -> bool:
+    """Whether one that was the best `before`, or nearly so, is among those `found`, or one of these is
+    faster: a search that was cut off may have neither. Of methods one alone says nothing.
+    """
+    found, before = ([r for r in records if r.candidate not in out] for records in (found, before))
+    if ways := {r.method for r in before if r.method}:
+        return ways <= {r.method for r in found}
+    fastest, now = _fastest(before), _fastest(found)
+    best = {r.candidate for r in before if r.seconds <= SHARED * fastest[r.extents]}
+    return (
+        not best
+        or any(r.candidate in best for r in found)
+        or all(now.get(extents, math.inf) < seconds for extents, seconds in fastest.items())
+    )
+
+
+def _fastest(records: Sequence[Record]) -> dict[tuple[int, ...], float]:
+    """The shortest time at each extents."""
+    found: dict[tuple[int, ...], float] = {}
+    for record in records:
+        found[record.extents] = min(record.seconds, found.get(record.extents, math.inf))
+    return found
+
+
+def _sound_winners(records: list[Record], name: str, spilling: Callable[[set], set]) -> database.Document:
+    """The winners, without those that spill."""
+    while True:
+        document = winners(records, name)
+        trusted = sound(records)
+        _share(document, trusted)
+        add_elsewhere(document, trusted)
+        arch = records[0].arch
+        found = {
+            (stem, FAMILIES[stem].config(dtype, layout, entry.parameters), arch)
+            for (stem, dtype, layout, _), entry in document.entries.items()
+        }
+        bad = spilling(found)
+        if not bad:
+            return document
+        # the other leaves of a routine were timed within it with few stop sizes, which says nothing of these
+        spoilt = {_routine_class(r) for r in records if r.stem in STOP_ROUTINES and _candidate(r) in bad}
+        records = [r for r in records if _candidate(r) not in bad and _routine_class(r) not in spoilt]
+
+
+def _routine_class(record: Record) -> tuple | None:
+    """Routine, dtype and class of a record of a whole routine."""
+    return (record.stem, record.dtype, record.size) if record.stem in STOP_ROUTINES else None
+
+
+def _share(document: database.Document, records: list[Record]) -> None:
+    """Let the classes of a product have the fewest Configs that come within `SHARED` of the best of each, by
+    `sound` records.
+    """
+    times: dict[tuple, dict[str, dict[tuple, dict[str, Record]]]] = defaultdict(
+        lambda: defaultdict(lambda: defaultdict(dict))
+    )
+    for record in records:
+        if record.stem in FAMILIES and FAMILIES[record.stem].routine == "gemm":
+            place = times[record.stem, record.dtype, record.layout][record.size]
+            place[record.candidate][record.device] = record
+    for key, sizes in times.items():
+        for size, chosen in _cover(sizes).items():
+            document.entries[(*key, size)] = Entry(chosen.parameters, chosen.tflops)
+
+
+def _cover(sizes: dict[str, dict[tuple, dict[str, Record]]]) -> dict[str, Record]:
+    """Class -> the record of its candidate: again and again the candidate that serves the most classes."""
+    devices = {size: max(map(len, found.values())) for size, found in sizes.items()}
+    loss: dict[tuple, dict[str, float]] = defaultdict(dict)
+    for size, found in sizes.items():
+        # of several devices only what was measured on all; then the mean over them decides
+        means = {
+            c: geometric_mean(r.seconds for r in rs.values())
+            for c, rs in found.items()
+            if len(rs) == devices[size]
+        }
+        best = min(means.values())
+        for candidate, seconds in means.items():
+            if seconds <= SHARED * best:
+                loss[candidate][size] = seconds / best
+    chosen: dict[str, Record] = {}
+    while left := sizes.keys() - chosen.keys():
+        candidate = max(loss, key=lambda c: (len(left & loss[c].keys()), -sum(loss[c].values())))
+        chosen.update(
+            {size: [*sizes[size][candidate].values()][-1] for size in left & loss[candidate].keys()}
+        )
+    return chosen
+
+
+def _candidate(record: Record) -> tuple | None:
+    """The kernel that a time is of, itself or as the leaf of a routine."""
+    if record.kernel is None or record.outcome != "ok":
+        return None
+    stem, dtype, layout, parameters = record.kernel
+    return stem, FAMILIES[stem].config(dtype, layout, parameters), record.arch
+
+
+def _spilling(candidates: set) -> set:
+    """Those of `candidates` that the compiler here cannot keep in registers."""
+    bad = set()
+    for arch in {arch for *_, arch in candidates}:
+        device = known(arch)
+        jobs = [(stem, config) for stem, config, of in candidates if of == arch]
+        for (stem, config), report in compile_all(jobs, device.cc):
+            if complaint(config, report, device)[0] != "ok":
+                bad.add((stem, config, arch))
+    return bad
+
+
+def _command() -> int:
+    for path in main(sys.argv[1:]):
+        print(path)
+    return 0
+
+
+if __name__ == "__main__":
+    if not sys.argv[1:]:
+        sys.exit(__doc__)
+    sys.exit(guarded(["tuning/database_from_sweeps.py"], _command))
