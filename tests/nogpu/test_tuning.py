@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import time
 from dataclasses import replace
 from functools import partial
 from multiprocessing import connection
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from pyblasgpu.database import FAMILIES, METHODS, families_of, parse, way_of
+from pyblasgpu.database import FAMILIES, families_of
 from pyblasgpu.errors import BackendUnavailable, ConfigError, DatabaseWarning
 from pyblasgpu.gpu import backend
 from pyblasgpu.gpu.compile import Resources, to_ptx
@@ -351,82 +349,6 @@ def test_cold_times_are_not_compared_with_warm_ones():
 def test_a_candidate_that_once_failed_badly_never_wins(outcome):
     records = [record(16, 2.0), record(8, 0.1), record(8, 9.0, outcome=outcome)]
     assert winners(records, "x").entries[KEY].parameters == {"BLK_M": 16}
-
-
-def packager():
-    """The module that computes packaged values, which is no part of the package."""
-    place = Path(__file__).parents[2] / "tuning" / "defaults.py"
-    spec = importlib.util.spec_from_file_location("defaults", place)
-    defaults = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(defaults)
-    return defaults
-
-
-def test_packaged_values_are_computed_from_sweeps(home, monkeypatch):
-    defaults = packager()
-    full = FAMILIES["trsm_leaf"].parameters_of(candidates("trsm_leaf", "s", "any", H200).left[0])
-    times = {"NVIDIA H200": {2: 1.0, 3: 1.2, 4: 9.0}, "NVIDIA H100": {2: 9.0, 3: 1.2, 4: 1.0}}
-    for device, stages in times.items():
-        for stage, seconds in stages.items():
-            line = Record(device, "sm_90", *KEY, (128, 32), {**full, "stages": stage}, "ok", seconds, 1.0)
-            results.append(home / f"{device}.jsonl", line)
-    sweeps = [str(home / f"{device}.jsonl") for device in times]
-    written = defaults.main(sweeps, home, lambda candidates: set())
-    found = {path.name: parse(path.read_bytes()).entries[KEY].parameters["stages"] for path in written}
-    assert found == {"nvidia_h200.json": 2, "nvidia_h100.json": 4, "sm_90.json": 3}
-    # of several sweeps of a device the last one decides, if it has timed what was the best before
-    (home / "x").mkdir()
-    later = str(home / "later.jsonl")
-    for stage, seconds, best in ((4, 5.0, 2), (2, 6.0, 4)):
-        line = Record("NVIDIA H200", "sm_90", *KEY, (128, 32), {**full, "stages": stage}, "ok", seconds, 1.0)
-        results.append(Path(later), line)
-        (again, _) = defaults.main([sweeps[0], later], home / "x", lambda candidates: set())
-        assert parse(again.read_bytes()).entries[KEY].parameters["stages"] == best
-    # or something that is faster
-    faster = Record("NVIDIA H200", "sm_90", *KEY, (128, 32), {**full, "stages": 3}, "ok", 0.5, 1.0)
-    results.append(home / "faster.jsonl", faster)
-    (again, _) = defaults.main([sweeps[0], str(home / "faster.jsonl")], home / "x", lambda candidates: set())
-    assert parse(again.read_bytes()).entries[KEY].parameters["stages"] == 3
-    # what spills gives way to the next, also where it was the leaf that suited its routine best
-    both = {"stop": 512, **full, "stages": 3}
-    whole = Record("NVIDIA H200", "sm_90", "trsm", *KEY[1:], (2048, 32), both, "ok", 1.0, 1.0)
-    results.append(home / "NVIDIA H200.jsonl", whole)
-    defaults.main(sweeps, home, lambda candidates: set())
-    assert parse((home / "sm_90.json").read_bytes()).entries[KEY].parameters["stages"] == 3
-    # and then the stop size that another leaf was tried with says nothing
-    few = replace(whole, parameters={"stop": 64, **full, "stages": 2}, seconds=2.0)
-    results.append(home / "NVIDIA H200.jsonl", few)
-    defaults.main(sweeps, home, lambda candidates: {found for found in candidates if found[1].stages == 3})
-    again = parse((home / "sm_90.json").read_bytes())
-    assert again.entries[KEY].parameters["stages"] == 2 and not again.stop_sizes
-
-
-@pytest.mark.parametrize("routine", METHODS)
-def test_packaged_methods_are_computed_from_sweeps(home, routine):
-    """The last sweep that has timed both ways decides at a place, or all but a way that has failed."""
-    method, other = METHODS[routine], way_of(routine, False)
-
-    def computed(*sweeps):
-        paths = []
-        for index, sweep in enumerate(sweeps):
-            paths.append(home / f"{index}.jsonl")
-            paths[-1].unlink(missing_ok=True)
-            for is_on, seconds in sweep.items():
-                facts = (512, 32), {method: int(is_on)}, "ok" if seconds else "error", seconds
-                results.append(paths[-1], Record(*place, *facts))
-        written = packager().main([str(path) for path in paths], home, lambda candidates: set())
-        assert [path.name for path in written] == ["nvidia_h200.json", "sm_90.json"]
-        own, others = (parse(path.read_bytes()).methods for path in written)
-        assert own == others
-        return own.get((routine, "d", "512x32"))
-
-    place = "NVIDIA H200", "sm_90", routine, "d", "any", "512x32"
-    assert computed({True: 1.0, False: 2.0}) == method and computed({True: 2.0, False: 1.0}) == other
-    assert computed({False: 2.0}) is None and computed({True: 1.0}) is None
-    before = {True: 1.0, False: 2.0}
-    assert computed(before, {True: 4.0, False: 3.0}) == other
-    assert computed(before, {True: 4.0}) == method == computed(before, {False: 0.5})
-    assert computed(before, {True: 0.0, False: 3.0}) == other
 
 
 def test_winners_tell_what_they_did_in_other_classes():

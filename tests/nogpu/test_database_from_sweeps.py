@@ -1,0 +1,203 @@
+"""The scripts that compute the packaged values from sweeps and that gather sweeps into one file a device."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from pyblasgpu.database import FAMILIES, METHODS, parse, way_of
+from pyblasgpu.gpu.device import known
+from pyblasgpu.tuning import results
+from pyblasgpu.tuning.prune import candidates
+from pyblasgpu.tuning.results import Record, read_sweep
+
+H200 = known("h200")
+KEY = ("trsm_leaf", "s", "any", "few")
+SCRIPTS = Path(__file__).parents[2] / "tuning"
+
+pytestmark = pytest.mark.usefixtures("home")
+
+
+@pytest.fixture
+def script(monkeypatch):
+    monkeypatch.syspath_prepend(SCRIPTS)
+    return import_module("database_from_sweeps")
+
+
+@pytest.fixture
+def gather(script):
+    return import_module("gather_sweeps")
+
+
+def test_packaged_values_are_computed_from_sweeps(home, script):
+    full = FAMILIES["trsm_leaf"].parameters_of(candidates("trsm_leaf", "s", "any", H200).left[0])
+    times = {"NVIDIA H200": {2: 1.0, 3: 1.2, 4: 9.0}, "NVIDIA H100": {2: 9.0, 3: 1.2, 4: 1.0}}
+    for device, stages in times.items():
+        for stage, seconds in stages.items():
+            line = Record(device, "sm_90", *KEY, (128, 32), {**full, "stages": stage}, "ok", seconds, 1.0)
+            results.append(home / f"{device}.jsonl", line)
+    sweeps = [str(home / f"{device}.jsonl") for device in times]
+    written = script.main(sweeps, home, lambda candidates: set())
+    found = {path.name: parse(path.read_bytes()).entries[KEY].parameters["stages"] for path in written}
+    assert found == {"nvidia_h200.json": 2, "nvidia_h100.json": 4, "sm_90.json": 3}
+    # of several sweeps of a device the last one decides, if it has timed what was the best before
+    (home / "x").mkdir()
+    later = str(home / "later.jsonl")
+    for stage, seconds, best in ((4, 5.0, 2), (2, 6.0, 4)):
+        line = Record("NVIDIA H200", "sm_90", *KEY, (128, 32), {**full, "stages": stage}, "ok", seconds, 1.0)
+        results.append(Path(later), line)
+        (again, _) = script.main([sweeps[0], later], home / "x", lambda candidates: set())
+        assert parse(again.read_bytes()).entries[KEY].parameters["stages"] == best
+    # or something that is faster
+    faster = Record("NVIDIA H200", "sm_90", *KEY, (128, 32), {**full, "stages": 3}, "ok", 0.5, 1.0)
+    results.append(home / "faster.jsonl", faster)
+    (again, _) = script.main([sweeps[0], str(home / "faster.jsonl")], home / "x", lambda candidates: set())
+    assert parse(again.read_bytes()).entries[KEY].parameters["stages"] == 3
+    # what spills gives way to the next, also where it was the leaf that suited its routine best
+    both = {"stop": 512, **full, "stages": 3}
+    whole = Record("NVIDIA H200", "sm_90", "trsm", *KEY[1:], (2048, 32), both, "ok", 1.0, 1.0)
+    results.append(home / "NVIDIA H200.jsonl", whole)
+    script.main(sweeps, home, lambda candidates: set())
+    assert parse((home / "sm_90.json").read_bytes()).entries[KEY].parameters["stages"] == 3
+    # and then the stop size that another leaf was tried with says nothing
+    few = replace(whole, parameters={"stop": 64, **full, "stages": 2}, seconds=2.0)
+    results.append(home / "NVIDIA H200.jsonl", few)
+    script.main(sweeps, home, lambda candidates: {found for found in candidates if found[1].stages == 3})
+    again = parse((home / "sm_90.json").read_bytes())
+    assert again.entries[KEY].parameters["stages"] == 2 and not again.stop_sizes
+
+
+@pytest.mark.parametrize("routine", METHODS)
+def test_packaged_methods_are_computed_from_sweeps(home, script, routine):
+    """The last sweep that has timed both ways decides at a place, or all but a way that has failed."""
+    method, other = METHODS[routine], way_of(routine, False)
+
+    def computed(*sweeps):
+        paths = []
+        for index, sweep in enumerate(sweeps):
+            paths.append(home / f"{index}.jsonl")
+            paths[-1].unlink(missing_ok=True)
+            for is_on, seconds in sweep.items():
+                facts = (512, 32), {method: int(is_on)}, "ok" if seconds else "error", seconds
+                results.append(paths[-1], Record(*place, *facts))
+        written = script.main([str(path) for path in paths], home, lambda candidates: set())
+        assert [path.name for path in written] == ["nvidia_h200.json", "sm_90.json"]
+        own, others = (parse(path.read_bytes()).methods for path in written)
+        assert own == others
+        return own.get((routine, "d", "512x32"))
+
+    place = "NVIDIA H200", "sm_90", routine, "d", "any", "512x32"
+    assert computed({True: 1.0, False: 2.0}) == method and computed({True: 2.0, False: 1.0}) == other
+    assert computed({False: 2.0}) is None and computed({True: 1.0}) is None
+    before = {True: 1.0, False: 2.0}
+    assert computed(before, {True: 4.0, False: 3.0}) == other
+    assert computed(before, {True: 4.0}) == method == computed(before, {False: 0.5})
+    assert computed(before, {True: 0.0, False: 3.0}) == other
+
+
+# ------------------------------------------------------------------------------------------ runs in one sweep
+
+
+def timed(stages, seconds, run="", **changes):
+    """A time of a leaf, in `run`, by its stages."""
+    full = FAMILIES["trsm_leaf"].parameters_of(candidates("trsm_leaf", "s", "any", H200).left[0])
+    facts = {"toolchain": run, "when": "2026-11-25T01:02:03+00:00", "state": {"sm_mhz": 1980}}
+    times = {**full, "stages": stages}, "ok", seconds, 1 / seconds
+    return replace(Record("NVIDIA H200", "sm_90", *KEY, (128, 32), *times, **facts), **changes)
+
+
+def written(path, records):
+    for record in records:
+        results.append(path, record)
+    return str(path)
+
+
+def packaged(script, folder, *sweeps):
+    """The texts of the files that are computed from `sweeps`."""
+    folder.mkdir(exist_ok=True)
+    return [path.read_text() for path in script.main([*map(str, sweeps)], folder, lambda candidates: set())]
+
+
+def test_the_last_run_in_a_sweep_decides(home, script):
+    """Its times are not compared with those of an earlier run, which was faster."""
+    sweep = written(home / "a.jsonl", [timed(2, 0.1, "x"), timed(3, 1.0, "y"), timed(4, 2.0, "y")])
+    kept = script.decisive([read_sweep(Path(sweep))])
+    assert [(record.parameters["stages"], record.seconds) for record in kept] == [(3, 1.0), (4, 2.0)]
+
+
+def test_a_gathered_sweep_gives_the_values_of_those_that_it_was_gathered_from(home, script, gather):
+    """Also where the last sweep does not decide; and gathered once more it is the same."""
+    sweeps = [
+        written(home / "a.jsonl", [timed(2, 1.0), timed(3, 1.1), timed(4, 9.0)]),
+        written(home / "b.jsonl", [timed(2, 3.0), timed(3, 2.0)]),
+        written(home / "c.jsonl", [timed(4, 2.5)]),
+    ]
+    (path,) = gather.main(sweeps, home)
+    assert path.name == "nvidia_h200.jsonl.gz"
+    found = packaged(script, home / "x", path)
+    assert found == packaged(script, home / "y", *sweeps)
+    assert parse(found[0].encode()).entries[KEY].parameters["stages"] == 3
+    before = path.read_bytes()
+    gather.main([str(path)], home)
+    assert path.read_bytes() == before
+
+
+def test_a_gathered_sweep_holds_the_best_rate_of_every_candidate(home, gather):
+    vendor = timed(2, 0.5, outcome="vendor", parameters={})
+    spills = [replace(timed(5, 1.0), outcome="spills", seconds=0.0, tflops=0.0)] * 2
+    reference = timed(2, 0.4, outcome="reference")
+    first = [timed(2, 1 / 3), timed(3, 1.0), timed(4, 9.0), timed(4, 8.0), vendor, reference]
+    sweeps = [
+        written(home / "a.jsonl", [*first, *spills]),
+        written(home / "b.jsonl", [timed(2, 2 / 3), timed(3, 0.9), replace(vendor, tflops=9.0), *spills]),
+    ]
+    (path,) = gather.main(sweeps, home)
+    kept = [(r.outcome, r.parameters.get("stages"), r.seconds) for r in read_sweep(path)]
+    assert kept == [
+        ("spills", 5, 0.0), ("vendor", None, 0.5),
+        ("ok", 2, 0.333333), ("ok", 4, 8.0),  # of the earlier run
+        ("ok", 2, 2 / 3), ("ok", 3, 0.9),
+    ]  # fmt: skip
+    assert next(r.tflops for r in read_sweep(path) if r.outcome == "vendor") == 9.0
+
+
+def test_a_gathered_record_names_its_run_once(home, gather):
+    sweep = written(home / "7ac45f1_dtrsm.jsonl", [timed(2, 1.0, "numba-cuda 0.30.4")])
+    for _ in range(2):
+        (path,) = gather.main([sweep], home)
+        (record,) = read_sweep(path)
+        assert record.toolchain == "numba-cuda 0.30.4, run 7ac45f1_dtrsm"
+        assert record.when == "2026-11-25" and record.state == {}
+        sweep = str(path)
+
+
+def test_records_of_a_candidate_have_one_spelling(home, gather):
+    """Older runs left out parameters that are off; whoever reads the lines themselves sees one Config."""
+    full = FAMILIES["gemm_tile"].parameters_of(candidates("gemm_tile", "s", "nn", H200).left[0])
+    short = {name: value for name, value in full.items() if name != "through_l1"}
+    other = {**full, "UNROLL": full["UNROLL"] + 1}
+
+    def product(size, parameters, seconds):
+        found = timed(2, seconds, stem="gemm_tile", layout="nn", size=size, extents=(256, 256, 256))
+        return replace(found, parameters=parameters)
+
+    first = [product("tiny", short, 1.0), product("small", full, 1.0)]
+    later = [product(size, other, 0.5) for size in ("tiny", "small")]
+    assert first[0].candidate == first[1].candidate != later[0].candidate
+    (path,) = gather.main([written(home / "a.jsonl", first), written(home / "b.jsonl", later)], home)
+    assert [record.parameters for record in read_sweep(path)] == [full, full, other, other]
+
+
+# ---------------------------------------------------------------------------------------- what is packaged
+
+
+@pytest.mark.slow
+def test_the_packaged_values_are_those_of_the_gathered_sweeps(home, script):
+    """Byte for byte, where none of the Configs spills."""
+    files = script.main([*map(str, sorted(SCRIPTS.glob("sweeps/*.gz")))], home, lambda candidates: set())
+    assert {path.name for path in files} == {"nvidia_h100_80gb_hbm3.json", "nvidia_h200.json", "sm_90.json"}
+    for path in files:
+        assert path.read_bytes() == (script.FOLDER / path.name).read_bytes()

@@ -1,0 +1,109 @@
+"""Gather the sweeps of each device into one file: ``python tuning/gather_sweeps.py SWEEP ...``
+
+Give the device's file in `tuning/sweeps` first, then new sweeps, as to `database_from_sweeps.py`, which
+computes the same from the gathered file. At each place that holds, last, the times of the run that decides
+there. Before them stand the best rates of candidates that this run has not timed, or timed as slower, in six
+digits. Of cuBLAS the best remains, and of what failed one record a candidate. The toolchain of a record names
+its run by the file that it came from, as in ``7ac45f1_dgemm.jsonl``. The state of the device is left out, and
+dates are without hours.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from database_from_sweeps import decisive
+
+from pyblasgpu.dispatch.tuned_files import slug
+from pyblasgpu.terminal import guarded
+from pyblasgpu.tuning.results import Record, read_sweep
+
+FOLDER = Path(__file__).parent / "sweeps"
+DIGITS = 6  # of times that do not decide; they vary in the third
+RUN = ", run "
+
+
+def main(sweeps: list[str], folder: Path = FOLDER) -> list[Path]:
+    """Write a file for each device in `sweeps`; returns the files."""
+    runs = [[_brief(record, path) for record in read_sweep(path)] for path in map(Path, sweeps)]
+    lines: dict[str, list[str]] = defaultdict(list)
+    for record in gathered(runs):
+        lines[record.device].append(json.dumps(asdict(record)) + "\n")
+    written = []
+    for device, found in lines.items():
+        written.append(folder / f"{slug(device)}.jsonl.gz")
+        written[-1].write_bytes(gzip.compress("".join(found).encode(), mtime=0))
+    return written
+
+
+def _brief(record: Record, path: Path) -> Record:
+    """`record` with the name of its run, and without what nothing asks for later."""
+    run = "" if RUN in record.toolchain else RUN + path.name.split(".")[0]
+    return replace(record, toolchain=record.toolchain + run, when=record.when[:10], state={})
+
+
+def _rounded(record: Record) -> Record:
+    seconds, tflops = (float(f"{value:.{DIGITS}g}") for value in (record.seconds, record.tflops))
+    return replace(record, seconds=seconds, tflops=tflops)
+
+
+def gathered(sweeps: Sequence[Sequence[Record]]) -> list[Record]:
+    """What is kept of `sweeps`: failures, then of other runs the best rates, then the times that decide."""
+    records = [record for sweep in sweeps for record in sweep]
+    deciding = [record for record in decisive(sweeps) if record.outcome == "ok"]
+    serving = _best(deciding)
+    others = {
+        trial: record
+        for trial, record in _best(record for record in records if record.outcome == "ok").items()
+        if trial not in serving or record.tflops > serving[trial].tflops
+    }
+    spelled = _spellings(others.values()) | _spellings(deciding)
+    vendor = _best(record for record in records if record.outcome == "vendor")
+    failed = {
+        (record.device, record.candidate, record.outcome): record
+        for record in records
+        if record.outcome not in ("ok", "vendor", "reference")
+    }
+    timed = [_rounded(replace(r, parameters=spelled[r.candidate])) for r in others.values()]
+    parts = [*vendor.values(), *failed.values()], timed, deciding
+    return [record for part in parts for record in sorted(part, key=_order)]
+
+
+def _best(records: Iterable[Record]) -> dict[tuple, Record]:
+    """The record with the best rate of each candidate at each class and extents, of each device."""
+    best: dict[tuple, Record] = {}
+    for record in records:
+        trial = record.device, record.candidate, record.size, record.extents
+        if trial not in best or record.tflops > best[trial].tflops:
+            best[trial] = record
+    return best
+
+
+def _spellings(records: Iterable[Record]) -> dict[tuple, dict[str, int]]:
+    """Of each candidate the parameters in full: older runs left out what its Config has got since."""
+    ranked = sorted(records, key=lambda record: (len(record.parameters), json.dumps(record.parameters)))
+    return {record.candidate: record.parameters for record in ranked}
+
+
+def _order(record: Record) -> tuple:
+    """Records of a candidate stand together, which compresses well."""
+    parameters = json.dumps(record.parameters)
+    return record.stem, record.dtype, record.layout, parameters, record.size, record.extents
+
+
+def _command() -> int:
+    for path in main(sys.argv[1:]):
+        print(path)
+    return 0
+
+
+if __name__ == "__main__":
+    if not sys.argv[1:]:
+        sys.exit(__doc__)
+    sys.exit(guarded(["tuning/gather_sweeps.py"], _command))
