@@ -216,10 +216,9 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _tune(options: argparse.Namespace) -> int:
-    from .frontend.call import routine
     from .tuning import command as tune_command
 
-    return tune_command.main(options, routine)
+    return tune_command.main(options)
 
 
 def _report(options: argparse.Namespace) -> int:

@@ -4,7 +4,7 @@ The levels, first the one that wins: an override, the user's file, the packaged 
 its architecture, a computed default. What a device cannot run is passed over with a warning.
 
 A product is chosen for at its own extents (`products`); a leaf takes the Config of its class, or of the
-nearest class that has one (`by_class`).
+nearest class that has one (`dispatch.leaf`).
 """
 
 from __future__ import annotations

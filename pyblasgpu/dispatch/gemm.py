@@ -3,9 +3,9 @@
 A product takes, of the Configs that won a size class in any family that serves the dtype, the one that
 should be fastest at its own extents: the time that was measured where it was tuned, scaled by the model of
 `score`. So there are no bounds between classes, and no family is preferred but by what was measured. With
-the Config it is decided into how many chunks its k is cut (`splits`), and whether its operands are copied or
-packed first (`packs`); where three real products may make a complex one, its twin of that kind is taken
-(`three_m`). Beside them twins are asked that were not timed, and part the last tiles (`persistent_twins`).
+the Config it is decided into how many slices its k is cut (`split_k`), and whether its operands are copied or
+packed first (`operand_copies`). Where three real products may make a complex one, the variant of that kind is
+taken. Persistent variants that nobody timed are candidates too (`variants`).
 """
 
 from __future__ import annotations

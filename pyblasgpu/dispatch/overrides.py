@@ -30,10 +30,10 @@ def override(name: str, value: Any) -> Iterator[None]:
         B of products shall lie ('nn', 'tn', ...), copied where they do not, whatever workspace that takes;
         'one_product', for whether SYR2K and HER2K are, mirrored, whatever workspace that takes, or two;
         'one_launch', for whether TRSM is, with one to four right-hand sides, the kernel `trsv`, else
-        `gemm_solve`, of whatever size, where it can, or the recursion, or up to which order triangles are
+        `trsm_fused`, of whatever size, where it can, or the recursion, or up to which order triangles are
         solved by these, in which the recursion ends then; 'small_triangles', for whether TRSM of a batch, or
         of a triangle that is a leaf, is parted into those of `trsm_small`, or the recursion; 'in_place', for
-        whether TRMM is the kernel `gemm_in_place`, however small, where it can, or the recursion; or 'trmm',
+        whether TRMM is the kernel `trmm_fused`, however small, where it can, or the recursion; or 'trmm',
         'trsm' or 'symm', for a stop size.
     value : Config, int, bool or str
     """

@@ -1,6 +1,7 @@
 """The Config with which `kernels.gemm.trsm_fused` solves by a triangle: by arithmetic, and what files say.
 
-What is good for a product need not be good here (`solve_cycles`), so many Configs are asked (`solve_space`).
+What is good for a product need not be good here (`model.trsm_fused`), so many Configs are candidates
+(`trsm_fused_candidates`).
 
 At some places the likeliest were timed, and a file has the fastest (its *solver*), of triangles by columns
 and by rows, on either side (`SOLVED`). It is taken to be a little faster there than what the arithmetic has
@@ -34,7 +35,7 @@ ALIKE = 0.97  # a solver by the best estimate: tiles that fit the extents a litt
 
 
 def choose(dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: str, device: Device) -> Choice:
-    """The Config for an m-by-n C and a triangle of order k, (m, n, k), as `gemm_in_place` names it.
+    """The Config for an m-by-n C and a triangle of order k, (m, n, k), as `trmm_fused` names it.
 
     An override by a Config of a GEMM kernel comes first.
 

@@ -1,4 +1,4 @@
-"""The Configs of products that are asked when TRSM is one launch (`solving`), and how doubtful each is.
+"""The Configs of products that are candidates for the fused TRSM, and how uncertain each is.
 
 All that were tuned for products of the layout, of other layouts the same tiles, the short space of the
 family, narrow tiles, and what files say of any place. The tuner tries them for more blocks, too (`crowded`).

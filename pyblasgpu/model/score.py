@@ -4,7 +4,7 @@ Whole waves of blocks, then a last one that is not full. What a multiprocessor d
 the larger of two: throughput (instructions issued, shared memory, bytes from L2 and of C to DRAM), which all
 resident blocks share, and latency (the stripe of one warp and a barrier, or the memory's answer), which one
 block suffers alone. A block's start hides behind the others; the stores of C at its end do not. DRAM bounds
-the whole. What a block costs is told by `gemm_cycles` and `leaf_cycles`, what many cost by `block_cycles`.
+the whole. What a block costs is told by `model.gemm` and `leaf_cycles`, what many cost by `model.block`.
 """
 
 from __future__ import annotations

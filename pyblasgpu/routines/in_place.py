@@ -1,4 +1,4 @@
-"""The operands of TRMM or TRSM as the kernels have them that work in place: `gemm_in_place`, `gemm_solve`;
+"""The operands of TRMM or TRSM as the kernels have them that work in place: `trmm_fused`, `trsm_fused`;
 and what says that these serve.
 """
 
@@ -28,7 +28,7 @@ class Pair(NamedTuple):
     ----------
     t, c : Operand
     triangle : str
-        As `gemm_in_place` names it.
+        As `trmm_fused` names it.
     """
 
     t: Operand

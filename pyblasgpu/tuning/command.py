@@ -20,7 +20,7 @@ from rich.progress import (
 from .. import terminal
 from ..database import STOP_ROUTINES
 from ..dispatch.tuned_files import user_file
-from ..errors import BackendUnavailable
+from ..frontend import call
 from ..gpu import device as devices
 from ..gpu.device import Device
 from ..gpu.nvml import Sensor
@@ -42,7 +42,7 @@ BUDGETS = {"quick": 140.0, "normal": 840.0}
 PLANNERS = 2  # processes that make the lists of candidates
 
 
-def main(options: Any, routine: Callable[[str], Callable] | None = None) -> int:
+def main(options: Any, routine: Callable[[str], Callable] = call.routine) -> int:
     """Tune, or in a dry run show the funnel; returns the exit code.
 
     Parameters
@@ -55,7 +55,7 @@ def main(options: Any, routine: Callable[[str], Callable] | None = None) -> int:
         ``family``, ``layout`` and ``size``, as of `dryrun.show`, and ``stage``, those of `tuner.STAGES` to go
         through (None: all).
     routine : callable
-        Gives the function of a routine by name; a dry run needs none.
+        Gives the function of a routine by name.
 
     Raises
     ------
@@ -67,8 +67,6 @@ def main(options: Any, routine: Callable[[str], Callable] | None = None) -> int:
     if options.dry_run:
         dryrun.show(options)
         return 0
-    if routine is None:
-        raise BackendUnavailable("the tuner was not given the routines to run")
     if options.compile:
         raise ValueError("--compile is of a dry run: add --dry-run")
     return _tune(options, devices.present(options.device), routine)

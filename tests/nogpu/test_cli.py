@@ -122,7 +122,7 @@ def test_tune_hands_its_options_over(monkeypatch):
     from pyblasgpu.tuning import command as tune_command
 
     given = []
-    monkeypatch.setattr(tune_command, "main", lambda options, routine: given.append(options) or 0)
+    monkeypatch.setattr(tune_command, "main", lambda options: given.append(options) or 0)
     arguments = "tune --routine gemm --dtype s,d --effort quick --budget 1.5m --dry-run --device h200 --json"
     assert cli.main(arguments.split()) == 0
     (asked,) = given

@@ -208,7 +208,7 @@ def in_place(letter="s", triangle="lower_a", seeds=3, **options) -> Check:
     """A product by a triangle in place, some orders of its blocks, that tell of each level."""
 
     def run(module):
-        sys.modules[f"{kernels.__name__}.gemm_in_place"].SPAN = 1
+        sys.modules[f"{kernels.__name__}.gemm.trmm_fused"].SPAN = 1
         for seed in range(seeds):
             simulator.reseed(seed)
             test_gemm_in_place.check(letter, triangle, kernels=module, **options)
@@ -221,7 +221,7 @@ def unspoilt(letter="s", triangle="lower_a") -> Check:
     """The same with one number that is not finite."""
 
     def run(module):
-        sys.modules[f"{kernels.__name__}.gemm_in_place"].SPAN = 1
+        sys.modules[f"{kernels.__name__}.gemm.trmm_fused"].SPAN = 1
         for seed in range(3):
             simulator.reseed(seed)
             test_gemm_in_place.check_not_finite(letter, triangle, kernels=module)
@@ -237,9 +237,9 @@ def at_once(letter="s", triangle="lower_a", seeds=3, quickly=False, **options) -
     """
 
     def run(module):
-        sys.modules[f"{kernels.__name__}.gemm_solve"].SPAN = 1
+        sys.modules[f"{kernels.__name__}.gemm.trsm_fused"].SPAN = 1
         if quickly:
-            sys.modules[f"{kernels.__name__}.diagonal_stripe"].careful_solver = lambda *_: _mends
+            sys.modules[f"{kernels.__name__}.gemm.diagonal_solve"].careful_solver = lambda *_: _mends
         for seed in range(seeds):
             simulator.reseed(seed)
             test_gemm_solve.check(letter, triangle, kernels=module, **options)

@@ -20,7 +20,7 @@ cuda, types, real = sim.cuda, sim.types, sim.types.float32
 
 
 def _ptx_exports() -> tuple[list[str], ast.Module]:
-    tree = ast.parse((Path(sim.__file__).parent / "ptx.py").read_text())
+    tree = ast.parse((Path(sim.__file__).parents[1] / "intrinsics" / "ptx.py").read_text())
     for node in tree.body:
         if isinstance(node, ast.Assign) and node.targets[0].id == "__all__":
             return ast.literal_eval(node.value), tree

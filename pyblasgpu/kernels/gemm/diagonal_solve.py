@@ -1,8 +1,8 @@
-"""What `gemm_solve` does to a stripe on the diagonal of T, in shared memory, before it multiplies it.
+"""What `trsm_fused` does to a stripe on the diagonal of T, in shared memory, before it multiplies it.
 
 The stripe of X then holds BLK_K rows of B (columns, where T is on the right) that this block has the sums
 for. They become right-hand sides, alpha B minus the sums; these are solved by the triangle of the same rows
-of T, by one thread a column or by several (`group_substitution`); what is solved stays in the stripe, as an
+of T, by one thread a column or by several (`warp_substitution`); what is solved stays in the stripe, as an
 operand like any other, and goes to memory. Beyond the end of T there are zeros, and zeros they stay.
 
 The rows of all triangles of a tile are divided by their diagonal elements beforehand, while the block would

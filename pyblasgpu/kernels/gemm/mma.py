@@ -5,7 +5,7 @@ instructions of MMA_M x 8 x MMA_K, which round each step as an FMA does: the res
 by FMAs. Stripes lie in shared memory as they lie in global memory, padded so that no load of a fragment
 meets a bank twice; so no layout of A or B needs a transposition. Complex products are four real ones on
 the parts of the same fragments, one of both parts, or, as a method, three. All around the innermost
-product is in `gemm_body`.
+product is in `mainloop`.
 """
 
 from __future__ import annotations

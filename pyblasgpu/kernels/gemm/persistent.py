@@ -2,7 +2,7 @@
 
 The ring of stripes goes on from one piece of a tile to the next (`walk`): the stripes of the next are on
 their way while this one is multiplied and written, so a piece costs no start. All else is as in the ordinary
-kernel, and taken from `gemm_body`.
+kernel, and taken from `mainloop`.
 
 Of a parted tile the block with its beginning, the *owner*, writes C. The blocks after it, whose runs begin
 within the tile, leave their accumulators in scratch and set a flag, early in their runs; the owner comes to

@@ -4,7 +4,7 @@ A block of DIM_X x DIM_Y threads computes a BLK_M x BLK_N tile of C; each thread
 elements of it in registers. A and B pass in stripes BLK_K deep, through shared memory or straight into
 registers (one choice per operand: Matsumoto, Nakasato and Sedukhin; Steinsland). To load a stripe of A
 the same threads are reshaped to DIM_XA x DIM_YA, of B to DIM_XB x DIM_YB, the first along the dimension
-that is contiguous in memory. All around the innermost product is in `gemm_body`.
+that is contiguous in memory. All around the innermost product is in `mainloop`.
 """
 
 from __future__ import annotations

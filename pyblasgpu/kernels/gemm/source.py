@@ -41,7 +41,7 @@ def kernel_source(
     block, 0 before the launch and after it), and after k stand int32 tiles, rounds, run and longer of a
     `walk.Walk`. Grid: x as many as the device holds.
 
-    With a `triangle`, one of `gemm_in_place.TRIANGLES`, all of C is multiplied by it in place. The parameters
+    With a `triangle`, one of `trmm_fused.TRIANGLES`, all of C is multiplied by it in place. The parameters
     are pointers to T, to the copy of its diagonal blocks, to the flags (one a tile, 0 before the launch;
     `diagonal_blocks` makes both), and to C; int32 m, n; int64 leading strides of T, C; alpha. Grid: x
     ``config.grid(m, n)``; there are no batches.

@@ -4,7 +4,7 @@
 
 A tile of X needs the tiles of its *strip*, a column of tiles (of a row of them, where T is on the right),
 that are solved before it. It is one product all along: its sums with the stripes of T and of what is solved;
-then come the stripes on the diagonal, each of which is solved in shared memory (`diagonal_stripe`) before it
+then come the stripes on the diagonal, each of which is solved in shared memory (`diagonal_solve`) before it
 is multiplied like the others, into the rows that are left. What that adds to rows that are solved is of no
 meaning.
 

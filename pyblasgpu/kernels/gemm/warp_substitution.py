@@ -5,7 +5,7 @@ group alike, in registers, from what lies in the panel; then each takes it off i
 follow, and puts those of the next one into the panel. So a group costs the substitution of its few unknowns
 and no barrier of the block, where one thread would take it off all that follows, with most of the block idle.
 
-The triangle lies in shared memory by rows, divided by its diagonal (`diagonal_stripe`).
+The triangle lies in shared memory by rows, divided by its diagonal (`diagonal_solve`).
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def group_solver(facts: Dtype, threads: int, places: SimpleNamespace, down: bool
     threads : int
         Of the block.
     places : SimpleNamespace
-        Of `diagonal_stripe`: how the panel and the triangle lie.
+        Of `diagonal_solve`: how the panel and the triangle lie.
     down : bool
         Whether the first unknown is solved first.
 

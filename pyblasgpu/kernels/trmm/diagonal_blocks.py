@@ -1,6 +1,6 @@
 """``diagonal_blocks``: the blocks on the diagonal of a triangle T, zero beyond it, and flags, all zero.
 
-What `gemm_in_place` needs beside T and C. The blocks lie one after the other, each by columns or by rows, as
+What `trmm_fused` needs beside T and C. The blocks lie one after the other, each by columns or by rows, as
 T does; a unit diagonal, which T need not hold, is there in them.
 """
 

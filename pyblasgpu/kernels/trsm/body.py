@@ -5,7 +5,7 @@
 Columns of B are independent. A warp owns a few and keeps all their rows in registers, as accumulators; the
 warps of a block share only what comes of T. A tile of BLK rows after the other is solved by substitution, a
 lane a column (see `substitution`), and goes into the rows below at once: rows below += -T X. T passes in
-*strips*, all that lies below a diagonal tile, through a ring in shared memory (see `trsm_strips`); warps of
+*strips*, all that lies below a diagonal tile, through a ring in shared memory (see `load_triangle`); warps of
 their own may bring it, so that those that compute need not. A family
 brings an `Updater`: how a warp multiplies a strip with what is solved into its accumulators.
 
