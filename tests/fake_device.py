@@ -11,6 +11,7 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 
+from pyblasgpu.frontend import backend_status as host_backend
 from pyblasgpu.frontend import call as frontend_call
 from pyblasgpu.frontend import cpu
 from pyblasgpu.gpu import backend, context
@@ -289,5 +290,5 @@ def install(monkeypatch) -> tuple[Routines, Memory]:
     without_contexts(monkeypatch)
     monkeypatch.setattr(backend, "require", lambda: None)
     monkeypatch.setattr(backend, "SIMULATED", False)
-    frontend_call._why_no_device.cache_clear()
+    host_backend.why_no_device.cache_clear()
     return routines, memory

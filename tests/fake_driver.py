@@ -17,7 +17,7 @@ import fake_device
 import numpy as np
 import pytest
 
-from pyblasgpu.frontend import call as frontend_call
+from pyblasgpu.frontend import backend_status as host_backend
 from pyblasgpu.frontend import libraries
 from pyblasgpu.gpu import backend, context, device, launch, memory, workspace
 from pyblasgpu.gpu.driver import _State
@@ -348,7 +348,7 @@ class _Device:
 
 def forget() -> None:
     """Nothing is kept that a driver has told."""
-    for cached in (device.current, memory._pool, frontend_call._why_no_device, libraries.module):
+    for cached in (device.current, memory._pool, host_backend.why_no_device, libraries.module):
         cached.cache_clear()
 
 

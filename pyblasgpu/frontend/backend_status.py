@@ -9,13 +9,12 @@ from importlib import import_module
 from typing import NamedTuple
 
 from ..errors import BackendUnavailable
+from ..gpu.driver import after_fork
 from .streams import contexts
 
-__all__ = ["BACKENDS", "BackendStatus", "backend_status"]
-
+__all__ = ["BACKENDS", "BackendStatus", "backend_status", "why_no_device"]
 
 BACKENDS = ("auto", "cuda", "cpu", "sim")
-
 
 _log = logging.getLogger("pyblasgpu")
 
@@ -63,14 +62,14 @@ def backend_status(backend: str | None = None) -> BackendStatus:
         if not kernels.SIMULATED:
             raise BackendUnavailable("backend 'sim' needs a Python started with NUMBA_ENABLE_CUDASIM=1")
         return BackendStatus("sim", origin)
-    missing = _why_no_device(contexts().current_device())
+    missing = why_no_device(contexts().current_device())
     if asked == "cuda" and missing:
         raise BackendUnavailable(f"backend 'cuda' ({origin}) cannot run here: {missing}")
     return BackendStatus("cpu", missing) if missing else BackendStatus("cuda", "a device is there")
 
 
 @cache
-def _why_no_device(ordinal: int) -> str:
+def why_no_device(ordinal: int) -> str:
     """Why no kernel can run on this device; empty when one can. Logged once, as the cache sees to."""
     try:
         import_module("..gpu.device", __package__).current(ordinal)
@@ -82,3 +81,6 @@ def _why_no_device(ordinal: int) -> str:
     if reason:
         _log.info("NumPy arrays are computed by SciPy's BLAS on the CPU: %s", reason)
     return reason
+
+
+after_fork(why_no_device.cache_clear)

@@ -17,7 +17,6 @@ import numpy as np
 
 from ..arguments import number
 from ..errors import OverlapError
-from ..gpu.driver import after_fork
 from ..types import Dtype
 from .arrays import (
     Library,
@@ -28,7 +27,7 @@ from .arrays import (
     quick_library,
     stored_dtype,
 )
-from .backend_status import _why_no_device, backend_status
+from .backend_status import backend_status
 from .call_cache import Recipe, find, keep
 from .layouts import (
     Layout,
@@ -54,12 +53,6 @@ _CONSTANT = (str, int, Enum, np.generic, type, type(None))
 
 _log = logging.getLogger("pyblasgpu")
 _log.addHandler(logging.NullHandler())
-
-
-# ------------------------------------------------------------------------------------------------ backend
-
-
-after_fork(_why_no_device.cache_clear)
 
 
 @cache

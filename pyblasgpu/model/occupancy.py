@@ -26,6 +26,7 @@ __all__ = [
     "demand",
     "register_limit",
     "registers_of",
+    "with_values",
 ]
 
 
@@ -99,10 +100,10 @@ def alike(config: Any) -> Any:
     """One for all Configs of a product that differ from `config` in `min_blocks` and the length of the ring
     alone.
     """
-    return _like(config, {"min_blocks": 1, "stages": min(config.stages, RING)})
+    return with_values(config, {"min_blocks": 1, "stages": min(config.stages, RING)})
 
 
-def _like(config: Any, values: Parameters) -> Any:
+def with_values(config: Any, values: Parameters) -> Any:
     """A copy with other `values` that break no rule: none is checked again."""
     twin = object.__new__(type(config))
     known = vars(twin)

@@ -7,7 +7,7 @@ from typing import Any
 from ..database import FAMILIES
 from ..errors import ConfigError
 from ..kernels.common.axes import Parameters
-from ..model.occupancy import RING, _like
+from ..model.occupancy import RING, with_values
 
 __all__ = ["Maker"]
 
@@ -48,7 +48,7 @@ class Maker:
             Where they break a rule.
         """
         if before is not None and values and values.keys() <= self._unread.keys():
-            return _like(before, values)
+            return with_values(before, values)
         stages = chosen.get("stages", 1)
         ring = min(stages, RING) if self._is_product else stages
         kind = (ring, *map(chosen.get, self._read))
@@ -63,4 +63,4 @@ class Maker:
         if isinstance(found, ConfigError):
             raise ConfigError(found.rule, found.inequality, **found.values)
         own = {name: chosen.get(name, x) for name, x in self._unread.items()}
-        return _like(found, own if stages == ring else {**own, "stages": stages})
+        return with_values(found, own if stages == ring else {**own, "stages": stages})

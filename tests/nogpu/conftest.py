@@ -9,7 +9,7 @@ import places
 import pytest
 
 from pyblasgpu.dispatch import choose
-from pyblasgpu.frontend import call as frontend_call
+from pyblasgpu.frontend import backend_status as host_backend
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def heeding():
 def fake(monkeypatch):
     """A fake device, as `fake_device` has it: (routines, memory)."""
     yield fake_device.install(monkeypatch)
-    frontend_call._why_no_device.cache_clear()
+    host_backend.why_no_device.cache_clear()
 
 
 @pytest.fixture

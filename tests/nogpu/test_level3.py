@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import pyblasgpu
 from pyblasgpu import backend_status, gemm, trmm, trsm
 from pyblasgpu.errors import BackendUnavailable, OverlapError
-from pyblasgpu.frontend import call as frontend_call
+from pyblasgpu.frontend import backend_status as host_backend
 from pyblasgpu.frontend import call_cache
 from pyblasgpu.testing import reference
 from pyblasgpu.testing.cases import GemmCase, TriangularCase, gemm_cases, triangular_cases
@@ -302,9 +302,9 @@ def no_device(monkeypatch):
         raise BackendUnavailable("no driver")
 
     monkeypatch.setattr("pyblasgpu.gpu.device.current", current)
-    frontend_call._why_no_device.cache_clear()
+    host_backend.why_no_device.cache_clear()
     yield
-    frontend_call._why_no_device.cache_clear()
+    host_backend.why_no_device.cache_clear()
 
 
 def test_without_a_device(no_device, monkeypatch, caplog):
