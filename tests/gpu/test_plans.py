@@ -333,7 +333,8 @@ def test_on_another_device_than_the_current_one():
     plan = pyblasgpu.plan_gemm(*arrays)
     for chosen in (arrays, others):
         for handle in (stream, None):
-            chosen[2].fill(NAN)
+            with cupy.cuda.Device(1):  # CuPy launches on the current device
+                chosen[2].fill(NAN)
             cupy.cuda.Device(1).synchronize()
             plan(*chosen, stream=handle)
             cupy.cuda.Device(1).synchronize()
