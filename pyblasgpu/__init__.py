@@ -11,9 +11,28 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0.dev0"
 
 __all__ = [
-    "__version__", "backend_status", "blas", "errors", "explain", "gemm", "gemmtr", "hemm", "her2k", "herk",
-    "linalg", "plan_gemm", "plan_trmm", "plan_trsm", "symm", "syr2k", "syrk", "trmm", "trsm",
-]  # fmt: skip
+    "__version__",
+    "backend_status",
+    "blas",
+    "errors",
+    "explain",
+    "gemm",
+    "gemmtr",
+    "hemm",
+    "her2k",
+    "herk",
+    "linalg",
+    "override",
+    "plan_gemm",
+    "plan_trmm",
+    "plan_trsm",
+    "show_config",
+    "symm",
+    "syr2k",
+    "syrk",
+    "trmm",
+    "trsm",
+]
 
 if TYPE_CHECKING:
     from . import errors
@@ -22,7 +41,9 @@ if TYPE_CHECKING:
     from .api.level3 import gemm, trmm, trsm
     from .api.plans import plan_gemm, plan_trmm, plan_trsm
     from .api.symmetric import gemmtr, hemm, her2k, herk, symm, syr2k, syrk
+    from .dispatch.overrides import override
     from .frontend.backend_status import backend_status
+    from .info import show_config
 
 #: Where each public name lives; a module that is named is public itself.
 _HOME = {
@@ -36,9 +57,11 @@ _HOME = {
     "her2k": "api.symmetric",
     "herk": "api.symmetric",
     "linalg": None,
+    "override": "dispatch.overrides",
     "plan_gemm": "api.plans",
     "plan_trmm": "api.plans",
     "plan_trsm": "api.plans",
+    "show_config": "info",
     "symm": "api.symmetric",
     "syr2k": "api.symmetric",
     "syrk": "api.symmetric",

@@ -2,3 +2,7 @@
 
 from .api.blas import *  # noqa: F403
 from .api.blas import __all__, __doc__  # noqa: F401
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -41,9 +41,6 @@ from .types import DTYPES
 
 __all__ = ["main"]
 
-#: Columns of a table that goes into a file or a pipe.
-WIDTH = 140
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command that `argv` (``sys.argv[1:]`` if None) names; returns the exit code."""
@@ -70,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
 
     command("info", _info, "Print what was found: devices, versions, database, folders.")
     demo = command("demo", _demo, "Run GEMM, TRMM and TRSM in s, d, c, z, check and time them.")
+    demo.add_argument("--verbose", action="store_true", help="also print the Configs in full")
     demo.add_argument("--n", type=parse_count, help="order of the matrices (4096 on a GPU, 1024 on a CPU)")
     _add_tune(command("tune", _tune, "Find the best kernel configurations for this device."))
     _add_report(command("report", _report, "Show what a tuning run has recorded."))
@@ -199,7 +197,7 @@ def _info(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(facts, indent=2))
     else:
-        info.show(facts, terminal.console(WIDTH))
+        info.show(facts, terminal.console(terminal.WIDTH))
     return 0
 
 
@@ -211,7 +209,7 @@ def _demo(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps([asdict(row) for row in rows], indent=2))
     else:
-        demo.show(rows, terminal.console(WIDTH))
+        demo.show(rows, terminal.console(terminal.WIDTH), options.verbose)
     return 0 if all(row.passed for row in rows) else 1
 
 

@@ -208,28 +208,39 @@ def _why_not_simulated() -> str:
     return ""
 
 
-def show(rows: list[Row], console: Console) -> None:
-    """Print the table of results and, under it, the Configs in full."""
+def show(rows: list[Row], console: Console, verbose: bool = False) -> None:
+    """Print the table of results, where they were computed, and how many passed; Configs if `verbose`."""
     rival = any(row.cublas_seconds for row in rows)
     table = Table(title="pyblasgpu demo")
     for name in ("routine", "n", "on", "seconds", "TFLOP/s", *(["cuBLAS s"] if rival else []), "error/bound"):
         table.add_column(name, justify="left" if name in ("routine", "on") else "right", no_wrap=True)
     table.add_column("kernel (Config from)")
     for row in rows:
-        kernels = dict.fromkeys(f"{stem} ({origin})" for stem, _, origin in row.configs)
-        cells = [f"{row.dtype}{row.routine}", str(row.n), row.where, f"{row.seconds:.2e}"]
-        cells.append("" if row.where == "sim" else f"{row.tflops:.3g}")
-        if rival:
-            cells.append(f"{row.cublas_seconds:.2e}" if row.cublas_seconds else "")
-        error = Text(f"{row.error:.2g}", style="green" if row.passed else "bold red")
-        table.add_row(*cells, error, ", ".join(kernels))
+        table.add_row(*_cells(row, rival))
     console.print(table)
-    _show_configs(rows, console)
+    if verbose:
+        _show_configs(rows, console)
+    console.print(_where(rows), highlight=False, soft_wrap=True)
     passed = sum(row.passed for row in rows)
-    reason = _why_not_simulated() if any(row.where == "cpu" for row in rows) else ""
-    if reason:
-        console.print(f"no kernel was run: {reason}", highlight=False, soft_wrap=True)
     console.print(f"{passed} of {len(rows)} results within their error bound")
+
+
+def _cells(row: Row, rival: bool) -> list[str | Text]:
+    """A line of the table, with a column for cuBLAS where there is a `rival`."""
+    speed = "" if row.where == "sim" else f"{row.tflops:.3g}"
+    cells = [f"{row.dtype}{row.routine}", str(row.n), row.where, f"{row.seconds:.2e}", speed]
+    if rival:
+        cells.append(f"{row.cublas_seconds:.2e}" if row.cublas_seconds else "")
+    error = Text(f"{row.error:.2g}", style="green" if row.passed else "bold red")
+    kernels = dict.fromkeys(f"{stem} ({origin})" for stem, _, origin in row.configs)
+    return [*cells, error, ", ".join(kernels)]
+
+
+def _where(rows: list[Row]) -> str:
+    """The backend and its reason, and why the kernels were not simulated where they were not."""
+    backend, reason = backend_status()
+    missing = _why_not_simulated() if any(row.where == "cpu" for row in rows) else ""
+    return f"backend {backend}: {reason}" + (f"; no kernel was run: {missing}" if missing else "")
 
 
 def _show_configs(rows: list[Row], console: Console) -> None:

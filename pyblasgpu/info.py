@@ -1,4 +1,4 @@
-"""``pyblasgpu info``: what was found on this machine, as a dictionary and as a page."""
+"""`show_config` and ``pyblasgpu info``: what was found on this machine, as a dictionary and as a page."""
 
 from __future__ import annotations
 
@@ -12,18 +12,69 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from . import __version__
+from . import __version__, terminal
 from .errors import BackendUnavailable
 from .frontend.backend_status import backend_status
 from .gpu import device
 from .gpu.kernel_store import NoFolder, home_folder
 
-__all__ = ["collect", "driver", "libraries", "show"]
+__all__ = ["collect", "driver", "libraries", "show", "show_config"]
 
 _LIBRARIES = (
-    "numpy", "scipy", "numba", "numba-cuda", "cuda-core", "cuda-bindings", "llvmlite",
-    "cupy-cuda12x", "cupy-cuda13x", "torch",
-)  # fmt: skip
+    "numpy",
+    "scipy",
+    "numba",
+    "numba-cuda",
+    "cuda-core",
+    "cuda-bindings",
+    "llvmlite",
+    "cupy-cuda12x",
+    "cupy-cuda13x",
+    "torch",
+)
+
+
+def show_config(mode: str = "stdout") -> dict[str, Any] | None:
+    """Versions, the backend and why it is that one, devices, and the files that tuned values come from.
+
+    Parameters
+    ----------
+    mode : {'stdout', 'dicts'}, optional
+        Whether to print a page, or to return a dictionary that JSON can hold.
+
+    Returns
+    -------
+    dict or None
+        None where a page was printed.
+
+    Raises
+    ------
+    ValueError
+        For another mode.
+    BackendUnavailable
+        When ``PYBLASGPU_BACKEND`` names a backend that cannot run here.
+
+    See Also
+    --------
+    backend_status : the backend alone.
+
+    Notes
+    -----
+    ``pyblasgpu info`` prints the same page. A bug report that includes it saves a question.
+
+    Examples
+    --------
+    >>> import pyblasgpu
+    >>> sorted(pyblasgpu.show_config("dicts"))[:3]
+    ['backend', 'cache', 'data']
+    """
+    if mode not in ("stdout", "dicts"):
+        raise ValueError(f"show_config: mode={mode!r} is neither 'stdout' nor 'dicts'")
+    facts = collect()
+    if mode == "dicts":
+        return facts
+    show(facts, terminal.console(terminal.WIDTH))
+    return None
 
 
 def collect() -> dict[str, Any]:

@@ -2,3 +2,7 @@
 
 from .api.linalg import *  # noqa: F403
 from .api.linalg import __all__, __doc__  # noqa: F401
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -18,7 +18,10 @@ from rich.console import Console
 
 from .errors import PyblasgpuError
 
-__all__ = ["console", "guarded"]
+__all__ = ["WIDTH", "console", "guarded"]
+
+#: Columns of a table that goes into a file, a pipe or a notebook.
+WIDTH = 140
 
 #: Exit codes; those of signals are 128 and their number, as of a shell.
 FAILED, INTERRUPTED, CLOSED_PIPE = 2, 130, 141

@@ -18,24 +18,45 @@ _numbers = count(1)
 
 @contextmanager
 def override(name: str, value: Any) -> Iterator[None]:
-    """Within the block, and in this thread or task, prefer `value`.
+    """Within the block, and in this thread or task alone, prefer `value` to what the dispatch would choose.
 
     Parameters
     ----------
     name : str
-        A kernel family, for a Config of it, which then serves its own dtype and layout, k uncut; 'splits',
-        for the number of chunks into which the k of every product is cut, whatever workspace that takes, or
-        `STREAMED`; 'packed', for whether operands of products are packed, whatever workspace that takes and k
-        uncut, where any Config can, or neither packed nor copied unless they must be; 'layout', for how A and
-        B of products shall lie ('nn', 'tn', ...), copied where they do not, whatever workspace that takes;
-        'one_product', for whether SYR2K and HER2K are, mirrored, whatever workspace that takes, or two;
-        'one_launch', for whether TRSM is, with one to four right-hand sides, the kernel `trsv`, else
-        `trsm_fused`, of whatever size, where it can, or the recursion, or up to which order triangles are
-        solved by these, in which the recursion ends then; 'small_triangles', for whether TRSM of a batch, or
-        of a triangle that is a leaf, is parted into those of `trsm_small`, or the recursion; 'in_place', for
-        whether TRMM is the kernel `trmm_fused`, however small, where it can, or the recursion; or 'trmm',
-        'trsm' or 'symm', for a stop size.
+        What is chosen, see the table.
     value : Config, int, bool or str
+        The choice.
+
+    See Also
+    --------
+    explain : what a call would run, overrides included.
+
+    Notes
+    -----
+    Inner overrides win. Workspace has no limit where an override asks for it.
+
+    ================= ============================================================================
+    `name`            `value`
+    ================= ============================================================================
+    a kernel family   A Config of it, for its own dtype and layout; k is not split.
+    'layout'          How A and B of products lie ('nn', 'tn', ...); they are copied where they do
+                      not lie so.
+    'packed'          Whether operands of products are packed, k not split; if not, they are
+                      copied only where they must be.
+    'splits'          Into how many slices the k of every product is split, or `STREAMED`.
+    'one_product'     Whether SYR2K and HER2K are one product, mirrored, or two.
+    'in_place'        Whether TRMM is one launch, however small it is, or the recursion.
+    'one_launch'      Whether TRSM is one launch (`trsv` for one to four right-hand sides) or the
+                      recursion; as a number, the order of triangles that are one launch each.
+    'small_triangles' Whether TRSM of a batch, or of a leaf, is divided into small triangles.
+    'trmm', 'trsm'    Stop size of the recursion; 'symm' likewise.
+    ================= ============================================================================
+
+    Examples
+    --------
+    >>> import pyblasgpu
+    >>> with pyblasgpu.override("splits", 4):
+    ...     pyblasgpu.gemm(a, b, out=c)  # doctest: +SKIP
     """
     active = ((name, value), *_overrides.get())
     before = _overrides.set(active)

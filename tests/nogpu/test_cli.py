@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+import pyblasgpu
 from pyblasgpu import __version__, cli, demo, options
 from pyblasgpu.frontend import call as frontend_call
 from pyblasgpu.gpu import backend, device
@@ -63,6 +64,9 @@ def test_info_tells_why_the_cpu_is_used(capsys, monkeypatch, tmp_path):
 
     assert cli.main(["info"]) == 0
     page = capsys.readouterr().out
+    assert pyblasgpu.show_config() is None
+    assert capsys.readouterr().out == page
+    assert pyblasgpu.show_config("dicts") == facts
     assert facts["reason"] in page and str(tmp_path / "cache") in page
     assert "\x1b" not in page  # no colour in a pipe
 
@@ -87,7 +91,10 @@ def test_demo_checks_every_result(capsys, on_cpu):
 
     assert cli.main(["demo", "--n", "90"]) == 0
     table = capsys.readouterr().out
-    assert "ztrsm" in table and "12 of 12 results within their error bound" in table
+    assert "ztrsm" in table
+    *_, where, passed = table.splitlines()
+    assert where.startswith("backend cpu: set by PYBLASGPU_BACKEND")
+    assert passed == "12 of 12 results within their error bound"
 
 
 def test_demo_fails_when_a_result_is_wrong(capsys, on_cpu, monkeypatch):
@@ -108,13 +115,16 @@ def test_demo_runs_every_kernel_in_the_simulator():
     assert kernels <= {stem for row in rows for stem, _, _ in row.configs}
 
 
-def test_demo_shows_cublas_and_each_config_once(capsys, on_cpu, monkeypatch):
+def test_demo_shows_cublas_and_when_asked_each_config_once(capsys, on_cpu, monkeypatch):
     config = [["gemm_tile", "BLK_M=64", "packaged: NVIDIA H200"]]
     row = demo.Row("gemm", "d", 4096, "cuda", 0.003, 45.8, 0.01, config, cublas_seconds=0.0025)
     monkeypatch.setattr(demo, "collect", lambda n, progress: iter([row, row]))
     assert cli.main(["demo"]) == 0
     text = capsys.readouterr().out
     assert "cuBLAS s" in text and text.count("2.50e-03") == 2
+    assert "BLK_M=64" not in text
+    assert cli.main(["demo", "--verbose"]) == 0
+    text = capsys.readouterr().out
     assert text.count("BLK_M=64") == 1 and "packaged: NVIDIA H200" in text
 
 

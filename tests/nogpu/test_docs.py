@@ -52,6 +52,13 @@ def test_every_name_of_a_module_is_in_its_reference(module):
     assert summarised(f"{module.__name__.rsplit('.', 1)[1]}.md") == set(module.__all__)
 
 
+@pytest.mark.parametrize("module", [pyblasgpu, blas, linalg], ids=["pyblasgpu", "blas", "linalg"])
+def test_dir_shows_public_names_alone(module):
+    assert dir(module) == sorted(module.__all__)
+    for name in dir(module):
+        getattr(module, name)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
 def test_named_functions_exist(page):
     """`pyblasgpu.x.y` in a page can be imported."""
