@@ -97,7 +97,7 @@ class _Kernel:
         )
         return elements(described)
 
-    def gemm_tile(self, grid, pointers, numbers, alpha, beta=None):
+    def gemm_simt(self, grid, pointers, numbers, alpha, beta=None):
         config, batch = self.source.config, grid[2]
         if self.flags.get("solved"):
             self._solve_at_once(grid, pointers, numbers, alpha)
@@ -130,10 +130,10 @@ class _Kernel:
         )
         self._update(c, alpha * (a @ b), beta)
 
-    gemm_mma = gemm_tile
+    gemm_mma = gemm_simt
 
     def _solve_at_once(self, grid, pointers, numbers, alpha):
-        """`gemm_solve`: T X = alpha C, or X T = alpha C, in place."""
+        """`trsm_fused`: T X = alpha C, or X T = alpha C, in place."""
         (m, n, ldt, ldc), (t, c, _), config = numbers, pointers, self.source.config
         uplo, _, of = self.flags["triangle"].partition("_")
         transposed, conj = (config.trans_a, config.trans_b)[of == "b"], self.flags[f"conj_{of}"]
@@ -187,7 +187,7 @@ class _Kernel:
         for matrix, into in zip(source, target):
             into[:, 0] = packed(packing, matrix)
 
-    def sum_partials(self, grid, pointers, numbers, alpha, beta):
+    def split_k_reduce(self, grid, pointers, numbers, alpha, beta):
         m, n, count, lead, ldc, step = numbers
         assert grid == (self.source.config.grid(lead, n), 1, 1)
         # it reads 16 bytes at a time, whole columns and what lies between them

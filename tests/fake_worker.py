@@ -90,7 +90,7 @@ def astray(name):
 
 
 def seconds(config) -> float:
-    """What a candidate takes: of gemm_tile, large blocks are fast."""
+    """What a candidate takes: of gemm_simt, large blocks are fast."""
     if config is None or isinstance(config, int):
         return 4e-3 / (config or 1)
     return 4e-3 / (config.BLK_M * config.BLK_N / (1 + config.BLK_K))

@@ -6,7 +6,16 @@ published form of the files.
 """
 
 from .document import MAX_BYTES, SCHEMA, DatabaseError, Document, Entry, dumps, parse, read
-from .families import FAMILIES, FIXED, FIXED_BUT, STOP_ROUTINES, Family, families_of
+from .families import (
+    FAMILIES,
+    FIXED,
+    FIXED_BUT,
+    STOP_ROUTINES,
+    Family,
+    current_name,
+    families_of,
+    with_current_names,
+)
 from .methods import (
     METHODS,
     METHODS_AT,
@@ -28,7 +37,7 @@ from .solved import SOLVED, Solved, solved_as, solved_in
 __all__ = [
     "FAMILIES", "FIXED", "FIXED_BUT", "MAX_BYTES", "METHODS", "METHODS_AT", "RECURSION", "RHS_AT", "SCHEMA",
     "SMALL", "SMALL_AT", "SOLVED", "STOP_ROUTINES", "TWO", "DatabaseError", "Document", "Entry", "Family",
-    "Solved", "dumps", "families_of", "is_batch", "nearest", "nearest_places", "nearest_small", "parse",
-    "places_of", "read", "rhs_class", "rows_at_once", "size_class", "sizes_of", "solved_as", "solved_in",
-    "switch_at", "tuned_at", "way_of", "ways_at", "ways_of",
+    "Solved", "current_name", "dumps", "families_of", "is_batch", "nearest", "nearest_places",
+    "nearest_small", "parse", "places_of", "read", "rhs_class", "rows_at_once", "size_class", "sizes_of",
+    "solved_as", "solved_in", "switch_at", "tuned_at", "way_of", "ways_at", "ways_of", "with_current_names",
 ]  # fmt: skip

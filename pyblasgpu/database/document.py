@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import DatabaseWarning
 from ..types import DTYPES
-from .families import FAMILIES, STOP_ROUTINES, families_of
+from .families import FAMILIES, STOP_ROUTINES, families_of, with_current_names
 from .methods import METHODS, METHODS_AT, SMALL_AT, ways_of
 from .sizes import sizes_of
 from .solved import SOLVED
@@ -106,7 +106,7 @@ def parse(content: bytes) -> Document:
     device = raw.get("device")
     _check(isinstance(device, str) and 0 < len(device) <= 256, "its device is no name")
     document = Document(device)
-    for stem, value in _object(raw.get("entries", {}), "entries").items():
+    for stem, value in with_current_names(_object(raw.get("entries", {}), "entries")).items():
         _check(stem in FAMILIES, f"entries: {stem!r} is no kernel family")
         _parse_family(document, stem, value)
     for routine, value in _object(raw.get("stop_size", {}), "stop_size").items():
@@ -122,7 +122,8 @@ def parse(content: bytes) -> Document:
         _check(good, f"method.{routine}.{dtype}.{place}: {way!r}")
         document.methods[routine, dtype, place] = way
     of_solvers = families_of("gemm"), tuple(DTYPES), tuple(SOLVED), tuple(METHODS_AT)
-    for path, entry in _paths(raw.get("solver", {}), of_solvers, "solver"):
+    solvers = with_current_names(_object(raw.get("solver", {}), "solver"))
+    for path, entry in _paths(solvers, of_solvers, "solver"):
         where = ".".join(("solver", *path))
         document.solvers[path] = _entry(path[0], entry, ("config", "tflops"), where)
     return document
@@ -146,7 +147,7 @@ def _entry(stem: str, entry: Any, names: tuple[str, ...], where: str) -> Entry:
     _known(elsewhere, sizes_of(stem), f"{where}.elsewhere")
     for other, rate in elsewhere.items():
         _check_rate(rate, f"{where}.elsewhere.{other}")
-    parameters = _object(entry.get("config"), f"{where}.config")
+    parameters = with_current_names(_object(entry.get("config"), f"{where}.config"))
     kinds = FAMILIES[stem].parameters
     _known(parameters, tuple(kinds), f"{where}.config")
     missing = FAMILIES[stem].required - set(parameters)

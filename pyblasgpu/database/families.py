@@ -10,7 +10,16 @@ from typing import Any
 
 from ..types import DTYPES
 
-__all__ = ["FAMILIES", "FIXED", "FIXED_BUT", "STOP_ROUTINES", "Family", "families_of"]
+__all__ = [
+    "FAMILIES",
+    "FIXED",
+    "FIXED_BUT",
+    "STOP_ROUTINES",
+    "Family",
+    "current_name",
+    "families_of",
+    "with_current_names",
+]
 
 
 @dataclass(frozen=True)
@@ -92,11 +101,31 @@ class Family:
         return {name: getattr(config, name) for name in self.parameters}
 
 
+# Names in the files of versions before 0.1.0. The readers of tuned values and of sweeps put today's in their
+# stead, so that what users have tuned still serves.
+_RENAMED = {
+    "gemm_tile": "gemm_simt",
+    "SLICES": "SLICED_K",
+    "LOADERS": "PRODUCER_WARPS",
+    "SPLIT": "WARPS_PER_COLUMN_GROUP",
+}
+
+
+def current_name(name: str) -> str:
+    """What a family, or a parameter, is called now that a file calls `name`."""
+    return _RENAMED.get(name, name)
+
+
+def with_current_names(values: dict[str, Any]) -> dict[str, Any]:
+    """`values` under the names that families or parameters have now."""
+    return {current_name(name): value for name, value in values.items()}
+
+
 #: Where each family's kernel stands.
 _MODULES = {
-    "gemm_tile": "gemm.simt", "gemm_mma": "gemm.mma", "trsm_leaf": "trsm.leaf", "trsm_mma": "trsm.mma",
+    "gemm_simt": "gemm.simt", "gemm_mma": "gemm.mma", "trsm_leaf": "trsm.leaf", "trsm_mma": "trsm.mma",
     "trsm_fma": "trsm.fma", "trmm_leaf": "trmm.leaf", "copy_scaled": "copy.copy_scaled",
-    "sum_partials": "copy.split_k_reduce", "pack": "copy.pack", "trsm_small": "trsm.small",
+    "split_k_reduce": "copy.split_k_reduce", "pack": "copy.pack", "trsm_small": "trsm.small",
     "diagonal_blocks": "trmm.diagonal_blocks", "symmetrize": "copy.symmetrize", "trsv": "trsv.kernel",
 }  # fmt: skip
 
@@ -105,7 +134,7 @@ _GEMM_LAYOUTS = ("nn", "nt", "tn", "tt")
 FAMILIES = {
     family.stem: family
     for family in (
-        Family("gemm_tile", "GemmTile", "gemm", _GEMM_LAYOUTS, ("trans_a", "trans_b")),
+        Family("gemm_simt", "GemmSimt", "gemm", _GEMM_LAYOUTS, ("trans_a", "trans_b")),
         Family("gemm_mma", "GemmMma", "gemm", _GEMM_LAYOUTS, ("trans_a", "trans_b"), ("d", "z")),
         Family("trsm_leaf", "TrsmLeaf", "trsm", ("any",)),
         Family("trsm_mma", "TrsmMma", "trsm", ("any",), dtypes=("d", "z")),
@@ -120,7 +149,7 @@ _ASYNC_COPY = (8, 0)  # cp.async
 #: `FIXED_BUT`.
 FIXED = {
     "copy_scaled": Family("copy_scaled", "CopyScaled", "copy", ("any",)),
-    "sum_partials": Family("sum_partials", "SumPartials", "gemm", ("any",)),
+    "split_k_reduce": Family("split_k_reduce", "SplitKReduce", "gemm", ("any",)),
     "pack": Family("pack", "Pack", "gemm", ("any",)),
     "trsm_small": Family("trsm_small", "TrsmSmall", "trsm", ("any",), needs=_ASYNC_COPY),
     "diagonal_blocks": Family("diagonal_blocks", "DiagonalBlocks", "trmm", ("any",)),

@@ -49,7 +49,7 @@ def select(
     ----------
     name : str
         'gemm', which may take any family of GEMM kernels, and such for packed operands; 'trsm' or 'trmm',
-        for a leaf of any family; or a family, for operands as they lie: 'trsm_leaf', 'gemm_tile', ...
+        for a leaf of any family; or a family, for operands as they lie: 'trsm_leaf', 'gemm_simt', ...
     dtype : Dtype
     layout : str
         As the family's Config tells layouts apart ('nn', 'tn', ...); else ignored.

@@ -37,8 +37,8 @@ TIGHT, LEAST = {"s": 40, "c": 56}, 120
 #: Of a family and dtype, BLK_M, BLK_N, and DIM_X, DIM_Y or WARP_M, WARP_N, of tiles with so few right-hand
 #: sides that no product is tuned with them, T on the left. Their stages, and how many unknowns a stripe has.
 NARROW = {
-    ("gemm_tile", "s"): ((64, 8, 32, 8), (128, 8, 32, 8), (128, 16, 32, 8)),
-    ("gemm_tile", "c"): ((64, 8, 32, 8), (128, 8, 32, 8)),
+    ("gemm_simt", "s"): ((64, 8, 32, 8), (128, 8, 32, 8), (128, 16, 32, 8)),
+    ("gemm_simt", "c"): ((64, 8, 32, 8), (128, 8, 32, 8)),
     ("gemm_mma", "d"): ((64, 16, 16, 8),),
 }
 NARROW_STAGES, NARROW_DEPTH = (2, 3, 4, 6), 32
@@ -75,7 +75,7 @@ def _candidates(dtype: Dtype, layout: str, triangle: str, device: Device, reload
 
 def stems(dtype: Dtype, device: Device) -> tuple[str, ...]:
     """The families that are fast in `dtype`."""
-    return ("gemm_mma",) if dtype.real_size == 8 and device.has_double_mma else ("gemm_tile",)
+    return ("gemm_mma",) if dtype.real_size == 8 and device.has_double_mma else ("gemm_simt",)
 
 
 def _asked(dtype: Dtype, layout: str, triangle: str, device: Device) -> Iterator[tuple[Any, float]]:

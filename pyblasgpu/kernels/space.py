@@ -13,7 +13,7 @@ from __future__ import annotations
 from ..gpu.device import Device
 from ..types import Dtype
 from .common.axes import Axis, Parameters
-from .gemm.space import gemm_mma, gemm_tile
+from .gemm.space import gemm_mma, gemm_simt
 from .trsm.space import triangle_fma, triangle_leaf, triangle_mma
 
 __all__ = ["EFFORTS", "quick_points", "space"]
@@ -21,7 +21,7 @@ __all__ = ["EFFORTS", "quick_points", "space"]
 EFFORTS = ("quick", "normal", "exhaustive")
 
 _SPACES = {
-    "gemm_tile": gemm_tile,
+    "gemm_simt": gemm_simt,
     "gemm_mma": gemm_mma,
     "trsm_leaf": triangle_leaf,
     "trmm_leaf": triangle_leaf,

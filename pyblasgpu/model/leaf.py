@@ -52,7 +52,7 @@ def _warp_leaf_block(stem: str, config: Any, n: int, device: Device) -> Block:
     fetched = (n * n / 2 + 2 * n * config.BLK_N) * facts.itemsize / L2_BYTES
     work = max(warps * (tiles * solve + below * update), fetched)
     # of two warps that take turns the other one updates meanwhile, but for the tile that comes next
-    chained = max(below / config.SPLIT, tiles) * update
+    chained = max(below / config.WARPS_PER_COLUMN_GROUP, tiles) * update
     return Block(work, tiles * (solve + BLK * DEPENDENT + ROW + BARRIER) + chained, START)
 
 
@@ -65,12 +65,12 @@ def _leaf_block(stem: str, config: Any, n: int, device: Device) -> Block:
     loads = (config.BLK_M + config.BLK_N) * config.BLK_K / config.threads
     slots = config.THR_M * config.THR_N * facts.parts**2 * slots_per_fma(config, device)
     slots += config.THR_M / config.VEC_M + config.THR_N / config.VEC_N
-    issue = config.BLK_K / config.SLICES * slots + loads * COPY
-    lines = config.BLK_K / config.SLICES * (config.THR_M + config.THR_N) * facts.itemsize * 8 / LINE
+    issue = config.BLK_K / config.SLICED_K * slots + loads * COPY
+    lines = config.BLK_K / config.SLICED_K * (config.THR_M + config.THR_N) * facts.itemsize * 8 / LINE
     fetched = (config.BLK_M + config.BLK_N) * config.BLK_K * facts.itemsize / L2_BYTES
     work = max(warps * (issue / device.partitions + lines), fetched)
     latency = max(issue + 2 * BARRIER, ANSWER / (config.stages - 1))
-    sums = (config.SLICES - 1) * config.THR_M * config.THR_N * facts.itemsize
+    sums = (config.SLICED_K - 1) * config.THR_M * config.THR_N * facts.itemsize
     # a thread a column, one product after the other
     substitution = config.BLK_M**2 / 2 * facts.parts**2 * slots_per_fma(config, device) * solves
     columns = -(-config.BLK_N // device.warp_size) / device.partitions

@@ -1,8 +1,8 @@
 """C := alpha A B + beta C. Transposition and conjugation are views of A and B.
 
 A product with few tiles of C and a long k may be split along k: the products of all chunks of k are one
-batch into scratch, and `sum_partials` adds them up in their order. Or the blocks of a persistent kernel part
-the last tiles between them. A and B may be packed first, so that how they lie no longer matters.
+batch into scratch, and `split_k_reduce` adds them up in their order. Or the blocks of a persistent kernel
+part the last tiles between them. A and B may be packed first, so that how they lie no longer matters.
 `dispatch.choose` decides when.
 
 Of a square C a triangle may be meant: then blocks compute the tiles that it meets.

@@ -182,7 +182,7 @@ def _watched(total: int, what: str) -> Iterator[Callable[[str], None]]:
 def _of_the_paper(
     dtype: str, device: Device, options: Any, done: Callable[[str], None]
 ) -> dict[str, kurzak.Count]:
-    layouts = FAMILIES["gemm_tile"].layouts
+    layouts = FAMILIES["gemm_simt"].layouts
     found = kurzak.counts(DTYPES[dtype], layouts, device, guidelines(options, kurzak.TABLE_1[dtype]))
     done(f"{dtype}gemm of the paper: {sum(each.left for each in found.values())} left")
     return found

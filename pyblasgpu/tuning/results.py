@@ -25,12 +25,14 @@ from ..database import (
     STOP_ROUTINES,
     Document,
     Entry,
+    current_name,
     dumps,
     families_of,
     read,
     solved_in,
     switch_at,
     ways_of,
+    with_current_names,
 )
 from ..dispatch.tuned_files import slug, user_file
 from ..errors import DatabaseWarning
@@ -238,8 +240,10 @@ def _record(line: bytes) -> Record | None:
         return None
     try:
         raw = json.loads(line)
-        record = Record(**{**raw, "extents": tuple(raw.get("extents", ()))})
-    except (ValueError, TypeError, AttributeError, RecursionError):
+        raw = {**raw, "stem": current_name(raw["stem"]), "extents": tuple(raw.get("extents", ()))}
+        raw["parameters"] = with_current_names(raw.get("parameters", {}))
+        record = Record(**raw)
+    except (ValueError, TypeError, AttributeError, RecursionError, KeyError):
         return None
     texts = (getattr(record, name) for name in _TEXTS)
     numbers = (record.seconds, record.tflops, *_numbers(record.state))

@@ -92,12 +92,12 @@ Search = Generator[list[Trial], Times, None]
 Strategy = Callable[[Task], Search]
 
 _LEAF_AXES = Axes(
-    tile=(("BLK_M", "DIM_X"), ("BLK_N", "DIM_Y"), ("BLK_K", "SLICES")),
+    tile=(("BLK_M", "DIM_X"), ("BLK_N", "DIM_Y"), ("BLK_K", "SLICED_K")),
     variant=(("stages", "min_blocks"),),
 )
 _LOADS = ("VEC_A", "DIM_XA", "PAD_A"), ("VEC_B", "DIM_XB", "PAD_B")
 _AXES = {
-    "gemm_tile": Axes(
+    "gemm_simt": Axes(
         tile=(
             ("BLK_M", "BLK_N"), ("DIM_X", "DIM_Y"), ("BLK_K", "stages", "VEC_K"),
             ("share_a", "share_b", "read_only"),
@@ -114,11 +114,11 @@ _AXES = {
     "trmm_leaf": _LEAF_AXES,
     "trsm_mma": Axes(
         tile=(("ORDER", "BLK"), ("WARPS", "WARP_N"), ("MMA_M", "MMA_K")),
-        variant=(("LOADERS",), ("SPLIT",), ("stages", "min_blocks")),
+        variant=(("PRODUCER_WARPS",), ("WARPS_PER_COLUMN_GROUP",), ("stages", "min_blocks")),
     ),
     "trsm_fma": Axes(
         tile=(("ORDER", "BLK"), ("WARPS", "WARP_N")),
-        variant=(("LOADERS",), ("SPLIT",), ("stages", "min_blocks")),
+        variant=(("PRODUCER_WARPS",), ("WARPS_PER_COLUMN_GROUP",), ("stages", "min_blocks")),
     ),
 }  # fmt: skip
 

@@ -27,7 +27,7 @@ from pyblasgpu.types import DTYPES, Dtype, Trans
 from .running import NAN, RUNS, cupy, reals, same
 
 GEMMS = [run for run in RUNS if run.routine == "gemm"]
-LAYOUTS = FAMILIES["gemm_tile"].layouts
+LAYOUTS = FAMILIES["gemm_simt"].layouts
 
 
 @pytest.mark.parametrize("aligned", [True, False], ids=["aligned", "odd"])
@@ -81,10 +81,10 @@ def test_stripes_as_they_lie(letter, number):
     """Operands that are contiguous along k, and stay so in shared memory."""
     configs = []
     for layout in LAYOUTS:
-        left = candidates("gemm_tile", letter, layout, current()).left
+        left = candidates("gemm_simt", letter, layout, current()).left
         configs += [config for config in left if config.VEC_K > 1][number::7][:1]
     assert len(configs) == 3
-    exact("gemm_tile", DTYPES[letter], configs)
+    exact("gemm_simt", DTYPES[letter], configs)
 
 
 def exact(stem: str, dtype: Dtype, configs: Iterable) -> None:

@@ -111,7 +111,7 @@ def test_triangles_whose_updates_are_packed(letter):
 
 
 @pytest.mark.parametrize(
-    "stem, letter", [(s, letter) for s in ("gemm_tile", "gemm_mma") for letter in DTYPES]
+    "stem, letter", [(s, letter) for s in ("gemm_simt", "gemm_mma") for letter in DTYPES]
 )
 def test_the_same_bits_as_without_packing(stem, letter):
     """The sums are those of the same tile in the same order, however operands lie; no tile is parted."""

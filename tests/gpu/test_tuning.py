@@ -31,9 +31,9 @@ answers = partial(fake_worker.answers, patience=120.0)
 
 
 def job(dtype="s", **changes):
-    choice = choose.select("gemm_tile", DTYPES[dtype], "nn", (4096,) * 3, current())
+    choice = choose.select("gemm_simt", DTYPES[dtype], "nn", (4096,) * 3, current())
     places = tuple((extents, float("inf")) for extents in SIZES)
-    facts = {"overrides": (("gemm_tile", choice.config),), "places": places, "verify": ("aligned", "odd")}
+    facts = {"overrides": (("gemm_simt", choice.config),), "places": places, "verify": ("aligned", "odd")}
     return Job("gemm", dtype, "nn", **{**facts, **changes})
 
 

@@ -13,7 +13,7 @@ from pyblasgpu.database import FAMILIES, FIXED
 from pyblasgpu.dispatch.variants import in_place_twin
 from pyblasgpu.gpu.compile import KernelSource, to_ptx
 from pyblasgpu.kernels.gemm import simt as gemm_simt
-from pyblasgpu.kernels.gemm.simt import GemmTile
+from pyblasgpu.kernels.gemm.simt import GemmSimt
 from pyblasgpu.tuning.compile_pool import source_of
 
 pytestmark = chosen_kernels.NEEDS_COMPILER
@@ -44,7 +44,7 @@ def test_a_kernel_touches_memory_in_its_turn(stem, letter):
 
 def test_the_read_only_path_knows_no_turn():
     """What it reads may be older than what the launch before has written: such a kernel waits for its end."""
-    tile = GemmTile(
+    tile = GemmSimt(
         dtype="s", trans_a=False, trans_b=False, BLK_M=16, BLK_N=8, BLK_K=4, DIM_X=8, DIM_Y=4,
         DIM_XA=16, DIM_YA=2, DIM_XB=4, DIM_YB=8, UNROLL=2, share_a=False,
     )  # fmt: skip
@@ -62,7 +62,7 @@ def test_a_persistent_kernel_touches_memory_in_its_turn(stem):
 
 
 @pytest.mark.parametrize("solved", ["", "nonunit"])
-@pytest.mark.parametrize(("stem", "letter"), [("gemm_tile", "s"), ("gemm_tile", "c"), ("gemm_mma", "z")])
+@pytest.mark.parametrize(("stem", "letter"), [("gemm_simt", "s"), ("gemm_simt", "c"), ("gemm_mma", "z")])
 def test_a_kernel_in_place_touches_memory_in_its_turn(stem, letter, solved):
     """What it does with the diagonal, too, is of the type."""
     twins = (twin for config in configs_of(stem, letter) if (twin := in_place_twin(config, "lower_a")))
@@ -75,7 +75,7 @@ def test_a_kernel_in_place_touches_memory_in_its_turn(stem, letter, solved):
 
 
 def test_cards_before_hopper_have_no_turns():
-    assert "griddepcontrol" not in to_ptx(smallest("gemm_tile", "s"), (8, 0))
+    assert "griddepcontrol" not in to_ptx(smallest("gemm_simt", "s"), (8, 0))
 
 
 SINGLE = [

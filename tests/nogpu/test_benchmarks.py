@@ -284,7 +284,7 @@ def test_a_kernel_that_does_not_compile_is_named(monkeypatch):
     monkeypatch.setattr(kernels, "compile_all", lambda jobs, cc: ((job, report) for job in jobs))
     cliffs.compile_kernels(DTYPES["s"], known("h200"), 100)
     monkeypatch.setattr(kernels, "compile_all", lambda jobs, cc: ((job, "line 1: nonsense") for job in jobs))
-    with pytest.raises(PyblasgpuError, match=r"GemmTile.*does not compile: line 1: nonsense"):
+    with pytest.raises(PyblasgpuError, match=r"GemmSimt.*does not compile: line 1: nonsense"):
         cliffs.compile_kernels(DTYPES["s"], known("h200"), 100)
 
 
@@ -364,7 +364,7 @@ PROFILED = """==PROF== Connected to process 7
 "0","7","cupy_fill","9","9","9"
 "1","7","a_call_begins","0","1,000","0"
 "2","7","gemm","1,000","3000","80"
-"3","7","sum_partials","500","1000","40"
+"3","7","split_k_reduce","500","1000","40"
 "4","7","a_call_begins","0","1000","0"
 "5","7","dgemm_kernel","2000.5","2000","50"
 """

@@ -41,7 +41,7 @@ def losses(recorded, monkeypatch, hidden: bool) -> dict[tuple[str, str, str], fl
     monkeypatch.setattr(split_k, "COUNTS", ())
     monkeypatch.setattr(split_k, "HOST", 0.0)  # the recorded times are the device's alone
     found = {}
-    for size in sizes_of("gemm_tile"):
+    for size in sizes_of("gemm_simt"):
         entries = dict(document.entries)
         if hidden:
             entries = {key: without(entry, size) for key, entry in entries.items() if key[3] != size}
@@ -51,7 +51,7 @@ def losses(recorded, monkeypatch, hidden: bool) -> dict[tuple[str, str, str], fl
         for (dtype, layout, at), seconds in times.items():
             if at == size:
                 with override("packed", False):
-                    extents = tuned_at("gemm_tile", size)[-1]
+                    extents = tuned_at("gemm_simt", size)[-1]
                     choice = select("gemm", DTYPES[dtype], layout, extents, H200)
                 if choice.config in seconds:
                     found[dtype, layout, at] = seconds[choice.config] / min(seconds.values()) - 1
@@ -83,5 +83,5 @@ def test_an_untuned_class_has_others_to_stand_in(recorded, monkeypatch):
     assert len(lost) > 300 and median(lost.values()) < 0.025
     alone = [loss for (*_, size), loss in lost.items() if not size.startswith("batch")]
     assert mean(alone) < 0.07 and sum(loss > 0.25 for loss in alone) <= 16
-    squares = [loss for (*_, size), loss in lost.items() if len(set(tuned_at("gemm_tile", size)[-1])) == 1]
+    squares = [loss for (*_, size), loss in lost.items() if len(set(tuned_at("gemm_simt", size)[-1])) == 1]
     assert len(squares) == 158 and mean(squares) < 0.05 and sum(loss > 0.1 for loss in squares) <= 24

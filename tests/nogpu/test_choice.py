@@ -38,7 +38,7 @@ def product(shape, letter="s", variant="NN"):
 def space():
     """A few candidates that no file has."""
     winners = tuned_configs("gemm", DTYPES["s"], "nn", H200)
-    return [c for c in candidates("gemm_tile", "s", "nn", H200).left if c not in winners]
+    return [c for c in candidates("gemm_simt", "s", "nn", H200).left if c not in winners]
 
 
 @pytest.fixture
@@ -51,15 +51,15 @@ def case(space, home):
 
 def test_the_score_decides_at_the_extents_asked_for():
     """What a run of the tuner would time there, best first, and of no block of C more than a few."""
-    there = candidates("gemm_tile", "s", "nn", FERMI, "normal", places=[SKINNY]).left
-    usual = candidates("gemm_tile", "s", "nn", FERMI, "normal").left
+    there = candidates("gemm_simt", "s", "nn", FERMI, "normal", places=[SKINNY]).left
+    usual = candidates("gemm_simt", "s", "nn", FERMI, "normal").left
 
     def best(configs):
-        return max(score("gemm_tile", config, SKINNY, FERMI) for config in configs)
+        return max(score("gemm_simt", config, SKINNY, FERMI) for config in configs)
 
     assert len(there) < len(usual) and best(there) >= best(usual)
     few = best_few(there, SKINNY, FERMI, most=6, alike=2)
-    points = [score("gemm_tile", config, SKINNY, FERMI) for config in few]
+    points = [score("gemm_simt", config, SKINNY, FERMI) for config in few]
     blocks = [(config.BLK_M, config.BLK_N) for config in few]
     assert len(few) == 6 and points == sorted(points, reverse=True) and points[0] == best(there)
     assert all(blocks.count(block) <= 2 for block in blocks)
@@ -69,7 +69,7 @@ def test_spaces_are_of_the_products_dtypes_and_layouts():
     problems = [product(SKINNY), product(SQUARE), product(SQUARE, "d", "TN")]
     found = rivals.spaces(problems, FERMI)
     assert set(found) == {("s", "nn"), ("d", "tn")}
-    assert found["s", "nn"] == candidates("gemm_tile", "s", "nn", FERMI, "normal",
+    assert found["s", "nn"] == candidates("gemm_simt", "s", "nn", FERMI, "normal",
                                           places=[SKINNY, SQUARE]).left  # fmt: skip
     assert all((c.dtype, c.trans_a, c.trans_b) == ("d", True, False) for c in found["d", "tn"])
 
@@ -81,8 +81,8 @@ def test_rivals_are_all_winners_and_the_best_of_the_space(space, home):
         runs = [(run.config, run.splits) for run in (case.chosen, *case.rivals)]
         assert len(set(runs)) == len(runs)
         winners = tuned_configs("gemm", DTYPES[letter], "nn", H200)
-        assert {config.STEM for config in winners} == ({"gemm_tile"} if letter == "s" else
-                                                       {"gemm_tile", "gemm_mma"})  # fmt: skip
+        assert {config.STEM for config in winners} == ({"gemm_simt"} if letter == "s" else
+                                                       {"gemm_simt", "gemm_mma"})  # fmt: skip
         assert {config for config, _ in runs} >= set(winners)
         others = dict.fromkeys(run.config for run in case.rivals if run.config not in winners)
         assert list(others) == (best_few(space, SQUARE, H200, 3, rivals.ALIKE) if letter == "s" else [])
@@ -91,8 +91,8 @@ def test_rivals_are_all_winners_and_the_best_of_the_space(space, home):
 
 def test_rivals_are_what_any_family_named_would_run():
     winners = tuned_configs("gemm", DTYPES["s"], "nn", H200)
-    assert all(isinstance(config, FAMILIES["gemm_tile"].config_class) for config in winners)
-    assert tuned_configs("gemm_tile", DTYPES["s"], "nn", H200) == winners
+    assert all(isinstance(config, FAMILIES["gemm_simt"].config_class) for config in winners)
+    assert tuned_configs("gemm_simt", DTYPES["s"], "nn", H200) == winners
 
 
 def test_where_k_is_cut_rivals_are_too(space, home, monkeypatch):
@@ -126,7 +126,7 @@ def test_what_spills_is_dropped_but_not_what_was_tuned(monkeypatch, case, capsys
 
 def test_a_winner_that_does_not_compile_is_named(monkeypatch, case):
     monkeypatch.setattr(rivals, "compiled", lambda configs, *_: dict.fromkeys(configs, "line 1: nonsense"))
-    with pytest.raises(PyblasgpuError, match=r"GemmTile.*does not compile: line 1: nonsense"):
+    with pytest.raises(PyblasgpuError, match=r"GemmSimt.*does not compile: line 1: nonsense"):
         rivals.compile_kernels([case], H200)
 
 
@@ -170,7 +170,7 @@ def test_the_loss_is_that_of_second_readings(case):
     assert record["first_tflops"][0]["tflops"] == pytest.approx(flops / 0.2, abs=1e-4)
     assert set(stand.checked) == {stand.runs[place] for place in (0, 1, 2, 3)}
     assert (record["m"], record["n"], record["k"], record["variant"]) == (3000, 24, 3000, "NN")
-    rebuilt = FAMILIES["gemm_tile"].config("s", "nn", record["best"]["parameters"])
+    rebuilt = FAMILIES["gemm_simt"].config("s", "nn", record["best"]["parameters"])
     assert rebuilt == stand.runs[2].config and record["best"]["splits"] == stand.runs[2].splits
 
 

@@ -111,12 +111,12 @@ def test_demo_runs_every_kernel_in_the_simulator():
     rows = list(demo._simulated())
     assert {(row.routine, row.dtype) for row in rows} == {(r, d) for r in demo.ROUTINES for d in "sdcz"}
     assert all(row.where == "sim" and row.passed for row in rows)
-    kernels = {"gemm_tile", "trmm_leaf", "trsm_fma", "trsm_mma"}
+    kernels = {"gemm_simt", "trmm_leaf", "trsm_fma", "trsm_mma"}
     assert kernels <= {stem for row in rows for stem, _, _ in row.configs}
 
 
 def test_demo_shows_cublas_and_when_asked_each_config_once(capsys, on_cpu, monkeypatch):
-    config = [["gemm_tile", "BLK_M=64", "packaged: NVIDIA H200"]]
+    config = [["gemm_simt", "BLK_M=64", "packaged: NVIDIA H200"]]
     row = demo.Row("gemm", "d", 4096, "cuda", 0.003, 45.8, 0.01, config, cublas_seconds=0.0025)
     monkeypatch.setattr(demo, "collect", lambda n, progress: iter([row, row]))
     assert cli.main(["demo"]) == 0

@@ -111,7 +111,7 @@ def test_where_nothing_can_be_written(tmp_path, capsys, home):
     assert "No such file" in one_line(capsys, *export, tmp_path / "absent" / "x.json")
     assert "directory" in one_line(capsys, *export, tmp_path)
     path = tmp_path / "sweep.jsonl"
-    append(path, Record("NVIDIA H200", "sm_90", "gemm_tile", "s", "nn", "large", (1, 1, 1)))
+    append(path, Record("NVIDIA H200", "sm_90", "gemm_simt", "s", "nn", "large", (1, 1, 1)))
     assert cli.main(["report", str(path), "--out", str(home / "file")]) == 2
     assert str(home / "file") in capsys.readouterr().err
     (home / "data").rename(home / "elsewhere")
@@ -179,7 +179,7 @@ def sweep(tmp_path):
     path = tmp_path / "sweep.jsonl"
     parameters = {"BLK_M": 64, "BLK_N": 32, "BLK_K": 8, "DIM_X": 8, "DIM_Y": 8}
     facts = {"parameters": parameters, "seconds": 1.0, "tflops": 1.0}
-    append(path, Record("NVIDIA H200", "sm_90", "gemm_tile", "s", "nt", "large", (64, 64, 64), **facts))
+    append(path, Record("NVIDIA H200", "sm_90", "gemm_simt", "s", "nt", "large", (64, 64, 64), **facts))
     return path
 
 

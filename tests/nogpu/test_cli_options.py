@@ -39,7 +39,7 @@ def refusal(capsys, *arguments):
     ("--budget", ("0", "-3m", "nan", ""), "no duration"),
     ("--routine", ("", "gemm,", "syrk", "hgemm"), "is none of gemm, trmm, trsm"),
     ("--dtype", ("", "s,,d", "h"), "is none of s, d, c, z"),
-    ("--family", ("", "gemm"), "is none of gemm_tile, gemm_mma"),
+    ("--family", ("", "gemm"), "is none of gemm_simt, gemm_mma"),
     ("--layout", ("", "xx", "nn,"), "is none of nn, nt, tn, tt, any"),
     ("--size", ("", "huge"), "is none of slim_rows"),
     ("--stage", ("", "all"), "is none of kernels"),
@@ -57,8 +57,8 @@ def test_values_that_an_option_of_tune_does_not_take(option, values, takes, caps
     ("--routine strsm --layout nn", ("--layout nn", "trsm", "any")),
     ("--routine gemm,trsm --layout nn", ("--layout nn", "trsm", "any")),
     ("--routine gemm --layout any", ("--layout any", "nn, nt, tn, tt")),
-    ("--routine gemm --family gemm_mma --dtype s", ("--family gemm_mma", "gemm_tile")),
-    ("--routine gemm --family trsm_leaf", ("--family trsm_leaf", "gemm_tile, gemm_mma")),
+    ("--routine gemm --family gemm_mma --dtype s", ("--family gemm_mma", "gemm_simt")),
+    ("--routine gemm --family trsm_leaf", ("--family trsm_leaf", "gemm_simt, gemm_mma")),
     ("--routine gemm --size few", ("--size few", "low_rank")),
     ("--routine gemm,trsm --dtype d --family gemm_mma --size few",
      ("no kernel", "--family gemm_mma", "--size few")),
@@ -70,7 +70,7 @@ def test_combinations_of_which_nothing_is_left(arguments, words, capsys):
 
 def test_a_layout_narrows_all_routines_where_none_is_named():
     options = cli._parser().parse_args(["tune", "--layout", "nn", "--dtype", "s"])
-    assert dryrun.searches_of(options) == [("gemm_tile", "s", "nn")]
+    assert dryrun.searches_of(options) == [("gemm_simt", "s", "nn")]
 
 
 @pytest.mark.parametrize(("arguments", "words"), [

@@ -60,11 +60,11 @@ METHODS = {
     "trmm": {"s": {"512x512": "in_place"}},
     "trsm": {"z": {"512x32": "recursion", "64x64x100": "recursion"}},
 }
-PRODUCTS = WHOLE["entries"]["gemm_tile"]["s"]
+PRODUCTS = WHOLE["entries"]["gemm_simt"]["s"]
 SOLVER = {"config": PRODUCTS["nn"]["large"]["config"], "tflops": 3.0}
 SMALL = {
-    **WHOLE, "entries": {"gemm_tile": {"s": PRODUCTS}}, "method": METHODS,
-    "solver": {"gemm_tile": {"s": {"512x512": SOLVER}}},
+    **WHOLE, "entries": {"gemm_simt": {"s": PRODUCTS}}, "method": METHODS,
+    "solver": {"gemm_simt": {"s": {"512x512": SOLVER}}},
 }  # fmt: skip
 PLACES = list(paths_of(SMALL))
 
@@ -134,7 +134,7 @@ def test_whatever_the_users_file_holds_a_config_is_chosen(content):
     path.write_bytes(content)
     choose.reload()
     with pytest.warns(DatabaseWarning, match=path.name):
-        choice = choose.select("gemm_tile", DTYPES["s"], "nn", (4096,) * 3, H200)
+        choice = choose.select("gemm_simt", DTYPES["s"], "nn", (4096,) * 3, H200)
     assert choice.origin.startswith(f"packaged for {H200.name}")
 
 
@@ -176,7 +176,7 @@ from pyblasgpu.tuning.results import Record, append, merge, sweep_file
 device, dtype, count, parameters = sys.argv[1], sys.argv[2], int(sys.argv[3]), {parameters}
 for n in range(1, count + 1):
     stops = {{("trsm", dtype, size): n for size in ("few", "some")}}
-    merge(Document(device, {{("gemm_tile", dtype, "nn", "large"): Entry(parameters, float(n))}}, stops))
+    merge(Document(device, {{("gemm_simt", dtype, "nn", "large"): Entry(parameters, float(n))}}, stops))
     place = device, "sm_90", "trsm_leaf", dtype, "any", "few", (1, 1)
     append(sweep_file(device), Record(*place, {{"BLK_M": n}}, seconds=1.0, detail="x" * 9000))
     print(n, flush=True)
@@ -184,8 +184,8 @@ for n in range(1, count + 1):
 
 
 def writers(count):
-    config = choose.select("gemm_tile", DTYPES["s"], "nn", (4096,) * 3, H200).config
-    program = WRITER.format(parameters=FAMILIES["gemm_tile"].parameters_of(config))
+    config = choose.select("gemm_simt", DTYPES["s"], "nn", (4096,) * 3, H200).config
+    program = WRITER.format(parameters=FAMILIES["gemm_simt"].parameters_of(config))
     return [
         subprocess.Popen(
             [sys.executable, "-c", program, H200.name, dtype, str(count)], stdout=subprocess.PIPE, text=True
@@ -220,7 +220,7 @@ def test_processes_killed_while_they_write_leave_whole_files():
     found = read(user_file(H200.name), H200.name)
     assert found is not None and len(found.entries) == 4
     for dtype, numbers in zip(DTYPES, said, strict=True):
-        kept = found.entries["gemm_tile", dtype, "nn", "large"].tflops
+        kept = found.entries["gemm_simt", dtype, "nn", "large"].tflops
         assert kept >= int(numbers[-1] if numbers else 1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DatabaseWarning)  # of a line that was cut off
@@ -237,7 +237,7 @@ def test_values_of_a_smuggled_type_are_data_at_most():
         parse(b"\x80\x04cos\nsystem\n.")
     entry = Entry({"BLK_M": "__import__('os')"}, 1.0)
     with pytest.raises(DatabaseError):
-        parse(dumps(Document("x", {("gemm_tile", "s", "nn", "large"): entry})).encode())
+        parse(dumps(Document("x", {("gemm_simt", "s", "nn", "large"): entry})).encode())
 
 
 def test_nothing_in_the_package_unpickles():

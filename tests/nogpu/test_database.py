@@ -7,6 +7,7 @@ import random
 import re
 import threading
 import warnings
+from dataclasses import asdict
 from itertools import chain
 
 import pytest
@@ -18,11 +19,12 @@ from pyblasgpu.dispatch import tuned_files
 from pyblasgpu.dispatch.tuned_files import user_file
 from pyblasgpu.errors import DatabaseWarning
 from pyblasgpu.gpu.device import known
-from pyblasgpu.tuning.results import merge, save
+from pyblasgpu.tuning.prune import candidates
+from pyblasgpu.tuning.results import Record, merge, read_sweep, save
 
 H200 = known("h200")
-FAMILY = FAMILIES["gemm_tile"]
-KEY = ("gemm_tile", "s", "nn", "large")
+FAMILY = FAMILIES["gemm_simt"]
+KEY = ("gemm_simt", "s", "nn", "large")
 
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -32,10 +34,10 @@ pytestmark = pytest.mark.usefixtures("home")
 def document():
     from pyblasgpu.types import DTYPES
 
-    config = selecting.select("gemm_tile", DTYPES["s"], "nn", (4096,) * 3, H200).config
+    config = selecting.select("gemm_simt", DTYPES["s"], "nn", (4096,) * 3, H200).config
     entry = Entry(FAMILY.parameters_of(config), 38.1234, {"tiny": 3.14159, "batch16": 2.0})
     methods = {("trsm", "z", "512x32"): "recursion", ("trmm", "z", "512x32"): "in_place"}
-    solvers = {("gemm_tile", "s", "left_by_rows", "1024x8192"): Entry(entry.parameters, 2.5)}
+    solvers = {("gemm_simt", "s", "left_by_rows", "1024x8192"): Entry(entry.parameters, 2.5)}
     return Document(H200.name, {KEY: entry}, {("trsm", "d", "few"): 256}, methods, solvers)
 
 
@@ -53,6 +55,34 @@ def test_a_config_is_a_line(document):
     assert dumps(document) == dumps(parse(dumps(document).encode()))
 
 
+OLD_NAMES = {
+    "gemm_simt": "gemm_tile",
+    "SLICED_K": "SLICES",
+    "PRODUCER_WARPS": "LOADERS",
+    "WARPS_PER_COLUMN_GROUP": "SPLIT",
+}
+
+
+def with_old_names(text):
+    for new, old in OLD_NAMES.items():
+        text = text.replace(f'"{new}"', f'"{old}"')
+    return text
+
+
+def test_files_with_former_names_still_serve(document, tmp_path):
+    text = dumps(document)
+    old = with_old_names(text)
+    assert '"gemm_tile"' in old and parse(old.encode()) == parse(text.encode())
+    for stem in ("trsm_fma", "trmm_leaf"):
+        (config,) = candidates(stem, "s", "any", H200).left[:1]
+        key, parameters = (stem, "s", "any", "few"), FAMILIES[stem].parameters_of(config)
+        text = dumps(Document(H200.name, {key: Entry(parameters)}))
+        assert with_old_names(text) != text and parse(with_old_names(text).encode()) == parse(text.encode())
+        path, record = tmp_path / f"{stem}.jsonl", Record(H200.name, "sm_90", *key, (64, 32), parameters)
+        path.write_text(with_old_names(json.dumps(asdict(record))))
+        assert read_sweep(path) == [record]
+
+
 def mutated(document, change):
     raw = json.loads(dumps(document))
     change(raw)
@@ -60,11 +90,11 @@ def mutated(document, change):
 
 
 def entry_of(raw):
-    return raw["entries"]["gemm_tile"]["s"]["nn"]["large"]
+    return raw["entries"]["gemm_simt"]["s"]["nn"]["large"]
 
 
 def solver_of(raw):
-    return raw["solver"]["gemm_tile"]["s"]["left_by_rows"]["1024x8192"]
+    return raw["solver"]["gemm_simt"]["s"]["left_by_rows"]["1024x8192"]
 
 
 CHANGES = {
@@ -74,9 +104,9 @@ CHANGES = {
     "no device": lambda raw: raw.pop("device"),
     "unknown key": lambda raw: raw.update(extra=1),
     "unknown stem": lambda raw: raw["entries"].update(os={}),
-    "unknown dtype": lambda raw: raw["entries"]["gemm_tile"].update(h={}),
-    "unknown layout": lambda raw: raw["entries"]["gemm_tile"]["s"].update(xx={}),
-    "unknown class": lambda raw: raw["entries"]["gemm_tile"]["s"]["nn"].update(huge={}),
+    "unknown dtype": lambda raw: raw["entries"]["gemm_simt"].update(h={}),
+    "unknown layout": lambda raw: raw["entries"]["gemm_simt"]["s"].update(xx={}),
+    "unknown class": lambda raw: raw["entries"]["gemm_simt"]["s"]["nn"].update(huge={}),
     "unknown parameter": lambda raw: entry_of(raw)["config"].update(BLK_Q=1),
     "dtype smuggled in": lambda raw: entry_of(raw)["config"].update(dtype="d"),
     "missing parameter": lambda raw: entry_of(raw)["config"].pop("BLK_M"),
@@ -103,8 +133,8 @@ CHANGES = {
     "method as a bool": lambda raw: raw["method"]["trmm"]["z"].update({"512x32": True}),
     "method as a list": lambda raw: raw["method"]["trmm"]["z"].update({"512x32": ["in_place"]}),
     "solver of another routine": lambda raw: raw["solver"].update(trsm_leaf={}),
-    "solver of an unknown triangle": lambda raw: raw["solver"]["gemm_tile"]["s"].update(tn={}),
-    "solver at an unknown place": lambda raw: raw["solver"]["gemm_tile"]["s"].update(
+    "solver of an unknown triangle": lambda raw: raw["solver"]["gemm_simt"]["s"].update(tn={}),
+    "solver at an unknown place": lambda raw: raw["solver"]["gemm_simt"]["s"].update(
         left_by_rows={"7x7": solver_of(raw)}
     ),
     "solver without a config": lambda raw: solver_of(raw).pop("config"),
@@ -196,7 +226,7 @@ def test_a_damaged_file_is_kept_beside_the_new_one(document):
 
 
 def test_writers_at_once_lose_nothing(document):
-    keys = [("gemm_tile", dtype, "nn", size) for dtype in "sdcz" for size in ("large", "small", "few_rows")]
+    keys = [("gemm_simt", dtype, "nn", size) for dtype in "sdcz" for size in ("large", "small", "few_rows")]
     entry = document.entries[KEY]
 
     threads = [threading.Thread(target=merge, args=(Document(H200.name, {key: entry}),)) for key in keys]

@@ -176,12 +176,12 @@ def test_a_gathered_record_names_its_run_once(home, gather):
 
 def test_records_of_a_candidate_have_one_spelling(home, gather):
     """Older runs left out parameters that are off; whoever reads the lines themselves sees one Config."""
-    full = FAMILIES["gemm_tile"].parameters_of(candidates("gemm_tile", "s", "nn", H200).left[0])
+    full = FAMILIES["gemm_simt"].parameters_of(candidates("gemm_simt", "s", "nn", H200).left[0])
     short = {name: value for name, value in full.items() if name != "through_l1"}
     other = {**full, "UNROLL": full["UNROLL"] + 1}
 
     def product(size, parameters, seconds):
-        found = timed(2, seconds, stem="gemm_tile", layout="nn", size=size, extents=(256, 256, 256))
+        found = timed(2, seconds, stem="gemm_simt", layout="nn", size=size, extents=(256, 256, 256))
         return replace(found, parameters=parameters)
 
     first = [product("tiny", short, 1.0), product("small", full, 1.0)]

@@ -73,7 +73,7 @@ def test_without_a_home_calls_and_choices_work_and_say_so_once(homeless, caplog)
         a = np.eye(3)
         assert (pyblasgpu.gemm(a, a, backend="cpu") == a).all()
         for n in (64, 4096):
-            choice = choose.select("gemm_tile", DTYPES["s"], "nn", (n,) * 3, H200)
+            choice = choose.select("gemm_simt", DTYPES["s"], "nn", (n,) * 3, H200)
             assert choice.origin.startswith("packaged for NVIDIA H200")
         cubins = CubinStore.default()
         cubins.put("ab" * 32, {}, b"code")
@@ -160,7 +160,7 @@ def test_a_home_that_cannot_be_used_is_no_error(closed, another_user, capsys, mo
         assert cli.main(["info"]) == 0
         page = capsys.readouterr().out
         assert cli.main(["wisdom", "list"]) == cli.main(["wisdom", "where", "--device", "h200"]) == 0
-        assert choose.select("gemm_tile", DTYPES["s"], "nn", (64,) * 3, H200).origin.startswith("packaged")
+        assert choose.select("gemm_simt", DTYPES["s"], "nn", (64,) * 3, H200).origin.startswith("packaged")
         capsys.readouterr()
         assert cli.main(["wisdom", "import", str(tuned_files.PACKAGED / "nvidia_h200.json")]) == 2
         CubinStore.default().put("ab" * 32, {}, b"code")

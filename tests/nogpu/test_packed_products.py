@@ -60,7 +60,7 @@ def test_however_operands_lie_the_same_kernels_run(kernels, letter, how_a, how_b
         )
     assert np.array_equal(out, 2 * (a.conj() @ b) - c)
     names = [name for name, _, _ in kernels.launches]
-    assert names[:2] == ["pack", "pack"] and names[2] in ("gemm_tile", "gemm_mma") and len(names) == 3
+    assert names[:2] == ["pack", "pack"] and names[2] in ("gemm_simt", "gemm_mma") and len(names) == 3
 
 
 def test_a_matrix_for_a_whole_batch_is_packed_once(kernels):
@@ -95,7 +95,7 @@ def test_nothing_is_packed_where_that_is_forbidden(kernels):
     strided = operand(np.repeat(np.repeat(a, 2, 0), 2, 1)[::2, ::2], dtype)
     with override("packed", False):
         gemm(1, strided, operand(b, dtype), 0, operand(out, dtype), 0)
-    assert [name for name, _, _ in kernels.launches] == ["copy_scaled", "gemm_tile"]
+    assert [name for name, _, _ in kernels.launches] == ["copy_scaled", "gemm_simt"]
     assert np.array_equal(out, a @ b)
 
 
@@ -126,8 +126,8 @@ def files(monkeypatch, tmp_path):
         entries = {}
         for layout, reached in tflops.items():
             config = best[layout]
-            entries["gemm_tile", "s", layout, "large"] = Entry(
-                FAMILIES["gemm_tile"].parameters_of(config), reached
+            entries["gemm_simt", "s", layout, "large"] = Entry(
+                FAMILIES["gemm_simt"].parameters_of(config), reached
             )
         monkeypatch.setattr(tuned_files, "PACKAGED", tmp_path)
         save(Document("NVIDIA H200", entries), tmp_path / "nvidia_h200.json")
@@ -138,14 +138,14 @@ def files(monkeypatch, tmp_path):
         "DIM_XA": 16, "DIM_YA": 8, "DIM_XB": 16, "DIM_YB": 8, "PAD_A": 4, "PAD_B": 4,
         "stages": 3, "prefetch": True,
     }  # fmt: skip
-    best = {layout: FAMILIES["gemm_tile"].config("s", layout, tile) for layout in LAYOUTS}
+    best = {layout: FAMILIES["gemm_simt"].config("s", layout, tile) for layout in LAYOUTS}
     yield say
     monkeypatch.undo()
     selecting.reload()
 
 
 def test_what_is_packed_is_no_parameter_of_a_file():
-    for stem in ("gemm_tile", "gemm_mma"):
+    for stem in ("gemm_simt", "gemm_mma"):
         assert "packed" not in FAMILIES[stem].parameters and "persistent" in FAMILIES[stem].parameters
 
 
@@ -277,14 +277,14 @@ def test_one_kernel_serves_all_layouts(letter):
 
 
 def test_a_forced_config_is_packed_if_that_is_forced_too():
-    found = replace(select("gemm_tile", S, "tn", LARGE, H200).config, stages=3)
-    with override("gemm_tile", found):
+    found = replace(select("gemm_simt", S, "tn", LARGE, H200).config, stages=3)
+    with override("gemm_simt", found):
         assert select("gemm", S, "tn", LARGE, H200).config == found
         with override("packed", True):
             assert select("gemm", S, "tn", LARGE, H200).config == found.of_packed()
-    with override("gemm_tile", replace(found, stages=1, prefetch=False)), override("packed", True):
+    with override("gemm_simt", replace(found, stages=1, prefetch=False)), override("packed", True):
         assert not select("gemm", S, "tn", LARGE, H200).config.packed
-    with override("gemm_tile", found.of_packed()):
+    with override("gemm_simt", found.of_packed()):
         for layout in LAYOUTS:
             assert select("gemm", S, layout, LARGE, H200).config == found.of_packed()
 
@@ -297,7 +297,7 @@ def test_the_k_of_a_packed_product_is_not_cut():
         with override("splits", 5):
             choice = select("gemm", S, "tn", long, H200)
             assert choice.config.packed and choice.splits in (1, STREAMED)
-            with override("gemm_tile", choice.config):
+            with override("gemm_simt", choice.config):
                 assert select("gemm", S, "tn", long, H200).splits == 1
     with override("splits", 5):
         choice = select("gemm", S, "tn", LARGE, H200)

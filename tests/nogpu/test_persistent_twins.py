@@ -126,10 +126,10 @@ def choices(times) -> dict:
     with override("packed", False):
         return {
             (letter, layout, size): choose.select(
-                "gemm", DTYPES[letter], layout, tuned_at("gemm_tile", size)[-1], H200
+                "gemm", DTYPES[letter], layout, tuned_at("gemm_simt", size)[-1], H200
             ).config
             for letter, layout, size in times
-            if size in sizes_of("gemm_tile")
+            if size in sizes_of("gemm_simt")
         }
 
 

@@ -1,4 +1,4 @@
-"""The two orders in which a step of `gemm_tile` multiplies its tile: the same sums, other neighbours."""
+"""The two orders in which a step of `gemm_simt` multiplies its tile: the same sums, other neighbours."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if backend.UNAVAILABLE or backend.SIMULATED:
 from pyblasgpu.gpu.compile import to_ptx
 from pyblasgpu.gpu.intrinsics.arithmetic import _by_elements, _by_rows
 from pyblasgpu.kernels.gemm import simt as gemm_simt
-from pyblasgpu.kernels.gemm.simt import GemmTile
+from pyblasgpu.kernels.gemm.simt import GemmSimt
 
 
 def sums(order) -> dict[tuple, list]:
@@ -47,7 +47,7 @@ def test_by_rows_neighbours_share_an_operand(parts):
 
 @pytest.mark.parametrize("conj_a, conj_b", [(False, False), (True, False), (False, True), (True, True)])
 def test_by_rows_has_the_same_instructions(conj_a, conj_b):
-    small = GemmTile(dtype="c", trans_a=False, trans_b=True, BLK_M=16, BLK_N=8, BLK_K=4, DIM_X=8, DIM_Y=4,
+    small = GemmSimt(dtype="c", trans_a=False, trans_b=True, BLK_M=16, BLK_N=8, BLK_K=4, DIM_X=8, DIM_Y=4,
                      DIM_XA=16, DIM_YA=2, DIM_XB=8, DIM_YB=4, UNROLL=4)  # fmt: skip
     texts = [
         to_ptx(gemm_simt.source(replace(small, by_rows=which), conj_a, conj_b), (9, 0))

@@ -23,7 +23,7 @@ GRIDS = {"BLK_M": 64, "BLK_N": 32, "BLK_K": 8, "DIM_X": 8, "DIM_Y": 8, "DIM_XA":
 
 
 def record(stages, tflops, **changes):
-    facts = {"stem": "gemm_tile", "dtype": "c", "layout": "nt", "size": "large",
+    facts = {"stem": "gemm_simt", "dtype": "c", "layout": "nt", "size": "large",
              "extents": (4096, 4096, 4096), **changes}  # fmt: skip
     return Record("NVIDIA H200", "sm_90", parameters={**GRIDS, "stages": stages}, seconds=1 / tflops,
                   tflops=tflops, **facts)  # fmt: skip
@@ -40,7 +40,7 @@ def test_a_row_is_that_of_the_winner_beside_the_vendor():
 
 
 def test_every_candidate_is_counted_once_and_a_failure_is_the_last_word():
-    assert report.funnel(FEW) == {"gemm_tile": Counter(ok=3, wrong=1)}
+    assert report.funnel(FEW) == {"gemm_simt": Counter(ok=3, wrong=1)}
 
 
 def test_the_table_is_that_of_kurzak():
@@ -49,16 +49,16 @@ def test_the_table_is_that_of_kurzak():
     text = console.export_text()
     for cell in ("CGEMM", "ABᵀ", "64×32×8", "8×8", "32×2", "16×4", "50", "55", "large (4096×4096×4096)"):
         assert cell in text
-    assert "gemm_tile: 4 candidates: ok 3, wrong 1" in text
+    assert "gemm_simt: 4 candidates: ok 3, wrong 1" in text
 
 
 def test_a_report_is_written_to_a_folder(tmp_path):
     names = {path.name for path in report.write(FEW, tmp_path / "new")}
     assert {"report.md", "report.json"} <= names
     page = (tmp_path / "new" / "report.md").read_text()
-    assert "| CGEMM | ABᵀ | gemm_tile |" in page
+    assert "| CGEMM | ABᵀ | gemm_simt |" in page
     data = json.loads((tmp_path / "new" / "report.json").read_text())
-    assert data["winners"][0]["tflops"] == 50.0 and data["candidates"] == {"gemm_tile": {"ok": 3, "wrong": 1}}
+    assert data["winners"][0]["tflops"] == 50.0 and data["candidates"] == {"gemm_simt": {"ok": 3, "wrong": 1}}
 
 
 def test_without_matplotlib_there_are_no_plots(tmp_path, monkeypatch):
@@ -74,7 +74,7 @@ def test_plots_of_distribution_parameters_and_sizes(tmp_path):
         for n in (256, 512) for outcome in ("before", "after")
     ]  # fmt: skip
     found = plots.draw([*FEW, *whole], tmp_path)
-    assert [path.name for path in found] == ["distribution.svg", "parameters_gemm_tile.svg", "over_n.svg"]
+    assert [path.name for path in found] == ["distribution.svg", "parameters_gemm_simt.svg", "over_n.svg"]
     effects = found[1].read_text()
     assert ">stages<" in effects and ">BLK_M<" not in effects  # which does not vary
     assert ">before<" in found[2].read_text() and ">after<" in found[2].read_text()

@@ -46,22 +46,22 @@ def levels(monkeypatch, tmp_path):
 
 def config(**changes):
     """A Config that no formula comes up with."""
-    base = select("gemm_tile", S, "nn", LARGE, H200).config
+    base = select("gemm_simt", S, "nn", LARGE, H200).config
     return replace(base, BLK_M=32, BLK_N=32, DIM_X=8, DIM_Y=8, VEC_M=1, VEC_N=1, DIM_XA=8, DIM_YA=8, DIM_XB=8,
                    DIM_YB=8, VEC_A=1, VEC_B=1, BLK_K=8, UNROLL=8, PAD_A=0, PAD_B=0, **changes)  # fmt: skip
 
 
 def document(device, found, size="large"):
-    entry = Entry(FAMILIES["gemm_tile"].parameters_of(found))
-    return Document(device, {("gemm_tile", "s", "nn", size): entry})
+    entry = Entry(FAMILIES["gemm_simt"].parameters_of(found))
+    return Document(device, {("gemm_simt", "s", "nn", size): entry})
 
 
 @pytest.mark.parametrize("device", [*map(known, names()), simulated(), UNKNOWN], ids=lambda it: it.name)
 @pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES)
 def test_every_device_gets_a_gemm_that_it_can_run(device, dtype):
-    for layout in FAMILIES["gemm_tile"].layouts:
+    for layout in FAMILIES["gemm_simt"].layouts:
         for extents in (LARGE, SMALL, FEW_ROWS, FEW_COLS, (1, 1, 1)):
-            choice = select("gemm_tile", dtype, layout, extents, device)
+            choice = select("gemm_simt", dtype, layout, extents, device)
             check_device(choice.config, device)
             assert (choice.config.dtype, choice.config.layout) == (dtype.letter, layout)
             assert choice.origin == "computed"
@@ -82,7 +82,7 @@ def test_a_family_that_the_device_cannot_run_says_so():
 
 
 def test_computed_tiles_follow_the_shape():
-    large, small = (select("gemm_tile", S, "nn", extents, H200).config for extents in (LARGE, SMALL))
+    large, small = (select("gemm_simt", S, "nn", extents, H200).config for extents in (LARGE, SMALL))
     assert large.BLK_M * large.BLK_N >= 128 * 128 > 4 * small.BLK_M * small.BLK_N
     assert large.reuse > small.reuse
 
@@ -101,7 +101,7 @@ def test_computed_tiles_follow_the_shape():
      ((182, 181, 999, 1000), "large"), ((16, 16, 16, 400), "tiny"), ((16, 16, 16, 1), "tiny")],
 )  # fmt: skip
 def test_size_classes_of_gemm(extents, size):
-    assert size_class("gemm_tile", extents) == size
+    assert size_class("gemm_simt", extents) == size
 
 
 def test_size_classes_of_leaves():
@@ -130,7 +130,7 @@ def test_the_levels_overlay_each_other(levels):
 
     def now():
         selecting.reload()
-        return select("gemm_tile", S, "nn", LARGE, H200)
+        return select("gemm_simt", S, "nn", LARGE, H200)
 
     save(document("sm_90", chosen[0]), levels / "sm_90.json")
     assert now() == selecting.Choice(chosen[0], "packaged for sm_90")
@@ -138,7 +138,7 @@ def test_the_levels_overlay_each_other(levels):
     assert now() == selecting.Choice(chosen[1], "packaged for NVIDIA H200")
     merge(document("NVIDIA H200", chosen[2]))
     assert now().config == chosen[2] and str(user_file("NVIDIA H200")) in now().origin
-    with override("gemm_tile", chosen[0]):
+    with override("gemm_simt", chosen[0]):
         assert now() == selecting.Choice(chosen[0], "override")
     assert now().config == chosen[2]
 
@@ -146,19 +146,19 @@ def test_the_levels_overlay_each_other(levels):
 def test_another_device_of_the_architecture_gets_its_values(levels):
     save(document("sm_90", config()), levels / "sm_90.json")
     selecting.reload()
-    assert select("gemm_tile", S, "nn", LARGE, known("h100")).origin == "packaged for sm_90"
-    assert select("gemm_tile", S, "nn", LARGE, known("a100")).origin == "computed"
+    assert select("gemm_simt", S, "nn", LARGE, known("h100")).origin == "packaged for sm_90"
+    assert select("gemm_simt", S, "nn", LARGE, known("a100")).origin == "computed"
 
 
 def test_the_nearest_class_serves_but_an_exact_one_of_a_lower_level_wins(levels):
     small, large = config(min_blocks=1), config(min_blocks=2)
     merge(document("NVIDIA H200", large))
     selecting.reload()
-    choice = select("gemm_tile", S, "nn", SMALL, H200)
+    choice = select("gemm_simt", S, "nn", SMALL, H200)
     assert choice.config == large and choice.origin.endswith(", class large")
     save(document("sm_90", small, "small"), levels / "sm_90.json")
     selecting.reload()
-    choice = select("gemm_tile", S, "nn", SMALL, H200)
+    choice = select("gemm_simt", S, "nn", SMALL, H200)
     assert (choice.config, choice.origin) == (small, "packaged for sm_90")
 
 
@@ -168,16 +168,16 @@ def test_a_damaged_file_is_named_once_and_the_next_level_serves(levels, damage):
     (levels / "nvidia_h200.json").write_text(damage)
     selecting.reload()
     with pytest.warns(DatabaseWarning, match=r"nvidia_h200\.json"):
-        assert select("gemm_tile", S, "nn", LARGE, H200).origin == "packaged for sm_90"
+        assert select("gemm_simt", S, "nn", LARGE, H200).origin == "packaged for sm_90"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        select("gemm_tile", S, "nn", LARGE, H200)
-        select("gemm_tile", S, "nn", SMALL, H200)
+        select("gemm_simt", S, "nn", LARGE, H200)
+        select("gemm_simt", S, "nn", SMALL, H200)
 
 
 def test_what_breaks_a_rule_or_the_device_is_passed_over(levels):
     broken = document("NVIDIA H200", config())
-    entry = broken.entries["gemm_tile", "s", "nn", "large"]
+    entry = broken.entries["gemm_simt", "s", "nn", "large"]
     entry.parameters["BLK_M"] = 33
     save(broken, levels / "nvidia_h200.json")
     greedy = config(stages=64)
@@ -185,16 +185,16 @@ def test_what_breaks_a_rule_or_the_device_is_passed_over(levels):
     save(document("sm_90", replace(greedy, stages=128)), levels / "sm_90.json")
     selecting.reload()
     with pytest.warns(DatabaseWarning) as raised:
-        assert select("gemm_tile", S, "nn", LARGE, H200).origin == "computed"
+        assert select("gemm_simt", S, "nn", LARGE, H200).origin == "computed"
     assert ["tile_m" in str(raised[0].message), "device_shared" in str(raised[1].message)] == [True, True]
 
 
 def test_an_override_serves_its_own_dtype_and_layout_only():
     found = config()
-    with override("gemm_tile", found):
-        assert select("gemm_tile", S, "nn", LARGE, H200).origin == "override"
-        assert select("gemm_tile", S, "tn", LARGE, H200).origin == "computed"
-        assert select("gemm_tile", DTYPES["d"], "nn", LARGE, H200).origin == "computed"
+    with override("gemm_simt", found):
+        assert select("gemm_simt", S, "nn", LARGE, H200).origin == "override"
+        assert select("gemm_simt", S, "tn", LARGE, H200).origin == "computed"
+        assert select("gemm_simt", DTYPES["d"], "nn", LARGE, H200).origin == "computed"
 
 
 def test_stop_sizes_overlay_too(levels):
@@ -241,23 +241,23 @@ def test_without_measurements_a_leaf_is_of_the_plain_family(levels):
 
 def test_the_generation_tells_when_answers_may_change():
     before, found = selecting.generation(), config()
-    with override("gemm_tile", found):
+    with override("gemm_simt", found):
         inside = selecting.generation()
         with override("trsm", 64):
             assert len({before, inside, selecting.generation()}) == 3
     assert selecting.generation() == before
-    with override("gemm_tile", found):
+    with override("gemm_simt", found):
         assert selecting.generation() == inside
     selecting.reload()
     assert selecting.generation() != before
 
 
 def test_a_second_choice_is_a_lookup(monkeypatch):
-    first = select("gemm_tile", S, "nn", LARGE, H200)
+    first = select("gemm_simt", S, "nn", LARGE, H200)
     leaf = select("trsm_leaf", S, "", (64, 5000), H200)
     monkeypatch.setattr(selecting, "fastest", None)
     monkeypatch.setattr(selecting, "of_class", None)
-    assert select("gemm_tile", S, "nn", LARGE, H200) is first
+    assert select("gemm_simt", S, "nn", LARGE, H200) is first
     assert select("trsm_leaf", S, "", (64, 6000), H200) is leaf
 
 
@@ -281,7 +281,7 @@ def tiles(stem: str, dtype: str) -> tuple:
 
 
 def test_between_two_tuned_sizes_the_model_decides(levels):
-    big, little = tiles("gemm_tile", "s")
+    big, little = tiles("gemm_simt", "s")
     save(measured("NVIDIA H200", ("large", big, 50), ("tiny", little, 3)), levels / "nvidia_h200.json")
     selecting.reload()
     chosen = [select("gemm", S, "nn", (n, n, n), H200).config for n in (64, 256, 4096, 9000)]
@@ -293,7 +293,7 @@ def test_between_two_tuned_sizes_the_model_decides(levels):
 
 
 def test_what_a_config_did_in_other_classes_counts(levels):
-    big, little = tiles("gemm_tile", "s")
+    big, little = tiles("gemm_simt", "s")
     found = measured("NVIDIA H200", ("large", big, 50), ("small", little, 9))
     medium = 2048, 2048, 2048
 
@@ -311,11 +311,11 @@ def test_what_a_config_did_in_other_classes_counts(levels):
 
 def test_operands_that_are_not_aligned_ask_for_tiles_that_load_less(levels):
     """Scalar loads cost a small tile, which loads more for each product, more than a large one."""
-    big, little = tiles("gemm_tile", "s")
+    big, little = tiles("gemm_simt", "s")
     found = measured("NVIDIA H200", ("large", big, 50), ("tiny", little, 3))
     save(found, levels / "nvidia_h200.json")
     selecting.reload()
-    as_given = partial(select, "gemm_tile", S)  # without copies
+    as_given = partial(select, "gemm_simt", S)  # without copies
     last = {
         bytes_: max(n for n in range(256, 4097, 64)
                     if as_given("nn", (n, n, n), H200, aligned=(bytes_, bytes_)).config == little)
@@ -333,7 +333,7 @@ def test_three_products_without_tuned_values():
             config = select("gemm", Z, layout, (n, n, n), H200, three_m=True).config
             assert config.three_m and comfortable(config, H200)
             assert not select("gemm", Z, layout, (n, n, n), H200).config.three_m
-    assert select("gemm", C, "nn", (512, 512, 512), H200, three_m=True).config.STEM == "gemm_tile"
+    assert select("gemm", C, "nn", (512, 512, 512), H200, three_m=True).config.STEM == "gemm_simt"
     assert three_m_twin(select("gemm", D, "nn", (512, 512, 512), H200).config, H200) is None
 
 
@@ -347,9 +347,9 @@ def test_an_override_gives_its_twin_too():
 
 
 def test_winners_of_batches_serve_one_product_where_they_were_timed_on_one(levels):
-    big, little = tiles("gemm_tile", "s")
+    big, little = tiles("gemm_simt", "s")
     found = measured("NVIDIA H200", ("large", big, 50), ("batch64", little, 9))
-    key = "gemm_tile", "s", "nn", "batch64"
+    key = "gemm_simt", "s", "nn", "batch64"
     for elsewhere, expected in (({}, big), ({"batch32": 8.0}, big), ({"tiny": 9.0}, little)):
         found.entries[key] = Entry(found.entries[key].parameters, 9, elsewhere)
         save(found, levels / "nvidia_h200.json")
@@ -360,8 +360,8 @@ def test_winners_of_batches_serve_one_product_where_they_were_timed_on_one(level
 
 def test_what_lower_levels_say_of_the_same_config_counts_too(levels):
     """The user's own rates go before theirs; those of another Config are nothing to it."""
-    big, little = tiles("gemm_tile", "s")
-    key = "gemm_tile", "s", "nn", "large"
+    big, little = tiles("gemm_simt", "s")
+    key = "gemm_simt", "s", "nn", "large"
     for own, rates in (
         (big, {"tiny": 2.0, "small": 4.0, "middle": 5.0}),
         (little, {"tiny": 2.0, "small": 4.0}),
@@ -380,7 +380,7 @@ def test_what_lower_levels_say_of_the_same_config_counts_too(levels):
 
 
 def test_the_family_that_was_measured_faster_serves(levels):
-    units, cores = tiles("gemm_tile", "d")[0], tiles("gemm_mma", "d")[0]
+    units, cores = tiles("gemm_simt", "d")[0], tiles("gemm_mma", "d")[0]
     for mma, expected in ((50, cores), (10, units)):
         found = measured("NVIDIA H200", ("large", units, 25), ("large", cores, mma))
         save(found, levels / "nvidia_h200.json")
@@ -392,18 +392,18 @@ def test_the_family_that_was_measured_faster_serves(levels):
 
 @pytest.mark.parametrize(
     ("device", "stem"),
-    [("h200", "gemm_mma"), ("a100", "gemm_mma"), ("v100", "gemm_tile"), ("rtx4090", "gemm_tile")],
+    [("h200", "gemm_mma"), ("a100", "gemm_mma"), ("v100", "gemm_simt"), ("rtx4090", "gemm_simt")],
 )
 def test_without_measurements_double_goes_to_tensor_cores_that_are_worth_it(levels, device, stem):
     device = known(device)
-    for dtype, expected in (("d", stem), ("z", stem), ("s", "gemm_tile"), ("c", "gemm_tile")):
+    for dtype, expected in (("d", stem), ("z", stem), ("s", "gemm_simt"), ("c", "gemm_simt")):
         choice = select("gemm", DTYPES[dtype], "tn", LARGE, device)
         assert (choice.config.STEM, choice.origin) == (expected, "computed")
         check_device(choice.config, device)
 
 
 def test_a_batch_of_small_products_is_no_small_product(levels):
-    big, little = tiles("gemm_tile", "s")
+    big, little = tiles("gemm_simt", "s")
     save(measured("NVIDIA H200", ("large", big, 50), ("tiny", little, 3)), levels / "nvidia_h200.json")
     selecting.reload()
     assert select("gemm", S, "nn", (256, 256, 256, 1), H200).config == little
@@ -412,17 +412,17 @@ def test_a_batch_of_small_products_is_no_small_product(levels):
 
 def test_a_tile_of_a_batch_holds_one_matrix(levels):
     """A matrix of 16 x 16 fills an eighth of a tile's side, however many matrices there are."""
-    big, little = tiles("gemm_tile", "s")
+    big, little = tiles("gemm_simt", "s")
     save(measured("NVIDIA H200", ("large", big, 50), ("tiny", little, 3)), levels / "nvidia_h200.json")
     selecting.reload()
     assert big.grid(16, 16) == little.grid(16, 16) == 1
     for n in (1, 16, 32):
         assert select("gemm", S, "nn", (n, n, n, 10_000), H200).config == little
     n = big.BLK_M
-    whole, padded = (cycles("gemm_tile", big, (m, n, 512, 1000), H200) for m in (n, 16))
+    whole, padded = (cycles("gemm_simt", big, (m, n, 512, 1000), H200) for m in (n, 16))
     assert whole == padded
-    assert cycles("gemm_tile", big, (n, n, 512, 2000), H200) == pytest.approx(2 * whole, rel=0.1)
-    assert cycles("gemm_tile", big, (n, n, 512, 1), H200) == cycles("gemm_tile", big, (n, n, 512), H200)
+    assert cycles("gemm_simt", big, (n, n, 512, 2000), H200) == pytest.approx(2 * whole, rel=0.1)
+    assert cycles("gemm_simt", big, (n, n, 512, 1), H200) == cycles("gemm_simt", big, (n, n, 512), H200)
 
 
 def test_leaves_of_a_batch_read_a_triangle_each():
@@ -438,13 +438,13 @@ def test_leaves_of_a_batch_read_a_triangle_each():
 
 def test_a_batch_needs_its_operands_from_memory():
     """With so little work for each element, DRAM decides."""
-    little = tiles("gemm_tile", "s")[1]
-    found = cycles("gemm_tile", little, (16, 16, 1, 10**6), H200)
+    little = tiles("gemm_simt", "s")[1]
+    found = cycles("gemm_simt", little, (16, 16, 1, 10**6), H200)
     assert found >= 10**6 * (2 * 16 + 16 * 16) * 4 / H200.dram_bytes
 
 
 def test_what_was_tuned_on_batches_serves_batches_alone(levels):
-    big, little = tiles("gemm_tile", "s")
+    big, little = tiles("gemm_simt", "s")
     found = measured("NVIDIA H200", ("large", big, 20), ("batch16", little, 30))
     save(found, levels / "nvidia_h200.json")
     selecting.reload()
@@ -470,7 +470,7 @@ def test_a_long_k_is_cut_and_a_large_c_is_not(device, dtype):
 
 def test_large_tiles_of_a_panel_are_cut(levels):
     """With few blocks for the multiprocessors; with small tiles there may be enough of them."""
-    big, _ = tiles("gemm_tile", "s")
+    big, _ = tiles("gemm_simt", "s")
     save(measured("NVIDIA H200", ("large", big, 50)), levels / "nvidia_h200.json")
     selecting.reload()
     for extents in (
@@ -496,7 +496,7 @@ def test_the_workspace_has_a_limit():
         (3, 70_000, 4096),
     ):
         for dtype in DTYPES.values():
-            config = select("gemm_tile", dtype, "nn", extents, H200).config
+            config = select("gemm_simt", dtype, "nn", extents, H200).config
             for found in timed(config, 1e-9, extents, H200):
                 assert (
                     found.splits == 1 or (found.splits + 1) * partial_bytes(*extents[:2], dtype) <= 32 << 20
@@ -505,7 +505,7 @@ def test_the_workspace_has_a_limit():
 
 def test_what_chunks_leave_over_costs_a_launch(levels):
     """Of nearly equal products, the one that is cut evenly should be faster."""
-    config = select("gemm_tile", S, "nn", LONG, H200).config
+    config = select("gemm_simt", S, "nn", LONG, H200).config
     even, odd = (next(timed(config, 6e-10, (64, 64, k), H200, 32)).seconds for k in (65536, 65535))
     assert 2e-6 < odd - even < 8e-6
 
@@ -530,7 +530,7 @@ def test_chunks_can_be_forced_as_far_as_k_goes():
 
 def test_a_forced_config_is_not_cut_unless_that_is_forced_too():
     found = config()
-    with override("gemm_tile", found):
+    with override("gemm_simt", found):
         assert select("gemm", S, "nn", LONG, H200) == selecting.Choice(found, "override", 1)
         with override("splits", 5):
             assert select("gemm", S, "nn", LONG, H200) == selecting.Choice(found, "override", 5)

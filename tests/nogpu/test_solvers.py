@@ -90,7 +90,7 @@ def test_narrow_tiles_are_asked_on_either_side(letter, triangle, layout):
     found = trsm_fused_candidates.candidates(DTYPES[letter], layout, triangle, H200)
     (stem,) = trsm_fused_candidates.stems(DTYPES[letter], H200)
     narrow = {
-        (m, n, trsm_fused_candidates.NARROW_DEPTH, x * y if stem == "gemm_tile" else 32 * (m // x) * (n // y))
+        (m, n, trsm_fused_candidates.NARROW_DEPTH, x * y if stem == "gemm_simt" else 32 * (m // x) * (n // y))
         for m, n, x, y in trsm_fused_candidates.NARROW[stem, letter]
     }
     assert narrow <= {tile(config, triangle) for config in found}
@@ -125,7 +125,7 @@ def test_the_estimate_decides_farther_away():
 def test_a_config_that_cannot_run_is_passed_over():
     usual, solver = likeliest("s", 2)
     file_solver(solver, BLK_K=7)
-    with pytest.warns(DatabaseWarning, match=f"solver gemm_tile s left_by_columns {PLACE} is passed over"):
+    with pytest.warns(DatabaseWarning, match=f"solver gemm_simt s left_by_columns {PLACE} is passed over"):
         assert chosen("s", *EXTENTS).config == usual
 
 
@@ -277,7 +277,7 @@ def test_the_fastest_of_the_likeliest_is_filed_at_each_place(lab):
     found = winners(lab.journal.records, H200.name)
     assert len(found.solvers) == 2 * len(SOLVED) * len(METHODS_AT)
     assert not found.entries and not found.stop_sizes and not found.methods
-    for (letter, stem), solved in product((("s", "gemm_tile"), ("z", "gemm_mma")), SOLVED):
+    for (letter, stem), solved in product((("s", "gemm_simt"), ("z", "gemm_mma")), SOLVED):
         second = likeliest(letter, 3, solved=solved)[1]
         assert second.layout == SOLVED[solved].layout
         assert found.solvers[stem, letter, solved, PLACE].parameters == FAMILIES[stem].parameters_of(second)
@@ -294,8 +294,8 @@ def test_what_fails_serves_nowhere_it_was_tried(lab):
     lab.worker.failing = {likeliest("s", 3)[1]}
     search(lab, "s")
     found = winners(lab.journal.records, H200.name).solvers
-    failed = FAMILIES["gemm_tile"].parameters_of(*lab.worker.failing)
-    assert found["gemm_tile", "s", "left_by_columns", PLACE].parameters != failed
+    failed = FAMILIES["gemm_simt"].parameters_of(*lab.worker.failing)
+    assert found["gemm_simt", "s", "left_by_columns", PLACE].parameters != failed
 
 
 def test_a_search_that_is_late_says_how_many_are_missing(lab):
@@ -312,7 +312,7 @@ def test_a_method_is_as_fast_as_with_its_solver(lab):
         found = winners([*lab.journal.records, record], H200.name)
         assert (
             found.methods == {("trsm", "s", PLACE): way}
-            and ("gemm_tile", "s", "left_by_columns", PLACE) in found.solvers
+            and ("gemm_simt", "s", "left_by_columns", PLACE) in found.solvers
         )
     lab.worker.jobs.clear()
 

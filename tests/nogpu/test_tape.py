@@ -214,12 +214,12 @@ def test_copied_operands_live_in_one_workspace(kernels):
         np.testing.assert_array_equal(c, expected)
         c[...] = before
     assert len(kernels.sizes) == 2 and len(set(kernels.sizes)) == 1
-    assert [name for name, *_ in kernels.launches] == 2 * (3 * ["copy_scaled"] + ["gemm_tile", "copy_scaled"])
+    assert [name for name, *_ in kernels.launches] == 2 * (3 * ["copy_scaled"] + ["gemm_simt", "copy_scaled"])
 
 
 def test_a_failing_launch_gives_the_workspace_back(kernels, monkeypatch):
     a, b, c = (matrix[::2, ::2] for matrix in matrices(S, (8, 8), (8, 8), (8, 8)))
-    monkeypatch.setattr(fake_kernels._Kernel, "gemm_tile", lambda *_: 1 / 0)
+    monkeypatch.setattr(fake_kernels._Kernel, "gemm_simt", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         multiply(a, b, c, S)
     assert kernels.sizes and not kernels.held
@@ -233,9 +233,9 @@ def test_an_override_makes_its_own_tape_and_leaves_the_other(kernels, recordings
     chosen = choose.select("gemm", S, "nn", (20, 20, 20), known("h200"))
     forced = replace(chosen.config, UNROLL=chosen.config.UNROLL // 2)
     multiply(a, b, c, S)
-    with override("gemm_tile", forced):
+    with override("gemm_simt", forced):
         multiply(a, b, c, S)
-    with override("gemm_tile", forced):
+    with override("gemm_simt", forced):
         multiply(a, b, c, S)
     multiply(a, b, c, S)
     assert [tape.choices for tape in recordings] == [[chosen], [choose.Choice(forced, "override")]]
@@ -282,7 +282,7 @@ def test_chunks_are_one_batch_and_a_sum(kernels, letter, k, splits, rest, order)
         multiply(a, b, c, dtype, alpha=2, beta=-1)
     np.testing.assert_array_equal(c, expected)
     names = [name for name, *_ in kernels.launches]
-    assert names == [names[0]] * (1 + rest) + ["sum_partials"] and names[0].startswith("gemm")
+    assert names == [names[0]] * (1 + rest) + ["split_k_reduce"] and names[0].startswith("gemm")
     batches = [grid[2] for _, grid, _ in kernels.launches]  # persistent blocks walk over theirs
     assert batches in ([splits] + [1] * (1 + rest), [1] * (2 + rest))
 
@@ -293,15 +293,15 @@ def test_a_long_k_is_cut_of_itself_and_a_batch_is_not(kernels):
     multiply(a, b, c, S)
     np.testing.assert_array_equal(c, expected)
     names = [name for name, *_ in kernels.launches]
-    assert names[-1] == "gemm_tile" and set(names[:-1]) <= {"copy_scaled"}
+    assert names[-1] == "gemm_simt" and set(names[:-1]) <= {"copy_scaled"}
     c[...] = np.nan
     kernels.launches.clear()
     multiply(a[1], b[1], c[1], S)
     np.testing.assert_array_equal(c[1], expected[1])
     assert [name for name, *_ in kernels.launches] in (
-        ["gemm_tile"],  # by persistent blocks, which part its tiles
-        ["gemm_tile", "sum_partials"],
-        ["gemm_tile", "gemm_tile", "sum_partials"],
+        ["gemm_simt"],  # by persistent blocks, which part its tiles
+        ["gemm_simt", "split_k_reduce"],
+        ["gemm_simt", "gemm_simt", "split_k_reduce"],
     )
 
 
@@ -327,7 +327,7 @@ def test_explain_tells_of_chunks(kernels, monkeypatch):
     explaining = import_module("pyblasgpu.api.explain")
     monkeypatch.setattr(explaining, "current", lambda ordinal: known("h200"))
     (gemm_line, splits_line) = explaining.explain("gemm", "s", 64, 64, 65536)
-    assert gemm_line[0] == "gemm_tile"
+    assert gemm_line[0] == "gemm_simt"
     assert splits_line[0] == "splits of k" and int(splits_line[1]) >= 8 and splits_line[2] == gemm_line[2]
     assert len(explaining.explain("gemm", "s", 4096, 4096, 4096)) == 1
 
@@ -338,7 +338,7 @@ def test_a_recursion_needs_the_partials_of_one_update(kernels, recordings):
     with override("splits", 4), override("trsm", 32):
         trsm(1, operand(t, D), operand(b, D), 0, side=Side.LEFT, uplo=Uplo.LOWER, diag=Diag.NON_UNIT)
     np.testing.assert_array_equal(b, np.ones((512, 3)))
-    assert [name for name, *_ in kernels.launches].count("sum_partials") == 15
+    assert [name for name, *_ in kernels.launches].count("split_k_reduce") == 15
     (tape,) = recordings
     assert tape.workspace == 4 * 256 * 3 * 8
 

@@ -163,7 +163,7 @@ class Stage:
     def gemm(self, alpha, a, b, beta, c, stream):
         layout = ("n" if a.row_stride == 1 else "t") + ("n" if b.row_stride == 1 else "t")
         extents = (c.rows, c.cols, a.cols)
-        self.chosen = selecting.select("gemm_tile", c.dtype, layout, extents, H200).config
+        self.chosen = selecting.select("gemm_simt", c.dtype, layout, extents, H200).config
         left, right, out = map(elements, (a, b, c))
         cpu.gemm(alpha, left, right, beta, out, Trans.NO, Trans.NO)
         self.spoil(c.rows % 2, out)
@@ -204,7 +204,7 @@ def stage(monkeypatch):
     return Stage(monkeypatch)
 
 
-STEMS = {"gemm": "gemm_tile", "trmm": "trmm_leaf", "trsm": "trsm_leaf"}
+STEMS = {"gemm": "gemm_simt", "trmm": "trmm_leaf", "trsm": "trsm_leaf"}
 
 
 def tune(make, routines=("gemm",), dtypes=("s",), layouts=("nn", "tn"), **options):
@@ -243,19 +243,19 @@ def best_of(key):
 
 
 def outcomes(made, config):
-    parameters = FAMILIES["gemm_tile"].parameters_of(config)
+    parameters = FAMILIES["gemm_simt"].parameters_of(config)
     return {record.outcome for record in made.journal.records if record.parameters == parameters}
 
 
 def test_a_run_finds_the_best_and_the_next_call_uses_it(stage):
     made, found = tune(on(stage))
-    best = best_of(("gemm_tile", "s", "nn"))
-    assert {size for *_, size in found.entries} == set(sizes_of("gemm_tile"))
-    choice = selecting.select("gemm_tile", DTYPES["s"], "nn", (4096,) * 3, H200)
+    best = best_of(("gemm_simt", "s", "nn"))
+    assert {size for *_, size in found.entries} == set(sizes_of("gemm_simt"))
+    choice = selecting.select("gemm_simt", DTYPES["s"], "nn", (4096,) * 3, H200)
     assert Stage.rate(choice.config) == Stage.rate(best) and choice.origin.startswith("tuned here")
     # another layout tries the tiles that did best
-    other = selecting.select("gemm_tile", DTYPES["s"], "tn", (4096,) * 3, H200).config
-    first = sorted(planned(("gemm_tile", "s", "nn")), key=Stage.rate)[-search.BEST_TILES["quick"] :]
+    other = selecting.select("gemm_simt", DTYPES["s"], "tn", (4096,) * 3, H200).config
+    first = sorted(planned(("gemm_simt", "s", "nn")), key=Stage.rate)[-search.BEST_TILES["quick"] :]
     assert other.trans_a and (other.BLK_M, other.BLK_N) in {(c.BLK_M, c.BLK_N) for c in first}
     assert results.read_sweep(made.journal.path) == made.journal.records
     assert made.journal.counts == {"ok": made._kernels._done} and made.untried == 0
@@ -279,9 +279,9 @@ def test_a_run_may_be_of_some_size_classes_alone(stage):
 def test_other_layouts_try_the_tiles_that_won_before_others(stage):
     """With their persistent twins: a search that ends early has had the most promising ones."""
     made, _ = tune(on(stage), layouts=("nn",))
-    key, family = ("gemm_tile", "s", "tn"), FAMILIES["gemm_tile"]
+    key, family = ("gemm_simt", "s", "tn"), FAMILIES["gemm_simt"]
     records = {}
-    for record in made.journal.timed(("gemm_tile", "s", "nn")):
+    for record in made.journal.timed(("gemm_simt", "s", "nn")):
         records.setdefault(record.size, []).append(record)
     won = {
         prune.tile_of(family.config("s", "nn", min(timed, key=lambda r: r.seconds).parameters))
@@ -300,17 +300,17 @@ def test_other_layouts_try_the_tiles_that_won_before_others(stage):
 
 @pytest.mark.parametrize("letter", "dz")
 def test_a_family_is_tried_where_it_comes_near_its_rivals(letter):
-    """Wherever `gemm_tile` came within a tenth of `gemm_mma` in the recorded sweep, and not everywhere."""
-    assert planning.plan(("gemm_tile", "s", "nn"), H200, "quick", None).rivals == {}
+    """Wherever `gemm_simt` came within a tenth of `gemm_mma` in the recorded sweep, and not everywhere."""
+    assert planning.plan(("gemm_simt", "s", "nn"), H200, "quick", None).rivals == {}
     best: dict = {}
     for record in results.read_sweep(RIVALS):
         if record.dtype == letter:
             at = record.stem, record.size
             best[at] = max(record.tflops, best.get(at, 0.0))
     sizes = {size for stem, size in best if stem == "gemm_mma"}
-    near = {size for size in sizes if best["gemm_tile", size] > 0.9 * best["gemm_mma", size]}
-    candidates, rivals = planning.plan(("gemm_tile", letter, "nn"), H200, "normal", None)
-    task = task_of("gemm_tile", tuple(candidates), H200)
+    near = {size for size in sizes if best["gemm_simt", size] > 0.9 * best["gemm_mma", size]}
+    candidates, rivals = planning.plan(("gemm_simt", letter, "nn"), H200, "normal", None)
+    task = task_of("gemm_simt", tuple(candidates), H200)
     wanted = asked(task._replace(rivals=rivals))
     assert near <= {trial.size for trial in wanted}
     assert len(wanted) < 0.1 * len(asked(task))
@@ -331,31 +331,31 @@ def test_what_serves_now_is_tried_first_in_every_layout(stage, monkeypatch):
     """And so it stays, unless something faster is found; it is not verified a second time."""
     monkeypatch.setattr(verify_winners.Recheck, "_verify", None)
     for layout in ("nn", "tn"):
-        ranked = sorted(prune.candidates("gemm_tile", "s", layout, H200).left, key=Stage.rate)
-        stage.filed["gemm_tile", "s", layout] = {"large": ranked[-1]}
+        ranked = sorted(prune.candidates("gemm_simt", "s", layout, H200).left, key=Stage.rate)
+        stage.filed["gemm_simt", "s", layout] = {"large": ranked[-1]}
     made, found = tune(on(stage))
     for layout in ("nn", "tn"):
-        serving = stage.filed["gemm_tile", "s", layout]["large"]
-        assert rate(found.entries["gemm_tile", "s", layout, "large"]) == Stage.rate(serving)
+        serving = stage.filed["gemm_simt", "s", layout]["large"]
+        assert rate(found.entries["gemm_simt", "s", layout, "large"]) == Stage.rate(serving)
         first = next(record for record in made.journal.records if record.layout == layout)
-        assert first.parameters == FAMILIES["gemm_tile"].parameters_of(serving)
+        assert first.parameters == FAMILIES["gemm_simt"].parameters_of(serving)
         assert first.size == "large"
 
 
 def test_a_search_that_is_cut_off_replaces_nothing_that_it_did_not_try(stage):
     """What serves `large` cannot be compiled in time; what was found there is no reason to give it up."""
-    key = ("gemm_tile", "s", "nn")
+    key = ("gemm_simt", "s", "nn")
     ranked = sorted(prune.candidates(*key, H200).left, key=Stage.rate)
     stage.filed[key] = {"tiny": ranked[0], "large": ranked[-1]}
     made, _ = tune(on(stage), layouts=("nn",))
     kept = [
-        r for r in made.journal.records if r.parameters != FAMILIES["gemm_tile"].parameters_of(ranked[-1])
+        r for r in made.journal.records if r.parameters != FAMILIES["gemm_simt"].parameters_of(ranked[-1])
     ]
     made.journal = Journal(H200, "quick")
     for record in kept:
         made.journal._take(record)
     sizes = {size for *_, size in made._decided(winners(kept, H200.name)).entries}
-    assert sizes == set(sizes_of("gemm_tile")) - {"large"}
+    assert sizes == set(sizes_of("gemm_simt")) - {"large"}
     # one that has failed is none to keep
     made.journal.note(key, "", ranked[-1], outcome="wrong")
     assert "large" in {size for *_, size in made._decided(winners(kept, H200.name)).entries}
@@ -363,9 +363,9 @@ def test_a_search_that_is_cut_off_replaces_nothing_that_it_did_not_try(stage):
 
 def test_what_was_not_asked_for_in_time_is_untried(stage):
     """While what serves is being tried, nothing else is wanted yet."""
-    key = ("gemm_tile", "s", "nn")
+    key = ("gemm_simt", "s", "nn")
     first, *others = prune.candidates(*key, H200).left[:5]
-    task = task_of("gemm_tile", (first, *others), H200)
+    task = task_of("gemm_simt", (first, *others), H200)
     for serving, left in (({"large": first}, 1 + len(others)), ({}, 1 + len(others))):
         strategy = strategies.beginning_with(serving, strategies.exhaustive)
         assert Hunt(key, task, strategy, Journal(H200, "quick")).stop() == left
@@ -374,7 +374,7 @@ def test_what_was_not_asked_for_in_time_is_untried(stage):
 @pytest.mark.parametrize(("seen", "others"), [(search.SEEN, 1.0), (math.inf, 0.0)])
 def test_other_layouts_do_not_wait_for_the_end_of_the_first(stage, monkeypatch, seen, others):
     """But for its likeliest candidates, or for half of the time."""
-    keys = [("gemm_tile", "s", layout) for layout in ("nn", "tn")]
+    keys = [("gemm_simt", "s", layout) for layout in ("nn", "tn")]
     ready = {key: SimpleNamespace(left=prune.candidates(*key, H200).left[:80]) for key in keys}
     monkeypatch.setattr(planning, "candidates", lambda *key: ready[key[:3]])
     monkeypatch.setattr(planning, "in_turns", lambda task: list(task.candidates))
@@ -512,8 +512,8 @@ def test_progress_tells_the_best_and_counts(stage):
     seen = made._watcher.seen
     done, wanted, best = seen[-1]
     assert done == wanted == len(seen)
-    top = max(record.tflops for record in made.journal.timed(("gemm_tile", "s", "nn")))
-    assert best == f"gemm_tile s nn, best {top:.1f} TFLOP/s"
+    top = max(record.tflops for record in made.journal.timed(("gemm_simt", "s", "nn")))
+    assert best == f"gemm_simt s nn, best {top:.1f} TFLOP/s"
 
 
 def flip_one(odd, out):
@@ -531,10 +531,10 @@ def only_at_odd(odd, out):
 
 @pytest.mark.parametrize("how", [flip_one, write_past, only_at_odd])
 def test_a_candidate_that_is_wrong_never_wins(stage, how):
-    fastest = max(planning.candidates("gemm_tile", "s", "nn", H200, "quick").left, key=Stage.rate)
+    fastest = max(planning.candidates("gemm_simt", "s", "nn", H200, "quick").left, key=Stage.rate)
     stage.broken = {fastest: how}
     made, found = tune(on(stage), layouts=("nn",))
-    parameters = FAMILIES["gemm_tile"].parameters_of(fastest)
+    parameters = FAMILIES["gemm_simt"].parameters_of(fastest)
     assert found.entries and all(entry.parameters != parameters for entry in found.entries.values())
     assert "wrong" in outcomes(made, fastest)
     # nor when the packaged values are computed from the sweep
@@ -548,10 +548,10 @@ def test_a_winner_that_cannot_run_at_odd_extents_is_out_and_the_run_ends(stage):
         if odd:
             raise PyblasgpuError("launch refused")
 
-    fastest = max(planning.candidates("gemm_tile", "s", "nn", H200, "quick").left, key=Stage.rate)
+    fastest = max(planning.candidates("gemm_simt", "s", "nn", H200, "quick").left, key=Stage.rate)
     stage.broken = {fastest: refuse}
     made, found = tune(on(stage), layouts=("nn",))
-    parameters = FAMILIES["gemm_tile"].parameters_of(fastest)
+    parameters = FAMILIES["gemm_simt"].parameters_of(fastest)
     assert found.entries and all(entry.parameters != parameters for entry in found.entries.values())
     assert "error" in outcomes(made, fastest)
 
@@ -581,20 +581,20 @@ def test_a_candidate_that_writes_around_its_operands_is_noticed(stage):
         if out.shape[1:] == (256, 256):
             ctypes.memset(stage.c_arena().address - 1, 0, 1)
 
-    fastest = max(planning.candidates("gemm_tile", "s", "nn", H200, "quick").left, key=Stage.rate)
+    fastest = max(planning.candidates("gemm_simt", "s", "nn", H200, "quick").left, key=Stage.rate)
     stage.broken = {fastest: write_far}
     body = worker_bench.Bench(stage.routine, 0)
     stage.c_arena = lambda: body._workload._held["C", "s"]
     made, found = tune(lambda: body, layouts=("nn",))
     assert "spoils" in outcomes(made, fastest)
-    assert all(e.parameters != FAMILIES["gemm_tile"].parameters_of(fastest) for e in found.entries.values())
+    assert all(e.parameters != FAMILIES["gemm_simt"].parameters_of(fastest) for e in found.entries.values())
 
 
 def test_a_candidate_that_raises_is_recorded_and_the_run_goes_on(stage):
     def fail(odd, out):
         raise PyblasgpuError("launch refused")
 
-    fastest = max(planning.candidates("gemm_tile", "s", "nn", H200, "quick").left, key=Stage.rate)
+    fastest = max(planning.candidates("gemm_simt", "s", "nn", H200, "quick").left, key=Stage.rate)
     stage.broken = {fastest: fail}
     made, found = tune(on(stage), layouts=("nn",))
     failed = [r for r in made.journal.records if r.outcome == "error"]
@@ -610,7 +610,7 @@ def test_a_candidate_that_takes_the_device_down_is_out_and_the_worker_replaced(s
         stage.memory.alive = True
         return worker_bench.Bench(stage.routine, 0)
 
-    bad = planning.candidates("gemm_tile", "s", "nn", H200, "quick").left[1]
+    bad = planning.candidates("gemm_simt", "s", "nn", H200, "quick").left[1]
     stage.broken = {bad: lose}
     made, found = tune(fresh, layouts=("nn",))
     assert outcomes(made, bad) == {"crash"} and made._lab.worker.replaced == 1
@@ -630,7 +630,7 @@ def test_a_device_that_is_lost_for_good_ends_the_run_and_the_records_are_kept(st
         made.append(True)
         return worker_bench.Bench(stage.routine, 0)
 
-    stage.broken = {planned(("gemm_tile", "s", "nn"))[1]: lose}
+    stage.broken = {planned(("gemm_simt", "s", "nn"))[1]: lose}
     with pytest.raises(PyblasgpuError, match=r"cannot start; what was measured is in .*--resume"):
         tune(once, layouts=("nn",))
     assert Journal(H200, "quick", resume=True).counts.total() == 0
@@ -639,7 +639,7 @@ def test_a_device_that_is_lost_for_good_ends_the_run_and_the_records_are_kept(st
 
 def test_what_the_compiler_speaks_against_is_not_run(stage):
     spilling = Resources(255, 0, 8, 8, 0)
-    left = planning.candidates("gemm_tile", "s", "nn", H200, "quick").left
+    left = planning.candidates("gemm_simt", "s", "nn", H200, "quick").left
     compilers = Compilers(lambda stem, config: spilling if config == left[0] else GOOD)
     made, _ = tune(on(stage), layouts=("nn",), compilers=compilers)
     assert outcomes(made, left[0]) == {"spills"} and made.journal.counts["spills"] == 1
@@ -658,11 +658,11 @@ def interrupt(odd, out):
 
 
 def test_an_interrupted_run_keeps_what_it_has_and_is_resumed(stage):
-    order = planned(("gemm_tile", "s", "nn"))
+    order = planned(("gemm_simt", "s", "nn"))
     stage.broken = {order[2]: interrupt}
     made, found = tune(on(stage), layouts=("nn",))
     kept = max(order[:2], key=Stage.rate)
-    entry = found.entries["gemm_tile", "s", "nn", "large"]
+    entry = found.entries["gemm_simt", "s", "nn", "large"]
     assert rate(entry) == Stage.rate(kept)
     assert read(results.user_file(H200.name)).entries == read_back(found)
     assert made._watcher.said == ["interrupted: what was measured so far decides"]
@@ -671,7 +671,7 @@ def test_an_interrupted_run_keeps_what_it_has_and_is_resumed(stage):
     again, all_found = tune(on(stage), layouts=("nn",), resume=True)
     assert stage.calls[order[0]] <= before[order[0]] + 1  # once as the reference
     assert stage.calls[order[1]] == before[order[1]] and stage.calls[order[2]] > 0
-    best = all_found.entries["gemm_tile", "s", "nn", "large"]
+    best = all_found.entries["gemm_simt", "s", "nn", "large"]
     assert rate(best) == max(map(Stage.rate, order))
     assert again.journal.records[: len(made.journal.records)] == made.journal.records
 
@@ -710,7 +710,7 @@ def test_ctrl_c_loses_no_job_and_no_answer(stage, moment):
     assert worker.moment is None and not worker.busy
     assert made._watcher.said == ["interrupted: what was measured so far decides"]
     assert len(timed) == worker.times and made._kernels._done + made.untried == len(
-        planned(("gemm_tile", "s", "nn"))
+        planned(("gemm_simt", "s", "nn"))
     )
 
 
@@ -733,7 +733,7 @@ def test_only_the_same_toolchain_and_effort_are_resumed(stage, monkeypatch):
 
 
 def test_failures_are_resumed_too(stage):
-    left = planning.candidates("gemm_tile", "s", "nn", H200, "quick").left
+    left = planning.candidates("gemm_simt", "s", "nn", H200, "quick").left
     stage.broken = {left[0]: flip_one}
     tune(on(stage), layouts=("nn",))
     calls = Counter()
@@ -748,11 +748,11 @@ def test_each_record_is_in_the_file_at_once(stage):
         lines.append(len(path.read_bytes().splitlines()) if path.exists() else 0)
 
     lines = []
-    order = planned(("gemm_tile", "s", "nn"))
+    order = planned(("gemm_simt", "s", "nn"))
     stage.broken = {order[1]: look}
     tune(on(stage), layouts=("nn",))
     # after the first candidate and the reference: verified in two calls, then timed, a line a class
-    first = len(sizes_of("gemm_tile")) + 1
+    first = len(sizes_of("gemm_simt")) + 1
     assert sorted(set(lines))[:3] == [first, first + 1, first + 2]
 
 
@@ -766,7 +766,7 @@ def test_before_and_after_are_timed_if_asked_for(stage):
 def test_the_reference_shows_a_drift(stage, monkeypatch):
     monkeypatch.setattr("pyblasgpu.tuning.clock_monitor.REFERENCE_EVERY", 0.0)
     monkeypatch.setattr("pyblasgpu.tuning.clock_monitor.EVERY", 0.0)
-    slow = iter([1.0] * (len(sizes_of("gemm_tile")) + 1) + [2.0] * 1000)
+    slow = iter([1.0] * (len(sizes_of("gemm_simt")) + 1) + [2.0] * 1000)
     plain = Stage.rate
     monkeypatch.setattr(Stage, "rate", staticmethod(lambda chosen: plain(chosen) / next(slow)))
     states = State(busy=30, processes=1), State(limits=("power cap",), processes=3)
@@ -791,7 +791,7 @@ def test_a_mishap_in_the_process_is_marked_and_the_sweep_goes_on(mishap, monkeyp
     every = planning.candidates
     monkeypatch.setattr(planning, "candidates", lambda *key: SimpleNamespace(left=every(*key).left[::8]))
     monkeypatch.setattr(tuned_files, "serving", lambda *key: {})
-    left = planning.candidates("gemm_tile", "s", "nn", H200, "quick").left
+    left = planning.candidates("gemm_simt", "s", "nn", H200, "quick").left
     bad = max(left, key=Stage.rate)
     tile = (bad.BLK_M, bad.BLK_N)
     with Worker(fake_worker.device, ({tile: mishap},), patience=1.0) as worker:
@@ -799,10 +799,10 @@ def test_a_mishap_in_the_process_is_marked_and_the_sweep_goes_on(mishap, monkeyp
     outcome = {"exit": "crash", "hang": "hang"}.get(mishap, mishap)
     assert outcomes(made, bad) == {"ok", outcome}
     good = max(Stage.rate(c) for c in left if tile != (c.BLK_M, c.BLK_N))
-    assert rate(found.entries["gemm_tile", "s", "nn", "large"]) == good
+    assert rate(found.entries["gemm_simt", "s", "nn", "large"]) == good
     mishaps = sum(tile == (c.BLK_M, c.BLK_N) for c in left)
     assert worker.replaced == (mishaps if mishap in ("exit", "hang") else 0)
-    timed = made.journal.timed(("gemm_tile", "s", "nn"))
+    timed = made.journal.timed(("gemm_simt", "s", "nn"))
     twins = {str(record.parameters) for record in timed if record.parameters["through_l1"]}
     assert twins and made.journal.counts == {"ok": len(left) - mishaps + len(twins), outcome: mishaps}
 
@@ -845,7 +845,7 @@ h200 = known("h200")
 with Worker(device, ({}, float(sys.argv[1]))) as worker:
     journal = Journal(h200, "quick", "resume" in sys.argv)
     tuner = Tuner(h200, Compilers(), worker, Watcher(), journal, Health(Sensor()))
-    found = tuner.run([("gemm_tile", "s", "nn")], [])
+    found = tuner.run([("gemm_simt", "s", "nn")], [])
 print(len(found.entries), worker.replaced, tuner.untried, *tuner._watcher.said)
 """
 
@@ -865,14 +865,14 @@ def test_ctrl_c_in_a_terminal_keeps_everything_and_the_run_goes_on(home):
     )  # fmt: skip
     path = results.sweep_file(H200.name)
     for _ in range(600):
-        if path.exists() and len(path.read_bytes().splitlines()) > 2 * len(sizes_of("gemm_tile")):
+        if path.exists() and len(path.read_bytes().splitlines()) > 2 * len(sizes_of("gemm_simt")):
             break
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)
     said, complaints = process.communicate(timeout=60)
     entries, replaced, untried, *words = said.split()
     assert process.returncode == 0 and not complaints
-    assert int(entries) == len(sizes_of("gemm_tile")) and int(replaced) == 0 and int(untried) > 0
+    assert int(entries) == len(sizes_of("gemm_simt")) and int(replaced) == 0 and int(untried) > 0
     assert words[0] == "interrupted:" and read(results.user_file(H200.name)).entries
     before = results.read_sweep(path)
     done = subprocess.run(
@@ -922,7 +922,7 @@ def machine(stage, monkeypatch):
 def test_the_command_shows_the_winners(machine, capsys):
     assert tune_command.main(options(), machine.routine) == 0
     said = capsys.readouterr()
-    assert "gemm_tile" in said.out
+    assert "gemm_simt" in said.out
     assert re.search(r"strsm: leaves of at most (\d+) \(few\), \1 \(many\)", said.out)
     assert "strsm: one_launch at 256x256" in said.out and "strsm: recursion at 512x32" in said.out
     assert str(results.user_file(H200.name)) in said.out

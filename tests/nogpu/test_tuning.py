@@ -39,7 +39,7 @@ pytestmark = pytest.mark.usefixtures("home")
 
 
 @pytest.mark.parametrize("effort", ["quick", "normal"])
-@pytest.mark.parametrize(("stem", "dtype", "layout"), [("gemm_tile", "s", "nn"), ("gemm_tile", "z", "tt"),
+@pytest.mark.parametrize(("stem", "dtype", "layout"), [("gemm_simt", "s", "nn"), ("gemm_simt", "z", "tt"),
                                                        ("trsm_leaf", "d", "any")])  # fmt: skip
 def test_the_funnel_adds_up_and_what_is_left_keeps_the_rules(stem, dtype, layout, effort):
     funnel = candidates(stem, dtype, layout, H200, effort)
@@ -70,8 +70,8 @@ def test_branches_are_counted_as_often_as_they_would_have_grown():
 
 
 def test_guidelines_prune():
-    loose = candidates("gemm_tile", "s", "nn", H200, guidelines=Guidelines(reuse=0))
-    strict = candidates("gemm_tile", "s", "nn", H200, guidelines=Guidelines(threads=256, blocks=2, reuse=4))
+    loose = candidates("gemm_simt", "s", "nn", H200, guidelines=Guidelines(reuse=0))
+    strict = candidates("gemm_simt", "s", "nn", H200, guidelines=Guidelines(threads=256, blocks=2, reuse=4))
     # the few persistent ones are chosen among what is left
     assert {c for c in strict.left if not c.persistent} < set(loose.left)
     assert {"reuse", "blocks"} <= set(strict.removed) and "reuse" not in loose.removed
@@ -79,18 +79,18 @@ def test_guidelines_prune():
 
 
 def test_no_asynchronous_copies_where_there_are_none():
-    assert all(config.stages == 1 for config in candidates("gemm_tile", "s", "nn", FERMI).left)
+    assert all(config.stages == 1 for config in candidates("gemm_simt", "s", "nn", FERMI).left)
     assert "device_async" in candidates("trsm_leaf", "s", "any", FERMI).removed
-    config = next(c for c in candidates("gemm_tile", "s", "nn", H200).left if c.stages > 1)
+    config = next(c for c in candidates("gemm_simt", "s", "nn", H200).left if c.stages > 1)
     with pytest.raises(ConfigError, match="device_async"):
         check_device(config, FERMI)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("layout", FAMILIES["gemm_tile"].layouts)
+@pytest.mark.parametrize("layout", FAMILIES["gemm_simt"].layouts)
 def test_transposing_stores_meet_no_bank_twice(dtype, layout):
     """Neighbouring threads of a warp, in the phases in which shared memory serves them."""
-    for config in candidates("gemm_tile", dtype, layout, H200).left:
+    for config in candidates("gemm_simt", dtype, layout, H200).left:
         for stripe, fragment in ((config.stripe_a, config.VEC_M), (config.stripe_b, config.VEC_N)):
             if not stripe.k_major or stripe.vec > 1:
                 continue
@@ -104,16 +104,16 @@ def test_transposing_stores_meet_no_bank_twice(dtype, layout):
 def test_an_unknown_effort_is_refused():
     assert EFFORTS == ("quick", "normal", "exhaustive")
     with pytest.raises(ValueError, match="effort 'lazy' is none of quick"):
-        candidates("gemm_tile", "s", "nn", H200, "lazy")
+        candidates("gemm_simt", "s", "nn", H200, "lazy")
 
 
 def test_the_score_knows_waves_reuse_and_spills():
-    left = candidates("gemm_tile", "s", "nn", H200).left
+    left = candidates("gemm_simt", "s", "nn", H200).left
     big = next(c for c in left if (c.BLK_M, c.BLK_N, c.DIM_X, c.stages) == (128, 128, 16, 3))
     tiny = next(c for c in left if (c.BLK_M, c.BLK_N) == (32, 32))
 
     def at(config, n, device=H200):
-        return score.score("gemm_tile", config, (n, n, n), device)
+        return score.score("gemm_simt", config, (n, n, n), device)
 
     assert at(big, 4096) > at(tiny, 4096) and at(tiny, 256) > at(big, 256)
     assert at(big, 128 * 132, H200) > at(big, 128 * 12)  # 144 tiles on 132 multiprocessors
@@ -129,7 +129,7 @@ def test_the_score_knows_what_a_step_costs():
     def at(config, device=H200):
         return score.cycles(config.STEM, config, (4096, 4096, 4096), device)
 
-    left = candidates("gemm_tile", "s", "tt", H200).left
+    left = candidates("gemm_simt", "s", "tt", H200).left
     plain = next(c for c in left if c.prefetch and c.VEC_K == 1 and not c.persistent and c.threads == 256)
     assert at(replace(plain, prefetch=False)) > at(plain)
     walking = replace(plain, persistent=True, min_blocks=1)
@@ -203,14 +203,14 @@ def test_how_copies_are_asked_for(through_l1):
     ],
 )
 def test_the_compilers_report_is_judged(report, rule):
-    config = candidates("gemm_tile", "s", "nn", H200).left[0]
+    config = candidates("gemm_simt", "s", "nn", H200).left[0]
     assert compile_pool.complaint(config, report, H200)[0] == rule
 
 
 @pytest.mark.slow
 def test_candidates_compile_without_a_device():
     pytest.importorskip("numba.cuda")
-    stem = "gemm_tile"
+    stem = "gemm_simt"
     config = next(c for c in candidates(stem, "s", "nn", H200).left if c.THR_M * c.THR_N == 8)
     (((_, compiled), report),) = compile_pool.compile_all([(stem, config)], H200.cc, workers=1)
     assert compiled == config and compile_pool.complaint(config, report, H200) == ("ok", "")
@@ -236,7 +236,7 @@ def dry(**changes):
 def test_a_dry_run_prints_the_funnel(capsys):
     assert tune_command.main(dry()) == 0
     text = capsys.readouterr().out
-    assert "NVIDIA H200" in text and "occupancy" in text and text.count("gemm_tile") == 4
+    assert "NVIDIA H200" in text and "occupancy" in text and text.count("gemm_simt") == 4
     assert text.count("trsm_leaf") == 1
 
 
@@ -289,10 +289,10 @@ def test_of_several_extents_the_mean_over_the_best_counts():
 
 
 def test_a_parameter_that_came_later_has_its_default():
-    """What was recorded before `gemm_tile` had VEC_K is the same candidate as since."""
-    family = FAMILIES["gemm_tile"]
-    given = family.parameters_of(candidates("gemm_tile", "s", "nt", H200).left[0])
-    facts = {"arch": "sm_90", "stem": "gemm_tile", "dtype": "s", "layout": "nt", "size": "large"}
+    """What was recorded before `gemm_simt` had VEC_K is the same candidate as since."""
+    family = FAMILIES["gemm_simt"]
+    given = family.parameters_of(candidates("gemm_simt", "s", "nt", H200).left[0])
+    facts = {"arch": "sm_90", "stem": "gemm_simt", "dtype": "s", "layout": "nt", "size": "large"}
     now = Record("NVIDIA H200", extents=(1, 1, 1), parameters=given, seconds=1.0, tflops=1.0, **facts)
     before = replace(now, parameters={name: x for name, x in given.items() if name != "VEC_K"})
     assert given["VEC_K"] == 1 and before.candidate == now.candidate
@@ -347,13 +347,13 @@ def test_a_candidate_that_once_failed_badly_never_wins(outcome):
 
 
 def test_winners_tell_what_they_did_in_other_classes():
-    full = FAMILIES["gemm_tile"].parameters_of(candidates("gemm_tile", "s", "nn", H200).left[0])
+    full = FAMILIES["gemm_simt"].parameters_of(candidates("gemm_simt", "s", "nn", H200).left[0])
 
     def record(size, stages, seconds, rate, outcome="ok"):
         parameters = {**full, "stages": stages}
         at = {"large": (4096,) * 3, "tiny": (256,) * 3}[size]
         return Record(
-            "NVIDIA H200", "sm_90", "gemm_tile", "s", "nn", size, at, parameters, outcome, seconds, rate
+            "NVIDIA H200", "sm_90", "gemm_simt", "s", "nn", size, at, parameters, outcome, seconds, rate
         )
 
     records = [record("large", 2, 1.0, 50.0), record("large", 3, 2.0, 25.0), record("tiny", 3, 1.0, 4.0),

@@ -73,7 +73,7 @@ def test_what_the_compiler_drops_is_told_with_its_numbers(capsys, monkeypatch):
 
 
 def test_the_linkers_registers_replace_the_estimate():
-    config = next(c for c in candidates("gemm_tile", "s", "nn", H200).left if c.threads == 256)
+    config = next(c for c in candidates("gemm_simt", "s", "nn", H200).left if c.threads == 256)
     good = Resources(registers=128, stack_bytes=0, spill_stores=0, spill_loads=0, shared_bytes=0)
     verdict = judge(config, good, H200)
     assert verdict.outcome == "ok" and verdict.numbers["blocks"] == 2 and verdict.numbers["threads"] == 512
@@ -89,23 +89,23 @@ def test_how_near_the_best_score_a_candidate_must_come():
     assert 0 < len(found[1].left) < len(found[0].left) and set(found[1].left) < set(found[0].left)
     for funnel in found:
         assert funnel.total == sum(funnel.removed.values()) + len(funnel.left)
-    assert defaults("gemm_tile", "s", "exhaustive").score == EXHAUSTIVE_SCORE
+    assert defaults("gemm_simt", "s", "exhaustive").score == EXHAUSTIVE_SCORE
 
 
 def test_a_bound_on_registers_that_does_not_bind_is_not_tried_twice():
-    found = candidates("gemm_tile", "s", "nn", H200, "quick")
+    found = candidates("gemm_simt", "s", "nn", H200, "quick")
     assert found.removed["same_code"] > 0
     bound = {c.registers for c in found.left if c.min_blocks > 1}
     assert bound and min(bound) > min(c.registers for c in found.left)
 
 
 def test_dram_bounds_what_the_multiprocessors_promise():
-    config = max(candidates("gemm_tile", "s", "nn", H200).left, key=lambda c: c.reuse)
+    config = max(candidates("gemm_simt", "s", "nn", H200).left, key=lambda c: c.reuse)
     slow = replace(H200, dram_bytes=1.0)
-    assert cycles("gemm_tile", config, (4096,) * 3, slow) == pytest.approx(
-        max(cycles("gemm_tile", config, (4096,) * 3, H200), 4 * cycles_of_reads(config))
+    assert cycles("gemm_simt", config, (4096,) * 3, slow) == pytest.approx(
+        max(cycles("gemm_simt", config, (4096,) * 3, H200), 4 * cycles_of_reads(config))
     )
-    assert score("gemm_tile", config, (64, 64, 1), slow) < score("gemm_tile", config, (64, 64, 1), H200)
+    assert score("gemm_simt", config, (64, 64, 1), slow) < score("gemm_simt", config, (64, 64, 1), H200)
 
 
 def cycles_of_reads(config):
@@ -133,4 +133,4 @@ def test_a_family_and_a_layout_narrow_the_search(capsys):
     assert "'enormous' is none of slim_rows" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         cli.main(["tune", "--dry-run", "--family", "gemm_magic"])
-    assert "'gemm_magic' is none of gemm_tile, gemm_mma" in capsys.readouterr().err
+    assert "'gemm_magic' is none of gemm_simt, gemm_mma" in capsys.readouterr().err

@@ -159,7 +159,7 @@ def test_what_a_tile_did_at_one_place_counts_at_the_others():
 # ------------------------------------------------------------------------------------- on the recorded sweep
 
 
-@pytest.mark.parametrize(("stem", "spread"), [("gemm_tile", 0.14), ("gemm_mma", 0.21)])
+@pytest.mark.parametrize(("stem", "spread"), [("gemm_simt", 0.14), ("gemm_mma", 0.21)])
 def test_the_score_ranks_what_was_measured(recorded, stem, spread):
     """Figures of docs/history/tuning.md, rounded to the safe side."""
     rows = [compared.ranking(recording, place)
@@ -177,7 +177,7 @@ def test_the_score_ranks_what_was_measured(recorded, stem, spread):
 )
 def test_a_tenth_of_an_exhaustive_search_finds_what_it_found(exhaustive, name, mean, worst, dtype):
     """Of all 8 places on average; the worst place is further behind."""
-    recording = exhaustive["gemm_tile", dtype, "nn"]
+    recording = exhaustive["gemm_simt", dtype, "nn"]
     assert len(recording.task.candidates) > 200
     outcome = replay(recording, STRATEGIES[name])
     assert outcome.share <= 0.1 and outcome.mean <= mean and outcome.worst <= worst
@@ -225,7 +225,7 @@ def test_strategies_on_short_lists(recorded, name, worst, share):
     assert sum(o.used for o in outcomes) / sum(o.total for o in outcomes) <= share
 
 
-@pytest.mark.parametrize("stem", ["gemm_tile", "gemm_mma", "trmm_leaf", "trsm_leaf"])
+@pytest.mark.parametrize("stem", ["gemm_simt", "gemm_mma", "trmm_leaf", "trsm_leaf"])
 def test_a_run_that_ends_early_has_had_the_likely_winners(recorded, stem):
     searches = [recording for key, recording in recorded.items() if key[0] == stem]
 
@@ -246,7 +246,7 @@ def test_eight_timings_by_score_beat_eight_at_random(recorded):
 
 
 def test_of_repeated_timings_the_shortest_counts_and_failures_do_not():
-    good = next(r for r in read_sweep(QUICK) if r.stem == "gemm_tile" and r.outcome == "ok")
+    good = next(r for r in read_sweep(QUICK) if r.stem == "gemm_simt" and r.outcome == "ok")
     slower = Record(**{**vars(good), "seconds": 2 * good.seconds})
     failed = Record(**{**vars(good), "seconds": 0.0, "outcome": "wrong"})
     broken = Record(**{**vars(good), "parameters": {**good.parameters, "BLK_M": 7}})
@@ -256,7 +256,7 @@ def test_of_repeated_timings_the_shortest_counts_and_failures_do_not():
 
 
 def test_times_with_warm_and_with_cold_caches_are_not_mixed():
-    cold = next(r for r in read_sweep(QUICK) if r.stem == "gemm_tile" and r.outcome == "ok")
+    cold = next(r for r in read_sweep(QUICK) if r.stem == "gemm_simt" and r.outcome == "ok")
     warm = Record(**{**vars(cold), "seconds": cold.seconds / 2, "caches": "warm"})
     (recording,) = recordings([warm, cold], H200).values()
     assert list(recording.seconds.values()) == [cold.seconds]
@@ -283,7 +283,7 @@ def test_sweeps_of_several_devices_are_refused(tmp_path):
 def test_a_tenth_of_the_timings_is_enough(dtype, seed, mean):
     """Thousands of candidates of a model (see `synthetic_sweep`), on average over the places."""
     reuse = {"s": 1.3, "d": 1.0, "z": 1.5}[dtype]
-    recording = synthetic("gemm_tile", dtype, "nn", H200, seed, Guidelines(reuse=reuse, score=0.85))
+    recording = synthetic("gemm_simt", dtype, "nn", H200, seed, Guidelines(reuse=reuse, score=0.85))
     assert len(recording.task.candidates) > 1000
     for name, most in (("score-first", mean), ("three-step", 0.055)):
         outcome = replay(recording, STRATEGIES[name])

@@ -27,11 +27,11 @@ pytestmark = pytest.mark.usefixtures("home")
 def document():
     from pyblasgpu.database import FAMILIES
 
-    config = choose.select("gemm_tile", DTYPES["s"], "nn", (4096,) * 3, H200).config
-    entry = Entry(FAMILIES["gemm_tile"].parameters_of(config), 38.12)
-    entries = {("gemm_tile", "s", "nn", "large"): entry, ("gemm_tile", "s", "nn", "small"): entry}
+    config = choose.select("gemm_simt", DTYPES["s"], "nn", (4096,) * 3, H200).config
+    entry = Entry(FAMILIES["gemm_simt"].parameters_of(config), 38.12)
+    entries = {("gemm_simt", "s", "nn", "large"): entry, ("gemm_simt", "s", "nn", "small"): entry}
     methods = {("trmm", "d", "512x32"): "in_place"}
-    solvers = {("gemm_tile", "d", "left_by_columns", "512x32"): Entry(entry.parameters, 4.56)}
+    solvers = {("gemm_simt", "d", "left_by_columns", "512x32"): Entry(entry.parameters, 4.56)}
     return Document(H200.name, entries, {("trsm", "d", "few"): 256}, methods, solvers)
 
 
@@ -48,7 +48,7 @@ def test_what_was_tuned_is_listed(document, capsys):
     merge(document)
     assert wisdom("list") == 0
     text = capsys.readouterr().out
-    assert text.count("gemm_tile") == 3 and "38.1" in text and "4.56" in text
+    assert text.count("gemm_simt") == 3 and "38.1" in text and "4.56" in text
     assert "stop=256" in text and "method=in_place" in text
     assert wisdom("list", "--json") == 0
     (listed,) = json.loads(capsys.readouterr().out)
@@ -60,7 +60,7 @@ def test_a_damaged_file_is_named_and_the_others_are_listed(document, capsys, hom
     (user_file(H200.name).parent / "broken.json").write_text("{")
     with pytest.warns(DatabaseWarning, match=r"broken\.json"):
         assert wisdom("list") == 0
-    assert "gemm_tile" in capsys.readouterr().out
+    assert "gemm_simt" in capsys.readouterr().out
 
 
 def test_where_names_the_files_the_winning_one_first(document, capsys):
@@ -92,11 +92,11 @@ def test_what_is_damaged_is_not_taken_in_at_all(document, capsys, tmp_path):
     merge(document)
     before = user_file(H200.name).read_bytes()
     raw = json.loads(dumps(document))
-    raw["entries"]["gemm_tile"]["s"]["nn"]["large"]["config"]["BLK_M"] = "os.system"
+    raw["entries"]["gemm_simt"]["s"]["nn"]["large"]["config"]["BLK_M"] = "os.system"
     bad = tmp_path / "bad.json"
     bad.write_text(json.dumps(raw))
     assert wisdom("import", str(bad)) == 2
-    assert "bad.json is not taken in: entries.gemm_tile.s.nn.large.config.BLK_M" in capsys.readouterr().err
+    assert "bad.json is not taken in: entries.gemm_simt.s.nn.large.config.BLK_M" in capsys.readouterr().err
     assert wisdom("import", str(tmp_path / "absent.json")) == 2
     assert wisdom("import") == 2
     assert user_file(H200.name).read_bytes() == before
@@ -163,7 +163,7 @@ def test_a_file_of_another_spelling_is_taken_in_where_it_is_read(name, document,
     assert f"5 values of {H200.name} are now in" in capsys.readouterr().out
     assert read(user_file(H200.name), H200.name).entries == document.entries
     choose.reload()
-    assert choose.select("gemm_tile", DTYPES["s"], "nn", (4096,) * 3, H200).origin.startswith("tuned here")
+    assert choose.select("gemm_simt", DTYPES["s"], "nn", (4096,) * 3, H200).origin.startswith("tuned here")
 
 
 @pytest.mark.parametrize("name", ["sm_90", "SM90", "sm_90a"])
@@ -206,10 +206,10 @@ def test_who_will_not_read_them_is_said(document, capsys, tmp_path, monkeypatch)
 def test_values_that_the_device_cannot_run_are_counted(document, capsys, tmp_path):
     assert wisdom("import", written(tmp_path, document, "Tesla T4")) == 0
     err = capsys.readouterr().err
-    assert "3 of them are passed over, as gemm_tile s nn" in err and "device_async" in err
+    assert "3 of them are passed over, as gemm_simt s nn" in err and "device_async" in err
     assert len(unusable(document, known("t4"))) == 3
     (solver,) = unusable(document, H200)
-    assert solver.startswith("gemm_tile d left_by_columns 512x32: fragment_bytes")
+    assert solver.startswith("gemm_simt d left_by_columns 512x32: fragment_bytes")
 
 
 def test_a_file_without_values_is_refused(capsys, tmp_path):

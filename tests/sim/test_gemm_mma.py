@@ -15,7 +15,7 @@ from pyblasgpu.kernels.gemm.mma import GemmMma
 from pyblasgpu.testing.reference import fenced
 
 from .launching import run, strides
-from .test_gemm_tile import LAYOUTS, check, smallest
+from .test_gemm_simt import LAYOUTS, check, smallest
 
 PIPELINES = {
     "registers": {"stages": 1},

@@ -14,16 +14,16 @@ from pyblasgpu.kernels.gemm import simt as gemm_simt
 from pyblasgpu.testing.reference import fenced, integers, packed
 from pyblasgpu.types import DTYPES
 
-from . import test_gemm_mma, test_gemm_tile
+from . import test_gemm_mma, test_gemm_simt
 from .launching import run, strides
 from .test_persistent import WALKS
 
 PIPELINES = [{"stages": 2}, {"stages": 3}, {"stages": 2, "prefetch": True}, {"stages": 4, "prefetch": True}]
-FAMILIES = [*(("gemm_tile", letter) for letter in DTYPES), ("gemm_mma", "d"), ("gemm_mma", "z")]
+FAMILIES = [*(("gemm_simt", letter) for letter in DTYPES), ("gemm_mma", "d"), ("gemm_mma", "z")]
 
 
-def config(letter: str = "s", stem: str = "gemm_tile", **changes):
-    family = test_gemm_tile if stem == "gemm_tile" else test_gemm_mma
+def config(letter: str = "s", stem: str = "gemm_simt", **changes):
+    family = test_gemm_simt if stem == "gemm_simt" else test_gemm_mma
     return family.config(letter, **{"stages": 2, **changes}).of_packed()
 
 
@@ -105,8 +105,8 @@ def test_the_sum_of_products_is_scaled():
 
 def test_however_operands_lie_it_is_the_same_kernel():
     """In shared memory, too: one kernel for all layouts, and no more memory than these take."""
-    for family in (test_gemm_tile, test_gemm_mma):
-        found = [family.config("d", *layout, stages=2) for layout in test_gemm_tile.LAYOUTS]
+    for family in (test_gemm_simt, test_gemm_mma):
+        found = [family.config("d", *layout, stages=2) for layout in test_gemm_simt.LAYOUTS]
         assert len({tile.of_packed() for tile in found}) == 1
         assert found[0].of_packed().of_packed() == found[0].of_packed()
         assert (found[0].of_packed().layout, found[0].of_packed().threads) == ("nt", found[0].threads)

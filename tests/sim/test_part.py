@@ -13,7 +13,7 @@ from pyblasgpu.kernels.common.tile_scheduler import places, tile_count
 from pyblasgpu.kernels.gemm import mma as gemm_mma
 from pyblasgpu.kernels.gemm import simt as gemm_simt
 
-from . import test_gemm_mma, test_gemm_tile, test_persistent, test_sum_partials
+from . import test_gemm_mma, test_gemm_simt, test_persistent, test_split_k_reduce
 
 REAL, HERMITIAN = ("lower", "upper"), ("hermitian", "hermitian_upper")
 PARTS = [*product("sdcz", REAL), *product("cz", HERMITIAN)]
@@ -25,8 +25,8 @@ ORDERS = (1, 8, 16, 17, 40)
 @pytest.mark.parametrize("beta", [0.0, -1.0])
 def test_triangles_of_small_tiles(letter, part, beta):
     for order in ORDERS:
-        test_gemm_tile.check(
-            test_gemm_tile.config(letter, stages=2), order, order, 5, beta=beta, batch=2, part=part
+        test_gemm_simt.check(
+            test_gemm_simt.config(letter, stages=2), order, order, 5, beta=beta, batch=2, part=part
         )
 
 
@@ -35,26 +35,26 @@ def test_triangles_of_warp_tiles(letter, part):
     """Tiles of 32 x 16."""
     for order, prefetch in ((33, False), (100, True)):
         config = test_gemm_mma.config(letter, prefetch=prefetch)
-        test_gemm_tile.check(config, order, order, 9, kernels=gemm_mma, part=part)
+        test_gemm_simt.check(config, order, order, 9, kernels=gemm_mma, part=part)
 
 
 @pytest.mark.parametrize("vec", [1, 2])
 def test_covered_tiles_are_written_by_vectors(vec):
-    config = test_gemm_tile.config("s", VEC_M=vec)
+    config = test_gemm_simt.config("s", VEC_M=vec)
     for part in REAL:
-        test_gemm_tile.check(config, 64, 64, 4, part=part)
+        test_gemm_simt.check(config, 64, 64, 4, part=part)
 
 
 @pytest.mark.parametrize("part", HERMITIAN)
 def test_a_residue_of_the_diagonal_is_dropped(part):
     """alpha need not be real: of her2k's terms only the sum is."""
-    test_gemm_tile.check(test_gemm_tile.config("z"), 20, 20, 7, conj_b=True, alpha=1 - 2j, part=part)
+    test_gemm_simt.check(test_gemm_simt.config("z"), 20, 20, 7, conj_b=True, alpha=1 - 2j, part=part)
 
 
 @pytest.mark.parametrize("letter, part", PARTS)
 def test_triangles_of_sums(letter, part):
     for beta in (0.0, -1.0):
-        test_sum_partials.check(letter, 21, 21, 3, beta=beta, part=part)
+        test_split_k_reduce.check(letter, 21, 21, 3, beta=beta, part=part)
 
 
 @pytest.mark.parametrize("letter, part", PARTS)
@@ -90,7 +90,7 @@ def test_the_tiles_of_a_triangle(part, tile):
 def test_what_there_is_not():
     for part in ("left", "strict"):
         with pytest.raises(ConfigError, match="part in"):
-            gemm_simt.source(test_gemm_tile.config(), part=part)
+            gemm_simt.source(test_gemm_simt.config(), part=part)
 
 
 @pytest.mark.parametrize("part", ["all", *REAL, *HERMITIAN])

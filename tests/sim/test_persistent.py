@@ -15,7 +15,7 @@ from pyblasgpu.kernels.gemm import simt as gemm_simt
 from pyblasgpu.testing.reference import fenced, integers
 from pyblasgpu.types import DTYPES
 
-from . import test_gemm_mma, test_gemm_tile
+from . import test_gemm_mma, test_gemm_simt
 from .launching import of_part, run, strides
 
 WALKS = {
@@ -53,7 +53,7 @@ def check(tile, m, n, k, walk, blocks, batch=1, alpha=2.0, beta=-1.0, kernels=No
 
 
 def tile(letter="s", **changes):
-    return test_gemm_tile.config(letter, persistent=True, **{"stages": 2, **changes})
+    return test_gemm_simt.config(letter, persistent=True, **{"stages": 2, **changes})
 
 
 @pytest.mark.parametrize("letter", DTYPES)
@@ -71,15 +71,15 @@ def test_c_is_read_group_by_group(letter, walk):
 
 @pytest.mark.parametrize("letter", "sc")
 @pytest.mark.parametrize("walk", WALKS)
-@pytest.mark.parametrize("trans_a, trans_b", test_gemm_tile.KEPT)
+@pytest.mark.parametrize("trans_a, trans_b", test_gemm_simt.KEPT)
 def test_stripes_as_they_lie(letter, walk, trans_a, trans_b):
-    kept = test_gemm_tile.kept(letter, trans_a, trans_b, persistent=True, prefetch=True, stages=3)
+    kept = test_gemm_simt.kept(letter, trans_a, trans_b, persistent=True, prefetch=True, stages=3)
     check(kept, 70, 35, 44, walk, blocks=4)
 
 
 @pytest.mark.parametrize("letter", "dz")
 @pytest.mark.parametrize("walk", WALKS)
-@pytest.mark.parametrize("trans_a, trans_b", test_gemm_tile.LAYOUTS)
+@pytest.mark.parametrize("trans_a, trans_b", test_gemm_simt.LAYOUTS)
 def test_on_tensor_cores(letter, walk, trans_a, trans_b):
     warps = test_gemm_mma.config(letter, trans_a, trans_b, persistent=True, prefetch=True, stages=3)
     check(warps, 70, 35, 43, walk, blocks=4)
@@ -144,5 +144,5 @@ def test_what_need_not_be_parted_is_not():
 
 def test_rules():
     with pytest.raises(ConfigError, match="persistent only with stages > 1"):
-        test_gemm_tile.config("s", persistent=True, stages=1)
-    assert replace(tile(), persistent=False) == test_gemm_tile.config("s", stages=2)
+        test_gemm_simt.config("s", persistent=True, stages=1)
+    assert replace(tile(), persistent=False) == test_gemm_simt.config("s", stages=2)

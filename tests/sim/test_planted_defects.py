@@ -22,20 +22,20 @@ from pyblasgpu.kernels.trsm.small import TrsmSmall
 
 from . import (
     test_copy_scaled,
-    test_gemm_in_place,
     test_gemm_mma,
-    test_gemm_solve,
-    test_gemm_tile,
+    test_gemm_simt,
     test_leaves,
     test_pack,
     test_packed_products,
     test_persistent,
-    test_sum_partials,
+    test_split_k_reduce,
     test_symmetrize,
+    test_trmm_fused,
     test_trsm_body,
+    test_trsm_fused,
     test_trsv,
 )
-from .test_gemm_tile import config
+from .test_gemm_simt import config
 
 
 class Check(NamedTuple):
@@ -61,15 +61,15 @@ def one_each(make: Callable[..., Check]) -> Callable[..., Check]:
 
 @one_each
 def tile(letter="s", trans_a=False, trans_b=False, m=17, n=9, k=11, alpha=2, beta=-1, **changes) -> Check:
-    """A product by the `gemm_tile` of this Config."""
+    """A product by the `gemm_simt` of this Config."""
     flags = {name: changes.pop(name) for name in ("conj_a", "conj_b", "batch", "part") if name in changes}
     small = config(letter, trans_a, trans_b, **changes)
 
     def run(module):
-        chosen = module.GemmTile(**asdict(small))
-        test_gemm_tile.check(chosen, m, n, k, alpha=alpha, beta=beta, kernels=module, **flags)
+        chosen = module.GemmSimt(**asdict(small))
+        test_gemm_simt.check(chosen, m, n, k, alpha=alpha, beta=beta, kernels=module, **flags)
 
-    return Check("gemm_tile", run)
+    return Check("gemm_simt", run)
 
 
 @one_each
@@ -79,7 +79,7 @@ def warps(letter="d", trans_a=False, trans_b=False, m=37, n=19, k=27, **changes)
     small = test_gemm_mma.config(letter, trans_a, trans_b, prefetch=True, **changes)
 
     def run(module):
-        test_gemm_tile.check(module.GemmMma(**asdict(small)), m, n, k, kernels=module, **flags)
+        test_gemm_simt.check(module.GemmMma(**asdict(small)), m, n, k, kernels=module, **flags)
 
     return Check("gemm_mma", run)
 
@@ -152,9 +152,9 @@ def sums(letter="s", **options) -> Check:
     """Partials added up."""
 
     def run(module):
-        test_sum_partials.check(letter, kernels=module, **options)
+        test_split_k_reduce.check(letter, kernels=module, **options)
 
-    return Check("sum_partials", run)
+    return Check("split_k_reduce", run)
 
 
 @one_each
@@ -179,7 +179,7 @@ def pack(letter="s", deep=False, **options) -> Check:
 
 
 @one_each
-def of_packed(letter="s", family="gemm_tile", m=37, n=19, k=27, walk=None, batch=1, **changes) -> Check:
+def of_packed(letter="s", family="gemm_simt", m=37, n=19, k=27, walk=None, batch=1, **changes) -> Check:
     """A product of packed operands."""
     small = test_packed_products.config(letter, family, persistent=bool(walk), **changes)
 
@@ -200,7 +200,7 @@ def walked(
         small = test_persistent.tile(letter, **changes)
         test_persistent.check(small, m, n, k, walk, blocks, batch, part=part, kernels=module)
 
-    return Check("gemm_tile", run)
+    return Check("gemm_simt", run)
 
 
 @one_each
@@ -211,9 +211,9 @@ def in_place(letter="s", triangle="lower_a", seeds=3, **options) -> Check:
         sys.modules[f"{kernels.__name__}.gemm.trmm_fused"].SPAN = 1
         for seed in range(seeds):
             simulator.reseed(seed)
-            test_gemm_in_place.check(letter, triangle, kernels=module, **options)
+            test_trmm_fused.check(letter, triangle, kernels=module, **options)
 
-    return Check("gemm_tile", run)
+    return Check("gemm_simt", run)
 
 
 @one_each
@@ -224,9 +224,9 @@ def unspoilt(letter="s", triangle="lower_a") -> Check:
         sys.modules[f"{kernels.__name__}.gemm.trmm_fused"].SPAN = 1
         for seed in range(3):
             simulator.reseed(seed)
-            test_gemm_in_place.check_not_finite(letter, triangle, kernels=module)
+            test_trmm_fused.check_not_finite(letter, triangle, kernels=module)
 
-    return Check("gemm_tile", run)
+    return Check("gemm_simt", run)
 
 
 @one_each
@@ -242,15 +242,15 @@ def at_once(letter="s", triangle="lower_a", seeds=3, quickly=False, **options) -
             sys.modules[f"{kernels.__name__}.gemm.diagonal_solve"].careful_solver = lambda *_: _mends
         for seed in range(seeds):
             simulator.reseed(seed)
-            test_gemm_solve.check(letter, triangle, kernels=module, **options)
+            test_trsm_fused.check(letter, triangle, kernels=module, **options)
 
-    return Check("gemm_tile", run)
+    return Check("gemm_simt", run)
 
 
 @one_each
 def shared_out(letter="s", triangle="lower_a", **options) -> Check:
     """The same by threads that share a right-hand side."""
-    return at_once(letter, triangle, **options, **test_gemm_solve.shared(triangle))
+    return at_once(letter, triangle, **options, **test_trsm_fused.shared(triangle))
 
 
 def _mends(*_) -> None:
@@ -260,7 +260,7 @@ def _mends(*_) -> None:
 @one_each
 def solved_by(test: Callable, *arguments) -> Check:
     """A test of what has no safe reciprocal, or no finite quotient."""
-    return Check("gemm_tile", lambda module: test(*arguments, kernels=module))
+    return Check("gemm_simt", lambda module: test(*arguments, kernels=module))
 
 
 @one_each
@@ -268,7 +268,7 @@ def diagonal(letter="d", **options) -> Check:
     """The copy of the diagonal blocks."""
 
     def run(module):
-        test_gemm_in_place.check(letter, "lower_a", copier=module, **options)
+        test_trmm_fused.check(letter, "lower_a", copier=module, **options)
 
     return Check("diagonal_blocks", run)
 
@@ -278,10 +278,10 @@ def kept(letter="s", m=19, n=21, k=20, **changes) -> Check:
     """A product whose stripe of B stays as it lies, along k."""
 
     def run(module):
-        small = test_gemm_tile.kept(letter, **changes)
-        test_gemm_tile.check(module.GemmTile(**asdict(small)), m, n, k, kernels=module)
+        small = test_gemm_simt.kept(letter, **changes)
+        test_gemm_simt.check(module.GemmSimt(**asdict(small)), m, n, k, kernels=module)
 
-    return Check("gemm_tile", run)
+    return Check("gemm_simt", run)
 
 
 @one_each
@@ -318,8 +318,8 @@ CAREFUL_ONCE = Check("trsv", _careful_in_one)
 OVERFLOW, HUGE = Check("trsm_mma", _not_finite), Check("trsm_mma", _huge_diagonal)
 OVERFLOW_APART = Check("trsm_fma", _not_finite)
 LARGE = {"ORDER": 64, "BLK": 16}
-LOADED = {"LOADERS": 1}
-BY_TURNS = {"SPLIT": 2}
+LOADED = {"PRODUCER_WARPS": 1}
+BY_TURNS = {"WARPS_PER_COLUMN_GROUP": 2}
 COPIES = copy(test_copy_scaled.test_copies, "z", True, False, True)
 ZEROS = copy(test_copy_scaled.test_zeros_without_reading, "z")
 TRIANGLE = copy(test_copy_scaled.test_triangles_are_copied_alone, "c", "hermitian", True, False)
@@ -569,15 +569,15 @@ DEFECTS = [
     ("gemm.diagonal_solve", "real(CONJ) * value[x + 1]", "value[x + 1]", at_once("c", conj=True)),
     ("gemm.diagonal_solve", "else (sides, extent)", "else (extent, sides)", at_once(triangle="lower_b")),
     ("gemm.diagonal_solve", "(k < extent) & (side < sides)", "(side < sides)",
-     solved_by(test_gemm_solve.overflowing)),
+     solved_by(test_trsm_fused.overflowing)),
     ("gemm.diagonal_solve", "(k < extent) & (side < sides)", "(k < extent)",
-     solved_by(test_gemm_solve.overflowing)),
+     solved_by(test_trsm_fused.overflowing)),
     ("common.substitution", "(i < rows) & (j < cols)", "(j < cols)", at_once()),
     ("common.substitution", "(i < rows) & (j < cols)", "(i < rows)", at_once()),
     ("common.substitution", "i * row + j * col + part", "i * row + j * parts + part",
      at_once(BLK_K=8, UNROLL=8, VEC_K=2)),
     ("gemm.diagonal_solve", "spoilt if size < real(INFINITY) else 1", "spoilt",
-     solved_by(test_gemm_solve.overflowing)),
+     solved_by(test_trsm_fused.overflowing)),
     ("gemm.warp_substitution", "        sync_warp()", "        pass", shared_out()),
     ("gemm.warp_substitution", "            eliminate(column)\n", "", shared_out("z", quickly=True)),
     ("gemm.warp_substitution", "range(1, SHARES)", "range(2, SHARES)", shared_out()),
@@ -587,7 +587,7 @@ DEFECTS = [
     ("gemm.warp_substitution", "else places.count - 1", "else 0", shared_out(triangle="lower_b")),
     ("gemm.warp_substitution", "share * LINES", "0", shared_out()),
     ("gemm.warp_substitution", "0 if size < real(INFINITY) else 1", "0",
-     solved_by(partial(test_gemm_solve.overflowing, **test_gemm_solve.shared("lower_a")))),
+     solved_by(partial(test_trsm_fused.overflowing, **test_trsm_fused.shared("lower_a")))),
     ("gemm.diagonal_solve", "(p, q) if BY_ROWS", "(q, p) if BY_ROWS", shared_out(quickly=True)),
     ("trmm.diagonal_blocks", "& is_inside(i, j, 0)", "", diagonal(beyond=77)),
     ("trmm.diagonal_blocks", "(i < left) & (j < left) &", "", diagonal()),
@@ -692,11 +692,11 @@ DEFECTS = [
     ("trsm.body", "b, part * BLK * b_rs", "b, 0 * b_rs", solved(changes=BY_TURNS)),
     ("trsm.body", "updater, 0, TILES - 1, 1)", "updater, 0, TILES - 1, 0)", solved(n=32, changes=BY_TURNS)),
     ("trsm.body", "NEXT, TILES - LEFT, LEFT)", "TILES, TILES, LEFT)", solved(n=32, changes=BY_TURNS)),
-    ("trsm.body", "tiles - j + (SPLIT - 1)", "tiles - j", solved(n=32, changes=BY_TURNS)),
+    ("trsm.body", "tiles - j + (WARPS_PER_COLUMN_GROUP - 1)", "tiles - j", solved(n=32, changes=BY_TURNS)),
     ("trsm.mma", "(tile * BLK + g)", "(tile + g)", solved(changes=BY_TURNS)),
     ("trsm.fma", "(tile * BLK + g)", "(tile + g)", by_fma(changes=BY_TURNS)),
-    ("trsm.mma", "config.SPLIT * BLK * STEP_ROW", "BLK * STEP_ROW", solved(n=32, changes=BY_TURNS)),
-    ("trsm.fma", "config.SPLIT * BLK * ROW", "BLK * ROW", by_fma(n=32, changes=BY_TURNS)),
+    ("trsm.mma", "config.WARPS_PER_COLUMN_GROUP * BLK * STEP_ROW", "BLK * STEP_ROW", solved(n=32, changes=BY_TURNS)),
+    ("trsm.fma", "config.WARPS_PER_COLUMN_GROUP * BLK * ROW", "BLK * ROW", by_fma(n=32, changes=BY_TURNS)),
     ("trsm.body", "elif cuda.syncthreads_or(undone):", "elif undone:", by_fma()),
     ("trsm.body", "wait()\n                if careful", "if careful", solved()),
     ("trsm.body", "wait_diagonals()\n        cuda.syncthreads()", "cuda.syncthreads()", solved()),

@@ -17,7 +17,7 @@ import pyblasgpu
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.simulator import intrinsics as simulator
 from pyblasgpu.kernels.copy.copy_scaled import CopyScaled
-from pyblasgpu.kernels.copy.split_k_reduce import SumPartials
+from pyblasgpu.kernels.copy.split_k_reduce import SplitKReduce
 from pyblasgpu.kernels.copy.symmetrize import Symmetrize
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines.copy import copy
@@ -29,7 +29,7 @@ from pyblasgpu.testing.reference import apply, exact_gemm, exact_triangular, fen
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
 from .launching import strides
-from .test_gemm_tile import config
+from .test_gemm_simt import config
 from .test_leaves import small
 
 SIZES = (0, 1, 8, 17)
@@ -43,9 +43,11 @@ def small_kernels(letter: str, stop: int = 8, stages: int = 2):
     with ExitStack() as stack:
         for trans_a, trans_b in product((False, True), repeat=2):
             tile = config(letter, trans_a, trans_b, stages=stages)
-            stack.enter_context(override("gemm_tile", tile))
+            stack.enter_context(override("gemm_simt", tile))
         stack.enter_context(override("copy_scaled", CopyScaled(letter, 8, 16, 8, 4)))
-        stack.enter_context(override("sum_partials", SumPartials(dtype=letter, DIM=32, SLICES=4, UNROLL=2)))
+        stack.enter_context(
+            override("split_k_reduce", SplitKReduce(dtype=letter, DIM=32, SLICES=4, UNROLL=2))
+        )
         stack.enter_context(override("symmetrize", Symmetrize(letter, BLK=8, DIM=32)))
         for routine in ("trmm", "trsm"):
             stack.enter_context(override(f"{routine}_leaf", small(routine, letter)))
@@ -141,7 +143,7 @@ def test_gemm_of_packed_operands(letter):
         c, unharmed = fenced(start if case.beta else np.full_like(start, NAN), order)
         options = {"trans_a": trans_a, "trans_b": trans_b, "alpha": case.alpha, "beta": case.beta}
         tile = config(letter, stages=2, **(walks if number // 4 % 2 else {})).of_packed()
-        with small_kernels(letter), override("gemm_tile", tile), override("splits", number // 8 % 2):
+        with small_kernels(letter), override("gemm_simt", tile), override("splits", number // 8 % 2):
             pyblasgpu.gemm(np.asfortranarray(a), b, out=c, **options)
         same(c, expected, case)
         assert unharmed()
@@ -155,7 +157,7 @@ def test_packing_changes_no_bit(letter):
     a, b = (x.astype(dtype.real).view(dtype.name)[..., 0] for x in (a, b))
     tile, found = config(letter, trans_b=True, stages=2), []
     for chosen in (tile, tile.of_packed()):
-        with override("gemm_tile", chosen):
+        with override("gemm_simt", chosen):
             found.append(pyblasgpu.gemm(np.ascontiguousarray(a).T, b, trans_b="N", alpha=0.7))
             found.append(pyblasgpu.gemm(a, b, trans_a="C", alpha=0.7))
     assert found[0].tobytes() == found[2].tobytes() and found[1].tobytes() == found[3].tobytes()

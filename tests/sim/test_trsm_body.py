@@ -83,10 +83,10 @@ def test_edges(stem, n, r):
         {"BLK": 16},
         {"ORDER": 64, "BLK": 32},
         {"ORDER": 72},
-        {"SPLIT": 2},
-        {"ORDER": 16, "SPLIT": 2},
-        {"ORDER": 64, "SPLIT": 2},
-        {"ORDER": 64, "SPLIT": 2, "stages": 3, "LOADERS": 1},
+        {"WARPS_PER_COLUMN_GROUP": 2},
+        {"ORDER": 16, "WARPS_PER_COLUMN_GROUP": 2},
+        {"ORDER": 64, "WARPS_PER_COLUMN_GROUP": 2},
+        {"ORDER": 64, "WARPS_PER_COLUMN_GROUP": 2, "stages": 3, "PRODUCER_WARPS": 1},
     ],
 )
 def test_every_shape(stem, letter, changes):
@@ -187,7 +187,7 @@ def overflowing(real: str, rows=9, at=4) -> tuple[np.ndarray, np.ndarray, np.nda
 def test_an_entry_too_large_for_its_diagonal(stem, real):
     for turns, (rows, at) in product((1, 2), [(9, 4), (5, 4), (29, 4), (29, 12), (29, 26), (16, 14)]):
         t, b, x = overflowing(real, rows, at)
-        found = solve(stem, t, b, changes={"SPLIT": turns})
+        found = solve(stem, t, b, changes={"WARPS_PER_COLUMN_GROUP": turns})
         np.testing.assert_allclose(found, x, rtol=50 * np.finfo(real).eps)
 
 
@@ -228,7 +228,9 @@ def test_backward_error_on_hard_triangles(stem, letter, diagonal):
 
 
 @of_each_dtype
-@pytest.mark.parametrize("changes", [{"LOADERS": 1}, {"LOADERS": 2, "stages": 3}, {"LOADERS": 3, "WARPS": 1}])
+@pytest.mark.parametrize(
+    "changes", [{"PRODUCER_WARPS": 1}, {"PRODUCER_WARPS": 2, "stages": 3}, {"PRODUCER_WARPS": 3, "WARPS": 1}]
+)
 def test_warps_that_only_bring_t(stem, letter, changes):
     for n, r, t_by_rows in ((21, 11, True), (32, 33, False), (7, 5, True)):
         check(stem, letter, n, r, changes=changes, t_by_rows=t_by_rows, conj=letter in "cz")

@@ -33,7 +33,7 @@ class TrianglePanel:
         's', 'd', 'c' or 'z'.
     BLK_M, BLK_N, BLK_K : int
         Rows of a diagonal block, columns of B a block of threads owns, depth of a stripe.
-    DIM_X, DIM_Y, SLICES : int
+    DIM_X, DIM_Y, SLICED_K : int
         Threads along M, N, and along the depth of a stripe: each slice sums its own part of the depth, and
         the slices' sums are added in order. They hide the latency that few columns leave bare.
     VEC_M, VEC_N : int
@@ -52,7 +52,7 @@ class TrianglePanel:
     BLK_K: int
     DIM_X: int
     DIM_Y: int
-    SLICES: int = 1
+    SLICED_K: int = 1
     VEC_M: int = 1
     VEC_N: int = 1
     UNROLL: int = 8
@@ -67,10 +67,10 @@ class TrianglePanel:
         require(
             threads <= 1024,
             "max_threads",
-            "DIM_X * DIM_Y * SLICES <= 1024",
+            "DIM_X * DIM_Y * SLICED_K <= 1024",
             DIM_X=x,
             DIM_Y=y,
-            SLICES=self.SLICES,
+            SLICED_K=self.SLICED_K,
         )
         require(x * y % 32 == 0, "whole_warps", "DIM_X * DIM_Y % 32 == 0", DIM_X=x, DIM_Y=y)
         require(
@@ -89,8 +89,8 @@ class TrianglePanel:
             DIM_Y=y,
             VEC_N=self.VEC_N,
         )
-        require(k % (self.SLICES * self.UNROLL) == 0, "unroll", "BLK_K % (SLICES * UNROLL) == 0",
-                BLK_K=k, SLICES=self.SLICES, UNROLL=self.UNROLL)  # fmt: skip
+        require(k % (self.SLICED_K * self.UNROLL) == 0, "unroll", "BLK_K % (SLICED_K * UNROLL) == 0",
+                BLK_K=k, SLICED_K=self.SLICED_K, UNROLL=self.UNROLL)  # fmt: skip
         for name, vector in (("VEC_M", self.VEC_M), ("VEC_N", self.VEC_N)):
             require(vector * size in (4, 8, 16), "fragment_bytes", f"{name} * itemsize in (4, 8, 16)",
                     vector=vector, itemsize=size)  # fmt: skip
@@ -101,7 +101,7 @@ class TrianglePanel:
 
     @property
     def threads(self) -> int:
-        return self.DIM_X * self.DIM_Y * self.SLICES
+        return self.DIM_X * self.DIM_Y * self.SLICED_K
 
     @property
     def THR_M(self) -> int:
@@ -132,7 +132,7 @@ class TrianglePanel:
     @property
     def sum_elements(self) -> int:
         """What all slices but the first hand over."""
-        return (self.SLICES - 1) * self.BLK_M * self.BLK_N
+        return (self.SLICED_K - 1) * self.BLK_M * self.BLK_N
 
     @property
     def shared_elements(self) -> int:
@@ -252,7 +252,7 @@ def step_multiplier(config: TrianglePanel, conj: bool):
 
 def stripe_multiplier(config: TrianglePanel, conj: bool):
     """``multiply(acc, rt, rx, pt, px)``: a slice's part of a stripe."""
-    DEPTH, UNROLL = config.BLK_K // config.SLICES, config.UNROLL
+    DEPTH, UNROLL = config.BLK_K // config.SLICED_K, config.UNROLL
     steps = unrolled(UNROLL, step_multiplier(config, conj))
 
     @device_function
@@ -265,18 +265,18 @@ def stripe_multiplier(config: TrianglePanel, conj: bool):
 
 def slice_adder(config: TrianglePanel):
     """``add(acc, sums, slice, place)``: the first slice's `acc` becomes the sum of all, in order."""
-    SLICES, PLACES = config.SLICES, config.DIM_X * config.DIM_Y
+    SLICED_K, PLACES = config.SLICED_K, config.DIM_X * config.DIM_Y
     ACC = config.THR_M * config.THR_N * config.dtype_facts.parts
 
     @device_function
     def add(acc, sums, slice, place):
-        if SLICES > 1:
+        if SLICED_K > 1:
             if slice > 0:
                 for x in range(ACC):
                     sums[((slice - 1) * ACC + x) * PLACES + place] = acc[x]
             cuda.syncthreads()
             if slice == 0:
-                for other in range(SLICES - 1):
+                for other in range(SLICED_K - 1):
                     for x in range(ACC):
                         acc[x] += sums[(other * ACC + x) * PLACES + place]
 

@@ -1,4 +1,4 @@
-"""``sum_partials``: C := alpha * (P[0] + P[1] + ...) + beta * C, the end of a product whose k was split.
+"""``split_k_reduce``: C := alpha * (P[0] + P[1] + ...) + beta * C, the end of a product whose k was split.
 
 A product with a long k and few tiles of C leaves most multiprocessors idle. So its k is cut into chunks;
 one launch computes the product of each chunk as one matrix of a batch, and this kernel adds them up, always
@@ -21,16 +21,16 @@ from ...gpu.compile import KernelSource
 from ...types import DTYPES, Dtype
 from ..common.region import check_part, inside, is_hermitian, met
 
-__all__ = ["LOAD", "STEM", "SumPartials", "cut", "source"]
+__all__ = ["LOAD", "STEM", "SplitKReduce", "cut", "source"]
 
-STEM = "sum_partials"
+STEM = "split_k_reduce"
 LOAD = 16  # bytes of one load
 PARAMETERS = "pp iii qqq rrrr".replace(" ", "")
 
 
 @dataclass(frozen=True, kw_only=True)
-class SumPartials:
-    """Config of one `sum_partials` kernel.
+class SplitKReduce:
+    """Config of one `split_k_reduce` kernel.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ def cut(k: int, splits: int, dtype: Dtype) -> tuple[int, int]:
     return depth, k - splits * depth
 
 
-def source(config: SumPartials, part: str = "all") -> KernelSource:
+def source(config: SplitKReduce, part: str = "all") -> KernelSource:
     """The kernel of `config`, for all of C or one of `part.PARTS`.
 
     Its parameters are pointers to P and C; int32 m, n and the number of partials; int64 leading stride of P
@@ -177,7 +177,7 @@ def _writer(facts: Dtype, real_diagonal: bool):
     return write
 
 
-def _build(config: SumPartials, part: str):
+def _build(config: SplitKReduce, part: str):
     facts = config.dtype_facts
     real, PARTS, COMPLEX = ptx.REALS[facts.real], facts.parts, facts.is_complex
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
@@ -193,7 +193,7 @@ def _build(config: SumPartials, part: str):
         columns = (row0 + distance) // int32(ldp)
         return row0 + distance - columns * int32(ldp), col0 + columns
 
-    def sum_partials(p, c, m, n, partials, ldp, ldc, stride_p, alpha, alpha_i, beta, beta_i):
+    def split_k_reduce(p, c, m, n, partials, ldp, ldc, stride_p, alpha, alpha_i, beta, beta_i):
         # (1) the elements of this block, neighbours in a partial, and the partials of this slice
         t = cuda.threadIdx.x
         lane, slice_ = t % LANES, t // LANES
@@ -230,4 +230,4 @@ def _build(config: SumPartials, part: str):
             at = (col * ldc + row) * PARTS
             write(c, at, re, im, old, ok, row == col, reads_c, alpha, alpha_i, beta, beta_i)
 
-    return sum_partials
+    return split_k_reduce

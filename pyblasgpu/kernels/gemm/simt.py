@@ -1,4 +1,4 @@
-"""``gemm_tile``: the universal GEMM stencil of Kurzak, Tomov and Dongarra (2011), for FMA units.
+"""``gemm_simt``: the universal GEMM stencil of Kurzak, Tomov and Dongarra (2011), for FMA units.
 
 A block of DIM_X x DIM_Y threads computes a BLK_M x BLK_N tile of C; each thread keeps THR_M x THR_N
 elements of it in registers. A and B pass in stripes BLK_K deep, through shared memory or straight into
@@ -20,14 +20,14 @@ from .config import GemmConfig
 from .mainloop import Product
 from .source import kernel_source
 
-__all__ = ["STEM", "GemmTile", "source"]
+__all__ = ["STEM", "GemmSimt", "source"]
 
-STEM = "gemm_tile"
+STEM = "gemm_simt"
 
 
 @dataclass(frozen=True, kw_only=True)
-class GemmTile(GemmConfig):
-    """Config of one `gemm_tile` kernel, beside what `GemmConfig` holds.
+class GemmSimt(GemmConfig):
+    """Config of one `gemm_simt` kernel, beside what `GemmConfig` holds.
 
     Attributes
     ----------
@@ -185,7 +185,7 @@ class GemmTile(GemmConfig):
 
 
 def source(
-    config: GemmTile, conj_a: bool = False, conj_b: bool = False, part: str = "all", triangle: str = "",
+    config: GemmSimt, conj_a: bool = False, conj_b: bool = False, part: str = "all", triangle: str = "",
     solved: str = "",
 ) -> KernelSource:  # fmt: skip
     """The kernel of `config`, with A, B conjugated or not, for all of C or a `part` of it, or that multiplies
@@ -194,7 +194,7 @@ def source(
     return kernel_source(config, conj_a, conj_b, part, triangle, solved, _product)
 
 
-def _product(config: GemmTile, conj_a: bool, conj_b: bool) -> Product:
+def _product(config: GemmSimt, conj_a: bool, conj_b: bool) -> Product:
     facts = config.dtype_facts
     DIM_X, DIM_Y, VEC_M, VEC_N = config.DIM_X, config.DIM_Y, config.VEC_M, config.VEC_N
     B_STRIPE = config.place_b
@@ -220,7 +220,7 @@ def _product(config: GemmTile, conj_a: bool, conj_b: bool) -> Product:
     return Product(load, update, config.UNROLL // VEC_K, row, col, reals_a, reals_b, run=VEC_M)
 
 
-def _update(config: GemmTile, conj_a: bool, conj_b: bool):
+def _update(config: GemmSimt, conj_a: bool, conj_b: bool):
     """``update(acc, ra, rb)``: the products of a step, one k after the other."""
     THR_M, THR_N, VEC_K = config.THR_M, config.THR_N, config.VEC_K
 
@@ -243,7 +243,7 @@ def _update(config: GemmTile, conj_a: bool, conj_b: bool):
     return in_order([of_one(kk) for kk in range(VEC_K)])
 
 
-def _places(config: GemmTile):
+def _places(config: GemmSimt):
     """``along_m(t)``, ``along_n(t)``: the place of thread `t` in the DIM_X x DIM_Y grid.
 
     Lanes are mapped so that those which share a vector of A, and those which share one of B, are near:
@@ -265,7 +265,7 @@ def _places(config: GemmTile):
     return along_m, along_n
 
 
-def _fragment_loader(config: GemmTile, name: str):
+def _fragment_loader(config: GemmSimt, name: str):
     """``load(local, step, pointer, ...)``: a thread's part of the `step`-th column of A's stripe, row of B's,
     or VEC_K of them.
     """

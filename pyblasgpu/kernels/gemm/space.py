@@ -9,12 +9,12 @@ from ...gpu.device import Device
 from ...types import Dtype
 from ..common.axes import VECTOR, Axis, Parameters, first, instructions, residence, widest
 
-__all__ = ["deepened", "gemm_mma", "gemm_tile", "laid_out"]
+__all__ = ["deepened", "gemm_mma", "gemm_simt", "laid_out"]
 
 KEPT = 64  # bytes of the shortest row that stays as it lies
 LINE = 128  # bytes of shared memory that one access serves without a conflict
 
-# Of gemm_tile, DIM_X, DIM_Y, THR_M, THR_N: tiles for large products, small ones, few columns, few rows
+# Of gemm_simt, DIM_X, DIM_Y, THR_M, THR_N: tiles for large products, small ones, few columns, few rows
 _QUICK_TILES = {
     "s": (
         (16, 16, 8, 8), (16, 16, 8, 16), (16, 16, 16, 8), (8, 16, 8, 8), (16, 8, 8, 8), (16, 16, 4, 8),
@@ -54,7 +54,7 @@ _LARGE_PER_THREAD = 128  # elements of C
 _SHARED_BOTH = {"share_a": True, "share_b": True, "read_only": False}
 
 
-def gemm_tile(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Axis]:
+def gemm_simt(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Axis]:
     trans_a, trans_b = (letter == "t" for letter in layout)
     stages = (1, 2, 3, 4) if device.has_async_copy else (1,)
 
@@ -343,7 +343,7 @@ def laid_out(stem: str, dtype: Dtype, layout: str, parameters: Parameters, devic
     plainest formula.
     """
     chosen = dict(parameters)
-    if stem == "gemm_tile":
+    if stem == "gemm_simt":
         keeps = _keeping(dtype, layout, device, chosen["BLK_K"], chosen["stages"])[-1]
         chosen |= _fragments(dtype, layout, chosen, keeps)
         chosen |= _lanes(chosen)[0]

@@ -55,7 +55,7 @@ def _diagonal_multiplier(config: TrmmLeaf, variant: Variant):
     `below` is how far the tile's first row lies below the row that the slice's first k belongs to.
     """
     THR_M, THR_N, PARTS, UNIT = config.THR_M, config.THR_N, config.dtype_facts.parts, variant.unit
-    DIM_X, VEC_M, DEPTH = config.DIM_X, config.VEC_M, config.BLK_K // config.SLICES
+    DIM_X, VEC_M, DEPTH = config.DIM_X, config.VEC_M, config.BLK_K // config.SLICED_K
     ACC, LEAD_T, LEAD_X = THR_M * THR_N * PARTS, config.lead_t * PARTS, config.lead_x * PARTS
     real, offset = ptx.REALS[config.dtype_facts.real], ptx.offset
     step = step_multiplier(config, variant.conj)
@@ -112,7 +112,7 @@ def _build(config: TrmmLeaf, variant: Variant):
     in_turn = ptx.in_turn
     BLK_M, BLK_N, BLK_K, STAGES = config.BLK_M, config.BLK_N, config.BLK_K, config.stages
     DIM_X, VEC_M, VEC_N = config.DIM_X, config.VEC_M, config.VEC_N
-    PLACES, DEPTH = DIM_X * config.DIM_Y, BLK_K // config.SLICES
+    PLACES, DEPTH = DIM_X * config.DIM_Y, BLK_K // config.SLICED_K
     ACC, FRAG_T, FRAG_X = config.THR_M * config.THR_N * PARTS, config.THR_M * PARTS, config.THR_N * PARTS
     LEAD_T, LEAD_X = config.lead_t * PARTS, config.lead_x * PARTS
     X_STRIPE, STAGE = LEAD_T * BLK_K, config.stage_elements * PARTS

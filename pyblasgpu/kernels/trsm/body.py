@@ -93,7 +93,7 @@ def _accumulators(config: TrsmConfig):
     tile after tile, column by column.
     """
     facts, BLK, COLUMNS = config.dtype_facts, config.BLK, config.THR_N
-    PARTS, GROUPS, STEP = facts.parts, BLK // 8, config.SPLIT * BLK
+    PARTS, GROUPS, STEP = facts.parts, BLK // 8, config.WARPS_PER_COLUMN_GROUP * BLK
     load, COUNT = ptx.load_global(PARTS, False), config.THR_M * COLUMNS
 
     @device_function
@@ -211,7 +211,8 @@ def _walker(config: TrsmConfig, variant: Variant, updater: Updater, careful: boo
     """
     PARTS, int32 = config.dtype_facts.parts, ptx.types.int32
     offset, quotient = ptx.offset, ptx.quotient
-    BLK, STAGES, SPLIT, TILES = config.BLK, config.stages, config.SPLIT, config.tiles // config.SPLIT
+    WARPS_PER_COLUMN_GROUP = config.WARPS_PER_COLUMN_GROUP
+    BLK, STAGES, TILES = config.BLK, config.stages, config.tiles // WARPS_PER_COLUMN_GROUP
     STAGE, TILE, PANEL = config.stage_elements * PARTS, BLK * BLK * PARTS, config.panel_elements * PARTS
 
     _, start_strip = tile_starters(config, variant)
@@ -219,7 +220,7 @@ def _walker(config: TrsmConfig, variant: Variant, updater: Updater, careful: boo
     load_x, place_of = updater.load, updater.place
     # a warp alone updates all its tiles, of which the first has just left, and solves the next; of two that
     # take turns one updates the next tile, solves it, and updates its others, of which none has left
-    LEFT, NEXT = (1, TILES - 1) if SPLIT == 1 else (0, 1)
+    LEFT, NEXT = (1, TILES - 1) if WARPS_PER_COLUMN_GROUP == 1 else (0, 1)
     update_next = _asked(config, updater, 0, NEXT, LEFT)
     update_others = _asked(config, updater, NEXT, TILES - LEFT, LEFT)
     update_all = _asked(config, updater, 0, TILES - 1, 1)
@@ -238,7 +239,7 @@ def _walker(config: TrsmConfig, variant: Variant, updater: Updater, careful: boo
         while j < tiles:
             rows, odd, diagonal = int32(n - j * BLK), j & 1, offset(diagonals, int32(j * TILE))
             panel, before = offset(panels, int32(odd * PANEL)), offset(panels, int32((1 - odd) * PANEL))
-            mine = owns and (SPLIT == 1 or odd == part)
+            mine = owns and (WARPS_PER_COLUMN_GROUP == 1 or odd == part)
 
             # (4) the tile before is solved and its strip is there; a strip that comes later sets out
             if j > 0:
@@ -253,16 +254,16 @@ def _walker(config: TrsmConfig, variant: Variant, updater: Updater, careful: boo
                 if owns:
                     load_x(rx, before, g, q)
                     strip = offset(ring, int32(free * STAGE))
-                    place = place_of(strip, 0 if SPLIT == 1 or mine else 1, g, q)
+                    place = place_of(strip, 0 if WARPS_PER_COLUMN_GROUP == 1 or mine else 1, g, q)
 
             # (5) this tile is updated and solved, in a panel
             if mine:
-                left = int32(quotient(tiles - j + (SPLIT - 1), SPLIT))
+                left = int32(quotient(tiles - j + (WARPS_PER_COLUMN_GROUP - 1), WARPS_PER_COLUMN_GROUP))
                 if j > 0:
                     update_next(acc, rt, rx, place, left)
                 put(acc, column, panel, scaled, diagonal, inverse, g, q)
                 sync_warp()
-                if SPLIT == 1 and j > 0:
+                if WARPS_PER_COLUMN_GROUP == 1 and j > 0:
                     write(offset(b, -BLK * b_rs * PARTS), before, b_rs, b_cs, lane, BLK, cols)
                 undone = solve(column, panel, scaled, diagonal, tri, t_rs, t_cs, lane, min(rows, BLK), safe)
                 sync_warp()  # what updates are instructions of the whole warp
@@ -270,9 +271,9 @@ def _walker(config: TrsmConfig, variant: Variant, updater: Updater, careful: boo
                     update_others(acc, rt, rx, place, left)
 
             # (6) the other warp of the columns writes its tile, which is the one before, and updates its own
-            if SPLIT > 1 and owns and not mine and j > 0:
+            if WARPS_PER_COLUMN_GROUP > 1 and owns and not mine and j > 0:
                 write(offset(b, -BLK * b_rs * PARTS), before, b_rs, b_cs, lane, BLK, cols)
-                update_all(acc, rt, rx, place, int32(quotient(tiles - j, SPLIT)))
+                update_all(acc, rt, rx, place, int32(quotient(tiles - j, WARPS_PER_COLUMN_GROUP)))
 
             tri, b = offset(tri, BLK * (t_rs + t_cs) * PARTS), offset(b, BLK * b_rs * PARTS)
             inverse = offset(inverse, BLK * PARTS)
@@ -309,7 +310,8 @@ def _build(config: TrsmConfig, variant: Variant, updater: Updater):
     DIAGONALS, PANELS = STAGES * STAGE, config.panels * PANEL
     INVERSE = DIAGONALS + config.ORDER * BLK * PARTS
     FIRST_PANEL = INVERSE + config.ORDER * PARTS
-    UNIT, ALL_OWN, OWNERS, SPLIT = variant.unit, config.LOADERS == 0, config.owners, config.SPLIT
+    UNIT, ALL_OWN, OWNERS = variant.unit, config.PRODUCER_WARPS == 0, config.owners
+    WARPS_PER_COLUMN_GROUP = config.WARPS_PER_COLUMN_GROUP
     APART = config.APART and not UNIT
 
     read, scale = _accumulators(config)
@@ -325,7 +327,7 @@ def _build(config: TrsmConfig, variant: Variant, updater: Updater):
         # (1) the columns of this warp, its first tile, the place of this lane
         t = int32(cuda.threadIdx.x & 1023)  # the mask tells the compiler that it is not negative
         warp, lane, g, q = t // 32, t % 32, t % 32 // 4, t % 4
-        part, group = (warp // WARPS, warp % WARPS) if SPLIT > 1 else (0, warp)
+        part, group = (warp // WARPS, warp % WARPS) if WARPS_PER_COLUMN_GROUP > 1 else (0, warp)
         owns = ALL_OWN or warp < OWNERS
         col0, batch = (cuda.blockIdx.x * WARPS + group) * WARP_N, int64(cuda.blockIdx.z)
         cols, tiles = int32(r - col0 if owns else 0), quotient(n + (BLK - 1), BLK)
@@ -365,7 +367,7 @@ def _build(config: TrsmConfig, variant: Variant, updater: Updater):
 
         # (7) the last tile
         last = int32(tiles - 1)
-        if owns and (SPLIT == 1 or (last & 1) == part):
+        if owns and (WARPS_PER_COLUMN_GROUP == 1 or (last & 1) == part):
             mend(undone, last, offset(at[0], -step_t), panels, n, t_rs, t_cs, lane)
             sync_warp()
             panel = offset(panels, int32((last & 1) * PANEL))

@@ -25,16 +25,16 @@ class TrsmConfig:
     BLK : int
         Rows of a tile.
     WARPS : int
-        Warps of a block that own columns, or groups of them (`SPLIT`).
+        Warps of a block that own columns, or groups of them (`WARPS_PER_COLUMN_GROUP`).
     WARP_N : int
         Columns of B a warp owns.
     stages : int
         Strips of T in the shared-memory ring, at least 2.
     min_blocks : int
         Blocks a multiprocessor must be able to hold.
-    LOADERS : int
+    PRODUCER_WARPS : int
         Further warps of a block, which do nothing but bring T; 0: all warps bring their part.
-    SPLIT : int
+    WARPS_PER_COLUMN_GROUP : int
         Warps that own the same columns, 1 or 2: of these one has the even tiles of rows, the other the odd.
     """
 
@@ -45,8 +45,8 @@ class TrsmConfig:
     WARP_N: int = 8
     stages: int = 2
     min_blocks: int = 1
-    LOADERS: int = 0
-    SPLIT: int = 1
+    PRODUCER_WARPS: int = 0
+    WARPS_PER_COLUMN_GROUP: int = 1
 
     STEM: ClassVar[str]
     #: Whether the tiles have a loop of their own until something is not finite. True divisions within the
@@ -62,14 +62,15 @@ class TrsmConfig:
         require(self.WARP_N in (8, 16, 32), "lane_columns", "WARP_N in (8, 16, 32)", WARP_N=self.WARP_N)
         require(self.stages >= 2, "ring", "stages >= 2", stages=self.stages)
         require(
-            self.WARPS >= 1 and self.LOADERS >= 0 and self.threads <= 1024,
-            "max_threads", "32 <= 32 * (WARPS * SPLIT + LOADERS) <= 1024",
-            WARPS=self.WARPS, SPLIT=self.SPLIT, LOADERS=self.LOADERS,
+            self.WARPS >= 1 and self.PRODUCER_WARPS >= 0 and self.threads <= 1024,
+            "max_threads", "32 <= 32 * (WARPS * WARPS_PER_COLUMN_GROUP + PRODUCER_WARPS) <= 1024",
+            WARPS=self.WARPS, WARPS_PER_COLUMN_GROUP=self.WARPS_PER_COLUMN_GROUP,
+            PRODUCER_WARPS=self.PRODUCER_WARPS,
         )  # fmt: skip
         require(
-            self.SPLIT in (1, 2) and self.tiles % self.SPLIT == 0,
-            "split", "SPLIT in (1, 2) and ORDER / BLK % SPLIT == 0",
-            SPLIT=self.SPLIT, ORDER=self.ORDER, BLK=self.BLK,
+            self.WARPS_PER_COLUMN_GROUP in (1, 2) and self.tiles % self.WARPS_PER_COLUMN_GROUP == 0,
+            "split", "WARPS_PER_COLUMN_GROUP in (1, 2) and ORDER / BLK % WARPS_PER_COLUMN_GROUP == 0",
+            WARPS_PER_COLUMN_GROUP=self.WARPS_PER_COLUMN_GROUP, ORDER=self.ORDER, BLK=self.BLK,
         )  # fmt: skip
 
     def strip_steps(self, by_rows: bool) -> tuple[int, int]:
@@ -90,17 +91,17 @@ class TrsmConfig:
 
     @property
     def threads(self) -> int:
-        return 32 * (self.owners + self.LOADERS)
+        return 32 * (self.owners + self.PRODUCER_WARPS)
 
     @property
     def owners(self) -> int:
         """Warps of a block that own a part of B."""
-        return self.WARPS * self.SPLIT
+        return self.WARPS * self.WARPS_PER_COLUMN_GROUP
 
     @property
     def loading_threads(self) -> int:
         """Threads that bring the strips of T."""
-        return 32 * (self.LOADERS or self.owners)
+        return 32 * (self.PRODUCER_WARPS or self.owners)
 
     @property
     def BLK_M(self) -> int:
@@ -116,7 +117,7 @@ class TrsmConfig:
 
     @property
     def THR_M(self) -> int:
-        return self.ORDER // 8 // self.SPLIT
+        return self.ORDER // 8 // self.WARPS_PER_COLUMN_GROUP
 
     @property
     def THR_N(self) -> int:

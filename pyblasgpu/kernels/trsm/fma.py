@@ -77,7 +77,7 @@ def source(config: TrsmFma, variant: Variant) -> KernelSource:
 def _updater(config: TrsmFma, variant: Variant) -> Updater:
     PARTS, BLK, COLUMNS, WIDTH = config.dtype_facts.parts, config.BLK, config.THR_N, config.vector
     GROUPS, ROW, offset = BLK // 8, config.row_of_strip * PARTS, ptx.offset
-    STEP_TILE = config.SPLIT * BLK * ROW
+    STEP_TILE = config.WARPS_PER_COLUMN_GROUP * BLK * ROW
     TILE, load_panel = GROUPS * COLUMNS * PARTS, _panel_loader(config)
 
     def places(first, stop):

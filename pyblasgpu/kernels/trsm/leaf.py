@@ -51,7 +51,7 @@ class TrsmLeaf(TrianglePanel):
         require(
             self.sum_elements <= self.ring_elements,
             "sums_fit_ring",
-            "(SLICES - 1) * BLK_M * BLK_N <= elements of the ring",
+            "(SLICED_K - 1) * BLK_M * BLK_N <= elements of the ring",
             sums=self.sum_elements,
             ring=self.ring_elements,
         )
@@ -127,7 +127,7 @@ def _build(config: TrsmLeaf, variant: Variant):
     in_turn = ptx.in_turn
     BLK_M, BLK_N, BLK_K, STAGES = config.BLK_M, config.BLK_N, config.BLK_K, config.stages
     DIM_X, VEC_M, VEC_N = config.DIM_X, config.VEC_M, config.VEC_N
-    PLACES, DEPTH, ROW = DIM_X * config.DIM_Y, BLK_K // config.SLICES, config.row_of_panel
+    PLACES, DEPTH, ROW = DIM_X * config.DIM_Y, BLK_K // config.SLICED_K, config.row_of_panel
     ACC, FRAG_T, FRAG_X = config.THR_M * config.THR_N * PARTS, config.THR_M * PARTS, config.THR_N * PARTS
     COLUMN = BLK_M * PARTS
     LEAD_T, LEAD_X = config.lead_t * PARTS, config.lead_x * PARTS

@@ -111,7 +111,7 @@ def tile_starters(config: TrsmConfig, variant: Variant):
     copy_strip = _tiles_copier(
         config, config.loading_threads, STEP_ROW, STEP_COL, BY_ROWS, config.tiles - 1, BLK * STEP_ROW * PARTS
     )
-    ALL_LOAD, FIRST = config.LOADERS == 0, config.threads - config.loading_threads
+    ALL_LOAD, FIRST = config.PRODUCER_WARPS == 0, config.threads - config.loading_threads
     commit, int32, offset = ptx.commit_async, ptx.types.int32, ptx.offset
 
     @device_function

@@ -98,7 +98,8 @@ def _updater(config: TrsmMma, variant: Variant) -> Updater:
     instructions = BLK // ROWS, WARP_N // 8, (config.MMA_M, config.MMA_K), PARTS, variant.conj
     load_tile = _fragment_loader(PARTS, GROUPS, 8 * STEP_ROW, BLK // 4, 4 * STEP_COL)
     load_panel = _fragment_loader(PARTS, WARP_N // 8, 8 * PARTS, BLK // 4, 4 * config.row_of_panel * PARTS)
-    offset, ROW, STEP_TILE = ptx.offset, config.row_of_panel * PARTS, config.SPLIT * BLK * STEP_ROW
+    offset, ROW = ptx.offset, config.row_of_panel * PARTS
+    STEP_TILE = config.WARPS_PER_COLUMN_GROUP * BLK * STEP_ROW
 
     def tile_update(i, behind):
         multiply = ptx.warp_multiply(*instructions, False, BLK // DEPTH, i * TILE)

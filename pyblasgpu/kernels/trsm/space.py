@@ -10,7 +10,7 @@ from ..common.axes import Axis, Parameters, instructions, residence, widest
 
 __all__ = ["triangle_fma", "triangle_leaf", "triangle_mma"]
 
-# BLK_M, BLK_N, BLK_K, THR_M, THR_N, SLICES
+# BLK_M, BLK_N, BLK_K, THR_M, THR_N, SLICED_K
 _QUICK_LEAVES = (
     (32, 8, 32, 2, 2, 4), (32, 8, 64, 2, 2, 8), (32, 16, 32, 2, 2, 4), (32, 16, 64, 2, 2, 8),
     (32, 16, 32, 2, 1, 2), (32, 32, 32, 4, 2, 2), (32, 32, 64, 4, 2, 4), (16, 16, 64, 2, 2, 8),
@@ -32,7 +32,7 @@ def triangle_leaf(dtype: Dtype, layout: str, device: Device, effort: str) -> lis
         return [
             {
                 "BLK_M": m, "BLK_N": n, "BLK_K": k, "DIM_X": m // thr_m, "DIM_Y": n // thr_n,
-                "SLICES": slices, "VEC_M": widest(dtype, thr_m), "VEC_N": widest(dtype, thr_n),
+                "SLICED_K": slices, "VEC_M": widest(dtype, thr_m), "VEC_N": widest(dtype, thr_n),
                 "UNROLL": _LEAF_UNROLL, "stages": stage,
             }
             for (m, n, k, thr_m, thr_n, slices), stage in product(shapes, stages)
@@ -81,12 +81,12 @@ def triangle_fma(dtype: Dtype, layout: str, device: Device, effort: str) -> list
 
 def _shapes(orders, blocks, warps, widths, stages, effort: str) -> list[Parameters]:
     """Of leaves whose warps own columns, all that can be made of these values."""
-    names = ("ORDER", "BLK", "WARPS", "WARP_N", "stages", "LOADERS", "SPLIT")
+    names = ("ORDER", "BLK", "WARPS", "WARP_N", "stages", "PRODUCER_WARPS", "WARPS_PER_COLUMN_GROUP")
     values = product(orders, blocks, warps, widths, stages, _loaders(effort), SPLITS)
     return [dict(zip(names, each, strict=True)) for each in values]
 
 
-# WARPS, WARP_N, SPLIT, min_blocks where many blocks share a multiprocessor, as they do of batches
+# WARPS, WARP_N, WARPS_PER_COLUMN_GROUP, min_blocks where many blocks share a multiprocessor, as of batches
 _CROWDED = (
     (4, 16, 1, 1), (4, 16, 2, 1), (2, 16, 1, 1), (2, 16, 2, 1), (4, 8, 1, 2), (4, 8, 1, 3), (4, 8, 1, 4),
 )  # fmt: skip
@@ -97,8 +97,8 @@ def _crowded(dtype: Dtype, orders: tuple[int, ...]) -> list[Parameters]:
     block = 8 if dtype.is_complex else 16
     return [
         {
-            "ORDER": order, "BLK": block, "WARPS": warps, "WARP_N": width, "stages": 2, "LOADERS": 0,
-            "SPLIT": split, "min_blocks": blocks,
+            "ORDER": order, "BLK": block, "WARPS": warps, "WARP_N": width, "stages": 2, "PRODUCER_WARPS": 0,
+            "WARPS_PER_COLUMN_GROUP": split, "min_blocks": blocks,
         }
         for order, (warps, width, split, blocks) in product(orders, _CROWDED)
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""`gemm_tile` on small tiles: every staging, sharing, layout and dtype, exactly."""
+"""`gemm_simt` on small tiles: every staging, sharing, layout and dtype, exactly."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.common import tile_scheduler
 from pyblasgpu.kernels.gemm import simt as gemm_simt
 from pyblasgpu.kernels.gemm.mainloop import reals_read
-from pyblasgpu.kernels.gemm.simt import GemmTile
+from pyblasgpu.kernels.gemm.simt import GemmSimt
 from pyblasgpu.testing.reference import fenced, integers
 from pyblasgpu.tuning.prune import candidates
 from pyblasgpu.types import DTYPES
@@ -32,10 +32,10 @@ STAGINGS = {
 LAYOUTS = list(product((False, True), repeat=2))
 
 
-def config(letter: str = "s", trans_a: bool = False, trans_b: bool = False, **changes) -> GemmTile:
+def config(letter: str = "s", trans_a: bool = False, trans_b: bool = False, **changes) -> GemmSimt:
     """16 x 8 x 4 tiles by 32 threads."""
     x_a, x_b = (4 if trans_a else 16), (8 if trans_b else 4)
-    small = GemmTile(
+    small = GemmSimt(
         dtype=letter, trans_a=trans_a, trans_b=trans_b, BLK_M=16, BLK_N=8, BLK_K=4, DIM_X=8, DIM_Y=4,
         DIM_XA=x_a, DIM_YA=32 // x_a, DIM_XB=x_b, DIM_YB=32 // x_b, UNROLL=2,
     )  # fmt: skip
@@ -43,7 +43,7 @@ def config(letter: str = "s", trans_a: bool = False, trans_b: bool = False, **ch
 
 
 def check(
-    tile: GemmTile,
+    tile: GemmSimt,
     m=17,
     n=9,
     k=11,
@@ -86,7 +86,7 @@ def check(
 KEPT = [which for which in LAYOUTS if which != (False, True)]
 
 
-def kept(letter: str = "s", trans_a: bool = False, trans_b: bool = False, **changes) -> GemmTile:
+def kept(letter: str = "s", trans_a: bool = False, trans_b: bool = False, **changes) -> GemmSimt:
     """16 x 16 x 8 tiles by 32 threads, stripes along k as they lie."""
     vec = 16 // DTYPES[letter].itemsize
     chosen = {"BLK_N": 16, "BLK_K": 8, "UNROLL": 8, "VEC_K": vec, "stages": 2}
@@ -178,7 +178,7 @@ def smallest(stem: str, letter: str, layout: str) -> list:
 @pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])
 def test_small_tiles_of_the_quick_space(letter, layout):
     """On matrices that fill them and on such that do not, and with the kernels for less aligned operands."""
-    tiles = smallest("gemm_tile", letter, layout)
+    tiles = smallest("gemm_simt", letter, layout)
     assert {(16, 16), (32, 16), (16, 32)} <= {(tile.BLK_M, tile.BLK_N) for tile in tiles}
     for number, tile in enumerate(tiles):
         check(tile, 16, 16, 16, batch=2, shared=("", "a", "b")[number % 3])

@@ -1,4 +1,4 @@
-"""`sum_partials`: sums of any number of partials, scaled, on top of C or not, exactly."""
+"""`split_k_reduce`: sums of any number of partials, scaled, on top of C or not, exactly."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pyblasgpu.kernels.copy import split_k_reduce
-from pyblasgpu.kernels.copy.split_k_reduce import SumPartials, cut
+from pyblasgpu.kernels.copy.split_k_reduce import SplitKReduce, cut
 from pyblasgpu.testing.reference import fenced, integers
 from pyblasgpu.types import DTYPES
 
@@ -19,7 +19,7 @@ def check(
 ) -> None:  # fmt: skip
     """Sum integers, other numbers between their columns, into C between fences; compare with ``==``."""
     dtype, rng = DTYPES[letter], np.random.default_rng(m + 10 * n + 100 * partials)
-    config = kernels.SumPartials(dtype=letter, DIM=32, SLICES=slices, UNROLL=unroll)
+    config = kernels.SplitKReduce(dtype=letter, DIM=32, SLICES=slices, UNROLL=unroll)
     lead = -(-m // config.VEC) * config.VEC
     p = np.full((partials, n, lead), 99, dtype.name)
     values, old = integers(rng, (partials, m, n), dtype), integers(rng, (m, n), dtype)
@@ -64,7 +64,7 @@ def test_beta_zero_does_not_read_c(letter):
 def test_infinities_and_nans_stay_where_they_are():
     p = np.ones((3, 4, 8), np.float32)
     p[1, 2, 3], p[2, 0, 0] = np.nan, np.inf
-    c, config = np.zeros((8, 4), np.float32, order="F"), SumPartials(dtype="s", DIM=32, SLICES=4, UNROLL=2)
+    c, config = np.zeros((8, 4), np.float32, order="F"), SplitKReduce(dtype="s", DIM=32, SLICES=4, UNROLL=2)
     run(split_k_reduce.source(config), config.grid(8, 4), (p, c), (8, 4, 3, 8, 8, 32), (1.0, 0.0))
     assert np.isnan(c[3, 2]) and np.isinf(c[0, 0])
     assert (c == 3).sum() == 30
@@ -82,14 +82,14 @@ def test_the_order_of_a_sum_is_that_of_the_partials():
                 part += values
             expected += part
         c = np.zeros((32, 1), np.float32, order="F")
-        config = SumPartials(dtype="s", DIM=32, SLICES=slices, UNROLL=2)
+        config = SplitKReduce(dtype="s", DIM=32, SLICES=slices, UNROLL=2)
         run(split_k_reduce.source(config), config.grid(32, 1), (p, c), (32, 1, 11, 32, 32, 32), (1.0, 0.0))
         assert np.array_equal(c[:, 0], expected)
 
 
 @pytest.mark.parametrize("letter", DTYPES)
 def test_slices_are_no_more_than_partials_keep_busy(letter):
-    config = SumPartials(dtype=letter)
+    config = SplitKReduce(dtype=letter)
     slices = {1: 1, 8: 1, 9: 2, 16: 2, 17: 4, 64: 8, 65: 16, 128: 16, 1000: 16}
     assert {count: config.serving(count).SLICES for count in slices} == slices
     for count in slices:

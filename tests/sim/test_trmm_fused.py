@@ -20,7 +20,7 @@ from pyblasgpu.kernels.trmm import diagonal_blocks
 from pyblasgpu.testing.reference import fenced, integers
 from pyblasgpu.types import DTYPES
 
-from . import test_gemm_mma, test_gemm_tile
+from . import test_gemm_mma, test_gemm_simt
 from .launching import run, strides
 
 PIPELINES = [{"stages": 2}, {"stages": 3}, {"stages": 2, "prefetch": True}, {"stages": 4, "prefetch": True}]
@@ -30,7 +30,7 @@ def config(letter="s", triangle="lower_a", by_rows=False, mma=False, **changes):
     """A small tile for a T that lies by columns, or by rows."""
     of_a = triangle.endswith("a")
     layout = (by_rows, False) if of_a else (False, by_rows)
-    make = test_gemm_mma.config if mma else test_gemm_tile.config
+    make = test_gemm_mma.config if mma else test_gemm_simt.config
     return make(letter, *layout, **{"stages": 2, **changes})
 
 

@@ -17,7 +17,7 @@ from pyblasgpu.testing.reference import fenced
 from pyblasgpu.types import DTYPES
 
 from .launching import run, strides
-from .test_gemm_in_place import PIPELINES, config, operands
+from .test_trmm_fused import PIPELINES, config, operands
 
 
 def shared(triangle):
