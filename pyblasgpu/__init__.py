@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from .api.explain import explain
     from .api.level3 import gemm, trmm, trsm
     from .api.plans import plan_gemm, plan_trmm, plan_trsm
-    from .api.symmetric import gemmtr, hemm, her2k, herk, symm, syr2k, syrk
+    from .api.rank_k import gemmtr, her2k, herk, syr2k, syrk
+    from .api.symmetric import hemm, symm
     from .dispatch.overrides import override
     from .frontend.backend_status import backend_status
     from .info import show_config
@@ -52,10 +53,10 @@ _HOME = {
     "errors": None,
     "explain": "api.explain",
     "gemm": "api.level3",
-    "gemmtr": "api.symmetric",
+    "gemmtr": "api.rank_k",
     "hemm": "api.symmetric",
-    "her2k": "api.symmetric",
-    "herk": "api.symmetric",
+    "her2k": "api.rank_k",
+    "herk": "api.rank_k",
     "linalg": None,
     "override": "dispatch.overrides",
     "plan_gemm": "api.plans",
@@ -63,8 +64,8 @@ _HOME = {
     "plan_trsm": "api.plans",
     "show_config": "info",
     "symm": "api.symmetric",
-    "syr2k": "api.symmetric",
-    "syrk": "api.symmetric",
+    "syr2k": "api.rank_k",
+    "syrk": "api.rank_k",
     "trmm": "api.level3",
     "trsm": "api.level3",
 }

@@ -5,14 +5,31 @@ from __future__ import annotations
 from ctypes import c_float
 from math import prod
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 if TYPE_CHECKING:
     from .types import Dtype
 
-__all__ = ["array_of_numbers", "enabled", "item", "number", "shown"]
+__all__ = [
+    "Array",
+    "Flag",
+    "Number",
+    "Stream",
+    "array_of_numbers",
+    "enabled",
+    "item",
+    "number",
+    "shown",
+]
+
+#: What signatures name. No type tells more: any library's arrays are taken, and flags and numbers may be
+#: arrays of one element.
+Array: TypeAlias = Any
+Number: TypeAlias = Any
+Flag: TypeAlias = Any
+Stream: TypeAlias = Any
 
 _TEXT = (str, bytes, bytearray)
 _SHOWN = 60  # characters of a value in a message

@@ -28,26 +28,33 @@ class OverlapError(PyblasgpuError, ValueError):
 class ConfigError(PyblasgpuError, ValueError):
     """A Config breaks one of its kernel's rules.
 
-    Attributes
+    Parameters
     ----------
     rule : str
         Name of the rule, the key under which the tuner counts what it removed.
     inequality : str
         The rule itself, for example ``"BLK_M % (DIM_X * VEC_M) == 0"``.
-    values : dict
+    **values : object
         The values it was tried with.
+
+    Attributes
+    ----------
+    rule, inequality : str
+        As given.
+    values : dict
+        As given.
     """
 
-    def __init__(self, rule: str, inequality: str, **values):
+    def __init__(self, rule: str, inequality: str, **values: object):
         self.rule, self.inequality, self.values = rule, inequality, values
-        given = ", ".join(f"{name}={value}" for name, value in values.items())
-        super().__init__(f"{rule}: {inequality} does not hold for {given}")
+        shown = ", ".join(f"{name}={value}" for name, value in values.items())
+        super().__init__(f"{rule}: {inequality} does not hold for {shown}")
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[object, ...]:
         return (_config_error, (self.rule, self.inequality, self.values))
 
 
-def _config_error(rule, inequality, values):
+def _config_error(rule: str, inequality: str, values: dict[str, object]) -> ConfigError:
     return ConfigError(rule, inequality, **values)
 
 
@@ -61,7 +68,7 @@ def lacking(missing: ImportError, *extras: str) -> str:
     return f"{missing}; {ways}"
 
 
-def require(condition: bool, rule: str, inequality: str, **values) -> None:
+def require(condition: bool, rule: str, inequality: str, **values: object) -> None:
     """Raise `ConfigError` unless `condition` holds."""
     if not condition:
         raise ConfigError(rule, inequality, **values)

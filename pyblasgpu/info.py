@@ -56,7 +56,7 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
 
     See Also
     --------
-    backend_status : the backend alone.
+    backend_status : The backend alone.
 
     Notes
     -----

@@ -285,8 +285,8 @@ def install(monkeypatch) -> tuple[Routines, Memory]:
     for name, module in modules.items():
         monkeypatch.setitem(__import__("sys").modules, name, module)
     monkeypatch.setattr(frontend_call, "routine", routines)
-    for face in ("level3", "symmetric"):
-        monkeypatch.setattr(f"pyblasgpu.api.{face}.tape_of", routines.tape)
+    for module in ("level3", "rank_k", "symmetric"):
+        monkeypatch.setattr(f"pyblasgpu.api.{module}.tape_of", routines.tape)
     without_contexts(monkeypatch)
     monkeypatch.setattr(backend, "require", lambda: None)
     monkeypatch.setattr(backend, "SIMULATED", False)

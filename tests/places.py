@@ -1,4 +1,4 @@
-"""Where the arrays of a call lie, for the tests of the faces: how they are put there and fetched."""
+"""Where the arrays of a call lie, for tests of public functions: how they are put there and fetched."""
 
 from __future__ import annotations
 

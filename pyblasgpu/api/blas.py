@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import array_of_numbers, enabled
+from ..arguments import Array, Flag, Number, array_of_numbers, enabled
 from ..frontend.arrays import (
     common_dtype,
     dtype_name,
@@ -36,7 +36,8 @@ from ..frontend.layouts import MisalignedError, is_column_major
 from ..types import DTYPES, Dtype, Side
 from . import blas_docs
 from .level3 import multiply, triangular
-from .symmetric import rank_k, symmetric, triangular_product
+from .rank_k import rank_k, triangular_product
+from .symmetric import symmetric
 
 __all__ = [
     "cgemm", "cgemmtr", "chemm", "cher2k", "cherk", "csymm", "csyr2k", "csyrk", "ctrmm", "ctrsm", "dgemm",
@@ -47,18 +48,29 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _make_gemm(dtype: Dtype | None) -> Callable:
+def _make_gemm(dtype: Dtype | None) -> Callable[..., Any]:
     name = _name("gemm", dtype)
 
-    def gemm(alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0):
+    def gemm(
+        alpha: Number,
+        a: Array,
+        b: Array,
+        beta: Number = 0.0,
+        c: Array = None,
+        trans_a: Flag = 0,
+        trans_b: Flag = 0,
+        overwrite_c: Flag = 0,
+    ) -> Array:
         call, out, source, beta = _prepare(name, dtype, {"a": a, "b": b}, beta, c, overwrite_c)
         result = multiply(call, alpha, beta, out, trans_a, trans_b, source, column_major=True)
         return _like(result, c)
 
-    return _dress(gemm, name, dtype, blas_docs.GEMM.format(name=name, types=_types(dtype)))
+    return _dress(gemm, name, dtype, blas_docs.gemm(name, _types(dtype)))
 
 
-def _prepare(name: str, dtype: Dtype | None, inputs: dict, beta, c, overwrite_c):
+def _prepare(
+    name: str, dtype: Dtype | None, inputs: dict[str, Array], beta: Number, c: Array, overwrite_c: Flag
+) -> tuple[Call, Array, Any, Number]:
     """The Call of a routine that adds to `c`; its output if that is `c`, else what is copied into a new one;
     and beta, 0 if there is nothing to scale.
     """
@@ -77,76 +89,102 @@ def _prepare(name: str, dtype: Dtype | None, inputs: dict, beta, c, overwrite_c)
     return call, None, call.inputs[-1], beta
 
 
-def _make_symm(which: str, dtype: Dtype | None) -> Callable:
+def _make_symm(which: str, dtype: Dtype | None) -> Callable[..., Any]:
     name = _name(which, dtype)
 
-    def routine(alpha, a, b, beta=0.0, c=None, side=0, lower=0, overwrite_c=0):
+    def routine(
+        alpha: Number,
+        a: Array,
+        b: Array,
+        beta: Number = 0.0,
+        c: Array = None,
+        side: Flag = 0,
+        lower: Flag = 0,
+        overwrite_c: Flag = 0,
+    ) -> Array:
         call, out, source, beta = _prepare(name, dtype, {"a": a, "b": b}, beta, c, overwrite_c)
         result = symmetric(call, which, alpha, beta, out, side, lower, source, column_major=True)
         return _like(result, c)
 
-    doc = blas_docs.SYMM.format(name=name, types=_types(dtype), **_SYMM[which])
-    return _dress(routine, name, dtype, doc)
+    return _dress(routine, name, dtype, blas_docs.symm(which, name, _types(dtype)))
 
 
-_SYMM = {
-    "symm": {"kind": "symmetric", "diagonal": ""},
-    "hemm": {"kind": "Hermitian", "diagonal": ", without the imaginary parts of its diagonal"},
-}
-
-
-def _make_rank_k(which: str, dtype: Dtype | None) -> Callable:
+def _make_rank_k(which: str, dtype: Dtype | None) -> Callable[..., Any]:
     name = _name(which, dtype)
 
-    def add(inputs, alpha, beta, c, trans, lower, overwrite_c):
+    def add(
+        inputs: dict[str, Array],
+        alpha: Number,
+        beta: Number,
+        c: Array,
+        trans: Flag,
+        lower: Flag,
+        overwrite_c: Flag,
+    ) -> Array:
         call, out, source, beta = _prepare(name, dtype, inputs, beta, c, overwrite_c)
         return _like(rank_k(call, which, alpha, beta, out, lower, trans, source, column_major=True), c)
 
-    def update(alpha, a, beta=0.0, c=None, trans=0, lower=0, overwrite_c=0):
+    def update(
+        alpha: Number,
+        a: Array,
+        beta: Number = 0.0,
+        c: Array = None,
+        trans: Flag = 0,
+        lower: Flag = 0,
+        overwrite_c: Flag = 0,
+    ) -> Array:
         return add({"a": a}, alpha, beta, c, trans, lower, overwrite_c)
 
-    def update_by_two(alpha, a, b, beta=0.0, c=None, trans=0, lower=0, overwrite_c=0):
+    def update_by_two(
+        alpha: Number,
+        a: Array,
+        b: Array,
+        beta: Number = 0.0,
+        c: Array = None,
+        trans: Flag = 0,
+        lower: Flag = 0,
+        overwrite_c: Flag = 0,
+    ) -> Array:
         return add({"a": a, "b": b}, alpha, beta, c, trans, lower, overwrite_c)
 
-    kind = _HERMITIAN if which.startswith("her") else _SYMMETRIC
-    doc = blas_docs.RANK_K.format(name=name, types=_types(dtype), **(kind | _RANK_K[which]))
-    return _dress(update_by_two if which.endswith("2k") else update, name, dtype, doc)
+    routine = update_by_two if which.endswith("2k") else update
+    return _dress(routine, name, dtype, blas_docs.rank_k(which, name, _types(dtype)))
 
 
-_SYMMETRIC = {
-    "alpha": "With 0, nothing is read but `c`.", "beta": "", "diagonal": "",
-    "code": "1", "letter": "T", "op": "transposed",
-}  # fmt: skip
-_HERMITIAN = {
-    "alpha": "With 0, nothing is read but `c`.", "beta": "Real. ",
-    "diagonal": " The imaginary parts of the diagonal are not read.",
-    "code": "2", "letter": "C", "op": "conjugate transposed",
-}  # fmt: skip
-_RANK_K = {
-    "syrk": {"inputs": "a", "arrays": "a", "sum": "alpha op(a) op(a)^T"},
-    "herk": {"inputs": "a", "arrays": "a", "sum": "alpha op(a) op(a)^H", "alpha": "Real."},
-    "syr2k": {"inputs": "a, b", "arrays": "a, b", "sum": "alpha (op(a) op(b)^T + op(b) op(a)^T)"},
-    "her2k": {
-        "inputs": "a, b", "arrays": "a, b", "sum": "alpha op(a) op(b)^H + conj(alpha) op(b) op(a)^H",
-    },
-}  # fmt: skip
-
-
-def _make_gemmtr(dtype: Dtype | None) -> Callable:
+def _make_gemmtr(dtype: Dtype | None) -> Callable[..., Any]:
     name = _name("gemmtr", dtype)
 
-    def gemmtr(alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, lower=0, overwrite_c=0):
+    def gemmtr(
+        alpha: Number,
+        a: Array,
+        b: Array,
+        beta: Number = 0.0,
+        c: Array = None,
+        trans_a: Flag = 0,
+        trans_b: Flag = 0,
+        lower: Flag = 0,
+        overwrite_c: Flag = 0,
+    ) -> Array:
         call, out, source, beta = _prepare(name, dtype, {"a": a, "b": b}, beta, c, overwrite_c)
         flags = lower, trans_a, trans_b
         return _like(triangular_product(call, alpha, beta, out, *flags, source, column_major=True), c)
 
-    return _dress(gemmtr, name, dtype, blas_docs.GEMMTR.format(name=name, types=_types(dtype)))
+    return _dress(gemmtr, name, dtype, blas_docs.gemmtr(name, _types(dtype)))
 
 
-def _make_triangular(which: str, dtype: Dtype | None) -> Callable:
+def _make_triangular(which: str, dtype: Dtype | None) -> Callable[..., Any]:
     name = _name(which, dtype)
 
-    def routine(alpha, a, b, side=0, lower=0, trans_a=0, diag=0, overwrite_b=0):
+    def routine(
+        alpha: Number,
+        a: Array,
+        b: Array,
+        side: Flag = 0,
+        lower: Flag = 0,
+        trans_a: Flag = 0,
+        diag: Flag = 0,
+        overwrite_b: Flag = 0,
+    ) -> Array:
         triangle, target = _matrix(name, "a", a, dtype), _matrix(name, "b", b, dtype)
         overwrite = enabled(overwrite_b, name, "overwrite_b")
         if which == "trmm":
@@ -158,22 +196,7 @@ def _make_triangular(which: str, dtype: Dtype | None) -> Callable:
         result = triangular(call, which, alpha, out, side, lower, trans_a, diag, column_major=True)
         return _like(result, b)
 
-    doc = blas_docs.TRIANGULAR.format(name=name, types=_types(dtype), **_TRIANGULAR[which])
-    return _dress(routine, name, dtype, doc)
-
-
-_TRIANGULAR = {
-    "trmm": {
-        "result": "b",
-        "summary": "Product with a triangle, ``alpha op(a) b`` or ``alpha b op(a)``",
-        "a_note": "If `a` is larger, its leading part is used. ",
-    },
-    "trsm": {
-        "result": "x",
-        "summary": "Solution of ``op(a) x = alpha b`` or ``x op(a) = alpha b``, a triangular",
-        "a_note": "",
-    },
-}
+    return _dress(routine, name, dtype, blas_docs.triangular(which, name, _types(dtype)))
 
 
 def _name(stem: str, dtype: Dtype | None) -> str:
@@ -184,7 +207,7 @@ def _types(dtype: Dtype | None) -> str:
     return ", in the dtype that the arrays have together" if dtype is None else f", in {dtype.name}"
 
 
-def _dress(function: Any, name: str, dtype: Dtype | None, doc: str) -> Callable:
+def _dress(function: Any, name: str, dtype: Dtype | None, doc: str) -> Callable[..., Any]:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     function.__module__ = function.module_name = "pyblasgpu.blas"  # where users find it
@@ -195,7 +218,7 @@ def _dress(function: Any, name: str, dtype: Dtype | None, doc: str) -> Callable:
     return function
 
 
-def _matrix(name: str, argument: str, array, dtype: Dtype | None):
+def _matrix(name: str, argument: str, array: Array, dtype: Dtype | None) -> Array:
     """`array` with two dimensions; a vector as one column, a number as one element."""
     if isinstance(array, _NUMBERS):
         array = array_of_numbers(array, name, argument)
@@ -215,17 +238,17 @@ def _matrix(name: str, argument: str, array, dtype: Dtype | None):
 _NUMBERS = (list, tuple, int, float, complex)
 
 
-def _common(name: str, arrays: tuple) -> Dtype:
+def _common(name: str, arrays: tuple[Array, ...]) -> Dtype:
     return common_dtype(name, [dtype_name(array) for array in arrays])
 
 
-def _leading(a, order: int):
+def _leading(a: Array, order: int) -> Array:
     """The leading part of a triangle that is larger than needed, as SciPy's trmm takes it."""
     rows, cols = a.shape
     return a[:order, :order] if rows >= cols >= order else a
 
 
-def _may_overwrite(array, dtype: Dtype, inputs: Iterable) -> bool:
+def _may_overwrite(array: Array, dtype: Dtype, inputs: Iterable[Array]) -> bool:
     """Whether SciPy would write into `array`: column-major, without padding, of the routine's dtype; and
     whether that harms none of the other `inputs`.
     """
@@ -238,11 +261,11 @@ def _may_overwrite(array, dtype: Dtype, inputs: Iterable) -> bool:
     return (rows <= 1 or steps[0] == 1) and (cols <= 1 or steps[1] == rows)
 
 
-def _like(result, given):
+def _like(result: Array, replaced: Array) -> Array:
     """The result in the shape that SciPy gives it: that of the argument that it replaces, if there is one."""
-    if given is None:
+    if replaced is None:
         return result
-    shape = np.shape(given) if isinstance(given, _NUMBERS) else tuple(indexable(given, "", "").shape)
+    shape = np.shape(replaced) if isinstance(replaced, _NUMBERS) else tuple(indexable(replaced, "", "").shape)
     return result if len(shape) == 2 else reshaped(result, shape)
 
 
@@ -256,7 +279,7 @@ _COMPLEX = DTYPES["c"], DTYPES["z"]
 symm, hemm = (_make_symm(which, None) for which in ("symm", "hemm"))
 ssymm, dsymm, csymm, zsymm = (_make_symm("symm", dtype) for dtype in DTYPES.values())
 chemm, zhemm = (_make_symm("hemm", dtype) for dtype in _COMPLEX)
-syrk, herk, syr2k, her2k = (_make_rank_k(which, None) for which in _RANK_K)
+syrk, herk, syr2k, her2k = (_make_rank_k(which, None) for which in ("syrk", "herk", "syr2k", "her2k"))
 ssyrk, dsyrk, csyrk, zsyrk = (_make_rank_k("syrk", dtype) for dtype in DTYPES.values())
 cherk, zherk = (_make_rank_k("herk", dtype) for dtype in _COMPLEX)
 ssyr2k, dsyr2k, csyr2k, zsyr2k = (_make_rank_k("syr2k", dtype) for dtype in DTYPES.values())
@@ -265,7 +288,7 @@ gemmtr = _make_gemmtr(None)
 sgemmtr, dgemmtr, cgemmtr, zgemmtr = map(_make_gemmtr, DTYPES.values())
 
 
-def find_best_blas_type(arrays: Sequence = (), dtype=None) -> tuple[str, np.dtype, bool]:
+def find_best_blas_type(arrays: Sequence[Array] = (), dtype: Any = None) -> tuple[str, np.dtype[Any], bool]:
     """The BLAS type that holds all `arrays`.
 
     Parameters
@@ -278,7 +301,9 @@ def find_best_blas_type(arrays: Sequence = (), dtype=None) -> tuple[str, np.dtyp
     Returns
     -------
     prefix : {'s', 'd', 'c', 'z'}
+        The letter of the type.
     dtype : numpy.dtype
+        The type.
     prefer_fortran : bool
         Whether the first array of the most general dtype is column-major.
 
@@ -290,12 +315,12 @@ def find_best_blas_type(arrays: Sequence = (), dtype=None) -> tuple[str, np.dtyp
     dtypes = [dtype_name(array) for array in arrays] or [numpy_dtype("float64" if dtype is None else dtype)]
     best = common_dtype("find_best_blas_type", dtypes)
     generality = list(DTYPES).index
-    each = [common_dtype("find_best_blas_type", [found]).letter for found in dtypes]
+    each = [common_dtype("find_best_blas_type", [one]).letter for one in dtypes]
     leading = arrays[each.index(max(each, key=generality))] if len(arrays) else None
     return best.letter, np.dtype(best.name), leading is not None and _is_fortran(leading)
 
 
-def _is_fortran(array) -> bool:
+def _is_fortran(array: Array) -> bool:
     library = library_of(array)
     if library.host:
         return library.to_numpy(array).flags.f_contiguous
@@ -308,15 +333,19 @@ def _is_fortran(array) -> bool:
         return False
 
 
-def get_blas_funcs(names, arrays: Sequence = (), dtype=None, ilp64=False):
+def get_blas_funcs(
+    names: str | Sequence[str], arrays: Sequence[Array] = (), dtype: Any = None, ilp64: bool | str = False
+) -> Any:
     """The functions of this module for the dtype of `arrays`.
 
     Parameters
     ----------
     names : str or sequence of str
         Without prefix: 'gemm', 'trsm', 'herk', ... (the last for complex arrays alone).
-    arrays, dtype
-        See `find_best_blas_type`.
+    arrays : sequence of arrays, optional
+        Of one library; the functions are of the BLAS type that holds them all.
+    dtype : dtype, optional
+        Used if no arrays are given; by default float64.
     ilp64 : bool or 'preferred', optional
         Accepted; indices have 64 bits in either case.
 

@@ -1,170 +1,272 @@
-"""The docstrings of `blas`, to be filled with names and dtypes."""
+"""The docstrings of `blas`: one for each routine, for all of its dtypes."""
 
 from __future__ import annotations
 
-__all__ = ["GEMM", "GEMMTR", "RANK_K", "SYMM", "TRIANGULAR"]
+from .docstrings import filled
 
-GEMM = """``c = {name}(alpha, a, b, [beta, c, trans_a, trans_b, overwrite_c])``
+__all__ = ["gemm", "gemmtr", "rank_k", "symm", "triangular"]
 
-General matrix product, ``alpha op(a) op(b) + beta c``{types}.
-
-Parameters
-----------
+#: What the docstrings share.
+_PARTS = {
+    "alpha": """
 alpha : number
-a : array, shape (m, k), or (k, m) if transposed
-b : array, shape (k, n), or (n, k) if transposed
+    The factor of the product.
+""",
+    "beta_c": """
 beta : number, optional
-    With 0, `c` is not read.
+    The factor of `c`. With 0, `c` is not read.
 c : array, shape (m, n), optional
-    By default 0.
-trans_a, trans_b : {{0, 1, 2}} or {{'N', 'T', 'C'}}, optional
-    op: as it is, transposed, conjugate transposed.
+    What is added to. By default 0.
+""",
+    "beta": """
+beta : number, optional
+    The factor of `c`. With 0, `c` is not read.
+""",
+    "square_c": """
+c : array, shape (n, n), optional
+    What is added to. By default 0.
+""",
+    "trans_ab": """
+trans_a, trans_b : {0, 1, 2} or {'N', 'T', 'C'}, optional
+    Each op: as it is, transposed, conjugate transposed.
+""",
+    "computed_triangle": """
+lower : {0, 1}, optional
+    Whether the lower triangle is computed, else the upper one.
+""",
+    "overwrite_c": """
 overwrite_c : bool, optional
     Whether `c` may hold the result.
-
-Returns
--------
+""",
+    "result": """
 c : array, shape (m, n)
     Column-major.
-
-Raises
-------
+""",
+    "square_result": """
+c : array, shape (n, n)
+    Column-major; the other triangle is that of `c`, or zeros.
+""",
+    "errors": """
 ValueError
     When shapes or flags do not fit.
 TypeError
     When an array or number is complex and the routine real, or has no such cast (long double, objects).
+""",
+}
+
+_GEMM = """General matrix product, ``alpha op(a) op(b) + beta c``%(types)s.
+
+``c = %(name)s(alpha, a, b, [beta, c, trans_a, trans_b, overwrite_c])``
+
+Parameters
+----------
+%(alpha)s
+a : array, shape (m, k), or (k, m) if transposed
+    The left factor.
+b : array, shape (k, n), or (n, k) if transposed
+    The right factor.
+%(beta_c)s
+%(trans_ab)s
+%(overwrite_c)s
+
+Returns
+-------
+%(result)s
+
+Raises
+------
+%(errors)s
 """
 
-TRIANGULAR = """``{result} = {name}(alpha, a, b, [side, lower, trans_a, diag, overwrite_b])``
+_TRIANGULAR = """%(summary)s%(types)s.
 
-{summary}{types}.
+``%(output)s = %(name)s(alpha, a, b, [side, lower, trans_a, diag, overwrite_b])``
 
 Parameters
 ----------
 alpha : number
+    The factor of `b`.
 a : array, shape (m, m), or (n, n) from the right
-    {a_note}The other triangle, and a unit diagonal, are not read.
+    A triangle. %(a_note)sThe other one, and a unit diagonal, are not read.
 b : array, shape (m, n)
-side : {{0, 1}} or {{'L', 'R'}}, optional
-    op(a) stands to the left or to the right.
-lower : {{0, 1}}, optional
+    %(b_note)s
+side : {0, 1} or {'L', 'R'}, optional
+    Whether op(a) stands to the left or to the right.
+lower : {0, 1}, optional
     Whether `a` is lower triangular.
-trans_a : {{0, 1, 2}} or {{'N', 'T', 'C'}}, optional
-    op: as it is, transposed, conjugate transposed.
-diag : {{0, 1}} or {{'N', 'U'}}, optional
+trans_a : {0, 1, 2} or {'N', 'T', 'C'}, optional
+    The op: as it is, transposed, conjugate transposed.
+diag : {0, 1} or {'N', 'U'}, optional
     Whether the diagonal of `a` is taken to be 1.
 overwrite_b : bool, optional
     Whether `b` may hold the result.
 
 Returns
 -------
-{result} : array, shape (m, n)
+%(output)s : array, shape (m, n)
     Column-major.
 
 Raises
 ------
-ValueError
-    When shapes or flags do not fit.
-TypeError
-    When an array or number is complex and the routine real, or has no such cast (long double, objects).
+%(errors)s
 """
 
-SYMM = """``c = {name}(alpha, a, b, [beta, c, side, lower, overwrite_c])``
+_SYMM = """Product with a %(kind)s matrix, ``alpha a b + beta c`` or ``alpha b a + beta c``%(types)s.
 
-Product with a {kind} matrix, ``alpha a b + beta c`` or ``alpha b a + beta c``{types}.
+``c = %(name)s(alpha, a, b, [beta, c, side, lower, overwrite_c])``
 
 Parameters
 ----------
-alpha : number
+%(alpha)s
 a : array, shape (m, m), or (n, n) from the right
-    One triangle of it is read{diagonal}.
+    One triangle of it is read%(diagonal)s.
 b : array, shape (m, n)
-beta : number, optional
-    With 0, `c` is not read.
-c : array, shape (m, n), optional
-    By default 0.
-side : {{0, 1}} or {{'L', 'R'}}, optional
-    `a` stands to the left or to the right.
-lower : {{0, 1}}, optional
+    The other factor.
+%(beta_c)s
+side : {0, 1} or {'L', 'R'}, optional
+    Whether `a` stands to the left or to the right.
+lower : {0, 1}, optional
     Whether the lower triangle of `a` is read, else the upper one.
-overwrite_c : bool, optional
-    Whether `c` may hold the result.
+%(overwrite_c)s
 
 Returns
 -------
-c : array, shape (m, n)
-    Column-major.
+%(result)s
 
 Raises
 ------
-ValueError
-    When shapes or flags do not fit.
-TypeError
-    When an array or number is complex and the routine real, or has no such cast (long double, objects).
+%(errors)s
 """
 
-RANK_K = """``c = {name}(alpha, {inputs}, [beta, c, trans, lower, overwrite_c])``
+_RANK_K = """One triangle of ``%(sum)s + beta c``%(types)s.
 
-One triangle of ``{sum} + beta c``{types}.
+``c = %(name)s(alpha, %(inputs)s, [beta, c, trans, lower, overwrite_c])``
 
 Parameters
 ----------
 alpha : number
-    {alpha}
-{arrays} : array, shape (n, k), or (k, n) if transposed
-beta : number, optional
-    {beta}With 0, `c` is not read.
-c : array, shape (n, n), optional
-    By default 0.{diagonal}
-trans : {{0, {code}}} or {{'N', '{letter}'}}, optional
-    op: as it is, {op}. Real arrays take all of 0, 1, 2.
-lower : {{0, 1}}, optional
-    Whether the lower triangle is computed, else the upper one.
-overwrite_c : bool, optional
-    Whether `c` may hold the result.
+    %(alpha_note)sThe factor of the product.
+%(inputs)s : array, shape (n, k), or (k, n) if transposed
+    %(inputs_note)s
+%(beta)s%(beta_note)s
+%(square_c)s%(diagonal)s
+trans : {0, %(code)s} or {'N', '%(letter)s'}, optional
+    The op: as it is, %(op)s. Real arrays take all of 0, 1, 2.
+%(computed_triangle)s
+%(overwrite_c)s
 
 Returns
 -------
-c : array, shape (n, n)
-    Column-major; the other triangle is that of `c`, or zeros.
+%(square_result)s
 
 Raises
 ------
-ValueError
-    When shapes or flags do not fit; where SciPy prints a complaint and returns zeros too.
-TypeError
-    When an array or number is complex and the routine real, or has no such cast (long double, objects).
+%(errors)s
+
+Notes
+-----
+Where SciPy prints a complaint and returns zeros, ValueError is raised.
 """
 
-GEMMTR = """``c = {name}(alpha, a, b, [beta, c, trans_a, trans_b, lower, overwrite_c])``
+_GEMMTR = """One triangle of the product ``alpha op(a) op(b) + beta c``%(types)s.
 
-One triangle of the product ``alpha op(a) op(b) + beta c``{types}. SciPy has no such function.
+``c = %(name)s(alpha, a, b, [beta, c, trans_a, trans_b, lower, overwrite_c])``
+
+SciPy has no such function.
 
 Parameters
 ----------
-alpha : number
+%(alpha)s
 a : array, shape (n, k), or (k, n) if transposed
+    The left factor.
 b : array, shape (k, n), or (n, k) if transposed
-beta : number, optional
-    With 0, `c` is not read.
-c : array, shape (n, n), optional
-    By default 0.
-trans_a, trans_b : {{0, 1, 2}} or {{'N', 'T', 'C'}}, optional
-    op: as it is, transposed, conjugate transposed.
-lower : {{0, 1}}, optional
-    Whether the lower triangle is computed, else the upper one.
-overwrite_c : bool, optional
-    Whether `c` may hold the result.
+    The right factor.
+%(beta)s
+%(square_c)s
+%(trans_ab)s
+%(computed_triangle)s
+%(overwrite_c)s
 
 Returns
 -------
-c : array, shape (n, n)
-    Column-major; the other triangle is that of `c`, or zeros.
+%(square_result)s
 
 Raises
 ------
-ValueError
-    When shapes or flags do not fit.
-TypeError
-    When an array or number is complex and the routine real, or has no such cast (long double, objects).
+%(errors)s
 """
+
+_TRIANGULAR_WORDS = {
+    "trmm": {
+        "output": "b",
+        "summary": "Product with a triangle, ``alpha op(a) b`` or ``alpha b op(a)``",
+        "a_note": "If `a` is larger, its leading part is used. ",
+        "b_note": "The other factor.",
+    },
+    "trsm": {
+        "output": "x",
+        "summary": "Solution of ``op(a) x = alpha b`` or ``x op(a) = alpha b``, a triangular",
+        "a_note": "",
+        "b_note": "The right-hand sides.",
+    },
+}
+_SYMM_WORDS = {
+    "symm": {"kind": "symmetric", "diagonal": ""},
+    "hemm": {"kind": "Hermitian", "diagonal": ", without the imaginary parts of its diagonal"},
+}
+_SYMMETRIC = {
+    "alpha_note": "",
+    "beta_note": "",
+    "diagonal": "",
+    "code": "1",
+    "letter": "T",
+    "op": "transposed",
+}
+_HERMITIAN = {
+    "alpha_note": "",
+    "beta_note": " It is real.",
+    "diagonal": " The imaginary parts of the diagonal are not read.",
+    "code": "2",
+    "letter": "C",
+    "op": "conjugate transposed",
+}
+_RANK_K_WORDS = {
+    "syrk": {**_SYMMETRIC, "inputs": "a", "sum": "alpha op(a) op(a)^T"},
+    "herk": {**_HERMITIAN, "inputs": "a", "sum": "alpha op(a) op(a)^H", "alpha_note": "Real. "},
+    "syr2k": {**_SYMMETRIC, "inputs": "a, b", "sum": "alpha (op(a) op(b)^T + op(b) op(a)^T)"},
+    "her2k": {
+        **_HERMITIAN,
+        "inputs": "a, b",
+        "sum": "alpha op(a) op(b)^H + conj(alpha) op(b) op(a)^H",
+    },
+}
+
+
+def gemm(name: str, types: str) -> str:
+    """The docstring of GEMM; `types` is what its summary says about dtypes."""
+    return _of(_GEMM, name, types)
+
+
+def triangular(which: str, name: str, types: str) -> str:
+    """The docstring of TRMM or TRSM (`which`)."""
+    return _of(_TRIANGULAR, name, types, _TRIANGULAR_WORDS[which])
+
+
+def symm(which: str, name: str, types: str) -> str:
+    """The docstring of SYMM or HEMM (`which`)."""
+    return _of(_SYMM, name, types, _SYMM_WORDS[which])
+
+
+def rank_k(which: str, name: str, types: str) -> str:
+    """The docstring of SYRK, HERK, SYR2K or HER2K (`which`)."""
+    inputs_note = "The factors." if which.endswith("2k") else "The factor."
+    return _of(_RANK_K, name, types, {**_RANK_K_WORDS[which], "inputs_note": inputs_note})
+
+
+def gemmtr(name: str, types: str) -> str:
+    """The docstring of GEMMTR."""
+    return _of(_GEMMTR, name, types)
+
+
+def _of(template: str, name: str, types: str, words: dict[str, str] | None = None) -> str:
+    return filled(template, {**_PARTS, **(words or {}), "name": name, "types": types})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..gpu.device import current, present
 from ..operands import Operand
 from ..routines import gemm, gemmtr, symm, syr2k, syrk, trmm, trsm
@@ -14,20 +16,22 @@ __all__ = ["explain"]
 
 def explain(
     routine: str,
-    dtype,
+    dtype: Any,
     m: int,
     n: int,
     k: int | None = None,
     device: int | str = 0,
     batch: int = 1,
-    method=None,
+    method: str | None = None,
 ) -> list[tuple[str, str, str]]:
     """The Configs that a call would take on a device, in the order of its launches.
 
     Parameters
     ----------
     routine : {'gemm', 'trmm', 'trsm', 'symm', 'hemm', 'syrk', 'herk', 'syr2k', 'her2k', 'gemmtr'}
+        The call.
     dtype : str, dtype
+        One of the four, by letter, name or as a library's dtype.
     m, n : int
         Extents of the result, column-major, m = n from 'syrk' on; a triangle is lower and stands on the left.
     k : int, optional
@@ -37,7 +41,7 @@ def explain(
     batch : int
         How many products, or triangles.
     method : {'3m'}, optional
-        Of a GEMM, see `gemm`.
+        Of a complex GEMM: three real products instead of four.
 
     Returns
     -------
@@ -55,6 +59,11 @@ def explain(
     ValueError
         For another routine or method, for the name of a device that is not here, and where m = n is needed
         and not so.
+
+    See Also
+    --------
+    override : Another choice, within a block.
+    show_config : The files that Configs come from.
     """
     found: dict[tuple[str, str, str], None] = {}
     facts, extents = dtype_of(dtype), (m, n, m if k is None else k)

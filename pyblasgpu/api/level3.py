@@ -12,53 +12,58 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import Array, Flag, Number, Stream
 from ..frontend import cpu
 from ..frontend.call import ON_DEVICE, Call, again, tape_of
 from ..types import Diag, Side, Trans, Uplo, by_three_products
+from .docstrings import documented
 
 __all__ = ["gemm", "lead", "multiply", "scaled_by_beta", "triangular", "trmm", "trsm"]
 
 
+@documented
 def gemm(
-    a, b, *, alpha=1, beta=0, out=None, trans_a="N", trans_b="N", stream=None, backend=None, method=None
-) -> Any:
+    a: Array,
+    b: Array,
+    *,
+    alpha: Number = 1,
+    beta: Number = 0,
+    out: Array = None,
+    trans_a: Flag = "N",
+    trans_b: Flag = "N",
+    stream: Stream = None,
+    backend: str | None = None,
+    method: str | None = None,
+) -> Array:
     """General matrix product: ``alpha op(a) op(b) + beta out``.
 
     Parameters
     ----------
     a : array, shape (..., m, k), or (..., k, m) if transposed
+        The left factor.
+        %(dtypes)s
     b : array, shape (..., k, n), or (..., n, k) if transposed
-        float32, float64, complex64 or complex128. Integers and booleans count as float64, float16 as
-        float32; mixed ones are cast as by `numpy.result_type`. Any strides; read-only arrays too.
-    alpha, beta : number
-        With ``alpha=0`` neither `a` nor `b` is read, with ``beta=0`` `out` is not read.
-    out : array, shape (..., m, n), optional
-        Written in place, whatever its strides. It may not share memory with `a` or `b`.
-    trans_a, trans_b : {'N', 'T', 'C'}
-        op: the matrix itself, its transpose, its conjugate transpose. 'H' means 'C'; 0, 1, 2 serve too.
-    stream : int or stream object, optional
-        Where to run, on the device of the arrays; by default the library's current stream. Host arrays are
-        computed on the device of the stream, by default on the one that is current.
-    backend : {'auto', 'cuda', 'cpu', 'sim'}, optional
-        For host arrays; see `pyblasgpu.backend_status`.
-    method : {'3m'}, optional
-        Complex products may be made of three real ones instead of four, as by the BLAS's ``zgemm3m``: fewer
-        operations, and a bound of the error that is weaker, see the notes. complex128 on tensor cores is
-        computed so; complex64, and what runs on the CPU, as without.
+        The right factor.
+    %(alpha_beta)s
+    %(out)s
+    %(trans_ab)s
+    %(stream_backend)s
+    %(method)s
 
     Returns
     -------
     array, shape (..., m, n)
-        `out`, or a new array of the inputs' library: column-major if all inputs are, else row-major.
+        %(result)s
 
     Raises
     ------
-    ValueError
-        When shapes, flags, devices, strides, the stream or the method do not fit. Nothing is written then.
-    TypeError
-        When dtypes or libraries do not fit, or a number is complex and the arrays are real.
-    OverlapError
-        When `out` shares memory with an input.
+    %(shape_error)s
+    %(type_error)s
+    %(overlap_error)s
+
+    See Also
+    --------
+    plan_gemm : The same product again and again, with less of the host's time.
 
     Notes
     -----
@@ -86,68 +91,110 @@ def gemm(
     return multiply(call, alpha, beta, out, trans_a, trans_b, key=key, method=method)
 
 
+@documented
 def trmm(
-    a, b, *, alpha=1, side="L", lower=False, trans="N", unit_diag=False, out=None, stream=None, backend=None
-) -> Any:
+    a: Array,
+    b: Array,
+    *,
+    alpha: Number = 1,
+    side: Flag = "L",
+    lower: Flag = False,
+    trans: Flag = "N",
+    unit_diag: Flag = False,
+    out: Array = None,
+    stream: Stream = None,
+    backend: str | None = None,
+) -> Array:
     """Product with a triangle: ``alpha op(a) b``, or ``alpha b op(a)`` from the right.
 
     Parameters
     ----------
     a : array, shape (..., m, m), or (..., n, n) from the right
-        The other triangle, and a unit diagonal, are never read. For dtypes see `gemm`.
+        %(triangle)s
+        %(dtypes)s
     b : array, shape (..., m, n)
-    alpha : number
-        With ``alpha=0`` the result is 0 and neither `a` nor `b` is read.
-    side : {'L', 'R'}
-        Where op(a) stands; 0 and 1 serve too.
-    lower : bool
-        Whether `a`, as it is stored, is lower triangular.
-    trans : {'N', 'T', 'C'}
-        op, see `gemm`.
-    unit_diag : bool
-        Take the diagonal of `a` to be 1.
+        The other factor.
+    %(triangle_flags)s
     out : array, shape (..., m, n), optional
-        Written in place. ``out=b`` is the in-place product; no other memory may be shared with `a` or `b`.
-    stream, backend
-        See `gemm`.
+        Written in place, whatever its strides. ``out=b`` is the product in place; no other memory may be
+        shared with `a` or `b`.
+    %(stream_backend)s
 
     Returns
     -------
     array, shape (..., m, n)
-        `out`, or a new array, ordered as by `gemm`.
+        %(result)s
 
     Raises
     ------
-    ValueError, TypeError, OverlapError
-        As `gemm`.
+    %(shape_error)s
+    %(type_error)s
+    OverlapError
+        When `out` shares memory with an input, and is not `b` itself.
+
+    See Also
+    --------
+    plan_trmm : The same again and again, with less of the host's time.
+
+    Notes
+    -----
+    Componentwise error at most ``(n+2) u |alpha| |op(a)| |b|``, n the order of `a` and u the unit roundoff;
+    for complex numbers sqrt(8) times that.
     """
     return _triangular("trmm", a, b, alpha, side, lower, trans, unit_diag, out, stream, backend)
 
 
+@documented
 def trsm(
-    a, b, *, alpha=1, side="L", lower=False, trans="N", unit_diag=False, out=None, stream=None, backend=None
-) -> Any:
+    a: Array,
+    b: Array,
+    *,
+    alpha: Number = 1,
+    side: Flag = "L",
+    lower: Flag = False,
+    trans: Flag = "N",
+    unit_diag: Flag = False,
+    out: Array = None,
+    stream: Stream = None,
+    backend: str | None = None,
+) -> Array:
     """Solution x of a triangular system: ``op(a) x = alpha b``, or ``x op(a) = alpha b`` from the right.
 
     Parameters
     ----------
-    a, b, alpha, side, lower, trans, unit_diag, out, stream, backend
-        As those of `trmm`; ``out=b`` solves in place.
+    a : array, shape (..., m, m), or (..., n, n) from the right
+        %(triangle)s
+        %(dtypes)s
+    b : array, shape (..., m, n)
+        The right-hand sides.
+    %(triangle_flags)s
+    out : array, shape (..., m, n), optional
+        Written in place, whatever its strides. ``out=b`` solves in place; no other memory may be
+        shared with `a` or `b`.
+    %(stream_backend)s
 
     Returns
     -------
     array, shape (..., m, n)
-        `out`, or a new array, ordered as by `gemm`.
+        %(result)s
 
     Raises
     ------
-    ValueError, TypeError, OverlapError
-        As `gemm`. A zero on the diagonal raises nothing: it gives Inf and NaN, as in the BLAS.
+    %(shape_error)s A zero on the
+        diagonal raises nothing: it gives Inf and NaN, as in the BLAS.
+    %(type_error)s
+    OverlapError
+        When `out` shares memory with an input, and is not `b` itself.
+
+    See Also
+    --------
+    plan_trsm : The same again and again, with less of the host's time.
 
     Notes
     -----
-    By substitution: componentwise backward error about ``n u |op(a)| |x|``, n the order of `a`. In place,
-    with a workspace of at most 32 MiB or a twentieth of `b`; `plan_trsm` tells how much (`Plan.workspace`).
+    By substitution: componentwise backward error about ``n u |op(a)| |x|``, n the order of `a` and u the unit
+    roundoff. In place, with a workspace of at most 32 MiB or a twentieth of `b`; `plan_trsm` tells how much
+    (`Plan.workspace`).
     """
     return _triangular("trsm", a, b, alpha, side, lower, trans, unit_diag, out, stream, backend)
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 from numpy.linalg import LinAlgError
+from numpy.typing import NDArray
 
-from ..arguments import enabled, shown
+from ..arguments import Array, Flag, enabled, shown
 from ..frontend.arrays import (
     Library,
     can_be_output,
@@ -32,7 +33,17 @@ from .level3 import lead, multiply, triangular
 __all__ = ["matmul", "solve_triangular"]
 
 
-def matmul(x1, x2, /, out=None, *, casting="same_kind", order="K", dtype=None, subok=True) -> Any:
+def matmul(
+    x1: Array,
+    x2: Array,
+    /,
+    out: Any = None,
+    *,
+    casting: str = "same_kind",
+    order: str | None = "K",
+    dtype: Any = None,
+    subok: bool = True,
+) -> Array:
     """Matrix product, as `numpy.matmul`.
 
     Parameters
@@ -49,7 +60,7 @@ def matmul(x1, x2, /, out=None, *, casting="same_kind", order="K", dtype=None, s
         Order of a new result: C-contiguous, F-contiguous (stacks as a whole), by 'A' F-contiguous if all
         inputs are, by 'K' matrices that are column-major if those of all inputs are.
     dtype : dtype, optional
-        float32, float64, complex64 or complex128, to compute in.
+        To compute in: float32, float64, complex64 or complex128.
     subok : bool, optional
         Accepted; results are never instances of subclasses.
 
@@ -102,8 +113,14 @@ def matmul(x1, x2, /, out=None, *, casting="same_kind", order="K", dtype=None, s
 
 
 def solve_triangular(
-    a, b, trans=0, lower=False, unit_diagonal=False, overwrite_b=False, check_finite=None
-) -> Any:
+    a: Array,
+    b: Array,
+    trans: Flag = 0,
+    lower: Flag = False,
+    unit_diagonal: Flag = False,
+    overwrite_b: Flag = False,
+    check_finite: Flag = None,
+) -> Array:
     """Solution x of ``op(a) x = b``, a triangular, as `scipy.linalg.solve_triangular`.
 
     Parameters
@@ -166,7 +183,7 @@ def solve_triangular(
 _CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
 
 
-def _single(out):
+def _single(out: Any) -> Any:
     """The one output that may come in a tuple, as NumPy takes it."""
     if not isinstance(out, tuple):
         return out
@@ -175,18 +192,18 @@ def _single(out):
     return out[0]
 
 
-def _one_of(argument: str, value, known: Sequence[str]) -> str:
+def _one_of(argument: str, value: object, known: Sequence[str]) -> str:
     """`value` as one of the strings `known`; single letters may be lower case."""
     if not isinstance(value, str):
         raise TypeError(f"matmul: {argument} must be a str, not {shown(value)}")
-    found = value.upper() if len(value) == 1 else value
-    if found not in tuple(known):
+    name = value.upper() if len(value) == 1 else value
+    if name not in tuple(known):
         options = ", ".join(map(repr, known))
         raise ValueError(f"matmul: {argument} must be one of {options} (got {shown(value)})")
-    return found
+    return name
 
 
-def _array(array, name: str, argument: str):
+def _array(array: Any, name: str, argument: str) -> Array:
     """`array`, or for a list or a number what NumPy makes of it."""
     if not isinstance(array, (list, tuple, int, float, complex)):
         return indexable(array, name, argument)
@@ -196,23 +213,23 @@ def _array(array, name: str, argument: str):
         raise ValueError(f"{name}: {argument}={shown(array)} is no array: {error}") from None
 
 
-def _computation(name: str, arrays: dict, dtype, casting: str) -> Dtype:
+def _computation(name: str, arrays: dict[str, Array], dtype: Any, casting: str) -> Dtype:
     """The dtype to compute in, once `casting` has allowed the casts to it."""
-    given = [dtype_name(array) for array in arrays.values()]
+    dtypes = [dtype_name(array) for array in arrays.values()]
     if str(dtype).startswith(">"):
         raise TypeError(f"{name}: dtype {dtype} is not in native byte order")
-    wanted = common_dtype(name, given, tuple(arrays)) if dtype is None else dtype_of(dtype)
-    for index, found in enumerate(given):
-        _check_cast(f"{name}: input {index}", found, wanted.name, casting)
+    wanted = common_dtype(name, dtypes, tuple(arrays)) if dtype is None else dtype_of(dtype)
+    for index, source in enumerate(dtypes):
+        _check_cast(f"{name}: input {index}", source, wanted.name, casting)
     return wanted
 
 
-def _check_cast(what: str, source, target, casting: Any) -> None:
+def _check_cast(what: str, source: Any, target: Any, casting: Any) -> None:
     if not np.can_cast(numpy_dtype(source), numpy_dtype(target), casting):
         raise TypeError(f"{what} cannot be cast from {source} to {target} with casting rule {casting!r}")
 
 
-def _core(argument: str, array, axis: int):
+def _core(argument: str, array: Array, axis: int) -> Array:
     """`array` as a stack of matrices: a vector becomes a row (`axis` 0) or a column (1)."""
     dimensions = len(array.shape)
     if dimensions == 0:
@@ -222,12 +239,12 @@ def _core(argument: str, array, axis: int):
     return reshaped(array, (-1, 1) if axis else (1, -1))
 
 
-def _squeezed(array, dropped: list[int]):
+def _squeezed(array: Array, dropped: list[int]) -> Array:
     index = tuple(0 if axis in dropped else slice(None) for axis in (-2, -1))
     return array[(..., *index)] if dropped else array
 
 
-def _is_fortran(array: np.ndarray | Layout) -> bool:
+def _is_fortran(array: NDArray[Any] | Layout) -> bool:
     """Whether the elements lie without gaps, the first index running fastest."""
     if isinstance(array, np.ndarray):
         return array.flags.f_contiguous
@@ -239,7 +256,7 @@ def _is_fortran(array: np.ndarray | Layout) -> bool:
     return True
 
 
-def _fortran(call: Call, left, right):
+def _fortran(call: Call, left: Array, right: Array) -> Array:
     """A new device array for an F-contiguous stack, where the library's arrays have an order; else None."""
     shape = (*lead(call.name, left, right), left.shape[-2], right.shape[-1])
     if call.library.host or len(shape) == 2:
@@ -252,19 +269,19 @@ def _fortran(call: Call, left, right):
     return made.permute(axes) if hasattr(made, "permute") else made.transpose(axes)
 
 
-def _in_fortran_order(library: Library, result, like):
+def _in_fortran_order(library: Library, result: Array, like: Array) -> Array:
     host = library.to_numpy(result)
     return result if host.flags.f_contiguous else library.deliver(np.asarray(host, order="F"), like, None)
 
 
-def _direct_output(out, dtype: Dtype, arrays: tuple, dropped: list[int]):
+def _direct_output(out: Array, dtype: Dtype, arrays: tuple[Array, ...], dropped: list[int]) -> Array:
     """`out` as a stack of matrices if the product may be written to it at once, else None."""
     if out is None or dropped or not can_be_output(out, dtype):
         return None
     return None if any(may_share_memory(array, out) for array in arrays) else out
 
 
-def _stored(name: str, result, out, casting: str):
+def _stored(name: str, result: Array, out: Array, casting: str) -> Array:
     """`out`, holding `result`."""
     library = common_library(name, ("the product", "out"), (result, out))
     target = host_array(out, name, "out", written=True) if library.host else out
@@ -282,13 +299,13 @@ def _stored(name: str, result, out, casting: str):
     return out
 
 
-def _may_hold(array, triangle, stack: tuple[int, ...], dtype: Dtype) -> bool:
+def _may_hold(array: Array, triangle: Array, batch_shape: tuple[int, ...], dtype: Dtype) -> bool:
     """Whether the solution may go into the memory of b: only when it could be b, element for element."""
-    fits = tuple(array.shape[:-2]) == stack and can_be_output(array, dtype)
+    fits = tuple(array.shape[:-2]) == batch_shape and can_be_output(array, dtype)
     return fits and not may_share_memory(triangle, array)
 
 
-def _check_solvable(a, b, diag: Diag, check_finite: bool | None) -> None:
+def _check_solvable(a: Array, b: Array, diag: Diag, check_finite: bool | None) -> None:
     """Raise for Inf, NaN and a zero on the diagonal, as far as they are to be looked for."""
     name = "solve_triangular"
     library = common_library(name, ("a", "b"), (a, b))
@@ -300,7 +317,7 @@ def _check_solvable(a, b, diag: Diag, check_finite: bool | None) -> None:
             _check_values(xp, a, b, diag, check_finite)
 
 
-def _check_values(xp, a, b, diag: Diag, check_finite: bool | None) -> None:
+def _check_values(xp: Any, a: Array, b: Array, diag: Diag, check_finite: bool | None) -> None:
     if check_finite in (None, True) and not (bool(xp.all(xp.isfinite(a))) and bool(xp.all(xp.isfinite(b)))):
         raise ValueError("array must not contain infs or NaNs")
     if diag is Diag.NON_UNIT and 0 not in b.shape:

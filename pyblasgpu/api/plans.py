@@ -11,12 +11,14 @@ from threading import Lock
 from typing import Any, NamedTuple
 from weakref import ref
 
+from ..arguments import Array, Flag, Number, Stream
 from ..errors import OverlapError
 from ..frontend.arrays import common_library
 from ..frontend.call import Call, on_device, tape_of
 from ..frontend.layouts import are_clear, batches, reach, shares_memory
 from ..frontend.streams import stream_of
 from ..gpu import launch, workspace
+from .docstrings import documented
 from .level3 import multiply, triangular
 
 __all__ = ["Plan", "plan_gemm", "plan_trmm", "plan_trsm"]
@@ -24,7 +26,19 @@ __all__ = ["Plan", "plan_gemm", "plan_trmm", "plan_trsm"]
 _NAMES = ("a", "b", "out")
 
 
-def plan_gemm(a, b, out, *, alpha=1, beta=0, trans_a="N", trans_b="N", stream=None, method=None) -> Plan:
+@documented
+def plan_gemm(
+    a: Array,
+    b: Array,
+    out: Array,
+    *,
+    alpha: Number = 1,
+    beta: Number = 0,
+    trans_a: Flag = "N",
+    trans_b: Flag = "N",
+    stream: Stream = None,
+    method: str | None = None,
+) -> Plan:
     """A plan of ``out := alpha op(a) op(b) + beta out``, see `gemm`.
 
     Nothing is computed yet: ``plan(a, b, out)`` does that, with these arrays or with others that lie alike.
@@ -32,24 +46,29 @@ def plan_gemm(a, b, out, *, alpha=1, beta=0, trans_a="N", trans_b="N", stream=No
     Parameters
     ----------
     a : array, shape (..., m, k), or (..., k, m) if transposed
+        The left factor.
+        %(planned_dtypes)s
     b : array, shape (..., k, n), or (..., n, k) if transposed
+        The right factor.
     out : array, shape (..., m, n)
-        CuPy arrays or PyTorch tensors on one device and of one dtype: float32, float64, complex64 or
-        complex128. Any strides.
-    alpha, beta, trans_a, trans_b, method
-        As those of `gemm`. They are the plan's: another alpha is another plan.
-    stream : int or stream object, optional
-        On which the plan runs, of the arrays' device; by default the library's current stream at the time of
-        each call.
+        What the plan writes. It may not share memory with `a` or `b`.
+    %(alpha_beta)s
+        They are the plan's: another alpha is another plan.
+    %(trans_ab)s
+    %(plan_stream)s
+    %(method)s
 
     Returns
     -------
-    Plan
+    %(plan)s
 
     Raises
     ------
-    ValueError, TypeError, OverlapError
-        As `gemm`; TypeError also where an array would have to be cast or copied first.
+    %(plan_errors)s
+
+    See Also
+    --------
+    gemm : The product itself, once.
 
     Examples
     --------
@@ -61,48 +80,91 @@ def plan_gemm(a, b, out, *, alpha=1, beta=0, trans_a="N", trans_b="N", stream=No
     return multiply(call, alpha, beta, out, trans_a, trans_b, method=method)
 
 
-def plan_trmm(a, b, out, *, alpha=1, side="L", lower=False, trans="N", unit_diag=False, stream=None) -> Plan:
+@documented
+def plan_trmm(
+    a: Array,
+    b: Array,
+    out: Array,
+    *,
+    alpha: Number = 1,
+    side: Flag = "L",
+    lower: Flag = False,
+    trans: Flag = "N",
+    unit_diag: Flag = False,
+    stream: Stream = None,
+) -> Plan:
     """A plan of ``out := alpha op(a) b`` or ``alpha b op(a)``, `a` a triangle, see `trmm`.
+
+    Nothing is computed yet: ``plan(a, b, out)`` does that, with these arrays or with others that lie alike.
 
     Parameters
     ----------
     a : array, shape (..., m, m), or (..., n, n) from the right
-    b, out : array, shape (..., m, n)
-        For dtypes see `plan_gemm`. A plan made with ``out=b`` is one in place, and its calls must be too.
-    alpha, side, lower, trans, unit_diag
-        As those of `trmm`.
-    stream
-        See `plan_gemm`.
+        %(triangle)s
+        %(planned_dtypes)s
+    b : array, shape (..., m, n)
+        The other factor.
+    out : array, shape (..., m, n)
+        What the plan writes. A plan made with ``out=b`` is one in place, and its calls must be too.
+    %(triangle_flags)s
+    %(plan_stream)s
 
     Returns
     -------
-    Plan
+    %(plan)s
 
     Raises
     ------
-    ValueError, TypeError, OverlapError
-        As `plan_gemm`.
+    %(plan_errors)s
+
+    See Also
+    --------
+    trmm : The product itself, once.
     """
     call = _Planned("plan_trmm", a, b, out, stream)
     return triangular(call, "trmm", alpha, out, side, lower, trans, unit_diag)
 
 
-def plan_trsm(a, b, out, *, alpha=1, side="L", lower=False, trans="N", unit_diag=False, stream=None) -> Plan:
+@documented
+def plan_trsm(
+    a: Array,
+    b: Array,
+    out: Array,
+    *,
+    alpha: Number = 1,
+    side: Flag = "L",
+    lower: Flag = False,
+    trans: Flag = "N",
+    unit_diag: Flag = False,
+    stream: Stream = None,
+) -> Plan:
     """A plan of the solution of ``op(a) out = alpha b`` or ``out op(a) = alpha b``, see `trsm`.
+
+    Nothing is computed yet: ``plan(a, b, out)`` does that, with these arrays or with others that lie alike.
 
     Parameters
     ----------
-    a, b, out, alpha, side, lower, trans, unit_diag, stream
-        As those of `plan_trmm`.
+    a : array, shape (..., m, m), or (..., n, n) from the right
+        %(triangle)s
+        %(planned_dtypes)s
+    b : array, shape (..., m, n)
+        The right-hand sides.
+    out : array, shape (..., m, n)
+        What the plan writes. A plan made with ``out=b`` is one in place, and its calls must be too.
+    %(triangle_flags)s
+    %(plan_stream)s
 
     Returns
     -------
-    Plan
+    %(plan)s
 
     Raises
     ------
-    ValueError, TypeError, OverlapError
-        As `plan_gemm`.
+    %(plan_errors)s
+
+    See Also
+    --------
+    trsm : The solution itself, once.
     """
     call = _Planned("plan_trsm", a, b, out, stream)
     return triangular(call, "trsm", alpha, out, side, lower, trans, unit_diag)
@@ -148,7 +210,7 @@ class Plan:
         enqueue = self._enqueue = _joined(steps, self._room.address if self._room else 0)
         self._graph = launch.Graph(lambda stream: enqueue(pointers, stream), self.device) if steps else None
 
-    def __call__(self, a, b, out, *, stream=None) -> Any:
+    def __call__(self, a: Array, b: Array, out: Array, *, stream: Stream = None) -> Array:
         """Compute into `out`, which is returned, without waiting.
 
         Parameters
@@ -159,10 +221,20 @@ class Plan:
         stream : int or stream object, optional
             On which to run; by default the plan's.
 
+        Returns
+        -------
+        array
+            The argument `out`.
+
         Raises
         ------
-        ValueError, TypeError, OverlapError
-            When an array does not fit; nothing is written then.
+        ValueError
+            When shapes, strides, dtypes, devices, alignment or the stream are not those of the plan.
+            Nothing is written then.
+        TypeError
+            When an array is of another type.
+        OverlapError
+            When `out` shares memory with an input.
         """
         if stream is None:
             stream = self.stream

@@ -27,9 +27,14 @@ def override(name: str, value: Any) -> Iterator[None]:
     value : Config, int, bool or str
         The choice.
 
+    Yields
+    ------
+    None
+        The override ends with the block.
+
     See Also
     --------
-    explain : what a call would run, overrides included.
+    explain : What a call would run, overrides included.
 
     Notes
     -----

@@ -47,7 +47,17 @@ def backend_status(backend: str | None = None) -> BackendStatus:
     BackendUnavailable
         When 'cuda' or 'sim' is asked for and cannot run here.
     ValueError
-        When the name is none of `BACKENDS`.
+        When the name is none of the four.
+
+    See Also
+    --------
+    show_config : Versions, devices and files too.
+
+    Examples
+    --------
+    >>> import pyblasgpu
+    >>> pyblasgpu.backend_status("cpu")
+    BackendStatus(backend='cpu', reason='asked for by the call')
     """
     asked, origin = backend, "asked for by the call"
     if asked is None:

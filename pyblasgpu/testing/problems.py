@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import explain
-from ..api import level3
-from ..api import symmetric as faces
+from ..api import level3, rank_k, symmetric
 from ..types import THREE_M, Diag, Dtype, Side, Trans, Uplo
 from . import reference, symmetric_cases
 from .cases import GemmCase, TriangularCase
@@ -239,7 +238,8 @@ class SymmetricProblem(Problem):
     def ours(self, x: Arrays, backend: str) -> None:
         """Run it on this library, in place."""
         options = {"alpha": self.case.alpha, "beta": self.case.beta, "backend": backend, **self.case.options}
-        getattr(faces, self.routine)(*self._inputs(x), out=x.out, **options)
+        module = symmetric if self.routine in symmetric.__all__ else rank_k
+        getattr(module, self.routine)(*self._inputs(x), out=x.out, **options)
 
     def cublas(self, library: Cublas, x: Arrays) -> None:
         """Run it on cuBLAS, in place; GEMMTR, which it lacks, as GEMM."""

@@ -46,9 +46,8 @@ def test_signatures_are_scipys(name):
 def test_the_signature_of_gemmtr():
     """SciPy has none; it is that of gemm with the flag of the rank-k updates before the last."""
     parameters = inspect.signature(blas.dgemmtr).parameters.values()
-    assert ",".join(map(str, parameters)) == (
-        "alpha,a,b,beta=0.0,c=None,trans_a=0,trans_b=0,lower=0,overwrite_c=0"
-    )
+    bare = [str(parameter.replace(annotation=parameter.empty)) for parameter in parameters]
+    assert ",".join(bare) == "alpha,a,b,beta=0.0,c=None,trans_a=0,trans_b=0,lower=0,overwrite_c=0"
 
 
 @pytest.mark.parametrize("name", [*NAMES, *GEMMTR, *STEMS, "gemmtr"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import re
 import subprocess
@@ -57,6 +58,39 @@ def test_dir_shows_public_names_alone(module):
     assert dir(module) == sorted(module.__all__)
     for name in dir(module):
         getattr(module, name)
+
+
+FUNCTIONS = {
+    f"{module.__name__}.{name}": getattr(module, name)
+    for module in (pyblasgpu, blas, linalg)
+    for name in module.__all__
+    if callable(getattr(module, name))
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_each_docstring_stands_by_itself(name):
+    """Every parameter is annotated and described, and nothing is left to be filled in."""
+    function = FUNCTIONS[name]
+    doc = inspect.getdoc(function)
+    assert "%(" not in doc and "As those of" not in doc
+    entries = re.findall(r"^([\w, ]+) : .*\n    \S", doc.split("\nReturns\n")[0], re.MULTILINE)
+    described = {parameter for entry in entries for parameter in entry.split(", ")}
+    signature = inspect.signature(function)
+    assert set(signature.parameters) <= described
+    annotations = [signature.return_annotation, *[x.annotation for x in signature.parameters.values()]]
+    assert inspect.Signature.empty not in annotations
+
+
+#: What numpydoc asks for and docstrings here need not have: long summaries, See Also, examples, bare types.
+NOT_ASKED = {"ES01", "SA01", "EX01", "RT02"}
+
+
+@pytest.mark.skipif(not find_spec("numpydoc"), reason="needs the extra docs, which `make docs` installs")
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_numpydoc_finds_nothing(name):
+    validate = importlib.import_module("numpydoc.validate").validate
+    assert [error for error in validate(name)["errors"] if error[0] not in NOT_ASKED] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())

@@ -28,8 +28,10 @@ def on_the_cpu(monkeypatch):
 
 
 def test_signatures():
-    assert str(inspect.signature(matmul)) == (
-        "(x1, x2, /, out=None, *, casting='same_kind', order='K', dtype=None, subok=True) -> 'Any'"
+    signature = inspect.signature(matmul)
+    bare = [parameter.replace(annotation=parameter.empty) for parameter in signature.parameters.values()]
+    assert str(signature.replace(parameters=bare, return_annotation=signature.empty)) == (
+        "(x1, x2, /, out=None, *, casting='same_kind', order='K', dtype=None, subok=True)"
     )
     ours, theirs = (
         inspect.signature(f).parameters for f in (solve_triangular, scipy.linalg.solve_triangular)

@@ -1,4 +1,4 @@
-"""SYMM, HEMM, SYRK, HERK, SYR2K, HER2K, GEMMTR: faces, on the CPU, a fake device, and fake kernels."""
+"""SYMM, HEMM, SYRK, HERK, SYR2K, HER2K, GEMMTR: on the CPU, a fake device, and fake kernels."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def in_order(values, order):
     return np.ascontiguousarray(values.swapaxes(-1, -2)).swapaxes(-1, -2) if order == "F" else values.copy()
 
 
-# --------------------------------------------------------------------------------------------- the faces
+# ------------------------------------------------------------------------------------------ public functions
 
 
 @pytest.mark.parametrize("order", "CF")
@@ -173,6 +173,7 @@ def test_repeated_calls_are_quick_ones(fake, monkeypatch):
     for again in (False, True):
         if again:
             monkeypatch.setattr("pyblasgpu.api.symmetric.Call", None)
+            monkeypatch.setattr("pyblasgpu.api.rank_k.Call", None)
         for number, routine in enumerate(ROUTINES):
             case = SymmetricCase(routine, D, 5, m=5, k=5, alpha=2, beta=-1)
             if not again:

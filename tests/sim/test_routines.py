@@ -68,7 +68,7 @@ def same(found, expected, what) -> None:
     np.testing.assert_array_equal(found, expected, err_msg=str(what))
 
 
-# ------------------------------------------------------------------------------------- through the faces
+# -------------------------------------------------------------------------- through the public functions
 
 
 @pytest.mark.parametrize("order", "CF")

@@ -1,0 +1,162 @@
+"""What docstrings share: each part stands here once, and whole in every ``help()``.
+
+A docstring names a part by ``%(name)s``. The part's further lines are indented as the line that names it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+__all__ = ["documented", "filled"]
+
+_Function = TypeVar("_Function", bound=Callable[..., object])
+_PART = re.compile(r"%\((\w+)\)s")
+
+#: Parts of functions in keyword style, and of plans.
+_PARTS = {
+    "dtypes": """
+Of float32, float64, complex64 or complex128. Integers and booleans count as float64, float16
+as float32; mixed dtypes are cast as by `numpy.result_type`. Any strides; read-only arrays too.
+""",
+    "planned_dtypes": """
+CuPy arrays or PyTorch tensors on one device and of one dtype: float32, float64, complex64 or
+complex128. Any strides.
+""",
+    "alpha_beta": """
+alpha, beta : number
+    With ``alpha=0`` neither `a` nor `b` is read, with ``beta=0`` `out` is not read.
+""",
+    "alpha_beta_hermitian": """
+alpha : number
+    With 0 neither `a` nor `b` is read.
+beta : number
+    Real. With 0 `out` is not read.
+""",
+    "trans_ab": """
+trans_a, trans_b : {'N', 'T', 'C'}
+    Each op: the matrix itself, its transpose, its conjugate transpose. 'H' means 'C'; 0, 1, 2
+    serve too.
+""",
+    "triangle": """
+A triangle. The other one, and a unit diagonal, are never read.
+""",
+    "triangle_flags": """
+alpha : number
+    With 0 the result is 0 and neither `a` nor `b` is read.
+side : {'L', 'R'}
+    Where op(a) stands; 0 and 1 serve too.
+lower : bool
+    Whether `a`, as it is stored, is lower triangular.
+trans : {'N', 'T', 'C'}
+    The op: the matrix itself, its transpose, its conjugate transpose. 'H' means 'C'; 0, 1, 2
+    serve too.
+unit_diag : bool
+    Take the diagonal of `a` to be 1.
+""",
+    "symmetric_flags": """
+side : {'L', 'R'}
+    Where `a` stands; 0 and 1 serve too.
+lower : bool
+    Whether the lower triangle of `a` is read, else the upper one.
+""",
+    "updated_triangle": """
+lower : bool
+    Whether the lower triangle is computed, else the upper one. The other one is neither read nor
+    written.
+""",
+    "trans_symmetric": """
+trans : {'N', 'T'}
+    The op: the matrix itself, its transpose. 'C' is 'T' for real arrays, and refused for complex
+    ones.
+""",
+    "trans_hermitian": """
+trans : {'N', 'C'}
+    The op: the matrix itself, its conjugate transpose. 'T' is 'C' for real arrays, and refused
+    for complex ones.
+""",
+    "out": """
+out : array, shape (..., m, n), optional
+    Written in place, whatever its strides. It may not share memory with `a` or `b`.
+""",
+    "out_square": """
+out : array, shape (..., n, n), optional
+    Written in place, whatever its strides. It may not share memory with an input.
+""",
+    "real_diagonal": """
+    The imaginary parts of its diagonal are not read, and become zero (unless there is nothing to
+    do: alpha or k is 0 and beta 1).
+""",
+    "stream_backend": """
+stream : int or stream object, optional
+    Where to run, on the device of the arrays; by default the library's current stream. Host arrays
+    are computed on the device of the stream, by default on the one that is current.
+backend : {'auto', 'cuda', 'cpu', 'sim'}, optional
+    For host arrays; `pyblasgpu.backend_status` tells what each does.
+""",
+    "plan_stream": """
+stream : int or stream object, optional
+    On which the plan runs, of the arrays' device; by default the library's current stream at the
+    time of each call.
+""",
+    "method": """
+method : {'3m'}, optional
+    Complex products may be made of three real ones instead of four, as by the BLAS's ``zgemm3m``:
+    fewer operations, and a weaker bound of the error, see `gemm`. complex128 on tensor cores is
+    computed so; complex64, and what runs on the CPU, as without.
+""",
+    "result": """
+`out`, or a new array of the inputs' library: column-major if all inputs are, else row-major.
+""",
+    "result_square": """
+`out`, or a new array of the inputs' library with zeros in the other triangle: column-major if all
+inputs are, else row-major.
+""",
+    "shape_error": """
+ValueError
+    When shapes, flags, devices, strides or the stream do not fit. Nothing is written then.
+""",
+    "type_error": """
+TypeError
+    When dtypes or libraries do not fit, or a number is complex and the arrays are real.
+""",
+    "real_error": """
+TypeError
+    When dtypes or libraries do not fit, or a number is complex that has to be real.
+""",
+    "overlap_error": """
+OverlapError
+    When `out` shares memory with an input.
+""",
+    "plan": """
+Plan
+    Of which ``plan(a, b, out)`` computes, with these arrays or with others that lie alike.
+""",
+    "plan_errors": """
+ValueError
+    When shapes, flags, devices, strides or the stream do not fit.
+TypeError
+    When dtypes or libraries do not fit, a number is complex and the arrays are real, or an array
+    would have to be cast or copied first.
+OverlapError
+    When `out` shares memory with an input.
+""",
+}
+
+
+def documented(function: _Function) -> _Function:
+    """`function`, the parts that its docstring names filled in."""
+    if function.__doc__:  # none with python -OO
+        function.__doc__ = filled(function.__doc__, _PARTS)
+    return function
+
+
+def filled(text: str, parts: Mapping[str, str]) -> str:
+    """`text` with each ``%(name)s`` replaced by the part of that name."""
+    return "\n".join(_filled_line(line, parts) for line in text.split("\n"))
+
+
+def _filled_line(line: str, parts: Mapping[str, str]) -> str:
+    indent = line[: len(line) - len(line.lstrip())]
+    return _PART.sub(lambda found: parts[found[1]].strip("\n").replace("\n", f"\n{indent}"), line)

@@ -1,0 +1,364 @@
+"""SYRK, HERK, SYR2K, HER2K and GEMMTR on any arrays, in keyword style; see `level3`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..arguments import Array, Flag, Number, Stream
+from ..frontend import cpu
+from ..frontend.call import ON_DEVICE, Call, again, tape_of
+from ..types import Trans, Uplo
+from .docstrings import documented
+from .level3 import lead, needs_out, scaled_by_beta
+
+__all__ = ["gemmtr", "her2k", "herk", "rank_k", "syr2k", "syrk", "triangular_product"]
+
+
+@documented
+def syrk(
+    a: Array,
+    *,
+    alpha: Number = 1,
+    beta: Number = 0,
+    lower: Flag = False,
+    trans: Flag = "N",
+    out: Array = None,
+    stream: Stream = None,
+    backend: str | None = None,
+) -> Array:
+    """Symmetric rank-k update: one triangle of ``alpha op(a) op(a)^T + beta out``.
+
+    Parameters
+    ----------
+    a : array, shape (..., n, k), or (..., k, n) if transposed
+        The factor.
+        %(dtypes)s
+    alpha, beta : number
+        With ``alpha=0`` `a` is not read, with ``beta=0`` `out` is not read.
+    %(updated_triangle)s
+    %(trans_symmetric)s
+    %(out_square)s
+    %(stream_backend)s
+
+    Returns
+    -------
+    array, shape (..., n, n)
+        %(result_square)s
+
+    Raises
+    ------
+    %(shape_error)s
+    %(type_error)s
+    %(overlap_error)s
+
+    See Also
+    --------
+    herk : Of complex matrices, with the conjugate transpose.
+
+    Notes
+    -----
+    Componentwise error at most ``(k+2) u (|alpha| |op(a)| |op(a)|^T + |beta| |out|)``, u the unit
+    roundoff; for complex numbers sqrt(8) times that. On a device `out` is copied only where it has no
+    unit stride.
+    """
+    return _rank_k("syrk", (a,), alpha, beta, lower, trans, out, stream, backend)
+
+
+@documented
+def herk(
+    a: Array,
+    *,
+    alpha: Number = 1,
+    beta: Number = 0,
+    lower: Flag = False,
+    trans: Flag = "N",
+    out: Array = None,
+    stream: Stream = None,
+    backend: str | None = None,
+) -> Array:
+    """Hermitian rank-k update: one triangle of ``alpha op(a) op(a)^H + beta out``.
+
+    Parameters
+    ----------
+    a : array, shape (..., n, k), or (..., k, n) if transposed
+        The factor.
+        %(dtypes)s
+    alpha, beta : number
+        Real. With ``alpha=0`` `a` is not read, with ``beta=0`` `out` is not read.
+    %(updated_triangle)s
+    %(trans_hermitian)s
+    %(out_square)s
+    %(real_diagonal)s
+    %(stream_backend)s
+
+    Returns
+    -------
+    array, shape (..., n, n)
+        %(result_square)s
+
+    Raises
+    ------
+    %(shape_error)s
+    %(real_error)s
+    %(overlap_error)s
+
+    See Also
+    --------
+    syrk : With the transpose.
+
+    Notes
+    -----
+    Componentwise error at most ``(k+2) u (|alpha| |op(a)| |op(a)|^H + |beta| |out|)``, u the unit
+    roundoff; for complex numbers sqrt(8) times that.
+    """
+    return _rank_k("herk", (a,), alpha, beta, lower, trans, out, stream, backend)
+
+
+@documented
+def syr2k(
+    a: Array,
+    b: Array,
+    *,
+    alpha: Number = 1,
+    beta: Number = 0,
+    lower: Flag = False,
+    trans: Flag = "N",
+    out: Array = None,
+    stream: Stream = None,
+    backend: str | None = None,
+) -> Array:
+    """Symmetric rank-2k update: a triangle of ``alpha (op(a) op(b)^T + op(b) op(a)^T) + beta out``.
+
+    Parameters
+    ----------
+    a, b : array, shape (..., n, k), or (..., k, n) if transposed
+        The factors.
+        %(dtypes)s
+    %(alpha_beta)s
+    %(updated_triangle)s
+    %(trans_symmetric)s
+    %(out_square)s
+    %(stream_backend)s
+
+    Returns
+    -------
+    array, shape (..., n, n)
+        %(result_square)s
+
+    Raises
+    ------
+    %(shape_error)s
+    %(type_error)s
+    %(overlap_error)s
+
+    See Also
+    --------
+    her2k : Of complex matrices, with the conjugate transpose.
+
+    Notes
+    -----
+    Componentwise error at most ``(k+3) u (|alpha| (|op(a)| |op(b)|^T + |op(b)| |op(a)|^T) + |beta| |out|)``,
+    u the unit roundoff; for complex numbers sqrt(8) times that.
+    """
+    return _rank_k("syr2k", (a, b), alpha, beta, lower, trans, out, stream, backend)
+
+
+@documented
+def her2k(
+    a: Array,
+    b: Array,
+    *,
+    alpha: Number = 1,
+    beta: Number = 0,
+    lower: Flag = False,
+    trans: Flag = "N",
+    out: Array = None,
+    stream: Stream = None,
+    backend: str | None = None,
+) -> Array:
+    """Hermitian rank-2k update: ``alpha op(a) op(b)^H + conj(alpha) op(b) op(a)^H + beta out``.
+
+    Parameters
+    ----------
+    a, b : array, shape (..., n, k), or (..., k, n) if transposed
+        The factors.
+        %(dtypes)s
+    %(alpha_beta_hermitian)s
+    %(updated_triangle)s
+    %(trans_hermitian)s
+    %(out_square)s
+    %(real_diagonal)s
+    %(stream_backend)s
+
+    Returns
+    -------
+    array, shape (..., n, n)
+        %(result_square)s
+
+    Raises
+    ------
+    %(shape_error)s
+    %(real_error)s
+    %(overlap_error)s
+
+    See Also
+    --------
+    syr2k : With the transpose.
+
+    Notes
+    -----
+    Componentwise error at most ``(k+3) u (|alpha| (|op(a)| |op(b)|^H + |op(b)| |op(a)|^H) + |beta| |out|)``,
+    u the unit roundoff; for complex numbers sqrt(8) times that.
+    """
+    return _rank_k("her2k", (a, b), alpha, beta, lower, trans, out, stream, backend)
+
+
+@documented
+def gemmtr(
+    a: Array,
+    b: Array,
+    *,
+    alpha: Number = 1,
+    beta: Number = 0,
+    lower: Flag = False,
+    trans_a: Flag = "N",
+    trans_b: Flag = "N",
+    out: Array = None,
+    stream: Stream = None,
+    backend: str | None = None,
+) -> Array:
+    """General product of which one triangle is computed: ``alpha op(a) op(b) + beta out``.
+
+    Parameters
+    ----------
+    a : array, shape (..., n, k), or (..., k, n) if transposed
+        The left factor.
+        %(dtypes)s
+    b : array, shape (..., k, n), or (..., n, k) if transposed
+        The right factor.
+    %(alpha_beta)s
+    %(updated_triangle)s
+    %(trans_ab)s
+    %(out_square)s
+    %(stream_backend)s
+
+    Returns
+    -------
+    array, shape (..., n, n)
+        %(result_square)s
+
+    Raises
+    ------
+    %(shape_error)s
+    %(type_error)s
+    %(overlap_error)s
+
+    See Also
+    --------
+    gemm : All of the product.
+
+    Notes
+    -----
+    Componentwise error as that of `gemm`. The name is that of the reference BLAS since LAPACK 3.12.1;
+    elsewhere the routine is called gemmt.
+    """
+    key = ("gemmtr", lower, trans_a, trans_b, type(lower), type(trans_a), type(trans_b))
+    if out is not None and backend in ON_DEVICE and again(key, (a, b, out), alpha, beta, stream):
+        return out
+    call = Call("gemmtr", {"a": a, "b": b}, out, stream, backend)
+    needs_out(call, beta, out)
+    return triangular_product(call, alpha, beta, out, lower, trans_a, trans_b, key=key)
+
+
+def _rank_k(which: str, inputs: tuple, alpha, beta, lower, trans, out, stream, backend) -> Any:
+    key = (which, lower, trans, type(lower), type(trans))
+    if out is not None and backend in ON_DEVICE and again(key, (*inputs, out), alpha, beta, stream):
+        return out
+    call = Call(which, dict(zip("ab", inputs, strict=False)), out, stream, backend)
+    needs_out(call, beta, out)
+    return rank_k(call, which, alpha, beta, out, lower, trans, key=key)
+
+
+# What follows is shared with blas, which prepares the Call in its own way.
+
+
+def rank_k(
+    call: Call, which: str, alpha, beta, out, lower, trans, source=None, column_major=None, key=None
+) -> Any:
+    """Check and run SYRK, HERK, SYR2K or HER2K (`which`); see `symmetric` for the parameters."""
+    name, hermitian = call.name, which.startswith("her") and call.dtype.is_complex
+    routine = "syr2k" if which.endswith("2k") else "syrk"
+    uplo, trans = Uplo.parse(lower, name, "lower"), Trans.parse(trans, name, "trans")
+    if call.dtype.is_complex and trans is (Trans.TRANS if hermitian else Trans.CONJ):
+        other = "N and C" if hermitian else "N and T"
+        raise ValueError(f"{name}: trans={trans.value} of complex arrays is none of {other}")
+    alpha = (_real if hermitian and routine == "syrk" else Call.scalar)(call, "alpha", alpha)
+    beta = (_real if hermitian else Call.scalar)(call, "beta", beta)
+    inputs = call.inputs[: 2 if routine == "syr2k" else 1]
+    first, last = inputs[0], inputs[-1]
+    if first.shape[-2:] != last.shape[-2:]:
+        raise ValueError(f"{name}: a has shape {tuple(first.shape)} and b {tuple(last.shape)}")
+    n = first.shape[-2 if trans is Trans.NO else -1]
+    call.set_output(out, lead(name, first, last), n, n, column_major)
+    call.check_overlap()
+    fresh, source = _start(call, out, source, n)
+    flags = {"hermitian": hermitian, "fresh": fresh}
+    return call.run(
+        lambda scalars, *arrays: getattr(cpu, routine)(
+            scalars[0], *arrays[:-1], scalars[1], arrays[-1], uplo, trans, **flags
+        ),
+        lambda scalars, operands: tape_of(routine)(
+            scalars[0], *operands[:-1], scalars[1], operands[-1], uplo=uplo, **flags
+        ),
+        tuple([(x, trans) for x in inputs]),
+        (alpha, beta),
+        source,
+        key,
+    )
+
+
+def triangular_product(
+    call: Call, alpha, beta, out, lower, trans_a, trans_b, source=None, column_major=None, key=None
+) -> Any:
+    """Check and run GEMMTR; see `symmetric` for the parameters."""
+    name, uplo = call.name, Uplo.parse(lower, call.name, "lower")
+    trans_a, trans_b = Trans.parse(trans_a, name, "trans_a"), Trans.parse(trans_b, name, "trans_b")
+    alpha, beta = call.scalar("alpha", alpha), call.scalar("beta", beta)
+    a, b = call.inputs[:2]
+    n, k = a.shape[-2:] if trans_a is Trans.NO else a.shape[:-3:-1]
+    inner, cols = b.shape[-2:] if trans_b is Trans.NO else b.shape[:-3:-1]
+    if (inner, cols) != (k, n):
+        raise ValueError(
+            f"{name}: op(a) is {n} by {k} and op(b) {inner} by {cols}, not {k} by {n} "
+            f"(a has shape {tuple(a.shape)}, b {tuple(b.shape)})"
+        )
+    call.set_output(out, lead(name, a, b), n, n, column_major)
+    call.check_overlap()
+    fresh, source = _start(call, out, source, n)
+    return call.run(
+        lambda scalars, a, b, c: cpu.gemmtr(scalars[0], a, b, scalars[1], c, uplo, trans_a, trans_b, fresh),
+        lambda scalars, operands: tape_of("gemmtr")(
+            scalars[0], *operands[:2], scalars[1], operands[2], uplo=uplo, fresh=fresh
+        ),
+        ((a, trans_a), (b, trans_b)),
+        (alpha, beta),
+        source,
+        key,
+    )
+
+
+def _start(call: Call, out, source, n: int) -> tuple[bool, Any]:
+    """Whether the output is new, and what it holds at first, which the other triangle keeps for any beta."""
+    if out is None and source is None:
+        return True, None
+    return False, scaled_by_beta(call, 1, source, n, n)
+
+
+def _real(call: Call, argument: str, value):
+    """`value` as a real number."""
+    number = call.scalar(argument, value)
+    if isinstance(number, complex):
+        if number.imag != 0:
+            raise TypeError(f"{call.name}: {argument}={number} is complex; a real number is needed")
+        return number.real
+    return number
