@@ -199,8 +199,9 @@ def _simulated() -> Iterator[Row]:
 
 def _why_not_simulated() -> str:
     """What the simulator lacks here, and how it is installed."""
-    if gpu.UNAVAILABLE:
-        return gpu.UNAVAILABLE
+    reason = gpu.why_unavailable()
+    if reason:
+        return reason
     try:
         import_module("greenlet")
     except ImportError as missing:

@@ -24,7 +24,7 @@ from pyblasgpu.kernels.trsv import kernel as trsv
 from pyblasgpu.tuning.compile_pool import source_of
 
 #: What modules that compile are marked with.
-NEEDS_COMPILER = pytest.mark.skipif(bool(backend.UNAVAILABLE), reason=str(backend.UNAVAILABLE))
+NEEDS_COMPILER = pytest.mark.skipif(bool(backend.why_unavailable()), reason=str(backend.why_unavailable()))
 
 
 class Chosen(NamedTuple):

@@ -1,29 +1,41 @@
 """The one door to Numba: ``cuda``, device helpers, and the intrinsics of the target.
 
 Kernel files import ``cuda``, ``ptx`` and the makers of device functions from here and nothing else of
-Numba. Where numba-cuda cannot be imported the first two are None, so that Configs, rules and resource
-formulas still load; only building a kernel fails then, with `BackendUnavailable`.
+Numba. The first two are modules that import Numba when a kernel is built, so that Configs, rules, resource
+formulas and launches do without it. Where it cannot be imported, only building a kernel fails, with
+`BackendUnavailable`.
 """
 
 from __future__ import annotations
 
 import inspect
+import os
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from ..errors import BackendUnavailable
 
-#: Whether kernels run in Numba's simulator: what Numba read in ``NUMBA_ENABLE_CUDASIM`` when it was first
-#: imported. It reads a number; what is none, as "False", is off.
-SIMULATED = False
 
-cuda: Any = None
-ptx: Any = None
-UNAVAILABLE: str | None = None
+def _simulated() -> bool:
+    """What Numba has read in ``NUMBA_ENABLE_CUDASIM``, or will. What is no number, as "False", is off."""
+    config = sys.modules.get("numba.core.config")
+    if config is not None:
+        return bool(vars(config)["ENABLE_CUDASIM"])
+    try:
+        return bool(int(os.environ.get("NUMBA_ENABLE_CUDASIM", 0)))
+    except ValueError:
+        return False
+
+
+#: Whether kernels run in Numba's simulator.
+SIMULATED = _simulated()
 
 
 @contextmanager
@@ -51,29 +63,80 @@ def _reason(problem: Exception) -> str:
     return f"kernels cannot be built here: {problem}; install pyblasgpu{extra}"
 
 
-try:
-    with _older_numpy():
-        from numba import config
+@cache
+def _imported() -> tuple[Any, str | None]:
+    """The intrinsics of the target; or None, and why kernels cannot be built."""
+    try:
+        with _older_numpy():
+            if SIMULATED:
+                return import_module(".simulator.intrinsics", __package__), None
+            intrinsics = import_module(".intrinsics.ptx", __package__)
+            _have_numba_know_modules()
+            return intrinsics, None
+    except Exception as problem:  # whatever an import raises: the CPU backend needs none of it
+        return None, _reason(problem)
 
-        SIMULATED = bool(vars(config)["ENABLE_CUDASIM"])
-        if SIMULATED:
-            from .simulator import intrinsics as ptx
-        else:
-            from .intrinsics import ptx
-    cuda = ptx.cuda
-except Exception as problem:  # whatever an import raises: the CPU backend needs none of it
-    UNAVAILABLE = _reason(problem)
+
+def _have_numba_know_modules() -> None:
+    """Have Numba take a `_Lazy` in a kernel for the module that it stands for."""
+    from numba.cuda import types
+    from numba.cuda.typing.typeof import typeof_impl
+
+    module_type: Any = vars(types)["Module"]
+    typeof_impl.register(_Lazy)(lambda module, _: module_type(module.target()))
+
+
+class _Lazy:
+    """A module that is imported when something of it is first asked for.
+
+    Parameters
+    ----------
+    part : str
+        The name by which the intrinsics have it, '' of themselves.
+    """
+
+    def __init__(self, part: str):
+        self._part = part
+
+    def target(self) -> Any:
+        """The module.
+
+        Raises
+        ------
+        BackendUnavailable
+            Where it cannot be imported.
+        """
+        require()
+        intrinsics = _imported()[0]
+        return getattr(intrinsics, self._part) if self._part else intrinsics
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # what Python asks of any object
+            raise AttributeError(name)
+        return getattr(self.target(), name)
+
+
+def why_unavailable() -> str | None:
+    """Why kernels cannot be built here; None where they can. It imports Numba."""
+    return _imported()[1]
 
 
 def require() -> None:
     """Raise `BackendUnavailable` when kernels cannot be built."""
-    if UNAVAILABLE:
-        raise BackendUnavailable(UNAVAILABLE)
+    reason = why_unavailable()
+    if reason:
+        raise BackendUnavailable(reason)
+
+
+cuda: Any = _Lazy("cuda")
+ptx: Any = _Lazy("")
+if SIMULATED and _imported()[0] is not None:  # whose kernels look names up while they run
+    cuda, ptx = cuda.target(), ptx.target()
 
 
 def device_function(function):
-    """A helper that becomes a part of the kernels that call it."""
-    return function if ptx is None else ptx.inlined(function)
+    """A helper that becomes a part of the kernels that call it; made while a kernel is built."""
+    return ptx.inlined(function)
 
 
 def unrolled(count: int, body):

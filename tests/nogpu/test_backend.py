@@ -10,7 +10,7 @@ import pytest
 
 from pyblasgpu.gpu import backend
 
-needs_numba_cuda = pytest.mark.skipif(bool(backend.UNAVAILABLE), reason=str(backend.UNAVAILABLE))
+needs_numba_cuda = pytest.mark.skipif(bool(backend.why_unavailable()), reason=str(backend.why_unavailable()))
 
 #: NumPy 2.5 has no `row_stack`; an older one without it is as good.
 WITHOUT_ROW_STACK = """
@@ -36,7 +36,7 @@ FIRST_CALL = """
 import pyblasgpu
 print(pyblasgpu.gemm([[1.0, 2.0]], [[3.0], [4.0]]).item())
 print(pyblasgpu.backend_status().backend)
-print(str(__import__("pyblasgpu.gpu.backend").gpu.backend.UNAVAILABLE))
+print(str(__import__("pyblasgpu.gpu.backend").gpu.backend.why_unavailable()))
 try:
     from pyblasgpu.kernels.copy import copy_scaled
     from pyblasgpu.gpu.compile import _compile
@@ -60,7 +60,7 @@ def lines(program: str, **environment: str) -> list[str]:
 def test_numba_is_imported_beside_a_numpy_without_row_stack(simulated):
     program = """
 from pyblasgpu.gpu import backend
-print(backend.UNAVAILABLE, backend.SIMULATED, hasattr(np, "row_stack"))
+print(backend.why_unavailable(), backend.SIMULATED, hasattr(np, "row_stack"))
 """
     expected = f"None {simulated == '1'} False"
     assert lines(WITHOUT_ROW_STACK + program, NUMBA_ENABLE_CUDASIM=simulated) == [expected]
@@ -72,7 +72,7 @@ def test_row_stack_is_left_where_numpy_has_it():
 import numpy as np
 mine = np.row_stack = lambda arrays: arrays
 from pyblasgpu.gpu import backend
-print(backend.UNAVAILABLE, np.row_stack is mine)
+print(backend.why_unavailable(), np.row_stack is mine)
 """
     assert lines(program) == ["None True"]
 
@@ -104,7 +104,7 @@ import numpy
 warnings.simplefilter("error")
 filters = list(warnings.filters)
 from pyblasgpu.gpu import backend
-print(backend.UNAVAILABLE, warnings.filters == filters)
+print(backend.why_unavailable(), warnings.filters == filters)
 """
     assert lines(program) == ["None True"]
 
@@ -156,11 +156,28 @@ def test_the_switch_of_the_simulator_means_what_numba_reads(value):
     program = """
 from pyblasgpu.gpu import backend
 from numba.cuda.core import config
-print(backend.SIMULATED, bool(config.ENABLE_CUDASIM), type(backend.cuda).__name__)
+print(backend.SIMULATED, bool(config.ENABLE_CUDASIM), backend.ptx.fill.__module__)
 """
     on = value.strip() in ("1", "2")
-    kind = "_Cuda" if on else "module"
-    assert lines(program, NUMBA_ENABLE_CUDASIM=value) == [f"{on} {on} {kind}"]
+    module = "pyblasgpu.gpu.simulator.intrinsics" if on else "pyblasgpu.gpu.intrinsics.arithmetic"
+    assert lines(program, NUMBA_ENABLE_CUDASIM=value) == [f"{on} {on} {module}"]
+
+
+@needs_numba_cuda
+def test_kernels_are_described_without_numba():
+    """Only building one imports it."""
+    program = """
+import sys
+from pyblasgpu.database import FAMILIES, FIXED
+from pyblasgpu.kernels.copy import copy_scaled
+for family in (FAMILIES | FIXED).values():
+    family.module
+source = copy_scaled.source(copy_scaled.CopyScaled("s"), False, False, True, True)
+print("numba" in sys.modules)
+source.build()
+print("numba" in sys.modules)
+"""
+    assert lines(program, NUMBA_ENABLE_CUDASIM="0") == ["False", "True"]
 
 
 @needs_numba_cuda

@@ -106,7 +106,7 @@ def test_demo_fails_when_a_result_is_wrong(capsys, on_cpu, monkeypatch):
     assert "8 of 12 results within" in capsys.readouterr().out
 
 
-@pytest.mark.skipif(backend.UNAVAILABLE is not None, reason=f"{backend.UNAVAILABLE}")
+@pytest.mark.skipif(backend.why_unavailable() is not None, reason=f"{backend.why_unavailable()}")
 def test_demo_runs_every_kernel_in_the_simulator():
     rows = list(demo._simulated())
     assert {(row.routine, row.dtype) for row in rows} == {(r, d) for r in demo.ROUTINES for d in "sdcz"}

@@ -179,7 +179,7 @@ def test_several_processes_count_what_one_does(monkeypatch, capsys):
 
 def test_without_greenlet_the_demo_says_what_to_install(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "greenlet", None)
-    monkeypatch.setattr(demo.gpu, "UNAVAILABLE", None)
+    monkeypatch.setattr(demo.gpu, "why_unavailable", lambda: None)
     monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
     assert cli.main(["demo", "--n", "20"]) == 0
     text = capsys.readouterr().out

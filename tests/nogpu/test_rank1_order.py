@@ -10,7 +10,7 @@ import pytest
 
 from pyblasgpu.gpu import backend
 
-if backend.UNAVAILABLE or backend.SIMULATED:
+if backend.why_unavailable() or backend.SIMULATED:
     pytest.skip("made for the compiler", allow_module_level=True)
 
 from pyblasgpu.gpu.compile import to_ptx

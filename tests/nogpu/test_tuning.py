@@ -181,7 +181,7 @@ def test_which_copies_may_pass_through_the_l1_cache():
         replace(one, through_l1=True)
 
 
-@pytest.mark.skipif(bool(backend.UNAVAILABLE), reason=str(backend.UNAVAILABLE))
+@pytest.mark.skipif(bool(backend.why_unavailable()), reason=str(backend.why_unavailable()))
 @pytest.mark.parametrize("through_l1", [False, True])
 def test_how_copies_are_asked_for(through_l1):
     small = next(c for c in candidates("gemm_mma", "d", "nn", H200, "quick").left if c.VEC_A == c.VEC_B == 2)

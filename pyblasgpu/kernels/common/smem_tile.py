@@ -202,13 +202,14 @@ def loaders(stripe: Stripe, stages: int, shared: bool) -> SimpleNamespace:
     it starts asynchronous copies and there is nothing to finish. `extent` and `depth` are what is left of
     the matrix from the stripe's first element on; what lies beyond them becomes zero.
     """
+    skip_start, skip_finish = device_function(_skip_start), device_function(_skip_finish)
     if stripe.packed:
-        return SimpleNamespace(start=_runner(stripe), start_edge=_skip_start, finish=_skip_finish)
+        return SimpleNamespace(start=_runner(stripe), start_edge=skip_start, finish=skip_finish)
     if not shared:
-        return SimpleNamespace(start=_skip_start, start_edge=_skip_start, finish=_skip_finish)
+        return SimpleNamespace(start=skip_start, start_edge=skip_start, finish=skip_finish)
     if stages > 1:
         return SimpleNamespace(
-            start=_copier(stripe, masked=False), start_edge=_copier(stripe, masked=True), finish=_skip_finish
+            start=_copier(stripe, masked=False), start_edge=_copier(stripe, masked=True), finish=skip_finish
         )
     return SimpleNamespace(
         start=_fetcher(stripe, masked=False),
@@ -217,12 +218,10 @@ def loaders(stripe: Stripe, stages: int, shared: bool) -> SimpleNamespace:
     )
 
 
-@device_function
 def _skip_start(shared, staged, source, lead, t, extent, depth):
     pass
 
 
-@device_function
 def _skip_finish(shared, staged, t):
     pass
 

@@ -111,10 +111,10 @@ def _own_rows(facts: Dtype, places: SimpleNamespace, at: SimpleNamespace, group:
 
     left = (places.count // GROUP - 1 - group) * HAS
     rows = [of_row(number) for number in range(left)]
-    return in_order(rows[:HAS] or [_nothing]), in_order(rows[HAS:] or [_nothing])
+    nothing = device_function(_nothing)
+    return in_order(rows[:HAS] or [nothing]), in_order(rows[HAS:] or [nothing])
 
 
-@device_function
 def _nothing(column, own):
     pass
 

@@ -66,7 +66,7 @@ def _asked(config: TrsmConfig, updater: Updater, first: int, stop: int, behind: 
     so is what it makes of it.
     """
     if first >= stop:
-        return _stop
+        return device_function(_stop)
     end = min(first + max(UNASKED // config.BLK, 1), stop)
     update_run = in_order(updater.steps(first, end, behind))
     go_on = _asked(config, updater, end, stop, behind)
@@ -80,7 +80,6 @@ def _asked(config: TrsmConfig, updater: Updater, first: int, stop: int, behind: 
     return update
 
 
-@device_function
 def _stop(acc, rt, rx, place, below):
     """There are no more tiles."""
 

@@ -66,7 +66,7 @@ def _bringer(size: int, tiles: int, place_step: int, first: int = 0):
     `first` on; those past `inside` become 0. Straight-line but for asking, as few threads bring much.
     """
     if first >= tiles:
-        return _no_more
+        return device_function(_no_more)
     many, go_on = min(AT_ONCE, tiles - first), _bringer(size, tiles, place_step, first + AT_ONCE)
     copy, offset, int32 = ptx.copy_async(size), ptx.offset, ptx.types.int32
 
@@ -94,7 +94,6 @@ def _bringer(size: int, tiles: int, place_step: int, first: int = 0):
     return bring
 
 
-@device_function
 def _no_more(place, here, source_step, inside, count):
     """There are no more tiles."""
 
