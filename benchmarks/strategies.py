@@ -24,7 +24,7 @@ from pyblasgpu.gpu.device import Device, known, names
 from pyblasgpu.terminal import console, guarded
 from pyblasgpu.tuning.replay import Outcome, Recording, recordings, replay
 from pyblasgpu.tuning.results import Record, read_sweep
-from pyblasgpu.tuning.search_problem import Place, Strategy, Task
+from pyblasgpu.tuning.search_problem import Place, SearchProblem, Strategy
 from pyblasgpu.tuning.strategies import STRATEGIES, in_turns, random, score_first, three_step
 
 SWEEP = Path(__file__).resolve().parents[1] / "tuning" / "sweeps" / "nvidia_h200.jsonl.gz"
@@ -74,7 +74,7 @@ def load(sweeps: Iterable[Path]) -> dict[Key, Recording]:
             f"the sweeps hold records of {', '.join(sorted(devices)) or 'no device'}, not of one"
         )
     found = recordings(records, described(devices.pop(), records[0].arch))
-    return {key: found[key] for key in sorted(found) if len(found[key].task.candidates) >= FEWEST}
+    return {key: found[key] for key in sorted(found) if len(found[key].search.candidates) >= FEWEST}
 
 
 def described(name: str, arch: str) -> Device:
@@ -84,8 +84,10 @@ def described(name: str, arch: str) -> Device:
 
 def ranking(recording: Recording, place: Place) -> Ranking:
     """How the score ranks the candidates that were timed at `place`."""
-    seconds = {trial.config: t for trial, t in recording.seconds.items() if trial.place == place}
-    points = {config: recording.task.score(config, *place) for config in seconds}
+    seconds = {
+        measurement.config: t for measurement, t in recording.seconds.items() if measurement.place == place
+    }
+    points = {config: recording.search.score(config, *place) for config in seconds}
     ranked = sorted(seconds, key=points.__getitem__, reverse=True)
     best = min(seconds.values())
     correlation = spearmanr([points[c] for c in ranked], [1 / seconds[c] for c in ranked]).statistic
@@ -104,7 +106,7 @@ def score_table(found: dict[Key, Recording]) -> Table:
     for stem in dict.fromkeys(key[0] for key in found):
         rows = []
         for key, recording in found.items():
-            for size, extents in recording.task.places if key[0] == stem else ():
+            for size, extents in recording.search.places if key[0] == stem else ():
                 rows.append(ranking(recording, (size, extents)))
                 table.add_row(*key, size, "x".join(map(str, extents)), *_cells(rows[-1]))
         together = [list(column) for column in zip(*(row.losses for row in rows), strict=True)]
@@ -139,7 +141,7 @@ def search_table(found: dict[Key, Recording]) -> Table:
                   "mean loss, %", "worst, %", "within 2 %, %", title="large searches")  # fmt: skip
     for name, strategy in COMPARED.items():
         for key, recording in found.items():
-            count = len(recording.task.candidates)
+            count = len(recording.search.candidates)
             if count >= MANY:
                 table.add_row(name, *key, str(count), *_summary([replay(recording, strategy)])[1:])
     return table
@@ -151,8 +153,12 @@ def cut_short(recording: Recording, ordered: Sequence[Any], share: float) -> lis
     Where none of them has a time it takes the slowest.
     """
     tried, losses = set(ordered[: max(round(share * len(ordered)), 1)]), []
-    for place in recording.task.places:
-        seconds = {trial.config: t for trial, t in recording.seconds.items() if trial.place == place}
+    for place in recording.search.places:
+        seconds = {
+            measurement.config: t
+            for measurement, t in recording.seconds.items()
+            if measurement.place == place
+        }
         if seconds:
             found = min(
                 (t for config, t in seconds.items() if config in tried), default=max(seconds.values())
@@ -161,10 +167,10 @@ def cut_short(recording: Recording, ordered: Sequence[Any], share: float) -> lis
     return losses
 
 
-def by_best_score(task: Task) -> list[Any]:
+def by_best_score(search: SearchProblem) -> list[Any]:
     """The candidates, those first that score best anywhere."""
     return sorted(
-        task.candidates, key=lambda c: max(task.score(c, *place) for place in task.places), reverse=True
+        search.candidates, key=lambda c: max(search.score(c, *place) for place in search.places), reverse=True
     )
 
 
@@ -177,7 +183,7 @@ def early_table(found: dict[Key, Recording]) -> Table:
     for name, order in (("in turns", in_turns), ("by best score", by_best_score)):
         for stem in dict.fromkeys(key[0] for key in found):
             searches = [recording for key, recording in found.items() if key[0] == stem]
-            ordered = [order(recording.task) for recording in searches]
+            ordered = [order(recording.search) for recording in searches]
             cells = []
             for share in TRIED:
                 pairs = zip(searches, ordered, strict=True)

@@ -11,7 +11,7 @@ import time
 from pyblasgpu.gpu.compile import Resources
 from pyblasgpu.gpu.nvml import State
 from pyblasgpu.tuning.worker import DeviceLost
-from pyblasgpu.tuning.worker_bench import Failed, Timed
+from pyblasgpu.tuning.worker_bench import Failed, Timing
 
 GOOD = Resources(registers=64, stack_bytes=0, spill_stores=0, spill_loads=0, shared_bytes=0)
 
@@ -67,7 +67,7 @@ def device(broken=None, pause=0.0):
             return
         time.sleep(pause)
         for place, _ in enumerate(job.places):
-            yield Timed(place, seconds(config))
+            yield Timing(place, seconds(config))
             if mishap == "exit":
                 os._exit(3)
             if mishap == "hang":
@@ -131,7 +131,7 @@ class Watcher:
     def __init__(self):
         self.said, self.seen = [], []
 
-    def progress(self, done, wanted, journal, best):
+    def progress(self, done, wanted, log, best):
         self.seen.append((done, wanted, best))
 
     def say(self, text):

@@ -17,7 +17,7 @@ from pyblasgpu.model import gemm as gemm_model
 from pyblasgpu.model import leaf as leaf_model
 from pyblasgpu.tuning.prune import Guidelines, candidates
 from pyblasgpu.tuning.replay import Recording
-from pyblasgpu.tuning.search_problem import Trial, task_of, tile_key
+from pyblasgpu.tuning.search_problem import Measurement, search_problem_of, tile_key
 
 CONSTANTS = ("READ", "WRITE", "LOAD", "COPY", "BARRIER", "ANSWER", "ROW", "L2_BYTES")
 
@@ -28,11 +28,11 @@ def synthetic(
     """A recording of all that `guidelines` leave of the normal space, for one (stem, dtype, layout)."""
     rng = np.random.default_rng(seed)
     found = tuple(candidates(stem, dtype, layout, device, "normal", guidelines).left)
-    task = task_of(stem, found, device)
+    search = search_problem_of(stem, found, device)
     tiles: dict = {}
     luck = {}
     for config in found:
-        tile = tiles.setdefault(tile_key(config, task.axes), rng.lognormal(0, 0.08))
+        tile = tiles.setdefault(tile_key(config, search.axes), rng.lognormal(0, 0.08))
         luck[config] = tile * rng.lognormal(0, 0.02)
     seconds = {}
     with pytest.MonkeyPatch.context() as patch:
@@ -43,8 +43,8 @@ def synthetic(
                     patch.setattr(module, name, getattr(module, name) * factor)
         gemm_model.stripe_cycles.cache_clear()  # what is known by the true constants
         for config in found:
-            for size, extents in task.places:
+            for size, extents in search.places:
                 cycles = score.cycles(stem, config, extents, device) * luck[config] * rng.lognormal(0, 0.005)
-                seconds[Trial(config, size, extents)] = cycles / 1.7e9 + 6e-6
+                seconds[Measurement(config, size, extents)] = cycles / 1.7e9 + 6e-6
     gemm_model.stripe_cycles.cache_clear()
-    return Recording(task, seconds)
+    return Recording(search, seconds)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from .search_problem import Strategy, Task, Trial
-from .sweep_log import Journal, Search
+from .search_problem import Measurement, SearchProblem, Strategy
+from .sweep_log import Search, SweepLog
 
-__all__ = ["Hunt"]
+__all__ = ["ActiveSearch"]
 
 
-class Hunt:
-    """Turns the trials of a strategy into candidates to try, and their times into its answers.
+class ActiveSearch:
+    """Turns the measurements of a strategy into candidates to try, and their times into its answers.
 
-    What the journal knows already is answered from there.
+    What the log knows already is answered from there.
 
     Attributes
     ----------
@@ -27,27 +27,27 @@ class Hunt:
         Whether the strategy wants nothing more.
     """
 
-    def __init__(self, key: Search, task: Task, strategy: Strategy, journal: Journal):
+    def __init__(self, key: Search, search: SearchProblem, strategy: Strategy, log: SweepLog):
         self.key, self.wanted, self.answered, self.ended = key, deque[Any](), 0, False
-        self._journal, self._steps = journal, strategy(task)
-        self._unasked = set(task.candidates)  # until the first batch is answered
-        self._open: dict[Any, list[Trial]] = {}
-        self._times: dict[Trial, float] = {}
+        self._log, self._steps = log, strategy(search)
+        self._unasked = set(search.candidates)  # until the first batch is answered
+        self._open: dict[Any, list[Measurement]] = {}
+        self._times: dict[Measurement, float] = {}
         self._advance(first=True)
 
-    def trials(self, config: Any) -> list[Trial]:
+    def measurements(self, config: Any) -> list[Measurement]:
         """The measurements that are wanted of a candidate."""
         return self._open[config]
 
-    def measured(self, trial: Trial, seconds: float) -> None:
+    def measured(self, measurement: Measurement, seconds: float) -> None:
         """Tell the strategy a time."""
-        self._times[trial] = seconds
+        self._times[measurement] = seconds
 
     def close(self, config: Any, failed: bool = False) -> None:
         """There will be no more times of this candidate; if it `failed`, those it had do not count."""
-        for trial in self._open.pop(config):
+        for measurement in self._open.pop(config):
             if failed:
-                self._times.pop(trial, None)
+                self._times.pop(measurement, None)
         if not self._open:
             self._advance()
 
@@ -70,16 +70,18 @@ class Hunt:
             self.answered += not first
             self._times = {}
             self._take(batch)
-            self._unasked = self._unasked.difference(trial.config for trial in batch) if first else set()
+            self._unasked = (
+                self._unasked.difference(measurement.config for measurement in batch) if first else set()
+            )
             first = False
 
-    def _take(self, batch: list[Trial]) -> None:
-        for trial in batch:
-            if self._journal.is_out(self.key, trial.config):
+    def _take(self, batch: list[Measurement]) -> None:
+        for measurement in batch:
+            if self._log.is_out(self.key, measurement.config):
                 continue
-            known = self._journal.seconds(self.key, trial.config, trial.size, trial.extents)
+            known = self._log.seconds(self.key, measurement.config, measurement.size, measurement.extents)
             if known is not None:
-                self._times[trial] = known
+                self._times[measurement] = known
             else:
-                self._open.setdefault(trial.config, []).append(trial)
+                self._open.setdefault(measurement.config, []).append(measurement)
         self.wanted.extend(self._open)

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from ..gpu.nvml import State
 
-__all__ = ["Health"]
+__all__ = ["ClockMonitor"]
 
 EVERY = 1.0  # seconds between two readings
 REFERENCE_EVERY = 15.0  # seconds between two timings of the reference
@@ -21,7 +21,7 @@ class _Sensor(Protocol):
     def read(self) -> State: ...
 
 
-class Health:
+class ClockMonitor:
     """Watches a device over a run.
 
     Parameters

@@ -25,12 +25,12 @@ from ..gpu import device as devices
 from ..gpu.device import Device
 from ..gpu.nvml import Sensor
 from . import dryrun, report
-from .clock_monitor import Health
+from .clock_monitor import ClockMonitor
 from .compile_pool import Compilers, beside
 from .prune import defaults
 from .results import Record, read_sweep, sweep_file
 from .session import STAGES, Tuner
-from .sweep_log import Journal
+from .sweep_log import SweepLog
 from .worker import Worker
 from .worker_bench import Bench
 
@@ -75,8 +75,8 @@ def main(options: Any, routine: Callable[[str], Callable] = call.routine) -> int
 def _tune(options: Any, device: Device, routine: Callable) -> int:
     pairs = dryrun.scope(options.routine, options.dtype)
     searches = dryrun.searches_of(options)
-    journal = Journal(device, options.effort, options.resume)
-    health = Health(Sensor(device.ordinal))
+    log = SweepLog(device, options.effort, options.resume)
+    monitor = ClockMonitor(Sensor(device.ordinal))
     budget = options.budget or BUDGETS.get(options.effort)
     strategy = options.strategy or ("exhaustive" if options.effort == "exhaustive" else "likely")
     recursive = [name for name in STOP_ROUTINES if name in dict(pairs)]
@@ -87,7 +87,7 @@ def _tune(options: Any, device: Device, routine: Callable) -> int:
         _Progress(budget) as watcher,
     ):
         tuner = Tuner(
-            device, compilers, worker, watcher, journal, health, options.effort, strategy, budget,
+            device, compilers, worker, watcher, log, monitor, options.effort, strategy, budget,
             curves=options.report is not None,
             guidelines=lambda stem, dtype: dryrun.guidelines(options, defaults(stem, dtype, options.effort)),
             planner=planner, sizes=dryrun.sizes(options), stages=getattr(options, "stage", None) or STAGES,
@@ -98,9 +98,9 @@ def _tune(options: Any, device: Device, routine: Callable) -> int:
             watcher.say(f"the run ended with {left}; --resume goes on with them")
         if worker.replaced:
             watcher.say(f"the process that runs candidates was replaced {worker.replaced} times")
-        for complaint_ in health.complaints():
+        for complaint_ in monitor.complaints():
             watcher.say(f"doubtful: {complaint_}")
-    _show(journal.records, options)
+    _show(log.records, options)
     if not options.json and found:
         terminal.console(WIDTH).print(f"written to {user_file(device.name)}", soft_wrap=True)
     return 0 if found else 1
@@ -166,9 +166,9 @@ class _Progress:
         limit = f" (at most {budget:.0f} s)" if budget else ""
         self._task = self._bar.add_task(f"compiling{limit}", total=None, counts="")
 
-    def progress(self, done: int, wanted: int, journal: Journal, best: str) -> None:
-        """Candidates done of those known to be wanted; the journal counts outcomes."""
-        counts = ", ".join(f"{outcome} {count}" for outcome, count in journal.counts.most_common())
+    def progress(self, done: int, wanted: int, log: SweepLog, best: str) -> None:
+        """Candidates done of those known to be wanted; the log counts outcomes."""
+        counts = ", ".join(f"{outcome} {count}" for outcome, count in log.counts.most_common())
         self._bar.update(self._task, completed=done, total=wanted, description=best, counts=counts)
 
     def say(self, text: str) -> None:

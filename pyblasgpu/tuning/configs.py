@@ -9,13 +9,13 @@ from ..errors import ConfigError
 from ..kernels.common.axes import Parameters
 from ..model.occupancy import RING, with_values
 
-__all__ = ["Maker"]
+__all__ = ["ConfigBuilder"]
 
 #: Parameters that no rule of a Config reads: they say how the compiler and the multiprocessors go about it.
 UNREAD = ("min_blocks", "by_rows")
 
 
-class Maker:
+class ConfigBuilder:
     """Makes the Configs of a family, dtype and layout.
 
     Parameters

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ..database import FAMILIES, families_of, places_of
 from ..gpu.device import Device
 from .prune import Guidelines, candidates
-from .search_problem import Place, task_of
+from .search_problem import Place, search_problem_of
 from .strategies import in_turns
 from .sweep_log import Search
 
@@ -52,7 +52,7 @@ def plan(
     """
     places = [extents for _, extents in places_of(key[0], sizes)]
     left = candidates(*key, device, effort, guidelines, places).left
-    return Plan(in_turns(task_of(key[0], tuple(left), device, sizes)), _rivals(key, device))
+    return Plan(in_turns(search_problem_of(key[0], tuple(left), device, sizes)), _rivals(key, device))
 
 
 def _rivals(key: Search, device: Device) -> dict[Place, float]:
@@ -69,4 +69,4 @@ def _rivals(key: Search, device: Device) -> dict[Place, float]:
 def _promised(stem: str, dtype: str, device: Device) -> dict[Place, float]:
     """The best scores of a family's short list in its first layout; the others differ in loads only."""
     short = candidates(stem, dtype, FAMILIES[stem].layouts[0], device, "quick").left
-    return task_of(stem, tuple(short), device).best_scores()
+    return search_problem_of(stem, tuple(short), device).best_scores()

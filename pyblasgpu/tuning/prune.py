@@ -25,7 +25,7 @@ from ..kernels.space import space
 from ..model.occupancy import OVERHEAD, Fit, check_device, comfortable, demand
 from ..model.score import score, scores
 from ..types import DTYPES
-from .configs import Maker
+from .configs import ConfigBuilder
 
 __all__ = ["GUIDELINES", "Funnel", "Guidelines", "best_few", "candidates", "defaults", "tile_of"]
 
@@ -169,7 +169,7 @@ def candidates(
             points = (score(stem, config, extents, device) for extents in places)
             require(any(map(ge, points, least)), "score", f"a score >= {wanted.score} of the best")
 
-    walk = _Walk(Maker(stem, dtype, layout), check)
+    walk = _Walk(ConfigBuilder(stem, dtype, layout), check)
     if wanted.score:  # the first axis says how well the best may do
         best = scores(list(walk(axes[:1], Funnel())), places, device).max(axis=0, initial=0.0)
         least = [wanted.score * points for points in best.tolist()]
@@ -201,12 +201,12 @@ class _Walk:
 
     Parameters
     ----------
-    make : Maker
+    make : ConfigBuilder
     check : callable
         Raises `ConfigError` for a Config that is not wanted.
     """
 
-    def __init__(self, make: Maker, check: Callable[[Any], None]):
+    def __init__(self, make: ConfigBuilder, check: Callable[[Any], None]):
         self._make, self._check = make, check
 
     def __call__(self, axes: Sequence[Axis], funnel: Funnel) -> Iterator[Any]:

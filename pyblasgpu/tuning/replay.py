@@ -12,16 +12,16 @@ from ..database import FAMILIES
 from ..errors import ConfigError
 from ..gpu.device import Device
 from .results import Record
-from .search_problem import Place, Strategy, Task, Trial, task_of
+from .search_problem import Measurement, Place, SearchProblem, Strategy, search_problem_of
 
 __all__ = ["Outcome", "Recording", "recordings", "replay"]
 
 
 class Recording(NamedTuple):
-    """What was measured of one (stem, dtype, layout): the task, and the seconds of every trial."""
+    """What was measured of one (stem, dtype, layout): the search, and the seconds of every measurement."""
 
-    task: Task
-    seconds: Mapping[Trial, float]
+    search: SearchProblem
+    seconds: Mapping[Measurement, float]
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def recordings(records: Iterable[Record], device: Device) -> dict[tuple[str, str
     """
     records = list(records)
     cold = {(r.stem, r.dtype, r.layout) for r in records if r.outcome == "ok" and r.caches == "cold"}
-    times: dict[tuple[str, str, str], dict[Trial, float]] = defaultdict(dict)
+    times: dict[tuple[str, str, str], dict[Measurement, float]] = defaultdict(dict)
     for record in records:
         if record.stem not in FAMILIES or record.outcome != "ok" or record.seconds <= 0:
             continue
@@ -71,22 +71,25 @@ def recordings(records: Iterable[Record], device: Device) -> dict[tuple[str, str
             config = FAMILIES[record.stem].config(record.dtype, record.layout, record.parameters)
         except ConfigError:
             continue
-        key, trial = (record.stem, record.dtype, record.layout), Trial(config, record.size, record.extents)
+        key, measurement = (
+            (record.stem, record.dtype, record.layout),
+            Measurement(config, record.size, record.extents),
+        )
         if key in cold and record.caches != "cold":
             continue
-        times[key][trial] = min(record.seconds, times[key].get(trial, math.inf))
+        times[key][measurement] = min(record.seconds, times[key].get(measurement, math.inf))
     found = {}
     for key, seconds in times.items():
-        candidates = tuple(dict.fromkeys(trial.config for trial in seconds))
-        places = tuple(dict.fromkeys((trial.size, trial.extents) for trial in seconds))
-        found[key] = Recording(task_of(key[0], candidates, device)._replace(places=places), seconds)
+        candidates = tuple(dict.fromkeys(measurement.config for measurement in seconds))
+        places = tuple(dict.fromkeys((measurement.size, measurement.extents) for measurement in seconds))
+        found[key] = Recording(search_problem_of(key[0], candidates, device)._replace(places=places), seconds)
     return found
 
 
 def replay(recording: Recording, strategy: Strategy) -> Outcome:
     """Answer a strategy from a recording until it ends."""
-    asked: set[Trial] = set()
-    steps = strategy(recording.task)
+    asked: set[Measurement] = set()
+    steps = strategy(recording.search)
     try:
         batch = next(steps)
         while True:
@@ -101,9 +104,9 @@ def replay(recording: Recording, strategy: Strategy) -> Outcome:
     return Outcome(len(asked), len(recording.seconds), losses)
 
 
-def _fastest(seconds: Mapping[Trial, float], trials: Iterable[Trial]) -> dict[Place, float]:
+def _fastest(seconds: Mapping[Measurement, float], measurements: Iterable[Measurement]) -> dict[Place, float]:
     best: dict[Place, float] = {}
-    for trial in trials:
-        place = trial.size, trial.extents
-        best[place] = min(seconds[trial], best.get(place, math.inf))
+    for measurement in measurements:
+        place = measurement.size, measurement.extents
+        best[place] = min(seconds[measurement], best.get(place, math.inf))
     return best

@@ -9,37 +9,37 @@ from typing import Any
 
 import numpy as np
 
-from .search_problem import Place, Search, Task, Trial, tile_key
+from .search_problem import Measurement, Place, Search, SearchProblem, tile_key
 
-__all__ = ["TrialTable"]
+__all__ = ["MeasurementTable"]
 
 TINY = 1e-12  # for the logarithm of a score of nothing
 
 
-class TrialTable:
+class MeasurementTable:
     """Scores and times, each an array over the candidates a place."""
 
-    def __init__(self, task: Task):
-        self.task = task
-        self._number = {config: i for i, config in enumerate(task.candidates)}
-        self._asked = {place: np.zeros(len(task.candidates), dtype=bool) for place in task.places}
-        self._times = {place: np.full(len(task.candidates), math.nan) for place in task.places}
+    def __init__(self, search: SearchProblem):
+        self.search = search
+        self._number = {config: i for i, config in enumerate(search.candidates)}
+        self._asked = {place: np.zeros(len(search.candidates), dtype=bool) for place in search.places}
+        self._times = {place: np.full(len(search.candidates), math.nan) for place in search.places}
         self._points: dict[Place, np.ndarray] = {}
         self._ranked: dict[Place, list[Any]] = {}
         self._lucky: np.ndarray | None = None
 
-    def ask(self, trials: list[Trial]) -> Search:
-        """Yield those of `trials` that were not asked for before, and keep the answers."""
+    def ask(self, measurements: list[Measurement]) -> Search:
+        """Yield those of `measurements` that were not asked for before, and keep the answers."""
         fresh = []
-        for trial in trials:
-            asked, number = self._asked[trial.place], self._number[trial.config]
+        for measurement in measurements:
+            asked, number = self._asked[measurement.place], self._number[measurement.config]
             if not asked[number]:
                 asked[number] = True
-                fresh.append(trial)
+                fresh.append(measurement)
         if fresh:
             answers = yield fresh
-            for trial, seconds in answers.items():
-                self._times[trial.place][self._number[trial.config]] = seconds
+            for measurement, seconds in answers.items():
+                self._times[measurement.place][self._number[measurement.config]] = seconds
             self._lucky = None
 
     def ranked(self, place: Place) -> list[Any]:
@@ -84,7 +84,7 @@ class TrialTable:
     def _score(self, place: Place) -> np.ndarray:
         """Its logarithm, of every candidate."""
         if place not in self._points:
-            points = [self.task.score(config, *place) for config in self.task.candidates]
+            points = [self.search.score(config, *place) for config in self.search.candidates]
             self._points[place] = np.log(np.maximum(points, TINY))
         return self._points[place]
 
@@ -98,14 +98,14 @@ class TrialTable:
     def _tiles(self) -> np.ndarray:
         """The number of each candidate's tile."""
         numbers: dict[Hashable, int] = {}
-        keys = (tile_key(config, self.task.axes) for config in self.task.candidates)
+        keys = (tile_key(config, self.search.axes) for config in self.search.candidates)
         return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=int)
 
     @property
     def _luck(self) -> np.ndarray:
         """By tile, how much better than its score it did on average, in logarithms; few times count less."""
         if self._lucky is None:
-            surprises = np.array([self._surprise(place) for place in self.task.places])
+            surprises = np.array([self._surprise(place) for place in self.search.places])
             timed = ~np.isnan(surprises)
             tiles, count = np.broadcast_to(self._tiles, surprises.shape)[timed], len(self._tiles)
             sums = np.bincount(tiles, surprises[timed], minlength=count)
@@ -113,14 +113,14 @@ class TrialTable:
         return self._lucky
 
     def _named(self, numbers: np.ndarray) -> list[Any]:
-        return [self.task.candidates[i] for i in numbers]
+        return [self.search.candidates[i] for i in numbers]
 
     def fastest(self, place: Place, otherwise: Any) -> Any:
         return next(iter(self.by_time(place)), otherwise)
 
     def line(self, start: Any, group: tuple[str, ...], place: Place) -> list[Any]:
         """For every value of `group` the candidate that is otherwise most like `start`."""
-        others = [n for g in (*self.task.axes.tile, *self.task.axes.variant) if g != group for n in g]
+        others = [n for g in (*self.search.axes.tile, *self.search.axes.variant) if g != group for n in g]
         found: dict[tuple, tuple[int, Any]] = {}
         for config in self.ranked(place):
             value = tuple(getattr(config, name, None) for name in group) if group else config

@@ -28,12 +28,12 @@ from ..dispatch.trsm_fused import likeliest
 from ..gpu.device import Device
 from ..types import DTYPES
 from .results import Record, candidate_of, sound
-from .runner import Lab
-from .search_problem import Trial
+from .runner import Runner
+from .search_problem import Measurement
 from .twostage import combinations
 from .worker_bench import Job
 
-__all__ = ["STOPS", "search_methods", "search_solvers", "search_stop", "time_vendor", "time_whole"]
+__all__ = ["STOPS", "search_methods", "search_solvers", "search_stop", "time_vendor", "time_routines"]
 
 STOPS = (64, 128, 256, 512, 1024)
 STOP_ORDER = 2048  # of the triangle on which stop sizes are compared
@@ -42,15 +42,15 @@ CURVE = (256, 512, 1024, 2048, 4096)  # orders at which whole routines are timed
 PATIENCE = 300.0  # seconds: there may be kernels that nobody has compiled yet
 
 
-def search_stop(lab: Lab, routine: str, dtype: str, device: Device, late: Callable[[], bool]) -> None:
+def search_stop(runner: Runner, routine: str, dtype: str, device: Device, late: Callable[[], bool]) -> None:
     """Time the whole routine for leaves and stop sizes that promise most, products as the user's file says.
 
     This is the second stage of two, as PLASMA tunes a kernel first and then what calls it. In each class the
     stop size that serves now is the first, so that one that is cut off ends with nothing worse.
     """
     key = (routine, dtype, "any")
-    known = {(record.size, record.candidate) for record in lab.journal.timed(key)}
-    records = [record for record in sound(lab.journal.records) if record.dtype == dtype]
+    known = {(record.size, record.candidate) for record in runner.log.timed(key)}
+    records = [record for record in sound(runner.log.records) if record.dtype == dtype]
     for size, rhs in RHS_AT.items():
         serving = stop_size(routine, DTYPES[dtype], rhs, device).config
         stops = sorted(STOPS, key=lambda stop: stop != serving)
@@ -62,16 +62,16 @@ def search_stop(lab: Lab, routine: str, dtype: str, device: Device, late: Callab
                 continue
             extents, overrides = (STOP_ORDER, rhs), ((routine, stop), (stem, leaf))
             job = Job(routine, dtype, "any", overrides, ((extents, math.inf),), reload=True)
-            _time(lab, size, parameters, job)
+            _time(runner, size, parameters, job)
 
 
-def search_methods(lab: Lab, routines: Collection[tuple[str, str]], late: Callable[[], bool]) -> int:
+def search_methods(runner: Runner, routines: Collection[tuple[str, str]], late: Callable[[], bool]) -> int:
     """Time (routine, dtype) pairs in all their ways, with what the user's file says.
 
     Place by place, so that a run that is cut off has compared all of them at the first ones. Returns how many
     times are missing then.
     """
-    tried = {(r.stem, r.dtype, r.size, r.method) for r in lab.journal.records}
+    tried = {(r.stem, r.dtype, r.size, r.method) for r in runner.log.records}
     places: dict[str, tuple[int, ...]] = {**METHODS_AT, **SMALL_AT}
     ways = ((*pair, at, *way) for at in places for pair in routines for way in ways_at(pair[0], at).items())
     wanted = []
@@ -79,11 +79,11 @@ def search_methods(lab: Lab, routines: Collection[tuple[str, str]], late: Callab
         switch = cast(str, switch_at(routine, place))
         job = Job(routine, dtype, "any", ((switch, asked),), ((places[place], math.inf),), reload=True)
         wanted.append((place, {switch: int(asked)}, job))
-    return _time_all(lab, wanted, late)
+    return _time_all(runner, wanted, late)
 
 
 def search_solvers(
-    lab: Lab, dtypes: Collection[str], device: Device, count: int,
+    runner: Runner, dtypes: Collection[str], device: Device, count: int,
     compile_all: Callable[[Collection[tuple[str, Any]]], None], late: Callable[[], bool],
 ) -> int:  # fmt: skip
     """Time TRSM in one launch with the `count` likeliest Configs at each place and for each of `SOLVED`; they
@@ -92,7 +92,7 @@ def search_solvers(
     Returns how many times are missing when it is `late`.
     """
     method = METHODS["trsm"]
-    known = {record.candidate for record in lab.journal.records if record.solver}
+    known = {record.candidate for record in runner.log.records if record.solver}
     wanted, kernels = [], set()
     for (place, extents), solved, dtype in product(METHODS_AT.items(), SOLVED.values(), dtypes):
         for config in likeliest(DTYPES[dtype], solved, *extents, device, count):
@@ -102,26 +102,28 @@ def search_solvers(
                 kernels.add((solved.triangle, config))
                 wanted.append((place, parameters, Job(*key, overrides, ((extents, math.inf),))))
     compile_all(kernels)
-    return _time_all(lab, wanted, late)
+    return _time_all(runner, wanted, late)
 
 
-def _time_all(lab: Lab, wanted: Sequence[tuple[str, dict[str, int], Job]], late: Callable[[], bool]) -> int:
+def _time_all(
+    runner: Runner, wanted: Sequence[tuple[str, dict[str, int], Job]], late: Callable[[], bool]
+) -> int:
     """Time (size, parameters, job) one by one; returns how many are missing when it is `late`."""
     for done, (size, parameters, job) in enumerate(wanted):
         if late():
             return len(wanted) - done
-        _time(lab, size, parameters, job)
+        _time(runner, size, parameters, job)
     return 0
 
 
-def _time(lab: Lab, size: str, parameters: dict[str, int], job: Job) -> None:
+def _time(runner: Runner, size: str, parameters: dict[str, int], job: Job) -> None:
     """Note what a job says of a candidate."""
     key, ((extents, _),) = (job.routine, job.dtype, job.layout), job.places
-    times, failure = lab.finish(job, PATIENCE)
+    times, failure = runner.finish(job, PATIENCE)
     for seconds in times:
-        lab.add_time(key, size, parameters, extents, seconds)
+        runner.add_time(key, size, parameters, extents, seconds)
     if failure is not None:
-        lab.journal.add(key, size, parameters, outcome=failure.outcome, detail=failure.detail)
+        runner.log.add(key, size, parameters, outcome=failure.outcome, detail=failure.detail)
 
 
 def _pairs(
@@ -129,18 +131,20 @@ def _pairs(
 ) -> Iterator[tuple[str, Any, int]]:
     """(family, leaf, stop size): all `stops` with the best leaf of the class, and what promises most."""
     stems = {}
-    leaves: dict[Trial, float] = {}
+    leaves: dict[Measurement, float] = {}
     for stem in families_of(routine, dtype):
         times = _times(records, stem, dtype, size)
         leaves.update(times)
-        stems.update(dict.fromkeys((trial.config for trial in times), stem))
+        stems.update(dict.fromkeys((measurement.config for measurement in times), stem))
     if not leaves:
         return
-    products: dict[Trial, float] = {}
+    products: dict[Measurement, float] = {}
     for stem in families_of("gemm", dtype):
         times = _times(records, stem, dtype)
-        products.update({trial: seconds for trial, seconds in times.items() if not is_batch(trial.size)})
-    largest = max(trial.extents for trial in leaves)
+        products.update(
+            {measurement: seconds for measurement, seconds in times.items() if not is_batch(measurement.size)}
+        )
+    largest = max(measurement.extents for measurement in leaves)
     best = min((t for t in leaves if t.extents == largest), key=leaves.__getitem__).config
     pairs = dict.fromkeys((best, stop) for stop in stops)
     if products:
@@ -151,19 +155,24 @@ def _pairs(
     yield from ((stems[leaf], leaf, stop) for leaf, stop in different)
 
 
-def _times(records: list[Record], stem: str, dtype: str, size: str | None = None) -> dict[Trial, float]:
+def _times(records: list[Record], stem: str, dtype: str, size: str | None = None) -> dict[Measurement, float]:
     """The times of a family in its first layout, of one class or of all."""
     family = FAMILIES[stem]
     layout = family.layouts[0]
     return {
-        Trial(family.config(dtype, layout, record.parameters), record.size, record.extents): record.seconds
+        Measurement(
+            family.config(dtype, layout, record.parameters), record.size, record.extents
+        ): record.seconds
         for record in records
         if (record.stem, record.dtype, record.layout) == (stem, dtype, layout) and size in (None, record.size)
     }
 
 
-def time_whole(
-    lab: Lab, routines: Iterable[tuple[str, str]], outcome: str, late: Callable[[], bool] = lambda: False
+def time_routines(
+    runner: Runner,
+    routines: Iterable[tuple[str, str]],
+    outcome: str,
+    late: Callable[[], bool] = lambda: False,
 ) -> None:
     """Time (routine, dtype) pairs over n, as whoever calls them would find them now, until it is `late`."""
     for routine, dtype in routines:
@@ -172,20 +181,20 @@ def time_whole(
         layout = "nn" if routine == "gemm" else "any"
         extents = [(n,) * (3 if routine == "gemm" else 2) for n in CURVE]
         places = tuple((each, math.inf) for each in extents)
-        times, _ = lab.finish(Job(routine, dtype, layout, (), places, reload=True), PATIENCE)
+        times, _ = runner.finish(Job(routine, dtype, layout, (), places, reload=True), PATIENCE)
         for each, seconds in zip(extents, times, strict=False):
-            lab.add_time((routine, dtype, layout), "", {}, each, seconds, outcome)
+            runner.add_time((routine, dtype, layout), "", {}, each, seconds, outcome)
 
 
-def time_vendor(lab: Lab, found: Document) -> None:
+def time_vendor(runner: Runner, found: Document) -> None:
     """Time cuBLAS where the winners were timed; without it, nothing is lost."""
     for stem, dtype, layout, size in found.entries:
         if FAMILIES[stem].routine == "trmm" and is_batch(size):
             continue  # it has none of batches
         extents = tuned_at(stem, size)[-1]
         job = Job(FAMILIES[stem].routine, dtype, layout, (), ((extents, math.inf),), vendor=True)
-        times, failure = lab.finish(job, PATIENCE)
+        times, failure = runner.finish(job, PATIENCE)
         for seconds in times:
-            lab.add_time((stem, dtype, layout), size, {}, extents, seconds, "vendor")
+            runner.add_time((stem, dtype, layout), size, {}, extents, seconds, "vendor")
         if failure is not None:
             return

@@ -1,4 +1,4 @@
-"""What everything that is timed in a run goes through: the worker, the device's state, the journal."""
+"""What everything that is timed in a run goes through: the worker, the device's state, the log."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from typing import Any, Protocol
 
 from ..database import FAMILIES
 from ..types import DTYPES
-from .clock_monitor import Health
+from .clock_monitor import ClockMonitor
 from .measure import flops
 from .results import Record
 from .signals import Interrupts
-from .sweep_log import Journal, Search
+from .sweep_log import Search, SweepLog
 from .worker import DONE, Lost
-from .worker_bench import Failed, Job, Timed
+from .worker_bench import Failed, Job, Timing
 
-__all__ = ["Bencher", "Lab"]
+__all__ = ["WorkerLike", "Runner"]
 
 TICK = 0.2  # seconds between two looks at the worker, or at the compilers while nothing else happens
 
 
-class Bencher(Protocol):
+class WorkerLike(Protocol):
     """What runs jobs: a `Worker` whose body is a `Bench`."""
 
     busy: bool
@@ -29,20 +29,20 @@ class Bencher(Protocol):
     def receive(self, timeout: float) -> Any: ...
 
 
-class Lab:
+class Runner:
     """Runs jobs to their end and keeps what they found.
 
     Parameters
     ----------
-    worker : Bencher
-    journal : Journal
-    health : Health
+    worker : WorkerLike
+    log : SweepLog
+    monitor : ClockMonitor
     interrupts : Interrupts
         Heeded while a job runs.
     """
 
-    def __init__(self, worker: Bencher, journal: Journal, health: Health, interrupts: Interrupts):
-        self.worker, self.journal, self.health, self.interrupts = worker, journal, health, interrupts
+    def __init__(self, worker: WorkerLike, log: SweepLog, monitor: ClockMonitor, interrupts: Interrupts):
+        self.worker, self.log, self.monitor, self.interrupts = worker, log, monitor, interrupts
 
     def finish(self, job: Job, patience: float | None = None) -> tuple[list[float], Failed | Lost | None]:
         """Run a job: the times of its places, as far as it came, and how it failed."""
@@ -50,9 +50,9 @@ class Lab:
         times: list[float] = []
         failure: Failed | Lost | None = None
         while self.worker.busy:
-            self.interrupts.heed()
+            self.interrupts.check()
             answer = self.worker.receive(TICK)
-            if isinstance(answer, Timed):
+            if isinstance(answer, Timing):
                 times.append(answer.seconds)
             elif answer not in (None, DONE):
                 failure = failure or answer
@@ -67,9 +67,9 @@ class Lab:
         seconds: float,
         outcome: str = "ok",
     ) -> Record:
-        """Append a time to the journal, with its rate and the state of the device."""
+        """Append a time to the log, with its rate and the state of the device."""
         stem, dtype, _ = key
         routine = FAMILIES[stem].routine if stem in FAMILIES else stem
         rate = flops(routine, DTYPES[dtype], extents) / seconds / 1e12
-        return self.journal.add(key, size, parameters, extents=extents, seconds=seconds, tflops=rate,
-                                outcome=outcome, state=self.health.state())  # fmt: skip
+        return self.log.add(key, size, parameters, extents=extents, seconds=seconds, tflops=rate,
+                                outcome=outcome, state=self.monitor.state())  # fmt: skip

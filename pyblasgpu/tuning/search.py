@@ -16,18 +16,18 @@ from ..dispatch import tuned_files
 from ..dispatch.variants import persistent
 from ..gpu.compile import Resources
 from ..gpu.device import Device
-from .active_search import Hunt
+from .active_search import ActiveSearch
 from .compile_pool import Verdict, judge
 from .plan import plan
 from .prune import Guidelines, tile_of
 from .routine_search import STOPS
-from .runner import TICK, Lab
-from .search_problem import Place, Strategy, Task, Times, Trial, task_of
+from .runner import TICK, Runner
+from .search_problem import Measurement, Place, SearchProblem, Strategy, Times, search_problem_of
 from .strategies import beginning_with, ending_with_twins
-from .sweep_log import Journal, Search
-from .verify_winners import Compiling, Recheck
+from .sweep_log import Search, SweepLog
+from .verify_winners import CompilersLike, WinnerVerifier
 from .worker import Lost
-from .worker_bench import Failed, Job, Timed
+from .worker_bench import Failed, Job, Timing
 
 __all__ = ["KernelSearch", "Watcher", "job_of"]
 
@@ -43,7 +43,7 @@ BETWEEN = 60.0  # seconds for an answer where products between leaves may have t
 class Watcher(Protocol):
     """Is told how a run goes."""
 
-    def progress(self, done: int, wanted: int, journal: Journal, best: str) -> None: ...
+    def progress(self, done: int, wanted: int, log: SweepLog, best: str) -> None: ...
 
     def say(self, text: str) -> None: ...
 
@@ -54,10 +54,10 @@ class KernelSearch:
     Parameters
     ----------
     device : Device
-    lab : Lab
-    compilers : Compiling
+    runner : Runner
+    compilers : CompilersLike
     watcher : Watcher
-    recheck : Recheck
+    verifier : WinnerVerifier
         To which the winners of a search go when it has ended.
     winners_of : callable
         ``winners_of(key)``, those of a search.
@@ -78,10 +78,10 @@ class KernelSearch:
     def __init__(
         self,
         device: Device,
-        lab: Lab,
-        compilers: Compiling,
+        runner: Runner,
+        compilers: CompilersLike,
         watcher: Watcher,
-        recheck: Recheck,
+        verifier: WinnerVerifier,
         winners_of: Callable[[Search], Document],
         late: Callable[[float], bool],
         strategy: Strategy,
@@ -90,19 +90,19 @@ class KernelSearch:
         planner: Executor | None,
         sizes: Sequence[str],
     ):
-        self._device, self._lab, self._journal = device, lab, lab.journal
-        self._compilers, self._watcher, self._recheck = compilers, watcher, recheck
+        self._device, self._runner, self._log = device, runner, runner.log
+        self._compilers, self._watcher, self._verifier = compilers, watcher, verifier
         self._winners_of, self._late = winners_of, late
         self._effort, self._strategy, self._sizes = effort, strategy, sizes
         self._guidelines, self._planner = guidelines, planner
-        self._hunts: list[Hunt] = []
-        self._compiling: dict[tuple[str, Any], Hunt] = {}
-        self._ready: deque[tuple[Hunt, Any]] = deque()
+        self._active: list[ActiveSearch] = []
+        self._compiling: dict[tuple[str, Any], ActiveSearch] = {}
+        self._ready: deque[tuple[ActiveSearch, Any]] = deque()
         self._verdicts: dict[tuple[str, Any], Verdict] = {}
-        self._running: tuple[Hunt, Any, list[Trial]] | None = None
+        self._running: tuple[ActiveSearch, Any, list[Measurement]] | None = None
         self._failed = False  # the candidate that is running
         self._verified: set[tuple[str, Any]] = set()
-        self._reference: tuple[Search, Trial] | None = None
+        self._reference: tuple[Search, Measurement] | None = None
         self._wanted = self._done = 0
         self.untried = self.unbegun = 0
 
@@ -122,16 +122,16 @@ class KernelSearch:
         }
         ended: set[tuple[str, str]] = set()
         try:
-            while (plans or self._hunts or self._recheck.pending) and not self._late(KERNELS):
+            while (plans or self._active or self._verifier.pending) and not self._late(KERNELS):
                 for key in [key for key, made in plans.items() if made.done()]:
                     if key in firsts or self._may_follow(key, ended):
                         configs, rivals = plans.pop(key).result()
                         self._begin(key, configs if key in firsts else self._promising(key, configs), rivals)
                 self._step()
-                for hunt in [hunt for hunt in self._hunts if hunt.ended]:
-                    ended.add(hunt.key[:2])
-                    self._hunts.remove(hunt)
-                    self._recheck.begin(self._winners_of(hunt.key), self._verdicts)
+                for active in [active for active in self._active if active.ended]:
+                    ended.add(active.key[:2])
+                    self._active.remove(active)
+                    self._verifier.begin(self._winners_of(active.key), self._verdicts)
         finally:
             self.unbegun = len(plans)
             for made in plans.values():
@@ -148,16 +148,16 @@ class KernelSearch:
         """Whether the first layout has ended, or said enough for this one to begin."""
         if key[:2] in ended:
             return True
-        seen = any(hunt.key == _first(key) and hunt.answered >= SEEN for hunt in self._hunts)
-        return (seen or self._late(OTHERS)) and bool(self._journal.timed(_first(key)))
+        seen = any(active.key == _first(key) and active.answered >= SEEN for active in self._active)
+        return (seen or self._late(OTHERS)) and bool(self._log.timed(_first(key)))
 
     def _begin(self, key: Search, configs: list[Any], rivals: Mapping[Place, float]) -> None:
         serving = tuned_files.serving(*key, self._device)
-        self._recheck.trust(serving.values())
+        self._verifier.trust(serving.values())
         configs = list(dict.fromkeys([*serving.values(), *configs]))
-        task = task_of(key[0], tuple(configs), self._device, self._sizes)._replace(rivals=rivals)
+        search = search_problem_of(key[0], tuple(configs), self._device, self._sizes)._replace(rivals=rivals)
         strategy = beginning_with(serving, self._strategy) if configs else _nothing
-        self._hunts.append(Hunt(key, task, ending_with_twins(strategy, _cache_twin), self._journal))
+        self._active.append(ActiveSearch(key, search, ending_with_twins(strategy, _cache_twin), self._log))
 
     def _promising(self, key: Search, configs: list[Any]) -> list[Any]:
         """The candidates, those first whose tiles did best in the first layout: the best of every class, then
@@ -166,7 +166,7 @@ class KernelSearch:
         stem, dtype, _ = key
         family, ranks = FAMILIES[stem], dict[tuple, int]()
         for size in sizes_of(stem):
-            timed = [record for record in self._journal.timed(_first(key)) if record.size == size]
+            timed = [record for record in self._log.timed(_first(key)) if record.size == size]
             timed = sorted(timed, key=lambda record: record.seconds)
             best = [family.config(dtype, record.layout, record.parameters) for record in timed]
             alike_once = list(dict.fromkeys(map(_past_l1, best)))
@@ -182,20 +182,20 @@ class KernelSearch:
 
     def _step(self) -> None:
         """Let something happen."""
-        self._lab.interrupts.heed()
+        self._runner.interrupts.check()
         self._feed()
-        idle = not (self._lab.worker.busy or self._ready or self._recheck.ready)
+        idle = not (self._runner.worker.busy or self._ready or self._verifier.ready)
         for (stem, config), report in self._compilers.finished(TICK if idle else 0.0):
             # a candidate, what a winner needs for its second verification, or both
             if (stem, config) in self._compiling:
                 self._compiled(self._compiling.pop((stem, config)), config, report)
-            self._recheck.compiled((stem, config))
-        if self._lab.worker.busy:
-            self._answered(self._lab.worker.receive(TICK))
-        elif self._recheck.ready:
-            self._recheck.verify_next()
+            self._verifier.compiled((stem, config))
+        if self._runner.worker.busy:
+            self._answered(self._runner.worker.receive(TICK))
+        elif self._verifier.ready:
+            self._verifier.verify_next()
         elif self._ready:
-            if self._reference and self._lab.health.wants_reference:
+            if self._reference and self._runner.monitor.wants_reference:
                 self._time_reference()
             self._try(*self._ready.popleft())
         elif not self._compilers.pending:
@@ -204,95 +204,98 @@ class KernelSearch:
     def _feed(self) -> None:
         """Give the compilers work, a candidate of each search in turn."""
         room = self._compilers.workers * (1 + AHEAD) - self._compilers.pending
-        while room > 0 and (hungry := [hunt for hunt in self._hunts if hunt.wanted]):
-            for hunt in hungry:
-                config = hunt.wanted.popleft()
-                job = hunt.key[0], config
+        while room > 0 and (hungry := [active for active in self._active if active.wanted]):
+            for active in hungry:
+                config = active.wanted.popleft()
+                job = active.key[0], config
                 self._wanted += 1
                 if job in self._verdicts:
-                    self._judge(hunt, config)
+                    self._judge(active, config)
                     continue
-                self._compiling[job] = hunt
+                self._compiling[job] = active
                 self._compilers.submit(*job)
                 room -= 1
 
-    def _compiled(self, hunt: Hunt, config: Any, report: Resources | str) -> None:
-        self._verdicts[hunt.key[0], config] = judge(config, report, self._device)
-        self._judge(hunt, config)
+    def _compiled(self, active: ActiveSearch, config: Any, report: Resources | str) -> None:
+        self._verdicts[active.key[0], config] = judge(config, report, self._device)
+        self._judge(active, config)
 
-    def _judge(self, hunt: Hunt, config: Any) -> None:
+    def _judge(self, active: ActiveSearch, config: Any) -> None:
         """Drop what the compiler's report speaks against."""
-        verdict = self._verdicts[hunt.key[0], config]
+        verdict = self._verdicts[active.key[0], config]
         if verdict.outcome == "ok":
-            self._ready.append((hunt, config))
+            self._ready.append((active, config))
             return
-        self._journal.note(hunt.key, "", config, **verdict._asdict())
-        self._count(hunt, config, verdict.outcome)
+        self._log.note(active.key, "", config, **verdict._asdict())
+        self._count(active, config, verdict.outcome)
 
-    def _count(self, hunt: Hunt, config: Any, outcome: str) -> None:
+    def _count(self, active: ActiveSearch, config: Any, outcome: str) -> None:
         """A candidate is done with."""
         self._done += 1
-        self._journal.counts[outcome] += 1
-        hunt.close(config, failed=outcome != "ok")
-        about = f"{' '.join(hunt.key)}, best {self._journal.top(hunt.key):.1f} TFLOP/s"
-        waiting = sum(len(hunt.wanted) for hunt in self._hunts)
-        self._watcher.progress(self._done, self._wanted + waiting, self._journal, about)
+        self._log.counts[outcome] += 1
+        active.close(config, failed=outcome != "ok")
+        about = f"{' '.join(active.key)}, best {self._log.top(active.key):.1f} TFLOP/s"
+        waiting = sum(len(active.wanted) for active in self._active)
+        self._watcher.progress(self._done, self._wanted + waiting, self._log, about)
 
     # -------------------------------------------------------------------------------------- candidates
 
-    def _try(self, hunt: Hunt, config: Any) -> None:
+    def _try(self, active: ActiveSearch, config: Any) -> None:
         """Begin to verify a candidate and to time it."""
-        key, trials = hunt.key, hunt.trials(config)
-        places = tuple((t.extents, self._journal.best(key, t.size, t.extents)) for t in trials)
+        key, measurements = active.key, active.measurements(config)
+        places = tuple((t.extents, self._log.best(key, t.size, t.extents)) for t in measurements)
         verify = () if (key[0], config) in self._verified else ("aligned",)
-        self._running, self._failed = (hunt, config, trials), False
+        self._running, self._failed = (active, config, measurements), False
         patience = BETWEEN if FAMILIES[key[0]].routine in STOP_ROUTINES else None
-        self._lab.worker.send(job_of(key, config, places, verify), patience)
+        self._runner.worker.send(job_of(key, config, places, verify), patience)
 
     def _answered(self, answer: Any) -> None:
         """Note what the worker says of the candidate that is running."""
         if answer is None or self._running is None:
             return
-        hunt, config, trials = self._running
-        if isinstance(answer, Timed):
-            trial = trials[answer.place]
-            self._lab.add_time(hunt.key, trial.size, FAMILIES[hunt.key[0]].parameters_of(config),
-                               trial.extents, answer.seconds)  # fmt: skip
-            hunt.measured(trial, answer.seconds)
+        active, config, measurements = self._running
+        if isinstance(answer, Timing):
+            measurement = measurements[answer.place]
+            self._runner.add_time(active.key, measurement.size, FAMILIES[active.key[0]].parameters_of(config),
+                               measurement.extents, answer.seconds)  # fmt: skip
+            active.measured(measurement, answer.seconds)
         elif isinstance(answer, Failed | Lost):
             if not self._failed:
-                self._journal.note(hunt.key, "", config, outcome=answer.outcome, detail=answer.detail,
-                                  state=self._lab.health.state())  # fmt: skip
+                self._log.note(active.key, "", config, outcome=answer.outcome, detail=answer.detail,
+                                  state=self._runner.monitor.state())  # fmt: skip
                 self._failed = True
-                self._count(hunt, config, answer.outcome)
+                self._count(active, config, answer.outcome)
         elif not self._failed:
-            self._verified.add((hunt.key[0], config))
+            self._verified.add((active.key[0], config))
             if self._reference is None:
-                self._reference = hunt.key, max(trials, key=lambda trial: math.prod(trial.extents))
-            self._count(hunt, config, "ok")
-        if not self._lab.worker.busy:
+                self._reference = (
+                    active.key,
+                    max(measurements, key=lambda measurement: math.prod(measurement.extents)),
+                )
+            self._count(active, config, "ok")
+        if not self._runner.worker.busy:
             self._running = None
 
     def settle(self) -> None:
         """End the searches; the worker finishes what it is at."""
-        while self._lab.worker.busy:
-            self._answered(self._lab.worker.receive(TICK))
-        self.untried += sum(hunt.stop() for hunt in self._hunts)
+        while self._runner.worker.busy:
+            self._answered(self._runner.worker.receive(TICK))
+        self.untried += sum(active.stop() for active in self._active)
         self.untried += len(self._compiling) + len(self._ready)
-        self._hunts.clear()
-        for started in (self._compiling, self._ready, self._recheck):
+        self._active.clear()
+        for started in (self._compiling, self._ready, self._verifier):
             started.clear()
         self._compilers.drop()
 
     def _time_reference(self) -> None:
         """Time the first candidate that was right once more: a drift shows."""
         assert self._reference is not None
-        key, trial = self._reference
-        times, _ = self._lab.finish(job_of(key, trial.config, ((trial.extents, math.inf),)))
+        key, measurement = self._reference
+        times, _ = self._runner.finish(job_of(key, measurement.config, ((measurement.extents, math.inf),)))
         for seconds in times:
-            self._lab.health.reference(seconds)
-            self._lab.add_time(key, trial.size, FAMILIES[key[0]].parameters_of(trial.config),
-                               trial.extents, seconds, "reference")  # fmt: skip
+            self._runner.monitor.reference(seconds)
+            self._runner.add_time(key, measurement.size, FAMILIES[key[0]].parameters_of(measurement.config),
+                               measurement.extents, seconds, "reference")  # fmt: skip
 
 
 def job_of(key: Search, config: Any, places: tuple = (), verify: tuple[str, ...] = ()) -> Job:
@@ -305,7 +308,7 @@ def job_of(key: Search, config: Any, places: tuple = (), verify: tuple[str, ...]
     return Job(routine, dtype, layout, tuple(overrides), places, verify)
 
 
-def _nothing(task: Task) -> Generator[list[Trial], Times, None]:
+def _nothing(search: SearchProblem) -> Generator[list[Measurement], Times, None]:
     """The strategy where there are no candidates."""
     yield from ()
 

@@ -11,14 +11,24 @@ from ..database import places_of
 from ..gpu.device import Device
 from ..model.score import score
 
-__all__ = ["Axes", "Place", "Search", "Strategy", "Task", "Times", "Trial", "task_of", "tile_key"]
+__all__ = [
+    "Axes",
+    "Place",
+    "Search",
+    "Strategy",
+    "SearchProblem",
+    "Times",
+    "Measurement",
+    "search_problem_of",
+    "tile_key",
+]
 
 #: (size class, extents), where a choice must be made.
 Place = tuple[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class Trial:
+class Measurement:
     """One measurement that a strategy asks for.
 
     Attributes
@@ -55,7 +65,7 @@ class Axes(NamedTuple):
     variant: tuple[tuple[str, ...], ...] = ()
 
 
-class Task(NamedTuple):
+class SearchProblem(NamedTuple):
     """What is searched: one (stem, dtype, layout).
 
     Attributes
@@ -86,10 +96,10 @@ class Task(NamedTuple):
         }
 
 
-Times = Mapping[Trial, float]
-#: Yields batches of trials, and is sent the seconds of those that succeeded.
-Search = Generator[list[Trial], Times, None]
-Strategy = Callable[[Task], Search]
+Times = Mapping[Measurement, float]
+#: Yields batches of measurements, and is sent the seconds of those that succeeded.
+Search = Generator[list[Measurement], Times, None]
+Strategy = Callable[[SearchProblem], Search]
 
 _LEAF_AXES = Axes(
     tile=(("BLK_M", "DIM_X"), ("BLK_N", "DIM_Y"), ("BLK_K", "SLICED_K")),
@@ -123,15 +133,17 @@ _AXES = {
 }  # fmt: skip
 
 
-def task_of(stem: str, candidates: tuple[Any, ...], device: Device, sizes: Sequence[str] = ()) -> Task:
-    """The task of deciding among `candidates` of a family at every place at which it is tuned, or at those of
-    the classes `sizes`.
+def search_problem_of(
+    stem: str, candidates: tuple[Any, ...], device: Device, sizes: Sequence[str] = ()
+) -> SearchProblem:
+    """The search among `candidates` of a family, at every place at which it is tuned or those of the classes
+    `sizes`.
     """
 
     def points(config: Any, size: str, extents: tuple[int, ...]) -> float:
         return score(stem, config, extents, device)
 
-    return Task(candidates, places_of(stem, sizes), points, _AXES.get(stem, Axes()))
+    return SearchProblem(candidates, places_of(stem, sizes), points, _AXES.get(stem, Axes()))
 
 
 def tile_key(config: Any, axes: Axes) -> Hashable:

@@ -12,16 +12,16 @@ from ..database import FAMILIES, Document, tuned_at
 from ..dispatch import choose, tuned_files
 from ..errors import PyblasgpuError
 from ..gpu.device import Device
-from .clock_monitor import Health
+from .clock_monitor import ClockMonitor
 from .prune import Guidelines
 from .results import merge, winners
-from .routine_search import search_methods, search_solvers, search_stop, time_vendor, time_whole
-from .runner import Bencher, Lab
+from .routine_search import search_methods, search_solvers, search_stop, time_routines, time_vendor
+from .runner import Runner, WorkerLike
 from .search import KernelSearch, Watcher, job_of
 from .signals import Interrupts
 from .strategies import STRATEGIES
-from .sweep_log import Journal, Search
-from .verify_winners import Compiling, Recheck, wait
+from .sweep_log import Search, SweepLog
+from .verify_winners import CompilersLike, WinnerVerifier, wait
 
 __all__ = ["STAGES", "Tuner"]
 
@@ -43,8 +43,8 @@ class Tuner:
     worker : Worker
         Whose body is a `Bench`.
     watcher : Watcher
-    journal : Journal
-    health : Health
+    log : SweepLog
+    monitor : ClockMonitor
     effort : str
         As in `space`.
     strategy : str
@@ -66,11 +66,11 @@ class Tuner:
     def __init__(
         self,
         device: Device,
-        compilers: Compiling,
-        worker: Bencher,
+        compilers: CompilersLike,
+        worker: WorkerLike,
         watcher: Watcher,
-        journal: Journal,
-        health: Health,
+        log: SweepLog,
+        monitor: ClockMonitor,
         effort: str = "quick",
         strategy: str = "exhaustive",
         budget: float | None = None,
@@ -80,16 +80,16 @@ class Tuner:
         sizes: Sequence[str] = (),
         stages: Sequence[str] = STAGES,
     ):
-        self.device, self.journal, self.health = device, journal, health
+        self.device, self.log, self.monitor = device, log, monitor
         self._interrupts = Interrupts()
-        self._lab = Lab(worker, journal, health, self._interrupts)
+        self._runner = Runner(worker, log, monitor, self._interrupts)
         self._compilers, self._watcher = compilers, watcher
         self._effort, self._curves = effort, curves
         self._sizes, self._stages = sizes, stages
         self._begun, self._budget = time.monotonic(), budget or math.inf
-        self._recheck = Recheck(self._lab, journal, job_of, compilers)
+        self._verifier = WinnerVerifier(self._runner, log, job_of, compilers)
         self._kernels = KernelSearch(
-            device, self._lab, compilers, watcher, self._recheck, self._winners_of, self._late,
+            device, self._runner, compilers, watcher, self._verifier, self._winners_of, self._late,
             STRATEGIES[strategy], effort, guidelines, planner, sizes,
         )  # fmt: skip
         self._untimed = 0
@@ -119,7 +119,7 @@ class Tuner:
             with self._interrupts:
                 return self._run(searches, recursive)
         except PyblasgpuError as lost:
-            kept = f"what was measured is in {self.journal.path}, and --resume goes on with it"
+            kept = f"what was measured is in {self.log.path}, and --resume goes on with it"
             raise PyblasgpuError(f"{lost}; {kept}") from lost
 
     def _run(self, searches: list[Search], recursive: list[str]) -> Document:
@@ -127,7 +127,7 @@ class Tuner:
         try:
             if self._curves:
                 # with a cold store of cubins most of it would be compilation, one kernel after the other
-                time_whole(self._lab, routines, "before", lambda: self._late(BEFORE))
+                time_routines(self._runner, routines, "before", lambda: self._late(BEFORE))
             for stage in STAGES:
                 if stage in self._stages:
                     self._go_through(stage, searches, [pair for pair in routines if pair[0] in recursive])
@@ -136,9 +136,9 @@ class Tuner:
             self._kernels.settle()
         found = self._save(searches)
         if not self._late():
-            time_vendor(self._lab, found)
+            time_vendor(self._runner, found)
             if self._curves:
-                time_whole(self._lab, routines, "after")
+                time_routines(self._runner, routines, "after")
         return found
 
     def _go_through(self, stage: str, searches: list[Search], recursive: list[tuple[str, str]]) -> None:
@@ -149,16 +149,16 @@ class Tuner:
         self._save(searches)  # whole routines run with what was found before
         if stage == "stop_sizes":
             for routine, dtype in recursive:
-                search_stop(self._lab, routine, dtype, self.device, self._late)
+                search_stop(self._runner, routine, dtype, self.device, self._late)
         elif stage == "solvers":
             dtypes = [dtype for routine, dtype in recursive if routine == "trsm"]
             options = self.device, LIKELIEST.get(self._effort, MOST_LIKELY), self._compile_solvers
-            self._untimed += search_solvers(self._lab, dtypes, *options, lambda: self._late(SOLVERS))
+            self._untimed += search_solvers(self._runner, dtypes, *options, lambda: self._late(SOLVERS))
         else:
             # SYR2K is of GEMM's kernels, and tuned with them, unless these are of some sizes alone
             products = [key for key in searches if FAMILIES[key[0]].routine == "gemm" and not self._sizes]
             pairs = dict.fromkeys([*recursive, *(("syr2k", dtype) for _, dtype, _ in products)])
-            self._untimed += search_methods(self._lab, pairs, self._late)
+            self._untimed += search_methods(self._runner, pairs, self._late)
 
     def _compile_solvers(self, kernels: Collection[tuple[str, Any]]) -> None:
         """What is not compiled when it is late, the worker compiles when it comes to it."""
@@ -179,11 +179,11 @@ class Tuner:
         """
         while True:
             records = [
-                each for each in self.journal.records
+                each for each in self.log.records
                 if each.stem not in FAMILIES or (each.stem, each.dtype, each.layout) in searches
             ]  # fmt: skip
             found = self._decided(winners(records, self.device.name))
-            if self._recheck.all_right(found):
+            if self._verifier.all_right(found):
                 break
         if found:
             merge(found)
@@ -192,7 +192,7 @@ class Tuner:
 
     def _winners_of(self, key: Search) -> Document:
         """Those of one search."""
-        records = [each for each in self.journal.records if (each.stem, each.dtype, each.layout) == key]
+        records = [each for each in self.log.records if (each.stem, each.dtype, each.layout) == key]
         return self._decided(winners(records, self.device.name))
 
     def _decided(self, found: Document) -> Document:
@@ -207,5 +207,5 @@ class Tuner:
 
     def _was_tried(self, key: Search, config: Any, size: str) -> bool:
         places = ((size, extents) for extents in tuned_at(key[0], size))
-        times = (self.journal.seconds(key, config, *place) for place in places)
-        return self.journal.is_out(key, config) or all(time is not None for time in times)
+        times = (self.log.seconds(key, config, *place) for place in places)
+        return self.log.is_out(key, config) or all(time is not None for time in times)

@@ -14,7 +14,7 @@ __all__ = ["Interrupts"]
 
 
 class Interrupts:
-    """Within the block Ctrl-C is noted, and raised by the next `heed`; pressed again before, it is raised at
+    """Within the block Ctrl-C is noted, and raised by the next `check`; pressed again before, it is raised at
     once.
 
     Where Ctrl-C is ignored or handled otherwise, and beside the main thread, all stays as it is.
@@ -23,7 +23,7 @@ class Interrupts:
     def __init__(self) -> None:
         self._noted = self._ours = False
 
-    def heed(self) -> None:
+    def check(self) -> None:
         """Raise what was noted.
 
         Raises

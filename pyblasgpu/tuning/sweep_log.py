@@ -12,7 +12,7 @@ from ..gpu.compile import toolchain
 from ..gpu.device import Device
 from .results import Record, append, read_sweep, sweep_file
 
-__all__ = ["Journal", "Search"]
+__all__ = ["SweepLog", "Search"]
 
 #: (family or routine, dtype, layout), what is searched separately.
 Search = tuple[str, str, str]
@@ -21,7 +21,7 @@ Search = tuple[str, str, str]
 BESIDE = frozenset({"vendor", "reference", "before", "after"})
 
 
-class Journal:
+class SweepLog:
     """The records of a run, each in the sweep's file as soon as it is there.
 
     Parameters

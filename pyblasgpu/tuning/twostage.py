@@ -34,9 +34,9 @@ def combinations(
 
     Parameters
     ----------
-    leaves : mapping of Trial to float
+    leaves : mapping of Measurement to float
         Seconds of leaf kernels; extents are (order, right-hand sides).
-    products : mapping of Trial to float
+    products : mapping of Measurement to float
         Seconds of GEMM kernels; extents are (m, n, k).
     n, rhs : int
         The problem that decides.
@@ -93,15 +93,15 @@ def _scaled(times: Mapping[tuple[int, ...], float], extents: tuple[int, ...], wo
 
 def _by_config(times: Times) -> dict[Any, dict[tuple[int, ...], float]]:
     found: dict[Any, dict[tuple[int, ...], float]] = {}
-    for trial, seconds in times.items():
-        found.setdefault(trial.config, {})[trial.extents] = seconds
+    for measurement, seconds in times.items():
+        found.setdefault(measurement.config, {})[measurement.extents] = seconds
     return found
 
 
 def _fastest(times: Times, best: int) -> list[Any]:
     """At each extents the `best` fastest, each once."""
     at: dict[tuple[int, ...], list[tuple[float, Any]]] = {}
-    for trial, seconds in times.items():
-        at.setdefault(trial.extents, []).append((seconds, trial.config))
+    for measurement, seconds in times.items():
+        at.setdefault(measurement.extents, []).append((seconds, measurement.config))
     ranked = (sorted(found, key=lambda pair: pair[0])[:best] for found in at.values())
     return list(dict.fromkeys(config for found in ranked for _, config in found))

@@ -13,18 +13,18 @@ from typing import Any, Protocol
 from ..database import FAMILIES, Document
 from ..errors import ConfigError
 from ..gpu.compile import Resources
-from .runner import TICK, Lab
+from .runner import TICK, Runner
 from .signals import Interrupts
-from .sweep_log import Journal, Search
+from .sweep_log import Search, SweepLog
 from .worker_bench import Job
 
-__all__ = ["Compiling", "Recheck", "wait"]
+__all__ = ["CompilersLike", "WinnerVerifier", "wait"]
 
 #: A kernel as the compilers know it: its family and its Config.
 Kernel = tuple[str, Any]
 
 
-class Compiling(Protocol):
+class CompilersLike(Protocol):
     """The compilers; a kernel that is pending already is not begun again."""
 
     pending: int
@@ -37,28 +37,28 @@ class Compiling(Protocol):
     def finished(self, timeout: float | None = None) -> Iterable[tuple[tuple, Resources | str]]: ...
 
 
-def wait(compilers: Compiling, interrupts: Interrupts, late: Callable[[], bool] = lambda: False) -> None:
+def wait(compilers: CompilersLike, interrupts: Interrupts, late: Callable[[], bool] = lambda: False) -> None:
     """Until all that is pending is compiled, or it is `late`."""
     while compilers.pending and not late():
-        interrupts.heed()
+        interrupts.check()
         for _ in compilers.finished(TICK):
             pass
 
 
-class Recheck:
+class WinnerVerifier:
     """Winners on their way to be verified at odd extents.
 
     Parameters
     ----------
-    lab : Lab
-    journal : Journal
+    runner : Runner
+    log : SweepLog
     job : callable
         ``job(key, config, verify=("odd",))``, what the worker is to run.
-    compilers : Compiling
+    compilers : CompilersLike
     """
 
-    def __init__(self, lab: Lab, journal: Journal, job: Callable[..., Job], compilers: Compiling):
-        self._lab, self._journal, self._job, self._compilers = lab, journal, job, compilers
+    def __init__(self, runner: Runner, log: SweepLog, job: Callable[..., Job], compilers: CompilersLike):
+        self._runner, self._log, self._job, self._compilers = runner, log, job, compilers
         self._compiling: dict[Any, tuple[Kernel, Search]] = {}
         self._ready: deque[tuple[Any, Search]] = deque()
         self._right: set[Any] = set()
@@ -103,17 +103,17 @@ class Recheck:
         fresh = self._doubtful(found)
         for config, (stem, *_) in fresh:
             self._compilers.submit(stem, _scalar(config))
-        wait(self._compilers, self._lab.interrupts)
+        wait(self._compilers, self._runner.interrupts)
         return all(self._verify(*each) for each in fresh)
 
     def _verify(self, config: Any, key: Search) -> bool:
-        _, failure = self._lab.finish(self._job(key, config, verify=("odd",)))
+        _, failure = self._runner.finish(self._job(key, config, verify=("odd",)))
         if failure is None:
             self._right.add(config)
             return True
         detail = f"at odd extents: {failure.detail}"
-        self._journal.note(key, "", config, outcome=failure.outcome, detail=detail)
-        self._journal.counts[failure.outcome] += 1
+        self._log.note(key, "", config, outcome=failure.outcome, detail=detail)
+        self._log.counts[failure.outcome] += 1
         return False
 
     def _doubtful(self, found: Document) -> list[tuple[Any, Search]]:

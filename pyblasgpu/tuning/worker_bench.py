@@ -19,7 +19,7 @@ from .measure import SpoiledMemory, Timer, Workload
 from .verify import WrongResult, verify
 from .worker import DeviceLost
 
-__all__ = ["Bench", "Failed", "Job", "Timed", "vendor"]
+__all__ = ["Bench", "Failed", "Job", "Timing", "vendor"]
 
 STREAM = 0  # the legacy default stream
 
@@ -52,7 +52,7 @@ class Job(NamedTuple):
     reload: bool = False
 
 
-class Timed(NamedTuple):
+class Timing(NamedTuple):
     """Seconds of a call at the place of this index."""
 
     place: int
@@ -82,7 +82,7 @@ class Bench:
         self._timer = Timer(devices.current(ordinal), STREAM)
         self._workload = Workload(ordinal, STREAM)
 
-    def __call__(self, job: Job) -> Iterator[Timed | Failed]:
+    def __call__(self, job: Job) -> Iterator[Timing | Failed]:
         """Run a job.
 
         Raises
@@ -106,7 +106,7 @@ class Bench:
             if lost:
                 raise DeviceLost from problem
 
-    def _run(self, job: Job) -> Iterator[Timed]:
+    def _run(self, job: Job) -> Iterator[Timing]:
         dtype = DTYPES[job.dtype]
         routine = self._vendor(job.routine) if job.vendor else self._routine(job.routine)
         with ExitStack() as held:
@@ -116,7 +116,7 @@ class Bench:
                 verify(routine, job.routine, dtype, job.layout, self._ordinal, STREAM, kind)
             for place, (extents, best) in enumerate(job.places):
                 work = self._workload.rotation(routine, job.routine, dtype, job.layout, extents)
-                yield Timed(place, self._timer(work, best))
+                yield Timing(place, self._timer(work, best))
             self._workload.check()
 
     def _vendor(self, name: str) -> Callable:

@@ -19,7 +19,7 @@ from pyblasgpu.gpu.device import current
 from pyblasgpu.gpu.nvml import Sensor
 from pyblasgpu.tuning import results
 from pyblasgpu.tuning.worker import DONE, Lost, Worker
-from pyblasgpu.tuning.worker_bench import Bench, Failed, Job, Timed
+from pyblasgpu.tuning.worker_bench import Bench, Failed, Job, Timing
 from pyblasgpu.types import DTYPES
 
 WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
@@ -46,7 +46,7 @@ def worker():
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_candidate_is_verified_and_timed(worker, dtype):
     small, large, done = answers(worker, job(dtype))
-    assert done == DONE and isinstance(small, Timed) and isinstance(large, Timed)
+    assert done == DONE and isinstance(small, Timing) and isinstance(large, Timing)
     assert 1e-6 < small.seconds < large.seconds < 1e-1
 
 
@@ -59,9 +59,9 @@ def test_times_repeat_though_caches_are_cold(worker):
 def test_whole_routines_and_cublas_are_timed(worker):
     place = (((1024, 512), float("inf")),)
     for name in ("trsm", "trmm", "syr2k"):
-        assert isinstance(answers(worker, Job(name, "d", "any", (), place))[0], Timed)
+        assert isinstance(answers(worker, Job(name, "d", "any", (), place))[0], Timing)
     timed = answers(worker, job(vendor=True, overrides=(), verify=()))[0]
-    assert isinstance(timed, Timed) or timed.outcome == "absent"
+    assert isinstance(timed, Timing) or timed.outcome == "absent"
 
 
 def test_after_an_illegal_address_the_worker_is_replaced():

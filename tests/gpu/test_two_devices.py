@@ -19,7 +19,7 @@ from pyblasgpu.frontend.streams import stream_pointer
 from pyblasgpu.gpu import context, device, memory
 from pyblasgpu.gpu.driver import check, load
 from pyblasgpu.testing.reference import integers
-from pyblasgpu.tuning.worker_bench import Bench, Job, Timed
+from pyblasgpu.tuning.worker_bench import Bench, Job, Timing
 from pyblasgpu.types import DTYPES
 
 from .running import NAN, cupy, same
@@ -240,7 +240,7 @@ def test_the_tuners_worker(before, card):
         return list(body(Job("gemm", "s", "nn", places=(((256, 256, 256), 1.0),), verify=("odd",))))
 
     (answer,) = unchanged(before, work)
-    assert isinstance(answer, Timed) and 0 < answer.seconds < 1
+    assert isinstance(answer, Timing) and 0 < answer.seconds < 1
 
 
 # ------------------------------------------------------------------------------------------------- errors

@@ -27,7 +27,7 @@ def home(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def heeding():
+def default_sigint():
     """Ctrl-C is Python's own; where a shell runs the tests in the background, it would be ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield

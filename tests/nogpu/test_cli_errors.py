@@ -233,7 +233,7 @@ def test_names_of_files_are_written_as_they_are(tmp_path, home):
     assert done.returncode == 2 and b"caf\xe9.json is not taken in" in done.stderr
 
 
-@pytest.mark.usefixtures("heeding")
+@pytest.mark.usefixtures("default_sigint")
 def test_ctrl_c_ends_a_dry_run_with_its_code():
     words = ["tune", "--dry-run", "--device", "h200", "--routine", "sgemm", "--json"]
     process = subprocess.Popen(

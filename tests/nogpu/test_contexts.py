@@ -16,7 +16,7 @@ from pyblasgpu.errors import OverlapError
 from pyblasgpu.gpu import context, device, memory, workspace
 from pyblasgpu.gpu.driver import DeviceError
 from pyblasgpu.tuning import measure, worker_bench
-from pyblasgpu.tuning.worker_bench import Bench, Job, Timed
+from pyblasgpu.tuning.worker_bench import Bench, Job, Timing
 from pyblasgpu.types import DTYPES
 
 D = DTYPES["d"]
@@ -181,7 +181,7 @@ def test_the_tuners_worker(restored, monkeypatch):
     body = Bench(routines, THERE)
     job = Job("gemm", "d", "nn", places=(((40, 40, 40), 1.0),))
     (timed,) = list(body(job))
-    assert isinstance(timed, Timed) and {ordinal for ordinal, _ in restored.launches} == {THERE}
+    assert isinstance(timed, Timing) and {ordinal for ordinal, _ in restored.launches} == {THERE}
 
 
 @BEFORE

@@ -7,7 +7,7 @@ import pytest
 
 from pyblasgpu.tuning.signals import Interrupts
 
-pytestmark = pytest.mark.usefixtures("heeding")
+pytestmark = pytest.mark.usefixtures("default_sigint")
 
 
 def press():
@@ -17,10 +17,10 @@ def press():
 def test_ctrl_c_is_raised_where_it_is_heeded():
     done = []
     with pytest.raises(KeyboardInterrupt), Interrupts() as interrupts:
-        interrupts.heed()
+        interrupts.check()
         press()
         done.append("not cut off")
-        interrupts.heed()
+        interrupts.check()
         done.append("never")
     assert done == ["not cut off"]
 
@@ -29,8 +29,8 @@ def test_once_heeded_it_is_over():
     with Interrupts() as interrupts:
         press()
         with pytest.raises(KeyboardInterrupt):
-            interrupts.heed()
-        interrupts.heed()
+            interrupts.check()
+        interrupts.check()
         press()  # noted again, not raised
 
 
@@ -45,7 +45,7 @@ def test_who_ignores_it_goes_on_ignoring_it():
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with Interrupts() as interrupts:
         press()
-        interrupts.heed()
+        interrupts.check()
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -35,13 +35,13 @@ from pyblasgpu.routines import syr2k, trmm, trmm_in_place, trsm, trsm_one_launch
 from pyblasgpu.routines.launch_list import Tape
 from pyblasgpu.routines.recursion import lower_left
 from pyblasgpu.tuning import routine_search
-from pyblasgpu.tuning.clock_monitor import Health
+from pyblasgpu.tuning.clock_monitor import ClockMonitor
 from pyblasgpu.tuning.results import FATAL, Record, save, winners
-from pyblasgpu.tuning.runner import Lab
+from pyblasgpu.tuning.runner import Runner
 from pyblasgpu.tuning.signals import Interrupts
-from pyblasgpu.tuning.sweep_log import Journal
+from pyblasgpu.tuning.sweep_log import SweepLog
 from pyblasgpu.tuning.worker import DONE
-from pyblasgpu.tuning.worker_bench import Failed, Timed
+from pyblasgpu.tuning.worker_bench import Failed, Timing
 from pyblasgpu.types import DTYPES, Diag, Side, Uplo
 
 H200 = known("h200")
@@ -444,7 +444,7 @@ class Played:
         self.jobs.append(job)
         ((name, is_on),), ((extents, _),) = job.overrides, job.places
         failure = self.broken.get((name, is_on, extents))
-        self.answers, self.busy = [DONE, failure or Timed(0, 1e-3)], True
+        self.answers, self.busy = [DONE, failure or Timing(0, 1e-3)], True
 
     def receive(self, timeout):
         answer = self.answers.pop()
@@ -453,8 +453,8 @@ class Played:
 
 
 @pytest.fixture
-def lab(home):
-    return Lab(Played(), Journal(H200, "quick"), Health(Sensor()), Interrupts())
+def runner(home):
+    return Runner(Played(), SweepLog(H200, "quick"), ClockMonitor(Sensor()), Interrupts())
 
 
 PAIRS = [("trmm", "s"), ("trsm", "s"), ("trsm", "z")]
@@ -467,33 +467,33 @@ def after(count):
     return lambda: next(said)
 
 
-def test_a_search_that_is_cut_off_has_compared_all_routines_at_the_first_places(lab):
+def test_a_search_that_is_cut_off_has_compared_all_routines_at_the_first_places(runner):
     first, second, *others = ([way for pair in PAIRS for way in ways_at(pair[0], at)] for at in PLACES)
-    assert routine_search.search_methods(lab, PAIRS, after(len(first + second))) == sum(map(len, others))
-    found = winners(lab.journal.records, H200.name).methods
+    assert routine_search.search_methods(runner, PAIRS, after(len(first + second))) == sum(map(len, others))
+    found = winners(runner.log.records, H200.name).methods
     assert found.keys() == {(*pair, place) for pair in PAIRS for place in list(METHODS_AT)[:2]}
-    assert all(job.reload for job in lab.worker.jobs)
+    assert all(job.reload for job in runner.worker.jobs)
     # and goes on with the others
-    assert routine_search.search_methods(lab, PAIRS, after(10_000)) == 0
+    assert routine_search.search_methods(runner, PAIRS, after(10_000)) == 0
     assert (
-        len({(job.routine, job.dtype, job.overrides, job.places) for job in lab.worker.jobs})
-        == len(lab.worker.jobs)
+        len({(job.routine, job.dtype, job.overrides, job.places) for job in runner.worker.jobs})
+        == len(runner.worker.jobs)
         == sum(map(len, (first, second, *others)))
     )
     count = len(PAIRS) * len(METHODS_AT) + 2 * len(SMALL_AT)
-    assert len(winners(lab.journal.records, H200.name).methods) == count
+    assert len(winners(runner.log.records, H200.name).methods) == count
 
 
 @both
-def test_what_has_failed_is_not_tried_again(lab, routine):
+def test_what_has_failed_is_not_tried_again(runner, routine):
     method, place = METHODS[routine], "1024x32"
-    lab.worker.broken[method, True, METHODS_AT[place]] = Failed("error", "planted")
-    assert routine_search.search_methods(lab, [(routine, "c")], after(10_000)) == 0
-    found = winners(lab.journal.records, H200.name).methods
+    runner.worker.broken[method, True, METHODS_AT[place]] = Failed("error", "planted")
+    assert routine_search.search_methods(runner, [(routine, "c")], after(10_000)) == 0
+    found = winners(runner.log.records, H200.name).methods
     count = len(METHODS_AT) + (routine == "trsm") * len(SMALL_AT)
     assert found[routine, "c", place] == RECURSION and len(found) == count
-    count = len(lab.worker.jobs)
+    count = len(runner.worker.jobs)
     assert (
-        routine_search.search_methods(lab, [(routine, "c")], after(10_000)) == 0
-        and len(lab.worker.jobs) == count
+        routine_search.search_methods(runner, [(routine, "c")], after(10_000)) == 0
+        and len(runner.worker.jobs) == count
     )

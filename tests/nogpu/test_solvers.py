@@ -19,14 +19,14 @@ from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.gemm.trmm_fused import TRIANGLES, tile_orders
 from pyblasgpu.model.trsm_fused import cycles
 from pyblasgpu.tuning import routine_search
-from pyblasgpu.tuning.clock_monitor import Health
+from pyblasgpu.tuning.clock_monitor import ClockMonitor
 from pyblasgpu.tuning.compile_pool import source_of
 from pyblasgpu.tuning.results import Record, merge, save, winners
-from pyblasgpu.tuning.runner import Lab
+from pyblasgpu.tuning.runner import Runner
 from pyblasgpu.tuning.signals import Interrupts
-from pyblasgpu.tuning.sweep_log import Journal
+from pyblasgpu.tuning.sweep_log import SweepLog
 from pyblasgpu.tuning.worker import DONE
-from pyblasgpu.tuning.worker_bench import Failed, Timed
+from pyblasgpu.tuning.worker_bench import Failed, Timing
 from pyblasgpu.types import DTYPES
 
 H200 = known("h200")
@@ -239,7 +239,7 @@ class Played:
         place = job.dtype, job.layout, extents
         count = self.asked[place] = self.asked.get(place, 0) + 1
         failed = config in self.failing
-        self.answers = [DONE, Failed("error", "planted") if failed else Timed(0, 1e-3 * abs(count - 2.25))]
+        self.answers = [DONE, Failed("error", "planted") if failed else Timing(0, 1e-3 * abs(count - 2.25))]
         self.busy = True
 
     def receive(self, timeout):
@@ -249,14 +249,14 @@ class Played:
 
 
 @pytest.fixture
-def lab():
-    return Lab(Played(), Journal(H200, "quick"), Health(Sensor()), Interrupts())
+def runner():
+    return Runner(Played(), SweepLog(H200, "quick"), ClockMonitor(Sensor()), Interrupts())
 
 
-def search(lab, dtypes="sz", count=3, times=10_000):
+def search(runner, dtypes="sz", count=3, times=10_000):
     compiled = []
     said = chain(repeat(False, times), repeat(True))
-    missing = routine_search.search_solvers(lab, dtypes, H200, count, compiled.extend, lambda: next(said))
+    missing = routine_search.search_solvers(runner, dtypes, H200, count, compiled.extend, lambda: next(said))
     return missing, compiled
 
 
@@ -268,13 +268,13 @@ def wanted(dtypes, count) -> int:
     )
 
 
-def test_the_fastest_of_the_likeliest_is_filed_at_each_place(lab):
+def test_the_fastest_of_the_likeliest_is_filed_at_each_place(runner):
     asked = wanted("sz", 3)
     assert asked > 3 * 2 * len(SOLVED) * len(METHODS_AT)  # twins, too
-    missing, compiled = search(lab)
-    assert missing == 0 and len(lab.worker.jobs) == asked
-    assert {job.overrides[1][1] for job in lab.worker.jobs} == {config for _, config in compiled}
-    found = winners(lab.journal.records, H200.name)
+    missing, compiled = search(runner)
+    assert missing == 0 and len(runner.worker.jobs) == asked
+    assert {job.overrides[1][1] for job in runner.worker.jobs} == {config for _, config in compiled}
+    found = winners(runner.log.records, H200.name)
     assert len(found.solvers) == 2 * len(SOLVED) * len(METHODS_AT)
     assert not found.entries and not found.stop_sizes and not found.methods
     for (letter, stem), solved in product((("s", "gemm_simt"), ("z", "gemm_mma")), SOLVED):
@@ -284,44 +284,44 @@ def test_the_fastest_of_the_likeliest_is_filed_at_each_place(lab):
     # a run that resumes this one, with the winners in the user's file, times their twins; the next nothing
     merge(found)
     reload()
-    missing, compiled = search(lab)
+    missing, compiled = search(runner)
     assert missing == 0 and compiled and all(config.min_blocks > 1 for _, config in compiled)
-    count = len(lab.worker.jobs)
-    assert search(lab) == (0, []) and len(lab.worker.jobs) == count
+    count = len(runner.worker.jobs)
+    assert search(runner) == (0, []) and len(runner.worker.jobs) == count
 
 
-def test_what_fails_serves_nowhere_it_was_tried(lab):
-    lab.worker.failing = {likeliest("s", 3)[1]}
-    search(lab, "s")
-    found = winners(lab.journal.records, H200.name).solvers
-    failed = FAMILIES["gemm_simt"].parameters_of(*lab.worker.failing)
+def test_what_fails_serves_nowhere_it_was_tried(runner):
+    runner.worker.failing = {likeliest("s", 3)[1]}
+    search(runner, "s")
+    found = winners(runner.log.records, H200.name).solvers
+    failed = FAMILIES["gemm_simt"].parameters_of(*runner.worker.failing)
     assert found["gemm_simt", "s", "left_by_columns", PLACE].parameters != failed
 
 
-def test_a_search_that_is_late_says_how_many_are_missing(lab):
-    assert search(lab, times=7)[0] == wanted("sz", 3) - 7
-    assert {record.size for record in lab.journal.records} == {PLACE}
+def test_a_search_that_is_late_says_how_many_are_missing(runner):
+    assert search(runner, times=7)[0] == wanted("sz", 3) - 7
+    assert {record.size for record in runner.log.records} == {PLACE}
 
 
-def test_a_method_is_as_fast_as_with_its_solver(lab):
+def test_a_method_is_as_fast_as_with_its_solver(runner):
     """A place whose solver was timed needs no time without, beside the recursion's."""
-    search(lab, "s")
+    search(runner, "s")
     facts = H200.name, H200.arch, "trsm", "s", "any"
     for seconds, way in ((1e-5, RECURSION), (1.0, "one_launch")):
         record = Record(*facts, PLACE, EXTENTS, {"one_launch": 0}, "ok", seconds, 1.0, caches="cold")
-        found = winners([*lab.journal.records, record], H200.name)
+        found = winners([*runner.log.records, record], H200.name)
         assert (
             found.methods == {("trsm", "s", PLACE): way}
             and ("gemm_simt", "s", "left_by_columns", PLACE) in found.solvers
         )
-    lab.worker.jobs.clear()
+    runner.worker.jobs.clear()
 
     def noted(job, patience=None):
-        lab.worker.jobs.append(job)
+        runner.worker.jobs.append(job)
 
-    lab.worker.send = noted
-    routine_search.search_methods(lab, [("trsm", "s")], lambda: False)
-    assert all(job.overrides != (("one_launch", True),) for job in lab.worker.jobs) and lab.worker.jobs
+    runner.worker.send = noted
+    routine_search.search_methods(runner, [("trsm", "s")], lambda: False)
+    assert all(job.overrides != (("one_launch", True),) for job in runner.worker.jobs) and runner.worker.jobs
 
 
 def test_packaged_solvers_can_solve(monkeypatch):

@@ -66,13 +66,13 @@ from pyblasgpu.tuning import (
 )
 from pyblasgpu.tuning import plan as planning
 from pyblasgpu.tuning import search_problem as tasks
-from pyblasgpu.tuning.active_search import Hunt
-from pyblasgpu.tuning.clock_monitor import Health
+from pyblasgpu.tuning.active_search import ActiveSearch
+from pyblasgpu.tuning.clock_monitor import ClockMonitor
 from pyblasgpu.tuning.compile_pool import beside
 from pyblasgpu.tuning.results import winners
-from pyblasgpu.tuning.search_problem import task_of
+from pyblasgpu.tuning.search_problem import search_problem_of
 from pyblasgpu.tuning.strategies import STRATEGIES
-from pyblasgpu.tuning.sweep_log import Journal
+from pyblasgpu.tuning.sweep_log import SweepLog
 from pyblasgpu.tuning.worker import DONE, DeviceLost, Lost, Worker
 from pyblasgpu.types import DTYPES, Side, Trans, Uplo
 
@@ -217,9 +217,9 @@ def tune(make, routines=("gemm",), dtypes=("s",), layouts=("nn", "tn"), **option
     resume = options.pop("resume", False)
     worker = options.pop("worker", None) or Inline(make)
     compilers = options.pop("compilers", None) or Compilers()
-    health = options.pop("health", None) or Health(Sensor())
+    monitor = options.pop("monitor", None) or ClockMonitor(Sensor())
     made = session.Tuner(
-        H200, compilers, worker, Watcher(), Journal(H200, "quick", resume), health, "quick", **options
+        H200, compilers, worker, Watcher(), SweepLog(H200, "quick", resume), monitor, "quick", **options
     )
     return made, made.run(searches, [name for name in routines if name != "gemm"])
 
@@ -244,7 +244,7 @@ def best_of(key):
 
 def outcomes(made, config):
     parameters = FAMILIES["gemm_simt"].parameters_of(config)
-    return {record.outcome for record in made.journal.records if record.parameters == parameters}
+    return {record.outcome for record in made.log.records if record.parameters == parameters}
 
 
 def test_a_run_finds_the_best_and_the_next_call_uses_it(stage):
@@ -257,8 +257,8 @@ def test_a_run_finds_the_best_and_the_next_call_uses_it(stage):
     other = selecting.select("gemm_simt", DTYPES["s"], "tn", (4096,) * 3, H200).config
     first = sorted(planned(("gemm_simt", "s", "nn")), key=Stage.rate)[-search.BEST_TILES["quick"] :]
     assert other.trans_a and (other.BLK_M, other.BLK_N) in {(c.BLK_M, c.BLK_N) for c in first}
-    assert results.read_sweep(made.journal.path) == made.journal.records
-    assert made.journal.counts == {"ok": made._kernels._done} and made.untried == 0
+    assert results.read_sweep(made.log.path) == made.log.records
+    assert made.log.counts == {"ok": made._kernels._done} and made.untried == 0
 
 
 def test_a_plan_is_the_same_from_another_process():
@@ -271,7 +271,7 @@ def test_a_plan_is_the_same_from_another_process():
 def test_a_run_may_be_of_some_size_classes_alone(stage):
     _, before = tune(on(stage))
     made, found = tune(on(stage), sizes=("tiny", "few"))
-    assert {record.size for record in made.journal.records} == {"tiny"}
+    assert {record.size for record in made.log.records} == {"tiny"}
     assert {(layout, size) for *_, layout, size in found.entries} == {("nn", "tiny"), ("tn", "tiny")}
     assert set(read(results.user_file(H200.name)).entries) == set(before.entries)
 
@@ -281,7 +281,7 @@ def test_other_layouts_try_the_tiles_that_won_before_others(stage):
     made, _ = tune(on(stage), layouts=("nn",))
     key, family = ("gemm_simt", "s", "tn"), FAMILIES["gemm_simt"]
     records = {}
-    for record in made.journal.timed(("gemm_simt", "s", "nn")):
+    for record in made.log.timed(("gemm_simt", "s", "nn")):
         records.setdefault(record.size, []).append(record)
     won = {
         prune.tile_of(family.config("s", "nn", min(timed, key=lambda r: r.seconds).parameters))
@@ -310,26 +310,26 @@ def test_a_family_is_tried_where_it_comes_near_its_rivals(letter):
     sizes = {size for stem, size in best if stem == "gemm_mma"}
     near = {size for size in sizes if best["gemm_simt", size] > 0.9 * best["gemm_mma", size]}
     candidates, rivals = planning.plan(("gemm_simt", letter, "nn"), H200, "normal", None)
-    task = task_of("gemm_simt", tuple(candidates), H200)
-    wanted = asked(task._replace(rivals=rivals))
-    assert near <= {trial.size for trial in wanted}
-    assert len(wanted) < 0.1 * len(asked(task))
+    search_problem = search_problem_of("gemm_simt", tuple(candidates), H200)
+    wanted = asked(search_problem._replace(rivals=rivals))
+    assert near <= {measurement.size for measurement in wanted}
+    assert len(wanted) < 0.1 * len(asked(search_problem))
 
 
-def asked(task) -> list:
+def asked(search_problem) -> list:
     """All that `likely` wants timed where nothing fails."""
-    trials, steps = [], STRATEGIES["likely"](task)
+    measurements, steps = [], STRATEGIES["likely"](search_problem)
     batch = next(steps)
     with suppress(StopIteration):
         while True:
-            trials += batch
+            measurements += batch
             batch = steps.send(dict.fromkeys(batch, 1.0))
-    return trials
+    return measurements
 
 
 def test_what_serves_now_is_tried_first_in_every_layout(stage, monkeypatch):
     """And so it stays, unless something faster is found; it is not verified a second time."""
-    monkeypatch.setattr(verify_winners.Recheck, "_verify", None)
+    monkeypatch.setattr(verify_winners.WinnerVerifier, "_verify", None)
     for layout in ("nn", "tn"):
         ranked = sorted(prune.candidates("gemm_simt", "s", layout, H200).left, key=Stage.rate)
         stage.filed["gemm_simt", "s", layout] = {"large": ranked[-1]}
@@ -337,7 +337,7 @@ def test_what_serves_now_is_tried_first_in_every_layout(stage, monkeypatch):
     for layout in ("nn", "tn"):
         serving = stage.filed["gemm_simt", "s", layout]["large"]
         assert rate(found.entries["gemm_simt", "s", layout, "large"]) == Stage.rate(serving)
-        first = next(record for record in made.journal.records if record.layout == layout)
+        first = next(record for record in made.log.records if record.layout == layout)
         assert first.parameters == FAMILIES["gemm_simt"].parameters_of(serving)
         assert first.size == "large"
 
@@ -348,16 +348,14 @@ def test_a_search_that_is_cut_off_replaces_nothing_that_it_did_not_try(stage):
     ranked = sorted(prune.candidates(*key, H200).left, key=Stage.rate)
     stage.filed[key] = {"tiny": ranked[0], "large": ranked[-1]}
     made, _ = tune(on(stage), layouts=("nn",))
-    kept = [
-        r for r in made.journal.records if r.parameters != FAMILIES["gemm_simt"].parameters_of(ranked[-1])
-    ]
-    made.journal = Journal(H200, "quick")
+    kept = [r for r in made.log.records if r.parameters != FAMILIES["gemm_simt"].parameters_of(ranked[-1])]
+    made.log = SweepLog(H200, "quick")
     for record in kept:
-        made.journal._take(record)
+        made.log._take(record)
     sizes = {size for *_, size in made._decided(winners(kept, H200.name)).entries}
     assert sizes == set(sizes_of("gemm_simt")) - {"large"}
     # one that has failed is none to keep
-    made.journal.note(key, "", ranked[-1], outcome="wrong")
+    made.log.note(key, "", ranked[-1], outcome="wrong")
     assert "large" in {size for *_, size in made._decided(winners(kept, H200.name)).entries}
 
 
@@ -365,10 +363,10 @@ def test_what_was_not_asked_for_in_time_is_untried(stage):
     """While what serves is being tried, nothing else is wanted yet."""
     key = ("gemm_simt", "s", "nn")
     first, *others = prune.candidates(*key, H200).left[:5]
-    task = task_of("gemm_simt", (first, *others), H200)
+    search_problem = search_problem_of("gemm_simt", (first, *others), H200)
     for serving, left in (({"large": first}, 1 + len(others)), ({}, 1 + len(others))):
         strategy = strategies.beginning_with(serving, strategies.exhaustive)
-        assert Hunt(key, task, strategy, Journal(H200, "quick")).stop() == left
+        assert ActiveSearch(key, search_problem, strategy, SweepLog(H200, "quick")).stop() == left
 
 
 @pytest.mark.parametrize(("seen", "others"), [(search.SEEN, 1.0), (math.inf, 0.0)])
@@ -377,11 +375,11 @@ def test_other_layouts_do_not_wait_for_the_end_of_the_first(stage, monkeypatch, 
     keys = [("gemm_simt", "s", layout) for layout in ("nn", "tn")]
     ready = {key: SimpleNamespace(left=prune.candidates(*key, H200).left[:80]) for key in keys}
     monkeypatch.setattr(planning, "candidates", lambda *key: ready[key[:3]])
-    monkeypatch.setattr(planning, "in_turns", lambda task: list(task.candidates))
+    monkeypatch.setattr(planning, "in_turns", lambda search_problem: list(search_problem.candidates))
     monkeypatch.setattr(search, "SEEN", seen)
     monkeypatch.setattr(search, "OTHERS", others)
     made, found = tune(on(stage), strategy="likely", budget=1e6)
-    layouts = [record.layout for record in made.journal.records if record.outcome == "ok"]
+    layouts = [record.layout for record in made.log.records if record.outcome == "ok"]
     assert layouts.index("tn") < len(layouts) - layouts[::-1].index("nn")
     assert {layout for _, _, layout, _ in found.entries} == {"nn", "tn"}
 
@@ -399,7 +397,7 @@ def test_the_stop_size_that_serves_now_is_timed_first(stage):
     before = {size: dispatch_leaf.choose_stop("trsm", "d", size, H200).config for size in sizes_of("trsm")}
     made, found = tune(on(stage), ("trsm",), ("d",))
     first = {}
-    for record in made.journal.timed(("trsm", "d", "any")):
+    for record in made.log.timed(("trsm", "d", "any")):
         if record.size in before:
             first.setdefault(record.size, record.parameters["stop"])
     assert first == before != {size: found.stop_sizes["trsm", "d", size] for size in before}
@@ -420,13 +418,13 @@ def test_each_way_where_it_is_faster(stage, routines):
             assert choice.config == way and choice.origin.startswith("tuned here")
     # nothing of it is timed again by a run that resumes this one
     again, _ = tune(on(stage), routines, ("d",), resume=True)
-    assert len(again.journal.records) == len(made.journal.records)
+    assert len(again.log.records) == len(made.log.records)
 
 
 def test_a_run_may_be_of_methods_alone(stage):
     _, before = tune(on(stage), ("trsm",), ("d",))
     made, found = tune(on(stage), ("trmm", "trsm"), ("d",), stages=("methods",))
-    assert len(found.methods) == 5 == len(made.journal.records) / 2
+    assert len(found.methods) == 5 == len(made.log.records) / 2
     assert not found.entries and not found.stop_sizes
     filed = read(results.user_file(H200.name), H200.name)
     assert filed.entries.keys() == before.entries.keys() and filed.stop_sizes == before.stop_sizes
@@ -475,14 +473,14 @@ def test_a_leaf_that_is_better_within_its_routine_wins(stage, monkeypatch):
     entry = found.entries["trsm_leaf", "d", "any", "few"]
     assert entry.parameters == FAMILIES["trsm_leaf"].parameters_of(better)
     assert found.stop_sizes["trsm", "d", "few"] == 128
-    alone = [r for r in made.journal.timed(("trsm_leaf", "d", "any")) if r.parameters == entry.parameters]
+    alone = [r for r in made.log.timed(("trsm_leaf", "d", "any")) if r.parameters == entry.parameters]
     assert entry.tflops == next(r.tflops for r in alone if r.size == "few")
     # nothing of it is timed again by a run that resumes this one
     again, _ = tune(on(stage), ("gemm", "trsm"), ("d",), layouts=("nn",), resume=True)
-    assert {r.outcome for r in again.journal.records[len(made.journal.records) :]} <= {"vendor", "reference"}
+    assert {r.outcome for r in again.log.records[len(made.log.records) :]} <= {"vendor", "reference"}
     # and where the leaf turns out to be wrong, neither it nor the pair wins
-    again.journal.note(("trsm_leaf", "d", "any"), "", better, outcome="wrong")
-    entries = winners(again.journal.records, H200.name).entries
+    again.log.note(("trsm_leaf", "d", "any"), "", better, outcome="wrong")
+    entries = winners(again.log.records, H200.name).entries
     assert all(entry.parameters != FAMILIES["trsm_leaf"].parameters_of(better) for entry in entries.values())
 
 
@@ -490,18 +488,18 @@ def test_batches_of_trmm_are_not_compared_with_cublas_which_has_none():
     sizes = ("few", "batch64")
     entries = {(stem, "s", "any", size): Entry({}) for stem in ("trsm_fma", "trmm_leaf") for size in sizes}
     timed = []
-    lab = SimpleNamespace(
+    runner = SimpleNamespace(
         finish=lambda job, patience: ([1.0], None),
         add_time=lambda key, size, *_: timed.append((key[0], size)),
     )
-    routine_search.time_vendor(lab, Document(H200.name, entries))
+    routine_search.time_vendor(runner, Document(H200.name, entries))
     assert timed == [("trsm_fma", "few"), ("trsm_fma", "batch64"), ("trmm_leaf", "few")]
 
 
 def test_a_record_says_under_what_it_was_taken(stage):
     state = State(sm_mhz=1980, celsius=50, watts=400.0)
-    made, _ = tune(on(stage), layouts=("nn",), health=Health(Sensor(state)))
-    record = results.read_sweep(made.journal.path)[0]
+    made, _ = tune(on(stage), layouts=("nn",), monitor=ClockMonitor(Sensor(state)))
+    record = results.read_sweep(made.log.path)[0]
     assert record.state == {"sm_mhz": 1980, "celsius": 50, "watts": 400.0}
     assert record.effort == "quick" and record.caches == "cold" and "kernels" in record.toolchain
     assert record.when.startswith("20")
@@ -512,7 +510,7 @@ def test_progress_tells_the_best_and_counts(stage):
     seen = made._watcher.seen
     done, wanted, best = seen[-1]
     assert done == wanted == len(seen)
-    top = max(record.tflops for record in made.journal.timed(("gemm_simt", "s", "nn")))
+    top = max(record.tflops for record in made.log.timed(("gemm_simt", "s", "nn")))
     assert best == f"gemm_simt s nn, best {top:.1f} TFLOP/s"
 
 
@@ -538,7 +536,7 @@ def test_a_candidate_that_is_wrong_never_wins(stage, how):
     assert found.entries and all(entry.parameters != parameters for entry in found.entries.values())
     assert "wrong" in outcomes(made, fastest)
     # nor when the packaged values are computed from the sweep
-    assert winners(results.read_sweep(made.journal.path), H200.name).entries == found.entries
+    assert winners(results.read_sweep(made.log.path), H200.name).entries == found.entries
 
 
 def test_a_winner_that_cannot_run_at_odd_extents_is_out_and_the_run_ends(stage):
@@ -597,7 +595,7 @@ def test_a_candidate_that_raises_is_recorded_and_the_run_goes_on(stage):
     fastest = max(planning.candidates("gemm_simt", "s", "nn", H200, "quick").left, key=Stage.rate)
     stage.broken = {fastest: fail}
     made, found = tune(on(stage), layouts=("nn",))
-    failed = [r for r in made.journal.records if r.outcome == "error"]
+    failed = [r for r in made.log.records if r.outcome == "error"]
     assert [record.detail for record in failed] == ["launch refused"] and found.entries
 
 
@@ -613,8 +611,8 @@ def test_a_candidate_that_takes_the_device_down_is_out_and_the_worker_replaced(s
     bad = planning.candidates("gemm_simt", "s", "nn", H200, "quick").left[1]
     stage.broken = {bad: lose}
     made, found = tune(fresh, layouts=("nn",))
-    assert outcomes(made, bad) == {"crash"} and made._lab.worker.replaced == 1
-    assert len(made.journal.counts) == 2 and found.entries
+    assert outcomes(made, bad) == {"crash"} and made._runner.worker.replaced == 1
+    assert len(made.log.counts) == 2 and found.entries
 
 
 def test_a_device_that_is_lost_for_good_ends_the_run_and_the_records_are_kept(stage):
@@ -633,8 +631,8 @@ def test_a_device_that_is_lost_for_good_ends_the_run_and_the_records_are_kept(st
     stage.broken = {planned(("gemm_simt", "s", "nn"))[1]: lose}
     with pytest.raises(PyblasgpuError, match=r"cannot start; what was measured is in .*--resume"):
         tune(once, layouts=("nn",))
-    assert Journal(H200, "quick", resume=True).counts.total() == 0
-    assert {"ok", "crash"} <= {r.outcome for r in Journal(H200, "quick", resume=True).records}
+    assert SweepLog(H200, "quick", resume=True).counts.total() == 0
+    assert {"ok", "crash"} <= {r.outcome for r in SweepLog(H200, "quick", resume=True).records}
 
 
 def test_what_the_compiler_speaks_against_is_not_run(stage):
@@ -642,14 +640,14 @@ def test_what_the_compiler_speaks_against_is_not_run(stage):
     left = planning.candidates("gemm_simt", "s", "nn", H200, "quick").left
     compilers = Compilers(lambda stem, config: spilling if config == left[0] else GOOD)
     made, _ = tune(on(stage), layouts=("nn",), compilers=compilers)
-    assert outcomes(made, left[0]) == {"spills"} and made.journal.counts["spills"] == 1
-    (dropped,) = [record for record in made.journal.records if record.outcome == "spills"]
+    assert outcomes(made, left[0]) == {"spills"} and made.log.counts["spills"] == 1
+    (dropped,) = [record for record in made.log.records if record.outcome == "spills"]
     assert dropped.numbers["spill_bytes"] == 16 and dropped.numbers["registers"] == 255
 
 
 def test_the_budget_ends_a_run(stage):
     made, found = tune(on(stage), budget=1e-9)
-    assert not found.entries and not made.journal.records
+    assert not found.entries and not made.log.records
     assert made.untried + made.unbegun > 0 and not results.user_file(H200.name).exists()
 
 
@@ -673,7 +671,7 @@ def test_an_interrupted_run_keeps_what_it_has_and_is_resumed(stage):
     assert stage.calls[order[1]] == before[order[1]] and stage.calls[order[2]] > 0
     best = all_found.entries["gemm_simt", "s", "nn", "large"]
     assert rate(best) == max(map(Stage.rate, order))
-    assert again.journal.records[: len(made.journal.records)] == made.journal.records
+    assert again.log.records[: len(made.log.records)] == made.log.records
 
 
 class Interrupted(Inline):
@@ -695,18 +693,18 @@ class Interrupted(Inline):
 
     def receive(self, timeout):
         answer = super().receive(timeout)
-        self.times += isinstance(answer, worker_bench.Timed)
+        self.times += isinstance(answer, worker_bench.Timing)
         self.press("at its end" if answer == DONE else "with an answer")
         return answer
 
 
-@pytest.mark.usefixtures("heeding")
+@pytest.mark.usefixtures("default_sigint")
 @pytest.mark.parametrize("moment", ["before it is sent", "with an answer", "at its end"])
 def test_ctrl_c_loses_no_job_and_no_answer(stage, moment):
     """The worker would be waited for in vain had a job not been sent, or its end been lost."""
     worker = Interrupted(on(stage), moment)
     made, _ = tune(None, layouts=("nn",), worker=worker)
-    timed = [record for record in made.journal.records if record.outcome in ("ok", "reference")]
+    timed = [record for record in made.log.records if record.outcome in ("ok", "reference")]
     assert worker.moment is None and not worker.busy
     assert made._watcher.said == ["interrupted: what was measured so far decides"]
     assert len(timed) == worker.times and made._kernels._done + made.untried == len(
@@ -719,17 +717,17 @@ def test_a_resumed_run_decides_of_its_own_searches(stage):
     _, first = tune(on(stage))
     again, found = tune(on(stage), layouts=("tn",), resume=True)
     assert {layout for _, _, layout, _ in found.entries} == {"tn"}
-    assert {record.layout for record in again.journal.records} == {"nn", "tn", "any"}  # SYR2K has none
+    assert {record.layout for record in again.log.records} == {"nn", "tn", "any"}  # SYR2K has none
     kept = read(results.user_file(H200.name)).entries
     assert {key for key in kept if key[2] == "nn"} == {key for key in first.entries if key[2] == "nn"}
 
 
 def test_only_the_same_toolchain_and_effort_are_resumed(stage, monkeypatch):
     tune(on(stage), layouts=("nn",))
-    assert Journal(H200, "quick", resume=True).records and not Journal(H200, "normal", resume=True).records
-    assert not Journal(H200, "quick").records
+    assert SweepLog(H200, "quick", resume=True).records and not SweepLog(H200, "normal", resume=True).records
+    assert not SweepLog(H200, "quick").records
     monkeypatch.setattr(sweep_log, "toolchain", lambda: "another")
-    assert not Journal(H200, "quick", resume=True).records
+    assert not SweepLog(H200, "quick", resume=True).records
 
 
 def test_failures_are_resumed_too(stage):
@@ -739,7 +737,7 @@ def test_failures_are_resumed_too(stage):
     calls = Counter()
     stage.broken = {left[0]: lambda odd, out: calls.update([odd])}
     again, _ = tune(on(stage), layouts=("nn",), resume=True)
-    assert not calls and again.journal.counts.total() == 0
+    assert not calls and again.log.counts.total() == 0
 
 
 def test_each_record_is_in_the_file_at_once(stage):
@@ -758,9 +756,9 @@ def test_each_record_is_in_the_file_at_once(stage):
 
 def test_before_and_after_are_timed_if_asked_for(stage):
     made, found = tune(on(stage), layouts=("nn",), curves=True)
-    timed = [(r.outcome, r.extents[0]) for r in made.journal.records if r.outcome in ("before", "after")]
+    timed = [(r.outcome, r.extents[0]) for r in made.log.records if r.outcome in ("before", "after")]
     assert timed == [("before", 32), ("before", 64), ("after", 32), ("after", 64)]
-    assert winners(made.journal.records, H200.name).entries == found.entries
+    assert winners(made.log.records, H200.name).entries == found.entries
 
 
 def test_the_reference_shows_a_drift(stage, monkeypatch):
@@ -770,17 +768,19 @@ def test_the_reference_shows_a_drift(stage, monkeypatch):
     plain = Stage.rate
     monkeypatch.setattr(Stage, "rate", staticmethod(lambda chosen: plain(chosen) / next(slow)))
     states = State(busy=30, processes=1), State(limits=("power cap",), processes=3)
-    made, _ = tune(on(stage), layouts=("nn",), health=Health(Sensor(*states)))
-    said = "; ".join(made.health.complaints())
+    made, _ = tune(on(stage), layouts=("nn",), monitor=ClockMonitor(Sensor(*states)))
+    said = "; ".join(made.monitor.complaints())
     assert "30 % busy" in said and "other processes were on the device: 2" in said
     assert "power cap held the clocks down in 100% of" in said and "the run drifted" in said
-    assert any(record.outcome == "reference" for record in made.journal.records)
+    assert any(record.outcome == "reference" for record in made.log.records)
 
 
 def test_a_calm_run_has_no_complaints(stage, monkeypatch):
     monkeypatch.setattr("pyblasgpu.tuning.clock_monitor.REFERENCE_EVERY", 0.0)
-    made, _ = tune(on(stage), layouts=("nn",), health=Health(Sensor(State(processes=0), State(processes=1))))
-    assert made.health._references and not made.health.complaints()
+    made, _ = tune(
+        on(stage), layouts=("nn",), monitor=ClockMonitor(Sensor(State(processes=0), State(processes=1)))
+    )
+    assert made.monitor._references and not made.monitor.complaints()
 
 
 # -------------------------------------------------------------------------- a process that is taken down
@@ -802,9 +802,9 @@ def test_a_mishap_in_the_process_is_marked_and_the_sweep_goes_on(mishap, monkeyp
     assert rate(found.entries["gemm_simt", "s", "nn", "large"]) == good
     mishaps = sum(tile == (c.BLK_M, c.BLK_N) for c in left)
     assert worker.replaced == (mishaps if mishap in ("exit", "hang") else 0)
-    timed = made.journal.timed(("gemm_simt", "s", "nn"))
+    timed = made.log.timed(("gemm_simt", "s", "nn"))
     twins = {str(record.parameters) for record in timed if record.parameters["through_l1"]}
-    assert twins and made.journal.counts == {"ok": len(left) - mishaps + len(twins), outcome: mishaps}
+    assert twins and made.log.counts == {"ok": len(left) - mishaps + len(twins), outcome: mishaps}
 
 
 def test_tuners_at_once_lose_nothing(home):
@@ -821,7 +821,7 @@ def test_tuners_at_once_lose_nothing(home):
     for thread in threads:
         thread.join()
     recorded = results.read_sweep(results.sweep_file(H200.name))
-    assert len(recorded) == sum(len(made.journal.records) for made, _ in done)
+    assert len(recorded) == sum(len(made.log.records) for made, _ in done)
     kept = read(results.user_file(H200.name))
     assert kept.entries == {key: entry for _, found in done for key, entry in read_back(found).items()}
 
@@ -836,21 +836,21 @@ def read_back(found):
 INTERRUPTED = """
 from fake_worker import Compilers, Sensor, Watcher, device
 from pyblasgpu.gpu.device import known
-from pyblasgpu.tuning.clock_monitor import Health
-from pyblasgpu.tuning.sweep_log import Journal
+from pyblasgpu.tuning.clock_monitor import ClockMonitor
+from pyblasgpu.tuning.sweep_log import SweepLog
 from pyblasgpu.tuning.session import Tuner
 from pyblasgpu.tuning.worker import Worker
 import sys
 h200 = known("h200")
 with Worker(device, ({}, float(sys.argv[1]))) as worker:
-    journal = Journal(h200, "quick", "resume" in sys.argv)
-    tuner = Tuner(h200, Compilers(), worker, Watcher(), journal, Health(Sensor()))
+    log = SweepLog(h200, "quick", "resume" in sys.argv)
+    tuner = Tuner(h200, Compilers(), worker, Watcher(), log, ClockMonitor(Sensor()))
     found = tuner.run([("gemm_simt", "s", "nn")], [])
 print(len(found.entries), worker.replaced, tuner.untried, *tuner._watcher.said)
 """
 
 
-def heed_interrupts():
+def restore_sigint():
     """What a shell runs in the background ignores them, and so would what that starts."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
@@ -861,7 +861,7 @@ def test_ctrl_c_in_a_terminal_keeps_everything_and_the_run_goes_on(home):
     arguments = [sys.executable, "-c", INTERRUPTED]
     process = subprocess.Popen(  # so slow that it cannot have ended however late the signal comes
         [*arguments, "0.2"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        start_new_session=True, preexec_fn=heed_interrupts,
+        start_new_session=True, preexec_fn=restore_sigint,
     )  # fmt: skip
     path = results.sweep_file(H200.name)
     for _ in range(600):

@@ -14,7 +14,7 @@ from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.space import space
 from pyblasgpu.model.occupancy import alike, demand
 from pyblasgpu.model.score import score, scores
-from pyblasgpu.tuning.configs import Maker
+from pyblasgpu.tuning.configs import ConfigBuilder
 from pyblasgpu.tuning.prune import best_few, candidates
 from pyblasgpu.types import DTYPES
 
@@ -41,7 +41,7 @@ def test_a_copied_config_is_what_its_rules_make(stem, effort):
     family, made, broken = FAMILIES[stem], 0, 0
     for dtype in family.dtypes:
         for layout in family.layouts:
-            make = Maker(stem, dtype, layout)
+            make = ConfigBuilder(stem, dtype, layout)
             for chosen in points(stem, dtype, layout, effort, 60):
                 try:
                     config = family.config(dtype, layout, chosen)

@@ -14,7 +14,7 @@ from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning.prune import Guidelines
 from pyblasgpu.tuning.replay import Recording, recordings, replay
 from pyblasgpu.tuning.results import Record, read_sweep
-from pyblasgpu.tuning.search_problem import Axes, Task, Trial
+from pyblasgpu.tuning.search_problem import Axes, Measurement, SearchProblem
 from pyblasgpu.tuning.strategies import (
     LIKELY,
     RIVAL,
@@ -43,8 +43,8 @@ def exhaustive():
 
 def made_up(count=40, score=lambda config, size, extents: 1.0):
     """Integers for candidates; the larger the faster, at either place."""
-    seconds = {Trial(c, *place): 1.0 / (c + 1) for c in range(count) for place in PLACES}
-    return Recording(Task(tuple(range(count)), PLACES, score), seconds)
+    seconds = {Measurement(c, *place): 1.0 / (c + 1) for c in range(count) for place in PLACES}
+    return Recording(SearchProblem(tuple(range(count)), PLACES, score), seconds)
 
 
 # ------------------------------------------------------------------------------------------- on made-up times
@@ -56,19 +56,19 @@ def test_places_take_turns():
     def score(config, size, extents):
         return 0.9 - config / 100 if size == "large" else (config % 7) / 100
 
-    ordered = in_turns(Task(tuple(range(20)), PLACES, score))
+    ordered = in_turns(SearchProblem(tuple(range(20)), PLACES, score))
     assert ordered[:4] == [6, 0, 13, 1] and sorted(ordered) == list(range(20))
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
 def test_a_strategy_asks_once_and_only_for_what_there_is(strategy):
     recording, asked = made_up(), []
-    steps = strategy(recording.task)
+    steps = strategy(recording.search)
     batch = next(steps)
     with pytest.raises(StopIteration):
         while True:
             asked += batch
-            batch = steps.send({trial: recording.seconds[trial] for trial in batch})
+            batch = steps.send({measurement: recording.seconds[measurement] for measurement in batch})
     assert len(asked) == len(set(asked)) and set(asked) <= set(recording.seconds)
 
 
@@ -79,26 +79,26 @@ def test_a_strategy_survives_failures_and_an_empty_answer(strategy):
         seconds={t: s for t, s in recording.seconds.items() if t.config % 3 and t.size == "large"}
     )
     assert replay(failing, strategy).used > 0
-    assert replay(recording._replace(seconds={Trial(0, *PLACES[0]): 1.0}), strategy).total == 1
+    assert replay(recording._replace(seconds={Measurement(0, *PLACES[0]): 1.0}), strategy).total == 1
 
 
 def test_twins_of_the_fastest_come_last():
     """Of those that have one, those alone that were not asked for."""
     recording, asked = made_up(10), []
-    ask = [[Trial(c, *PLACES[0]) for c in (3, 7, 5)], [Trial(c, *PLACES[1]) for c in (8, -8, 2)]]
+    ask = [[Measurement(c, *PLACES[0]) for c in (3, 7, 5)], [Measurement(c, *PLACES[1]) for c in (8, -8, 2)]]
 
-    def strategy(task):
+    def strategy(search):
         for batch in ask:  # noqa: UP028 (a list takes no answers)
             yield batch
 
-    steps = ending_with_twins(strategy, lambda config: None if config == 5 else -config)(recording.task)
+    steps = ending_with_twins(strategy, lambda config: None if config == 5 else -config)(recording.search)
     batch = next(steps)
     with pytest.raises(StopIteration):
         while True:
             asked.append(batch)
-            batch = steps.send({trial: 1.0 / abs(trial.config) for trial in batch})
+            batch = steps.send({measurement: 1.0 / abs(measurement.config) for measurement in batch})
     assert asked[:2] == ask
-    assert asked[2] == [Trial(-7, *PLACES[0])]  # 5 has none, both of 8 are known
+    assert asked[2] == [Measurement(-7, *PLACES[0])]  # 5 has none, both of 8 are known
 
 
 @pytest.mark.parametrize("name", ["line", "three-step", "score-first"])
@@ -116,8 +116,8 @@ def test_exhaustive_is_exhaustive():
 
 def test_random_goes_by_its_seed():
     recording = made_up(500)
-    first, again, other = (next(random(recording.task, most=5, seed=seed)) for seed in (1, 1, 2))
-    assert first == again != other and len({trial.config for trial in first}) == 5
+    first, again, other = (next(random(recording.search, most=5, seed=seed)) for seed in (1, 1, 2))
+    assert first == again != other and len({measurement.config for measurement in first}) == 5
 
 
 def test_the_line_search_moves_along_one_group_at_a_time():
@@ -129,19 +129,19 @@ def test_the_line_search_moves_along_one_group_at_a_time():
 
     points = tuple(Point((i, j)) for i in range(10) for j in range(10))
     place = ("any", (1,))
-    seconds = {Trial(p, *place): 1.0 + (p.i - 7) ** 2 + (p.j - 3) ** 2 for p in points}
-    task = Task(points, (place,), lambda p, *_: -p.i - p.j, Axes(tile=(("i",), ("j",))))
-    outcome = replay(Recording(task, seconds), STRATEGIES["line"])
+    seconds = {Measurement(p, *place): 1.0 + (p.i - 7) ** 2 + (p.j - 3) ** 2 for p in points}
+    search = SearchProblem(points, (place,), lambda p, *_: -p.i - p.j, Axes(tile=(("i",), ("j",))))
+    outcome = replay(Recording(search, seconds), STRATEGIES["line"])
     assert outcome.worst == 0 and outcome.used == 10 + 9 + 9
 
 
 def test_three_steps_keep_fifty_of_many():
     recording = made_up(2000)
-    batches = three_step(recording.task, keep=50)
+    batches = three_step(recording.search, keep=50)
     first = next(batches)
     assert len(first) == 4000  # there are but two sizes
     with pytest.raises(StopIteration):  # and the third step has nothing left to ask
-        batches.send({trial: recording.seconds[trial] for trial in first})
+        batches.send({measurement: recording.seconds[measurement] for measurement in first})
 
 
 def test_what_a_tile_did_at_one_place_counts_at_the_others():
@@ -149,10 +149,10 @@ def test_what_a_tile_did_at_one_place_counts_at_the_others():
     recording = made_up(
         40, lambda config, size, extents: 1.0 if (config % 2 == 0) == (size == "small") else 0.9
     )
-    steps = score_first(recording.task, tiles=5, share=1.0)
+    steps = score_first(recording.search, tiles=5, share=1.0)
     first = next(steps)
     assert [t.config for t in first if t.size == "large"] == [1, 3, 5, 7, 9]
-    second = steps.send({trial: recording.seconds[trial] for trial in first})
+    second = steps.send({measurement: recording.seconds[measurement] for measurement in first})
     assert [t.config for t in second if t.size == "large"] == [8, 6, 4, 11, 13]
 
 
@@ -164,7 +164,7 @@ def test_the_score_ranks_what_was_measured(recorded, stem, spread):
     """Figures of docs/history/tuning.md, rounded to the safe side."""
     rows = [compared.ranking(recording, place)
             for key, recording in recorded.items() if key[0] == stem
-            for place in recording.task.places]  # fmt: skip
+            for place in recording.search.places]  # fmt: skip
     losses = [row.losses[compared.TOPS.index(16)] for row in rows]
     assert sum(row.correlation for row in rows) / len(rows) > 0.83
     assert max(losses) < 0.1 and sum(losses) / len(losses) < 0.005
@@ -178,7 +178,7 @@ def test_the_score_ranks_what_was_measured(recorded, stem, spread):
 def test_a_tenth_of_an_exhaustive_search_finds_what_it_found(exhaustive, name, mean, worst, dtype):
     """Of all 8 places on average; the worst place is further behind."""
     recording = exhaustive["gemm_simt", dtype, "nn"]
-    assert len(recording.task.candidates) > 200
+    assert len(recording.search.candidates) > 200
     outcome = replay(recording, STRATEGIES[name])
     assert outcome.share <= 0.1 and outcome.mean <= mean and outcome.worst <= worst
 
@@ -193,21 +193,23 @@ def test_what_is_likely_holds_every_winner(sweep, request):
 
 def test_where_all_that_is_likely_fails_the_rest_is_tried():
     recording = made_up(score=lambda config, size, extents: 1.0 if config > 30 else 0.1)
-    steps = STRATEGIES["likely"](recording.task)
+    steps = STRATEGIES["likely"](recording.search)
     batch = next(steps)
-    assert {trial.config for trial in batch} == {*range(31, 40)}
-    rest = steps.send({trial: 1.0 for trial in batch if trial.size == "small"})
-    assert {trial.config for trial in rest} == {*range(31)} and {trial.size for trial in rest} == {"large"}
+    assert {measurement.config for measurement in batch} == {*range(31, 40)}
+    rest = steps.send({measurement: 1.0 for measurement in batch if measurement.size == "small"})
+    assert {measurement.config for measurement in rest} == {*range(31)} and {
+        measurement.size for measurement in rest
+    } == {"large"}
 
 
 def test_what_another_family_does_better_is_not_tried():
     recording = made_up(score=lambda config, size, extents: config / 40)
     small, large = PLACES
-    steps = STRATEGIES["likely"](recording.task._replace(rivals={small: 1 / RIVAL, large: 0.5 / RIVAL}))
+    steps = STRATEGIES["likely"](recording.search._replace(rivals={small: 1 / RIVAL, large: 0.5 / RIVAL}))
     batch, least = next(steps), 40
     for part in LIKELY:
         most, least = least, math.ceil(part * 39)
-        wanted = {(trial.config, trial.size) for trial in batch}
+        wanted = {(measurement.config, measurement.size) for measurement in batch}
         assert wanted == {(config, "large") for config in range(least, most)}
         if least > 20:
             batch = steps.send(dict.fromkeys(batch, 1.0))
@@ -220,7 +222,7 @@ def test_what_another_family_does_better_is_not_tried():
 )
 def test_strategies_on_short_lists(recorded, name, worst, share):
     """Of the quick space's 10 to 72 candidates a search a tenth is no search."""
-    outcomes = [replay(r, STRATEGIES[name]) for r in recorded.values() if len(r.task.candidates) < 100]
+    outcomes = [replay(r, STRATEGIES[name]) for r in recorded.values() if len(r.search.candidates) < 100]
     assert max(outcome.worst for outcome in outcomes) <= worst
     assert sum(o.used for o in outcomes) / sum(o.total for o in outcomes) <= share
 
@@ -230,7 +232,7 @@ def test_a_run_that_ends_early_has_had_the_likely_winners(recorded, stem):
     searches = [recording for key, recording in recorded.items() if key[0] == stem]
 
     def loss(order):
-        found = [compared.cut_short(each, order(each.task), 0.5) for each in searches]
+        found = [compared.cut_short(each, order(each.search), 0.5) for each in searches]
         return sum(map(sum, found)) / sum(map(len, found))
 
     assert loss(in_turns) < 0.025 and 3 * loss(in_turns) < loss(compared.by_best_score)
@@ -252,7 +254,7 @@ def test_of_repeated_timings_the_shortest_counts_and_failures_do_not():
     broken = Record(**{**vars(good), "parameters": {**good.parameters, "BLK_M": 7}})
     (recording,) = recordings([slower, good, failed, broken], H200).values()
     assert list(recording.seconds.values()) == [good.seconds]
-    assert recording.task.places == ((good.size, good.extents),)
+    assert recording.search.places == ((good.size, good.extents),)
 
 
 def test_times_with_warm_and_with_cold_caches_are_not_mixed():
@@ -284,7 +286,7 @@ def test_a_tenth_of_the_timings_is_enough(dtype, seed, mean):
     """Thousands of candidates of a model (see `synthetic_sweep`), on average over the places."""
     reuse = {"s": 1.3, "d": 1.0, "z": 1.5}[dtype]
     recording = synthetic("gemm_simt", dtype, "nn", H200, seed, Guidelines(reuse=reuse, score=0.85))
-    assert len(recording.task.candidates) > 1000
+    assert len(recording.search.candidates) > 1000
     for name, most in (("score-first", mean), ("three-step", 0.055)):
         outcome = replay(recording, STRATEGIES[name])
         assert outcome.share <= 0.1 and outcome.mean <= most
@@ -305,10 +307,18 @@ def test_the_time_of_a_recursion_is_that_of_its_kernels():
 
 
 def test_the_best_combinations_go_on():
-    leaves = {Trial("deep", "few", (64, 32)): 4.0, Trial("deep", "few", (256, 32)): 9.0,
-              Trial("flat", "few", (64, 32)): 1.0, Trial("flat", "few", (256, 32)): 90.0,
-              Trial("bad", "few", (64, 32)): 50.0, Trial("bad", "few", (256, 32)): 500.0}  # fmt: skip
-    products = {Trial("p", "small", (128, 32, 128)): 2.0, Trial("q", "small", (128, 32, 128)): 3.0}
+    leaves = {
+        Measurement("deep", "few", (64, 32)): 4.0,
+        Measurement("deep", "few", (256, 32)): 9.0,
+        Measurement("flat", "few", (64, 32)): 1.0,
+        Measurement("flat", "few", (256, 32)): 90.0,
+        Measurement("bad", "few", (64, 32)): 50.0,
+        Measurement("bad", "few", (256, 32)): 500.0,
+    }
+    products = {
+        Measurement("p", "small", (128, 32, 128)): 2.0,
+        Measurement("q", "small", (128, 32, 128)): 3.0,
+    }
     found = combinations(leaves, products, 256, 32, stops=(64, 256), keep=3, best=2)
     assert [tuple(c) for c in found] == [
         ("flat", 64, "p", 7.0),
