@@ -82,17 +82,17 @@ class Routines:
         self.calls.append(("symm", stream, c.batch))
         cpu.symm(alpha, elements(a), elements(b), beta, elements(c), side, uplo, hermitian)
 
-    def syrk(self, alpha, a, beta, c, stream, *, uplo, hermitian, fresh):
+    def syrk(self, alpha, a, beta, c, stream, *, uplo, hermitian, is_new_output):
         self.calls.append(("syrk", stream, c.batch))
-        cpu.syrk(alpha, elements(a), beta, elements(c), uplo, NO, hermitian, fresh)
+        cpu.syrk(alpha, elements(a), beta, elements(c), uplo, NO, hermitian, is_new_output)
 
-    def syr2k(self, alpha, a, b, beta, c, stream, *, uplo, hermitian, fresh):
+    def syr2k(self, alpha, a, b, beta, c, stream, *, uplo, hermitian, is_new_output):
         self.calls.append(("syr2k", stream, c.batch))
-        cpu.syr2k(alpha, elements(a), elements(b), beta, elements(c), uplo, NO, hermitian, fresh)
+        cpu.syr2k(alpha, elements(a), elements(b), beta, elements(c), uplo, NO, hermitian, is_new_output)
 
-    def gemmtr(self, alpha, a, b, beta, c, stream, *, uplo, fresh):
+    def gemmtr(self, alpha, a, b, beta, c, stream, *, uplo, is_new_output):
         self.calls.append(("gemmtr", stream, c.batch))
-        cpu.gemmtr(alpha, elements(a), elements(b), beta, elements(c), uplo, NO, NO, fresh)
+        cpu.gemmtr(alpha, elements(a), elements(b), beta, elements(c), uplo, NO, NO, is_new_output)
 
     def copy(self, alpha, a, c, stream):
         self.calls.append(("copy", stream, c.batch))

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from pyblasgpu.frontend import backend_status as host_backend
-from pyblasgpu.frontend import libraries
+from pyblasgpu.frontend import call_cache, libraries
 from pyblasgpu.gpu import backend, context, device, launch, memory, workspace
 from pyblasgpu.gpu.driver import _State
 
@@ -88,7 +88,6 @@ class Driver:
         monkeypatch.setattr(launch, "compile_source", lambda *_: SimpleNamespace(cubin=b"", entry="k"))
         monkeypatch.setattr(workspace, "_kept", {})
         monkeypatch.setattr("pyblasgpu.routines.launch_list._tapes", {})
-        monkeypatch.setattr("pyblasgpu.frontend.call_cache._RECIPES", {})
         monkeypatch.setattr(backend, "require", lambda: None)
         forget()
 
@@ -350,6 +349,7 @@ def forget() -> None:
     """Nothing is kept that a driver has told."""
     for cached in (device.current, memory._pool, host_backend.why_no_device, libraries.module):
         cached.cache_clear()
+    call_cache.clear()
 
 
 def install(monkeypatch, card: str = "h100") -> Driver:

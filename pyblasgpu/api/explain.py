@@ -106,5 +106,5 @@ def _tape(routine: str, dtype: Dtype, m: int, n: int, k: int, device: int, batch
     if m != n:
         raise ValueError(f"explain: the result of {routine} is square, not {m} by {n}")
     module = gemmtr if routine == "gemmtr" else syr2k if routine.endswith("2k") else syrk
-    triangle = Triangle(Uplo.LOWER, hermitian, fresh=False, overwrite=True)
+    triangle = Triangle(Uplo.LOWER, hermitian, is_new_output=False, overwrite=True)
     return recorded(module.record, (*inputs[routine], dense(n, n)), (triangle,))

@@ -7,6 +7,7 @@ Device arrays are computed on the caller's stream without waiting; host arrays b
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -14,11 +15,22 @@ import numpy as np
 
 from ..arguments import Array, Flag, Number, Stream
 from ..frontend import cpu
-from ..frontend.call import ON_DEVICE, Call, again, tape_of
+from ..frontend.call import Call, tape_of
+from ..frontend.call_cache import replay
+from ..operands import Operand
 from ..types import Diag, Side, Trans, Uplo, by_three_products
 from .docstrings import documented
 
-__all__ = ["gemm", "lead", "multiply", "scaled_by_beta", "triangular", "trmm", "trsm"]
+__all__ = [
+    "common_batch_shape",
+    "gemm",
+    "multiply",
+    "parse_beta",
+    "scaled_by_beta",
+    "triangular",
+    "trmm",
+    "trsm",
+]
 
 
 @documented
@@ -84,10 +96,9 @@ def gemm(
            [11., 25.]])
     """
     key = ("gemm", trans_a, trans_b, method, type(trans_a), type(trans_b))
-    if out is not None and backend in ON_DEVICE and again(key, (a, b, out), alpha, beta, stream):
+    if replay(key, (a, b, out), alpha, beta, stream, backend):
         return out
     call = Call("gemm", {"a": a, "b": b}, out, stream, backend)
-    needs_out(call, beta, out)
     return multiply(call, alpha, beta, out, trans_a, trans_b, key=key, method=method)
 
 
@@ -199,10 +210,22 @@ def trsm(
     return _triangular("trsm", a, b, alpha, side, lower, trans, unit_diag, out, stream, backend)
 
 
-def _triangular(which: str, a, b, alpha, side, lower, trans, unit_diag, out, stream, backend) -> Any:
+def _triangular(
+    which: str,
+    a: Array,
+    b: Array,
+    alpha: Number,
+    side: Flag,
+    lower: Flag,
+    trans: Flag,
+    unit_diag: Flag,
+    out: Array,
+    stream: Stream,
+    backend: str | None,
+) -> Array:
     # with their types: 1.0 is no flag, but equals one
     key = (which, side, lower, trans, unit_diag, type(side), type(lower), type(trans), type(unit_diag))
-    if out is not None and out is b and backend in ON_DEVICE and again(key, (a, b), alpha, 0, stream):
+    if out is b and replay(key, (a, b), alpha, 0, stream, backend):
         return out
     call = Call(which, {"a": a, "b": b}, out, stream, backend)
     return triangular(call, which, alpha, out, side, lower, trans, unit_diag, key=key)
@@ -212,7 +235,16 @@ def _triangular(which: str, a, b, alpha, side, lower, trans, unit_diag, out, str
 
 
 def multiply(
-    call: Call, alpha, beta, out, trans_a, trans_b, source=None, column_major=None, key=None, method=None
+    call: Call,
+    alpha: Number,
+    beta: Number,
+    out: Array,
+    trans_a: Flag,
+    trans_b: Flag,
+    source: Any = None,
+    column_major: bool | None = None,
+    key: Any = None,
+    method: str | None = None,
 ) -> Any:
     """Check and run a GEMM whose inputs are those of `call`; see `gemm`.
 
@@ -220,7 +252,7 @@ def multiply(
     """
     name = call.name
     trans_a, trans_b = Trans.parse(trans_a, name, "trans_a"), Trans.parse(trans_b, name, "trans_b")
-    alpha, beta = call.scalar("alpha", alpha), call.scalar("beta", beta)
+    alpha, beta = call.scalar("alpha", alpha), parse_beta(call, beta, out, source)
     three_m = by_three_products(method, call.dtype, name)
     a, b = call.inputs[:2]
     m, k = a.shape[-2:] if trans_a is Trans.NO else a.shape[:-3:-1]
@@ -230,7 +262,7 @@ def multiply(
             f"{name}: op(a) is {m} by {k} and op(b) {inner} by {n} "
             f"(a has shape {tuple(a.shape)}, b {tuple(b.shape)})"
         )
-    call.set_output(out, lead(name, a, b), m, n, column_major)
+    call.set_output(out, common_batch_shape(name, a, b), m, n, column_major)
     call.check_overlap()
     source = scaled_by_beta(call, beta, source, m, n)
     return call.run(
@@ -243,7 +275,7 @@ def multiply(
     )
 
 
-def scaled_by_beta(call: Call, beta, source, m: int, n: int) -> Any:
+def scaled_by_beta(call: Call, beta: complex, source: Any, m: int, n: int) -> Any:
     """What the output, m by n, holds at first: `source` or what is in it; None where beta is 0."""
     if source is not None and tuple(source.shape) != (m, n):
         raise ValueError(f"{call.name}: c has shape {source.shape}; {(m, n)} is needed")
@@ -252,7 +284,7 @@ def scaled_by_beta(call: Call, beta, source, m: int, n: int) -> Any:
     return call.out if source is None else source
 
 
-def _gemm_tape(scalars: tuple, operands, three_m: bool = False):
+def _gemm_tape(scalars: tuple[Any, ...], operands: tuple[Operand, ...], three_m: bool = False) -> Any:
     (alpha, beta), (a, b, c) = scalars, operands
     return tape_of("gemm")(alpha, a, b, beta, c, three_m=three_m)
 
@@ -261,7 +293,16 @@ _gemm_3m_tape = partial(_gemm_tape, three_m=True)
 
 
 def triangular(
-    call: Call, which: str, alpha, out, side, lower, trans, unit_diag, column_major=None, key=None
+    call: Call,
+    which: str,
+    alpha: Number,
+    out: Array,
+    side: Flag,
+    lower: Flag,
+    trans: Flag,
+    unit_diag: Flag,
+    column_major: bool | None = None,
+    key: Any = None,
 ) -> Any:
     """Check and run TRMM or TRSM (`which`) on the inputs a, b of `call`; see `trmm`."""
     name = call.name
@@ -276,12 +317,14 @@ def triangular(
             f"{name}: a has shape {a.shape}; ({order}, {order}) is needed for side {side.value} "
             f"of b with shape {b.shape}"
         )
-    call.set_output(out, lead(name, a, b), m, n, column_major)
+    call.set_output(out, common_batch_shape(name, a, b), m, n, column_major)
     in_place = call.check_overlap(in_place=1)
-    seen = uplo if trans is Trans.NO else uplo.flipped
+    uplo_of_op = uplo if trans is Trans.NO else uplo.flipped
     return call.run(
         lambda scalars, a, c: getattr(cpu, which)(*scalars, a, c, side, uplo, trans, diag),
-        lambda scalars, operands: tape_of(which)(scalars[0], *operands, side=side, uplo=seen, diag=diag),
+        lambda scalars, operands: tape_of(which)(
+            scalars[0], *operands, side=side, uplo=uplo_of_op, diag=diag
+        ),
         ((a, trans),),
         (alpha,),
         call.out if in_place else None if alpha == 0 else b,
@@ -289,15 +332,19 @@ def triangular(
     )
 
 
-def needs_out(call: Call, beta, out) -> None:
-    """Raise ValueError where `beta` scales a matrix that is not there."""
-    if out is None and call.scalar("beta", beta) != 0:
+def parse_beta(
+    call: Call, beta: Number, out: Array, source: Any, parse: Callable[..., Any] = Call.scalar
+) -> Any:
+    """`beta` as a Python number; ValueError where it scales a matrix that is not there."""
+    value = parse(call, "beta", beta)
+    if value != 0 and out is None and source is None:
         raise ValueError(f"{call.name}: beta={beta} needs out, the matrix that it scales")
+    return value
 
 
-def lead(name: str, a, b) -> tuple[int, ...]:
+def common_batch_shape(name: str, a: Any, b: Any) -> tuple[int, ...]:
     """The leading dimensions of the result."""
-    one, other = a.shape[:-2], b.shape[:-2]
+    one, other = tuple(a.shape[:-2]), tuple(b.shape[:-2])
     if one == other:
         return one
     try:

@@ -28,7 +28,7 @@ from ..frontend.call import Call
 from ..frontend.layouts import Layout, broadcasts_to
 from ..frontend.streams import contexts
 from ..types import Diag, Dtype, Side, Trans, Uplo, dtype_of
-from .level3 import lead, multiply, triangular
+from .level3 import common_batch_shape, multiply, triangular
 
 __all__ = ["matmul", "solve_triangular"]
 
@@ -172,9 +172,9 @@ def solve_triangular(
     if not len(b.shape) or b.shape[0 if vector else -2] != shape[-1]:
         raise ValueError(f"{name}: shapes of a {shape} and b {tuple(b.shape)} are incompatible")
     right = b[..., None] if vector else b
-    stack = lead(name, a, right)
+    batch_shape = common_batch_shape(name, a, right)
     _check_solvable(a, b, diag, check_finite)
-    out = right if overwrite and _may_hold(right, a, stack, wanted) else None
+    out = right if overwrite and _may_hold(right, a, batch_shape, wanted) else None
     call = Call(name, {"a": a, "b": right}, out, None, None, wanted)
     result = triangular(call, "trsm", 1, out, Side.LEFT, uplo, trans, diag)
     return result[..., 0] if vector else result
@@ -258,12 +258,12 @@ def _is_fortran(array: NDArray[Any] | Layout) -> bool:
 
 def _fortran(call: Call, left: Array, right: Array) -> Array:
     """A new device array for an F-contiguous stack, where the library's arrays have an order; else None."""
-    shape = (*lead(call.name, left, right), left.shape[-2], right.shape[-1])
+    shape = (*common_batch_shape(call.name, left, right), left.shape[-2], right.shape[-1])
     if call.library.host or len(shape) == 2:
         return None  # a matrix has its order from `multiply`
     with contexts().current_context(call.inputs[0].device):
         made = call.library.empty(shape[::-1], call.dtype, call.inputs[0].device, call.stream)
-    if type(made) is not type(call.given[0]):
+    if type(made) is not type(call.arrays[0]):
         return None
     axes = tuple(reversed(range(len(shape))))
     return made.permute(axes) if hasattr(made, "permute") else made.transpose(axes)

@@ -192,7 +192,7 @@ class Plan:
     """
 
     def __init__(self, call: _Planned, steps: list[_Step], facts: list[tuple], pointers: list[int]):
-        arrays = (*call.given, call.result)
+        arrays = (*call.arrays, call.result)
         self.name, self.stream, self.device = call.name, call.asked, call.out.device
         scratch = max((step.tape.workspace for step in steps), default=0)
         holds = any(step.tape.uses_workspace for step in steps)
@@ -331,7 +331,7 @@ class _Planned(Call):
     def run(
         self, cpu: Callable, prepare: Callable, inputs: tuple, scalars: tuple, source=None, key=None
     ) -> Plan:
-        arrays, layouts = (*self.given, self.result), (*self.inputs, self.out)
+        arrays, layouts = (*self.arrays, self.result), (*self.inputs, self.out)
         read = self.library.read(arrays)
         if read is None:
             raise _mixed(self.name, arrays)

@@ -6,10 +6,11 @@ from typing import Any
 
 from ..arguments import Array, Flag, Number, Stream
 from ..frontend import cpu
-from ..frontend.call import ON_DEVICE, Call, again, tape_of
+from ..frontend.call import Call, tape_of
+from ..frontend.call_cache import replay
 from ..types import Trans, Uplo
 from .docstrings import documented
-from .level3 import lead, needs_out, scaled_by_beta
+from .level3 import common_batch_shape, parse_beta, scaled_by_beta
 
 __all__ = ["gemmtr", "her2k", "herk", "rank_k", "syr2k", "syrk", "triangular_product"]
 
@@ -263,19 +264,27 @@ def gemmtr(
     elsewhere the routine is called gemmt.
     """
     key = ("gemmtr", lower, trans_a, trans_b, type(lower), type(trans_a), type(trans_b))
-    if out is not None and backend in ON_DEVICE and again(key, (a, b, out), alpha, beta, stream):
+    if replay(key, (a, b, out), alpha, beta, stream, backend):
         return out
     call = Call("gemmtr", {"a": a, "b": b}, out, stream, backend)
-    needs_out(call, beta, out)
     return triangular_product(call, alpha, beta, out, lower, trans_a, trans_b, key=key)
 
 
-def _rank_k(which: str, inputs: tuple, alpha, beta, lower, trans, out, stream, backend) -> Any:
+def _rank_k(
+    which: str,
+    inputs: tuple[Array, ...],
+    alpha: Number,
+    beta: Number,
+    lower: Flag,
+    trans: Flag,
+    out: Array,
+    stream: Stream,
+    backend: str | None,
+) -> Any:
     key = (which, lower, trans, type(lower), type(trans))
-    if out is not None and backend in ON_DEVICE and again(key, (*inputs, out), alpha, beta, stream):
+    if replay(key, (*inputs, out), alpha, beta, stream, backend):
         return out
     call = Call(which, dict(zip("ab", inputs, strict=False)), out, stream, backend)
-    needs_out(call, beta, out)
     return rank_k(call, which, alpha, beta, out, lower, trans, key=key)
 
 
@@ -283,7 +292,16 @@ def _rank_k(which: str, inputs: tuple, alpha, beta, lower, trans, out, stream, b
 
 
 def rank_k(
-    call: Call, which: str, alpha, beta, out, lower, trans, source=None, column_major=None, key=None
+    call: Call,
+    which: str,
+    alpha: Number,
+    beta: Number,
+    out: Array,
+    lower: Flag,
+    trans: Flag,
+    source: Any = None,
+    column_major: bool | None = None,
+    key: Any = None,
 ) -> Any:
     """Check and run SYRK, HERK, SYR2K or HER2K (`which`); see `symmetric` for the parameters."""
     name, hermitian = call.name, which.startswith("her") and call.dtype.is_complex
@@ -293,16 +311,16 @@ def rank_k(
         other = "N and C" if hermitian else "N and T"
         raise ValueError(f"{name}: trans={trans.value} of complex arrays is none of {other}")
     alpha = (_real if hermitian and routine == "syrk" else Call.scalar)(call, "alpha", alpha)
-    beta = (_real if hermitian else Call.scalar)(call, "beta", beta)
+    beta = parse_beta(call, beta, out, source, _real if hermitian else Call.scalar)
     inputs = call.inputs[: 2 if routine == "syr2k" else 1]
     first, last = inputs[0], inputs[-1]
     if first.shape[-2:] != last.shape[-2:]:
         raise ValueError(f"{name}: a has shape {tuple(first.shape)} and b {tuple(last.shape)}")
     n = first.shape[-2 if trans is Trans.NO else -1]
-    call.set_output(out, lead(name, first, last), n, n, column_major)
+    call.set_output(out, common_batch_shape(name, first, last), n, n, column_major)
     call.check_overlap()
-    fresh, source = _start(call, out, source, n)
-    flags = {"hermitian": hermitian, "fresh": fresh}
+    is_new_output, source = _start(call, out, source, n)
+    flags = {"hermitian": hermitian, "is_new_output": is_new_output}
     return call.run(
         lambda scalars, *arrays: getattr(cpu, routine)(
             scalars[0], *arrays[:-1], scalars[1], arrays[-1], uplo, trans, **flags
@@ -318,12 +336,21 @@ def rank_k(
 
 
 def triangular_product(
-    call: Call, alpha, beta, out, lower, trans_a, trans_b, source=None, column_major=None, key=None
+    call: Call,
+    alpha: Number,
+    beta: Number,
+    out: Array,
+    lower: Flag,
+    trans_a: Flag,
+    trans_b: Flag,
+    source: Any = None,
+    column_major: bool | None = None,
+    key: Any = None,
 ) -> Any:
     """Check and run GEMMTR; see `symmetric` for the parameters."""
     name, uplo = call.name, Uplo.parse(lower, call.name, "lower")
     trans_a, trans_b = Trans.parse(trans_a, name, "trans_a"), Trans.parse(trans_b, name, "trans_b")
-    alpha, beta = call.scalar("alpha", alpha), call.scalar("beta", beta)
+    alpha, beta = call.scalar("alpha", alpha), parse_beta(call, beta, out, source)
     a, b = call.inputs[:2]
     n, k = a.shape[-2:] if trans_a is Trans.NO else a.shape[:-3:-1]
     inner, cols = b.shape[-2:] if trans_b is Trans.NO else b.shape[:-3:-1]
@@ -332,13 +359,15 @@ def triangular_product(
             f"{name}: op(a) is {n} by {k} and op(b) {inner} by {cols}, not {k} by {n} "
             f"(a has shape {tuple(a.shape)}, b {tuple(b.shape)})"
         )
-    call.set_output(out, lead(name, a, b), n, n, column_major)
+    call.set_output(out, common_batch_shape(name, a, b), n, n, column_major)
     call.check_overlap()
-    fresh, source = _start(call, out, source, n)
+    is_new_output, source = _start(call, out, source, n)
     return call.run(
-        lambda scalars, a, b, c: cpu.gemmtr(scalars[0], a, b, scalars[1], c, uplo, trans_a, trans_b, fresh),
+        lambda scalars, a, b, c: cpu.gemmtr(
+            scalars[0], a, b, scalars[1], c, uplo, trans_a, trans_b, is_new_output
+        ),
         lambda scalars, operands: tape_of("gemmtr")(
-            scalars[0], *operands[:2], scalars[1], operands[2], uplo=uplo, fresh=fresh
+            scalars[0], *operands[:2], scalars[1], operands[2], uplo=uplo, is_new_output=is_new_output
         ),
         ((a, trans_a), (b, trans_b)),
         (alpha, beta),
@@ -347,14 +376,14 @@ def triangular_product(
     )
 
 
-def _start(call: Call, out, source, n: int) -> tuple[bool, Any]:
+def _start(call: Call, out: Array, source: Any, n: int) -> tuple[bool, Any]:
     """Whether the output is new, and what it holds at first, which the other triangle keeps for any beta."""
     if out is None and source is None:
         return True, None
     return False, scaled_by_beta(call, 1, source, n, n)
 
 
-def _real(call: Call, argument: str, value):
+def _real(call: Call, argument: str, value: Number) -> Any:
     """`value` as a real number."""
     number = call.scalar(argument, value)
     if isinstance(number, complex):

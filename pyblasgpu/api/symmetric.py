@@ -6,10 +6,11 @@ from typing import Any
 
 from ..arguments import Array, Flag, Number, Stream
 from ..frontend import cpu
-from ..frontend.call import ON_DEVICE, Call, again, tape_of
+from ..frontend.call import Call, tape_of
+from ..frontend.call_cache import replay
 from ..types import Side, Trans, Uplo
 from .docstrings import documented
-from .level3 import lead, needs_out, scaled_by_beta
+from .level3 import common_batch_shape, parse_beta, scaled_by_beta
 
 __all__ = ["hemm", "symm", "symmetric"]
 
@@ -117,12 +118,22 @@ def hemm(
     return _symmetric("hemm", a, b, alpha, beta, side, lower, out, stream, backend)
 
 
-def _symmetric(which: str, a, b, alpha, beta, side, lower, out, stream, backend) -> Any:
+def _symmetric(
+    which: str,
+    a: Array,
+    b: Array,
+    alpha: Number,
+    beta: Number,
+    side: Flag,
+    lower: Flag,
+    out: Array,
+    stream: Stream,
+    backend: str | None,
+) -> Any:
     key = (which, side, lower, type(side), type(lower))
-    if out is not None and backend in ON_DEVICE and again(key, (a, b, out), alpha, beta, stream):
+    if replay(key, (a, b, out), alpha, beta, stream, backend):
         return out
     call = Call(which, {"a": a, "b": b}, out, stream, backend)
-    needs_out(call, beta, out)
     return symmetric(call, which, alpha, beta, out, side, lower, key=key)
 
 
@@ -130,7 +141,16 @@ def _symmetric(which: str, a, b, alpha, beta, side, lower, out, stream, backend)
 
 
 def symmetric(
-    call: Call, which: str, alpha, beta, out, side, lower, source=None, column_major=None, key=None
+    call: Call,
+    which: str,
+    alpha: Number,
+    beta: Number,
+    out: Array,
+    side: Flag,
+    lower: Flag,
+    source: Any = None,
+    column_major: bool | None = None,
+    key: Any = None,
 ) -> Any:
     """Check and run SYMM or HEMM (`which`) on the first two inputs of `call`; see `symm`.
 
@@ -138,7 +158,7 @@ def symmetric(
     """
     name, hermitian = call.name, which == "hemm" and call.dtype.is_complex
     side, uplo = Side.parse(side, name, "side"), Uplo.parse(lower, name, "lower")
-    alpha, beta = call.scalar("alpha", alpha), call.scalar("beta", beta)
+    alpha, beta = call.scalar("alpha", alpha), parse_beta(call, beta, out, source)
     a, b = call.inputs[:2]
     m, n = b.shape[-2:]
     order = m if side is Side.LEFT else n
@@ -147,7 +167,7 @@ def symmetric(
             f"{name}: a has shape {a.shape}; ({order}, {order}) is needed for side {side.value} "
             f"of b with shape {b.shape}"
         )
-    call.set_output(out, lead(name, a, b), m, n, column_major)
+    call.set_output(out, common_batch_shape(name, a, b), m, n, column_major)
     call.check_overlap()
     source = scaled_by_beta(call, beta, source, m, n)
     return call.run(

@@ -24,11 +24,10 @@ from .arrays import (
     common_dtype,
     common_library,
     dtype_name,
-    quick_library,
     stored_dtype,
 )
 from .backend_status import backend_status
-from .call_cache import Recipe, find, keep
+from .call_cache import ON_DEVICE, CachedCall, keep
 from .layouts import (
     Layout,
     MisalignedError,
@@ -37,16 +36,12 @@ from .layouts import (
     broadcasts_to,
     is_column_major,
     is_injective,
-    is_one_batch,
     shares_memory,
 )
 from .staging import run_staged
 from .streams import contexts, device_for, stream_of, stream_pointer
 
-__all__ = ["ON_DEVICE", "Call", "again", "on_device", "routine", "tape_of"]
-
-#: What device arrays may be asked to run on.
-ON_DEVICE = (None, "auto", "cuda")
+__all__ = ["Call", "on_device", "routine", "tape_of"]
 
 #: The types of flags that stay what they are; `type` is that of the flags' types.
 _CONSTANT = (str, int, Enum, np.generic, type, type(None))
@@ -103,6 +98,8 @@ class Call:
 
     Attributes
     ----------
+    arrays : tuple
+        The inputs as they were passed.
     device : int or None
         Where it runs; None on the CPU.
     inputs : list of Layout or numpy.ndarray
@@ -114,9 +111,19 @@ class Call:
     """
 
     __slots__ = (
-        "backend", "device", "dtype", "given", "inputs", "is_new", "library", "name", "names", "out",
-        "result", "stream",
-    )  # fmt: skip
+        "arrays",
+        "backend",
+        "device",
+        "dtype",
+        "inputs",
+        "is_new",
+        "library",
+        "name",
+        "names",
+        "out",
+        "result",
+        "stream",
+    )
 
     device: int | None
     inputs: list[Any]
@@ -125,19 +132,19 @@ class Call:
 
     def __init__(self, name: str, arrays: dict, out, stream, backend, dtype: Dtype | None = None):
         self.name, self.names = name, tuple(arrays)
-        given = self.given = tuple(arrays.values())
-        self.library: Library = common_library(name, (*arrays, "out"), (*given, out))
+        self.arrays = tuple(arrays.values())
+        self.library: Library = common_library(name, (*arrays, "out"), (*self.arrays, out))
         if self.library.host:
             self.backend = backend_status(backend).backend
             self.device = None if self.backend == "cpu" else device_for(stream)
             self.stream = stream_pointer(stream) or 0
-            self.inputs = [self._to_numpy(*each) for each in zip(self.names, given, strict=True)]
+            self.inputs = [self._to_numpy(*each) for each in zip(self.names, self.arrays, strict=True)]
             dtypes = [array.dtype for array in self.inputs]
             self.dtype = dtype or common_dtype(name, dtypes, self.names)
             with np.errstate(all="ignore"):
                 self.inputs = [array.astype(self.dtype.name, copy=False) for array in self.inputs]
         else:
-            self.device = self.library.device(given[0])
+            self.device = self.library.device(self.arrays[0])
             self.stream = stream_of(self.device, stream, name)
             self._describe(backend, dtype)
         for argument, array in zip(self.names, self.inputs, strict=True):
@@ -152,11 +159,11 @@ class Call:
         if backend not in ON_DEVICE:
             raise ValueError(f"{self.name}: backend={backend!r} is for host arrays; these are on a device")
         self.backend = "cuda"
-        dtypes = [dtype_name(array) for array in self.given]
+        dtypes = [dtype_name(array) for array in self.arrays]
         self.dtype = dtype or common_dtype(self.name, dtypes, self.names)
         self.inputs = inputs = []
-        for argument, array, found in zip(self.names, self.given, dtypes, strict=True):
-            inputs.append(self._layout(argument, array, found))
+        for argument, array, stored in zip(self.names, self.arrays, dtypes, strict=True):
+            inputs.append(self._layout(argument, array, stored))
             self._check_device(argument, inputs[-1])
         if self.stream is None:
             self.stream = self.library.current_stream(inputs[0].device)
@@ -167,11 +174,11 @@ class Call:
         except (NoArrayError, ValueError) as error:
             raise self._refusal(argument, error) from error
 
-    def _layout(self, argument: str, array, found) -> Layout:
-        """The layout of an input whose dtype is `found`, or of a copy of it where kernels need one."""
+    def _layout(self, argument: str, array, stored) -> Layout:
+        """The layout of an input whose dtype is `stored`, or of a copy of it where kernels need one."""
         library = self.library
         try:
-            if stored_dtype(found) is self.dtype:
+            if stored_dtype(stored) is self.dtype:
                 try:
                     return library.layout(array, self.dtype, self.stream)
                 except UnevenStridesError:
@@ -196,8 +203,10 @@ class Call:
         return number(value, self.dtype, self.name, argument)
 
     @on_device
-    def set_output(self, out, lead: tuple[int, ...], rows: int, cols: int, column_major: bool | None = None):
-        """Describe `out`, or make a new output of shape (*lead, rows, cols).
+    def set_output(
+        self, out, batch_shape: tuple[int, ...], rows: int, cols: int, column_major: bool | None = None
+    ) -> None:
+        """Describe `out`, or make a new output of shape (*batch_shape, rows, cols).
 
         A new one is column-major if `column_major` says so; by default if all inputs are.
 
@@ -211,7 +220,8 @@ class Call:
         if out is None:
             if column_major is None:
                 column_major = all(is_column_major(array) for array in self.inputs)
-            self._new_output((*lead, cols, rows) if column_major else (*lead, rows, cols), column_major)
+            extents = (cols, rows) if column_major else (rows, cols)
+            self._new_output((*batch_shape, *extents), column_major)
             return
         self.result, self.is_new = out, False
         try:
@@ -220,8 +230,8 @@ class Call:
             raise self._refusal("out", error) from error
         shape = self.out.shape
         # as in NumPy, a stack may be written from fewer matrices
-        if shape[-2:] != (rows, cols) or len(shape) < 2 or not broadcasts_to(lead, shape[:-2]):
-            raise ValueError(f"{self.name}: out has shape {shape}; {(*lead, rows, cols)} is needed")
+        if shape[-2:] != (rows, cols) or len(shape) < 2 or not broadcasts_to(batch_shape, shape[:-2]):
+            raise ValueError(f"{self.name}: out has shape {shape}; {(*batch_shape, rows, cols)} is needed")
         if not is_injective(self.out):
             raise ValueError(f"{self.name}: out has strides {self.out.strides}, so that elements coincide")
 
@@ -264,7 +274,7 @@ class Call:
         library = self.library
         if not library.host:
             library.hold([layout.owner for layout in (*self.inputs, self.out)], self.stream)
-        return library.deliver(self.result, self.given[0], self.stream) if self.is_new else self.result
+        return library.deliver(self.result, self.arrays[0], self.stream) if self.is_new else self.result
 
     def check_overlap(self, in_place: int | None = None) -> bool:
         """Raise `OverlapError` where the output shares memory with an input.
@@ -300,7 +310,8 @@ class Call:
         source : array, optional
             What the output holds at first; the output itself if it is updated in place.
         key : hashable, optional
-            Under which `again` may find the call, as it depends on nothing but the arrays `inputs` and out.
+            Under which `call_cache.replay` may find the call, as it depends on nothing but the arrays
+            `inputs` and out.
         """
         out = self.out
         if 0 in out.shape:
@@ -309,10 +320,7 @@ class Call:
             layouts = (*[layout.op(trans) for layout, trans in inputs], out)
             if source is not None and source is not out:
                 _copy(source, out, self.stream)
-            for operands in batches(layouts):
-                _enqueue(prepare, scalars, operands, self.stream)
-            if key is not None:
-                self._remember(key, layouts, prepare)
+            self._enqueue(prepare, scalars, layouts, key)
         elif self.backend == "cpu":
             if source is not None and source is not out:
                 np.copyto(out, source)
@@ -323,36 +331,29 @@ class Call:
             run_staged(cuda, inputs, scalars, out, source, self.dtype, self.device, self.stream)
         return self._delivered()
 
-    def _remember(self, key: tuple, layouts: tuple[Layout, ...], prepare: Callable) -> None:
-        """Keep what `again` needs to repeat this call, if it was one on matrices, or on one batch of them, as
-        they were given.
-        """
-        if not all(isinstance(part, _CONSTANT) for part in key):
-            return  # a flag given as an array may change
-        given = {id(array) for array in (*self.given, self.result)}
-        if any(id(layout.owner) not in given for layout in layouts) or not is_one_batch(layouts):
+    def _enqueue(self, prepare: Callable, scalars: tuple, layouts: tuple[Layout, ...], key) -> None:
+        """Run on device arrays; a call on matrices, or on one batch of them, is kept for `replay`."""
+        calls = list(batches(layouts))
+        key = self._cache_key(key, layouts) if len(calls) == 1 else None
+        if key is None:
+            for operands in calls:
+                _enqueue(prepare, scalars, operands, self.stream)
             return
-        read = self.library.read(tuple([layout.owner for layout in layouts]))
-        if read is not None:
-            generation = import_module("..dispatch.choose", __package__).generation
-            keep((key, *read[0]), Recipe(layouts, prepare, generation))
+        generation = import_module("..dispatch.choose", __package__).generation
+        call = CachedCall(layouts, calls[0], prepare, generation)
+        alpha, beta = (*scalars, 0)[:2]  # TRMM and TRSM have no beta
+        call.run_checked([layout.pointer for layout in layouts], alpha, beta, self.stream)
+        keep(key, call)
 
-
-def again(key: tuple, arrays: tuple, alpha, beta, stream) -> bool:
-    """Repeat a call that `Call.run` knows under `key`; False where there is none, and nothing was done."""
-    library = quick_library(arrays[0])
-    read = None if library is None else library.read(arrays)
-    if library is None or read is None:
-        return False
-    facts, pointers = read
-    recipe = find((key, *facts))
-    if recipe is None:
-        return False
-    if stream is None:
-        stream = library.current_stream(recipe.device)
-    else:
-        stream = stream_of(recipe.device, stream, key[0])
-    return recipe.run(pointers, alpha, beta, stream)
+    def _cache_key(self, key, layouts: tuple[Layout, ...]) -> tuple | None:
+        """What `replay` looks for; None where flags may change or arrays are not read as they were passed."""
+        if key is None or not all(isinstance(part, _CONSTANT) for part in key):
+            return None  # a flag given as an array may change
+        passed = {id(array) for array in (*self.arrays, self.result)}
+        if any(id(layout.owner) not in passed for layout in layouts):
+            return None
+        description = self.library.read(tuple([layout.owner for layout in layouts]))
+        return None if description is None else (key, *description[0])
 
 
 def _enqueue(prepare: Callable, scalars: tuple, operands, stream: int) -> None:

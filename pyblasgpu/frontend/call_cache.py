@@ -11,12 +11,29 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..operands import SECTOR, Operand
-from .layouts import Layout, are_clear, batches, reach
+from .arrays import quick_library
+from .layouts import Layout, are_clear, reach
+from .streams import stream_of
 
-__all__ = ["Recipe", "find", "keep"]
+__all__ = [
+    "MOST_CALLS",
+    "MOST_VARIANTS",
+    "ON_DEVICE",
+    "CachedCall",
+    "clear",
+    "count",
+    "find",
+    "keep",
+    "replay",
+]
 
-_KEPT = 4096  # recipes
-_VARIANTS = 1024  # tapes of one
+#: What device arrays may be asked to run on.
+ON_DEVICE = (None, "auto", "cuda")
+
+#: How many calls are kept.
+MOST_CALLS = 4096
+#: How many launch lists are kept for one of them.
+MOST_VARIANTS = 1024
 _LEAST, _MOST = 2.0**-126, 2.0**127  # normal numbers of every dtype
 
 
@@ -27,16 +44,18 @@ class _Run(NamedTuple):
     alpha: Any
     beta: Any
     generation: Any
-    enqueue: Callable | None
+    enqueue: Callable[[list[int], int], None] | None
 
 
-class Recipe:
+class CachedCall:
     """A checked call on matrices, or on one batch of them, but for their addresses; the output is the last.
 
     Parameters
     ----------
     layouts : tuple of Layout
         Of the matrices or stacks.
+    operands : tuple of Operand
+        What `batches` makes of them.
     prepare : callable
         ``prepare((alpha, beta), operands)`` gives the tape for operands that lie like these, None for no
         work. It may depend on whether a scalar is 0 or 1, on no other value of it.
@@ -46,21 +65,38 @@ class Recipe:
     Attributes
     ----------
     device : int
+    variants : dict
+        What was prepared, by all that it depends on: tuned values, special scalars, alignments.
     """
 
-    __slots__ = ("_generation", "_last", "_misaligned", "_prepare", "_reaches", "_tails", "_tapes", "device")
+    __slots__ = (
+        "_generation",
+        "_last",
+        "_misaligned",
+        "_prepare",
+        "_reaches",
+        "_tails",
+        "device",
+        "variants",
+    )
 
-    def __init__(self, layouts: tuple[Layout, ...], prepare: Callable, generation: Callable):
-        (operands,) = batches(tuple([layout._replace(owner=None) for layout in layouts]))
-        self._tails = tuple(operand[1:] for operand in operands)
+    def __init__(
+        self,
+        layouts: tuple[Layout, ...],
+        operands: tuple[Operand, ...],
+        prepare: Callable[..., Any],
+        generation: Callable[[], Any],
+    ):
+        # without the owners, which the cache must not keep alive
+        self._tails = tuple(operand._replace(owner=None)[1:] for operand in operands)
         self._reaches = tuple(map(reach, layouts))
         self._misaligned = layouts[-1].dtype.real_size - 1
         self._prepare, self._generation = prepare, generation
-        self._tapes: dict[tuple, Any] = {}
+        self.variants: dict[tuple[Any, ...], Any] = {}
         self._last = _Run([], None, None, None, None)
         self.device = layouts[-1].device
 
-    def run(self, pointers: list[int], alpha, beta, stream: int) -> bool:
+    def run(self, pointers: list[int], alpha: Any, beta: Any, stream: int) -> bool:
         """Enqueue the call with matrices at `pointers`; False, nothing done, where it needs new checks."""
         last = self._last
         if (
@@ -69,12 +105,18 @@ class Recipe:
             or beta is not last.beta
             or self._generation() != last.generation
         ):
-            if not (_plain(alpha) and _plain(beta) and self._fits(pointers)):
+            if not (_fits_every_dtype(alpha) and _fits_every_dtype(beta) and self._fits(pointers)):
                 return False
-            last = self._last = self._recall(pointers, alpha, beta)
+            last = self._last = self._bind(pointers, alpha, beta)
         if last.enqueue is not None:
             last.enqueue(pointers, stream)
         return True
+
+    def run_checked(self, pointers: list[int], alpha: Any, beta: Any, stream: int) -> None:
+        """Enqueue the call with matrices and numbers that were checked just now."""
+        last = self._last = self._bind(pointers, alpha, beta)
+        if last.enqueue is not None:
+            last.enqueue(pointers, stream)
 
     def _fits(self, pointers: list[int]) -> bool:
         """Whether the matrices may lie at `pointers`: aligned, the output apart from all others."""
@@ -83,44 +125,83 @@ class Recipe:
             bits |= pointer
         return not bits & self._misaligned and are_clear(pointers, self._reaches)
 
-    def _recall(self, pointers: list[int], alpha, beta) -> _Run:
+    def _bind(self, pointers: list[int], alpha: Any, beta: Any) -> _Run:
         """The run, its tape prepared once for all that a tape depends on."""
         generation = self._generation()
-        variant = (generation, _kind(alpha), _kind(beta), *[pointer % SECTOR for pointer in pointers])
-        if variant not in self._tapes:
-            if len(self._tapes) >= _VARIANTS:  # tuned values have changed again and again
-                self._tapes.clear()
+        variant = (
+            generation,
+            _special_value(alpha),
+            _special_value(beta),
+            *[pointer % SECTOR for pointer in pointers],
+        )
+        if variant not in self.variants:
+            if len(self.variants) >= MOST_VARIANTS:  # tuned values have changed again and again
+                self.variants.clear()
             operands = [Operand(pointer, *tail) for pointer, tail in zip(pointers, self._tails, strict=True)]
-            self._tapes[variant] = self._prepare((alpha, beta), operands)
-        tape = self._tapes[variant]
+            self.variants[variant] = self._prepare((alpha, beta), operands)
+        tape = self.variants[variant]
         return _Run(pointers, alpha, beta, generation, None if tape is None else tape.bound(alpha, beta))
 
 
-def _plain(number) -> bool:
-    """Whether `number` fits every dtype as it is: in float32 too it is finite, and 0 only if it is 0."""
+def _fits_every_dtype(number: Any) -> bool:
+    """Whether `number` is itself in every dtype: in float32 too it is finite, and 0 only if it is 0."""
     if type(number) is not int and type(number) is not float:
         return False
     return number == 0 or _LEAST <= abs(number) <= _MOST
 
 
-def _kind(number):
+def _special_value(number: Any) -> Any:
     """What a tape may depend on: scalars that hide operands."""
     return number if number == 0 or number == 1 else None
 
 
-_RECIPES: dict[tuple, Recipe] = {}
+_calls: dict[tuple[Any, ...], CachedCall] = {}
 
 
-def keep(key: tuple, recipe: Recipe) -> None:
-    """Keep `recipe` under `key`."""
-    if len(_RECIPES) >= _KEPT:
-        _RECIPES.clear()
-    _RECIPES[key] = recipe
+def keep(key: tuple[Any, ...], call: CachedCall) -> None:
+    """Keep `call` under `key`."""
+    if len(_calls) >= MOST_CALLS:
+        _calls.clear()
+    _calls[key] = call
 
 
-def find(key: tuple) -> Recipe | None:
-    """The recipe kept under `key`; None also where something in `key` is not hashable, and so no flag."""
+def find(key: tuple[Any, ...]) -> CachedCall | None:
+    """The call kept under `key`; None also where something in `key` is not hashable, and so no flag."""
     try:
-        return _RECIPES.get(key)
+        return _calls.get(key)
     except TypeError:
         return None
+
+
+def count() -> int:
+    """How many calls are kept."""
+    return len(_calls)
+
+
+def clear() -> None:
+    """Keep none of the calls any longer."""
+    _calls.clear()
+
+
+def replay(
+    key: tuple[Any, ...], arrays: tuple[Any, ...], alpha: Any, beta: Any, stream: Any, backend: str | None
+) -> bool:
+    """Repeat a call on device arrays that is kept under `key`, the output the last of `arrays`.
+
+    False where there is none, or no output; then nothing was done.
+    """
+    if arrays[-1] is None or backend not in ON_DEVICE:
+        return False
+    library = quick_library(arrays[0])
+    description = None if library is None else library.read(arrays)
+    if library is None or description is None:
+        return False
+    facts, pointers = description
+    call = find((key, *facts))
+    if call is None:
+        return False
+    if stream is None:
+        stream = library.current_stream(call.device)
+    else:
+        stream = stream_of(call.device, stream, key[0])
+    return call.run(pointers, alpha, beta, stream)

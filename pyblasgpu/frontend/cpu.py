@@ -90,7 +90,7 @@ def _triangular(name, alpha, a, b, side, uplo, trans, diag) -> None:
 
 
 def _has_normal_reciprocals(a: np.ndarray) -> bool:
-    """Whether the reciprocals of the diagonal are normal numbers, with room for those of complex ones."""
+    """Whether the reciprocals of the diagonal are normal numbers, with a margin for those of complex ones."""
     diagonal, limits = np.diagonal(a), np.finfo(a.dtype)
     size = np.maximum(abs(diagonal.real), abs(diagonal.imag))
     return bool(((size >= 4 * limits.tiny) & (size <= limits.max / 8)).all())
@@ -184,24 +184,24 @@ def symm(
 
 
 def syrk(
-    alpha, a: np.ndarray, beta, c: np.ndarray, uplo: Uplo, trans: Trans, hermitian: bool, fresh: bool
+    alpha, a: np.ndarray, beta, c: np.ndarray, uplo: Uplo, trans: Trans, hermitian: bool, is_new_output: bool
 ) -> None:
-    """A triangle of ``c := alpha op(a) op(a)' + beta c``; of a `fresh` `c` the other one is made zero."""
-    _rank_k("rk", alpha, (a,), beta, c, uplo, trans, hermitian, fresh)
+    """A triangle of ``c := alpha op(a) op(a)' + beta c``; the other one becomes zero if `is_new_output`."""
+    _rank_k("rk", alpha, (a,), beta, c, uplo, trans, hermitian, is_new_output)
 
 
 def syr2k(
     alpha, a: np.ndarray, b: np.ndarray, beta, c: np.ndarray, uplo: Uplo, trans: Trans, hermitian: bool,
-    fresh: bool,
+    is_new_output: bool,
 ) -> None:  # fmt: skip
     """The same of ``c := alpha op(a) op(b)' + alpha op(b) op(a)' + beta c``."""
-    _rank_k("r2k", alpha, (a, b), beta, c, uplo, trans, hermitian, fresh)
+    _rank_k("r2k", alpha, (a, b), beta, c, uplo, trans, hermitian, is_new_output)
 
 
 @_quietly
-def _rank_k(stem, alpha, inputs, beta, c, uplo, trans, hermitian, fresh) -> None:
+def _rank_k(stem, alpha, inputs, beta, c, uplo, trans, hermitian, is_new_output) -> None:
     hermitian = hermitian and c.dtype.kind == "c"
-    if fresh:
+    if is_new_output:
         c[...] = 0
     if alpha == 0 or inputs[0].shape[-1 if trans is Trans.NO else -2] == 0:
         _scale_triangle(c, beta, uplo, hermitian)
@@ -234,14 +234,14 @@ def _factors(factors: list[np.ndarray], conj: bool, hermitian: bool) -> tuple[li
 @_quietly
 def gemmtr(
     alpha, a: np.ndarray, b: np.ndarray, beta, c: np.ndarray, uplo: Uplo, trans_a: Trans, trans_b: Trans,
-    fresh: bool,
+    is_new_output: bool,
 ) -> None:  # fmt: skip
-    """A triangle of ``c := alpha op(a) op(b) + beta c``; of a `fresh` `c` the other one is made zero."""
-    if fresh:
+    """A triangle of ``c := alpha op(a) op(b) + beta c``; the other one becomes zero if `is_new_output`."""
+    if is_new_output:
         c[...] = 0
-    whole = c.copy()
-    gemm(alpha, a, b, beta, whole, trans_a, trans_b)
-    np.copyto(c, whole, where=_kept(c.shape[-1], uplo is Uplo.LOWER))
+    product = c.copy()
+    gemm(alpha, a, b, beta, product, trans_a, trans_b)
+    np.copyto(c, product, where=_kept(c.shape[-1], uplo is Uplo.LOWER))
 
 
 @cache
@@ -259,12 +259,12 @@ def _matrices(*arrays: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
     """The matrices of each step through the stacks, which broadcast to the last; none if that is empty."""
     if 0 in arrays[-1].shape:
         return  # SciPy's wrappers refuse some empty arrays
-    lead = arrays[-1].shape[:-2]
-    if not lead:
+    batch_shape = arrays[-1].shape[:-2]
+    if not batch_shape:
         yield arrays
         return
-    stacks = [np.broadcast_to(array, lead + array.shape[-2:]) for array in arrays[:-1]]
-    for index in np.ndindex(lead):
+    stacks = [np.broadcast_to(array, batch_shape + array.shape[-2:]) for array in arrays[:-1]]
+    for index in np.ndindex(batch_shape):
         yield (*[stack[index] for stack in stacks], arrays[-1][index])
 
 

@@ -18,8 +18,8 @@ _PROMOTION = (
     | {dtype.name: dtype for dtype in DTYPES.values()}
 )
 _NAMES = {dtype.name for dtype in DTYPES.values()}
-#: What `stored_dtype` found for the dtype objects met so far, which it keeps: by identity, since objects of
-#: different libraries may have one hash and warn when they are compared.
+#: What `stored_dtype` returned for the dtype objects met so far, which it keeps: by identity, since objects
+#: of different libraries may have one hash and warn when they are compared.
 _STORED: dict[int, tuple[Dtype | None, Any]] = {}
 _KEPT = 1024
 
@@ -44,11 +44,11 @@ def stored_dtype(dtype) -> Dtype | None:
         return _STORED[id(dtype)][0]
     except KeyError:
         known = numpy_dtype(dtype)
-        found = dtype_of(known) if known.isnative and known.name in _NAMES else None
+        stored = dtype_of(known) if known.isnative and known.name in _NAMES else None
         if len(_STORED) >= _KEPT:
             _STORED.clear()
-        _STORED[id(dtype)] = found, dtype
-        return found
+        _STORED[id(dtype)] = stored, dtype
+        return stored
 
 
 def common_dtype(routine: str, dtypes: Sequence, arguments: Sequence[str] = ()) -> Dtype:
@@ -66,8 +66,8 @@ def common_dtype(routine: str, dtypes: Sequence, arguments: Sequence[str] = ()) 
     if len(stored) == 1 and (only := stored.pop()) is not None:
         return only
     names = [*arguments, *[""] * len(dtypes)]
-    found = [_promoted(routine, dtype, name).name for dtype, name in zip(dtypes, names, strict=False)]
-    return dtype_of(np.result_type(*found))
+    promoted = [_promoted(routine, dtype, name).name for dtype, name in zip(dtypes, names, strict=False)]
+    return dtype_of(np.result_type(*promoted))
 
 
 def _promoted(routine: str, dtype, argument: str) -> Dtype:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice, product
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from ..types import Dtype, Trans
 
 __all__ = [
     "Layout", "MisalignedError", "UnevenStridesError", "are_clear", "batches", "broadcasts_to",
-    "check_alignment", "element_strides", "is_column_major", "is_injective", "is_one_batch", "reach",
+    "check_alignment", "element_strides", "is_column_major", "is_injective", "reach",
     "shares_memory",
 ]  # fmt: skip
 
@@ -37,10 +37,12 @@ class Layout(NamedTuple):
         """The view that `trans` makes of each matrix."""
         if trans is Trans.NO:
             return self
-        *lead, rows, cols = self.shape
+        *batch_shape, rows, cols = self.shape
         *steps, row_stride, col_stride = self.strides
         conj = self.conj != (trans is Trans.CONJ and self.dtype.is_complex)
-        return self._replace(shape=(*lead, cols, rows), strides=(*steps, col_stride, row_stride), conj=conj)
+        return self._replace(
+            shape=(*batch_shape, cols, rows), strides=(*steps, col_stride, row_stride), conj=conj
+        )
 
     def operand(self) -> Operand:
         """The `Operand` of a single matrix."""
@@ -176,13 +178,13 @@ def batches(layouts: tuple[Layout, ...]) -> Iterator[tuple[Operand, ...]]:
     batch, so leading dimensions are joined where they can be; over those that remain, but the longest, it is
     looped.
     """
-    lead = layouts[-1].shape[:-2]
-    if not lead:
+    batch_shape = layouts[-1].shape[:-2]
+    if not batch_shape:
         yield tuple([layout.operand() for layout in layouts])
         return
-    if 0 in lead:
+    if 0 in batch_shape:
         return
-    axes = sorted(_joined(lead, [_broadcast_strides(layout, len(lead)) for layout in layouts]))
+    axes = sorted(_joined(batch_shape, [_broadcast_strides(layout, len(batch_shape)) for layout in layouts]))
     count, steps = axes.pop() if axes else (1, (0,) * len(layouts))
     for index in product(*(range(extent) for extent, _ in axes)):
         operands = []
@@ -199,22 +201,19 @@ def batches(layouts: tuple[Layout, ...]) -> Iterator[tuple[Operand, ...]]:
         yield tuple(operands)
 
 
-def is_one_batch(layouts: tuple[Layout, ...]) -> bool:
-    """Whether `batches` yields a single call."""
-    return len(list(islice(batches(layouts), 2))) == 1
-
-
 def _broadcast_strides(layout: Layout, dimensions: int) -> tuple[int, ...]:
-    """Strides of the leading dimensions, 0 where the layout is repeated."""
-    lead = zip(layout.strides[:-2], layout.shape[:-2], strict=True)
-    strides = tuple(step if extent > 1 else 0 for step, extent in lead)
+    """Strides of the leading dimensions, 0 where the layout is broadcast."""
+    leading = zip(layout.strides[:-2], layout.shape[:-2], strict=True)
+    strides = tuple(step if extent > 1 else 0 for step, extent in leading)
     return (0,) * (dimensions - len(strides)) + strides
 
 
-def _joined(lead: tuple[int, ...], strides: list[tuple[int, ...]]) -> list[tuple[int, tuple[int, ...]]]:
+def _joined(
+    batch_shape: tuple[int, ...], strides: list[tuple[int, ...]]
+) -> list[tuple[int, tuple[int, ...]]]:
     """The leading dimensions as few (extent, strides of each layout), neighbours joined where all allow."""
     axes: list[tuple[int, tuple[int, ...]]] = []
-    for extent, steps in zip(lead, zip(*strides, strict=True), strict=True):
+    for extent, steps in zip(batch_shape, zip(*strides, strict=True), strict=True):
         if extent == 1:
             continue
         if axes and all(outer == inner * extent for outer, inner in zip(axes[-1][1], steps, strict=True)):

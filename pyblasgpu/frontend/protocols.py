@@ -41,8 +41,8 @@ class _Numba(Library):
         if hasattr(array, "__dlpack_device__"):
             return int(array.__dlpack_device__()[1])
         contexts = module("pyblasgpu.gpu.context")
-        found = contexts.pointer_device(array.__cuda_array_interface__["data"][0])
-        return contexts.current_device() if found is None else found  # the driver knows no empty arrays
+        device = contexts.pointer_device(array.__cuda_array_interface__["data"][0])
+        return contexts.current_device() if device is None else device  # the driver knows no empty arrays
 
     def layout(self, array, dtype, stream):
         interface = _cuda_interface(array)
@@ -66,8 +66,9 @@ class _Numba(Library):
 
     def swap(self, array):
         cuda = numba_cuda()
-        *lead, rows, cols = range(array.ndim)
-        shape, strides = ([of[axis] for axis in (*lead, cols, rows)] for of in (array.shape, array.strides))
+        *leading, rows, cols = range(array.ndim)
+        axes = (*leading, cols, rows)
+        shape, strides = ([of[axis] for axis in axes] for of in (array.shape, array.strides))
         return cuda.cudadrv.devicearray.DeviceNDArray(
             tuple(shape), tuple(strides), array.dtype, array.stream, array.gpu_data
         )

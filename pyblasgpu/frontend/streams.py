@@ -52,10 +52,10 @@ def stream_of(device: int, stream, routine: str) -> int | None:
         return None
     if not 0 <= pointer < 1 << 64:
         raise ValueError(f"{routine}: stream {pointer} is not the handle of a stream")
-    found = _device_of(stream, pointer)
-    if found is not None and found != device:
+    owner = _device_of(stream, pointer)
+    if owner is not None and owner != device:
         raise ValueError(
-            f"{routine}: stream {pointer:#x} belongs to device {found}, and the arrays are on device {device}"
+            f"{routine}: stream {pointer:#x} belongs to device {owner}, and the arrays are on device {device}"
         )
     return pointer
 
@@ -63,8 +63,8 @@ def stream_of(device: int, stream, routine: str) -> int | None:
 def device_for(stream) -> int:
     """The device on which host arrays are computed: that of `stream`, else the one that is current."""
     pointer = stream_pointer(stream)
-    found = None if pointer is None else _device_of(stream, pointer)
-    return contexts().current_device() if found is None else found
+    owner = None if pointer is None else _device_of(stream, pointer)
+    return contexts().current_device() if owner is None else owner
 
 
 def _device_of(stream, pointer: int) -> int | None:

@@ -10,7 +10,9 @@ from .triangle_update import Product, Triangle, record_triangle, tape_of_triangl
 __all__ = ["record", "tape"]
 
 
-def tape(alpha, a: Operand, b: Operand, beta, c: Operand, *, uplo: Uplo, fresh: bool = False) -> Tape | None:
+def tape(
+    alpha, a: Operand, b: Operand, beta, c: Operand, *, uplo: Uplo, is_new_output: bool = False
+) -> Tape | None:
     """What the routine runs, for operands that lie like these and scalars that are zero, one like these.
 
     Parameters
@@ -19,7 +21,7 @@ def tape(alpha, a: Operand, b: Operand, beta, c: Operand, *, uplo: Uplo, fresh: 
         alpha = 0 reads neither A nor B, beta = 0 does not read C.
     a, b, c : Operand
         n by k, k by n and n by n, of one dtype, batch and device; C apart from A and B.
-    uplo, fresh
+    uplo, is_new_output
         See `rank_k.Triangle`.
 
     Returns
@@ -27,7 +29,7 @@ def tape(alpha, a: Operand, b: Operand, beta, c: Operand, *, uplo: Uplo, fresh: 
     Tape or None
         None where there is nothing to do.
     """
-    return tape_of_triangle(record, alpha, (a, b, c), a.cols, beta, uplo, False, fresh)
+    return tape_of_triangle(record, alpha, (a, b, c), a.cols, beta, uplo, False, is_new_output)
 
 
 def record(tape: Tape, a: Operand, b: Operand, c: Operand, triangle: Triangle) -> None:

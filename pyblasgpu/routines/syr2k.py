@@ -36,7 +36,7 @@ def syr2k(
 
 def tape(
     alpha, a: Operand, b: Operand, beta, c: Operand, *,
-    uplo: Uplo, hermitian: bool = False, fresh: bool = False,
+    uplo: Uplo, hermitian: bool = False, is_new_output: bool = False,
 ) -> Tape | None:  # fmt: skip
     """What the routine runs, for operands that lie like these and scalars that are zero, one like these.
 
@@ -48,7 +48,7 @@ def tape(
         n by k, op() applied as a view.
     c : Operand
         n by n, of the same dtype, batch and device, apart from A and B.
-    uplo, hermitian, fresh
+    uplo, hermitian, is_new_output
         See `rank_k.Triangle`.
 
     Returns
@@ -56,7 +56,7 @@ def tape(
     Tape or None
         None where there is nothing to do.
     """
-    return tape_of_triangle(record, alpha, (a, b, c), a.cols, beta, uplo, hermitian, fresh)
+    return tape_of_triangle(record, alpha, (a, b, c), a.cols, beta, uplo, hermitian, is_new_output)
 
 
 def record(tape: Tape, a: Operand, b: Operand, c: Operand, triangle: Triangle) -> None:

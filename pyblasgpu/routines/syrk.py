@@ -11,7 +11,7 @@ __all__ = ["record", "tape"]
 
 
 def tape(
-    alpha, a: Operand, beta, c: Operand, *, uplo: Uplo, hermitian: bool = False, fresh: bool = False
+    alpha, a: Operand, beta, c: Operand, *, uplo: Uplo, hermitian: bool = False, is_new_output: bool = False
 ) -> Tape | None:
     """What the routine runs, for operands that lie like these and scalars that are zero, one like these.
 
@@ -23,7 +23,7 @@ def tape(
         n by k, op() applied as a view.
     c : Operand
         n by n, of the same dtype, batch and device, apart from A.
-    uplo, hermitian, fresh
+    uplo, hermitian, is_new_output
         See `rank_k.Triangle`.
 
     Returns
@@ -31,7 +31,7 @@ def tape(
     Tape or None
         None where there is nothing to do.
     """
-    return tape_of_triangle(record, alpha, (a, c), a.cols, beta, uplo, hermitian, fresh)
+    return tape_of_triangle(record, alpha, (a, c), a.cols, beta, uplo, hermitian, is_new_output)
 
 
 def record(tape: Tape, a: Operand, c: Operand, triangle: Triangle) -> None:

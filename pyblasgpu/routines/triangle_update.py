@@ -39,7 +39,7 @@ class Triangle(NamedTuple):
         The triangle that is computed; the other one is neither read nor written.
     hermitian : bool
         The imaginary parts of the diagonal are not read, and become zero.
-    fresh : bool
+    is_new_output : bool
         C is new, and beta zero: the other triangle is filled with zeros.
     overwrite : bool
         beta is zero: C is not read.
@@ -47,7 +47,7 @@ class Triangle(NamedTuple):
 
     uplo: Uplo
     hermitian: bool
-    fresh: bool
+    is_new_output: bool
     overwrite: bool
 
     @property
@@ -59,7 +59,7 @@ class Triangle(NamedTuple):
 
 def tape_of_triangle(
     record: Callable[..., None], alpha, operands: tuple[Operand, ...], k: int, beta, uplo: Uplo,
-    hermitian: bool, fresh: bool,
+    hermitian: bool, is_new_output: bool,
 ) -> Tape | None:  # fmt: skip
     """The tape of ``record(tape, *operands, triangle)``, or of what remains of it where alpha or k is zero.
 
@@ -70,7 +70,7 @@ def tape_of_triangle(
     nothing = alpha == 0 or k == 0
     if nothing and beta == 1:
         return None
-    triangle = Triangle(uplo, hermitian, fresh, overwrite=beta == 0)
+    triangle = Triangle(uplo, hermitian, is_new_output, overwrite=beta == 0)
     return recorded(_record_beta if nothing else record, operands, (triangle,))
 
 
@@ -82,7 +82,7 @@ def _record_beta(tape: Tape, *operands_and_triangle) -> None:
 
 def record_beyond(tape: Tape, c: Operand, triangle: Triangle) -> None:
     """Record that what is beyond the triangle of a new C is filled with zeros."""
-    if triangle.fresh:
+    if triangle.is_new_output:
         beyond = c.T if triangle.uplo is Uplo.LOWER else c
         record_scale(tape, 0.0, beyond, zero=True, part="strict")
 

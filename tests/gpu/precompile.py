@@ -35,9 +35,10 @@ def sources_of(calls: Iterable) -> list[KernelSource]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Tape, "bound", note)
-        patch.setattr(call_cache, "_RECIPES", {})  # what is kept now runs nothing
+        call_cache.clear()
         for call in calls:
             call()
+    call_cache.clear()  # what was kept runs nothing
     return list(found)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from pyblasgpu.dispatch import choose
 from pyblasgpu.frontend import backend_status as host_backend
+from pyblasgpu.frontend import call_cache
 
 
 @pytest.fixture
@@ -38,7 +39,9 @@ def default_sigint():
 @pytest.fixture
 def fake(monkeypatch):
     """A fake device, as `fake_device` has it: (routines, memory)."""
+    call_cache.clear()
     yield fake_device.install(monkeypatch)
+    call_cache.clear()
     host_backend.why_no_device.cache_clear()
 
 

@@ -70,7 +70,8 @@ def calls(dtype):
     for m, n, k, batch in ((5, 3, 9, 1), (65, 33, 300, 1), (40, 40, 40, 200), (1500, 1200, 800, 1)):
         operands = dense(dtype, m, k, batch), dense(dtype, k, n, batch), dense(dtype, m, n, batch)
         yield gemm.record, operands, (True, False)
-    square, triangle = dense(dtype, 300, 300), Triangle(Uplo.LOWER, False, fresh=False, overwrite=True)
+    square = dense(dtype, 300, 300)
+    triangle = Triangle(Uplo.LOWER, False, is_new_output=False, overwrite=True)
     yield symm.record, (square,) * 3, (Side.LEFT, Uplo.LOWER, False, True)
     yield syrk.record, (square,) * 2, (triangle,)
     yield syr2k.record, (square,) * 3, (triangle,)

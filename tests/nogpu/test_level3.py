@@ -355,7 +355,7 @@ def test_a_method_is_part_of_the_call(fake):
 @pytest.fixture
 def repeated(fake, monkeypatch):
     """Device arrays a, b, out of calls that are known; `Call` may not be needed again."""
-    monkeypatch.setattr(call_cache, "_RECIPES", {})
+    call_cache.clear()
     memory = np.arange(75.0)
     for start in (0, 1):
         a, b, out = (memory[start + 24 * i :][:9].reshape(3, 3) for i in range(3))
@@ -395,16 +395,16 @@ def test_a_repeated_call_is_checked_where_it_must_be(repeated):
     np.testing.assert_array_equal(memory, before)
 
 
-def test_recipes_do_not_grow_for_ever(fake, monkeypatch):
-    monkeypatch.setattr(call_cache, "_RECIPES", {})
-    monkeypatch.setattr(call_cache, "_KEPT", 3)
+def test_cached_calls_do_not_grow_for_ever(fake, monkeypatch):
+    call_cache.clear()
+    monkeypatch.setattr(call_cache, "MOST_CALLS", 3)
     for n in range(1, 9):
         gemm(
             fake_device.Array(np.ones((n, n))),
             fake_device.Array(np.ones((n, n))),
             out=fake_device.Array(np.ones((n, n))),
         )
-        assert 1 <= len(call_cache._RECIPES) <= 3
+        assert 1 <= call_cache.count() <= 3
 
 
 # -------------------------------------------------------------------------------------------------- others
