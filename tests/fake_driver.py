@@ -23,6 +23,7 @@ from pyblasgpu.gpu import backend, context, device, launch, memory, workspace
 from pyblasgpu.gpu.driver import _State
 
 DEVICES = 2
+COMPILED = SimpleNamespace(cubin=b"", entry="k", archive=None)
 WITHOUT_VALUE = ("cuInit", "cuLaunchKernelEx", "cuMemsetD8Async")
 ATTRIBUTES = {
     "MAX_THREADS_PER_BLOCK": "max_threads_per_block",
@@ -85,7 +86,7 @@ class Driver:
         monkeypatch.setattr(context, "_primary", {})
         monkeypatch.setattr(context, "_get_current", None)
         monkeypatch.setattr(launch, "_kernels", {})
-        monkeypatch.setattr(launch, "compile_source", lambda *_: SimpleNamespace(cubin=b"", entry="k"))
+        monkeypatch.setattr(launch, "compile_source", lambda *_: COMPILED)
         monkeypatch.setattr(workspace, "_kept", {})
         monkeypatch.setattr("pyblasgpu.routines.launch_list._tapes", {})
         monkeypatch.setattr(backend, "require", lambda: None)

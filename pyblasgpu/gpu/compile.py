@@ -1,7 +1,7 @@
 """From a kernel's source to a cubin with its resource report, kept on disk.
 
 Numba makes PTX, cuda.core's linker makes the cubin, and its log says what a thread and a block need; no
-device takes part. A second process finds the cubin and does not even import Numba's compiler.
+device takes part. A kernel that was built ahead, or by an earlier process, is read, and Numba not imported.
 """
 
 from __future__ import annotations
@@ -10,19 +10,36 @@ import gc
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
+from enum import Enum
 from functools import lru_cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from ..errors import PyblasgpuError
 from . import backend
+from .archive import Archive, Record, archives
 from .kernel_store import CubinStore
 
-__all__ = ["CompileError", "Compiled", "KernelSource", "Resources", "compile_source", "kept", "toolchain"]
+__all__ = [
+    "CompileError",
+    "Compiled",
+    "KernelSource",
+    "Resources",
+    "architecture",
+    "archive_key",
+    "archives_for",
+    "compile_source",
+    "kept",
+    "kernels_at_hand",
+    "record_of",
+    "source_digest",
+    "store_key",
+    "toolchain",
+    "versions",
+]
 
 #: Parameter codes: pointer to reals, int32, int64, real.
 CODES = "piqr"
@@ -87,18 +104,19 @@ class Resources:
 
 @dataclass(frozen=True)
 class Compiled:
-    """Machine code of one kernel for one architecture."""
+    """Machine code of one kernel for one architecture; `archive`: where it was built ahead."""
 
     cubin: bytes
     entry: str
     resources: Resources
+    archive: Archive | None = field(default=None, compare=False, repr=False)
 
 
 _memory: dict[tuple[KernelSource, tuple[int, int]], Compiled] = {}
 
 
 def compile_source(source: KernelSource, cc: tuple[int, int]) -> Compiled:
-    """The machine code of `source` for compute capability `cc`, from memory, disk or the compiler.
+    """The machine code of `source` for compute capability `cc`: kept, or from the compiler.
 
     Raises
     ------
@@ -109,17 +127,54 @@ def compile_source(source: KernelSource, cc: tuple[int, int]) -> Compiled:
     if found is None:
         found = _memory[source, cc] = _compile(source, cc)
         facts = {"entry": found.entry, "resources": asdict(found.resources)}
-        CubinStore.default().put(_key(source, cc), facts, found.cubin)
+        CubinStore.default().put(store_key(source, cc), facts, found.cubin)
     return found
 
 
 def kept(source: KernelSource, cc: tuple[int, int]) -> Compiled | None:
-    """The same where memory or disk has it."""
+    """The same where memory, an archive or the store of cubins has it."""
     found = _memory.get((source, cc))
-    if found is None and (record := CubinStore.default().get(_key(source, cc))) is not None:
-        facts, cubin = record
-        found = _memory[source, cc] = Compiled(cubin, facts["entry"], Resources(**facts["resources"]))
+    if found is not None and (found.archive is None or not found.archive.refused):
+        return found
+    found = _from_archives(source, cc) or _from_store(source, cc)
+    if found is not None:
+        _memory[source, cc] = found
     return found
+
+
+def kernels_at_hand(cc: tuple[int, int]) -> bool:
+    """Whether some kernels are built already, so that a call may do without a compiler."""
+    return bool(archives_for(cc)) or not CubinStore.default().is_empty()
+
+
+def archives_for(cc: tuple[int, int]) -> tuple[Archive, ...]:
+    """The archives that serve a compute capability; see `archive.archives`."""
+    return archives(architecture(cc), source_digest())
+
+
+def _from_archives(source: KernelSource, cc: tuple[int, int]) -> Compiled | None:
+    serving = archives_for(cc)
+    key = archive_key(source, cc) if serving else ""
+    for archive in serving:
+        record = archive.get(key)
+        if record is not None:
+            return _compiled(record.facts, record.cubin, archive)
+    return None
+
+
+def _from_store(source: KernelSource, cc: tuple[int, int]) -> Compiled | None:
+    record = CubinStore.default().get(store_key(source, cc))
+    return None if record is None else _compiled(*record)
+
+
+def _compiled(facts: Mapping[str, Any], cubin: bytes, archive: Archive | None = None) -> Compiled:
+    return Compiled(cubin, facts["entry"], Resources(**facts["resources"]), archive)
+
+
+def record_of(source: KernelSource, compiled: Compiled) -> Record:
+    """What an archive holds of a kernel."""
+    resources = asdict(compiled.resources)
+    return Record({"kernel": _facts(source), "entry": compiled.entry, "resources": resources}, compiled.cubin)
 
 
 def architecture(cc: tuple[int, int]) -> str:
@@ -194,26 +249,49 @@ def _parse_log(log: str) -> Resources:
     )
 
 
-def _key(source: KernelSource, cc: tuple[int, int]) -> str:
+def archive_key(source: KernelSource, cc: tuple[int, int]) -> str:
+    """Digest of all that decides a kernel, but for the toolchain: which an archive was made with, it says."""
+    return _digest({"kernel": _facts(source), "cc": architecture(cc), "text": source_digest()})
+
+
+def store_key(source: KernelSource, cc: tuple[int, int]) -> str:
     """Digest of all that the machine code depends on."""
-    facts = {
-        "source": repr(source),
-        "cc": architecture(cc),
-        "text": _text_digest(),
-        "versions": _versions(),
-    }
+    return _digest({"archive": archive_key(source, cc), "versions": versions()})
+
+
+def _digest(facts: Any) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def _facts(source: KernelSource) -> dict[str, Any]:
+    """What specialises a kernel, as JSON: the same in every process."""
+    config = {f.name: _plain(getattr(source.config, f.name)) for f in fields(source.config)}
+    return {
+        "family": source.name,
+        "dtype": source.config.dtype,
+        "config": config,
+        "flags": {name: _plain(value) for name, value in source.flags},
+        "real": source.real,
+        "parameters": source.parameters,
+        "threads": source.threads,
+        "min_blocks": source.min_blocks,
+        "shared_bytes": source.shared_bytes,
+    }
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, Enum) else value
 
 
 def toolchain() -> str:
     """What timings depend on beside device and Config: the translators' versions, and which kernels."""
-    versions = _versions()
-    named = ", ".join(f"{name} {versions[name]}" for name in ("numba-cuda", "nvidia-nvjitlink"))
-    return f"{named}, kernels {_text_digest()[:12]}"
+    found = versions()
+    named = ", ".join(f"{name} {found[name]}" for name in ("numba-cuda", "nvidia-nvjitlink"))
+    return f"{named}, kernels {source_digest()[:12]}"
 
 
 @lru_cache(maxsize=1)
-def _text_digest() -> str:
+def source_digest() -> str:
     """Digest of the kernel files and of the intrinsics that they are built from."""
     digest = hashlib.sha256()
     for file in _texts():
@@ -233,8 +311,10 @@ def _texts() -> list[Path]:
 
 
 @lru_cache(maxsize=1)
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
     """Versions of what translates a kernel."""
+    from importlib import metadata  # which takes longer to import than a kernel to load
+
     names = (
         "numba",
         "numba-cuda",

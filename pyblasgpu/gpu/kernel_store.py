@@ -1,4 +1,7 @@
-"""The on-disk store of cubins: a private folder, atomic writes, checked on reading, nothing unpickled."""
+"""The on-disk store of cubins: a private folder, atomic writes, checked on reading, nothing unpickled.
+
+And where this package keeps files.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,29 @@ import json
 import logging
 import os
 import stat
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
-from ..errors import lacking
-
-__all__ = ["CubinStore", "NoFolder", "cache_folder", "data_folder", "home_folder", "tell_once"]
+__all__ = [
+    "CubinStore",
+    "NoFolder",
+    "cache_folder",
+    "data_folder",
+    "home_folder",
+    "replace_file",
+    "tell_once",
+]
 
 _log = logging.getLogger("pyblasgpu")
-_MAX_BYTES = 1 << 30
+MAX_BYTES = 1 << 30  # of a store
+_KEPT = 0.8  # of them stay when the oldest records go
+_PUTS = 256  # from one look at the size to the next
+_ABANDONED = 3600.0  # seconds after which nobody writes a temporary file any more
+_TEMPORARY = ".tmp-"
 
 
 class NoFolder(OSError):
@@ -55,6 +69,8 @@ def home_folder(kind: str) -> tuple[Path, str]:
         if home.startswith("~"):
             raise NoFolder(f"PYBLASGPU_HOME={given} names the home folder of a user who has none")
         return Path(home).absolute() / kind, "PYBLASGPU_HOME"
+    import platformdirs  # not of a process that is told its folder
+
     find = platformdirs.user_cache_dir if kind == "cache" else platformdirs.user_data_dir
     try:
         folder, variable = Path(find("pyblasgpu")), f"XDG_{kind.upper()}_HOME"
@@ -72,21 +88,40 @@ def tell_once(problem: str) -> None:
     _log.warning("nothing is kept on disk, neither kernels nor tuned values: %s", problem)
 
 
-class CubinStore:
-    """Records of JSON facts and machine code under hexadecimal keys.
+def replace_file(path: Path, parts: Iterable[bytes], mode: int = 0o600) -> None:
+    """Write `parts` as the file `path`; what was there before stays until all is written.
 
-    Safe for any number of threads and processes: cuda.core's file store replaces files atomically, and
-    every record carries the digest of its content, so that a damaged one reads as absent. A folder that
-    is not this user's alone is not used.
+    Raises
+    ------
+    OSError
+        Where it cannot be written; nothing of it is left then.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    temporary = path.parent / f"{_TEMPORARY}{os.getpid()}-{os.urandom(8).hex()}"
+    try:
+        with open(temporary, "xb") as file:
+            os.chmod(temporary, mode)
+            file.writelines(parts)
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+class CubinStore:
+    """Records of JSON facts and machine code under hexadecimal keys, a file each.
+
+    Safe for any number of threads and processes: files are replaced atomically, and every record carries
+    the digest of its content, so that a damaged one reads as absent. A folder that is not this user's alone
+    is not used. What was used longest ago goes when there is too much.
     """
 
-    def __init__(self, folder: Path):
-        from cuda.core.utils import FileStreamProgramCache
-
+    def __init__(self, folder: Path, max_bytes: int = MAX_BYTES):
         self.folder = folder
+        self._max_bytes, self._puts, self._complained = max_bytes, 0, False
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         _require_private(folder)
-        self._files = FileStreamProgramCache(folder, max_size_bytes=_MAX_BYTES)
 
     @classmethod
     def default(cls) -> CubinStore | _NoStore:
@@ -100,22 +135,22 @@ class CubinStore:
         if store is None:
             try:
                 store = cls(folder)
-            except (OSError, ImportError) as problem:
-                reason = lacking(problem, "cu13", "cu12") if isinstance(problem, ImportError) else problem
-                _log.warning("kernels are not kept on disk: %s", reason)
+            except OSError as problem:
+                _log.warning("kernels are not kept on disk: %s", problem)
                 store = _NO_STORE
             _stores[folder] = store
         return store
 
     def get(self, key: str) -> tuple[dict[str, Any], bytes] | None:
         """The facts and the code kept under `key`."""
+        path = self._path(key)
         try:
-            record = self._files.get(key)
+            record = path.read_bytes()
         except OSError:
             return None
-        if record is None:
-            return None
-        digest, _, content = bytes(record).partition(b"\n")
+        with suppress(OSError):  # of a folder that can only be read
+            os.utime(path)
+        digest, _, content = record.partition(b"\n")
         if hashlib.sha256(content).hexdigest().encode() != digest:
             _log.warning("a damaged record in %s is ignored", self.folder)
             return None
@@ -125,10 +160,47 @@ class CubinStore:
     def put(self, key: str, facts: dict[str, Any], code: bytes) -> None:
         """Keep `facts` and `code` under `key`; failing to is no error."""
         content = json.dumps(facts).encode() + b"\n" + code
+        record = [hashlib.sha256(content).hexdigest().encode(), b"\n", content]
         try:
-            self._files[key] = hashlib.sha256(content).hexdigest().encode() + b"\n" + content
+            replace_file(self._path(key), record)
+            if self._puts % _PUTS == 0:
+                self._trim()
         except OSError as problem:
-            _log.warning("a kernel is not kept on disk: %s", problem)
+            if not self._complained:
+                _log.warning("kernels are not kept on disk: %s", problem)
+            self._complained = True
+        self._puts += 1
+
+    def is_empty(self) -> bool:
+        """Whether it holds no record."""
+        return next(self._files(), None) is None
+
+    def _path(self, key: str) -> Path:
+        return self.folder / key[:2] / key
+
+    def _files(self) -> Iterator[Path]:
+        for parent, _, names in os.walk(self.folder):
+            yield from (Path(parent) / name for name in names)
+
+    def _trim(self) -> None:
+        """Remove what was used longest ago where there is too much, and what was never written to its end."""
+        found, now = [], time.time()
+        for path in self._files():
+            with suppress(OSError):  # another process removed it
+                facts = path.stat()
+                if path.name.startswith(_TEMPORARY) and now - facts.st_mtime > _ABANDONED:
+                    path.unlink()
+                else:
+                    found.append((facts.st_mtime, facts.st_size, path))
+        total = sum(size for _, size, _ in found)
+        if total <= self._max_bytes:
+            return
+        for _, size, path in sorted(found):
+            with suppress(OSError):
+                path.unlink()
+                total -= size
+            if total <= _KEPT * self._max_bytes:
+                return
 
 
 class _NoStore:
@@ -139,6 +211,9 @@ class _NoStore:
 
     def put(self, key, facts, code):
         pass
+
+    def is_empty(self):
+        return True
 
 
 _NO_STORE = _NoStore()

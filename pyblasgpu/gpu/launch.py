@@ -14,7 +14,8 @@ from weakref import finalize
 
 from ..errors import PyblasgpuError
 from . import backend, context
-from .compile import KernelSource, compile_source
+from .archive import Archive
+from .compile import Compiled, KernelSource, compile_source
 from .context import LEGACY_STREAM, current_context
 from .driver import check, load
 
@@ -24,6 +25,8 @@ __all__ = ["Graph", "Kernel", "is_captured", "kernel"]
 EARLY_FROM, EARLY_DRIVER = (9, 0), 12030
 EARLY_WAVES = 3  # of blocks, from which on it does not matter where the first ones start
 _STATIC_LIMIT = 48 * 1024  # bytes of dynamic shared memory that need no opt-in
+#: What a driver says of machine code that is newer than itself, or of another architecture.
+_REFUSALS = ("CUDA_ERROR_INVALID_IMAGE", "CUDA_ERROR_NO_BINARY_FOR_GPU", "CUDA_ERROR_UNSUPPORTED_PTX_VERSION")
 _FORMAT = {"p": "Q", "i": "i", "q": "q", "float32": "f", "float64": "d"}
 
 _kernels: dict[tuple[KernelSource, int], Kernel] = {}
@@ -81,7 +84,7 @@ class _Loaded(Kernel):
         facts = current(device)
         self.compiled = compile_source(source, facts.cc)
         with current_context(device):
-            self._library, self._function = self._load_code()
+            self._library, self._function = self._load_code(facts.cc)
             self._early_from = self._blocks_to_be_early(facts.sm_count) if _starts_early(facts.cc) else inf
         self._run = load().cuLaunchKernelEx
         self._arguments = _Arguments(source.parameters, source.real)
@@ -110,13 +113,18 @@ class _Loaded(Kernel):
         if error:
             check((error,), f"launch of {self.source.name}")
 
-    def _load_code(self) -> tuple[Any, Any]:
+    def _load_code(self, cc: tuple[int, int]) -> tuple[Any, Any]:
         """The library, which owns the code, and the kernel's function in the current context.
 
         Given the kernel itself, the driver would look the function up at every launch.
         """
-        driver, compiled, shared = load(), self.compiled, self.source.shared_bytes
-        library = check(driver.cuLibraryLoadData(compiled.cubin, [], [], 0, [], [], 0), "cuLibraryLoadData")
+        driver, shared = load(), self.source.shared_bytes
+        loaded = _load_library(self.compiled)
+        while self.compiled.archive is not None and loaded[0].name in _REFUSALS:
+            self.compiled.archive.refuse(_why_refused(self.compiled.archive))
+            self.compiled = compile_source(self.source, cc)
+            loaded = _load_library(self.compiled)
+        library, compiled = check(loaded, "cuLibraryLoadData"), self.compiled
         handle = check(driver.cuLibraryGetKernel(library, compiled.entry.encode()), "cuLibraryGetKernel")
         function = check(driver.cuKernelGetFunction(handle), "cuKernelGetFunction")
         if shared > _STATIC_LIMIT:
@@ -153,6 +161,20 @@ class _Loaded(Kernel):
         attribute.value.programmaticStreamSerializationAllowed = 1
         config.attrs = [attribute]  # of an early launch
         return config
+
+
+def _load_library(compiled: Compiled) -> tuple[Any, Any]:
+    """What the driver answers."""
+    return load().cuLibraryLoadData(compiled.cubin, [], [], 0, [], [], 0)
+
+
+def _why_refused(archive: Archive) -> str:
+    version = check(load().cuDriverGetVersion(), "cuDriverGetVersion")
+    linker = archive.toolchain.get("nvidia-nvjitlink", "an unknown version")
+    return (
+        f"holds kernels linked by nvJitLink {linker}, which the driver of CUDA {version // 1000}."
+        f"{version % 1000 // 10} refuses,"
+    )
 
 
 def _starts_early(cc: tuple[int, int]) -> bool:

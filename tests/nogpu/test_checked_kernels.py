@@ -22,7 +22,7 @@ def due(recorded):
 
 
 def test_it_is_due_when_a_text_changes(due, monkeypatch):
-    monkeypatch.setattr(checked_kernels, "_text_digest", lambda: "another")
+    monkeypatch.setattr(checked_kernels, "source_digest", lambda: "another")
     assert due()
 
 
@@ -35,6 +35,6 @@ def test_it_is_due_when_a_config_changes(due, monkeypatch, kind):
 
 
 def test_it_is_not_due_for_another_compiler(due, monkeypatch):
-    others = dict.fromkeys(compile._versions(), "another")
-    monkeypatch.setattr(compile, "_versions", lambda: others)
+    others = dict.fromkeys(compile.versions(), "another")
+    monkeypatch.setattr(compile, "versions", lambda: others)
     assert not due()

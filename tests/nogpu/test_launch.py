@@ -16,6 +16,7 @@ from pyblasgpu.gpu.launch import _Arguments, _Block
 
 TYPES = {"p": ctypes.c_uint64, "i": ctypes.c_int32, "q": ctypes.c_int64}
 REALS = {"float32": ctypes.c_float, "float64": ctypes.c_double}
+COMPILED = SimpleNamespace(cubin=b"", entry="k", archive=None)
 
 
 @given(
@@ -107,7 +108,7 @@ def driver(monkeypatch):
 
 def kernel_of(driver, monkeypatch, cc):
     """A kernel of two pointers, an int32, an int64 and two float32, with 64 threads and 100 KiB."""
-    monkeypatch.setattr(launch, "compile_source", lambda *_: SimpleNamespace(cubin=b"", entry="k"))
+    monkeypatch.setattr(launch, "compile_source", lambda *_: COMPILED)
     monkeypatch.setattr("pyblasgpu.gpu.device.current", lambda ordinal: SimpleNamespace(cc=cc, sm_count=10))
     driver.kinds = [TYPES["p"]] * 2 + [TYPES["i"], TYPES["q"]] + [REALS["float32"]] * 2
     return launch._Loaded(KernelSource("k", "here", (), "float32", "ppiqrr", 64, 1, 102400, None), 0)

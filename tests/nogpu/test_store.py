@@ -159,11 +159,46 @@ def test_a_full_disk_is_no_error(cubins, monkeypatch, caplog):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(type(cubins._files), "__setitem__", full)
+    monkeypatch.setattr(os, "replace", full)
     with caplog.at_level(logging.WARNING, "pyblasgpu"):
         cubins.put(KEY, FACTS, b"code")
-    assert "No space left" in caplog.text
-    assert cubins.get(KEY) is None
+        cubins.put(OTHER, FACTS, b"code")
+    assert caplog.text.count("No space left") == 1, "it is said once"
+    assert cubins.get(KEY) is None and not files(cubins.folder), "nothing half-written stays"
+
+
+def test_a_folder_that_can_only_be_read_is_read(cubins, monkeypatch):
+    def refused(*_):
+        raise PermissionError(13, "Permission denied")
+
+    cubins.put(KEY, FACTS, b"code")
+    monkeypatch.setattr(os, "utime", refused)
+    monkeypatch.setattr(os, "chmod", refused)
+    cubins.put(OTHER, FACTS, b"code")
+    assert cubins.get(KEY) == (FACTS, b"code") and cubins.get(OTHER) is None
+
+
+def test_what_was_used_longest_ago_goes_first(folder):
+    full = CubinStore(folder)
+    for age, name in enumerate(("a1", "b2", "c3", "d4")):
+        full.put(name * 32, FACTS, bytes(1000))
+        path = folder / name / (name * 32)
+        os.utime(path, (path.stat().st_mtime - 100 + age,) * 2)
+    full.get("a1" * 32)
+    small = CubinStore(folder, max_bytes=4000)
+    small.put("e5" * 32, FACTS, bytes(1000))
+    kept = [name for name in ("a1", "b2", "c3", "d4", "e5") if small.get(name * 32)]
+    assert len(kept) < 4 and {"a1", "e5"} <= set(kept) and "b2" not in kept
+
+
+def test_what_a_killed_process_left_is_removed(folder):
+    CubinStore(folder)
+    (folder / "a1").mkdir()
+    old, new = folder / "a1" / ".tmp-old", folder / "a1" / ".tmp-new"
+    old.write_bytes(b"half"), new.write_bytes(b"half")
+    os.utime(old, (1, 1))
+    CubinStore(folder).put(KEY, FACTS, b"code")
+    assert new.exists() and not old.exists()
 
 
 def test_a_vanished_folder_is_no_error(home):

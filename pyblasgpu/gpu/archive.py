@@ -1,0 +1,248 @@
+"""Archives of kernels built ahead: a file an architecture, checked on reading, nothing unpickled.
+
+The first line is a header in JSON, the second the index in JSON, and after them lies the machine code,
+compressed by zlib. The header holds digests of the kernels' source text and of the index, the toolchain and
+the size of the file; the index holds a digest of each kernel's machine code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .kernel_store import NoFolder, data_folder, replace_file
+
+__all__ = [
+    "Archive",
+    "ArchiveError",
+    "Record",
+    "archive_name",
+    "archives",
+    "forget",
+    "user_folder",
+    "write",
+]
+
+FORMAT = 1
+SUFFIX = ".kernels"
+_LONGEST_HEADER = 1 << 16
+_LEVEL = 9  # of zlib
+_log = logging.getLogger("pyblasgpu")
+
+
+class ArchiveError(ValueError):
+    """A file is no archive of use here; the message says why, and goes on a line with its path."""
+
+
+class Record(NamedTuple):
+    """A kernel in an archive: what is known of it, readable, and its machine code."""
+
+    facts: Mapping[str, Any]
+    cubin: bytes
+
+
+class Archive:
+    """The kernels of an architecture in a file, read one by one.
+
+    Parameters
+    ----------
+    path : Path
+    architecture : str
+        The linker's name, 'sm_90a'.
+    source : str
+        Digest of the text that the kernels are made of.
+
+    Attributes
+    ----------
+    toolchain : dict
+        Versions of what the kernels were made with.
+    used : set of str
+        Keys of the kernels that this process has taken.
+    refused : bool
+        Whether no more are taken from it.
+
+    Raises
+    ------
+    ArchiveError
+        Where the file is damaged, newer than this version reads, or of another architecture or source.
+    OSError
+        Where it cannot be read.
+    """
+
+    def __init__(self, path: Path, architecture: str, source: str):
+        self.path = path
+        self.used: set[str] = set()
+        self.refused = False
+        self._file = open(path, "rb", buffering=0)  # noqa: SIM115 - as long as this object
+        try:
+            header = self._header()
+            _require_ours(header, architecture, source)
+            self._start, self._index = self._read_index(header)
+            self.toolchain: dict[str, str] = dict(header["toolchain"])
+        except (KeyError, TypeError, ValueError) as problem:
+            self._file.close()
+            if isinstance(problem, ArchiveError):
+                raise
+            raise ArchiveError("is damaged") from problem
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._index
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._index)
+
+    def get(self, key: str) -> Record | None:
+        """The kernel under `key`; None where there is none, or where it is damaged, which is logged."""
+        facts = self._index.get(key)
+        if facts is None or self.refused:
+            return None
+        try:
+            offset, length = facts["at"]
+            cubin = zlib.decompress(self._read(self._start + offset, length))
+            if hashlib.sha256(cubin).hexdigest() != facts["sha256"]:
+                raise ArchiveError("is damaged")
+        except (OSError, KeyError, TypeError, ValueError, zlib.error):
+            self.refuse("is damaged")
+            return None
+        self.used.add(key)
+        return Record(facts, cubin)
+
+    def refuse(self, problem: str) -> None:
+        """Take no more kernels from it, and log why."""
+        self.refused = True
+        _warn(self.path, problem)
+
+    def _header(self) -> dict[str, Any]:
+        line, newline, _ = self._file.read(_LONGEST_HEADER).partition(b"\n")
+        header = json.loads(line) if newline else None
+        if not isinstance(header, dict) or "pyblasgpu kernels" not in header:
+            raise ArchiveError("is no archive of kernels, or a damaged one")
+        if header["pyblasgpu kernels"] > FORMAT:
+            raise ArchiveError("is of a newer version of pyblasgpu")
+        if header["bytes"] != os.fstat(self._file.fileno()).st_size - len(line) - 1:
+            raise ArchiveError("is damaged: parts of it are missing")
+        header["start"] = len(line) + 1
+        return header
+
+    def _read_index(self, header: dict[str, Any]) -> tuple[int, dict[str, dict[str, Any]]]:
+        start, length = header["start"], header["index"]["bytes"]
+        text = self._read(start, length)
+        if hashlib.sha256(text).hexdigest() != header["index"]["sha256"]:
+            raise ArchiveError("is damaged")
+        return start + length, json.loads(text)
+
+    def _read(self, offset: int, length: int) -> bytes:
+        """Not by mmap: where a mapped file is cut short, reading it ends the process."""
+        content = os.pread(self._file.fileno(), length, offset)
+        if len(content) != length:
+            raise ArchiveError("is damaged: parts of it are missing")
+        return content
+
+
+def _require_ours(header: Mapping[str, Any], architecture: str, source: str) -> None:
+    if header["architecture"] != architecture:
+        raise ArchiveError(f"is of {header['architecture']}, not of {architecture}")
+    if header["source"] != source:
+        raise ArchiveError("is of another version of pyblasgpu")
+
+
+def write(
+    path: Path,
+    architecture: str,
+    source: str,
+    toolchain: Mapping[str, str],
+    records: Iterable[tuple[str, Record]],
+) -> None:
+    """Write an archive; a file of this name is replaced at once, when all is written.
+
+    Raises
+    ------
+    OSError
+        Where it cannot be written; what was there before stays.
+    """
+    index: dict[str, dict[str, Any]] = {}
+    blobs = []
+    offset = 0
+    for key, record in sorted(records, key=lambda item: item[0]):
+        blob = zlib.compress(record.cubin, _LEVEL)
+        digest = hashlib.sha256(record.cubin).hexdigest()
+        index[key] = {**record.facts, "at": [offset, len(blob)], "sha256": digest}
+        blobs.append(blob)
+        offset += len(blob)
+    text = json.dumps(index).encode() + b"\n"
+    header = {
+        "pyblasgpu kernels": FORMAT,
+        "architecture": architecture,
+        "source": source,
+        "toolchain": dict(toolchain),
+        "kernels": len(index),
+        "index": {"bytes": len(text), "sha256": hashlib.sha256(text).hexdigest()},
+        "bytes": len(text) + offset,
+    }
+    replace_file(path, [json.dumps(header).encode() + b"\n", text, *blobs], mode=0o644)
+
+
+# --------------------------------------------------------------------------------------- where they are
+
+
+def archive_name(architecture: str, source: str) -> str:
+    """The name of an archive's file; those of several versions of this package lie side by side."""
+    return f"{architecture}-{source[:12]}{SUFFIX}"
+
+
+def user_folder() -> Path:
+    """Where ``pyblasgpu build`` puts archives; `NoFolder` as of `kernel_store.data_folder`."""
+    return data_folder() / "kernels"
+
+
+@lru_cache
+def archives(architecture: str, source: str) -> tuple[Archive, ...]:
+    """The archives that serve an architecture, first the one that wins: the user's, that of an installed
+    package, and the one in this package. What cannot be used is logged, once, with what to do.
+    """
+    found, foreign = [], []
+    for folder in _folders(architecture):
+        path = folder / archive_name(architecture, source)
+        try:
+            found.append(Archive(path, architecture, source))
+        except FileNotFoundError:
+            foreign += sorted(folder.glob(f"{architecture}-*{SUFFIX}"))[:1]
+        except (OSError, ArchiveError) as problem:
+            _warn(path, str(problem) if isinstance(problem, ArchiveError) else f"cannot be read: {problem}")
+    if foreign and not found:
+        _warn(foreign[0], "is of another version of pyblasgpu")
+    return tuple(found)
+
+
+def forget() -> None:
+    """Look for archives anew: some were built."""
+    archives.cache_clear()
+
+
+def _folders(architecture: str) -> Iterator[Path]:
+    with suppress(NoFolder):
+        yield user_folder()
+    package = find_spec(f"pyblasgpu_kernels_{architecture.replace('_', '').rstrip('a')}")
+    if package is not None:
+        yield from map(Path, package.submodule_search_locations or [])
+    yield Path(__file__).parents[1] / "data"
+
+
+def _warn(path: Path, problem: str) -> None:
+    architecture = path.name.partition("-")[0].rstrip("a")
+    advice = (
+        f"kernels are compiled when they are needed; `pyblasgpu build --arch {architecture}` makes it anew"
+    )
+    _log.warning("the archive %s %s and is not used: %s", path, problem, advice)
