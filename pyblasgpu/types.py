@@ -85,7 +85,7 @@ class Dtype:
         NumPy's name.
     real : str
         The NumPy name of its real parts.
-    parts : int
+    reals_per_element : int
         Reals an element has: 1, or 2 for complex.
     itemsize, real_size : int
         Bytes of an element, of a real part.
@@ -96,7 +96,7 @@ class Dtype:
     letter: str
     name: str
     real: str
-    parts: int
+    reals_per_element: int
     itemsize: int
     unit_roundoff: float
 
@@ -105,11 +105,11 @@ class Dtype:
 
     @property
     def real_size(self) -> int:
-        return self.itemsize // self.parts
+        return self.itemsize // self.reals_per_element
 
     @property
     def is_complex(self) -> bool:
-        return self.parts == 2
+        return self.reals_per_element == 2
 
     @property
     def flops_per_fma(self) -> int:

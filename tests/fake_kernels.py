@@ -41,7 +41,7 @@ class Kernels:
     ----------
     launches : list of (str, tuple, int)
         Kernel, grid and stream of each launch.
-    early : list of bool
+    pdl : list of bool
         Whether each may be started before the one before it is over.
     sizes : list of int
         Bytes of each workspace.
@@ -49,7 +49,7 @@ class Kernels:
 
     def __init__(self):
         self.launches: list[tuple[str, tuple[int, int, int], int]] = []
-        self.early: list[bool] = []
+        self.pdl: list[bool] = []
         self.sizes: list[int] = []
         self.held = 0
 
@@ -72,7 +72,7 @@ class _Kernel:
         self.log, self.source = log, source
         self.dtype, self.flags = source.config.dtype_facts, dict(source.flags)
 
-    def launch(self, grid, stream, pointers, integers, reals, early):
+    def launch(self, grid, stream, pointers, integers, reals, pdl):
         codes, arguments = self.source.parameters, (*pointers, *integers, *reals)
         assert len(arguments) == len(codes)
         assert all(1 <= extent <= limit for extent, limit in zip(grid, MAX_GRID))
@@ -80,7 +80,7 @@ class _Kernel:
             assert isinstance(value, Real if code == "r" else int)
             assert code != "i" or -(2**31) <= value < 2**31
         self.log.launches.append((self.source.name, grid, stream))
-        self.log.early.append(early)
+        self.log.pdl.append(pdl)
         count = codes.count("p")
         scalars = [complex(*arguments[i : i + 2]) for i in range(len(codes) - len(reals), len(codes), 2)]
         numbers = arguments[count : len(arguments) - len(reals)]

@@ -205,7 +205,7 @@ class Plan:
         self._in_place = call.check_overlap(in_place=1)
         self._apart = (0, 2) if self._in_place else (0, 1, 2)
         self._reaches = [reach(self._layouts[index]) for index in self._apart]
-        self._room = workspace.Held(scratch, self.device) if holds else None
+        self._room = workspace.OwnedWorkspace(scratch, self.device) if holds else None
         self._turn = Lock() if holds else None
         enqueue = self._enqueue = _joined(steps, self._room.address if self._room else 0)
         self._graph = launch.Graph(lambda stream: enqueue(pointers, stream), self.device) if steps else None

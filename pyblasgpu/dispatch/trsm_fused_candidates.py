@@ -182,7 +182,7 @@ def _twin(config: Any, triangle: str, device: Device, blocks: int = 1) -> Any:
     except ConfigError:
         return None
     if blocks == 1:
-        needed = found.registers + SPARE[found.dtype_facts.parts]
+        needed = found.registers + SPARE[found.dtype_facts.reals_per_element]
     else:
         needed = max(found.registers + TIGHT[found.dtype], LEAST)
     has_registers = needed <= register_limit(found, device)

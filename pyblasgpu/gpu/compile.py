@@ -71,8 +71,8 @@ class KernelSource:
         Dynamic shared memory of a block.
     build : callable
         Returns the kernel function.
-    ahead : tuple of int
-        Which of its pointers' memory it reads before its turn (`ptx.in_turn`): no launch right before it may
+    reads_before_wait : tuple of int
+        Pointers whose memory it reads before `ptx.grid_dependency_wait`: the launch right before it may not
         write there.
     """
 
@@ -85,7 +85,7 @@ class KernelSource:
     min_blocks: int
     shared_bytes: int
     build: Callable[[], Callable] = field(compare=False, repr=False)
-    ahead: tuple[int, ...] = field(default=(), compare=False, repr=False)
+    reads_before_wait: tuple[int, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,15 @@ from . import backend
 from .driver import DeviceError, after_fork, check, load
 
 __all__ = [
-    "LEGACY_STREAM", "THREAD_STREAM", "current_context", "current_device", "make_current", "pointer_device",
-    "restore", "stream_device",
-]  # fmt: skip
+    "LEGACY_STREAM",
+    "THREAD_STREAM",
+    "current_context",
+    "current_device",
+    "make_current",
+    "pointer_device",
+    "restore",
+    "stream_device",
+]
 
 # Handles that stand for default streams of the current context, as 0 does; created streams have their own.
 LEGACY_STREAM, THREAD_STREAM = 1, 2

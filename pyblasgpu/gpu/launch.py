@@ -21,9 +21,9 @@ from .driver import check, load
 
 __all__ = ["Graph", "Kernel", "is_captured", "kernel"]
 
-#: Compute capability and driver that can start a launch while the one before is at work, in a graph too.
-EARLY_FROM, EARLY_DRIVER = (9, 0), 12030
-EARLY_WAVES = 3  # of blocks, from which on it does not matter where the first ones start
+#: Compute capability and driver that have programmatic dependent launch (PDL), in a graph too.
+PDL_CC, PDL_DRIVER = (9, 0), 12030
+PDL_WAVES = 3  # of blocks, from which on it does not matter where the first ones start
 _STATIC_LIMIT = 48 * 1024  # bytes of dynamic shared memory that need no opt-in
 #: What a driver says of machine code that is newer than itself, or of another architecture.
 _REFUSALS = ("CUDA_ERROR_INVALID_IMAGE", "CUDA_ERROR_NO_BINARY_FOR_GPU", "CUDA_ERROR_UNSUPPORTED_PTX_VERSION")
@@ -66,12 +66,13 @@ class Kernel:
         pointers: Sequence[int],
         integers: tuple[int, ...],
         reals: tuple[float, ...],
-        early: bool = False,
+        pdl: bool = False,
     ) -> None:
         """Enqueue the kernel; addresses, integers and reals stand in the order of `source.parameters`.
 
         The context of its device is current (`context.make_current`), as it is for all launches of a call.
-        `early`: it may be started while the launch before it is still at work, up to its `ptx.in_turn`.
+        With `pdl` (programmatic dependent launch) its blocks may start while the launch before it still runs;
+        they wait for it in `ptx.grid_dependency_wait`.
         """
         raise NotImplementedError
 
@@ -85,12 +86,14 @@ class _Loaded(Kernel):
         self.compiled = compile_source(source, facts.cc)
         with current_context(device):
             self._library, self._function = self._load_code(facts.cc)
-            self._early_from = self._blocks_to_be_early(facts.sm_count) if _starts_early(facts.cc) else inf
+            self._pdl_from_blocks = (
+                self._fewest_blocks_for_pdl(facts.sm_count) if _supports_pdl(facts.cc) else inf
+            )
         self._run = load().cuLaunchKernelEx
         self._arguments = _Arguments(source.parameters, source.real)
         self._blocks: list[_Block] = []  # not in use; a thread that finds none makes one
 
-    def launch(self, grid, stream, pointers, integers, reals, early=False):
+    def launch(self, grid, stream, pointers, integers, reals, pdl=False):
         arguments = self._arguments
         try:
             block = self._blocks.pop()
@@ -104,9 +107,9 @@ class _Loaded(Kernel):
         if block.reals is not reals:
             arguments.pack_reals(block.values, arguments.reals_at, *reals)
             block.reals = reals
-        if block.grid is not grid or block.stream != stream or block.early is not early:
+        if block.grid is not grid or block.stream != stream or block.pdl is not pdl:
             x, y, z = grid
-            block.aim(grid, stream, early, attributes=int(early and x * y * z >= self._early_from))
+            block.aim(grid, stream, pdl, attributes=int(pdl and x * y * z >= self._pdl_from_blocks))
         # the driver copies the arguments during the call
         (error,) = self._run(block.config, self._function, block.address, 0)
         self._blocks.append(block)
@@ -132,8 +135,8 @@ class _Loaded(Kernel):
             check(driver.cuFuncSetAttribute(function, attribute, shared), "cuFuncSetAttribute")
         return library, function
 
-    def _blocks_to_be_early(self, multiprocessors: int) -> int:
-        """Blocks from which on the kernel may be started early.
+    def _fewest_blocks_for_pdl(self, multiprocessors: int) -> int:
+        """The smallest grid, in blocks, that is launched with PDL.
 
         Blocks that start early go where there is room, which is where blocks of the launch before have ended.
         There they would crowd, while other multiprocessors are idle later, unless only one fits at a time, or
@@ -147,7 +150,7 @@ class _Loaded(Kernel):
             ),
             "cuOccupancyMaxActiveBlocksPerMultiprocessor",
         )
-        return 0 if count == 1 else EARLY_WAVES * count * multiprocessors
+        return 0 if count == 1 else PDL_WAVES * count * multiprocessors
 
     def _config(self):
         """The driver's description of a launch, but for its grid and stream."""
@@ -159,7 +162,7 @@ class _Loaded(Kernel):
         attribute = driver.CUlaunchAttribute()
         attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
         attribute.value.programmaticStreamSerializationAllowed = 1
-        config.attrs = [attribute]  # of an early launch
+        config.attrs = [attribute]  # of a launch with PDL
         return config
 
 
@@ -177,11 +180,11 @@ def _why_refused(archive: Archive) -> str:
     )
 
 
-def _starts_early(cc: tuple[int, int]) -> bool:
+def _supports_pdl(cc: tuple[int, int]) -> bool:
     from cuda.bindings import driver
 
     version = check(driver.cuDriverGetVersion(), "cuDriverGetVersion")
-    return cc >= EARLY_FROM and version >= EARLY_DRIVER
+    return cc >= PDL_CC and version >= PDL_DRIVER
 
 
 class _Arguments:
@@ -205,30 +208,30 @@ class _Arguments:
 class _Block:
     """Memory for the arguments of one launch and its `config`, and what they hold now."""
 
-    __slots__ = ("_pointers", "address", "config", "early", "grid", "integers", "reals", "stream", "values")
+    __slots__ = ("_pointers", "address", "config", "grid", "integers", "pdl", "reals", "stream", "values")
 
     integers: tuple[int, ...] | None
     reals: tuple[float, ...] | None
     grid: tuple[int, int, int] | None
     stream: int | None
-    early: bool | None
+    pdl: bool | None
 
     def __init__(self, arguments: _Arguments, config):
         self.config = config
         self.values = ctypes.create_string_buffer(arguments.size)
-        self.integers = self.reals = self.grid = self.stream = self.early = None
+        self.integers = self.reals = self.grid = self.stream = self.pdl = None
         base = ctypes.addressof(self.values)
         self._pointers = (ctypes.c_void_p * len(arguments.offsets))(
             *(base + place for place in arguments.offsets)
         )
         self.address = ctypes.addressof(self._pointers)
 
-    def aim(self, grid: tuple[int, int, int], stream: int, early: bool, attributes: int) -> None:
+    def aim(self, grid: tuple[int, int, int], stream: int, pdl: bool, attributes: int) -> None:
         """Make the launch one of `grid` on `stream`, with so many attributes."""
         config = self.config
         config.gridDimX, config.gridDimY, config.gridDimZ = self.grid = grid
         config.hStream, config.numAttrs = _handle(stream), attributes
-        self.stream, self.early = stream, early
+        self.stream, self.pdl = stream, pdl
 
 
 class Graph:
@@ -326,7 +329,7 @@ class _Simulated(Kernel):
         super().__init__(source)
         self._function = source.build()
 
-    def launch(self, grid, stream, pointers, integers, reals, early=False):
+    def launch(self, grid, stream, pointers, integers, reals, pdl=False):
         from .simulator import intrinsics as simulator
 
         source = self.source

@@ -19,7 +19,7 @@ from .driver import DeviceError, check, load
 
 __all__ = [
     "DeviceError",
-    "Room",
+    "OwnedMemory",
     "allocate",
     "check",
     "clear",
@@ -142,7 +142,7 @@ else:
             load().cuMemFree(address)
 
 
-class Room:
+class OwnedMemory:
     """Device memory that is held as long as this object, for work on any stream.
 
     Giving it back waits for the device, unlike `release`, which needs to know on which stream the work is.

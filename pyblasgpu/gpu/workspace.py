@@ -15,10 +15,10 @@ from typing import NamedTuple
 from . import backend, launch, memory
 from .context import THREAD_STREAM, current_context
 
-__all__ = ["FLAGS", "MOST_KEPT", "Held", "Room", "give", "take"]
+__all__ = ["FLAGS", "MAX_KEPT_BYTES", "OwnedWorkspace", "Workspace", "give", "take"]
 
 FLAGS = 32 << 10  # bytes
-MOST_KEPT = 32 << 20  # bytes that a stream keeps, as cuBLAS does; with more to do the host has time
+MAX_KEPT_BYTES = 32 << 20  # bytes that a stream keeps, as cuBLAS does; with more to do the host has time
 STREAMS = 8  # that keep any, the first ones: what a stream keeps can only be given back on it
 
 #: Handles that are another stream on each thread; 0 is where cuda.bindings was told so.
@@ -26,17 +26,17 @@ _AMBIGUOUS = {THREAD_STREAM}
 if int(os.environ.get("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM", 0)):
     _AMBIGUOUS.add(0)
 
-_kept: dict[tuple[int, int], list[Room]] = {}
+_kept: dict[tuple[int, int], list[Workspace]] = {}
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Memory on a device, for one call at a time on a stream.
 
     Attributes
     ----------
     address, nbytes, device, stream : int
         The flags end at the address.
-    shelf : list of Room or None
+    free_list : list of Workspace or None
         Where it is kept until the next call; None of what is not kept.
     """
 
@@ -44,10 +44,10 @@ class Room(NamedTuple):
     nbytes: int
     device: int
     stream: int
-    shelf: list[Room] | None
+    free_list: list[Workspace] | None
 
 
-class Held(memory.Room):
+class OwnedWorkspace(memory.OwnedMemory):
     """Workspace that is held as long as this object, for work on any stream, a call at a time."""
 
     def __init__(self, nbytes: int, device: int):
@@ -58,44 +58,46 @@ class Held(memory.Room):
         self.address += FLAGS
 
 
-def take(nbytes: int, device: int, stream: int, flags: bool = False) -> Room:
+def take(nbytes: int, device: int, stream: int, flags: bool = False) -> Workspace:
     """At least `nbytes` bytes, for work that is enqueued on `stream` until they are given back; with `flags`
     if these are used. The context of `device` is current until then.
     """
-    shelf = _shelf(device, stream)
-    if shelf is None or nbytes > MOST_KEPT or launch.is_captured(stream):
-        return _fresh(nbytes, device, stream, None, flags)
+    free_list = _free_list(device, stream)
+    if free_list is None or nbytes > MAX_KEPT_BYTES or launch.is_captured(stream):
+        return _allocate(nbytes, device, stream, None, flags)
     try:
-        room = shelf.pop()  # empty while another thread enqueues on the stream
+        workspace = free_list.pop()  # empty while another thread enqueues on the stream
     except IndexError:
-        room = None
-    if room is not None:
-        if room.nbytes >= nbytes:
-            return room
-        _release(room)
-    return _fresh(nbytes, device, stream, shelf, flags=True)
+        workspace = None
+    if workspace is not None:
+        if workspace.nbytes >= nbytes:
+            return workspace
+        _release(workspace)
+    return _allocate(nbytes, device, stream, free_list, flags=True)
 
 
-def _fresh(nbytes: int, device: int, stream: int, shelf: list[Room] | None, flags: bool) -> Room:
+def _allocate(
+    nbytes: int, device: int, stream: int, free_list: list[Workspace] | None, flags: bool
+) -> Workspace:
     address = memory.allocate(FLAGS + nbytes, device, stream)
     if flags:
         memory.clear(address, FLAGS, stream)
-    return Room(address + FLAGS, nbytes, device, stream, shelf)
+    return Workspace(address + FLAGS, nbytes, device, stream, free_list)
 
 
-def _release(room: Room) -> None:
-    memory.release(room.address - FLAGS, room.stream)
+def _release(workspace: Workspace) -> None:
+    memory.release(workspace.address - FLAGS, workspace.stream)
 
 
-def give(room: Room) -> None:
+def give(workspace: Workspace) -> None:
     """Give it back, in order of its stream."""
-    if room.shelf is None or room.shelf:
-        _release(room)
+    if workspace.free_list is None or workspace.free_list:
+        _release(workspace)
     else:
-        room.shelf.append(room)
+        workspace.free_list.append(workspace)
 
 
-def _shelf(device: int, stream: int) -> list[Room] | None:
+def _free_list(device: int, stream: int) -> list[Workspace] | None:
     """What a stream keeps; None of one that keeps nothing. In the simulator each call has its own, so that an
     access beyond its end is seen.
     """

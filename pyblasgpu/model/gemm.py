@@ -43,7 +43,7 @@ def gemm_block(config: Any, k: int, device: Device, astray: tuple[bool, bool]) -
     written = config.BLK_M * config.BLK_N * facts.itemsize * device.sm_count / dram_rate(device)
     return Block(
         count * stripe.work + written, count * stripe.latency, START,
-        config.THR_M * config.THR_N * facts.parts * STORE, issue=count * stripe.issue,
+        config.THR_M * config.THR_N * facts.reals_per_element * STORE, issue=count * stripe.issue,
         schedulers=stripe.schedulers, rest=count * stripe.rest + written,
     )  # fmt: skip
 
@@ -97,7 +97,7 @@ class _Step(NamedTuple):
 def _fma_step(config: Any, device: Device) -> _Step:
     """With ordinary FMAs; lanes that want the same share a line."""
     size, across = config.dtype_facts.itemsize, device.warp_size // config.WARP_X
-    fmas = config.THR_M * config.THR_N * config.dtype_facts.parts**2
+    fmas = config.THR_M * config.THR_N * config.dtype_facts.reals_per_element**2
     others = lines = 0.0
     for stripe, shared, count, vec, lanes in (
         (config.stripe_a, config.share_a, config.THR_M, config.VEC_M, config.WARP_X),
@@ -113,7 +113,7 @@ def _fma_step(config: Any, device: Device) -> _Step:
             lines += count * (lanes if stripe.k_major else max(1.0, lanes * size / LINE))
     per_fma = slots_per_fma(config, device)
     if config.VEC_K > 1:  # the parts of a complex number are neighbours, so half of its products are spared
-        per_fma *= 1 + ONE_BANK / config.dtype_facts.parts
+        per_fma *= 1 + ONE_BANK / config.dtype_facts.reals_per_element
     if config.dtype_facts.is_complex and not (config.by_rows and config.prefetch):
         per_fma *= BANKS
     loop = config.BLK_K if config.prefetch else config.UNROLL
@@ -127,11 +127,17 @@ def _fma_step(config: Any, device: Device) -> _Step:
 def _mma_step(config: Any, device: Device) -> _Step:
     """On tensor cores: each element of a fragment is read by one lane."""
     facts, edges = config.dtype_facts, config.WARP_M + config.WARP_N
-    fmas = config.WARP_M * config.WARP_N / device.warp_size * facts.parts**2 * mma_time(config, device)
+    fmas = (
+        config.WARP_M
+        * config.WARP_N
+        / device.warp_size
+        * facts.reals_per_element**2
+        * mma_time(config, device)
+    )
     others = edges / device.warp_size + (0 if config.prefetch else WAIT)
     if config.three_m:  # and the sums of parts
         fmas, others = fmas * 3 / 4, others + edges / device.warp_size * slots_per_fma(config, device)
-    elif facts.is_complex and not joins_parts((config.MMA_M, config.MMA_K), facts.parts):
+    elif facts.is_complex and not joins_parts((config.MMA_M, config.MMA_K), facts.reals_per_element):
         others += MOVES * edges / device.warp_size
     slots = fmas * slots_per_fma(config, device) + others
     return _Step(slots, slots, BEHIND_MMA * edges * facts.itemsize / LINE)

@@ -27,7 +27,9 @@ def leaf_cycles(stem: str, config: Any, extents: tuple[int, ...], resident: int,
         return waves(_leaf_block(stem, config, n, device), blocks, resident, device)
     leaves = -(-n // config.ORDER)
     block = _warp_leaf_block(stem, config, min(n, config.ORDER), device)
-    products = max(n * n - leaves * config.ORDER**2, 0) / 2 * rhs * count * config.dtype_facts.parts**2
+    products = (
+        max(n * n - leaves * config.ORDER**2, 0) / 2 * rhs * count * config.dtype_facts.reals_per_element**2
+    )
     on_tensor_cores = device.has_double_mma and config.dtype_facts.real == "float64"
     faster = mma_rate(config.dtype_facts, device) if on_tensor_cores else 1
     rate = faster * device.fma_lanes(config.dtype_facts) * device.sm_count
@@ -41,8 +43,8 @@ def _warp_leaf_block(stem: str, config: Any, n: int, device: Device) -> Block:
     tiles = -(-n // BLK)
     below = tiles * (tiles - 1) / 2
     per_fma = slots_per_fma(config, device)
-    solve = BLK**2 / 2 * facts.parts**2 * per_fma
-    update = BLK**2 * config.WARP_N / device.warp_size * facts.parts**2 * per_fma
+    solve = BLK**2 / 2 * facts.reals_per_element**2 * per_fma
+    update = BLK**2 * config.WARP_N / device.warp_size * facts.reals_per_element**2 * per_fma
     if stem == "trsm_mma":  # each element of T is read by one lane, else by the four of a row, in vectors
         update, loads = update * mma_time(config, device), BLK**2 / device.warp_size
     else:
@@ -63,7 +65,7 @@ def _leaf_block(stem: str, config: Any, n: int, device: Device) -> Block:
     ends = (min((row + (not solves)) * config.BLK_M, n) for row in range(rows))
     stripes = sum(-(-end // config.BLK_K) for end in ends)
     loads = (config.BLK_M + config.BLK_N) * config.BLK_K / config.threads
-    slots = config.THR_M * config.THR_N * facts.parts**2 * slots_per_fma(config, device)
+    slots = config.THR_M * config.THR_N * facts.reals_per_element**2 * slots_per_fma(config, device)
     slots += config.THR_M / config.VEC_M + config.THR_N / config.VEC_N
     issue = config.BLK_K / config.SLICED_K * slots + loads * COPY
     lines = config.BLK_K / config.SLICED_K * (config.THR_M + config.THR_N) * facts.itemsize * 8 / LINE
@@ -72,7 +74,7 @@ def _leaf_block(stem: str, config: Any, n: int, device: Device) -> Block:
     latency = max(issue + 2 * BARRIER, ANSWER / (config.stages - 1))
     sums = (config.SLICED_K - 1) * config.THR_M * config.THR_N * facts.itemsize
     # a thread a column, one product after the other
-    substitution = config.BLK_M**2 / 2 * facts.parts**2 * slots_per_fma(config, device) * solves
+    substitution = config.BLK_M**2 / 2 * facts.reals_per_element**2 * slots_per_fma(config, device) * solves
     columns = -(-config.BLK_N // device.warp_size) / device.partitions
     return Block(
         stripes * work + rows * substitution * columns,

@@ -56,7 +56,7 @@ class Fit:
 def comfortable(config: Any, device: Device) -> bool:
     """Whether `config` leaves the compiler so many registers that it need not be seen to compile."""
     # a column that is solved takes as many again as a step of it has real products
-    solved = SOLVED_COLUMNS.get(config.STEM, 0) * config.BLK_M * config.dtype_facts.parts**2
+    solved = SOLVED_COLUMNS.get(config.STEM, 0) * config.BLK_M * config.dtype_facts.reals_per_element**2
     return demand(config).registers + solved + COMFORT <= register_limit(config, device)
 
 

@@ -63,7 +63,7 @@ def _score(stem: str, config: Any, extents: tuple[Any, ...], device: Device) -> 
     spill = smaller(1.0, (register_limit(config, device) / (config.registers + OVERHEAD)) ** 2)
     facts = config.dtype_facts
     products = extents[0] ** 2 / 2 * prod(extents[1:]) if stem in LEAVES else prod(extents)
-    ideal = products * facts.parts**2 / (device.fma_lanes(facts) * device.sm_count)
+    ideal = products * facts.reals_per_element**2 / (device.fma_lanes(facts) * device.sm_count)
     best = cycles(stem, config, extents, device)
     if getattr(config, "persistent", False):
         streamed = cycles(stem, config, extents, device, True) + summing_cycles(config, extents, device)
@@ -147,7 +147,9 @@ def summing_cycles(config: Any, extents: tuple[int, ...], device: Device, part: 
     """Those in which the pieces of a streamed product are written and added up."""
     pieces = up(device.sm_count * config.min_blocks / tiles_of(config, extents, part))  # of a tile
     loads, together = config.under_way if isinstance(config, Columns) else under_way(config)
-    rounds = up(pieces / together) * (config.THR_M * config.THR_N * config.dtype_facts.parts // loads)
+    rounds = up(pieces / together) * (
+        config.THR_M * config.THR_N * config.dtype_facts.reals_per_element // loads
+    )
     return SUMMING + ADDING * rounds
 
 

@@ -70,7 +70,7 @@ def _chain(config: Any, extents: tuple[int, int, int], triangle: str, device: De
 def _unknown(config: Any, triangle: str, device: Device) -> float:
     """Cycles of an unknown on the diagonal of a block that has its multiprocessor for itself."""
     (block, free), facts = tile_orders(config, triangle), config.dtype_facts
-    products = facts.parts**2
+    products = facts.reals_per_element**2
     lanes = device.fma_lanes(facts) * (mma_rate(facts, device) if config.STEM.endswith("_mma") else 1)
     busy = min(config.threads / (device.warp_size * device.partitions), 1)
     multiplied = RATE * block * free / (lanes * busy) + ELEMENT * config.THR_M * config.THR_N
@@ -80,7 +80,7 @@ def _unknown(config: Any, triangle: str, device: Device) -> float:
 
 def _substituted(facts: Dtype, count: int, shares: int) -> float:
     """Cycles of an unknown of `count` in substitution, by `shares` threads for each right-hand side."""
-    products, group = facts.parts**2, group_of(facts)
+    products, group = facts.reals_per_element**2, group_of(facts)
     if shares == 1:
         return products * COLUMN * count
     met = group / 2 + count / (2 * shares)  # within the group, and of the thread's own rows

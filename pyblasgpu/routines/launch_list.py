@@ -37,7 +37,7 @@ class _Step(NamedTuple):
     places: tuple[tuple[int, int], ...]  # slot, distance in bytes
     integers: tuple[int, ...]
     scalars: tuple
-    early: bool
+    pdl: bool
 
 
 #: Enqueues the launches of a tape: ``enqueue(bases, stream)``, with the operands of the slots at `bases`.
@@ -135,19 +135,19 @@ class Tape:
             count = min(batch - first, _MAX_GRID_Z)
             part = tuple(operand.matrices(first, count) for operand in operands)
             places = tuple(self._where(operand.pointer) for operand in part)
-            early = self._may_be_early(source, places)
-            self._steps.append(_Step(source, (blocks, 1, count), places, integers(*part), scalars, early))
+            pdl = self._allows_pdl(source, places)
+            self._steps.append(_Step(source, (blocks, 1, count), places, integers(*part), scalars, pdl))
 
-    def _may_be_early(self, source: KernelSource, places: tuple[tuple[int, int], ...]) -> bool:
+    def _allows_pdl(self, source: KernelSource, places: tuple[tuple[int, int], ...]) -> bool:
         """Whether a launch may be started before the one before it is over.
 
-        What it reads ahead of its turn must not be what that one writes: the first launch follows one of
+        What it reads before its wait must not be what that one writes: the first launch follows one of
         somebody else, and the others write the target, which is the last operand, or scratch.
         """
-        if not source.ahead:
+        if not source.reads_before_wait:
             return True
         target = max(slot for slot in self._alignment if slot != _WORKSPACE)
-        return bool(self._steps) and all(places[i][0] < target for i in source.ahead)
+        return bool(self._steps) and all(places[i][0] < target for i in source.reads_before_wait)
 
     def _where(self, pointer: int) -> tuple[int, int]:
         slot = pointer // _SLOT
@@ -197,19 +197,19 @@ class Tape:
             self._launches = [launch.kernel(step.source, self.device).launch for step in self._steps]
         if len(self._steps) == 1 and not any(distance for _, distance in self._steps[0].places):
             (only,), (step,), (numbers,) = self._launches, self._steps, reals
-            grid, places, integers, early = step.grid, step.places, step.integers, step.early
+            grid, places, integers, pdl = step.grid, step.places, step.integers, step.pdl
             pick = itemgetter(*(slot for slot, _ in places))  # a tuple: every kernel has two pointers or more
-            return lambda bases, stream: only(grid, stream, pick(bases), integers, numbers, early)
+            return lambda bases, stream: only(grid, stream, pick(bases), integers, numbers, pdl)
 
         steps = [
-            (enqueue, step.grid, step.places, step.integers, numbers, step.early)
+            (enqueue, step.grid, step.places, step.integers, numbers, step.pdl)
             for enqueue, step, numbers in zip(self._launches, self._steps, reals, strict=True)
         ]
 
         def replay(bases, stream):
-            for enqueue, grid, places, integers, numbers, early in steps:
+            for enqueue, grid, places, integers, numbers, pdl in steps:
                 pointers = [bases[slot] + distance for slot, distance in places]
-                enqueue(grid, stream, pointers, integers, numbers, early)
+                enqueue(grid, stream, pointers, integers, numbers, pdl)
 
         return replay
 

@@ -190,4 +190,4 @@ def _scalar(value: complex, dtype: Dtype) -> Any:
     """`value` in host memory, as cuBLAS takes alpha and beta."""
     real: Any = ctypes.c_float if dtype.real == "float32" else ctypes.c_double
     value = complex(value)
-    return (real * dtype.parts)(*(value.real, value.imag)[: dtype.parts])
+    return (real * dtype.reals_per_element)(*(value.real, value.imag)[: dtype.reals_per_element])

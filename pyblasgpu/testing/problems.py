@@ -315,5 +315,5 @@ def _sampled(batch: tuple[int, ...]) -> list[tuple[int, ...]]:
 
 
 def _normal(rng: np.random.Generator, shape: tuple[int, ...], dtype: Dtype) -> np.ndarray:
-    reals = (*shape[:-1], shape[-1] * dtype.parts)
+    reals = (*shape[:-1], shape[-1] * dtype.reals_per_element)
     return rng.standard_normal(reals, dtype=np.dtype(dtype.real).type).view(dtype.name)

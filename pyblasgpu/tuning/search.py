@@ -315,7 +315,7 @@ def _nothing(search: SearchProblem) -> Generator[list[Measurement], Times, None]
 
 def _cache_twin(config: Any) -> Any:
     """The same product with its copies through the L1 cache, or by it; None where there is no choice."""
-    return config.by_cache(not config.through_l1) if hasattr(config, "by_cache") else None
+    return config.with_cache_policy(not config.through_l1) if hasattr(config, "with_cache_policy") else None
 
 
 def _past_l1(config: Any) -> Any:

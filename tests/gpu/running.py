@@ -123,7 +123,7 @@ def same(found: np.ndarray, expected: np.ndarray, what) -> None:
 def reals(dtype: Dtype, *shape: int, seed: int = 7) -> np.ndarray:
     """Standard normal numbers, column-major."""
     rng = np.random.default_rng(seed)
-    parts = rng.standard_normal((*shape[::-1], dtype.parts)).astype(dtype.real)
+    parts = rng.standard_normal((*shape[::-1], dtype.reals_per_element)).astype(dtype.real)
     return parts.view(dtype.name)[..., 0].T
 
 

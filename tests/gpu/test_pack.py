@@ -72,7 +72,9 @@ def views(letter: str, extent: int, k: int) -> Iterator:
         if aligned:
             shape = *shape[:2], -(-shape[2] // 4) * 4
         # one real more before the first element: aligned as a real is, no more
-        reals = cupy.full(int(np.prod(shape)) * dtype.parts + 1, np.nan, dtype.real)[0 if aligned else 1 :]
+        reals = cupy.full(int(np.prod(shape)) * dtype.reals_per_element + 1, np.nan, dtype.real)[
+            0 if aligned else 1 :
+        ]
         room = cupy.ndarray(shape, dtype.name, reals.data)
         whole = (room.swapaxes(1, 2) if order == "column" else room)[:, :rows, :cols]
         view = whole[:, :: step[0], :: step[1]]

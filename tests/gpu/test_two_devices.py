@@ -268,7 +268,7 @@ def test_errors(library, card, before):
 @BEFORE
 def test_too_little_memory(card, before):
     with pytest.raises(MemoryError):
-        unchanged(before, lambda: memory.Room(1 << 46, card))
+        unchanged(before, lambda: memory.OwnedMemory(1 << 46, card))
     with pytest.raises(MemoryError):
         unchanged(before, lambda: memory.allocate(1 << 46, card, 0))
 

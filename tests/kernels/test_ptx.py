@@ -1,4 +1,4 @@
-"""The PTX of a kernel of each family: memory is touched in turn, single precision stays single."""
+"""The PTX of a kernel of each family: memory is touched after the wait, single precision stays single."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ CC = (9, 0)
 TOUCHES = r"(ld|st)\.global|cp\.async\.c[ag]"
 
 
-def in_turn(source: KernelSource) -> tuple[str, str]:
-    """The PTX of a kernel before it waits for its turn, and after."""
-    turn = "griddepcontrol.wait; griddepcontrol.launch_dependents;"
-    before, waits, after = to_ptx(source, CC).partition(turn)
+def before_and_after_wait(source: KernelSource) -> tuple[str, str]:
+    """The PTX of a kernel before it waits for the grid dependency, and after."""
+    wait = "griddepcontrol.wait; griddepcontrol.launch_dependents;"
+    before, waits, after = to_ptx(source, CC).partition(wait)
     assert waits and "griddepcontrol" not in after
     return before, after
 
@@ -33,16 +33,16 @@ def in_turn(source: KernelSource) -> tuple[str, str]:
 @pytest.mark.parametrize(
     ("stem", "letter"), [(f.stem, f.dtypes[-1]) for f in (*FAMILIES.values(), *FIXED.values())]
 )
-def test_a_kernel_touches_memory_in_its_turn(stem, letter):
-    """But for what it says it reads ahead; and no block ends before its turn."""
+def test_a_kernel_touches_memory_after_its_wait(stem, letter):
+    """But for what it says it reads before; and no block ends before its wait."""
     source = smallest(stem, letter)
-    before, after = in_turn(source)
+    before, after = before_and_after_wait(source)
     assert re.search(TOUCHES, after) and "ld.global.nc" not in after
-    assert not re.search(TOUCHES.partition("|cp")[0] if source.ahead else TOUCHES, before)
+    assert not re.search(TOUCHES.partition("|cp")[0] if source.reads_before_wait else TOUCHES, before)
     assert not re.search(r"\b(ret|exit);", before)
 
 
-def test_the_read_only_path_knows_no_turn():
+def test_the_read_only_path_knows_no_wait():
     """What it reads may be older than what the launch before has written: such a kernel waits for its end."""
     tile = GemmSimt(
         dtype="s", trans_a=False, trans_b=False, BLK_M=16, BLK_N=8, BLK_K=4, DIM_X=8, DIM_Y=4,
@@ -50,25 +50,25 @@ def test_the_read_only_path_knows_no_turn():
     )  # fmt: skip
     for read_only in (False, True):
         made = gemm_simt.source(replace(tile, read_only=read_only))
-        assert made.ahead == ((0, 1) if read_only else ())
+        assert made.reads_before_wait == ((0, 1) if read_only else ())
         assert ("ld.global.nc" in to_ptx(made, CC)) == read_only
 
 
 @pytest.mark.parametrize("stem", [stem for stem, family in FAMILIES.items() if family.routine == "gemm"])
-def test_a_persistent_kernel_touches_memory_in_its_turn(stem):
+def test_a_persistent_kernel_touches_memory_after_its_wait(stem):
     persistent = min((c for c in configs_of(stem, "d") if c.persistent), key=length)
-    before, _ = in_turn(source_of(stem, persistent))
+    before, _ = before_and_after_wait(source_of(stem, persistent))
     assert not re.search(TOUCHES, before) and not re.search(r"\b(ret|exit);", before)
 
 
 @pytest.mark.parametrize("solved", ["", "nonunit"])
 @pytest.mark.parametrize(("stem", "letter"), [("gemm_simt", "s"), ("gemm_simt", "c"), ("gemm_mma", "z")])
-def test_a_kernel_in_place_touches_memory_in_its_turn(stem, letter, solved):
+def test_a_kernel_in_place_touches_memory_after_its_wait(stem, letter, solved):
     """What it does with the diagonal, too, is of the type."""
     twins = (twin for config in configs_of(stem, letter) if (twin := in_place_twin(config, "lower_a")))
     chosen = min(twins, key=length)
     source = (FAMILIES | FIXED)[stem].module.source(chosen, True, triangle="lower_a", solved=solved)
-    before, after = in_turn(source)
+    before, after = before_and_after_wait(source)
     assert re.search(TOUCHES, after) and not re.search(TOUCHES, before)
     assert not re.search(r"\b(ret|exit);", before)
     assert letter == "z" or not set(re.findall(r"\S*\.f64\S*", before + after))

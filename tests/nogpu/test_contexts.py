@@ -166,7 +166,7 @@ def test_explain_touches_no_context(restored):
 
 @BEFORE
 def test_memory_and_workspace(restored):
-    held = workspace.Held(1000, THERE), memory.Room(1000, THERE)
+    held = workspace.OwnedWorkspace(1000, THERE), memory.OwnedMemory(1000, THERE)
     assert {ordinal for _, ordinal, _ in restored.held.values()} == {THERE}
     del held
     assert not restored.held
@@ -300,7 +300,7 @@ def test_which_device_is_current(driver):
 @pytest.mark.parametrize("begun", [None, 0, 1])
 def test_where_memory_lies(driver, begun):
     """Also that of a pool, which has no context."""
-    room = memory.Room(64, THERE)
+    room = memory.OwnedMemory(64, THERE)
     for pointer in (memory.allocate(64, THERE, 0), room.address):
         driver.begin(begun)
         assert context.pointer_device(pointer) == THERE and context.pointer_device(0) is None

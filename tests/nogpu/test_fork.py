@@ -127,7 +127,7 @@ def test_what_is_kept_for_repeated_calls_is_of_no_use(driver):
 
 
 def test_what_was_made_before_ends_in_silence(driver, capfd):
-    held = [plan_gemm(Array(ONE), Array(ONE), Array(ONE.copy())), memory.Room(64, 0)]
+    held = [plan_gemm(Array(ONE), Array(ONE), Array(ONE.copy())), memory.OwnedMemory(64, 0)]
     made = driver.made["cuMemFree"] + driver.made["cuGraphExecDestroy"]
 
     def work():

@@ -138,27 +138,27 @@ def test_every_launch_is_told_what_is_new(kernel, driver):
     assert len(kernel._blocks) == 1
 
 
-def test_an_early_launch_says_so(kernel, driver):
+def test_a_launch_with_pdl_has_the_attribute(kernel, driver):
     call = (1, 1, 1), 5, (1, 2), (3, 4), (5.0, 6.0)
-    for early in (True, False, True):
-        kernel.launch(*call, early)
-        expected = [("CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION", 1)] if early else []
+    for pdl in (True, False, True):
+        kernel.launch(*call, pdl)
+        expected = [("CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION", 1)] if pdl else []
         assert driver.attributes == expected
 
 
-@pytest.mark.parametrize(("resident", "blocks", "early"), [(1, 1, True), (2, 59, False), (2, 60, True)])
-def test_blocks_that_would_crowd_do_not_start_early(driver, monkeypatch, resident, blocks, early):
+@pytest.mark.parametrize(("resident", "blocks", "pdl"), [(1, 1, True), (2, 59, False), (2, 60, True)])
+def test_blocks_that_would_crowd_have_no_pdl(driver, monkeypatch, resident, blocks, pdl):
     from cuda.bindings import driver as real
 
     name, answer = "cuOccupancyMaxActiveBlocksPerMultiprocessor", (real.CUresult.CUDA_SUCCESS, resident)
     monkeypatch.setattr(real, name, lambda *given: answer)
     made = kernel_of(driver, monkeypatch, (9, 0))
     made.launch((blocks, 1, 1), 5, (1, 2), (3, 4), (5.0, 6.0), True)
-    assert bool(driver.attributes) == early
+    assert bool(driver.attributes) == pdl
 
 
 @pytest.mark.parametrize(("cc", "version"), [((8, 9), 13000), ((9, 0), 12020)])
-def test_what_cannot_be_early_is_not(driver, monkeypatch, cc, version):
+def test_no_pdl_where_card_or_driver_lacks_it(driver, monkeypatch, cc, version):
     from cuda.bindings import driver as real
 
     monkeypatch.setattr(real, "cuDriverGetVersion", lambda: (real.CUresult.CUDA_SUCCESS, version))
@@ -247,7 +247,7 @@ def test_a_room_goes_back_with_its_holder(driver, monkeypatch):
     freed = []
     monkeypatch.setattr(real, "cuMemAlloc", lambda nbytes: (real.CUresult.CUDA_SUCCESS, 256 + nbytes))
     monkeypatch.setattr(real, "cuMemFree", freed.append)
-    room = memory.Room(4096, 3)
+    room = memory.OwnedMemory(4096, 3)
     assert room.address == 4352 and driver.used == [3] and not freed
     del room
     assert freed == [4352] and driver.used == [3, 3]
@@ -255,5 +255,5 @@ def test_a_room_goes_back_with_its_holder(driver, monkeypatch):
     monkeypatch.setattr(real, "cuMemAlloc", lambda nbytes: (out_of_memory, None))
     monkeypatch.setattr(real, "cuGetErrorString", lambda error: (0, b"out of memory"))
     with pytest.raises(MemoryError, match="cuMemAlloc: out of memory"):
-        memory.Room(4096, 3)
+        memory.OwnedMemory(4096, 3)
     assert freed == [4352]

@@ -44,16 +44,16 @@ class Graph:
         return not Graph.busy
 
 
-class Room:
-    """Stands for `workspace.Held`."""
+class FakeWorkspace:
+    """Stands for `workspace.OwnedWorkspace`."""
 
     held: set[int]
 
     def __init__(self, nbytes, device):
         self.buffer = np.full(nbytes + 256, 0xFF, np.uint8)
         self.address = self.buffer.ctypes.data + -self.buffer.ctypes.data % 256
-        Room.held.add(self.address)
-        weakref.finalize(self, Room.held.discard, self.address)
+        FakeWorkspace.held.add(self.address)
+        weakref.finalize(self, FakeWorkspace.held.discard, self.address)
 
 
 @pytest.fixture
@@ -61,14 +61,14 @@ def kernels(monkeypatch):
     log = fake_kernels.install(monkeypatch)
     monkeypatch.setitem(sys.modules, "cupy", fake_device.cupy)
     monkeypatch.setattr(launch, "Graph", Graph)
-    monkeypatch.setattr(workspace, "Held", Room)
-    Graph.made, Graph.busy, Room.held = [], False, set()
+    monkeypatch.setattr(workspace, "OwnedWorkspace", FakeWorkspace)
+    Graph.made, Graph.busy, FakeWorkspace.held = [], False, set()
     gc.freeze()  # what other tests left is not gone through
     yield log
     gc.collect()
     gc.unfreeze()
     assert not log.sizes, "a run allocated"
-    assert not Room.held
+    assert not FakeWorkspace.held
 
 
 def placed(values: np.ndarray, order: str = "F", beyond: int = 0) -> np.ndarray:
@@ -152,7 +152,7 @@ def test_packed_copies_have_the_plans_own_memory(kernels, rng):
     arrays = [Array(x) for x in (a, b, c)]
     a[...], b[...], c[...] = (reference.integers(rng, x.shape, Z) for x in (a, b, c))
     plan = plan_gemm(*arrays, alpha=2, beta=-1j)
-    assert plan.workspace >= 16 * (17 * 30 + 30 * 15 + 17 * 15) and len(Room.held) == 1
+    assert plan.workspace >= 16 * (17 * 30 + 30 * 15 + 17 * 15) and len(FakeWorkspace.held) == 1
     for busy in (False, True):
         Graph.busy = busy
         expected = 2 * (a @ b) - 1j * c
@@ -160,7 +160,7 @@ def test_packed_copies_have_the_plans_own_memory(kernels, rng):
         np.testing.assert_array_equal(c, expected)
     del plan
     gc.collect()
-    assert not Room.held
+    assert not FakeWorkspace.held
     assert plan_gemm(*map(Array, squares())).workspace == 0
 
 
@@ -169,7 +169,7 @@ def test_a_plan_of_one_launch_holds_its_flags(kernels):
     t, b = placed(2 * np.eye(300)), placed(np.ones((300, 1)))
     with override("one_launch", True):
         plan = plan_trsm(Array(t), Array(b), Array(b), lower=True)
-    assert plan.workspace == workspace.FLAGS and len(Room.held) == 1
+    assert plan.workspace == workspace.FLAGS and len(FakeWorkspace.held) == 1
     plan(Array(t), Array(b), Array(b))
     assert (b == 0.5).all() and [name for name, *_ in kernels.launches] == ["trsv"]
 

@@ -14,7 +14,7 @@ if backend.why_unavailable() or backend.SIMULATED:
     pytest.skip("made for the compiler", allow_module_level=True)
 
 from pyblasgpu.gpu.compile import to_ptx
-from pyblasgpu.gpu.intrinsics.arithmetic import _by_elements, _by_rows
+from pyblasgpu.gpu.intrinsics.register_tile import products_by_elements, products_by_rows
 from pyblasgpu.kernels.gemm import simt as gemm_simt
 from pyblasgpu.kernels.gemm.simt import GemmSimt
 
@@ -27,21 +27,23 @@ def sums(order) -> dict[tuple, list]:
     return found
 
 
-@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("reals_per_element", [1, 2])
 @pytest.mark.parametrize("m, n", [(1, 1), (4, 3), (3, 8)])
-def test_both_orders_round_each_sum_alike(m, n, parts):
-    by_elements, by_rows = (sums(order(m, n, parts)) for order in (_by_elements, _by_rows))
+def test_both_orders_round_each_sum_alike(m, n, reals_per_element):
+    by_elements, by_rows = (
+        sums(order(m, n, reals_per_element)) for order in (products_by_elements, products_by_rows)
+    )
     assert by_rows == by_elements
-    assert len(by_rows) == m * n * parts
+    assert len(by_rows) == m * n * reals_per_element
 
 
-@pytest.mark.parametrize("parts", [1, 2])
-def test_by_rows_neighbours_share_an_operand(parts):
+@pytest.mark.parametrize("reals_per_element", [1, 2])
+def test_by_rows_neighbours_share_an_operand(reals_per_element):
     m, n = 4, 6
-    order = _by_rows(m, n, parts)
+    order = products_by_rows(m, n, reals_per_element)
     changes = sum(one[:2] != other[:2] for one, other in pairwise(order))
-    assert changes == m * parts - 1
-    if parts == 2:  # at the turn to the next real of `a` the one of `b` stays
+    assert changes == m * reals_per_element - 1
+    if reals_per_element == 2:  # at the turn to the next real of `a` the one of `b` stays
         assert all(one[:2] == other[:2] or one[2:] == other[2:] for one, other in pairwise(order))
 
 

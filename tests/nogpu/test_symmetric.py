@@ -312,7 +312,7 @@ def test_what_is_launched_for_a_rank_2k_update_of_high_rank(monkeypatch, routine
             kernels = run(patch, case, order=order)
         assert names(kernels) == ["gemm", "symmetrize"]
         assert {stream for *_, stream in kernels.launches} == {5}
-        assert kernels.early == [True, True]
+        assert kernels.pdl == [True, True]
         ((size,), lead) = kernels.sizes, -(-37 * dtype.itemsize // 16) * 16
         assert 3 * 37 * lead <= size < 3 * 37 * lead + 256
 

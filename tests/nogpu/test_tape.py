@@ -129,10 +129,10 @@ def test_leaves_read_t_ahead_where_no_launch_before_them_writes_it(kernels, odd)
     np.fill_diagonal(t, 1)
     with override("trsm_mma", TrsmMma("z", ORDER=16, BLK=16, WARPS=1, MMA_K=4)), override("trsm", 16):
         trsm(1.0, operand(t, Z), operand(b, Z), 0, side=Side.LEFT, uplo=Uplo.LOWER, diag=Diag.NON_UNIT)
-    early = [(name, early) for (name, *_), early in zip(kernels.launches, kernels.early, strict=True)]
-    leaves = [early for name, early in early if name == "trsm_mma"]
+    with_pdl = [(name, pdl) for (name, *_), pdl in zip(kernels.launches, kernels.pdl, strict=True)]
+    leaves = [pdl for name, pdl in with_pdl if name == "trsm_mma"]
     assert leaves == ([False] * 3 if odd else [False, True, True])
-    assert all(early for name, early in early if name != "trsm_mma")
+    assert all(pdl for name, pdl in with_pdl if name != "trsm_mma")
 
 
 def test_a_tape_serves_other_addresses_numbers_and_streams(kernels, recordings):

@@ -169,14 +169,14 @@ def test_which_copies_may_pass_through_the_l1_cache():
         config = next(
             c for c in left if 16 in (c.stripe_a.load_bytes, c.stripe_b.load_bytes) and c.stages > 1
         )
-        through = config.by_cache(True)
-        assert through == replace(config, through_l1=True) and through.by_cache(False) == config
+        through = config.with_cache_policy(True)
+        assert through == replace(config, through_l1=True) and through.with_cache_policy(False) == config
         assert through.stripe_a.through_l1 and through.of_packed().stripe_b.through_l1
-        assert config.narrowed(1, 1).by_cache(True) is None
+        assert config.narrowed(1, 1).with_cache_policy(True) is None
         assert config.narrowed(4, 4, astray=True) == (through if letter == "d" else config)
         assert config.narrowed(1, 1, astray=True) == config.narrowed(1, 1)
     one = replace(config, stages=1, prefetch=False, persistent=False)
-    assert one.by_cache(True) is None
+    assert one.with_cache_policy(True) is None
     with pytest.raises(ConfigError, match=r"through_l1: through_l1 only with stages > 1.*stages=1"):
         replace(one, through_l1=True)
 
@@ -185,7 +185,7 @@ def test_which_copies_may_pass_through_the_l1_cache():
 @pytest.mark.parametrize("through_l1", [False, True])
 def test_how_copies_are_asked_for(through_l1):
     small = next(c for c in candidates("gemm_mma", "d", "nn", H200, "quick").left if c.VEC_A == c.VEC_B == 2)
-    ptx = to_ptx(compile_pool.source_of("gemm_mma", small.by_cache(through_l1)), (9, 0))
+    ptx = to_ptx(compile_pool.source_of("gemm_mma", small.with_cache_policy(through_l1)), (9, 0))
     assert set(re.findall(r"cp\.async\.(c.)\.", ptx)) == ({"ca"} if through_l1 else {"cg"})
 
 

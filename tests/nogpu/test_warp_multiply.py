@@ -1,4 +1,4 @@
-"""`ptx.warp_multiply` as PTX: its instructions, done on 32 lanes here, multiply what the lanes hold.
+"""`ptx.warp_mma` as PTX: its instructions, done on 32 lanes here, multiply what the lanes hold.
 
 The simulator has the intrinsic whole, so it knows nothing of which operand each register is.
 """
@@ -12,7 +12,7 @@ import pytest
 
 from pyblasgpu.gpu.backend import device_function, unrolled
 from pyblasgpu.gpu.compile import KernelSource, to_ptx
-from pyblasgpu.gpu.intrinsics.mma import SHAPES, taken
+from pyblasgpu.gpu.intrinsics.mma import SHAPES, elements_per_mma
 
 ptx = pytest.importorskip("pyblasgpu.gpu.intrinsics.ptx")
 
@@ -22,7 +22,7 @@ G, T = np.divmod(np.arange(LANES), 4)  # of each lane: its group, its place with
 
 def products(counts, *arguments):
     """A kernel acc += a b, of fragments of so many reals; each lane is given addresses of its own."""
-    real, cuda, update = ptx.REALS["float64"], ptx.cuda, ptx.warp_multiply(*arguments)
+    real, cuda, update = ptx.REALS["float64"], ptx.cuda, ptx.warp_mma(*arguments)
     ACC, A, B = counts
     # plain loads and stores, whatever memory they are of
     load_acc, load_a, load_b = (ptx.load_shared(1, count, 1) for count in counts)
@@ -94,15 +94,15 @@ def multiply(line, values):
         values[name] = total[G + 8 * (i // 2), 2 * T + i % 2]
 
 
-def check(m, n, shape, parts, conj_a=False, conj_b=False, depth=1, first=0, three_m=False):
+def check(m, n, shape, reals_per_element, conj_a=False, conj_b=False, depth=1, first=0, three_m=False):
     """Integers, so that every order of adding gives the same."""
     rng = np.random.default_rng(2026)
-    rows, along = taken(shape, parts, three_m)
+    rows, along = elements_per_mma(shape, reals_per_element, three_m)
     rows, along, cols = m * rows, depth * along, 8 * n
-    dtype = complex if parts == 2 else float
+    dtype = complex if reals_per_element == 2 else float
 
     def drawn(*extents):
-        return rng.integers(-9, 10, (*extents, parts)).astype(float).view(dtype)[..., 0]
+        return rng.integers(-9, 10, (*extents, reals_per_element)).astype(float).view(dtype)[..., 0]
 
     a, b, c = drawn(rows, along), drawn(along, cols), drawn(rows, cols)
     # a[step, group] is A[8 group + g, 4 step + t]; b[step, j] is B[4 step + t, 8j + g]
@@ -118,7 +118,12 @@ def check(m, n, shape, parts, conj_a=False, conj_b=False, depth=1, first=0, thre
         acc = np.zeros((LANES, len(mine) * 3))
     acc = np.hstack([np.full((LANES, first), 7.0), acc])
     counts = acc.shape[1], held_a.shape[1], held_b.shape[1]
-    run(products(counts, m, n, shape, parts, conj_a, conj_b, depth, first, three_m), acc, held_a, held_b)
+    run(
+        products(counts, m, n, shape, reals_per_element, conj_a, conj_b, depth, first, three_m),
+        acc,
+        held_a,
+        held_b,
+    )
     assert (acc[:, :first] == 7.0).all()
     a, b, found = a.conj() if conj_a else a, b.conj() if conj_b else b, acc[:, first:].copy()
     if three_m:
@@ -129,11 +134,11 @@ def check(m, n, shape, parts, conj_a=False, conj_b=False, depth=1, first=0, thre
     assert np.array_equal(found, np.stack(expected, axis=1))
 
 
-@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("reals_per_element", [1, 2])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_every_instruction(shape, parts):
-    check(2, 3, shape, parts)
-    check(1, 2, shape, parts, depth=2, first=4)
+def test_every_instruction(shape, reals_per_element):
+    check(2, 3, shape, reals_per_element)
+    check(1, 2, shape, reals_per_element, depth=2, first=4)
 
 
 @pytest.mark.parametrize("conj_a, conj_b", [(True, False), (False, True), (True, True)])

@@ -6,7 +6,7 @@ import pytest
 
 from pyblasgpu.gpu import launch, memory, workspace
 
-MOST, FLAGS = workspace.MOST_KEPT, workspace.FLAGS
+MOST, FLAGS = workspace.MAX_KEPT_BYTES, workspace.FLAGS
 
 
 class Memory:

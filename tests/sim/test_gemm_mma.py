@@ -125,7 +125,7 @@ def test_nan_reaches_what_depends_on_it_and_nothing_else():
 
 def test_a_warp_whose_lanes_part_is_an_error():
     """What a GPU leaves undefined, lanes of a warp at different products, is no result here."""
-    multiply = simulator.warp_multiply(1, 1, (8, 4), 1)
+    multiply = simulator.warp_mma(1, 1, (8, 4), 1)
 
     def kernel():
         acc = simulator.cuda.local.array(2, simulator.types.float64)

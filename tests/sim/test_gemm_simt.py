@@ -102,7 +102,7 @@ def kept(letter: str = "s", trans_a: bool = False, trans_b: bool = False, **chan
 def test_c_is_read_group_by_group(letter, part):
     """In tiles that are whole and at edges, each group before any of it is written."""
     large = config(letter, BLK_M=32, BLK_N=32)
-    assert 0 < reals_read(large, 1, part) < large.THR_M * large.THR_N * large.dtype_facts.parts
+    assert 0 < reals_read(large, 1, part) < large.THR_M * large.THR_N * large.dtype_facts.reals_per_element
     check(large, 70, 70 if part == "lower" else 41, part=part)
 
 

@@ -40,9 +40,9 @@ def check(letter="s", packing=FORMS[-1], extent=43, k=15, step=(1, 1), by_rows=T
     config = small(letter, packing, kernels, **shape)
     rows, cols = extent * abs(step[0]) + gap * by_rows, k * abs(step[1]) + gap * (not by_rows)
     order = (0, 2, 1) if by_rows else (0, 1, 2)
-    room = np.full(batch * rows * cols * dtype.parts + 8, np.nan, dtype.real)
+    room = np.full(batch * rows * cols * dtype.reals_per_element + 8, np.nan, dtype.real)
     room = room[-(room.ctypes.data // dtype.real_size) % (16 // dtype.real_size) + shift :]
-    reals = room[: batch * rows * cols * dtype.parts]
+    reals = room[: batch * rows * cols * dtype.reals_per_element]
     flat = np.ndarray(batch * rows * cols, dtype.name, reals.data)  # aligned as a real is, no more
     around = flat.reshape(batch, *((cols, rows) if by_rows else (rows, cols))).transpose(order)
     source = around[:, : extent * abs(step[0]), : k * abs(step[1])][:, :: step[0], :: step[1]]

@@ -153,7 +153,7 @@ def test_gemm_of_packed_operands(letter):
 def test_packing_changes_no_bit(letter):
     """Conjugation in packing included: the same sums in the same order."""
     rng, dtype = np.random.default_rng(11), DTYPES[letter]
-    a, b = (rng.standard_normal((*shape, dtype.parts)) for shape in ((27, 35), (27, 19)))
+    a, b = (rng.standard_normal((*shape, dtype.reals_per_element)) for shape in ((27, 35), (27, 19)))
     a, b = (x.astype(dtype.real).view(dtype.name)[..., 0] for x in (a, b))
     tile, found = config(letter, trans_b=True, stages=2), []
     for chosen in (tile, tile.of_packed()):

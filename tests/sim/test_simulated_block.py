@@ -304,14 +304,14 @@ def relay(signals=True, waits=True):
         block = cuda.gridDim.x - 1 - cuda.blockIdx.x
         if block > 0 and waits:
             if cuda.threadIdx.x == 0:
-                while not sim.received(flags, block - 1):
+                while not sim.try_take_flag(flags, block - 1):
                     pass
             cuda.syncthreads()
         if cuda.threadIdx.x == 0:
             values[block] = values[block - 1] + real(1) if block > 0 else real(1)
         cuda.syncthreads()
         if cuda.threadIdx.x == 0 and signals:
-            sim.signal(flags, block)
+            sim.set_flag_release(flags, block)
 
     return kernel
 
@@ -343,10 +343,10 @@ def test_a_flag_tells_nothing_of_what_is_written_after_it(reading, raises):
         if cuda.blockIdx.x == 0:
             values[0] = real(1)
             cuda.syncthreads()
-            sim.signal(flags, 0)
+            sim.set_flag_release(flags, 0)
             values[1] = real(2)
         else:
-            while not sim.received(flags, 0):
+            while not sim.try_take_flag(flags, 0):
                 pass
             assert values[reading] == reading + 1
 

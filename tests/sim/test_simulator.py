@@ -85,17 +85,17 @@ def test_loads_and_stores_move_what_they_say():
 @pytest.mark.parametrize("conj_a, conj_b", [(False, False), (True, False), (False, True), (True, True)])
 @pytest.mark.parametrize("at_a, at_b", [((0, 1), (0, 1)), ((1, 3), (2, 4))])
 def test_rank1_update(dtype, conj_a, conj_b, at_a, at_b):
-    m, n, parts = 3, 2, 2 if "complex" in dtype else 1
+    m, n, reals_per_element = 3, 2, 2 if "complex" in dtype else 1
     rng = np.random.default_rng(1)
     part = np.dtype(dtype).type(0).real.dtype
-    reals = [rng.integers(-9, 9, count * parts).astype(part) for count in (m * n + 1, 8, 8)]
+    reals = [rng.integers(-9, 9, count * reals_per_element).astype(part) for count in (m * n + 1, 8, 8)]
     acc, a, b = (sim.Pointer(array, 0) for array in reals)
     column, row = (x.array.view(dtype).copy() for x in (a, b))
     column, row = column[at_a[0] :: at_a[1]][:m], row[at_b[0] :: at_b[1]][:n]
     expected = acc.array.view(dtype).copy()
     product = np.outer(row.conj() if conj_b else row, column.conj() if conj_a else column)
     expected[: m * n] += product.ravel()
-    sim.rank1_update(m, n, parts, conj_a, conj_b, at_a=at_a, at_b=at_b)(acc, a, b)
+    sim.rank1_update(m, n, reals_per_element, conj_a, conj_b, at_a=at_a, at_b=at_b)(acc, a, b)
     assert acc.array.dtype == part
     assert np.array_equal(acc.array.view(dtype), expected)
 
@@ -105,18 +105,20 @@ def test_rank1_update(dtype, conj_a, conj_b, at_a, at_b):
 @pytest.mark.parametrize("first", [0, 2])
 def test_shifted_update(dtype, conj, first):
     """Sums move from one tile to that before it, which is by columns."""
-    m, n, depth, parts = 3, 2, 2, 2 if "complex" in dtype else 1
+    m, n, depth, reals_per_element = 3, 2, 2, 2 if "complex" in dtype else 1
     rng = np.random.default_rng(1)
     part = np.dtype(dtype).type(0).real.dtype
     counts = 2 * m * n, m * depth, (first + depth) * n
-    acc, a, b = (sim.Pointer(rng.integers(-9, 9, count * parts).astype(part), 0) for count in counts)
+    acc, a, b = (
+        sim.Pointer(rng.integers(-9, 9, count * reals_per_element).astype(part), 0) for count in counts
+    )
     left, right = a.array.view(dtype).reshape(m, depth), b.array.view(dtype).reshape(-1, n)
     expected = acc.array.view(dtype).copy()
     product = (left.conj() if conj else left) @ right[first:]
     expected[: m * n] = expected[m * n :] + product.T.ravel()
-    targets = tuple((j * m + i) * parts for i in range(m) for j in range(n))
-    sources = tuple(place + m * n * parts for place in targets)
-    sim.shifted_update(m, n, depth, parts, conj, sources, targets, first)(acc, a, b)
+    targets = tuple((j * m + i) * reals_per_element for i in range(m) for j in range(n))
+    sources = tuple(place + m * n * reals_per_element for place in targets)
+    sim.shifted_update(m, n, depth, reals_per_element, conj, sources, targets, first)(acc, a, b)
     assert np.array_equal(acc.array.view(dtype), expected)
 
 
@@ -124,13 +126,15 @@ def test_shifted_update(dtype, conj, first):
 @pytest.mark.parametrize("conj", [False, True])
 @pytest.mark.parametrize("j", [0, 2, 3])
 def test_spread_column(dtype, conj, j):
-    n, parts = 4, 2 if "complex" in dtype else 1
+    n, reals_per_element = 4, 2 if "complex" in dtype else 1
     rng = np.random.default_rng(2)
     part = np.dtype(dtype).type(0).real.dtype
-    column, matrix = (sim.Pointer(rng.integers(-9, 9, count * parts).astype(part), 0) for count in (n, n * n))
+    column, matrix = (
+        sim.Pointer(rng.integers(-9, 9, count * reals_per_element).astype(part), 0) for count in (n, n * n)
+    )
     t, expected = matrix.array.view(dtype).reshape(n, n).T, column.array.view(dtype).copy()
     expected[j + 1 :] -= (t.conj() if conj else t)[j + 1 :, j] * expected[j]
-    sim.spread_column(n, j, parts, conj, -1)(column, matrix)
+    sim.axpy_column(n, j, reals_per_element, conj, -1)(column, matrix)
     assert np.array_equal(column.array.view(dtype), expected)
 
 

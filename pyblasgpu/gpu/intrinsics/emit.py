@@ -11,9 +11,22 @@ from numba.core import cgutils
 from numba.cuda.np import arrayobj
 
 __all__ = [
-    "I32", "LETTER", "PTX_TYPE", "REALS", "SHARED", "VOID", "architecture", "asm", "at",
-    "element_address", "load_volatile", "made_once", "nbytes", "types",
-]  # fmt: skip
+    "I32",
+    "LETTER",
+    "PTX_TYPE",
+    "REALS",
+    "SHARED",
+    "VOID",
+    "architecture",
+    "asm",
+    "at",
+    "element_address",
+    "element_addresses",
+    "load_volatile",
+    "made_once",
+    "nbytes",
+    "types",
+]
 
 types: Any = cuda.types
 
@@ -49,6 +62,16 @@ def element_address(context, builder, array_type, array, index, step):
     """Address of element ``index + step`` of a one-dimensional (local) array."""
     data = arrayobj.make_array(array_type)(context, builder, array).data
     return builder.gep(data, [builder.add(index, ir.Constant(index.type, step))])
+
+
+def element_addresses(context, builder, signature, arguments):
+    """``slot(which, at)``: the address of a real of one of the arrays that an intrinsic is called with."""
+    zero = ir.Constant(I32, 0)
+
+    def slot(which, at):
+        return element_address(context, builder, signature.args[which], arguments[which], zero, at)
+
+    return slot
 
 
 def load_volatile(builder, address, size, width=1):

@@ -1,4 +1,4 @@
-"""Intrinsics that address and move memory: vectors, predicated access, cp.async."""
+"""Intrinsics that address and move memory: vectors and predicated access."""
 
 from __future__ import annotations
 
@@ -6,28 +6,20 @@ from llvmlite import ir
 from numba.cuda.extending import intrinsic
 from numba.cuda.np import arrayobj
 
-from .emit import (
-    I32,
-    LETTER,
-    PTX_TYPE,
-    REALS,
-    SHARED,
-    VOID,
-    architecture,
-    asm,
-    at,
-    element_address,
-    made_once,
-    nbytes,
-    types,
-)
+from .emit import I32, LETTER, PTX_TYPE, REALS, VOID, asm, at, element_address, made_once, nbytes, types
 
 __all__ = [
-    "afresh", "atomic_add", "commit_async", "copy_async", "in_turn", "is_aligned", "load_acquire",
-    "load_global", "load_shared", "offset", "pointer_type", "prefetch", "received", "shared_pointer",
-    "signal", "store_global", "store_global_vector", "store_relaxed", "store_release", "store_shared",
-    "sync_warp", "wait_async",
-]  # fmt: skip
+    "is_aligned",
+    "load_global",
+    "load_shared",
+    "offset",
+    "pointer_type",
+    "prefetch",
+    "shared_pointer",
+    "store_global",
+    "store_global_vector",
+    "store_shared",
+]
 
 
 def pointer_type(real: str):
@@ -230,172 +222,3 @@ def is_aligned(width: int):
         return types.boolean(pointer), codegen
 
     return aligned
-
-
-@made_once
-def copy_async(size: int, through_l1: bool = False):
-    """``copy(shared, i, pointer, j, valid)``: `size` bytes by cp.async; those past `valid` become 0.
-
-    Copies of 16 bytes, which alone can, pass by the L1 cache unless they shall go `through_l1`.
-    """
-    cache = "cg" if size == 16 and not through_l1 else "ca"
-
-    @intrinsic
-    def copy(_, shared, i, pointer, j, valid):
-        def codegen(context, builder, signature, arguments):
-            target, i, source, j, valid = arguments
-            text = f"cp.async.{cache}.shared.global [$0], [$1], {size}, $2;"
-            target = at(builder, target, i)
-            window = builder.addrspacecast(target, target.type.pointee.as_pointer(SHARED))
-            operands = [builder.ptrtoint(window, I32), at(builder, source, j), valid]
-            asm(builder, VOID, operands, text, "r,l,r,~{memory}")
-            return context.get_dummy_value()
-
-        return types.void(shared, i, pointer, j, types.int32), codegen
-
-    return copy
-
-
-@intrinsic
-def commit_async(_):
-    """Close this thread's current group of asynchronous copies."""
-
-    def codegen(context, builder, signature, arguments):
-        asm(builder, VOID, [], "cp.async.commit_group;", "~{memory}")
-        return context.get_dummy_value()
-
-    return types.void(), codegen
-
-
-@made_once
-def wait_async(pending: int):
-    """``wait()``: until at most `pending` of this thread's groups are still under way."""
-
-    @intrinsic
-    def wait(_):
-        def codegen(context, builder, signature, arguments):
-            asm(builder, VOID, [], f"cp.async.wait_group {pending};", "~{memory}")
-            return context.get_dummy_value()
-
-        return types.void(), codegen
-
-    return wait
-
-
-@intrinsic
-def afresh(_, value):
-    """The integer `value`, as one that the compiler has not seen: what is made of it is not made before."""
-    width = value.bitwidth
-
-    def codegen(context, builder, signature, arguments):
-        letter = {32: "r", 64: "l"}[width]
-        return asm(
-            builder, ir.IntType(width), list(arguments), f"mov.b{width} $0, $1;", f"={letter},{letter}"
-        )
-
-    return value(value), codegen
-
-
-@intrinsic
-def signal(_, flags, i):
-    """Set ``flags[i]``: who has `received` it reads what this thread knows to be written."""
-
-    def codegen(context, builder, signature, arguments):
-        asm(builder, VOID, [at(builder, *arguments)], "st.release.gpu.global.u32 [$0], 1;", "l,~{memory}")
-        return context.get_dummy_value()
-
-    return types.void(flags, i), codegen
-
-
-@intrinsic
-def received(_, flags, i):
-    """Whether ``flags[i]`` was set; it is not any more."""
-
-    def codegen(context, builder, signature, arguments):
-        text = (
-            "{ .reg .pred p; ld.acquire.gpu.global.u32 $0, [$1]; setp.ne.u32 p, $0, 0; "
-            "@p st.relaxed.gpu.global.u32 [$1], 0; }"
-        )
-        found = asm(builder, I32, [at(builder, *arguments)], text, "=&r,l,~{memory}")
-        return builder.icmp_unsigned("!=", found, ir.Constant(I32, 0))
-
-    return types.boolean(flags, i), codegen
-
-
-@intrinsic
-def atomic_add(_, flags, i, count):
-    """What ``flags[i]`` was before `count` was added to it; nothing else is ordered by it."""
-
-    def codegen(context, builder, signature, arguments):
-        where, count = at(builder, *arguments[:2]), arguments[2]
-        return asm(
-            builder, I32, [where, count], "atom.relaxed.gpu.global.add.u32 $0, [$1], $2;", "=r,l,r,~{memory}"
-        )
-
-    return types.int32(flags, i, types.int32), codegen
-
-
-@intrinsic
-def load_acquire(_, flags, i):
-    """``flags[i]``; who finds a number reads what was known to the thread that released it."""
-
-    def codegen(context, builder, signature, arguments):
-        where = at(builder, *arguments)
-        return asm(builder, I32, [where], "ld.acquire.gpu.global.u32 $0, [$1];", "=r,l,~{memory}")
-
-    return types.int32(flags, i), codegen
-
-
-def _flag_store(order: str):
-    """The code of ``flags[i] = value`` for the whole device, 'release' or 'relaxed'."""
-
-    def codegen(context, builder, signature, arguments):
-        where, value = at(builder, *arguments[:2]), arguments[2]
-        asm(builder, VOID, [where, value], f"st.{order}.gpu.global.u32 [$0], $1;", "l,r,~{memory}")
-        return context.get_dummy_value()
-
-    return codegen
-
-
-@intrinsic
-def store_release(_, flags, i, value):
-    """``flags[i] = value``, for others to acquire, with all that this thread knows to be written."""
-    return types.void(flags, i, types.int32), _flag_store("release")
-
-
-@intrinsic
-def store_relaxed(_, flags, i, value):
-    """``flags[i] = value``, for others to acquire, which may then write what this block has read.
-
-    What was read up to the last barrier has come, so nothing must be waited for, as `store_release` waits: it
-    tells nothing of what was written.
-    """
-    return types.void(flags, i, types.int32), _flag_store("relaxed")
-
-
-@intrinsic
-def in_turn(_):
-    """Wait until the launches before this one on its stream are over; those after it may start to wait.
-
-    What they wrote is seen from here on. Cards before Hopper start no launch before its turn.
-    """
-
-    def codegen(context, builder, signature, arguments):
-        is_able = builder.icmp_signed(">=", architecture(context, builder), ir.Constant(I32, 900))
-        with builder.if_then(is_able):
-            text = "griddepcontrol.wait; griddepcontrol.launch_dependents;"
-            asm(builder, VOID, [], text, "~{memory}")
-        return context.get_dummy_value()
-
-    return types.void(), codegen
-
-
-@intrinsic
-def sync_warp(_):
-    """Wait for all lanes of the warp; what each wrote before, the others read after."""
-
-    def codegen(context, builder, signature, arguments):
-        asm(builder, VOID, [], "bar.warp.sync 0xffffffff;", "~{memory}")
-        return context.get_dummy_value()
-
-    return types.void(), codegen

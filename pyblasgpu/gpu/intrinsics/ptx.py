@@ -10,43 +10,34 @@ from __future__ import annotations
 
 from numba import cuda
 
-from .arithmetic import (
-    divide,
-    fill,
-    fma,
-    quotient,
-    rank1_update,
-    select,
-    shifted_update,
-    spread_column,
-    warp_multiply,
-)
+from .arithmetic import divide, fma, opaque, quotient, select
+from .async_copy import commit_async, copy_async, wait_async
+from .device_functions import called, inlined
 from .emit import REALS, types
 from .memory import (
-    afresh,
-    atomic_add,
-    commit_async,
-    copy_async,
-    in_turn,
     is_aligned,
-    load_acquire,
     load_global,
     load_shared,
     offset,
     pointer_type,
     prefetch,
-    received,
     shared_pointer,
-    signal,
     store_global,
     store_global_vector,
+    store_shared,
+)
+from .register_tile import axpy_column, fill, rank1_update, shifted_update
+from .synchronization import (
+    atomic_add,
+    grid_dependency_wait,
+    load_acquire,
+    set_flag_release,
     store_relaxed,
     store_release,
-    store_shared,
     sync_warp,
-    wait_async,
+    try_take_flag,
 )
-from .parts import called, inlined
+from .warp_mma import warp_mma
 
 __all__ = [
     "cuda",
@@ -64,10 +55,10 @@ __all__ = [
     "commit_async",
     "wait_async",
     "sync_warp",
-    "in_turn",
-    "afresh",
-    "signal",
-    "received",
+    "grid_dependency_wait",
+    "opaque",
+    "set_flag_release",
+    "try_take_flag",
     "atomic_add",
     "load_acquire",
     "store_release",
@@ -76,9 +67,9 @@ __all__ = [
     "REALS",
     "rank1_update",
     "shifted_update",
-    "warp_multiply",
+    "warp_mma",
     "fill",
-    "spread_column",
+    "axpy_column",
     "inlined",
     "called",
     "fma",

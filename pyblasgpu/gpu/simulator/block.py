@@ -1,4 +1,4 @@
-"""Blocks of simulated threads, and the ``cuda`` module that kernels see in them.
+"""Blocks of simulated threads, their shared memory, and what one block knows of another.
 
 Numba's simulator gives a block operating-system threads, run in order, and hands its shared memory to
 the next block. Here a thread is a greenlet; between two barriers the threads run in random order, blocks
@@ -8,124 +8,24 @@ too; shared memory begins as NaN; and what a GPU punishes by hanging or by wrong
 
 from __future__ import annotations
 
-import contextvars
 import itertools
-import random
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import greenlet
 import numpy as np
 from numba.cuda.simulator.kernelapi import Dim3, FakeCUDAModule
 
 from .memory import WARP, AccessLog, Pointer, SimulatorError, poisoned
+from .schedule import random
+from .thread import Thread
 
-__all__ = ["Integer", "cuda", "current_thread", "gives_way", "launch", "reseed"]
-
-MAX_THREADS = 1024  # a block
-MAX_GRID = (2**31 - 1, 65535, 65535)
-SHARED_LIMIT = 227 * 1024  # bytes a block may use, compute capability 9.0
-
-_random = random.Random(0)
-
-
-def reseed(seed: int) -> None:
-    """Choose the order of threads and blocks anew."""
-    _random.seed(seed)
-
-
-def gives_way() -> bool:
-    """Whether a block lets others run, as chance has it."""
-    return _random.random() < 0.5
-
-
-class Integer:
-    """An integer type: the dtype of an array, or a checked cast.
-
-    Numba computes in int64 whatever the width of the operands, so the cast gives a Python int.
-    """
-
-    def __init__(self, name: str):
-        self.dtype = np.dtype(name)
-        self.lowest, self.highest = int(np.iinfo(name).min), int(np.iinfo(name).max)
-
-    def __call__(self, value) -> int:
-        value = int(value)
-        if not self.lowest <= value <= self.highest:
-            raise OverflowError(f"{value} does not fit {self.dtype}")
-        return value
-
-
-class Thread(greenlet.greenlet):
-    """One thread of a block, and the asynchronous copies it has under way."""
-
-    def __init__(self, block: Block, index: int):
-        super().__init__()
-        self.block, self.index, self.place = block, index, Dim3(index, 0, 0)
-        self.gr_context = contextvars.copy_context()  # NumPy keeps its error state there
-        self.barrier: tuple[str, int] | None = None  # file and line where it waits
-        self.vote = False  # what it brings to that barrier
-        self.meeting: _Meeting | None = None  # where it waits for the other lanes of its warp
-        self.stalled = False  # until another block is further
-        self.found: dict[int, float] = {}  # what flags were when it last looked, by their places
-        self.static_arrays = 0
-        self.copies: list = []  # not yet committed
-        self.groups: list[list] = []
-
-    def run(self):
-        self.block.launch.function(*self.block.launch.arguments)
-
-    def resume(self) -> None:
-        """Run to the next barrier, or meeting of the warp, or to the end."""
-        self.barrier, self.meeting, self.stalled = None, None, False
-        try:
-            self.switch()
-        except Exception as error:
-            error.add_note(f"in thread {self.index} of block {self.block.index}")
-            raise
-
-    def wait(self, vote: bool = False) -> list[bool]:
-        """Give way until the other threads are at the kernel's barrier too; what they all voted."""
-        self.barrier, self.vote = self._line(), vote
-        self.parent.switch()
-        return self.block.votes
-
-    def stall(self) -> None:
-        """Give way to other blocks."""
-        self.stalled = True
-        self.parent.switch()
-
-    def meet(self, brought, together: Callable[[list], None]) -> None:
-        """Give way until all lanes of the warp are here; one does `together` with what all brought."""
-        self.meeting = _Meeting(self._line(), brought, together)
-        self.parent.switch()
-
-    def _line(self) -> tuple[str, int]:
-        """The kernel's file and line; a frame reckons its line anew each time, which takes long."""
-        kernel = sys._getframe(3)
-        lines, at = self.block.launch.lines, (id(kernel.f_code), kernel.f_lasti)
-        if at not in lines:
-            lines[at] = kernel.f_code.co_filename, kernel.f_lineno
-        return lines[at]
-
-
-@dataclass(frozen=True, slots=True)
-class _Meeting:
-    place: tuple[str, int]  # file and line
-    brought: object
-    together: Callable[[list], None]
-
-
-def current_thread() -> Thread:
-    """The thread of the kernel that is running."""
-    return greenlet.getcurrent()
+__all__ = ["Block", "Launch", "check_shared"]
 
 
 @dataclass
-class _Launch:
+class Launch:
     """What the blocks of a launch have in common; of each device array, its logs by thread and by block."""
 
     function: Callable
@@ -154,7 +54,7 @@ class _News:
 class Block:
     """One block: its threads and its shared memory."""
 
-    def __init__(self, launch: _Launch, number: int, index: Dim3):
+    def __init__(self, launch: Launch, number: int, index: Dim3):
         self.launch, self.number, self.index = launch, number, index
         self.shared: dict[tuple[int, int, np.dtype], tuple[np.ndarray, AccessLog]] = {}
         self.static_bytes = 0
@@ -168,7 +68,7 @@ class Block:
         """Run to the end; yields where it can only go on when another block is further."""
         running = list(self.threads)
         while running:
-            _random.shuffle(running)
+            random.shuffle(running)
             for thread in running:
                 thread.resume()
             self._hold_meetings()
@@ -202,14 +102,14 @@ class Block:
         meetings = [lane.meeting for lane in lanes if lane.meeting]
         if not meetings or any(lane.stalled for lane in lanes):
             return False
-        places = sorted({meeting.place for meeting in meetings})
-        if len(places) > 1 or len(meetings) < WARP:
-            lines = ", ".join(f"{Path(file).name}:{line}" for file, line in places)
+        met_at = sorted({meeting.line for meeting in meetings})
+        if len(met_at) > 1 or len(meetings) < WARP:
+            lines = ", ".join(f"{Path(file).name}:{line}" for file, line in met_at)
             raise SimulatorError(
                 f"warp divergence in block {self.index}: {len(meetings)} of {WARP} lanes are at {lines}"
             )
         meetings[0].together([meeting.brought for meeting in meetings])
-        for lane in _random.sample(lanes, WARP):
+        for lane in random.sample(lanes, WARP):
             lane.resume()
         return True
 
@@ -223,7 +123,7 @@ class Block:
     @contextmanager
     def _logs_put_aside(self) -> Iterator[None]:
         """The logs by thread are those of another block meanwhile."""
-        kept = [by_thread.taken() for by_thread, _ in self.launch.logs]
+        kept = [by_thread.take_accesses() for by_thread, _ in self.launch.logs]
         yield
         for (by_thread, _), accesses in zip(self.launch.logs, kept, strict=True):
             by_thread.put_back(accesses)
@@ -234,7 +134,7 @@ class Block:
         """
         self.launch.events += 1
         logs = [by_block for _, by_block in self.launch.logs]
-        self.launch.news[_place(flag)] = _News(
+        self.launch.news[_flag_key(flag)] = _News(
             [
                 {**known, **log.written(self.number)} if written else {}
                 for known, log in zip(self.known, logs, strict=True)
@@ -246,9 +146,9 @@ class Block:
         """What others had written or read when they set `flag` comes before what this block does next; with
         `once` no other block learns it there.
         """
-        place, news = _place(flag), self.launch.news
-        if place in news:
-            told = news.pop(place) if once else news[place]
+        key, news = _flag_key(flag), self.launch.news
+        if key in news:
+            told = news.pop(key) if once else news[key]
             for known, new in zip(self.known, told.written, strict=True):
                 known.update(new)
             for over, new in zip(self.over, told.over, strict=True):
@@ -282,158 +182,14 @@ class Block:
 
     def _static(self, nbytes: int) -> np.ndarray:
         self.static_bytes += nbytes
-        _check_shared(self.static_bytes + self.launch.shared_bytes, self.launch.shared_limit)
+        check_shared(self.static_bytes + self.launch.shared_bytes, self.launch.shared_limit)
         return poisoned(nbytes)
 
 
-def _place(flag: Pointer) -> tuple[int, int]:
+def _flag_key(flag: Pointer) -> tuple[int, int]:
     return flag.array.ctypes.data, flag.start
 
 
-def _check_shared(nbytes: int, limit: int) -> None:
+def check_shared(nbytes: int, limit: int) -> None:
     if nbytes > limit:
         raise SimulatorError(f"{nbytes} bytes of shared memory a block, of {limit}")
-
-
-def _dtype(type_) -> np.dtype:
-    return type_.dtype if isinstance(type_, Integer) else np.dtype(type_)
-
-
-class _Shared:
-    def array(self, shape: int, dtype, alignment: int | None = None) -> Pointer:
-        thread, dtype = current_thread(), _dtype(dtype)
-        return thread.block.shared_array(thread, shape, dtype, alignment or dtype.itemsize)
-
-
-class _Local:
-    def array(self, shape: int, dtype, alignment: int | None = None) -> Pointer:
-        if shape < 1:
-            raise SimulatorError(f"local array of {shape} elements")
-        dtype = _dtype(dtype)
-        array = poisoned(shape * dtype.itemsize).view(dtype)
-        return Pointer(array, (alignment or dtype.itemsize) // dtype.itemsize)
-
-
-class _Module(FakeCUDAModule):
-    """Numba's simulated module, with our threads and memory."""
-
-    def __init__(self, grid: tuple[int, int, int], threads: int):
-        super().__init__(grid, (threads, 1, 1), 0)
-        self._shared, self._local = _Shared(), _Local()
-
-    @property
-    def threadIdx(self) -> Dim3:
-        return current_thread().place
-
-    @property
-    def blockIdx(self) -> Dim3:
-        return current_thread().block.index
-
-    @property
-    def laneid(self) -> int:
-        return current_thread().index % WARP
-
-    def syncthreads(self) -> None:
-        current_thread().wait()
-
-    def syncthreads_and(self, value) -> bool:
-        return all(current_thread().wait(bool(value)))
-
-    def syncthreads_or(self, value) -> bool:
-        return any(current_thread().wait(bool(value)))
-
-    def syncthreads_count(self, value) -> int:
-        return sum(current_thread().wait(bool(value)))
-
-
-class _Cuda:
-    """The name ``cuda`` of the kernel files: the module of the launch that is running."""
-
-    def __getattr__(self, name: str):
-        return getattr(current_thread().block.launch.cuda, name)
-
-
-cuda = _Cuda()
-
-
-def launch(
-    function,
-    grid: tuple[int, int, int],
-    block: tuple[int, int, int],
-    shared_bytes: int,
-    arguments: tuple,
-    shared_limit: int = SHARED_LIMIT,
-) -> None:
-    """Run a kernel function to its end.
-
-    Parameters
-    ----------
-    function : callable
-        What a kernel's factory returns.
-    grid : tuple of int
-        Blocks along x, y, z.
-    block : tuple of int
-        Threads of a block, all along x.
-    shared_bytes : int
-        Dynamic shared memory of a block.
-    arguments : tuple
-        Numbers and `Pointer` s, reals already in the kernel's precision.
-    shared_limit : int
-        Bytes of shared memory that a block may use.
-
-    Raises
-    ------
-    SimulatorError
-        When the launch exceeds a limit, or the kernel does what a GPU leaves undefined.
-    IndexError
-        When it reaches outside an allocation. What is raised in a thread carries a note that names it.
-    """
-    threads = block[0]
-    if not 1 <= threads <= MAX_THREADS or tuple(block) != (threads, 1, 1):
-        raise SimulatorError(f"{block} threads a block, of up to {MAX_THREADS} along x")
-    if not all(1 <= extent <= limit for extent, limit in zip(grid, MAX_GRID, strict=True)):
-        raise SimulatorError(f"grid {grid} is not within (1, 1, 1) and {MAX_GRID}")
-    _check_shared(shared_bytes, shared_limit)
-    arguments, logs = _watched(arguments)
-    facts = _Launch(
-        function, arguments, _Module(grid, threads), threads, shared_bytes, shared_limit, logs, {}, {}
-    )
-    places = list(enumerate(np.ndindex(grid)))
-    _random.shuffle(places)
-    with np.errstate(all="ignore"):
-        _run_all(facts, (Block(facts, number, Dim3(*place)).run() for number, place in places))
-    for _, by_block in logs:
-        by_block.close()
-
-
-def _run_all(launch: _Launch, blocks: Iterable[Iterator[None]]) -> None:
-    """Run the blocks to their ends: one after the other, but those that wait for others again and again, in
-    another order each time.
-    """
-    waiting = [block for block in blocks if _waits(block)]
-    while waiting:
-        _random.shuffle(waiting)
-        before = launch.events
-        left = [block for block in waiting if _waits(block)]
-        if len(left) == len(waiting) and launch.events == before:
-            raise SimulatorError(f"deadlock: {len(left)} blocks wait for flags that nobody sets")
-        waiting = left
-
-
-def _waits(block: Iterator[None]) -> bool:
-    return next(block, block) is None
-
-
-def _watched(arguments: tuple) -> tuple[tuple, list[tuple[AccessLog, AccessLog]]]:
-    """The arguments with logs at their pointers, one pair of logs for those into the same memory."""
-    logs: dict[int, tuple[AccessLog, AccessLog]] = {}
-
-    def watch(argument):
-        if not isinstance(argument, Pointer):
-            return argument
-        array = argument.array
-        pair = AccessLog(array.size, "device"), AccessLog(array.size, "device", "block")
-        by_thread, _ = logs.setdefault(array.ctypes.data, pair)
-        return Pointer(array, argument.phase, argument.start, by_thread)
-
-    return tuple(watch(argument) for argument in arguments), list(logs.values())

@@ -16,9 +16,17 @@ from greenlet import getcurrent as _running
 from ...errors import PyblasgpuError
 
 __all__ = [
-    "WARP", "AccessLog", "Pointer", "SimulatorError", "adopt", "allocate", "poisoned", "release", "resolve",
+    "WARP",
+    "AccessLog",
+    "Pointer",
+    "SimulatorError",
+    "adopt",
+    "allocate",
+    "poisoned",
+    "release",
+    "resolve",
     "view",
-]  # fmt: skip
+]
 
 ALIGNMENT = 256  # bytes, of an allocation: that of the CUDA driver
 WARP = 32  # lanes
@@ -82,14 +90,14 @@ class AccessLog:
         """The elements that `actor` has written, with its number."""
         return {i: actor for who, at, count in self.writes if who == actor for i in range(at, at + count)}
 
-    def taken(self) -> tuple[list, ...]:
+    def take_accesses(self) -> tuple[list, ...]:
         """All accesses; the log is empty then."""
         found = self.reads, self.writes, self.settled_reads, self.settled_writes
         self.reads, self.writes, self.settled_reads, self.settled_writes = [], [], [], []
         return found
 
     def put_back(self, accesses: tuple[list, ...]) -> None:
-        """The accesses that were `taken`."""
+        """The accesses that `take_accesses` gave."""
         self.reads, self.writes, self.settled_reads, self.settled_writes = accesses
 
     def close(self) -> None:

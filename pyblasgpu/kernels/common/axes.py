@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ...gpu.device import Device
-from ...gpu.intrinsics.mma import SHAPES, taken
+from ...gpu.intrinsics.mma import SHAPES, elements_per_mma
 from ...types import Dtype
 
 __all__ = ["VECTOR", "Axis", "Parameters", "first", "instructions", "length", "residence", "widest"]
@@ -28,7 +28,7 @@ def instructions(dtype: Dtype, device: Device, rows: int, depths: Iterable[int])
     """
 
     def serves(shape: tuple[int, int]) -> bool:
-        return SHAPES[shape] <= device.cc and rows % taken(shape, dtype.parts)[0] == 0
+        return SHAPES[shape] <= device.cc and rows % elements_per_mma(shape, dtype.reals_per_element)[0] == 0
 
     return list(dict.fromkeys((16, depth) if serves((16, depth)) else (8, 4) for depth in depths))
 

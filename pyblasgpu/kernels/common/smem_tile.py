@@ -71,6 +71,11 @@ class Stripe:
         return self.k_major and not self.keeps_rows
 
     @property
+    def cache_policy(self) -> str:
+        """PTX's cache policy of asynchronous copies."""
+        return "ca" if self.through_l1 else "cg"
+
+    @property
     def load_bytes(self) -> int:
         """Bytes of one load."""
         return self.vec * self.dtype.itemsize
@@ -108,11 +113,11 @@ class Stripe:
     def reals(self) -> int:
         """Reals it takes in shared memory, a multiple of 16 bytes."""
         quantum = 16 // self.dtype.real_size
-        return -(-self.lead * self.rows * self.dtype.parts // quantum) * quantum
+        return -(-self.lead * self.rows * self.dtype.reals_per_element // quantum) * quantum
 
     def staged(self, threads: int) -> int:
         """Reals of the stripe that one thread holds while it is staged through registers."""
-        return max(self.blk * self.depth * self.dtype.parts // threads, 1)
+        return max(self.blk * self.depth * self.dtype.reals_per_element // threads, 1)
 
     def check(self, name: str, threads: int, asynchronous: bool) -> None:
         """Raise `ConfigError` where `threads` threads cannot load the stripe of operand `name`."""
@@ -177,7 +182,7 @@ def walkers(stripe: Stripe) -> SimpleNamespace:
 
 def forerunner(stripe: Stripe, threads: int):
     """``ask(source, lead, t, extent, depth)``: L2 for a stripe that will be loaded before long."""
-    K_MAJOR, PARTS, ELEMENTS = stripe.k_major, stripe.dtype.parts, LINE // stripe.dtype.itemsize
+    K_MAJOR, PARTS, ELEMENTS = stripe.k_major, stripe.dtype.reals_per_element, LINE // stripe.dtype.itemsize
     ACROSS, quotient, prefetch = -(-stripe.major // ELEMENTS), ptx.quotient, ptx.prefetch
     LINES, int32, int64 = ACROSS * stripe.minor, ptx.types.int32, ptx.types.int64
 
@@ -229,7 +234,7 @@ def _skip_finish(shared, staged, t):
 def _runner(stripe: Stripe):
     """Asynchronous copies of a packed stripe, as it lies."""
     int32, offset = ptx.types.int32, ptx.offset
-    copy = ptx.copy_async(RUN, stripe.through_l1)
+    copy = ptx.copy_async(RUN, stripe.cache_policy)
     THREADS, REALS = stripe.dim_x * stripe.dim_y, RUN // stripe.dtype.real_size
     RUNS = stripe.lead * stripe.depth * stripe.dtype.itemsize // RUN
 
@@ -246,9 +251,10 @@ def _runner(stripe: Stripe):
 def _copier(stripe: Stripe, masked: bool):
     """Asynchronous copies; the masked one asks for fewer bytes, down to none, and zeros for the rest."""
     int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
-    copy = ptx.copy_async(stripe.load_bytes, stripe.through_l1)
+    copy = ptx.copy_async(stripe.load_bytes, stripe.cache_policy)
     DIM_X, DIM_Y, VEC, K_MAJOR = stripe.dim_x, stripe.dim_y, stripe.vec, stripe.k_major
-    LEAD, PARTS, SIZE = stripe.lead * stripe.dtype.parts, stripe.dtype.parts, stripe.dtype.itemsize
+    PARTS = stripe.dtype.reals_per_element
+    LEAD, SIZE = stripe.lead * stripe.dtype.reals_per_element, stripe.dtype.itemsize
     TRANSPOSES = stripe.transposes
     STEPS_X, STEPS_Y = stripe.major // (DIM_X * VEC), stripe.minor // DIM_Y
 
@@ -277,14 +283,9 @@ def _copier(stripe: Stripe, masked: bool):
 def _fetcher(stripe: Stripe, masked: bool):
     """Loads into registers; a vector is inside or outside as a whole (the dispatcher sees to it)."""
     int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
-    read = ptx.load_global(stripe.vec * stripe.dtype.parts, False)
-    DIM_X, DIM_Y, VEC, K_MAJOR, PARTS = (
-        stripe.dim_x,
-        stripe.dim_y,
-        stripe.vec,
-        stripe.k_major,
-        stripe.dtype.parts,
-    )
+    read = ptx.load_global(stripe.vec * stripe.dtype.reals_per_element, False)
+    PARTS = stripe.dtype.reals_per_element
+    DIM_X, DIM_Y, VEC, K_MAJOR = stripe.dim_x, stripe.dim_y, stripe.vec, stripe.k_major
     STEPS_X, STEPS_Y = stripe.major // (DIM_X * VEC), stripe.minor // DIM_Y
 
     @device_function
@@ -305,13 +306,8 @@ def _fetcher(stripe: Stripe, masked: bool):
 
 def _stasher(stripe: Stripe):
     """Registers to shared memory, transposed or not."""
-    DIM_X, DIM_Y, VEC, PARTS, TRANSPOSES = (
-        stripe.dim_x,
-        stripe.dim_y,
-        stripe.vec,
-        stripe.dtype.parts,
-        stripe.transposes,
-    )
+    PARTS = stripe.dtype.reals_per_element
+    DIM_X, DIM_Y, VEC, TRANSPOSES = stripe.dim_x, stripe.dim_y, stripe.vec, stripe.transposes
     LEAD = stripe.lead * PARTS
     STEPS_X, STEPS_Y = stripe.major // (DIM_X * VEC), stripe.minor // DIM_Y
     PIECES, PIECE = (VEC, PARTS) if TRANSPOSES else (1, VEC * PARTS)

@@ -59,7 +59,7 @@ def diagonal_inverter(facts: Dtype, n: int, step: int, conj: bool, unit: bool):
 
     Elements of the diagonal, of which there are `n` at most, lie `step` elements apart.
     """
-    PARTS, invert_one, int32 = facts.parts, inverter(facts, conj), ptx.types.int32
+    PARTS, invert_one, int32 = facts.reals_per_element, inverter(facts, conj), ptx.types.int32
 
     @device_function
     def invert(diagonal, inverse, t, rows):
@@ -103,11 +103,11 @@ def steps(facts: Dtype, n: int, conj: bool, divides: bool, width: int = 1, lead:
     begin `lead` elements apart, by default `n`.
     """
     lead = lead or n
-    PARTS, COMPLEX = facts.parts, facts.is_complex
+    PARTS, COMPLEX = facts.reals_per_element, facts.is_complex
     real, CONJ, divided = ptx.REALS[facts.real], -1 if conj else 1, quotient(facts, ptx.called)
 
     def column_step(j):
-        spread = ptx.spread_column(n, j, PARTS, conj, -1, width, lead)
+        spread = ptx.axpy_column(n, j, PARTS, conj, -1, width, lead)
 
         @device_function
         def step(column, diagonal, inverse):
@@ -174,7 +174,7 @@ def careful_solver(facts: Dtype, row: int, conj: bool, divides: bool):
 
     Element (i, j) of the tile is ``matrix[(i*row_step + j*col_step) * parts]``.
     """
-    PARTS, COMPLEX = facts.parts, facts.is_complex
+    PARTS, COMPLEX = facts.reals_per_element, facts.is_complex
     real, CONJ, divide = ptx.REALS[facts.real], -1 if conj else 1, divider(facts)
 
     @device_function
@@ -227,12 +227,12 @@ def panel_writer(
     """
     col = col or parts
     over, store = rounds(n, columns, threads, by_rows), ptx.store_global
-    int32, afresh = ptx.types.int32, ptx.afresh
+    int32, opaque = ptx.types.int32, ptx.opaque
     ROUNDS, place, has, following, at_first = over.count, over.place, over.has, over.following, over.first
 
     @device_function
     def write(b, panel, row_stride, col_stride, t, rows, cols):
-        t = afresh(int32(t))  # the same ways as on reading would take registers all the time
+        t = opaque(int32(t))  # the same ways as on reading would take registers all the time
         at = at_first(t, row_stride, col_stride)
         for k in range(ROUNDS):
             i, j = place(t, k)

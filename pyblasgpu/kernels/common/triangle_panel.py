@@ -178,8 +178,10 @@ class Variant:
     b_by_rows: bool
 
 
-def panel_source(stem: str, config, variant: Variant, build, ahead: tuple[int, ...] = ()) -> KernelSource:
-    """The kernel that ``build(config, variant)`` makes; of `ahead` see `KernelSource`.
+def panel_source(
+    stem: str, config, variant: Variant, build, reads_before_wait: tuple[int, ...] = ()
+) -> KernelSource:
+    """The kernel that ``build(config, variant)`` makes; of `reads_before_wait` see `KernelSource`.
 
     Its parameters are pointers to T and B; int32 n and columns of B; int64 row and column stride of T, of
     B, batch strides of T, B (elements); alpha (real, imaginary part). Grid: x ``config.grid(columns)``,
@@ -195,7 +197,7 @@ def panel_source(stem: str, config, variant: Variant, build, ahead: tuple[int, .
         min_blocks=config.min_blocks,
         shared_bytes=config.shared_bytes,
         build=lambda: build(config, variant),
-        ahead=ahead,
+        reads_before_wait=reads_before_wait,
     )
 
 
@@ -210,8 +212,8 @@ def block_copier(
     what lies above the diagonal, and for 1 the diagonal. A copier that `unrolls` takes fewer instructions,
     and registers for many addresses at once.
     """
-    PARTS, SIZE = config.dtype_facts.parts, config.dtype_facts.itemsize
-    int32, copy, afresh = ptx.types.int32, ptx.copy_async(SIZE), ptx.afresh
+    PARTS, SIZE = config.dtype_facts.reals_per_element, config.dtype_facts.itemsize
+    int32, copy, opaque = ptx.types.int32, ptx.copy_async(SIZE), ptx.opaque
     TRIANGLE, FIRST = first is not None, first or 0
 
     over = rounds(rows, cols, config.threads, by_rows)
@@ -220,7 +222,7 @@ def block_copier(
     @device_function
     def start(shared, source, row_stride, col_stride, t, rows_left, cols_left, shift):
         at = at_first(t, row_stride, col_stride)
-        for k in range(ROUNDS if unrolls else afresh(int32(ROUNDS))):
+        for k in range(ROUNDS if unrolls else opaque(int32(ROUNDS))):
             i, j = place(t, k)
             ok = (i < rows_left) & (j < cols_left)
             if TRIANGLE:
@@ -235,7 +237,7 @@ def block_copier(
 
 def step_multiplier(config: TrianglePanel, conj: bool):
     """``step(kk, acc, rt, rx, pt, px)``: one k of a stripe, by the thread's fragments `rt` and `rx`."""
-    PARTS, VEC_M, VEC_N = config.dtype_facts.parts, config.VEC_M, config.VEC_N
+    PARTS, VEC_M, VEC_N = config.dtype_facts.reals_per_element, config.VEC_M, config.VEC_N
     LEAD_T, LEAD_X = config.lead_t * PARTS, config.lead_x * PARTS
     load_t = ptx.load_shared(VEC_M * PARTS, config.THR_M // VEC_M, config.DIM_X * VEC_M * PARTS)
     load_x = ptx.load_shared(VEC_N * PARTS, config.THR_N // VEC_N, config.DIM_Y * VEC_N * PARTS)
@@ -266,7 +268,7 @@ def stripe_multiplier(config: TrianglePanel, conj: bool):
 def slice_adder(config: TrianglePanel):
     """``add(acc, sums, slice, place)``: the first slice's `acc` becomes the sum of all, in order."""
     SLICED_K, PLACES = config.SLICED_K, config.DIM_X * config.DIM_Y
-    ACC = config.THR_M * config.THR_N * config.dtype_facts.parts
+    ACC = config.THR_M * config.THR_N * config.dtype_facts.reals_per_element
 
     @device_function
     def add(acc, sums, slice, place):
@@ -288,7 +290,8 @@ def tile_walker(config: TrianglePanel, visit):
 
     `x` is where the element's first real stands in the accumulators; what follows is passed on as it is.
     """
-    THR_M, PARTS, VEC_M, VEC_N = config.THR_M, config.dtype_facts.parts, config.VEC_M, config.VEC_N
+    THR_M, VEC_M, VEC_N = config.THR_M, config.VEC_M, config.VEC_N
+    PARTS = config.dtype_facts.reals_per_element
     DIM_X, DIM_Y = config.DIM_X, config.DIM_Y
 
     @device_function

@@ -142,7 +142,7 @@ def _walk(config: CopyScaled, by_rows: bool):
     Returns ``first(t, row_stride, col_stride)``: row, column and offset of the first one of thread `t`, and
     by how much the next one is further; and by how many rows, and columns.
     """
-    FAST, PARTS = (config.BLK_M if by_rows else config.BLK_N), config.dtype_facts.parts
+    FAST, PARTS = (config.BLK_M if by_rows else config.BLK_N), config.dtype_facts.reals_per_element
     STEP = config.threads // FAST
     ROWS, COLS = (0, STEP) if by_rows else (STEP, 0)
 
@@ -160,7 +160,7 @@ def _reader(config: CopyScaled, by_rows: bool, wanted, width: int):
 
     All of them are asked for before any is used.
     """
-    PARTS, load = config.dtype_facts.parts, ptx.load_global(width, False)
+    PARTS, load = config.dtype_facts.reals_per_element, ptx.load_global(width, False)
     first, ROWS, COLS = _walk(config, by_rows)
 
     @device_function
@@ -182,7 +182,7 @@ def _reader(config: CopyScaled, by_rows: bool, wanted, width: int):
 def _scaler(config: CopyScaled, by_rows: bool, conj: bool, real_diagonal: bool):
     """``scale(tile, values, t, shift, alpha, alpha_i)``: what was read, times alpha, into the tile."""
     facts = config.dtype_facts
-    PARTS, ROW = facts.parts, (config.BLK_N + 1) * facts.parts
+    PARTS, ROW = facts.reals_per_element, (config.BLK_N + 1) * facts.reals_per_element
     real, COMPLEX, SIGN = ptx.REALS[facts.real], facts.is_complex, -1 if conj else 1
     first, ROWS, COLS = _walk(config, by_rows)
 
@@ -215,7 +215,7 @@ def _writer(
     `mirrored` ones lie across the diagonal, their imaginary parts times `sign`.
     """
     facts = config.dtype_facts
-    PARTS, ROW = facts.parts, (config.BLK_N + 1) * facts.parts
+    PARTS, ROW = facts.reals_per_element, (config.BLK_N + 1) * facts.reals_per_element
     real, COMPLEX, store = ptx.REALS[facts.real], facts.is_complex, ptx.store_global_vector(width)
     first, ROWS, COLS = _walk(config, by_rows != mirrored)
 
@@ -254,8 +254,9 @@ def _build(
     mirrored: bool,
 ):
     facts = config.dtype_facts
-    real, PARTS = ptx.REALS[facts.real], facts.parts
-    int64, offset, shared_pointer, in_turn = ptx.types.int64, ptx.offset, ptx.shared_pointer, ptx.in_turn
+    real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
+    int64, offset, shared_pointer = ptx.types.int64, ptx.offset, ptx.shared_pointer
+    grid_dependency_wait = ptx.grid_dependency_wait
     is_whole = ptx.is_aligned(PARTS)
     BLK_M, BLK_N, VALUES = config.BLK_M, config.BLK_N, config.per_thread * PARTS
     REAL_DIAGONAL, is_met, of_part = is_hermitian(part), met(part, BLK_M, BLK_N), inside(part)
@@ -276,7 +277,7 @@ def _build(
         tiles_m = (m + BLK_M - 1) // BLK_M
         row0, col0 = int64(cuda.blockIdx.x % tiles_m) * BLK_M, int64(cuda.blockIdx.x // tiles_m) * BLK_N
         batch, rows, cols, shift = int64(cuda.blockIdx.z), m - row0, n - col0, row0 - col0
-        in_turn()  # also where nothing is to do: the next launch takes it that all before this one are over
+        grid_dependency_wait()  # also without work: the next launch relies on all before this one being over
         if not is_met(shift):
             return
         d = offset(d, batch * stride_d * PARTS)

@@ -193,7 +193,8 @@ def _reader(piece: _Piece, width: int):
     """``read(0, values, s, row_step, k_step, rows, depth)``: a piece of S, line by line, `width` reals at a
     time, zeros beyond the `rows` and the `depth` that are left. All is asked for before any is used.
     """
-    VEC, PARTS, BY_ROWS, STEP = piece.config.VEC, piece.config.dtype_facts.parts, piece.by_rows, piece.STEP
+    PARTS = piece.config.dtype_facts.reals_per_element
+    VEC, BY_ROWS, STEP = piece.config.VEC, piece.by_rows, piece.STEP
     REALS, load = piece.LINE * PARTS, ptx.load_global(width, False)
 
     @device_function
@@ -211,7 +212,7 @@ def _readers(piece: _Piece):
     """``read(values, s, row_step, k_step, rows, depth)``: by lines where they are runs, aligned, and none is
     cut by an end of S; else by elements, or by reals where complex numbers are aligned as such alone.
     """
-    config, PARTS, BY_ROWS = piece.config, piece.config.dtype_facts.parts, piece.by_rows
+    config, PARTS, BY_ROWS = piece.config, piece.config.dtype_facts.reals_per_element, piece.by_rows
     WIDTH, REACH = piece.LINE * PARTS, config.VEC if BY_ROWS else piece.STEP * (piece.LOADS - 1) + piece.RUN
     offset, is_wide, is_whole = ptx.offset, ptx.is_aligned(WIDTH), ptx.is_aligned(PARTS)
     read_lines, read_elements, read_reals = (_reader(piece, width) for width in (WIDTH, PARTS, 1))
@@ -232,7 +233,8 @@ def _readers(piece: _Piece):
 
 def _writer(piece: _Piece, conj: bool):
     """``write(0, d, values, vector, k_step, ok)``: a piece as it was read, vector by vector of D."""
-    VEC, PARTS, RUN, STEP = piece.config.VEC, piece.config.dtype_facts.parts, piece.RUN, piece.STEP
+    PARTS = piece.config.dtype_facts.reals_per_element
+    VEC, RUN, STEP = piece.config.VEC, piece.RUN, piece.STEP
     store, CONJ = ptx.store_global_vector(VEC * PARTS), conj and PARTS == 2
 
     @device_function
@@ -250,9 +252,9 @@ def _writer(piece: _Piece, conj: bool):
 
 def _build(config: Pack, conj: bool, by_rows: bool):
     facts, piece = config.dtype_facts, _Piece(config, by_rows)
-    real, PARTS, VEC, DEEP = ptx.REALS[facts.real], facts.parts, config.VEC, config.depth
+    real, PARTS, VEC, DEEP = ptx.REALS[facts.real], facts.reals_per_element, config.VEC, config.depth
     int32, int64, uint32 = ptx.types.int32, ptx.types.int64, ptx.types.uint32
-    offset, in_turn, locate = ptx.offset, ptx.in_turn, _locator(piece)
+    offset, grid_dependency_wait, locate = ptx.offset, ptx.grid_dependency_wait, _locator(piece)
     BLK, BLK_K, RUN, NEXT = config.BLK, config.BLK_K, piece.RUN, piece.NEXT
     VECTORS, PIECES = (BLK + config.PAD) // VEC, BLK_K // DEEP  # of a row of a tile, of a stripe along k
     WIDTH, VALUES = VEC * PARTS, VEC * PARTS * DEEP
@@ -272,7 +274,7 @@ def _build(config: Pack, conj: bool, by_rows: bool):
         values, vector = cuda.local.array(VALUES, real), cuda.local.array(WIDTH, real)
 
         # (2) read it in the order of S
-        in_turn()
+        grid_dependency_wait()
         read(values, s, s_rs, s_ks, int32(extent - row) if i < BLK else int32(0), int32(k - col))
 
         # (3) write it in the order of D

@@ -131,7 +131,7 @@ def _adder(facts: Dtype, UNROLL: int):
 
     The partials are `stride` elements apart; `acc` holds 16 bytes of one, `ahead` as much of each of UNROLL.
     """
-    PARTS, WIDTH = facts.parts, LOAD // facts.real_size
+    PARTS, WIDTH = facts.reals_per_element, LOAD // facts.real_size
     read, offset = ptx.load_global(WIDTH, False), ptx.offset
 
     @device_function
@@ -159,7 +159,7 @@ def _writer(facts: Dtype, real_diagonal: bool):
     """``write(c, at, re, im, old, ok, diagonal, reads_c, ...)``: C[at] := alpha (re + im i) + beta C[at], if
     `ok`; with `real_diagonal` it is real on the diagonal.
     """
-    PARTS, COMPLEX, real = facts.parts, facts.is_complex, ptx.REALS[facts.real]
+    PARTS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
     read, write_real = ptx.load_global(PARTS, False), ptx.store_global
 
     @device_function
@@ -179,11 +179,11 @@ def _writer(facts: Dtype, real_diagonal: bool):
 
 def _build(config: SplitKReduce, part: str):
     facts = config.dtype_facts
-    real, PARTS, COMPLEX = ptx.REALS[facts.real], facts.parts, facts.is_complex
+    real, PARTS, COMPLEX = ptx.REALS[facts.real], facts.reals_per_element, facts.is_complex
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
     DIM, SLICES, VEC, TILE, UNROLL = config.DIM, config.SLICES, config.VEC, config.TILE, config.UNROLL
     LANES, WIDTH, AHEAD = DIM // SLICES, VEC * PARTS, UNROLL * VEC * PARTS
-    in_turn = ptx.in_turn
+    grid_dependency_wait = ptx.grid_dependency_wait
     zero, add_up, keep = ptx.fill(WIDTH), _adder(facts, UNROLL), ptx.store_shared(WIDTH)
     of_part, needed, write = inside(part), met(part, VEC, 1), _writer(facts, is_hermitian(part))
 
@@ -209,7 +209,7 @@ def _build(config: SplitKReduce, part: str):
         sums = shared_pointer(cuda.shared.array(0, real, alignment=16))
 
         # (2) their sum
-        in_turn()
+        grid_dependency_wait()
         acc, ahead = cuda.local.array(WIDTH, real), cuda.local.array(AHEAD, real)
         zero(acc, real(0))
         add_up(acc, ahead, offset(p, (begin * stride_p + here) * PARTS), stride_p, count, wanted)

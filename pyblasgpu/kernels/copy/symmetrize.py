@@ -116,7 +116,7 @@ def _mirror(config: Symmetrize):
     of C of which `rows` and `cols` are left; ``tile[i * LEAD + j]`` is what C[i, j] needs of it.
     """
     facts = config.dtype_facts
-    PARTS, SIZE, BLK, LINES = facts.parts, facts.itemsize, config.BLK, config.LINES
+    PARTS, SIZE, BLK, LINES = facts.reals_per_element, facts.itemsize, config.BLK, config.LINES
     LEAD, int32, copy = BLK + 1, ptx.types.int32, ptx.copy_async(SIZE)
 
     @device_function
@@ -131,7 +131,7 @@ def _mirror(config: Symmetrize):
 
 def _fetcher(config: Symmetrize, wanted):
     """``fetch(0, own, old, w, c, ...)``: what a thread has of a tile of W, and of C where it `reads_c`."""
-    PARTS, LINES = config.dtype_facts.parts, config.LINES
+    PARTS, LINES = config.dtype_facts.reals_per_element, config.LINES
     read, read_real = ptx.load_global(PARTS, False), ptx.load_global(1, False)
 
     @device_function
@@ -148,8 +148,13 @@ def _fetcher(config: Symmetrize, wanted):
 def _writer(config: Symmetrize, wanted, hermitian: bool):
     """``write(0, c, tile, other, own, old, ...)``: C := own + what is across the diagonal + beta old."""
     facts = config.dtype_facts
-    real, PARTS, COMPLEX = ptx.REALS[facts.real], facts.parts, facts.is_complex
-    LINES, LEAD, load, store = config.LINES, config.BLK + 1, ptx.load_shared(facts.parts), ptx.store_global
+    real, PARTS, COMPLEX = ptx.REALS[facts.real], facts.reals_per_element, facts.is_complex
+    LINES, LEAD, load, store = (
+        config.LINES,
+        config.BLK + 1,
+        ptx.load_shared(facts.reals_per_element),
+        ptx.store_global,
+    )
 
     @device_function
     def write(x, c, tile, other, own, old, c_rs, c_cs, lane, line, rows, cols, shift, beta, beta_i):
@@ -173,8 +178,9 @@ def _writer(config: Symmetrize, wanted, hermitian: bool):
 
 def _build(config: Symmetrize, part: str):
     facts = config.dtype_facts
-    real, PARTS, BLK = ptx.REALS[facts.real], facts.parts, config.BLK
-    int64, offset, shared_pointer, in_turn = ptx.types.int64, ptx.offset, ptx.shared_pointer, ptx.in_turn
+    real, PARTS, BLK = ptx.REALS[facts.real], facts.reals_per_element, config.BLK
+    int64, offset, shared_pointer = ptx.types.int64, ptx.offset, ptx.shared_pointer
+    grid_dependency_wait = ptx.grid_dependency_wait
     MINE = BLK // config.LINES * PARTS
     place, of_part, mirror = places(BLK, BLK, part), inside(part), _mirror(config)
     commit, wait = ptx.commit_async, ptx.wait_async(0)
@@ -200,7 +206,7 @@ def _build(config: Symmetrize, part: str):
         reads_c = (beta != real(0)) | (beta_i != real(0))
 
         # (2) all that is added up is under way before the first of it is needed
-        in_turn()
+        grid_dependency_wait()
         mirror(tile, across, ldw, lane, line, rows, cols)
         commit()
         fetch(0, own, old, here, c, ldw, c_rs, c_cs, lane, line, rows, cols, shift, reads_c)

@@ -110,7 +110,7 @@ class GemmConfig:
     @property
     def sums(self) -> int:
         """Reals that a thread adds up."""
-        return self.THR_M * self.THR_N * self.dtype_facts.parts
+        return self.THR_M * self.THR_N * self.dtype_facts.reals_per_element
 
     def check_stripe(self, name: str) -> None:
         """Raise `ConfigError` where the threads cannot load the stripe of operand `name`."""
@@ -163,8 +163,8 @@ class GemmConfig:
         return ("t" if self.trans_a else "n") + ("t" if self.trans_b else "n")
 
     @property
-    def ahead(self) -> tuple[int, ...]:
-        """Which of A and B the kernel may read before its turn, as `KernelSource.ahead`."""
+    def reads_before_wait(self) -> tuple[int, ...]:
+        """Which of A and B the kernel may read before its turn, as `KernelSource.reads_before_wait`."""
         return ()
 
     @property
@@ -198,9 +198,9 @@ class GemmConfig:
         room, that brought nothing.
         """
         narrow = replace(self, VEC_A=min(self.VEC_A, a), VEC_B=min(self.VEC_B, b))
-        return (astray and self.dtype_facts.real_size == 8 and narrow.by_cache(True)) or narrow
+        return (astray and self.dtype_facts.real_size == 8 and narrow.with_cache_policy(True)) or narrow
 
-    def by_cache(self, through_l1: bool) -> Self | None:
+    def with_cache_policy(self, through_l1: bool) -> Self | None:
         """The same Config with copies that do or do not pass `through_l1`; None where none of them can."""
         stripes = self.stripe_a, self.stripe_b
         if self.stages == 1 or all(stripe.load_bytes != RUN for stripe in stripes):

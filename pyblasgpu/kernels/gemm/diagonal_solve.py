@@ -29,7 +29,7 @@ AT_ONCE = 128  # bytes of T, at most, that a thread asks for before it divides a
 def room(config: GemmConfig, triangle: str) -> int:
     """Reals of shared memory for a tile: its triangles, their diagonal and its inverses."""
     places = _places(config, triangle)
-    return places.inverse + places.block * config.dtype_facts.parts
+    return places.inverse + places.block * config.dtype_facts.reals_per_element
 
 
 def _places(config: GemmConfig, triangle: str) -> SimpleNamespace:
@@ -42,7 +42,7 @@ def _places(config: GemmConfig, triangle: str) -> SimpleNamespace:
     """
     facts, OF_A, count = config.dtype_facts, triangle.endswith("a"), config.BLK_K
     of_t, of_x = (config.stripe_a, config.stripe_b)[:: 1 if OF_A else -1]
-    (block, sides), PARTS = tile_orders(config, triangle), facts.parts
+    (block, sides), PARTS = tile_orders(config, triangle), facts.reals_per_element
     shares = sharing(facts, config.threads, sides, count)
     lead = row_lead(facts, count) if shares > 1 else count
     return SimpleNamespace(
@@ -66,7 +66,7 @@ def solving(config: GemmConfig, product: Product, triangle: str, conj: bool, uni
     return SimpleNamespace(
         lead=places.lead,
         registers=solver.registers,
-        values=(_at_once(config, places) + 1) * config.dtype_facts.parts,
+        values=(_at_once(config, places) + 1) * config.dtype_facts.reals_per_element,
         prepare=_preparer(config, places, conj, unit, down),
         put=_presenter(config, product, triangle, places),
         solve=solver.solve,
@@ -90,7 +90,8 @@ def _preparer(config: GemmConfig, places: SimpleNamespace, conj: bool, unit: boo
     The first elements are asked for before the diagonal is waited for: one way to memory instead of several.
     """
     facts, COUNT, BLOCK, THREADS = config.dtype_facts, places.count, places.block, config.threads
-    real, PARTS, CONJ, BY_COLS = ptx.REALS[facts.real], facts.parts, -1 if conj else 1, places.by_cols
+    PARTS = facts.reals_per_element
+    real, CONJ, BY_COLS = ptx.REALS[facts.real], -1 if conj else 1, places.by_cols
     int32, int64, shift, read = ptx.types.int32, ptx.types.int64, ptx.quotient, ptx.load_global(PARTS, False)
     invert_one, divided = inverter(facts, False), quotient(facts, ptx.inlined, False)
     DIAGONAL, INVERSE, TOTAL = places.diagonal, places.inverse, BLOCK * COUNT
@@ -170,7 +171,8 @@ def _presenter(config: GemmConfig, product: Product, triangle: str, places: Simp
     zero beyond.
     """
     facts, OF_A, THR_M = config.dtype_facts, triangle.endswith("a"), config.THR_M
-    real, PARTS, COMPLEX, int32 = ptx.REALS[facts.real], facts.parts, facts.is_complex, ptx.types.int32
+    PARTS = facts.reals_per_element
+    real, COMPLEX, int32 = ptx.REALS[facts.real], facts.is_complex, ptx.types.int32
     along, across, OWN, OTHER = product.row, product.col, THR_M, config.THR_N
     if not OF_A:
         along, across, OWN, OTHER = across, along, OTHER, OWN
@@ -224,7 +226,7 @@ def _solver(config: GemmConfig, places: SimpleNamespace, down: bool) -> SimpleNa
     What is not finite stays so down to the last unknown, which tells of all.
     """
     facts, SIDES, COUNT = config.dtype_facts, places.sides, places.count
-    PARTS, SIDE, UNKNOWN, SIGN = facts.parts, places.side, places.unknown, 1 if down else -1
+    PARTS, SIDE, UNKNOWN, SIGN = facts.reals_per_element, places.side, places.unknown, 1 if down else -1
     THREADS, int32, offset, FIRST = config.threads, ptx.types.int32, ptx.offset, 0 if down else COUNT - 1
     real, INFINITY, LAST = ptx.REALS[facts.real], float("inf"), (COUNT - 1) * PARTS
     substitute = steps(facts, COUNT, False, False, 16 // facts.real_size)
@@ -262,7 +264,8 @@ def _careful_solver(config: GemmConfig, places: SimpleNamespace, conj: bool, uni
     stripe at `matrix`; in shared memory.
     """
     facts, SIDES, THREADS, SIGN = config.dtype_facts, places.sides, config.threads, 1 if down else -1
-    PARTS, SIDE, UNKNOWN, DIAGONAL = facts.parts, places.side, places.unknown, places.row + places.col
+    PARTS = facts.reals_per_element
+    SIDE, UNKNOWN, DIAGONAL = places.side, places.unknown, places.row + places.col
     ROW, COL = SIGN * places.row // PARTS, SIGN * places.col // PARTS
     int32, offset = ptx.types.int32, ptx.offset
     substitute = careful_solver(facts, SIGN * UNKNOWN, conj, not unit)
@@ -283,7 +286,7 @@ def _writer(config: GemmConfig, places: SimpleNamespace, of_a: bool):
     facts, int64 = config.dtype_facts, ptx.types.int64
     extents = [(places.count, places.unknown), (places.sides, places.side)]
     (rows, row), (cols, col) = extents if of_a else extents[::-1]
-    write = panel_writer(facts.parts, rows, cols, row, config.threads, True, col)
+    write = panel_writer(facts.reals_per_element, rows, cols, row, config.threads, True, col)
 
     @device_function
     def write_stripe(c, panel, ldc, t, extent, sides):
@@ -295,7 +298,8 @@ def _writer(config: GemmConfig, places: SimpleNamespace, of_a: bool):
 
 def _restorer(config: GemmConfig, places: SimpleNamespace, of_a: bool):
     """``restore(c, panel, value, ldc, t, extent, sides)``: what is in memory, to the stripe."""
-    PARTS, COUNT, SIDES, THREADS = config.dtype_facts.parts, places.count, places.sides, config.threads
+    PARTS = config.dtype_facts.reals_per_element
+    COUNT, SIDES, THREADS = places.count, places.sides, config.threads
     UNKNOWN, SIDE, int32, int64 = places.unknown, places.side, ptx.types.int32, ptx.types.int64
     FAST, quotient = COUNT if of_a else SIDES, ptx.quotient
     read = ptx.load_global(PARTS, False)

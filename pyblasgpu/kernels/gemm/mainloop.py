@@ -64,7 +64,7 @@ def tile_writer(config: GemmConfig, product: Product, part: str = "all"):
     What lies beyond `rows` and `cols`, or is not of the part, is left alone. A tile that is whole is written
     without asking for each element, by vectors where C is aligned for them.
     """
-    BLK_M, BLK_N, RUN, PARTS = config.BLK_M, config.BLK_N, product.run, config.dtype_facts.parts
+    BLK_M, BLK_N, RUN, PARTS = config.BLK_M, config.BLK_N, product.run, config.dtype_facts.reals_per_element
     real, aligned = ptx.REALS[config.dtype_facts.real], ptx.is_aligned(RUN * PARTS)
     overwrite, update = (_writer(config, product, reads_c, RUN, part) for reads_c in (False, True))
     overwrite_edge, update_edge = (_writer(config, product, reads_c, 0, part) for reads_c in (False, True))
@@ -94,7 +94,7 @@ def reals_read(config: GemmConfig, run: int, part: str) -> int:
     block has fewer registers for them, as it holds the first fragments of the next tile; at edges, and in
     masks of a part, there are none to spare.
     """
-    width = max(run, 1) * config.dtype_facts.parts
+    width = max(run, 1) * config.dtype_facts.reals_per_element
     ahead = READ_AHEAD_PERSISTENT if config.persistent else READ_AHEAD
     if run == 0 and (config.persistent or part != "all"):
         ahead = width
@@ -106,7 +106,7 @@ def _writer(config: GemmConfig, product: Product, reads_c: bool, run: int, part:
     """``write(0, ...)``: all of the thread, `run` rows of a column at a time; 0: one, and none beyond the
     edges or the part.
     """
-    PARTS, THR_M, RUN = config.dtype_facts.parts, config.THR_M, max(run, 1)
+    PARTS, THR_M, RUN = config.dtype_facts.reals_per_element, config.THR_M, max(run, 1)
     EDGE, COMPLEX, WIDTH = run == 0, config.dtype_facts.is_complex, RUN * PARTS
     REAL_DIAGONAL, of_part = EDGE and COMPLEX and is_hermitian(part), inside(part)
     VECTORS, TOGETHER = THR_M // RUN, reals_read(config, run, part) // WIDTH if reads_c else 1
@@ -262,7 +262,7 @@ def ring(config: GemmConfig, product: Product, start: Callable):
 def build(config: GemmConfig, product: Product, part: str = "all"):
     """The ordinary kernel's function: a block computes one tile, of those that a part of C meets."""
     facts = config.dtype_facts
-    real, PARTS = ptx.REALS[facts.real], facts.parts
+    real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
     int32, int64 = ptx.types.int32, ptx.types.int64
     BLK_M, BLK_N, BLK_K, STAGES = config.BLK_M, config.BLK_N, config.BLK_K, config.stages
     PREFETCH = config.prefetch
@@ -284,7 +284,7 @@ def build(config: GemmConfig, product: Product, part: str = "all"):
     place = places(BLK_M, BLK_N, part)
     write = tile_writer(config, product, part)
     wait = ptx.wait_async(max(STAGES - 2, 0))
-    offset, shared_pointer, in_turn = ptx.offset, ptx.shared_pointer, ptx.in_turn
+    offset, shared_pointer, grid_dependency_wait = ptx.offset, ptx.shared_pointer, ptx.grid_dependency_wait
 
     def gemm(a, b, c, m, n, k, lda, ldb, ldc, stride_a, stride_b, stride_c, alpha, alpha_i, beta, beta_i):
         # (1) the tile of this block
@@ -307,7 +307,7 @@ def build(config: GemmConfig, product: Product, part: str = "all"):
         zero(acc, real(0))
 
         # (3) prologue: the first stripes
-        in_turn()
+        grid_dependency_wait()
         stripes = (k + BLK_K - 1) // BLK_K
         ahead_a, ahead_b, ahead = a, b, depth
         for stage in range(max(STAGES - 1, 1)):

@@ -16,7 +16,7 @@ from typing import ClassVar
 from ...errors import require
 from ...gpu.backend import device_function, ptx, unrolled
 from ...gpu.compile import KernelSource
-from ...gpu.intrinsics.mma import SHAPES, joins_parts, taken
+from ...gpu.intrinsics.mma import SHAPES, elements_per_mma, joins_parts
 from .config import GemmConfig
 from .mainloop import Product
 from .source import kernel_source
@@ -61,17 +61,17 @@ class GemmMma(GemmConfig):
         shape = self.MMA_M, self.MMA_K
         require(shape in SHAPES, "shape", f"(MMA_M, MMA_K) in {list(SHAPES)}", MMA_M=shape[0], MMA_K=shape[1])
         require(
-            self.WARP_M % self.taken[0] == 0 and self.BLK_M % self.WARP_M == 0,
+            self.WARP_M % self.elements_per_mma[0] == 0 and self.BLK_M % self.WARP_M == 0,
             "warps_tile_m", "WARP_M % rows of an instruction == 0 and BLK_M % WARP_M == 0",
-            BLK_M=self.BLK_M, WARP_M=self.WARP_M, rows=self.taken[0],
+            BLK_M=self.BLK_M, WARP_M=self.WARP_M, rows=self.elements_per_mma[0],
         )  # fmt: skip
         require(
             self.WARP_N % 8 == 0 and self.BLK_N % self.WARP_N == 0,
             "warps_tile_n", "WARP_N % 8 == 0 and BLK_N % WARP_N == 0", BLK_N=self.BLK_N, WARP_N=self.WARP_N,
         )  # fmt: skip
         require(
-            self.BLK_K % self.taken[1] == 0, "depth", "BLK_K % k of an instruction == 0",
-            BLK_K=self.BLK_K, k=self.taken[1],
+            self.BLK_K % self.elements_per_mma[1] == 0, "depth", "BLK_K % k of an instruction == 0",
+            BLK_K=self.BLK_K, k=self.elements_per_mma[1],
         )  # fmt: skip
         require(self.threads <= 1024, "max_threads", "threads <= 1024", threads=self.threads)
         for name in ("A", "B"):
@@ -88,9 +88,9 @@ class GemmMma(GemmConfig):
         return SHAPES[self.MMA_M, self.MMA_K]
 
     @property
-    def taken(self) -> tuple[int, int]:
+    def elements_per_mma(self) -> tuple[int, int]:
         """Rows and k of A that an instruction multiplies."""
-        return taken((self.MMA_M, self.MMA_K), self.dtype_facts.parts, self.three_m)
+        return elements_per_mma((self.MMA_M, self.MMA_K), self.dtype_facts.reals_per_element, self.three_m)
 
     @property
     def threads(self) -> int:
@@ -98,7 +98,7 @@ class GemmMma(GemmConfig):
 
     @property
     def steps(self) -> int:
-        return self.BLK_K // self.taken[1]
+        return self.BLK_K // self.elements_per_mma[1]
 
     @property
     def THR_M(self) -> int:
@@ -111,18 +111,20 @@ class GemmMma(GemmConfig):
     @property
     def registers(self) -> int:
         """Estimated 32-bit registers of a thread; the compiler adds addresses and counters."""
-        quarters = self.taken[1] // 4
+        quarters = self.elements_per_mma[1] // 4
         fragments = (self.WARP_M + self.WARP_N) // 8 * quarters * (2 if self.prefetch else 1)
         if self.three_m:  # sums of parts, too
             fragments += (self.WARP_M + self.WARP_N) // 16 * quarters
-        elif joins_parts((self.MMA_M, self.MMA_K), self.dtype_facts.parts):  # A with its parts exchanged, too
+        elif joins_parts(
+            (self.MMA_M, self.MMA_K), self.dtype_facts.reals_per_element
+        ):  # A with its parts exchanged, too
             fragments += self.WARP_M // 8 * quarters
-        elements = self.sums // self.dtype_facts.parts + fragments + self.staged_elements
+        elements = self.sums // self.dtype_facts.reals_per_element + fragments + self.staged_elements
         return elements * self.dtype_facts.itemsize // 4
 
     @property
     def sums(self) -> int:
-        return self.THR_M * self.THR_N * (3 if self.three_m else self.dtype_facts.parts)
+        return self.THR_M * self.THR_N * (3 if self.three_m else self.dtype_facts.reals_per_element)
 
     @property
     def reuse(self) -> float:
@@ -141,8 +143,8 @@ def source(
 
 
 def _product(config: GemmMma, conj_a: bool, conj_b: bool) -> Product:
-    parts, stripe_a, stripe_b = config.dtype_facts.parts, config.stripe_a, config.stripe_b
-    (ROWS, DEPTH), WARP_M, WARP_N = config.taken, config.WARP_M, config.WARP_N
+    parts, stripe_a, stripe_b = config.dtype_facts.reals_per_element, config.stripe_a, config.stripe_b
+    (ROWS, DEPTH), WARP_M, WARP_N = config.elements_per_mma, config.WARP_M, config.WARP_N
     WARPS_M = config.BLK_M // WARP_M
     B_STRIPE = config.place_b
     STEP_A, STEP_KA, STEP_B, STEP_KB = stripe_a.step, stripe_a.step_k, stripe_b.step, stripe_b.step_k
@@ -151,7 +153,7 @@ def _product(config: GemmMma, conj_a: bool, conj_b: bool) -> Product:
     load_b = ptx.load_shared(parts, columns_of_eight, 8 * STEP_B * parts)
     shape = config.MMA_M, config.MMA_K
     counts, three_m = (WARP_M // ROWS, columns_of_eight), config.three_m
-    update = ptx.warp_multiply(*counts, shape, parts, conj_a, conj_b, three_m=three_m)
+    update = ptx.warp_mma(*counts, shape, parts, conj_a, conj_b, three_m=three_m)
     offset = ptx.offset
 
     @device_function

@@ -31,10 +31,11 @@ def _pointers(config: GemmConfig, part: str):
     All return what is `ahead` of the loads: pointers into A and B; rows, columns and depth from there on, no
     depth where nothing comes any more; stripes left of the piece, and its number.
     """
-    PARTS, walk_a, walk_b = config.dtype_facts.parts, walkers(config.stripe_a), walkers(config.stripe_b)
+    PARTS = config.dtype_facts.reals_per_element
+    walk_a, walk_b = walkers(config.stripe_a), walkers(config.stripe_b)
     begin_a, begin_b, next_a, next_b = walk_a.begin, walk_b.begin, walk_a.step, walk_b.step
     BLK_K, int32, int64, offset = config.BLK_K, ptx.types.int32, ptx.types.int64, ptx.offset
-    afresh, quotient, piece_of = ptx.afresh, ptx.quotient, walk_pieces()
+    opaque, quotient, piece_of = ptx.opaque, ptx.quotient, walk_pieces()
     locate = locator(config.BLK_M, config.BLK_N, part)
 
     @device_function
@@ -51,7 +52,7 @@ def _pointers(config: GemmConfig, part: str):
     def follow(ahead, block, a, b, m, n, k, tiles, rounds, run, longer, lda, ldb, stride_a, stride_b):
         _, _, _, _, _, _, number = ahead
         tile, first, count = piece_of(
-            number + 1, afresh(block), quotient(k + (BLK_K - 1), BLK_K), tiles, rounds, run, longer
+            number + 1, opaque(block), quotient(k + (BLK_K - 1), BLK_K), tiles, rounds, run, longer
         )
         return begin(number + 1, tile, first, count, a, b, m, n, k, lda, ldb, stride_a, stride_b)
 
@@ -73,7 +74,8 @@ def _passer(config: GemmConfig, product: Product, start):
     """``along(stripes, reading, pa, pb, rows, cols, depth, ...)``: multiply so many, while as many later ones
     of one piece are brought from `pa` and `pb`; the stage that is read next, and where the loads are then.
     """
-    PARTS, BLK_K, STAGES, STAGE = config.dtype_facts.parts, config.BLK_K, config.stages, config.stage_reals
+    PARTS = config.dtype_facts.reals_per_element
+    BLK_K, STAGES, STAGE = config.BLK_K, config.stages, config.stage_reals
     next_a, next_b = walkers(config.stripe_a).step, walkers(config.stripe_b).step
     multiply_stripe, int32, offset = ring(config, product, start), ptx.types.int32, ptx.offset
 
@@ -99,7 +101,7 @@ def _passer(config: GemmConfig, product: Product, start):
 
 def under_way(config: GemmConfig) -> tuple[int, int]:
     """Loads of a thread that are under way together when pieces are added up: of one piece, and pieces."""
-    reals = config.THR_M * config.THR_N * config.dtype_facts.parts
+    reals = config.THR_M * config.THR_N * config.dtype_facts.reals_per_element
     group = next(count for count in range(min(reals, AHEAD), 0, -1) if reals % count == 0)
     return group, max(AHEAD // reals, 1)
 
@@ -109,7 +111,10 @@ def _pieces(config: GemmConfig):
     threads, then the second; ``add(acc, pieces, t, first, last)``: those of these blocks, in their order.
     """
     facts, THREADS = config.dtype_facts, config.threads
-    PIECE, ACC = config.BLK_M * config.BLK_N * facts.parts, config.THR_M * config.THR_N * facts.parts
+    PIECE, ACC = (
+        config.BLK_M * config.BLK_N * facts.reals_per_element,
+        config.THR_M * config.THR_N * facts.reals_per_element,
+    )
     GROUP, TOGETHER = under_way(config)
     LOADS = GROUP * TOGETHER
     real, int32, int64, offset = ptx.REALS[facts.real], ptx.types.int32, ptx.types.int64, ptx.offset
@@ -174,10 +179,10 @@ def _finisher(config: GemmConfig, product: Product, part: str):
     A piece within a tile, of which a block has one at most, goes to the block's place in scratch. One that
     begins its tile is added up with the others of it, and goes to C as alpha acc + beta C.
     """
-    PARTS, THREADS = config.dtype_facts.parts, config.threads
+    PARTS, THREADS = config.dtype_facts.reals_per_element, config.threads
     PIECE = config.BLK_M * config.BLK_N * PARTS
     int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
-    afresh, signal, received = ptx.afresh, ptx.signal, ptx.received
+    opaque, set_flag_release, try_take_flag = ptx.opaque, ptx.set_flag_release, ptx.try_take_flag
     locate = locator(config.BLK_M, config.BLK_N, part)
     write, (leave, add) = tile_writer(config, product, part), _pieces(config)
 
@@ -187,12 +192,12 @@ def _finisher(config: GemmConfig, product: Product, part: str):
         alpha, alpha_i, beta, beta_i,
     ):  # fmt: skip
         # addresses made of what is known before would take registers all the time
-        block, t = afresh(block), afresh(int32(t))
+        block, t = opaque(block), opaque(int32(t))
         if first > 0:
             leave(acc, offset(pieces, int64(block) * PIECE), t)
             cuda.syncthreads()
             if t == 0:
-                signal(flags, block)
+                set_flag_release(flags, block)
         else:
             last = int32(block)
             while count < stripes:
@@ -201,7 +206,7 @@ def _finisher(config: GemmConfig, product: Product, part: str):
             if last > block:
                 other = int32(block + 1 + t)
                 while other <= last:
-                    if received(flags, other):
+                    if try_take_flag(flags, other):
                         other = int32(other + THREADS)
                 cuda.syncthreads()
                 add(acc, pieces, t, block + 1, last)
@@ -230,7 +235,7 @@ def build(config: GemmConfig, product: Product, part: str = "all"):
     (begin, follow, advance), piece_of = _pointers(config, part), walk_pieces()
     finish = _finisher(config, product, part)
     wait = ptx.wait_async(max(STAGES - 2, 0))
-    offset, shared_pointer, in_turn = ptx.offset, ptx.shared_pointer, ptx.in_turn
+    offset, shared_pointer, grid_dependency_wait = ptx.offset, ptx.shared_pointer, ptx.grid_dependency_wait
 
     def gemm(
         a, b, c, pieces, flags, m, n, k, tiles, rounds, run, longer, lda, ldb, ldc,
@@ -249,7 +254,7 @@ def build(config: GemmConfig, product: Product, part: str = "all"):
         ra_next, rb_next = cuda.local.array(NEXT_A, real), cuda.local.array(NEXT_B, real)
 
         # (3) prologue: the first stripes
-        in_turn()
+        grid_dependency_wait()
         for stage in range(STAGES - 1):
             pa, pb, rows, cols, depth, _, _ = ahead
             start(offset(shared, stage * STAGE), old, old, pa, pb, lda, ldb, t, rows, cols, depth)

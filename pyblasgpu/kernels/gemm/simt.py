@@ -155,7 +155,7 @@ class GemmSimt(GemmConfig):
         return self.DIM_X * self.DIM_Y
 
     @property
-    def ahead(self) -> tuple[int, ...]:
+    def reads_before_wait(self) -> tuple[int, ...]:
         """Both by the read-only path: it knows no turn, so the launch before must not have written them."""
         return (0, 1) if self.read_only else ()
 
@@ -216,7 +216,7 @@ def _product(config: GemmSimt, conj_a: bool, conj_b: bool) -> Product:
     def col(j, t):
         return (j // VEC_N) * (DIM_Y * VEC_N) + along_n(t) * VEC_N + j % VEC_N
 
-    reals_a, reals_b = (count * VEC_K * facts.parts for count in (config.THR_M, config.THR_N))
+    reals_a, reals_b = (count * VEC_K * facts.reals_per_element for count in (config.THR_M, config.THR_N))
     return Product(load, update, config.UNROLL // VEC_K, row, col, reals_a, reals_b, run=VEC_M)
 
 
@@ -230,7 +230,7 @@ def _update(config: GemmSimt, conj_a: bool, conj_b: bool):
 
     def of_one(kk: int):
         rank1 = ptx.rank1_update(
-            THR_M, THR_N, config.dtype_facts.parts, conj_a, conj_b, config.by_rows,
+            THR_M, THR_N, config.dtype_facts.reals_per_element, conj_a, conj_b, config.by_rows,
             places(config.stripe_a, THR_M, kk), places(config.stripe_b, THR_N, kk),
         )  # fmt: skip
 
@@ -271,7 +271,7 @@ def _fragment_loader(config: GemmSimt, name: str):
     """
     stripe, shared, vector = config.operand(name)
     dim, count = (config.DIM_X, config.THR_M) if name == "A" else (config.DIM_Y, config.THR_N)
-    offset, parts, VEC_K = ptx.offset, config.dtype_facts.parts, config.VEC_K
+    offset, parts, VEC_K = ptx.offset, config.dtype_facts.reals_per_element, config.VEC_K
     LEAD = stripe.lead * parts
     if shared and stripe.is_kept:
         load_rows = ptx.load_shared(VEC_K * parts, count, dim * LEAD)

@@ -77,5 +77,5 @@ def kernel_source(
         min_blocks=config.min_blocks,
         shared_bytes=shared_bytes_solving(config, triangle) if solved else config.shared_bytes,
         build=build,
-        ahead=config.ahead,
+        reads_before_wait=config.reads_before_wait,
     )

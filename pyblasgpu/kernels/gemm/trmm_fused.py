@@ -95,7 +95,7 @@ def _pointers(config: GemmConfig, triangle: str):
     and C; the leading stride of the former; depth from there to the end of T; stripes that were passed, of
     the `count` of the tile. `own` of these are the diagonal block's.
     """
-    PARTS, BLK_K, OF_A = config.dtype_facts.parts, config.BLK_K, triangle.endswith("a")
+    PARTS, BLK_K, OF_A = config.dtype_facts.reals_per_element, config.BLK_K, triangle.endswith("a")
     stripe_t, stripe_c = (config.stripe_a, config.stripe_b)[:: 1 if OF_A else -1]
     walk_t, walk_c = walkers(stripe_t), walkers(stripe_c)
     begin_t, begin_c, next_t, next_c = walk_t.begin, walk_c.begin, walk_t.step, walk_c.step
@@ -157,7 +157,8 @@ def _finisher(config: GemmConfig, product: Product, triangle: str, along):
     """``finish(...)``: all that comes after the diagonal block."""
     BLK, _ = tile_orders(config, triangle)
     PER, EVERY, THREADS = BLK // config.BLK_K, max(SPAN // BLK, 1), config.threads
-    real, PARTS, int32 = ptx.REALS[config.dtype_facts.real], config.dtype_facts.parts, ptx.types.int32
+    PARTS = config.dtype_facts.reals_per_element
+    real, int32 = ptx.REALS[config.dtype_facts.real], ptx.types.int32
     load_acquire, store_relaxed, offset = ptx.load_acquire, ptx.store_relaxed, ptx.offset
     write = tile_writer(config, product)
 
@@ -195,8 +196,9 @@ def _careful(config: GemmConfig, product: Product, triangle: str, conj: bool):
     sums, of what is in the triangle alone.
     """
     facts, OF_A, DOWN = config.dtype_facts, triangle.endswith("a"), goes_down(triangle)
-    real, PARTS, COMPLEX, THR_M = ptx.REALS[facts.real], facts.parts, facts.is_complex, config.THR_M
-    int32, int64, afresh, offset = ptx.types.int32, ptx.types.int64, ptx.afresh, ptx.offset
+    PARTS = facts.reals_per_element
+    real, COMPLEX, THR_M = ptx.REALS[facts.real], facts.is_complex, config.THR_M
+    int32, int64, opaque, offset = ptx.types.int32, ptx.types.int64, ptx.opaque, ptx.offset
     BLK, _ = tile_orders(config, triangle)
     K_MAJOR = (config.stripe_a if OF_A else config.stripe_b).k_major
     row_of, col_of, read = product.row, product.col, ptx.load_global(PARTS, False)
@@ -216,9 +218,9 @@ def _careful(config: GemmConfig, product: Product, triangle: str, conj: bool):
     @device_function
     def sum_again(e, acc, x, y, blocks, c, first, row0, col0, order, ldc, t, rows, cols):
         # an element after the other, from what is at hand: addresses would take registers from the sums
-        t, first = afresh(int32(t)), afresh(first)
+        t, first = opaque(int32(t)), opaque(first)
         block, depth = offset(blocks, int64(first) * (BLK * PARTS)), min(order - first, BLK)
-        c = offset(c, (int64(afresh(col0)) * ldc + afresh(row0)) * PARTS)
+        c = offset(c, (int64(opaque(col0)) * ldc + opaque(row0)) * PARTS)
         row, col = row_of(e % THR_M, t), col_of(e // THR_M, t)
         here = int32(row if OF_A else col)
         k, last = (int32(0), here) if DOWN else (here, int32(depth - 1))
@@ -234,7 +236,7 @@ def _careful(config: GemmConfig, product: Product, triangle: str, conj: bool):
                 im += x[0] * y[1] + imaginary * y[0]
             else:
                 re += x[0] * y[0]
-            k = afresh(int32(k + 1))  # nor is the loop unrolled
+            k = opaque(int32(k + 1))  # nor is the loop unrolled
         acc[e * PARTS] = re
         if COMPLEX:
             acc[e * PARTS + 1] = im
@@ -246,7 +248,7 @@ def _careful(config: GemmConfig, product: Product, triangle: str, conj: bool):
 def build(config: GemmConfig, product: Product, triangle: str, conj: bool):
     """The kernel's function; `conj` says whether T is meant conjugated."""
     facts = config.dtype_facts
-    real, PARTS, BLK_K, STAGES = ptx.REALS[facts.real], facts.parts, config.BLK_K, config.stages
+    real, PARTS, BLK_K, STAGES = ptx.REALS[facts.real], facts.reals_per_element, config.BLK_K, config.stages
     OF_A, DOWN, PREFETCH = triangle.endswith("a"), goes_down(triangle), config.prefetch
     BLK, FREE = tile_orders(config, triangle)
     PER, STAGE = BLK // BLK_K, config.stage_reals
@@ -260,7 +262,7 @@ def build(config: GemmConfig, product: Product, triangle: str, conj: bool):
     is_spoilt, again = _careful(config, product, triangle, conj)
     finish, wait = _finisher(config, product, triangle, along), ptx.wait_async(STAGES - 2)
     int32, quotient = ptx.types.int32, ptx.quotient
-    offset, shared_pointer, in_turn = ptx.offset, ptx.shared_pointer, ptx.in_turn
+    offset, shared_pointer, grid_dependency_wait = ptx.offset, ptx.shared_pointer, ptx.grid_dependency_wait
 
     def gemm(tri, blocks, flags, c, m, n, ldt, ldc, alpha, alpha_i):
         # (1) the tile of this block: its level and its strip; its stripes, those of the diagonal block first
@@ -288,7 +290,7 @@ def build(config: GemmConfig, product: Product, triangle: str, conj: bool):
         zero(acc, real(0))
 
         # (3) prologue: the first stripes
-        in_turn()
+        grid_dependency_wait()
         for stage in range(STAGES - 1):
             pa, pb, lda, ldb, depth = operands(ahead, count, ldc)
             start(offset(shared, stage * STAGE), old, old, pa, pb, lda, ldb, t, rows, cols, depth)

@@ -46,7 +46,7 @@ def _pointers(config: GemmConfig, triangle: str):
     The first two return what is `ahead` of the loads: pointers into T and C; the leading stride of the
     former; depth from there to the end of T; stripes that were passed, of the `count` of the tile.
     """
-    PARTS, BLK_K, OF_A = config.dtype_facts.parts, config.BLK_K, triangle.endswith("a")
+    PARTS, BLK_K, OF_A = config.dtype_facts.reals_per_element, config.BLK_K, triangle.endswith("a")
     stripe_t, stripe_c = (config.stripe_a, config.stripe_b)[:: 1 if OF_A else -1]
     walk_t, walk_c = walkers(stripe_t), walkers(stripe_c)
     begin_t, begin_c, next_t, next_c = walk_t.begin, walk_c.begin, walk_t.step, walk_c.step
@@ -137,7 +137,7 @@ def _filler(config: GemmConfig, start, advance, operands):
 def build(config: GemmConfig, product: Product, triangle: str, conj: bool, unit: bool):
     """The kernel's function; `conj`: T is meant conjugated, `unit`: its diagonal is one and is not read."""
     facts = config.dtype_facts
-    real, PARTS, BLK_K, STAGES = ptx.REALS[facts.real], facts.parts, config.BLK_K, config.stages
+    real, PARTS, BLK_K, STAGES = ptx.REALS[facts.real], facts.reals_per_element, config.BLK_K, config.stages
     OF_A, DOWN, PREFETCH = triangle.endswith("a"), goes_down(triangle), config.prefetch
     BLK, FREE = tile_orders(config, triangle)
     PER, STAGE, RING, OTHER = BLK // BLK_K, config.stage_reals, STAGES * config.stage_reals, config.place_b
@@ -158,7 +158,8 @@ def build(config: GemmConfig, product: Product, triangle: str, conj: bool, unit:
     begin_t, begin_c = walkers(stripe_t).begin, walkers(stripe_c).begin
     ask_t, ask_c = (forerunner(stripe, config.threads) for stripe in (stripe_t, stripe_c))
     ROW, ASIDE = stripe_t.step * PARTS, config.threads - 32
-    wait, in_turn, store_release = ptx.wait_async(STAGES - 2), ptx.in_turn, ptx.store_release
+    wait, store_release = ptx.wait_async(STAGES - 2), ptx.store_release
+    grid_dependency_wait = ptx.grid_dependency_wait
     int32, int64, quotient = ptx.types.int32, ptx.types.int64, ptx.quotient
     offset, shared_pointer = ptx.offset, ptx.shared_pointer
 
@@ -190,7 +191,7 @@ def build(config: GemmConfig, product: Product, triangle: str, conj: bool, unit:
 
         # (3) prologue: what is solved already, and the triangles on the diagonal; L2 is asked for the rest of
         # the tile's own
-        in_turn()
+        grid_dependency_wait()
         for k in range(first, first + own * BLK_K, BLK_K):
             t_there = offset(tri, begin_t(int64(first), int64(k), ldt) * PARTS)
             c_there = offset(c, begin_c(int64(other), int64(k), ldc) * PARTS)

@@ -31,7 +31,7 @@ def group_of(facts: Dtype) -> int:
 def sharing(facts: Dtype, threads: int, sides: int, count: int) -> int:
     """Threads that share each of `sides` right-hand sides of `count` unknowns; 1 where none should."""
     group = group_of(facts)
-    if count * facts.parts < FEWEST or sides > WIDEST * count or count % group:
+    if count * facts.reals_per_element < FEWEST or sides > WIDEST * count or count % group:
         return 1
     most = min(min(threads, MOST) // sides, group)
     return 1 << most.bit_length() - 1 if most else 1
@@ -45,14 +45,14 @@ def row_lead(facts: Dtype, count: int) -> int:
 def _registers(facts: Dtype, count: int, shares: int) -> SimpleNamespace:
     """Where in the registers lie a group's unknowns, a line of T, its corner, by rows, and the own rows."""
     group = group_of(facts)
-    size = group * facts.parts
-    corner, mine, own = 2 * size, (2 + group) * size, count // shares * facts.parts
+    size = group * facts.reals_per_element
+    corner, mine, own = 2 * size, (2 + group) * size, count // shares * facts.reals_per_element
     return SimpleNamespace(unknowns=0, line=size, corner=corner, mine=mine, all=mine + own)
 
 
 def _within(facts: Dtype, places: SimpleNamespace, at: SimpleNamespace):
     """``load(column, here)``: the corner at `here`; ``eliminate(column)``: a group's unknowns by it."""
-    PARTS, GROUP, take_off = facts.parts, group_of(facts), subtracter(facts)
+    PARTS, GROUP, take_off = facts.reals_per_element, group_of(facts), subtracter(facts)
     LEAD = places.lead
     X, CORNER, SIZE, WIDTH = at.unknowns, at.corner, GROUP * PARTS, 16 // facts.real_size
 
@@ -87,7 +87,7 @@ def _own_rows(facts: Dtype, places: SimpleNamespace, at: SimpleNamespace, group:
     """``update(column, own)``, twice: the solved `group` taken off the rows that this thread has of the next
     one, and of those behind it. The first row of T that it has lies at `own`.
     """
-    PARTS, GROUP, LEAD, take_off = facts.parts, group_of(facts), places.lead, subtracter(facts)
+    PARTS, GROUP, LEAD, take_off = facts.reals_per_element, group_of(facts), places.lead, subtracter(facts)
     X, LINE, HAS, WIDTH = at.unknowns, at.line, GROUP // places.shares, 16 // facts.real_size
     load = ptx.load_shared(WIDTH, GROUP * PARTS // WIDTH, WIDTH)
 
@@ -123,7 +123,7 @@ def _own_values(facts: Dtype, places: SimpleNamespace, at: SimpleNamespace, down
     """``fetch(0, column, mine)``, ``stash(0, column, mine)``: this thread's rows of all groups, its first one
     at `mine`, to its registers and back; ``fetch_group(0, column, side, g)``: all rows of a group.
     """
-    PARTS, GROUP, SIGN = facts.parts, group_of(facts), 1 if down else -1
+    PARTS, GROUP, SIGN = facts.reals_per_element, group_of(facts), 1 if down else -1
     HAS, UNKNOWN, MINE, X = GROUP // places.shares, places.unknown, at.mine, at.unknowns
     load, store = ptx.load_shared(PARTS), ptx.store_shared(PARTS)
 
@@ -146,7 +146,7 @@ def _chooser(facts: Dtype, places: SimpleNamespace, at: SimpleNamespace):
     """``choose(e, column, share, g)``: of the solved group the e-th row that is this thread's own, to its
     registers, which no index that is not constant may address.
     """
-    PARTS, SHARES, X, MINE, select = facts.parts, places.shares, at.unknowns, at.mine, ptx.select
+    PARTS, SHARES, X, MINE, select = facts.reals_per_element, places.shares, at.unknowns, at.mine, ptx.select
     HAS = group_of(facts) // SHARES
 
     @device_function
@@ -180,7 +180,8 @@ def group_solver(facts: Dtype, threads: int, places: SimpleNamespace, down: bool
         whether one of this thread's came out not finite: that stays so down to the last unknown.
     """
     SIDES, SHARES, SIDE, UNKNOWN = places.sides, places.shares, places.side, places.unknown
-    PARTS, GROUP, SIGN, ALL = facts.parts, group_of(facts), 1 if down else -1, threads == SIDES * SHARES
+    PARTS = facts.reals_per_element
+    GROUP, SIGN, ALL = group_of(facts), 1 if down else -1, threads == SIDES * SHARES
     FIRST, HAS, OWN = 0 if down else places.count - 1, GROUP // SHARES, places.count // SHARES
     at, real, INFINITY = _registers(facts, places.count, SHARES), ptx.REALS[facts.real], float("inf")
     LAST, LINES = at.unknowns + (GROUP - 1) * PARTS, HAS * places.lead * PARTS
@@ -229,7 +230,10 @@ def _group_step(
     """
     GROUP, sync_warp, offset = group_of(facts), ptx.sync_warp, ptx.offset
     HAS = GROUP // places.shares
-    IS_LAST, NEXT = group == places.count // GROUP - 1, (group + 1) * GROUP * (places.lead + 1) * facts.parts
+    IS_LAST, NEXT = (
+        group == places.count // GROUP - 1,
+        (group + 1) * GROUP * (places.lead + 1) * facts.reals_per_element,
+    )
     next_rows, later_rows = _own_rows(facts, places, at, group)
     load_corner, eliminate, choose = parts.load_corner, parts.eliminate, parts.choose
     fetch_group, stash = parts.fetch_group, parts.stash

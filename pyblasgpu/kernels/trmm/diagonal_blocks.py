@@ -94,10 +94,10 @@ def source(config: DiagonalBlocks, uplo: str, unit: bool, by_rows: bool) -> Kern
 
 def _build(config: DiagonalBlocks, uplo: str, unit: bool, by_rows: bool):
     facts, DIM = config.dtype_facts, config.DIM
-    real, PARTS = ptx.REALS[facts.real], facts.parts
+    real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
     is_inside, read, store = inside(uplo), ptx.load_global(PARTS, False), ptx.store_global_vector(PARTS)
     int32, int64, quotient = ptx.types.int32, ptx.types.int64, ptx.quotient
-    in_turn, store_release = ptx.in_turn, ptx.store_release
+    grid_dependency_wait, store_release = ptx.grid_dependency_wait, ptx.store_release
 
     def diagonal_blocks(tri, copy, flags, order, block, count, ldt):
         # (1) the element of this thread
@@ -111,7 +111,7 @@ def _build(config: DiagonalBlocks, uplo: str, unit: bool, by_rows: bool):
         value = cuda.local.array(PARTS, real)
 
         # (2) what T holds there, one on a unit diagonal, zero beyond the triangle
-        in_turn()
+        grid_dependency_wait()
         first = int64(number) * block
         left = order - first
         ok = (at < elements) & (i < left) & (j < left) & is_inside(i, j, 0)

@@ -54,7 +54,7 @@ def _diagonal_multiplier(config: TrmmLeaf, variant: Variant):
 
     `below` is how far the tile's first row lies below the row that the slice's first k belongs to.
     """
-    THR_M, THR_N, PARTS, UNIT = config.THR_M, config.THR_N, config.dtype_facts.parts, variant.unit
+    THR_M, THR_N, PARTS, UNIT = config.THR_M, config.THR_N, config.dtype_facts.reals_per_element, variant.unit
     DIM_X, VEC_M, DEPTH = config.DIM_X, config.VEC_M, config.BLK_K // config.SLICED_K
     ACC, LEAD_T, LEAD_X = THR_M * THR_N * PARTS, config.lead_t * PARTS, config.lead_x * PARTS
     real, offset = ptx.REALS[config.dtype_facts.real], ptx.offset
@@ -107,9 +107,9 @@ def _writer(config: TrmmLeaf):
 
 def _build(config: TrmmLeaf, variant: Variant):
     facts = config.dtype_facts
-    real, PARTS = ptx.REALS[facts.real], facts.parts
+    real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
     int64, offset, shared_pointer = ptx.types.int64, ptx.offset, ptx.shared_pointer
-    in_turn = ptx.in_turn
+    grid_dependency_wait = ptx.grid_dependency_wait
     BLK_M, BLK_N, BLK_K, STAGES = config.BLK_M, config.BLK_N, config.BLK_K, config.stages
     DIM_X, VEC_M, VEC_N = config.DIM_X, config.VEC_M, config.VEC_N
     PLACES, DEPTH = DIM_X * config.DIM_Y, BLK_K // config.SLICED_K
@@ -153,7 +153,7 @@ def _build(config: TrmmLeaf, variant: Variant):
         rt, rx = cuda.local.array(FRAG_T, real), cuda.local.array(FRAG_X, real)
 
         # (2) prologue: the first stripes; `ahead` is the stripe that is started next
-        in_turn()
+        grid_dependency_wait()
         blocks = (n + BLK_M - 1) // BLK_M
         ahead_row, ahead_k = int64(blocks - 1) * BLK_M, int64(0)
         for s in range(STAGES - 1):

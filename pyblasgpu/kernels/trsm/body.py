@@ -92,7 +92,7 @@ def _accumulators(config: TrsmConfig):
     tile after tile, column by column.
     """
     facts, BLK, COLUMNS = config.dtype_facts, config.BLK, config.THR_N
-    PARTS, GROUPS, STEP = facts.parts, BLK // 8, config.WARPS_PER_COLUMN_GROUP * BLK
+    PARTS, GROUPS, STEP = facts.reals_per_element, BLK // 8, config.WARPS_PER_COLUMN_GROUP * BLK
     load, COUNT = ptx.load_global(PARTS, False), config.THR_M * COLUMNS
 
     @device_function
@@ -118,7 +118,7 @@ def _presenter(config: TrsmConfig, variant: Variant):
     warp's panel, and divided by the diagonal into `scaled`; by a unit diagonal there is only this.
     """
     facts, BLK, COLUMNS, ROW = config.dtype_facts, config.BLK, config.THR_N, config.row_of_panel
-    real, PARTS, UNIT, GROUPS = ptx.REALS[facts.real], facts.parts, variant.unit, config.BLK // 8
+    real, PARTS, UNIT, GROUPS = ptx.REALS[facts.real], facts.reals_per_element, variant.unit, config.BLK // 8
     CONJ, divided = -1 if variant.conj else 1, quotient(facts, ptx.inlined, False)
 
     @device_function
@@ -165,7 +165,8 @@ def _solver(config: TrsmConfig, variant: Variant, careful: bool):
     row. The other lanes wait: what they loaded too would take the time of shared memory.
     """
     facts, BLK, WARP_N, UNIT = config.dtype_facts, config.BLK, config.WARP_N, variant.unit
-    real, PARTS, ROW = ptx.REALS[facts.real], facts.parts, config.row_of_panel * facts.parts
+    real, ROW = ptx.REALS[facts.real], config.row_of_panel * facts.reals_per_element
+    PARTS = facts.reals_per_element
     LAST, INFINITY, int32, offset = (BLK - 1) * PARTS, float("inf"), ptx.types.int32, ptx.offset
     read, write = column_reader(PARTS, BLK, ROW), column_writer(PARTS, BLK, ROW)
     substitute = steps(facts, BLK, variant.conj, False, 16 // facts.real_size)
@@ -198,7 +199,7 @@ def source_with(
     def make(config, variant):
         return _build(config, variant, updater(config, variant))
 
-    return panel_source(config.STEM, config, variant, make, ahead=(0,))
+    return panel_source(config.STEM, config, variant, make, reads_before_wait=(0,))
 
 
 def _walker(config: TrsmConfig, variant: Variant, updater: Updater, careful: bool):
@@ -208,7 +209,7 @@ def _walker(config: TrsmConfig, variant: Variant, updater: Updater, careful: boo
     left to be solved. If `careful` none is, else it ends before the tile after such a one. The last tile
     stays in its panel.
     """
-    PARTS, int32 = config.dtype_facts.parts, ptx.types.int32
+    PARTS, int32 = config.dtype_facts.reals_per_element, ptx.types.int32
     offset, quotient = ptx.offset, ptx.quotient
     WARPS_PER_COLUMN_GROUP = config.WARPS_PER_COLUMN_GROUP
     BLK, STAGES, TILES = config.BLK, config.stages, config.tiles // WARPS_PER_COLUMN_GROUP
@@ -284,7 +285,7 @@ def _walker(config: TrsmConfig, variant: Variant, updater: Updater, careful: boo
 
 def _mender(config: TrsmConfig, variant: Variant):
     """``mend(undone, j, tri, panels, ...)``: solve this lane's column of the j-th tile, if it is `undone`."""
-    facts, BLK, PARTS = config.dtype_facts, config.BLK, config.dtype_facts.parts
+    facts, BLK, PARTS = config.dtype_facts, config.BLK, config.dtype_facts.reals_per_element
     PANEL, int32, offset = config.panel_elements * PARTS, ptx.types.int32, ptx.offset
     substitute_carefully = careful_solver(facts, config.row_of_panel * PARTS, variant.conj, True)
 
@@ -299,7 +300,7 @@ def _mender(config: TrsmConfig, variant: Variant):
 
 def _build(config: TrsmConfig, variant: Variant, updater: Updater):
     facts = config.dtype_facts
-    real, PARTS = ptx.REALS[facts.real], facts.parts
+    real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
     int32, int64, quotient = ptx.types.int32, ptx.types.int64, ptx.quotient
     offset, shared_pointer = ptx.offset, ptx.shared_pointer
     BLK, WARPS, WARP_N, STAGES = config.BLK, config.WARPS, config.WARP_N, config.stages
@@ -320,7 +321,8 @@ def _build(config: TrsmConfig, variant: Variant, updater: Updater):
     walk_carefully = _walker(config, variant, updater, careful=True)
     mend = _mender(config, variant)
     write = panel_writer(PARTS, BLK, WARP_N, config.row_of_panel * PARTS, 32, variant.b_by_rows)
-    wait_diagonals, sync_warp, in_turn = ptx.wait_async(STAGES - 1), ptx.sync_warp, ptx.in_turn
+    wait_diagonals, sync_warp = ptx.wait_async(STAGES - 1), ptx.sync_warp
+    grid_dependency_wait = ptx.grid_dependency_wait
 
     def trsm(tri, b, n, r, t_rs, t_cs, b_rs, b_cs, stride_t, stride_b, alpha, alpha_i):
         # (1) the columns of this warp, its first tile, the place of this lane
@@ -342,7 +344,7 @@ def _build(config: TrsmConfig, variant: Variant, updater: Updater):
         start_diagonals(diagonals, tri, t_rs, t_cs, t, n, tiles)
         for j in range(STAGES - 1):
             start_strip(offset(ring, j * STAGE), tri, t_rs, t_cs, t, n, tiles, j)
-        in_turn()  # T is not what the launch before writes
+        grid_dependency_wait()  # T is not what the launch before writes
         read(0, acc, offset(b, part * BLK * b_rs * PARTS), b_rs, b_cs, g, q, n - part * BLK, cols)
 
         # (3) the rows of the diagonal tiles divided by the diagonal

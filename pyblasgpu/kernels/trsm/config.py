@@ -131,7 +131,7 @@ class TrsmConfig:
     @property
     def pad(self) -> int:
         """Elements between lines of a panel in shared memory, against bank conflicts."""
-        return 4 // self.dtype_facts.parts
+        return 4 // self.dtype_facts.reals_per_element
 
     @property
     def row_of_panel(self) -> int:

@@ -75,7 +75,7 @@ def source(config: TrsmFma, variant: Variant) -> KernelSource:
 
 
 def _updater(config: TrsmFma, variant: Variant) -> Updater:
-    PARTS, BLK, COLUMNS, WIDTH = config.dtype_facts.parts, config.BLK, config.THR_N, config.vector
+    PARTS, BLK, COLUMNS, WIDTH = config.dtype_facts.reals_per_element, config.BLK, config.THR_N, config.vector
     GROUPS, ROW, offset = BLK // 8, config.row_of_strip * PARTS, ptx.offset
     STEP_TILE = config.WARPS_PER_COLUMN_GROUP * BLK * ROW
     TILE, load_panel = GROUPS * COLUMNS * PARTS, _panel_loader(config)
@@ -127,7 +127,7 @@ def _updater(config: TrsmFma, variant: Variant) -> Updater:
 
 def _panel_loader(config: TrsmFma):
     """``load(0, rx, panel)``: a lane's columns of X, two of each eight; they lie row by row."""
-    PARTS, PAIRS = config.dtype_facts.parts, config.WARP_N // 8
+    PARTS, PAIRS = config.dtype_facts.reals_per_element, config.WARP_N // 8
     PAIR, ROW = 2 * PARTS, config.row_of_panel * PARTS
     WIDTH = min(PAIR, VECTOR // config.dtype_facts.real_size)
     load = ptx.load_shared(WIDTH, PAIR // WIDTH, WIDTH)

@@ -97,7 +97,7 @@ def _combiner(config: TrsmLeaf):
 def _solver(config: TrsmLeaf, variant: Variant):
     """``solve(column, panel, diagonal, inverse, t, rows)``: the panel, a thread a column."""
     facts, BLK_M, BLK_N = config.dtype_facts, config.BLK_M, config.BLK_N
-    PARTS, ROW = facts.parts, config.row_of_panel * facts.parts
+    PARTS, ROW = facts.reals_per_element, config.row_of_panel * facts.reals_per_element
     invert = diagonal_inverter(facts, BLK_M, BLK_M + 1, variant.conj, variant.unit)
     offset = ptx.offset
     read, write = column_reader(PARTS, BLK_M, ROW), column_writer(PARTS, BLK_M, ROW)
@@ -122,9 +122,9 @@ def _solver(config: TrsmLeaf, variant: Variant):
 
 def _build(config: TrsmLeaf, variant: Variant):
     facts = config.dtype_facts
-    real, PARTS = ptx.REALS[facts.real], facts.parts
+    real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
     int64, offset, shared_pointer = ptx.types.int64, ptx.offset, ptx.shared_pointer
-    in_turn = ptx.in_turn
+    grid_dependency_wait = ptx.grid_dependency_wait
     BLK_M, BLK_N, BLK_K, STAGES = config.BLK_M, config.BLK_N, config.BLK_K, config.stages
     DIM_X, VEC_M, VEC_N = config.DIM_X, config.VEC_M, config.VEC_N
     PLACES, DEPTH, ROW = DIM_X * config.DIM_Y, BLK_K // config.SLICED_K, config.row_of_panel
@@ -170,7 +170,7 @@ def _build(config: TrsmLeaf, variant: Variant):
         acc, column = cuda.local.array(ACC, real), cuda.local.array(COLUMN, real)
         rt, rx = cuda.local.array(FRAG_T, real), cuda.local.array(FRAG_X, real)
 
-        in_turn()
+        grid_dependency_wait()
         for step in range((n + BLK_M - 1) // BLK_M):
             row0 = int64(step) * BLK_M
             rows, stripes = n - row0, (row0 + BLK_K - 1) // BLK_K

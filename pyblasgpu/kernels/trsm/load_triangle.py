@@ -39,7 +39,7 @@ def _tiles_copier(
     `first`, elements with ``i - j < first`` stay away: above the diagonal, and for 1 the diagonal.
     """
     facts, THREADS, BLK = config.dtype_facts, threads, config.BLK
-    PARTS, TOTAL = facts.parts, BLK * BLK
+    PARTS, TOTAL = facts.reals_per_element, BLK * BLK
     offset, int32, quotient = ptx.offset, ptx.types.int32, ptx.quotient
     bring = _bringer(facts.itemsize, tiles, place_step)
     WHOLE, FIRST = first is None, first or 0
@@ -102,7 +102,7 @@ def tile_starters(config: TrsmConfig, variant: Variant):
     """``start_diagonals(shared, tri, t_rs, t_cs, t, n, tiles)`` and
     ``start_strip(stage, tri, t_rs, t_cs, t, n, tiles, j)``: begin to bring T, a group of copies each.
     """
-    PARTS, BLK, BY_ROWS = config.dtype_facts.parts, config.BLK, variant.t_by_rows
+    PARTS, BLK, BY_ROWS = config.dtype_facts.reals_per_element, config.BLK, variant.t_by_rows
     STEP_ROW, STEP_COL = config.strip_steps(BY_ROWS)
     copy_diagonal = _tiles_copier(
         config, config.threads, 1, BLK, BY_ROWS, config.tiles, BLK * BLK * PARTS, 1 if variant.unit else 0
@@ -136,7 +136,7 @@ def row_divider(config: TrsmConfig, variant: Variant):
     element, which stays, with its inverse; a thread a row. Whether all divisions of this thread are safe.
     """
     facts, BLK, THREADS = config.dtype_facts, config.BLK, config.threads
-    real, PARTS, LINE = ptx.REALS[facts.real], facts.parts, BLK * facts.parts
+    real, PARTS, LINE = ptx.REALS[facts.real], facts.reals_per_element, BLK * facts.reals_per_element
     invert, divided = inverter(facts, False), quotient(facts, ptx.inlined, False)
     int32, offset = ptx.types.int32, ptx.offset
     read, write = (make(PARTS, BLK, LINE) for make in (column_reader, column_writer))

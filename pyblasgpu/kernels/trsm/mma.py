@@ -13,7 +13,7 @@ from typing import ClassVar
 from ...errors import require
 from ...gpu.backend import device_function, ptx, unrolled
 from ...gpu.compile import KernelSource
-from ...gpu.intrinsics.mma import SHAPES, taken
+from ...gpu.intrinsics.mma import SHAPES, elements_per_mma
 from ..common.triangle_panel import Variant
 from .body import Updater, source_with
 from .config import TrsmConfig
@@ -43,16 +43,16 @@ class TrsmMma(TrsmConfig):
         shape = self.MMA_M, self.MMA_K
         require(shape in SHAPES, "shape", f"(MMA_M, MMA_K) in {list(SHAPES)}", MMA_M=shape[0], MMA_K=shape[1])
         require(
-            self.BLK % self.taken[0] == 0 and self.BLK % self.taken[1] == 0,
+            self.BLK % self.elements_per_mma[0] == 0 and self.BLK % self.elements_per_mma[1] == 0,
             "tile", "BLK % rows of an instruction == 0 and BLK % k of it == 0",
-            BLK=self.BLK, rows=self.taken[0], k=self.taken[1],
+            BLK=self.BLK, rows=self.elements_per_mma[0], k=self.elements_per_mma[1],
         )  # fmt: skip
         self.check_shape()
 
     @property
-    def taken(self) -> tuple[int, int]:
+    def elements_per_mma(self) -> tuple[int, int]:
         """Rows and k of T that an instruction multiplies."""
-        return taken((self.MMA_M, self.MMA_K), self.dtype_facts.parts)
+        return elements_per_mma((self.MMA_M, self.MMA_K), self.dtype_facts.reals_per_element)
 
     @property
     def needs(self) -> tuple[int, int]:
@@ -91,10 +91,10 @@ def source(config: TrsmMma, variant: Variant) -> KernelSource:
 
 
 def _updater(config: TrsmMma, variant: Variant) -> Updater:
-    PARTS, BLK, WARP_N = config.dtype_facts.parts, config.BLK, config.WARP_N
+    PARTS, BLK, WARP_N = config.dtype_facts.reals_per_element, config.BLK, config.WARP_N
     GROUPS, TILE = BLK // 8, BLK // 8 * config.THR_N * PARTS
     STEP_ROW, STEP_COL = (step * PARTS for step in config.strip_steps(variant.t_by_rows))
-    ROWS, DEPTH = config.taken
+    ROWS, DEPTH = config.elements_per_mma
     instructions = BLK // ROWS, WARP_N // 8, (config.MMA_M, config.MMA_K), PARTS, variant.conj
     load_tile = _fragment_loader(PARTS, GROUPS, 8 * STEP_ROW, BLK // 4, 4 * STEP_COL)
     load_panel = _fragment_loader(PARTS, WARP_N // 8, 8 * PARTS, BLK // 4, 4 * config.row_of_panel * PARTS)
@@ -102,7 +102,7 @@ def _updater(config: TrsmMma, variant: Variant) -> Updater:
     STEP_TILE = config.WARPS_PER_COLUMN_GROUP * BLK * STEP_ROW
 
     def tile_update(i, behind):
-        multiply = ptx.warp_multiply(*instructions, False, BLK // DEPTH, i * TILE)
+        multiply = ptx.warp_mma(*instructions, False, BLK // DEPTH, i * TILE)
 
         @device_function
         def update_tile(acc, rt, rx, place):

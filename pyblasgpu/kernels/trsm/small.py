@@ -56,8 +56,8 @@ class TrsmSmall:
     def __post_init__(self):
         require(self.ORDER in ORDERS, "order", f"ORDER in {ORDERS}", ORDER=self.ORDER)
         require(
-            self.ORDER * self.dtype_facts.parts <= REALS, "column", f"ORDER * parts <= {REALS}",
-            ORDER=self.ORDER, parts=self.dtype_facts.parts,
+            self.ORDER * self.dtype_facts.reals_per_element <= REALS, "column", f"ORDER * parts <= {REALS}",
+            ORDER=self.ORDER, parts=self.dtype_facts.reals_per_element,
         )  # fmt: skip
         require(
             self.BLK_N % 32 == 0 and self.ORDER <= self.BLK_N <= 1024,
@@ -74,7 +74,7 @@ class TrsmSmall:
     @property
     def most_rows(self) -> int:
         """Of a triangle that any Config of the dtype serves."""
-        return REALS // self.dtype_facts.parts
+        return REALS // self.dtype_facts.reals_per_element
 
     @cached_property
     def dtype_facts(self) -> Dtype:
@@ -118,7 +118,7 @@ class TrsmSmall:
 
 def source(config: TrsmSmall, variant: Variant) -> KernelSource:
     """The kernel of `config` for n <= ORDER; parameters and grid as in `triangle.panel_source`."""
-    return panel_source(STEM, config, variant, _build, ahead=(0,))
+    return panel_source(STEM, config, variant, _build, reads_before_wait=(0,))
 
 
 def _solver(config: TrsmSmall, variant: Variant):
@@ -126,7 +126,8 @@ def _solver(config: TrsmSmall, variant: Variant):
     a reciprocal is not `safe`, in shared memory.
     """
     facts, ORDER, LEAD = config.dtype_facts, config.ORDER, config.lead
-    PARTS, ROW, COMPLEX = facts.parts, config.row_of_panel * facts.parts, facts.is_complex
+    PARTS = facts.reals_per_element
+    ROW, COMPLEX = config.row_of_panel * facts.reals_per_element, facts.is_complex
     read, write = column_reader(PARTS, ORDER, ROW), column_writer(PARTS, ORDER, ROW)
     substitute = steps(facts, ORDER, variant.conj, not variant.unit, config.vector, LEAD)
     substitute_carefully = careful_solver(facts, ROW, variant.conj, not variant.unit)
@@ -153,8 +154,9 @@ def _solver(config: TrsmSmall, variant: Variant):
 
 def _build(config: TrsmSmall, variant: Variant):
     facts, ORDER, BLK_N = config.dtype_facts, config.ORDER, config.BLK_N
-    real, PARTS, ROW = ptx.REALS[facts.real], facts.parts, config.row_of_panel
-    int64, offset, shared_pointer, in_turn = ptx.types.int64, ptx.offset, ptx.shared_pointer, ptx.in_turn
+    real, PARTS, ROW = ptx.REALS[facts.real], facts.reals_per_element, config.row_of_panel
+    int64, offset, shared_pointer = ptx.types.int64, ptx.offset, ptx.shared_pointer
+    grid_dependency_wait = ptx.grid_dependency_wait
     INVERSE = ORDER * config.lead * PARTS
     PANEL = INVERSE + ORDER * PARTS
     COLUMN_REALS = ORDER * PARTS
@@ -180,7 +182,7 @@ def _build(config: TrsmSmall, variant: Variant):
 
         # (2) both to shared memory; what T lacks of ORDER rows is zeros, and what that spoils is not written
         copy_t(shared, tri, t_rs, t_cs, t, n, n, 0)
-        in_turn()  # T is not what the launch before writes
+        grid_dependency_wait()  # T is not what the launch before writes
         copy_b(panel, b, b_rs, b_cs, t, n, cols, 0)
         commit()
         wait_all()

@@ -17,7 +17,7 @@ __all__ = ["by_groups", "careful", "last_divider", "own_row", "preparer"]
 
 def own_row(config: Trsv):
     """``put(0, panel, y, t)``: a thread's row to a panel in shared memory; ``take(0, y, panel, t)``: back."""
-    SIZE = config.COLS * config.dtype_facts.parts
+    SIZE = config.COLS * config.dtype_facts.reals_per_element
 
     @device_function
     def put(x, panel, y, t):
@@ -35,7 +35,8 @@ def preparer(config: Trsv, variant: Variant):
     which stays, and its inverses; whether all are safe, for all threads alike. A barrier has to follow.
     """
     facts, ROWS, LEAD, THREADS = config.dtype_facts, config.ROWS, config.lead, config.threads
-    real, PARTS, UNIT, CONJ = ptx.REALS[facts.real], facts.parts, variant.unit, -1 if variant.conj else 1
+    PARTS = facts.reals_per_element
+    real, UNIT, CONJ = ptx.REALS[facts.real], variant.unit, -1 if variant.conj else 1
     invert = diagonal_inverter(facts, ROWS, LEAD + 1, False, UNIT)
     divided = quotient(facts, ptx.inlined, False)
 
@@ -69,7 +70,7 @@ def _group(config: Trsv):
     ``load(corner, line, own, here)``: the corner of T' that the group meets itself in, column by column, and
     the line of T' below it that is of the own row; ``solve(y, group, corner, line)``.
     """
-    PARTS, COLS, GROUP, LEAD = config.dtype_facts.parts, config.COLS, config.GROUP, config.lead
+    PARTS, COLS, GROUP, LEAD = config.dtype_facts.reals_per_element, config.COLS, config.GROUP, config.lead
     WIDTH = 16 // config.dtype_facts.real_size
     load_element, take_off = ptx.load_shared(PARTS), subtracter(config.dtype_facts)
 
@@ -116,7 +117,7 @@ def by_groups(config: Trsv):
     What comes from T' is loaded a group ahead.
     """
     facts, ROWS, COLS, GROUP = config.dtype_facts, config.ROWS, config.COLS, config.GROUP
-    PARTS, LEAD, SIZE = facts.parts, config.lead, COLS * facts.parts
+    PARTS, LEAD, SIZE = facts.reals_per_element, config.lead, COLS * facts.reals_per_element
     offset, int32 = ptx.offset, ptx.types.int32
     WIDTH = 16 // facts.real_size
     load, solve = _group(config)
@@ -164,7 +165,8 @@ def last_divider(config: Trsv, variant: Variant):
     ``is_finite(x)``: whether all of it is.
     """
     facts, COLS, LEAD, UNIT = config.dtype_facts, config.COLS, config.lead, variant.unit
-    real, PARTS, CONJ, INFINITY = ptx.REALS[facts.real], facts.parts, -1 if variant.conj else 1, float("inf")
+    PARTS = facts.reals_per_element
+    real, CONJ, INFINITY = ptx.REALS[facts.real], -1 if variant.conj else 1, float("inf")
     divided = quotient(facts, ptx.inlined, False)
 
     @device_function
@@ -194,8 +196,9 @@ def careful(config: Trsv, variant: Variant):
     the other, from the diagonal block as it is; `y` becomes a thread's row of X.
     """
     facts, ROWS, COLS, LEAD = config.dtype_facts, config.ROWS, config.COLS, config.lead
-    real, PARTS, UNIT, CONJ = ptx.REALS[facts.real], facts.parts, variant.unit, -1 if variant.conj else 1
-    divide, SIZE = divider(facts), COLS * facts.parts
+    PARTS = facts.reals_per_element
+    real, UNIT, CONJ = ptx.REALS[facts.real], variant.unit, -1 if variant.conj else 1
+    divide, SIZE = divider(facts), COLS * facts.reals_per_element
 
     @device_function
     def solve_element(c, y, diagonal, solution, j):

@@ -61,7 +61,8 @@ def source(config: Trsv, variant: Variant) -> KernelSource:
 
 def _build(config: Trsv, variant: Variant):
     facts, ROWS, COLS, LEAD = config.dtype_facts, config.ROWS, config.COLS, config.lead
-    real, PARTS, GROUP, PANEL = ptx.REALS[facts.real], facts.parts, config.GROUP, config.panel * facts.parts
+    PARTS = facts.reals_per_element
+    real, GROUP, PANEL = ptx.REALS[facts.real], config.GROUP, config.panel * facts.reals_per_element
     DIM_M, DIM_K, BY_ROWS = config.DIM_M, config.DIM_K, variant.t_by_rows
     SIZE, ACC, TILE = COLS * PARTS, config.THR_M * COLS * PARTS, config.THR_M * config.THR_K * PARTS
     CORNER, LINE, HELD = GROUP * GROUP * PARTS, GROUP * PARTS, GROUP * SIZE
@@ -71,7 +72,8 @@ def _build(config: Trsv, variant: Variant):
     INVERSE = SOLUTION + PANEL
     SUMS = INVERSE + ROWS * PARTS
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
-    in_turn, atomic_add, load_acquire = ptx.in_turn, ptx.atomic_add, ptx.load_acquire
+    atomic_add, load_acquire = ptx.atomic_add, ptx.load_acquire
+    grid_dependency_wait = ptx.grid_dependency_wait
     store_release, zero = ptx.store_release, ptx.fill(ACC)
     commit, wait = ptx.commit_async, ptx.wait_async(0)
 
@@ -92,7 +94,7 @@ def _build(config: Trsv, variant: Variant):
             offset(diagonal, COMING), offset(diagonal, PENDING), offset(diagonal, SOLUTION),
         )  # fmt: skip
         inverse, sums = offset(diagonal, INVERSE), offset(diagonal, SUMS)
-        in_turn()  # the launch before may use the same flags
+        grid_dependency_wait()  # the launch before may use the same flags
         if t == 0:
             pending[0] = real(atomic_add(flags, TICKET, int32(1)))  # exact: below 2^24
         cuda.syncthreads()

@@ -15,7 +15,7 @@ def tiles(config: Trsv, variant: Variant):
 
     A thread has every DIM_M-th row and every DIM_K-th column.
     """
-    PARTS, COLS, THR_M, THR_K = config.dtype_facts.parts, config.COLS, config.THR_M, config.THR_K
+    PARTS, COLS, THR_M, THR_K = config.dtype_facts.reals_per_element, config.COLS, config.THR_M, config.THR_K
     DIM_M, DIM_K = config.DIM_M, config.DIM_K
     WIDTH = min(COLS * PARTS, 16 // config.dtype_facts.real_size)
     load = ptx.load_global(PARTS, False)
@@ -44,7 +44,8 @@ def right_sides(config: Trsv):
     ``write(0, ...)``: it goes back, not scaled; ``bring(panel, got, b, b_rs, b_cs, t, cols)``: a block row of
     X comes to shared memory.
     """
-    PARTS, ROWS, COLS, THREADS = config.dtype_facts.parts, config.ROWS, config.COLS, config.threads
+    PARTS = config.dtype_facts.reals_per_element
+    ROWS, COLS, THREADS = config.ROWS, config.COLS, config.threads
     load, store = ptx.load_global(PARTS, False), ptx.store_global
 
     @device_function
@@ -78,7 +79,7 @@ def adder(config: Trsv):
     ``subtract(0, y, parts, sums, row)``: those of all threads from a row, in pairs of pairs.
     """
     PARTS, COLS, THR_M, DIM_M, DIM_K = (
-        config.dtype_facts.parts, config.COLS, config.THR_M, config.DIM_M, config.DIM_K,
+        config.dtype_facts.reals_per_element, config.COLS, config.THR_M, config.DIM_M, config.DIM_K,
     )  # fmt: skip
     LEAD = config.lead_sums
 

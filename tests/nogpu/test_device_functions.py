@@ -1,4 +1,4 @@
-"""Parts of kernels (`gpu.intrinsics.parts`): what compares equal is made once, what does not is not."""
+"""Device functions of kernels: what compares equal is made once, what does not is not."""
 
 from __future__ import annotations
 

@@ -1,0 +1,180 @@
+"""Launches in the simulator: all blocks of a grid, and the ``cuda`` module that kernels see in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from numba.cuda.simulator.kernelapi import Dim3, FakeCUDAModule
+
+from .block import Block, Launch, check_shared
+from .memory import WARP, AccessLog, Pointer, SimulatorError, poisoned
+from .schedule import random
+from .thread import current_thread
+
+__all__ = ["Integer", "cuda", "launch"]
+
+MAX_THREADS = 1024  # a block
+MAX_GRID = (2**31 - 1, 65535, 65535)
+SHARED_LIMIT = 227 * 1024  # bytes a block may use, compute capability 9.0
+
+
+class Integer:
+    """An integer type: the dtype of an array, or a checked cast.
+
+    Numba computes in int64 whatever the width of the operands, so the cast gives a Python int.
+    """
+
+    def __init__(self, name: str):
+        self.dtype = np.dtype(name)
+        self.lowest, self.highest = int(np.iinfo(name).min), int(np.iinfo(name).max)
+
+    def __call__(self, value) -> int:
+        value = int(value)
+        if not self.lowest <= value <= self.highest:
+            raise OverflowError(f"{value} does not fit {self.dtype}")
+        return value
+
+
+def _dtype(type_) -> np.dtype:
+    return type_.dtype if isinstance(type_, Integer) else np.dtype(type_)
+
+
+class _Shared:
+    def array(self, shape: int, dtype, alignment: int | None = None) -> Pointer:
+        thread, dtype = current_thread(), _dtype(dtype)
+        return thread.block.shared_array(thread, shape, dtype, alignment or dtype.itemsize)
+
+
+class _Local:
+    def array(self, shape: int, dtype, alignment: int | None = None) -> Pointer:
+        if shape < 1:
+            raise SimulatorError(f"local array of {shape} elements")
+        dtype = _dtype(dtype)
+        array = poisoned(shape * dtype.itemsize).view(dtype)
+        return Pointer(array, (alignment or dtype.itemsize) // dtype.itemsize)
+
+
+class _Module(FakeCUDAModule):
+    """Numba's simulated module, with our threads and memory."""
+
+    def __init__(self, grid: tuple[int, int, int], threads: int):
+        super().__init__(grid, (threads, 1, 1), 0)
+        self._shared, self._local = _Shared(), _Local()
+
+    @property
+    def threadIdx(self) -> Dim3:
+        return current_thread().thread_idx
+
+    @property
+    def blockIdx(self) -> Dim3:
+        return current_thread().block.index
+
+    @property
+    def laneid(self) -> int:
+        return current_thread().index % WARP
+
+    def syncthreads(self) -> None:
+        current_thread().wait()
+
+    def syncthreads_and(self, value) -> bool:
+        return all(current_thread().wait(bool(value)))
+
+    def syncthreads_or(self, value) -> bool:
+        return any(current_thread().wait(bool(value)))
+
+    def syncthreads_count(self, value) -> int:
+        return sum(current_thread().wait(bool(value)))
+
+
+class _Cuda:
+    """The name ``cuda`` of the kernel files: the module of the launch that is running."""
+
+    def __getattr__(self, name: str):
+        return getattr(current_thread().block.launch.cuda, name)
+
+
+cuda = _Cuda()
+
+
+def launch(
+    function,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    shared_bytes: int,
+    arguments: tuple,
+    shared_limit: int = SHARED_LIMIT,
+) -> None:
+    """Run a kernel function to its end.
+
+    Parameters
+    ----------
+    function : callable
+        What a kernel's factory returns.
+    grid : tuple of int
+        Blocks along x, y, z.
+    block : tuple of int
+        Threads of a block, all along x.
+    shared_bytes : int
+        Dynamic shared memory of a block.
+    arguments : tuple
+        Numbers and `Pointer` s, reals already in the kernel's precision.
+    shared_limit : int
+        Bytes of shared memory that a block may use.
+
+    Raises
+    ------
+    SimulatorError
+        When the launch exceeds a limit, or the kernel does what a GPU leaves undefined.
+    IndexError
+        When it reaches outside an allocation. What is raised in a thread carries a note that names it.
+    """
+    threads = block[0]
+    if not 1 <= threads <= MAX_THREADS or tuple(block) != (threads, 1, 1):
+        raise SimulatorError(f"{block} threads a block, of up to {MAX_THREADS} along x")
+    if not all(1 <= extent <= limit for extent, limit in zip(grid, MAX_GRID, strict=True)):
+        raise SimulatorError(f"grid {grid} is not within (1, 1, 1) and {MAX_GRID}")
+    check_shared(shared_bytes, shared_limit)
+    arguments, logs = _watched(arguments)
+    facts = Launch(
+        function, arguments, _Module(grid, threads), threads, shared_bytes, shared_limit, logs, {}, {}
+    )
+    indices = list(enumerate(np.ndindex(grid)))
+    random.shuffle(indices)
+    with np.errstate(all="ignore"):
+        _run_all(facts, (Block(facts, number, Dim3(*index)).run() for number, index in indices))
+    for _, by_block in logs:
+        by_block.close()
+
+
+def _run_all(launch: Launch, blocks: Iterable[Iterator[None]]) -> None:
+    """Run the blocks to their ends: one after the other, but those that wait for others again and again, in
+    another order each time.
+    """
+    waiting = [block for block in blocks if _waits(block)]
+    while waiting:
+        random.shuffle(waiting)
+        before = launch.events
+        left = [block for block in waiting if _waits(block)]
+        if len(left) == len(waiting) and launch.events == before:
+            raise SimulatorError(f"deadlock: {len(left)} blocks wait for flags that nobody sets")
+        waiting = left
+
+
+def _waits(block: Iterator[None]) -> bool:
+    return next(block, block) is None
+
+
+def _watched(arguments: tuple) -> tuple[tuple, list[tuple[AccessLog, AccessLog]]]:
+    """The arguments with logs at their pointers, one pair of logs for those into the same memory."""
+    logs: dict[int, tuple[AccessLog, AccessLog]] = {}
+
+    def watch(argument):
+        if not isinstance(argument, Pointer):
+            return argument
+        array = argument.array
+        pair = AccessLog(array.size, "device"), AccessLog(array.size, "device", "block")
+        by_thread, _ = logs.setdefault(array.ctypes.data, pair)
+        return Pointer(array, argument.phase, argument.start, by_thread)
+
+    return tuple(watch(argument) for argument in arguments), list(logs.values())

@@ -1,0 +1,94 @@
+"""The intrinsics of `synchronization` in Python: flags between blocks, and warps that meet."""
+
+from __future__ import annotations
+
+from .memory import Pointer
+from .schedule import gives_way
+from .thread import current_thread
+
+__all__ = [
+    "atomic_add",
+    "grid_dependency_wait",
+    "load_acquire",
+    "set_flag_release",
+    "store_relaxed",
+    "store_release",
+    "sync_warp",
+    "try_take_flag",
+]
+
+
+def set_flag_release(flags: Pointer, i: int) -> None:
+    """Set ``flags[i]``: a block that takes it reads what this thread knows to be written."""
+    flags.array[flags.span(i, 1)] = 1
+    current_thread().block.publish(flags.offset(i))
+
+
+def try_take_flag(flags: Pointer, i: int) -> bool:
+    """Whether ``flags[i]`` was set; it is not any more."""
+    thread, at = current_thread(), flags.span(i, 1)
+    if not flags.array[at].any():
+        thread.stall()
+        return False
+    flags.array[at] = 0
+    thread.block.learn(flags.offset(i), once=True)
+    return True
+
+
+def atomic_add(flags: Pointer, i: int, count: int) -> int:
+    """What ``flags[i]`` was before `count` was added to it.
+
+    Other blocks come in between, so that those that have their numbers run in any order.
+    """
+    thread, at = current_thread(), flags.span(i, 1)
+    before = int(flags.array[at][0])
+    flags.array[at] = before + count
+    thread.block.launch.events += 1
+    thread.stall()
+    return before
+
+
+def load_acquire(flags: Pointer, i: int) -> int:
+    """``flags[i]``; who finds a number reads what was known to the thread that released it.
+
+    A thread that finds what it found before gives way to other blocks.
+    """
+    thread, at = current_thread(), flags.span(i, 1)
+    if thread.last_flags.get(at.start) == flags.array[at][0]:
+        thread.stall()
+    thread.last_flags[at.start] = flags.array[at][0]
+    thread.block.learn(flags.offset(i), once=False)
+    return int(flags.array[at][0])
+
+
+def store_release(flags: Pointer, i: int, value: int) -> None:
+    """``flags[i] = value``, for others to acquire, with all that this thread knows to be written.
+
+    Other blocks may come in between, which then find this value, not the last one.
+    """
+    _store(flags, i, value, written=True)
+
+
+def store_relaxed(flags: Pointer, i: int, value: int) -> None:
+    """``flags[i] = value``, for others to acquire, who may write what this block read up to the last
+    barrier, but know nothing of what it wrote.
+    """
+    _store(flags, i, value, written=False)
+
+
+def _store(flags: Pointer, i: int, value: int, written: bool) -> None:
+    thread = current_thread()
+    flags.array[flags.span(i, 1)] = value
+    thread.block.publish(flags.offset(i), written)
+    if gives_way():
+        thread.stall()
+
+
+def grid_dependency_wait() -> None:
+    """Wait until the launches before are over: here they always are."""
+
+
+def sync_warp() -> None:
+    """Wait for all lanes of the warp; what each wrote before, the others read after."""
+    thread = current_thread()
+    thread.meet(None, lambda _: thread.block.settle(thread))
