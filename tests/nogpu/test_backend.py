@@ -159,7 +159,7 @@ from numba.cuda.core import config
 print(backend.SIMULATED, bool(config.ENABLE_CUDASIM), backend.ptx.fill.__module__)
 """
     on = value.strip() in ("1", "2")
-    module = "pyblasgpu.gpu.simulator.intrinsics" if on else "pyblasgpu.gpu.intrinsics.arithmetic"
+    module = f"pyblasgpu.gpu.{'simulator' if on else 'intrinsics'}.register_tile"
     assert lines(program, NUMBA_ENABLE_CUDASIM=value) == [f"{on} {on} {module}"]
 
 
