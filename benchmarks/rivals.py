@@ -12,8 +12,9 @@ from pyblasgpu.database import families_of
 from pyblasgpu.dispatch.choose import Choice, tuned_configs
 from pyblasgpu.errors import PyblasgpuError
 from pyblasgpu.gpu.device import Device
+from pyblasgpu.processes import cores
 from pyblasgpu.testing.problems import Problem
-from pyblasgpu.tuning.compile_pool import cores, judge
+from pyblasgpu.tuning.compile_pool import judge
 from pyblasgpu.tuning.prune import best_few, candidates
 
 from .kernels import as_it_runs, choice_of, compiled

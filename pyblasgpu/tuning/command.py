@@ -24,9 +24,10 @@ from ..frontend import call
 from ..gpu import device as devices
 from ..gpu.device import Device
 from ..gpu.nvml import Sensor
+from ..processes import beside
 from . import dryrun, report
 from .clock_monitor import ClockMonitor
-from .compile_pool import Compilers, beside
+from .compile_pool import Compilers
 from .prune import defaults
 from .results import Record, read_sweep, sweep_file
 from .session import STAGES, Tuner

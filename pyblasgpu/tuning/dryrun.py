@@ -19,9 +19,10 @@ from .. import terminal
 from ..database import FAMILIES, families_of, places_of, sizes_of
 from ..gpu import device as devices
 from ..gpu.device import Device
+from ..processes import beside, cores
 from ..types import DTYPES
 from . import kurzak
-from .compile_pool import beside, compile_all, cores, judge
+from .compile_pool import compile_all, judge
 from .prune import Funnel, Guidelines, candidates, defaults
 
 __all__ = ["guidelines", "scope", "searches_of", "show", "sizes"]

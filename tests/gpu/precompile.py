@@ -20,8 +20,8 @@ from pyblasgpu.gpu.compile import KernelSource, compile_source, kept
 from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels.common.triangle_panel import Variant
 from pyblasgpu.kernels.copy import copy_scaled
+from pyblasgpu.processes import cores
 from pyblasgpu.routines.launch_list import Tape
-from pyblasgpu.tuning.compile_pool import cores
 from pyblasgpu.types import DTYPES
 
 

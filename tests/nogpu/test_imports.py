@@ -32,7 +32,7 @@ LAYERS = [
     {"kernels"},
     {"gpu"},
     {"operands"},
-    {"terminal"},
+    {"terminal", "processes"},
     {"types", "errors", "arguments"},
 ]
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}

@@ -47,6 +47,7 @@ from pyblasgpu.frontend import cpu
 from pyblasgpu.gpu.compile import Resources
 from pyblasgpu.gpu.device import known
 from pyblasgpu.gpu.nvml import State
+from pyblasgpu.processes import beside
 from pyblasgpu.routines.in_place import pair
 from pyblasgpu.tuning import (
     command as tune_command,
@@ -68,7 +69,6 @@ from pyblasgpu.tuning import plan as planning
 from pyblasgpu.tuning import search_problem as tasks
 from pyblasgpu.tuning.active_search import ActiveSearch
 from pyblasgpu.tuning.clock_monitor import ClockMonitor
-from pyblasgpu.tuning.compile_pool import beside
 from pyblasgpu.tuning.results import winners
 from pyblasgpu.tuning.search_problem import search_problem_of
 from pyblasgpu.tuning.strategies import STRATEGIES

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from pyblasgpu import processes
 from pyblasgpu.database import FAMILIES, families_of
 from pyblasgpu.errors import ConfigError, DatabaseWarning
 from pyblasgpu.gpu import backend
@@ -372,11 +373,11 @@ def test_operations_are_counted_as_the_field_does():
 
 
 def test_compilers_use_the_cores_that_were_granted(monkeypatch):
-    monkeypatch.setattr(compile_pool.os, "sched_getaffinity", lambda process: {3, 5, 7}, raising=False)
-    assert compile_pool.cores() == compile_pool.Compilers((9, 0)).workers == 3
-    monkeypatch.delattr(compile_pool.os, "sched_getaffinity")
-    monkeypatch.setattr(compile_pool.os, "cpu_count", lambda: None)
-    assert compile_pool.cores() == 1
+    monkeypatch.setattr(processes.os, "sched_getaffinity", lambda process: {3, 5, 7}, raising=False)
+    assert processes.cores() == compile_pool.Compilers((9, 0)).workers == 3
+    monkeypatch.delattr(processes.os, "sched_getaffinity")
+    monkeypatch.setattr(processes.os, "cpu_count", lambda: None)
+    assert processes.cores() == 1
 
 
 @pytest.mark.parametrize("stem", ["trsm_leaf", "trsm_mma", "trsm_fma"])
