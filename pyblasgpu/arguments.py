@@ -89,37 +89,37 @@ def number(value: Any, dtype: Dtype, routine: str, argument: str) -> float | com
     ValueError
         When it is an int, or another exact number, beyond all floating-point numbers.
     """
-    found = value
+    converted: float | complex = value
     if type(value) is not float:
         try:
             with np.errstate(all="ignore"):
-                found = _converted(value)
+                converted = _converted(value)
         except OverflowError:
             raise ValueError(f"{routine}: {argument}={shown(value)} is beyond every {dtype.name}") from None
         except (TypeError, ValueError):
             raise TypeError(f"{routine}: {argument} must be a number, not {shown(value)}") from None
-    if isinstance(found, complex) and not dtype.is_complex:
-        raise TypeError(f"{routine}: {argument}={found} is complex, the arrays are {dtype.name}")
+    if isinstance(converted, complex) and not dtype.is_complex:
+        raise TypeError(f"{routine}: {argument}={converted} is complex, the arrays are {dtype.name}")
     if dtype.real_size == 8:
-        return found
-    if isinstance(found, complex):
-        return complex(c_float(found.real).value, c_float(found.imag).value)
-    return c_float(found).value
+        return converted
+    if isinstance(converted, complex):
+        return complex(c_float(converted.real).value, c_float(converted.imag).value)
+    return c_float(converted).value
 
 
 def _converted(value: Any) -> float | complex:
     """The float or complex that `value`, or its only element, is."""
     while isinstance(value, (list, tuple)) and len(value) == 1:
         (value,) = value
-    found = item(value)
-    if isinstance(found, (complex, np.complexfloating)):  # whose float() drops the imaginary part
-        return complex(found)
-    if isinstance(found, _TEXT):
+    element = item(value)
+    if isinstance(element, (complex, np.complexfloating)):  # whose float() drops the imaginary part
+        return complex(element)
+    if isinstance(element, _TEXT):
         raise TypeError
     try:
-        return float(found)
+        return float(element)
     except TypeError:
-        return complex(found)
+        return complex(element)
 
 
 def array_of_numbers(value: Any, routine: str, argument: str) -> np.ndarray:

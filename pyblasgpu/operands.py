@@ -50,7 +50,7 @@ class Operand(NamedTuple):
     owner: Any = None
 
     @property
-    def layout(self) -> tuple:
+    def layout(self) -> tuple[Any, ...]:
         """All but where it lies: what a plan for it depends on, with the alignment of its address."""
         return self[1:9], self.pointer % SECTOR
 

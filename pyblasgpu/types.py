@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from operator import index
-from typing import Any
+from typing import Any, Self
 
 from .arguments import item, shown
 
@@ -20,14 +20,15 @@ THREE_M = "3m"
 
 class _Flag(Enum):
     @classmethod
-    def parse(cls, value: Any, routine: str, argument: str):
+    def parse(cls, value: Any, routine: str, argument: str) -> Self:
         """The flag that `value` (a member, a letter of either case, or SciPy's int) stands for."""
         if isinstance(value, cls):
             return value
-        table = _SPELLINGS[cls.__name__]
+        table: dict[Any, Any] = _SPELLINGS[cls.__name__]
         try:
-            found = item(value)
-            return table[found.upper() if isinstance(found, str) else index(found)]
+            spelling = item(value)
+            flag: Self = table[spelling.upper() if isinstance(spelling, str) else index(spelling)]
+            return flag
         except (KeyError, TypeError):
             known = sorted(table, key=str)
             raise ValueError(f"{routine}: {argument}={shown(value)} is none of {known}") from None
@@ -100,7 +101,7 @@ class Dtype:
     itemsize: int
     unit_roundoff: float
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return dtype_of, (self.letter,)
 
     @property
@@ -164,10 +165,10 @@ def dtype_of(dtype: Any) -> Dtype:
     """
     if isinstance(dtype, Dtype):
         return dtype
-    found = _DTYPES_BY_NAME.get(dtype_spelling(dtype))
-    if found is None:
+    known = _DTYPES_BY_NAME.get(dtype_spelling(dtype))
+    if known is None:
         raise TypeError(f"dtype {dtype} is none of float32, float64, complex64, complex128")
-    return found
+    return known
 
 
 def by_three_products(method: Any, dtype: Dtype, routine: str) -> bool:

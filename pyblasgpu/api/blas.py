@@ -215,7 +215,8 @@ def _dress(function: Any, name: str, dtype: Dtype | None, doc: str) -> Callable[
         # what SciPy's functions carry; indices are 64-bit throughout
         function.typecode = function.prefix = dtype.letter
         function.dtype, function.int_dtype = np.dtype(dtype.name), np.dtype("int64")
-    return function
+    dressed: Callable[..., Any] = function
+    return dressed
 
 
 def _matrix(name: str, argument: str, array: Array, dtype: Dtype | None) -> Array:
@@ -223,8 +224,8 @@ def _matrix(name: str, argument: str, array: Array, dtype: Dtype | None) -> Arra
     if isinstance(array, _NUMBERS):
         array = array_of_numbers(array, name, argument)
     array = indexable(array, name, argument)
-    found = common_dtype(name, [dtype_name(array)], [argument])
-    if found.is_complex and dtype is not None and not dtype.is_complex:
+    stored = common_dtype(name, [dtype_name(array)], [argument])
+    if stored.is_complex and dtype is not None and not dtype.is_complex:
         raise TypeError(f"{name}: {argument} is complex, and the routine computes in {dtype.name}")
     dimensions = len(array.shape)
     if dimensions > 2:
@@ -361,9 +362,9 @@ def get_blas_funcs(
         For a name that is not there.
     """
     prefix = find_best_blas_type(arrays, dtype)[0]
-    found = []
+    functions = []
     for name in [names] if isinstance(names, str) else names:
         if prefix + name not in __all__:
             raise ValueError(f"BLAS function {prefix}{name} could not be found")
-        found.append(globals()[prefix + name])
-    return found[0] if isinstance(names, str) else found
+        functions.append(globals()[prefix + name])
+    return functions[0] if isinstance(names, str) else functions

@@ -6,24 +6,12 @@ does not repeat. It runs the same kernels with the same results.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from threading import Lock
-from typing import Any, NamedTuple
-from weakref import ref
-
 from ..arguments import Array, Flag, Number, Stream
-from ..errors import OverlapError
-from ..frontend.arrays import common_library
-from ..frontend.call import Call, on_device, tape_of
-from ..frontend.layouts import are_clear, batches, reach, shares_memory
-from ..frontend.streams import stream_of
-from ..gpu import launch, workspace
+from ..frontend.plan import Plan, PlannedCall
 from .docstrings import documented
 from .level3 import multiply, triangular
 
 __all__ = ["Plan", "plan_gemm", "plan_trmm", "plan_trsm"]
-
-_NAMES = ("a", "b", "out")
 
 
 @documented
@@ -76,8 +64,9 @@ def plan_gemm(
     >>> for _ in range(1000):
     ...     plan(a, b, out)  # doctest: +SKIP
     """
-    call = _Planned("plan_gemm", a, b, out, stream)
-    return multiply(call, alpha, beta, out, trans_a, trans_b, method=method)
+    call = PlannedCall("plan_gemm", a, b, out, stream)
+    plan: Plan = multiply(call, alpha, beta, out, trans_a, trans_b, method=method)
+    return plan
 
 
 @documented
@@ -121,8 +110,9 @@ def plan_trmm(
     --------
     trmm : The product itself, once.
     """
-    call = _Planned("plan_trmm", a, b, out, stream)
-    return triangular(call, "trmm", alpha, out, side, lower, trans, unit_diag)
+    call = PlannedCall("plan_trmm", a, b, out, stream)
+    plan: Plan = triangular(call, "trmm", alpha, out, side, lower, trans, unit_diag)
+    return plan
 
 
 @documented
@@ -166,235 +156,6 @@ def plan_trsm(
     --------
     trsm : The solution itself, once.
     """
-    call = _Planned("plan_trsm", a, b, out, stream)
-    return triangular(call, "trsm", alpha, out, side, lower, trans, unit_diag)
-
-
-class Plan:
-    """A call made ready: ``plan(a, b, out)`` computes it; made by `plan_gemm`, `plan_trmm` and `plan_trsm`.
-
-    A call neither allocates nor waits, so that a plan made beforehand can be captured in a CUDA graph, which
-    must not outlive it. It is fastest with the very arrays that it was made with, which it does not keep
-    alive. The Configs are those of the time when it was made: what the tuner finds later serves new plans.
-    Threads may share a plan.
-
-    Attributes
-    ----------
-    name : str
-        The function that made it.
-    device : int
-    stream : int or None
-        Handle of the stream on which it runs; None is the library's current one.
-    workspace : int
-        Bytes of device memory that the plan holds for packed copies, for products of parts of k, or by which
-        blocks tell each other how far they are; 0 for most. The runs of a plan that has a workspace must not
-        overlap: put them on one stream, or on streams that wait for each other.
-    """
-
-    def __init__(self, call: _Planned, steps: list[_Step], facts: list[tuple], pointers: list[int]):
-        arrays = (*call.arrays, call.result)
-        self.name, self.stream, self.device = call.name, call.asked, call.out.device
-        scratch = max((step.tape.workspace for step in steps), default=0)
-        holds = any(step.tape.uses_workspace for step in steps)
-        self.workspace = scratch or (workspace.FLAGS if holds else 0)
-        self._library, self._kind = call.library, type(call.result)
-        self._arrays, self._state = tuple(map(ref, arrays)), call.library.state(*arrays)
-        self._facts, self._pointers = facts, pointers
-        self._fitted = pointers  # the last that passed the checks
-        self._layouts = [layout._replace(owner=None) for layout in (*call.inputs, call.out)]
-        self._in_place = call.check_overlap(in_place=1)
-        self._apart = (0, 2) if self._in_place else (0, 1, 2)
-        self._reaches = [reach(self._layouts[index]) for index in self._apart]
-        self._room = workspace.OwnedWorkspace(scratch, self.device) if holds else None
-        self._turn = Lock() if holds else None
-        enqueue = self._enqueue = _joined(steps, self._room.address if self._room else 0)
-        self._graph = launch.Graph(lambda stream: enqueue(pointers, stream), self.device) if steps else None
-
-    def __call__(self, a: Array, b: Array, out: Array, *, stream: Stream = None) -> Array:
-        """Compute into `out`, which is returned, without waiting.
-
-        Parameters
-        ----------
-        a, b, out : array
-            As the arrays that the plan was made with in type, shape, strides, dtype and device, and as many
-            bytes beyond a multiple of 16.
-        stream : int or stream object, optional
-            On which to run; by default the plan's.
-
-        Returns
-        -------
-        array
-            The argument `out`.
-
-        Raises
-        ------
-        ValueError
-            When shapes, strides, dtypes, devices, alignment or the stream are not those of the plan.
-            Nothing is written then.
-        TypeError
-            When an array is of another type.
-        OverlapError
-            When `out` shares memory with an input.
-        """
-        if stream is None:
-            stream = self.stream
-            if stream is None:
-                stream = self._library.current_stream(self.device)
-        else:
-            stream = stream_of(self.device, stream, self.name)
-        first, second, third = self._arrays
-        # of the very same arrays, what cannot change needs no look
-        if (
-            first() is a is not None
-            and second() is b is not None
-            and third() is out is not None
-            and self._library.state(a, b, out) == self._state
-        ):
-            pointers, graph = self._pointers, self._graph
-        else:
-            pointers, graph = self._fitting((a, b, out)), None
-        if self._turn is None:
-            if graph is None or not graph.launch(stream):
-                self._enqueue(pointers, stream)
-        else:
-            with self._turn:
-                if graph is None or not graph.launch(stream):
-                    self._enqueue(pointers, stream)
-        return out
-
-    def _fitting(self, arrays: tuple) -> list[int]:
-        """The addresses of other arrays, after all that must be checked of them."""
-        read = self._library.read(arrays) if type(arrays[0]) is self._kind else None
-        if read is None:
-            common_library(self.name, _NAMES, arrays)  # may know better what is wrong
-            raise _mixed(self.name, arrays)
-        facts, pointers = read
-        if facts != self._facts:
-            for name, found, planned in zip(_NAMES, facts, self._facts, strict=True):
-                if found != planned:
-                    raise ValueError(
-                        f"{self.name}: {name} has {_told(found)}; the plan was made with {_told(planned)}"
-                    )
-        if pointers != self._fitted:
-            self._check_places(pointers)
-            self._fitted = pointers
-        return pointers
-
-    def _check_places(self, pointers: list[int]) -> None:
-        for name, pointer, planned in zip(_NAMES, pointers, self._pointers, strict=True):
-            if (pointer ^ planned) & 15:
-                raise ValueError(
-                    f"{self.name}: {name} lies {pointer % 16} bytes beyond a multiple of 16; "
-                    f"the plan was made for {planned % 16}"
-                )
-        if self._in_place and pointers[1] != pointers[2]:
-            raise ValueError(f"{self.name}: the plan was made with out=b, and now out is another array")
-        if not are_clear([pointers[index] for index in self._apart], self._reaches):
-            self._check_overlap(pointers)
-
-    def _check_overlap(self, pointers: list[int]) -> None:
-        placed = [
-            layout._replace(pointer=pointer) for layout, pointer in zip(self._layouts, pointers, strict=True)
-        ]
-        for index in self._apart[:-1]:
-            if shares_memory(placed[index], placed[-1]):
-                raise OverlapError(f"{self.name}: out shares memory with {_NAMES[index]}")
-
-    def __repr__(self):
-        shapes = ", ".join(str(tuple(layout.shape)) for layout in self._layouts)
-        return f"<Plan by {self.name} for {shapes} of {self._layouts[-1].dtype.name} on device {self.device}>"
-
-
-class _Step(NamedTuple):
-    """A tape, its scalars, and where its operands lie: in which of a, b, out, at how many bytes."""
-
-    tape: Any
-    scalars: tuple
-    places: tuple[tuple[int, int], ...]
-
-
-class _Planned(Call):
-    """A call whose run makes a plan instead."""
-
-    __slots__ = ("asked",)
-
-    def __init__(self, name: str, a, b, out, stream):
-        if out is None:
-            raise TypeError(f"{name}: out is needed, the array that the plan is to write")
-        library = common_library(name, _NAMES, (a, b, out))
-        if library.host:
-            raise TypeError(f"{name}: a plan is for arrays on a device, not for {library.name} arrays")
-        super().__init__(name, {"a": a, "b": b}, out, stream, None)
-        self.asked = None if stream is None else self.stream
-
-    @on_device
-    def run(
-        self, cpu: Callable, prepare: Callable, inputs: tuple, scalars: tuple, source=None, key=None
-    ) -> Plan:
-        arrays, layouts = (*self.arrays, self.result), (*self.inputs, self.out)
-        read = self.library.read(arrays)
-        if read is None:
-            raise _mixed(self.name, arrays)
-        for argument, array, layout in zip(_NAMES, arrays, layouts, strict=True):
-            if layout.owner is not array:
-                raise TypeError(
-                    f"{self.name}: {argument} has dtype {array.dtype} and the computation "
-                    f"{self.dtype.name}, or strides that take a copy; a plan casts nothing and copies nothing"
-                )
-        steps: list[_Step] = []
-        if 0 not in self.out.shape:
-            if source is not None and source is not self.out:
-                steps += _steps(_copy_tape, (1,), layouts, (source, self.out), (source, self.out))
-            origins = (*[layout for layout, _ in inputs], self.out)
-            views = (*[layout.op(trans) for layout, trans in inputs], self.out)
-            steps += _steps(prepare, scalars, layouts, origins, views)
-        return Plan(self, steps, *read)
-
-
-def _copy_tape(scalars: tuple, operands):
-    return tape_of("copy")(*scalars, *operands)
-
-
-def _steps(prepare: Callable, scalars: tuple, layouts: tuple, origins: tuple, views: tuple) -> list[_Step]:
-    """What computes with `views`, which are of `origins`, some of `layouts`."""
-    which = [next(i for i, layout in enumerate(layouts) if layout is origin) for origin in origins]
-    steps = []
-    for operands in batches(views):
-        tape = prepare(scalars, operands)
-        if tape is not None:
-            distances = [
-                operand.pointer - origin.pointer for operand, origin in zip(operands, origins, strict=True)
-            ]
-            steps.append(_Step(tape, scalars, tuple(zip(which, distances, strict=True))))
-    return steps
-
-
-def _joined(steps: list[_Step], workspace: int) -> Callable[[list[int], int], None]:
-    """What runs the steps, given the addresses of a, b and out and a stream; all kernels are loaded."""
-    loaded = [
-        (tape.bound_at(workspace, *scalars) if tape.uses_workspace else tape.bound(*scalars), places)
-        for tape, scalars, places in steps
-    ]
-    if [places for _, places in loaded] == [((0, 0), (1, 0), (2, 0))]:
-        return loaded[0][0]
-
-    def enqueue(pointers, stream):
-        for run, places in loaded:
-            run([pointers[which] + distance for which, distance in places], stream)
-
-    return enqueue
-
-
-def _mixed(name: str, arrays: tuple) -> TypeError:
-    kinds = ", ".join(f"{type(array).__module__}.{type(array).__qualname__}" for array in arrays)
-    return TypeError(
-        f"{name}: a, b and out must be CuPy arrays or PyTorch tensors, all of the type that the plan was "
-        f"made with and none negated lazily; they are {kinds}"
-    )
-
-
-def _told(facts: tuple) -> str:
-    """What `Library.read` has read of an array, in words."""
-    shape, strides, dtype, device, *conj = facts
-    text = f"shape {tuple(shape)}, strides {tuple(strides)}, dtype {dtype} on device {device}"
-    return text + (", conjugated" if any(conj) else "")
+    call = PlannedCall("plan_trsm", a, b, out, stream)
+    plan: Plan = triangular(call, "trsm", alpha, out, side, lower, trans, unit_diag)
+    return plan

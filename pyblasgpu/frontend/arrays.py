@@ -6,6 +6,8 @@ arrays in device memory become a `Layout`, without a copy.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..types import Dtype
@@ -31,7 +33,7 @@ _BY_TYPE: dict[type, Library] = {}
 _CONVERSIONS = ("filled", "toarray", "to_dense", "todense", "to_numpy", "numpy")
 
 
-def library_of(array, routine: str = "", argument: str = "") -> Library:
+def library_of(array: Any, routine: str = "", argument: str = "") -> Library:
     """The library that `array` belongs to.
 
     Raises
@@ -51,12 +53,12 @@ def library_of(array, routine: str = "", argument: str = "") -> Library:
         raise TypeError(f"{subject} {error}") from None
 
 
-def quick_library(array) -> Library | None:
+def quick_library(array: Any) -> Library | None:
     """The library of arrays of this type, if one has been met before; whether on the host is not asked."""
     return _BY_TYPE.get(type(array))
 
 
-def _first_met(array) -> Library:
+def _first_met(array: Any) -> Library:
     """The library of an array of a type that is not known yet."""
     kind = type(array)
     if issubclass(kind, np.ma.MaskedArray):
@@ -85,7 +87,7 @@ def _conversion(kind: type) -> str:
     return "numpy.asarray(...) of it" if hasattr(kind, "__array__") else "an array"
 
 
-def common_library(routine: str, names: tuple[str, ...], arrays: tuple) -> Library:
+def common_library(routine: str, names: tuple[str, ...], arrays: tuple[Any, ...]) -> Library:
     """The one library of all `arrays` (those that are None left out, but for the first).
 
     Raises
@@ -106,7 +108,7 @@ def common_library(routine: str, names: tuple[str, ...], arrays: tuple) -> Libra
     return library
 
 
-def dtype_name(array):
+def dtype_name(array: Any) -> Any:
     """The dtype of `array`, as its library has it."""
     try:
         return array.dtype
@@ -114,7 +116,7 @@ def dtype_name(array):
         return library_of(array).dtype(array)
 
 
-def indexable(array, routine: str, argument: str):
+def indexable(array: Any, routine: str, argument: str) -> Any:
     """`array`, or where it has a protocol and nothing else, NumPy's or CuPy's view of it.
 
     Raises
@@ -131,14 +133,14 @@ def indexable(array, routine: str, argument: str):
         raise TypeError(f"{routine}: {argument} {error}") from None
 
 
-def reshaped(array, shape: tuple[int, ...]):
+def reshaped(array: Any, shape: tuple[int, ...]) -> Any:
     """`array` with another shape; the arrays of the array API have no method for that."""
     if hasattr(array, "reshape"):
         return array.reshape(shape)
     return array.__array_namespace__().reshape(array, shape)
 
 
-def host_array(array, routine: str, argument: str, written: bool = False) -> np.ndarray:
+def host_array(array: Any, routine: str, argument: str, written: bool = False) -> np.ndarray:
     """`array`, of a library of host arrays, as a NumPy array, to be `written` or to be read.
 
     Raises
@@ -153,7 +155,7 @@ def host_array(array, routine: str, argument: str, written: bool = False) -> np.
         raise TypeError(f"{routine}: {argument} {error}") from None
 
 
-def output_view(array, dtype: Dtype) -> Layout | np.ndarray | None:
+def output_view(array: Any, dtype: Dtype) -> Layout | np.ndarray | None:
     """Where a result of this dtype would be written in `array`; None where none may be.
 
     An array is no output if it is of another dtype, immutable, read-only, lazily conjugated or negated,
@@ -169,7 +171,7 @@ def output_view(array, dtype: Dtype) -> Layout | np.ndarray | None:
     return view if _is_writable(view) and is_injective(view) else None
 
 
-def can_be_output(array, dtype: Dtype) -> bool:
+def can_be_output(array: Any, dtype: Dtype) -> bool:
     """Whether a result of this dtype may be written to `array`; see `output_view`."""
     return output_view(array, dtype) is not None
 
@@ -180,7 +182,7 @@ def _is_writable(view: Layout | np.ndarray) -> bool:
     return view.writable and not view.conj
 
 
-def may_share_memory(x, y) -> bool:
+def may_share_memory(x: Any, y: Any) -> bool:
     """Whether elements of two arrays may lie at the same place; also where it cannot be told.
 
     Arrays of different libraries do not, as no call takes both.

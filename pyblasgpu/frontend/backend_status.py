@@ -82,9 +82,9 @@ def backend_status(backend: str | None = None) -> BackendStatus:
 def why_no_device(ordinal: int) -> str:
     """Why no kernel can run on this device; empty when one can. Logged once, as the cache sees to."""
     try:
-        found = import_module("..gpu.device", __package__).current(ordinal)
+        device = import_module("..gpu.device", __package__).current(ordinal)
         kernels = import_module("..gpu.backend", __package__)
-        if not import_module("..gpu.compile", __package__).kernels_at_hand(found.cc):
+        if not import_module("..gpu.compile", __package__).kernels_at_hand(device.cc):
             kernels.require()  # it imports Numba
         reason = "this process runs Numba's simulator" if kernels.SIMULATED else ""
     except (BackendUnavailable, ImportError) as missing:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from enum import Enum
 from functools import cache, partial, wraps
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -51,31 +51,36 @@ _log.addHandler(logging.NullHandler())
 
 
 @cache
-def routine(name: str) -> Callable:
+def routine(name: str) -> Callable[..., Any]:
     """The function of `pyblasgpu.routines` with this name, imported at its first use."""
-    return getattr(import_module(f"..routines.{name}", __package__), name)
+    function: Callable[..., Any] = getattr(import_module(f"..routines.{name}", __package__), name)
+    return function
 
 
 @cache
-def tape_of(name: str) -> Callable:
+def tape_of(name: str) -> Callable[..., Any]:
     """The function that gives the tape of a routine, imported at its first use."""
-    return import_module(f"..routines.{name}", __package__).tape
+    function: Callable[..., Any] = import_module(f"..routines.{name}", __package__).tape
+    return function
 
 
 # --------------------------------------------------------------------------------------------------- call
 
 
-def on_device(method: Callable) -> Callable:
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def on_device(method: _Method) -> _Method:
     """`method` of a `Call`, with the context of the call's device current, and after it what was before."""
 
     @wraps(method)
-    def run(call, *arguments, **options):
+    def run(call: Call, *arguments: Any, **options: Any) -> Any:
         if call.device is None:
             return method(call, *arguments, **options)
         with contexts().current_context(call.device):
             return method(call, *arguments, **options)
 
-    return run
+    return cast(_Method, run)
 
 
 class Call:
@@ -85,7 +90,7 @@ class Call:
     ----------
     name : str
         The routine, for messages.
-    arrays : dict
+    arrays : dict[str, Any]
         The inputs by argument name, in order.
     out : array or None
         The output.
@@ -98,11 +103,11 @@ class Call:
 
     Attributes
     ----------
-    arrays : tuple
+    arrays : tuple[Any, ...]
         The inputs as they were passed.
     device : int or None
         Where it runs; None on the CPU.
-    inputs : list of Layout or numpy.ndarray
+    inputs : list[Any] of Layout or numpy.ndarray
         The inputs, in the dtype of the computation.
     out : Layout or numpy.ndarray
         The output, once `set_output` has been called.
@@ -130,7 +135,15 @@ class Call:
     out: Any
     stream: Any
 
-    def __init__(self, name: str, arrays: dict, out, stream, backend, dtype: Dtype | None = None):
+    def __init__(
+        self,
+        name: str,
+        arrays: dict[str, Any],
+        out: Any,
+        stream: Any,
+        backend: str | None,
+        dtype: Dtype | None = None,
+    ) -> None:
         self.name, self.names = name, tuple(arrays)
         self.arrays = tuple(arrays.values())
         self.library: Library = common_library(name, (*arrays, "out"), (*self.arrays, out))
@@ -154,7 +167,7 @@ class Call:
                 )
 
     @on_device
-    def _describe(self, backend, dtype: Dtype | None) -> None:
+    def _describe(self, backend: str | None, dtype: Dtype | None) -> None:
         """The inputs as layouts on one device."""
         if backend not in ON_DEVICE:
             raise ValueError(f"{self.name}: backend={backend!r} is for host arrays; these are on a device")
@@ -168,13 +181,13 @@ class Call:
         if self.stream is None:
             self.stream = self.library.current_stream(inputs[0].device)
 
-    def _to_numpy(self, argument: str, array) -> np.ndarray:
+    def _to_numpy(self, argument: str, array: Any) -> np.ndarray:
         try:
             return self.library.to_numpy(array)
         except (NoArrayError, ValueError) as error:
             raise self._refusal(argument, error) from error
 
-    def _layout(self, argument: str, array, stored) -> Layout:
+    def _layout(self, argument: str, array: Any, stored: Any) -> Layout:
         """The layout of an input whose dtype is `stored`, or of a copy of it where kernels need one."""
         library = self.library
         try:
@@ -198,13 +211,13 @@ class Call:
                 f"{self.name}: {self.names[0]} is on device {device} and {argument} on device {layout.device}"
             )
 
-    def scalar(self, argument: str, value):
+    def scalar(self, argument: str, value: Any) -> Any:
         """`value` as a Python number that fits the dtype; see `arguments.number`."""
         return number(value, self.dtype, self.name, argument)
 
     @on_device
     def set_output(
-        self, out, batch_shape: tuple[int, ...], rows: int, cols: int, column_major: bool | None = None
+        self, out: Any, batch_shape: tuple[int, ...], rows: int, cols: int, column_major: bool | None = None
     ) -> None:
         """Describe `out`, or make a new output of shape (*batch_shape, rows, cols).
 
@@ -235,7 +248,7 @@ class Call:
         if not is_injective(self.out):
             raise ValueError(f"{self.name}: out has strides {self.out.strides}, so that elements coincide")
 
-    def _host_output(self, out) -> np.ndarray:
+    def _host_output(self, out: Any) -> np.ndarray:
         view = self.library.output_to_numpy(out)
         self._check_output(out, view.dtype)
         if not view.flags.writeable:
@@ -243,7 +256,7 @@ class Call:
             raise error(f"{self.name}: out is read-only")
         return view
 
-    def _device_output(self, out) -> Layout:
+    def _device_output(self, out: Any) -> Layout:
         self._check_output(out, dtype_name(out))
         layout = self.library.layout(out, self.dtype, self.stream)
         self._check_device("out", layout)
@@ -253,7 +266,7 @@ class Call:
             raise TypeError(f"{self.name}: out is read-only")
         return layout
 
-    def _check_output(self, out, dtype) -> None:
+    def _check_output(self, out: Any, dtype: Any) -> None:
         if stored_dtype(dtype) is not self.dtype:
             raise TypeError(
                 f"{self.name}: out has dtype {dtype_name(out)} and the computation {self.dtype.name}"
@@ -292,7 +305,13 @@ class Call:
 
     @on_device
     def run(
-        self, cpu: Callable, prepare: Callable, inputs: tuple, scalars: tuple, source=None, key=None
+        self,
+        cpu: Callable[..., Any],
+        prepare: Callable[..., Any],
+        inputs: tuple[Any, ...],
+        scalars: tuple[Any, ...],
+        source: Any = None,
+        key: Any = None,
     ) -> Any:
         """Run the routine and return the caller's array.
 
@@ -303,9 +322,9 @@ class Call:
         prepare : callable
             ``prepare(scalars, operands)`` gives the tape that computes with `Operand` views: the inputs,
             transpositions applied, and the output. It refers to nothing of this call but its flags.
-        inputs : tuple of (array, Trans)
+        inputs : tuple[Any, ...] of (array, Trans)
             Inputs that are read, of `Call.inputs`.
-        scalars : tuple
+        scalars : tuple[Any, ...]
             alpha, or alpha and beta.
         source : array, optional
             What the output holds at first; the output itself if it is updated in place.
@@ -331,7 +350,9 @@ class Call:
             run_staged(cuda, inputs, scalars, out, source, self.dtype, self.device, self.stream)
         return self._delivered()
 
-    def _enqueue(self, prepare: Callable, scalars: tuple, layouts: tuple[Layout, ...], key) -> None:
+    def _enqueue(
+        self, prepare: Callable[..., Any], scalars: tuple[Any, ...], layouts: tuple[Layout, ...], key: Any
+    ) -> None:
         """Run on device arrays; a call on matrices, or on one batch of them, is kept for `replay`."""
         calls = list(batches(layouts))
         key = self._cache_key(key, layouts) if len(calls) == 1 else None
@@ -345,7 +366,7 @@ class Call:
         call.run_checked([layout.pointer for layout in layouts], alpha, beta, self.stream)
         keep(key, call)
 
-    def _cache_key(self, key, layouts: tuple[Layout, ...]) -> tuple | None:
+    def _cache_key(self, key: Any, layouts: tuple[Layout, ...]) -> tuple[Any, ...] | None:
         """What `replay` looks for; None where flags may change or arrays are not read as they were passed."""
         if key is None or not all(isinstance(part, _CONSTANT) for part in key):
             return None  # a flag given as an array may change
@@ -356,7 +377,7 @@ class Call:
         return None if description is None else (key, *description[0])
 
 
-def _enqueue(prepare: Callable, scalars: tuple, operands, stream: int) -> None:
+def _enqueue(prepare: Callable[..., Any], scalars: tuple[Any, ...], operands: Any, stream: int) -> None:
     tape = prepare(scalars, operands)
     if tape is not None:
         tape.run([operand.pointer for operand in operands], *scalars, stream=stream)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache, wraps
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from scipy.linalg.blas import get_blas_funcs
@@ -22,19 +22,24 @@ from ..types import Diag, Side, Trans, Uplo
 __all__ = ["gemm", "gemmtr", "symm", "syr2k", "syrk", "trmm", "trsm"]
 
 
-def _quietly(function: Callable) -> Callable:
+_Function = TypeVar("_Function", bound=Callable[..., None])
+
+
+def _quietly(function: _Function) -> _Function:
     """`function` with IEEE's results, whatever NumPy is set to do about overflow: it would raise too late."""
 
     @wraps(function)
-    def quiet(*args, **options):
+    def quiet(*args: Any, **options: Any) -> None:
         with np.errstate(all="ignore"):
-            return function(*args, **options)
+            function(*args, **options)
 
-    return quiet
+    return cast(_Function, quiet)
 
 
 @_quietly
-def gemm(alpha, a: np.ndarray, b: np.ndarray, beta, c: np.ndarray, trans_a: Trans, trans_b: Trans) -> None:
+def gemm(
+    alpha: Any, a: np.ndarray, b: np.ndarray, beta: Any, c: np.ndarray, trans_a: Trans, trans_b: Trans
+) -> None:
     """``c := alpha op(a) op(b) + beta c``; all three of one dtype."""
     inner = a.shape[-1 if trans_a is Trans.NO else -2]
     if alpha == 0 or inner == 0:
@@ -57,18 +62,20 @@ def gemm(alpha, a: np.ndarray, b: np.ndarray, beta, c: np.ndarray, trans_a: Tran
         )
 
 
-def trmm(alpha, a: np.ndarray, b: np.ndarray, side: Side, uplo: Uplo, trans: Trans, diag: Diag) -> None:
+def trmm(alpha: Any, a: np.ndarray, b: np.ndarray, side: Side, uplo: Uplo, trans: Trans, diag: Diag) -> None:
     """``b := alpha op(a) b``, or ``alpha b op(a)``; `uplo` is the triangle of `a` as it is stored."""
     _triangular("trmm", alpha, a, b, side, uplo, trans, diag)
 
 
-def trsm(alpha, a: np.ndarray, b: np.ndarray, side: Side, uplo: Uplo, trans: Trans, diag: Diag) -> None:
+def trsm(alpha: Any, a: np.ndarray, b: np.ndarray, side: Side, uplo: Uplo, trans: Trans, diag: Diag) -> None:
     """``b := x`` with ``op(a) x = alpha b``, or ``x op(a) = alpha b``."""
     _triangular("trsm", alpha, a, b, side, uplo, trans, diag)
 
 
 @_quietly
-def _triangular(name, alpha, a, b, side, uplo, trans, diag) -> None:
+def _triangular(
+    name: str, alpha: Any, a: Any, b: Any, side: Side, uplo: Uplo, trans: Trans, diag: Diag
+) -> None:
     if alpha == 0:
         b[...] = 0
         return
@@ -96,7 +103,9 @@ def _has_normal_reciprocals(a: np.ndarray) -> bool:
     return bool(((size >= 4 * limits.tiny) & (size <= limits.max / 8)).all())
 
 
-def _by_recursion(name, alpha, a, b, lower: bool, right: bool, unit: bool) -> None:
+def _by_recursion(
+    name: str, alpha: Any, a: np.ndarray, b: np.ndarray, lower: bool, right: bool, unit: bool
+) -> None:
     """TRMM or TRSM of matrices in place: each entry is made of what it depends on, and of nothing else."""
     if right:
         a, b, lower = a.T, b.T, not lower
@@ -110,7 +119,7 @@ def _by_recursion(name, alpha, a, b, lower: bool, right: bool, unit: bool) -> No
     _solve_lower(a, b, unit)
 
 
-def _multiply_lower(alpha, a: np.ndarray, b: np.ndarray, unit: bool) -> None:
+def _multiply_lower(alpha: Any, a: np.ndarray, b: np.ndarray, unit: bool) -> None:
     n = len(a)
     if n == 1:
         if not unit:
@@ -145,12 +154,12 @@ def _quotient(x: np.ndarray, divisor: np.generic) -> np.ndarray:
     return _scaled(_scaled(x, -exponents) / _scaled(divisor, -exponent), exponents - exponent)
 
 
-def _exponents(x) -> np.ndarray:
+def _exponents(x: Any) -> np.ndarray:
     """Of which the larger part of each complex number is the size."""
     return np.frexp(np.maximum(abs(x.real), abs(x.imag)))[1]
 
 
-def _scaled(x, exponents) -> np.ndarray:
+def _scaled(x: Any, exponents: Any) -> np.ndarray:
     """``x * 2**exponents``, in the dtype of `x`."""
     result = np.empty(np.shape(x), x.dtype)
     result.real, result.imag = np.ldexp(x.real, exponents), np.ldexp(x.imag, exponents)
@@ -159,7 +168,14 @@ def _scaled(x, exponents) -> np.ndarray:
 
 @_quietly
 def symm(
-    alpha, a: np.ndarray, b: np.ndarray, beta, c: np.ndarray, side: Side, uplo: Uplo, hermitian: bool
+    alpha: Any,
+    a: np.ndarray,
+    b: np.ndarray,
+    beta: Any,
+    c: np.ndarray,
+    side: Side,
+    uplo: Uplo,
+    hermitian: bool,
 ) -> None:
     """``c := alpha a b + beta c``, or ``alpha b a + beta c``; `uplo` of the symmetric `a` is read."""
     if alpha == 0:
@@ -176,30 +192,52 @@ def symm(
         inputs = np.asfortranarray(full.conj() if conj else full), np.asfortranarray(other)
         _update(
             target,
-            lambda x, inputs=inputs, flags=(right, low): run(
-                alpha, *inputs, beta, x, *flags, overwrite_c=1
-            ),
+            lambda x, inputs=inputs, flags=(right, low): run(alpha, *inputs, beta, x, *flags, overwrite_c=1),
             read=beta != 0,
-        )  # fmt: skip
+        )
 
 
 def syrk(
-    alpha, a: np.ndarray, beta, c: np.ndarray, uplo: Uplo, trans: Trans, hermitian: bool, is_new_output: bool
+    alpha: Any,
+    a: np.ndarray,
+    beta: Any,
+    c: np.ndarray,
+    uplo: Uplo,
+    trans: Trans,
+    hermitian: bool,
+    is_new_output: bool,
 ) -> None:
     """A triangle of ``c := alpha op(a) op(a)' + beta c``; the other one becomes zero if `is_new_output`."""
     _rank_k("rk", alpha, (a,), beta, c, uplo, trans, hermitian, is_new_output)
 
 
 def syr2k(
-    alpha, a: np.ndarray, b: np.ndarray, beta, c: np.ndarray, uplo: Uplo, trans: Trans, hermitian: bool,
+    alpha: Any,
+    a: np.ndarray,
+    b: np.ndarray,
+    beta: Any,
+    c: np.ndarray,
+    uplo: Uplo,
+    trans: Trans,
+    hermitian: bool,
     is_new_output: bool,
-) -> None:  # fmt: skip
+) -> None:
     """The same of ``c := alpha op(a) op(b)' + alpha op(b) op(a)' + beta c``."""
     _rank_k("r2k", alpha, (a, b), beta, c, uplo, trans, hermitian, is_new_output)
 
 
 @_quietly
-def _rank_k(stem, alpha, inputs, beta, c, uplo, trans, hermitian, is_new_output) -> None:
+def _rank_k(
+    stem: str,
+    alpha: Any,
+    inputs: tuple[np.ndarray, ...],
+    beta: Any,
+    c: np.ndarray,
+    uplo: Uplo,
+    trans: Trans,
+    hermitian: bool,
+    is_new_output: bool,
+) -> None:
     hermitian = hermitian and c.dtype.kind == "c"
     if is_new_output:
         c[...] = 0
@@ -233,9 +271,16 @@ def _factors(factors: list[np.ndarray], conj: bool, hermitian: bool) -> tuple[li
 
 @_quietly
 def gemmtr(
-    alpha, a: np.ndarray, b: np.ndarray, beta, c: np.ndarray, uplo: Uplo, trans_a: Trans, trans_b: Trans,
+    alpha: Any,
+    a: np.ndarray,
+    b: np.ndarray,
+    beta: Any,
+    c: np.ndarray,
+    uplo: Uplo,
+    trans_a: Trans,
+    trans_b: Trans,
     is_new_output: bool,
-) -> None:  # fmt: skip
+) -> None:
     """A triangle of ``c := alpha op(a) op(b) + beta c``; the other one becomes zero if `is_new_output`."""
     if is_new_output:
         c[...] = 0
@@ -245,7 +290,7 @@ def gemmtr(
 
 
 @cache
-def _blas(name: str, dtype: np.dtype) -> Callable:
+def _blas(name: str, dtype: np.dtype) -> Callable[..., Any]:
     return get_blas_funcs(name, dtype=dtype)
 
 
@@ -279,7 +324,7 @@ def _column_major(a: np.ndarray, conj: bool) -> tuple[np.ndarray, int]:
     return np.asfortranarray(a.conj() if conj else a), 0
 
 
-def _update(target: np.ndarray, compute: Callable, read: bool, kept: Any = True) -> None:
+def _update(target: np.ndarray, compute: Callable[..., Any], read: bool, kept: Any = True) -> None:
     """``target[kept] = compute(target)[kept]``, without a copy where SciPy's wrapper writes into `target`."""
     flags = target.flags
     if flags.f_contiguous and flags.aligned and flags.writeable:
@@ -297,7 +342,7 @@ def _kept(n: int, low: bool) -> np.ndarray:
     return kept if low else kept.T
 
 
-def _scale_triangle(c: np.ndarray, beta, uplo: Uplo, hermitian: bool) -> None:
+def _scale_triangle(c: np.ndarray, beta: Any, uplo: Uplo, hermitian: bool) -> None:
     if beta == 1:
         return
     if hermitian:
@@ -308,7 +353,7 @@ def _scale_triangle(c: np.ndarray, beta, uplo: Uplo, hermitian: bool) -> None:
     np.copyto(c, scaled, where=_kept(c.shape[-1], uplo is Uplo.LOWER))
 
 
-def _scale(c: np.ndarray, beta) -> None:
+def _scale(c: np.ndarray, beta: Any) -> None:
     if beta == 0:
         c[...] = 0
     elif beta != 1:

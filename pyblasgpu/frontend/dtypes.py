@@ -24,7 +24,7 @@ _STORED: dict[int, tuple[Dtype | None, Any]] = {}
 _KEPT = 1024
 
 
-def numpy_dtype(dtype) -> np.dtype:
+def numpy_dtype(dtype: Any) -> np.dtype:
     """NumPy's dtype for a spelling or another library's dtype; `object` where NumPy has none (bfloat16)."""
     if isinstance(dtype, np.dtype):
         return dtype
@@ -38,7 +38,7 @@ def numpy_dtype(dtype) -> np.dtype:
         return np.dtype(object)
 
 
-def stored_dtype(dtype) -> Dtype | None:
+def stored_dtype(dtype: Any) -> Dtype | None:
     """The `Dtype` of arrays that store one of the four in native byte order, None of all others."""
     try:
         return _STORED[id(dtype)][0]
@@ -51,7 +51,7 @@ def stored_dtype(dtype) -> Dtype | None:
         return stored
 
 
-def common_dtype(routine: str, dtypes: Sequence, arguments: Sequence[str] = ()) -> Dtype:
+def common_dtype(routine: str, dtypes: Sequence[Any], arguments: Sequence[str] = ()) -> Dtype:
     """The `Dtype` in which arrays of these dtypes are computed.
 
     Integers and booleans count as float64, float16 as float32, mixed ones as `numpy.result_type` has them.
@@ -70,7 +70,7 @@ def common_dtype(routine: str, dtypes: Sequence, arguments: Sequence[str] = ()) 
     return dtype_of(np.result_type(*promoted))
 
 
-def _promoted(routine: str, dtype, argument: str) -> Dtype:
+def _promoted(routine: str, dtype: Any, argument: str) -> Dtype:
     promoted = _PROMOTION.get(numpy_dtype(dtype).name)
     if promoted is None:
         whose = f" of {argument}" if argument else ""

@@ -50,7 +50,7 @@ class Layout(NamedTuple):
         return Operand(pointer, rows, cols, row_stride, col_stride, dtype, conj, device=device, owner=owner)
 
     @property
-    def __array_interface__(self) -> dict:
+    def __array_interface__(self) -> dict[str, Any]:
         # for NumPy's arithmetic on addresses (shares_memory); the memory behind them is never touched
         size = self.dtype.itemsize
         return {

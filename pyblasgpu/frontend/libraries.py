@@ -7,7 +7,7 @@ protocol's capsule takes; every other library goes through `protocols`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
@@ -24,7 +24,7 @@ module = cache(import_module)
 
 
 @cache
-def numba_cuda():
+def numba_cuda() -> Any:
     """`numba.cuda`, imported by the file that knows what it needs for that."""
     import_module("..gpu.backend", __package__).require()
     return module("numba.cuda")
@@ -48,7 +48,7 @@ class Library:
     name = "NumPy"
     host = True
 
-    def locate(self, array) -> Library:
+    def locate(self, array: Any) -> Library:
         """The library to use for `array`: some have arrays both in host and in device memory.
 
         Raises
@@ -58,24 +58,24 @@ class Library:
         """
         return self
 
-    def dtype(self, array):
+    def dtype(self, array: Any) -> Any:
         """The dtype of `array`, which has no attribute for it."""
         return np.asarray(array).dtype
 
-    def is_read_only(self, array) -> bool:
+    def is_read_only(self, array: Any) -> bool:
         """Whether nothing may be written into `array`, even by its library; of host arrays, as NumPy's."""
         return self.host and not array.flags.writeable
 
-    def view(self, array):
+    def view(self, array: Any) -> Any:
         """An array like `array`, which has a shape and is indexed; without a copy."""
         return self.to_numpy(array)
 
     # host memory
-    def to_numpy(self, array) -> np.ndarray:
+    def to_numpy(self, array: Any) -> np.ndarray:
         """`array` as a NumPy array, without a copy."""
         return np.asarray(array)
 
-    def output_to_numpy(self, array) -> np.ndarray:
+    def output_to_numpy(self, array: Any) -> np.ndarray:
         """`array` as a NumPy array whose elements are those of `array`, to be written."""
         if not isinstance(array, np.ndarray):
             raise NoArrayError(f"must be an array, not a {type(array).__name__}: numpy.empty makes one")
@@ -86,11 +86,11 @@ class Library:
         return np.empty(shape, dtype.name)
 
     # device memory
-    def device(self, array) -> int:
+    def device(self, array: Any) -> int:
         """The device where `array` lies."""
         raise NotImplementedError
 
-    def layout(self, array, dtype: Dtype, stream: int | None) -> Layout:
+    def layout(self, array: Any, dtype: Dtype, stream: int | None) -> Layout:
         """The layout of `array`, whose dtype is `dtype`; what it still computes is waited for on `stream`.
 
         Raises
@@ -100,7 +100,7 @@ class Library:
         """
         raise NotImplementedError
 
-    def read(self, arrays: tuple) -> tuple[list[tuple], list[int]] | None:
+    def read(self, arrays: tuple[Any, ...]) -> tuple[list[tuple[Any, ...]], list[int]] | None:
         """All that `layout` reads of each array but its address, hashable, and the addresses.
 
         Of each array the shape, strides and dtype come first, then what else there is. None where reading it
@@ -108,19 +108,19 @@ class Library:
         """
         return None
 
-    def state(self, a, b, out) -> tuple:
+    def state(self, a: Any, b: Any, out: Any) -> tuple[Any, ...]:
         """What may change of three arrays that `read` reads while they remain the same objects."""
         raise NotImplementedError
 
-    def empty(self, shape: tuple[int, ...], dtype: Dtype, device: int, stream: int):
+    def empty(self, shape: tuple[int, ...], dtype: Dtype, device: int, stream: int) -> Any:
         """A new C-contiguous array whose memory is safe to use on `stream`."""
         raise NotImplementedError
 
-    def swap(self, array):
+    def swap(self, array: Any) -> Any:
         """The view of `array` with the last two dimensions swapped."""
         return array.swapaxes(-1, -2)
 
-    def copied(self, array, dtype: Dtype, stream: int | None) -> Layout:
+    def copied(self, array: Any, dtype: Dtype, stream: int | None) -> Layout:
         """A copy of `array` made on `stream`: of this dtype, its elements where kernels read them."""
         raise NotImplementedError
 
@@ -128,11 +128,11 @@ class Library:
         """The stream on which the library queues its work now."""
         return 0
 
-    def hold(self, owners: list, stream: int) -> None:
+    def hold(self, owners: list[Any], stream: int) -> None:
         """Keep alive what a call on `stream` reads, where the library would use its memory again too soon."""
 
     # both
-    def deliver(self, result, like, stream: int | None):
+    def deliver(self, result: Any, like: Any, stream: int | None) -> Any:
         """The new `result`, computed on `stream`, as an array of the library of `like`."""
         return result
 
@@ -141,16 +141,16 @@ class _CuPy(Library):
     name = "CuPy"
     host = False
 
-    def device(self, array):
+    def device(self, array: Any) -> int:
         return array.data.device_id
 
-    def layout(self, array, dtype, stream):
+    def layout(self, array: Any, dtype: Dtype, stream: int | None) -> Layout:
         data, shape = array.data, array.shape
         pointer = data.ptr
         strides = element_strides(pointer, shape, array.strides, dtype)
         return Layout(pointer, shape, strides, dtype, data.device_id, False, True, array)
 
-    def read(self, arrays):
+    def read(self, arrays: tuple[Any, ...]) -> tuple[list[tuple[Any, ...]], list[int]] | None:
         kind, facts, pointers = type(arrays[0]), [], []
         for array in arrays:
             if type(array) is not kind:
@@ -160,31 +160,31 @@ class _CuPy(Library):
             pointers.append(data.ptr)
         return facts, pointers
 
-    def state(self, a, b, out):
+    def state(self, a: Any, b: Any, out: Any) -> tuple[Any, ...]:
         return a.shape, b.shape, out.shape
 
     @contextmanager
-    def on(self, device, stream):
+    def on(self, device: int, stream: int) -> Iterator[Any]:
         """Make this CuPy's current device and stream."""
         cupy = module("cupy")
         with cupy.cuda.Device(device), cupy.cuda.ExternalStream(stream, device):
             yield cupy
 
-    def empty(self, shape, dtype, device, stream):
+    def empty(self, shape: tuple[int, ...], dtype: Dtype, device: int, stream: int) -> Any:
         # memory of the pool is ordered by stream: a block of another stream may still be in use there
         with self.on(device, stream) as cupy:
             return cupy.empty(shape, dtype.name)
 
-    def copied(self, array, dtype, stream):
+    def copied(self, array: Any, dtype: Dtype, stream: int | None) -> Layout:
         device = array.data.device_id
         with self.on(device, self.current_stream(device) if stream is None else stream) as cupy:
             return self.layout(_aligned(cupy, array).astype(dtype.name), dtype, stream)
 
-    def current_stream(self, device):
+    def current_stream(self, device: int) -> int:
         return module("cupy").cuda.get_current_stream(device).ptr
 
 
-def _aligned(cupy, array):
+def _aligned(cupy: Any, array: Any) -> Any:
     """`array`, or a copy of it where CuPy's kernels would read between elements, at addresses that fault."""
     size, pointer = array.dtype.itemsize, array.data.ptr
     if not any(number % size for number in (pointer, *array.strides)):
@@ -203,7 +203,7 @@ class _Torch(Library):
     name = "PyTorch"
     host = False
 
-    def locate(self, array):
+    def locate(self, array: Any) -> Library:
         if array.requires_grad and _records_gradients():
             raise NoArrayError(
                 "requires a gradient, which would be lost: pass its detach(), or call under torch.no_grad()"
@@ -214,10 +214,10 @@ class _Torch(Library):
             raise NoArrayError(f"is a tensor on device {array.device}, neither on CUDA nor on the CPU")
         return _TORCH_HOST
 
-    def device(self, array):
+    def device(self, array: Any) -> int:
         return array.get_device()
 
-    def layout(self, array, dtype, stream):
+    def layout(self, array: Any, dtype: Dtype, stream: int | None) -> Layout:
         negative = array.is_neg()
         if negative:
             array = array.resolve_neg()
@@ -231,7 +231,7 @@ class _Torch(Library):
             pointer, shape, strides, dtype, array.get_device(), array.is_conj(), not negative, array
         )
 
-    def read(self, arrays):
+    def read(self, arrays: tuple[Any, ...]) -> tuple[list[tuple[Any, ...]], list[int]] | None:
         facts, pointers = [], []
         kind = type(arrays[0])
         try:
@@ -249,35 +249,35 @@ class _Torch(Library):
             return None
         return None if 0 in pointers else (facts, pointers)
 
-    def state(self, a, b, out):
+    def state(self, a: Any, b: Any, out: Any) -> tuple[Any, ...]:
         return (
             a.data_ptr(), a.shape, a.stride(), b.data_ptr(), b.shape, b.stride(),
             out.data_ptr(), out.shape, out.stride(),
         )  # fmt: skip
 
     @contextmanager
-    def _on(self, device, stream):
+    def _on(self, device: int, stream: int) -> Iterator[Any]:
         torch = module("torch")
         with torch.cuda.stream(torch.cuda.ExternalStream(stream, device=device)):
             yield torch
 
-    def empty(self, shape, dtype, device, stream):
+    def empty(self, shape: tuple[int, ...], dtype: Dtype, device: int, stream: int) -> Any:
         with self._on(device, stream) as torch:
             return torch.empty(shape, dtype=getattr(torch, dtype.name), device=torch.device("cuda", device))
 
-    def copied(self, array, dtype, stream):
+    def copied(self, array: Any, dtype: Dtype, stream: int | None) -> Layout:
         if array.data_ptr() % array.element_size():
             raise MisalignedError(f"is not aligned to its {array.dtype}")
         device = array.get_device()
         with self._on(device, self.current_stream(device) if stream is None else stream) as torch:
             return self.layout(array.to(getattr(torch, dtype.name)), dtype, stream)
 
-    def current_stream(self, device):
+    def current_stream(self, device: int) -> int:
         return torch_stream()(device)
 
 
 @cache
-def torch_stream():
+def torch_stream() -> Callable[[int], int]:
     """What gives the address of PyTorch's current stream on a device.
 
     The public way makes an object that asks for its own device, at 1.5 µs and more; PyTorch's compilers use
@@ -299,17 +299,17 @@ def _records_gradients() -> bool:
 class _TorchHost(Library):
     name = "PyTorch (host)"
 
-    def to_numpy(self, array):
+    def to_numpy(self, array: Any) -> np.ndarray:
         return reachable(array, lambda: array.detach().resolve_conj().resolve_neg().numpy())
 
-    def output_to_numpy(self, array):
+    def output_to_numpy(self, array: Any) -> np.ndarray:
         return reachable(array, lambda: array.detach().numpy())
 
-    def deliver(self, result, like, stream):
+    def deliver(self, result: Any, like: Any, stream: int | None) -> Any:
         return module("torch").from_numpy(result)
 
 
-def reachable(array, read: Callable[[], Any]) -> Any:
+def reachable(array: Any, read: Callable[[], Any]) -> Any:
     """What `read` returns; NoArrayError where the library says that it cannot.
 
     It says so by errors of any of these types.

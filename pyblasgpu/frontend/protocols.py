@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import BackendUnavailable
+from ..types import Dtype
 from .layouts import Layout, check_alignment, element_strides
 from .libraries import CUPY, Library, NoArrayError, module, numba_cuda, reachable
 
@@ -32,19 +33,19 @@ class _Numba(Library):
     name = "Numba"
     host = False
 
-    def locate(self, array):
+    def locate(self, array: Any) -> Library:
         if not hasattr(array, "__cuda_array_interface__"):
             raise NoArrayError(f"is a {type(array).__name__} of Numba's, not an array on a device")
         return self
 
-    def device(self, array):
+    def device(self, array: Any) -> int:
         if hasattr(array, "__dlpack_device__"):
             return int(array.__dlpack_device__()[1])
         contexts = module("pyblasgpu.gpu.context")
         device = contexts.pointer_device(array.__cuda_array_interface__["data"][0])
         return contexts.current_device() if device is None else device  # the driver knows no empty arrays
 
-    def layout(self, array, dtype, stream):
+    def layout(self, array: Any, dtype: Dtype, stream: int | None) -> Layout:
         interface = _cuda_interface(array)
         if interface is not None and interface.get("strides") is not None:
             # DLPack counts strides in elements, so that here alone the remainders are seen
@@ -59,12 +60,12 @@ class _Numba(Library):
         read_only = view.readonly or _is_immutable(array) or (interface is not None and interface["data"][1])
         return Layout(view.ptr, shape, tuple(strides), dtype, device, False, not read_only, view)
 
-    def empty(self, shape, dtype, device, stream):
+    def empty(self, shape: tuple[int, ...], dtype: Dtype, device: int, stream: int) -> Any:
         cuda = numba_cuda()
         with cuda.gpus[device]:
             return cuda.device_array(shape, dtype.name)
 
-    def swap(self, array):
+    def swap(self, array: Any) -> Any:
         cuda = numba_cuda()
         *leading, rows, cols = range(array.ndim)
         axes = (*leading, cols, rows)
@@ -73,10 +74,10 @@ class _Numba(Library):
             tuple(shape), tuple(strides), array.dtype, array.stream, array.gpu_data
         )
 
-    def is_read_only(self, array):
+    def is_read_only(self, array: Any) -> bool:
         return _is_read_only(array)
 
-    def view(self, array):
+    def view(self, array: Any) -> Any:
         device = self.device(array)
         stream = self.current_stream(device)
         try:
@@ -88,7 +89,7 @@ class _Numba(Library):
         with CUPY.on(device, stream):  # CuPy's arrays are never read-only
             return view.copy()
 
-    def copied(self, array, dtype, stream):
+    def copied(self, array: Any, dtype: Dtype, stream: int | None) -> Layout:
         stream = self.current_stream(self.device(array)) if stream is None else stream
         try:
             view = self._cupy_view(array, stream)
@@ -99,7 +100,7 @@ class _Numba(Library):
             ) from None
         return CUPY.copied(view, dtype, stream)
 
-    def _cupy_view(self, array, stream: int):
+    def _cupy_view(self, array: Any, stream: int) -> Any:
         """`array` as CuPy sees it, from `stream` on."""
         if not hasattr(array, "__dlpack__") or _cuda_interface(array) is not None:
             return module("cupy").asarray(array)
@@ -113,81 +114,82 @@ class Protocol(_Numba):
     New arrays are of its library where that has a `from_dlpack`; else they are CuPy's, or Numba's.
     """
 
-    def __init__(self, kind: type):
+    def __init__(self, kind: type) -> None:
         self.name = f"{kind.__module__}.{kind.__qualname__}"
         self._on_host = _DLPackHost(self.name)
 
-    def locate(self, array):
+    def locate(self, array: Any) -> Library:
         if not hasattr(array, "__dlpack_device__") and hasattr(array, "__cuda_array_interface__"):
             return self
         on_host = int(reachable(array, lambda: array.__dlpack_device__())[0]) in _HOST
         return self._on_host if on_host else self
 
-    def dtype(self, array):
+    def dtype(self, array: Any) -> Any:
         return _dtype(array)
 
-    def empty(self, shape, dtype, device, stream):
+    def empty(self, shape: tuple[int, ...], dtype: Dtype, device: int, stream: int) -> Any:
         try:
             return CUPY.empty(shape, dtype, device, stream)
         except ImportError:
             return super().empty(shape, dtype, device, stream)
 
-    def swap(self, array):
+    def swap(self, array: Any) -> Any:
         return Library.swap(self, array) if hasattr(array, "swapaxes") else super().swap(array)
 
-    def deliver(self, result, like, stream):
+    def deliver(self, result: Any, like: Any, stream: int | None) -> Any:
         namespace = _namespace(like)
         if namespace is None:
             return result
+        assert stream is not None  # of a result on a device
         if type(result).__module__.startswith("cupy"):  # which orders streams by the one that is current
             with CUPY.on(result.data.device_id, stream):
                 return namespace.from_dlpack(result)
         return namespace.from_dlpack(_Exported(result, stream))
 
-    def hold(self, owners, stream):
+    def hold(self, owners: list[Any], stream: int) -> None:
         _hold(owners, stream)
 
 
 class _DLPackHost(Library):
-    def __init__(self, name: str):
+    def __init__(self, name: str) -> None:
         self.name = f"{name} (host)"
 
-    def dtype(self, array):
+    def dtype(self, array: Any) -> Any:
         return _dtype(array)
 
-    def to_numpy(self, array):
+    def to_numpy(self, array: Any) -> np.ndarray:
         return reachable(array, lambda: np.from_dlpack(array))
 
-    def output_to_numpy(self, array):
+    def output_to_numpy(self, array: Any) -> np.ndarray:
         view = self.to_numpy(array)
         if view.flags.writeable or not _may_be_written(array):
             return view
         described = {**view.__array_interface__, "data": (view.ctypes.data, False)}
         return np.asarray(SimpleNamespace(__array_interface__=described, owner=view))
 
-    def new_numpy(self, shape, dtype):
+    def new_numpy(self, shape: tuple[int, ...], dtype: Dtype) -> np.ndarray:
         count = prod(shape) * dtype.itemsize
         memory = np.empty(count + _ALIGNMENT, np.uint8)
         start = -memory.ctypes.data % _ALIGNMENT
         return memory[start : start + count].view(dtype.name).reshape(shape)
 
-    def deliver(self, result, like, stream):
+    def deliver(self, result: Any, like: Any, stream: int | None) -> Any:
         namespace = _namespace(like)
         return result if namespace is None else namespace.from_dlpack(result)
 
 
-def _memory_view(array, stream: int):
+def _memory_view(array: Any, stream: int) -> Any:
     """What the protocols tell of `array`, whose elements are there on `stream`."""
     view = module("cuda.core.utils").StridedMemoryView
     return reachable(array, lambda: view.from_any_interface(array, stream_ptr=stream))
 
 
-def _cuda_interface(array) -> dict | None:
+def _cuda_interface(array: Any) -> dict[str, Any] | None:
     """The CUDA array interface of `array`; immutable ones, which have no strides, are not asked."""
     return None if _is_immutable(array) else getattr(array, "__cuda_array_interface__", None)
 
 
-def _is_read_only(array) -> bool:
+def _is_read_only(array: Any) -> bool:
     """Whether an array on a device must not be written, as far as it is told."""
     interface = _cuda_interface(array)
     if interface is not None:
@@ -195,14 +197,14 @@ def _is_read_only(array) -> bool:
     return _is_immutable(array) or _memory_view(array, -1).readonly
 
 
-def _is_immutable(array) -> bool:
+def _is_immutable(array: Any) -> bool:
     """Whether its library never writes into `array`, which DLPack did not tell before version 1."""
     if not hasattr(type(array), "__array_namespace__"):
         return False
     return not module("array_api_compat").is_writeable_array(array)
 
 
-def _may_be_written(array) -> bool:
+def _may_be_written(array: Any) -> bool:
     """Whether NumPy's view of `array` is read-only for the one reason that DLPack could not tell: the
     exporter is older than its version 1, and exports what may be written alone.
     """
@@ -215,7 +217,7 @@ def _may_be_written(array) -> bool:
     return bool(ctypes.pythonapi.PyCapsule_IsValid(ctypes.py_object(capsule), b"dltensor"))
 
 
-def _dtype(array):
+def _dtype(array: Any) -> Any:
     """The dtype of `array` as the protocols have it."""
     if hasattr(array, "__cuda_array_interface__"):
         return np.dtype(array.__cuda_array_interface__["typestr"])
@@ -224,7 +226,7 @@ def _dtype(array):
     return module("cuda.core.utils").StridedMemoryView.from_dlpack(array, stream_ptr=-1).dtype
 
 
-def _namespace(array) -> Any:
+def _namespace(array: Any) -> Any:
     """What makes arrays of the library of `array` by a `from_dlpack`; None where nothing does."""
     if hasattr(array, "__array_namespace__"):
         namespace = array.__array_namespace__()
@@ -236,14 +238,14 @@ def _namespace(array) -> Any:
 class _Exported:
     """A new array of Numba's, which computes on `stream`, as DLPack wants it."""
 
-    def __init__(self, array, stream: int):
+    def __init__(self, array: Any, stream: int) -> None:
         self._stream = stream
         self._view = module("cuda.core.utils").StridedMemoryView.from_any_interface(array, stream_ptr=-1)
 
-    def __dlpack_device__(self):
+    def __dlpack_device__(self) -> tuple[int, int]:
         return self._view.__dlpack_device__()
 
-    def __dlpack__(self, *, stream=None, **options):
+    def __dlpack__(self, *, stream: int | None = None, **options: Any) -> Any:
         if stream != -1:  # by which the importer says that it sees to the order
             events = module("pyblasgpu.gpu.events")
             events.record(self._stream).hold_back(events.LEGACY_STREAM if stream is None else stream)
@@ -252,11 +254,11 @@ class _Exported:
 
 # Exporters may use memory again, on streams of their own, as soon as nobody refers to it. So what a call
 # reads is referred to until the device has come to the call's end.
-_held: list[tuple[Any, list]] = []
+_held: list[tuple[Any, list[Any]]] = []
 _turn = Lock()
 
 
-def _hold(owners: list, stream: int) -> None:
+def _hold(owners: list[Any], stream: int) -> None:
     """Refer to `owners` until what is queued on `stream` of the current device is done."""
     events = module("pyblasgpu.gpu.events")
     if events.is_captured(stream):

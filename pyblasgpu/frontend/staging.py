@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from typing import Any
 
 import numpy as np
 
@@ -14,11 +15,11 @@ __all__ = ["run_staged"]
 
 
 def run_staged(
-    cuda: Callable,
-    inputs: tuple,
-    scalars: tuple,
+    cuda: Callable[..., Any],
+    inputs: tuple[Any, ...],
+    scalars: tuple[Any, ...],
     out: np.ndarray,
-    source,
+    source: Any,
     dtype: Dtype,
     device: int,
     stream: int,
@@ -44,15 +45,15 @@ def run_staged(
 class _Staging:
     """Device memory for the time of one call."""
 
-    def __init__(self, dtype: Dtype, device: int, stream: int):
+    def __init__(self, dtype: Dtype, device: int, stream: int) -> None:
         self.dtype, self.device, self.stream = dtype, device, stream
         self.addresses: list[int] = []
         self.memory = import_module("..gpu.memory", __package__)
 
-    def __enter__(self):
+    def __enter__(self) -> _Staging:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         for address in self.addresses:
             self.memory.release(address, self.stream)
 

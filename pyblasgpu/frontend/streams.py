@@ -15,7 +15,7 @@ def contexts() -> Any:
     return import_module("..gpu.context", __package__)
 
 
-def stream_pointer(stream) -> int | None:
+def stream_pointer(stream: Any) -> int | None:
     """The address of a CUDA stream given as an int or as any library's stream object; None stays None.
 
     Raises
@@ -37,7 +37,7 @@ def stream_pointer(stream) -> int | None:
     raise TypeError(f"stream must be an int or a stream object, not a {type(stream).__name__}")
 
 
-def stream_of(device: int, stream, routine: str) -> int | None:
+def stream_of(device: int, stream: Any, routine: str) -> int | None:
     """The address of the caller's `stream`, which is one of `device`; None stays None.
 
     Raises
@@ -60,14 +60,14 @@ def stream_of(device: int, stream, routine: str) -> int | None:
     return pointer
 
 
-def device_for(stream) -> int:
+def device_for(stream: Any) -> int:
     """The device on which host arrays are computed: that of `stream`, else the one that is current."""
     pointer = stream_pointer(stream)
     owner = None if pointer is None else _device_of(stream, pointer)
     return contexts().current_device() if owner is None else owner
 
 
-def _device_of(stream, pointer: int) -> int | None:
+def _device_of(stream: Any, pointer: int) -> int | None:
     """The device of a stream; None of a default stream, unless the object that stands for it knows."""
     if pointer > contexts().THREAD_STREAM:
         return contexts().stream_device(pointer)

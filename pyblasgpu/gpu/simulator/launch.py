@@ -60,7 +60,7 @@ class _Module(FakeCUDAModule):
 
     def __init__(self, grid: tuple[int, int, int], threads: int):
         super().__init__(grid, (threads, 1, 1), 0)
-        self._shared, self._local = _Shared(), _Local()
+        self._shared, self._local = _Shared(), _Local()  # type: ignore[assignment]
 
     @property
     def threadIdx(self) -> Dim3:
