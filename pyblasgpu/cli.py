@@ -1,4 +1,4 @@
-"""The command line: ``pyblasgpu info | demo | tune | report | wisdom | bench``.
+"""The command line: ``pyblasgpu info | demo | build | tune | report | wisdom | bench``.
 
 Exit code 0: done. 1: done, and a check failed. 2: wrong use, or it cannot run on this machine. Results go
 to stdout, progress and complaints to stderr.
@@ -17,6 +17,7 @@ from .options import (
     ROUTINES,
     Command,
     parse_amount,
+    parse_architectures,
     parse_batches,
     parse_benchmarked,
     parse_count,
@@ -69,11 +70,23 @@ def _parser() -> argparse.ArgumentParser:
     demo = command("demo", _demo, "Run GEMM, TRMM and TRSM in s, d, c, z, check and time them.")
     demo.add_argument("--verbose", action="store_true", help="also print the Configs in full")
     demo.add_argument("--n", type=parse_count, help="order of the matrices (4096 on a GPU, 1024 on a CPU)")
+    _add_build(command("build", _build, "Compile kernels ahead, so that no call waits for a compiler."))
     _add_tune(command("tune", _tune, "Find the best kernel configurations for this device."))
     _add_report(command("report", _report, "Show what a tuning run has recorded."))
     _add_wisdom(command("wisdom", _wisdom, "List, locate, hand on, take in or forget tuned values."))
     _add_bench(command("bench", _bench, "Time this library and cuBLAS side by side."))
     return parser
+
+
+def _add_build(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--arch",
+        type=parse_architectures,
+        metavar="sm_XX,...",
+        help="architectures; no GPU is needed (those of the devices here)",
+    )
+    parser.add_argument("-j", "--jobs", type=parse_count, metavar="N", help="processes (one a core)")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="of the archives (the user's)")
 
 
 def _add_tune(parser: argparse.ArgumentParser) -> None:
@@ -211,6 +224,12 @@ def _demo(options: argparse.Namespace) -> int:
     else:
         demo.show(rows, terminal.console(terminal.WIDTH), options.verbose)
     return 0 if all(row.passed for row in rows) else 1
+
+
+def _build(options: argparse.Namespace) -> int:
+    from . import build
+
+    return build.main(options)
 
 
 def _tune(options: argparse.Namespace) -> int:

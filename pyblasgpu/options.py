@@ -10,7 +10,8 @@ from .database import FAMILIES, sizes_of
 from .types import DTYPES, dtype_of
 
 __all__ = [
-    "Command", "OTHERS", "ROUTINES", "parse_amount", "parse_batches", "parse_benchmarked", "parse_count",
+    "Command", "OTHERS", "ROUTINES", "parse_amount", "parse_architectures",
+    "parse_batches", "parse_benchmarked", "parse_count",
     "parse_device", "parse_dtypes", "parse_duration", "parse_families", "parse_layouts", "parse_listed",
     "parse_part", "parse_prefixed", "parse_routines", "parse_seconds", "parse_shapes",
     "parse_size_classes", "parse_sizes", "parse_splits", "parse_stages", "parse_strategy",
@@ -58,6 +59,14 @@ def parse_device(text: str) -> str:
         except ValueError as unknown:
             raise argparse.ArgumentTypeError(str(unknown)) from None
     return text
+
+
+def parse_architectures(text: str) -> tuple[str, ...]:
+    """Names as 'sm_90', of architectures that kernels run on."""
+    from .gpu import device
+
+    rows = (device.known(name) for name in device.names() if name.startswith("sm_"))
+    return parse_listed(text, [card.name for card in rows if card.cc >= device.OLDEST])
 
 
 def parse_routines(text: str) -> tuple[str, ...]:

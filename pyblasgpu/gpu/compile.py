@@ -31,8 +31,11 @@ __all__ = [
     "architecture",
     "archive_key",
     "archives_for",
+    "compile_here",
     "compile_source",
+    "compiled_from",
     "kept",
+    "kept_here",
     "kernels_at_hand",
     "record_of",
     "source_digest",
@@ -125,7 +128,15 @@ def compile_source(source: KernelSource, cc: tuple[int, int]) -> Compiled:
     """
     found = kept(source, cc)
     if found is None:
-        found = _memory[source, cc] = _compile(source, cc)
+        found = _memory[source, cc] = compile_here(source, cc)
+    return found
+
+
+def compile_here(source: KernelSource, cc: tuple[int, int]) -> Compiled:
+    """The same, by the toolchain that is installed here: from the store of cubins, else compiled."""
+    found = kept_here(source, cc)
+    if found is None:
+        found = _compile(source, cc)
         facts = {"entry": found.entry, "resources": asdict(found.resources)}
         CubinStore.default().put(store_key(source, cc), facts, found.cubin)
     return found
@@ -136,7 +147,7 @@ def kept(source: KernelSource, cc: tuple[int, int]) -> Compiled | None:
     found = _memory.get((source, cc))
     if found is not None and (found.archive is None or not found.archive.refused):
         return found
-    found = _from_archives(source, cc) or _from_store(source, cc)
+    found = _from_archives(source, cc) or kept_here(source, cc)
     if found is not None:
         _memory[source, cc] = found
     return found
@@ -158,16 +169,18 @@ def _from_archives(source: KernelSource, cc: tuple[int, int]) -> Compiled | None
     for archive in serving:
         record = archive.get(key)
         if record is not None:
-            return _compiled(record.facts, record.cubin, archive)
+            return compiled_from(record.facts, record.cubin, archive)
     return None
 
 
-def _from_store(source: KernelSource, cc: tuple[int, int]) -> Compiled | None:
+def kept_here(source: KernelSource, cc: tuple[int, int]) -> Compiled | None:
+    """The machine code where the store of cubins has it."""
     record = CubinStore.default().get(store_key(source, cc))
-    return None if record is None else _compiled(*record)
+    return None if record is None else compiled_from(*record)
 
 
-def _compiled(facts: Mapping[str, Any], cubin: bytes, archive: Archive | None = None) -> Compiled:
+def compiled_from(facts: Mapping[str, Any], cubin: bytes, archive: Archive | None = None) -> Compiled:
+    """What an archive or the store of cubins holds of a kernel."""
     return Compiled(cubin, facts["entry"], Resources(**facts["resources"]), archive)
 
 

@@ -30,7 +30,8 @@ def on_cpu(monkeypatch):
                                        ["bench", "--sizes", "64,"], ["bench", "--shapes", "64x64"],
                                        ["bench", "--shapes", "64x64x0"], ["bench", "--batched", "16"],
                                        ["bench", "--batched", "9x8x8"], ["bench", "--routine", "syr"],
-                                       ["tune", "--routine", "syrk"]])  # fmt: skip
+                                       ["tune", "--routine", "syrk"], ["build", "-j", "0"],
+                                       ["build", "--arch", "sm_70"]])  # fmt: skip
 def test_wrong_use_exits_with_2(arguments, capsys):
     with pytest.raises(SystemExit) as exit:
         cli.main(arguments)

@@ -21,6 +21,7 @@ LAYERS = [
     {"bench"},
     {"options"},
     {"tuning"},
+    {"build"},
     {"testing"},
     {"__init__", "blas", "info", "linalg"},
     {"api"},

@@ -1,0 +1,331 @@
+"""``pyblasgpu build``: kernels compiled ahead, without a GPU, into an archive for each architecture.
+
+A run takes over what an earlier one has built, also one that was killed. Runs at the same time wait for each
+other, and then find the archive there.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from . import terminal
+from .dispatch import catalogue
+from .errors import BackendUnavailable, PyblasgpuError
+from .gpu import archive, backend, device
+from .gpu.archive import Archive, ArchiveError, Record
+from .gpu.compile import (
+    Compiled,
+    KernelSource,
+    architecture,
+    archive_key,
+    compile_here,
+    kept_here,
+    record_of,
+    source_digest,
+    versions,
+)
+from .processes import Pool
+
+__all__ = ["Built", "Compiler", "Watcher", "build", "compile_job", "main"]
+
+#: ``compiler(stem, config, flags, cc)``: a kernel, or a complaint.
+Compiler = Callable[[str, Any, tuple, tuple[int, int]], Compiled | str]
+
+WIDTH = 140  # columns of what goes into a file or a pipe
+CHECKPOINT = 60.0  # seconds of compilation after which what is ready is written
+LOCK_SUFFIX = ".lock"
+
+
+def compile_job(stem: str, config: Any, flags: tuple, cc: tuple[int, int]) -> Compiled | str:
+    """The machine code of a kernel, or the compiler's complaint: in a process of its own, where a
+    `KernelSource`, which holds a function, does not go.
+    """
+    try:
+        return compile_here(catalogue.source_of(stem, config, flags), cc)
+    except PyblasgpuError as problem:
+        return str(problem)
+    except Exception as problem:  # of whatever a Config does to its factory: the others go on
+        return f"{type(problem).__name__}: {problem}"
+
+
+@dataclass
+class Built:
+    """What a run has done for an architecture.
+
+    Attributes
+    ----------
+    architecture : str
+    path : str
+        The archive.
+    kernels, bytes : int
+        What is in it, and its size.
+    compiled : int
+        Kernels that this run has compiled; the others were there.
+    failed : list of (str, str)
+        Kernels that the compiler refuses, and its complaints.
+    """
+
+    architecture: str
+    path: str
+    kernels: int = 0
+    bytes: int = 0
+    compiled: int = 0
+    failed: list[tuple[str, str]] = field(default_factory=list)
+
+
+class Watcher(Protocol):
+    """What a person sees of a run."""
+
+    def begin(self, architecture: str, total: int) -> None:
+        """So many kernels are wanted."""
+
+    def step(self, count: int = 1) -> None:
+        """So many more are ready."""
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+
+
+class _Silent:
+    def begin(self, architecture: str, total: int) -> None:
+        pass
+
+    def step(self, count: int = 1) -> None:
+        pass
+
+    def say(self, text: str) -> None:
+        pass
+
+
+def build(
+    sources: Iterable[KernelSource],
+    cc: tuple[int, int],
+    folder: Path | None = None,
+    workers: int | None = None,
+    watcher: Watcher | None = None,
+    compiler: Compiler = compile_job,
+) -> Built:
+    """Put kernels into the archive of an architecture, those that are in it already too.
+
+    Parameters
+    ----------
+    sources : iterable of KernelSource
+    cc : (int, int)
+    folder : Path, optional
+        Of the archive; by default that of this user, where calls find it.
+    workers : int, optional
+        How many processes compile; by default one for each core.
+    watcher : Watcher, optional
+    compiler : callable
+        What the processes do.
+
+    Raises
+    ------
+    BackendUnavailable
+        Where something must be compiled and no compiler is there.
+    NoFolder
+        Where this user has no folder, and `folder` names none.
+    OSError
+        Where the archive cannot be written.
+    """
+    folder = archive.user_folder() if folder is None else folder
+    path = folder / archive.archive_name(architecture(cc), source_digest())
+    watcher = watcher or _Silent()
+    with _alone(path, watcher):
+        run = _Run(path, cc, watcher)
+        run.take_over(sources)
+        try:
+            run.compile(workers, compiler)
+        finally:  # what is ready is not lost where the rest is interrupted
+            run.write()
+    archive.forget()
+    return run.built
+
+
+class _Run:
+    """The archive of an architecture while it is built."""
+
+    def __init__(self, path: Path, cc: tuple[int, int], watcher: Watcher):
+        self.built = Built(architecture(cc), str(path))
+        self._path, self._cc, self._watcher = path, cc, watcher
+        self._records = dict(_records_at(path, architecture(cc)))
+        self._missing: dict[str, KernelSource] = {}
+        self._unwritten = not path.is_file()
+
+    def take_over(self, sources: Iterable[KernelSource]) -> None:
+        """Find what is ready: in the archive, or in the store of cubins."""
+        wanted = {archive_key(source, self._cc): source for source in sources}
+        self._watcher.begin(self.built.architecture, len(wanted))
+        for key, source in wanted.items():
+            if key not in self._records:
+                found = kept_here(source, self._cc)
+                if found is None:
+                    self._missing[key] = source
+                    continue
+                self._add(key, source, found)
+            self._watcher.step()
+
+    def compile(self, workers: int | None, compiler: Compiler) -> None:
+        """Compile the rest."""
+        if not self._missing:
+            return
+        if compiler is compile_job:
+            backend.require()
+        keys = {(s.name, s.config, s.flags): key for key, s in self._missing.items()}
+        written = time.monotonic()
+        with Pool(compiler, workers) as pool:
+            for job in keys:
+                pool.submit(*job, self._cc)
+            while pool.pending:
+                for job, report in pool.finished(timeout=1.0):
+                    self._note(keys[job[:3]], report)
+                if time.monotonic() - written > CHECKPOINT:
+                    self.write()
+                    written = time.monotonic()
+
+    def write(self) -> None:
+        """Write the archive where something is new."""
+        if self._unwritten:
+            arch, records = self.built.architecture, self._records.items()
+            archive.write(self._path, arch, source_digest(), versions(), records)
+            self._unwritten = False
+        self.built.kernels = len(self._records)
+        self.built.bytes = self._path.stat().st_size
+
+    def _note(self, key: str, report: Compiled | str) -> None:
+        source = self._missing[key]
+        if isinstance(report, str):
+            self.built.failed.append((f"{source.name} {source.config} {dict(source.flags)}", report))
+        else:
+            self._add(key, source, report)
+            self.built.compiled += 1
+        self._watcher.step()
+
+    def _add(self, key: str, source: KernelSource, compiled: Compiled) -> None:
+        self._records[key] = record_of(source, compiled)
+        self._unwritten = True
+
+
+def _records_at(path: Path, arch: str) -> Iterator[tuple[str, Record]]:
+    """What an archive holds that this toolchain has made."""
+    try:
+        found = Archive(path, arch, source_digest())
+    except (OSError, ArchiveError):
+        return
+    if found.toolchain == versions():
+        for key in found:
+            record = found.get(key)
+            if record is not None:
+                yield key, record
+
+
+@contextmanager
+def _alone(path: Path, watcher: Watcher) -> Iterator[None]:
+    """One run at a time; a run that is killed leaves nothing that others wait for."""
+    from filelock import FileLock, Timeout
+
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    lock = FileLock(path.with_name(f".{path.name}{LOCK_SUFFIX}"))
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        watcher.say(f"waiting for another process, which builds {path}")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+# ------------------------------------------------------------------------------------------ command line
+
+
+def main(options: Any) -> int:
+    """Build what ``pyblasgpu build`` was asked for; returns the exit code.
+
+    Parameters
+    ----------
+    options : object
+        With the attributes ``arch`` (names of architectures, or None: those of the devices here), ``jobs``
+        (processes or None), ``out`` (a folder or None) and ``json``.
+
+    Raises
+    ------
+    BackendUnavailable
+        Where there is no device and no architecture is named, or no compiler.
+    """
+    done = []
+    with _Progress() as watcher:
+        for card in _devices(options.arch):
+            done.append(build(catalogue.kernels(card), card.cc, options.out, options.jobs, watcher))
+    if options.json:
+        print(json.dumps([asdict(each) for each in done], indent=2))
+    else:
+        _show(done)
+    return 1 if any(each.failed for each in done) else 0
+
+
+def _devices(architectures: Iterable[str] | None) -> list[device.Device]:
+    """A device of each architecture: of those here the devices themselves, with what is tuned for them."""
+    if architectures:
+        return [device.known(name) for name in architectures]
+    found = {card.cc: card for card in device.here()}
+    if not found:
+        raise BackendUnavailable("no device is here: name architectures, as in --arch sm_90")
+    return list(found.values())
+
+
+def _show(done: list[Built]) -> None:
+    console = terminal.console(WIDTH)
+    for each in done:
+        counts = f"{each.kernels} kernels, {each.bytes / 2**20:.1f} MiB, {each.compiled} compiled now"
+        console.print(f"{each.architecture}: {counts}: {each.path}", highlight=False, soft_wrap=True)
+        for name, complaint in each.failed:
+            console.print(f"failed: {name}: {complaint}", highlight=False, soft_wrap=True)
+
+
+class _Progress:
+    """A bar on stderr: kernels ready of those wanted."""
+
+    def __init__(self):
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+        )
+        self._bar = Progress(*columns, console=terminal.console(stderr=True))
+        self._task: Any = None
+
+    def begin(self, architecture: str, total: int) -> None:
+        self._task = self._bar.add_task(architecture, total=total)
+
+    def step(self, count: int = 1) -> None:
+        self._bar.advance(self._task, count)
+
+    def say(self, text: str) -> None:
+        self._bar.console.print(text, highlight=False, soft_wrap=True)
+
+    def __enter__(self) -> _Progress:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()

@@ -1,0 +1,92 @@
+"""The kernels that calls on a device need, listed ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+from ..database import FAMILIES, FIXED, sizes_of
+from ..errors import BackendUnavailable, ConfigError
+from ..gpu.compile import KernelSource
+from ..gpu.device import Device, known, names
+from ..model.occupancy import check_device
+from ..types import DTYPES
+from . import leaf
+from .tuned_files import documents
+
+__all__ = ["kernels", "source_of"]
+
+
+def kernels(device: Device) -> Iterator[KernelSource]:
+    """Each kernel once: those of the tuned values for the device and for others of its architecture; where
+    there are none, of the computed Configs; and those of families that need no tuning.
+    """
+    yield from dict.fromkeys(source for stem, config in _configs(device) for source in _plain(stem, config))
+
+
+def source_of(stem: str, config: Any, flags: tuple[tuple[str, Any], ...]) -> KernelSource:
+    """The kernel that `flags` specialise, those of a `KernelSource`."""
+    module, given = (FAMILIES | FIXED)[stem].module, dict(flags)
+    if "t_by_rows" in given:
+        return module.source(config, module.Variant(**given))
+    return module.source(config, **given)
+
+
+def _configs(device: Device) -> Iterator[tuple[str, Any]]:
+    for stem in FAMILIES:
+        found = list(_tuned(stem, device)) or list(_computed(stem, device))
+        yield from ((stem, config) for config in found)
+    for stem, family in FIXED.items():
+        if device.cc >= family.needs:
+            yield from ((stem, family.config(dtype, "", {})) for dtype in family.dtypes)
+
+
+def _tuned(stem: str, device: Device) -> Iterator[Any]:
+    cards = [device, *(card for card in map(known, names()) if card.cc == device.cc)]
+    for card in cards:
+        for _, document in documents(card):
+            for (family, dtype, layout, _), entry in document.entries.items():
+                if family == stem:
+                    yield from _usable(FAMILIES[stem], dtype, layout, entry.parameters, device)
+
+
+def _usable(
+    family: Any, dtype: str, layout: str, parameters: dict[str, int], device: Device
+) -> Iterator[Any]:
+    try:
+        config = family.config(dtype, layout, parameters)
+        check_device(config, device)
+    except ConfigError:
+        return
+    yield config
+
+
+def _computed(stem: str, device: Device) -> Iterator[Any]:
+    family = FAMILIES[stem]
+    for dtype, layout, size in product(family.dtypes, family.layouts, sizes_of(stem)):
+        try:
+            yield leaf.computed(stem, dtype, layout, size, device)
+        except (BackendUnavailable, ConfigError):
+            continue
+
+
+def _plain(stem: str, config: Any) -> Iterator[KernelSource]:
+    """The kernels of a Config that most calls need."""
+    module, is_complex = (FAMILIES | FIXED)[stem].module, DTYPES[config.dtype].is_complex
+    if hasattr(module, "Variant"):
+        variants = product((False, True), repeat=2)
+        yield from (module.source(config, module.Variant(False, False, *lies)) for lies in variants)
+    elif stem == "copy_scaled":
+        yield from (module.source(config, False, False, *lies) for lies in product((False, True), repeat=2))
+    elif stem == "pack":
+        yield from (module.source(config, False, by_rows) for by_rows in (False, True))
+    elif stem == "diagonal_blocks":
+        for uplo, unit, by_rows in product(("lower", "upper"), (False, True), (False, True)):
+            yield module.source(config, uplo, unit, by_rows)
+    elif stem == "symmetrize":
+        yield from (module.source(config, part) for part in ("lower", "upper"))
+    else:
+        yield module.source(config)
+        if stem in FAMILIES:
+            yield module.source(config, part="hermitian" if is_complex else "lower")

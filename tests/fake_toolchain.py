@@ -1,0 +1,47 @@
+"""A compiler that is none: its machine code is the kernel's own description."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import asdict
+from itertools import islice, product
+
+from pyblasgpu.dispatch import catalogue
+from pyblasgpu.gpu.compile import Compiled, KernelSource, Resources, kept_here, store_key
+from pyblasgpu.gpu.kernel_store import CubinStore
+from pyblasgpu.kernels.copy import copy_scaled
+
+#: Seconds that a kernel takes; a file to which each that is compiled adds a line; a dtype that is refused.
+SECONDS, LOG, REFUSED = (f"PYBLASGPU_FAKE_{name}" for name in ("SECONDS", "LOG", "REFUSED"))
+
+
+def compiled(source: KernelSource, cc: tuple[int, int]) -> Compiled:
+    """What the compiler makes of a kernel."""
+    text = json.dumps([source.name, repr(source.config), source.flags, cc])
+    return Compiled(b"\x7fELF" + text.encode() * 20, f"entry_{source.name}", Resources(40, 0, 0, 0, 0))
+
+
+def compile_job(stem, config, flags, cc) -> Compiled | str:
+    """As `build.compile_job`."""
+    source = catalogue.source_of(stem, config, flags)
+    found = kept_here(source, cc)
+    if found is not None:
+        return found
+    time.sleep(float(os.environ.get(SECONDS, 0)))
+    if LOG in os.environ:
+        with open(os.environ[LOG], "a", encoding="utf-8") as file:
+            file.write(f"{store_key(source, cc)}\n")
+    if config.dtype == os.environ.get(REFUSED):
+        return "the compiler refuses it"
+    found = compiled(source, cc)
+    facts = {"entry": found.entry, "resources": asdict(found.resources)}
+    CubinStore.default().put(store_key(source, cc), facts, found.cubin)
+    return found
+
+
+def kernels(count: int) -> list[KernelSource]:
+    """So many kernels, at most 64."""
+    flags = product("sdcz", *[(False, True)] * 4)
+    return [copy_scaled.source(copy_scaled.CopyScaled(dtype), *each) for dtype, *each in islice(flags, count)]

@@ -1,0 +1,239 @@
+"""Kernels built ahead: runs resume, wait for each other, and lose nothing when they are killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import fake_toolchain
+import pytest
+from fake_toolchain import LOG, REFUSED, SECONDS, kernels
+
+from pyblasgpu import build, cli
+from pyblasgpu.dispatch import catalogue
+from pyblasgpu.errors import BackendUnavailable
+from pyblasgpu.gpu import archive, backend, compile, kernel_store
+from pyblasgpu.gpu.archive import Archive
+from pyblasgpu.gpu.device import known
+
+CC, ARCH = (9, 0), "sm_90a"
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A home of its own, the fake compiler's log in it, and nothing remembered."""
+    monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path))
+    monkeypatch.setenv(LOG, str(tmp_path / "log"))
+    monkeypatch.setattr(kernel_store, "_stores", {})
+    monkeypatch.setattr(compile, "_memory", {})
+    archive.forget()
+    yield tmp_path
+    archive.forget()
+
+
+def built(count: int, **options) -> build.Built:
+    options = {"workers": 1, "compiler": fake_toolchain.compile_job, **options}
+    return build.build(kernels(count), CC, **options)
+
+
+def compiled(home) -> list[str]:
+    """The keys of what was compiled, in order."""
+    log = home / "log"
+    return log.read_text().split() if log.exists() else []
+
+
+def the_archive(count: int, path: str) -> None:
+    """It holds so many kernels, and they are right."""
+    found = Archive(Path(path), ARCH, compile.source_digest())
+    assert len(found) == count
+    for source in kernels(count):
+        facts, cubin = found.get(compile.archive_key(source, CC))
+        assert cubin == fake_toolchain.compiled(source, CC).cubin
+        assert facts["kernel"]["flags"] == dict(source.flags) and facts["entry"]
+
+
+def test_what_is_built_serves_calls(home):
+    done = built(3)
+    assert (done.kernels, done.compiled, done.failed) == (3, 3, [])
+    the_archive(3, done.path)
+    found = compile.kept(kernels(3)[1], CC)
+    assert found == fake_toolchain.compiled(kernels(3)[1], CC) and str(found.archive.path) == done.path
+
+
+def test_a_second_run_compiles_nothing_and_writes_nothing(home):
+    first = built(3)
+    before = os.stat(first.path).st_mtime_ns
+    assert built(3).compiled == 0 and os.stat(first.path).st_mtime_ns == before
+
+
+@pytest.mark.parametrize("lost", ["store", "archive"])
+def test_more_is_added_to_what_is_there(home, lost):
+    path = built(2).path
+    if lost == "archive":
+        os.unlink(path)
+    else:
+        (home / "cache").rename(home / "lost")
+    done = built(4)
+    assert (done.kernels, done.compiled) == (4, 2)
+    the_archive(4, done.path)
+
+
+def test_another_toolchain_compiles_anew(home, monkeypatch):
+    built(2)
+    monkeypatch.setattr(build, "versions", lambda: {"numba": "another"})
+    monkeypatch.setattr(compile, "versions", lambda: {"numba": "another"})
+    done = built(1)
+    assert done.kernels == 1 and Archive(Path(done.path), ARCH, compile.source_digest()).toolchain == {
+        "numba": "another"
+    }
+
+
+def test_a_damaged_archive_is_built_anew(home):
+    path = Path(built(2).path)
+    path.write_bytes(path.read_bytes()[:-1])
+    (home / "cache").rename(home / "lost")
+    assert built(2).compiled == 2
+    the_archive(2, str(path))
+
+
+def test_what_the_compiler_refuses_is_told(home, monkeypatch):
+    monkeypatch.setenv(REFUSED, "d")
+    done = built(18)
+    assert (done.kernels, len(done.failed)) == (16, 2)
+    name, complaint = done.failed[0]
+    assert "copy_scaled" in name and "dtype='d'" in name and complaint == "the compiler refuses it"
+
+
+def test_an_interrupted_run_keeps_what_is_ready(home):
+    class Impatient:
+        steps = 0
+
+        def begin(self, architecture, total):
+            assert (architecture, total) == (ARCH, 6)
+
+        def step(self, count=1):
+            self.steps += count
+            if self.steps == 3:
+                raise KeyboardInterrupt
+
+        def say(self, text):
+            raise AssertionError(text)
+
+    with pytest.raises(KeyboardInterrupt):
+        built(6, watcher=Impatient())
+    (path,) = archive.user_folder().glob("*.kernels")
+    assert len(Archive(path, ARCH, compile.source_digest())) == 3
+    assert built(6).kernels == 6
+
+
+def test_a_full_disk_is_told_and_nothing_half_written_stays(home, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", full)
+        with pytest.raises(OSError, match="No space left"):
+            built(2)
+    assert not [*archive.user_folder().glob("*.kernels"), *archive.user_folder().glob(".tmp*")]
+    the_archive(2, built(2).path)
+
+
+def test_a_folder_that_cannot_be_written_is_named_in_a_line(home, capsys, monkeypatch):
+    monkeypatch.setattr(catalogue, "kernels", lambda card: iter(()))
+    (home / "file").write_text("in the way")
+    assert cli.main(["build", "--arch", "sm_90", "--out", str(home / "file" / "below")]) == 2
+    text = capsys.readouterr().err
+    assert str(home / "file") in text and "Traceback" not in text
+
+
+# -------------------------------------------------------------------------------------------- processes
+
+PROGRAM = """
+import sys
+import fake_toolchain
+from pyblasgpu import build
+
+if __name__ == "__main__":
+    sources = fake_toolchain.kernels(int(sys.argv[1]))
+    print(build.build(sources, (9, 0), workers=1, compiler=fake_toolchain.compile_job).path)
+"""
+
+
+def start(home, count: int, **environment) -> subprocess.Popen:
+    program = home / "program.py"
+    program.write_text(PROGRAM)
+    path = os.pathsep.join([str(Path(__file__).parents[2]), str(Path(fake_toolchain.__file__).parent)])
+    return subprocess.Popen(
+        [sys.executable, str(program), str(count)],
+        env={**os.environ, "PYTHONPATH": path, **environment},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def test_a_killed_run_is_taken_up_where_it_stopped(home):
+    """Its own processes end too, and its lock goes with it."""
+    process = start(home, 40, **{SECONDS: "0.1"})
+    deadline = time.monotonic() + 60
+    while len(compiled(home)) < 5 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    time.sleep(1.0)
+    before = compiled(home)
+    assert 5 <= len(before) < 40
+    done = built(40)
+    assert len(before) - 1 <= 40 - done.compiled <= len(before) and done.kernels == 40
+    after = compiled(home)
+    assert len(after) - len(before) == done.compiled
+    the_archive(40, done.path)
+
+
+def test_processes_that_build_at_once_build_each_kernel_once(home):
+    processes = [start(home, 12, **{SECONDS: "0.05"}) for _ in range(16)]
+    outputs = [process.communicate(timeout=300) for process in processes]
+    assert [process.returncode for process in processes] == [0] * 16, outputs[0][1][-2000:]
+    keys = compiled(home)
+    assert len(keys) == len(set(keys)) == 12
+    (path,) = {out.strip() for out, _ in outputs}
+    the_archive(12, path)
+
+
+# --------------------------------------------------------------------------------------------- command
+
+
+def test_the_command_says_what_it_built(home, capsys, monkeypatch):
+    monkeypatch.setattr(catalogue, "kernels", lambda card: iter(kernels(2)))
+    for source in kernels(2):
+        fake_toolchain.compile_job(source.name, source.config, source.flags, CC)
+    monkeypatch.setattr(backend, "require", None)
+    assert cli.main(["build", "--arch", "sm_90", "--out", str(home / "out")]) == 0
+    (path,) = (home / "out").glob("*.kernels")
+    assert f"sm_90a: 2 kernels, 0.0 MiB, 0 compiled now: {path}" in capsys.readouterr().out
+
+
+def test_without_a_compiler_the_command_says_so(home, capsys, monkeypatch):
+    def lacking():
+        raise BackendUnavailable("kernels cannot be built here: install pyblasgpu[cu13]")
+
+    monkeypatch.setattr(catalogue, "kernels", lambda card: iter(kernels(1)))
+    monkeypatch.setattr(backend, "require", lacking)
+    assert cli.main(["build", "--arch", "sm_90"]) == 2
+    assert "pyblasgpu[cu13]" in capsys.readouterr().err
+
+
+def test_without_a_device_architectures_are_named(capsys, monkeypatch):
+    monkeypatch.setattr(build.device, "here", lambda: iter(()))
+    assert cli.main(["build"]) == 2
+    assert "--arch sm_90" in capsys.readouterr().err
+
+
+def test_kernels_of_the_catalogue_can_be_made_again():
+    """From what goes to another process."""
+    found = list(catalogue.kernels(known("sm_90")))
+    assert len(found) == len(set(found)) > 100
+    for source in found:
+        assert catalogue.source_of(source.name, source.config, source.flags) == source
