@@ -22,10 +22,11 @@ from scipy.stats import spearmanr
 
 from pyblasgpu.gpu.device import Device, known, names
 from pyblasgpu.terminal import console, guarded
-from pyblasgpu.tuning.replay import Outcome, Recording, recordings, replay
 from pyblasgpu.tuning.results import Record, read_sweep
-from pyblasgpu.tuning.search_problem import Place, SearchProblem, Strategy
-from pyblasgpu.tuning.strategies import STRATEGIES, in_turns, random, score_first, three_step
+from pyblasgpu.tuning.search_problem import Problem, SearchProblem, Strategy
+from pyblasgpu.tuning.strategies import in_turns, score_first
+from tuning.papers.replay import Outcome, Recording, recordings, replay
+from tuning.papers.strategies import ALL_STRATEGIES, random, three_step
 
 SWEEP = Path(__file__).resolve().parents[1] / "tuning" / "sweeps" / "nvidia_h200.jsonl.gz"
 FEWEST = 10  # candidates of a search that says anything
@@ -34,9 +35,9 @@ TOPS = (4, 8, 16, 32)
 TRIED = (0.25, 0.5)  # of the candidates, when a run ends early
 WIDTH = 170  # columns of a table that goes into a file or a pipe
 
-#: Those by name, the three-step search of the paper, in which every candidate takes part, and eight a place.
+#: Those by name, the paper's three-step search, in which every candidate takes part, and eight a problem.
 COMPARED: dict[str, Strategy] = {
-    **STRATEGIES,
+    **ALL_STRATEGIES,
     "three-step, all": partial(three_step, share=1.0),
     "score-first, 8": partial(score_first, tiles=8, variants=0, share=0.0, rounds=1),
     "random, 8": partial(random, most=8),
@@ -46,7 +47,7 @@ Key = tuple[str, str, str]
 
 
 class Ranking(NamedTuple):
-    """How the score ranks what was measured at one place.
+    """How the score ranks what was measured at one problem.
 
     Attributes
     ----------
@@ -82,12 +83,14 @@ def described(name: str, arch: str) -> Device:
     return next((device for device in map(known, names()) if device.name == name), known(arch))
 
 
-def ranking(recording: Recording, place: Place) -> Ranking:
-    """How the score ranks the candidates that were timed at `place`."""
+def ranking(recording: Recording, problem: Problem) -> Ranking:
+    """How the score ranks the candidates that were timed at `problem`."""
     seconds = {
-        measurement.config: t for measurement, t in recording.seconds.items() if measurement.place == place
+        measurement.config: t
+        for measurement, t in recording.seconds.items()
+        if measurement.problem == problem
     }
-    points = {config: recording.search.score(config, *place) for config in seconds}
+    points = {config: recording.search.score(config, *problem) for config in seconds}
     ranked = sorted(seconds, key=points.__getitem__, reverse=True)
     best = min(seconds.values())
     correlation = spearmanr([points[c] for c in ranked], [1 / seconds[c] for c in ranked]).statistic
@@ -99,14 +102,14 @@ def ranking(recording: Recording, place: Place) -> Ranking:
 
 
 def score_table(found: dict[Key, Recording]) -> Table:
-    """A row a place, then the mean and the worst of each family."""
+    """A row a problem, then the mean and the worst of each family."""
     tops = [f"first {top}, %" for top in TOPS]
     table = Table("family", "dtype", "layout", "class", "extents", "candidates", "rank correlation",
                   "spread, %", *tops, title="the score against what was measured")  # fmt: skip
     for stem in dict.fromkeys(key[0] for key in found):
         rows = []
         for key, recording in found.items():
-            for size, extents in recording.search.places if key[0] == stem else ():
+            for size, extents in recording.search.problems if key[0] == stem else ():
                 rows.append(ranking(recording, (size, extents)))
                 table.add_row(*key, size, "x".join(map(str, extents)), *_cells(rows[-1]))
         together = [list(column) for column in zip(*(row.losses for row in rows), strict=True)]
@@ -148,16 +151,16 @@ def search_table(found: dict[Key, Recording]) -> Table:
 
 
 def cut_short(recording: Recording, ordered: Sequence[Any], share: float) -> list[float]:
-    """The loss at each place of a run that tried this share of the candidates, in this order.
+    """The loss at each problem of a run that tried this share of the candidates, in this order.
 
     Where none of them has a time it takes the slowest.
     """
     tried, losses = set(ordered[: max(round(share * len(ordered)), 1)]), []
-    for place in recording.search.places:
+    for problem in recording.search.problems:
         seconds = {
             measurement.config: t
             for measurement, t in recording.seconds.items()
-            if measurement.place == place
+            if measurement.problem == problem
         }
         if seconds:
             found = min(
@@ -170,7 +173,9 @@ def cut_short(recording: Recording, ordered: Sequence[Any], share: float) -> lis
 def by_best_score(search: SearchProblem) -> list[Any]:
     """The candidates, those first that score best anywhere."""
     return sorted(
-        search.candidates, key=lambda c: max(search.score(c, *place) for place in search.places), reverse=True
+        search.candidates,
+        key=lambda c: max(search.score(c, *problem) for problem in search.problems),
+        reverse=True,
     )
 
 

@@ -128,7 +128,7 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
         "--stage",
         type=parse_stages,
         metavar="S,S,...",
-        help="of a run: kernels, stop_sizes, solvers, methods (all)",
+        help="of a run: kernels, solvers, methods (all)",
     )
     parser.add_argument(
         "--device", type=parse_device, metavar="D",

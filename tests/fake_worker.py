@@ -66,8 +66,8 @@ def device(broken=None, pause=0.0):
             yield Failed("absent", "no cuBLAS")
             return
         time.sleep(pause)
-        for place, _ in enumerate(job.places):
-            yield Timing(place, seconds(config))
+        for problem, _ in enumerate(job.problems):
+            yield Timing(problem, seconds(config))
             if mishap == "exit":
                 os._exit(3)
             if mishap == "hang":

@@ -1,9 +1,9 @@
-"""A large recorded search that never was: times from a model that the score knows the form of, not the facts.
+"""A large search with times from a model: the score knows its form, not its constants.
 
-Seconds are the estimated cycles with other constants than the score's (each off by a factor drawn from a
-log-normal distribution of 30 %), times the luck of a tile with the compiler (8 %), of a variant of it (2 %),
-and noise (0.5 %), over a clock of 1.7 GHz, plus 6 us of a launch. On the recorded sweep of an H200 the score
-of a product is off by 9 %, so this is not easier than the truth.
+Seconds are the estimated cycles with other constants than the score's, each off by a log-normal factor of
+30 %. They are multiplied by a tile effect (8 %), an effect of the variant (2 %) and noise (0.5 %), divided by
+a clock of 1.7 GHz, and have 6 us for the launch added. On the recorded sweep of an H200 the score of a
+product is off by 9 %, so this is not easier than the truth.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pyblasgpu.model import block, score
 from pyblasgpu.model import gemm as gemm_model
 from pyblasgpu.model import leaf as leaf_model
 from pyblasgpu.tuning.prune import Guidelines, candidates
-from pyblasgpu.tuning.replay import Recording
 from pyblasgpu.tuning.search_problem import Measurement, search_problem_of, tile_key
+from tuning.papers.replay import Recording
 
 CONSTANTS = ("READ", "WRITE", "LOAD", "COPY", "BARRIER", "ANSWER", "ROW", "L2_BYTES")
 
@@ -30,10 +30,10 @@ def synthetic(
     found = tuple(candidates(stem, dtype, layout, device, "normal", guidelines).left)
     search = search_problem_of(stem, found, device)
     tiles: dict = {}
-    luck = {}
+    effect = {}
     for config in found:
         tile = tiles.setdefault(tile_key(config, search.axes), rng.lognormal(0, 0.08))
-        luck[config] = tile * rng.lognormal(0, 0.02)
+        effect[config] = tile * rng.lognormal(0, 0.02)
     seconds = {}
     with pytest.MonkeyPatch.context() as patch:
         for name in CONSTANTS:
@@ -43,8 +43,10 @@ def synthetic(
                     patch.setattr(module, name, getattr(module, name) * factor)
         gemm_model.stripe_cycles.cache_clear()  # what is known by the true constants
         for config in found:
-            for size, extents in search.places:
-                cycles = score.cycles(stem, config, extents, device) * luck[config] * rng.lognormal(0, 0.005)
+            for size, extents in search.problems:
+                cycles = (
+                    score.cycles(stem, config, extents, device) * effect[config] * rng.lognormal(0, 0.005)
+                )
                 seconds[Measurement(config, size, extents)] = cycles / 1.7e9 + 6e-6
     gemm_model.stripe_cycles.cache_clear()
     return Recording(search, seconds)

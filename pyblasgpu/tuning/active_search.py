@@ -6,7 +6,7 @@ from collections import deque
 from typing import Any
 
 from .search_problem import Measurement, SearchProblem, Strategy
-from .sweep_log import Search, SweepLog
+from .sweep_log import SearchKey, SweepLog
 
 __all__ = ["ActiveSearch"]
 
@@ -18,16 +18,16 @@ class ActiveSearch:
 
     Attributes
     ----------
-    key : Search
+    key : SearchKey
     wanted : deque
         Candidates that the strategy wants tried and that nobody has taken up yet.
     answered : int
-        Batches of the strategy that were answered.
+        SearchKey of the strategy that were answered.
     ended : bool
         Whether the strategy wants nothing more.
     """
 
-    def __init__(self, key: Search, search: SearchProblem, strategy: Strategy, log: SweepLog):
+    def __init__(self, key: SearchKey, search: SearchProblem, strategy: Strategy, log: SweepLog):
         self.key, self.wanted, self.answered, self.ended = key, deque[Any](), 0, False
         self._log, self._steps = log, strategy(search)
         self._unasked = set(search.candidates)  # until the first batch is answered

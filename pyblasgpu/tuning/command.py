@@ -40,7 +40,7 @@ __all__ = ["main", "show_report"]
 WIDTH = 170  # columns of a table that goes into a file or a pipe
 #: Seconds that an effort may take where nothing else is asked for.
 BUDGETS = {"quick": 140.0, "normal": 840.0}
-PLANNERS = 2  # processes that make the lists of candidates
+LIST_PROCESSES = 2  # processes that make the lists of candidates
 
 
 def main(options: Any, routine: Callable[[str], Callable] = call.routine) -> int:
@@ -83,7 +83,7 @@ def _tune(options: Any, device: Device, routine: Callable) -> int:
     recursive = [name for name in STOP_ROUTINES if name in dict(pairs)]
     with (
         Compilers(device.cc) as compilers,
-        beside(PLANNERS) as planner,
+        beside(LIST_PROCESSES) as executor,
         Worker(Bench, (routine, device.ordinal)) as worker,
         _Progress(budget) as watcher,
     ):
@@ -91,7 +91,7 @@ def _tune(options: Any, device: Device, routine: Callable) -> int:
             device, compilers, worker, watcher, log, monitor, options.effort, strategy, budget,
             curves=options.report is not None,
             guidelines=lambda stem, dtype: dryrun.guidelines(options, defaults(stem, dtype, options.effort)),
-            planner=planner, sizes=dryrun.sizes(options), stages=getattr(options, "stage", None) or STAGES,
+            executor=executor, sizes=dryrun.sizes(options), stages=getattr(options, "stage", None) or STAGES,
         )  # fmt: skip
         found = tuner.run(searches, recursive)
         if tuner.untried or tuner.unbegun:

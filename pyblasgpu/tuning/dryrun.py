@@ -1,7 +1,4 @@
-"""``pyblasgpu tune --dry-run``: what each rule removes, for any device that is here or described.
-
-For products it also asks the generator of Kurzak et al. itself, rule by rule.
-"""
+"""``pyblasgpu tune --dry-run``: what each rule removes, for any device that is here or described."""
 
 from __future__ import annotations
 
@@ -21,7 +18,6 @@ from ..gpu import device as devices
 from ..gpu.device import Device
 from ..processes import beside, cores
 from ..types import DTYPES
-from . import kurzak
 from .compile_pool import compile_all, judge
 from .prune import Funnel, Guidelines, candidates, defaults
 
@@ -144,22 +140,13 @@ def show(options: Any) -> None:
     """
     device = _described(options.device)
     searches = searches_of(options)
-    dtypes = [dtype for name, dtype in scope(options.routine, options.dtype) if name == "gemm"]
-    with _watched(len(dtypes) + len(searches), f"counting candidates on {device.name}") as done:
-        papers = {
-            (dtype, layout): found
-            for dtype in dtypes
-            for layout, found in _of_the_paper(dtype, device, options, done).items()
-        }
+    with _watched(len(searches), f"counting candidates on {device.name}") as done:
         funnels = _funnels(searches, device, options, done)
     dropped = _compile(funnels, device) if options.compile else []
     if options.json:
-        print(json.dumps(_as_json(device, papers, funnels, dropped), indent=2))
+        print(json.dumps(_as_json(device, funnels, dropped), indent=2))
         return
-    console = terminal.console(WIDTH)
-    if papers:
-        console.print(_paper_table(papers, device))
-    console.print(_funnel_table(funnels, device))
+    terminal.console(WIDTH).print(_funnel_table(funnels, device))
 
 
 def _described(name: str | None) -> Device:
@@ -178,15 +165,6 @@ def _watched(total: int, what: str) -> Iterator[Callable[[str], None]]:
     steps = count(1)
     screen.print(f"{what}: {total} steps", highlight=False, soft_wrap=True)
     yield lambda text: screen.print(f"{next(steps)}/{total} {text}", highlight=False, soft_wrap=True)
-
-
-def _of_the_paper(
-    dtype: str, device: Device, options: Any, done: Callable[[str], None]
-) -> dict[str, kurzak.Count]:
-    layouts = FAMILIES["gemm_simt"].layouts
-    found = kurzak.counts(DTYPES[dtype], layouts, device, guidelines(options, kurzak.TABLE_1[dtype]))
-    done(f"{dtype}gemm of the paper: {sum(each.left for each in found.values())} left")
-    return found
 
 
 def _funnels(
@@ -241,14 +219,9 @@ def _compile(funnels: dict[tuple[str, str, str], Funnel], device: Device) -> lis
     return dropped
 
 
-def _as_json(device: Device, papers: dict, funnels: dict, dropped: list[_Dropped]) -> dict[str, Any]:
+def _as_json(device: Device, funnels: dict, dropped: list[_Dropped]) -> dict[str, Any]:
     return {
         "device": device.name,
-        "kurzak": [
-            {"dtype": dtype, "layout": layout, "candidates": found.total, "removed": dict(+found.removed),
-             "left": found.left}
-            for (dtype, layout), found in papers.items()
-        ],
         "funnels": [
             {"family": stem, "dtype": dtype, "layout": layout, "candidates": funnel.total,
              "added": funnel.added, "removed": dict(funnel.removed), "left": len(funnel.left)}
@@ -256,17 +229,6 @@ def _as_json(device: Device, papers: dict, funnels: dict, dropped: list[_Dropped
         ],
         "dropped": [vars(each) for each in dropped],
     }  # fmt: skip
-
-
-def _paper_table(papers: dict[tuple[str, str], kurzak.Count], device: Device) -> Table:
-    """A rule a row, a GEMM a column."""
-    names = [f"{dtype}gemm {layout}" for dtype, layout in papers]
-    table = Table("rule", *names, title=f"Algorithms 2 and 3 of Kurzak et al. on {device.name}")
-    table.add_row("candidates", *(f"{found.total:,}" for found in papers.values()))
-    for rule in dict.fromkeys(rule for found in papers.values() for rule in +found.removed):
-        table.add_row(rule, *(f"−{found.removed[rule]:,}" for found in papers.values()))
-    table.add_row("left", *(f"{found.left:,}" for found in papers.values()))
-    return table
 
 
 def _funnel_table(funnels: dict[tuple[str, str, str], Funnel], device: Device) -> Table:

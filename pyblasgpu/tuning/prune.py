@@ -41,7 +41,7 @@ class Guidelines:
     reuse : float
         FMAs for each element loaded in the innermost loop.
     score : float
-        Of the best estimate at one of the places at which the family is tuned, the part that a
+        Of the best estimate at one of the problems at which the family is tuned, the part that a
         candidate's must reach there. 0 leaves it to the effort how many are kept.
     """
 
@@ -140,7 +140,7 @@ def candidates(
     device: Device,
     effort: str = "quick",
     guidelines: Guidelines | None = None,
-    places: Sequence[tuple[int, ...]] = (),
+    problems: Sequence[tuple[int, ...]] = (),
 ) -> Funnel:
     """The candidates of a family that its rules, `device` and the guidelines leave.
 
@@ -149,16 +149,16 @@ def candidates(
     stem, dtype, layout : str
         As in the database.
     effort : str
-        'quick', 'normal' or 'exhaustive'; 'normal' keeps the best by `score.score` at each place and what
+        'quick', 'normal' or 'exhaustive'; 'normal' keeps the best by `score.score` at each problem and what
         'quick' has, unless the guidelines say how near the best a candidate must come.
     guidelines : Guidelines, optional
         Default: `defaults`.
-    places : sequence of extents, optional
+    problems : sequence of extents, optional
         Where the score decides. Default: where the family is tuned.
     """
     wanted = guidelines or defaults(stem, dtype, effort)
     axes = space(stem, DTYPES[dtype], layout, device, effort)
-    places = places or [extents for _, extents in places_of(stem)]
+    problems = problems or [extents for _, extents in places_of(stem)]
     least: list[float] = []
     fit = Fit(device)
 
@@ -166,12 +166,12 @@ def candidates(
         check_device(config, device)
         check_guidelines(config, fit, wanted)
         if least:
-            points = (score(stem, config, extents, device) for extents in places)
+            points = (score(stem, config, extents, device) for extents in problems)
             require(any(map(ge, points, least)), "score", f"a score >= {wanted.score} of the best")
 
     walk = _Walk(ConfigBuilder(stem, dtype, layout), check)
     if wanted.score:  # the first axis says how well the best may do
-        best = scores(list(walk(axes[:1], Funnel())), places, device).max(axis=0, initial=0.0)
+        best = scores(list(walk(axes[:1], Funnel())), problems, device).max(axis=0, initial=0.0)
         least = [wanted.score * points for points in best.tolist()]
     funnel = Funnel()
     walked = list(walk(axes, funnel))
@@ -179,13 +179,13 @@ def candidates(
     if len(funnel.left) < len(walked):
         funnel.removed["repeated"] = len(walked) - len(funnel.left)
     if effort == "normal" and not wanted.score:
-        kept = _best(funnel.left, places, device, NORMAL, ALIKE)
+        kept = _best(funnel.left, problems, device, NORMAL, ALIKE)
         funnel.removed["score"] = len(funnel.left) - len(kept)
         funnel.left = kept
-        _add(funnel, candidates(stem, dtype, layout, device, "quick", wanted, places).left)
+        _add(funnel, candidates(stem, dtype, layout, device, "quick", wanted, problems).left)
     if FAMILIES[stem].routine == "gemm":
         twins = [twin for config in funnel.left for twin in persistent(config, device)]
-        _add(funnel, _best(twins, places, device, TWINS[effort], alike=1))
+        _add(funnel, _best(twins, problems, device, TWINS[effort], alike=1))
     return funnel
 
 
@@ -278,14 +278,14 @@ def best_few(
 
 
 def _best(
-    configs: list[Any], places: Sequence[tuple[int, ...]], device: Device, most: int, alike: int
+    configs: list[Any], problems: Sequence[tuple[int, ...]], device: Device, most: int, alike: int
 ) -> list[Any]:
-    """Of different `configs` of a family the best few at each place, as of `best_few`, each once."""
-    points, kept = scores(configs, places, device), dict[int, None]()
+    """Of different `configs` of a family the best few at each problem, as of `best_few`, each once."""
+    points, kept = scores(configs, problems, device), dict[int, None]()
     blocks = [(config.BLK_M, config.BLK_N) for config in configs]
-    for at_place in points.T:
+    for at_problem in points.T:
         seen, few = Counter[tuple](), 0
-        for at in np.argsort(-at_place, kind="stable").tolist():
+        for at in np.argsort(-at_problem, kind="stable").tolist():
             seen[blocks[at]] += 1
             if seen[blocks[at]] <= alike:
                 kept[at] = None

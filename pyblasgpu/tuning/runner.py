@@ -10,7 +10,7 @@ from .clock_monitor import ClockMonitor
 from .measure import flops
 from .results import Record
 from .signals import Interrupts
-from .sweep_log import Search, SweepLog
+from .sweep_log import SearchKey, SweepLog
 from .worker import DONE, Lost
 from .worker_bench import Failed, Job, Timing
 
@@ -60,7 +60,7 @@ class Runner:
 
     def add_time(
         self,
-        key: Search,
+        key: SearchKey,
         size: str,
         parameters: dict[str, int],
         extents: tuple[int, ...],

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any, Protocol
 
@@ -17,14 +17,13 @@ from ..dispatch.variants import persistent
 from ..gpu.compile import Resources
 from ..gpu.device import Device
 from .active_search import ActiveSearch
+from .candidate_list import CandidateList, candidate_list
 from .compile_pool import Verdict, judge
-from .plan import plan
 from .prune import Guidelines, tile_of
-from .routine_search import STOPS
 from .runner import TICK, Runner
-from .search_problem import Measurement, Place, SearchProblem, Strategy, Times, search_problem_of
-from .strategies import beginning_with, ending_with_twins
-from .sweep_log import Search, SweepLog
+from .search_problem import Measurement, SearchProblem, Strategy, Times, search_problem_of
+from .strategies import beginning_with, ending_with_variants
+from .sweep_log import SearchKey, SweepLog
 from .verify_winners import CompilersLike, WinnerVerifier
 from .worker import Lost
 from .worker_bench import Failed, Job, Timing
@@ -37,6 +36,7 @@ SEEN = 2  # batches of the first layout, what serves and what is likeliest, afte
 OTHERS = 0.5  # of the budget, after which they are begun whatever the first is at
 KERNELS = 0.8  # of the budget; the rest is for whole routines and for the winners' second verification
 AHEAD = 1  # candidates a compiling process is given beyond the one it has
+LARGEST_STOP = 1024  # order up to which a recursive routine is a single leaf
 BETWEEN = 60.0  # seconds for an answer where products between leaves may have to be compiled first
 
 
@@ -64,7 +64,7 @@ class KernelSearch:
     late : callable
         ``late(share)``, whether that share of the budget is spent.
     strategy : Strategy
-    effort, guidelines, planner, sizes
+    effort, guidelines, executor, sizes
         See `Tuner`.
 
     Attributes
@@ -82,19 +82,19 @@ class KernelSearch:
         compilers: CompilersLike,
         watcher: Watcher,
         verifier: WinnerVerifier,
-        winners_of: Callable[[Search], Document],
+        winners_of: Callable[[SearchKey], Document],
         late: Callable[[float], bool],
         strategy: Strategy,
         effort: str,
         guidelines: Callable[[str, str], Guidelines | None],
-        planner: Executor | None,
+        executor: Executor | None,
         sizes: Sequence[str],
     ):
         self._device, self._runner, self._log = device, runner, runner.log
         self._compilers, self._watcher, self._verifier = compilers, watcher, verifier
         self._winners_of, self._late = winners_of, late
         self._effort, self._strategy, self._sizes = effort, strategy, sizes
-        self._guidelines, self._planner = guidelines, planner
+        self._guidelines, self._executor = guidelines, executor
         self._active: list[ActiveSearch] = []
         self._compiling: dict[tuple[str, Any], ActiveSearch] = {}
         self._ready: deque[tuple[ActiveSearch, Any]] = deque()
@@ -102,64 +102,67 @@ class KernelSearch:
         self._running: tuple[ActiveSearch, Any, list[Measurement]] | None = None
         self._failed = False  # the candidate that is running
         self._verified: set[tuple[str, Any]] = set()
-        self._reference: tuple[Search, Measurement] | None = None
+        self._reference: tuple[SearchKey, Measurement] | None = None
         self._wanted = self._done = 0
         self.untried = self.unbegun = 0
 
-    def run(self, searches: list[Search]) -> None:
+    def run(self, searches: list[SearchKey]) -> None:
         """Each family in its first layout; then the others, what did best there before all else.
 
-        Their plans are made meanwhile.
+        Their lists of candidates are made meanwhile.
         """
         firsts = [key for key in searches if self._is_first(key, searches)]
         order = (*firsts, *(key for key in searches if key not in firsts))
-        planner = self._planner or ThreadPoolExecutor(1)
-        plans = {
-            key: planner.submit(
-                plan, key, self._device, self._effort, self._guidelines(*key[:2]), self._sizes
+        executor = self._executor or ThreadPoolExecutor(1)
+        lists = {
+            key: executor.submit(
+                candidate_list, key, self._device, self._effort, self._guidelines(*key[:2]), self._sizes
             )
             for key in order
         }
         ended: set[tuple[str, str]] = set()
         try:
-            while (plans or self._active or self._verifier.pending) and not self._late(KERNELS):
-                for key in [key for key, made in plans.items() if made.done()]:
+            while (lists or self._active or self._verifier.pending) and not self._late(KERNELS):
+                for key in [key for key, made in lists.items() if made.done()]:
                     if key in firsts or self._may_follow(key, ended):
-                        configs, rivals = plans.pop(key).result()
-                        self._begin(key, configs if key in firsts else self._promising(key, configs), rivals)
+                        self._begin(key, lists.pop(key).result(), all_candidates=key in firsts)
                 self._step()
                 for active in [active for active in self._active if active.ended]:
                     ended.add(active.key[:2])
                     self._active.remove(active)
                     self._verifier.begin(self._winners_of(active.key), self._verdicts)
         finally:
-            self.unbegun = len(plans)
-            for made in plans.values():
+            self.unbegun = len(lists)
+            for made in lists.values():
                 made.cancel()
-            if self._planner is None:
-                planner.shutdown(wait=False)
+            if self._executor is None:
+                executor.shutdown(wait=False)
         self.settle()
 
-    def _is_first(self, key: Search, searches: list[Search]) -> bool:
+    def _is_first(self, key: SearchKey, searches: list[SearchKey]) -> bool:
         """Whether all candidates of a search are tried."""
         return self._effort == "exhaustive" or key == _first(key) or _first(key) not in searches
 
-    def _may_follow(self, key: Search, ended: set[tuple[str, str]]) -> bool:
+    def _may_follow(self, key: SearchKey, ended: set[tuple[str, str]]) -> bool:
         """Whether the first layout has ended, or said enough for this one to begin."""
         if key[:2] in ended:
             return True
         seen = any(active.key == _first(key) and active.answered >= SEEN for active in self._active)
         return (seen or self._late(OTHERS)) and bool(self._log.timed(_first(key)))
 
-    def _begin(self, key: Search, configs: list[Any], rivals: Mapping[Place, float]) -> None:
-        serving = tuned_files.serving(*key, self._device)
-        self._verifier.trust(serving.values())
-        configs = list(dict.fromkeys([*serving.values(), *configs]))
-        search = search_problem_of(key[0], tuple(configs), self._device, self._sizes)._replace(rivals=rivals)
-        strategy = beginning_with(serving, self._strategy) if configs else _nothing
-        self._active.append(ActiveSearch(key, search, ending_with_twins(strategy, _cache_twin), self._log))
+    def _begin(self, key: SearchKey, candidates: CandidateList, all_candidates: bool) -> None:
+        current = tuned_files.serving(*key, self._device)
+        self._verifier.trust(current.values())
+        configs = candidates.configs if all_candidates else self._promising(key, candidates.configs)
+        configs = list(dict.fromkeys([*current.values(), *configs]))
+        search = search_problem_of(key[0], tuple(configs), self._device, self._sizes)
+        search = search._replace(other_families_best=candidates.other_families_best)
+        strategy = beginning_with(current, self._strategy) if configs else _nothing
+        self._active.append(
+            ActiveSearch(key, search, ending_with_variants(strategy, _cache_variant), self._log)
+        )
 
-    def _promising(self, key: Search, configs: list[Any]) -> list[Any]:
+    def _promising(self, key: SearchKey, configs: list[Any]) -> list[Any]:
         """The candidates, those first whose tiles did best in the first layout: the best of every class, then
         the second best. A quick run tries no others, since layouts differ in their loads only.
         """
@@ -243,11 +246,11 @@ class KernelSearch:
     def _try(self, active: ActiveSearch, config: Any) -> None:
         """Begin to verify a candidate and to time it."""
         key, measurements = active.key, active.measurements(config)
-        places = tuple((t.extents, self._log.best(key, t.size, t.extents)) for t in measurements)
+        problems = tuple((t.extents, self._log.best(key, t.size, t.extents)) for t in measurements)
         verify = () if (key[0], config) in self._verified else ("aligned",)
         self._running, self._failed = (active, config, measurements), False
         patience = BETWEEN if FAMILIES[key[0]].routine in STOP_ROUTINES else None
-        self._runner.worker.send(job_of(key, config, places, verify), patience)
+        self._runner.worker.send(job_of(key, config, problems, verify), patience)
 
     def _answered(self, answer: Any) -> None:
         """Note what the worker says of the candidate that is running."""
@@ -255,7 +258,7 @@ class KernelSearch:
             return
         active, config, measurements = self._running
         if isinstance(answer, Timing):
-            measurement = measurements[answer.place]
+            measurement = measurements[answer.number]
             self._runner.add_time(active.key, measurement.size, FAMILIES[active.key[0]].parameters_of(config),
                                measurement.extents, answer.seconds)  # fmt: skip
             active.measured(measurement, answer.seconds)
@@ -298,14 +301,14 @@ class KernelSearch:
                                measurement.extents, seconds, "reference")  # fmt: skip
 
 
-def job_of(key: Search, config: Any, places: tuple = (), verify: tuple[str, ...] = ()) -> Job:
+def job_of(key: SearchKey, config: Any, problems: tuple = (), verify: tuple[str, ...] = ()) -> Job:
     """The routine, made to run `config`; a recursive one as a single leaf."""
     stem, dtype, layout = key
     routine = FAMILIES[stem].routine
     overrides: list[tuple[str, Any]] = [(stem, config)]
     if routine in STOP_ROUTINES:
-        overrides.append((routine, STOPS[-1]))
-    return Job(routine, dtype, layout, tuple(overrides), places, verify)
+        overrides.append((routine, LARGEST_STOP))
+    return Job(routine, dtype, layout, tuple(overrides), problems, verify)
 
 
 def _nothing(search: SearchProblem) -> Generator[list[Measurement], Times, None]:
@@ -313,18 +316,18 @@ def _nothing(search: SearchProblem) -> Generator[list[Measurement], Times, None]
     yield from ()
 
 
-def _cache_twin(config: Any) -> Any:
+def _cache_variant(config: Any) -> Any:
     """The same product with its copies through the L1 cache, or by it; None where there is no choice."""
     return config.with_cache_policy(not config.through_l1) if hasattr(config, "with_cache_policy") else None
 
 
 def _past_l1(config: Any) -> Any:
     """Of two such twins the one whose copies pass by the cache."""
-    twin = _cache_twin(config)
+    twin = _cache_variant(config)
     return twin if twin and config.through_l1 else config
 
 
-def _first(key: Search) -> Search:
+def _first(key: SearchKey) -> SearchKey:
     """The search of the same family and dtype in its first layout."""
     stem, dtype, _ = key
     return stem, dtype, FAMILIES[stem].layouts[0]

@@ -1,4 +1,4 @@
-"""What a search is to decide: candidates, places where they serve, an estimate, and what varies together."""
+"""What a search decides: candidates, problems, an estimate of their times, and what varies together."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ..model.score import score
 
 __all__ = [
     "Axes",
-    "Place",
-    "Search",
+    "Problem",
+    "Batches",
     "Strategy",
     "SearchProblem",
     "Times",
@@ -23,8 +23,8 @@ __all__ = [
     "tile_key",
 ]
 
-#: (size class, extents), where a choice must be made.
-Place = tuple[str, tuple[int, ...]]
+#: (size class, extents): a call for which the fastest Config is wanted.
+Problem = tuple[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Measurement:
     Attributes
     ----------
     config : object
-        A candidate: a Config, or a stop size.
+        A candidate.
     size : str
         Size class.
     extents : tuple of int
@@ -46,7 +46,7 @@ class Measurement:
     extents: tuple[int, ...]
 
     @property
-    def place(self) -> Place:
+    def problem(self) -> Problem:
         return self.size, self.extents
 
 
@@ -72,34 +72,34 @@ class SearchProblem(NamedTuple):
     ----------
     candidates : tuple
         What the rules have left.
-    places : tuple of (str, tuple of int)
-        Where a choice must be made.
+    problems : tuple of (str, tuple of int)
+        For which the fastest Config is wanted.
     score : callable
         ``score(config, size, extents)``, an estimate; larger is better.
     axes : Axes
         The lines of the line search, and what makes two candidates variants of one tile.
-    rivals : mapping of (str, tuple of int) to float
-        The best score that another family promises at a place, if any.
+    other_families_best : mapping of (str, tuple of int) to float
+        The best score that another family promises for a problem, if any.
     """
 
     candidates: tuple[Any, ...]
-    places: tuple[Place, ...]
+    problems: tuple[Problem, ...]
     score: Callable[[Any, str, tuple[int, ...]], float]
     axes: Axes = Axes()
-    rivals: Mapping[Place, float] = MappingProxyType({})
+    other_families_best: Mapping[Problem, float] = MappingProxyType({})
 
-    def best_scores(self) -> dict[Place, float]:
-        """The best score at each place."""
+    def best_scores(self) -> dict[Problem, float]:
+        """The best score for each problem."""
         return {
-            place: max((self.score(config, *place) for config in self.candidates), default=0.0)
-            for place in self.places
+            problem: max((self.score(config, *problem) for config in self.candidates), default=0.0)
+            for problem in self.problems
         }
 
 
 Times = Mapping[Measurement, float]
 #: Yields batches of measurements, and is sent the seconds of those that succeeded.
-Search = Generator[list[Measurement], Times, None]
-Strategy = Callable[[SearchProblem], Search]
+Batches = Generator[list[Measurement], Times, None]
+Strategy = Callable[[SearchProblem], Batches]
 
 _LEAF_AXES = Axes(
     tile=(("BLK_M", "DIM_X"), ("BLK_N", "DIM_Y"), ("BLK_K", "SLICED_K")),
@@ -136,9 +136,7 @@ _AXES = {
 def search_problem_of(
     stem: str, candidates: tuple[Any, ...], device: Device, sizes: Sequence[str] = ()
 ) -> SearchProblem:
-    """The search among `candidates` of a family, at every place at which it is tuned or those of the classes
-    `sizes`.
-    """
+    """The search among `candidates` of a family, on all its problems or on those of the classes `sizes`."""
 
     def points(config: Any, size: str, extents: tuple[int, ...]) -> float:
         return score(stem, config, extents, device)

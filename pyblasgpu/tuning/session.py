@@ -15,21 +15,21 @@ from ..gpu.device import Device
 from .clock_monitor import ClockMonitor
 from .prune import Guidelines
 from .results import merge, winners
-from .routine_search import search_methods, search_solvers, search_stop, time_routines, time_vendor
+from .routine_search import search_methods, search_solvers, time_routines, time_vendor
 from .runner import Runner, WorkerLike
 from .search import KernelSearch, Watcher, job_of
 from .signals import Interrupts
 from .strategies import STRATEGIES
-from .sweep_log import Search, SweepLog
+from .sweep_log import SearchKey, SweepLog
 from .verify_winners import CompilersLike, WinnerVerifier, wait
 
 __all__ = ["STAGES", "Tuner"]
 
-STAGES = ("kernels", "stop_sizes", "solvers", "methods")  # in the order in which they are tuned
+STAGES = ("kernels", "solvers", "methods")  # in the order in which they are tuned
 
 BEFORE = 0.05  # of the budget, after which no more is timed as it was before
 SOLVERS = 0.9  # of the budget, after which no more are timed, so that methods are
-LIKELIEST = {"quick": 2, "normal": 6}  # Configs of TRSM in one launch that are timed at a place
+LIKELIEST = {"quick": 2, "normal": 6}  # Configs of TRSM in one launch that are timed at a problem
 MOST_LIKELY = 8  # of other efforts
 
 
@@ -55,8 +55,8 @@ class Tuner:
         Whether whole routines are timed over n before and after.
     guidelines : callable
         Gives the guidelines of a family in a dtype; by default those of `prune.candidates`.
-    planner : Executor, optional
-        Makes the plans of searches (`plan`); by default a thread of this process.
+    executor : Executor, optional
+        Makes the lists of candidates; by default a thread of this process.
     sizes : sequence of str, optional
         Size classes that are tuned. Default: all.
     stages : sequence of str, optional
@@ -76,7 +76,7 @@ class Tuner:
         budget: float | None = None,
         curves: bool = False,
         guidelines: Callable[[str, str], Guidelines | None] = lambda stem, dtype: None,
-        planner: Executor | None = None,
+        executor: Executor | None = None,
         sizes: Sequence[str] = (),
         stages: Sequence[str] = STAGES,
     ):
@@ -90,7 +90,7 @@ class Tuner:
         self._verifier = WinnerVerifier(self._runner, log, job_of, compilers)
         self._kernels = KernelSearch(
             device, self._runner, compilers, watcher, self._verifier, self._winners_of, self._late,
-            STRATEGIES[strategy], effort, guidelines, planner, sizes,
+            STRATEGIES[strategy], effort, guidelines, executor, sizes,
         )  # fmt: skip
         self._untimed = 0
 
@@ -104,9 +104,8 @@ class Tuner:
         """Searches for which there was none."""
         return self._kernels.unbegun
 
-    def run(self, searches: list[Search], recursive: list[str]) -> Document:
-        """Search the families, then stop sizes, solvers and methods of the routines `recursive` with what was
-        found.
+    def run(self, searches: list[SearchKey], recursive: list[str]) -> Document:
+        """Search the families, then solvers and methods of the routines `recursive` with the winners.
 
         Interrupted, it ends with what was measured so far.
 
@@ -122,7 +121,7 @@ class Tuner:
             kept = f"what was measured is in {self.log.path}, and --resume goes on with it"
             raise PyblasgpuError(f"{lost}; {kept}") from lost
 
-    def _run(self, searches: list[Search], recursive: list[str]) -> Document:
+    def _run(self, searches: list[SearchKey], recursive: list[str]) -> Document:
         routines = dict.fromkeys((FAMILIES[stem].routine, dtype) for stem, dtype, _ in searches)
         try:
             if self._curves:
@@ -141,16 +140,13 @@ class Tuner:
                 time_routines(self._runner, routines, "after")
         return found
 
-    def _go_through(self, stage: str, searches: list[Search], recursive: list[tuple[str, str]]) -> None:
+    def _go_through(self, stage: str, searches: list[SearchKey], recursive: list[tuple[str, str]]) -> None:
         """One of `STAGES`."""
         if stage == "kernels":
             self._kernels.run(searches)
             return
         self._save(searches)  # whole routines run with what was found before
-        if stage == "stop_sizes":
-            for routine, dtype in recursive:
-                search_stop(self._runner, routine, dtype, self.device, self._late)
-        elif stage == "solvers":
+        if stage == "solvers":
             dtypes = [dtype for routine, dtype in recursive if routine == "trsm"]
             options = self.device, LIKELIEST.get(self._effort, MOST_LIKELY), self._compile_solvers
             self._untimed += search_solvers(self._runner, dtypes, *options, lambda: self._late(SOLVERS))
@@ -172,7 +168,7 @@ class Tuner:
 
     # ------------------------------------------------------------------------------------------ winners
 
-    def _save(self, searches: list[Search]) -> Document:
+    def _save(self, searches: list[SearchKey]) -> Document:
         """Put the winners of these searches into the user's file, once each is right at odd extents too.
 
         Those of others that a run resumes with were put there by the run that made them.
@@ -190,22 +186,22 @@ class Tuner:
             choose.reload()
         return found
 
-    def _winners_of(self, key: Search) -> Document:
+    def _winners_of(self, key: SearchKey) -> Document:
         """Those of one search."""
         records = [each for each in self.log.records if (each.stem, each.dtype, each.layout) == key]
         return self._decided(winners(records, self.device.name))
 
     def _decided(self, found: Document) -> Document:
         """`found` without the classes whose present kernel was not tried: there nothing is replaced."""
-        serving = {key: tuned_files.serving(*key, self.device) for key in {key[:3] for key in found.entries}}
+        current = {key: tuned_files.serving(*key, self.device) for key in {key[:3] for key in found.entries}}
         for stem, dtype, layout, size in list(found.entries):
             key = stem, dtype, layout
-            if size in serving[key] and not self._was_tried(key, serving[key][size], size):
+            if size in current[key] and not self._was_tried(key, current[key][size], size):
                 del found.entries[*key, size]
                 found.stop_sizes.pop((FAMILIES[stem].routine, dtype, size), None)
         return found
 
-    def _was_tried(self, key: Search, config: Any, size: str) -> bool:
-        places = ((size, extents) for extents in tuned_at(key[0], size))
-        times = (self.log.seconds(key, config, *place) for place in places)
+    def _was_tried(self, key: SearchKey, config: Any, size: str) -> bool:
+        problems = ((size, extents) for extents in tuned_at(key[0], size))
+        times = (self.log.seconds(key, config, *problem) for problem in problems)
         return self.log.is_out(key, config) or all(time is not None for time in times)

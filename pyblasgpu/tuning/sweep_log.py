@@ -12,10 +12,10 @@ from ..gpu.compile import toolchain
 from ..gpu.device import Device
 from .results import Record, append, read_sweep, sweep_file
 
-__all__ = ["SweepLog", "Search"]
+__all__ = ["SweepLog", "SearchKey"]
 
 #: (family or routine, dtype, layout), what is searched separately.
-Search = tuple[str, str, str]
+SearchKey = tuple[str, str, str]
 
 #: Outcomes that are no candidate's.
 BESIDE = frozenset({"vendor", "reference", "before", "after"})
@@ -57,7 +57,7 @@ class SweepLog:
                 if record.device == device.name and self._is_ours(record):
                     self._take(record)
 
-    def add(self, key: Search, size: str, parameters: dict[str, int], **facts: Any) -> Record:
+    def add(self, key: SearchKey, size: str, parameters: dict[str, int], **facts: Any) -> Record:
         """Append a record; `facts` are further attributes of it."""
         stem, dtype, layout = key
         record = Record(
@@ -68,27 +68,27 @@ class SweepLog:
         append(self.path, record)
         return record
 
-    def note(self, key: Search, size: str, config: Any, **facts: Any) -> Record:
+    def note(self, key: SearchKey, size: str, config: Any, **facts: Any) -> Record:
         """Append a record of a Config."""
         return self.add(key, size, FAMILIES[key[0]].parameters_of(config), **facts)
 
-    def seconds(self, key: Search, config: Any, size: str, extents: tuple[int, ...]) -> float | None:
+    def seconds(self, key: SearchKey, config: Any, size: str, extents: tuple[int, ...]) -> float | None:
         """What a Config took at a place, if that is known."""
         return self._times[*key, size, extents].get(_candidate(key, config))
 
-    def is_out(self, key: Search, config: Any) -> bool:
+    def is_out(self, key: SearchKey, config: Any) -> bool:
         """Whether a Config has failed."""
         return _candidate(key, config) in self._out
 
-    def best(self, key: Search, size: str, extents: tuple[int, ...]) -> float:
+    def best(self, key: SearchKey, size: str, extents: tuple[int, ...]) -> float:
         """The shortest time at a place."""
         return min(self._times[*key, size, extents].values(), default=math.inf)
 
-    def timed(self, key: Search) -> list[Record]:
+    def timed(self, key: SearchKey) -> list[Record]:
         """The times of a search, of candidates that have failed since too."""
         return self._timed[key]
 
-    def top(self, key: Search) -> float:
+    def top(self, key: SearchKey) -> float:
         """The highest rate of a search so far, in TFLOP/s."""
         return self._top[key]
 
@@ -109,5 +109,5 @@ class SweepLog:
                 times.pop(record.candidate, None)
 
 
-def _candidate(key: Search, config: Any) -> tuple:
+def _candidate(key: SearchKey, config: Any) -> tuple:
     return *key, *sorted(FAMILIES[key[0]].parameters_of(config).items())

@@ -15,7 +15,7 @@ from ..errors import ConfigError
 from ..gpu.compile import Resources
 from .runner import TICK, Runner
 from .signals import Interrupts
-from .sweep_log import Search, SweepLog
+from .sweep_log import SearchKey, SweepLog
 from .worker_bench import Job
 
 __all__ = ["CompilersLike", "WinnerVerifier", "wait"]
@@ -59,8 +59,8 @@ class WinnerVerifier:
 
     def __init__(self, runner: Runner, log: SweepLog, job: Callable[..., Job], compilers: CompilersLike):
         self._runner, self._log, self._job, self._compilers = runner, log, job, compilers
-        self._compiling: dict[Any, tuple[Kernel, Search]] = {}
-        self._ready: deque[tuple[Any, Search]] = deque()
+        self._compiling: dict[Any, tuple[Kernel, SearchKey]] = {}
+        self._ready: deque[tuple[Any, SearchKey]] = deque()
         self._right: set[Any] = set()
 
     @property
@@ -106,7 +106,7 @@ class WinnerVerifier:
         wait(self._compilers, self._runner.interrupts)
         return all(self._verify(*each) for each in fresh)
 
-    def _verify(self, config: Any, key: Search) -> bool:
+    def _verify(self, config: Any, key: SearchKey) -> bool:
         _, failure = self._runner.finish(self._job(key, config, verify=("odd",)))
         if failure is None:
             self._right.add(config)
@@ -116,7 +116,7 @@ class WinnerVerifier:
         self._log.counts[failure.outcome] += 1
         return False
 
-    def _doubtful(self, found: Document) -> list[tuple[Any, Search]]:
+    def _doubtful(self, found: Document) -> list[tuple[Any, SearchKey]]:
         """The winners that were not verified yet."""
         fresh = {}
         for (stem, dtype, layout, _), entry in found.entries.items():

@@ -1,4 +1,4 @@
-"""What the worker process does with a job: verify on the device, then time, an answer for each place."""
+"""What the worker process does with a job: verify on the device, then time, an answer for each problem."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Job(NamedTuple):
     routine, dtype, layout : str
     overrides : tuple of (str, Config or int)
         What the choice at run time is to prefer meanwhile.
-    places : tuple of (extents, seconds)
+    problems : tuple of (extents, seconds)
         Where to time it, and the time to beat.
     verify : tuple of str
         On which extents its result is compared first: 'aligned', 'odd'.
@@ -46,16 +46,16 @@ class Job(NamedTuple):
     dtype: str
     layout: str
     overrides: tuple[tuple[str, Any], ...] = ()
-    places: tuple[tuple[tuple[int, ...], float], ...] = ()
+    problems: tuple[tuple[tuple[int, ...], float], ...] = ()
     verify: tuple[str, ...] = ()
     vendor: bool = False
     reload: bool = False
 
 
 class Timing(NamedTuple):
-    """Seconds of a call at the place of this index."""
+    """Seconds of a call on the job's problem of this number."""
 
-    place: int
+    number: int
     seconds: float
 
 
@@ -114,9 +114,9 @@ class Bench:
                 held.enter_context(override(name, value))
             for kind in job.verify:
                 verify(routine, job.routine, dtype, job.layout, self._ordinal, STREAM, kind)
-            for place, (extents, best) in enumerate(job.places):
+            for number, (extents, best) in enumerate(job.problems):
                 work = self._workload.rotation(routine, job.routine, dtype, job.layout, extents)
-                yield Timing(place, self._timer(work, best))
+                yield Timing(number, self._timer(work, best))
             self._workload.check()
 
     def _vendor(self, name: str) -> Callable:

@@ -442,7 +442,7 @@ class Played:
 
     def send(self, job, patience=None):
         self.jobs.append(job)
-        ((name, is_on),), ((extents, _),) = job.overrides, job.places
+        ((name, is_on),), ((extents, _),) = job.overrides, job.problems
         failure = self.broken.get((name, is_on, extents))
         self.answers, self.busy = [DONE, failure or Timing(0, 1e-3)], True
 
@@ -476,7 +476,7 @@ def test_a_search_that_is_cut_off_has_compared_all_routines_at_the_first_places(
     # and goes on with the others
     assert routine_search.search_methods(runner, PAIRS, after(10_000)) == 0
     assert (
-        len({(job.routine, job.dtype, job.overrides, job.places) for job in runner.worker.jobs})
+        len({(job.routine, job.dtype, job.overrides, job.problems) for job in runner.worker.jobs})
         == len(runner.worker.jobs)
         == sum(map(len, (first, second, *others)))
     )

@@ -235,7 +235,7 @@ class Played:
         self.jobs.append(job)
         (method, is_on), (stem, config) = job.overrides
         assert (method, is_on, stem, job.routine) == ("one_launch", True, config.STEM, "trsm")
-        ((extents, _),) = job.places
+        ((extents, _),) = job.problems
         place = job.dtype, job.layout, extents
         count = self.asked[place] = self.asked.get(place, 0) + 1
         failed = config in self.failing

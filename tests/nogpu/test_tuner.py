@@ -6,7 +6,6 @@ import ctypes
 import json
 import math
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -49,6 +48,7 @@ from pyblasgpu.gpu.device import known
 from pyblasgpu.gpu.nvml import State
 from pyblasgpu.processes import beside
 from pyblasgpu.routines.in_place import pair
+from pyblasgpu.tuning import candidate_list as planning
 from pyblasgpu.tuning import (
     command as tune_command,
 )
@@ -65,7 +65,6 @@ from pyblasgpu.tuning import (
     verify_winners,
     worker_bench,
 )
-from pyblasgpu.tuning import plan as planning
 from pyblasgpu.tuning import search_problem as tasks
 from pyblasgpu.tuning.active_search import ActiveSearch
 from pyblasgpu.tuning.clock_monitor import ClockMonitor
@@ -143,7 +142,6 @@ class Stage:
             tasks, "places_of",
             lambda stem, only: tuple((size, at) for size in sizes_of(stem, only) for at in small[stem, size]),
         )  # fmt: skip
-        monkeypatch.setattr(routine_search, "STOP_ORDER", 64)
         monkeypatch.setattr(routine_search, "CURVE", (32, 64))
         monkeypatch.setattr(measure, "MOST_CALLS", 2)
 
@@ -179,9 +177,8 @@ class Stage:
         self.chosen = 2 if overrides.given(METHODS["syr2k"]) == (a.cols > 32) else 1
 
     def triangular(self, name, alpha, t, b, *, side, uplo, diag):
-        stop = selecting.stop_size(name, b.dtype, b.cols, H200)
         leaf = selecting.select(name, b.dtype, "", (b.rows, b.cols), H200)
-        self.chosen = stop.config if b.rows == routine_search.STOP_ORDER else leaf.config
+        self.chosen = leaf.config
         asked = overrides.given(METHODS[name])
         if asked is not None:  # with many right-hand sides it is faster
             self.chosen = 2 if asked == (b.cols > 32) else 1
@@ -235,7 +232,7 @@ def rate(entry):
 
 def planned(key):
     """The candidates in the order in which a quick run comes to them."""
-    return planning.plan(key, H200, "quick", None).configs
+    return planning.candidate_list(key, H200, "quick", None).configs
 
 
 def best_of(key):
@@ -264,8 +261,12 @@ def test_a_run_finds_the_best_and_the_next_call_uses_it(stage):
 def test_a_plan_is_the_same_from_another_process():
     key = ("gemm_mma", "d", "nn")
     with beside(1) as processes:
-        made = processes.submit(planning.plan, key, H200, "quick", None).result()
-    assert made == planning.plan(key, H200, "quick", None) and made.configs and made.rivals
+        made = processes.submit(planning.candidate_list, key, H200, "quick", None).result()
+    assert (
+        made == planning.candidate_list(key, H200, "quick", None)
+        and made.configs
+        and made.other_families_best
+    )
 
 
 def test_a_run_may_be_of_some_size_classes_alone(stage):
@@ -301,7 +302,7 @@ def test_other_layouts_try_the_tiles_that_won_before_others(stage):
 @pytest.mark.parametrize("letter", "dz")
 def test_a_family_is_tried_where_it_comes_near_its_rivals(letter):
     """Wherever `gemm_simt` came within a tenth of `gemm_mma` in the recorded sweep, and not everywhere."""
-    assert planning.plan(("gemm_simt", "s", "nn"), H200, "quick", None).rivals == {}
+    assert planning.candidate_list(("gemm_simt", "s", "nn"), H200, "quick", None).other_families_best == {}
     best: dict = {}
     for record in results.read_sweep(RIVALS):
         if record.dtype == letter:
@@ -309,9 +310,11 @@ def test_a_family_is_tried_where_it_comes_near_its_rivals(letter):
             best[at] = max(record.tflops, best.get(at, 0.0))
     sizes = {size for stem, size in best if stem == "gemm_mma"}
     near = {size for size in sizes if best["gemm_simt", size] > 0.9 * best["gemm_mma", size]}
-    candidates, rivals = planning.plan(("gemm_simt", letter, "nn"), H200, "normal", None)
+    candidates, other_families_best = planning.candidate_list(
+        ("gemm_simt", letter, "nn"), H200, "normal", None
+    )
     search_problem = search_problem_of("gemm_simt", tuple(candidates), H200)
-    wanted = asked(search_problem._replace(rivals=rivals))
+    wanted = asked(search_problem._replace(other_families_best=other_families_best))
     assert near <= {measurement.size for measurement in wanted}
     assert len(wanted) < 0.1 * len(asked(search_problem))
 
@@ -384,23 +387,10 @@ def test_other_layouts_do_not_wait_for_the_end_of_the_first(stage, monkeypatch, 
     assert {layout for _, _, layout, _ in found.entries} == {"nn", "tn"}
 
 
-def test_leaves_then_stop_sizes(stage):
+def test_the_best_leaf_wins(stage):
     _, found = tune(on(stage), ("trsm",), ("d",))
     best = best_of(("trsm_leaf", "d", "any"))
     assert rate(found.entries["trsm_leaf", "d", "any", "many"]) == Stage.rate(best)
-    assert found.stop_sizes == {("trsm", "d", size): max(routine_search.STOPS) for size in sizes_of("trsm")}
-    assert read(results.user_file(H200.name), H200.name).stop_sizes == found.stop_sizes
-
-
-def test_the_stop_size_that_serves_now_is_timed_first(stage):
-    """So that a class that is cut off ends with nothing worse."""
-    before = {size: dispatch_leaf.choose_stop("trsm", "d", size, H200).config for size in sizes_of("trsm")}
-    made, found = tune(on(stage), ("trsm",), ("d",))
-    first = {}
-    for record in made.log.timed(("trsm", "d", "any")):
-        if record.size in before:
-            first.setdefault(record.size, record.parameters["stop"])
-    assert first == before != {size: found.stop_sizes["trsm", "d", size] for size in before}
 
 
 @pytest.mark.parametrize("routines", [("trsm",), ("trmm",), ("trmm", "trsm")])
@@ -410,7 +400,7 @@ def test_each_way_where_it_is_faster(stage, routines):
     expected |= {(name, "d", "256x256"): METHODS[name] for name in routines}
     expected |= {("trsm", "d", "64x64x100"): SMALL} if "trsm" in routines else {}
     assert found.methods == expected == read(results.user_file(H200.name), H200.name).methods
-    assert found.entries and found.stop_sizes and made.untried == 0
+    assert found.entries and made.untried == 0
     selecting.reload()
     for name in routines:
         for n, rhs, way in ((600, 20, RECURSION), (300, 300, METHODS[name])):
@@ -425,9 +415,9 @@ def test_a_run_may_be_of_methods_alone(stage):
     _, before = tune(on(stage), ("trsm",), ("d",))
     made, found = tune(on(stage), ("trmm", "trsm"), ("d",), stages=("methods",))
     assert len(found.methods) == 5 == len(made.log.records) / 2
-    assert not found.entries and not found.stop_sizes
+    assert not found.entries
     filed = read(results.user_file(H200.name), H200.name)
-    assert filed.entries.keys() == before.entries.keys() and filed.stop_sizes == before.stop_sizes
+    assert filed.entries.keys() == before.entries.keys()
     assert filed.methods == found.methods
     # what there was no time for is told of
     made, found = tune(on(stage), ("trmm", "trsm"), ("d",), stages=("methods",), budget=1e-9)
@@ -439,49 +429,6 @@ def test_syr2k_is_tuned_with_the_products(stage):
     ways = {"512x32": TWO, "256x256": "one_product"}
     assert found.methods == {("syr2k", letter, at): way for letter in "sd" for at, way in ways.items()}
     assert read(results.user_file(H200.name), H200.name).methods == found.methods
-
-
-def test_stop_sizes_beyond_the_largest_order_of_a_leaf_are_not_timed():
-    leaf = planning.candidates("trsm_mma", "d", "any", H200, "quick").left[0]
-    parameters = FAMILIES["trsm_mma"].parameters_of(leaf)
-    times = [
-        results.Record(
-            H200.name, "sm_90", "trsm_mma", "d", "any", size, (512, rhs), parameters, "ok", 1e-4, 1.0
-        )
-        for size, rhs in routine_search.RHS_AT.items()
-    ]
-    found = list(routine_search._pairs(times, "trsm", "d", "many", 2048, routine_search.STOPS))
-    assert found == [("trsm_mma", leaf, stop) for stop in routine_search.STOPS if stop <= leaf.ORDER]
-
-
-def test_a_leaf_that_is_better_within_its_routine_wins(stage, monkeypatch):
-    """The second stage decides on leaf and stop size together."""
-    plain = Stage.trsm
-    left = planning.candidates("trsm_leaf", "d", "any", H200, "quick").left
-    better = min(left, key=Stage.rate)
-
-    def trsm(self, alpha, t, b, stream, **flags):
-        plain(self, alpha, t, b, stream, **flags)
-        leaf = selecting.select("trsm", b.dtype, "", (b.rows, b.cols), H200).config
-        if b.rows == routine_search.STOP_ORDER and leaf == better:
-            self.chosen *= 2
-
-    monkeypatch.setattr(Stage, "trsm", trsm)
-    monkeypatch.setattr(routine_search, "combinations", lambda *_: [SimpleNamespace(leaf=better, stop=128)])
-    monkeypatch.setattr(routine_search, "STOPS", (64, 128))
-    made, found = tune(on(stage), ("gemm", "trsm"), ("d",), layouts=("nn",))
-    entry = found.entries["trsm_leaf", "d", "any", "few"]
-    assert entry.parameters == FAMILIES["trsm_leaf"].parameters_of(better)
-    assert found.stop_sizes["trsm", "d", "few"] == 128
-    alone = [r for r in made.log.timed(("trsm_leaf", "d", "any")) if r.parameters == entry.parameters]
-    assert entry.tflops == next(r.tflops for r in alone if r.size == "few")
-    # nothing of it is timed again by a run that resumes this one
-    again, _ = tune(on(stage), ("gemm", "trsm"), ("d",), layouts=("nn",), resume=True)
-    assert {r.outcome for r in again.log.records[len(made.log.records) :]} <= {"vendor", "reference"}
-    # and where the leaf turns out to be wrong, neither it nor the pair wins
-    again.log.note(("trsm_leaf", "d", "any"), "", better, outcome="wrong")
-    entries = winners(again.log.records, H200.name).entries
-    assert all(entry.parameters != FAMILIES["trsm_leaf"].parameters_of(better) for entry in entries.values())
 
 
 def test_batches_of_trmm_are_not_compared_with_cublas_which_has_none():
@@ -923,13 +870,11 @@ def test_the_command_shows_the_winners(machine, capsys):
     assert tune_command.main(options(), machine.routine) == 0
     said = capsys.readouterr()
     assert "gemm_simt" in said.out
-    assert re.search(r"strsm: leaves of at most (\d+) \(few\), \1 \(many\)", said.out)
     assert "strsm: one_launch at 256x256" in said.out and "strsm: recursion at 512x32" in said.out
     assert str(results.user_file(H200.name)) in said.out
     assert tune_command.main(options(json=True), machine.routine) == 0
     said = json.loads(capsys.readouterr().out)
     assert {winner["layout"] for winner in said["winners"]} >= {"nn", "nt", "tn", "tt"}
-    assert {stop["class"] for stop in said["stop_sizes"]} == set(sizes_of("trsm"))
     assert {way["place"]: way["method"] for way in said["methods"]} == {
         "256x256": "one_launch", "512x32": "recursion", "64x64x100": "small_triangles",
     }  # fmt: skip
@@ -939,7 +884,7 @@ def test_the_command_may_be_of_methods_alone(machine, capsys):
     assert tune_command.main(options(stage=("methods",), routine=("trmm", "trsm")), machine.routine) == 0
     said = capsys.readouterr().out
     assert "strmm: in_place at 256x256" in said and "strsm: one_launch at 256x256" in said
-    assert str(results.user_file(H200.name)) in said and "leaves of at most" not in said
+    assert str(results.user_file(H200.name)) in said
 
 
 def test_the_command_says_what_is_left_and_what_is_doubtful(machine, capsys, monkeypatch):

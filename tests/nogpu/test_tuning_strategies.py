@@ -1,4 +1,4 @@
-"""Strategies on recorded and on made-up sweeps, the score against what was measured, two-stage tuning."""
+"""Strategies on recorded and on made-up sweeps, and the score against what was measured."""
 
 from __future__ import annotations
 
@@ -12,23 +12,14 @@ from synthetic_sweep import synthetic
 from benchmarks import strategies as compared
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning.prune import Guidelines
-from pyblasgpu.tuning.replay import Recording, recordings, replay
 from pyblasgpu.tuning.results import Record, read_sweep
 from pyblasgpu.tuning.search_problem import Axes, Measurement, SearchProblem
-from pyblasgpu.tuning.strategies import (
-    LIKELY,
-    RIVAL,
-    STRATEGIES,
-    ending_with_twins,
-    in_turns,
-    random,
-    score_first,
-    three_step,
-)
-from pyblasgpu.tuning.twostage import combinations, predicted
+from pyblasgpu.tuning.strategies import LIKELY, OTHER_FAMILY, ending_with_variants, in_turns, score_first
+from tuning.papers.replay import Recording, recordings, replay
+from tuning.papers.strategies import ALL_STRATEGIES, random, three_step
 
 H200 = known("h200")
-PLACES = (("small", (1, 1)), ("large", (9, 9)))
+PROBLEMS = (("small", (1, 1)), ("large", (9, 9)))
 
 
 @pytest.fixture(scope="module")
@@ -42,25 +33,25 @@ def exhaustive():
 
 
 def made_up(count=40, score=lambda config, size, extents: 1.0):
-    """Integers for candidates; the larger the faster, at either place."""
-    seconds = {Measurement(c, *place): 1.0 / (c + 1) for c in range(count) for place in PLACES}
-    return Recording(SearchProblem(tuple(range(count)), PLACES, score), seconds)
+    """Integers for candidates; the larger the faster, at either problem."""
+    seconds = {Measurement(c, *problem): 1.0 / (c + 1) for c in range(count) for problem in PROBLEMS}
+    return Recording(SearchProblem(tuple(range(count)), PROBLEMS, score), seconds)
 
 
 # ------------------------------------------------------------------------------------------- on made-up times
 
 
-def test_places_take_turns():
-    """However little the best at one place promises by comparison."""
+def test_problems_take_turns():
+    """However little the best at one problem promises by comparison."""
 
     def score(config, size, extents):
         return 0.9 - config / 100 if size == "large" else (config % 7) / 100
 
-    ordered = in_turns(SearchProblem(tuple(range(20)), PLACES, score))
+    ordered = in_turns(SearchProblem(tuple(range(20)), PROBLEMS, score))
     assert ordered[:4] == [6, 0, 13, 1] and sorted(ordered) == list(range(20))
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
+@pytest.mark.parametrize("strategy", ALL_STRATEGIES.values(), ids=ALL_STRATEGIES)
 def test_a_strategy_asks_once_and_only_for_what_there_is(strategy):
     recording, asked = made_up(), []
     steps = strategy(recording.search)
@@ -72,45 +63,48 @@ def test_a_strategy_asks_once_and_only_for_what_there_is(strategy):
     assert len(asked) == len(set(asked)) and set(asked) <= set(recording.seconds)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
+@pytest.mark.parametrize("strategy", ALL_STRATEGIES.values(), ids=ALL_STRATEGIES)
 def test_a_strategy_survives_failures_and_an_empty_answer(strategy):
     recording = made_up()
     failing = recording._replace(
         seconds={t: s for t, s in recording.seconds.items() if t.config % 3 and t.size == "large"}
     )
     assert replay(failing, strategy).used > 0
-    assert replay(recording._replace(seconds={Measurement(0, *PLACES[0]): 1.0}), strategy).total == 1
+    assert replay(recording._replace(seconds={Measurement(0, *PROBLEMS[0]): 1.0}), strategy).total == 1
 
 
-def test_twins_of_the_fastest_come_last():
+def test_variants_of_the_fastest_come_last():
     """Of those that have one, those alone that were not asked for."""
     recording, asked = made_up(10), []
-    ask = [[Measurement(c, *PLACES[0]) for c in (3, 7, 5)], [Measurement(c, *PLACES[1]) for c in (8, -8, 2)]]
+    ask = [
+        [Measurement(c, *PROBLEMS[0]) for c in (3, 7, 5)],
+        [Measurement(c, *PROBLEMS[1]) for c in (8, -8, 2)],
+    ]
 
     def strategy(search):
         for batch in ask:  # noqa: UP028 (a list takes no answers)
             yield batch
 
-    steps = ending_with_twins(strategy, lambda config: None if config == 5 else -config)(recording.search)
+    steps = ending_with_variants(strategy, lambda config: None if config == 5 else -config)(recording.search)
     batch = next(steps)
     with pytest.raises(StopIteration):
         while True:
             asked.append(batch)
             batch = steps.send({measurement: 1.0 / abs(measurement.config) for measurement in batch})
     assert asked[:2] == ask
-    assert asked[2] == [Measurement(-7, *PLACES[0])]  # 5 has none, both of 8 are known
+    assert asked[2] == [Measurement(-7, *PROBLEMS[0])]  # 5 has none, both of 8 are known
 
 
 @pytest.mark.parametrize("name", ["line", "three-step", "score-first"])
 def test_a_perfect_score_is_used_at_once(name):
     recording = made_up(2000, lambda config, size, extents: config + 1.0)
-    outcome = replay(recording, STRATEGIES[name])
+    outcome = replay(recording, ALL_STRATEGIES[name])
     assert outcome.worst == 0
     assert outcome.share < 0.3 or name == "line"  # without axes every candidate is on the line
 
 
 def test_exhaustive_is_exhaustive():
-    outcome = replay(made_up(), STRATEGIES["exhaustive"])
+    outcome = replay(made_up(), ALL_STRATEGIES["exhaustive"])
     assert (outcome.used, outcome.total, outcome.worst, outcome.share) == (80, 80, 0.0, 1.0)
 
 
@@ -128,10 +122,10 @@ def test_the_line_search_moves_along_one_group_at_a_time():
         j = property(lambda self: self[1])
 
     points = tuple(Point((i, j)) for i in range(10) for j in range(10))
-    place = ("any", (1,))
-    seconds = {Measurement(p, *place): 1.0 + (p.i - 7) ** 2 + (p.j - 3) ** 2 for p in points}
-    search = SearchProblem(points, (place,), lambda p, *_: -p.i - p.j, Axes(tile=(("i",), ("j",))))
-    outcome = replay(Recording(search, seconds), STRATEGIES["line"])
+    problem = ("any", (1,))
+    seconds = {Measurement(p, *problem): 1.0 + (p.i - 7) ** 2 + (p.j - 3) ** 2 for p in points}
+    search = SearchProblem(points, (problem,), lambda p, *_: -p.i - p.j, Axes(tile=(("i",), ("j",))))
+    outcome = replay(Recording(search, seconds), ALL_STRATEGIES["line"])
     assert outcome.worst == 0 and outcome.used == 10 + 9 + 9
 
 
@@ -144,8 +138,8 @@ def test_three_steps_keep_fifty_of_many():
         batches.send({measurement: recording.seconds[measurement] for measurement in first})
 
 
-def test_what_a_tile_did_at_one_place_counts_at_the_others():
-    """The score prefers the even at one place and the odd at the other; in truth the larger is the faster."""
+def test_what_a_tile_did_at_one_problem_counts_at_the_others():
+    """The score prefers the even on one problem, the odd on the other; in truth the larger is the faster."""
     recording = made_up(
         40, lambda config, size, extents: 1.0 if (config % 2 == 0) == (size == "small") else 0.9
     )
@@ -162,9 +156,9 @@ def test_what_a_tile_did_at_one_place_counts_at_the_others():
 @pytest.mark.parametrize(("stem", "spread"), [("gemm_simt", 0.14), ("gemm_mma", 0.21)])
 def test_the_score_ranks_what_was_measured(recorded, stem, spread):
     """Figures of docs/history/tuning.md, rounded to the safe side."""
-    rows = [compared.ranking(recording, place)
+    rows = [compared.ranking(recording, problem)
             for key, recording in recorded.items() if key[0] == stem
-            for place in recording.search.places]  # fmt: skip
+            for problem in recording.search.problems]  # fmt: skip
     losses = [row.losses[compared.TOPS.index(16)] for row in rows]
     assert sum(row.correlation for row in rows) / len(rows) > 0.83
     assert max(losses) < 0.1 and sum(losses) / len(losses) < 0.005
@@ -176,24 +170,24 @@ def test_the_score_ranks_what_was_measured(recorded, stem, spread):
     ("name", "mean", "worst"), [("score-first", 0.013, 0.04), ("three-step", 0.023, 0.105)]
 )
 def test_a_tenth_of_an_exhaustive_search_finds_what_it_found(exhaustive, name, mean, worst, dtype):
-    """Of all 8 places on average; the worst place is further behind."""
+    """Of all 8 problems on average; the worst problem is further behind."""
     recording = exhaustive["gemm_simt", dtype, "nn"]
     assert len(recording.search.candidates) > 200
-    outcome = replay(recording, STRATEGIES[name])
+    outcome = replay(recording, ALL_STRATEGIES[name])
     assert outcome.share <= 0.1 and outcome.mean <= mean and outcome.worst <= worst
 
 
 @pytest.mark.parametrize("sweep", ["recorded", "exhaustive"])
 def test_what_is_likely_holds_every_winner(sweep, request):
     """At a third fewer timings, and those that are left out are the slow ones."""
-    outcomes = [replay(r, STRATEGIES["likely"]) for r in request.getfixturevalue(sweep).values()]
+    outcomes = [replay(r, ALL_STRATEGIES["likely"]) for r in request.getfixturevalue(sweep).values()]
     assert max(outcome.worst for outcome in outcomes) == 0
     assert sum(outcome.used for outcome in outcomes) < 0.75 * sum(outcome.total for outcome in outcomes)
 
 
 def test_where_all_that_is_likely_fails_the_rest_is_tried():
     recording = made_up(score=lambda config, size, extents: 1.0 if config > 30 else 0.1)
-    steps = STRATEGIES["likely"](recording.search)
+    steps = ALL_STRATEGIES["likely"](recording.search)
     batch = next(steps)
     assert {measurement.config for measurement in batch} == {*range(31, 40)}
     rest = steps.send({measurement: 1.0 for measurement in batch if measurement.size == "small"})
@@ -204,8 +198,10 @@ def test_where_all_that_is_likely_fails_the_rest_is_tried():
 
 def test_what_another_family_does_better_is_not_tried():
     recording = made_up(score=lambda config, size, extents: config / 40)
-    small, large = PLACES
-    steps = STRATEGIES["likely"](recording.search._replace(rivals={small: 1 / RIVAL, large: 0.5 / RIVAL}))
+    small, large = PROBLEMS
+    steps = ALL_STRATEGIES["likely"](
+        recording.search._replace(other_families_best={small: 1 / OTHER_FAMILY, large: 0.5 / OTHER_FAMILY})
+    )
     batch, least = next(steps), 40
     for part in LIKELY:
         most, least = least, math.ceil(part * 39)
@@ -222,7 +218,7 @@ def test_what_another_family_does_better_is_not_tried():
 )
 def test_strategies_on_short_lists(recorded, name, worst, share):
     """Of the quick space's 10 to 72 candidates a search a tenth is no search."""
-    outcomes = [replay(r, STRATEGIES[name]) for r in recorded.values() if len(r.search.candidates) < 100]
+    outcomes = [replay(r, ALL_STRATEGIES[name]) for r in recorded.values() if len(r.search.candidates) < 100]
     assert max(outcome.worst for outcome in outcomes) <= worst
     assert sum(o.used for o in outcomes) / sum(o.total for o in outcomes) <= share
 
@@ -254,7 +250,7 @@ def test_of_repeated_timings_the_shortest_counts_and_failures_do_not():
     broken = Record(**{**vars(good), "parameters": {**good.parameters, "BLK_M": 7}})
     (recording,) = recordings([slower, good, failed, broken], H200).values()
     assert list(recording.seconds.values()) == [good.seconds]
-    assert recording.search.places == ((good.size, good.extents),)
+    assert recording.search.problems == ((good.size, good.extents),)
 
 
 def test_times_with_warm_and_with_cold_caches_are_not_mixed():
@@ -283,48 +279,12 @@ def test_sweeps_of_several_devices_are_refused(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "seed", "mean"), [("s", 1, 0.01), ("d", 2, 0.01), ("z", 0, 0.03)])
 def test_a_tenth_of_the_timings_is_enough(dtype, seed, mean):
-    """Thousands of candidates of a model (see `synthetic_sweep`), on average over the places."""
+    """Thousands of candidates of a model (see `synthetic_sweep`), on average over the problems."""
     reuse = {"s": 1.3, "d": 1.0, "z": 1.5}[dtype]
     recording = synthetic("gemm_simt", dtype, "nn", H200, seed, Guidelines(reuse=reuse, score=0.85))
     assert len(recording.search.candidates) > 1000
     for name, most in (("score-first", mean), ("three-step", 0.055)):
-        outcome = replay(recording, STRATEGIES[name])
+        outcome = replay(recording, ALL_STRATEGIES[name])
         assert outcome.share <= 0.1 and outcome.mean <= most
-    by_chance = replay(recording, STRATEGIES["random"])
+    by_chance = replay(recording, ALL_STRATEGIES["random"])
     assert by_chance.mean > 0.05
-
-
-# ---------------------------------------------------------------------------------------------- two stages
-
-
-def test_the_time_of_a_recursion_is_that_of_its_kernels():
-    leaf, gemm = {(64, 32): 3.0, (128, 32): 8.0}, {(64, 32, 64): 1.0, (128, 32, 128): 5.0}
-    assert predicted(leaf, gemm, 64, 32, 64) == 3.0
-    assert predicted(leaf, gemm, 256, 32, 128) == 8.0 + 8.0 + 5.0
-    assert predicted(leaf, gemm, 256, 32, 64) == 4 * 3.0 + 2 * 1.0 + 5.0
-    # elsewhere at the rate of the nearest: twice the columns, twice the time
-    assert math.isclose(predicted(leaf, gemm, 128, 64, 128), 16.0)
-
-
-def test_the_best_combinations_go_on():
-    leaves = {
-        Measurement("deep", "few", (64, 32)): 4.0,
-        Measurement("deep", "few", (256, 32)): 9.0,
-        Measurement("flat", "few", (64, 32)): 1.0,
-        Measurement("flat", "few", (256, 32)): 90.0,
-        Measurement("bad", "few", (64, 32)): 50.0,
-        Measurement("bad", "few", (256, 32)): 500.0,
-    }
-    products = {
-        Measurement("p", "small", (128, 32, 128)): 2.0,
-        Measurement("q", "small", (128, 32, 128)): 3.0,
-    }
-    found = combinations(leaves, products, 256, 32, stops=(64, 256), keep=3, best=2)
-    assert [tuple(c) for c in found] == [
-        ("flat", 64, "p", 7.0),
-        ("flat", 64, "q", 8.5),
-        ("deep", 256, "p", 9.0),
-    ]
-    assert {c.leaf for c in combinations(leaves, products, 256, 32, (64, 256), 99, 2)} == {"deep", "flat"}
-    with pytest.raises(ValueError, match="0 times of leaves"):
-        combinations({}, products, 256, 32, (64,))

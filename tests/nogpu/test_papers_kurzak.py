@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import pytest
 
 from pyblasgpu.gpu.device import known
-from pyblasgpu.tuning.kurzak import TABLE_1, Variant, count, variants
 from pyblasgpu.tuning.prune import Guidelines
 from pyblasgpu.types import DTYPES
+from tuning.papers import kurzak
+from tuning.papers.kurzak import TABLE_1, CodeVariant, count, variants
 
 FERMI = known("fermi")
 NONE = Guidelines(threads=0, blocks=1, reuse=0.0)
@@ -29,7 +31,7 @@ LAYOUTS = ("nn", "nt", "tt", "tn")
 
 def winner(dtype, layout):
     tile, grid, a, b = WINNERS[dtype][LAYOUTS.index(layout)]
-    return Variant(*tile, *grid, *a, *b)
+    return CodeVariant(*tile, *grid, *a, *b)
 
 
 def test_without_guidelines_there_are_slightly_more_than_a_million():
@@ -100,3 +102,35 @@ def test_the_rates_of_a_device_give_its_peaks():
     assert math.isclose(h200.sm_count * h200.lanes_float32 * 2 * 1.98e9, 67e12, rel_tol=0.01)
     assert math.isclose(h200.dram_bytes * 1.98e9, 4.8e12, rel_tol=0.03)
     assert math.isclose(a100.sm_count * a100.lanes_float64 * 2 * 1.41e9, 9.7e12, rel_tol=0.01)
+
+
+# --------------------------------------------------------------------------------------------- the script
+
+
+def test_the_script_shows_the_papers_million(capsys):
+    arguments = ["--json", "--device", "fermi", "--dtype", "s"]
+    assert kurzak.main([*arguments, "--min-threads", "0", "--min-blocks", "1", "--min-reuse", "0"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["device"] == "Tesla S2050"
+    assert {row["layout"] for row in said["kurzak"]} == {"nn", "nt", "tn", "tt"}
+    for row in said["kurzak"]:
+        assert row["dtype"] == "s" and 1_000_000 < row["left"] < 1_200_000
+        assert row["candidates"] == sum(row["removed"].values()) + row["left"]
+    assert kurzak.main(arguments) == 0
+    assert all(row["left"] < 100 for row in json.loads(capsys.readouterr().out)["kurzak"])
+
+
+def test_the_table_names_every_rule_in_its_order(capsys):
+    assert kurzak.main(["--device", "fermi", "--dtype", "d"]) == 0
+    text = capsys.readouterr().out
+    rules = ("candidates", "max_threads", "whole_warps", "stripe_a", "shared", "registers", "reuse", "left")
+    assert [text.index(f"│ {rule}") for rule in rules] == sorted(text.index(f"│ {rule}") for rule in rules)
+
+
+def test_the_script_refuses_what_it_does_not_know(capsys):
+    for option, value in (("--dtype", "h"), ("--layout", "nn,xy")):
+        with pytest.raises(SystemExit):
+            kurzak.main([option, value])
+        assert "is none of" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="voodoo"):
+        kurzak.main(["--device", "voodoo"])

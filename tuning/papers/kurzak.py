@@ -1,29 +1,40 @@
-"""The search-space generator of Kurzak, Tomov and Dongarra, *Autotuning GEMMs for Fermi* (2011).
+"""The search space of Kurzak, Tomov and Dongarra, *Autotuning GEMMs for Fermi* (2011), for any device.
 
-Algorithm 2 are the nested loops, Algorithm 3 the constraints, for any device. The paper prints the last tests
-of Algorithm 2 the wrong way round (``M_dimA % M_blk == 0``): what is meant, and done here, is that the
-reshaped threads tile the stripe. Of Table 1, CGEMM's reuse of 5.0 is more than the formula of Algorithm 3
-gives its own winner (4.0); the formula stands as printed, the guideline is an input.
+``python tuning/papers/kurzak.py [--device fermi] [--dtype s,d] [--layout nn] [--json]``
 
-Our kernels have more parameters than the paper's, and their rules stand with them (`prune`). This is the
-paper's own space, to be asked how a guideline or a device changes it.
+Algorithm 2 is the nested loops, Algorithm 3 the constraints. The script prints how many variants each rule
+removes. No device is needed; guidelines are options.
+
+The paper prints the last tests of Algorithm 2 the wrong way round (``M_dimA % M_blk == 0``). What is meant is
+that the reshaped threads tile the stripe. In Table 1 the reuse of CGEMM, 5.0, is more than the formula of
+Algorithm 3 gives for its winner, 4.0. The formula stands as printed; the guideline is an input.
+
+The kernels of this package have more parameters, and rules of their own (`pyblasgpu.tuning.prune`).
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+from rich.table import Table
 
-from ..gpu.device import Device
-from ..types import Dtype
-from .prune import Guidelines
+from pyblasgpu.gpu.device import Device, known
+from pyblasgpu.terminal import console, guarded
+from pyblasgpu.tuning.prune import Guidelines
+from pyblasgpu.types import DTYPES, Dtype
 
-__all__ = ["TABLE_1", "Count", "Variant", "count", "counts", "variants"]
+__all__ = ["LAYOUTS", "TABLE_1", "CodeVariant", "Count", "count", "counts", "main", "variants"]
+
+LAYOUTS = ("nn", "nt", "tn", "tt")
+WIDTH = 170  # columns of a table that goes into a file or a pipe
 
 DIM_MAX = 256  # of a thread grid, and of M_blk and N_blk
 DEPTH_MAX = 64  # of K_blk
@@ -37,7 +48,7 @@ TABLE_1 = {
 }
 
 
-class Variant(NamedTuple):
+class CodeVariant(NamedTuple):
     """One code variant: tile of C, depth of a stripe, threads for C, and reshaped to load A and B."""
 
     m_blk: int
@@ -75,49 +86,53 @@ def count(dtype: Dtype, layout: str, device: Device, guidelines: Guidelines) -> 
     Returns
     -------
     Count
-        A rule removes what the rules before it have left; what has been removed is counted with all the
-        ways to reshape its threads.
+        A rule removes from what the rules before it have left. Each variant that is removed is counted with
+        all shapes of its threads.
     """
     return counts(dtype, (layout,), device, guidelines)[layout]
 
 
 def counts(dtype: Dtype, layouts: Iterable[str], device: Device, guidelines: Guidelines) -> dict[str, Count]:
     """`count` for several layouts, which but for the last rule have all in common."""
-    found = {layout: Count(removed=Counter(max_threads=0, whole_warps=0)) for layout in layouts}
+    by_layout = {layout: Count(removed=Counter(max_threads=0, whole_warps=0)) for layout in layouts}
     shapes = _shapes_of_threads()
     for n_dim in range(1, DIM_MAX + 1):
         for m_dim in range(1, DIM_MAX + 1):
             threads = m_dim * n_dim
-            ways = shapes[threads] ** 2
+            reshapes = shapes[threads] ** 2
             points = DEPTH_MAX * (DIM_MAX // n_dim) * (DIM_MAX // m_dim)
             removed: Counter[str] = Counter()
-            broken, tilings = _broken_by_threads(threads, device), dict.fromkeys(found, 0)
-            if broken:
-                removed[broken] += points * ways
+            broken_rule, tilings = _broken_by_threads(threads, device), dict.fromkeys(by_layout, 0)
+            if broken_rule:
+                removed[broken_rule] += points * reshapes
             else:
-                tilings = _tilings_left(_Block(m_dim, n_dim, dtype, device, guidelines), ways, removed, found)
-            for layout, each in found.items():
-                each.total += points * ways
+                tilings = _tilings_left(
+                    _Block(m_dim, n_dim, dtype, device, guidelines), reshapes, removed, by_layout
+                )
+            for layout, each in by_layout.items():
+                each.total += points * reshapes
                 each.left += tilings[layout]
                 each.removed.update(removed)
-                if not broken:
+                if not broken_rule:
                     each.removed["load_grid_tiles_stripe"] += (
-                        points * ways - removed.total() - tilings[layout]
+                        points * reshapes - removed.total() - tilings[layout]
                     )
-    return found
+    return by_layout
 
 
-def _tilings_left(block: _Block, ways: int, removed: Counter[str], layouts: Iterable[str]) -> dict[str, int]:
+def _tilings_left(
+    block: _Block, reshapes: int, removed: Counter[str], layouts: Iterable[str]
+) -> dict[str, int]:
     """What the rules leave of a thread grid's blocks in each layout; what each rule removes is counted."""
     alive = np.ones(block.shape, bool)
     for rule, holds in block.rules():
         kept = alive & holds
-        removed[rule] += int(alive.sum() - kept.sum()) * ways
+        removed[rule] += int(alive.sum() - kept.sum()) * reshapes
         alive = kept
     return {layout: int(np.where(alive, block.load_grids(layout), 0).sum()) for layout in layouts}
 
 
-def variants(dtype: Dtype, layout: str, device: Device, guidelines: Guidelines) -> Iterator[Variant]:
+def variants(dtype: Dtype, layout: str, device: Device, guidelines: Guidelines) -> Iterator[CodeVariant]:
     """The variants themselves, in the order of the loops; arguments as of `count`."""
     for n_dim in range(1, DIM_MAX + 1):
         for m_dim in range(1, DIM_MAX + 1):
@@ -128,9 +143,9 @@ def variants(dtype: Dtype, layout: str, device: Device, guidelines: Guidelines) 
             alive = np.logical_and.reduce([np.broadcast_to(holds, block.shape) for _, holds in block.rules()])
             for at in np.argwhere(alive):
                 k_blk, n_blk, m_blk = int(at[0] + 1), int(at[1] + 1) * n_dim, int(at[2] + 1) * m_dim
-                for a in _grids(threads, *_turned(layout[0], m_blk, k_blk)):
-                    for b in _grids(threads, *_turned(layout[1], k_blk, n_blk)):
-                        yield Variant(m_blk, n_blk, k_blk, m_dim, n_dim, *a, *b)
+                for a in _grids(threads, *_as_stored(layout[0], m_blk, k_blk)):
+                    for b in _grids(threads, *_as_stored(layout[1], k_blk, n_blk)):
+                        yield CodeVariant(m_blk, n_blk, k_blk, m_dim, n_dim, *a, *b)
 
 
 def _broken_by_threads(threads: int, device: Device) -> str:
@@ -146,10 +161,10 @@ Extent = TypeVar("Extent", int, np.ndarray)
 @lru_cache(maxsize=1)
 def _shapes_of_threads() -> list[int]:
     """The number of ways to write a number of threads as x * y, for all that the loops reach."""
-    found = np.zeros(DIM_MAX**2 + 1, np.int64)
-    for x in range(1, len(found)):
-        found[x::x] += 1
-    return found.tolist()
+    divisors = np.zeros(DIM_MAX**2 + 1, np.int64)
+    for x in range(1, len(divisors)):
+        divisors[x::x] += 1
+    return divisors.tolist()
 
 
 @cache
@@ -157,7 +172,7 @@ def _divisors(number: int) -> list[int]:
     return [x for x in range(1, number + 1) if number % x == 0]
 
 
-def _turned(letter: str, rows: Extent, cols: Extent) -> tuple[Extent, Extent]:
+def _as_stored(letter: str, rows: Extent, cols: Extent) -> tuple[Extent, Extent]:
     """The stripe as it lies in memory, the contiguous dimension first."""
     return (rows, cols) if letter == "n" else (cols, rows)
 
@@ -215,6 +230,79 @@ class _Block:
     def load_grids(self, layout: str) -> np.ndarray:
         """Ways to reshape the threads for A times those for B."""
         tilings = _tilings(self.threads)
-        a = tilings[_turned(layout[0], self.m, self.k)]
-        b = tilings[_turned(layout[1], self.k, self.n)]
+        a = tilings[_as_stored(layout[0], self.m, self.k)]
+        b = tilings[_as_stored(layout[1], self.k, self.n)]
         return a * b
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the counts; returns the exit code."""
+    options = _parse(arguments)
+    device = known(options.device)
+    counted: dict[tuple[str, str], Count] = {}
+    for letter in options.dtype:
+        guidelines = _guidelines(options, TABLE_1[letter])
+        by_layout = counts(DTYPES[letter], options.layout, device, guidelines)
+        counted.update(((letter, layout), each) for layout, each in by_layout.items())
+    if options.json:
+        print(json.dumps({"device": device.name, "kurzak": _as_json(counted)}, indent=2))
+    else:
+        console(WIDTH).print(_table(counted, device))
+    return 0
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="fermi", help="a name such as fermi, a100, h200; default: fermi")
+    parser.add_argument("--dtype", default=list(DTYPES), type=_listed(DTYPES), help="s,d,c,z; default: all")
+    parser.add_argument("--layout", default=LAYOUTS, type=_listed(LAYOUTS), help="nn,nt,tn,tt; default: all")
+    parser.add_argument("--json", action="store_true")
+    for name, kind in (("threads", int), ("blocks", int), ("reuse", float)):
+        parser.add_argument(f"--min-{name}", type=kind, metavar="X", help="default: of Table 1")
+    return parser.parse_args(arguments)
+
+
+def _listed(known_names: Iterable[str]):
+    """Parses names that are separated by commas."""
+
+    def parse(text: str) -> list[str]:
+        names = text.split(",")
+        for name in names:
+            if name not in known_names:
+                raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(known_names)}")
+        return names
+
+    return parse
+
+
+def _guidelines(options: argparse.Namespace, otherwise: Guidelines) -> Guidelines:
+    asked = {name: getattr(options, f"min_{name}") for name in ("threads", "blocks", "reuse")}
+    return replace(otherwise, **{name: value for name, value in asked.items() if value is not None})
+
+
+def _as_json(counted: dict[tuple[str, str], Count]) -> list[dict]:
+    return [
+        {
+            "dtype": dtype,
+            "layout": layout,
+            "candidates": each.total,
+            "removed": dict(+each.removed),
+            "left": each.left,
+        }
+        for (dtype, layout), each in counted.items()
+    ]
+
+
+def _table(counted: dict[tuple[str, str], Count], device: Device) -> Table:
+    """A rule a row, a GEMM a column."""
+    names = [f"{dtype}gemm {layout}" for dtype, layout in counted]
+    table = Table("rule", *names, title=f"Algorithms 2 and 3 of Kurzak et al. on {device.name}")
+    table.add_row("candidates", *(f"{each.total:,}" for each in counted.values()))
+    for rule in dict.fromkeys(rule for each in counted.values() for rule in +each.removed):
+        table.add_row(rule, *(f"−{each.removed[rule]:,}" for each in counted.values()))
+    table.add_row("left", *(f"{each.left:,}" for each in counted.values()))
+    return table
+
+
+if __name__ == "__main__":
+    sys.exit(guarded(["tuning/papers/kurzak.py"], main))

@@ -1,4 +1,7 @@
-"""Play a recorded sweep to a strategy: what it would have found, and at what cost, without a device."""
+"""Replay a recorded sweep to a strategy: what it would have found, and at what cost, without a device.
+
+``python -m benchmarks.strategies`` compares the strategies by it.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..database import FAMILIES
-from ..errors import ConfigError
-from ..gpu.device import Device
-from .results import Record
-from .search_problem import Measurement, Place, SearchProblem, Strategy, search_problem_of
+from pyblasgpu.database import FAMILIES
+from pyblasgpu.errors import ConfigError
+from pyblasgpu.gpu.device import Device
+from pyblasgpu.tuning.results import Record
+from pyblasgpu.tuning.search_problem import Measurement, Problem, SearchProblem, Strategy, search_problem_of
 
 __all__ = ["Outcome", "Recording", "recordings", "replay"]
 
@@ -33,12 +36,12 @@ class Outcome:
     used, total : int
         Timings that it asked for, and that there are.
     losses : dict
-        Place -> how much slower than the best recorded what it found is there, 0.02 for 2 %.
+        Problem -> how much slower than the best recorded its best is there, 0.02 for 2 %.
     """
 
     used: int
     total: int
-    losses: dict[Place, float]
+    losses: dict[Problem, float]
 
     @property
     def share(self) -> float:
@@ -58,8 +61,8 @@ def recordings(records: Iterable[Record], device: Device) -> dict[tuple[str, str
     """The searches that `records` hold, by (stem, dtype, layout).
 
     Only candidates that were timed take part: what the compiler drops costs no timing. Of repeated timings
-    the shortest counts. Records of a Config that breaks today's rules are left out, as are stop sizes, and
-    times with warm caches where there are cold ones.
+    the shortest counts. Records of a Config that breaks today's rules are left out, as are those of whole
+    routines, and times with warm caches where there are cold ones.
     """
     records = list(records)
     cold = {(r.stem, r.dtype, r.layout) for r in records if r.outcome == "ok" and r.caches == "cold"}
@@ -67,23 +70,23 @@ def recordings(records: Iterable[Record], device: Device) -> dict[tuple[str, str
     for record in records:
         if record.stem not in FAMILIES or record.outcome != "ok" or record.seconds <= 0:
             continue
+        key = record.stem, record.dtype, record.layout
+        if key in cold and record.caches != "cold":
+            continue
         try:
             config = FAMILIES[record.stem].config(record.dtype, record.layout, record.parameters)
         except ConfigError:
             continue
-        key, measurement = (
-            (record.stem, record.dtype, record.layout),
-            Measurement(config, record.size, record.extents),
-        )
-        if key in cold and record.caches != "cold":
-            continue
+        measurement = Measurement(config, record.size, record.extents)
         times[key][measurement] = min(record.seconds, times[key].get(measurement, math.inf))
-    found = {}
-    for key, seconds in times.items():
-        candidates = tuple(dict.fromkeys(measurement.config for measurement in seconds))
-        places = tuple(dict.fromkeys((measurement.size, measurement.extents) for measurement in seconds))
-        found[key] = Recording(search_problem_of(key[0], candidates, device)._replace(places=places), seconds)
-    return found
+    return {key: Recording(_search_of(key[0], seconds, device), seconds) for key, seconds in times.items()}
+
+
+def _search_of(stem: str, measurements: Iterable[Measurement], device: Device) -> SearchProblem:
+    measurements = list(measurements)
+    candidates = tuple(dict.fromkeys(measurement.config for measurement in measurements))
+    problems = tuple(dict.fromkeys(measurement.problem for measurement in measurements))
+    return search_problem_of(stem, candidates, device)._replace(problems=problems)
 
 
 def replay(recording: Recording, strategy: Strategy) -> Outcome:
@@ -93,20 +96,22 @@ def replay(recording: Recording, strategy: Strategy) -> Outcome:
     try:
         batch = next(steps)
         while True:
-            answered = {t: recording.seconds[t] for t in batch if t in recording.seconds}
+            answered = {m: recording.seconds[m] for m in batch if m in recording.seconds}
             asked.update(answered)
             batch = steps.send(answered)
     except StopIteration:
         pass
     best = _fastest(recording.seconds, recording.seconds)
-    found = _fastest(recording.seconds, asked)
-    losses = {place: found.get(place, math.inf) / seconds - 1 for place, seconds in best.items()}
+    best_asked = _fastest(recording.seconds, asked)
+    losses = {problem: best_asked.get(problem, math.inf) / seconds - 1 for problem, seconds in best.items()}
     return Outcome(len(asked), len(recording.seconds), losses)
 
 
-def _fastest(seconds: Mapping[Measurement, float], measurements: Iterable[Measurement]) -> dict[Place, float]:
-    best: dict[Place, float] = {}
+def _fastest(
+    seconds: Mapping[Measurement, float], measurements: Iterable[Measurement]
+) -> dict[Problem, float]:
+    best: dict[Problem, float] = {}
     for measurement in measurements:
-        place = measurement.size, measurement.extents
-        best[place] = min(seconds[measurement], best.get(place, math.inf))
+        problem = measurement.problem
+        best[problem] = min(seconds[measurement], best.get(problem, math.inf))
     return best
