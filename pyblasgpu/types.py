@@ -1,4 +1,4 @@
-"""The vocabulary of the BLAS: Side, Uplo, Trans, Diag, and the four dtypes with their facts."""
+"""The vocabulary of the BLAS: Side, Uplo, Trans, Diag, regions, and the four dtypes with their facts."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, Self
 from .arguments import item, shown
 
 __all__ = [
-    "DTYPES", "THREE_M", "Diag", "Dtype", "Side", "Trans", "Uplo", "by_three_products",
-    "dtype_spelling", "dtype_of",
+    "DTYPES", "THREE_M", "Diag", "Dtype", "Region", "Side", "Trans", "Triangle", "Uplo",
+    "by_three_products", "dtype_spelling", "dtype_of",
 ]  # fmt: skip
 
 #: The method of a complex product that makes it of three real ones.
@@ -61,6 +61,81 @@ class Trans(_Flag):
 class Diag(_Flag):
     NON_UNIT = "N"
     UNIT = "U"
+
+
+class Region(Enum):
+    """All of a matrix, or one of its triangles.
+
+    Attributes
+    ----------
+    uplo : Uplo, optional
+        Which triangle; None: all of the matrix.
+    hermitian : bool
+        The imaginary parts of the diagonal are taken to be zero, and become it.
+    strict : bool
+        The diagonal does not belong to the triangle.
+    """
+
+    ALL = None, False, False
+    LOWER = Uplo.LOWER, False, False
+    UPPER = Uplo.UPPER, False, False
+    STRICT_LOWER = Uplo.LOWER, False, True
+    HERMITIAN_LOWER = Uplo.LOWER, True, False
+    HERMITIAN_UPPER = Uplo.UPPER, True, False
+
+    def __init__(self, uplo: Uplo | None, hermitian: bool, strict: bool):
+        self.uplo, self.hermitian, self.strict = uplo, hermitian, strict
+
+    @classmethod
+    def of(cls, uplo: Uplo | None, hermitian: bool = False, strict: bool = False) -> Region:
+        """The region with these attributes."""
+        wanted = uplo, hermitian, strict
+        return next(region for region in cls if region.value == wanted)
+
+    @property
+    def is_upper(self) -> bool:
+        """Whether it is an upper triangle."""
+        return self.uplo is Uplo.UPPER
+
+    @property
+    def transposed(self) -> Region:
+        """The same elements of the transposed matrix."""
+        return self if self.uplo is None else Region.of(self.uplo.flipped, self.hermitian, self.strict)
+
+
+class Triangle(Enum):
+    """A triangular operand T of a kernel that works in place.
+
+    Attributes
+    ----------
+    uplo : Uplo
+        Which of T's triangles is read.
+    side : Side
+        On the left T is the kernel's A, on the right its B.
+    """
+
+    LOWER_LEFT = Uplo.LOWER, Side.LEFT
+    UPPER_LEFT = Uplo.UPPER, Side.LEFT
+    LOWER_RIGHT = Uplo.LOWER, Side.RIGHT
+    UPPER_RIGHT = Uplo.UPPER, Side.RIGHT
+
+    def __init__(self, uplo: Uplo, side: Side):
+        self.uplo, self.side = uplo, side
+
+    @classmethod
+    def of(cls, uplo: Uplo, side: Side) -> Triangle:
+        """The triangle with these attributes."""
+        return next(triangle for triangle in cls if triangle.value == (uplo, side))
+
+    @property
+    def on_left(self) -> bool:
+        """Whether T is the kernel's A."""
+        return self.side is Side.LEFT
+
+    @property
+    def is_forward(self) -> bool:
+        """Whether substitution begins with the first unknowns."""
+        return (self.uplo is Uplo.LOWER) == self.on_left
 
 
 _SPELLINGS: dict[str, dict[str | int, Any]] = {

@@ -22,6 +22,7 @@ from pyblasgpu.kernels.trmm import diagonal_blocks
 from pyblasgpu.kernels.trsm import small as trsm_small
 from pyblasgpu.kernels.trsv import kernel as trsv
 from pyblasgpu.tuning.compile_pool import source_of
+from pyblasgpu.types import Region, Uplo
 
 #: What modules that compile are marked with.
 NEEDS_COMPILER = pytest.mark.skipif(bool(backend.why_unavailable()), reason=str(backend.why_unavailable()))
@@ -93,8 +94,8 @@ def of_triangles() -> list[Chosen]:
     """Those of layout `nt`, which SYRK and HERK take most often, for a triangle of C."""
 
     def source(config):
-        part = "hermitian" if config.dtype in "cz" else "lower"
-        return (FAMILIES | FIXED)[config.STEM].module.source(config, part=part)
+        region = Region.HERMITIAN_LOWER if config.dtype in "cz" else Region.LOWER
+        return (FAMILIES | FIXED)[config.STEM].module.source(config, region=region)
 
     return [
         chosen._replace(source=source(chosen.config), name=f"{chosen.name}-triangle")
@@ -122,7 +123,7 @@ def smallest(stem: str, letter: str) -> KernelSource:
     if stem == split_k_reduce.STEM:
         return split_k_reduce.source(FIXED[stem].config(letter, "", {}))
     if stem == symmetrize.STEM:
-        return symmetrize.source(FIXED[stem].config(letter, "", {}), "hermitian")
+        return symmetrize.source(FIXED[stem].config(letter, "", {}), Region.HERMITIAN_LOWER)
     if stem == trsm_small.STEM:
         return trsm_small.source(FIXED[stem].config(letter, "", {}), Variant(False, True, True, True))
     if stem == trsv.STEM:
@@ -130,7 +131,7 @@ def smallest(stem: str, letter: str) -> KernelSource:
     if stem == pack.STEM:
         return pack.source(FIXED[stem].config(letter, "", {}), True, False)
     if stem == diagonal_blocks.STEM:
-        return diagonal_blocks.source(FIXED[stem].config(letter, "", {}), "lower", True, False)
+        return diagonal_blocks.source(FIXED[stem].config(letter, "", {}), Uplo.LOWER, True, False)
     return source_of(stem, min(configs_of(stem, letter), key=length))
 
 

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 from fake_device import elements, without_contexts
-from part_mask import mask
+from region_mask import mask
 
 from pyblasgpu.gpu import launch, workspace
 from pyblasgpu.gpu.device import known
@@ -21,7 +21,7 @@ from pyblasgpu.operands import Operand
 from pyblasgpu.routines import copy, gemm, pack, recursion, symm, syr2k, trsm, trsv
 from pyblasgpu.testing.cases import TriangularCase
 from pyblasgpu.testing.reference import exact_triangular, integers, packed, read_part, triangle
-from pyblasgpu.types import DTYPES, Diag, Side, Uplo
+from pyblasgpu.types import DTYPES, Diag, Region, Side, Uplo
 
 MAX_GRID = (2**31 - 1, 65535, 65535)
 
@@ -105,7 +105,7 @@ class _Kernel:
         if config.persistent:
             (*pointers, _, _), batch, numbers = self._walked(grid, pointers, numbers)
         m, n, k, lda, ldb, ldc, *batch_strides = numbers
-        assert config.persistent or grid[:2] == (config.grid(m, n, self.flags["part"]), 1)
+        assert config.persistent or grid[:2] == (config.grid(m, n, self.flags["region"]), 1)
         if config.packed:
             operands = zip(config.packings, pointers, (m, n), (lda, ldb), batch_strides)
             a, b = (self._packed(*each, k, batch) for each in operands)
@@ -135,24 +135,24 @@ class _Kernel:
     def _solve_at_once(self, grid, pointers, numbers, alpha):
         """`trsm_fused`: T X = alpha C, or X T = alpha C, in place."""
         (m, n, ldt, ldc), (t, c, _), config = numbers, pointers, self.source.config
-        uplo, _, of = self.flags["triangle"].partition("_")
+        triangle = self.flags["triangle"]
+        uplo, of = triangle.uplo, "a" if triangle.on_left else "b"
         transposed, conj = (config.trans_a, config.trans_b)[of == "b"], self.flags[f"conj_{of}"]
         assert grid == (config.grid(m, n), 1, 1)
         order = m if of == "a" else n
         t = self._view(t, order, order, *((ldt, 1) if transposed else (1, ldt)), 1, 0, conj)
         c = self._view(c, m, n, 1, ldc, 1, 0)
         if of == "b":
-            t, c, uplo = t.swapaxes(1, 2), c.swapaxes(1, 2), {"lower": "upper", "upper": "lower"}[uplo]
-        if uplo == "upper":
+            t, c, uplo = t.swapaxes(1, 2), c.swapaxes(1, 2), uplo.flipped
+        if uplo is Uplo.UPPER:
             t, c = t[:, ::-1, ::-1], c[:, ::-1]
-        diag = Diag.UNIT if self.flags["solved"] == "unit" else Diag.NON_UNIT
-        self._solve(read_part(t, Uplo.LOWER, diag), c, alpha)
+        self._solve(read_part(t, Uplo.LOWER, self.flags["solved"]), c, alpha)
 
     def _walked(self, grid, pointers, numbers):
         """Of a persistent product what an ordinary one is told."""
         m, n, k, tiles, rounds, run, longer, *strides = numbers
         config, (blocks, *others) = self.source.config, grid
-        stripes, per_matrix = -(-k // config.BLK_K), config.grid(m, n, self.flags["part"])
+        stripes, per_matrix = -(-k // config.BLK_K), config.grid(m, n, self.flags["region"])
         batch = tiles // per_matrix
         walk = Walk(blocks, tiles, rounds, run, longer)
         assert others == [1, 1] and tiles == batch * per_matrix
@@ -169,12 +169,12 @@ class _Kernel:
 
     def _update(self, c, value, beta):
         """Of the matrices `c` the kernel's part := value + beta c."""
-        part = self.flags["part"]
-        if part.startswith("hermitian"):
+        region = self.flags["region"]
+        if region.hermitian:
             for matrix in (value, c):
                 diagonal = np.arange(c.shape[1])
                 matrix[:, diagonal, diagonal] = matrix[:, diagonal, diagonal].real
-        np.copyto(c, value + beta * c if beta != 0 else value, where=mask(part, *c.shape[1:]))
+        np.copyto(c, value + beta * c if beta != 0 else value, where=mask(region, *c.shape[1:]))
 
     def pack(self, grid, pointers, numbers):
         extent, k, *steps, _, _, _, source_step, target_step = numbers
@@ -199,13 +199,13 @@ class _Kernel:
 
     def symmetrize(self, grid, pointers, numbers, beta):
         n, lead, *steps, w_step, c_step = numbers
-        part = self.flags["part"]
-        assert grid[:2] == (self.source.config.grid(n, part), 1)
+        region = self.flags["region"]
+        assert grid[:2] == (self.source.config.grid(n, region), 1)
         assert pointers[0] % 16 == 0 and lead * self.dtype.itemsize % 16 == 0 and n <= lead
         w = self._view(pointers[0], n, n, 1, lead, grid[2], w_step)
         mirrored = w.swapaxes(1, 2)
         c = self._view(pointers[1], n, n, *steps, grid[2], c_step)
-        self._update(c, w + (mirrored.conj() if part.startswith("hermitian") else mirrored), beta)
+        self._update(c, w + (mirrored.conj() if region.hermitian else mirrored), beta)
 
     def copy_scaled(self, grid, pointers, numbers, alpha):
         m, n, *steps, source_step, target_step = numbers
@@ -213,13 +213,13 @@ class _Kernel:
         source = self._view(pointers[0], m, n, *steps[:2], grid[2], source_step, self.flags["conj"])
         target = self._view(pointers[1], m, n, *steps[2:], grid[2], target_step)
         scaled = np.zeros_like(target) if self.flags["zero"] else alpha * source
-        if self.flags["part"].startswith("hermitian") and not self.flags["zero"]:
+        if self.flags["region"].hermitian and not self.flags["zero"]:
             diagonal = np.arange(m)
             scaled[:, diagonal, diagonal] = (alpha * source.real)[:, diagonal, diagonal].real
-        np.copyto(target, scaled, where=mask(self.flags["part"], m, n))
+        np.copyto(target, scaled, where=mask(self.flags["region"], m, n))
         if self.flags["mirrored"]:
-            other = scaled.conj() if self.flags["part"] == "hermitian" else scaled
-            np.copyto(target, other.swapaxes(1, 2), where=mask("strict", m, n).T)
+            other = scaled.conj() if self.flags["region"].hermitian else scaled
+            np.copyto(target, other.swapaxes(1, 2), where=mask(Region.STRICT_LOWER, m, n).T)
 
     def _leaf(self, grid, pointers, numbers):
         n, r, *steps, t_step, b_step = numbers

@@ -8,7 +8,7 @@ from ..gpu.device import current, present
 from ..operands import Operand
 from ..routines import gemm, gemmtr, symm, syr2k, syrk, trmm, trsm
 from ..routines.launch_list import Tape, recorded
-from ..routines.triangle_update import Triangle
+from ..routines.triangle_update import TriangleUpdate
 from ..types import Diag, Dtype, Side, Uplo, by_three_products, dtype_of
 
 __all__ = ["explain"]
@@ -106,5 +106,5 @@ def _tape(routine: str, dtype: Dtype, m: int, n: int, k: int, device: int, batch
     if m != n:
         raise ValueError(f"explain: the result of {routine} is square, not {m} by {n}")
     module = gemmtr if routine == "gemmtr" else syr2k if routine.endswith("2k") else syrk
-    triangle = Triangle(Uplo.LOWER, hermitian, is_new_output=False, overwrite=True)
+    triangle = TriangleUpdate(Uplo.LOWER, hermitian, is_new_output=False, overwrite=True)
     return recorded(module.record, (*inputs[routine], dense(n, n)), (triangle,))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..types import Triangle
+
 __all__ = ["SOLVED", "Solved", "solved_as", "solved_in"]
 
 
@@ -15,20 +17,19 @@ class Solved(NamedTuple):
     ----------
     layout : str
         Of the product.
-    triangle : str
-        As `kernels.gemm.trmm_fused` names it.
+    triangle : Triangle
     recorded : str
         Layout of the records; the first is that of methods.
     """
 
     layout: str
-    triangle: str
+    triangle: Triangle
     recorded: str
 
     @property
     def on_left(self) -> bool:
         """Whether T is the first operand of the product."""
-        return self.triangle.endswith("a")
+        return self.triangle.on_left
 
     @property
     def by_columns(self) -> bool:
@@ -37,14 +38,14 @@ class Solved(NamedTuple):
 
 
 SOLVED = {
-    "left_by_columns": Solved("nn", "lower_a", "any"),
-    "left_by_rows": Solved("tn", "lower_a", "left_by_rows"),
-    "right_by_columns": Solved("nn", "upper_b", "right_by_columns"),
-    "right_by_rows": Solved("nt", "upper_b", "right_by_rows"),
+    "left_by_columns": Solved("nn", Triangle.LOWER_LEFT, "any"),
+    "left_by_rows": Solved("tn", Triangle.LOWER_LEFT, "left_by_rows"),
+    "right_by_columns": Solved("nn", Triangle.UPPER_RIGHT, "right_by_columns"),
+    "right_by_rows": Solved("nt", Triangle.UPPER_RIGHT, "right_by_rows"),
 }
 
 
-def solved_as(layout: str, triangle: str) -> str:
+def solved_as(layout: str, triangle: Triangle) -> str:
     """Which of `SOLVED` tells of a triangle: that of its side which lies as it does."""
     wanted = Solved(layout, triangle, "")
     facts = wanted.on_left, wanted.by_columns

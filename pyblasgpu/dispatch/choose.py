@@ -13,8 +13,7 @@ from typing import Any
 
 from ..database import FAMILIES, FIXED, families_of, rhs_class, size_class
 from ..gpu.device import Device
-from ..kernels.gemm.trmm_fused import TRIANGLES
-from ..types import Dtype
+from ..types import Dtype, Region, Triangle
 from . import overrides, tuned_files
 from .gemm import Wanted, fastest, forced, forget, measured
 from .leaf import Choice, choose_stop, fixed, of_class
@@ -38,7 +37,7 @@ def select(
     extents: tuple[int, ...],
     device: Device,
     copied: tuple[bool, bool] = (False, False),
-    part: str = "all",
+    part: Region | Triangle = Region.ALL,
     aligned: tuple[int, int] = (ALIGNED, ALIGNED),
     three_m: bool = False,
     room: int | None = None,
@@ -58,7 +57,7 @@ def select(
     device : Device
     copied : (bool, bool)
         Whether A, B of a product must be copied, unless they are packed. A copy can lie either way.
-    part : str
+    part : Region or Triangle
         Of the C of a product, as `kernels.common.region` names it; or the triangle of order k by which it is
         multiplied in place, as `kernels.gemm.trmm_fused` does.
     aligned : (int, int)
@@ -78,7 +77,7 @@ def select(
     is_product = name not in FIXED and FAMILIES[stems[0]].routine == "gemm"
     splits = _given_splits(extents, dtype) if is_product else None
     packed = overrides.given("packed") if name == "gemm" else False
-    if part in TRIANGLES:
+    if isinstance(part, Triangle):
         splits, packed = 1, False
     elif name == "gemm" and (asked := overrides.given("layout")):
         layout, copied, aligned = laid(Laid(layout, copied, aligned), asked)

@@ -20,9 +20,8 @@ from typing import Any, NamedTuple
 from ..database import is_batch, size_class, sizes_of, tuned_at
 from ..errors import BackendUnavailable
 from ..gpu.device import Device
-from ..kernels.gemm.trmm_fused import TRIANGLES
 from ..model.score import cycles
-from ..types import DTYPES, Dtype
+from ..types import DTYPES, Dtype, Region, Triangle
 from . import tuned_files
 from .leaf import COMPUTED, Choice, computed, of_class, runs
 from .operand_copies import (
@@ -55,7 +54,7 @@ class Wanted(NamedTuple):
     dtype: Dtype
     layout: str
     extents: tuple[int, ...]
-    part: str
+    part: Region | Triangle
     splits: int | None
     copied: tuple[bool, bool]
     packed: bool | None
@@ -172,14 +171,14 @@ def _kept_options(wanted: Wanted, device: Device) -> Iterator[_Option]:
 
 def _relaxed(wanted: Wanted) -> Wanted:
     """What is asked for where no kernel has the three products; a product in place has no stand-in."""
-    if wanted.part in TRIANGLES:
+    if isinstance(wanted.part, Triangle):
         raise BackendUnavailable(f"no {wanted.dtype.name} product at hand can be made in place")
     return wanted._replace(three_m=False)
 
 
 def _meant(config: Any, wanted: Wanted, device: Device) -> Any:
     """`config`, or its twin with three products, or for a product in place; None where there is none."""
-    if wanted.part in TRIANGLES:
+    if isinstance(wanted.part, Triangle):
         return in_place_twin(config, wanted.part)
     return three_m_twin(config, device) if wanted.three_m else config
 

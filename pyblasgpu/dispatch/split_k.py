@@ -19,7 +19,7 @@ from ..kernels.copy.split_k_reduce import LOAD, cut
 from ..model.block import dram_rate
 from ..model.occupancy import blocks_per_sm
 from ..model.score import cycles, piece_bytes, summing_cycles, tiles_of
-from ..types import Dtype
+from ..types import Dtype, Region, Triangle
 
 __all__ = [
     "CYCLE", "MOST_PARTIALS", "STREAMED", "Timed", "attainable", "pace", "partial_bytes", "streamed", "timed",
@@ -52,7 +52,7 @@ def pace(config: Any, extents: tuple[int, ...], seconds: float, device: Device) 
     """Seconds of a cycle of the model, by those that a product was measured to take, uncut or, if it is so by
     `whole_or_streamed`, streamed.
     """
-    job = _Job(config, 1.0, extents, "all", device)
+    job = _Job(config, 1.0, extents, Region.ALL, device)
     streamed = whole_or_streamed(config, extents, device) == STREAMED
     # of a launch that is over sooner than most, half is called work
     return max(seconds - LAUNCH, seconds / 2) / (job.streamed() if streamed else job.seconds())
@@ -64,7 +64,7 @@ def timed(
     extents: tuple[int, ...],
     device: Device,
     only: int | None = None,
-    part: str = "all",
+    part: Region | Triangle = Region.ALL,
     room: int | None = None,
 ) -> Iterator[Timed]:
     """The product uncut, or streamed, then in those numbers of chunks that may be worth their sum; or in
@@ -79,7 +79,7 @@ def timed(
         (m, n, k[, batch]); a batch is not cut into chunks.
     device : Device
     only : int, optional
-    part : str
+    part : Region
         Of C, as `kernels.common.region` names it.
     room : int, optional
         Bytes of workspace that partials and pieces may take; no more than `MOST_PARTIALS` in any case.
@@ -113,7 +113,12 @@ def timed(
 
 
 def streamed(
-    config: Any, pace: float, extents: tuple[int, ...], device: Device, part: str, room: int | None
+    config: Any,
+    pace: float,
+    extents: tuple[int, ...],
+    device: Device,
+    part: Region | Triangle,
+    room: int | None,
 ) -> Iterator[Timed]:
     """The product `STREAMED` (for the parameters see `timed`), if the `config` can."""
     if _streams(config, extents, device, part, room):
@@ -126,7 +131,7 @@ class _Job(NamedTuple):
     config: Any
     pace: float
     extents: tuple[int, ...]
-    part: str
+    part: Region | Triangle
     device: Device
 
     def seconds(self, streamed: bool = False) -> float:
@@ -147,7 +152,7 @@ class _Job(NamedTuple):
         m, n, k = self.extents[:3]
         facts = config.dtype_facts
         depth, rest = cut(k, splits, facts)
-        covered = 1.0 if self.part == "all" else 0.5  # of C and of each partial
+        covered = 1.0 if self.part is Region.ALL else 0.5  # of C and of each partial
         operands = ((m + n) * k + covered * m * n * splits) * facts.itemsize
         batch = self._replace(extents=(m, n, depth, splits)).seconds()
         # neither hides behind the other as well as within an uncut product
@@ -188,7 +193,7 @@ def whole_or_streamed(
     extents: tuple[int, ...],
     device: Device,
     pace: float = CYCLE,
-    part: str = "all",
+    part: Region | Triangle = Region.ALL,
     room: int | None = None,
 ) -> int:
     """`STREAMED` of a persistent product whose last tiles had better be parted, else 1.
@@ -201,7 +206,9 @@ def whole_or_streamed(
     return STREAMED if job.streamed() < job.seconds() else 1
 
 
-def _streams(config: Any, extents: tuple[int, ...], device: Device, part: str, room: int | None) -> bool:
+def _streams(
+    config: Any, extents: tuple[int, ...], device: Device, part: Region | Triangle, room: int | None
+) -> bool:
     """Whether the blocks of `config` can part the last tiles, and have any to part."""
     if not config.persistent or piece_bytes(config, device) > _most(room):
         return False

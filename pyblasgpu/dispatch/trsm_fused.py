@@ -22,7 +22,7 @@ from ..gpu.workspace import FLAGS
 from ..kernels.gemm.trmm_fused import tile_counts
 from ..kernels.gemm.trsm_fused import APART
 from ..model.trsm_fused import cycles
-from ..types import Dtype
+from ..types import Dtype, Triangle
 from . import overrides, tuned_files
 from .choose import Choice, generation
 from .leaf import COMPUTED
@@ -34,7 +34,9 @@ NEAR = 1.0  # how far away a place may be of which a solver tells, as `nearest_p
 ALIKE = 0.97  # a solver by the best estimate: tiles that fit the extents a little better come after it
 
 
-def choose(dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: str, device: Device) -> Choice:
+def choose(
+    dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: Triangle, device: Device
+) -> Choice:
     """The Config for an m-by-n C and a triangle of order k, (m, n, k), as `trmm_fused` names it.
 
     An override by a Config of a GEMM kernel comes first.
@@ -54,7 +56,7 @@ def choose(dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: s
 
 @lru_cache(maxsize=1 << 12)
 def _fastest(
-    dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: str, device: Device, reloads: int
+    dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: Triangle, device: Device, reloads: int
 ) -> Choice:
     found = _estimates(dtype, layout, extents, triangle, device)
     if not found:
@@ -82,7 +84,7 @@ def likeliest(dtype: Dtype, solved: Solved, order: int, others: int, device: Dev
 
 
 def _estimates(
-    dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: str, device: Device
+    dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: Triangle, device: Device
 ) -> dict[Any, float]:
     """The Configs that can run, and the cycles that each is taken to need."""
     return {
@@ -93,13 +95,13 @@ def _estimates(
 
 
 def _as_filed(
-    dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: str, device: Device
+    dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: Triangle, device: Device
 ) -> tuple[Collection[Any], float, str]:
     """The Configs with the tile of the nearest place's solver, what part of the estimate each is taken to
     need, and where that comes from.
     """
     m, n, order = extents
-    others, solved = (n if triangle.endswith("a") else m), solved_as(layout, triangle)
+    others, solved = (n if triangle.on_left else m), solved_as(layout, triangle)
     for place, stem in product(nearest_places(order, others, NEAR), stems(dtype, device)):
         filed = tuned_files.solver(stem, dtype.letter, solved, place, device)
         if filed:
@@ -111,12 +113,12 @@ def _as_filed(
     return (), 1.0, COMPUTED
 
 
-def _extents(order: int, others: int, triangle: str) -> tuple[int, int, int]:
+def _extents(order: int, others: int, triangle: Triangle) -> tuple[int, int, int]:
     """m, n and k of the product."""
-    return (order, others, order) if triangle.endswith("a") else (others, order, order)
+    return (order, others, order) if triangle.on_left else (others, order, order)
 
 
-def _like(solver: Any, found: Collection[Any], triangle: str) -> list[Any]:
+def _like(solver: Any, found: Collection[Any], triangle: Triangle) -> list[Any]:
     """The solver, if it is among those `found`, else those of its tile, for as many blocks if there are."""
     if solver in found:
         return [solver]
@@ -124,7 +126,7 @@ def _like(solver: Any, found: Collection[Any], triangle: str) -> list[Any]:
     return [config for config in same if config.min_blocks == solver.min_blocks] or same
 
 
-def _has_flags(config: Any, extents: tuple[int, int, int], triangle: str) -> bool:
+def _has_flags(config: Any, extents: tuple[int, int, int], triangle: Triangle) -> bool:
     """Whether there is a flag for each strip."""
     _, strips = tile_counts(config, triangle, *extents[:2])
     return strips * APART <= FLAGS

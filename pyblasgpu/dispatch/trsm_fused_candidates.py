@@ -22,7 +22,7 @@ from ..kernels.gemm.trsm_fused import shared_bytes
 from ..kernels.space import quick_points
 from ..model.occupancy import check_device, register_limit
 from ..model.trsm_fused import resident
-from ..types import Dtype
+from ..types import Dtype, Triangle
 from . import tuned_files
 from .choose import generation, tuned_configs
 from .variants import in_place_twin
@@ -45,13 +45,15 @@ NARROW_STAGES, NARROW_DEPTH = (2, 3, 4, 6), 32
 DEEP = 64  # unknowns of a stripe of `s`, with which no product is tuned; of others it was slower
 
 
-def candidates(dtype: Dtype, layout: str, triangle: str, device: Device) -> dict[Any, float]:
+def candidates(dtype: Dtype, layout: str, triangle: Triangle, device: Device) -> dict[Any, float]:
     """The Configs that are asked, and how many times longer each is taken to be."""
     return _candidates(dtype, layout, triangle, device, generation()[0])
 
 
 @lru_cache(maxsize=1 << 7)
-def _candidates(dtype: Dtype, layout: str, triangle: str, device: Device, reloads: int) -> dict[Any, float]:
+def _candidates(
+    dtype: Dtype, layout: str, triangle: Triangle, device: Device, reloads: int
+) -> dict[Any, float]:
     found: dict[Any, float] = {}
 
     def add(config: Any, doubt: float = DOUBT) -> None:
@@ -78,7 +80,7 @@ def stems(dtype: Dtype, device: Device) -> tuple[str, ...]:
     return ("gemm_mma",) if dtype.real_size == 8 and device.has_double_mma else ("gemm_simt",)
 
 
-def _asked(dtype: Dtype, layout: str, triangle: str, device: Device) -> Iterator[tuple[Any, float]]:
+def _asked(dtype: Dtype, layout: str, triangle: Triangle, device: Device) -> Iterator[tuple[Any, float]]:
     for stem in stems(dtype, device):
         for config in tuned_configs(stem, dtype, layout, device):
             yield _twin(config, triangle, device), 1.0
@@ -87,7 +89,7 @@ def _asked(dtype: Dtype, layout: str, triangle: str, device: Device) -> Iterator
             yield _made(stem, dtype, layout, parameters, triangle, device), DOUBT
 
 
-def _narrow(stem: str, dtype: Dtype, layout: str, triangle: str, device: Device) -> Iterator[Parameters]:
+def _narrow(stem: str, dtype: Dtype, layout: str, triangle: Triangle, device: Device) -> Iterator[Parameters]:
     """Of tiles with few right-hand sides."""
     for (m, n, *inner), stages in product(NARROW.get((stem, dtype.letter), ()), NARROW_STAGES):
         chosen: Parameters = {"BLK_K": NARROW_DEPTH, "stages": stages, "prefetch": True}
@@ -95,10 +97,10 @@ def _narrow(stem: str, dtype: Dtype, layout: str, triangle: str, device: Device)
             ((mma_m, mma_k),) = instructions(dtype, device, inner[0], (4,))
             chosen |= dict(zip(("WARP_M", "WARP_N"), inner, strict=True)) | {"MMA_M": mma_m, "MMA_K": mma_k}
         else:
-            dims = ("DIM_Y", "DIM_X") if triangle.endswith("b") else ("DIM_X", "DIM_Y")
+            dims = ("DIM_Y", "DIM_X") if not triangle.on_left else ("DIM_X", "DIM_Y")
             chosen |= dict(zip(dims, inner, strict=True))
             chosen |= {"UNROLL": NARROW_DEPTH, "by_rows": dtype.letter == "c"}
-        chosen |= {"BLK_M": n, "BLK_N": m} if triangle.endswith("b") else {"BLK_M": m, "BLK_N": n}
+        chosen |= {"BLK_M": n, "BLK_N": m} if not triangle.on_left else {"BLK_M": m, "BLK_N": n}
         yield laid_out(stem, dtype, layout, chosen, device)
 
 
@@ -126,7 +128,7 @@ def _laid(config: Any, layout: str, device: Device) -> Any:
     return _config(stem, dtype, layout, found)
 
 
-def _deeper(config: Any, dtype: Dtype, layout: str, triangle: str, device: Device) -> Any:
+def _deeper(config: Any, dtype: Dtype, layout: str, triangle: Triangle, device: Device) -> Any:
     """The same tile with deeper stripes, so that it has fewer on the diagonal, and as many stages as fit;
     None where that does not pay, or cannot be.
     """
@@ -141,7 +143,9 @@ def _deeper(config: Any, dtype: Dtype, layout: str, triangle: str, device: Devic
     return None
 
 
-def _made(stem: str, dtype: Dtype, layout: str, parameters: Parameters, triangle: str, device: Device) -> Any:
+def _made(
+    stem: str, dtype: Dtype, layout: str, parameters: Parameters, triangle: Triangle, device: Device
+) -> Any:
     """The Config of these parameters as it solves; None where there is no such, or it cannot."""
     return _twin(_config(stem, dtype, layout, parameters), triangle, device)
 
@@ -153,7 +157,7 @@ def _config(stem: str, dtype: Dtype, layout: str, parameters: Parameters) -> Any
         return None
 
 
-def as_told(config: Any, triangle: str, device: Device) -> Any:
+def as_told(config: Any, triangle: Triangle, device: Device) -> Any:
     """The Config as it solves, for as many blocks a multiprocessor as it says, where they leave it registers
     enough; None where it cannot.
     """
@@ -162,14 +166,14 @@ def as_told(config: Any, triangle: str, device: Device) -> Any:
     return _twin(config, triangle, device, config.min_blocks) or _twin(config, triangle, device)
 
 
-def crowded(config: Any, triangle: str, device: Device) -> list[Any]:
+def crowded(config: Any, triangle: Triangle, device: Device) -> list[Any]:
     """What solves as `config` does, compiled for the most blocks a multiprocessor, and for one less."""
     fit = device.occupancy(config.threads, 1, shared_bytes(config, triangle))
     twins = (_twin(config, triangle, device, blocks) for blocks in range(fit, 1, -1))
     return list(islice(filter(None, twins), 2))
 
 
-def _twin(config: Any, triangle: str, device: Device, blocks: int = 1) -> Any:
+def _twin(config: Any, triangle: Triangle, device: Device, blocks: int = 1) -> Any:
     """The Config as it solves, with all registers that so many `blocks` a multiprocessor leave it; None where
     it cannot, or has too few, or is none.
     """
@@ -189,6 +193,6 @@ def _twin(config: Any, triangle: str, device: Device, blocks: int = 1) -> Any:
     return found if has_registers and resident(found, triangle, device) >= blocks else None
 
 
-def tile(config: Any, triangle: str) -> tuple:
+def tile(config: Any, triangle: Triangle) -> tuple:
     """What makes two Configs alike for triangles on either side: extents along the triangle and across."""
     return (*tile_orders(config, triangle), config.BLK_K, config.threads)

@@ -15,6 +15,7 @@ from ..gpu.device import Device
 from ..kernels.gemm.trmm_fused import check
 from ..model.occupancy import blocks_per_sm, check_device, comfortable
 from ..model.score import tiles_of
+from ..types import Region, Triangle
 
 __all__ = [
     "FEWER",
@@ -29,7 +30,7 @@ __all__ = [
 
 
 @lru_cache(maxsize=1 << 12)
-def in_place_twin(config: Any, triangle: str) -> Any:
+def in_place_twin(config: Any, triangle: Triangle) -> Any:
     """The same tile and pipeline for blocks that take one tile each; None where there is no such kernel."""
     twin = replace(config, persistent=False)
     try:
@@ -65,11 +66,11 @@ LONGER = {"c": (1.01, 1.12)}
 
 
 @lru_cache(maxsize=1 << 12)
-def triangle_twins(config: Any, part: str, device: Device) -> tuple[tuple[Any, float], ...]:
+def triangle_twins(config: Any, part: Region | Triangle, device: Device) -> tuple[tuple[Any, float], ...]:
     """The kernels of the same tile and pipeline for `part` of C, and how many times longer than for all of C
     each takes for a tile.
     """
-    if part == "all" or config.dtype not in LONGER or not config.persistent:
+    if part is Region.ALL or config.dtype not in LONGER or not config.persistent:
         return ((config, 1.0),)
     spare, none = LONGER[config.dtype]
     longer = spare if comfortable(config, device) else none
@@ -87,7 +88,9 @@ def persistent_twins(config: Any, device: Device) -> tuple[Any, ...]:
     return tuple(twin for twin in twins if comfortable(twin, device))
 
 
-def least_share(config: Any, extents: tuple[int, ...], device: Device, part: str = "all") -> float:
+def least_share(
+    config: Any, extents: tuple[int, ...], device: Device, part: Region | Triangle = Region.ALL
+) -> float:
     """Of the time of an ordinary kernel, what its twins take at least: the share of its waves of blocks that
     it has tiles for; infinite where there are fewer tiles than multiprocessors, of which too little is sure.
     """

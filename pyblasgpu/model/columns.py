@@ -13,6 +13,7 @@ import numpy as np
 
 from ..kernels.common.tile_scheduler import tile_count
 from ..kernels.gemm.persistent import under_way
+from ..types import Region
 
 __all__ = ["Columns", "larger", "pick", "smaller", "up"]
 
@@ -43,9 +44,9 @@ class Columns:
         loads, together = np.array([under_way(config) for config in self.configs]).T[:, :, None]
         return loads, together
 
-    def grid(self, m: Any, n: Any, part: str = "all") -> Any:
+    def grid(self, m: Any, n: Any, region: Region = Region.ALL) -> Any:
         """Tiles of C, as of a Config."""
-        return tile_count(self.BLK_M, self.BLK_N, m, n, part)
+        return tile_count(self.BLK_M, self.BLK_N, m, n, region)
 
 
 def larger(x: Any, y: Any) -> Any:

@@ -18,7 +18,8 @@ import numpy as np
 
 from ..gpu.device import Device
 from ..kernels.gemm.persistent import under_way
-from ..kernels.gemm.trmm_fused import TRIANGLES, tile_counts, tile_orders
+from ..kernels.gemm.trmm_fused import tile_counts, tile_orders
+from ..types import Region, Triangle
 from .block import overlapped, parted, rounds, waves
 from .columns import Columns, larger, smaller, up
 from .gemm import dram_cycles, gemm_block
@@ -77,7 +78,7 @@ def cycles(
     extents: tuple[int, ...],
     device: Device,
     streamed: bool = False,
-    part: str = "all",
+    part: Region | Triangle = Region.ALL,
     astray: tuple[bool, bool] = (False, False),
 ) -> float:
     """Estimated cycles of one launch, without what every launch takes.
@@ -93,14 +94,14 @@ def cycles(
     device : Device
     streamed : bool
         Whether the blocks of a persistent kernel part the last tiles; `summing_cycles` come on top.
-    part : str
+    part : Region or Triangle
         Of the C of a GEMM, as `kernels.common.region` names it; or the triangle by which C is multiplied in
         place, as `kernels.gemm.trmm_fused` does.
     astray : (bool, bool)
         Whether columns of the A, B of a GEMM (rows, if transposed) begin within sectors of memory.
     """
     resident: Any = config.resident if isinstance(config, Columns) else blocks_per_sm(config, device)
-    if part in TRIANGLES:
+    if isinstance(part, Triangle):
         share, longest = in_place_cycles(config, extents, device, part, astray)
         levels, _ = tile_counts(config, part, *extents[:2])
         return overlapped(share, LONGEST * longest) + LEVEL * levels
@@ -120,7 +121,7 @@ def in_place_cycles(
     config: Any,
     extents: tuple[int, ...],
     device: Device,
-    triangle: str,
+    triangle: Triangle,
     astray: tuple[bool, bool] = (False, False),
 ) -> tuple[float, float]:
     """Of a product in place by a triangle of order k: those of all tiles, spread over the multiprocessors,
@@ -137,13 +138,15 @@ def in_place_cycles(
     return max(all_tiles, dram), longest
 
 
-def tiles_of(config: Any, extents: tuple[int, ...], part: str = "all") -> int:
+def tiles_of(config: Any, extents: tuple[int, ...], part: Region | Triangle = Region.ALL) -> int:
     """Tiles of all matrices of a product of (m, n, k[, batch])."""
     m, n, _, *batch = extents
     return prod(batch) * config.grid(m, n, part)
 
 
-def summing_cycles(config: Any, extents: tuple[int, ...], device: Device, part: str = "all") -> float:
+def summing_cycles(
+    config: Any, extents: tuple[int, ...], device: Device, part: Region | Triangle = Region.ALL
+) -> float:
     """Those in which the pieces of a streamed product are written and added up."""
     pieces = up(device.sm_count * config.min_blocks / tiles_of(config, extents, part))  # of a tile
     loads, together = config.under_way if isinstance(config, Columns) else under_way(config)

@@ -15,7 +15,7 @@ from ..gpu.device import Device
 from ..kernels.gemm.trmm_fused import tile_counts, tile_orders
 from ..kernels.gemm.trsm_fused import shared_bytes
 from ..kernels.gemm.warp_substitution import group_of, sharing
-from ..types import Dtype
+from ..types import Dtype, Triangle
 from .block import mma_rate, overlapped
 from .gemm import gemm_block
 from .occupancy import registers_of
@@ -35,20 +35,20 @@ LAST = 0.1  # of the time of a strip's last product, in which multiprocessors ha
 SHARP = 3  # how sharply the longer of chain and work decides
 
 
-def resident(config: Any, triangle: str, device: Device) -> int:
+def resident(config: Any, triangle: Triangle, device: Device) -> int:
     """Blocks that a multiprocessor holds."""
     shared = shared_bytes(config, triangle)
     return device.occupancy(config.threads, registers_of(config, device), shared)
 
 
-def cycles(config: Any, extents: tuple[int, int, int], triangle: str, device: Device) -> float:
+def cycles(config: Any, extents: tuple[int, int, int], triangle: Triangle, device: Device) -> float:
     """Estimated cycles of the launch."""
     work = _work(config, extents, triangle, device)
     chain = _chain(config, extents, triangle, device)
     return overlapped(work, chain, SHARP) + START
 
 
-def _work(config: Any, extents: tuple[int, int, int], triangle: str, device: Device) -> float:
+def _work(config: Any, extents: tuple[int, int, int], triangle: Triangle, device: Device) -> float:
     """Cycles of all tiles, spread over the multiprocessors."""
     (m, n, order), (block, _) = extents, tile_orders(config, triangle)
     held, tiles = resident(config, triangle, device), config.grid(m, n) / device.sm_count
@@ -59,7 +59,7 @@ def _work(config: Any, extents: tuple[int, int, int], triangle: str, device: Dev
     return tiles * (mean + solved) / held + LAST * last
 
 
-def _chain(config: Any, extents: tuple[int, int, int], triangle: str, device: Device) -> float:
+def _chain(config: Any, extents: tuple[int, int, int], triangle: Triangle, device: Device) -> float:
     """Cycles until the last tile of a strip is solved, if none waits for a multiprocessor."""
     m, n, order = extents
     levels, _ = tile_counts(config, triangle, m, n)
@@ -67,7 +67,7 @@ def _chain(config: Any, extents: tuple[int, int, int], triangle: str, device: De
 
 
 @lru_cache(maxsize=1 << 10)
-def _unknown(config: Any, triangle: str, device: Device) -> float:
+def _unknown(config: Any, triangle: Triangle, device: Device) -> float:
     """Cycles of an unknown on the diagonal of a block that has its multiprocessor for itself."""
     (block, free), facts = tile_orders(config, triangle), config.dtype_facts
     products = facts.reals_per_element**2

@@ -1,6 +1,6 @@
 """D := alpha * op(S): copy, pack, unpack, scale in place, fill with zeros (kernel `copy_scaled`).
 
-All of a square matrix or a triangle of it, a `part` as the kernel names them.
+All of a square matrix or a triangle of it, a `Region`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from ..dispatch.operand_copies import ALIGNED
 from ..gpu.device import current
 from ..kernels.copy import copy_scaled
 from ..operands import Operand
+from ..types import Region, Uplo
 from .launch_list import ALPHA, Tape, recorded
 
 __all__ = ["copy", "record_copy", "record_mirrored", "record_pack", "record_scale", "tape"]
@@ -31,18 +32,18 @@ def _record_whole(tape: Tape, source: Operand, target: Operand) -> None:
     record_copy(tape, ALPHA, source, target)
 
 
-def record_copy(tape: Tape, factor, source: Operand, target: Operand, part: str = "all") -> None:
+def record_copy(tape: Tape, factor, source: Operand, target: Operand, part: Region = Region.ALL) -> None:
     """target := factor * source (with its conjugation)."""
     _record(tape, factor, source, target, zero=False, part=part)
 
 
 def record_mirrored(tape: Tape, source: Operand, target: Operand, hermitian: bool) -> None:
     """target := all of the symmetric or Hermitian matrix of which `source` has the lower triangle."""
-    part = "hermitian" if hermitian else "lower"
+    part = Region.of(Uplo.LOWER, hermitian)
     _record(tape, 1.0, source, target, zero=False, part=part, mirrored=True)
 
 
-def record_scale(tape: Tape, factor, target: Operand, zero: bool, part: str = "all") -> None:
+def record_scale(tape: Tape, factor, target: Operand, zero: bool, part: Region = Region.ALL) -> None:
     """target := factor * target; with `zero` it is filled with zeros and not read."""
     _record(tape, factor, target, target, zero, part)
 
@@ -57,7 +58,7 @@ def record_pack(tape: Tape, source: Operand) -> Operand:
 
 
 def _record(
-    tape: Tape, factor, source: Operand, target: Operand, zero: bool, part: str, mirrored: bool = False
+    tape: Tape, factor, source: Operand, target: Operand, zero: bool, part: Region, mirrored: bool = False
 ) -> None:
     device = current(tape.device)
     config = select(copy_scaled.STEM, tape.dtype, "", (target.rows, target.cols), device).config

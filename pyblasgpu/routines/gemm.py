@@ -17,12 +17,12 @@ from ..dispatch.choose import select
 from ..dispatch.operand_copies import ALIGNED
 from ..dispatch.split_k import STREAMED, walk_of
 from ..gpu.device import current
-from ..kernels.common.region import turned
 from ..kernels.copy import split_k_reduce
 from ..kernels.gemm import mma as gemm_mma
 from ..kernels.gemm import simt as gemm_simt
 from ..kernels.gemm.config import GemmConfig
 from ..operands import Operand
+from ..types import Region
 from .copy import record_copy, record_pack, record_scale
 from .launch_list import ALPHA, BETA, Tape, recorded
 from .pack import record_packed
@@ -43,13 +43,13 @@ class _Product(NamedTuple):
     b: Operand
     beta: Any
     c: Operand
-    part: str = "all"
+    part: Region = Region.ALL
     three_m: bool = False
 
     @property
     def turned(self) -> _Product:
         """C' = B' A'."""
-        return self._replace(a=self.b.T, b=self.a.T, c=self.c.T, part=turned(self.part))
+        return self._replace(a=self.b.T, b=self.a.T, c=self.c.T, part=self.part.transposed)
 
     @property
     def upright(self) -> _Product:
@@ -58,9 +58,9 @@ class _Product(NamedTuple):
         A triangle stays as it is.
         """
         a, b, c, part = self.a, self.b, self.c, self.part
-        if c.row_stride < 0 and part == "all":
+        if c.row_stride < 0 and part is Region.ALL:
             a, c = a.flip(rows=True), c.flip(rows=True)
-        if c.col_stride < 0 and part == "all":
+        if c.col_stride < 0 and part is Region.ALL:
             b, c = b.flip(cols=True), c.flip(cols=True)
         if a.col_stride < 0 and b.row_stride < 0:
             a, b = a.flip(cols=True), b.flip(rows=True)
@@ -115,7 +115,14 @@ def record(tape: Tape, a: Operand, b: Operand, c: Operand, overwrite: bool, thre
 
 
 def record_gemm(
-    tape: Tape, alpha, a: Operand, b: Operand, beta, c: Operand, part: str = "all", three_m: bool = False
+    tape: Tape,
+    alpha,
+    a: Operand,
+    b: Operand,
+    beta,
+    c: Operand,
+    part: Region = Region.ALL,
+    three_m: bool = False,
 ) -> None:
     """Record C := alpha A B + beta C, of all of C or a triangle as `kernels.common.region` names them;
     `alpha` and `beta` are ALPHA, BETA or numbers.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..operands import Operand
 from ..types import Uplo
 from .launch_list import ALPHA, Tape
-from .triangle_update import Product, Triangle, record_triangle, tape_of_triangle
+from .triangle_update import Product, TriangleUpdate, record_triangle, tape_of_triangle
 
 __all__ = ["record", "tape"]
 
@@ -22,7 +22,7 @@ def tape(
     a, b, c : Operand
         n by k, k by n and n by n, of one dtype, batch and device; C apart from A and B.
     uplo, is_new_output
-        See `rank_k.Triangle`.
+        See `TriangleUpdate`.
 
     Returns
     -------
@@ -32,6 +32,6 @@ def tape(
     return tape_of_triangle(record, alpha, (a, b, c), a.cols, beta, uplo, False, is_new_output)
 
 
-def record(tape: Tape, a: Operand, b: Operand, c: Operand, triangle: Triangle) -> None:
+def record(tape: Tape, a: Operand, b: Operand, c: Operand, triangle: TriangleUpdate) -> None:
     """Record the whole call."""
     record_triangle(tape, (Product(ALPHA, a, b),), c, triangle)

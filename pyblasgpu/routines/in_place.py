@@ -11,7 +11,7 @@ from ..dispatch.leaf import Choice, choose_method
 from ..dispatch.overrides import given
 from ..gpu.device import Device
 from ..operands import Operand
-from ..types import Side, Uplo
+from ..types import Side, Triangle, Uplo
 from .gemm import alignments, contiguous
 from .launch_list import Tape
 from .recursion import leaves_asked
@@ -27,18 +27,17 @@ class Pair(NamedTuple):
     Attributes
     ----------
     t, c : Operand
-    triangle : str
-        As `trmm_fused` names it.
+    triangle : Triangle
     """
 
     t: Operand
     c: Operand
-    triangle: str
+    triangle: Triangle
 
     @property
     def of_a(self) -> bool:
         """Whether T is the kernel's A."""
-        return self.triangle.endswith("a")
+        return self.triangle.on_left
 
     @property
     def operands(self) -> tuple[Operand, Operand]:
@@ -98,7 +97,7 @@ def pair(t: Operand, b: Operand, side: Side, uplo: Uplo) -> Pair | None:
         t, b, side, uplo = t.T, b.T, side.flipped, uplo.flipped
     if b.batch != 1 or b.is_empty or not contiguous(b) or not (contiguous(t) or contiguous(t.T)):
         return None
-    return Pair(t, b, f"{uplo.name.lower()}_{'a' if side is Side.LEFT else 'b'}")
+    return Pair(t, b, Triangle.of(uplo, side))
 
 
 def said(tape: Tape, routine: str, t: Operand, b: Operand, device: Device) -> Choice | None:

@@ -13,14 +13,13 @@ from ..dispatch.leaf import choose_method, runs
 from ..dispatch.overrides import given
 from ..dispatch.split_k import partial_bytes
 from ..gpu.device import current
-from ..kernels.common.region import turned
 from ..kernels.copy import symmetrize
 from ..operands import Operand
 from ..types import Uplo
 from . import trmm_by_levels
 from .gemm import record_gemm
 from .launch_list import ALPHA, BETA, CONJ_ALPHA, Tape
-from .triangle_update import Product, Triangle, record_beyond, record_triangle, tape_of_triangle
+from .triangle_update import Product, TriangleUpdate, record_beyond, record_triangle, tape_of_triangle
 
 __all__ = ["record", "syr2k", "tape"]
 
@@ -49,7 +48,7 @@ def tape(
     c : Operand
         n by n, of the same dtype, batch and device, apart from A and B.
     uplo, hermitian, is_new_output
-        See `rank_k.Triangle`.
+        See `TriangleUpdate`.
 
     Returns
     -------
@@ -59,7 +58,7 @@ def tape(
     return tape_of_triangle(record, alpha, (a, b, c), a.cols, beta, uplo, hermitian, is_new_output)
 
 
-def record(tape: Tape, a: Operand, b: Operand, c: Operand, triangle: Triangle) -> None:
+def record(tape: Tape, a: Operand, b: Operand, c: Operand, triangle: TriangleUpdate) -> None:
     """Record the whole call."""
     if triangle.hermitian:
         products = Product(ALPHA, a, b.T.conjugate()), Product(CONJ_ALPHA, b, a.T.conjugate())
@@ -95,14 +94,14 @@ def _pays_to_mirror(tape: Tape, a: Operand, c: Operand) -> bool:
     return 4 * a.cols >= c.rows
 
 
-def _record_mirrored(tape: Tape, product: Product, c: Operand, triangle: Triangle) -> None:
+def _record_mirrored(tape: Tape, product: Product, c: Operand, triangle: TriangleUpdate) -> None:
     """Record W := `product`, C := W + W' + beta C."""
     tape.limit = trmm_by_levels.most_workspace(c)
     record_beyond(tape, c, triangle)
     alpha, left, right = product
-    part = triangle.part
+    part = triangle.region
     if not c.by_rows:  # a row-major C is a column-major one of the transposed product
-        left, right, c, part = right.T, left.T, c.T, turned(part)
+        left, right, c, part = right.T, left.T, c.T, part.transposed
     with tape.temporary():
         w = tape.scratch(c.rows, c.cols, c.batch)
         record_gemm(tape, alpha, left, right, 0.0, w)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..operands import Operand
 from ..types import Uplo
 from .launch_list import ALPHA, Tape
-from .triangle_update import Product, Triangle, record_triangle, tape_of_triangle
+from .triangle_update import Product, TriangleUpdate, record_triangle, tape_of_triangle
 
 __all__ = ["record", "tape"]
 
@@ -24,7 +24,7 @@ def tape(
     c : Operand
         n by n, of the same dtype, batch and device, apart from A.
     uplo, hermitian, is_new_output
-        See `rank_k.Triangle`.
+        See `TriangleUpdate`.
 
     Returns
     -------
@@ -34,7 +34,7 @@ def tape(
     return tape_of_triangle(record, alpha, (a, c), a.cols, beta, uplo, hermitian, is_new_output)
 
 
-def record(tape: Tape, a: Operand, c: Operand, triangle: Triangle) -> None:
+def record(tape: Tape, a: Operand, c: Operand, triangle: TriangleUpdate) -> None:
     """Record the whole call."""
     right = a.T.conjugate() if triangle.hermitian else a.T
     record_triangle(tape, (Product(ALPHA, a, right),), c, triangle)

@@ -11,15 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..kernels.common.region import turned
 from ..operands import Operand
-from ..types import Uplo
+from ..types import Region, Uplo
 from .copy import record_scale
 from .gemm import record_gemm
 from .launch_list import BETA, Tape, recorded
 from .trmm_by_levels import most_workspace
 
-__all__ = ["Product", "Triangle", "record_beyond", "record_triangle", "tape_of_triangle"]
+__all__ = ["Product", "TriangleUpdate", "record_beyond", "record_triangle", "tape_of_triangle"]
 
 
 class Product(NamedTuple):
@@ -30,7 +29,7 @@ class Product(NamedTuple):
     b: Operand
 
 
-class Triangle(NamedTuple):
+class TriangleUpdate(NamedTuple):
     """How C is meant.
 
     Attributes
@@ -51,10 +50,9 @@ class Triangle(NamedTuple):
     overwrite: bool
 
     @property
-    def part(self) -> str:
-        """As `kernels.common.region` names it."""
-        lower = "hermitian" if self.hermitian else "lower"
-        return lower if self.uplo is Uplo.LOWER else turned(lower)
+    def region(self) -> Region:
+        """The triangle as kernels take it."""
+        return Region.of(self.uplo, self.hermitian)
 
 
 def tape_of_triangle(
@@ -70,28 +68,28 @@ def tape_of_triangle(
     nothing = alpha == 0 or k == 0
     if nothing and beta == 1:
         return None
-    triangle = Triangle(uplo, hermitian, is_new_output, overwrite=beta == 0)
+    triangle = TriangleUpdate(uplo, hermitian, is_new_output, overwrite=beta == 0)
     return recorded(_record_beta if nothing else record, operands, (triangle,))
 
 
 def _record_beta(tape: Tape, *operands_and_triangle) -> None:
     *_, c, triangle = operands_and_triangle
     record_beyond(tape, c, triangle)
-    record_scale(tape, BETA, c, zero=triangle.overwrite, part=triangle.part)
+    record_scale(tape, BETA, c, zero=triangle.overwrite, part=triangle.region)
 
 
-def record_beyond(tape: Tape, c: Operand, triangle: Triangle) -> None:
+def record_beyond(tape: Tape, c: Operand, triangle: TriangleUpdate) -> None:
     """Record that what is beyond the triangle of a new C is filled with zeros."""
     if triangle.is_new_output:
         beyond = c.T if triangle.uplo is Uplo.LOWER else c
-        record_scale(tape, 0.0, beyond, zero=True, part="strict")
+        record_scale(tape, 0.0, beyond, zero=True, part=Region.STRICT_LOWER)
 
 
-def record_triangle(tape: Tape, products: tuple[Product, ...], c: Operand, triangle: Triangle) -> None:
+def record_triangle(tape: Tape, products: tuple[Product, ...], c: Operand, triangle: TriangleUpdate) -> None:
     """Record C := (the sum of `products`) + beta C in one triangle."""
     tape.limit = most_workspace(c)
     record_beyond(tape, c, triangle)
     beta = 0.0 if triangle.overwrite else BETA
     for alpha, a, b in products:
-        record_gemm(tape, alpha, a, b, beta, c, triangle.part)
+        record_gemm(tape, alpha, a, b, beta, c, triangle.region)
         beta = 1.0

@@ -108,7 +108,6 @@ def _record_blocks(tape: Tape, job: InPlace, diag: Diag, scratch: tuple, integer
     """The diagonal blocks of T into scratch, and flags."""
     t, _, triangle = job.pair
     choice = select(diagonal_blocks.STEM, tape.dtype, "", (t.rows,), current(tape.device))
-    uplo, _, _ = triangle.partition("_")
-    kernel = diagonal_blocks.source(choice.config, uplo, diag is Diag.UNIT, contiguous(t))
+    kernel = diagonal_blocks.source(choice.config, triangle.uplo, diag is Diag.UNIT, contiguous(t))
     operands, blocks = (t, *scratch), choice.config.grid(*integers[:2])
     tape.launch(kernel, blocks, operands, lambda *_: integers, ())

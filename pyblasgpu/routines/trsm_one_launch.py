@@ -100,7 +100,6 @@ def record(tape: Tape, diag: Diag, t: Operand, b: Operand, alpha) -> None:
     one = job(tape, t, b)
     (t, c, triangle), config, lead = one.pair, cast(Any, one.choice.config), one.pair.lead
     tape.choices.append(one.choice)
-    solved = "unit" if diag is Diag.UNIT else "nonunit"
-    kernel = SOURCES[config.STEM](config, *one.pair.conjs, triangle=triangle, solved=solved)
+    kernel = SOURCES[config.STEM](config, *one.pair.conjs, triangle=triangle, solved=diag)
     operands, grid = (t._replace(conj=False), c, tape.flags()), config.grid(c.rows, c.cols)
     tape.launch(kernel, grid, operands, lambda *_: (c.rows, c.cols, lead, c.col_stride), (alpha,))

@@ -10,8 +10,8 @@ from ..database import FAMILIES
 from ..errors import ConfigError, PyblasgpuError, require
 from ..gpu.compile import KernelSource, Resources, compile_source
 from ..gpu.device import Device
-from ..kernels.gemm.trmm_fused import TRIANGLES
 from ..processes import Pool
+from ..types import Diag, Triangle
 
 __all__ = [
     "Compilers",
@@ -23,17 +23,17 @@ __all__ = [
 ]
 
 #: A family's stem, or a triangle by which a Config of a product solves, and the Config.
-Job = tuple[str, Any]
+Job = tuple[Any, Any]
 
 
-def source_of(stem: str, config: Any) -> KernelSource:
+def source_of(stem: str | Triangle, config: Any) -> KernelSource:
     """The kernel of `config` in its plainest variant, the one that is timed.
 
-    With one of `TRIANGLES` for its stem the Config is of a family of products, and solves by that.
+    With a `Triangle` for its stem the Config is of a family of products, and solves by that.
     """
     module = FAMILIES[config.STEM].module
-    if stem in TRIANGLES:
-        return module.source(config, triangle=stem, solved="nonunit")
+    if isinstance(stem, Triangle):
+        return module.source(config, triangle=stem, solved=Diag.NON_UNIT)
     if FAMILIES[stem].routine == "gemm":
         return module.source(config)
     return module.source(config, module.Variant(unit=False, conj=False, t_by_rows=True, b_by_rows=True))
@@ -66,7 +66,7 @@ def compile_all(
             yield from compilers.finished()
 
 
-def _compile(stem: str, config: Any, cc: tuple[int, int]) -> Resources | str:
+def _compile(stem: str | Triangle, config: Any, cc: tuple[int, int]) -> Resources | str:
     try:
         return compile_source(source_of(stem, config), cc).resources
     except PyblasgpuError as problem:

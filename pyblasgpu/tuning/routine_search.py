@@ -51,7 +51,7 @@ def search_methods(runner: Runner, routines: Collection[tuple[str, str]], late: 
 
 def search_solvers(
     runner: Runner, dtypes: Collection[str], device: Device, count: int,
-    compile_all: Callable[[Collection[tuple[str, Any]]], None], late: Callable[[], bool],
+    compile_all: Callable[[Collection[tuple[Any, Any]]], None], late: Callable[[], bool],
 ) -> int:  # fmt: skip
     """Time TRSM in one launch with the `count` likeliest Configs at each place and for each of `SOLVED`; they
     are compiled first.

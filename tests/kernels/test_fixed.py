@@ -16,7 +16,7 @@ from pyblasgpu.kernels.gemm import mma as gemm_mma
 from pyblasgpu.kernels.trsm import small as trsm_small
 from pyblasgpu.kernels.trsv import kernel as trsv
 from pyblasgpu.tuning.compile_pool import complaint
-from pyblasgpu.types import DTYPES
+from pyblasgpu.types import DTYPES, Region
 
 pytestmark = chosen_kernels.NEEDS_COMPILER
 
@@ -40,11 +40,11 @@ def test_sums_of_partials_keep_everything_in_registers(letter, partials):
     assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
 
 
-@pytest.mark.parametrize("part", ["upper", "hermitian"])
+@pytest.mark.parametrize("region", [Region.UPPER, Region.HERMITIAN_LOWER])
 @pytest.mark.parametrize("letter", DTYPES)
-def test_mirror_images_are_added_in_registers(letter, part):
+def test_mirror_images_are_added_in_registers(letter, region):
     config = FIXED[symmetrize.STEM].config(letter, "", {})
-    report = compile_source(symmetrize.source(config, part), CC).resources
+    report = compile_source(symmetrize.source(config, region), CC).resources
     assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
 
 
@@ -71,11 +71,11 @@ def test_packing_keeps_everything_in_registers(letter, read_by_rows, cc):
         assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
 
 
-@pytest.mark.parametrize("part", ["strict", "hermitian"])
+@pytest.mark.parametrize("region", [Region.STRICT_LOWER, Region.HERMITIAN_LOWER])
 @pytest.mark.parametrize("letter", DTYPES)
-def test_triangles_are_copied_in_registers(letter, part):
+def test_triangles_are_copied_in_registers(letter, region):
     config = FIXED[copy_scaled.STEM].config(letter, "", {})
-    source = copy_scaled.source(config, letter in "cz", False, True, False, part)
+    source = copy_scaled.source(config, letter in "cz", False, True, False, region)
     report = compile_source(source, CC).resources
     assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
     if letter in "sc":

@@ -10,18 +10,17 @@ from pyblasgpu.dispatch import choose
 from pyblasgpu.dispatch import trsm_fused as dispatch_trsm_fused
 from pyblasgpu.gpu.compile import compile_source
 from pyblasgpu.gpu.device import known
-from pyblasgpu.kernels.gemm.trmm_fused import TRIANGLES
 from pyblasgpu.routines import trmm_in_place
-from pyblasgpu.types import DTYPES
+from pyblasgpu.types import DTYPES, Diag, Triangle
 
 pytestmark = chosen_kernels.NEEDS_COMPILER
 
 H200 = known("h200")
 
 TRMM = {
-    (found.STEM, found, triangle): f"{letter}-{triangle}-{n}"
+    (found.STEM, found, triangle): f"{letter}-{triangle.name}-{n}"
     for letter in DTYPES
-    for triangle in TRIANGLES
+    for triangle in Triangle
     for n in (512, 2048, 8192)
     if n <= trmm_in_place.MOST.get(letter, n)
     for found in [choose.select("gemm", DTYPES[letter], "nn", (n, n, n), H200, part=triangle).config]
@@ -30,7 +29,7 @@ TRMM = {
 
 #: Large tiles leave few registers: their loops load 3 to 13 words in some 400 instructions. They are the
 #: fastest all the same (docs/history/performance.md). Bytes of stack, stored and loaded.
-SPILLING = {"z-lower_a-2048": (152, 164, 656), "z-upper_a-2048": (120, 120, 1132)}
+SPILLING = {"z-LOWER_LEFT-2048": (152, 164, 656), "z-UPPER_LEFT-2048": (120, 120, 1132)}
 
 
 @pytest.mark.parametrize(
@@ -46,13 +45,13 @@ def test_kernels_of_trmm_hardly_spill(stem, config, triangle, name):
 
 
 TRSM = {
-    (found.STEM, found, triangle, layout): f"{letter}-{triangle}-{layout}-{n}x{r}"
+    (found.STEM, found, triangle, layout): f"{letter}-{triangle.name}-{layout}-{n}x{r}"
     for letter, n, r in (
         ("s", 1024, 512), ("s", 4096, 2048), ("d", 2048, 512), ("d", 2048, 2048), ("c", 512, 512),
         ("c", 2048, 2048), ("z", 4096, 512),
     )
-    for triangle, layout in (("lower_a", "nn"), ("upper_a", "tn"), ("lower_b", "nn"), ("upper_b", "nt"))
-    for m, k in [(n, r) if triangle.endswith("a") else (r, n)]
+    for triangle, layout in zip(Triangle, ("nn", "tn", "nn", "nt"))
+    for m, k in [(n, r) if triangle.on_left else (r, n)]
     for found in [dispatch_trsm_fused.choose(DTYPES[letter], layout, (m, k, n), triangle, H200).config]
 }  # fmt: skip
 
@@ -63,6 +62,6 @@ TRSM = {
 )
 def test_kernels_of_trsm_hardly_spill(stem, config, triangle, layout):
     """At most ten registers, as kernels of a triangle."""
-    source = (FAMILIES | FIXED)[stem].module.source(config, triangle=triangle, solved="nonunit")
+    source = (FAMILIES | FIXED)[stem].module.source(config, triangle=triangle, solved=Diag.NON_UNIT)
     report = compile_source(source, H200.cc).resources
     assert report.stack_bytes <= 40 and report.spill_stores <= 44 and report.spill_loads <= 80

@@ -15,6 +15,7 @@ from pyblasgpu.gpu.compile import KernelSource, to_ptx
 from pyblasgpu.kernels.gemm import simt as gemm_simt
 from pyblasgpu.kernels.gemm.simt import GemmSimt
 from pyblasgpu.tuning.compile_pool import source_of
+from pyblasgpu.types import Diag, Triangle
 
 pytestmark = chosen_kernels.NEEDS_COMPILER
 
@@ -61,13 +62,15 @@ def test_a_persistent_kernel_touches_memory_after_its_wait(stem):
     assert not re.search(TOUCHES, before) and not re.search(r"\b(ret|exit);", before)
 
 
-@pytest.mark.parametrize("solved", ["", "nonunit"])
+@pytest.mark.parametrize("solved", [None, Diag.NON_UNIT])
 @pytest.mark.parametrize(("stem", "letter"), [("gemm_simt", "s"), ("gemm_simt", "c"), ("gemm_mma", "z")])
 def test_a_kernel_in_place_touches_memory_after_its_wait(stem, letter, solved):
     """What it does with the diagonal, too, is of the type."""
-    twins = (twin for config in configs_of(stem, letter) if (twin := in_place_twin(config, "lower_a")))
+    twins = (
+        twin for config in configs_of(stem, letter) if (twin := in_place_twin(config, Triangle.LOWER_LEFT))
+    )
     chosen = min(twins, key=length)
-    source = (FAMILIES | FIXED)[stem].module.source(chosen, True, triangle="lower_a", solved=solved)
+    source = (FAMILIES | FIXED)[stem].module.source(chosen, True, triangle=Triangle.LOWER_LEFT, solved=solved)
     before, after = before_and_after_wait(source)
     assert re.search(TOUCHES, after) and not re.search(TOUCHES, before)
     assert not re.search(r"\b(ret|exit);", before)

@@ -23,7 +23,7 @@ from pyblasgpu.gpu.device import OLDEST, known, names
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import gemm, gemmtr, symm, syr2k, syrk, trmm, trsm
 from pyblasgpu.routines.launch_list import recorded
-from pyblasgpu.routines.triangle_update import Triangle
+from pyblasgpu.routines.triangle_update import TriangleUpdate
 from pyblasgpu.types import DTYPES, Diag, Side, Uplo
 
 ONE = np.eye(8)
@@ -71,7 +71,7 @@ def calls(dtype):
         operands = dense(dtype, m, k, batch), dense(dtype, k, n, batch), dense(dtype, m, n, batch)
         yield gemm.record, operands, (True, False)
     square = dense(dtype, 300, 300)
-    triangle = Triangle(Uplo.LOWER, False, is_new_output=False, overwrite=True)
+    triangle = TriangleUpdate(Uplo.LOWER, False, is_new_output=False, overwrite=True)
     yield symm.record, (square,) * 3, (Side.LEFT, Uplo.LOWER, False, True)
     yield syrk.record, (square,) * 2, (triangle,)
     yield syr2k.record, (square,) * 3, (triangle,)

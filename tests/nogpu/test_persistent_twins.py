@@ -19,7 +19,7 @@ from pyblasgpu.dispatch.split_k import STREAMED
 from pyblasgpu.gpu.device import known
 from pyblasgpu.model.occupancy import comfortable
 from pyblasgpu.tuning.results import read_sweep, winners
-from pyblasgpu.types import DTYPES
+from pyblasgpu.types import DTYPES, Region, Triangle
 
 H200 = known("h200")
 LAYOUTS = "nn", "nt", "tn", "tt"
@@ -87,10 +87,10 @@ def test_a_last_wave_that_is_nearly_empty_is_parted(doubt):
     assert choice_of(DTYPES["s"], "tt", TILES, H200).config in tuned_configs("gemm", DTYPES["s"], "tt", H200)
 
 
-@pytest.mark.parametrize("given", [{"splits": 1}, {"splits": 2}, {"part": "lower_a"}, {"room": 0}])
+@pytest.mark.parametrize("given", [{"splits": 1}, {"splits": 2}, {"part": Triangle.LOWER_LEFT}, {"room": 0}])
 def test_where_no_tile_may_be_parted_no_twin_is_asked(doubt, given):
     doubt(0.01)
-    extents, part, room = (*TILES, 1), given.get("part", "all"), given.get("room")
+    extents, part, room = (*TILES, 1), given.get("part", Region.ALL), given.get("room")
 
     def chosen():
         return choose.select("gemm", DTYPES["s"], "tt", extents, H200, part=part, room=room)

@@ -16,7 +16,7 @@ from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.dispatch.tuned_files import user_file
 from pyblasgpu.errors import DatabaseWarning
 from pyblasgpu.gpu.device import known
-from pyblasgpu.kernels.gemm.trmm_fused import TRIANGLES, tile_orders
+from pyblasgpu.kernels.gemm.trmm_fused import tile_orders
 from pyblasgpu.model.trsm_fused import cycles
 from pyblasgpu.tuning import routine_search
 from pyblasgpu.tuning.clock_monitor import ClockMonitor
@@ -27,14 +27,14 @@ from pyblasgpu.tuning.signals import Interrupts
 from pyblasgpu.tuning.sweep_log import SweepLog
 from pyblasgpu.tuning.worker import DONE
 from pyblasgpu.tuning.worker_bench import Failed, Timing
-from pyblasgpu.types import DTYPES
+from pyblasgpu.types import DTYPES, Diag, Triangle
 
 H200 = known("h200")
 PLACE, EXTENTS = "2048x2048", METHODS_AT["2048x2048"]
 
 
-def chosen(letter, order, others, triangle="lower_a", layout="nn"):
-    m, n = (order, others) if triangle.endswith("a") else (others, order)
+def chosen(letter, order, others, triangle=Triangle.LOWER_LEFT, layout="nn"):
+    m, n = (order, others) if triangle.on_left else (others, order)
     return dispatch_trsm_fused.choose(DTYPES[letter], layout, (m, n, order), triangle, H200)
 
 
@@ -43,7 +43,7 @@ def likeliest(letter, count, extents=EXTENTS, solved="left_by_columns"):
     return dispatch_trsm_fused.likeliest(DTYPES[letter], SOLVED[solved], *extents, H200, count)[:count]
 
 
-def tile(config, triangle="lower_a"):
+def tile(config, triangle=Triangle.LOWER_LEFT):
     return *tile_orders(config, triangle), config.BLK_K, config.threads
 
 
@@ -84,7 +84,10 @@ def test_what_was_the_fastest_at_a_place_serves_there_and_nearby(letter):
 
 
 @pytest.mark.parametrize("letter", "sdc")  # z has none
-@pytest.mark.parametrize("triangle, layout", [("lower_a", "nn"), ("lower_a", "tn"), ("upper_b", "nt")])
+@pytest.mark.parametrize(
+    "triangle, layout",
+    [(Triangle.LOWER_LEFT, "nn"), (Triangle.LOWER_LEFT, "tn"), (Triangle.UPPER_RIGHT, "nt")],
+)
 def test_narrow_tiles_are_asked_on_either_side(letter, triangle, layout):
     """With few right-hand sides of a block, as wide as T's side wants."""
     found = trsm_fused_candidates.candidates(DTYPES[letter], layout, triangle, H200)
@@ -97,7 +100,7 @@ def test_narrow_tiles_are_asked_on_either_side(letter, triangle, layout):
 
 
 @pytest.mark.parametrize("letter", "sz")
-@pytest.mark.parametrize("triangle", TRIANGLES)
+@pytest.mark.parametrize("triangle", Triangle)
 @pytest.mark.parametrize("solved", SOLVED)
 def test_a_solver_serves_triangles_of_its_side_and_layout(letter, triangle, solved):
     solver = likeliest(letter, 3, solved=solved)[2]
@@ -105,7 +108,7 @@ def test_a_solver_serves_triangles_of_its_side_and_layout(letter, triangle, solv
     side, _, lies = solved.partition("_by_")
     for layout in ("nn", "nt", "tn", "tt"):
         found = chosen(letter, *EXTENTS, triangle, layout)
-        on_left = triangle.endswith("a")
+        on_left = triangle.on_left
         if on_left == (side == "left") and (layout[not on_left] == "n") == (lies == "columns"):
             assert tile(found.config, triangle) == tile(solver, triangle) and found.origin != "computed"
             assert found.config == solver or layout != solver.layout
@@ -135,7 +138,7 @@ def test_the_likeliest_are_the_chosen_one_and_then_others_of_other_tiles():
     file_solver(found[3])
     again = likeliest("d", 5)
     assert again[0] == found[3] and set(map(tile, again)) == set(map(tile, found))
-    estimates = [cycles(config, (*EXTENTS, EXTENTS[0]), "lower_a", H200) for config in again[1:]]
+    estimates = [cycles(config, (*EXTENTS, EXTENTS[0]), Triangle.LOWER_LEFT, H200) for config in again[1:]]
     assert all(one <= other * trsm_fused_candidates.DOUBT for one, other in pairwise(estimates))
 
 
@@ -180,7 +183,7 @@ def test_what_has_too_few_registers_for_its_blocks_solves_for_one():
 
 
 @pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])
-@pytest.mark.parametrize("triangle", TRIANGLES)
+@pytest.mark.parametrize("triangle", Triangle)
 def test_in_s_tiles_have_twins_with_deeper_stripes(triangle, layout):
     """Of the same tile and threads, one diagonal stripe where there were two; of other dtypes none."""
     found = trsm_fused_candidates.candidates(DTYPES["s"], layout, triangle, H200)
@@ -196,7 +199,8 @@ def test_in_s_tiles_have_twins_with_deeper_stripes(triangle, layout):
 @pytest.mark.parametrize("letter", DTYPES)
 def test_tiles_of_all_layouts_are_asked(letter):
     by_columns, by_rows = (
-        trsm_fused_candidates.candidates(DTYPES[letter], layout, "lower_a", H200) for layout in ("nn", "tn")
+        trsm_fused_candidates.candidates(DTYPES[letter], layout, Triangle.LOWER_LEFT, H200)
+        for layout in ("nn", "tn")
     )
     assert {config.layout for config in by_columns} == {"nn"}
     assert {config.layout for config in by_rows} == {"tn"}
@@ -216,7 +220,7 @@ def test_the_kernel_that_is_compiled_is_the_one_that_solves():
     for name, solved in SOLVED.items():
         (config,) = likeliest("d", 1, solved=name)
         flags = dict(source_of(solved.triangle, config).flags)
-        assert flags["solved"] == "nonunit" and flags["triangle"] == solved.triangle
+        assert flags["solved"] is Diag.NON_UNIT and flags["triangle"] == solved.triangle
         assert "solved" not in dict(source_of(config.STEM, config).flags)
 
 
@@ -346,7 +350,7 @@ def test_a_file_keeps_them():
 
 def test_configs_that_were_just_tuned_are_asked():
     """Without a new process, once the files are read again."""
-    before = trsm_fused_candidates.candidates(DTYPES["s"], "nn", "lower_a", H200)
+    before = trsm_fused_candidates.candidates(DTYPES["s"], "nn", Triangle.LOWER_LEFT, H200)
     config = max(before, key=lambda config: before[config])  # of the quick space alone
     assert before[config] == trsm_fused_candidates.DOUBT
     entry = Entry(FAMILIES[config.STEM].parameters_of(config), 9.5)
@@ -354,4 +358,4 @@ def test_configs_that_were_just_tuned_are_asked():
     file.parent.mkdir(parents=True, exist_ok=True)
     save(Document(H200.name, {(config.STEM, "s", "nn", "medium"): entry}), file)
     reload()
-    assert trsm_fused_candidates.candidates(DTYPES["s"], "nn", "lower_a", H200)[config] == 1.0
+    assert trsm_fused_candidates.candidates(DTYPES["s"], "nn", Triangle.LOWER_LEFT, H200)[config] == 1.0

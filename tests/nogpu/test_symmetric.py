@@ -35,7 +35,7 @@ from pyblasgpu.testing.symmetric_cases import (
     symmetric_cases,
     ways,
 )
-from pyblasgpu.types import DTYPES, Side, Trans, Uplo
+from pyblasgpu.types import DTYPES, Region, Side, Trans, Uplo
 
 NAN = float("nan")
 S, D, Z = DTYPES["s"], DTYPES["d"], DTYPES["z"]
@@ -367,7 +367,7 @@ def test_a_triangle_is_walked_over(monkeypatch):
     with override(config.STEM, config), override("splits", 0):
         tape = tape_of("syrk")(2, a, 3, c, uplo=Uplo.UPPER)
     (step,) = tape._steps
-    assert step.source.name == "gemm_mma" and dict(step.source.flags)["part"] == "upper"
+    assert step.source.name == "gemm_mma" and dict(step.source.flags)["region"] is Region.UPPER
     assert step.integers[3] == 16 * 17 // 2
 
 

@@ -10,7 +10,7 @@ from pyblasgpu.dispatch import choose, variants
 from pyblasgpu.dispatch.choose import tuned_configs
 from pyblasgpu.gpu.device import known
 from pyblasgpu.model.occupancy import comfortable
-from pyblasgpu.types import DTYPES
+from pyblasgpu.types import DTYPES, Region
 
 H200 = known("h200")
 
@@ -48,18 +48,18 @@ def twins(config, part):
 def test_persistent_blocks_of_c_have_a_rival(spare):
     config = a_persistent("c", spare)
     ordinary, longer = replace(config, persistent=False), variants.LONGER["c"][not spare]
-    assert twins(config, "lower") == ((ordinary, 1.0), (config, longer))
-    assert twins(config, "all") == ((config, 1.0),)
-    assert twins(ordinary, "lower") == ((ordinary, 1.0),)
+    assert twins(config, Region.LOWER) == ((ordinary, 1.0), (config, longer))
+    assert twins(config, Region.ALL) == ((config, 1.0),)
+    assert twins(ordinary, Region.LOWER) == ((ordinary, 1.0),)
 
 
 @pytest.mark.parametrize("letter", "sdz")
 def test_others_have_none(letter):
     config = a_persistent(letter)
-    assert twins(config, "lower") == ((config, 1.0),)
+    assert twins(config, Region.LOWER) == ((config, 1.0),)
 
 
-@pytest.mark.parametrize("part", ["lower", "hermitian_upper"])
+@pytest.mark.parametrize("part", [Region.LOWER, Region.HERMITIAN_UPPER])
 @pytest.mark.parametrize("factor, persistent", [(100.0, False), (0.01, True)])
 def test_the_choice_weighs_both(longer, part, factor, persistent):
     longer(factor)

@@ -17,7 +17,7 @@ from pyblasgpu.model.score import in_place_cycles
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import trmm_in_place
 from pyblasgpu.routines.launch_list import Tape
-from pyblasgpu.types import DTYPES, Side, Uplo
+from pyblasgpu.types import DTYPES, Side, Triangle, Uplo
 
 H200 = known("h200")
 
@@ -45,13 +45,13 @@ def test_squares_are_one_launch_but_for_leaves(letter):
 
 def test_the_triangle_of_each_variant():
     for side, uplo, triangle in (
-        (Side.LEFT, Uplo.LOWER, "lower_a"), (Side.LEFT, Uplo.UPPER, "upper_a"),
-        (Side.RIGHT, Uplo.LOWER, "lower_b"), (Side.RIGHT, Uplo.UPPER, "upper_b"),
+        (Side.LEFT, Uplo.LOWER, Triangle.LOWER_LEFT), (Side.LEFT, Uplo.UPPER, Triangle.UPPER_LEFT),
+        (Side.RIGHT, Uplo.LOWER, Triangle.LOWER_RIGHT), (Side.RIGHT, Uplo.UPPER, Triangle.UPPER_RIGHT),
     ):  # fmt: skip
         assert planned("d", 512, 300, side, uplo).pair.triangle == triangle
     # a row-major B is the transposed problem
     by_rows = planned("d", 512, 512, row_stride=512, col_stride=1)
-    assert by_rows.pair.triangle == "upper_b"
+    assert by_rows.pair.triangle == Triangle.UPPER_RIGHT
 
 
 def test_what_takes_the_recursion():
@@ -76,21 +76,23 @@ def test_no_more_workspace_than_triangular_routines_may_take(letter):
 
 def test_work_in_levels():
     """A tile of the whole order takes longer than the mean one, and many tiles more than one."""
-    chosen = choose.select("gemm", DTYPES["d"], "nn", (4096, 4096, 4096), H200, part="lower_a").config
-    share, longest = in_place_cycles(chosen, (4096, 4096, 4096), H200, "lower_a")
-    fewer, same = in_place_cycles(chosen, (4096, 2048, 4096), H200, "lower_a")
+    chosen = choose.select(
+        "gemm", DTYPES["d"], "nn", (4096, 4096, 4096), H200, part=Triangle.LOWER_LEFT
+    ).config
+    share, longest = in_place_cycles(chosen, (4096, 4096, 4096), H200, Triangle.LOWER_LEFT)
+    fewer, same = in_place_cycles(chosen, (4096, 2048, 4096), H200, Triangle.LOWER_LEFT)
     assert longest < share and same == longest and fewer < 0.6 * share
 
 
 def test_without_a_config_for_it_the_choice_says_so(monkeypatch):
     monkeypatch.setattr(dispatch_gemm, "in_place_twin", lambda config, triangle: None)
     with pytest.raises(BackendUnavailable, match="in place"):
-        choose.select("gemm", DTYPES["d"], "nn", (999, 999, 999), H200, part="lower_a")
+        choose.select("gemm", DTYPES["d"], "nn", (999, 999, 999), H200, part=Triangle.LOWER_LEFT)
     assert planned("d", 999, 999) is None
 
 
 def test_a_config_that_is_asked_for_and_cannot_takes_the_recursion():
-    chosen = choose.select("gemm", DTYPES["d"], "nn", (999, 999, 999), H200, part="lower_a").config
+    chosen = choose.select("gemm", DTYPES["d"], "nn", (999, 999, 999), H200, part=Triangle.LOWER_LEFT).config
     with override(chosen.STEM, replace(chosen, stages=1, prefetch=False, through_l1=False)):
         assert planned("d", 999, 999) is None
     with override(chosen.STEM, chosen):
@@ -99,5 +101,5 @@ def test_a_config_that_is_asked_for_and_cannot_takes_the_recursion():
 
 def test_a_twin_takes_one_tile_a_block():
     chosen = choose.select("gemm", DTYPES["d"], "nn", (4096,) * 3, H200).config
-    twin = in_place_twin(chosen, "lower_a")
-    assert not twin.persistent and tile_orders(twin, "lower_a") == (chosen.BLK_M, chosen.BLK_N)
+    twin = in_place_twin(chosen, Triangle.LOWER_LEFT)
+    assert not twin.persistent and tile_orders(twin, Triangle.LOWER_LEFT) == (chosen.BLK_M, chosen.BLK_N)

@@ -16,14 +16,13 @@ from pyblasgpu.gpu import workspace
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.gemm import trmm_fused as trmm_fused
 from pyblasgpu.kernels.gemm import trsm_fused as trsm_fused
-from pyblasgpu.kernels.gemm.trmm_fused import TRIANGLES
 from pyblasgpu.model.trsm_fused import cycles
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import trsm_one_launch
 from pyblasgpu.routines.launch_list import Tape
 from pyblasgpu.routines.recursion import lower_left
 from pyblasgpu.routines.trsm import tape
-from pyblasgpu.types import DTYPES, Diag, Side, Uplo
+from pyblasgpu.types import DTYPES, Diag, Side, Triangle, Uplo
 
 H200 = known("h200")
 
@@ -74,8 +73,8 @@ def test_triangles_of_middling_size_are_one_launch(letter):
 
 def test_the_triangle_of_each_variant():
     for side, uplo, triangle in (
-        (Side.LEFT, Uplo.LOWER, "lower_a"), (Side.LEFT, Uplo.UPPER, "upper_a"),
-        (Side.RIGHT, Uplo.LOWER, "lower_b"), (Side.RIGHT, Uplo.UPPER, "upper_b"),
+        (Side.LEFT, Uplo.LOWER, Triangle.LOWER_LEFT), (Side.LEFT, Uplo.UPPER, Triangle.UPPER_LEFT),
+        (Side.RIGHT, Uplo.LOWER, Triangle.LOWER_RIGHT), (Side.RIGHT, Uplo.UPPER, Triangle.UPPER_RIGHT),
     ):  # fmt: skip
         assert planned("c", 512, 300, side, uplo).pair.triangle == triangle
 
@@ -144,7 +143,7 @@ def test_a_config_that_is_asked_for():
 def test_without_a_kernel_the_choice_says_so(monkeypatch):
     monkeypatch.setattr(dispatch_trsm_fused, "candidates", lambda *_: {})
     with pytest.raises(BackendUnavailable, match="one launch"):
-        dispatch_trsm_fused.choose(DTYPES["d"], "nn", (999, 999, 999), "lower_a", H200)
+        dispatch_trsm_fused.choose(DTYPES["d"], "nn", (999, 999, 999), Triangle.LOWER_LEFT, H200)
     assert planned("c", 999, 999) is None
 
 
@@ -152,7 +151,7 @@ def test_without_a_kernel_the_choice_says_so(monkeypatch):
 def test_few_strips_want_short_steps_and_many_tiles_want_work(letter):
     def tile(others):
         config = dispatch_trsm_fused.choose(
-            DTYPES[letter], "nn", (4096, others, 4096), "lower_a", H200
+            DTYPES[letter], "nn", (4096, others, 4096), Triangle.LOWER_LEFT, H200
         ).config
         return config.BLK_M * config.BLK_N
 
@@ -161,14 +160,16 @@ def test_few_strips_want_short_steps_and_many_tiles_want_work(letter):
 
 @pytest.mark.parametrize("letter", DTYPES)
 def test_the_estimate_grows_with_the_work(letter):
-    config = dispatch_trsm_fused.choose(DTYPES[letter], "nn", (1024, 512, 1024), "lower_a", H200).config
+    config = dispatch_trsm_fused.choose(
+        DTYPES[letter], "nn", (1024, 512, 1024), Triangle.LOWER_LEFT, H200
+    ).config
 
     def taken(order, others):
-        return cycles(config, (order, others, order), "lower_a", H200)
+        return cycles(config, (order, others, order), Triangle.LOWER_LEFT, H200)
 
     assert taken(1024, 32) < taken(2048, 32) < taken(2048, 4096) < taken(4096, 4096)
 
 
 def test_every_triangle_has_candidates():
-    for letter, triangle, layout in product(DTYPES, TRIANGLES, ("nn", "nt", "tn", "tt")):
+    for letter, triangle, layout in product(DTYPES, Triangle, ("nn", "nt", "tn", "tt")):
         assert trsm_fused_candidates.candidates(DTYPES[letter], layout, triangle, H200)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from part_mask import mask
+from region_mask import mask
 
 from pyblasgpu.gpu import launch
 from pyblasgpu.gpu.simulator import intrinsics as simulator
+from pyblasgpu.types import Region
 
 
 def run(source, blocks: int, arrays: tuple, integers: tuple, scalars: tuple, batch: int = 1) -> None:
     """Launch `source` on `arrays` themselves; `integers` and `scalars` follow the pointers."""
     addresses = [simulator.adopt(array) for array in arrays]
-    reals = tuple(part for scalar in scalars for part in (complex(scalar).real, complex(scalar).imag))
+    reals = tuple(region for scalar in scalars for region in (complex(scalar).real, complex(scalar).imag))
     launch.kernel(source, 0).launch((blocks, 1, batch), 0, addresses, integers, reals)
 
 
@@ -21,17 +22,17 @@ def strides(array: np.ndarray) -> tuple[int, ...]:
     return tuple(stride // array.itemsize for stride in array.strides)
 
 
-def of_part(part: str, expected: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What a kernel for a `part` of C is expected to leave, and C before it, both of shape (..., m, n).
+def in_region(region: Region, expected: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What a kernel for a `region` of C is expected to leave, and C before it, both of shape (..., m, n).
 
-    What is beyond the part is 77, and stays it; the imaginary parts of a Hermitian diagonal are NaN before.
+    What is beyond the region is 77, and stays it; the imaginary parts of a Hermitian diagonal are NaN before.
     """
-    if part == "all":
+    if region is Region.ALL:
         return expected, c
     m, n = c.shape[-2:]
-    kept = mask(part, m, n)
+    kept = mask(region, m, n)
     expected, c = np.where(kept, expected, 77), np.where(kept, c, 77).astype(c.dtype)
-    if "hermitian" in part:
+    if region.hermitian:
         diagonal = ..., *np.diag_indices(min(m, n))
         expected[diagonal] = expected[diagonal].real
         c.imag[diagonal] = np.nan

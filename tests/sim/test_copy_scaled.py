@@ -6,13 +6,13 @@ from itertools import product
 
 import numpy as np
 import pytest
-from part_mask import mask
+from region_mask import mask
 
 from pyblasgpu.errors import ConfigError
 from pyblasgpu.kernels.copy import copy_scaled
 from pyblasgpu.kernels.copy.copy_scaled import CopyScaled
 from pyblasgpu.testing.reference import fenced, integers
-from pyblasgpu.types import DTYPES
+from pyblasgpu.types import DTYPES, Region
 
 from .launching import run, strides
 
@@ -28,11 +28,11 @@ def launch(
     zero=False,
     read_by_rows=True,
     write_by_rows=True,
-    part="all",
+    region=Region.ALL,
     mirrored=False,
 ):
     config = CopyScaled(letter, 8, 16, 8, 4)
-    kernel = copy_scaled.source(config, conj, zero, read_by_rows, write_by_rows, part, mirrored)
+    kernel = copy_scaled.source(config, conj, zero, read_by_rows, write_by_rows, region, mirrored)
     m, n = target.shape
     run(
         kernel,
@@ -74,78 +74,78 @@ def test_zeros_without_reading(letter):
     assert unharmed()
 
 
-TRIANGLES = ("lower", "upper", "strict", "hermitian", "hermitian_upper")
+TRIANGLES = (Region.LOWER, Region.UPPER, Region.STRICT_LOWER, Region.HERMITIAN_LOWER, Region.HERMITIAN_UPPER)
 
 
-def square(letter, part, seed=3):
-    """A matrix of three tiles by two that is NaN where `part` does not read, and which elements it is of."""
+def square(letter, region, seed=3):
+    """A matrix of three tiles by two that is NaN where `region` does not read, and which elements it has."""
     dtype, order = DTYPES[letter], 21
-    kept = mask(part, order, order)
+    kept = mask(region, order, order)
     values = integers(np.random.default_rng(seed), (order, order), dtype)
     values[~kept] = np.nan
-    if "hermitian" in part and dtype.is_complex:
+    if region.hermitian and dtype.is_complex:
         values.imag[np.diag_indices(order)] = np.nan
     return values, kept
 
 
-def expected(values, kept, part, alpha, before):
+def expected(values, kept, region, alpha, before):
     product = alpha * values
-    if "hermitian" in part:
+    if region.hermitian:
         np.fill_diagonal(product, alpha * values.real.diagonal())
     return np.where(kept, product, before)
 
 
 @pytest.mark.parametrize("letter", "dc")
-@pytest.mark.parametrize("part", TRIANGLES)
+@pytest.mark.parametrize("region", TRIANGLES)
 @pytest.mark.parametrize("read_by_rows, write_by_rows", list(product((False, True), repeat=2)))
-def test_triangles_are_copied_alone(letter, part, read_by_rows, write_by_rows):
-    values, kept = square(letter, part)
+def test_triangles_are_copied_alone(letter, region, read_by_rows, write_by_rows):
+    values, kept = square(letter, region)
     before = np.full_like(values, 7)
     target, unharmed = fenced(before, "F" if write_by_rows else "C")
-    launch(letter, values, target, 2, True, False, read_by_rows, write_by_rows, part)
-    assert np.array_equal(target, expected(values.conj(), kept, part, 2, before))
+    launch(letter, values, target, 2, True, False, read_by_rows, write_by_rows, region)
+    assert np.array_equal(target, expected(values.conj(), kept, region, 2, before))
     assert unharmed()
 
 
 @pytest.mark.parametrize("letter", "dcz")
-@pytest.mark.parametrize("part", ["lower", "hermitian"])
+@pytest.mark.parametrize("region", [Region.LOWER, Region.HERMITIAN_LOWER])
 @pytest.mark.parametrize("read_by_rows, write_by_rows", list(product((False, True), repeat=2)))
-def test_a_triangle_is_mirrored(letter, part, read_by_rows, write_by_rows):
+def test_a_triangle_is_mirrored(letter, region, read_by_rows, write_by_rows):
     conj = letter == "c"
-    values, kept = square(letter, part)
+    values, kept = square(letter, region)
     target, unharmed = fenced(np.full_like(values, 7), "F" if write_by_rows else "C")
-    launch(letter, values, target, 1, conj, False, read_by_rows, write_by_rows, part, True)
-    lower = expected(values.conj() if conj else values, kept, part, 1, 0)
+    launch(letter, values, target, 1, conj, False, read_by_rows, write_by_rows, region, True)
+    lower = expected(values.conj() if conj else values, kept, region, 1, 0)
     above = np.tril(lower, -1).T
-    assert np.array_equal(target, lower + (above.conj() if part == "hermitian" else above))
+    assert np.array_equal(target, lower + (above.conj() if region is Region.HERMITIAN_LOWER else above))
     assert unharmed()
 
 
 @pytest.mark.parametrize("letter", "sz")
-@pytest.mark.parametrize("part", TRIANGLES)
-def test_triangles_are_scaled_in_place(letter, part):
-    values, kept = square(letter, part)
+@pytest.mark.parametrize("region", TRIANGLES)
+def test_triangles_are_scaled_in_place(letter, region):
+    values, kept = square(letter, region)
     target, unharmed = fenced(values, "F")
-    launch(letter, target, target, -3, part=part)
-    np.testing.assert_array_equal(target, expected(values, kept, part, -3, values))
+    launch(letter, target, target, -3, region=region)
+    np.testing.assert_array_equal(target, expected(values, kept, region, -3, values))
     assert unharmed()
 
 
-@pytest.mark.parametrize("part", TRIANGLES)
-def test_triangles_are_filled_with_zeros(part):
-    values, kept = square("z", part)
+@pytest.mark.parametrize("region", TRIANGLES)
+def test_triangles_are_filled_with_zeros(region):
+    values, kept = square("z", region)
     target, unharmed = fenced(np.full_like(values, np.nan), "C")
-    launch("z", target, target, 0, zero=True, part=part)
+    launch("z", target, target, 0, zero=True, region=region)
     assert not target[kept].any() and np.isnan(target[~kept]).all()
     assert unharmed()
 
 
 def test_an_infinite_diagonal_stays_real():
     target, _ = fenced(np.full((3, 3), complex(np.inf, np.nan)), "C")
-    launch("z", target, target, 2, part="hermitian")
+    launch("z", target, target, 2, region=Region.HERMITIAN_LOWER)
     assert (target.diagonal() == np.inf).all()
 
 
 def test_unknown_parts_are_refused():
-    with pytest.raises(ConfigError, match="part in"):
+    with pytest.raises(ConfigError, match="region in"):
         copy_scaled.source(CopyScaled("d"), False, False, True, True, "left")

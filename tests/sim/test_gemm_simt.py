@@ -15,9 +15,9 @@ from pyblasgpu.kernels.gemm.mainloop import reals_read
 from pyblasgpu.kernels.gemm.simt import GemmSimt
 from pyblasgpu.testing.reference import fenced, integers
 from pyblasgpu.tuning.prune import candidates
-from pyblasgpu.types import DTYPES
+from pyblasgpu.types import DTYPES, Region
 
-from .launching import of_part, run, strides
+from .launching import in_region, run, strides
 
 STAGINGS = {
     "registers": {"stages": 1},
@@ -54,7 +54,7 @@ def check(
     batch=1,
     kernels=gemm_simt,
     shared="",
-    part="all",
+    region=Region.ALL,
 ):
     """Run the kernel on integers between fences and compare with ``==``; `shared`: of one matrix a batch."""
     rng, dtype = np.random.default_rng(m + 10 * n + 100 * k), DTYPES[tile.dtype]
@@ -65,15 +65,15 @@ def check(
     expected = alpha * (a_seen @ b_seen) + (beta * c if beta else 0)
     if not beta:
         c[...] = np.nan
-    expected, c = of_part(part, expected, c)
+    expected, c = in_region(region, expected, c)
     a, _ = fenced(a, "C" if tile.trans_a else "F", gap=4)
     b, _ = fenced(b, "C" if tile.trans_b else "F", gap=4)
     c, unharmed = fenced(c, "F")
     lead_a, lead_b = strides(a)[1 if tile.trans_a else 2], strides(b)[1 if tile.trans_b else 2]
     steps = (lead_a, lead_b, strides(c)[2], *(strides(x)[0] * (len(x) == batch) for x in (a, b, c)))
     run(
-        kernels.source(tile, conj_a, conj_b, part),
-        tile.grid(m, n, part),
+        kernels.source(tile, conj_a, conj_b, region),
+        tile.grid(m, n, region),
         (a, b, c),
         (m, n, k, *steps),
         (alpha, beta),
@@ -98,12 +98,12 @@ def kept(letter: str = "s", trans_a: bool = False, trans_b: bool = False, **chan
 
 
 @pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("part", ["all", "lower"])
-def test_c_is_read_group_by_group(letter, part):
+@pytest.mark.parametrize("region", [Region.ALL, Region.LOWER])
+def test_c_is_read_group_by_group(letter, region):
     """In tiles that are whole and at edges, each group before any of it is written."""
     large = config(letter, BLK_M=32, BLK_N=32)
-    assert 0 < reals_read(large, 1, part) < large.THR_M * large.THR_N * large.dtype_facts.reals_per_element
-    check(large, 70, 70 if part == "lower" else 41, part=part)
+    assert 0 < reals_read(large, 1, region) < large.THR_M * large.THR_N * large.dtype_facts.reals_per_element
+    check(large, 70, 70 if region is Region.LOWER else 41, region=region)
 
 
 @pytest.mark.parametrize("letter", "sdc")

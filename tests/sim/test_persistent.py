@@ -13,10 +13,10 @@ from pyblasgpu.kernels.common.tile_scheduler import Walk
 from pyblasgpu.kernels.gemm import mma as gemm_mma
 from pyblasgpu.kernels.gemm import simt as gemm_simt
 from pyblasgpu.testing.reference import fenced, integers
-from pyblasgpu.types import DTYPES
+from pyblasgpu.types import DTYPES, Region
 
 from . import test_gemm_mma, test_gemm_simt
-from .launching import of_part, run, strides
+from .launching import in_region, run, strides
 
 WALKS = {
     "whole": lambda blocks, tiles, stripes: Walk.whole(blocks, tiles),
@@ -25,7 +25,7 @@ WALKS = {
 PIPELINES = [{"stages": 2}, {"stages": 3, "prefetch": True}, {"stages": 4}]
 
 
-def check(tile, m, n, k, walk, blocks, batch=1, alpha=2.0, beta=-1.0, kernels=None, part="all"):
+def check(tile, m, n, k, walk, blocks, batch=1, alpha=2.0, beta=-1.0, kernels=None, region=Region.ALL):
     """Integers between fences, ``==``; no flag stays set."""
     kernels = kernels or (gemm_mma if tile.STEM == "gemm_mma" else gemm_simt)
     rng, dtype = np.random.default_rng(m + 10 * n + 100 * k), DTYPES[tile.dtype]
@@ -33,7 +33,7 @@ def check(tile, m, n, k, walk, blocks, batch=1, alpha=2.0, beta=-1.0, kernels=No
     expected = alpha * (a @ b) + (beta * c if beta else 0)
     if not beta:
         c[...] = np.nan
-    expected, c = of_part(part, expected, c)
+    expected, c = in_region(region, expected, c)
     a, b = (
         fenced(a, "C" if tile.trans_a else "F", gap=4)[0],
         fenced(b, "C" if tile.trans_b else "F", gap=4)[0],
@@ -42,11 +42,11 @@ def check(tile, m, n, k, walk, blocks, batch=1, alpha=2.0, beta=-1.0, kernels=No
     lead_a, lead_b = strides(a)[1 if tile.trans_a else 2], strides(b)[1 if tile.trans_b else 2]
     steps = (lead_a, lead_b, strides(c)[2], *(strides(x)[0] for x in (a, b, c)))
     stripes = -(-k // tile.BLK_K)
-    walked = WALKS[walk](blocks, batch * tile.grid(m, n, part), stripes)
+    walked = WALKS[walk](blocks, batch * tile.grid(m, n, region), stripes)
     scratch = np.full(walked.blocks * tile.BLK_M * tile.BLK_N, np.nan, a.dtype)
     flags = np.zeros(walked.blocks, dtype.real)
     arguments = (a, b, c, scratch, flags), (m, n, k, *walked[1:], *steps), (alpha, beta)
-    run(kernels.source(tile, part=part), walked.blocks, *arguments)
+    run(kernels.source(tile, region=region), walked.blocks, *arguments)
     assert not flags.any()
     np.testing.assert_array_equal(c, expected)
     assert unharmed()

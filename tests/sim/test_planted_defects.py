@@ -19,6 +19,7 @@ from pyblasgpu.gpu import launch
 from pyblasgpu.gpu.simulator import intrinsics as simulator
 from pyblasgpu.gpu.simulator.intrinsics import SimulatorError
 from pyblasgpu.kernels.trsm.small import TrsmSmall
+from pyblasgpu.types import Region, Triangle
 
 from . import (
     test_copy_scaled,
@@ -62,7 +63,7 @@ def one_each(make: Callable[..., Check]) -> Callable[..., Check]:
 @one_each
 def tile(letter="s", trans_a=False, trans_b=False, m=17, n=9, k=11, alpha=2, beta=-1, **changes) -> Check:
     """A product by the `gemm_simt` of this Config."""
-    flags = {name: changes.pop(name) for name in ("conj_a", "conj_b", "batch", "part") if name in changes}
+    flags = {name: changes.pop(name) for name in ("conj_a", "conj_b", "batch", "region") if name in changes}
     small = config(letter, trans_a, trans_b, **changes)
 
     def run(module):
@@ -192,19 +193,19 @@ def of_packed(letter="s", family="gemm_simt", m=37, n=19, k=27, walk=None, batch
 
 @one_each
 def walked(
-    letter="s", m=35, n=19, k=26, walk="streamed", blocks=4, batch=1, part="all", **changes
+    letter="s", m=35, n=19, k=26, walk="streamed", blocks=4, batch=1, region=Region.ALL, **changes
 ) -> Check:  # fmt: skip
     """A product by persistent blocks."""
 
     def run(module):
         small = test_persistent.tile(letter, **changes)
-        test_persistent.check(small, m, n, k, walk, blocks, batch, part=part, kernels=module)
+        test_persistent.check(small, m, n, k, walk, blocks, batch, region=region, kernels=module)
 
     return Check("gemm_simt", run)
 
 
 @one_each
-def in_place(letter="s", triangle="lower_a", seeds=3, **options) -> Check:
+def in_place(letter="s", triangle=Triangle.LOWER_LEFT, seeds=3, **options) -> Check:
     """A product by a triangle in place, some orders of its blocks, that tell of each level."""
 
     def run(module):
@@ -217,7 +218,7 @@ def in_place(letter="s", triangle="lower_a", seeds=3, **options) -> Check:
 
 
 @one_each
-def unspoilt(letter="s", triangle="lower_a") -> Check:
+def unspoilt(letter="s", triangle=Triangle.LOWER_LEFT) -> Check:
     """The same with one number that is not finite."""
 
     def run(module):
@@ -230,7 +231,7 @@ def unspoilt(letter="s", triangle="lower_a") -> Check:
 
 
 @one_each
-def at_once(letter="s", triangle="lower_a", seeds=3, quickly=False, **options) -> Check:
+def at_once(letter="s", triangle=Triangle.LOWER_LEFT, seeds=3, quickly=False, **options) -> Check:
     """A triangle that is solved in one launch, some orders of its blocks, that tell of each stripe.
 
     `quickly`: without true divisions, which mend what is wrong before them.
@@ -248,7 +249,7 @@ def at_once(letter="s", triangle="lower_a", seeds=3, quickly=False, **options) -
 
 
 @one_each
-def shared_out(letter="s", triangle="lower_a", **options) -> Check:
+def shared_out(letter="s", triangle=Triangle.LOWER_LEFT, **options) -> Check:
     """The same by threads that share a right-hand side."""
     return at_once(letter, triangle, **options, **test_trsm_fused.shared(triangle))
 
@@ -268,7 +269,7 @@ def diagonal(letter="d", **options) -> Check:
     """The copy of the diagonal blocks."""
 
     def run(module):
-        test_trmm_fused.check(letter, "lower_a", copier=module, **options)
+        test_trmm_fused.check(letter, Triangle.LOWER_LEFT, copier=module, **options)
 
     return Check("diagonal_blocks", run)
 
@@ -322,9 +323,9 @@ LOADED = {"PRODUCER_WARPS": 1}
 BY_TURNS = {"WARPS_PER_COLUMN_GROUP": 2}
 COPIES = copy(test_copy_scaled.test_copies, "z", True, False, True)
 ZEROS = copy(test_copy_scaled.test_zeros_without_reading, "z")
-TRIANGLE = copy(test_copy_scaled.test_triangles_are_copied_alone, "c", "hermitian", True, False)
-MIRROR = copy(test_copy_scaled.test_a_triangle_is_mirrored, "c", "hermitian", True, False)
-STRICT = copy(test_copy_scaled.test_triangles_are_copied_alone, "d", "strict", True, False)
+TRIANGLE = copy(test_copy_scaled.test_triangles_are_copied_alone, "c", Region.HERMITIAN_LOWER, True, False)
+MIRROR = copy(test_copy_scaled.test_a_triangle_is_mirrored, "c", Region.HERMITIAN_LOWER, True, False)
+STRICT = copy(test_copy_scaled.test_triangles_are_copied_alone, "d", Region.STRICT_LOWER, True, False)
 PAIRS = tile(trans_a=True, k=12, VEC_A=2, DIM_XA=4, DIM_YA=8, BLK_K=8)
 ROWS = leaf("trsm", t_by_rows=False)
 WIDE = TrsmSmall("d", BLK_N=64)  # threads whose elements of the diagonal others bring
@@ -402,7 +403,7 @@ DEFECTS = [
     ("copy.symmetrize", "ok = (i < rows) & (j < cols)", "ok = j < cols", mirrored(n=17)),
     ("copy.symmetrize", "ok = (i < rows) & (j < cols)", "ok = i < rows", mirrored(n=17)),
     ("copy.symmetrize", "return (i < rows) & (j < cols)", "return (j < cols)", mirrored()),
-    ("copy.symmetrize", "return (i < rows) & (j < cols)", "return (i < rows)", mirrored(part="upper")),
+    ("copy.symmetrize", "return (i < rows) & (j < cols)", "return (i < rows)", mirrored(region=Region.UPPER)),
     ("copy.symmetrize", "(n + BLK - 1) // BLK", "n // BLK", mirrored()),
     ("copy.pack", "(i < rows) & (kk < depth)", "(kk < depth)", pack(by_rows=False)),
     ("copy.pack", "(i < rows) & (kk < depth)", "(i < rows)", pack()),
@@ -430,33 +431,33 @@ DEFECTS = [
     ("copy.copy_scaled", "real(0) if zero else tile", "tile", ZEROS),
     ("common.region", "i + shift - j >= FIRST", "i + shift - j > FIRST", TRIANGLE),
     ("common.region", "i + shift - j >= FIRST", "i - j >= FIRST", TRIANGLE),
-    ("common.region", "1 if part == \"strict\" else 0", "0", STRICT),
-    ("common.region", "i + shift <= j", "i + shift < j", tile(m=20, n=20, part="upper")),
-    ("common.region", "i + shift <= j", "i <= j", tile(m=20, n=20, part="upper")),
-    ("common.region", "shift + BLK_M <= 0 if", "shift <= 0 if", tile(m=32, n=32, part="upper")),
-    ("common.region", "else shift >= BLK_N", "else shift >= 0", tile(m=32, n=32, part="lower")),
-    ("common.region", "else shift >= BLK_N", "else shift >= 0", tile("c", m=32, n=32, part="hermitian")),
-    ("common.tile_scheduler", "quotient(order + 1, 2)", "quotient(order, 2)", tile(m=48, n=48, part="lower")),
-    ("common.tile_scheduler", "width = order | 1", "width = order", tile(m=32, n=32, part="lower")),
-    ("common.tile_scheduler", "width - longer - 1, j - longer", "width - longer, j - longer", tile(m=48, n=48, part="lower")),
-    ("common.tile_scheduler", "if upper:", "if False:", tile(m=48, n=48, part="upper")),
-    ("common.tile_scheduler", "(row * DOWN + down)", "row", tile(m=48, n=48, part="lower", BLK_N=32)),
-    ("common.tile_scheduler", "* (DOWN * ACROSS)", "", walked(m=48, n=48, batch=2, part="lower")),
-    ("gemm.persistent", "row0 - col0", "0", walked(m=48, n=48, part="lower")),
-    ("gemm.mainloop", "old[i * WIDTH + 1] = real(0)", "pass", tile("z", m=20, n=20, part="hermitian")),
-    ("gemm.mainloop", "acc[x + 1] = real(0)", "pass", tile("c", m=20, n=20, part="hermitian_upper")),
+    ("common.region", "1 if region.strict else 0", "0", STRICT),
+    ("common.region", "i + shift <= j", "i + shift < j", tile(m=20, n=20, region=Region.UPPER)),
+    ("common.region", "i + shift <= j", "i <= j", tile(m=20, n=20, region=Region.UPPER)),
+    ("common.region", "shift + BLK_M <= 0 if", "shift <= 0 if", tile(m=32, n=32, region=Region.UPPER)),
+    ("common.region", "else shift >= BLK_N", "else shift >= 0", tile(m=32, n=32, region=Region.LOWER)),
+    ("common.region", "else shift >= BLK_N", "else shift >= 0", tile("c", m=32, n=32, region=Region.HERMITIAN_LOWER)),
+    ("common.tile_scheduler", "quotient(order + 1, 2)", "quotient(order, 2)", tile(m=48, n=48, region=Region.LOWER)),
+    ("common.tile_scheduler", "width = order | 1", "width = order", tile(m=32, n=32, region=Region.LOWER)),
+    ("common.tile_scheduler", "width - longer - 1, j - longer", "width - longer, j - longer", tile(m=48, n=48, region=Region.LOWER)),
+    ("common.tile_scheduler", "if upper:", "if False:", tile(m=48, n=48, region=Region.UPPER)),
+    ("common.tile_scheduler", "(row * DOWN + down)", "row", tile(m=48, n=48, region=Region.LOWER, BLK_N=32)),
+    ("common.tile_scheduler", "* (DOWN * ACROSS)", "", walked(m=48, n=48, batch=2, region=Region.LOWER)),
+    ("gemm.persistent", "row0 - col0", "0", walked(m=48, n=48, region=Region.LOWER)),
+    ("gemm.mainloop", "old[i * WIDTH + 1] = real(0)", "pass", tile("z", m=20, n=20, region=Region.HERMITIAN_LOWER)),
+    ("gemm.mainloop", "acc[x + 1] = real(0)", "pass", tile("c", m=20, n=20, region=Region.HERMITIAN_UPPER)),
     ("gemm.mainloop", "REAL_DIAGONAL and row + shift == col", "REAL_DIAGONAL and row == col",
-     tile("z", m=20, n=20, part="hermitian")),
-    ("copy.split_k_reduce", "& of_part(row, col, 0)", "", sums(m=9, n=9, part="lower")),
-    ("copy.split_k_reduce", "needed(row - col)", "needed(col - row)", sums(m=9, n=9, part="lower")),
-    ("copy.split_k_reduce", "ok, row == col, reads_c", "ok, False, reads_c", sums("z", m=9, n=9, part="hermitian")),
-    ("copy.split_k_reduce", "old[1] = real(0)", "pass", sums("z", m=9, n=9, part="hermitian")),
+     tile("z", m=20, n=20, region=Region.HERMITIAN_LOWER)),
+    ("copy.split_k_reduce", "& in_region(row, col, 0)", "", sums(m=9, n=9, region=Region.LOWER)),
+    ("copy.split_k_reduce", "needed(row - col)", "needed(col - row)", sums(m=9, n=9, region=Region.LOWER)),
+    ("copy.split_k_reduce", "ok, row == col, reads_c", "ok, False, reads_c", sums("z", m=9, n=9, region=Region.HERMITIAN_LOWER)),
+    ("copy.split_k_reduce", "old[1] = real(0)", "pass", sums("z", m=9, n=9, region=Region.HERMITIAN_LOWER)),
     ("copy.copy_scaled", "real_diagonal and i + x * ROWS + shift == j + x * COLS", "False", TRIANGLE),
     ("copy.copy_scaled", "tile[to], tile[to + 1] = alpha * re, real(0)", "pass", TRIANGLE),
     ("copy.split_k_reduce", "ok & reads_c", "ok", sums(beta=0.0)),
     ("copy.split_k_reduce", "(beta_i != real(0))", "False", sums("z", beta=2j)),
-    ("copy.symmetrize", "& of_part(i, j, shift)", "", mirrored()),
-    ("copy.symmetrize", "real(0) if i + shift == j else im", "im", mirrored("z", part="hermitian")),
+    ("copy.symmetrize", "& in_region(i, j, shift)", "", mirrored()),
+    ("copy.symmetrize", "real(0) if i + shift == j else im", "im", mirrored("z", region=Region.HERMITIAN_LOWER)),
     ("copy.symmetrize", "ok & reads_c", "ok", mirrored(beta=0.0)),
     ("copy.symmetrize", "(beta_i != real(0))", "False", mirrored("z", beta=2j)),
     # conjugation and complex arithmetic
@@ -477,7 +478,7 @@ DEFECTS = [
     ("copy.copy_scaled", "-1 if conj else 1", "1", COPIES),
     ("copy.split_k_reduce", "alpha * re - alpha_i * im", "alpha * re + alpha_i * im", sums("c", alpha=1 - 2j)),
     ("copy.split_k_reduce", "+ beta_i * old[0]", "- beta_i * old[0]", sums("z", beta=1j)),
-    ("copy.symmetrize", "- other[1]", "+ other[1]", mirrored("c", part="hermitian_upper")),
+    ("copy.symmetrize", "- other[1]", "+ other[1]", mirrored("c", region=Region.HERMITIAN_UPPER)),
     ("copy.symmetrize", "- beta_i * old[2 * x + 1]", "+ beta_i * old[2 * x + 1]", mirrored("c", beta=1 - 2j)),
     ("copy.pack", "if CONJ:", "if False:", pack("c", conj=True)),
     ("copy.pack", "-vector[v * PARTS + 1]", "vector[v * PARTS + 1]", pack("z", conj=True)),
@@ -533,12 +534,12 @@ DEFECTS = [
     ("gemm.trmm_fused", "SIGN * next_c", "next_c", in_place()),
     ("gemm.trmm_fused", "own - 1 if DOWN else 0", "0", in_place()),
     ("gemm.trmm_fused", "levels - 1 - level if DOWN else level", "level", in_place()),
-    ("gemm.trmm_fused", "levels - 1 - level if DOWN else level", "level", in_place(triangle="upper_b")),
+    ("gemm.trmm_fused", "levels - 1 - level if DOWN else level", "level", in_place(triangle=Triangle.UPPER_RIGHT)),
     ("gemm.trmm_fused", "own + index * PER if DOWN", "index * PER if DOWN", in_place()),
-    ("gemm.trmm_fused", "int64(first) * BLK + begin_t", "begin_t", in_place(triangle="upper_a")),
+    ("gemm.trmm_fused", "int64(first) * BLK + begin_t", "begin_t", in_place(triangle=Triangle.UPPER_LEFT)),
     ("gemm.trmm_fused", "found[0] != found[0]", "False", unspoilt()),
     ("gemm.trmm_fused", "(int32(0), here) if DOWN", "(int32(0), int32(depth - 1)) if DOWN", unspoilt()),
-    ("gemm.trmm_fused", "(here, int32(depth - 1))", "(int32(0), int32(depth - 1))", unspoilt("z", "lower_b")),
+    ("gemm.trmm_fused", "(here, int32(depth - 1))", "(int32(0), int32(depth - 1))", unspoilt("z", Triangle.LOWER_RIGHT)),
     ("gemm.trmm_fused", "x[0] * y[0] - imaginary", "x[0] * y[0] + imaginary", unspoilt("z")),
     ("gemm.trsm_fused", "ready = load_acquire(flags, flag)", "ready = int32(passed + 1)", at_once(order=90)),
     ("gemm.trsm_fused", "int32(empty + 1)", "int32(empty)", at_once(order=90)),
@@ -550,10 +551,10 @@ DEFECTS = [
      at_once(order=90, stages=3)),
     ("gemm.trsm_fused", "int32(count + done))", "int32(count + done + 1))", at_once(order=90)),
     ("gemm.trsm_fused", "if level < levels - 1 else 0", "if level < levels else 0", at_once()),
-    ("gemm.trsm_fused", "(stripes - 1) * BLK_K, order", "stripes * BLK_K, order", at_once(triangle="upper_a")),
-    ("gemm.trsm_fused", "SIGN * next_c", "next_c", at_once(triangle="upper_a")),
-    ("gemm.trsm_fused", "base + SIGN * BLK_K", "base + BLK_K", at_once(triangle="lower_b")),
-    ("gemm.trsm_fused", "(own - 1) * BLK_K)", "0)", at_once(triangle="lower_b")),
+    ("gemm.trsm_fused", "(stripes - 1) * BLK_K, order", "stripes * BLK_K, order", at_once(triangle=Triangle.UPPER_LEFT)),
+    ("gemm.trsm_fused", "SIGN * next_c", "next_c", at_once(triangle=Triangle.UPPER_LEFT)),
+    ("gemm.trsm_fused", "base + SIGN * BLK_K", "base + BLK_K", at_once(triangle=Triangle.LOWER_RIGHT)),
+    ("gemm.trsm_fused", "(own - 1) * BLK_K)", "0)", at_once(triangle=Triangle.LOWER_RIGHT)),
     ("gemm.trsm_fused", "if done < own - 1:", "if done < own - 2:", at_once()),
     ("gemm.trsm_fused", "cuda.syncthreads()\n            if t == ASIDE", "if t == ASIDE", at_once()),
     ("gemm.trsm_fused", "cuda.syncthreads()\n        if t == 0:\n            store_release",
@@ -563,11 +564,11 @@ DEFECTS = [
     ("gemm.diagonal_solve", "alpha * panel[at] - acc[x]", "panel[at] - acc[x]", at_once()),
     ("gemm.diagonal_solve", "prepared[d] = value[ON_DIAGONAL]", "prepared[d] = real(1)", at_once()),
     ("gemm.diagonal_solve", "THREADS * MANY)), MANY * PARTS", "THREADS * MANY)), 0", at_once()),
-    ("gemm.diagonal_solve", "i > j if down else i < j", "i > j", at_once(triangle="upper_a", quickly=True)),
+    ("gemm.diagonal_solve", "i > j if down else i < j", "i > j", at_once(triangle=Triangle.UPPER_LEFT, quickly=True)),
     ("gemm.diagonal_solve", "(COUNT - 1 - i, COUNT - 1 - j)", "(i, j)",
-     at_once(triangle="upper_a", quickly=True)),
+     at_once(triangle=Triangle.UPPER_LEFT, quickly=True)),
     ("gemm.diagonal_solve", "real(CONJ) * value[x + 1]", "value[x + 1]", at_once("c", conj=True)),
-    ("gemm.diagonal_solve", "else (sides, extent)", "else (extent, sides)", at_once(triangle="lower_b")),
+    ("gemm.diagonal_solve", "else (sides, extent)", "else (extent, sides)", at_once(triangle=Triangle.LOWER_RIGHT)),
     ("gemm.diagonal_solve", "(k < extent) & (side < sides)", "(side < sides)",
      solved_by(test_trsm_fused.overflowing)),
     ("gemm.diagonal_solve", "(k < extent) & (side < sides)", "(k < extent)",
@@ -583,11 +584,11 @@ DEFECTS = [
     ("gemm.warp_substitution", "range(1, SHARES)", "range(2, SHARES)", shared_out()),
     ("gemm.warp_substitution", "later_rows(column, own)\n", "pass\n", shared_out("z")),
     ("gemm.warp_substitution", "put(0, column, mine)\n", "pass\n", shared_out("c")),
-    ("gemm.warp_substitution", "SIGN * share", "share", shared_out(triangle="upper_a")),
-    ("gemm.warp_substitution", "else places.count - 1", "else 0", shared_out(triangle="lower_b")),
+    ("gemm.warp_substitution", "SIGN * share", "share", shared_out(triangle=Triangle.UPPER_LEFT)),
+    ("gemm.warp_substitution", "else places.count - 1", "else 0", shared_out(triangle=Triangle.LOWER_RIGHT)),
     ("gemm.warp_substitution", "share * LINES", "0", shared_out()),
     ("gemm.warp_substitution", "0 if size < real(INFINITY) else 1", "0",
-     solved_by(partial(test_trsm_fused.overflowing, **test_trsm_fused.shared("lower_a")))),
+     solved_by(partial(test_trsm_fused.overflowing, **test_trsm_fused.shared(Triangle.LOWER_LEFT)))),
     ("gemm.diagonal_solve", "(p, q) if BY_ROWS", "(q, p) if BY_ROWS", shared_out(quickly=True)),
     ("trmm.diagonal_blocks", "& is_inside(i, j, 0)", "", diagonal(beyond=77)),
     ("trmm.diagonal_blocks", "(i < left) & (j < left) &", "", diagonal()),

@@ -8,14 +8,14 @@ import pytest
 from pyblasgpu.kernels.copy import split_k_reduce
 from pyblasgpu.kernels.copy.split_k_reduce import SplitKReduce, cut
 from pyblasgpu.testing.reference import fenced, integers
-from pyblasgpu.types import DTYPES
+from pyblasgpu.types import DTYPES, Region
 
-from .launching import of_part, run, strides
+from .launching import in_region, run, strides
 
 
 def check(
     letter="s", m=13, n=5, partials=9, alpha=2.0, beta=-1.0, slices=4, unroll=2, kernels=split_k_reduce,
-    part="all",
+    region=Region.ALL,
 ) -> None:  # fmt: skip
     """Sum integers, other numbers between their columns, into C between fences; compare with ``==``."""
     dtype, rng = DTYPES[letter], np.random.default_rng(m + 10 * n + 100 * partials)
@@ -25,10 +25,10 @@ def check(
     values, old = integers(rng, (partials, m, n), dtype), integers(rng, (m, n), dtype)
     p[:, :, :m] = values.swapaxes(1, 2)
     expected = alpha * values.sum(axis=0) + (beta * old if beta else 0)
-    expected, old = of_part(part, expected, old if beta else np.full_like(old, np.nan))
+    expected, old = in_region(region, expected, old if beta else np.full_like(old, np.nan))
     c, unharmed = fenced(old, "F")
     integers_ = (m, n, partials, lead, strides(c)[1], lead * n)
-    run(kernels.source(config, part), config.grid(lead, n), (p, c), integers_, (alpha, beta))
+    run(kernels.source(config, region), config.grid(lead, n), (p, c), integers_, (alpha, beta))
     assert np.array_equal(c, expected)
     assert unharmed()
 
@@ -77,10 +77,10 @@ def test_the_order_of_a_sum_is_that_of_the_partials():
     for slices, per_slice in ((1, 11), (4, 3)):
         expected = np.zeros(32, np.float32)
         for first in range(0, 11, per_slice):
-            part = np.zeros(32, np.float32)
+            region = np.zeros(32, np.float32)
             for values in p[first : first + per_slice, 0]:
-                part += values
-            expected += part
+                region += values
+            expected += region
         c = np.zeros((32, 1), np.float32, order="F")
         config = SplitKReduce(dtype="s", DIM=32, SLICES=slices, UNROLL=2)
         run(split_k_reduce.source(config), config.grid(32, 1), (p, c), (32, 1, 11, 32, 32, 32), (1.0, 0.0))

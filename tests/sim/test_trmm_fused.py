@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from part_mask import mask
+from region_mask import mask
 
 from pyblasgpu.database import FIXED
 from pyblasgpu.errors import ConfigError
@@ -14,11 +14,11 @@ from pyblasgpu.gpu.simulator import intrinsics as simulator
 from pyblasgpu.kernels.gemm import mma as gemm_mma
 from pyblasgpu.kernels.gemm import simt as gemm_simt
 from pyblasgpu.kernels.gemm import trmm_fused as trmm_fused
-from pyblasgpu.kernels.gemm.trmm_fused import TRIANGLES, tile_orders
 from pyblasgpu.kernels.gemm.trmm_fused import check as check_config
+from pyblasgpu.kernels.gemm.trmm_fused import tile_orders
 from pyblasgpu.kernels.trmm import diagonal_blocks
 from pyblasgpu.testing.reference import fenced, integers
-from pyblasgpu.types import DTYPES
+from pyblasgpu.types import DTYPES, Region, Triangle, Uplo
 
 from . import test_gemm_mma, test_gemm_simt
 from .launching import run, strides
@@ -26,9 +26,9 @@ from .launching import run, strides
 PIPELINES = [{"stages": 2}, {"stages": 3}, {"stages": 2, "prefetch": True}, {"stages": 4, "prefetch": True}]
 
 
-def config(letter="s", triangle="lower_a", by_rows=False, mma=False, **changes):
+def config(letter="s", triangle=Triangle.LOWER_LEFT, by_rows=False, mma=False, **changes):
     """A small tile for a T that lies by columns, or by rows."""
-    of_a = triangle.endswith("a")
+    of_a = triangle.on_left
     layout = (by_rows, False) if of_a else (False, by_rows)
     make = test_gemm_mma.config if mma else test_gemm_simt.config
     return make(letter, *layout, **{"stages": 2, **changes})
@@ -45,15 +45,15 @@ def multiply(
 ):  # fmt: skip
     """C := alpha T C, or alpha C T, in place."""
     kernels = kernels or (gemm_mma if tile.STEM == "gemm_mma" else gemm_simt)
-    (m, n), dtype, (uplo, _) = c.shape, DTYPES[tile.dtype], triangle.split("_")
-    (block, free), of_a = tile_orders(tile, triangle), triangle.endswith("a")
+    (m, n), dtype = c.shape, DTYPES[tile.dtype]
+    (block, free), of_a = tile_orders(tile, triangle), triangle.on_left
     order, others = (m, n) if of_a else (n, m)
     levels, strips = -(-order // block), -(-others // free)
     copy = np.full(levels * block**2, np.nan, c.dtype)
     flags = np.full(levels * strips, np.nan, dtype.real)
     lead = strides(t)[0 if by_rows else 1]
     prepare = FIXED[diagonal_blocks.STEM].config(tile.dtype, "", {})
-    source = copier.source(prepare, uplo, unit, not by_rows)
+    source = copier.source(prepare, triangle.uplo, unit, not by_rows)
     run(source, prepare.grid(order, block), (t, copy, flags), (order, block, levels * strips, lead), ())
     assert not flags.any()
     conjs = (conj, False) if of_a else (False, conj)
@@ -63,9 +63,10 @@ def multiply(
 
 def operands(rng, dtype, order, others, triangle, unit, by_rows, beyond=np.nan):
     """T with NaN wherever it must not be read, or what is given, what it means, and C."""
-    t, uplo = integers(rng, (order, order), dtype), triangle.split("_")[0]
-    c = integers(rng, (order, others) if triangle.endswith("a") else (others, order), dtype)
-    kept = mask("strict", order, order) if uplo == "lower" else mask("strict", order, order).T
+    t = integers(rng, (order, order), dtype)
+    c = integers(rng, (order, others) if triangle.on_left else (others, order), dtype)
+    below = mask(Region.STRICT_LOWER, order, order)
+    kept = below if triangle.uplo is Uplo.LOWER else below.T
     seen = np.where(kept, t, 0)
     np.fill_diagonal(seen, 1 if unit else t.diagonal())
     t = np.where(kept | (np.eye(order) > unit), t, beyond).astype(t.dtype)
@@ -81,7 +82,7 @@ def check(
     tile = config(letter, triangle, by_rows, mma, **changes)
     t, seen, given = operands(rng, dtype, order, others, triangle, unit, by_rows, beyond)
     seen = seen.conj() if conj else seen
-    expected = 2 * (seen @ given if triangle.endswith("a") else given @ seen)
+    expected = 2 * (seen @ given if triangle.on_left else given @ seen)
     c, unharmed = fenced(given, "F")
     multiply(tile, triangle, t, c, unit, conj, 2.0, by_rows, kernels, copier)
     np.testing.assert_array_equal(c, expected)
@@ -91,7 +92,7 @@ def check(
 def check_not_finite(letter, triangle, what=np.nan, kernels=None):
     """One number spoils what depends on it, and no more."""
     rng, dtype, (order, others), of_a = (
-        np.random.default_rng(5), DTYPES[letter], (45, 19), triangle.endswith("a"),
+        np.random.default_rng(5), DTYPES[letter], (45, 19), triangle.on_left,
     )  # fmt: skip
     t, seen, c = operands(rng, dtype, order, others, triangle, False, False)
     at = (21, 7) if of_a else (7, 21)
@@ -99,7 +100,7 @@ def check_not_finite(letter, triangle, what=np.nan, kernels=None):
     c = np.asfortranarray(c)
     c[at] = what
     multiply(config(letter, triangle), triangle, t, c, kernels=kernels)
-    spoilt = np.arange(order) >= 21 if triangle in ("lower_a", "upper_b") else np.arange(order) <= 21
+    spoilt = np.arange(order) >= 21 if triangle.is_forward else np.arange(order) <= 21
     place = (spoilt, 7) if of_a else (7, spoilt)
     depends = (seen[:, 21] if of_a else seen[21]) != 0
     assert not np.isfinite(c[place][depends[spoilt]]).any()
@@ -107,39 +108,39 @@ def check_not_finite(letter, triangle, what=np.nan, kernels=None):
     np.testing.assert_array_equal(c, clean)
 
 
-@pytest.mark.parametrize("triangle", TRIANGLES)
+@pytest.mark.parametrize("triangle", Triangle)
 @pytest.mark.parametrize("by_rows", [False, True])
 @pytest.mark.parametrize("letter", DTYPES)
 def test_every_triangle_and_layout(letter, triangle, by_rows):
     check(letter, triangle, by_rows=by_rows)
 
 
-@pytest.mark.parametrize("triangle", TRIANGLES)
+@pytest.mark.parametrize("triangle", Triangle)
 @pytest.mark.parametrize("letter", "dz")
 def test_on_tensor_cores(letter, triangle):
     check(letter, triangle, 71, 37, mma=True)
 
 
-@pytest.mark.parametrize("triangle", ["lower_a", "upper_a"])
+@pytest.mark.parametrize("triangle", [Triangle.LOWER_LEFT, Triangle.UPPER_LEFT])
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_every_pipeline(pipeline, triangle):
     check("s", triangle, **pipeline)
     check("d", triangle, 70, 18, mma=True, **pipeline)
 
 
-@pytest.mark.parametrize("triangle", TRIANGLES)
+@pytest.mark.parametrize("triangle", Triangle)
 @pytest.mark.parametrize("unit, conj", list(product((False, True), repeat=2)))
 def test_unit_and_conjugated(triangle, unit, conj):
     check("c", triangle, unit=unit, conj=conj)
 
 
-@pytest.mark.parametrize("triangle", TRIANGLES)
+@pytest.mark.parametrize("triangle", Triangle)
 @pytest.mark.parametrize("order, others", [(1, 1), (16, 8), (5, 3), (17, 9), (33, 200), (64, 64)])
 def test_odd_extents(triangle, order, others):
     check("s", triangle, order, others)
 
 
-@pytest.mark.parametrize("triangle", TRIANGLES)
+@pytest.mark.parametrize("triangle", Triangle)
 @pytest.mark.parametrize("what", [np.nan, np.inf])
 @pytest.mark.parametrize("letter", "sz")
 def test_what_is_not_finite_spoils_only_what_depends_on_it(letter, triangle, what):
@@ -151,8 +152,8 @@ def test_in_any_order_of_blocks(span, monkeypatch):
     monkeypatch.setattr(trmm_fused, "SPAN", span)
     for seed in range(4):
         simulator.reseed(seed)
-        check("s", "lower_a", 50, 30)
-        check("s", "lower_b", 30, 50)
+        check("s", Triangle.LOWER_LEFT, 50, 30)
+        check("s", Triangle.LOWER_RIGHT, 30, 50)
 
 
 @pytest.mark.parametrize(
@@ -164,5 +165,5 @@ def test_in_any_order_of_blocks(span, monkeypatch):
 )  # fmt: skip
 def test_rules(rule, changes):
     with pytest.raises(ConfigError) as error:
-        check_config(config(**changes), "lower_a")
+        check_config(config(**changes), Triangle.LOWER_LEFT)
     assert error.value.rule == rule

@@ -11,10 +11,10 @@ from pyblasgpu.gpu.simulator import intrinsics as simulator
 from pyblasgpu.kernels.gemm import mma as gemm_mma
 from pyblasgpu.kernels.gemm import simt as gemm_simt
 from pyblasgpu.kernels.gemm import trsm_fused as trsm_fused
-from pyblasgpu.kernels.gemm.trmm_fused import TRIANGLES, tile_orders
+from pyblasgpu.kernels.gemm.trmm_fused import tile_orders
 from pyblasgpu.kernels.gemm.warp_substitution import sharing
 from pyblasgpu.testing.reference import fenced
-from pyblasgpu.types import DTYPES
+from pyblasgpu.types import DTYPES, Diag, Triangle
 
 from .launching import run, strides
 from .test_trmm_fused import PIPELINES, config, operands
@@ -22,18 +22,18 @@ from .test_trmm_fused import PIPELINES, config, operands
 
 def shared(triangle):
     """A tile of which threads share a right-hand side: four groups of unknowns, eight in z."""
-    return {"BLK_K": 32, **({"BLK_M": 32} if triangle.endswith("a") else {"BLK_N": 32})}
+    return {"BLK_K": 32, **({"BLK_M": 32} if triangle.on_left else {"BLK_N": 32})}
 
 
 def solve(tile, triangle, t, c, unit=False, conj=False, alpha=1.0, by_rows=False, kernels=None):
     """T X = alpha C, or X T = alpha C, in place."""
     kernels = kernels or (gemm_mma if tile.STEM == "gemm_mma" else gemm_simt)
-    (m, n), dtype, of_a = c.shape, DTYPES[tile.dtype], triangle.endswith("a")
+    (m, n), dtype, of_a = c.shape, DTYPES[tile.dtype], triangle.on_left
     _, free = tile_orders(tile, triangle)
     flags = np.zeros(-(-(n if of_a else m) // free) * trsm_fused.APART // dtype.real_size, dtype.real)
     lead = strides(t)[0 if by_rows else 1]
     conjs = (conj, False) if of_a else (False, conj)
-    source = kernels.source(tile, *conjs, triangle=triangle, solved="unit" if unit else "nonunit")
+    source = kernels.source(tile, *conjs, triangle=triangle, solved=Diag.UNIT if unit else Diag.NON_UNIT)
     run(source, tile.grid(m, n), (t, c, flags), (m, n, lead, strides(c)[1]), (alpha,))
     assert not flags.any()
 
@@ -46,7 +46,7 @@ def solvable(rng, dtype, order, others, triangle, unit, by_rows, conj=False):
         np.fill_diagonal(t, diagonal)
         np.fill_diagonal(seen, diagonal)
     meant = seen.conj() if conj else seen
-    return t, meant, x, meant @ x if triangle.endswith("a") else x @ meant
+    return t, meant, x, meant @ x if triangle.on_left else x @ meant
 
 
 def check(
@@ -63,20 +63,20 @@ def check(
     assert unharmed()
 
 
-@pytest.mark.parametrize("triangle", TRIANGLES)
+@pytest.mark.parametrize("triangle", Triangle)
 @pytest.mark.parametrize("by_rows", [False, True])
 @pytest.mark.parametrize("letter", DTYPES)
 def test_every_triangle_and_layout(letter, triangle, by_rows):
     check(letter, triangle, by_rows=by_rows)
 
 
-@pytest.mark.parametrize("triangle", TRIANGLES)
+@pytest.mark.parametrize("triangle", Triangle)
 @pytest.mark.parametrize("letter", "dz")
 def test_on_tensor_cores(letter, triangle):
     check(letter, triangle, 71, 37, mma=True)
 
 
-@pytest.mark.parametrize("triangle", TRIANGLES)
+@pytest.mark.parametrize("triangle", Triangle)
 @pytest.mark.parametrize("letter, mma", [*((letter, False) for letter in DTYPES), ("d", True), ("z", True)])
 def test_threads_that_share_a_right_hand_side(letter, mma, triangle):
     changes = {"BLK_N": 32, "WARP_N": 32, "BLK_K": 32} if mma else shared(triangle)
@@ -86,13 +86,13 @@ def test_threads_that_share_a_right_hand_side(letter, mma, triangle):
     check(letter, triangle, 93, 37, mma=mma, **changes)
 
 
-@pytest.mark.parametrize("triangle", TRIANGLES)
+@pytest.mark.parametrize("triangle", Triangle)
 def test_stripes_as_deep_as_a_tile(triangle):
-    edge = "BLK_M" if triangle.endswith("a") else "BLK_N"
+    edge = "BLK_M" if triangle.on_left else "BLK_N"
     check("s", triangle, 150, 9, BLK_K=64, **{edge: 64})
 
 
-@pytest.mark.parametrize("triangle", ["lower_a", "upper_a"])
+@pytest.mark.parametrize("triangle", [Triangle.LOWER_LEFT, Triangle.UPPER_LEFT])
 def test_threads_that_are_left_over(triangle):
     tile = {"BLK_N": 24, "WARP_N": 24, "BLK_K": 32}  # 64 threads, 24 right-hand sides
     check("d", triangle, 125, 37, mma=True, **tile)
@@ -100,7 +100,7 @@ def test_threads_that_are_left_over(triangle):
 
 @pytest.mark.parametrize("unit, conj", list(product((False, True), repeat=2)))
 def test_unit_and_conjugated_where_threads_share(unit, conj):
-    for triangle in TRIANGLES:
+    for triangle in Triangle:
         check("z", triangle, unit=unit, conj=conj, **shared(triangle))
 
 
@@ -113,20 +113,20 @@ def test_how_many_share(letter, threads, sides, count, shares):
     assert sharing(DTYPES[letter], threads, sides, count) == shares
 
 
-@pytest.mark.parametrize("triangle", ["lower_a", "upper_a"])
+@pytest.mark.parametrize("triangle", [Triangle.LOWER_LEFT, Triangle.UPPER_LEFT])
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_every_pipeline(pipeline, triangle):
     check("s", triangle, **pipeline)
     check("d", triangle, 70, 18, mma=True, **pipeline)
 
 
-@pytest.mark.parametrize("triangle", TRIANGLES)
+@pytest.mark.parametrize("triangle", Triangle)
 @pytest.mark.parametrize("unit, conj", list(product((False, True), repeat=2)))
 def test_unit_and_conjugated(triangle, unit, conj):
     check("c", triangle, unit=unit, conj=conj)
 
 
-@pytest.mark.parametrize("triangle", TRIANGLES)
+@pytest.mark.parametrize("triangle", Triangle)
 @pytest.mark.parametrize("order, others", [(1, 1), (16, 8), (5, 3), (17, 9), (33, 200), (64, 64)])
 def test_odd_extents(triangle, order, others):
     check("s", triangle, order, others)
@@ -137,27 +137,27 @@ def test_in_any_order_of_blocks(span, monkeypatch):
     monkeypatch.setattr(trsm_fused, "SPAN", span)
     for seed in range(4):
         simulator.reseed(seed)
-        check("s", "lower_a", 50, 30)
-        check("s", "lower_b", 30, 50)
+        check("s", Triangle.LOWER_LEFT, 50, 30)
+        check("s", Triangle.LOWER_RIGHT, 30, 50)
 
 
-def hard(letter="s", triangle="lower_a", diagonal=0.0, kernels=None, **changes):
+def hard(letter="s", triangle=Triangle.LOWER_LEFT, diagonal=0.0, kernels=None, **changes):
     """A diagonal element without a safe reciprocal: what depends on it is as by true divisions."""
     rng, dtype, (order, others) = np.random.default_rng(7), DTYPES[letter], (45, 19)
     t, seen, x, _ = solvable(rng, dtype, order, others, triangle, False, False)
-    at, down = 21, triangle in ("lower_a", "upper_b")
+    at, down = 21, triangle.is_forward
     depends = np.arange(order) >= at if down else np.arange(order) <= at
     np.fill_diagonal(seen, np.where(np.arange(order) == at, diagonal, seen.diagonal()))
     t[at, at] = diagonal
-    x[depends if triangle.endswith("a") else (slice(None), depends)] = 0
-    spoilt = (at, slice(None)) if triangle.endswith("a") else (slice(None), at)
-    c = np.asfortranarray(seen @ x if triangle.endswith("a") else x @ seen)
+    x[depends if triangle.on_left else (slice(None), depends)] = 0
+    spoilt = (at, slice(None)) if triangle.on_left else (slice(None), at)
+    c = np.asfortranarray(seen @ x if triangle.on_left else x @ seen)
     c[spoilt] += 1
     solve(config(letter, triangle, **changes), triangle, t, c, kernels=kernels)
     with np.errstate(divide="ignore"):
         np.testing.assert_array_equal(c[spoilt], np.divide(dtype_of(c)(1), dtype_of(c)(diagonal)))
     before = ~depends
-    place = before if triangle.endswith("a") else (slice(None), before)
+    place = before if triangle.on_left else (slice(None), before)
     np.testing.assert_array_equal(c[place], x[place])
 
 
@@ -165,24 +165,24 @@ def dtype_of(array):
     return array.dtype.type
 
 
-@pytest.mark.parametrize("triangle", TRIANGLES)
+@pytest.mark.parametrize("triangle", Triangle)
 @pytest.mark.parametrize("diagonal", [0.0, 2.0**-70, 2.0**100])
 @pytest.mark.parametrize("shares", [False, True], ids=["alone", "shared"])
 def test_a_diagonal_that_has_no_safe_reciprocal(triangle, diagonal, shares):
     hard("s", triangle, diagonal, **(shared(triangle) if shares else {}))
 
 
-def check_not_finite(letter="s", triangle="lower_a", what=np.nan, kernels=None, **changes):
+def check_not_finite(letter="s", triangle=Triangle.LOWER_LEFT, what=np.nan, kernels=None, **changes):
     """One number spoils what depends on it, and no more."""
     rng, dtype, (order, others), of_a = (
-        np.random.default_rng(5), DTYPES[letter], (45, 19), triangle.endswith("a"),
+        np.random.default_rng(5), DTYPES[letter], (45, 19), triangle.on_left,
     )  # fmt: skip
     t, seen, x, b = solvable(rng, dtype, order, others, triangle, False, False)
     at = (21, 7) if of_a else (7, 21)
     c = np.asfortranarray(b)
     c[at] = what
     solve(config(letter, triangle, **changes), triangle, t, c, kernels=kernels)
-    spoilt = np.arange(order) >= 21 if triangle in ("lower_a", "upper_b") else np.arange(order) <= 21
+    spoilt = np.arange(order) >= 21 if triangle.is_forward else np.arange(order) <= 21
     place = (spoilt, 7) if of_a else (7, spoilt)
     assert not np.isfinite(c[at])
     assert not np.isfinite(c[place][(seen[:, 21] if of_a else seen[21])[spoilt] != 0]).any()
@@ -190,7 +190,7 @@ def check_not_finite(letter="s", triangle="lower_a", what=np.nan, kernels=None, 
     np.testing.assert_array_equal(c, x)
 
 
-@pytest.mark.parametrize("triangle", TRIANGLES)
+@pytest.mark.parametrize("triangle", Triangle)
 @pytest.mark.parametrize("what", [np.nan, np.inf])
 @pytest.mark.parametrize("letter", "sz")
 @pytest.mark.parametrize("shares", [False, True], ids=["alone", "shared"])
@@ -198,13 +198,13 @@ def test_what_is_not_finite_spoils_only_what_depends_on_it(letter, triangle, wha
     check_not_finite(letter, triangle, what, **(shared(triangle) if shares else {}))
 
 
-def overflowing(triangle="lower_a", kernels=None, **changes):
+def overflowing(triangle=Triangle.LOWER_LEFT, kernels=None, **changes):
     """A quotient beyond what there are numbers for is infinite, though it is made of a reciprocal."""
     order, others = 45, 19
     t = np.asfortranarray(np.diag(np.full(order, 0.25, np.float32)))
-    c = np.ones((order, others) if triangle.endswith("a") else (others, order), np.float32, order="F")
-    last = order - 1 if triangle in ("lower_a", "upper_b") else 0
-    place = (last, 17) if triangle.endswith("a") else (17, last)
+    c = np.ones((order, others) if triangle.on_left else (others, order), np.float32, order="F")
+    last = order - 1 if triangle.is_forward else 0
+    place = (last, 17) if triangle.on_left else (17, last)
     c[place] = 3e38
     solve(config("s", triangle, **changes), triangle, t, c, kernels=kernels)
     assert np.isposinf(c[place])
@@ -212,7 +212,7 @@ def overflowing(triangle="lower_a", kernels=None, **changes):
     np.testing.assert_array_equal(c, 4)
 
 
-@pytest.mark.parametrize("triangle", TRIANGLES)
+@pytest.mark.parametrize("triangle", Triangle)
 @pytest.mark.parametrize("shares", [False, True], ids=["alone", "shared"])
 def test_overflow_is_infinite(triangle, shares):
     overflowing(triangle, **(shared(triangle) if shares else {}))

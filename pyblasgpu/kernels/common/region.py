@@ -1,74 +1,61 @@
-"""What of a matrix a kernel reads and writes: all of it, or a triangle.
+"""Which elements and tiles belong to a `Region` of a matrix.
 
-A tile knows its place by its `shift`: its first row less its first column. Element (i, j) of the tile is on
-the diagonal where i + shift = j.
+The `shift` of a tile is its first row less its first column. Element (i, j) of the tile is on the diagonal
+where i + shift = j.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ...errors import require
 from ...gpu.backend import device_function
+from ...types import Region
 
-__all__ = ["PARTS", "check_part", "covered", "inside", "is_hermitian", "met", "turned"]
-
-#: A triangle has its diagonal, but for 'strict', the lower one without. Of a 'hermitian' one (lower or upper)
-#: the imaginary parts of the diagonal are taken to be zero, and become it.
-PARTS = ("all", "lower", "upper", "strict", "hermitian", "hermitian_upper")
-
-_TURNED = {
-    "all": "all", "lower": "upper", "upper": "lower",
-    "hermitian": "hermitian_upper", "hermitian_upper": "hermitian",
-}  # fmt: skip
+__all__ = ["check_region", "contains", "contains_tile", "intersects"]
 
 
-def check_part(part: str, allowed: tuple[str, ...] = PARTS) -> None:
+def check_region(region: Region, allowed: Collection[Region] = tuple(Region)) -> None:
     """Raise `ConfigError` for what is none of `allowed`."""
-    require(part in allowed, "part", f"part in ({', '.join(allowed)})", part=repr(part))
+    names = ", ".join(each.name for each in allowed)
+    require(region in allowed, "region", f"region in ({names})", region=region)
 
 
-def turned(part: str) -> str:
-    """The same part of the transposed matrix."""
-    return _TURNED[part]
-
-
-def is_hermitian(part: str) -> bool:
-    """Whether the diagonal is real."""
-    return part.startswith("hermitian")
-
-
-def inside(part: str):
-    """``inside(i, j, shift)``: whether an element of a tile is of the part."""
-    UPPER, FIRST = part.endswith("upper"), 1 if part == "strict" else 0
+def contains(region: Region):
+    """``contains(i, j, shift)``: whether an element of a tile belongs to the region."""
+    ALL, UPPER, FIRST = region is Region.ALL, region.is_upper, 1 if region.strict else 0
 
     @device_function
     def is_inside(i, j, shift):
-        if part == "all":
+        if ALL:
             return True
         return i + shift <= j if UPPER else i + shift - j >= FIRST
 
     return is_inside
 
 
-def met(part: str, BLK_M: int, BLK_N: int):
-    """``met(shift)``: whether anything of a tile is of the part."""
-    UPPER, FIRST = part.endswith("upper"), 1 if part == "strict" else 0
+def intersects(region: Region, BLK_M: int, BLK_N: int):
+    """``intersects(shift)``: whether anything of a tile belongs to the region."""
+    ALL, UPPER, FIRST = region is Region.ALL, region.is_upper, 1 if region.strict else 0
 
     @device_function
     def is_met(shift):
-        if part == "all":
+        if ALL:
             return True
         return shift < BLK_N if UPPER else shift + BLK_M > FIRST
 
     return is_met
 
 
-def covered(part: str, BLK_M: int, BLK_N: int):
-    """``covered(shift)``: whether all of a whole tile is of the part, and nothing of it on the diagonal."""
-    UPPER = part.endswith("upper")
+def contains_tile(region: Region, BLK_M: int, BLK_N: int):
+    """``contains_tile(shift)``: whether a whole tile belongs to the region, and nothing of it is on the
+    diagonal.
+    """
+    ALL, UPPER = region is Region.ALL, region.is_upper
 
     @device_function
     def is_covered(shift):
-        if part == "all":
+        if ALL:
             return True
         return shift + BLK_M <= 0 if UPPER else shift >= BLK_N
 

@@ -13,6 +13,7 @@ from math import lcm
 from typing import NamedTuple
 
 from ...gpu.backend import cuda, device_function, ptx
+from ...types import Region
 
 __all__ = ["MOST_STRIPES", "RASTER", "Walk", "columns", "locator", "pieces", "places", "raster", "tile_count"]
 
@@ -65,9 +66,9 @@ class Walk(NamedTuple):
         return block * self.run + min(block, self.longer)
 
 
-def tile_count(BLK_M: int, BLK_N: int, m: int, n: int, part: str = "all") -> int:
-    """Tiles of an m-by-n matrix that are walked over, to compute a `part` of it (`part.PARTS`)."""
-    if part == "all":
+def tile_count(BLK_M: int, BLK_N: int, m: int, n: int, region: Region = Region.ALL) -> int:
+    """Tiles of an m-by-n matrix that are walked over, to compute a `region` of it (`Region`)."""
+    if region is Region.ALL:
         return -(-m // BLK_M) * -(-n // BLK_N)
     down, across = _square(BLK_M, BLK_N)
     order = -(-m // (down * BLK_M))
@@ -80,10 +81,10 @@ def _square(BLK_M: int, BLK_N: int) -> tuple[int, int]:
     return square // BLK_M, square // BLK_N
 
 
-def places(BLK_M: int, BLK_N: int, part: str = "all"):
+def places(BLK_M: int, BLK_N: int, region: Region = Region.ALL):
     """``place(tile, tiles_m, tiles_n)``: row and column where a tile of a matrix begins."""
-    if part != "all":
-        return _places_in_triangle(BLK_M, BLK_N, part.endswith("upper"))
+    if region is not Region.ALL:
+        return _places_in_triangle(BLK_M, BLK_N, region.is_upper)
     int32, where = ptx.types.int32, raster()
 
     @device_function
@@ -153,16 +154,17 @@ def columns():
     return place
 
 
-def locator(BLK_M: int, BLK_N: int, part: str = "all"):
+def locator(BLK_M: int, BLK_N: int, region: Region = Region.ALL):
     """``locate(tile, m, n)``: row, column and matrix where a tile of the batch begins."""
-    int64, quotient, place = ptx.types.int64, ptx.quotient, places(BLK_M, BLK_N, part)
+    int64, quotient, place = ptx.types.int64, ptx.quotient, places(BLK_M, BLK_N, region)
+    ALL = region is Region.ALL
     DOWN, ACROSS = _square(BLK_M, BLK_N)
 
     @device_function
     def locate(tile, m, n):
         tiles_m, tiles_n = quotient(m + (BLK_M - 1), BLK_M), quotient(n + (BLK_N - 1), BLK_N)
         tiles = tiles_m * tiles_n
-        if part != "all":
+        if not ALL:
             order = quotient(tiles_m + (DOWN - 1), DOWN)
             tiles = quotient(order * (order + 1), 2) * (DOWN * ACROSS)
         matrix = quotient(tile, tiles)

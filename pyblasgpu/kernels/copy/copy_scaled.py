@@ -14,8 +14,8 @@ from typing import ClassVar
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.compile import KernelSource
-from ...types import DTYPES, Dtype
-from ..common.region import check_part, inside, is_hermitian, met
+from ...types import DTYPES, Dtype, Region
+from ..common.region import check_region, contains, intersects
 
 STEM = "copy_scaled"
 RESIDENT = 1024  # threads of a multiprocessor, which all wait for memory
@@ -91,7 +91,7 @@ def source(
     zero: bool,
     read_by_rows: bool,
     write_by_rows: bool,
-    part: str = "all",
+    region: Region = Region.ALL,
     mirrored: bool = False,
 ) -> KernelSource:
     """The kernel of `config`.
@@ -105,11 +105,11 @@ def source(
         alpha is zero: S is not read.
     read_by_rows, write_by_rows : bool
         Whether neighbours in S's, D's memory are neighbouring rows (else columns).
-    part : str
-        One of `part.PARTS`. With a Hermitian one alpha is real.
+    region : Region
+        With a Hermitian one alpha is real.
     mirrored : bool
-        Above the diagonal D becomes what it is below, conjugated in a Hermitian one; `part` is 'lower' or
-        'hermitian'.
+        Above the diagonal D becomes what it is below, conjugated in a Hermitian one; `region` is a lower
+        triangle.
 
     Returns
     -------
@@ -118,10 +118,10 @@ def source(
         batch strides of S, D (elements); alpha (real, imaginary part). Grid: x ``config.grid(rows,
         cols)``, z the batch.
     """
-    check_part(part)
+    check_region(region)
     if mirrored:
-        check_part(part, ("lower", "hermitian"))
-    flags = (("conj", conj), ("mirrored", mirrored), ("part", part), ("read_by_rows", read_by_rows),
+        check_region(region, (Region.LOWER, Region.HERMITIAN_LOWER))
+    flags = (("conj", conj), ("mirrored", mirrored), ("region", region), ("read_by_rows", read_by_rows),
              ("write_by_rows", write_by_rows), ("zero", zero))  # fmt: skip
     return KernelSource(
         name=STEM,
@@ -132,7 +132,7 @@ def source(
         threads=config.threads,
         min_blocks=max(RESIDENT // config.threads, 1),
         shared_bytes=config.shared_bytes,
-        build=lambda: _build(config, conj, zero, read_by_rows, write_by_rows, part, mirrored),
+        build=lambda: _build(config, conj, zero, read_by_rows, write_by_rows, region, mirrored),
     )
 
 
@@ -250,7 +250,7 @@ def _build(
     zero: bool,
     read_by_rows: bool,
     write_by_rows: bool,
-    part: str,
+    region: Region,
     mirrored: bool,
 ):
     facts = config.dtype_facts
@@ -259,11 +259,11 @@ def _build(
     grid_dependency_wait = ptx.grid_dependency_wait
     is_whole = ptx.is_aligned(PARTS)
     BLK_M, BLK_N, VALUES = config.BLK_M, config.BLK_N, config.per_thread * PARTS
-    REAL_DIAGONAL, is_met, of_part = is_hermitian(part), met(part, BLK_M, BLK_N), inside(part)
+    REAL_DIAGONAL, is_met, in_region = region.hermitian, intersects(region, BLK_M, BLK_N), contains(region)
 
     @device_function
     def wanted(i, j, rows, cols, shift):
-        return (i < rows) & (j < cols) & of_part(i, j, shift)
+        return (i < rows) & (j < cols) & in_region(i, j, shift)
 
     # complex numbers at once, or real by real where they lie so
     read, read_parts = (_reader(config, read_by_rows, wanted, width) for width in (PARTS, 1))

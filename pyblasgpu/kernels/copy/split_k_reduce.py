@@ -18,8 +18,8 @@ from typing import ClassVar, Self
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.compile import KernelSource
-from ...types import DTYPES, Dtype
-from ..common.region import check_part, inside, is_hermitian, met
+from ...types import DTYPES, Dtype, Region
+from ..common.region import check_region, contains, intersects
 
 __all__ = ["LOAD", "STEM", "SplitKReduce", "cut", "source"]
 
@@ -105,24 +105,24 @@ def cut(k: int, splits: int, dtype: Dtype) -> tuple[int, int]:
     return depth, k - splits * depth
 
 
-def source(config: SplitKReduce, part: str = "all") -> KernelSource:
-    """The kernel of `config`, for all of C or one of `part.PARTS`.
+def source(config: SplitKReduce, region: Region = Region.ALL) -> KernelSource:
+    """The kernel of `config`, for all of C or one of `Region`.
 
     Its parameters are pointers to P and C; int32 m, n and the number of partials; int64 leading stride of P
     (a multiple of 16 bytes), of C, and from one partial to the next (elements); alpha and beta (real,
     imaginary part). Grid: x ``config.grid(leading stride of P, n)``.
     """
-    check_part(part)
+    check_region(region)
     return KernelSource(
         name=STEM,
         config=config,
-        flags=(("part", part),),
+        flags=(("region", region),),
         real=config.dtype_facts.real,
         parameters=PARAMETERS,
         threads=config.threads,
         min_blocks=1,
         shared_bytes=config.shared_bytes,
-        build=lambda: _build(config, part),
+        build=lambda: _build(config, region),
     )
 
 
@@ -177,7 +177,7 @@ def _writer(facts: Dtype, real_diagonal: bool):
     return write
 
 
-def _build(config: SplitKReduce, part: str):
+def _build(config: SplitKReduce, region: Region):
     facts = config.dtype_facts
     real, PARTS, COMPLEX = ptx.REALS[facts.real], facts.reals_per_element, facts.is_complex
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
@@ -185,7 +185,7 @@ def _build(config: SplitKReduce, part: str):
     LANES, WIDTH, AHEAD = DIM // SLICES, VEC * PARTS, UNROLL * VEC * PARTS
     grid_dependency_wait = ptx.grid_dependency_wait
     zero, add_up, keep = ptx.fill(WIDTH), _adder(facts, UNROLL), ptx.store_shared(WIDTH)
-    of_part, needed, write = inside(part), met(part, VEC, 1), _writer(facts, is_hermitian(part))
+    in_region, needed, write = contains(region), intersects(region, VEC, 1), _writer(facts, region.hermitian)
 
     @device_function
     def beyond(row0, col0, distance, ldp):
@@ -226,7 +226,7 @@ def _build(config: SplitKReduce, part: str):
                 if COMPLEX:
                     im += sums[(s * TILE + place) * PARTS + 1]
             row, col = beyond(row0, col0, place, ldp)
-            ok = (row < m) & (col < n) & of_part(row, col, 0)
+            ok = (row < m) & (col < n) & in_region(row, col, 0)
             at = (col * ldc + row) * PARTS
             write(c, at, re, im, old, ok, row == col, reads_c, alpha, alpha_i, beta, beta_i)
 

@@ -16,8 +16,8 @@ from typing import ClassVar
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.compile import KernelSource
-from ...types import DTYPES, Dtype
-from ..common.region import check_part, inside, is_hermitian
+from ...types import DTYPES, Dtype, Region
+from ..common.region import check_region, contains
 from ..common.tile_scheduler import places, tile_count
 
 __all__ = ["STEM", "Symmetrize", "source"]
@@ -25,7 +25,7 @@ __all__ = ["STEM", "Symmetrize", "source"]
 STEM = "symmetrize"
 PARAMETERS = "pp i qqq qq rr".replace(" ", "")
 RESIDENT = 1024  # threads of a multiprocessor, so that some write while others read
-TRIANGLES = ("lower", "upper", "hermitian", "hermitian_upper")
+TRIANGLES = tuple(region for region in Region if region.uplo and not region.strict)
 
 
 @dataclass(frozen=True)
@@ -75,39 +75,39 @@ class Symmetrize:
         """The tile across the diagonal, its columns padded by one element against bank conflicts."""
         return self.BLK * (self.BLK + 1) * self.dtype_facts.itemsize
 
-    def grid(self, n: int, part: str) -> int:
+    def grid(self, n: int, region: Region) -> int:
         """Blocks along x for a triangle of order `n`: the tiles that it meets."""
-        return tile_count(self.BLK, self.BLK, n, n, part)
+        return tile_count(self.BLK, self.BLK, n, n, region)
 
 
-def source(config: Symmetrize, part: str) -> KernelSource:
+def source(config: Symmetrize, region: Region) -> KernelSource:
     """The kernel of `config`.
 
     Parameters
     ----------
     config : Symmetrize
-    part : str
-        The triangle of C, 'lower' or 'upper'; 'hermitian' or 'hermitian_upper' for W + W^H, the diagonal
-        real, with a real beta.
+    region : Region
+        The triangle of C, with its diagonal; a Hermitian one for W + W^H, the diagonal real, with a real
+        beta.
 
     Returns
     -------
     KernelSource
         Its parameters are pointers to W, C; int32 order; int64 leading stride of W, row and column stride of
         C, batch strides of W, C (elements); beta (real, imaginary part), with 0 C is not read. Grid: x
-        ``config.grid(n, part)``, z the batch.
+        ``config.grid(n, region)``, z the batch.
     """
-    check_part(part, TRIANGLES)
+    check_region(region, TRIANGLES)
     return KernelSource(
         name=STEM,
         config=config,
-        flags=(("part", part),),
+        flags=(("region", region),),
         real=config.dtype_facts.real,
         parameters=PARAMETERS,
         threads=config.threads,
         min_blocks=max(RESIDENT // config.threads, 1),
         shared_bytes=config.shared_bytes,
-        build=lambda: _build(config, part),
+        build=lambda: _build(config, region),
     )
 
 
@@ -176,20 +176,20 @@ def _writer(config: Symmetrize, wanted, hermitian: bool):
     return unrolled(config.BLK // LINES, write)
 
 
-def _build(config: Symmetrize, part: str):
+def _build(config: Symmetrize, region: Region):
     facts = config.dtype_facts
     real, PARTS, BLK = ptx.REALS[facts.real], facts.reals_per_element, config.BLK
     int64, offset, shared_pointer = ptx.types.int64, ptx.offset, ptx.shared_pointer
     grid_dependency_wait = ptx.grid_dependency_wait
     MINE = BLK // config.LINES * PARTS
-    place, of_part, mirror = places(BLK, BLK, part), inside(part), _mirror(config)
+    place, in_region, mirror = places(BLK, BLK, region), contains(region), _mirror(config)
     commit, wait = ptx.commit_async, ptx.wait_async(0)
 
     @device_function
     def wanted(i, j, rows, cols, shift):
-        return (i < rows) & (j < cols) & of_part(i, j, shift)
+        return (i < rows) & (j < cols) & in_region(i, j, shift)
 
-    fetch, write = _fetcher(config, wanted), _writer(config, wanted, is_hermitian(part))
+    fetch, write = _fetcher(config, wanted), _writer(config, wanted, region.hermitian)
 
     def symmetrize(w, c, n, ldw, c_rs, c_cs, stride_w, stride_c, beta, beta_i):
         # (1) the tile of this block

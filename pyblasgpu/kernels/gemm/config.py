@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from ...errors import require
-from ...types import DTYPES, Dtype
+from ...types import DTYPES, Dtype, Region
 from ..common.smem_tile import RUN, Stripe
 from ..common.tile_scheduler import tile_count
 from ..copy.packing import Packing
@@ -221,6 +221,6 @@ class GemmConfig:
         a, b = (Packing("cbl", stripe.blk, stripe.depth, stripe.pad) for stripe in stripes)
         return a, b
 
-    def grid(self, m: int, n: int, part: str = "all") -> int:
+    def grid(self, m: int, n: int, region: Region = Region.ALL) -> int:
         """Tiles of an m-by-n C, or of a part of it: blocks along x of an ordinary kernel."""
-        return tile_count(self.BLK_M, self.BLK_N, m, n, part)
+        return tile_count(self.BLK_M, self.BLK_N, m, n, region)

@@ -15,10 +15,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from ...gpu.backend import cuda, device_function, ptx, unrolled
+from ...types import Triangle
 from ..common.substitution import careful_solver, inverter, panel_writer, quotient, steps
 from .config import GemmConfig
 from .mainloop import Product
-from .trmm_fused import goes_down, tile_orders
+from .trmm_fused import tile_orders
 from .warp_substitution import group_solver, row_lead, sharing
 
 __all__ = ["room", "solving"]
@@ -26,13 +27,13 @@ __all__ = ["room", "solving"]
 AT_ONCE = 128  # bytes of T, at most, that a thread asks for before it divides any
 
 
-def room(config: GemmConfig, triangle: str) -> int:
+def room(config: GemmConfig, triangle: Triangle) -> int:
     """Reals of shared memory for a tile: its triangles, their diagonal and its inverses."""
     places = _places(config, triangle)
     return places.inverse + places.block * config.dtype_facts.reals_per_element
 
 
-def _places(config: GemmConfig, triangle: str) -> SimpleNamespace:
+def _places(config: GemmConfig, triangle: Triangle) -> SimpleNamespace:
     """Reals from one row of T to the next in its stripe, and from one column to the next; of X likewise from
     one unknown to the next, and from one right-hand side; how many there are of each, and unknowns of a tile;
     threads that share a right-hand side; elements from one row of a prepared triangle to the next, or column,
@@ -40,7 +41,7 @@ def _places(config: GemmConfig, triangle: str) -> SimpleNamespace:
 
     "Rows" are equations: where T is on the right they are its columns.
     """
-    facts, OF_A, count = config.dtype_facts, triangle.endswith("a"), config.BLK_K
+    facts, OF_A, count = config.dtype_facts, triangle.on_left, config.BLK_K
     of_t, of_x = (config.stripe_a, config.stripe_b)[:: 1 if OF_A else -1]
     (block, sides), PARTS = tile_orders(config, triangle), facts.reals_per_element
     shares = sharing(facts, config.threads, sides, count)
@@ -52,13 +53,15 @@ def _places(config: GemmConfig, triangle: str) -> SimpleNamespace:
     )  # fmt: skip
 
 
-def solving(config: GemmConfig, product: Product, triangle: str, conj: bool, unit: bool) -> SimpleNamespace:
+def solving(
+    config: GemmConfig, product: Product, triangle: Triangle, conj: bool, unit: bool
+) -> SimpleNamespace:
     """The parts of what is done: ``prepare``, ``put``, ``solve``, ``solve_carefully``, ``write`` and
     ``restore``; the reals of a thread that ``solve`` and ``prepare`` need, and elements from row to row of
     what is prepared.
     """
-    places, down = _places(config, triangle), goes_down(triangle)
-    of_a = triangle.endswith("a")
+    places, down = _places(config, triangle), triangle.is_forward
+    of_a = triangle.on_left
     if places.shares > 1:
         solver = group_solver(config.dtype_facts, config.threads, places, down)
     else:
@@ -165,12 +168,12 @@ def _preparer(config: GemmConfig, places: SimpleNamespace, conj: bool, unit: boo
     return prepare
 
 
-def _presenter(config: GemmConfig, product: Product, triangle: str, places: SimpleNamespace):
+def _presenter(config: GemmConfig, product: Product, triangle: Triangle, places: SimpleNamespace):
     """``put(0, acc, panel, prepared, t, base, extent, alpha, alpha_i, divides)``: alpha B minus the sums of
     this thread, of the unknowns from `base` on, of which there are `extent`, divided by the diagonal or not;
     zero beyond.
     """
-    facts, OF_A, THR_M = config.dtype_facts, triangle.endswith("a"), config.THR_M
+    facts, OF_A, THR_M = config.dtype_facts, triangle.on_left, config.THR_M
     PARTS = facts.reals_per_element
     real, COMPLEX, int32 = ptx.REALS[facts.real], facts.is_complex, ptx.types.int32
     along, across, OWN, OTHER = product.row, product.col, THR_M, config.THR_N

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...gpu.backend import cuda, device_function, ptx, unrolled
-from ..common.region import covered, inside, is_hermitian
+from ...types import Region
+from ..common.region import contains, contains_tile
 from ..common.smem_tile import loaders, walkers
 from ..common.tile_scheduler import places
 from .config import GemmConfig
@@ -58,17 +59,17 @@ class Product:
     combine: Callable | None = None
 
 
-def tile_writer(config: GemmConfig, product: Product, part: str = "all"):
+def tile_writer(config: GemmConfig, product: Product, region: Region = Region.ALL):
     """``write(...)``: C := alpha acc + beta C, of the tile that begins at `c`; without beta C is not read.
 
-    What lies beyond `rows` and `cols`, or is not of the part, is left alone. A tile that is whole is written
-    without asking for each element, by vectors where C is aligned for them.
+    What lies beyond `rows` and `cols`, or is not of the region, is left alone. A tile that is whole is
+    written without asking for each element, by vectors where C is aligned for them.
     """
     BLK_M, BLK_N, RUN, PARTS = config.BLK_M, config.BLK_N, product.run, config.dtype_facts.reals_per_element
     real, aligned = ptx.REALS[config.dtype_facts.real], ptx.is_aligned(RUN * PARTS)
-    overwrite, update = (_writer(config, product, reads_c, RUN, part) for reads_c in (False, True))
-    overwrite_edge, update_edge = (_writer(config, product, reads_c, 0, part) for reads_c in (False, True))
-    is_covered = covered(part, BLK_M, BLK_N)
+    overwrite, update = (_writer(config, product, reads_c, RUN, region) for reads_c in (False, True))
+    overwrite_edge, update_edge = (_writer(config, product, reads_c, 0, region) for reads_c in (False, True))
+    is_covered = contains_tile(region, BLK_M, BLK_N)
 
     @device_function
     def write(c, acc, old, ldc, t, rows, cols, shift, alpha, alpha_i, beta, beta_i):
@@ -87,29 +88,29 @@ def tile_writer(config: GemmConfig, product: Product, part: str = "all"):
     return write
 
 
-def reals_read(config: GemmConfig, run: int, part: str) -> int:
+def reals_read(config: GemmConfig, run: int, region: Region) -> int:
     """Reals of C that a thread reads, `run` rows at a time, before it writes any of them; 0: one, at edges.
 
     A store keeps the loads after it from beginning before it, since it may be what they read. A persistent
     block has fewer registers for them, as it holds the first fragments of the next tile; at edges, and in
-    masks of a part, there are none to spare.
+    masks of a region, there are none to spare.
     """
     width = max(run, 1) * config.dtype_facts.reals_per_element
     ahead = READ_AHEAD_PERSISTENT if config.persistent else READ_AHEAD
-    if run == 0 and (config.persistent or part != "all"):
+    if run == 0 and (config.persistent or region is not Region.ALL):
         ahead = width
     most, vectors = max(ahead // width, 1), config.THR_M * config.THR_N // max(run, 1)
     return width * next(count for count in range(min(most, vectors), 0, -1) if vectors % count == 0)
 
 
-def _writer(config: GemmConfig, product: Product, reads_c: bool, run: int, part: str):
+def _writer(config: GemmConfig, product: Product, reads_c: bool, run: int, region: Region):
     """``write(0, ...)``: all of the thread, `run` rows of a column at a time; 0: one, and none beyond the
-    edges or the part.
+    edges or the region.
     """
     PARTS, THR_M, RUN = config.dtype_facts.reals_per_element, config.THR_M, max(run, 1)
     EDGE, COMPLEX, WIDTH = run == 0, config.dtype_facts.is_complex, RUN * PARTS
-    REAL_DIAGONAL, of_part = EDGE and COMPLEX and is_hermitian(part), inside(part)
-    VECTORS, TOGETHER = THR_M // RUN, reals_read(config, run, part) // WIDTH if reads_c else 1
+    REAL_DIAGONAL, in_region = EDGE and COMPLEX and region.hermitian, contains(region)
+    VECTORS, TOGETHER = THR_M // RUN, reals_read(config, run, region) // WIDTH if reads_c else 1
     int64, real = ptx.types.int64, ptx.REALS[config.dtype_facts.real]
     row_of, col_of = product.row, product.col
     read, store = ptx.load_global(WIDTH, False), ptx.store_global_vector(WIDTH)
@@ -120,7 +121,7 @@ def _writer(config: GemmConfig, product: Product, reads_c: bool, run: int, part:
 
     @device_function
     def is_there(row, col, rows, cols, shift):
-        return (row < rows) & (col < cols) & of_part(row, col, shift) if EDGE else True
+        return (row < rows) & (col < cols) & in_region(row, col, shift) if EDGE else True
 
     @device_function
     def fetch(i, first, c, old, ldc, t, rows, cols, shift):
@@ -259,8 +260,8 @@ def ring(config: GemmConfig, product: Product, start: Callable):
     return multiply_stripe
 
 
-def build(config: GemmConfig, product: Product, part: str = "all"):
-    """The ordinary kernel's function: a block computes one tile, of those that a part of C meets."""
+def build(config: GemmConfig, product: Product, region: Region = Region.ALL):
+    """The ordinary kernel's function: a block computes one tile, of those that a region of C meets."""
     facts = config.dtype_facts
     real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
     int32, int64 = ptx.types.int32, ptx.types.int64
@@ -268,7 +269,7 @@ def build(config: GemmConfig, product: Product, part: str = "all"):
     PREFETCH = config.prefetch
     ACC, FRAG_A, FRAG_B = config.sums, product.fragment_a, product.fragment_b
     COMBINED, combine = product.combine is not None, product.combine
-    OLD = max(reals_read(config, run, part) for run in (0, product.run))
+    OLD = max(reals_read(config, run, region) for run in (0, product.run))
     NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
     SHARE_A, SHARE_B = config.shares
     B_STRIPE, STAGE = config.place_b, config.stage_reals
@@ -281,8 +282,8 @@ def build(config: GemmConfig, product: Product, part: str = "all"):
     start, finish_a, finish_b = starter(config, load_a, load_b), load_a.finish, load_b.finish
     load, multiply, zero = product.load, multiplier(config, product), ptx.fill(ACC)
     multiply_stripe = ring(config, product, start) if STAGES > 1 else None
-    place = places(BLK_M, BLK_N, part)
-    write = tile_writer(config, product, part)
+    place = places(BLK_M, BLK_N, region)
+    write = tile_writer(config, product, region)
     wait = ptx.wait_async(max(STAGES - 2, 0))
     offset, shared_pointer, grid_dependency_wait = ptx.offset, ptx.shared_pointer, ptx.grid_dependency_wait
 

@@ -1,6 +1,6 @@
 """``gemm_mma``: GEMM in double precision on the tensor cores, real and complex.
 
-A block's warps tile its BLK_M x BLK_N part of C; a warp multiplies WARP_M x WARP_N of it by ``mma.sync``
+A block's warps tile its BLK_M x BLK_N region of C; a warp multiplies WARP_M x WARP_N of it by ``mma.sync``
 instructions of MMA_M x 8 x MMA_K, which round each step as an FMA does: the result is that of a dot product
 by FMAs. Stripes lie in shared memory as they lie in global memory, padded so that no load of a fragment
 meets a bank twice; so no layout of A or B needs a transposition. Complex products are four real ones on
@@ -17,6 +17,7 @@ from ...errors import require
 from ...gpu.backend import device_function, ptx, unrolled
 from ...gpu.compile import KernelSource
 from ...gpu.intrinsics.mma import SHAPES, elements_per_mma, joins_parts
+from ...types import Diag, Region, Triangle
 from .config import GemmConfig
 from .mainloop import Product
 from .source import kernel_source
@@ -133,13 +134,17 @@ class GemmMma(GemmConfig):
 
 
 def source(
-    config: GemmMma, conj_a: bool = False, conj_b: bool = False, part: str = "all", triangle: str = "",
-    solved: str = "",
-) -> KernelSource:  # fmt: skip
-    """The kernel of `config`, with A, B conjugated or not, for all of C or a `part` of it, or that multiplies
-    C in place by a `triangle`, or solves it: see `kernel_source`.
+    config: GemmMma,
+    conj_a: bool = False,
+    conj_b: bool = False,
+    region: Region = Region.ALL,
+    triangle: Triangle | None = None,
+    solved: Diag | None = None,
+) -> KernelSource:
+    """The kernel of `config`, with A, B conjugated or not, for all of C or a `region` of it, or that
+    multiplies C in place by a `triangle`, or solves it: see `kernel_source`.
     """
-    return kernel_source(config, conj_a, conj_b, part, triangle, solved, _product)
+    return kernel_source(config, conj_a, conj_b, region, triangle, solved, _product)
 
 
 def _product(config: GemmMma, conj_a: bool, conj_b: bool) -> Product:

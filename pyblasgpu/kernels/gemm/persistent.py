@@ -13,6 +13,7 @@ the grid, so a block waits only for such as the device starts before it.
 from __future__ import annotations
 
 from ...gpu.backend import cuda, device_function, ptx, unrolled
+from ...types import Region
 from ..common.smem_tile import loaders, walkers
 from ..common.tile_scheduler import locator
 from ..common.tile_scheduler import pieces as walk_pieces
@@ -24,7 +25,7 @@ __all__ = ["build", "under_way"]
 AHEAD = 16  # loads of a thread that are under way at a time, when pieces are added up
 
 
-def _pointers(config: GemmConfig, part: str):
+def _pointers(config: GemmConfig, region: Region):
     """``begin(number, tile, first, count, ...)``: where a piece begins; ``follow(ahead, ...)``: where the one
     after it does; ``advance(ahead, ...)``: where the next stripe begins, of this piece or of the next.
 
@@ -36,7 +37,7 @@ def _pointers(config: GemmConfig, part: str):
     begin_a, begin_b, next_a, next_b = walk_a.begin, walk_b.begin, walk_a.step, walk_b.step
     BLK_K, int32, int64, offset = config.BLK_K, ptx.types.int32, ptx.types.int64, ptx.offset
     opaque, quotient, piece_of = ptx.opaque, ptx.quotient, walk_pieces()
-    locate = locator(config.BLK_M, config.BLK_N, part)
+    locate = locator(config.BLK_M, config.BLK_N, region)
 
     @device_function
     def begin(number, tile, first, count, a, b, m, n, k, lda, ldb, stride_a, stride_b):
@@ -173,7 +174,7 @@ def _pieces(config: GemmConfig):
     return leave, add
 
 
-def _finisher(config: GemmConfig, product: Product, part: str):
+def _finisher(config: GemmConfig, product: Product, region: Region):
     """``finish(...)``: what is done with the sum of a piece, `count` stripes of a tile from the `first` on.
 
     A piece within a tile, of which a block has one at most, goes to the block's place in scratch. One that
@@ -183,8 +184,8 @@ def _finisher(config: GemmConfig, product: Product, part: str):
     PIECE = config.BLK_M * config.BLK_N * PARTS
     int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
     opaque, set_flag_release, try_take_flag = ptx.opaque, ptx.set_flag_release, ptx.try_take_flag
-    locate = locator(config.BLK_M, config.BLK_N, part)
-    write, (leave, add) = tile_writer(config, product, part), _pieces(config)
+    locate = locator(config.BLK_M, config.BLK_N, region)
+    write, (leave, add) = tile_writer(config, product, region), _pieces(config)
 
     @device_function
     def finish(
@@ -218,22 +219,22 @@ def _finisher(config: GemmConfig, product: Product, part: str):
     return finish
 
 
-def build(config: GemmConfig, product: Product, part: str = "all"):
+def build(config: GemmConfig, product: Product, region: Region = Region.ALL):
     """The kernel's function; of C it knows the tiles that a part of it meets."""
     facts = config.dtype_facts
     real, int32, quotient = ptx.REALS[facts.real], ptx.types.int32, ptx.quotient
     BLK_K, STAGES, PREFETCH = config.BLK_K, config.stages, config.prefetch
     ACC, FRAG_A, FRAG_B = config.sums, product.fragment_a, product.fragment_b
     COMBINED, combine = product.combine is not None, product.combine
-    OLD = max(reals_read(config, run, part) for run in (0, product.run))
+    OLD = max(reals_read(config, run, region) for run in (0, product.run))
     NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
     STAGE = config.stage_reals
 
     load_a, load_b = (loaders(stripe, STAGES, True) for stripe in (config.stripe_a, config.stripe_b))
     start, load, zero = starter(config, load_a, load_b), product.load, ptx.fill(ACC)
     along = _passer(config, product, start)
-    (begin, follow, advance), piece_of = _pointers(config, part), walk_pieces()
-    finish = _finisher(config, product, part)
+    (begin, follow, advance), piece_of = _pointers(config, region), walk_pieces()
+    finish = _finisher(config, product, region)
     wait = ptx.wait_async(max(STAGES - 2, 0))
     offset, shared_pointer, grid_dependency_wait = ptx.offset, ptx.shared_pointer, ptx.grid_dependency_wait
 

@@ -15,6 +15,7 @@ from typing import ClassVar
 from ...errors import require
 from ...gpu.backend import device_function, in_order, ptx, unrolled
 from ...gpu.compile import KernelSource
+from ...types import Diag, Region, Triangle
 from ..common.smem_tile import Stripe
 from .config import GemmConfig
 from .mainloop import Product
@@ -185,13 +186,17 @@ class GemmSimt(GemmConfig):
 
 
 def source(
-    config: GemmSimt, conj_a: bool = False, conj_b: bool = False, part: str = "all", triangle: str = "",
-    solved: str = "",
-) -> KernelSource:  # fmt: skip
-    """The kernel of `config`, with A, B conjugated or not, for all of C or a `part` of it, or that multiplies
-    C in place by a `triangle`, or solves it: see `kernel_source`.
+    config: GemmSimt,
+    conj_a: bool = False,
+    conj_b: bool = False,
+    region: Region = Region.ALL,
+    triangle: Triangle | None = None,
+    solved: Diag | None = None,
+) -> KernelSource:
+    """The kernel of `config`, with A, B conjugated or not, for all of C or a `region` of it, or that
+    multiplies C in place by a `triangle`, or solves it: see `kernel_source`.
     """
-    return kernel_source(config, conj_a, conj_b, part, triangle, solved, _product)
+    return kernel_source(config, conj_a, conj_b, region, triangle, solved, _product)
 
 
 def _product(config: GemmSimt, conj_a: bool, conj_b: bool) -> Product:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ...gpu.compile import KernelSource
-from ..common.region import PARTS, check_part
+from ...types import Diag, Region, Triangle
+from ..common.region import check_region
 from .mainloop import Product
 from .mainloop import build as build_ordinary
 from .persistent import build as build_persistent
@@ -17,21 +18,20 @@ from .trsm_fused import shared_bytes as shared_bytes_solving
 
 __all__ = ["kernel_source"]
 
-PARTS_OF_C = tuple(part for part in PARTS if part != "strict")
+REGIONS = tuple(region for region in Region if not region.strict)
 PARAMETERS = "ppp iii qqq qqq rrrr".replace(" ", "")
 PERSISTENT = "ppppp iii iiii qqq qqq rrrr".replace(" ", "")
 IN_PLACE = "pppp ii qq rr".replace(" ", "")
 SOLVING = "ppp ii qq rr".replace(" ", "")
-DIAGONALS = ("nonunit", "unit")
 
 
 def kernel_source(
-    config: Any, conj_a: bool, conj_b: bool, part: str, triangle: str, solved: str,
+    config: Any, conj_a: bool, conj_b: bool, region: Region, triangle: Triangle | None, solved: Diag | None,
     product: Callable[..., Product],
 ) -> KernelSource:  # fmt: skip
     """The kernel of `config`, with A, B conjugated or not; ``product(config, conj_a, conj_b)`` is its heart.
 
-    Of C only `part` is read and written, one of `PARTS_OF_C`.
+    Of C only `region` is read and written, one of `REGIONS`.
 
     The kernel's parameters are pointers to A, B, C; int32 m, n, k; int64 leading strides and batch
     strides of A, B, C (elements); alpha and beta (real, imaginary part). Grid: x ``config.grid(m, n, part)``,
@@ -41,17 +41,17 @@ def kernel_source(
     block, 0 before the launch and after it), and after k stand int32 tiles, rounds, run and longer of a
     `walk.Walk`. Grid: x as many as the device holds.
 
-    With a `triangle`, one of `trmm_fused.TRIANGLES`, all of C is multiplied by it in place. The parameters
+    With a `triangle`, all of C is multiplied by it in place. The parameters
     are pointers to T, to the copy of its diagonal blocks, to the flags (one a tile, 0 before the launch;
     `diagonal_blocks` makes both), and to C; int32 m, n; int64 leading strides of T, C; alpha. Grid: x
     ``config.grid(m, n)``; there are no batches.
 
-    With a `triangle` and what its diagonal is, `solved`, one of `DIAGONALS`, C is solved by it instead. The
+    With a `triangle` and what its diagonal is, `solved`, C is solved by it instead. The
     parameters are pointers to T, to C, and to the flags (one a strip, 0 before the launch and after it); else
     as above.
     """
-    check_part(part, PARTS_OF_C)
-    flags: tuple = (("conj_a", conj_a), ("conj_b", conj_b), ("part", part))
+    check_region(region, REGIONS)
+    flags: tuple = (("conj_a", conj_a), ("conj_b", conj_b), ("region", region))
     parameters = PERSISTENT if config.persistent else PARAMETERS
     if triangle:
         check_in_place(config, triangle)
@@ -61,11 +61,11 @@ def kernel_source(
 
     def build():
         heart = product(config, conj_a, conj_b)
-        if solved:
-            return build_solving(config, heart, triangle, conj_a or conj_b, solved == "unit")
+        if triangle and solved:
+            return build_solving(config, heart, triangle, conj_a or conj_b, solved is Diag.UNIT)
         if triangle:
             return build_in_place(config, heart, triangle, conj_a or conj_b)
-        return (build_persistent if config.persistent else build_ordinary)(config, heart, part)
+        return (build_persistent if config.persistent else build_ordinary)(config, heart, region)
 
     return KernelSource(
         name=config.STEM,
@@ -75,7 +75,7 @@ def kernel_source(
         parameters=parameters,
         threads=config.threads,
         min_blocks=config.min_blocks,
-        shared_bytes=shared_bytes_solving(config, triangle) if solved else config.shared_bytes,
+        shared_bytes=shared_bytes_solving(config, triangle) if triangle and solved else config.shared_bytes,
         build=build,
         reads_before_wait=config.reads_before_wait,
     )

@@ -20,26 +20,22 @@ from collections.abc import Callable
 
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
+from ...types import Region, Triangle
 from ..common.smem_tile import loaders, walkers
 from ..common.tile_scheduler import raster
 from .config import GemmConfig
 from .mainloop import Product, reals_read, ring, starter, tile_writer
 
-__all__ = ["TRIANGLES", "build", "check", "goes_down", "operands_of", "passer", "tile_counts", "tile_orders"]
+__all__ = ["build", "check", "operands_of", "passer", "tile_counts", "tile_orders"]
 
-#: Which of T's triangles is read, and whether T is the kernel's A, C := T C, or its B, C := C T.
-TRIANGLES = ("lower_a", "upper_a", "lower_b", "upper_b")
 #: Strips that are walked together at least, and rows (columns) of C: so a wave shares its tiles of T and of C
 #: in L2, and has tiles of few levels, which do not wait for each other long.
 STRIPS, WIDTH = 16, 2048
 SPAN = 128  # of k between two flags: one for each small tile took products up to twice the time
 
 
-def check(config: GemmConfig, triangle: str) -> None:
+def check(config: GemmConfig, triangle: Triangle) -> None:
     """Raise `ConfigError` where no kernel of `config` can multiply in place by `triangle`."""
-    require(
-        triangle in TRIANGLES, "triangle", f"triangle in ({', '.join(TRIANGLES)})", triangle=repr(triangle)
-    )
     order, _ = tile_orders(config, triangle)
     require(
         order % config.BLK_K == 0, "stripes_tile_diagonal", "BLK along T % BLK_K == 0",
@@ -53,28 +49,23 @@ def check(config: GemmConfig, triangle: str) -> None:
     require(not getattr(config, "three_m", False), "in_place_four", "in place only without three_m")
 
 
-def tile_orders(config: GemmConfig, triangle: str) -> tuple[int, int]:
+def tile_orders(config: GemmConfig, triangle: Triangle) -> tuple[int, int]:
     """Extents of a tile of C: along the triangle, and across its strips."""
-    return (config.BLK_M, config.BLK_N) if triangle.endswith("a") else (config.BLK_N, config.BLK_M)
+    return (config.BLK_M, config.BLK_N) if triangle.on_left else (config.BLK_N, config.BLK_M)
 
 
-def tile_counts(config: GemmConfig, triangle: str, m: int, n: int) -> tuple[int, int]:
+def tile_counts(config: GemmConfig, triangle: Triangle, m: int, n: int) -> tuple[int, int]:
     """Tiles of an m-by-n C: along the triangle, its levels, and across, its strips."""
     block, strip = tile_orders(config, triangle)
-    order, others = (m, n) if triangle.endswith("a") else (n, m)
+    order, others = (m, n) if triangle.on_left else (n, m)
     return -(-order // block), -(-others // strip)
 
 
-def goes_down(triangle: str) -> bool:
-    """Whether a block goes along T towards its beginning; the last tiles then come first."""
-    return triangle in ("lower_a", "upper_b")
-
-
-def operands_of(triangle: str):
+def operands_of(triangle: Triangle):
     """``operands(ahead, count, ldc)``: what is `ahead` of the loads as the kernel's A and B, their leading
     strides, and their depth, none beyond `count` stripes.
     """
-    OF_A, int32 = triangle.endswith("a"), ptx.types.int32
+    OF_A, int32 = triangle.on_left, ptx.types.int32
 
     @device_function
     def operands(ahead, count, ldc):
@@ -87,7 +78,7 @@ def operands_of(triangle: str):
     return operands
 
 
-def _pointers(config: GemmConfig, triangle: str):
+def _pointers(config: GemmConfig, triangle: Triangle):
     """``begin(...)``: pointers to the first stripes of a tile; ``advance(ahead, ...)``: to the next;
     ``operands(ahead, count, ldc)``: the same as the kernel's A and B, their leading strides, and their depth.
 
@@ -95,12 +86,12 @@ def _pointers(config: GemmConfig, triangle: str):
     and C; the leading stride of the former; depth from there to the end of T; stripes that were passed, of
     the `count` of the tile. `own` of these are the diagonal block's.
     """
-    PARTS, BLK_K, OF_A = config.dtype_facts.reals_per_element, config.BLK_K, triangle.endswith("a")
+    PARTS, BLK_K, OF_A = config.dtype_facts.reals_per_element, config.BLK_K, triangle.on_left
     stripe_t, stripe_c = (config.stripe_a, config.stripe_b)[:: 1 if OF_A else -1]
     walk_t, walk_c = walkers(stripe_t), walkers(stripe_c)
     begin_t, begin_c, next_t, next_c = walk_t.begin, walk_c.begin, walk_t.step, walk_c.step
     BLK, _ = tile_orders(config, triangle)
-    SIGN, BEYOND = (-1, -BLK_K) if goes_down(triangle) else (1, BLK)
+    SIGN, BEYOND = (-1, -BLK_K) if triangle.is_forward else (1, BLK)
     int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
 
     @device_function
@@ -153,7 +144,7 @@ def passer(config: GemmConfig, product: Product, advance: Callable, operands: Ca
     return start, along
 
 
-def _finisher(config: GemmConfig, product: Product, triangle: str, along):
+def _finisher(config: GemmConfig, product: Product, triangle: Triangle, along):
     """``finish(...)``: all that comes after the diagonal block."""
     BLK, _ = tile_orders(config, triangle)
     PER, EVERY, THREADS = BLK // config.BLK_K, max(SPAN // BLK, 1), config.threads
@@ -191,11 +182,11 @@ def _finisher(config: GemmConfig, product: Product, triangle: str, along):
     return finish
 
 
-def _careful(config: GemmConfig, product: Product, triangle: str, conj: bool):
+def _careful(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
     """``is_spoilt(acc, found)``: whether a sum is not finite; ``again(0, acc, ...)``: the diagonal block's
     sums, of what is in the triangle alone.
     """
-    facts, OF_A, DOWN = config.dtype_facts, triangle.endswith("a"), goes_down(triangle)
+    facts, OF_A, DOWN = config.dtype_facts, triangle.on_left, triangle.is_forward
     PARTS = facts.reals_per_element
     real, COMPLEX, THR_M = ptx.REALS[facts.real], facts.is_complex, config.THR_M
     int32, int64, opaque, offset = ptx.types.int32, ptx.types.int64, ptx.opaque, ptx.offset
@@ -245,15 +236,15 @@ def _careful(config: GemmConfig, product: Product, triangle: str, conj: bool):
     return is_spoilt, again
 
 
-def build(config: GemmConfig, product: Product, triangle: str, conj: bool):
+def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
     """The kernel's function; `conj` says whether T is meant conjugated."""
     facts = config.dtype_facts
     real, PARTS, BLK_K, STAGES = ptx.REALS[facts.real], facts.reals_per_element, config.BLK_K, config.stages
-    OF_A, DOWN, PREFETCH = triangle.endswith("a"), goes_down(triangle), config.prefetch
+    OF_A, DOWN, PREFETCH = triangle.on_left, triangle.is_forward, config.prefetch
     BLK, FREE = tile_orders(config, triangle)
     PER, STAGE = BLK // BLK_K, config.stage_reals
     ACC, FRAG_A, FRAG_B = config.sums, product.fragment_a, product.fragment_b
-    OLD = max(reals_read(config, run, "all") for run in (0, product.run))
+    OLD = max(reals_read(config, run, Region.ALL) for run in (0, product.run))
     NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
 
     load, zero, place = product.load, ptx.fill(ACC), raster(max(STRIPS, WIDTH // FREE))

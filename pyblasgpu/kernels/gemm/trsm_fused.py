@@ -17,12 +17,13 @@ that the device starts before it. The last block of a strip sets the flag back t
 from __future__ import annotations
 
 from ...gpu.backend import cuda, device_function, ptx
+from ...types import Triangle
 from ..common.smem_tile import forerunner, walkers
 from ..common.tile_scheduler import columns
 from .config import GemmConfig
 from .diagonal_solve import room, solving
 from .mainloop import Product, multiplier
-from .trmm_fused import goes_down, operands_of, passer, tile_orders
+from .trmm_fused import operands_of, passer, tile_orders
 
 __all__ = ["APART", "build", "shared_bytes"]
 
@@ -33,24 +34,24 @@ SPAN = 32  # unknowns between two counts
 APART = 128  # bytes between two flags: such as lie together are asked for in turn
 
 
-def shared_bytes(config: GemmConfig, triangle: str) -> int:
+def shared_bytes(config: GemmConfig, triangle: Triangle) -> int:
     """Shared memory of a block: the ring, and what is made of the tile's triangles."""
     reals = room(config, triangle) + 1
     return config.shared_bytes + -(-reals * config.dtype_facts.real_size // 16) * 16
 
 
-def _pointers(config: GemmConfig, triangle: str):
+def _pointers(config: GemmConfig, triangle: Triangle):
     """``begin(...)``: pointers to the first stripes of a tile; ``advance(ahead, ...)``: to the next;
     ``operands(ahead, count, ldc)``: the same as the kernel's A and B, their leading strides, and their depth.
 
     The first two return what is `ahead` of the loads: pointers into T and C; the leading stride of the
     former; depth from there to the end of T; stripes that were passed, of the `count` of the tile.
     """
-    PARTS, BLK_K, OF_A = config.dtype_facts.reals_per_element, config.BLK_K, triangle.endswith("a")
+    PARTS, BLK_K, OF_A = config.dtype_facts.reals_per_element, config.BLK_K, triangle.on_left
     stripe_t, stripe_c = (config.stripe_a, config.stripe_b)[:: 1 if OF_A else -1]
     walk_t, walk_c = walkers(stripe_t), walkers(stripe_c)
     begin_t, begin_c, next_t, next_c = walk_t.begin, walk_c.begin, walk_t.step, walk_c.step
-    SIGN = 1 if goes_down(triangle) else -1
+    SIGN = 1 if triangle.is_forward else -1
     int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
 
     @device_function
@@ -134,11 +135,11 @@ def _filler(config: GemmConfig, start, advance, operands):
     return fill
 
 
-def build(config: GemmConfig, product: Product, triangle: str, conj: bool, unit: bool):
+def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool, unit: bool):
     """The kernel's function; `conj`: T is meant conjugated, `unit`: its diagonal is one and is not read."""
     facts = config.dtype_facts
     real, PARTS, BLK_K, STAGES = ptx.REALS[facts.real], facts.reals_per_element, config.BLK_K, config.stages
-    OF_A, DOWN, PREFETCH = triangle.endswith("a"), goes_down(triangle), config.prefetch
+    OF_A, DOWN, PREFETCH = triangle.on_left, triangle.is_forward, config.prefetch
     BLK, FREE = tile_orders(config, triangle)
     PER, STAGE, RING, OTHER = BLK // BLK_K, config.stage_reals, STAGES * config.stage_reals, config.place_b
     SIGN, EVERY, FLAG = 1 if DOWN else -1, max(SPAN // BLK_K, 1), APART // facts.real_size

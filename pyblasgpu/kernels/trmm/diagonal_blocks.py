@@ -13,8 +13,8 @@ from typing import ClassVar
 from ...errors import require
 from ...gpu.backend import cuda, ptx
 from ...gpu.compile import KernelSource
-from ...types import DTYPES, Dtype
-from ..common.region import inside
+from ...types import DTYPES, Dtype, Region, Uplo
+from ..common.region import contains
 
 __all__ = ["STEM", "DiagonalBlocks", "source"]
 
@@ -60,14 +60,14 @@ class DiagonalBlocks:
         return -(-order // block) * -(-block * block // self.DIM)
 
 
-def source(config: DiagonalBlocks, uplo: str, unit: bool, by_rows: bool) -> KernelSource:
+def source(config: DiagonalBlocks, uplo: Uplo, unit: bool, by_rows: bool) -> KernelSource:
     """The kernel of `config`.
 
     Parameters
     ----------
     config : DiagonalBlocks
-    uplo : str
-        The triangle, 'lower' or 'upper'.
+    uplo : Uplo
+        The triangle.
     unit : bool
         Whether its diagonal is one and is not read.
     by_rows : bool
@@ -92,10 +92,14 @@ def source(config: DiagonalBlocks, uplo: str, unit: bool, by_rows: bool) -> Kern
     )
 
 
-def _build(config: DiagonalBlocks, uplo: str, unit: bool, by_rows: bool):
+def _build(config: DiagonalBlocks, uplo: Uplo, unit: bool, by_rows: bool):
     facts, DIM = config.dtype_facts, config.DIM
     real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
-    is_inside, read, store = inside(uplo), ptx.load_global(PARTS, False), ptx.store_global_vector(PARTS)
+    is_inside, read, store = (
+        contains(Region.of(uplo)),
+        ptx.load_global(PARTS, False),
+        ptx.store_global_vector(PARTS),
+    )
     int32, int64, quotient = ptx.types.int32, ptx.types.int64, ptx.quotient
     grid_dependency_wait, store_release = ptx.grid_dependency_wait, ptx.store_release
 

@@ -8,71 +8,71 @@ from math import lcm
 import pytest
 
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.kernels.common.region import turned
 from pyblasgpu.kernels.common.tile_scheduler import places, tile_count
 from pyblasgpu.kernels.gemm import mma as gemm_mma
 from pyblasgpu.kernels.gemm import simt as gemm_simt
+from pyblasgpu.types import Region
 
 from . import test_gemm_mma, test_gemm_simt, test_persistent, test_split_k_reduce
 
-REAL, HERMITIAN = ("lower", "upper"), ("hermitian", "hermitian_upper")
-PARTS = [*product("sdcz", REAL), *product("cz", HERMITIAN)]
+REAL, HERMITIAN = (Region.LOWER, Region.UPPER), (Region.HERMITIAN_LOWER, Region.HERMITIAN_UPPER)
+REGIONS = [*product("sdcz", REAL), *product("cz", HERMITIAN)]
 #: Tiles of 16 x 8: crossed by the diagonal, covered, not met, and cut off by the matrix.
 ORDERS = (1, 8, 16, 17, 40)
 
 
-@pytest.mark.parametrize("letter, part", PARTS)
+@pytest.mark.parametrize("letter, region", REGIONS)
 @pytest.mark.parametrize("beta", [0.0, -1.0])
-def test_triangles_of_small_tiles(letter, part, beta):
+def test_triangles_of_small_tiles(letter, region, beta):
     for order in ORDERS:
         test_gemm_simt.check(
-            test_gemm_simt.config(letter, stages=2), order, order, 5, beta=beta, batch=2, part=part
+            test_gemm_simt.config(letter, stages=2), order, order, 5, beta=beta, batch=2, region=region
         )
 
 
-@pytest.mark.parametrize("letter, part", [(letter, part) for letter, part in PARTS if letter in "dz"])
-def test_triangles_of_warp_tiles(letter, part):
+@pytest.mark.parametrize("letter, region", [(letter, region) for letter, region in REGIONS if letter in "dz"])
+def test_triangles_of_warp_tiles(letter, region):
     """Tiles of 32 x 16."""
     for order, prefetch in ((33, False), (100, True)):
         config = test_gemm_mma.config(letter, prefetch=prefetch)
-        test_gemm_simt.check(config, order, order, 9, kernels=gemm_mma, part=part)
+        test_gemm_simt.check(config, order, order, 9, kernels=gemm_mma, region=region)
 
 
 @pytest.mark.parametrize("vec", [1, 2])
 def test_covered_tiles_are_written_by_vectors(vec):
     config = test_gemm_simt.config("s", VEC_M=vec)
-    for part in REAL:
-        test_gemm_simt.check(config, 64, 64, 4, part=part)
+    for region in REAL:
+        test_gemm_simt.check(config, 64, 64, 4, region=region)
 
 
-@pytest.mark.parametrize("part", HERMITIAN)
-def test_a_residue_of_the_diagonal_is_dropped(part):
+@pytest.mark.parametrize("region", HERMITIAN)
+def test_a_residue_of_the_diagonal_is_dropped(region):
     """alpha need not be real: of her2k's terms only the sum is."""
-    test_gemm_simt.check(test_gemm_simt.config("z"), 20, 20, 7, conj_b=True, alpha=1 - 2j, part=part)
+    test_gemm_simt.check(test_gemm_simt.config("z"), 20, 20, 7, conj_b=True, alpha=1 - 2j, region=region)
 
 
-@pytest.mark.parametrize("letter, part", PARTS)
-def test_triangles_of_sums(letter, part):
+@pytest.mark.parametrize("letter, region", REGIONS)
+def test_triangles_of_sums(letter, region):
     for beta in (0.0, -1.0):
-        test_split_k_reduce.check(letter, 21, 21, 3, beta=beta, part=part)
+        test_split_k_reduce.check(letter, 21, 21, 3, beta=beta, region=region)
 
 
-@pytest.mark.parametrize("letter, part", PARTS)
+@pytest.mark.parametrize("letter, region", REGIONS)
 @pytest.mark.parametrize("walk", test_persistent.WALKS)
-def test_persistent_blocks_walk_over_a_triangle(letter, part, walk):
+def test_persistent_blocks_walk_over_a_triangle(letter, region, walk):
     for order, blocks, batch, beta in ((40, 4, 1, -1.0), (17, 7, 3, 0.0), (65, 5, 1, 0.0)):
         config = test_persistent.tile(letter, stages=3)
-        test_persistent.check(config, order, order, 14, walk, blocks, batch, beta=beta, part=part)
+        test_persistent.check(config, order, order, 14, walk, blocks, batch, beta=beta, region=region)
 
 
-@pytest.mark.parametrize("part", [*REAL, *HERMITIAN])
+@pytest.mark.parametrize("region", [*REAL, *HERMITIAN])
 @pytest.mark.parametrize("tile", [(1, 1), (1, 2), (3, 1), (2, 3), (4, 6)], ids=str)
-def test_the_tiles_of_a_triangle(part, tile):
+def test_the_tiles_of_a_triangle(region, tile):
     """Each that it meets is walked over once, and, but for some at the diagonal and the edges, no other."""
-    place, across = places(*tile, part), "upper" in part
+    place, across = places(*tile, region), region.is_upper
     for order in (1, 2, 3, 5, 12, 13, 30, 61):
         tiles_m, tiles_n = (-(-order // extent) for extent in tile)
-        count = tile_count(*tile, order, order, part)
+        count = tile_count(*tile, order, order, region)
         found = [tuple(map(int, place(i, tiles_m, tiles_n))) for i in range(count)]
         assert len(set(found)) == count
         met = {
@@ -88,12 +88,12 @@ def test_the_tiles_of_a_triangle(part, tile):
 
 
 def test_what_there_is_not():
-    for part in ("left", "strict"):
-        with pytest.raises(ConfigError, match="part in"):
-            gemm_simt.source(test_gemm_simt.config(), part=part)
+    for region in (None, Region.STRICT_LOWER):
+        with pytest.raises(ConfigError, match="region in"):
+            gemm_simt.source(test_gemm_simt.config(), region=region)
 
 
-@pytest.mark.parametrize("part", ["all", *REAL, *HERMITIAN])
-def test_transposition(part):
-    assert turned(turned(part)) == part
-    assert (turned(part) == part) == (part == "all")
+@pytest.mark.parametrize("region", [Region.ALL, *REAL, *HERMITIAN])
+def test_transposition(region):
+    assert region.transposed.transposed == region
+    assert (region.transposed == region) == (region is Region.ALL)
