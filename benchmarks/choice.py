@@ -3,12 +3,12 @@
 ``python -m benchmarks.choice [--dtype s,d] [--variants NN] [--shapes MxNxK,...] [--top 8]`` times each
 product as the library chooses to run it, then with the winner of every size class of every family, and with
 the best by score of the space that ``tune --effort normal`` would make for these extents. Where k is cut, the
-rivals run uncut and cut. The kernels are compiled first, many at a time; ``--compile-only h200`` does nothing
-else, and needs no GPU.
+alternatives run uncut and cut. The kernels are compiled first, many at a time; ``--compile-only h200`` does
+nothing else, and needs no GPU.
 
 Times are those of calls (docs/measuring.md), or with ``--device-share`` the device's part of them. The chosen
-one and the fastest rivals are timed again, in turn, and these second readings are compared: the least of
-many first ones is partly luck. Their results are checked; the exit code is 1 if one is outside its bound.
+one and the fastest alternatives are timed again, in turn, and these second readings are compared: the least
+of many first ones is partly luck. Their results are checked; the exit code is 1 if one is outside its bound.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ from pyblasgpu.testing.problems import Problem
 from pyblasgpu.tuning.measure import Timer, Workload
 from pyblasgpu.tuning.worker_bench import STREAM
 
+from .alternatives import EFFORT, Case, cases_of, compile_kernels, extents_of, layout_of
 from .kernels import named
-from .rivals import EFFORT, Case, cases_of, compile_kernels, extents_of, layout_of
 
 SCHEMA = 1
 LIMIT = 0.1  # of the best time: what the choice may lose
 VARIANTS = ("NN", "NT", "TN", "TT")
-FINALISTS, ROUNDS = 3, 2  # rivals that are timed again, and how often
+FINALISTS, ROUNDS = 3, 2  # alternatives that are timed again, and how often
 WIDTH = 170  # columns of a table that goes into a file or a pipe
 
 
@@ -124,8 +124,8 @@ class Stand:
 
 def measure(case: Case, stand: Any) -> dict[str, Any]:
     """The record of one product; `stand` is a `Stand` of it."""
-    first = {run: stand.seconds(run) for run in (case.chosen, *case.rivals)}
-    finalists = [case.chosen, *sorted(case.rivals, key=first.__getitem__)[:FINALISTS]]
+    first = {run: stand.seconds(run) for run in (case.chosen, *case.alternatives)}
+    finalists = [case.chosen, *sorted(case.alternatives, key=first.__getitem__)[:FINALISTS]]
     seconds = dict.fromkeys(finalists, math.inf)
     for _ in range(ROUNDS):
         for run in finalists:
@@ -194,7 +194,7 @@ def summaries(records: Sequence[dict[str, Any]]) -> dict[str, Summary]:
 def show(records: Sequence[dict[str, Any]], console: Console) -> None:
     """Print a row a product, then the summaries."""
     table = Table("call", "m, n, k", "chosen", "TFLOP/s", "best", "from", "TFLOP/s", "loss, %",
-                  title="the choice against its rivals")  # fmt: skip
+                  title="the choice against its alternatives")  # fmt: skip
     for record in records:
         call, best = f"{record['dtype']}gemm {record['variant']}", record["best"]
         source = "chosen" if best == record["chosen"] else best["origin"].rpartition(", ")[-1]
@@ -203,16 +203,16 @@ def show(records: Sequence[dict[str, Any]], console: Console) -> None:
                       style="bold" if record["loss"] > LIMIT else None)  # fmt: skip
     console.print(table)
     table = Table("dtype", "products", "mean loss, %", "worst, %", f"beyond {LIMIT:.0%}")
-    for name, found in summaries(records).items():
-        table.add_row(name, str(found.products), f"{100 * found.mean:.1f}", f"{100 * found.worst:.1f}",
-                      str(found.beyond))  # fmt: skip
+    for name, summary in summaries(records).items():
+        table.add_row(name, str(summary.products), f"{100 * summary.mean:.1f}", f"{100 * summary.worst:.1f}",
+                      str(summary.beyond))  # fmt: skip
     console.print(table)
 
 
 # --------------------------------------------------------------------------------------------------- command
 
 
-def asked(options: argparse.Namespace) -> list[Problem]:
+def problems_of(options: argparse.Namespace) -> list[Problem]:
     """The products that `options` ask for."""
     problems = list(products(options.dtype, options.variants, options.shapes))
     for problem in problems:
@@ -228,7 +228,7 @@ def main(options: argparse.Namespace) -> int:
     if not options.compile_only:
         require_device()
     device = devices.named(options.compile_only) if options.compile_only else current()
-    cases = compile_kernels(cases_of(asked(options), options.top, options.splits, device), device)
+    cases = compile_kernels(cases_of(problems_of(options), options.top, options.splits, device), device)
     if options.compile_only:
         return 0
     share = Share(device) if options.device_share else None
@@ -251,11 +251,11 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _variants(text: str) -> tuple[str, ...]:
-    found = parse_variants(text)
-    for variant in found:
+    variants = parse_variants(text)
+    for variant in variants:
         if variant not in VARIANTS:
             raise argparse.ArgumentTypeError(f"{variant!r} is none of {', '.join(VARIANTS)}")
-    return found
+    return variants
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -267,7 +267,7 @@ def _parser() -> argparse.ArgumentParser:
         help="products of these extents, or a list of `pyblasgpu bench` by name (%(default)s)")  # fmt: skip
     add("--top", type=int, default=8, metavar="N", help="the best of the space by score (%(default)s)")
     add("--splits", type=parse_sizes, default=(), metavar="S,S,...",
-        help="rivals with k in so many chunks too")  # fmt: skip
+        help="alternatives with k in so many chunks too")  # fmt: skip
     add("--device-share", action="store_true", help="time the device's part of a call, without the host's")
     add("--budget", type=parse_seconds, default=60.0, metavar="S",
         help="seconds of timing a dtype (%(default)s)")  # fmt: skip

@@ -49,7 +49,7 @@ LAYOUTS = ("nn", "nt", "tn", "tt")
 STORAGES = ("as they come", "odd leading stride", "misaligned")
 REPEATS = 3
 LONG = 5e10  # real operations: of what takes so long, one pass after the untimed calls will do
-WORST = 12  # places in the table
+WORST = 12  # cases in the table
 
 
 class Case(NamedTuple):
@@ -87,9 +87,9 @@ def cases(number: int, n: int) -> Iterator[Case]:
 
 def choice(case: Case, dtype: Dtype, device: Device) -> Choice:
     """What a call would run; its Config as the operands' alignment leaves it."""
-    place = case.layout, (case.n,) * 3
-    found = choice_of(dtype, *place, device, case.pad, case.shift)
-    return replace(found, config=as_it_runs(found.config, *place, case.pad, case.shift))
+    shape = case.layout, (case.n,) * 3
+    chosen = choice_of(dtype, *shape, device, case.pad, case.shift)
+    return replace(chosen, config=as_it_runs(chosen.config, *shape, case.pad, case.shift))
 
 
 def compile_kernels(dtype: Dtype, device: Device, every: int) -> None:
@@ -132,17 +132,17 @@ def sweep(dtype: Dtype, every: int, budget: float, measure: Callable) -> list[di
         for case in cases(number, n):
             ours, theirs = measure(dtype, case)
             key = case.layout, case.storage
-            found = series.setdefault(key, {"dtype": dtype.letter, "layout": case.layout,
+            points = series.setdefault(key, {"dtype": dtype.letter, "layout": case.layout,
                                             "storage": case.storage, "n": [], "microseconds": [],
                                             "ratio": []})  # fmt: skip
-            found["n"].append(n)
-            found["microseconds"].append(round(ours * 1e6, 2))
-            found["ratio"].append(round(theirs / ours, 3))
+            points["n"].append(n)
+            points["microseconds"].append(round(ours * 1e6, 2))
+            points["ratio"].append(round(theirs / ours, 3))
     return list(series.values())
 
 
 def show(series: Sequence[dict[str, Any]], console: Console, about: Callable[[str, Case], str]) -> None:
-    """Print the mean and the least ratio of each dtype and storage, then the worst places.
+    """Print the mean and the least ratio of each dtype and storage, then the worst cases.
 
     ``about(dtype, case)`` names the kernel that ran.
     """
@@ -156,12 +156,12 @@ def show(series: Sequence[dict[str, Any]], console: Console, about: Callable[[st
         mean = geometric_mean(ratios)
         table.add_row(dtype, storage, str(len(ratios)), f"{mean:.3f}", f"{min(ratios):.3f}", str(below))
     console.print(table)
-    places = (
+    cases_by_ratio = (
         (ratio, each["dtype"], Case(n, each["layout"], each["storage"]))
         for each in series
         for ratio, n in zip(each["ratio"], each["n"], strict=True)
     )
-    for ratio, dtype, case in sorted(places)[:WORST]:
+    for ratio, dtype, case in sorted(cases_by_ratio)[:WORST]:
         what = f"{dtype}gemm {case.layout} {case.n}, {case.storage}"
         console.print(f"{ratio:.3f} {what}: {about(dtype, case)}", highlight=False)
 

@@ -60,10 +60,10 @@ def run_profiled(cases: Iterable[Problem], sides: Sides) -> None:
     library = load_cublas()
     mark = cupy.RawKernel(f'extern "C" __global__ void {MARK}() {{}}', MARK)
     for problem in cases:
-        given = problem.data()
+        data = problem.data()
         for side in sides:
             for profiled in (False, True):
-                x = given.map(lambda x: cupy.array(x, order="F"))
+                x = data.map(lambda x: cupy.array(x, order="F"))
                 cupy.cuda.Device().synchronize()
                 if profiled:
                     cupy.cuda.profiler.start()
@@ -128,12 +128,12 @@ def together(kernels: Sequence[dict[str, str]], metrics: Sequence[str]) -> dict[
     """Counters of the kernels of one call: sums, and shares weighted by time."""
     values = {name: np.array([float(row[name].replace(",", "")) for row in kernels]) for name in metrics}
     weights = values.get(TIME, np.ones(len(kernels)))
-    found: dict[str, Any] = {"kernels": len(kernels)}
+    totals: dict[str, Any] = {"kernels": len(kernels)}
     for name, each in values.items():
         share = ".pct" in name
         total = (each * weights).sum() / max(weights.sum(), 1e-300) if share else each.sum()
-        found[name] = float(total)
-    return found
+        totals[name] = float(total)
+    return totals
 
 
 # ------------------------------------------------------------------------------------------------ the report
@@ -170,28 +170,28 @@ def show(results: Sequence[dict[str, Any]]) -> Table:
 
 
 def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    found.add_argument("--routine", type=lambda text: parse_listed(text, ROUTINES), default=ROUTINES)
-    found.add_argument("--dtype", type=parse_dtypes, default=("d",))
-    found.add_argument("--variants", type=parse_variants, default=("NN", "LLNN"))
-    found.add_argument("--sizes", type=parse_sizes, default=(512, 1024, 2048, 4096, 8192))
-    found.add_argument("--metrics", type=lambda text: tuple(text.split(",")), default=METRICS)
-    found.add_argument("--of", type=lambda text: parse_listed(text, SIDES), default=SIDES)
-    found.add_argument("--out", type=Path)
-    found.add_argument("--profiled", action="store_true", help=argparse.SUPPRESS)
-    return found
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--routine", type=lambda text: parse_listed(text, ROUTINES), default=ROUTINES)
+    options.add_argument("--dtype", type=parse_dtypes, default=("d",))
+    options.add_argument("--variants", type=parse_variants, default=("NN", "LLNN"))
+    options.add_argument("--sizes", type=parse_sizes, default=(512, 1024, 2048, 4096, 8192))
+    options.add_argument("--metrics", type=lambda text: tuple(text.split(",")), default=METRICS)
+    options.add_argument("--of", type=lambda text: parse_listed(text, SIDES), default=SIDES)
+    options.add_argument("--out", type=Path)
+    options.add_argument("--profiled", action="store_true", help=argparse.SUPPRESS)
+    return options
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Profile, print the table, write the file; returns the exit code."""
-    given = sys.argv[1:] if arguments is None else arguments
-    options = parser().parse_args(given)
+    words = sys.argv[1:] if arguments is None else arguments
+    options = parser().parse_args(words)
     require_device()
     cases = list(problems(options.routine, options.dtype, options.variants, options.sizes))
     if options.profiled:
         run_profiled(cases, options.of)
         return 0
-    counted = profile(given, options.metrics)
+    counted = profile(words, options.metrics)
     wanted = [(problem, side) for problem in cases for side in options.of]
     if len(counted) != len(wanted):
         raise PyblasgpuError(

@@ -74,8 +74,8 @@ def load(sweeps: Iterable[Path]) -> dict[Key, Recording]:
         raise ValueError(
             f"the sweeps hold records of {', '.join(sorted(devices)) or 'no device'}, not of one"
         )
-    found = recordings(records, described(devices.pop(), records[0].arch))
-    return {key: found[key] for key in sorted(found) if len(found[key].search.candidates) >= FEWEST}
+    recorded = recordings(records, described(devices.pop(), records[0].arch))
+    return {key: recorded[key] for key in sorted(recorded) if len(recorded[key].search.candidates) >= FEWEST}
 
 
 def described(name: str, arch: str) -> Device:
@@ -101,14 +101,14 @@ def ranking(recording: Recording, problem: Problem) -> Ranking:
     return Ranking(len(seconds), float(correlation), spread, losses)
 
 
-def score_table(found: dict[Key, Recording]) -> Table:
+def score_table(recorded: dict[Key, Recording]) -> Table:
     """A row a problem, then the mean and the worst of each family."""
     tops = [f"first {top}, %" for top in TOPS]
     table = Table("family", "dtype", "layout", "class", "extents", "candidates", "rank correlation",
                   "spread, %", *tops, title="the score against what was measured")  # fmt: skip
-    for stem in dict.fromkeys(key[0] for key in found):
+    for stem in dict.fromkeys(key[0] for key in recorded):
         rows = []
-        for key, recording in found.items():
+        for key, recording in recorded.items():
             for size, extents in recording.search.problems if key[0] == stem else ():
                 rows.append(ranking(recording, (size, extents)))
                 table.add_row(*key, size, "x".join(map(str, extents)), *_cells(rows[-1]))
@@ -127,23 +127,23 @@ def _cells(row: Ranking) -> list[str]:
     return [str(row.candidates), f"{row.correlation:.2f}", _percent(row.spread), *losses]
 
 
-def strategy_table(found: dict[Key, Recording]) -> Table:
+def strategy_table(recorded: dict[Key, Recording]) -> Table:
     """A row a strategy and family."""
     table = Table("strategy", "family", "searches", "timings", "of all, %", "mean loss, %", "worst, %",
                   "within 2 %, %", title="strategies against exhaustive search")  # fmt: skip
     for name, strategy in COMPARED.items():
-        for stem in dict.fromkeys(key[0] for key in found):
-            outcomes = [replay(recording, strategy) for key, recording in found.items() if key[0] == stem]
+        for stem in dict.fromkeys(key[0] for key in recorded):
+            outcomes = [replay(recording, strategy) for key, recording in recorded.items() if key[0] == stem]
             table.add_row(name, stem, *_summary(outcomes))
     return table
 
 
-def search_table(found: dict[Key, Recording]) -> Table:
+def search_table(recorded: dict[Key, Recording]) -> Table:
     """A row a strategy and search of at least `MANY` candidates."""
     table = Table("strategy", "family", "dtype", "layout", "candidates", "timings", "of all, %",
                   "mean loss, %", "worst, %", "within 2 %, %", title="large searches")  # fmt: skip
     for name, strategy in COMPARED.items():
-        for key, recording in found.items():
+        for key, recording in recorded.items():
             count = len(recording.search.candidates)
             if count >= MANY:
                 table.add_row(name, *key, str(count), *_summary([replay(recording, strategy)])[1:])
@@ -163,10 +163,10 @@ def cut_short(recording: Recording, ordered: Sequence[Any], share: float) -> lis
             if measurement.problem == problem
         }
         if seconds:
-            found = min(
+            best = min(
                 (t for config, t in seconds.items() if config in tried), default=max(seconds.values())
             )
-            losses.append(found / min(seconds.values()) - 1)
+            losses.append(best / min(seconds.values()) - 1)
     return losses
 
 
@@ -179,15 +179,15 @@ def by_best_score(search: SearchProblem) -> list[Any]:
     )
 
 
-def early_table(found: dict[Key, Recording]) -> Table:
+def early_table(recorded: dict[Key, Recording]) -> Table:
     """A row a family and order."""
     columns = [
         f"{what} after {100 * share:.0f} %" for share in TRIED for what in ("mean loss, %", "worst, %")
     ]
     table = Table("order", "family", "searches", *columns, title="runs that end early")
     for name, order in (("in turns", in_turns), ("by best score", by_best_score)):
-        for stem in dict.fromkeys(key[0] for key in found):
-            searches = [recording for key, recording in found.items() if key[0] == stem]
+        for stem in dict.fromkeys(key[0] for key in recorded):
+            searches = [recording for key, recording in recorded.items() if key[0] == stem]
             ordered = [order(recording.search) for recording in searches]
             cells = []
             for share in TRIED:
@@ -215,10 +215,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("sweeps", nargs="*", type=Path, default=[SWEEP], metavar="SWEEP")
     options = parser.parse_args(arguments)
-    found = load(options.sweeps)
+    recorded = load(options.sweeps)
     page = console(WIDTH)
     for table in (score_table, strategy_table, search_table, early_table):
-        page.print(table(found))
+        page.print(table(recorded))
     return 0
 
 

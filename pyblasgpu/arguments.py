@@ -61,7 +61,7 @@ def item(value: Any) -> Any:
 
 
 def enabled(value: Any, routine: str, argument: str) -> bool:
-    """Whether a switch is on, given as a bool or an int.
+    """Whether a switch, a bool or an int, is on.
 
     Raises
     ------

@@ -141,17 +141,25 @@ def _time(machine: Any, x: Arrays, original: Any, call: Callable[[], None], repe
 def _measure(
     problem: Problem, machine: Any, where: str, repeats: int = REPEATS, cublas: Cublas | None = None
 ) -> Row:
-    given = problem.data()
-    x, original = given.map(machine.put), machine.put(given.out)
+    data = problem.data()
+    x, original = data.map(machine.put), machine.put(data.out)
     seconds = _time(machine, x, original, lambda: problem.ours(x, where), repeats)
-    error = problem.error(given, machine.get(x.out))
-    rival = None
+    error = problem.error(data, machine.get(x.out))
+    cublas_seconds = None
     if cublas is not None:
-        rival = _time(machine, x, original, lambda: problem.cublas(cublas, x), repeats)
+        cublas_seconds = _time(machine, x, original, lambda: problem.cublas(cublas, x), repeats)
     configs = [("scipy.linalg.blas", "", "cpu backend")] if where == "cpu" else problem.explain()
     tflops = problem.flops / seconds / 1e12
     return Row(
-        problem.routine, problem.dtype.letter, problem.case.n, where, seconds, tflops, error, configs, rival
+        problem.routine,
+        problem.dtype.letter,
+        problem.case.n,
+        where,
+        seconds,
+        tflops,
+        error,
+        configs,
+        cublas_seconds,
     )
 
 
@@ -167,7 +175,7 @@ def collect(n: int | None = None, progress: Callable[[str], None] = lambda text:
     """
     where = backend_status().backend
     machine = _Gpu() if where == "cuda" else _Host()
-    cublas = _rival() if where == "cuda" else None
+    cublas = _cublas() if where == "cuda" else None
     for problem in _problems(n or SIZES[where]):
         progress(f"{problem.dtype.letter}{problem.routine} on {where}")
         yield _measure(problem, machine, where, cublas=cublas)
@@ -176,7 +184,7 @@ def collect(n: int | None = None, progress: Callable[[str], None] = lambda text:
         yield from _simulated()
 
 
-def _rival() -> Cublas | None:
+def _cublas() -> Cublas | None:
     try:
         return load_cublas()
     except BackendUnavailable:
@@ -211,13 +219,21 @@ def _why_not_simulated() -> str:
 
 def show(rows: list[Row], console: Console, verbose: bool = False) -> None:
     """Print the table of results, where they were computed, and how many passed; Configs if `verbose`."""
-    rival = any(row.cublas_seconds for row in rows)
+    with_cublas = any(row.cublas_seconds for row in rows)
     table = Table(title="pyblasgpu demo")
-    for name in ("routine", "n", "on", "seconds", "TFLOP/s", *(["cuBLAS s"] if rival else []), "error/bound"):
+    for name in (
+        "routine",
+        "n",
+        "on",
+        "seconds",
+        "TFLOP/s",
+        *(["cuBLAS s"] if with_cublas else []),
+        "error/bound",
+    ):
         table.add_column(name, justify="left" if name in ("routine", "on") else "right", no_wrap=True)
     table.add_column("kernel (Config from)")
     for row in rows:
-        table.add_row(*_cells(row, rival))
+        table.add_row(*_cells(row, with_cublas))
     console.print(table)
     if verbose:
         _show_configs(rows, console)
@@ -226,11 +242,11 @@ def show(rows: list[Row], console: Console, verbose: bool = False) -> None:
     console.print(f"{passed} of {len(rows)} results within their error bound")
 
 
-def _cells(row: Row, rival: bool) -> list[str | Text]:
-    """A line of the table, with a column for cuBLAS where there is a `rival`."""
+def _cells(row: Row, with_cublas: bool) -> list[str | Text]:
+    """A line of the table, with a column for cuBLAS if `with_cublas`."""
     speed = "" if row.where == "sim" else f"{row.tflops:.3g}"
     cells = [f"{row.dtype}{row.routine}", str(row.n), row.where, f"{row.seconds:.2e}", speed]
-    if rival:
+    if with_cublas:
         cells.append(f"{row.cublas_seconds:.2e}" if row.cublas_seconds else "")
     error = Text(f"{row.error:.2g}", style="green" if row.passed else "bold red")
     kernels = dict.fromkeys(f"{stem} ({origin})" for stem, _, origin in row.configs)

@@ -18,7 +18,7 @@ class PyblasgpuError(Exception):
 
 
 class BackendUnavailable(PyblasgpuError, RuntimeError):
-    """The backend that was asked for cannot run here; the message says what is missing."""
+    """The backend of the call cannot run here; the message says what is missing."""
 
 
 class OverlapError(PyblasgpuError, ValueError):

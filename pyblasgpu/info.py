@@ -98,13 +98,13 @@ def collect() -> dict[str, Any]:
 
 def libraries() -> dict[str, str]:
     """Versions of the libraries that results and timings depend on, of those that are installed."""
-    found = {}
+    versions = {}
     for name in _LIBRARIES:
         try:
-            found[name] = metadata.version(name)
+            versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def driver() -> str | None:
@@ -121,18 +121,18 @@ def _devices() -> list[dict[str, Any]]:
     devices = []
     for ordinal in range(device.count()):
         try:
-            found = device.current(ordinal)
+            properties = device.current(ordinal)
         except BackendUnavailable as reason:
             devices.append({"ordinal": ordinal, "name": f"cannot be used: {reason}"})
             continue
         devices.append(
             {
                 "ordinal": ordinal,
-                "name": found.name,
-                "arch": found.arch,
-                "multiprocessors": found.sm_count,
-                "shared memory of a block (KiB)": found.shared_per_block // 1024,
-                "L2 (MiB)": round(found.l2_bytes / 2**20, 1),
+                "name": properties.name,
+                "arch": properties.arch,
+                "multiprocessors": properties.sm_count,
+                "shared memory of a block (KiB)": properties.shared_per_block // 1024,
+                "L2 (MiB)": round(properties.l2_bytes / 2**20, 1),
             }
         )
     return devices
@@ -142,8 +142,8 @@ def _database() -> list[dict[str, str]]:
     """The files that Configs come from, first the ones that win."""
     from .dispatch import tuned_files
 
-    found = {level.path: level.origin for here in device.here() for level in tuned_files.levels(here)}
-    return [{"level": origin, "file": str(path)} for path, origin in found.items() if os.path.isfile(path)]
+    origins = {level.path: level.origin for here in device.here() for level in tuned_files.levels(here)}
+    return [{"level": origin, "file": str(path)} for path, origin in origins.items() if os.path.isfile(path)]
 
 
 def _contents(kind: str) -> dict[str, Any]:
@@ -186,9 +186,9 @@ def show(facts: dict[str, Any], console: Console) -> None:
     page.add_column(overflow="fold")
     page.add_row("pyblasgpu", f"{facts['pyblasgpu']}, Python {facts['python']}")
     page.add_row("backend", f"{facts['backend']}: {facts['reason']}" if facts["reason"] else facts["backend"])
-    for found in facts["devices"] or [{"name": "none"}]:
-        details = [f"{key} {value}" for key, value in found.items() if key not in ("ordinal", "name")]
-        page.add_row(f"device {found.get('ordinal', '')}".strip(), ", ".join([found["name"], *details]))
+    for entry in facts["devices"] or [{"name": "none"}]:
+        details = [f"{key} {value}" for key, value in entry.items() if key not in ("ordinal", "name")]
+        page.add_row(f"device {entry.get('ordinal', '')}".strip(), ", ".join([entry["name"], *details]))
     page.add_row("driver", facts["driver"] or "none")
     page.add_row("libraries", ", ".join(f"{name} {version}" for name, version in facts["libraries"].items()))
     for entry in facts["database"]:

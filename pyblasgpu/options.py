@@ -42,11 +42,11 @@ class Command(argparse.ArgumentParser):
 def parse_listed(text: str, known: Sequence[str]) -> tuple[str, ...]:
     """The names in a list, each once; of letters and routines in any case."""
     items = tuple(dict.fromkeys(item.strip() for item in text.split(",")))
-    found = tuple(next((name for name in known if name == item.lower()), item) for item in items)
-    for item in found:
+    names = tuple(next((name for name in known if name == item.lower()), item) for item in items)
+    for item in names:
         if item not in known:
             raise argparse.ArgumentTypeError(f"{item!r} is none of {', '.join(known)}")
-    return found
+    return names
 
 
 def parse_device(text: str) -> str:
@@ -146,27 +146,27 @@ def parse_shapes(text: str) -> tuple[tuple[int, ...], ...] | str:
 
 def parse_batches(text: str) -> tuple[tuple[int, ...], ...]:
     """(m, n, k, batch) of each."""
-    found = []
+    shapes = []
     for item in text.split(","):
         count, *extents = (parse_count(extent) for extent in item.split("x"))
         if len(extents) not in (1, 3):
             raise argparse.ArgumentTypeError(f"{item!r} is neither COUNTxN nor COUNTxMxNxK")
-        found.append((*(extents * 3)[:3], count))
-    return tuple(found)
+        shapes.append((*(extents * 3)[:3], count))
+    return tuple(shapes)
 
 
 def parse_count(text: str) -> int:
-    found = _integer(text)
-    if not 0 < found <= MOST:
+    value = _integer(text)
+    if not 0 < value <= MOST:
         raise argparse.ArgumentTypeError(f"{text!r} is no positive integer")
-    return found
+    return value
 
 
 def parse_whole(text: str) -> int:
-    found = _integer(text)
-    if not 0 <= found <= MOST:
+    value = _integer(text)
+    if not 0 <= value <= MOST:
         raise argparse.ArgumentTypeError(f"{text!r} is no integer from 0 on")
-    return found
+    return value
 
 
 def _integer(text: str) -> int:
@@ -176,17 +176,17 @@ def _integer(text: str) -> int:
 
 
 def parse_amount(text: str) -> float:
-    found = _number(text)
-    if not 0 <= found < math.inf:
+    value = _number(text)
+    if not 0 <= value < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 on")
-    return found
+    return value
 
 
 def parse_part(text: str) -> float:
-    found = _number(text)
-    if not 0 <= found <= 1:
+    value = _number(text)
+    if not 0 <= value <= 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 to 1")
-    return found
+    return value
 
 
 def _number(text: str) -> float:
@@ -198,10 +198,10 @@ def _number(text: str) -> float:
 
 
 def parse_seconds(text: str) -> float:
-    found = _number(text)
-    if not 0 < found < math.inf:
+    value = _number(text)
+    if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is no positive number of seconds")
-    return found
+    return value
 
 
 def parse_duration(text: str) -> float:

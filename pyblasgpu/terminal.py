@@ -35,7 +35,7 @@ def guarded(words: Sequence[str], run: Callable[[], int]) -> int:
     Parameters
     ----------
     words : sequence of str
-        The command's name and what it was asked; read when something goes wrong.
+        The command and its subcommand; read when something goes wrong.
     run : callable
     """
     with _legible(), _warnings_in_a_line(words):
@@ -97,7 +97,7 @@ def _drop_unwritten(stream: TextIO) -> None:
 
 @contextmanager
 def _warnings_in_a_line(words: Sequence[str]) -> Iterator[None]:
-    """Warnings without the place in the source that they are from."""
+    """Warnings without their file and line."""
     before = warnings.formatwarning
 
     def line(message: Any, *_: Any, **__: Any) -> str:

@@ -28,9 +28,9 @@ MAX_GRID = (2**31 - 1, 65535, 65535)
 
 def operand(array: np.ndarray, dtype, conj: bool = False) -> Operand:
     """A NumPy array of shape (rows, cols) or (batch, rows, cols) as an operand, in place."""
-    *lead, rows, cols = array.shape
+    *batch_shape, rows, cols = array.shape
     steps = [stride // array.itemsize for stride in array.strides]
-    batch, batch_stride = (lead[0], steps[0]) if lead else (1, 0)
+    batch, batch_stride = (batch_shape[0], steps[0]) if batch_shape else (1, 0)
     return Operand(array.ctypes.data, rows, cols, *steps[-2:], dtype, conj, batch, batch_stride, owner=array)
 
 

@@ -8,7 +8,7 @@ too. Where SciPy loses an imaginary part in silence this raises TypeError: compl
 routines; where SciPy's BLAS prints a complaint and computes nothing (``trans=2`` of zsyrk), ValueError. The
 functions without a prefix take the dtype from the arrays.
 
-``stream`` and ``backend`` have no place in these signatures: device arrays run on their library's current
+These signatures have neither ``stream`` nor ``backend``: device arrays run on their library's current
 stream, and ``PYBLASGPU_BACKEND`` sends host arrays.
 """
 

@@ -159,4 +159,4 @@ def filled(text: str, parts: Mapping[str, str]) -> str:
 
 def _filled_line(line: str, parts: Mapping[str, str]) -> str:
     indent = line[: len(line) - len(line.lstrip())]
-    return _PART.sub(lambda found: parts[found[1]].strip("\n").replace("\n", f"\n{indent}"), line)
+    return _PART.sub(lambda match: parts[match[1]].strip("\n").replace("\n", f"\n{indent}"), line)

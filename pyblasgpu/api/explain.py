@@ -65,23 +65,23 @@ def explain(
     override : Another choice, within a block.
     show_config : The files that Configs come from.
     """
-    found: dict[tuple[str, str, str], None] = {}
+    chosen: dict[tuple[str, str, str], None] = {}
     facts, extents = dtype_of(dtype), (m, n, m if k is None else k)
     ordinal = present(device).ordinal if isinstance(device, str) else device
     three_m = by_three_products(method, facts, "explain")
     for choice in _tape(routine, facts, *extents, ordinal, batch, three_m).choices:
         named = "method" if isinstance(choice.config, str) else "stop size"
         family = getattr(choice.config, "STEM", named)
-        found[family, str(choice.config), choice.origin] = None
+        chosen[family, str(choice.config), choice.origin] = None
         if choice.splits > 1:
-            found["splits of k", str(choice.splits), choice.origin] = None
-    return list(found)
+            chosen["splits of k", str(choice.splits), choice.origin] = None
+    return list(chosen)
 
 
 def _tape(routine: str, dtype: Dtype, m: int, n: int, k: int, device: int, batch: int, three_m: bool) -> Tape:
     def dense(rows: int, cols: int, batch: int = 1) -> Operand:
-        lead = max(rows, 1)
-        return Operand(0, rows, cols, 1, lead, dtype, False, batch, lead * cols, device)
+        ld = max(rows, 1)
+        return Operand(0, rows, cols, 1, ld, dtype, False, batch, ld * cols, device)
 
     current(device)
     if routine == "gemm":

@@ -96,14 +96,14 @@ def require_plots() -> None:
 
 def _asked(options: argparse.Namespace) -> list[Problem]:
     batches = options.batched if "gemm" in options.routine else ()
-    asked = options.shapes or (), batches
+    shape_lists = options.shapes or (), batches
     squares = options.routine, options.dtype, options.variants, options.sizes
     if not any((options.shapes, options.batched, options.rhs)):
         cases = list(problems(*squares))
     elif options.plot:
         raise ValueError("--plot draws square matrices: it goes with none of --shapes, --batched and --rhs")
     else:
-        cases = [case for shapes in asked for case in products(options.dtype, options.variants, shapes)]
+        cases = [case for shapes in shape_lists for case in products(options.dtype, options.variants, shapes)]
         cases += triangles(*squares, options.rhs)
         if "trsm" in options.routine:
             cases += stacks(options.dtype, options.variants, options.batched)
@@ -163,10 +163,10 @@ def measure(
     """
     from .timing import Rotation
 
-    given = problem.data()
-    rotation = Rotation(given)
+    data = problem.data()
+    rotation = Rotation(data)
     ours = rotation.seconds(lambda x: problem.ours(x, "cuda"))
-    error = problem.error(given, rotation.sets[-1].out.get(order="A"))
+    error = problem.error(data, rotation.sets[-1].out.get(order="A"))
     record = {
         "routine": problem.routine,
         "dtype": problem.dtype.letter,
@@ -183,12 +183,12 @@ def measure(
         "configs": problem.explain(),
     }
     if cublas is not None:
-        rival = rotation.seconds(lambda x: problem.cublas(cublas, x))
+        theirs = rotation.seconds(lambda x: problem.cublas(cublas, x))
         record |= {
-            "cublas_seconds": rival,
-            "cublas_tflops": problem.flops / rival / 1e12,
-            "cublas_error_over_bound": problem.error(given, rotation.sets[-1].out.get(order="A")),
-            "speedup": rival / ours,
+            "cublas_seconds": theirs,
+            "cublas_tflops": problem.flops / theirs / 1e12,
+            "cublas_error_over_bound": problem.error(data, rotation.sets[-1].out.get(order="A")),
+            "speedup": theirs / ours,
         }
     if splits and problem.routine == "gemm" and not problem.case.batch:
         record["splits_tflops"] = {}
@@ -264,13 +264,13 @@ def _show(document: dict[str, Any]) -> None:
     for name in ("call", "n", "ours", "cuBLAS", "ours / cuBLAS", "error/bound", *forced):
         table.add_column(name, justify="left" if name == "call" else "right")
     for record in document["results"]:
-        rival = record.get("cublas_tflops", np.nan)
+        theirs = record.get("cublas_tflops", np.nan)
         table.add_row(
             f"{record['dtype']}{record['routine']} {record['variant']}",
             extents(record),
             f"{record['tflops']:.2f}",
-            f"{rival:.2f}",
-            f"{record['tflops'] / rival:.2f}",
+            f"{theirs:.2f}",
+            f"{record['tflops'] / theirs:.2f}",
             f"{record['error_over_bound']:.2g}",
             *(f"{found:.2f}" for found in _forced(record, forced)),
         )

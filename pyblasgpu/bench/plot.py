@@ -57,7 +57,7 @@ def _panel(axis, records: list[dict[str, Any]], peaks: dict[str, float], real: s
 
 
 def draw_ratios(document: dict[str, Any], out: Path) -> Path:
-    """Draw ours / cuBLAS over n as `benchmarks.cliffs` found it, a row a dtype; returns `out`."""
+    """Draw ours / cuBLAS over n as `benchmarks.cliffs` measured it, a row a dtype; returns `out`."""
     rows, columns = (list(dict.fromkeys(s[key] for s in document["series"])) for key in ("dtype", "storage"))
     size = (4.2 * len(columns), 2.8 * len(rows))
     figure = Figure(figsize=size, layout="constrained")
@@ -78,7 +78,7 @@ def draw_ratios(document: dict[str, Any], out: Path) -> Path:
 
 
 def draw_traffic(document: dict[str, Any], out: Path) -> Path:
-    """Draw the bytes of DRAM that `benchmarks.counters` found, a panel a dtype, a line a call."""
+    """Draw the bytes of DRAM that `benchmarks.counters` counted, a panel a dtype, a line a call."""
     panels: dict[str, dict[tuple[str, str], list[tuple[int, float]]]] = {}
     for record in document["results"]:
         counted, call = record["counted"], (f"{record['routine']} {record['variant']}", record["of"])
@@ -124,8 +124,8 @@ def main(arguments: list[str]) -> int:
         )
     source = Path(arguments[0])
     target = Path(arguments[1]) if len(arguments) > 1 else source.with_suffix(".svg")
-    found = json.loads(source.read_text(encoding="utf-8"))
-    print(_fitting(found)(found, target))
+    results = json.loads(source.read_text(encoding="utf-8"))
+    print(_fitting(results)(results, target))
     return 0
 
 

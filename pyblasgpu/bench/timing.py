@@ -24,13 +24,13 @@ class Rotation:
 
     Parameters
     ----------
-    given : Arrays
+    data : Arrays
         In host memory.
     """
 
-    def __init__(self, given: Arrays):
+    def __init__(self, data: Arrays):
         # column-major matrices, also of a batch
-        first = given.map(lambda x: cupy.array(x.swapaxes(-1, -2), order="C").swapaxes(-1, -2))
+        first = data.map(lambda x: cupy.array(x.swapaxes(-1, -2), order="C").swapaxes(-1, -2))
         self._original = first.out.copy(order="K")
         copies = [first.map(lambda x: x.copy(order="K")) for _ in range(_calls(first) - 1)]
         self.sets = [first, *copies]

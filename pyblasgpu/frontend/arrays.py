@@ -54,7 +54,7 @@ def library_of(array: Any, routine: str = "", argument: str = "") -> Library:
 
 
 def quick_library(array: Any) -> Library | None:
-    """The library of arrays of this type, if one has been met before; whether on the host is not asked."""
+    """The library of arrays of this type, if known; its memory may be the host's or a device's."""
     return _BY_TYPE.get(type(array))
 
 
@@ -63,7 +63,7 @@ def _first_met(array: Any) -> Library:
     kind = type(array)
     if issubclass(kind, np.ma.MaskedArray):
         raise NoArrayError(
-            "is a masked array, and the BLAS has no place for its mask: pass its filled(...), an array"
+            "is a masked array, and the BLAS takes no mask: pass its filled(...), an array"
         )
     if issubclass(kind, _SEQUENCES):
         return _NUMPY
@@ -159,7 +159,7 @@ def output_view(array: Any, dtype: Dtype) -> Layout | np.ndarray | None:
     """Where a result of this dtype would be written in `array`; None where none may be.
 
     An array is no output if it is of another dtype, immutable, read-only, lazily conjugated or negated,
-    misaligned, has elements that lie at the same place, or is no array. Nothing is raised.
+    misaligned, has elements that share an address, or is no array. Nothing is raised.
     """
     try:
         if stored_dtype(dtype_name(array)) is not dtype:
@@ -183,7 +183,7 @@ def _is_writable(view: Layout | np.ndarray) -> bool:
 
 
 def may_share_memory(x: Any, y: Any) -> bool:
-    """Whether elements of two arrays may lie at the same place; also where it cannot be told.
+    """Whether elements of two arrays may share an address; also where that cannot be decided.
 
     Arrays of different libraries do not, as no call takes both.
     """

@@ -59,21 +59,21 @@ def backend_status(backend: str | None = None) -> BackendStatus:
     >>> pyblasgpu.backend_status("cpu")
     BackendStatus(backend='cpu', reason='asked for by the call')
     """
-    asked, origin = backend, "asked for by the call"
-    if asked is None:
-        asked, origin = os.environ.get("PYBLASGPU_BACKEND") or "auto", "set by PYBLASGPU_BACKEND"
-    if asked not in BACKENDS:
-        raise ValueError(f"backend {asked!r} ({origin}) is none of {', '.join(BACKENDS)}")
-    if asked == "cpu":
+    name, origin = backend, "asked for by the call"
+    if name is None:
+        name, origin = os.environ.get("PYBLASGPU_BACKEND") or "auto", "set by PYBLASGPU_BACKEND"
+    if name not in BACKENDS:
+        raise ValueError(f"backend {name!r} ({origin}) is none of {', '.join(BACKENDS)}")
+    if name == "cpu":
         return BackendStatus("cpu", origin)
-    if asked == "sim":
+    if name == "sim":
         kernels = import_module("..gpu.backend", __package__)
         kernels.require()
         if not kernels.SIMULATED:
             raise BackendUnavailable("backend 'sim' needs a Python started with NUMBA_ENABLE_CUDASIM=1")
         return BackendStatus("sim", origin)
     missing = why_no_device(contexts().current_device())
-    if asked == "cuda" and missing:
+    if name == "cuda" and missing:
         raise BackendUnavailable(f"backend 'cuda' ({origin}) cannot run here: {missing}")
     return BackendStatus("cpu", missing) if missing else BackendStatus("cuda", "a device is there")
 

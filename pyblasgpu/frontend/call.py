@@ -1,4 +1,4 @@
-"""Where a call runs: the choice of the backend, and the one place that runs routines on arrays.
+"""Where a call runs: the choice of the backend, and what runs routines on arrays.
 
 Device arrays run on their device, on the caller's stream, without waiting. NumPy arrays (and other arrays
 in host memory) run on SciPy's BLAS, or are copied to the device, computed there and copied back.
@@ -228,7 +228,7 @@ class Call:
         TypeError
             When `out` has another dtype or is immutable.
         ValueError
-            When `out` has another shape, is read-only or has elements that lie at the same place.
+            When `out` has another shape, is read-only or has elements that share an address.
         """
         if out is None:
             if column_major is None:
@@ -389,7 +389,7 @@ def _copy(source: Layout, target: Layout, stream: int) -> None:
 
 
 def _is_same(x: Any, y: Any) -> bool:
-    """Whether two layouts, or two NumPy arrays, are one array: same place, same shape, same strides."""
+    """Whether two layouts, or two NumPy arrays, are one array: same address, shape and strides."""
     if isinstance(x, Layout):
         return x[:5] == y[:5]
     return x is y or (x.shape, x.strides, x.ctypes.data) == (y.shape, y.strides, y.ctypes.data)

@@ -118,7 +118,7 @@ def is_column_major(array: Layout | np.ndarray) -> bool:
 
 
 def is_injective(array: Layout | np.ndarray) -> bool:
-    """Whether no two elements are seen to lie at the same place.
+    """Whether no two elements share an address, as far as the strides show.
 
     Sufficient, not necessary: every view that slicing and transposing make of an ordinary array passes.
     """

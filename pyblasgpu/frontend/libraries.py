@@ -1,4 +1,4 @@
-"""The array libraries that are known, and what each is asked for.
+"""The array libraries that are known, and their interface.
 
 CuPy's and PyTorch's attributes are read directly, because a small product is over in the time that a
 protocol's capsule takes; every other library goes through `protocols`.
@@ -31,11 +31,11 @@ def numba_cuda() -> Any:
 
 
 class NoArrayError(TypeError):
-    """What was given is no array that can be read; the message goes on ``f"{routine}: {argument} "``."""
+    """The argument is no array that can be read; the message goes on ``f"{routine}: {argument} "``."""
 
 
 class Library:
-    """What is asked of an array library; this base class serves NumPy.
+    """The interface of an array library; this base class is NumPy's.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 """Arrays of any library that exports DLPack or the CUDA array interface, and Numba's.
 
-What the library still computes is waited for as the protocol asks: DLPack's exporter is told the stream of
+What the library still computes is waited for as the protocol asks: DLPack's exporter gets the stream of
 the call, and the CUDA array interface names its own. A new result becomes an array of the library through its
 `from_dlpack`, which has the library's stream wait for the call's.
 """
@@ -185,12 +185,12 @@ def _memory_view(array: Any, stream: int) -> Any:
 
 
 def _cuda_interface(array: Any) -> dict[str, Any] | None:
-    """The CUDA array interface of `array`; immutable ones, which have no strides, are not asked."""
+    """The CUDA array interface of `array`; immutable ones, which have no strides, have none."""
     return None if _is_immutable(array) else getattr(array, "__cuda_array_interface__", None)
 
 
 def _is_read_only(array: Any) -> bool:
-    """Whether an array on a device must not be written, as far as it is told."""
+    """Whether an array on a device must not be written, as far as its library says."""
     interface = _cuda_interface(array)
     if interface is not None:
         return interface["data"][1]

@@ -66,7 +66,7 @@ class _Staging:
         return Layout(address, dense.shape, steps, self.dtype, self.device)
 
     def upload(self, array: np.ndarray) -> Layout:
-        """`array` on the device; padding is left out and repeated elements go once."""
+        """`array` on the device; padding is left out and broadcast elements go once."""
         once = array[tuple(slice(0, 1) if step == 0 else slice(None) for step in array.strides)]
         dense = once if _is_dense(once) else once.copy("K")
         layout = self.reserve(dense)

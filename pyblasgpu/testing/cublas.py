@@ -86,11 +86,11 @@ class Cublas:
         """
         import cupy
 
-        start, lead, step = _batch(x)
+        start, ld, step = _batch(x)
         key = start.value or 0, step.value * x.dtype.itemsize, x.shape[0]
         if key not in self._addresses:
             self._addresses[key] = cupy.arange(key[2], dtype=cupy.uint64) * key[1] + key[0]
-        return ctypes.c_void_p(self._addresses[key].data.ptr), lead
+        return ctypes.c_void_p(self._addresses[key].data.ptr), ld
 
     @staticmethod
     def _triangular(alpha, a, b, side, uplo, trans, diag, lies: Callable) -> tuple:
@@ -175,8 +175,8 @@ def _start(x: Any) -> tuple[ctypes.c_void_p, int]:
     """Pointer and leading stride of the first of column-major matrices."""
     interface = x.__cuda_array_interface__
     strides = interface.get("strides")
-    lead = strides[-1] // x.dtype.itemsize if strides else x.shape[-2]
-    return ctypes.c_void_p(interface["data"][0]), max(lead, 1)
+    ld = strides[-1] // x.dtype.itemsize if strides else x.shape[-2]
+    return ctypes.c_void_p(interface["data"][0]), max(ld, 1)
 
 
 def _batch(x: Any) -> tuple[ctypes.c_void_p, int, ctypes.c_longlong]:

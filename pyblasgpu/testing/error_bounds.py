@@ -24,7 +24,7 @@ _WIDE: dict[str, Any] = {"s": np.float64, "d": np.longdouble, "c": np.complex128
 def gemm_error(alpha, a, b, beta, c, result, seed: int = 0, extra: int = 2, size: Any = np.abs) -> float:
     """Largest sampled error of ``result = alpha a b + beta c`` over its bound.
 
-    All arrays are in host memory; `a` (m, k) and `b` (k, n) are given with their transposition applied. With
+    All arrays are in host memory; `a` (m, k) and `b` (k, n) come with their transposition applied. With
     alpha = 0 they are not looked at, and with beta = 0 `c` (None will do) is not. The bound counts `extra`
     roundings beside those of k terms, of what ``size(a)`` and ``size(b)`` say.
     """
@@ -63,8 +63,8 @@ def trsm_error(alpha, a, b, x, side: Side, uplo: Uplo, trans: Trans, diag: Diag,
         b, x = b.T, x.T
     rows, cols = _sample(x.shape, seed)
     left = _triangle_rows(op, rows, lower, diag)
-    given = _WIDE[dtype.letter](alpha) * _crossing(b, rows, cols)
-    return _worst(dtype, 1, left, x[:, cols], 0, None, given, terms=len(op))
+    right_hand_sides = _WIDE[dtype.letter](alpha) * _crossing(b, rows, cols)
+    return _worst(dtype, 1, left, x[:, cols], 0, None, right_hand_sides, terms=len(op))
 
 
 def symm_error(alpha, a, b, beta, c, result, side: Side, uplo: Uplo, hermitian: bool, seed: int = 0) -> float:

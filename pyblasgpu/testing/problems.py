@@ -309,9 +309,9 @@ def _columns(rng: np.random.Generator, shape: tuple[int, ...], dtype: Dtype) -> 
 
 
 def _sampled(batch: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """The places of some of the matrices, the first and the last among them."""
-    places = list(np.ndindex(*batch))
-    return list(dict.fromkeys((*places[:: -(-len(places) // SAMPLES)], places[-1])))
+    """The indices of some of the matrices, the first and the last among them."""
+    indices = list(np.ndindex(*batch))
+    return list(dict.fromkeys((*indices[:: -(-len(indices) // SAMPLES)], indices[-1])))
 
 
 def _normal(rng: np.random.Generator, shape: tuple[int, ...], dtype: Dtype) -> np.ndarray:

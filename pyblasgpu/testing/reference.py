@@ -38,7 +38,10 @@ def reals(rng: np.random.Generator, shape, dtype: Dtype) -> np.ndarray:
 
 
 def triangle(
-    rng: np.random.Generator, case: TriangularCase, fill: Callable = integers, lead: tuple[int, ...] = ()
+    rng: np.random.Generator,
+    case: TriangularCase,
+    fill: Callable = integers,
+    batch_shape: tuple[int, ...] = (),
 ) -> np.ndarray:
     """A triangle of the case's order, NaN where it must not be read.
 
@@ -47,12 +50,16 @@ def triangle(
     """
     n, dtype = case.order, case.dtype
     exact = fill is integers
-    a = fill(rng, (*lead, n, n), dtype, 1) if exact else fill(rng, (*lead, n, n), dtype) / max(n, 1)
+    a = (
+        fill(rng, (*batch_shape, n, n), dtype, 1)
+        if exact
+        else fill(rng, (*batch_shape, n, n), dtype) / max(n, 1)
+    )
     a = a.astype(dtype.name, copy=False)
     units = np.array([1, -1, 1j, -1j] if dtype.is_complex else [1, -1])
     diagonal = np.arange(n)
-    size = 1 if exact else rng.uniform(1, 2, (*lead, n))
-    a[..., diagonal, diagonal] = size * rng.choice(units, (*lead, n))
+    size = 1 if exact else rng.uniform(1, 2, (*batch_shape, n))
+    a[..., diagonal, diagonal] = size * rng.choice(units, (*batch_shape, n))
     if case.diag is Diag.UNIT:
         a[..., diagonal, diagonal] = np.nan
     a[..., ~_kept(n, case.uplo)] = np.nan
@@ -130,13 +137,13 @@ def fenced(values: np.ndarray, order: str = "C", gap: int = 3, margin: int = 16)
         ``unharmed()`` tells whether all memory around the copy is as it was, bit for bit.
     """
     swapped = values.swapaxes(-1, -2) if order == "F" else values
-    *lead, outer, inner = swapped.shape
-    size = int(np.prod([*lead, outer, inner + gap], dtype=int))
+    *batch_shape, outer, inner = swapped.shape
+    size = int(np.prod([*batch_shape, outer, inner + gap], dtype=int))
     memory = np.full(size + 2 * margin, np.nan, values.dtype)
-    view = memory[margin : margin + size].reshape(*lead, outer, inner + gap)[..., :inner]
+    view = memory[margin : margin + size].reshape(*batch_shape, outer, inner + gap)[..., :inner]
     view[...] = swapped
     before, inside = memory.tobytes(), np.zeros(memory.shape, bool)
-    inside[margin : margin + size].reshape(*lead, outer, inner + gap)[..., :inner] = True
+    inside[margin : margin + size].reshape(*batch_shape, outer, inner + gap)[..., :inner] = True
 
     def unharmed() -> bool:
         now, then = memory.copy(), np.frombuffer(before, memory.dtype).copy()

@@ -151,11 +151,11 @@ def _whole(x: np.ndarray, case: SymmetricCase) -> np.ndarray:
     return triangle + (mirrored.conj() if case.hermitian else mirrored)
 
 
-def exact(case: SymmetricCase, given: SymmetricData) -> np.ndarray:
-    """C after the call for integer entries, every bit right; what is not written is as in ``given.c``."""
+def exact(case: SymmetricCase, data: SymmetricData) -> np.ndarray:
+    """C after the call for integer entries, every bit right; what is not written is as in ``data.c``."""
     wide: Any = np.complex128 if case.dtype.is_complex else np.float64
-    before, total = given.c.astype(wide), np.zeros(given.c.shape, wide)
-    inputs = [x.astype(wide) for x in given.inputs]
+    before, total = data.c.astype(wide), np.zeros(data.c.shape, wide)
+    inputs = [x.astype(wide) for x in data.inputs]
     if case.alpha != 0:
         total = total + case.alpha * _product(case, inputs)
         if "2" in case.routine:
@@ -166,7 +166,7 @@ def exact(case: SymmetricCase, given: SymmetricData) -> np.ndarray:
             total = total + case.beta * before
         return total.astype(case.dtype.name)
     if case.beta == 1 and (case.alpha == 0 or case.k == 0):
-        return given.c  # not even the diagonal's imaginary parts are touched
+        return data.c  # not even the diagonal's imaginary parts are touched
     diagonal = np.arange(case.n)
     if case.beta != 0:
         start = before.copy()

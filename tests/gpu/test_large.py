@@ -126,7 +126,7 @@ def test_batches_beyond_a_grid(count):
     a, b = integers(rng, (count, 3, 5), D), integers(rng, (count, 5, 2), D)
     same(pyblasgpu.gemm(cupy.asarray(a), cupy.asarray(b)).get(), a @ b, "gemm")
     case = TriangularCase(D, 3, 2)
-    t, x = triangle(rng, case, lead=(count,)), integers(rng, (count, 3, 2), D)
+    t, x = triangle(rng, case, batch_shape=(count,)), integers(rng, (count, 3, 2), D)
     product = pyblasgpu.trmm(cupy.asarray(t), cupy.asarray(x), lower=True)
     same(product.get(), exact_triangular(case, t, x), "trmm")
     same(pyblasgpu.trsm(cupy.asarray(t), product, lower=True).get(), x, "trsm")

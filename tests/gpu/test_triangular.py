@@ -50,7 +50,7 @@ def test_out_of_place(routine, letter):
 def test_a_stack(routine):
     case = TriangularCase(DTYPES["d"], 65, 33)
     rng = np.random.default_rng(4)
-    a, x = triangle(rng, case, lead=(3, 1)), integers(rng, (2, 65, 33), case.dtype)
+    a, x = triangle(rng, case, batch_shape=(3, 1)), integers(rng, (2, 65, 33), case.dtype)
     product = exact_triangular(case, a, x)
     if routine is pyblasgpu.trmm:
         same(routine(cupy.asarray(a), cupy.asarray(x), lower=True).get(), product, "trmm")
@@ -69,7 +69,7 @@ def test_small_and_many_triangles(letter, n, columns, count):
     for number, (side, uplo, trans, diag) in enumerate(product(Side, Uplo, Trans, Diag)):
         m, r = (n, columns) if side is Side.LEFT else (columns, n)
         case = TriangularCase(DTYPES[letter], m, r, side, uplo, trans, diag, alpha=2)
-        a, x = triangle(rng, case, lead=(count,)), integers(rng, (count, m, r), case.dtype)
+        a, x = triangle(rng, case, batch_shape=(count,)), integers(rng, (count, m, r), case.dtype)
         b = cupy.asarray(exact_triangular(case, a, x, alpha=1), order="CF"[number % 2])
         with override(SMALL, True):
             result = pyblasgpu.trsm(cupy.asarray(a), b, alpha=2, out=b, **flags(case))

@@ -270,15 +270,15 @@ def test_is_column_major(array, expected):
 
 
 @given(st.lists(st.integers(0, 3), max_size=3), st.data())
-def test_batches_visit_every_matrix_once(lead, data):
+def test_batches_visit_every_matrix_once(batch_shape, data):
     """Each product written is that of the inputs that broadcasting puts there."""
-    pad = [data.draw(st.integers(0, len(lead))) for _ in range(2)]
+    pad = [data.draw(st.integers(0, len(batch_shape))) for _ in range(2)]
     inputs = []
     for skip in pad:
-        shape = [data.draw(st.sampled_from([extent, 1])) if extent else 0 for extent in lead[skip:]]
+        shape = [data.draw(st.sampled_from([extent, 1])) if extent else 0 for extent in batch_shape[skip:]]
         inputs.append(np.random.default_rng(1).integers(1, 99, (*shape, 2, 2)).astype(float))
-    axes = data.draw(st.permutations(range(len(lead))))
-    out = np.zeros([lead[axis] for axis in axes] + [2, 2]).transpose(*np.argsort(axes), -2, -1)
+    axes = data.draw(st.permutations(range(len(batch_shape))))
+    out = np.zeros([batch_shape[axis] for axis in axes] + [2, 2]).transpose(*np.argsort(axes), -2, -1)
     for a, b, c in batches(tuple(map(layout_of, (*inputs, out)))):
         elements(c)[...] += elements(a) * 100 + elements(b)
     np.testing.assert_array_equal(out, np.broadcast_to(inputs[0] * 100 + inputs[1], out.shape))

@@ -1,4 +1,4 @@
-"""The benchmark of the choice between the tuned sizes, but for the device: rivals, comparison, tables."""
+"""The benchmark of the choice between the tuned sizes, but for the device: comparison, tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from benchmarks import choice, rivals
+from benchmarks import alternatives, choice
 from pyblasgpu.bench import command as bench_command
 from pyblasgpu.bench import machine, progress
 from pyblasgpu.database import FAMILIES
@@ -43,10 +43,10 @@ def space():
 
 @pytest.fixture
 def case(space, home):
-    return rivals.case_of(product(SKINNY), space, 3, (), H200)
+    return alternatives.case_of(product(SKINNY), space, 3, (), H200)
 
 
-# ---------------------------------------------------------------------------------------------- the rivals
+# ------------------------------------------------------------------------------------------ the alternatives
 
 
 def test_the_score_decides_at_the_extents_asked_for():
@@ -67,41 +67,41 @@ def test_the_score_decides_at_the_extents_asked_for():
 
 def test_spaces_are_of_the_products_dtypes_and_layouts():
     problems = [product(SKINNY), product(SQUARE), product(SQUARE, "d", "TN")]
-    found = rivals.spaces(problems, FERMI)
+    found = alternatives.spaces(problems, FERMI)
     assert set(found) == {("s", "nn"), ("d", "tn")}
     assert found["s", "nn"] == candidates("gemm_simt", "s", "nn", FERMI, "normal",
                                           places=[SKINNY, SQUARE]).left  # fmt: skip
     assert all((c.dtype, c.trans_a, c.trans_b) == ("d", True, False) for c in found["d", "tn"])
 
 
-def test_rivals_are_all_winners_and_the_best_of_the_space(space, home):
+def test_alternatives_are_all_winners_and_the_best_of_the_space(space, home):
     for letter in "sd":
-        case = rivals.case_of(product(SQUARE, letter), space if letter == "s" else (), 3, (), H200)
+        case = alternatives.case_of(product(SQUARE, letter), space if letter == "s" else (), 3, (), H200)
         assert case.chosen == select("gemm", DTYPES[letter], "nn", (*SQUARE, 1), H200)
-        runs = [(run.config, run.splits) for run in (case.chosen, *case.rivals)]
+        runs = [(run.config, run.splits) for run in (case.chosen, *case.alternatives)]
         assert len(set(runs)) == len(runs)
         winners = tuned_configs("gemm", DTYPES[letter], "nn", H200)
         assert {config.STEM for config in winners} == ({"gemm_simt"} if letter == "s" else
                                                        {"gemm_simt", "gemm_mma"})  # fmt: skip
         assert {config for config, _ in runs} >= set(winners)
-        others = dict.fromkeys(run.config for run in case.rivals if run.config not in winners)
-        assert list(others) == (best_few(space, SQUARE, H200, 3, rivals.ALIKE) if letter == "s" else [])
-        assert all(run.origin == rivals.SPACE for run in case.rivals if run.config in others)
+        others = dict.fromkeys(run.config for run in case.alternatives if run.config not in winners)
+        assert list(others) == (best_few(space, SQUARE, H200, 3, alternatives.ALIKE) if letter == "s" else [])
+        assert all(run.origin == alternatives.SPACE for run in case.alternatives if run.config in others)
 
 
-def test_rivals_are_what_any_family_named_would_run():
+def test_alternatives_are_what_any_family_named_would_run():
     winners = tuned_configs("gemm", DTYPES["s"], "nn", H200)
     assert all(isinstance(config, FAMILIES["gemm_simt"].config_class) for config in winners)
     assert tuned_configs("gemm_simt", DTYPES["s"], "nn", H200) == winners
 
 
-def test_where_k_is_cut_rivals_are_too(space, home, monkeypatch):
+def test_where_k_is_cut_alternatives_are_too(space, home, monkeypatch):
     config = space[0]
-    monkeypatch.setattr(rivals, "choice_of", lambda *_: Choice(config, "a file", 6))
-    case = rivals.case_of(product(SKINNY), space, 2, (4,), H200)
+    monkeypatch.setattr(alternatives, "choice_of", lambda *_: Choice(config, "a file", 6))
+    case = alternatives.case_of(product(SKINNY), space, 2, (4,), H200)
     per_config = {}
-    for rival in case.rivals:
-        per_config.setdefault(rival.config, []).append(rival.splits)
+    for alternative in case.alternatives:
+        per_config.setdefault(alternative.config, []).append(alternative.splits)
     own = per_config.pop(config)
     assert own == [1, 4] and all(counts == [1, 6, 4] for counts in per_config.values())
 
@@ -113,28 +113,32 @@ def test_what_spills_is_dropped_but_not_what_was_tuned(monkeypatch, case, capsys
         asked.extend(configs)
         return dict.fromkeys(configs, SPILLING)
 
-    monkeypatch.setattr(rivals, "compiled", compiled)
-    (left,) = rivals.compile_kernels([case], H200)
-    assert left.rivals == tuple(rival for rival in case.rivals if rival.origin != rivals.SPACE)
-    assert 0 < len(left.rivals) < len(case.rivals) and left.chosen == case.chosen
+    monkeypatch.setattr(alternatives, "compiled", compiled)
+    (left,) = alternatives.compile_kernels([case], H200)
+    assert left.alternatives == tuple(
+        alternative for alternative in case.alternatives if alternative.origin != alternatives.SPACE
+    )
+    assert 0 < len(left.alternatives) < len(case.alternatives) and left.chosen == case.chosen
     said = capsys.readouterr().err
-    assert f"{len(asked)} kernels, 1 products, {len(case.rivals)} rivals" in said
-    assert f"{len(case.rivals) - len(left.rivals)} rivals are dropped" in said
-    monkeypatch.setattr(rivals, "compiled", lambda configs, *_: dict.fromkeys(configs, FINE))
-    assert rivals.compile_kernels([case], H200) == [case]
+    assert f"{len(asked)} kernels, 1 products, {len(case.alternatives)} alternatives" in said
+    assert f"{len(case.alternatives) - len(left.alternatives)} alternatives are dropped" in said
+    monkeypatch.setattr(alternatives, "compiled", lambda configs, *_: dict.fromkeys(configs, FINE))
+    assert alternatives.compile_kernels([case], H200) == [case]
 
 
 def test_a_winner_that_does_not_compile_is_named(monkeypatch, case):
-    monkeypatch.setattr(rivals, "compiled", lambda configs, *_: dict.fromkeys(configs, "line 1: nonsense"))
+    monkeypatch.setattr(
+        alternatives, "compiled", lambda configs, *_: dict.fromkeys(configs, "line 1: nonsense")
+    )
     with pytest.raises(PyblasgpuError, match=r"GemmSimt.*does not compile: line 1: nonsense"):
-        rivals.compile_kernels([case], H200)
+        alternatives.compile_kernels([case], H200)
 
 
 def test_kernels_are_compiled_as_they_will_run(space, home):
     """Scalar loads of A where its columns are of odd length."""
     wide = next(c for c in space if c.VEC_A > 1 and c.VEC_B == 1 and c.stages == 1)
     for shape, vec in (((4096, 64, 64), wide.VEC_A), ((4095, 64, 64), 1)):
-        kernel = rivals.Case(product(shape), Choice(wide, "", 1), ()).kernel(wide)
+        kernel = alternatives.Case(product(shape), Choice(wide, "", 1), ()).kernel(wide)
         assert vec == kernel.VEC_A
 
 
@@ -145,7 +149,7 @@ class Stand:
     """Readings of each run by its place, the first of them possibly luck; then the last for good."""
 
     def __init__(self, case, readings, error=0.5):
-        runs = (case.chosen, *case.rivals)
+        runs = (case.chosen, *case.alternatives)
         self.left = {run: list(readings.get(place, (9.0,))) for place, run in enumerate(runs)}
         self.runs, self._error, self.checked = runs, error, []
 
@@ -159,7 +163,7 @@ class Stand:
 
 
 def test_the_loss_is_that_of_second_readings(case):
-    """A rival that was fast once by luck does not count; one that stays faster does."""
+    """A alternative that was fast once by luck does not count; one that stays faster does."""
     stand = Stand(case, {0: (1.0, 1.2, 1.1), 1: (0.2, 1.5), 2: (0.95, 1.05, 1.0), 3: (8.0,)})
     record = choice.measure(case, stand)
     assert record["loss"] == pytest.approx(0.1) and record["best"] == choice._facts(stand.runs[2])
@@ -177,7 +181,7 @@ def test_the_loss_is_that_of_second_readings(case):
 def test_the_best_may_be_what_was_chosen(case):
     record = choice.measure(case, Stand(case, {0: (1.0,)}))
     assert record["loss"] == 0 and record["best"] == record["chosen"]
-    alone = choice.measure(case._replace(rivals=()), Stand(case._replace(rivals=()), {0: (1.0,)}))
+    alone = choice.measure(case._replace(alternatives=()), Stand(case._replace(alternatives=()), {0: (1.0,)}))
     assert alone["loss"] == 0
 
 
@@ -205,7 +209,7 @@ class Watched(Problem):
 
     def ours(self, x, backend):
         assert backend == "cuda"
-        self.seen.append(select("gemm", self.dtype, "nn", (*rivals.extents_of(self), 1), H200))
+        self.seen.append(select("gemm", self.dtype, "nn", (*alternatives.extents_of(self), 1), H200))
 
     def error(self, x, result):
         return 0.25
@@ -218,12 +222,17 @@ def test_a_rival_runs_its_config_and_its_chunks(monkeypatch, case, clock):
     problem.seen.clear()
     share = SimpleNamespace(seconds=lambda problem: problem.ours(None, "cuda") or 2.0)
     stand = choice.Stand(case._replace(problem=problem), share if clock == "share" else None)
-    runs = (case.chosen, *case.rivals)
+    runs = (case.chosen, *case.alternatives)
     assert {stand.seconds(run) for run in runs} == {2.0 if clock == "share" else 1.0}
     assert [(seen.config, seen.splits) for seen in problem.seen] == [(run.config, run.splits) for run in runs]
-    assert [seen.origin for seen in problem.seen] == [case.chosen.origin, *["override"] * len(case.rivals)]
+    assert [seen.origin for seen in problem.seen] == [
+        case.chosen.origin,
+        *["override"] * len(case.alternatives),
+    ]
     problem.seen.clear()
-    assert stand.error(case.rivals[-1]) == 0.25 and problem.seen[0].config == case.rivals[-1].config
+    assert (
+        stand.error(case.alternatives[-1]) == 0.25 and problem.seen[0].config == case.alternatives[-1].config
+    )
     assert stand._rotation.restored == 1
 
 
@@ -271,8 +280,8 @@ def test_the_table_names_both_kernels(case, capsys):
     choice.show(records(case), Console(width=choice.WIDTH))
     said = capsys.readouterr().out
     assert "3000 x 24 x 3000" in said and "30.0" in said and "beyond 10%" in said
-    assert choice._short(case.chosen) in said and choice._short(case.rivals[0]) in said
-    assert case.rivals[0].origin.rpartition(", ")[-1] in said and "chosen" in said
+    assert choice._short(case.chosen) in said and choice._short(case.alternatives[0]) in said
+    assert case.alternatives[0].origin.rpartition(", ")[-1] in said and "chosen" in said
 
 
 def parsed(*words):
@@ -280,9 +289,9 @@ def parsed(*words):
 
 
 def test_default_shapes_are_none_of_the_tuned():
-    problems = choice.asked(parsed())
+    problems = choice.problems_of(parsed())
     assert [p.dtype.letter for p in problems] == ["s"] * 10 + ["d"] * 10
-    assert [rivals.extents_of(p) for p in problems[:10]] == list(bench_command.SHAPES["between"])
+    assert [alternatives.extents_of(p) for p in problems[:10]] == list(bench_command.SHAPES["between"])
 
 
 @pytest.mark.parametrize(
@@ -301,7 +310,7 @@ def test_wrong_use_is_refused(words, said, capsys):
 
 def test_what_cannot_be_compared_is_refused():
     with pytest.raises(ValueError, match=r"shapes: \(1, 8, 8\) has a vector"):
-        choice.asked(parsed("--shapes", "1x8x8"))
+        choice.problems_of(parsed("--shapes", "1x8x8"))
     with pytest.raises(ValueError, match="--top -1 is negative"):
         choice.main(parsed("--top", "-1"))
 
@@ -312,10 +321,10 @@ def command(monkeypatch, space, home):
     told = SimpleNamespace(error=0.5, asked=[])
     monkeypatch.setattr(choice, "require_device", lambda: None)
     monkeypatch.setattr(choice, "current", lambda: H200)
-    monkeypatch.setattr(rivals, "spaces", lambda problems, device: {
-        (p.dtype.letter, rivals.layout_of(p)): space if p.dtype.letter == "s" else () for p in problems
+    monkeypatch.setattr(alternatives, "spaces", lambda problems, device: {
+        (p.dtype.letter, alternatives.layout_of(p)): space if p.dtype.letter == "s" else () for p in problems
     })  # fmt: skip
-    monkeypatch.setattr(rivals, "compiled", lambda configs, *_: told.asked.extend(configs)
+    monkeypatch.setattr(alternatives, "compiled", lambda configs, *_: told.asked.extend(configs)
                         or dict.fromkeys(configs, FINE))  # fmt: skip
     monkeypatch.setattr(choice, "Stand", lambda case, share: Stand(case, {0: (1.2,), 1: (1.0,)}, told.error))
     monkeypatch.setattr(machine, "describe", lambda *_: {"device": "NVIDIA H200", "driver": "580",

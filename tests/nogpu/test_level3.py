@@ -84,7 +84,7 @@ def test_stacks_broadcast(place, rng):
 
 def test_stacks_of_triangles(place, rng):
     case = TriangularCase(Z, 4, 3, trans=Trans.CONJ)
-    a, x = reference.triangle(rng, case, lead=(2, 1)), reference.integers(rng, (3, 4, 3), Z)
+    a, x = reference.triangle(rng, case, batch_shape=(2, 1)), reference.integers(rng, (3, 4, 3), Z)
     expected = reference.exact_triangular(case, a, x)
     product = trmm(place.put(a), place.put(x), lower=True, trans="C", **place.options)
     np.testing.assert_array_equal(place.get(product), expected)

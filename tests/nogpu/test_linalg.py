@@ -130,10 +130,10 @@ def test_matmul_on_device_arrays(fake):
 @given(st.data(), st.sampled_from("sdcz"))
 def test_solve_triangular_is_scipys(data, letter):
     n = data.draw(st.integers(1, 5))
-    lead = data.draw(st.sampled_from([(), (2,), (3, 1)]))
+    batch_shape = data.draw(st.sampled_from([(), (2,), (3, 1)]))
     shape = data.draw(st.sampled_from([(n,), (n, 2), (2, n, 1), (1, n, 2)]))
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
-    a, b = (reference.integers(rng, size, DTYPES[letter]) for size in ((*lead, n, n), shape))
+    a, b = (reference.integers(rng, size, DTYPES[letter]) for size in ((*batch_shape, n, n), shape))
     a[..., np.arange(n), np.arange(n)] = 1
     options = {name: data.draw(st.booleans()) for name in ("lower", "unit_diagonal")}
     options["trans"] = data.draw(st.sampled_from([0, 1, 2, "N", "T", "C"]))

@@ -27,10 +27,10 @@ def kernels(monkeypatch):
     return fake_kernels.install(monkeypatch)
 
 
-def launched(kernels, n=SMALL + 1, r=1, lead=(), b_order="F") -> list[str]:
+def launched(kernels, n=SMALL + 1, r=1, batch_shape=(), b_order="F") -> list[str]:
     """The kernels of a call with unit vectors, which is computed exactly."""
-    t = np.broadcast_to(np.eye(n), (*lead, n, n)).copy()
-    b = np.ones((*lead, n, r), order=b_order)
+    t = np.broadcast_to(np.eye(n), (*batch_shape, n, n)).copy()
+    b = np.ones((*batch_shape, n, r), order=b_order)
     kernels.launches.clear()
     left, right = fake_kernels.operand(t, D), fake_kernels.operand(b, D)
     trsm(2, left, right, 0, side=Side.LEFT, uplo=Uplo.LOWER, diag=Diag.NON_UNIT)
@@ -49,7 +49,7 @@ def test_every_variant_is_one_launch(kernels, letter, side, uplo, diag):
     ("shape", "is_one"),
     [
         ({}, True), ({"r": 4}, True), ({"r": 5}, False), ({"n": SMALL}, False), ({"n": 5000}, True),
-        ({"lead": (1,)}, True), ({"lead": (2,)}, False), ({"b_order": "C", "r": 2}, True),
+        ({"batch_shape": (1,)}, True), ({"batch_shape": (2,)}, False), ({"b_order": "C", "r": 2}, True),
     ],
 )  # fmt: skip
 def test_which_calls_are(kernels, shape, is_one):

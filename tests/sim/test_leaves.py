@@ -67,7 +67,7 @@ def check(
     """Run the leaf on integers, NaN where it must not read, between fences; compare with ``==``."""
     dtype, rng = DTYPES[letter], np.random.default_rng(n + 100 * r)
     case = TriangularCase(dtype, n, r, trans=Trans.NO, diag=Diag.UNIT if unit else Diag.NON_UNIT, alpha=2)
-    t = triangle(rng, case, lead=(batch,))
+    t = triangle(rng, case, batch_shape=(batch,))
     x = integers(rng, (batch, n, r), dtype)
     seen = t.conj() if conj else t
     if family != "trmm":

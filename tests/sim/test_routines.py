@@ -167,7 +167,7 @@ def test_triangles_whose_updates_are_packed():
     rng = np.random.default_rng(10)
     for routine, letter, side in product((trmm, trsm), "sz", Side):
         case = TriangularCase(DTYPES[letter], 33, 21, side, Uplo.UPPER)
-        t, x = triangle(rng, case, lead=(1,)), integers(rng, (1, 33, 21), case.dtype)
+        t, x = triangle(rng, case, batch_shape=(1,)), integers(rng, (1, 33, 21), case.dtype)
         product_ = exact_triangular(case, t, x)
         b, expected = (x, product_) if routine is trmm else (product_, x)
         b = b.copy()
@@ -180,7 +180,7 @@ def test_triangles_whose_updates_are_in_chunks():
     rng = np.random.default_rng(8)
     for routine, letter, side in product((trmm, trsm), "sz", Side):
         case = TriangularCase(DTYPES[letter], 33, 21, side, Uplo.UPPER)
-        t, x = triangle(rng, case, lead=(1,)), integers(rng, (1, 33, 21), case.dtype)
+        t, x = triangle(rng, case, batch_shape=(1,)), integers(rng, (1, 33, 21), case.dtype)
         product_ = exact_triangular(case, t, x)
         b, expected = (x, product_) if routine is trmm else (product_, x)
         b = b.copy()
@@ -292,7 +292,7 @@ def test_triangles_on_any_strides(data):
     side, uplo, diag = flags
     case = TriangularCase(dtype, m, n, side, uplo, diag=diag, alpha=draw(st.sampled_from([1, 2, -1])))
     conj = dtype.is_complex and draw(st.booleans())
-    t = lay(triangle(rng, case, lead=(batch,)), draw(stored(batch=True)))
+    t = lay(triangle(rng, case, batch_shape=(batch,)), draw(stored(batch=True)))
     x = integers(rng, (batch, m, n), dtype)
     seen = t.conj() if conj else t
     given, expected = x, exact_triangular(case, seen, x)
@@ -334,7 +334,7 @@ def test_complex_elements_at_addresses_of_reals(misplaced):
         view[...] = values
         return view
 
-    t, x = shifted(triangle(rng, case, lead=(1,))), integers(rng, (1, 19, 5), dtype)
+    t, x = shifted(triangle(rng, case, batch_shape=(1,))), integers(rng, (1, 19, 5), dtype)
     b, c = shifted(x), shifted(np.full_like(x, NAN))
     a = shifted(integers(rng, (1, 19, 19), dtype))
     with small_kernels(misplaced):

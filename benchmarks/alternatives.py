@@ -31,7 +31,7 @@ class Case(NamedTuple):
 
     problem: Problem
     chosen: Choice
-    rivals: tuple[Choice, ...]
+    alternatives: tuple[Choice, ...]
 
     def kernel(self, config: Any) -> Any:
         """The Config as it runs here."""
@@ -50,36 +50,37 @@ def extents_of(problem: Problem) -> Extents:
 
 def spaces(problems: Iterable[Problem], device: Device) -> dict[tuple[str, str], list[Any]]:
     """The candidates of all families at the extents of `problems`, by dtype and layout."""
-    places: dict[tuple[str, str], list[Extents]] = {}
+    extents: dict[tuple[str, str], list[Extents]] = {}
     for problem in problems:
-        places.setdefault((problem.dtype.letter, layout_of(problem)), []).append(extents_of(problem))
+        extents.setdefault((problem.dtype.letter, layout_of(problem)), []).append(extents_of(problem))
     jobs = [
-        (stem, dtype, layout, device, found)
-        for (dtype, layout), found in places.items()
+        (stem, dtype, layout, device, of_layout)
+        for (dtype, layout), of_layout in extents.items()
         for stem in families_of("gemm", dtype)
     ]
     left: dict[tuple[str, str], list[Any]] = {}
     workers = min(cores(), len(jobs))
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        for (_, dtype, layout, *_), found in zip(jobs, pool.map(_space, jobs), strict=True):
-            left.setdefault((dtype, layout), []).extend(found)
+        for (_, dtype, layout, *_), configs in zip(jobs, pool.map(_space, jobs), strict=True):
+            left.setdefault((dtype, layout), []).extend(configs)
     return left
 
 
 def _space(job: tuple[str, str, str, Device, list[Extents]]) -> list[Any]:
-    stem, dtype, layout, device, places = job
-    return candidates(stem, dtype, layout, device, EFFORT, places=places).left
+    stem, dtype, layout, device, extents = job
+    return candidates(stem, dtype, layout, device, EFFORT, places=extents).left
 
 
 def cases_of(problems: Sequence[Problem], top: int, splits: Sequence[int], device: Device) -> list[Case]:
     """A case of each product, as `case_of`."""
-    found = spaces(problems, device)
-    return [case_of(p, found[p.dtype.letter, layout_of(p)], top, splits, device) for p in problems]
+    configs = spaces(problems, device)
+    return [case_of(p, configs[p.dtype.letter, layout_of(p)], top, splits, device) for p in problems]
 
 
 def case_of(problem: Problem, space: Iterable[Any], top: int, splits: Sequence[int], device: Device) -> Case:
-    """The rivals: all winners and the `top` best of `space`, k uncut, as cut as chosen, and in `splits`; of
-    packed operands what was chosen alone.
+    """The alternatives: all winners and the `top` best of `space`.
+
+    k is uncut, as cut as chosen, and in `splits`; of packed operands what was chosen alone.
     """
     layout, shape = layout_of(problem), extents_of(problem)
     chosen = choice_of(problem.dtype, layout, shape, device)
@@ -88,13 +89,13 @@ def case_of(problem: Problem, space: Iterable[Any], top: int, splits: Sequence[i
     for config in best_few(space, shape, device, top, ALIKE):
         configs.setdefault(config, SPACE)
     counts = dict.fromkeys((1, chosen.splits, *splits))
-    rivals = [
+    alternatives = [
         Choice(config, origin, count)
         for config, origin in configs.items()
         for count in counts
         if not config.packed
     ]
-    others = (rival for rival in rivals if _run(rival) != _run(chosen))
+    others = (alternative for alternative in alternatives if _run(alternative) != _run(chosen))
     return Case(problem, chosen, tuple(others))
 
 
@@ -105,10 +106,12 @@ def _run(choice: Choice) -> tuple[Any, int]:
 def compile_kernels(cases: Sequence[Case], device: Device) -> list[Case]:
     """Put the kernels of `cases` into the store of cubins.
 
-    Returns the cases without those rivals from the space that the compiler's report speaks against.
+    Returns the cases without those alternatives from the space that the compiler's report speaks against.
     """
-    wanted = dict.fromkeys(case.kernel(run.config) for case in cases for run in (case.chosen, *case.rivals))
-    print(f"{len(wanted)} kernels, {len(cases)} products, {_count(cases)} rivals", file=sys.stderr)
+    wanted = dict.fromkeys(
+        case.kernel(run.config) for case in cases for run in (case.chosen, *case.alternatives)
+    )
+    print(f"{len(wanted)} kernels, {len(cases)} products, {_count(cases)} alternatives", file=sys.stderr)
     reports = compiled(wanted, device, "compiling")
     dropped = {config for config, report in reports.items() if judge(config, report, device).outcome != "ok"}
 
@@ -119,13 +122,15 @@ def compile_kernels(cases: Sequence[Case], device: Device) -> list[Case]:
         return run.origin != SPACE or kernel not in dropped
 
     left = [
-        case._replace(rivals=tuple(rival for rival in case.rivals if stays(case, rival)))
+        case._replace(
+            alternatives=tuple(alternative for alternative in case.alternatives if stays(case, alternative))
+        )
         for case in cases
         if stays(case, case.chosen)
     ]
-    print(f"compiled; {_count(cases) - _count(left)} rivals are dropped", file=sys.stderr)
+    print(f"compiled; {_count(cases) - _count(left)} alternatives are dropped", file=sys.stderr)
     return left
 
 
 def _count(cases: Iterable[Case]) -> int:
-    return sum(len(case.rivals) for case in cases)
+    return sum(len(case.alternatives) for case in cases)
