@@ -156,7 +156,7 @@ class _Run:
         self._path, self._cc, self._watcher = path, cc, watcher
         self._records = dict(_records_at(path, architecture(cc)))
         self._missing: dict[str, KernelSource] = {}
-        self._unwritten = not path.is_file()
+        self._unwritten = False
 
     def take_over(self, sources: Iterable[KernelSource]) -> None:
         """Find what is ready: in the archive, or in the store of cubins."""
@@ -196,7 +196,7 @@ class _Run:
             archive.write(self._path, arch, source_digest(), versions(), records)
             self._unwritten = False
         self.built.kernels = len(self._records)
-        self.built.bytes = self._path.stat().st_size
+        self.built.bytes = self._path.stat().st_size if self._records else 0
 
     def _note(self, key: str, report: Compiled | str) -> None:
         source = self._missing[key]

@@ -1,0 +1,92 @@
+"""With an archive of kernels a process calls routines where what compiles cannot be imported."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pyblasgpu
+
+pytest.importorskip("cuda.bindings.driver")
+
+#: A process that makes calls on a driver that is none; "record" puts the kernels that they need into an
+#: archive, "serve" hides what compiles.
+PROGRAM = """
+import sys
+
+HIDDEN = ("numba", "numba_cuda", "llvmlite", "filelock", "cuda.core", "rich", "matplotlib")
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if any(name == hidden or name.startswith(hidden + ".") for hidden in HIDDEN):
+            raise ImportError(f"{name} is hidden")
+
+serving = sys.argv[1] == "serve"
+if serving:
+    sys.meta_path.insert(0, Finder())
+    sys.modules["numba"] = None
+
+import numpy as np
+import pytest
+import fake_driver, fake_toolchain
+from fake_device import Array
+import pyblasgpu
+from pyblasgpu.gpu import archive, backend, compile, launch
+
+needed = {}
+
+def recording(source, cc):
+    found = fake_toolchain.compiled(source, cc)
+    needed[compile.archive_key(source, cc)] = compile.record_of(source, found)
+    return found
+
+def calls():
+    for letter in "fdFD":
+        shapes = (700, 700), (700, 96), (700, 1), (20, 20)
+        a, b, thin, small = (Array(np.zeros(shape, letter, order="F")) for shape in shapes)
+        pyblasgpu.gemm(a, b), pyblasgpu.gemm(a, thin), pyblasgpu.gemm(Array(a.host.T), b)
+        pyblasgpu.trsm(a, b), pyblasgpu.trsm(a, thin), pyblasgpu.trsm(small, small)
+        pyblasgpu.trmm(a, b), pyblasgpu.trmm(Array(a.host[::2, ::2]), Array(b.host[::2]))
+        pyblasgpu.syrk(b), pyblasgpu.syr2k(b, b), pyblasgpu.symm(a, b)
+        host = a.host[:64, :64]
+        pyblasgpu.gemm(host, host, backend="cuda")
+
+patch, require = pytest.MonkeyPatch(), backend.require
+driver = fake_driver.install(patch)
+patch.setattr(launch, "compile_source", compile.compile_source if serving else recording)
+if serving:  # the stand-in has replaced it
+    patch.setattr("pyblasgpu.gpu.backend.require", require)
+calls()
+digest = compile.source_digest()
+if serving:
+    (found,) = archive.archives("sm_90a", digest)
+    print(len(found), len(found.used), len(driver.launches))
+    print(*sorted(name for name in sys.modules if "pyblasgpu.tuning" in name))
+else:
+    path = archive.user_folder() / archive.archive_name("sm_90a", digest)
+    archive.write(path, "sm_90a", digest, {}, needed.items())
+    print(len(needed), len(driver.launches))
+"""
+
+
+def lines(step: str, home: Path) -> list[str]:
+    here = Path(__file__).parents[1]
+    path = os.pathsep.join([str(Path(pyblasgpu.__file__).parents[1]), str(here)])
+    environment = {**os.environ, "PYTHONPATH": path, "PYBLASGPU_HOME": str(home)}
+    process = subprocess.run(
+        [sys.executable, "-c", PROGRAM, step], env=environment, text=True, capture_output=True
+    )
+    assert process.returncode == 0, process.stderr[-3000:]
+    return process.stdout.splitlines()
+
+
+def test_calls_need_no_compiler(tmp_path):
+    needed, launches = map(int, lines("record", tmp_path)[0].split())
+    assert needed > 30
+    counts, imported = lines("serve", tmp_path)
+    assert counts.split() == [str(needed), str(needed), str(launches)]
+    assert imported == "", "nor the tuner"
