@@ -11,7 +11,7 @@ from ..errors import BackendUnavailable, ConfigError
 from ..gpu.compile import KernelSource
 from ..gpu.device import Device, known, names
 from ..model.occupancy import check_device
-from ..types import DTYPES
+from ..types import DTYPES, Region, Uplo
 from . import leaf
 from .tuned_files import documents
 
@@ -82,11 +82,11 @@ def _plain(stem: str, config: Any) -> Iterator[KernelSource]:
     elif stem == "pack":
         yield from (module.source(config, False, by_rows) for by_rows in (False, True))
     elif stem == "diagonal_blocks":
-        for uplo, unit, by_rows in product(("lower", "upper"), (False, True), (False, True)):
+        for uplo, unit, by_rows in product(Uplo, (False, True), (False, True)):
             yield module.source(config, uplo, unit, by_rows)
     elif stem == "symmetrize":
-        yield from (module.source(config, part) for part in ("lower", "upper"))
+        yield from (module.source(config, region) for region in (Region.LOWER, Region.UPPER))
     else:
         yield module.source(config)
         if stem in FAMILIES:
-            yield module.source(config, part="hermitian" if is_complex else "lower")
+            yield module.source(config, region=Region.of(Uplo.LOWER, hermitian=is_complex))
