@@ -293,7 +293,7 @@ def _facts(source: KernelSource) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    return value.value if isinstance(value, Enum) else value
+    return value.name if isinstance(value, Enum) else value
 
 
 def toolchain() -> str:
