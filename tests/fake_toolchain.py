@@ -19,7 +19,7 @@ SECONDS, LOG, REFUSED = (f"PYBLASGPU_FAKE_{name}" for name in ("SECONDS", "LOG",
 
 def compiled(source: KernelSource, cc: tuple[int, int]) -> Compiled:
     """What the compiler makes of a kernel."""
-    text = json.dumps([source.name, repr(source.config), source.flags, cc])
+    text = json.dumps([source.name, repr(source.config), repr(source.flags), cc])
     return Compiled(b"\x7fELF" + text.encode() * 20, f"entry_{source.name}", Resources(40, 0, 0, 0, 0))
 
 
