@@ -22,9 +22,10 @@ from scipy.stats import spearmanr
 
 from pyblasgpu.gpu.device import Device, known, names
 from pyblasgpu.terminal import console, guarded
-from pyblasgpu.tuning.results import Record, read_sweep
+from pyblasgpu.tuning.results import Record
 from pyblasgpu.tuning.search_problem import Problem, SearchProblem, Strategy
 from pyblasgpu.tuning.strategies import in_turns, score_first
+from pyblasgpu.tuning.sweep_file import read_sweep
 from tuning.papers.replay import Outcome, Recording, recordings, replay
 from tuning.papers.strategies import ALL_STRATEGIES, random, three_step
 

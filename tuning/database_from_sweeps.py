@@ -24,7 +24,9 @@ from pyblasgpu.dispatch.tuned_files import slug
 from pyblasgpu.gpu.device import known
 from pyblasgpu.terminal import guarded
 from pyblasgpu.tuning.compile_pool import compile_all, complaint
-from pyblasgpu.tuning.results import Record, add_elsewhere, read_sweep, save, sound, winners
+from pyblasgpu.tuning.results import Record, add_elsewhere, sound, winners
+from pyblasgpu.tuning.sweep_file import read_sweep
+from pyblasgpu.tuning.tuned_file_writer import save
 
 FOLDER = Path(database.__file__).parent
 SHARED = 1.01  # of the best time in a class: as much as two readings of one kernel differ

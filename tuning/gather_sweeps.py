@@ -22,7 +22,8 @@ from database_from_sweeps import decisive
 
 from pyblasgpu.dispatch.tuned_files import slug
 from pyblasgpu.terminal import guarded
-from pyblasgpu.tuning.results import Record, read_sweep
+from pyblasgpu.tuning.results import Record
+from pyblasgpu.tuning.sweep_file import read_sweep
 
 FOLDER = Path(__file__).parent / "sweeps"
 DIGITS = 6  # of times that do not decide; they vary in the third

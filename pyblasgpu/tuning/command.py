@@ -29,8 +29,9 @@ from . import dryrun, report
 from .clock_monitor import ClockMonitor
 from .compile_pool import Compilers
 from .prune import defaults
-from .results import Record, read_sweep, sweep_file
+from .results import Record
 from .session import STAGES, Tuner
+from .sweep_file import read_sweep, sweep_file
 from .sweep_log import SweepLog
 from .worker import Worker
 from .worker_bench import Bench

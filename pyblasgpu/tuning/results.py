@@ -1,22 +1,11 @@
-"""What a tuning run leaves: a line for each measurement, and the user's file of winners made from them."""
+"""Records of measurements, and the winners that they decide."""
 
 from __future__ import annotations
 
-import gzip
-import json
-import math
-import os
-import tempfile
-import warnings
-import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields, replace
-from pathlib import Path
-from typing import Any, BinaryIO, cast
-
-from filelock import FileLock
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import cast
 
 from ..database import (
     FAMILIES,
@@ -25,39 +14,26 @@ from ..database import (
     STOP_ROUTINES,
     Document,
     Entry,
-    current_name,
-    dumps,
     families_of,
-    read,
     solved_in,
     switch_at,
     ways_of,
-    with_current_names,
 )
-from ..dispatch.tuned_files import slug, user_file
-from ..errors import DatabaseWarning
-from ..gpu.kernel_store import data_folder
 
 __all__ = [
     "FATAL",
     "Record",
     "add_elsewhere",
-    "append",
+    "as_of_now",
     "candidate_of",
-    "edit",
-    "merge",
-    "read_sweep",
-    "save",
+    "drop_others",
     "sound",
-    "sweep_file",
     "winners",
 ]
 
 
 #: Outcomes after which a candidate is out, whatever was measured before.
 FATAL = frozenset({"wrong", "spoils", "crash", "hang", "error"})
-MAX_LINE = 1 << 16  # bytes of a record
-MAX_SWEEP = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -166,59 +142,7 @@ def candidate_of(stem: str, dtype: str, layout: str, parameters: dict[str, int])
     return stem, dtype, layout, *sorted(parameters.items())
 
 
-_TEXTS = tuple(f.name for f in fields(Record) if f.type == "str")
-
-
-def sweep_file(device: str) -> Path:
-    """The user's measurements on `device`, a JSON object a line; `NoFolder` as of `data_folder`."""
-    return data_folder() / "sweeps" / f"{slug(device)}.jsonl"
-
-
-def append(path: Path, record: Record) -> None:
-    """Add a line to a sweep, whole, and at once; several processes may do so.
-
-    A line that a killed process has left unfinished is ended first, lest it take this one with it.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    line = json.dumps(asdict(record)).encode() + b"\n"
-    with FileLock(path.with_suffix(".lock")), path.open("a+b") as file:
-        if file.tell() and _last_byte(file) != b"\n":
-            line = b"\n" + line
-        file.write(line)
-
-
-def _last_byte(file: BinaryIO) -> bytes:
-    file.seek(-1, os.SEEK_END)
-    return file.read(1)
-
-
-def read_sweep(path: Path) -> list[Record]:
-    """The records of a sweep, plain or gzipped; lines that are none, as an unfinished last one, are skipped.
-
-    So are records of what can no longer run, as its Config has lost a parameter that was on.
-
-    Raises
-    ------
-    OSError
-        Where it cannot be read.
-    """
-    unpacked = gzip.open if path.suffix == ".gz" else open
-    try:
-        with unpacked(path, "rb") as file:
-            content = file.read(MAX_SWEEP + 1)
-    except (EOFError, zlib.error) as damage:
-        raise OSError(f"{path} is no whole gzip file: {damage}") from damage
-    if len(content) > MAX_SWEEP:
-        raise OSError(f"{path} has more than {MAX_SWEEP} bytes")
-    found = [_record(line) for line in content.splitlines() if line]
-    skipped = found.count(None)
-    if skipped:
-        warnings.warn(f"{path}: {skipped} lines are no records", DatabaseWarning, stacklevel=2)
-    read = (_as_of_now(record) for record in found if record is not None)
-    return [record for record in read if record is not None]
-
-
-def _as_of_now(record: Record) -> Record | None:
+def as_of_now(record: Record) -> Record | None:
     """`record` with no parameter that its Config has lost since; None where such a one was on.
 
     What a sweep recorded stays in its file. A kernel whose lost parameter was off, or 0, is the same without
@@ -232,30 +156,6 @@ def _as_of_now(record: Record) -> Record | None:
         return None
     kept = {name: value for name, value in record.parameters.items() if name not in lost}
     return replace(record, parameters=kept) if lost else record
-
-
-def _record(line: bytes) -> Record | None:
-    """The record in a line, if everything in it has the type that it must have."""
-    if len(line) > MAX_LINE:
-        return None
-    try:
-        raw = json.loads(line)
-        raw = {**raw, "stem": current_name(raw["stem"]), "extents": tuple(raw.get("extents", ()))}
-        raw["parameters"] = with_current_names(raw.get("parameters", {}))
-        record = Record(**raw)
-    except (ValueError, TypeError, AttributeError, RecursionError, KeyError):
-        return None
-    texts = (getattr(record, name) for name in _TEXTS)
-    numbers = (record.seconds, record.tflops, *_numbers(record.state))
-    whole = (*record.extents, *_numbers(record.parameters), *_numbers(record.numbers))
-    good = all(isinstance(text, str) for text in texts)
-    good = good and all(type(x) in (int, float) and 0 <= x < math.inf for x in numbers)
-    return record if good and all(isinstance(x, int) and x >= 0 for x in whole) else None
-
-
-def _numbers(value: Any) -> tuple:
-    """The values of an object; of anything else, something that is no number."""
-    return tuple(value.values()) if isinstance(value, dict) else (None,)
 
 
 def winners(records: Iterable[Record], device: str) -> Document:
@@ -294,7 +194,7 @@ def winners(records: Iterable[Record], device: str) -> Document:
             rates = [record.tflops for _, record in sorted(alone.items(), key=lambda item: item[0])]
             document.entries[stem, dtype, layout, size] = Entry(parameters, rates[-1] if rates else None)
             if key[0] in STOP_ROUTINES:
-                _drop_others(document, stem, dtype, size)
+                drop_others(document, stem, dtype, size)
     _add_solvers(document, records)
     add_elsewhere(document, records)
     return document
@@ -329,7 +229,7 @@ def add_elsewhere(document: Document, records: Iterable[Record]) -> None:
         document.entries[stem, dtype, layout, size] = replace(entry, elsewhere=elsewhere)
 
 
-def _drop_others(document: Document, stem: str, dtype: str, size: str) -> None:
+def drop_others(document: Document, stem: str, dtype: str, size: str) -> None:
     """Drop what other families of the routine have at the same place."""
     for other in families_of(FAMILIES[stem].routine, dtype):
         if other != stem:
@@ -367,51 +267,3 @@ def _best(measured: dict[tuple, dict[tuple, Record]]) -> dict[tuple, Record]:
         complete,
         key=lambda times: sum(times[place].seconds / fastest[place] for place in times) / len(times),
     )
-
-
-def merge(found: Document) -> Path:
-    """Put `found` into the user's file, over what is there for the same keys; returns the file."""
-    with edit(found.device) as present:
-        for stem, dtype, _, size in found.entries:
-            if (FAMILIES[stem].routine, dtype, size) in found.stop_sizes:
-                _drop_others(present, stem, dtype, size)
-        present.entries.update(found.entries)
-        present.stop_sizes.update(found.stop_sizes)
-        present.methods.update(found.methods)
-        present.solvers.update(found.solvers)
-    return user_file(found.device)
-
-
-@contextmanager
-def edit(device: str) -> Iterator[Document]:
-    """The user's tuned values of a device, to be changed: written at the end, removed where none is left.
-
-    Several processes may do so at once. A file that cannot be read is kept beside, as ``….damaged``.
-    """
-    path = user_file(device)
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with FileLock(path.with_suffix(".lock")):
-        present = read(path, device)
-        if present is None:
-            if path.exists():
-                path.replace(path.with_suffix(".json.damaged"))
-            present = Document(device)
-        yield present
-        if present:
-            save(present, path)
-        else:
-            path.unlink(missing_ok=True)
-
-
-def save(document: Document, path: Path) -> None:
-    """Write `document` to `path`, which then holds either the old text or the new one, never a part."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".tmp")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(dumps(document))
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

@@ -14,13 +14,14 @@ from ..errors import PyblasgpuError
 from ..gpu.device import Device
 from .clock_monitor import ClockMonitor
 from .prune import Guidelines
-from .results import merge, winners
+from .results import winners
 from .routine_search import search_methods, search_solvers, time_routines, time_vendor
 from .runner import Runner, WorkerLike
 from .search import KernelSearch, Watcher, job_of
 from .signals import Interrupts
 from .strategies import STRATEGIES
 from .sweep_log import SearchKey, SweepLog
+from .tuned_file_writer import merge
 from .verify_winners import CompilersLike, WinnerVerifier, wait
 
 __all__ = ["STAGES", "Tuner"]

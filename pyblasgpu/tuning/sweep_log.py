@@ -10,7 +10,8 @@ from typing import Any
 from ..database import FAMILIES
 from ..gpu.compile import toolchain
 from ..gpu.device import Device
-from .results import Record, append, read_sweep, sweep_file
+from .results import Record
+from .sweep_file import append, read_sweep, sweep_file
 
 __all__ = ["SweepLog", "SearchKey"]
 

@@ -19,7 +19,7 @@ from ..dispatch import tuned_files
 from ..errors import DatabaseWarning
 from ..gpu import device as devices
 from ..gpu.kernel_store import NoFolder, data_folder, tell_once
-from .results import edit, merge
+from .tuned_file_writer import edit, merge
 
 __all__ = ["driver_name", "export", "files", "forget", "main", "take_in"]
 

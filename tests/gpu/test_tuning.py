@@ -13,11 +13,11 @@ import fake_worker
 import pytest
 
 from pyblasgpu.database import FAMILIES, read
-from pyblasgpu.dispatch import choose
+from pyblasgpu.dispatch import choose, tuned_files
 from pyblasgpu.frontend.call import routine
 from pyblasgpu.gpu.device import current
 from pyblasgpu.gpu.nvml import Sensor
-from pyblasgpu.tuning import results
+from pyblasgpu.tuning import sweep_file
 from pyblasgpu.tuning.worker import DONE, Lost, Worker
 from pyblasgpu.tuning.worker_bench import Bench, Failed, Job, Timing
 from pyblasgpu.types import DTYPES
@@ -95,10 +95,10 @@ def test_two_runs_at_once_from_the_command_line(tmp_path):
     won = [{(w["stem"], w["dtype"], w["layout"], w["size"]) for w in json.loads(out)["winners"]}
            for out, _ in said]  # fmt: skip
     name = current().name
-    tuned = tmp_path / "data" / "tuned" / f"{results.slug(name)}.json"
+    tuned = tmp_path / "data" / "tuned" / f"{tuned_files.slug(name)}.json"
     document = read(tuned, name)
     assert set(document.entries) == won[0] | won[1] and {key[1] for key in document.entries} == {"s", "c"}
     for (stem, dtype, layout, _), entry in document.entries.items():
         FAMILIES[stem].config(dtype, layout, entry.parameters)
-    records = results.read_sweep(tmp_path / "data" / "sweeps" / f"{results.slug(name)}.jsonl")
+    records = sweep_file.read_sweep(tmp_path / "data" / "sweeps" / f"{tuned_files.slug(name)}.jsonl")
     assert all(record.caches == "cold" and record.toolchain for record in records)

@@ -15,7 +15,8 @@ from pyblasgpu.dispatch import split_k, tuned_files
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import known
-from pyblasgpu.tuning.results import read_sweep, winners
+from pyblasgpu.tuning.results import winners
+from pyblasgpu.tuning.sweep_file import read_sweep
 from pyblasgpu.types import DTYPES
 
 H200 = known("h200")

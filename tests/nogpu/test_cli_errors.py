@@ -24,7 +24,8 @@ from pyblasgpu.gpu import device
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning import command as tune_command
 from pyblasgpu.tuning import report
-from pyblasgpu.tuning.results import Record, append
+from pyblasgpu.tuning.results import Record
+from pyblasgpu.tuning.sweep_file import append
 
 PACKAGED = Path(cli.__file__).parent / "database" / "nvidia_h200.json"
 

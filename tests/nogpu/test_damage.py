@@ -31,7 +31,9 @@ from pyblasgpu.dispatch.tuned_files import user_file
 from pyblasgpu.errors import DatabaseWarning
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning import report
-from pyblasgpu.tuning.results import Record, append, merge, read_sweep, sweep_file, winners
+from pyblasgpu.tuning.results import Record, winners
+from pyblasgpu.tuning.sweep_file import append, read_sweep, sweep_file
+from pyblasgpu.tuning.tuned_file_writer import merge
 from pyblasgpu.types import DTYPES
 
 H200 = known("h200")
@@ -172,7 +174,9 @@ def test_rubbish_between_records_loses_none_of_them(tmp_path_factory, rubbish):
 WRITER = """
 import sys
 from pyblasgpu.database import Document, Entry
-from pyblasgpu.tuning.results import Record, append, merge, sweep_file
+from pyblasgpu.tuning.results import Record
+from pyblasgpu.tuning.sweep_file import append, sweep_file
+from pyblasgpu.tuning.tuned_file_writer import merge
 device, dtype, count, parameters = sys.argv[1], sys.argv[2], int(sys.argv[3]), {parameters}
 for n in range(1, count + 1):
     stops = {{("trsm", dtype, size): n for size in ("few", "some")}}

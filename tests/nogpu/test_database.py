@@ -20,7 +20,9 @@ from pyblasgpu.dispatch.tuned_files import user_file
 from pyblasgpu.errors import DatabaseWarning
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning.prune import candidates
-from pyblasgpu.tuning.results import Record, merge, read_sweep, save
+from pyblasgpu.tuning.results import Record
+from pyblasgpu.tuning.sweep_file import read_sweep
+from pyblasgpu.tuning.tuned_file_writer import merge, save
 
 H200 = known("h200")
 FAMILY = FAMILIES["gemm_simt"]

@@ -10,9 +10,10 @@ import pytest
 
 from pyblasgpu.database import FAMILIES, METHODS, parse, way_of
 from pyblasgpu.gpu.device import known
-from pyblasgpu.tuning import results
+from pyblasgpu.tuning import sweep_file
 from pyblasgpu.tuning.prune import candidates
-from pyblasgpu.tuning.results import Record, read_sweep
+from pyblasgpu.tuning.results import Record
+from pyblasgpu.tuning.sweep_file import read_sweep
 
 H200 = known("h200")
 KEY = ("trsm_leaf", "s", "any", "few")
@@ -38,7 +39,7 @@ def test_packaged_values_are_computed_from_sweeps(home, script):
     for device, stages in times.items():
         for stage, seconds in stages.items():
             line = Record(device, "sm_90", *KEY, (128, 32), {**full, "stages": stage}, "ok", seconds, 1.0)
-            results.append(home / f"{device}.jsonl", line)
+            sweep_file.append(home / f"{device}.jsonl", line)
     sweeps = [str(home / f"{device}.jsonl") for device in times]
     written = script.main(sweeps, home, lambda candidates: set())
     found = {path.name: parse(path.read_bytes()).entries[KEY].parameters["stages"] for path in written}
@@ -48,23 +49,23 @@ def test_packaged_values_are_computed_from_sweeps(home, script):
     later = str(home / "later.jsonl")
     for stage, seconds, best in ((4, 5.0, 2), (2, 6.0, 4)):
         line = Record("NVIDIA H200", "sm_90", *KEY, (128, 32), {**full, "stages": stage}, "ok", seconds, 1.0)
-        results.append(Path(later), line)
+        sweep_file.append(Path(later), line)
         (again, _) = script.main([sweeps[0], later], home / "x", lambda candidates: set())
         assert parse(again.read_bytes()).entries[KEY].parameters["stages"] == best
     # or something that is faster
     faster = Record("NVIDIA H200", "sm_90", *KEY, (128, 32), {**full, "stages": 3}, "ok", 0.5, 1.0)
-    results.append(home / "faster.jsonl", faster)
+    sweep_file.append(home / "faster.jsonl", faster)
     (again, _) = script.main([sweeps[0], str(home / "faster.jsonl")], home / "x", lambda candidates: set())
     assert parse(again.read_bytes()).entries[KEY].parameters["stages"] == 3
     # what spills gives way to the next, also where it was the leaf that suited its routine best
     both = {"stop": 512, **full, "stages": 3}
     whole = Record("NVIDIA H200", "sm_90", "trsm", *KEY[1:], (2048, 32), both, "ok", 1.0, 1.0)
-    results.append(home / "NVIDIA H200.jsonl", whole)
+    sweep_file.append(home / "NVIDIA H200.jsonl", whole)
     script.main(sweeps, home, lambda candidates: set())
     assert parse((home / "sm_90.json").read_bytes()).entries[KEY].parameters["stages"] == 3
     # and then the stop size that another leaf was tried with says nothing
     few = replace(whole, parameters={"stop": 64, **full, "stages": 2}, seconds=2.0)
-    results.append(home / "NVIDIA H200.jsonl", few)
+    sweep_file.append(home / "NVIDIA H200.jsonl", few)
     script.main(sweeps, home, lambda candidates: {found for found in candidates if found[1].stages == 3})
     again = parse((home / "sm_90.json").read_bytes())
     assert again.entries[KEY].parameters["stages"] == 2 and not again.stop_sizes
@@ -82,7 +83,7 @@ def test_packaged_methods_are_computed_from_sweeps(home, script, routine):
             paths[-1].unlink(missing_ok=True)
             for is_on, seconds in sweep.items():
                 facts = (512, 32), {method: int(is_on)}, "ok" if seconds else "error", seconds
-                results.append(paths[-1], Record(*place, *facts))
+                sweep_file.append(paths[-1], Record(*place, *facts))
         written = script.main([str(path) for path in paths], home, lambda candidates: set())
         assert [path.name for path in written] == ["nvidia_h200.json", "sm_90.json"]
         own, others = (parse(path.read_bytes()).methods for path in written)
@@ -111,7 +112,7 @@ def timed(stages, seconds, run="", **changes):
 
 def written(path, records):
     for record in records:
-        results.append(path, record)
+        sweep_file.append(path, record)
     return str(path)
 
 

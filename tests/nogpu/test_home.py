@@ -24,7 +24,7 @@ from pyblasgpu.errors import DatabaseWarning
 from pyblasgpu.gpu import kernel_store
 from pyblasgpu.gpu.device import known
 from pyblasgpu.gpu.kernel_store import CubinStore, NoFolder, cache_folder, data_folder
-from pyblasgpu.tuning.results import merge
+from pyblasgpu.tuning.tuned_file_writer import merge
 from pyblasgpu.types import DTYPES
 
 H200 = known("h200")

@@ -36,10 +36,11 @@ from pyblasgpu.routines.launch_list import Tape
 from pyblasgpu.routines.recursion import lower_left
 from pyblasgpu.tuning import routine_search
 from pyblasgpu.tuning.clock_monitor import ClockMonitor
-from pyblasgpu.tuning.results import FATAL, Record, save, winners
+from pyblasgpu.tuning.results import FATAL, Record, winners
 from pyblasgpu.tuning.runner import Runner
 from pyblasgpu.tuning.signals import Interrupts
 from pyblasgpu.tuning.sweep_log import SweepLog
+from pyblasgpu.tuning.tuned_file_writer import save
 from pyblasgpu.tuning.worker import DONE
 from pyblasgpu.tuning.worker_bench import Failed, Timing
 from pyblasgpu.types import DTYPES, Diag, Side, Uplo

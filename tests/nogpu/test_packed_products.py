@@ -19,7 +19,7 @@ from pyblasgpu.dispatch.split_k import STREAMED
 from pyblasgpu.gpu.device import known
 from pyblasgpu.routines.gemm import gemm, tape
 from pyblasgpu.testing.reference import integers
-from pyblasgpu.tuning.results import save
+from pyblasgpu.tuning.tuned_file_writer import save
 from pyblasgpu.types import DTYPES
 
 H200, LAYOUTS, S = known("h200"), ("nn", "nt", "tn", "tt"), DTYPES["s"]

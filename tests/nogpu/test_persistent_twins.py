@@ -18,7 +18,8 @@ from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.dispatch.split_k import STREAMED
 from pyblasgpu.gpu.device import known
 from pyblasgpu.model.occupancy import comfortable
-from pyblasgpu.tuning.results import read_sweep, winners
+from pyblasgpu.tuning.results import winners
+from pyblasgpu.tuning.sweep_file import read_sweep
 from pyblasgpu.types import DTYPES, Region, Triangle
 
 H200 = known("h200")

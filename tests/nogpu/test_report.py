@@ -15,7 +15,7 @@ from rich.console import Console
 from pyblasgpu import cli
 from pyblasgpu.gpu import device
 from pyblasgpu.tuning import command as tune_command
-from pyblasgpu.tuning import report, results
+from pyblasgpu.tuning import report, results, sweep_file
 from pyblasgpu.tuning.results import Record
 
 GRIDS = {"BLK_M": 64, "BLK_N": 32, "BLK_K": 8, "DIM_X": 8, "DIM_Y": 8, "DIM_XA": 32, "DIM_YA": 2,
@@ -89,7 +89,7 @@ def test_the_recorded_sweep_is_reported_on(capsys):
     assert "NVIDIA H200: the fastest kernels" in text and text.count("SGEMM") >= 16
     assert cli.main(["report", "--json", str(QUICK)]) == 0
     said = json.loads(capsys.readouterr().out)
-    document = results.winners(results.read_sweep(QUICK), "NVIDIA H200")
+    document = results.winners(sweep_file.read_sweep(QUICK), "NVIDIA H200")
     assert len(said["winners"]) == len(document.entries)
     for row in said["winners"]:
         entry = document.entries[row["stem"], row["dtype"], row["layout"], row["size"]]
@@ -100,7 +100,7 @@ def test_what_cannot_be_reported_on_is_said(tmp_path, capsys):
     empty, other = tmp_path / "empty.jsonl", tmp_path / "other.jsonl"
     empty.touch()
     for one in (FEW[0], replace(FEW[0], device="NVIDIA A100")):
-        results.append(other, one)
+        sweep_file.append(other, one)
     for path, problem in ((tmp_path / "absent", "cannot be read"), (empty, "no records"),
                           (other, "several devices: NVIDIA H200, NVIDIA A100")):  # fmt: skip
         assert cli.main(["report", str(path)]) == 2
@@ -116,6 +116,6 @@ def test_the_sweep_of_no_device_is_asked_for(capsys):
 def test_the_sweep_of_the_device_here_is_the_default(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path))
     monkeypatch.setattr(tune_command.devices, "current", lambda: device.known("h200"))
-    results.append(results.sweep_file("NVIDIA H200"), FEW[0])
+    sweep_file.append(sweep_file.sweep_file("NVIDIA H200"), FEW[0])
     assert tune_command.show_report(SimpleNamespace(sweeps=[], report=None, json=False)) == 0
     assert "CGEMM" in capsys.readouterr().out

@@ -23,7 +23,7 @@ from pyblasgpu.gpu.device import known, names, simulated
 from pyblasgpu.model.occupancy import check_device, comfortable
 from pyblasgpu.model.score import cycles
 from pyblasgpu.tuning.prune import candidates
-from pyblasgpu.tuning.results import merge, save
+from pyblasgpu.tuning.tuned_file_writer import merge, save
 from pyblasgpu.types import DTYPES
 
 H200 = known("h200")

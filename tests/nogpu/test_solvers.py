@@ -21,10 +21,11 @@ from pyblasgpu.model.trsm_fused import cycles
 from pyblasgpu.tuning import routine_search
 from pyblasgpu.tuning.clock_monitor import ClockMonitor
 from pyblasgpu.tuning.compile_pool import source_of
-from pyblasgpu.tuning.results import Record, merge, save, winners
+from pyblasgpu.tuning.results import Record, winners
 from pyblasgpu.tuning.runner import Runner
 from pyblasgpu.tuning.signals import Interrupts
 from pyblasgpu.tuning.sweep_log import SweepLog
+from pyblasgpu.tuning.tuned_file_writer import merge, save
 from pyblasgpu.tuning.worker import DONE
 from pyblasgpu.tuning.worker_bench import Failed, Timing
 from pyblasgpu.types import DTYPES, Diag, Triangle

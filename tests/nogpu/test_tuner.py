@@ -55,11 +55,11 @@ from pyblasgpu.tuning import (
 from pyblasgpu.tuning import (
     measure,
     prune,
-    results,
     routine_search,
     search,
     session,
     strategies,
+    sweep_file,
     sweep_log,
     verify,
     verify_winners,
@@ -254,7 +254,7 @@ def test_a_run_finds_the_best_and_the_next_call_uses_it(stage):
     other = selecting.select("gemm_simt", DTYPES["s"], "tn", (4096,) * 3, H200).config
     first = sorted(planned(("gemm_simt", "s", "nn")), key=Stage.rate)[-search.BEST_TILES["quick"] :]
     assert other.trans_a and (other.BLK_M, other.BLK_N) in {(c.BLK_M, c.BLK_N) for c in first}
-    assert results.read_sweep(made.log.path) == made.log.records
+    assert sweep_file.read_sweep(made.log.path) == made.log.records
     assert made.log.counts == {"ok": made._kernels._done} and made.untried == 0
 
 
@@ -274,7 +274,7 @@ def test_a_run_may_be_of_some_size_classes_alone(stage):
     made, found = tune(on(stage), sizes=("tiny", "few"))
     assert {record.size for record in made.log.records} == {"tiny"}
     assert {(layout, size) for *_, layout, size in found.entries} == {("nn", "tiny"), ("tn", "tiny")}
-    assert set(read(results.user_file(H200.name)).entries) == set(before.entries)
+    assert set(read(tuned_files.user_file(H200.name)).entries) == set(before.entries)
 
 
 def test_other_layouts_try_the_tiles_that_won_before_others(stage):
@@ -304,7 +304,7 @@ def test_a_family_is_tried_where_it_comes_near_its_rivals(letter):
     """Wherever `gemm_simt` came within a tenth of `gemm_mma` in the recorded sweep, and not everywhere."""
     assert planning.candidate_list(("gemm_simt", "s", "nn"), H200, "quick", None).other_families_best == {}
     best: dict = {}
-    for record in results.read_sweep(RIVALS):
+    for record in sweep_file.read_sweep(RIVALS):
         if record.dtype == letter:
             at = record.stem, record.size
             best[at] = max(record.tflops, best.get(at, 0.0))
@@ -399,7 +399,7 @@ def test_each_way_where_it_is_faster(stage, routines):
     expected = {(name, "d", "512x32"): RECURSION for name in routines}
     expected |= {(name, "d", "256x256"): METHODS[name] for name in routines}
     expected |= {("trsm", "d", "64x64x100"): SMALL} if "trsm" in routines else {}
-    assert found.methods == expected == read(results.user_file(H200.name), H200.name).methods
+    assert found.methods == expected == read(tuned_files.user_file(H200.name), H200.name).methods
     assert found.entries and made.untried == 0
     selecting.reload()
     for name in routines:
@@ -416,7 +416,7 @@ def test_a_run_may_be_of_methods_alone(stage):
     made, found = tune(on(stage), ("trmm", "trsm"), ("d",), stages=("methods",))
     assert len(found.methods) == 5 == len(made.log.records) / 2
     assert not found.entries
-    filed = read(results.user_file(H200.name), H200.name)
+    filed = read(tuned_files.user_file(H200.name), H200.name)
     assert filed.entries.keys() == before.entries.keys()
     assert filed.methods == found.methods
     # what there was no time for is told of
@@ -428,7 +428,7 @@ def test_syr2k_is_tuned_with_the_products(stage):
     _, found = tune(on(stage), ("gemm",), ("s", "d"), stages=("methods",))
     ways = {"512x32": TWO, "256x256": "one_product"}
     assert found.methods == {("syr2k", letter, at): way for letter in "sd" for at, way in ways.items()}
-    assert read(results.user_file(H200.name), H200.name).methods == found.methods
+    assert read(tuned_files.user_file(H200.name), H200.name).methods == found.methods
 
 
 def test_batches_of_trmm_are_not_compared_with_cublas_which_has_none():
@@ -446,7 +446,7 @@ def test_batches_of_trmm_are_not_compared_with_cublas_which_has_none():
 def test_a_record_says_under_what_it_was_taken(stage):
     state = State(sm_mhz=1980, celsius=50, watts=400.0)
     made, _ = tune(on(stage), layouts=("nn",), monitor=ClockMonitor(Sensor(state)))
-    record = results.read_sweep(made.log.path)[0]
+    record = sweep_file.read_sweep(made.log.path)[0]
     assert record.state == {"sm_mhz": 1980, "celsius": 50, "watts": 400.0}
     assert record.effort == "quick" and record.caches == "cold" and "kernels" in record.toolchain
     assert record.when.startswith("20")
@@ -483,7 +483,7 @@ def test_a_candidate_that_is_wrong_never_wins(stage, how):
     assert found.entries and all(entry.parameters != parameters for entry in found.entries.values())
     assert "wrong" in outcomes(made, fastest)
     # nor when the packaged values are computed from the sweep
-    assert winners(results.read_sweep(made.log.path), H200.name).entries == found.entries
+    assert winners(sweep_file.read_sweep(made.log.path), H200.name).entries == found.entries
 
 
 def test_a_winner_that_cannot_run_at_odd_extents_is_out_and_the_run_ends(stage):
@@ -595,7 +595,7 @@ def test_what_the_compiler_speaks_against_is_not_run(stage):
 def test_the_budget_ends_a_run(stage):
     made, found = tune(on(stage), budget=1e-9)
     assert not found.entries and not made.log.records
-    assert made.untried + made.unbegun > 0 and not results.user_file(H200.name).exists()
+    assert made.untried + made.unbegun > 0 and not tuned_files.user_file(H200.name).exists()
 
 
 def interrupt(odd, out):
@@ -609,7 +609,7 @@ def test_an_interrupted_run_keeps_what_it_has_and_is_resumed(stage):
     kept = max(order[:2], key=Stage.rate)
     entry = found.entries["gemm_simt", "s", "nn", "large"]
     assert rate(entry) == Stage.rate(kept)
-    assert read(results.user_file(H200.name)).entries == read_back(found)
+    assert read(tuned_files.user_file(H200.name)).entries == read_back(found)
     assert made._watcher.said == ["interrupted: what was measured so far decides"]
 
     stage.broken, before = {}, stage.calls.copy()
@@ -665,7 +665,7 @@ def test_a_resumed_run_decides_of_its_own_searches(stage):
     again, found = tune(on(stage), layouts=("tn",), resume=True)
     assert {layout for _, _, layout, _ in found.entries} == {"tn"}
     assert {record.layout for record in again.log.records} == {"nn", "tn", "any"}  # SYR2K has none
-    kept = read(results.user_file(H200.name)).entries
+    kept = read(tuned_files.user_file(H200.name)).entries
     assert {key for key in kept if key[2] == "nn"} == {key for key in first.entries if key[2] == "nn"}
 
 
@@ -689,7 +689,7 @@ def test_failures_are_resumed_too(stage):
 
 def test_each_record_is_in_the_file_at_once(stage):
     def look(odd, out):
-        path = results.sweep_file(H200.name)
+        path = sweep_file.sweep_file(H200.name)
         lines.append(len(path.read_bytes().splitlines()) if path.exists() else 0)
 
     lines = []
@@ -767,9 +767,9 @@ def test_tuners_at_once_lose_nothing(home):
         thread.start()
     for thread in threads:
         thread.join()
-    recorded = results.read_sweep(results.sweep_file(H200.name))
+    recorded = sweep_file.read_sweep(sweep_file.sweep_file(H200.name))
     assert len(recorded) == sum(len(made.log.records) for made, _ in done)
-    kept = read(results.user_file(H200.name))
+    kept = read(tuned_files.user_file(H200.name))
     assert kept.entries == {key: entry for _, found in done for key, entry in read_back(found).items()}
 
 
@@ -810,7 +810,7 @@ def test_ctrl_c_in_a_terminal_keeps_everything_and_the_run_goes_on(home):
         [*arguments, "0.2"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         start_new_session=True, preexec_fn=restore_sigint,
     )  # fmt: skip
-    path = results.sweep_file(H200.name)
+    path = sweep_file.sweep_file(H200.name)
     for _ in range(600):
         if path.exists() and len(path.read_bytes().splitlines()) > 2 * len(sizes_of("gemm_simt")):
             break
@@ -820,13 +820,13 @@ def test_ctrl_c_in_a_terminal_keeps_everything_and_the_run_goes_on(home):
     entries, replaced, untried, *words = said.split()
     assert process.returncode == 0 and not complaints
     assert int(entries) == len(sizes_of("gemm_simt")) and int(replaced) == 0 and int(untried) > 0
-    assert words[0] == "interrupted:" and read(results.user_file(H200.name)).entries
-    before = results.read_sweep(path)
+    assert words[0] == "interrupted:" and read(tuned_files.user_file(H200.name)).entries
+    before = sweep_file.read_sweep(path)
     done = subprocess.run(
         [*arguments, "0.02", "resume"], env=environment, capture_output=True, text=True, check=True
     )
     assert done.stdout.split()[2] == "0"
-    after = [record for record in results.read_sweep(path) if record.outcome == "ok"]
+    after = [record for record in sweep_file.read_sweep(path) if record.outcome == "ok"]
     assert len(after) == len({(record.candidate, record.size) for record in after}) > len(before)
 
 
@@ -871,7 +871,7 @@ def test_the_command_shows_the_winners(machine, capsys):
     said = capsys.readouterr()
     assert "gemm_simt" in said.out
     assert "strsm: one_launch at 256x256" in said.out and "strsm: recursion at 512x32" in said.out
-    assert str(results.user_file(H200.name)) in said.out
+    assert str(tuned_files.user_file(H200.name)) in said.out
     assert tune_command.main(options(json=True), machine.routine) == 0
     said = json.loads(capsys.readouterr().out)
     assert {winner["layout"] for winner in said["winners"]} >= {"nn", "nt", "tn", "tt"}
@@ -884,7 +884,7 @@ def test_the_command_may_be_of_methods_alone(machine, capsys):
     assert tune_command.main(options(stage=("methods",), routine=("trmm", "trsm")), machine.routine) == 0
     said = capsys.readouterr().out
     assert "strmm: in_place at 256x256" in said and "strsm: one_launch at 256x256" in said
-    assert str(results.user_file(H200.name)) in said
+    assert str(tuned_files.user_file(H200.name)) in said
 
 
 def test_the_command_says_what_is_left_and_what_is_doubtful(machine, capsys, monkeypatch):

@@ -24,7 +24,7 @@ from pyblasgpu.model import gemm as gemm_model
 from pyblasgpu.model import score
 from pyblasgpu.model.occupancy import check_device
 from pyblasgpu.tuning import command as tune_command
-from pyblasgpu.tuning import compile_pool, dryrun, measure, results
+from pyblasgpu.tuning import compile_pool, dryrun, measure, results, sweep_file
 from pyblasgpu.tuning.prune import Guidelines, candidates
 from pyblasgpu.tuning.results import Record, sound, winners
 from pyblasgpu.types import DTYPES
@@ -308,11 +308,11 @@ def test_records_of_a_parameter_that_is_gone_count_where_it_was_off(home):
     leaf = FAMILIES["trsm_mma"].parameters_of(candidates("trsm_mma", "d", "any", H200).left[0])
     whole = replace(now, stem="trsm", layout="any", parameters={"stop": 512, **leaf})
     vendor = replace(now, parameters={}, outcome="vendor")
-    path = results.sweep_file("NVIDIA H200")
+    path = sweep_file.sweep_file("NVIDIA H200")
     for kept in (now, whole, vendor):
         for gone in ({"turned": False}, {"turned": 1}, {"turned": 0, "TURNS": 2}, {}):
-            results.append(path, replace(kept, parameters={**kept.parameters, **gone}))
-    assert results.read_sweep(path) == [now] * 2 + [whole] * 2 + [vendor] * 2
+            sweep_file.append(path, replace(kept, parameters={**kept.parameters, **gone}))
+    assert sweep_file.read_sweep(path) == [now] * 2 + [whole] * 2 + [vendor] * 2
 
 
 def test_a_stop_size_wins_too():
@@ -322,17 +322,17 @@ def test_a_stop_size_wins_too():
 
 
 def test_a_sweep_survives_being_cut_off(home):
-    path = results.sweep_file("NVIDIA H200")
+    path = sweep_file.sweep_file("NVIDIA H200")
     for blk in (16, 32):
-        results.append(path, record(blk, 1.0 / blk))
+        sweep_file.append(path, record(blk, 1.0 / blk))
     with path.open("ab") as file:
         file.write(b'{"device": "NVIDIA H200", "ar')
     with pytest.warns(DatabaseWarning, match=f"{path.name}: 1 lines are no records"):
-        assert results.read_sweep(path) == [record(16, 1 / 16), record(32, 1 / 32)]
+        assert sweep_file.read_sweep(path) == [record(16, 1 / 16), record(32, 1 / 32)]
     # the next record is not swallowed by the unfinished line
-    results.append(path, record(64, 1.0))
+    sweep_file.append(path, record(64, 1.0))
     with pytest.warns(DatabaseWarning):
-        assert results.read_sweep(path)[-1] == record(64, 1.0)
+        assert sweep_file.read_sweep(path)[-1] == record(64, 1.0)
 
 
 def test_cold_times_are_not_compared_with_warm_ones():

@@ -12,9 +12,10 @@ from synthetic_sweep import synthetic
 from benchmarks import strategies as compared
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning.prune import Guidelines
-from pyblasgpu.tuning.results import Record, read_sweep
+from pyblasgpu.tuning.results import Record
 from pyblasgpu.tuning.search_problem import Axes, Measurement, SearchProblem
 from pyblasgpu.tuning.strategies import LIKELY, OTHER_FAMILY, ending_with_variants, in_turns, score_first
+from pyblasgpu.tuning.sweep_file import read_sweep
 from tuning.papers.replay import Recording, recordings, replay
 from tuning.papers.strategies import ALL_STRATEGIES, random, three_step
 

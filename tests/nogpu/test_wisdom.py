@@ -13,7 +13,7 @@ from pyblasgpu.dispatch.tuned_files import unusable, user_file
 from pyblasgpu.errors import DatabaseWarning
 from pyblasgpu.gpu import device
 from pyblasgpu.gpu.device import known
-from pyblasgpu.tuning.results import merge
+from pyblasgpu.tuning.tuned_file_writer import merge
 from pyblasgpu.tuning.wisdom import export
 from pyblasgpu.types import DTYPES
 

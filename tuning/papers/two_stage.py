@@ -24,8 +24,9 @@ from pyblasgpu.database import FAMILIES, RHS_AT, families_of, is_batch
 from pyblasgpu.frontend.call import routine as routine_of
 from pyblasgpu.gpu import device as devices
 from pyblasgpu.terminal import console, guarded
-from pyblasgpu.tuning.results import Record, read_sweep, sound, sweep_file
+from pyblasgpu.tuning.results import Record, sound
 from pyblasgpu.tuning.search_problem import Measurement, Times
+from pyblasgpu.tuning.sweep_file import read_sweep, sweep_file
 from pyblasgpu.tuning.worker import DONE, Worker
 from pyblasgpu.tuning.worker_bench import Bench, Job, Timing
 from pyblasgpu.types import DTYPES
