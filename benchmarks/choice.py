@@ -93,21 +93,21 @@ class Stand:
 
         self._case, self._share = case, share
         self._given = case.problem.data()
-        self._rotation = Rotation(self._given)
+        self.rotation = Rotation(self._given)
 
     def seconds(self, run: Choice) -> float:
         """Seconds of a call."""
         with self._forced(run):
             return (
-                self._share.seconds(self._case.problem) if self._share else self._rotation.seconds(self._call)
+                self._share.seconds(self._case.problem) if self._share else self.rotation.seconds(self._call)
             )
 
     def error(self, run: Choice) -> float:
         """The largest sampled error over its bound."""
-        self._rotation.restore()
+        self.rotation.restore()
         with self._forced(run):
-            self._call(self._rotation.sets[-1])
-        return self._case.problem.error(self._given, self._rotation.sets[-1].out.get(order="A"))
+            self._call(self.rotation.sets[-1])
+        return self._case.problem.error(self._given, self.rotation.sets[-1].out.get(order="A"))
 
     def _call(self, x: Any) -> None:
         self._case.problem.ours(x, "cuda")
@@ -146,21 +146,26 @@ def measure(case: Case, stand: Any) -> dict[str, Any]:
         "best_tflops": rate(seconds[best]),
         "loss": round(seconds[case.chosen] / seconds[best] - 1, 4),
         "error_over_bound": max(stand.error(run) for run in finalists),
-        "chosen": _facts(case.chosen),
-        "best": _facts(best),
-        "first_tflops": [{"kernel": _short(run), "origin": run.origin, "tflops": rate(first[run])}
+        "chosen": facts_of(case.chosen),
+        "best": facts_of(best),
+        "first_tflops": [{"kernel": short_name(run), "origin": run.origin, "tflops": rate(first[run])}
                          for run in sorted(first, key=first.__getitem__)],
     }  # fmt: skip
 
 
-def _facts(run: Choice) -> dict[str, Any]:
+def facts_of(run: Choice) -> dict[str, Any]:
     stem = run.config.STEM
     parameters = FAMILIES[stem].parameters_of(run.config)
-    facts = {"kernel": _short(run), "origin": run.origin, "splits": run.splits, "packed": run.config.packed}
+    facts = {
+        "kernel": short_name(run),
+        "origin": run.origin,
+        "splits": run.splits,
+        "packed": run.config.packed,
+    }
     return facts | {"parameters": parameters}
 
 
-def _short(run: Choice) -> str:
+def short_name(run: Choice) -> str:
     """Family, tile, stages, and the chunks of k if there are several; whether operands are packed."""
     cut = f", k/{run.splits}" if run.splits > 1 else ""
     packed = ", packed" if run.config.packed else ""
@@ -258,7 +263,7 @@ def _variants(text: str) -> tuple[str, ...]:
     return variants
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.choice", description=__doc__.splitlines()[0])
     add: Callable = parser.add_argument
     add("--dtype", type=parse_dtypes, default="s,d", metavar="T,T,...", help="(%(default)s)")
@@ -278,4 +283,4 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    sys.exit(guarded(["benchmarks.choice"], lambda: main(_parser().parse_args())))
+    sys.exit(guarded(["benchmarks.choice"], lambda: main(parser().parse_args())))

@@ -106,7 +106,7 @@ class Machine:
 
     def __init__(self, device: Device):
         self.device = device
-        self._timer, self._load = Timer(device, STREAM), Workload(device.ordinal, STREAM)
+        self.timer, self._load = Timer(device, STREAM), Workload(device.ordinal, STREAM)
         self._ours, self._theirs = routine("gemm"), vendor("gemm")
 
     def measure(self, dtype: Dtype, case: Case) -> tuple[float, float]:
@@ -117,7 +117,7 @@ class Machine:
     def _seconds(self, run: Callable, dtype: Dtype, case: Case) -> float:
         extents = (case.n,) * 3
         work = self._load.products(run, dtype, case.layout, extents, case.pad, case.shift)
-        return self._timer(work, repeats=1 if flops("gemm", dtype, extents) > LONG else REPEATS)
+        return self.timer(work, repeats=1 if flops("gemm", dtype, extents) > LONG else REPEATS)
 
     def close(self) -> None:
         """Give the memory back; raises `SpoiledMemory` where something was written beside an operand."""
@@ -198,14 +198,14 @@ def main(options: argparse.Namespace) -> None:
 
 
 def _command() -> int:
-    options = _parser().parse_args()
+    options = parser().parse_args()
     if not options.compile_only:
         backend_status("cuda")  # raises BackendUnavailable, with the reason
     main(options)
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.cliffs", description=(__doc__ or "").split("\n\n")[0]
     )

@@ -164,9 +164,7 @@ def cut_short(recording: Recording, ordered: Sequence[Any], share: float) -> lis
             if measurement.problem == problem
         }
         if seconds:
-            best = min(
-                (t for config, t in seconds.items() if config in tried), default=max(seconds.values())
-            )
+            best = min((t for config, t in seconds.items() if config in tried), default=max(seconds.values()))
             losses.append(best / min(seconds.values()) - 1)
     return losses
 

@@ -40,7 +40,7 @@ from .options import (
 )
 from .types import DTYPES
 
-__all__ = ["main"]
+__all__ = ["main", "parser"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,14 +48,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = ["pyblasgpu"]
 
     def run() -> int:
-        options = _parser().parse_args(argv)
+        options = parser().parse_args(argv)
         words.append(options.command)
         return options.run(options)
 
     return terminal.guarded(words, run)
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """What parses the command line; each command's options know what runs it."""
     parser = argparse.ArgumentParser(prog="pyblasgpu", description="A GPU BLAS written in Python.")
     parser.add_argument("--version", action="version", version=f"pyblasgpu {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command", parser_class=Command)

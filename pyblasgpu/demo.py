@@ -33,7 +33,7 @@ from .testing.cublas import load as load_cublas
 from .testing.problems import ROUTINES, Arrays, Problem
 from .types import DTYPES
 
-__all__ = ["Row", "collect", "show"]
+__all__ = ["Row", "collect", "show", "simulated"]
 
 SIZES = {"cuda": 4096, "cpu": 1024, "sim": 33}
 REPEATS = 3
@@ -181,7 +181,7 @@ def collect(n: int | None = None, progress: Callable[[str], None] = lambda text:
         yield _measure(problem, machine, where, cublas=cublas)
     if where == "cpu":
         progress("one tile of each kernel in Numba's simulator")
-        yield from _simulated()
+        yield from simulated()
 
 
 def _cublas() -> Cublas | None:
@@ -191,7 +191,7 @@ def _cublas() -> Cublas | None:
         return None
 
 
-def _simulated() -> Iterator[Row]:
+def simulated() -> Iterator[Row]:
     """The rows of a process in which Numba simulates; none where it cannot."""
     if _why_not_simulated():
         return

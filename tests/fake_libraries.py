@@ -91,7 +91,7 @@ class InterfaceArray:
         }  # fmt: skip
 
 
-def _namespace(kind):
+def namespace_of(kind):
     def from_dlpack(exporter):
         device = exporter.__dlpack_device__()
         if device[0] == 1:
@@ -107,7 +107,7 @@ def _namespace(kind):
     )
 
 
-NAMESPACES = {kind: _namespace(kind) for kind in (Array, OldArray, DeviceArray)}
+NAMESPACES = {kind: namespace_of(kind) for kind in (Array, OldArray, DeviceArray)}
 
 
 class StridedMemoryView:

@@ -11,7 +11,7 @@ from ..routines.launch_list import Tape, recorded
 from ..routines.triangle_update import TriangleUpdate
 from ..types import Diag, Dtype, Side, Uplo, by_three_products, dtype_of
 
-__all__ = ["explain"]
+__all__ = ["explain", "launches_of"]
 
 
 def explain(
@@ -69,7 +69,7 @@ def explain(
     facts, extents = dtype_of(dtype), (m, n, m if k is None else k)
     ordinal = present(device).ordinal if isinstance(device, str) else device
     three_m = by_three_products(method, facts, "explain")
-    for choice in _tape(routine, facts, *extents, ordinal, batch, three_m).choices:
+    for choice in launches_of(routine, facts, *extents, ordinal, batch, three_m).choices:
         named = "method" if isinstance(choice.config, str) else "stop size"
         family = getattr(choice.config, "STEM", named)
         chosen[family, str(choice.config), choice.origin] = None
@@ -78,7 +78,11 @@ def explain(
     return list(chosen)
 
 
-def _tape(routine: str, dtype: Dtype, m: int, n: int, k: int, device: int, batch: int, three_m: bool) -> Tape:
+def launches_of(
+    routine: str, dtype: Dtype, m: int, n: int, k: int, device: int, batch: int, three_m: bool
+) -> Tape:
+    """The tape of a call on dense operands."""
+
     def dense(rows: int, cols: int, batch: int = 1) -> Operand:
         ld = max(rows, 1)
         return Operand(0, rows, cols, 1, ld, dtype, False, batch, ld * cols, device)

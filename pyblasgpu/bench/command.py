@@ -61,7 +61,7 @@ SHAPES = {
 
 def main(options: argparse.Namespace) -> int:
     """Run what `options` (of `pyblasgpu.cli`) ask for; 1 if a result is outside its error bound."""
-    cases = _asked(options)
+    cases = requested(options)
     require_device()
     if options.plot:
         require_plots()
@@ -94,7 +94,7 @@ def require_plots() -> None:
         raise BackendUnavailable(f"--plot: {lacking(missing, 'plot')}") from missing
 
 
-def _asked(options: argparse.Namespace) -> list[Problem]:
+def requested(options: argparse.Namespace) -> list[Problem]:
     batches = options.batched if "gemm" in options.routine else ()
     shape_lists = options.shapes or (), batches
     squares = options.routine, options.dtype, options.variants, options.sizes
@@ -222,7 +222,7 @@ def _report(options: argparse.Namespace, document: dict[str, Any], out: Path) ->
     if options.json:
         print(json.dumps(document))
     else:
-        _show(document)
+        show(document)
     print(f"results in {out}", file=sys.stderr)
     if options.plot:
         from .plot import draw
@@ -237,7 +237,7 @@ def extents(record: dict[str, Any]) -> str:
     return " of ".join([*map(str, record.get("batch", ())), matrix])
 
 
-def _mean(records: Iterable[dict[str, Any]]) -> str:
+def mean_speedups(records: Iterable[dict[str, Any]]) -> str:
     """Geometric means of ours / cuBLAS, a dtype each."""
     ratios: dict[str, list[float]] = {}
     for record in records:
@@ -253,7 +253,7 @@ def _forced(record: dict[str, Any], columns: Iterable[str]) -> Iterator[float]:
     return (found.get(column, np.nan) for column in columns)
 
 
-def _show(document: dict[str, Any]) -> None:
+def show(document: dict[str, Any]) -> None:
     table = Table(title=f"{document['device']}, TFLOP/s")
     counts = list(
         dict.fromkeys(count for record in document["results"] for count in record.get("splits_tflops", ()))
@@ -276,5 +276,5 @@ def _show(document: dict[str, Any]) -> None:
         )
     page = console(WIDTH)
     page.print(table)
-    if means := _mean(document["results"]):
+    if means := mean_speedups(document["results"]):
         page.print(f"geometric mean of ours / cuBLAS: {means}")

@@ -109,7 +109,7 @@ def _saved(figure: Figure, document: dict[str, Any], title: str, out: Path, **op
     return out
 
 
-def _fitting(document: dict[str, Any]) -> Callable[[dict[str, Any], Path], Path]:
+def drawing_of(document: dict[str, Any]) -> Callable[[dict[str, Any], Path], Path]:
     """What draws such a document."""
     if "series" in document:
         return draw_ratios
@@ -125,7 +125,7 @@ def main(arguments: list[str]) -> int:
     source = Path(arguments[0])
     target = Path(arguments[1]) if len(arguments) > 1 else source.with_suffix(".svg")
     results = json.loads(source.read_text(encoding="utf-8"))
-    print(_fitting(results)(results, target))
+    print(drawing_of(results)(results, target))
     return 0
 
 

@@ -62,9 +62,7 @@ def _first_met(array: Any) -> Library:
     """The library of an array of a type that is not known yet."""
     kind = type(array)
     if issubclass(kind, np.ma.MaskedArray):
-        raise NoArrayError(
-            "is a masked array, and the BLAS takes no mask: pass its filled(...), an array"
-        )
+        raise NoArrayError("is a masked array, and the BLAS takes no mask: pass its filled(...), an array")
     if issubclass(kind, _SEQUENCES):
         return _NUMPY
     for base in kind.__mro__[:-1]:

@@ -34,6 +34,8 @@ class Plan:
     name : str
         The function that made it.
     device : int
+    enqueue : callable
+        What a call runs if no graph serves: ``enqueue(pointers, stream)``.
     stream : int or None
         Handle of the stream on which it runs; None is the library's current one.
     workspace : int
@@ -60,7 +62,7 @@ class Plan:
         self._reaches = [reach(self._layouts[index]) for index in self._disjoint]
         self._workspace = workspace.OwnedWorkspace(scratch, self.device) if holds else None
         self._lock = Lock() if holds else None
-        enqueue = self._enqueue = _joined(steps, self._workspace.address if self._workspace else 0)
+        enqueue = self.enqueue = _joined(steps, self._workspace.address if self._workspace else 0)
         self._graph = launch.Graph(lambda stream: enqueue(pointers, stream), self.device) if steps else None
 
     def __call__(self, a: Array, b: Array, out: Array, *, stream: Stream = None) -> Array:
@@ -108,11 +110,11 @@ class Plan:
             pointers, graph = self._checked_pointers((a, b, out)), None
         if self._lock is None:
             if graph is None or not graph.launch(stream):
-                self._enqueue(pointers, stream)
+                self.enqueue(pointers, stream)
         else:
             with self._lock:
                 if graph is None or not graph.launch(stream):
-                    self._enqueue(pointers, stream)
+                    self.enqueue(pointers, stream)
         return out
 
     def _checked_pointers(self, arrays: tuple[Any, ...]) -> list[int]:

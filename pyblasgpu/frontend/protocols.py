@@ -7,19 +7,16 @@ the call, and the CUDA array interface names its own. A new result becomes an ar
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import sys
-from contextlib import suppress
 from math import prod
-from threading import Lock
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from ..errors import BackendUnavailable
 from ..types import Dtype
+from .keep_alive import hold
 from .layouts import Layout, check_alignment, element_strides
 from .libraries import CUPY, Library, NoArrayError, module, numba_cuda, reachable
 
@@ -147,7 +144,7 @@ class Protocol(_Numba):
         return namespace.from_dlpack(_Exported(result, stream))
 
     def hold(self, owners: list[Any], stream: int) -> None:
-        _hold(owners, stream)
+        hold(owners, stream)
 
 
 class _DLPackHost(Library):
@@ -250,34 +247,6 @@ class _Exported:
             events = module("pyblasgpu.gpu.events")
             events.record(self._stream).hold_back(events.LEGACY_STREAM if stream is None else stream)
         return self._view.__dlpack__(**options)
-
-
-# Exporters may use memory again, on streams of their own, as soon as nobody refers to it. So what a call
-# reads is referred to until the device has come to the call's end.
-_held: list[tuple[Any, list[Any]]] = []
-_turn = Lock()
-
-
-def _hold(owners: list[Any], stream: int) -> None:
-    """Refer to `owners` until what is queued on `stream` of the current device is done."""
-    events = module("pyblasgpu.gpu.events")
-    if events.is_captured(stream):
-        return
-    event = events.record(stream)
-    with _turn:
-        if not _held:
-            atexit.unregister(_let_go)
-            atexit.register(_let_go)
-        _held[:] = [each for each in _held if not each[0].is_done()]
-        _held.append((event, owners))
-
-
-def _let_go() -> None:
-    """Refer to nothing any more, before the libraries end."""
-    with _turn, suppress(BackendUnavailable):  # a forked process cannot wait
-        for event, _ in _held:
-            event.synchronize()
-        _held.clear()
 
 
 NUMBA = _Numba()

@@ -12,7 +12,7 @@ from fake_libraries import Array, DeviceArray, InterfaceArray, OldArray
 
 import pyblasgpu
 from pyblasgpu import blas, linalg
-from pyblasgpu.frontend import libraries, protocols
+from pyblasgpu.frontend import keep_alive, libraries, protocols
 
 A, B = np.arange(9.0).reshape(3, 3) + 9 * np.eye(3), np.arange(6.0).reshape(3, 2)
 CALLS = {
@@ -35,9 +35,9 @@ EACH_CALL = pytest.mark.parametrize(("call", "expected"), CALLS.values(), ids=CA
 @pytest.fixture
 def events(fake, monkeypatch):
     """The fake device, and the events that calls of fake libraries record."""
-    monkeypatch.setattr(protocols, "_held", [])
     imported = libraries.module
     yield fake_libraries.install(monkeypatch)
+    keep_alive.release()
     imported.cache_clear()
 
 
@@ -56,7 +56,7 @@ def test_host_libraries(fake, monkeypatch, kind, backend, call, expected):
 
 def test_a_library_that_copies_is_given_the_result_and_not_what_was_there_before(monkeypatch):
     """As JAX does where memory is not aligned to 64 bytes."""
-    copying = fake_libraries._namespace(Array)
+    copying = fake_libraries.namespace_of(Array)
     copying.from_dlpack = lambda exporter: Array(np.from_dlpack(exporter).copy())
     monkeypatch.setitem(fake_libraries.NAMESPACES, Array, copying)
     result = pyblasgpu.gemm(Array(A), Array(B), backend="cpu")
@@ -66,7 +66,7 @@ def test_a_library_that_copies_is_given_the_result_and_not_what_was_there_before
 @pytest.mark.parametrize("shape", [(1, 1), (3, 5), (0, 4), (2, 3, 4)])
 def test_results_on_the_host_are_aligned_and_no_copies(monkeypatch, shape):
     seen = []
-    spied = fake_libraries._namespace(Array)
+    spied = fake_libraries.namespace_of(Array)
     spied.from_dlpack = lambda exporter: seen.append(exporter) or Array(np.from_dlpack(exporter))
     monkeypatch.setitem(fake_libraries.NAMESPACES, Array, spied)
     left = np.ones(shape)
@@ -130,7 +130,7 @@ def test_the_order_of_streams(events, fake, stream):
 
 def test_results_on_the_device_are_delivered_after_the_launch(events, fake, monkeypatch):
     order = []
-    namespace = fake_libraries._namespace(DeviceArray)
+    namespace = fake_libraries.namespace_of(DeviceArray)
     monkeypatch.setitem(fake_libraries.NAMESPACES, DeviceArray, namespace)
     deliver = namespace.from_dlpack
     namespace.from_dlpack = lambda exporter: order.append(list(fake[0].calls)) or deliver(exporter)
@@ -145,16 +145,16 @@ def test_results_on_the_device_are_delivered_after_the_launch(events, fake, monk
 def test_what_a_call_reads_stays_alive_until_the_device_is_done(events):
     """A library with streams of its own would use the memory again as soon as nobody refers to it."""
     pyblasgpu.gemm(DeviceArray(A), DeviceArray(B))
-    assert events.recorded == [0] and len(protocols._held) == 1
-    held = protocols._held[0][1]
+    assert events.recorded == [0] and len(keep_alive.held()) == 1
+    (held,) = keep_alive.held()
     assert {type(view.exporting_obj) for view in held[:2]} == {DeviceArray}
     pyblasgpu.gemm(DeviceArray(A), DeviceArray(B), stream=9)
-    assert events.recorded == [0, 9] and len(protocols._held) == 2
+    assert events.recorded == [0, 9] and len(keep_alive.held()) == 2
     events.done = True
     pyblasgpu.gemm(DeviceArray(A), DeviceArray(B))
-    assert len(protocols._held) == 1
-    protocols._let_go()
-    assert not protocols._held
+    assert len(keep_alive.held()) == 1
+    keep_alive.release()
+    assert not keep_alive.held()
 
 
 def test_outputs_of_the_library_are_themselves(events):

@@ -44,7 +44,7 @@ class Immutable(OldArray):
     """Of a library whose arrays are never written, which its exports do not tell."""
 
 
-fake_libraries.NAMESPACES[Immutable] = fake_libraries._namespace(Immutable)
+fake_libraries.NAMESPACES[Immutable] = fake_libraries.namespace_of(Immutable)
 
 
 @pytest.fixture(autouse=True)

@@ -105,8 +105,8 @@ def test_batches_of_systems():
 
 def test_what_is_asked_for_in_batches():
     def asked(*words):
-        options = cli._parser().parse_args(["bench", "--batched", "9x8", "--dtype", "d", *words])
-        return [(case.routine, case.variant) for case in bench_command._asked(options)]
+        options = cli.parser().parse_args(["bench", "--batched", "9x8", "--dtype", "d", *words])
+        return [(case.routine, case.variant) for case in bench_command.requested(options)]
 
     assert asked() == [("gemm", "NN"), ("gemm", "TN"), ("trsm", "LLNN")]
     assert asked("--routine", "trsm") == [("trsm", "LLNN")]
@@ -115,7 +115,7 @@ def test_what_is_asked_for_in_batches():
 
 def test_means_and_extents_of_results():
     records = [{"dtype": "s", "speedup": 2.0}, {"dtype": "s", "speedup": 0.5}, {"dtype": "d", "speedup": 1.5}]
-    assert bench_command._mean([*records, {"dtype": "z"}]) == "s 1.000, d 1.500"
+    assert bench_command.mean_speedups([*records, {"dtype": "z"}]) == "s 1.000, d 1.500"
     assert (
         bench_command.extents({"m": 64, "n": 64, "k": 64})
         == bench_command.extents({"m": 64, "n": 64})
@@ -157,7 +157,7 @@ def test_a_table_of_results(capsys):
               "error_over_bound": 0.1}  # fmt: skip
     rivalled = record | {"cublas_tflops": 20.0, "speedup": 1.5, "splits_tflops": {"4": 7.25}}
     packed = record | {"packed_tflops": {"packed": 31.25, "as they lie": 29.5}}
-    bench_command._show({"device": "NVIDIA H200", "results": [record, rivalled, packed]})
+    bench_command.show({"device": "NVIDIA H200", "results": [record, rivalled, packed]})
     text = capsys.readouterr().out
     assert "packed" in text and "31.25" in text and "29.50" in text
     assert "geometric mean of ours / cuBLAS: d 1.500" in text and "7.25" in text and "nan" in text
@@ -245,7 +245,7 @@ def test_both_libraries_get_the_same_operands(monkeypatch):
         assert (a.row_stride == 1, b.row_stride == 1) == tuple(letter == "n" for letter in case.layout)
     assert seen["ours"] == seen["theirs"]
     machine.measure(DTYPES["z"], cliffs.Case(2100, "nn", cliffs.STORAGES[0]))
-    assert machine._timer.passes[-2:] == [1, 1] and set(machine._timer.passes[:-2]) == {cliffs.REPEATS}
+    assert machine.timer.passes[-2:] == [1, 1] and set(machine.timer.passes[:-2]) == {cliffs.REPEATS}
     machine.close()
     assert not measure.memory.held
 
@@ -259,7 +259,7 @@ def test_the_command_writes_what_it_found(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(machine, "describe", lambda *_: {"device": "NVIDIA H200", "driver": "580",
                                                          "date": "2026-01-01T00:00"})  # fmt: skip
     out = tmp_path / "found.json"
-    cliffs.main(cliffs._parser().parse_args(["--dtype", "s,z", "--every", "60", "--out", str(out)]))
+    cliffs.main(cliffs.parser().parse_args(["--dtype", "s,z", "--every", "60", "--out", str(out)]))
     document = json.loads(out.read_text())
     assert {series["dtype"] for series in document["series"]} == {"s", "z"} and closed == [True]
     assert {ratio for series in document["series"] for ratio in series["ratio"]} == {0.5}
@@ -269,13 +269,13 @@ def test_the_command_writes_what_it_found(monkeypatch, tmp_path, capsys):
 def test_compiling_only_touches_no_device(monkeypatch):
     asked = []
     monkeypatch.setattr(cliffs, "compile_kernels", lambda dtype, device, every: asked.append(device.name))
-    cliffs.main(cliffs._parser().parse_args(["--dtype", "s", "--compile-only", "h200"]))
+    cliffs.main(cliffs.parser().parse_args(["--dtype", "s", "--compile-only", "h200"]))
     assert asked == ["NVIDIA H200"]
 
 
 def test_an_unknown_dtype_is_refused(capsys):
     with pytest.raises(SystemExit):
-        cliffs._parser().parse_args(["--dtype", "s,q"])
+        cliffs.parser().parse_args(["--dtype", "s,q"])
     assert "'q' is none of s, d, c, z" in capsys.readouterr().err
 
 
@@ -328,7 +328,7 @@ def test_a_plot_of_what_the_device_counted(tmp_path):
     traffic = {plot.READ: 3e6, plot.WRITTEN: 1e6}
     found = [record("trsm", n, of, **traffic) for n in (2048, 1024) for of in ("ours", "cuBLAS")]
     document = {"device": "X", "driver": "1.2", "results": [*found, record("trmm", 1024, "ours", other=1)]}
-    svg = plot._fitting(document)(document, tmp_path / "plot.svg").read_text()
+    svg = plot.drawing_of(document)(document, tmp_path / "plot.svg").read_text()
     assert "dtrsm LLNN, ours" in svg and "dtrsm LLNN, cuBLAS" in svg and "trmm" not in svg
 
 

@@ -166,7 +166,7 @@ def test_the_loss_is_that_of_second_readings(case):
     """A alternative that was fast once by luck does not count; one that stays faster does."""
     stand = Stand(case, {0: (1.0, 1.2, 1.1), 1: (0.2, 1.5), 2: (0.95, 1.05, 1.0), 3: (8.0,)})
     record = choice.measure(case, stand)
-    assert record["loss"] == pytest.approx(0.1) and record["best"] == choice._facts(stand.runs[2])
+    assert record["loss"] == pytest.approx(0.1) and record["best"] == choice.facts_of(stand.runs[2])
     flops = 2 * 3000 * 24 * 3000 / 1e12
     assert record["tflops"] == pytest.approx(flops / 1.1, abs=1e-4)
     assert record["best_tflops"] == pytest.approx(flops / 1.0, abs=1e-4)
@@ -233,7 +233,7 @@ def test_a_rival_runs_its_config_and_its_chunks(monkeypatch, case, clock):
     assert (
         stand.error(case.alternatives[-1]) == 0.25 and problem.seen[0].config == case.alternatives[-1].config
     )
-    assert stand._rotation.restored == 1
+    assert stand.rotation.restored == 1
 
 
 def test_the_devices_share_is_of_operands_that_lie_as_asked(monkeypatch):
@@ -280,12 +280,12 @@ def test_the_table_names_both_kernels(case, capsys):
     choice.show(records(case), Console(width=choice.WIDTH))
     said = capsys.readouterr().out
     assert "3000 x 24 x 3000" in said and "30.0" in said and "beyond 10%" in said
-    assert choice._short(case.chosen) in said and choice._short(case.alternatives[0]) in said
+    assert choice.short_name(case.chosen) in said and choice.short_name(case.alternatives[0]) in said
     assert case.alternatives[0].origin.rpartition(", ")[-1] in said and "chosen" in said
 
 
 def parsed(*words):
-    return choice._parser().parse_args(words)
+    return choice.parser().parse_args(words)
 
 
 def test_default_shapes_are_none_of_the_tuned():

@@ -21,7 +21,7 @@ from pyblasgpu.testing import symmetric_cases
 def on_cpu(monkeypatch):
     """The demo on SciPy's BLAS, without the simulator's process."""
     monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
-    monkeypatch.setattr(demo, "_simulated", lambda: iter(()))
+    monkeypatch.setattr(demo, "simulated", lambda: iter(()))
 
 
 @pytest.mark.parametrize("arguments", [[], ["nonsense"], ["demo", "--n", "0"], ["tune", "--dtype", "s,x"],
@@ -109,7 +109,7 @@ def test_demo_fails_when_a_result_is_wrong(capsys, on_cpu, monkeypatch):
 
 @pytest.mark.skipif(backend.why_unavailable() is not None, reason=f"{backend.why_unavailable()}")
 def test_demo_runs_every_kernel_in_the_simulator():
-    rows = list(demo._simulated())
+    rows = list(demo.simulated())
     assert {(row.routine, row.dtype) for row in rows} == {(r, d) for r in demo.ROUTINES for d in "sdcz"}
     assert all(row.where == "sim" and row.passed for row in rows)
     kernels = {"gemm_simt", "trmm_leaf", "trsm_fma", "trsm_mma"}
@@ -162,9 +162,9 @@ def test_bench_without_a_device_says_what_is_missing(capsys):
 
 
 def test_bench_knows_more_routines_than_are_tuned():
-    asked = cli._parser().parse_args(["bench", "--routine", "syrk,her2k,gemmtr"])
+    asked = cli.parser().parse_args(["bench", "--routine", "syrk,her2k,gemmtr"])
     assert asked.routine == ("syrk", "her2k", "gemmtr")
-    assert cli._parser().parse_args(["bench"]).routine == options.ROUTINES
+    assert cli.parser().parse_args(["bench"]).routine == options.ROUTINES
     assert {*options.ROUTINES, *options.OTHERS} == {
         "gemm",
         "gemm3m",

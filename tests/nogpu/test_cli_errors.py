@@ -127,10 +127,10 @@ def test_where_nothing_can_be_written(tmp_path, capsys, home):
     ModuleNotFoundError("No module named 'x'"),
 ])  # fmt: skip
 def test_what_is_foreseen_is_one_line(problem, capsys, monkeypatch):
-    def fails(options):
+    def fails():
         raise problem
 
-    monkeypatch.setattr(cli, "_info", fails)
+    monkeypatch.setattr("pyblasgpu.info.collect", fails)
     line = one_line(capsys, "info")
     assert len(line) > len("pyblasgpu info: ")
     if isinstance(problem, PermissionError):
@@ -141,19 +141,19 @@ def test_what_is_foreseen_is_one_line(problem, capsys, monkeypatch):
     "defect", [TypeError("a defect"), KeyError("x"), ModuleNotFoundError("x", name="pyblasgpu.x")]
 )
 def test_a_defect_keeps_its_traceback(defect, monkeypatch):
-    def fails(options):
+    def fails():
         raise defect
 
-    monkeypatch.setattr(cli, "_info", fails)
+    monkeypatch.setattr("pyblasgpu.info.collect", fails)
     with pytest.raises(type(defect)):
         cli.main(["info"])
 
 
 def test_an_interruption_has_the_code_of_its_signal(capsys, monkeypatch):
-    def interrupted(options):
+    def interrupted():
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "_info", interrupted)
+    monkeypatch.setattr("pyblasgpu.info.collect", interrupted)
     assert cli.main(["info"]) == 130
     assert capsys.readouterr().err == "pyblasgpu info: interrupted\n"
 

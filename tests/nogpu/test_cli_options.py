@@ -69,7 +69,7 @@ def test_combinations_of_which_nothing_is_left(arguments, words, capsys):
 
 
 def test_a_layout_narrows_all_routines_where_none_is_named():
-    options = cli._parser().parse_args(["tune", "--layout", "nn", "--dtype", "s"])
+    options = cli.parser().parse_args(["tune", "--layout", "nn", "--dtype", "s"])
     assert dryrun.searches_of(options) == [("gemm_simt", "s", "nn")]
 
 
@@ -92,7 +92,7 @@ def test_nonsense_of_other_commands(arguments, words, capsys, home):
 
 
 def test_letters_and_names_may_be_in_capitals():
-    options = cli._parser().parse_args(["tune", "--routine", "SGEMM, trsm", "--dtype", "S,D"])
+    options = cli.parser().parse_args(["tune", "--routine", "SGEMM, trsm", "--dtype", "S,D"])
     assert options.routine == ("sgemm", "trsm") and options.dtype == ("s", "d")
 
 
@@ -100,9 +100,9 @@ def test_letters_and_names_may_be_in_capitals():
     "export F --device h200", "export --device h200 F", "--device h200 export F", "--device=h200 export F",
 ])  # fmt: skip
 def test_the_order_of_options_and_files_does_not_matter(arguments):
-    options = cli._parser().parse_args(["wisdom", *arguments.split()])
+    options = cli.parser().parse_args(["wisdom", *arguments.split()])
     assert (options.action, options.file, options.device) == ("export", "F", "h200")
-    options = cli._parser().parse_args(["report", "a", "--json", "b", "--out", "folder", "c"])
+    options = cli.parser().parse_args(["report", "a", "--json", "b", "--out", "folder", "c"])
     assert options.sweeps == ["a", "b", "c"] and options.json and options.report == "folder"
 
 
@@ -164,7 +164,7 @@ def test_several_processes_count_what_one_does(monkeypatch, capsys):
     words = ["--json", "--family", "gemm_mma", "--dtype", "d", "--size", "few_rows", "--min-reuse", "12"]
     assert cli.main(["tune", "--dry-run", "--device", "h200", "--routine", "gemm", *words]) == 0
     rows = json.loads(capsys.readouterr().out)["funnels"]
-    options = cli._parser().parse_args(["tune", "--routine", "gemm", *words])
+    options = cli.parser().parse_args(["tune", "--routine", "gemm", *words])
     assert [row["layout"] for row in rows] == ["nn", "nt", "tn", "tt"]
     for row in rows:
         wanted = dryrun.guidelines(options, dryrun.defaults("gemm_mma", "d", "normal"))

@@ -84,7 +84,9 @@ def test_explain(letter, spelling, monkeypatch):
 
     asked = []
     monkeypatch.setattr(
-        explain, "_tape", lambda routine, dtype, *rest: asked.append(dtype) or SimpleNamespace(choices=[])
+        explain,
+        "launches_of",
+        lambda routine, dtype, *rest: asked.append(dtype) or SimpleNamespace(choices=[]),
     )
     assert pyblasgpu.explain("gemm", spelling, 8, 8) == []
     assert asked == [DTYPES[letter]]

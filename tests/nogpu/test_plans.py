@@ -178,7 +178,7 @@ def test_threads_take_turns_with_the_workspace(kernels):
     arrays = [Array(x[::2, ::2]) for x in squares()]
     plan = plan_gemm(*arrays)
     Graph.busy, inside, most = True, [], []
-    enqueue = plan._enqueue
+    enqueue = plan.enqueue
 
     def slow(pointers, stream):
         inside.append(stream)
@@ -187,7 +187,7 @@ def test_threads_take_turns_with_the_workspace(kernels):
         enqueue(pointers, stream)
         inside.remove(stream)
 
-    plan._enqueue = slow
+    plan.enqueue = slow
     threads = [threading.Thread(target=plan, args=arrays, kwargs={"stream": number}) for number in range(4)]
     for thread in threads:
         thread.start()
