@@ -68,7 +68,7 @@ def spaces(problems: Iterable[Problem], device: Device) -> dict[tuple[str, str],
 
 def _space(job: tuple[str, str, str, Device, list[Extents]]) -> list[Any]:
     stem, dtype, layout, device, extents = job
-    return candidates(stem, dtype, layout, device, EFFORT, places=extents).left
+    return candidates(stem, dtype, layout, device, EFFORT, problems=extents).left
 
 
 def cases_of(problems: Sequence[Problem], top: int, splits: Sequence[int], device: Device) -> list[Case]:

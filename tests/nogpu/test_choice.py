@@ -51,7 +51,7 @@ def case(space, home):
 
 def test_the_score_decides_at_the_extents_asked_for():
     """What a run of the tuner would time there, best first, and of no block of C more than a few."""
-    there = candidates("gemm_simt", "s", "nn", FERMI, "normal", places=[SKINNY]).left
+    there = candidates("gemm_simt", "s", "nn", FERMI, "normal", problems=[SKINNY]).left
     usual = candidates("gemm_simt", "s", "nn", FERMI, "normal").left
 
     def best(configs):
@@ -70,7 +70,7 @@ def test_spaces_are_of_the_products_dtypes_and_layouts():
     found = alternatives.spaces(problems, FERMI)
     assert set(found) == {("s", "nn"), ("d", "tn")}
     assert found["s", "nn"] == candidates("gemm_simt", "s", "nn", FERMI, "normal",
-                                          places=[SKINNY, SQUARE]).left  # fmt: skip
+                                          problems=[SKINNY, SQUARE]).left  # fmt: skip
     assert all((c.dtype, c.trans_a, c.trans_b) == ("d", True, False) for c in found["d", "tn"])
 
 
