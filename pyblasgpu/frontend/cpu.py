@@ -15,7 +15,6 @@ from functools import cache, wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from scipy.linalg.blas import get_blas_funcs
 
 from ..types import Diag, Side, Trans, Uplo
 
@@ -291,6 +290,8 @@ def gemmtr(
 
 @cache
 def _blas(name: str, dtype: np.dtype) -> Callable[..., Any]:
+    from scipy.linalg.blas import get_blas_funcs  # slow to import, and device arrays do without it
+
     return get_blas_funcs(name, dtype=dtype)
 
 
