@@ -4,8 +4,8 @@ import signal
 
 import fake_device
 import fake_driver
+import memory_spaces
 import numpy as np
-import places
 import pytest
 
 from pyblasgpu.dispatch import choose
@@ -52,8 +52,8 @@ def driver(monkeypatch):
     fake_driver.forget()
 
 
-@pytest.fixture(params=[places.Host, places.Staged, places.Device])
-def place(request, fake):
-    """A class of `places`; what it took of the device's memory is given back."""
+@pytest.fixture(params=[memory_spaces.Host, memory_spaces.Staged, memory_spaces.Device])
+def memory_space(request, fake):
+    """A class of `memory_spaces`; what it took of the device's memory is given back."""
     yield request.param
     assert not fake[1].held

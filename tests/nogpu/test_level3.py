@@ -6,8 +6,8 @@ import logging
 from itertools import product
 
 import fake_device
+import memory_spaces
 import numpy as np
-import places
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,21 +36,21 @@ def flags(case):
 
 
 @pytest.mark.parametrize("order", "CF")
-def test_gemm_into_out(place, order, rng):
+def test_gemm_into_out(memory_space, order, rng):
     for case in SMALL_GEMM:
         a, b, start = (reference.integers(rng, shape, case.dtype) for shape in case.shapes)
         start = np.full_like(start, NAN) if case.beta == 0 else start
         c, unharmed = reference.fenced(start, order)
-        out = place.put(c)
+        out = memory_space.put(c)
         options = {"alpha": case.alpha, "beta": case.beta, "trans_a": case.trans_a, "trans_b": case.trans_b}
-        result = gemm(place.put(a), place.put(b), out=out, **options, **place.options)
+        result = gemm(memory_space.put(a), memory_space.put(b), out=out, **options, **memory_space.options)
         assert result is out and unharmed()
         np.testing.assert_array_equal(c, reference.exact_gemm(case, a, b, start), err_msg=str(case))
 
 
 @pytest.mark.parametrize("routine", [trmm, trsm])
 @pytest.mark.parametrize("how", ["new", "in place", "out"])
-def test_triangles(place, routine, how, rng):
+def test_triangles(memory_space, routine, how, rng):
     for number, case in enumerate(SMALL_TRIANGLES):
         a, x = reference.triangle(rng, case), reference.integers(rng, (case.m, case.n), case.dtype)
         given, expected = x, reference.exact_triangular(case, a, x)
@@ -61,72 +61,78 @@ def test_triangles(place, routine, how, rng):
             )
         b, unharmed = reference.fenced(given, "CF"[number % 2])
         c, _ = reference.fenced(np.full_like(given, NAN), "FC"[number % 2])
-        right, other = place.put(b), place.put(c)
+        right, other = memory_space.put(b), memory_space.put(c)
         out = {"new": None, "in place": right, "out": other}[how]
-        result = routine(place.put(a), right, out=out, **flags(case), **place.options)
+        result = routine(memory_space.put(a), right, out=out, **flags(case), **memory_space.options)
         assert unharmed() and (out is None or result is out)
-        np.testing.assert_array_equal(place.get(result), expected, err_msg=str(case))
+        np.testing.assert_array_equal(memory_space.get(result), expected, err_msg=str(case))
         if how != "in place":
             np.testing.assert_array_equal(b, given)
 
 
-def test_stacks_broadcast(place, rng):
+def test_stacks_broadcast(memory_space, rng):
     a, b = reference.integers(rng, (3, 1, 4, 5), D), reference.integers(rng, (2, 5, 6), D)
-    result = gemm(place.put(a), place.put(b), **place.options)
-    np.testing.assert_array_equal(place.get(result), a @ b)
-    out = place.put(np.zeros((2, 3, 2, 4, 6)).swapaxes(0, 1))
+    result = gemm(memory_space.put(a), memory_space.put(b), **memory_space.options)
+    np.testing.assert_array_equal(memory_space.get(result), a @ b)
+    out = memory_space.put(np.zeros((2, 3, 2, 4, 6)).swapaxes(0, 1))
     with pytest.raises(ValueError, match="out has shape"):
-        gemm(place.put(a), place.put(b), out=out, **place.options)
-    out = place.put(np.ones((6, 3, 2, 4, 6))[::2])
-    gemm(place.put(a), place.put(b), beta=1, out=out, **place.options)
-    np.testing.assert_array_equal(place.get(out), np.broadcast_to(a @ b + 1, (3, 3, 2, 4, 6)))
+        gemm(memory_space.put(a), memory_space.put(b), out=out, **memory_space.options)
+    out = memory_space.put(np.ones((6, 3, 2, 4, 6))[::2])
+    gemm(memory_space.put(a), memory_space.put(b), beta=1, out=out, **memory_space.options)
+    np.testing.assert_array_equal(memory_space.get(out), np.broadcast_to(a @ b + 1, (3, 3, 2, 4, 6)))
 
 
-def test_stacks_of_triangles(place, rng):
+def test_stacks_of_triangles(memory_space, rng):
     case = TriangularCase(Z, 4, 3, trans=Trans.CONJ)
     a, x = reference.triangle(rng, case, batch_shape=(2, 1)), reference.integers(rng, (3, 4, 3), Z)
     expected = reference.exact_triangular(case, a, x)
-    product = trmm(place.put(a), place.put(x), lower=True, trans="C", **place.options)
-    np.testing.assert_array_equal(place.get(product), expected)
-    solution = trsm(place.put(a), product, lower=True, trans="C", out=product, **place.options)
-    np.testing.assert_array_equal(place.get(solution), np.broadcast_to(x, (2, 3, 4, 3)))
+    product = trmm(memory_space.put(a), memory_space.put(x), lower=True, trans="C", **memory_space.options)
+    np.testing.assert_array_equal(memory_space.get(product), expected)
+    solution = trsm(memory_space.put(a), product, lower=True, trans="C", out=product, **memory_space.options)
+    np.testing.assert_array_equal(memory_space.get(solution), np.broadcast_to(x, (2, 3, 4, 3)))
 
 
-def test_repeated_and_reversed_inputs(place, rng):
+def test_repeated_and_reversed_inputs(memory_space, rng):
     a = np.broadcast_to(reference.integers(rng, (1, 10), D)[:, ::2], (4, 5))
     b = reference.integers(rng, (9, 12), D)[::-2, ::-3]
-    np.testing.assert_array_equal(place.get(gemm(place.put(a), place.put(b), **place.options)), a @ b)
+    np.testing.assert_array_equal(
+        memory_space.get(gemm(memory_space.put(a), memory_space.put(b), **memory_space.options)), a @ b
+    )
 
 
 @pytest.mark.parametrize(
     ("orders", "expected"), [("CC", "C"), ("CF", "C"), ("FC", "C"), ("FF", "F")], ids=lambda value: value
 )
-def test_order_of_a_new_result(place, orders, expected):
-    a, b = (place.put(np.ones((3, 3), order=order)) for order in orders)
+def test_order_of_a_new_result(memory_space, orders, expected):
+    a, b = (memory_space.put(np.ones((3, 3), order=order)) for order in orders)
     for routine in (gemm, trmm, trsm):
-        strides = routine(a, b, **place.options).strides
+        strides = routine(a, b, **memory_space.options).strides
         assert strides == ((24, 8) if expected == "C" else (8, 24))
 
 
-def test_mixed_dtypes_are_computed_in_their_common_one(place):
+def test_mixed_dtypes_are_computed_in_their_common_one(memory_space):
     arrays = [np.array([[3]], dtype) for dtype in ("i4", "f2", "f4", "F", "?")]
     found = [
-        place.get(gemm(place.put(x), place.put(y), **place.options)).dtype.char
+        memory_space.get(gemm(memory_space.put(x), memory_space.put(y), **memory_space.options)).dtype.char
         for x, y in product(arrays, arrays)
     ]
     assert "".join(found) == "dddDddffFddffFdDFFFDdddDd"
 
 
-def test_read_only_inputs(place):
+def test_read_only_inputs(memory_space):
     a = np.eye(3)
     a.flags.writeable = False
-    np.testing.assert_array_equal(place.get(gemm(place.put(a), place.put(a), **place.options)), a)
+    np.testing.assert_array_equal(
+        memory_space.get(gemm(memory_space.put(a), memory_space.put(a), **memory_space.options)), a
+    )
 
 
-def test_numbers_of_any_kind(place):
-    a = place.put(np.eye(2))
+def test_numbers_of_any_kind(memory_space):
+    a = memory_space.put(np.eye(2))
     for number in (2, 2.0, np.float32(2), np.int8(2), np.array([2.0]), True + True):
-        np.testing.assert_array_equal(place.get(gemm(a, a, alpha=number, **place.options)), 2 * np.eye(2))
+        np.testing.assert_array_equal(
+            memory_space.get(gemm(a, a, alpha=number, **memory_space.options)), 2 * np.eye(2)
+        )
 
 
 def test_lists_are_arrays():
@@ -136,12 +142,12 @@ def test_lists_are_arrays():
 # ------------------------------------------------------------------------------------------------- errors
 
 
-def call(routine, place, *arrays, out=None, **options):
+def call(routine, memory_space, *arrays, out=None, **options):
     """Call, expecting an error; nothing may be written."""
     before = None if out is None else out.copy()
     try:
-        target = None if out is None else place.put(out)
-        routine(*map(place.put, arrays), out=target, **options, **place.options)
+        target = None if out is None else memory_space.put(out)
+        routine(*map(memory_space.put, arrays), out=target, **options, **memory_space.options)
     finally:
         if out is not None:
             np.testing.assert_array_equal(out, before)
@@ -176,12 +182,12 @@ COINCIDING = np.lib.stride_tricks.as_strided(np.ones(9), (3, 3), (8, 8))
         (trsm, [ONE, ONE], {"out": np.ones((3, 3), "D")}, TypeError, "out has dtype complex128"),
     ],
 )  # fmt: skip
-def test_errors_before_anything_is_written(place, routine, arrays, options, error, message):
+def test_errors_before_anything_is_written(memory_space, routine, arrays, options, error, message):
     with pytest.raises(error, match=message):
-        call(routine, place, *arrays, **options)
+        call(routine, memory_space, *arrays, **options)
 
 
-def test_overlap_is_refused(place):
+def test_overlap_is_refused(memory_space):
     memory = np.ones((6, 6))
     a, b = memory[:3, :3], memory[2:5, :3]
     for routine, out in [
@@ -193,32 +199,37 @@ def test_overlap_is_refused(place):
         (trsm, memory[1:4, :3]),
     ]:
         with pytest.raises(OverlapError, match=f"{routine.__name__}: out shares memory with [ab]"):
-            call(routine, place, a, b, out=out)
+            call(routine, memory_space, a, b, out=out)
     same = memory[:3, 3:]
     with pytest.raises(OverlapError, match="out shares memory with a"):
-        call(trsm, place, same, same, out=same)
+        call(trsm, memory_space, same, same, out=same)
 
 
-def test_neighbours_are_no_overlap(place, rng):
+def test_neighbours_are_no_overlap(memory_space, rng):
     memory = reference.integers(rng, (8, 8), D)
     a, b, c = memory[:4:2, :2].copy(), memory[::2, ::2][:2], memory[::2, 1::2][:2]
     expected = a @ b
-    gemm(place.put(a), place.put(b), out=place.put(c), **place.options)
+    gemm(memory_space.put(a), memory_space.put(b), out=memory_space.put(c), **memory_space.options)
     np.testing.assert_array_equal(c, expected)
 
 
-def test_in_place_needs_no_identity(place):
+def test_in_place_needs_no_identity(memory_space):
     b = np.ones((2, 2))
-    trsm(place.put(2 * np.eye(2)), place.put(b), out=place.put(b[:]), **place.options)
+    trsm(
+        memory_space.put(2 * np.eye(2)),
+        memory_space.put(b),
+        out=memory_space.put(b[:]),
+        **memory_space.options,
+    )
     np.testing.assert_array_equal(b, np.full((2, 2), 0.5))
 
 
-def test_read_only_output(place):
+def test_read_only_output(memory_space):
     out = np.zeros((3, 3))
     out.flags.writeable = False
-    if place is not places.Device:
+    if memory_space is not memory_spaces.Device:
         with pytest.raises(ValueError, match="out is read-only"):
-            gemm(ONE, ONE, out=out, **place.options)
+            gemm(ONE, ONE, out=out, **memory_space.options)
 
 
 def test_what_cannot_be_an_output():

@@ -57,62 +57,76 @@ def in_order(values, order):
 
 @pytest.mark.parametrize("order", "CF")
 @pytest.mark.parametrize("routine", ROUTINES)
-def test_into_out(place, routine, order, rng):
+def test_into_out(memory_space, routine, order, rng):
     for number, case in enumerate(symmetric_cases(routine, (0, 1, 5), (4, 3))):
         given = data(rng, case)
         c, unharmed = reference.fenced(given.c, order)
-        out, inputs = place.put(c), [place.put(in_order(x, "CF"[number % 2])) for x in given.inputs]
-        options = {"alpha": case.alpha, "beta": case.beta, **case.options, **place.options}
+        out, inputs = (
+            memory_space.put(c),
+            [memory_space.put(in_order(x, "CF"[number % 2])) for x in given.inputs],
+        )
+        options = {"alpha": case.alpha, "beta": case.beta, **case.options, **memory_space.options}
         assert getattr(pyblasgpu, routine)(*inputs, out=out, **options) is out
         assert unharmed()
         same(c, exact(case, given), case)
 
 
 @pytest.mark.parametrize("routine", ROUTINES)
-def test_a_new_result_has_zeros_in_the_other_triangle(place, routine, rng):
+def test_a_new_result_has_zeros_in_the_other_triangle(memory_space, routine, rng):
     for case in symmetric_cases(routine, (0, 1, 5), (4, 3)):
         if case.beta == 0:
             given = data(rng, case)
             given.c[...] = 0
             found = getattr(pyblasgpu, routine)(
-                *map(place.put, given.inputs), alpha=case.alpha, **case.options, **place.options
+                *map(memory_space.put, given.inputs), alpha=case.alpha, **case.options, **memory_space.options
             )
-            same(place.get(found), exact(case, given), case)
+            same(memory_space.get(found), exact(case, given), case)
 
 
 @pytest.mark.parametrize("routine", ROUTINES)
-def test_stacks(place, routine, rng):
+def test_stacks(memory_space, routine, rng):
     case = SymmetricCase(routine, Z, 4, m=4, k=3, alpha=2, beta=-1, batch=(2, 3))
     given = data(rng, case)
-    out = place.put(given.c.copy())
+    out = memory_space.put(given.c.copy())
     getattr(pyblasgpu, routine)(
-        *map(place.put, given.inputs), alpha=2, beta=-1, out=out, **case.options, **place.options
+        *map(memory_space.put, given.inputs),
+        alpha=2,
+        beta=-1,
+        out=out,
+        **case.options,
+        **memory_space.options,
     )
-    same(place.get(out), exact(case, given), case)
+    same(memory_space.get(out), exact(case, given), case)
     if len(given.inputs) == 2:
         one = given._replace(inputs=(given.inputs[0][0, 0], given.inputs[1]), c=np.zeros_like(given.c))
         new = SymmetricCase(routine, Z, 4, m=4, k=3)
-        found = getattr(pyblasgpu, routine)(*map(place.put, one.inputs), **new.options, **place.options)
-        same(place.get(found), exact(new, one), "broadcast")
+        found = getattr(pyblasgpu, routine)(
+            *map(memory_space.put, one.inputs), **new.options, **memory_space.options
+        )
+        same(memory_space.get(found), exact(new, one), "broadcast")
 
 
 @pytest.mark.parametrize("orders", ["CC", "CF", "FF"])
-def test_order_of_a_new_result(place, orders):
-    a, b = (place.put(np.ones((3, 3), order=order)) for order in orders)
+def test_order_of_a_new_result(memory_space, orders):
+    a, b = (memory_space.put(np.ones((3, 3), order=order)) for order in orders)
     for routine in ROUTINES:
         inputs = (a, b) if "rk" not in routine else (b,)
-        strides = getattr(pyblasgpu, routine)(*inputs, **place.options).strides
+        strides = getattr(pyblasgpu, routine)(*inputs, **memory_space.options).strides
         column_major = orders == "FF" or (len(inputs) == 1 and orders[1] == "F")
         assert strides == ((8, 24) if column_major else (24, 8))
 
 
-def test_real_arrays_take_any_transposition(place, rng):
+def test_real_arrays_take_any_transposition(memory_space, rng):
     a, b = (reference.integers(rng, (3, 5), D) for _ in "ab")
     expected = np.triu(a.T @ a)
     for routine, trans in ((pyblasgpu.syrk, "C"), (pyblasgpu.herk, "T"), (pyblasgpu.herk, "C")):
-        same(place.get(routine(place.put(a), trans=trans, **place.options)), expected, trans)
-    found = pyblasgpu.her2k(place.put(a), place.put(b), trans="T", **place.options)
-    same(place.get(found), np.triu(a.T @ b + b.T @ a), "her2k")
+        same(
+            memory_space.get(routine(memory_space.put(a), trans=trans, **memory_space.options)),
+            expected,
+            trans,
+        )
+    found = pyblasgpu.her2k(memory_space.put(a), memory_space.put(b), trans="T", **memory_space.options)
+    same(memory_space.get(found), np.triu(a.T @ b + b.T @ a), "her2k")
 
 
 # ------------------------------------------------------------------------------------------------- errors
@@ -144,25 +158,25 @@ COMPLEX = ONE.astype(complex)
         ("symm", [ONE, np.ones((2, 3, 3)), ], {"out": ONE + 0}, ValueError, "symm: out has shape"),
     ],
 )  # fmt: skip
-def test_errors_before_anything_is_written(place, routine, arrays, options, error, message):
+def test_errors_before_anything_is_written(memory_space, routine, arrays, options, error, message):
     out = options.get("out")
     before = None if out is None else out.copy()
     if out is not None:
-        options = {**options, "out": place.put(out)}
+        options = {**options, "out": memory_space.put(out)}
     with pytest.raises(error, match=message):
-        getattr(pyblasgpu, routine)(*map(place.put, arrays), **options, **place.options)
+        getattr(pyblasgpu, routine)(*map(memory_space.put, arrays), **options, **memory_space.options)
     if out is not None:
         same(out, before, "out")
 
 
 @pytest.mark.parametrize("routine", ROUTINES)
-def test_overlap_is_refused(place, routine):
+def test_overlap_is_refused(memory_space, routine):
     memory = np.arange(36.0).reshape(6, 6)
     a, b = memory[:3, :3], memory[3:, :3]
-    inputs = [place.put(x) for x in ((a,) if "rk" in routine else (a, b))]
+    inputs = [memory_space.put(x) for x in ((a,) if "rk" in routine else (a, b))]
     for out in (a, memory[2:5, :3]):
         with pytest.raises(OverlapError, match=f"{routine}: out shares memory with a"):
-            getattr(pyblasgpu, routine)(*inputs, out=place.put(out), **place.options)
+            getattr(pyblasgpu, routine)(*inputs, out=memory_space.put(out), **memory_space.options)
     same(memory, np.arange(36.0).reshape(6, 6), "memory")
 
 

@@ -1,4 +1,4 @@
-"""Where the arrays of a call lie, for tests of public functions: how they are put there and fetched."""
+"""Memory spaces for tests of public functions: how arrays get there and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NumPy arrays through blas, linalg and the keyword face, computed on the device."""
+"""NumPy arrays through blas, linalg and the keyword functions, computed on the device."""
 
 from __future__ import annotations
 
