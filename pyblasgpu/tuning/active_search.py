@@ -1,4 +1,4 @@
-"""A strategy at work on one search: what it wants next, and what it has been told."""
+"""A search in progress: what its strategy wants next, and the times it was sent."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ActiveSearch:
     ----------
     key : SearchKey
     wanted : deque
-        Candidates that the strategy wants tried and that nobody has taken up yet.
+        Candidates that the strategy wants and that were not taken up yet.
     answered : int
         SearchKey of the strategy that were answered.
     ended : bool

@@ -10,10 +10,10 @@ from ..gpu.nvml import State
 
 __all__ = ["ClockMonitor"]
 
-EVERY = 1.0  # seconds between two readings
+SAMPLE_EVERY = 1.0  # seconds between two samples
 REFERENCE_EVERY = 15.0  # seconds between two timings of the reference
 DRIFT = 0.05  # of the reference's first time
-HELD_DOWN = 0.1  # of the readings
+HELD_DOWN = 0.1  # of the samples
 BUSY = 10  # percent, before the run has begun
 
 
@@ -22,7 +22,7 @@ class _Sensor(Protocol):
 
 
 class ClockMonitor:
-    """Watches a device over a run.
+    """Samples a device's clock, temperature, power and load over a run.
 
     Parameters
     ----------
@@ -34,19 +34,21 @@ class ClockMonitor:
         self._sensor = sensor
         self._before = self._last = sensor.read()
         self._read_at = time.monotonic()
-        self._readings, self._limits = 0, Counter[str]()
-        self._company = self._before.processes or 0
+        self._samples, self._limits = 0, Counter[str]()
+        self._other_processes = self._before.processes or 0
         self._references: list[float] = []
         self._reference_at = -REFERENCE_EVERY
 
     def state(self) -> dict[str, float]:
-        """What belongs to a measurement of this moment; NVML is asked once a second."""
+        """The state that a record of this moment keeps; NVML is asked once a second."""
         now = time.monotonic()
-        if now - self._read_at >= EVERY:
+        if now - self._read_at >= SAMPLE_EVERY:
             self._read_at, self._last = now, self._sensor.read()
-            self._readings += 1
+            self._samples += 1
             self._limits.update(self._last.limits)
-            self._company = max(self._company, (self._last.processes or 0) - 1)  # one is the worker
+            self._other_processes = max(
+                self._other_processes, (self._last.processes or 0) - 1
+            )  # one is the worker
         last = self._last
         facts = {"sm_mhz": last.sm_mhz, "celsius": last.celsius, "watts": last.watts}
         return {name: value for name, value in facts.items() if value is not None}
@@ -57,26 +59,26 @@ class ClockMonitor:
         return time.monotonic() - self._reference_at >= REFERENCE_EVERY
 
     def reference(self, seconds: float) -> None:
-        """Take note of the reference's time of this moment."""
+        """Add a time of the reference."""
         self._reference_at = time.monotonic()
         self._references.append(seconds)
 
     def complaints(self) -> list[str]:
-        """What makes the times of this run doubtful, in words."""
-        found = []
+        """Why the times of this run may not be comparable, in words."""
+        complaints = []
         if (self._before.busy or 0) >= BUSY:
-            found.append(f"the device was {self._before.busy} % busy before the run began")
-        if self._company > 0:
-            found.append(f"other processes were on the device: {self._company}")
+            complaints.append(f"the device was {self._before.busy} % busy before the run began")
+        if self._other_processes > 0:
+            complaints.append(f"other processes were on the device: {self._other_processes}")
         for limit, count in self._limits.items():
-            if count >= HELD_DOWN * self._readings:
-                share = count / self._readings
-                found.append(f"{limit} held the clocks down in {share:.0%} of {self._readings} readings")
+            if count >= HELD_DOWN * self._samples:
+                share = count / self._samples
+                complaints.append(f"{limit} held the clocks down in {share:.0%} of {self._samples} samples")
         if self._references:
             first = self._references[0]
             worst = max(self._references, key=lambda seconds: abs(seconds / first - 1))
             if abs(worst / first - 1) > DRIFT:
-                found.append(
+                complaints.append(
                     f"the run drifted: the same kernel took {first:.3g} s at first and {worst:.3g} s later"
                 )
-        return found
+        return complaints

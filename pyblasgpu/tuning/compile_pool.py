@@ -115,14 +115,23 @@ def judge(
     blocks = device.occupancy(config.threads, report.registers, shared)
     resident = blocks * config.threads
     numbers = {
-        "registers": report.registers, "stack_bytes": report.stack_bytes, "spill_bytes": spills,
-        "shared_bytes": shared, "blocks": blocks, "threads": resident,
-    }  # fmt: skip
+        "registers": report.registers,
+        "stack_bytes": report.stack_bytes,
+        "spill_bytes": spills,
+        "shared_bytes": shared,
+        "blocks": blocks,
+        "threads": resident,
+    }
     try:
         require(spills == 0, "spills", "spilled bytes == 0", spills=spills)
         require(report.stack_bytes == 0, "stack", "stack bytes == 0", stack=report.stack_bytes)
-        require(blocks >= 1, "residence", "blocks a multiprocessor holds >= 1",
-                registers=report.registers, shared=shared)  # fmt: skip
+        require(
+            blocks >= 1,
+            "residence",
+            "blocks a multiprocessor holds >= 1",
+            registers=report.registers,
+            shared=shared,
+        )
         require(blocks >= min_blocks, "blocks", f"blocks >= {min_blocks}", blocks=blocks)
         require(resident >= min_threads, "threads", f"resident threads >= {min_threads}", threads=resident)
     except ConfigError as broken:

@@ -1,4 +1,4 @@
-"""The Configs of a search: those that a family's rules do not tell apart are checked once."""
+"""Makes the Configs of a search; those that a family's rules do not tell apart are checked once."""
 
 from __future__ import annotations
 

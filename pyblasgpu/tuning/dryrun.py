@@ -173,12 +173,16 @@ def _funnels(
     """The funnel of each search; of many long ones by several processes."""
     jobs = {
         (stem, dtype, layout): (
-            stem, dtype, layout, device, options.effort,
+            stem,
+            dtype,
+            layout,
+            device,
+            options.effort,
             guidelines(options, defaults(stem, dtype, options.effort)),
             [extents for _, extents in places_of(stem, sizes(options))],
         )
         for stem, dtype, layout in searches
-    }  # fmt: skip
+    }
     found = {}
     long = [search for search in searches if FAMILIES[search[0]].routine == "gemm"]
     workers = min(cores(), len(long) // FEW) if options.effort != "quick" else 1
@@ -223,12 +227,19 @@ def _as_json(device: Device, funnels: dict, dropped: list[_Dropped]) -> dict[str
     return {
         "device": device.name,
         "funnels": [
-            {"family": stem, "dtype": dtype, "layout": layout, "candidates": funnel.total,
-             "added": funnel.added, "removed": dict(funnel.removed), "left": len(funnel.left)}
+            {
+                "family": stem,
+                "dtype": dtype,
+                "layout": layout,
+                "candidates": funnel.total,
+                "added": funnel.added,
+                "removed": dict(funnel.removed),
+                "left": len(funnel.left),
+            }
             for (stem, dtype, layout), funnel in funnels.items()
         ],
         "dropped": [vars(each) for each in dropped],
-    }  # fmt: skip
+    }
 
 
 def _funnel_table(funnels: dict[tuple[str, str, str], Funnel], device: Device) -> Table:

@@ -157,10 +157,10 @@ class Workload:
 
     def check(self) -> None:
         """Raise `SpoiledMemory` where memory around the operands has changed."""
-        for (place, *_), arena in self._held.items():
+        for (name, *_), arena in self._held.items():
             if not arena.intact():
                 self.release()
-                raise SpoiledMemory(f"memory around {place} was written")
+                raise SpoiledMemory(f"memory around {name} was written")
 
     def release(self) -> None:
         """Give all memory back."""
@@ -183,8 +183,8 @@ class Workload:
         of_each = math.prod(batch)
         count = self._copies(dtype, *(of_each * elements for elements in (m * k, k * n, m * n)))
 
-        def matrices(place: str, rows: int, cols: int, transposed: bool) -> list[Operand]:
-            return self._matrices(place, dtype, rows, cols, count, transposed, of_each, pad, shift)
+        def matrices(name: str, rows: int, cols: int, transposed: bool) -> list[Operand]:
+            return self._matrices(name, dtype, rows, cols, count, transposed, of_each, pad, shift)
 
         lefts = matrices("A", m, k, layout[0] == "t")
         rights = matrices("B", k, n, layout[1] == "t")
@@ -236,7 +236,7 @@ class Workload:
 
     def _matrices(
         self,
-        place: str,
+        name: str,
         dtype: Dtype,
         rows: int,
         cols: int,
@@ -253,7 +253,7 @@ class Workload:
         def chunk() -> np.ndarray:
             return reals(np.random.default_rng(2011), (min(step * count // dtype.itemsize, CHUNK),), dtype)
 
-        arena = self._arena((place, dtype.letter), step * count, chunk)
+        arena = self._arena((name, dtype.letter), step * count, chunk)
         row, col = (lead, 1) if transposed else (1, lead)
         one = Operand(arena.address + shift * dtype.itemsize, rows, cols, row, col, dtype, device=self.device)
         return _in_a_row(one, count, step, batch, lead * others)

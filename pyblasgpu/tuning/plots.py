@@ -28,8 +28,11 @@ def draw(records: Sequence[Record], folder: Path) -> list[Path]:
     groups = _groups(records)
     found = []
     if groups:
-        found.append(_save(_grid(groups, _distribution, "TFLOP/s of all candidates, sorted"),
-                           folder / "distribution.svg"))  # fmt: skip
+        found.append(
+            _save(
+                _grid(groups, _distribution, "TFLOP/s of all candidates, sorted"), folder / "distribution.svg"
+            )
+        )
     for stem in dict.fromkeys(stem for stem, *_ in groups):
         mine = {key: group for key, group in groups.items() if key[0] == stem}
         found.append(_save(_effects(stem, mine), folder / f"parameters_{stem}.svg"))

@@ -1,4 +1,4 @@
-"""The funnel: rules of the Config, limits of the device, guidelines. (`build` goes on with the compiler.)
+"""The funnel: rules of the Config, limits of the device, guidelines. The compiler goes on (`compile_pool`).
 
 A rule is a `ConfigError`, wherever it stands; the funnel counts by its name.
 """
@@ -65,13 +65,14 @@ LEAF_GUIDELINES = Guidelines(threads=32, reuse=0.6)
 EXHAUSTIVE_SCORE = 0.95  # of all ways to load every tile, some 10^5, what the guidelines ask by default
 NORMAL = 24  # candidates that 'normal' keeps for each size class
 ALIKE = 4  # and of these with the same block of C
-TWINS = {"quick": 2, "normal": 6, "exhaustive": 12}  # persistent candidates for each size class
+PERSISTENT = {"quick": 2, "normal": 6, "exhaustive": 12}  # persistent candidates for each size class
 
 
 @dataclass
 class Funnel:
-    """How many candidates went in, how many each rule removed, and which are left; of these, how many were
-    added: the persistent twins of others, and to those of 'normal' what 'quick' has besides.
+    """How many candidates went in, how many each rule removed, and which are left.
+
+    Some of these were added: persistent variants of others, and to 'normal' what 'quick' has besides.
     """
 
     total: int = 0
@@ -115,9 +116,7 @@ def defaults(stem: str, dtype: str, effort: str) -> Guidelines:
 
 
 def _uncollected(function: Callable) -> Callable:
-    """`function` without collections of garbage: they walk over hundreds of thousands of objects that form no
-    cycle, in a fifth of its time.
-    """
+    """`function` without garbage collection, which takes a fifth of its time: the objects form no cycle."""
 
     @wraps(function)
     def called(*arguments: Any, **options: Any) -> Any:
@@ -174,18 +173,18 @@ def candidates(
         best = scores(list(walk(axes[:1], Funnel())), problems, device).max(axis=0, initial=0.0)
         least = [wanted.score * points for points in best.tolist()]
     funnel = Funnel()
-    walked = list(walk(axes, funnel))
-    funnel.left = list(dict.fromkeys(walked))
-    if len(funnel.left) < len(walked):
-        funnel.removed["repeated"] = len(walked) - len(funnel.left)
+    configs = list(walk(axes, funnel))
+    funnel.left = list(dict.fromkeys(configs))
+    if len(funnel.left) < len(configs):
+        funnel.removed["repeated"] = len(configs) - len(funnel.left)
     if effort == "normal" and not wanted.score:
         kept = _best(funnel.left, problems, device, NORMAL, ALIKE)
         funnel.removed["score"] = len(funnel.left) - len(kept)
         funnel.left = kept
         _add(funnel, candidates(stem, dtype, layout, device, "quick", wanted, problems).left)
     if FAMILIES[stem].routine == "gemm":
-        twins = [twin for config in funnel.left for twin in persistent(config, device)]
-        _add(funnel, _best(twins, problems, device, TWINS[effort], alike=1))
+        variants = [each for config in funnel.left for each in persistent(config, device)]
+        _add(funnel, _best(variants, problems, device, PERSISTENT[effort], alike=1))
     return funnel
 
 
@@ -237,12 +236,12 @@ class _Walk:
         if before is not None and all(getattr(before, name) == value for name, value in values.items()):
             return ((tried, before),)
         try:
-            found = self._make(tried, before, values)
-            self._check(found)
+            config = self._make(tried, before, values)
+            self._check(config)
         except ConfigError as broken:
             funnel.drop(broken.rule, math.prod(length(axis, tried) for axis in rest))
             return ()
-        return ((tried, found),)
+        return ((tried, config),)
 
 
 #: Values chosen, and the Config of these, which has been checked.

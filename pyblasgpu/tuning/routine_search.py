@@ -50,9 +50,13 @@ def search_methods(runner: Runner, routines: Collection[tuple[str, str]], late: 
 
 
 def search_solvers(
-    runner: Runner, dtypes: Collection[str], device: Device, count: int,
-    compile_all: Callable[[Collection[tuple[Any, Any]]], None], late: Callable[[], bool],
-) -> int:  # fmt: skip
+    runner: Runner,
+    dtypes: Collection[str],
+    device: Device,
+    count: int,
+    compile_all: Callable[[Collection[tuple[Any, Any]]], None],
+    late: Callable[[], bool],
+) -> int:
     """Time TRSM in one launch with the `count` likeliest Configs at each place and for each of `SOLVED`; they
     are compiled first.
 

@@ -1,4 +1,4 @@
-"""What everything that is timed in a run goes through: the worker, the device's state, the log."""
+"""Run jobs on the worker and log their times with the state of the device."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class WorkerLike(Protocol):
 
 
 class Runner:
-    """Runs jobs to their end and keeps what they found.
+    """Runs jobs to their end and logs their times.
 
     Parameters
     ----------
@@ -38,14 +38,14 @@ class Runner:
     log : SweepLog
     monitor : ClockMonitor
     interrupts : Interrupts
-        Heeded while a job runs.
+        Checked while a job runs.
     """
 
     def __init__(self, worker: WorkerLike, log: SweepLog, monitor: ClockMonitor, interrupts: Interrupts):
         self.worker, self.log, self.monitor, self.interrupts = worker, log, monitor, interrupts
 
     def finish(self, job: Job, patience: float | None = None) -> tuple[list[float], Failed | Lost | None]:
-        """Run a job: the times of its places, as far as it came, and how it failed."""
+        """Run a job: the times of its problems, as far as it came, and how it failed."""
         self.worker.send(job, patience)
         times: list[float] = []
         failure: Failed | Lost | None = None
@@ -71,5 +71,13 @@ class Runner:
         stem, dtype, _ = key
         routine = FAMILIES[stem].routine if stem in FAMILIES else stem
         rate = flops(routine, DTYPES[dtype], extents) / seconds / 1e12
-        return self.log.add(key, size, parameters, extents=extents, seconds=seconds, tflops=rate,
-                                outcome=outcome, state=self.monitor.state())  # fmt: skip
+        return self.log.add(
+            key,
+            size,
+            parameters,
+            extents=extents,
+            seconds=seconds,
+            tflops=rate,
+            outcome=outcome,
+            state=self.monitor.state(),
+        )

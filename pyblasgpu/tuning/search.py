@@ -1,5 +1,6 @@
-"""The search of kernels: each family in its first layout, then in the others; candidates on their way from
-the compilers to the worker.
+"""The search of kernels: each family in its first layout, then in the others.
+
+Candidates go from the compilers to the worker.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ __all__ = ["KernelSearch", "Watcher", "job_of"]
 
 BEST_TILES = {"quick": 3, "normal": 8}  # of each class in the first layout, tried before others in the others
 NO_OTHERS = ("quick",)  # efforts that try no more than these
-SEEN = 2  # batches of the first layout, what serves and what is likeliest, after which others are begun
+SEEN = 2  # batches of the first layout, current Configs and the likeliest, after which others are begun
 OTHERS = 0.5  # of the budget, after which they are begun whatever the first is at
 KERNELS = 0.8  # of the budget; the rest is for whole routines and for the winners' second verification
 AHEAD = 1  # candidates a compiling process is given beyond the one it has
@@ -41,7 +42,7 @@ BETWEEN = 60.0  # seconds for an answer where products between leaves may have t
 
 
 class Watcher(Protocol):
-    """Is told how a run goes."""
+    """Shows the progress of a run."""
 
     def progress(self, done: int, wanted: int, log: SweepLog, best: str) -> None: ...
 
@@ -144,7 +145,7 @@ class KernelSearch:
         return self._effort == "exhaustive" or key == _first(key) or _first(key) not in searches
 
     def _may_follow(self, key: SearchKey, ended: set[tuple[str, str]]) -> bool:
-        """Whether the first layout has ended, or said enough for this one to begin."""
+        """Whether the first layout has ended, or has had its likeliest candidates timed."""
         if key[:2] in ended:
             return True
         seen = any(active.key == _first(key) and active.answered >= SEEN for active in self._active)
@@ -172,19 +173,19 @@ class KernelSearch:
             timed = [record for record in self._log.timed(_first(key)) if record.size == size]
             timed = sorted(timed, key=lambda record: record.seconds)
             best = [family.config(dtype, record.layout, record.parameters) for record in timed]
-            alike_once = list(dict.fromkeys(map(_past_l1, best)))
-            for rank, config in enumerate(alike_once[: BEST_TILES[self._effort]]):
+            without_l1 = list(dict.fromkeys(map(_without_l1, best)))
+            for rank, config in enumerate(without_l1[: BEST_TILES[self._effort]]):
                 tile = tile_of(config)
                 ranks[tile] = min(rank, ranks.get(tile, rank))
         promising, others = list(configs), [] if self._effort in NO_OTHERS else configs
         if family.routine == "gemm":
-            promising += [twin for config in configs for twin in persistent(config, self._device)]
+            promising += [each for config in configs for each in persistent(config, self._device)]
         promising = [config for config in promising if tile_of(config) in ranks]
         promising.sort(key=lambda config: ranks[tile_of(config)])
         return list(dict.fromkeys([*promising, *others]))
 
     def _step(self) -> None:
-        """Let something happen."""
+        """Feed the compilers, take what they have compiled, and one answer of the worker."""
         self._runner.interrupts.check()
         self._feed()
         idle = not (self._runner.worker.busy or self._ready or self._verifier.ready)
@@ -224,7 +225,7 @@ class KernelSearch:
         self._judge(active, config)
 
     def _judge(self, active: ActiveSearch, config: Any) -> None:
-        """Drop what the compiler's report speaks against."""
+        """Drop a candidate that spills, or of which no block fits."""
         verdict = self._verdicts[active.key[0], config]
         if verdict.outcome == "ok":
             self._ready.append((active, config))
@@ -253,19 +254,30 @@ class KernelSearch:
         self._runner.worker.send(job_of(key, config, problems, verify), patience)
 
     def _answered(self, answer: Any) -> None:
-        """Note what the worker says of the candidate that is running."""
+        """Log an answer of the worker on the candidate that is running."""
         if answer is None or self._running is None:
             return
         active, config, measurements = self._running
         if isinstance(answer, Timing):
             measurement = measurements[answer.number]
-            self._runner.add_time(active.key, measurement.size, FAMILIES[active.key[0]].parameters_of(config),
-                               measurement.extents, answer.seconds)  # fmt: skip
+            self._runner.add_time(
+                active.key,
+                measurement.size,
+                FAMILIES[active.key[0]].parameters_of(config),
+                measurement.extents,
+                answer.seconds,
+            )
             active.measured(measurement, answer.seconds)
         elif isinstance(answer, Failed | Lost):
             if not self._failed:
-                self._log.note(active.key, "", config, outcome=answer.outcome, detail=answer.detail,
-                                  state=self._runner.monitor.state())  # fmt: skip
+                self._log.note(
+                    active.key,
+                    "",
+                    config,
+                    outcome=answer.outcome,
+                    detail=answer.detail,
+                    state=self._runner.monitor.state(),
+                )
                 self._failed = True
                 self._count(active, config, answer.outcome)
         elif not self._failed:
@@ -291,14 +303,20 @@ class KernelSearch:
         self._compilers.drop()
 
     def _time_reference(self) -> None:
-        """Time the first candidate that was right once more: a drift shows."""
+        """Time the first verified candidate once more, which shows a drift."""
         assert self._reference is not None
         key, measurement = self._reference
         times, _ = self._runner.finish(job_of(key, measurement.config, ((measurement.extents, math.inf),)))
         for seconds in times:
             self._runner.monitor.reference(seconds)
-            self._runner.add_time(key, measurement.size, FAMILIES[key[0]].parameters_of(measurement.config),
-                               measurement.extents, seconds, "reference")  # fmt: skip
+            self._runner.add_time(
+                key,
+                measurement.size,
+                FAMILIES[key[0]].parameters_of(measurement.config),
+                measurement.extents,
+                seconds,
+                "reference",
+            )
 
 
 def job_of(key: SearchKey, config: Any, problems: tuple = (), verify: tuple[str, ...] = ()) -> Job:
@@ -317,14 +335,14 @@ def _nothing(search: SearchProblem) -> Generator[list[Measurement], Times, None]
 
 
 def _cache_variant(config: Any) -> Any:
-    """The same product with its copies through the L1 cache, or by it; None where there is no choice."""
+    """The variant whose copies pass through the L1 cache, or bypass it; None where there is none."""
     return config.with_cache_policy(not config.through_l1) if hasattr(config, "with_cache_policy") else None
 
 
-def _past_l1(config: Any) -> Any:
-    """Of two such twins the one whose copies pass by the cache."""
-    twin = _cache_variant(config)
-    return twin if twin and config.through_l1 else config
+def _without_l1(config: Any) -> Any:
+    """`config`, or its variant whose copies bypass the L1 cache."""
+    variant = _cache_variant(config)
+    return variant if variant and config.through_l1 else config
 
 
 def _first(key: SearchKey) -> SearchKey:

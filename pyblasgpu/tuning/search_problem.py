@@ -109,14 +109,19 @@ _LOADS = ("VEC_A", "DIM_XA", "PAD_A"), ("VEC_B", "DIM_XB", "PAD_B")
 _AXES = {
     "gemm_simt": Axes(
         tile=(
-            ("BLK_M", "BLK_N"), ("DIM_X", "DIM_Y"), ("BLK_K", "stages", "VEC_K"),
+            ("BLK_M", "BLK_N"),
+            ("DIM_X", "DIM_Y"),
+            ("BLK_K", "stages", "VEC_K"),
             ("share_a", "share_b", "read_only"),
         ),
         variant=(("min_blocks", "prefetch", "persistent"), ("by_rows",), ("WARP_X",), *_LOADS),
     ),
     "gemm_mma": Axes(
         tile=(
-            ("BLK_M", "BLK_N"), ("WARP_M", "WARP_N"), ("BLK_K", "stages"), ("MMA_M", "MMA_K"),
+            ("BLK_M", "BLK_N"),
+            ("WARP_M", "WARP_N"),
+            ("BLK_K", "stages"),
+            ("MMA_M", "MMA_K"),
         ),
         variant=(("min_blocks", "prefetch", "persistent"), *_LOADS),
     ),
@@ -130,7 +135,7 @@ _AXES = {
         tile=(("ORDER", "BLK"), ("WARPS", "WARP_N")),
         variant=(("PRODUCER_WARPS",), ("WARPS_PER_COLUMN_GROUP",), ("stages", "min_blocks")),
     ),
-}  # fmt: skip
+}
 
 
 def search_problem_of(

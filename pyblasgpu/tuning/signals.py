@@ -14,7 +14,7 @@ __all__ = ["Interrupts"]
 
 
 class Interrupts:
-    """Within the block Ctrl-C is noted, and raised by the next `check`; pressed again before, it is raised at
+    """Within the block Ctrl-C is noted, and the next `check` raises it. A second one before that is raised at
     once.
 
     Where Ctrl-C is ignored or handled otherwise, and beside the main thread, all stays as it is.

@@ -16,9 +16,18 @@ from .measurement_table import TINY, MeasurementTable
 from .search_problem import Batches, Measurement, Problem, SearchProblem, Strategy
 
 __all__ = [
-    "LIKELY", "OTHER_FAMILY", "STRATEGIES", "beginning_with", "ending_with_variants", "everywhere",
-    "exhaustive", "in_turns", "interleave", "likely", "score_first",
-]  # fmt: skip
+    "LIKELY",
+    "OTHER_FAMILY",
+    "STRATEGIES",
+    "beginning_with",
+    "ending_with_variants",
+    "everywhere",
+    "exhaustive",
+    "in_turns",
+    "interleave",
+    "likely",
+    "score_first",
+]
 
 OTHER_FAMILY = 0.7  # of the best score of another family, below which a candidate is not likely to win
 LIKELY = (0.8, 0.65, 0.5)  # of the best score: one part after the other, the likeliest winners first

@@ -62,9 +62,17 @@ class SweepLog:
         """Append a record; `facts` are further attributes of it."""
         stem, dtype, layout = key
         record = Record(
-            self._device.name, self._device.arch, stem, dtype, layout, size, parameters=parameters,
-            when=datetime.now(UTC).isoformat(timespec="seconds"), **self._facts, **facts,
-        )  # fmt: skip
+            self._device.name,
+            self._device.arch,
+            stem,
+            dtype,
+            layout,
+            size,
+            parameters=parameters,
+            when=datetime.now(UTC).isoformat(timespec="seconds"),
+            **self._facts,
+            **facts,
+        )
         self._take(record)
         append(self.path, record)
         return record

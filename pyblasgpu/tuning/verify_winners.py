@@ -1,7 +1,7 @@
-"""The second verification of winners: where operands are unaligned, which takes kernels of its own.
+"""The second verification of winners, on unaligned operands, which take kernels of their own.
 
-The winners of a search are checked while others go on: at the end of a run, when its budget is spent,
-hundreds of kernels would be left to compile.
+The winners of a search are verified while other searches go on. At the end of a run, when its budget is
+spent, hundreds of kernels would be left to compile.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class WinnerVerifier:
         self._runner, self._log, self._job, self._compilers = runner, log, job, compilers
         self._compiling: dict[Any, tuple[Kernel, SearchKey]] = {}
         self._ready: deque[tuple[Any, SearchKey]] = deque()
-        self._right: set[Any] = set()
+        self._verified: set[Any] = set()
 
     @property
     def pending(self) -> bool:
@@ -74,12 +74,12 @@ class WinnerVerifier:
         return bool(self._ready)
 
     def trust(self, configs: Iterable[Any]) -> None:
-        """These serve already, whatever this run finds: they need not be verified again."""
-        self._right.update(configs)
+        """Take the current Configs as verified: they serve already."""
+        self._verified.update(configs)
 
-    def begin(self, found: Document, compiled: Container[Kernel]) -> None:
+    def begin(self, winners: Document, compiled: Container[Kernel]) -> None:
         """Have the kernels for winners compiled that are not among the `compiled`."""
-        for config, key in self._doubtful(found):
+        for config, key in self._unverified(winners):
             if config in self._compiling or (config, key) in self._ready:
                 continue
             kernel = key[0], _scalar(config)
@@ -98,38 +98,38 @@ class WinnerVerifier:
         """Verify one that is ready."""
         self._verify(*self._ready.popleft())
 
-    def all_right(self, found: Document) -> bool:
+    def all_right(self, winners: Document) -> bool:
         """Whether all winners are right; the first that is not is out, and others may win."""
-        fresh = self._doubtful(found)
-        for config, (stem, *_) in fresh:
+        unverified = self._unverified(winners)
+        for config, (stem, *_) in unverified:
             self._compilers.submit(stem, _scalar(config))
         wait(self._compilers, self._runner.interrupts)
-        return all(self._verify(*each) for each in fresh)
+        return all(self._verify(*each) for each in unverified)
 
     def _verify(self, config: Any, key: SearchKey) -> bool:
         _, failure = self._runner.finish(self._job(key, config, verify=("odd",)))
         if failure is None:
-            self._right.add(config)
+            self._verified.add(config)
             return True
         detail = f"at odd extents: {failure.detail}"
         self._log.note(key, "", config, outcome=failure.outcome, detail=detail)
         self._log.counts[failure.outcome] += 1
         return False
 
-    def _doubtful(self, found: Document) -> list[tuple[Any, SearchKey]]:
+    def _unverified(self, winners: Document) -> list[tuple[Any, SearchKey]]:
         """The winners that were not verified yet."""
-        fresh = {}
-        for (stem, dtype, layout, _), entry in found.entries.items():
+        unverified = {}
+        for (stem, dtype, layout, _), entry in winners.entries.items():
             try:
                 config = FAMILIES[stem].config(dtype, layout, entry.parameters)
             except ConfigError:  # of an older version's sweep, which is resumed
                 continue
-            if config not in self._right:
-                fresh[config] = (stem, dtype, layout)
-        return list(fresh.items())
+            if config not in self._verified:
+                unverified[config] = (stem, dtype, layout)
+        return list(unverified.items())
 
     def clear(self) -> None:
-        """Nobody waits any more for what is compiled."""
+        """Forget what is compiled or ready."""
         self._compiling.clear()
         self._ready.clear()
 

@@ -1,7 +1,7 @@
 """A process that runs jobs one at a time, and is replaced when it dies or hangs.
 
-The job's answers come one by one through a pipe of our own, so that what a job had found before it took the
-process down is not lost. Nothing but these two processes writes to the pipe.
+The job's answers come one by one through a pipe of our own. So what a job had measured before it took the
+process down is not lost. Only these two processes write to the pipe.
 """
 
 from __future__ import annotations
@@ -64,8 +64,12 @@ class Worker:
         Seconds between two answers, after which the process counts as hung and is killed.
     """
 
-    def __init__(self, make: Callable[..., Callable[[Any], Iterator[Any]]], arguments: tuple = (),
-                 patience: float = PATIENCE):  # fmt: skip
+    def __init__(
+        self,
+        make: Callable[..., Callable[[Any], Iterator[Any]]],
+        arguments: tuple = (),
+        patience: float = PATIENCE,
+    ):
         self._make, self._arguments, self._patience = make, arguments, patience
         self._context = get_context("spawn")
         self._process: Any = None
@@ -130,16 +134,16 @@ class Worker:
         self._process.start()
         theirs.close()
         try:
-            said = self._pipe.recv() if self._pipe.poll(START) else _Unusable(f"not ready after {START:g} s")
+            first = self._pipe.recv() if self._pipe.poll(START) else _Unusable(f"not ready after {START:g} s")
         except (EOFError, OSError):
             self._process.join(STOP)
-            said = _Unusable(f"it ended with code {self._process.exitcode}")
+            first = _Unusable(f"it ended with code {self._process.exitcode}")
         except KeyboardInterrupt:
             self._kill()
             raise
-        if isinstance(said, _Unusable):
+        if isinstance(first, _Unusable):
             self._kill()
-            raise PyblasgpuError(f"the process that runs candidates cannot start: {said.reason}")
+            raise PyblasgpuError(f"the process that runs candidates cannot start: {first.reason}")
 
     def _lose(self, outcome: str, detail: str) -> Lost:
         self._kill()

@@ -32,8 +32,8 @@ answers = partial(fake_worker.answers, patience=120.0)
 
 def job(dtype="s", **changes):
     choice = choose.select("gemm_simt", DTYPES[dtype], "nn", (4096,) * 3, current())
-    places = tuple((extents, float("inf")) for extents in SIZES)
-    facts = {"overrides": (("gemm_simt", choice.config),), "places": places, "verify": ("aligned", "odd")}
+    problems = tuple((extents, float("inf")) for extents in SIZES)
+    facts = {"overrides": (("gemm_simt", choice.config),), "problems": problems, "verify": ("aligned", "odd")}
     return Job("gemm", dtype, "nn", **{**facts, **changes})
 
 
@@ -57,9 +57,9 @@ def test_times_repeat_though_caches_are_cold(worker):
 
 
 def test_whole_routines_and_cublas_are_timed(worker):
-    place = (((1024, 512), float("inf")),)
+    problem = (((1024, 512), float("inf")),)
     for name in ("trsm", "trmm", "syr2k"):
-        assert isinstance(answers(worker, Job(name, "d", "any", (), place))[0], Timing)
+        assert isinstance(answers(worker, Job(name, "d", "any", (), problem))[0], Timing)
     timed = answers(worker, job(vendor=True, overrides=(), verify=()))[0]
     assert isinstance(timed, Timing) or timed.outcome == "absent"
 

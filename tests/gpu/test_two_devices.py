@@ -237,7 +237,7 @@ def test_host_arrays_run_where_the_thread_is(monkeypatch, before, stream):
 def test_the_tuners_worker(before, card):
     def work():
         body = Bench(frontend_call.routine, card)
-        return list(body(Job("gemm", "s", "nn", places=(((256, 256, 256), 1.0),), verify=("odd",))))
+        return list(body(Job("gemm", "s", "nn", problems=(((256, 256, 256), 1.0),), verify=("odd",))))
 
     (answer,) = unchanged(before, work)
     assert isinstance(answer, Timing) and 0 < answer.seconds < 1

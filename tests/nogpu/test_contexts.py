@@ -179,7 +179,7 @@ def test_the_tuners_worker(restored, monkeypatch):
     monkeypatch.setattr(worker_bench, "load_cublas", lambda: SimpleNamespace(set_stream=lambda stream: None))
     routines = pyblasgpu.frontend.call.routine
     body = Bench(routines, THERE)
-    job = Job("gemm", "d", "nn", places=(((40, 40, 40), 1.0),))
+    job = Job("gemm", "d", "nn", problems=(((40, 40, 40), 1.0),))
     (timed,) = list(body(job))
     assert isinstance(timed, Timing) and {ordinal for ordinal, _ in restored.launches} == {THERE}
 

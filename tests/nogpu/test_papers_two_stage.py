@@ -67,8 +67,19 @@ def test_stops_beyond_the_largest_order_of_a_leaf_are_not_timed():
 def test_a_leaf_that_promises_more_within_its_routine_is_timed_too(monkeypatch):
     best, other = candidates("trmm_leaf", "d", "any", H200).left[:2]
     gemm = candidates("gemm_mma", "d", "nn", H200).left[0]
-    product = Record(H200.name, "sm_90", "gemm_mma", "d", "nn", "square1024", (1024,) * 3,
-                     FAMILIES["gemm_mma"].parameters_of(gemm), "ok", 1e-3, 1.0)  # fmt: skip
+    product = Record(
+        H200.name,
+        "sm_90",
+        "gemm_mma",
+        "d",
+        "nn",
+        "square1024",
+        (1024,) * 3,
+        FAMILIES["gemm_mma"].parameters_of(gemm),
+        "ok",
+        1e-3,
+        1.0,
+    )
     records = [*times_of("trmm_leaf", best), *times_of("trmm_leaf", other, 2e-4), product]
     promised = [Combination(other, 128, gemm, 1.0)]
     monkeypatch.setattr(two_stage, "combinations", lambda *_: promised)

@@ -18,19 +18,47 @@ from pyblasgpu.tuning import command as tune_command
 from pyblasgpu.tuning import report, results, sweep_file
 from pyblasgpu.tuning.results import Record
 
-GRIDS = {"BLK_M": 64, "BLK_N": 32, "BLK_K": 8, "DIM_X": 8, "DIM_Y": 8, "DIM_XA": 32, "DIM_YA": 2,
-         "DIM_XB": 16, "DIM_YB": 4, "stages": 3}  # fmt: skip
+GRIDS = {
+    "BLK_M": 64,
+    "BLK_N": 32,
+    "BLK_K": 8,
+    "DIM_X": 8,
+    "DIM_Y": 8,
+    "DIM_XA": 32,
+    "DIM_YA": 2,
+    "DIM_XB": 16,
+    "DIM_YB": 4,
+    "stages": 3,
+}
 
 
 def record(stages, tflops, **changes):
-    facts = {"stem": "gemm_simt", "dtype": "c", "layout": "nt", "size": "large",
-             "extents": (4096, 4096, 4096), **changes}  # fmt: skip
-    return Record("NVIDIA H200", "sm_90", parameters={**GRIDS, "stages": stages}, seconds=1 / tflops,
-                  tflops=tflops, **facts)  # fmt: skip
+    facts = {
+        "stem": "gemm_simt",
+        "dtype": "c",
+        "layout": "nt",
+        "size": "large",
+        "extents": (4096, 4096, 4096),
+        **changes,
+    }
+    return Record(
+        "NVIDIA H200",
+        "sm_90",
+        parameters={**GRIDS, "stages": stages},
+        seconds=1 / tflops,
+        tflops=tflops,
+        **facts,
+    )
 
 
-FEW = [record(3, 40.0), record(4, 50.0), record(1, 20.0), record(2, 90.0), record(2, 90.0, outcome="wrong"),
-       replace(record(0, 55.0, outcome="vendor"), parameters={})]  # fmt: skip
+FEW = [
+    record(3, 40.0),
+    record(4, 50.0),
+    record(1, 20.0),
+    record(2, 90.0),
+    record(2, 90.0, outcome="wrong"),
+    replace(record(0, 55.0, outcome="vendor"), parameters={}),
+]
 
 
 def test_a_row_is_that_of_the_winner_beside_the_vendor():
@@ -71,8 +99,9 @@ def test_plots_of_distribution_parameters_and_sizes(tmp_path):
     plots = pytest.importorskip("pyblasgpu.tuning.plots", exc_type=ImportError)
     whole = [
         Record("x", "sm_90", "gemm", "s", "nn", "", (n, n, n), {}, outcome, 1e-3, float(n))
-        for n in (256, 512) for outcome in ("before", "after")
-    ]  # fmt: skip
+        for n in (256, 512)
+        for outcome in ("before", "after")
+    ]
     found = plots.draw([*FEW, *whole], tmp_path)
     assert [path.name for path in found] == ["distribution.svg", "parameters_gemm_simt.svg", "over_n.svg"]
     effects = found[1].read_text()
@@ -101,8 +130,11 @@ def test_what_cannot_be_reported_on_is_said(tmp_path, capsys):
     empty.touch()
     for one in (FEW[0], replace(FEW[0], device="NVIDIA A100")):
         sweep_file.append(other, one)
-    for path, problem in ((tmp_path / "absent", "cannot be read"), (empty, "no records"),
-                          (other, "several devices: NVIDIA H200, NVIDIA A100")):  # fmt: skip
+    for path, problem in (
+        (tmp_path / "absent", "cannot be read"),
+        (empty, "no records"),
+        (other, "several devices: NVIDIA H200, NVIDIA A100"),
+    ):
         assert cli.main(["report", str(path)]) == 2
         assert problem in capsys.readouterr().err
 

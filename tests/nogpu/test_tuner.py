@@ -710,7 +710,7 @@ def test_before_and_after_are_timed_if_asked_for(stage):
 
 def test_the_reference_shows_a_drift(stage, monkeypatch):
     monkeypatch.setattr("pyblasgpu.tuning.clock_monitor.REFERENCE_EVERY", 0.0)
-    monkeypatch.setattr("pyblasgpu.tuning.clock_monitor.EVERY", 0.0)
+    monkeypatch.setattr("pyblasgpu.tuning.clock_monitor.SAMPLE_EVERY", 0.0)
     slow = iter([1.0] * (len(sizes_of("gemm_simt")) + 1) + [2.0] * 1000)
     plain = Stage.rate
     monkeypatch.setattr(Stage, "rate", staticmethod(lambda chosen: plain(chosen) / next(slow)))

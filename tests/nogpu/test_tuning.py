@@ -40,8 +40,10 @@ pytestmark = pytest.mark.usefixtures("home")
 
 
 @pytest.mark.parametrize("effort", ["quick", "normal"])
-@pytest.mark.parametrize(("stem", "dtype", "layout"), [("gemm_simt", "s", "nn"), ("gemm_simt", "z", "tt"),
-                                                       ("trsm_leaf", "d", "any")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("stem", "dtype", "layout"),
+    [("gemm_simt", "s", "nn"), ("gemm_simt", "z", "tt"), ("trsm_leaf", "d", "any")],
+)
 def test_the_funnel_adds_up_and_what_is_left_keeps_the_rules(stem, dtype, layout, effort):
     funnel = candidates(stem, dtype, layout, H200, effort)
     assert funnel.total + funnel.added == sum(funnel.removed.values()) + len(funnel.left)
@@ -284,8 +286,13 @@ def test_the_fastest_wins_and_failures_do_not():
 
 
 def test_of_several_extents_the_mean_over_the_best_counts():
-    records = [record(16, 1.0, (128, 1)), record(16, 4.0, (512, 1)), record(32, 1.2, (128, 1)),
-               record(32, 3.0, (512, 1)), record(64, 0.1, (128, 1))]  # fmt: skip
+    records = [
+        record(16, 1.0, (128, 1)),
+        record(16, 4.0, (512, 1)),
+        record(32, 1.2, (128, 1)),
+        record(32, 3.0, (512, 1)),
+        record(64, 0.1, (128, 1)),
+    ]
     assert winners(records, "x").entries[KEY].parameters == {"BLK_M": 32}
 
 
@@ -357,11 +364,17 @@ def test_winners_tell_what_they_did_in_other_classes():
             "NVIDIA H200", "sm_90", "gemm_simt", "s", "nn", size, at, parameters, outcome, seconds, rate
         )
 
-    records = [record("large", 2, 1.0, 50.0), record("large", 3, 2.0, 25.0), record("tiny", 3, 1.0, 4.0),
-               record("tiny", 2, 2.0, 2.0)]  # fmt: skip
+    records = [
+        record("large", 2, 1.0, 50.0),
+        record("large", 3, 2.0, 25.0),
+        record("tiny", 3, 1.0, 4.0),
+        record("tiny", 2, 2.0, 2.0),
+    ]
     found = winners(records, H200.name).entries
-    facts = {size: (entry.parameters["stages"], entry.tflops, entry.elsewhere)
-             for (*_, size), entry in found.items()}  # fmt: skip
+    facts = {
+        size: (entry.parameters["stages"], entry.tflops, entry.elsewhere)
+        for (*_, size), entry in found.items()
+    }
     assert facts == {"large": (2, 50.0, {"tiny": 2.0}), "tiny": (3, 4.0, {"large": 25.0})}
 
 

@@ -64,8 +64,10 @@ def test_the_linkers_registers_replace_the_estimate():
 
 
 def test_how_near_the_best_score_a_candidate_must_come():
-    found = [candidates("trsm_leaf", "d", "any", H200, "normal", Guidelines(reuse=0.6, score=part))
-             for part in (0.5, 0.9)]  # fmt: skip
+    found = [
+        candidates("trsm_leaf", "d", "any", H200, "normal", Guidelines(reuse=0.6, score=part))
+        for part in (0.5, 0.9)
+    ]
     assert 0 < len(found[1].left) < len(found[0].left) and set(found[1].left) < set(found[0].left)
     for funnel in found:
         assert funnel.total == sum(funnel.removed.values()) + len(funnel.left)
@@ -101,12 +103,12 @@ def score_blocks(config):
 
 
 def test_a_family_and_a_layout_narrow_the_search(capsys):
-    said = run(capsys, "--device", "h200", "--routine", "gemm", "--dtype", "s,d", "--effort", "quick",
-               "--family", "gemm_mma", "--layout", "tn,tt")  # fmt: skip
+    quick = "--device", "h200", "--effort", "quick"
+    gemm = "--routine", "gemm", "--dtype", "s,d", "--family", "gemm_mma", "--layout", "tn,tt"
+    said = run(capsys, *quick, *gemm)
     keys = {(row["family"], row["dtype"], row["layout"]) for row in said["funnels"]}
     assert keys == {("gemm_mma", "d", "tn"), ("gemm_mma", "d", "tt")}
-    said = run(capsys, "--device", "h200", "--routine", "gemm,trsm", "--dtype", "d", "--effort", "quick",
-               "--size", "few,many")  # fmt: skip
+    said = run(capsys, *quick, "--routine", "gemm,trsm", "--dtype", "d", "--size", "few,many")
     assert {row["family"] for row in said["funnels"]} == {"trsm_leaf", "trsm_mma", "trsm_fma"}
     with pytest.raises(SystemExit):
         cli.main(["tune", "--dry-run", "--size", "enormous"])

@@ -157,9 +157,12 @@ def test_what_a_tile_did_at_one_problem_counts_at_the_others():
 @pytest.mark.parametrize(("stem", "spread"), [("gemm_simt", 0.14), ("gemm_mma", 0.21)])
 def test_the_score_ranks_what_was_measured(recorded, stem, spread):
     """Figures of docs/history/tuning.md, rounded to the safe side."""
-    rows = [compared.ranking(recording, problem)
-            for key, recording in recorded.items() if key[0] == stem
-            for problem in recording.search.problems]  # fmt: skip
+    rows = [
+        compared.ranking(recording, problem)
+        for key, recording in recorded.items()
+        if key[0] == stem
+        for problem in recording.search.problems
+    ]
     losses = [row.losses[compared.TOPS.index(16)] for row in rows]
     assert sum(row.correlation for row in rows) / len(rows) > 0.83
     assert max(losses) < 0.1 and sum(losses) / len(losses) < 0.005

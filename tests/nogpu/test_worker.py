@@ -70,8 +70,10 @@ def test_ctrl_c_is_not_for_the_worker(worker):
     assert [worker.receive(5.0) for _ in range(3)] == [1, 2, DONE]
 
 
-@pytest.mark.parametrize(("make", "reason"), [(fake_worker.no_device, "RuntimeError: no device here"),
-                                              (fake_worker.dies, "it ended with code 7")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [(fake_worker.no_device, "RuntimeError: no device here"), (fake_worker.dies, "it ended with code 7")],
+)
 def test_a_worker_that_cannot_start_says_why(make, reason):
     with Worker(make) as made, pytest.raises(PyblasgpuError, match=reason):
         made.send(["anything"])
