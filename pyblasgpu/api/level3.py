@@ -328,7 +328,7 @@ def triangular(
         ((a, trans),),
         (alpha,),
         call.out if in_place else None if alpha == 0 else b,
-        key if in_place else None,
+        key,  # once b is copied to out, the call is the one in place
     )
 
 

@@ -331,7 +331,7 @@ def rank_k(
         tuple([(x, trans) for x in inputs]),
         (alpha, beta),
         source,
-        key,
+        None if is_new_output else key,  # the other triangle is written then
     )
 
 
@@ -372,7 +372,7 @@ def triangular_product(
         ((a, trans_a), (b, trans_b)),
         (alpha, beta),
         source,
-        key,
+        None if is_new_output else key,  # the other triangle is written then
     )
 
 

@@ -27,7 +27,7 @@ from .arrays import (
     stored_dtype,
 )
 from .backend_status import backend_status
-from .call_cache import ON_DEVICE, CachedCall, keep
+from .call_cache import ON_DEVICE, CachedCall, find, keep
 from .layouts import (
     Layout,
     MisalignedError,
@@ -360,8 +360,10 @@ class Call:
             for operands in calls:
                 _enqueue(prepare, scalars, operands, self.stream)
             return
-        generation = import_module("..dispatch.choose", __package__).generation
-        call = CachedCall(layouts, calls[0], prepare, generation)
+        call = find(key)
+        if call is None:
+            generation = import_module("..dispatch.choose", __package__).generation
+            call = CachedCall(layouts, calls[0], prepare, generation)
         alpha, beta = (*scalars, 0)[:2]  # TRMM and TRSM have no beta
         call.run_checked([layout.pointer for layout in layouts], alpha, beta, self.stream)
         keep(key, call)

@@ -6,7 +6,7 @@ import fake_device
 import numpy as np
 import pytest
 
-from pyblasgpu import gemm, symm, syrk, trmm
+from pyblasgpu import gemm, gemmtr, symm, syrk, trmm, trsm
 from pyblasgpu.frontend import call_cache
 
 
@@ -71,3 +71,32 @@ def test_a_number_that_is_0_in_single_precision_hides_what_0_hides(fake):
     np.testing.assert_array_equal(out.host, np.zeros((2, 2)))
     gemm(a, a, out=out, alpha=1e300)
     assert np.isinf(out.host).all()
+
+
+@pytest.mark.parametrize("routine", [syrk, gemmtr])
+@pytest.mark.parametrize("new_first", [True, False])
+def test_the_other_triangle_is_written_in_new_outputs_alone(fake, routine, new_first):
+    """Calls with and without `out` whose arrays lie alike are different calls."""
+    inputs = [fake_device.Array(np.full((3, 3), 2.0, order="F")) for _ in range(1 if routine is syrk else 2)]
+    zeroed = np.triu(np.full((3, 3), 12.0))
+    for is_new in (new_first, not new_first) * 2:
+        if is_new:
+            np.testing.assert_array_equal(routine(*inputs).host, zeroed)
+        else:
+            out = fake_device.Array(np.full((3, 3), 7.0, order="F"))
+            routine(*inputs, out=out)
+            np.testing.assert_array_equal(out.host, zeroed + np.tril(np.full((3, 3), 7.0), -1))
+
+
+@pytest.mark.parametrize("routine", [trmm, trsm])
+def test_calls_in_place_and_into_new_arrays_are_one_call_on_the_output(fake, routine):
+    a = fake_device.Array(np.array([[2.0, 0.0], [0.0, 4.0]], order="F"))
+    expected = {trmm: [[2.0, 2.0], [4.0, 4.0]], trsm: [[0.5, 0.5], [0.25, 0.25]]}[routine]
+    for in_place in (False, True, False, True):
+        b = fake_device.Array(np.ones((2, 2), order="F"))
+        result = routine(a, b, out=b if in_place else None)
+        np.testing.assert_array_equal(result.host, expected)
+        assert in_place or (b.host == 1).all()
+        zero = routine(a, b, alpha=0, out=b if in_place else None)
+        np.testing.assert_array_equal(zero.host, np.zeros((2, 2)))
+    assert call_cache.count() == 1
