@@ -370,12 +370,14 @@ class Call:
 
     def _cache_key(self, key: Any, layouts: tuple[Layout, ...]) -> tuple[Any, ...] | None:
         """What `replay` looks for; None where flags may change or arrays are not read as they were passed."""
-        if key is None or not all(isinstance(part, _CONSTANT) for part in key):
-            return None  # a flag given as an array may change
-        passed = {id(array) for array in (*self.arrays, self.result)}
-        if any(id(layout.owner) not in passed for layout in layouts):
+        if key is None:
             return None
-        description = self.library.read(tuple([layout.owner for layout in layouts]))
+        for part in key:
+            if not isinstance(part, _CONSTANT):
+                return None  # a flag that is an array may change
+        owners = tuple([layout.owner for layout in layouts])
+        passed = set(map(id, (*self.arrays, self.result)))
+        description = self.library.read(owners) if passed.issuperset(map(id, owners)) else None
         return None if description is None else (key, *description[0])
 
 

@@ -128,12 +128,8 @@ class CachedCall:
     def _bind(self, pointers: list[int], alpha: Any, beta: Any) -> _Run:
         """The run, its tape prepared once for all that a tape depends on."""
         generation = self._generation()
-        variant = (
-            generation,
-            _special_value(alpha),
-            _special_value(beta),
-            *[pointer % SECTOR for pointer in pointers],
-        )
+        alignments = [pointer % SECTOR for pointer in pointers]
+        variant = (generation, _special_value(alpha), _special_value(beta), *alignments)
         if variant not in self.variants:
             if len(self.variants) >= MOST_VARIANTS:  # tuned values have changed again and again
                 self.variants.clear()
