@@ -37,7 +37,6 @@ __all__ = ["Built", "Compiler", "Watcher", "build", "compile_job", "main"]
 #: ``compiler(stem, config, flags, cc)``: a kernel, or a complaint.
 Compiler = Callable[[str, Any, tuple, tuple[int, int]], Compiled | str]
 
-WIDTH = 140  # columns of what goes into a file or a pipe
 CHECKPOINT = 60.0  # seconds of compilation after which what is ready is written
 LOCK_SUFFIX = ".lock"
 
@@ -282,7 +281,7 @@ def _devices(architectures: Iterable[str] | None) -> list[device.Device]:
 
 
 def _show(done: list[Built]) -> None:
-    console = terminal.console(WIDTH)
+    console = terminal.console(terminal.WIDTH)
     for each in done:
         counts = f"{each.kernels} kernels, {each.bytes / 2**20:.1f} MiB, {each.compiled} compiled now"
         console.print(f"{each.architecture}: {counts}: {each.path}", highlight=False, soft_wrap=True)

@@ -16,6 +16,7 @@ from . import __version__, terminal
 from .errors import BackendUnavailable
 from .frontend.backend_status import backend_status
 from .gpu import device
+from .gpu.compile import architecture, archives_for
 from .gpu.kernel_store import NoFolder, home_folder
 
 __all__ = ["collect", "driver", "libraries", "show", "show_config"]
@@ -89,6 +90,7 @@ def collect() -> dict[str, Any]:
         "driver": driver(),
         "libraries": libraries(),
         "database": _database(),
+        "archives": _archives(),
         "cache": _contents("cache"),
         "data": _contents("data"),
         "origins": {kind: _origin(kind) for kind in ("cache", "data")},
@@ -136,6 +138,26 @@ def _devices() -> list[dict[str, Any]]:
             }
         )
     return devices
+
+
+def _archives() -> list[dict[str, Any]]:
+    """The archives of kernels that serve the devices here, first the ones that win. An architecture that has
+    none has an entry without a file.
+    """
+    entries = []
+    for cc in dict.fromkeys(found.cc for found in device.here()):
+        name, serving = architecture(cc), archives_for(cc)
+        entries += [
+            {"arch": name, "file": str(each.path), "kernels": len(each), "used": len(each.used)}
+            for each in serving
+        ] or [{"arch": name, "file": None, "kernels": 0, "used": 0}]
+    return entries
+
+
+def _described_archive(entry: dict[str, Any]) -> str:
+    if entry["file"] is None:
+        return "none: kernels compile when they are needed; `pyblasgpu build` compiles them ahead"
+    return f"{entry['file']}: {entry['kernels']} kernels, {entry['used']} of them used by this process"
 
 
 def _database() -> list[dict[str, str]]:
@@ -193,6 +215,8 @@ def show(facts: dict[str, Any], console: Console) -> None:
     page.add_row("libraries", ", ".join(f"{name} {version}" for name, version in facts["libraries"].items()))
     for entry in facts["database"]:
         page.add_row(f"database ({entry['level']})", entry["file"])
+    for entry in facts["archives"]:
+        page.add_row(f"kernels ({entry['arch']})", _described_archive(entry))
     for kind, origin in facts["origins"].items():
         page.add_row(kind, _described(facts[kind], origin))
     for name, value in facts["environment"].items():

@@ -8,12 +8,14 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import fake_toolchain
 import pytest
 
 import pyblasgpu
-from pyblasgpu import __version__, cli, demo, options
+from pyblasgpu import __version__, build, cli, demo, options
 from pyblasgpu.frontend import call as frontend_call
-from pyblasgpu.gpu import backend, device
+from pyblasgpu.gpu import archive, backend, device
+from pyblasgpu.gpu.compile import archives_for
 from pyblasgpu.testing import symmetric_cases
 
 
@@ -80,6 +82,25 @@ def test_info_lists_the_devices(capsys, monkeypatch):
     page = capsys.readouterr().out
     assert "device 0" in page and "device 1" in page
     assert "NVIDIA H200, arch sm_90, multiprocessors 132" in page
+
+
+def test_info_says_which_archive_serves(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
+    monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path))
+    monkeypatch.setattr(device, "count", lambda: 2)
+    monkeypatch.setattr(device, "current", lambda ordinal: replace(device.known("h200"), ordinal=ordinal))
+    archive.forget()
+    assert cli.main(["info"]) == 0
+    page = capsys.readouterr().out
+    assert page.count("kernels (sm_90a)") == 1 and "`pyblasgpu build` compiles them ahead" in page
+
+    done = build.build(fake_toolchain.kernels(3), (9, 0), workers=1, compiler=fake_toolchain.compile_job)
+    (served,) = archives_for((9, 0))
+    served.get(min(served))
+    assert cli.main(["info"]) == 0
+    page = "".join(capsys.readouterr().out.split())
+    assert f"{done.path}:3kernels,1ofthemusedbythisprocess" in page
+    archive.forget()
 
 
 def test_demo_checks_every_result(capsys, on_cpu):
