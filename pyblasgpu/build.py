@@ -32,7 +32,7 @@ from .gpu.compile import (
 )
 from .processes import Pool
 
-__all__ = ["Built", "Compiler", "Watcher", "build", "compile_job", "main"]
+__all__ = ["Built", "Compiler", "Progress", "Watcher", "build", "compile_job", "main"]
 
 #: ``compiler(stem, config, flags, cc)``: a kernel, or a complaint.
 Compiler = Callable[[str, Any, tuple, tuple[int, int]], Compiled | str]
@@ -260,7 +260,7 @@ def main(options: Any) -> int:
         Where there is no device and no architecture is named, or no compiler.
     """
     done = []
-    with _Progress() as watcher:
+    with Progress() as watcher:
         for card in _devices(options.arch):
             done.append(build(catalogue.kernels(card), card.cc, options.out, options.jobs, watcher))
     if options.json:
@@ -289,7 +289,7 @@ def _show(done: list[Built]) -> None:
             console.print(f"failed: {name}: {complaint}", highlight=False, soft_wrap=True)
 
 
-class _Progress:
+class Progress:
     """A bar on stderr: kernels ready of those wanted."""
 
     def __init__(self):
@@ -322,7 +322,7 @@ class _Progress:
     def say(self, text: str) -> None:
         self._bar.console.print(text, highlight=False, soft_wrap=True)
 
-    def __enter__(self) -> _Progress:
+    def __enter__(self) -> Progress:
         self._bar.start()
         return self
 

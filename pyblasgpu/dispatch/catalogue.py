@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-from ..database import FAMILIES, FIXED, sizes_of
+from ..database import FAMILIES, FIXED, Document, sizes_of
 from ..errors import BackendUnavailable, ConfigError
 from ..gpu.compile import KernelSource
 from ..gpu.device import Device, known, names
@@ -15,7 +15,7 @@ from ..types import DTYPES, Region, Uplo
 from . import leaf
 from .tuned_files import documents
 
-__all__ = ["kernels", "source_of"]
+__all__ = ["chosen", "kernels", "source_of"]
 
 
 def kernels(device: Device) -> Iterator[KernelSource]:
@@ -23,6 +23,12 @@ def kernels(device: Device) -> Iterator[KernelSource]:
     there are none, of the computed Configs; and those of families that need no tuning.
     """
     yield from dict.fromkeys(source for stem, config in _configs(device) for source in _plain(stem, config))
+
+
+def chosen(document: Document, device: Device) -> Iterator[KernelSource]:
+    """The kernels of a document's Configs, each once."""
+    configs = ((key[0], config) for key, config in _of_document(document, device))
+    yield from dict.fromkeys(source for stem, config in configs for source in _plain(stem, config))
 
 
 def source_of(stem: str, config: Any, flags: tuple[tuple[str, Any], ...]) -> KernelSource:
@@ -46,20 +52,19 @@ def _tuned(stem: str, device: Device) -> Iterator[Any]:
     cards = [device, *(card for card in map(known, names()) if card.cc == device.cc)]
     for card in cards:
         for _, document in documents(card):
-            for (family, dtype, layout, _), entry in document.entries.items():
-                if family == stem:
-                    yield from _usable(FAMILIES[stem], dtype, layout, entry.parameters, device)
+            yield from (config for key, config in _of_document(document, device) if key[0] == stem)
 
 
-def _usable(
-    family: Any, dtype: str, layout: str, parameters: dict[str, int], device: Device
-) -> Iterator[Any]:
-    try:
-        config = family.config(dtype, layout, parameters)
-        check_device(config, device)
-    except ConfigError:
-        return
-    yield config
+def _of_document(document: Document, device: Device) -> Iterator[tuple[tuple, Any]]:
+    """The Configs of its entries, with their keys, that the device can run."""
+    for key, entry in document.entries.items():
+        stem, dtype, layout, _ = key
+        try:
+            config = FAMILIES[stem].config(dtype, layout, entry.parameters)
+            check_device(config, device)
+        except ConfigError:
+            continue
+        yield key, config
 
 
 def _computed(stem: str, device: Device) -> Iterator[Any]:

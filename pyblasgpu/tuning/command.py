@@ -17,9 +17,11 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from .. import terminal
-from ..database import STOP_ROUTINES
+from .. import build, terminal
+from ..database import STOP_ROUTINES, Document
+from ..dispatch import catalogue
 from ..dispatch.tuned_files import user_file
+from ..errors import PyblasgpuError
 from ..frontend import call
 from ..gpu import device as devices
 from ..gpu.device import Device
@@ -102,10 +104,21 @@ def _tune(options: Any, device: Device, routine: Callable) -> int:
             watcher.say(f"the process that runs candidates was replaced {worker.replaced} times")
         for complaint_ in monitor.complaints():
             watcher.say(f"doubtful: {complaint_}")
+    if found:
+        _build_ahead(found, device)
     _show(log.records, options)
     if not options.json and found:
         terminal.console(WIDTH).print(f"written to {user_file(device.name)}", soft_wrap=True)
     return 0 if found else 1
+
+
+def _build_ahead(found: Document, device: Device) -> None:
+    """Put the winners' kernels into the archive that calls read; where that fails, calls compile them."""
+    with build.Progress() as watcher:
+        try:
+            build.build(catalogue.chosen(found, device), device.cc, watcher=watcher)
+        except (PyblasgpuError, OSError) as problem:
+            watcher.say(f"the winners' kernels are not built ahead: {problem}")
 
 
 def show_report(options: Any) -> int:

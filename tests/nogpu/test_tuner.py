@@ -863,6 +863,8 @@ def machine(stage, monkeypatch):
     monkeypatch.setattr(tune_command, "Worker", Here)
     monkeypatch.setattr(tune_command, "Compilers", AtOnce)
     monkeypatch.setattr(tune_command, "Sensor", lambda ordinal: Sensor())
+    stage.built = []
+    monkeypatch.setattr(tune_command.build, "build", lambda sources, *_, **__: stage.built.extend(sources))
     return stage
 
 
@@ -878,6 +880,20 @@ def test_the_command_shows_the_winners(machine, capsys):
     assert {way["place"]: way["method"] for way in said["methods"]} == {
         "256x256": "one_launch", "512x32": "recursion", "64x64x100": "small_triangles",
     }  # fmt: skip
+
+
+def test_the_command_ends_by_building_what_it_chose(machine, capsys, monkeypatch):
+    assert tune_command.main(options(routine=("gemm",)), machine.routine) == 0
+    winners = read(tuned_files.user_file(H200.name)).entries
+    configs = {FAMILIES[key[0]].config(*key[1:3], entry.parameters) for key, entry in winners.items()}
+    assert {source.config for source in machine.built} == configs
+
+    def refused(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tune_command.build, "build", refused)
+    assert tune_command.main(options(routine=("gemm",)), machine.routine) == 0
+    assert "not built ahead" in " ".join(capsys.readouterr().err.split())
 
 
 def test_the_command_may_be_of_methods_alone(machine, capsys):
