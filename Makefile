@@ -65,6 +65,7 @@ wheel: $(STAMP)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 $(STAMP25): setup.cfg pyproject.toml

@@ -148,9 +148,11 @@ def measure(case: Case, stand: Any) -> dict[str, Any]:
         "error_over_bound": max(stand.error(run) for run in finalists),
         "chosen": facts_of(case.chosen),
         "best": facts_of(best),
-        "first_tflops": [{"kernel": short_name(run), "origin": run.origin, "tflops": rate(first[run])}
-                         for run in sorted(first, key=first.__getitem__)],
-    }  # fmt: skip
+        "first_tflops": [
+            {"kernel": short_name(run), "origin": run.origin, "tflops": rate(first[run])}
+            for run in sorted(first, key=first.__getitem__)
+        ],
+    }
 
 
 def facts_of(run: Choice) -> dict[str, Any]:
@@ -198,19 +200,41 @@ def summaries(records: Sequence[dict[str, Any]]) -> dict[str, Summary]:
 
 def show(records: Sequence[dict[str, Any]], console: Console) -> None:
     """Print a row a product, then the summaries."""
-    table = Table("call", "m, n, k", "chosen", "TFLOP/s", "best", "from", "TFLOP/s", "loss, %",
-                  title="the choice against its alternatives")  # fmt: skip
+    table = Table(
+        "call",
+        "m, n, k",
+        "chosen",
+        "TFLOP/s",
+        "best",
+        "from",
+        "TFLOP/s",
+        "loss, %",
+        title="the choice against its alternatives",
+    )
     for record in records:
         call, best = f"{record['dtype']}gemm {record['variant']}", record["best"]
         source = "chosen" if best == record["chosen"] else best["origin"].rpartition(", ")[-1]
-        table.add_row(call, extents(record), record["chosen"]["kernel"], f"{record['tflops']:.2f}",
-                      best["kernel"], source, f"{record['best_tflops']:.2f}", f"{100 * record['loss']:.1f}",
-                      style="bold" if record["loss"] > LIMIT else None)  # fmt: skip
+        table.add_row(
+            call,
+            extents(record),
+            record["chosen"]["kernel"],
+            f"{record['tflops']:.2f}",
+            best["kernel"],
+            source,
+            f"{record['best_tflops']:.2f}",
+            f"{100 * record['loss']:.1f}",
+            style="bold" if record["loss"] > LIMIT else None,
+        )
     console.print(table)
     table = Table("dtype", "products", "mean loss, %", "worst, %", f"beyond {LIMIT:.0%}")
     for name, summary in summaries(records).items():
-        table.add_row(name, str(summary.products), f"{100 * summary.mean:.1f}", f"{100 * summary.worst:.1f}",
-                      str(summary.beyond))  # fmt: skip
+        table.add_row(
+            name,
+            str(summary.products),
+            f"{100 * summary.mean:.1f}",
+            f"{100 * summary.worst:.1f}",
+            str(summary.beyond),
+        )
     console.print(table)
 
 
@@ -237,9 +261,15 @@ def main(options: argparse.Namespace) -> int:
     if options.compile_only:
         return 0
     share = Share(device) if options.device_share else None
-    document: dict[str, Any] = {"schema": SCHEMA, **machine.describe(device, None), "limit": LIMIT,
-                                "top": options.top, "effort": EFFORT,
-                                "clock": "device share" if share else "calls", "results": []}  # fmt: skip
+    document: dict[str, Any] = {
+        "schema": SCHEMA,
+        **machine.describe(device, None),
+        "limit": LIMIT,
+        "top": options.top,
+        "effort": EFFORT,
+        "clock": "device share" if share else "calls",
+        "results": [],
+    }
     out = options.out or RESULTS / slug(device.name) / f"{document['date'][:10]}-choice.json"
     out.parent.mkdir(parents=True, exist_ok=True)
     for letter in options.dtype:
@@ -268,17 +298,33 @@ def parser() -> argparse.ArgumentParser:
     add: Callable = parser.add_argument
     add("--dtype", type=parse_dtypes, default="s,d", metavar="T,T,...", help="(%(default)s)")
     add("--variants", type=_variants, default="NN", metavar="V,V,...", help="NN, NT, TN, TT (%(default)s)")
-    add("--shapes", type=parse_shapes, default="between", metavar="MxNxK,...|between",
-        help="products of these extents, or a list of `pyblasgpu bench` by name (%(default)s)")  # fmt: skip
+    add(
+        "--shapes",
+        type=parse_shapes,
+        default="between",
+        metavar="MxNxK,...|between",
+        help="products of these extents, or a list of `pyblasgpu bench` by name (%(default)s)",
+    )
     add("--top", type=int, default=8, metavar="N", help="the best of the space by score (%(default)s)")
-    add("--splits", type=parse_sizes, default=(), metavar="S,S,...",
-        help="alternatives with k in so many chunks too")  # fmt: skip
+    add(
+        "--splits",
+        type=parse_sizes,
+        default=(),
+        metavar="S,S,...",
+        help="alternatives with k in so many chunks too",
+    )
     add("--device-share", action="store_true", help="time the device's part of a call, without the host's")
-    add("--budget", type=parse_seconds, default=60.0, metavar="S",
-        help="seconds of timing a dtype (%(default)s)")  # fmt: skip
+    add(
+        "--budget",
+        type=parse_seconds,
+        default=60.0,
+        metavar="S",
+        help="seconds of timing a dtype (%(default)s)",
+    )
     add("--out", type=Path, metavar="FILE", help="where the results go as JSON (by device)")
-    add("--compile-only", type=parse_device, metavar="DEVICE",
-        help="compile for a known device, time nothing")  # fmt: skip
+    add(
+        "--compile-only", type=parse_device, metavar="DEVICE", help="compile for a known device, time nothing"
+    )
     return parser
 
 

@@ -132,9 +132,17 @@ def sweep(dtype: Dtype, every: int, budget: float, measure: Callable) -> list[di
         for case in cases(number, n):
             ours, theirs = measure(dtype, case)
             key = case.layout, case.storage
-            points = series.setdefault(key, {"dtype": dtype.letter, "layout": case.layout,
-                                            "storage": case.storage, "n": [], "microseconds": [],
-                                            "ratio": []})  # fmt: skip
+            points = series.setdefault(
+                key,
+                {
+                    "dtype": dtype.letter,
+                    "layout": case.layout,
+                    "storage": case.storage,
+                    "n": [],
+                    "microseconds": [],
+                    "ratio": [],
+                },
+            )
             points["n"].append(n)
             points["microseconds"].append(round(ours * 1e6, 2))
             points["ratio"].append(round(theirs / ours, 3))
@@ -146,8 +154,9 @@ def show(series: Sequence[dict[str, Any]], console: Console, about: Callable[[st
 
     ``about(dtype, case)`` names the kernel that ran.
     """
-    table = Table("dtype", "matrices", "products", "geometric mean", "least", f"below {FLOOR}",
-                  title="ours / cuBLAS")  # fmt: skip
+    table = Table(
+        "dtype", "matrices", "products", "geometric mean", "least", f"below {FLOOR}", title="ours / cuBLAS"
+    )
     groups: dict[tuple[str, str], list[float]] = {}
     for each in series:
         groups.setdefault((each["dtype"], each["storage"]), []).extend(each["ratio"])
@@ -175,8 +184,13 @@ def main(options: argparse.Namespace) -> None:
     if options.compile_only:
         return
     cublas, here = load_cublas(), Machine(device)
-    document: dict[str, Any] = {"schema": SCHEMA, **machine.describe(device, cublas), "floor": FLOOR,
-                                "every": options.every, "series": []}  # fmt: skip
+    document: dict[str, Any] = {
+        "schema": SCHEMA,
+        **machine.describe(device, cublas),
+        "floor": FLOOR,
+        "every": options.every,
+        "series": [],
+    }
     out = options.out or RESULTS / slug(device.name) / f"{document['date'][:10]}-cliffs.json"
     out.parent.mkdir(parents=True, exist_ok=True)
     for dtype in dtypes:

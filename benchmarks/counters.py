@@ -40,9 +40,14 @@ READ, WRITTEN = "dram__bytes_read.sum", "dram__bytes_write.sum"
 WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"
 CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"
 METRICS = (
-    TIME, READ, WRITTEN, "lts__t_bytes.sum", "smsp__issue_active.avg.pct_of_peak_sustained_active", CONFLICTS,
+    TIME,
+    READ,
+    WRITTEN,
+    "lts__t_bytes.sum",
+    "smsp__issue_active.avg.pct_of_peak_sustained_active",
+    CONFLICTS,
     WAVEFRONTS,
-)  # fmt: skip
+)
 MARK = "a_call_begins"  # a kernel between the calls, by which they are told apart
 WIDTH = 170  # columns of a table that goes into a file or a pipe
 
@@ -96,10 +101,28 @@ def profile(arguments: Sequence[str], metrics: Sequence[str]) -> list[dict[str, 
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "ncu.csv"
         command = [
-            profiler, "--csv", "--page", "raw", "--print-units", "base", "--log-file", str(log), "--metrics",
-            ",".join(metrics), "--cache-control", "none", "--clock-control", "none", "--profile-from-start",
-            "off", sys.executable, "-m", "benchmarks.counters", "--profiled", *arguments,
-        ]  # fmt: skip
+            profiler,
+            "--csv",
+            "--page",
+            "raw",
+            "--print-units",
+            "base",
+            "--log-file",
+            str(log),
+            "--metrics",
+            ",".join(metrics),
+            "--cache-control",
+            "none",
+            "--clock-control",
+            "none",
+            "--profile-from-start",
+            "off",
+            sys.executable,
+            "-m",
+            "benchmarks.counters",
+            "--profiled",
+            *arguments,
+        ]
         done = subprocess.run(command, capture_output=True, text=True)
         said = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     if done.returncode:
@@ -149,8 +172,19 @@ def least_bytes(problem: Problem) -> int:
 
 def show(results: Sequence[dict[str, Any]]) -> Table:
     """A row a call: bytes as multiples of the least, then shares."""
-    table = Table("call", "n", "of", "kernels", "time, µs", "DRAM read, MB", "written, MB", "of the least",
-                  "issue slots used, %", "conflicts, %", title="what the device counts")  # fmt: skip
+    table = Table(
+        "call",
+        "n",
+        "of",
+        "kernels",
+        "time, µs",
+        "DRAM read, MB",
+        "written, MB",
+        "of the least",
+        "issue slots used, %",
+        "conflicts, %",
+        title="what the device counts",
+    )
     for result in results:
         counted = result["counted"]
         dram = counted.get(READ, 0.0) + counted.get(WRITTEN, 0.0)
@@ -162,10 +196,15 @@ def show(results: Sequence[dict[str, Any]]) -> Table:
             counted.get(WRITTEN, 0.0) / 1e6,
         )
         table.add_row(
-            f"{result['dtype']}{result['routine']} {result['variant']}", str(result["n"]), result["of"],
-            str(counted["kernels"]), *(f"{number:.1f}" for number in numbers),
-            f"{dram / result['least_bytes']:.2f}", f"{issue:.1f}", f"{100 * conflicts:.1f}",
-        )  # fmt: skip
+            f"{result['dtype']}{result['routine']} {result['variant']}",
+            str(result["n"]),
+            result["of"],
+            str(counted["kernels"]),
+            *(f"{number:.1f}" for number in numbers),
+            f"{dram / result['least_bytes']:.2f}",
+            f"{issue:.1f}",
+            f"{100 * conflicts:.1f}",
+        )
     return table
 
 
@@ -200,11 +239,16 @@ def main(arguments: list[str] | None = None) -> int:
     device = current()
     results = [
         {
-            "routine": problem.routine, "dtype": problem.dtype.letter, "variant": problem.variant,
-            "n": problem.case.n, "of": side, "least_bytes": least_bytes(problem), "counted": each,
+            "routine": problem.routine,
+            "dtype": problem.dtype.letter,
+            "variant": problem.variant,
+            "n": problem.case.n,
+            "of": side,
+            "least_bytes": least_bytes(problem),
+            "counted": each,
         }
         for (problem, side), each in zip(wanted, counted, strict=True)
-    ]  # fmt: skip
+    ]
     described = {"schema": SCHEMA, **machine.describe(device, load_cublas()), "results": results}
     out = options.out or RESULTS / slug(device.name) / f"{described['date'][:10]}-counters.json"
     out.parent.mkdir(parents=True, exist_ok=True)

@@ -105,8 +105,18 @@ def ranking(recording: Recording, problem: Problem) -> Ranking:
 def score_table(recorded: dict[Key, Recording]) -> Table:
     """A row a problem, then the mean and the worst of each family."""
     tops = [f"first {top}, %" for top in TOPS]
-    table = Table("family", "dtype", "layout", "class", "extents", "candidates", "rank correlation",
-                  "spread, %", *tops, title="the score against what was measured")  # fmt: skip
+    table = Table(
+        "family",
+        "dtype",
+        "layout",
+        "class",
+        "extents",
+        "candidates",
+        "rank correlation",
+        "spread, %",
+        *tops,
+        title="the score against what was measured",
+    )
     for stem in dict.fromkeys(key[0] for key in recorded):
         rows = []
         for key, recording in recorded.items():
@@ -130,8 +140,17 @@ def _cells(row: Ranking) -> list[str]:
 
 def strategy_table(recorded: dict[Key, Recording]) -> Table:
     """A row a strategy and family."""
-    table = Table("strategy", "family", "searches", "timings", "of all, %", "mean loss, %", "worst, %",
-                  "within 2 %, %", title="strategies against exhaustive search")  # fmt: skip
+    table = Table(
+        "strategy",
+        "family",
+        "searches",
+        "timings",
+        "of all, %",
+        "mean loss, %",
+        "worst, %",
+        "within 2 %, %",
+        title="strategies against exhaustive search",
+    )
     for name, strategy in COMPARED.items():
         for stem in dict.fromkeys(key[0] for key in recorded):
             outcomes = [replay(recording, strategy) for key, recording in recorded.items() if key[0] == stem]
@@ -141,8 +160,19 @@ def strategy_table(recorded: dict[Key, Recording]) -> Table:
 
 def search_table(recorded: dict[Key, Recording]) -> Table:
     """A row a strategy and search of at least `MANY` candidates."""
-    table = Table("strategy", "family", "dtype", "layout", "candidates", "timings", "of all, %",
-                  "mean loss, %", "worst, %", "within 2 %, %", title="large searches")  # fmt: skip
+    table = Table(
+        "strategy",
+        "family",
+        "dtype",
+        "layout",
+        "candidates",
+        "timings",
+        "of all, %",
+        "mean loss, %",
+        "worst, %",
+        "within 2 %, %",
+        title="large searches",
+    )
     for name, strategy in COMPARED.items():
         for key, recording in recorded.items():
             count = len(recording.search.candidates)

@@ -61,7 +61,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"pyblasgpu {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command", parser_class=Command)
 
-    def command(name: str, run, summary: str) -> argparse.ArgumentParser:
+    def command(name: str, run: Callable[[argparse.Namespace], int], summary: str) -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=summary, description=summary)
         added.add_argument("--json", action="store_true", help="print JSON for machines, not a table")
         added.set_defaults(run=run)
@@ -95,13 +95,17 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
     efforts = ("quick", "normal", "exhaustive")
     parser.add_argument("--effort", choices=efforts, default="normal", help="how many candidates are timed")
     parser.add_argument(
-        "--strategy", type=parse_strategy, metavar="NAME",
+        "--strategy",
+        type=parse_strategy,
+        metavar="NAME",
         help="how they are searched (likely; with --effort exhaustive: exhaustive)",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--budget", type=parse_duration, metavar="TIME",
+        "--budget",
+        type=parse_duration,
+        metavar="TIME",
         help="stop after 90s, 10m, 2h, ... (quick: 140s, normal: 14m)",
-    )  # fmt: skip
+    )
     parser.add_argument("--resume", action="store_true", help="go on with an earlier run of this effort")
     parser.add_argument("--report", metavar="FOLDER", help="also write tables and plots there")
     parser.add_argument(
@@ -132,9 +136,11 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
         help="of a run: kernels, solvers, methods (all)",
     )
     parser.add_argument(
-        "--device", type=parse_device, metavar="D",
+        "--device",
+        type=parse_device,
+        metavar="D",
         help="number or name of the device (0); in a dry run also of one that is not here: h200, ...",
-    )  # fmt: skip
+    )
 
 
 def _add_report(parser: argparse.ArgumentParser) -> None:
@@ -172,22 +178,33 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
         "uplo trans of syrk, herk, syr2k and her2k, uplo trans_a trans_b of gemmtr (%(default)s)",
     )
     parser.add_argument(
-        "--shapes", type=parse_shapes, metavar="MxNxK,...|awkward|between",
+        "--shapes",
+        type=parse_shapes,
+        metavar="MxNxK,...|awkward|between",
         help="products of these extents instead of --sizes; awkward: skinny, long and odd ones; between: at "
         "which nothing is tuned",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--batched", type=parse_batches, default=(), metavar="COUNTxN,COUNTxMxNxK,...",
+        "--batched",
+        type=parse_batches,
+        default=(),
+        metavar="COUNTxN,COUNTxMxNxK,...",
         help="strided batches instead of --sizes: of products, and with M = K of systems of trsm",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--rhs", type=parse_sizes, default=(), metavar="R,R,...",
+        "--rhs",
+        type=parse_sizes,
+        default=(),
+        metavar="R,R,...",
         help="trmm and trsm with so many columns of B (rows, from the right) instead of square ones",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--splits", type=parse_splits, default=(), metavar="S,S,...",
+        "--splits",
+        type=parse_splits,
+        default=(),
+        metavar="S,S,...",
         help="time products with their k in so many chunks too; 0: with their last tiles parted",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--packed", action="store_true", help="time products with their operands packed, and not, too"
     )

@@ -108,17 +108,17 @@ class _Host:
 class _Gpu:
     """Memory of the current device, and events of its default stream."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         cuda = gpu.cuda
         self.put = cuda.to_device
         self._start, self._end = cuda.event(timing=True), cuda.event(timing=True)
 
     @staticmethod
-    def get(x) -> np.ndarray:
+    def get(x: Any) -> np.ndarray:
         return x.copy_to_host()
 
     @staticmethod
-    def copy(target, source) -> None:
+    def copy(target: Any, source: Any) -> None:
         target.copy_to_device(source)
 
     def seconds(self, call: Callable[[], None]) -> float:

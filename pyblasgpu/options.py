@@ -10,13 +10,33 @@ from .database import FAMILIES, sizes_of
 from .types import DTYPES, dtype_of
 
 __all__ = [
-    "Command", "OTHERS", "ROUTINES", "parse_amount", "parse_architectures",
-    "parse_batches", "parse_benchmarked", "parse_count",
-    "parse_device", "parse_dtypes", "parse_duration", "parse_families", "parse_layouts", "parse_listed",
-    "parse_part", "parse_prefixed", "parse_routines", "parse_seconds", "parse_shapes",
-    "parse_size_classes", "parse_sizes", "parse_splits", "parse_stages", "parse_strategy",
-    "parse_variants", "parse_whole",
-]  # fmt: skip
+    "Command",
+    "OTHERS",
+    "ROUTINES",
+    "parse_amount",
+    "parse_architectures",
+    "parse_batches",
+    "parse_benchmarked",
+    "parse_count",
+    "parse_device",
+    "parse_dtypes",
+    "parse_duration",
+    "parse_families",
+    "parse_layouts",
+    "parse_listed",
+    "parse_part",
+    "parse_prefixed",
+    "parse_routines",
+    "parse_seconds",
+    "parse_shapes",
+    "parse_size_classes",
+    "parse_sizes",
+    "parse_splits",
+    "parse_stages",
+    "parse_strategy",
+    "parse_variants",
+    "parse_whole",
+]
 
 ROUTINES = ("gemm", "trmm", "trsm")
 #: What is benchmarked too where it is asked for.

@@ -10,9 +10,19 @@ from typing import Any, Self
 from .arguments import item, shown
 
 __all__ = [
-    "DTYPES", "THREE_M", "Diag", "Dtype", "Region", "Side", "Trans", "Triangle", "Uplo",
-    "by_three_products", "dtype_spelling", "dtype_of",
-]  # fmt: skip
+    "DTYPES",
+    "THREE_M",
+    "Diag",
+    "Dtype",
+    "Region",
+    "Side",
+    "Trans",
+    "Triangle",
+    "Uplo",
+    "by_three_products",
+    "dtype_spelling",
+    "dtype_of",
+]
 
 #: The method of a complex product that makes it of three real ones.
 THREE_M = "3m"
@@ -142,11 +152,16 @@ _SPELLINGS: dict[str, dict[str | int, Any]] = {
     "Side": {"L": Side.LEFT, 0: Side.LEFT, "R": Side.RIGHT, 1: Side.RIGHT},
     "Uplo": {"U": Uplo.UPPER, 0: Uplo.UPPER, "L": Uplo.LOWER, 1: Uplo.LOWER},
     "Trans": {
-        "N": Trans.NO, 0: Trans.NO, "T": Trans.TRANS, 1: Trans.TRANS,
-        "C": Trans.CONJ, "H": Trans.CONJ, 2: Trans.CONJ,
+        "N": Trans.NO,
+        0: Trans.NO,
+        "T": Trans.TRANS,
+        1: Trans.TRANS,
+        "C": Trans.CONJ,
+        "H": Trans.CONJ,
+        2: Trans.CONJ,
     },
     "Diag": {"N": Diag.NON_UNIT, 0: Diag.NON_UNIT, "U": Diag.UNIT, 1: Diag.UNIT},
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, eq=False)  # four instances, compared by identity
@@ -208,8 +223,11 @@ DTYPES = {
 
 #: Codes as NumPy has them, byte order left out, and the names of Python and C.
 _CODES = {
-    "s": "f4 f single", "d": "f8 double float", "c": "c8 F csingle", "z": "c16 D cdouble complex",
-}  # fmt: skip
+    "s": "f4 f single",
+    "d": "f8 double float",
+    "c": "c8 F csingle",
+    "z": "c16 D cdouble complex",
+}
 _DTYPES_BY_NAME = {
     name: dtype for letter, dtype in DTYPES.items() for name in (letter, dtype.name, *_CODES[letter].split())
 }

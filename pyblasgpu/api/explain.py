@@ -101,9 +101,12 @@ def launches_of(
         operands = dense(m, m), dense(m, n), dense(m, n)
         return recorded(symm.record, operands, (Side.LEFT, Uplo.LOWER, hermitian, True))
     inputs = {
-        "syrk": (dense(n, k),), "herk": (dense(n, k),), "syr2k": (dense(n, k), dense(n, k)),
-        "her2k": (dense(n, k), dense(n, k)), "gemmtr": (dense(n, k), dense(k, n)),
-    }  # fmt: skip
+        "syrk": (dense(n, k),),
+        "herk": (dense(n, k),),
+        "syr2k": (dense(n, k), dense(n, k)),
+        "her2k": (dense(n, k), dense(n, k)),
+        "gemmtr": (dense(n, k), dense(k, n)),
+    }
     if routine not in inputs:
         known = "gemm, trmm, trsm, symm, hemm, " + ", ".join(inputs)
         raise ValueError(f"explain: routine {routine!r} is none of {known}")

@@ -12,7 +12,7 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from itertools import product
 from pathlib import Path
@@ -47,16 +47,27 @@ PACKED = ("packed", "as they lie")  # how a product's operands are, with --packe
 #: Lists of (m, n, k) by name.
 SHAPES = {
     "awkward": (
-        (8192, 8192, 32), (8192, 8192, 64), (8192, 8192, 128), (8192, 64, 8192), (8192, 16, 8192),
-        (64, 64, 65536), (262144, 64, 64), (1000, 1000, 1000), (4097, 4099, 4101),
+        (8192, 8192, 32),
+        (8192, 8192, 64),
+        (8192, 8192, 128),
+        (8192, 64, 8192),
+        (8192, 16, 8192),
+        (64, 64, 65536),
+        (262144, 64, 64),
+        (1000, 1000, 1000),
+        (4097, 4099, 4101),
         # panels of an LU factorisation of order 6144 that is done by columns of 64
         *((n, 64, n - 64) for n in range(6144, 0, -1024)),
     ),
     "between": (
-        *((n, n, n) for n in (192, 448, 640, 1280, 3500)), (3000, 20, 3000), (3000, 56, 3000),
-        (20, 3000, 3000), (5000, 5000, 48), (3000, 100, 3000),
+        *((n, n, n) for n in (192, 448, 640, 1280, 3500)),
+        (3000, 20, 3000),
+        (3000, 56, 3000),
+        (20, 3000, 3000),
+        (5000, 5000, 48),
+        (3000, 100, 3000),
     ),
-}  # fmt: skip
+}
 
 
 def main(options: argparse.Namespace) -> int:
@@ -118,7 +129,9 @@ def requested(options: argparse.Namespace) -> list[Problem]:
     return cases
 
 
-def products(dtypes, variants, shapes) -> Iterator[Problem]:
+def products(
+    dtypes: Sequence[str], variants: Sequence[str], shapes: str | Sequence[tuple[int, ...]]
+) -> Iterator[Problem]:
     """A GEMM of each (m, n, k[, batch]) of `shapes`, a list or its name; variants of other routines are left
     out.
     """
@@ -132,7 +145,9 @@ def products(dtypes, variants, shapes) -> Iterator[Problem]:
                 yield from (Problem.product(DTYPES[letter], variant, shape) for shape in shapes)
 
 
-def problems(routines, dtypes, variants, sizes) -> Iterator[Problem]:
+def problems(
+    routines: Sequence[str], dtypes: Sequence[str], variants: Sequence[str], sizes: Sequence[int]
+) -> Iterator[Problem]:
     """The cases, square; of the variants each routine takes its own."""
     for routine in routines:
         for letter in dtypes:
@@ -141,14 +156,22 @@ def problems(routines, dtypes, variants, sizes) -> Iterator[Problem]:
                     yield from (Problem.square(routine, DTYPES[letter], variant, n) for n in sizes)
 
 
-def triangles(routines, dtypes, variants, sizes, rhs) -> Iterator[Problem]:
+def triangles(
+    routines: Sequence[str],
+    dtypes: Sequence[str],
+    variants: Sequence[str],
+    sizes: Sequence[int],
+    rhs: Sequence[int],
+) -> Iterator[Problem]:
     """The cases of TRMM and TRSM, each size with each number of right-hand sides."""
     routines = [routine for routine in ("trmm", "trsm") if routine in routines]
     for square, others in product(problems(routines, dtypes, variants, sizes), rhs):
         yield Problem.triangle(square.routine, square.dtype, square.variant, square.case.order, others)
 
 
-def stacks(dtypes, variants, batches) -> Iterator[Problem]:
+def stacks(
+    dtypes: Sequence[str], variants: Sequence[str], batches: Sequence[tuple[int, ...]]
+) -> Iterator[Problem]:
     """Batches of TRSM: of each (n, n, n, batch), or (n, right-hand sides, n, batch), of `batches`."""
     for letter, variant, (n, others, order, count) in product(dtypes, variants, batches):
         if fits("trsm", DTYPES[letter], variant) and n == order:

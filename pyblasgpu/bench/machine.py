@@ -17,9 +17,15 @@ ROOT = Path(__file__).resolve().parents[2]
 # FMA units of a multiprocessor for float32, float64 (CUDA C++ Programming Guide, arithmetic throughput);
 # float64 on tensor cores as a multiple of that
 _UNITS = {
-    (7, 0): (64, 32, 1), (7, 5): (64, 2, 1), (8, 0): (64, 32, 2), (8, 6): (128, 2, 1), (8, 9): (128, 2, 1),
-    (9, 0): (128, 64, 2), (10, 0): (128, 64, 1), (12, 0): (128, 2, 1),
-}  # fmt: skip
+    (7, 0): (64, 32, 1),
+    (7, 5): (64, 2, 1),
+    (8, 0): (64, 32, 2),
+    (8, 6): (128, 2, 1),
+    (8, 9): (128, 2, 1),
+    (9, 0): (128, 64, 2),
+    (10, 0): (128, 64, 1),
+    (12, 0): (128, 2, 1),
+}
 
 
 def describe(device: Device, cublas: Cublas | None) -> dict[str, Any]:

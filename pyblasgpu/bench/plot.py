@@ -40,7 +40,7 @@ def draw(document: dict[str, Any], out: Path) -> Path:
     return _saved(figure, document, "TFLOP/s over n", out)
 
 
-def _panel(axis, records: list[dict[str, Any]], peaks: dict[str, float], real: str) -> None:
+def _panel(axis: Any, records: list[dict[str, Any]], peaks: dict[str, float], real: str) -> None:
     for key, label, colour, style in SERIES:
         points = sorted((record["n"], record[key]) for record in records if key in record)
         if points:

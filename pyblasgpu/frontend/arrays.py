@@ -21,10 +21,22 @@ from .protocols import NUMBA as _NUMBA
 from .protocols import Protocol
 
 __all__ = [
-    "Library", "NoArrayError", "can_be_output", "common_dtype", "common_library", "dtype_name",
-    "host_array", "indexable", "library_of", "may_share_memory", "numpy_dtype", "output_view",
-    "quick_library", "reshaped", "stored_dtype",
-]  # fmt: skip
+    "Library",
+    "NoArrayError",
+    "can_be_output",
+    "common_dtype",
+    "common_library",
+    "dtype_name",
+    "host_array",
+    "indexable",
+    "library_of",
+    "may_share_memory",
+    "numpy_dtype",
+    "output_view",
+    "quick_library",
+    "reshaped",
+    "stored_dtype",
+]
 
 _BY_PACKAGE = {"numpy": _NUMPY, "cupy": _CUPY, "torch": _TORCH, "numba": _NUMBA}
 _SEQUENCES = (list, tuple, int, float, complex)  # what NumPy makes arrays of

@@ -12,10 +12,19 @@ from ..operands import Operand
 from ..types import Dtype, Trans
 
 __all__ = [
-    "Layout", "MisalignedError", "UnevenStridesError", "are_clear", "batches", "broadcasts_to",
-    "check_alignment", "element_strides", "is_column_major", "is_injective", "reach",
+    "Layout",
+    "MisalignedError",
+    "UnevenStridesError",
+    "are_clear",
+    "batches",
+    "broadcasts_to",
+    "check_alignment",
+    "element_strides",
+    "is_column_major",
+    "is_injective",
+    "reach",
     "shares_memory",
-]  # fmt: skip
+]
 
 
 class Layout(NamedTuple):
@@ -54,9 +63,12 @@ class Layout(NamedTuple):
         # for NumPy's arithmetic on addresses (shares_memory); the memory behind them is never touched
         size = self.dtype.itemsize
         return {
-            "version": 3, "shape": self.shape, "data": (self.pointer, True),
-            "typestr": np.dtype(self.dtype.name).str, "strides": tuple(step * size for step in self.strides),
-        }  # fmt: skip
+            "version": 3,
+            "shape": self.shape,
+            "data": (self.pointer, True),
+            "typestr": np.dtype(self.dtype.name).str,
+            "strides": tuple(step * size for step in self.strides),
+        }
 
     def span(self) -> tuple[int, int]:
         """First address and the one past the last byte of the array."""
@@ -194,9 +206,18 @@ def batches(layouts: tuple[Layout, ...]) -> Iterator[tuple[Operand, ...]]:
             row_stride, col_stride = layout.strides[-2:]
             pointer = layout.pointer + start * layout.dtype.itemsize
             operand = Operand(
-                pointer, rows, cols, row_stride, col_stride, layout.dtype, layout.conj, count, step,
-                layout.device, layout.owner,
-            )  # fmt: skip
+                pointer,
+                rows,
+                cols,
+                row_stride,
+                col_stride,
+                layout.dtype,
+                layout.conj,
+                count,
+                step,
+                layout.device,
+                layout.owner,
+            )
             operands.append(operand)
         yield tuple(operands)
 

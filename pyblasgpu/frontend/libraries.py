@@ -251,9 +251,16 @@ class _Torch(Library):
 
     def state(self, a: Any, b: Any, out: Any) -> tuple[Any, ...]:
         return (
-            a.data_ptr(), a.shape, a.stride(), b.data_ptr(), b.shape, b.stride(),
-            out.data_ptr(), out.shape, out.stride(),
-        )  # fmt: skip
+            a.data_ptr(),
+            a.shape,
+            a.stride(),
+            b.data_ptr(),
+            b.shape,
+            b.stride(),
+            out.data_ptr(),
+            out.shape,
+            out.stride(),
+        )
 
     @contextmanager
     def _on(self, device: int, stream: int) -> Iterator[Any]:

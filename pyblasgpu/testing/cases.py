@@ -13,9 +13,16 @@ from itertools import product
 from ..types import DTYPES, Diag, Dtype, Side, Trans, Uplo
 
 __all__ = [
-    "ALPHAS", "BETAS", "EDGES", "SIZES", "GemmCase", "TriangularCase", "gemm_cases", "scalars",
+    "ALPHAS",
+    "BETAS",
+    "EDGES",
+    "SIZES",
+    "GemmCase",
+    "TriangularCase",
+    "gemm_cases",
+    "scalars",
     "triangular_cases",
-]  # fmt: skip
+]
 
 EDGES = (0, 1, 31, 32, 33, 63, 64, 65, 127, 128, 129)
 SIZES = (*EDGES, 1000)

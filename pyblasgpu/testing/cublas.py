@@ -60,8 +60,17 @@ class Cublas:
         """``lies(x)`` tells where a matrix, or a batch of them, lies."""
         dtype, k = dtype_of(c.dtype), a.shape[-1 if trans_a is Trans.NO else -2]
         extents = _TRANS[trans_a], _TRANS[trans_b], *c.shape[-2:], k
-        self._named(name, dtype, *extents, _scalar(alpha, dtype), *lies(a), *lies(b), _scalar(beta, dtype),
-                    *lies(c), *batch)  # fmt: skip
+        self._named(
+            name,
+            dtype,
+            *extents,
+            _scalar(alpha, dtype),
+            *lies(a),
+            *lies(b),
+            _scalar(beta, dtype),
+            *lies(c),
+            *batch,
+        )
 
     def trmm(self, alpha, a, b, side: Side, uplo: Uplo, trans: Trans, diag: Diag) -> None:
         """``b := alpha op(a) b`` or ``alpha b op(a)``, in place: cuBLAS's C is B."""
@@ -123,8 +132,18 @@ class Cublas:
 
     def _symmetric(self, routine: str, alpha, a, b, beta, c, side, uplo) -> None:
         dtype = dtype_of(c.dtype)
-        self._blas(routine, dtype, _SIDE[side], _UPLO[uplo], *c.shape, _scalar(alpha, dtype), *_matrix(a),
-                   *_matrix(b), _scalar(beta, dtype), *_matrix(c))  # fmt: skip
+        self._blas(
+            routine,
+            dtype,
+            _SIDE[side],
+            _UPLO[uplo],
+            *c.shape,
+            _scalar(alpha, dtype),
+            *_matrix(a),
+            *_matrix(b),
+            _scalar(beta, dtype),
+            *_matrix(c),
+        )
 
     def _rank_k(self, routine: str, inputs: tuple, alpha, beta, c, uplo, trans) -> None:
         dtype = dtype_of(c.dtype)
@@ -132,8 +151,18 @@ class Cublas:
         real = DTYPES["s" if dtype.real == "float32" else "d"] if routine in ("herk", "her2k") else dtype
         factor = _scalar(alpha, real if routine == "herk" else dtype)
         matrices = (argument for x in inputs for argument in _matrix(x))
-        self._blas(routine, dtype, _UPLO[uplo], _TRANS[trans], c.shape[0], k, factor, *matrices,
-                   _scalar(beta, real), *_matrix(c))  # fmt: skip
+        self._blas(
+            routine,
+            dtype,
+            _UPLO[uplo],
+            _TRANS[trans],
+            c.shape[0],
+            k,
+            factor,
+            *matrices,
+            _scalar(beta, real),
+            *_matrix(c),
+        )
 
     def _blas(self, routine: str, dtype: Dtype, *arguments) -> None:
         self._named(f"{routine}_v2", dtype, *arguments)

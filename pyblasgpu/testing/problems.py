@@ -25,10 +25,18 @@ ROUTINES = ("gemm", "trmm", "trsm")
 _TRIANGULAR = ("LR", "UL", "NTC", "NU")
 #: The flags of each routine, in the BLAS's letters and order.
 _FLAGS = {
-    "gemm": ("NTC", "NTC"), "gemm3m": ("NTC", "NTC"), "trmm": _TRIANGULAR, "trsm": _TRIANGULAR,
-    "symm": ("LR", "UL"), "hemm": ("LR", "UL"), "syrk": ("UL", "NTC"), "herk": ("UL", "NTC"),
-    "syr2k": ("UL", "NTC"), "her2k": ("UL", "NTC"), "gemmtr": ("UL", "NTC", "NTC"),
-}  # fmt: skip
+    "gemm": ("NTC", "NTC"),
+    "gemm3m": ("NTC", "NTC"),
+    "trmm": _TRIANGULAR,
+    "trsm": _TRIANGULAR,
+    "symm": ("LR", "UL"),
+    "hemm": ("LR", "UL"),
+    "syrk": ("UL", "NTC"),
+    "herk": ("UL", "NTC"),
+    "syr2k": ("UL", "NTC"),
+    "her2k": ("UL", "NTC"),
+    "gemmtr": ("UL", "NTC", "NTC"),
+}
 
 
 def fits(routine: str, dtype: Dtype, variant: str) -> bool:

@@ -16,9 +16,16 @@ from ..types import Diag, Dtype, Trans, Uplo
 from .cases import GemmCase, TriangularCase
 
 __all__ = [
-    "apply", "exact_gemm", "exact_triangular", "fenced", "integers", "packed", "read_part", "reals",
+    "apply",
+    "exact_gemm",
+    "exact_triangular",
+    "fenced",
+    "integers",
+    "packed",
+    "read_part",
+    "reals",
     "triangle",
-]  # fmt: skip
+]
 
 
 def integers(rng: np.random.Generator, shape, dtype: Dtype, limit: int = 3) -> np.ndarray:

@@ -18,9 +18,16 @@ from .cases import ALPHAS, BETAS, EDGES, scalars
 from .reference import apply, integers
 
 __all__ = [
-    "RANK_K", "ROUTINES", "SYMMETRIC", "SymmetricCase", "SymmetricData", "data", "exact", "symmetric_cases",
+    "RANK_K",
+    "ROUTINES",
+    "SYMMETRIC",
+    "SymmetricCase",
+    "SymmetricData",
+    "data",
+    "exact",
+    "symmetric_cases",
     "ways",
-]  # fmt: skip
+]
 
 #: The routines that compute a triangle, those that read one, and both.
 RANK_K = ("syrk", "herk", "syr2k", "her2k", "gemmtr")
