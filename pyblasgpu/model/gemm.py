@@ -17,7 +17,7 @@ from .block import ANSWER, BARRIER, L2_BYTES, LINE, START, Block, dram_rate, mma
 from .columns import Columns, larger, pick
 from .occupancy import alike
 
-__all__ = ["dram_cycles", "gemm_block", "stripe_cycles"]
+__all__ = ["dram_cycles", "fma_step", "gemm_block", "stripe_cycles"]
 
 READ, WRITE = 0.9, 0.7  # cycles of a line that is read from, written to shared memory: some hide behind FMAs
 BEHIND_MMA = 0.3  # of what is read, where tensor cores are at work meanwhile
@@ -71,7 +71,7 @@ def stripe_cycles(config: Any, device: Device, astray: tuple[bool, bool] = (Fals
     ]
     loads = LOAD * sum(s.blk * s.depth / (s.vec * config.threads) for s, _ in stripes)
     loads += WALK * config.persistent
-    step = _mma_step(config, device) if config.STEM == "gemm_mma" else _fma_step(config, device)
+    step = _mma_step(config, device) if config.STEM == "gemm_mma" else fma_step(config, device)
     stored = sum(longer * _stored_lines(s, config.threads, device.warp_size) for s, longer in stripes)
     lines = config.BLK_K * step.lines * READ + stored * WRITE
     fetched = (config.BLK_M + config.BLK_N) * config.BLK_K * facts.itemsize / L2_BYTES
@@ -94,7 +94,7 @@ class _Step(NamedTuple):
     lines: float
 
 
-def _fma_step(config: Any, device: Device) -> _Step:
+def fma_step(config: Any, device: Device) -> _Step:
     """With ordinary FMAs; lanes that want the same share a line."""
     size, across = config.dtype_facts.itemsize, device.warp_size // config.WARP_X
     fmas = config.THR_M * config.THR_N * config.dtype_facts.reals_per_element**2

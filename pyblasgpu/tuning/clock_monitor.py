@@ -28,6 +28,11 @@ class ClockMonitor:
     ----------
     sensor : Sensor
         Read once at once, before the run puts any load on the device.
+
+    Attributes
+    ----------
+    references : list of float
+        Seconds of the reference, each time that it was timed.
     """
 
     def __init__(self, sensor: _Sensor):
@@ -36,7 +41,7 @@ class ClockMonitor:
         self._read_at = time.monotonic()
         self._samples, self._limits = 0, Counter[str]()
         self._other_processes = self._before.processes or 0
-        self._references: list[float] = []
+        self.references: list[float] = []
         self._reference_at = -REFERENCE_EVERY
 
     def state(self) -> dict[str, float]:
@@ -61,7 +66,7 @@ class ClockMonitor:
     def reference(self, seconds: float) -> None:
         """Add a time of the reference."""
         self._reference_at = time.monotonic()
-        self._references.append(seconds)
+        self.references.append(seconds)
 
     def complaints(self) -> list[str]:
         """Why the times of this run may not be comparable, in words."""
@@ -74,9 +79,9 @@ class ClockMonitor:
             if count >= HELD_DOWN * self._samples:
                 share = count / self._samples
                 complaints.append(f"{limit} held the clocks down in {share:.0%} of {self._samples} samples")
-        if self._references:
-            first = self._references[0]
-            worst = max(self._references, key=lambda seconds: abs(seconds / first - 1))
+        if self.references:
+            first = self.references[0]
+            worst = max(self.references, key=lambda seconds: abs(seconds / first - 1))
             if abs(worst / first - 1) > DRIFT:
                 complaints.append(
                     f"the run drifted: the same kernel took {first:.3g} s at first and {worst:.3g} s later"

@@ -19,7 +19,7 @@ from ..testing.cases import TriangularCase
 from ..testing.reference import reals, triangle
 from ..types import Diag, Dtype, Side, Uplo
 
-__all__ = ["Rotation", "SpoiledMemory", "Timer", "Workload", "flops"]
+__all__ = ["Arena", "Rotation", "SpoiledMemory", "Timer", "Workload", "flops"]
 
 REPEATS = 5
 LONG_ENOUGH = 1e-3  # seconds between two events
@@ -136,11 +136,17 @@ class Timer:
 
 
 class Workload:
-    """Random operands in device memory; what was made for one problem serves the next of the dtype."""
+    """Random operands in device memory; what was made for one problem serves the next of the dtype.
+
+    Attributes
+    ----------
+    arenas : dict of tuple to Arena
+        By operand and dtype, ``("A", "d")``.
+    """
 
     def __init__(self, device: int, stream: int):
         self.device, self.stream = device, stream
-        self._held: dict[tuple, _Arena] = {}
+        self.arenas: dict[tuple, Arena] = {}
 
     def rotation(
         self, routine: Callable, name: str, dtype: Dtype, layout: str, extents: tuple[int, ...]
@@ -157,15 +163,15 @@ class Workload:
 
     def check(self) -> None:
         """Raise `SpoiledMemory` where memory around the operands has changed."""
-        for (name, *_), arena in self._held.items():
+        for (name, *_), arena in self.arenas.items():
             if not arena.intact():
                 self.release()
                 raise SpoiledMemory(f"memory around {name} was written")
 
     def release(self) -> None:
         """Give all memory back."""
-        while self._held:
-            self._held.popitem()[1].release()
+        while self.arenas:
+            self.arenas.popitem()[1].release()
 
     def products(
         self,
@@ -272,13 +278,13 @@ class Workload:
         one = Operand(arena.address, n, n, 1, n, dtype, device=self.device)
         return _in_a_row(one, count, step * batch, batch, step // dtype.itemsize)
 
-    def _arena(self, key: tuple, size: int, chunk: Callable[[], np.ndarray]) -> _Arena:
+    def _arena(self, key: tuple, size: int, chunk: Callable[[], np.ndarray]) -> Arena:
         """What is held of `key`, if it has `size` bytes; else it is made anew, to repeat ``chunk()``."""
-        arena = self._held.get(key)
+        arena = self.arenas.get(key)
         if arena is None or arena.size < size:
             if arena is not None:
-                self._held.pop(key).release()
-            arena = self._held[key] = _Arena(size, chunk(), self.device, self.stream)
+                self.arenas.pop(key).release()
+            arena = self.arenas[key] = Arena(size, chunk(), self.device, self.stream)
         return arena
 
 
@@ -289,7 +295,7 @@ def _in_a_row(first: Operand, count: int, step: int, batch: int, batch_stride: i
     return [first._replace(pointer=first.pointer + i * step) for i in range(count)]
 
 
-class _Arena:
+class Arena:
     """`size` bytes of device memory that repeat `chunk`, between two guards."""
 
     def __init__(self, size: int, chunk: np.ndarray, device: int, stream: int):

@@ -29,7 +29,7 @@ from .verify_winners import CompilersLike, WinnerVerifier
 from .worker import Lost
 from .worker_bench import Failed, Job, Timing
 
-__all__ = ["KernelSearch", "Watcher", "job_of"]
+__all__ = ["KernelSearch", "Watcher", "job_of", "promising"]
 
 BEST_TILES = {"quick": 3, "normal": 8}  # of each class in the first layout, tried before others in the others
 NO_OTHERS = ("quick",)  # efforts that try no more than these
@@ -70,6 +70,8 @@ class KernelSearch:
 
     Attributes
     ----------
+    done : int
+        Candidates that were dropped or timed.
     untried : int
         Candidates that were wanted and for which there was no time.
     unbegun : int
@@ -104,8 +106,8 @@ class KernelSearch:
         self._failed = False  # the candidate that is running
         self._verified: set[tuple[str, Any]] = set()
         self._reference: tuple[SearchKey, Measurement] | None = None
-        self._wanted = self._done = 0
-        self.untried = self.unbegun = 0
+        self._wanted = 0
+        self.done = self.untried = self.unbegun = 0
 
     def run(self, searches: list[SearchKey]) -> None:
         """Each family in its first layout; then the others, what did best there before all else.
@@ -154,7 +156,9 @@ class KernelSearch:
     def _begin(self, key: SearchKey, candidates: CandidateList, all_candidates: bool) -> None:
         current = tuned_files.serving(*key, self._device)
         self._verifier.trust(current.values())
-        configs = candidates.configs if all_candidates else self._promising(key, candidates.configs)
+        configs = candidates.configs
+        if not all_candidates:
+            configs = promising(key, configs, self._log, self._device, self._effort)
         configs = list(dict.fromkeys([*current.values(), *configs]))
         search = search_problem_of(key[0], tuple(configs), self._device, self._sizes)
         search = search._replace(other_families_best=candidates.other_families_best)
@@ -162,27 +166,6 @@ class KernelSearch:
         self._active.append(
             ActiveSearch(key, search, ending_with_variants(strategy, _cache_variant), self._log)
         )
-
-    def _promising(self, key: SearchKey, configs: list[Any]) -> list[Any]:
-        """The candidates, those first whose tiles did best in the first layout: the best of every class, then
-        the second best. A quick run tries no others, since layouts differ in their loads only.
-        """
-        stem, dtype, _ = key
-        family, ranks = FAMILIES[stem], dict[tuple, int]()
-        for size in sizes_of(stem):
-            timed = [record for record in self._log.timed(_first(key)) if record.size == size]
-            timed = sorted(timed, key=lambda record: record.seconds)
-            best = [family.config(dtype, record.layout, record.parameters) for record in timed]
-            without_l1 = list(dict.fromkeys(map(_without_l1, best)))
-            for rank, config in enumerate(without_l1[: BEST_TILES[self._effort]]):
-                tile = tile_of(config)
-                ranks[tile] = min(rank, ranks.get(tile, rank))
-        promising, others = list(configs), [] if self._effort in NO_OTHERS else configs
-        if family.routine == "gemm":
-            promising += [each for config in configs for each in persistent(config, self._device)]
-        promising = [config for config in promising if tile_of(config) in ranks]
-        promising.sort(key=lambda config: ranks[tile_of(config)])
-        return list(dict.fromkeys([*promising, *others]))
 
     def _step(self) -> None:
         """Feed the compilers, take what they have compiled, and one answer of the worker."""
@@ -235,12 +218,12 @@ class KernelSearch:
 
     def _count(self, active: ActiveSearch, config: Any, outcome: str) -> None:
         """A candidate is done with."""
-        self._done += 1
+        self.done += 1
         self._log.counts[outcome] += 1
         active.close(config, failed=outcome != "ok")
         about = f"{' '.join(active.key)}, best {self._log.top(active.key):.1f} TFLOP/s"
         waiting = sum(len(active.wanted) for active in self._active)
-        self._watcher.progress(self._done, self._wanted + waiting, self._log, about)
+        self._watcher.progress(self.done, self._wanted + waiting, self._log, about)
 
     # -------------------------------------------------------------------------------------- candidates
 
@@ -327,6 +310,40 @@ def job_of(key: SearchKey, config: Any, problems: tuple = (), verify: tuple[str,
     if routine in STOP_ROUTINES:
         overrides.append((routine, LARGEST_STOP))
     return Job(routine, dtype, layout, tuple(overrides), problems, verify)
+
+
+def promising(key: SearchKey, configs: list[Any], log: SweepLog, device: Device, effort: str) -> list[Any]:
+    """The candidates, those first whose tiles did best in the first layout.
+
+    The best tile of every class comes first, then the second best. A quick run tries no others, since layouts
+    differ in their loads only.
+
+    Parameters
+    ----------
+    key : SearchKey
+    configs : list
+        The candidates.
+    log : SweepLog
+        With the times of the first layout.
+    device : Device
+    effort : str
+    """
+    stem, dtype, _ = key
+    family, ranks = FAMILIES[stem], dict[tuple, int]()
+    for size in sizes_of(stem):
+        timed = [record for record in log.timed(_first(key)) if record.size == size]
+        timed = sorted(timed, key=lambda record: record.seconds)
+        best = [family.config(dtype, record.layout, record.parameters) for record in timed]
+        without_l1 = list(dict.fromkeys(map(_without_l1, best)))
+        for rank, config in enumerate(without_l1[: BEST_TILES[effort]]):
+            tile = tile_of(config)
+            ranks[tile] = min(rank, ranks.get(tile, rank))
+    chosen, others = list(configs), [] if effort in NO_OTHERS else configs
+    if family.routine == "gemm":
+        chosen += [each for config in configs for each in persistent(config, device)]
+    chosen = [config for config in chosen if tile_of(config) in ranks]
+    chosen.sort(key=lambda config: ranks[tile_of(config)])
+    return list(dict.fromkeys([*chosen, *others]))
 
 
 def _nothing(search: SearchProblem) -> Generator[list[Measurement], Times, None]:

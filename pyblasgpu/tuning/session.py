@@ -84,7 +84,7 @@ class Tuner:
         self.device, self.log, self.monitor = device, log, monitor
         self._interrupts = Interrupts()
         self._runner = Runner(worker, log, monitor, self._interrupts)
-        self._compilers, self._watcher = compilers, watcher
+        self._compilers, self.watcher = compilers, watcher
         self._effort, self._curves = effort, curves
         self._sizes, self._stages = sizes, stages
         self._begun, self._budget = time.monotonic(), budget or math.inf
@@ -99,6 +99,11 @@ class Tuner:
     def untried(self) -> int:
         """Candidates that were wanted and for which there was no time."""
         return self._kernels.untried + self._untimed
+
+    @property
+    def done(self) -> int:
+        """Candidates that were dropped or timed."""
+        return self._kernels.done
 
     @property
     def unbegun(self) -> int:
@@ -132,7 +137,7 @@ class Tuner:
                 if stage in self._stages:
                     self._go_through(stage, searches, [pair for pair in routines if pair[0] in recursive])
         except KeyboardInterrupt:
-            self._watcher.say("interrupted: what was measured so far decides")
+            self.watcher.say("interrupted: what was measured so far decides")
             self._kernels.settle()
         found = self._save(searches)
         if not self._late():
@@ -179,7 +184,7 @@ class Tuner:
                 each for each in self.log.records
                 if each.stem not in FAMILIES or (each.stem, each.dtype, each.layout) in searches
             ]  # fmt: skip
-            found = self._decided(winners(records, self.device.name))
+            found = self.decided(winners(records, self.device.name))
             if self._verifier.all_right(found):
                 break
         if found:
@@ -190,9 +195,9 @@ class Tuner:
     def _winners_of(self, key: SearchKey) -> Document:
         """Those of one search."""
         records = [each for each in self.log.records if (each.stem, each.dtype, each.layout) == key]
-        return self._decided(winners(records, self.device.name))
+        return self.decided(winners(records, self.device.name))
 
-    def _decided(self, found: Document) -> Document:
+    def decided(self, found: Document) -> Document:
         """`found` without the classes whose present kernel was not tried: there nothing is replaced."""
         current = {key: tuned_files.serving(*key, self.device) for key in {key[:3] for key in found.entries}}
         for stem, dtype, layout, size in list(found.entries):

@@ -56,7 +56,7 @@ class SweepLog:
         if resume and self.path.exists():
             for record in read_sweep(self.path):
                 if record.device == device.name and self._is_ours(record):
-                    self._take(record)
+                    self.take(record)
 
     def add(self, key: SearchKey, size: str, parameters: dict[str, int], **facts: Any) -> Record:
         """Append a record; `facts` are further attributes of it."""
@@ -73,7 +73,7 @@ class SweepLog:
             **self._facts,
             **facts,
         )
-        self._take(record)
+        self.take(record)
         append(self.path, record)
         return record
 
@@ -104,7 +104,8 @@ class SweepLog:
     def _is_ours(self, record: Record) -> bool:
         return all(getattr(record, name) == value for name, value in self._facts.items())
 
-    def _take(self, record: Record) -> None:
+    def take(self, record: Record) -> None:
+        """Count a record as this run's."""
         self.records.append(record)
         if record.outcome == "ok":
             place = (record.stem, record.dtype, record.layout, record.size, record.extents)

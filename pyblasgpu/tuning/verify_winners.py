@@ -96,7 +96,7 @@ class WinnerVerifier:
 
     def verify_next(self) -> None:
         """Verify one that is ready."""
-        self._verify(*self._ready.popleft())
+        self.verify(*self._ready.popleft())
 
     def all_right(self, winners: Document) -> bool:
         """Whether all winners are right; the first that is not is out, and others may win."""
@@ -104,9 +104,10 @@ class WinnerVerifier:
         for config, (stem, *_) in unverified:
             self._compilers.submit(stem, _scalar(config))
         wait(self._compilers, self._runner.interrupts)
-        return all(self._verify(*each) for each in unverified)
+        return all(self.verify(*each) for each in unverified)
 
-    def _verify(self, config: Any, key: SearchKey) -> bool:
+    def verify(self, config: Any, key: SearchKey) -> bool:
+        """Verify a winner; whether it is right."""
         _, failure = self._runner.finish(self._job(key, config, verify=("odd",)))
         if failure is None:
             self._verified.add(config)

@@ -62,6 +62,15 @@ class Worker:
     arguments : tuple
     patience : float
         Seconds between two answers, after which the process counts as hung and is killed.
+
+    Attributes
+    ----------
+    process : Process or None
+        The process; None before the first job, and where it was ended.
+    busy : bool
+        Whether a job is running.
+    replaced : int
+        How often the process died or hung.
     """
 
     def __init__(
@@ -72,7 +81,7 @@ class Worker:
     ):
         self._make, self._arguments, self._patience = make, arguments, patience
         self._context = get_context("spawn")
-        self._process: Any = None
+        self.process: Any = None
         self._pipe: Connection | None = None
         self._due, self._limit = 0.0, patience
         self.busy = False
@@ -87,7 +96,7 @@ class Worker:
             Where a new process is needed and cannot be made ready.
         """
         assert not self.busy, "one job at a time"
-        if self._process is None:
+        if self.process is None:
             self._start()
         assert self._pipe is not None
         self._limit = patience or self._patience
@@ -104,8 +113,8 @@ class Worker:
                 return self._lose("hang", f"no answer for {self._limit:g} s") if left <= timeout else None
             answer = self._pipe.recv()
         except (EOFError, OSError):
-            self._process.join(STOP)
-            return self._lose("crash", f"the process ended with code {self._process.exitcode}")
+            self.process.join(STOP)
+            return self._lose("crash", f"the process ended with code {self.process.exitcode}")
         self._due = time.monotonic() + self._limit
         if answer == DONE:
             self.busy = False
@@ -113,11 +122,11 @@ class Worker:
 
     def close(self) -> None:
         """End the process."""
-        if self._process is None:
+        if self.process is None:
             return
         assert self._pipe is not None
         self._pipe.close()  # which a waiting process takes as the end
-        self._process.join(0 if self.busy else STOP)
+        self.process.join(0 if self.busy else STOP)
         self._kill()
 
     def __enter__(self) -> Worker:
@@ -128,16 +137,16 @@ class Worker:
 
     def _start(self) -> None:
         self._pipe, theirs = self._context.Pipe()
-        self._process = self._context.Process(
+        self.process = self._context.Process(
             target=_serve, args=(theirs, self._make, self._arguments), daemon=True
         )
-        self._process.start()
+        self.process.start()
         theirs.close()
         try:
             first = self._pipe.recv() if self._pipe.poll(START) else _Unusable(f"not ready after {START:g} s")
         except (EOFError, OSError):
-            self._process.join(STOP)
-            first = _Unusable(f"it ended with code {self._process.exitcode}")
+            self.process.join(STOP)
+            first = _Unusable(f"it ended with code {self.process.exitcode}")
         except KeyboardInterrupt:
             self._kill()
             raise
@@ -152,10 +161,10 @@ class Worker:
 
     def _kill(self) -> None:
         assert self._pipe is not None
-        self._process.kill()
-        self._process.join(STOP)
+        self.process.kill()
+        self.process.join(STOP)
         self._pipe.close()
-        self._process, self.busy = None, False
+        self.process, self.busy = None, False
 
 
 def _serve(pipe: Connection, make: Callable, arguments: tuple) -> None:

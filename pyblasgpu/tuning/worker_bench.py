@@ -75,12 +75,16 @@ class Bench:
         Gives the function of a routine by name.
     ordinal : int
         The device.
+
+    Attributes
+    ----------
+    workload : Workload
     """
 
     def __init__(self, routine: Callable[[str], Callable], ordinal: int):
         self._routine, self._ordinal = routine, ordinal
         self._timer = Timer(devices.current(ordinal), STREAM)
-        self._workload = Workload(ordinal, STREAM)
+        self.workload = Workload(ordinal, STREAM)
 
     def __call__(self, job: Job) -> Iterator[Timing | Failed]:
         """Run a job.
@@ -115,9 +119,9 @@ class Bench:
             for kind in job.verify:
                 verify(routine, job.routine, dtype, job.layout, self._ordinal, STREAM, kind)
             for number, (extents, best) in enumerate(job.problems):
-                work = self._workload.rotation(routine, job.routine, dtype, job.layout, extents)
+                work = self.workload.rotation(routine, job.routine, dtype, job.layout, extents)
                 yield Timing(number, self._timer(work, best))
-            self._workload.check()
+            self.workload.check()
 
     def _vendor(self, name: str) -> Callable:
         with memory.current_context(self._ordinal):  # cuBLAS's handle is of the device that is current

@@ -255,7 +255,7 @@ def test_a_run_finds_the_best_and_the_next_call_uses_it(stage):
     first = sorted(planned(("gemm_simt", "s", "nn")), key=Stage.rate)[-search.BEST_TILES["quick"] :]
     assert other.trans_a and (other.BLK_M, other.BLK_N) in {(c.BLK_M, c.BLK_N) for c in first}
     assert sweep_file.read_sweep(made.log.path) == made.log.records
-    assert made.log.counts == {"ok": made._kernels._done} and made.untried == 0
+    assert made.log.counts == {"ok": made.done} and made.untried == 0
 
 
 def test_a_plan_is_the_same_from_another_process():
@@ -289,12 +289,11 @@ def test_other_layouts_try_the_tiles_that_won_before_others(stage):
         for timed in records.values()
     }
     candidates = planned(key)
-    tiles = [prune.tile_of(config) for config in made._kernels._promising(key, candidates)]
+    tiles = [prune.tile_of(c) for c in search.promising(key, candidates, made.log, H200, "quick")]
     first = [tile in won for tile in tiles]
     assert any(first) and first == sorted(first, reverse=True) and not all(first)
     # a longer run tries the rest as well
-    made._kernels._effort = "normal"
-    ordered = made._kernels._promising(key, candidates)
+    ordered = search.promising(key, candidates, made.log, H200, "normal")
     assert [prune.tile_of(config) for config in ordered][: sum(first)] == tiles[: sum(first)]
     assert len(ordered) > len(tiles) and set(ordered) >= set(candidates)
 
@@ -332,7 +331,7 @@ def asked(search_problem) -> list:
 
 def test_what_serves_now_is_tried_first_in_every_layout(stage, monkeypatch):
     """And so it stays, unless something faster is found; it is not verified a second time."""
-    monkeypatch.setattr(verify_winners.WinnerVerifier, "_verify", None)
+    monkeypatch.setattr(verify_winners.WinnerVerifier, "verify", None)
     for layout in ("nn", "tn"):
         ranked = sorted(prune.candidates("gemm_simt", "s", layout, H200).left, key=Stage.rate)
         stage.filed["gemm_simt", "s", layout] = {"large": ranked[-1]}
@@ -354,12 +353,12 @@ def test_a_search_that_is_cut_off_replaces_nothing_that_it_did_not_try(stage):
     kept = [r for r in made.log.records if r.parameters != FAMILIES["gemm_simt"].parameters_of(ranked[-1])]
     made.log = SweepLog(H200, "quick")
     for record in kept:
-        made.log._take(record)
-    sizes = {size for *_, size in made._decided(winners(kept, H200.name)).entries}
+        made.log.take(record)
+    sizes = {size for *_, size in made.decided(winners(kept, H200.name)).entries}
     assert sizes == set(sizes_of("gemm_simt")) - {"large"}
     # one that has failed is none to keep
     made.log.note(key, "", ranked[-1], outcome="wrong")
-    assert "large" in {size for *_, size in made._decided(winners(kept, H200.name)).entries}
+    assert "large" in {size for *_, size in made.decided(winners(kept, H200.name)).entries}
 
 
 def test_what_was_not_asked_for_in_time_is_untried(stage):
@@ -454,7 +453,7 @@ def test_a_record_says_under_what_it_was_taken(stage):
 
 def test_progress_tells_the_best_and_counts(stage):
     made, _ = tune(on(stage), layouts=("nn",))
-    seen = made._watcher.seen
+    seen = made.watcher.seen
     done, wanted, best = seen[-1]
     assert done == wanted == len(seen)
     top = max(record.tflops for record in made.log.timed(("gemm_simt", "s", "nn")))
@@ -529,7 +528,7 @@ def test_a_candidate_that_writes_around_its_operands_is_noticed(stage):
     fastest = max(planning.candidates("gemm_simt", "s", "nn", H200, "quick").left, key=Stage.rate)
     stage.broken = {fastest: write_far}
     body = worker_bench.Bench(stage.routine, 0)
-    stage.c_arena = lambda: body._workload._held["C", "s"]
+    stage.c_arena = lambda: body.workload.arenas["C", "s"]
     made, found = tune(lambda: body, layouts=("nn",))
     assert "spoils" in outcomes(made, fastest)
     assert all(e.parameters != FAMILIES["gemm_simt"].parameters_of(fastest) for e in found.entries.values())
@@ -557,8 +556,9 @@ def test_a_candidate_that_takes_the_device_down_is_out_and_the_worker_replaced(s
 
     bad = planning.candidates("gemm_simt", "s", "nn", H200, "quick").left[1]
     stage.broken = {bad: lose}
-    made, found = tune(fresh, layouts=("nn",))
-    assert outcomes(made, bad) == {"crash"} and made._runner.worker.replaced == 1
+    worker = Inline(fresh)
+    made, found = tune(None, layouts=("nn",), worker=worker)
+    assert outcomes(made, bad) == {"crash"} and worker.replaced == 1
     assert len(made.log.counts) == 2 and found.entries
 
 
@@ -610,7 +610,7 @@ def test_an_interrupted_run_keeps_what_it_has_and_is_resumed(stage):
     entry = found.entries["gemm_simt", "s", "nn", "large"]
     assert rate(entry) == Stage.rate(kept)
     assert read(tuned_files.user_file(H200.name)).entries == read_back(found)
-    assert made._watcher.said == ["interrupted: what was measured so far decides"]
+    assert made.watcher.said == ["interrupted: what was measured so far decides"]
 
     stage.broken, before = {}, stage.calls.copy()
     again, all_found = tune(on(stage), layouts=("nn",), resume=True)
@@ -653,10 +653,8 @@ def test_ctrl_c_loses_no_job_and_no_answer(stage, moment):
     made, _ = tune(None, layouts=("nn",), worker=worker)
     timed = [record for record in made.log.records if record.outcome in ("ok", "reference")]
     assert worker.moment is None and not worker.busy
-    assert made._watcher.said == ["interrupted: what was measured so far decides"]
-    assert len(timed) == worker.times and made._kernels._done + made.untried == len(
-        planned(("gemm_simt", "s", "nn"))
-    )
+    assert made.watcher.said == ["interrupted: what was measured so far decides"]
+    assert len(timed) == worker.times and made.done + made.untried == len(planned(("gemm_simt", "s", "nn")))
 
 
 def test_a_resumed_run_decides_of_its_own_searches(stage):
@@ -727,7 +725,7 @@ def test_a_calm_run_has_no_complaints(stage, monkeypatch):
     made, _ = tune(
         on(stage), layouts=("nn",), monitor=ClockMonitor(Sensor(State(processes=0), State(processes=1)))
     )
-    assert made.monitor._references and not made.monitor.complaints()
+    assert made.monitor.references and not made.monitor.complaints()
 
 
 # -------------------------------------------------------------------------- a process that is taken down
@@ -793,7 +791,7 @@ with Worker(device, ({}, float(sys.argv[1]))) as worker:
     log = SweepLog(h200, "quick", "resume" in sys.argv)
     tuner = Tuner(h200, Compilers(), worker, Watcher(), log, ClockMonitor(Sensor()))
     found = tuner.run([("gemm_simt", "s", "nn")], [])
-print(len(found.entries), worker.replaced, tuner.untried, *tuner._watcher.said)
+print(len(found.entries), worker.replaced, tuner.untried, *tuner.watcher.said)
 """
 
 
@@ -976,7 +974,7 @@ def test_products_lie_as_asked(stage, layout, batch, pad, shift):
         assert [x.batch for x in (a, b, c)] == [*(batch or (1,)) * 3]
         assert c.batch_stride == (7 * (9 + pad) if batch else 0)
         elements(c)[...] = 0
-    first = load._held["C", "d"].address
+    first = load.arenas["C", "d"].address
     assert seen[0][4].pointer == first + 8 * shift
     load.check()  # every element is inside
 
@@ -1006,13 +1004,13 @@ def test_memory_that_is_short_is_taken_from_other_problems(stage, monkeypatch):
 
     monkeypatch.setattr(stage.memory, "allocate", allocate)
     load.rotation(print, "gemm", DTYPES["d"], "tt", (8, 8, 8))
-    assert {dtype for _, dtype in load._held} == {"d"} and len(stage.memory.held) == 3
+    assert {dtype for _, dtype in load.arenas} == {"d"} and len(stage.memory.held) == 3
     load.release()
     assert not stage.memory.held
 
 
 def test_an_arena_repeats_its_chunk(stage):
-    arena = measure._Arena(100, np.arange(7, dtype=np.uint8), 0, 0)
+    arena = measure.Arena(100, np.arange(7, dtype=np.uint8), 0, 0)
     held = np.ctypeslib.as_array((ctypes.c_uint8 * 100).from_address(arena.address))
     assert np.array_equal(held, np.resize(np.arange(7), 100)) and arena.intact()
     ctypes.memset(arena.address + 100, 0, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import re
 import time
 from dataclasses import replace
@@ -23,6 +24,7 @@ from pyblasgpu.kernels.space import EFFORTS, space
 from pyblasgpu.model import gemm as gemm_model
 from pyblasgpu.model import score
 from pyblasgpu.model.occupancy import check_device
+from pyblasgpu.processes import Pool
 from pyblasgpu.tuning import command as tune_command
 from pyblasgpu.tuning import compile_pool, dryrun, measure, results, sweep_file
 from pyblasgpu.tuning.prune import Guidelines, candidates
@@ -139,7 +141,7 @@ def test_the_score_knows_what_a_step_costs():
     stripe = gemm_model.stripe_cycles
     assert stripe(walking, H200).issue > stripe(replace(plain, min_blocks=1), H200).issue
     kept = next(c for c in left if c.VEC_K > 1)
-    banked = gemm_model._fma_step(kept, H200).slots / (kept.THR_M * kept.THR_N)
+    banked = gemm_model.fma_step(kept, H200).slots / (kept.THR_M * kept.THR_N)
     assert 1.15 < banked < 1.6
     mma = next(c for c in candidates("gemm_mma", "d", "nn", H200).left if c.MMA_M == 16)
     small = replace(mma, MMA_M=8, MMA_K=4)
@@ -222,9 +224,10 @@ def test_candidates_compile_without_a_device():
 
 def test_what_nobody_waits_for_is_ended():
     """The interpreter joins these processes at its exit."""
-    with compile_pool.Compilers(H200.cc, workers=1) as compilers:
-        compilers._pool.submit(time.sleep, 600)
-        (process,) = compilers._pool._processes.values()
+    before = multiprocessing.active_children()
+    with Pool(time.sleep, workers=1) as pool:
+        pool.submit(600)
+        (process,) = [each for each in multiprocessing.active_children() if each not in before]
     assert connection.wait([process.sentinel], 60)  # not exitcode, which a thread of the pool reads, too
 
 

@@ -57,8 +57,8 @@ def test_a_lost_device_is_said_and_the_process_replaced(worker):
 
 def test_a_process_that_was_killed_between_two_jobs_is_noticed(worker):
     answers(worker, [])
-    os.kill(worker._process.pid, signal.SIGKILL)
-    worker._process.join()
+    os.kill(worker.process.pid, signal.SIGKILL)
+    worker.process.join()
     assert isinstance(answers(worker, [7])[-1], Lost)
     assert answers(worker, [7]) == [7, DONE]
 
@@ -66,7 +66,7 @@ def test_a_process_that_was_killed_between_two_jobs_is_noticed(worker):
 def test_ctrl_c_is_not_for_the_worker(worker):
     answers(worker, [])
     worker.send([1, 2])
-    os.kill(worker._process.pid, signal.SIGINT)
+    os.kill(worker.process.pid, signal.SIGINT)
     assert [worker.receive(5.0) for _ in range(3)] == [1, 2, DONE]
 
 
@@ -84,7 +84,7 @@ def test_an_interrupted_start_leaves_no_half_ready_process(monkeypatch):
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr("multiprocessing.connection.Connection.poll", interrupt)
             made.send([1])
-        assert made._process is None and not made.busy
+        assert made.process is None and not made.busy
         assert answers(made, [1]) == [1, DONE]
 
 
@@ -95,7 +95,7 @@ def interrupt(*_):
 def test_the_process_ends_when_the_worker_is_closed():
     made = Worker(fake_worker.commands)
     answers(made, [1])
-    process = made._process
+    process = made.process
     made.close()
     assert not process.is_alive()
     made.close()  # twice is no error
