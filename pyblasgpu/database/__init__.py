@@ -9,7 +9,6 @@ from .document import MAX_BYTES, SCHEMA, DatabaseError, Document, Entry, dumps, 
 from .families import (
     FAMILIES,
     FIXED,
-    FIXED_BUT,
     STOP_ROUTINES,
     Family,
     current_name,
@@ -35,7 +34,7 @@ from .sizes import RHS_AT, is_batch, nearest, places_of, rhs_class, size_class, 
 from .solved import SOLVED, Solved, solved_as, solved_in
 
 __all__ = [
-    "FAMILIES", "FIXED", "FIXED_BUT", "MAX_BYTES", "METHODS", "METHODS_AT", "RECURSION", "RHS_AT", "SCHEMA",
+    "FAMILIES", "FIXED", "MAX_BYTES", "METHODS", "METHODS_AT", "RECURSION", "RHS_AT", "SCHEMA",
     "SMALL", "SMALL_AT", "SOLVED", "STOP_ROUTINES", "TWO", "DatabaseError", "Document", "Entry", "Family",
     "Solved", "current_name", "dumps", "families_of", "is_batch", "nearest", "nearest_places",
     "nearest_small", "parse", "places_of", "read", "rhs_class", "rows_at_once", "size_class", "sizes_of",

@@ -10,8 +10,8 @@ from ..database import FAMILIES, FIXED, Document, sizes_of
 from ..errors import BackendUnavailable, ConfigError
 from ..gpu.compile import KernelSource
 from ..gpu.device import Device, known, names
+from ..kernels.registry import family_of
 from ..model.occupancy import check_device
-from ..types import DTYPES, Region, Uplo
 from . import leaf
 from .tuned_files import documents
 
@@ -22,7 +22,9 @@ def kernels(device: Device) -> Iterator[KernelSource]:
     """Each kernel once: those of the tuned values for the device and for others of its architecture; where
     there are none, of the computed Configs; and those of families that need no tuning.
     """
-    yield from dict.fromkeys(source for stem, config in _configs(device) for source in _plain(stem, config))
+    yield from dict.fromkeys(
+        source for stem, config in _configs(device) for source in family_of(stem).plain_sources(config)
+    )
 
 
 def chosen(document: Document, device: Device) -> Iterator[KernelSource]:
@@ -33,7 +35,7 @@ def chosen(document: Document, device: Device) -> Iterator[KernelSource]:
 
 def source_of(stem: str, config: Any, flags: tuple[tuple[str, Any], ...]) -> KernelSource:
     """The kernel that `flags` specialise, those of a `KernelSource`."""
-    module, given = (FAMILIES | FIXED)[stem].module, dict(flags)
+    module, given = family_of(stem).module, dict(flags)
     if "t_by_rows" in given:
         return module.source(config, module.Variant(**given))
     return module.source(config, **given)
@@ -74,24 +76,3 @@ def _computed(stem: str, device: Device) -> Iterator[Any]:
             yield leaf.computed(stem, dtype, layout, size, device)
         except (BackendUnavailable, ConfigError):
             continue
-
-
-def _plain(stem: str, config: Any) -> Iterator[KernelSource]:
-    """The kernels of a Config that most calls need."""
-    module, is_complex = (FAMILIES | FIXED)[stem].module, DTYPES[config.dtype].is_complex
-    if hasattr(module, "Variant"):
-        variants = product((False, True), repeat=2)
-        yield from (module.source(config, module.Variant(False, False, *lies)) for lies in variants)
-    elif stem == "copy_scaled":
-        yield from (module.source(config, False, False, *lies) for lies in product((False, True), repeat=2))
-    elif stem == "pack":
-        yield from (module.source(config, False, by_rows) for by_rows in (False, True))
-    elif stem == "diagonal_blocks":
-        for uplo, unit, by_rows in product(Uplo, (False, True), (False, True)):
-            yield module.source(config, uplo, unit, by_rows)
-    elif stem == "symmetrize":
-        yield from (module.source(config, region) for region in (Region.LOWER, Region.UPPER))
-    else:
-        yield module.source(config)
-        if stem in FAMILIES:
-            yield module.source(config, region=Region.of(Uplo.LOWER, hermitian=is_complex))

@@ -8,9 +8,10 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
-from ..database import FAMILIES, FIXED, FIXED_BUT, nearest, size_class, tuned_at
+from ..database import FAMILIES, nearest, size_class, tuned_at
 from ..errors import BackendUnavailable, ConfigError
 from ..gpu.device import Device
+from ..kernels.registry import family_of
 from ..kernels.space import quick_points
 from ..model.occupancy import check_device, comfortable
 from ..model.score import score
@@ -43,9 +44,7 @@ class Choice:
 
 def runs(stem: str, device: Device) -> bool:
     """Whether `device` is made for the family; that it can run a Config at all is seen with the Config."""
-    if stem in FIXED:
-        return device.cc >= FIXED[stem].needs
-    return not stem.endswith("_mma") or device.has_double_mma
+    return family_of(stem).runs_on(device)
 
 
 def of_class(
@@ -121,4 +120,4 @@ def fixed(stem: str, dtype: str, device: Device) -> Any:
     """The Config of a family that needs no tuning."""
     if not runs(stem, device):
         raise _unable(stem, device)
-    return FIXED[stem].config(dtype, "", FIXED_BUT.get((stem, dtype), {}))
+    return family_of(stem).fixed_config(dtype)

@@ -93,7 +93,7 @@ def _narrow(stem: str, dtype: Dtype, layout: str, triangle: Triangle, device: De
     """Of tiles with few right-hand sides."""
     for (m, n, *inner), stages in product(NARROW.get((stem, dtype.letter), ()), NARROW_STAGES):
         chosen: Parameters = {"BLK_K": NARROW_DEPTH, "stages": stages, "prefetch": True}
-        if stem == "gemm_mma":
+        if FAMILIES[stem].tensor_cores:
             ((mma_m, mma_k),) = instructions(dtype, device, inner[0], (4,))
             chosen |= dict(zip(("WARP_M", "WARP_N"), inner, strict=True)) | {"MMA_M": mma_m, "MMA_K": mma_k}
         else:

@@ -312,6 +312,10 @@ def source_digest() -> str:
     return digest.hexdigest()
 
 
+#: Files of `kernels` from which no kernel is built.
+_NOT_IN_KERNELS = ("axes", "family", "registry", "space")
+
+
 def _texts() -> list[Path]:
     """The kernel files and those of this package that they are built from."""
     here = Path(__file__).parent
@@ -319,7 +323,7 @@ def _texts() -> list[Path]:
         *sorted((here / "intrinsics").glob("*.py")),
         here / "backend.py",
         Path(__file__),
-        *sorted(f for f in (here.parent / "kernels").rglob("*.py") if f.stem not in ("axes", "space")),
+        *sorted(f for f in (here.parent / "kernels").rglob("*.py") if f.stem not in _NOT_IN_KERNELS),
     ]
 
 

@@ -13,21 +13,11 @@ from __future__ import annotations
 from ..gpu.device import Device
 from ..types import Dtype
 from .common.axes import Axis, Parameters
-from .gemm.space import gemm_mma, gemm_simt
-from .trsm.space import triangle_fma, triangle_leaf, triangle_mma
+from .registry import FAMILIES
 
 __all__ = ["EFFORTS", "quick_points", "space"]
 
 EFFORTS = ("quick", "normal", "exhaustive")
-
-_SPACES = {
-    "gemm_simt": gemm_simt,
-    "gemm_mma": gemm_mma,
-    "trsm_leaf": triangle_leaf,
-    "trmm_leaf": triangle_leaf,
-    "trsm_mma": triangle_mma,
-    "trsm_fma": triangle_fma,
-}
 
 
 def space(stem: str, dtype: Dtype, layout: str, device: Device, effort: str) -> list[Axis]:
@@ -40,7 +30,7 @@ def space(stem: str, dtype: Dtype, layout: str, device: Device, effort: str) -> 
     """
     if effort not in EFFORTS:
         raise ValueError(f"effort {effort!r} is none of {', '.join(EFFORTS)}")
-    return _SPACES[stem](dtype, layout, device, effort)
+    return FAMILIES[stem].space(dtype, layout, device, effort)
 
 
 def quick_points(stem: str, dtype: Dtype, layout: str, device: Device) -> list[Parameters]:

@@ -13,6 +13,7 @@ import numpy as np
 from ..gpu.device import Device
 from ..gpu.intrinsics.mma import joins_parts
 from ..kernels.common.smem_tile import Stripe
+from ..kernels.registry import family_of
 from .block import ANSWER, BARRIER, L2_BYTES, LINE, START, Block, dram_rate, mma_time, slots_per_fma
 from .columns import Columns, larger, pick
 from .occupancy import alike
@@ -63,7 +64,7 @@ def stripe_cycles(config: Any, device: Device, astray: tuple[bool, bool] = (Fals
     """One stripe of a tile, but for the time until memory answers; `config` stands for those `alike`."""
     facts, warps = config.dtype_facts, config.threads // device.warp_size
     shares = zip((config.stripe_a, config.stripe_b), config.shares, astray, strict=True)
-    times = ASTRAY_MMA if config.STEM == "gemm_mma" else ASTRAY
+    times = ASTRAY_MMA if family_of(config.STEM).tensor_cores else ASTRAY
     stripes = [
         (stripe, times[stripe.load_bytes] if strays and config.stages > 1 else 1)
         for stripe, shared, strays in shares
@@ -71,7 +72,7 @@ def stripe_cycles(config: Any, device: Device, astray: tuple[bool, bool] = (Fals
     ]
     loads = LOAD * sum(s.blk * s.depth / (s.vec * config.threads) for s, _ in stripes)
     loads += WALK * config.persistent
-    step = _mma_step(config, device) if config.STEM == "gemm_mma" else fma_step(config, device)
+    step = _mma_step(config, device) if family_of(config.STEM).tensor_cores else fma_step(config, device)
     stored = sum(longer * _stored_lines(s, config.threads, device.warp_size) for s, longer in stripes)
     lines = config.BLK_K * step.lines * READ + stored * WRITE
     fetched = (config.BLK_M + config.BLK_N) * config.BLK_K * facts.itemsize / L2_BYTES

@@ -6,16 +6,14 @@ from math import prod
 from typing import Any
 
 from ..gpu.device import Device
+from ..kernels.registry import FAMILIES
 from .block import ANSWER, BARRIER, L2_BYTES, LINE, START, Block, mma_rate, mma_time, slots_per_fma, waves
 
-__all__ = ["LEAVES", "leaf_cycles"]
+__all__ = ["leaf_cycles"]
 
 COPY = 60  # instructions of a global load, element by element, which knows no contiguous dimension
 ROW = 200  # cycles between two block rows of a leaf
 DEPENDENT = 4  # cycles until an FMA of a substitution can use the one before
-
-_WARP_LEAVES = ("trsm_mma", "trsm_fma")
-LEAVES = ("trsm_leaf", "trmm_leaf", *_WARP_LEAVES)
 
 
 def leaf_cycles(stem: str, config: Any, extents: tuple[int, ...], resident: int, device: Device) -> float:
@@ -23,7 +21,7 @@ def leaf_cycles(stem: str, config: Any, extents: tuple[int, ...], resident: int,
     n, rhs, *batch = extents
     count = prod(batch)
     blocks = config.grid(rhs) * count
-    if stem not in _WARP_LEAVES:
+    if "ORDER" not in FAMILIES[stem].parameters:
         return waves(_leaf_block(stem, config, n, device), blocks, resident, device)
     leaves = -(-n // config.ORDER)
     block = _warp_leaf_block(stem, config, min(n, config.ORDER), device)
@@ -45,7 +43,7 @@ def _warp_leaf_block(stem: str, config: Any, n: int, device: Device) -> Block:
     per_fma = slots_per_fma(config, device)
     solve = BLK**2 / 2 * facts.reals_per_element**2 * per_fma
     update = BLK**2 * config.WARP_N / device.warp_size * facts.reals_per_element**2 * per_fma
-    if stem == "trsm_mma":  # each element of T is read by one lane, else by the four of a row, in vectors
+    if FAMILIES[stem].tensor_cores:  # one lane reads an element of T, else the four of a row do, in vectors
         update, loads = update * mma_time(config, device), BLK**2 / device.warp_size
     else:
         loads = 4 * BLK**2 / (device.warp_size * config.vector)

@@ -10,13 +10,13 @@ import numpy as np
 from ..errors import ConfigError
 from ..gpu.device import Device
 from ..kernels.common.axes import Parameters
+from ..kernels.registry import family_of
 from .columns import Columns
 
 __all__ = [
     "COMFORT",
     "OVERHEAD",
     "RING",
-    "SOLVED_COLUMNS",
     "Demand",
     "Fit",
     "alike",
@@ -32,7 +32,6 @@ __all__ = [
 
 OVERHEAD = 24  # registers of addresses and counters that a kernel needs beside its Config's own estimate
 COMFORT = 88  # what it takes beside it if it may; with less, some kernels spill
-SOLVED_COLUMNS = {"trsm_leaf": 1, "trsm_fma": 2}  # that a thread solves in registers, by family
 
 
 @lru_cache(maxsize=1 << 16)
@@ -56,7 +55,8 @@ class Fit:
 def comfortable(config: Any, device: Device) -> bool:
     """Whether `config` leaves the compiler so many registers that it need not be seen to compile."""
     # a column that is solved takes as many again as a step of it has real products
-    solved = SOLVED_COLUMNS.get(config.STEM, 0) * config.BLK_M * config.dtype_facts.reals_per_element**2
+    columns = family_of(config.STEM).solved_columns
+    solved = columns * config.BLK_M * config.dtype_facts.reals_per_element**2 if columns else 0
     return demand(config).registers + solved + COMFORT <= register_limit(config, device)
 
 

@@ -19,11 +19,12 @@ import numpy as np
 from ..gpu.device import Device
 from ..kernels.gemm.persistent import under_way
 from ..kernels.gemm.trmm_fused import tile_counts, tile_orders
+from ..kernels.registry import FAMILIES
 from ..types import Region, Triangle
 from .block import overlapped, parted, rounds, waves
 from .columns import Columns, larger, smaller, up
 from .gemm import dram_cycles, gemm_block
-from .leaf import LEAVES, leaf_cycles
+from .leaf import leaf_cycles
 from .occupancy import OVERHEAD, Fit, blocks_per_sm, register_limit
 
 __all__ = ["cycles", "in_place_cycles", "piece_bytes", "score", "scores", "summing_cycles", "tiles_of"]
@@ -46,7 +47,7 @@ def scores(configs: Sequence[Any], places: Sequence[tuple[int, ...]], device: De
     found = np.zeros((len(configs), len(places)))
     fit, groups = Fit(device), defaultdict[tuple, list[int]](list)
     for at, config in enumerate(configs):
-        if config.STEM in LEAVES:
+        if not FAMILIES[config.STEM].is_product:
             found[at] = [score(config.STEM, config, extents, device) for extents in places]
         elif fit.blocks(config):
             groups[config.STEM, config.persistent].append(at)
@@ -63,7 +64,7 @@ def _score(stem: str, config: Any, extents: tuple[Any, ...], device: Device) -> 
     """`score` of a Config that fits on `device`, or of `Columns` of such."""
     spill = smaller(1.0, (register_limit(config, device) / (config.registers + OVERHEAD)) ** 2)
     facts = config.dtype_facts
-    products = extents[0] ** 2 / 2 * prod(extents[1:]) if stem in LEAVES else prod(extents)
+    products = extents[0] ** 2 / 2 * prod(extents[1:]) if FAMILIES[stem].is_leaf else prod(extents)
     ideal = products * facts.reals_per_element**2 / (device.fma_lanes(facts) * device.sm_count)
     best = cycles(stem, config, extents, device)
     if getattr(config, "persistent", False):
@@ -105,7 +106,9 @@ def cycles(
         share, longest = in_place_cycles(config, extents, device, part, astray)
         levels, _ = tile_counts(config, part, *extents[:2])
         return overlapped(share, LONGEST * longest) + LEVEL * levels
-    if stem in LEAVES:
+    if cost := FAMILIES[stem].cost:
+        return cost(config, extents, device)
+    if FAMILIES[stem].is_leaf:
         return leaf_cycles(stem, config, extents, resident, device)
     m, n, k, *batch = extents
     count = prod(batch)  # no tile holds parts of two matrices

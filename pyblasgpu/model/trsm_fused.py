@@ -15,6 +15,7 @@ from ..gpu.device import Device
 from ..kernels.gemm.trmm_fused import tile_counts, tile_orders
 from ..kernels.gemm.trsm_fused import shared_bytes
 from ..kernels.gemm.warp_substitution import group_of, sharing
+from ..kernels.registry import family_of
 from ..types import Dtype, Triangle
 from .block import mma_rate, overlapped
 from .gemm import gemm_block
@@ -71,7 +72,7 @@ def _unknown(config: Any, triangle: Triangle, device: Device) -> float:
     """Cycles of an unknown on the diagonal of a block that has its multiprocessor for itself."""
     (block, free), facts = tile_orders(config, triangle), config.dtype_facts
     products = facts.reals_per_element**2
-    lanes = device.fma_lanes(facts) * (mma_rate(facts, device) if config.STEM.endswith("_mma") else 1)
+    lanes = device.fma_lanes(facts) * (mma_rate(facts, device) if family_of(config.STEM).tensor_cores else 1)
     busy = min(config.threads / (device.warp_size * device.partitions), 1)
     multiplied = RATE * block * free / (lanes * busy) + ELEMENT * config.THR_M * config.THR_N
     substituted = _substituted(facts, config.BLK_K, sharing(facts, config.threads, free, config.BLK_K))

@@ -18,9 +18,8 @@ from ..dispatch.operand_copies import ALIGNED
 from ..dispatch.split_k import STREAMED, walk_of
 from ..gpu.device import current
 from ..kernels.copy import split_k_reduce
-from ..kernels.gemm import mma as gemm_mma
-from ..kernels.gemm import simt as gemm_simt
 from ..kernels.gemm.config import GemmConfig
+from ..kernels.registry import FAMILIES
 from ..operands import Operand
 from ..types import Region
 from .copy import record_copy, record_pack, record_scale
@@ -28,13 +27,11 @@ from .launch_list import ALPHA, BETA, Tape, recorded
 from .pack import record_packed
 
 __all__ = [
-    "SOURCES", "alignments", "contiguous", "fitted", "gemm", "record", "record_beta", "record_gemm", "tape",
+    "alignments", "contiguous", "fitted", "gemm", "record", "record_beta", "record_gemm", "tape",
 ]  # fmt: skip
 
+
 #: Stem of each family of kernels -> its ``source``.
-SOURCES = {family.STEM: family.source for family in (gemm_mma, gemm_simt)}
-
-
 class _Product(NamedTuple):
     """alpha A B + beta C of `part` of C; `alpha` and `beta` are ALPHA, BETA or numbers."""
 
@@ -227,7 +224,7 @@ def _record_kernel(
 ) -> None:
     """The launch; `leads` are the strides of A, B that are not 1."""
     alpha, a, b, beta, c, part, _ = job
-    kernel = SOURCES[config.STEM](config, a.conj, b.conj, part)
+    kernel = FAMILIES[config.STEM].source(config, a.conj, b.conj, part)
 
     def integers(a: Operand, b: Operand, c: Operand, *_) -> tuple:
         walked = walk[1:] if walk else ()

@@ -12,7 +12,7 @@ formed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ..database import families_of
@@ -20,6 +20,7 @@ from ..dispatch import overrides
 from ..dispatch.choose import select, stop_size
 from ..gpu.device import current
 from ..kernels.common.triangle_panel import Variant
+from ..kernels.registry import family_of
 from ..operands import Operand
 from ..types import Diag, Side, Uplo
 from .copy import record_copy, record_pack
@@ -83,8 +84,6 @@ class Recurrence(NamedTuple):
     ----------
     routine : str
         Name under which the leaf and the stop size are tuned.
-    sources : dict
-        Stem of each family of leaf kernels -> its ``source(config, variant)``.
     in_reverse : bool
         Whether the schedule is walked from its end.
     leaf_alpha : callable
@@ -94,7 +93,6 @@ class Recurrence(NamedTuple):
     """
 
     routine: str
-    sources: Mapping[str, Callable]
     in_reverse: bool
     leaf_alpha: Callable
     update: Callable
@@ -158,7 +156,7 @@ def leaf_recorder(
     Those to come have the same strides and batch, and are of no larger order than the leaf's.
     """
     variant = Variant(unit=diag is Diag.UNIT, conj=t.conj, t_by_rows=t.by_rows, b_by_rows=b.by_rows)
-    kernel = recurrence.sources[config.STEM](config, variant)
+    kernel = family_of(config.STEM).source(config, variant)
 
     def record(t: Operand, b: Operand, alpha) -> None:
         tape.launch(kernel, config.grid(b.cols), (t, b), _integers, (alpha,))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..kernels.trmm import leaf as trmm_leaf
 from ..operands import Operand
 from ..types import Diag, Side, Uplo
 from . import trmm_by_levels, trmm_in_place
@@ -59,8 +58,7 @@ def _update(first: int):
     return ALPHA, 1.0
 
 
-_SOURCES = {family.STEM: family.source for family in (trmm_leaf,)}
-_RECURRENCE = Recurrence("trmm", _SOURCES, True, _leaf_alpha, _update)
+_RECURRENCE = Recurrence("trmm", True, _leaf_alpha, _update)
 
 
 def record(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Diag) -> None:

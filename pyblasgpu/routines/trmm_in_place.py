@@ -14,11 +14,12 @@ from ..dispatch.choose import Choice, select
 from ..errors import BackendUnavailable
 from ..gpu.device import Device, current
 from ..kernels.gemm import trmm_fused as trmm_fused
+from ..kernels.registry import FAMILIES
 from ..kernels.trmm import diagonal_blocks
 from ..model.score import in_place_cycles
 from ..operands import Operand
 from ..types import Diag, Side, Uplo
-from .gemm import SOURCES, contiguous, fitted
+from .gemm import contiguous, fitted
 from .in_place import LEAF, Job, Pair, pair, said
 from .launch_list import ALPHA, Tape
 from .trmm_by_levels import most_workspace
@@ -99,7 +100,7 @@ def record(tape: Tape, job: InPlace, diag: Diag) -> None:
     with tape.temporary():
         blocks, flags = (tape.scratch(count, 1, 1) for count in job.scratch)
         _record_blocks(tape, job, diag, (blocks, flags), (t.rows, job.block, flags.rows, lead))
-        kernel = SOURCES[config.STEM](config, *job.pair.conjs, triangle=triangle)
+        kernel = FAMILIES[config.STEM].source(config, *job.pair.conjs, triangle=triangle)
         operands, grid = (t._replace(conj=False), blocks, flags, c), config.grid(c.rows, c.cols)
         tape.launch(kernel, grid, operands, lambda *_: (c.rows, c.cols, lead, c.col_stride), (ALPHA,))
 

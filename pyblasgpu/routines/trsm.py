@@ -13,9 +13,6 @@ from ..dispatch.choose import select
 from ..dispatch.leaf import Choice, choose_method, runs
 from ..dispatch.overrides import given
 from ..gpu.device import Device, current
-from ..kernels.trsm import fma as trsm_fma
-from ..kernels.trsm import leaf as trsm_leaf
-from ..kernels.trsm import mma as trsm_mma
 from ..kernels.trsm import small as trsm_small
 from ..kernels.trsm.small import TrsmSmall
 from ..operands import Operand
@@ -86,8 +83,7 @@ def _update(first: int):
     return -1.0, ALPHA if first == 0 else 1.0
 
 
-_SOURCES = {family.STEM: family.source for family in (trsm_leaf, trsm_mma, trsm_fma, trsm_small)}
-_RECURRENCE = Recurrence("trsm", _SOURCES, False, _leaf_alpha, _update)
+_RECURRENCE = Recurrence("trsm", False, _leaf_alpha, _update)
 
 
 def _small(tape: Tape, b: Operand) -> TrsmSmall | None:

@@ -15,10 +15,11 @@ from ..database import RECURSION, rows_at_once
 from ..dispatch import trsm_fused as dispatch_trsm_fused
 from ..errors import BackendUnavailable
 from ..gpu.device import current
+from ..kernels.registry import FAMILIES
 from ..kernels.trsv import kernel as trsv
 from ..operands import Operand
 from ..types import Diag, Side, Uplo
-from .gemm import SOURCES, fitted
+from .gemm import fitted
 from .in_place import Job, Pair, pair, said
 from .launch_list import Tape
 from .recursion import Leaf, schedule
@@ -100,6 +101,6 @@ def record(tape: Tape, diag: Diag, t: Operand, b: Operand, alpha) -> None:
     one = job(tape, t, b)
     (t, c, triangle), config, lead = one.pair, cast(Any, one.choice.config), one.pair.lead
     tape.choices.append(one.choice)
-    kernel = SOURCES[config.STEM](config, *one.pair.conjs, triangle=triangle, solved=diag)
+    kernel = FAMILIES[config.STEM].source(config, *one.pair.conjs, triangle=triangle, solved=diag)
     operands, grid = (t._replace(conj=False), c, tape.flags()), config.grid(c.rows, c.cols)
     tape.launch(kernel, grid, operands, lambda *_: (c.rows, c.cols, lead, c.col_stride), (alpha,))

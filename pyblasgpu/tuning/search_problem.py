@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ..database import places_of
 from ..gpu.device import Device
+from ..kernels.registry import FAMILIES, Axes
 from ..model.score import score
 
 __all__ = [
@@ -50,21 +51,6 @@ class Measurement:
         return self.size, self.extents
 
 
-class Axes(NamedTuple):
-    """Attributes of a Config that are varied together, the most important first.
-
-    Attributes
-    ----------
-    tile : tuple of tuple of str
-        What the score depends on most.
-    variant : tuple of tuple of str
-        How a tile is compiled and loaded.
-    """
-
-    tile: tuple[tuple[str, ...], ...] = ()
-    variant: tuple[tuple[str, ...], ...] = ()
-
-
 class SearchProblem(NamedTuple):
     """What is searched: one (stem, dtype, layout).
 
@@ -101,42 +87,6 @@ Times = Mapping[Measurement, float]
 Batches = Generator[list[Measurement], Times, None]
 Strategy = Callable[[SearchProblem], Batches]
 
-_LEAF_AXES = Axes(
-    tile=(("BLK_M", "DIM_X"), ("BLK_N", "DIM_Y"), ("BLK_K", "SLICED_K")),
-    variant=(("stages", "min_blocks"),),
-)
-_LOADS = ("VEC_A", "DIM_XA", "PAD_A"), ("VEC_B", "DIM_XB", "PAD_B")
-_AXES = {
-    "gemm_simt": Axes(
-        tile=(
-            ("BLK_M", "BLK_N"),
-            ("DIM_X", "DIM_Y"),
-            ("BLK_K", "stages", "VEC_K"),
-            ("share_a", "share_b", "read_only"),
-        ),
-        variant=(("min_blocks", "prefetch", "persistent"), ("by_rows",), ("WARP_X",), *_LOADS),
-    ),
-    "gemm_mma": Axes(
-        tile=(
-            ("BLK_M", "BLK_N"),
-            ("WARP_M", "WARP_N"),
-            ("BLK_K", "stages"),
-            ("MMA_M", "MMA_K"),
-        ),
-        variant=(("min_blocks", "prefetch", "persistent"), *_LOADS),
-    ),
-    "trsm_leaf": _LEAF_AXES,
-    "trmm_leaf": _LEAF_AXES,
-    "trsm_mma": Axes(
-        tile=(("ORDER", "BLK"), ("WARPS", "WARP_N"), ("MMA_M", "MMA_K")),
-        variant=(("PRODUCER_WARPS",), ("WARPS_PER_COLUMN_GROUP",), ("stages", "min_blocks")),
-    ),
-    "trsm_fma": Axes(
-        tile=(("ORDER", "BLK"), ("WARPS", "WARP_N")),
-        variant=(("PRODUCER_WARPS",), ("WARPS_PER_COLUMN_GROUP",), ("stages", "min_blocks")),
-    ),
-}
-
 
 def search_problem_of(
     stem: str, candidates: tuple[Any, ...], device: Device, sizes: Sequence[str] = ()
@@ -146,7 +96,7 @@ def search_problem_of(
     def points(config: Any, size: str, extents: tuple[int, ...]) -> float:
         return score(stem, config, extents, device)
 
-    return SearchProblem(candidates, places_of(stem, sizes), points, _AXES.get(stem, Axes()))
+    return SearchProblem(candidates, places_of(stem, sizes), points, FAMILIES[stem].axes)
 
 
 def tile_key(config: Any, axes: Axes) -> Hashable:

@@ -13,7 +13,7 @@ from pyblasgpu.types import Region
 def run(source, blocks: int, arrays: tuple, integers: tuple, scalars: tuple, batch: int = 1) -> None:
     """Launch `source` on `arrays` themselves; `integers` and `scalars` follow the pointers."""
     addresses = [simulator.adopt(array) for array in arrays]
-    reals = tuple(region for scalar in scalars for region in (complex(scalar).real, complex(scalar).imag))
+    reals = tuple(part for scalar in scalars for part in (complex(scalar).real, complex(scalar).imag))
     launch.kernel(source, 0).launch((blocks, 1, batch), 0, addresses, integers, reals)
 
 

@@ -7,8 +7,10 @@ or written. Complex numbers that are aligned as reals alone are accessed real by
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import ClassVar
 
 from ...errors import require
@@ -134,6 +136,12 @@ def source(
         shared_bytes=config.shared_bytes,
         build=lambda: _build(config, conj, zero, read_by_rows, write_by_rows, region, mirrored),
     )
+
+
+def plain_sources(config: CopyScaled) -> Iterator[KernelSource]:
+    """The kernels that most calls need."""
+    for read_by_rows, write_by_rows in product((False, True), repeat=2):
+        yield source(config, False, False, read_by_rows, write_by_rows)
 
 
 def _walk(config: CopyScaled, by_rows: bool):

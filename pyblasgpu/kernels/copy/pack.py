@@ -9,6 +9,7 @@ memory is not needed. Which layout it is, the strides of the target say; the ker
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import gcd
@@ -20,7 +21,7 @@ from ...gpu.compile import KernelSource
 from ...types import DTYPES, Dtype
 from .packing import Packing
 
-__all__ = ["STEM", "Pack", "source"]
+__all__ = ["STEM", "Pack", "plain_sources", "source"]
 
 STEM = "pack"
 PARAMETERS = "pp ii qq qqq qq".replace(" ", "")
@@ -126,6 +127,11 @@ def source(config: Pack, conj: bool, read_by_rows: bool) -> KernelSource:
         shared_bytes=config.shared_bytes,
         build=lambda: _build(config, conj, read_by_rows),
     )
+
+
+def plain_sources(config: Pack) -> Iterator[KernelSource]:
+    """The kernels that most calls need."""
+    return (source(config, False, by_rows) for by_rows in (False, True))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ in memory by 16 bytes a thread whatever the shape; C is written element by eleme
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Self
@@ -21,7 +22,7 @@ from ...gpu.compile import KernelSource
 from ...types import DTYPES, Dtype, Region
 from ..common.region import check_region, contains, intersects
 
-__all__ = ["LOAD", "STEM", "SplitKReduce", "cut", "source"]
+__all__ = ["LOAD", "STEM", "SplitKReduce", "cut", "plain_sources", "source"]
 
 STEM = "split_k_reduce"
 LOAD = 16  # bytes of one load
@@ -124,6 +125,11 @@ def source(config: SplitKReduce, region: Region = Region.ALL) -> KernelSource:
         shared_bytes=config.shared_bytes,
         build=lambda: _build(config, region),
     )
+
+
+def plain_sources(config: SplitKReduce) -> Iterator[KernelSource]:
+    """The kernel that most calls need."""
+    return iter([source(config)])
 
 
 def _adder(facts: Dtype, UNROLL: int):

@@ -9,6 +9,7 @@ as W does, by columns.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -20,7 +21,7 @@ from ...types import DTYPES, Dtype, Region
 from ..common.region import check_region, contains
 from ..common.tile_scheduler import places, tile_count
 
-__all__ = ["STEM", "Symmetrize", "source"]
+__all__ = ["STEM", "Symmetrize", "plain_sources", "source"]
 
 STEM = "symmetrize"
 PARAMETERS = "pp i qqq qq rr".replace(" ", "")
@@ -109,6 +110,11 @@ def source(config: Symmetrize, region: Region) -> KernelSource:
         shared_bytes=config.shared_bytes,
         build=lambda: _build(config, region),
     )
+
+
+def plain_sources(config: Symmetrize) -> Iterator[KernelSource]:
+    """The kernels that most calls need."""
+    return (source(config, region) for region in (Region.LOWER, Region.UPPER))
 
 
 def _mirror(config: Symmetrize):

@@ -10,6 +10,7 @@ product is in `mainloop`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,12 +18,12 @@ from ...errors import require
 from ...gpu.backend import device_function, ptx, unrolled
 from ...gpu.compile import KernelSource
 from ...gpu.intrinsics.mma import SHAPES, elements_per_mma, joins_parts
-from ...types import Diag, Region, Triangle
+from ...types import Diag, Region, Triangle, Uplo
 from .config import GemmConfig
 from .mainloop import Product
 from .source import kernel_source
 
-__all__ = ["STEM", "GemmMma", "source"]
+__all__ = ["STEM", "GemmMma", "plain_sources", "source"]
 
 STEM = "gemm_mma"
 
@@ -145,6 +146,12 @@ def source(
     multiplies C in place by a `triangle`, or solves it: see `kernel_source`.
     """
     return kernel_source(config, conj_a, conj_b, region, triangle, solved, _product)
+
+
+def plain_sources(config: GemmMma) -> Iterator[KernelSource]:
+    """The kernels that most calls need: of all of C, and of its lower triangle."""
+    lower = Region.of(Uplo.LOWER, hermitian=config.dtype_facts.is_complex)
+    return (source(config, region=region) for region in (Region.ALL, lower))
 
 
 def _product(config: GemmMma, conj_a: bool, conj_b: bool) -> Product:

@@ -8,6 +8,7 @@ from itertools import product
 from ...gpu.device import Device
 from ...types import Dtype
 from ..common.axes import VECTOR, Axis, Parameters, first, instructions, residence, widest
+from ..registry import FAMILIES
 
 __all__ = ["deepened", "gemm_mma", "gemm_simt", "laid_out"]
 
@@ -331,7 +332,7 @@ def deepened(stem: str, dtype: Dtype, layout: str, parameters: Parameters, depth
     chosen, (trans_a, trans_b) = {**parameters, "BLK_K": depth}, (letter == "t" for letter in layout)
     edges = ("A", chosen["BLK_M"], "VEC_M", trans_a), ("B", chosen["BLK_N"], "VEC_N", not trans_b)
     for name, blk, vector, k_major in edges:
-        if stem == "gemm_mma":
+        if FAMILIES[stem].tensor_cores:
             chosen |= _rows(dtype, chosen, name, blk, k_major)
         else:
             chosen |= _loads(dtype, chosen, name, blk, chosen[vector], k_major)[0]
@@ -343,7 +344,7 @@ def laid_out(stem: str, dtype: Dtype, layout: str, parameters: Parameters, devic
     plainest formula.
     """
     chosen = dict(parameters)
-    if stem == "gemm_simt":
+    if not FAMILIES[stem].tensor_cores:
         keeps = _keeping(dtype, layout, device, chosen["BLK_K"], chosen["stages"])[-1]
         chosen |= _fragments(dtype, layout, chosen, keeps)
         chosen |= _lanes(chosen)[0]

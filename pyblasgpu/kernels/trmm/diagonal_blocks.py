@@ -6,8 +6,10 @@ T does; a unit diagonal, which T need not hold, is there in them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import ClassVar
 
 from ...errors import require
@@ -16,7 +18,7 @@ from ...gpu.compile import KernelSource
 from ...types import DTYPES, Dtype, Region, Uplo
 from ..common.region import contains
 
-__all__ = ["STEM", "DiagonalBlocks", "source"]
+__all__ = ["STEM", "DiagonalBlocks", "plain_sources", "source"]
 
 STEM = "diagonal_blocks"
 PARAMETERS = "ppp iii q".replace(" ", "")
@@ -90,6 +92,12 @@ def source(config: DiagonalBlocks, uplo: Uplo, unit: bool, by_rows: bool) -> Ker
         shared_bytes=config.shared_bytes,
         build=lambda: _build(config, uplo, unit, by_rows),
     )
+
+
+def plain_sources(config: DiagonalBlocks) -> Iterator[KernelSource]:
+    """The kernels that most calls need."""
+    flags = product(Uplo, (False, True), (False, True))
+    return (source(config, *each) for each in flags)
 
 
 def _build(config: DiagonalBlocks, uplo: Uplo, unit: bool, by_rows: bool):

@@ -1,0 +1,46 @@
+"""The families of products."""
+
+from __future__ import annotations
+
+from ..registry import Axes, Family
+
+__all__ = ["FAMILIES"]
+
+_LOADS = ("VEC_A", "DIM_XA", "PAD_A"), ("VEC_B", "DIM_XB", "PAD_B")
+_COMPILED = ("min_blocks", "prefetch", "persistent")
+
+FAMILIES = (
+    Family(
+        "gemm_simt",
+        ".gemm.simt",
+        "GemmSimt",
+        "gemm",
+        layouts=("nn", "nt", "tn", "tt"),
+        layout_fields=("trans_a", "trans_b"),
+        space_name=".gemm.space:gemm_simt",
+        axes=Axes(
+            tile=(
+                ("BLK_M", "BLK_N"),
+                ("DIM_X", "DIM_Y"),
+                ("BLK_K", "stages", "VEC_K"),
+                ("share_a", "share_b", "read_only"),
+            ),
+            variant=(_COMPILED, ("by_rows",), ("WARP_X",), *_LOADS),
+        ),
+    ),
+    Family(
+        "gemm_mma",
+        ".gemm.mma",
+        "GemmMma",
+        "gemm",
+        layouts=("nn", "nt", "tn", "tt"),
+        layout_fields=("trans_a", "trans_b"),
+        dtypes=("d", "z"),
+        tensor_cores=True,
+        space_name=".gemm.space:gemm_mma",
+        axes=Axes(
+            tile=(("BLK_M", "BLK_N"), ("WARP_M", "WARP_N"), ("BLK_K", "stages"), ("MMA_M", "MMA_K")),
+            variant=(_COMPILED, *_LOADS),
+        ),
+    ),
+)

@@ -1,0 +1,212 @@
+"""The kernel families, each told once: by ``family.py`` in the folder of its kernel.
+
+Everything else asks a `Family`. What it tells is light; kernel, Config and search space are imported when
+something needs them.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cached_property
+from importlib import import_module
+from itertools import product
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..types import DTYPES
+
+if TYPE_CHECKING:
+    from ..gpu.compile import KernelSource
+    from ..gpu.device import Device
+
+__all__ = ["FAMILIES", "FIXED", "Axes", "Family", "family_of", "register"]
+
+
+class Axes(NamedTuple):
+    """Which parameters of a family the tuner changes together.
+
+    Attributes
+    ----------
+    tile : tuple of tuple of str
+        What makes a tile. Configs that differ in nothing else are variants of one tile.
+    variant : tuple of tuple of str
+        How a tile is compiled and loaded.
+    """
+
+    tile: tuple[tuple[str, ...], ...] = ()
+    variant: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class Family:
+    """A kernel family.
+
+    Attributes
+    ----------
+    stem : str
+        Its name in every layer.
+    module_name : str
+        The module of its Config and of ``source``, relative to `kernels` if it begins with a dot.
+    class_name : str
+        Its Config in that module.
+    routine : str
+        The routine that runs it; a routine may have several families to choose from.
+    layouts : tuple of str
+        The layouts that have values of their own.
+    layout_fields : tuple of str
+        Fields of the Config that a layout stands for, one a letter, 't' meaning true.
+    dtypes : tuple of str
+        What it computes in.
+    needs : (int, int)
+        Compute capability from which on its kernels run, whatever the Config. What a Config needs by its
+        parameters is its own to say.
+    tensor_cores : bool
+        Whether it multiplies on tensor cores.
+    space_name : str
+        ``module:function`` of its search space, as `kernels.space.space` calls it. Without one the family
+        needs no tuning: the defaults of its Config serve on every device.
+    axes : Axes
+        How the tuner walks through that space.
+    best_defaults : mapping of str to mapping
+        By dtype, parameters that serve better than the defaults of a family without a space.
+    solved_columns : int
+        Columns that a thread solves in registers, which its Config's estimate leaves out.
+    cost : callable, optional
+        ``cost(config, extents, device)``: estimated cycles of a launch. The cost model knows products and
+        leaves without it.
+    """
+
+    stem: str
+    module_name: str
+    class_name: str
+    routine: str
+    layouts: tuple[str, ...] = ("any",)
+    layout_fields: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = tuple(DTYPES)
+    needs: tuple[int, int] = (0, 0)
+    tensor_cores: bool = False
+    space_name: str = ""
+    axes: Axes = field(default_factory=Axes)
+    best_defaults: Mapping[str, Mapping[str, int]] = field(default_factory=dict, hash=False)
+    solved_columns: int = 0
+    cost: Callable[[Any, tuple[int, ...], Device], float] | None = None
+
+    @property
+    def is_tuned(self) -> bool:
+        """Whether there are values to tune."""
+        return bool(self.space_name)
+
+    @property
+    def is_product(self) -> bool:
+        """Whether its extents are those of a product, m, n, k, and it is tuned."""
+        return self.is_tuned and self.routine == "gemm"
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether its extents are the order of a triangle and right-hand sides, and it is tuned."""
+        return self.is_tuned and self.routine in ("trmm", "trsm")
+
+    @cached_property
+    def module(self) -> ModuleType:
+        """The module of its Config and of ``source``."""
+        return import_module(self.module_name, __package__)
+
+    @cached_property
+    def config_class(self) -> type:
+        """The Config."""
+        return getattr(self.module, self.class_name)
+
+    @property
+    def source(self) -> Callable[..., KernelSource]:
+        """``source(config, ...)``: a kernel."""
+        return self.module.source
+
+    @cached_property
+    def space(self) -> Callable[..., Any]:
+        """Its search space."""
+        name, _, function = self.space_name.partition(":")
+        return getattr(import_module(name, __package__), function)
+
+    @cached_property
+    def parameters(self) -> dict[str, type]:
+        """The fields that are tuned, int or bool; the choice decides whether operands are packed, the call
+        whether complex products are three real ones.
+        """
+        decided = {"dtype", "packed", "three_m", *self.layout_fields}
+        kinds = {"int": int, "bool": bool}
+        return {f.name: kinds[str(f.type)] for f in fields(self.config_class) if f.name not in decided}
+
+    @cached_property
+    def required(self) -> set[str]:
+        """The parameters without a default."""
+        return {f.name for f in fields(self.config_class) if f.default is MISSING} & set(self.parameters)
+
+    @cached_property
+    def defaults(self) -> dict[str, Any]:
+        """The values of the others where they are not given."""
+        others = set(self.parameters) - self.required
+        return {f.name: f.default for f in fields(self.config_class) if f.name in others}
+
+    def runs_on(self, device: Device) -> bool:
+        """Whether `device` is made for it; that it can run a Config at all is seen with the Config."""
+        return device.cc >= self.needs and (not self.tensor_cores or device.has_double_mma)
+
+    def complete(self, parameters: dict[str, int]) -> dict[str, int]:
+        """`parameters`, with the defaults of those that were not there when they were written down."""
+        return {**self.defaults, **parameters}
+
+    def layout(self, layout: str) -> str:
+        """The key of `layout`: itself, or the one key of a family that does not tell layouts apart."""
+        return layout if self.layout_fields else self.layouts[0]
+
+    def config(self, dtype: str, layout: str, parameters: Mapping[str, int]) -> Any:
+        """The Config of `parameters`; raises `ConfigError` where they break a rule."""
+        decided = {name: letter == "t" for name, letter in zip(self.layout_fields, layout, strict=False)}
+        return self.config_class(dtype=dtype, **decided, **parameters)
+
+    def fixed_config(self, dtype: str) -> Any:
+        """The Config of a family that needs no tuning."""
+        return self.config(dtype, "", self.best_defaults.get(dtype, {}))
+
+    def parameters_of(self, config: Any) -> dict[str, int]:
+        """What `config` would need beside dtype and layout."""
+        return {name: getattr(config, name) for name in self.parameters}
+
+    def plain_sources(self, config: Any) -> Iterator[KernelSource]:
+        """The kernels of a Config that most calls need: those that its module lists, or those of all layouts
+        of triangle and right-hand sides.
+        """
+        if hasattr(self.module, "plain_sources"):
+            return self.module.plain_sources(config)
+        variants = product((False, True), repeat=2)
+        return (self.source(config, self.module.Variant(False, False, *lies)) for lies in variants)
+
+
+#: The families that are tuned, by stem, and those that need no tuning.
+FAMILIES: dict[str, Family] = {}
+FIXED: dict[str, Family] = {}
+
+
+def register(family: Family) -> Family:
+    """Add a family; one of the same stem gives way."""
+    (FAMILIES if family.is_tuned else FIXED)[family.stem] = family
+    return family
+
+
+def family_of(stem: str) -> Family:
+    """The family of this stem, tuned or not."""
+    return FAMILIES.get(stem) or FIXED[stem]
+
+
+def _register_all() -> None:
+    """Register what ``family.py`` of each folder tells."""
+    here = import_module(__package__)
+    for folder in sorted(entry.name for entry in pkgutil.iter_modules(here.__path__) if entry.ispkg):
+        if folder != "common":
+            for family in import_module(f".{folder}.family", __package__).FAMILIES:
+                register(family)
+
+
+_register_all()
