@@ -121,3 +121,18 @@ print(seconds, *sorted(heavy & {name.split(".")[0] for name in sys.modules}))
     runs = [subprocess.check_output([sys.executable, "-c", program], text=True).split() for _ in range(3)]
     assert runs[0][1:] == []
     assert min(float(run[0]) for run in runs) < 0.7
+
+
+def test_routines_import_the_kernels_that_they_run_when_they_run_them():
+    """And the registry imports no kernel at all."""
+    kernels = "{name for name in sys.modules if name.startswith('pyblasgpu.kernels.')}"
+    told = f"import sys, pyblasgpu.kernels.registry; print(*{kernels})"
+    found = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True).stdout
+    assert all(name.rpartition(".")[2] == "family" or name.count(".") == 2 for name in found.split())
+    told = f"import sys, pyblasgpu.routines.trsm; print(*{kernels})"
+    found = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True).stdout
+    heavy = {
+        f"pyblasgpu.kernels.{name}"
+        for name in ("gemm.simt", "gemm.mma", "trsm.fma", "trsm.mma", "trsm.space")
+    }
+    assert not heavy & set(found.split())
