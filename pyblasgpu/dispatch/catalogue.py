@@ -30,7 +30,9 @@ def kernels(device: Device) -> Iterator[KernelSource]:
 def chosen(document: Document, device: Device) -> Iterator[KernelSource]:
     """The kernels of a document's Configs, each once."""
     configs = ((key[0], config) for key, config in _of_document(document, device))
-    yield from dict.fromkeys(source for stem, config in configs for source in _plain(stem, config))
+    yield from dict.fromkeys(
+        source for stem, config in configs for source in family_of(stem).plain_sources(config)
+    )
 
 
 def source_of(stem: str, config: Any, flags: tuple[tuple[str, Any], ...]) -> KernelSource:
