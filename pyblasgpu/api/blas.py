@@ -14,27 +14,17 @@ stream, and ``PYBLASGPU_BACKEND`` sends host arrays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..arguments import Array, Flag, Number, array_of_numbers, enabled
-from ..frontend.arrays import (
-    common_dtype,
-    dtype_name,
-    indexable,
-    library_of,
-    may_share_memory,
-    numpy_dtype,
-    output_view,
-    reshaped,
-    stored_dtype,
-)
+from ..arguments import Array, Flag, Number, enabled
+from ..frontend.arrays import common_dtype, dtype_name, numpy_dtype
 from ..frontend.call import Call
-from ..frontend.layouts import MisalignedError, is_column_major
 from ..types import DTYPES, Dtype, Side
 from . import blas_docs
+from .blas_arrays import as_matrix, common_dtype_of, is_fortran, leading_part, may_overwrite, shaped_like
 from .level3 import multiply, triangular
 from .rank_k import rank_k, triangular_product
 from .symmetric import symmetric
@@ -104,7 +94,7 @@ def _make_gemm(dtype: Dtype | None) -> Callable[..., Any]:
     ) -> Array:
         call, out, source, beta = _prepare(name, dtype, {"a": a, "b": b}, beta, c, overwrite_c)
         result = multiply(call, alpha, beta, out, trans_a, trans_b, source, column_major=True)
-        return _like(result, c)
+        return shaped_like(result, c)
 
     return _dress(gemm, name, dtype, blas_docs.gemm(name, _types(dtype)))
 
@@ -115,16 +105,16 @@ def _prepare(
     """The Call of a routine that adds to `c`; its output if that is `c`, else what is copied into a new one;
     and beta, 0 if there is nothing to scale.
     """
-    arrays = {argument: _matrix(name, argument, array, dtype) for argument, array in inputs.items()}
+    arrays = {argument: as_matrix(name, argument, array, dtype) for argument, array in inputs.items()}
     overwrite = enabled(overwrite_c, name, "overwrite_c")
     if c is None:
-        wanted = dtype or _common(name, tuple(arrays.values()))
+        wanted = dtype or common_dtype_of(name, tuple(arrays.values()))
         call = Call(name, arrays, None, None, None, wanted)
         call.scalar("beta", beta)
         return call, None, None, 0
-    target = _matrix(name, "c", c, dtype)
-    wanted = dtype or _common(name, (*arrays.values(), target))
-    if overwrite and _may_overwrite(target, wanted, arrays.values()):
+    target = as_matrix(name, "c", c, dtype)
+    wanted = dtype or common_dtype_of(name, (*arrays.values(), target))
+    if overwrite and may_overwrite(target, wanted, arrays.values()):
         return Call(name, arrays, target, None, None, wanted), target, None, beta
     call = Call(name, {**arrays, "c": target}, None, None, None, wanted)
     return call, None, call.inputs[-1], beta
@@ -145,7 +135,7 @@ def _make_symm(which: str, dtype: Dtype | None) -> Callable[..., Any]:
     ) -> Array:
         call, out, source, beta = _prepare(name, dtype, {"a": a, "b": b}, beta, c, overwrite_c)
         result = symmetric(call, which, alpha, beta, out, side, lower, source, column_major=True)
-        return _like(result, c)
+        return shaped_like(result, c)
 
     return _dress(routine, name, dtype, blas_docs.symm(which, name, _types(dtype)))
 
@@ -163,7 +153,7 @@ def _make_rank_k(which: str, dtype: Dtype | None) -> Callable[..., Any]:
         overwrite_c: Flag,
     ) -> Array:
         call, out, source, beta = _prepare(name, dtype, inputs, beta, c, overwrite_c)
-        return _like(rank_k(call, which, alpha, beta, out, lower, trans, source, column_major=True), c)
+        return shaped_like(rank_k(call, which, alpha, beta, out, lower, trans, source, column_major=True), c)
 
     def update(
         alpha: Number,
@@ -208,7 +198,7 @@ def _make_gemmtr(dtype: Dtype | None) -> Callable[..., Any]:
     ) -> Array:
         call, out, source, beta = _prepare(name, dtype, {"a": a, "b": b}, beta, c, overwrite_c)
         flags = lower, trans_a, trans_b
-        return _like(triangular_product(call, alpha, beta, out, *flags, source, column_major=True), c)
+        return shaped_like(triangular_product(call, alpha, beta, out, *flags, source, column_major=True), c)
 
     return _dress(gemmtr, name, dtype, blas_docs.gemmtr(name, _types(dtype)))
 
@@ -226,16 +216,16 @@ def _make_triangular(which: str, dtype: Dtype | None) -> Callable[..., Any]:
         diag: Flag = 0,
         overwrite_b: Flag = 0,
     ) -> Array:
-        triangle, target = _matrix(name, "a", a, dtype), _matrix(name, "b", b, dtype)
+        triangle, target = as_matrix(name, "a", a, dtype), as_matrix(name, "b", b, dtype)
         overwrite = enabled(overwrite_b, name, "overwrite_b")
         if which == "trmm":
             at_left = Side.parse(side, name, "side") is Side.LEFT
-            triangle = _leading(triangle, target.shape[0 if at_left else 1])
-        wanted = dtype or _common(name, (triangle, target))
-        out = target if overwrite and _may_overwrite(target, wanted, [triangle]) else None
+            triangle = leading_part(triangle, target.shape[0 if at_left else 1])
+        wanted = dtype or common_dtype_of(name, (triangle, target))
+        out = target if overwrite and may_overwrite(target, wanted, [triangle]) else None
         call = Call(name, {"a": triangle, "b": target}, out, None, None, wanted)
         result = triangular(call, which, alpha, out, side, lower, trans_a, diag, column_major=True)
-        return _like(result, b)
+        return shaped_like(result, b)
 
     return _dress(routine, name, dtype, blas_docs.triangular(which, name, _types(dtype)))
 
@@ -258,57 +248,6 @@ def _dress(function: Any, name: str, dtype: Dtype | None, doc: str) -> Callable[
         function.dtype, function.int_dtype = np.dtype(dtype.name), np.dtype("int64")
     dressed: Callable[..., Any] = function
     return dressed
-
-
-def _matrix(name: str, argument: str, array: Array, dtype: Dtype | None) -> Array:
-    """`array` with two dimensions; a vector as one column, a number as one element."""
-    if isinstance(array, _NUMBERS):
-        array = array_of_numbers(array, name, argument)
-    array = indexable(array, name, argument)
-    stored = common_dtype(name, [dtype_name(array)], [argument])
-    if stored.is_complex and dtype is not None and not dtype.is_complex:
-        raise TypeError(f"{name}: {argument} is complex, and the routine computes in {dtype.name}")
-    dimensions = len(array.shape)
-    if dimensions > 2:
-        raise ValueError(f"{name}: {argument} has shape {tuple(array.shape)}; a matrix or a vector is needed")
-    if dimensions == 2:
-        return array
-    return reshaped(array, (*array.shape, 1) if dimensions else (1, 1))
-
-
-#: What has no dtype of its own.
-_NUMBERS = (list, tuple, int, float, complex)
-
-
-def _common(name: str, arrays: tuple[Array, ...]) -> Dtype:
-    return common_dtype(name, [dtype_name(array) for array in arrays])
-
-
-def _leading(a: Array, order: int) -> Array:
-    """The leading part of a triangle that is larger than needed, as SciPy's trmm takes it."""
-    rows, cols = a.shape
-    return a[:order, :order] if rows >= cols >= order else a
-
-
-def _may_overwrite(array: Array, dtype: Dtype, inputs: Iterable[Array]) -> bool:
-    """Whether SciPy would write into `array`: column-major, without padding, of the routine's dtype; and
-    whether that harms none of the other `inputs`.
-    """
-    view = output_view(array, dtype)
-    if view is None or any(may_share_memory(other, array) for other in inputs):
-        return False
-    if isinstance(view, np.ndarray):
-        return view.flags.f_contiguous
-    (rows, cols), steps = view.shape, view.strides
-    return (rows <= 1 or steps[0] == 1) and (cols <= 1 or steps[1] == rows)
-
-
-def _like(result: Array, replaced: Array) -> Array:
-    """The result in the shape that SciPy gives it: that of the argument that it replaces, if there is one."""
-    if replaced is None:
-        return result
-    shape = np.shape(replaced) if isinstance(replaced, _NUMBERS) else tuple(indexable(replaced, "", "").shape)
-    return result if len(shape) == 2 else reshaped(result, shape)
 
 
 gemm = _make_gemm(None)
@@ -359,20 +298,7 @@ def find_best_blas_type(arrays: Sequence[Array] = (), dtype: Any = None) -> tupl
     generality = list(DTYPES).index
     each = [common_dtype("find_best_blas_type", [one]).letter for one in dtypes]
     leading = arrays[each.index(max(each, key=generality))] if len(arrays) else None
-    return best.letter, np.dtype(best.name), leading is not None and _is_fortran(leading)
-
-
-def _is_fortran(array: Array) -> bool:
-    library = library_of(array)
-    if library.host:
-        return library.to_numpy(array).flags.f_contiguous
-    if len(array.shape) < 2:
-        return True
-    stored = stored_dtype(dtype_name(array))
-    try:
-        return stored is not None and is_column_major(library.layout(array, stored, None))
-    except MisalignedError:
-        return False
+    return best.letter, np.dtype(best.name), leading is not None and is_fortran(leading)
 
 
 def get_blas_funcs(

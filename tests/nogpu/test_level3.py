@@ -16,7 +16,6 @@ import pyblasgpu
 from pyblasgpu import backend_status, gemm, trmm, trsm
 from pyblasgpu.errors import BackendUnavailable, OverlapError
 from pyblasgpu.frontend import backend_status as host_backend
-from pyblasgpu.frontend import call_cache
 from pyblasgpu.testing import reference
 from pyblasgpu.testing.cases import GemmCase, TriangularCase, gemm_cases, triangular_cases
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
@@ -347,75 +346,6 @@ def test_sim_is_the_cuda_path(fake, monkeypatch):
     monkeypatch.setattr("pyblasgpu.gpu.backend.SIMULATED", True)
     np.testing.assert_array_equal(gemm(ONE, ONE, backend="sim"), 3 * ONE)
     assert fake[0].calls == [("gemm", 0, 1)]
-
-
-# ------------------------------------------------------------------------------------------ repeated calls
-
-
-def test_a_method_is_part_of_the_call(fake):
-    """Of what is kept, too; host arrays that the CPU serves are multiplied as without."""
-    a, b = (fake_device.Array(np.array([[1 + 2j, 3], [4j, 5 - 1j]]) + i) for i in range(2))
-    out = fake_device.Array(np.zeros((2, 2), complex))
-    for method in ("3m", None, "3m", None):
-        gemm(a, b, out=out, method=method)
-        np.testing.assert_array_equal(out.host, a.host @ b.host)
-    assert [name for name, *_ in fake[0].calls] == ["gemm 3m", "gemm", "gemm 3m", "gemm"]
-    np.testing.assert_array_equal(gemm(a.host, b.host, backend="cpu", method="3m"), a.host @ b.host)
-
-
-@pytest.fixture
-def repeated(fake, monkeypatch):
-    """Device arrays a, b, out of calls that are known; `Call` may not be needed again."""
-    call_cache.clear()
-    memory = np.arange(75.0)
-    for start in (0, 1):
-        a, b, out = (memory[start + 24 * i :][:9].reshape(3, 3) for i in range(3))
-        if start:
-            monkeypatch.setattr("pyblasgpu.api.level3.Call", None)
-        arrays = [fake_device.Array(x) for x in (a, b, out)]
-        for options in ({}, {"beta": 1, "stream": 5}, {"alpha": 2.0, "beta": 0.5}, {"backend": "cuda"}):
-            expected = options.get("alpha", 1) * (a @ b) + options.get("beta", 0) * out
-            assert gemm(*arrays[:2], out=arrays[2], **options) is arrays[2]
-            np.testing.assert_array_equal(out, expected)
-        triangle = reference.read_part(b, Uplo.LOWER, Diag.UNIT).T @ out
-        trmm(arrays[1], arrays[2], lower=True, trans="C", unit_diag=True, out=arrays[2])
-        np.testing.assert_array_equal(out, triangle)
-    assert [stream for _, stream, _ in fake[0].calls] == [7, 5, 7, 7, 7] * 2
-    monkeypatch.undo()
-    fake_device.install(monkeypatch)
-    return arrays, memory
-
-
-def test_a_repeated_call_is_checked_where_it_must_be(repeated):
-    (a, b, out), memory = repeated
-    before = memory.copy()
-    with pytest.raises(OverlapError):
-        gemm(a, b, out=a)
-    with pytest.raises(OverlapError):
-        gemm(a, b, out=fake_device.Array(memory[30:39].reshape(3, 3)))
-    with pytest.raises(ValueError, match="not aligned"):
-        gemm(a, b, out=fake_device.Array(memory.view("u1")[500:572].view("f8").reshape(3, 3)))
-    with pytest.raises(TypeError, match="complex"):
-        gemm(a, b, out=out, alpha=1j)
-    with pytest.raises(ValueError, match="device"):
-        gemm(a, b, out=fake_device.Array(out.host, device=1))
-    with pytest.raises(ValueError, match="trans_a="):
-        gemm(a, b, out=out, trans_a=["N"])
-    with pytest.raises(ValueError, match="out has shape"):
-        gemm(a, b, out=fake_device.Array(out.host[:2]))
-    np.testing.assert_array_equal(memory, before)
-
-
-def test_cached_calls_do_not_grow_for_ever(fake, monkeypatch):
-    call_cache.clear()
-    monkeypatch.setattr(call_cache, "MOST_CALLS", 3)
-    for n in range(1, 9):
-        gemm(
-            fake_device.Array(np.ones((n, n))),
-            fake_device.Array(np.ones((n, n))),
-            out=fake_device.Array(np.ones((n, n))),
-        )
-        assert 1 <= call_cache.count() <= 3
 
 
 # -------------------------------------------------------------------------------------------------- others
