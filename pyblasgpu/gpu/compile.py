@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
 from functools import lru_cache
@@ -327,24 +327,28 @@ def _texts() -> list[Path]:
     ]
 
 
+#: Packages, with the names that they have for CUDA 12.
+_TRANSLATORS = (
+    ("numba",),
+    ("numba-cuda",),
+    ("llvmlite",),
+    ("cuda-core",),
+    ("nvidia-nvjitlink", "nvidia-nvjitlink-cu12"),
+    ("nvidia-nvvm", "nvidia-cuda-nvcc-cu12"),
+    ("cuda-toolkit",),
+)
+
+
 @lru_cache(maxsize=1)
 def versions() -> dict[str, str]:
     """Versions of what translates a kernel."""
     from importlib import metadata  # which takes longer to import than a kernel to load
 
-    names = (
-        "numba",
-        "numba-cuda",
-        "llvmlite",
-        "cuda-core",
-        "nvidia-nvjitlink",
-        "nvidia-nvvm",
-        "cuda-toolkit",
-    )
     found = {}
-    for name in names:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = "absent"
+    for name, *others in _TRANSLATORS:
+        found[name] = "absent"
+        for package in (name, *others):
+            with suppress(metadata.PackageNotFoundError):
+                found[name] = metadata.version(package)
+                break
     return found
