@@ -44,15 +44,15 @@ except pb.errors.BackendUnavailable as missing:
     raise SystemExit from None
 
 
-def told() -> None:
+def show_choice() -> None:
     """Print the launches of a small product."""
     for family, config, origin in pb.explain("gemm", "d", 64, 64, 64):
         print(f"{family:12} {origin:40} {config}")
 
 
-told()
+show_choice()
 command(
     "tune", "--routine", "dgemm", "--layout", "nn", "--size", "tiny", "--stage", "kernels", "--budget", "20s"
 )
-told()
+show_choice()
 print(command("wisdom", "list"))
