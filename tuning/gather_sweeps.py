@@ -37,9 +37,9 @@ def main(sweeps: list[str], folder: Path = FOLDER) -> list[Path]:
     for record in gathered(runs):
         lines[record.device].append(json.dumps(asdict(record)) + "\n")
     written = []
-    for device, found in lines.items():
+    for device, own in lines.items():
         written.append(folder / f"{slug(device)}.jsonl.gz")
-        written[-1].write_bytes(gzip.compress("".join(found).encode(), mtime=0))
+        written[-1].write_bytes(gzip.compress("".join(own).encode(), mtime=0))
     return written
 
 
@@ -58,11 +58,11 @@ def gathered(sweeps: Sequence[Sequence[Record]]) -> list[Record]:
     """What is kept of `sweeps`: failures, then of other runs the best rates, then the times that decide."""
     records = [record for sweep in sweeps for record in sweep]
     deciding = [record for record in decisive(sweeps) if record.outcome == "ok"]
-    serving = _best(deciding)
+    best_deciding = _best(deciding)
     others = {
-        trial: record
-        for trial, record in _best(record for record in records if record.outcome == "ok").items()
-        if trial not in serving or record.tflops > serving[trial].tflops
+        measurement: record
+        for measurement, record in _best(record for record in records if record.outcome == "ok").items()
+        if measurement not in best_deciding or record.tflops > best_deciding[measurement].tflops
     }
     spelled = _spellings(others.values()) | _spellings(deciding)
     vendor = _best(record for record in records if record.outcome == "vendor")
@@ -80,9 +80,9 @@ def _best(records: Iterable[Record]) -> dict[tuple, Record]:
     """The record with the best rate of each candidate at each class and extents, of each device."""
     best: dict[tuple, Record] = {}
     for record in records:
-        trial = record.device, record.candidate, record.size, record.extents
-        if trial not in best or record.tflops > best[trial].tflops:
-            best[trial] = record
+        measurement = record.device, record.candidate, record.size, record.extents
+        if measurement not in best or record.tflops > best[measurement].tflops:
+            best[measurement] = record
     return best
 
 

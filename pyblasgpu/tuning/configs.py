@@ -52,15 +52,15 @@ class ConfigBuilder:
         stages = chosen.get("stages", 1)
         ring = min(stages, RING) if self._is_product else stages
         kind = (ring, *map(chosen.get, self._read))
-        found = self._known.get(kind)
-        if found is None:
+        result = self._known.get(kind)
+        if result is None:
             try:
                 asked = {**chosen, **self._unread, "stages": ring}
-                found = self._family.config(self._dtype, self._layout, asked)
+                result = self._family.config(self._dtype, self._layout, asked)
             except ConfigError as broken:
-                found = broken.with_traceback(None)  # which would hold all that was at work here
-            self._known[kind] = found
-        if isinstance(found, ConfigError):
-            raise ConfigError(found.rule, found.inequality, **found.values)
+                result = broken.with_traceback(None)  # which would hold all that was at work here
+            self._known[kind] = result
+        if isinstance(result, ConfigError):
+            raise ConfigError(result.rule, result.inequality, **result.values)
         own = {name: chosen.get(name, x) for name, x in self._unread.items()}
-        return with_values(found, own if stages == ring else {**own, "stages": stages})
+        return with_values(result, own if stages == ring else {**own, "stages": stages})

@@ -37,15 +37,15 @@ def scope(names: Iterable[str], dtypes: Sequence[str]) -> list[tuple[str, str]]:
     ValueError
         For what is the name of no routine.
     """
-    found: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str]] = []
     for name in names:
         if name in _ROUTINES:
-            found += product([name], dtypes)
+            pairs += product([name], dtypes)
         elif name[1:] in _ROUTINES and name[0] in DTYPES:
-            found.append((name[1:], name[0]))
+            pairs.append((name[1:], name[0]))
         else:
             raise ValueError(f"routine {name!r} is none of {', '.join(_ROUTINES)}")
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(pairs))
 
 
 def searches_of(options: Any) -> list[tuple[str, str, str]]:
@@ -59,20 +59,20 @@ def searches_of(options: Any) -> list[tuple[str, str, str]]:
     ValueError
         For a family, layout or size class that none of these has, and where nothing is left.
     """
-    whole = [
+    all_searches = [
         (stem, dtype, layout)
         for name, dtype in scope(options.routine, options.dtype)
         for stem in families_of(name, dtype)
         for layout in FAMILIES[stem].layouts
     ]
     families, layouts, only = (_narrowed(options, name) for name in _NARROWING)
-    found = [
+    searches = [
         (stem, dtype, layout)
-        for stem, dtype, layout in whole
+        for stem, dtype, layout in all_searches
         if (not families or stem in families) and (not layouts or layout in layouts) and sizes_of(stem, only)
     ]
-    _refuse_unused(options, whole, found)
-    return found
+    _refuse_unused(options, all_searches, searches)
+    return searches
 
 
 _NARROWING = ("family", "layout", "size")
@@ -83,25 +83,27 @@ def _narrowed(options: Any, name: str) -> tuple[str, ...]:
 
 
 def _refuse_unused(
-    options: Any, whole: list[tuple[str, str, str]], found: list[tuple[str, str, str]]
+    options: Any, all_searches: list[tuple[str, str, str]], searches: list[tuple[str, str, str]]
 ) -> None:
     """Raise ValueError where a value narrows to nothing, or a routine that was named is left out."""
-    routines = list(dict.fromkeys(FAMILIES[stem].routine for stem, _, _ in whole))
-    dtypes = ",".join(dict.fromkeys(dtype for _, dtype, _ in whole))
+    routines = list(dict.fromkeys(FAMILIES[stem].routine for stem, _, _ in all_searches))
+    dtypes = ",".join(dict.fromkeys(dtype for _, dtype, _ in all_searches))
     takes = {
-        "family": [stem for stem, _, _ in whole],
-        "layout": [layout for _, _, layout in whole],
-        "size": [size for stem, _, _ in whole for size in sizes_of(stem)],
+        "family": [stem for stem, _, _ in all_searches],
+        "layout": [layout for _, _, layout in all_searches],
+        "size": [size for stem, _, _ in all_searches for size in sizes_of(stem)],
     }
     for name, known in takes.items():
         for value in _narrowed(options, name):
             if value not in known:
                 others = ", ".join(dict.fromkeys(known))
                 raise ValueError(f"--{name} {value}: {', '.join(routines)} in {dtypes} takes {others}")
-    left = {FAMILIES[stem].routine for stem, _, _ in found}
+    left = {FAMILIES[stem].routine for stem, _, _ in searches}
     if _narrowed(options, "layout") and len(routines) < len(_ROUTINES):
         for routine in routines:
-            layouts = dict.fromkeys(layout for stem, _, layout in whole if FAMILIES[stem].routine == routine)
+            layouts = dict.fromkeys(
+                layout for stem, _, layout in all_searches if FAMILIES[stem].routine == routine
+            )
             if not layouts.keys() & set(_narrowed(options, "layout")):
                 asked = ",".join(_narrowed(options, "layout"))
                 raise ValueError(f"--layout {asked}: {routine} takes {', '.join(layouts)}")
@@ -183,17 +185,17 @@ def _funnels(
         )
         for stem, dtype, layout in searches
     }
-    found = {}
+    funnels = {}
     long = [search for search in searches if FAMILIES[search[0]].routine == "gemm"]
     workers = min(cores(), len(long) // FEW) if options.effort != "quick" else 1
     with beside(workers) if workers > 1 else nullcontext() as pool:
         asked = {search: pool.submit(candidates, *jobs[search]) for search in long} if pool else {}
         for search, job in jobs.items():
-            found[search] = asked[search].result() if search in asked else candidates(*job)
+            funnels[search] = asked[search].result() if search in asked else candidates(*job)
             stem, dtype, layout = search
-            left = f"{len(found[search].left)} left of {found[search].total}"
+            left = f"{len(funnels[search].left)} left of {funnels[search].total}"
             done(f"{stem} {dtype} {layout}: {left}")
-    return found
+    return funnels
 
 
 @dataclass(frozen=True)

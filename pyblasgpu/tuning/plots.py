@@ -26,38 +26,38 @@ def draw(records: Sequence[Record], folder: Path) -> list[Path]:
     The distribution of all rates, the effect of each parameter, and TFLOP/s over n before and after.
     """
     groups = _groups(records)
-    found = []
+    files = []
     if groups:
-        found.append(
+        files.append(
             _save(
                 _grid(groups, _distribution, "TFLOP/s of all candidates, sorted"), folder / "distribution.svg"
             )
         )
     for stem in dict.fromkeys(stem for stem, *_ in groups):
         mine = {key: group for key, group in groups.items() if key[0] == stem}
-        found.append(_save(_effects(stem, mine), folder / f"parameters_{stem}.svg"))
+        files.append(_save(_effects(stem, mine), folder / f"parameters_{stem}.svg"))
     curves = _curves(records)
     if curves:
-        found.append(_save(_grid(curves, _over_n, "TFLOP/s over n, before and after"), folder / "over_n.svg"))
-    return found
+        files.append(_save(_grid(curves, _over_n, "TFLOP/s over n, before and after"), folder / "over_n.svg"))
+    return files
 
 
 def _groups(records: Sequence[Record]) -> dict[tuple, list[Record]]:
     """The times of each (stem, dtype, layout) in its largest class at its largest extents."""
-    places: dict[tuple, dict[tuple, list[Record]]] = {}
+    groups: dict[tuple, dict[tuple, list[Record]]] = {}
     for record in sound(records):
         if record.stem in FAMILIES:
             key = (record.stem, record.dtype, record.layout)
-            places.setdefault(key, {}).setdefault((math.prod(record.extents), record.size), []).append(record)
-    return {key: max(places[key].items(), key=lambda item: item[0])[1] for key in sorted(places)}
+            groups.setdefault(key, {}).setdefault((math.prod(record.extents), record.size), []).append(record)
+    return {key: max(groups[key].items(), key=lambda item: item[0])[1] for key in sorted(groups)}
 
 
 def _curves(records: Sequence[Record]) -> dict[tuple, list[Record]]:
-    found: dict[tuple, list[Record]] = {}
+    curves: dict[tuple, list[Record]] = {}
     for record in records:
         if record.outcome in ("before", "after"):
-            found.setdefault((record.stem, record.dtype, record.layout), []).append(record)
-    return found
+            curves.setdefault((record.stem, record.dtype, record.layout), []).append(record)
+    return curves
 
 
 def _grid(
@@ -107,18 +107,18 @@ def _effects(stem: str, groups: dict[tuple, list[Record]]) -> Figure:
     figure, axes = _panels(max(len(names), 1), f"{stem}: the best with each value, over the best")
     for axis, name in zip(axes, names, strict=False):
         known = {int(r.parameters[name]) for group in first.values() for r in group if name in r.parameters}
-        places = {value: place for place, value in enumerate(sorted(known))}
+        positions = {value: position for position, value in enumerate(sorted(known))}
         for (_, dtype, layout), records in first.items():
             top = max(record.tflops for record in records)
             best: dict[int, float] = {}
             for record in records:
                 if name in record.parameters:
-                    place = places[int(record.parameters[name])]
-                    best[place] = max(best.get(place, 0.0), record.tflops / top)
+                    position = positions[int(record.parameters[name])]
+                    best[position] = max(best.get(position, 0.0), record.tflops / top)
             axis.plot(
                 *zip(*sorted(best.items()), strict=True), ".-", linewidth=0.8, label=f"{dtype} {layout}"
             )
-        axis.set_xticks(list(places.values()), list(map(str, places)))
+        axis.set_xticks(list(positions.values()), list(map(str, positions)))
         axis.set_title(name, fontsize=9)
         axis.set_ylim(0, 1.05)
     if names:

@@ -190,9 +190,9 @@ def candidates(
 
 def _add(funnel: Funnel, configs: list[Any]) -> None:
     known = set(funnel.left)
-    fresh = [config for config in configs if config not in known]
-    funnel.left += fresh
-    funnel.added += len(fresh)
+    added = [config for config in configs if config not in known]
+    funnel.left += added
+    funnel.added += len(added)
 
 
 class _Walk:

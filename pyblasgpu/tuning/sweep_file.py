@@ -34,7 +34,7 @@ def sweep_file(device: str) -> Path:
 
 
 def append(path: Path, record: Record) -> None:
-    """Add a line to a sweep, whole, and at once; several processes may do so.
+    """Add a line to a sweep at once; several processes may do so.
 
     A line that a killed process has left unfinished is ended first, lest it take this one with it.
     """
@@ -90,10 +90,10 @@ def _record(line: bytes) -> Record | None:
         return None
     texts = (getattr(record, name) for name in _TEXTS)
     numbers = (record.seconds, record.tflops, *_numbers(record.state))
-    whole = (*record.extents, *_numbers(record.parameters), *_numbers(record.numbers))
+    integers = (*record.extents, *_numbers(record.parameters), *_numbers(record.numbers))
     good = all(isinstance(text, str) for text in texts)
     good = good and all(type(x) in (int, float) and 0 <= x < math.inf for x in numbers)
-    return record if good and all(isinstance(x, int) and x >= 0 for x in whole) else None
+    return record if good and all(isinstance(x, int) and x >= 0 for x in integers) else None
 
 
 def _numbers(value: Any) -> tuple:

@@ -82,7 +82,7 @@ class SweepLog:
         return self.add(key, size, FAMILIES[key[0]].parameters_of(config), **facts)
 
     def seconds(self, key: SearchKey, config: Any, size: str, extents: tuple[int, ...]) -> float | None:
-        """What a Config took at a place, if that is known."""
+        """The time of a Config on a problem, if it is known."""
         return self._times[*key, size, extents].get(_candidate(key, config))
 
     def is_out(self, key: SearchKey, config: Any) -> bool:
@@ -90,7 +90,7 @@ class SweepLog:
         return _candidate(key, config) in self._out
 
     def best(self, key: SearchKey, size: str, extents: tuple[int, ...]) -> float:
-        """The shortest time at a place."""
+        """The shortest time on a problem."""
         return min(self._times[*key, size, extents].values(), default=math.inf)
 
     def timed(self, key: SearchKey) -> list[Record]:
@@ -108,9 +108,9 @@ class SweepLog:
         """Count a record as this run's."""
         self.records.append(record)
         if record.outcome == "ok":
-            place = (record.stem, record.dtype, record.layout, record.size, record.extents)
-            self._times[place][record.candidate] = record.seconds
-            key = place[:3]
+            problem = (record.stem, record.dtype, record.layout, record.size, record.extents)
+            self._times[problem][record.candidate] = record.seconds
+            key = problem[:3]
             self._timed[key].append(record)
             self._top[key] = max(self._top[key], record.tflops)
         elif record.outcome not in BESIDE:
