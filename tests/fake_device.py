@@ -30,9 +30,12 @@ def elements(operand) -> np.ndarray:
     memory = np.frombuffer((ctypes.c_char * (high - low)).from_address(low), operand.dtype.name)
     size = operand.dtype.itemsize
     view = np.ndarray(
-        (operand.batch, operand.rows, operand.cols), operand.dtype.name, memory, operand.pointer - low,
+        (operand.batch, operand.rows, operand.cols),
+        operand.dtype.name,
+        memory,
+        operand.pointer - low,
         tuple(stride * size for stride in (operand.batch_stride, operand.row_stride, operand.col_stride)),
-    )  # fmt: skip
+    )
     return view.conj() if operand.conj else view
 
 
@@ -257,10 +260,12 @@ def _unowned(pointer, size, owner, device):
 cupy = ModuleType("cupy")
 cupy.current, cupy.exports = [7], []  # type: ignore[attr-defined]
 cupy.cuda = SimpleNamespace(  # type: ignore[attr-defined]
-    Device=_Scope, ExternalStream=_Stream, UnownedMemory=_unowned,
+    Device=_Scope,
+    ExternalStream=_Stream,
+    UnownedMemory=_unowned,
     MemoryPointer=lambda memory, offset: memory,
     get_current_stream=lambda device: SimpleNamespace(ptr=cupy.current[-1]),
-)  # fmt: skip
+)
 # of what else exports its memory, by an attribute `host`
 cupy.asarray = lambda array: Array(array.host)  # type: ignore[attr-defined]
 cupy.from_dlpack = _imported  # type: ignore[attr-defined]

@@ -34,8 +34,10 @@ ATTRIBUTES = {
     "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": "shared_per_sm",
     "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": "shared_per_block",
     "RESERVED_SHARED_MEMORY_PER_BLOCK": "shared_reserved",
-    "MULTIPROCESSOR_COUNT": "sm_count", "WARP_SIZE": "warp_size", "L2_CACHE_SIZE": "l2_bytes",
-}  # fmt: skip
+    "MULTIPROCESSOR_COUNT": "sm_count",
+    "WARP_SIZE": "warp_size",
+    "L2_CACHE_SIZE": "l2_bytes",
+}
 
 
 class Driver:

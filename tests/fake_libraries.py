@@ -86,9 +86,12 @@ class InterfaceArray:
     def __init__(self, host, read_only=False):
         self.host = np.asarray(host)
         self.__cuda_array_interface__ = {
-            "shape": self.host.shape, "strides": self.host.strides, "typestr": self.host.dtype.str,
-            "data": (self.host.ctypes.data, read_only), "version": 3,
-        }  # fmt: skip
+            "shape": self.host.shape,
+            "strides": self.host.strides,
+            "typestr": self.host.dtype.str,
+            "data": (self.host.ctypes.data, read_only),
+            "version": 3,
+        }
 
 
 def namespace_of(kind):
@@ -145,9 +148,10 @@ class Events:
     def record(self, stream):
         self.recorded.append(stream)
         return SimpleNamespace(
-            is_done=lambda: self.done, synchronize=lambda: None,
+            is_done=lambda: self.done,
+            synchronize=lambda: None,
             hold_back=lambda later: self.held_back.append((stream, later)),
-        )  # fmt: skip
+        )
 
 
 def install(monkeypatch) -> Events:

@@ -29,11 +29,22 @@ def layout_of(array: np.ndarray) -> Layout:
 @pytest.mark.parametrize(
     ("names", "letter"),
     [
-        (["f4"], "s"), (["f8"], "d"), (["F"], "c"), (["D"], "z"), (["i8"], "d"), (["?"], "d"), (["u1"], "d"),
-        (["f2"], "s"), (["f2", "F"], "c"), (["f4", "f8"], "d"), (["f8", "F"], "z"), (["i4", "f4"], "d"),
-        ([">f8"], "d"), (["f4", ">f4"], "s"),
+        (["f4"], "s"),
+        (["f8"], "d"),
+        (["F"], "c"),
+        (["D"], "z"),
+        (["i8"], "d"),
+        (["?"], "d"),
+        (["u1"], "d"),
+        (["f2"], "s"),
+        (["f2", "F"], "c"),
+        (["f4", "f8"], "d"),
+        (["f8", "F"], "z"),
+        (["i4", "f4"], "d"),
+        ([">f8"], "d"),
+        (["f4", ">f4"], "s"),
     ],
-)  # fmt: skip
+)
 def test_common_dtype(names, letter):
     assert common_dtype("gemm", [np.dtype(name) for name in names]) is DTYPES[letter]
 
@@ -261,10 +272,13 @@ def test_conjugate_transpose_of_a_complex_layout():
 @pytest.mark.parametrize(
     ("array", "expected"),
     [
-        (np.zeros((2, 3)), False), (np.zeros((2, 3), order="F"), True), (np.zeros((3, 2)).T[:, ::2], True),
-        (np.zeros((2, 1)), False), (np.zeros((1, 2), order="F"), False),
+        (np.zeros((2, 3)), False),
+        (np.zeros((2, 3), order="F"), True),
+        (np.zeros((3, 2)).T[:, ::2], True),
+        (np.zeros((2, 1)), False),
+        (np.zeros((1, 2), order="F"), False),
     ],
-)  # fmt: skip
+)
 def test_is_column_major(array, expected):
     assert is_column_major(array) == is_column_major(layout_of(array)) == expected
 

@@ -61,19 +61,27 @@ def known_as_immutable(monkeypatch):
 def refused() -> dict:
     """What can be no output in double precision, of values B."""
     return {
-        "another dtype": B.astype("f4"), "another byte order": B.astype(">f8"), "read-only": read_only(B),
+        "another dtype": B.astype("f4"),
+        "another byte order": B.astype(">f8"),
+        "read-only": read_only(B),
         "repeated": np.broadcast_to(B, (4, 3, 2)),
         "windows": np.lib.stride_tricks.sliding_window_view(B[:, 0], 2),
-        "misaligned": misaligned(B), "a list": B.tolist(), "a number": 1.0, "NumPy's number": np.float64(1),
-        "nothing": None, "text": "B", "masked": np.ma.array(B),
-        "a read-only export": Array(read_only(B)), "an immutable library's": Immutable(B.copy()),
+        "misaligned": misaligned(B),
+        "a list": B.tolist(),
+        "a number": 1.0,
+        "NumPy's number": np.float64(1),
+        "nothing": None,
+        "text": "B",
+        "masked": np.ma.array(B),
+        "a read-only export": Array(read_only(B)),
+        "an immutable library's": Immutable(B.copy()),
         "repeated on the device": fake_device.Array(np.broadcast_to(B, (4, 3, 2))),
         "uneven on the device": fake_device.Array(np.ndarray((3, 2), "f8", bytearray(99), 0, (20, 8))),
         "misaligned on the device": fake_device.Array(misaligned(B)),
         "read-only on the device": DeviceArray(B.copy(), read_only=True),
         "a read-only interface": InterfaceArray(B.copy(), read_only=True),
         "another dtype on the device": DeviceArray(B.astype("f4")),
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("name", refused())
@@ -128,7 +136,8 @@ def test_what_shares_memory(kind):
 
 OVERWRITES = {
     "solve_triangular": (
-        lambda put, b: linalg.solve_triangular(put(A), b, overwrite_b=True), lambda: np.linalg.solve(A, B)
+        lambda put, b: linalg.solve_triangular(put(A), b, overwrite_b=True),
+        lambda: np.linalg.solve(A, B),
     ),
     "dtrsm": (lambda put, b: blas.dtrsm(1.0, put(A), b, overwrite_b=1), lambda: np.linalg.solve(A, B)),
     "dtrmm": (lambda put, b: blas.dtrmm(1.0, put(A), b, overwrite_b=1), lambda: A @ B),
@@ -137,16 +146,17 @@ OVERWRITES = {
         lambda put, b: blas.dsymm(1.0, put(A), put(B), 2.0, b, overwrite_c=1),
         lambda: (A + np.triu(A, 1).T) @ B + 2 * B,
     ),
-}  # fmt: skip
+}
 #: What makes of B an array that must not be overwritten, and of other values such as go with it.
 KEPT = {
-    "read-only": (read_only, np.copy), "misaligned": (misaligned, np.copy),
+    "read-only": (read_only, np.copy),
+    "misaligned": (misaligned, np.copy),
     "Fortran and read-only": (lambda b: read_only(np.asfortranarray(b)), np.copy),
     "a read-only export": (lambda b: Array(read_only(b)), Array),
     "an immutable library's": (lambda b: Immutable(np.asfortranarray(b)), Immutable),
     "read-only on the device": (lambda b: DeviceArray(np.asfortranarray(b), read_only=True), DeviceArray),
     "a read-only interface": (lambda b: InterfaceArray(np.asfortranarray(b), read_only=True), InterfaceArray),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kept", KEPT)

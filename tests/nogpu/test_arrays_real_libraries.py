@@ -68,7 +68,7 @@ CALLS = {
     "solve a vector": (lambda a, b: linalg.solve_triangular(a, b[:, 0]), lambda: np.linalg.solve(A, B[:, 0])),
     "nothing": (lambda a, b: pyblasgpu.gemm(a[:0, :], b), lambda: A[:0] @ B),
     "stacks": (lambda a, b: pyblasgpu.gemm(a[None, :, :], b), lambda: (A @ B)[None]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -104,9 +104,11 @@ def test_outputs(library):
     a, b, out = library.put(A), library.put(B), library.put(np.zeros_like(B))
     if not library.mutable:
         for call in (
-            lambda: pyblasgpu.gemm(a, b, out=out), lambda: pyblasgpu.trmm(a, b, out=b),
-            lambda: linalg.matmul(a, b, out=out), lambda: linalg.matmul(a, a, out=a),
-        ):  # fmt: skip
+            lambda: pyblasgpu.gemm(a, b, out=out),
+            lambda: pyblasgpu.trmm(a, b, out=b),
+            lambda: linalg.matmul(a, b, out=out),
+            lambda: linalg.matmul(a, a, out=a),
+        ):
             with pytest.raises(TypeError, match="out is read-only"):
                 call()
         np.testing.assert_array_equal(library.get(out), 0 * B)

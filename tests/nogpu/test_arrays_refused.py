@@ -65,28 +65,40 @@ class Unsupported(Tracer):
 
 
 WRONG = {
-    "nothing": (None, "a NoneType is not an array"), "text": ("abc", "a str is not an array.*pass an array"),
-    "a dict": ({}, "a dict is not an array"), "an object": (object(), "a object is not an array"),
-    "a generator": ((i for i in ()), "a generator is not an array"), "a set": ({1.0}, "a set is not"),
+    "nothing": (None, "a NoneType is not an array"),
+    "text": ("abc", "a str is not an array.*pass an array"),
+    "a dict": ({}, "a dict is not an array"),
+    "an object": (object(), "a object is not an array"),
+    "a generator": ((i for i in ()), "a generator is not an array"),
+    "a set": ({1.0}, "a set is not"),
     "a table": (Frame(), r"a Frame is not an array.*pass its to_numpy\(\)"),
     "what converts": (Convertible(), r"a Convertible is not an array.*pass numpy.asarray"),
     "sparse": (scipy.sparse.csr_array(ONE), r"a csr_array is not an array.*pass its toarray\(\)"),
-    "masked": (np.ma.array(ONE), "masked array.*filled"), "objects": (ONE.astype(object), "dtype object"),
-    "text in an array": (np.array([["a"]]), "dtype <U1"), "times": (ONE.astype("M8[s]"), "dtype datetime64"),
+    "masked": (np.ma.array(ONE), "masked array.*filled"),
+    "objects": (ONE.astype(object), "dtype object"),
+    "text in an array": (np.array([["a"]]), "dtype <U1"),
+    "times": (ONE.astype("M8[s]"), "dtype datetime64"),
     "fields": (np.zeros((3, 3), [("x", "f8")]), r"dtype \[\('x', '<f8'\)\]"),
     "long double": (ONE.astype(np.longdouble), "dtype float128|dtype float96"),
-    "a tracer": (Tracer(), "no values yet.*jit"), "two devices": (Sharded(), "on two devices"),
-}  # fmt: skip
+    "a tracer": (Tracer(), "no values yet.*jit"),
+    "two devices": (Sharded(), "on two devices"),
+}
 CALLS = {
-    "gemm: a": lambda x: pyblasgpu.gemm(x, ONE), "gemm: b": lambda x: pyblasgpu.gemm(ONE, x),
-    "trsm: b": lambda x: pyblasgpu.trsm(ONE, x), "symm: a": lambda x: pyblasgpu.symm(x, ONE),
-    "syrk: a": pyblasgpu.syrk, "syr2k: b": lambda x: pyblasgpu.syr2k(ONE, x),
-    "dgemm: a": lambda x: blas.dgemm(1, x, ONE), "gemm: c": lambda x: blas.gemm(1, ONE, ONE, 1, x),
-    "dtrsm: b": lambda x: blas.dtrsm(1, ONE, x, overwrite_b=1), "zherk: a": lambda x: blas.zherk(1, x),
-    "matmul: x1": lambda x: linalg.matmul(x, ONE), "matmul: x2": lambda x: linalg.matmul(ONE, x),
+    "gemm: a": lambda x: pyblasgpu.gemm(x, ONE),
+    "gemm: b": lambda x: pyblasgpu.gemm(ONE, x),
+    "trsm: b": lambda x: pyblasgpu.trsm(ONE, x),
+    "symm: a": lambda x: pyblasgpu.symm(x, ONE),
+    "syrk: a": pyblasgpu.syrk,
+    "syr2k: b": lambda x: pyblasgpu.syr2k(ONE, x),
+    "dgemm: a": lambda x: blas.dgemm(1, x, ONE),
+    "gemm: c": lambda x: blas.gemm(1, ONE, ONE, 1, x),
+    "dtrsm: b": lambda x: blas.dtrsm(1, ONE, x, overwrite_b=1),
+    "zherk: a": lambda x: blas.zherk(1, x),
+    "matmul: x1": lambda x: linalg.matmul(x, ONE),
+    "matmul: x2": lambda x: linalg.matmul(ONE, x),
     "solve_triangular: a": lambda x: linalg.solve_triangular(x, ONE),
     "solve_triangular: b": lambda x: linalg.solve_triangular(ONE, x, overwrite_b=True),
-}  # fmt: skip
+}
 
 
 OPTIONAL = ("gemm: c", "nothing")
@@ -108,7 +120,7 @@ OUTPUTS = {
     "trmm: out": lambda x: pyblasgpu.trmm(ONE, ONE, out=x),
     "herk: out": lambda x: pyblasgpu.herk(ONE, out=x),
     "matmul: out": lambda x: linalg.matmul(ONE, ONE, out=x),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(
@@ -157,10 +169,12 @@ def test_what_no_one_can_read(call, monkeypatch):
     """Once all arrays are of one library."""
     value = Unsupported()
     calls = {
-        "gemm: a": lambda: pyblasgpu.gemm(value, value), "syrk: a": lambda: pyblasgpu.syrk(value),
-        "dgemm: a": lambda: blas.dgemm(1, value, value), "matmul: x1": lambda: linalg.matmul(value, value),
+        "gemm: a": lambda: pyblasgpu.gemm(value, value),
+        "syrk: a": lambda: pyblasgpu.syrk(value),
+        "dgemm: a": lambda: blas.dgemm(1, value, value),
+        "matmul: x1": lambda: linalg.matmul(value, value),
         "solve_triangular: a": lambda: linalg.solve_triangular(value, value, check_finite=False),
-    }  # fmt: skip
+    }
     with pytest.raises(TypeError, match=f"{call} cannot be read, a .*Unsupported: no such dtype"):
         calls[call]()
 

@@ -43,10 +43,21 @@ def numbers(shape: tuple[int, ...], letter: str) -> np.ndarray:
 
 #: Of 3 by 3 matrices: dtype, and strides of which one at least is no multiple of it.
 UNEVEN = [
-    ("z", (72, 24)), ("z", (24, 72)), ("z", (56, 16)), ("z", (16, 56)), ("z", (-72, 24)), ("z", (50, 16)),
-    ("c", (36, 12)), ("c", (12, 36)), ("d", (36, 12)), ("d", (27, 9)), ("d", (8, 28)), ("d", (28, -8)),
-    ("s", (15, 5)), ("s", (4, 18)),
-]  # fmt: skip
+    ("z", (72, 24)),
+    ("z", (24, 72)),
+    ("z", (56, 16)),
+    ("z", (16, 56)),
+    ("z", (-72, 24)),
+    ("z", (50, 16)),
+    ("c", (36, 12)),
+    ("c", (12, 36)),
+    ("d", (36, 12)),
+    ("d", (27, 9)),
+    ("d", (8, 28)),
+    ("d", (28, -8)),
+    ("s", (15, 5)),
+    ("s", (4, 18)),
+]
 EACH = pytest.mark.parametrize(("letter", "strides"), UNEVEN)
 PLACES = {"CuPy": fake_device.Array, "interface": fake_libraries.InterfaceArray, "NumPy": lambda view: view}
 EVERYWHERE = pytest.mark.parametrize("put", PLACES.values(), ids=PLACES)

@@ -24,10 +24,19 @@ def test_cases_match_variants_to_routines():
     cases = list(bench_command.problems(("gemm", "trsm"), ("s", "z"), ("NN", "CT", "RUCU"), (64, 128)))
     names = [f"{case.dtype.letter}{case.routine} {case.variant} {case.case.n}" for case in cases]
     assert names == [
-        "sgemm NN 64", "sgemm NN 128", "sgemm CT 64", "sgemm CT 128",
-        "zgemm NN 64", "zgemm NN 128", "zgemm CT 64", "zgemm CT 128",
-        "strsm RUCU 64", "strsm RUCU 128", "ztrsm RUCU 64", "ztrsm RUCU 128",
-    ]  # fmt: skip
+        "sgemm NN 64",
+        "sgemm NN 128",
+        "sgemm CT 64",
+        "sgemm CT 128",
+        "zgemm NN 64",
+        "zgemm NN 128",
+        "zgemm CT 64",
+        "zgemm CT 128",
+        "strsm RUCU 64",
+        "strsm RUCU 128",
+        "ztrsm RUCU 64",
+        "ztrsm RUCU 128",
+    ]
 
 
 def test_each_routine_takes_its_own_variants():
@@ -38,9 +47,20 @@ def test_each_routine_takes_its_own_variants():
         for c in bench_command.problems(routines, "dz", variants, (8,))
     ]
     assert found == [
-        "dgemm NN", "zgemm NN", "dsymm LL", "zsymm LL", "zherk LN", "zherk LC", "dsyrk LN", "dsyrk LC",
-        "zsyrk LN", "dgemmtr LNN", "zgemmtr LNN", "dtrmm LLNN", "ztrmm LLNN",
-    ]  # fmt: skip
+        "dgemm NN",
+        "zgemm NN",
+        "dsymm LL",
+        "zsymm LL",
+        "zherk LN",
+        "zherk LC",
+        "dsyrk LN",
+        "dsyrk LC",
+        "zsyrk LN",
+        "dgemmtr LNN",
+        "zgemmtr LNN",
+        "dtrmm LLNN",
+        "ztrmm LLNN",
+    ]
 
 
 def test_products_of_other_than_square_matrices():
@@ -48,8 +68,11 @@ def test_products_of_other_than_square_matrices():
         case.case for case in bench_command.products(("s", "d"), ("TN", "LLNN"), ((8, 16, 32), (5, 5, 5)))
     ]
     assert [(case.dtype.letter, case.m, case.n, case.k, case.trans_a.value) for case in cases] == [
-        ("s", 8, 16, 32, "T"), ("s", 5, 5, 5, "T"), ("d", 8, 16, 32, "T"), ("d", 5, 5, 5, "T"),
-    ]  # fmt: skip
+        ("s", 8, 16, 32, "T"),
+        ("s", 5, 5, 5, "T"),
+        ("d", 8, 16, 32, "T"),
+        ("d", 5, 5, 5, "T"),
+    ]
     awkward = [case.case for case in bench_command.products(("s",), ("NN",), "awkward")]
     assert (64, 64, 65536) in [(case.m, case.n, case.k) for case in awkward] and len(awkward) == 15
     with pytest.raises(ValueError, match="shapes 'ugly' are none of awkward, between"):
@@ -60,9 +83,13 @@ def test_triangles_with_few_right_hand_sides():
     given = ("trsm", "gemm", "trmm"), "d", ("LLNN", "RLNN", "NN"), (8, 16), (2, 3)
     cases = list(bench_command.triangles(*given))
     assert [(p.routine, p.variant, p.case.m, p.case.n) for p in cases[:6]] == [
-        ("trmm", "LLNN", 8, 2), ("trmm", "LLNN", 8, 3), ("trmm", "LLNN", 16, 2), ("trmm", "LLNN", 16, 3),
-        ("trmm", "RLNN", 2, 8), ("trmm", "RLNN", 3, 8),
-    ]  # fmt: skip
+        ("trmm", "LLNN", 8, 2),
+        ("trmm", "LLNN", 8, 3),
+        ("trmm", "LLNN", 16, 2),
+        ("trmm", "LLNN", 16, 3),
+        ("trmm", "RLNN", 2, 8),
+        ("trmm", "RLNN", 3, 8),
+    ]
     assert len(cases) == 16 and cases[0].flops == cases[4].flops == 8 * 8 * 2
 
 
@@ -86,8 +113,11 @@ def test_batches_of_systems():
     shapes = ((6, 6, 6, 200), (6, 2, 6, 9), (6, 2, 5, 9))
     cases = list(bench_command.stacks(("d",), ("LLNN", "RUTU", "NN"), shapes))
     assert [(case.variant, *case.data().out.shape) for case in cases] == [
-        ("LLNN", 200, 6, 6), ("LLNN", 9, 6, 2), ("RUTU", 200, 6, 6), ("RUTU", 9, 2, 6),
-    ]  # fmt: skip
+        ("LLNN", 200, 6, 6),
+        ("LLNN", 9, 6, 2),
+        ("RUTU", 200, 6, 6),
+        ("RUTU", 9, 2, 6),
+    ]
     assert cases[1].flops == 9 * 6 * 6 * 2
     x = cases[1].data()
     assert x.a.strides[-2] == x.out.strides[-2] == 8
@@ -137,8 +167,12 @@ def test_a_product_packed_and_as_it_lies(monkeypatch):
         seen.append(select("gemm", DTYPES["s"], "tn", (600, 500, 400, 1), known("h200")))
 
     out = SimpleNamespace(get=lambda order: None)
-    for name, value in (("data", lambda self: SimpleNamespace(out=out)), ("error", lambda *_: 0.5),
-                        ("explain", lambda self: []), ("ours", ours)):  # fmt: skip
+    for name, value in (
+        ("data", lambda self: SimpleNamespace(out=out)),
+        ("error", lambda *_: 0.5),
+        ("explain", lambda self: []),
+        ("ours", ours),
+    ):
         monkeypatch.setattr(type(problem), name, value)
     record = bench_command.measure(problem, None, packed=True)
     assert list(record["packed_tflops"]) == ["packed", "as they lie"]
@@ -147,8 +181,16 @@ def test_a_product_packed_and_as_it_lies(monkeypatch):
 
 
 def test_a_table_of_results(capsys):
-    record = {"routine": "gemm", "dtype": "d", "variant": "NN", "m": 8, "n": 16, "k": 32, "tflops": 30.0,
-              "error_over_bound": 0.1}  # fmt: skip
+    record = {
+        "routine": "gemm",
+        "dtype": "d",
+        "variant": "NN",
+        "m": 8,
+        "n": 16,
+        "k": 32,
+        "tflops": 30.0,
+        "error_over_bound": 0.1,
+    }
     rivalled = record | {"cublas_tflops": 20.0, "speedup": 1.5, "splits_tflops": {"4": 7.25}}
     packed = record | {"packed_tflops": {"packed": 31.25, "as they lie": 29.5}}
     bench_command.show({"device": "NVIDIA H200", "results": [record, rivalled, packed]})
@@ -235,9 +277,11 @@ def test_counters_are_those_of_a_call():
     metrics = ("gpu__time_duration.sum", "dram__bytes_read.sum", "smsp__issue.pct")
     ours, theirs = counters.calls(PROFILED.splitlines(), metrics)
     assert ours == {
-        "kernels": 2, "gpu__time_duration.sum": 4000.0, "dram__bytes_read.sum": 1500.0,
+        "kernels": 2,
+        "gpu__time_duration.sum": 4000.0,
+        "dram__bytes_read.sum": 1500.0,
         "smsp__issue.pct": 70.0,
-    }  # fmt: skip
+    }
     assert theirs["kernels"] == 1 and theirs["dram__bytes_read.sum"] == 2000.5
     assert not list(counters.calls(PROFILED.splitlines()[:4], metrics)), "no call began"
 
@@ -251,15 +295,29 @@ def test_the_least_bytes_of_a_call():
 def test_counters_are_shown_in_multiples_of_the_least():
     counted = {"kernels": 3, counters.TIME: 5e3, counters.READ: 3e6, counters.WRITTEN: 1e6}
     result = {
-        "dtype": "d", "routine": "trsm", "variant": "LLNN", "n": 512, "of": "ours", "least_bytes": 2_000_000,
+        "dtype": "d",
+        "routine": "trsm",
+        "variant": "LLNN",
+        "n": 512,
+        "of": "ours",
+        "least_bytes": 2_000_000,
         "counted": counted,
-    }  # fmt: skip
+    }
     console = Console(width=170, file=io.StringIO())
     console.print(counters.show([result]))
     (row,) = [line for line in console.file.getvalue().splitlines() if "dtrsm LLNN" in line]
     assert [cell.strip() for cell in row.split("│")[1:-1]] == [
-        "dtrsm LLNN", "512", "ours", "3", "5.0", "3.0", "1.0", "2.00", "0.0", "0.0",
-    ]  # fmt: skip
+        "dtrsm LLNN",
+        "512",
+        "ours",
+        "3",
+        "5.0",
+        "3.0",
+        "1.0",
+        "2.00",
+        "0.0",
+        "0.0",
+    ]
 
 
 def test_without_a_profiler_counters_say_so(monkeypatch):

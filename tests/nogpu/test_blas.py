@@ -57,8 +57,10 @@ def test_names_and_docstrings(name):
     assert name in blas.__all__
     parameters = list(inspect.signature(function).parameters)
     assert f"{name}(alpha, {'a, b' if 'b' in parameters else 'a'}, [" in function.__doc__
-    assert all(re.search(rf"^(\w, )?(\w+, )?{parameter}(, \w+)? : ", function.__doc__, re.MULTILINE)
-               for parameter in parameters)  # fmt: skip
+    assert all(
+        re.search(rf"^(\w, )?(\w+, )?{parameter}(, \w+)? : ", function.__doc__, re.MULTILINE)
+        for parameter in parameters
+    )
     letters = {"{'L"} if "side" in parameters else set()
     letters |= {"{'N"} if {"trans", "trans_a"} & set(parameters) else set()
     assert set(re.findall("{..", function.__doc__)) == {"{0,", *letters}
@@ -173,14 +175,15 @@ def test_gemmtr_is_a_triangle_of_scipys_gemm(data):
 @pytest.mark.parametrize(
     ("name", "options", "error"),
     [
-        ("zsyrk", {"trans": 2}, ValueError), ("cherk", {"trans": 1}, ValueError),
+        ("zsyrk", {"trans": 2}, ValueError),
+        ("cherk", {"trans": 1}, ValueError),
         ("zherk", {"alpha": 1j}, TypeError),
         ("zherk", {"beta": 1j, "c": np.eye(2, dtype="D")}, TypeError),
         ("zsyrk", {"c": np.eye(3, dtype="D")}, ValueError),
         ("zsyrk", {"c": np.eye(3, dtype="D", order="F"), "overwrite_c": 1}, ValueError),
         ("dsyrk", {}, TypeError),
     ],
-)  # fmt: skip
+)
 def test_where_scipy_is_silent(name, options, error):
     with pytest.raises(error, match=name):
         getattr(blas, name)(**{"alpha": 1, "a": np.eye(2, dtype="F"), **options})

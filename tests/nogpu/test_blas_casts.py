@@ -93,12 +93,23 @@ def test_arrays_are_cast_as_by_scipy(one, other, letter):
 @pytest.mark.parametrize(
     "a",
     [
-        [np.array([1 + 2j])], [[1 + 2j]], [[np.complex64(1j)]], [(1j,)], 1j, [1j], np.array(1j),
-        np.complex64(1), [[np.array(1j)]], np.array([[1 + 0j]]), np.array([[1j]], object),
-        [[Fraction(1), 2j]], (np.array(2j),), [[np.clongdouble(1j)]],
+        [np.array([1 + 2j])],
+        [[1 + 2j]],
+        [[np.complex64(1j)]],
+        [(1j,)],
+        1j,
+        [1j],
+        np.array(1j),
+        np.complex64(1),
+        [[np.array(1j)]],
+        np.array([[1 + 0j]]),
+        np.array([[1j]], object),
+        [[Fraction(1), 2j]],
+        (np.array(2j),),
+        [[np.clongdouble(1j)]],
     ],
     ids=repr,
-)  # fmt: skip
+)
 @pytest.mark.parametrize("which", ["a", "b", "c"])
 def test_no_imaginary_part_is_dropped(which, a):
     arguments = {"alpha": 1, "a": [[1.0]], "b": [[1.0]], "beta": 1, "c": [[1.0]], which: a}
@@ -110,14 +121,23 @@ def test_no_imaginary_part_is_dropped(which, a):
 @pytest.mark.parametrize(
     ("a", "error"),
     [
-        ([[10**400]], ValueError), ([[1, 2], [3]], ValueError), ([["1"]], TypeError), ([[None]], TypeError),
-        ([[object()]], TypeError), (np.array([[1]], object), TypeError), (None, TypeError), ("1", TypeError),
-        ({1: 2}, TypeError), (np.ones((1, 1), "longdouble"), TypeError),
+        ([[10**400]], ValueError),
+        ([[1, 2], [3]], ValueError),
+        ([["1"]], TypeError),
+        ([[None]], TypeError),
+        ([[object()]], TypeError),
+        (np.array([[1]], object), TypeError),
+        (None, TypeError),
+        ("1", TypeError),
+        ({1: 2}, TypeError),
+        (np.ones((1, 1), "longdouble"), TypeError),
         (np.ones((1, 1), "M8[s]"), TypeError),
-        (np.ones((1, 1, 1)), ValueError), ([[[1.0]]], ValueError), (10**400, ValueError),
+        (np.ones((1, 1, 1)), ValueError),
+        ([[[1.0]]], ValueError),
+        (10**400, ValueError),
     ],
     ids=lambda given: re.sub(" at 0x[0-9a-f]+", "", repr(given)),  # the same in every process
-)  # fmt: skip
+)
 def test_what_is_no_matrix_is_refused(a, error):
     with pytest.raises(error, match=r"^dgemm: (dtype .* of )?a\b"):
         blas.dgemm(1, a, [[1.0]])

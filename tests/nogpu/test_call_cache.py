@@ -39,8 +39,12 @@ def cached():
 def test_a_tape_is_prepared_once_and_run_with_what_is_given(cached):
     elsewhere = [pointer + 256 for pointer in APART]
     for pointers, alpha, beta, stream in (
-        (APART, 1, 0, 7), (APART, 1, 0, 8), (elsewhere, 1, 0, 7), (elsewhere, 1.0, 0.0, 7), (APART, 1, 0, 7),
-    ):  # fmt: skip
+        (APART, 1, 0, 7),
+        (APART, 1, 0, 8),
+        (elsewhere, 1, 0, 7),
+        (elsewhere, 1.0, 0.0, 7),
+        (APART, 1, 0, 7),
+    ):
         assert cached.run(pointers, alpha, beta, stream)
         assert cached.runs.pop() == (1, pointers, alpha, beta, stream)
     assert len(cached.prepared) == 1
@@ -57,16 +61,23 @@ def test_a_batch_is_one_call_like_a_matrix():
     made = CachedCall(layouts, next(batches(layouts)), prepare, lambda: 0)
     assert made.run(APART, 1, 0, 0)
     assert [(x.pointer, x.batch, x.batch_stride) for x in seen] == [
-        (APART[0], 5, 0), (APART[1], 5, 64), (APART[2], 5, 64)
-    ]  # fmt: skip
+        (APART[0], 5, 0),
+        (APART[1], 5, 64),
+        (APART[2], 5, 64),
+    ]
 
 
 def test_tapes_differ_by_what_they_depend_on(cached):
     shifted = [*APART[:2], APART[2] + 4]
     variants = [
-        (APART, 1, 0), (APART, 2, 0), (APART, 0, 0), (APART, 1, 1), (APART, 1, 2.5), (shifted, 1, 0),
+        (APART, 1, 0),
+        (APART, 2, 0),
+        (APART, 0, 0),
+        (APART, 1, 1),
+        (APART, 1, 2.5),
+        (shifted, 1, 0),
         [[pointer + 4 for pointer in APART], 1, 0],
-    ]  # fmt: skip
+    ]
     for _ in range(2):
         for number, (pointers, alpha, beta) in enumerate(variants, 1):
             assert cached.run(pointers, alpha, beta, 0)
@@ -93,11 +104,16 @@ def test_no_work_is_work_done(cached):
 @pytest.mark.parametrize(
     "change",
     [
-        {"pointers": [4096, 8192, 8196]}, {"pointers": [4096, 4100, 4096]}, {"pointers": [4096, 8192, 7940]},
-        {"pointers": [4097, 8192, 12288]}, {"pointers": [4096, 8192, 12290]}, {"alpha": 1j}, {"beta": True},
+        {"pointers": [4096, 8192, 8196]},
+        {"pointers": [4096, 4100, 4096]},
+        {"pointers": [4096, 8192, 7940]},
+        {"pointers": [4097, 8192, 12288]},
+        {"pointers": [4096, 8192, 12290]},
+        {"alpha": 1j},
+        {"beta": True},
         {"alpha": "1"},
     ],
-)  # fmt: skip
+)
 def test_what_needs_new_checks_runs_nothing(cached, change):
     assert cached.run(APART, 1, 0, 0)
     given = {"pointers": APART, "alpha": 1, "beta": 0, **change}

@@ -27,8 +27,15 @@ def solve(problem, x):
         trans_a, trans_b = ("NTC".index(letter) for letter in problem.variant)
         return routine(case.alpha, x.a, x.b, case.beta, x.out, trans_a=trans_a, trans_b=trans_b)
     side, uplo, trans, diag = problem.variant
-    return routine(case.alpha, x.a, x.out, side=side == "R", lower=uplo == "L",
-                   trans_a="NTC".index(trans), diag=diag == "U")  # fmt: skip
+    return routine(
+        case.alpha,
+        x.a,
+        x.out,
+        side=side == "R",
+        lower=uplo == "L",
+        trans_a="NTC".index(trans),
+        diag=diag == "U",
+    )
 
 
 @pytest.mark.parametrize("letter", "sdcz")
@@ -99,8 +106,10 @@ def test_flops_count_the_triangle_once():
     assert Problem("gemm", GemmCase(DTYPES["z"], 3, 5, 7)).flops == 8 * 3 * 5 * 7
     assert Problem("trsm", TriangularCase(DTYPES["d"], 3, 5)).flops == 3 * 3 * 5
     assert Problem("trmm", TriangularCase(DTYPES["c"], 3, 5, Side.RIGHT)).flops == 4 * 3 * 5 * 5
-    flops = {name: Problem.square(name, DTYPES["d"], variant, 10).flops for name, variant in (
-        ("symm", "LL"), ("syrk", "LN"), ("syr2k", "LN"), ("gemmtr", "LNN"))}  # fmt: skip
+    flops = {
+        name: Problem.square(name, DTYPES["d"], variant, 10).flops
+        for name, variant in (("symm", "LL"), ("syrk", "LN"), ("syr2k", "LN"), ("gemmtr", "LNN"))
+    }
     assert flops == {"symm": 2000, "syrk": 1000, "syr2k": 2000, "gemmtr": 1000}
     assert Problem.square("herk", DTYPES["z"], "LN", 10).flops == 4000
 

@@ -69,8 +69,10 @@ def test_spaces_are_of_the_products_dtypes_and_layouts():
     problems = [product(SKINNY), product(SQUARE), product(SQUARE, "d", "TN")]
     found = alternatives.spaces(problems, FERMI)
     assert set(found) == {("s", "nn"), ("d", "tn")}
-    assert found["s", "nn"] == candidates("gemm_simt", "s", "nn", FERMI, "normal",
-                                          problems=[SKINNY, SQUARE]).left  # fmt: skip
+    assert (
+        found["s", "nn"]
+        == candidates("gemm_simt", "s", "nn", FERMI, "normal", problems=[SKINNY, SQUARE]).left
+    )
     assert all((c.dtype, c.trans_a, c.trans_b) == ("d", True, False) for c in found["d", "tn"])
 
 
@@ -81,8 +83,9 @@ def test_alternatives_are_all_winners_and_the_best_of_the_space(space, home):
         runs = [(run.config, run.splits) for run in (case.chosen, *case.alternatives)]
         assert len(set(runs)) == len(runs)
         winners = tuned_configs("gemm", DTYPES[letter], "nn", H200)
-        assert {config.STEM for config in winners} == ({"gemm_simt"} if letter == "s" else
-                                                       {"gemm_simt", "gemm_mma"})  # fmt: skip
+        assert {config.STEM for config in winners} == (
+            {"gemm_simt"} if letter == "s" else {"gemm_simt", "gemm_mma"}
+        )
         assert {config for config, _ in runs} >= set(winners)
         others = dict.fromkeys(run.config for run in case.alternatives if run.config not in winners)
         assert list(others) == (best_few(space, SQUARE, H200, 3, alternatives.ALIKE) if letter == "s" else [])
@@ -321,14 +324,23 @@ def command(monkeypatch, space, home):
     told = SimpleNamespace(error=0.5, asked=[])
     monkeypatch.setattr(choice, "require_device", lambda: None)
     monkeypatch.setattr(choice, "current", lambda: H200)
-    monkeypatch.setattr(alternatives, "spaces", lambda problems, device: {
-        (p.dtype.letter, alternatives.layout_of(p)): space if p.dtype.letter == "s" else () for p in problems
-    })  # fmt: skip
-    monkeypatch.setattr(alternatives, "compiled", lambda configs, *_: told.asked.extend(configs)
-                        or dict.fromkeys(configs, FINE))  # fmt: skip
+    monkeypatch.setattr(
+        alternatives,
+        "spaces",
+        lambda problems, device: {
+            (p.dtype.letter, alternatives.layout_of(p)): space if p.dtype.letter == "s" else ()
+            for p in problems
+        },
+    )
+    monkeypatch.setattr(
+        alternatives,
+        "compiled",
+        lambda configs, *_: told.asked.extend(configs) or dict.fromkeys(configs, FINE),
+    )
     monkeypatch.setattr(choice, "Stand", lambda case, share: Stand(case, {0: (1.2,), 1: (1.0,)}, told.error))
-    monkeypatch.setattr(machine, "describe", lambda *_: {"device": "NVIDIA H200", "driver": "580",
-                                                         "date": "2026-01-01T00:00"})  # fmt: skip
+    monkeypatch.setattr(
+        machine, "describe", lambda *_: {"device": "NVIDIA H200", "driver": "580", "date": "2026-01-01T00:00"}
+    )
     return told
 
 

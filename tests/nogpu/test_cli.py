@@ -26,14 +26,29 @@ def on_cpu(monkeypatch):
     monkeypatch.setattr(demo, "simulated", lambda: iter(()))
 
 
-@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["demo", "--n", "0"], ["tune", "--dtype", "s,x"],
-                                       ["tune", "--budget", "-3m"], ["tune", "--budget", "soon"],
-                                       ["tune", "--strategy", "luck"], ["wisdom"], ["wisdom", "buy"],
-                                       ["bench", "--sizes", "64,"], ["bench", "--shapes", "64x64"],
-                                       ["bench", "--shapes", "64x64x0"], ["bench", "--batched", "16"],
-                                       ["bench", "--batched", "9x8x8"], ["bench", "--routine", "syr"],
-                                       ["tune", "--routine", "syrk"], ["build", "-j", "0"],
-                                       ["build", "--arch", "sm_70"]])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["nonsense"],
+        ["demo", "--n", "0"],
+        ["tune", "--dtype", "s,x"],
+        ["tune", "--budget", "-3m"],
+        ["tune", "--budget", "soon"],
+        ["tune", "--strategy", "luck"],
+        ["wisdom"],
+        ["wisdom", "buy"],
+        ["bench", "--sizes", "64,"],
+        ["bench", "--shapes", "64x64"],
+        ["bench", "--shapes", "64x64x0"],
+        ["bench", "--batched", "16"],
+        ["bench", "--batched", "9x8x8"],
+        ["bench", "--routine", "syr"],
+        ["tune", "--routine", "syrk"],
+        ["build", "-j", "0"],
+        ["build", "--arch", "sm_70"],
+    ],
+)
 def test_wrong_use_exits_with_2(arguments, capsys):
     with pytest.raises(SystemExit) as exit:
         cli.main(arguments)

@@ -120,12 +120,21 @@ def test_where_nothing_can_be_written(tmp_path, capsys, home):
     assert str(home / "data") in one_line(capsys, "wisdom", "import", PACKAGED)
 
 
-@pytest.mark.parametrize("problem", [
-    PermissionError(13, "Permission denied", "/a/file"), OSError("no more"), EOFError("the end"),
-    UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"), json.JSONDecodeError("no", "x", 0),
-    zlib.error("Error -3"), DatabaseWarning("two\nlines"), TimeoutError(), MemoryError(),
-    ModuleNotFoundError("No module named 'x'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "problem",
+    [
+        PermissionError(13, "Permission denied", "/a/file"),
+        OSError("no more"),
+        EOFError("the end"),
+        UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"),
+        json.JSONDecodeError("no", "x", 0),
+        zlib.error("Error -3"),
+        DatabaseWarning("two\nlines"),
+        TimeoutError(),
+        MemoryError(),
+        ModuleNotFoundError("No module named 'x'"),
+    ],
+)
 def test_what_is_foreseen_is_one_line(problem, capsys, monkeypatch):
     def fails():
         raise problem
@@ -199,9 +208,13 @@ def test_closed_streams():
     assert shell("pyblasgpu info >&-") == ("0", [])
 
 
-@pytest.mark.parametrize("environment", [
-    {"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"PYTHONIOENCODING": "ascii"},
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    ],
+)
 def test_a_terminal_without_the_characters(environment, sweep, tmp_path):
     arguments = ["--out", tmp_path / "out"] if "LC_ALL" in environment else []
     done = command("report", sweep, *arguments, environment=environment)

@@ -31,38 +31,46 @@ def refusal(capsys, *arguments):
     return said.err.splitlines()[-1]
 
 
-@pytest.mark.parametrize(("option", "values", "takes"), [
-    ("--min-score", ("nan", "inf", "-0.1", "1.1", "", "x"), "no number from 0 to 1"),
-    ("--min-reuse", ("nan", "inf", "-1", "1e999", ""), "no number from 0 on"),
-    ("--min-threads", ("-5", "1.5", "nan", "", "1e3", str(2**64)), "no integer from 0 on"),
-    ("--min-blocks", ("-1", "two"), "no integer from 0 on"),
-    ("--budget", ("0", "-3m", "nan", ""), "no duration"),
-    ("--routine", ("", "gemm,", "syrk", "hgemm"), "is none of gemm, trmm, trsm"),
-    ("--dtype", ("", "s,,d", "h"), "is none of s, d, c, z"),
-    ("--family", ("", "gemm"), "is none of gemm_simt, gemm_mma"),
-    ("--layout", ("", "xx", "nn,"), "is none of nn, nt, tn, tt, any"),
-    ("--size", ("", "huge"), "is none of slim_rows"),
-    ("--stage", ("", "all"), "is none of kernels"),
-    ("--strategy", ("", "luck"), "is none of exhaustive"),
-    ("--device", ("", "voodoo", "-1", "h200,h100"), "is none of fermi"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("option", "values", "takes"),
+    [
+        ("--min-score", ("nan", "inf", "-0.1", "1.1", "", "x"), "no number from 0 to 1"),
+        ("--min-reuse", ("nan", "inf", "-1", "1e999", ""), "no number from 0 on"),
+        ("--min-threads", ("-5", "1.5", "nan", "", "1e3", str(2**64)), "no integer from 0 on"),
+        ("--min-blocks", ("-1", "two"), "no integer from 0 on"),
+        ("--budget", ("0", "-3m", "nan", ""), "no duration"),
+        ("--routine", ("", "gemm,", "syrk", "hgemm"), "is none of gemm, trmm, trsm"),
+        ("--dtype", ("", "s,,d", "h"), "is none of s, d, c, z"),
+        ("--family", ("", "gemm"), "is none of gemm_simt, gemm_mma"),
+        ("--layout", ("", "xx", "nn,"), "is none of nn, nt, tn, tt, any"),
+        ("--size", ("", "huge"), "is none of slim_rows"),
+        ("--stage", ("", "all"), "is none of kernels"),
+        ("--strategy", ("", "luck"), "is none of exhaustive"),
+        ("--device", ("", "voodoo", "-1", "h200,h100"), "is none of fermi"),
+    ],
+)
 def test_values_that_an_option_of_tune_does_not_take(option, values, takes, capsys):
     for value in values:
         line = refusal(capsys, *QUICK, f"{option}={value}")
         assert option in line and takes in line, line
 
 
-@pytest.mark.parametrize(("arguments", "words"), [
-    ("--routine trsm --layout nn", ("--layout nn", "trsm", "any")),
-    ("--routine strsm --layout nn", ("--layout nn", "trsm", "any")),
-    ("--routine gemm,trsm --layout nn", ("--layout nn", "trsm", "any")),
-    ("--routine gemm --layout any", ("--layout any", "nn, nt, tn, tt")),
-    ("--routine gemm --family gemm_mma --dtype s", ("--family gemm_mma", "gemm_simt")),
-    ("--routine gemm --family trsm_leaf", ("--family trsm_leaf", "gemm_simt, gemm_mma")),
-    ("--routine gemm --size few", ("--size few", "low_rank")),
-    ("--routine gemm,trsm --dtype d --family gemm_mma --size few",
-     ("no kernel", "--family gemm_mma", "--size few")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("--routine trsm --layout nn", ("--layout nn", "trsm", "any")),
+        ("--routine strsm --layout nn", ("--layout nn", "trsm", "any")),
+        ("--routine gemm,trsm --layout nn", ("--layout nn", "trsm", "any")),
+        ("--routine gemm --layout any", ("--layout any", "nn, nt, tn, tt")),
+        ("--routine gemm --family gemm_mma --dtype s", ("--family gemm_mma", "gemm_simt")),
+        ("--routine gemm --family trsm_leaf", ("--family trsm_leaf", "gemm_simt, gemm_mma")),
+        ("--routine gemm --size few", ("--size few", "low_rank")),
+        (
+            "--routine gemm,trsm --dtype d --family gemm_mma --size few",
+            ("no kernel", "--family gemm_mma", "--size few"),
+        ),
+    ],
+)
 def test_combinations_of_which_nothing_is_left(arguments, words, capsys):
     line = refusal(capsys, *QUICK, *arguments.split())
     assert line.startswith("pyblasgpu tune: ") and all(word in line for word in words), line
@@ -73,19 +81,31 @@ def test_a_layout_narrows_all_routines_where_none_is_named():
     assert dryrun.searches_of(options) == [("gemm_simt", "s", "nn")]
 
 
-@pytest.mark.parametrize(("arguments", "words"), [
-    ("demo --n 0", ("--n", "positive integer")), ("demo --n -3", ("--n", "positive integer")),
-    ("demo --n 1e3", ("--n", "positive integer")), ("demo --n 99999999999999999999", ("--n", "positive")),
-    ("bench --sizes 64,-1", ("--sizes", "positive integer")), ("bench --rhs 0", ("--rhs", "positive")),
-    ("bench --splits -1", ("--splits", "integer from 0 on")), ("bench --batched 0x4", ("--batched",)),
-    ("bench --variants XX", ("--variants XX", "no routine")), ("bench --shapes ugly", ("ugly", "awkward")),
-    ("bench --routine gemm3m --dtype s", ("--variants", "gemm3m in s")),
-    ("wisdom list x.json", ("list takes no file", "x.json")), ("wisdom where x.json", ("takes no file",)),
-    ("wisdom list --routine gemm", ("--routine", "forgotten")), ("wisdom export --dtype s", ("--dtype",)),
-    ("wisdom forget --device h200 --routine syrk", ("--routine", "gemm, trmm, trsm")),
-    ("wisdom import", ("import needs the file",)), ("wisdom import a b", ("unrecognized arguments: b",)),
-    ("wisdom list --device voodoo", ("voodoo", "fermi")), ("info x", ("unrecognized arguments: x",)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("demo --n 0", ("--n", "positive integer")),
+        ("demo --n -3", ("--n", "positive integer")),
+        ("demo --n 1e3", ("--n", "positive integer")),
+        ("demo --n 99999999999999999999", ("--n", "positive")),
+        ("bench --sizes 64,-1", ("--sizes", "positive integer")),
+        ("bench --rhs 0", ("--rhs", "positive")),
+        ("bench --splits -1", ("--splits", "integer from 0 on")),
+        ("bench --batched 0x4", ("--batched",)),
+        ("bench --variants XX", ("--variants XX", "no routine")),
+        ("bench --shapes ugly", ("ugly", "awkward")),
+        ("bench --routine gemm3m --dtype s", ("--variants", "gemm3m in s")),
+        ("wisdom list x.json", ("list takes no file", "x.json")),
+        ("wisdom where x.json", ("takes no file",)),
+        ("wisdom list --routine gemm", ("--routine", "forgotten")),
+        ("wisdom export --dtype s", ("--dtype",)),
+        ("wisdom forget --device h200 --routine syrk", ("--routine", "gemm, trmm, trsm")),
+        ("wisdom import", ("import needs the file",)),
+        ("wisdom import a b", ("unrecognized arguments: b",)),
+        ("wisdom list --device voodoo", ("voodoo", "fermi")),
+        ("info x", ("unrecognized arguments: x",)),
+    ],
+)
 def test_nonsense_of_other_commands(arguments, words, capsys, home):
     line = refusal(capsys, *arguments.split())
     assert all(word in line for word in words), line
@@ -96,9 +116,15 @@ def test_letters_and_names_may_be_in_capitals():
     assert options.routine == ("sgemm", "trsm") and options.dtype == ("s", "d")
 
 
-@pytest.mark.parametrize("arguments", [
-    "export F --device h200", "export --device h200 F", "--device h200 export F", "--device=h200 export F",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "export F --device h200",
+        "export --device h200 F",
+        "--device h200 export F",
+        "--device=h200 export F",
+    ],
+)
 def test_the_order_of_options_and_files_does_not_matter(arguments):
     options = cli.parser().parse_args(["wisdom", *arguments.split()])
     assert (options.action, options.file, options.device) == ("export", "F", "h200")

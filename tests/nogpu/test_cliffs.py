@@ -107,11 +107,16 @@ def test_both_libraries_get_the_same_operands(monkeypatch):
 def test_the_command_writes_what_it_found(monkeypatch, tmp_path, capsys):
     closed = []
     fake = SimpleNamespace(measure=lambda dtype, case: (2e-3, 1e-3), close=lambda: closed.append(True))
-    for name, value in (("current", lambda: known("h200")), ("load_cublas", lambda: None),
-                        ("Machine", lambda device: fake), ("compile_kernels", lambda *_: None)):  # fmt: skip
+    for name, value in (
+        ("current", lambda: known("h200")),
+        ("load_cublas", lambda: None),
+        ("Machine", lambda device: fake),
+        ("compile_kernels", lambda *_: None),
+    ):
         monkeypatch.setattr(cliffs, name, value)
-    monkeypatch.setattr(machine, "describe", lambda *_: {"device": "NVIDIA H200", "driver": "580",
-                                                         "date": "2026-01-01T00:00"})  # fmt: skip
+    monkeypatch.setattr(
+        machine, "describe", lambda *_: {"device": "NVIDIA H200", "driver": "580", "date": "2026-01-01T00:00"}
+    )
     out = tmp_path / "found.json"
     cliffs.main(cliffs.parser().parse_args(["--dtype", "s,z", "--every", "60", "--out", str(out)]))
     document = json.loads(out.read_text())

@@ -244,8 +244,9 @@ def test_symmetric_routines(routine, letter):
 def test_a_batch_may_share_an_operand_and_be_contiguous():
     a, b, c = np.arange(4.0).reshape(4, 1), np.ones((3, 1, 2)), np.zeros((3, 2, 4)).swapaxes(1, 2)
     shared = np.broadcast_to(a, (3, 4, 1))
-    Cublas(Library()).gemm(1, on_device(shared), on_device(b.swapaxes(1, 2).copy().swapaxes(1, 2)), 0,
-                           on_device(c))  # fmt: skip
+    Cublas(Library()).gemm(
+        1, on_device(shared), on_device(b.swapaxes(1, 2).copy().swapaxes(1, 2)), 0, on_device(c)
+    )
     np.testing.assert_array_equal(c, np.broadcast_to(a * [1.0, 1.0], (3, 4, 2)))
 
 

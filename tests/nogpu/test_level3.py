@@ -180,7 +180,7 @@ COINCIDING = np.lib.stride_tricks.as_strided(np.ones(9), (3, 3), (8, 8))
         (trsm, [ONE, ONE], {"lower": "x"}, ValueError, "lower='x'"),
         (trsm, [ONE, ONE], {"out": np.ones((3, 3), "D")}, TypeError, "out has dtype complex128"),
     ],
-)  # fmt: skip
+)
 def test_errors_before_anything_is_written(memory_space, routine, arrays, options, error, message):
     with pytest.raises(error, match=message):
         call(routine, memory_space, *arrays, **options)

@@ -68,12 +68,18 @@ A, B = np.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(3, 2)
 @pytest.mark.parametrize(
     "options",
     [
-        {"dtype": "f4"}, {"dtype": "D"}, {"order": "F"}, {"order": "C"}, {"order": "A"},
+        {"dtype": "f4"},
+        {"dtype": "D"},
+        {"order": "F"},
+        {"order": "C"},
+        {"order": "A"},
         {"out": np.ones((2, 2))},
-        {"out": np.ones((2, 2), "f4")}, {"out": (np.ones((2, 2), order="F"),)}, {"out": np.ones((3, 2, 2))},
+        {"out": np.ones((2, 2), "f4")},
+        {"out": (np.ones((2, 2), order="F"),)},
+        {"out": np.ones((3, 2, 2))},
         {"out": np.ones((2, 2), int), "casting": "unsafe"},
     ],
-)  # fmt: skip
+)
 def test_options_are_numpys(options):
     found, expected = matmul(A, B, **options), np.matmul(A, B, **options)
     np.testing.assert_array_equal(found, expected, strict=True)
@@ -85,12 +91,17 @@ def test_options_are_numpys(options):
 @pytest.mark.parametrize(
     ("arguments", "options"),
     [
-        ((A, A), {}), ((2, 3), {}), ((A, 3.0), {}), ((A, B), {"out": np.ones((2, 3))}),
+        ((A, A), {}),
+        ((2, 3), {}),
+        ((A, 3.0), {}),
+        ((A, B), {"out": np.ones((2, 3))}),
         ((A, B), {"out": np.ones((2, 2), int)}),
-        ((A, B), {"dtype": "f4", "casting": "no"}), ((A, B), {"order": "X"}), ((A, np.ones(2)), {}),
+        ((A, B), {"dtype": "f4", "casting": "no"}),
+        ((A, B), {"order": "X"}),
+        ((A, np.ones(2)), {}),
         ((A, np.ones(3)), {"out": np.ones(3)}),
     ],
-)  # fmt: skip
+)
 def test_errors_are_of_numpys_kind(arguments, options):
     with pytest.raises((ValueError, TypeError)) as numpys:
         np.matmul(*arguments, **options)

@@ -41,10 +41,18 @@ def compare(*arguments, **options):
 
 
 SHAPES = [
-    ((2, 3), (3, 4)), ((3,), (2, 3, 4)), ((2, 2, 3), (3,)), ((2, 2, 3), (2, 3, 4)), ((5, 1, 2, 3), (2, 3, 4)),
-    ((3,), (3,)), ((3,), (3, 4)), ((3,), (5, 2, 3, 4)), ((0, 3), (3, 2)), ((2, 0, 3), (3, 2)),
+    ((2, 3), (3, 4)),
+    ((3,), (2, 3, 4)),
+    ((2, 2, 3), (3,)),
+    ((2, 2, 3), (2, 3, 4)),
+    ((5, 1, 2, 3), (2, 3, 4)),
+    ((3,), (3,)),
+    ((3,), (3, 4)),
+    ((3,), (5, 2, 3, 4)),
+    ((0, 3), (3, 2)),
+    ((2, 0, 3), (3, 2)),
     ((3,), (0, 3, 2)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
@@ -92,11 +100,26 @@ def test_orders_that_are_none(order):
 @pytest.mark.parametrize(
     "dtype",
     [
-        float, complex, np.float32, np.complex64, np.dtype("D"), "f4", "d", "complex64", "<f8", None,
-        ">f8", np.dtype(">c8"), "x", 1, "S", "M8[s]", (np.float64,),
+        float,
+        complex,
+        np.float32,
+        np.complex64,
+        np.dtype("D"),
+        "f4",
+        "d",
+        "complex64",
+        "<f8",
+        None,
+        ">f8",
+        np.dtype(">c8"),
+        "x",
+        1,
+        "S",
+        "M8[s]",
+        (np.float64,),
     ],
     ids=repr,
-)  # fmt: skip
+)
 def test_dtypes(dtype):
     compare(A, B, dtype=dtype)
     compare(A, B, dtype=dtype, casting="safe")
@@ -116,11 +139,21 @@ def test_subok(subok):
 @pytest.mark.parametrize(
     "out",
     [
-        (), (np.ones((2, 2)),) * 2, (None,), [[1.0, 2], [3, 4]], 1.0, "x", np.ones((2, 3)), np.ones(2),
-        np.ones((3, 2, 2)), np.ones((2, 2), "i"), np.ones((2, 2), "D"), np.broadcast_to(1.0, (2, 2)),
+        (),
+        (np.ones((2, 2)),) * 2,
+        (None,),
+        [[1.0, 2], [3, 4]],
+        1.0,
+        "x",
+        np.ones((2, 3)),
+        np.ones(2),
+        np.ones((3, 2, 2)),
+        np.ones((2, 2), "i"),
+        np.ones((2, 2), "D"),
+        np.broadcast_to(1.0, (2, 2)),
     ],
     ids=repr,
-)  # fmt: skip
+)
 def test_outputs(out):
     compare(A, B, out=out)
 
@@ -144,15 +177,24 @@ def test_what_is_no_array(arguments):
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [
-        ({"lower": "U"}, {}), ({"lower": "u"}, {}), ({"lower": "L"}, {"lower": True}), ({"lower": 0}, {}),
-        ({"lower": np.True_}, {"lower": True}), ({"lower": np.int64(1)}, {"lower": True}),
-        ({"lower": np.array(False)}, {}), ({"lower": np.str_("L")}, {"lower": True}),
-        ({"unit_diagonal": "N"}, {}), ({"unit_diagonal": "U"}, {"unit_diagonal": True}),
-        ({"unit_diagonal": np.False_}, {}), ({"unit_diagonal": 1}, {"unit_diagonal": True}),
-        ({"trans": np.int8(1)}, {"trans": 1}), ({"trans": np.str_("t")}, {"trans": 1}),
-        ({"trans": np.True_}, {"trans": 1}), ({"check_finite": np.True_, "overwrite_b": np.False_}, {}),
+        ({"lower": "U"}, {}),
+        ({"lower": "u"}, {}),
+        ({"lower": "L"}, {"lower": True}),
+        ({"lower": 0}, {}),
+        ({"lower": np.True_}, {"lower": True}),
+        ({"lower": np.int64(1)}, {"lower": True}),
+        ({"lower": np.array(False)}, {}),
+        ({"lower": np.str_("L")}, {"lower": True}),
+        ({"unit_diagonal": "N"}, {}),
+        ({"unit_diagonal": "U"}, {"unit_diagonal": True}),
+        ({"unit_diagonal": np.False_}, {}),
+        ({"unit_diagonal": 1}, {"unit_diagonal": True}),
+        ({"trans": np.int8(1)}, {"trans": 1}),
+        ({"trans": np.str_("t")}, {"trans": 1}),
+        ({"trans": np.True_}, {"trans": 1}),
+        ({"check_finite": np.True_, "overwrite_b": np.False_}, {}),
     ],
-)  # fmt: skip
+)
 def test_every_spelling_of_a_flag(ours, theirs):
     b = np.array([[1.0], [2.0]])
     expected = scipy.linalg.solve_triangular(UPPER, b, **theirs)
@@ -171,11 +213,15 @@ def test_what_is_no_flag(flag, value):
 @pytest.mark.parametrize(
     "shapes",
     [
-        ((3, 3), (3, 0)), ((0, 0), (0, 0)), ((0, 0), (0,)), ((0, 0), (0, 4)), ((2, 3, 3), (3, 0)),
+        ((3, 3), (3, 0)),
+        ((0, 0), (0, 0)),
+        ((0, 0), (0,)),
+        ((0, 0), (0, 4)),
+        ((2, 3, 3), (3, 0)),
         ((2, 3, 3), (2, 3, 0)),
     ],
     ids=str,
-)  # fmt: skip
+)
 @pytest.mark.parametrize("dtype", "fdFDi")
 def test_nothing_to_solve(shapes, dtype):
     """Not even where the matrix is singular."""

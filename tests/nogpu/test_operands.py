@@ -47,8 +47,10 @@ def test_block(x, data):
 def addresses(x) -> set[int]:
     return {
         x.pointer + 8 * (z * x.batch_stride + i * x.row_stride + j * x.col_stride)
-        for z in range(x.batch) for i in range(x.rows) for j in range(x.cols)
-    }  # fmt: skip
+        for z in range(x.batch)
+        for i in range(x.rows)
+        for j in range(x.cols)
+    }
 
 
 @given(operands(batches=(0, 3)))

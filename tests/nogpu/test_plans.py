@@ -290,7 +290,7 @@ ONE = np.ones((8, 8), order="F")
         ({"out": "b"}, OverlapError, "plan_gemm: out shares memory with b"),
         ({"a": None}, TypeError, "a NoneType is not an array"),
     ],
-)  # fmt: skip
+)
 def test_an_array_that_does_not_fit_is_named(kernels, change, error, message):
     arrays = {name: Array(placed(ONE)) for name in ("a", "b", "out")}
     plan = plan_gemm(*arrays.values())
@@ -347,7 +347,7 @@ def test_in_place_stays_in_place(kernels):
         ((Array(ONE), Array(ONE), Array(ONE * 1)), {"beta": 1j}, TypeError, "beta=1j is complex"),
         ((Array(ONE), Array(ONE), Array(ONE * 1)), {"stream": "x"}, TypeError, "stream must be"),
     ],
-)  # fmt: skip
+)
 def test_no_plan_of_what_does_not_fit(kernels, arrays, options, error, message):
     with pytest.raises(error, match=message):
         plan_gemm(*arrays, **options)

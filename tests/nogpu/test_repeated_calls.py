@@ -34,11 +34,14 @@ def test_numbers_that_are_refused(arrays, value):
 @pytest.mark.parametrize(
     ("routine", "flags"),
     [
-        (gemm, {"trans_a": 1}), (trmm, {"lower": 1}), (trmm, {"unit_diag": 0}), (symm, {"side": 1}),
+        (gemm, {"trans_a": 1}),
+        (trmm, {"lower": 1}),
+        (trmm, {"unit_diag": 0}),
+        (symm, {"side": 1}),
         (syrk, {"trans": 1}),
     ],
     ids=lambda given: getattr(given, "__name__", str(given)),
-)  # fmt: skip
+)
 def test_what_equals_a_flag_is_none(arrays, routine, flags):
     a, b, out = arrays
     inputs = (a,) if routine is syrk else (a, b)

@@ -52,6 +52,9 @@ def test_the_functions_are_ours():
     assert _MODULE.fblas.dgemm is blas.dgemm and _MODULE.get_blas_funcs is blas.get_blas_funcs
     (mark,) = _MODULE.TestTRMM.test_ab.pytestmark
     assert [parameter.values[0] for parameter in mark.args[1]] == [
-        blas.strmm, blas.dtrmm, blas.ctrmm, blas.ztrmm
-    ]  # fmt: skip
+        blas.strmm,
+        blas.dtrmm,
+        blas.ctrmm,
+        blas.ztrmm,
+    ]
     assert _MODULE.TestFBLAS3Simple and _MODULE.TestSyHe and _MODULE.test_trsm

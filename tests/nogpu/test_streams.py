@@ -19,7 +19,11 @@ HERE, THERE = 0x5000, 0x5001  # streams of devices 0 and 1
 @pytest.mark.parametrize(
     ("stream", "pointer"),
     [
-        (None, None), (0, 0), (5, 5), (np.int64(5), 5), (np.uint64(2**63), 2**63),
+        (None, None),
+        (0, 0),
+        (5, 5),
+        (np.int64(5), 5),
+        (np.uint64(2**63), 2**63),
         (SimpleNamespace(__cuda_stream__=lambda: (0, 6)), 6),
         (SimpleNamespace(ptr=7), 7),
         (SimpleNamespace(cuda_stream=8), 8),
@@ -27,7 +31,7 @@ HERE, THERE = 0x5000, 0x5001  # streams of devices 0 and 1
         (SimpleNamespace(handle=ctypes.c_void_p(10)), 10),
         (SimpleNamespace(handle=ctypes.c_void_p(None)), 0),
     ],
-)  # fmt: skip
+)
 def test_stream_pointer(stream, pointer):
     assert stream_pointer(stream) == pointer
 

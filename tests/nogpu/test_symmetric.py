@@ -141,9 +141,18 @@ COMPLEX = ONE.astype(complex)
         ("hemm", [ONE, WIDE], {"side": "R"}, ValueError, r"\(4, 4\) is needed for side R"),
         ("symm", [ONE, WIDE], {"side": "X"}, ValueError, "symm: side='X'"),
         ("symm", [ONE, WIDE], {"alpha": 1j}, TypeError, "symm: alpha=1j is complex"),
-        ("symm", [ONE, np.ones((2, 3, 3)), ], {"out": ONE + 0}, ValueError, "symm: out has shape"),
+        (
+            "symm",
+            [
+                ONE,
+                np.ones((2, 3, 3)),
+            ],
+            {"out": ONE + 0},
+            ValueError,
+            "symm: out has shape",
+        ),
     ],
-)  # fmt: skip
+)
 def test_errors_before_anything_is_written(memory_space, routine, arrays, options, error, message):
     out = options.get("out")
     before = None if out is None else out.copy()

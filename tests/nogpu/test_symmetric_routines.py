@@ -189,9 +189,25 @@ def test_a_triangle_is_walked_over(monkeypatch):
     """By persistent blocks, which part its last tiles: 136 of 64 by 64 between 132 multiprocessors."""
     fake_kernels.install(monkeypatch)
     config = GemmMma(
-        dtype="d", trans_a=False, trans_b=True, BLK_M=64, BLK_N=64, BLK_K=16, DIM_XA=32, DIM_YA=4, DIM_XB=32,
-        DIM_YB=4, VEC_A=2, VEC_B=2, PAD_A=4, PAD_B=4, stages=3, persistent=True, WARP_M=32, WARP_N=32,
-    )  # fmt: skip
+        dtype="d",
+        trans_a=False,
+        trans_b=True,
+        BLK_M=64,
+        BLK_N=64,
+        BLK_K=16,
+        DIM_XA=32,
+        DIM_YA=4,
+        DIM_XB=32,
+        DIM_YB=4,
+        VEC_A=2,
+        VEC_B=2,
+        PAD_A=4,
+        PAD_B=4,
+        stages=3,
+        persistent=True,
+        WARP_M=32,
+        WARP_N=32,
+    )
     a, c = (fake_kernels.operand(np.ones((999, 999), order="F"), D) for _ in range(2))
     with override(config.STEM, config), override("splits", 0):
         tape = tape_of("syrk")(2, a, 3, c, uplo=Uplo.UPPER)
