@@ -85,6 +85,8 @@ def test_info_tells_why_the_cpu_is_used(capsys, monkeypatch, tmp_path):
     assert pyblasgpu.show_config() is None
     assert capsys.readouterr().out == page
     assert pyblasgpu.show_config("dicts") == facts
+    with pytest.raises(ValueError, match="mode='yaml' is neither"):
+        pyblasgpu.show_config("yaml")
     assert facts["reason"] in page and str(tmp_path / "cache") in page
     assert "\x1b" not in page  # no colour in a pipe
 
