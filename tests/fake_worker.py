@@ -1,4 +1,4 @@
-"""What surrounds a tuner, played: bodies for the worker that misbehave on demand, compilers, a sensor.
+"""Stand-ins for what surrounds a tuner: bodies of the worker that fail on demand, compilers, a sensor.
 
 The process that runs a body imports this file.
 """
@@ -17,14 +17,14 @@ GOOD = Resources(registers=64, stack_bytes=0, spill_stores=0, spill_loads=0, sha
 
 
 def answers(worker, job, patience=None):
-    """All that the worker says to a job."""
+    """All answers of the worker to a job."""
     worker.send(job, patience)
-    found = []
+    received = []
     while worker.busy:
         answer = worker.receive(0.5)
         if answer is not None:
-            found.append(answer)
-    return found
+            received.append(answer)
+    return received
 
 
 def no_device():
@@ -66,8 +66,8 @@ def device(broken=None, pause=0.0):
             yield Failed("absent", "no cuBLAS")
             return
         time.sleep(pause)
-        for problem, _ in enumerate(job.problems):
-            yield Timing(problem, seconds(config))
+        for number, _ in enumerate(job.problems):
+            yield Timing(number, seconds(config))
             if mishap == "exit":
                 os._exit(3)
             if mishap == "hang":
@@ -79,8 +79,8 @@ def device(broken=None, pause=0.0):
     return run
 
 
-def astray(name):
-    """The routine of this name on a device, made to write its result where no memory is."""
+def with_wild_pointer(name):
+    """The routine of this name on a device, made to write its result to an invalid address."""
     from pyblasgpu.frontend.call import routine
 
     def run(alpha, a, b, beta, c, stream):
@@ -90,7 +90,7 @@ def astray(name):
 
 
 def seconds(config) -> float:
-    """What a candidate takes: of gemm_simt, large blocks are fast."""
+    """The time of a candidate: of gemm_simt, large blocks are fast."""
     if config is None or isinstance(config, int):
         return 4e-3 / (config or 1)
     return 4e-3 / (config.BLK_M * config.BLK_N / (1 + config.BLK_K))

@@ -1,4 +1,4 @@
-"""The recorded sweeps that tests read (`data/README.md`), and what they say of each place."""
+"""The recorded sweeps that tests read (`data/README.md`), and the times of each class."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ def seconds_of(records: Iterable[Record]) -> dict[tuple[str, str, str], dict[Any
     times: dict[tuple[str, str, str], dict[Any, float]] = defaultdict(dict)
     for record in sound(records):
         config = FAMILIES[record.stem].config(record.dtype, record.layout, record.parameters)
-        place = times[record.dtype, record.layout, record.size]
-        place[config] = min(record.seconds, place.get(config, record.seconds))
+        of_class = times[record.dtype, record.layout, record.size]
+        of_class[config] = min(record.seconds, of_class.get(config, record.seconds))
     return times

@@ -65,7 +65,7 @@ def test_whole_routines_and_cublas_are_timed(worker):
 
 
 def test_after_an_illegal_address_the_worker_is_replaced():
-    with Worker(Bench, (fake_worker.astray, 0)) as made:
+    with Worker(Bench, (fake_worker.with_wild_pointer, 0)) as made:
         first, *_, last = answers(made, job(verify=()))
         assert isinstance(first, Failed) and first.outcome == "crash" and isinstance(last, Lost)
         assert answers(made, job(verify=()))[0].outcome == "crash"  # in a new process
