@@ -6,7 +6,9 @@ lists made in processes of their own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -17,7 +19,29 @@ from .search_problem import Problem, search_problem_of
 from .strategies import in_turns
 from .sweep_log import SearchKey
 
-__all__ = ["CandidateList", "candidate_list"]
+__all__ = ["CandidateList", "CandidateOptions", "candidate_list"]
+
+
+@dataclass(frozen=True)
+class CandidateOptions:
+    """Which candidates a run has.
+
+    Attributes
+    ----------
+    effort : str
+        As in `space`.
+    sizes : sequence of str
+        Size classes that are tuned; none: all.
+    guidelines : callable
+        Gives the guidelines of a family in a dtype; by default those of `prune.candidates`.
+    executor : Executor or None
+        Makes the lists of candidates; None: a thread of this process.
+    """
+
+    effort: str = "quick"
+    sizes: Sequence[str] = ()
+    guidelines: Callable[[str, str], Guidelines | None] = lambda stem, dtype: None
+    executor: Executor | None = None
 
 
 class CandidateList(NamedTuple):

@@ -28,6 +28,7 @@ from ..gpu.device import Device
 from ..gpu.nvml import Sensor
 from ..processes import beside
 from . import dryrun, report
+from .candidate_list import CandidateOptions
 from .clock_monitor import ClockMonitor
 from .compile_pool import Compilers
 from .prune import defaults
@@ -90,12 +91,25 @@ def _tune(options: Any, device: Device, routine: Callable) -> int:
         Worker(Bench, (routine, device.ordinal)) as worker,
         _Progress(budget) as watcher,
     ):
+        candidates = CandidateOptions(
+            options.effort,
+            dryrun.sizes(options),
+            lambda stem, dtype: dryrun.guidelines(options, defaults(stem, dtype, options.effort)),
+            executor,
+        )
         tuner = Tuner(
-            device, compilers, worker, watcher, log, monitor, options.effort, strategy, budget,
+            device,
+            compilers,
+            worker,
+            watcher,
+            log,
+            monitor,
+            candidates,
+            strategy,
+            budget,
             curves=options.report is not None,
-            guidelines=lambda stem, dtype: dryrun.guidelines(options, defaults(stem, dtype, options.effort)),
-            executor=executor, sizes=dryrun.sizes(options), stages=getattr(options, "stage", None) or STAGES,
-        )  # fmt: skip
+            stages=getattr(options, "stage", None) or STAGES,
+        )
         found = tuner.run(searches, recursive)
         if tuner.untried or tuner.unbegun:
             left = f"{tuner.untried} candidates untried and {tuner.unbegun} searches not begun"

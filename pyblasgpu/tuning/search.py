@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 from ..database import FAMILIES, STOP_ROUTINES, Document, sizes_of
@@ -18,9 +18,9 @@ from ..dispatch.variants import persistent
 from ..gpu.compile import Resources
 from ..gpu.device import Device
 from .active_search import ActiveSearch
-from .candidate_list import CandidateList, candidate_list
+from .candidate_list import CandidateList, CandidateOptions, candidate_list
 from .compile_pool import Verdict, judge
-from .prune import Guidelines, tile_of
+from .prune import tile_of
 from .runner import TICK, Runner
 from .search_problem import Measurement, SearchProblem, Strategy, Times, search_problem_of
 from .strategies import beginning_with, ending_with_variants
@@ -65,8 +65,7 @@ class KernelSearch:
     late : callable
         ``late(share)``, whether that share of the budget is spent.
     strategy : Strategy
-    effort, guidelines, executor, sizes
-        See `Tuner`.
+    options : CandidateOptions
 
     Attributes
     ----------
@@ -88,16 +87,12 @@ class KernelSearch:
         winners_of: Callable[[SearchKey], Document],
         late: Callable[[float], bool],
         strategy: Strategy,
-        effort: str,
-        guidelines: Callable[[str, str], Guidelines | None],
-        executor: Executor | None,
-        sizes: Sequence[str],
+        options: CandidateOptions,
     ):
         self._device, self._runner, self._log = device, runner, runner.log
         self._compilers, self._watcher, self._verifier = compilers, watcher, verifier
         self._winners_of, self._late = winners_of, late
-        self._effort, self._strategy, self._sizes = effort, strategy, sizes
-        self._guidelines, self._executor = guidelines, executor
+        self._strategy, self._options = strategy, options
         self._active: list[ActiveSearch] = []
         self._compiling: dict[tuple[str, Any], ActiveSearch] = {}
         self._ready: deque[tuple[ActiveSearch, Any]] = deque()
@@ -116,10 +111,11 @@ class KernelSearch:
         """
         firsts = [key for key in searches if self._is_first(key, searches)]
         order = (*firsts, *(key for key in searches if key not in firsts))
-        executor = self._executor or ThreadPoolExecutor(1)
+        of = self._options
+        executor = of.executor or ThreadPoolExecutor(1)
         lists = {
             key: executor.submit(
-                candidate_list, key, self._device, self._effort, self._guidelines(*key[:2]), self._sizes
+                candidate_list, key, self._device, of.effort, of.guidelines(*key[:2]), of.sizes
             )
             for key in order
         }
@@ -138,13 +134,13 @@ class KernelSearch:
             self.unbegun = len(lists)
             for made in lists.values():
                 made.cancel()
-            if self._executor is None:
+            if of.executor is None:
                 executor.shutdown(wait=False)
         self.settle()
 
     def _is_first(self, key: SearchKey, searches: list[SearchKey]) -> bool:
         """Whether all candidates of a search are tried."""
-        return self._effort == "exhaustive" or key == _first(key) or _first(key) not in searches
+        return self._options.effort == "exhaustive" or key == _first(key) or _first(key) not in searches
 
     def _may_follow(self, key: SearchKey, ended: set[tuple[str, str]]) -> bool:
         """Whether the first layout has ended, or has had its likeliest candidates timed."""
@@ -158,9 +154,9 @@ class KernelSearch:
         self._verifier.trust(current.values())
         configs = candidates.configs
         if not all_candidates:
-            configs = promising(key, configs, self._log, self._device, self._effort)
+            configs = promising(key, configs, self._log, self._device, self._options.effort)
         configs = list(dict.fromkeys([*current.values(), *configs]))
-        search = search_problem_of(key[0], tuple(configs), self._device, self._sizes)
+        search = search_problem_of(key[0], tuple(configs), self._device, self._options.sizes)
         search = search._replace(other_families_best=candidates.other_families_best)
         strategy = beginning_with(current, self._strategy) if configs else _nothing
         self._active.append(

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import Executor
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from ..database import FAMILIES, Document, tuned_at
 from ..dispatch import choose, tuned_files
 from ..errors import PyblasgpuError
 from ..gpu.device import Device
+from .candidate_list import CandidateOptions
 from .clock_monitor import ClockMonitor
-from .prune import Guidelines
 from .results import winners
 from .routine_search import search_methods, search_solvers, time_routines, time_vendor
 from .runner import Runner, WorkerLike
@@ -46,20 +45,13 @@ class Tuner:
     watcher : Watcher
     log : SweepLog
     monitor : ClockMonitor
-    effort : str
-        As in `space`.
+    options : CandidateOptions
     strategy : str
         One of `STRATEGIES`.
     budget : float or None
         Seconds after which nothing new is begun.
     curves : bool
         Whether whole routines are timed over n before and after.
-    guidelines : callable
-        Gives the guidelines of a family in a dtype; by default those of `prune.candidates`.
-    executor : Executor, optional
-        Makes the lists of candidates; by default a thread of this process.
-    sizes : sequence of str, optional
-        Size classes that are tuned. Default: all.
     stages : sequence of str, optional
         Those of `STAGES` that are gone through. Default: all.
     """
@@ -72,27 +64,31 @@ class Tuner:
         watcher: Watcher,
         log: SweepLog,
         monitor: ClockMonitor,
-        effort: str = "quick",
+        options: CandidateOptions = CandidateOptions(),  # noqa: B008 (it is frozen)
         strategy: str = "exhaustive",
         budget: float | None = None,
         curves: bool = False,
-        guidelines: Callable[[str, str], Guidelines | None] = lambda stem, dtype: None,
-        executor: Executor | None = None,
-        sizes: Sequence[str] = (),
         stages: Sequence[str] = STAGES,
     ):
         self.device, self.log, self.monitor = device, log, monitor
         self._interrupts = Interrupts()
         self._runner = Runner(worker, log, monitor, self._interrupts)
         self._compilers, self.watcher = compilers, watcher
-        self._effort, self._curves = effort, curves
-        self._sizes, self._stages = sizes, stages
+        self._effort, self._sizes = options.effort, options.sizes
+        self._curves, self._stages = curves, stages
         self._begun, self._budget = time.monotonic(), budget or math.inf
         self._verifier = WinnerVerifier(self._runner, log, job_of, compilers)
         self._kernels = KernelSearch(
-            device, self._runner, compilers, watcher, self._verifier, self._winners_of, self._late,
-            STRATEGIES[strategy], effort, guidelines, executor, sizes,
-        )  # fmt: skip
+            device,
+            self._runner,
+            compilers,
+            watcher,
+            self._verifier,
+            self._winners_of,
+            self._late,
+            STRATEGIES[strategy],
+            options,
+        )
         self._untimed = 0
 
     @property
@@ -158,7 +154,9 @@ class Tuner:
             self._untimed += search_solvers(self._runner, dtypes, *options, lambda: self._late(SOLVERS))
         else:
             # SYR2K is of GEMM's kernels, and tuned with them, unless these are of some sizes alone
-            products = [key for key in searches if FAMILIES[key[0]].routine == "gemm" and not self._sizes]
+            products = [
+                key for key in searches if FAMILIES[key[0]].routine == "gemm" and not self._sizes
+            ]
             pairs = dict.fromkeys([*recursive, *(("syr2k", dtype) for _, dtype, _ in products)])
             self._untimed += search_methods(self._runner, pairs, self._late)
 

@@ -215,8 +215,9 @@ def tune(make, routines=("gemm",), dtypes=("s",), layouts=("nn", "tn"), **option
     worker = options.pop("worker", None) or Inline(make)
     compilers = options.pop("compilers", None) or Compilers()
     monitor = options.pop("monitor", None) or ClockMonitor(Sensor())
+    candidates = planning.CandidateOptions("quick", options.pop("sizes", ()))
     made = session.Tuner(
-        H200, compilers, worker, Watcher(), SweepLog(H200, "quick", resume), monitor, "quick", **options
+        H200, compilers, worker, Watcher(), SweepLog(H200, "quick", resume), monitor, candidates, **options
     )
     return made, made.run(searches, [name for name in routines if name != "gemm"])
 
