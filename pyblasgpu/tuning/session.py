@@ -154,9 +154,7 @@ class Tuner:
             self._untimed += search_solvers(self._runner, dtypes, *options, lambda: self._late(SOLVERS))
         else:
             # SYR2K is of GEMM's kernels, and tuned with them, unless these are of some sizes alone
-            products = [
-                key for key in searches if FAMILIES[key[0]].routine == "gemm" and not self._sizes
-            ]
+            products = [key for key in searches if FAMILIES[key[0]].routine == "gemm" and not self._sizes]
             pairs = dict.fromkeys([*recursive, *(("syr2k", dtype) for _, dtype, _ in products)])
             self._untimed += search_methods(self._runner, pairs, self._late)
 
