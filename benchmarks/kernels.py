@@ -10,7 +10,7 @@ from pyblasgpu.dispatch.choose import Choice, select
 from pyblasgpu.gpu.compile import Resources
 from pyblasgpu.gpu.device import Device
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines.gemm import alignments, fitted
+from pyblasgpu.routines.gemm import alignments, match_alignment
 from pyblasgpu.tuning.compile_pool import compile_all
 from pyblasgpu.types import Dtype
 
@@ -39,7 +39,7 @@ def choice_of(
 
 def as_it_runs(config: Any, layout: str, extents: tuple[int, int, int], pad: int = 0, shift: int = 0) -> Any:
     """The Config of a product as the alignment of its operands leaves it, which lie as for `choice_of`."""
-    return fitted(config, *_operands(config.dtype_facts, layout, extents, pad, shift))
+    return match_alignment(config, *_operands(config.dtype_facts, layout, extents, pad, shift))
 
 
 def _operands(

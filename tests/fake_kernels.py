@@ -15,7 +15,7 @@ from region_mask import mask
 
 from pyblasgpu.gpu import launch, workspace
 from pyblasgpu.gpu.device import known
-from pyblasgpu.kernels.common.tile_scheduler import Walk
+from pyblasgpu.kernels.common.tile_scheduler import TileSchedule
 from pyblasgpu.kernels.copy.packing import Packing
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import copy, gemm, pack, recursion, symm, syr2k, trsm, trsv
@@ -154,9 +154,12 @@ class _Kernel:
         config, (blocks, *others) = self.source.config, grid
         stripes, per_matrix = -(-k // config.BLK_K), config.grid(m, n, self.flags["region"])
         batch = tiles // per_matrix
-        walk = Walk(blocks, tiles, rounds, run, longer)
+        schedule = TileSchedule(blocks, tiles, rounds, run, longer)
         assert others == [1, 1] and tiles == batch * per_matrix
-        assert walk in (Walk.whole(blocks, tiles), Walk.streamed(blocks, tiles, stripes))
+        assert schedule in (
+            TileSchedule.of_whole_tiles(blocks, tiles),
+            TileSchedule.stream_k(blocks, tiles, stripes),
+        )
         return pointers, batch, (m, n, k, *strides)
 
     def _packed(self, packing, pointer, extent, lead, step, k, batch):

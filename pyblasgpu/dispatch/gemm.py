@@ -188,7 +188,7 @@ def _as_aligned(config: Any, aligned: tuple[int, int]) -> Any:
     """`config` as it runs on operands that begin at multiples of so many bytes."""
     a, b = (max(distance // config.dtype_facts.itemsize, 1) for distance in aligned)
     astray = min(aligned) < ALIGNED
-    return config.narrowed(a, b, astray) if astray else config
+    return config.with_vector_width(a, b, astray) if astray else config
 
 
 def _straying(config: Any, wanted: Wanted, device: Device) -> float:

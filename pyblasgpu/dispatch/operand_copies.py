@@ -78,7 +78,7 @@ def laid(given: Laid, layout: str) -> Laid:
 def packed_twin(config: Any, device: Device) -> Any:
     """`config` for packed operands; None where there is no such, or `device` cannot run it."""
     try:
-        twin = config.of_packed()
+        twin = config.for_packed()
         check_device(twin, device)
     except ConfigError:
         return None

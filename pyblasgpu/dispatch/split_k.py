@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ..gpu.device import Device
 from ..gpu.workspace import FLAGS
-from ..kernels.common.tile_scheduler import MOST_STRIPES, Walk
+from ..kernels.common.tile_scheduler import MOST_STRIPES, TileSchedule
 from ..kernels.copy.split_k_reduce import LOAD, cut
 from ..model.block import dram_rate
 from ..model.occupancy import blocks_per_sm
@@ -23,7 +23,7 @@ from ..types import Dtype, Region, Triangle
 
 __all__ = [
     "CYCLE", "MOST_PARTIALS", "STREAMED", "Timed", "attainable", "pace", "partial_bytes", "streamed", "timed",
-    "walk_of", "whole_or_streamed",
+    "tile_schedule_of", "whole_or_streamed",
 ]  # fmt: skip
 
 STREAMED = 0  # as a number of chunks: tiles are parted by the blocks of a persistent kernel
@@ -171,7 +171,7 @@ def attainable(splits: int, extents: tuple[int, ...], dtype: Dtype) -> int:
     return 1 if prod(batch) != 1 else max(min(splits, k * dtype.itemsize // LOAD), 1)
 
 
-def walk_of(config: Any, tiles: int, k: int, device: Device, streamed: bool) -> Walk | None:
+def tile_schedule_of(config: Any, tiles: int, k: int, device: Device, streamed: bool) -> TileSchedule | None:
     """How the blocks of a persistent kernel share the tiles of a product, or of a batch of them.
 
     None of an ordinary kernel, and where there are more tiles than are numbered. Nothing is parted where it
@@ -180,12 +180,12 @@ def walk_of(config: Any, tiles: int, k: int, device: Device, streamed: bool) -> 
     blocks = device.sm_count * config.min_blocks
     if not config.persistent or tiles + blocks > MOST_STRIPES:
         return None
-    walk = Walk.whole(blocks, tiles)
+    schedule = TileSchedule.of_whole_tiles(blocks, tiles)
     stripes = -(-k // config.BLK_K)
     flagged = blocks * config.dtype_facts.real_size <= FLAGS
     if streamed and flagged and 2 * blocks * stripes <= MOST_STRIPES:
-        walk = Walk.streamed(blocks, tiles, stripes)
-    return walk
+        schedule = TileSchedule.stream_k(blocks, tiles, stripes)
+    return schedule
 
 
 def whole_or_streamed(
@@ -212,8 +212,8 @@ def _streams(
     """Whether the blocks of `config` can part the last tiles, and have any to part."""
     if not config.persistent or piece_bytes(config, device) > _most(room):
         return False
-    walk = walk_of(config, tiles_of(config, extents, part), extents[2], device, streamed=True)
-    return walk is not None and walk.run > 0
+    schedule = tile_schedule_of(config, tiles_of(config, extents, part), extents[2], device, streamed=True)
+    return schedule is not None and schedule.k_iters_per_block > 0
 
 
 def _most(room: int | None) -> int:

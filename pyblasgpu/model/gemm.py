@@ -12,7 +12,7 @@ import numpy as np
 
 from ..gpu.device import Device
 from ..gpu.intrinsics.mma import joins_parts
-from ..kernels.common.smem_tile import Stripe
+from ..kernels.common.smem_tile import SmemTile
 from ..kernels.registry import family_of
 from .block import ANSWER, BARRIER, L2_BYTES, LINE, START, Block, dram_rate, mma_time, slots_per_fma
 from .columns import Columns, larger, pick
@@ -145,7 +145,7 @@ def _mma_step(config: Any, device: Device) -> _Step:
 
 
 @lru_cache(maxsize=1 << 16)
-def _stored_lines(stripe: Stripe, threads: int, warp_size: int) -> float:
+def _stored_lines(stripe: SmemTile, threads: int, warp_size: int) -> float:
     """Lines that a warp writes for its part of a stripe, bank conflicts included."""
     width = 1 if stripe.transposes else stripe.vec
     size = min(width * stripe.dtype.itemsize, 16)

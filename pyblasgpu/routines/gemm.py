@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ..dispatch.choose import select
 from ..dispatch.operand_copies import ALIGNED
-from ..dispatch.split_k import STREAMED, walk_of
+from ..dispatch.split_k import STREAMED, tile_schedule_of
 from ..gpu.device import current
 from ..kernels.copy import split_k_reduce
 from ..kernels.gemm.config import GemmConfig
@@ -27,7 +27,7 @@ from .launch_list import ALPHA, BETA, Tape, recorded
 from .pack import record_packed
 
 __all__ = [
-    "alignments", "contiguous", "fitted", "gemm", "record", "record_beta", "record_gemm", "tape",
+    "alignments", "contiguous", "match_alignment", "gemm", "record", "record_beta", "record_gemm", "tape",
 ]  # fmt: skip
 
 
@@ -213,7 +213,7 @@ def _record_sum(tape: Tape, job: _Product, partials: Operand) -> None:
 def _record_product(tape: Tape, config: GemmConfig, job: _Product, streamed: bool = False) -> None:
     """The product with A and B that lie as `config` has it; `streamed`: tiles may be parted."""
     a, b = job.a, job.b
-    config = fitted(config, a, b)
+    config = match_alignment(config, a, b)
     lead_a = a.row_stride if config.trans_a else a.col_stride
     lead_b = b.row_stride if config.trans_b else b.col_stride
     _record_kernel(tape, config, job, (lead_a, lead_b), a.cols, streamed)
@@ -227,32 +227,32 @@ def _record_kernel(
     kernel = FAMILIES[config.STEM].source(config, a.conj, b.conj, part)
 
     def integers(a: Operand, b: Operand, c: Operand, *_) -> tuple:
-        walked = walk[1:] if walk else ()
+        walked = schedule[1:] if schedule else ()
         strides = (*leads, c.col_stride, a.batch_stride, b.batch_stride, c.batch_stride)
         return c.rows, c.cols, k, *walked, *strides
 
     tiles = config.grid(c.rows, c.cols, part)
-    walk = walk_of(config, tiles * c.batch, k, current(tape.device), streamed)
-    if walk is None:
+    schedule = tile_schedule_of(config, tiles * c.batch, k, current(tape.device), streamed)
+    if schedule is None:
         tape.launch(kernel, tiles, (a, b, c), integers, (alpha, beta))
         return
     # the blocks walk over the whole batch, so the launch is that of one matrix
     one_a, one_b, one_c = (x._replace(batch=1) for x in (a, b, c))
     pieces = flags = one_c  # nothing is parted
-    if walk.run:
-        pieces = tape.scratch(config.BLK_M, config.BLK_N, walk.blocks)._replace(batch=1)
+    if schedule.k_iters_per_block:
+        pieces = tape.scratch(config.BLK_M, config.BLK_N, schedule.blocks)._replace(batch=1)
         flags = tape.flags()
-    tape.launch(kernel, walk.blocks, (one_a, one_b, one_c, pieces, flags), integers, (alpha, beta))
+    tape.launch(kernel, schedule.blocks, (one_a, one_b, one_c, pieces, flags), integers, (alpha, beta))
 
 
-def fitted(config: GemmConfig, a: Operand, b: Operand) -> GemmConfig:
+def match_alignment(config: GemmConfig, a: Operand, b: Operand) -> GemmConfig:
     """`config` with loads of `a` and `b`, which lie as it has it, that suit their alignment.
 
     One for packed operands stays as it is.
     """
     if config.packed:
         return config
-    return config.narrowed(
+    return config.with_vector_width(
         a=_widest(a.T if config.trans_a else a, config.VEC_A, config.stages),
         b=_widest(b.T if config.trans_b else b, config.VEC_B, config.stages),
         astray=min(alignments(config.layout, a, b)) < ALIGNED,

@@ -19,7 +19,7 @@ from ..kernels.trmm import diagonal_blocks
 from ..model.score import in_place_cycles
 from ..operands import Operand
 from ..types import Diag, Side, Uplo
-from .gemm import contiguous, fitted
+from .gemm import contiguous, match_alignment
 from .in_place import LEAF, Job, Pair, pair, said
 from .launch_list import ALPHA, Tape
 from .trmm_by_levels import most_workspace
@@ -82,7 +82,7 @@ def _is_likely(t: Operand) -> bool:
 def _choose(tape: Tape, pair: Pair) -> Choice:
     device, part, aligned = current(tape.device), pair.triangle, pair.aligned
     found = select("gemm", tape.dtype, pair.layout, pair.extents, device, part=part, aligned=aligned)
-    return replace(found, config=fitted(found.config, *pair.operands))
+    return replace(found, config=match_alignment(found.config, *pair.operands))
 
 
 def _is_even(job: InPlace, device: Device) -> bool:

@@ -19,7 +19,7 @@ from ..kernels.registry import FAMILIES
 from ..kernels.trsv import kernel as trsv
 from ..operands import Operand
 from ..types import Diag, Side, Uplo
-from .gemm import fitted
+from .gemm import match_alignment
 from .in_place import Job, Pair, pair, said
 from .launch_list import Tape
 from .recursion import Leaf, schedule
@@ -93,7 +93,7 @@ def job(tape: Tape, t: Operand, b: Operand) -> Job:
     choice = dispatch_trsm_fused.choose(
         tape.dtype, found.layout, found.extents, found.triangle, current(tape.device)
     )
-    return Job(found, replace(choice, config=fitted(cast(Any, choice.config), *found.operands)))
+    return Job(found, replace(choice, config=match_alignment(cast(Any, choice.config), *found.operands)))
 
 
 def record(tape: Tape, diag: Diag, t: Operand, b: Operand, alpha) -> None:

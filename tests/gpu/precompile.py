@@ -53,7 +53,7 @@ def every_variant(letter: str, m: int, n: int, k: int) -> list[KernelSource]:
         source = (FAMILIES | FIXED)[stem].module.source
         for layout in FAMILIES[stem].layouts:
             tile = select(stem, DTYPES[letter], layout, (m, n, k), current()).config
-            unaligned = {tile.narrowed(a, b) for a, b in product((1, 2, 4), repeat=2)}
+            unaligned = {tile.with_vector_width(a, b) for a, b in product((1, 2, 4), repeat=2)}
             found += [source(*which) for which in product(unaligned, conjs, conjs)]
     return found
 

@@ -156,7 +156,7 @@ def test_packing_is_chosen_where_the_estimate_says_so(files):
     files(nt=50.0, tn=46.0)
     chosen = {layout: select("gemm", S, layout, LARGE, H200).config for layout in ("nt", "tn")}
     assert [layout for layout in chosen if chosen[layout].packed] == ["tn"]
-    assert chosen["tn"] == chosen["nt"].of_packed()
+    assert chosen["tn"] == chosen["nt"].for_packed()
     assert not select("gemm", S, "tn", (512, 512, 512), H200).config.packed, "packing costs more"
     assert not select("gemm", S, "tn", (8192, 64, 8192), H200).config.packed, "packing costs more"
 
@@ -281,12 +281,12 @@ def test_a_forced_config_is_packed_if_that_is_forced_too():
     with override("gemm_simt", found):
         assert select("gemm", S, "tn", LARGE, H200).config == found
         with override("packed", True):
-            assert select("gemm", S, "tn", LARGE, H200).config == found.of_packed()
+            assert select("gemm", S, "tn", LARGE, H200).config == found.for_packed()
     with override("gemm_simt", replace(found, stages=1, prefetch=False)), override("packed", True):
         assert not select("gemm", S, "tn", LARGE, H200).config.packed
-    with override("gemm_simt", found.of_packed()):
+    with override("gemm_simt", found.for_packed()):
         for layout in LAYOUTS:
-            assert select("gemm", S, layout, LARGE, H200).config == found.of_packed()
+            assert select("gemm", S, layout, LARGE, H200).config == found.for_packed()
 
 
 def test_the_k_of_a_packed_product_is_not_cut():

@@ -161,7 +161,7 @@ def test_the_score_knows_copies_that_go_astray():
 
     assert 1 < longer(large, True, False) < longer(large, True, True) < longer(small, True, True) < 2
     assert longer(replace(large, stages=1, prefetch=False, persistent=False), True, True) == 1
-    narrow = small.narrowed(1, 1)
+    narrow = small.with_vector_width(1, 1)
     assert 1 < longer(narrow, True, True) < longer(small, True, True), "8 bytes a copy, not 16"
     for config in (small, narrow):
         assert longer(replace(config, through_l1=True), True, True) == longer(config, True, True)
@@ -176,10 +176,10 @@ def test_which_copies_may_pass_through_the_l1_cache():
         )
         through = config.with_cache_policy(True)
         assert through == replace(config, through_l1=True) and through.with_cache_policy(False) == config
-        assert through.stripe_a.through_l1 and through.of_packed().stripe_b.through_l1
-        assert config.narrowed(1, 1).with_cache_policy(True) is None
-        assert config.narrowed(4, 4, astray=True) == (through if letter == "d" else config)
-        assert config.narrowed(1, 1, astray=True) == config.narrowed(1, 1)
+        assert through.stripe_a.through_l1 and through.for_packed().stripe_b.through_l1
+        assert config.with_vector_width(1, 1).with_cache_policy(True) is None
+        assert config.with_vector_width(4, 4, astray=True) == (through if letter == "d" else config)
+        assert config.with_vector_width(1, 1, astray=True) == config.with_vector_width(1, 1)
     one = replace(config, stages=1, prefetch=False, persistent=False)
     assert one.with_cache_policy(True) is None
     with pytest.raises(ConfigError, match=r"through_l1: through_l1 only with stages > 1.*stages=1"):

@@ -24,7 +24,7 @@ FAMILIES = [*(("gemm_simt", letter) for letter in DTYPES), ("gemm_mma", "d"), ("
 
 def config(letter: str = "s", stem: str = "gemm_simt", **changes):
     family = test_gemm_simt if stem == "gemm_simt" else test_gemm_mma
-    return family.config(letter, **{"stages": 2, **changes}).of_packed()
+    return family.config(letter, **{"stages": 2, **changes}).for_packed()
 
 
 def laid(packing: Packing, values: np.ndarray) -> np.ndarray:
@@ -107,9 +107,9 @@ def test_however_operands_lie_it_is_the_same_kernel():
     """In shared memory, too: one kernel for all layouts, and no more memory than these take."""
     for family in (test_gemm_simt, test_gemm_mma):
         found = [family.config("d", *layout, stages=2) for layout in test_gemm_simt.LAYOUTS]
-        assert len({tile.of_packed() for tile in found}) == 1
-        assert found[0].of_packed().of_packed() == found[0].of_packed()
-        assert (found[0].of_packed().layout, found[0].of_packed().threads) == ("nt", found[0].threads)
+        assert len({tile.for_packed() for tile in found}) == 1
+        assert found[0].for_packed().for_packed() == found[0].for_packed()
+        assert (found[0].for_packed().layout, found[0].for_packed().threads) == ("nt", found[0].threads)
 
 
 @pytest.mark.parametrize(("letter", "pad"), [("d", 4), ("z", 2)])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.kernels.common.tile_scheduler import Walk
+from pyblasgpu.kernels.common.tile_scheduler import TileSchedule
 from pyblasgpu.kernels.gemm import mma as gemm_mma
 from pyblasgpu.kernels.gemm import simt as gemm_simt
 from pyblasgpu.testing.reference import fenced, integers
@@ -19,8 +19,8 @@ from . import test_gemm_mma, test_gemm_simt
 from .launching import in_region, run, strides
 
 WALKS = {
-    "whole": lambda blocks, tiles, stripes: Walk.whole(blocks, tiles),
-    "streamed": Walk.streamed,
+    "whole": lambda blocks, tiles, stripes: TileSchedule.of_whole_tiles(blocks, tiles),
+    "streamed": TileSchedule.stream_k,
 }
 PIPELINES = [{"stages": 2}, {"stages": 3, "prefetch": True}, {"stages": 4}]
 
@@ -128,18 +128,23 @@ def test_the_walk_takes_every_stripe_once():
         (132, 300, 17),
         (8, 1, 5),
     ):
-        walk = Walk.streamed(blocks, tiles, stripes)
-        left = tiles * stripes - walk.rounds * walk.blocks * stripes
-        ends = [walk.begin(block) for block in range(walk.blocks + 1)]
-        assert ends[0] == 0 and ends[-1] == left and walk.blocks <= blocks
+        schedule = TileSchedule.stream_k(blocks, tiles, stripes)
+        left = tiles * stripes - schedule.full_waves * schedule.blocks * stripes
+        ends = [schedule.begin(block) for block in range(schedule.blocks + 1)]
+        assert ends[0] == 0 and ends[-1] == left and schedule.blocks <= blocks
         runs = {after - before for before, after in pairwise(ends)}
-        assert runs <= {walk.run, walk.run + 1} and walk.run > 0
+        assert (
+            runs <= {schedule.k_iters_per_block, schedule.k_iters_per_block + 1}
+            and schedule.k_iters_per_block > 0
+        )
 
 
 def test_what_need_not_be_parted_is_not():
     for blocks, tiles, stripes in ((1, 7, 3), (4, 8, 3), (4, 7, 1)):
-        assert Walk.streamed(blocks, tiles, stripes) == Walk.whole(blocks, tiles)
-    assert Walk.whole(4, 3) == Walk(3, 3, 1) and Walk.whole(4, 9) == Walk(4, 9, 3)
+        assert TileSchedule.stream_k(blocks, tiles, stripes) == TileSchedule.of_whole_tiles(blocks, tiles)
+    assert TileSchedule.of_whole_tiles(4, 3) == TileSchedule(3, 3, 1) and TileSchedule.of_whole_tiles(
+        4, 9
+    ) == TileSchedule(4, 9, 3)
 
 
 def test_rules():

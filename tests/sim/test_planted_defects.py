@@ -133,7 +133,7 @@ def once(letter="d", n=53, **options) -> Check:
         raise AssertionError("solved again")
 
     def run(module):
-        module.careful = lambda *_: unneeded
+        module.by_exact_division = lambda *_: unneeded
         for seed in range(4):
             simulator.reseed(seed)
             test_trsv.check(letter, n, kernels=module, **options)
@@ -240,7 +240,7 @@ def at_once(letter="s", triangle=Triangle.LOWER_LEFT, seeds=3, quickly=False, **
     def run(module):
         sys.modules[f"{kernels.__name__}.gemm.trsm_fused"].SPAN = 1
         if quickly:
-            sys.modules[f"{kernels.__name__}.gemm.diagonal_solve"].careful_solver = lambda *_: _mends
+            sys.modules[f"{kernels.__name__}.gemm.diagonal_solve"].exact_division_solver = lambda *_: _mends
         for seed in range(seeds):
             simulator.reseed(seed)
             test_trsm_fused.check(letter, triangle, kernels=module, **options)
@@ -577,7 +577,7 @@ DEFECTS = [
     ("common.substitution", "(i < rows) & (j < cols)", "(i < rows)", at_once()),
     ("common.substitution", "i * row + j * col + part", "i * row + j * parts + part",
      at_once(BLK_K=8, UNROLL=8, VEC_K=2)),
-    ("gemm.diagonal_solve", "spoilt if size < real(INFINITY) else 1", "spoilt",
+    ("gemm.diagonal_solve", "non_finite if size < real(INFINITY) else 1", "non_finite",
      solved_by(test_trsm_fused.overflowing)),
     ("gemm.warp_substitution", "        sync_warp()", "        pass", shared_out()),
     ("gemm.warp_substitution", "            eliminate(column)\n", "", shared_out("z", quickly=True)),
@@ -607,7 +607,7 @@ DEFECTS = [
     ("gemm.persistent", "if count > 0 else 0", "", walked(walk="whole", k=40)),
     ("gemm.persistent", "if first > 0:", "if first > 1:", walked(blocks=20)),
     ("gemm.persistent", "while count < stripes:", "while count < stripes - 1:", walked(k=40, blocks=13)),
-    ("gemm.persistent", "1 if last < longer", "1 if last <= longer", walked(k=40, blocks=86)),
+    ("gemm.persistent", "1 if last < remainder", "1 if last <= remainder", walked(k=40, blocks=86)),
     ("gemm.persistent", "int32(last + 1)", "int32(last + 2)", walked()),
     ("gemm.persistent", "int64(other) * PIECE + t", "int64(first) * PIECE + t",
      walked(m=10, n=7, k=80, blocks=9)),
@@ -624,9 +624,9 @@ DEFECTS = [
     ("gemm.persistent", "number + 1, tile", "number, tile", walked()),
     ("gemm.persistent", "reading - 1 if reading > 0 else STAGES - 1", "reading", walked()),
     ("common.tile_scheduler", "stripes if tile < tiles else 0", "stripes", walked(walk="whole")),
-    ("common.tile_scheduler", "int32(block * run + min(block, longer))", "int32(block * run)", walked()),
-    ("common.tile_scheduler", "+ (1 if block < longer else 0)", "", walked()),
-    ("common.tile_scheduler", "rounds * blocks + which)", "which)", walked()),
+    ("common.tile_scheduler", "int32(block * k_iters_per_block + min(block, remainder))", "int32(block * k_iters_per_block)", walked()),
+    ("common.tile_scheduler", "+ (1 if block < remainder else 0)", "", walked()),
+    ("common.tile_scheduler", "full_waves * blocks + which)", "which)", walked()),
     ("common.tile_scheduler", "begin - which * stripes, 0)", "begin - which * stripes, -1)", walked(blocks=7)),
     ("gemm.mainloop", "load(2 * i + 3, ra_next", "load(2 * i + 2, ra_next", tile(stages=2, prefetch=True)),
     ("gemm.mainloop", "update(acc, ra_next, rb_next)\n        load", "load", tile(stages=2, prefetch=True)),
@@ -698,8 +698,8 @@ DEFECTS = [
     ("trsm.fma", "(tile * BLK + g)", "(tile + g)", by_fma(changes=BY_TURNS)),
     ("trsm.mma", "config.WARPS_PER_COLUMN_GROUP * BLK * STEP_ROW", "BLK * STEP_ROW", solved(n=32, changes=BY_TURNS)),
     ("trsm.fma", "config.WARPS_PER_COLUMN_GROUP * BLK * ROW", "BLK * ROW", by_fma(n=32, changes=BY_TURNS)),
-    ("trsm.body", "elif cuda.syncthreads_or(undone):", "elif undone:", by_fma()),
-    ("trsm.body", "wait()\n                if careful", "if careful", solved()),
+    ("trsm.body", "elif cuda.syncthreads_or(unsolved):", "elif unsolved:", by_fma()),
+    ("trsm.body", "wait()\n                if exact_division", "if exact_division", solved()),
     ("trsm.body", "wait_diagonals()\n        cuda.syncthreads()", "cuda.syncthreads()", solved()),
     ("trsm.body", "wait_diagonals()\n        cuda.syncthreads()", "wait_diagonals()", solved()),
     ("trsm.body", "ptx.wait_async(STAGES - 1), ptx", "ptx.wait_async(STAGES), ptx", solved()),
@@ -730,8 +730,8 @@ DEFECTS = [
     ("trsm.body", "safe and size < real(INFINITY)", "safe", OVERFLOW),
     ("trsm.body", "safe and size < real(INFINITY)", "size < real(INFINITY)", HUGE),
     ("trsm.body", "min(rows, BLK), safe", "BLK, safe", HUGE),
-    ("trsm.body", "mend(undone, j - 1", "mend(int32(0), j - 1", OVERFLOW_APART),
-    ("trsm.body", "mend(undone, last", "mend(int32(0), last", OVERFLOW_APART),
+    ("trsm.body", "mend(unsolved, j - 1", "mend(int32(0), j - 1", OVERFLOW_APART),
+    ("trsm.body", "mend(unsolved, last", "mend(int32(0), last", OVERFLOW_APART),
     ("trsm.body", "        if j < tiles:", "        if j < 0:", OVERFLOW_APART),
     ("trsm.body", "t_cs, lane)\n            sync_warp()", "t_cs, lane)", OVERFLOW_APART),
     ("trsm.fma", "2 * q * PARTS", "q * PARTS", by_fma()),

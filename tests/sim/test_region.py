@@ -8,7 +8,7 @@ from math import lcm
 import pytest
 
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.kernels.common.tile_scheduler import places, tile_count
+from pyblasgpu.kernels.common.tile_scheduler import tile_count, tile_origins
 from pyblasgpu.kernels.gemm import mma as gemm_mma
 from pyblasgpu.kernels.gemm import simt as gemm_simt
 from pyblasgpu.types import Region
@@ -69,7 +69,7 @@ def test_persistent_blocks_walk_over_a_triangle(letter, region, walk):
 @pytest.mark.parametrize("tile", [(1, 1), (1, 2), (3, 1), (2, 3), (4, 6)], ids=str)
 def test_the_tiles_of_a_triangle(region, tile):
     """Each that it meets is walked over once, and, but for some at the diagonal and the edges, no other."""
-    place, across = places(*tile, region), region.is_upper
+    place, across = tile_origins(*tile, region), region.is_upper
     for order in (1, 2, 3, 5, 12, 13, 30, 61):
         tiles_m, tiles_n = (-(-order // extent) for extent in tile)
         count = tile_count(*tile, order, order, region)

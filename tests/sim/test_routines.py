@@ -142,7 +142,7 @@ def test_gemm_of_packed_operands(letter):
         expected = exact_gemm(case, a, b, start)
         c, unharmed = fenced(start if case.beta else np.full_like(start, NAN), order)
         options = {"trans_a": trans_a, "trans_b": trans_b, "alpha": case.alpha, "beta": case.beta}
-        tile = config(letter, stages=2, **(walks if number // 4 % 2 else {})).of_packed()
+        tile = config(letter, stages=2, **(walks if number // 4 % 2 else {})).for_packed()
         with small_kernels(letter), override("gemm_simt", tile), override("splits", number // 8 % 2):
             pyblasgpu.gemm(np.asfortranarray(a), b, out=c, **options)
         same(c, expected, case)
@@ -156,7 +156,7 @@ def test_packing_changes_no_bit(letter):
     a, b = (rng.standard_normal((*shape, dtype.reals_per_element)) for shape in ((27, 35), (27, 19)))
     a, b = (x.astype(dtype.real).view(dtype.name)[..., 0] for x in (a, b))
     tile, found = config(letter, trans_b=True, stages=2), []
-    for chosen in (tile, tile.of_packed()):
+    for chosen in (tile, tile.for_packed()):
         with override("gemm_simt", chosen):
             found.append(pyblasgpu.gemm(np.ascontiguousarray(a).T, b, trans_b="N", alpha=0.7))
             found.append(pyblasgpu.gemm(a, b, trans_a="C", alpha=0.7))

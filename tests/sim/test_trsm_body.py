@@ -102,7 +102,7 @@ def test_nothing_is_solved_twice_without_need(monkeypatch, stem, letter, n):
         pytest.fail("solved with divisions")
 
     monkeypatch.setattr(launching, "_kernels", {})  # equal sources share a kernel
-    monkeypatch.setattr(trsm_body, "careful_solver", lambda *_: unneeded)
+    monkeypatch.setattr(trsm_body, "exact_division_solver", lambda *_: unneeded)
     check(stem, letter, n)
 
 

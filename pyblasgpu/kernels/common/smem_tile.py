@@ -17,14 +17,14 @@ from ...errors import require
 from ...gpu.backend import device_function, ptx
 from ...types import Dtype
 
-__all__ = ["RUN", "Stripe", "forerunner", "loaders", "walkers"]
+__all__ = ["RUN", "SmemTile", "l2_prefetcher", "loaders", "tile_iterator"]
 
 RUN = 16  # bytes of one copy of a packed stripe
 LINE = 128  # bytes of memory that L2 is asked for at once
 
 
 @dataclass(frozen=True)
-class Stripe:
+class SmemTile:
     """The shape of a stripe and of the threads that load it.
 
     Attributes
@@ -156,7 +156,7 @@ class Stripe:
             )  # fmt: skip
 
 
-def walkers(stripe: Stripe) -> SimpleNamespace:
+def tile_iterator(stripe: SmemTile) -> SimpleNamespace:
     """``begin(first, along, lead)``: elements from a matrix's beginning to the stripe of its tile that begins
     at `first` along m or n and at `along` along k; ``step(lead)``: elements from a stripe to the next.
 
@@ -180,7 +180,7 @@ def walkers(stripe: Stripe) -> SimpleNamespace:
     return SimpleNamespace(begin=begin, step=step)
 
 
-def forerunner(stripe: Stripe, threads: int):
+def l2_prefetcher(stripe: SmemTile, threads: int):
     """``ask(source, lead, t, extent, depth)``: L2 for a stripe that will be loaded before long."""
     K_MAJOR, PARTS, ELEMENTS = stripe.k_major, stripe.dtype.reals_per_element, LINE // stripe.dtype.itemsize
     ACROSS, quotient, prefetch = -(-stripe.major // ELEMENTS), ptx.quotient, ptx.prefetch
@@ -200,7 +200,7 @@ def forerunner(stripe: Stripe, threads: int):
     return ask
 
 
-def loaders(stripe: Stripe, stages: int, shared: bool) -> SimpleNamespace:
+def loaders(stripe: SmemTile, stages: int, shared: bool) -> SimpleNamespace:
     """``start(shared, staged, source, lead, t, extent, depth)``, ``start_edge`` (masked), ``finish``.
 
     With one stage `start` loads into registers and ``finish(shared, staged, t)`` stores them; with more
@@ -209,17 +209,19 @@ def loaders(stripe: Stripe, stages: int, shared: bool) -> SimpleNamespace:
     """
     skip_start, skip_finish = device_function(_skip_start), device_function(_skip_finish)
     if stripe.packed:
-        return SimpleNamespace(start=_runner(stripe), start_edge=skip_start, finish=skip_finish)
+        return SimpleNamespace(start=_packed_copier(stripe), start_edge=skip_start, finish=skip_finish)
     if not shared:
         return SimpleNamespace(start=skip_start, start_edge=skip_start, finish=skip_finish)
     if stages > 1:
         return SimpleNamespace(
-            start=_copier(stripe, masked=False), start_edge=_copier(stripe, masked=True), finish=skip_finish
+            start=_cp_async_copier(stripe, masked=False),
+            start_edge=_cp_async_copier(stripe, masked=True),
+            finish=skip_finish,
         )
     return SimpleNamespace(
-        start=_fetcher(stripe, masked=False),
-        start_edge=_fetcher(stripe, masked=True),
-        finish=_stasher(stripe),
+        start=_register_loader(stripe, masked=False),
+        start_edge=_register_loader(stripe, masked=True),
+        finish=_shared_storer(stripe),
     )
 
 
@@ -231,7 +233,7 @@ def _skip_finish(shared, staged, t):
     pass
 
 
-def _runner(stripe: Stripe):
+def _packed_copier(stripe: SmemTile):
     """Asynchronous copies of a packed stripe, as it lies."""
     int32, offset = ptx.types.int32, ptx.offset
     copy = ptx.copy_async(RUN, stripe.cache_policy)
@@ -248,7 +250,7 @@ def _runner(stripe: Stripe):
     return start
 
 
-def _copier(stripe: Stripe, masked: bool):
+def _cp_async_copier(stripe: SmemTile, masked: bool):
     """Asynchronous copies; the masked one asks for fewer bytes, down to none, and zeros for the rest."""
     int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
     copy = ptx.copy_async(stripe.load_bytes, stripe.cache_policy)
@@ -280,7 +282,7 @@ def _copier(stripe: Stripe, masked: bool):
     return start
 
 
-def _fetcher(stripe: Stripe, masked: bool):
+def _register_loader(stripe: SmemTile, masked: bool):
     """Loads into registers; a vector is inside or outside as a whole (the dispatcher sees to it)."""
     int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
     read = ptx.load_global(stripe.vec * stripe.dtype.reals_per_element, False)
@@ -304,7 +306,7 @@ def _fetcher(stripe: Stripe, masked: bool):
     return start
 
 
-def _stasher(stripe: Stripe):
+def _shared_storer(stripe: SmemTile):
     """Registers to shared memory, transposed or not."""
     PARTS = stripe.dtype.reals_per_element
     DIM_X, DIM_Y, VEC, TRANSPOSES = stripe.dim_x, stripe.dim_y, stripe.vec, stripe.transposes

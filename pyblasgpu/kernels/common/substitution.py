@@ -3,7 +3,7 @@
 The tile is `n` rows high and lies in shared memory by columns; the columns to be solved lie in a *panel*,
 `row` reals from one row of it to the next. No inverse of more than a scalar is formed. Division is a
 multiplication by the reciprocal that one residual makes as good as a division; where the reciprocal is not
-safe (zero, tiny, huge, not finite), `careful_solver` divides instead.
+safe (zero, tiny, huge, not finite), `exact_division_solver` divides instead.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ...types import Dtype
 from .coalesced_index import rounds
 
 __all__ = [
-    "careful_solver",
+    "exact_division_solver",
     "column_reader",
     "column_writer",
     "diagonal_inverter",
@@ -169,7 +169,7 @@ def divider(facts: Dtype):
     return divide_complex if facts.is_complex else divide_real
 
 
-def careful_solver(facts: Dtype, row: int, conj: bool, divides: bool):
+def exact_division_solver(facts: Dtype, row: int, conj: bool, divides: bool):
     """``substitute(panel, matrix, row_step, col_step, n)``: one column, in shared memory, with divisions.
 
     Element (i, j) of the tile is ``matrix[(i*row_step + j*col_step) * parts]``.

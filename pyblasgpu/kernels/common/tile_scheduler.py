@@ -15,55 +15,65 @@ from typing import NamedTuple
 from ...gpu.backend import cuda, device_function, ptx
 from ...types import Region
 
-__all__ = ["MOST_STRIPES", "RASTER", "Walk", "columns", "locator", "pieces", "places", "raster", "tile_count"]
+__all__ = [
+    "MOST_STRIPES",
+    "RASTER",
+    "TileSchedule",
+    "columns",
+    "tile_coords",
+    "work_tiles",
+    "tile_origins",
+    "rasterize",
+    "tile_count",
+]
 
 RASTER = 8  # tiles of C are walked in columns of this many rows of tiles, so that a wave shares its A in L2
 MOST_STRIPES = 2**31 - 1  # that are numbered
 
 
-class Walk(NamedTuple):
+class TileSchedule(NamedTuple):
     """How `blocks` persistent blocks share `tiles` tiles.
 
     Attributes
     ----------
     blocks, tiles : int
-    rounds : int
+    full_waves : int
         In which every block takes a whole tile; the last of them may have fewer tiles than blocks.
-    run : int
+    k_iters_per_block : int
         Stripes, of the tiles that are left, that every block takes.
-    longer : int
+    remainder : int
         Blocks, the first ones, that take one more.
     """
 
     blocks: int
     tiles: int
-    rounds: int
-    run: int = 0
-    longer: int = 0
+    full_waves: int
+    k_iters_per_block: int = 0
+    remainder: int = 0
 
     @classmethod
-    def whole(cls, blocks: int, tiles: int) -> Walk:
+    def of_whole_tiles(cls, blocks: int, tiles: int) -> TileSchedule:
         """No tile is parted."""
         blocks = min(blocks, tiles)
         return cls(blocks, tiles, -(-tiles // blocks))
 
     @classmethod
-    def streamed(cls, blocks: int, tiles: int, stripes: int) -> Walk:
+    def stream_k(cls, blocks: int, tiles: int, stripes: int) -> TileSchedule:
         """All blocks end at the same time: the last one to two rounds are parted, where that helps.
 
         `stripes` are those of a tile; blocks without any are left out.
         """
         if tiles % blocks == 0 or stripes == 1:
-            return cls.whole(blocks, tiles)
-        rounds = max(tiles // blocks - 1, 0)
-        left = (tiles - rounds * blocks) * stripes
-        if rounds == 0:
+            return cls.of_whole_tiles(blocks, tiles)
+        full_waves = max(tiles // blocks - 1, 0)
+        left = (tiles - full_waves * blocks) * stripes
+        if full_waves == 0:
             blocks = min(blocks, left)
-        return cls(blocks, tiles, rounds, *divmod(left, blocks))
+        return cls(blocks, tiles, full_waves, *divmod(left, blocks))
 
     def begin(self, block: int) -> int:
         """The first stripe of a block's run, of those of all tiles after the rounds."""
-        return block * self.run + min(block, self.longer)
+        return block * self.k_iters_per_block + min(block, self.remainder)
 
 
 def tile_count(BLK_M: int, BLK_N: int, m: int, n: int, region: Region = Region.ALL) -> int:
@@ -81,11 +91,11 @@ def _square(BLK_M: int, BLK_N: int) -> tuple[int, int]:
     return square // BLK_M, square // BLK_N
 
 
-def places(BLK_M: int, BLK_N: int, region: Region = Region.ALL):
+def tile_origins(BLK_M: int, BLK_N: int, region: Region = Region.ALL):
     """``place(tile, tiles_m, tiles_n)``: row and column where a tile of a matrix begins."""
     if region is not Region.ALL:
-        return _places_in_triangle(BLK_M, BLK_N, region.is_upper)
-    int32, where = ptx.types.int32, raster()
+        return _origins_in_triangle(BLK_M, BLK_N, region.is_upper)
+    int32, where = ptx.types.int32, rasterize()
 
     @device_function
     def place(tile, tiles_m, tiles_n):
@@ -95,7 +105,7 @@ def places(BLK_M: int, BLK_N: int, region: Region = Region.ALL):
     return place
 
 
-def _places_in_triangle(BLK_M: int, BLK_N: int, upper: bool):
+def _origins_in_triangle(BLK_M: int, BLK_N: int, upper: bool):
     """The same of a triangle: squares of tiles, on and below (above) the diagonal.
 
     The triangle is folded to a rectangle, its longest row of squares with the shortest, so that the order is
@@ -106,7 +116,7 @@ def _places_in_triangle(BLK_M: int, BLK_N: int, upper: bool):
         2 2 2      ->    2 2 2 1 1
         3 3 3 3
     """
-    int32, quotient, where = ptx.types.int32, ptx.quotient, raster()
+    int32, quotient, where = ptx.types.int32, ptx.quotient, rasterize()
     DOWN, ACROSS = _square(BLK_M, BLK_N)
 
     @device_function
@@ -127,7 +137,7 @@ def _places_in_triangle(BLK_M: int, BLK_N: int, upper: bool):
     return place
 
 
-def raster(most: int = RASTER):
+def rasterize(most: int = RASTER):
     """``place(i, rows, cols)``: row and column of the i-th element, in columns of `most` rows."""
     place_of = columns()
 
@@ -154,9 +164,9 @@ def columns():
     return place
 
 
-def locator(BLK_M: int, BLK_N: int, region: Region = Region.ALL):
+def tile_coords(BLK_M: int, BLK_N: int, region: Region = Region.ALL):
     """``locate(tile, m, n)``: row, column and matrix where a tile of the batch begins."""
-    int64, quotient, place = ptx.types.int64, ptx.quotient, places(BLK_M, BLK_N, region)
+    int64, quotient, place = ptx.types.int64, ptx.quotient, tile_origins(BLK_M, BLK_N, region)
     ALL = region is Region.ALL
     DOWN, ACROSS = _square(BLK_M, BLK_N)
 
@@ -174,22 +184,23 @@ def locator(BLK_M: int, BLK_N: int, region: Region = Region.ALL):
     return locate
 
 
-def pieces():
-    """``piece(i, block, stripes, tiles, rounds, run, longer)``: of the i-th piece of a block its tile, first
-    stripe, and number of stripes; none where there are no more pieces.
+def work_tiles():
+    """``piece(i, block, stripes, schedule)``: of the i-th piece of a block its tile, first stripe, and
+    number of stripes; none where there are no more pieces. `schedule`: a `TileSchedule` without its blocks.
     """
     int32, quotient = ptx.types.int32, ptx.quotient
 
     @device_function
-    def piece(i, block, stripes, tiles, rounds, run, longer):
+    def piece(i, block, stripes, schedule):
+        tiles, full_waves, k_iters_per_block, remainder = schedule
         blocks = cuda.gridDim.x
-        if i < rounds:
+        if i < full_waves:
             tile = i * blocks + block
             return int32(tile), int32(0), int32(stripes if tile < tiles else 0)
-        begin = int32(block * run + min(block, longer))
-        end = int32(begin + run + (1 if block < longer else 0))
-        which = quotient(begin, stripes) + (i - rounds)
+        begin = int32(block * k_iters_per_block + min(block, remainder))
+        end = int32(begin + k_iters_per_block + (1 if block < remainder else 0))
+        which = quotient(begin, stripes) + (i - full_waves)
         first, last = max(begin - which * stripes, 0), min(end - which * stripes, stripes)
-        return int32(rounds * blocks + which), int32(first), int32(max(last - first, 0))
+        return int32(full_waves * blocks + which), int32(first), int32(max(last - first, 0))
 
     return piece

@@ -19,7 +19,7 @@ from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.compile import KernelSource
 from ...types import DTYPES, Dtype, Region
 from ..common.region import check_region, contains
-from ..common.tile_scheduler import places, tile_count
+from ..common.tile_scheduler import tile_count, tile_origins
 
 __all__ = ["STEM", "Symmetrize", "plain_sources", "source"]
 
@@ -188,7 +188,7 @@ def _build(config: Symmetrize, region: Region):
     int64, offset, shared_pointer = ptx.types.int64, ptx.offset, ptx.shared_pointer
     grid_dependency_wait = ptx.grid_dependency_wait
     MINE = BLK // config.LINES * PARTS
-    place, in_region, mirror = places(BLK, BLK, region), contains(region), _mirror(config)
+    place, in_region, mirror = tile_origins(BLK, BLK, region), contains(region), _mirror(config)
     commit, wait = ptx.commit_async, ptx.wait_async(0)
 
     @device_function

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 from ...errors import require
 from ...types import DTYPES, Dtype, Region
-from ..common.smem_tile import RUN, Stripe
+from ..common.smem_tile import RUN, SmemTile
 from ..common.tile_scheduler import tile_count
 from ..copy.packing import Packing
 
@@ -148,15 +148,15 @@ class GemmConfig:
         return DTYPES[self.dtype]
 
     @cached_property
-    def stripe_a(self) -> Stripe:
+    def stripe_a(self) -> SmemTile:
         shape = self.BLK_M, self.BLK_K, self.DIM_XA, self.DIM_YA, self.VEC_A, self.PAD_A
-        return Stripe(self.dtype_facts, *shape, self.trans_a, self.keeps_rows, self.packed, self.through_l1)
+        return SmemTile(self.dtype_facts, *shape, self.trans_a, self.keeps_rows, self.packed, self.through_l1)
 
     @cached_property
-    def stripe_b(self) -> Stripe:
+    def stripe_b(self) -> SmemTile:
         shape = self.BLK_N, self.BLK_K, self.DIM_XB, self.DIM_YB, self.VEC_B, self.PAD_B
         lies = not self.trans_b, self.keeps_rows, self.packed, self.through_l1
-        return Stripe(self.dtype_facts, *shape, *lies)
+        return SmemTile(self.dtype_facts, *shape, *lies)
 
     @property
     def layout(self) -> str:
@@ -190,7 +190,7 @@ class GemmConfig:
         share_a, share_b = self.shares
         return (self.BLK_M * share_a + self.BLK_N * share_b) * self.BLK_K // self.threads
 
-    def narrowed(self, a: int, b: int, astray: bool = False) -> Self:
+    def with_vector_width(self, a: int, b: int, astray: bool = False) -> Self:
         """The same Config with global loads of A, B by vectors of at most so many elements.
 
         `astray`: columns of A or B (rows, if transposed) begin within sectors of memory. What is copied by 16
@@ -207,7 +207,7 @@ class GemmConfig:
             return None
         return replace(self, through_l1=through_l1)
 
-    def of_packed(self) -> Self:
+    def for_packed(self) -> Self:
         """The same tile for packed operands, however these lie before; a `ConfigError` where it cannot be."""
         size = self.dtype_facts.itemsize
         loads = {"DIM_X": self.threads, "DIM_Y": 1, "VEC_": RUN // size, "PAD_": self.PACKED_PAD // size}

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...types import Triangle
-from ..common.substitution import careful_solver, inverter, panel_writer, quotient, steps
+from ..common.substitution import exact_division_solver, inverter, panel_writer, quotient, steps
 from .config import GemmConfig
 from .mainloop import Product
 from .trmm_fused import tile_orders
@@ -56,8 +56,8 @@ def _places(config: GemmConfig, triangle: Triangle) -> SimpleNamespace:
 def solving(
     config: GemmConfig, product: Product, triangle: Triangle, conj: bool, unit: bool
 ) -> SimpleNamespace:
-    """The parts of what is done: ``prepare``, ``put``, ``solve``, ``solve_carefully``, ``write`` and
-    ``restore``; the reals of a thread that ``solve`` and ``prepare`` need, and elements from row to row of
+    """The steps: ``prepare``, ``load_rhs``, ``solve``, ``solve_by_exact_division``, ``write`` and
+    ``reload_rhs``; the reals of a thread that ``solve`` and ``prepare`` need, and elements from row to row of
     what is prepared.
     """
     places, down = _places(config, triangle), triangle.is_forward
@@ -71,11 +71,11 @@ def solving(
         registers=solver.registers,
         values=(_at_once(config, places) + 1) * config.dtype_facts.reals_per_element,
         prepare=_preparer(config, places, conj, unit, down),
-        put=_presenter(config, product, triangle, places),
+        load_rhs=_rhs_loader(config, product, triangle, places),
         solve=solver.solve,
-        solve_carefully=_careful_solver(config, places, conj, unit, down),
+        solve_by_exact_division=_exact_division_solver(config, places, conj, unit, down),
         write=_writer(config, places, of_a),
-        restore=_restorer(config, places, of_a),
+        reload_rhs=_rhs_reloader(config, places, of_a),
     )
 
 
@@ -168,10 +168,9 @@ def _preparer(config: GemmConfig, places: SimpleNamespace, conj: bool, unit: boo
     return prepare
 
 
-def _presenter(config: GemmConfig, product: Product, triangle: Triangle, places: SimpleNamespace):
-    """``put(0, acc, panel, prepared, t, base, extent, alpha, alpha_i, divides)``: alpha B minus the sums of
-    this thread, of the unknowns from `base` on, of which there are `extent`, divided by the diagonal or not;
-    zero beyond.
+def _rhs_loader(config: GemmConfig, product: Product, triangle: Triangle, places: SimpleNamespace):
+    """``load_rhs(0, acc, panel, prepared, t, base, extent, alpha, alpha_i, divides)``: alpha B minus the sums
+    of this thread, of the `extent` unknowns from `base` on, divided by the diagonal or not; zero beyond.
     """
     facts, OF_A, THR_M = config.dtype_facts, triangle.on_left, config.THR_M
     PARTS = facts.reals_per_element
@@ -215,12 +214,12 @@ def _presenter(config: GemmConfig, product: Product, triangle: Triangle, places:
     put_run = unrolled(RUN, put_unknown)
 
     @device_function
-    def put(i, acc, panel, prepared, t, base, extent, alpha, alpha_i, divides):
+    def load_rhs(i, acc, panel, prepared, t, base, extent, alpha, alpha_i, divides):
         k = int32(along(i * RUN, t) - base)
         if k >= 0 and k < COUNT:
             put_run(0, i * RUN, acc, panel, prepared, t, base, k, extent, alpha, alpha_i, divides)
 
-    return unrolled(OWN // RUN, put)
+    return unrolled(OWN // RUN, load_rhs)
 
 
 def _solver(config: GemmConfig, places: SimpleNamespace, down: bool) -> SimpleNamespace:
@@ -248,21 +247,21 @@ def _solver(config: GemmConfig, places: SimpleNamespace, down: bool) -> SimpleNa
 
     @device_function
     def solve(panel, triangle, column, t):
-        side, spoilt = int32(t), int32(0)
+        side, non_finite = int32(t), int32(0)
         while side < SIDES:
             mine = offset(panel, side * SIDE)
             fetch_all(0, column, mine)
             substitute(column, triangle, triangle)
             stash_all(0, column, mine)
             size = max(abs(column[LAST]), abs(column[LAST + PARTS - 1]))
-            spoilt = int32(spoilt if size < real(INFINITY) else 1)
+            non_finite = int32(non_finite if size < real(INFINITY) else 1)
             side = int32(side + THREADS)
-        return spoilt
+        return non_finite
 
     return SimpleNamespace(registers=COUNT * PARTS, solve=solve)
 
 
-def _careful_solver(config: GemmConfig, places: SimpleNamespace, conj: bool, unit: bool, down: bool):
+def _exact_division_solver(config: GemmConfig, places: SimpleNamespace, conj: bool, unit: bool, down: bool):
     """``solve(panel, matrix, t, extent)``: the same by true divisions, and the triangle as it lies in T's
     stripe at `matrix`; in shared memory.
     """
@@ -271,7 +270,7 @@ def _careful_solver(config: GemmConfig, places: SimpleNamespace, conj: bool, uni
     SIDE, UNKNOWN, DIAGONAL = places.side, places.unknown, places.row + places.col
     ROW, COL = SIGN * places.row // PARTS, SIGN * places.col // PARTS
     int32, offset = ptx.types.int32, ptx.offset
-    substitute = careful_solver(facts, SIGN * UNKNOWN, conj, not unit)
+    substitute = exact_division_solver(facts, SIGN * UNKNOWN, conj, not unit)
 
     @device_function
     def solve(panel, matrix, t, extent):
@@ -299,8 +298,8 @@ def _writer(config: GemmConfig, places: SimpleNamespace, of_a: bool):
     return write_stripe
 
 
-def _restorer(config: GemmConfig, places: SimpleNamespace, of_a: bool):
-    """``restore(c, panel, value, ldc, t, extent, sides)``: what is in memory, to the stripe."""
+def _rhs_reloader(config: GemmConfig, places: SimpleNamespace, of_a: bool):
+    """``reload_rhs(c, panel, value, ldc, t, extent, sides)``: what is in memory, to the stripe."""
     PARTS = config.dtype_facts.reals_per_element
     COUNT, SIDES, THREADS = places.count, places.sides, config.threads
     UNKNOWN, SIDE, int32, int64 = places.unknown, places.side, ptx.types.int32, ptx.types.int64
@@ -308,7 +307,7 @@ def _restorer(config: GemmConfig, places: SimpleNamespace, of_a: bool):
     read = ptx.load_global(PARTS, False)
 
     @device_function
-    def restore(c, panel, value, ldc, t, extent, sides):
+    def reload_rhs(c, panel, value, ldc, t, extent, sides):
         element = int32(t)
         while element < COUNT * SIDES:
             slow = quotient(element, FAST)
@@ -320,4 +319,4 @@ def _restorer(config: GemmConfig, places: SimpleNamespace, of_a: bool):
                 panel[at + part] = value[part]
             element = int32(element + THREADS)
 
-    return restore
+    return reload_rhs

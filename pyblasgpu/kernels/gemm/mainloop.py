@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...types import Region
 from ..common.region import contains, contains_tile
-from ..common.smem_tile import loaders, walkers
-from ..common.tile_scheduler import places
+from ..common.smem_tile import loaders, tile_iterator
+from ..common.tile_scheduler import tile_origins
 from .config import GemmConfig
 
-__all__ = ["Product", "build", "multiplier", "reals_read", "ring", "starter", "tile_writer"]
+__all__ = ["Product", "build", "mma_k_block", "reals_read", "mainloop_step", "load_stage", "epilogue"]
 
 READ_AHEAD = 16  # reals of C that a thread reads before it writes any
 READ_AHEAD_PERSISTENT = 8
@@ -59,7 +59,7 @@ class Product:
     combine: Callable | None = None
 
 
-def tile_writer(config: GemmConfig, product: Product, region: Region = Region.ALL):
+def epilogue(config: GemmConfig, product: Product, region: Region = Region.ALL):
     """``write(...)``: C := alpha acc + beta C, of the tile that begins at `c`; without beta C is not read.
 
     What lies beyond `rows` and `cols`, or is not of the region, is left alone. A tile that is whole is
@@ -169,7 +169,7 @@ def _writer(config: GemmConfig, product: Product, reads_c: bool, run: int, regio
     return unrolled(VECTORS * config.THR_N // TOGETHER, write)
 
 
-def starter(config: GemmConfig, load_a, load_b):
+def load_stage(config: GemmConfig, load_a, load_b):
     """``start(...)``: begin to bring the next stripes; nothing comes where `depth` is used up."""
     BLK_M, BLK_N, BLK_K, STAGES = config.BLK_M, config.BLK_N, config.BLK_K, config.stages
     B_STRIPE = config.place_b
@@ -193,7 +193,7 @@ def starter(config: GemmConfig, load_a, load_b):
     return start
 
 
-def multiplier(config: GemmConfig, product: Product):
+def mma_k_block(config: GemmConfig, product: Product):
     """``multiply(acc, ra, rb, shared, a, b, ...)``: a stripe, each step read just before it is needed."""
     load, update, STEPS, UNROLL = product.load, product.update, config.steps, product.unroll
 
@@ -229,16 +229,16 @@ def _middle(config: GemmConfig, product: Product):
     return unrolled(config.steps // 2 - 1, pair)
 
 
-def ring(config: GemmConfig, product: Product, start: Callable):
+def mainloop_step(config: GemmConfig, product: Product, start: Callable):
     """``multiply(...)`` of a kernel with stages: multiply the stripe that is `here`, `start` one that comes
     later. With prefetching the first step of the stripe that is `there`, the next, is read at the end.
     """
     load, update, PREFETCH = product.load, product.update, config.prefetch
-    multiply, multiply_middle = multiplier(config, product), _middle(config, product)
+    multiply, multiply_middle = mma_k_block(config, product), _middle(config, product)
     wait = ptx.wait_async(config.stages - 2)
 
     @device_function
-    def multiply_stripe(
+    def multiply_stage(
         acc, ra, rb, ra_next, rb_next, here, there, into, staged_a, staged_b,
         ahead_a, ahead_b, ahead_rows, ahead_cols, ahead, a, b, lda, ldb, t, rows, cols, depth,
     ):  # fmt: skip
@@ -257,7 +257,7 @@ def ring(config: GemmConfig, product: Product, start: Callable):
             start(into, staged_a, staged_b, ahead_a, ahead_b, lda, ldb, t, ahead_rows, ahead_cols, ahead)
             multiply(acc, ra, rb, here, a, b, lda, ldb, t, rows, cols, depth)
 
-    return multiply_stripe
+    return multiply_stage
 
 
 def build(config: GemmConfig, product: Product, region: Region = Region.ALL):
@@ -277,13 +277,13 @@ def build(config: GemmConfig, product: Product, region: Region = Region.ALL):
 
     load_a = loaders(config.stripe_a, STAGES, SHARE_A)
     load_b = loaders(config.stripe_b, STAGES, SHARE_B)
-    walk_a, walk_b = walkers(config.stripe_a), walkers(config.stripe_b)
-    begin_a, begin_b, next_a, next_b = walk_a.begin, walk_b.begin, walk_a.step, walk_b.step
-    start, finish_a, finish_b = starter(config, load_a, load_b), load_a.finish, load_b.finish
-    load, multiply, zero = product.load, multiplier(config, product), ptx.fill(ACC)
-    multiply_stripe = ring(config, product, start) if STAGES > 1 else None
-    place = places(BLK_M, BLK_N, region)
-    write = tile_writer(config, product, region)
+    iterator_a, iterator_b = tile_iterator(config.stripe_a), tile_iterator(config.stripe_b)
+    begin_a, begin_b, next_a, next_b = iterator_a.begin, iterator_b.begin, iterator_a.step, iterator_b.step
+    start, finish_a, finish_b = load_stage(config, load_a, load_b), load_a.finish, load_b.finish
+    load, multiply, zero = product.load, mma_k_block(config, product), ptx.fill(ACC)
+    multiply_stage = mainloop_step(config, product, start) if STAGES > 1 else None
+    place = tile_origins(BLK_M, BLK_N, region)
+    write = epilogue(config, product, region)
     wait = ptx.wait_async(max(STAGES - 2, 0))
     offset, shared_pointer, grid_dependency_wait = ptx.offset, ptx.shared_pointer, ptx.grid_dependency_wait
 
@@ -328,7 +328,7 @@ def build(config: GemmConfig, product: Product, region: Region = Region.ALL):
             reading = reading + 1 if reading < STAGES - 1 else 0
             if STAGES > 1:
                 there = offset(shared, reading * STAGE)
-                multiply_stripe(
+                multiply_stage(
                     acc, ra, rb, ra_next, rb_next, here, there, into, staged_a, staged_b,
                     ahead_a, ahead_b, rows, cols, ahead, a, b, lda, ldb, t, rows, cols, depth,
                 )  # fmt: skip

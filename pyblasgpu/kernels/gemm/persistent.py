@@ -14,11 +14,10 @@ from __future__ import annotations
 
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...types import Region
-from ..common.smem_tile import loaders, walkers
-from ..common.tile_scheduler import locator
-from ..common.tile_scheduler import pieces as walk_pieces
+from ..common.smem_tile import loaders, tile_iterator
+from ..common.tile_scheduler import tile_coords, work_tiles
 from .config import GemmConfig
-from .mainloop import Product, reals_read, ring, starter, tile_writer
+from .mainloop import Product, epilogue, load_stage, mainloop_step, reals_read
 
 __all__ = ["build", "under_way"]
 
@@ -33,11 +32,11 @@ def _pointers(config: GemmConfig, region: Region):
     depth where nothing comes any more; stripes left of the piece, and its number.
     """
     PARTS = config.dtype_facts.reals_per_element
-    walk_a, walk_b = walkers(config.stripe_a), walkers(config.stripe_b)
-    begin_a, begin_b, next_a, next_b = walk_a.begin, walk_b.begin, walk_a.step, walk_b.step
+    iterator_a, iterator_b = tile_iterator(config.stripe_a), tile_iterator(config.stripe_b)
+    begin_a, begin_b, next_a, next_b = iterator_a.begin, iterator_b.begin, iterator_a.step, iterator_b.step
     BLK_K, int32, int64, offset = config.BLK_K, ptx.types.int32, ptx.types.int64, ptx.offset
-    opaque, quotient, piece_of = ptx.opaque, ptx.quotient, walk_pieces()
-    locate = locator(config.BLK_M, config.BLK_N, region)
+    opaque, quotient, piece_of = ptx.opaque, ptx.quotient, work_tiles()
+    locate = tile_coords(config.BLK_M, config.BLK_N, region)
 
     @device_function
     def begin(number, tile, first, count, a, b, m, n, k, lda, ldb, stride_a, stride_b):
@@ -50,20 +49,16 @@ def _pointers(config: GemmConfig, region: Region):
         return (offset(a, at_a * PARTS), offset(b, at_b * PARTS), *left)
 
     @device_function
-    def follow(ahead, block, a, b, m, n, k, tiles, rounds, run, longer, lda, ldb, stride_a, stride_b):
+    def follow(ahead, block, a, b, m, n, k, schedule, lda, ldb, stride_a, stride_b):
         _, _, _, _, _, _, number = ahead
-        tile, first, count = piece_of(
-            number + 1, opaque(block), quotient(k + (BLK_K - 1), BLK_K), tiles, rounds, run, longer
-        )
+        tile, first, count = piece_of(number + 1, opaque(block), quotient(k + (BLK_K - 1), BLK_K), schedule)
         return begin(number + 1, tile, first, count, a, b, m, n, k, lda, ldb, stride_a, stride_b)
 
     @device_function
-    def advance(ahead, block, a, b, m, n, k, tiles, rounds, run, longer, lda, ldb, stride_a, stride_b):
+    def advance(ahead, block, a, b, m, n, k, schedule, lda, ldb, stride_a, stride_b):
         pa, pb, rows, cols, depth, left, number = ahead
         if left == 1:
-            return follow(
-                ahead, block, a, b, m, n, k, tiles, rounds, run, longer, lda, ldb, stride_a, stride_b
-            )
+            return follow(ahead, block, a, b, m, n, k, schedule, lda, ldb, stride_a, stride_b)
         pa = offset(pa, next_a(lda) * PARTS)
         pb = offset(pb, next_b(ldb) * PARTS)
         return pa, pb, rows, cols, int32(depth - BLK_K), int32(left - 1), number
@@ -71,24 +66,24 @@ def _pointers(config: GemmConfig, region: Region):
     return begin, follow, advance
 
 
-def _passer(config: GemmConfig, product: Product, start):
-    """``along(stripes, reading, pa, pb, rows, cols, depth, ...)``: multiply so many, while as many later ones
-    of one piece are brought from `pa` and `pb`; the stage that is read next, and where the loads are then.
+def _mainloop(config: GemmConfig, product: Product, start):
+    """``run_mainloop(stripes, reading, pa, pb, rows, cols, depth, ...)``: multiply so many, while as many
+    later ones of one piece come from `pa` and `pb`; the stage that is read next, and where the loads are.
     """
     PARTS = config.dtype_facts.reals_per_element
     BLK_K, STAGES, STAGE = config.BLK_K, config.stages, config.stage_reals
-    next_a, next_b = walkers(config.stripe_a).step, walkers(config.stripe_b).step
-    multiply_stripe, int32, offset = ring(config, product, start), ptx.types.int32, ptx.offset
+    next_a, next_b = tile_iterator(config.stripe_a).step, tile_iterator(config.stripe_b).step
+    multiply_stage, int32, offset = mainloop_step(config, product, start), ptx.types.int32, ptx.offset
 
     @device_function
-    def along(stripes, reading, pa, pb, rows, cols, depth, shared, registers, a, b, lda, ldb, t):
+    def run_mainloop(stripes, reading, pa, pb, rows, cols, depth, shared, registers, a, b, lda, ldb, t):
         acc, ra, rb, ra_next, rb_next, old = registers
         for _ in range(stripes):
             here = offset(shared, reading * STAGE)
             into = offset(shared, (reading - 1 if reading > 0 else STAGES - 1) * STAGE)
             reading = int32(reading + 1 if reading < STAGES - 1 else 0)
             there = offset(shared, reading * STAGE)
-            multiply_stripe(
+            multiply_stage(
                 acc, ra, rb, ra_next, rb_next, here, there, into, old, old,
                 pa, pb, rows, cols, depth, a, b, lda, ldb, t, 0, 0, 0,
             )  # fmt: skip
@@ -97,7 +92,7 @@ def _passer(config: GemmConfig, product: Product, start):
             depth = int32(depth - BLK_K)
         return reading, pa, pb, depth
 
-    return along
+    return run_mainloop
 
 
 def under_way(config: GemmConfig) -> tuple[int, int]:
@@ -184,14 +179,15 @@ def _finisher(config: GemmConfig, product: Product, region: Region):
     PIECE = config.BLK_M * config.BLK_N * PARTS
     int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
     opaque, set_flag_release, try_take_flag = ptx.opaque, ptx.set_flag_release, ptx.try_take_flag
-    locate = locator(config.BLK_M, config.BLK_N, region)
-    write, (leave, add) = tile_writer(config, product, region), _pieces(config)
+    locate = tile_coords(config.BLK_M, config.BLK_N, region)
+    write, (leave, add) = epilogue(config, product, region), _pieces(config)
 
     @device_function
     def finish(
-        acc, old, t, block, tile, first, count, stripes, run, longer, c, pieces, flags, m, n, ldc, stride_c,
+        acc, old, t, block, tile, first, count, stripes, schedule, c, pieces, flags, m, n, ldc, stride_c,
         alpha, alpha_i, beta, beta_i,
     ):  # fmt: skip
+        _, _, k_iters_per_block, remainder = schedule
         # addresses made of what is known before would take registers all the time
         block, t = opaque(block), opaque(int32(t))
         if first > 0:
@@ -203,7 +199,7 @@ def _finisher(config: GemmConfig, product: Product, region: Region):
             last = int32(block)
             while count < stripes:
                 last = int32(last + 1)
-                count = int32(count + run + (1 if last < longer else 0))
+                count = int32(count + k_iters_per_block + (1 if last < remainder else 0))
             if last > block:
                 other = int32(block + 1 + t)
                 while other <= last:
@@ -231,21 +227,22 @@ def build(config: GemmConfig, product: Product, region: Region = Region.ALL):
     STAGE = config.stage_reals
 
     load_a, load_b = (loaders(stripe, STAGES, True) for stripe in (config.stripe_a, config.stripe_b))
-    start, load, zero = starter(config, load_a, load_b), product.load, ptx.fill(ACC)
-    along = _passer(config, product, start)
-    (begin, follow, advance), piece_of = _pointers(config, region), walk_pieces()
+    start, load, zero = load_stage(config, load_a, load_b), product.load, ptx.fill(ACC)
+    run_mainloop = _mainloop(config, product, start)
+    (begin, follow, advance), piece_of = _pointers(config, region), work_tiles()
     finish = _finisher(config, product, region)
     wait = ptx.wait_async(max(STAGES - 2, 0))
     offset, shared_pointer, grid_dependency_wait = ptx.offset, ptx.shared_pointer, ptx.grid_dependency_wait
 
     def gemm(
-        a, b, c, pieces, flags, m, n, k, tiles, rounds, run, longer, lda, ldb, ldc,
+        a, b, c, pieces, flags, m, n, k, tiles, full_waves, k_iters_per_block, remainder, lda, ldb, ldc,
         stride_a, stride_b, stride_c, alpha, alpha_i, beta, beta_i,
     ):  # fmt: skip
         # (1) the first piece of this block
         t, block = cuda.threadIdx.x, int32(cuda.gridDim.x - 1 - cuda.blockIdx.x)
         stripes = quotient(k + (BLK_K - 1), BLK_K)
-        tile, first, left = piece_of(0, block, stripes, tiles, rounds, run, longer)
+        schedule = tiles, full_waves, k_iters_per_block, remainder
+        tile, first, left = piece_of(0, block, stripes, schedule)
         ahead = begin(0, tile, first, left, a, b, m, n, k, lda, ldb, stride_a, stride_b)
         shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
 
@@ -259,9 +256,7 @@ def build(config: GemmConfig, product: Product, region: Region = Region.ALL):
         for stage in range(STAGES - 1):
             pa, pb, rows, cols, depth, _, _ = ahead
             start(offset(shared, stage * STAGE), old, old, pa, pb, lda, ldb, t, rows, cols, depth)
-            ahead = advance(
-                ahead, block, a, b, m, n, k, tiles, rounds, run, longer, lda, ldb, stride_a, stride_b
-            )
+            ahead = advance(ahead, block, a, b, m, n, k, schedule, lda, ldb, stride_a, stride_b)
         if PREFETCH:
             wait()
             cuda.syncthreads()
@@ -276,27 +271,25 @@ def build(config: GemmConfig, product: Product, region: Region = Region.ALL):
             while left > 0:
                 pa, pb, rows, cols, depth, more, which = ahead
                 together = min(left, more) if more > 0 else left
-                reading, pa, pb, depth = along(
+                reading, pa, pb, depth = run_mainloop(
                     together, reading, pa, pb, rows, cols, depth, shared, registers, a, b, lda, ldb, t
                 )
                 left = int32(left - together)
                 if more == together:
-                    ahead = follow(
-                        ahead, block, a, b, m, n, k, tiles, rounds, run, longer, lda, ldb, stride_a, stride_b
-                    )
+                    ahead = follow(ahead, block, a, b, m, n, k, schedule, lda, ldb, stride_a, stride_b)
                 else:
                     ahead = pa, pb, rows, cols, depth, int32(more - together), which
 
             # (5) C := alpha acc + beta C, or acc to scratch; the next piece
             if COMBINED:
                 combine(0, acc)
-            tile, first, count = piece_of(number, block, stripes, tiles, rounds, run, longer)
+            tile, first, count = piece_of(number, block, stripes, schedule)
             finish(
-                acc, old, t, block, tile, first, count, stripes, run, longer, c, pieces, flags, m, n, ldc,
+                acc, old, t, block, tile, first, count, stripes, schedule, c, pieces, flags, m, n, ldc,
                 stride_c, alpha, alpha_i, beta, beta_i,
             )  # fmt: skip
             number += 1
-            _, _, left = piece_of(number, block, stripes, tiles, rounds, run, longer)
+            _, _, left = piece_of(number, block, stripes, schedule)
 
     gemm.__name__ = gemm.__qualname__ = config.STEM  # what a profiler shows
     return gemm

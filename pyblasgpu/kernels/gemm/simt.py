@@ -17,7 +17,7 @@ from ...errors import require
 from ...gpu.backend import device_function, in_order, ptx, unrolled
 from ...gpu.compile import KernelSource
 from ...types import Diag, Region, Triangle, Uplo
-from ..common.smem_tile import Stripe
+from ..common.smem_tile import SmemTile
 from .config import GemmConfig
 from .mainloop import Product
 from .source import kernel_source
@@ -138,7 +138,7 @@ class GemmSimt(GemmConfig):
                 BLK=stripe.blk, PAD=stripe.pad, VEC=vector,
             )  # fmt: skip
 
-    def operand(self, name: str) -> tuple[Stripe, bool, int]:
+    def operand(self, name: str) -> tuple[SmemTile, bool, int]:
         """The stripe of A or B, whether it is shared, and the vector of its fragments."""
         if name == "A":
             return self.stripe_a, self.share_a, self.VEC_M
@@ -236,7 +236,7 @@ def _update(config: GemmSimt, conj_a: bool, conj_b: bool):
     """``update(acc, ra, rb)``: the products of a step, one k after the other."""
     THR_M, THR_N, VEC_K = config.THR_M, config.THR_N, config.VEC_K
 
-    def places(stripe: Stripe, count: int, kk: int) -> tuple[int, int]:
+    def places(stripe: SmemTile, count: int, kk: int) -> tuple[int, int]:
         """The first element of one k in a fragment, and from one to the next."""
         return (kk, VEC_K) if stripe.is_kept else (kk * count, 1)
 

@@ -38,8 +38,8 @@ def kernel_source(
     z the batch.
 
     Of a persistent kernel the pointers are to A, B, C, the pieces (a tile a block) and the flags (one a
-    block, 0 before the launch and after it), and after k stand int32 tiles, rounds, run and longer of a
-    `walk.Walk`. Grid: x as many as the device holds.
+    block, 0 before the launch and after it). After k stand int32 tiles, full_waves, k_iters_per_block and
+    remainder of a `TileSchedule`. Grid: x as many as the device holds.
 
     With a `triangle`, all of C is multiplied by it in place. The parameters
     are pointers to T, to the copy of its diagonal blocks, to the flags (one a tile, 0 before the launch;

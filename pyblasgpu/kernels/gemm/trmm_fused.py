@@ -21,12 +21,12 @@ from collections.abc import Callable
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...types import Region, Triangle
-from ..common.smem_tile import loaders, walkers
-from ..common.tile_scheduler import raster
+from ..common.smem_tile import loaders, tile_iterator
+from ..common.tile_scheduler import rasterize
 from .config import GemmConfig
-from .mainloop import Product, reals_read, ring, starter, tile_writer
+from .mainloop import Product, epilogue, load_stage, mainloop_step, reals_read
 
-__all__ = ["build", "check", "operands_of", "passer", "tile_counts", "tile_orders"]
+__all__ = ["build", "check", "operands_of", "mainloop", "tile_counts", "tile_orders"]
 
 #: Strips that are walked together at least, and rows (columns) of C: so a wave shares its tiles of T and of C
 #: in L2, and has tiles of few levels, which do not wait for each other long.
@@ -88,8 +88,8 @@ def _pointers(config: GemmConfig, triangle: Triangle):
     """
     PARTS, BLK_K, OF_A = config.dtype_facts.reals_per_element, config.BLK_K, triangle.on_left
     stripe_t, stripe_c = (config.stripe_a, config.stripe_b)[:: 1 if OF_A else -1]
-    walk_t, walk_c = walkers(stripe_t), walkers(stripe_c)
-    begin_t, begin_c, next_t, next_c = walk_t.begin, walk_c.begin, walk_t.step, walk_c.step
+    iterator_t, iterator_c = tile_iterator(stripe_t), tile_iterator(stripe_c)
+    begin_t, begin_c, next_t, next_c = iterator_t.begin, iterator_c.begin, iterator_t.step, iterator_c.step
     BLK, _ = tile_orders(config, triangle)
     SIGN, BEYOND = (-1, -BLK_K) if triangle.is_forward else (1, BLK)
     int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
@@ -114,17 +114,17 @@ def _pointers(config: GemmConfig, triangle: Triangle):
     return begin, advance, operands_of(triangle)
 
 
-def passer(config: GemmConfig, product: Product, advance: Callable, operands: Callable):
-    """``start(...)``: begin to bring stripes; ``along(stripes, ...)``: multiply so many; what is ahead then,
-    and the stage that is read next.
+def mainloop(config: GemmConfig, product: Product, advance: Callable, operands: Callable):
+    """``start(...)``: begin to bring stripes; ``run_mainloop(stripes, ...)``: multiply so many; what is
+    ahead then, and the stage that is read next.
     """
     STAGES, STAGE, int32, offset = config.stages, config.stage_reals, ptx.types.int32, ptx.offset
     load_a, load_b = (loaders(stripe, STAGES, True) for stripe in (config.stripe_a, config.stripe_b))
-    start = starter(config, load_a, load_b)
-    multiply_stripe = ring(config, product, start)
+    start = load_stage(config, load_a, load_b)
+    multiply_stage = mainloop_step(config, product, start)
 
     @device_function
-    def along(stripes, ahead, reading, shared, registers, given, tile, t):
+    def run_mainloop(stripes, ahead, reading, shared, registers, given, tile, t):
         acc, ra, rb, ra_next, rb_next, old = registers
         tri, c, ldt, ldc = given
         first, own, count, rows, cols = tile
@@ -134,24 +134,24 @@ def passer(config: GemmConfig, product: Product, advance: Callable, operands: Ca
             reading = int32(reading + 1 if reading < STAGES - 1 else 0)
             there = offset(shared, reading * STAGE)
             pa, pb, lda, ldb, depth = operands(ahead, count, ldc)
-            multiply_stripe(
+            multiply_stage(
                 acc, ra, rb, ra_next, rb_next, here, there, into, old, old,
                 pa, pb, rows, cols, depth, tri, c, lda, ldb, t, 0, 0, 0,
             )  # fmt: skip
             ahead = advance(ahead, tri, first, own, ldt, ldc)
         return ahead, reading
 
-    return start, along
+    return start, run_mainloop
 
 
-def _finisher(config: GemmConfig, product: Product, triangle: Triangle, along):
+def _finisher(config: GemmConfig, product: Product, triangle: Triangle, run_mainloop):
     """``finish(...)``: all that comes after the diagonal block."""
     BLK, _ = tile_orders(config, triangle)
     PER, EVERY, THREADS = BLK // config.BLK_K, max(SPAN // BLK, 1), config.threads
     PARTS = config.dtype_facts.reals_per_element
     real, int32 = ptx.REALS[config.dtype_facts.real], ptx.types.int32
     load_acquire, store_relaxed, offset = ptx.load_acquire, ptx.store_relaxed, ptx.offset
-    write = tile_writer(config, product)
+    write = epilogue(config, product)
 
     @device_function
     def finish(ahead, reading, shared, registers, given, tile, t, flags, walk, row0, col0, alpha, alpha_i):
@@ -165,7 +165,7 @@ def _finisher(config: GemmConfig, product: Product, triangle: Triangle, along):
         while left > 0:
             if t == 0 and (passed - level) % EVERY == 0:
                 store_relaxed(flags, level * strips + strip, passed)
-            ahead, reading = along(min(left, PER), ahead, reading, shared, registers, given, tile, t)
+            ahead, reading = run_mainloop(min(left, PER), ahead, reading, shared, registers, given, tile, t)
             passed, left = int32(passed + 1), int32(left - PER)
 
         # (6) C := alpha acc, when those before this one have read what was there
@@ -182,9 +182,9 @@ def _finisher(config: GemmConfig, product: Product, triangle: Triangle, along):
     return finish
 
 
-def _careful(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
-    """``is_spoilt(acc, found)``: whether a sum is not finite; ``again(0, acc, ...)``: the diagonal block's
-    sums, of what is in the triangle alone.
+def _non_finite_mender(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
+    """``is_non_finite(acc, found)``: whether a sum is not finite; ``again(0, acc, ...)``: the diagonal
+    block's sums, of what is in the triangle alone.
     """
     facts, OF_A, DOWN = config.dtype_facts, triangle.on_left, triangle.is_forward
     PARTS = facts.reals_per_element
@@ -201,7 +201,7 @@ def _careful(config: GemmConfig, product: Product, triangle: Triangle, conj: boo
     probe_all = unrolled(config.sums, probe)
 
     @device_function
-    def is_spoilt(acc, found):
+    def is_non_finite(acc, found):
         found[0] = real(0)
         probe_all(0, acc, found)
         return int32(found[0] != found[0])
@@ -233,7 +233,7 @@ def _careful(config: GemmConfig, product: Product, triangle: Triangle, conj: boo
             acc[e * PARTS + 1] = im
 
     again = unrolled(config.sums // PARTS, sum_again)
-    return is_spoilt, again
+    return is_non_finite, again
 
 
 def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
@@ -247,11 +247,11 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
     OLD = max(reals_read(config, run, Region.ALL) for run in (0, product.run))
     NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
 
-    load, zero, place = product.load, ptx.fill(ACC), raster(max(STRIPS, WIDTH // FREE))
+    load, zero, place = product.load, ptx.fill(ACC), rasterize(max(STRIPS, WIDTH // FREE))
     begin, advance, operands = _pointers(config, triangle)
-    start, along = passer(config, product, advance, operands)
-    is_spoilt, again = _careful(config, product, triangle, conj)
-    finish, wait = _finisher(config, product, triangle, along), ptx.wait_async(STAGES - 2)
+    start, run_mainloop = mainloop(config, product, advance, operands)
+    is_non_finite, again = _non_finite_mender(config, product, triangle, conj)
+    finish, wait = _finisher(config, product, triangle, run_mainloop), ptx.wait_async(STAGES - 2)
     int32, quotient = ptx.types.int32, ptx.quotient
     offset, shared_pointer, grid_dependency_wait = ptx.offset, ptx.shared_pointer, ptx.grid_dependency_wait
 
@@ -293,8 +293,8 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
 
         # (4) the diagonal block. What follows is there twice: next to what makes sums again, in one loop or
         # behind it, the compiler finds a worse order for it, which took 5 to 14 % longer
-        ahead, reading = along(own, ahead, int32(0), shared, registers, given, tile, t)
-        if cuda.syncthreads_or(is_spoilt(acc, x)):
+        ahead, reading = run_mainloop(own, ahead, int32(0), shared, registers, given, tile, t)
+        if cuda.syncthreads_or(is_non_finite(acc, x)):
             again(0, acc, x, y, blocks, c, first, row0, col0, order, ldc, t, rows, cols)
             if PREFETCH:  # again, so that it need not be kept meanwhile
                 load(0, ra, rb, offset(shared, reading * STAGE), tri, c, ldt, ldc, t, 0, 0, 0)

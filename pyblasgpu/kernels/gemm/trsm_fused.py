@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from ...gpu.backend import cuda, device_function, ptx
 from ...types import Triangle
-from ..common.smem_tile import forerunner, walkers
+from ..common.smem_tile import l2_prefetcher, tile_iterator
 from ..common.tile_scheduler import columns
 from .config import GemmConfig
 from .diagonal_solve import room, solving
-from .mainloop import Product, multiplier
-from .trmm_fused import operands_of, passer, tile_orders
+from .mainloop import Product, mma_k_block
+from .trmm_fused import mainloop, operands_of, tile_orders
 
 __all__ = ["APART", "build", "shared_bytes"]
 
@@ -49,8 +49,8 @@ def _pointers(config: GemmConfig, triangle: Triangle):
     """
     PARTS, BLK_K, OF_A = config.dtype_facts.reals_per_element, config.BLK_K, triangle.on_left
     stripe_t, stripe_c = (config.stripe_a, config.stripe_b)[:: 1 if OF_A else -1]
-    walk_t, walk_c = walkers(stripe_t), walkers(stripe_c)
-    begin_t, begin_c, next_t, next_c = walk_t.begin, walk_c.begin, walk_t.step, walk_c.step
+    iterator_t, iterator_c = tile_iterator(stripe_t), tile_iterator(stripe_c)
+    begin_t, begin_c, next_t, next_c = iterator_t.begin, iterator_c.begin, iterator_t.step, iterator_c.step
     SIGN = 1 if triangle.is_forward else -1
     int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
 
@@ -83,16 +83,16 @@ def _placer(config: GemmConfig, free: int):
     return place
 
 
-def _looker(config: GemmConfig):
-    """``look(flags, flag, passed, waits, board, t)``: how many stripes are solved, as all threads read on the
-    `board`; it `waits` until they are more than those that were `passed`.
+def _flag_poller(config: GemmConfig):
+    """``poll_flag(flags, flag, passed, waits, board, t)``: how many stripes are solved, as all threads read
+    on the `board`; it `waits` until they are more than those that were `passed`.
 
     One thread asks: many that ask for one flag keep who sets it waiting.
     """
     real, int32, load_acquire = ptx.REALS[config.dtype_facts.real], ptx.types.int32, ptx.load_acquire
 
     @device_function
-    def look(flags, flag, passed, waits, board, t):
+    def poll_flag(flags, flag, passed, waits, board, t):
         if t == 0:
             ready = load_acquire(flags, flag)
             while waits and ready <= passed:
@@ -103,20 +103,20 @@ def _looker(config: GemmConfig):
         cuda.syncthreads()
         return ready
 
-    return look
+    return poll_flag
 
 
-def _filler(config: GemmConfig, start, advance, operands):
-    """``fill(empty, ready, ahead, reading, ...)``: begin to bring those stripes that are `ready` into the
-    stages of the ring that are `empty`, the last ones before the one that is read next; what is ahead then,
-    and how many stages are empty still.
+def _pipeline_filler(config: GemmConfig, start, advance, operands):
+    """``fill_pipeline(empty, ready, ahead, reading, ...)``: begin to bring those stripes that are `ready`
+    into the stages of the ring that are `empty`, the last ones before the one that is read next; what is
+    ahead then, and how many stages are empty still.
 
     Each stage counts as begun, so that one is in memory when so many were begun after it, as always.
     """
     STAGES, STAGE, int32, offset = config.stages, config.stage_reals, ptx.types.int32, ptx.offset
 
     @device_function
-    def fill(empty, ready, ahead, reading, shared, given, tile, old, t):
+    def fill_pipeline(empty, ready, ahead, reading, shared, given, tile, old, t):
         tri, _, ldt, ldc = given
         first, own, stripes, rows, cols = tile
         most = int32(ready - ahead[4] if ready < stripes - own else STAGES)
@@ -132,7 +132,7 @@ def _filler(config: GemmConfig, start, advance, operands):
             into = int32(into + 1)
         return ahead, int32(max(empty - most, 0))
 
-    return fill
+    return fill_pipeline
 
 
 def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool, unit: bool):
@@ -149,15 +149,19 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool, 
 
     load, zero, place = product.load, ptx.fill(ACC), _placer(config, FREE)
     begin, advance, operands = _pointers(config, triangle)
-    start, along = passer(config, product, advance, operands)
-    look, fill = _looker(config), _filler(config, start, advance, operands)
-    on_diagonal, multiply = solving(config, product, triangle, conj, unit), multiplier(config, product)
+    start, run_mainloop = mainloop(config, product, advance, operands)
+    poll_flag, fill_pipeline = _flag_poller(config), _pipeline_filler(config, start, advance, operands)
+    on_diagonal, multiply = solving(config, product, triangle, conj, unit), mma_k_block(config, product)
     COLUMN, VALUE, TRIANGLE = on_diagonal.registers, on_diagonal.values, on_diagonal.lead * PARTS
-    prepare, put, solve = on_diagonal.prepare, on_diagonal.put, on_diagonal.solve
-    write, restore, solve_carefully = on_diagonal.write, on_diagonal.restore, on_diagonal.solve_carefully
+    prepare, load_rhs, solve = on_diagonal.prepare, on_diagonal.load_rhs, on_diagonal.solve
+    write, reload_rhs, solve_by_exact_division = (
+        on_diagonal.write,
+        on_diagonal.reload_rhs,
+        on_diagonal.solve_by_exact_division,
+    )
     stripe_t, stripe_c = (config.stripe_a, config.stripe_b)[:: 1 if OF_A else -1]
-    begin_t, begin_c = walkers(stripe_t).begin, walkers(stripe_c).begin
-    ask_t, ask_c = (forerunner(stripe, config.threads) for stripe in (stripe_t, stripe_c))
+    begin_t, begin_c = tile_iterator(stripe_t).begin, tile_iterator(stripe_c).begin
+    ask_t, ask_c = (l2_prefetcher(stripe, config.threads) for stripe in (stripe_t, stripe_c))
     ROW, ASIDE = stripe_t.step * PARTS, config.threads - 32
     wait, store_release = ptx.wait_async(STAGES - 2), ptx.store_release
     grid_dependency_wait = ptx.grid_dependency_wait
@@ -200,8 +204,8 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool, 
             ask_c(c_there, ldc, t, int32(others - other), int32(order - k))
         ready, reading, empty, left = int32(0), int32(0), int32(STAGES - 1), count
         if count > 0:
-            ready = look(flags, flag, ahead[4], False, board, t)
-        ahead, empty = fill(empty, ready, ahead, reading, shared, given, tile, old, t)
+            ready = poll_flag(flags, flag, ahead[4], False, board, t)
+        ahead, empty = fill_pipeline(empty, ready, ahead, reading, shared, given, tile, old, t)
         is_dry = True  # no stage of the ring has been waited for
         prepared, corner = offset(shared, RING), offset(tri, begin_t(int64(first), int64(first), ldt) * PARTS)
         unsafe = prepare(prepared, value, corner, ldt, t, int32(order - first))
@@ -211,9 +215,9 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool, 
         while left > 0 or empty > 0:
             if ready <= ahead[4] and ahead[4] < count:
                 ask_t(ahead[0], ldt, t, int32(order - first), ahead[3])
-                ready = look(flags, flag, ahead[4], empty == STAGES - 1, board, t)
+                ready = poll_flag(flags, flag, ahead[4], empty == STAGES - 1, board, t)
             is_dry = is_dry or empty == STAGES - 1
-            ahead, empty = fill(empty, ready, ahead, reading, shared, given, tile, old, t)
+            ahead, empty = fill_pipeline(empty, ready, ahead, reading, shared, given, tile, old, t)
             if is_dry:
                 if PREFETCH:
                     wait()
@@ -226,7 +230,7 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool, 
             elif ahead[4] < count:
                 run = int32(ready - ahead[4])
             here = first, own, int32(0 if drains else count + own), rows, cols
-            after, reading = along(run, ahead, reading, shared, registers, given, here, t)
+            after, reading = run_mainloop(run, ahead, reading, shared, registers, given, here, t)
             if not drains:
                 ahead = after
             left = int32(left - run)
@@ -248,21 +252,21 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool, 
             triangle_here = offset(prepared, base * TRIANGLE)
             at = col0 * ldc + int64(row0 + base) if OF_A else (col0 + base) * ldc + int64(row0)
             c_here, sides = offset(c, at * PARTS), int32(others - other)
-            put(0, acc, panel, prepared, t, base, extent, alpha, alpha_i, safe and not unit)
+            load_rhs(0, acc, panel, prepared, t, base, extent, alpha, alpha_i, safe and not unit)
             cuda.syncthreads()
             if t == ASIDE and done > 0 and (count + done) % EVERY == 0:
                 store_release(flags, flag, int32(count + done))
-            spoilt = int32(0)
+            non_finite = int32(0)
             if unit or safe:
-                spoilt = solve(panel, triangle_here, column, t)
+                non_finite = solve(panel, triangle_here, column, t)
             else:
-                solve_carefully(panel, matrix, t, extent)
-            if cuda.syncthreads_or(spoilt) and not unit:
-                restore(c_here, panel, value, ldc, t, extent, sides)
+                solve_by_exact_division(panel, matrix, t, extent)
+            if cuda.syncthreads_or(non_finite) and not unit:
+                reload_rhs(c_here, panel, value, ldc, t, extent, sides)
                 cuda.syncthreads()
-                put(0, acc, panel, prepared, t, base, extent, alpha, alpha_i, False)
+                load_rhs(0, acc, panel, prepared, t, base, extent, alpha, alpha_i, False)
                 cuda.syncthreads()
-                solve_carefully(panel, matrix, t, extent)
+                solve_by_exact_division(panel, matrix, t, extent)
                 cuda.syncthreads()
             write(c_here, panel, ldc, t, extent, sides)
             if done < own - 1:

@@ -202,12 +202,12 @@ def group_solver(facts: Dtype, threads: int, places: SimpleNamespace, down: bool
             load_corner(column, triangle)
             fetch_own(0, column, mine)
         solve_groups(column, side, mine, triangle, own, share, works)
-        spoilt = int32(0)
+        non_finite = int32(0)
         if works:
             stash_own(0, column, mine)
             size = max(abs(column[LAST]), abs(column[LAST + PARTS - 1]))
-            spoilt = int32(0 if size < real(INFINITY) else 1)
-        return spoilt
+            non_finite = int32(0 if size < real(INFINITY) else 1)
+        return non_finite
 
     return SimpleNamespace(registers=at.all, solve=solve)
 

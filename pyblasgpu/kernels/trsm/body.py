@@ -23,7 +23,14 @@ from typing import Any
 
 from ...gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from ...gpu.compile import KernelSource
-from ..common.substitution import careful_solver, column_reader, column_writer, panel_writer, quotient, steps
+from ..common.substitution import (
+    column_reader,
+    column_writer,
+    exact_division_solver,
+    panel_writer,
+    quotient,
+    steps,
+)
 from ..common.triangle_panel import Variant, panel_source
 from .config import TrsmConfig
 from .load_triangle import row_divider, tile_starters
@@ -59,7 +66,7 @@ class Updater:
     fragment_x: int
 
 
-def _asked(config: TrsmConfig, updater: Updater, first: int, stop: int, behind: int) -> Callable:
+def _updates_left(config: TrsmConfig, updater: Updater, first: int, stop: int, behind: int) -> Callable:
     """``update(acc, rt, rx, place, below)``: a warp's tiles from `first` to `stop`, if so many are left.
 
     They are asked for in runs of `UNASKED` rows. What a run finds beyond the last tile is of no meaning, and
@@ -69,7 +76,7 @@ def _asked(config: TrsmConfig, updater: Updater, first: int, stop: int, behind: 
         return device_function(_stop)
     end = min(first + max(UNASKED // config.BLK, 1), stop)
     update_run = in_order(updater.steps(first, end, behind))
-    go_on = _asked(config, updater, end, stop, behind)
+    go_on = _updates_left(config, updater, end, stop, behind)
 
     @device_function
     def update(acc, rt, rx, place, below):
@@ -113,9 +120,9 @@ def _accumulators(config: TrsmConfig):
     return unrolled(COUNT, read_element), unrolled(COUNT, scale_element)
 
 
-def _presenter(config: TrsmConfig, variant: Variant):
-    """``put(acc, line, panel, scaled, diagonal, inverse, g, q)``: the first tile's right-hand sides into the
-    warp's panel, and divided by the diagonal into `scaled`; by a unit diagonal there is only this.
+def _rhs_loader(config: TrsmConfig, variant: Variant):
+    """``load_rhs(acc, line, panel, scaled, diagonal, inverse, g, q)``: the first tile's right-hand sides into
+    the warp's panel, and divided by the diagonal into `scaled`; by a unit diagonal there is only this.
     """
     facts, BLK, COLUMNS, ROW = config.dtype_facts, config.BLK, config.THR_N, config.row_of_panel
     real, PARTS, UNIT, GROUPS = ptx.REALS[facts.real], facts.reals_per_element, variant.unit, config.BLK // 8
@@ -148,21 +155,21 @@ def _presenter(config: TrsmConfig, variant: Variant):
     load_divisors, put_elements = unrolled(GROUPS, load_divisor), unrolled(GROUPS * COLUMNS, put_element)
 
     @device_function
-    def put(acc, line, panel, scaled, diagonal, inverse, g, q):
+    def load_rhs(acc, line, panel, scaled, diagonal, inverse, g, q):
         if not UNIT:
             load_divisors(0, line, diagonal, inverse, g)
         put_elements(0, acc, line, panel, scaled, g, q)
 
-    return put
+    return load_rhs
 
 
-def _solver(config: TrsmConfig, variant: Variant, careful: bool):
+def _solver(config: TrsmConfig, variant: Variant, exact_division: bool):
     """``solve(column, panel, scaled, diagonal, tile, t_rs, t_cs, lane, rows, safe)``: the panel, a lane a
     column, and whether it was left as it was, since it came out not finite; `tile` is the diagonal tile in T
     itself.
 
-    If `careful`, such a column is solved by true divisions: what is not finite then stays so down to its last
-    row. The other lanes wait: what they loaded too would take the time of shared memory.
+    With `exact_division` such a column is solved by true divisions: what is not finite then stays so down to
+    its last row. The other lanes wait: what they loaded too would take the time of shared memory.
     """
     facts, BLK, WARP_N, UNIT = config.dtype_facts, config.BLK, config.WARP_N, variant.unit
     real, ROW = ptx.REALS[facts.real], config.row_of_panel * facts.reals_per_element
@@ -170,7 +177,7 @@ def _solver(config: TrsmConfig, variant: Variant, careful: bool):
     LAST, INFINITY, int32, offset = (BLK - 1) * PARTS, float("inf"), ptx.types.int32, ptx.offset
     read, write = column_reader(PARTS, BLK, ROW), column_writer(PARTS, BLK, ROW)
     substitute = steps(facts, BLK, variant.conj, False, 16 // facts.real_size)
-    substitute_carefully = careful_solver(facts, ROW, variant.conj, True)
+    substitute_by_exact_division = exact_division_solver(facts, ROW, variant.conj, True)
 
     @device_function
     def solve(column, panel, scaled, diagonal, tile, t_rs, t_cs, lane, rows, safe):
@@ -182,8 +189,8 @@ def _solver(config: TrsmConfig, variant: Variant, careful: bool):
             size = max(abs(column[LAST]), abs(column[LAST + PARTS - 1]))
             if UNIT or (safe and size < real(INFINITY)):
                 write(column, mine)
-            elif careful:
-                substitute_carefully(mine, tile, t_rs, t_cs, rows)
+            elif exact_division:
+                substitute_by_exact_division(mine, tile, t_rs, t_cs, rows)
             else:
                 left = int32(1)
         return left
@@ -202,12 +209,12 @@ def source_with(
     return panel_source(config.STEM, config, variant, make, reads_before_wait=(0,))
 
 
-def _walker(config: TrsmConfig, variant: Variant, updater: Updater, careful: bool):
-    """``walk(j, free, at, ...)``: solve tile after tile from the j-th on.
+def _sweeper(config: TrsmConfig, variant: Variant, updater: Updater, exact_division: bool):
+    """``sweep(j, free, at, ...)``: solve tile after tile from the j-th on.
 
     Returns where it ends, `free` and `at` for there, and whether this lane's column of the tile before is
-    left to be solved. If `careful` none is, else it ends before the tile after such a one. The last tile
-    stays in its panel.
+    left to be solved. With `exact_division` none is, else it ends before the tile after such a one. The last
+    tile stays in its panel.
     """
     PARTS, int32 = config.dtype_facts.reals_per_element, ptx.types.int32
     offset, quotient = ptx.offset, ptx.quotient
@@ -216,26 +223,26 @@ def _walker(config: TrsmConfig, variant: Variant, updater: Updater, careful: boo
     STAGE, TILE, PANEL = config.stage_elements * PARTS, BLK * BLK * PARTS, config.panel_elements * PARTS
 
     _, start_strip = tile_starters(config, variant)
-    put, solve = _presenter(config, variant), _solver(config, variant, careful)
+    load_rhs, solve = _rhs_loader(config, variant), _solver(config, variant, exact_division)
     load_x, place_of = updater.load, updater.place
     # a warp alone updates all its tiles, of which the first has just left, and solves the next; of two that
     # take turns one updates the next tile, solves it, and updates its others, of which none has left
     LEFT, NEXT = (1, TILES - 1) if WARPS_PER_COLUMN_GROUP == 1 else (0, 1)
-    update_next = _asked(config, updater, 0, NEXT, LEFT)
-    update_others = _asked(config, updater, NEXT, TILES - LEFT, LEFT)
-    update_all = _asked(config, updater, 0, TILES - 1, 1)
+    update_next = _updates_left(config, updater, 0, NEXT, LEFT)
+    update_others = _updates_left(config, updater, NEXT, TILES - LEFT, LEFT)
+    update_all = _updates_left(config, updater, 0, TILES - 1, 1)
     write = panel_writer(PARTS, BLK, config.WARP_N, config.row_of_panel * PARTS, 32, variant.b_by_rows)
     wait, sync_warp = ptx.wait_async(STAGES - 2), ptx.sync_warp
 
     @device_function
-    def walk(j, free, at, registers, memory, shape, lines, thread, safe):
+    def sweep(j, free, at, registers, memory, shape, lines, thread, safe):
         tri, b, inverse = at
         acc, column, rt, rx = registers
         ring, diagonals, panels = memory
         n, cols, tiles = shape
         t_rs, t_cs, b_rs, b_cs = lines
         t, lane, g, q, part, owns = thread
-        scaled, place, undone = offset(panels, 2 * PANEL), ring, int32(0)
+        scaled, place, unsolved = offset(panels, 2 * PANEL), ring, int32(0)
         while j < tiles:
             rows, odd, diagonal = int32(n - j * BLK), j & 1, offset(diagonals, int32(j * TILE))
             panel, before = offset(panels, int32(odd * PANEL)), offset(panels, int32((1 - odd) * PANEL))
@@ -244,9 +251,9 @@ def _walker(config: TrsmConfig, variant: Variant, updater: Updater, careful: boo
             # (4) the tile before is solved and its strip is there; a strip that comes later sets out
             if j > 0:
                 wait()
-                if careful:
+                if exact_division:
                     cuda.syncthreads()
-                elif cuda.syncthreads_or(undone):
+                elif cuda.syncthreads_or(unsolved):
                     break
                 later = offset(ring, int32(free * STAGE))
                 start_strip(later, tri, t_rs, t_cs, t, rows, int32(tiles - j), STAGES - 2)
@@ -261,11 +268,11 @@ def _walker(config: TrsmConfig, variant: Variant, updater: Updater, careful: boo
                 left = int32(quotient(tiles - j + (WARPS_PER_COLUMN_GROUP - 1), WARPS_PER_COLUMN_GROUP))
                 if j > 0:
                     update_next(acc, rt, rx, place, left)
-                put(acc, column, panel, scaled, diagonal, inverse, g, q)
+                load_rhs(acc, column, panel, scaled, diagonal, inverse, g, q)
                 sync_warp()
                 if WARPS_PER_COLUMN_GROUP == 1 and j > 0:
                     write(offset(b, -BLK * b_rs * PARTS), before, b_rs, b_cs, lane, BLK, cols)
-                undone = solve(column, panel, scaled, diagonal, tri, t_rs, t_cs, lane, min(rows, BLK), safe)
+                unsolved = solve(column, panel, scaled, diagonal, tri, t_rs, t_cs, lane, min(rows, BLK), safe)
                 sync_warp()  # what updates are instructions of the whole warp
                 if j > 0:
                     update_others(acc, rt, rx, place, left)
@@ -278,22 +285,24 @@ def _walker(config: TrsmConfig, variant: Variant, updater: Updater, careful: boo
             tri, b = offset(tri, BLK * (t_rs + t_cs) * PARTS), offset(b, BLK * b_rs * PARTS)
             inverse = offset(inverse, BLK * PARTS)
             j = int32(j + 1)
-        return j, free, (tri, b, inverse), undone
+        return j, free, (tri, b, inverse), unsolved
 
-    return walk
+    return sweep
 
 
 def _mender(config: TrsmConfig, variant: Variant):
-    """``mend(undone, j, tri, panels, ...)``: solve this lane's column of the j-th tile, if it is `undone`."""
+    """``mend(unsolved, j, tri, panels, ...)``: this lane's column of the j-th tile, if `unsolved`."""
     facts, BLK, PARTS = config.dtype_facts, config.BLK, config.dtype_facts.reals_per_element
     PANEL, int32, offset = config.panel_elements * PARTS, ptx.types.int32, ptx.offset
-    substitute_carefully = careful_solver(facts, config.row_of_panel * PARTS, variant.conj, True)
+    substitute_by_exact_division = exact_division_solver(
+        facts, config.row_of_panel * PARTS, variant.conj, True
+    )
 
     @device_function
-    def mend(undone, j, tri, panels, n, t_rs, t_cs, lane):
-        if undone:
+    def mend(unsolved, j, tri, panels, n, t_rs, t_cs, lane):
+        if unsolved:
             mine = offset(panels, int32((j & 1) * PANEL + lane * PARTS))
-            substitute_carefully(mine, tri, t_rs, t_cs, int32(min(n - j * BLK, BLK)))
+            substitute_by_exact_division(mine, tri, t_rs, t_cs, int32(min(n - j * BLK, BLK)))
 
     return mend
 
@@ -317,8 +326,8 @@ def _build(config: TrsmConfig, variant: Variant, updater: Updater):
     read, scale = _accumulators(config)
     start_diagonals, start_strip = tile_starters(config, variant)
     divide_rows = row_divider(config, variant)
-    walk = _walker(config, variant, updater, careful=False) if APART else None
-    walk_carefully = _walker(config, variant, updater, careful=True)
+    sweep = _sweeper(config, variant, updater, exact_division=False) if APART else None
+    sweep_by_exact_division = _sweeper(config, variant, updater, exact_division=True)
     mend = _mender(config, variant)
     write = panel_writer(PARTS, BLK, WARP_N, config.row_of_panel * PARTS, 32, variant.b_by_rows)
     wait_diagonals, sync_warp = ptx.wait_async(STAGES - 1), ptx.sync_warp
@@ -359,17 +368,19 @@ def _build(config: TrsmConfig, variant: Variant, updater: Updater):
         registers, memory, shape = (acc, column, rt, rx), (ring, diagonals, panels), (n, cols, tiles)
         lines, thread = (t_rs, t_cs, b_rs, b_cs), (t, lane, g, q, part, owns)
         step_t, step_b = BLK * (t_rs + t_cs) * PARTS, BLK * b_rs * PARTS
-        j, free, at, undone = int32(0), int32(STAGES - 1), (tri, b, inverse), int32(0)
+        j, free, at, unsolved = int32(0), int32(STAGES - 1), (tri, b, inverse), int32(0)
         if APART and safe:
-            j, free, at, undone = walk(j, free, at, registers, memory, shape, lines, thread, safe)
+            j, free, at, unsolved = sweep(j, free, at, registers, memory, shape, lines, thread, safe)
         if j < tiles:
-            mend(undone, j - 1, offset(at[0], -step_t), panels, n, t_rs, t_cs, lane)
-            j, free, at, undone = walk_carefully(j, free, at, registers, memory, shape, lines, thread, safe)
+            mend(unsolved, j - 1, offset(at[0], -step_t), panels, n, t_rs, t_cs, lane)
+            j, free, at, unsolved = sweep_by_exact_division(
+                j, free, at, registers, memory, shape, lines, thread, safe
+            )
 
         # (7) the last tile
         last = int32(tiles - 1)
         if owns and (WARPS_PER_COLUMN_GROUP == 1 or (last & 1) == part):
-            mend(undone, last, offset(at[0], -step_t), panels, n, t_rs, t_cs, lane)
+            mend(unsolved, last, offset(at[0], -step_t), panels, n, t_rs, t_cs, lane)
             sync_warp()
             panel = offset(panels, int32((last & 1) * PANEL))
             write(offset(at[1], -step_b), panel, b_rs, b_cs, lane, int32(n - last * BLK), cols)

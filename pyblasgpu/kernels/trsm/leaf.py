@@ -12,10 +12,10 @@ from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx
 from ...gpu.compile import KernelSource
 from ..common.substitution import (
-    careful_solver,
     column_reader,
     column_writer,
     diagonal_inverter,
+    exact_division_solver,
     panel_writer,
     steps,
 )
@@ -102,7 +102,7 @@ def _solver(config: TrsmLeaf, variant: Variant):
     offset = ptx.offset
     read, write = column_reader(PARTS, BLK_M, ROW), column_writer(PARTS, BLK_M, ROW)
     substitute = steps(facts, BLK_M, variant.conj, not variant.unit)
-    substitute_carefully = careful_solver(facts, ROW, variant.conj, not variant.unit)
+    substitute_by_exact_division = exact_division_solver(facts, ROW, variant.conj, not variant.unit)
 
     @device_function
     def solve(column, panel, diagonal, inverse, t, rows):
@@ -114,7 +114,7 @@ def _solver(config: TrsmLeaf, variant: Variant):
                 substitute(column, diagonal, inverse)
                 write(column, mine)
             else:
-                substitute_carefully(mine, diagonal, 1, BLK_M, BLK_M)
+                substitute_by_exact_division(mine, diagonal, 1, BLK_M, BLK_M)
         cuda.syncthreads()
 
     return solve

@@ -16,10 +16,10 @@ from ...gpu.backend import cuda, device_function, ptx
 from ...gpu.compile import KernelSource
 from ...types import DTYPES, Dtype
 from ..common.substitution import (
-    careful_solver,
     column_reader,
     column_writer,
     diagonal_inverter,
+    exact_division_solver,
     panel_writer,
     steps,
 )
@@ -130,7 +130,7 @@ def _solver(config: TrsmSmall, variant: Variant):
     ROW, COMPLEX = config.row_of_panel * facts.reals_per_element, facts.is_complex
     read, write = column_reader(PARTS, ORDER, ROW), column_writer(PARTS, ORDER, ROW)
     substitute = steps(facts, ORDER, variant.conj, not variant.unit, config.vector, LEAD)
-    substitute_carefully = careful_solver(facts, ROW, variant.conj, not variant.unit)
+    substitute_by_exact_division = exact_division_solver(facts, ROW, variant.conj, not variant.unit)
 
     @device_function
     def solve(column, mine, tri, inverse, safe, alpha, alpha_i):
@@ -147,7 +147,7 @@ def _solver(config: TrsmSmall, variant: Variant):
             substitute(column, tri, inverse)
         write(column, mine)
         if not safe:
-            substitute_carefully(mine, tri, 1, LEAD, ORDER)
+            substitute_by_exact_division(mine, tri, 1, LEAD, ORDER)
 
     return solve
 

@@ -12,7 +12,7 @@ from ..common.substitution import diagonal_inverter, divider, quotient, subtract
 from ..common.triangle_panel import Variant
 from .config import WARP, Trsv
 
-__all__ = ["by_groups", "careful", "last_divider", "own_row", "preparer"]
+__all__ = ["by_groups", "by_exact_division", "last_divider", "own_row", "preparer"]
 
 
 def own_row(config: Trsv):
@@ -191,7 +191,7 @@ def last_divider(config: Trsv, variant: Variant):
     return unrolled(COLS, divide), is_finite
 
 
-def careful(config: Trsv, variant: Variant):
+def by_exact_division(config: Trsv, variant: Variant):
     """``substitute(y, diagonal, solution, t, rows)``: the block row solved with true divisions, a row after
     the other, from the diagonal block as it is; `y` becomes a thread's row of X.
     """

@@ -21,7 +21,7 @@ from ...gpu.backend import cuda, ptx
 from ...gpu.compile import KernelSource
 from ..common.triangle_panel import Variant, block_copier
 from .config import MOST_COLS, STEM, Trsv
-from .diagonal import by_groups, careful, last_divider, own_row, preparer
+from .diagonal import by_exact_division, by_groups, last_divider, own_row, preparer
 from .sums import adder, right_sides, tiles
 
 __all__ = ["MOST_COLS", "STEM", "Trsv", "source"]
@@ -83,7 +83,7 @@ def _build(config: Trsv, variant: Variant):
     (fetch, multiply), (leave, subtract) = tiles(config, variant), adder(config)
     (read, write, bring), prepare = right_sides(config), preparer(config, variant)
     substitute, (divide, is_finite) = by_groups(config), last_divider(config, variant)
-    substitute_carefully, (put, take) = careful(config, variant), own_row(config)
+    substitute_by_exact_division, (put, take) = by_exact_division(config, variant), own_row(config)
 
     def trsv(tri, flags, b, n, r, t_rs, t_cs, b_rs, b_cs, alpha, alpha_i):
         # (1) the number of this block, among those that have started, and its rows; the place of this thread
@@ -154,7 +154,7 @@ def _build(config: Trsv, variant: Variant):
             cuda.syncthreads()
             if t < ROWS:
                 take(0, y, coming, t)
-            substitute_carefully(y, diagonal, solution, t, rows)
+            substitute_by_exact_division(y, diagonal, solution, t, rows)
             write(0, y, mine, b_rs, b_cs, t, t < rows, r)
             cuda.syncthreads()
 
