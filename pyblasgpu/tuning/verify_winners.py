@@ -137,4 +137,4 @@ class WinnerVerifier:
 
 def _scalar(config: Any) -> Any:
     """The Config that runs where operands are unaligned."""
-    return config.with_vector_width(1, 1) if hasattr(config, "narrowed") else config
+    return config.with_vector_width(1, 1) if hasattr(config, "with_vector_width") else config
