@@ -5,18 +5,29 @@ from __future__ import annotations
 import json
 import math
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..errors import DatabaseWarning
 from ..types import DTYPES
-from .families import FAMILIES, STOP_ROUTINES, families_of, with_current_names
+from .families import FAMILIES, STOP_ROUTINES, families_of, with_current_names, with_current_text
 from .methods import METHODS, METHODS_AT, SMALL_AT, ways_of
 from .sizes import sizes_of
 from .solved import SOLVED
 
-__all__ = ["MAX_BYTES", "SCHEMA", "DatabaseError", "Document", "Entry", "dumps", "parse", "read"]
+__all__ = [
+    "MAX_BYTES",
+    "SCHEMA",
+    "DatabaseError",
+    "Document",
+    "Entry",
+    "dumps",
+    "parse",
+    "read",
+    "read_packaged",
+]
 
 SCHEMA = 1
 MAX_BYTES = 4 << 20
@@ -84,6 +95,46 @@ def read(path: Path, device: str | None = None) -> Document | None:
         warnings.warn(f"tuned values in {path} are set aside: {problem}", DatabaseWarning, stacklevel=2)
         return None
     return document
+
+
+def read_packaged(path: Path, device: str | None = None) -> Document | None:
+    """As `read`, for a file of this package: in a quarter of the time, because tests have checked its values.
+
+    Where it is not of the form that it should have, all of it is checked.
+    """
+    try:
+        document = _trusted_document(json.loads(with_current_text(path.read_bytes())))
+        if device in (None, document.device):
+            return document
+    except (OSError, AttributeError, KeyError, TypeError, ValueError):
+        pass
+    return read(path, device)
+
+
+def _trusted_document(raw: dict) -> Document:
+    if raw["schema"] != SCHEMA:
+        raise ValueError(raw["schema"])
+    document = Document(raw["device"])
+    for key, entry in _leaves(raw["entries"], 4):
+        document.entries[key] = _trusted_entry(entry)
+    document.stop_sizes.update(_leaves(raw["stop_size"], 3))
+    document.methods.update(_leaves(raw.get("method", {}), 3))
+    for key, entry in _leaves(raw.get("solver", {}), 4):
+        document.solvers[key] = _trusted_entry(entry)
+    return document
+
+
+def _leaves(tree: dict, depth: int, path: tuple = ()) -> Iterator[tuple[tuple, Any]]:
+    """The leaves of nested objects, with their paths of `depth` keys."""
+    for key, inner in tree.items():
+        if depth == 1:
+            yield (*path, key), inner
+        else:
+            yield from _leaves(inner, depth - 1, (*path, key))
+
+
+def _trusted_entry(entry: dict) -> Entry:
+    return Entry(entry["config"], entry.get("tflops"), entry.get("elsewhere", {}))
 
 
 def parse(content: bytes) -> Document:

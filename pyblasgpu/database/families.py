@@ -14,6 +14,7 @@ __all__ = [
     "current_name",
     "families_of",
     "with_current_names",
+    "with_current_text",
 ]
 
 
@@ -35,6 +36,13 @@ def current_name(name: str) -> str:
 def with_current_names(values: dict[str, Any]) -> dict[str, Any]:
     """`values` under the names that families or parameters have now."""
     return {current_name(name): value for name, value in values.items()}
+
+
+def with_current_text(content: bytes) -> bytes:
+    """A whole file under these names."""
+    for name, current in _RENAMED.items():
+        content = content.replace(f'"{name}"'.encode(), f'"{current}"'.encode())
+    return content
 
 
 #: The recursive routines whose stop size is tuned.

@@ -104,8 +104,13 @@ def levels(device: Device) -> tuple[Level, ...]:
 
 @lru_cache
 def documents(device: Device) -> tuple[tuple[str, Document], ...]:
-    found = ((level.origin, database.read(level.path, level.device)) for level in levels(device))
+    found = ((level.origin, _read(level)) for level in levels(device))
     return tuple((origin, document) for origin, document in found if document is not None)
+
+
+def _read(level: Level) -> Document | None:
+    read = database.read_packaged if level.path.parent == PACKAGED else database.read
+    return read(level.path, level.device)
 
 
 def serving(stem: str, dtype: str, layout: str, device: Device) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from itertools import chain
 import pytest
 
 from pyblasgpu import database
-from pyblasgpu.database import FAMILIES, Document, Entry, dumps, parse, read
+from pyblasgpu.database import FAMILIES, Document, Entry, dumps, parse, read, read_packaged
 from pyblasgpu.dispatch import choose as selecting
 from pyblasgpu.dispatch import tuned_files
 from pyblasgpu.dispatch.tuned_files import user_file
@@ -291,5 +291,6 @@ def test_every_packaged_file_loads_and_its_configs_hold():
     for path in tuned_files.PACKAGED.glob("*.json"):
         if path.name != "schema.json":
             found = parse(path.read_bytes())
+            assert read_packaged(path) == found, "read without checks, it is the same"
             for (stem, dtype, layout, _), entry in found.entries.items():
                 FAMILIES[stem].config(dtype, layout, entry.parameters)
