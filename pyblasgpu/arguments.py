@@ -55,7 +55,9 @@ def item(value: Any) -> Any:
     if not hasattr(value, "item"):
         return value
     is_time = getattr(getattr(value, "dtype", None), "kind", "O") in "mM"
-    if is_time or isinstance(value, np.ma.MaskedArray) or prod(getattr(value, "shape", ())) != 1:
+    # NumPy imports np.ma when it is named, which takes longer than a call
+    is_masked = isinstance(value, np.ndarray) and isinstance(value, np.ma.MaskedArray)
+    if is_time or is_masked or prod(getattr(value, "shape", ())) != 1:
         raise TypeError
     return value.item()
 

@@ -73,7 +73,8 @@ def quick_library(array: Any) -> Library | None:
 def _first_met(array: Any) -> Library:
     """The library of an array of a type that is not known yet."""
     kind = type(array)
-    if issubclass(kind, np.ma.MaskedArray):
+    # NumPy imports np.ma when it is named, which takes longer than a call
+    if issubclass(kind, np.ndarray) and kind is not np.ndarray and issubclass(kind, np.ma.MaskedArray):
         raise NoArrayError("is a masked array, and the BLAS takes no mask: pass its filled(...), an array")
     if issubclass(kind, _SEQUENCES):
         return _NUMPY
