@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...types import Region
@@ -56,7 +57,7 @@ class Product:
     fragment_a: int
     fragment_b: int
     run: int
-    combine: Callable | None = None
+    combine: Any = None
 
 
 def epilogue(config: GemmConfig, product: Product, region: Region = Region.ALL):
@@ -281,7 +282,7 @@ def build(config: GemmConfig, product: Product, region: Region = Region.ALL):
     begin_a, begin_b, next_a, next_b = iterator_a.begin, iterator_b.begin, iterator_a.step, iterator_b.step
     start, finish_a, finish_b = load_stage(config, load_a, load_b), load_a.finish, load_b.finish
     load, multiply, zero = product.load, mma_k_block(config, product), ptx.fill(ACC)
-    multiply_stage = mainloop_step(config, product, start) if STAGES > 1 else None
+    multiply_stage: Any = mainloop_step(config, product, start) if STAGES > 1 else None
     place = tile_origins(BLK_M, BLK_N, region)
     write = epilogue(config, product, region)
     wait = ptx.wait_async(max(STAGES - 2, 0))

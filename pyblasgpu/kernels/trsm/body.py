@@ -326,7 +326,7 @@ def _build(config: TrsmConfig, variant: Variant, updater: Updater):
     read, scale = _accumulators(config)
     start_diagonals, start_strip = tile_starters(config, variant)
     divide_rows = row_divider(config, variant)
-    sweep = _sweeper(config, variant, updater, exact_division=False) if APART else None
+    sweep: Any = _sweeper(config, variant, updater, exact_division=False) if APART else None
     sweep_by_exact_division = _sweeper(config, variant, updater, exact_division=True)
     mend = _mender(config, variant)
     write = panel_writer(PARTS, BLK, WARP_N, config.row_of_panel * PARTS, 32, variant.b_by_rows)

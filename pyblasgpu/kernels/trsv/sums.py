@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...gpu.backend import device_function, in_order, ptx, unrolled
 from ..common.triangle_panel import Variant
 from .config import Trsv
@@ -102,7 +104,7 @@ def adder(config: Trsv):
 
     halves = [DIM_K >> level for level in range(1, DIM_K.bit_length())]
     load_sums, pairs = unrolled(DIM_K, load_sum), [halve(count) for count in halves]
-    add = in_order([_from_zero(pair) for pair in pairs]) if pairs else None
+    add: Any = in_order([_from_zero(pair) for pair in pairs]) if pairs else None
 
     @device_function
     def subtract(x, y, parts, sums, row):
