@@ -212,8 +212,10 @@ def to_ptx(source: KernelSource, cc: tuple[int, int]) -> str:
     signature = tuple(meaning[code] for code in source.parameters)
     target = (*cc, "a") if cc >= (9, 0) else cc
     bounds = (source.threads, source.min_blocks)
+    from .intrinsics.numba_shortcuts import shortened  # it imports Numba
+
     try:
-        with _no_collection():
+        with _no_collection(), shortened():
             ptx, _ = backend.cuda.compile(
                 source.build(), signature, device=False, abi="numba", cc=target, launch_bounds=bounds
             )

@@ -8,7 +8,6 @@ from typing import Any
 from llvmlite import ir
 from numba import cuda
 from numba.core import cgutils
-from numba.cuda.np import arrayobj
 
 __all__ = [
     "I32",
@@ -60,7 +59,8 @@ def at(builder, pointer, index):
 
 def element_address(context, builder, array_type, array, index, step):
     """Address of element ``index + step`` of a one-dimensional (local) array."""
-    data = arrayobj.make_array(array_type)(context, builder, array).data
+    position = context.data_model_manager[array_type].get_field_position("data")
+    data = builder.extract_value(array, position)
     return builder.gep(data, [builder.add(index, ir.Constant(index.type, step))])
 
 

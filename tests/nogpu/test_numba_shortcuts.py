@@ -1,0 +1,59 @@
+"""Shortcuts through numba-cuda's compiler: the same PTX, and nothing is left replaced."""
+
+from __future__ import annotations
+
+import re
+from importlib import metadata
+
+import chosen_kernels
+import pytest
+
+from pyblasgpu.gpu import backend
+
+if backend.why_unavailable() or backend.SIMULATED:
+    pytest.skip("made for the compiler", allow_module_level=True)
+
+from pyblasgpu.gpu import compile as gpu_compile
+from pyblasgpu.gpu.intrinsics import numba_shortcuts
+
+CC = (9, 0)
+
+
+def ptx_of(source) -> str:
+    """Without comments, and without the numbers that tell compilations apart."""
+    text = gpu_compile.to_ptx(source, CC)
+    return re.sub(r"//.*|_Z\w+|(?<=_cudapy_smem_)\d+", "", text)
+
+
+def replaced() -> list:
+    """What stands now where a shortcut may."""
+    from numba.cuda import compiler
+    from numba.cuda.core import postproc, targetconfig
+
+    return [compiler.CUDACompiler, postproc.PostProcessor.run, targetconfig.TargetConfig.__eq__]
+
+
+def test_the_release_is_the_one_that_they_know():
+    assert metadata.version("numba-cuda").startswith(numba_shortcuts.KNOWN_RELEASE)
+
+
+@pytest.mark.parametrize(
+    ("stem", "letter"),
+    [("symmetrize", "z"), ("copy_scaled", "c"), ("pack", "s"), ("split_k_reduce", "d"), ("trmm_leaf", "d")],
+)
+def test_the_ptx_is_the_same(monkeypatch, stem, letter):
+    source = chosen_kernels.smallest(stem, letter)
+    short = ptx_of(source)
+    monkeypatch.setattr(numba_shortcuts, "KNOWN_RELEASE", "another")
+    assert ptx_of(source) == short
+
+
+def test_nothing_stays_replaced(monkeypatch):
+    before = replaced()
+    with pytest.raises(ZeroDivisionError), numba_shortcuts.shortened():
+        assert replaced() != before
+        raise ZeroDivisionError
+    assert replaced() == before
+    monkeypatch.setattr(numba_shortcuts, "KNOWN_RELEASE", "another")
+    with numba_shortcuts.shortened():
+        assert replaced() == before
