@@ -13,12 +13,12 @@ import pytest
 from filelock import FileLock
 
 from pyblasgpu.database import FAMILIES, FIXED, families_of
+from pyblasgpu.dispatch import catalogue
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.frontend import call_cache
 from pyblasgpu.gpu.compile import KernelSource, compile_source, kept
 from pyblasgpu.gpu.device import current
-from pyblasgpu.kernels.common.triangle_panel import Variant
 from pyblasgpu.kernels.copy import copy_scaled
 from pyblasgpu.processes import cores
 from pyblasgpu.routines.launch_list import Tape
@@ -113,10 +113,4 @@ def compile_all(sources: list[KernelSource], cc: tuple[int, int]) -> None:
 
 def _compile(job: tuple) -> None:
     name, config, flags, cc = job
-    module = (FAMILIES | FIXED)[name].module
-    # a source holds a function, and does not go to another process
-    if "t_by_rows" in dict(flags):
-        source = module.source(config, Variant(**dict(flags)))
-    else:
-        source = module.source(config, **dict(flags))
-    compile_source(source, cc)
+    compile_source(catalogue.source_of(name, config, flags), cc)  # a source does not go to another process
