@@ -10,18 +10,18 @@ product is in `mainloop`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from ...errors import require
 from ...gpu.backend import device_function, ptx, unrolled
 from ...gpu.compile import KernelSource
 from ...gpu.intrinsics.mma import SHAPES, elements_per_mma, joins_parts
-from ...types import Diag, Region, Triangle, Uplo
+from ...types import Diag, Region, Triangle
 from .config import GemmConfig
 from .mainloop import Product
-from .source import kernel_source
+from .source import kernel_source, plain_kernels
 
 __all__ = ["STEM", "GemmMma", "plain_sources", "source"]
 
@@ -148,10 +148,7 @@ def source(
     return kernel_source(config, conj_a, conj_b, region, triangle, solved, _product)
 
 
-def plain_sources(config: GemmMma) -> Iterator[KernelSource]:
-    """The kernels that most calls need: of all of C, and of its lower triangle."""
-    lower = Region.of(Uplo.LOWER, hermitian=config.dtype_facts.is_complex)
-    return (source(config, region=region) for region in (Region.ALL, lower))
+plain_sources = partial(plain_kernels, source)
 
 
 def _product(config: GemmMma, conj_a: bool, conj_b: bool) -> Product:

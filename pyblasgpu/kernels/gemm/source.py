@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...gpu.compile import KernelSource
-from ...types import Diag, Region, Triangle
+from ...types import Diag, Region, Triangle, Uplo
 from ..common.region import check_region
 from .mainloop import Product
 from .mainloop import build as build_ordinary
@@ -16,7 +16,7 @@ from .trmm_fused import check as check_in_place
 from .trsm_fused import build as build_solving
 from .trsm_fused import shared_bytes as shared_bytes_solving
 
-__all__ = ["kernel_source"]
+__all__ = ["kernel_source", "plain_kernels"]
 
 REGIONS = tuple(region for region in Region if not region.strict)
 PARAMETERS = "ppp iii qqq qqq rrrr".replace(" ", "")
@@ -79,3 +79,9 @@ def kernel_source(
         build=build,
         reads_before_wait=config.reads_before_wait,
     )
+
+
+def plain_kernels(source: Callable[..., KernelSource], config: Any) -> Iterator[KernelSource]:
+    """The kernels that most calls need: of all of C, and of its lower triangle."""
+    yield source(config)
+    yield source(config, region=Region.of(Uplo.LOWER, hermitian=config.dtype_facts.is_complex))
