@@ -37,7 +37,7 @@ __all__ = ["Built", "Compiler", "Progress", "Watcher", "build", "compile_job", "
 #: ``compiler(stem, config, flags, cc)``: a kernel, or a complaint.
 Compiler = Callable[[str, Any, tuple, tuple[int, int]], Compiled | str]
 
-CHECKPOINT = 60.0  # seconds of compilation after which what is ready is written
+CHECKPOINT = 300.0  # seconds of compilation after which what is ready is written
 LOCK_SUFFIX = ".lock"
 
 
