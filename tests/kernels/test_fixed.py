@@ -7,7 +7,7 @@ import pytest
 
 from pyblasgpu.database import FIXED
 from pyblasgpu.dispatch import choose
-from pyblasgpu.gpu.compile import compile_source, to_ptx
+from pyblasgpu.gpu.compile import compile_here, to_ptx
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.common.triangle_panel import Variant
 from pyblasgpu.kernels.copy import copy_scaled, pack, split_k_reduce, symmetrize
@@ -28,7 +28,7 @@ CC = (9, 0)
 def test_three_products_keep_everything_in_registers(n, layout):
     chosen = choose.select("gemm", DTYPES["z"], layout, (n, n, n), known("h200"), three_m=True)
     assert chosen.config.three_m and chosen.origin.startswith("packaged")
-    report = compile_source(gemm_mma.source(chosen.config), CC).resources
+    report = compile_here(gemm_mma.source(chosen.config), CC).resources
     assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
 
 
@@ -36,7 +36,7 @@ def test_three_products_keep_everything_in_registers(n, layout):
 @pytest.mark.parametrize("partials", [2, 128])
 def test_sums_of_partials_keep_everything_in_registers(letter, partials):
     config = FIXED[split_k_reduce.STEM].config(letter, "", {}).serving(partials)
-    report = compile_source(split_k_reduce.source(config), CC).resources
+    report = compile_here(split_k_reduce.source(config), CC).resources
     assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
 
 
@@ -44,7 +44,7 @@ def test_sums_of_partials_keep_everything_in_registers(letter, partials):
 @pytest.mark.parametrize("letter", DTYPES)
 def test_mirror_images_are_added_in_registers(letter, region):
     config = FIXED[symmetrize.STEM].config(letter, "", {})
-    report = compile_source(symmetrize.source(config, region), CC).resources
+    report = compile_here(symmetrize.source(config, region), CC).resources
     assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
 
 
@@ -54,7 +54,7 @@ def test_mirror_images_are_added_in_registers(letter, region):
 def test_few_right_hand_sides_are_solved_in_registers(letter, columns, name, by_rows):
     device = known(name)
     config = FIXED[trsv.STEM].config(letter, "", {}).serving(columns, device.shared_per_block)
-    report = compile_source(
+    report = compile_here(
         trsv.source(config, Variant(False, letter in "cz", by_rows, not by_rows)), device.cc
     ).resources
     assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
@@ -67,7 +67,7 @@ def test_few_right_hand_sides_are_solved_in_registers(letter, columns, name, by_
 def test_packing_keeps_everything_in_registers(letter, read_by_rows, cc):
     for packing in (Packing("row", 96, 8), Packing("cbl", 128, 16, 4)):
         config = FIXED[pack.STEM].config(letter, "", {}).serving(packing)
-        report = compile_source(pack.source(config, letter in "cz", read_by_rows), cc).resources
+        report = compile_here(pack.source(config, letter in "cz", read_by_rows), cc).resources
         assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
 
 
@@ -76,7 +76,7 @@ def test_packing_keeps_everything_in_registers(letter, read_by_rows, cc):
 def test_triangles_are_copied_in_registers(letter, region):
     config = FIXED[copy_scaled.STEM].config(letter, "", {})
     source = copy_scaled.source(config, letter in "cz", False, True, False, region)
-    report = compile_source(source, CC).resources
+    report = compile_here(source, CC).resources
     assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
     if letter in "sc":
         assert ".f64" not in to_ptx(source, CC)
@@ -89,5 +89,5 @@ def test_small_triangles_keep_everything_in_registers(letter, cc):
     largest = config.serving(config.most_rows, 64)
     for by_rows in (False, True):
         variant = Variant(unit=by_rows, conj=letter in "cz", t_by_rows=by_rows, b_by_rows=not by_rows)
-        report = compile_source(trsm_small.source(largest, variant), cc).resources
+        report = compile_here(trsm_small.source(largest, variant), cc).resources
         assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)

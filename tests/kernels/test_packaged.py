@@ -5,7 +5,7 @@ from __future__ import annotations
 import chosen_kernels
 import pytest
 
-from pyblasgpu.gpu.compile import compile_source
+from pyblasgpu.gpu.compile import compile_here
 from pyblasgpu.tuning.compile_pool import complaint
 
 pytestmark = chosen_kernels.NEEDS_COMPILER
@@ -13,7 +13,7 @@ pytestmark = chosen_kernels.NEEDS_COMPILER
 
 @pytest.mark.parametrize("chosen", chosen_kernels.parameters(chosen_kernels.CHOSEN))
 def test_a_chosen_config_keeps_everything_in_registers(chosen):
-    report = compile_source(chosen.source, chosen.device.cc).resources
+    report = compile_here(chosen.source, chosen.device.cc).resources
     assert report.registers > 0
     assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
     assert complaint(chosen.config, report, chosen.device) == ("ok", "")
@@ -21,7 +21,7 @@ def test_a_chosen_config_keeps_everything_in_registers(chosen):
 
 @pytest.mark.parametrize("chosen", chosen_kernels.parameters(chosen_kernels.packed()))
 def test_so_does_its_twin_for_packed_operands(chosen):
-    report = compile_source(chosen.source, chosen.device.cc).resources
+    report = compile_here(chosen.source, chosen.device.cc).resources
     assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
     assert complaint(chosen.config, report, chosen.device) == ("ok", "")
 
@@ -29,5 +29,5 @@ def test_so_does_its_twin_for_packed_operands(chosen):
 @pytest.mark.parametrize("chosen", chosen_kernels.parameters(chosen_kernels.of_triangles()))
 def test_the_kernel_of_a_triangle_hardly_spills(chosen):
     """At most ten registers, of those that wait for the end of a tile: its masks cost a few more."""
-    report = compile_source(chosen.source, chosen.device.cc).resources
+    report = compile_here(chosen.source, chosen.device.cc).resources
     assert report.stack_bytes <= 40 and report.spill_stores <= 44 and report.spill_loads <= 80

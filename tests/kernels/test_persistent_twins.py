@@ -8,7 +8,7 @@ import pytest
 from benchmarks.kernels import as_it_runs, choice_of
 from pyblasgpu.bench.command import SHAPES
 from pyblasgpu.dispatch.choose import tuned_configs
-from pyblasgpu.gpu.compile import compile_source
+from pyblasgpu.gpu.compile import compile_here
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning.compile_pool import complaint, source_of
 from pyblasgpu.types import DTYPES
@@ -34,6 +34,6 @@ def chosen_twins(letter: str) -> set:
 @pytest.mark.parametrize("letter", DTYPES)
 def test_a_twin_that_is_chosen_keeps_everything_in_registers(letter):
     for config in chosen_twins(letter):
-        report = compile_source(source_of(config.STEM, config), H200.cc).resources
+        report = compile_here(source_of(config.STEM, config), H200.cc).resources
         assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0), config
         assert complaint(config, report, H200) == ("ok", "")

@@ -17,7 +17,7 @@ import pytest
 import pyblasgpu
 from pyblasgpu.database import FAMILIES
 from pyblasgpu.gpu import compile
-from pyblasgpu.gpu.compile import CompileError, Resources, compile_source, to_ptx
+from pyblasgpu.gpu.compile import CompileError, Resources, compile_here, compile_source, to_ptx
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.copy import copy_scaled
 from pyblasgpu.kernels.gemm.simt import GemmSimt
@@ -31,7 +31,7 @@ CC = (9, 0)
 @pytest.mark.parametrize("chosen", chosen_kernels.parameters(chosen_kernels.tightest()))
 def test_the_tightest_config_of_a_family_keeps_everything_in_registers(chosen):
     """A sample of what `make check-kernels` compiles."""
-    report = compile_source(chosen.source, chosen.device.cc).resources
+    report = compile_here(chosen.source, chosen.device.cc).resources
     assert report.registers > 0
     assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
     assert complaint(chosen.config, report, chosen.device) == ("ok", "")
