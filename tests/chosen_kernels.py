@@ -18,6 +18,7 @@ from pyblasgpu.gpu.compile import KernelSource
 from pyblasgpu.gpu.device import Device, known, names
 from pyblasgpu.kernels.common.triangle_panel import Variant
 from pyblasgpu.kernels.copy import copy_scaled, pack, split_k_reduce, symmetrize
+from pyblasgpu.kernels.registry import family_of
 from pyblasgpu.kernels.trmm import diagonal_blocks
 from pyblasgpu.kernels.trsm import small as trsm_small
 from pyblasgpu.kernels.trsv import kernel as trsv
@@ -95,7 +96,7 @@ def of_triangles() -> list[Chosen]:
 
     def source(config):
         region = Region.HERMITIAN_LOWER if config.dtype in "cz" else Region.LOWER
-        return (FAMILIES | FIXED)[config.STEM].module.source(config, region=region)
+        return family_of(config.STEM).source(config, region=region)
 
     return [
         chosen._replace(source=source(chosen.config), name=f"{chosen.name}-triangle")

@@ -20,6 +20,7 @@ from pyblasgpu.frontend import call_cache
 from pyblasgpu.gpu.compile import KernelSource, compile_source, kept
 from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels.copy import copy_scaled
+from pyblasgpu.kernels.registry import family_of
 from pyblasgpu.processes import cores
 from pyblasgpu.routines.launch_list import Tape
 from pyblasgpu.types import DTYPES
@@ -50,7 +51,7 @@ def every_variant(letter: str, m: int, n: int, k: int) -> list[KernelSource]:
         for conj, by_rows in product(conjs, product((False, True), repeat=2))
     ]
     for stem in families_of("gemm", letter):
-        source = (FAMILIES | FIXED)[stem].module.source
+        source = family_of(stem).source
         for layout in FAMILIES[stem].layouts:
             tile = select(stem, DTYPES[letter], layout, (m, n, k), current()).config
             unaligned = {tile.with_vector_width(a, b) for a, b in product((1, 2, 4), repeat=2)}

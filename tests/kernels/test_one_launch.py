@@ -5,11 +5,11 @@ from __future__ import annotations
 import chosen_kernels
 import pytest
 
-from pyblasgpu.database import FAMILIES, FIXED
 from pyblasgpu.dispatch import choose
 from pyblasgpu.dispatch import trsm_fused as dispatch_trsm_fused
 from pyblasgpu.gpu.compile import compile_here
 from pyblasgpu.gpu.device import known
+from pyblasgpu.kernels.registry import family_of
 from pyblasgpu.routines import trmm_in_place
 from pyblasgpu.types import DTYPES, Diag, Triangle
 
@@ -38,7 +38,7 @@ SPILLING = {"z-LOWER_LEFT-2048": (152, 164, 656), "z-UPPER_LEFT-2048": (120, 120
 )
 def test_kernels_of_trmm_hardly_spill(stem, config, triangle, name):
     """At most ten registers, as kernels of a triangle."""
-    source = (FAMILIES | FIXED)[stem].module.source(config, triangle=triangle)
+    source = family_of(stem).source(config, triangle=triangle)
     report = compile_here(source, H200.cc).resources
     stack, stores, loads = SPILLING.get(name, (40, 44, 80))
     assert report.stack_bytes <= stack and report.spill_stores <= stores and report.spill_loads <= loads
@@ -62,6 +62,6 @@ TRSM = {
 )
 def test_kernels_of_trsm_hardly_spill(stem, config, triangle, layout):
     """At most ten registers, as kernels of a triangle."""
-    source = (FAMILIES | FIXED)[stem].module.source(config, triangle=triangle, solved=Diag.NON_UNIT)
+    source = family_of(stem).source(config, triangle=triangle, solved=Diag.NON_UNIT)
     report = compile_here(source, H200.cc).resources
     assert report.stack_bytes <= 40 and report.spill_stores <= 44 and report.spill_loads <= 80

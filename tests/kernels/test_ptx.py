@@ -14,6 +14,7 @@ from pyblasgpu.dispatch.variants import in_place_twin
 from pyblasgpu.gpu.compile import KernelSource, to_ptx
 from pyblasgpu.kernels.gemm import simt as gemm_simt
 from pyblasgpu.kernels.gemm.simt import GemmSimt
+from pyblasgpu.kernels.registry import family_of
 from pyblasgpu.tuning.compile_pool import source_of
 from pyblasgpu.types import Diag, Triangle
 
@@ -70,7 +71,7 @@ def test_a_kernel_in_place_touches_memory_after_its_wait(stem, letter, solved):
         twin for config in configs_of(stem, letter) if (twin := in_place_twin(config, Triangle.LOWER_LEFT))
     )
     chosen = min(twins, key=length)
-    source = (FAMILIES | FIXED)[stem].module.source(chosen, True, triangle=Triangle.LOWER_LEFT, solved=solved)
+    source = family_of(stem).source(chosen, True, triangle=Triangle.LOWER_LEFT, solved=solved)
     before, after = before_and_after_wait(source)
     assert re.search(TOUCHES, after) and not re.search(TOUCHES, before)
     assert not re.search(r"\b(ret|exit);", before)

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from pyblasgpu import kernels
-from pyblasgpu.database import FAMILIES, FIXED
 from pyblasgpu.gpu import launch
 from pyblasgpu.gpu.simulator import intrinsics as simulator
 from pyblasgpu.gpu.simulator.intrinsics import SimulatorError
+from pyblasgpu.kernels.registry import family_of
 from pyblasgpu.kernels.trsm.small import TrsmSmall
 from pyblasgpu.types import Region, Triangle
 
@@ -854,7 +854,7 @@ def planted(patch: pytest.MonkeyPatch, module: str, before: str, after: str, ste
 @cache
 def place_of(stem: str) -> str:
     """Where the kernel stands, below `kernels`."""
-    return (FAMILIES | FIXED)[stem].module.__name__.removeprefix(f"{kernels.__name__}.")
+    return family_of(stem).module.__name__.removeprefix(f"{kernels.__name__}.")
 
 
 def text_of(module: str) -> str:

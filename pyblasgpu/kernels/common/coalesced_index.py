@@ -11,10 +11,10 @@ from types import SimpleNamespace
 
 from ...gpu.backend import device_function, ptx
 
-__all__ = ["rounds"]
+__all__ = ["coalesced_index"]
 
 
-def rounds(rows: int, cols: int, threads: int, by_rows: bool) -> SimpleNamespace:
+def coalesced_index(rows: int, cols: int, threads: int, by_rows: bool) -> SimpleNamespace:
     """What `threads` threads do with a matrix of `rows` by `cols`, whose rows are neighbours if `by_rows`.
 
     Attributes

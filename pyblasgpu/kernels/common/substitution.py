@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from ...gpu.backend import device_function, in_order, ptx
 from ...types import Dtype
-from .coalesced_index import rounds
+from .coalesced_index import coalesced_index
 
 __all__ = [
     "exact_division_solver",
@@ -226,7 +226,7 @@ def panel_writer(
     neighbours to neighbours in memory. Its columns lie `col` reals apart, by default `parts`.
     """
     col = col or parts
-    over, store = rounds(n, columns, threads, by_rows), ptx.store_global
+    over, store = coalesced_index(n, columns, threads, by_rows), ptx.store_global
     int32, opaque = ptx.types.int32, ptx.opaque
     ROUNDS, place, has, following, at_first = over.count, over.place, over.has, over.following, over.first
 

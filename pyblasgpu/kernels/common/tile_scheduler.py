@@ -1,10 +1,11 @@
 """The order in which tiles of C are computed, and what of them a persistent block computes.
 
-An ordinary block has one tile. The blocks of a *persistent* kernel, no more than the device holds at once,
-walk over all tiles of a batch, a *piece* after the other: in each of `rounds` rounds every block takes a
-whole tile; the stripes of all tiles that are left are cut into equal runs, a block each, wherever tiles begin
-and end in them (stream-K: Osama et al., PPoPP 2023). So no multiprocessor idles while others compute the last
-tiles. The block with the beginning of a tile adds up its pieces (`gemm_persistent`).
+An ordinary block has one tile. The blocks of a *persistent* kernel, no more than the device holds at once, go
+over all tiles of a batch, a *work tile* after the other. In each of `full_waves` waves every block takes a
+whole tile. The stripes of the tiles that are left are cut into equal runs, `k_iters_per_block` and for the
+first `remainder` blocks one more, wherever tiles begin and end in them (stream-K: Osama et al., PPoPP 2023).
+So no multiprocessor idles while others compute the last tiles. The block with the beginning of a tile adds up
+its partial tiles (`kernels.gemm.persistent`).
 """
 
 from __future__ import annotations
@@ -53,13 +54,13 @@ class TileSchedule(NamedTuple):
 
     @classmethod
     def of_whole_tiles(cls, blocks: int, tiles: int) -> TileSchedule:
-        """No tile is parted."""
+        """No tile is split."""
         blocks = min(blocks, tiles)
         return cls(blocks, tiles, -(-tiles // blocks))
 
     @classmethod
     def stream_k(cls, blocks: int, tiles: int, stripes: int) -> TileSchedule:
-        """All blocks end at the same time: the last one to two rounds are parted, where that helps.
+        """All blocks end at the same time: the last one to two waves are split, where that helps.
 
         `stripes` are those of a tile; blocks without any are left out.
         """
@@ -72,7 +73,7 @@ class TileSchedule(NamedTuple):
         return cls(blocks, tiles, full_waves, *divmod(left, blocks))
 
     def begin(self, block: int) -> int:
-        """The first stripe of a block's run, of those of all tiles after the rounds."""
+        """The first stripe of a block's run, of those of all tiles after the full waves."""
         return block * self.k_iters_per_block + min(block, self.remainder)
 
 

@@ -18,7 +18,7 @@ from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.compile import KernelSource
 from ...types import DTYPES, Dtype
-from .coalesced_index import rounds
+from .coalesced_index import coalesced_index
 
 PARAMETERS = "pp ii qqqq qq rr".replace(" ", "")
 
@@ -216,7 +216,7 @@ def block_copier(
     int32, copy, opaque = ptx.types.int32, ptx.copy_async(SIZE), ptx.opaque
     TRIANGLE, FIRST = first is not None, first or 0
 
-    over = rounds(rows, cols, config.threads, by_rows)
+    over = coalesced_index(rows, cols, config.threads, by_rows)
     ROUNDS, place, has, following, at_first = over.count, over.place, over.has, over.following, over.first
 
     @device_function

@@ -239,11 +239,11 @@ def _solver(config: GemmConfig, places: SimpleNamespace, down: bool) -> SimpleNa
             column[p * PARTS + part] = mine[(FIRST + SIGN * p) * UNKNOWN + part]
 
     @device_function
-    def stash(p, column, mine):
+    def store_to_smem(p, column, mine):
         for part in range(PARTS):
             mine[(FIRST + SIGN * p) * UNKNOWN + part] = column[p * PARTS + part]
 
-    fetch_all, stash_all = unrolled(COUNT, fetch), unrolled(COUNT, stash)
+    fetch_all, store_all = unrolled(COUNT, fetch), unrolled(COUNT, store_to_smem)
 
     @device_function
     def solve(panel, triangle, column, t):
@@ -252,7 +252,7 @@ def _solver(config: GemmConfig, places: SimpleNamespace, down: bool) -> SimpleNa
             mine = offset(panel, side * SIDE)
             fetch_all(0, column, mine)
             substitute(column, triangle, triangle)
-            stash_all(0, column, mine)
+            store_all(0, column, mine)
             size = max(abs(column[LAST]), abs(column[LAST + PARTS - 1]))
             non_finite = int32(non_finite if size < real(INFINITY) else 1)
             side = int32(side + THREADS)

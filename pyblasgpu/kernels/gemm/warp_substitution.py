@@ -120,8 +120,8 @@ def _nothing(column, own):
 
 
 def _own_values(facts: Dtype, places: SimpleNamespace, at: SimpleNamespace, down: bool):
-    """``fetch(0, column, mine)``, ``stash(0, column, mine)``: this thread's rows of all groups, its first one
-    at `mine`, to its registers and back; ``fetch_group(0, column, side, g)``: all rows of a group.
+    """``fetch(0, column, mine)``, ``store_to_smem(0, column, mine)``: this thread's rows of all groups, its
+    first one at `mine`, to its registers and back; ``fetch_group(0, column, side, g)``: all rows of a group.
     """
     PARTS, GROUP, SIGN = facts.reals_per_element, group_of(facts), 1 if down else -1
     HAS, UNKNOWN, MINE, X = GROUP // places.shares, places.unknown, at.mine, at.unknowns
@@ -132,14 +132,14 @@ def _own_values(facts: Dtype, places: SimpleNamespace, at: SimpleNamespace, down
         load(column, MINE + e * PARTS, mine, SIGN * (e // HAS * GROUP + e % HAS) * UNKNOWN)
 
     @device_function
-    def stash(e, column, mine):
+    def store_to_smem(e, column, mine):
         store(mine, SIGN * (e // HAS * GROUP + e % HAS) * UNKNOWN, column, MINE + e * PARTS)
 
     @device_function
     def fetch_one(p, column, side, g):
         load(column, X + p * PARTS, side, SIGN * (g * GROUP + p) * UNKNOWN)
 
-    return fetch, stash, unrolled(GROUP, fetch_one)
+    return fetch, store_to_smem, unrolled(GROUP, fetch_one)
 
 
 def _chooser(facts: Dtype, places: SimpleNamespace, at: SimpleNamespace):
@@ -187,7 +187,7 @@ def group_solver(facts: Dtype, threads: int, places: SimpleNamespace, down: bool
     LAST, LINES = at.unknowns + (GROUP - 1) * PARTS, HAS * places.lead * PARTS
     int32, uint32, offset = ptx.types.int32, ptx.types.uint32, ptx.offset
     parts = _parts(facts, places, at, down)
-    fetch_own, stash_own = unrolled(OWN, parts.fetch), unrolled(OWN, parts.stash)
+    fetch_own, store_own = unrolled(OWN, parts.fetch), unrolled(OWN, parts.store_to_smem)
     load_corner = parts.load_corner
     groups = range(places.count // GROUP)
     solve_groups = in_order([_group_step(facts, places, at, parts, group) for group in groups])
@@ -204,7 +204,7 @@ def group_solver(facts: Dtype, threads: int, places: SimpleNamespace, down: bool
         solve_groups(column, side, mine, triangle, own, share, works)
         non_finite = int32(0)
         if works:
-            stash_own(0, column, mine)
+            store_own(0, column, mine)
             size = max(abs(column[LAST]), abs(column[LAST + PARTS - 1]))
             non_finite = int32(0 if size < real(INFINITY) else 1)
         return non_finite
@@ -215,11 +215,15 @@ def group_solver(facts: Dtype, threads: int, places: SimpleNamespace, down: bool
 def _parts(facts: Dtype, places: SimpleNamespace, at: SimpleNamespace, down: bool) -> SimpleNamespace:
     """What all groups have in common."""
     load_corner, eliminate = _within(facts, places, at)
-    fetch, stash, fetch_group = _own_values(facts, places, at, down)
+    fetch, store_to_smem, fetch_group = _own_values(facts, places, at, down)
     return SimpleNamespace(
-        load_corner=load_corner, eliminate=eliminate, fetch=fetch, stash=stash, fetch_group=fetch_group,
+        load_corner=load_corner,
+        eliminate=eliminate,
+        fetch=fetch,
+        store_to_smem=store_to_smem,
+        fetch_group=fetch_group,
         choose=_chooser(facts, places, at),
-    )  # fmt: skip
+    )
 
 
 def _group_step(
@@ -236,13 +240,13 @@ def _group_step(
     )
     next_rows, later_rows = _own_rows(facts, places, at, group)
     load_corner, eliminate, choose = parts.load_corner, parts.eliminate, parts.choose
-    fetch_group, stash = parts.fetch_group, parts.stash
+    fetch_group, store_to_smem = parts.fetch_group, parts.store_to_smem
 
     @device_function
-    def stash_next(e, column, mine):
-        stash((group + 1) * HAS + e, column, mine)
+    def store_next(e, column, mine):
+        store_to_smem((group + 1) * HAS + e, column, mine)
 
-    put = unrolled(HAS, stash_next)
+    put = unrolled(HAS, store_next)
 
     @device_function
     def solve_group(column, side, mine, triangle, own, share, works):
