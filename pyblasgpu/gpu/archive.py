@@ -18,6 +18,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
+from weakref import finalize
 
 from .kernel_store import NoFolder, data_folder, replace_file
 
@@ -82,14 +83,14 @@ class Archive:
         self.path = path
         self.used: set[str] = set()
         self.refused = False
-        self._file = open(path, "rb", buffering=0)  # noqa: SIM115 - as long as this object
+        self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        finalize(self, os.close, self._file)
         try:
             header = self._header()
             _require_ours(header, architecture, source)
             self._start, self._index = self._read_index(header)
             self.toolchain: dict[str, str] = dict(header["toolchain"])
         except (KeyError, TypeError, ValueError) as problem:
-            self._file.close()
             if isinstance(problem, ArchiveError):
                 raise
             raise ArchiveError("is damaged") from problem
@@ -125,13 +126,13 @@ class Archive:
         _warn(self.path, problem)
 
     def _header(self) -> dict[str, Any]:
-        line, newline, _ = self._file.read(_LONGEST_HEADER).partition(b"\n")
+        line, newline, _ = os.pread(self._file, _LONGEST_HEADER, 0).partition(b"\n")
         header = json.loads(line) if newline else None
         if not isinstance(header, dict) or "pyblasgpu kernels" not in header:
             raise ArchiveError("is no archive of kernels, or a damaged one")
         if header["pyblasgpu kernels"] > FORMAT:
             raise ArchiveError("is of a newer version of pyblasgpu")
-        if header["bytes"] != os.fstat(self._file.fileno()).st_size - len(line) - 1:
+        if header["bytes"] != os.fstat(self._file).st_size - len(line) - 1:
             raise ArchiveError("is damaged: parts of it are missing")
         header["start"] = len(line) + 1
         return header
@@ -145,7 +146,7 @@ class Archive:
 
     def _read(self, offset: int, length: int) -> bytes:
         """Not by mmap: where a mapped file is cut short, reading it ends the process."""
-        content = os.pread(self._file.fileno(), length, offset)
+        content = os.pread(self._file, length, offset)
         if len(content) != length:
             raise ArchiveError("is damaged: parts of it are missing")
         return content

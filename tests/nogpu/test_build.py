@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -213,6 +214,9 @@ def test_the_command_says_what_it_built(home, capsys, monkeypatch):
     assert cli.main(["build", "--arch", "sm_90", "--out", str(home / "out")]) == 0
     (path,) = (home / "out").glob("*.kernels")
     assert f"sm_90a: 2 kernels, 0.0 MiB, 0 compiled now: {path}" in capsys.readouterr().out
+    assert cli.main(["build", "--json", "--arch", "sm_90", "--out", str(home / "out")]) == 0
+    (facts,) = json.loads(capsys.readouterr().out)
+    assert (facts["architecture"], facts["kernels"], facts["failed"]) == ("sm_90a", 2, [])
 
 
 def test_without_a_compiler_the_command_says_so(home, capsys, monkeypatch):
