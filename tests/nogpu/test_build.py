@@ -166,7 +166,8 @@ if __name__ == "__main__":
 
 def start(home, count: int, **environment) -> subprocess.Popen:
     program = home / "program.py"
-    program.write_text(PROGRAM)
+    if not program.exists():  # a process may be reading it
+        program.write_text(PROGRAM)
     path = os.pathsep.join([str(Path(__file__).parents[2]), str(Path(fake_toolchain.__file__).parent)])
     return subprocess.Popen(
         [sys.executable, str(program), str(count)],
