@@ -46,12 +46,14 @@ def recording(source, cc):
 
 def calls():
     for letter in "fdFD":
-        shapes = (700, 700), (700, 96), (700, 1), (20, 20)
-        a, b, thin, small = (Array(np.zeros(shape, letter, order="F")) for shape in shapes)
+        shapes = (700, 700), (700, 96), (700, 96), (700, 1), (20, 20)
+        a, b, b2, thin, small = (Array(np.zeros(shape, letter, order="F")) for shape in shapes)
         pyblasgpu.gemm(a, b), pyblasgpu.gemm(a, thin), pyblasgpu.gemm(Array(a.host.T), b)
         pyblasgpu.trsm(a, b), pyblasgpu.trsm(a, thin), pyblasgpu.trsm(small, small)
         pyblasgpu.trmm(a, b), pyblasgpu.trmm(Array(a.host[::2, ::2]), Array(b.host[::2]))
         pyblasgpu.syrk(b), pyblasgpu.syr2k(b, b), pyblasgpu.symm(a, b)
+        pyblasgpu.blas.gemm(1, a, b), pyblasgpu.linalg.solve_triangular(a, thin)
+        pyblasgpu.plan_gemm(a, b, b2)(a, b, b2), pyblasgpu.plan_trsm(a, b, b2)(a, b, b2)
         host = a.host[:64, :64]
         pyblasgpu.gemm(host, host, backend="cuda")
 
