@@ -13,6 +13,7 @@ import numpy as np
 from fake_device import elements, without_contexts
 from region_mask import mask
 
+from pyblasgpu.dispatch import compile_ahead
 from pyblasgpu.gpu import launch, workspace
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.common.tile_scheduler import TileSchedule
@@ -265,6 +266,7 @@ def install(monkeypatch) -> Kernels:
     """Put the stand-ins where the routines look; the device is described as an H200."""
     kernels = Kernels()
     without_contexts(monkeypatch)
+    monkeypatch.setattr(compile_ahead, "compile_ahead", lambda sources, ordinal: None)
     monkeypatch.setattr(launch, "kernel", kernels)
     monkeypatch.setattr(workspace, "take", kernels.take)
     monkeypatch.setattr(workspace, "give", kernels.give)

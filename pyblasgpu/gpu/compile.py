@@ -38,6 +38,7 @@ __all__ = [
     "kept_here",
     "kernels_at_hand",
     "record_of",
+    "remember",
     "source_digest",
     "store_key",
     "toolchain",
@@ -130,6 +131,11 @@ def compile_source(source: KernelSource, cc: tuple[int, int]) -> Compiled:
     if found is None:
         found = _memory[source, cc] = compile_here(source, cc)
     return found
+
+
+def remember(source: KernelSource, cc: tuple[int, int], compiled: Compiled) -> None:
+    """Have this process know what another has compiled."""
+    _memory[source, cc] = compiled
 
 
 def compile_here(source: KernelSource, cc: tuple[int, int]) -> Compiled:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from ..dispatch import choose
+from ..dispatch import choose, compile_ahead
 from ..gpu import context, launch, workspace
 from ..gpu.compile import KernelSource
 from ..operands import SECTOR, Operand
@@ -194,6 +194,7 @@ class Tape:
     def _replayer(self, reals: list[tuple[float, ...]]) -> Enqueue:
         """What replays the steps; bases are those of all slots in use, the workspace included."""
         if self._launches is None:
+            compile_ahead.compile_ahead([step.source for step in self._steps], self.device)
             self._launches = [launch.kernel(step.source, self.device).launch for step in self._steps]
         if len(self._steps) == 1 and not any(distance for _, distance in self._steps[0].places):
             (only,), (step,), (numbers,) = self._launches, self._steps, reals

@@ -1,0 +1,124 @@
+"""Compile at once all kernels that a call needs and nobody has built, on several cores."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from ..gpu import backend, device
+from ..gpu.compile import Compiled, KernelSource, architecture, compile_here, compile_source, kept, remember
+from ..processes import cores
+
+__all__ = ["compile_ahead", "compile_missing", "worker_main"]
+
+_log = logging.getLogger("pyblasgpu")
+_told: set[str] = set()  # architectures
+
+# no multiprocessing: its new processes run the script of whoever calls us once more
+_WORKER = """
+import sys
+sys.path[:] = {path!r}
+from pyblasgpu.dispatch.compile_ahead import worker_main
+worker_main()
+"""
+
+
+def compile_ahead(sources: Iterable[KernelSource], ordinal: int) -> None:
+    """Have the kernels for a device compiled, before one after the other is loaded."""
+    if not backend.SIMULATED:
+        compile_missing(sources, device.current(ordinal).cc)
+
+
+def compile_missing(sources: Iterable[KernelSource], cc: tuple[int, int]) -> None:
+    """Compile what is kept nowhere, each kernel in a process of its own where there are cores.
+
+    What fails in another process is compiled in this one when it is loaded, and raises there.
+
+    Raises
+    ------
+    CompileError
+        With the compiler's log.
+    """
+    missing = [source for source in dict.fromkeys(sources) if kept(source, cc) is None]
+    if not missing or backend.why_unavailable():
+        return
+    shares = min(cores(), len(missing))
+    _tell(len(missing), shares, cc)
+    mine, *others = (missing[first::shares] for first in range(shares))
+    with _workers(others, cc) as processes:
+        for source in mine:
+            compile_source(source, cc)
+        for share, process in zip(others, processes, strict=False):
+            for source, compiled in zip(share, _answer(process), strict=False):
+                if compiled is not None:
+                    remember(source, cc, compiled)
+
+
+def _tell(count: int, shares: int, cc: tuple[int, int]) -> None:
+    """One line on the log, as a warning the first time: what takes long, and how to have it done ahead."""
+    name = architecture(cc)
+    level = logging.INFO if name in _told else logging.WARNING
+    _told.add(name)
+    text = (
+        "compiling %d kernels for %s in %d processes, some seconds each; `pyblasgpu build` builds all ahead"
+    )
+    _log.log(level, text, count, name, shares)
+
+
+@contextmanager
+def _workers(
+    shares: Sequence[Sequence[KernelSource]], cc: tuple[int, int]
+) -> Iterator[list[subprocess.Popen]]:
+    """A process for each share, at work; none is left behind."""
+    processes: list[subprocess.Popen] = []
+    try:
+        with suppress(OSError):  # where no interpreter can be started, as in one that is embedded
+            for share in shares:
+                processes.append(_started(share, cc))
+        yield processes
+    finally:
+        for process in processes:
+            process.kill()
+            with process:  # closes its pipes, and waits
+                pass
+
+
+def _started(share: Sequence[KernelSource], cc: tuple[int, int]) -> subprocess.Popen:
+    program = _WORKER.format(path=sys.path)
+    process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    jobs = [(source.name, source.config, source.flags) for source in share]
+    with suppress(BrokenPipeError):  # of a process that is dead already
+        assert process.stdin
+        with process.stdin as channel:
+            pickle.dump((jobs, cc), channel)
+    return process
+
+
+def _answer(process: subprocess.Popen) -> list[Compiled | None]:
+    """What a worker has compiled, None for what it could not; empty of one that died."""
+    assert process.stdout
+    text = process.stdout.read()
+    return pickle.loads(text) if process.wait() == 0 else []  # noqa: S301 - of our own child
+
+
+def worker_main() -> None:
+    """Compile the kernels that standard input tells, and write them to standard output."""
+    import signal
+
+    from .catalogue import source_of
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits, which ends this one
+    channel, sys.stdout = sys.stdout.buffer, sys.stderr
+    jobs, cc = pickle.load(sys.stdin.buffer)  # noqa: S301 - of our parent
+    pickle.dump([_compiled(source_of(*job), cc) for job in jobs], channel)
+
+
+def _compiled(source: KernelSource, cc: tuple[int, int]) -> Compiled | None:
+    try:
+        return compile_here(source, cc)
+    except Exception:
+        return None  # it is raised where the kernel is needed
