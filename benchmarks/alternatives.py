@@ -9,7 +9,8 @@ from multiprocessing import get_context
 from typing import Any, NamedTuple
 
 from pyblasgpu.database import families_of
-from pyblasgpu.dispatch.choose import Choice, tuned_configs
+from pyblasgpu.dispatch.choose import tuned_configs
+from pyblasgpu.dispatch.decisions import KernelChoice
 from pyblasgpu.errors import PyblasgpuError
 from pyblasgpu.gpu.device import Device
 from pyblasgpu.processes import cores
@@ -30,8 +31,8 @@ class Case(NamedTuple):
     """One product, how the library would run it, and how else it might be run."""
 
     problem: Problem
-    chosen: Choice
-    alternatives: tuple[Choice, ...]
+    chosen: KernelChoice
+    alternatives: tuple[KernelChoice, ...]
 
     def kernel(self, config: Any) -> Any:
         """The Config as it runs here."""
@@ -90,7 +91,7 @@ def case_of(problem: Problem, space: Iterable[Any], top: int, splits: Sequence[i
         configs.setdefault(config, SPACE)
     counts = dict.fromkeys((1, chosen.splits, *splits))
     alternatives = [
-        Choice(config, origin, count)
+        KernelChoice(config, origin, count)
         for config, origin in configs.items()
         for count in counts
         if not config.packed
@@ -99,7 +100,7 @@ def case_of(problem: Problem, space: Iterable[Any], top: int, splits: Sequence[i
     return Case(problem, chosen, tuple(others))
 
 
-def _run(choice: Choice) -> tuple[Any, int]:
+def _run(choice: KernelChoice) -> tuple[Any, int]:
     return choice.config, choice.splits
 
 
@@ -115,7 +116,7 @@ def compile_kernels(cases: Sequence[Case], device: Device) -> list[Case]:
     reports = compiled(wanted, device, "compiling")
     dropped = {config for config, report in reports.items() if judge(config, report, device).outcome != "ok"}
 
-    def stays(case: Case, run: Choice) -> bool:
+    def stays(case: Case, run: KernelChoice) -> bool:
         kernel = case.kernel(run.config)
         if run.origin != SPACE and isinstance(reports[kernel], str):
             raise PyblasgpuError(f"{kernel} does not compile: {reports[kernel]}")

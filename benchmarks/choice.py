@@ -30,7 +30,7 @@ from pyblasgpu.bench import machine
 from pyblasgpu.bench.command import RESULTS, extents, products, require_device, slug
 from pyblasgpu.bench.progress import within
 from pyblasgpu.database import FAMILIES
-from pyblasgpu.dispatch.choose import Choice
+from pyblasgpu.dispatch.decisions import KernelChoice
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.frontend.call import routine
 from pyblasgpu.gpu import device as devices
@@ -95,14 +95,14 @@ class Stand:
         self._given = case.problem.data()
         self.rotation = Rotation(self._given)
 
-    def seconds(self, run: Choice) -> float:
+    def seconds(self, run: KernelChoice) -> float:
         """Seconds of a call."""
         with self._forced(run):
             return (
                 self._share.seconds(self._case.problem) if self._share else self.rotation.seconds(self._call)
             )
 
-    def error(self, run: Choice) -> float:
+    def error(self, run: KernelChoice) -> float:
         """The largest sampled error over its bound."""
         self.rotation.restore()
         with self._forced(run):
@@ -113,7 +113,7 @@ class Stand:
         self._case.problem.ours(x, "cuda")
 
     @contextmanager
-    def _forced(self, run: Choice) -> Iterator[None]:
+    def _forced(self, run: KernelChoice) -> Iterator[None]:
         """The chosen one runs by itself."""
         if run == self._case.chosen:
             yield
@@ -155,7 +155,7 @@ def measure(case: Case, stand: Any) -> dict[str, Any]:
     }
 
 
-def facts_of(run: Choice) -> dict[str, Any]:
+def facts_of(run: KernelChoice) -> dict[str, Any]:
     stem = run.config.STEM
     parameters = FAMILIES[stem].parameters_of(run.config)
     facts = {
@@ -167,7 +167,7 @@ def facts_of(run: Choice) -> dict[str, Any]:
     return facts | {"parameters": parameters}
 
 
-def short_name(run: Choice) -> str:
+def short_name(run: KernelChoice) -> str:
     """Family, tile, stages, and the chunks of k if there are several; whether operands are packed."""
     cut = f", k/{run.splits}" if run.splits > 1 else ""
     packed = ", packed" if run.config.packed else ""

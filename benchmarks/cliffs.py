@@ -27,7 +27,7 @@ from rich.table import Table
 from pyblasgpu.bench import machine
 from pyblasgpu.bench.command import RESULTS, slug
 from pyblasgpu.bench.progress import within
-from pyblasgpu.dispatch.choose import Choice
+from pyblasgpu.dispatch.decisions import KernelChoice
 from pyblasgpu.errors import PyblasgpuError, lacking
 from pyblasgpu.frontend.backend_status import backend_status
 from pyblasgpu.frontend.call import routine
@@ -85,7 +85,7 @@ def cases(number: int, n: int) -> Iterator[Case]:
     yield from (Case(n, LAYOUTS[number % len(LAYOUTS)], storage) for storage in awkward)
 
 
-def choice(case: Case, dtype: Dtype, device: Device) -> Choice:
+def choice(case: Case, dtype: Dtype, device: Device) -> KernelChoice:
     """What a call would run; its Config as the operands' alignment leaves it."""
     shape = case.layout, (case.n,) * 3
     chosen = choice_of(dtype, *shape, device, case.pad, case.shift)

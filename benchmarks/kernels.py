@@ -6,7 +6,8 @@ from collections.abc import Collection
 from typing import Any
 
 from pyblasgpu.bench.progress import bar
-from pyblasgpu.dispatch.choose import Choice, select
+from pyblasgpu.dispatch.choose import select
+from pyblasgpu.dispatch.decisions import KernelChoice
 from pyblasgpu.gpu.compile import Resources
 from pyblasgpu.gpu.device import Device
 from pyblasgpu.operands import Operand
@@ -17,7 +18,7 @@ from pyblasgpu.types import Dtype
 
 def choice_of(
     dtype: Dtype, layout: str, extents: tuple[int, int, int], device: Device, pad: int = 0, shift: int = 0
-) -> Choice:
+) -> KernelChoice:
     """What a product would run.
 
     Parameters
@@ -72,7 +73,7 @@ def named(config: Any) -> str:
     return f"{config.STEM} {tile}"
 
 
-def described(chosen: Choice) -> str:
+def described(chosen: KernelChoice) -> str:
     """A kernel in a few words."""
     config = chosen.config
     loads = f"loads of {config.VEC_A} and {config.VEC_B}"

@@ -133,7 +133,7 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
         "--stage",
         type=parse_stages,
         metavar="S,S,...",
-        help="of a run: kernels, solvers, methods (all)",
+        help="of a run: kernels, trsm_fused, algorithms (all)",
     )
     parser.add_argument(
         "--device",

@@ -19,7 +19,17 @@ from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.common.tile_scheduler import TileSchedule
 from pyblasgpu.kernels.copy.packing import Packing
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines import copy, gemm, pack, recursion, symm, syr2k, trsm, trsv
+from pyblasgpu.routines import (
+    copy,
+    gemm,
+    pack,
+    recursion,
+    syr2k,
+    trmm_in_place,
+    trsm,
+    trsm_one_launch,
+    trsv,
+)
 from pyblasgpu.testing.cases import TriangularCase
 from pyblasgpu.testing.reference import exact_triangular, integers, packed, read_part, triangle
 from pyblasgpu.types import DTYPES, Diag, Region, Side, Uplo
@@ -241,7 +251,7 @@ class _Kernel:
         for row in reversed(range(b.shape[1])):
             b[:, row] = alpha * (t[:, row, None, : row + 1] @ b[:, : row + 1])[:, 0]
 
-    def trsm_leaf(self, grid, pointers, numbers, alpha):
+    def trsm_fma(self, grid, pointers, numbers, alpha):
         self._solve(*self._leaf(grid, pointers, numbers), alpha)
 
     def _solve(self, t, b, alpha):
@@ -252,7 +262,7 @@ class _Kernel:
             b[:, row] = (b[:, row].astype(wide) / t[:, row, row, None]).astype(b.dtype)
             b[:, row + 1 :] -= t[:, row + 1 :, row, None] * b[:, row, None]
 
-    trsm_mma = trsm_fma = trsm_small = trsm_leaf
+    trsm_mma = trsm_small = trsm_fma
 
     def trsv(self, grid, pointers, numbers, alpha):
         n, r, *steps = numbers
@@ -270,7 +280,8 @@ def install(monkeypatch) -> Kernels:
     monkeypatch.setattr(launch, "kernel", kernels)
     monkeypatch.setattr(workspace, "take", kernels.take)
     monkeypatch.setattr(workspace, "give", kernels.give)
-    for module in (copy, gemm, pack, recursion, symm, syr2k, trsm, trsv):
+    modules = copy, gemm, pack, recursion, syr2k, trmm_in_place, trsm, trsm_one_launch, trsv
+    for module in modules:
         monkeypatch.setattr(module, "current", lambda ordinal: known("h200"))
     monkeypatch.setattr("pyblasgpu.routines.launch_list._tapes", {})
     return kernels

@@ -1,12 +1,13 @@
 """Compute the packaged tuned values from recorded sweeps: ``python tuning/database_from_sweeps.py SWEEP ...``
 
-A device gets the winners of its own records; an architecture the candidates that are the best for all of its
-devices together. Give every sweep of an architecture at once: files are written anew. Times of different runs
-are not compared. Of several sweeps of a device the last one decides at each place at which it has timed what
-was the best before, or something faster, of methods all that were timed before. Of several runs in one sweep,
-told apart by their toolchain, the last one at a place decides there. A winner that spills registers under the
-toolchain here, though not under the one it was measured with, gives way to the next. Size classes of products
-share Configs where it costs them at most a hundredth, so that fewer kernels have to be compiled.
+An architecture gets the candidates that are the best for all of its devices together, and a device those
+winners of its own records that differ. Give every sweep of an architecture at once: files are written anew.
+Times of different runs are not compared. Of several sweeps of a device the last one decides at each place at
+which it has timed what was the best before, or something faster, of algorithms all that were timed before. Of
+several runs in one sweep, told apart by their toolchain, the last one at a place decides there. A winner that
+spills registers under the toolchain here, though not under the one it was measured with, gives way to the
+next. Size classes of products share Configs where it costs them at most a hundredth, so that fewer kernels
+have to be compiled.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 from statistics import geometric_mean
 
 from pyblasgpu import database
-from pyblasgpu.database import FAMILIES, STOP_ROUTINES, Entry
+from pyblasgpu.database import FAMILIES, TUNED, Entry
 from pyblasgpu.dispatch.tuned_files import slug
 from pyblasgpu.gpu.device import known
 from pyblasgpu.terminal import guarded
@@ -40,17 +41,23 @@ def main(
     ``spilling(candidates)`` tells which of the (stem, Config, arch) it is given spill.
     """
     spilling = spilling or _spilling
-    groups: dict[str, list[Record]] = defaultdict(list)
+    architectures: dict[str, list[Record]] = defaultdict(list)
+    devices: dict[tuple[str, str], list[Record]] = defaultdict(list)
     for record in decisive(read_sweep(Path(sweep)) for sweep in sweeps):
-        groups[record.device].append(record)
-        groups[record.arch].append(record)
-    written = []
-    for name, records in groups.items():
-        path = folder / f"{slug(name)}.json"
-        save(_sound_winners(records, name, spilling), path)
-        path.chmod(0o644)
-        written.append(path)
-    return written
+        architectures[record.arch].append(record)
+        devices[record.device, record.arch].append(record)
+    documents = {arch: _sound_winners(records, arch, spilling) for arch, records in architectures.items()}
+    for (device, arch), records in devices.items():
+        own = _sound_winners(records, device, spilling)
+        documents[device] = database.difference(own, documents[arch])
+    return [_write(document, folder) for document in documents.values()]
+
+
+def _write(document: database.Document, folder: Path) -> Path:
+    path = folder / f"{slug(document.device)}.json"
+    save(document, path)
+    path.chmod(0o644)
+    return path
 
 
 def decisive(sweeps: Iterable[Iterable[Record]]) -> list[Record]:
@@ -74,11 +81,11 @@ def decisive(sweeps: Iterable[Iterable[Record]]) -> list[Record]:
 
 def _decides(found: Sequence[Record], before: Sequence[Record], out: set[tuple]) -> bool:
     """Whether one that was the best `before`, or nearly so, is among those `found`, or one of these is
-    faster: a search that was cut off may have neither. Of methods one alone says nothing.
+    faster: a search that was cut off may have neither. Of algorithms one alone says nothing.
     """
     found, before = ([r for r in records if r.candidate not in out] for records in (found, before))
-    if ways := {r.method for r in before if r.method}:
-        return ways <= {r.method for r in found}
+    if algorithms := {r.algorithm for r in before if r.algorithm}:
+        return algorithms <= {r.algorithm for r in found}
     fastest, now = _fastest(before), _fastest(found)
     best = {r.candidate for r in before if r.seconds <= SHARED * fastest[r.extents]}
     return (
@@ -107,18 +114,19 @@ def _sound_winners(records: list[Record], name: str, spilling: Callable[[set], s
         found = {
             (stem, FAMILIES[stem].config(dtype, layout, entry.parameters), arch)
             for (stem, dtype, layout, _), entry in document.entries.items()
+            if stem in FAMILIES
         }
         bad = spilling(found)
         if not bad:
             return document
-        # the other leaves of a routine were timed within it with few stop sizes, which says nothing of these
-        spoilt = {_routine_class(r) for r in records if r.stem in STOP_ROUTINES and _candidate(r) in bad}
+        # the other leaves of a routine were timed within it at few orders, which says nothing of these
+        spoilt = {_routine_class(r) for r in records if r.stem not in TUNED and _candidate(r) in bad}
         records = [r for r in records if _candidate(r) not in bad and _routine_class(r) not in spoilt]
 
 
 def _routine_class(record: Record) -> tuple | None:
     """Routine, dtype and class of a record of a whole routine."""
-    return (record.stem, record.dtype, record.size) if record.stem in STOP_ROUTINES else None
+    return (record.stem, record.dtype, record.size) if record.stem not in TUNED else None
 
 
 def _share(document: database.Document, records: list[Record]) -> None:
@@ -166,7 +174,7 @@ def _candidate(record: Record) -> tuple | None:
     if record.kernel is None or record.outcome != "ok":
         return None
     stem, dtype, layout, parameters = record.kernel
-    return stem, FAMILIES[stem].config(dtype, layout, parameters), record.arch
+    return stem, TUNED[stem].config(dtype, layout, parameters), record.arch
 
 
 def _spilling(candidates: set) -> set:

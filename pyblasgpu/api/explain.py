@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..dispatch.decisions import Algorithm
 from ..gpu.device import current, present
 from ..operands import Operand
 from ..routines import gemm, gemmtr, symm, syr2k, syrk, trmm, trsm
@@ -46,11 +47,10 @@ def explain(
     Returns
     -------
     list of (str, str, str)
-        Kernel family (or "stop size"), Config, and origin: override, a file, or computed. A product whose
-        inner extent is split is followed by "splits of k" and their number. Where an override or a file says
-        which way 'trmm', 'trsm', 'syr2k' or 'her2k' goes, "method" comes first: 'in_place', 'one_launch',
-        'recursion', or 'launches_of_1024' where that ends in triangles of such an order, each of which is one
-        launch, 'small_triangles' where a batch is parted into such, 'one_product' or 'two_products'.
+        Kernel family, Config, and origin: override, a file, or computed. A product whose inner extent is
+        split is followed by "splits of k" and their number. For 'trsm', 'trmm', 'syr2k' and 'her2k'
+        "algorithm" comes first: 'trsv', 'trsm_fused', 'trsm_fused_1024' (a recursion that ends in fused
+        triangles of that order), 'trsm_small', 'trmm_fused', 'recursion', 'symmetrize' or 'two_products'.
 
     Raises
     ------
@@ -70,9 +70,10 @@ def explain(
     ordinal = present(device).ordinal if isinstance(device, str) else device
     three_m = by_three_products(method, facts, "explain")
     for choice in launches_of(routine, facts, *extents, ordinal, batch, three_m).choices:
-        named = "method" if isinstance(choice.config, str) else "stop size"
-        family = getattr(choice.config, "STEM", named)
-        chosen[family, str(choice.config), choice.origin] = None
+        if isinstance(choice, Algorithm):
+            chosen["algorithm", choice.name, choice.origin] = None
+            continue
+        chosen[choice.config.STEM, str(choice.config), choice.origin] = None
         if choice.splits > 1:
             chosen["splits of k", str(choice.splits), choice.origin] = None
     return list(chosen)

@@ -12,10 +12,10 @@ from typing import Any
 
 from ..errors import DatabaseWarning
 from ..types import DTYPES
-from .families import FAMILIES, STOP_ROUTINES, families_of, with_current_names, with_current_text
-from .methods import METHODS, METHODS_AT, SMALL_AT, ways_of
+from .families import TUNED, with_current_names
+from .points import TRSM_POINTS, TRSM_SMALL_POINTS, algorithms_of
+from .schema_1 import SCHEMA_1, from_schema_1
 from .sizes import sizes_of
-from .solved import SOLVED
 
 __all__ = [
     "MAX_BYTES",
@@ -23,15 +23,16 @@ __all__ = [
     "DatabaseError",
     "Document",
     "Entry",
+    "difference",
     "dumps",
     "parse",
     "read",
     "read_packaged",
 ]
 
-SCHEMA = 1
+SCHEMA = 2
 MAX_BYTES = 4 << 20
-MAX_VALUE = 1 << 16  # of a parameter, of a stop size
+MAX_VALUE = 1 << 16  # of a parameter
 MAX_TFLOPS = 1e6
 
 
@@ -60,24 +61,17 @@ class Document:
         The driver's name of the device, or an architecture's, 'sm_90'.
     entries : dict
         (stem, dtype, layout, size class) -> Entry.
-    stop_sizes : dict
-        (routine, dtype, class of right-hand sides) -> int.
-    methods : dict
-        (routine, dtype, place) -> which of `ways_of` the routine is the fastest there.
-    solvers : dict
-        (stem, dtype, one of `SOLVED`, place) -> Entry: a GEMM Config with which TRSM is fastest in one
-        launch.
+    trsm_rates : dict
+        (dtype, point) -> TFLOP/s of each algorithm of TRSM that was timed there, by `algorithms_of` it.
     """
 
     device: str
     entries: dict[tuple[str, str, str, str], Entry] = field(default_factory=dict)
-    stop_sizes: dict[tuple[str, str, str], int] = field(default_factory=dict)
-    methods: dict[tuple[str, str, str], str] = field(default_factory=dict)
-    solvers: dict[tuple[str, str, str, str], Entry] = field(default_factory=dict)
+    trsm_rates: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """How many values it holds."""
-        return len(self.entries) + len(self.stop_sizes) + len(self.methods) + len(self.solvers)
+        return len(self.entries) + len(self.trsm_rates)
 
 
 def read(path: Path, device: str | None = None) -> Document | None:
@@ -103,7 +97,7 @@ def read_packaged(path: Path, device: str | None = None) -> Document | None:
     Where it is not of the form that it should have, all of it is checked.
     """
     try:
-        document = _trusted_document(json.loads(with_current_text(path.read_bytes())))
+        document = _trusted_document(json.loads(path.read_bytes()))
         if device in (None, document.device):
             return document
     except (OSError, AttributeError, KeyError, TypeError, ValueError):
@@ -117,10 +111,7 @@ def _trusted_document(raw: dict) -> Document:
     document = Document(raw["device"])
     for key, entry in _leaves(raw["entries"], 4):
         document.entries[key] = _trusted_entry(entry)
-    document.stop_sizes.update(_leaves(raw["stop_size"], 3))
-    document.methods.update(_leaves(raw.get("method", {}), 3))
-    for key, entry in _leaves(raw.get("solver", {}), 4):
-        document.solvers[key] = _trusted_entry(entry)
+    document.trsm_rates.update(_leaves(raw.get("trsm_rates", {}), 2))
     return document
 
 
@@ -152,45 +143,43 @@ def parse(content: bytes) -> Document:
         raise DatabaseError(f"it is no JSON: {problem}") from problem
     _object(raw, "it")
     schema = raw.get("schema")
+    if schema == SCHEMA_1 and type(schema) is int:
+        raw, schema = _converted(raw), SCHEMA
     _check(type(schema) is int and schema == SCHEMA, f"its schema is {schema!r}, not {SCHEMA}")
-    _known(raw, ("schema", "device", "entries", "stop_size", "method", "solver"), "it")
+    _known(raw, ("schema", "device", "entries", "trsm_rates"), "it")
     device = raw.get("device")
     _check(isinstance(device, str) and 0 < len(device) <= 256, "its device is no name")
     document = Document(device)
-    for stem, value in with_current_names(_object(raw.get("entries", {}), "entries")).items():
-        _check(stem in FAMILIES, f"entries: {stem!r} is no kernel family")
+    for stem, value in _object(raw.get("entries", {}), "entries").items():
+        _check(stem in TUNED, f"entries: {stem!r} is no kernel family")
         _parse_family(document, stem, value)
-    for routine, value in _object(raw.get("stop_size", {}), "stop_size").items():
-        _check(routine in STOP_ROUTINES, f"stop_size: {routine!r} is no recursive routine")
-        where = f"stop_size.{routine}"
-        for (dtype, size), stop in _paths(value, (tuple(DTYPES), sizes_of(routine)), where):
-            good = type(stop) is int and 0 < stop <= MAX_VALUE
-            _check(good, f"{where}.{dtype}.{size}: {stop!r}")
-            document.stop_sizes[routine, dtype, size] = stop
-    levels = tuple(METHODS), tuple(DTYPES), (*METHODS_AT, *SMALL_AT)
-    for (routine, dtype, place), way in _paths(raw.get("method", {}), levels, "method"):
-        good = isinstance(way, str) and way in ways_of(routine, place)
-        _check(good, f"method.{routine}.{dtype}.{place}: {way!r}")
-        document.methods[routine, dtype, place] = way
-    of_solvers = families_of("gemm"), tuple(DTYPES), tuple(SOLVED), tuple(METHODS_AT)
-    solvers = with_current_names(_object(raw.get("solver", {}), "solver"))
-    for path, entry in _paths(solvers, of_solvers, "solver"):
-        where = ".".join(("solver", *path))
-        document.solvers[path] = _entry(path[0], entry, ("config", "tflops"), where)
+    levels = tuple(DTYPES), (*TRSM_POINTS, *TRSM_SMALL_POINTS)
+    for (dtype, point), rates in _paths(raw.get("trsm_rates", {}), levels, "trsm_rates"):
+        where = f"trsm_rates.{dtype}.{point}"
+        _known(_object(rates, where), algorithms_of(point), where)
+        for algorithm, rate in rates.items():
+            _check_rate(rate, f"{where}.{algorithm}")
+        document.trsm_rates[dtype, point] = rates
     return document
 
 
+def _converted(raw: dict[str, Any]) -> dict[str, Any]:
+    """A file of schema 1 as one of today."""
+    try:
+        return from_schema_1(raw, SCHEMA)
+    except (AttributeError, KeyError, TypeError) as problem:
+        raise DatabaseError(f"it is no file of schema {SCHEMA_1}: {problem!r}") from problem
+
+
 def _parse_family(document: Document, stem: str, value: Any) -> None:
-    levels = (tuple(DTYPES), FAMILIES[stem].layouts, sizes_of(stem))
+    levels = (tuple(DTYPES), TUNED[stem].layouts, sizes_of(stem))
     for (dtype, layout, size), entry in _paths(value, levels, f"entries.{stem}"):
         where = f"entries.{stem}.{dtype}.{layout}.{size}"
-        document.entries[stem, dtype, layout, size] = _entry(
-            stem, entry, ("config", "tflops", "elsewhere"), where
-        )
+        document.entries[stem, dtype, layout, size] = _entry(stem, entry, where)
 
 
-def _entry(stem: str, entry: Any, names: tuple[str, ...], where: str) -> Entry:
-    _known(_object(entry, where), names, where)
+def _entry(stem: str, entry: Any, where: str) -> Entry:
+    _known(_object(entry, where), ("config", "tflops", "elsewhere"), where)
     tflops = entry.get("tflops")
     if tflops is not None:
         _check_rate(tflops, f"{where}.tflops")
@@ -199,9 +188,9 @@ def _entry(stem: str, entry: Any, names: tuple[str, ...], where: str) -> Entry:
     for other, rate in elsewhere.items():
         _check_rate(rate, f"{where}.elsewhere.{other}")
     parameters = with_current_names(_object(entry.get("config"), f"{where}.config"))
-    kinds = FAMILIES[stem].parameters
+    kinds = TUNED[stem].parameters
     _known(parameters, tuple(kinds), f"{where}.config")
-    missing = FAMILIES[stem].required - set(parameters)
+    missing = TUNED[stem].required - set(parameters)
     _check(not missing, f"{where}.config lacks {', '.join(sorted(missing))}")
     for name, number in parameters.items():
         fits = isinstance(number, int) and type(number) is kinds[name] and 0 <= number <= MAX_VALUE
@@ -222,6 +211,18 @@ def _paths(value: Any, levels: tuple[tuple[str, ...], ...], where: str, path: tu
     _known(_object(value, where), levels[0], where)
     for key, inner in value.items():
         yield from _paths(inner, levels[1:], f"{where}.{key}", (*path, key))
+
+
+def difference(document: Document, base: Document) -> Document:
+    """What `document` holds and `base` does not hold alike."""
+
+    def is_same(key: Any) -> bool:
+        entry = base.entries.get(key)
+        return entry is not None and _line(entry) == _line(document.entries[key])
+
+    entries = {key: entry for key, entry in document.entries.items() if not is_same(key)}
+    rates = {key: each for key, each in document.trsm_rates.items() if base.trsm_rates.get(key) != each}
+    return Document(document.device, entries, rates)
 
 
 def _check(condition: bool, problem: str) -> None:
@@ -253,22 +254,30 @@ def _no_constant(name: str):
 def dumps(document: Document) -> str:
     """The JSON text of `document`, sorted, a Config a line, so that a diff is read entry by entry."""
     entries = _tree({path: _line(entry) for path, entry in document.entries.items()})
-    stops, methods = _tree(document.stop_sizes), _tree(document.methods)
-    solvers = _tree({path: _line(entry) for path, entry in document.solvers.items()})
-    whole = {"schema": SCHEMA, "device": document.device, "entries": entries, "stop_size": stops}
-    whole |= {"method": methods} if methods else {}
-    whole |= {"solver": solvers} if solvers else {}
+    whole = {"schema": SCHEMA, "device": document.device, "entries": entries}
+    if document.trsm_rates:
+        whole["trsm_rates"] = _tree(
+            {path: _Line(_rounded_all(rates)) for path, rates in document.trsm_rates.items()}
+        )
     return _indented(whole, "") + "\n"
 
 
-def _line(entry: Entry) -> dict[str, Any]:
+class _Line(dict[str, Any]):
+    """An object that is written in one line."""
+
+
+def _line(entry: Entry) -> _Line:
     """What a file says of an entry."""
-    line: dict[str, Any] = {"config": entry.parameters}
+    line = _Line(config=entry.parameters)
     if entry.tflops is not None:
         line["tflops"] = _rounded(entry.tflops)
     if entry.elsewhere:
-        line["elsewhere"] = {size: _rounded(rate) for size, rate in sorted(entry.elsewhere.items())}
+        line["elsewhere"] = _rounded_all(entry.elsewhere)
     return line
+
+
+def _rounded_all(rates: dict[str, float]) -> dict[str, float]:
+    return {name: _rounded(rate) for name, rate in sorted(rates.items())}
 
 
 def _rounded(tflops: float) -> float:
@@ -287,7 +296,7 @@ def _tree(values: dict) -> dict:
 
 
 def _indented(value: Any, margin: str) -> str:
-    if not isinstance(value, dict) or "config" in value or not value:
+    if not isinstance(value, dict) or isinstance(value, _Line) or not value:
         return json.dumps(value)
     inner = margin + "  "
     lines = [f"{inner}{json.dumps(key)}: {_indented(item, inner)}" for key, item in value.items()]

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections import ChainMap
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
 
 from ..kernels.registry import FAMILIES, FIXED, Family
+from ..types import Triangle
 
 __all__ = [
     "FAMILIES",
     "FIXED",
-    "STOP_ROUTINES",
+    "FUSED_STEMS",
+    "FUSED_TRSM",
+    "TUNED",
+    "T_LAYOUTS",
     "Family",
     "current_name",
     "families_of",
+    "t_layout",
     "with_current_names",
-    "with_current_text",
 ]
 
 
@@ -38,15 +45,60 @@ def with_current_names(values: dict[str, Any]) -> dict[str, Any]:
     return {current_name(name): value for name, value in values.items()}
 
 
-def with_current_text(content: bytes) -> bytes:
-    """A whole file under these names."""
-    for name, current in _RENAMED.items():
-        content = content.replace(f'"{name}"'.encode(), f'"{current}"'.encode())
-    return content
+class TLayout(NamedTuple):
+    """How the triangle T of a fused TRSM lies, all else being column-major.
+
+    Attributes
+    ----------
+    product : str
+        Layout of the product.
+    triangle : Triangle
+        The triangle with which Configs are timed: lower on the left, upper on the right, which is solved in
+        the same order.
+    """
+
+    product: str
+    triangle: Triangle
 
 
-#: The recursive routines whose stop size is tuned.
-STOP_ROUTINES = ("trmm", "trsm")
+T_LAYOUTS = {
+    "left_colmajor": TLayout("nn", Triangle.LOWER_LEFT),
+    "left_rowmajor": TLayout("tn", Triangle.LOWER_LEFT),
+    "right_colmajor": TLayout("nn", Triangle.UPPER_RIGHT),
+    "right_rowmajor": TLayout("nt", Triangle.UPPER_RIGHT),
+}
+
+
+def t_layout(product: str, triangle: Triangle) -> str:
+    """Which of `T_LAYOUTS` the triangle of a product has."""
+    order = "colmajor" if product[not triangle.on_left] == "n" else "rowmajor"
+    return f"{'left' if triangle.on_left else 'right'}_{order}"
+
+
+@dataclass(frozen=True)
+class FusedTrsm(Family):
+    """The fused TRSM by Configs of a family of products; its layouts are `T_LAYOUTS`."""
+
+    def config(self, dtype: str, layout: str, parameters: Mapping[str, int]) -> Any:
+        """The Config of the product."""
+        return super().config(dtype, T_LAYOUTS[layout].product, parameters)
+
+
+def _fused(stem: str, product: Family) -> FusedTrsm:
+    values = {field.name: getattr(product, field.name) for field in fields(Family)}
+    return FusedTrsm(**values | {"stem": stem, "routine": "trsm", "layouts": tuple(T_LAYOUTS)})
+
+
+#: Family of products -> the family of fused TRSMs by its Configs.
+FUSED_STEMS = {"gemm_simt": "trsm_fused_simt", "gemm_mma": "trsm_fused_mma"}
+
+#: These families; their classes are the points of `points.TRSM_POINTS`.
+FUSED_TRSM: dict[str, Family] = {
+    stem: _fused(stem, FAMILIES[product]) for product, stem in FUSED_STEMS.items()
+}
+
+#: All families of which files hold entries.
+TUNED = ChainMap(FAMILIES, FUSED_TRSM)
 
 
 def families_of(routine: str, dtype: str | None = None) -> tuple[str, ...]:

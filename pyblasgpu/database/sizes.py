@@ -35,14 +35,14 @@ leaves     batch64: many with more than 2112 together,    400 of 64, each with 6
            triangles of at most 90 rows
 leaves     batch128: of at most 181, with more than 4224  100 of 128, each with 128
 leaves     batch256: larger ones, with more than 4224     100 of 256, each with 256
+fused      one of `points.TRSM_POINTS`                    order x right-hand sides
 =========  =============================================  ==============================
 
 The elements of all matrices of a batch count together; where they are few, a batch is tiny like one product.
 So do the right-hand sides of all triangles of a batch, which has classes of its own where they are too many
-for blocks that are all there at once. The stop size of a recursion has the classes of single triangles; it is
-tuned on one of 2048. Between the classes of products there is no boundary at run time: `dispatch.choose`
-compares the Configs of all of them, and what each of them did at the extents of others; times of batches
-serve batches alone.
+for blocks that are all there at once. Between the classes of products there is no boundary at run time:
+`dispatch.choose` compares the Configs of all of them, and what each of them did at the extents of others;
+times of batches serve batches alone.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf, prod
 
-__all__ = ["RHS_AT", "is_batch", "nearest", "places_of", "rhs_class", "size_class", "sizes_of", "tuned_at"]
+from .points import TRSM_POINTS
+
+__all__ = ["RHS_AT", "is_batch", "nearest", "places_of", "size_class", "sizes_of", "tuned_at"]
 
 SLIM, FEW = 16, 64
 OUTER, LOW_RANK = 45, 128
@@ -132,7 +134,7 @@ _NEAREST: dict[str, dict[str, tuple[str, ...]]] = {
         "batch128": ("batch128", "batch64", "batch256", *_LEAF_NEAREST["most"]),
         "batch256": ("batch256", "batch128", "batch64", *_LEAF_NEAREST["most"]),
     },
-    "stop": _LEAF_NEAREST,
+    "fused": {point: (point,) for point in TRSM_POINTS},
 }
 
 _GEMM_AT = {
@@ -178,6 +180,13 @@ _LEAF_AT: dict[str, tuple[tuple[int, ...], ...]] = {
 }
 
 
+_TUNED_AT: dict[str, dict[str, tuple[tuple[int, ...], ...]]] = {
+    "gemm": {size: (extents,) for size, extents in _GEMM_AT.items()},
+    "leaf": _LEAF_AT,
+    "fused": {point: (extents,) for point, extents in TRSM_POINTS.items()},
+}
+
+
 def size_class(stem: str, extents: tuple[int, ...]) -> str:
     """The class of ``(m, n, k[, batch])`` of a GEMM, of ``(n, right-hand sides[, batch])`` of a leaf."""
     if _kind(stem) == "gemm":
@@ -202,18 +211,17 @@ def size_class(stem: str, extents: tuple[int, ...]) -> str:
 def _leaf_class(n: int, rhs: int, *batch: int) -> str:
     count = prod(batch)
     name, least = next((name, least) for name, (most, least) in _LEAF_BATCHES.items() if n <= most)
-    return name if count > 1 and rhs * count > least else rhs_class(rhs * count)
+    return name if count > 1 and rhs * count > least else _rhs_class(rhs * count)
 
 
-def rhs_class(rhs: int) -> str:
-    """The class of `rhs` right-hand sides."""
+def _rhs_class(rhs: int) -> str:
     if rhs <= FEW:
         return "few"
     return "some" if rhs <= SOME else "many" if rhs <= MANY else "most"
 
 
 def sizes_of(stem: str, only: Sequence[str] = ()) -> tuple[str, ...]:
-    """The classes of a family, or of the stop sizes of a recursive routine; of these `only`, if any."""
+    """The classes of a family; of these `only`, if any."""
     return tuple(size for size in _classes(stem) if not only or size in only)
 
 
@@ -229,7 +237,7 @@ def nearest(stem: str, size: str) -> tuple[str, ...]:
 
 def tuned_at(stem: str, size: str) -> tuple[tuple[int, ...], ...]:
     """The extents at which a class is tuned."""
-    return (_GEMM_AT[size],) if _kind(stem) == "gemm" else _LEAF_AT[size]
+    return _TUNED_AT[_kind(stem)][size]
 
 
 def places_of(stem: str, only: Sequence[str] = ()) -> tuple[tuple[str, tuple[int, ...]], ...]:
@@ -242,7 +250,7 @@ def _classes(stem: str) -> dict[str, tuple[str, ...]]:
 
 
 def _kind(stem: str) -> str:
-    """What shapes a family knows, of a product or of a triangle, or the stop sizes of a routine."""
+    """What problems a family has: products, triangles of leaves, or those of a fused TRSM."""
     if stem.startswith("gemm"):
         return "gemm"
-    return "leaf" if "_" in stem else "stop"
+    return "fused" if stem.startswith("trsm_fused") else "leaf"

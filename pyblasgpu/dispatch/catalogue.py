@@ -63,6 +63,8 @@ def _of_document(document: Document, device: Device) -> Iterator[tuple[tuple, An
     """The Configs of its entries, with their keys, that the device can run."""
     for key, entry in document.entries.items():
         stem, dtype, layout, _ = key
+        if stem not in FAMILIES:
+            continue  # a fused TRSM
         try:
             config = FAMILIES[stem].config(dtype, layout, entry.parameters)
             check_device(config, device)

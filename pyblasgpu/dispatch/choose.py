@@ -11,22 +11,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..database import FAMILIES, FIXED, families_of, rhs_class, size_class
+from ..database import FAMILIES, FIXED, families_of, size_class
 from ..gpu.device import Device
 from ..types import Dtype, Region, Triangle
 from . import overrides, tuned_files
+from .decisions import OVERRIDE, KernelChoice
 from .gemm import Wanted, fastest, forced, forget, measured
-from .leaf import Choice, choose_stop, fixed, of_class
+from .leaf import fixed, of_class
 from .operand_copies import ALIGNED, Laid, laid
 from .split_k import attainable
 
 __all__ = [
-    "Choice", "generation", "reload", "select", "stop_size", "tuned_configs",
+    "KernelChoice", "generation", "reload", "select", "tuned_configs",
 ]  # fmt: skip
 
 MOST_CHOICES = 1 << 14  # kept at a time
 
-_chosen: dict[tuple, Choice] = {}
+_chosen: dict[tuple, KernelChoice] = {}
 _reloads = 0
 
 
@@ -41,14 +42,14 @@ def select(
     aligned: tuple[int, int] = (ALIGNED, ALIGNED),
     three_m: bool = False,
     room: int | None = None,
-) -> Choice:
+) -> KernelChoice:
     """The Config for a problem, and its origin; the Config tells its family, and whether it is `packed`.
 
     Parameters
     ----------
     name : str
         'gemm', which may take any family of GEMM kernels, and such for packed operands; 'trsm' or 'trmm',
-        for a leaf of any family; or a family, for operands as they lie: 'trsm_leaf', 'gemm_simt', ...
+        for a leaf of any family; or a family, for operands as they lie: 'trsm_fma', 'gemm_simt', ...
     dtype : Dtype
     layout : str
         As the family's Config tells layouts apart ('nn', 'tn', ...); else ignored.
@@ -76,10 +77,10 @@ def select(
     stems = families_of(name, dtype.letter) or (name,)
     is_product = name not in FIXED and FAMILIES[stems[0]].routine == "gemm"
     splits = _given_splits(extents, dtype) if is_product else None
-    packed = overrides.given("packed") if name == "gemm" else False
+    packed = overrides.get_override("packed") if name == "gemm" else False
     if isinstance(part, Triangle):
         splits, packed = 1, False
-    elif name == "gemm" and (asked := overrides.given("layout")):
+    elif name == "gemm" and (asked := overrides.get_override("layout")):
         layout, copied, aligned = laid(Laid(layout, copied, aligned), asked)
         packed = bool(packed)
     given = copied, packed, aligned, three_m, room
@@ -88,9 +89,9 @@ def select(
         if stem in stems and config.dtype == dtype.letter and _serves(config, layout):
             if is_product:
                 return forced(config, wanted, device)
-            return Choice(config, "override")
+            return KernelChoice(config, OVERRIDE)
     if name in FIXED:
-        return Choice(fixed(name, dtype.letter, device), "fixed")
+        return KernelChoice(fixed(name, dtype.letter, device), "fixed")
     shape = wanted if is_product else (dtype.letter, layout, size_class(stems[0], extents))
     key = (name, shape, device.name, device.ordinal)
     choice = _chosen.get(key)
@@ -107,34 +108,13 @@ def select(
 
 def _given_splits(extents: tuple[int, ...], dtype: Dtype) -> int | None:
     """What an override asks for, as far as it goes; None: to be decided."""
-    splits = overrides.given("splits")
+    splits = overrides.get_override("splits")
     return None if splits is None else attainable(splits, extents, dtype)
 
 
 def _serves(config: Any, layout: str) -> bool:
     """Whether operands may lie so; before they are packed, in any way."""
     return getattr(config, "packed", False) or getattr(config, "layout", layout) == layout
-
-
-def stop_size(routine: str, dtype: Dtype, rhs: int, device: Device) -> Choice:
-    """The order at which the recursion of 'trmm' or 'trsm' ends in a leaf, and its origin.
-
-    Parameters
-    ----------
-    routine : str
-    dtype : Dtype
-    rhs : int
-        Right-hand sides, of all triangles of a batch.
-    device : Device
-    """
-    given = overrides.given(routine)
-    if given is not None:
-        return Choice(given, "override")
-    key = (routine, dtype.letter, rhs_class(rhs), device.name, device.ordinal)
-    choice = _chosen.get(key)
-    if choice is None:
-        choice = _chosen[key] = choose_stop(routine, dtype.letter, key[2], device)
-    return choice
 
 
 def tuned_configs(name: str, dtype: Dtype, layout: str, device: Device) -> dict[Any, str]:
@@ -156,7 +136,7 @@ def tuned_configs(name: str, dtype: Dtype, layout: str, device: Device) -> dict[
 
 
 def generation() -> tuple[int, int]:
-    """A value that changes whenever `select` and `stop_size` might answer differently than before."""
+    """A value that changes whenever a choice might answer differently than before."""
     return _reloads, overrides.token()
 
 

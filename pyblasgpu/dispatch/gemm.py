@@ -23,7 +23,8 @@ from ..gpu.device import Device
 from ..model.score import cycles
 from ..types import DTYPES, Dtype, Region, Triangle
 from . import tuned_files
-from .leaf import COMPUTED, Choice, computed, of_class, runs
+from .decisions import COMPUTED, OVERRIDE, KernelChoice
+from .leaf import computed, of_class, runs
 from .operand_copies import (
     ALIGNED,
     GAIN,
@@ -68,13 +69,13 @@ class Wanted(NamedTuple):
         return Laid(self.layout, self.copied, self.aligned)
 
 
-def forced(config: Any, wanted: Wanted, device: Device) -> Choice:
+def forced(config: Any, wanted: Wanted, device: Device) -> KernelChoice:
     """A product by an override's Config; packed, its k is not cut."""
     config, splits = _meant(config, wanted, device) or _meant(config, _relaxed(wanted), device), wanted.splits
     if splits is None:
         splits = whole_or_streamed(config, wanted.extents, device, part=wanted.part, room=wanted.room)
     config = (wanted.packed and packed_twin(config, device)) or config
-    return Choice(config, "override", 1 if config.packed and splits > 1 else splits, wanted.copied)
+    return KernelChoice(config, OVERRIDE, 1 if config.packed and splits > 1 else splits, wanted.copied)
 
 
 class _Option(NamedTuple):
@@ -90,7 +91,7 @@ class _Option(NamedTuple):
     pace: float = 0.0
 
 
-def fastest(wanted: Wanted, device: Device) -> Choice:
+def fastest(wanted: Wanted, device: Device) -> KernelChoice:
     """Of the tuned Configs of all classes, the numbers of chunks (or in `splits` of them), and operands as
     they lie, copied or packed, the one with the shortest time by measurement and model.
     """
@@ -101,7 +102,7 @@ def fastest(wanted: Wanted, device: Device) -> Choice:
             return fastest(_relaxed(wanted), device)
         found = [best] if wanted.packed is False else list(_better(wanted, best.seconds, device)) or [best]
     _, chunks, config, known, copied, _ = min(found, key=itemgetter(0))
-    return Choice(config, known.origin(wanted.extents), chunks, copied)
+    return KernelChoice(config, known.origin(wanted.extents), chunks, copied)
 
 
 def _better(wanted: Wanted, seconds: float, device: Device) -> Iterator[_Option]:
@@ -237,12 +238,14 @@ def _unmeasured(wanted: Wanted, device: Device) -> Unmeasured:
     return Unmeasured([Measured(choice.config, (((), choice.origin),)) for choice in filed or found])
 
 
-def _computed_twins(wanted: Wanted, stems: Sequence[str], device: Device) -> Iterator[Choice]:
+def _computed_twins(wanted: Wanted, stems: Sequence[str], device: Device) -> Iterator[KernelChoice]:
     """With three products, of each family that has them."""
     for stem in stems:
         size = size_class(stem, wanted.extents)
         with suppress(BackendUnavailable):
-            yield Choice(computed(stem, wanted.dtype.letter, wanted.layout, size, device, True), COMPUTED)
+            yield KernelChoice(
+                computed(stem, wanted.dtype.letter, wanted.layout, size, device, True), COMPUTED
+            )
 
 
 @lru_cache(maxsize=1 << 10)

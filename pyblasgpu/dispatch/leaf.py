@@ -1,9 +1,7 @@
-"""The Config of a size class, or of the nearest that has one: from a file, or computed; stop sizes too."""
+"""The Config of a size class, or of the nearest that has one: from a file, or computed; stop sizes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any
@@ -16,30 +14,19 @@ from ..kernels.space import quick_points
 from ..model.occupancy import check_device, comfortable
 from ..model.score import score
 from ..types import DTYPES
-from . import tuned_files
+from . import overrides, tuned_files
+from .decisions import COMPUTED, KernelChoice
 from .variants import three_m_twin
 
-__all__ = [
-    "COMPUTED", "DEFAULT_STOP", "Choice", "choose_method", "choose_stop", "computed", "fixed", "of_class",
-    "runs",
-]  # fmt: skip
+__all__ = ["STOPS", "computed", "fixed", "of_class", "runs", "stop_size"]
 
-COMPUTED = "computed"  # the origin of what no file gave
-
-#: Where nothing was measured.
-DEFAULT_STOP = {"few": 256, "some": 256, "many": 256, "most": 128}
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """What was chosen, a Config, a stop size or a method, and from where; of a product, also the chunks of
-    its k, or that it is `STREAMED`, and which of A and B are copied first, to lie as the Config has it.
-    """
-
-    config: Any
-    origin: str
-    splits: int = 1
-    copied: tuple[bool, bool] = (False, False)
+#: Routine -> dtype -> order at which its recursion ends in leaves. Tuned on Hopper it was the same for all
+#: numbers of right-hand sides: larger leaves of TRMM cost more than the levels above them, and those of TRSM
+#: with complex elements do not fit in shared memory.
+STOPS = {
+    "trmm": {"s": 64, "d": 64, "c": 64, "z": 64},
+    "trsm": {"s": 256, "d": 256, "c": 128, "z": 128},
+}
 
 
 def runs(stem: str, device: Device) -> bool:
@@ -49,7 +36,7 @@ def runs(stem: str, device: Device) -> bool:
 
 def of_class(
     stems: tuple[str, ...], dtype: str, layout: str, extents: tuple[int, ...], device: Device
-) -> Choice:
+) -> KernelChoice:
     """The Config of the size class, or of the nearest that has one; of several families the one that was
     fastest where the class is tuned.
     """
@@ -61,9 +48,9 @@ def of_class(
         if filed:
             best = max(filed, key=itemgetter(0))
             config, origin = best.config, best.origin
-            return Choice(config, origin if candidate == size else f"{origin}, class {candidate}")
+            return KernelChoice(config, origin if candidate == size else f"{origin}, class {candidate}")
     stem = next((stem for stem in stems if runs(stem, device)), stems[0])
-    return Choice(computed(stem, dtype, FAMILIES[stem].layout(layout), size, device), COMPUTED)
+    return KernelChoice(computed(stem, dtype, FAMILIES[stem].layout(layout), size, device), COMPUTED)
 
 
 @lru_cache(maxsize=1 << 10)
@@ -91,28 +78,10 @@ def _unable(stem: str, device: Device) -> BackendUnavailable:
     return BackendUnavailable(f"{stem}: no Config can run on {device.name} ({device.arch})")
 
 
-def choose_stop(routine: str, dtype: str, size: str, device: Device) -> Choice:
-    for stop, origin, found in _filed("stop_sizes", routine, dtype, nearest(routine, size), device):
-        return Choice(stop, origin if found == size else f"{origin}, class {found}")
-    return Choice(DEFAULT_STOP[size], COMPUTED)
-
-
-def choose_method(routine: str, dtype: str, places: Iterable[str], device: Device) -> Choice | None:
-    """Which of `ways_of` a routine is the fastest, by the first of `places` that was timed, if any was."""
-    for way, origin, place in _filed("methods", routine, dtype, places, device):
-        return Choice(way, f"{origin}, {place}")
-    return None
-
-
-def _filed(
-    section: str, routine: str, dtype: str, places: Iterable[str], device: Device
-) -> Iterator[tuple[Any, str, str]]:
-    """(value, origin, place) of a section of the files, those of the first of `places` first."""
-    for place in places:
-        for origin, document in tuned_files.documents(device):
-            value = getattr(document, section).get((routine, dtype, place))
-            if value is not None:
-                yield value, origin, place
+def stop_size(routine: str, dtype: str) -> int:
+    """The order at which the recursion of 'trmm' or 'trsm' ends in leaves, unless these are smaller."""
+    asked = overrides.get_override(routine)
+    return STOPS[routine][dtype] if asked is None else asked
 
 
 @lru_cache

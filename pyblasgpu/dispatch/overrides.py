@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from itertools import count
 from typing import Any
 
-__all__ = ["active", "given", "override", "token"]
+__all__ = ["active", "get_override", "override", "token"]
 
 _overrides: ContextVar[tuple[tuple[str, Any], ...]] = ContextVar("overrides", default=())
 _token: ContextVar[int] = ContextVar("token", default=0)  # a number for the overrides: cheap to compare
@@ -49,12 +49,12 @@ def override(name: str, value: Any) -> Iterator[None]:
     'packed'          Whether operands of products are packed, k not split; if not, they are
                       copied only where they must be.
     'splits'          Into how many slices the k of every product is split, or `STREAMED`.
-    'one_product'     Whether SYR2K and HER2K are one product, mirrored, or two.
-    'in_place'        Whether TRMM is one launch, however small it is, or the recursion.
-    'one_launch'      Whether TRSM is one launch (`trsv` for one to four right-hand sides) or the
-                      recursion; as a number, the order of triangles that are one launch each.
-    'small_triangles' Whether TRSM of a batch, or of a leaf, is divided into small triangles.
-    'trmm', 'trsm'    Stop size of the recursion; 'symm' likewise.
+    'trsm_algorithm'  'trsv' (one to four right-hand sides), 'trsm_fused', 'trsm_fused_1024' (a
+                      recursion that ends in fused triangles of that order), 'trsm_small' or
+                      'recursion', to the leaves; the recursion where it does not apply.
+    'trmm_algorithm'  'trmm_fused' or 'recursion'; the recursion where the first does not apply.
+    'syr2k_algorithm' 'symmetrize' or 'two_products', of HER2K too.
+    'trmm', 'trsm'    Order at which the recursion ends in leaves; 'symm' likewise.
     ================= ============================================================================
 
     Examples
@@ -78,7 +78,7 @@ def active() -> tuple[tuple[str, Any], ...]:
     return _overrides.get()
 
 
-def given(name: str) -> Any:
+def get_override(name: str) -> Any:
     """What the innermost override of `name` says; None: to be decided."""
     return next((value for known, value in _overrides.get() if known == name), None)
 

@@ -3,9 +3,9 @@
 What is good for a product need not be good here (`model.trsm_fused`), so many Configs are candidates
 (`trsm_fused_candidates`).
 
-At some places the likeliest were timed, and a file has the fastest (its *solver*), of triangles by columns
-and by rows, on either side (`SOLVED`). It is taken to be a little faster there than what the arithmetic has
-for the best, and by as much faster than estimated at extents nearby.
+At the points of `TRSM_POINTS` the likeliest were timed, and files have the fastest, of T column- and
+row-major, on either side (`T_LAYOUTS`). It is taken to be a little faster there than what the model has for
+the best, and by as much faster than estimated at extents nearby.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import product
 from typing import Any
 
-from ..database import METHODS_AT, Solved, nearest_places, solved_as
+from ..database import FUSED_STEMS, T_LAYOUTS, TRSM_POINTS, nearest_points, t_layout
 from ..errors import BackendUnavailable
 from ..gpu.device import Device
 from ..gpu.workspace import FLAGS
@@ -24,19 +24,25 @@ from ..kernels.gemm.trsm_fused import APART
 from ..model.trsm_fused import cycles
 from ..types import Dtype, Triangle
 from . import overrides, tuned_files
-from .choose import Choice, generation
-from .leaf import COMPUTED
-from .trsm_fused_candidates import as_told, candidates, crowded, stems, tile
+from .choose import generation
+from .decisions import COMPUTED, OVERRIDE, KernelChoice
+from .trsm_fused_candidates import (
+    candidates,
+    higher_occupancy,
+    stems,
+    tile,
+    with_requested_occupancy,
+)
 
 __all__ = ["choose", "likeliest"]
 
-NEAR = 1.0  # how far away a place may be of which a solver tells, as `nearest_places` measures it
-ALIKE = 0.97  # a solver by the best estimate: tiles that fit the extents a little better come after it
+NEAR = 1.0  # how far away a point may be, as `nearest_points` measures it
+TUNED_SHARE = 0.97  # of the best estimate: tiles that fit the extents a little better come after a tuned one
 
 
 def choose(
     dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: Triangle, device: Device
-) -> Choice:
+) -> KernelChoice:
     """The Config for an m-by-n C and a triangle of order k, (m, n, k), as `trmm_fused` names it.
 
     An override by a Config of a GEMM kernel comes first.
@@ -48,39 +54,42 @@ def choose(
     """
     for stem, config in overrides.active():
         if stem in stems(dtype, device) and config.dtype == dtype.letter and config.layout == layout:
-            solver = as_told(config, triangle, device)
-            if solver is not None and _has_flags(solver, extents, triangle):
-                return Choice(solver, "override")
+            fitting = with_requested_occupancy(config, triangle, device)
+            if fitting is not None and _has_flags(fitting, extents, triangle):
+                return KernelChoice(fitting, OVERRIDE)
     return _fastest(dtype, layout, extents, triangle, device, generation()[0])
 
 
 @lru_cache(maxsize=1 << 12)
 def _fastest(
     dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: Triangle, device: Device, reloads: int
-) -> Choice:
-    found = _estimates(dtype, layout, extents, triangle, device)
-    if not found:
+) -> KernelChoice:
+    estimates = _estimates(dtype, layout, extents, triangle, device)
+    if not estimates:
         raise BackendUnavailable(f"no kernel solves {dtype.name} in one launch on {device.name}")
-    alike, share, origin = _as_filed(dtype, layout, extents, triangle, device)
-    best = min(found, key=lambda config: found[config] * (share if config in alike else 1.0))
-    return Choice(best, origin if best in alike else COMPUTED)
+    tuned, share, origin = _tuned(dtype, layout, extents, triangle, device)
+    best = min(estimates, key=lambda config: estimates[config] * (share if config in tuned else 1.0))
+    return KernelChoice(best, origin if best in tuned else COMPUTED)
 
 
-def likeliest(dtype: Dtype, solved: Solved, order: int, others: int, device: Device, count: int) -> list[Any]:
-    """The `count` Configs of different tiles that had better be timed: the one that is chosen, then by their
-    estimates; and those of the first half for more blocks a multiprocessor, which the estimate does not
-    tell from them.
+def likeliest(dtype: Dtype, layout: str, order: int, rhs: int, device: Device, count: int) -> list[Any]:
+    """The `count` Configs of different tiles that had better be timed for a T of this layout.
+
+    First the one that is chosen, then by their estimates; and those of the first half for more blocks a
+    multiprocessor, which the estimate does not tell from them.
     """
-    triangle = solved.triangle
-    key = dtype, solved.layout, _extents(order, others, triangle), triangle, device
-    found = _estimates(*key)
-    chosen = [choose(*key).config] if found else []
+    product_layout, triangle = T_LAYOUTS[layout]
+    key = dtype, product_layout, _extents(order, rhs, triangle), triangle, device
+    estimates = _estimates(*key)
+    chosen = [choose(*key).config] if estimates else []
     tiles: dict[tuple, Any] = {}
-    for config in chosen + sorted(found, key=found.__getitem__):
+    for config in chosen + sorted(estimates, key=estimates.__getitem__):
         tiles.setdefault((tile(config, triangle), config.min_blocks), config)
     likely = list(tiles.values())[:count]
-    twins = [twin for config in likely[: count // 2] for twin in crowded(config, triangle, device)]
-    return list(dict.fromkeys(likely + twins))
+    variants = [
+        each for config in likely[: count // 2] for each in higher_occupancy(config, triangle, device)
+    ]
+    return list(dict.fromkeys(likely + variants))
 
 
 def _estimates(
@@ -88,42 +97,43 @@ def _estimates(
 ) -> dict[Any, float]:
     """The Configs that can run, and the cycles that each is taken to need."""
     return {
-        config: doubt * cycles(config, extents, triangle, device)
-        for config, doubt in candidates(dtype, layout, triangle, device).items()
+        config: uncertainty * cycles(config, extents, triangle, device)
+        for config, uncertainty in candidates(dtype, layout, triangle, device).items()
         if _has_flags(config, extents, triangle)
     }
 
 
-def _as_filed(
+def _tuned(
     dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: Triangle, device: Device
 ) -> tuple[Collection[Any], float, str]:
-    """The Configs with the tile of the nearest place's solver, what part of the estimate each is taken to
+    """The Configs with the tile of the nearest point's entry, what part of the estimate each is taken to
     need, and where that comes from.
     """
     m, n, order = extents
-    others, solved = (n if triangle.on_left else m), solved_as(layout, triangle)
-    for place, stem in product(nearest_places(order, others, NEAR), stems(dtype, device)):
-        filed = tuned_files.solver(stem, dtype.letter, solved, place, device)
-        if filed:
-            found = _estimates(dtype, layout, _extents(*METHODS_AT[place], triangle), triangle, device)
-            alike = _like(filed[0], found, triangle)
-            if alike:
-                best, own = min(found.values()), min(found[config] for config in alike)
-                return alike, ALIKE * best / own, filed[1]
+    rhs, lies = (n if triangle.on_left else m), t_layout(layout, triangle)
+    for point, stem in product(nearest_points(order, rhs, NEAR), stems(dtype, device)):
+        entry = tuned_files.of_class(FUSED_STEMS[stem], dtype.letter, lies, point, device)
+        if entry:
+            there = _extents(*TRSM_POINTS[point], triangle)
+            estimates = _estimates(dtype, layout, there, triangle, device)
+            same = _same_tile(entry.config, estimates, triangle)
+            if same:
+                best, own = min(estimates.values()), min(estimates[config] for config in same)
+                return same, TUNED_SHARE * best / own, f"{entry.origin}, {point}"
     return (), 1.0, COMPUTED
 
 
-def _extents(order: int, others: int, triangle: Triangle) -> tuple[int, int, int]:
+def _extents(order: int, rhs: int, triangle: Triangle) -> tuple[int, int, int]:
     """m, n and k of the product."""
-    return (order, others, order) if triangle.on_left else (others, order, order)
+    return (order, rhs, order) if triangle.on_left else (rhs, order, order)
 
 
-def _like(solver: Any, found: Collection[Any], triangle: Triangle) -> list[Any]:
-    """The solver, if it is among those `found`, else those of its tile, for as many blocks if there are."""
-    if solver in found:
-        return [solver]
-    same = [config for config in found if tile(config, triangle) == tile(solver, triangle)]
-    return [config for config in same if config.min_blocks == solver.min_blocks] or same
+def _same_tile(tuned: Any, known: Collection[Any], triangle: Triangle) -> list[Any]:
+    """The tuned Config, if it is `known`, else those of its tile, for as many blocks if there are."""
+    if tuned in known:
+        return [tuned]
+    same = [config for config in known if tile(config, triangle) == tile(tuned, triangle)]
+    return [config for config in same if config.min_blocks == tuned.min_blocks] or same
 
 
 def _has_flags(config: Any, extents: tuple[int, int, int], triangle: Triangle) -> bool:

@@ -1,7 +1,8 @@
 """The Configs of products that are candidates for the fused TRSM, and how uncertain each is.
 
 All that were tuned for products of the layout, of other layouts the same tiles, the short space of the
-family, narrow tiles, and what files say of any place. The tuner tries them for more blocks, too (`crowded`).
+family, narrow tiles, and what files say of any point. The tuner tries them for more blocks, too
+(`higher_occupancy`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from functools import lru_cache
 from itertools import chain, islice, product
 from typing import Any
 
-from ..database import FAMILIES, METHODS_AT, solved_as
+from ..database import FAMILIES, FUSED_STEMS, TRSM_POINTS, t_layout
 from ..errors import ConfigError
 from ..gpu.device import Device
 from ..kernels.common.axes import Parameters, instructions
@@ -27,9 +28,17 @@ from . import tuned_files
 from .choose import generation, tuned_configs
 from .variants import in_place_twin
 
-__all__ = ["DEEP", "DOUBT", "as_told", "candidates", "crowded", "stems", "tile"]
+__all__ = [
+    "DEEP",
+    "UNCERTAINTY",
+    "candidates",
+    "higher_occupancy",
+    "stems",
+    "tile",
+    "with_requested_occupancy",
+]
 
-DOUBT = 1.04  # times that of a Config whose products were timed
+UNCERTAINTY = 1.04  # times that of a Config whose products were timed
 SPARE = {1: 40, 2: 110}  # registers that a kernel needs beside its estimate, by parts of an element
 #: The same where it is compiled for several blocks a multiprocessor: it takes more than it needs otherwise.
 #: In d and z it needs all that there are; with fewer than `LEAST` it spills, whatever the estimate.
@@ -56,12 +65,12 @@ def _candidates(
 ) -> dict[Any, float]:
     found: dict[Any, float] = {}
 
-    def add(config: Any, doubt: float = DOUBT) -> None:
+    def add(config: Any, uncertainty: float = UNCERTAINTY) -> None:
         if config is not None:
-            found.setdefault(config, doubt)
+            found.setdefault(config, uncertainty)
 
-    for config, doubt in _asked(dtype, layout, triangle, device):
-        add(config, doubt)
+    for config, uncertainty in _asked(dtype, layout, triangle, device):
+        add(config, uncertainty)
     tiles = {tile(config, triangle) for config in found}
     for config in _of_other_layouts(dtype, layout, device):
         laid = _twin(_laid(config, layout, device), triangle, device)
@@ -70,8 +79,8 @@ def _candidates(
             add(laid)
     for config in list(found):
         add(_deeper(config, dtype, layout, triangle, device))
-    for config in _solvers(dtype, solved_as(layout, triangle), device):
-        add(as_told(_laid(config, layout, device), triangle, device))
+    for config in _tuned(dtype, t_layout(layout, triangle), device):
+        add(with_requested_occupancy(_laid(config, layout, device), triangle, device))
     return found
 
 
@@ -86,7 +95,7 @@ def _asked(dtype: Dtype, layout: str, triangle: Triangle, device: Device) -> Ite
             yield _twin(config, triangle, device), 1.0
         others = quick_points(stem, dtype, layout, device), _narrow(stem, dtype, layout, triangle, device)
         for parameters in chain(*others):
-            yield _made(stem, dtype, layout, parameters, triangle, device), DOUBT
+            yield _made(stem, dtype, layout, parameters, triangle, device), UNCERTAINTY
 
 
 def _narrow(stem: str, dtype: Dtype, layout: str, triangle: Triangle, device: Device) -> Iterator[Parameters]:
@@ -111,12 +120,12 @@ def _of_other_layouts(dtype: Dtype, layout: str, device: Device) -> Iterator[Any
                 yield from tuned_configs(stem, dtype, other, device)
 
 
-def _solvers(dtype: Dtype, solved: str, device: Device) -> Iterator[Any]:
-    """What files say of all places."""
-    for stem, place in product(stems(dtype, device), METHODS_AT):
-        filed = tuned_files.solver(stem, dtype.letter, solved, place, device)
-        if filed:
-            yield filed[0]
+def _tuned(dtype: Dtype, layout: str, device: Device) -> Iterator[Any]:
+    """What files hold of all points, for a T of this layout."""
+    for stem, point in product(stems(dtype, device), TRSM_POINTS):
+        entry = tuned_files.of_class(FUSED_STEMS[stem], dtype.letter, layout, point, device)
+        if entry:
+            yield entry.config
 
 
 def _laid(config: Any, layout: str, device: Device) -> Any:
@@ -157,7 +166,7 @@ def _config(stem: str, dtype: Dtype, layout: str, parameters: Parameters) -> Any
         return None
 
 
-def as_told(config: Any, triangle: Triangle, device: Device) -> Any:
+def with_requested_occupancy(config: Any, triangle: Triangle, device: Device) -> Any:
     """The Config as it solves, for as many blocks a multiprocessor as it says, where they leave it registers
     enough; None where it cannot.
     """
@@ -166,7 +175,7 @@ def as_told(config: Any, triangle: Triangle, device: Device) -> Any:
     return _twin(config, triangle, device, config.min_blocks) or _twin(config, triangle, device)
 
 
-def crowded(config: Any, triangle: Triangle, device: Device) -> list[Any]:
+def higher_occupancy(config: Any, triangle: Triangle, device: Device) -> list[Any]:
     """What solves as `config` does, compiled for the most blocks a multiprocessor, and for one less."""
     fit = device.occupancy(config.threads, 1, shared_bytes(config, triangle))
     twins = (_twin(config, triangle, device, blocks) for blocks in range(fit, 1, -1))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .. import database
-from ..database import FAMILIES, SOLVED, Document, Entry, sizes_of
+from ..database import TUNED, Document, Entry, sizes_of
 from ..errors import ConfigError, DatabaseWarning
 from ..gpu.device import Device
 from ..gpu.kernel_store import NoFolder, data_folder, tell_once
@@ -29,7 +29,6 @@ __all__ = [
     "of_class",
     "serving",
     "slug",
-    "solver",
     "unusable",
     "user_file",
 ]
@@ -57,7 +56,7 @@ class Filed(NamedTuple):
 
 def of_class(stem: str, dtype: str, layout: str, size: str, device: Device) -> Filed | None:
     """The first entry that is of use, with what others say of the same Config elsewhere; None: no such."""
-    layout, complete = FAMILIES[stem].layout(layout), FAMILIES[stem].complete
+    layout, complete = TUNED[stem].layout(layout), TUNED[stem].complete
     entries = list(_entries((stem, dtype, layout, size), device))
     for origin, entry in entries:
         config = _usable(stem, dtype, layout, entry, device, f"{origin}: {stem} {dtype} {layout} {size}")
@@ -66,21 +65,6 @@ def of_class(stem: str, dtype: str, layout: str, size: str, device: Device) -> F
             for _, other in reversed(entries):
                 rates |= other.elsewhere if complete(other.parameters) == ours else {}
             return Filed(entry.tflops or 0.0, config, origin, rates)
-    return None
-
-
-def solver(stem: str, dtype: str, solved: str, place: str, device: Device) -> tuple[Any, str] | None:
-    """The Config with which TRSM was fastest in one launch at a place, `solved` as one of `SOLVED`, and its
-    origin, of the first file that has one of use.
-    """
-    key = stem, dtype, solved, place
-    for origin, document in documents(device):
-        entry = document.solvers.get(key)
-        if entry is not None:
-            layout = SOLVED[solved].layout
-            config = _usable(stem, dtype, layout, entry, device, f"{origin}: solver {' '.join(key)}")
-            if config is not None:
-                return config, f"{origin}, {place}"
     return None
 
 
@@ -122,11 +106,10 @@ def serving(stem: str, dtype: str, layout: str, device: Device) -> dict[str, Any
 def unusable(document: Document, device: Device | None) -> list[str]:
     """What is passed over of `document`, and why: Configs that break a rule, or that `device` cannot run."""
     found = []
-    entries = [(key, key[:3], entry) for key, entry in document.entries.items()]
-    entries += [(key, (*key[:2], SOLVED[key[2]].layout), e) for key, e in document.solvers.items()]
-    for key, (stem, dtype, layout), entry in entries:
+    for key, entry in document.entries.items():
+        stem, dtype, layout, _ = key
         try:
-            config = FAMILIES[stem].config(dtype, layout, entry.parameters)
+            config = TUNED[stem].config(dtype, layout, entry.parameters)
             if device is not None:
                 check_device(config, device)
         except ConfigError as broken:
@@ -145,7 +128,7 @@ def _entries(key: tuple[str, str, str, str], device: Device) -> Iterator[tuple[s
 def _usable(stem: str, dtype: str, layout: str, entry: Entry, device: Device, where: str) -> Any:
     """The Config of `entry`; None, with a warning, where `device` cannot run it."""
     try:
-        config = FAMILIES[stem].config(dtype, layout, entry.parameters)
+        config = TUNED[stem].config(dtype, layout, entry.parameters)
         check_device(config, device)
     except ConfigError as broken:
         warnings.warn(f"{where} is passed over: {broken}", DatabaseWarning, stacklevel=5)

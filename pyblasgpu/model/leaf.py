@@ -22,7 +22,7 @@ def leaf_cycles(stem: str, config: Any, extents: tuple[int, ...], resident: int,
     count = prod(batch)
     blocks = config.grid(rhs) * count
     if "ORDER" not in FAMILIES[stem].parameters:
-        return waves(_leaf_block(stem, config, n, device), blocks, resident, device)
+        return waves(_leaf_block(config, n, device), blocks, resident, device)
     leaves = -(-n // config.ORDER)
     block = _warp_leaf_block(stem, config, min(n, config.ORDER), device)
     products = (
@@ -56,11 +56,11 @@ def _warp_leaf_block(stem: str, config: Any, n: int, device: Device) -> Block:
     return Block(work, tiles * (solve + BLK * DEPENDENT + ROW + BARRIER) + chained, START)
 
 
-def _leaf_block(stem: str, config: Any, n: int, device: Device) -> Block:
-    """A panel of columns: the stripes to the left of each block row, then its diagonal block."""
+def _leaf_block(config: Any, n: int, device: Device) -> Block:
+    """A panel of columns: the stripes up to the diagonal of each block row."""
     facts, warps = config.dtype_facts, config.threads // device.warp_size
-    rows, solves = -(-n // config.BLK_M), stem == "trsm_leaf"
-    ends = (min((row + (not solves)) * config.BLK_M, n) for row in range(rows))
+    rows = -(-n // config.BLK_M)
+    ends = (min((row + 1) * config.BLK_M, n) for row in range(rows))
     stripes = sum(-(-end // config.BLK_K) for end in ends)
     loads = (config.BLK_M + config.BLK_N) * config.BLK_K / config.threads
     slots = config.THR_M * config.THR_N * facts.reals_per_element**2 * slots_per_fma(config, device)
@@ -71,10 +71,4 @@ def _leaf_block(stem: str, config: Any, n: int, device: Device) -> Block:
     work = max(warps * (issue / device.partitions + lines), fetched)
     latency = max(issue + 2 * BARRIER, ANSWER / (config.stages - 1))
     sums = (config.SLICED_K - 1) * config.THR_M * config.THR_N * facts.itemsize
-    # a thread a column, one product after the other
-    substitution = config.BLK_M**2 / 2 * facts.reals_per_element**2 * slots_per_fma(config, device) * solves
-    columns = -(-config.BLK_N // device.warp_size) / device.partitions
-    return Block(
-        stripes * work + rows * substitution * columns,
-        stripes * latency + rows * (ROW + sums + substitution * DEPENDENT),
-    )
+    return Block(stripes * work, stripes * latency + rows * (ROW + sums))

@@ -1,24 +1,15 @@
-"""The operands of TRMM or TRSM as the kernels have them that work in place: `trmm_fused`, `trsm_fused`;
-and what says that these serve.
-"""
+"""The operands of TRMM or TRSM as the fused kernels have them: `trmm_fused`, `trsm_fused`."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..database import METHODS, RECURSION, nearest_places, way_of
-from ..dispatch.leaf import Choice, choose_method
-from ..dispatch.overrides import given
-from ..gpu.device import Device
+from ..dispatch.decisions import KernelChoice
 from ..operands import Operand
 from ..types import Side, Triangle, Uplo
 from .gemm import alignments, contiguous
-from .launch_list import Tape
-from .recursion import leaves_asked
 
-__all__ = ["LEAF", "Job", "Pair", "pair", "said"]
-
-LEAF = 64  # rows up to which a triangle is a leaf, one launch as well: of such no place tells
+__all__ = ["Job", "Pair", "pair"]
 
 
 class Pair(NamedTuple):
@@ -79,12 +70,12 @@ class Job(NamedTuple):
     ----------
     pair : Pair
         T and C.
-    choice : Choice
+    choice : KernelChoice
         The Config of a GEMM kernel.
     """
 
     pair: Pair
-    choice: Choice
+    choice: KernelChoice
 
 
 def pair(t: Operand, b: Operand, side: Side, uplo: Uplo) -> Pair | None:
@@ -98,26 +89,3 @@ def pair(t: Operand, b: Operand, side: Side, uplo: Uplo) -> Pair | None:
     if b.batch != 1 or b.is_empty or not contiguous(b) or not (contiguous(t) or contiguous(t.T)):
         return None
     return Pair(t, b, Triangle.of(uplo, side))
-
-
-def said(tape: Tape, routine: str, t: Operand, b: Operand, device: Device) -> Choice | None:
-    """The way of 'trmm' or 'trsm' that is asked for, or else was the fastest at the nearest place of which a
-    file tells, one of `ways_of`; None: to be decided.
-
-    The recursion is put among the tape's choices.
-    """
-    found = _asked(routine)
-    if found is None and t.rows > LEAF:
-        others = b.rows * b.cols // t.rows
-        found = choose_method(routine, t.dtype.letter, nearest_places(t.rows, others), device)
-    if found and found.config == RECURSION:
-        tape.choices.append(found)
-    return found
-
-
-def _asked(routine: str) -> Choice | None:
-    """What overrides say: of leaves, or of a stop size, that it is the recursion."""
-    asked = given(METHODS[routine])
-    if asked is None:
-        return Choice(RECURSION, "override") if leaves_asked(routine) else None
-    return Choice(way_of(routine, asked), "override")

@@ -65,7 +65,7 @@ class Tape:
         Bytes that the workspace should not exceed, if there is a limit.
     uses_flags : bool
         Whether it needs the flags of a workspace.
-    choices : list of Choice
+    choices : list of KernelChoice or Algorithm
         Which Configs were taken, and from where.
     """
 

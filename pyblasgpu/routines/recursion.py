@@ -15,9 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from ..database import families_of
-from ..dispatch import overrides
-from ..dispatch.choose import select, stop_size
+from ..dispatch.choose import select
+from ..dispatch.leaf import stop_size
 from ..gpu.device import current
 from ..kernels.common.triangle_panel import Variant
 from ..kernels.registry import family_of
@@ -29,7 +28,7 @@ from .launch_list import Tape
 from .trmm_by_levels import most_workspace
 
 __all__ = [
-    "Leaf", "Recurrence", "Update", "leaf_recorder", "leaves_asked", "lower_left",
+    "Leaf", "Recurrence", "Update", "leaf_recorder", "lower_left",
     "record_in_place", "record_steps", "schedule", "split", "tuned_leaf",
 ]  # fmt: skip
 
@@ -83,7 +82,7 @@ class Recurrence(NamedTuple):
     Attributes
     ----------
     routine : str
-        Name under which the leaf and the stop size are tuned.
+        Name under which the leaf is tuned.
     in_reverse : bool
         Whether the schedule is walked from its end.
     leaf_alpha : callable
@@ -132,20 +131,13 @@ def record_steps(
             record_gemm(tape, factor, t21, b1, beta, b2)
 
 
-def leaves_asked(routine: str) -> bool:
-    """Whether an override is for the leaves of the recursion, or for where it ends."""
-    names = {routine, *families_of(routine)}
-    return any(name in names for name, _ in overrides.active())
-
-
 def tuned_leaf(tape: Tape, b: Operand, recurrence: Recurrence) -> tuple[Any, int]:
     """The Config of the leaves for a B like this one, and the order at which the recursion ends in them."""
-    device = current(tape.device)
-    stop = stop_size(recurrence.routine, tape.dtype, b.cols * b.batch, device)
-    extents = min(stop.config, b.rows), b.cols, b.batch
-    leaf = select(recurrence.routine, tape.dtype, "", extents, device)
-    tape.choices += stop, leaf
-    return leaf.config, min(stop.config, leaf.config.ORDER)
+    stop = stop_size(recurrence.routine, tape.dtype.letter)
+    extents = min(stop, b.rows), b.cols, b.batch
+    leaf = select(recurrence.routine, tape.dtype, "", extents, current(tape.device))
+    tape.choices.append(leaf)
+    return leaf.config, min(stop, leaf.config.ORDER)
 
 
 def leaf_recorder(

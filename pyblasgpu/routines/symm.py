@@ -18,9 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import isqrt
 
-from ..dispatch.choose import stop_size
-from ..dispatch.leaf import COMPUTED, Choice
-from ..gpu.device import current
+from ..dispatch.overrides import get_override
 from ..operands import Operand
 from ..types import Side, Uplo
 from . import trmm_by_levels
@@ -72,7 +70,7 @@ def record(
         a, b, c = (a.conjugate() if hermitian else a), b.T, c.T
     if uplo is Uplo.UPPER:
         a = _mirrored(a, hermitian)
-    stop = _stop(tape, a)
+    stop = _stop(tape)
     for first, rows, count in diagonal(c.rows, stop, c.batch):
         a11 = repeated(a.block(first, first, rows, rows), stop, stop, count)
         b1, c1 = (repeated(x.block(first, 0, rows, c.cols), stop, 0, count) for x in (b, c))
@@ -112,13 +110,9 @@ def _portions(batch: int, nbytes: int) -> Iterator[tuple[int, int]]:
         yield first, min(most, batch - first)
 
 
-def _stop(tape: Tape, a: Operand) -> int:
-    """The order of the diagonal blocks: what was tuned or asked for, else the largest power of two of which a
+def _stop(tape: Tape) -> int:
+    """The order of the diagonal blocks: what an override asks for, else the largest power of two of which a
     block may be copied.
     """
-    found = stop_size("symm", tape.dtype, a.rows, current(tape.device))
-    if found.origin == COMPUTED:
-        most = isqrt(trmm_by_levels.MOST_COPIED // tape.dtype.itemsize)
-        found = Choice(1 << (most.bit_length() - 1), COMPUTED)
-    tape.choices.append(found)
-    return found.config
+    most = isqrt(trmm_by_levels.MOST_COPIED // tape.dtype.itemsize)
+    return get_override("symm") or 1 << (most.bit_length() - 1)

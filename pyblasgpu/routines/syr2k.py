@@ -7,19 +7,19 @@ That reads C once, and no block computes what is beyond the diagonal in vain, bu
 
 from __future__ import annotations
 
-from ..database import METHODS, nearest_places
+from ..dispatch.algorithms import SYMMETRIZE, syr2k_algorithm
 from ..dispatch.choose import select
-from ..dispatch.leaf import choose_method, runs
-from ..dispatch.overrides import given
+from ..dispatch.decisions import Algorithm
+from ..dispatch.leaf import runs
 from ..dispatch.split_k import partial_bytes
 from ..gpu.device import current
 from ..kernels.copy import symmetrize
 from ..operands import Operand
 from ..types import Uplo
-from . import trmm_by_levels
 from .gemm import record_gemm
 from .launch_list import ALPHA, BETA, CONJ_ALPHA, Tape
 from .triangle_update import Product, TriangleUpdate, record_beyond, record_triangle, tape_of_triangle
+from .trmm_by_levels import MOST_COPIED, most_workspace
 
 __all__ = ["record", "syr2k", "tape"]
 
@@ -64,39 +64,26 @@ def record(tape: Tape, a: Operand, b: Operand, c: Operand, triangle: TriangleUpd
         products = Product(ALPHA, a, b.T.conjugate()), Product(CONJ_ALPHA, b, a.T.conjugate())
     else:
         products = Product(ALPHA, a, b.T), Product(ALPHA, b, a.T)
-    if _pays_to_mirror(tape, a, c):
-        _record_mirrored(tape, products[0], c, triangle)
+    algorithm = _algorithm(c)
+    tape.choices.append(algorithm)
+    if algorithm.name == SYMMETRIZE:
+        _record_symmetrized(tape, products[0], c, triangle)
     else:
         record_triangle(tape, products, c, triangle)
 
 
-def _pays_to_mirror(tape: Tape, a: Operand, c: Operand) -> bool:
-    """Whether one product, mirrored, should be faster than two of a triangle, and W is not too large.
+def _algorithm(c: Operand) -> Algorithm:
+    """One product where W is not too large, and the device can symmetrize it, else two of a triangle.
 
-    It spares the work beyond the diagonal, k n times the width of a tile, and a reading of C, and costs the
-    bytes of W, n n elements twice. Files say where it was faster, not of batches; where they say nothing, it
-    was not slower on an H200 for k from n / 4 on, but for z beyond 1024.
+    One spares the work beyond the diagonal and a reading of C, and costs the bytes of W, n n elements twice.
     """
-    method = METHODS["syr2k"]
-    asked = given(method)
-    if asked is not None:
-        return asked
-    device = current(tape.device)
-    if c.batch * partial_bytes(c.rows, c.cols, c.dtype) > trmm_by_levels.MOST_COPIED:
-        return False
-    if not runs(symmetrize.STEM, device):
-        return False
-    if c.batch == 1:
-        found = choose_method("syr2k", c.dtype.letter, nearest_places(c.rows, a.cols), device)
-        if found:
-            tape.choices.append(found)
-            return found.config == method
-    return 4 * a.cols >= c.rows
+    of_w = c.batch * partial_bytes(c.rows, c.cols, c.dtype)
+    return syr2k_algorithm(of_w <= MOST_COPIED and runs(symmetrize.STEM, current(c.device)))
 
 
-def _record_mirrored(tape: Tape, product: Product, c: Operand, triangle: TriangleUpdate) -> None:
+def _record_symmetrized(tape: Tape, product: Product, c: Operand, triangle: TriangleUpdate) -> None:
     """Record W := `product`, C := W + W' + beta C."""
-    tape.limit = trmm_by_levels.most_workspace(c)
+    tape.limit = most_workspace(c)
     record_beyond(tape, c, triangle)
     alpha, left, right = product
     part = triangle.region

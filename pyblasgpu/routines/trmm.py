@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from ..database import RECURSION
+from ..dispatch.algorithms import TRMM_FUSED, trmm_algorithm
 from ..operands import Operand
 from ..types import Diag, Side, Uplo
 from . import trmm_by_levels, trmm_in_place
@@ -63,7 +67,11 @@ _RECURRENCE = Recurrence("trmm", True, _leaf_alpha, _update)
 
 def record(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Diag) -> None:
     """Record the whole call."""
-    whole = trmm_in_place.plan(tape, t, b, side, uplo)
+    algorithm = trmm_algorithm(tape.dtype, t.rows, b.rows * b.cols // t.rows)
+    whole = None
+    if algorithm.name == TRMM_FUSED:
+        whole = trmm_in_place.plan(tape, t, b, side, uplo)
+    tape.choices.append(algorithm if whole else replace(algorithm, name=RECURSION))
     if whole:
         trmm_in_place.record(tape, whole, diag)
         return

@@ -9,28 +9,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, cast
 
-from ..database import RECURSION
-from ..dispatch.choose import Choice, select
+from ..dispatch.choose import select
+from ..dispatch.decisions import KernelChoice
 from ..errors import BackendUnavailable
-from ..gpu.device import Device, current
+from ..gpu.device import current
 from ..kernels.gemm import trmm_fused as trmm_fused
 from ..kernels.registry import FAMILIES
 from ..kernels.trmm import diagonal_blocks
-from ..model.score import in_place_cycles
 from ..operands import Operand
 from ..types import Diag, Side, Uplo
 from .gemm import contiguous, match_alignment
-from .in_place import LEAF, Job, Pair, pair, said
+from .in_place import Job, Pair, pair
 from .launch_list import ALPHA, Tape
 from .trmm_by_levels import most_workspace
 
 __all__ = ["InPlace", "plan", "record"]
-
-#: Where no file says which was faster, rows up to which it is ahead of the recursion, if that is not always
-#: so: the tiles with which complex FMAs are fastest are too large, and have no registers left.
-MOST = {"c": 2048}
-SHORT = 1024  # rows of a triangle that is multiplied before a chain of launches is over
-UNEVEN = 2.25  # times its share that the longest tile may take
 
 
 class InPlace(Job):
@@ -52,49 +45,28 @@ class InPlace(Job):
 def plan(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo) -> InPlace | None:
     """How the kernel multiplies these operands; None where it does not, or not well.
 
-    It does not where `pair` has none, nor where its scratch is more than the workspace may be. Else overrides
-    and files decide (`in_place.said`), and where they say nothing `_is_likely` and `_is_even`.
+    It does not where `pair` has none, nor where its scratch is more than the workspace may be.
     """
     found = pair(t, b, side, uplo)
     if found is None:
         return None
     try:
-        device = current(tape.device)
-        method = said(tape, "trmm", t, b, device)
-        if method.config == RECURSION if method else not _is_likely(t):
-            return None
-        job = InPlace(found, _choose(tape, found))
+        choice = _choose(tape, found)
     except BackendUnavailable:
         return None
-    if tape.dtype.itemsize * sum(job.scratch) > most_workspace(b):
-        return None
-    if not method and not _is_even(job, device):
-        return None
-    tape.choices += [method, job.choice] if method else [job.choice]
-    return job
+    job = InPlace(found, choice)
+    return job if tape.dtype.itemsize * sum(job.scratch) <= most_workspace(b) else None
 
 
-def _is_likely(t: Operand) -> bool:
-    """Whether a triangle like this one may be served, before a Config is looked for."""
-    return LEAF < t.rows <= MOST.get(t.dtype.letter, t.rows)
-
-
-def _choose(tape: Tape, pair: Pair) -> Choice:
+def _choose(tape: Tape, pair: Pair) -> KernelChoice:
     device, part, aligned = current(tape.device), pair.triangle, pair.aligned
     found = select("gemm", tape.dtype, pair.layout, pair.extents, device, part=part, aligned=aligned)
     return replace(found, config=match_alignment(found.config, *pair.operands))
 
 
-def _is_even(job: InPlace, device: Device) -> bool:
-    """Whether the longest tile is not what the others wait for, or a chain of launches takes longer still."""
-    if job.pair.t.rows <= SHORT:
-        return True
-    share, longest = in_place_cycles(job.choice.config, job.pair.extents, device, job.pair.triangle)
-    return longest <= UNEVEN * share
-
-
 def record(tape: Tape, job: InPlace, diag: Diag) -> None:
     """Record the two launches."""
+    tape.choices.append(job.choice)
     (t, c, triangle), config = job.pair, cast(Any, job.choice.config)
     lead = job.pair.lead
     with tape.temporary():

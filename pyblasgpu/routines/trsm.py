@@ -6,35 +6,23 @@ each is one launch; or all is one launch, with few right-hand sides of `trsv`, e
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
-from ..database import RECURSION, SMALL, nearest_small
+from ..database import RECURSION, TRSM_SMALL
+from ..dispatch.algorithms import TRSV, trsm_algorithm
 from ..dispatch.choose import select
-from ..dispatch.leaf import Choice, choose_method, runs
-from ..dispatch.overrides import given
-from ..gpu.device import Device, current
-from ..kernels.trsm import small as trsm_small
+from ..dispatch.leaf import runs
+from ..gpu.device import current
 from ..kernels.trsm.small import TrsmSmall
 from ..operands import Operand
 from ..types import Diag, Side, Uplo
 from . import trsm_one_launch, trsv
 from .copy import record_scale
-from .in_place import LEAF
 from .launch_list import ALPHA, Tape, recorded
-from .recursion import (
-    Recurrence,
-    leaf_recorder,
-    leaves_asked,
-    record_in_place,
-    record_steps,
-    tuned_leaf,
-)
+from .recursion import Recurrence, leaf_recorder, record_in_place, record_steps, tuned_leaf
 
 __all__ = ["record", "tape", "trsm"]
-
-#: Where no file says which was faster: rows of a triangle alone that is small, and of triangles of a batch
-#: that are parted into small ones, if these fill half of the device by themselves (docs/history/).
-ALONE, OF_BATCH = 32, 512
 
 
 def trsm(alpha, t: Operand, b: Operand, stream: int, *, side: Side, uplo: Uplo, diag: Diag) -> None:
@@ -86,49 +74,26 @@ def _update(first: int):
 _RECURRENCE = Recurrence("trsm", False, _leaf_alpha, _update)
 
 
-def _small(tape: Tape, b: Operand) -> TrsmSmall | None:
-    """The Config of `trsm_small` where it serves a leaf, or the triangles of a batch parted into small ones,
-    as overrides and files say, and else `_is_likely`.
-    """
-    if (b.batch == 1 and b.rows > LEAF) or leaves_asked("trsm"):
-        return None
-    device = current(tape.device)
-    if not runs(trsm_small.STEM, device):
-        return None
-    method = _said_small(b, device)
-    tape.choices += [method] if method else []
-    choice = select(trsm_small.STEM, tape.dtype, "", (b.rows, b.cols), device)
-    if method.config == RECURSION if method else not _is_likely(b, choice.config, device):
-        return None
-    tape.choices.append(choice)
-    return choice.config
-
-
-def _said_small(b: Operand, device: Device) -> Choice | None:
-    """The way that is asked for, or else was the fastest at the nearest place of which a file tells."""
-    asked = given(SMALL)
-    if asked is None:
-        return choose_method("trsm", b.dtype.letter, nearest_small(b.rows, b.cols, b.batch), device)
-    return Choice(SMALL if asked else RECURSION, "override")
-
-
-def _is_likely(b: Operand, config: TrsmSmall, device: Device) -> bool:
-    """Whether operands like these had better be served, where nothing says so."""
-    blocks = b.batch * config.serving(min(b.rows, config.most_rows), b.cols).grid(b.cols)
-    return b.rows <= ALONE or (b.batch > 1 and b.rows <= OF_BATCH and 2 * blocks >= device.sm_count)
-
-
 def record(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Diag) -> None:
     """Record the whole call."""
 
     def solve(t: Operand, b: Operand) -> None:
-        if trsv.serves(b):
+        device = current(tape.device)
+        algorithm = trsm_algorithm(tape.dtype, b.rows, b.cols, b.batch, device)
+        rows = trsm_one_launch.fused_order(tape, t, b, algorithm)
+        uses_trsv = algorithm.name == TRSV and trsv.applies(b)
+        uses_small = algorithm.name == TRSM_SMALL and runs(TRSM_SMALL, device)
+        applies = rows or uses_trsv or uses_small
+        tape.choices.append(algorithm if applies else replace(algorithm, name=RECURSION))
+        if uses_trsv:
             trsv.record(tape, t, b, diag)
-        elif rows := trsm_one_launch.most_rows(tape, t, b):
+        elif rows:
             record_steps(tape, t, b, _RECURRENCE, rows, partial(trsm_one_launch.record, tape, diag))
-        elif small := _small(tape, b):
-            by_order = partial(_record_small, tape, diag, small)
-            record_steps(tape, t, b, _RECURRENCE, small.most_rows, by_order)
+        elif uses_small:
+            choice = select(TRSM_SMALL, tape.dtype, "", (b.rows, b.cols), device)
+            tape.choices.append(choice)
+            by_order = partial(_record_small, tape, diag, choice.config)
+            record_steps(tape, t, b, _RECURRENCE, choice.config.most_rows, by_order)
         else:
             config, stop = tuned_leaf(tape, b, _RECURRENCE)
             record_steps(tape, t, b, _RECURRENCE, stop, leaf_recorder(tape, t, b, _RECURRENCE, diag, config))

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from ..dispatch.choose import select
 from ..dispatch.leaf import runs
-from ..dispatch.overrides import given
 from ..gpu.device import current
 from ..kernels.common.triangle_panel import Variant
 from ..kernels.trsv import kernel as trsv
@@ -17,23 +16,12 @@ from ..operands import Operand
 from ..types import Diag
 from .launch_list import ALPHA, Tape
 
-__all__ = ["SMALL", "record", "serves"]
-
-SMALL = 256  # rows that one leaf solves in one launch, as the recursion does without measurements
+__all__ = ["applies", "record"]
 
 
-def serves(b: Operand) -> bool:
-    """Whether a B like this one is solved in one launch.
-
-    It is not where there is but a leaf, not of batches, which keep the device busy by themselves, not where a
-    stop size is asked for, and so the recursion, and not where the device cannot run the kernel.
-    """
-    if b.batch != 1 or not 0 < b.cols <= trsv.MOST_COLS:
-        return False
-    asked = given("one_launch")
-    if asked is not None:
-        return asked
-    return b.rows > SMALL and given("trsm") is None and runs(trsv.STEM, current(b.device))
+def applies(b: Operand) -> bool:
+    """Whether the kernel can solve for a B like this one: a few columns of one matrix."""
+    return b.batch == 1 and 0 < b.cols <= trsv.MOST_COLS and runs(trsv.STEM, current(b.device))
 
 
 def record(tape: Tape, t: Operand, b: Operand, diag: Diag) -> None:

@@ -23,10 +23,10 @@ __all__ = [
     "SYMMETRIC",
     "SymmetricCase",
     "SymmetricData",
+    "algorithms",
     "data",
     "exact",
     "symmetric_cases",
-    "ways",
 ]
 
 #: The routines that compute a triangle, those that read one, and both.
@@ -35,9 +35,9 @@ SYMMETRIC = ("symm", "hemm")
 ROUTINES = (*SYMMETRIC, *RANK_K)
 
 
-def ways(routine: str) -> tuple[bool | None, ...]:
-    """What ``override("one_product", ...)`` may force on a routine; None where there is but one way."""
-    return (False, True) if "2k" in routine else (None,)
+def algorithms(routine: str) -> tuple[str | None, ...]:
+    """What ``override("syr2k_algorithm", ...)`` may ask of a routine; None where there is but one."""
+    return ("two_products", "symmetrize") if "2k" in routine else (None,)
 
 
 @dataclass(frozen=True)

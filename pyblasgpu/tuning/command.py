@@ -18,7 +18,7 @@ from rich.progress import (
 )
 
 from .. import build, terminal
-from ..database import STOP_ROUTINES, Document
+from ..database import Document
 from ..dispatch import catalogue
 from ..dispatch.tuned_files import user_file
 from ..errors import PyblasgpuError
@@ -78,13 +78,11 @@ def main(options: Any, routine: Callable[[str], Callable] = call.routine) -> int
 
 
 def _tune(options: Any, device: Device, routine: Callable) -> int:
-    pairs = dryrun.scope(options.routine, options.dtype)
     searches = dryrun.searches_of(options)
     log = SweepLog(device, options.effort, options.resume)
     monitor = ClockMonitor(Sensor(device.ordinal))
     budget = options.budget or BUDGETS.get(options.effort)
     strategy = options.strategy or ("exhaustive" if options.effort == "exhaustive" else "likely")
-    recursive = [name for name in STOP_ROUTINES if name in dict(pairs)]
     with (
         Compilers(device.cc) as compilers,
         beside(LIST_PROCESSES) as executor,
@@ -110,7 +108,7 @@ def _tune(options: Any, device: Device, routine: Callable) -> int:
             curves=options.report is not None,
             stages=getattr(options, "stage", None) or STAGES,
         )
-        found = tuner.run(searches, recursive)
+        found = tuner.run(searches)
         if tuner.untried or tuner.unbegun:
             left = f"{tuner.untried} candidates untried and {tuner.unbegun} searches not begun"
             watcher.say(f"the run ended with {left}; --resume goes on with them")

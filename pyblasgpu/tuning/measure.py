@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..database import SOLVED, solved_in
+from ..database import T_LAYOUTS
 from ..errors import PyblasgpuError
 from ..gpu import memory
 from ..gpu.device import Device
@@ -152,7 +152,7 @@ class Workload:
         self, routine: Callable, name: str, dtype: Dtype, layout: str, extents: tuple[int, ...]
     ) -> Rotation:
         """`routine` at `extents` on copies of its operands: A, B of a GEMM lie as `layout` says, a triangle
-        as that one of `SOLVED` whose records have the layout.
+        as that one of `T_LAYOUTS`, by default the first.
         """
         make = {"gemm": self.products, "syr2k": self._rank_2k}.get(name, self._triangular)
         try:
@@ -205,15 +205,17 @@ class Workload:
         n, rhs, *batch = extents
         of_each = math.prod(batch)
         count = self._copies(dtype, of_each * n * n, of_each * n * rhs)
-        solved = SOLVED[solved_in(layout) or "left_by_columns"]
+        product, triangle = T_LAYOUTS.get(layout) or T_LAYOUTS["left_colmajor"]
+        on_left = triangle.on_left
+        is_colmajor = product[not on_left] == "n"
         # what is stored is lower on the left by columns, and turned by rows, and once more on the right
-        is_lower = solved.on_left == solved.by_columns
+        is_lower = on_left == is_colmajor
         triangles = self._triangles(dtype, n, count, is_lower, of_each)
-        triangles = triangles if solved.by_columns else [t.T for t in triangles]
-        rows, cols = (n, rhs) if solved.on_left else (rhs, n)
+        triangles = triangles if is_colmajor else [t.T for t in triangles]
+        rows, cols = (n, rhs) if on_left else (rhs, n)
         outs = self._matrices("B", dtype, rows, cols, count, batch=of_each)
         (given,) = self._matrices("A", dtype, rows, cols, 1, batch=of_each)
-        side, uplo = (Side.LEFT, Uplo.LOWER) if solved.on_left else (Side.RIGHT, Uplo.UPPER)
+        side, uplo = (Side.LEFT, Uplo.LOWER) if on_left else (Side.RIGHT, Uplo.UPPER)
         flags = {"side": side, "uplo": uplo, "diag": Diag.NON_UNIT}
 
         def call(t: Operand, b: Operand) -> Callable[[], None]:

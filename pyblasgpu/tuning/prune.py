@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..database import FAMILIES, STOP_ROUTINES, places_of
+from ..database import FAMILIES, places_of
 from ..dispatch.variants import persistent
 from ..errors import ConfigError, require
 from ..gpu.device import Device
@@ -111,7 +111,7 @@ def check_guidelines(config: Any, fit: Fit, guidelines: Guidelines) -> None:
 
 def defaults(stem: str, dtype: str, effort: str) -> Guidelines:
     """The guidelines of a family where none are given."""
-    wanted = LEAF_GUIDELINES if FAMILIES[stem].routine in STOP_ROUTINES else GUIDELINES[dtype]
+    wanted = GUIDELINES[dtype] if FAMILIES[stem].routine == "gemm" else LEAF_GUIDELINES
     return replace(wanted, score=EXHAUSTIVE_SCORE) if effort == "exhaustive" else wanted
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from ..database import FAMILIES, sizes_of
+from ..database import FAMILIES, FUSED_TRSM, Document, Entry, sizes_of
 from ..errors import lacking
 from ..types import DTYPES
 from .results import Record, sound, winners
@@ -71,7 +71,8 @@ def rows(records: Sequence[Record]) -> list[Row]:
             vendor[record.stem, record.dtype, record.layout, record.size, record.extents] = record.tflops
     found = []
     document = winners(records, records[0].device if records else "")
-    for key, entry in sorted(document.entries.items(), key=lambda item: _order(item[0])):
+    found_here = {key: entry for key, entry in document.entries.items() if key[0] in FAMILIES}
+    for key, entry in sorted(found_here.items(), key=lambda item: _order(item[0])):
         extents, there = max(timed[key].items())
         rates = sorted({record.candidate: record.tflops for record in there}.values())
         best = [record.tflops for record in there if record.parameters == entry.parameters]
@@ -97,7 +98,7 @@ def funnel(records: Iterable[Record]) -> dict[str, Counter[str]]:
 
 
 def show(records: Sequence[Record], console: Console) -> None:
-    """Print the table of winners, the stop sizes, the methods, and what became of all candidates."""
+    """Print the table of winners, the algorithms of TRSM, and what became of all candidates."""
     table = Table(*_COLUMNS, title=f"{records[0].device}: the fastest kernels" if records else "")
     for row in rows(records):
         table.add_row(*_cells(row))
@@ -125,21 +126,22 @@ def as_json(records: Sequence[Record]) -> dict[str, Any]:
     return {
         "device": found.device,
         "winners": [asdict(row) for row in rows(records)],
-        "stop_sizes": [
-            {"routine": routine, "dtype": dtype, "class": size, "stop": stop}
-            for (routine, dtype, size), stop in sorted(found.stop_sizes.items())
+        "trsm_rates": [
+            {"dtype": dtype, "point": point, **rates}
+            for (dtype, point), rates in sorted(found.trsm_rates.items())
         ],
-        "methods": [
-            {"routine": routine, "dtype": dtype, "place": place, "method": way}
-            for (routine, dtype, place), way in sorted(found.methods.items())
-        ],
-        "solvers": [
-            dict(zip(("stem", "dtype", "triangle", "place"), key, strict=True))
+        "trsm_fused": [
+            dict(zip(("stem", "dtype", "layout", "point"), key, strict=True))
             | {**entry.parameters, "tflops": entry.tflops}
-            for key, entry in sorted(found.solvers.items())
+            for key, entry in sorted(_fused(found).items())
         ],
         "candidates": {stem: dict(counts) for stem, counts in funnel(records).items()},
     }
+
+
+def _fused(document: Document) -> dict[tuple[str, str, str, str], Entry]:
+    """The entries of the fused TRSM."""
+    return {key: entry for key, entry in document.entries.items() if key[0] in FUSED_TRSM}
 
 
 def _cells(row: Row) -> list[str]:
@@ -185,17 +187,13 @@ def _markdown(records: Sequence[Record]) -> str:
 def _lines(records: Sequence[Record]) -> list[str]:
     """What the table has no place for."""
     found = winners(records, "")
-    stops: dict[str, list[str]] = {}
-    for (name, dtype, size), stop in found.stop_sizes.items():
-        stops.setdefault(dtype + name, []).append(f"{stop} ({size})")
-    lines = [f"{name}: leaves of at most {', '.join(sorted(each))} rows" for name, each in stops.items()]
-    ways: dict[tuple[str, str], list[str]] = {}
-    for (name, dtype, place), way in found.methods.items():
-        ways.setdefault((dtype + name, way), []).append(place)
-    for (_, dtype, solved, place), entry in found.solvers.items():
+    points: dict[tuple[str, str], list[str]] = {}
+    for (dtype, point), rates in found.trsm_rates.items():
+        points.setdefault((f"{dtype}trsm", max(rates, key=rates.__getitem__)), []).append(point)
+    for (_, dtype, layout, point), entry in _fused(found).items():
         tile = "×".join(str(entry.parameters[name]) for name in ("BLK_M", "BLK_N", "BLK_K"))
-        ways.setdefault((f"{dtype}trsm in one launch, {solved}", tile), []).append(place)
-    lines += [f"{name}: {way} at {', '.join(places)}" for (name, way), places in sorted(ways.items())]
+        points.setdefault((f"{dtype}trsm, fused, {layout}", tile), []).append(point)
+    lines = [f"{name}: {which} at {', '.join(at)}" for (name, which), at in sorted(points.items())]
     for stem, counts in sorted(funnel(records).items()):
         said = ", ".join(f"{outcome} {count}" for outcome, count in counts.most_common())
         lines.append(f"{stem}: {counts.total()} candidates: {said}")

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import cast
 
 from ..database import (
     FAMILIES,
-    METHODS,
-    METHODS_AT,
-    STOP_ROUTINES,
+    FUSED_TRSM,
+    RECURSION,
+    TRSM_FUSED,
+    TRSM_POINTS,
+    TRSM_SMALL,
+    TUNED,
     Document,
     Entry,
+    algorithms_of,
     families_of,
-    solved_in,
-    switch_at,
-    ways_of,
 )
 
 __all__ = [
@@ -26,9 +26,9 @@ __all__ = [
     "add_elsewhere",
     "as_of_now",
     "candidate_of",
-    "drop_others",
     "sound",
     "winners",
+    "with_current_algorithm",
 ]
 
 
@@ -38,23 +38,21 @@ FATAL = frozenset({"wrong", "spoils", "crash", "hang", "error"})
 
 @dataclass(frozen=True)
 class Record:
-    """One candidate at one size: a kernel's Config, a stop size, or a method.
+    """One candidate at one size: a kernel's Config, or an algorithm.
 
     Attributes
     ----------
     device, arch : str
         Where it was measured.
     stem : str
-        A kernel family; or a routine, for its stop size, its method, or as a whole.
+        A family that has entries; or a routine, for an algorithm, or as a whole.
     dtype, layout, size : str
-        As in the database; of a method the place, and the layout 'any', or that of another of `SOLVED`.
+        As in the database; of an algorithm the point, and the layout 'any'.
     extents : tuple of int
         What was run.
     parameters : dict
-        Of the Config; of a stop size ``{"stop": size}``, with the Config of the leaf that it was timed with;
-        of a method, ``{"one_launch": 1}``, maybe with the Config that it was timed with, of the recursion
-        beside it, ``{"one_launch": 0}``, and of one that ends in triangles of 1024 which go by it,
-        ``{"one_launch": 1024}``; of batches ``{"small_triangles": 1}``, or 0.
+        Of the Config; of an algorithm ``{name: 1}``; of a leaf within its routine the Config's, and
+        ``{"stop": order}``.
     outcome : str
         'ok'; or why there is no time: the rule that it broke, 'compile', 'wrong', 'spoils' (it wrote where
         it must not), 'crash', 'hang', 'error'; or what was timed beside the candidates: 'vendor',
@@ -96,36 +94,22 @@ class Record:
 
     @property
     def candidate(self) -> tuple:
-        """Equal for the records of one candidate; a method is another one at every place."""
+        """Equal for the records of one candidate; what belongs to a point is another one at each."""
         found = candidate_of(self.stem, self.dtype, self.layout, self.parameters)
-        return (*found, self.size) if self.method or self.solver else found
+        return (*found, self.size) if self.algorithm or self.stem in FUSED_TRSM else found
 
     @property
-    def method(self) -> str | None:
-        """Of a record of a method which of `ways_of` the routine it is of."""
-        asked = self.parameters.get(switch_at(self.stem, self.size) or "")
-        if self.layout != "any":
+    def algorithm(self) -> str | None:
+        """Of TRSM, the algorithm that the record is of."""
+        if self.stem != "trsm" or self.layout != "any" or len(self.parameters) != 1:
             return None
-        return next((way for way, value in ways_of(self.stem, self.size).items() if value == asked), None)
-
-    @property
-    def solver(self) -> tuple[str, str, dict[str, int]] | None:
-        """Family, which of `SOLVED`, and parameters of the GEMM Config that solved all in one launch, if the
-        record has them.
-        """
-        switch = METHODS.get(self.stem, "")
-        solved = solved_in(self.layout)
-        if solved is None or self.size not in METHODS_AT or self.parameters.get(switch) != 1:
-            return None
-        given = {name: value for name, value in self.parameters.items() if name != switch}
-        stems = families_of("gemm", self.dtype)
-        stem = next((stem for stem in stems if set(given) == set(FAMILIES[stem].parameters)), None)
-        return (stem, solved, given) if stem else None
+        (name,) = self.parameters
+        return name if name in algorithms_of(self.size) else None
 
     @property
     def kernel(self) -> tuple[str, str, str, dict[str, int]] | None:
         """Family, dtype, layout and parameters of the kernel: its own, or the leaf of a whole routine."""
-        if self.stem in FAMILIES:
+        if self.stem in TUNED:
             return self.stem, self.dtype, self.layout, self.parameters
         leaf = {name: value for name, value in self.parameters.items() if name != "stop"}
         stems = families_of(self.stem, self.dtype) if "stop" in self.parameters and leaf else ()
@@ -137,8 +121,8 @@ class Record:
 
 def candidate_of(stem: str, dtype: str, layout: str, parameters: dict[str, int]) -> tuple:
     """The same for one that was written down before its Config had all of its parameters."""
-    if stem in FAMILIES:
-        parameters = FAMILIES[stem].complete(parameters)
+    if stem in TUNED:
+        parameters = TUNED[stem].complete(parameters)
     return stem, dtype, layout, *sorted(parameters.items())
 
 
@@ -148,14 +132,49 @@ def as_of_now(record: Record) -> Record | None:
     What a sweep recorded stays in its file. A kernel whose lost parameter was off, or 0, is the same without
     it; the time of another is of no Config that there is.
     """
-    if record.kernel is None:
-        return record
-    stem, _, _, parameters = record.kernel
-    lost = parameters.keys() - FAMILIES[stem].parameters.keys()
+    found = with_current_algorithm(record)
+    if found is None or found.kernel is None:
+        return found
+    record = found
+    stem, _, _, parameters = found.kernel
+    lost = parameters.keys() - TUNED[stem].parameters.keys()
     if any(parameters[name] for name in lost):
         return None
     kept = {name: value for name, value in record.parameters.items() if name not in lost}
     return replace(record, parameters=kept) if lost else record
+
+
+#: What versions before 0.1.0 called the algorithms, and the layouts of T.
+_SWITCHES = {"trsm": ("one_launch", "small_triangles"), "trmm": ("in_place",), "syr2k": ("one_product",)}
+_T_LAYOUTS = {
+    "any": "left_colmajor",
+    "left_by_rows": "left_rowmajor",
+    "right_by_columns": "right_colmajor",
+    "right_by_rows": "right_rowmajor",
+}
+
+
+def with_current_algorithm(record: Record) -> Record | None:
+    """`record` of an algorithm, or of a fused TRSM, by the names of today.
+
+    None of an algorithm that is chosen by a rule now.
+    """
+    switches = [name for name in _SWITCHES.get(record.stem, ()) if name in record.parameters]
+    if not switches:
+        return record
+    if record.stem != "trsm":
+        return None
+    (switch,) = switches
+    value = record.parameters[switch]
+    config = {name: number for name, number in record.parameters.items() if name != switch}
+    if not config:
+        name = TRSM_SMALL if switch == "small_triangles" else TRSM_FUSED
+        algorithm = (RECURSION, name)[value] if value < 2 else f"{name}_{value}"
+        return replace(record, parameters={algorithm: 1})
+    stem = next((stem for stem in FUSED_TRSM if set(config) == set(TUNED[stem].parameters)), None)
+    if stem is None or record.layout not in _T_LAYOUTS or record.size not in TRSM_POINTS:
+        return None
+    return replace(record, stem=stem, layout=_T_LAYOUTS[record.layout], parameters=config)
 
 
 def winners(records: Iterable[Record], device: str) -> Document:
@@ -164,17 +183,17 @@ def winners(records: Iterable[Record], device: str) -> Document:
     Of a class with several extents that candidate wins whose times are the smallest multiples of the best
     on average; only candidates with a time at each of them take part, of those that are `sound`. The
     same rule joins devices when `records` are those of several, for the values of an architecture.
-    Of methods it takes two that a device tried at a place; one may have failed there.
+    Of algorithms it takes two that a device tried at a point; one may have failed there.
     """
     records = list(records)
     tried: dict[tuple, set[str]] = defaultdict(set)
     for record in records:
-        if method := record.method:
-            tried[_method_place(record)].add(method)
+        if algorithm := _algorithm(record):
+            tried[record.device, record.dtype, record.size].add(algorithm)
     records = sound(records)
     times: dict[tuple, dict[tuple, dict[tuple, Record]]] = defaultdict(lambda: defaultdict(dict))
     for record in records:
-        if not record.method or len(tried[_method_place(record)]) > 1:
+        if not record.algorithm and record.stem not in FUSED_TRSM:
             key = (record.stem, record.dtype, record.layout, record.size)
             times[key][record.candidate][record.device, record.extents] = record
     document = Document(device)
@@ -183,38 +202,43 @@ def winners(records: Iterable[Record], device: str) -> Document:
         best = _best(measured)
         # the larger of the extents is the one to quote
         quoted = max(best.values(), key=lambda record: record.extents)
-        stem, dtype, _, size = key
-        if stem in STOP_ROUTINES and "stop" in quoted.parameters:
-            document.stop_sizes[stem, dtype, size] = quoted.parameters["stop"]
-        if quoted.method:
-            document.methods[stem, dtype, size] = quoted.method
         if quoted.kernel is not None:
             stem, dtype, layout, parameters = quoted.kernel
+            size = key[-1]
             alone = times[stem, dtype, layout, size].get(candidate_of(*quoted.kernel), {})
             rates = [record.tflops for _, record in sorted(alone.items(), key=lambda item: item[0])]
             document.entries[stem, dtype, layout, size] = Entry(parameters, rates[-1] if rates else None)
-            if key[0] in STOP_ROUTINES:
-                drop_others(document, stem, dtype, size)
-    _add_solvers(document, records)
+            if key[0] not in FAMILIES:
+                _drop_others(document, stem, dtype, size)
+    _add_trsm(document, records, tried)
     add_elsewhere(document, records)
     return document
 
 
-def _method_place(record: Record) -> tuple[str, ...]:
-    return record.device, record.stem, record.dtype, record.size
+def _algorithm(record: Record) -> str | None:
+    """The algorithm of TRSM of which the record tells: with any Config, the fused one is what it is."""
+    is_fused = record.stem in FUSED_TRSM and record.layout == "left_colmajor"
+    return TRSM_FUSED if is_fused else record.algorithm
 
 
-def _add_solvers(document: Document, records: Iterable[Record]) -> None:
-    """The Config of the fastest of `sound` records at each place, of each of `SOLVED`."""
+def _add_trsm(document: Document, records: Iterable[Record], tried: dict[tuple, set[str]]) -> None:
+    """The fastest Config of the fused TRSM at each point, and the best rate of each algorithm, by `sound`
+    records.
+    """
     fastest: dict[tuple, Record] = {}
+    rates: dict[tuple, dict[str, float]] = defaultdict(dict)
     for record in records:
-        if solver := record.solver:
-            key = record.dtype, solver[1], record.size
+        if record.stem in FUSED_TRSM:
+            key = record.dtype, record.layout, record.size
             if key not in fastest or record.seconds < fastest[key].seconds:
                 fastest[key] = record
-    for (dtype, which, place), record in fastest.items():
-        stem, _, parameters = cast(tuple, record.solver)
-        document.solvers[stem, dtype, which, place] = Entry(parameters, record.tflops)
+        algorithm = _algorithm(record)
+        if algorithm and len(tried[record.device, record.dtype, record.size]) > 1:
+            at = rates[record.dtype, record.size]
+            at[algorithm] = max(record.tflops, at.get(algorithm, 0.0))
+    for (dtype, layout, point), record in fastest.items():
+        document.entries[record.stem, dtype, layout, point] = Entry(record.parameters, record.tflops)
+    document.trsm_rates.update(rates)
 
 
 def add_elsewhere(document: Document, records: Iterable[Record]) -> None:
@@ -229,7 +253,7 @@ def add_elsewhere(document: Document, records: Iterable[Record]) -> None:
         document.entries[stem, dtype, layout, size] = replace(entry, elsewhere=elsewhere)
 
 
-def drop_others(document: Document, stem: str, dtype: str, size: str) -> None:
+def _drop_others(document: Document, stem: str, dtype: str, size: str) -> None:
     """Drop what other families of the routine have at the same place."""
     for other in families_of(FAMILIES[stem].routine, dtype):
         if other != stem:

@@ -1,23 +1,24 @@
-"""Whole routines: their solvers and methods, tuned with the winners; before and after; and cuBLAS's."""
+"""Fused TRSMs and algorithms, tuned with the kernels just found; whole routines and cuBLAS's, timed."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import product
-from typing import Any, cast
+from typing import Any
 
 from ..database import (
     FAMILIES,
-    METHODS,
-    METHODS_AT,
-    SMALL_AT,
-    SOLVED,
+    FUSED_STEMS,
+    FUSED_TRSM,
+    T_LAYOUTS,
+    TRSM_FUSED,
+    TRSM_POINTS,
+    TRSM_SMALL_POINTS,
     Document,
+    algorithms_at,
     is_batch,
-    switch_at,
     tuned_at,
-    ways_at,
 )
 from ..dispatch.trsm_fused import likeliest
 from ..gpu.device import Device
@@ -26,70 +27,70 @@ from .results import candidate_of
 from .runner import Runner
 from .worker_bench import Job
 
-__all__ = ["search_methods", "search_solvers", "time_vendor", "time_routines"]
+__all__ = ["search_algorithms", "search_fused_trsm", "time_routines", "time_vendor"]
 
 CURVE = (256, 512, 1024, 2048, 4096)  # orders at which whole routines are timed before and after
 PATIENCE = 300.0  # seconds: there may be kernels that nobody has compiled yet
 
 
-def search_methods(runner: Runner, routines: Collection[tuple[str, str]], late: Callable[[], bool]) -> int:
-    """Time (routine, dtype) pairs in all their ways, with what the user's file says.
+def search_algorithms(runner: Runner, dtypes: Collection[str], late: Callable[[], bool]) -> int:
+    """Time the algorithms of TRSM in these dtypes, with what the user's file says.
 
-    Place by place, so that a run that is cut off has compared all of them at the first ones. Returns how many
+    Point by point, so that a run that is cut off has compared all of them at the first ones. Returns how many
     times are missing then.
     """
-    tried = {(r.stem, r.dtype, r.size, r.method) for r in runner.log.records}
-    places: dict[str, tuple[int, ...]] = {**METHODS_AT, **SMALL_AT}
-    ways = ((*pair, at, *way) for at in places for pair in routines for way in ways_at(pair[0], at).items())
+    tried = {(r.dtype, r.size, r.algorithm) for r in runner.log.records}
+    points: dict[str, tuple[int, ...]] = {**TRSM_POINTS, **TRSM_SMALL_POINTS}
     wanted = []
-    for routine, dtype, place, _, asked in (way for way in ways if way[:4] not in tried):
-        switch = cast(str, switch_at(routine, place))
-        job = Job(routine, dtype, "any", ((switch, asked),), ((places[place], math.inf),), reload=True)
-        wanted.append((place, {switch: int(asked)}, job))
+    for point, extents in points.items():
+        for dtype, algorithm in product(dtypes, algorithms_at(point)):
+            if (dtype, point, algorithm) not in tried:
+                override = ("trsm_algorithm", algorithm)
+                job = Job("trsm", dtype, "any", (override,), ((extents, math.inf),), reload=True)
+                wanted.append(((job.routine, dtype, "any"), point, {algorithm: 1}, job))
     return _time_all(runner, wanted, late)
 
 
-def search_solvers(
-    runner: Runner,
-    dtypes: Collection[str],
-    device: Device,
-    count: int,
-    compile_all: Callable[[Collection[tuple[Any, Any]]], None],
-    late: Callable[[], bool],
-) -> int:
-    """Time TRSM in one launch with the `count` likeliest Configs at each place and for each of `SOLVED`; they
+def search_fused_trsm(
+    runner: Runner, dtypes: Collection[str], device: Device, count: int,
+    compile_all: Callable[[Collection[tuple[Any, Any]]], None], late: Callable[[], bool],
+) -> int:  # fmt: skip
+    """Time the fused TRSM with the `count` likeliest Configs at each point and for each of `T_LAYOUTS`; they
     are compiled first.
 
     Returns how many times are missing when it is `late`.
     """
-    method = METHODS["trsm"]
-    known = {record.candidate for record in runner.log.records if record.solver}
+    known = {record.candidate for record in runner.log.records if record.stem in FUSED_TRSM}
     wanted, kernels = [], set()
-    for (place, extents), solved, dtype in product(METHODS_AT.items(), SOLVED.values(), dtypes):
-        for config in likeliest(DTYPES[dtype], solved, *extents, device, count):
-            key, overrides = ("trsm", dtype, solved.recorded), ((method, True), (config.STEM, config))
-            parameters = {method: 1, **FAMILIES[config.STEM].parameters_of(config)}
-            if (*candidate_of(*key, parameters), place) not in known:
-                kernels.add((solved.triangle, config))
-                wanted.append((place, parameters, Job(*key, overrides, ((extents, math.inf),))))
+    for (point, extents), layout, dtype in product(TRSM_POINTS.items(), T_LAYOUTS, dtypes):
+        for config in likeliest(DTYPES[dtype], layout, *extents, device, count):
+            key = FUSED_STEMS[config.STEM], dtype, layout
+            parameters = FAMILIES[config.STEM].parameters_of(config)
+            if (*candidate_of(*key, parameters), point) not in known:
+                kernels.add((T_LAYOUTS[layout].triangle, config))
+                overrides = ("trsm_algorithm", TRSM_FUSED), (config.STEM, config)
+                job = Job("trsm", dtype, layout, overrides, ((extents, math.inf),))
+                wanted.append((key, point, parameters, job))
     compile_all(kernels)
     return _time_all(runner, wanted, late)
 
 
-def _time_all(
-    runner: Runner, wanted: Sequence[tuple[str, dict[str, int], Job]], late: Callable[[], bool]
-) -> int:
-    """Time (size, parameters, job) one by one; returns how many are missing when it is `late`."""
-    for done, (size, parameters, job) in enumerate(wanted):
+#: (family or routine, dtype, layout), size class or point, parameters, and what is run.
+_Wanted = tuple[tuple[str, str, str], str, dict[str, int], Job]
+
+
+def _time_all(runner: Runner, wanted: Sequence[_Wanted], late: Callable[[], bool]) -> int:
+    """Time one by one; returns how many are missing when it is `late`."""
+    for done, each in enumerate(wanted):
         if late():
             return len(wanted) - done
-        _time(runner, size, parameters, job)
+        _time(runner, *each)
     return 0
 
 
-def _time(runner: Runner, size: str, parameters: dict[str, int], job: Job) -> None:
+def _time(runner: Runner, key: tuple[str, str, str], size: str, parameters: dict[str, int], job: Job) -> None:
     """Note what a job says of a candidate."""
-    key, ((extents, _),) = (job.routine, job.dtype, job.layout), job.problems
+    ((extents, _),) = job.problems
     times, failure = runner.finish(job, PATIENCE)
     for seconds in times:
         runner.add_time(key, size, parameters, extents, seconds)
@@ -118,6 +119,8 @@ def time_routines(
 def time_vendor(runner: Runner, found: Document) -> None:
     """Time cuBLAS where the winners were timed; without it, nothing is lost."""
     for stem, dtype, layout, size in found.entries:
+        if stem in FUSED_TRSM:
+            continue
         if FAMILIES[stem].routine == "trmm" and is_batch(size):
             continue  # it has none of batches
         extents = tuned_at(stem, size)[-1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from ..database import FAMILIES
+from ..database import TUNED
 from ..types import DTYPES
 from .clock_monitor import ClockMonitor
 from .measure import flops
@@ -69,7 +69,7 @@ class Runner:
     ) -> Record:
         """Append a time to the log, with its rate and the state of the device."""
         stem, dtype, _ = key
-        routine = FAMILIES[stem].routine if stem in FAMILIES else stem
+        routine = TUNED[stem].routine if stem in TUNED else stem
         rate = flops(routine, DTYPES[dtype], extents) / seconds / 1e12
         return self.log.add(
             key,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
-from ..database import FAMILIES, STOP_ROUTINES, Document, sizes_of
+from ..database import FAMILIES, Document, sizes_of
 from ..dispatch import tuned_files
 from ..dispatch.variants import persistent
 from ..gpu.compile import Resources
@@ -229,7 +229,7 @@ class KernelSearch:
         problems = tuple((t.extents, self._log.best(key, t.size, t.extents)) for t in measurements)
         verify = () if (key[0], config) in self._verified else ("aligned",)
         self._running, self._failed = (active, config, measurements), False
-        patience = BETWEEN if FAMILIES[key[0]].routine in STOP_ROUTINES else None
+        patience = BETWEEN if FAMILIES[key[0]].routine != "gemm" else None
         self._runner.worker.send(job_of(key, config, problems, verify), patience)
 
     def _answered(self, answer: Any) -> None:
@@ -303,7 +303,7 @@ def job_of(key: SearchKey, config: Any, problems: tuple = (), verify: tuple[str,
     stem, dtype, layout = key
     routine = FAMILIES[stem].routine
     overrides: list[tuple[str, Any]] = [(stem, config)]
-    if routine in STOP_ROUTINES:
+    if routine != "gemm":
         overrides.append((routine, LARGEST_STOP))
     return Job(routine, dtype, layout, tuple(overrides), problems, verify)
 

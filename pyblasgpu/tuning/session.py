@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Any
 
 from ..database import FAMILIES, Document, tuned_at
@@ -14,7 +15,7 @@ from ..gpu.device import Device
 from .candidate_list import CandidateOptions
 from .clock_monitor import ClockMonitor
 from .results import winners
-from .routine_search import search_methods, search_solvers, time_routines, time_vendor
+from .routine_search import search_algorithms, search_fused_trsm, time_routines, time_vendor
 from .runner import Runner, WorkerLike
 from .search import KernelSearch, Watcher, job_of
 from .signals import Interrupts
@@ -25,11 +26,11 @@ from .verify_winners import CompilersLike, WinnerVerifier, wait
 
 __all__ = ["STAGES", "Tuner"]
 
-STAGES = ("kernels", "solvers", "methods")  # in the order in which they are tuned
+STAGES = ("kernels", "trsm_fused", "algorithms")  # in the order in which they are tuned
 
 BEFORE = 0.05  # of the budget, after which no more is timed as it was before
-SOLVERS = 0.9  # of the budget, after which no more are timed, so that methods are
-LIKELIEST = {"quick": 2, "normal": 6}  # Configs of TRSM in one launch that are timed at a problem
+FUSED = 0.9  # of the budget, after which no more fused TRSMs are timed, so that algorithms are
+LIKELIEST = {"quick": 2, "normal": 6}  # Configs of the fused TRSM that are timed at a point
 MOST_LIKELY = 8  # of other efforts
 
 
@@ -74,7 +75,7 @@ class Tuner:
         self._interrupts = Interrupts()
         self._runner = Runner(worker, log, monitor, self._interrupts)
         self._compilers, self.watcher = compilers, watcher
-        self._effort, self._sizes = options.effort, options.sizes
+        self._effort = options.effort
         self._curves, self._stages = curves, stages
         self._begun, self._budget = time.monotonic(), budget or math.inf
         self._verifier = WinnerVerifier(self._runner, log, job_of, compilers)
@@ -106,8 +107,8 @@ class Tuner:
         """Searches for which there was none."""
         return self._kernels.unbegun
 
-    def run(self, searches: list[SearchKey], recursive: list[str]) -> Document:
-        """Search the families, then solvers and methods of the routines `recursive` with the winners.
+    def run(self, searches: list[SearchKey]) -> Document:
+        """Search the families, then fused TRSMs and the algorithms of TRSM with the winners.
 
         Interrupted, it ends with what was measured so far.
 
@@ -118,20 +119,21 @@ class Tuner:
         """
         try:
             with self._interrupts:
-                return self._run(searches, recursive)
+                return self._run(searches)
         except PyblasgpuError as lost:
             kept = f"what was measured is in {self.log.path}, and --resume goes on with it"
             raise PyblasgpuError(f"{lost}; {kept}") from lost
 
-    def _run(self, searches: list[SearchKey], recursive: list[str]) -> Document:
+    def _run(self, searches: list[SearchKey]) -> Document:
         routines = dict.fromkeys((FAMILIES[stem].routine, dtype) for stem, dtype, _ in searches)
+        trsm_dtypes = [dtype for routine, dtype in routines if routine == "trsm"]
         try:
             if self._curves:
                 # with a cold store of cubins most of it would be compilation, one kernel after the other
                 time_routines(self._runner, routines, "before", lambda: self._late(BEFORE))
             for stage in STAGES:
                 if stage in self._stages:
-                    self._go_through(stage, searches, [pair for pair in routines if pair[0] in recursive])
+                    self._go_through(stage, searches, trsm_dtypes)
         except KeyboardInterrupt:
             self.watcher.say("interrupted: what was measured so far decides")
             self._kernels.settle()
@@ -142,27 +144,24 @@ class Tuner:
                 time_routines(self._runner, routines, "after")
         return found
 
-    def _go_through(self, stage: str, searches: list[SearchKey], recursive: list[tuple[str, str]]) -> None:
+    def _go_through(self, stage: str, searches: list[SearchKey], trsm_dtypes: list[str]) -> None:
         """One of `STAGES`."""
         if stage == "kernels":
             self._kernels.run(searches)
             return
         self._save(searches)  # whole routines run with what was found before
-        if stage == "solvers":
-            dtypes = [dtype for routine, dtype in recursive if routine == "trsm"]
-            options = self.device, LIKELIEST.get(self._effort, MOST_LIKELY), self._compile_solvers
-            self._untimed += search_solvers(self._runner, dtypes, *options, lambda: self._late(SOLVERS))
+        if stage == "trsm_fused":
+            options = self.device, LIKELIEST.get(self._effort, MOST_LIKELY), self._compile_fused
+            late = partial(self._late, FUSED)
+            self._untimed += search_fused_trsm(self._runner, trsm_dtypes, *options, late)
         else:
-            # SYR2K is of GEMM's kernels, and tuned with them, unless these are of some sizes alone
-            products = [key for key in searches if FAMILIES[key[0]].routine == "gemm" and not self._sizes]
-            pairs = dict.fromkeys([*recursive, *(("syr2k", dtype) for _, dtype, _ in products)])
-            self._untimed += search_methods(self._runner, pairs, self._late)
+            self._untimed += search_algorithms(self._runner, trsm_dtypes, self._late)
 
-    def _compile_solvers(self, kernels: Collection[tuple[str, Any]]) -> None:
+    def _compile_fused(self, kernels: Collection[tuple[str, Any]]) -> None:
         """What is not compiled when it is late, the worker compiles when it comes to it."""
         for triangle, config in kernels:
             self._compilers.submit(triangle, config)
-        wait(self._compilers, self._interrupts, lambda: self._late(SOLVERS))
+        wait(self._compilers, self._interrupts, lambda: self._late(FUSED))
         self._compilers.drop()
 
     def _late(self, share: float = 1.0) -> bool:
@@ -195,12 +194,12 @@ class Tuner:
 
     def decided(self, found: Document) -> Document:
         """`found` without the classes whose present kernel was not tried: there nothing is replaced."""
-        current = {key: tuned_files.serving(*key, self.device) for key in {key[:3] for key in found.entries}}
-        for stem, dtype, layout, size in list(found.entries):
+        searched = [key for key in found.entries if key[0] in FAMILIES]
+        current = {key: tuned_files.serving(*key, self.device) for key in {key[:3] for key in searched}}
+        for stem, dtype, layout, size in searched:
             key = stem, dtype, layout
             if size in current[key] and not self._was_tried(key, current[key][size], size):
                 del found.entries[*key, size]
-                found.stop_sizes.pop((FAMILIES[stem].routine, dtype, size), None)
         return found
 
     def _was_tried(self, key: SearchKey, config: Any, size: str) -> bool:

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from ..database import FAMILIES, Document, dumps, read
+from ..database import Document, dumps, read
 from ..dispatch.tuned_files import user_file
-from .results import drop_others
 
 __all__ = ["edit", "merge", "save"]
 
@@ -20,13 +19,8 @@ __all__ = ["edit", "merge", "save"]
 def merge(found: Document) -> Path:
     """Put `found` into the user's file, over what is there for the same keys; returns the file."""
     with edit(found.device) as present:
-        for stem, dtype, _, size in found.entries:
-            if (FAMILIES[stem].routine, dtype, size) in found.stop_sizes:
-                drop_others(present, stem, dtype, size)
         present.entries.update(found.entries)
-        present.stop_sizes.update(found.stop_sizes)
-        present.methods.update(found.methods)
-        present.solvers.update(found.solvers)
+        present.trsm_rates.update(found.trsm_rates)
     return user_file(found.device)
 
 

@@ -7,14 +7,13 @@ import os
 import re
 import sys
 import warnings
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
 from .. import database, terminal
-from ..database import FAMILIES, DatabaseError, Document, dumps, parse
+from ..database import TUNED, DatabaseError, Document, dumps, parse
 from ..dispatch import tuned_files
 from ..errors import DatabaseWarning
 from ..gpu import device as devices
@@ -142,9 +141,7 @@ def forget(device: str, stems: tuple[str, ...] | None = None, dtypes: tuple[str,
     with edit(driver_name(device)) as document:
         before = len(document)
         document.entries = {key: e for key, e in document.entries.items() if kept(*key[:2])}
-        document.stop_sizes = {key: s for key, s in document.stop_sizes.items() if kept(*key[:2])}
-        document.methods = {key: way for key, way in document.methods.items() if kept(*key[:2])}
-        document.solvers = {key: e for key, e in document.solvers.items() if kept("trsm", key[1])}
+        document.trsm_rates = {key: each for key, each in document.trsm_rates.items() if kept("trsm", key[0])}
         return before - len(document)
 
 
@@ -172,19 +169,14 @@ def _list(options: Any) -> int:
         values = [{"file": str(path), **json.loads(dumps(document))} for path, document in found.items()]
         print(json.dumps(values, indent=2))
         return 0
-    table = Table("device", "family", "dtype", "layout", "class", "Config or switch", "TFLOP/s")
+    table = Table("device", "family", "dtype", "layout", "class", "Config or algorithm", "TFLOP/s")
     for document in found.values():
-        solvers = (
-            (("trsm", dtype, f"{stem} {solved}", at), e)
-            for (stem, dtype, solved, at), e in sorted(document.solvers.items())
-        )
-        for key, entry in chain(sorted(document.entries.items()), solvers):
+        for key, entry in sorted(document.entries.items()):
             config = " ".join(f"{name}={int(value)}" for name, value in entry.parameters.items())
             table.add_row(document.device, *key, config, f"{entry.tflops:.3g}" if entry.tflops else "")
-        for (routine, dtype, size), stop in sorted(document.stop_sizes.items()):
-            table.add_row(document.device, routine, dtype, "", size, f"stop={stop}", "")
-        for (routine, dtype, place), way in sorted(document.methods.items()):
-            table.add_row(document.device, routine, dtype, "", place, f"method={way}", "")
+        for (dtype, point), rates in sorted(document.trsm_rates.items()):
+            for algorithm, rate in sorted(rates.items()):
+                table.add_row(document.device, "trsm", dtype, "", point, algorithm, f"{rate:.3g}")
     terminal.console(WIDTH).print(
         table if table.row_count else "nothing was tuned here; packaged values serve"
     )
@@ -251,7 +243,7 @@ def _notes(document: Document) -> list[str]:
 def _forget(options: Any) -> int:
     stems = None
     if options.routine is not None:
-        families = (stem for stem, family in FAMILIES.items() if family.routine in options.routine)
+        families = (stem for stem, family in TUNED.items() if family.routine in options.routine)
         stems = (*families, *options.routine)
     name = driver_name(options.device)
     print(f"{forget(name, stems, options.dtype)} values of {name} are forgotten")

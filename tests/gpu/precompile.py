@@ -59,9 +59,11 @@ def every_variant(letter: str, m: int, n: int, k: int) -> list[KernelSource]:
     return found
 
 
-def asked_for(name: str, runs: Callable[[str], Iterable], *others: int) -> tuple[Callable, Callable]:
-    """Fixtures of a module whose tests run with the override `name`: the kernels of ``runs(letter)`` of all
-    dtypes are compiled, also for what `others` ask for, and it is in force.
+def asked_for(
+    name: str, runs: Callable[[str], Iterable], algorithm: str, *others: str
+) -> tuple[Callable, Callable]:
+    """Fixtures of a module whose tests run with the override `name` for an `algorithm`: the kernels of
+    ``runs(letter)`` of all dtypes are compiled, also for `others`, and it is in force.
     """
 
     def start(run, value):
@@ -70,13 +72,13 @@ def asked_for(name: str, runs: Callable[[str], Iterable], *others: int) -> tuple
 
     @pytest.fixture(scope="module", autouse=True)
     def compiled(compile_once, request) -> None:
-        ways = product(DTYPES, (True, *others))
+        ways = product(DTYPES, (algorithm, *others))
         calls = (partial(start, run, value) for letter, value in ways for run in runs(letter))
         compile_once(request.module.__name__, lambda: sources_of(calls))
 
     @pytest.fixture(autouse=True)
     def asked() -> Iterator[None]:
-        with override(name, True):
+        with override(name, algorithm):
             yield
 
     return compiled, asked

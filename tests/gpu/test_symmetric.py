@@ -22,10 +22,10 @@ from pyblasgpu.testing.symmetric_cases import (
     RANK_K,
     ROUTINES,
     SymmetricCase,
+    algorithms,
     data,
     exact,
     symmetric_cases,
-    ways,
 )
 from pyblasgpu.types import DTYPES, Uplo
 
@@ -34,11 +34,11 @@ from .running import NAN, Placed, cupy, same
 
 
 @contextmanager
-def forced(stop: int | None = None, mirrored: bool | None = None) -> Iterator[None]:
-    """Diagonal blocks of this order; SYR2K and HER2K as one product, mirrored, or as two; by default as the
-    library has them.
+def forced(stop: int | None = None, algorithm: str | None = None) -> Iterator[None]:
+    """Diagonal blocks of this order; SYR2K and HER2K by this algorithm; by default as the library has
+    them.
     """
-    with override("symm", stop), override("one_product", mirrored):
+    with override("symm", stop), override("syr2k_algorithm", algorithm):
         yield
 
 
@@ -50,11 +50,11 @@ class Run:
     order: str = "F"
     aligned: bool = True
     stop: int | None = None
-    mirrored: bool | None = None
+    algorithm: str | None = None
 
     def __str__(self):
         kind = f"{self.order}{'' if self.aligned else ', odd'}{f', stop {self.stop}' if self.stop else ''}"
-        return f"{self.case} ({kind}{', mirrored' if self.mirrored else ''})"
+        return f"{self.case} ({kind}{f', {self.algorithm}' if self.algorithm else ''})"
 
     def start(self) -> tuple[Placed, np.ndarray]:
         """Call the routine; C, not yet fetched, and what it should be."""
@@ -63,7 +63,7 @@ class Run:
         out = Placed(given.c, self.order, self.aligned)
         inputs = [Placed(x, "F", self.aligned).array for x in given.inputs]
         routine = getattr(pyblasgpu, case.routine)
-        with forced(self.stop, self.mirrored):
+        with forced(self.stop, self.algorithm):
             result = routine(*inputs, alpha=case.alpha, beta=case.beta, out=out.array, **case.options)
         assert result is out.array
         return out, exact(case, given)
@@ -76,17 +76,17 @@ class Run:
 
 
 def runs(routine: str, letter: str) -> Iterator[Run]:
-    """All cases, in one block and in several, both ways; all flags also row-major and unaligned; batches."""
+    """All cases, in one block and in several, by all algorithms; flags also row-major, unaligned; batches."""
     cases = [case for case in symmetric_cases(routine, SIZES) if case.dtype.letter == letter]
-    for (number, case), mirrored in product(enumerate(cases), ways(routine)):
+    for (number, case), algorithm in product(enumerate(cases), algorithms(routine)):
         many = max(case.extents) > 129
-        yield Run(case, stop=256 if many else (None, 16)[number % 2], mirrored=mirrored)
+        yield Run(case, stop=256 if many else (None, 16)[number % 2], algorithm=algorithm)
         if case.extents == (65, 33):
-            yield Run(case, "C", False, 16, mirrored)
+            yield Run(case, "C", False, 16, algorithm)
     batches = ((3,), 16), ((2, 3), None), ((300,), None)
-    for (batch, stop), mirrored in product(batches, ways(routine)):
+    for (batch, stop), algorithm in product(batches, algorithms(routine)):
         case = SymmetricCase(routine, DTYPES[letter], 40, m=40, k=9, alpha=2, beta=-1, batch=batch)
-        yield Run(case, stop=stop, mirrored=mirrored)
+        yield Run(case, stop=stop, algorithm=algorithm)
 
 
 ALL = [(routine, letter) for routine in ROUTINES for letter in DTYPES]
@@ -107,12 +107,12 @@ def test_exact(routine, letter):
 @pytest.mark.parametrize(("routine", "letter"), ALL)
 def test_a_new_result(routine, letter):
     """With zeros in the other triangle; and the same again, from what is remembered of the call."""
-    for uplo, mirrored in product(Uplo, ways(routine)):
+    for uplo, algorithm in product(Uplo, algorithms(routine)):
         case = SymmetricCase(routine, DTYPES[letter], 65, m=65, k=33, uplo=uplo, alpha=2)
         given = data(np.random.default_rng(1), case)
         given.c[...] = 0
         inputs = [cupy.asarray(x, order="F") for x in given.inputs]
-        with forced(mirrored=mirrored):
+        with forced(algorithm=algorithm):
             found = getattr(pyblasgpu, routine)(*inputs, alpha=2, **case.options)
             same(found.get(), exact(case, given), case)
             assert found.flags.f_contiguous
@@ -127,11 +127,11 @@ def test_negative_steps(routine, letter):
     case = SymmetricCase(routine, DTYPES[letter], 65, m=65, k=33, alpha=2, beta=-1)
     given = data(np.random.default_rng(2), case)
     inputs = [cupy.asarray(x[::-1, ::-1].copy())[::-1, ::-1] for x in given.inputs]
-    for mirrored in ways(routine):
+    for algorithm in algorithms(routine):
         room = cupy.full((130, 195), NAN, case.dtype.name)
         out = room[::-2, ::3]
         out[...] = cupy.asarray(given.c)
-        with forced(16, mirrored):
+        with forced(16, algorithm):
             getattr(pyblasgpu, routine)(*inputs, alpha=2, beta=-1, out=out, **case.options)
         same(out.get(), exact(case, given), case)
         out[...] = NAN
@@ -158,24 +158,24 @@ def on_device(x: np.ndarray):
 @pytest.mark.parametrize(("routine", "letter"), ALL)
 def test_error_bounds(routine, letter):
     """Several diagonal blocks of the order that the library takes by itself."""
-    for problem, mirrored in product(problems(routine, letter, 2100), ways(routine)):
+    for problem, algorithm in product(problems(routine, letter, 2100), algorithms(routine)):
         given = problem.data()
         x = given.map(on_device)
-        with forced(mirrored=mirrored):
+        with forced(algorithm=algorithm):
             problem.ours(x, "cuda")
-        assert problem.error(given, x.out.get(order="A")) < 1, (problem.variant, mirrored)
+        assert problem.error(given, x.out.get(order="A")) < 1, (problem.variant, algorithm)
 
 
 @pytest.mark.parametrize(("routine", "letter"), ALL)
 def test_the_same_bits(routine, letter):
     """On every run, and for a C with a longer leading stride."""
-    for problem, mirrored in product(problems(routine, letter, 700), ways(routine)):
+    for problem, algorithm in product(problems(routine, letter, 700), algorithms(routine)):
         x = problem.data().map(on_device)
         results = []
         for room in (700, 700, 704):
             out = cupy.empty((room, 700), x.out.dtype, order="F")[:700]
             out[...] = x.out
-            with forced(mirrored=mirrored):
+            with forced(algorithm=algorithm):
                 problem.ours(x._replace(out=out), "cuda")
             results.append(out.get())
         assert all(np.array_equal(result, results[0], equal_nan=True) for result in results[1:])

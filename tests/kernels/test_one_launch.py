@@ -7,10 +7,10 @@ import pytest
 
 from pyblasgpu.dispatch import choose
 from pyblasgpu.dispatch import trsm_fused as dispatch_trsm_fused
+from pyblasgpu.dispatch.algorithms import MAX_FUSED_TRMM
 from pyblasgpu.gpu.compile import compile_here
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.registry import family_of
-from pyblasgpu.routines import trmm_in_place
 from pyblasgpu.types import DTYPES, Diag, Triangle
 
 pytestmark = chosen_kernels.NEEDS_COMPILER
@@ -22,7 +22,7 @@ TRMM = {
     for letter in DTYPES
     for triangle in Triangle
     for n in (512, 2048, 8192)
-    if n <= trmm_in_place.MOST.get(letter, n)
+    if n <= MAX_FUSED_TRMM.get(letter, n)
     for found in [choose.select("gemm", DTYPES[letter], "nn", (n, n, n), H200, part=triangle).config]
 }
 

@@ -15,7 +15,8 @@ from benchmarks import alternatives, choice
 from pyblasgpu.bench import command as bench_command
 from pyblasgpu.bench import machine, progress
 from pyblasgpu.database import FAMILIES
-from pyblasgpu.dispatch.choose import Choice, select, tuned_configs
+from pyblasgpu.dispatch.choose import select, tuned_configs
+from pyblasgpu.dispatch.decisions import KernelChoice
 from pyblasgpu.errors import PyblasgpuError
 from pyblasgpu.gpu.compile import Resources
 from pyblasgpu.gpu.device import known
@@ -100,7 +101,7 @@ def test_alternatives_are_what_any_family_named_would_run():
 
 def test_where_k_is_cut_alternatives_are_too(space, home, monkeypatch):
     config = space[0]
-    monkeypatch.setattr(alternatives, "choice_of", lambda *_: Choice(config, "a file", 6))
+    monkeypatch.setattr(alternatives, "choice_of", lambda *_: KernelChoice(config, "a file", 6))
     case = alternatives.case_of(product(SKINNY), space, 2, (4,), H200)
     per_config = {}
     for alternative in case.alternatives:
@@ -141,7 +142,7 @@ def test_kernels_are_compiled_as_they_will_run(space, home):
     """Scalar loads of A where its columns are of odd length."""
     wide = next(c for c in space if c.VEC_A > 1 and c.VEC_B == 1 and c.stages == 1)
     for shape, vec in (((4096, 64, 64), wide.VEC_A), ((4095, 64, 64), 1)):
-        kernel = alternatives.Case(product(shape), Choice(wide, "", 1), ()).kernel(wide)
+        kernel = alternatives.Case(product(shape), KernelChoice(wide, "", 1), ()).kernel(wide)
         assert vec == kernel.VEC_A
 
 

@@ -63,7 +63,7 @@ def test_values_that_an_option_of_tune_does_not_take(option, values, takes, caps
         ("--routine gemm,trsm --layout nn", ("--layout nn", "trsm", "any")),
         ("--routine gemm --layout any", ("--layout any", "nn, nt, tn, tt")),
         ("--routine gemm --family gemm_mma --dtype s", ("--family gemm_mma", "gemm_simt")),
-        ("--routine gemm --family trsm_leaf", ("--family trsm_leaf", "gemm_simt, gemm_mma")),
+        ("--routine gemm --family trsm_fma", ("--family trsm_fma", "gemm_simt, gemm_mma")),
         ("--routine gemm --size few", ("--size few", "low_rank")),
         (
             "--routine gemm,trsm --dtype d --family gemm_mma --size few",

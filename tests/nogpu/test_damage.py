@@ -16,15 +16,14 @@ from hypothesis import strategies as st
 
 from pyblasgpu.database import (
     FAMILIES,
-    METHODS_AT,
-    SOLVED,
+    TUNED,
     DatabaseError,
     Document,
     Entry,
+    algorithms_of,
     dumps,
     parse,
     read,
-    ways_of,
 )
 from pyblasgpu.dispatch import choose, tuned_files
 from pyblasgpu.dispatch.tuned_files import user_file
@@ -37,7 +36,7 @@ from pyblasgpu.tuning.tuned_file_writer import merge
 from pyblasgpu.types import DTYPES
 
 H200 = known("h200")
-PACKAGED = (tuned_files.PACKAGED / "nvidia_h200.json").read_bytes()
+PACKAGED = (tuned_files.PACKAGED / "sm_90.json").read_bytes()
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
@@ -58,15 +57,18 @@ def paths_of(value, path=()):
 
 
 WHOLE = json.loads(PACKAGED)
-METHODS = {
-    "trmm": {"s": {"512x512": "in_place"}},
-    "trsm": {"z": {"512x32": "recursion", "64x64x100": "recursion"}},
+RATES = {
+    "s": {"512x512": {"trsm_fused": 2.0, "trsm_fused_512": 1.0}},
+    "z": {"512x32": {"recursion": 3.0}, "64x64x100": {"recursion": 1.0, "trsm_small": 2.0}},
 }
 PRODUCTS = WHOLE["entries"]["gemm_simt"]["s"]
-SOLVER = {"config": PRODUCTS["nn"]["large"]["config"], "tflops": 3.0}
+FUSED = {"config": PRODUCTS["nn"]["large"]["config"], "tflops": 3.0}
 SMALL = {
-    **WHOLE, "entries": {"gemm_simt": {"s": PRODUCTS}}, "method": METHODS,
-    "solver": {"gemm_simt": {"s": {"512x512": SOLVER}}},
+    **WHOLE, "trsm_rates": RATES,
+    "entries": {
+        "gemm_simt": {"s": PRODUCTS},
+        "trsm_fused_simt": {"s": {"left_colmajor": {"512x512": FUSED}}},
+    },
 }  # fmt: skip
 PLACES = list(paths_of(SMALL))
 
@@ -80,14 +82,12 @@ def is_known_entry(family, entry):
 
 def is_known(document):
     for (stem, dtype, layout, _), entry in document.entries.items():
-        family = FAMILIES[stem]
+        family = TUNED[stem]
         assert dtype in DTYPES and layout in family.layouts
         assert is_known_entry(family, entry)
-    for (stem, dtype, solved, place), entry in document.solvers.items():
-        assert dtype in DTYPES and solved in SOLVED and place in METHODS_AT
-        assert is_known_entry(FAMILIES[stem], entry)
-    assert all(0 < stop <= 1 << 16 for stop in document.stop_sizes.values())
-    assert all(way in ways_of(routine, place) for (routine, _, place), way in document.methods.items())
+    for (dtype, point), rates in document.trsm_rates.items():
+        assert dtype in DTYPES and set(rates) <= set(algorithms_of(point))
+        assert all(0 < rate < 1e6 for rate in rates.values())
 
 
 @given(st.sampled_from(PLACES), JSON)
@@ -137,11 +137,11 @@ def test_whatever_the_users_file_holds_a_config_is_chosen(content):
     choose.reload()
     with pytest.warns(DatabaseWarning, match=path.name):
         choice = choose.select("gemm_simt", DTYPES["s"], "nn", (4096,) * 3, H200)
-    assert choice.origin.startswith(f"packaged for {H200.name}")
+    assert choice.origin.startswith("packaged for sm_90")
 
 
 def a_record(blk=16, dtype="s"):
-    return Record(H200.name, "sm_90", "trsm_leaf", dtype, "any", "few", (128, 32), {"BLK_M": blk}, "ok", 1.0)
+    return Record(H200.name, "sm_90", "trmm_leaf", dtype, "any", "few", (128, 32), {"BLK_M": blk}, "ok", 1.0)
 
 
 @given(name=st.sampled_from(list(Record.__dataclass_fields__)), value=JSON)
@@ -179,9 +179,9 @@ from pyblasgpu.tuning.sweep_file import append, sweep_file
 from pyblasgpu.tuning.tuned_file_writer import merge
 device, dtype, count, parameters = sys.argv[1], sys.argv[2], int(sys.argv[3]), {parameters}
 for n in range(1, count + 1):
-    stops = {{("trsm", dtype, size): n for size in ("few", "some")}}
-    merge(Document(device, {{("gemm_simt", dtype, "nn", "large"): Entry(parameters, float(n))}}, stops))
-    place = device, "sm_90", "trsm_leaf", dtype, "any", "few", (1, 1)
+    rates = {{(dtype, point): {{"recursion": n}} for point in ("512x32", "512x512")}}
+    merge(Document(device, {{("gemm_simt", dtype, "nn", "large"): Entry(parameters, float(n))}}, rates))
+    place = device, "sm_90", "trmm_leaf", dtype, "any", "few", (1, 1)
     append(sweep_file(device), Record(*place, {{"BLK_M": n}}, seconds=1.0, detail="x" * 9000))
     print(n, flush=True)
 """
@@ -205,7 +205,7 @@ def test_processes_that_write_at_once_lose_nothing():
     assert all(process.returncode == 0 for process in started)
     found = read(user_file(H200.name), H200.name)
     assert {key[1]: entry.tflops for key, entry in found.entries.items()} == dict.fromkeys(DTYPES, 20.0)
-    assert set(found.stop_sizes.values()) == {20} and len(found.stop_sizes) == 8
+    assert list(found.trsm_rates.values()) == [{"recursion": 20.0}] * 8
     records = read_sweep(sweep_file(H200.name))
     assert sorted((r.dtype, r.parameters["BLK_M"]) for r in records) == sorted(
         (dtype, n) for dtype in DTYPES for n in range(1, 21)
@@ -229,13 +229,13 @@ def test_processes_killed_while_they_write_leave_whole_files():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DatabaseWarning)  # of a line that was cut off
         assert read_sweep(sweep_file(H200.name))
-    merge(Document(H200.name, {}, {("trmm", "z", "few"): 64}))  # no lock is left behind
-    assert read(user_file(H200.name)).stop_sizes["trmm", "z", "few"] == 64
+    merge(Document(H200.name, {}, {("z", "512x32"): {"recursion": 7.0}}))  # no lock is left behind
+    assert read(user_file(H200.name)).trsm_rates["z", "512x32"] == {"recursion": 7.0}
 
 
 def test_values_of_a_smuggled_type_are_data_at_most():
     """What pickle or eval would act on is text, or refused."""
-    evil = dumps(Document("cos\nsystem\n(S'true'\ntR.", {}, {("trsm", "d", "few"): 256}))
+    evil = dumps(Document("cos\nsystem\n(S'true'\ntR.", {}, {("d", "512x32"): {"recursion": 2.0}}))
     assert parse(evil.encode()).device.startswith("cos")
     with pytest.raises(DatabaseError):
         parse(b"\x80\x04cos\nsystem\n.")

@@ -27,6 +27,7 @@ from pyblasgpu.tuning.tuned_file_writer import merge, save
 H200 = known("h200")
 FAMILY = FAMILIES["gemm_simt"]
 KEY = ("gemm_simt", "s", "nn", "large")
+FUSED = ("trsm_fused_simt", "s", "left_rowmajor", "1024x8192")
 
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -38,15 +39,14 @@ def document():
 
     config = selecting.select("gemm_simt", DTYPES["s"], "nn", (4096,) * 3, H200).config
     entry = Entry(FAMILY.parameters_of(config), 38.1234, {"tiny": 3.14159, "batch16": 2.0})
-    methods = {("trsm", "z", "512x32"): "recursion", ("trmm", "z", "512x32"): "in_place"}
-    solvers = {("gemm_simt", "s", "left_by_rows", "1024x8192"): Entry(entry.parameters, 2.5)}
-    return Document(H200.name, {KEY: entry}, {("trsm", "d", "few"): 256}, methods, solvers)
+    entries = {KEY: entry, FUSED: Entry(entry.parameters, 2.5)}
+    return Document(H200.name, entries, {("z", "512x32"): {"recursion": 2.0, "trsm_fused": 3.0}})
 
 
 def test_what_is_written_is_read(document):
     again = parse(dumps(document).encode())
-    assert again.device == document.device and again.stop_sizes == document.stop_sizes
-    assert again.methods == document.methods and again.solvers == document.solvers and len(again) == 5
+    assert again.device == document.device and again.trsm_rates == document.trsm_rates
+    assert again.entries[FUSED] == document.entries[FUSED] and len(again) == 3
     rounded = Entry(document.entries[KEY].parameters, 38.12, {"batch16": 2.0, "tiny": 3.142})
     assert again.entries[KEY] == rounded
 
@@ -71,15 +71,32 @@ def with_old_names(text):
     return text
 
 
-def test_files_with_former_names_still_serve(document, tmp_path):
-    text = dumps(document)
-    old = with_old_names(text)
-    assert '"gemm_tile"' in old and parse(old.encode()) == parse(text.encode())
+def of_schema_1(document):
+    """The text of a file of schema 1 with the same entries."""
+    raw = json.loads(dumps(document))
+    fused = raw["entries"].pop("trsm_fused_simt", {})
+    solvers = {dtype: {"left_by_rows": layouts["left_rowmajor"]} for dtype, layouts in fused.items()}
+    raw.pop("trsm_rates", None)
+    raw["entries"]["trsm_leaf"] = {"s": {}}
+    raw |= {"schema": 1, "stop_size": {"trsm": {"d": {"few": 256}}}, "solver": {"gemm_simt": solvers}}
+    raw["method"] = {"trmm": {"z": {"512x32": "in_place"}}}
+    return with_old_names(json.dumps(raw))
+
+
+def test_files_of_schema_1_still_serve(document, tmp_path):
+    """But for stop sizes, and for methods, of which they hold no rates."""
+    old = of_schema_1(document)
+    assert '"gemm_tile"' in old
+    assert parse(old.encode()).entries == parse(dumps(document).encode()).entries
+    assert not parse(old.encode()).trsm_rates
+    with pytest.raises(database.DatabaseError, match="schema 1"):
+        parse(old.replace("left_by_rows", "left_by_lines").encode())
     for stem in ("trsm_fma", "trmm_leaf"):
         (config,) = candidates(stem, "s", "any", H200).left[:1]
         key, parameters = (stem, "s", "any", "few"), FAMILIES[stem].parameters_of(config)
         text = dumps(Document(H200.name, {key: Entry(parameters)}))
-        assert with_old_names(text) != text and parse(with_old_names(text).encode()) == parse(text.encode())
+        old = of_schema_1(parse(text.encode()))
+        assert with_old_names(text) != text and parse(old.encode()) == parse(text.encode())
         path, record = tmp_path / f"{stem}.jsonl", Record(H200.name, "sm_90", *key, (64, 32), parameters)
         path.write_text(with_old_names(json.dumps(asdict(record))))
         assert read_sweep(path) == [record]
@@ -95,13 +112,17 @@ def entry_of(raw):
     return raw["entries"]["gemm_simt"]["s"]["nn"]["large"]
 
 
-def solver_of(raw):
-    return raw["solver"]["gemm_simt"]["s"]["left_by_rows"]["1024x8192"]
+def fused_of(raw):
+    return raw["entries"]["trsm_fused_simt"]["s"]["left_rowmajor"]["1024x8192"]
+
+
+def rates_of(raw):
+    return raw["trsm_rates"]["z"]["512x32"]
 
 
 CHANGES = {
     "older": lambda raw: raw.update(schema=0),
-    "newer": lambda raw: raw.update(schema=2),
+    "newer": lambda raw: raw.update(schema=3),
     "schema is true": lambda raw: raw.update(schema=True),
     "no device": lambda raw: raw.pop("device"),
     "unknown key": lambda raw: raw.update(extra=1),
@@ -128,21 +149,22 @@ CHANGES = {
     "rate 0 elsewhere": lambda raw: entry_of(raw)["elsewhere"].update(tiny=0),
     "rates as a list": lambda raw: entry_of(raw).update(elsewhere=[]),
     "list": lambda raw: raw.update(entries=[]),
-    "stop 0": lambda raw: raw["stop_size"]["trsm"]["d"].update(few=0),
-    "stop of gemm": lambda raw: raw["stop_size"].update(gemm={}),
-    "method of gemm": lambda raw: raw["method"].update(gemm={}),
-    "method of another routine": lambda raw: raw["method"]["trsm"]["z"].update({"512x32": "in_place"}),
-    "method as a bool": lambda raw: raw["method"]["trmm"]["z"].update({"512x32": True}),
-    "method as a list": lambda raw: raw["method"]["trmm"]["z"].update({"512x32": ["in_place"]}),
-    "solver of another routine": lambda raw: raw["solver"].update(trsm_leaf={}),
-    "solver of an unknown triangle": lambda raw: raw["solver"]["gemm_simt"]["s"].update(tn={}),
-    "solver at an unknown place": lambda raw: raw["solver"]["gemm_simt"]["s"].update(
-        left_by_rows={"7x7": solver_of(raw)}
+    "family of another routine": lambda raw: raw["entries"].update(trsm_fma={"s": {"left_rowmajor": {}}}),
+    "unknown layout of T": lambda raw: raw["entries"]["trsm_fused_simt"]["s"].update(tn={}),
+    "unknown point": lambda raw: raw["entries"]["trsm_fused_simt"]["s"].update(
+        left_rowmajor={"7x7": fused_of(raw)}
     ),
-    "solver without a config": lambda raw: solver_of(raw).pop("config"),
-    "solver with rates elsewhere": lambda raw: solver_of(raw).update(elsewhere={"tiny": 1.0}),
-    "solver with an unknown parameter": lambda raw: solver_of(raw)["config"].update(BLK_Q=1),
-    "method at an unknown place": lambda raw: raw["method"]["trsm"]["z"].update({"7x7": "recursion"}),
+    "fused without a config": lambda raw: fused_of(raw).pop("config"),
+    "fused with rates elsewhere": lambda raw: fused_of(raw).update(elsewhere={"tiny": 1.0}),
+    "fused with an unknown parameter": lambda raw: fused_of(raw)["config"].update(BLK_Q=1),
+    "rates of an unknown dtype": lambda raw: raw["trsm_rates"].update(h={}),
+    "rates at an unknown point": lambda raw: raw["trsm_rates"]["z"].update({"7x7": {"recursion": 1.0}}),
+    "rate of an unknown algorithm": lambda raw: rates_of(raw).update(trmm_fused=1.0),
+    "rate of small triangles at a large one": lambda raw: rates_of(raw).update(trsm_small=1.0),
+    "rate as a bool": lambda raw: rates_of(raw).update(recursion=True),
+    "rate 0": lambda raw: rates_of(raw).update(recursion=0),
+    "rates of a point as a list": lambda raw: raw["trsm_rates"]["z"].update({"512x32": ["recursion"]}),
+    "a section of schema 1": lambda raw: raw.update(stop_size={}),
 }
 
 
@@ -155,7 +177,7 @@ def test_what_is_not_in_the_schema_is_refused(document, change):
 @pytest.mark.parametrize(
     "content",
     [b"", b"null", b"[]", b"{", b"{}", b"\xff\xfe", b"[" * 100_000, b"1" * 5000,
-     b'{"schema": 1, "schema": 1}', b" " * ((4 << 20) + 1)],
+     b'{"schema": 2, "schema": 2}', b" " * ((4 << 20) + 1)],
     ids=["empty", "null", "list", "open", "nothing", "binary", "deep", "long number", "duplicate", "large"],
 )  # fmt: skip
 def test_rubbish_is_refused(content):
@@ -181,7 +203,7 @@ def test_flipped_bits_never_get_through_unchecked(document):
         except database.DatabaseError:
             continue
         for (stem, *_), entry in found.entries.items():
-            assert set(entry.parameters) <= set(FAMILIES[stem].parameters)
+            assert set(entry.parameters) <= set(database.TUNED[stem].parameters)
             assert all(0 <= value <= 1 << 16 for value in entry.parameters.values())
 
 
@@ -210,11 +232,11 @@ def test_a_damaged_foreign_or_unreadable_file_is_set_aside_by_name(document, tmp
 
 def test_merging_keeps_what_other_runs_found(document):
     merge(document)
-    other = Document(H200.name, stop_sizes={("trmm", "z", "many"): 128})
+    other = Document(H200.name, trsm_rates={("s", "512x32"): {"recursion": 4.0}})
     path = merge(other)
     found = read(path, H200.name)
-    assert set(found.entries) == {KEY}
-    assert set(found.stop_sizes) == {("trsm", "d", "few"), ("trmm", "z", "many")}
+    assert set(found.entries) == {KEY, FUSED}
+    assert set(found.trsm_rates) == {("z", "512x32"), ("s", "512x32")}
 
 
 def test_a_damaged_file_is_kept_beside_the_new_one(document):
@@ -258,29 +280,15 @@ def test_the_published_schema_names_what_the_loader_knows():
         return {**(resolved(schema["$defs"][name]) if name else {}), **node}
 
     entries = schema["properties"]["entries"]["properties"]
-    assert schema["properties"]["schema"]["const"] == database.SCHEMA and set(entries) == set(FAMILIES)
-    assert set(schema["properties"]["stop_size"]["properties"]) == set(database.STOP_ROUTINES)
-    methods = schema["properties"]["method"]["properties"]
-    assert set(methods) == set(database.METHODS)
-    for routine, by_dtype in methods.items():
-        places = resolved(by_dtype)["additionalProperties"]
-        names = resolved(places["propertyNames"])
-        each = [resolved(kind)["enum"] for kind in names.get("anyOf", [names])]
-        known = database.METHODS_AT, database.SMALL_AT
-        assert [sorted(kind) for kind in each] == [sorted(some) for some in known[: len(each)]]
-        assert len(each) == 1 + (routine == "trsm")
-        for place in chain(*each):
-            forms = places.get("patternProperties", {".*": places.get("additionalProperties")})
-            (ways,) = (said["enum"] for form, said in forms.items() if re.search(form, place))
-            assert tuple(ways) == tuple(database.ways_of(routine, place))
-    solvers = schema["properties"]["solver"]["properties"]
-    assert tuple(solvers) == database.families_of("gemm")
-    for by_dtype in map(resolved, solvers.values()):
-        layouts = by_dtype["additionalProperties"]
-        assert tuple(layouts["propertyNames"]["enum"]) == tuple(database.SOLVED)
-        names = layouts["additionalProperties"]["propertyNames"]
-        assert sorted(resolved(names)["enum"]) == sorted(database.METHODS_AT)
-    for stem, family in FAMILIES.items():
+    assert schema["properties"]["schema"]["const"] == database.SCHEMA and set(entries) == set(database.TUNED)
+    points = resolved(schema["properties"]["trsm_rates"])["additionalProperties"]
+    known = database.TRSM_POINTS, database.TRSM_SMALL_POINTS
+    each = [resolved(kind)["enum"] for kind in points["propertyNames"]["anyOf"]]
+    assert [sorted(kind) for kind in each] == [sorted(some) for some in known]
+    for point in chain(*each):
+        (rates,) = (rates for form, rates in points["patternProperties"].items() if re.search(form, point))
+        assert tuple(rates["propertyNames"]["enum"]) == database.algorithms_of(point)
+    for stem, family in database.TUNED.items():
         layouts = resolved(resolved(entries[stem])["additionalProperties"])
         assert tuple(layouts["propertyNames"]["enum"]) == family.layouts
         sizes = resolved(resolved(layouts["additionalProperties"])["propertyNames"])["enum"]
@@ -293,4 +301,4 @@ def test_every_packaged_file_loads_and_its_configs_hold():
             found = parse(path.read_bytes())
             assert read_packaged(path) == found, "read without checks, it is the same"
             for (stem, dtype, layout, _), entry in found.entries.items():
-                FAMILIES[stem].config(dtype, layout, entry.parameters)
+                database.TUNED[stem].config(dtype, layout, entry.parameters)

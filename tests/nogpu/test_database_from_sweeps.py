@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pyblasgpu.database import FAMILIES, METHODS, parse, way_of
+from pyblasgpu.database import FAMILIES, RECURSION, TRSM_FUSED, parse
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning import sweep_file
 from pyblasgpu.tuning.prune import candidates
@@ -16,7 +16,7 @@ from pyblasgpu.tuning.results import Record
 from pyblasgpu.tuning.sweep_file import read_sweep
 
 H200 = known("h200")
-KEY = ("trsm_leaf", "s", "any", "few")
+KEY = ("trsm_fma", "s", "any", "few")
 SCRIPTS = Path(__file__).parents[2] / "tuning"
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -34,7 +34,7 @@ def gather(script):
 
 
 def test_packaged_values_are_computed_from_sweeps(home, script):
-    full = FAMILIES["trsm_leaf"].parameters_of(candidates("trsm_leaf", "s", "any", H200).left[0])
+    full = FAMILIES["trsm_fma"].parameters_of(candidates("trsm_fma", "s", "any", H200).left[0])
     times = {"NVIDIA H200": {2: 1.0, 3: 1.2, 4: 9.0}, "NVIDIA H100": {2: 9.0, 3: 1.2, 4: 1.0}}
     for device, stages in times.items():
         for stage, seconds in stages.items():
@@ -63,40 +63,57 @@ def test_packaged_values_are_computed_from_sweeps(home, script):
     sweep_file.append(home / "NVIDIA H200.jsonl", whole)
     script.main(sweeps, home, lambda candidates: set())
     assert parse((home / "sm_90.json").read_bytes()).entries[KEY].parameters["stages"] == 3
-    # and then the stop size that another leaf was tried with says nothing
+    # and then another leaf that was tried within it says nothing
     few = replace(whole, parameters={"stop": 64, **full, "stages": 2}, seconds=2.0)
     sweep_file.append(home / "NVIDIA H200.jsonl", few)
     script.main(sweeps, home, lambda candidates: {found for found in candidates if found[1].stages == 3})
     again = parse((home / "sm_90.json").read_bytes())
-    assert again.entries[KEY].parameters["stages"] == 2 and not again.stop_sizes
+    assert again.entries[KEY].parameters["stages"] == 2
 
 
-@pytest.mark.parametrize("routine", METHODS)
-def test_packaged_methods_are_computed_from_sweeps(home, script, routine):
-    """The last sweep that has timed both ways decides at a place, or all but a way that has failed."""
-    method, other = METHODS[routine], way_of(routine, False)
+def test_a_device_gets_what_differs_from_its_architecture(home, script):
+    """The values of the only device of an architecture are that one's."""
+    sweep = written(home / "a.jsonl", [timed(2, 1.0), timed(3, 2.0)])
+    own, others = script.main([sweep], home, lambda candidates: set())[::-1]
+    assert not len(parse(own.read_bytes())) and len(parse(others.read_bytes())) == 1
+    other = written(
+        home / "b.jsonl", [timed(2, 5.0, device="NVIDIA H100"), timed(3, 2.0, device="NVIDIA H100")]
+    )
+    files = {path.name: path for path in script.main([sweep, other], home, lambda candidates: set())}
+    stages = {
+        name: [entry.parameters["stages"] for entry in parse(path.read_bytes()).entries.values()]
+        for name, path in files.items()
+    }
+    assert stages == {"sm_90.json": [3], "nvidia_h200.json": [2], "nvidia_h100.json": []}
+
+
+def test_packaged_rates_of_algorithms_are_computed_from_sweeps(home, script):
+    """The last sweep that has timed both decides at a point, or all but one that has failed."""
 
     def computed(*sweeps):
         paths = []
         for index, sweep in enumerate(sweeps):
             paths.append(home / f"{index}.jsonl")
             paths[-1].unlink(missing_ok=True)
-            for is_on, seconds in sweep.items():
-                facts = (512, 32), {method: int(is_on)}, "ok" if seconds else "error", seconds
-                sweep_file.append(paths[-1], Record(*place, *facts))
-        written = script.main([str(path) for path in paths], home, lambda candidates: set())
-        assert [path.name for path in written] == ["nvidia_h200.json", "sm_90.json"]
-        own, others = (parse(path.read_bytes()).methods for path in written)
-        assert own == others
-        return own.get((routine, "d", "512x32"))
+            for name, seconds in sweep.items():
+                times = ("ok", seconds, 1 / seconds) if seconds else ("error", 0.0, 0.0)
+                sweep_file.append(paths[-1], Record(*place, (512, 32), {name: 1}, *times))
+        found = script.main([str(path) for path in paths], home, lambda candidates: set())
+        assert [path.name for path in found] == ["sm_90.json", "nvidia_h200.json"]
+        others, own = (parse(path.read_bytes()).trsm_rates for path in found)
+        assert not own
+        rates = others.get(("d", "512x32"), {})
+        return max(rates, key=rates.__getitem__, default=None)
 
-    place = "NVIDIA H200", "sm_90", routine, "d", "any", "512x32"
-    assert computed({True: 1.0, False: 2.0}) == method and computed({True: 2.0, False: 1.0}) == other
-    assert computed({False: 2.0}) is None and computed({True: 1.0}) is None
-    before = {True: 1.0, False: 2.0}
-    assert computed(before, {True: 4.0, False: 3.0}) == other
-    assert computed(before, {True: 4.0}) == method == computed(before, {False: 0.5})
-    assert computed(before, {True: 0.0, False: 3.0}) == other
+    place = "NVIDIA H200", "sm_90", "trsm", "d", "any", "512x32"
+    fused, recursion = TRSM_FUSED, RECURSION
+    assert computed({fused: 1.0, recursion: 2.0}) == fused
+    assert computed({fused: 2.0, recursion: 1.0}) == recursion
+    assert computed({recursion: 2.0}) is None and computed({fused: 1.0}) is None
+    before = {fused: 1.0, recursion: 2.0}
+    assert computed(before, {fused: 4.0, recursion: 3.0}) == recursion
+    assert computed(before, {fused: 4.0}) == fused == computed(before, {recursion: 0.5})
+    assert computed(before, {fused: 0.0, recursion: 3.0}) == recursion
 
 
 # ------------------------------------------------------------------------------------------ runs in one sweep
@@ -104,7 +121,7 @@ def test_packaged_methods_are_computed_from_sweeps(home, script, routine):
 
 def timed(stages, seconds, run="", **changes):
     """A time of a leaf, in `run`, by its stages."""
-    full = FAMILIES["trsm_leaf"].parameters_of(candidates("trsm_leaf", "s", "any", H200).left[0])
+    full = FAMILIES["trsm_fma"].parameters_of(candidates("trsm_fma", "s", "any", H200).left[0])
     facts = {"toolchain": run, "when": "2026-11-25T01:02:03+00:00", "state": {"sm_mhz": 1980}}
     times = {**full, "stages": stages}, "ok", seconds, 1 / seconds
     return replace(Record("NVIDIA H200", "sm_90", *KEY, (128, 32), *times, **facts), **changes)

@@ -74,7 +74,7 @@ def test_without_a_home_calls_and_choices_work_and_say_so_once(homeless, caplog)
         assert (pyblasgpu.gemm(a, a, backend="cpu") == a).all()
         for n in (64, 4096):
             choice = choose.select("gemm_simt", DTYPES["s"], "nn", (n,) * 3, H200)
-            assert choice.origin.startswith("packaged for NVIDIA H200")
+            assert choice.origin.startswith("packaged for sm_90")
         cubins = CubinStore.default()
         cubins.put("ab" * 32, {}, b"code")
         assert cubins.get("ab" * 32) is None and CubinStore.default() is cubins
@@ -129,7 +129,7 @@ def test_a_relative_folder_is_one_of_the_working_folder(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYBLASGPU_HOME", "mine")
     assert data_folder() == tmp_path / "mine" / "data"
-    merge(Document(H200.name, stop_sizes={("trsm", "d", "few"): 128}))
+    merge(Document(H200.name, trsm_rates={("z", "512x32"): {"recursion": 4.0}}))
     assert (tmp_path / "mine" / "data" / "tuned" / "nvidia_h200.json").is_file()
 
 

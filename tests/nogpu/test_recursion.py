@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from itertools import pairwise, product
 
 import fake_kernels
@@ -178,7 +177,8 @@ def test_what_is_small_or_many_goes_to_the_kernel_of_small_triangles(
     monkeypatch, letter, n, rhs, batch, leaves
 ):
     """Where no file says which was faster."""
-    monkeypatch.setattr(import_module("pyblasgpu.routines.trsm"), "choose_method", lambda *_: None)
+    monkeypatch.setattr("pyblasgpu.dispatch.algorithms.nearest_small_points", lambda *_: [])
+    monkeypatch.setattr("pyblasgpu.dispatch.algorithms.nearest_points", lambda *_: [])
     kernels, dtype = fake_kernels.install(monkeypatch), DTYPES[letter]
     case = TriangularCase(dtype, n, rhs)
     rng = np.random.default_rng(n)

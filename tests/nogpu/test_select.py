@@ -9,11 +9,12 @@ from itertools import product
 
 import pytest
 
-from pyblasgpu.database import FAMILIES, Document, Entry, read, size_class, sizes_of
+from pyblasgpu.database import FAMILIES, Document, Entry, size_class, sizes_of
 from pyblasgpu.dispatch import choose as selecting
 from pyblasgpu.dispatch import gemm as dispatch_gemm
 from pyblasgpu.dispatch import tuned_files
-from pyblasgpu.dispatch.choose import select, stop_size
+from pyblasgpu.dispatch.choose import select
+from pyblasgpu.dispatch.leaf import stop_size
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.dispatch.split_k import MOST_PARTIALS, partial_bytes, timed
 from pyblasgpu.dispatch.tuned_files import user_file
@@ -69,16 +70,15 @@ def test_every_device_gets_a_gemm_that_it_can_run(device, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES)
-def test_leaves_and_stop_sizes(dtype):
+def test_every_device_gets_leaves_that_it_can_run(dtype):
     for device in (H200, known("a100"), known("rtx4090"), UNKNOWN):
-        for stem, rhs in (("trsm_leaf", 1), ("trmm_leaf", 100), ("trsm_leaf", 10_000)):
+        for stem, rhs in (("trsm_fma", 1), ("trmm_leaf", 100), ("trsm_fma", 10_000)):
             check_device(select(stem, dtype, "", (256, rhs), device).config, device)
-        assert stop_size("trsm", dtype, 5, device).config >= 64
 
 
 def test_a_family_that_the_device_cannot_run_says_so():
-    with pytest.raises(BackendUnavailable, match="trsm_leaf: no Config can run on Tesla S2050"):
-        select("trsm_leaf", S, "", (64, 64), known("fermi"))
+    with pytest.raises(BackendUnavailable, match="trsm_fma: no Config can run on Tesla S2050"):
+        select("trsm_fma", S, "", (64, 64), known("fermi"))
 
 
 def test_computed_tiles_follow_the_shape():
@@ -107,8 +107,8 @@ def test_size_classes_of_gemm(extents, size):
 def test_size_classes_of_leaves():
     sizes = {1: "few", 64: "few", 65: "some", 1024: "some", 1025: "many", 2112: "many", 2113: "most"}
     for rhs, size in sizes.items():
-        assert size_class("trsm_leaf", (256, rhs)) == size_class("trmm_leaf", (256, rhs, 1)) == size
-    assert set(sizes.values()) == set(sizes_of("trsm"))
+        assert size_class("trsm_fma", (256, rhs)) == size_class("trmm_leaf", (256, rhs, 1)) == size
+    assert set(sizes.values()) == set(sizes_of("trsm_fma", tuple(sizes.values())))
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_size_classes_of_leaves():
     ],
 )  # fmt: skip
 def test_size_classes_of_batches_of_leaves(extents, size):
-    for stem in ("trsm_leaf", "trsm_mma", "trmm_leaf"):
+    for stem in ("trsm_fma", "trsm_mma", "trmm_leaf"):
         assert size_class(stem, extents) == size
 
 
@@ -133,13 +133,13 @@ def test_the_levels_overlay_each_other(levels):
         return select("gemm_simt", S, "nn", LARGE, H200)
 
     save(document("sm_90", chosen[0]), levels / "sm_90.json")
-    assert now() == selecting.Choice(chosen[0], "packaged for sm_90")
+    assert now() == selecting.KernelChoice(chosen[0], "packaged for sm_90")
     save(document("NVIDIA H200", chosen[1]), levels / "nvidia_h200.json")
-    assert now() == selecting.Choice(chosen[1], "packaged for NVIDIA H200")
+    assert now() == selecting.KernelChoice(chosen[1], "packaged for NVIDIA H200")
     merge(document("NVIDIA H200", chosen[2]))
     assert now().config == chosen[2] and str(user_file("NVIDIA H200")) in now().origin
     with override("gemm_simt", chosen[0]):
-        assert now() == selecting.Choice(chosen[0], "override")
+        assert now() == selecting.KernelChoice(chosen[0], "override")
     assert now().config == chosen[2]
 
 
@@ -197,14 +197,10 @@ def test_an_override_serves_its_own_dtype_and_layout_only():
         assert select("gemm_simt", DTYPES["d"], "nn", LARGE, H200).origin == "computed"
 
 
-def test_stop_sizes_overlay_too(levels):
-    save(Document("sm_90", stop_sizes={("trsm", "s", "many"): 96}), levels / "sm_90.json")
-    selecting.reload()
-    assert stop_size("trsm", S, 2048, H200) == selecting.Choice(96, "packaged for sm_90")
-    assert stop_size("trsm", S, 1, H200) == selecting.Choice(96, "packaged for sm_90, class many")
-    assert stop_size("trmm", S, 1, H200).origin == "computed"
+def test_an_override_decides_where_a_recursion_ends():
+    assert {stop_size("trmm", letter) for letter in DTYPES} == {64}
     with override("trsm", 128), override("trsm", 32):
-        assert stop_size("trsm", S, 1, H200) == selecting.Choice(32, "override")
+        assert stop_size("trsm", "s") == 32 and stop_size("trmm", "s") == 64
 
 
 def leaves(device: str, **rates: float) -> Document:
@@ -216,27 +212,23 @@ def leaves(device: str, **rates: float) -> Document:
     return Document(device, found)
 
 
-@pytest.mark.parametrize("faster", ["trsm_leaf", "trsm_mma", "trsm_fma"])
+@pytest.mark.parametrize("faster", ["trsm_mma", "trsm_fma"])
 def test_the_leaf_that_was_measured_faster_serves(levels, faster):
-    rates = {"trsm_leaf": 4.0, "trsm_mma": 3.0, "trsm_fma": 2.0, faster: 5.0}
+    rates = {"trsm_mma": 3.0, "trsm_fma": 2.0, faster: 5.0}
     save(leaves("NVIDIA H200", **rates), levels / "nvidia_h200.json")
     selecting.reload()
     for rhs in (2000, 100):  # of the class, and of one that has none
         stem = select("trsm", DTYPES["d"], "", (256, rhs), H200).config.STEM
         assert stem == faster
-    with override("trsm_leaf", select("trsm_leaf", DTYPES["d"], "", (256, 9), H200).config):
-        assert select("trsm", DTYPES["d"], "", (256, 2000), H200).config.STEM == "trsm_leaf"
-    # whatever its rate is, the one that was best within the routine
-    merge(leaves("NVIDIA H200", trsm_leaf=9.0))
-    found = leaves("NVIDIA H200", trsm_mma=1.0)
-    found.stop_sizes["trsm", "d", "many"] = 64
-    merge(found)
-    assert set(read(user_file("NVIDIA H200"), "NVIDIA H200").entries) == set(found.entries)
+    with override("trsm_fma", select("trsm_fma", DTYPES["d"], "", (256, 9), H200).config):
+        assert select("trsm", DTYPES["d"], "", (256, 2000), H200).config.STEM == "trsm_fma"
 
 
-def test_without_measurements_a_leaf_is_of_the_plain_family(levels):
-    for device, dtype in product(map(known, ("h200", "a100")), DTYPES.values()):
-        assert select("trsm", dtype, "", (256, 512), device).config.STEM == "trsm_leaf"
+def test_without_measurements_a_leaf_goes_by_tensor_cores_where_they_are(levels):
+    for device, dtype in product(map(known, ("h200", "a100", "rtx4090")), DTYPES.values()):
+        has_mma = device.has_double_mma and dtype.letter in "dz"
+        stem = select("trsm", dtype, "", (256, 512), device).config.STEM
+        assert stem == ("trsm_mma" if has_mma else "trsm_fma")
 
 
 def test_the_generation_tells_when_answers_may_change():
@@ -254,11 +246,11 @@ def test_the_generation_tells_when_answers_may_change():
 
 def test_a_second_choice_is_a_lookup(monkeypatch):
     first = select("gemm_simt", S, "nn", LARGE, H200)
-    leaf = select("trsm_leaf", S, "", (64, 5000), H200)
+    leaf = select("trsm_fma", S, "", (64, 5000), H200)
     monkeypatch.setattr(selecting, "fastest", None)
     monkeypatch.setattr(selecting, "of_class", None)
     assert select("gemm_simt", S, "nn", LARGE, H200) is first
-    assert select("trsm_leaf", S, "", (64, 6000), H200) is leaf
+    assert select("trsm_fma", S, "", (64, 6000), H200) is leaf
 
 
 # --------------------------------------------------------------- a product takes what should be fastest
@@ -387,7 +379,7 @@ def test_the_family_that_was_measured_faster_serves(levels):
         selecting.reload()
         assert select("gemm", DTYPES["d"], "nn", LARGE, H200).config == expected
     with override("gemm_mma", cores):
-        assert select("gemm", DTYPES["d"], "nn", LARGE, H200) == selecting.Choice(cores, "override")
+        assert select("gemm", DTYPES["d"], "nn", LARGE, H200) == selecting.KernelChoice(cores, "override")
 
 
 @pytest.mark.parametrize(
@@ -531,9 +523,9 @@ def test_chunks_can_be_forced_as_far_as_k_goes():
 def test_a_forced_config_is_not_cut_unless_that_is_forced_too():
     found = config()
     with override("gemm_simt", found):
-        assert select("gemm", S, "nn", LONG, H200) == selecting.Choice(found, "override", 1)
+        assert select("gemm", S, "nn", LONG, H200) == selecting.KernelChoice(found, "override", 1)
         with override("splits", 5):
-            assert select("gemm", S, "nn", LONG, H200) == selecting.Choice(found, "override", 5)
+            assert select("gemm", S, "nn", LONG, H200) == selecting.KernelChoice(found, "override", 5)
         assert select("gemm", S, "nn", LONG, H200).splits == 1
 
 

@@ -25,10 +25,10 @@ from pyblasgpu.testing.symmetric_cases import (
     ROUTINES,
     SYMMETRIC,
     SymmetricCase,
+    algorithms,
     data,
     exact,
     symmetric_cases,
-    ways,
 )
 from pyblasgpu.types import DTYPES, Region, Side, Trans, Uplo
 
@@ -67,10 +67,10 @@ def test_portions_cover_a_batch(monkeypatch):
     assert list(_portions(2, 5000)) == [(0, 1), (1, 1)]
 
 
-def run(monkeypatch, case, stop=8, order="F", a_order="F", conj=False, mirrored=None):
+def run(monkeypatch, case, stop=8, order="F", a_order="F", conj=False, algorithm=None):
     """The routine by fake kernels, compared bit for bit; the kernels.
 
-    `mirrored`: whether SYR2K is one product, or two; by default as the library has it.
+    `algorithm`: that of SYR2K; by default as the library has it.
     """
     kernels = fake_kernels.install(monkeypatch)
     given = data(np.random.default_rng(2), case)
@@ -91,7 +91,7 @@ def run(monkeypatch, case, stop=8, order="F", a_order="F", conj=False, mirrored=
     if case.routine in SYMMETRIC:
         flags["side"] = case.side
     target = fake_kernels.operand(c, case.dtype)
-    with override("symm", stop), override("one_product", mirrored):
+    with override("symm", stop), override("syr2k_algorithm", algorithm):
         tape = tape_of(stem)(case.alpha, *inputs, case.beta, target, uplo=case.uplo, **flags)
         idle = case.beta == 1 and (case.alpha == 0 or (case.routine in RANK_K and case.k == 0))
         assert (tape is None) == (idle or 0 in c.shape)
@@ -106,11 +106,11 @@ def run(monkeypatch, case, stop=8, order="F", a_order="F", conj=False, mirrored=
 @pytest.mark.parametrize("batch", [(), (3,)], ids=str)
 def test_all_cases_by_fake_kernels(monkeypatch, routine, batch):
     cases = enumerate(symmetric_cases(routine, (0, 1, 8, 9, 40), (37, 11)))
-    for (number, case), mirrored in product(cases, ways(routine)):
+    for (number, case), algorithm in product(cases, algorithms(routine)):
         case = SymmetricCase(**{**vars(case), "batch": batch})
         orders = {"order": "CF"[number % 2], "a_order": "CF"[number // 2 % 2]}
         with pytest.MonkeyPatch.context() as patch:
-            run(patch, case, **orders, conj=number % 3 == 0, mirrored=mirrored)
+            run(patch, case, **orders, conj=number % 3 == 0, algorithm=algorithm)
 
 
 def names(kernels):
@@ -118,21 +118,18 @@ def names(kernels):
 
 
 def test_what_is_launched_for_a_rank_k_update(monkeypatch):
-    """A product each, in place, whatever the order of C; both triangles are one matter.
-
-    Of a syr2k of low rank: k is less than a quarter of n.
-    """
+    """A product each, in place, whatever the order of C; both triangles are one matter."""
     for routine, order, uplo in product(("syrk", "syr2k"), "CF", Uplo):
         case = SymmetricCase(routine, D, 37, k=9, beta=2, uplo=uplo)
         with pytest.MonkeyPatch.context() as patch:
-            kernels = run(patch, case, order=order)
+            kernels = run(patch, case, order=order, algorithm="two_products")
         assert names(kernels) == ["gemm"] * (2 if "2" in routine else 1)
         assert {stream for *_, stream in kernels.launches} == {5}
         assert not kernels.sizes
 
 
 @pytest.mark.parametrize(("routine", "letter"), [("syr2k", "s"), ("syr2k", "z"), ("her2k", "z")])
-def test_what_is_launched_for_a_rank_2k_update_of_high_rank(monkeypatch, routine, letter):
+def test_what_is_launched_for_a_symmetrized_rank_2k_update(monkeypatch, routine, letter):
     """One product of all of W, and W with its mirror image, whatever the order of C."""
     dtype = DTYPES[letter]
     for order, uplo, beta in product("CF", Uplo, (0, 2)):
@@ -147,21 +144,20 @@ def test_what_is_launched_for_a_rank_2k_update_of_high_rank(monkeypatch, routine
 
 
 def test_when_a_rank_2k_update_is_one_product(monkeypatch):
-    """Where W is small enough, and files say nothing: written and read for a product that is worth it."""
+    """Where W is small enough."""
     fake_kernels.install(monkeypatch)
-    monkeypatch.setattr(import_module("pyblasgpu.routines.syr2k"), "choose_method", lambda *_: None)
 
-    def launched(n, k, batch=1, mirrored=None):
+    def launched(n, k, batch=1, algorithm=None):
         a, c = (Operand(0, n, cols, 1, n, D, False, batch, n * cols) for cols in (k, n))
-        with override("splits", 1), override("packed", False), override("one_product", mirrored):
+        with override("splits", 1), override("packed", False), override("syr2k_algorithm", algorithm):
             tape = tape_of("syr2k")(1, a, a, 1, c, uplo=Uplo.LOWER)
         return [step.source.name.partition("_")[0] for step in tape._steps], tape.workspace
 
     one, two = ["gemm", "symmetrize"], ["gemm", "gemm"]
-    assert launched(2048, 512) == launched(256, 64, batch=64) == (one, 32 << 20)
-    assert launched(2048, 511) == launched(2049, 9000) == launched(256, 128, batch=65) == (two, 0)
-    assert launched(2048, 1024, mirrored=False) == (two, 0)
-    assert launched(3000, 9, mirrored=True) == (one, 3000 * 3000 * 8)
+    assert launched(2048, 512) == launched(2048, 32) == launched(256, 64, batch=64) == (one, 32 << 20)
+    assert launched(2049, 9000) == launched(256, 128, batch=65) == (two, 0)
+    assert launched(2048, 1024, algorithm="two_products") == (two, 0)
+    assert launched(3000, 9, algorithm="symmetrize") == (one, 3000 * 3000 * 8)
 
 
 def test_a_rank_k_update_without_a_unit_stride(monkeypatch):
@@ -245,17 +241,19 @@ def test_one_symmetric_matrix_for_a_batch_is_completed_once(monkeypatch):
     assert [grid[2] for name, grid, _ in kernels.launches if name == "copy_scaled"] == [1]
 
 
-@pytest.mark.parametrize(("routine", "mirrored"), [("syrk", None), ("syr2k", False), ("syr2k", True)])
+@pytest.mark.parametrize(
+    ("routine", "algorithm"), [("syrk", None), ("syr2k", "two_products"), ("syr2k", "symmetrize")]
+)
 @pytest.mark.parametrize("uplo", Uplo)
 @pytest.mark.parametrize("order", "CF")
-def test_a_new_c_is_filled(monkeypatch, routine, mirrored, uplo, order):
+def test_a_new_c_is_filled(monkeypatch, routine, algorithm, uplo, order):
     kernels = fake_kernels.install(monkeypatch)
     a, c = np.ones((20, 3)), np.full((20, 20), NAN, order=order)
     inputs = [fake_kernels.operand(a, D)] * (2 if "2" in routine else 1)
     target = fake_kernels.operand(c, D)
     for alpha in (2, 0):
         c[...] = NAN
-        with override("one_product", mirrored):
+        with override("syr2k_algorithm", algorithm):
             tape = tape_of(routine)(alpha, *inputs, 0, target, uplo=uplo, is_new_output=True)
         tape.run([x.pointer for x in (*inputs, target)], alpha, 0, stream=0)
         whole = np.full((20, 20), 3.0 * alpha * len(inputs))
@@ -297,7 +295,7 @@ def test_the_workspace_stays_small(monkeypatch, routine, letter):
 def test_products_part_their_tiles_within_the_workspace(monkeypatch, routine, letter):
     """On an H200 the squares of these orders would take persistent blocks, and 16 MiB beside the copies."""
     fake_kernels.install(monkeypatch)
-    for name in ("gemm", "symm", "syr2k"):
+    for name in ("gemm", "syr2k"):
         monkeypatch.setattr(import_module(f"pyblasgpu.routines.{name}"), "current", lambda _: known("h200"))
     flags = {"side": Side.LEFT} if routine in SYMMETRIC else {}
     for n in (1024, 2048, 4096):
@@ -313,8 +311,8 @@ def test_explain_tells_of_the_blocks_and_products(monkeypatch, routine):
     explaining = import_module("pyblasgpu.api.explain")
     monkeypatch.setattr(explaining, "current", lambda ordinal: known("h200"))
     products = explaining.explain(routine, "z", 3000, 3000, 500)
-    if routine in SYMMETRIC:
-        assert products.pop(0) == ("stop size", "1024", "computed")
+    if "2k" in routine:
+        assert products.pop(0) == ("algorithm", "two_products", "computed")
     assert products and all(family.startswith("gemm") for family, *_ in products if family != "splits of k")
     if routine in RANK_K:
         with pytest.raises(ValueError, match=f"the result of {routine} is square, not 3 by 4"):

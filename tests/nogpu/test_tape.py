@@ -238,7 +238,7 @@ def test_an_override_makes_its_own_tape_and_leaves_the_other(kernels, recordings
     with override("gemm_simt", forced):
         multiply(a, b, c, S)
     multiply(a, b, c, S)
-    assert [tape.choices for tape in recordings] == [[chosen], [choose.Choice(forced, "override")]]
+    assert [tape.choices for tape in recordings] == [[chosen], [choose.KernelChoice(forced, "override")]]
 
 
 def test_new_tuned_values_make_a_new_tape(kernels, recordings):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from pyblasgpu.api.explain import explain
+from pyblasgpu.dispatch.algorithms import MIN_TRSV_ORDER
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.errors import ConfigError
@@ -16,7 +17,6 @@ from pyblasgpu.frontend.call import tape_of
 from pyblasgpu.gpu.device import known, names
 from pyblasgpu.kernels.trsv.kernel import Trsv
 from pyblasgpu.routines.trsm import trsm
-from pyblasgpu.routines.trsv import SMALL
 from pyblasgpu.types import DTYPES, Diag, Side, Uplo
 
 D = DTYPES["d"]
@@ -27,7 +27,7 @@ def kernels(monkeypatch):
     return fake_kernels.install(monkeypatch)
 
 
-def launched(kernels, n=SMALL + 1, r=1, batch_shape=(), b_order="F") -> list[str]:
+def launched(kernels, n=MIN_TRSV_ORDER + 1, r=1, batch_shape=(), b_order="F") -> list[str]:
     """The kernels of a call with unit vectors, which is computed exactly."""
     t = np.broadcast_to(np.eye(n), (*batch_shape, n, n)).copy()
     b = np.ones((*batch_shape, n, r), order=b_order)
@@ -41,14 +41,14 @@ def launched(kernels, n=SMALL + 1, r=1, batch_shape=(), b_order="F") -> list[str
 @pytest.mark.parametrize("side, uplo, diag", list(product(Side, Uplo, Diag)))
 @pytest.mark.parametrize("letter", "dz")
 def test_every_variant_is_one_launch(kernels, letter, side, uplo, diag):
-    fake_kernels.check_trsm(letter, SMALL + 44, 3, side, uplo, diag)
+    fake_kernels.check_trsm(letter, MIN_TRSV_ORDER + 44, 3, side, uplo, diag)
     assert [name for name, *_ in kernels.launches] == ["trsv"]
 
 
 @pytest.mark.parametrize(
     ("shape", "is_one"),
     [
-        ({}, True), ({"r": 4}, True), ({"r": 5}, False), ({"n": SMALL}, False), ({"n": 5000}, True),
+        ({}, True), ({"r": 4}, True), ({"r": 5}, False), ({"n": MIN_TRSV_ORDER}, False), ({"n": 5000}, True),
         ({"batch_shape": (1,)}, True), ({"batch_shape": (2,)}, False), ({"b_order": "C", "r": 2}, True),
     ],
 )  # fmt: skip
@@ -57,11 +57,11 @@ def test_which_calls_are(kernels, shape, is_one):
 
 
 def test_overrides_decide(kernels):
-    with override("one_launch", False):
+    with override("trsm_algorithm", "recursion"):
         assert "trsv" not in launched(kernels)
     with override("trsm", 128):
         assert "trsv" not in launched(kernels)
-    with override("one_launch", True):
+    with override("trsm_algorithm", "trsv"):
         assert launched(kernels, n=9) == ["trsv"]
         assert "trsv" not in launched(kernels, n=9, r=5)
         with override("trsm", 4), override("trsv", Trsv("d", ROWS=32)):
@@ -80,8 +80,9 @@ def test_the_workspace_is_flags_alone(kernels):
 
 def test_explain_names_it(kernels, monkeypatch):
     monkeypatch.setattr("pyblasgpu.api.explain.current", lambda ordinal: known("h200"))
-    (line,) = explain("trsm", "z", 1000, 2)
-    assert line[0] == "trsv" and "COLS=2" in line[1] and line[2] == "fixed"
+    algorithm, line = explain("trsm", "z", 1000, 2)
+    assert algorithm == ("algorithm", "trsv", "computed") and line[0] == "trsv"
+    assert "COLS=2" in line[1] and line[2] == "fixed"
 
 
 def test_what_serves_without_an_override():

@@ -25,14 +25,12 @@ from recorded import RIVALS
 
 from pyblasgpu.database import (
     FAMILIES,
-    METHODS,
     RECURSION,
-    SMALL,
-    SOLVED,
-    TWO,
+    T_LAYOUTS,
+    TRSM_FUSED,
+    TRSM_SMALL,
     Document,
     Entry,
-    nearest_places,
     read,
     sizes_of,
     tuned_at,
@@ -41,6 +39,7 @@ from pyblasgpu.dispatch import choose as selecting
 from pyblasgpu.dispatch import gemm as dispatch_gemm
 from pyblasgpu.dispatch import leaf as dispatch_leaf
 from pyblasgpu.dispatch import overrides, tuned_files
+from pyblasgpu.dispatch.algorithms import trsm_algorithm
 from pyblasgpu.errors import PyblasgpuError
 from pyblasgpu.frontend import cpu
 from pyblasgpu.gpu.compile import Resources
@@ -153,7 +152,11 @@ class Stage:
 
     @staticmethod
     def rate(chosen):
-        return chosen if isinstance(chosen, int) else chosen.BLK_M * chosen.BLK_N / (1 + chosen.BLK_K)
+        if isinstance(chosen, int):
+            return chosen
+        if hasattr(chosen, "WARPS"):  # a leaf of TRSM
+            return chosen.ORDER * chosen.WARPS / (1 + chosen.BLK)
+        return chosen.BLK_M * chosen.BLK_N / (1 + chosen.BLK_K)
 
     def routine(self, name):
         return getattr(self, name)
@@ -172,19 +175,15 @@ class Stage:
     def trsm(self, alpha, t, b, stream, **flags):
         self.triangular("trsm", alpha, t, b, **flags)
 
-    def syr2k(self, alpha, a, b, beta, c, stream, *, uplo):
-        """One product is the faster way with a long k."""
-        self.chosen = 2 if overrides.given(METHODS["syr2k"]) == (a.cols > 32) else 1
-
     def triangular(self, name, alpha, t, b, *, side, uplo, diag):
         leaf = selecting.select(name, b.dtype, "", (b.rows, b.cols), H200)
         self.chosen = leaf.config
-        asked = overrides.given(METHODS[name])
-        if asked is not None:  # with many right-hand sides it is faster
-            self.chosen = 2 if asked == (b.cols > 32) else 1
-        elif overrides.given(SMALL) is not None:  # of three triangles
-            assert (t.batch, b.batch) == (3, 3)
-            self.chosen = 2 if overrides.given(SMALL) else 1
+        asked = overrides.get_override("trsm_algorithm")
+        if asked is not None:
+            best = TRSM_FUSED if b.cols > 32 else RECURSION
+            if t.batch == 3:
+                best = TRSM_SMALL
+            self.chosen = 2 if asked == best else 1
         getattr(cpu, name)(alpha, elements(t), elements(b), side, uplo, Trans.NO, diag)
         self.spoil(False, elements(b))
 
@@ -196,12 +195,12 @@ class Stage:
 
 @pytest.fixture
 def stage(monkeypatch):
-    monkeypatch.setattr(routine_search, "METHODS_AT", {"512x32": (64, 32), "256x256": (64, 64)})
-    monkeypatch.setattr(routine_search, "SMALL_AT", {"64x64x100": (16, 8, 3)})
+    monkeypatch.setattr(routine_search, "TRSM_POINTS", {"512x32": (64, 32), "256x256": (64, 64)})
+    monkeypatch.setattr(routine_search, "TRSM_SMALL_POINTS", {"64x64x100": (16, 8, 3)})
     return Stage(monkeypatch)
 
 
-STEMS = {"gemm": "gemm_simt", "trmm": "trmm_leaf", "trsm": "trsm_leaf"}
+STEMS = {"gemm": "gemm_simt", "trmm": "trmm_leaf", "trsm": "trsm_fma"}
 
 
 def tune(make, routines=("gemm",), dtypes=("s",), layouts=("nn", "tn"), **options):
@@ -219,7 +218,7 @@ def tune(make, routines=("gemm",), dtypes=("s",), layouts=("nn", "tn"), **option
     made = session.Tuner(
         H200, compilers, worker, Watcher(), SweepLog(H200, "quick", resume), monitor, candidates, **options
     )
-    return made, made.run(searches, [name for name in routines if name != "gemm"])
+    return made, made.run(searches)
 
 
 def on(stage):
@@ -389,46 +388,43 @@ def test_other_layouts_do_not_wait_for_the_end_of_the_first(stage, monkeypatch, 
 
 def test_the_best_leaf_wins(stage):
     _, found = tune(on(stage), ("trsm",), ("d",))
-    best = best_of(("trsm_leaf", "d", "any"))
-    assert rate(found.entries["trsm_leaf", "d", "any", "many"]) == Stage.rate(best)
+    best = best_of(("trsm_fma", "d", "any"))
+    assert rate(found.entries["trsm_fma", "d", "any", "many"]) == Stage.rate(best)
 
 
-@pytest.mark.parametrize("routines", [("trsm",), ("trmm",), ("trmm", "trsm")])
-def test_each_way_where_it_is_faster(stage, routines):
+FASTEST = {"512x32": RECURSION, "256x256": TRSM_FUSED, "64x64x100": TRSM_SMALL}
+
+
+def fastest(found) -> dict[str, str]:
+    """Of TRSM in d, by point."""
+    return {at: max(rates, key=rates.__getitem__) for (_, at), rates in found.trsm_rates.items()}
+
+
+@pytest.mark.parametrize("routines", [("trsm",), ("trmm", "trsm")])
+def test_each_algorithm_of_trsm_where_it_is_faster(stage, routines):
     made, found = tune(on(stage), routines, ("d",))
-    expected = {(name, "d", "512x32"): RECURSION for name in routines}
-    expected |= {(name, "d", "256x256"): METHODS[name] for name in routines}
-    expected |= {("trsm", "d", "64x64x100"): SMALL} if "trsm" in routines else {}
-    assert found.methods == expected == read(tuned_files.user_file(H200.name), H200.name).methods
+    filed = read(tuned_files.user_file(H200.name), H200.name)
+    assert fastest(found) == FASTEST and filed.trsm_rates.keys() == found.trsm_rates.keys()
     assert found.entries and made.untried == 0
     selecting.reload()
-    for name in routines:
-        for n, rhs, way in ((600, 20, RECURSION), (300, 300, METHODS[name])):
-            choice = dispatch_leaf.choose_method(name, "d", nearest_places(n, rhs), H200)
-            assert choice.config == way and choice.origin.startswith("tuned here")
+    for n, rhs, name in ((600, 20, RECURSION), (300, 300, TRSM_FUSED)):
+        chosen = trsm_algorithm(DTYPES["d"], n, rhs, 1, H200)
+        assert chosen.name == name and chosen.origin.startswith("tuned here")
     # nothing of it is timed again by a run that resumes this one
     again, _ = tune(on(stage), routines, ("d",), resume=True)
     assert len(again.log.records) == len(made.log.records)
 
 
-def test_a_run_may_be_of_methods_alone(stage):
+def test_a_run_may_be_of_algorithms_alone(stage):
     _, before = tune(on(stage), ("trsm",), ("d",))
-    made, found = tune(on(stage), ("trmm", "trsm"), ("d",), stages=("methods",))
-    assert len(found.methods) == 5 == len(made.log.records) / 2
+    made, found = tune(on(stage), ("trmm", "trsm"), ("d",), stages=("algorithms",))
+    assert len(found.trsm_rates) == 3 == len(made.log.records) / 2
     assert not found.entries
     filed = read(tuned_files.user_file(H200.name), H200.name)
-    assert filed.entries.keys() == before.entries.keys()
-    assert filed.methods == found.methods
+    assert filed.entries.keys() == before.entries.keys() and fastest(filed) == FASTEST
     # what there was no time for is told of
-    made, found = tune(on(stage), ("trmm", "trsm"), ("d",), stages=("methods",), budget=1e-9)
-    assert made.untried == 10 and not found
-
-
-def test_syr2k_is_tuned_with_the_products(stage):
-    _, found = tune(on(stage), ("gemm",), ("s", "d"), stages=("methods",))
-    ways = {"512x32": TWO, "256x256": "one_product"}
-    assert found.methods == {("syr2k", letter, at): way for letter in "sd" for at, way in ways.items()}
-    assert read(tuned_files.user_file(H200.name), H200.name).methods == found.methods
+    made, found = tune(on(stage), ("trmm", "trsm"), ("d",), stages=("algorithms",), budget=1e-9)
+    assert made.untried == 6 and not found
 
 
 def test_batches_of_trmm_are_not_compared_with_cublas_which_has_none():
@@ -791,7 +787,7 @@ h200 = known("h200")
 with Worker(device, ({}, float(sys.argv[1]))) as worker:
     log = SweepLog(h200, "quick", "resume" in sys.argv)
     tuner = Tuner(h200, Compilers(), worker, Watcher(), log, ClockMonitor(Sensor()))
-    found = tuner.run([("gemm_simt", "s", "nn")], [])
+    found = tuner.run([("gemm_simt", "s", "nn")])
 print(len(found.entries), worker.replaced, tuner.untried, *tuner.watcher.said)
 """
 
@@ -871,34 +867,19 @@ def test_the_command_shows_the_winners(machine, capsys):
     assert tune_command.main(options(), machine.routine) == 0
     said = capsys.readouterr()
     assert "gemm_simt" in said.out
-    assert "strsm: one_launch at 256x256" in said.out and "strsm: recursion at 512x32" in said.out
+    assert "strsm: trsm_fused at 256x256" in said.out and "strsm: recursion at 512x32" in said.out
     assert str(tuned_files.user_file(H200.name)) in said.out
     assert tune_command.main(options(json=True), machine.routine) == 0
     said = json.loads(capsys.readouterr().out)
     assert {winner["layout"] for winner in said["winners"]} >= {"nn", "nt", "tn", "tt"}
-    assert {way["place"]: way["method"] for way in said["methods"]} == {
-        "256x256": "one_launch", "512x32": "recursion", "64x64x100": "small_triangles",
-    }  # fmt: skip
+    rates = {row.pop("point"): row for row in said["trsm_rates"] if row.pop("dtype")}
+    assert {point: max(each, key=each.__getitem__) for point, each in rates.items()} == FASTEST
 
 
-def test_the_command_ends_by_building_what_it_chose(machine, capsys, monkeypatch):
-    assert tune_command.main(options(routine=("gemm",)), machine.routine) == 0
-    winners = read(tuned_files.user_file(H200.name)).entries
-    configs = {FAMILIES[key[0]].config(*key[1:3], entry.parameters) for key, entry in winners.items()}
-    assert {source.config for source in machine.built} == configs
-
-    def refused(*_, **__):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(tune_command.build, "build", refused)
-    assert tune_command.main(options(routine=("gemm",)), machine.routine) == 0
-    assert "not built ahead" in " ".join(capsys.readouterr().err.split())
-
-
-def test_the_command_may_be_of_methods_alone(machine, capsys):
-    assert tune_command.main(options(stage=("methods",), routine=("trmm", "trsm")), machine.routine) == 0
+def test_the_command_may_be_of_algorithms_alone(machine, capsys):
+    assert tune_command.main(options(stage=("algorithms",), routine=("trmm", "trsm")), machine.routine) == 0
     said = capsys.readouterr().out
-    assert "strmm: in_place at 256x256" in said and "strsm: one_launch at 256x256" in said
+    assert "strsm: trsm_fused at 256x256" in said
     assert str(tuned_files.user_file(H200.name)) in said
 
 
@@ -935,22 +916,21 @@ def test_a_rotation_has_operands_of_its_own_for_each_call(stage, monkeypatch):
     assert all(np.array_equal(seen[0][2], b) for *_, b in seen)  # the same numbers
 
 
-@pytest.mark.parametrize(("name", "solved"), SOLVED.items(), ids=SOLVED)
-def test_a_triangle_lies_as_asked(stage, name, solved):
-    """By columns or by rows, on either side, NaN beyond it; the kernel meets it as `SOLVED` says."""
+@pytest.mark.parametrize("layout", T_LAYOUTS)
+def test_a_triangle_lies_as_asked(stage, layout):
+    """Column- or row-major, on either side, NaN beyond it; the kernel meets it as `T_LAYOUTS` says."""
     seen = []
     work = measure.Workload(0, 0).rotation(
-        lambda alpha, t, b, stream, **flags: seen.append((t, b, flags)), "trsm", DTYPES["d"], solved.recorded,
-        (8, 4),
+        lambda alpha, t, b, stream, **flags: seen.append((t, b, flags)), "trsm", DTYPES["d"], layout, (8, 4),
     )  # fmt: skip
     work.calls[0]()
     ((t, b, flags),) = seen
-    on_left = name.startswith("left")
+    on_left = layout.startswith("left")
     assert flags["side"] is (Side.LEFT if on_left else Side.RIGHT)
-    assert (t.row_stride == 1) == name.endswith("columns") and b.row_stride == 1
+    assert (t.row_stride == 1) == layout.endswith("colmajor") and b.row_stride == 1
     assert (b.rows, b.cols) == ((8, 4) if on_left else (4, 8))
     made = pair(t, b, flags["side"], flags["uplo"])
-    assert (made.layout, made.triangle) == (solved.layout, solved.triangle)
+    assert (made.layout, made.triangle) == T_LAYOUTS[layout]
     ones = np.ones((8, 8), bool)
     beyond = np.triu(ones, 1) if flags["uplo"] is Uplo.LOWER else np.tril(ones, -1)
     assert np.array_equal(np.isnan(elements(t)[0]), beyond)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from pyblasgpu import processes
-from pyblasgpu.database import FAMILIES, families_of
+from pyblasgpu.database import FAMILIES, Entry, families_of
 from pyblasgpu.errors import ConfigError, DatabaseWarning
 from pyblasgpu.gpu import backend
 from pyblasgpu.gpu.compile import Resources, to_ptx
@@ -42,10 +42,8 @@ pytestmark = pytest.mark.usefixtures("home")
 
 
 @pytest.mark.parametrize("effort", ["quick", "normal"])
-@pytest.mark.parametrize(
-    ("stem", "dtype", "layout"),
-    [("gemm_simt", "s", "nn"), ("gemm_simt", "z", "tt"), ("trsm_leaf", "d", "any")],
-)
+@pytest.mark.parametrize(("stem", "dtype", "layout"), [("gemm_simt", "s", "nn"), ("gemm_simt", "z", "tt"),
+                                                       ("trsm_fma", "d", "any")])  # fmt: skip
 def test_the_funnel_adds_up_and_what_is_left_keeps_the_rules(stem, dtype, layout, effort):
     funnel = candidates(stem, dtype, layout, H200, effort)
     assert funnel.total + funnel.added == sum(funnel.removed.values()) + len(funnel.left)
@@ -70,8 +68,8 @@ def test_branches_are_counted_as_often_as_they_would_have_grown():
             return 1
         return sum(product(axes[1:], {**chosen, **values}) for values in axes[0](chosen))
 
-    axes = space("trsm_leaf", DTYPES["d"], "any", H200, "normal")
-    assert candidates("trsm_leaf", "d", "any", H200, "normal").total == product(axes, {})
+    axes = space("trsm_fma", DTYPES["d"], "any", H200, "normal")
+    assert candidates("trsm_fma", "d", "any", H200, "normal").total == product(axes, {})
 
 
 def test_guidelines_prune():
@@ -85,7 +83,7 @@ def test_guidelines_prune():
 
 def test_no_asynchronous_copies_where_there_are_none():
     assert all(config.stages == 1 for config in candidates("gemm_simt", "s", "nn", FERMI).left)
-    assert "device_async" in candidates("trsm_leaf", "s", "any", FERMI).removed
+    assert "device_async" in candidates("trsm_fma", "s", "any", FERMI).removed
     config = next(c for c in candidates("gemm_simt", "s", "nn", H200).left if c.stages > 1)
     with pytest.raises(ConfigError, match="device_async"):
         check_device(config, FERMI)
@@ -243,7 +241,7 @@ def test_a_dry_run_prints_the_funnel(capsys):
     assert tune_command.main(dry()) == 0
     text = capsys.readouterr().out
     assert "NVIDIA H200" in text and "occupancy" in text and text.count("gemm_simt") == 4
-    assert text.count("trsm_leaf") == 1
+    assert text.count("trsm_fma") == 1
 
 
 def test_a_dry_run_speaks_json(capsys):
@@ -273,12 +271,12 @@ def test_an_unknown_device_is_refused():
 
 
 def record(blk_m, seconds, extents=(1, 1), device="NVIDIA H200", **changes):
-    facts = {"arch": "sm_90", "stem": "trsm_leaf", "dtype": "s", "layout": "any", "size": "few", **changes}
+    facts = {"arch": "sm_90", "stem": "trmm_leaf", "dtype": "s", "layout": "any", "size": "few", **changes}
     facts.update(parameters={"BLK_M": blk_m}, seconds=seconds, tflops=1 / seconds)
     return Record(device, extents=extents, **facts)
 
 
-KEY = ("trsm_leaf", "s", "any", "few")
+KEY = ("trmm_leaf", "s", "any", "few")
 
 
 def test_the_fastest_wins_and_failures_do_not():
@@ -325,10 +323,26 @@ def test_records_of_a_parameter_that_is_gone_count_where_it_was_off(home):
     assert sweep_file.read_sweep(path) == [now] * 2 + [whole] * 2 + [vendor] * 2
 
 
-def test_a_stop_size_wins_too():
-    place = ("x", "sm_90", "trsm", "d", "any", "many", (2048, 4096))
-    records = [Record(*place, {"stop": stop}, seconds=1 / stop) for stop in (64, 512, 128)]
-    assert winners(records, "x").stop_sizes == {("trsm", "d", "many"): 512}
+def test_a_leaf_that_was_best_within_its_routine_wins():
+    """It was timed with orders at which the recursion ends, and needs a record of the leaf alone."""
+    leaves = [
+        FAMILIES["trsm_mma"].parameters_of(config)
+        for config in candidates("trsm_mma", "d", "any", H200).left[:2]
+    ]
+    place = ("any", "many", (512, 2048))
+    alone = [
+        Record("x", "sm_90", "trsm_mma", "d", *place, leaf, seconds=seconds, tflops=1 / seconds)
+        for leaf, seconds in zip(leaves, (1.0, 2.0), strict=True)
+    ]
+    within = [
+        replace(
+            record, stem="trsm", parameters={"stop": 128, **record.parameters}, seconds=3 - record.seconds
+        )
+        for record in alone
+    ]
+    key = "trsm_mma", "d", "any", "many"
+    assert winners(alone, "x").entries[key].parameters == leaves[0]
+    assert winners([*alone, *within], "x").entries[key] == Entry(leaves[1], 0.5)
 
 
 def test_a_sweep_survives_being_cut_off(home):
@@ -396,7 +410,7 @@ def test_compilers_use_the_cores_that_were_granted(monkeypatch):
     assert processes.cores() == 1
 
 
-@pytest.mark.parametrize("stem", ["trsm_leaf", "trsm_mma", "trsm_fma"])
+@pytest.mark.parametrize("stem", ["trsm_mma", "trsm_fma"])
 def test_a_whole_routine_names_the_family_of_its_leaf(stem):
     """Also where another family has all of its parameters, and more."""
     leaf = candidates(stem, "d", "any", H200, "quick").left[0]

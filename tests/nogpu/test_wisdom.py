@@ -21,6 +21,7 @@ H200, A100 = known("h200"), known("a100")
 
 
 pytestmark = pytest.mark.usefixtures("home")
+FUSED = ("trsm_fused_simt", "d", "left_colmajor", "512x32")
 
 
 @pytest.fixture
@@ -30,9 +31,9 @@ def document():
     config = choose.select("gemm_simt", DTYPES["s"], "nn", (4096,) * 3, H200).config
     entry = Entry(FAMILIES["gemm_simt"].parameters_of(config), 38.12)
     entries = {("gemm_simt", "s", "nn", "large"): entry, ("gemm_simt", "s", "nn", "small"): entry}
-    methods = {("trmm", "d", "512x32"): "in_place"}
-    solvers = {("gemm_simt", "d", "left_by_columns", "512x32"): Entry(entry.parameters, 4.56)}
-    return Document(H200.name, entries, {("trsm", "d", "few"): 256}, methods, solvers)
+    entries[FUSED] = Entry(entry.parameters, 4.56)
+    rates = {("d", "512x32"): {"trsm_fused": 4.56, "recursion": 3.21}}
+    return Document(H200.name, entries, rates)
 
 
 def wisdom(*arguments):
@@ -48,8 +49,8 @@ def test_what_was_tuned_is_listed(document, capsys):
     merge(document)
     assert wisdom("list") == 0
     text = capsys.readouterr().out
-    assert text.count("gemm_simt") == 3 and "38.1" in text and "4.56" in text
-    assert "stop=256" in text and "method=in_place" in text
+    assert text.count("gemm_simt") == 2 and "38.1" in text and text.count("4.56") == 2
+    assert "trsm_fused_simt" in text and "recursion" in text and "3.21" in text
     assert wisdom("list", "--json") == 0
     (listed,) = json.loads(capsys.readouterr().out)
     assert listed["device"] == H200.name and listed["file"] == str(user_file(H200.name))
@@ -80,12 +81,12 @@ def test_values_go_from_one_user_to_another(document, capsys, monkeypatch, tmp_p
     assert wisdom("export", "--device", H200.name) == 0
     assert capsys.readouterr().out == out.read_text() == dumps(document)
     monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path / "another"))
-    merge(Document(H200.name, stop_sizes={("trmm", "z", "few"): 64}))
+    merge(Document(H200.name, trsm_rates={("z", "512x32"): {"recursion": 4.0}}))
     assert wisdom("import", str(out)) == 0
-    assert f"5 values of {H200.name} are now in" in capsys.readouterr().out
+    assert f"4 values of {H200.name} are now in" in capsys.readouterr().out
     found = read(user_file(H200.name))
-    assert found.entries == document.entries and found.methods == document.methods
-    assert found.stop_sizes == {**document.stop_sizes, ("trmm", "z", "few"): 64}
+    assert found.entries == document.entries
+    assert found.trsm_rates == {**document.trsm_rates, ("z", "512x32"): {"recursion": 4.0}}
 
 
 def test_what_is_damaged_is_not_taken_in_at_all(document, capsys, tmp_path):
@@ -114,10 +115,7 @@ def test_some_or_all_is_forgotten(document, capsys):
     assert "0 values of" in capsys.readouterr().out
     assert wisdom("forget", "--device", "h200", "--routine", "trsm") == 0
     found = read(user_file(H200.name))
-    assert found.entries == document.entries and found.methods
-    assert not found.stop_sizes and not found.solvers
-    assert wisdom("forget", "--device", "h200", "--routine", "trmm") == 0
-    assert not read(user_file(H200.name)).methods
+    assert {stem for stem, *_ in found.entries} == {"gemm_simt"} and not found.trsm_rates
     assert wisdom("forget", "--device", "h200") == 0
     assert "2 values of" in capsys.readouterr().out
     assert not user_file(H200.name).exists()
@@ -126,7 +124,7 @@ def test_some_or_all_is_forgotten(document, capsys):
 @pytest.mark.parametrize("name", ["h200", "H200", "NVIDIA H200", "nvidia_h200", "Nvidia-H200"])
 def test_every_action_takes_every_spelling(name, document, capsys, tmp_path):
     merge(document)
-    merge(Document(A100.name, stop_sizes={("trmm", "z", "few"): 64}))
+    merge(Document(A100.name, trsm_rates={("z", "512x32"): {"recursion": 4.0}}))
     out = tmp_path / "out.json"
     assert wisdom("export", "--device", name, str(out)) == 0
     assert out.read_text(encoding="utf-8") == dumps(document) == export(name)
@@ -140,7 +138,7 @@ def test_every_action_takes_every_spelling(name, document, capsys, tmp_path):
 
 
 def test_a_device_that_only_a_file_knows_has_a_name_in_any_spelling(document, capsys):
-    merge(Document("NVIDIA Voodoo 5", stop_sizes={("trmm", "z", "few"): 64}))
+    merge(Document("NVIDIA Voodoo 5", trsm_rates={("z", "512x32"): {"recursion": 4.0}}))
     assert wisdom("export", "--device", "voodoo-5") == 0
     assert "NVIDIA Voodoo 5" in capsys.readouterr().out
     assert wisdom("export", "--device", "voodoo6") == 2
@@ -160,7 +158,7 @@ def written(tmp_path, document, device):
 @pytest.mark.parametrize("name", ["h200", "NVIDIA-H200", "nvidia h200"])
 def test_a_file_of_another_spelling_is_taken_in_where_it_is_read(name, document, capsys, tmp_path):
     assert wisdom("import", written(tmp_path, document, name)) == 0
-    assert f"5 values of {H200.name} are now in" in capsys.readouterr().out
+    assert f"4 values of {H200.name} are now in" in capsys.readouterr().out
     assert read(user_file(H200.name), H200.name).entries == document.entries
     choose.reload()
     assert choose.select("gemm_simt", DTYPES["s"], "nn", (4096,) * 3, H200).origin.startswith("tuned here")
@@ -179,7 +177,7 @@ def test_the_values_of_an_architecture_may_be_taken_in_for_a_device(document, ca
     given = written(tmp_path, document, "sm_90")
     assert wisdom("import", given, "--device", "H100") == 0
     h100 = known("h100").name
-    assert f"5 values of {h100}" in capsys.readouterr().out
+    assert f"4 values of {h100}" in capsys.readouterr().out
     assert read(user_file(h100), h100).entries == document.entries
     assert wisdom("import", given, "--device", "a100") == 2
     assert f"it is of 'sm_90', neither of {A100.name!r} nor of 'sm_80'" in capsys.readouterr().err
@@ -187,7 +185,7 @@ def test_the_values_of_an_architecture_may_be_taken_in_for_a_device(document, ca
 
 
 def test_who_will_not_read_them_is_said(document, capsys, tmp_path, monkeypatch):
-    document.solvers.clear()  # that one breaks a rule
+    del document.entries[FUSED]  # that one breaks a rule
     assert wisdom("import", written(tmp_path, document, "NVIDIA Voodoo 5")) == 0
     assert (
         "'NVIDIA Voodoo 5', which is the name of no device that is known, will read"
@@ -208,8 +206,8 @@ def test_values_that_the_device_cannot_run_are_counted(document, capsys, tmp_pat
     err = capsys.readouterr().err
     assert "3 of them are passed over, as gemm_simt s nn" in err and "device_async" in err
     assert len(unusable(document, known("t4"))) == 3
-    (solver,) = unusable(document, H200)
-    assert solver.startswith("gemm_simt d left_by_columns 512x32: fragment_bytes")
+    (fused,) = unusable(document, H200)
+    assert fused.startswith("trsm_fused_simt d left_colmajor 512x32: fragment_bytes")
 
 
 def test_a_file_without_values_is_refused(capsys, tmp_path):

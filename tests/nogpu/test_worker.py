@@ -122,21 +122,21 @@ class Deadly:
 def test_a_candidate_that_takes_a_compiler_down_is_out_and_the_others_are_compiled():
     deadly = Deadly()
     with Compilers((9, 0), workers=1) as compilers:
-        compilers.submit("trsm_leaf", deadly)
-        compilers.submit("trsm_leaf", "no Config")
+        compilers.submit("trsm_fma", deadly)
+        compilers.submit("trsm_fma", "no Config")
         found = {}
         while compilers.pending:
             found.update(((stem, config), report) for (stem, config), report in compilers.finished())
-    assert found["trsm_leaf", deadly] == "the compiler's process died"
-    assert found["trsm_leaf", "no Config"].startswith("AttributeError")
+    assert found["trsm_fma", deadly] == "the compiler's process died"
+    assert found["trsm_fma", "no Config"].startswith("AttributeError")
 
 
 def test_what_is_dropped_is_not_reported():
     with Compilers((9, 0), workers=1) as compilers:
         for n in range(5):
-            compilers.submit("trsm_leaf", f"no Config {n}")
+            compilers.submit("trsm_fma", f"no Config {n}")
         compilers.drop()
-        compilers.submit("trsm_leaf", "another")
+        compilers.submit("trsm_fma", "another")
         (((_, config), _),) = compilers.finished()
     assert config == "another" and compilers.pending == 0
 
@@ -145,7 +145,7 @@ def test_what_is_submitted_twice_is_reported_once():
     """Two winners may have the same kernel for unaligned operands; a run waited for ever for the other."""
     with Compilers((9, 0), workers=1) as compilers:
         for _ in range(2):
-            compilers.submit("trsm_leaf", "no Config")
+            compilers.submit("trsm_fma", "no Config")
         assert compilers.pending == 1
         found = list(compilers.finished(60.0))
-    assert [job for job, _ in found] == [("trsm_leaf", "no Config")] and compilers.pending == 0
+    assert [job for job, _ in found] == [("trsm_fma", "no Config")] and compilers.pending == 0

@@ -1,4 +1,4 @@
-"""`trsm_leaf` and `trmm_leaf` on small blocks, and `trsm_small`: every variant and dtype."""
+"""`trmm_leaf` on small blocks, and `trsm_small`: every variant and dtype."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from pyblasgpu.errors import ConfigError
 from pyblasgpu.kernels.common.triangle_panel import Variant
 from pyblasgpu.kernels.trmm import leaf as trmm_leaf
 from pyblasgpu.kernels.trmm.leaf import TrmmLeaf
-from pyblasgpu.kernels.trsm import leaf as trsm_leaf
 from pyblasgpu.kernels.trsm import small as trsm_small
-from pyblasgpu.kernels.trsm.leaf import TrsmLeaf
 from pyblasgpu.kernels.trsm.small import TrsmSmall
 from pyblasgpu.testing.cases import TriangularCase
 from pyblasgpu.testing.reference import exact_triangular, fenced, integers, triangle
@@ -23,15 +21,14 @@ from .launching import run, strides
 
 VARIANT = Variant(unit=False, conj=False, t_by_rows=True, b_by_rows=True)
 
-PANELS = {"trsm": (trsm_leaf, TrsmLeaf), "trmm": (trmm_leaf, TrmmLeaf)}
-FAMILIES = {**PANELS, "small": (trsm_small, TrsmSmall)}
+FAMILIES = {"trmm": (trmm_leaf, TrmmLeaf), "small": (trsm_small, TrsmSmall)}
 
 
 def small(family, letter: str, stages: int = 2, slices: int = 1, depth: int = 4):
     """8 x 8 blocks by 32 threads a slice, stripes `depth` deep; or any triangle up to 32."""
     if family == "small":
         return TrsmSmall(letter)
-    return FAMILIES[family][1](letter, 8, 8, depth, 8, 4, slices, 1, 2 if letter != "z" else 1, 2, stages)
+    return TrmmLeaf(letter, 8, 8, depth, 8, 4, slices, 1, 2 if letter != "z" else 1, 2, stages)
 
 
 def launch(kernels, config, t, b, variant, alpha, batch=1):
@@ -90,11 +87,10 @@ def test_every_variant(family, letter, unit, t_by_rows, b_by_rows):
     check(family, letter, 21, 11, unit, DTYPES[letter].is_complex and unit != b_by_rows, t_by_rows, b_by_rows)
 
 
-@pytest.mark.parametrize("family", PANELS)
 @pytest.mark.parametrize("n, r", [(1, 1), (7, 8), (8, 7), (9, 1), (16, 16), (33, 9)])
 @pytest.mark.parametrize("stages", [2, 3])
-def test_edges(family, n, r, stages):
-    check(family, "d", n, r, stages=stages)
+def test_edges(n, r, stages):
+    check("trmm", "d", n, r, stages=stages)
 
 
 @pytest.mark.parametrize("letter", DTYPES)
@@ -112,15 +108,13 @@ def test_small_triangles_of_every_order(letter, n, r):
         check("small", letter, n, r, conj=letter in "cz", t_by_rows=n % 2 == 0, batch=2, config=fitting)
 
 
-@pytest.mark.parametrize("family", PANELS)
 @pytest.mark.parametrize("letter", DTYPES)
-def test_slices(family, letter):
-    check(family, letter, 27, 9, slices=2)
+def test_slices(letter):
+    check("trmm", letter, 27, 9, slices=2)
 
 
-@pytest.mark.parametrize("family", PANELS)
-def test_stripes_deeper_than_a_block(family):
-    check(family, "d", 27, 9, slices=2, depth=12)
+def test_stripes_deeper_than_a_block():
+    check("trmm", "d", 27, 9, slices=2, depth=12)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -152,36 +146,30 @@ def test_one_nan_spoils_only_what_depends_on_it(family):
     assert not spoilt.any()
 
 
-SOLVERS = ("trsm", "small")
-
-
-@pytest.mark.parametrize("family", SOLVERS)
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("scale", [1e-310, 1e-38, 3e300, np.inf])
-def test_trsm_divides_where_a_reciprocal_would_fail(family, letter, scale):
+def test_trsm_divides_where_a_reciprocal_would_fail(letter, scale):
     """Denormal, huge and infinite diagonals."""
     dtype = DTYPES[letter]
     tiny = np.finfo(dtype.real).smallest_subnormal
     scale = np.maximum(np.array(scale, dtype.real), tiny)
     right = np.arange(1, 6).astype(dtype.real) * (scale if np.isfinite(scale) else 1)
     b = np.asfortranarray(right.reshape(1, 5).astype(dtype.name))
-    launch(FAMILIES[family][0], small(family, letter), np.full((1, 1), scale, dtype.name), b, VARIANT, 1.0)
+    launch(trsm_small, TrsmSmall(letter), np.full((1, 1), scale, dtype.name), b, VARIANT, 1.0)
     np.testing.assert_array_max_ulp(b.real[0], right / scale, 1)
 
 
-@pytest.mark.parametrize("family", SOLVERS)
 @pytest.mark.parametrize("letter", DTYPES)
-def test_trsm_with_a_zero_on_the_diagonal_is_not_finite(family, letter):
+def test_trsm_with_a_zero_on_the_diagonal_is_not_finite(letter):
     b = np.ones((1, 3), DTYPES[letter].name, order="F")
-    launch(FAMILIES[family][0], small(family, letter), np.zeros((1, 1), b.dtype), b, VARIANT, 1.0)
+    launch(trsm_small, TrsmSmall(letter), np.zeros((1, 1), b.dtype), b, VARIANT, 1.0)
     assert not np.isfinite(b).any()
 
 
-@pytest.mark.parametrize("family", SOLVERS)
 @pytest.mark.parametrize("letter", DTYPES)
-def test_trsm_backward_error_on_hard_triangles(family, letter):
+def test_trsm_backward_error_on_hard_triangles(letter):
     """Unit lower with entries U(-4, 4): substitution stays within n u |T| |X|."""
-    dtype, rng, n = DTYPES[letter], np.random.default_rng(3), 40 if family == "trsm" else 32
+    dtype, rng, n = DTYPES[letter], np.random.default_rng(3), 32
     wide = np.clongdouble if dtype.is_complex else np.longdouble
     t = np.tril(rng.uniform(-4, 4, (n, n)), -1).astype(dtype.name)
     if dtype.is_complex:
@@ -189,7 +177,7 @@ def test_trsm_backward_error_on_hard_triangles(family, letter):
     np.fill_diagonal(t, rng.uniform(1, 2, n))
     t, b = np.asfortranarray(t), np.asfortranarray(rng.uniform(-1, 1, (n, 3)).astype(dtype.name))
     x = b.copy(order="F")
-    launch(FAMILIES[family][0], small(family, letter), t, x, VARIANT, 1.0)
+    launch(trsm_small, TrsmSmall(letter), t, x, VARIANT, 1.0)
     residual = abs(t.astype(wide) @ x.astype(wide) - b)
     bound = (
         n

@@ -300,7 +300,7 @@ def copy(test: Callable, *arguments) -> Check:
 def _no_safe_reciprocal(module) -> None:
     t, x = np.asfortranarray([[1.0, 0, 0], [2, 1e-310, 0], [3, 4, -1]]), np.ones((3, 1))
     b = np.asfortranarray(t @ x)
-    test_leaves.launch(module, test_leaves.small("trsm", "d"), t, b, test_leaves.VARIANT, 1.0)
+    test_leaves.launch(module, test_leaves.small("small", "d"), t, b, test_leaves.VARIANT, 1.0)
     np.testing.assert_array_equal(b[:1], x[:1])
     np.testing.assert_allclose(b, [[1], [(t @ x - 2)[1, 0] / 1e-310], [3 + 4 * b[1, 0] - (t @ x)[2, 0]]])
 
@@ -314,7 +314,7 @@ def _nan_in_b(module) -> None:
 
 
 STAIRS = Check("trmm_leaf", _nan_in_b)
-CAREFUL = Check("trsm_leaf", _no_safe_reciprocal)
+CAREFUL = Check("trsm_small", _no_safe_reciprocal)
 CAREFUL_ONCE = Check("trsv", _careful_in_one)
 OVERFLOW, HUGE = Check("trsm_mma", _not_finite), Check("trsm_mma", _huge_diagonal)
 OVERFLOW_APART = Check("trsm_fma", _not_finite)
@@ -327,7 +327,7 @@ TRIANGLE = copy(test_copy_scaled.test_triangles_are_copied_alone, "c", Region.HE
 MIRROR = copy(test_copy_scaled.test_a_triangle_is_mirrored, "c", Region.HERMITIAN_LOWER, True, False)
 STRICT = copy(test_copy_scaled.test_triangles_are_copied_alone, "d", Region.STRICT_LOWER, True, False)
 PAIRS = tile(trans_a=True, k=12, VEC_A=2, DIM_XA=4, DIM_YA=8, BLK_K=8)
-ROWS = leaf("trsm", t_by_rows=False)
+ROWS = leaf("trmm", t_by_rows=False)
 WIDE = TrsmSmall("d", BLK_N=64)  # threads whose elements of the diagonal others bring
 DIRECT = {"share_a": False, "share_b": False}
 RING = "wait()\n            cuda.syncthreads()"
@@ -349,17 +349,11 @@ DEFECTS = [
     ("gemm.mainloop", "ptx.wait_async(config.stages - 2)", "ptx.wait_async(config.stages - 1)", tile(stages=3)),
     ("gemm.mainloop", "if stripe > 0:\n                    cuda.syncthreads()", "pass", tile()),
     ("gemm.mainloop", "staged_b, t)\n                cuda.syncthreads()", "staged_b, t)", tile()),
-    ("common.triangle_panel", "= acc[x]\n            cuda.syncthreads()", "= acc[x]", leaf("trsm", slices=2)),
+    ("common.triangle_panel", "= acc[x]\n            cuda.syncthreads()", "= acc[x]", leaf("trmm", slices=2)),
     ("trmm.leaf", "wait()\n                cuda.syncthreads()", "wait()", leaf("trmm")),
     ("trmm.leaf", "wait()\n                cuda.syncthreads()", "cuda.syncthreads()", leaf("trmm")),
     ("trmm.leaf", "wait_async(STAGES - 2)", "wait_async(STAGES - 1)", leaf("trmm")),
     ("trmm.leaf", "if UNIT:\n            cuda.syncthreads()", "if False: pass", leaf("trmm", unit=True)),
-    ("trsm.leaf", "wait()\n                cuda.syncthreads()", "wait()", leaf("trsm")),
-    ("trsm.leaf", "wait()\n                cuda.syncthreads()", "cuda.syncthreads()", leaf("trsm")),
-    ("trsm.leaf", "wait_all()\n            cuda.syncthreads()", "cuda.syncthreads()", leaf("trsm")),
-    ("trsm.leaf", "wait_all()\n            cuda.syncthreads()", "wait_all()", leaf("trsm")),
-    ("trsm.leaf", "BLK_M, BLK_M)\n        cuda.syncthreads()", "BLK_M, BLK_M)", leaf("trsm")),
-    ("trsm.leaf", "cols)\n            cuda.syncthreads()\n\n    return", "cols)\n\n    return", leaf("trsm")),
     ("copy.copy_scaled", "alpha_i)\n            cuda.syncthreads()", "alpha_i)", COPIES),
     ("copy.split_k_reduce", "acc, 0)\n        cuda.syncthreads()", "acc, 0)", sums()),
     ("copy.symmetrize", "wait()\n        cuda.syncthreads()", "wait()", mirrored()),
@@ -379,16 +373,15 @@ DEFECTS = [
     ("common.smem_tile", "if across < minors else 0", "if across <= minors else 0", tile(stages=2)),
     ("common.smem_tile", "max(majors - along, 0)", "max(majors - along + 1, 0)", tile(stages=2)),
     ("common.triangle_panel", "(i < rows_left) & (j < cols_left)", "(i <= rows_left) & (j < cols_left)", ROWS),
-    ("common.triangle_panel", "(i < rows_left) & (j < cols_left)", "(i < rows_left)", leaf("trsm")),
+    ("common.triangle_panel", "(i < rows_left) & (j < cols_left)", "(i < rows_left)", leaf("trmm")),
     ("common.triangle_panel", "(row < rows) & (col < cols)", "(row <= rows) & (col < cols)", leaf("trmm")),
     ("common.triangle_panel", "(row < rows) & (col < cols)", "(row < rows)", leaf("trmm")),
-    ("common.coalesced_index", "True if TOTAL % THREADS == 0 else t + k * THREADS < TOTAL", "True", leaf("trsm", depth=6)),
-    ("common.coalesced_index", "+ k * STEP", "+ k", leaf("trsm")),
-    ("common.coalesced_index", "at + STEP *", "at + (STEP + 1) *", leaf("trsm")),
-    ("common.coalesced_index", "way(t, k + 1,", "way(t, k,", leaf("trsm", depth=6)),
-    ("common.substitution", "(i < rows) & (j < cols)", "(i <= rows) & (j < cols)", leaf("trsm")),
-    ("common.substitution", "(i < rows) & (j < cols)", "(i < rows - 1) & (j < cols)", leaf("trsm")),
-    ("trsm.leaf", "(row0 + BLK_K - 1) // BLK_K", "row0 // BLK_K", leaf("trsm", depth=12)),
+    ("common.coalesced_index", "True if TOTAL % THREADS == 0 else t + k * THREADS < TOTAL", "True", leaf("trmm", depth=6)),
+    ("common.coalesced_index", "+ k * STEP", "+ k", leaf("trmm", depth=6)),
+    ("common.coalesced_index", "at + STEP *", "at + (STEP + 1) *", leaf("trmm", depth=6)),
+    ("common.coalesced_index", "way(t, k + 1,", "way(t, k,", leaf("trmm", depth=6)),
+    ("common.substitution", "(i < rows) & (j < cols)", "(i <= rows) & (j < cols)", leaf("small")),
+    ("common.substitution", "(i < rows) & (j < cols)", "(i < rows - 1) & (j < cols)", leaf("small")),
     ("trmm.leaf", "k in range(0, min(row0 + BLK_M, n), BLK_K)", "k in range(0, row0, BLK_K)", leaf("trmm")),
     ("trmm.leaf", "depth = min(row0 + BLK_M, n) - k", "depth = n - k", leaf("trmm", depth=12)),
     ("copy.copy_scaled", "(i < rows) & (j < cols)", "(i < rows) & (j <= cols)", COPIES),
@@ -416,8 +409,8 @@ DEFECTS = [
     ("copy.pack", "uint32(k + (BLK_K - 1))", "uint32(k)", pack()),
     # what must not be read
     ("copy.pack", "int32(extent - row) if i < BLK else int32(0)", "int32(extent - row)", pack()),
-    ("common.triangle_panel", "i + shift - j >= FIRST", "i + shift - j > FIRST", leaf("trsm")),
-    ("common.triangle_panel", "i + shift - j >= FIRST", "j - i - shift >= FIRST", leaf("trsm")),
+    ("common.triangle_panel", "i + shift - j >= FIRST", "i + shift - j > FIRST", leaf("trmm")),
+    ("common.triangle_panel", "i + shift - j >= FIRST", "j - i - shift >= FIRST", leaf("trmm")),
     ("common.triangle_panel", "i + shift - j >= FIRST", "i - j >= FIRST", leaf("trmm")),
     ("trmm.leaf", "keep = row + below >= kk", "keep = True", STAIRS),
     ("trmm.leaf", "keep = row + below >= kk", "keep = row + below > kk", leaf("trmm")),
@@ -469,10 +462,10 @@ DEFECTS = [
     ("gemm.mma", "parts, conj_a, conj_b,", "parts, conj_b, conj_a,", warps("z", conj_b=True)),
     ("gemm.mma", "by_real - by_imaginary\n", "by_real + by_imaginary\n", warps("z", three_m=True)),
     ("gemm.mma", "by_sums - by_real", "by_sums", warps("z", three_m=True)),
-    ("common.triangle_panel", "PARTS, conj, False)", "PARTS, False, False)", leaf("trsm", "z", conj=True)),
+    ("common.triangle_panel", "PARTS, conj, False)", "PARTS, False, False)", leaf("trmm", "z", conj=True)),
     ("common.triangle_panel", "PARTS, conj, False)", "PARTS, False, conj)", leaf("trmm", "c", conj=True)),
-    ("common.substitution", "j, PARTS, conj, -1", "j, PARTS, False, -1", leaf("trsm", "c", conj=True)),
-    ("common.substitution", "t_im = real(CONJ) * diagonal[t", "t_im = diagonal[t", leaf("trsm", "z", conj=True)),
+    ("common.substitution", "j, PARTS, conj, -1", "j, PARTS, False, -1", leaf("small", "c", conj=True)),
+    ("common.substitution", "t_im = real(CONJ) * diagonal[t", "t_im = diagonal[t", leaf("small", "z", conj=True)),
     ("trmm.leaf", "stripe_multiplier(config, variant.conj)", "stripe_multiplier(config, False)",
      leaf("trmm", "z", conj=True)),
     ("copy.copy_scaled", "-1 if conj else 1", "1", COPIES),
@@ -631,15 +624,11 @@ DEFECTS = [
     ("gemm.mainloop", "load(2 * i + 3, ra_next", "load(2 * i + 2, ra_next", tile(stages=2, prefetch=True)),
     ("gemm.mainloop", "update(acc, ra_next, rb_next)\n        load", "load", tile(stages=2, prefetch=True)),
     ("common.triangle_panel", "(slice - 1) * ACC + x", "slice * ACC + x", leaf("trmm", slices=2)),
-    ("common.triangle_panel", "kk * LEAD_T)", "kk * (LEAD_T - 1))", leaf("trsm")),
+    ("common.triangle_panel", "kk * LEAD_T)", "kk * (LEAD_T - 1))", leaf("trmm")),
     ("trmm.leaf", "X_STRIPE + slice * DEPTH * LEAD_X", "X_STRIPE", leaf("trmm", slices=2)),
     ("trmm.leaf", "- slice * DEPTH", "", leaf("trmm", unit=True, slices=2)),
     ("trmm.leaf", "if writing < STAGES - 1 else 0", "if writing < STAGES else 0", leaf("trmm")),
     ("trmm.leaf", "batch * stride_b + col0 * b_cs", "batch * stride_t + col0 * b_cs", leaf("trmm", batch=2)),
-    ("trsm.leaf", "if slice == 0:\n                c", "if True:\n                c", leaf("trsm", slices=2)),
-    ("trsm.leaf", "batch * stride_b + col0 * b_cs", "batch * stride_t + col0 * b_cs", leaf("trsm", batch=2)),
-    ("trsm.leaf", "ahead % STAGES * STAGE", "s % STAGES * STAGE", leaf("trsm")),
-    ("trsm.leaf", "offset(t_row, k * t_cs", "offset(t_row, k * t_rs", leaf("trsm")),
     ("copy.copy_scaled", "row0 * d_rs + col0 * d_cs", "row0 * d_cs + col0 * d_rs", COPIES),
     ("copy.split_k_reduce", "u * stride * PARTS", "u * stride", sums("c")),
     ("copy.split_k_reduce", "p = offset(p, UNROLL * stride", "p = offset(p, stride", sums()),
@@ -679,9 +668,7 @@ DEFECTS = [
     ("trmm.leaf", "int64(blocks - 1 - step)", "int64(step)", leaf("trmm")),
     ("trmm.leaf", "== diagonal:", "== diagonal + 1:", leaf("trmm", unit=True)),
     ("trmm.leaf", "store(b, at, alpha * acc[x], ok)", "store(b, at, acc[x], ok)", leaf("trmm")),
-    ("trsm.leaf", "row0 = int64(step)", "row0 = int64((n - 1) // BLK_M - step)", leaf("trsm")),
-    ("trsm.leaf", "alpha * re - acc[x]\n", "alpha * (re - acc[x])\n", leaf("trsm")),
-    ("common.substitution", "divided(column[x], diagonal[t], inverse[x])", "column[x]", leaf("trsm")),
+    ("common.substitution", "divided(column[x], diagonal[t], inverse[x])", "column[x]", leaf("small")),
     ("common.substitution", "int32((size >= real(TINY)) & (size <= real(HUGE)))", "int32(1)", CAREFUL),
     ("common.substitution", "range(j + 1, n)", "range(j + 2, n)", CAREFUL),
     # the leaves whose warps own columns of B

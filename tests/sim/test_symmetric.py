@@ -19,10 +19,10 @@ from pyblasgpu.testing.symmetric_cases import (
     ROUTINES,
     SYMMETRIC,
     SymmetricCase,
+    algorithms,
     data,
     exact,
     symmetric_cases,
-    ways,
 )
 from pyblasgpu.types import DTYPES, Uplo
 
@@ -33,9 +33,9 @@ STOPS = (8, 16, 256)
 
 
 @contextmanager
-def small_blocks(letter: str, stop: int = 8, stages: int = 2, mirrored: bool | None = None):
-    """As `small_kernels`, with diagonal blocks of order `stop`; SYR2K as one product, mirrored, or as two."""
-    with small_kernels(letter, stages=stages), override("symm", stop), override("one_product", mirrored):
+def small_blocks(letter: str, stop: int = 8, stages: int = 2, algorithm: str | None = None):
+    """As `small_kernels`, with diagonal blocks of order `stop`; SYR2K by `algorithm`."""
+    with small_kernels(letter, stages=stages), override("symm", stop), override("syr2k_algorithm", algorithm):
         yield
 
 
@@ -44,11 +44,11 @@ def small_blocks(letter: str, stop: int = 8, stages: int = 2, mirrored: bool | N
 def test_all_cases(routine, letter):
     rng = np.random.default_rng(1)
     cases = [case for case in symmetric_cases(routine, SIZES, (19, 9)) if case.dtype.letter == letter]
-    for (number, case), mirrored in product(enumerate(cases), ways(routine)):
+    for (number, case), algorithm in product(enumerate(cases), algorithms(routine)):
         given = data(rng, case)
         c, unharmed = fenced(given.c, "CF"[number // 2 % 2])
         inputs = [np.asarray(x, order="FC"[number % 2]) for x in given.inputs]
-        with small_blocks(letter, STOPS[number % len(STOPS)], 1 + number % 2, mirrored):
+        with small_blocks(letter, STOPS[number % len(STOPS)], 1 + number % 2, algorithm):
             result = getattr(pyblasgpu, routine)(
                 *inputs, out=c, alpha=case.alpha, beta=case.beta, **case.options
             )
@@ -60,11 +60,11 @@ def test_all_cases(routine, letter):
 @pytest.mark.parametrize("routine", ROUTINES)
 def test_a_new_result(routine):
     rng = np.random.default_rng(2)
-    for uplo, mirrored in product(Uplo, ways(routine)):
+    for uplo, algorithm in product(Uplo, algorithms(routine)):
         case = SymmetricCase(routine, DTYPES["z"], 19, m=19, k=5, uplo=uplo, alpha=2, batch=(2,))
         given = data(rng, case)
         given.c[...] = 0
-        with small_blocks("z", mirrored=mirrored):
+        with small_blocks("z", algorithm=algorithm):
             same(
                 getattr(pyblasgpu, routine)(*given.inputs, alpha=2, **case.options), exact(case, given), case
             )
@@ -109,8 +109,8 @@ def test_any_strides(draw):
         x._replace(batch_stride=0) if len(y) == 1 else x for x, y in zip(operands, inputs, strict=True)
     ]
     operands.append(operand(c))
-    stop, mirrored = draw.draw(st.sampled_from(STOPS)), draw.draw(st.booleans())
-    with small_blocks(letter, stop, mirrored=mirrored), override("splits", 1):
+    stop, algorithm = draw.draw(st.sampled_from(STOPS)), draw.draw(st.sampled_from(algorithms("syr2k")))
+    with small_blocks(letter, stop, algorithm=algorithm), override("splits", 1):
         tape = tape_of(case, operands)
         if tape is not None:
             tape.run([x.pointer for x in operands], alpha, beta, stream=0)
@@ -131,7 +131,7 @@ def test_a_nan_reaches_what_depends_on_it_and_no_more(routine):
     elif routine != "gemmtr":
         spoilt[:, 12] = True
     inputs = (a,) if "rk" in routine else (a, np.ones((n, n)))
-    for mirrored in ways(routine):
-        with small_blocks("d", mirrored=mirrored):
+    for algorithm in algorithms(routine):
+        with small_blocks("d", algorithm=algorithm):
             result = getattr(pyblasgpu, routine)(*inputs, lower=True)
         same(np.isnan(result), spoilt if routine in SYMMETRIC else np.tril(spoilt), routine)

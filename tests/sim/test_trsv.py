@@ -256,7 +256,7 @@ def test_every_call(monkeypatch, letter, side, uplo, trans, diag):
     a, x = triangle(rng, case), integers(rng, (m, columns), dtype)
     b, unharmed = fenced(exact_triangular(case, a, x, alpha=1), "CF"[letter in "dc"])
     flags = {"side": side, "lower": uplo, "trans": trans, "unit_diag": diag}
-    with override("one_launch", True), override("trsv", small(letter)):
+    with override("trsm_algorithm", "trsv"), override("trsv", small(letter)):
         result = pyblasgpu.trsm(np.asfortranarray(a), b, alpha=2, out=b, **flags)
     assert result is b and unharmed()
     np.testing.assert_array_equal(b, 2 * x)

@@ -1,4 +1,4 @@
-"""What `trsm_leaf` and `trmm_leaf` share: a sweep over one panel of columns of B, in place.
+"""What `trmm_leaf` is made of, and `trsm_small` in part: a sweep over one panel of columns of B, in place.
 
 T is lower triangular (n x n), B has n rows. A block of threads owns BLK_N columns of B for the whole
 kernel, so that blocks need not wait for each other. It walks the block rows of B, BLK_M high; at each it

@@ -10,18 +10,6 @@ _VARIANT = ("PRODUCER_WARPS",), ("WARPS_PER_COLUMN_GROUP",), ("stages", "min_blo
 
 FAMILIES = (
     Family(
-        "trsm_leaf",
-        ".trsm.leaf",
-        "TrsmLeaf",
-        "trsm",
-        space_name=".trsm.space:triangle_leaf",
-        axes=Axes(
-            tile=(("BLK_M", "DIM_X"), ("BLK_N", "DIM_Y"), ("BLK_K", "SLICED_K")),
-            variant=(("stages", "min_blocks"),),
-        ),
-        solved_columns=1,
-    ),
-    Family(
         "trsm_mma",
         ".trsm.mma",
         "TrsmMma",

@@ -18,7 +18,7 @@ from .precompile import asked_for
 from .running import NAN, check_plan, check_same_bits, cupy, flags, reals, whole_runs
 
 ROWS = 100  # of triangles in which the recursion ends
-compiled, asked = asked_for("one_launch", partial(whole_runs, "trsm"), ROWS)
+compiled, asked = asked_for("trsm_algorithm", partial(whole_runs, "trsm"), "trsm_fused", f"trsm_fused_{ROWS}")
 
 
 def solvable(dtype, n):
@@ -36,7 +36,7 @@ def test_exact(letter):
 
 @pytest.mark.parametrize("letter", DTYPES)
 def test_exact_where_the_recursion_ends_in_launches(letter):
-    with override("one_launch", ROWS):
+    with override("trsm_algorithm", f"trsm_fused_{ROWS}"):
         for run in whole_runs("trsm", letter):
             run.check()
 

@@ -1,4 +1,4 @@
-"""The Config of TRSM in one launch: what files say of it, and how the tuner finds that."""
+"""The Config of the fused TRSM: what files say of it, and how the tuner finds that."""
 
 from __future__ import annotations
 
@@ -8,7 +8,19 @@ from itertools import chain, pairwise, product, repeat
 import pytest
 from fake_worker import Sensor
 
-from pyblasgpu.database import FAMILIES, METHODS_AT, RECURSION, SOLVED, Document, Entry, dumps, parse, read
+from pyblasgpu.database import (
+    FAMILIES,
+    FUSED_STEMS,
+    RECURSION,
+    T_LAYOUTS,
+    TRSM_FUSED,
+    TRSM_POINTS,
+    Document,
+    Entry,
+    dumps,
+    parse,
+    read,
+)
 from pyblasgpu.dispatch import trsm_fused as dispatch_trsm_fused
 from pyblasgpu.dispatch import trsm_fused_candidates, tuned_files
 from pyblasgpu.dispatch.choose import reload
@@ -21,7 +33,7 @@ from pyblasgpu.model.trsm_fused import cycles
 from pyblasgpu.tuning import routine_search
 from pyblasgpu.tuning.clock_monitor import ClockMonitor
 from pyblasgpu.tuning.compile_pool import source_of
-from pyblasgpu.tuning.results import Record, winners
+from pyblasgpu.tuning.results import Record, winners, with_current_algorithm
 from pyblasgpu.tuning.runner import Runner
 from pyblasgpu.tuning.signals import Interrupts
 from pyblasgpu.tuning.sweep_log import SweepLog
@@ -31,7 +43,7 @@ from pyblasgpu.tuning.worker_bench import Failed, Timing
 from pyblasgpu.types import DTYPES, Diag, Triangle
 
 H200 = known("h200")
-PLACE, EXTENTS = "2048x2048", METHODS_AT["2048x2048"]
+POINT, EXTENTS = "2048x2048", TRSM_POINTS["2048x2048"]
 
 
 def chosen(letter, order, others, triangle=Triangle.LOWER_LEFT, layout="nn"):
@@ -39,30 +51,31 @@ def chosen(letter, order, others, triangle=Triangle.LOWER_LEFT, layout="nn"):
     return dispatch_trsm_fused.choose(DTYPES[letter], layout, (m, n, order), triangle, H200)
 
 
-def likeliest(letter, count, extents=EXTENTS, solved="left_by_columns"):
+def likeliest(letter, count, extents=EXTENTS, layout="left_colmajor"):
     """Of different tiles."""
-    return dispatch_trsm_fused.likeliest(DTYPES[letter], SOLVED[solved], *extents, H200, count)[:count]
+    return dispatch_trsm_fused.likeliest(DTYPES[letter], layout, *extents, H200, count)[:count]
 
 
 def tile(config, triangle=Triangle.LOWER_LEFT):
     return *tile_orders(config, triangle), config.BLK_K, config.threads
 
 
-def file_solver(config, place=PLACE, solved="left_by_columns", **changes):
+def file_config(config, point=POINT, layout="left_colmajor", **changes):
     """Put it into the user's file; with `changes` to its parameters."""
     parameters = FAMILIES[config.STEM].parameters_of(config) | changes
     user_file(H200.name).parent.mkdir(parents=True, exist_ok=True)
-    key = config.STEM, config.dtype, solved, place
-    save(Document(H200.name, solvers={key: Entry(parameters, 9.5)}), user_file(H200.name))
+    key = FUSED_STEMS[config.STEM], config.dtype, layout, point
+    save(Document(H200.name, {key: Entry(parameters, 9.5)}), user_file(H200.name))
     reload()
 
 
 @pytest.fixture(autouse=True)
-def no_packaged_solvers(home, monkeypatch):
-    packaged = read(tuned_files.PACKAGED / "nvidia_h200.json")
+def no_packaged_entries(home, monkeypatch):
+    packaged = read(tuned_files.PACKAGED / "sm_90.json")
     monkeypatch.setattr(tuned_files, "PACKAGED", home / "packaged")
     tuned_files.PACKAGED.mkdir()
-    save(replace(packaged, solvers={}), tuned_files.PACKAGED / "nvidia_h200.json")
+    products = {key: entry for key, entry in packaged.entries.items() if key[0] in FAMILIES}
+    save(replace(packaged, entries=products), tuned_files.PACKAGED / "sm_90.json")
     reload()
     yield
     reload()
@@ -75,12 +88,12 @@ def no_packaged_solvers(home, monkeypatch):
 def test_what_was_the_fastest_at_a_place_serves_there_and_nearby(letter):
     usual, *others = likeliest(letter, 4)
     assert chosen(letter, *EXTENTS).config == usual and chosen(letter, *EXTENTS).origin == "computed"
-    for solver in others:
-        file_solver(solver)
+    for tuned in others:
+        file_config(tuned)
         found = chosen(letter, *EXTENTS)
-        assert found.config == solver
-        assert found.origin.startswith("tuned here") and found.origin.endswith(PLACE)
-        assert tile(chosen(letter, 2050, 2050).config) == tile(solver)
+        assert found.config == tuned
+        assert found.origin.startswith("tuned here") and found.origin.endswith(POINT)
+        assert tile(chosen(letter, 2050, 2050).config) == tile(tuned)
         assert chosen(letter, 512, 32).origin == "computed" == chosen(letter, 8192, 8192).origin
 
 
@@ -102,59 +115,61 @@ def test_narrow_tiles_are_asked_on_either_side(letter, triangle, layout):
 
 @pytest.mark.parametrize("letter", "sz")
 @pytest.mark.parametrize("triangle", Triangle)
-@pytest.mark.parametrize("solved", SOLVED)
-def test_a_solver_serves_triangles_of_its_side_and_layout(letter, triangle, solved):
-    solver = likeliest(letter, 3, solved=solved)[2]
-    file_solver(solver, solved=solved)
-    side, _, lies = solved.partition("_by_")
-    for layout in ("nn", "nt", "tn", "tt"):
-        found = chosen(letter, *EXTENTS, triangle, layout)
+@pytest.mark.parametrize("layout", T_LAYOUTS)
+def test_an_entry_serves_triangles_of_its_side_and_layout(letter, triangle, layout):
+    tuned = likeliest(letter, 3, layout=layout)[2]
+    file_config(tuned, layout=layout)
+    side, _, lies = layout.partition("_")
+    for product_layout in ("nn", "nt", "tn", "tt"):
+        found = chosen(letter, *EXTENTS, triangle, product_layout)
         on_left = triangle.on_left
-        if on_left == (side == "left") and (layout[not on_left] == "n") == (lies == "columns"):
-            assert tile(found.config, triangle) == tile(solver, triangle) and found.origin != "computed"
-            assert found.config == solver or layout != solver.layout
+        if on_left == (side == "left") and (product_layout[not on_left] == "n") == (lies == "colmajor"):
+            assert tile(found.config, triangle) == tile(tuned, triangle) and found.origin != "computed"
+            assert found.config == tuned or product_layout != tuned.layout
         else:
             assert found.origin == "computed"
 
 
 def test_the_estimate_decides_farther_away():
-    """A solver's estimate is corrected by a factor: what is far better there by arithmetic comes first."""
-    solver = likeliest("s", 8)[7]
-    file_solver(solver)
+    """A tuned's estimate is corrected by a factor: what is far better there by arithmetic comes first."""
+    tuned = likeliest("s", 8)[7]
+    file_config(tuned)
     nearby = [(1400, 2048), (2900, 2048), (2048, 900), (2048, 5000)]
-    found = [tile(chosen("s", *extents).config) == tile(solver) for extents in (EXTENTS, *nearby)]
+    found = [tile(chosen("s", *extents).config) == tile(tuned) for extents in (EXTENTS, *nearby)]
     assert found[0] and not all(found)
 
 
 def test_a_config_that_cannot_run_is_passed_over():
-    usual, solver = likeliest("s", 2)
-    file_solver(solver, BLK_K=7)
-    with pytest.warns(DatabaseWarning, match=f"solver gemm_simt s left_by_columns {PLACE} is passed over"):
+    usual, tuned = likeliest("s", 2)
+    file_config(tuned, BLK_K=7)
+    with pytest.warns(DatabaseWarning, match=f"trsm_fused_simt s left_colmajor {POINT} is passed over"):
         assert chosen("s", *EXTENTS).config == usual
 
 
 def test_the_likeliest_are_the_chosen_one_and_then_others_of_other_tiles():
     found = likeliest("d", 5)
     assert len({tile(config) for config in found}) == 5
-    file_solver(found[3])
+    file_config(found[3])
     again = likeliest("d", 5)
     assert again[0] == found[3] and set(map(tile, again)) == set(map(tile, found))
     estimates = [cycles(config, (*EXTENTS, EXTENTS[0]), Triangle.LOWER_LEFT, H200) for config in again[1:]]
-    assert all(one <= other * trsm_fused_candidates.DOUBT for one, other in pairwise(estimates))
+    assert all(one <= other * trsm_fused_candidates.UNCERTAINTY for one, other in pairwise(estimates))
 
 
-@pytest.mark.parametrize("solved", SOLVED)
+@pytest.mark.parametrize("layout", T_LAYOUTS)
 @pytest.mark.parametrize("letter", DTYPES)
-def test_the_likeliest_are_tried_for_more_blocks(letter, solved):
+def test_the_likeliest_are_tried_for_more_blocks(letter, layout):
     """The first half of them, where that leaves registers: the same but for that, two each."""
-    every = dispatch_trsm_fused.likeliest(DTYPES[letter], SOLVED[solved], *EXTENTS, H200, 5)
+    every = dispatch_trsm_fused.likeliest(DTYPES[letter], layout, *EXTENTS, H200, 5)
     few, twins = every[:2], every[5:]
     assert bool(twins) == (letter in trsm_fused_candidates.TIGHT) and all(
         twin.min_blocks > 1 for twin in twins
     )
     for config in few:
         own = [twin for twin in twins if replace(twin, min_blocks=1) == config]
-        assert len(own) <= 2 and own == trsm_fused_candidates.crowded(config, SOLVED[solved].triangle, H200)
+        assert len(own) <= 2 and own == trsm_fused_candidates.higher_occupancy(
+            config, T_LAYOUTS[layout].triangle, H200
+        )
     for twin in twins:
         left = H200.registers_per_sm // (twin.threads * twin.min_blocks)
         assert replace(twin, min_blocks=1) in few and left >= trsm_fused_candidates.LEAST
@@ -162,18 +177,18 @@ def test_the_likeliest_are_tried_for_more_blocks(letter, solved):
 
 
 @pytest.mark.parametrize("letter", "sc")
-def test_a_solver_for_more_blocks_serves(letter):
+def test_a_tuned_for_more_blocks_serves(letter):
     """At its place, by an override, and for T by rows, for as many."""
-    likeliest = dispatch_trsm_fused.likeliest(DTYPES[letter], SOLVED["left_by_columns"], *EXTENTS, H200, 8)
-    solver = next(config for config in likeliest if config.min_blocks > 1)
-    with override(solver.STEM, solver):
-        assert chosen(letter, *EXTENTS).config == solver
+    likeliest = dispatch_trsm_fused.likeliest(DTYPES[letter], "left_colmajor", *EXTENTS, H200, 8)
+    tuned = next(config for config in likeliest if config.min_blocks > 1)
+    with override(tuned.STEM, tuned):
+        assert chosen(letter, *EXTENTS).config == tuned
     assert chosen(letter, *EXTENTS).config.min_blocks == 1
-    file_solver(solver)
-    assert chosen(letter, *EXTENTS).config == solver
+    file_config(tuned)
+    assert chosen(letter, *EXTENTS).config == tuned
     for layout in ("nt", "nn"):
         found = chosen(letter, *EXTENTS, layout=layout).config
-        assert tile(found) == tile(solver) and found.min_blocks == solver.min_blocks
+        assert tile(found) == tile(tuned) and found.min_blocks == tuned.min_blocks
 
 
 def test_what_has_too_few_registers_for_its_blocks_solves_for_one():
@@ -218,10 +233,10 @@ def test_few_right_hand_sides_in_s_have_deep_stripes():
 
 
 def test_the_kernel_that_is_compiled_is_the_one_that_solves():
-    for name, solved in SOLVED.items():
-        (config,) = likeliest("d", 1, solved=name)
-        flags = dict(source_of(solved.triangle, config).flags)
-        assert flags["solved"] is Diag.NON_UNIT and flags["triangle"] == solved.triangle
+    for layout, (_, triangle) in T_LAYOUTS.items():
+        (config,) = likeliest("d", 1, layout=layout)
+        flags = dict(source_of(triangle, config).flags)
+        assert flags["solved"] is Diag.NON_UNIT and flags["triangle"] == triangle
         assert "solved" not in dict(source_of(config.STEM, config).flags)
 
 
@@ -238,8 +253,9 @@ class Played:
 
     def send(self, job, patience=None):
         self.jobs.append(job)
-        (method, is_on), (stem, config) = job.overrides
-        assert (method, is_on, stem, job.routine) == ("one_launch", True, config.STEM, "trsm")
+        algorithm, (stem, config) = job.overrides
+        assert algorithm == ("trsm_algorithm", TRSM_FUSED)
+        assert (stem, job.routine) == (config.STEM, "trsm")
         ((extents, _),) = job.problems
         place = job.dtype, job.layout, extents
         count = self.asked[place] = self.asked.get(place, 0) + 1
@@ -261,31 +277,33 @@ def runner():
 def search(runner, dtypes="sz", count=3, times=10_000):
     compiled = []
     said = chain(repeat(False, times), repeat(True))
-    missing = routine_search.search_solvers(runner, dtypes, H200, count, compiled.extend, lambda: next(said))
+    missing = routine_search.search_fused_trsm(
+        runner, dtypes, H200, count, compiled.extend, lambda: next(said)
+    )
     return missing, compiled
 
 
 def wanted(dtypes, count) -> int:
     """Times in a whole search."""
-    places = product(dtypes, SOLVED.values(), METHODS_AT.values())
+    points = product(dtypes, T_LAYOUTS, TRSM_POINTS.values())
     return sum(
-        len(dispatch_trsm_fused.likeliest(DTYPES[x], solved, *at, H200, count)) for x, solved, at in places
+        len(dispatch_trsm_fused.likeliest(DTYPES[x], layout, *at, H200, count)) for x, layout, at in points
     )
 
 
 def test_the_fastest_of_the_likeliest_is_filed_at_each_place(runner):
     asked = wanted("sz", 3)
-    assert asked > 3 * 2 * len(SOLVED) * len(METHODS_AT)  # twins, too
+    assert asked > 3 * 2 * len(T_LAYOUTS) * len(TRSM_POINTS)  # twins, too
     missing, compiled = search(runner)
     assert missing == 0 and len(runner.worker.jobs) == asked
     assert {job.overrides[1][1] for job in runner.worker.jobs} == {config for _, config in compiled}
     found = winners(runner.log.records, H200.name)
-    assert len(found.solvers) == 2 * len(SOLVED) * len(METHODS_AT)
-    assert not found.entries and not found.stop_sizes and not found.methods
-    for (letter, stem), solved in product((("s", "gemm_simt"), ("z", "gemm_mma")), SOLVED):
-        second = likeliest(letter, 3, solved=solved)[1]
-        assert second.layout == SOLVED[solved].layout
-        assert found.solvers[stem, letter, solved, PLACE].parameters == FAMILIES[stem].parameters_of(second)
+    assert len(found.entries) == 2 * len(T_LAYOUTS) * len(TRSM_POINTS) and not found.trsm_rates
+    for (letter, stem), layout in product((("s", "gemm_simt"), ("z", "gemm_mma")), T_LAYOUTS):
+        second = likeliest(letter, 3, layout=layout)[1]
+        assert second.layout == T_LAYOUTS[layout].product
+        entry = found.entries[FUSED_STEMS[stem], letter, layout, POINT]
+        assert entry.parameters == FAMILIES[stem].parameters_of(second)
     # a run that resumes this one, with the winners in the user's file, times their twins; the next nothing
     merge(found)
     reload()
@@ -298,53 +316,69 @@ def test_the_fastest_of_the_likeliest_is_filed_at_each_place(runner):
 def test_what_fails_serves_nowhere_it_was_tried(runner):
     runner.worker.failing = {likeliest("s", 3)[1]}
     search(runner, "s")
-    found = winners(runner.log.records, H200.name).solvers
+    found = winners(runner.log.records, H200.name).entries
     failed = FAMILIES["gemm_simt"].parameters_of(*runner.worker.failing)
-    assert found["gemm_simt", "s", "left_by_columns", PLACE].parameters != failed
+    assert found["trsm_fused_simt", "s", "left_colmajor", POINT].parameters != failed
 
 
 def test_a_search_that_is_late_says_how_many_are_missing(runner):
     assert search(runner, times=7)[0] == wanted("sz", 3) - 7
-    assert {record.size for record in runner.log.records} == {PLACE}
+    assert {record.size for record in runner.log.records} == {POINT}
 
 
-def test_a_method_is_as_fast_as_with_its_solver(runner):
-    """A place whose solver was timed needs no time without, beside the recursion's."""
+def test_the_algorithm_is_as_fast_as_with_its_fastest_config(runner):
+    """Where Configs of it were timed; the recursion's time must be there, too."""
     search(runner, "s")
     facts = H200.name, H200.arch, "trsm", "s", "any"
-    for seconds, way in ((1e-5, RECURSION), (1.0, "one_launch")):
-        record = Record(*facts, PLACE, EXTENTS, {"one_launch": 0}, "ok", seconds, 1.0, caches="cold")
-        found = winners([*runner.log.records, record], H200.name)
-        assert (
-            found.methods == {("trsm", "s", PLACE): way}
-            and ("gemm_simt", "s", "left_by_columns", PLACE) in found.solvers
+    best = max(
+        each.tflops for each in runner.log.records if each.size == POINT and each.layout == "left_colmajor"
+    )
+    record = Record(*facts, POINT, EXTENTS, {RECURSION: 1}, "ok", 1.0, 0.5, caches="cold")
+    found = winners([*runner.log.records, record], H200.name)
+    assert found.trsm_rates == {("s", POINT): {TRSM_FUSED: best, RECURSION: 0.5}}
+
+
+def test_records_of_former_versions_are_of_a_family_now(runner):
+    """Of which they had parameters beside a switch; and those of the switch alone are of an algorithm."""
+    (config,) = likeliest("s", 1)
+    parameters = FAMILIES[config.STEM].parameters_of(config)
+    facts = H200.name, H200.arch, "trsm", "s"
+    old = {"size": POINT, "extents": EXTENTS, "outcome": "ok", "seconds": 1.0, "tflops": 1.0}
+    expected = {
+        ("any", "one_launch", 1): ("trsm", "any", {TRSM_FUSED: 1}),
+        ("any", "one_launch", 0): ("trsm", "any", {RECURSION: 1}),
+        ("any", "one_launch", 512): ("trsm", "any", {f"{TRSM_FUSED}_512": 1}),
+        ("any", "small_triangles", 1): ("trsm", "any", {"trsm_small": 1}),
+    }
+    for (layout, switch, value), (stem, lies, name) in expected.items():
+        record = with_current_algorithm(Record(*facts, layout, parameters={switch: value}, **old))
+        assert (record.stem, record.layout, record.parameters) == (stem, lies, name)
+    for layout, lies in (("any", "left_colmajor"), ("right_by_rows", "right_rowmajor")):
+        record = with_current_algorithm(
+            Record(*facts, layout, parameters={"one_launch": 1, **parameters}, **old)
         )
-    runner.worker.jobs.clear()
-
-    def noted(job, patience=None):
-        runner.worker.jobs.append(job)
-
-    runner.worker.send = noted
-    routine_search.search_methods(runner, [("trsm", "s")], lambda: False)
-    assert all(job.overrides != (("one_launch", True),) for job in runner.worker.jobs) and runner.worker.jobs
+        assert (record.stem, record.layout, record.parameters) == ("trsm_fused_simt", lies, parameters)
+    gone = Record(H200.name, H200.arch, "trmm", "s", "any", parameters={"in_place": 1}, **old)
+    assert with_current_algorithm(gone) is None
 
 
-def test_packaged_solvers_can_solve(monkeypatch):
-    """Each as it stands, at its place, with a flag for each strip."""
+def test_packaged_entries_can_solve(monkeypatch):
+    """Each as it stands, at its point, with a flag for each strip."""
     monkeypatch.undo()
-    for name in ("nvidia_h200.json", "sm_90.json"):
-        solvers = read(tuned_files.PACKAGED / name).solvers
-        assert len(solvers) == len(DTYPES) * len(SOLVED) * len(METHODS_AT)
+    entries = read(tuned_files.PACKAGED / "sm_90.json").entries
+    count = sum(stem in FUSED_STEMS.values() for stem, *_ in entries)
+    assert count == len(DTYPES) * len(T_LAYOUTS) * len(TRSM_POINTS)
     reload()
-    for letter, (place, extents) in product(DTYPES, METHODS_AT.items()):
-        assert chosen(letter, *extents).origin == f"packaged for {H200.name}, {place}"
+    for letter, (point, extents) in product(DTYPES, TRSM_POINTS.items()):
+        origin = chosen(letter, *extents).origin
+        assert origin in (f"packaged for {H200.name}, {point}", f"packaged for sm_90, {point}")
 
 
 def test_a_file_keeps_them():
     (config,) = likeliest("z", 1)
-    file_solver(config)
+    file_config(config)
     document = parse(user_file(H200.name).read_bytes())
-    (entry,) = document.solvers.values()
+    (entry,) = document.entries.values()
     assert entry == Entry(FAMILIES[config.STEM].parameters_of(config), 9.5)
     assert parse(dumps(document).encode()) == document and len(document) == 1
 
@@ -353,7 +387,7 @@ def test_configs_that_were_just_tuned_are_asked():
     """Without a new process, once the files are read again."""
     before = trsm_fused_candidates.candidates(DTYPES["s"], "nn", Triangle.LOWER_LEFT, H200)
     config = max(before, key=lambda config: before[config])  # of the quick space alone
-    assert before[config] == trsm_fused_candidates.DOUBT
+    assert before[config] == trsm_fused_candidates.UNCERTAINTY
     entry = Entry(FAMILIES[config.STEM].parameters_of(config), 9.5)
     file = user_file(H200.name)
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""How TRMM in one launch is chosen, without a device."""
+"""How the fused TRMM is chosen, without a device."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from pyblasgpu.dispatch import choose
 from pyblasgpu.dispatch import gemm as dispatch_gemm
+from pyblasgpu.dispatch.algorithms import trmm_algorithm
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.dispatch.variants import in_place_twin
 from pyblasgpu.errors import BackendUnavailable
@@ -34,6 +35,8 @@ def planned(letter, order, others, side=Side.LEFT, uplo=Uplo.LOWER, **changes):
         return Operand(1 << 30, rows, cols, 1, rows, dtype, batch_stride=rows * cols)
 
     t, b = dense(order, order), dense(*((order, others) if side is Side.LEFT else (others, order)))
+    if trmm_algorithm(dtype, order, others).name != "trmm_fused":
+        return None
     return trmm_in_place.plan(Tape(dtype, 0), t, b._replace(**changes), side, uplo)
 
 
@@ -60,9 +63,9 @@ def test_what_takes_the_recursion():
     assert planned("d", 4096, 8) is None  # one column of tiles: most of the device would wait
     with override("trmm", 128):
         assert planned("d", 512, 512) is None
-    with override("in_place", False):
+    with override("trmm_algorithm", "recursion"):
         assert planned("d", 512, 512) is None
-    with override("in_place", True):
+    with override("trmm_algorithm", "trmm_fused"):
         assert planned("d", 4096, 8) is not None
 
 

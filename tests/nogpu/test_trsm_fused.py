@@ -1,4 +1,4 @@
-"""How TRSM in one launch is chosen, without a device."""
+"""How the fused TRSM is chosen, without a device."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import pytest
 
 from pyblasgpu.dispatch import trsm_fused as dispatch_trsm_fused
 from pyblasgpu.dispatch import trsm_fused_candidates
+from pyblasgpu.dispatch.algorithms import trsm_algorithm
+from pyblasgpu.dispatch.decisions import Algorithm
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.errors import BackendUnavailable
 from pyblasgpu.gpu import workspace
@@ -59,7 +61,8 @@ def planned(letter, order, others, side=Side.LEFT, uplo=Uplo.LOWER, **changes):
 
     t, b = dense(order, order), dense(*((order, others) if side is Side.LEFT else (others, order)))
     t, b = lower_left(tape.place(t, 0), tape.place(b._replace(**changes), 1), side, uplo)
-    rows = trsm_one_launch.most_rows(tape, t, b)
+    algorithm = trsm_algorithm(dtype, b.rows, b.cols, b.batch, H200)
+    rows = trsm_one_launch.fused_order(tape, t, b, algorithm)
     return trsm_one_launch.job(tape, t.block(0, 0, rows, rows), b.block(0, 0, rows, b.cols)) if rows else None
 
 
@@ -80,13 +83,13 @@ def test_the_triangle_of_each_variant():
 
 
 def test_what_takes_the_recursion():
-    with override("one_launch", True):
+    with override("trsm_algorithm", "trsm_fused"):
         assert planned("c", 512, 512, batch=3) is None
         assert planned("c", 512, 512, row_stride=2, col_stride=1024) is None
         assert planned("c", 512, 4) is None  # few right-hand sides are trsv's
         assert planned("c", 64, 1 << 20) is None  # more strips than flags
         assert planned("c", 64, 64) is not None
-    with override("one_launch", False):
+    with override("trsm_algorithm", "recursion"):
         assert planned("c", 512, 512) is None
     with override("trsm", 128):
         assert planned("c", 512, 512) is None
@@ -94,7 +97,7 @@ def test_what_takes_the_recursion():
 
 @pytest.mark.parametrize("letter", DTYPES)
 def test_no_more_strips_than_flags(letter):
-    with override("one_launch", True):
+    with override("trsm_algorithm", "trsm_fused"):
         for others in (512, 4096, 8192, 20000):
             job = planned(letter, 1024, others)
             assert job is not None or others > 8192
@@ -110,31 +113,29 @@ def test_one_launch_and_no_workspace(kernels):
 
 def test_the_recursion_may_end_in_launches(kernels):
     """Those of the last rows have fewer."""
-    with override("one_launch", 512):
+    with override("trsm_algorithm", "trsm_fused_512"):
         assert len(taped("d", 2048, 2048)._steps) == 7 and len(taped("d", 1600, 2048)._steps) == 7
         assert len(taped("d", 512, 2048)._steps) == len(taped("d", 300, 2048)._steps) == 1
     for letter in DTYPES:
-        with override("one_launch", 1024):
+        with override("trsm_algorithm", "trsm_fused_1024"):
             tape = taped(letter, 4096, 4096)
         solved = [step.source for step in tape._steps if dict(step.source.flags).get("solved")]
         assert len(solved) == 4 and len(set(solved)) == 1
-        assert [choice.config for choice in tape.choices if isinstance(choice.config, str)] == [
-            "launches_of_1024"
-        ]
+        assert tape.choices[0] == Algorithm("trsm_fused_1024", "override")
 
 
-@pytest.mark.parametrize("asked", [True, 32])
+@pytest.mark.parametrize("asked", ["trsm_fused", "trsm_fused_32"])
 @pytest.mark.parametrize("side, uplo, diag, order", list(product(Side, Uplo, Diag, "CF")))
 @pytest.mark.parametrize("letter", "dz")
 def test_every_variant(kernels, letter, side, uplo, diag, order, asked):
-    with override("one_launch", asked):
+    with override("trsm_algorithm", asked):
         fake_kernels.check_trsm(letter, 107, 33, side, uplo, diag, order)
-    assert len(kernels.launches) == (1 if asked is True else 7)
+    assert len(kernels.launches) == (1 if asked == "trsm_fused" else 7)
 
 
 def test_a_config_that_is_asked_for():
     chosen = planned("d", 2048, 512).choice
-    assert chosen.origin == "packaged for NVIDIA H200, 2048x512"
+    assert chosen.origin == "packaged for sm_90, 2048x512"
     with override(chosen.config.STEM, replace(chosen.config, stages=2)):
         found = planned("d", 2048, 512).choice
     assert found.origin == "override" and found.config.stages == 2

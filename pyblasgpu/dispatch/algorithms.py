@@ -1,0 +1,152 @@
+"""Which algorithm TRSM, TRMM and SYR2K run: by an override, by rates that were measured, or by a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ..database import (
+    RECURSION,
+    TRSM_FUSED,
+    TRSM_SMALL,
+    families_of,
+    nearest_points,
+    nearest_small_points,
+)
+from ..gpu.device import Device
+from ..kernels.trsv.config import MOST_COLS
+from ..types import Dtype
+from . import overrides, tuned_files
+from .decisions import COMPUTED, OVERRIDE, Algorithm
+from .leaf import fixed, runs
+
+__all__ = [
+    "LEAF",
+    "MAX_FUSED_TRMM",
+    "MIN_TRSV_ORDER",
+    "SYMMETRIZE",
+    "TRMM_FUSED",
+    "TRSV",
+    "TWO_PRODUCTS",
+    "leaves_asked",
+    "override_of",
+    "syr2k_algorithm",
+    "trmm_algorithm",
+    "trsm_algorithm",
+]
+
+TRSV, TRMM_FUSED = "trsv", "trmm_fused"
+SYMMETRIZE, TWO_PRODUCTS = "symmetrize", "two_products"
+
+LEAF = 64  # rows up to which a triangle is a leaf, one launch as well
+MIN_TRSV_ORDER = 256  # rows beyond which `trsv` is faster than the recursion
+
+#: Beyond so many rows complex64 goes by the recursion: the tiles with which its FMAs are fastest are too
+#: large for a fused TRMM, and have no registers left.
+MAX_FUSED_TRMM = {"c": 2048}
+#: With fewer right-hand sides and more rows the longest tile of a fused TRMM is what all others wait for.
+FEW_RHS, MANY_ROWS = 16, 1024
+
+
+class FusedRange(NamedTuple):
+    """Where a fused TRSM is ahead of the recursion, if nothing was measured nearby."""
+
+    min_order: int
+    max_rhs: int
+    max_elements: int  # of B
+
+
+#: Measured at orders from 256 to 8192 with 32 to 8192 right-hand sides on an H200.
+FUSED_TRSM_RANGE = {
+    "s": FusedRange(512, 8192, 16 << 20),
+    "d": FusedRange(768, 8192, 36 << 20),
+    "c": FusedRange(256, 8192, 9 << 20),
+    "z": FusedRange(512, 8192, 9 << 20),
+}
+
+#: Rows up to which small triangles are ahead of the leaves where nothing was measured nearby: of one
+#: triangle, and of a batch that fills half of the device.
+SMALL_ALONE, SMALL_OF_BATCH = 32, 512
+
+
+def override_of(routine: str) -> str | None:
+    """The algorithm that an override asks for; None: to be decided.
+
+    An override of the leaves of a routine, or of its stop size, asks for the recursion.
+    """
+    asked = overrides.get_override(f"{routine}_algorithm")
+    if asked is None and leaves_asked(routine):
+        return RECURSION
+    return asked
+
+
+def leaves_asked(routine: str) -> bool:
+    """Whether an override is for the leaves of a recursion, or for where it ends."""
+    names = {routine, *families_of(routine)}
+    return any(name in names for name, _ in overrides.active())
+
+
+def trsm_algorithm(dtype: Dtype, order: int, rhs: int, batch: int, device: Device) -> Algorithm:
+    """That of TRSM for `batch` triangles of so many rows, with `rhs` right-hand sides each.
+
+    The fastest at the nearest point of which a file has rates, else by `default_heuristic`.
+    """
+    asked = override_of("trsm")
+    if asked is not None:
+        return Algorithm(asked, OVERRIDE)
+    if batch == 1 and rhs <= MOST_COLS and order > MIN_TRSV_ORDER and runs(TRSV, device):
+        return Algorithm(TRSV, COMPUTED)
+    if batch == 1 and order > LEAF:
+        points = nearest_points(order, rhs)
+    else:
+        points = nearest_small_points(order, rhs, batch) if runs(TRSM_SMALL, device) else []
+    return _fastest(dtype, points, device) or default_heuristic(dtype, order, rhs, batch, device)
+
+
+def _fastest(dtype: Dtype, points: Iterable[str], device: Device) -> Algorithm | None:
+    """The algorithm with the best rate at the first of `points` of which a file has rates."""
+    for point in points:
+        for origin, document in tuned_files.documents(device):
+            rates = document.trsm_rates.get((dtype.letter, point))
+            if rates:
+                return Algorithm(max(rates, key=rates.__getitem__), f"{origin}, {point}")
+    return None
+
+
+def default_heuristic(dtype: Dtype, order: int, rhs: int, batch: int, device: Device) -> Algorithm:
+    """The algorithm of TRSM where nothing was measured nearby."""
+    if batch == 1 and order > LEAF:
+        fused = FUSED_TRSM_RANGE[dtype.letter]
+        in_range = order >= fused.min_order and MOST_COLS < rhs <= fused.max_rhs
+        in_range = in_range and order * rhs <= fused.max_elements
+        return Algorithm(TRSM_FUSED if in_range else RECURSION, COMPUTED)
+    if not runs(TRSM_SMALL, device):
+        return Algorithm(RECURSION, COMPUTED)
+    is_batch = batch > 1 and order <= SMALL_OF_BATCH
+    is_small = order <= SMALL_ALONE or (is_batch and _fills_half(dtype, order, rhs, batch, device))
+    return Algorithm(TRSM_SMALL if is_small else RECURSION, COMPUTED)
+
+
+def _fills_half(dtype: Dtype, order: int, rhs: int, batch: int, device: Device) -> bool:
+    """Whether small triangles of a batch fill half of the device."""
+    config = fixed(TRSM_SMALL, dtype.letter, device)
+    blocks = batch * config.serving(min(order, config.most_rows), rhs).grid(rhs)
+    return 2 * blocks >= device.sm_count
+
+
+def trmm_algorithm(dtype: Dtype, order: int, rhs: int) -> Algorithm:
+    """That of TRMM for one triangle of so many rows: fused, but for large complex64 and few, long rows."""
+    asked = override_of("trmm")
+    if asked is not None:
+        return Algorithm(asked, OVERRIDE)
+    is_fused = LEAF < order <= MAX_FUSED_TRMM.get(dtype.letter, order)
+    is_fused = is_fused and (rhs >= FEW_RHS or order <= MANY_ROWS)
+    return Algorithm(TRMM_FUSED if is_fused else RECURSION, COMPUTED)
+
+
+def syr2k_algorithm(fits: bool) -> Algorithm:
+    """That of SYR2K and HER2K: one product, symmetrized, where its scratch `fits` in the workspace."""
+    asked = overrides.get_override("syr2k_algorithm")
+    if asked is not None:
+        return Algorithm(asked, OVERRIDE)
+    return Algorithm(SYMMETRIZE if fits else TWO_PRODUCTS, COMPUTED)
