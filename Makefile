@@ -15,7 +15,7 @@ PYTHON312 ?= $(shell for p in python3.13 python3.12 python3 $${PYENV_ROOT:-$$HOM
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null && echo $$p && break; done)
 VENV25 := .venv-numpy25
 NUMPY25_NOGPU := $(addprefix tests/nogpu/test_,backend.py arrays.py blas.py compile.py cpu.py level3.py linalg.py)
-NUMPY25_SIM := $(addprefix tests/sim/test_,copy_scaled.py leaves.py pack.py simulated_block.py simulated_memory.py simulator.py)
+NUMPY25_SIM := $(addprefix tests/sim/test_,copy_scaled.py leaves.py pack.py simulated_block.py simulated_flags.py simulated_memory.py simulator.py)
 VENVDOCS := .venv-docs
 STAMPDOCS := $(VENVDOCS)/.installed
 STAMP25 := $(VENV25)/.installed-$(CUDA)
