@@ -44,13 +44,15 @@ def parameters(kernels: Iterable[Chosen]) -> list:
 
 
 def packaged() -> Iterator[tuple]:
-    """Every Config of the packaged files: device, family, Config, and where it stands."""
+    """Every Config of the packaged files but those of the fused TRSM, whose kernels are of a triangle."""
     devices = {device.name: device for device in map(known, names())}
     for path in sorted(Path(database.__file__).parent.glob("*.json")):
         if path.name == "schema.json":
             continue
         document = database.parse(path.read_bytes())
         for (stem, dtype, layout, size), entry in document.entries.items():
+            if stem not in FAMILIES:
+                continue
             config = FAMILIES[stem].config(dtype, layout, entry.parameters)
             yield devices[document.device], stem, config, f"{path.stem}-{stem}-{dtype}-{layout}-{size}"
 
