@@ -123,37 +123,47 @@ class SmemTile:
         """Raise `ConfigError` where `threads` threads cannot load the stripe of operand `name`."""
         x, y, vec = f"DIM_X{name}", f"DIM_Y{name}", f"VEC_{name}"
         require(
-            self.dim_x * self.dim_y == threads, "load_grid", f"{x} * {y} == DIM_X * DIM_Y",
+            self.dim_x * self.dim_y == threads,
+            "load_grid",
+            f"{x} * {y} == DIM_X * DIM_Y",
             **{x: self.dim_x, y: self.dim_y, "threads": threads},
-        )  # fmt: skip
+        )
         if self.packed:
             self._check_packed(name)
             return
         require(
             self.major % (self.dim_x * self.vec) == 0 and self.minor % self.dim_y == 0,
-            "load_grid_tiles_stripe", f"major % ({x} * {vec}) == 0 and minor % {y} == 0",
+            "load_grid_tiles_stripe",
+            f"major % ({x} * {vec}) == 0 and minor % {y} == 0",
             **{"major": self.major, "minor": self.minor, x: self.dim_x, y: self.dim_y, vec: self.vec},
-        )  # fmt: skip
+        )
         require(
-            self.load_bytes in (4, 8, 16), "load_bytes", f"{vec} * itemsize in (4, 8, 16)",
+            self.load_bytes in (4, 8, 16),
+            "load_bytes",
+            f"{vec} * itemsize in (4, 8, 16)",
             **{vec: self.vec, "itemsize": self.dtype.itemsize},
-        )  # fmt: skip
+        )
         require(
-            self.transposes or self.lead % self.vec == 0, "row_aligned", f"(row + PAD_{name}) % {vec} == 0",
+            self.transposes or self.lead % self.vec == 0,
+            "row_aligned",
+            f"(row + PAD_{name}) % {vec} == 0",
             **{"row": self.lead - self.pad, "PAD": self.pad, vec: self.vec},
-        )  # fmt: skip
+        )
         require(
             not (asynchronous and self.transposes) or self.vec == 1,
-            "async_transposes_by_element", f"stages == 1 or {vec} == 1 where the stripe is transposed",
+            "async_transposes_by_element",
+            f"stages == 1 or {vec} == 1 where the stripe is transposed",
             **{vec: self.vec},
-        )  # fmt: skip
+        )
 
     def _check_packed(self, name: str) -> None:
         for what, extent in ((f"BLK of {name}", self.blk), (f"PAD_{name}", self.pad)):
             require(
-                extent * self.dtype.itemsize % RUN == 0, "packed_runs", f"{what} * itemsize % {RUN} == 0",
+                extent * self.dtype.itemsize % RUN == 0,
+                "packed_runs",
+                f"{what} * itemsize % {RUN} == 0",
                 **{what: extent, "itemsize": self.dtype.itemsize},
-            )  # fmt: skip
+            )
 
 
 def tile_iterator(stripe: SmemTile) -> SimpleNamespace:

@@ -89,11 +89,22 @@ class TrianglePanel:
             DIM_Y=y,
             VEC_N=self.VEC_N,
         )
-        require(k % (self.SLICED_K * self.UNROLL) == 0, "unroll", "BLK_K % (SLICED_K * UNROLL) == 0",
-                BLK_K=k, SLICED_K=self.SLICED_K, UNROLL=self.UNROLL)  # fmt: skip
+        require(
+            k % (self.SLICED_K * self.UNROLL) == 0,
+            "unroll",
+            "BLK_K % (SLICED_K * UNROLL) == 0",
+            BLK_K=k,
+            SLICED_K=self.SLICED_K,
+            UNROLL=self.UNROLL,
+        )
         for name, vector in (("VEC_M", self.VEC_M), ("VEC_N", self.VEC_N)):
-            require(vector * size in (4, 8, 16), "fragment_bytes", f"{name} * itemsize in (4, 8, 16)",
-                    vector=vector, itemsize=size)  # fmt: skip
+            require(
+                vector * size in (4, 8, 16),
+                "fragment_bytes",
+                f"{name} * itemsize in (4, 8, 16)",
+                vector=vector,
+                itemsize=size,
+            )
 
     @cached_property
     def dtype_facts(self) -> Dtype:
@@ -202,9 +213,15 @@ def panel_source(
 
 
 def block_copier(
-    config, rows: int, cols: int, place_row: int, place_col: int, by_rows: bool, first=None,
+    config,
+    rows: int,
+    cols: int,
+    place_row: int,
+    place_col: int,
+    by_rows: bool,
+    first=None,
     unrolls: bool = True,
-):  # fmt: skip
+):
     """``copy(shared, source, row_stride, col_stride, t, rows_left, cols_left, shift)``, asynchronously.
 
     Element (i, j) of the source goes to ``i*place_row + j*place_col``; neighbouring threads take

@@ -50,10 +50,24 @@ class CopyScaled:
         m, n, x, y = self.BLK_M, self.BLK_N, self.DIM_X, self.DIM_Y
         require(self.threads <= 1024, "max_threads", "DIM_X * DIM_Y <= 1024", DIM_X=x, DIM_Y=y)
         require(self.threads % 32 == 0, "whole_warps", "DIM_X * DIM_Y % 32 == 0", DIM_X=x, DIM_Y=y)
-        require(m % x == 0 and n % y == 0, "tile", "BLK_M % DIM_X == 0 and BLK_N % DIM_Y == 0",
-                BLK_M=m, BLK_N=n, DIM_X=x, DIM_Y=y)  # fmt: skip
-        require(m % y == 0 and n % x == 0, "tile_turned", "BLK_M % DIM_Y == 0 and BLK_N % DIM_X == 0",
-                BLK_M=m, BLK_N=n, DIM_X=x, DIM_Y=y)  # fmt: skip
+        require(
+            m % x == 0 and n % y == 0,
+            "tile",
+            "BLK_M % DIM_X == 0 and BLK_N % DIM_Y == 0",
+            BLK_M=m,
+            BLK_N=n,
+            DIM_X=x,
+            DIM_Y=y,
+        )
+        require(
+            m % y == 0 and n % x == 0,
+            "tile_turned",
+            "BLK_M % DIM_Y == 0 and BLK_N % DIM_X == 0",
+            BLK_M=m,
+            BLK_N=n,
+            DIM_X=x,
+            DIM_Y=y,
+        )
         require(
             x * y % m == 0 and x * y % n == 0,
             "whole_lines",
@@ -123,8 +137,14 @@ def source(
     check_region(region)
     if mirrored:
         check_region(region, (Region.LOWER, Region.HERMITIAN_LOWER))
-    flags = (("conj", conj), ("mirrored", mirrored), ("region", region), ("read_by_rows", read_by_rows),
-             ("write_by_rows", write_by_rows), ("zero", zero))  # fmt: skip
+    flags = (
+        ("conj", conj),
+        ("mirrored", mirrored),
+        ("region", region),
+        ("read_by_rows", read_by_rows),
+        ("write_by_rows", write_by_rows),
+        ("zero", zero),
+    )
     return KernelSource(
         name=STEM,
         config=config,

@@ -59,12 +59,19 @@ class Pack:
         size, x, y = self.dtype_facts.itemsize, self.DIM_X, self.DIM_Y
         require(
             self.BLK >= 1 and self.BLK_K >= 1 and self.PAD >= 0,
-            "stripe", "BLK >= 1 and BLK_K >= 1 and PAD >= 0",
-            BLK=self.BLK, BLK_K=self.BLK_K, PAD=self.PAD,
-        )  # fmt: skip
+            "stripe",
+            "BLK >= 1 and BLK_K >= 1 and PAD >= 0",
+            BLK=self.BLK,
+            BLK_K=self.BLK_K,
+            PAD=self.PAD,
+        )
         for name, extent in (("BLK", self.BLK), ("PAD", self.PAD)):
-            require(extent * size % STORE == 0, "vectors", f"{name} * itemsize % {STORE} == 0",
-                    **{name: extent, "itemsize": size})  # fmt: skip
+            require(
+                extent * size % STORE == 0,
+                "vectors",
+                f"{name} * itemsize % {STORE} == 0",
+                **{name: extent, "itemsize": size},
+            )
         require(0 < self.threads <= 1024, "max_threads", "0 < DIM_X * DIM_Y <= 1024", DIM_X=x, DIM_Y=y)
         require(self.threads % 32 == 0, "whole_warps", "DIM_X * DIM_Y % 32 == 0", DIM_X=x, DIM_Y=y)
         require(y % SIDE == 0, "side", f"DIM_Y % {SIDE} == 0", DIM_Y=y)

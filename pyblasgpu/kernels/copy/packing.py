@@ -65,11 +65,20 @@ class Packing:
         require(
             self.layout in LAYOUTS, "layout", f"layout in ({', '.join(LAYOUTS)})", layout=repr(self.layout)
         )
-        require(self.blk >= 1 and self.depth >= 1, "stripe", "blk >= 1 and depth >= 1",
-                blk=self.blk, depth=self.depth)  # fmt: skip
+        require(
+            self.blk >= 1 and self.depth >= 1,
+            "stripe",
+            "blk >= 1 and depth >= 1",
+            blk=self.blk,
+            depth=self.depth,
+        )
         require(self.pad >= 0, "pad", "pad >= 0", pad=self.pad)
-        require(self.pad == 0 or self.layout != "row", "row_unpadded", "pad == 0 where layout is row",
-                pad=self.pad)  # fmt: skip
+        require(
+            self.pad == 0 or self.layout != "row",
+            "row_unpadded",
+            "pad == 0 where layout is row",
+            pad=self.pad,
+        )
 
     @property
     def lead(self) -> int:

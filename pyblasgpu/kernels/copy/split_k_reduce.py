@@ -57,9 +57,12 @@ class SplitKReduce:
         require(self.DIM % 32 == 0, "whole_warps", "DIM % 32 == 0", DIM=self.DIM)
         require(self.UNROLL >= 1, "unroll", "UNROLL >= 1", UNROLL=self.UNROLL)
         require(
-            self.SLICES >= 1 and self.DIM % self.SLICES == 0, "slices", "DIM % SLICES == 0",
-            DIM=self.DIM, SLICES=self.SLICES,
-        )  # fmt: skip
+            self.SLICES >= 1 and self.DIM % self.SLICES == 0,
+            "slices",
+            "DIM % SLICES == 0",
+            DIM=self.DIM,
+            SLICES=self.SLICES,
+        )
 
     @cached_property
     def dtype_facts(self) -> Dtype:

@@ -54,9 +54,11 @@ class Symmetrize:
         require(self.DIM % 32 == 0, "whole_warps", "DIM % 32 == 0", DIM=self.DIM)
         require(
             self.BLK > 0 and self.DIM % self.BLK == 0 and self.BLK % self.LINES == 0,
-            "threads_tile", "BLK > 0 and DIM % BLK == 0 and BLK % (DIM // BLK) == 0",
-            BLK=self.BLK, DIM=self.DIM,
-        )  # fmt: skip
+            "threads_tile",
+            "BLK > 0 and DIM % BLK == 0 and BLK % (DIM // BLK) == 0",
+            BLK=self.BLK,
+            DIM=self.DIM,
+        )
 
     @cached_property
     def dtype_facts(self) -> Dtype:

@@ -121,27 +121,43 @@ class GemmConfig:
         """Raise `ConfigError` where `stages` or `prefetch` do not fit the rest."""
         require(self.stages >= 1, "stages", "stages >= 1", stages=self.stages)
         require(
-            self.stages == 1 or all(self.shares), "async_is_shared", "stages == 1 or (share_a and share_b)",
-            stages=self.stages, share_a=self.shares[0], share_b=self.shares[1],
-        )  # fmt: skip
+            self.stages == 1 or all(self.shares),
+            "async_is_shared",
+            "stages == 1 or (share_a and share_b)",
+            stages=self.stages,
+            share_a=self.shares[0],
+            share_b=self.shares[1],
+        )
         require(
             not self.prefetch or (self.stages > 1 and self.steps % 2 == 0),
-            "prefetch", "prefetch only with stages > 1 and an even number of steps",
-            stages=self.stages, steps=self.steps,
-        )  # fmt: skip
+            "prefetch",
+            "prefetch only with stages > 1 and an even number of steps",
+            stages=self.stages,
+            steps=self.steps,
+        )
         require(
-            not self.persistent or self.stages > 1, "persistent", "persistent only with stages > 1",
-            persistent=self.persistent, stages=self.stages,
-        )  # fmt: skip
+            not self.persistent or self.stages > 1,
+            "persistent",
+            "persistent only with stages > 1",
+            persistent=self.persistent,
+            stages=self.stages,
+        )
         require(
-            not self.through_l1 or self.stages > 1, "through_l1", "through_l1 only with stages > 1",
-            through_l1=self.through_l1, stages=self.stages,
-        )  # fmt: skip
+            not self.through_l1 or self.stages > 1,
+            "through_l1",
+            "through_l1 only with stages > 1",
+            through_l1=self.through_l1,
+            stages=self.stages,
+        )
         require(
-            not self.packed or (self.stages > 1 and self.layout == "nt"), "packed",
+            not self.packed or (self.stages > 1 and self.layout == "nt"),
+            "packed",
             "packed only with stages > 1, not trans_a and trans_b",
-            packed=self.packed, stages=self.stages, trans_a=self.trans_a, trans_b=self.trans_b,
-        )  # fmt: skip
+            packed=self.packed,
+            stages=self.stages,
+            trans_a=self.trans_a,
+            trans_b=self.trans_b,
+        )
 
     @cached_property
     def dtype_facts(self) -> Dtype:

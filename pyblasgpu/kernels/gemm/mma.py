@@ -57,24 +57,36 @@ class GemmMma(GemmConfig):
     def __post_init__(self):
         require(self.dtype in "dz", "double", "dtype in (d, z)", dtype=self.dtype)
         require(
-            not self.three_m or self.dtype == "z", "three_m", "three_m only with dtype z",
-            three_m=self.three_m, dtype=self.dtype,
-        )  # fmt: skip
+            not self.three_m or self.dtype == "z",
+            "three_m",
+            "three_m only with dtype z",
+            three_m=self.three_m,
+            dtype=self.dtype,
+        )
         shape = self.MMA_M, self.MMA_K
         require(shape in SHAPES, "shape", f"(MMA_M, MMA_K) in {list(SHAPES)}", MMA_M=shape[0], MMA_K=shape[1])
         require(
             self.WARP_M % self.elements_per_mma[0] == 0 and self.BLK_M % self.WARP_M == 0,
-            "warps_tile_m", "WARP_M % rows of an instruction == 0 and BLK_M % WARP_M == 0",
-            BLK_M=self.BLK_M, WARP_M=self.WARP_M, rows=self.elements_per_mma[0],
-        )  # fmt: skip
+            "warps_tile_m",
+            "WARP_M % rows of an instruction == 0 and BLK_M % WARP_M == 0",
+            BLK_M=self.BLK_M,
+            WARP_M=self.WARP_M,
+            rows=self.elements_per_mma[0],
+        )
         require(
             self.WARP_N % 8 == 0 and self.BLK_N % self.WARP_N == 0,
-            "warps_tile_n", "WARP_N % 8 == 0 and BLK_N % WARP_N == 0", BLK_N=self.BLK_N, WARP_N=self.WARP_N,
-        )  # fmt: skip
+            "warps_tile_n",
+            "WARP_N % 8 == 0 and BLK_N % WARP_N == 0",
+            BLK_N=self.BLK_N,
+            WARP_N=self.WARP_N,
+        )
         require(
-            self.BLK_K % self.elements_per_mma[1] == 0, "depth", "BLK_K % k of an instruction == 0",
-            BLK_K=self.BLK_K, k=self.elements_per_mma[1],
-        )  # fmt: skip
+            self.BLK_K % self.elements_per_mma[1] == 0,
+            "depth",
+            "BLK_K % k of an instruction == 0",
+            BLK_K=self.BLK_K,
+            k=self.elements_per_mma[1],
+        )
         require(self.threads <= 1024, "max_threads", "threads <= 1024", threads=self.threads)
         for name in ("A", "B"):
             self.check_stripe(name)
@@ -197,6 +209,13 @@ def _product(config: GemmMma, conj_a: bool, conj_b: bool) -> Product:
 
     fragment = DEPTH // 4 * parts
     return Product(
-        load, update, config.steps, row, col, rows_of_eight * fragment, columns_of_eight * fragment, run=1,
+        load,
+        update,
+        config.steps,
+        row,
+        col,
+        rows_of_eight * fragment,
+        columns_of_eight * fragment,
+        run=1,
         combine=unrolled(config.THR_M * config.THR_N, combine_one) if three_m else None,
-    )  # fmt: skip
+    )

@@ -74,18 +74,24 @@ class GemmSimt(GemmConfig):
         for name in ("A", "B"):
             self._check_operand(name)
         require(
-            self.BLK_K % self.UNROLL == 0, "unroll", "BLK_K % UNROLL == 0",
-            BLK_K=self.BLK_K, UNROLL=self.UNROLL,
-        )  # fmt: skip
+            self.BLK_K % self.UNROLL == 0,
+            "unroll",
+            "BLK_K % UNROLL == 0",
+            BLK_K=self.BLK_K,
+            UNROLL=self.UNROLL,
+        )
         self._check_depth()
         self.check_pipeline()
 
     def _check_depth(self):
         depth, size = self.VEC_K, self.dtype_facts.itemsize
         require(
-            depth * size in (4, 8, 16), "depth_bytes", "VEC_K * itemsize in (4, 8, 16)",
-            VEC_K=depth, itemsize=size,
-        )  # fmt: skip
+            depth * size in (4, 8, 16),
+            "depth_bytes",
+            "VEC_K * itemsize in (4, 8, 16)",
+            VEC_K=depth,
+            itemsize=size,
+        )
         require(
             self.UNROLL % depth == 0, "depth_unrolled", "UNROLL % VEC_K == 0", UNROLL=self.UNROLL, VEC_K=depth
         )
@@ -93,17 +99,24 @@ class GemmSimt(GemmConfig):
             return
         kept = [name for name in ("A", "B") if self.operand(name)[0].is_kept]
         require(
-            bool(kept) and all(self.shares), "depth_of_kept",
+            bool(kept) and all(self.shares),
+            "depth_of_kept",
             "VEC_K == 1 unless both operands are shared, one of them contiguous along k",
-            VEC_K=depth, trans_a=self.trans_a, trans_b=self.trans_b,
-        )  # fmt: skip
+            VEC_K=depth,
+            trans_a=self.trans_a,
+            trans_b=self.trans_b,
+        )
         for name in kept:
             stripe, _, vector = self.operand(name)
             require(vector == 1, "kept_apart", f"VEC == 1 of the kept stripe of {name}", VEC=vector)
             require(
-                stripe.lead % depth == 0, "depth_aligned", f"(BLK_K + PAD_{name}) % VEC_K == 0",
-                BLK_K=self.BLK_K, PAD=stripe.pad, VEC_K=depth,
-            )  # fmt: skip
+                stripe.lead % depth == 0,
+                "depth_aligned",
+                f"(BLK_K + PAD_{name}) % VEC_K == 0",
+                BLK_K=self.BLK_K,
+                PAD=stripe.pad,
+                VEC_K=depth,
+            )
 
     def _check_threads(self):
         x, y, warp_x = self.DIM_X, self.DIM_Y, self.WARP_X
@@ -111,32 +124,50 @@ class GemmSimt(GemmConfig):
         require(self.threads % 32 == 0, "whole_warps", "DIM_X * DIM_Y % 32 == 0", DIM_X=x, DIM_Y=y)
         require(
             warp_x in (1, 2, 4, 8, 16, 32) and x % warp_x == 0 and y % (32 // warp_x) == 0,
-            "warp_tiles_grid", "DIM_X % WARP_X == 0 and DIM_Y % (32 / WARP_X) == 0",
-            DIM_X=x, DIM_Y=y, WARP_X=warp_x,
-        )  # fmt: skip
+            "warp_tiles_grid",
+            "DIM_X % WARP_X == 0 and DIM_Y % (32 / WARP_X) == 0",
+            DIM_X=x,
+            DIM_Y=y,
+            WARP_X=warp_x,
+        )
         m, n = self.BLK_M, self.BLK_N
         require(
-            m % (x * self.VEC_M) == 0, "tile_m", "BLK_M % (DIM_X * VEC_M) == 0",
-            BLK_M=m, DIM_X=x, VEC_M=self.VEC_M,
-        )  # fmt: skip
+            m % (x * self.VEC_M) == 0,
+            "tile_m",
+            "BLK_M % (DIM_X * VEC_M) == 0",
+            BLK_M=m,
+            DIM_X=x,
+            VEC_M=self.VEC_M,
+        )
         require(
-            n % (y * self.VEC_N) == 0, "tile_n", "BLK_N % (DIM_Y * VEC_N) == 0",
-            BLK_N=n, DIM_Y=y, VEC_N=self.VEC_N,
-        )  # fmt: skip
+            n % (y * self.VEC_N) == 0,
+            "tile_n",
+            "BLK_N % (DIM_Y * VEC_N) == 0",
+            BLK_N=n,
+            DIM_Y=y,
+            VEC_N=self.VEC_N,
+        )
 
     def _check_operand(self, name: str):
         stripe, shared, vector = self.operand(name)
         size = self.dtype_facts.itemsize
         require(
-            vector * size in (4, 8, 16), "fragment_bytes", "VEC * itemsize in (4, 8, 16)",
-            VEC=vector, itemsize=size,
-        )  # fmt: skip
+            vector * size in (4, 8, 16),
+            "fragment_bytes",
+            "VEC * itemsize in (4, 8, 16)",
+            VEC=vector,
+            itemsize=size,
+        )
         if shared:
             self.check_stripe(name)
             require(
-                stripe.lead % vector == 0, "fragment_aligned", "(BLK + PAD) % VEC == 0",
-                BLK=stripe.blk, PAD=stripe.pad, VEC=vector,
-            )  # fmt: skip
+                stripe.lead % vector == 0,
+                "fragment_aligned",
+                "(BLK + PAD) % VEC == 0",
+                BLK=stripe.blk,
+                PAD=stripe.pad,
+                VEC=vector,
+            )
 
     def operand(self, name: str) -> tuple[SmemTile, bool, int]:
         """The stripe of A or B, whether it is shared, and the vector of its fragments."""
@@ -239,9 +270,15 @@ def _update(config: GemmSimt, conj_a: bool, conj_b: bool):
 
     def of_one(kk: int):
         rank1 = ptx.rank1_update(
-            THR_M, THR_N, config.dtype_facts.reals_per_element, conj_a, conj_b, config.by_rows,
-            places(config.stripe_a, THR_M, kk), places(config.stripe_b, THR_N, kk),
-        )  # fmt: skip
+            THR_M,
+            THR_N,
+            config.dtype_facts.reals_per_element,
+            conj_a,
+            conj_b,
+            config.by_rows,
+            places(config.stripe_a, THR_M, kk),
+            places(config.stripe_b, THR_N, kk),
+        )
 
         @device_function
         def update(acc, ra, rb):

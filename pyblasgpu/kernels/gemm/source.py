@@ -26,9 +26,14 @@ SOLVING = "ppp ii qq rr".replace(" ", "")
 
 
 def kernel_source(
-    config: Any, conj_a: bool, conj_b: bool, region: Region, triangle: Triangle | None, solved: Diag | None,
+    config: Any,
+    conj_a: bool,
+    conj_b: bool,
+    region: Region,
+    triangle: Triangle | None,
+    solved: Diag | None,
     product: Callable[..., Product],
-) -> KernelSource:  # fmt: skip
+) -> KernelSource:
     """The kernel of `config`, with A, B conjugated or not; ``product(config, conj_a, conj_b)`` is its heart.
 
     Of C only `region` is read and written, one of `REGIONS`.

@@ -39,12 +39,18 @@ _QUICK_PIPELINES = ((8, 4, True), (16, 3, True), (8, 1, False))
 # Those for batches of small products, and for few rows or columns; deeper stripes, of which there are few
 _SMALL_TILES = {
     "s": (
-        (8, 4, 2, 4), (8, 8, 4, 2), (8, 8, 2, 4), (8, 4, 4, 8), (8, 8, 8, 8), (8, 4, 8, 2), (4, 8, 2, 8),
+        (8, 4, 2, 4),
+        (8, 8, 4, 2),
+        (8, 8, 2, 4),
+        (8, 4, 4, 8),
+        (8, 8, 8, 8),
+        (8, 4, 8, 2),
+        (4, 8, 2, 8),
     ),
     "d": ((8, 4, 2, 4), (16, 8, 2, 2), (8, 16, 2, 2), (8, 8, 4, 2), (8, 4, 4, 8)),
     "c": ((8, 8, 2, 2), (16, 8, 2, 2), (8, 16, 2, 2), (8, 4, 4, 8), (8, 8, 8, 4)),
     "z": ((8, 4, 2, 4), (16, 8, 2, 2), (8, 16, 2, 2), (8, 4, 4, 4)),
-}  # fmt: skip
+}
 _SMALL_PIPELINES = ((16, 3, True), (32, 2, True))
 _SMALL_SYNCHRONOUS = ((16, 1, False),)
 
@@ -61,9 +67,16 @@ def gemm_simt(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Ax
 
     def tile(x, y, thr_m, thr_n, depth, stages, prefetch, shared, keeps) -> Parameters:
         chosen = {
-            "DIM_X": x, "DIM_Y": y, "BLK_M": x * thr_m, "BLK_N": y * thr_n, "BLK_K": depth, "UNROLL": depth,
-            "stages": stages, "prefetch": prefetch, **shared,
-        }  # fmt: skip
+            "DIM_X": x,
+            "DIM_Y": y,
+            "BLK_M": x * thr_m,
+            "BLK_N": y * thr_n,
+            "BLK_K": depth,
+            "UNROLL": depth,
+            "stages": stages,
+            "prefetch": prefetch,
+            **shared,
+        }
         chosen |= _fragments(dtype, layout, chosen, keeps)
         return {**chosen, **_lanes(chosen)[0], **loads_a(chosen)[-1], **loads_b(chosen)[-1]}
 
@@ -147,11 +160,15 @@ _MMA_PIPELINES = {
 # For batches of small products, and for few rows or columns
 _MMA_SMALL_TILES = {
     "d": (
-        (16, 16, 16, 8), (16, 32, 16, 8), (32, 16, 16, 8), (32, 32, 16, 16), (16, 64, 16, 16),
+        (16, 16, 16, 8),
+        (16, 32, 16, 8),
+        (32, 16, 16, 8),
+        (32, 32, 16, 16),
+        (16, 64, 16, 16),
         (64, 16, 16, 16),
     ),
     "z": ((16, 16, 16, 8), (16, 32, 16, 8), (32, 16, 16, 8), (16, 64, 16, 16), (64, 16, 16, 16)),
-}  # fmt: skip
+}
 _MMA_SMALL_PIPELINES = {"d": ((16, 4, 4, True), (32, 3, 4, True)), "z": ((16, 3, 8, True), (8, 4, 8, True))}
 _MMA_WIDE = (16, 32, 48, 64, 96, 128, 192, 256), (8, 16, 24, 32, 48, 64)  # edges of tiles, of warps
 #: MMA_K of the large instructions; complex products of k 4 are four, and were slower where they were timed.
@@ -192,13 +209,26 @@ def gemm_mma(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Axi
 
 
 def _warps(
-    m: int, n: int, warp_m: int, warp_n: int, depth: int, stages: int, instruction: tuple[int, int],
+    m: int,
+    n: int,
+    warp_m: int,
+    warp_n: int,
+    depth: int,
+    stages: int,
+    instruction: tuple[int, int],
     prefetch: bool,
-) -> Parameters:  # fmt: skip
+) -> Parameters:
     return {
-        "BLK_M": m, "BLK_N": n, "WARP_M": warp_m, "WARP_N": warp_n, "BLK_K": depth, "stages": stages,
-        "MMA_M": instruction[0], "MMA_K": instruction[1], "prefetch": prefetch,
-    }  # fmt: skip
+        "BLK_M": m,
+        "BLK_N": n,
+        "WARP_M": warp_m,
+        "WARP_N": warp_n,
+        "BLK_K": depth,
+        "stages": stages,
+        "MMA_M": instruction[0],
+        "MMA_K": instruction[1],
+        "prefetch": prefetch,
+    }
 
 
 def _rows(dtype: Dtype, chosen: Parameters, name: str, blk: int, k_major: bool) -> Parameters:

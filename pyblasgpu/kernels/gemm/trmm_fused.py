@@ -38,14 +38,20 @@ def check(config: GemmConfig, triangle: Triangle) -> None:
     """Raise `ConfigError` where no kernel of `config` can multiply in place by `triangle`."""
     order, _ = tile_orders(config, triangle)
     require(
-        order % config.BLK_K == 0, "stripes_tile_diagonal", "BLK along T % BLK_K == 0",
-        BLK=order, BLK_K=config.BLK_K,
-    )  # fmt: skip
+        order % config.BLK_K == 0,
+        "stripes_tile_diagonal",
+        "BLK along T % BLK_K == 0",
+        BLK=order,
+        BLK_K=config.BLK_K,
+    )
     require(
-        config.stages > 1 and not config.persistent and not config.packed, "in_place",
+        config.stages > 1 and not config.persistent and not config.packed,
+        "in_place",
         "in place only with stages > 1, not persistent, not packed",
-        stages=config.stages, persistent=config.persistent, packed=config.packed,
-    )  # fmt: skip
+        stages=config.stages,
+        persistent=config.persistent,
+        packed=config.packed,
+    )
     require(not getattr(config, "three_m", False), "in_place_four", "in place only without three_m")
 
 

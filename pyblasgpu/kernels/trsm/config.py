@@ -57,21 +57,29 @@ class TrsmConfig:
         """Raise `ConfigError` where order, tiles, columns, ring or threads do not fit together."""
         require(
             self.ORDER >= self.BLK > 0 and self.ORDER % self.BLK == 0,
-            "order", "ORDER >= BLK > 0 and ORDER % BLK == 0", ORDER=self.ORDER, BLK=self.BLK,
-        )  # fmt: skip
+            "order",
+            "ORDER >= BLK > 0 and ORDER % BLK == 0",
+            ORDER=self.ORDER,
+            BLK=self.BLK,
+        )
         require(self.WARP_N in (8, 16, 32), "lane_columns", "WARP_N in (8, 16, 32)", WARP_N=self.WARP_N)
         require(self.stages >= 2, "ring", "stages >= 2", stages=self.stages)
         require(
             self.WARPS >= 1 and self.PRODUCER_WARPS >= 0 and self.threads <= 1024,
-            "max_threads", "32 <= 32 * (WARPS * WARPS_PER_COLUMN_GROUP + PRODUCER_WARPS) <= 1024",
-            WARPS=self.WARPS, WARPS_PER_COLUMN_GROUP=self.WARPS_PER_COLUMN_GROUP,
+            "max_threads",
+            "32 <= 32 * (WARPS * WARPS_PER_COLUMN_GROUP + PRODUCER_WARPS) <= 1024",
+            WARPS=self.WARPS,
+            WARPS_PER_COLUMN_GROUP=self.WARPS_PER_COLUMN_GROUP,
             PRODUCER_WARPS=self.PRODUCER_WARPS,
-        )  # fmt: skip
+        )
         require(
             self.WARPS_PER_COLUMN_GROUP in (1, 2) and self.tiles % self.WARPS_PER_COLUMN_GROUP == 0,
-            "split", "WARPS_PER_COLUMN_GROUP in (1, 2) and ORDER / BLK % WARPS_PER_COLUMN_GROUP == 0",
-            WARPS_PER_COLUMN_GROUP=self.WARPS_PER_COLUMN_GROUP, ORDER=self.ORDER, BLK=self.BLK,
-        )  # fmt: skip
+            "split",
+            "WARPS_PER_COLUMN_GROUP in (1, 2) and ORDER / BLK % WARPS_PER_COLUMN_GROUP == 0",
+            WARPS_PER_COLUMN_GROUP=self.WARPS_PER_COLUMN_GROUP,
+            ORDER=self.ORDER,
+            BLK=self.BLK,
+        )
 
     def strip_steps(self, by_rows: bool) -> tuple[int, int]:
         """Elements from row to row, and from column to column, of a strip in shared memory.

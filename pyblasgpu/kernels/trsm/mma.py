@@ -44,9 +44,12 @@ class TrsmMma(TrsmConfig):
         require(shape in SHAPES, "shape", f"(MMA_M, MMA_K) in {list(SHAPES)}", MMA_M=shape[0], MMA_K=shape[1])
         require(
             self.BLK % self.elements_per_mma[0] == 0 and self.BLK % self.elements_per_mma[1] == 0,
-            "tile", "BLK % rows of an instruction == 0 and BLK % k of it == 0",
-            BLK=self.BLK, rows=self.elements_per_mma[0], k=self.elements_per_mma[1],
-        )  # fmt: skip
+            "tile",
+            "BLK % rows of an instruction == 0 and BLK % k of it == 0",
+            BLK=self.BLK,
+            rows=self.elements_per_mma[0],
+            k=self.elements_per_mma[1],
+        )
         self.check_shape()
 
     @property

@@ -56,13 +56,19 @@ class TrsmSmall:
     def __post_init__(self):
         require(self.ORDER in ORDERS, "order", f"ORDER in {ORDERS}", ORDER=self.ORDER)
         require(
-            self.ORDER * self.dtype_facts.reals_per_element <= REALS, "column", f"ORDER * parts <= {REALS}",
-            ORDER=self.ORDER, parts=self.dtype_facts.reals_per_element,
-        )  # fmt: skip
+            self.ORDER * self.dtype_facts.reals_per_element <= REALS,
+            "column",
+            f"ORDER * parts <= {REALS}",
+            ORDER=self.ORDER,
+            parts=self.dtype_facts.reals_per_element,
+        )
         require(
             self.BLK_N % 32 == 0 and self.ORDER <= self.BLK_N <= 1024,
-            "threads", "BLK_N % 32 == 0 and ORDER <= BLK_N <= 1024", BLK_N=self.BLK_N, ORDER=self.ORDER,
-        )  # fmt: skip
+            "threads",
+            "BLK_N % 32 == 0 and ORDER <= BLK_N <= 1024",
+            BLK_N=self.BLK_N,
+            ORDER=self.ORDER,
+        )
 
     def serving(self, order: int, columns: int) -> TrsmSmall:
         """The Config for triangles of `order` rows, of which there are `most_rows` at most, and so many

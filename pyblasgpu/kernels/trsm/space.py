@@ -31,12 +31,19 @@ def triangle_leaf(dtype: Dtype, layout: str, device: Device, effort: str) -> lis
     def tiles(_: Parameters) -> list[Parameters]:
         return [
             {
-                "BLK_M": m, "BLK_N": n, "BLK_K": k, "DIM_X": m // thr_m, "DIM_Y": n // thr_n,
-                "SLICED_K": slices, "VEC_M": widest(dtype, thr_m), "VEC_N": widest(dtype, thr_n),
-                "UNROLL": _LEAF_UNROLL, "stages": stage,
+                "BLK_M": m,
+                "BLK_N": n,
+                "BLK_K": k,
+                "DIM_X": m // thr_m,
+                "DIM_Y": n // thr_n,
+                "SLICED_K": slices,
+                "VEC_M": widest(dtype, thr_m),
+                "VEC_N": widest(dtype, thr_n),
+                "UNROLL": _LEAF_UNROLL,
+                "stages": stage,
             }
             for (m, n, k, thr_m, thr_n, slices), stage in product(shapes, stages)
-        ]  # fmt: skip
+        ]
 
     return [tiles] if effort == "quick" else [tiles, residence(effort)]
 
@@ -88,8 +95,14 @@ def _shapes(orders, blocks, warps, widths, stages, effort: str) -> list[Paramete
 
 # WARPS, WARP_N, WARPS_PER_COLUMN_GROUP, min_blocks where many blocks share a multiprocessor, as of batches
 _CROWDED = (
-    (4, 16, 1, 1), (4, 16, 2, 1), (2, 16, 1, 1), (2, 16, 2, 1), (4, 8, 1, 2), (4, 8, 1, 3), (4, 8, 1, 4),
-)  # fmt: skip
+    (4, 16, 1, 1),
+    (4, 16, 2, 1),
+    (2, 16, 1, 1),
+    (2, 16, 2, 1),
+    (4, 8, 1, 2),
+    (4, 8, 1, 3),
+    (4, 8, 1, 4),
+)
 
 
 def _crowded(dtype: Dtype, orders: tuple[int, ...]) -> list[Parameters]:
@@ -97,11 +110,17 @@ def _crowded(dtype: Dtype, orders: tuple[int, ...]) -> list[Parameters]:
     block = 8 if dtype.is_complex else 16
     return [
         {
-            "ORDER": order, "BLK": block, "WARPS": warps, "WARP_N": width, "stages": 2, "PRODUCER_WARPS": 0,
-            "WARPS_PER_COLUMN_GROUP": split, "min_blocks": blocks,
+            "ORDER": order,
+            "BLK": block,
+            "WARPS": warps,
+            "WARP_N": width,
+            "stages": 2,
+            "PRODUCER_WARPS": 0,
+            "WARPS_PER_COLUMN_GROUP": split,
+            "min_blocks": blocks,
         }
         for order, (warps, width, split, blocks) in product(orders, _CROWDED)
-    ]  # fmt: skip
+    ]
 
 
 def _loaders(effort: str) -> tuple[int, ...]:

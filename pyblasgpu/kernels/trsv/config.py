@@ -48,19 +48,28 @@ class Trsv:
     def __post_init__(self):
         require(
             self.threads % WARP == 0 and self.ROWS <= self.threads <= 1024,
-            "row_threads", "DIM_M * DIM_K % 32 == 0 and ROWS <= DIM_M * DIM_K <= 1024",
-            ROWS=self.ROWS, DIM_M=self.DIM_M, DIM_K=self.DIM_K,
-        )  # fmt: skip
+            "row_threads",
+            "DIM_M * DIM_K % 32 == 0 and ROWS <= DIM_M * DIM_K <= 1024",
+            ROWS=self.ROWS,
+            DIM_M=self.DIM_M,
+            DIM_K=self.DIM_K,
+        )
         require(
             self.ROWS > 0 and self.ROWS % self.DIM_M == 0 and self.ROWS % self.DIM_K == 0,
-            "tile", "ROWS % DIM_M == 0 and ROWS % DIM_K == 0",
-            ROWS=self.ROWS, DIM_M=self.DIM_M, DIM_K=self.DIM_K,
-        )  # fmt: skip
+            "tile",
+            "ROWS % DIM_M == 0 and ROWS % DIM_K == 0",
+            ROWS=self.ROWS,
+            DIM_M=self.DIM_M,
+            DIM_K=self.DIM_K,
+        )
         require(self.COLS in (1, 2, 4), "columns", "COLS in (1, 2, 4)", COLS=self.COLS)
         require(
             self.GROUP in (4, 8) and self.ROWS % self.GROUP == 0,
-            "group", "GROUP in (4, 8) and ROWS % GROUP == 0", GROUP=self.GROUP, ROWS=self.ROWS,
-        )  # fmt: skip
+            "group",
+            "GROUP in (4, 8) and ROWS % GROUP == 0",
+            GROUP=self.GROUP,
+            ROWS=self.ROWS,
+        )
 
     @cached_property
     def dtype_facts(self) -> Dtype:

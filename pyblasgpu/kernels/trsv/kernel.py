@@ -91,8 +91,10 @@ def _build(config: Trsv, variant: Variant):
         m, k = (t % DIM_M, t // DIM_M) if BY_ROWS else (t // DIM_K, t % DIM_K)
         diagonal = shared_pointer(cuda.shared.array(0, real, alignment=16))
         coming, pending, solution = (
-            offset(diagonal, COMING), offset(diagonal, PENDING), offset(diagonal, SOLUTION),
-        )  # fmt: skip
+            offset(diagonal, COMING),
+            offset(diagonal, PENDING),
+            offset(diagonal, SOLUTION),
+        )
         inverse, sums = offset(diagonal, INVERSE), offset(diagonal, SUMS)
         grid_dependency_wait()  # the launch before may use the same flags
         if t == 0:

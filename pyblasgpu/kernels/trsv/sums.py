@@ -81,8 +81,12 @@ def adder(config: Trsv):
     ``subtract(0, y, parts, sums, row)``: those of all threads from a row, in pairs of pairs.
     """
     PARTS, COLS, THR_M, DIM_M, DIM_K = (
-        config.dtype_facts.reals_per_element, config.COLS, config.THR_M, config.DIM_M, config.DIM_K,
-    )  # fmt: skip
+        config.dtype_facts.reals_per_element,
+        config.COLS,
+        config.THR_M,
+        config.DIM_M,
+        config.DIM_K,
+    )
     LEAD = config.lead_sums
 
     @device_function
