@@ -454,8 +454,8 @@ DEFECTS = [
     ("copy.symmetrize", "ok & reads_c", "ok", mirrored(beta=0.0)),
     ("copy.symmetrize", "(beta_i != real(0))", "False", mirrored("z", beta=2j)),
     # conjugation and complex arithmetic
-    ("gemm.simt", "element, conj_a, conj_b,", "element, False, conj_b,", tile("c", conj_a=True)),
-    ("gemm.simt", "element, conj_a, conj_b,", "element, conj_b, conj_a,", tile("z", conj_b=True)),
+    ("gemm.simt", "conj_a,\n            conj_b,", "False,\n            conj_b,", tile("c", conj_a=True)),
+    ("gemm.simt", "conj_a,\n            conj_b,", "conj_b,\n            conj_a,", tile("z", conj_b=True)),
     ("gemm.mainloop", "alpha * acc[x] - alpha_i", "alpha * acc[x] + alpha_i", tile("z", alpha=1 - 2j)),
     ("gemm.mainloop", "- beta_i * old[y + 1]", "+ beta_i * old[y + 1]", tile("c", beta=1j)),
     ("gemm.mma", "parts, conj_a, conj_b,", "parts, False, conj_b,", warps("z", conj_a=True)),
