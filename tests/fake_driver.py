@@ -89,7 +89,7 @@ class Driver:
         monkeypatch.setattr(context, "_get_current", None)
         monkeypatch.setattr(launch, "_kernels", {})
         monkeypatch.setattr(launch, "compile_source", lambda *_: COMPILED)
-        monkeypatch.setattr(workspace, "_kept", {})
+        monkeypatch.setattr(workspace, "free_lists", {})
         monkeypatch.setattr("pyblasgpu.routines.launch_list._tapes", {})
         monkeypatch.setattr(backend, "require", lambda: None)
         forget()

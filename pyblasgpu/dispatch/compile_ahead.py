@@ -13,13 +13,13 @@ from ..gpu import backend, device
 from ..gpu.compile import Compiled, KernelSource, architecture, compile_here, compile_source, kept, remember
 from ..processes import cores
 
-__all__ = ["compile_ahead", "compile_missing", "worker_main"]
+__all__ = ["WORKER", "compile_ahead", "compile_missing", "worker_main"]
 
 _log = logging.getLogger("pyblasgpu")
 _told: set[str] = set()  # architectures
 
-# no multiprocessing: its new processes run the script of whoever calls us once more
-_WORKER = """
+#: What another process runs. Those of multiprocessing would run the caller's script once more.
+WORKER = """
 import sys
 sys.path[:] = {path!r}
 from pyblasgpu.dispatch.compile_ahead import worker_main
@@ -88,7 +88,7 @@ def _workers(
 
 
 def _started(share: Sequence[KernelSource], cc: tuple[int, int]) -> subprocess.Popen:
-    program = _WORKER.format(path=sys.path)
+    program = WORKER.format(path=sys.path)
     process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     jobs = [(source.name, source.config, source.flags) for source in share]
     with suppress(BrokenPipeError):  # of a process that is dead already

@@ -34,6 +34,7 @@ __all__ = [
     "compile_here",
     "compile_source",
     "compiled_from",
+    "in_memory",
     "kept",
     "kept_here",
     "kernels_at_hand",
@@ -116,7 +117,8 @@ class Compiled:
     archive: Archive | None = field(default=None, compare=False, repr=False)
 
 
-_memory: dict[tuple[KernelSource, tuple[int, int]], Compiled] = {}
+#: Machine code that this process has read or compiled.
+in_memory: dict[tuple[KernelSource, tuple[int, int]], Compiled] = {}
 
 
 def compile_source(source: KernelSource, cc: tuple[int, int]) -> Compiled:
@@ -127,36 +129,36 @@ def compile_source(source: KernelSource, cc: tuple[int, int]) -> Compiled:
     CompileError
         With the compiler's log.
     """
-    found = kept(source, cc)
-    if found is None:
-        found = _memory[source, cc] = compile_here(source, cc)
-    return found
+    compiled = kept(source, cc)
+    if compiled is None:
+        compiled = in_memory[source, cc] = compile_here(source, cc)
+    return compiled
 
 
 def remember(source: KernelSource, cc: tuple[int, int], compiled: Compiled) -> None:
     """Have this process know what another has compiled."""
-    _memory[source, cc] = compiled
+    in_memory[source, cc] = compiled
 
 
 def compile_here(source: KernelSource, cc: tuple[int, int]) -> Compiled:
     """The same, by the toolchain that is installed here: from the store of cubins, else compiled."""
-    found = kept_here(source, cc)
-    if found is None:
-        found = _compile(source, cc)
-        facts = {"entry": found.entry, "resources": asdict(found.resources)}
-        CubinStore.default().put(store_key(source, cc), facts, found.cubin)
-    return found
+    compiled = kept_here(source, cc)
+    if compiled is None:
+        compiled = _compile(source, cc)
+        facts = {"entry": compiled.entry, "resources": asdict(compiled.resources)}
+        CubinStore.default().put(store_key(source, cc), facts, compiled.cubin)
+    return compiled
 
 
 def kept(source: KernelSource, cc: tuple[int, int]) -> Compiled | None:
     """The same where memory, an archive or the store of cubins has it."""
-    found = _memory.get((source, cc))
-    if found is not None and (found.archive is None or not found.archive.refused):
-        return found
-    found = _from_archives(source, cc) or kept_here(source, cc)
-    if found is not None:
-        _memory[source, cc] = found
-    return found
+    compiled = in_memory.get((source, cc))
+    if compiled is not None and (compiled.archive is None or not compiled.archive.refused):
+        return compiled
+    compiled = _from_archives(source, cc) or kept_here(source, cc)
+    if compiled is not None:
+        in_memory[source, cc] = compiled
+    return compiled
 
 
 def kernels_at_hand(cc: tuple[int, int]) -> bool:
@@ -258,8 +260,8 @@ def _link(ptx: str, cc: tuple[int, int]) -> tuple[bytes, str]:
 
 def _parse_log(log: str) -> Resources:
     def number(pattern: str) -> int:
-        found = re.search(pattern, log)
-        return int(found.group(1)) if found else 0
+        match = re.search(pattern, log)
+        return int(match.group(1)) if match else 0
 
     return Resources(
         registers=number(r"used (\d+) registers"),
@@ -306,8 +308,8 @@ def _plain(value: Any) -> Any:
 
 def toolchain() -> str:
     """What timings depend on beside device and Config: the translators' versions, and which kernels."""
-    found = versions()
-    named = ", ".join(f"{name} {found[name]}" for name in ("numba-cuda", "nvidia-nvjitlink"))
+    releases = versions()
+    named = ", ".join(f"{name} {releases[name]}" for name in ("numba-cuda", "nvidia-nvjitlink"))
     return f"{named}, kernels {source_digest()[:12]}"
 
 
@@ -352,11 +354,11 @@ def versions() -> dict[str, str]:
     """Versions of what translates a kernel."""
     from importlib import metadata  # which takes longer to import than a kernel to load
 
-    found = {}
+    releases = {}
     for name, *others in _TRANSLATORS:
-        found[name] = "absent"
+        releases[name] = "absent"
         for package in (name, *others):
             with suppress(metadata.PackageNotFoundError):
-                found[name] = metadata.version(package)
+                releases[name] = metadata.version(package)
                 break
-    return found
+    return releases

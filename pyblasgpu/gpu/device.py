@@ -245,11 +245,11 @@ def named(text: str | None = None) -> Device:
     try:
         meant = known(text)
     except ValueError as unknown:
-        found = next((device for device in present if same_name(text, device.name)), None)
-        if found is None:
+        card = next((device for device in present if same_name(text, device.name)), None)
+        if card is None:
             others = "".join(f", {device.name}" for device in present)
             raise ValueError(f"{unknown}{others}, or a number") from None
-        return found
+        return card
     return next((device for device in present if same_name(meant.name, device.name)), meant)
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from . import backend, launch, memory
 from .context import THREAD_STREAM, current_context
 
-__all__ = ["FLAGS", "MAX_KEPT_BYTES", "OwnedWorkspace", "Workspace", "give", "take"]
+__all__ = ["FLAGS", "MAX_KEPT_BYTES", "OwnedWorkspace", "Workspace", "free_lists", "give", "take"]
 
 FLAGS = 32 << 10  # bytes
 MAX_KEPT_BYTES = 32 << 20  # bytes that a stream keeps, as cuBLAS does; with more to do the host has time
@@ -26,7 +26,8 @@ _AMBIGUOUS = {THREAD_STREAM}
 if int(os.environ.get("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM", 0)):
     _AMBIGUOUS.add(0)
 
-_kept: dict[tuple[int, int], list[Workspace]] = {}
+#: What streams keep, by device and stream.
+free_lists: dict[tuple[int, int], list[Workspace]] = {}
 
 
 class Workspace(NamedTuple):
@@ -101,7 +102,7 @@ def _free_list(device: int, stream: int) -> list[Workspace] | None:
     """What a stream keeps; None of one that keeps nothing. In the simulator each call has its own, so that an
     access beyond its end is seen.
     """
-    found = _kept.get((device, stream))
-    if found is None and len(_kept) < STREAMS and stream not in _AMBIGUOUS and not backend.SIMULATED:
-        found = _kept[device, stream] = []
-    return found
+    free_list = free_lists.get((device, stream))
+    if free_list is None and len(free_lists) < STREAMS and stream not in _AMBIGUOUS and not backend.SIMULATED:
+        free_list = free_lists[device, stream] = []
+    return free_list

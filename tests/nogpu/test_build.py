@@ -30,7 +30,7 @@ def home(tmp_path, monkeypatch):
     monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path))
     monkeypatch.setenv(LOG, str(tmp_path / "log"))
     monkeypatch.setattr(kernel_store, "_stores", {})
-    monkeypatch.setattr(compile, "_memory", {})
+    monkeypatch.setattr(compile, "in_memory", {})
     archive.forget()
     yield tmp_path
     archive.forget()

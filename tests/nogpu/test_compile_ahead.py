@@ -21,7 +21,7 @@ def sources(monkeypatch, tmp_path, caplog):
     """Three kernels that nobody keeps, and three cores."""
     monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path))
     monkeypatch.setattr(compile_ahead, "cores", lambda: 3)
-    monkeypatch.setattr(gpu_compile, "_memory", {})
+    monkeypatch.setattr(gpu_compile, "in_memory", {})
     caplog.set_level(logging.INFO, "pyblasgpu")
     return [chosen_kernels.smallest("diagonal_blocks", letter) for letter in "sdc"]
 
@@ -56,7 +56,7 @@ def test_one_kernel_needs_no_process(sources, compiled_here, monkeypatch):
 
 
 def test_a_worker_that_dies_is_no_error(sources, monkeypatch):
-    monkeypatch.setattr(compile_ahead, "_WORKER", "import os; os.abort()")
+    monkeypatch.setattr(compile_ahead, "WORKER", "import os; os.abort()")
     compile_missing(sources, CC)
     assert gpu_compile.kept(sources[0], CC) and not gpu_compile.kept(sources[1], CC)
 

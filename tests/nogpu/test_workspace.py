@@ -37,7 +37,7 @@ def device(monkeypatch):
     monkeypatch.setattr(memory, "release", found.release)
     monkeypatch.setattr(memory, "clear", found.clear)
     monkeypatch.setattr(launch, "is_captured", lambda stream: stream in found.captured)
-    monkeypatch.setattr(workspace, "_kept", {})
+    monkeypatch.setattr(workspace, "free_lists", {})
     return found
 
 

@@ -86,14 +86,14 @@ def products_by_rows(m: int, n: int, reals_per_element: int) -> list[tuple[int, 
     bank, where the real part of `a` wants it. The other way round, the compiler must turn all sums over
     before the loop, and at times it does not: a third of the FMAs then wait (CGEMM 47 instead of 53 TFLOP/s).
     """
-    found = []
+    order = []
     for i in range(m):
         for part_a in reversed(range(reals_per_element)):
             # first the real part of each sum: all sums are rounded as `products_by_elements` has it
             for target in range(reals_per_element):
                 columns = range(n) if target == 0 else reversed(range(n))
-                found += [(i, part_a, j, part_a ^ target) for j in columns]
-    return found
+                order += [(i, part_a, j, part_a ^ target) for j in columns]
+    return order
 
 
 @made_once

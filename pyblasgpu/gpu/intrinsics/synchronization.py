@@ -39,8 +39,8 @@ def try_take_flag(_, flags, i):
             "{ .reg .pred p; ld.acquire.gpu.global.u32 $0, [$1]; setp.ne.u32 p, $0, 0; "
             "@p st.relaxed.gpu.global.u32 [$1], 0; }"
         )
-        found = asm(builder, I32, [at(builder, *arguments)], text, "=&r,l,~{memory}")
-        return builder.icmp_unsigned("!=", found, ir.Constant(I32, 0))
+        before = asm(builder, I32, [at(builder, *arguments)], text, "=&r,l,~{memory}")
+        return builder.icmp_unsigned("!=", before, ir.Constant(I32, 0))
 
     return types.boolean(flags, i), codegen
 

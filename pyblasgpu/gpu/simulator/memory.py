@@ -92,9 +92,9 @@ class AccessLog:
 
     def take_accesses(self) -> tuple[list, ...]:
         """All accesses; the log is empty then."""
-        found = self.reads, self.writes, self.settled_reads, self.settled_writes
+        accesses = self.reads, self.writes, self.settled_reads, self.settled_writes
         self.reads, self.writes, self.settled_reads, self.settled_writes = [], [], [], []
-        return found
+        return accesses
 
     def put_back(self, accesses: tuple[list, ...]) -> None:
         """The accesses that `take_accesses` gave."""
@@ -206,10 +206,10 @@ _allocations: dict[int, np.ndarray] = {}  # address -> bytes
 
 def allocate(nbytes: int) -> int:
     """Address of `nbytes` fresh bytes, NaN throughout, aligned as the driver does."""
-    room = poisoned(nbytes + ALIGNMENT)
-    skip = -room.ctypes.data % ALIGNMENT
-    address = room.ctypes.data + skip
-    _allocations[address] = room[skip : skip + nbytes]
+    padded = poisoned(nbytes + ALIGNMENT)
+    skip = -padded.ctypes.data % ALIGNMENT
+    address = padded.ctypes.data + skip
+    _allocations[address] = padded[skip : skip + nbytes]
     return address
 
 
@@ -229,8 +229,8 @@ def adopt(array: np.ndarray) -> int:
     low, high = np.lib.array_utils.byte_bounds(base)
     if low not in _allocations:
         # the registry must not keep the array alive, hence bytes that do not own it
-        room = memoryview((ctypes.c_uint8 * (high - low)).from_address(low))
-        memory = np.frombuffer(room, np.uint8)
+        raw = memoryview((ctypes.c_uint8 * (high - low)).from_address(low))
+        memory = np.frombuffer(raw, np.uint8)
         memory.flags.writeable = base.flags.writeable
         _allocations[low] = memory
         weakref.finalize(base, _allocations.pop, low, None).atexit = False

@@ -51,7 +51,7 @@ def atomic_add(flags: Pointer, i: int, count: int) -> int:
 def load_acquire(flags: Pointer, i: int) -> int:
     """``flags[i]``; who finds a number reads what was known to the thread that released it.
 
-    A thread that finds what it found before gives way to other blocks.
+    A thread that reads what it read before gives way to other blocks.
     """
     thread, at = current_thread(), flags.span(i, 1)
     if thread.last_flags.get(at.start) == flags.array[at][0]:
