@@ -205,7 +205,7 @@ COMPILED = Compiled(b"\x7fELF built ahead", "entry", Resources(40, 0, 0, 0, 0))
 @pytest.fixture
 def built(home, monkeypatch):
     """An archive with KERNEL in it."""
-    monkeypatch.setattr(compile, "_memory", {})
+    monkeypatch.setattr(compile, "in_memory", {})
     key, record = compile.archive_key(KERNEL, (9, 0)), compile.record_of(KERNEL, COMPILED)
     return written(home, source=compile.source_digest(), records={key: record})
 
