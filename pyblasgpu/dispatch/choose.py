@@ -38,7 +38,7 @@ def select(
     extents: tuple[int, ...],
     device: Device,
     copied: tuple[bool, bool] = (False, False),
-    part: Region | Triangle = Region.ALL,
+    region: Region | Triangle = Region.ALL,
     aligned: tuple[int, int] = (ALIGNED, ALIGNED),
     three_m: bool = False,
     room: int | None = None,
@@ -58,7 +58,7 @@ def select(
     device : Device
     copied : (bool, bool)
         Whether A, B of a product must be copied, unless they are packed. A copy can lie either way.
-    part : Region or Triangle
+    region : Region or Triangle
         Of the C of a product, as `kernels.common.region` names it; or the triangle of order k by which it is
         multiplied in place, as `kernels.gemm.trmm_fused` does.
     aligned : (int, int)
@@ -78,13 +78,13 @@ def select(
     is_product = name not in FIXED and FAMILIES[stems[0]].routine == "gemm"
     splits = _given_splits(extents, dtype) if is_product else None
     packed = overrides.get_override("packed") if name == "gemm" else False
-    if isinstance(part, Triangle):
+    if isinstance(region, Triangle):
         splits, packed = 1, False
     elif name == "gemm" and (asked := overrides.get_override("layout")):
         layout, copied, aligned = laid(Laid(layout, copied, aligned), asked)
         packed = bool(packed)
     given = copied, packed, aligned, three_m, room
-    wanted = Wanted(stems, dtype, layout, extents, part, splits, *given)
+    wanted = Wanted(stems, dtype, layout, extents, region, splits, *given)
     for stem, config in overrides.active():
         if stem in stems and config.dtype == dtype.letter and _serves(config, layout):
             if is_product:

@@ -55,7 +55,7 @@ class Wanted(NamedTuple):
     dtype: Dtype
     layout: str
     extents: tuple[int, ...]
-    part: Region | Triangle
+    region: Region | Triangle
     splits: int | None
     copied: tuple[bool, bool]
     packed: bool | None
@@ -73,7 +73,7 @@ def forced(config: Any, wanted: Wanted, device: Device) -> KernelChoice:
     """A product by an override's Config; packed, its k is not cut."""
     config, splits = _meant(config, wanted, device) or _meant(config, _relaxed(wanted), device), wanted.splits
     if splits is None:
-        splits = whole_or_streamed(config, wanted.extents, device, part=wanted.part, room=wanted.room)
+        splits = whole_or_streamed(config, wanted.extents, device, region=wanted.region, room=wanted.room)
     config = (wanted.packed and packed_twin(config, device)) or config
     return KernelChoice(config, OVERRIDE, 1 if config.packed and splits > 1 else splits, wanted.copied)
 
@@ -142,15 +142,15 @@ def _streamed_options(kept: list[_Option], wanted: Wanted, device: Device) -> It
     """The ways of the persistent twins of measured Configs that are not, where the last tiles are parted
     between their blocks, and that might be faster than all that was `kept`.
     """
-    extents, part, room = wanted.extents, wanted.part, wanted.room
+    extents, region, room = wanted.extents, wanted.region, wanted.room
     best = min((way.seconds for way in kept), default=0.0)
     for way in kept:
         ordinary = way.splits == 1 and way.known.readings and not way.config.persistent
-        if not ordinary or UNTIMED * way.seconds * least_share(way.config, extents, device, part) > best:
+        if not ordinary or UNTIMED * way.seconds * least_share(way.config, extents, device, region) > best:
             continue
         for twin in persistent_twins(way.config, device):
             config = _as_aligned(twin, wanted.aligned)
-            for time in streamed(config, way.pace, extents, device, part, room):
+            for time in streamed(config, way.pace, extents, device, region, room):
                 yield way._replace(seconds=UNTIMED * time.seconds, splits=time.splits, config=twin)
 
 
@@ -162,25 +162,25 @@ def _kept_options(wanted: Wanted, device: Device) -> Iterator[_Option]:
         meant = _meant(known.config, wanted, device)
         if meant is None:
             continue
-        for twin, longer in triangle_twins(meant, wanted.part, device):
+        for twin, longer in triangle_twins(meant, wanted.region, device):
             config = _as_aligned(twin, wanted.aligned)
             pace_here = pace_there * _straying(config, wanted, device)
-            for time in timed(config, pace_here, extents, device, wanted.splits, wanted.part, wanted.room):
+            for time in timed(config, pace_here, extents, device, wanted.splits, wanted.region, wanted.room):
                 seconds = time.seconds * doubt * longer
                 yield _Option(seconds, time.splits, twin, known, wanted.copied, pace_here * doubt)
 
 
 def _relaxed(wanted: Wanted) -> Wanted:
     """What is asked for where no kernel has the three products; a product in place has no stand-in."""
-    if isinstance(wanted.part, Triangle):
+    if isinstance(wanted.region, Triangle):
         raise BackendUnavailable(f"no {wanted.dtype.name} product at hand can be made in place")
     return wanted._replace(three_m=False)
 
 
 def _meant(config: Any, wanted: Wanted, device: Device) -> Any:
     """`config`, or its twin with three products, or for a product in place; None where there is none."""
-    if isinstance(wanted.part, Triangle):
-        return in_place_twin(config, wanted.part)
+    if isinstance(wanted.region, Triangle):
+        return in_place_twin(config, wanted.region)
     return three_m_twin(config, device) if wanted.three_m else config
 
 
@@ -197,13 +197,13 @@ def _straying(config: Any, wanted: Wanted, device: Device) -> float:
     astray = wanted.aligned[0] < ALIGNED, wanted.aligned[1] < ALIGNED
     if not any(astray):
         return 1.0
-    there = partial(cycles, config.STEM, config, wanted.extents, device, part=wanted.part)
+    there = partial(cycles, config.STEM, config, wanted.extents, device, region=wanted.region)
     return there(astray=astray) / there()
 
 
 def _packed_options(wanted: Wanted, device: Device) -> Iterator[_Option]:
     """All ways with packed operands, k uncut: of what was measured, unless packing is asked for."""
-    extents, part, splits = wanted.extents, wanted.part, wanted.splits
+    extents, region, splits = wanted.extents, wanted.region, wanted.splits
     copied, packed = wanted.copied, wanted.packed
     chunks = splits is not None and splits > 1
     if packed is False or (chunks and not packed):
@@ -216,7 +216,7 @@ def _packed_options(wanted: Wanted, device: Device) -> Iterator[_Option]:
         if twin is None or not (packed or fits(twin, extents, copied, wanted.room)):
             continue
         left = None if wanted.room is None else wanted.room - packed_bytes(twin, extents)
-        time = next(timed(meant, pace_there, extents, device, None if chunks else splits, part, left))
+        time = next(timed(meant, pace_there, extents, device, None if chunks else splits, region, left))
         seconds = time.seconds * doubt + packing(twin, extents, device)
         yield _Option(seconds, time.splits, twin, known, wanted.copied)
 

@@ -64,7 +64,7 @@ def timed(
     extents: tuple[int, ...],
     device: Device,
     only: int | None = None,
-    part: Region | Triangle = Region.ALL,
+    region: Region | Triangle = Region.ALL,
     room: int | None = None,
 ) -> Iterator[Timed]:
     """The product uncut, or streamed, then in those numbers of chunks that may be worth their sum; or in
@@ -79,26 +79,26 @@ def timed(
         (m, n, k[, batch]); a batch is not cut into chunks.
     device : Device
     only : int, optional
-    part : Region
+    region : Region
         Of C, as `kernels.common.region` names it.
     room : int, optional
         Bytes of workspace that partials and pieces may take; no more than `MOST_PARTIALS` in any case.
     """
     m, n, k, *batch = extents
-    job = _Job(config, pace, extents, part, device)
+    job = _Job(config, pace, extents, region, device)
     uncut = job.seconds()
     if only and only > 1:
         yield Timed(job.chunked(uncut, only), only)
         return
     best = uncut + LAUNCH
-    if only is None and whole_or_streamed(config, extents, device, pace, part, room) == STREAMED:
+    if only is None and whole_or_streamed(config, extents, device, pace, region, room) == STREAMED:
         best = job.streamed() + LAUNCH
         yield Timed(best, STREAMED)
     else:
         yield Timed(best, 1 if only is None else only)
     if only is not None or prod(batch) != 1:
         return
-    blocks, at_once = config.grid(m, n, part), blocks_per_sm(config, device) * device.sm_count
+    blocks, at_once = config.grid(m, n, region), blocks_per_sm(config, device) * device.sm_count
     each = partial_bytes(m, n, config.dtype_facts)
     for splits in COUNTS:
         # one partial more, of what the chunks leave over
@@ -117,12 +117,12 @@ def streamed(
     pace: float,
     extents: tuple[int, ...],
     device: Device,
-    part: Region | Triangle,
+    region: Region | Triangle,
     room: int | None,
 ) -> Iterator[Timed]:
     """The product `STREAMED` (for the parameters see `timed`), if the `config` can."""
-    if _streams(config, extents, device, part, room):
-        yield Timed(_Job(config, pace, extents, part, device).streamed() + LAUNCH, STREAMED)
+    if _streams(config, extents, device, region, room):
+        yield Timed(_Job(config, pace, extents, region, device).streamed() + LAUNCH, STREAMED)
 
 
 class _Job(NamedTuple):
@@ -131,18 +131,18 @@ class _Job(NamedTuple):
     config: Any
     pace: float
     extents: tuple[int, ...]
-    part: Region | Triangle
+    region: Region | Triangle
     device: Device
 
     def seconds(self, streamed: bool = False) -> float:
         """Of the product alone."""
-        config, pace, extents, part, device = self
-        return pace * cycles(config.STEM, config, extents, device, streamed, part)
+        config, pace, extents, region, device = self
+        return pace * cycles(config.STEM, config, extents, device, streamed, region)
 
     def streamed(self) -> float:
         """Seconds with parted tiles, and of the sum of their pieces."""
-        config, pace, extents, part, device = self
-        return self.seconds(streamed=True) + pace * summing_cycles(config, extents, device, part)
+        config, pace, extents, region, device = self
+        return self.seconds(streamed=True) + pace * summing_cycles(config, extents, device, region)
 
     def chunked(self, uncut: float, splits: int) -> float:
         """Seconds of the batch of chunks, of what they leave over, and of their sum; `uncut` are those of all
@@ -152,7 +152,7 @@ class _Job(NamedTuple):
         m, n, k = self.extents[:3]
         facts = config.dtype_facts
         depth, rest = cut(k, splits, facts)
-        covered = 1.0 if self.part is Region.ALL else 0.5  # of C and of each partial
+        covered = 1.0 if self.region is Region.ALL else 0.5  # of C and of each partial
         operands = ((m + n) * k + covered * m * n * splits) * facts.itemsize
         batch = self._replace(extents=(m, n, depth, splits)).seconds()
         # neither hides behind the other as well as within an uncut product
@@ -193,26 +193,26 @@ def whole_or_streamed(
     extents: tuple[int, ...],
     device: Device,
     pace: float = CYCLE,
-    part: Region | Triangle = Region.ALL,
+    region: Region | Triangle = Region.ALL,
     room: int | None = None,
 ) -> int:
     """`STREAMED` of a persistent product whose last tiles had better be parted, else 1.
 
     `pace` are the seconds of a cycle of `score`, where they are known; for `room` see `timed`.
     """
-    if not _streams(config, extents, device, part, room):
+    if not _streams(config, extents, device, region, room):
         return 1
-    job = _Job(config, pace, extents, part, device)
+    job = _Job(config, pace, extents, region, device)
     return STREAMED if job.streamed() < job.seconds() else 1
 
 
 def _streams(
-    config: Any, extents: tuple[int, ...], device: Device, part: Region | Triangle, room: int | None
+    config: Any, extents: tuple[int, ...], device: Device, region: Region | Triangle, room: int | None
 ) -> bool:
     """Whether the blocks of `config` can part the last tiles, and have any to part."""
     if not config.persistent or piece_bytes(config, device) > _most(room):
         return False
-    schedule = tile_schedule_of(config, tiles_of(config, extents, part), extents[2], device, streamed=True)
+    schedule = tile_schedule_of(config, tiles_of(config, extents, region), extents[2], device, streamed=True)
     return schedule is not None and schedule.k_iters_per_block > 0
 
 

@@ -66,11 +66,11 @@ LONGER = {"c": (1.01, 1.12)}
 
 
 @lru_cache(maxsize=1 << 12)
-def triangle_twins(config: Any, part: Region | Triangle, device: Device) -> tuple[tuple[Any, float], ...]:
-    """The kernels of the same tile and pipeline for `part` of C, and how many times longer than for all of C
+def triangle_twins(config: Any, region: Region | Triangle, device: Device) -> tuple[tuple[Any, float], ...]:
+    """The kernels of the same tile and pipeline for `region`, and how many times longer than for all of C
     each takes for a tile.
     """
-    if part is Region.ALL or config.dtype not in LONGER or not config.persistent:
+    if region is Region.ALL or config.dtype not in LONGER or not config.persistent:
         return ((config, 1.0),)
     spare, none = LONGER[config.dtype]
     longer = spare if comfortable(config, device) else none
@@ -89,12 +89,12 @@ def persistent_twins(config: Any, device: Device) -> tuple[Any, ...]:
 
 
 def least_share(
-    config: Any, extents: tuple[int, ...], device: Device, part: Region | Triangle = Region.ALL
+    config: Any, extents: tuple[int, ...], device: Device, region: Region | Triangle = Region.ALL
 ) -> float:
     """Of the time of an ordinary kernel, what its twins take at least: the share of its waves of blocks that
     it has tiles for; infinite where there are fewer tiles than multiprocessors, of which too little is sure.
     """
-    tiles = tiles_of(config, extents, part)
+    tiles = tiles_of(config, extents, region)
     waves = tiles / (blocks_per_sm(config, device) * device.sm_count)
     return waves / ceil(waves) if tiles >= device.sm_count else inf
 

@@ -79,7 +79,7 @@ def cycles(
     extents: tuple[int, ...],
     device: Device,
     streamed: bool = False,
-    part: Region | Triangle = Region.ALL,
+    region: Region | Triangle = Region.ALL,
     astray: tuple[bool, bool] = (False, False),
 ) -> float:
     """Estimated cycles of one launch, without what every launch takes.
@@ -95,16 +95,16 @@ def cycles(
     device : Device
     streamed : bool
         Whether the blocks of a persistent kernel part the last tiles; `summing_cycles` come on top.
-    part : Region or Triangle
+    region : Region or Triangle
         Of the C of a GEMM, as `kernels.common.region` names it; or the triangle by which C is multiplied in
         place, as `kernels.gemm.trmm_fused` does.
     astray : (bool, bool)
         Whether columns of the A, B of a GEMM (rows, if transposed) begin within sectors of memory.
     """
     resident: Any = config.resident if isinstance(config, Columns) else blocks_per_sm(config, device)
-    if isinstance(part, Triangle):
-        share, longest = in_place_cycles(config, extents, device, part, astray)
-        levels, _ = tile_counts(config, part, *extents[:2])
+    if isinstance(region, Triangle):
+        share, longest = in_place_cycles(config, extents, device, region, astray)
+        levels, _ = tile_counts(config, region, *extents[:2])
         return overlapped(share, LONGEST * longest) + LEVEL * levels
     if cost := FAMILIES[stem].cost:
         return cost(config, extents, device)
@@ -112,7 +112,7 @@ def cycles(
         return leaf_cycles(stem, config, extents, resident, device)
     m, n, k, *batch = extents
     count = prod(batch)  # no tile holds parts of two matrices
-    block, tiles = gemm_block(config, k, device, astray), tiles_of(config, extents, part)
+    block, tiles = gemm_block(config, k, device, astray), tiles_of(config, extents, region)
     if not config.persistent:
         taken = waves(block, tiles, resident, device)
     else:
@@ -141,17 +141,17 @@ def in_place_cycles(
     return max(all_tiles, dram), longest
 
 
-def tiles_of(config: Any, extents: tuple[int, ...], part: Region | Triangle = Region.ALL) -> int:
+def tiles_of(config: Any, extents: tuple[int, ...], region: Region | Triangle = Region.ALL) -> int:
     """Tiles of all matrices of a product of (m, n, k[, batch])."""
     m, n, _, *batch = extents
-    return prod(batch) * config.grid(m, n, part)
+    return prod(batch) * config.grid(m, n, region)
 
 
 def summing_cycles(
-    config: Any, extents: tuple[int, ...], device: Device, part: Region | Triangle = Region.ALL
+    config: Any, extents: tuple[int, ...], device: Device, region: Region | Triangle = Region.ALL
 ) -> float:
     """Those in which the pieces of a streamed product are written and added up."""
-    pieces = up(device.sm_count * config.min_blocks / tiles_of(config, extents, part))  # of a tile
+    pieces = up(device.sm_count * config.min_blocks / tiles_of(config, extents, region))  # of a tile
     loads, together = config.under_way if isinstance(config, Columns) else under_way(config)
     rounds = up(pieces / together) * (
         config.THR_M * config.THR_N * config.dtype_facts.reals_per_element // loads

@@ -32,20 +32,20 @@ def _record_whole(tape: Tape, source: Operand, target: Operand) -> None:
     record_copy(tape, ALPHA, source, target)
 
 
-def record_copy(tape: Tape, factor, source: Operand, target: Operand, part: Region = Region.ALL) -> None:
+def record_copy(tape: Tape, factor, source: Operand, target: Operand, region: Region = Region.ALL) -> None:
     """target := factor * source (with its conjugation)."""
-    _record(tape, factor, source, target, zero=False, part=part)
+    _record(tape, factor, source, target, zero=False, region=region)
 
 
 def record_mirrored(tape: Tape, source: Operand, target: Operand, hermitian: bool) -> None:
     """target := all of the symmetric or Hermitian matrix of which `source` has the lower triangle."""
-    part = Region.of(Uplo.LOWER, hermitian)
-    _record(tape, 1.0, source, target, zero=False, part=part, mirrored=True)
+    region = Region.of(Uplo.LOWER, hermitian)
+    _record(tape, 1.0, source, target, zero=False, region=region, mirrored=True)
 
 
-def record_scale(tape: Tape, factor, target: Operand, zero: bool, part: Region = Region.ALL) -> None:
+def record_scale(tape: Tape, factor, target: Operand, zero: bool, region: Region = Region.ALL) -> None:
     """target := factor * target; with `zero` it is filled with zeros and not read."""
-    _record(tape, factor, target, target, zero, part)
+    _record(tape, factor, target, target, zero, region)
 
 
 def record_pack(tape: Tape, source: Operand) -> Operand:
@@ -58,11 +58,11 @@ def record_pack(tape: Tape, source: Operand) -> Operand:
 
 
 def _record(
-    tape: Tape, factor, source: Operand, target: Operand, zero: bool, part: Region, mirrored: bool = False
+    tape: Tape, factor, source: Operand, target: Operand, zero: bool, region: Region, mirrored: bool = False
 ) -> None:
     device = current(tape.device)
     config = select(copy_scaled.STEM, tape.dtype, "", (target.rows, target.cols), device).config
-    kernel = copy_scaled.source(config, source.conj, zero, source.by_rows, target.by_rows, part, mirrored)
+    kernel = copy_scaled.source(config, source.conj, zero, source.by_rows, target.by_rows, region, mirrored)
     tape.launch(kernel, config.grid(target.rows, target.cols), (source, target), _integers, (factor,))
 
 

@@ -33,20 +33,20 @@ __all__ = [
 
 #: Stem of each family of kernels -> its ``source``.
 class _Product(NamedTuple):
-    """alpha A B + beta C of `part` of C; `alpha` and `beta` are ALPHA, BETA or numbers."""
+    """alpha A B + beta C of `region` of C; `alpha` and `beta` are ALPHA, BETA or numbers."""
 
     alpha: Any
     a: Operand
     b: Operand
     beta: Any
     c: Operand
-    part: Region = Region.ALL
+    region: Region = Region.ALL
     three_m: bool = False
 
     @property
     def turned(self) -> _Product:
         """C' = B' A'."""
-        return self._replace(a=self.b.T, b=self.a.T, c=self.c.T, part=self.part.transposed)
+        return self._replace(a=self.b.T, b=self.a.T, c=self.c.T, region=self.region.transposed)
 
     @property
     def upright(self) -> _Product:
@@ -54,10 +54,10 @@ class _Product(NamedTuple):
 
         A triangle stays as it is.
         """
-        a, b, c, part = self.a, self.b, self.c, self.part
-        if c.row_stride < 0 and part is Region.ALL:
+        a, b, c, region = self.a, self.b, self.c, self.region
+        if c.row_stride < 0 and region is Region.ALL:
             a, c = a.flip(rows=True), c.flip(rows=True)
-        if c.col_stride < 0 and part is Region.ALL:
+        if c.col_stride < 0 and region is Region.ALL:
             b, c = b.flip(cols=True), c.flip(cols=True)
         if a.col_stride < 0 and b.row_stride < 0:
             a, b = a.flip(cols=True), b.flip(rows=True)
@@ -118,13 +118,13 @@ def record_gemm(
     b: Operand,
     beta,
     c: Operand,
-    part: Region = Region.ALL,
+    region: Region = Region.ALL,
     three_m: bool = False,
 ) -> None:
     """Record C := alpha A B + beta C, of all of C or a triangle as `kernels.common.region` names them;
     `alpha` and `beta` are ALPHA, BETA or numbers.
     """
-    job = _Product(alpha, a, b, beta, c, part, three_m).upright
+    job = _Product(alpha, a, b, beta, c, region, three_m).upright
     if not contiguous(job.c) and contiguous(job.c.T):
         job = job.turned  # a row-major C is a column-major one of the transposed product
     c = job.c
@@ -134,9 +134,9 @@ def record_gemm(
             return
         packed = tape.scratch(c.rows, c.cols, c.batch)
         if beta != 0:
-            record_copy(tape, 1.0, c, packed, job.part)
+            record_copy(tape, 1.0, c, packed, job.region)
         _record_dense(tape, job._replace(c=packed))
-        record_copy(tape, 1.0, packed, c, job.part)
+        record_copy(tape, 1.0, packed, c, job.region)
 
 
 def contiguous(operand: Operand) -> bool:
@@ -150,7 +150,7 @@ def _record_dense(tape: Tape, job: _Product) -> None:
     copied_a, copied_b = (not (contiguous(x) or contiguous(x.T)) for x in (a, b))
     layout = "nt"[not (copied_a or contiguous(a))] + "nt"[not (copied_b or contiguous(b))]
     copied, aligned = (copied_a, copied_b), alignments(layout, a, b)
-    given = copied, job.part, aligned, job.three_m, tape.room
+    given = copied, job.region, aligned, job.three_m, tape.room
     choice = select("gemm", tape.dtype, layout, job.extents, current(tape.device), *given)
     tape.choices.append(choice)
     config, splits = choice.config, choice.splits
@@ -188,12 +188,12 @@ def _record_split(tape: Tape, config: GemmConfig, job: _Product, splits: int) ->
     chunks_a = a._replace(cols=depth, batch=splits, batch_stride=depth * a.col_stride)
     chunks_b = b._replace(rows=depth, batch=splits, batch_stride=depth * b.row_stride)
     chunks = partials.matrices(0, splits)
-    _record_product(tape, config, _Product(1.0, chunks_a, chunks_b, 0.0, chunks, job.part))
+    _record_product(tape, config, _Product(1.0, chunks_a, chunks_b, 0.0, chunks, job.region))
     if rest:
         done = splits * depth
         rest_a, rest_b = a.block(0, done, a.rows, rest), b.block(done, 0, rest, b.cols)
         left = partials.matrices(splits, 1)
-        _record_product(tape, config, _Product(1.0, rest_a, rest_b, 0.0, left, job.part))
+        _record_product(tape, config, _Product(1.0, rest_a, rest_b, 0.0, left, job.region))
     _record_sum(tape, job, partials)
 
 
@@ -207,7 +207,7 @@ def _record_sum(tape: Tape, job: _Product, partials: Operand) -> None:
         return c.rows, c.cols, count, first.col_stride, c.col_stride, first.batch_stride
 
     blocks, operands = config.grid(partials.col_stride, c.cols), (partials.matrices(0, 1), c)
-    tape.launch(split_k_reduce.source(config, job.part), blocks, operands, integers, (job.alpha, job.beta))
+    tape.launch(split_k_reduce.source(config, job.region), blocks, operands, integers, (job.alpha, job.beta))
 
 
 def _record_product(tape: Tape, config: GemmConfig, job: _Product, streamed: bool = False) -> None:
@@ -223,15 +223,15 @@ def _record_kernel(
     tape: Tape, config: GemmConfig, job: _Product, leads: tuple[int, ...], k: int, streamed: bool
 ) -> None:
     """The launch; `leads` are the strides of A, B that are not 1."""
-    alpha, a, b, beta, c, part, _ = job
-    kernel = FAMILIES[config.STEM].source(config, a.conj, b.conj, part)
+    alpha, a, b, beta, c, region, _ = job
+    kernel = FAMILIES[config.STEM].source(config, a.conj, b.conj, region)
 
     def integers(a: Operand, b: Operand, c: Operand, *_) -> tuple:
         walked = schedule[1:] if schedule else ()
         strides = (*leads, c.col_stride, a.batch_stride, b.batch_stride, c.batch_stride)
         return c.rows, c.cols, k, *walked, *strides
 
-    tiles = config.grid(c.rows, c.cols, part)
+    tiles = config.grid(c.rows, c.cols, region)
     schedule = tile_schedule_of(config, tiles * c.batch, k, current(tape.device), streamed)
     if schedule is None:
         tape.launch(kernel, tiles, (a, b, c), integers, (alpha, beta))

@@ -86,16 +86,16 @@ def _record_symmetrized(tape: Tape, product: Product, c: Operand, triangle: Tria
     tape.limit = most_workspace(c)
     record_beyond(tape, c, triangle)
     alpha, left, right = product
-    part = triangle.region
+    region = triangle.region
     if not c.by_rows:  # a row-major C is a column-major one of the transposed product
-        left, right, c, part = right.T, left.T, c.T, part.transposed
+        left, right, c, region = right.T, left.T, c.T, region.transposed
     with tape.temporary():
         w = tape.scratch(c.rows, c.cols, c.batch)
         record_gemm(tape, alpha, left, right, 0.0, w)
         config = select(symmetrize.STEM, tape.dtype, "", (c.rows, c.cols), current(tape.device)).config
         beta = 0.0 if triangle.overwrite else BETA
-        blocks = config.grid(c.rows, part)
-        tape.launch(symmetrize.source(config, part), blocks, (w, c), _integers, (beta,))
+        blocks = config.grid(c.rows, region)
+        tape.launch(symmetrize.source(config, region), blocks, (w, c), _integers, (beta,))
 
 
 def _integers(w: Operand, c: Operand) -> tuple:

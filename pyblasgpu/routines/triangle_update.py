@@ -75,14 +75,14 @@ def tape_of_triangle(
 def _record_beta(tape: Tape, *operands_and_triangle) -> None:
     *_, c, triangle = operands_and_triangle
     record_beyond(tape, c, triangle)
-    record_scale(tape, BETA, c, zero=triangle.overwrite, part=triangle.region)
+    record_scale(tape, BETA, c, zero=triangle.overwrite, region=triangle.region)
 
 
 def record_beyond(tape: Tape, c: Operand, triangle: TriangleUpdate) -> None:
     """Record that what is beyond the triangle of a new C is filled with zeros."""
     if triangle.is_new_output:
         beyond = c.T if triangle.uplo is Uplo.LOWER else c
-        record_scale(tape, 0.0, beyond, zero=True, part=Region.STRICT_LOWER)
+        record_scale(tape, 0.0, beyond, zero=True, region=Region.STRICT_LOWER)
 
 
 def record_triangle(tape: Tape, products: tuple[Product, ...], c: Operand, triangle: TriangleUpdate) -> None:

@@ -59,8 +59,8 @@ def plan(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo) -> InPlace 
 
 
 def _choose(tape: Tape, pair: Pair) -> KernelChoice:
-    device, part, aligned = current(tape.device), pair.triangle, pair.aligned
-    found = select("gemm", tape.dtype, pair.layout, pair.extents, device, part=part, aligned=aligned)
+    device, triangle, aligned = current(tape.device), pair.triangle, pair.aligned
+    found = select("gemm", tape.dtype, pair.layout, pair.extents, device, region=triangle, aligned=aligned)
     return replace(found, config=match_alignment(found.config, *pair.operands))
 
 

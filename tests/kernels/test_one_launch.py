@@ -23,7 +23,7 @@ TRMM = {
     for triangle in Triangle
     for n in (512, 2048, 8192)
     if n <= MAX_FUSED_TRMM.get(letter, n)
-    for found in [choose.select("gemm", DTYPES[letter], "nn", (n, n, n), H200, part=triangle).config]
+    for found in [choose.select("gemm", DTYPES[letter], "nn", (n, n, n), H200, region=triangle).config]
 }
 
 

@@ -88,13 +88,15 @@ def test_a_last_wave_that_is_nearly_empty_is_parted(doubt):
     assert choice_of(DTYPES["s"], "tt", TILES, H200).config in tuned_configs("gemm", DTYPES["s"], "tt", H200)
 
 
-@pytest.mark.parametrize("given", [{"splits": 1}, {"splits": 2}, {"part": Triangle.LOWER_LEFT}, {"room": 0}])
+@pytest.mark.parametrize(
+    "given", [{"splits": 1}, {"splits": 2}, {"region": Triangle.LOWER_LEFT}, {"room": 0}]
+)
 def test_where_no_tile_may_be_parted_no_twin_is_asked(doubt, given):
     doubt(0.01)
-    extents, part, room = (*TILES, 1), given.get("part", Region.ALL), given.get("room")
+    extents, region, room = (*TILES, 1), given.get("region", Region.ALL), given.get("room")
 
     def chosen():
-        return choose.select("gemm", DTYPES["s"], "tt", extents, H200, part=part, room=room)
+        return choose.select("gemm", DTYPES["s"], "tt", extents, H200, region=region, room=room)
 
     if "splits" in given:
         with override("splits", given["splits"]):

@@ -40,8 +40,8 @@ def longer(monkeypatch):
     forget()
 
 
-def twins(config, part):
-    return variants.triangle_twins(config, part, H200)
+def twins(config, region):
+    return variants.triangle_twins(config, region, H200)
 
 
 @pytest.mark.parametrize("spare", [True, False])
@@ -59,11 +59,11 @@ def test_others_have_none(letter):
     assert twins(config, Region.LOWER) == ((config, 1.0),)
 
 
-@pytest.mark.parametrize("part", [Region.LOWER, Region.HERMITIAN_UPPER])
+@pytest.mark.parametrize("region", [Region.LOWER, Region.HERMITIAN_UPPER])
 @pytest.mark.parametrize("factor, persistent", [(100.0, False), (0.01, True)])
-def test_the_choice_weighs_both(longer, part, factor, persistent):
+def test_the_choice_weighs_both(longer, region, factor, persistent):
     longer(factor)
-    choice = choose.select("gemm", DTYPES["c"], "nt", (4096, 4096, 4096), H200, part=part)
+    choice = choose.select("gemm", DTYPES["c"], "nt", (4096, 4096, 4096), H200, region=region)
     assert choice.config.persistent is persistent
 
 

@@ -80,7 +80,7 @@ def test_no_more_workspace_than_triangular_routines_may_take(letter):
 def test_work_in_levels():
     """A tile of the whole order takes longer than the mean one, and many tiles more than one."""
     chosen = choose.select(
-        "gemm", DTYPES["d"], "nn", (4096, 4096, 4096), H200, part=Triangle.LOWER_LEFT
+        "gemm", DTYPES["d"], "nn", (4096, 4096, 4096), H200, region=Triangle.LOWER_LEFT
     ).config
     share, longest = in_place_cycles(chosen, (4096, 4096, 4096), H200, Triangle.LOWER_LEFT)
     fewer, same = in_place_cycles(chosen, (4096, 2048, 4096), H200, Triangle.LOWER_LEFT)
@@ -90,12 +90,14 @@ def test_work_in_levels():
 def test_without_a_config_for_it_the_choice_says_so(monkeypatch):
     monkeypatch.setattr(dispatch_gemm, "in_place_twin", lambda config, triangle: None)
     with pytest.raises(BackendUnavailable, match="in place"):
-        choose.select("gemm", DTYPES["d"], "nn", (999, 999, 999), H200, part=Triangle.LOWER_LEFT)
+        choose.select("gemm", DTYPES["d"], "nn", (999, 999, 999), H200, region=Triangle.LOWER_LEFT)
     assert planned("d", 999, 999) is None
 
 
 def test_a_config_that_is_asked_for_and_cannot_takes_the_recursion():
-    chosen = choose.select("gemm", DTYPES["d"], "nn", (999, 999, 999), H200, part=Triangle.LOWER_LEFT).config
+    chosen = choose.select(
+        "gemm", DTYPES["d"], "nn", (999, 999, 999), H200, region=Triangle.LOWER_LEFT
+    ).config
     with override(chosen.STEM, replace(chosen, stages=1, prefetch=False, through_l1=False)):
         assert planned("d", 999, 999) is None
     with override(chosen.STEM, chosen):

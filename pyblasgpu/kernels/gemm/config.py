@@ -238,5 +238,5 @@ class GemmConfig:
         return a, b
 
     def grid(self, m: int, n: int, region: Region = Region.ALL) -> int:
-        """Tiles of an m-by-n C, or of a part of it: blocks along x of an ordinary kernel."""
+        """Tiles of an m-by-n C, or of a region of it: blocks along x of an ordinary kernel."""
         return tile_count(self.BLK_M, self.BLK_N, m, n, region)

@@ -216,7 +216,7 @@ def _finisher(config: GemmConfig, product: Product, region: Region):
 
 
 def build(config: GemmConfig, product: Product, region: Region = Region.ALL):
-    """The kernel's function; of C it knows the tiles that a part of it meets."""
+    """The kernel's function; of C it knows the tiles that the `region` meets."""
     facts = config.dtype_facts
     real, int32, quotient = ptx.REALS[facts.real], ptx.types.int32, ptx.quotient
     BLK_K, STAGES, PREFETCH = config.BLK_K, config.stages, config.prefetch

@@ -39,8 +39,8 @@ def kernel_source(
     Of C only `region` is read and written, one of `REGIONS`.
 
     The kernel's parameters are pointers to A, B, C; int32 m, n, k; int64 leading strides and batch
-    strides of A, B, C (elements); alpha and beta (real, imaginary part). Grid: x ``config.grid(m, n, part)``,
-    z the batch.
+    strides of A, B, C (elements); alpha and beta (real, imaginary part). Grid: x
+    ``config.grid(m, n, region)``, z the batch.
 
     Of a persistent kernel the pointers are to A, B, C, the pieces (a tile a block) and the flags (one a
     block, 0 before the launch and after it). After k stand int32 tiles, full_waves, k_iters_per_block and
