@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
-from pathlib import Path
 
+import import_graph
 import pytest
+from import_graph import FILES, PACKAGE, imports
 
-import pyblasgpu
-
-PACKAGE = Path(pyblasgpu.__file__).parent
-
-#: From the roof down. A module imports from its own line and from the lines below it.
+#: From the top down. A module imports from its own line and from the lines below it.
 LAYERS = [
     {"__main__"},
     {"cli"},
@@ -37,22 +33,6 @@ LAYERS = [
     {"types", "errors", "arguments"},
 ]
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
-FILES = sorted(PACKAGE.rglob("*.py"))
-
-
-def imports(file: Path) -> list[tuple[int, str]]:
-    """Line and full name of every module that `file` imports, at its top or within a function."""
-    package = ["pyblasgpu", *file.relative_to(PACKAGE).parent.parts]
-    found = []
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.Import):
-            found += [(node.lineno, alias.name) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] if node.level else []
-            module = ".".join([*base, *([node.module] if node.module else [])])
-            # `from . import gpu` names modules, `from .types import Side` does not: both resolve to the layer
-            found += [(node.lineno, f"{module}.{alias.name}") for alias in node.names]
-    return found
 
 
 def layer(name: str) -> str:
@@ -68,15 +48,35 @@ def test_every_module_has_a_layer():
     assert modules <= set(DEPTH)
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(PACKAGE)))
-def test_imports_run_downwards(file):
-    here = DEPTH[file.relative_to(PACKAGE).with_suffix("").parts[0]]
-    upward = [
+def upward_imports(file, package=PACKAGE) -> list[str]:
+    """The imports of `file` from layers above its own."""
+    here = DEPTH[file.relative_to(package).with_suffix("").parts[0]]
+    return [
         f"line {line}: {name}"
-        for line, name in imports(file)
+        for line, name in imports(file, package)
         if name.split(".")[0] == "pyblasgpu" and DEPTH[layer(name)] < here
     ]
-    assert not upward
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(PACKAGE)))
+def test_imports_run_downwards(file):
+    assert not upward_imports(file)
+
+
+def test_the_layers_stand_as_the_architecture_says():
+    order = "types operands gpu kernels database model dispatch routines frontend api testing tuning cli"
+    depths = [DEPTH[name] for name in order.split()]
+    assert depths == sorted(set(depths), reverse=True)
+    assert DEPTH["testing"] > DEPTH["bench"] > DEPTH["cli"]
+
+
+def test_what_serves_a_call_never_reaches_the_tuner():
+    """Nor the tests' parts and the command line, through whatever they import, lazily or not."""
+    below = {
+        name for name in import_graph.modules() if layer(name) in ("dispatch", "routines", "frontend", "api")
+    }
+    reached = {layer(name) for name in import_graph.reachable(below)}
+    assert not reached & {"tuning", "testing", "bench", "build", "demo", "cli"}
 
 
 def importers(*roots: str) -> set[str]:
@@ -97,16 +97,23 @@ def test_kernels_and_routines_do_without_numpy():
     assert not importers("numpy", "scipy") & {"kernels", "routines", "operands", "types", "errors"}
 
 
-def test_an_upward_import_is_seen(tmp_path, monkeypatch):
-    file = tmp_path / "kernels" / "planted.py"
+@pytest.mark.parametrize(
+    ("text", "layers"),
+    [
+        (
+            "def late():\n    from ..api import level3\n    from .. import cli\n    import pyblasgpu\n",
+            "api cli __init__",
+        ),
+        ("from ..tuning.session import Tuner\n", "tuning"),
+        ("import_module('..tuning.session', __package__)\n", "tuning"),
+    ],
+)
+def test_an_upward_import_is_seen(tmp_path, text, layers):
+    file = tmp_path / "dispatch" / "planted.py"
     file.parent.mkdir()
-    file.write_text(
-        "def late():\n    from ..api import level3\n    from .. import cli\n    import pyblasgpu\n"
-    )
-    monkeypatch.setattr(sys.modules[__name__], "PACKAGE", tmp_path)
-    assert [layer(name) for _, name in imports(file)] == ["api", "cli", "__init__"]
-    with pytest.raises(AssertionError):
-        test_imports_run_downwards(file)
+    file.write_text(text)
+    assert [layer(name) for _, name in imports(file, tmp_path)] == layers.split()
+    assert len(upward_imports(file, tmp_path)) == len(layers.split())
 
 
 def test_import_touches_no_device_library_and_is_quick():

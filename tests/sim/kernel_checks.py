@@ -1,0 +1,337 @@
+"""Checks of the kernels that take a kernel's module, for the defects that are planted in it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import wraps
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from pyblasgpu import kernels
+from pyblasgpu.gpu.simulator import intrinsics as simulator
+from pyblasgpu.kernels.trsm.small import TrsmSmall
+from pyblasgpu.types import Region, Triangle
+
+from . import (
+    test_copy_scaled,
+    test_gemm_mma,
+    test_gemm_simt,
+    test_leaves,
+    test_pack,
+    test_packed_products,
+    test_persistent,
+    test_split_k_reduce,
+    test_symmetrize,
+    test_trmm_fused,
+    test_trsm_body,
+    test_trsm_fused,
+    test_trsv,
+)
+from .test_gemm_simt import config
+
+
+class Check(NamedTuple):
+    """``run(module)`` raises where `module`, in the place of the kernel `stem`, is wrong."""
+
+    stem: str
+    run: Callable
+
+
+def one_each(make: Callable[..., Check]) -> Callable[..., Check]:
+    """Equal checks are one, which the sound kernel has to pass once."""
+    made: dict[str, Check] = {}
+
+    @wraps(make)
+    def found(*arguments, **options) -> Check:
+        key = repr((arguments, sorted(options.items())))
+        if key not in made:
+            made[key] = make(*arguments, **options)
+        return made[key]
+
+    return found
+
+
+@one_each
+def simt(letter="s", trans_a=False, trans_b=False, m=17, n=9, k=11, alpha=2, beta=-1, **changes) -> Check:
+    """A product by the `gemm_simt` of this Config."""
+    flags = {name: changes.pop(name) for name in ("conj_a", "conj_b", "batch", "region") if name in changes}
+    small = config(letter, trans_a, trans_b, **changes)
+
+    def run(module):
+        chosen = module.GemmSimt(**asdict(small))
+        test_gemm_simt.check(chosen, m, n, k, alpha=alpha, beta=beta, kernels=module, **flags)
+
+    return Check("gemm_simt", run)
+
+
+@one_each
+def mma(letter="d", trans_a=False, trans_b=False, m=37, n=19, k=27, **changes) -> Check:
+    """A product by the `gemm_mma` of this Config."""
+    flags = {name: changes.pop(name) for name in ("conj_a", "conj_b") if name in changes}
+    small = test_gemm_mma.config(letter, trans_a, trans_b, prefetch=True, **changes)
+
+    def run(module):
+        test_gemm_simt.check(module.GemmMma(**asdict(small)), m, n, k, kernels=module, **flags)
+
+    return Check("gemm_mma", run)
+
+
+@one_each
+def leaf(family, letter="d", n=21, r=11, **options) -> Check:
+    """A triangle by a leaf kernel."""
+
+    def run(module):
+        test_leaves.check(family, letter, n, r, kernels=module, **options)
+
+    return Check("trsm_small" if family == "small" else f"{family}_leaf", run)
+
+
+@one_each
+def trsm_mma(letter="d", n=21, r=11, stem="trsm_mma", **options) -> Check:
+    """A triangle by a leaf whose warps own columns of B."""
+
+    def run(module):
+        test_trsm_body.check(stem, letter, n, r, kernels=module, **options)
+
+    return Check(stem, run)
+
+
+@one_each
+def trsm_fma(letter="d", **options) -> Check:
+    """The same, by a `trsm_fma`."""
+    return trsm_mma(letter, stem="trsm_fma", **options)
+
+
+def overflow(module) -> None:
+    """What overflows where rows are divided first must be solved again; elsewhere nothing is spoilt."""
+    for rows, at in ((9, 4), (29, 12), (29, 26)):
+        t, b, x = test_trsm_body.overflowing("float64", rows, at)
+        np.testing.assert_allclose(test_trsm_body.solve(module.STEM, t, b, kernels=module), x, rtol=1e-14)
+
+
+def huge_diagonal(module) -> None:
+    """The square of its size overflows, and its inverse counts as zero."""
+    t, x = np.eye(9, dtype=complex), np.ones((9, 2), complex)
+    t[4, 4] = 1e200
+    np.testing.assert_array_equal(test_trsm_body.solve(module.STEM, t, t @ x, kernels=module), x)
+
+
+@one_each
+def trsv(letter="d", n=53, **options) -> Check:
+    """A triangle with few right-hand sides in one launch, some orders of its blocks."""
+
+    def unneeded(*_):
+        raise AssertionError("solved again")
+
+    def run(module):
+        module.by_exact_division = lambda *_: unneeded
+        for seed in range(4):
+            simulator.reseed(seed)
+            test_trsv.check(letter, n, kernels=module, **options)
+
+    return Check("trsv", run)
+
+
+def trsv_exact_division(module) -> None:
+    """What is not safe to divide by, or overflows where columns are divided first."""
+    test_trsv.check_true_divisions("d", 3e300, module)
+    test_trsv.check_true_divisions("z", 1e-310, module)
+    test_trsv.check_overflow(module)
+
+
+@one_each
+def split_k_reduce(letter="s", **options) -> Check:
+    """Partials added up."""
+
+    def run(module):
+        test_split_k_reduce.check(letter, kernels=module, **options)
+
+    return Check("split_k_reduce", run)
+
+
+@one_each
+def symmetrize(letter="d", **options) -> Check:
+    """A matrix and its mirror image, in one triangle."""
+
+    def run(module):
+        test_symmetrize.check(letter, kernels=module, **options)
+
+    return Check("symmetrize", run)
+
+
+@one_each
+def pack(letter="s", deep=False, **options) -> Check:
+    """An operand packed by stripes, its rows lengthened; or by `deep` ones, read by 16 bytes."""
+    given = {"packing": test_pack.DEEP[-1], "extent": 44, "k": 36} if deep else {}
+
+    def run(module):
+        test_pack.check(letter, kernels=module, **{**given, **options})
+
+    return Check("pack", run)
+
+
+@one_each
+def for_packed(letter="s", family="gemm_simt", m=37, n=19, k=27, walk=None, batch=1, **changes) -> Check:
+    """A product of packed operands."""
+    small = test_packed_products.config(letter, family, persistent=bool(walk), **changes)
+
+    def run(module):
+        chosen = getattr(module, type(small).__name__)(**asdict(small))
+        test_packed_products.product(chosen, m, n, k, walk, batch=batch, kernels=module)
+
+    return Check(family, run)
+
+
+@one_each
+def persistent(
+    letter="s", m=35, n=19, k=26, walk="streamed", blocks=4, batch=1, region=Region.ALL, seeds=1, **changes
+) -> Check:
+    """A product by persistent blocks, in some orders of them."""
+
+    def run(module):
+        small = test_persistent.tile(letter, **changes)
+        for seed in range(seeds):
+            simulator.reseed(seed)
+            test_persistent.check(small, m, n, k, walk, blocks, batch, region=region, kernels=module)
+
+    return Check("gemm_simt", run)
+
+
+@one_each
+def trmm_fused(letter="s", triangle=Triangle.LOWER_LEFT, seeds=3, **options) -> Check:
+    """The fused TRMM in some orders of its blocks, which signal each level."""
+
+    def run(module):
+        sys.modules[f"{kernels.__name__}.gemm.trmm_fused"].SPAN = 1
+        for seed in range(seeds):
+            simulator.reseed(seed)
+            test_trmm_fused.check(letter, triangle, kernels=module, **options)
+
+    return Check("gemm_simt", run)
+
+
+@one_each
+def trmm_non_finite(letter="s", triangle=Triangle.LOWER_LEFT) -> Check:
+    """The same with one number that is not finite."""
+
+    def run(module):
+        sys.modules[f"{kernels.__name__}.gemm.trmm_fused"].SPAN = 1
+        for seed in range(3):
+            simulator.reseed(seed)
+            test_trmm_fused.check_not_finite(letter, triangle, kernels=module)
+
+    return Check("gemm_simt", run)
+
+
+@one_each
+def trsm_fused(letter="s", triangle=Triangle.LOWER_LEFT, seeds=3, first_pass_only=False, **options) -> Check:
+    """A triangle that is solved in one launch, some orders of its blocks, that tell of each stripe.
+
+    `first_pass_only`: without exact division, which repairs what the first pass got wrong.
+    """
+
+    def run(module):
+        sys.modules[f"{kernels.__name__}.gemm.trsm_fused"].SPAN = 1
+        if first_pass_only:
+            sys.modules[f"{kernels.__name__}.gemm.diagonal_solve"].exact_division_solver = lambda *_: (
+                refuse_exact_division
+            )
+        for seed in range(seeds):
+            simulator.reseed(seed)
+            test_trsm_fused.check(letter, triangle, kernels=module, **options)
+
+    return Check("gemm_simt", run)
+
+
+@one_each
+def trsm_by_warps(letter="s", triangle=Triangle.LOWER_LEFT, **options) -> Check:
+    """The same by threads that share a right-hand side."""
+    return trsm_fused(letter, triangle, **options, **test_trsm_fused.shared(triangle))
+
+
+def refuse_exact_division(*_) -> None:
+    raise AssertionError("it is solved again")
+
+
+@one_each
+def trsm_test(test: Callable, *arguments) -> Check:
+    """A test of what has no safe reciprocal, or no finite quotient."""
+    return Check("gemm_simt", lambda module: test(*arguments, kernels=module))
+
+
+@one_each
+def diagonal_blocks(letter="d", **options) -> Check:
+    """The copy of the diagonal blocks."""
+
+    def run(module):
+        test_trmm_fused.check(letter, Triangle.LOWER_LEFT, copier=module, **options)
+
+    return Check("diagonal_blocks", run)
+
+
+@one_each
+def k_major_b(letter="s", m=19, n=21, k=20, **changes) -> Check:
+    """A product whose stripe of B stays as it lies, along k."""
+
+    def run(module):
+        small = test_gemm_simt.kept(letter, **changes)
+        test_gemm_simt.check(module.GemmSimt(**asdict(small)), m, n, k, kernels=module)
+
+    return Check("gemm_simt", run)
+
+
+@one_each
+def copy_test(test: Callable, *arguments) -> Check:
+    """A test of `copy_scaled`, which finds its kernel by the module's name."""
+
+    def run(module):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(test_copy_scaled, "copy_scaled", module)
+            test(*arguments)
+
+    return Check("copy_scaled", run)
+
+
+def unsafe_reciprocal(module) -> None:
+    t, x = np.asfortranarray([[1.0, 0, 0], [2, 1e-310, 0], [3, 4, -1]]), np.ones((3, 1))
+    b = np.asfortranarray(t @ x)
+    test_leaves.launch(module, test_leaves.small("small", "d"), t, b, test_leaves.VARIANT, 1.0)
+    np.testing.assert_array_equal(b[:1], x[:1])
+    np.testing.assert_allclose(b, [[1], [(t @ x - 2)[1, 0] / 1e-310], [3 + 4 * b[1, 0] - (t @ x)[2, 0]]])
+
+
+def nan_in_b(module) -> None:
+    """A NaN in B must not meet the zeros that stand for what lies above the diagonal."""
+    t, b = np.asfortranarray(np.tril(np.ones((13, 13)))), np.ones((13, 6), order="F")
+    b[5, 2] = np.nan
+    test_leaves.launch(module, test_leaves.small("trmm", "d"), t, b, test_leaves.VARIANT, 1.0)
+    assert np.isnan(b).sum() == 8
+
+
+NAN_IN_B = Check("trmm_leaf", nan_in_b)
+UNSAFE_RECIPROCAL = Check("trsm_small", unsafe_reciprocal)
+EXACT_DIVISION = Check("trsv", trsv_exact_division)
+MMA_OVERFLOW, HUGE_DIAGONAL = Check("trsm_mma", overflow), Check("trsm_mma", huge_diagonal)
+FMA_OVERFLOW = Check("trsm_fma", overflow)
+LARGE = {"ORDER": 64, "BLK": 16}
+PRODUCER = {"PRODUCER_WARPS": 1}
+TWO_WARPS = {"WARPS_PER_COLUMN_GROUP": 2}
+COPIES = copy_test(test_copy_scaled.test_copies, "z", True, False, True)
+ZEROS = copy_test(test_copy_scaled.test_zeros_without_reading, "z")
+TRIANGLE = copy_test(
+    test_copy_scaled.test_triangles_are_copied_alone, "c", Region.HERMITIAN_LOWER, True, False
+)
+MIRROR = copy_test(test_copy_scaled.test_a_triangle_is_mirrored, "c", Region.HERMITIAN_LOWER, True, False)
+STRICT = copy_test(test_copy_scaled.test_triangles_are_copied_alone, "d", Region.STRICT_LOWER, True, False)
+VECTORS_OF_A = simt(trans_a=True, k=12, VEC_A=2, DIM_XA=4, DIM_YA=8, BLK_K=8)
+T_BY_ROWS = leaf("trmm", t_by_rows=False)
+WIDE_SMALL = TrsmSmall("d", BLK_N=64)  # threads whose elements of the diagonal others bring
+NOT_SHARED = {"share_a": False, "share_b": False}
+WAIT = "wait()\n            cuda.syncthreads()"
+LOAD_NEXT = "load(0, ra, rb, there"
+INSIDE = "rows >= BLK_M and cols >= BLK_N and"
+FILL_PIPELINE = "wait()\n            cuda.syncthreads()\n            load(0, ra"

@@ -1,0 +1,98 @@
+"""Defects planted in what kernels have in common, one at a time: the checks of the kernels must catch every one."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyblasgpu.types import Region
+
+from .kernel_checks import (
+    STRICT,
+    T_BY_ROWS,
+    TRIANGLE,
+    UNSAFE_RECIPROCAL,
+    VECTORS_OF_A,
+    for_packed,
+    leaf,
+    mma,
+    simt,
+    trsm_fused,
+    trsv,
+)
+from .planting import assert_caught, parameters
+
+#: module, text, what is planted in its place, the check that sees it
+DEFECTS = [
+    # barriers and waits
+    ("common.triangle_panel", "= acc[x]\n            cuda.syncthreads()", "= acc[x]", leaf("trmm", slices=2)),
+    # edges
+    ("common.smem_tile", "(along < majors) & (across < minors)", "(along < majors)", simt()),
+    ("common.smem_tile", "(along < majors) & (across < minors)", "(along <= majors) & (across < minors)", simt()),
+    ("common.smem_tile", "if across < minors else 0", "if across <= minors else 0", simt(stages=2)),
+    ("common.smem_tile", "max(majors - along, 0)", "max(majors - along + 1, 0)", simt(stages=2)),
+    ("common.triangle_panel", "(i < rows_left) & (j < cols_left)", "(i <= rows_left) & (j < cols_left)", T_BY_ROWS),
+    ("common.triangle_panel", "(i < rows_left) & (j < cols_left)", "(i < rows_left)", leaf("trmm")),
+    ("common.triangle_panel", "(row < rows) & (col < cols)", "(row <= rows) & (col < cols)", leaf("trmm")),
+    ("common.triangle_panel", "(row < rows) & (col < cols)", "(row < rows)", leaf("trmm")),
+    ("common.coalesced_index", "True if TOTAL % THREADS == 0 else t + k * THREADS < TOTAL", "True", leaf("trmm", depth=6)),
+    ("common.coalesced_index", "+ k * STEP", "+ k", leaf("trmm", depth=6)),
+    ("common.coalesced_index", "at + STEP *", "at + (STEP + 1) *", leaf("trmm", depth=6)),
+    ("common.coalesced_index", "way(t, k + 1,", "way(t, k,", leaf("trmm", depth=6)),
+    ("common.substitution", "(i < rows) & (j < cols)", "(i <= rows) & (j < cols)", leaf("small")),
+    ("common.substitution", "(i < rows) & (j < cols)", "(i < rows - 1) & (j < cols)", leaf("small")),
+    ("common.region", "shift + BLK_M > FIRST", "shift > FIRST", TRIANGLE),
+    # what must not be read
+    ("common.triangle_panel", "i + shift - j >= FIRST", "i + shift - j > FIRST", leaf("trmm")),
+    ("common.triangle_panel", "i + shift - j >= FIRST", "j - i - shift >= FIRST", leaf("trmm")),
+    ("common.triangle_panel", "i + shift - j >= FIRST", "i - j >= FIRST", leaf("trmm")),
+    ("common.region", "i + shift - j >= FIRST", "i + shift - j > FIRST", TRIANGLE),
+    ("common.region", "i + shift - j >= FIRST", "i - j >= FIRST", TRIANGLE),
+    ("common.region", "1 if region.strict else 0", "0", STRICT),
+    ("common.region", "i + shift <= j", "i + shift < j", simt(m=20, n=20, region=Region.UPPER)),
+    ("common.region", "i + shift <= j", "i <= j", simt(m=20, n=20, region=Region.UPPER)),
+    ("common.region", "shift + BLK_M <= 0 if", "shift <= 0 if", simt(m=32, n=32, region=Region.UPPER)),
+    ("common.region", "else shift >= BLK_N", "else shift >= 0", simt(m=32, n=32, region=Region.LOWER)),
+    ("common.region", "else shift >= BLK_N", "else shift >= 0", simt("c", m=32, n=32, region=Region.HERMITIAN_LOWER)),
+    # conjugation and complex arithmetic
+    ("common.triangle_panel", "PARTS, conj, False)", "PARTS, False, False)", leaf("trmm", "z", conj=True)),
+    ("common.triangle_panel", "PARTS, conj, False)", "PARTS, False, conj)", leaf("trmm", "c", conj=True)),
+    ("common.substitution", "j, PARTS, conj, -1", "j, PARTS, False, -1", leaf("small", "c", conj=True)),
+    ("common.substitution", "t_im = real(CONJ) * diagonal[t", "t_im = diagonal[t", leaf("small", "z", conj=True)),
+    # places and strides
+    ("common.smem_tile", "place + piece * LEAD, staged", "place + piece, staged", VECTORS_OF_A),
+    ("common.smem_tile", "along * LEAD + across * PARTS if TRANSPOSES else ", "", simt(trans_a=True, stages=2)),
+    ("common.smem_tile", "major * LEAD + minor * PARTS if TRANSPOSES else ", "", simt(trans_a=True, stages=2)),
+    ("common.smem_tile", "self.lead if self.is_kept", "1 if self.is_kept", mma()),
+    ("common.smem_tile", "return 1 if self.is_kept", "return self.lead if self.is_kept", mma()),
+    ("common.smem_tile", "first * lead + along if K_MAJOR else ", "", simt(trans_a=True)),
+    ("common.smem_tile", "int64(DEPTH) if K_MAJOR else DEPTH * lead", "int64(DEPTH)", simt(trans_b=True)),
+    ("common.smem_tile", "quotient(first, BLK) * lead", "first * lead", for_packed()),
+    ("common.smem_tile", "+ along * LEAD", "+ along * BLK", for_packed("d", "gemm_mma", n=40, walk="streamed")),
+    ("common.smem_tile", "int64(DEPTH * LEAD)", "int64(DEPTH * BLK)", for_packed("z", "gemm_mma")),
+    ("common.smem_tile", "or t + first < RUNS", "or True", for_packed("c", BLK_M=8, DIM_XA=8, DIM_YA=4)),
+    ("common.smem_tile", "range(0, RUNS, THREADS)", "range(0, RUNS - THREADS, THREADS)", for_packed("d")),
+    ("common.smem_tile", "place + first * REALS", "place", for_packed("z")),
+    ("common.smem_tile", "line, first * REALS", "line, 0", for_packed("z")),
+    ("common.smem_tile", "line = offset(line, DIM_Y * lead", "line = offset(line, lead", simt()),
+    # products in place
+    ("common.substitution", "(i < rows) & (j < cols)", "(j < cols)", trsm_fused()),
+    ("common.substitution", "(i < rows) & (j < cols)", "(i < rows)", trsm_fused()),
+    ("common.substitution", "i * row + j * col + part", "i * row + j * parts + part",
+     trsm_fused(BLK_K=8, UNROLL=8, VEC_K=2)),
+    ("common.triangle_panel", "(slice - 1) * ACC + x", "slice * ACC + x", leaf("trmm", slices=2)),
+    ("common.triangle_panel", "kk * LEAD_T)", "kk * (LEAD_T - 1))", leaf("trmm")),
+    # order and arithmetic
+    ("common.substitution", "divided(column[x], diagonal[t], inverse[x])", "column[x]", leaf("small")),
+    ("common.substitution", "int32((size >= real(TINY)) & (size <= real(HUGE)))", "int32(1)", UNSAFE_RECIPROCAL),
+    ("common.substitution", "range(j + 1, n)", "range(j + 2, n)", UNSAFE_RECIPROCAL),
+    # the leaves whose warps own columns of B
+    ("common.substitution", "j * (lead + 1) * PARTS", "j * (n + 1) * PARTS", leaf("small")),
+    # few right-hand sides in one launch
+    ("common.substitution", "y[i] - t[k] * x[j]\n", "y[i] + t[k] * x[j]\n", trsv()),
+    ("common.substitution", "- t[k + 1] * x[j]\n", "+ t[k + 1] * x[j]\n", trsv("c")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("module", "before", "after", "check"), parameters(DEFECTS))
+def test_a_planted_defect_is_caught(module, before, after, check, monkeypatch):
+    assert_caught(module, before, after, check, monkeypatch)

@@ -1,0 +1,91 @@
+"""Defects planted in the GEMM kernels and their main loops, one at a time: the checks of the kernels must catch every one."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyblasgpu.types import Region
+
+from .kernel_checks import (
+    FILL_PIPELINE,
+    INSIDE,
+    LOAD_NEXT,
+    NOT_SHARED,
+    WAIT,
+    for_packed,
+    k_major_b,
+    mma,
+    simt,
+)
+from .planting import assert_caught, parameters
+
+#: module, text, what is planted in its place, the check that sees it
+DEFECTS = [
+    # barriers and waits
+    ("gemm.mainloop", f"{WAIT}\n            start", "wait()\n            start", simt(stages=2)),
+    ("gemm.mainloop", f"{WAIT}\n            start", "cuda.syncthreads()\n            start", simt(stages=2)),
+    ("gemm.mainloop", f"{WAIT}\n            {LOAD_NEXT}", f"wait()\n            {LOAD_NEXT}", mma()),
+    ("gemm.mainloop", f"{WAIT}\n            {LOAD_NEXT}", f"cuda.syncthreads()\n            {LOAD_NEXT}", mma()),
+    ("gemm.mainloop", FILL_PIPELINE, "wait()\n            load(0, ra", mma()),
+    ("gemm.mainloop", FILL_PIPELINE, "cuda.syncthreads()\n            load(0, ra", mma()),
+    ("gemm.mainloop", "ptx.wait_async(config.stages - 2)", "ptx.wait_async(config.stages - 1)", simt(stages=3)),
+    ("gemm.mainloop", "if stripe > 0:\n                    cuda.syncthreads()", "pass", simt()),
+    ("gemm.mainloop", "staged_b, t)\n                cuda.syncthreads()", "staged_b, t)", simt()),
+    # edges
+    ("gemm.mainloop", "(row < rows) & (col < cols)", "(row <= rows) & (col < cols)", simt(beta=0)),
+    ("gemm.mainloop", "(row < rows) & (col < cols)", "(row < rows) & (col < cols - 1)", simt()),
+    ("gemm.mainloop", INSIDE, INSIDE.replace("BLK_M", "0"), simt()),
+    ("gemm.mainloop", "and ldc % RUN == 0", "", simt(m=18, VEC_M=2, PAD_A=2)),
+    ("gemm.simt", "(at < extent) & (kk < depth)", "(at < extent)", simt(**NOT_SHARED)),
+    ("gemm.simt", "(at < extent) & (kk < depth)", "(kk < depth)", simt(trans_a=True, **NOT_SHARED)),
+    ("gemm.mainloop", "depth >= BLK_K:", "depth > 0:", simt(m=16, n=8)),
+    ("gemm.mainloop", "rows >= BLK_M and", "rows > 0 and", simt(trans_a=True, stages=2)),
+    ("gemm.mainloop", "(k + BLK_K - 1) // BLK_K", "k // BLK_K", simt()),
+    # what must not be read
+    ("gemm.mainloop", "(beta != real(0)) | (beta_i != real(0))", "True", simt(beta=0)),
+    ("gemm.mainloop", "read(old, i * WIDTH, c", "read(old, 0, c", simt(BLK_M=32, BLK_N=32)),
+    ("gemm.mainloop", "place(first + i, t)\n        read", "place(i, t)\n        read",
+     simt(n=30, BLK_M=32, BLK_N=32)),
+    ("gemm.mainloop", "scale_run(0, x, i * WIDTH", "scale_run(0, x, 0", simt(BLK_M=32, BLK_N=32)),
+    ("gemm.mainloop", "x = (first + i) * WIDTH", "x = i * WIDTH", simt(n=30, BLK_M=32, BLK_N=32)),
+    ("gemm.mainloop", "(beta != real(0)) | (beta_i", "(beta != real(0)) & (beta_i", simt()),
+    ("gemm.mainloop", "old[i * WIDTH + 1] = real(0)", "pass", simt("z", m=20, n=20, region=Region.HERMITIAN_LOWER)),
+    ("gemm.mainloop", "acc[x + 1] = real(0)", "pass", simt("c", m=20, n=20, region=Region.HERMITIAN_UPPER)),
+    ("gemm.mainloop", "REAL_DIAGONAL and row + shift == col", "REAL_DIAGONAL and row == col",
+     simt("z", m=20, n=20, region=Region.HERMITIAN_LOWER)),
+    # conjugation and complex arithmetic
+    ("gemm.simt", "conj_a,\n            conj_b,", "False,\n            conj_b,", simt("c", conj_a=True)),
+    ("gemm.simt", "conj_a,\n            conj_b,", "conj_b,\n            conj_a,", simt("z", conj_b=True)),
+    ("gemm.mainloop", "alpha * acc[x] - alpha_i", "alpha * acc[x] + alpha_i", simt("z", alpha=1 - 2j)),
+    ("gemm.mainloop", "- beta_i * old[y + 1]", "+ beta_i * old[y + 1]", simt("c", beta=1j)),
+    ("gemm.mma", "parts, conj_a, conj_b,", "parts, False, conj_b,", mma("z", conj_a=True)),
+    ("gemm.mma", "parts, conj_a, conj_b,", "parts, conj_b, conj_a,", mma("z", conj_b=True)),
+    ("gemm.mma", "by_real - by_imaginary\n", "by_real + by_imaginary\n", mma("z", three_m=True)),
+    ("gemm.mma", "by_sums - by_real", "by_sums", mma("z", three_m=True)),
+    # places and strides
+    ("gemm.simt", "step * (VEC_K * LEAD) + place", "step * (VEC_K * LEAD - 1) + place", simt()),
+    ("gemm.simt", "pointer, kk * LEAD)", "pointer, 0)", k_major_b()),
+    ("gemm.simt", "kk * (count * parts)", "0", k_major_b()),
+    ("gemm.simt", "place * LEAD + step * (VEC_K * parts)", "place * LEAD", k_major_b()),
+    ("gemm.simt", "count, dim * LEAD", "count, LEAD", k_major_b()),
+    ("gemm.simt", "(kk, VEC_K) if", "(0, VEC_K) if", k_major_b()),
+    ("gemm.simt", "(kk * count, 1)", "(kk, 1)", k_major_b()),
+    ("gemm.mainloop", "batch * stride_c + col0", "batch * stride_a + col0", simt(m=16, k=4, batch=2)),
+    ("gemm.mainloop", "begin_b(col0, int64(0), ldb)", "begin_b(row0, int64(0), ldb)", simt()),
+    ("gemm.mainloop", "BLK_M = BLK_N = BLK_K = 1", "BLK_M = BLK_N = BLK_K = 2", for_packed(m=33)),
+    ("gemm.mainloop", "if reading < STAGES - 1 else 0", "if reading < STAGES else 0", simt(stages=2)),
+    ("gemm.config", "return self.stages * self.stage", "return self.stage", simt(stages=3)),
+    ("gemm.simt", "LEAD = stripe.lead * parts", "LEAD = stripe.blk * parts", simt(PAD_A=1, stages=2)),
+    ("gemm.mma", "B_STRIPE + (col", "(col", mma()),
+    ("gemm.mma", "step * DEPTH + quarter", "step * DEPTH", mma()),
+    ("gemm.mma", "t // 32 % WARPS_M * WARP_M + g", "g", mma()),
+    ("gemm.mma", "t % 4 * 2 + j % 2", "t % 4 * 2 + (1 - j % 2)", mma()),
+    # products in place
+    ("gemm.mainloop", "load(2 * i + 3, ra_next", "load(2 * i + 2, ra_next", simt(stages=2, prefetch=True)),
+    ("gemm.mainloop", "update(acc, ra_next, rb_next)\n        load", "load", simt(stages=2, prefetch=True)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("module", "before", "after", "check"), parameters(DEFECTS))
+def test_a_planted_defect_is_caught(module, before, after, check, monkeypatch):
+    assert_caught(module, before, after, check, monkeypatch)

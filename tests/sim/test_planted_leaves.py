@@ -1,0 +1,129 @@
+"""Defects planted in the leaves of TRSM and TRMM, one at a time: the checks of the kernels must catch every one."""
+
+from __future__ import annotations
+
+import pytest
+
+from .kernel_checks import (
+    FMA_OVERFLOW,
+    HUGE_DIAGONAL,
+    LARGE,
+    MMA_OVERFLOW,
+    NAN_IN_B,
+    PRODUCER,
+    TWO_WARPS,
+    WIDE_SMALL,
+    leaf,
+    trsm_fma,
+    trsm_mma,
+)
+from .planting import assert_caught, parameters
+
+#: module, text, what is planted in its place, the check that sees it
+DEFECTS = [
+    # barriers and waits
+    ("trmm.leaf", "wait()\n                cuda.syncthreads()", "wait()", leaf("trmm")),
+    ("trmm.leaf", "wait()\n                cuda.syncthreads()", "cuda.syncthreads()", leaf("trmm")),
+    ("trmm.leaf", "wait_async(STAGES - 2)", "wait_async(STAGES - 1)", leaf("trmm")),
+    ("trmm.leaf", "if UNIT:\n            cuda.syncthreads()", "if False: pass", leaf("trmm", unit=True)),
+    # edges
+    ("trmm.leaf", "k in range(0, min(row0 + BLK_M, n), BLK_K)", "k in range(0, row0, BLK_K)", leaf("trmm")),
+    ("trmm.leaf", "depth = min(row0 + BLK_M, n) - k", "depth = n - k", leaf("trmm", depth=12)),
+    # what must not be read
+    ("trmm.leaf", "keep = row + below >= kk", "keep = True", NAN_IN_B),
+    ("trmm.leaf", "keep = row + below >= kk", "keep = row + below > kk", leaf("trmm")),
+    # conjugation and complex arithmetic
+    ("trmm.leaf", "stripe_multiplier(config, variant.conj)", "stripe_multiplier(config, False)",
+     leaf("trmm", "z", conj=True)),
+    # products in place
+    ("trmm.leaf", "X_STRIPE + slice * DEPTH * LEAD_X", "X_STRIPE", leaf("trmm", slices=2)),
+    ("trmm.leaf", "- slice * DEPTH", "", leaf("trmm", unit=True, slices=2)),
+    ("trmm.leaf", "if writing < STAGES - 1 else 0", "if writing < STAGES else 0", leaf("trmm")),
+    ("trmm.leaf", "batch * stride_b + col0 * b_cs", "batch * stride_t + col0 * b_cs", leaf("trmm", batch=2)),
+    # order and arithmetic
+    ("trmm.leaf", "int64(blocks - 1 - step)", "int64(step)", leaf("trmm")),
+    ("trmm.leaf", "== diagonal:", "== diagonal + 1:", leaf("trmm", unit=True)),
+    ("trmm.leaf", "store(b, at, alpha * acc[x], ok)", "store(b, at, acc[x], ok)", leaf("trmm")),
+    # the leaves whose warps own columns of B
+    ("trsm.body", "g, q)\n                sync_warp()", "g, q)", trsm_mma()),
+    ("trsm.body", "panels, int32(odd * PANEL)", "panels, 0", trsm_mma()),
+    ("trsm.body", "if lane < WARP_N:", "if True:", trsm_mma()),
+    ("trsm.body", "odd == part", "odd != part", trsm_mma(changes=TWO_WARPS)),
+    ("trsm.body", "or mine else 1", "or mine else 0", trsm_mma(changes=TWO_WARPS)),
+    ("trsm.body", "b, part * BLK * b_rs", "b, 0 * b_rs", trsm_mma(changes=TWO_WARPS)),
+    ("trsm.body", "updater, 0, TILES - 1, 1)", "updater, 0, TILES - 1, 0)", trsm_mma(n=32, changes=TWO_WARPS)),
+    ("trsm.body", "NEXT, TILES - LEFT, LEFT)", "TILES, TILES, LEFT)", trsm_mma(n=32, changes=TWO_WARPS)),
+    ("trsm.body", "tiles - j + (WARPS_PER_COLUMN_GROUP - 1)", "tiles - j", trsm_mma(n=32, changes=TWO_WARPS)),
+    ("trsm.mma", "(tile * BLK + g)", "(tile + g)", trsm_mma(changes=TWO_WARPS)),
+    ("trsm.fma", "(tile * BLK + g)", "(tile + g)", trsm_fma(changes=TWO_WARPS)),
+    ("trsm.mma", "config.WARPS_PER_COLUMN_GROUP * BLK * STEP_ROW", "BLK * STEP_ROW", trsm_mma(n=32, changes=TWO_WARPS)),
+    ("trsm.fma", "config.WARPS_PER_COLUMN_GROUP * BLK * ROW", "BLK * ROW", trsm_fma(n=32, changes=TWO_WARPS)),
+    ("trsm.body", "elif cuda.syncthreads_or(unsolved):", "elif unsolved:", trsm_fma()),
+    ("trsm.body", "wait()\n                if exact_division", "if exact_division", trsm_mma()),
+    ("trsm.body", "wait_diagonals()\n        cuda.syncthreads()", "cuda.syncthreads()", trsm_mma()),
+    ("trsm.body", "wait_diagonals()\n        cuda.syncthreads()", "wait_diagonals()", trsm_mma()),
+    ("trsm.body", "ptx.wait_async(STAGES - 1), ptx", "ptx.wait_async(STAGES), ptx", trsm_mma()),
+    ("trsm.body", "ptx.wait_async(STAGES - 2)", "ptx.wait_async(STAGES - 1)", trsm_mma()),
+    ("trsm.body", "int32(0), int32(STAGES - 1)", "int32(0), int32(0)", trsm_mma()),
+    ("trsm.body", "strip = offset(ring, int32(free * STAGE))", "strip = ring", trsm_mma()),
+    ("trsm.load_triangle", "int32(t - FIRST), step", "t, step", trsm_mma(changes=PRODUCER)),
+    ("trsm.load_triangle", "inside >= first + many", "inside >= first", trsm_mma()),
+    ("trsm.load_triangle", "size if tile < inside else 0", "size", trsm_mma()),
+    ("trsm.load_triangle", "elif first < count", "elif first < count - 1", trsm_mma()),
+    ("trsm.load_triangle", "first + AT_ONCE)", "tiles)", trsm_mma(n=61, changes={"ORDER": 64})),
+    ("trsm.load_triangle", "config.loading_threads, STEP", "config.threads, STEP", trsm_mma(changes=PRODUCER)),
+    ("trsm.body", "(i < rows) & (j < cols)", "(j < cols)", trsm_mma(b_by_rows=False)),
+    ("trsm.body", "(i < rows) & (j < cols)", "(i < rows)", trsm_mma()),
+    ("trsm.load_triangle", "if rows - i > last", "if rows - i >= last", trsm_mma()),
+    ("trsm.load_triangle", "i - j >= FIRST", "i - j > FIRST", trsm_mma(unit=True)),
+    ("trsm.load_triangle", "if j != row:", "if True:", trsm_mma()),
+    ("trsm.body", "-acc[x], line[d]", "acc[x], line[d]", trsm_mma()),
+    ("trsm.body", "col // 2 * 8 + 2 * q + col % 2", "col // 2 * 8 + 2 * q + 1 - col % 2", trsm_mma()),
+    ("trsm.body", "real(CONJ) * inverse", "inverse", trsm_mma("z", conj=True)),
+    ("trsm.body", "real(CONJ) * diagonal", "diagonal", trsm_mma("z", conj=True)),
+    ("trsm.body", "BLK, variant.conj, False, 16", "BLK, False, False, 16", trsm_mma("z", conj=True)),
+    ("trsm.mma", "PARTS, variant.conj\n", "PARTS, False\n", trsm_mma("z", conj=True)),
+    ("trsm.mma", "acc[x] = acc[x + behind * TILE]", "pass", trsm_mma()),
+    ("trsm.body", "if below > first:", "if below > first + 1:", trsm_mma()),
+    ("trsm.body", "updater, 0, NEXT, LEFT)", "updater, 0, NEXT - 1, LEFT)", trsm_mma(n=61, changes=LARGE)),
+    ("trsm.body", "batch * stride_b + col0 * b_cs", "batch * stride_t + col0 * b_cs", trsm_mma(batch=2)),
+    ("trsm.body", "safe and size < real(INFINITY)", "safe", MMA_OVERFLOW),
+    ("trsm.body", "safe and size < real(INFINITY)", "size < real(INFINITY)", HUGE_DIAGONAL),
+    ("trsm.body", "min(rows, BLK), safe", "BLK, safe", HUGE_DIAGONAL),
+    ("trsm.body", "mend(unsolved, j - 1", "mend(int32(0), j - 1", FMA_OVERFLOW),
+    ("trsm.body", "mend(unsolved, last", "mend(int32(0), last", FMA_OVERFLOW),
+    ("trsm.body", "        if j < tiles:", "        if j < 0:", FMA_OVERFLOW),
+    ("trsm.body", "t_cs, lane)\n            sync_warp()", "t_cs, lane)", FMA_OVERFLOW),
+    ("trsm.fma", "2 * q * PARTS", "q * PARTS", trsm_fma()),
+    ("trsm.fma", "+ g) * ROW)", "+ q) * ROW)", trsm_fma()),
+    ("trsm.fma", "8 * ROW)", "4 * ROW)", trsm_fma("s", n=61, changes=LARGE)),
+    ("trsm.fma", "e % PAIRS * 8 * PARTS", "0", trsm_fma(changes={"WARP_N": 16})),
+    ("trsm.fma", "PAIR // WIDTH, WIDTH)", "1, WIDTH)", trsm_fma("z")),
+    ("trsm.fma", "variant.conj, sources", "False, sources", trsm_fma("c", conj=True)),
+    ("trsm.fma", "targets if k > 0 else others", "targets", trsm_fma()),
+    ("trsm.fma", "targets if k > 0 else others", "others", trsm_fma()),
+    ("trsm.fma", "places(first + behind, stop + behind)", "places(first, stop)", trsm_fma()),
+    ("trsm.fma", "targets, first=k", "targets, first=0", trsm_fma("s")),
+    ("trsm.fma", "(first + tile) * STEP_TILE", "tile * STEP_TILE", trsm_fma(n=61, changes=LARGE)),
+    ("trsm.fma", "col * GROUPS + group", "group * COLUMNS + col", trsm_fma(n=61, changes=LARGE)),
+    ("trsm.fma", "return self.BLK + self.vector", "return self.BLK + 1", trsm_fma("s")),
+    ("trsm.fma", "return self.BLK + self.vector", "return self.BLK - self.vector", trsm_fma()),
+    ("trsm.fma", "(self.ORDER - self.BLK) *", "(self.ORDER - 2 * self.BLK) *", trsm_fma(n=32)),
+    ("trsm.fma", "return self.row_of_strip, 1", "return 1, self.row_of_strip", trsm_fma()),
+    ("trsm.small", "wait_all()\n        cuda.syncthreads()", "wait_all()", leaf("small", config=WIDE_SMALL)),
+    ("trsm.small", "wait_all()\n        cuda.syncthreads()", "cuda.syncthreads()", leaf("small")),
+    ("trsm.small", "alpha_i)\n        cuda.syncthreads()", "alpha_i)", leaf("small", r=40)),
+    ("trsm.small", "column[x] = alpha * re\n            if", "column[x] = re\n            if", leaf("small")),
+    ("trsm.small", "1, config.lead, variant", "1, ORDER, variant", leaf("small")),
+    ("trsm.small", "config.vector, LEAD)", "config.vector)", leaf("small")),
+    ("trsm.small", "stride_b + col0 * b_cs", "stride_b", leaf("small", r=40)),
+    ("trsm.small", "batch * stride_t", "batch * stride_b", leaf("small", batch=2)),
+    ("trsm.small", "offset(panel, t * PARTS)", "offset(panel, t)", leaf("small", "z")),
+    ("trsm.small", "facts, ORDER, variant.conj", "facts, ORDER, False", leaf("small", "c", conj=True)),
+    ("trsm.small", "t, n, cols, 0)\n        commit", "t, n, r, 0)\n        commit", leaf("small", r=40)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("module", "before", "after", "check"), parameters(DEFECTS))
+def test_a_planted_defect_is_caught(module, before, after, check, monkeypatch):
+    assert_caught(module, before, after, check, monkeypatch)
