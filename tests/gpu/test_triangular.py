@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import pyblasgpu
-from pyblasgpu.database import SMALL
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.testing.cases import TriangularCase
 from pyblasgpu.testing.error_bounds import trmm_error, trsm_error
@@ -71,12 +70,12 @@ def test_small_and_many_triangles(letter, n, columns, count):
         case = TriangularCase(DTYPES[letter], m, r, side, uplo, trans, diag, alpha=2)
         a, x = triangle(rng, case, batch_shape=(count,)), integers(rng, (count, m, r), case.dtype)
         b = cupy.asarray(exact_triangular(case, a, x, alpha=1), order="CF"[number % 2])
-        with override(SMALL, True):
+        with override("trsm_algorithm", "trsm_small"):
             result = pyblasgpu.trsm(cupy.asarray(a), b, alpha=2, out=b, **flags(case))
         same(result.get(), 2 * x, str(case))
-    with override(SMALL, True):
+    with override("trsm_algorithm", "trsm_small"):
         families = [family for family, *_ in pyblasgpu.explain("trsm", letter, n, columns, batch=count)]
-    assert families[:2] == ["method", "trsm_small"]
+    assert families[:2] == ["algorithm", "trsm_small"]
 
 
 # ------------------------------------------------------------------------------------------------- errors

@@ -276,9 +276,9 @@ def test_too_little_memory(card, before):
 @TWO
 @LIBRARIES
 def test_arrays_on_two_devices(library):
-    a, b, _ = operands()
+    a, b = (library.put(x, card) for card, x in enumerate(operands()[:2]))
     with pytest.raises(ValueError, match="gemm: a is on device 0 and b on device 1"):
-        unchanged(0, lambda: pyblasgpu.gemm(library.put(a, 0), library.put(b, 1)))
+        unchanged(0, lambda: pyblasgpu.gemm(a, b))
 
 
 # ------------------------------------------------------------------------------------------------ streams
