@@ -1,4 +1,4 @@
-"""The tests that need a device are read where there is none: every name of the package that they use exists."""
+"""The tests that need a device, read where there is none: all names of the package that they use exist."""
 
 from __future__ import annotations
 
