@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "ArchiveWarning",
     "BackendUnavailable",
     "ConfigError",
     "DatabaseWarning",
@@ -56,6 +57,10 @@ class ConfigError(PyblasgpuError, ValueError):
 
 def _config_error(rule: str, inequality: str, values: dict[str, object]) -> ConfigError:
     return ConfigError(rule, inequality, **values)
+
+
+class ArchiveWarning(UserWarning):
+    """An archive of kernels was set aside; they are compiled when they are needed."""
 
 
 class DatabaseWarning(UserWarning):

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import os
+import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from weakref import finalize
 
+from ..errors import ArchiveWarning
 from .kernel_store import NoFolder, data_folder, replace_file
 
 __all__ = [
@@ -37,7 +38,6 @@ FORMAT = 1
 SUFFIX = ".kernels"
 _LONGEST_HEADER = 1 << 16
 _LEVEL = 6  # of zlib: 9 takes eight times as long for 2 % less
-_log = logging.getLogger("pyblasgpu")
 
 
 class ArchiveError(ValueError):
@@ -105,7 +105,7 @@ class Archive:
         return iter(self._index)
 
     def get(self, key: str) -> Record | None:
-        """The kernel under `key`; None where there is none, or where it is damaged, which is logged."""
+        """The kernel under `key`; None where there is none, or, with a warning, where it is damaged."""
         facts = self._index.get(key)
         if facts is None or self.refused:
             return None
@@ -121,7 +121,7 @@ class Archive:
         return Record(facts, cubin)
 
     def refuse(self, problem: str) -> None:
-        """Take no more kernels from it, and log why."""
+        """Take no more kernels from it, and warn why."""
         self.refused = True
         _warn(self.path, problem)
 
@@ -211,7 +211,7 @@ def user_folder() -> Path:
 @lru_cache
 def archives(architecture: str, source: str) -> tuple[Archive, ...]:
     """The archives that serve an architecture, first the one that wins: the user's, that of an installed
-    package, and the one in this package. What cannot be used is logged, once, with what to do.
+    package, and the one in this package. An `ArchiveWarning` says, once, what cannot be used, and what to do.
     """
     found, foreign = [], []
     for folder in _folders(architecture):
@@ -246,4 +246,4 @@ def _warn(path: Path, problem: str) -> None:
     advice = (
         f"kernels are compiled when they are needed; `pyblasgpu build --arch {architecture}` makes it anew"
     )
-    _log.warning("the archive %s %s and is not used: %s", path, problem, advice)
+    warnings.warn(f"the archive {path} {problem} and is not used: {advice}", ArchiveWarning, stacklevel=2)

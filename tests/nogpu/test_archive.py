@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import logging
 import os
 import pickle
 import sys
@@ -14,6 +13,7 @@ from types import SimpleNamespace
 import fake_driver
 import pytest
 
+from pyblasgpu.errors import ArchiveWarning
 from pyblasgpu.gpu import archive, compile, launch
 from pyblasgpu.gpu.archive import Archive, ArchiveError, Record, archive_name, archives, write
 from pyblasgpu.gpu.compile import Compiled, Resources
@@ -44,8 +44,8 @@ def written(folder, architecture=ARCH, source=SOURCE, records=RECORDS):
     return path
 
 
-def warnings_of(caplog) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+def warnings_of(recwarn) -> list[str]:
+    return [str(warned.message) for warned in recwarn if warned.category is ArchiveWarning]
 
 
 def test_what_is_written_is_read(tmp_path):
@@ -110,7 +110,7 @@ def test_a_truncated_archive_is_told(tmp_path, keep):
         Archive(path, ARCH, SOURCE)
 
 
-def test_no_flipped_bit_gives_another_kernel(home, caplog):
+def test_no_flipped_bit_gives_another_kernel(home, recwarn):
     path = written(home)
     whole = path.read_bytes()
     for at in range(0, len(whole), 7):
@@ -134,7 +134,7 @@ def test_nothing_is_unpickled(tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["truncated", "unreadable", "one kernel"])
-def test_what_is_set_aside_is_said_once_with_advice(home, caplog, damage):
+def test_what_is_set_aside_is_said_once_with_advice(home, recwarn, damage):
     path = written(home)
     if damage == "unreadable":
         path.unlink()
@@ -144,21 +144,21 @@ def test_what_is_set_aside_is_said_once_with_advice(home, caplog, damage):
         path.write_bytes(content[:-10] + (b"" if damage == "truncated" else bytes(10)))
     for _ in range(2):
         assert not any(found.get(key) for found in archives(ARCH, SOURCE) for key in KEYS[2:])
-    (said,) = warnings_of(caplog)
+    (said,) = warnings_of(recwarn)
     assert str(path) in said and "is not used" in said and "`pyblasgpu build --arch sm_90`" in said
 
 
-def test_versions_lie_side_by_side(home, caplog):
+def test_versions_lie_side_by_side(home, recwarn):
     ours, other = "a" * 64, "b" * 64
     written(home, source=ours), written(home, source=other, records={KEYS[0]: RECORDS[KEYS[0]]})
     assert [len(*archives(ARCH, source)) for source in (ours, other)] == [3, 1]
-    assert not warnings_of(caplog)
+    assert not warnings_of(recwarn)
 
 
-def test_one_of_another_version_alone_is_said(home, caplog):
+def test_one_of_another_version_alone_is_said(home, recwarn):
     written(home, source="b" * 64)
     assert archives(ARCH, SOURCE) == archives(ARCH, SOURCE) == ()
-    (said,) = warnings_of(caplog)
+    (said,) = warnings_of(recwarn)
     assert "another version" in said and "pyblasgpu build" in said
 
 
@@ -223,7 +223,8 @@ def test_the_toolchain_of_this_machine_is_no_matter(built, monkeypatch):
 
 def test_another_text_of_the_kernels_is(built, monkeypatch):
     monkeypatch.setattr(compile, "source_digest", lambda: "6" * 64)
-    assert compile.kept(KERNEL, (9, 0)) is None
+    with pytest.warns(ArchiveWarning, match="another version"):
+        assert compile.kept(KERNEL, (9, 0)) is None
 
 
 def test_keys_are_the_same_in_every_process():
@@ -233,7 +234,7 @@ def test_keys_are_the_same_in_every_process():
     assert facts["kernel"]["family"] == "copy_scaled" and facts["kernel"]["config"]["dtype"] == "s"
 
 
-def test_what_the_driver_refuses_is_compiled_here(built, monkeypatch, caplog):
+def test_what_the_driver_refuses_is_compiled_here(built, monkeypatch, recwarn):
     driver = fake_driver.Driver(monkeypatch)
     fresh = SimpleNamespace(cubin=b"of the installed linker", entry="k", archive=None)
     monkeypatch.setattr(compile, "_compile", lambda *_: fresh)
@@ -254,7 +255,7 @@ def test_what_the_driver_refuses_is_compiled_here(built, monkeypatch, caplog):
     monkeypatch.setattr(driver.real, "cuLibraryLoadData", picky)
     launch.kernel(KERNEL, 0)
     assert [each.cubin for each in taken] == [COMPILED.cubin, fresh.cubin]
-    (said,) = warnings_of(caplog)
+    (said,) = warnings_of(recwarn)
     assert "the driver of CUDA" in said and "refuses" in said and "pyblasgpu build" in said
     launch.kernel(copy_scaled.source(copy_scaled.CopyScaled("d"), False, False, True, True), 0)
-    assert len(warnings_of(caplog)) == 1
+    assert len(warnings_of(recwarn)) == 1
