@@ -86,10 +86,10 @@ def packed() -> list[Chosen]:
     """The kernels for packed operands that stand for those of layout `nt`."""
     found = {}
     for chosen in of_products(operand_copies.LAYOUT):
-        twin = operand_copies.packed_twin(chosen.config, chosen.device)
-        if twin is not None:
-            source = source_of(twin.STEM, twin)
-            found[chosen.device.cc, twin] = Chosen(chosen.device, twin, source, f"{chosen.name}-packed")
+        variant = operand_copies.packed_variant(chosen.config, chosen.device)
+        if variant is not None:
+            source = source_of(variant.STEM, variant)
+            found[chosen.device.cc, variant] = Chosen(chosen.device, variant, source, f"{chosen.name}-packed")
     return list(found.values())
 
 

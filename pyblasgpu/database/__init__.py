@@ -42,7 +42,7 @@ from .points import (
     nearest_points,
     nearest_small_points,
 )
-from .sizes import RHS_AT, is_batch, nearest, places_of, size_class, sizes_of, tuned_at
+from .sizes import RHS_AT, is_batch, nearest, size_class, sizes_of, tuned_at, tuned_points
 
 __all__ = [
     "FAMILIES",
@@ -75,7 +75,7 @@ __all__ = [
     "nearest_points",
     "nearest_small_points",
     "parse",
-    "places_of",
+    "tuned_points",
     "read",
     "read_packaged",
     "size_class",

@@ -52,7 +52,7 @@ from math import inf, prod
 
 from .points import TRSM_POINTS
 
-__all__ = ["RHS_AT", "is_batch", "nearest", "places_of", "size_class", "sizes_of", "tuned_at"]
+__all__ = ["RHS_AT", "is_batch", "nearest", "tuned_points", "size_class", "sizes_of", "tuned_at"]
 
 SLIM, FEW = 16, 64
 OUTER, LOW_RANK = 45, 128
@@ -240,7 +240,7 @@ def tuned_at(stem: str, size: str) -> tuple[tuple[int, ...], ...]:
     return _TUNED_AT[_kind(stem)][size]
 
 
-def places_of(stem: str, only: Sequence[str] = ()) -> tuple[tuple[str, tuple[int, ...]], ...]:
+def tuned_points(stem: str, only: Sequence[str] = ()) -> tuple[tuple[str, tuple[int, ...]], ...]:
     """(class, extents) wherever a family is tuned; of the classes `only`, if any."""
     return tuple((size, extents) for size in sizes_of(stem, only) for extents in tuned_at(stem, size))
 

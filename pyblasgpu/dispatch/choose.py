@@ -16,9 +16,9 @@ from ..gpu.device import Device
 from ..types import Dtype, Region, Triangle
 from . import overrides, tuned_files
 from .decisions import OVERRIDE, KernelChoice
-from .gemm import Wanted, fastest, forced, forget, measured
+from .gemm import GemmProblem, fastest, forget, from_override, measured
 from .leaf import fixed, of_class
-from .operand_copies import ALIGNED, Laid, laid
+from .operand_copies import ALIGNED, OperandLayouts, with_layout
 from .split_k import attainable
 
 __all__ = [
@@ -63,7 +63,7 @@ def select(
         multiplied in place, as `kernels.gemm.trmm_fused` does.
     aligned : (int, int)
         Bytes, up to `ALIGNED`, at multiples of which all columns of A, B begin (rows, if transposed). They
-        bound the vectors by which a Config is judged, and say whether its copies go astray.
+        bound the vectors by which a Config is judged, and say whether its copies are sector-misaligned.
     three_m : bool
         Whether a complex product had better be made of three real ones, if any kernel can.
     room : int, optional
@@ -76,37 +76,37 @@ def select(
     """
     stems = families_of(name, dtype.letter) or (name,)
     is_product = name not in FIXED and FAMILIES[stems[0]].routine == "gemm"
-    splits = _given_splits(extents, dtype) if is_product else None
+    splits = _override_of_splits(extents, dtype) if is_product else None
     packed = overrides.get_override("packed") if name == "gemm" else False
     if isinstance(region, Triangle):
         splits, packed = 1, False
     elif name == "gemm" and (asked := overrides.get_override("layout")):
-        layout, copied, aligned = laid(Laid(layout, copied, aligned), asked)
+        layout, copied, aligned = with_layout(OperandLayouts(layout, copied, aligned), asked)
         packed = bool(packed)
     given = copied, packed, aligned, three_m, room
-    wanted = Wanted(stems, dtype, layout, extents, region, splits, *given)
+    problem = GemmProblem(stems, dtype, layout, extents, region, splits, *given)
     for stem, config in overrides.active():
         if stem in stems and config.dtype == dtype.letter and _serves(config, layout):
             if is_product:
-                return forced(config, wanted, device)
+                return from_override(config, problem, device)
             return KernelChoice(config, OVERRIDE)
     if name in FIXED:
         return KernelChoice(fixed(name, dtype.letter, device), "fixed")
-    shape = wanted if is_product else (dtype.letter, layout, size_class(stems[0], extents))
+    shape = problem if is_product else (dtype.letter, layout, size_class(stems[0], extents))
     key = (name, shape, device.name, device.ordinal)
     choice = _chosen.get(key)
     if choice is None:
         if len(_chosen) >= MOST_CHOICES:
             _chosen.clear()
         if is_product:
-            choice = fastest(wanted, device)
+            choice = fastest(problem, device)
         else:
             choice = of_class(stems, dtype.letter, layout, extents, device)
         _chosen[key] = choice
     return choice
 
 
-def _given_splits(extents: tuple[int, ...], dtype: Dtype) -> int | None:
+def _override_of_splits(extents: tuple[int, ...], dtype: Dtype) -> int | None:
     """What an override asks for, as far as it goes; None: to be decided."""
     splits = overrides.get_override("splits")
     return None if splits is None else attainable(splits, extents, dtype)

@@ -22,7 +22,7 @@ class KernelChoice:
     origin : str
         An override, a file and the class or point within it, 'fixed' or 'computed'.
     splits : int
-        Of a product, slices of its k, or `split_k.STREAMED`.
+        Of a product, slices of its k, or `split_k.STREAM_K`.
     copied : (bool, bool)
         Which of A and B of a product are copied first, to lie as the Config has it.
     """

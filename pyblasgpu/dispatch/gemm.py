@@ -3,9 +3,9 @@
 A product takes, of the Configs that won a size class in any family that serves the dtype, the one that
 should be fastest at its own extents: the time that was measured where it was tuned, scaled by the model of
 `score`. So there are no bounds between classes, and no family is preferred but by what was measured. With
-the Config it is decided into how many slices its k is cut (`split_k`), and whether its operands are copied or
-packed first (`operand_copies`). Where three real products may make a complex one, the variant of that kind is
-taken. Persistent variants that nobody timed are candidates too (`variants`).
+the Config it is decided into how many slices its k is split (`split_k`), and whether its operands are copied
+or packed first (`operand_copies`). Where three real products may make a complex one, the variant of that
+kind is taken. Untimed persistent variants are candidates too (`variants`).
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ from .decisions import COMPUTED, OVERRIDE, KernelChoice
 from .leaf import computed, of_class, runs
 from .operand_copies import (
     ALIGNED,
-    GAIN,
     LAYOUT,
-    Laid,
+    MIN_SPEEDUP,
+    OperandLayouts,
     copied_bytes,
     copying,
     fits,
-    other_ways,
+    other_layouts,
     packed_bytes,
-    packed_twin,
+    packed_variant,
     packing,
     within,
 )
-from .split_k import pace, streamed, timed, whole_or_streamed
-from .throughput_model import Measured, Paces, Reading, Unmeasured
-from .variants import in_place_twin, least_share, persistent_twins, three_m_twin, triangle_twins
+from .split_k import pace, split_times, stream_k, whole_or_stream_k
+from .throughput_model import Measured, Sample, ThroughputModel, Unmeasured
+from .variants import fused_variant, min_share, persistent_variants, three_m_variant, triangle_variants
 
-__all__ = ["Wanted", "fastest", "forced", "forget", "measured"]
+__all__ = ["GemmProblem", "fastest", "from_override", "forget", "measured"]
 
-UNTIMED = 1.03  # times what a persistent twin should take by its Config's time: it was not timed itself
+UNTIMED_MARGIN = 1.03  # of an untimed variant's seconds
 
 
-class Wanted(NamedTuple):
-    """A product, and what is given of the way to compute it."""
+class GemmProblem(NamedTuple):
+    """A product, and what is fixed of how it is computed."""
 
     stems: tuple[str, ...]
     dtype: Dtype
@@ -64,23 +64,26 @@ class Wanted(NamedTuple):
     room: int | None
 
     @property
-    def given(self) -> Laid:
+    def layouts(self) -> OperandLayouts:
         """How the operands lie."""
-        return Laid(self.layout, self.copied, self.aligned)
+        return OperandLayouts(self.layout, self.copied, self.aligned)
 
 
-def forced(config: Any, wanted: Wanted, device: Device) -> KernelChoice:
-    """A product by an override's Config; packed, its k is not cut."""
-    config, splits = _meant(config, wanted, device) or _meant(config, _relaxed(wanted), device), wanted.splits
+def from_override(config: Any, problem: GemmProblem, device: Device) -> KernelChoice:
+    """A product by an override's Config; packed, its k is not split."""
+    config, splits = (
+        variant_for(config, problem, device) or variant_for(config, without_3m(problem), device),
+        problem.splits,
+    )
     if splits is None:
-        splits = whole_or_streamed(config, wanted.extents, device, region=wanted.region, room=wanted.room)
-    config = (wanted.packed and packed_twin(config, device)) or config
-    return KernelChoice(config, OVERRIDE, 1 if config.packed and splits > 1 else splits, wanted.copied)
+        splits = whole_or_stream_k(config, problem.extents, device, region=problem.region, room=problem.room)
+    config = (problem.packed and packed_variant(config, device)) or config
+    return KernelChoice(config, OVERRIDE, 1 if config.packed and splits > 1 else splits, problem.copied)
 
 
-class _Option(NamedTuple):
-    """A way to compute a product, and the seconds that it should take, without copies that must be made; by
-    `pace` for a cycle of the model.
+class Candidate(NamedTuple):
+    """A Config, its splits and copies; with the estimated seconds, without copies that must be made anyway,
+    and the `pace` of a cycle of the model.
     """
 
     seconds: float
@@ -91,160 +94,181 @@ class _Option(NamedTuple):
     pace: float = 0.0
 
 
-def fastest(wanted: Wanted, device: Device) -> KernelChoice:
-    """Of the tuned Configs of all classes, the numbers of chunks (or in `splits` of them), and operands as
-    they lie, copied or packed, the one with the shortest time by measurement and model.
+def fastest(problem: GemmProblem, device: Device) -> KernelChoice:
+    """The fastest candidate by measurement and model: of the tuned Configs of all classes, of numbers of
+    slices, and of operands as they lie, copied or packed.
     """
-    found = list(_packed_options(wanted, device)) if wanted.packed else []
+    found = list(_packed_candidates(problem, device)) if problem.packed else []
     if not found:
-        best = min(_options(wanted, device), key=itemgetter(0), default=None)
+        best = min(_candidates(problem, device), key=itemgetter(0), default=None)
         if best is None:
-            return fastest(_relaxed(wanted), device)
-        found = [best] if wanted.packed is False else list(_better(wanted, best.seconds, device)) or [best]
-    _, chunks, config, known, copied, _ = min(found, key=itemgetter(0))
-    return KernelChoice(config, known.origin(wanted.extents), chunks, copied)
+            return fastest(without_3m(problem), device)
+        found = [best] if problem.packed is False else list(_better(problem, best.seconds, device)) or [best]
+    _, slices, config, known, copied, _ = min(found, key=itemgetter(0))
+    return KernelChoice(config, known.origin(problem.extents), slices, copied)
 
 
-def _better(wanted: Wanted, seconds: float, device: Device) -> Iterator[_Option]:
-    """The ways with more copies than must be, or others, that promise less than the `seconds` without."""
-    anyway = copying(wanted.extents, wanted.copied, wanted.dtype, device)
-    limit = seconds if any(wanted.copied) else GAIN * seconds
-    if copying(wanted.extents, (True, True), wanted.dtype, device) - anyway < limit:  # the least it takes
-        packed = (way._replace(seconds=way.seconds - anyway) for way in _packed_options(wanted, device))
-        yield from (way for way in packed if way.seconds < limit)
-    for other in other_ways(wanted.given):
-        limit = seconds if other.copied == wanted.copied else GAIN * seconds
-        yield from (way for way in _copied_options(wanted, other, limit, device) if way.seconds < limit)
+def _better(problem: GemmProblem, seconds: float, device: Device) -> Iterator[Candidate]:
+    """Candidates with more copies than must be, or others, that are faster than the `seconds` without."""
+    anyway = copying(problem.extents, problem.copied, problem.dtype, device)
+    limit = seconds if any(problem.copied) else seconds / MIN_SPEEDUP
+    if copying(problem.extents, (True, True), problem.dtype, device) - anyway < limit:  # the least it takes
+        packed = (
+            candidate._replace(seconds=candidate.seconds - anyway)
+            for candidate in _packed_candidates(problem, device)
+        )
+        yield from (candidate for candidate in packed if candidate.seconds < limit)
+    for other in other_layouts(problem.layouts):
+        limit = seconds if other.copied == problem.copied else seconds / MIN_SPEEDUP
+        yield from (
+            candidate
+            for candidate in _copied_candidates(problem, other, limit, device)
+            if candidate.seconds < limit
+        )
 
 
-def _copied_options(wanted: Wanted, other: Laid, limit: float, device: Device) -> Iterator[_Option]:
-    """The ways of what was measured with operands as in `other`; none if copies alone take the `limit`."""
-    extents, dtype, both = wanted.extents, wanted.dtype, (other.copied, wanted.copied)
+def _copied_candidates(
+    problem: GemmProblem, other: OperandLayouts, limit: float, device: Device
+) -> Iterator[Candidate]:
+    """Candidates with operands as in `other`; none if copies alone take the `limit`."""
+    extents, dtype, both = problem.extents, problem.dtype, (other.copied, problem.copied)
     seconds, anyway = (copying(extents, copied, dtype, device) for copied in both)
     size, given = (copied_bytes(extents, copied, dtype) for copied in both)
-    if seconds - anyway >= limit or not within(size - given, wanted.room):
+    if seconds - anyway >= limit or not within(size - given, problem.room):
         return
-    room = None if wanted.room is None else wanted.room - (size - given)
-    wanted = wanted._replace(**other._asdict(), room=room)
-    if _tuned(wanted, device):
-        for way in _options(wanted, device):
-            yield way._replace(seconds=way.seconds + seconds - anyway)
+    room = None if problem.room is None else problem.room - (size - given)
+    problem = problem._replace(**other._asdict(), room=room)
+    if _tuned(problem, device):
+        for candidate in _candidates(problem, device):
+            yield candidate._replace(seconds=candidate.seconds + seconds - anyway)
 
 
-def _options(wanted: Wanted, device: Device) -> list[_Option]:
-    """All ways with operands as they are given; k in as many chunks as may be, or streamed by twins."""
-    kept = list(_kept_options(wanted, device))
-    twins = _streamed_options(kept, wanted, device) if wanted.splits is None else ()
-    return [*kept, *twins]
+def _candidates(problem: GemmProblem, device: Device) -> list[Candidate]:
+    """Candidates with operands as they are: of what the tuner kept, and of its persistent variants."""
+    kept = list(_tuned_candidates(problem, device))
+    variants = _stream_k_candidates(kept, problem, device) if problem.splits is None else ()
+    return [*kept, *variants]
 
 
-def _streamed_options(kept: list[_Option], wanted: Wanted, device: Device) -> Iterator[_Option]:
-    """The ways of the persistent twins of measured Configs that are not, where the last tiles are parted
-    between their blocks, and that might be faster than all that was `kept`.
+def _stream_k_candidates(kept: list[Candidate], problem: GemmProblem, device: Device) -> Iterator[Candidate]:
+    """Persistent variants of measured Configs that are not, with stream-K, that might be faster than all
+    that was `kept`.
     """
-    extents, region, room = wanted.extents, wanted.region, wanted.room
-    best = min((way.seconds for way in kept), default=0.0)
-    for way in kept:
-        ordinary = way.splits == 1 and way.known.readings and not way.config.persistent
-        if not ordinary or UNTIMED * way.seconds * least_share(way.config, extents, device, region) > best:
+    extents, region, room = problem.extents, problem.region, problem.room
+    best = min((candidate.seconds for candidate in kept), default=0.0)
+    for candidate in kept:
+        ordinary = candidate.splits == 1 and candidate.known.samples and not candidate.config.persistent
+        if (
+            not ordinary
+            or UNTIMED_MARGIN * candidate.seconds * min_share(candidate.config, extents, device, region)
+            > best
+        ):
             continue
-        for twin in persistent_twins(way.config, device):
-            config = _as_aligned(twin, wanted.aligned)
-            for time in streamed(config, way.pace, extents, device, region, room):
-                yield way._replace(seconds=UNTIMED * time.seconds, splits=time.splits, config=twin)
+        for variant in persistent_variants(candidate.config, device):
+            config = match_alignment(variant, problem.aligned)
+            for time in stream_k(config, candidate.pace, extents, device, region, room):
+                yield candidate._replace(
+                    seconds=UNTIMED_MARGIN * time.seconds, splits=time.splits, config=variant
+                )
 
 
-def _kept_options(wanted: Wanted, device: Device) -> Iterator[_Option]:
+def _tuned_candidates(problem: GemmProblem, device: Device) -> Iterator[Candidate]:
     """Those of what the tuner kept."""
-    extents = wanted.extents
-    paces = _tuned(wanted, device) or _unmeasured(wanted, device)
-    for known, pace_there, doubt in paces.at(extents):
-        meant = _meant(known.config, wanted, device)
-        if meant is None:
+    extents = problem.extents
+    model = _tuned(problem, device) or _unmeasured(problem, device)
+    for known, pace_there, uncertainty in model.at(extents):
+        chosen = variant_for(known.config, problem, device)
+        if chosen is None:
             continue
-        for twin, longer in triangle_twins(meant, wanted.region, device):
-            config = _as_aligned(twin, wanted.aligned)
-            pace_here = pace_there * _straying(config, wanted, device)
-            for time in timed(config, pace_here, extents, device, wanted.splits, wanted.region, wanted.room):
-                seconds = time.seconds * doubt * longer
-                yield _Option(seconds, time.splits, twin, known, wanted.copied, pace_here * doubt)
+        for variant, slowdown in triangle_variants(chosen, problem.region, device):
+            config = match_alignment(variant, problem.aligned)
+            pace_here = pace_there * _misalignment_cost(config, problem, device)
+            for time in split_times(
+                config, pace_here, extents, device, problem.splits, problem.region, problem.room
+            ):
+                seconds = time.seconds * uncertainty * slowdown
+                yield Candidate(seconds, time.splits, variant, known, problem.copied, pace_here * uncertainty)
 
 
-def _relaxed(wanted: Wanted) -> Wanted:
+def without_3m(problem: GemmProblem) -> GemmProblem:
     """What is asked for where no kernel has the three products; a product in place has no stand-in."""
-    if isinstance(wanted.region, Triangle):
-        raise BackendUnavailable(f"no {wanted.dtype.name} product at hand can be made in place")
-    return wanted._replace(three_m=False)
+    if isinstance(problem.region, Triangle):
+        raise BackendUnavailable(f"no {problem.dtype.name} product at hand can be made in place")
+    return problem._replace(three_m=False)
 
 
-def _meant(config: Any, wanted: Wanted, device: Device) -> Any:
-    """`config`, or its twin with three products, or for a product in place; None where there is none."""
-    if isinstance(wanted.region, Triangle):
-        return in_place_twin(config, wanted.region)
-    return three_m_twin(config, device) if wanted.three_m else config
+def variant_for(config: Any, problem: GemmProblem, device: Device) -> Any:
+    """`config`, or its variant with three products, or for a product in place; None where there is none."""
+    if isinstance(problem.region, Triangle):
+        return fused_variant(config, problem.region)
+    return three_m_variant(config, device) if problem.three_m else config
 
 
 @lru_cache(maxsize=1 << 12)
-def _as_aligned(config: Any, aligned: tuple[int, int]) -> Any:
+def match_alignment(config: Any, aligned: tuple[int, int]) -> Any:
     """`config` as it runs on operands that begin at multiples of so many bytes."""
     a, b = (max(distance // config.dtype_facts.itemsize, 1) for distance in aligned)
-    astray = min(aligned) < ALIGNED
-    return config.with_vector_width(a, b, astray) if astray else config
+    sector_misaligned = min(aligned) < ALIGNED
+    return config.with_vector_width(a, b, sector_misaligned) if sector_misaligned else config
 
 
-def _straying(config: Any, wanted: Wanted, device: Device) -> float:
-    """How many times longer the product takes for columns that begin within sectors of memory."""
-    astray = wanted.aligned[0] < ALIGNED, wanted.aligned[1] < ALIGNED
-    if not any(astray):
+def _misalignment_cost(config: Any, problem: GemmProblem, device: Device) -> float:
+    """How many times longer the product takes with sector-misaligned columns."""
+    sector_misaligned = problem.aligned[0] < ALIGNED, problem.aligned[1] < ALIGNED
+    if not any(sector_misaligned):
         return 1.0
-    there = partial(cycles, config.STEM, config, wanted.extents, device, region=wanted.region)
-    return there(astray=astray) / there()
+    there = partial(cycles, config.STEM, config, problem.extents, device, region=problem.region)
+    return there(sector_misaligned=sector_misaligned) / there()
 
 
-def _packed_options(wanted: Wanted, device: Device) -> Iterator[_Option]:
-    """All ways with packed operands, k uncut: of what was measured, unless packing is asked for."""
-    extents, region, splits = wanted.extents, wanted.region, wanted.splits
-    copied, packed = wanted.copied, wanted.packed
-    chunks = splits is not None and splits > 1
-    if packed is False or (chunks and not packed):
+def _packed_candidates(problem: GemmProblem, device: Device) -> Iterator[Candidate]:
+    """Candidates with packed operands, k not split: of what was measured, unless packing is asked for."""
+    extents, region, splits = problem.extents, problem.region, problem.splits
+    copied, packed = problem.copied, problem.packed
+    slices = splits is not None and splits > 1
+    if packed is False or (slices and not packed):
         return
-    wanted = wanted._replace(layout=LAYOUT)
-    paces = _tuned(wanted, device) or (_unmeasured(wanted, device) if packed else None)
-    for known, pace_there, doubt in paces.at(extents) if paces else ():
-        meant = _meant(known.config, wanted, device)
-        twin = packed_twin(meant, device) if meant else None
-        if twin is None or not (packed or fits(twin, extents, copied, wanted.room)):
+    problem = problem._replace(layout=LAYOUT)
+    model = _tuned(problem, device) or (_unmeasured(problem, device) if packed else None)
+    for known, pace_there, uncertainty in model.at(extents) if model else ():
+        unpacked = variant_for(known.config, problem, device)
+        variant = packed_variant(unpacked, device) if unpacked else None
+        if variant is None or not (packed or fits(variant, extents, copied, problem.room)):
             continue
-        left = None if wanted.room is None else wanted.room - packed_bytes(twin, extents)
-        time = next(timed(meant, pace_there, extents, device, None if chunks else splits, region, left))
-        seconds = time.seconds * doubt + packing(twin, extents, device)
-        yield _Option(seconds, time.splits, twin, known, wanted.copied)
+        left = None if problem.room is None else problem.room - packed_bytes(variant, extents)
+        time = next(
+            split_times(unpacked, pace_there, extents, device, None if slices else splits, region, left)
+        )
+        seconds = time.seconds * uncertainty + packing(variant, extents, device)
+        yield Candidate(seconds, time.splits, variant, known, problem.copied)
 
 
-def _tuned(wanted: Wanted, device: Device) -> Paces | None:
+def _tuned(problem: GemmProblem, device: Device) -> ThroughputModel | None:
     """The Configs of all families that were measured, if any."""
-    batched = prod(wanted.extents[3:]) > 1
-    return _paces(wanted.stems, wanted.dtype.letter, wanted.layout, batched, device)
+    batched = prod(problem.extents[3:]) > 1
+    return _throughput_model(problem.stems, problem.dtype.letter, problem.layout, batched, device)
 
 
-def _unmeasured(wanted: Wanted, device: Device) -> Unmeasured:
+def _unmeasured(problem: GemmProblem, device: Device) -> Unmeasured:
     """A Config of each family that suits the device, from a file if any family has one there."""
-    stems, dtype, layout, extents, *_ = wanted
+    stems, dtype, layout, extents, *_ = problem
     usable = [stem for stem in stems if runs(stem, device)] or stems
     found = [of_class((stem,), dtype.letter, layout, extents, device) for stem in usable]
     filed = [choice for choice in found if choice.origin != COMPUTED]
-    if wanted.three_m and not any(_meant(choice.config, wanted, device) for choice in filed):
-        found, filed = list(_computed_twins(wanted, usable, device)), []
+    if problem.three_m and not any(variant_for(choice.config, problem, device) for choice in filed):
+        found, filed = list(_computed_3m_variants(problem, usable, device)), []
     return Unmeasured([Measured(choice.config, (((), choice.origin),)) for choice in filed or found])
 
 
-def _computed_twins(wanted: Wanted, stems: Sequence[str], device: Device) -> Iterator[KernelChoice]:
+def _computed_3m_variants(
+    problem: GemmProblem, stems: Sequence[str], device: Device
+) -> Iterator[KernelChoice]:
     """With three products, of each family that has them."""
     for stem in stems:
-        size = size_class(stem, wanted.extents)
+        size = size_class(stem, problem.extents)
         with suppress(BackendUnavailable):
             yield KernelChoice(
-                computed(stem, wanted.dtype.letter, wanted.layout, size, device, True), COMPUTED
+                computed(stem, problem.dtype.letter, problem.layout, size, device, True), COMPUTED
             )
 
 
@@ -261,25 +285,27 @@ def measured(stem: str, dtype: str, layout: str, batched: bool, device: Device) 
             rates.setdefault(filed.config, {}).update({**filed.elsewhere, size: filed.tflops})
     flops = DTYPES[dtype].flops_per_fma
 
-    def readings(config: Any) -> Iterator[Reading]:
+    def samples(config: Any) -> Iterator[Sample]:
         for size, rate in rates[config].items():
             if batched or not is_batch(size):
                 extents = tuned_at(stem, size)[-1]
                 seconds = flops * prod(extents) / rate / 1e12
-                yield Reading(extents, pace(config, extents, seconds, device))
+                yield Sample(extents, pace(config, extents, seconds, device))
 
-    found = (Measured(config, tuple(won), tuple(readings(config))) for config, won in origins.items())
-    return tuple(known for known in found if known.readings)
+    found = (Measured(config, tuple(won), tuple(samples(config))) for config, won in origins.items())
+    return tuple(known for known in found if known.samples)
 
 
 @lru_cache(maxsize=1 << 10)
-def _paces(stems: tuple[str, ...], dtype: str, layout: str, batched: bool, device: Device) -> Paces | None:
+def _throughput_model(
+    stems: tuple[str, ...], dtype: str, layout: str, batched: bool, device: Device
+) -> ThroughputModel | None:
     """Those of several families."""
     tuned = [known for stem in stems for known in measured(stem, dtype, layout, batched, device)]
-    return Paces(tuned) if tuned else None
+    return ThroughputModel(tuned) if tuned else None
 
 
 def forget() -> None:
     """Forget what was read of the files of tuned values."""
     measured.cache_clear()
-    _paces.cache_clear()
+    _throughput_model.cache_clear()

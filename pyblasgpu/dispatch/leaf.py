@@ -11,12 +11,12 @@ from ..errors import BackendUnavailable, ConfigError
 from ..gpu.device import Device
 from ..kernels.registry import family_of
 from ..kernels.space import quick_points
-from ..model.occupancy import check_device, comfortable
+from ..model.occupancy import check_device, has_register_slack
 from ..model.score import score
 from ..types import DTYPES
 from . import overrides, tuned_files
 from .decisions import COMPUTED, KernelChoice
-from .variants import three_m_twin
+from .variants import three_m_variant
 
 __all__ = ["STOPS", "computed", "fixed", "of_class", "runs", "stop_size"]
 
@@ -64,9 +64,9 @@ def computed(stem: str, dtype: str, layout: str, size: str, device: Device, thre
             check_device(config, device)
         except ConfigError:
             continue
-        if three_m and (config := three_m_twin(config, device)) is None:
+        if three_m and (config := three_m_variant(config, device)) is None:
             continue
-        points = comfortable(config, device), score(stem, config, extents, device)
+        points = has_register_slack(config, device), score(stem, config, extents, device)
         if points > best_points:
             best, best_points = config, points
     if best is None:

@@ -24,15 +24,27 @@ from ..types import Dtype
 from .split_k import CYCLE
 
 __all__ = [
-    "ALIGNED", "GAIN", "LAYOUT", "MOST_PACKED", "Laid", "copied_bytes", "copying", "fits", "laid",
-    "other_ways", "packed_bytes", "packed_twin", "packing", "within",
-]  # fmt: skip
+    "ALIGNED",
+    "MIN_SPEEDUP",
+    "LAYOUT",
+    "MOST_PACKED",
+    "OperandLayouts",
+    "copied_bytes",
+    "copying",
+    "fits",
+    "with_layout",
+    "other_layouts",
+    "packed_bytes",
+    "packed_variant",
+    "packing",
+    "within",
+]
 
 ALIGNED = SECTOR  # bytes: no load is wider, and none is faster for more
 
 LAYOUT = "nt"  # whose Configs, and times, serve packed operands
 MOST_PACKED = 512 << 20  # bytes of workspace, beyond those of the copies that would be made anyway
-GAIN = 0.95  # of the time as operands lie: copies must promise less, unless one is made anyway
+MIN_SPEEDUP = 1 / 0.95  # that copies must promise, unless one is made anyway
 #: Of DRAM's rate, at which operands are copied, by the bytes of an element, and packed.
 COPIED_RATE = {4: 0.75, 8: 0.85, 16: 0.85}
 PACKED_RATE = 0.8
@@ -40,7 +52,7 @@ COPY = 3.7e-6  # seconds that a copy takes beside moving its bytes
 TILE = 32  # what a block copies at a time: as long for less
 
 
-class Laid(NamedTuple):
+class OperandLayouts(NamedTuple):
     """How the operands of a product lie: 'nn', 'tn', ..., which of A, B are copied for it, and the bytes, up
     to `ALIGNED`, at multiples of which their columns begin (rows, if transposed).
     """
@@ -50,39 +62,39 @@ class Laid(NamedTuple):
     aligned: tuple[int, int]
 
 
-def other_ways(given: Laid) -> Iterator[Laid]:
+def other_layouts(layouts: OperandLayouts) -> Iterator[OperandLayouts]:
     """With operands copied that need not be, or to lie otherwise; but none for nothing.
 
     A copy lies either way, and its columns begin with a sector.
     """
-    operands = list(zip(*given, strict=True))
+    operands = list(zip(*layouts, strict=True))
 
-    def ways(letter: str, copied: bool, aligned: int) -> Iterator[tuple[str, bool, int]]:
+    def choices(letter: str, copied: bool, aligned: int) -> Iterator[tuple[str, bool, int]]:
         yield letter, copied, aligned
         for other in "nt":
             if other != letter or (aligned < ALIGNED and not copied):
                 yield other, True, ALIGNED
 
-    for a, b in product(*(ways(*operand) for operand in operands)):
+    for a, b in product(*(choices(*operand) for operand in operands)):
         if [a, b] != operands:
-            yield Laid(a[0] + b[0], (a[1], b[1]), (a[2], b[2]))
+            yield OperandLayouts(a[0] + b[0], (a[1], b[1]), (a[2], b[2]))
 
 
-def laid(given: Laid, layout: str) -> Laid:
+def with_layout(layouts: OperandLayouts, layout: str) -> OperandLayouts:
     """The operands in that `layout`, copied where they lie otherwise."""
-    ways = (way for way in (given, *other_ways(given)) if way.layout == layout)
-    return min(ways, key=lambda way: sum(way.copied))
+    candidates = (each for each in (layouts, *other_layouts(layouts)) if each.layout == layout)
+    return min(candidates, key=lambda each: sum(each.copied))
 
 
 @lru_cache(maxsize=1 << 10)
-def packed_twin(config: Any, device: Device) -> Any:
+def packed_variant(config: Any, device: Device) -> Any:
     """`config` for packed operands; None where there is no such, or `device` cannot run it."""
     try:
-        twin = config.for_packed()
-        check_device(twin, device)
+        variant = config.for_packed()
+        check_device(variant, device)
     except ConfigError:
         return None
-    return twin
+    return variant
 
 
 def packed_bytes(config: Any, extents: tuple[int, ...]) -> int:

@@ -1,9 +1,9 @@
-"""Into how many chunks the k of a product is cut, and the time that it should take then.
+"""Into how many slices the k of a product is split, and the time that it should take then.
 
-A product with few tiles of C leaves multiprocessors idle, however long its k. Cut into chunks that are
-computed at once it keeps them busy, but writes a partial of C for each chunk, and these must be added up.
-A persistent kernel may be `STREAMED` instead: its blocks part the last tiles so that all end at once.
-What is cut and how is in `routines.gemm`, the sum of chunks in `kernels.copy.split_k_reduce`.
+A product with few tiles of C leaves multiprocessors idle, however long its k. Split into slices that are
+computed at once it keeps them busy, but writes a partial of C for each slice, and these must be added up.
+A persistent kernel may be `STREAM_K` instead: its blocks share the last tiles so that all end at once.
+What is split and how is in `routines.gemm`, the sum of slices in `kernels.copy.split_k_reduce`.
 """
 
 from __future__ import annotations
@@ -18,22 +18,31 @@ from ..kernels.common.tile_scheduler import MOST_STRIPES, TileSchedule
 from ..kernels.copy.split_k_reduce import LOAD, cut
 from ..model.block import dram_rate
 from ..model.occupancy import blocks_per_sm
-from ..model.score import cycles, piece_bytes, summing_cycles, tiles_of
+from ..model.score import cycles, fixup_cycles, partial_tile_bytes, tiles_of
 from ..types import Dtype, Region, Triangle
 
 __all__ = [
-    "CYCLE", "MOST_PARTIALS", "STREAMED", "Timed", "attainable", "pace", "partial_bytes", "streamed", "timed",
-    "tile_schedule_of", "whole_or_streamed",
-]  # fmt: skip
+    "CYCLE",
+    "MOST_PARTIALS",
+    "STREAM_K",
+    "SplitTime",
+    "attainable",
+    "pace",
+    "partial_bytes",
+    "stream_k",
+    "split_times",
+    "tile_schedule_of",
+    "whole_or_stream_k",
+]
 
-STREAMED = 0  # as a number of chunks: tiles are parted by the blocks of a persistent kernel
+STREAM_K = 0  # as a number of slices: stream-K, by the blocks of a persistent kernel
 
 COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
-LEAST_CHUNK = 128  # of k: below it a product is mostly its beginning and its end
+MIN_SLICE = 128  # of k: below it a product is mostly its beginning and its end
 MOST_WAVES = 4  # of blocks: with so many, none is idle for long
 MOST_PARTIALS = 32 << 20  # bytes of workspace
-HOPELESS = 1.6  # times the best so far: more than what a last wave explains, so more chunks will not do
-DOUBT = 1.05  # chunks must promise to be so much faster
+HOPELESS = 1.6  # times the best so far: more than what a last wave explains, so more slices will not do
+UNCERTAINTY = 1.05  # slices must promise to be so much faster
 
 LAUNCH = 2.5e-6  # seconds that a launch takes beside the work of its blocks
 SUM = 7e-6  # the same of a sum of partials, which waits for the last of them and then for memory
@@ -41,24 +50,24 @@ HOST = 15e-6  # seconds that the host takes to enqueue two launches
 CYCLE = 0.6e-9  # seconds of a cycle, about, where nothing was measured
 
 
-class Timed(NamedTuple):
-    """Seconds that a product should take in so many chunks, or `STREAMED`."""
+class SplitTime(NamedTuple):
+    """Seconds that a product should take in so many slices, or `STREAM_K`."""
 
     seconds: float
     splits: int
 
 
 def pace(config: Any, extents: tuple[int, ...], seconds: float, device: Device) -> float:
-    """Seconds of a cycle of the model, by those that a product was measured to take, uncut or, if it is so by
-    `whole_or_streamed`, streamed.
+    """Seconds of a cycle of the model, by those that a product was measured to take, unsplit or, as
+    `whole_or_stream_k` has it, by stream-K.
     """
-    job = _Job(config, 1.0, extents, Region.ALL, device)
-    streamed = whole_or_streamed(config, extents, device) == STREAMED
+    launch = _Launch(config, 1.0, extents, Region.ALL, device)
+    by_stream_k = whole_or_stream_k(config, extents, device) == STREAM_K
     # of a launch that is over sooner than most, half is called work
-    return max(seconds - LAUNCH, seconds / 2) / (job.streamed() if streamed else job.seconds())
+    return max(seconds - LAUNCH, seconds / 2) / (launch.stream_k() if by_stream_k else launch.seconds())
 
 
-def timed(
+def split_times(
     config: Any,
     pace: float,
     extents: tuple[int, ...],
@@ -66,8 +75,8 @@ def timed(
     only: int | None = None,
     region: Region | Triangle = Region.ALL,
     room: int | None = None,
-) -> Iterator[Timed]:
-    """The product uncut, or streamed, then in those numbers of chunks that may be worth their sum; or in
+) -> Iterator[SplitTime]:
+    """The product unsplit, or by stream-K, then in those numbers of slices that may be worth their sum; or in
     `only` so many.
 
     Parameters
@@ -76,56 +85,56 @@ def timed(
     pace : float
         Seconds of a cycle of `score`.
     extents : tuple of int
-        (m, n, k[, batch]); a batch is not cut into chunks.
+        (m, n, k[, batch]); the k of a batch is not split.
     device : Device
     only : int, optional
     region : Region
         Of C, as `kernels.common.region` names it.
     room : int, optional
-        Bytes of workspace that partials and pieces may take; no more than `MOST_PARTIALS` in any case.
+        Bytes of workspace that partials and partial tiles may take; no more than `MOST_PARTIALS` in any case.
     """
     m, n, k, *batch = extents
-    job = _Job(config, pace, extents, region, device)
-    uncut = job.seconds()
+    launch = _Launch(config, pace, extents, region, device)
+    unsplit = launch.seconds()
     if only and only > 1:
-        yield Timed(job.chunked(uncut, only), only)
+        yield SplitTime(launch.sliced(unsplit, only), only)
         return
-    best = uncut + LAUNCH
-    if only is None and whole_or_streamed(config, extents, device, pace, region, room) == STREAMED:
-        best = job.streamed() + LAUNCH
-        yield Timed(best, STREAMED)
+    best = unsplit + LAUNCH
+    if only is None and whole_or_stream_k(config, extents, device, pace, region, room) == STREAM_K:
+        best = launch.stream_k() + LAUNCH
+        yield SplitTime(best, STREAM_K)
     else:
-        yield Timed(best, 1 if only is None else only)
+        yield SplitTime(best, 1 if only is None else only)
     if only is not None or prod(batch) != 1:
         return
     blocks, at_once = config.grid(m, n, region), blocks_per_sm(config, device) * device.sm_count
     each = partial_bytes(m, n, config.dtype_facts)
     for splits in COUNTS:
-        # one partial more, of what the chunks leave over
+        # one partial more, of what the slices leave over
         full = (splits + 1) * each > _most(room) or blocks * splits > MOST_WAVES * at_once
-        if full or k // splits < LEAST_CHUNK:
+        if full or k // splits < MIN_SLICE:
             return
-        seconds = DOUBT * max(job.chunked(uncut, splits), HOST)
-        yield Timed(seconds, splits)
+        seconds = UNCERTAINTY * max(launch.sliced(unsplit, splits), HOST)
+        yield SplitTime(seconds, splits)
         if seconds > HOPELESS * best:
             return
         best = min(best, seconds)
 
 
-def streamed(
+def stream_k(
     config: Any,
     pace: float,
     extents: tuple[int, ...],
     device: Device,
     region: Region | Triangle,
     room: int | None,
-) -> Iterator[Timed]:
-    """The product `STREAMED` (for the parameters see `timed`), if the `config` can."""
-    if _streams(config, extents, device, region, room):
-        yield Timed(_Job(config, pace, extents, region, device).streamed() + LAUNCH, STREAMED)
+) -> Iterator[SplitTime]:
+    """The product `STREAM_K` (for the parameters see `split_times`), if the `config` can."""
+    if _can_stream_k(config, extents, device, region, room):
+        yield SplitTime(_Launch(config, pace, extents, region, device).stream_k() + LAUNCH, STREAM_K)
 
 
-class _Job(NamedTuple):
+class _Launch(NamedTuple):
     """A product by `config`, at the `pace` of a cycle of `score`."""
 
     config: Any
@@ -134,19 +143,19 @@ class _Job(NamedTuple):
     region: Region | Triangle
     device: Device
 
-    def seconds(self, streamed: bool = False) -> float:
+    def seconds(self, stream_k: bool = False) -> float:
         """Of the product alone."""
         config, pace, extents, region, device = self
-        return pace * cycles(config.STEM, config, extents, device, streamed, region)
+        return pace * cycles(config.STEM, config, extents, device, stream_k, region)
 
-    def streamed(self) -> float:
-        """Seconds with parted tiles, and of the sum of their pieces."""
+    def stream_k(self) -> float:
+        """Seconds by stream-K, and of the sum of partial tiles."""
         config, pace, extents, region, device = self
-        return self.seconds(streamed=True) + pace * summing_cycles(config, extents, device, region)
+        return self.seconds(stream_k=True) + pace * fixup_cycles(config, extents, device, region)
 
-    def chunked(self, uncut: float, splits: int) -> float:
-        """Seconds of the batch of chunks, of what they leave over, and of their sum; `uncut` are those of all
-        of k at once.
+    def sliced(self, unsplit: float, splits: int) -> float:
+        """Seconds of the batch of slices, of what they leave over, and of their sum; `unsplit` are those of
+        all of k at once.
         """
         config, device = self.config, self.device
         m, n, k = self.extents[:3]
@@ -155,23 +164,23 @@ class _Job(NamedTuple):
         covered = 1.0 if self.region is Region.ALL else 0.5  # of C and of each partial
         operands = ((m + n) * k + covered * m * n * splits) * facts.itemsize
         batch = self._replace(extents=(m, n, depth, splits)).seconds()
-        # neither hides behind the other as well as within an uncut product
+        # neither hides behind the other as well as within an unsplit product
         products = hypot(batch, self.pace * operands / dram_rate(device))
-        left_over = uncut * rest / k + LAUNCH if rest else 0.0
+        left_over = unsplit * rest / k + LAUNCH if rest else 0.0
         partials = (splits + (rest > 0)) * partial_bytes(m, n, facts)
         summing = CYCLE * covered * (partials + 2 * m * n * facts.itemsize) / dram_rate(device)
         return products + LAUNCH + left_over + summing + SUM
 
 
 def attainable(splits: int, extents: tuple[int, ...], dtype: Dtype) -> int:
-    """`splits`, or as many chunks as k has, at least one, and of a batch no more; `STREAMED` stays."""
+    """`splits`, or as many slices as k has, at least one, and of a batch no more; `STREAM_K` stays."""
     _, _, k, *batch = extents
-    if splits == STREAMED:
-        return STREAMED
+    if splits == STREAM_K:
+        return STREAM_K
     return 1 if prod(batch) != 1 else max(min(splits, k * dtype.itemsize // LOAD), 1)
 
 
-def tile_schedule_of(config: Any, tiles: int, k: int, device: Device, streamed: bool) -> TileSchedule | None:
+def tile_schedule_of(config: Any, tiles: int, k: int, device: Device, stream_k: bool) -> TileSchedule | None:
     """How the blocks of a persistent kernel share the tiles of a product, or of a batch of them.
 
     None of an ordinary kernel, and where there are more tiles than are numbered. Nothing is parted where it
@@ -183,12 +192,12 @@ def tile_schedule_of(config: Any, tiles: int, k: int, device: Device, streamed: 
     schedule = TileSchedule.of_whole_tiles(blocks, tiles)
     stripes = -(-k // config.BLK_K)
     flagged = blocks * config.dtype_facts.real_size <= FLAGS
-    if streamed and flagged and 2 * blocks * stripes <= MOST_STRIPES:
+    if stream_k and flagged and 2 * blocks * stripes <= MOST_STRIPES:
         schedule = TileSchedule.stream_k(blocks, tiles, stripes)
     return schedule
 
 
-def whole_or_streamed(
+def whole_or_stream_k(
     config: Any,
     extents: tuple[int, ...],
     device: Device,
@@ -196,28 +205,28 @@ def whole_or_streamed(
     region: Region | Triangle = Region.ALL,
     room: int | None = None,
 ) -> int:
-    """`STREAMED` of a persistent product whose last tiles had better be parted, else 1.
+    """`STREAM_K` of a persistent product whose last tiles had better be shared, else 1.
 
-    `pace` are the seconds of a cycle of `score`, where they are known; for `room` see `timed`.
+    `pace` are the seconds of a cycle of `score`, where they are known; for `room` see `split_times`.
     """
-    if not _streams(config, extents, device, region, room):
+    if not _can_stream_k(config, extents, device, region, room):
         return 1
-    job = _Job(config, pace, extents, region, device)
-    return STREAMED if job.streamed() < job.seconds() else 1
+    launch = _Launch(config, pace, extents, region, device)
+    return STREAM_K if launch.stream_k() < launch.seconds() else 1
 
 
-def _streams(
+def _can_stream_k(
     config: Any, extents: tuple[int, ...], device: Device, region: Region | Triangle, room: int | None
 ) -> bool:
-    """Whether the blocks of `config` can part the last tiles, and have any to part."""
-    if not config.persistent or piece_bytes(config, device) > _most(room):
+    """Whether the blocks of `config` can share the last tiles, and have any to share."""
+    if not config.persistent or partial_tile_bytes(config, device) > _most(room):
         return False
-    schedule = tile_schedule_of(config, tiles_of(config, extents, region), extents[2], device, streamed=True)
+    schedule = tile_schedule_of(config, tiles_of(config, extents, region), extents[2], device, stream_k=True)
     return schedule is not None and schedule.k_iters_per_block > 0
 
 
 def _most(room: int | None) -> int:
-    """Bytes that partials or pieces may take, of `room` if that is bounded."""
+    """Bytes that partials or partial tiles may take, of `room` if that is bounded."""
     return MOST_PARTIALS if room is None else min(room, MOST_PARTIALS)
 
 

@@ -17,9 +17,9 @@ import numpy as np
 
 from .split_k import CYCLE
 
-__all__ = ["Measured", "Paces", "Reading", "Unmeasured"]
+__all__ = ["Measured", "ThroughputModel", "Sample", "Unmeasured"]
 
-DOUBT = 0.02  # of an estimate, for each factor of two between an extent and that of the nearest measurement
+UNCERTAINTY = 0.02  # of an estimate, for each factor of two between an extent and the nearest measured
 SAME = 0.3  # of such a factor, within which a measurement of a Config stands for itself
 REACH = 2.0  # such factors, over which a measurement says less of what is usual
 NEAR = 8.0  # such factors, over which a Config's own pace gives way to the usual one
@@ -27,7 +27,7 @@ NEAR = 8.0  # such factors, over which a Config's own pace gives way to the usua
 Extents = tuple[int, ...]
 
 
-class Reading(NamedTuple):
+class Sample(NamedTuple):
     """The seconds that a cycle of the model took at some extents."""
 
     extents: Extents
@@ -36,28 +36,28 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A Config, where it comes from, and its readings; there are none where nothing was measured.
+    """A Config, where it comes from, and its samples; there are none where nothing was measured.
 
     Attributes
     ----------
     config : GemmConfig
     origins : tuple of (extents, str)
         Of the classes that it won.
-    readings : tuple of Reading
+    samples : tuple of Sample
     """
 
     config: Any
     origins: tuple[tuple[Extents, str], ...]
-    readings: tuple[Reading, ...] = ()
+    samples: tuple[Sample, ...] = ()
 
     def origin(self, extents: Extents = ()) -> str:
         """That of the class nearest to `extents`, or of the first."""
-        _, origin = min(self.origins, key=lambda won: _octaves(won[0], extents) if extents else 0)
+        _, origin = min(self.origins, key=lambda won: _log2_distance(won[0], extents) if extents else 0)
         return origin
 
 
-class Paces:
-    """What a cycle takes with each of many Configs, each with one reading or more.
+class ThroughputModel:
+    """What a cycle takes with each of many Configs, each with one sample or more.
 
     Parameters
     ----------
@@ -66,35 +66,35 @@ class Paces:
 
     def __init__(self, tuned: Sequence[Measured]):
         self.tuned = tuple(tuned)
-        places = list(dict.fromkeys(reading.extents for known in tuned for reading in known.readings))
-        column = {extents: i for i, extents in enumerate(places)}
-        self._places = np.log2([_padded(extents) for extents in places])
-        # Configs by places: the logarithm of the pace, and whether there is a reading
-        self._logs, self._read = np.zeros((2, len(tuned), len(places)))
+        points = list(dict.fromkeys(sample.extents for known in tuned for sample in known.samples))
+        column = {extents: i for i, extents in enumerate(points)}
+        self._points = np.log2([_padded(extents) for extents in points])
+        # Configs by points: the logarithm of the pace, and whether there is a sample
+        self._logs, self._has_sample = np.zeros((2, len(tuned), len(points)))
         for row, known in enumerate(tuned):
-            for reading in known.readings:
-                self._logs[row, column[reading.extents]] = np.log(reading.pace)
-                self._read[row, column[reading.extents]] = 1
+            for sample in known.samples:
+                self._logs[row, column[sample.extents]] = np.log(sample.pace)
+                self._has_sample[row, column[sample.extents]] = 1
         stems = [known.config.STEM for known in tuned]
         family = np.array([[stem == other for other in stems] for stem in dict.fromkeys(stems)], float)
         self._of = family.argmax(axis=0)
-        self._sums, self._counts = family @ self._logs, family @ self._read  # families by places
+        self._sums, self._counts = family @ self._logs, family @ self._has_sample  # families by points
 
     def at(self, extents: Extents) -> Iterator[tuple[Measured, float, float]]:
-        """Each Config with its pace at `extents`, and by what factor this is in doubt.
+        """Each Config with its pace at `extents`, and by what factor this is in uncertainty.
 
         What sets a Config's pace apart from the usual one of its family there is partly luck with the extents
         at which it was measured, so it counts the less the farther the nearest of these are.
         """
-        octaves = np.abs(self._places - np.log2(_padded(extents))).sum(axis=1)
+        distances = np.abs(self._points - np.log2(_padded(extents))).sum(axis=1)
         # the usual pace: the mean of a family's Configs, the nearer the weightier
-        weights = np.exp(-octaves / REACH)
+        weights = np.exp(-distances / REACH)
         usual = (self._sums @ weights) / (self._counts @ weights)
-        nearest = np.where(self._read, octaves, np.inf).min(axis=1)
-        shares = self._read * ((nearest[:, None] + SAME) / (octaves + SAME)) ** 2  # Shepard (1968)
+        nearest = np.where(self._has_sample, distances, np.inf).min(axis=1)
+        shares = self._has_sample * ((nearest[:, None] + SAME) / (distances + SAME)) ** 2  # Shepard (1968)
         own = np.exp(-nearest / NEAR)
         logs = (shares * self._logs).sum(axis=1) / shares.sum(axis=1) * own + usual[self._of] * (1 - own)
-        yield from zip(self.tuned, np.exp(logs).tolist(), (1 + DOUBT * nearest).tolist(), strict=True)
+        yield from zip(self.tuned, np.exp(logs).tolist(), (1 + UNCERTAINTY * nearest).tolist(), strict=True)
 
 
 class Unmeasured(NamedTuple):
@@ -112,6 +112,6 @@ def _padded(extents: Extents) -> list[int]:
     return [*extents, *[1] * (4 - len(extents))]
 
 
-def _octaves(first: Extents, second: Extents) -> float:
+def _log2_distance(first: Extents, second: Extents) -> float:
     """How many factors of two lie between them."""
     return sum(abs(log2(one / other)) for one, other in zip_longest(first, second, fillvalue=1))

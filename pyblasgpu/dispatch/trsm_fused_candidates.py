@@ -26,7 +26,7 @@ from ..model.trsm_fused import resident
 from ..types import Dtype, Triangle
 from . import tuned_files
 from .choose import generation, tuned_configs
-from .variants import in_place_twin
+from .variants import fused_variant
 
 __all__ = [
     "DEEP",
@@ -73,14 +73,14 @@ def _candidates(
         add(config, uncertainty)
     tiles = {tile(config, triangle) for config in found}
     for config in _of_other_layouts(dtype, layout, device):
-        laid = _twin(_laid(config, layout, device), triangle, device)
-        if laid is not None and tile(laid, triangle) not in tiles:
-            tiles.add(tile(laid, triangle))
-            add(laid)
+        relaid = _fused(_in_layout(config, layout, device), triangle, device)
+        if relaid is not None and tile(relaid, triangle) not in tiles:
+            tiles.add(tile(relaid, triangle))
+            add(relaid)
     for config in list(found):
-        add(_deeper(config, dtype, layout, triangle, device))
+        add(_with_deeper_tiles(config, dtype, layout, triangle, device))
     for config in _tuned(dtype, t_layout(layout, triangle), device):
-        add(with_requested_occupancy(_laid(config, layout, device), triangle, device))
+        add(with_requested_occupancy(_in_layout(config, layout, device), triangle, device))
     return found
 
 
@@ -92,10 +92,10 @@ def stems(dtype: Dtype, device: Device) -> tuple[str, ...]:
 def _asked(dtype: Dtype, layout: str, triangle: Triangle, device: Device) -> Iterator[tuple[Any, float]]:
     for stem in stems(dtype, device):
         for config in tuned_configs(stem, dtype, layout, device):
-            yield _twin(config, triangle, device), 1.0
+            yield _fused(config, triangle, device), 1.0
         others = quick_points(stem, dtype, layout, device), _narrow(stem, dtype, layout, triangle, device)
         for parameters in chain(*others):
-            yield _made(stem, dtype, layout, parameters, triangle, device), UNCERTAINTY
+            yield _fused_of(stem, dtype, layout, parameters, triangle, device), UNCERTAINTY
 
 
 def _narrow(stem: str, dtype: Dtype, layout: str, triangle: Triangle, device: Device) -> Iterator[Parameters]:
@@ -128,7 +128,7 @@ def _tuned(dtype: Dtype, layout: str, device: Device) -> Iterator[Any]:
             yield entry.config
 
 
-def _laid(config: Any, layout: str, device: Device) -> Any:
+def _in_layout(config: Any, layout: str, device: Device) -> Any:
     """The same tile for operands that lie as `layout` says; None where there is no such."""
     if config.layout == layout:
         return config
@@ -137,7 +137,7 @@ def _laid(config: Any, layout: str, device: Device) -> Any:
     return _config(stem, dtype, layout, found)
 
 
-def _deeper(config: Any, dtype: Dtype, layout: str, triangle: Triangle, device: Device) -> Any:
+def _with_deeper_tiles(config: Any, dtype: Dtype, layout: str, triangle: Triangle, device: Device) -> Any:
     """The same tile with deeper stripes, so that it has fewer on the diagonal, and as many stages as fit;
     None where that does not pay, or cannot be.
     """
@@ -146,17 +146,17 @@ def _deeper(config: Any, dtype: Dtype, layout: str, triangle: Triangle, device: 
     stem, parameters = config.STEM, FAMILIES[config.STEM].parameters_of(config)
     for stages in range(config.stages, 1, -1):
         found = deepened(stem, dtype, layout, {**parameters, "stages": stages}, DEEP)
-        deeper = _made(stem, dtype, layout, found, triangle, device)
+        deeper = _fused_of(stem, dtype, layout, found, triangle, device)
         if deeper is not None:
             return deeper
     return None
 
 
-def _made(
+def _fused_of(
     stem: str, dtype: Dtype, layout: str, parameters: Parameters, triangle: Triangle, device: Device
 ) -> Any:
     """The Config of these parameters as it solves; None where there is no such, or it cannot."""
-    return _twin(_config(stem, dtype, layout, parameters), triangle, device)
+    return _fused(_config(stem, dtype, layout, parameters), triangle, device)
 
 
 def _config(stem: str, dtype: Dtype, layout: str, parameters: Parameters) -> Any:
@@ -172,21 +172,21 @@ def with_requested_occupancy(config: Any, triangle: Triangle, device: Device) ->
     """
     if config is None:
         return None
-    return _twin(config, triangle, device, config.min_blocks) or _twin(config, triangle, device)
+    return _fused(config, triangle, device, config.min_blocks) or _fused(config, triangle, device)
 
 
 def higher_occupancy(config: Any, triangle: Triangle, device: Device) -> list[Any]:
     """What solves as `config` does, compiled for the most blocks a multiprocessor, and for one less."""
     fit = device.occupancy(config.threads, 1, shared_bytes(config, triangle))
-    twins = (_twin(config, triangle, device, blocks) for blocks in range(fit, 1, -1))
-    return list(islice(filter(None, twins), 2))
+    variants = (_fused(config, triangle, device, blocks) for blocks in range(fit, 1, -1))
+    return list(islice(filter(None, variants), 2))
 
 
-def _twin(config: Any, triangle: Triangle, device: Device, blocks: int = 1) -> Any:
+def _fused(config: Any, triangle: Triangle, device: Device, blocks: int = 1) -> Any:
     """The Config as it solves, with all registers that so many `blocks` a multiprocessor leave it; None where
     it cannot, or has too few, or is none.
     """
-    found = config and in_place_twin(config, triangle)
+    found = config and fused_variant(config, triangle)
     if not found or (blocks > 1 and config.dtype not in TIGHT):
         return None
     found = replace(found, min_blocks=blocks)

@@ -13,93 +13,96 @@ from typing import Any
 from ..errors import ConfigError
 from ..gpu.device import Device
 from ..kernels.gemm.trmm_fused import check
-from ..model.occupancy import blocks_per_sm, check_device, comfortable
+from ..model.occupancy import blocks_per_sm, check_device, has_register_slack
 from ..model.score import tiles_of
 from ..types import Region, Triangle
 
 __all__ = [
-    "FEWER",
-    "LONGER",
-    "in_place_twin",
-    "least_share",
+    "FEWER_BLOCKS",
+    "SLOWDOWN",
+    "fused_variant",
+    "min_share",
     "persistent",
-    "persistent_twins",
-    "three_m_twin",
-    "triangle_twins",
+    "persistent_variants",
+    "three_m_variant",
+    "triangle_variants",
 ]
 
 
 @lru_cache(maxsize=1 << 12)
-def in_place_twin(config: Any, triangle: Triangle) -> Any:
+def fused_variant(config: Any, triangle: Triangle) -> Any:
     """The same tile and pipeline for blocks that take one tile each; None where there is no such kernel."""
-    twin = replace(config, persistent=False)
+    variant = replace(config, persistent=False)
     try:
-        check(twin, triangle)
+        check(variant, triangle)
     except ConfigError:
         return None
-    return twin
+    return variant
 
 
 SMALLEST = 4  # MMA_K: the fewest registers for fragments
 
 
 @lru_cache(maxsize=1 << 10)
-def three_m_twin(config: Any, device: Device) -> Any:
+def three_m_variant(config: Any, device: Device) -> Any:
     """`config` with three products, by smaller instructions if need be; None where there is no such."""
     if not hasattr(config, "three_m"):
         return None
     for depth in dict.fromkeys((config.MMA_K, SMALLEST)):
         try:
-            twin = replace(config, three_m=True, MMA_K=depth)
-            check_device(twin, device)
+            variant = replace(config, three_m=True, MMA_K=depth)
+            check_device(variant, device)
         except ConfigError:
             continue
-        if comfortable(twin, device):
-            return twin
+        if has_register_slack(variant, device):
+            return variant
     return None
 
 
 #: How many times longer persistent blocks take for a tile than blocks of one tile each, by dtype: with
 #: registers to spare, and without. The next tile of a triangle is found in the loop, and what FMAs of complex
 #: singles gain by the order of their registers is lost.
-LONGER = {"c": (1.01, 1.12)}
+SLOWDOWN = {"c": (1.01, 1.12)}
 
 
 @lru_cache(maxsize=1 << 12)
-def triangle_twins(config: Any, region: Region | Triangle, device: Device) -> tuple[tuple[Any, float], ...]:
-    """The kernels of the same tile and pipeline for `region`, and how many times longer than for all of C
-    each takes for a tile.
+def triangle_variants(
+    config: Any, region: Region | Triangle, device: Device
+) -> tuple[tuple[Any, float], ...]:
+    """The kernels of the same tile and pipeline for `region` of C, and how many times longer than for all of
+    C each takes for a tile.
     """
-    if region is Region.ALL or config.dtype not in LONGER or not config.persistent:
+    if region is Region.ALL or config.dtype not in SLOWDOWN or not config.persistent:
         return ((config, 1.0),)
-    spare, none = LONGER[config.dtype]
-    longer = spare if comfortable(config, device) else none
-    return (replace(config, persistent=False), 1.0), (config, longer)
+    spare, none = SLOWDOWN[config.dtype]
+    slowdown = spare if has_register_slack(config, device) else none
+    return (replace(config, persistent=False), 1.0), (config, slowdown)
 
 
 @lru_cache(maxsize=1 << 12)
-def persistent_twins(config: Any, device: Device) -> tuple[Any, ...]:
+def persistent_variants(config: Any, device: Device) -> tuple[Any, ...]:
     """The persistent kernels of the same tile and pipeline, by blocks of a multiprocessor; of those that have
     registers to spare, as none was compiled.
     """
     if config.persistent:
         return ()
-    twins = persistent(replace(config, min_blocks=1), device)
-    return tuple(twin for twin in twins if comfortable(twin, device))
+    variants = persistent(replace(config, min_blocks=1), device)
+    return tuple(variant for variant in variants if has_register_slack(variant, device))
 
 
-def least_share(
+def min_share(
     config: Any, extents: tuple[int, ...], device: Device, region: Region | Triangle = Region.ALL
 ) -> float:
-    """Of the time of an ordinary kernel, what its twins take at least: the share of its waves of blocks that
-    it has tiles for; infinite where there are fewer tiles than multiprocessors, of which too little is sure.
+    """Of the time of an ordinary kernel, what its variants take at least: the share of its waves of blocks
+    that it has tiles for; infinite where there are fewer tiles than multiprocessors, where too little is
+    sure.
     """
     tiles = tiles_of(config, extents, region)
     waves = tiles / (blocks_per_sm(config, device) * device.sm_count)
     return waves / ceil(waves) if tiles >= device.sm_count else inf
 
 
-FEWER = (1, 2, 4)  # persistent blocks a multiprocessor, where it holds more
+FEWER_BLOCKS = (1, 2, 4)  # persistent blocks a multiprocessor, where it holds more
 
 
 def persistent(config: Any, device: Device) -> list[Any]:
@@ -107,5 +110,5 @@ def persistent(config: Any, device: Device) -> list[Any]:
     of a product that is soon over; none where there is no such.
     """
     most = blocks_per_sm(config, device) if config.stages > 1 else 0
-    counts = sorted({count for count in (*FEWER, most) if 0 < count <= most}, reverse=True)
+    counts = sorted({count for count in (*FEWER_BLOCKS, most) if 0 < count <= most}, reverse=True)
     return [replace(config, persistent=True, min_blocks=count) for count in counts]

@@ -16,7 +16,7 @@ from .columns import larger, up
 
 __all__ = [
     "ANSWER", "BARRIER", "L2_BYTES", "LINE", "START", "Block", "dram_rate", "mma_rate", "mma_time",
-    "overlapped", "parted", "rounds", "slots_per_fma", "waves",
+    "overlapped", "stream_k_waves", "persistent_waves", "slots_per_fma", "waves",
 ]  # fmt: skip
 
 LINE = 128  # bytes that shared memory serves in a cycle
@@ -73,7 +73,7 @@ def waves(block: Block, blocks: int, resident: int, device: Device) -> float:
     return full * block.together(resident) + (rest > 0) * block.together(alone, last=True)
 
 
-def rounds(block: Block, blocks: int, resident: int, device: Device) -> float:
+def persistent_waves(block: Block, blocks: int, resident: int, device: Device) -> float:
     """The same of persistent blocks: only the first tile of each has a start."""
     full, rest = divmod(blocks, device.sm_count * resident)
     alone = larger(-(-rest // device.sm_count), 1)
@@ -81,10 +81,10 @@ def rounds(block: Block, blocks: int, resident: int, device: Device) -> float:
     return block.start + full * (block.lasting(resident) + block.end) + last
 
 
-def parted(block: Block, tiles: int, resident: int, device: Device) -> float:
+def stream_k_waves(block: Block, tiles: int, resident: int, device: Device) -> float:
     """The same where all blocks end at once."""
     share = tiles / (device.sm_count * resident)
-    # of the last tiles a block has pieces more than its share
+    # of the last tiles a block has partial tiles more than its share
     return block.start + share * (block.lasting(resident) + block.end) + 2 * block.end
 
 

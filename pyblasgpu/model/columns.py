@@ -1,6 +1,6 @@
 """Many Configs of a family as one, so that a formula of one computes for all: its attributes are columns.
 
-A column is an array of (Configs, 1); extents that are a row, (1, places), make a table of it. The formulas
+A column is an array of (Configs, 1); extents that are a row, (1, problems), make a table of it. The formulas
 use operators, and for what has none the functions here, which take plain numbers too.
 """
 

@@ -25,8 +25,8 @@ BEHIND_MMA = 0.3  # of what is read, where tensor cores are at work meanwhile
 MOVES = 3  # instructions that bring an element of a complex fragment to where four products want it
 #: Times that for asynchronous copies, by their bytes, from where memory's sectors do not begin; of kernels
 #: on tensor cores.
-ASTRAY = {4: 2.5, 8: 2.5, 16: 2.0}
-ASTRAY_MMA = {8: 1.5, 16: 2.0}
+MISALIGNED = {4: 2.5, 8: 2.5, 16: 2.0}
+MISALIGNED_MMA = {8: 1.5, 16: 2.0}
 LOAD = 10  # instructions of a global load: address, mask, load
 STORE = 16  # cycles in which a thread stores one real of C
 #: Cycles in which a warp gets an instruction of a loop of at most so many: 64 KiB, 128 KiB.
@@ -37,9 +37,9 @@ ONE_BANK = 0.15  # of a real FMA's cycles, lost where vectors along k put those 
 BANKS = 1.1  # times the cycles of a complex FMA where operands that meet come from one bank of registers
 
 
-def gemm_block(config: Any, k: int, device: Device, astray: tuple[bool, bool]) -> Block:
+def gemm_block(config: Any, k: int, device: Device, sector_misaligned: tuple[bool, bool]) -> Block:
     """A tile of C: its stripes, then its way to memory."""
-    stripe, count = _stripe(config, device, astray), -(-k // config.BLK_K)
+    stripe, count = _stripe(config, device, sector_misaligned), -(-k // config.BLK_K)
     facts = config.dtype_facts
     written = config.BLK_M * config.BLK_N * facts.itemsize * device.sm_count / dram_rate(device)
     return Block(
@@ -49,22 +49,24 @@ def gemm_block(config: Any, k: int, device: Device, astray: tuple[bool, bool]) -
     )  # fmt: skip
 
 
-def _stripe(config: Any, device: Device, astray: tuple[bool, bool]) -> Block:
+def _stripe(config: Any, device: Device, sector_misaligned: tuple[bool, bool]) -> Block:
     """One stripe of a tile; memory answers the later, the shorter the ring."""
     if isinstance(config, Columns):
-        rows = np.array([stripe_cycles(alike(each), device, astray) for each in config.configs])
+        rows = np.array([stripe_cycles(alike(each), device, sector_misaligned) for each in config.configs])
         stripe = Block(*rows.T[:, :, None])
     else:
-        stripe = stripe_cycles(alike(config), device, astray)
+        stripe = stripe_cycles(alike(config), device, sector_misaligned)
     return stripe._replace(latency=larger(stripe.latency, ANSWER / larger(config.stages - 1, 1)))
 
 
 @lru_cache(maxsize=1 << 16)
-def stripe_cycles(config: Any, device: Device, astray: tuple[bool, bool] = (False, False)) -> Block:
+def stripe_cycles(
+    config: Any, device: Device, sector_misaligned: tuple[bool, bool] = (False, False)
+) -> Block:
     """One stripe of a tile, but for the time until memory answers; `config` stands for those `alike`."""
     facts, warps = config.dtype_facts, config.threads // device.warp_size
-    shares = zip((config.stripe_a, config.stripe_b), config.shares, astray, strict=True)
-    times = ASTRAY_MMA if family_of(config.STEM).tensor_cores else ASTRAY
+    shares = zip((config.stripe_a, config.stripe_b), config.shares, sector_misaligned, strict=True)
+    times = MISALIGNED_MMA if family_of(config.STEM).tensor_cores else MISALIGNED
     stripes = [
         (stripe, times[stripe.load_bytes] if strays and config.stages > 1 else 1)
         for stripe, shared, strays in shares
@@ -149,18 +151,18 @@ def _stored_lines(stripe: SmemTile, threads: int, warp_size: int) -> float:
     """Lines that a warp writes for its part of a stripe, bank conflicts included."""
     width = 1 if stripe.transposes else stripe.vec
     size = min(width * stripe.dtype.itemsize, 16)
-    places = []
+    addresses = []
     for lane in range(warp_size):
         major, minor = lane % stripe.dim_x * stripe.vec, lane // stripe.dim_x
         place = major * stripe.lead + minor if stripe.transposes else minor * stripe.lead + major
-        places.append(place * stripe.dtype.itemsize // size)
+        addresses.append(place * stripe.dtype.itemsize // size)
     stores = stripe.blk * stripe.depth / (width * threads)
-    return stores * _lines(places, LINE // size)
+    return stores * _lines(addresses, LINE // size)
 
 
-def _lines(places: Sequence[int], across: int) -> int:
+def _lines(addresses: Sequence[int], across: int) -> int:
     """Cycles of one store: its lanes are served `across` at a time, which may meet in a bank."""
-    parts = (set(places[first : first + across]) for first in range(0, len(places), across))
+    parts = (set(addresses[first : first + across]) for first in range(0, len(addresses), across))
     return sum(max(Counter(place % across for place in part).values()) for part in parts)
 
 

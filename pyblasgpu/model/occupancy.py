@@ -14,7 +14,7 @@ from ..kernels.registry import family_of
 from .columns import Columns
 
 __all__ = [
-    "COMFORT",
+    "REGISTER_SLACK",
     "OVERHEAD",
     "RING",
     "Demand",
@@ -22,7 +22,7 @@ __all__ = [
     "alike",
     "blocks_per_sm",
     "check_device",
-    "comfortable",
+    "has_register_slack",
     "demand",
     "register_limit",
     "registers_of",
@@ -31,7 +31,7 @@ __all__ = [
 
 
 OVERHEAD = 24  # registers of addresses and counters that a kernel needs beside its Config's own estimate
-COMFORT = 88  # what it takes beside it if it may; with less, some kernels spill
+REGISTER_SLACK = 88  # what it takes beside it if it may; with less, some kernels spill
 
 
 @lru_cache(maxsize=1 << 16)
@@ -52,12 +52,12 @@ class Fit:
         return self.occupancy(needed.threads, registers_of(config, self.device), needed.shared_bytes)
 
 
-def comfortable(config: Any, device: Device) -> bool:
+def has_register_slack(config: Any, device: Device) -> bool:
     """Whether `config` leaves the compiler so many registers that it need not be seen to compile."""
     # a column that is solved takes as many again as a step of it has real products
     columns = family_of(config.STEM).solved_columns
     solved = columns * config.BLK_M * config.dtype_facts.reals_per_element**2 if columns else 0
-    return demand(config).registers + solved + COMFORT <= register_limit(config, device)
+    return demand(config).registers + solved + REGISTER_SLACK <= register_limit(config, device)
 
 
 def register_limit(config: Any, device: Device) -> Any:
@@ -105,12 +105,12 @@ def alike(config: Any) -> Any:
 
 def with_values(config: Any, values: Parameters) -> Any:
     """A copy with other `values` that break no rule: none is checked again."""
-    twin = object.__new__(type(config))
-    known = vars(twin)
+    copy = object.__new__(type(config))
+    known = vars(copy)
     known.update(vars(config), **values)
     if "stages" in values:
         known.pop(_DEMAND, None)
-    return twin
+    return copy
 
 
 def check_device(config: Any, device: Device) -> None:

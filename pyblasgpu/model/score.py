@@ -21,18 +21,18 @@ from ..kernels.gemm.persistent import under_way
 from ..kernels.gemm.trmm_fused import tile_counts, tile_orders
 from ..kernels.registry import FAMILIES
 from ..types import Region, Triangle
-from .block import overlapped, parted, rounds, waves
+from .block import overlapped, persistent_waves, stream_k_waves, waves
 from .columns import Columns, larger, smaller, up
 from .gemm import dram_cycles, gemm_block
 from .leaf import leaf_cycles
 from .occupancy import OVERHEAD, Fit, blocks_per_sm, register_limit
 
-__all__ = ["cycles", "in_place_cycles", "piece_bytes", "score", "scores", "summing_cycles", "tiles_of"]
+__all__ = ["cycles", "in_place_cycles", "partial_tile_bytes", "score", "scores", "fixup_cycles", "tiles_of"]
 
-SUMMING = 8000  # cycles that it takes to part tiles, without what follows
+FIXUP = 8000  # cycles that sharing tiles takes, without what follows
 LONGEST = 0.8  # of the tile with the most to do of a product in place: it hides others, or they hide it
 LEVEL = 200  # cycles that each row of tiles costs there: a flag, and what waits for it
-ADDING = 700  # cycles in which a block adds what its threads load at a time
+FIXUP_LOAD = 700  # cycles in which a block adds what its threads load at a time
 
 
 def score(stem: str, config: Any, extents: tuple[int, ...], device: Device) -> float:
@@ -42,17 +42,17 @@ def score(stem: str, config: Any, extents: tuple[int, ...], device: Device) -> f
     return _score(stem, config, extents, device)
 
 
-def scores(configs: Sequence[Any], places: Sequence[tuple[int, ...]], device: Device) -> np.ndarray:
-    """`score` of each of `configs` of one dtype, at each of `places`: a row a Config."""
-    found = np.zeros((len(configs), len(places)))
+def scores(configs: Sequence[Any], problems: Sequence[tuple[int, ...]], device: Device) -> np.ndarray:
+    """`score` of each of `configs` of one dtype, at each of `problems`: a row a Config."""
+    found = np.zeros((len(configs), len(problems)))
     fit, groups = Fit(device), defaultdict[tuple, list[int]](list)
     for at, config in enumerate(configs):
         if not FAMILIES[config.STEM].is_product:
-            found[at] = [score(config.STEM, config, extents, device) for extents in places]
+            found[at] = [score(config.STEM, config, extents, device) for extents in problems]
         elif fit.blocks(config):
             groups[config.STEM, config.persistent].append(at)
     # extents of a batch have one number more
-    rows = np.array([(*extents, *(1,) * (4 - len(extents))) for extents in places], dtype=np.int64)
+    rows = np.array([(*extents, *(1,) * (4 - len(extents))) for extents in problems], dtype=np.int64)
     for (stem, _), chosen in groups.items():
         alike = [configs[at] for at in chosen]
         resident = np.array([[fit.blocks(config)] for config in alike])
@@ -68,8 +68,8 @@ def _score(stem: str, config: Any, extents: tuple[Any, ...], device: Device) -> 
     ideal = products * facts.reals_per_element**2 / (device.fma_lanes(facts) * device.sm_count)
     best = cycles(stem, config, extents, device)
     if getattr(config, "persistent", False):
-        streamed = cycles(stem, config, extents, device, True) + summing_cycles(config, extents, device)
-        best = smaller(best, streamed)
+        by_stream_k = cycles(stem, config, extents, device, True) + fixup_cycles(config, extents, device)
+        best = smaller(best, by_stream_k)
     return spill * ideal / best
 
 
@@ -78,9 +78,9 @@ def cycles(
     config: Any,
     extents: tuple[int, ...],
     device: Device,
-    streamed: bool = False,
+    stream_k: bool = False,
     region: Region | Triangle = Region.ALL,
-    astray: tuple[bool, bool] = (False, False),
+    sector_misaligned: tuple[bool, bool] = (False, False),
 ) -> float:
     """Estimated cycles of one launch, without what every launch takes.
 
@@ -93,17 +93,17 @@ def cycles(
     extents : tuple of int
         (m, n, k[, batch]) of a GEMM, (order, right-hand sides[, batch]) of a leaf.
     device : Device
-    streamed : bool
-        Whether the blocks of a persistent kernel part the last tiles; `summing_cycles` come on top.
+    stream_k : bool
+        Whether the blocks of a persistent kernel share the last tiles; `fixup_cycles` come on top.
     region : Region or Triangle
         Of the C of a GEMM, as `kernels.common.region` names it; or the triangle by which C is multiplied in
         place, as `kernels.gemm.trmm_fused` does.
-    astray : (bool, bool)
+    sector_misaligned : (bool, bool)
         Whether columns of the A, B of a GEMM (rows, if transposed) begin within sectors of memory.
     """
     resident: Any = config.resident if isinstance(config, Columns) else blocks_per_sm(config, device)
     if isinstance(region, Triangle):
-        share, longest = in_place_cycles(config, extents, device, region, astray)
+        share, longest = in_place_cycles(config, extents, device, region, sector_misaligned)
         levels, _ = tile_counts(config, region, *extents[:2])
         return overlapped(share, LONGEST * longest) + LEVEL * levels
     if cost := FAMILIES[stem].cost:
@@ -112,11 +112,11 @@ def cycles(
         return leaf_cycles(stem, config, extents, resident, device)
     m, n, k, *batch = extents
     count = prod(batch)  # no tile holds parts of two matrices
-    block, tiles = gemm_block(config, k, device, astray), tiles_of(config, extents, region)
+    block, tiles = gemm_block(config, k, device, sector_misaligned), tiles_of(config, extents, region)
     if not config.persistent:
         taken = waves(block, tiles, resident, device)
     else:
-        taken = (parted if streamed else rounds)(block, tiles, config.min_blocks, device)
+        taken = (stream_k_waves if stream_k else persistent_waves)(block, tiles, config.min_blocks, device)
     return larger(taken, count * dram_cycles(config, (m, n, k), resident, device))
 
 
@@ -125,7 +125,7 @@ def in_place_cycles(
     extents: tuple[int, ...],
     device: Device,
     triangle: Triangle,
-    astray: tuple[bool, bool] = (False, False),
+    sector_misaligned: tuple[bool, bool] = (False, False),
 ) -> tuple[float, float]:
     """Of a product in place by a triangle of order k: those of all tiles, spread over the multiprocessors,
     and those of the tile with the most to do.
@@ -133,10 +133,10 @@ def in_place_cycles(
     m, n, k, *_ = extents
     resident, (block, _) = blocks_per_sm(config, device), tile_orders(config, triangle)
     tiles = config.grid(m, n)
-    mean = gemm_block(config, (k + block) // 2, device, astray)
+    mean = gemm_block(config, (k + block) // 2, device, sector_misaligned)
     all_tiles = tiles * mean.together(resident) / (device.sm_count * resident)
     beside = min(resident, -(-tiles // device.sm_count))
-    longest = gemm_block(config, k, device, astray).together(beside, last=True)
+    longest = gemm_block(config, k, device, sector_misaligned).together(beside, last=True)
     dram = dram_cycles(config, (m, n, k // 2), resident, device)
     return max(all_tiles, dram), longest
 
@@ -147,19 +147,19 @@ def tiles_of(config: Any, extents: tuple[int, ...], region: Region | Triangle = 
     return prod(batch) * config.grid(m, n, region)
 
 
-def summing_cycles(
+def fixup_cycles(
     config: Any, extents: tuple[int, ...], device: Device, region: Region | Triangle = Region.ALL
 ) -> float:
-    """Those in which the pieces of a streamed product are written and added up."""
-    pieces = up(device.sm_count * config.min_blocks / tiles_of(config, extents, region))  # of a tile
+    """Those in which the partial tiles of a stream-K product are written and added up."""
+    partial_tiles = up(device.sm_count * config.min_blocks / tiles_of(config, extents, region))  # of a tile
     loads, together = config.under_way if isinstance(config, Columns) else under_way(config)
-    rounds = up(pieces / together) * (
+    loads_in_turn = up(partial_tiles / together) * (
         config.THR_M * config.THR_N * config.dtype_facts.reals_per_element // loads
     )
-    return SUMMING + ADDING * rounds
+    return FIXUP + FIXUP_LOAD * loads_in_turn
 
 
-def piece_bytes(config: Any, device: Device) -> int:
-    """Bytes of scratch for the pieces of all blocks that the device holds."""
+def partial_tile_bytes(config: Any, device: Device) -> int:
+    """Bytes of scratch for the partial tiles of all blocks that the device holds."""
     tile = config.BLK_M * config.BLK_N * config.dtype_facts.itemsize
     return device.sm_count * config.min_blocks * tile

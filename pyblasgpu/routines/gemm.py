@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ..dispatch.choose import select
 from ..dispatch.operand_copies import ALIGNED
-from ..dispatch.split_k import STREAMED, tile_schedule_of
+from ..dispatch.split_k import STREAM_K, tile_schedule_of
 from ..gpu.device import current
 from ..kernels.copy import split_k_reduce
 from ..kernels.gemm.config import GemmConfig
@@ -155,14 +155,14 @@ def _record_dense(tape: Tape, job: _Product) -> None:
     tape.choices.append(choice)
     config, splits = choice.config, choice.splits
     if config.packed:
-        _record_of_packed(tape, config, job, splits == STREAMED)
+        _record_of_packed(tape, config, job, splits == STREAM_K)
         return
     copied_a, copied_b = choice.copied
     a = _copy(tape, a, config.trans_a) if copied_a else a
     b = _copy(tape, b, config.trans_b) if copied_b else b
     job = job._replace(a=a, b=b)
-    if splits in (1, STREAMED):
-        _record_product(tape, config, job, splits == STREAMED)
+    if splits in (1, STREAM_K):
+        _record_product(tape, config, job, splits == STREAM_K)
     else:
         _record_split(tape, config, job, splits)
 
@@ -255,7 +255,7 @@ def match_alignment(config: GemmConfig, a: Operand, b: Operand) -> GemmConfig:
     return config.with_vector_width(
         a=_widest(a.T if config.trans_a else a, config.VEC_A, config.stages),
         b=_widest(b.T if config.trans_b else b, config.VEC_B, config.stages),
-        astray=min(alignments(config.layout, a, b)) < ALIGNED,
+        sector_misaligned=min(alignments(config.layout, a, b)) < ALIGNED,
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ..database import FAMILIES, families_of, places_of
+from ..database import FAMILIES, families_of, tuned_points
 from ..gpu.device import Device
 from .prune import Guidelines, candidates
 from .search_problem import Problem, search_problem_of
@@ -75,7 +75,7 @@ def candidate_list(
     sizes : sequence of str, optional
         Size classes. Default: all.
     """
-    problems = [extents for _, extents in places_of(key[0], sizes)]
+    problems = [extents for _, extents in tuned_points(key[0], sizes)]
     left = candidates(*key, device, effort, guidelines, problems).left
     search = search_problem_of(key[0], tuple(left), device, sizes)
     return CandidateList(in_turns(search), _other_families_best(key, device))

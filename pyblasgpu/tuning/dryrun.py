@@ -13,7 +13,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from .. import terminal
-from ..database import FAMILIES, families_of, places_of, sizes_of
+from ..database import FAMILIES, families_of, sizes_of, tuned_points
 from ..gpu import device as devices
 from ..gpu.device import Device
 from ..processes import beside, cores
@@ -181,7 +181,7 @@ def _funnels(
             device,
             options.effort,
             guidelines(options, defaults(stem, dtype, options.effort)),
-            [extents for _, extents in places_of(stem, sizes(options))],
+            [extents for _, extents in tuned_points(stem, sizes(options))],
         )
         for stem, dtype, layout in searches
     }

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from ..database import FAMILIES, places_of
+from ..database import FAMILIES, tuned_points
 from ..dispatch.variants import persistent
 from ..errors import ConfigError, require
 from ..gpu.device import Device
 from ..kernels.common.axes import Axis, Parameters, length
 from ..kernels.space import space
-from ..model.occupancy import OVERHEAD, Fit, check_device, comfortable, demand
+from ..model.occupancy import OVERHEAD, Fit, check_device, demand, has_register_slack
 from ..model.score import score, scores
 from ..types import DTYPES
 from .configs import ConfigBuilder
@@ -101,7 +101,7 @@ def check_guidelines(config: Any, fit: Fit, guidelines: Guidelines) -> None:
     if blocks < guidelines.blocks:
         raise ConfigError("blocks", f"blocks >= {guidelines.blocks}", blocks=blocks)
     # a bound that does not bind gives the same code again
-    if config.min_blocks > 1 and comfortable(config, device):
+    if config.min_blocks > 1 and has_register_slack(config, device):
         same = "min_blocks == 1 where registers are not short"
         raise ConfigError("same_code", same, min_blocks=config.min_blocks)
     if blocks * threads < guidelines.threads:
@@ -157,7 +157,7 @@ def candidates(
     """
     wanted = guidelines or defaults(stem, dtype, effort)
     axes = space(stem, DTYPES[dtype], layout, device, effort)
-    problems = problems or [extents for _, extents in places_of(stem)]
+    problems = problems or [extents for _, extents in tuned_points(stem)]
     least: list[float] = []
     fit = Fit(device)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ..database import places_of
+from ..database import tuned_points
 from ..gpu.device import Device
 from ..kernels.registry import FAMILIES, Axes
 from ..model.score import score
@@ -96,7 +96,7 @@ def search_problem_of(
     def points(config: Any, size: str, extents: tuple[int, ...]) -> float:
         return score(stem, config, extents, device)
 
-    return SearchProblem(candidates, places_of(stem, sizes), points, FAMILIES[stem].axes)
+    return SearchProblem(candidates, tuned_points(stem, sizes), points, FAMILIES[stem].axes)
 
 
 def tile_key(config: Any, axes: Axes) -> Hashable:

@@ -15,9 +15,9 @@ import pytest
 import pyblasgpu
 from pyblasgpu.database import families_of
 from pyblasgpu.dispatch.choose import select
-from pyblasgpu.dispatch.operand_copies import LAYOUT, packed_twin
+from pyblasgpu.dispatch.operand_copies import LAYOUT, packed_variant
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.dispatch.split_k import STREAMED
+from pyblasgpu.dispatch.split_k import STREAM_K
 from pyblasgpu.dispatch.variants import persistent
 from pyblasgpu.gpu.device import current
 from pyblasgpu.testing.cases import GemmCase, TriangularCase
@@ -30,7 +30,7 @@ from .running import NAN, Run, cupy, reals, same
 
 SHAPES = ((1, 1, 1), (300, 257, 65), (129, 1030, 77), (256, 128, 64))
 LAYOUTS = ("nn", "nt", "tn", "tt")
-FORMS = {"ordinary": 1, "whole": 1, "streamed": STREAMED}
+FORMS = {"ordinary": 1, "whole": 1, "streamed": STREAM_K}
 
 
 def products(letter: str) -> Iterator[Run]:
@@ -56,9 +56,9 @@ def packed(letter: str, form: str = "ordinary"):
             held.enter_context(override("splits", FORMS[form]))
             for stem in families_of("gemm", letter):
                 config = select(stem, DTYPES[letter], LAYOUT, (1000, 1000, 1000), current()).config
-                twin = packed_twin(config, current())
-                if twin is not None:
-                    held.enter_context(override(stem, persistent(twin, current())[0]))
+                variant = packed_variant(config, current())
+                if variant is not None:
+                    held.enter_context(override(stem, persistent(variant, current())[0]))
         yield
 
 
@@ -124,7 +124,7 @@ def test_the_same_bits_as_without_packing(stem, letter):
     )
     left, right = cupy.asarray(a, order="F"), cupy.asarray(b, order="C")
     results = []
-    for chosen, orders in ((config, ["FC"]), (packed_twin(config, current()), ["CC", "CF", "FC", "FF"])):
+    for chosen, orders in ((config, ["FC"]), (packed_variant(config, current()), ["CC", "CF", "FC", "FF"])):
         for order_a, order_b in orders:
             x, y = cupy.asarray(left, order=order_a), cupy.asarray(right, order=order_b)
             with override(stem, chosen), override("splits", 1):

@@ -14,7 +14,7 @@ import pyblasgpu
 from pyblasgpu.database import FAMILIES, families_of
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.dispatch.split_k import STREAMED
+from pyblasgpu.dispatch.split_k import STREAM_K
 from pyblasgpu.gpu.device import current
 from pyblasgpu.testing.cases import GemmCase
 from pyblasgpu.testing.error_bounds import gemm_error
@@ -37,14 +37,14 @@ def runs(letter: str) -> Iterator[Run]:
 
 @contextmanager
 def persistent(letter: str, splits: int):
-    """The persistent twin of every Config that a product of 1000 would take, streamed or not."""
+    """The persistent variant of every Config that a product of 1000 would take, streamed or not."""
     with ExitStack() as held:
         held.enter_context(override("splits", splits))
         for stem in families_of("gemm", letter):
             for layout in FAMILIES[stem].layouts:
                 config = select(stem, DTYPES[letter], layout, (1000, 1000, 1000), current()).config
-                for twin in prune.persistent(config, current())[:1]:
-                    held.enter_context(override(stem, twin))
+                for variant in prune.persistent(config, current())[:1]:
+                    held.enter_context(override(stem, variant))
         yield
 
 
@@ -55,11 +55,11 @@ def walked(run: Run, splits: int):
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled(compile_once) -> None:
-    calls = (partial(walked, run, s) for letter in DTYPES for run in runs(letter) for s in (1, STREAMED))
+    calls = (partial(walked, run, s) for letter in DTYPES for run in runs(letter) for s in (1, STREAM_K))
     compile_once("persistent", lambda: sources_of(calls))
 
 
-@pytest.mark.parametrize("splits", [1, STREAMED], ids=["whole", "streamed"])
+@pytest.mark.parametrize("splits", [1, STREAM_K], ids=["whole", "streamed"])
 @pytest.mark.parametrize("letter", DTYPES)
 def test_exact(letter, splits):
     with persistent(letter, splits):
@@ -74,7 +74,7 @@ def test_the_same_bits_within_the_bound(letter):
         reals(dtype, *shape, seed=seed) for seed, shape in enumerate(((900, 500), (500, 1100), (900, 1100)))
     )
     results = []
-    with persistent(letter, STREAMED):
+    with persistent(letter, STREAM_K):
         for _ in range(3):
             out = cupy.asarray(c)
             pyblasgpu.gemm(cupy.asarray(a), cupy.asarray(b), alpha=0.7, beta=-1.3, out=out)

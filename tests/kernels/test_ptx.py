@@ -10,7 +10,7 @@ import pytest
 from chosen_kernels import configs_of, length, smallest
 
 from pyblasgpu.database import FAMILIES, FIXED
-from pyblasgpu.dispatch.variants import in_place_twin
+from pyblasgpu.dispatch.variants import fused_variant
 from pyblasgpu.gpu.compile import KernelSource, to_ptx
 from pyblasgpu.kernels.gemm import simt as gemm_simt
 from pyblasgpu.kernels.gemm.simt import GemmSimt
@@ -67,10 +67,12 @@ def test_a_persistent_kernel_touches_memory_after_its_wait(stem):
 @pytest.mark.parametrize(("stem", "letter"), [("gemm_simt", "s"), ("gemm_simt", "c"), ("gemm_mma", "z")])
 def test_a_kernel_in_place_touches_memory_after_its_wait(stem, letter, solved):
     """What it does with the diagonal, too, is of the type."""
-    twins = (
-        twin for config in configs_of(stem, letter) if (twin := in_place_twin(config, Triangle.LOWER_LEFT))
+    variants = (
+        variant
+        for config in configs_of(stem, letter)
+        if (variant := fused_variant(config, Triangle.LOWER_LEFT))
     )
-    chosen = min(twins, key=length)
+    chosen = min(variants, key=length)
     source = family_of(stem).source(chosen, True, triangle=Triangle.LOWER_LEFT, solved=solved)
     before, after = before_and_after_wait(source)
     assert re.search(TOUCHES, after) and not re.search(TOUCHES, before)

@@ -35,10 +35,10 @@ def recorded():
 def losses(recorded, monkeypatch, hidden: bool) -> dict[tuple[str, str, str], float]:
     """At each place, how much longer the choice takes than the best, of k not in chunks; its own class, and
     what others did there, `hidden`. Without those where the time of what is chosen is not known, and without
-    twins, which were mostly not timed.
+    variants, which were mostly not timed.
     """
     document, times = recorded
-    monkeypatch.setattr(dispatch_gemm, "persistent_twins", lambda *_: ())
+    monkeypatch.setattr(dispatch_gemm, "persistent_variants", lambda *_: ())
     monkeypatch.setattr(split_k, "COUNTS", ())
     monkeypatch.setattr(split_k, "HOST", 0.0)  # the recorded times are the device's alone
     found = {}

@@ -194,7 +194,7 @@ def test_several_processes_count_what_one_does(monkeypatch, capsys):
     assert [row["layout"] for row in rows] == ["nn", "nt", "tn", "tt"]
     for row in rows:
         wanted = dryrun.guidelines(options, dryrun.defaults("gemm_mma", "d", "normal"))
-        places = [extents for _, extents in dryrun.places_of("gemm_mma", ("few_rows",))]
+        places = [extents for _, extents in dryrun.tuned_points("gemm_mma", ("few_rows",))]
         alone = candidates("gemm_mma", "d", row["layout"], H200, "normal", wanted, places)
         assert row["candidates"] == alone.total and row["removed"] == dict(alone.removed)
         assert row["left"] == len(alone.left) and row["added"] == alone.added

@@ -15,7 +15,7 @@ from pyblasgpu.dispatch import choose as selecting
 from pyblasgpu.dispatch import operand_copies, tuned_files
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.dispatch.split_k import STREAMED
+from pyblasgpu.dispatch.split_k import STREAM_K
 from pyblasgpu.gpu.device import known
 from pyblasgpu.routines.gemm import gemm, tape
 from pyblasgpu.testing.reference import integers
@@ -182,7 +182,7 @@ def test_one_operand_is_copied_where_that_is_enough(files):
      ("c", 4097, set()), ("z", 2049, {"tn"}), ("z", 4097, set())],
 )  # fmt: skip
 def test_columns_that_begin_within_sectors_are_copied_where_it_pays(letter, n, layouts):
-    """By the packaged values; as measured, d and z by the log of what is astray at 6e9da17."""
+    """By the packaged values; as measured, d and z by the log of sector-misaligned products at 6e9da17."""
     dtype = DTYPES[letter]
     chosen = {
         layout: select("gemm", dtype, layout, (n, n, n), H200, aligned=(dtype.itemsize,) * 2)
@@ -196,19 +196,21 @@ def test_columns_that_begin_within_sectors_are_copied_where_it_pays(letter, n, l
 
 def test_what_operands_are_copied_for():
     """All the ways but the given one; a copy to lie as before only where that mends where columns begin."""
-    given = operand_copies.Laid("nt", (False, False), (32, 4))
-    ways = list(operand_copies.other_ways(given))
+    given = operand_copies.OperandLayouts("nt", (False, False), (32, 4))
+    ways = list(operand_copies.other_layouts(given))
     assert len(set(ways)) == 5 and given not in ways
     assert {way[:2] for way in ways} == {
         ("nn", (False, True)), ("nt", (False, True)), ("tt", (True, False)), ("tn", (True, True)),
         ("tt", (True, True)),
     }  # fmt: skip
     assert all(way.aligned == (32, 32 if way.copied[1] else 4) for way in ways)
-    must = operand_copies.Laid("nn", (True, False), (32, 32))
-    assert {way[:2] for way in operand_copies.other_ways(must)} == {
+    must = operand_copies.OperandLayouts("nn", (True, False), (32, 32))
+    assert {way[:2] for way in operand_copies.other_layouts(must)} == {
         ("tn", (True, False)), ("nt", (True, True)), ("tt", (True, True))
     }  # fmt: skip
-    assert operand_copies.laid(given, "nt") == given and operand_copies.laid(given, "tt").copied == (
+    assert operand_copies.with_layout(given, "nt") == given and operand_copies.with_layout(
+        given, "tt"
+    ).copied == (
         True,
         False,
     )
@@ -293,10 +295,10 @@ def test_the_k_of_a_packed_product_is_not_cut():
     long = (64, 64, 65536)
     assert select("gemm", S, "tn", long, H200).splits > 1
     with override("packed", True):
-        assert select("gemm", S, "tn", long, H200).splits in (1, STREAMED)
+        assert select("gemm", S, "tn", long, H200).splits in (1, STREAM_K)
         with override("splits", 5):
             choice = select("gemm", S, "tn", long, H200)
-            assert choice.config.packed and choice.splits in (1, STREAMED)
+            assert choice.config.packed and choice.splits in (1, STREAM_K)
             with override("gemm_simt", choice.config):
                 assert select("gemm", S, "tn", long, H200).splits == 1
     with override("splits", 5):

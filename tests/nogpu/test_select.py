@@ -16,12 +16,12 @@ from pyblasgpu.dispatch import tuned_files
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.leaf import stop_size
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.dispatch.split_k import MOST_PARTIALS, partial_bytes, timed
+from pyblasgpu.dispatch.split_k import MOST_PARTIALS, partial_bytes, split_times
 from pyblasgpu.dispatch.tuned_files import user_file
-from pyblasgpu.dispatch.variants import three_m_twin
+from pyblasgpu.dispatch.variants import three_m_variant
 from pyblasgpu.errors import BackendUnavailable, DatabaseWarning
 from pyblasgpu.gpu.device import known, names, simulated
-from pyblasgpu.model.occupancy import check_device, comfortable
+from pyblasgpu.model.occupancy import check_device, has_register_slack
 from pyblasgpu.model.score import cycles
 from pyblasgpu.tuning.prune import candidates
 from pyblasgpu.tuning.tuned_file_writer import merge, save
@@ -317,22 +317,24 @@ def test_operands_that_are_not_aligned_ask_for_tiles_that_load_less(levels):
 
 
 def test_three_products_without_tuned_values():
-    """By a computed twin, with registers to spare; what has no such kernel multiplies by four. (Twins of the
-    packaged values are compiled by `make check-kernels`.)
+    """By a computed variant, with registers to spare; what has no such kernel multiplies by four. (Variants
+    of the packaged values are compiled by `make check-kernels`.)
     """
     for n in (64, 512, 2048, 8192):
         for layout in ("nn", "tn"):
             config = select("gemm", Z, layout, (n, n, n), H200, three_m=True).config
-            assert config.three_m and comfortable(config, H200)
+            assert config.three_m and has_register_slack(config, H200)
             assert not select("gemm", Z, layout, (n, n, n), H200).config.three_m
     assert select("gemm", C, "nn", (512, 512, 512), H200, three_m=True).config.STEM == "gemm_simt"
-    assert three_m_twin(select("gemm", D, "nn", (512, 512, 512), H200).config, H200) is None
+    assert three_m_variant(select("gemm", D, "nn", (512, 512, 512), H200).config, H200) is None
 
 
-def test_an_override_gives_its_twin_too():
-    config = next(c for c in candidates("gemm_mma", "z", "nn", H200, "quick").left if comfortable(c, H200))
+def test_an_override_gives_its_variant_too():
+    config = next(
+        c for c in candidates("gemm_mma", "z", "nn", H200, "quick").left if has_register_slack(c, H200)
+    )
     with override("gemm_mma", config):
-        assert select("gemm", Z, "nn", (512, 512, 512), H200, three_m=True).config == three_m_twin(
+        assert select("gemm", Z, "nn", (512, 512, 512), H200, three_m=True).config == three_m_variant(
             config, H200
         )
         assert select("gemm", Z, "nn", (512, 512, 512), H200).config == config
@@ -489,7 +491,7 @@ def test_the_workspace_has_a_limit():
     ):
         for dtype in DTYPES.values():
             config = select("gemm_simt", dtype, "nn", extents, H200).config
-            for found in timed(config, 1e-9, extents, H200):
+            for found in split_times(config, 1e-9, extents, H200):
                 assert (
                     found.splits == 1 or (found.splits + 1) * partial_bytes(*extents[:2], dtype) <= 32 << 20
                 )
@@ -498,7 +500,7 @@ def test_the_workspace_has_a_limit():
 def test_what_chunks_leave_over_costs_a_launch(levels):
     """Of nearly equal products, the one that is cut evenly should be faster."""
     config = select("gemm_simt", S, "nn", LONG, H200).config
-    even, odd = (next(timed(config, 6e-10, (64, 64, k), H200, 32)).seconds for k in (65536, 65535))
+    even, odd = (next(split_times(config, 6e-10, (64, 64, k), H200, 32)).seconds for k in (65536, 65535))
     assert 2e-6 < odd - even < 8e-6
 
 
@@ -531,5 +533,5 @@ def test_a_forced_config_is_not_cut_unless_that_is_forced_too():
 
 def test_chunks_are_chosen_once(monkeypatch):
     first = select("gemm", S, "nn", LONG, H200)
-    monkeypatch.setattr(dispatch_gemm, "timed", None)
+    monkeypatch.setattr(dispatch_gemm, "split_times", None)
     assert select("gemm", S, "nn", LONG, H200) is first

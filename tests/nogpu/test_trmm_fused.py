@@ -10,7 +10,7 @@ from pyblasgpu.dispatch import choose
 from pyblasgpu.dispatch import gemm as dispatch_gemm
 from pyblasgpu.dispatch.algorithms import trmm_algorithm
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.dispatch.variants import in_place_twin
+from pyblasgpu.dispatch.variants import fused_variant
 from pyblasgpu.errors import BackendUnavailable
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.gemm.trmm_fused import tile_counts, tile_orders
@@ -88,7 +88,7 @@ def test_work_in_levels():
 
 
 def test_without_a_config_for_it_the_choice_says_so(monkeypatch):
-    monkeypatch.setattr(dispatch_gemm, "in_place_twin", lambda config, triangle: None)
+    monkeypatch.setattr(dispatch_gemm, "fused_variant", lambda config, triangle: None)
     with pytest.raises(BackendUnavailable, match="in place"):
         choose.select("gemm", DTYPES["d"], "nn", (999, 999, 999), H200, region=Triangle.LOWER_LEFT)
     assert planned("d", 999, 999) is None
@@ -106,5 +106,8 @@ def test_a_config_that_is_asked_for_and_cannot_takes_the_recursion():
 
 def test_a_twin_takes_one_tile_a_block():
     chosen = choose.select("gemm", DTYPES["d"], "nn", (4096,) * 3, H200).config
-    twin = in_place_twin(chosen, Triangle.LOWER_LEFT)
-    assert not twin.persistent and tile_orders(twin, Triangle.LOWER_LEFT) == (chosen.BLK_M, chosen.BLK_N)
+    variant = fused_variant(chosen, Triangle.LOWER_LEFT)
+    assert not variant.persistent and tile_orders(variant, Triangle.LOWER_LEFT) == (
+        chosen.BLK_M,
+        chosen.BLK_N,
+    )

@@ -161,19 +161,19 @@ def test_the_likeliest_are_the_chosen_one_and_then_others_of_other_tiles():
 def test_the_likeliest_are_tried_for_more_blocks(letter, layout):
     """The first half of them, where that leaves registers: the same but for that, two each."""
     every = dispatch_trsm_fused.likeliest(DTYPES[letter], layout, *EXTENTS, H200, 5)
-    few, twins = every[:2], every[5:]
-    assert bool(twins) == (letter in trsm_fused_candidates.TIGHT) and all(
-        twin.min_blocks > 1 for twin in twins
+    few, variants = every[:2], every[5:]
+    assert bool(variants) == (letter in trsm_fused_candidates.TIGHT) and all(
+        variant.min_blocks > 1 for variant in variants
     )
     for config in few:
-        own = [twin for twin in twins if replace(twin, min_blocks=1) == config]
+        own = [variant for variant in variants if replace(variant, min_blocks=1) == config]
         assert len(own) <= 2 and own == trsm_fused_candidates.higher_occupancy(
             config, T_LAYOUTS[layout].triangle, H200
         )
-    for twin in twins:
-        left = H200.registers_per_sm // (twin.threads * twin.min_blocks)
-        assert replace(twin, min_blocks=1) in few and left >= trsm_fused_candidates.LEAST
-        assert twin.registers + trsm_fused_candidates.TIGHT[letter] <= left
+    for variant in variants:
+        left = H200.registers_per_sm // (variant.threads * variant.min_blocks)
+        assert replace(variant, min_blocks=1) in few and left >= trsm_fused_candidates.LEAST
+        assert variant.registers + trsm_fused_candidates.TIGHT[letter] <= left
 
 
 @pytest.mark.parametrize("letter", "sc")
@@ -293,7 +293,7 @@ def wanted(dtypes, count) -> int:
 
 def test_the_fastest_of_the_likeliest_is_filed_at_each_place(runner):
     asked = wanted("sz", 3)
-    assert asked > 3 * 2 * len(T_LAYOUTS) * len(TRSM_POINTS)  # twins, too
+    assert asked > 3 * 2 * len(T_LAYOUTS) * len(TRSM_POINTS)  # variants, too
     missing, compiled = search(runner)
     assert missing == 0 and len(runner.worker.jobs) == asked
     assert {job.overrides[1][1] for job in runner.worker.jobs} == {config for _, config in compiled}
@@ -304,7 +304,7 @@ def test_the_fastest_of_the_likeliest_is_filed_at_each_place(runner):
         assert second.layout == T_LAYOUTS[layout].product
         entry = found.entries[FUSED_STEMS[stem], letter, layout, POINT]
         assert entry.parameters == FAMILIES[stem].parameters_of(second)
-    # a run that resumes this one, with the winners in the user's file, times their twins; the next nothing
+    # a run that resumes this one, with the winners in the user's file, times their variants; the next nothing
     merge(found)
     reload()
     missing, compiled = search(runner)

@@ -138,7 +138,7 @@ class Stage:
         for module in (routine_search, dispatch_gemm, dispatch_leaf, session):
             monkeypatch.setattr(module, "tuned_at", lambda stem, size: small[stem, size])
         monkeypatch.setattr(
-            tasks, "places_of",
+            tasks, "tuned_points",
             lambda stem, only: tuple((size, at) for size in sizes_of(stem, only) for at in small[stem, size]),
         )  # fmt: skip
         monkeypatch.setattr(routine_search, "CURVE", (32, 64))
@@ -278,7 +278,7 @@ def test_a_run_may_be_of_some_size_classes_alone(stage):
 
 
 def test_other_layouts_try_the_tiles_that_won_before_others(stage):
-    """With their persistent twins: a search that ends early has had the most promising ones."""
+    """With their persistent variants: a search that ends early has had the most promising ones."""
     made, _ = tune(on(stage), layouts=("nn",))
     key, family = ("gemm_simt", "s", "tn"), FAMILIES["gemm_simt"]
     records = {}
@@ -745,8 +745,8 @@ def test_a_mishap_in_the_process_is_marked_and_the_sweep_goes_on(mishap, monkeyp
     mishaps = sum(tile == (c.BLK_M, c.BLK_N) for c in left)
     assert worker.replaced == (mishaps if mishap in ("exit", "hang") else 0)
     timed = made.log.timed(("gemm_simt", "s", "nn"))
-    twins = {str(record.parameters) for record in timed if record.parameters["through_l1"]}
-    assert twins and made.log.counts == {"ok": len(left) - mishaps + len(twins), outcome: mishaps}
+    variants = {str(record.parameters) for record in timed if record.parameters["through_l1"]}
+    assert variants and made.log.counts == {"ok": len(left) - mishaps + len(variants), outcome: mishaps}
 
 
 def test_tuners_at_once_lose_nothing(home):

@@ -153,9 +153,9 @@ def test_the_score_knows_copies_that_go_astray():
     large = next(c for c in left if (c.BLK_M, c.BLK_N, c.MMA_M) == (128, 128, 16))
     small = next(c for c in left if (c.BLK_M, c.BLK_N, c.MMA_M) == (32, 32, 16))
 
-    def longer(config, *astray):
+    def longer(config, *sector_misaligned):
         there = partial(score.cycles, "gemm_mma", config, (4096, 4096, 4096), H200)
-        return there(astray=astray) / there()
+        return there(sector_misaligned=sector_misaligned) / there()
 
     assert 1 < longer(large, True, False) < longer(large, True, True) < longer(small, True, True) < 2
     assert longer(replace(large, stages=1, prefetch=False, persistent=False), True, True) == 1
@@ -166,7 +166,7 @@ def test_the_score_knows_copies_that_go_astray():
 
 
 def test_which_copies_may_pass_through_the_l1_cache():
-    """Those of 16 bytes, which alone can pass by it; where columns go astray those of doubles do."""
+    """Those of 16 bytes, which alone can pass by it; of doubles where columns are sector-misaligned."""
     for letter in "sd":
         left = candidates(families_of("gemm", letter)[-1], letter, "nn", H200).left
         config = next(
@@ -176,8 +176,10 @@ def test_which_copies_may_pass_through_the_l1_cache():
         assert through == replace(config, through_l1=True) and through.with_cache_policy(False) == config
         assert through.stripe_a.through_l1 and through.for_packed().stripe_b.through_l1
         assert config.with_vector_width(1, 1).with_cache_policy(True) is None
-        assert config.with_vector_width(4, 4, astray=True) == (through if letter == "d" else config)
-        assert config.with_vector_width(1, 1, astray=True) == config.with_vector_width(1, 1)
+        assert config.with_vector_width(4, 4, sector_misaligned=True) == (
+            through if letter == "d" else config
+        )
+        assert config.with_vector_width(1, 1, sector_misaligned=True) == config.with_vector_width(1, 1)
     one = replace(config, stages=1, prefetch=False, persistent=False)
     assert one.with_cache_policy(True) is None
     with pytest.raises(ConfigError, match=r"through_l1: through_l1 only with stages > 1.*stages=1"):

@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from pyblasgpu.database import FAMILIES, places_of
+from pyblasgpu.database import FAMILIES, tuned_points
 from pyblasgpu.dispatch.variants import persistent
 from pyblasgpu.errors import ConfigError
 from pyblasgpu.gpu.device import known
@@ -75,11 +75,11 @@ def test_one_stands_for_those_that_differ_in_blocks_and_stages(stem):
 @pytest.mark.parametrize("stem", FAMILIES)
 def test_a_table_of_scores_is_that_of_each(stem, device):
     there, family = known(device), FAMILIES[stem]
-    places = [extents for _, extents in places_of(stem)]
+    places = [extents for _, extents in tuned_points(stem)]
     for dtype in family.dtypes:
         configs = candidates(stem, dtype, family.layouts[-1], there).left
         if family.routine == "gemm":
-            configs += [twin for config in configs for twin in persistent(config, there)]
+            configs += [variant for config in configs for variant in persistent(config, there)]
         table = scores(configs, places, there)
         one = [[score(stem, config, extents, there) for extents in places] for config in configs]
         assert table.shape == (len(configs), len(places))

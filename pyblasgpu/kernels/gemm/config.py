@@ -206,15 +206,17 @@ class GemmConfig:
         share_a, share_b = self.shares
         return (self.BLK_M * share_a + self.BLK_N * share_b) * self.BLK_K // self.threads
 
-    def with_vector_width(self, a: int, b: int, astray: bool = False) -> Self:
+    def with_vector_width(self, a: int, b: int, sector_misaligned: bool = False) -> Self:
         """The same Config with global loads of A, B by vectors of at most so many elements.
 
-        `astray`: columns of A or B (rows, if transposed) begin within sectors of memory. What is copied by 16
-        bytes had better pass through the L1 cache then; of singles, whose smaller stripes leave it little
-        room, that brought nothing.
+        `sector_misaligned`: columns of A or B (rows, if transposed) do not begin with sectors. What is copied
+        by 16 bytes had better pass through the L1 cache then; of singles, whose smaller stripes leave it
+        little room, that brought nothing.
         """
         narrow = replace(self, VEC_A=min(self.VEC_A, a), VEC_B=min(self.VEC_B, b))
-        return (astray and self.dtype_facts.real_size == 8 and narrow.with_cache_policy(True)) or narrow
+        return (
+            sector_misaligned and self.dtype_facts.real_size == 8 and narrow.with_cache_policy(True)
+        ) or narrow
 
     def with_cache_policy(self, through_l1: bool) -> Self | None:
         """The same Config with copies that do or do not pass `through_l1`; None where none of them can."""

@@ -1,4 +1,4 @@
-"""Persistent twins that products take, compiled: nothing spills."""
+"""Persistent variants that products take, compiled: nothing spills."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LAYOUTS = "nn", "nt", "tn", "tt"
 
 
 def chosen_twins(letter: str) -> set:
-    """Kernels of the twins that products of `letter` take, as they run."""
+    """Kernels of the variants that products of `letter` take, as they run."""
     found, dtype = set(), DTYPES[letter]
     shapes = [(n, n, n) for n in range(64, 8193, 61)] + list(SHAPES["awkward"])
     for layout in LAYOUTS:

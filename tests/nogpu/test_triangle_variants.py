@@ -9,7 +9,7 @@ import pytest
 from pyblasgpu.dispatch import choose, variants
 from pyblasgpu.dispatch.choose import tuned_configs
 from pyblasgpu.gpu.device import known
-from pyblasgpu.model.occupancy import comfortable
+from pyblasgpu.model.occupancy import has_register_slack
 from pyblasgpu.types import DTYPES, Region
 
 H200 = known("h200")
@@ -19,7 +19,7 @@ def a_persistent(letter: str, spare: bool | None = None):
     """With registers to spare, or without."""
     return next(
         c for c in tuned_configs("gemm", DTYPES[letter], "nt", H200)
-        if c.persistent and spare in (None, comfortable(c, H200))
+        if c.persistent and spare in (None, has_register_slack(c, H200))
     )  # fmt: skip
 
 
@@ -28,11 +28,11 @@ def longer(monkeypatch):
     """``set(factor)``: how many times longer persistent blocks of c are taken to need."""
 
     def forget():
-        variants.triangle_twins.cache_clear()
+        variants.triangle_variants.cache_clear()
         choose.reload()
 
     def set_to(factor: float):
-        monkeypatch.setitem(variants.LONGER, "c", (factor, factor))
+        monkeypatch.setitem(variants.SLOWDOWN, "c", (factor, factor))
         forget()
 
     yield set_to
@@ -40,23 +40,23 @@ def longer(monkeypatch):
     forget()
 
 
-def twins(config, region):
-    return variants.triangle_twins(config, region, H200)
+def variants_of(config, region):
+    return variants.triangle_variants(config, region, H200)
 
 
 @pytest.mark.parametrize("spare", [True, False])
 def test_persistent_blocks_of_c_have_a_rival(spare):
     config = a_persistent("c", spare)
-    ordinary, longer = replace(config, persistent=False), variants.LONGER["c"][not spare]
-    assert twins(config, Region.LOWER) == ((ordinary, 1.0), (config, longer))
-    assert twins(config, Region.ALL) == ((config, 1.0),)
-    assert twins(ordinary, Region.LOWER) == ((ordinary, 1.0),)
+    ordinary, longer = replace(config, persistent=False), variants.SLOWDOWN["c"][not spare]
+    assert variants_of(config, Region.LOWER) == ((ordinary, 1.0), (config, longer))
+    assert variants_of(config, Region.ALL) == ((config, 1.0),)
+    assert variants_of(ordinary, Region.LOWER) == ((ordinary, 1.0),)
 
 
 @pytest.mark.parametrize("letter", "sdz")
 def test_others_have_none(letter):
     config = a_persistent(letter)
-    assert twins(config, Region.LOWER) == ((config, 1.0),)
+    assert variants_of(config, Region.LOWER) == ((config, 1.0),)
 
 
 @pytest.mark.parametrize("region", [Region.LOWER, Region.HERMITIAN_UPPER])

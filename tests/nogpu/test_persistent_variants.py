@@ -1,4 +1,4 @@
-"""Persistent twins of Configs that are not: which there are, where they are chosen."""
+"""Persistent variants of Configs that are not: which there are, where they are chosen."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pyblasgpu.dispatch import choose, split_k, tuned_files, variants
 from pyblasgpu.dispatch import gemm as dispatch_gemm
 from pyblasgpu.dispatch.choose import tuned_configs
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.dispatch.split_k import STREAMED
+from pyblasgpu.dispatch.split_k import STREAM_K
 from pyblasgpu.gpu.device import known
-from pyblasgpu.model.occupancy import comfortable
+from pyblasgpu.model.occupancy import has_register_slack
 from pyblasgpu.tuning.results import winners
 from pyblasgpu.tuning.sweep_file import read_sweep
 from pyblasgpu.types import DTYPES, Region, Triangle
@@ -27,16 +27,16 @@ LAYOUTS = "nn", "nt", "tn", "tt"
 TILES = 1085, 1085, 1085  # SGEMM TT has 153 tiles of 64 x 128 there, 21 more than multiprocessors
 
 
-def twins(config):
-    return variants.persistent_twins(config, H200)
+def variants_of(config):
+    return variants.persistent_variants(config, H200)
 
 
 @pytest.fixture
-def doubt(monkeypatch):
-    """``set(factor)``: in what doubt twins are."""
+def uncertainty(monkeypatch):
+    """``set(factor)``: how uncertain variants are."""
 
     def set_to(factor: float):
-        monkeypatch.setattr(dispatch_gemm, "UNTIMED", factor)
+        monkeypatch.setattr(dispatch_gemm, "UNTIMED_MARGIN", factor)
         choose.reload()
 
     yield set_to
@@ -47,13 +47,13 @@ def doubt(monkeypatch):
 @pytest.mark.parametrize("letter", DTYPES)
 def test_twins_walk_and_have_registers_to_spare(letter):
     configs = list(tuned_configs("gemm", DTYPES[letter], "nn", H200))
-    found = {config: twins(config) for config in configs}
+    found = {config: variants_of(config) for config in configs}
     assert all(not found[config] for config in configs if config.persistent or config.stages == 1)
     assert any(found.values())
     for config, made in found.items():
-        for twin in made:
-            assert twin.persistent and comfortable(twin, H200)
-            assert replace(twin, persistent=False, min_blocks=config.min_blocks) == config
+        for variant in made:
+            assert variant.persistent and has_register_slack(variant, H200)
+            assert replace(variant, persistent=False, min_blocks=config.min_blocks) == config
 
 
 def test_a_tile_that_needs_all_registers_has_fewer_twins_or_none():
@@ -62,8 +62,8 @@ def test_a_tile_that_needs_all_registers_has_fewer_twins_or_none():
         c for c in tuned_configs("gemm", DTYPES["s"], "tt", H200)
         if (c.BLK_M, c.BLK_N, c.BLK_K, c.persistent) == (64, 128, 16, False)
     )  # fmt: skip
-    assert [twin.min_blocks for twin in twins(config)] == [2, 1]
-    assert twins(replace(config, DIM_X=4, WARP_X=4, DIM_XA=8, DIM_XB=16)) == ()
+    assert [variant.min_blocks for variant in variants_of(config)] == [2, 1]
+    assert variants_of(replace(config, DIM_X=4, WARP_X=4, DIM_XA=8, DIM_XB=16)) == ()
 
 
 def test_what_has_tiles_for_all_its_waves_promises_nothing():
@@ -73,26 +73,26 @@ def test_what_has_tiles_for_all_its_waves_promises_nothing():
 
     def share(tiles):
         extents = config.BLK_M, config.BLK_N * tiles, 512
-        return variants.least_share(config, extents, H200)
+        return variants.min_share(config, extents, H200)
 
     assert share(at_once) == share(3 * at_once) == 1
     assert share(at_once + 1) == pytest.approx((at_once + 1) / (2 * at_once))
 
 
-def test_a_last_wave_that_is_nearly_empty_is_parted(doubt):
+def test_a_last_wave_that_is_nearly_empty_is_shared(uncertainty):
     choice = choice_of(DTYPES["s"], "tt", TILES, H200)
     config = choice.config
-    assert (config.BLK_M, config.BLK_N, config.persistent, choice.splits) == (64, 128, True, STREAMED)
+    assert (config.BLK_M, config.BLK_N, config.persistent, choice.splits) == (64, 128, True, STREAM_K)
     assert config not in tuned_configs("gemm", DTYPES["s"], "tt", H200)
-    doubt(2.0)
+    uncertainty(2.0)
     assert choice_of(DTYPES["s"], "tt", TILES, H200).config in tuned_configs("gemm", DTYPES["s"], "tt", H200)
 
 
 @pytest.mark.parametrize(
     "given", [{"splits": 1}, {"splits": 2}, {"region": Triangle.LOWER_LEFT}, {"room": 0}]
 )
-def test_where_no_tile_may_be_parted_no_twin_is_asked(doubt, given):
-    doubt(0.01)
+def test_where_no_tile_may_be_shared_no_variant_is_asked(uncertainty, given):
+    uncertainty(0.01)
     extents, region, room = (*TILES, 1), given.get("region", Region.ALL), given.get("room")
 
     def chosen():
@@ -104,7 +104,7 @@ def test_where_no_tile_may_be_parted_no_twin_is_asked(doubt, given):
     else:
         choice = chosen()
     kept = tuned_configs("gemm", DTYPES["s"], "tt", H200)
-    assert choice.splits != STREAMED and (choice.config in kept or not choice.config.persistent)
+    assert choice.splits != STREAM_K and (choice.config in kept or not choice.config.persistent)
 
 
 # ------------------------------------------------------------------------------- as if none had been kept
@@ -137,10 +137,10 @@ def choices(times) -> dict:
 
 
 def test_a_twin_that_is_chosen_is_faster(ordinary_alone, monkeypatch):
-    """Where its time, and that of what is chosen without it, are known; but for chunks of k."""
+    """Where its time, and that of what is chosen without it, are known; but for slices of k."""
     times = ordinary_alone
     with_twins = choices(times)
-    monkeypatch.setattr(dispatch_gemm, "persistent_twins", lambda *_: ())
+    monkeypatch.setattr(dispatch_gemm, "persistent_variants", lambda *_: ())
     without = choices(times)
     gains = [
         log(times[place][without[place]] / times[place][config])
