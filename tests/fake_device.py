@@ -48,8 +48,8 @@ class Routines:
     def __call__(self, name):
         return getattr(self, name)
 
-    def tape(self, name):
-        """What `execution.tape_of` gives: tapes that call the stand-in with the addresses of the moment."""
+    def launch_list(self, name):
+        """What `launch_list_of` gives: what calls the stand-in with the addresses of the moment."""
 
         def prepare(alpha, *operands, **flags):
             scalars = [operand for operand in operands if not isinstance(operand, Operand)]
@@ -292,7 +292,7 @@ def install(monkeypatch) -> tuple[Routines, Memory]:
         monkeypatch.setitem(__import__("sys").modules, name, module)
     monkeypatch.setattr(frontend_call, "routine", routines)
     for module in ("level3", "rank_k", "symmetric"):
-        monkeypatch.setattr(f"pyblasgpu.api.{module}.tape_of", routines.tape)
+        monkeypatch.setattr(f"pyblasgpu.api.{module}.launch_list_of", routines.launch_list)
     without_contexts(monkeypatch)
     monkeypatch.setattr(backend, "require", lambda: None)
     monkeypatch.setattr(backend, "SIMULATED", False)

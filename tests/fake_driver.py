@@ -90,7 +90,7 @@ class Driver:
         monkeypatch.setattr(launch, "_kernels", {})
         monkeypatch.setattr(launch, "compile_source", lambda *_: COMPILED)
         monkeypatch.setattr(workspace, "free_lists", {})
-        monkeypatch.setattr("pyblasgpu.routines.launch_list._tapes", {})
+        monkeypatch.setattr("pyblasgpu.routines.launch_list.cache", {})
         monkeypatch.setattr(backend, "require", lambda: None)
         forget()
 

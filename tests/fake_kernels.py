@@ -1,7 +1,7 @@
 """Kernels that are none: each launch is computed with NumPy in host memory, as the kernel's text promises.
 
-What the kernels demand of their arguments is checked. With them routines, recursion and tapes run at any
-size; only the kernels themselves do not.
+What the kernels demand of their arguments is checked. With them routines, recursion and launch lists run at
+any size; only the kernels themselves do not.
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ from pyblasgpu.kernels.common.tile_scheduler import TileSchedule
 from pyblasgpu.kernels.copy.packing import Packing
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import (
-    copy,
+    copies,
     gemm,
-    pack,
-    recursion,
     syr2k,
-    trmm_in_place,
+    triangular,
+    trmm_fused,
     trsm,
-    trsm_one_launch,
+    trsm_fused,
     trsv,
 )
 from pyblasgpu.testing.cases import TriangularCase
@@ -280,10 +279,10 @@ def install(monkeypatch) -> Kernels:
     monkeypatch.setattr(launch, "kernel", kernels)
     monkeypatch.setattr(workspace, "take", kernels.take)
     monkeypatch.setattr(workspace, "give", kernels.give)
-    modules = copy, gemm, pack, recursion, syr2k, trmm_in_place, trsm, trsm_one_launch, trsv
+    modules = copies, gemm, triangular, syr2k, trmm_fused, trsm, trsm_fused, trsv
     for module in modules:
         monkeypatch.setattr(module, "current", lambda ordinal: known("h200"))
-    monkeypatch.setattr("pyblasgpu.routines.launch_list._tapes", {})
+    monkeypatch.setattr("pyblasgpu.routines.launch_list.cache", {})
     return kernels
 
 

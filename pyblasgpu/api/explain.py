@@ -8,7 +8,7 @@ from ..dispatch.decisions import Algorithm
 from ..gpu.device import current, present
 from ..operands import Operand
 from ..routines import gemm, gemmtr, symm, syr2k, syrk, trmm, trsm
-from ..routines.launch_list import Tape, recorded
+from ..routines.launch_list import LaunchList, cached_launch_list
 from ..routines.triangle_update import TriangleUpdate
 from ..types import Diag, Dtype, Side, Uplo, by_three_products, dtype_of
 
@@ -81,8 +81,8 @@ def explain(
 
 def launches_of(
     routine: str, dtype: Dtype, m: int, n: int, k: int, device: int, batch: int, three_m: bool
-) -> Tape:
-    """The tape of a call on dense operands."""
+) -> LaunchList:
+    """The launch list of a call on dense operands."""
 
     def dense(rows: int, cols: int, batch: int = 1) -> Operand:
         ld = max(rows, 1)
@@ -91,16 +91,16 @@ def launches_of(
     current(device)
     if routine == "gemm":
         operands = dense(m, k, batch), dense(k, n, batch), dense(m, n, batch)
-        return recorded(gemm.record, operands, (True, three_m))
+        return cached_launch_list(gemm.emit, operands, (True, three_m))
     hermitian = routine.startswith("he") and dtype.is_complex
     if routine in ("trmm", "trsm"):
-        record = trmm.record if routine == "trmm" else trsm.record
-        return recorded(
-            record, (dense(m, m, batch), dense(m, n, batch)), (Side.LEFT, Uplo.LOWER, Diag.NON_UNIT)
+        emit = trmm.emit if routine == "trmm" else trsm.emit
+        return cached_launch_list(
+            emit, (dense(m, m, batch), dense(m, n, batch)), (Side.LEFT, Uplo.LOWER, Diag.NON_UNIT)
         )
     if routine in ("symm", "hemm"):
         operands = dense(m, m), dense(m, n), dense(m, n)
-        return recorded(symm.record, operands, (Side.LEFT, Uplo.LOWER, hermitian, True))
+        return cached_launch_list(symm.emit, operands, (Side.LEFT, Uplo.LOWER, hermitian, True))
     inputs = {
         "syrk": (dense(n, k),),
         "herk": (dense(n, k),),
@@ -115,4 +115,4 @@ def launches_of(
         raise ValueError(f"explain: the result of {routine} is square, not {m} by {n}")
     module = gemmtr if routine == "gemmtr" else syr2k if routine.endswith("2k") else syrk
     triangle = TriangleUpdate(Uplo.LOWER, hermitian, is_new_output=False, overwrite=True)
-    return recorded(module.record, (*inputs[routine], dense(n, n)), (triangle,))
+    return cached_launch_list(module.emit, (*inputs[routine], dense(n, n)), (triangle,))

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..arguments import Array, Flag, Number, Stream
 from ..frontend import cpu
-from ..frontend.call import Call, tape_of
+from ..frontend.call import Call, launch_list_of
 from ..frontend.call_cache import replay
 from ..operands import Operand
 from ..types import Diag, Side, Trans, Uplo, by_three_products
@@ -286,7 +286,7 @@ def scaled_by_beta(call: Call, beta: complex, source: Any, m: int, n: int) -> An
 
 def _gemm_tape(scalars: tuple[Any, ...], operands: tuple[Operand, ...], three_m: bool = False) -> Any:
     (alpha, beta), (a, b, c) = scalars, operands
-    return tape_of("gemm")(alpha, a, b, beta, c, three_m=three_m)
+    return launch_list_of("gemm")(alpha, a, b, beta, c, three_m=three_m)
 
 
 _gemm_3m_tape = partial(_gemm_tape, three_m=True)
@@ -322,7 +322,7 @@ def triangular(
     uplo_of_op = uplo if trans is Trans.NO else uplo.flipped
     return call.run(
         lambda scalars, a, c: getattr(cpu, which)(*scalars, a, c, side, uplo, trans, diag),
-        lambda scalars, operands: tape_of(which)(
+        lambda scalars, operands: launch_list_of(which)(
             scalars[0], *operands, side=side, uplo=uplo_of_op, diag=diag
         ),
         ((a, trans),),

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..arguments import Array, Flag, Number, Stream
 from ..frontend import cpu
-from ..frontend.call import Call, tape_of
+from ..frontend.call import Call, launch_list_of
 from ..frontend.call_cache import replay
 from ..types import Trans, Uplo
 from .docstrings import documented
@@ -325,7 +325,7 @@ def rank_k(
         lambda scalars, *arrays: getattr(cpu, routine)(
             scalars[0], *arrays[:-1], scalars[1], arrays[-1], uplo, trans, **flags
         ),
-        lambda scalars, operands: tape_of(routine)(
+        lambda scalars, operands: launch_list_of(routine)(
             scalars[0], *operands[:-1], scalars[1], operands[-1], uplo=uplo, **flags
         ),
         tuple([(x, trans) for x in inputs]),
@@ -366,7 +366,7 @@ def triangular_product(
         lambda scalars, a, b, c: cpu.gemmtr(
             scalars[0], a, b, scalars[1], c, uplo, trans_a, trans_b, is_new_output
         ),
-        lambda scalars, operands: tape_of("gemmtr")(
+        lambda scalars, operands: launch_list_of("gemmtr")(
             scalars[0], *operands[:2], scalars[1], operands[2], uplo=uplo, is_new_output=is_new_output
         ),
         ((a, trans_a), (b, trans_b)),

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..arguments import Array, Flag, Number, Stream
 from ..frontend import cpu
-from ..frontend.call import Call, tape_of
+from ..frontend.call import Call, launch_list_of
 from ..frontend.call_cache import replay
 from ..types import Side, Trans, Uplo
 from .docstrings import documented
@@ -172,7 +172,7 @@ def symmetric(
     source = scaled_by_beta(call, beta, source, m, n)
     return call.run(
         lambda scalars, a, b, c: cpu.symm(scalars[0], a, b, scalars[1], c, side, uplo, hermitian),
-        lambda scalars, operands: tape_of("symm")(
+        lambda scalars, operands: launch_list_of("symm")(
             scalars[0], *operands[:2], scalars[1], operands[2], side=side, uplo=uplo, hermitian=hermitian
         ),
         ((a, Trans.NO), (b, Trans.NO)),

@@ -41,7 +41,7 @@ from .layouts import (
 from .staging import run_staged
 from .streams import contexts, device_for, stream_of, stream_pointer
 
-__all__ = ["Call", "on_device", "routine", "tape_of"]
+__all__ = ["Call", "on_device", "routine", "launch_list_of"]
 
 #: The types of flags that stay what they are; `type` is that of the flags' types.
 _CONSTANT = (str, int, Enum, np.generic, type, type(None))
@@ -58,9 +58,9 @@ def routine(name: str) -> Callable[..., Any]:
 
 
 @cache
-def tape_of(name: str) -> Callable[..., Any]:
-    """The function that gives the tape of a routine, imported at its first use."""
-    function: Callable[..., Any] = import_module(f"..routines.{name}", __package__).tape
+def launch_list_of(name: str) -> Callable[..., Any]:
+    """The function that gives the launch list of a routine, imported at its first use."""
+    function: Callable[..., Any] = import_module(f"..routines.{name}", __package__).launch_list
     return function
 
 
@@ -320,7 +320,7 @@ class Call:
         cpu : callable
             ``cpu(scalars, *arrays, out)`` computes with NumPy arrays.
         prepare : callable
-            ``prepare(scalars, operands)`` gives the tape that computes with `Operand` views: the inputs,
+            ``prepare(scalars, operands)`` gives the launch list for `Operand` views: the inputs,
             transpositions applied, and the output. It refers to nothing of this call but its flags.
         inputs : tuple[Any, ...] of (array, Trans)
             Inputs that are read, of `Call.inputs`.
@@ -382,9 +382,9 @@ class Call:
 
 
 def _enqueue(prepare: Callable[..., Any], scalars: tuple[Any, ...], operands: Any, stream: int) -> None:
-    tape = prepare(scalars, operands)
-    if tape is not None:
-        tape.run([operand.pointer for operand in operands], *scalars, stream=stream)
+    launches = prepare(scalars, operands)
+    if launches is not None:
+        launches.run([operand.pointer for operand in operands], *scalars, stream=stream)
 
 
 def _copy(source: Layout, target: Layout, stream: int) -> None:

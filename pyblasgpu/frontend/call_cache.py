@@ -57,8 +57,8 @@ class CachedCall:
     operands : tuple of Operand
         What `batches` makes of them.
     prepare : callable
-        ``prepare((alpha, beta), operands)`` gives the tape for operands that lie like these, None for no
-        work. It may depend on whether a scalar is 0 or 1, on no other value of it.
+        ``prepare((alpha, beta), operands)`` gives the launch list for operands that lie like these, None for
+        no work. It may depend on whether a scalar is 0 or 1, on no other value of it.
     generation : callable
         Its value changes with the tuned values.
 
@@ -126,7 +126,7 @@ class CachedCall:
         return not bits & self._misaligned and are_clear(pointers, self._reaches)
 
     def _bind(self, pointers: list[int], alpha: Any, beta: Any) -> _Run:
-        """The run, its tape prepared once for all that a tape depends on."""
+        """The run, its launch list prepared once for all that it depends on."""
         generation = self._generation()
         alignments = [pointer % SECTOR for pointer in pointers]
         variant = (generation, _special_value(alpha), _special_value(beta), *alignments)
@@ -135,8 +135,10 @@ class CachedCall:
                 self.variants.clear()
             operands = [Operand(pointer, *tail) for pointer, tail in zip(pointers, self._tails, strict=True)]
             self.variants[variant] = self._prepare((alpha, beta), operands)
-        tape = self.variants[variant]
-        return _Run(pointers, alpha, beta, generation, None if tape is None else tape.bound(alpha, beta))
+        launches = self.variants[variant]
+        return _Run(
+            pointers, alpha, beta, generation, None if launches is None else launches.bound(alpha, beta)
+        )
 
 
 def _fits_every_dtype(number: Any) -> bool:
@@ -147,7 +149,7 @@ def _fits_every_dtype(number: Any) -> bool:
 
 
 def _special_value(number: Any) -> Any:
-    """What a tape may depend on: scalars that hide operands."""
+    """What a launch list may depend on: scalars that hide operands."""
     return number if number == 0 or number == 1 else None
 
 

@@ -12,7 +12,7 @@ from ..errors import OverlapError
 from ..gpu import launch, workspace
 from ..operands import Operand
 from .arrays import common_library
-from .call import Call, on_device, tape_of
+from .call import Call, launch_list_of, on_device
 from .layouts import are_clear, batches, reach, shares_memory
 from .streams import stream_of
 
@@ -49,8 +49,8 @@ class Plan:
     ) -> None:
         arrays = (*call.arrays, call.result)
         self.name, self.stream, self.device = call.name, call.caller_stream, call.out.device
-        scratch = max((step.tape.workspace for step in steps), default=0)
-        holds = any(step.tape.uses_workspace for step in steps)
+        scratch = max((step.launches.workspace_bytes for step in steps), default=0)
+        holds = any(step.launches.uses_workspace for step in steps)
         self.workspace = scratch or (workspace.FLAGS if holds else 0)
         self._library, self._kind = call.library, type(call.result)
         self._arrays, self._state = tuple(map(ref, arrays)), call.library.state(*arrays)
@@ -162,9 +162,9 @@ class Plan:
 
 
 class _Step(NamedTuple):
-    """A tape, its scalars, and where its operands lie: in which of a, b, out, at how many bytes."""
+    """A launch list, its scalars, and where its operands lie: in which of a, b, out, at how many bytes."""
 
-    tape: Any
+    launches: Any
     scalars: tuple[Any, ...]
     locations: tuple[tuple[int, int], ...]
 
@@ -206,15 +206,15 @@ class PlannedCall(Call):
         steps: list[_Step] = []
         if 0 not in self.out.shape:
             if source is not None and source is not self.out:
-                steps += _steps(_copy_tape, (1,), layouts, (source, self.out), (source, self.out))
+                steps += _steps(_copy_launches, (1,), layouts, (source, self.out), (source, self.out))
             origins = (*[layout for layout, _ in inputs], self.out)
             views = (*[layout.op(trans) for layout, trans in inputs], self.out)
             steps += _steps(prepare, scalars, layouts, origins, views)
         return Plan(self, steps, *read)
 
 
-def _copy_tape(scalars: tuple[Any, ...], operands: tuple[Operand, ...]) -> Any:
-    return tape_of("copy")(*scalars, *operands)
+def _copy_launches(scalars: tuple[Any, ...], operands: tuple[Operand, ...]) -> Any:
+    return launch_list_of("copies")(*scalars, *operands)
 
 
 def _steps(
@@ -228,20 +228,23 @@ def _steps(
     which = [next(i for i, layout in enumerate(layouts) if layout is origin) for origin in origins]
     steps = []
     for operands in batches(views):
-        tape = prepare(scalars, operands)
-        if tape is not None:
+        launches = prepare(scalars, operands)
+        if launches is not None:
             distances = [
                 operand.pointer - origin.pointer for operand, origin in zip(operands, origins, strict=True)
             ]
-            steps.append(_Step(tape, scalars, tuple(zip(which, distances, strict=True))))
+            steps.append(_Step(launches, scalars, tuple(zip(which, distances, strict=True))))
     return steps
 
 
 def _joined(steps: list[_Step], workspace: int) -> Callable[[list[int], int], None]:
     """What runs the steps, given the addresses of a, b and out and a stream; all kernels are loaded."""
     loaded: list[tuple[Callable[[list[int], int], None], tuple[tuple[int, int], ...]]] = [
-        (tape.bound_at(workspace, *scalars) if tape.uses_workspace else tape.bound(*scalars), locations)
-        for tape, scalars, locations in steps
+        (
+            launches.bound_at(workspace, *scalars) if launches.uses_workspace else launches.bound(*scalars),
+            locations,
+        )
+        for launches, scalars, locations in steps
     ]
     if [locations for _, locations in loaded] == [((0, 0), (1, 0), (2, 0))]:
         return loaded[0][0]

@@ -22,17 +22,15 @@ from ..kernels.gemm.config import GemmConfig
 from ..kernels.registry import FAMILIES
 from ..operands import Operand
 from ..types import Region
-from .copy import record_copy, record_pack, record_scale
-from .launch_list import ALPHA, BETA, Tape, recorded
-from .pack import record_packed
+from .copies import emit_copy, emit_copy_to_workspace, emit_packed, emit_scale
+from .launch_list import ALPHA, BETA, LaunchList, cached_launch_list
 
 __all__ = [
-    "alignments", "contiguous", "match_alignment", "gemm", "record", "record_beta", "record_gemm", "tape",
+    "alignments", "contiguous", "match_alignment", "gemm", "emit", "emit_beta", "emit_gemm", "launch_list",
 ]  # fmt: skip
 
 
-#: Stem of each family of kernels -> its ``source``.
-class _Product(NamedTuple):
+class GemmArguments(NamedTuple):
     """alpha A B + beta C of `region` of C; `alpha` and `beta` are ALPHA, BETA or numbers."""
 
     alpha: Any
@@ -44,12 +42,12 @@ class _Product(NamedTuple):
     three_m: bool = False
 
     @property
-    def turned(self) -> _Product:
+    def turned(self) -> GemmArguments:
         """C' = B' A'."""
         return self._replace(a=self.b.T, b=self.a.T, c=self.c.T, region=self.region.transposed)
 
     @property
-    def upright(self) -> _Product:
+    def upright(self) -> GemmArguments:
         """The same with dimensions that run backwards in C, or in both A and B, turned round.
 
         A triangle stays as it is.
@@ -84,12 +82,12 @@ def gemm(alpha, a: Operand, b: Operand, beta, c: Operand, stream: int, three_m: 
     three_m : bool
         Whether complex products may be made of three real ones.
     """
-    found = tape(alpha, a, b, beta, c, three_m)
+    found = launch_list(alpha, a, b, beta, c, three_m)
     if found is not None:
         found.run((a.pointer, b.pointer, c.pointer), alpha, beta, stream=stream)
 
 
-def tape(alpha, a: Operand, b: Operand, beta, c: Operand, three_m: bool = False) -> Tape | None:
+def launch_list(alpha, a: Operand, b: Operand, beta, c: Operand, three_m: bool = False) -> LaunchList | None:
     """What `gemm` runs, for operands that lie like these and scalars that are zero, one like these.
 
     None where there is nothing to do.
@@ -97,22 +95,24 @@ def tape(alpha, a: Operand, b: Operand, beta, c: Operand, three_m: bool = False)
     if c.is_empty:
         return None
     if alpha == 0 or a.cols == 0:
-        return None if beta == 1 else recorded(record_beta, (a, b, c), (beta == 0,))
-    return recorded(record, (a, b, c), (beta == 0, three_m))
+        return None if beta == 1 else cached_launch_list(emit_beta, (a, b, c), (beta == 0,))
+    return cached_launch_list(emit, (a, b, c), (beta == 0, three_m))
 
 
-def record_beta(tape: Tape, a: Operand, b: Operand, c: Operand, overwrite: bool) -> None:
-    """Record C := beta C, where A B is nothing; `overwrite` says that beta is zero."""
-    record_scale(tape, BETA, c, zero=overwrite)
+def emit_beta(launches: LaunchList, a: Operand, b: Operand, c: Operand, overwrite: bool) -> None:
+    """Emit C := beta C, where A B is nothing; `overwrite` says that beta is zero."""
+    emit_scale(launches, BETA, c, zero=overwrite)
 
 
-def record(tape: Tape, a: Operand, b: Operand, c: Operand, overwrite: bool, three_m: bool = False) -> None:
-    """Record the whole call; `overwrite` says that beta is zero."""
-    record_gemm(tape, ALPHA, a, b, 0.0 if overwrite else BETA, c, three_m=three_m)
+def emit(
+    launches: LaunchList, a: Operand, b: Operand, c: Operand, overwrite: bool, three_m: bool = False
+) -> None:
+    """Emit the whole call; `overwrite` says that beta is zero."""
+    emit_gemm(launches, ALPHA, a, b, 0.0 if overwrite else BETA, c, three_m=three_m)
 
 
-def record_gemm(
-    tape: Tape,
+def emit_gemm(
+    launches: LaunchList,
     alpha,
     a: Operand,
     b: Operand,
@@ -121,22 +121,22 @@ def record_gemm(
     region: Region = Region.ALL,
     three_m: bool = False,
 ) -> None:
-    """Record C := alpha A B + beta C, of all of C or a triangle as `kernels.common.region` names them;
+    """Emit C := alpha A B + beta C, of all of C or a triangle as `kernels.common.region` names them;
     `alpha` and `beta` are ALPHA, BETA or numbers.
     """
-    job = _Product(alpha, a, b, beta, c, region, three_m).upright
+    job = GemmArguments(alpha, a, b, beta, c, region, three_m).upright
     if not contiguous(job.c) and contiguous(job.c.T):
         job = job.turned  # a row-major C is a column-major one of the transposed product
     c = job.c
-    with tape.temporary():
+    with launches.temporary():
         if contiguous(c):
-            _record_dense(tape, job)
+            _emit_dense(launches, job)
             return
-        packed = tape.scratch(c.rows, c.cols, c.batch)
+        packed = launches.scratch(c.rows, c.cols, c.batch)
         if beta != 0:
-            record_copy(tape, 1.0, c, packed, job.region)
-        _record_dense(tape, job._replace(c=packed))
-        record_copy(tape, 1.0, packed, c, job.region)
+            emit_copy(launches, 1.0, c, packed, job.region)
+        _emit_dense(launches, job._replace(c=packed))
+        emit_copy(launches, 1.0, packed, c, job.region)
 
 
 def contiguous(operand: Operand) -> bool:
@@ -144,83 +144,96 @@ def contiguous(operand: Operand) -> bool:
     return (operand.row_stride == 1 or operand.rows == 1) and operand.pointer % operand.dtype.itemsize == 0
 
 
-def _record_dense(tape: Tape, job: _Product) -> None:
+def _emit_dense(launches: LaunchList, job: GemmArguments) -> None:
     """The product with C column-major: A and B copied or packed and k split, if need be or faster."""
     a, b = job.a, job.b
     copied_a, copied_b = (not (contiguous(x) or contiguous(x.T)) for x in (a, b))
     layout = "nt"[not (copied_a or contiguous(a))] + "nt"[not (copied_b or contiguous(b))]
     copied, aligned = (copied_a, copied_b), alignments(layout, a, b)
-    given = copied, job.region, aligned, job.three_m, tape.room
-    choice = select("gemm", tape.dtype, layout, job.extents, current(tape.device), *given)
-    tape.choices.append(choice)
+    given = copied, job.region, aligned, job.three_m, launches.workspace_left
+    choice = select("gemm", launches.dtype, layout, job.extents, current(launches.device), *given)
+    launches.choices.append(choice)
     config, splits = choice.config, choice.splits
     if config.packed:
-        _record_of_packed(tape, config, job, splits == STREAM_K)
+        _emit_of_packed(launches, config, job, splits == STREAM_K)
         return
     copied_a, copied_b = choice.copied
-    a = _copy(tape, a, config.trans_a) if copied_a else a
-    b = _copy(tape, b, config.trans_b) if copied_b else b
+    a = _copy(launches, a, config.trans_a) if copied_a else a
+    b = _copy(launches, b, config.trans_b) if copied_b else b
     job = job._replace(a=a, b=b)
     if splits in (1, STREAM_K):
-        _record_product(tape, config, job, splits == STREAM_K)
+        _emit_product(launches, config, job, splits == STREAM_K)
     else:
-        _record_split(tape, config, job, splits)
+        _emit_split(launches, config, job, splits)
 
 
-def _copy(tape: Tape, operand: Operand, by_rows: bool) -> Operand:
+def _copy(launches: LaunchList, operand: Operand, by_rows: bool) -> Operand:
     """A copy of an operand in the workspace, its columns or rows contiguous."""
-    return record_pack(tape, operand.T).T if by_rows else record_pack(tape, operand)
+    return (
+        emit_copy_to_workspace(launches, operand.T).T
+        if by_rows
+        else emit_copy_to_workspace(launches, operand)
+    )
 
 
-def _record_of_packed(tape: Tape, config: GemmConfig, job: _Product, streamed: bool) -> None:
+def _emit_of_packed(launches: LaunchList, config: GemmConfig, job: GemmArguments, streamed: bool) -> None:
     """A and B packed, with what of op() is left to do, and their product."""
-    packed = [record_packed(tape, x, how) for x, how in zip((job.a, job.b.T), config.packings, strict=True)]
+    packed = [emit_packed(launches, x, how) for x, how in zip((job.a, job.b.T), config.packings, strict=True)]
     leads = tuple(x.packing.steps(x.extent, x.k).tile for x in packed)
     left, right = (x.memory for x in packed)
-    _record_kernel(tape, config, job._replace(a=left, b=right), leads, job.a.cols, streamed)
+    _emit_kernel(launches, config, job._replace(a=left, b=right), leads, job.a.cols, streamed)
 
 
-def _record_split(tape: Tape, config: GemmConfig, job: _Product, splits: int) -> None:
+def _emit_split(launches: LaunchList, config: GemmConfig, job: GemmArguments, splits: int) -> None:
     """Chunks of k as one batch, what they leave over as a product of its own, and their sum."""
     a, b, c = job.a, job.b, job.c
-    depth, rest = split_k_reduce.cut(a.cols, splits, tape.dtype)
-    partials = tape.scratch(c.rows, c.cols, splits + (rest > 0))
+    depth, rest = split_k_reduce.cut(a.cols, splits, launches.dtype)
+    partials = launches.scratch(c.rows, c.cols, splits + (rest > 0))
     chunks_a = a._replace(cols=depth, batch=splits, batch_stride=depth * a.col_stride)
     chunks_b = b._replace(rows=depth, batch=splits, batch_stride=depth * b.row_stride)
     chunks = partials.matrices(0, splits)
-    _record_product(tape, config, _Product(1.0, chunks_a, chunks_b, 0.0, chunks, job.region))
+    _emit_product(launches, config, GemmArguments(1.0, chunks_a, chunks_b, 0.0, chunks, job.region))
     if rest:
         done = splits * depth
         rest_a, rest_b = a.block(0, done, a.rows, rest), b.block(done, 0, rest, b.cols)
         left = partials.matrices(splits, 1)
-        _record_product(tape, config, _Product(1.0, rest_a, rest_b, 0.0, left, job.region))
-    _record_sum(tape, job, partials)
+        _emit_product(launches, config, GemmArguments(1.0, rest_a, rest_b, 0.0, left, job.region))
+    _emit_sum(launches, job, partials)
 
 
-def _record_sum(tape: Tape, job: _Product, partials: Operand) -> None:
+def _emit_sum(launches: LaunchList, job: GemmArguments, partials: Operand) -> None:
     """C := alpha * (the sum of the batch) + beta C."""
     c, count = job.c, partials.batch
-    found = select(split_k_reduce.STEM, tape.dtype, "", (c.rows, c.cols), current(tape.device)).config
+    found = select(split_k_reduce.STEM, launches.dtype, "", (c.rows, c.cols), current(launches.device)).config
     config = found.serving(count)
 
     def integers(first: Operand, c: Operand) -> tuple:
         return c.rows, c.cols, count, first.col_stride, c.col_stride, first.batch_stride
 
     blocks, operands = config.grid(partials.col_stride, c.cols), (partials.matrices(0, 1), c)
-    tape.launch(split_k_reduce.source(config, job.region), blocks, operands, integers, (job.alpha, job.beta))
+    launches.emit(
+        split_k_reduce.source(config, job.region), blocks, operands, integers, (job.alpha, job.beta)
+    )
 
 
-def _record_product(tape: Tape, config: GemmConfig, job: _Product, streamed: bool = False) -> None:
+def _emit_product(
+    launches: LaunchList, config: GemmConfig, job: GemmArguments, streamed: bool = False
+) -> None:
     """The product with A and B that lie as `config` has it; `streamed`: tiles may be parted."""
     a, b = job.a, job.b
     config = match_alignment(config, a, b)
     lead_a = a.row_stride if config.trans_a else a.col_stride
     lead_b = b.row_stride if config.trans_b else b.col_stride
-    _record_kernel(tape, config, job, (lead_a, lead_b), a.cols, streamed)
+    _emit_kernel(launches, config, job, (lead_a, lead_b), a.cols, streamed)
 
 
-def _record_kernel(
-    tape: Tape, config: GemmConfig, job: _Product, leads: tuple[int, ...], k: int, streamed: bool
+def _emit_kernel(
+    launches: LaunchList,
+    config: GemmConfig,
+    job: GemmArguments,
+    leads: tuple[int, ...],
+    k: int,
+    streamed: bool,
 ) -> None:
     """The launch; `leads` are the strides of A, B that are not 1."""
     alpha, a, b, beta, c, region, _ = job
@@ -232,17 +245,17 @@ def _record_kernel(
         return c.rows, c.cols, k, *walked, *strides
 
     tiles = config.grid(c.rows, c.cols, region)
-    schedule = tile_schedule_of(config, tiles * c.batch, k, current(tape.device), streamed)
+    schedule = tile_schedule_of(config, tiles * c.batch, k, current(launches.device), streamed)
     if schedule is None:
-        tape.launch(kernel, tiles, (a, b, c), integers, (alpha, beta))
+        launches.emit(kernel, tiles, (a, b, c), integers, (alpha, beta))
         return
     # the blocks walk over the whole batch, so the launch is that of one matrix
     one_a, one_b, one_c = (x._replace(batch=1) for x in (a, b, c))
     pieces = flags = one_c  # nothing is parted
     if schedule.k_iters_per_block:
-        pieces = tape.scratch(config.BLK_M, config.BLK_N, schedule.blocks)._replace(batch=1)
-        flags = tape.flags()
-    tape.launch(kernel, schedule.blocks, (one_a, one_b, one_c, pieces, flags), integers, (alpha, beta))
+        pieces = launches.scratch(config.BLK_M, config.BLK_N, schedule.blocks)._replace(batch=1)
+        flags = launches.flags()
+    launches.emit(kernel, schedule.blocks, (one_a, one_b, one_c, pieces, flags), integers, (alpha, beta))
 
 
 def match_alignment(config: GemmConfig, a: Operand, b: Operand) -> GemmConfig:

@@ -22,17 +22,17 @@ from ..dispatch.overrides import get_override
 from ..operands import Operand
 from ..types import Side, Uplo
 from . import trmm_by_levels
-from .copy import record_mirrored
-from .gemm import record_beta, record_gemm
-from .launch_list import ALPHA, BETA, Tape, recorded
+from .copies import emit_mirrored
+from .gemm import emit_beta, emit_gemm
+from .launch_list import ALPHA, BETA, LaunchList, cached_launch_list
 from .trmm_by_levels import below, diagonal, repeated
 
-__all__ = ["record", "tape"]
+__all__ = ["emit", "launch_list"]
 
 
-def tape(
+def launch_list(
     alpha, a: Operand, b: Operand, beta, c: Operand, *, side: Side, uplo: Uplo, hermitian: bool = False
-) -> Tape | None:
+) -> LaunchList | None:
     """What the routine runs, for operands that lie like these and scalars that are zero, one like these.
 
     Parameters
@@ -50,52 +50,59 @@ def tape(
 
     Returns
     -------
-    Tape or None
+    LaunchList or None
         None where there is nothing to do.
     """
     if c.is_empty:
         return None
     if alpha == 0:
-        return None if beta == 1 else recorded(record_beta, (a, b, c), (beta == 0,))
-    return recorded(record, (a, b, c), (side, uplo, hermitian, beta == 0))
+        return None if beta == 1 else cached_launch_list(emit_beta, (a, b, c), (beta == 0,))
+    return cached_launch_list(emit, (a, b, c), (side, uplo, hermitian, beta == 0))
 
 
-def record(
-    tape: Tape, a: Operand, b: Operand, c: Operand, side: Side, uplo: Uplo, hermitian: bool, overwrite: bool
+def emit(
+    launches: LaunchList,
+    a: Operand,
+    b: Operand,
+    c: Operand,
+    side: Side,
+    uplo: Uplo,
+    hermitian: bool,
+    overwrite: bool,
 ) -> None:
-    """Record the whole call."""
-    tape.limit = trmm_by_levels.most_workspace(c)
+    """Emit the whole call."""
+    launches.workspace_limit = trmm_by_levels.most_workspace(c)
     if side is Side.RIGHT:
         # C' = A' B', and A' is A or, if Hermitian, conj(A)
         a, b, c = (a.conjugate() if hermitian else a), b.T, c.T
     if uplo is Uplo.UPPER:
         a = _mirrored(a, hermitian)
-    stop = _stop(tape)
+    stop = _stop(launches)
     for first, rows, count in diagonal(c.rows, stop, c.batch):
         a11 = repeated(a.block(first, first, rows, rows), stop, stop, count)
         b1, c1 = (repeated(x.block(first, 0, rows, c.cols), stop, 0, count) for x in (b, c))
-        _record_diagonal(tape, a11, b1, 0.0 if overwrite else BETA, c1, hermitian)
+        _emit_diagonal(launches, a11, b1, 0.0 if overwrite else BETA, c1, hermitian)
     for height, first, rows, count in below(c.rows, stop, c.batch):
         period, above = 2 * height, first - height
         a21 = repeated(a.block(first, above, rows, height), period, period, count)
         b1, c1 = (repeated(x.block(above, 0, height, c.cols), period, 0, count) for x in (b, c))
         b2, c2 = (repeated(x.block(first, 0, rows, c.cols), period, 0, count) for x in (b, c))
-        record_gemm(tape, ALPHA, a21, b1, 1.0, c2)
-        record_gemm(tape, ALPHA, _mirrored(a21, hermitian), b2, 1.0, c1)
+        emit_gemm(launches, ALPHA, a21, b1, 1.0, c2)
+        emit_gemm(launches, ALPHA, _mirrored(a21, hermitian), b2, 1.0, c1)
 
 
-def _record_diagonal(tape: Tape, a: Operand, b: Operand, beta, c: Operand, hermitian: bool) -> None:
+def _emit_diagonal(launches: LaunchList, a: Operand, b: Operand, beta, c: Operand, hermitian: bool) -> None:
     """C := alpha A B + beta C for a batch of diagonal blocks, completed in scratch."""
     shared = a.batch_stride == 0
-    for first, count in _portions(c.batch, a.rows * a.cols * tape.dtype.itemsize):
+    for first, count in _portions(c.batch, a.rows * a.cols * launches.dtype.itemsize):
         b1, c1 = b.matrices(first, count), c.matrices(first, count)
-        with tape.temporary():
+        with launches.temporary():
             stored = a.matrices(0, 1) if shared else a.matrices(first, count)
-            whole = tape.scratch(a.rows, a.cols, stored.batch)
-            record_mirrored(tape, stored, whole, hermitian)
+            whole = launches.scratch(a.rows, a.cols, stored.batch)
+            emit_mirrored(launches, stored, whole, hermitian)
             if shared:
                 whole = whole._replace(batch=count, batch_stride=0)
-            record_gemm(tape, ALPHA, whole, b1, beta, c1)
+            emit_gemm(launches, ALPHA, whole, b1, beta, c1)
 
 
 def _mirrored(a: Operand, hermitian: bool) -> Operand:
@@ -110,9 +117,9 @@ def _portions(batch: int, nbytes: int) -> Iterator[tuple[int, int]]:
         yield first, min(most, batch - first)
 
 
-def _stop(tape: Tape) -> int:
+def _stop(launches: LaunchList) -> int:
     """The order of the diagonal blocks: what an override asks for, else the largest power of two of which a
     block may be copied.
     """
-    most = isqrt(trmm_by_levels.MOST_COPIED // tape.dtype.itemsize)
+    most = isqrt(trmm_by_levels.MOST_COPIED // launches.dtype.itemsize)
     return get_override("symm") or 1 << (most.bit_length() - 1)

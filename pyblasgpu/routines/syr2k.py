@@ -16,27 +16,33 @@ from ..gpu.device import current
 from ..kernels.copy import symmetrize
 from ..operands import Operand
 from ..types import Uplo
-from .gemm import record_gemm
-from .launch_list import ALPHA, BETA, CONJ_ALPHA, Tape
-from .triangle_update import Product, TriangleUpdate, record_beyond, record_triangle, tape_of_triangle
+from .gemm import emit_gemm
+from .launch_list import ALPHA, BETA, CONJ_ALPHA, LaunchList
+from .triangle_update import (
+    ProductTerm,
+    TriangleUpdate,
+    emit_triangle,
+    emit_zeros_beyond,
+    launch_list_of_triangle,
+)
 from .trmm_by_levels import MOST_COPIED, most_workspace
 
-__all__ = ["record", "syr2k", "tape"]
+__all__ = ["emit", "syr2k", "launch_list"]
 
 
 def syr2k(
     alpha, a: Operand, b: Operand, beta, c: Operand, stream: int, *, uplo: Uplo, hermitian: bool = False
 ) -> None:
-    """Enqueue the routine on `stream`, a handle; else as `tape` says."""
-    found = tape(alpha, a, b, beta, c, uplo=uplo, hermitian=hermitian)
+    """Enqueue the routine on `stream`, a handle; else as `launch_list` says."""
+    found = launch_list(alpha, a, b, beta, c, uplo=uplo, hermitian=hermitian)
     if found is not None:
         found.run((a.pointer, b.pointer, c.pointer), alpha, beta, stream=stream)
 
 
-def tape(
+def launch_list(
     alpha, a: Operand, b: Operand, beta, c: Operand, *,
     uplo: Uplo, hermitian: bool = False, is_new_output: bool = False,
-) -> Tape | None:  # fmt: skip
+) -> LaunchList | None:  # fmt: skip
     """What the routine runs, for operands that lie like these and scalars that are zero, one like these.
 
     Parameters
@@ -52,24 +58,24 @@ def tape(
 
     Returns
     -------
-    Tape or None
+    LaunchList or None
         None where there is nothing to do.
     """
-    return tape_of_triangle(record, alpha, (a, b, c), a.cols, beta, uplo, hermitian, is_new_output)
+    return launch_list_of_triangle(emit, alpha, (a, b, c), a.cols, beta, uplo, hermitian, is_new_output)
 
 
-def record(tape: Tape, a: Operand, b: Operand, c: Operand, triangle: TriangleUpdate) -> None:
-    """Record the whole call."""
+def emit(launches: LaunchList, a: Operand, b: Operand, c: Operand, triangle: TriangleUpdate) -> None:
+    """Emit the whole call."""
     if triangle.hermitian:
-        products = Product(ALPHA, a, b.T.conjugate()), Product(CONJ_ALPHA, b, a.T.conjugate())
+        products = ProductTerm(ALPHA, a, b.T.conjugate()), ProductTerm(CONJ_ALPHA, b, a.T.conjugate())
     else:
-        products = Product(ALPHA, a, b.T), Product(ALPHA, b, a.T)
+        products = ProductTerm(ALPHA, a, b.T), ProductTerm(ALPHA, b, a.T)
     algorithm = _algorithm(c)
-    tape.choices.append(algorithm)
+    launches.choices.append(algorithm)
     if algorithm.name == SYMMETRIZE:
-        _record_symmetrized(tape, products[0], c, triangle)
+        _emit_symmetrized(launches, products[0], c, triangle)
     else:
-        record_triangle(tape, products, c, triangle)
+        emit_triangle(launches, products, c, triangle)
 
 
 def _algorithm(c: Operand) -> Algorithm:
@@ -81,21 +87,25 @@ def _algorithm(c: Operand) -> Algorithm:
     return syr2k_algorithm(of_w <= MOST_COPIED and runs(symmetrize.STEM, current(c.device)))
 
 
-def _record_symmetrized(tape: Tape, product: Product, c: Operand, triangle: TriangleUpdate) -> None:
-    """Record W := `product`, C := W + W' + beta C."""
-    tape.limit = most_workspace(c)
-    record_beyond(tape, c, triangle)
+def _emit_symmetrized(
+    launches: LaunchList, product: ProductTerm, c: Operand, triangle: TriangleUpdate
+) -> None:
+    """Emit W := `product`, C := W + W' + beta C."""
+    launches.workspace_limit = most_workspace(c)
+    emit_zeros_beyond(launches, c, triangle)
     alpha, left, right = product
     region = triangle.region
     if not c.by_rows:  # a row-major C is a column-major one of the transposed product
         left, right, c, region = right.T, left.T, c.T, region.transposed
-    with tape.temporary():
-        w = tape.scratch(c.rows, c.cols, c.batch)
-        record_gemm(tape, alpha, left, right, 0.0, w)
-        config = select(symmetrize.STEM, tape.dtype, "", (c.rows, c.cols), current(tape.device)).config
+    with launches.temporary():
+        w = launches.scratch(c.rows, c.cols, c.batch)
+        emit_gemm(launches, alpha, left, right, 0.0, w)
+        config = select(
+            symmetrize.STEM, launches.dtype, "", (c.rows, c.cols), current(launches.device)
+        ).config
         beta = 0.0 if triangle.overwrite else BETA
         blocks = config.grid(c.rows, region)
-        tape.launch(symmetrize.source(config, region), blocks, (w, c), _integers, (beta,))
+        launches.emit(symmetrize.source(config, region), blocks, (w, c), _integers, (beta,))
 
 
 def _integers(w: Operand, c: Operand) -> tuple:

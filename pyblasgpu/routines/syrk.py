@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from ..operands import Operand
 from ..types import Uplo
-from .launch_list import ALPHA, Tape
-from .triangle_update import Product, TriangleUpdate, record_triangle, tape_of_triangle
+from .launch_list import ALPHA, LaunchList
+from .triangle_update import ProductTerm, TriangleUpdate, emit_triangle, launch_list_of_triangle
 
-__all__ = ["record", "tape"]
+__all__ = ["emit", "launch_list"]
 
 
-def tape(
+def launch_list(
     alpha, a: Operand, beta, c: Operand, *, uplo: Uplo, hermitian: bool = False, is_new_output: bool = False
-) -> Tape | None:
+) -> LaunchList | None:
     """What the routine runs, for operands that lie like these and scalars that are zero, one like these.
 
     Parameters
@@ -28,13 +28,13 @@ def tape(
 
     Returns
     -------
-    Tape or None
+    LaunchList or None
         None where there is nothing to do.
     """
-    return tape_of_triangle(record, alpha, (a, c), a.cols, beta, uplo, hermitian, is_new_output)
+    return launch_list_of_triangle(emit, alpha, (a, c), a.cols, beta, uplo, hermitian, is_new_output)
 
 
-def record(tape: Tape, a: Operand, c: Operand, triangle: TriangleUpdate) -> None:
-    """Record the whole call."""
+def emit(launches: LaunchList, a: Operand, c: Operand, triangle: TriangleUpdate) -> None:
+    """Emit the whole call."""
     right = a.T.conjugate() if triangle.hermitian else a.T
-    record_triangle(tape, (Product(ALPHA, a, right),), c, triangle)
+    emit_triangle(launches, (ProductTerm(ALPHA, a, right),), c, triangle)

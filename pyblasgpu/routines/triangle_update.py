@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 
 from ..operands import Operand
 from ..types import Region, Uplo
-from .copy import record_scale
-from .gemm import record_gemm
-from .launch_list import BETA, Tape, recorded
+from .copies import emit_scale
+from .gemm import emit_gemm
+from .launch_list import BETA, LaunchList, cached_launch_list
 from .trmm_by_levels import most_workspace
 
-__all__ = ["Product", "TriangleUpdate", "record_beyond", "record_triangle", "tape_of_triangle"]
+__all__ = ["ProductTerm", "TriangleUpdate", "emit_zeros_beyond", "emit_triangle", "launch_list_of_triangle"]
 
 
-class Product(NamedTuple):
-    """alpha A B, A of n rows, B of n columns; alpha as `Tape.launch` takes it."""
+class ProductTerm(NamedTuple):
+    """alpha A B, A of n rows, B of n columns; alpha as `LaunchList.emit` takes it."""
 
     alpha: Any
     a: Operand
@@ -55,11 +55,11 @@ class TriangleUpdate(NamedTuple):
         return Region.of(self.uplo, self.hermitian)
 
 
-def tape_of_triangle(
-    record: Callable[..., None], alpha, operands: tuple[Operand, ...], k: int, beta, uplo: Uplo,
+def launch_list_of_triangle(
+    emit: Callable[..., None], alpha, operands: tuple[Operand, ...], k: int, beta, uplo: Uplo,
     hermitian: bool, is_new_output: bool,
-) -> Tape | None:  # fmt: skip
-    """The tape of ``record(tape, *operands, triangle)``, or of what remains of it where alpha or k is zero.
+) -> LaunchList | None:  # fmt: skip
+    """What ``emit(launches, *operands, triangle)`` lists, or what remains of it where alpha or k is zero.
 
     None where there is nothing to do. The last operand is C.
     """
@@ -69,27 +69,29 @@ def tape_of_triangle(
     if nothing and beta == 1:
         return None
     triangle = TriangleUpdate(uplo, hermitian, is_new_output, overwrite=beta == 0)
-    return recorded(_record_beta if nothing else record, operands, (triangle,))
+    return cached_launch_list(_emit_beta if nothing else emit, operands, (triangle,))
 
 
-def _record_beta(tape: Tape, *operands_and_triangle) -> None:
+def _emit_beta(launches: LaunchList, *operands_and_triangle) -> None:
     *_, c, triangle = operands_and_triangle
-    record_beyond(tape, c, triangle)
-    record_scale(tape, BETA, c, zero=triangle.overwrite, region=triangle.region)
+    emit_zeros_beyond(launches, c, triangle)
+    emit_scale(launches, BETA, c, zero=triangle.overwrite, region=triangle.region)
 
 
-def record_beyond(tape: Tape, c: Operand, triangle: TriangleUpdate) -> None:
-    """Record that what is beyond the triangle of a new C is filled with zeros."""
+def emit_zeros_beyond(launches: LaunchList, c: Operand, triangle: TriangleUpdate) -> None:
+    """Emit zeros beyond the triangle of a new C."""
     if triangle.is_new_output:
         beyond = c.T if triangle.uplo is Uplo.LOWER else c
-        record_scale(tape, 0.0, beyond, zero=True, region=Region.STRICT_LOWER)
+        emit_scale(launches, 0.0, beyond, zero=True, region=Region.STRICT_LOWER)
 
 
-def record_triangle(tape: Tape, products: tuple[Product, ...], c: Operand, triangle: TriangleUpdate) -> None:
-    """Record C := (the sum of `products`) + beta C in one triangle."""
-    tape.limit = most_workspace(c)
-    record_beyond(tape, c, triangle)
+def emit_triangle(
+    launches: LaunchList, products: tuple[ProductTerm, ...], c: Operand, triangle: TriangleUpdate
+) -> None:
+    """Emit C := (the sum of `products`) + beta C in one triangle."""
+    launches.workspace_limit = most_workspace(c)
+    emit_zeros_beyond(launches, c, triangle)
     beta = 0.0 if triangle.overwrite else BETA
     for alpha, a, b in products:
-        record_gemm(tape, alpha, a, b, beta, c, triangle.region)
+        emit_gemm(launches, alpha, a, b, beta, c, triangle.region)
         beta = 1.0

@@ -8,12 +8,12 @@ from ..database import RECURSION
 from ..dispatch.algorithms import TRMM_FUSED, trmm_algorithm
 from ..operands import Operand
 from ..types import Diag, Side, Uplo
-from . import trmm_by_levels, trmm_in_place
-from .copy import record_scale
-from .launch_list import ALPHA, Tape, recorded
-from .recursion import Recurrence, leaf_recorder, record_in_place, record_steps, tuned_leaf
+from . import trmm_by_levels, trmm_fused
+from .copies import emit_scale
+from .launch_list import ALPHA, LaunchList, cached_launch_list
+from .triangular import Recurrence, emit_in_place, emit_steps, leaf_emitter, tuned_leaf
 
-__all__ = ["record", "tape", "trmm"]
+__all__ = ["emit", "launch_list", "trmm"]
 
 
 def trmm(alpha, t: Operand, b: Operand, stream: int, *, side: Side, uplo: Uplo, diag: Diag) -> None:
@@ -33,12 +33,12 @@ def trmm(alpha, t: Operand, b: Operand, stream: int, *, side: Side, uplo: Uplo, 
     side, uplo, diag : Side, Uplo, Diag
         `uplo` is meant after op().
     """
-    found = tape(alpha, t, b, side=side, uplo=uplo, diag=diag)
+    found = launch_list(alpha, t, b, side=side, uplo=uplo, diag=diag)
     if found is not None:
         found.run((t.pointer, b.pointer), alpha, stream=stream)
 
 
-def tape(alpha, t: Operand, b: Operand, *, side: Side, uplo: Uplo, diag: Diag) -> Tape | None:
+def launch_list(alpha, t: Operand, b: Operand, *, side: Side, uplo: Uplo, diag: Diag) -> LaunchList | None:
     """What `trmm` runs, for operands that lie like these and an alpha that is zero like this one, or not.
 
     None where there is nothing to do.
@@ -46,12 +46,12 @@ def tape(alpha, t: Operand, b: Operand, *, side: Side, uplo: Uplo, diag: Diag) -
     if b.is_empty:
         return None
     if alpha == 0:
-        return recorded(_record_zero, (t, b), ())
-    return recorded(record, (t, b), (side, uplo, diag))
+        return cached_launch_list(_emit_zero, (t, b), ())
+    return cached_launch_list(emit, (t, b), (side, uplo, diag))
 
 
-def _record_zero(tape: Tape, t: Operand, b: Operand) -> None:
-    record_scale(tape, ALPHA, b, zero=True)
+def _emit_zero(launches: LaunchList, t: Operand, b: Operand) -> None:
+    emit_scale(launches, ALPHA, b, zero=True)
 
 
 def _leaf_alpha(first: int):
@@ -65,23 +65,23 @@ def _update(first: int):
 _RECURRENCE = Recurrence("trmm", True, _leaf_alpha, _update)
 
 
-def record(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Diag) -> None:
-    """Record the whole call."""
-    algorithm = trmm_algorithm(tape.dtype, t.rows, b.rows * b.cols // t.rows)
+def emit(launches: LaunchList, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Diag) -> None:
+    """Emit the whole call."""
+    algorithm = trmm_algorithm(launches.dtype, t.rows, b.rows * b.cols // t.rows)
     whole = None
     if algorithm.name == TRMM_FUSED:
-        whole = trmm_in_place.plan(tape, t, b, side, uplo)
-    tape.choices.append(algorithm if whole else replace(algorithm, name=RECURSION))
+        whole = trmm_fused.plan(launches, t, b, side, uplo)
+    launches.choices.append(algorithm if whole else replace(algorithm, name=RECURSION))
     if whole:
-        trmm_in_place.record(tape, whole, diag)
+        trmm_fused.emit(launches, whole, diag)
         return
 
     def multiply(t: Operand, b: Operand) -> None:
-        config, stop = tuned_leaf(tape, b, _RECURRENCE)
-        leaf = leaf_recorder(tape, t, b, _RECURRENCE, diag, config)
+        config, stop = tuned_leaf(launches, b, _RECURRENCE)
+        leaf = leaf_emitter(launches, t, b, _RECURRENCE, diag, config)
         if b.batch == 1:  # the blocks of a batch of triangles would be a batch of batches
-            leaf = trmm_by_levels.level_recorder(tape, b, leaf, stop)
+            leaf = trmm_by_levels.level_emitter(launches, b, leaf, stop)
             stop = max(stop, trmm_by_levels.LARGEST)
-        record_steps(tape, t, b, _RECURRENCE, stop, leaf)
+        emit_steps(launches, t, b, _RECURRENCE, stop, leaf)
 
-    record_in_place(tape, t, b, side, uplo, multiply)
+    emit_in_place(launches, t, b, side, uplo, multiply)

@@ -23,12 +23,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ..operands import Operand
-from .copy import record_copy
-from .gemm import record_gemm
-from .launch_list import Tape
+from .copies import emit_copy
+from .gemm import emit_gemm
+from .launch_list import LaunchList
 
 __all__ = [
-    "LARGEST", "MOST_COPIED", "below", "blocks", "diagonal", "level_recorder", "most_workspace", "repeated",
+    "LARGEST", "MOST_COPIED", "below", "blocks", "diagonal", "level_emitter", "most_workspace", "repeated",
 ]  # fmt: skip
 
 LARGEST = 4096  # rows of a triangle that is multiplied by levels
@@ -96,35 +96,37 @@ def repeated(block: Operand, rows: int, cols: int, count: int) -> Operand:
     return block._replace(batch=count, batch_stride=step)
 
 
-def level_recorder(tape: Tape, b: Operand, leaf: Callable[..., None], stop: int) -> Callable[..., None]:
-    """``record(t, b, alpha)``: B := alpha T B for triangles of at most `LARGEST` rows, leaves of `stop`.
+def level_emitter(
+    launches: LaunchList, b: Operand, leaf: Callable[..., None], stop: int
+) -> Callable[..., None]:
+    """``emit(t, b, alpha)``: B := alpha T B for triangles of at most `LARGEST` rows, leaves of `stop`.
 
     Parameters
     ----------
     b : Operand
         One matrix, of the same strides and columns as those to come, and no fewer rows.
     leaf : callable
-        ``leaf(t, b, alpha)`` records what is done to triangles of up to `stop` rows, or to a batch of them.
+        ``leaf(t, b, alpha)`` emits what is done to triangles of up to `stop` rows, or to a batch of them.
     """
     if b.rows <= stop:
         return leaf
     rows = min(b.rows, max(stop, LARGEST))
     cols = _panel(b, rows)
-    copied = _like(tape, b, rows, cols)
+    copied = _like(launches, b, rows, cols)
 
-    def record(t: Operand, b: Operand, alpha) -> None:
+    def emit(t: Operand, b: Operand, alpha) -> None:
         for first in range(0, b.cols, cols):
             panel = b.block(0, first, b.rows, min(cols, b.cols - first))
             x = copied.block(rows - b.rows if b.row_stride < 0 else 0, 0, b.rows, panel.cols)
             if b.rows > stop:
-                record_copy(tape, 1.0, panel, x)
+                emit_copy(launches, 1.0, panel, x)
             for begin, height, count in diagonal(b.rows, stop):
                 t11 = repeated(t.block(begin, begin, height, height), stop, stop, count)
                 leaf(t11, repeated(panel.block(begin, 0, height, panel.cols), stop, 0, count), alpha)
             for block in below(b.rows, stop):
-                _record_update(tape, t, x, panel, block, alpha)
+                _emit_update(launches, t, x, panel, block, alpha)
 
-    return record
+    return emit
 
 
 def _panel(b: Operand, rows: int) -> int:
@@ -133,17 +135,17 @@ def _panel(b: Operand, rows: int) -> int:
     return min(b.cols, max(most, GRAIN))
 
 
-def _like(tape: Tape, b: Operand, rows: int, cols: int) -> Operand:
+def _like(launches: LaunchList, b: Operand, rows: int, cols: int) -> Operand:
     """Scratch that lies as B does: in its order, and with rows that run the way B's do."""
-    made = tape.scratch(rows, cols, 1) if b.by_rows else tape.scratch(cols, rows, 1).T
+    made = launches.scratch(rows, cols, 1) if b.by_rows else launches.scratch(cols, rows, 1).T
     return made.flip(rows=b.row_stride < 0, cols=b.col_stride < 0)
 
 
-def _record_update(tape: Tape, t: Operand, x: Operand, b: Operand, block: tuple, alpha) -> None:
+def _emit_update(launches: LaunchList, t: Operand, x: Operand, b: Operand, block: tuple, alpha) -> None:
     """B2 += alpha T21 X1 for blocks of `below`."""
     height, first, rows, count = block
     above, period = first - height, 2 * height
     t21 = repeated(t.block(first, above, rows, height), period, period, count)
     x1 = repeated(x.block(above, 0, height, b.cols), period, 0, count)
     b2 = repeated(b.block(first, 0, rows, b.cols), period, 0, count)
-    record_gemm(tape, alpha, t21, x1, 1.0, b2)
+    emit_gemm(launches, alpha, t21, x1, 1.0, b2)

@@ -1,7 +1,7 @@
 """Solve T X = alpha B, or X T = alpha B, by substitution; X overwrites B.
 
 That is a recursion, which ends in leaves, of which small triangles have their own, or in triangles of which
-each is one launch; or all is one launch, with few right-hand sides of `trsv`, else of `trsm_one_launch`.
+each is one launch; or all is one launch, with few right-hand sides of `trsv`, else of `trsm_fused`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from ..gpu.device import current
 from ..kernels.trsm.small import TrsmSmall
 from ..operands import Operand
 from ..types import Diag, Side, Uplo
-from . import trsm_one_launch, trsv
-from .copy import record_scale
-from .launch_list import ALPHA, Tape, recorded
-from .recursion import Recurrence, leaf_recorder, record_in_place, record_steps, tuned_leaf
+from . import trsm_fused, trsv
+from .copies import emit_scale
+from .launch_list import ALPHA, LaunchList, cached_launch_list
+from .triangular import Recurrence, emit_in_place, emit_steps, leaf_emitter, tuned_leaf
 
-__all__ = ["record", "tape", "trsm"]
+__all__ = ["emit", "launch_list", "trsm"]
 
 
 def trsm(alpha, t: Operand, b: Operand, stream: int, *, side: Side, uplo: Uplo, diag: Diag) -> None:
@@ -42,12 +42,12 @@ def trsm(alpha, t: Operand, b: Operand, stream: int, *, side: Side, uplo: Uplo, 
     side, uplo, diag : Side, Uplo, Diag
         `uplo` is meant after op().
     """
-    found = tape(alpha, t, b, side=side, uplo=uplo, diag=diag)
+    found = launch_list(alpha, t, b, side=side, uplo=uplo, diag=diag)
     if found is not None:
         found.run((t.pointer, b.pointer), alpha, stream=stream)
 
 
-def tape(alpha, t: Operand, b: Operand, *, side: Side, uplo: Uplo, diag: Diag) -> Tape | None:
+def launch_list(alpha, t: Operand, b: Operand, *, side: Side, uplo: Uplo, diag: Diag) -> LaunchList | None:
     """What `trsm` runs, for operands that lie like these and an alpha that is zero like this one, or not.
 
     None where there is nothing to do.
@@ -55,12 +55,12 @@ def tape(alpha, t: Operand, b: Operand, *, side: Side, uplo: Uplo, diag: Diag) -
     if b.is_empty:
         return None
     if alpha == 0:
-        return recorded(_record_zero, (t, b), ())
-    return recorded(record, (t, b), (side, uplo, diag))
+        return cached_launch_list(_emit_zero, (t, b), ())
+    return cached_launch_list(emit, (t, b), (side, uplo, diag))
 
 
-def _record_zero(tape: Tape, t: Operand, b: Operand) -> None:
-    record_scale(tape, ALPHA, b, zero=True)
+def _emit_zero(launches: LaunchList, t: Operand, b: Operand) -> None:
+    emit_scale(launches, ALPHA, b, zero=True)
 
 
 def _leaf_alpha(first: int):
@@ -74,33 +74,35 @@ def _update(first: int):
 _RECURRENCE = Recurrence("trsm", False, _leaf_alpha, _update)
 
 
-def record(tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Diag) -> None:
-    """Record the whole call."""
+def emit(launches: LaunchList, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Diag) -> None:
+    """Emit the whole call."""
 
     def solve(t: Operand, b: Operand) -> None:
-        device = current(tape.device)
-        algorithm = trsm_algorithm(tape.dtype, b.rows, b.cols, b.batch, device)
-        rows = trsm_one_launch.fused_order(tape, t, b, algorithm)
+        device = current(launches.device)
+        algorithm = trsm_algorithm(launches.dtype, b.rows, b.cols, b.batch, device)
+        rows = trsm_fused.fused_order(launches, t, b, algorithm)
         uses_trsv = algorithm.name == TRSV and trsv.applies(b)
         uses_small = algorithm.name == TRSM_SMALL and runs(TRSM_SMALL, device)
         applies = rows or uses_trsv or uses_small
-        tape.choices.append(algorithm if applies else replace(algorithm, name=RECURSION))
+        launches.choices.append(algorithm if applies else replace(algorithm, name=RECURSION))
         if uses_trsv:
-            trsv.record(tape, t, b, diag)
+            trsv.emit(launches, t, b, diag)
         elif rows:
-            record_steps(tape, t, b, _RECURRENCE, rows, partial(trsm_one_launch.record, tape, diag))
+            emit_steps(launches, t, b, _RECURRENCE, rows, partial(trsm_fused.emit, launches, diag))
         elif uses_small:
-            choice = select(TRSM_SMALL, tape.dtype, "", (b.rows, b.cols), device)
-            tape.choices.append(choice)
-            by_order = partial(_record_small, tape, diag, choice.config)
-            record_steps(tape, t, b, _RECURRENCE, choice.config.most_rows, by_order)
+            choice = select(TRSM_SMALL, launches.dtype, "", (b.rows, b.cols), device)
+            launches.choices.append(choice)
+            by_order = partial(_emit_small, launches, diag, choice.config)
+            emit_steps(launches, t, b, _RECURRENCE, choice.config.most_rows, by_order)
         else:
-            config, stop = tuned_leaf(tape, b, _RECURRENCE)
-            record_steps(tape, t, b, _RECURRENCE, stop, leaf_recorder(tape, t, b, _RECURRENCE, diag, config))
+            config, stop = tuned_leaf(launches, b, _RECURRENCE)
+            emit_steps(
+                launches, t, b, _RECURRENCE, stop, leaf_emitter(launches, t, b, _RECURRENCE, diag, config)
+            )
 
-    record_in_place(tape, t, b, side, uplo, solve)
+    emit_in_place(launches, t, b, side, uplo, solve)
 
 
-def _record_small(tape: Tape, diag: Diag, config: TrsmSmall, t: Operand, b: Operand, alpha) -> None:
+def _emit_small(launches: LaunchList, diag: Diag, config: TrsmSmall, t: Operand, b: Operand, alpha) -> None:
     """A leaf, by the Config that goes with its order."""
-    leaf_recorder(tape, t, b, _RECURRENCE, diag, config.serving(b.rows, b.cols))(t, b, alpha)
+    leaf_emitter(launches, t, b, _RECURRENCE, diag, config.serving(b.rows, b.cols))(t, b, alpha)

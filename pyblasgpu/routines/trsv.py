@@ -1,4 +1,4 @@
-"""T X = alpha B with few right-hand sides as one launch (kernel `trsv`): where that serves, and its record.
+"""T X = alpha B with few right-hand sides as one launch (kernel `trsv`): where that serves, and its launches.
 
 The recursion reads T as often, but as a chain of launches: a leaf and a narrow product for each of its steps.
 """
@@ -14,9 +14,9 @@ from ..kernels.common.triangle_panel import Variant
 from ..kernels.trsv import kernel as trsv
 from ..operands import Operand
 from ..types import Diag
-from .launch_list import ALPHA, Tape
+from .launch_list import ALPHA, LaunchList
 
-__all__ = ["applies", "record"]
+__all__ = ["applies", "emit"]
 
 
 def applies(b: Operand) -> bool:
@@ -24,16 +24,16 @@ def applies(b: Operand) -> bool:
     return b.batch == 1 and 0 < b.cols <= trsv.MOST_COLS and runs(trsv.STEM, current(b.device))
 
 
-def record(tape: Tape, t: Operand, b: Operand, diag: Diag) -> None:
-    """Record the launch; T is lower triangular and stands on the left."""
-    device = current(tape.device)
-    choice = select(trsv.STEM, tape.dtype, "", (b.rows, b.cols), device)
+def emit(launches: LaunchList, t: Operand, b: Operand, diag: Diag) -> None:
+    """Emit the launch; T is lower triangular and stands on the left."""
+    device = current(launches.device)
+    choice = select(trsv.STEM, launches.dtype, "", (b.rows, b.cols), device)
     config = choice.config.serving(b.cols, device.shared_per_block)
-    tape.choices.append(replace(choice, config=config))
+    launches.choices.append(replace(choice, config=config))
     # how a few columns of B lie makes no other kernel
     variant = Variant(unit=diag is Diag.UNIT, conj=t.conj, t_by_rows=t.by_rows, b_by_rows=True)
-    operands = t, tape.flags(), b
-    tape.launch(trsv.source(config, variant), config.grid(b.rows), operands, _integers, (ALPHA,))
+    operands = t, launches.flags(), b
+    launches.emit(trsv.source(config, variant), config.grid(b.rows), operands, _integers, (ALPHA,))
 
 
 def _integers(t: Operand, flags: Operand, b: Operand) -> tuple:

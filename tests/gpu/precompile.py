@@ -22,7 +22,7 @@ from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels.copy import copy_scaled
 from pyblasgpu.kernels.registry import family_of
 from pyblasgpu.processes import cores
-from pyblasgpu.routines.launch_list import Tape
+from pyblasgpu.routines.launch_list import LaunchList
 from pyblasgpu.types import DTYPES
 
 
@@ -30,12 +30,12 @@ def sources_of(calls: Iterable) -> list[KernelSource]:
     """The kernels that `calls` would launch; none is loaded or run."""
     found: dict[KernelSource, None] = {}
 
-    def note(tape: Tape, *_):
-        found.update((step.source, None) for step in tape._steps)
+    def note(launches: LaunchList, *_):
+        found.update((step.source, None) for step in launches.entries)
         return lambda bases, stream: None
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Tape, "bound", note)
+        patch.setattr(LaunchList, "bound", note)
         call_cache.clear()
         for call in calls:
             call()

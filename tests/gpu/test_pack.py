@@ -11,8 +11,8 @@ import pytest
 from pyblasgpu.gpu.compile import KernelSource
 from pyblasgpu.kernels.copy.packing import LAYOUTS, Packing
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines.launch_list import Tape
-from pyblasgpu.routines.pack import Packed, record_packed
+from pyblasgpu.routines.copies import Packed, emit_packed
+from pyblasgpu.routines.launch_list import LaunchList
 from pyblasgpu.testing.reference import integers, packed
 from pyblasgpu.types import DTYPES
 
@@ -38,22 +38,22 @@ def operand(array, letter: str, batch: int | None = None, conj: bool = False) ->
     )
 
 
-def taped(source: Operand, packing: Packing) -> tuple[Tape, Packed]:
+def emitted(source: Operand, packing: Packing) -> tuple[LaunchList, Packed]:
     """Fences before and after the packed operand are scratch that nothing writes."""
-    tape = Tape(source.dtype, source.device)
-    tape.scratch(100, 1, 1)
-    result = record_packed(tape, tape.place(source, 0), packing)
-    tape.scratch(100, 1, 1)
-    return tape, result
+    launches = LaunchList(source.dtype, source.device)
+    launches.scratch(100, 1, 1)
+    result = emit_packed(launches, launches.at_virtual_address(source, 0), packing)
+    launches.scratch(100, 1, 1)
+    return launches, result
 
 
 def elements(source: Operand, packing: Packing):
     """What `source` is packed into, on the device: shape (matrices, elements); fences are checked."""
-    tape, result = taped(source, packing)
-    room = cupy.full(tape.workspace, FENCE, np.uint8)
-    tape.bound_at(room.data.ptr, 0.0)((source.pointer,), 0)
+    launches, result = emitted(source, packing)
+    room = cupy.full(launches.workspace_bytes, FENCE, np.uint8)
+    launches.bound_at(room.data.ptr, 0.0)((source.pointer,), 0)
     memory = result.memory
-    first = memory.pointer - Tape(source.dtype, source.device).scratch(1, 1, 1).pointer
+    first = memory.pointer - LaunchList(source.dtype, source.device).scratch(1, 1, 1).pointer
     matrices = memory.batch if memory.batch_stride else 1
     last = first + matrices * memory.rows * source.dtype.itemsize
     assert (room[:first] == FENCE).all() and (room[last:] == FENCE).all(), f"{packing}: written outside"
@@ -92,8 +92,8 @@ def sources() -> Iterator[KernelSource]:
     for letter, packing, order in product(DTYPES, PACKINGS, "CF"):
         array = cupy.empty((2, 2), DTYPES[letter].name, order)
         for conj in (False, True) if letter in "cz" else (False,):
-            tape, _ = taped(operand(array, letter, conj=conj), packing)
-            yield from (step.source for step in tape._steps)
+            launches, _ = emitted(operand(array, letter, conj=conj), packing)
+            yield from (step.source for step in launches.entries)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -32,7 +32,7 @@ from pyblasgpu.dispatch.choose import reload, select
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import known
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines import syr2k, trmm, trmm_in_place, trsm
+from pyblasgpu.routines import syr2k, trmm, trmm_fused, trsm
 from pyblasgpu.tuning import routine_search
 from pyblasgpu.tuning.clock_monitor import ClockMonitor
 from pyblasgpu.tuning.results import FATAL, Record, winners
@@ -87,10 +87,10 @@ def algorithm(order, rhs, letter="s", batch=1):
 
 def run_of(routine, order, rhs, letter="s", batch=1):
     """The algorithm that a call runs."""
-    tape = ROUTINES[routine].tape(
+    launches = ROUTINES[routine].launch_list(
         1, dense(order, order, letter, batch), dense(order, rhs, letter, batch), **FLAGS
     )
-    return tape.choices[0].name
+    return launches.choices[0].name
 
 
 # ------------------------------------------------------------------------------------ one triangle of TRSM
@@ -112,8 +112,8 @@ def test_right_hand_sides_are_rows_from_the_right(side, filed):
     filed({("s", "2048x512"): RECURSION, ("s", "2048x2048"): TRSM_FUSED})
     for rhs, expected in ((512, RECURSION), (2048, TRSM_FUSED)):
         b = dense(2048, rhs) if side is Side.LEFT else dense(rhs, 2048)
-        tape = trsm.tape(1, dense(2048, 2048), b, **{**FLAGS, "side": side})
-        assert tape.choices[0].name == expected
+        launches = trsm.launch_list(1, dense(2048, 2048), b, **{**FLAGS, "side": side})
+        assert launches.choices[0].name == expected
 
 
 def test_a_point_says_nothing_of_what_is_far_away(filed):
@@ -151,7 +151,7 @@ def test_what_is_asked_for_goes_before_all_else(routine, filed):
 def test_nothing_leads_into_what_cannot_run(filed, monkeypatch):
     filed({("s", point): TRSM_FUSED for point in TRSM_POINTS})
     assert all(run_of(routine, 1024, 1024) == f"{routine}_fused" for routine in ROUTINES)
-    monkeypatch.setattr(trmm_in_place, "most_workspace", lambda b: 1 << 16)
+    monkeypatch.setattr(trmm_fused, "most_workspace", lambda b: 1 << 16)
     monkeypatch.setattr(dispatch_trsm_fused, "FLAGS", 8)
     # of 1024 the Config is known
     assert all(run_of(routine, 1025, 1024) == RECURSION for routine in ROUTINES)
@@ -198,8 +198,10 @@ def test_trmm_is_fused_but_for_large_complex64_and_few_columns(letter):
 
 def products(n, k, letter="s", batch=1):
     """As how many products SYR2K runs."""
-    tape = syr2k.tape(1, *[dense(n, k, letter, batch)] * 2, 0, dense(n, n, letter, batch), uplo=Uplo.LOWER)
-    return {"symmetrize": 1, "two_products": 2}[tape.choices[0].name]
+    launches = syr2k.launch_list(
+        1, *[dense(n, k, letter, batch)] * 2, 0, dense(n, n, letter, batch), uplo=Uplo.LOWER
+    )
+    return {"symmetrize": 1, "two_products": 2}[launches.choices[0].name]
 
 
 def test_syr2k_is_one_product_where_its_scratch_fits():
@@ -272,8 +274,10 @@ def test_leaves_of_a_batch_go_by_all_of_its_columns(filed, routine, letter):
     reload()
 
     def chosen(n: int, rhs: int, count: int) -> int:
-        tape = ROUTINES[routine].tape(1, dense(n, n, letter, count), dense(n, rhs, letter, count), **FLAGS)
-        (found,) = {each.config.min_blocks for each in tape.choices[1:] if stem == each.config.STEM}
+        launches = ROUTINES[routine].launch_list(
+            1, dense(n, n, letter, count), dense(n, rhs, letter, count), **FLAGS
+        )
+        (found,) = {each.config.min_blocks for each in launches.choices[1:] if stem == each.config.STEM}
         return found
 
     with override(f"{routine}_algorithm", RECURSION):

@@ -1,4 +1,4 @@
-"""Cached calls: which tape a repeated call takes, and when it must be checked anew."""
+"""Cached calls: which launch list a repeated call takes, and when it must be checked anew."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def cached():
         prepared.append((scalars, [operand.pointer for operand in operands]))
         if scalars == (0, 1):
             return None
-        tape = len(prepared)
+        number = len(prepared)
 
         def bound(alpha, beta):
-            return lambda bases, stream: runs.append((tape, bases, alpha, beta, stream))
+            return lambda bases, stream: runs.append((number, bases, alpha, beta, stream))
 
         return SimpleNamespace(bound=bound)
 
@@ -90,7 +90,7 @@ def test_new_tuned_values_make_a_new_tape(cached):
     cached.run(APART, 1, 0, 0)
     cached.state.generation = 1
     cached.run(APART, 1, 0, 0)
-    assert [tape for tape, *_ in cached.runs] == [1, 2]
+    assert [number for number, *_ in cached.runs] == [1, 2]
     cached.state.generation = 0
     cached.run(APART, 1, 0, 0)
     assert cached.runs[-1][0] == 1

@@ -23,7 +23,7 @@ from pyblasgpu.gpu import device, launch
 from pyblasgpu.gpu.device import OLDEST, known, names
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import gemm, gemmtr, symm, syr2k, syrk, trmm, trsm
-from pyblasgpu.routines.launch_list import recorded
+from pyblasgpu.routines.launch_list import cached_launch_list
 from pyblasgpu.routines.triangle_update import TriangleUpdate
 from pyblasgpu.types import DTYPES, Diag, Side, Uplo
 
@@ -37,8 +37,8 @@ TRIANGLES = [(8, 3, 1), (32, 32, 1), (700, 1, 1), (1000, 4, 1), (16, 8, 500), (1
 
 @pytest.fixture
 def sources(monkeypatch):
-    """``sources(device, record, operands, options)``: the kernels of a call on that device."""
-    monkeypatch.setattr("pyblasgpu.routines.launch_list._tapes", {})
+    """``sources(device, emit, operands, options)``: the kernels of a call on that device."""
+    monkeypatch.setattr("pyblasgpu.routines.launch_list.cache", {})
     loaded = []
 
     def load(source, ordinal):
@@ -48,12 +48,12 @@ def sources(monkeypatch):
     monkeypatch.setattr(compile_ahead, "compile_ahead", lambda sources, ordinal: None)
     monkeypatch.setattr(launch, "kernel", load)
 
-    def of(card, record, operands, options):
+    def of(card, emit, operands, options):
         for name, module in list(sys.modules.items()):
             if name.startswith("pyblasgpu.routines.") and hasattr(module, "current"):
                 monkeypatch.setattr(module, "current", lambda ordinal: card)
         loaded.clear()
-        recorded(record, operands, options).bound(1.5, 0.5)
+        cached_launch_list(emit, operands, options).bound(1.5, 0.5)
         return list(loaded)
 
     return of
@@ -64,20 +64,20 @@ def dense(dtype, rows, cols, batch=1) -> Operand:
 
 
 def calls(dtype):
-    """(record, operands, options) of a few calls of each routine."""
+    """(emit, operands, options) of a few calls of each routine."""
     for (n, r, batch), side in product(TRIANGLES, Side):
         b = dense(dtype, n, r, batch) if side is Side.LEFT else dense(dtype, r, n, batch)
-        for record in (trmm.record, trsm.record):
-            yield record, (dense(dtype, n, n, batch), b), (side, Uplo.LOWER, Diag.NON_UNIT)
+        for emit in (trmm.emit, trsm.emit):
+            yield emit, (dense(dtype, n, n, batch), b), (side, Uplo.LOWER, Diag.NON_UNIT)
     for m, n, k, batch in ((5, 3, 9, 1), (65, 33, 300, 1), (40, 40, 40, 200), (1500, 1200, 800, 1)):
         operands = dense(dtype, m, k, batch), dense(dtype, k, n, batch), dense(dtype, m, n, batch)
-        yield gemm.record, operands, (True, False)
+        yield gemm.emit, operands, (True, False)
     square = dense(dtype, 300, 300)
     triangle = TriangleUpdate(Uplo.LOWER, False, is_new_output=False, overwrite=True)
-    yield symm.record, (square,) * 3, (Side.LEFT, Uplo.LOWER, False, True)
-    yield syrk.record, (square,) * 2, (triangle,)
-    yield syr2k.record, (square,) * 3, (triangle,)
-    yield gemmtr.record, (square,) * 3, (triangle,)
+    yield symm.emit, (square,) * 3, (Side.LEFT, Uplo.LOWER, False, True)
+    yield syrk.emit, (square,) * 2, (triangle,)
+    yield syr2k.emit, (square,) * 3, (triangle,)
+    yield gemmtr.emit, (square,) * 3, (triangle,)
 
 
 def needed(config) -> tuple[int, int]:
@@ -90,14 +90,14 @@ def needed(config) -> tuple[int, int]:
 @pytest.mark.parametrize("letter", "sz")
 @pytest.mark.parametrize("card", ALL)
 def test_every_kernel_that_a_call_picks_runs_there(sources, card, letter):
-    for record, operands, options in calls(DTYPES[letter]):
+    for emit, operands, options in calls(DTYPES[letter]):
         try:
-            found = sources(card, record, operands, options)
+            found = sources(card, emit, operands, options)
         except BackendUnavailable as reason:
             assert card.cc < OLDEST and card.name in str(reason)
             continue
         for source in found:
-            told = f"{record.__module__} of {operands[-1].layout}: {source.config}"
+            told = f"{emit.__module__} of {operands[-1].layout}: {source.config}"
             assert source.threads <= card.max_threads_per_block, told
             assert source.shared_bytes <= card.shared_per_block, told
             assert card.cc >= needed(source.config), told
@@ -131,8 +131,8 @@ def test_an_older_card_leaves_host_arrays_to_the_cpu(old, caplog):
     with caplog.at_level(logging.INFO, "pyblasgpu"):
         for _ in range(2):
             assert (pyblasgpu.gemm(ONE, ONE) == ONE).all()
-    (record,) = caplog.records
-    assert re.search(TOLD, record.message)
+    (emit,) = caplog.records
+    assert re.search(TOLD, emit.message)
     assert backend_status().backend == "cpu" and re.fullmatch(TOLD, backend_status().reason)
     with pytest.raises(BackendUnavailable, match=TOLD):
         pyblasgpu.gemm(ONE, ONE, backend="cuda")

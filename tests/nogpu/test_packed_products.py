@@ -17,7 +17,7 @@ from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.dispatch.split_k import STREAM_K
 from pyblasgpu.gpu.device import known
-from pyblasgpu.routines.gemm import gemm, tape
+from pyblasgpu.routines.gemm import gemm, launch_list
 from pyblasgpu.testing.reference import integers
 from pyblasgpu.tuning.tuned_file_writer import save
 from pyblasgpu.types import DTYPES
@@ -103,9 +103,9 @@ def test_what_is_packed_needs_the_workspace_of_one_product(kernels):
     """Scratch of the operands is free again after the product."""
     a, c = np.empty((512, 512), np.float32), np.empty((512, 512), np.float32, "F")
     with override("packed", True):
-        found = tape(1, operand(a, S), operand(a, S), 0, operand(c, S))
+        found = launch_list(1, operand(a, S), operand(a, S), 0, operand(c, S))
         config = select("gemm", S, "tt", (512, 512, 512), H200).config
-    assert found.workspace == operand_copies.packed_bytes(config, (512, 512, 512))
+    assert found.workspace_bytes == operand_copies.packed_bytes(config, (512, 512, 512))
     assert [choice.config for choice in found.choices] == [config]
 
 

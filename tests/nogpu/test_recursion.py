@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.frontend.call import tape_of
+from pyblasgpu.frontend.call import launch_list_of
 from pyblasgpu.kernels.trsm.fma import TrsmFma
 from pyblasgpu.kernels.trsm.mma import TrsmMma
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import trmm_by_levels
-from pyblasgpu.routines.recursion import Leaf, Update, lower_left, schedule, split
+from pyblasgpu.routines.triangular import Leaf, Update, lower_left, schedule, split
 from pyblasgpu.routines.trmm import trmm
 from pyblasgpu.routines.trmm_by_levels import blocks
 from pyblasgpu.routines.trsm import trsm
@@ -285,7 +285,7 @@ def test_the_workspace_is_bounded(monkeypatch, routine, letter):
     )
     for n, rhs, apart, batch in (*sizes, (1000, 1000, 1, 9)):
         operands = dense(n, n, n + apart, batch), dense(n, rhs, n + apart, batch)
-        tape = tape_of(routine)(1, *operands, side=Side.LEFT, uplo=Uplo.LOWER, diag=Diag.NON_UNIT)
-        assert tape.workspace <= max(32 << 20, batch * n * rhs * dtype.itemsize // 20), (n, rhs)
-        largest = max(largest, tape.workspace)
+        launches = launch_list_of(routine)(1, *operands, side=Side.LEFT, uplo=Uplo.LOWER, diag=Diag.NON_UNIT)
+        assert launches.workspace_bytes <= max(32 << 20, batch * n * rhs * dtype.itemsize // 20), (n, rhs)
+        largest = max(largest, launches.workspace_bytes)
     assert largest > 0

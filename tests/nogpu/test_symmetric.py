@@ -25,8 +25,8 @@ from pyblasgpu.types import DTYPES
 
 NAN = float("nan")
 S, D, Z = DTYPES["s"], DTYPES["d"], DTYPES["z"]
-#: The tape that stands behind each.
-TAPES = {"hemm": "symm", "herk": "syrk", "her2k": "syr2k"}
+#: The routine that computes each.
+ROUTINE_OF = {"hemm": "symm", "herk": "syrk", "her2k": "syr2k"}
 
 
 def same(found, expected, what):

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.frontend.call import tape_of
+from pyblasgpu.frontend.call import launch_list_of
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.gemm.mma import GemmMma
 from pyblasgpu.operands import Operand
@@ -34,8 +34,8 @@ from pyblasgpu.types import DTYPES, Region, Side, Trans, Uplo
 
 NAN = float("nan")
 S, D, Z = DTYPES["s"], DTYPES["d"], DTYPES["z"]
-#: The tape that stands behind each.
-TAPES = {"hemm": "symm", "herk": "syrk", "her2k": "syr2k"}
+#: The routine that computes each.
+ROUTINE_OF = {"hemm": "symm", "herk": "syrk", "her2k": "syr2k"}
 
 
 def same(found, expected, what):
@@ -86,17 +86,17 @@ def run(monkeypatch, case, stop=8, order="F", a_order="F", conj=False, algorithm
         for number, trans in enumerate(transes):
             inputs[number] = inputs[number] if trans is Trans.NO else inputs[number].T
             inputs[number] = inputs[number].conjugate() if trans is Trans.CONJ else inputs[number]
-    stem = TAPES.get(case.routine, case.routine)
+    stem = ROUTINE_OF.get(case.routine, case.routine)
     flags = {} if case.routine == "gemmtr" else {"hermitian": case.hermitian}
     if case.routine in SYMMETRIC:
         flags["side"] = case.side
     target = fake_kernels.operand(c, case.dtype)
     with override("symm", stop), override("syr2k_algorithm", algorithm):
-        tape = tape_of(stem)(case.alpha, *inputs, case.beta, target, uplo=case.uplo, **flags)
+        launches = launch_list_of(stem)(case.alpha, *inputs, case.beta, target, uplo=case.uplo, **flags)
         idle = case.beta == 1 and (case.alpha == 0 or (case.routine in RANK_K and case.k == 0))
-        assert (tape is None) == (idle or 0 in c.shape)
-        if tape is not None:
-            tape.run([x.pointer for x in (*inputs, target)], case.alpha, case.beta, stream=5)
+        assert (launches is None) == (idle or 0 in c.shape)
+        if launches is not None:
+            launches.run([x.pointer for x in (*inputs, target)], case.alpha, case.beta, stream=5)
     same(c, expected, case)
     assert unharmed()
     return kernels
@@ -150,8 +150,8 @@ def test_when_a_rank_2k_update_is_one_product(monkeypatch):
     def launched(n, k, batch=1, algorithm=None):
         a, c = (Operand(0, n, cols, 1, n, D, False, batch, n * cols) for cols in (k, n))
         with override("splits", 1), override("packed", False), override("syr2k_algorithm", algorithm):
-            tape = tape_of("syr2k")(1, a, a, 1, c, uplo=Uplo.LOWER)
-        return [step.source.name.partition("_")[0] for step in tape._steps], tape.workspace
+            launches = launch_list_of("syr2k")(1, a, a, 1, c, uplo=Uplo.LOWER)
+        return [step.source.name.partition("_")[0] for step in launches.entries], launches.workspace_bytes
 
     one, two = ["gemm", "symmetrize"], ["gemm", "gemm"]
     assert launched(2048, 512) == launched(2048, 32) == launched(256, 64, batch=64) == (one, 32 << 20)
@@ -167,7 +167,7 @@ def test_a_rank_k_update_without_a_unit_stride(monkeypatch):
     c = room[::2, ::3]
     c[...] = np.where(np.tri(20, dtype=bool), 1.0, NAN)
     operands = [fake_kernels.operand(x, D) for x in (a, c)]
-    tape_of("syrk")(2, *operands[:1], 3, operands[1], uplo=Uplo.LOWER).run(
+    launch_list_of("syrk")(2, *operands[:1], 3, operands[1], uplo=Uplo.LOWER).run(
         [x.pointer for x in operands], 2, 3, stream=0
     )
     same(c, np.where(np.tri(20, dtype=bool), 9.0, NAN), "strided")
@@ -206,8 +206,8 @@ def test_a_triangle_is_walked_over(monkeypatch):
     )
     a, c = (fake_kernels.operand(np.ones((999, 999), order="F"), D) for _ in range(2))
     with override(config.STEM, config), override("splits", 0):
-        tape = tape_of("syrk")(2, a, 3, c, uplo=Uplo.UPPER)
-    (step,) = tape._steps
+        launches = launch_list_of("syrk")(2, a, 3, c, uplo=Uplo.UPPER)
+    (step,) = launches.entries
     assert step.source.name == "gemm_mma" and dict(step.source.flags)["region"] is Region.UPPER
     assert step.integers[3] == 16 * 17 // 2
 
@@ -235,8 +235,8 @@ def test_one_symmetric_matrix_for_a_batch_is_completed_once(monkeypatch):
     b, c = reference.integers(rng, (6, 20, 4), D), np.full((6, 20, 4), NAN)
     a = fake_kernels.operand(given.inputs[0], D)._replace(batch=6)
     right, target = (fake_kernels.operand(x, D) for x in (b, c))
-    tape = tape_of("symm")(1, a, right, 0, target, side=Side.LEFT, uplo=Uplo.LOWER)
-    tape.run([x.pointer for x in (a, right, target)], 1, 0, stream=0)
+    launches = launch_list_of("symm")(1, a, right, 0, target, side=Side.LEFT, uplo=Uplo.LOWER)
+    launches.run([x.pointer for x in (a, right, target)], 1, 0, stream=0)
     same(c, exact(case, given._replace(inputs=(given.inputs[0], b), c=c * 0)), "shared")
     assert [grid[2] for name, grid, _ in kernels.launches if name == "copy_scaled"] == [1]
 
@@ -254,8 +254,8 @@ def test_a_new_c_is_filled(monkeypatch, routine, algorithm, uplo, order):
     for alpha in (2, 0):
         c[...] = NAN
         with override("syr2k_algorithm", algorithm):
-            tape = tape_of(routine)(alpha, *inputs, 0, target, uplo=uplo, is_new_output=True)
-        tape.run([x.pointer for x in (*inputs, target)], alpha, 0, stream=0)
+            launches = launch_list_of(routine)(alpha, *inputs, 0, target, uplo=uplo, is_new_output=True)
+        launches.run([x.pointer for x in (*inputs, target)], alpha, 0, stream=0)
         whole = np.full((20, 20), 3.0 * alpha * len(inputs))
         same(c, np.tril(whole) if uplo is Uplo.LOWER else np.triu(whole), uplo)
     assert kernels.launches
@@ -268,7 +268,7 @@ def test_the_workspace_stays_small(monkeypatch, routine, letter):
     uncut here.
     """
     fake_kernels.install(monkeypatch)
-    dtype, stem = DTYPES[letter], TAPES.get(routine, routine)
+    dtype, stem = DTYPES[letter], ROUTINE_OF.get(routine, routine)
     hermitian = routine.startswith("he") and dtype.is_complex
     flags = {} if routine == "gemmtr" else {"hermitian": hermitian}
     flags |= {"side": Side.LEFT} if routine in SYMMETRIC else {}
@@ -284,10 +284,10 @@ def test_the_workspace_stays_small(monkeypatch, routine, letter):
             operands = (operands[0], *operands[2:]) if "rk" in routine else operands
             operands = (operands[0], operands[0], operands[-1]) if "2" in routine else operands
         with override("splits", 1), override("packed", False):
-            tape = tape_of(stem)(1, *operands[:-1], 1, operands[-1], uplo=Uplo.LOWER, **flags)
-        is_mirrored = any("symmetrize" in step.source.name for step in tape._steps)
+            launches = launch_list_of(stem)(1, *operands[:-1], 1, operands[-1], uplo=Uplo.LOWER, **flags)
+        is_mirrored = any("symmetrize" in step.source.name for step in launches.entries)
         takes_any = routine in SYMMETRIC or is_mirrored
-        assert takes_any <= tape.workspace <= (32 << 20) * takes_any, (n, batch)
+        assert takes_any <= launches.workspace_bytes <= (32 << 20) * takes_any, (n, batch)
 
 
 @pytest.mark.parametrize("letter", DTYPES)
@@ -301,8 +301,10 @@ def test_products_part_their_tiles_within_the_workspace(monkeypatch, routine, le
     for n in (1024, 2048, 4096):
         x = Operand(0, n, n, 1, n, DTYPES[letter])
         operands = (x, x) if "rk" in routine else (x, x, x)
-        tape = tape_of(TAPES.get(routine, routine))(1, *operands[:-1], 1, x, uplo=Uplo.LOWER, **flags)
-        assert tape.workspace <= 32 << 20, n
+        launches = launch_list_of(ROUTINE_OF.get(routine, routine))(
+            1, *operands[:-1], 1, x, uplo=Uplo.LOWER, **flags
+        )
+        assert launches.workspace_bytes <= 32 << 20, n
 
 
 @pytest.mark.parametrize("routine", ROUTINES)

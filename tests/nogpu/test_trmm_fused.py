@@ -16,8 +16,8 @@ from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.gemm.trmm_fused import tile_counts, tile_orders
 from pyblasgpu.model.score import in_place_cycles
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines import trmm_in_place
-from pyblasgpu.routines.launch_list import Tape
+from pyblasgpu.routines import trmm_fused
+from pyblasgpu.routines.launch_list import LaunchList
 from pyblasgpu.types import DTYPES, Side, Triangle, Uplo
 
 H200 = known("h200")
@@ -25,7 +25,7 @@ H200 = known("h200")
 
 @pytest.fixture(autouse=True)
 def on_an_h200(monkeypatch):
-    monkeypatch.setattr(trmm_in_place, "current", lambda device: H200)
+    monkeypatch.setattr(trmm_fused, "current", lambda device: H200)
 
 
 def planned(letter, order, others, side=Side.LEFT, uplo=Uplo.LOWER, **changes):
@@ -37,7 +37,7 @@ def planned(letter, order, others, side=Side.LEFT, uplo=Uplo.LOWER, **changes):
     t, b = dense(order, order), dense(*((order, others) if side is Side.LEFT else (others, order)))
     if trmm_algorithm(dtype, order, others).name != "trmm_fused":
         return None
-    return trmm_in_place.plan(Tape(dtype, 0), t, b._replace(**changes), side, uplo)
+    return trmm_fused.plan(LaunchList(dtype, 0), t, b._replace(**changes), side, uplo)
 
 
 @pytest.mark.parametrize("letter", DTYPES)
@@ -51,10 +51,10 @@ def test_the_triangle_of_each_variant():
         (Side.LEFT, Uplo.LOWER, Triangle.LOWER_LEFT), (Side.LEFT, Uplo.UPPER, Triangle.UPPER_LEFT),
         (Side.RIGHT, Uplo.LOWER, Triangle.LOWER_RIGHT), (Side.RIGHT, Uplo.UPPER, Triangle.UPPER_RIGHT),
     ):  # fmt: skip
-        assert planned("d", 512, 300, side, uplo).pair.triangle == triangle
+        assert planned("d", 512, 300, side, uplo).operands.triangle == triangle
     # a row-major B is the transposed problem
     by_rows = planned("d", 512, 512, row_stride=512, col_stride=1)
-    assert by_rows.pair.triangle == Triangle.UPPER_RIGHT
+    assert by_rows.operands.triangle == Triangle.UPPER_RIGHT
 
 
 def test_what_takes_the_recursion():
@@ -72,9 +72,10 @@ def test_what_takes_the_recursion():
 @pytest.mark.parametrize("letter", DTYPES)
 def test_no_more_workspace_than_triangular_routines_may_take(letter):
     job = planned(letter, 16384, 16384) or planned(letter, 1024, 1024)
-    levels, strips = tile_counts(job.choice.config, job.pair.triangle, job.pair.c.rows, job.pair.c.cols)
+    _, c, triangle = job.operands
+    levels, strips = tile_counts(job.choice.config, triangle, c.rows, c.cols)
     bytes_taken = DTYPES[letter].itemsize * levels * (job.block**2 + strips)
-    assert bytes_taken <= trmm_in_place.most_workspace(job.pair.c)
+    assert bytes_taken <= trmm_fused.most_workspace(c)
 
 
 def test_work_in_levels():

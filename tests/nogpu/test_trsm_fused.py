@@ -16,14 +16,14 @@ from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.errors import BackendUnavailable
 from pyblasgpu.gpu import workspace
 from pyblasgpu.gpu.device import known
-from pyblasgpu.kernels.gemm import trmm_fused as trmm_fused
-from pyblasgpu.kernels.gemm import trsm_fused as trsm_fused
+from pyblasgpu.kernels.gemm.trmm_fused import tile_counts
+from pyblasgpu.kernels.gemm.trsm_fused import APART
 from pyblasgpu.model.trsm_fused import cycles
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines import trsm_one_launch
-from pyblasgpu.routines.launch_list import Tape
-from pyblasgpu.routines.recursion import lower_left
-from pyblasgpu.routines.trsm import tape
+from pyblasgpu.routines import trsm_fused
+from pyblasgpu.routines.launch_list import LaunchList
+from pyblasgpu.routines.triangular import lower_left
+from pyblasgpu.routines.trsm import launch_list
 from pyblasgpu.types import DTYPES, Diag, Side, Triangle, Uplo
 
 H200 = known("h200")
@@ -31,7 +31,7 @@ H200 = known("h200")
 
 @pytest.fixture(autouse=True)
 def on_an_h200(monkeypatch):
-    monkeypatch.setattr(trsm_one_launch, "current", lambda device: H200)
+    monkeypatch.setattr(trsm_fused, "current", lambda device: H200)
 
 
 @pytest.fixture
@@ -39,13 +39,13 @@ def kernels(monkeypatch):
     return fake_kernels.install(monkeypatch)
 
 
-def taped(letter, order, others) -> Tape:
+def list_of(letter, order, others) -> LaunchList:
     """What a call records."""
 
     def dense(rows: int, cols: int) -> Operand:
         return Operand(1 << 30, rows, cols, 1, rows, DTYPES[letter], batch_stride=rows * cols)
 
-    found = tape(
+    found = launch_list(
         1, dense(order, order), dense(order, others), side=Side.LEFT, uplo=Uplo.LOWER, diag=Diag.NON_UNIT
     )
     assert found is not None
@@ -54,24 +54,26 @@ def taped(letter, order, others) -> Tape:
 
 def planned(letter, order, others, side=Side.LEFT, uplo=Uplo.LOWER, **changes):
     dtype = DTYPES[letter]
-    tape = Tape(dtype, 0)
+    launches = LaunchList(dtype, 0)
 
     def dense(rows: int, cols: int) -> Operand:
         return Operand(1 << 30, rows, cols, 1, rows, dtype, batch_stride=rows * cols)
 
     t, b = dense(order, order), dense(*((order, others) if side is Side.LEFT else (others, order)))
-    t, b = lower_left(tape.place(t, 0), tape.place(b._replace(**changes), 1), side, uplo)
+    t, b = lower_left(
+        launches.at_virtual_address(t, 0), launches.at_virtual_address(b._replace(**changes), 1), side, uplo
+    )
     algorithm = trsm_algorithm(dtype, b.rows, b.cols, b.batch, H200)
-    rows = trsm_one_launch.fused_order(tape, t, b, algorithm)
-    return trsm_one_launch.job(tape, t.block(0, 0, rows, rows), b.block(0, 0, rows, b.cols)) if rows else None
+    rows = trsm_fused.fused_order(launches, t, b, algorithm)
+    return trsm_fused.job(launches, t.block(0, 0, rows, rows), b.block(0, 0, rows, b.cols)) if rows else None
 
 
 @pytest.mark.parametrize("letter", DTYPES)
 def test_triangles_of_middling_size_are_one_launch(letter):
     """And large ones end in some of 1024 or 2048 rows."""
-    assert planned(letter, 2048, 512).pair.t.rows == 2048
+    assert planned(letter, 2048, 512).operands.t.rows == 2048
     assert (planned(letter, 256, 512) is None) == (letter != "c")
-    assert planned(letter, 8192, 8192).pair.t.rows in (1024, 2048)
+    assert planned(letter, 8192, 8192).operands.t.rows in (1024, 2048)
 
 
 def test_the_triangle_of_each_variant():
@@ -79,7 +81,7 @@ def test_the_triangle_of_each_variant():
         (Side.LEFT, Uplo.LOWER, Triangle.LOWER_LEFT), (Side.LEFT, Uplo.UPPER, Triangle.UPPER_LEFT),
         (Side.RIGHT, Uplo.LOWER, Triangle.LOWER_RIGHT), (Side.RIGHT, Uplo.UPPER, Triangle.UPPER_RIGHT),
     ):  # fmt: skip
-        assert planned("c", 512, 300, side, uplo).pair.triangle == triangle
+        assert planned("c", 512, 300, side, uplo).operands.triangle == triangle
 
 
 def test_what_takes_the_recursion():
@@ -102,26 +104,26 @@ def test_no_more_strips_than_flags(letter):
             job = planned(letter, 1024, others)
             assert job is not None or others > 8192
             if job is not None:
-                _, strips = trmm_fused.tile_counts(job.choice.config, job.pair.triangle, 1024, others)
-                assert strips * trsm_fused.APART <= workspace.FLAGS
+                _, strips = tile_counts(job.choice.config, job.operands.triangle, 1024, others)
+                assert strips * APART <= workspace.FLAGS
 
 
 def test_one_launch_and_no_workspace(kernels):
-    tape = taped("d", 2048, 512)
-    assert len(tape._steps) == 1 and tape.workspace == 0 and tape.uses_flags
+    launches = list_of("d", 2048, 512)
+    assert len(launches.entries) == 1 and launches.workspace_bytes == 0 and launches.uses_flags
 
 
 def test_the_recursion_may_end_in_launches(kernels):
     """Those of the last rows have fewer."""
     with override("trsm_algorithm", "trsm_fused_512"):
-        assert len(taped("d", 2048, 2048)._steps) == 7 and len(taped("d", 1600, 2048)._steps) == 7
-        assert len(taped("d", 512, 2048)._steps) == len(taped("d", 300, 2048)._steps) == 1
+        assert len(list_of("d", 2048, 2048).entries) == 7 and len(list_of("d", 1600, 2048).entries) == 7
+        assert len(list_of("d", 512, 2048).entries) == len(list_of("d", 300, 2048).entries) == 1
     for letter in DTYPES:
         with override("trsm_algorithm", "trsm_fused_1024"):
-            tape = taped(letter, 4096, 4096)
-        solved = [step.source for step in tape._steps if dict(step.source.flags).get("solved")]
+            launches = list_of(letter, 4096, 4096)
+        solved = [step.source for step in launches.entries if dict(step.source.flags).get("solved")]
         assert len(solved) == 4 and len(set(solved)) == 1
-        assert tape.choices[0] == Algorithm("trsm_fused_1024", "override")
+        assert launches.choices[0] == Algorithm("trsm_fused_1024", "override")
 
 
 @pytest.mark.parametrize("asked", ["trsm_fused", "trsm_fused_32"])

@@ -13,7 +13,7 @@ from pyblasgpu.dispatch.algorithms import MIN_TRSV_ORDER
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.frontend.call import tape_of
+from pyblasgpu.frontend.call import launch_list_of
 from pyblasgpu.gpu.device import known, names
 from pyblasgpu.kernels.trsv.kernel import Trsv
 from pyblasgpu.routines.trsm import trsm
@@ -72,8 +72,8 @@ def test_overrides_decide(kernels):
 def test_the_workspace_is_flags_alone(kernels):
     t, b = np.eye(300), np.ones((300, 1))
     operands = fake_kernels.operand(t, D), fake_kernels.operand(b, D)
-    tape = tape_of("trsm")(1, *operands, side=Side.LEFT, uplo=Uplo.LOWER, diag=Diag.NON_UNIT)
-    assert tape.workspace == 0 and tape.uses_flags and tape.uses_workspace
+    launches = launch_list_of("trsm")(1, *operands, side=Side.LEFT, uplo=Uplo.LOWER, diag=Diag.NON_UNIT)
+    assert launches.workspace_bytes == 0 and launches.uses_flags and launches.uses_workspace
     launched(kernels)
     assert kernels.sizes == [0]
 

@@ -46,7 +46,7 @@ from pyblasgpu.gpu.compile import Resources
 from pyblasgpu.gpu.device import known
 from pyblasgpu.gpu.nvml import State
 from pyblasgpu.processes import beside
-from pyblasgpu.routines.in_place import pair
+from pyblasgpu.routines.triangular import fused_operands
 from pyblasgpu.tuning import candidate_list as planning
 from pyblasgpu.tuning import (
     command as tune_command,
@@ -929,7 +929,7 @@ def test_a_triangle_lies_as_asked(stage, layout):
     assert flags["side"] is (Side.LEFT if on_left else Side.RIGHT)
     assert (t.row_stride == 1) == layout.endswith("colmajor") and b.row_stride == 1
     assert (b.rows, b.cols) == ((8, 4) if on_left else (4, 8))
-    made = pair(t, b, flags["side"], flags["uplo"])
+    made = fused_operands(t, b, flags["side"], flags["uplo"])
     assert (made.layout, made.triangle) == T_LAYOUTS[layout]
     ones = np.ones((8, 8), bool)
     beyond = np.triu(ones, 1) if flags["uplo"] is Uplo.LOWER else np.tril(ones, -1)

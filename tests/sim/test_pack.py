@@ -14,8 +14,8 @@ from pyblasgpu.kernels.copy import pack
 from pyblasgpu.kernels.copy.pack import Pack
 from pyblasgpu.kernels.copy.packing import LAYOUTS, Packing
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines.launch_list import Tape
-from pyblasgpu.routines.pack import record_packed
+from pyblasgpu.routines.copies import emit_packed
+from pyblasgpu.routines.launch_list import LaunchList
 from pyblasgpu.testing.reference import fenced, integers, packed
 from pyblasgpu.types import DTYPES
 
@@ -155,35 +155,35 @@ def test_special_values_stay_as_they_are():
 # ---------------------------------------------------------------------------------------------- the routine
 
 
-def recorded(values: np.ndarray, dtype, packing: Packing, conj: bool = False, batch: int | None = None):
-    """What `record_packed` makes of `values`, run: the Packed, and the elements of its matrices."""
+def run_packed(values: np.ndarray, dtype, packing: Packing, conj: bool = False, batch: int | None = None):
+    """What `emit_packed` makes of `values`, run: the Packed, and the elements of its matrices."""
     *lead, rows, cols = values.shape
     steps = strides(values)
     count = batch or (lead[0] if lead else 1)
     operand = Operand(
         simulator.adopt(values), rows, cols, *steps[-2:], dtype, conj, count, steps[0] if lead else 0
     )
-    tape = Tape(dtype, 0)
+    launches = LaunchList(dtype, 0)
     with override("pack", small(dtype.letter, packing)):
-        tape.scratch(5, 3, 1)  # what it takes does not begin the workspace
-        result = record_packed(tape, tape.place(operand, 0), packing)
-    workspace = simulator.allocate(tape.workspace)
-    tape.bound_at(workspace, 0.0)((operand.pointer,), 0)
+        launches.scratch(5, 3, 1)  # what it takes does not begin the workspace
+        result = emit_packed(launches, launches.at_virtual_address(operand, 0), packing)
+    workspace = simulator.allocate(launches.workspace_bytes)
+    launches.bound_at(workspace, 0.0)((operand.pointer,), 0)
     memory = result.memory
-    distance = memory.pointer - Tape(dtype, 0).scratch(1, 1, 1).pointer
+    distance = memory.pointer - LaunchList(dtype, 0).scratch(1, 1, 1).pointer
     count = memory.batch if memory.batch_stride else 1
     found = simulator.view(workspace + distance, count * memory.rows * dtype.itemsize).view(dtype.name)
-    assert (workspace + distance) % 16 == 0 and distance + found.nbytes <= tape.workspace
+    assert (workspace + distance) % 16 == 0 and distance + found.nbytes <= launches.workspace_bytes
     return result, found.reshape(count, memory.rows)
 
 
 @pytest.mark.parametrize("packing", FORMS, ids=str)
 @pytest.mark.parametrize("letter", DTYPES)
-def test_record_packed(letter, packing):
+def test_emit_packed(letter, packing):
     dtype = DTYPES[letter]
     values = integers(np.random.default_rng(6), (2, 23, 13), dtype)
     for batch in (values, values.swapaxes(1, 2), values[:, ::-2, ::3]):
-        result, found = recorded(batch, dtype, packing, conj=dtype.is_complex)
+        result, found = run_packed(batch, dtype, packing, conj=dtype.is_complex)
         assert result[1:] == (packing, *batch.shape[1:]) and not result.memory.conj
         for matrix, elements in zip(batch, found, strict=True):
             assert np.array_equal(elements, packed(packing, matrix.conj()))
@@ -191,11 +191,11 @@ def test_record_packed(letter, packing):
 
 def test_a_matrix_for_a_whole_batch_is_packed_once():
     values = integers(np.random.default_rng(7), (9, 21), DTYPES["d"])
-    result, found = recorded(values, DTYPES["d"], FORMS[1], batch=70_000)
+    result, found = run_packed(values, DTYPES["d"], FORMS[1], batch=70_000)
     assert (result.memory.batch, result.memory.batch_stride) == (70_000, 0)
     assert np.array_equal(found, packed(FORMS[1], values)[None])
 
 
 def test_rows_that_vectors_do_not_fit():
     with pytest.raises(ConfigError, match=r"vectors: BLK \* itemsize % 16 == 0 .* BLK=21"):
-        recorded(np.ones((4, 4)), DTYPES["d"], Packing("cbl", 21, 4))
+        run_packed(np.ones((4, 4)), DTYPES["d"], Packing("cbl", 21, 4))

@@ -20,7 +20,7 @@ from pyblasgpu.kernels.copy.copy_scaled import CopyScaled
 from pyblasgpu.kernels.copy.split_k_reduce import SplitKReduce
 from pyblasgpu.kernels.copy.symmetrize import Symmetrize
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines.copy import copy
+from pyblasgpu.routines.copies import copy
 from pyblasgpu.routines.gemm import gemm
 from pyblasgpu.routines.trmm import trmm
 from pyblasgpu.routines.trsm import trsm

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import pyblasgpu
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.routines import gemmtr, syr2k, syrk
-from pyblasgpu.routines.symm import tape as symm_tape
+from pyblasgpu.routines.symm import launch_list as symm_launch_list
 from pyblasgpu.testing.reference import fenced
 from pyblasgpu.testing.symmetric_cases import (
     ROUTINES,
@@ -70,16 +70,16 @@ def test_a_new_result(routine):
             )
 
 
-def tape_of(case: SymmetricCase, operands: list):
-    """The tape of a case without transpositions."""
+def launch_list_of(case: SymmetricCase, operands: list):
+    """The launch list of a case without transpositions."""
     *inputs, c = operands
     if case.routine in SYMMETRIC:
         flags = {"side": case.side, "uplo": case.uplo, "hermitian": case.hermitian}
-        return symm_tape(case.alpha, *inputs, case.beta, c, **flags)
+        return symm_launch_list(case.alpha, *inputs, case.beta, c, **flags)
     if case.routine == "gemmtr":
-        return gemmtr.tape(case.alpha, *inputs, case.beta, c, uplo=case.uplo)
+        return gemmtr.launch_list(case.alpha, *inputs, case.beta, c, uplo=case.uplo)
     module = syr2k if "2" in case.routine else syrk
-    return module.tape(case.alpha, *inputs, case.beta, c, uplo=case.uplo, hermitian=case.hermitian)
+    return module.launch_list(case.alpha, *inputs, case.beta, c, uplo=case.uplo, hermitian=case.hermitian)
 
 
 @SOME
@@ -111,9 +111,9 @@ def test_any_strides(draw):
     operands.append(operand(c))
     stop, algorithm = draw.draw(st.sampled_from(STOPS)), draw.draw(st.sampled_from(algorithms("syr2k")))
     with small_blocks(letter, stop, algorithm=algorithm), override("splits", 1):
-        tape = tape_of(case, operands)
-        if tape is not None:
-            tape.run([x.pointer for x in operands], alpha, beta, stream=0)
+        launches = launch_list_of(case, operands)
+        if launches is not None:
+            launches.run([x.pointer for x in operands], alpha, beta, stream=0)
     same(c, exact(case, first), case)
     assert outside(c) == before
 

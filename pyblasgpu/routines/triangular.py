@@ -16,20 +16,21 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ..dispatch.choose import select
+from ..dispatch.decisions import KernelChoice
 from ..dispatch.leaf import stop_size
 from ..gpu.device import current
 from ..kernels.common.triangle_panel import Variant
 from ..kernels.registry import family_of
 from ..operands import Operand
-from ..types import Diag, Side, Uplo
-from .copy import record_copy, record_pack
-from .gemm import record_gemm
-from .launch_list import Tape
+from ..types import Diag, Side, Triangle, Uplo
+from .copies import emit_copy, emit_copy_to_workspace
+from .gemm import alignments, contiguous, emit_gemm
+from .launch_list import LaunchList
 from .trmm_by_levels import most_workspace
 
 __all__ = [
-    "Leaf", "Recurrence", "Update", "leaf_recorder", "lower_left",
-    "record_in_place", "record_steps", "schedule", "split", "tuned_leaf",
+    "FusedLaunch", "FusedOperands", "Leaf", "Recurrence", "Update", "leaf_emitter", "lower_left",
+    "emit_in_place", "emit_steps", "fused_operands", "schedule", "split", "tuned_leaf",
 ]  # fmt: skip
 
 
@@ -97,26 +98,34 @@ class Recurrence(NamedTuple):
     update: Callable
 
 
-def record_in_place(
-    tape: Tape, t: Operand, b: Operand, side: Side, uplo: Uplo, work: Callable[[Operand, Operand], None]
+def emit_in_place(
+    launches: LaunchList,
+    t: Operand,
+    b: Operand,
+    side: Side,
+    uplo: Uplo,
+    work: Callable[[Operand, Operand], None],
 ) -> None:
-    """Record ``work(t, b)`` with T lower triangular on the left, B overwritten.
+    """Emit ``work(t, b)`` with T lower triangular on the left, B overwritten.
 
     Operands that the kernels cannot read in place are packed, B is unpacked after. Beside that the workspace
     is limited (`most_workspace`), for copies and what products part, cut and pack.
     """
     t, target = lower_left(t, b, side, uplo)
-    t, b = (operand if _readable(operand) else record_pack(tape, operand) for operand in (t, target))
-    tape.limit = tape.workspace + most_workspace(b)
+    t, b = (
+        operand if _readable(operand) else emit_copy_to_workspace(launches, operand)
+        for operand in (t, target)
+    )
+    launches.workspace_limit = launches.workspace_bytes + most_workspace(b)
     work(t, b)
     if b is not target:
-        record_copy(tape, 1.0, b, target)
+        emit_copy(launches, 1.0, b, target)
 
 
-def record_steps(
-    tape: Tape, t: Operand, b: Operand, recurrence: Recurrence, stop: int, leaf: Callable[..., None]
+def emit_steps(
+    launches: LaunchList, t: Operand, b: Operand, recurrence: Recurrence, stop: int, leaf: Callable[..., None]
 ) -> None:
-    """Record the schedule; ``leaf(t, b, alpha)`` records what is done to a triangle of up to `stop` rows."""
+    """Emit the schedule; ``leaf(t, b, alpha)`` emits what is done to a triangle of up to `stop` rows."""
     steps = list(schedule(b.rows, stop))
     for step in reversed(steps) if recurrence.in_reverse else steps:
         if isinstance(step, Leaf):
@@ -128,32 +137,32 @@ def record_steps(
             t21 = t.block(step.middle, step.first, height, depth)
             b1, b2 = b.block(step.first, 0, depth, b.cols), b.block(step.middle, 0, height, b.cols)
             factor, beta = recurrence.update(step.first)
-            record_gemm(tape, factor, t21, b1, beta, b2)
+            emit_gemm(launches, factor, t21, b1, beta, b2)
 
 
-def tuned_leaf(tape: Tape, b: Operand, recurrence: Recurrence) -> tuple[Any, int]:
+def tuned_leaf(launches: LaunchList, b: Operand, recurrence: Recurrence) -> tuple[Any, int]:
     """The Config of the leaves for a B like this one, and the order at which the recursion ends in them."""
-    stop = stop_size(recurrence.routine, tape.dtype.letter)
+    stop = stop_size(recurrence.routine, launches.dtype.letter)
     extents = min(stop, b.rows), b.cols, b.batch
-    leaf = select(recurrence.routine, tape.dtype, "", extents, current(tape.device))
-    tape.choices.append(leaf)
+    leaf = select(recurrence.routine, launches.dtype, "", extents, current(launches.device))
+    launches.choices.append(leaf)
     return leaf.config, min(stop, leaf.config.ORDER)
 
 
-def leaf_recorder(
-    tape: Tape, t: Operand, b: Operand, recurrence: Recurrence, diag: Diag, config: Any
+def leaf_emitter(
+    launches: LaunchList, t: Operand, b: Operand, recurrence: Recurrence, diag: Diag, config: Any
 ) -> Callable[..., None]:
-    """``record(t, b, alpha)``: one launch of the leaf `config`, for triangles that lie like T and B.
+    """``emit(t, b, alpha)``: one launch of the leaf `config`, for triangles that lie like T and B.
 
     Those to come have the same strides and batch, and are of no larger order than the leaf's.
     """
     variant = Variant(unit=diag is Diag.UNIT, conj=t.conj, t_by_rows=t.by_rows, b_by_rows=b.by_rows)
     kernel = family_of(config.STEM).source(config, variant)
 
-    def record(t: Operand, b: Operand, alpha) -> None:
-        tape.launch(kernel, config.grid(b.cols), (t, b), _integers, (alpha,))
+    def emit(t: Operand, b: Operand, alpha) -> None:
+        launches.emit(kernel, config.grid(b.cols), (t, b), _integers, (alpha,))
 
-    return record
+    return emit
 
 
 def _readable(operand: Operand) -> bool:
@@ -164,3 +173,82 @@ def _readable(operand: Operand) -> bool:
 def _integers(t: Operand, b: Operand) -> tuple:
     strides = (t.row_stride, t.col_stride, b.row_stride, b.col_stride, t.batch_stride, b.batch_stride)
     return b.rows, b.cols, *strides
+
+
+class FusedOperands(NamedTuple):
+    """A triangle T and C, by columns, such that the product is T C or C T.
+
+    Attributes
+    ----------
+    t, c : Operand
+    triangle : Triangle
+    """
+
+    t: Operand
+    c: Operand
+    triangle: Triangle
+
+    @property
+    def of_a(self) -> bool:
+        """Whether T is the kernel's A."""
+        return self.triangle.on_left
+
+    @property
+    def factors(self) -> tuple[Operand, Operand]:
+        """A and B of the kernel."""
+        return (self.t, self.c) if self.of_a else (self.c, self.t)
+
+    @property
+    def conjs(self) -> tuple[bool, bool]:
+        """Which of A and B is meant conjugated."""
+        return (self.t.conj, False) if self.of_a else (False, self.t.conj)
+
+    @property
+    def layout(self) -> str:
+        """That of A and B, as a GEMM Config tells layouts apart."""
+        a, b = self.factors
+        return "nt"[not contiguous(a)] + "nt"[not contiguous(b)]
+
+    @property
+    def extents(self) -> tuple[int, int, int]:
+        """m, n, k of the product."""
+        a, b = self.factors
+        return a.rows, b.cols, self.t.rows
+
+    @property
+    def aligned(self) -> tuple[int, int]:
+        """Bytes at multiples of which the columns of A, B begin, as `alignments` tells."""
+        return alignments(self.layout, *self.factors)
+
+    @property
+    def lead(self) -> int:
+        """Elements from one column of T, or row, to the next."""
+        return self.t.col_stride if contiguous(self.t) else self.t.row_stride
+
+
+class FusedLaunch(NamedTuple):
+    """A routine as a kernel has it.
+
+    Attributes
+    ----------
+    operands : FusedOperands
+        T and C.
+    choice : KernelChoice
+        The Config of a GEMM kernel.
+    """
+
+    operands: FusedOperands
+    choice: KernelChoice
+
+
+def fused_operands(t: Operand, b: Operand, side: Side, uplo: Uplo) -> FusedOperands | None:
+    """The operands as a kernel has them.
+
+    None where T or B has no unit stride, of batches, which keep the device busy by themselves, and where
+    there is nothing.
+    """
+    if not contiguous(b) and contiguous(b.T):
+        t, b, side, uplo = t.T, b.T, side.flipped, uplo.flipped
+    if b.batch != 1 or b.is_empty or not contiguous(b) or not (contiguous(t) or contiguous(t.T)):
+        return None
+    return FusedOperands(t, b, Triangle.of(uplo, side))

@@ -1,4 +1,4 @@
-"""Tapes: recorded once for a layout, replayed for any addresses and numbers."""
+"""Launch lists: made once for a layout, replayed for any addresses and numbers."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.copy.copy_scaled import CopyScaled
 from pyblasgpu.kernels.trsm.mma import TrsmMma
 from pyblasgpu.operands import SECTOR, Operand
-from pyblasgpu.routines import launch_list as tapes
-from pyblasgpu.routines.copy import copy
-from pyblasgpu.routines.gemm import alignments, gemm, record_gemm
-from pyblasgpu.routines.launch_list import ALPHA, BETA, Tape
+from pyblasgpu.routines import launch_list
+from pyblasgpu.routines.copies import copy
+from pyblasgpu.routines.gemm import alignments, emit_gemm, gemm
+from pyblasgpu.routines.launch_list import ALPHA, BETA, LaunchList
 from pyblasgpu.routines.trsm import trsm
 from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES, Diag, Side, Uplo
@@ -39,15 +39,15 @@ def kernels(monkeypatch):
 
 @pytest.fixture
 def recordings(monkeypatch):
-    """The tapes made from now on."""
+    """The launch lists made from now on."""
     made = []
 
-    class Counted(Tape):
+    class Counted(LaunchList):
         def __init__(self, *facts):
             made.append(self)
             super().__init__(*facts)
 
-    monkeypatch.setattr(tapes, "Tape", Counted)
+    monkeypatch.setattr(launch_list, "LaunchList", Counted)
     return made
 
 
@@ -78,43 +78,43 @@ def multiply(a, b, c, dtype=D, alpha=1, beta=0, stream=0):
     st.integers(-(1 << 30), 1 << 30),
 )
 def test_virtual_addresses_name_the_slot_and_the_distance(slot, address, row, row_stride):
-    tape = Tape(D, 0)
+    launches = LaunchList(D, 0)
     real = Operand(address, 1, 1, row_stride % (1 << 12) - (1 << 11), 1, D)
-    virtual = tape.place(real, slot)
+    virtual = launches.at_virtual_address(real, slot)
     assert virtual.pointer % SECTOR == real.pointer % SECTOR
     moved = virtual.block(row, 0, 1, 1)
-    assert tape._where(moved.pointer) == (slot, real.block(row, 0, 1, 1).pointer - address)
+    assert launches.address_of(moved.pointer) == (slot, real.block(row, 0, 1, 1).pointer - address)
 
 
 def test_scratch_is_apart_and_aligned():
-    tape = Tape(Z, 0)
-    rooms = [tape.scratch(rows, 3, 2) for rows in (1, 7, 0, 16)]
+    launches = LaunchList(Z, 0)
+    rooms = [launches.scratch(rows, 3, 2) for rows in (1, 7, 0, 16)]
     assert all(room.pointer % 16 == 0 for room in rooms)
     spans = sorted(room.span() for room in rooms)
     assert all(high <= low for (_, high), (low, _) in pairwise(spans))
     last = rooms[-1]
-    assert last.span()[1] <= rooms[0].pointer + tape.workspace
+    assert last.span()[1] <= rooms[0].pointer + launches.workspace_bytes
 
 
 @pytest.mark.parametrize("letter", DTYPES)
 def test_columns_of_scratch_allow_vectors(letter):
-    room = Tape(DTYPES[letter], 0).scratch(7, 3, 2)
+    room = LaunchList(DTYPES[letter], 0).scratch(7, 3, 2)
     assert room.col_stride * room.dtype.itemsize % 16 == 0
     assert room.batch_stride * room.dtype.itemsize % 16 == 0
 
 
 def test_temporary_scratch_is_taken_again():
-    tape = Tape(D, 0)
-    kept = tape.scratch(10, 3, 1)
-    with tape.temporary():
-        first = tape.scratch(100, 5, 2)
-        with tape.temporary():
-            inner = tape.scratch(7, 7, 1)
-        assert tape.scratch(8, 8, 1).pointer == inner.pointer
-    most = tape.workspace
+    launches = LaunchList(D, 0)
+    kept = launches.scratch(10, 3, 1)
+    with launches.temporary():
+        first = launches.scratch(100, 5, 2)
+        with launches.temporary():
+            inner = launches.scratch(7, 7, 1)
+        assert launches.scratch(8, 8, 1).pointer == inner.pointer
+    most = launches.workspace_bytes
     assert kept.span()[1] <= first.pointer and first.span()[1] <= inner.pointer
-    assert tape.scratch(100, 5, 1).pointer == first.pointer
-    assert tape.workspace == most
+    assert launches.scratch(100, 5, 1).pointer == first.pointer
+    assert launches.workspace_bytes == most
 
 
 # ---------------------------------------------------------------------------------------------- replaying
@@ -238,7 +238,10 @@ def test_an_override_makes_its_own_tape_and_leaves_the_other(kernels, recordings
     with override("gemm_simt", forced):
         multiply(a, b, c, S)
     multiply(a, b, c, S)
-    assert [tape.choices for tape in recordings] == [[chosen], [choose.KernelChoice(forced, "override")]]
+    assert [launches.choices for launches in recordings] == [
+        [chosen],
+        [choose.KernelChoice(forced, "override")],
+    ]
 
 
 def test_new_tuned_values_make_a_new_tape(kernels, recordings):
@@ -258,13 +261,13 @@ def test_a_stop_size_decides_the_recursion(kernels):
         assert len(kernels.launches) == launches
 
 
-def test_tapes_do_not_grow_for_ever(kernels, monkeypatch):
-    monkeypatch.setattr(tapes, "_MAX_TAPES", 4)
+def test_launch_lists_do_not_grow_for_ever(kernels, monkeypatch):
+    monkeypatch.setattr(launch_list, "MAX_CACHED", 4)
     with override("copy_scaled", CopyScaled("d")):
         for n in range(1, 12):
             x, y = matrices(D, (n, 3), (n, 3))
             copy(1, operand(x, D), operand(y, D), 0)
-            assert 1 <= len(tapes._tapes) <= 4
+            assert 1 <= len(launch_list.cache) <= 4
             np.testing.assert_array_equal(y, x)
 
 
@@ -339,8 +342,8 @@ def test_a_recursion_needs_the_partials_of_one_update(kernels, recordings):
         trsm(1, operand(t, D), operand(b, D), 0, side=Side.LEFT, uplo=Uplo.LOWER, diag=Diag.NON_UNIT)
     np.testing.assert_array_equal(b, np.ones((512, 3)))
     assert [name for name, *_ in kernels.launches].count("split_k_reduce") == 15
-    (tape,) = recordings
-    assert tape.workspace == 4 * 256 * 3 * 8
+    (launches,) = recordings
+    assert launches.workspace_bytes == 4 * 256 * 3 * 8
 
 
 # -------------------------------------------------------------------------------------------- quick returns
@@ -370,10 +373,17 @@ def test_columns_that_begin_within_sectors_have_another_kernel(kernels):
     """Though loads are as wide for both: a matrix, and one that begins with its second row."""
 
     def chosen(pointer):
-        tape = Tape(Z, 0)
+        launches = LaunchList(Z, 0)
         a, b, c = (Operand(pointer, 438, 438, 1, 440, Z) for _ in range(3))
-        record_gemm(tape, ALPHA, tape.place(a, 0), tape.place(b, 1), BETA, tape.place(c, 2))
-        return tape._steps[-1].source.config
+        emit_gemm(
+            launches,
+            ALPHA,
+            launches.at_virtual_address(a, 0),
+            launches.at_virtual_address(b, 1),
+            BETA,
+            launches.at_virtual_address(c, 2),
+        )
+        return launches.entries[-1].source.config
 
     assert chosen(1 << 20) != chosen((1 << 20) + Z.itemsize)
 

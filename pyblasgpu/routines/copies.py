@@ -1,0 +1,144 @@
+"""Copies: D := alpha * op(S) of all of a matrix or of a triangle, and operands in a packed layout.
+
+`copy_scaled` copies, scales in place and fills with zeros; of a square matrix a `Region` may be meant. `pack`
+writes tiles, op() applied and zeros at their ends.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..dispatch.choose import select
+from ..dispatch.operand_copies import ALIGNED
+from ..gpu.device import current
+from ..kernels.copy import copy_scaled, pack
+from ..kernels.copy.packing import Packing
+from ..operands import Operand
+from ..types import Region, Uplo
+from .launch_list import ALPHA, LaunchList, cached_launch_list
+
+__all__ = [
+    "Packed",
+    "copy",
+    "emit_copy",
+    "emit_copy_to_workspace",
+    "emit_mirrored",
+    "emit_packed",
+    "emit_scale",
+    "launch_list",
+]
+
+
+def copy(alpha, source: Operand, target: Operand, stream: int) -> None:
+    """Enqueue target := alpha source on `stream`; equal shapes, dtypes and batches, no memory shared."""
+    found = launch_list(alpha, source, target)
+    if found is not None:
+        found.run((source.pointer, target.pointer), alpha, stream=stream)
+
+
+def launch_list(alpha, source: Operand, target: Operand) -> LaunchList | None:
+    """What `copy` runs, for operands that lie like these and any `alpha`; None for no work."""
+    return None if target.is_empty else cached_launch_list(_emit_whole, (source, target), ())
+
+
+def _emit_whole(launches: LaunchList, source: Operand, target: Operand) -> None:
+    emit_copy(launches, ALPHA, source, target)
+
+
+def emit_copy(
+    launches: LaunchList, factor, source: Operand, target: Operand, region: Region = Region.ALL
+) -> None:
+    """target := factor * source (with its conjugation)."""
+    _emit(launches, factor, source, target, zero=False, region=region)
+
+
+def emit_mirrored(launches: LaunchList, source: Operand, target: Operand, hermitian: bool) -> None:
+    """target := all of the symmetric or Hermitian matrix of which `source` has the lower triangle."""
+    region = Region.of(Uplo.LOWER, hermitian)
+    _emit(launches, 1.0, source, target, zero=False, region=region, mirrored=True)
+
+
+def emit_scale(
+    launches: LaunchList, factor, target: Operand, zero: bool, region: Region = Region.ALL
+) -> None:
+    """target := factor * target; with `zero` it is filled with zeros and not read."""
+    _emit(launches, factor, target, target, zero, region)
+
+
+def emit_copy_to_workspace(launches: LaunchList, source: Operand) -> Operand:
+    """A column-major copy of `source` in the workspace, each column with sectors of its own; its conjugation
+    is done.
+    """
+    copy = launches.scratch(source.rows, source.cols, source.batch, ALIGNED)
+    emit_copy(launches, 1.0, source, copy)
+    return copy
+
+
+def _emit(
+    launches: LaunchList,
+    factor,
+    source: Operand,
+    target: Operand,
+    zero: bool,
+    region: Region,
+    mirrored: bool = False,
+) -> None:
+    device = current(launches.device)
+    config = select(copy_scaled.STEM, launches.dtype, "", (target.rows, target.cols), device).config
+    kernel = copy_scaled.source(config, source.conj, zero, source.by_rows, target.by_rows, region, mirrored)
+    launches.emit(kernel, config.grid(target.rows, target.cols), (source, target), _integers, (factor,))
+
+
+def _integers(source: Operand, target: Operand) -> tuple:
+    return (
+        target.rows, target.cols, source.row_stride, source.col_stride, target.row_stride, target.col_stride,
+        source.batch_stride, target.batch_stride,
+    )  # fmt: skip
+
+
+class Packed(NamedTuple):
+    """A packed operand.
+
+    Attributes
+    ----------
+    memory : Operand
+        All its elements as one column a matrix, at a multiple of 16 bytes; not conjugated.
+    packing : Packing
+        Where which element lies.
+    extent, k : int
+        Extents before the padding, along m or n and along k.
+    """
+
+    memory: Operand
+    packing: Packing
+    extent: int
+    k: int
+
+
+def emit_packed(launches: LaunchList, operand: Operand, packing: Packing) -> Packed:
+    """Emit a packed copy of `operand`, extent by k (A as it is, B transposed), in the workspace.
+
+    A batch whose matrices are one and the same is packed once.
+
+    Raises
+    ------
+    ConfigError
+        Where a tile of `packing` has rows that are no multiples of 16 bytes.
+    """
+    extent, k = operand.rows, operand.cols
+    source = operand if operand.batch_stride else operand.matrices(0, 1)
+    config = select(pack.STEM, launches.dtype, "", (extent, k), current(launches.device)).config.serving(
+        packing
+    )
+    kernel = pack.source(config, source.conj, source.by_rows)
+    memory = launches.scratch(packing.size(extent, k), 1, source.batch)
+    steps = packing.steps(extent, k)
+
+    def integers(source: Operand, memory: Operand) -> tuple:
+        strides = source.row_stride, source.col_stride, *steps, source.batch_stride, memory.batch_stride
+        return extent, k, *strides
+
+    launches.emit(kernel, config.grid(extent, k), (source, memory), integers, ())
+    if source.batch != operand.batch:
+        memory = memory._replace(batch=operand.batch, batch_stride=0)
+    return Packed(memory, packing, extent, k)

@@ -1,0 +1,88 @@
+"""B := alpha T B, or alpha B T, as one product in place (`kernels.gemm.trmm_fused`): where, and its launches.
+
+The recursion does as much by products of half the order, a quarter, ..., and by leaves, in a chain; its
+levels, which are no chain, go through a copy of B. Here nothing is copied but the blocks on T's diagonal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+from ..dispatch.choose import select
+from ..dispatch.decisions import KernelChoice
+from ..errors import BackendUnavailable
+from ..gpu.device import current
+from ..kernels.gemm import trmm_fused
+from ..kernels.registry import FAMILIES
+from ..kernels.trmm import diagonal_blocks
+from ..operands import Operand
+from ..types import Diag, Side, Uplo
+from .gemm import contiguous, match_alignment
+from .launch_list import ALPHA, LaunchList
+from .triangular import FusedLaunch, FusedOperands, fused_operands
+from .trmm_by_levels import most_workspace
+
+__all__ = ["FusedTrmm", "plan", "emit"]
+
+
+class FusedTrmm(FusedLaunch):
+    """A TRMM as the kernel has it, C := alpha T C or C := alpha C T, C by columns."""
+
+    @property
+    def block(self) -> int:
+        """Order of a diagonal block."""
+        return trmm_fused.tile_orders(self.choice.config, self.operands.triangle)[0]
+
+    @property
+    def scratch(self) -> tuple[int, int]:
+        """Elements of the copy of the diagonal blocks, and flags, an element each."""
+        _, c, triangle = self.operands
+        levels, strips = trmm_fused.tile_counts(self.choice.config, triangle, c.rows, c.cols)
+        return levels * self.block**2, levels * strips
+
+
+def plan(launches: LaunchList, t: Operand, b: Operand, side: Side, uplo: Uplo) -> FusedTrmm | None:
+    """How the kernel multiplies these operands; None where it does not, or not well.
+
+    It does not where `fused_operands` has none, nor where its scratch is more than the workspace may be.
+    """
+    found = fused_operands(t, b, side, uplo)
+    if found is None:
+        return None
+    try:
+        choice = _choose(launches, found)
+    except BackendUnavailable:
+        return None
+    job = FusedTrmm(found, choice)
+    return job if launches.dtype.itemsize * sum(job.scratch) <= most_workspace(b) else None
+
+
+def _choose(launches: LaunchList, operands: FusedOperands) -> KernelChoice:
+    device, triangle, aligned = current(launches.device), operands.triangle, operands.aligned
+    found = select(
+        "gemm", launches.dtype, operands.layout, operands.extents, device, region=triangle, aligned=aligned
+    )
+    return replace(found, config=match_alignment(found.config, *operands.factors))
+
+
+def emit(launches: LaunchList, job: FusedTrmm, diag: Diag) -> None:
+    """Emit the two launches."""
+    launches.choices.append(job.choice)
+    (t, c, triangle), config = job.operands, cast(Any, job.choice.config)
+    lead = job.operands.lead
+    with launches.temporary():
+        blocks, flags = (launches.scratch(count, 1, 1) for count in job.scratch)
+        _emit_blocks(launches, job, diag, (blocks, flags), (t.rows, job.block, flags.rows, lead))
+        kernel = FAMILIES[config.STEM].source(config, *job.operands.conjs, triangle=triangle)
+        operands, grid = (t._replace(conj=False), blocks, flags, c), config.grid(c.rows, c.cols)
+        launches.emit(kernel, grid, operands, lambda *_: (c.rows, c.cols, lead, c.col_stride), (ALPHA,))
+
+
+def _emit_blocks(launches: LaunchList, job: FusedTrmm, diag: Diag, scratch: tuple, integers: tuple) -> None:
+    """The diagonal blocks of T into scratch, and flags."""
+    t, _, triangle = job.operands
+    choice = select(diagonal_blocks.STEM, launches.dtype, "", (t.rows,), current(launches.device))
+    kernel = diagonal_blocks.source(choice.config, triangle.uplo, diag is Diag.UNIT, contiguous(t))
+    operands, blocks = (t, *scratch), choice.config.grid(*integers[:2])
+    launches.emit(kernel, blocks, operands, lambda *_: integers, ())
