@@ -23,6 +23,7 @@ from pyblasgpu.gpu import backend, context, device, launch, memory, workspace
 from pyblasgpu.gpu.driver import _State
 
 DEVICES = 2
+ALIGNMENT = 256
 COMPILED = SimpleNamespace(cubin=b"", entry="k", archive=None)
 WITHOUT_VALUE = ("cuInit", "cuLaunchKernelEx", "cuMemsetD8Async")
 ATTRIBUTES = {
@@ -38,6 +39,16 @@ ATTRIBUTES = {
     "WARP_SIZE": "warp_size",
     "L2_CACHE_SIZE": "l2_bytes",
 }
+
+
+def aligned(shape, dtype, value=0, order="C") -> np.ndarray:
+    """A new array that begins where a device's memory would, lest the choice of kernels go by chance."""
+    dtype, count = np.dtype(dtype), int(np.prod(shape))
+    buffer = np.empty(count * dtype.itemsize + ALIGNMENT, np.uint8)
+    start = -buffer.ctypes.data % ALIGNMENT
+    array = buffer[start : start + count * dtype.itemsize].view(dtype).reshape(shape, order=order)
+    array[...] = value
+    return array
 
 
 class Driver:
@@ -205,7 +216,7 @@ class Driver:
         return self._allocated(nbytes, self.current)
 
     def _allocated(self, nbytes, ordinal, pooled=False):
-        buffer = np.zeros(nbytes, np.uint8)
+        buffer = aligned((nbytes,), np.uint8)
         self.held[buffer.ctypes.data] = buffer, ordinal, pooled
         return buffer.ctypes.data
 
@@ -362,6 +373,6 @@ def install(monkeypatch, card: str = "h100") -> Driver:
     monkeypatch.setattr(cupy.cuda, "Device", type("Device", (_Device,), {"driver": driver}))
     monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda ordinal: SimpleNamespace(ptr=0))
     monkeypatch.setattr(
-        cupy, "empty", lambda shape, dtype: fake_device.Array(np.full(shape, np.nan, dtype), driver.current)
+        cupy, "empty", lambda shape, dtype: fake_device.Array(aligned(shape, dtype, np.nan), driver.current)
     )
     return driver

@@ -47,7 +47,7 @@ def recording(source, cc):
 def calls():
     for letter in "fdFD":
         shapes = (700, 700), (700, 96), (700, 96), (700, 1), (20, 20)
-        a, b, b2, thin, small = (Array(np.zeros(shape, letter, order="F")) for shape in shapes)
+        a, b, b2, thin, small = (Array(fake_driver.aligned(shape, letter, order="F")) for shape in shapes)
         pyblasgpu.gemm(a, b), pyblasgpu.gemm(a, thin), pyblasgpu.gemm(Array(a.host.T), b)
         pyblasgpu.trsm(a, b), pyblasgpu.trsm(a, thin), pyblasgpu.trsm(small, small)
         pyblasgpu.trmm(a, b), pyblasgpu.trmm(Array(a.host[::2, ::2]), Array(b.host[::2]))
