@@ -53,7 +53,8 @@ _log.addHandler(logging.NullHandler())
 @cache
 def routine(name: str) -> Callable[..., Any]:
     """The function of `pyblasgpu.routines` with this name, imported at its first use."""
-    function: Callable[..., Any] = getattr(import_module(f"..routines.{name}", __package__), name)
+    module = "copies" if name == "copy" else name
+    function: Callable[..., Any] = getattr(import_module(f"..routines.{module}", __package__), name)
     return function
 
 
