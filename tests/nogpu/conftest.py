@@ -57,3 +57,15 @@ def memory_space(request, fake):
     """A class of `memory_spaces`; what it took of the device's memory is given back."""
     yield request.param
     assert not fake[1].held
+
+
+@pytest.fixture
+def stage(monkeypatch):
+    """A `tuner_stage.Stage`: a tuning run's stand-ins."""
+    from tuner_stage import Stage
+
+    monkeypatch.setattr(
+        "pyblasgpu.tuning.routine_search.TRSM_POINTS", {"512x32": (64, 32), "256x256": (64, 64)}
+    )
+    monkeypatch.setattr("pyblasgpu.tuning.routine_search.TRSM_SMALL_POINTS", {"64x64x100": (16, 8, 3)})
+    return Stage(monkeypatch)

@@ -1,0 +1,86 @@
+"""`pyblasgpu tune` on a device that is played by NumPy."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import pytest
+from fake_worker import Compilers, Sensor
+from tuner_stage import FASTEST, H200, Inline
+
+from pyblasgpu.dispatch import tuned_files
+from pyblasgpu.gpu.nvml import State
+from pyblasgpu.tuning import command as tune_command
+
+pytestmark = pytest.mark.usefixtures("home")
+
+
+def options(**changes):
+    given = {"routine": ("gemm", "trsm"), "dtype": ("s",), "effort": "quick", "strategy": "exhaustive",
+             "budget": None, "resume": False, "report": None, "dry_run": False, "device": None, "json": False,
+             "compile": False}  # fmt: skip
+    return SimpleNamespace(**{**given, **changes})
+
+
+@pytest.fixture
+def machine(stage, monkeypatch):
+    """A machine with one device, for the command."""
+
+    class Here(Inline):
+        def __init__(self, make, arguments):
+            super().__init__(lambda: make(*arguments))
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+    class AtOnce(Compilers):
+        def __init__(self, cc):
+            super().__init__()
+
+        __enter__, __exit__ = Here.__enter__, Here.__exit__
+
+    monkeypatch.setattr(tune_command, "Worker", Here)
+    monkeypatch.setattr(tune_command, "Compilers", AtOnce)
+    monkeypatch.setattr(tune_command, "Sensor", lambda ordinal: Sensor())
+    stage.built = []
+    monkeypatch.setattr(tune_command.build, "build", lambda sources, *_, **__: stage.built.extend(sources))
+    return stage
+
+
+def test_the_command_shows_the_winners(machine, capsys):
+    assert tune_command.main(options(), machine.routine) == 0
+    said = capsys.readouterr()
+    assert "gemm_simt" in said.out
+    assert "strsm: trsm_fused at 256x256" in said.out and "strsm: recursion at 512x32" in said.out
+    assert str(tuned_files.user_file(H200.name)) in said.out
+    assert tune_command.main(options(json=True), machine.routine) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert {winner["layout"] for winner in said["winners"]} >= {"nn", "nt", "tn", "tt"}
+    rates = {row.pop("point"): row for row in said["trsm_rates"] if row.pop("dtype")}
+    assert {point: max(each, key=each.__getitem__) for point, each in rates.items()} == FASTEST
+
+
+def test_the_command_may_be_of_algorithms_alone(machine, capsys):
+    assert tune_command.main(options(stage=("algorithms",), routine=("trmm", "trsm")), machine.routine) == 0
+    said = capsys.readouterr().out
+    assert "strsm: trsm_fused at 256x256" in said
+    assert str(tuned_files.user_file(H200.name)) in said
+
+
+def test_the_command_says_what_is_left_and_what_is_doubtful(machine, capsys, monkeypatch):
+    monkeypatch.setattr(tune_command, "Sensor", lambda ordinal: Sensor(State(busy=60)))
+    assert tune_command.main(options(budget=1e-9), machine.routine) == 1
+    said = capsys.readouterr().err
+    assert "searches not begun; --resume goes on" in said and "doubtful: the device was 60 % busy" in said
+
+
+def test_the_command_writes_a_report(machine, capsys, tmp_path):
+    pytest.importorskip("matplotlib")
+    folder = tmp_path / "report"
+    assert tune_command.main(options(routine=("gemm",), report=str(folder)), machine.routine) == 0
+    names = {path.name for path in folder.iterdir()}
+    assert {"report.md", "report.json", "distribution.svg", "over_n.svg"} <= names
