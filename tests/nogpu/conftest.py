@@ -8,7 +8,7 @@ import memory_spaces
 import numpy as np
 import pytest
 
-from pyblasgpu.dispatch import choose
+from pyblasgpu.dispatch import choose, tuned_files
 from pyblasgpu.frontend import backend_status as host_backend
 from pyblasgpu.frontend import call_cache
 
@@ -24,6 +24,18 @@ def home(monkeypatch, tmp_path):
     monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path))
     choose.reload()
     yield tmp_path
+    choose.reload()
+
+
+@pytest.fixture
+def levels(monkeypatch, tmp_path):
+    """An empty user's folder, and an empty folder for packaged files, which is returned."""
+    packaged = tmp_path / "packaged"
+    packaged.mkdir()
+    monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(tuned_files, "PACKAGED", packaged)
+    choose.reload()
+    yield packaged
     choose.reload()
 
 

@@ -1,4 +1,4 @@
-"""How the tuner decides what to time once and what five times."""
+"""What the tuner times once and what five times, and how operations are counted."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from pyblasgpu.tuning import measure
 from pyblasgpu.tuning.measure import MOST_CALLS, REPEATS, Rotation, Timer
+from pyblasgpu.types import DTYPES
 
 BESIDE = 2.6e-6  # seconds that a pass takes beside its calls
 
@@ -58,3 +59,10 @@ def test_without_a_time_to_beat_the_median_counts():
     timer = Passes(1e-4, hiccups=[0.0, 1e-3, 1e-3])
     assert timer(rotation(), best=math.inf) == pytest.approx(1e-4 + BESIDE / 10)
     assert timer.calls == [1] + [10] * REPEATS
+
+
+def test_operations_are_counted_as_the_field_does():
+    assert measure.flops("gemm", DTYPES["d"], (2, 3, 5)) == 60
+    assert measure.flops("gemm", DTYPES["z"], (2, 3, 5)) == 240
+    assert measure.flops("gemm", DTYPES["s"], (2, 3, 5, 100)) == 6000
+    assert measure.flops("trsm", DTYPES["s"], (4, 10)) == 160

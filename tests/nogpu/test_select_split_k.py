@@ -1,0 +1,110 @@
+"""Split-K: which products are split, into how many slices."""
+
+from __future__ import annotations
+
+import pytest
+from select_cases import (
+    H200,
+    UNKNOWN,
+    S,
+    config,
+    measured,
+    tiles,
+)
+
+from pyblasgpu.dispatch import choose as selecting
+from pyblasgpu.dispatch import gemm as dispatch_gemm
+from pyblasgpu.dispatch.choose import select
+from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.dispatch.split_k import MOST_PARTIALS, partial_bytes, split_times
+from pyblasgpu.gpu.device import known
+from pyblasgpu.tuning.tuned_file_writer import save
+from pyblasgpu.types import DTYPES
+
+pytestmark = pytest.mark.usefixtures("levels")
+
+LONG = (64, 64, 65536)
+
+
+@pytest.mark.parametrize("device", [*map(known, ("h200", "a100", "v100")), UNKNOWN], ids=lambda it: it.name)
+@pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES)
+def test_a_long_k_is_cut_and_a_large_c_is_not(device, dtype):
+    assert select("gemm", dtype, "nn", LONG, device).splits >= 8
+    for n in (1, 100, 2048, 4096):
+        assert select("gemm", dtype, "tn", (n, n, n), device).splits == 1
+    assert select("gemm", dtype, "nn", (8192, 8192, 64), device).splits == 1
+
+
+def test_large_tiles_of_a_panel_are_cut(levels):
+    """With few blocks for the multiprocessors; with small tiles there may be enough of them."""
+    big, _ = tiles("gemm_simt", "s")
+    save(measured("NVIDIA H200", ("large", big, 50)), levels / "nvidia_h200.json")
+    selecting.reload()
+    for extents in (
+        (8192, 16, 8192),
+        (16, 8192, 8192),
+        (6144, 64, 6080),
+        (1024, 64, 960),
+        (3000, 500, 20000),
+    ):
+        choice = select("gemm", S, "nn", extents, H200)
+        m, n, k = extents
+        assert choice.config == big and choice.splits > 1, extents
+        assert (choice.splits + 1) * partial_bytes(m, n, S) <= MOST_PARTIALS
+        assert k // choice.splits >= 128
+
+
+def test_the_workspace_has_a_limit():
+    for extents in (
+        (2000, 2000, 100_000),
+        (2900, 1400, 50_000),
+        (64, 64, 65536),
+        (1, 1, 10**6),
+        (3, 70_000, 4096),
+    ):
+        for dtype in DTYPES.values():
+            config = select("gemm_simt", dtype, "nn", extents, H200).config
+            for found in split_times(config, 1e-9, extents, H200):
+                assert (
+                    found.splits == 1 or (found.splits + 1) * partial_bytes(*extents[:2], dtype) <= 32 << 20
+                )
+
+
+def test_what_chunks_leave_over_costs_a_launch(levels):
+    """Of nearly equal products, the one that is cut evenly should be faster."""
+    config = select("gemm_simt", S, "nn", LONG, H200).config
+    even, odd = (next(split_times(config, 6e-10, (64, 64, k), H200, 32)).seconds for k in (65536, 65535))
+    assert 2e-6 < odd - even < 8e-6
+
+
+def test_a_batch_is_not_cut():
+    assert select("gemm", S, "nn", (*LONG, 2), H200).splits == 1
+    with override("splits", 4):
+        assert select("gemm", S, "nn", (*LONG, 2), H200).splits == 1
+        assert select("gemm", S, "nn", (*LONG, 1), H200).splits == 4
+
+
+def test_chunks_can_be_forced_as_far_as_k_goes():
+    with override("splits", 7):
+        assert [select("gemm", S, "nn", (64, 64, k), H200).splits for k in (1, 4, 8, 27, 28, 9999)] == [
+            1, 1, 2, 6, 7, 7,
+        ]  # fmt: skip
+        assert select("gemm", DTYPES["z"], "nn", (64, 64, 3), H200).splits == 3
+    with override("splits", 1):
+        assert select("gemm", S, "nn", LONG, H200).splits == 1
+    assert select("gemm", S, "nn", LONG, H200).splits > 1
+
+
+def test_a_forced_config_is_not_cut_unless_that_is_forced_too():
+    found = config()
+    with override("gemm_simt", found):
+        assert select("gemm", S, "nn", LONG, H200) == selecting.KernelChoice(found, "override", 1)
+        with override("splits", 5):
+            assert select("gemm", S, "nn", LONG, H200) == selecting.KernelChoice(found, "override", 5)
+        assert select("gemm", S, "nn", LONG, H200).splits == 1
+
+
+def test_chunks_are_chosen_once(monkeypatch):
+    first = select("gemm", S, "nn", LONG, H200)
+    monkeypatch.setattr(dispatch_gemm, "split_times", None)
+    assert select("gemm", S, "nn", LONG, H200) is first
