@@ -10,12 +10,14 @@ kind is taken. Untimed persistent variants are candidates too (`variants`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
-from math import prod
+from math import inf, prod
 from operator import itemgetter
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from ..database import is_batch, size_class, sizes_of, tuned_at
 from ..errors import BackendUnavailable
@@ -25,6 +27,7 @@ from ..types import DTYPES, Dtype, Region, Triangle
 from . import tuned_files
 from .decisions import COMPUTED, OVERRIDE, KernelChoice
 from .leaf import computed, of_class, runs
+from .lower_bounds import LowerBounds
 from .operand_copies import (
     ALIGNED,
     LAYOUT,
@@ -98,33 +101,39 @@ def fastest(problem: GemmProblem, device: Device) -> KernelChoice:
     """The fastest candidate by measurement and model: of the tuned Configs of all classes, of numbers of
     slices, and of operands as they lie, copied or packed.
     """
-    found = list(_packed_candidates(problem, device)) if problem.packed else []
-    if not found:
-        best = min(_candidates(problem, device), key=itemgetter(0), default=None)
+    best = _fastest(_packed_candidates(problem, inf, device)) if problem.packed else None
+    if best is None:
+        best = _fastest(_candidates(problem, inf, device))
         if best is None:
             return fastest(without_3m(problem), device)
-        found = [best] if problem.packed is False else list(_better(problem, best.seconds, device)) or [best]
-    _, slices, config, known, copied, _ = min(found, key=itemgetter(0))
-    return KernelChoice(config, known.origin(problem.extents), slices, copied)
+        if problem.packed is not False:
+            best = _better(problem, best.seconds, device) or best
+    return KernelChoice(best.config, best.known.origin(problem.extents), best.splits, best.copied)
 
 
-def _better(problem: GemmProblem, seconds: float, device: Device) -> Iterator[Candidate]:
-    """Candidates with more copies than must be, or others, that are faster than the `seconds` without."""
+def _fastest(candidates: Iterable[Candidate]) -> Candidate | None:
+    """Of equal ones the first."""
+    return min(candidates, key=itemgetter(0), default=None)
+
+
+def _better(problem: GemmProblem, seconds: float, device: Device) -> Candidate | None:
+    """The fastest candidate with more copies than must be, or others; None where none is faster than the
+    `seconds` without.
+    """
+    best, others = None, seconds / MIN_SPEEDUP
+    limit = seconds if any(problem.copied) else others
     anyway = copying(problem.extents, problem.copied, problem.dtype, device)
-    limit = seconds if any(problem.copied) else seconds / MIN_SPEEDUP
     if copying(problem.extents, (True, True), problem.dtype, device) - anyway < limit:  # the least it takes
-        packed = (
-            candidate._replace(seconds=candidate.seconds - anyway)
-            for candidate in _packed_candidates(problem, device)
-        )
-        yield from (candidate for candidate in packed if candidate.seconds < limit)
+        packed = _fastest(_packed_candidates(problem, limit + anyway, device))
+        if packed and packed.seconds - anyway < limit:
+            best = packed._replace(seconds=packed.seconds - anyway)
     for other in other_layouts(problem.layouts):
-        limit = seconds if other.copied == problem.copied else seconds / MIN_SPEEDUP
-        yield from (
-            candidate
-            for candidate in _copied_candidates(problem, other, limit, device)
-            if candidate.seconds < limit
-        )
+        limit = seconds if other.copied == problem.copied else others
+        limit = min(limit, best.seconds) if best else limit
+        candidate = _fastest(_copied_candidates(problem, other, limit, device))
+        if candidate and candidate.seconds < limit:
+            best = candidate
+    return best
 
 
 def _copied_candidates(
@@ -134,60 +143,131 @@ def _copied_candidates(
     extents, dtype, both = problem.extents, problem.dtype, (other.copied, problem.copied)
     seconds, anyway = (copying(extents, copied, dtype, device) for copied in both)
     size, given = (copied_bytes(extents, copied, dtype) for copied in both)
-    if seconds - anyway >= limit or not within(size - given, problem.room):
+    extra = seconds - anyway
+    if extra >= limit or not within(size - given, problem.room):
         return
     room = None if problem.room is None else problem.room - (size - given)
     problem = problem._replace(**other._asdict(), room=room)
     if _tuned(problem, device):
-        for candidate in _candidates(problem, device):
-            yield candidate._replace(seconds=candidate.seconds + seconds - anyway)
+        for candidate in _candidates(problem, limit - extra, device):
+            yield candidate._replace(seconds=candidate.seconds + extra)
 
 
-def _candidates(problem: GemmProblem, device: Device) -> list[Candidate]:
-    """Candidates with operands as they are: of what the tuner kept, and of its persistent variants."""
-    kept = list(_tuned_candidates(problem, device))
-    variants = _stream_k_candidates(kept, problem, device) if problem.splits is None else ()
+def _candidates(problem: GemmProblem, limit: float, device: Device) -> list[Candidate]:
+    """Candidates with operands as they are: of what the tuner kept, and of its persistent variants; those
+    that cannot be the fastest, or not within the `limit` of seconds, may be missing.
+    """
+    kept = _tuned_candidates(problem, limit, device)
+    variants = _stream_k_candidates(kept, limit, problem, device) if problem.splits is None else ()
     return [*kept, *variants]
 
 
-def _stream_k_candidates(kept: list[Candidate], problem: GemmProblem, device: Device) -> Iterator[Candidate]:
+def _stream_k_candidates(
+    kept: list[Candidate], limit: float, problem: GemmProblem, device: Device
+) -> Iterator[Candidate]:
     """Persistent variants of measured Configs that are not, with stream-K, that might be faster than all
     that was `kept`.
     """
     extents, region, room = problem.extents, problem.region, problem.room
-    best = min((candidate.seconds for candidate in kept), default=0.0)
+    best = min([limit, *(candidate.seconds for candidate in kept)])
     for candidate in kept:
-        ordinary = candidate.splits == 1 and candidate.known.samples and not candidate.config.persistent
-        if (
-            not ordinary
-            or UNTIMED_MARGIN * candidate.seconds * min_share(candidate.config, extents, device, region)
-            > best
-        ):
+        config, seconds = candidate.config, UNTIMED_MARGIN * candidate.seconds
+        if candidate.splits != 1 or config.persistent or not candidate.known.samples:
             continue
-        for variant in persistent_variants(candidate.config, device):
-            config = match_alignment(variant, problem.aligned)
-            for time in stream_k(config, candidate.pace, extents, device, region, room):
-                yield candidate._replace(
-                    seconds=UNTIMED_MARGIN * time.seconds, splits=time.splits, config=variant
-                )
+        if seconds * min_share(config, extents, device, region) > best:
+            continue
+        for variant in persistent_variants(config, device):
+            matched = match_alignment(variant, problem.aligned)
+            for time in stream_k(matched, candidate.pace, extents, device, region, room):
+                seconds = UNTIMED_MARGIN * time.seconds
+                yield candidate._replace(seconds=seconds, splits=time.splits, config=variant)
 
 
-def _tuned_candidates(problem: GemmProblem, device: Device) -> Iterator[Candidate]:
-    """Those of what the tuner kept."""
-    extents = problem.extents
-    model = _tuned(problem, device) or _unmeasured(problem, device)
-    for known, pace_there, uncertainty in model.at(extents):
+class _Row(NamedTuple):
+    """A Config as it may run: the number of the `known` one, its variant, how many times longer that takes,
+    and the variant for operands as they are aligned.
+    """
+
+    number: int
+    known: Measured
+    variant: Any
+    slowdown: float
+    config: Any
+
+
+class _Table:
+    """What a model knows, as it may run for problems of one kind, with lower bounds of their seconds."""
+
+    def __init__(self, model: ThroughputModel | Unmeasured, problem: GemmProblem, device: Device):
+        self.rows = list(_rows(model.tuned, problem, device))
+        self._model, self._numbers = model, np.array([row.number for row in self.rows], dtype=int)
+        self._slowdowns = np.array([row.slowdown for row in self.rows])
+        self._bounds = LowerBounds([row.config for row in self.rows], device) if self.rows else None
+
+    def likeliest(self, problem: GemmProblem) -> Iterator[tuple[float, int, float, float]]:
+        """A lower bound of each row's seconds, the least first; the row, the pace of a cycle, and by what
+        factor it is uncertain.
+        """
+        if self._bounds is None:
+            return
+        paces, factors = (values[self._numbers] for values in self._model.at(problem.extents))
+        bounds = np.zeros(len(self.rows))
+        if problem.splits in (None, 1):
+            may_split = problem.splits is None
+            bounds = self._bounds.seconds(paces, problem.extents, problem.region, may_split)
+            bounds = bounds * factors * self._slowdowns
+        order = np.argsort(bounds, kind="stable")
+        columns = (bounds[order], order, paces[order], factors[order])
+        yield from zip(*(column.tolist() for column in columns), strict=True)
+
+
+def _rows(tuned: Sequence[Measured], problem: GemmProblem, device: Device) -> Iterator[_Row]:
+    for number, known in enumerate(tuned):
         chosen = variant_for(known.config, problem, device)
         if chosen is None:
             continue
         for variant, slowdown in triangle_variants(chosen, problem.region, device):
             config = match_alignment(variant, problem.aligned)
-            pace_here = pace_there * _misalignment_cost(config, problem, device)
-            for time in split_times(
-                config, pace_here, extents, device, problem.splits, problem.region, problem.room
-            ):
-                seconds = time.seconds * uncertainty * slowdown
-                yield Candidate(seconds, time.splits, variant, known, problem.copied, pace_here * uncertainty)
+            yield _Row(number, known, variant, slowdown, config)
+
+
+def _table(problem: GemmProblem, device: Device) -> _Table:
+    if _tuned(problem, device) is None:
+        return _Table(_unmeasured(problem, device), problem, device)
+    kind = problem._replace(extents=(1,) * 3 + (2,) * (_batch(problem) > 1), splits=None, room=None)
+    return _tuned_table(kind._replace(copied=(False, False), packed=None), device)
+
+
+@lru_cache(maxsize=1 << 10)
+def _tuned_table(kind: GemmProblem, device: Device) -> _Table:
+    model = _tuned(kind, device)
+    assert model
+    return _Table(model, kind, device)
+
+
+def _tuned_candidates(problem: GemmProblem, limit: float, device: Device) -> list[Candidate]:
+    """Those of what the tuner kept, in its order."""
+    table = _table(problem, device)
+    kept: list[tuple[int, list[Candidate]]] = []
+    for bound, at, cycle, uncertainty in table.likeliest(problem):
+        if bound > limit:
+            break
+        times = list(_of_row(table.rows[at], cycle, uncertainty, problem, device))
+        limit = min([limit, *(candidate.seconds for candidate in times)])
+        kept.append((at, times))
+    return [candidate for _, times in sorted(kept, key=itemgetter(0)) for candidate in times]
+
+
+def _of_row(
+    row: _Row, cycle: float, uncertainty: float, problem: GemmProblem, device: Device
+) -> Iterator[Candidate]:
+    """The candidates of a Config, by numbers of slices."""
+    cycle *= _misalignment_cost(row.config, problem, device)
+    for time in split_times(
+        row.config, cycle, problem.extents, device, problem.splits, problem.region, problem.room
+    ):
+        seconds = time.seconds * uncertainty * row.slowdown
+        yield Candidate(seconds, time.splits, row.variant, row.known, problem.copied, cycle * uncertainty)
 
 
 def without_3m(problem: GemmProblem) -> GemmProblem:
@@ -221,31 +301,40 @@ def _misalignment_cost(config: Any, problem: GemmProblem, device: Device) -> flo
     return there(sector_misaligned=sector_misaligned) / there()
 
 
-def _packed_candidates(problem: GemmProblem, device: Device) -> Iterator[Candidate]:
-    """Candidates with packed operands, k not split: of what was measured, unless packing is asked for."""
+def _packed_candidates(problem: GemmProblem, limit: float, device: Device) -> Iterator[Candidate]:
+    """Candidates with packed operands, k not split: of what was measured, unless packing is asked for. Those
+    that cannot be within the `limit` of seconds, or the fastest, may be missing.
+    """
     extents, region, splits = problem.extents, problem.region, problem.splits
     copied, packed = problem.copied, problem.packed
     slices = splits is not None and splits > 1
     if packed is False or (slices and not packed):
         return
-    problem = problem._replace(layout=LAYOUT)
-    model = _tuned(problem, device) or (_unmeasured(problem, device) if packed else None)
-    for known, pace_there, uncertainty in model.at(extents) if model else ():
-        unpacked = variant_for(known.config, problem, device)
-        variant = packed_variant(unpacked, device) if unpacked else None
+    kind = problem._replace(layout=LAYOUT, aligned=(ALIGNED, ALIGNED), splits=None if slices else splits)
+    if not packed and _tuned(kind, device) is None:
+        return
+    table = _table(kind._replace(region=Region.ALL), device)
+    for bound, at, cycle, uncertainty in table.likeliest(kind._replace(splits=kind.splits and 1)):
+        if bound > limit:
+            return
+        row = table.rows[at]
+        variant = packed_variant(row.variant, device)
         if variant is None or not (packed or fits(variant, extents, copied, problem.room)):
             continue
         left = None if problem.room is None else problem.room - packed_bytes(variant, extents)
-        time = next(
-            split_times(unpacked, pace_there, extents, device, None if slices else splits, region, left)
-        )
+        time = next(split_times(row.variant, cycle, extents, device, kind.splits, region, left))
         seconds = time.seconds * uncertainty + packing(variant, extents, device)
-        yield Candidate(seconds, time.splits, variant, known, problem.copied)
+        limit = min(limit, seconds)
+        yield Candidate(seconds, time.splits, variant, row.known, copied)
+
+
+def _batch(problem: GemmProblem) -> int:
+    return prod(problem.extents[3:])
 
 
 def _tuned(problem: GemmProblem, device: Device) -> ThroughputModel | None:
     """The Configs of all families that were measured, if any."""
-    batched = prod(problem.extents[3:]) > 1
+    batched = _batch(problem) > 1
     return _throughput_model(problem.stems, problem.dtype.letter, problem.layout, batched, device)
 
 
@@ -309,3 +398,4 @@ def forget() -> None:
     """Forget what was read of the files of tuned values."""
     measured.cache_clear()
     _throughput_model.cache_clear()
+    _tuned_table.cache_clear()

@@ -7,13 +7,14 @@ was nearby and by what is usual there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from math import log2
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .split_k import CYCLE
 
@@ -80,8 +81,8 @@ class ThroughputModel:
         self._of = family.argmax(axis=0)
         self._sums, self._counts = family @ self._logs, family @ self._has_sample  # families by points
 
-    def at(self, extents: Extents) -> Iterator[tuple[Measured, float, float]]:
-        """Each Config with its pace at `extents`, and by what factor this is in uncertainty.
+    def at(self, extents: Extents) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The pace of each Config at `extents`, and by what factor it is uncertain.
 
         What sets a Config's pace apart from the usual one of its family there is partly luck with the extents
         at which it was measured, so it counts the less the farther the nearest of these are.
@@ -94,7 +95,7 @@ class ThroughputModel:
         shares = self._has_sample * ((nearest[:, None] + SAME) / (distances + SAME)) ** 2  # Shepard (1968)
         own = np.exp(-nearest / NEAR)
         logs = (shares * self._logs).sum(axis=1) / shares.sum(axis=1) * own + usual[self._of] * (1 - own)
-        yield from zip(self.tuned, np.exp(logs).tolist(), (1 + UNCERTAINTY * nearest).tolist(), strict=True)
+        return np.exp(logs), 1 + UNCERTAINTY * nearest
 
 
 class Unmeasured(NamedTuple):
@@ -102,9 +103,9 @@ class Unmeasured(NamedTuple):
 
     tuned: Sequence[Measured]
 
-    def at(self, extents: Extents) -> Iterator[tuple[Measured, float, float]]:
-        """Each Config with a cycle's usual time."""
-        return ((known, CYCLE, 1.0) for known in self.tuned)
+    def at(self, extents: Extents) -> tuple[NDArray[Any], NDArray[Any]]:
+        """A cycle's usual time, for each Config."""
+        return np.full(len(self.tuned), CYCLE), np.ones(len(self.tuned))
 
 
 def _padded(extents: Extents) -> list[int]:

@@ -16,7 +16,7 @@ from ..kernels.common.smem_tile import SmemTile
 from ..kernels.registry import family_of
 from .block import ANSWER, BARRIER, L2_BYTES, LINE, START, Block, dram_rate, mma_time, slots_per_fma
 from .columns import Columns, larger, pick
-from .occupancy import alike
+from .occupancy import STRIPES, alike
 
 __all__ = ["dram_cycles", "fma_step", "gemm_block", "stripe_cycles"]
 
@@ -50,6 +50,16 @@ def gemm_block(config: Any, k: int, device: Device, sector_misaligned: tuple[boo
 
 
 def _stripe(config: Any, device: Device, sector_misaligned: tuple[bool, bool]) -> Block:
+    """One stripe of a tile, as the Config, or `Columns`, remembers it."""
+    kept = vars(config).setdefault(STRIPES, {})
+    known, stripe = kept.get(sector_misaligned, (None, None))
+    if known is not device:
+        stripe = _stripe_of(config, device, sector_misaligned)
+        kept[sector_misaligned] = device, stripe
+    return stripe
+
+
+def _stripe_of(config: Any, device: Device, sector_misaligned: tuple[bool, bool]) -> Block:
     """One stripe of a tile; memory answers the later, the shorter the ring."""
     if isinstance(config, Columns):
         rows = np.array([stripe_cycles(alike(each), device, sector_misaligned) for each in config.configs])
@@ -166,7 +176,7 @@ def _lines(addresses: Sequence[int], across: int) -> int:
     return sum(max(Counter(place % across for place in part).values()) for part in parts)
 
 
-def dram_cycles(config: Any, extents: tuple[int, int, int], resident: int, device: Device) -> float:
+def dram_cycles(config: Any, extents: tuple[int, int, int], resident: Any, device: Device) -> Any:
     """Cycles that DRAM needs: each operand once if L2 holds them, else what each wave touches."""
     if not device.dram_bytes:
         return 0.0

@@ -17,6 +17,7 @@ __all__ = [
     "REGISTER_SLACK",
     "OVERHEAD",
     "RING",
+    "STRIPES",
     "Demand",
     "Fit",
     "alike",
@@ -93,7 +94,9 @@ def demand(config: Any) -> Demand:
     return found
 
 
-_DEMAND = "_demand"  # beside the values that the Config itself remembers
+# beside the values that a Config itself remembers
+_DEMAND = "_demand"
+STRIPES = "_stripes"  # cycles of a stripe, by alignment
 
 
 def alike(config: Any) -> Any:
@@ -108,6 +111,7 @@ def with_values(config: Any, values: Parameters) -> Any:
     copy = object.__new__(type(config))
     known = vars(copy)
     known.update(vars(config), **values)
+    known.pop(STRIPES, None)
     if "stages" in values:
         known.pop(_DEMAND, None)
     return copy
