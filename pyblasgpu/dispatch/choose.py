@@ -16,10 +16,12 @@ from ..gpu.device import Device
 from ..types import Dtype, Region, Triangle
 from . import overrides, tuned_files
 from .decisions import OVERRIDE, KernelChoice
-from .gemm import GemmProblem, fastest, forget, from_override, measured
+from .gemm import fastest, from_override
+from .gemm_problem import GemmProblem
 from .leaf import fixed, of_class
 from .operand_copies import ALIGNED, OperandLayouts, with_layout
 from .split_k import attainable
+from .tuned_products import forget, measured
 
 __all__ = [
     "KernelChoice", "generation", "reload", "select", "tuned_configs",

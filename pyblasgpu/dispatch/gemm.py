@@ -10,24 +10,17 @@ kind is taken. Untimed persistent variants are candidates too (`variants`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from functools import lru_cache, partial
-from math import inf, prod
+from collections.abc import Iterable, Iterator
+from functools import partial
+from math import inf
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from ..database import is_batch, size_class, sizes_of, tuned_at
-from ..errors import BackendUnavailable
 from ..gpu.device import Device
 from ..model.score import cycles
-from ..types import DTYPES, Dtype, Region, Triangle
-from . import tuned_files
-from .decisions import COMPUTED, OVERRIDE, KernelChoice
-from .leaf import computed, of_class, runs
-from .lower_bounds import LowerBounds
+from ..types import Region
+from .decisions import OVERRIDE, KernelChoice
+from .gemm_problem import GemmProblem, match_alignment, variant_for, without_3m
 from .operand_copies import (
     ALIGNED,
     LAYOUT,
@@ -42,34 +35,14 @@ from .operand_copies import (
     packing,
     within,
 )
-from .split_k import pace, split_times, stream_k, whole_or_stream_k
-from .throughput_model import Measured, Sample, ThroughputModel, Unmeasured
-from .variants import fused_variant, min_share, persistent_variants, three_m_variant, triangle_variants
+from .split_k import split_times, stream_k, whole_or_stream_k
+from .throughput_model import Measured
+from .tuned_products import Row, is_tuned, table
+from .variants import min_share, persistent_variants
 
-__all__ = ["GemmProblem", "fastest", "from_override", "forget", "measured"]
+__all__ = ["fastest", "from_override"]
 
 UNTIMED_MARGIN = 1.03  # of an untimed variant's seconds
-
-
-class GemmProblem(NamedTuple):
-    """A product, and what is fixed of how it is computed."""
-
-    stems: tuple[str, ...]
-    dtype: Dtype
-    layout: str
-    extents: tuple[int, ...]
-    region: Region | Triangle
-    splits: int | None
-    copied: tuple[bool, bool]
-    packed: bool | None
-    aligned: tuple[int, int]
-    three_m: bool
-    room: int | None
-
-    @property
-    def layouts(self) -> OperandLayouts:
-        """How the operands lie."""
-        return OperandLayouts(self.layout, self.copied, self.aligned)
 
 
 def from_override(config: Any, problem: GemmProblem, device: Device) -> KernelChoice:
@@ -148,7 +121,7 @@ def _copied_candidates(
         return
     room = None if problem.room is None else problem.room - (size - given)
     problem = problem._replace(**other._asdict(), room=room)
-    if _tuned(problem, device):
+    if is_tuned(problem, device):
         for candidate in _candidates(problem, limit - extra, device):
             yield candidate._replace(seconds=candidate.seconds + extra)
 
@@ -183,83 +156,21 @@ def _stream_k_candidates(
                 yield candidate._replace(seconds=seconds, splits=time.splits, config=variant)
 
 
-class _Row(NamedTuple):
-    """A Config as it may run: the number of the `known` one, its variant, how many times longer that takes,
-    and the variant for operands as they are aligned.
-    """
-
-    number: int
-    known: Measured
-    variant: Any
-    slowdown: float
-    config: Any
-
-
-class _Table:
-    """What a model knows, as it may run for problems of one kind, with lower bounds of their seconds."""
-
-    def __init__(self, model: ThroughputModel | Unmeasured, problem: GemmProblem, device: Device):
-        self.rows = list(_rows(model.tuned, problem, device))
-        self._model, self._numbers = model, np.array([row.number for row in self.rows], dtype=int)
-        self._slowdowns = np.array([row.slowdown for row in self.rows])
-        self._bounds = LowerBounds([row.config for row in self.rows], device) if self.rows else None
-
-    def likeliest(self, problem: GemmProblem) -> Iterator[tuple[float, int, float, float]]:
-        """A lower bound of each row's seconds, the least first; the row, the pace of a cycle, and by what
-        factor it is uncertain.
-        """
-        if self._bounds is None:
-            return
-        paces, factors = (values[self._numbers] for values in self._model.at(problem.extents))
-        bounds = np.zeros(len(self.rows))
-        if problem.splits in (None, 1):
-            may_split = problem.splits is None
-            bounds = self._bounds.seconds(paces, problem.extents, problem.region, may_split)
-            bounds = bounds * factors * self._slowdowns
-        order = np.argsort(bounds, kind="stable")
-        columns = (bounds[order], order, paces[order], factors[order])
-        yield from zip(*(column.tolist() for column in columns), strict=True)
-
-
-def _rows(tuned: Sequence[Measured], problem: GemmProblem, device: Device) -> Iterator[_Row]:
-    for number, known in enumerate(tuned):
-        chosen = variant_for(known.config, problem, device)
-        if chosen is None:
-            continue
-        for variant, slowdown in triangle_variants(chosen, problem.region, device):
-            config = match_alignment(variant, problem.aligned)
-            yield _Row(number, known, variant, slowdown, config)
-
-
-def _table(problem: GemmProblem, device: Device) -> _Table:
-    if _tuned(problem, device) is None:
-        return _Table(_unmeasured(problem, device), problem, device)
-    kind = problem._replace(extents=(1,) * 3 + (2,) * (_batch(problem) > 1), splits=None, room=None)
-    return _tuned_table(kind._replace(copied=(False, False), packed=None), device)
-
-
-@lru_cache(maxsize=1 << 10)
-def _tuned_table(kind: GemmProblem, device: Device) -> _Table:
-    model = _tuned(kind, device)
-    assert model
-    return _Table(model, kind, device)
-
-
 def _tuned_candidates(problem: GemmProblem, limit: float, device: Device) -> list[Candidate]:
     """Those of what the tuner kept, in its order."""
-    table = _table(problem, device)
+    candidates = table(problem, device)
     kept: list[tuple[int, list[Candidate]]] = []
-    for bound, at, cycle, uncertainty in table.likeliest(problem):
+    for bound, at, cycle, uncertainty in candidates.likeliest(problem):
         if bound > limit:
             break
-        times = list(_of_row(table.rows[at], cycle, uncertainty, problem, device))
+        times = list(_of_row(candidates.rows[at], cycle, uncertainty, problem, device))
         limit = min([limit, *(candidate.seconds for candidate in times)])
         kept.append((at, times))
     return [candidate for _, times in sorted(kept, key=itemgetter(0)) for candidate in times]
 
 
 def _of_row(
-    row: _Row, cycle: float, uncertainty: float, problem: GemmProblem, device: Device
+    row: Row, cycle: float, uncertainty: float, problem: GemmProblem, device: Device
 ) -> Iterator[Candidate]:
     """The candidates of a Config, by numbers of slices."""
     cycle *= _misalignment_cost(row.config, problem, device)
@@ -268,28 +179,6 @@ def _of_row(
     ):
         seconds = time.seconds * uncertainty * row.slowdown
         yield Candidate(seconds, time.splits, row.variant, row.known, problem.copied, cycle * uncertainty)
-
-
-def without_3m(problem: GemmProblem) -> GemmProblem:
-    """What is asked for where no kernel has the three products; a product in place has no stand-in."""
-    if isinstance(problem.region, Triangle):
-        raise BackendUnavailable(f"no {problem.dtype.name} product at hand can be made in place")
-    return problem._replace(three_m=False)
-
-
-def variant_for(config: Any, problem: GemmProblem, device: Device) -> Any:
-    """`config`, or its variant with three products, or for a product in place; None where there is none."""
-    if isinstance(problem.region, Triangle):
-        return fused_variant(config, problem.region)
-    return three_m_variant(config, device) if problem.three_m else config
-
-
-@lru_cache(maxsize=1 << 12)
-def match_alignment(config: Any, aligned: tuple[int, int]) -> Any:
-    """`config` as it runs on operands that begin at multiples of so many bytes."""
-    a, b = (max(distance // config.dtype_facts.itemsize, 1) for distance in aligned)
-    sector_misaligned = min(aligned) < ALIGNED
-    return config.with_vector_width(a, b, sector_misaligned) if sector_misaligned else config
 
 
 def _misalignment_cost(config: Any, problem: GemmProblem, device: Device) -> float:
@@ -311,13 +200,13 @@ def _packed_candidates(problem: GemmProblem, limit: float, device: Device) -> It
     if packed is False or (slices and not packed):
         return
     kind = problem._replace(layout=LAYOUT, aligned=(ALIGNED, ALIGNED), splits=None if slices else splits)
-    if not packed and _tuned(kind, device) is None:
+    if not packed and not is_tuned(kind, device):
         return
-    table = _table(kind._replace(region=Region.ALL), device)
-    for bound, at, cycle, uncertainty in table.likeliest(kind._replace(splits=kind.splits and 1)):
+    candidates = table(kind._replace(region=Region.ALL), device)
+    for bound, at, cycle, uncertainty in candidates.likeliest(kind._replace(splits=kind.splits and 1)):
         if bound > limit:
             return
-        row = table.rows[at]
+        row = candidates.rows[at]
         variant = packed_variant(row.variant, device)
         if variant is None or not (packed or fits(variant, extents, copied, problem.room)):
             continue
@@ -326,76 +215,3 @@ def _packed_candidates(problem: GemmProblem, limit: float, device: Device) -> It
         seconds = time.seconds * uncertainty + packing(variant, extents, device)
         limit = min(limit, seconds)
         yield Candidate(seconds, time.splits, variant, row.known, copied)
-
-
-def _batch(problem: GemmProblem) -> int:
-    return prod(problem.extents[3:])
-
-
-def _tuned(problem: GemmProblem, device: Device) -> ThroughputModel | None:
-    """The Configs of all families that were measured, if any."""
-    batched = _batch(problem) > 1
-    return _throughput_model(problem.stems, problem.dtype.letter, problem.layout, batched, device)
-
-
-def _unmeasured(problem: GemmProblem, device: Device) -> Unmeasured:
-    """A Config of each family that suits the device, from a file if any family has one there."""
-    stems, dtype, layout, extents, *_ = problem
-    usable = [stem for stem in stems if runs(stem, device)] or stems
-    found = [of_class((stem,), dtype.letter, layout, extents, device) for stem in usable]
-    filed = [choice for choice in found if choice.origin != COMPUTED]
-    if problem.three_m and not any(variant_for(choice.config, problem, device) for choice in filed):
-        found, filed = list(_computed_3m_variants(problem, usable, device)), []
-    return Unmeasured([Measured(choice.config, (((), choice.origin),)) for choice in filed or found])
-
-
-def _computed_3m_variants(
-    problem: GemmProblem, stems: Sequence[str], device: Device
-) -> Iterator[KernelChoice]:
-    """With three products, of each family that has them."""
-    for stem in stems:
-        size = size_class(stem, problem.extents)
-        with suppress(BackendUnavailable):
-            yield KernelChoice(
-                computed(stem, problem.dtype.letter, problem.layout, size, device, True), COMPUTED
-            )
-
-
-@lru_cache(maxsize=1 << 10)
-def measured(stem: str, dtype: str, layout: str, batched: bool, device: Device) -> tuple[Measured, ...]:
-    """The Configs with a time; of batches, which hide latency, there are times only for batches."""
-    origins: dict[Any, list[tuple[tuple[int, ...], str]]] = {}
-    rates: dict[Any, dict[str, float]] = {}
-    for size in sizes_of(stem):
-        filed = tuned_files.of_class(stem, dtype, layout, size, device)
-        if filed and filed.tflops:
-            won = tuned_at(stem, size)[-1], f"{filed.origin}, class {size}"
-            origins.setdefault(filed.config, []).append(won)
-            rates.setdefault(filed.config, {}).update({**filed.elsewhere, size: filed.tflops})
-    flops = DTYPES[dtype].flops_per_fma
-
-    def samples(config: Any) -> Iterator[Sample]:
-        for size, rate in rates[config].items():
-            if batched or not is_batch(size):
-                extents = tuned_at(stem, size)[-1]
-                seconds = flops * prod(extents) / rate / 1e12
-                yield Sample(extents, pace(config, extents, seconds, device))
-
-    found = (Measured(config, tuple(won), tuple(samples(config))) for config, won in origins.items())
-    return tuple(known for known in found if known.samples)
-
-
-@lru_cache(maxsize=1 << 10)
-def _throughput_model(
-    stems: tuple[str, ...], dtype: str, layout: str, batched: bool, device: Device
-) -> ThroughputModel | None:
-    """Those of several families."""
-    tuned = [known for stem in stems for known in measured(stem, dtype, layout, batched, device)]
-    return ThroughputModel(tuned) if tuned else None
-
-
-def forget() -> None:
-    """Forget what was read of the files of tuned values."""
-    measured.cache_clear()
-    _throughput_model.cache_clear()
-    _tuned_table.cache_clear()

@@ -79,6 +79,8 @@ class ThroughputModel:
         stems = [known.config.STEM for known in tuned]
         family = np.array([[stem == other for other in stems] for stem in dict.fromkeys(stems)], float)
         self._of = family.argmax(axis=0)
+        # a choice asks for the same extents several times, once for each way to copy operands
+        self._last: tuple[Extents | None, Any] = (None, None)
         self._sums, self._counts = family @ self._logs, family @ self._has_sample  # families by points
 
     def at(self, extents: Extents) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -87,6 +89,14 @@ class ThroughputModel:
         What sets a Config's pace apart from the usual one of its family there is partly luck with the extents
         at which it was measured, so it counts the less the farther the nearest of these are.
         """
+        known, answer = self._last
+        if known != extents:
+            answer = self._at(extents)
+            self._last = extents, answer
+        paces, factors = answer
+        return paces, factors
+
+    def _at(self, extents: Extents) -> tuple[NDArray[Any], NDArray[Any]]:
         distances = np.abs(self._points - np.log2(_padded(extents))).sum(axis=1)
         # the usual pace: the mean of a family's Configs, the nearer the weightier
         weights = np.exp(-distances / REACH)

@@ -11,7 +11,7 @@ from recorded import GEMM_WINNERS, seconds_of
 
 from benchmarks.kernels import choice_of
 from pyblasgpu.database import Document, sizes_of, tuned_at
-from pyblasgpu.dispatch import choose, split_k, tuned_files, variants
+from pyblasgpu.dispatch import choose, split_k, tuned_files, tuned_products, variants
 from pyblasgpu.dispatch import gemm as dispatch_gemm
 from pyblasgpu.dispatch.choose import tuned_configs
 from pyblasgpu.dispatch.overrides import override
@@ -125,7 +125,7 @@ def ordinary_alone(monkeypatch):
 
 def choices(times) -> dict:
     choose._chosen.clear()
-    dispatch_gemm.forget()
+    tuned_products.forget()
     with override("packed", False):
         return {
             (letter, layout, size): choose.select(

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pyblasgpu.dispatch import choose
-from pyblasgpu.dispatch import gemm as dispatch_gemm
+from pyblasgpu.dispatch import choose, gemm_problem
 from pyblasgpu.dispatch.algorithms import trmm_algorithm
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.dispatch.variants import fused_variant
@@ -88,8 +87,10 @@ def test_work_in_levels():
     assert longest < share and same == longest and fewer < 0.6 * share
 
 
-def test_without_a_config_for_it_the_choice_says_so(monkeypatch):
-    monkeypatch.setattr(dispatch_gemm, "fused_variant", lambda config, triangle: None)
+def test_without_a_config_for_it_the_choice_says_so(monkeypatch, request):
+    monkeypatch.setattr(gemm_problem, "fused_variant", lambda config, triangle: None)
+    choose.reload()
+    request.addfinalizer(choose.reload)
     with pytest.raises(BackendUnavailable, match="in place"):
         choose.select("gemm", DTYPES["d"], "nn", (999, 999, 999), H200, region=Triangle.LOWER_LEFT)
     assert planned("d", 999, 999) is None
