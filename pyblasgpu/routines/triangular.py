@@ -1,13 +1,14 @@
-"""The recursion of TRMM and TRSM (Charara, Ltaief and Keyes, KBLAS), written once for all variants.
+"""Triangles T on the left of B: normal form, the recursion of TRMM and TRSM, operands of fused kernels.
 
-Every case is first turned into T lower triangular, on the left: the right side is the left side of the
-transposed problem, an upper triangle is a lower one read backwards; both are views. Then
+A call is normalised once. The right side is the left side of the transposed problem. Rows of B run forwards
+in memory (`TriangularSystem.oriented`). The recursion (Charara, Ltaief and Keyes, KBLAS) is written once:
 
     [T11    ] [B1]      TRSM: solve B1, B2 -= T21 B1, solve B2
     [T21 T22] [B2]      TRMM: the same in reverse: multiply B2, B2 += T21 B1, multiply B1
 
-alpha is applied where a block of B is touched first, as the leaf's alpha or GEMM's beta; 1/alpha is never
-formed.
+Blocks of an upper triangle are counted from its last row. Only leaf kernels need a lower one: they read an
+upper triangle backwards. alpha is applied where a block of B is touched first, as the leaf's alpha or GEMM's
+beta; 1/alpha is never formed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ..dispatch.choose import select
-from ..dispatch.decisions import KernelChoice
 from ..dispatch.leaf import stop_size
 from ..gpu.device import current
 from ..kernels.common.triangle_panel import Variant
@@ -29,9 +29,21 @@ from .launch_list import LaunchList
 from .trmm_by_levels import most_workspace
 
 __all__ = [
-    "FusedLaunch", "FusedOperands", "Leaf", "Recurrence", "Update", "leaf_emitter", "lower_left",
-    "emit_in_place", "emit_steps", "fused_operands", "schedule", "split", "tuned_leaf",
-]  # fmt: skip
+    "FusedOperands",
+    "Leaf",
+    "Recurrence",
+    "TriangularSystem",
+    "Update",
+    "emit_in_place",
+    "emit_steps",
+    "fused_operands",
+    "leaf_emitter",
+    "lower_leaf",
+    "on_left",
+    "schedule",
+    "split",
+    "tuned_leaf",
+]
 
 
 class Leaf(NamedTuple):
@@ -68,13 +80,63 @@ def schedule(n: int, stop: int, first: int = 0) -> Iterator[Leaf | Update]:
     yield from schedule(n - half, stop, first + half)
 
 
-def lower_left(t: Operand, b: Operand, side: Side, uplo: Uplo) -> tuple[Operand, Operand]:
-    """Views of T and B in which T is lower triangular and stands on the left."""
-    if side is Side.RIGHT:
-        t, b, uplo = t.T, b.T, uplo.flipped
-    if uplo is Uplo.UPPER:
-        t, b = t.flip(rows=True, cols=True), b.flip(rows=True)
-    return t, b
+class TriangularSystem(NamedTuple):
+    """A triangle T on the left of B, with rows that are counted in the order of substitution.
+
+    Attributes
+    ----------
+    t, b : Operand
+    uplo : Uplo
+        Row 0 is the first one of a lower triangle, the last one of an upper one.
+    """
+
+    t: Operand
+    b: Operand
+    uplo: Uplo
+
+    @property
+    def flipped(self) -> TriangularSystem:
+        """The same, read backwards."""
+        t, b = self.t.flip(rows=True, cols=True), self.b.flip(rows=True)
+        return TriangularSystem(t, b, self.uplo.flipped)
+
+    @property
+    def lower(self) -> TriangularSystem:
+        """The same with T lower triangular."""
+        return self if self.uplo is Uplo.LOWER else self.flipped
+
+    @property
+    def forwards(self) -> TriangularSystem:
+        """The same with rows of B that run forwards in memory."""
+        return self if self.b.row_stride >= 0 else self.flipped
+
+    @property
+    def oriented(self) -> TriangularSystem:
+        """`forwards` where columns of T run as rows of B do, else `lower`: GEMM reads only one backwards."""
+        alike = (self.t.col_stride < 0) == (self.b.row_stride < 0)
+        return self.forwards if alike else self.lower
+
+    def rows(self, first: int, last: int) -> Operand:
+        """Rows of B."""
+        return self.b.block(self._begin(first, last), 0, last - first, self.b.cols)
+
+    def block(self, first: int, last: int) -> TriangularSystem:
+        """The diagonal block of these rows."""
+        begin, rows = self._begin(first, last), last - first
+        return TriangularSystem(self.t.block(begin, begin, rows, rows), self.rows(first, last), self.uplo)
+
+    def off_diagonal(self, first: int, middle: int, last: int) -> Operand:
+        """Rows `middle` to `last` of T, columns `first` to `middle`."""
+        row, col = self._begin(middle, last), self._begin(first, middle)
+        return self.t.block(row, col, last - middle, middle - first)
+
+    def _begin(self, first: int, last: int) -> int:
+        return first if self.uplo is Uplo.LOWER else self.b.rows - last
+
+
+def on_left(t: Operand, b: Operand, side: Side, uplo: Uplo) -> TriangularSystem:
+    """The system of these operands, views of T and B."""
+    return TriangularSystem(t, b, uplo) if side is Side.LEFT else TriangularSystem(t.T, b.T, uplo.flipped)
 
 
 class Recurrence(NamedTuple):
@@ -104,38 +166,38 @@ def emit_in_place(
     b: Operand,
     side: Side,
     uplo: Uplo,
-    work: Callable[[Operand, Operand], None],
+    emit: Callable[[TriangularSystem], None],
 ) -> None:
-    """Emit ``work(t, b)`` with T lower triangular on the left, B overwritten.
+    """Emit what ``emit(system)`` does for these operands, B overwritten.
 
-    Operands that the kernels cannot read in place are packed, B is unpacked after. Beside that the workspace
-    is limited (`most_workspace`), for copies and what products part, cut and pack.
+    Operands that the kernels cannot read in place are copied, and B is copied back. Beside that the workspace
+    is limited (`most_workspace`), for copies, partial tiles and packed operands.
     """
-    t, target = lower_left(t, b, side, uplo)
-    t, b = (
-        operand if _readable(operand) else emit_copy_to_workspace(launches, operand)
-        for operand in (t, target)
-    )
+    system = given = on_left(t, b, side, uplo)
+    if not (_readable(t) and _readable(b)):
+        given = system.lower
+        system = given._replace(t=_readable_copy(launches, given.t), b=_readable_copy(launches, given.b))
     launches.workspace_limit = launches.workspace_bytes + most_workspace(b)
-    work(t, b)
-    if b is not target:
-        emit_copy(launches, 1.0, b, target)
+    emit(system.oriented)
+    if system.b is not given.b:
+        emit_copy(launches, 1.0, system.b, given.b)
 
 
 def emit_steps(
-    launches: LaunchList, t: Operand, b: Operand, recurrence: Recurrence, stop: int, leaf: Callable[..., None]
+    launches: LaunchList,
+    system: TriangularSystem,
+    recurrence: Recurrence,
+    stop: int,
+    leaf: Callable[[TriangularSystem, Any], None],
 ) -> None:
-    """Emit the schedule; ``leaf(t, b, alpha)`` emits what is done to a triangle of up to `stop` rows."""
-    steps = list(schedule(b.rows, stop))
+    """Emit the schedule; ``leaf(block, alpha)`` emits what is done to a triangle of up to `stop` rows."""
+    steps = list(schedule(system.b.rows, stop))
     for step in reversed(steps) if recurrence.in_reverse else steps:
         if isinstance(step, Leaf):
-            rows = step.last - step.first
-            t11, b1 = t.block(step.first, step.first, rows, rows), b.block(step.first, 0, rows, b.cols)
-            leaf(t11, b1, recurrence.leaf_alpha(step.first))
+            leaf(system.block(step.first, step.last), recurrence.leaf_alpha(step.first))
         else:
-            height, depth = step.last - step.middle, step.middle - step.first
-            t21 = t.block(step.middle, step.first, height, depth)
-            b1, b2 = b.block(step.first, 0, depth, b.cols), b.block(step.middle, 0, height, b.cols)
+            t21 = system.off_diagonal(*step)
+            b1, b2 = system.rows(step.first, step.middle), system.rows(step.middle, step.last)
             factor, beta = recurrence.update(step.first)
             emit_gemm(launches, factor, t21, b1, beta, b2)
 
@@ -150,9 +212,9 @@ def tuned_leaf(launches: LaunchList, b: Operand, recurrence: Recurrence) -> tupl
 
 
 def leaf_emitter(
-    launches: LaunchList, t: Operand, b: Operand, recurrence: Recurrence, diag: Diag, config: Any
-) -> Callable[..., None]:
-    """``emit(t, b, alpha)``: one launch of the leaf `config`, for triangles that lie like T and B.
+    launches: LaunchList, t: Operand, b: Operand, diag: Diag, config: Any
+) -> Callable[[Operand, Operand, Any], None]:
+    """``emit(t, b, alpha)``: one launch of the leaf `config`, for lower triangles that lie like T and B.
 
     Those to come have the same strides and batch, and are of no larger order than the leaf's.
     """
@@ -165,9 +227,23 @@ def leaf_emitter(
     return emit
 
 
+def lower_leaf(emit: Callable[[Operand, Operand, Any], None]) -> Callable[[TriangularSystem, Any], None]:
+    """The leaf of `emit_steps` that calls ``emit(t, b, alpha)`` with T lower triangular."""
+
+    def leaf(block: TriangularSystem, alpha) -> None:
+        emit(block.lower.t, block.lower.b, alpha)
+
+    return leaf
+
+
 def _readable(operand: Operand) -> bool:
     """Whether complex elements lie at addresses that their vector loads can take."""
     return operand.pointer % operand.dtype.itemsize == 0
+
+
+def _readable_copy(launches: LaunchList, operand: Operand) -> Operand:
+    """`operand`, or a copy that kernels can read."""
+    return operand if _readable(operand) else emit_copy_to_workspace(launches, operand)
 
 
 def _integers(t: Operand, b: Operand) -> tuple:
@@ -224,21 +300,6 @@ class FusedOperands(NamedTuple):
     def lead(self) -> int:
         """Elements from one column of T, or row, to the next."""
         return self.t.col_stride if contiguous(self.t) else self.t.row_stride
-
-
-class FusedLaunch(NamedTuple):
-    """A routine as a kernel has it.
-
-    Attributes
-    ----------
-    operands : FusedOperands
-        T and C.
-    choice : KernelChoice
-        The Config of a GEMM kernel.
-    """
-
-    operands: FusedOperands
-    choice: KernelChoice
 
 
 def fused_operands(t: Operand, b: Operand, side: Side, uplo: Uplo) -> FusedOperands | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from ..database import RECURSION
 from ..dispatch.algorithms import TRMM_FUSED, trmm_algorithm
@@ -11,7 +12,15 @@ from ..types import Diag, Side, Uplo
 from . import trmm_by_levels, trmm_fused
 from .copies import emit_scale
 from .launch_list import ALPHA, LaunchList, cached_launch_list
-from .triangular import Recurrence, emit_in_place, emit_steps, leaf_emitter, tuned_leaf
+from .triangular import (
+    Recurrence,
+    TriangularSystem,
+    emit_in_place,
+    emit_steps,
+    leaf_emitter,
+    lower_leaf,
+    tuned_leaf,
+)
 
 __all__ = ["emit", "launch_list", "trmm"]
 
@@ -68,20 +77,20 @@ _RECURRENCE = Recurrence("trmm", True, _leaf_alpha, _update)
 def emit(launches: LaunchList, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Diag) -> None:
     """Emit the whole call."""
     algorithm = trmm_algorithm(launches.dtype, t.rows, b.rows * b.cols // t.rows)
-    whole = None
-    if algorithm.name == TRMM_FUSED:
-        whole = trmm_fused.plan(launches, t, b, side, uplo)
-    launches.choices.append(algorithm if whole else replace(algorithm, name=RECURSION))
-    if whole:
-        trmm_fused.emit(launches, whole, diag)
-        return
+    fused = trmm_fused.plan(launches, t, b, side, uplo) if algorithm.name == TRMM_FUSED else None
+    if fused:
+        launches.choices.append(algorithm)
+        trmm_fused.emit(launches, fused, diag)
+    else:
+        launches.choices.append(replace(algorithm, name=RECURSION))
+        emit_in_place(launches, t, b, side, uplo, partial(_emit_recursion, launches, diag))
 
-    def multiply(t: Operand, b: Operand) -> None:
-        config, stop = tuned_leaf(launches, b, _RECURRENCE)
-        leaf = leaf_emitter(launches, t, b, _RECURRENCE, diag, config)
-        if b.batch == 1:  # the blocks of a batch of triangles would be a batch of batches
-            leaf = trmm_by_levels.level_emitter(launches, b, leaf, stop)
-            stop = max(stop, trmm_by_levels.LARGEST)
-        emit_steps(launches, t, b, _RECURRENCE, stop, leaf)
 
-    emit_in_place(launches, t, b, side, uplo, multiply)
+def _emit_recursion(launches: LaunchList, diag: Diag, system: TriangularSystem) -> None:
+    t, b, _ = system.lower
+    config, stop = tuned_leaf(launches, b, _RECURRENCE)
+    leaf = leaf_emitter(launches, t, b, diag, config)
+    if b.batch == 1:  # the blocks of a batch of triangles would be a batch of batches
+        leaf = trmm_by_levels.level_emitter(launches, b, leaf, stop)
+        stop = max(stop, trmm_by_levels.LARGEST)
+    emit_steps(launches, system, _RECURRENCE, stop, lower_leaf(leaf))

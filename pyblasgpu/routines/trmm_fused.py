@@ -7,7 +7,7 @@ levels, which are no chain, go through a copy of B. Here nothing is copied but t
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import NamedTuple
 
 from ..dispatch.choose import select
 from ..dispatch.decisions import KernelChoice
@@ -20,14 +20,25 @@ from ..operands import Operand
 from ..types import Diag, Side, Uplo
 from .gemm import contiguous, match_alignment
 from .launch_list import ALPHA, LaunchList
-from .triangular import FusedLaunch, FusedOperands, fused_operands
+from .triangular import FusedOperands, fused_operands
 from .trmm_by_levels import most_workspace
 
-__all__ = ["FusedTrmm", "plan", "emit"]
+__all__ = ["FusedTrmm", "emit", "plan"]
 
 
-class FusedTrmm(FusedLaunch):
-    """A TRMM as the kernel has it, C := alpha T C or C := alpha C T, C by columns."""
+class FusedTrmm(NamedTuple):
+    """A TRMM as the kernel has it, C := alpha T C or C := alpha C T, C by columns.
+
+    Attributes
+    ----------
+    operands : FusedOperands
+        T and C.
+    choice : KernelChoice
+        The Config of a GEMM kernel.
+    """
+
+    operands: FusedOperands
+    choice: KernelChoice
 
     @property
     def block(self) -> int:
@@ -54,8 +65,8 @@ def plan(launches: LaunchList, t: Operand, b: Operand, side: Side, uplo: Uplo) -
         choice = _choose(launches, found)
     except BackendUnavailable:
         return None
-    job = FusedTrmm(found, choice)
-    return job if launches.dtype.itemsize * sum(job.scratch) <= most_workspace(b) else None
+    fused = FusedTrmm(found, choice)
+    return fused if launches.dtype.itemsize * sum(fused.scratch) <= most_workspace(b) else None
 
 
 def _choose(launches: LaunchList, operands: FusedOperands) -> KernelChoice:
@@ -66,22 +77,21 @@ def _choose(launches: LaunchList, operands: FusedOperands) -> KernelChoice:
     return replace(found, config=match_alignment(found.config, *operands.factors))
 
 
-def emit(launches: LaunchList, job: FusedTrmm, diag: Diag) -> None:
+def emit(launches: LaunchList, fused: FusedTrmm, diag: Diag) -> None:
     """Emit the two launches."""
-    launches.choices.append(job.choice)
-    (t, c, triangle), config = job.operands, cast(Any, job.choice.config)
-    lead = job.operands.lead
+    launches.choices.append(fused.choice)
+    (t, c, triangle), config, lead = fused.operands, fused.choice.config, fused.operands.lead
     with launches.temporary():
-        blocks, flags = (launches.scratch(count, 1, 1) for count in job.scratch)
-        _emit_blocks(launches, job, diag, (blocks, flags), (t.rows, job.block, flags.rows, lead))
-        kernel = FAMILIES[config.STEM].source(config, *job.operands.conjs, triangle=triangle)
+        blocks, flags = (launches.scratch(count, 1, 1) for count in fused.scratch)
+        _emit_blocks(launches, fused, diag, (blocks, flags), (t.rows, fused.block, flags.rows, lead))
+        kernel = FAMILIES[config.STEM].source(config, *fused.operands.conjs, triangle=triangle)
         operands, grid = (t._replace(conj=False), blocks, flags, c), config.grid(c.rows, c.cols)
         launches.emit(kernel, grid, operands, lambda *_: (c.rows, c.cols, lead, c.col_stride), (ALPHA,))
 
 
-def _emit_blocks(launches: LaunchList, job: FusedTrmm, diag: Diag, scratch: tuple, integers: tuple) -> None:
+def _emit_blocks(launches: LaunchList, fused: FusedTrmm, diag: Diag, scratch: tuple, integers: tuple) -> None:
     """The diagonal blocks of T into scratch, and flags."""
-    t, _, triangle = job.operands
+    t, _, triangle = fused.operands
     choice = select(diagonal_blocks.STEM, launches.dtype, "", (t.rows,), current(launches.device))
     kernel = diagonal_blocks.source(choice.config, triangle.uplo, diag is Diag.UNIT, contiguous(t))
     operands, blocks = (t, *scratch), choice.config.grid(*integers[:2])

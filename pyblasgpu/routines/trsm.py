@@ -20,7 +20,15 @@ from ..types import Diag, Side, Uplo
 from . import trsm_fused, trsv
 from .copies import emit_scale
 from .launch_list import ALPHA, LaunchList, cached_launch_list
-from .triangular import Recurrence, emit_in_place, emit_steps, leaf_emitter, tuned_leaf
+from .triangular import (
+    Recurrence,
+    TriangularSystem,
+    emit_in_place,
+    emit_steps,
+    leaf_emitter,
+    lower_leaf,
+    tuned_leaf,
+)
 
 __all__ = ["emit", "launch_list", "trsm"]
 
@@ -76,33 +84,32 @@ _RECURRENCE = Recurrence("trsm", False, _leaf_alpha, _update)
 
 def emit(launches: LaunchList, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Diag) -> None:
     """Emit the whole call."""
+    emit_in_place(launches, t, b, side, uplo, partial(_emit_solution, launches, diag))
 
-    def solve(t: Operand, b: Operand) -> None:
-        device = current(launches.device)
-        algorithm = trsm_algorithm(launches.dtype, b.rows, b.cols, b.batch, device)
-        rows = trsm_fused.fused_order(launches, t, b, algorithm)
-        uses_trsv = algorithm.name == TRSV and trsv.applies(b)
-        uses_small = algorithm.name == TRSM_SMALL and runs(TRSM_SMALL, device)
-        applies = rows or uses_trsv or uses_small
-        launches.choices.append(algorithm if applies else replace(algorithm, name=RECURSION))
-        if uses_trsv:
-            trsv.emit(launches, t, b, diag)
-        elif rows:
-            emit_steps(launches, t, b, _RECURRENCE, rows, partial(trsm_fused.emit, launches, diag))
-        elif uses_small:
-            choice = select(TRSM_SMALL, launches.dtype, "", (b.rows, b.cols), device)
-            launches.choices.append(choice)
-            by_order = partial(_emit_small, launches, diag, choice.config)
-            emit_steps(launches, t, b, _RECURRENCE, choice.config.most_rows, by_order)
-        else:
-            config, stop = tuned_leaf(launches, b, _RECURRENCE)
-            emit_steps(
-                launches, t, b, _RECURRENCE, stop, leaf_emitter(launches, t, b, _RECURRENCE, diag, config)
-            )
 
-    emit_in_place(launches, t, b, side, uplo, solve)
+def _emit_solution(launches: LaunchList, diag: Diag, system: TriangularSystem) -> None:
+    b, device = system.b, current(launches.device)
+    algorithm = trsm_algorithm(launches.dtype, b.rows, b.cols, b.batch, device)
+    fused = trsm_fused.plan(launches, system, algorithm)
+    if fused:
+        launches.choices.append(algorithm)
+        solve = partial(trsm_fused.emit, launches, fused, diag)
+        emit_steps(launches, system, _RECURRENCE, max(fused), solve)
+    elif algorithm.name == TRSV and trsv.applies(b):
+        launches.choices.append(algorithm)
+        trsv.emit(launches, system.lower.t, system.lower.b, diag)
+    elif algorithm.name == TRSM_SMALL and runs(TRSM_SMALL, device):
+        choice = select(TRSM_SMALL, launches.dtype, "", (b.rows, b.cols), device)
+        launches.choices += [algorithm, choice]
+        small = partial(_emit_small, launches, diag, choice.config)
+        emit_steps(launches, system, _RECURRENCE, choice.config.most_rows, lower_leaf(small))
+    else:
+        launches.choices.append(replace(algorithm, name=RECURSION))
+        config, stop = tuned_leaf(launches, b, _RECURRENCE)
+        leaf = leaf_emitter(launches, system.lower.t, system.lower.b, diag, config)
+        emit_steps(launches, system, _RECURRENCE, stop, lower_leaf(leaf))
 
 
 def _emit_small(launches: LaunchList, diag: Diag, config: TrsmSmall, t: Operand, b: Operand, alpha) -> None:
     """A leaf, by the Config that goes with its order."""
-    leaf_emitter(launches, t, b, _RECURRENCE, diag, config.serving(b.rows, b.cols))(t, b, alpha)
+    leaf_emitter(launches, t, b, diag, config.serving(b.rows, b.cols))(t, b, alpha)

@@ -9,71 +9,61 @@ then it ends early, in triangles of which each is one launch.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
 
 from ..database import max_fused_order
 from ..dispatch import trsm_fused as dispatch_trsm_fused
-from ..dispatch.decisions import Algorithm
+from ..dispatch.decisions import Algorithm, KernelChoice
 from ..errors import BackendUnavailable
 from ..gpu.device import current
 from ..kernels.registry import FAMILIES
 from ..kernels.trsv import kernel as trsv
-from ..operands import Operand
-from ..types import Diag, Side, Uplo
+from ..types import Diag, Side
 from .gemm import match_alignment
 from .launch_list import LaunchList
-from .triangular import FusedLaunch, FusedOperands, Leaf, fused_operands, schedule
+from .triangular import FusedOperands, Leaf, TriangularSystem, fused_operands, schedule
 
-__all__ = ["fused_order", "job", "emit"]
+__all__ = ["emit", "plan"]
 
 
-def fused_order(launches: LaunchList, t: Operand, b: Operand, algorithm: Algorithm) -> int:
-    """Up to how many rows triangles are solved in one launch, all, or those in which the recursion ends.
+def plan(launches: LaunchList, system: TriangularSystem, algorithm: Algorithm) -> dict[int, KernelChoice]:
+    """Rows -> the kernel of each triangle that is solved in one launch: all, or what the recursion ends in.
 
-    T is lower triangular and stands on the left. 0 where another algorithm is chosen, and where the kernel
-    does not solve these operands: `fused_operands` has none, `trsv` has them, or there are more strips than
-    flags.
+    Empty where another algorithm is chosen, and where the kernel does not solve these operands:
+    `fused_operands` has none, `trsv` has them, or there are more strips than flags.
     """
-    rows = max_fused_order(algorithm.name, b.rows)
-    if not rows or _fused_operands(t, b) is None or b.cols <= trsv.MOST_COLS:
-        return 0
+    b = system.b
+    stop = max_fused_order(algorithm.name, b.rows)
+    if not stop or b.cols <= trsv.MOST_COLS or _fused_operands(system) is None:
+        return {}
+    orders = {step.last - step.first for step in schedule(b.rows, stop) if isinstance(step, Leaf)}
     try:
-        for height in {step.last - step.first for step in schedule(b.rows, rows) if isinstance(step, Leaf)}:
-            job(launches, t.block(0, 0, height, height), b.block(0, 0, height, b.cols))
+        return {rows: _choose(launches, system.block(0, rows)) for rows in orders}
     except BackendUnavailable:
-        return 0
-    return rows
+        return {}
 
 
-def _fused_operands(t: Operand, b: Operand) -> FusedOperands | None:
-    """The operands as the kernel has them; T is lower triangular and stands on the left."""
-    if b.row_stride < 0:  # an upper one, read backwards
-        return fused_operands(t.flip(rows=True, cols=True), b.flip(rows=True), Side.LEFT, Uplo.UPPER)
-    return fused_operands(t, b, Side.LEFT, Uplo.LOWER)
+def _fused_operands(system: TriangularSystem) -> FusedOperands | None:
+    t, b, uplo = system.forwards
+    return fused_operands(t, b, Side.LEFT, uplo)
 
 
-def job(launches: LaunchList, t: Operand, b: Operand) -> FusedLaunch:
-    """One launch, of operands that lie as those of which `fused_order` was asked.
-
-    Raises
-    ------
-    BackendUnavailable
-        Where no kernel can run on the device, with as many flags as it has.
-    """
-    found = cast(FusedOperands, _fused_operands(t, b))
-    choice = dispatch_trsm_fused.choose(
-        launches.dtype, found.layout, found.extents, found.triangle, current(launches.device)
-    )
-    return FusedLaunch(
-        found, replace(choice, config=match_alignment(cast(Any, choice.config), *found.factors))
-    )
+def _choose(launches: LaunchList, block: TriangularSystem) -> KernelChoice:
+    operands = _fused_operands(block)
+    assert operands is not None  # a block lies as the whole does
+    layout, extents, triangle = operands.layout, operands.extents, operands.triangle
+    return dispatch_trsm_fused.choose(launches.dtype, layout, extents, triangle, current(launches.device))
 
 
-def emit(launches: LaunchList, diag: Diag, t: Operand, b: Operand, alpha) -> None:
-    """Emit the launch for a triangle of at most `fused_order` rows."""
-    one = job(launches, t, b)
-    (t, c, triangle), config, lead = one.operands, cast(Any, one.choice.config), one.operands.lead
-    launches.choices.append(one.choice)
-    kernel = FAMILIES[config.STEM].source(config, *one.operands.conjs, triangle=triangle, solved=diag)
-    operands, grid = (t._replace(conj=False), c, launches.flags()), config.grid(c.rows, c.cols)
-    launches.emit(kernel, grid, operands, lambda *_: (c.rows, c.cols, lead, c.col_stride), (alpha,))
+def emit(
+    launches: LaunchList, choices: dict[int, KernelChoice], diag: Diag, block: TriangularSystem, alpha
+) -> None:
+    """Emit the launch that solves a triangle; `choices` are those of `plan`."""
+    operands = _fused_operands(block)
+    assert operands is not None  # a block lies as the whole does
+    t, c, triangle = operands
+    choice = choices[block.b.rows]
+    config, lead = match_alignment(choice.config, *operands.factors), operands.lead
+    launches.choices.append(replace(choice, config=config))
+    kernel = FAMILIES[config.STEM].source(config, *operands.conjs, triangle=triangle, solved=diag)
+    arguments, grid = (t._replace(conj=False), c, launches.flags()), config.grid(c.rows, c.cols)
+    launches.emit(kernel, grid, arguments, lambda *_: (c.rows, c.cols, lead, c.col_stride), (alpha,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
+from typing import NamedTuple
 
 import fake_kernels
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from pyblasgpu.dispatch import trsm_fused as dispatch_trsm_fused
 from pyblasgpu.dispatch import trsm_fused_candidates
 from pyblasgpu.dispatch.algorithms import trsm_algorithm
-from pyblasgpu.dispatch.decisions import Algorithm
+from pyblasgpu.dispatch.decisions import Algorithm, KernelChoice
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.errors import BackendUnavailable
 from pyblasgpu.gpu import workspace
@@ -22,7 +23,7 @@ from pyblasgpu.model.trsm_fused import cycles
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import trsm_fused
 from pyblasgpu.routines.launch_list import LaunchList
-from pyblasgpu.routines.triangular import lower_left
+from pyblasgpu.routines.triangular import fused_operands, on_left
 from pyblasgpu.routines.trsm import launch_list
 from pyblasgpu.types import DTYPES, Diag, Side, Triangle, Uplo
 
@@ -40,7 +41,7 @@ def kernels(monkeypatch):
 
 
 def list_of(letter, order, others) -> LaunchList:
-    """What a call records."""
+    """The launch list of a call."""
 
     def dense(rows: int, cols: int) -> Operand:
         return Operand(1 << 30, rows, cols, 1, rows, DTYPES[letter], batch_stride=rows * cols)
@@ -52,7 +53,15 @@ def list_of(letter, order, others) -> LaunchList:
     return found
 
 
-def planned(letter, order, others, side=Side.LEFT, uplo=Uplo.LOWER, **changes):
+class Planned(NamedTuple):
+    """The largest triangle that is solved in one launch."""
+
+    order: int
+    choice: KernelChoice
+    triangle: Triangle
+
+
+def planned(letter, order, others, side=Side.LEFT, uplo=Uplo.LOWER, **changes) -> Planned | None:
     dtype = DTYPES[letter]
     launches = LaunchList(dtype, 0)
 
@@ -60,20 +69,24 @@ def planned(letter, order, others, side=Side.LEFT, uplo=Uplo.LOWER, **changes):
         return Operand(1 << 30, rows, cols, 1, rows, dtype, batch_stride=rows * cols)
 
     t, b = dense(order, order), dense(*((order, others) if side is Side.LEFT else (others, order)))
-    t, b = lower_left(
-        launches.at_virtual_address(t, 0), launches.at_virtual_address(b._replace(**changes), 1), side, uplo
-    )
-    algorithm = trsm_algorithm(dtype, b.rows, b.cols, b.batch, H200)
-    rows = trsm_fused.fused_order(launches, t, b, algorithm)
-    return trsm_fused.job(launches, t.block(0, 0, rows, rows), b.block(0, 0, rows, b.cols)) if rows else None
+    system = on_left(t, b._replace(**changes), side, uplo).oriented
+    algorithm = trsm_algorithm(dtype, system.b.rows, system.b.cols, system.b.batch, H200)
+    choices = trsm_fused.plan(launches, system, algorithm)
+    if not choices:
+        return None
+    largest = max(choices)
+    t, b, uplo = system.block(0, largest)
+    found = fused_operands(t, b, Side.LEFT, uplo)
+    assert found is not None
+    return Planned(largest, choices[largest], found.triangle)
 
 
 @pytest.mark.parametrize("letter", DTYPES)
 def test_triangles_of_middling_size_are_one_launch(letter):
     """And large ones end in some of 1024 or 2048 rows."""
-    assert planned(letter, 2048, 512).operands.t.rows == 2048
+    assert planned(letter, 2048, 512).order == 2048
     assert (planned(letter, 256, 512) is None) == (letter != "c")
-    assert planned(letter, 8192, 8192).operands.t.rows in (1024, 2048)
+    assert planned(letter, 8192, 8192).order in (1024, 2048)
 
 
 def test_the_triangle_of_each_variant():
@@ -81,7 +94,7 @@ def test_the_triangle_of_each_variant():
         (Side.LEFT, Uplo.LOWER, Triangle.LOWER_LEFT), (Side.LEFT, Uplo.UPPER, Triangle.UPPER_LEFT),
         (Side.RIGHT, Uplo.LOWER, Triangle.LOWER_RIGHT), (Side.RIGHT, Uplo.UPPER, Triangle.UPPER_RIGHT),
     ):  # fmt: skip
-        assert planned("c", 512, 300, side, uplo).operands.triangle == triangle
+        assert planned("c", 512, 300, side, uplo).triangle == triangle
 
 
 def test_what_takes_the_recursion():
@@ -101,10 +114,10 @@ def test_what_takes_the_recursion():
 def test_no_more_strips_than_flags(letter):
     with override("trsm_algorithm", "trsm_fused"):
         for others in (512, 4096, 8192, 20000):
-            job = planned(letter, 1024, others)
-            assert job is not None or others > 8192
-            if job is not None:
-                _, strips = tile_counts(job.choice.config, job.operands.triangle, 1024, others)
+            found = planned(letter, 1024, others)
+            assert found is not None or others > 8192
+            if found is not None:
+                _, strips = tile_counts(found.choice.config, found.triangle, 1024, others)
                 assert strips * APART <= workspace.FLAGS
 
 
