@@ -17,11 +17,7 @@ from pyblasgpu.gpu import backend
 from pyblasgpu.gpu.compile import KernelSource
 from pyblasgpu.gpu.device import Device, known, names
 from pyblasgpu.kernels.common.triangle_panel import Variant
-from pyblasgpu.kernels.copy import copy_scaled, pack, split_k_reduce, symmetrize
 from pyblasgpu.kernels.registry import family_of
-from pyblasgpu.kernels.trmm import diagonal_blocks
-from pyblasgpu.kernels.trsm import small as trsm_small
-from pyblasgpu.kernels.trsv import kernel as trsv
 from pyblasgpu.tuning.compile_pool import source_of
 from pyblasgpu.types import Region, Uplo
 
@@ -119,22 +115,21 @@ def tightest() -> list[Chosen]:
     return list(found.values())
 
 
+#: Of families that need no tuning, what ``source`` takes beside the Config, for a kernel with much to do.
+ARGUMENTS: dict[str, tuple] = {
+    "copy_scaled": (True, False, True, False),
+    "diagonal_blocks": (Uplo.LOWER, True, False),
+    "pack": (True, False),
+    "symmetrize": (Region.HERMITIAN_LOWER,),
+    "trsm_small": (Variant(unit=False, conj=True, t_by_rows=True, b_by_rows=True),),
+    "trsv": (Variant(unit=False, conj=True, t_by_rows=True, b_by_rows=True),),
+}
+
+
 def smallest(stem: str, letter: str) -> KernelSource:
     """A kernel of the family that compiles quickly: of the chosen ones that with the shortest text."""
-    if stem == copy_scaled.STEM:
-        return copy_scaled.source(FIXED[stem].config(letter, "", {}), True, False, True, False)
-    if stem == split_k_reduce.STEM:
-        return split_k_reduce.source(FIXED[stem].config(letter, "", {}))
-    if stem == symmetrize.STEM:
-        return symmetrize.source(FIXED[stem].config(letter, "", {}), Region.HERMITIAN_LOWER)
-    if stem == trsm_small.STEM:
-        return trsm_small.source(FIXED[stem].config(letter, "", {}), Variant(False, True, True, True))
-    if stem == trsv.STEM:
-        return trsv.source(FIXED[stem].config(letter, "", {}), Variant(False, letter in "cz", True, True))
-    if stem == pack.STEM:
-        return pack.source(FIXED[stem].config(letter, "", {}), True, False)
-    if stem == diagonal_blocks.STEM:
-        return diagonal_blocks.source(FIXED[stem].config(letter, "", {}), Uplo.LOWER, True, False)
+    if stem in FIXED:
+        return FIXED[stem].source(FIXED[stem].config(letter, "", {}), *ARGUMENTS.get(stem, ()))
     return source_of(stem, min(configs_of(stem, letter), key=length))
 
 

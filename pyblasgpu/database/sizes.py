@@ -50,6 +50,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf, prod
 
+from .families import FAMILIES, FUSED_TRSM
 from .points import TRSM_POINTS
 
 __all__ = ["RHS_AT", "is_batch", "nearest", "tuned_points", "size_class", "sizes_of", "tuned_at"]
@@ -251,6 +252,6 @@ def _classes(stem: str) -> dict[str, tuple[str, ...]]:
 
 def _kind(stem: str) -> str:
     """What problems a family has: products, triangles of leaves, or those of a fused TRSM."""
-    if stem.startswith("gemm"):
-        return "gemm"
-    return "fused" if stem.startswith("trsm_fused") else "leaf"
+    if stem in FUSED_TRSM:
+        return "fused"
+    return "gemm" if FAMILIES[stem].is_product else "leaf"

@@ -33,10 +33,13 @@ class Axes(NamedTuple):
         What makes a tile. Configs that differ in nothing else are variants of one tile.
     variant : tuple of tuple of str
         How a tile is compiled and loaded.
+    across_layouts : tuple of str
+        What the winners of one layout are known by in the others, where Configs of the same are tried first.
     """
 
     tile: tuple[tuple[str, ...], ...] = ()
     variant: tuple[tuple[str, ...], ...] = ()
+    across_layouts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

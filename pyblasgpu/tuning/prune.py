@@ -249,24 +249,8 @@ _Point = tuple[Parameters, Any]
 
 
 def tile_of(config: Any) -> tuple:
-    """What makes two candidates the same but for how they load."""
-    return tuple(getattr(config, name, None) for name in _TILE)
-
-
-_TILE = (
-    "BLK_M",
-    "BLK_N",
-    "BLK_K",
-    "DIM_X",
-    "DIM_Y",
-    "VEC_K",
-    "WARP_M",
-    "WARP_N",
-    "stages",
-    "prefetch",
-    "min_blocks",
-    "persistent",
-)
+    """What `config` has in common with those of other layouts that are likely as fast."""
+    return tuple(getattr(config, name) for name in FAMILIES[config.STEM].axes.across_layouts)
 
 
 def best_few(

@@ -8,6 +8,7 @@ __all__ = ["FAMILIES"]
 
 _LOADS = ("VEC_A", "DIM_XA", "PAD_A"), ("VEC_B", "DIM_XB", "PAD_B")
 _COMPILED = ("min_blocks", "prefetch", "persistent")
+_ACROSS = ("BLK_M", "BLK_N", "BLK_K", "stages", *_COMPILED)
 
 FAMILIES = (
     Family(
@@ -26,6 +27,7 @@ FAMILIES = (
                 ("share_a", "share_b", "read_only"),
             ),
             variant=(_COMPILED, ("by_rows",), ("WARP_X",), *_LOADS),
+            across_layouts=(*_ACROSS, "DIM_X", "DIM_Y", "VEC_K"),
         ),
     ),
     Family(
@@ -41,6 +43,7 @@ FAMILIES = (
         axes=Axes(
             tile=(("BLK_M", "BLK_N"), ("WARP_M", "WARP_N"), ("BLK_K", "stages"), ("MMA_M", "MMA_K")),
             variant=(_COMPILED, *_LOADS),
+            across_layouts=(*_ACROSS, "WARP_M", "WARP_N"),
         ),
     ),
 )
