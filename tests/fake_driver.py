@@ -20,7 +20,7 @@ import pytest
 from pyblasgpu.frontend import backend_status as host_backend
 from pyblasgpu.frontend import call_cache, libraries
 from pyblasgpu.gpu import backend, context, device, launch, memory, workspace
-from pyblasgpu.gpu.driver import _State
+from pyblasgpu.gpu.driver import DriverState
 
 DEVICES = 2
 ALIGNMENT = 256
@@ -94,11 +94,11 @@ class Driver:
     @staticmethod
     def _forget(monkeypatch) -> None:
         """Nothing of another driver is remembered."""
-        monkeypatch.setattr(_State, "driver", None)
-        monkeypatch.setattr(_State, "reason", "")
-        monkeypatch.setattr(context, "_primary", {})
-        monkeypatch.setattr(context, "_get_current", None)
-        monkeypatch.setattr(launch, "_kernels", {})
+        monkeypatch.setattr(DriverState, "driver", None)
+        monkeypatch.setattr(DriverState, "reason", "")
+        monkeypatch.setattr(context, "primary_contexts", {})
+        monkeypatch.setattr(context, "get_current_context", None)
+        monkeypatch.setattr(launch, "loaded_kernels", {})
         monkeypatch.setattr(launch, "compile_source", lambda *_: COMPILED)
         monkeypatch.setattr(workspace, "free_lists", {})
         monkeypatch.setattr("pyblasgpu.routines.launch_list.cache", {})
@@ -361,7 +361,7 @@ class _Device:
 
 def forget() -> None:
     """Nothing is kept that a driver has told."""
-    for cached in (device.current, memory._pool, host_backend.why_no_device, libraries.module):
+    for cached in (device.current, memory.memory_pool, host_backend.why_no_device, libraries.module):
         cached.cache_clear()
     call_cache.clear()
 

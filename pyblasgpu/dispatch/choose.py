@@ -29,7 +29,8 @@ __all__ = [
 
 MOST_CHOICES = 1 << 14  # kept at a time
 
-_chosen: dict[tuple, KernelChoice] = {}
+#: What `select` has answered since the last `reload`.
+choice_cache: dict[tuple, KernelChoice] = {}
 _reloads = 0
 
 
@@ -96,15 +97,15 @@ def select(
         return KernelChoice(fixed(name, dtype.letter, device), "fixed")
     shape = problem if is_product else (dtype.letter, layout, size_class(stems[0], extents))
     key = (name, shape, device.name, device.ordinal)
-    choice = _chosen.get(key)
+    choice = choice_cache.get(key)
     if choice is None:
-        if len(_chosen) >= MOST_CHOICES:
-            _chosen.clear()
+        if len(choice_cache) >= MOST_CHOICES:
+            choice_cache.clear()
         if is_product:
             choice = fastest(problem, device)
         else:
             choice = of_class(stems, dtype.letter, layout, extents, device)
-        _chosen[key] = choice
+        choice_cache[key] = choice
     return choice
 
 
@@ -147,5 +148,5 @@ def reload() -> None:
     global _reloads
     tuned_files.documents.cache_clear()
     forget()
-    _chosen.clear()
+    choice_cache.clear()
     _reloads += 1

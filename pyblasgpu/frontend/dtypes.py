@@ -20,8 +20,8 @@ _PROMOTION = (
 _NAMES = {dtype.name for dtype in DTYPES.values()}
 #: What `stored_dtype` returned for the dtype objects met so far, which it keeps: by identity, since objects
 #: of different libraries may have one hash and warn when they are compared.
-_STORED: dict[int, tuple[Dtype | None, Any]] = {}
-_KEPT = 1024
+CACHED: dict[int, tuple[Dtype | None, Any]] = {}
+MAX_CACHED = 1024
 
 
 def numpy_dtype(dtype: Any) -> np.dtype:
@@ -41,13 +41,13 @@ def numpy_dtype(dtype: Any) -> np.dtype:
 def stored_dtype(dtype: Any) -> Dtype | None:
     """The `Dtype` of arrays that store one of the four in native byte order, None of all others."""
     try:
-        return _STORED[id(dtype)][0]
+        return CACHED[id(dtype)][0]
     except KeyError:
         known = numpy_dtype(dtype)
         stored = dtype_of(known) if known.isnative and known.name in _NAMES else None
-        if len(_STORED) >= _KEPT:
-            _STORED.clear()
-        _STORED[id(dtype)] = stored, dtype
+        if len(CACHED) >= MAX_CACHED:
+            CACHED.clear()
+        CACHED[id(dtype)] = stored, dtype
         return stored
 
 

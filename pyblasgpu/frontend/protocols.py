@@ -113,7 +113,7 @@ class Protocol(_Numba):
 
     def __init__(self, kind: type) -> None:
         self.name = f"{kind.__module__}.{kind.__qualname__}"
-        self._on_host = _DLPackHost(self.name)
+        self._on_host = DLPackHost(self.name)
 
     def locate(self, array: Any) -> Library:
         if not hasattr(array, "__dlpack_device__") and hasattr(array, "__cuda_array_interface__"):
@@ -147,7 +147,9 @@ class Protocol(_Numba):
         hold(owners, stream)
 
 
-class _DLPackHost(Library):
+class DLPackHost(Library):
+    """Arrays of a DLPack library whose memory is the host's."""
+
     def __init__(self, name: str) -> None:
         self.name = f"{name} (host)"
 

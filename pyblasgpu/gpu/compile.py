@@ -144,7 +144,7 @@ def compile_here(source: KernelSource, cc: tuple[int, int]) -> Compiled:
     """The same, by the toolchain that is installed here: from the store of cubins, else compiled."""
     compiled = kept_here(source, cc)
     if compiled is None:
-        compiled = _compile(source, cc)
+        compiled = compile_kernel(source, cc)
         facts = {"entry": compiled.entry, "resources": asdict(compiled.resources)}
         CubinStore.default().put(store_key(source, cc), facts, compiled.cubin)
     return compiled
@@ -203,13 +203,14 @@ def architecture(cc: tuple[int, int]) -> str:
     return f"sm_{cc[0]}{cc[1]}{'a' if cc >= (9, 0) else ''}"
 
 
-def _compile(source: KernelSource, cc: tuple[int, int]) -> Compiled:
+def compile_kernel(source: KernelSource, cc: tuple[int, int]) -> Compiled:
+    """Compile `source` in this process, whatever is stored."""
     backend.require()
     ptx = to_ptx(source, cc)
-    cubin, log = _link(ptx, cc)
+    cubin, log = link_ptx(ptx, cc)
     entry = re.search(r"\.entry\s+([^\s(]+)\(", ptx)
     assert entry, "PTX of a kernel has an entry"
-    return Compiled(cubin, entry.group(1), _parse_log(log))
+    return Compiled(cubin, entry.group(1), parse_link_log(log))
 
 
 def to_ptx(source: KernelSource, cc: tuple[int, int]) -> str:
@@ -246,7 +247,8 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _link(ptx: str, cc: tuple[int, int]) -> tuple[bytes, str]:
+def link_ptx(ptx: str, cc: tuple[int, int]) -> tuple[bytes, str]:
+    """Machine code of `ptx` for `cc`, and the log of ptxas."""
     from cuda.core import Linker, LinkerOptions, ObjectCode
 
     options = LinkerOptions(arch=architecture(cc), ptxas_options=["-v"], verbose=True)
@@ -258,7 +260,9 @@ def _link(ptx: str, cc: tuple[int, int]) -> tuple[bytes, str]:
     return bytes(cubin.code), linker.get_info_log()
 
 
-def _parse_log(log: str) -> Resources:
+def parse_link_log(log: str) -> Resources:
+    """The resources that the log of `link_ptx` names."""
+
     def number(pattern: str) -> int:
         match = re.search(pattern, log)
         return int(match.group(1)) if match else 0
@@ -317,7 +321,7 @@ def toolchain() -> str:
 def source_digest() -> str:
     """Digest of the kernel files and of the intrinsics that they are built from."""
     digest = hashlib.sha256()
-    for file in _texts():
+    for file in source_files():
         digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()
 
@@ -326,7 +330,7 @@ def source_digest() -> str:
 _NOT_IN_KERNELS = ("axes", "family", "registry", "space")
 
 
-def _texts() -> list[Path]:
+def source_files() -> list[Path]:
     """The kernel files and those of this package that they are built from."""
     here = Path(__file__).parent
     return [

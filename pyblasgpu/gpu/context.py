@@ -29,10 +29,12 @@ __all__ = [
 LEGACY_STREAM, THREAD_STREAM = 1, 2
 
 _SIMULATED = backend.SIMULATED  # then there are none
-_primary: dict[int, Any] = {}  # the contexts that other libraries use too
-_get_current: Any = None
+#: By device: the contexts that other libraries use too.
+primary_contexts: dict[int, Any] = {}
+#: The driver's function, once a context is retained.
+get_current_context: Any = None
 
-after_fork(_primary.clear)
+after_fork(primary_contexts.clear)
 
 
 def make_current(device: int) -> Any:
@@ -45,8 +47,8 @@ def make_current(device: int) -> Any:
     """
     if _SIMULATED:
         return None
-    context = _primary.get(device) or _retain(device)
-    before = _get_current()[1]
+    context = primary_contexts.get(device) or retain_primary_context(device)
+    before = get_current_context()[1]
     if before == context:
         return None
     check(load().cuCtxSetCurrent(context), "cuCtxSetCurrent")
@@ -69,13 +71,13 @@ def current_context(device: int) -> Iterator[None]:
             restore(before)
 
 
-def _retain(device: int) -> Any:
+def retain_primary_context(device: int) -> Any:
     """The primary context of `device`, kept."""
-    global _get_current
+    global get_current_context
     driver = load()
-    _get_current = driver.cuCtxGetCurrent
+    get_current_context = driver.cuCtxGetCurrent
     context = check(driver.cuDevicePrimaryCtxRetain(device), "cuDevicePrimaryCtxRetain")
-    return _primary.setdefault(device, context)
+    return primary_contexts.setdefault(device, context)
 
 
 def current_device() -> int:
@@ -129,7 +131,7 @@ def _device_of_pooled(pointer: int) -> int:
 
 
 def _device_of(context: Any) -> int:
-    for device, primary in list(_primary.items()):
+    for device, primary in list(primary_contexts.items()):
         if primary == context:
             return device
     driver = load()

@@ -20,7 +20,7 @@ class DeviceError(PyblasgpuError, RuntimeError):
     """A CUDA driver call failed; the message names the call and the driver's reason."""
 
 
-class _State:
+class DriverState:
     """What is known of the driver: the module once it is initialised, else the reason once it failed."""
 
     driver: Any = None
@@ -35,15 +35,15 @@ def load() -> Any:
     BackendUnavailable
         Where there is no driver, or this process cannot use it; with the reason.
     """
-    return _State.driver or _start()
+    return DriverState.driver or _start()
 
 
 def _start() -> Any:
-    if not _State.reason:
-        _State.driver, _State.reason = _initialised()
-    if _State.reason:
-        raise BackendUnavailable(_State.reason)
-    return _State.driver
+    if not DriverState.reason:
+        DriverState.driver, DriverState.reason = _initialised()
+    if DriverState.reason:
+        raise BackendUnavailable(DriverState.reason)
+    return DriverState.driver
 
 
 def _initialised() -> tuple[Any, str]:
@@ -84,8 +84,8 @@ def after_fork(forget: Callable[[], object]) -> None:
 
 
 def _note_fork() -> None:
-    if _State.driver is not None:
-        _State.driver, _State.reason = None, FORKED
+    if DriverState.driver is not None:
+        DriverState.driver, DriverState.reason = None, FORKED
 
 
 after_fork(_note_fork)

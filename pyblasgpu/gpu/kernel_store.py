@@ -131,14 +131,14 @@ class CubinStore:
         except NoFolder as problem:
             tell_once(str(problem))
             return _NO_STORE
-        store = _stores.get(folder)
+        store = open_stores.get(folder)
         if store is None:
             try:
                 store = cls(folder)
             except OSError as problem:
                 _log.warning("kernels are not kept on disk: %s", problem)
                 store = _NO_STORE
-            _stores[folder] = store
+            open_stores[folder] = store
         return store
 
     def get(self, key: str) -> tuple[dict[str, Any], bytes] | None:
@@ -217,7 +217,8 @@ class _NoStore:
 
 
 _NO_STORE = _NoStore()
-_stores: dict[Path, CubinStore | _NoStore] = {}
+#: By folder: the stores of this process.
+open_stores: dict[Path, CubinStore | _NoStore] = {}
 
 
 def _require_private(folder: Path) -> None:

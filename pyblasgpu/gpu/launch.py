@@ -29,7 +29,8 @@ _STATIC_LIMIT = 48 * 1024  # bytes of dynamic shared memory that need no opt-in
 _REFUSALS = ("CUDA_ERROR_INVALID_IMAGE", "CUDA_ERROR_NO_BINARY_FOR_GPU", "CUDA_ERROR_UNSUPPORTED_PTX_VERSION")
 _FORMAT = {"p": "Q", "i": "i", "q": "q", "float32": "f", "float64": "d"}
 
-_kernels: dict[tuple[KernelSource, int], Kernel] = {}
+#: What `kernel` has made in this process.
+loaded_kernels: dict[tuple[KernelSource, int], Kernel] = {}
 
 
 def kernel(source: KernelSource, device: int) -> Kernel:
@@ -40,10 +41,10 @@ def kernel(source: KernelSource, device: int) -> Kernel:
     CompileError, DeviceError
         When it cannot be compiled or loaded.
     """
-    found = _kernels.get((source, device))
+    found = loaded_kernels.get((source, device))
     if found is None:
-        found = _kernels[source, device] = (
-            _Simulated(source) if backend.SIMULATED else _Loaded(source, device)
+        found = loaded_kernels[source, device] = (
+            _Simulated(source) if backend.SIMULATED else LoadedKernel(source, device)
         )
     return found
 
@@ -77,7 +78,9 @@ class Kernel:
         raise NotImplementedError
 
 
-class _Loaded(Kernel):
+class LoadedKernel(Kernel):
+    """A kernel whose machine code is loaded into the primary context of a device."""
+
     def __init__(self, source: KernelSource, device: int):
         from .device import current
 
@@ -89,16 +92,16 @@ class _Loaded(Kernel):
             self._pdl_from_blocks = (
                 self._fewest_blocks_for_pdl(facts.sm_count) if _supports_pdl(facts.cc) else inf
             )
-        self._run = load().cuLaunchKernelEx
-        self._arguments = _Arguments(source.parameters, source.real)
-        self._blocks: list[_Block] = []  # not in use; a thread that finds none makes one
+        self.driver_launch = load().cuLaunchKernelEx
+        self._arguments = ArgumentLayout(source.parameters, source.real)
+        self.free_blocks: list[ArgumentBlock] = []  # not in use; a thread that finds none makes one
 
     def launch(self, grid, stream, pointers, integers, reals, pdl=False):
         arguments = self._arguments
         try:
-            block = self._blocks.pop()
+            block = self.free_blocks.pop()
         except IndexError:
-            block = _Block(arguments, self._config())
+            block = ArgumentBlock(arguments, self._config())
         arguments.pack_pointers(block.values, 0, *pointers)
         # of a repeated launch these are the same objects
         if block.integers is not integers:
@@ -111,8 +114,8 @@ class _Loaded(Kernel):
             x, y, z = grid
             block.aim(grid, stream, pdl, attributes=int(pdl and x * y * z >= self._pdl_from_blocks))
         # the driver copies the arguments during the call
-        (error,) = self._run(block.config, self._function, block.address, 0)
-        self._blocks.append(block)
+        (error,) = self.driver_launch(block.config, self._function, block.address, 0)
+        self.free_blocks.append(block)
         if error:
             check((error,), f"launch of {self.source.name}")
 
@@ -187,7 +190,7 @@ def _supports_pdl(cc: tuple[int, int]) -> bool:
     return cc >= PDL_CC and version >= PDL_DRIVER
 
 
-class _Arguments:
+class ArgumentLayout:
     """How the arguments of a kernel lie in memory: pointers, integers, reals, each part packed by itself."""
 
     def __init__(self, parameters: str, real: str):
@@ -205,7 +208,7 @@ class _Arguments:
         self.integers_at, self.reals_at = places[first], places[second]
 
 
-class _Block:
+class ArgumentBlock:
     """Memory for the arguments of one launch and its `config`, and what they hold now."""
 
     __slots__ = ("_pointers", "address", "config", "grid", "integers", "pdl", "reals", "stream", "values")
@@ -216,7 +219,7 @@ class _Block:
     stream: int | None
     pdl: bool | None
 
-    def __init__(self, arguments: _Arguments, config):
+    def __init__(self, arguments: ArgumentLayout, config):
         self.config = config
         self.values = ctypes.create_string_buffer(arguments.size)
         self.integers = self.reals = self.grid = self.stream = self.pdl = None
@@ -252,7 +255,7 @@ class Graph:
             runnable = check(driver.cuGraphInstantiate(graph, 0), "cuGraphInstantiate")
             check(driver.cuGraphDestroy(graph), "cuGraphDestroy")
         finalize(self, _destroy, runnable, device).atexit = False
-        self._run = driver.cuGraphLaunch
+        self.driver_launch = driver.cuGraphLaunch
         self._free: list[Any] = [runnable]  # empty while a thread is at it
 
     def launch(self, stream: int) -> bool:
@@ -275,7 +278,7 @@ class Graph:
             runnable = self._free.pop()
         except IndexError:
             return False
-        (error,) = self._run(runnable, _handle(stream))
+        (error,) = self.driver_launch(runnable, _handle(stream))
         self._free.append(runnable)
         if error:
             check((error,), "cuGraphLaunch")

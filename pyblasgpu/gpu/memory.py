@@ -77,11 +77,11 @@ else:
     def allocate(nbytes: int, device: int, stream: int) -> int:
         """Address of `nbytes` fresh bytes on `device`, in order of `stream`."""
         with current_context(device):
-            allocated = load().cuMemAllocFromPoolAsync(nbytes, _pool(device), stream)
+            allocated = load().cuMemAllocFromPoolAsync(nbytes, memory_pool(device), stream)
             return int(check(allocated, "cuMemAllocFromPoolAsync"))
 
     @lru_cache
-    def _pool(device: int):
+    def memory_pool(device: int):
         """Our own pool of memory: the driver's takes back what is free whenever anybody waits."""
         from cuda.bindings import driver
 

@@ -50,24 +50,24 @@ class Sensor:
     """Reads the state of one device; where there is no NVML, every state is empty."""
 
     def __init__(self, ordinal: int):
-        self._nvml: Any
+        self.nvml: Any
         try:
             from cuda.bindings import nvml
 
             bus = check(load().cuDeviceGetPCIBusId(32, ordinal), "cuDeviceGetPCIBusId")
             nvml.init_v2()
             name = bytes(bus).split(b"\0")[0].decode()
-            self._device = nvml.device_get_handle_by_pci_bus_id_v2(name)
-            self._nvml = nvml
+            self.handle = nvml.device_get_handle_by_pci_bus_id_v2(name)
+            self.nvml = nvml
         except Exception:  # of import, driver, or NVML, which have no base in common: then there is no NVML
-            self._nvml = None
+            self.nvml = None
 
     def read(self) -> State:
         """The state now."""
-        nvml = self._nvml
+        nvml = self.nvml
         if nvml is None:
             return State()
-        device = self._device
+        device = self.handle
         milliwatts = self._ask(nvml.device_get_power_usage, device)
         rates = self._ask(nvml.device_get_utilization_rates, device)
         running = self._ask(nvml.device_get_compute_running_processes_v3, device)
@@ -85,5 +85,5 @@ class Sensor:
         """The answer, or None where this device or driver has none."""
         try:
             return question(*arguments)
-        except (self._nvml.NvmlError, RuntimeError):  # the latter where an older driver lacks the question
+        except (self.nvml.NvmlError, RuntimeError):  # the latter where an older driver lacks the question
             return None

@@ -94,7 +94,7 @@ def emit(
 def _emit_diagonal(launches: LaunchList, a: Operand, b: Operand, beta, c: Operand, hermitian: bool) -> None:
     """C := alpha A B + beta C for a batch of diagonal blocks, completed in scratch."""
     shared = a.batch_stride == 0
-    for first, count in _portions(c.batch, a.rows * a.cols * launches.dtype.itemsize):
+    for first, count in batch_portions(c.batch, a.rows * a.cols * launches.dtype.itemsize):
         b1, c1 = b.matrices(first, count), c.matrices(first, count)
         with launches.temporary():
             stored = a.matrices(0, 1) if shared else a.matrices(first, count)
@@ -110,7 +110,7 @@ def _mirrored(a: Operand, hermitian: bool) -> Operand:
     return a.T.conjugate() if hermitian else a.T
 
 
-def _portions(batch: int, nbytes: int) -> Iterator[tuple[int, int]]:
+def batch_portions(batch: int, nbytes: int) -> Iterator[tuple[int, int]]:
     """(first, how many) of a batch: as many at a time as make `MOST_COPIED` bytes, of `nbytes` each."""
     most = max(trmm_by_levels.MOST_COPIED // nbytes, 1)
     for first in range(0, batch, most):

@@ -111,7 +111,7 @@ def level_emitter(
     if b.rows <= stop:
         return leaf
     rows = min(b.rows, max(stop, LARGEST))
-    cols = _panel(b, rows)
+    cols = panel_columns(b, rows)
     copied = _like(launches, b, rows, cols)
 
     def emit(t: Operand, b: Operand, alpha) -> None:
@@ -129,7 +129,7 @@ def level_emitter(
     return emit
 
 
-def _panel(b: Operand, rows: int) -> int:
+def panel_columns(b: Operand, rows: int) -> int:
     """Columns of B to work on at a time."""
     most = MOST_COPIED // (rows * b.dtype.itemsize) // GRAIN * GRAIN
     return min(b.cols, max(most, GRAIN))

@@ -140,7 +140,7 @@ class Problem:
         return "".join(flag.value for flag in self._flags)
 
     @property
-    def _is_vector(self) -> bool:
+    def is_vector(self) -> bool:
         """Whether TRSV does it, which knows no alpha, no right side and no batch."""
         case = self.case
         is_left = self.routine == "trsm" and case.side is Side.LEFT
@@ -187,7 +187,7 @@ class Problem:
 
     def cublas(self, library: Cublas, x: Arrays) -> None:
         """Run it on cuBLAS, in place: a TRSM with one right-hand side by the TRSV that is made for it."""
-        if self._is_vector:
+        if self.is_vector:
             library.trsv(x.a, x.out, *self._flags[1:])
             return
         others = (x.b, self.case.beta) if self.is_product else ()

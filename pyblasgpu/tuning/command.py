@@ -74,10 +74,11 @@ def main(options: Any, routine: Callable[[str], Callable] = call.routine) -> int
         return 0
     if options.compile:
         raise ValueError("--compile is of a dry run: add --dry-run")
-    return _tune(options, devices.present(options.device), routine)
+    return tune_device(options, devices.present(options.device), routine)
 
 
-def _tune(options: Any, device: Device, routine: Callable) -> int:
+def tune_device(options: Any, device: Device, routine: Callable) -> int:
+    """Tune `device` as `options` ask; returns the exit status."""
     searches = dryrun.searches_of(options)
     log = SweepLog(device, options.effort, options.resume)
     monitor = ClockMonitor(Sensor(device.ordinal))

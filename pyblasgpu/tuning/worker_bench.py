@@ -141,10 +141,12 @@ def vendor(name: str) -> Callable:
     """cuBLAS's routine, called as ours are."""
     cublas = load_cublas()
     cublas.set_stream(STREAM)
-    return _vendor_gemm(cublas) if name == "gemm" else _vendor_triangular(getattr(cublas, name))
+    return vendor_gemm(cublas) if name == "gemm" else vendor_triangular(getattr(cublas, name))
 
 
-def _vendor_gemm(cublas: Cublas) -> Callable:
+def vendor_gemm(cublas: Cublas) -> Callable:
+    """cuBLAS's GEMM, called as ours is."""
+
     def gemm(alpha, a: Operand, b: Operand, beta, c: Operand, stream: int) -> None:
         (left, trans_a), (right, trans_b) = (_stored(operand) for operand in (a, b))
         cublas.gemm(alpha, left, right, beta, _Array(c), trans_a, trans_b)
@@ -152,7 +154,9 @@ def _vendor_gemm(cublas: Cublas) -> Callable:
     return gemm
 
 
-def _vendor_triangular(routine: Callable) -> Callable:
+def vendor_triangular(routine: Callable) -> Callable:
+    """cuBLAS's TRMM or TRSM, called as ours are."""
+
     def run(alpha, t: Operand, b: Operand, stream: int, *, side: Side, uplo: Uplo, diag: Diag) -> None:
         routine(alpha, _Array(t), _Array(b), side, uplo, Trans.NO, diag)
 

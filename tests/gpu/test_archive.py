@@ -69,7 +69,7 @@ def home(tmp_path, monkeypatch):
     done = build.build(sources, current().cc, folder)  # from this user's store, or compiled into it
     assert done.kernels == len(sources) and not done.failed
     monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path))
-    monkeypatch.setattr(kernel_store, "_stores", {})
+    monkeypatch.setattr(kernel_store, "open_stores", {})
     archive.forget()
     yield tmp_path
     archive.forget()

@@ -184,8 +184,8 @@ def test_threads(monkeypatch):
     a, t = cupy.asarray(reals(DTYPES["d"], 300, 300)), cupy.eye(300) * 2
     pairs = [("gemm", "N"), ("trmm", "T"), ("trsm", "N"), ("gemm", "C")] * 4
     expected = [getattr(pyblasgpu, name)(t, a, **{trans_of(name): trans}).get() for name, trans in pairs]
-    monkeypatch.setattr(launch_list, "_tapes", {})
-    monkeypatch.setattr(launch, "_kernels", {})
+    monkeypatch.setattr(launch_list, "cache", {})
+    monkeypatch.setattr(launch, "loaded_kernels", {})
     barrier, found = threading.Barrier(len(pairs)), [None] * len(pairs)
 
     def work(number, name, trans):

@@ -110,7 +110,7 @@ def unchanged(before, work):
 
     def run():
         if before is not None:
-            check(load().cuCtxSetCurrent(context._retain(before)), "cuCtxSetCurrent")
+            check(load().cuCtxSetCurrent(context.retain_primary_context(before)), "cuCtxSetCurrent")
         found["begun"] = current()
         try:
             found["result"] = work()

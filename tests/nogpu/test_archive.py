@@ -237,7 +237,7 @@ def test_keys_are_the_same_in_every_process():
 def test_what_the_driver_refuses_is_compiled_here(built, monkeypatch, recwarn):
     driver = fake_driver.Driver(monkeypatch)
     fresh = SimpleNamespace(cubin=b"of the installed linker", entry="k", archive=None)
-    monkeypatch.setattr(compile, "_compile", lambda *_: fresh)
+    monkeypatch.setattr(compile, "compile_kernel", lambda *_: fresh)
     monkeypatch.setattr(compile, "record_of", None)
     taken = []
 

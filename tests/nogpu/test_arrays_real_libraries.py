@@ -198,9 +198,9 @@ def test_jax_gets_the_memory_itself(monkeypatch):
     library = Jax()
     from pyblasgpu.frontend import protocols
 
-    made, new = [], protocols._DLPackHost.new_numpy
+    made, new = [], protocols.DLPackHost.new_numpy
     monkeypatch.setattr(
-        protocols._DLPackHost, "new_numpy", lambda *given: made.append(new(*given)) or made[-1]
+        protocols.DLPackHost, "new_numpy", lambda *given: made.append(new(*given)) or made[-1]
     )
     results = pyblasgpu.gemm(library.put(A), library.put(B)), blas.dgemm(1, library.put(A), library.put(B))
     for result, memory in zip(results, made, strict=True):

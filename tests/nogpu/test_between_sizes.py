@@ -61,7 +61,7 @@ def losses(recorded, monkeypatch, hidden: bool) -> dict[tuple[str, str, str], fl
 
 
 def forget() -> None:
-    selecting._chosen.clear()
+    selecting.choice_cache.clear()
     tuned_products.forget()
 
 

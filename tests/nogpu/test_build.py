@@ -29,7 +29,7 @@ def home(tmp_path, monkeypatch):
     """A home of its own, the fake compiler's log in it, and nothing remembered."""
     monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path))
     monkeypatch.setenv(LOG, str(tmp_path / "log"))
-    monkeypatch.setattr(kernel_store, "_stores", {})
+    monkeypatch.setattr(kernel_store, "open_stores", {})
     monkeypatch.setattr(compile, "in_memory", {})
     archive.forget()
     yield tmp_path

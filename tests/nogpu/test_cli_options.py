@@ -147,7 +147,7 @@ def here(monkeypatch):
 @pytest.mark.parametrize("name", ["1", "h200", "H200", "NVIDIA H200", "nvidia-h200"])
 def test_a_run_tunes_the_device_that_is_named(name, here, monkeypatch):
     tuned = []
-    monkeypatch.setattr(tune_command, "_tune", lambda options, device, routine: tuned.append(device) or 0)
+    monkeypatch.setattr(tune_command, "tune_device", lambda _, device, routine: tuned.append(device) or 0)
     assert cli.main(["tune", "--device", name]) == 0
     assert tuned == [here[1]]
 

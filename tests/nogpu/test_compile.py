@@ -60,7 +60,7 @@ from pyblasgpu.gpu import compile
 from pyblasgpu.kernels.copy import copy_scaled
 
 if sys.argv[1] == "again":
-    compile._compile = None
+    compile.compile_kernel = None
 source = copy_scaled.source(copy_scaled.CopyScaled("s"), False, False, True, True)
 found = compile.compile_source(source, (9, 0))
 assert found is compile.compile_source(source, (9, 0))
@@ -125,7 +125,7 @@ def test_the_report_is_read():
 ptxas info    : Function properties for kernel
     24 bytes stack frame, 16 bytes spill stores, 8 bytes spill loads
 ptxas info    : Used 255 registers, used 1 barriers, 1024 bytes smem, 484 bytes cmem[0]"""
-    assert compile._parse_log(log.replace("Used", "used")) == Resources(255, 24, 16, 8, 1024)
+    assert compile.parse_link_log(log.replace("Used", "used")) == Resources(255, 24, 16, 8, 1024)
 
 
 def test_a_tile_too_large_for_the_registers_is_noticed(home, monkeypatch):
@@ -152,12 +152,12 @@ def test_a_kernel_that_numba_refuses(home, monkeypatch):
 
 def test_a_text_that_the_linker_refuses():
     with pytest.raises(CompileError, match="linker refuses"):
-        compile._link(".version 8.0\n.target sm_90a\n.address_size 64\n.nonsense", CC)
+        compile.link_ptx(".version 8.0\n.target sm_90a\n.address_size 64\n.nonsense", CC)
 
 
 def test_machine_code_is_kept_by_all_the_text_that_it_comes_from():
     """What kernels and intrinsics import of this package decides it, too, but for what no PTX is made of."""
-    texts = compile._texts()
+    texts = compile.source_files()
     package = Path(pyblasgpu.__file__).parent
     imported = set()
     for file in texts:

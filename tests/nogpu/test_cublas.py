@@ -208,7 +208,7 @@ def test_one_right_hand_side(uplo, trans, diag):
     [("LLNN", 2, 1, ()), ("RLNN", 1, 1, ()), ("LLNN", 1, 2, ()), ("LLNN", 1, 1, (3,))],
 )
 def test_others_are_no_vector(variant, n, alpha, batch):
-    assert not Problem.triangle("trsm", DTYPES["d"], variant, 5, n, alpha, batch)._is_vector
+    assert not Problem.triangle("trsm", DTYPES["d"], variant, 5, n, alpha, batch).is_vector
 
 
 class Addresses(SimpleNamespace):
@@ -257,7 +257,7 @@ def test_the_tuner_calls_it_as_it_calls_ours(layout, batch):
     given = [integers(rng, (batch, *shape), dtype) for shape in ((9, 5), (5, 7), (9, 7))]
     orders = ("F" if layout[0] == "n" else "C", "F" if layout[1] == "n" else "C", "F")
     (a, _), (b, _), (c, unharmed) = (fenced(x, order) for x, order in zip(given, orders, strict=True))
-    gemm = worker_bench._vendor_gemm(Cublas(Library()))
+    gemm = worker_bench.vendor_gemm(Cublas(Library()))
     gemm(2, operand(a, dtype), operand(b, dtype), -1, operand(c, dtype), 0)
     np.testing.assert_array_equal(c, 2 * (given[0] @ given[1]) - given[2])
     assert unharmed()

@@ -139,9 +139,9 @@ def test_dtypes_of_one_hash_are_not_compared():
 def test_dtypes_are_not_kept_for_ever():
     from pyblasgpu.frontend import dtypes
 
-    for number in range(3 * dtypes._KEPT):
+    for number in range(3 * dtypes.MAX_CACHED):
         assert stored_dtype(Foreign(f"library{number}.float32")) is DTYPES["s"]
-    assert len(dtypes._STORED) <= dtypes._KEPT
+    assert len(dtypes.CACHED) <= dtypes.MAX_CACHED
 
 
 def test_the_array_whose_dtype_is_wrong_is_named():

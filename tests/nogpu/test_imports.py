@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import import_graph
 import pytest
 from import_graph import FILES, PACKAGE, imports
+
+TESTS = Path(__file__).parents[1]
 
 #: From the top down. A module imports from its own line and from the lines below it.
 LAYERS = [
@@ -114,6 +118,44 @@ def test_an_upward_import_is_seen(tmp_path, text, layers):
     file.write_text(text)
     assert [layer(name) for _, name in imports(file, tmp_path)] == layers.split()
     assert len(upward_imports(file, tmp_path)) == len(layers.split())
+
+
+def private_names(tree: ast.AST) -> list[str]:
+    """Names with a leading underscore that a text takes from this package's modules."""
+    names = []
+    modules = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "pyblasgpu":
+            modules |= {alias.asname or alias.name for alias in node.names}
+            names += [alias.name for alias in node.names]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) in modules:
+            names.append(node.attr)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("setattr"):
+            target, name = node.args[0], node.args[1] if len(node.args) > 1 else None
+            if ast.unparse(target) in modules and isinstance(name, ast.Constant):
+                names.append(name.value)
+            elif isinstance(target, ast.Constant) and target.value.startswith("pyblasgpu."):
+                names.append(target.value.rpartition(".")[2])
+    return [name for name in names if name.startswith("_") and not name.startswith("__")]
+
+
+def test_tests_use_public_names():
+    found = {str(file): private_names(ast.parse(file.read_text())) for file in TESTS.rglob("*.py")}
+    assert not {file: names for file, names in found.items() if names}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from pyblasgpu.gpu.launch import _kernel",
+        "from pyblasgpu.gpu import launch\nlaunch._kernel()",
+        "from pyblasgpu.gpu import launch as other\nmonkeypatch.setattr(other, '_kernel', 1)",
+        "monkeypatch.setattr('pyblasgpu.gpu.launch._kernel', 1)",
+    ],
+)
+def test_a_private_name_is_seen(text):
+    assert private_names(ast.parse(text)) == ["_kernel"]
 
 
 def test_import_touches_no_device_library_and_is_quick():

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from pyblasgpu.gpu import context, launch, memory
 from pyblasgpu.gpu.compile import KernelSource
-from pyblasgpu.gpu.driver import _State
-from pyblasgpu.gpu.launch import _Arguments, _Block
+from pyblasgpu.gpu.driver import DriverState
+from pyblasgpu.gpu.launch import ArgumentBlock, ArgumentLayout
 
 TYPES = {"p": ctypes.c_uint64, "i": ctypes.c_int32, "q": ctypes.c_int64}
 REALS = {"float32": ctypes.c_float, "float64": ctypes.c_double}
@@ -24,8 +24,8 @@ COMPILED = SimpleNamespace(cubin=b"", entry="k", archive=None)
 )
 def test_every_argument_lies_where_its_pointer_says(pointers, integers, reals, real, data):
     parameters = "p" * pointers + integers + "r" * reals
-    arguments = _Arguments(parameters, real)
-    block = _Block(arguments, None)
+    arguments = ArgumentLayout(parameters, real)
+    block = ArgumentBlock(arguments, None)
     for _ in range(2):
         addresses = data.draw(st.tuples(*[st.integers(0, 2**64 - 1)] * pointers))
         numbers = data.draw(st.tuples(*[st.integers(-(2**31), 2**31 - 1)] * len(integers)))
@@ -45,7 +45,7 @@ def test_every_argument_lies_where_its_pointer_says(pointers, integers, reals, r
 
 def test_other_orders_of_parameters_are_refused():
     with pytest.raises(AssertionError, match="in this order"):
-        _Arguments("pipr", "float32")
+        ArgumentLayout("pipr", "float32")
 
 
 # ------------------------------------------------------------------------------------------------ launching
@@ -80,7 +80,7 @@ class Driver:
             driver, "cuStreamIsCapturing", lambda stream: (ok, self.capturing.get(int(stream), self.none))
         )
         self.used, self.kinds = [], ()
-        monkeypatch.setattr(_State, "driver", driver)
+        monkeypatch.setattr(DriverState, "driver", driver)
         monkeypatch.setattr(context, "make_current", self.used.append)
 
     def _launched(self, config, function, arguments, extra):
@@ -111,7 +111,7 @@ def kernel_of(driver, monkeypatch, cc):
     monkeypatch.setattr(launch, "compile_source", lambda *_: COMPILED)
     monkeypatch.setattr("pyblasgpu.gpu.device.current", lambda ordinal: SimpleNamespace(cc=cc, sm_count=10))
     driver.kinds = [TYPES["p"]] * 2 + [TYPES["i"], TYPES["q"]] + [REALS["float32"]] * 2
-    return launch._Loaded(KernelSource("k", "here", (), "float32", "ppiqrr", 64, 1, 102400, None), 0)
+    return launch.LoadedKernel(KernelSource("k", "here", (), "float32", "ppiqrr", 64, 1, 102400, None), 0)
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_every_launch_is_told_what_is_new(kernel, driver):
         assert driver.take() == [
             (blocks, (64, 1, 1), 102400, stream, tuple(value for part in arguments for value in part))
         ]
-    assert len(kernel._blocks) == 1
+    assert len(kernel.free_blocks) == 1
 
 
 def test_a_launch_with_pdl_has_the_attribute(kernel, driver):
@@ -168,14 +168,14 @@ def test_no_pdl_where_card_or_driver_lacks_it(driver, monkeypatch, cc, version):
 
 def test_a_launch_within_a_launch_has_its_own_memory(kernel, driver, monkeypatch):
     """As of two threads: the second begins before the driver has read the arguments of the first."""
-    outer = kernel._run
+    outer = kernel.driver_launch
 
     def late(*given):
-        kernel._run = outer
+        kernel.driver_launch = outer
         kernel.launch((2, 1, 1), 9, (3, 4), (5, 6), (7.0, 8.0))
         return outer(*given)
 
-    kernel._run = late
+    kernel.driver_launch = late
     kernel.launch((1, 1, 1), 8, (1, 2), (3, 4), (5.0, 6.0))
     assert [(event[0][0], event[3], event[4][0]) for event in driver.take()] == [(2, 9, 3), (1, 8, 1)]
 
@@ -183,12 +183,12 @@ def test_a_launch_within_a_launch_has_its_own_memory(kernel, driver, monkeypatch
 def test_a_failing_launch_names_the_kernel(kernel, driver):
     from cuda.bindings import driver as real
 
-    kernel._run = lambda *_: (real.CUresult.CUDA_ERROR_INVALID_CONTEXT,)
+    kernel.driver_launch = lambda *_: (real.CUresult.CUDA_ERROR_INVALID_CONTEXT,)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(real, "cuGetErrorString", lambda error: (0, b"invalid device context"))
         with pytest.raises(memory.DeviceError, match=r"launch of k: .*INVALID_CONTEXT: invalid device"):
             kernel.launch((1, 1, 1), 8, (1, 2), (3, 4), (5.0, 6.0))
-    assert len(kernel._blocks) == 1
+    assert len(kernel.free_blocks) == 1
 
 
 # --------------------------------------------------------------------------------------------------- graphs
@@ -220,15 +220,15 @@ def test_a_stream_that_is_captured_gets_no_graph(driver):
 
 def test_a_graph_is_launched_by_one_thread_at_a_time(driver, monkeypatch):
     graph = launch.Graph(lambda stream: None, 0)
-    inner, run = [], graph._run
+    inner, run = [], graph.driver_launch
 
     def during(*given):
         inner.append(graph.launch(0x99))
         return run(*given)
 
-    graph._run = during
+    graph.driver_launch = during
     assert graph.launch(0x98) and inner == [False]
-    graph._run = run
+    graph.driver_launch = run
     assert graph.launch(0x99)
 
 

@@ -167,7 +167,7 @@ def test_copied_operands_live_in_one_workspace(kernels):
 
 def test_a_failing_launch_gives_the_workspace_back(kernels, monkeypatch):
     a, b, c = (matrix[::2, ::2] for matrix in matrices(S, (8, 8), (8, 8), (8, 8)))
-    monkeypatch.setattr(fake_kernels._Kernel, "gemm_simt", lambda *_: 1 / 0)
+    monkeypatch.setattr(fake_kernels.FakeKernel, "gemm_simt", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         multiply(a, b, c, S)
     assert kernels.sizes and not kernels.held

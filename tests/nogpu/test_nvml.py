@@ -36,7 +36,7 @@ def nvml(**changes):
 @pytest.fixture
 def sensor():
     made = Sensor.__new__(Sensor)
-    made._nvml, made._device = nvml(), 7
+    made.nvml, made.handle = nvml(), 7
     return made
 
 
@@ -46,7 +46,7 @@ def test_a_state_has_units_and_names_what_holds_the_clocks_down(sensor):
 
 def test_what_a_device_does_not_tell_is_none(sensor):
     silent = {name: refuse for name in vars(nvml()) if name.startswith("device_")}
-    sensor._nvml = nvml(**silent)
+    sensor.nvml = nvml(**silent)
     assert sensor.read() == State()
 
 

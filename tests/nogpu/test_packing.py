@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.kernels.copy.pack import Pack, _Piece
+from pyblasgpu.kernels.copy.pack import Pack, Piece
 from pyblasgpu.kernels.copy.packing import LAYOUTS, Packing
 from pyblasgpu.testing.reference import packed
 from pyblasgpu.types import DTYPES
@@ -111,7 +111,7 @@ def test_the_defaults_serve_whatever_vectors_fit(letter):
 @pytest.mark.parametrize("letter", DTYPES)
 def test_pieces_are_parts_of_stripes(letter, by_rows, depth):
     """Those of a stripe are all of its k, once."""
-    piece = _Piece(Pack(letter, BLK_K=depth), by_rows)
+    piece = Piece(Pack(letter, BLK_K=depth), by_rows)
     pieces = np.arange(depth // piece.config.depth)
     assert sorted(ks(piece, pieces).ravel()) == list(range(depth))
 
@@ -124,7 +124,7 @@ def test_a_warp_moves_whole_sectors(letter, by_rows, depth):
 
     Along the extent the lanes of a warp read and write one run; along k, four lanes a run in S, eight in D.
     """
-    piece = _Piece(Pack(letter, BLK_K=depth), by_rows)
+    piece = Piece(Pack(letter, BLK_K=depth), by_rows)
     size, lanes = DTYPES[letter].itemsize, np.arange(32)
     x, y = lanes // piece.SIDE, lanes % piece.SIDE
     stripe, within = np.divmod(y, depth // piece.config.depth)
@@ -135,7 +135,7 @@ def test_a_warp_moves_whole_sectors(letter, by_rows, depth):
         assert whole_sectors(x, kk * size // 16)
 
 
-def ks(piece: _Piece, number: np.ndarray) -> np.ndarray:
+def ks(piece: Piece, number: np.ndarray) -> np.ndarray:
     """The k of pieces within a stripe, as `pack` takes them: a row a piece."""
     begin = number // piece.NEXT * piece.NEXT * piece.config.depth + number % piece.NEXT * piece.RUN
     steps = np.arange(piece.LOADS)[:, None] * piece.STEP + np.arange(piece.RUN)

@@ -124,7 +124,7 @@ def ordinary_alone(monkeypatch):
 
 
 def choices(times) -> dict:
-    choose._chosen.clear()
+    choose.choice_cache.clear()
     tuned_products.forget()
     with override("packed", False):
         return {

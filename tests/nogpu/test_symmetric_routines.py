@@ -17,7 +17,7 @@ from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.gemm.mma import GemmMma
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import trmm_by_levels
-from pyblasgpu.routines.symm import _portions
+from pyblasgpu.routines.symm import batch_portions
 from pyblasgpu.routines.trmm_by_levels import below, diagonal
 from pyblasgpu.testing import reference
 from pyblasgpu.testing.symmetric_cases import (
@@ -63,8 +63,8 @@ def test_blocks_cover_a_triangle_once(n, stop, batch):
 
 def test_portions_cover_a_batch(monkeypatch):
     monkeypatch.setattr(trmm_by_levels, "MOST_COPIED", 1000)
-    assert list(_portions(7, 300)) == [(0, 3), (3, 3), (6, 1)]
-    assert list(_portions(2, 5000)) == [(0, 1), (1, 1)]
+    assert list(batch_portions(7, 300)) == [(0, 3), (3, 3), (6, 1)]
+    assert list(batch_portions(2, 5000)) == [(0, 1), (1, 1)]
 
 
 def run(monkeypatch, case, stop=8, order="F", a_order="F", conj=False, algorithm=None):

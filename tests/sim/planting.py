@@ -86,11 +86,11 @@ def parameters(defects: Iterable[tuple]) -> list:
 
 def assert_caught(module: str, before: str, after: str, check: Check, patch: pytest.MonkeyPatch) -> None:
     """`check` passes the sound kernel and fails with `after` in place of `before`."""
-    patch.setattr(launch, "_kernels", {})  # equal sources share a kernel
+    patch.setattr(launch, "loaded_kernels", {})  # equal sources share a kernel
     if check not in passed:
         check.run(planted(patch, module, before, before, check.stem))
         passed.add(check)
-        launch._kernels.clear()
+        launch.loaded_kernels.clear()
     defective = planted(patch, module, before, after, check.stem)
     with pytest.raises((AssertionError, IndexError, SimulatorError)):
         check.run(defective)

@@ -101,7 +101,7 @@ def test_nothing_is_solved_twice_without_need(monkeypatch, stem, letter, n):
     def unneeded(*_):
         pytest.fail("solved with divisions")
 
-    monkeypatch.setattr(launching, "_kernels", {})  # equal sources share a kernel
+    monkeypatch.setattr(launching, "loaded_kernels", {})  # equal sources share a kernel
     monkeypatch.setattr(trsm_body, "exact_division_solver", lambda *_: unneeded)
     check(stem, letter, n)
 

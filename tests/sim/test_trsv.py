@@ -128,7 +128,7 @@ def test_complex_alpha_and_diagonal():
 @pytest.fixture
 def careless(monkeypatch):
     """Fails where a block starts again."""
-    monkeypatch.setattr(launching, "_kernels", {})  # equal sources share a kernel
+    monkeypatch.setattr(launching, "loaded_kernels", {})  # equal sources share a kernel
 
     def unneeded(*_):
         pytest.fail("solved with divisions")

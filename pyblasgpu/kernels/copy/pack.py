@@ -142,7 +142,7 @@ def plain_sources(config: Pack) -> Iterator[KernelSource]:
 
 
 @dataclass(frozen=True)
-class _Piece:
+class Piece:
     """How a thread reads a piece: by *lines*, which lie in one run where S does.
 
     Along k a piece is LOADS runs of RUN k, STEP apart: those of NEXT threads alternate, so that what they
@@ -184,7 +184,7 @@ class _Piece:
         return self.config.VEC * self.config.depth // self.LINE
 
 
-def _locator(piece: _Piece):
+def _locator(piece: Piece):
     """``locate(block, t, across, deep)``: the thread's vector along the extent, of `across`, and its piece
     along k, of `deep`. Blocks follow one another as S lies.
     """
@@ -202,7 +202,7 @@ def _locator(piece: _Piece):
     return locate
 
 
-def _reader(piece: _Piece, width: int):
+def _reader(piece: Piece, width: int):
     """``read(0, values, s, row_step, k_step, rows, depth)``: a piece of S, line by line, `width` reals at a
     time, zeros beyond the `rows` and the `depth` that are left. All is asked for before any is used.
     """
@@ -221,7 +221,7 @@ def _reader(piece: _Piece, width: int):
     return unrolled(piece.LINES, read)
 
 
-def _readers(piece: _Piece):
+def _readers(piece: Piece):
     """``read(values, s, row_step, k_step, rows, depth)``: by lines where they are runs, aligned, and none is
     cut by an end of S; else by elements, or by reals where complex numbers are aligned as such alone.
     """
@@ -244,7 +244,7 @@ def _readers(piece: _Piece):
     return read
 
 
-def _writer(piece: _Piece, conj: bool):
+def _writer(piece: Piece, conj: bool):
     """``write(0, d, values, vector, k_step, ok)``: a piece as it was read, vector by vector of D."""
     PARTS = piece.config.dtype_facts.reals_per_element
     VEC, RUN, STEP = piece.config.VEC, piece.RUN, piece.STEP
@@ -264,7 +264,7 @@ def _writer(piece: _Piece, conj: bool):
 
 
 def _build(config: Pack, conj: bool, by_rows: bool):
-    facts, piece = config.dtype_facts, _Piece(config, by_rows)
+    facts, piece = config.dtype_facts, Piece(config, by_rows)
     real, PARTS, VEC, DEEP = ptx.REALS[facts.real], facts.reals_per_element, config.VEC, config.depth
     int32, int64, uint32 = ptx.types.int32, ptx.types.int64, ptx.types.uint32
     offset, grid_dependency_wait, locate = ptx.offset, ptx.grid_dependency_wait, _locator(piece)

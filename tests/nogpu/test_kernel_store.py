@@ -34,7 +34,7 @@ def cubins(folder):
 def home(tmp_path, monkeypatch):
     """A home of its own, and no stores remembered."""
     monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path))
-    monkeypatch.setattr(kernel_store, "_stores", {})
+    monkeypatch.setattr(kernel_store, "open_stores", {})
     return tmp_path
 
 

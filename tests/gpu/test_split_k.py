@@ -1,4 +1,4 @@
-"""Products whose k is cut into chunks: exact on integers, the same bits every time, within their bound."""
+"""Split-K products: exact on integers, the same bits every time, within their bound."""
 
 from __future__ import annotations
 
