@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from ..errors import DatabaseWarning
 from ..types import DTYPES
@@ -105,7 +105,7 @@ def read_packaged(path: Path, device: str | None = None) -> Document | None:
     return read(path, device)
 
 
-def _trusted_document(raw: dict) -> Document:
+def _trusted_document(raw: dict[str, Any]) -> Document:
     if raw["schema"] != SCHEMA:
         raise ValueError(raw["schema"])
     document = Document(raw["device"])
@@ -115,7 +115,7 @@ def _trusted_document(raw: dict) -> Document:
     return document
 
 
-def _leaves(tree: dict, depth: int, path: tuple = ()) -> Iterator[tuple[tuple, Any]]:
+def _leaves(tree: dict[str, Any], depth: int, path: tuple[str, ...] = ()) -> Iterator[tuple[Any, Any]]:
     """The leaves of nested objects, with their paths of `depth` keys."""
     for key, inner in tree.items():
         if depth == 1:
@@ -124,7 +124,7 @@ def _leaves(tree: dict, depth: int, path: tuple = ()) -> Iterator[tuple[tuple, A
             yield from _leaves(inner, depth - 1, (*path, key))
 
 
-def _trusted_entry(entry: dict) -> Entry:
+def _trusted_entry(entry: dict[str, Any]) -> Entry:
     return Entry(entry["config"], entry.get("tflops"), entry.get("elsewhere", {}))
 
 
@@ -203,7 +203,9 @@ def _check_rate(tflops: Any, where: str) -> None:
     _check(numeric and 0 < tflops < MAX_TFLOPS, f"{where}: {tflops!r}")
 
 
-def _paths(value: Any, levels: tuple[tuple[str, ...], ...], where: str, path: tuple[str, ...] = ()):
+def _paths(
+    value: Any, levels: tuple[tuple[str, ...], ...], where: str, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Any]]:
     """(path, leaf) of nested objects whose keys at each level are among those given."""
     if not levels:
         yield path, value
@@ -230,24 +232,24 @@ def _check(condition: bool, problem: str) -> None:
         raise DatabaseError(problem)
 
 
-def _object(value: Any, where: str) -> dict:
+def _object(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DatabaseError(f"{where} is no object")
     return value
 
 
-def _known(value: dict, names: tuple[str, ...], where: str) -> None:
+def _known(value: dict[str, Any], names: tuple[str, ...], where: str) -> None:
     unknown = [name for name in value if name not in names]
     _check(not unknown, f"{where} holds {', '.join(map(repr, unknown[:3]))}, which is unknown")
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict:
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     _check(len(found) == len(pairs), "a key stands twice")
     return found
 
 
-def _no_constant(name: str):
+def _no_constant(name: str) -> NoReturn:
     raise DatabaseError(f"{name} is no number")
 
 
@@ -284,9 +286,9 @@ def _rounded(tflops: float) -> float:
     return float(f"{tflops:.4g}")
 
 
-def _tree(values: dict) -> dict:
+def _tree(values: dict[Any, Any]) -> dict[str, Any]:
     """Nested objects of `values` by path."""
-    tree: dict = {}
+    tree: dict[str, Any] = {}
     for (*parents, last), value in sorted(values.items()):
         branch = tree
         for key in parents:

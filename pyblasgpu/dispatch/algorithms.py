@@ -74,7 +74,7 @@ def override_of(routine: str) -> str | None:
 
     An override of the leaves of a routine, or of its stop size, asks for the recursion.
     """
-    asked = overrides.get_override(f"{routine}_algorithm")
+    asked: str | None = overrides.get_override(f"{routine}_algorithm")
     if asked is None and leaves_asked(routine):
         return RECURSION
     return asked
@@ -131,7 +131,7 @@ def _fills_half(dtype: Dtype, order: int, rhs: int, batch: int, device: Device) 
     """Whether small triangles of a batch fill half of the device."""
     config = fixed(TRSM_SMALL, dtype.letter, device)
     blocks = batch * config.serving(min(order, config.most_rows), rhs).grid(rhs)
-    return 2 * blocks >= device.sm_count
+    return bool(2 * blocks >= device.sm_count)
 
 
 def trmm_algorithm(dtype: Dtype, order: int, rhs: int) -> Algorithm:

@@ -39,8 +39,10 @@ def source_of(stem: str, config: Any, flags: tuple[tuple[str, Any], ...]) -> Ker
     """The kernel that `flags` specialise, those of a `KernelSource`."""
     module, given = family_of(stem).module, dict(flags)
     if "t_by_rows" in given:
-        return module.source(config, module.Variant(**given))
-    return module.source(config, **given)
+        source: KernelSource = module.source(config, module.Variant(**given))
+    else:
+        source = module.source(config, **given)
+    return source
 
 
 def _configs(device: Device) -> Iterator[tuple[str, Any]]:
@@ -59,7 +61,7 @@ def _tuned(stem: str, device: Device) -> Iterator[Any]:
             yield from (config for key, config in _of_document(document, device) if key[0] == stem)
 
 
-def _of_document(document: Document, device: Device) -> Iterator[tuple[tuple, Any]]:
+def _of_document(document: Document, device: Device) -> Iterator[tuple[tuple[str, ...], Any]]:
     """The Configs of its entries, with their keys, that the device can run."""
     for key, entry in document.entries.items():
         stem, dtype, layout, _ = key

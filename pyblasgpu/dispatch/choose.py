@@ -30,7 +30,7 @@ __all__ = [
 MOST_CHOICES = 1 << 14  # kept at a time
 
 #: What `select` has answered since the last `reload`.
-choice_cache: dict[tuple, KernelChoice] = {}
+choice_cache: dict[tuple[Any, ...], KernelChoice] = {}
 _reloads = 0
 
 

@@ -72,9 +72,9 @@ def _tell(count: int, shares: int, cc: tuple[int, int]) -> None:
 @contextmanager
 def _workers(
     shares: Sequence[Sequence[KernelSource]], cc: tuple[int, int]
-) -> Iterator[list[subprocess.Popen]]:
+) -> Iterator[list[subprocess.Popen[bytes]]]:
     """A process for each share, at work; none is left behind."""
-    processes: list[subprocess.Popen] = []
+    processes: list[subprocess.Popen[bytes]] = []
     try:
         with suppress(OSError):  # where no interpreter can be started, as in one that is embedded
             for share in shares:
@@ -87,7 +87,7 @@ def _workers(
                 pass
 
 
-def _started(share: Sequence[KernelSource], cc: tuple[int, int]) -> subprocess.Popen:
+def _started(share: Sequence[KernelSource], cc: tuple[int, int]) -> subprocess.Popen[bytes]:
     program = WORKER.format(path=sys.path)
     process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     jobs = [(source.name, source.config, source.flags) for source in share]
@@ -98,7 +98,7 @@ def _started(share: Sequence[KernelSource], cc: tuple[int, int]) -> subprocess.P
     return process
 
 
-def _answer(process: subprocess.Popen) -> list[Compiled | None]:
+def _answer(process: subprocess.Popen[bytes]) -> list[Compiled | None]:
     """What a worker has compiled, None for what it could not; empty of one that died."""
     assert process.stdout
     text = process.stdout.read()

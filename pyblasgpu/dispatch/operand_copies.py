@@ -101,7 +101,8 @@ def packed_bytes(config: Any, extents: tuple[int, ...]) -> int:
     """Workspace of packed A and B, padding included, for a `config` that is packed."""
     m, n, k, *batch = extents
     of_a, of_b = config.packings
-    return prod(batch) * (of_a.size(m, k) + of_b.size(n, k)) * config.dtype_facts.itemsize
+    elements = prod(batch) * (of_a.size(m, k) + of_b.size(n, k))
+    return int(elements * config.dtype_facts.itemsize)
 
 
 def copied_bytes(extents: tuple[int, ...], copied: tuple[bool, bool], dtype: Dtype) -> int:

@@ -12,7 +12,7 @@ __all__ = ["active", "get_override", "override", "token"]
 
 _overrides: ContextVar[tuple[tuple[str, Any], ...]] = ContextVar("overrides", default=())
 _token: ContextVar[int] = ContextVar("token", default=0)  # a number for the overrides: cheap to compare
-_tokens: dict[tuple, int] = {}
+_tokens: dict[tuple[tuple[str, Any], ...], int] = {}
 _numbers = count(1)
 
 

@@ -169,7 +169,8 @@ class _Launch(NamedTuple):
         left_over = unsplit * rest / k + LAUNCH if rest else 0.0
         partials = (splits + (rest > 0)) * partial_bytes(m, n, facts)
         summing = CYCLE * covered * (partials + 2 * m * n * facts.itemsize) / dram_rate(device)
-        return products + LAUNCH + left_over + summing + SUM
+        seconds: float = products + LAUNCH + left_over + summing + SUM
+        return seconds
 
 
 def attainable(splits: int, extents: tuple[int, ...], dtype: Dtype) -> int:

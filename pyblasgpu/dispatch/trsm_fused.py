@@ -82,7 +82,7 @@ def likeliest(dtype: Dtype, layout: str, order: int, rhs: int, device: Device, c
     key = dtype, product_layout, _extents(order, rhs, triangle), triangle, device
     estimates = _estimates(*key)
     chosen = [choose(*key).config] if estimates else []
-    tiles: dict[tuple, Any] = {}
+    tiles: dict[tuple[Any, ...], Any] = {}
     for config in chosen + sorted(estimates, key=estimates.__getitem__):
         tiles.setdefault((tile(config, triangle), config.min_blocks), config)
     likely = list(tiles.values())[:count]

@@ -202,6 +202,6 @@ def _fused(config: Any, triangle: Triangle, device: Device, blocks: int = 1) -> 
     return found if has_registers and resident(found, triangle, device) >= blocks else None
 
 
-def tile(config: Any, triangle: Triangle) -> tuple:
+def tile(config: Any, triangle: Triangle) -> tuple[Any, ...]:
     """What makes two Configs alike for triangles on either side: extents along the triangle and across."""
     return (*tile_orders(config, triangle), config.BLK_K, config.threads)
