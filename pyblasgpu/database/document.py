@@ -244,9 +244,9 @@ def _known(value: dict[str, Any], names: tuple[str, ...], where: str) -> None:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    _check(len(found) == len(pairs), "a key stands twice")
-    return found
+    pairs_by_key = dict(pairs)
+    _check(len(pairs_by_key) == len(pairs), "a key stands twice")
+    return pairs_by_key
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -37,18 +37,18 @@ def chosen(document: Document, device: Device) -> Iterator[KernelSource]:
 
 def source_of(stem: str, config: Any, flags: tuple[tuple[str, Any], ...]) -> KernelSource:
     """The kernel that `flags` specialise, those of a `KernelSource`."""
-    module, given = family_of(stem).module, dict(flags)
-    if "t_by_rows" in given:
-        source: KernelSource = module.source(config, module.Variant(**given))
+    module, values = family_of(stem).module, dict(flags)
+    if "t_by_rows" in values:
+        source: KernelSource = module.source(config, module.Variant(**values))
     else:
-        source = module.source(config, **given)
+        source = module.source(config, **values)
     return source
 
 
 def _configs(device: Device) -> Iterator[tuple[str, Any]]:
     for stem in FAMILIES:
-        found = list(_tuned(stem, device)) or list(_computed(stem, device))
-        yield from ((stem, config) for config in found)
+        configs = list(_tuned(stem, device)) or list(_computed(stem, device))
+        yield from ((stem, config) for config in configs)
     for stem, family in FIXED.items():
         if device.cc >= family.needs:
             yield from ((stem, family.config(dtype, "", {})) for dtype in family.dtypes)

@@ -86,8 +86,8 @@ def select(
     elif name == "gemm" and (asked := overrides.get_override("layout")):
         layout, copied, aligned = with_layout(OperandLayouts(layout, copied, aligned), asked)
         packed = bool(packed)
-    given = copied, packed, aligned, three_m, room
-    problem = GemmProblem(stems, dtype, layout, extents, region, splits, *given)
+    layouts_and_limits = copied, packed, aligned, three_m, room
+    problem = GemmProblem(stems, dtype, layout, extents, region, splits, *layouts_and_limits)
     for stem, config in overrides.active():
         if stem in stems and config.dtype == dtype.letter and _serves(config, layout):
             if is_product:
@@ -131,11 +131,11 @@ def tuned_configs(name: str, dtype: Dtype, layout: str, device: Device) -> dict[
     layout : str
     device : Device
     """
-    found: dict[Any, str] = {}
+    origins: dict[Any, str] = {}
     for stem in families_of(name, dtype.letter) or (name,):
         for known in measured(stem, dtype.letter, layout, False, device):
-            found.setdefault(known.config, known.origin())
-    return found
+            origins.setdefault(known.config, known.origin())
+    return origins
 
 
 def generation() -> tuple[int, int]:

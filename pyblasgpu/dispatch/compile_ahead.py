@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
-import pickle
+import os
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import IO, TYPE_CHECKING
 
 from ..gpu import backend, device
 from ..gpu.compile import Compiled, KernelSource, architecture, compile_here, compile_source, kept, remember
 from ..processes import cores
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 __all__ = ["WORKER", "compile_ahead", "compile_missing", "worker_main"]
 
@@ -93,16 +97,26 @@ def _started(share: Sequence[KernelSource], cc: tuple[int, int]) -> subprocess.P
     jobs = [(source.name, source.config, source.flags) for source in share]
     with suppress(BrokenPipeError):  # of a process that is dead already
         assert process.stdin
-        with process.stdin as channel:
-            pickle.dump((jobs, cc), channel)
+        with process.stdin as pipe, _channel(pipe, writable=True) as channel:
+            channel.send((jobs, cc))
     return process
 
 
 def _answer(process: subprocess.Popen[bytes]) -> list[Compiled | None]:
     """What a worker has compiled, None for what it could not; empty of one that died."""
     assert process.stdout
-    text = process.stdout.read()
-    return pickle.loads(text) if process.wait() == 0 else []  # noqa: S301 - of our own child
+    answer: list[Compiled | None] = []
+    # one that dies on the way ends its message
+    with suppress(EOFError, OSError), _channel(process.stdout, writable=False) as channel:
+        answer = channel.recv()
+    return answer if process.wait() == 0 else []
+
+
+def _channel(pipe: IO[bytes], writable: bool) -> Connection:
+    """What sends objects through a pipe, or receives them."""
+    from multiprocessing.connection import Connection  # where nothing is compiled nothing is imported
+
+    return Connection(os.dup(pipe.fileno()), readable=not writable, writable=writable)
 
 
 def worker_main() -> None:
@@ -112,9 +126,11 @@ def worker_main() -> None:
     from .catalogue import source_of
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits, which ends this one
-    channel, sys.stdout = sys.stdout.buffer, sys.stderr
-    jobs, cc = pickle.load(sys.stdin.buffer)  # noqa: S301 - of our parent
-    pickle.dump([_compiled(source_of(*job), cc) for job in jobs], channel)
+    stdout, sys.stdout = sys.stdout.buffer, sys.stderr
+    with _channel(sys.stdin.buffer, writable=False) as channel:
+        jobs, cc = channel.recv()
+    with _channel(stdout, writable=True) as channel:
+        channel.send([_compiled(source_of(*job), cc) for job in jobs])
 
 
 def _compiled(source: KernelSource, cc: tuple[int, int]) -> Compiled | None:

@@ -115,11 +115,11 @@ def _copied_candidates(
     """Candidates with operands as in `other`; none if copies alone take the `limit`."""
     extents, dtype, both = problem.extents, problem.dtype, (other.copied, problem.copied)
     seconds, anyway = (copying(extents, copied, dtype, device) for copied in both)
-    size, given = (copied_bytes(extents, copied, dtype) for copied in both)
+    size, must = (copied_bytes(extents, copied, dtype) for copied in both)
     extra = seconds - anyway
-    if extra >= limit or not within(size - given, problem.room):
+    if extra >= limit or not within(size - must, problem.room):
         return
-    room = None if problem.room is None else problem.room - (size - given)
+    room = None if problem.room is None else problem.room - (size - must)
     problem = problem._replace(**other._asdict(), room=room)
     if is_tuned(problem, device):
         for candidate in _candidates(problem, limit - extra, device):
@@ -186,8 +186,8 @@ def _misalignment_cost(config: Any, problem: GemmProblem, device: Device) -> flo
     sector_misaligned = problem.aligned[0] < ALIGNED, problem.aligned[1] < ALIGNED
     if not any(sector_misaligned):
         return 1.0
-    there = partial(cycles, config.STEM, config, problem.extents, device, region=problem.region)
-    return there(sector_misaligned=sector_misaligned) / there()
+    cycles_here = partial(cycles, config.STEM, config, problem.extents, device, region=problem.region)
+    return cycles_here(sector_misaligned=sector_misaligned) / cycles_here()
 
 
 def _packed_candidates(problem: GemmProblem, limit: float, device: Device) -> Iterator[Candidate]:

@@ -43,7 +43,7 @@ def of_class(
     size = size_class(stems[0], extents)
     for candidate in nearest(stems[0], size):
         filed = [
-            found for stem in stems if (found := tuned_files.of_class(stem, dtype, layout, candidate, device))
+            entry for stem in stems if (entry := tuned_files.of_class(stem, dtype, layout, candidate, device))
         ]
         if filed:
             best = max(filed, key=itemgetter(0))

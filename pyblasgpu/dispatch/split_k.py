@@ -184,7 +184,7 @@ def attainable(splits: int, extents: tuple[int, ...], dtype: Dtype) -> int:
 def tile_schedule_of(config: Any, tiles: int, k: int, device: Device, stream_k: bool) -> TileSchedule | None:
     """How the blocks of a persistent kernel share the tiles of a product, or of a batch of them.
 
-    None of an ordinary kernel, and where there are more tiles than are numbered. Nothing is parted where it
+    None of an ordinary kernel, and where there are more tiles than are numbered. No tile is shared where it
     would bring nothing; how much scratch it takes is the caller's concern.
     """
     blocks = device.sm_count * config.min_blocks

@@ -63,25 +63,25 @@ def candidates(dtype: Dtype, layout: str, triangle: Triangle, device: Device) ->
 def _candidates(
     dtype: Dtype, layout: str, triangle: Triangle, device: Device, reloads: int
 ) -> dict[Any, float]:
-    found: dict[Any, float] = {}
+    uncertainties: dict[Any, float] = {}
 
     def add(config: Any, uncertainty: float = UNCERTAINTY) -> None:
         if config is not None:
-            found.setdefault(config, uncertainty)
+            uncertainties.setdefault(config, uncertainty)
 
     for config, uncertainty in _asked(dtype, layout, triangle, device):
         add(config, uncertainty)
-    tiles = {tile(config, triangle) for config in found}
+    tiles = {tile(config, triangle) for config in uncertainties}
     for config in _of_other_layouts(dtype, layout, device):
         relaid = _fused(_in_layout(config, layout, device), triangle, device)
         if relaid is not None and tile(relaid, triangle) not in tiles:
             tiles.add(tile(relaid, triangle))
             add(relaid)
-    for config in list(found):
+    for config in list(uncertainties):
         add(_with_deeper_tiles(config, dtype, layout, triangle, device))
     for config in _tuned(dtype, t_layout(layout, triangle), device):
         add(with_requested_occupancy(_in_layout(config, layout, device), triangle, device))
-    return found
+    return uncertainties
 
 
 def stems(dtype: Dtype, device: Device) -> tuple[str, ...]:
@@ -133,8 +133,8 @@ def _in_layout(config: Any, layout: str, device: Device) -> Any:
     if config.layout == layout:
         return config
     stem, dtype = config.STEM, config.dtype_facts
-    found = laid_out(stem, dtype, layout, FAMILIES[stem].parameters_of(config), device)
-    return _config(stem, dtype, layout, found)
+    parameters = laid_out(stem, dtype, layout, FAMILIES[stem].parameters_of(config), device)
+    return _config(stem, dtype, layout, parameters)
 
 
 def _with_deeper_tiles(config: Any, dtype: Dtype, layout: str, triangle: Triangle, device: Device) -> Any:
@@ -145,8 +145,8 @@ def _with_deeper_tiles(config: Any, dtype: Dtype, layout: str, triangle: Triangl
         return None
     stem, parameters = config.STEM, FAMILIES[config.STEM].parameters_of(config)
     for stages in range(config.stages, 1, -1):
-        found = deepened(stem, dtype, layout, {**parameters, "stages": stages}, DEEP)
-        deeper = _fused_of(stem, dtype, layout, found, triangle, device)
+        deep = deepened(stem, dtype, layout, {**parameters, "stages": stages}, DEEP)
+        deeper = _fused_of(stem, dtype, layout, deep, triangle, device)
         if deeper is not None:
             return deeper
     return None
@@ -186,20 +186,20 @@ def _fused(config: Any, triangle: Triangle, device: Device, blocks: int = 1) -> 
     """The Config as it solves, with all registers that so many `blocks` a multiprocessor leave it; None where
     it cannot, or has too few, or is none.
     """
-    found = config and fused_variant(config, triangle)
-    if not found or (blocks > 1 and config.dtype not in TIGHT):
+    fused = config and fused_variant(config, triangle)
+    if not fused or (blocks > 1 and config.dtype not in TIGHT):
         return None
-    found = replace(found, min_blocks=blocks)
+    fused = replace(fused, min_blocks=blocks)
     try:
-        check_device(found, device)
+        check_device(fused, device)
     except ConfigError:
         return None
     if blocks == 1:
-        needed = found.registers + SPARE[found.dtype_facts.reals_per_element]
+        needed = fused.registers + SPARE[fused.dtype_facts.reals_per_element]
     else:
-        needed = max(found.registers + TIGHT[found.dtype], LEAST)
-    has_registers = needed <= register_limit(found, device)
-    return found if has_registers and resident(found, triangle, device) >= blocks else None
+        needed = max(fused.registers + TIGHT[fused.dtype], LEAST)
+    has_registers = needed <= register_limit(fused, device)
+    return fused if has_registers and resident(fused, triangle, device) >= blocks else None
 
 
 def tile(config: Any, triangle: Triangle) -> tuple[Any, ...]:

@@ -88,8 +88,8 @@ def levels(device: Device) -> tuple[Level, ...]:
 
 @lru_cache
 def documents(device: Device) -> tuple[tuple[str, Document], ...]:
-    found = ((level.origin, _read(level)) for level in levels(device))
-    return tuple((origin, document) for origin, document in found if document is not None)
+    read = ((level.origin, _read(level)) for level in levels(device))
+    return tuple((origin, document) for origin, document in read if document is not None)
 
 
 def _read(level: Level) -> Document | None:
@@ -100,12 +100,12 @@ def _read(level: Level) -> Document | None:
 def serving(stem: str, dtype: str, layout: str, device: Device) -> dict[str, Any]:
     """The Configs that the files name, by size class, those of batches too."""
     filed = {size: of_class(stem, dtype, layout, size, device) for size in sizes_of(stem)}
-    return {size: found.config for size, found in filed.items() if found}
+    return {size: entry.config for size, entry in filed.items() if entry}
 
 
 def unusable(document: Document, device: Device | None) -> list[str]:
     """What is passed over of `document`, and why: Configs that break a rule, or that `device` cannot run."""
-    found = []
+    problems = []
     for key, entry in document.entries.items():
         stem, dtype, layout, _ = key
         try:
@@ -113,8 +113,8 @@ def unusable(document: Document, device: Device | None) -> list[str]:
             if device is not None:
                 check_device(config, device)
         except ConfigError as broken:
-            found.append(f"{' '.join(key)}: {broken}")
-    return found
+            problems.append(f"{' '.join(key)}: {broken}")
+    return problems
 
 
 def _entries(key: tuple[str, str, str, str], device: Device) -> Iterator[tuple[str, Entry]]:

@@ -65,7 +65,7 @@ class CandidateTable:
 
 
 def table(problem: GemmProblem, device: Device) -> CandidateTable:
-    """What was measured, or what stands in for it where nothing was."""
+    """What was measured, or what stands in for it."""
     if _model(problem, device) is None:
         return CandidateTable(_unmeasured(problem, device), problem, device)
     kind = problem._replace(extents=(1,) * 3 + (2,) * (problem.is_batch), splits=None, room=None)
@@ -104,11 +104,11 @@ def _unmeasured(problem: GemmProblem, device: Device) -> Unmeasured:
     """A Config of each family that suits the device, from a file if any family has one there."""
     stems, dtype, layout, extents, *_ = problem
     usable = [stem for stem in stems if runs(stem, device)] or stems
-    found = [of_class((stem,), dtype.letter, layout, extents, device) for stem in usable]
-    filed = [choice for choice in found if choice.origin != COMPUTED]
+    choices = [of_class((stem,), dtype.letter, layout, extents, device) for stem in usable]
+    filed = [choice for choice in choices if choice.origin != COMPUTED]
     if problem.three_m and not any(variant_for(choice.config, problem, device) for choice in filed):
-        found, filed = list(_computed_3m_variants(problem, usable, device)), []
-    return Unmeasured([Measured(choice.config, (((), choice.origin),)) for choice in filed or found])
+        choices, filed = list(_computed_3m_variants(problem, usable, device)), []
+    return Unmeasured([Measured(choice.config, (((), choice.origin),)) for choice in filed or choices])
 
 
 def _computed_3m_variants(
@@ -143,8 +143,8 @@ def measured(stem: str, dtype: str, layout: str, batched: bool, device: Device) 
                 seconds = flops * prod(extents) / rate / 1e12
                 yield Sample(extents, pace(config, extents, seconds, device))
 
-    found = (Measured(config, tuple(won), tuple(samples(config))) for config, won in origins.items())
-    return tuple(known for known in found if known.samples)
+    configs = (Measured(config, tuple(won), tuple(samples(config))) for config, won in origins.items())
+    return tuple(known for known in configs if known.samples)
 
 
 @lru_cache(maxsize=1 << 10)

@@ -34,9 +34,9 @@ class Columns:
         self.STEM, self.dtype_facts, self.persistent = one.STEM, one.dtype_facts, one.persistent
 
     def __getattr__(self, name: str) -> Any:
-        found = np.array([[getattr(config, name)] for config in self.configs])
-        setattr(self, name, found)
-        return found
+        column = np.array([[getattr(config, name)] for config in self.configs])
+        setattr(self, name, column)
+        return column
 
     @property
     def under_way(self) -> tuple[np.ndarray, np.ndarray]:

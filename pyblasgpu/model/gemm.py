@@ -85,7 +85,7 @@ def stripe_cycles(
     loads = LOAD * sum(s.blk * s.depth / (s.vec * config.threads) for s, _ in stripes)
     loads += WALK * config.persistent
     step = _mma_step(config, device) if family_of(config.STEM).tensor_cores else fma_step(config, device)
-    stored = sum(longer * _stored_lines(s, config.threads, device.warp_size) for s, longer in stripes)
+    stored = sum(factor * _stored_lines(s, config.threads, device.warp_size) for s, factor in stripes)
     lines = config.BLK_K * step.lines * READ + stored * WRITE
     fetched = (config.BLK_M + config.BLK_N) * config.BLK_K * facts.itemsize / L2_BYTES
     issue = config.BLK_K * step.slots + loads
@@ -164,16 +164,16 @@ def _stored_lines(stripe: SmemTile, threads: int, warp_size: int) -> float:
     addresses = []
     for lane in range(warp_size):
         major, minor = lane % stripe.dim_x * stripe.vec, lane // stripe.dim_x
-        place = major * stripe.lead + minor if stripe.transposes else minor * stripe.lead + major
-        addresses.append(place * stripe.dtype.itemsize // size)
+        element = major * stripe.lead + minor if stripe.transposes else minor * stripe.lead + major
+        addresses.append(element * stripe.dtype.itemsize // size)
     stores = stripe.blk * stripe.depth / (width * threads)
     return stores * _lines(addresses, LINE // size)
 
 
 def _lines(addresses: Sequence[int], across: int) -> int:
     """Cycles of one store: its lanes are served `across` at a time, which may meet in a bank."""
-    parts = (set(addresses[first : first + across]) for first in range(0, len(addresses), across))
-    return sum(max(Counter(place % across for place in part).values()) for part in parts)
+    groups = (set(addresses[first : first + across]) for first in range(0, len(addresses), across))
+    return sum(max(Counter(address % across for address in lanes).values()) for lanes in groups)
 
 
 def dram_cycles(config: Any, extents: tuple[int, int, int], resident: Any, device: Device) -> Any:

@@ -87,11 +87,11 @@ class Demand(NamedTuple):
 
 
 def demand(config: Any) -> Demand:
-    """What a block of `config` takes: reckoned once, as it is asked for again and again."""
-    found = vars(config).get(_DEMAND)
-    if found is None:
-        found = vars(config)[_DEMAND] = Demand(config.threads, config.registers, config.shared_bytes)
-    return found
+    """What a block of `config` takes: computed once."""
+    known = vars(config).get(_DEMAND)
+    if known is None:
+        known = vars(config)[_DEMAND] = Demand(config.threads, config.registers, config.shared_bytes)
+    return known
 
 
 # beside the values that a Config itself remembers

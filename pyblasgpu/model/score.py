@@ -44,11 +44,11 @@ def score(stem: str, config: Any, extents: tuple[int, ...], device: Device) -> f
 
 def scores(configs: Sequence[Any], problems: Sequence[tuple[int, ...]], device: Device) -> np.ndarray:
     """`score` of each of `configs` of one dtype, at each of `problems`: a row a Config."""
-    found = np.zeros((len(configs), len(problems)))
+    table = np.zeros((len(configs), len(problems)))
     fit, groups = Fit(device), defaultdict[tuple, list[int]](list)
     for at, config in enumerate(configs):
         if not FAMILIES[config.STEM].is_product:
-            found[at] = [score(config.STEM, config, extents, device) for extents in problems]
+            table[at] = [score(config.STEM, config, extents, device) for extents in problems]
         elif fit.blocks(config):
             groups[config.STEM, config.persistent].append(at)
     # extents of a batch have one number more
@@ -56,8 +56,8 @@ def scores(configs: Sequence[Any], problems: Sequence[tuple[int, ...]], device: 
     for (stem, _), chosen in groups.items():
         alike = [configs[at] for at in chosen]
         resident = np.array([[fit.blocks(config)] for config in alike])
-        found[chosen] = _score(stem, Columns(alike, resident), tuple(rows.T), device)
-    return found
+        table[chosen] = _score(stem, Columns(alike, resident), tuple(rows.T), device)
+    return table
 
 
 def _score(stem: str, config: Any, extents: tuple[Any, ...], device: Device) -> Any:
