@@ -10,9 +10,17 @@ from collections.abc import Mapping
 from math import log
 
 __all__ = [
-    "RECURSION", "TRSM_FUSED", "TRSM_POINTS", "TRSM_SMALL", "TRSM_SMALL_POINTS", "algorithms_at",
-    "algorithms_of", "max_fused_order", "nearest_points", "nearest_small_points",
-]  # fmt: skip
+    "RECURSION",
+    "TRSM_FUSED",
+    "TRSM_POINTS",
+    "TRSM_SMALL",
+    "TRSM_SMALL_POINTS",
+    "algorithms_at",
+    "algorithms_of",
+    "max_fused_order",
+    "nearest_points",
+    "nearest_small_points",
+]
 
 RECURSION = "recursion"  # to the leaves
 TRSM_FUSED = "trsm_fused"  # one launch; with an order behind it, a recursion that ends in such launches
@@ -35,11 +43,25 @@ TRSM_POINTS = {
 TRSM_SMALL_POINTS = {
     f"{n}x{rhs}x{count}": (n, rhs, count)
     for n, rhs, count in (
-        (64, 64, 1000), (128, 128, 1000), (32, 32, 10_000), (16, 16, 10_000), (256, 256, 100),
-        (64, 64, 100), (128, 128, 100), (128, 128, 10), (256, 256, 10), (512, 512, 100), (512, 512, 10),
-        (32, 512, 1), (64, 512, 1), (16, 32, 1), (32, 32, 100), (32, 32, 1), (64, 32, 1),
+        (64, 64, 1000),
+        (128, 128, 1000),
+        (32, 32, 10_000),
+        (16, 16, 10_000),
+        (256, 256, 100),
+        (64, 64, 100),
+        (128, 128, 100),
+        (128, 128, 10),
+        (256, 256, 10),
+        (512, 512, 100),
+        (512, 512, 10),
+        (32, 512, 1),
+        (64, 512, 1),
+        (16, 32, 1),
+        (32, 32, 100),
+        (32, 32, 1),
+        (64, 32, 1),
     )
-}  # fmt: skip
+}
 WARP = 32  # a triangle counts as one of at least so many columns
 
 ORDER_WEIGHT = 2  # the order counts for more than right-hand sides: a leaf is a leaf

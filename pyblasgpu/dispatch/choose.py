@@ -24,8 +24,12 @@ from .split_k import attainable
 from .tuned_products import forget, measured
 
 __all__ = [
-    "KernelChoice", "generation", "reload", "select", "tuned_configs",
-]  # fmt: skip
+    "KernelChoice",
+    "generation",
+    "reload",
+    "select",
+    "tuned_configs",
+]
 
 MOST_CHOICES = 1 << 14  # kept at a time
 

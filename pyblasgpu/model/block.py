@@ -15,9 +15,21 @@ from ..types import Dtype
 from .columns import larger, up
 
 __all__ = [
-    "ANSWER", "BARRIER", "L2_BYTES", "LINE", "START", "Block", "dram_rate", "mma_rate", "mma_time",
-    "overlapped", "stream_k_waves", "persistent_waves", "slots_per_fma", "waves",
-]  # fmt: skip
+    "ANSWER",
+    "BARRIER",
+    "L2_BYTES",
+    "LINE",
+    "START",
+    "Block",
+    "dram_rate",
+    "mma_rate",
+    "mma_time",
+    "overlapped",
+    "stream_k_waves",
+    "persistent_waves",
+    "slots_per_fma",
+    "waves",
+]
 
 LINE = 128  # bytes that shared memory serves in a cycle
 L2_BYTES = 64  # bytes that a multiprocessor gets from L2 in a cycle

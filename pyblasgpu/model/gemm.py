@@ -43,10 +43,14 @@ def gemm_block(config: Any, k: int, device: Device, sector_misaligned: tuple[boo
     facts = config.dtype_facts
     written = config.BLK_M * config.BLK_N * facts.itemsize * device.sm_count / dram_rate(device)
     return Block(
-        count * stripe.work + written, count * stripe.latency, START,
-        config.THR_M * config.THR_N * facts.reals_per_element * STORE, issue=count * stripe.issue,
-        schedulers=stripe.schedulers, rest=count * stripe.rest + written,
-    )  # fmt: skip
+        count * stripe.work + written,
+        count * stripe.latency,
+        START,
+        config.THR_M * config.THR_N * facts.reals_per_element * STORE,
+        issue=count * stripe.issue,
+        schedulers=stripe.schedulers,
+        rest=count * stripe.rest + written,
+    )
 
 
 def _stripe(config: Any, device: Device, sector_misaligned: tuple[bool, bool]) -> Block:
