@@ -82,9 +82,10 @@ class Stage:
         for module in (routine_search, tuned_products, dispatch_leaf, session):
             monkeypatch.setattr(module, "tuned_at", lambda stem, size: small[stem, size])
         monkeypatch.setattr(
-            tasks, "tuned_points",
+            tasks,
+            "tuned_points",
             lambda stem, only: tuple((size, at) for size in sizes_of(stem, only) for at in small[stem, size]),
-        )  # fmt: skip
+        )
         monkeypatch.setattr(routine_search, "CURVE", (32, 64))
         monkeypatch.setattr(measure, "MOST_CALLS", 2)
 
@@ -144,9 +145,11 @@ def tune(make, routines=("gemm",), dtypes=("s",), layouts=("nn", "tn"), **option
     """Run a tuner whose body is ``make()``; returns it and what it found."""
     searches = [
         (STEMS[name], dtype, layout)
-        for name in routines for dtype in dtypes for layout in FAMILIES[STEMS[name]].layouts
+        for name in routines
+        for dtype in dtypes
+        for layout in FAMILIES[STEMS[name]].layouts
         if layout in (*layouts, "any")
-    ]  # fmt: skip
+    ]
     resume = options.pop("resume", False)
     worker = options.pop("worker", None) or Inline(make)
     compilers = options.pop("compilers", None) or Compilers()

@@ -92,10 +92,14 @@ def test_nothing_is_written_when_an_error_is_raised(library):
     put = library.put
     a, out = put(np.eye(33)), put(np.full((33, 33), 5.0))
     for error, options in [
-        (ValueError, {"trans_a": "X"}), (TypeError, {"alpha": 1j}), (OverlapError, {"out": a}),
-        (ValueError, {"out": put(np.ones((33, 32)))}), (TypeError, {"out": put(np.ones((33, 33), "f4"))}),
-        (TypeError, {"out": np.ones((33, 33))}), (ValueError, {"backend": "cpu"}),
-    ]:  # fmt: skip
+        (ValueError, {"trans_a": "X"}),
+        (TypeError, {"alpha": 1j}),
+        (OverlapError, {"out": a}),
+        (ValueError, {"out": put(np.ones((33, 32)))}),
+        (TypeError, {"out": put(np.ones((33, 33), "f4"))}),
+        (TypeError, {"out": np.ones((33, 33))}),
+        (ValueError, {"backend": "cpu"}),
+    ]:
         with pytest.raises(error):
             pyblasgpu.gemm(a, a, **{"out": out, **options})
     same(library.get(out), np.full((33, 33), 5.0), "out")
@@ -245,9 +249,7 @@ def test_may_overwrite_copies_lazy_and_expanded_tensors():
     before = b.clone()
     for x in (b.conj(), b.mH.mT, b[:, :1].expand(33, 5), b.conj().mT.contiguous().mT.conj()):
         expected = x.resolve_conj().clone()
-        for result in (
-            blas.ztrsm(1.0, a, x, overwrite_b=1), linalg.solve_triangular(a, x, overwrite_b=True)
-        ):  # fmt: skip
+        for result in (blas.ztrsm(1.0, a, x, overwrite_b=1), linalg.solve_triangular(a, x, overwrite_b=True)):
             torch.testing.assert_close(a @ result, expected)
         assert torch.equal(b, before)
     negated = b.conj().imag

@@ -36,9 +36,12 @@ def process(tmp_path):
 
     def run() -> int:
         found = subprocess.run(
-            [sys.executable, "-c", PROCESS], text=True, capture_output=True, timeout=300,
+            [sys.executable, "-c", PROCESS],
+            text=True,
+            capture_output=True,
+            timeout=300,
             env={**os.environ, "PYBLASGPU_HOME": str(tmp_path)},
-        )  # fmt: skip
+        )
         assert found.returncode == 0, found.stderr[-800:]
         return int(found.stdout)
 

@@ -153,10 +153,12 @@ def test_jax_arrays_are_never_written():
     a, b = jnp.asarray(np.triu(integers((64, 64), "d")) + 9 * np.eye(64)), jnp.asarray(integers((64, 8), "d"))
     before = np.asarray(b).copy()
     for call in (
-        lambda: pyblasgpu.gemm(a, b, out=b), lambda: pyblasgpu.trmm(a, b, out=b),
-        lambda: linalg.matmul(a, b, out=b), lambda: linalg.matmul(a, a, out=a),
+        lambda: pyblasgpu.gemm(a, b, out=b),
+        lambda: pyblasgpu.trmm(a, b, out=b),
+        lambda: linalg.matmul(a, b, out=b),
+        lambda: linalg.matmul(a, a, out=a),
         lambda: pyblasgpu.gemm(a, a, beta=1, out=a),
-    ):  # fmt: skip
+    ):
         with pytest.raises(TypeError, match="out is read-only"):
             call()
     expected = np.linalg.solve(np.asarray(a), before)

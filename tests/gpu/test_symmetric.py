@@ -140,8 +140,10 @@ def test_negative_steps(routine, letter):
 
 VARIANTS = {
     **dict.fromkeys(RANK_K, ("LN", "UT", "UC")),
-    "symm": ("LL", "RU"), "hemm": ("LU", "RL"), "gemmtr": ("LNN", "UTC"),
-}  # fmt: skip
+    "symm": ("LL", "RU"),
+    "hemm": ("LU", "RL"),
+    "gemmtr": ("LNN", "UTC"),
+}
 
 
 def problems(routine: str, letter: str, n: int) -> Iterator[Problem]:
@@ -198,8 +200,11 @@ def test_blas_on_host_arrays_is_scipys(routine, letter, monkeypatch):
         expected = getattr(scipy.linalg.blas, name)(2, *inputs, **options)
         result = getattr(blas, name)(2, *inputs, **options)
         same(result, expected, name)
-        same(getattr(blas, name)(2, *inputs, lower=lower, **trans),
-             getattr(scipy.linalg.blas, name)(2, *inputs, lower=lower, **trans), name)  # fmt: skip
+        same(
+            getattr(blas, name)(2, *inputs, lower=lower, **trans),
+            getattr(scipy.linalg.blas, name)(2, *inputs, lower=lower, **trans),
+            name,
+        )
         target = c.copy(order="F")
         assert getattr(blas, name)(2, *inputs, **{**options, "c": target, "overwrite_c": 1}) is target
         same(target, expected, f"{name} overwritten")

@@ -125,10 +125,15 @@ def test_backward_error_on_hard_triangles(kind, letter, n):
 
 
 @pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("side, uplo, trans", [
-    (Side.LEFT, Uplo.LOWER, Trans.NO), (Side.LEFT, Uplo.UPPER, Trans.NO),
-    (Side.RIGHT, Uplo.LOWER, Trans.CONJ), (Side.RIGHT, Uplo.UPPER, Trans.TRANS),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "side, uplo, trans",
+    [
+        (Side.LEFT, Uplo.LOWER, Trans.NO),
+        (Side.LEFT, Uplo.UPPER, Trans.NO),
+        (Side.RIGHT, Uplo.LOWER, Trans.CONJ),
+        (Side.RIGHT, Uplo.UPPER, Trans.TRANS),
+    ],
+)
 def test_error_bounds(letter, side, uplo, trans):
     dtype, (m, n) = DTYPES[letter], (1000, 700)
     case = TriangularCase(dtype, m, n, side, uplo, trans)

@@ -27,23 +27,31 @@ SMALL = [
     TrsmFma("c", ORDER=64, BLK=8, WARPS=2, PRODUCER_WARPS=1, WARPS_PER_COLUMN_GROUP=2),
 ]
 LARGE = [
-    TrsmMma("d", ORDER=256, BLK=32, WARPS=1), TrsmMma("d", ORDER=128, BLK=16, WARPS=1, PRODUCER_WARPS=2),
-    TrsmMma("z", ORDER=128, BLK=16, WARPS=2, PRODUCER_WARPS=4), TrsmMma("z", ORDER=64, BLK=32, WARPS=1),
-    TrsmFma("s", ORDER=512, BLK=16, WARPS=4, PRODUCER_WARPS=4), TrsmFma("s", ORDER=128, BLK=8, WARPS=1),
-    TrsmFma("d", ORDER=256, BLK=8, WARPS=4), TrsmFma("d", ORDER=128, BLK=16, WARPS=1),
-    TrsmFma("c", ORDER=256, BLK=16, WARPS=2), TrsmFma("c", ORDER=64, BLK=8, WARPS=1, PRODUCER_WARPS=2),
-    TrsmFma("z", ORDER=64, BLK=16, WARPS=2), TrsmFma("z", ORDER=32, BLK=8, WARPS=1),
+    TrsmMma("d", ORDER=256, BLK=32, WARPS=1),
+    TrsmMma("d", ORDER=128, BLK=16, WARPS=1, PRODUCER_WARPS=2),
+    TrsmMma("z", ORDER=128, BLK=16, WARPS=2, PRODUCER_WARPS=4),
+    TrsmMma("z", ORDER=64, BLK=32, WARPS=1),
+    TrsmFma("s", ORDER=512, BLK=16, WARPS=4, PRODUCER_WARPS=4),
+    TrsmFma("s", ORDER=128, BLK=8, WARPS=1),
+    TrsmFma("d", ORDER=256, BLK=8, WARPS=4),
+    TrsmFma("d", ORDER=128, BLK=16, WARPS=1),
+    TrsmFma("c", ORDER=256, BLK=16, WARPS=2),
+    TrsmFma("c", ORDER=64, BLK=8, WARPS=1, PRODUCER_WARPS=2),
+    TrsmFma("z", ORDER=64, BLK=16, WARPS=2),
+    TrsmFma("z", ORDER=32, BLK=8, WARPS=1),
     TrsmMma("d", ORDER=256, BLK=16, WARPS=4, PRODUCER_WARPS=4, WARPS_PER_COLUMN_GROUP=2),
     TrsmMma("z", ORDER=128, BLK=8, WARPS=2, MMA_M=8, MMA_K=4, WARPS_PER_COLUMN_GROUP=2),
     TrsmMma("z", ORDER=128, BLK=8, WARPS=2, PRODUCER_WARPS=2, WARPS_PER_COLUMN_GROUP=2),
     TrsmFma("s", ORDER=256, BLK=16, WARPS=4, PRODUCER_WARPS=4, WARPS_PER_COLUMN_GROUP=2),
     TrsmFma("c", ORDER=128, BLK=8, WARPS=4, WARPS_PER_COLUMN_GROUP=2),
-]  # fmt: skip
+]
 KINDS = [test_triangular.unit_lower, test_triangular.graded, test_triangular.denormal]
 VARIANTS = [
-    (Side.LEFT, Uplo.LOWER, Trans.NO), (Side.LEFT, Uplo.UPPER, Trans.CONJ),
-    (Side.RIGHT, Uplo.LOWER, Trans.TRANS), (Side.RIGHT, Uplo.UPPER, Trans.NO),
-]  # fmt: skip
+    (Side.LEFT, Uplo.LOWER, Trans.NO),
+    (Side.LEFT, Uplo.UPPER, Trans.CONJ),
+    (Side.RIGHT, Uplo.LOWER, Trans.TRANS),
+    (Side.RIGHT, Uplo.UPPER, Trans.NO),
+]
 
 
 def runs(letter: str) -> list[Run]:

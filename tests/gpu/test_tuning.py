@@ -92,8 +92,10 @@ def test_two_runs_at_once_from_the_command_line(tmp_path):
     ]
     said = [process.communicate(timeout=400) for process in started]
     assert all(process.returncode == 0 for process in started), said
-    won = [{(w["stem"], w["dtype"], w["layout"], w["size"]) for w in json.loads(out)["winners"]}
-           for out, _ in said]  # fmt: skip
+    won = [
+        {(w["stem"], w["dtype"], w["layout"], w["size"]) for w in json.loads(out)["winners"]}
+        for out, _ in said
+    ]
     name = current().name
     tuned = tmp_path / "data" / "tuned" / f"{tuned_files.slug(name)}.json"
     document = read(tuned, name)

@@ -47,13 +47,18 @@ def test_kernels_of_trmm_hardly_spill(stem, config, triangle, name):
 TRSM = {
     (found.STEM, found, triangle, layout): f"{letter}-{triangle.name}-{layout}-{n}x{r}"
     for letter, n, r in (
-        ("s", 1024, 512), ("s", 4096, 2048), ("d", 2048, 512), ("d", 2048, 2048), ("c", 512, 512),
-        ("c", 2048, 2048), ("z", 4096, 512),
+        ("s", 1024, 512),
+        ("s", 4096, 2048),
+        ("d", 2048, 512),
+        ("d", 2048, 2048),
+        ("c", 512, 512),
+        ("c", 2048, 2048),
+        ("z", 4096, 512),
     )
     for triangle, layout in zip(Triangle, ("nn", "tn", "nn", "nt"))
     for m, k in [(n, r) if triangle.on_left else (r, n)]
     for found in [dispatch_trsm_fused.choose(DTYPES[letter], layout, (m, k, n), triangle, H200).config]
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(

@@ -47,8 +47,10 @@ def test_each_algorithm_keeps_its_rate_at_each_point():
         for name in algorithms_at(point)
     ]
     assert fastest(records) == {
-        ("d", "512x32"): TRSM_FUSED, ("d", "256x256"): RECURSION, ("d", "64x64x100"): TRSM_SMALL,
-    }  # fmt: skip
+        ("d", "512x32"): TRSM_FUSED,
+        ("d", "256x256"): RECURSION,
+        ("d", "64x64x100"): TRSM_SMALL,
+    }
     assert winners(records, "x").trsm_rates["d", "512x32"] == {TRSM_FUSED: 1.0, RECURSION: 0.5}
 
 
@@ -71,8 +73,9 @@ def test_an_algorithm_that_fails_is_out_at_its_point_alone(failing, outcome):
     other = RECURSION if failing == TRSM_FUSED else TRSM_FUSED
     records = [
         record(point, name, 1.0 if name == failing else 2.0)
-        for point in ("512x32", "256x256") for name in (failing, other)
-    ]  # fmt: skip
+        for point in ("512x32", "256x256")
+        for name in (failing, other)
+    ]
     if outcome not in FATAL:  # it has no time then
         del records[0]
     found = fastest([*records, record("512x32", failing, outcome=outcome)])
@@ -82,9 +85,13 @@ def test_an_algorithm_that_fails_is_out_at_its_point_alone(failing, outcome):
 def test_records_of_unknown_points_or_algorithms_say_nothing():
     pair = [record("512x32", name) for name in (TRSM_FUSED, RECURSION)]
     for changes in (
-        {"size": "few"}, {"size": "7x7"}, {"stem": "gemm"}, {"parameters": {"fast": 1}},
-        {"parameters": {TRSM_SMALL: 1}}, {"size": "64x64x100", "parameters": {TRSM_FUSED: 1}},
-    ):  # fmt: skip
+        {"size": "few"},
+        {"size": "7x7"},
+        {"stem": "gemm"},
+        {"parameters": {"fast": 1}},
+        {"parameters": {TRSM_SMALL: 1}},
+        {"size": "64x64x100", "parameters": {TRSM_FUSED: 1}},
+    ):
         assert not winners([replace(each, **changes) for each in pair], "x")
 
 

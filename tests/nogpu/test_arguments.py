@@ -33,9 +33,14 @@ REALS = [
     5e-324,
 ]  # fmt: skip
 COMPLEX = [
-    2j, np.complex64(1j), np.clongdouble(1 - 2j), np.array([1j]), [1j], [[np.array(1j)]],
+    2j,
+    np.complex64(1j),
+    np.clongdouble(1 - 2j),
+    np.array([1j]),
+    [1j],
+    [[np.array(1j)]],
     np.array(1j, object),
-]  # fmt: skip
+]
 NO_NUMBERS = [
     "2", b"2", "x", None, [], [1.0, 2.0], np.array([1.0, 2.0]), np.array([]), np.ones((2, 1)), {1: 2}, {2},
     object(), np.timedelta64(2, "s"), np.datetime64("2020"), np.ma.masked, np.ma.array([2.0]), ["2"], [None],
@@ -117,8 +122,13 @@ def test_messages_are_short():
 
 #: Flags of the keyword routines by their kinds.
 KINDS = {
-    "side": Side, "lower": Uplo, "trans": Trans, "unit_diag": Diag, "trans_a": Trans, "trans_b": Trans,
-}  # fmt: skip
+    "side": Side,
+    "lower": Uplo,
+    "trans": Trans,
+    "unit_diag": Diag,
+    "trans_a": Trans,
+    "trans_b": Trans,
+}
 FLAGS = [
     (name, flag)
     for name in ROUTINES

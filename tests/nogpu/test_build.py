@@ -172,8 +172,10 @@ def start(home, count: int, **environment) -> subprocess.Popen:
     return subprocess.Popen(
         [sys.executable, str(program), str(count)],
         env={**os.environ, "PYTHONPATH": path, **environment},
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def test_a_killed_run_is_taken_up_where_it_stopped(home):

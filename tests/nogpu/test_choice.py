@@ -150,7 +150,7 @@ def test_kernels_are_compiled_as_they_will_run(space, home):
 
 
 class Stand:
-    """Readings of each run by its place, the first of them possibly luck; then the last for good."""
+    """Readings of each run by its place, the first of them possibly by chance; then the last for good."""
 
     def __init__(self, case, readings, error=0.5):
         runs = (case.chosen, *case.alternatives)
@@ -167,7 +167,7 @@ class Stand:
 
 
 def test_the_loss_is_that_of_second_readings(case):
-    """A alternative that was fast once by luck does not count; one that stays faster does."""
+    """An alternative that was fast once by chance does not count; one that stays faster does."""
     stand = Stand(case, {0: (1.0, 1.2, 1.1), 1: (0.2, 1.5), 2: (0.95, 1.05, 1.0), 3: (8.0,)})
     record = choice.measure(case, stand)
     assert record["loss"] == pytest.approx(0.1) and record["best"] == choice.facts_of(stand.runs[2])

@@ -64,12 +64,13 @@ RATES = {
 PRODUCTS = WHOLE["entries"]["gemm_simt"]["s"]
 FUSED = {"config": PRODUCTS["nn"]["large"]["config"], "tflops": 3.0}
 SMALL = {
-    **WHOLE, "trsm_rates": RATES,
+    **WHOLE,
+    "trsm_rates": RATES,
     "entries": {
         "gemm_simt": {"s": PRODUCTS},
         "trsm_fused_simt": {"s": {"left_colmajor": {"512x512": FUSED}}},
     },
-}  # fmt: skip
+}
 PLACES = list(paths_of(SMALL))
 
 
@@ -108,8 +109,10 @@ def test_anything_put_anywhere_is_refused_or_within_the_schema(path, value):
     is_known(document)
 
 
-@given(st.lists(st.tuples(st.integers(0, len(PACKAGED) - 1), st.integers(0, 255)), max_size=4),
-       st.integers(0, len(PACKAGED)))  # fmt: skip
+@given(
+    st.lists(st.tuples(st.integers(0, len(PACKAGED) - 1), st.integers(0, 255)), max_size=4),
+    st.integers(0, len(PACKAGED)),
+)
 @settings(max_examples=200)
 def test_bytes_changed_and_cut_off_are_refused_or_within_the_schema(changes, end):
     damaged = bytearray(PACKAGED)

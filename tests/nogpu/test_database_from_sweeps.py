@@ -175,10 +175,13 @@ def test_a_gathered_sweep_holds_the_best_rate_of_every_candidate(home, gather):
     (path,) = gather.main(sweeps, home)
     kept = [(r.outcome, r.parameters.get("stages"), r.seconds) for r in read_sweep(path)]
     assert kept == [
-        ("spills", 5, 0.0), ("vendor", None, 0.5),
-        ("ok", 2, 0.333333), ("ok", 4, 8.0),  # of the earlier run
-        ("ok", 2, 2 / 3), ("ok", 3, 0.9),
-    ]  # fmt: skip
+        ("spills", 5, 0.0),
+        ("vendor", None, 0.5),
+        ("ok", 2, 0.333333),
+        ("ok", 4, 8.0),  # of the earlier run
+        ("ok", 2, 2 / 3),
+        ("ok", 3, 0.9),
+    ]
     assert next(r.tflops for r in read_sweep(path) if r.outcome == "vendor") == 9.0
 
 

@@ -64,8 +64,10 @@ def test_the_linkers_registers_replace_the_estimate():
 
 
 def test_how_near_the_best_score_a_candidate_must_come():
-    found = [candidates("trsm_fma", "d", "any", H200, "normal", Guidelines(reuse=0.6, score=part))
-             for part in (0.5, 0.9)]  # fmt: skip
+    found = [
+        candidates("trsm_fma", "d", "any", H200, "normal", Guidelines(reuse=0.6, score=part))
+        for part in (0.5, 0.9)
+    ]
     assert 0 < len(found[1].left) < len(found[0].left) and set(found[1].left) < set(found[0].left)
     for funnel in found:
         assert funnel.total == sum(funnel.removed.values()) + len(funnel.left)

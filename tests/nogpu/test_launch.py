@@ -125,11 +125,14 @@ def kernel(driver, monkeypatch):
 def test_every_launch_is_told_what_is_new(kernel, driver):
     integers, reals, grid = (7, 2**40), (1.5, -2.0), (3, 1, 2)
     for call in (
-        (grid, 5, [16, 32], integers, reals), (grid, 5, [48, 64], integers, reals),
-        (grid, 6, [48, 64], integers, reals), ((4, 5, 6), 6, [48, 64], integers, reals),
-        (grid, 0, [16, 32], (8, 9), reals), (grid, 0, [16, 32], integers, (0.5, 0.25)),
         (grid, 5, [16, 32], integers, reals),
-    ):  # fmt: skip
+        (grid, 5, [48, 64], integers, reals),
+        (grid, 6, [48, 64], integers, reals),
+        ((4, 5, 6), 6, [48, 64], integers, reals),
+        (grid, 0, [16, 32], (8, 9), reals),
+        (grid, 0, [16, 32], integers, (0.5, 0.25)),
+        (grid, 5, [16, 32], integers, reals),
+    ):
         kernel.launch(*call)
         blocks, stream, *arguments = call
         assert driver.take() == [
@@ -198,9 +201,14 @@ def test_a_graph_is_recorded_apart_and_launched_where_it_is_asked(driver):
     graph = launch.Graph(lambda stream: driver.events.append(("enqueued on", stream)), 0)
     recorded = driver.take()
     assert [event[0] for event in recorded] == [
-        "cuStreamCreate", "cuStreamBeginCapture", "enqueued on", "cuStreamEndCapture", "cuStreamDestroy",
-        "cuGraphInstantiate", "cuGraphDestroy",
-    ]  # fmt: skip
+        "cuStreamCreate",
+        "cuStreamBeginCapture",
+        "enqueued on",
+        "cuStreamEndCapture",
+        "cuStreamDestroy",
+        "cuGraphInstantiate",
+        "cuGraphDestroy",
+    ]
     assert ("enqueued on", 0x57) in recorded
     for stream in (0, 2, 0x99):
         assert graph.launch(stream)

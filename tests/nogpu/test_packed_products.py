@@ -165,8 +165,10 @@ def test_one_operand_is_copied_where_that_is_enough(files):
     files(nt=50.0, tn=46.0, nn=49.5)
     chosen = {layout: select("gemm", S, layout, LARGE, H200) for layout in ("nn", "nt", "tn")}
     assert {layout: choice.copied for layout, choice in chosen.items()} == {
-        "nn": (False, False), "nt": (False, False), "tn": (True, False)
-    }  # fmt: skip
+        "nn": (False, False),
+        "nt": (False, False),
+        "tn": (True, False),
+    }
     assert chosen["tn"].config == chosen["nn"].config
     for extents in ((512, 512, 512), (8192, 64, 8192), (4096, 32, 4096), (8, 8, 8, 4096)):
         assert select("gemm", S, "tn", extents, H200).copied == (False, False), "copying costs more"
@@ -200,14 +202,19 @@ def test_what_operands_are_copied_for():
     ways = list(operand_copies.other_layouts(given))
     assert len(set(ways)) == 5 and given not in ways
     assert {way[:2] for way in ways} == {
-        ("nn", (False, True)), ("nt", (False, True)), ("tt", (True, False)), ("tn", (True, True)),
+        ("nn", (False, True)),
+        ("nt", (False, True)),
+        ("tt", (True, False)),
+        ("tn", (True, True)),
         ("tt", (True, True)),
-    }  # fmt: skip
+    }
     assert all(way.aligned == (32, 32 if way.copied[1] else 4) for way in ways)
     must = operand_copies.OperandLayouts("nn", (True, False), (32, 32))
     assert {way[:2] for way in operand_copies.other_layouts(must)} == {
-        ("tn", (True, False)), ("nt", (True, True)), ("tt", (True, True))
-    }  # fmt: skip
+        ("tn", (True, False)),
+        ("nt", (True, True)),
+        ("tt", (True, True)),
+    }
     assert operand_copies.with_layout(given, "nt") == given and operand_copies.with_layout(
         given, "tt"
     ).copied == (

@@ -59,9 +59,10 @@ def test_twins_walk_and_have_registers_to_spare(letter):
 def test_a_tile_that_needs_all_registers_has_fewer_twins_or_none():
     """Two blocks of 64 x 128 on a multiprocessor have registers to spare, four have not."""
     config = next(
-        c for c in tuned_configs("gemm", DTYPES["s"], "tt", H200)
+        c
+        for c in tuned_configs("gemm", DTYPES["s"], "tt", H200)
         if (c.BLK_M, c.BLK_N, c.BLK_K, c.persistent) == (64, 128, 16, False)
-    )  # fmt: skip
+    )
     assert [variant.min_blocks for variant in variants_of(config)] == [2, 1]
     assert variants_of(replace(config, DIM_X=4, WARP_X=4, DIM_XA=8, DIM_XB=16)) == ()
 

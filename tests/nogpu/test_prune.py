@@ -29,8 +29,10 @@ pytestmark = pytest.mark.usefixtures("home")
 
 
 @pytest.mark.parametrize("effort", ["quick", "normal"])
-@pytest.mark.parametrize(("stem", "dtype", "layout"), [("gemm_simt", "s", "nn"), ("gemm_simt", "z", "tt"),
-                                                       ("trsm_fma", "d", "any")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("stem", "dtype", "layout"),
+    [("gemm_simt", "s", "nn"), ("gemm_simt", "z", "tt"), ("trsm_fma", "d", "any")],
+)
 def test_the_funnel_adds_up_and_what_is_left_keeps_the_rules(stem, dtype, layout, effort):
     funnel = candidates(stem, dtype, layout, H200, effort)
     assert funnel.total + funnel.added == sum(funnel.removed.values()) + len(funnel.left)

@@ -70,10 +70,13 @@ def test_operands_that_are_not_aligned_ask_for_tiles_that_load_less(levels):
     selecting.reload()
     as_given = partial(select, "gemm_simt", S)  # without copies
     last = {
-        bytes_: max(n for n in range(256, 4097, 64)
-                    if as_given("nn", (n, n, n), H200, aligned=(bytes_, bytes_)).config == little)
+        bytes_: max(
+            n
+            for n in range(256, 4097, 64)
+            if as_given("nn", (n, n, n), H200, aligned=(bytes_, bytes_)).config == little
+        )
         for bytes_ in (32, 8, 4)
-    }  # fmt: skip
+    }
     assert last[32] > last[8] >= last[4]
 
 

@@ -34,12 +34,18 @@ def test_size_classes_of_leaves():
 @pytest.mark.parametrize(
     "extents, size",
     [
-        ((64, 64, 33), "many"), ((64, 64, 34), "batch64"), ((90, 1, 10_000), "batch64"),
-        ((91, 64, 100), "batch128"), ((181, 500, 10), "batch128"), ((182, 500, 10), "batch256"),
-        ((128, 64, 66), "most"), ((128, 64, 67), "batch128"), ((256, 256, 10), "most"),
+        ((64, 64, 33), "many"),
+        ((64, 64, 34), "batch64"),
+        ((90, 1, 10_000), "batch64"),
+        ((91, 64, 100), "batch128"),
+        ((181, 500, 10), "batch128"),
+        ((182, 500, 10), "batch256"),
+        ((128, 64, 66), "most"),
+        ((128, 64, 67), "batch128"),
+        ((256, 256, 10), "most"),
         ((4096, 8, 8), "few"),
     ],
-)  # fmt: skip
+)
 def test_size_classes_of_batches_of_leaves(extents, size):
     for stem in ("trsm_fma", "trsm_mma", "trmm_leaf"):
         assert size_class(stem, extents) == size

@@ -18,9 +18,10 @@ H200 = known("h200")
 def a_persistent(letter: str, spare: bool | None = None):
     """With registers to spare, or without."""
     return next(
-        c for c in tuned_configs("gemm", DTYPES[letter], "nt", H200)
+        c
+        for c in tuned_configs("gemm", DTYPES[letter], "nt", H200)
         if c.persistent and spare in (None, has_register_slack(c, H200))
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture

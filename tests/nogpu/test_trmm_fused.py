@@ -47,9 +47,11 @@ def test_squares_are_one_launch_but_for_leaves(letter):
 
 def test_the_triangle_of_each_variant():
     for side, uplo, triangle in (
-        (Side.LEFT, Uplo.LOWER, Triangle.LOWER_LEFT), (Side.LEFT, Uplo.UPPER, Triangle.UPPER_LEFT),
-        (Side.RIGHT, Uplo.LOWER, Triangle.LOWER_RIGHT), (Side.RIGHT, Uplo.UPPER, Triangle.UPPER_RIGHT),
-    ):  # fmt: skip
+        (Side.LEFT, Uplo.LOWER, Triangle.LOWER_LEFT),
+        (Side.LEFT, Uplo.UPPER, Triangle.UPPER_LEFT),
+        (Side.RIGHT, Uplo.LOWER, Triangle.LOWER_RIGHT),
+        (Side.RIGHT, Uplo.UPPER, Triangle.UPPER_RIGHT),
+    ):
         assert planned("d", 512, 300, side, uplo).operands.triangle == triangle
     # a row-major B is the transposed problem
     by_rows = planned("d", 512, 512, row_stride=512, col_stride=1)

@@ -91,9 +91,11 @@ def test_triangles_of_middling_size_are_one_launch(letter):
 
 def test_the_triangle_of_each_variant():
     for side, uplo, triangle in (
-        (Side.LEFT, Uplo.LOWER, Triangle.LOWER_LEFT), (Side.LEFT, Uplo.UPPER, Triangle.UPPER_LEFT),
-        (Side.RIGHT, Uplo.LOWER, Triangle.LOWER_RIGHT), (Side.RIGHT, Uplo.UPPER, Triangle.UPPER_RIGHT),
-    ):  # fmt: skip
+        (Side.LEFT, Uplo.LOWER, Triangle.LOWER_LEFT),
+        (Side.LEFT, Uplo.UPPER, Triangle.UPPER_LEFT),
+        (Side.RIGHT, Uplo.LOWER, Triangle.LOWER_RIGHT),
+        (Side.RIGHT, Uplo.UPPER, Triangle.UPPER_RIGHT),
+    ):
         assert planned("c", 512, 300, side, uplo).triangle == triangle
 
 

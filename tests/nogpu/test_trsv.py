@@ -48,10 +48,16 @@ def test_every_variant_is_one_launch(kernels, letter, side, uplo, diag):
 @pytest.mark.parametrize(
     ("shape", "is_one"),
     [
-        ({}, True), ({"r": 4}, True), ({"r": 5}, False), ({"n": MIN_TRSV_ORDER}, False), ({"n": 5000}, True),
-        ({"batch_shape": (1,)}, True), ({"batch_shape": (2,)}, False), ({"b_order": "C", "r": 2}, True),
+        ({}, True),
+        ({"r": 4}, True),
+        ({"r": 5}, False),
+        ({"n": MIN_TRSV_ORDER}, False),
+        ({"n": 5000}, True),
+        ({"batch_shape": (1,)}, True),
+        ({"batch_shape": (2,)}, False),
+        ({"b_order": "C", "r": 2}, True),
     ],
-)  # fmt: skip
+)
 def test_which_calls_are(kernels, shape, is_one):
     assert (launched(kernels, **shape) == ["trsv"]) == is_one
 
@@ -89,8 +95,11 @@ def test_what_serves_without_an_override():
     """Of doubles a thread has twice as many columns."""
     chosen = {letter: select("trsv", DTYPES[letter], "", (1000, 1), known("h200")) for letter in DTYPES}
     assert {letter: choice.config.DIM_K for letter, choice in chosen.items()} == {
-        "s": 16, "d": 8, "c": 16, "z": 16,
-    }  # fmt: skip
+        "s": 16,
+        "d": 8,
+        "c": 16,
+        "z": 16,
+    }
     assert {choice.origin for choice in chosen.values()} == {"fixed"}
 
 
@@ -115,13 +124,18 @@ def test_grids():
 @pytest.mark.parametrize(
     ("changes", "rule"),
     [
-        ({"DIM_M": 64, "DIM_K": 32}, "row_threads"), ({"DIM_M": 8, "DIM_K": 8}, "row_threads"),
-        ({"DIM_M": 1, "DIM_K": 8, "ROWS": 8}, "row_threads"), ({"ROWS": 0}, "tile"), ({"ROWS": 72}, "tile"),
-        ({"ROWS": 16}, "tile"), ({"COLS": 3}, "columns"), ({"GROUP": 16}, "group"),
+        ({"DIM_M": 64, "DIM_K": 32}, "row_threads"),
+        ({"DIM_M": 8, "DIM_K": 8}, "row_threads"),
+        ({"DIM_M": 1, "DIM_K": 8, "ROWS": 8}, "row_threads"),
+        ({"ROWS": 0}, "tile"),
+        ({"ROWS": 72}, "tile"),
+        ({"ROWS": 16}, "tile"),
+        ({"COLS": 3}, "columns"),
+        ({"GROUP": 16}, "group"),
         ({"ROWS": 36, "DIM_M": 12, "DIM_K": 16}, "tile"),
         ({"ROWS": 12, "DIM_M": 12, "DIM_K": 8}, "tile"),
     ],
-)  # fmt: skip
+)
 def test_rules(changes, rule):
     with pytest.raises(ConfigError) as caught:
         Trsv("d", **changes)

@@ -177,9 +177,14 @@ def test_ctrl_c_in_a_terminal_keeps_everything_and_the_run_goes_on(home):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     arguments = [sys.executable, "-c", INTERRUPTED]
     process = subprocess.Popen(  # so slow that it cannot have ended however late the signal comes
-        [*arguments, "0.2"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        start_new_session=True, preexec_fn=restore_sigint,
-    )  # fmt: skip
+        [*arguments, "0.2"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=restore_sigint,
+    )
     path = sweep_file.sweep_file(H200.name)
     for _ in range(600):
         if path.exists() and len(path.read_bytes().splitlines()) > 2 * len(sizes_of("gemm_simt")):

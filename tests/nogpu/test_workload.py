@@ -21,8 +21,11 @@ def test_a_rotation_has_operands_of_its_own_for_each_call(stage, monkeypatch):
     seen = []
     work = measure.Workload(0, 0).rotation(
         lambda alpha, t, b, stream, **flags: seen.append((t.pointer, b.pointer, elements(b).copy())),
-        "trsm", DTYPES["d"], "any", (8, 4),
-    )  # fmt: skip
+        "trsm",
+        DTYPES["d"],
+        "any",
+        (8, 4),
+    )
     assert len(work.calls) == 3
     work.restore(3)
     for call in work.calls:
@@ -36,8 +39,12 @@ def test_a_triangle_lies_as_asked(stage, layout):
     """Column- or row-major, on either side, NaN beyond it; the kernel meets it as `T_LAYOUTS` says."""
     seen = []
     work = measure.Workload(0, 0).rotation(
-        lambda alpha, t, b, stream, **flags: seen.append((t, b, flags)), "trsm", DTYPES["d"], layout, (8, 4),
-    )  # fmt: skip
+        lambda alpha, t, b, stream, **flags: seen.append((t, b, flags)),
+        "trsm",
+        DTYPES["d"],
+        layout,
+        (8, 4),
+    )
     work.calls[0]()
     ((t, b, flags),) = seen
     on_left = layout.startswith("left")

@@ -104,9 +104,14 @@ def test_warps_of_other_shapes(warp):
     m, n = warp
     threads = 32 * (32 // m) * (16 // n)
     tile = config(
-        WARP_M=m, WARP_N=n, MMA_M=min(m, 16),
-        DIM_XA=32, DIM_YA=threads // 32, DIM_XB=8, DIM_YB=threads // 8,
-    )  # fmt: skip
+        WARP_M=m,
+        WARP_N=n,
+        MMA_M=min(m, 16),
+        DIM_XA=32,
+        DIM_YA=threads // 32,
+        DIM_XB=8,
+        DIM_YB=threads // 8,
+    )
     check(tile, 40, 20, 12, kernels=gemm_mma)
 
 

@@ -51,9 +51,13 @@ def check(letter="s", packing=FORMS[-1], extent=43, k=15, step=(1, 1), by_rows=T
     target, unharmed = fenced(np.full((1, batch * size), np.nan, dtype.name), margin=16)
     steps, per_matrix = strides(source), packing.steps(extent, k)
     run(
-        kernels.source(config, conj, by_rows), config.grid(extent, k), (source, target),
-        (extent, k, *steps[1:], *per_matrix, steps[0], size), (), batch,
-    )  # fmt: skip
+        kernels.source(config, conj, by_rows),
+        config.grid(extent, k),
+        (source, target),
+        (extent, k, *steps[1:], *per_matrix, steps[0], size),
+        (),
+        batch,
+    )
     for matrix, found in zip(source, target.reshape(batch, size), strict=True):
         assert np.array_equal(found, packed(packing, matrix.conj() if conj else matrix))
     assert unharmed()
@@ -134,9 +138,12 @@ def test_the_defaults_serve_every_dtype():
         target = np.full(packing.size(37, 9), np.nan, values.dtype)
         config = Pack(letter).serving(packing)
         run(
-            pack.source(config, False, False), config.grid(37, 9), (values, target),
-            (37, 9, 9, 1, *packing.steps(37, 9), 0, 0), (),
-        )  # fmt: skip
+            pack.source(config, False, False),
+            config.grid(37, 9),
+            (values, target),
+            (37, 9, 9, 1, *packing.steps(37, 9), 0, 0),
+            (),
+        )
         assert np.array_equal(target, packed(packing, values))
 
 
@@ -146,9 +153,12 @@ def test_special_values_stay_as_they_are():
     target = np.full(16, 7.0)
     config = small("d", packing)
     run(
-        pack.source(config, False, False), config.grid(2, 3), (values, target),
-        (2, 3, 3, 1, *packing.steps(2, 3), 0, 0), (),
-    )  # fmt: skip
+        pack.source(config, False, False),
+        config.grid(2, 3),
+        (values, target),
+        (2, 3, 3, 1, *packing.steps(2, 3), 0, 0),
+        (),
+    )
     assert target.tobytes() == packed(packing, values).tobytes()
 
 

@@ -90,9 +90,15 @@ def test_batches(shared, walk):
     product(config("s", persistent=bool(walk)), 17, 9, 13, walk, batch=3, shared=shared)
 
 
-@pytest.mark.parametrize(("letter", "changes"), [
-    ("s", {"BLK_K": 6}), ("c", {"BLK_M": 8}), ("z", {"BLK_K": 10}), ("d", {"BLK_K": 10, "PAD_A": 2}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("letter", "changes"),
+    [
+        ("s", {"BLK_K": 6}),
+        ("c", {"BLK_M": 8}),
+        ("z", {"BLK_K": 10}),
+        ("d", {"BLK_K": 10, "PAD_A": 2}),
+    ],
+)
 def test_runs_that_the_threads_do_not_divide(letter, changes):
     """Fewer runs of 16 bytes than the 32 threads of a block, and numbers that leave some over."""
     product(replace(config(letter), **changes), 21, 11, 17, batch=2)
@@ -123,12 +129,15 @@ def test_rows_for_tensor_cores_are_lengthened(letter, pad):
         assert len(places) == lanes
 
 
-@pytest.mark.parametrize(("change", "said"), [
-    ({"stages": 1}, "packed: packed only with stages > 1"),
-    ({"trans_a": True}, "packed: packed only with .* trans_a=True"),
-    ({"BLK_M": 8, "VEC_M": 1, "PAD_A": 1}, r"packed_runs: PAD_A \* itemsize % 16 == 0"),
-    ({"DIM_XB": 7}, "load_grid: DIM_XB"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"stages": 1}, "packed: packed only with stages > 1"),
+        ({"trans_a": True}, "packed: packed only with .* trans_a=True"),
+        ({"BLK_M": 8, "VEC_M": 1, "PAD_A": 1}, r"packed_runs: PAD_A \* itemsize % 16 == 0"),
+        ({"DIM_XB": 7}, "load_grid: DIM_XB"),
+    ],
+)
 def test_rules(change, said):
     with pytest.raises(ConfigError, match=said):
         replace(config("s"), **change)

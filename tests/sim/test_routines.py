@@ -246,8 +246,8 @@ def lay(values: np.ndarray, how) -> np.ndarray:
 def outside(view: np.ndarray) -> bytes:
     """The memory that `view` is of, but for its elements."""
     memory = view.base.copy()
-    twin = np.ndarray(view.shape, view.dtype, memory, view.ctypes.data - view.base.ctypes.data, view.strides)
-    twin[...] = 0
+    dense = np.ndarray(view.shape, view.dtype, memory, view.ctypes.data - view.base.ctypes.data, view.strides)
+    dense[...] = 0
     return memory.tobytes()
 
 

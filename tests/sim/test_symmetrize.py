@@ -118,9 +118,14 @@ def test_only_tiles_that_the_triangle_meets_have_blocks():
 
 @pytest.mark.parametrize(
     ("changes", "rule"),
-    [({"DIM": 2048}, "max_threads"), ({"DIM": 48}, "whole_warps"), ({"BLK": 0}, "threads_tile"),
-     ({"BLK": 24}, "threads_tile"), ({"BLK": 8, "DIM": 512}, "threads_tile")],
-)  # fmt: skip
+    [
+        ({"DIM": 2048}, "max_threads"),
+        ({"DIM": 48}, "whole_warps"),
+        ({"BLK": 0}, "threads_tile"),
+        ({"BLK": 24}, "threads_tile"),
+        ({"BLK": 8, "DIM": 512}, "threads_tile"),
+    ],
+)
 def test_rules(changes, rule):
     with pytest.raises(ConfigError) as caught:
         Symmetrize("d", **changes)

@@ -92,8 +92,11 @@ def check(
 def check_not_finite(letter, triangle, what=np.nan, kernels=None):
     """One number spoils what depends on it, and no more."""
     rng, dtype, (order, others), of_a = (
-        np.random.default_rng(5), DTYPES[letter], (45, 19), triangle.on_left,
-    )  # fmt: skip
+        np.random.default_rng(5),
+        DTYPES[letter],
+        (45, 19),
+        triangle.on_left,
+    )
     t, seen, c = operands(rng, dtype, order, others, triangle, False, False)
     at = (21, 7) if of_a else (7, 21)
     clean = seen @ c if of_a else c @ seen
@@ -160,9 +163,10 @@ def test_in_any_order_of_blocks(span, monkeypatch):
     "rule, changes",
     [
         ("stripes_tile_diagonal", {"BLK_M": 16, "BLK_K": 32, "DIM_XB": 32, "DIM_YB": 1}),
-        ("in_place", {"stages": 1}), ("in_place", {"persistent": True}),
+        ("in_place", {"stages": 1}),
+        ("in_place", {"persistent": True}),
     ],
-)  # fmt: skip
+)
 def test_rules(rule, changes):
     with pytest.raises(ConfigError) as error:
         check_config(config(**changes), Triangle.LOWER_LEFT)

@@ -175,8 +175,11 @@ def test_a_diagonal_that_has_no_safe_reciprocal(triangle, diagonal, shares):
 def check_not_finite(letter="s", triangle=Triangle.LOWER_LEFT, what=np.nan, kernels=None, **changes):
     """One number spoils what depends on it, and no more."""
     rng, dtype, (order, others), of_a = (
-        np.random.default_rng(5), DTYPES[letter], (45, 19), triangle.on_left,
-    )  # fmt: skip
+        np.random.default_rng(5),
+        DTYPES[letter],
+        (45, 19),
+        triangle.on_left,
+    )
     t, seen, x, b = solvable(rng, dtype, order, others, triangle, False, False)
     at = (21, 7) if of_a else (7, 21)
     c = np.asfortranarray(b)

@@ -74,10 +74,14 @@ def test_edges(n, r):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"GROUP": 8}, {"ROWS": 32}, {"ROWS": 64, "DIM_M": 32, "DIM_K": 4, "GROUP": 8},
-        {"DIM_M": 4, "DIM_K": 8}, {"DIM_M": 16, "DIM_K": 2}, {"DIM_M": 16, "DIM_K": 16, "GROUP": 8},
+        {"GROUP": 8},
+        {"ROWS": 32},
+        {"ROWS": 64, "DIM_M": 32, "DIM_K": 4, "GROUP": 8},
+        {"DIM_M": 4, "DIM_K": 8},
+        {"DIM_M": 16, "DIM_K": 2},
+        {"DIM_M": 16, "DIM_K": 16, "GROUP": 8},
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("letter", "dc")
 def test_every_shape(letter, changes):
     for r, t_by_rows in ((1, True), (2, False)):
