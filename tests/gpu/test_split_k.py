@@ -111,7 +111,7 @@ def test_a_nan_reaches_its_row_and_no_other():
         assert cupy.isnan(out[40]).all() and cupy.isnan(out).sum() == 33
 
 
-def test_more_chunks_than_a_round_of_the_sum():
+def test_more_splits_than_a_round_of_the_sum():
     """And a C whose partials would exceed what the choice allows."""
     dtype, rng = DTYPES["d"], np.random.default_rng(5)
     for m, n, k, splits in ((33, 31, 4099, 500), (1500, 1400, 64, 5)):

@@ -20,7 +20,7 @@ def test_a_chosen_config_keeps_everything_in_registers(chosen):
 
 
 @pytest.mark.parametrize("chosen", chosen_kernels.parameters(chosen_kernels.packed()))
-def test_so_does_its_twin_for_packed_operands(chosen):
+def test_so_does_its_variant_for_packed_operands(chosen):
     report = compile_here(chosen.source, chosen.device.cc).resources
     assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
     assert complaint(chosen.config, report, chosen.device) == ("ok", "")

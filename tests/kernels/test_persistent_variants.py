@@ -32,7 +32,7 @@ def chosen_twins(letter: str) -> set:
 
 
 @pytest.mark.parametrize("letter", DTYPES)
-def test_a_twin_that_is_chosen_keeps_everything_in_registers(letter):
+def test_a_variant_that_is_chosen_keeps_everything_in_registers(letter):
     for config in chosen_twins(letter):
         report = compile_here(source_of(config.STEM, config), H200.cc).resources
         assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0), config

@@ -134,7 +134,7 @@ def test_nothing_is_unpickled(tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["truncated", "unreadable", "one kernel"])
-def test_what_is_set_aside_is_said_once_with_advice(home, recwarn, damage):
+def test_what_is_set_aside_is_told_once_with_advice(home, recwarn, damage):
     path = written(home)
     if damage == "unreadable":
         path.unlink()
@@ -155,7 +155,7 @@ def test_versions_lie_side_by_side(home, recwarn):
     assert not warnings_of(recwarn)
 
 
-def test_one_of_another_version_alone_is_said(home, recwarn):
+def test_one_of_another_version_alone_is_reported(home, recwarn):
     written(home, source="b" * 64)
     assert archives(ARCH, SOURCE) == archives(ARCH, SOURCE) == ()
     (said,) = warnings_of(recwarn)

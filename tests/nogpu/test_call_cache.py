@@ -36,7 +36,7 @@ def cached():
     return SimpleNamespace(run=made.run, prepared=prepared, runs=runs, state=state, made=made)
 
 
-def test_a_tape_is_prepared_once_and_run_with_what_is_given(cached):
+def test_a_launch_list_is_prepared_once_and_run_with_what_is_given(cached):
     elsewhere = [pointer + 256 for pointer in APART]
     for pointers, alpha, beta, stream in (
         (APART, 1, 0, 7),
@@ -67,7 +67,7 @@ def test_a_batch_is_one_call_like_a_matrix():
     ]
 
 
-def test_tapes_differ_by_what_they_depend_on(cached):
+def test_launch_lists_differ_by_what_they_depend_on(cached):
     shifted = [*APART[:2], APART[2] + 4]
     variants = [
         (APART, 1, 0),
@@ -86,7 +86,7 @@ def test_tapes_differ_by_what_they_depend_on(cached):
     assert len(cached.prepared) == len(variants)
 
 
-def test_new_tuned_values_make_a_new_tape(cached):
+def test_new_tuned_values_make_a_new_launch_list(cached):
     cached.run(APART, 1, 0, 0)
     cached.state.generation = 1
     cached.run(APART, 1, 0, 0)
@@ -125,7 +125,7 @@ def test_inputs_may_be_one_matrix(cached):
     assert cached.run([4096, 4096, 8192], 1, 0, 0)
 
 
-def test_tapes_do_not_grow_for_ever(cached, monkeypatch):
+def test_launch_lists_do_not_grow_for_ever(cached, monkeypatch):
     monkeypatch.setattr(call_cache, "MOST_VARIANTS", 3)
     for cached.state.generation in range(9):
         cached.run(APART, 1, 0, 0)

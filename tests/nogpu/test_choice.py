@@ -220,7 +220,7 @@ class Watched(Problem):
 
 
 @pytest.mark.parametrize("clock", ["calls", "share"])
-def test_a_rival_runs_its_config_and_its_chunks(monkeypatch, case, clock):
+def test_a_rival_runs_its_config_and_its_splits(monkeypatch, case, clock):
     monkeypatch.setitem(sys.modules, "pyblasgpu.bench.timing", SimpleNamespace(Rotation=Rotation))
     problem = Watched("gemm", case.problem.case)
     problem.seen.clear()

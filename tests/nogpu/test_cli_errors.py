@@ -94,7 +94,7 @@ def test_whatever_unpacking_raises_is_an_oserror_that_names_the_file(damage, mon
         tune_command.read_sweep(path)
 
 
-def test_rubbish_in_a_sweep_is_said(bad, capsys):
+def test_rubbish_in_a_sweep_is_reported(bad, capsys):
     with pytest.warns(DatabaseWarning, match="no records"):
         assert "there are no records" in one_line(capsys, "report", bad / "binary.jsonl")
 
@@ -278,7 +278,7 @@ def test_brackets_are_no_styles(capsys):
 
 
 @pytest.mark.skipif(device.count() > 0, reason="there is a device")
-def test_what_a_real_run_needs_is_said(capsys):
+def test_what_a_real_run_needs_is_reported(capsys):
     assert "driver" in one_line(capsys, "tune")
     assert "'h200' is no number or name of a device that is here" in one_line(
         capsys, "tune", "--device", "h200"

@@ -54,7 +54,7 @@ def test_the_kernels_that_are_compiled_are_those_of_a_call(dtype):
         assert plain.VEC_A * size == gcd(16, n * size)
 
 
-def test_a_sweep_within_its_budget_and_what_is_said_of_it(monkeypatch, capsys):
+def test_a_sweep_within_its_budget_and_what_is_reported_of_it(monkeypatch, capsys):
     clock = iter(range(10**6))
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
 

@@ -83,7 +83,7 @@ def test_leaves_read_t_ahead_where_no_launch_before_them_writes_it(kernels, odd)
     assert all(pdl for name, pdl in with_pdl if name != "trsm_mma")
 
 
-def test_a_tape_serves_other_addresses_numbers_and_streams(kernels, recordings):
+def test_a_launch_list_serves_other_addresses_numbers_and_streams(kernels, recordings):
     for alpha, beta, stream in ((1, 2, 0), (-2.5, 3, 7), (np.float64(0.5), np.int8(-1), 9)):
         a, b, c = matrices(D, (65, 31), (31, 33), (65, 33))
         a *= stream + 1
@@ -95,7 +95,7 @@ def test_a_tape_serves_other_addresses_numbers_and_streams(kernels, recordings):
 
 
 @pytest.mark.parametrize("change", ["shape", "stride", "alignment", "dtype", "conj", "beta", "batch"])
-def test_another_layout_has_another_tape(kernels, recordings, change):
+def test_another_layout_has_another_launch_list(kernels, recordings, change):
     (memory,) = matrices(D, (4000,))
     plain = Operand(memory.ctypes.data, 8, 8, 1, 8, D)
     assert plain.pointer % SECTOR == 0
@@ -176,7 +176,7 @@ def test_a_failing_launch_gives_the_workspace_back(kernels, monkeypatch):
 # ------------------------------------------------------------------------------------------ what is chosen
 
 
-def test_an_override_makes_its_own_tape_and_leaves_the_other(kernels, recordings):
+def test_an_override_makes_its_own_launch_list_and_leaves_the_other(kernels, recordings):
     a, b, c = matrices(S, (20, 20), (20, 20), (20, 20))
     chosen = choose.select("gemm", S, "nn", (20, 20, 20), known("h200"))
     forced = replace(chosen.config, UNROLL=chosen.config.UNROLL // 2)
@@ -192,7 +192,7 @@ def test_an_override_makes_its_own_tape_and_leaves_the_other(kernels, recordings
     ]
 
 
-def test_new_tuned_values_make_a_new_tape(kernels, recordings):
+def test_new_tuned_values_make_a_new_launch_list(kernels, recordings):
     a, b, c = matrices(D, (20, 20), (20, 20), (20, 20))
     multiply(a, b, c)
     choose.reload()
@@ -219,13 +219,13 @@ def test_launch_lists_do_not_grow_for_ever(kernels, monkeypatch):
             np.testing.assert_array_equal(y, x)
 
 
-# --------------------------------------------------------------------------------------- k in chunks
+# ------------------------------------------------------------------------------------------- split-K
 
 
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("k, splits, rest", [(64, 4, 0), (65, 4, 1), (1003, 7, 1)])
 @pytest.mark.parametrize("order", "CF")
-def test_chunks_are_one_batch_and_a_sum(kernels, letter, k, splits, rest, order):
+def test_splits_are_one_batch_and_a_sum(kernels, letter, k, splits, rest, order):
     dtype = DTYPES[letter]
     a, b, c = matrices(dtype, (21, k), (k, 10), (21, 10), order=order)
     expected = 2 * (a @ b) - c
@@ -256,7 +256,7 @@ def test_a_long_k_is_cut_of_itself_and_a_batch_is_not(kernels):
     )
 
 
-def test_chunks_of_conjugated_flipped_and_packed_operands(kernels):
+def test_splits_of_conjugated_flipped_and_packed_operands(kernels):
     a, b, c = matrices(Z, (17, 3 * 50), (2 * 50, 11), (2 * 17, 11))
     a, b, c = a[::-1, ::-3], b[::-2], c[::2]
     expected = 1j * (a.conj() @ b) + 2 * c
@@ -274,7 +274,7 @@ def test_the_sum_does_not_read_c_where_beta_is_zero(kernels):
     np.testing.assert_array_equal(c, expected)
 
 
-def test_explain_tells_of_chunks(kernels, monkeypatch):
+def test_explain_tells_of_splits(kernels, monkeypatch):
     explaining = import_module("pyblasgpu.api.explain")
     monkeypatch.setattr(explaining, "current", lambda ordinal: known("h200"))
     (gemm_line, splits_line) = explaining.explain("gemm", "s", 64, 64, 65536)

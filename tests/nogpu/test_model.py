@@ -54,7 +54,7 @@ def test_the_score_knows_what_a_step_costs():
     assert at(small, known("a100")) == at(mma, known("a100"))
 
 
-def test_the_score_knows_copies_that_go_astray():
+def test_the_score_knows_misaligned_sectors():
     """Asynchronous ones, of columns that begin within sectors of memory, more in small tiles."""
     left = candidates("gemm_mma", "d", "tn", H200).left
     large = next(c for c in left if (c.BLK_M, c.BLK_N, c.MMA_M) == (128, 128, 16))

@@ -31,7 +31,7 @@ def drawn(layout: str, blk: int, depth: int, pad: int, values: np.ndarray) -> np
 
 @pytest.mark.parametrize("extent, k", EXTENTS)
 @pytest.mark.parametrize("layout, pad", [("row", 0), ("cbl", 0), ("cbl", 2), ("rbl", 0), ("rbl", 1)])
-def test_places_are_those_of_the_figure(layout, pad, extent, k):
+def test_addresses_are_those_of_the_figure(layout, pad, extent, k):
     packing = Packing(layout, 4, 3, pad)
     values = np.arange(1.0, extent * k + 1).reshape(extent, k)
     found = packed(packing, values)

@@ -45,7 +45,7 @@ def uncertainty(monkeypatch):
 
 
 @pytest.mark.parametrize("letter", DTYPES)
-def test_twins_walk_and_have_registers_to_spare(letter):
+def test_variants_walk_and_have_registers_to_spare(letter):
     configs = list(tuned_configs("gemm", DTYPES[letter], "nn", H200))
     found = {config: variants_of(config) for config in configs}
     assert all(not found[config] for config in configs if config.persistent or config.stages == 1)
@@ -56,7 +56,7 @@ def test_twins_walk_and_have_registers_to_spare(letter):
             assert replace(variant, persistent=False, min_blocks=config.min_blocks) == config
 
 
-def test_a_tile_that_needs_all_registers_has_fewer_twins_or_none():
+def test_a_tile_that_needs_all_registers_has_fewer_variants_or_none():
     """Two blocks of 64 x 128 on a multiprocessor have registers to spare, four have not."""
     config = next(
         c
@@ -137,7 +137,7 @@ def choices(times) -> dict:
         }
 
 
-def test_a_twin_that_is_chosen_is_faster(ordinary_alone, monkeypatch):
+def test_a_variant_that_is_chosen_is_faster(ordinary_alone, monkeypatch):
     """Where its time, and that of what is chosen without it, are known; but for slices of k."""
     times = ordinary_alone
     with_twins = choices(times)

@@ -125,7 +125,7 @@ def test_the_recorded_sweep_is_reported_on(capsys):
         assert row["parameters"] == entry.parameters
 
 
-def test_what_cannot_be_reported_on_is_said(tmp_path, capsys):
+def test_what_cannot_be_reported_on_is_reported(tmp_path, capsys):
     empty, other = tmp_path / "empty.jsonl", tmp_path / "other.jsonl"
     empty.touch()
     for one in (FEW[0], replace(FEW[0], device="NVIDIA A100")):

@@ -70,7 +70,7 @@ def test_the_workspace_has_a_limit():
                 )
 
 
-def test_what_chunks_leave_over_costs_a_launch(levels):
+def test_what_splits_leave_over_costs_a_launch(levels):
     """Of nearly equal products, the one that is cut evenly should be faster."""
     config = select("gemm_simt", S, "nn", LONG, H200).config
     even, odd = (next(split_times(config, 6e-10, (64, 64, k), H200, 32)).seconds for k in (65536, 65535))
@@ -84,7 +84,7 @@ def test_a_batch_is_not_cut():
         assert select("gemm", S, "nn", (*LONG, 1), H200).splits == 4
 
 
-def test_chunks_can_be_forced_as_far_as_k_goes():
+def test_splits_can_be_forced_as_far_as_k_goes():
     with override("splits", 7):
         assert [select("gemm", S, "nn", (64, 64, k), H200).splits for k in (1, 4, 8, 27, 28, 9999)] == [
             1,
@@ -109,7 +109,7 @@ def test_a_forced_config_is_not_cut_unless_that_is_forced_too():
         assert select("gemm", S, "nn", LONG, H200).splits == 1
 
 
-def test_chunks_are_chosen_once(monkeypatch):
+def test_splits_are_chosen_once(monkeypatch):
     first = select("gemm", S, "nn", LONG, H200)
     monkeypatch.setattr(dispatch_gemm, "split_times", None)
     assert select("gemm", S, "nn", LONG, H200) is first

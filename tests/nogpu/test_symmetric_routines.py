@@ -174,7 +174,7 @@ def test_a_rank_k_update_without_a_unit_stride(monkeypatch):
     assert names(kernels) == ["copy", "gemm", "copy"]
 
 
-def test_a_triangle_in_chunks_of_k(monkeypatch):
+def test_a_triangle_by_split_k(monkeypatch):
     case = SymmetricCase("herk", Z, 37, k=50, beta=2)
     with override("splits", 3):
         kernels = run(monkeypatch, case)

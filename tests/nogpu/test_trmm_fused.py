@@ -108,7 +108,7 @@ def test_a_config_that_is_asked_for_and_cannot_takes_the_recursion():
         assert planned("d", 999, 999).choice.origin == "override"
 
 
-def test_a_twin_takes_one_tile_a_block():
+def test_a_variant_takes_one_tile_a_block():
     chosen = choose.select("gemm", DTYPES["d"], "nn", (4096,) * 3, H200).config
     variant = fused_variant(chosen, Triangle.LOWER_LEFT)
     assert not variant.persistent and tile_orders(variant, Triangle.LOWER_LEFT) == (

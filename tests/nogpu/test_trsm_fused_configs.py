@@ -85,7 +85,7 @@ def no_packaged_entries(home, monkeypatch):
 
 
 @pytest.mark.parametrize("letter", DTYPES)
-def test_what_was_the_fastest_at_a_place_serves_there_and_nearby(letter):
+def test_what_was_the_fastest_at_a_point_serves_there_and_nearby(letter):
     usual, *others = likeliest(letter, 4)
     assert chosen(letter, *EXTENTS).config == usual and chosen(letter, *EXTENTS).origin == "computed"
     for tuned in others:
@@ -200,7 +200,7 @@ def test_what_has_too_few_registers_for_its_blocks_solves_for_one():
 
 @pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])
 @pytest.mark.parametrize("triangle", Triangle)
-def test_in_s_tiles_have_twins_with_deeper_stripes(triangle, layout):
+def test_in_s_tiles_have_variants_with_deeper_stripes(triangle, layout):
     """Of the same tile and threads, one diagonal stripe where there were two; of other dtypes none."""
     found = trsm_fused_candidates.candidates(DTYPES["s"], layout, triangle, H200)
     deep = [config for config in found if config.BLK_K == trsm_fused_candidates.DEEP]
@@ -291,7 +291,7 @@ def wanted(dtypes, count) -> int:
     )
 
 
-def test_the_fastest_of_the_likeliest_is_filed_at_each_place(runner):
+def test_the_fastest_of_the_likeliest_is_filed_at_each_point(runner):
     asked = wanted("sz", 3)
     assert asked > 3 * 2 * len(T_LAYOUTS) * len(TRSM_POINTS)  # variants, too
     missing, compiled = search(runner)

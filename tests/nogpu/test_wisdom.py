@@ -184,7 +184,7 @@ def test_the_values_of_an_architecture_may_be_taken_in_for_a_device(document, ca
     assert wisdom("import", written(tmp_path, document, "h200"), "--device", "h200") == 0
 
 
-def test_who_will_not_read_them_is_said(document, capsys, tmp_path, monkeypatch):
+def test_who_will_not_read_them_is_reported(document, capsys, tmp_path, monkeypatch):
     del document.entries[FUSED]  # that one breaks a rule
     assert wisdom("import", written(tmp_path, document, "NVIDIA Voodoo 5")) == 0
     assert (

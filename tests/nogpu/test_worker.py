@@ -27,7 +27,7 @@ def test_answers_come_one_by_one(worker):
     assert answers(worker, []) == [DONE]
 
 
-def test_a_crash_keeps_what_was_said_before_and_the_worker_is_replaced(worker):
+def test_a_crash_keeps_what_was_reported_before_and_the_worker_is_replaced(worker):
     before = worker.replaced
     assert answers(worker, [1, "exit", 2]) == [1, Lost("crash", "the process ended with code 3")]
     assert worker.replaced == before + 1
@@ -50,7 +50,7 @@ def test_each_answer_renews_the_patience(worker):
     worker.close()
 
 
-def test_a_lost_device_is_said_and_the_process_replaced(worker):
+def test_a_lost_device_is_reported_and_the_process_replaced(worker):
     assert answers(worker, ["lost"])[0] == Failed("crash", "illegal address")
     assert answers(worker, [6]) == [6, DONE]
 

@@ -112,7 +112,7 @@ def test_memory_that_is_short_is_taken_from_other_problems(stage, monkeypatch):
     assert not stage.memory.held
 
 
-def test_an_arena_repeats_its_chunk(stage):
+def test_an_arena_repeats_its_pattern(stage):
     arena = measure.Arena(100, np.arange(7, dtype=np.uint8), 0, 0)
     held = np.ctypeslib.as_array((ctypes.c_uint8 * 100).from_address(arena.address))
     assert np.array_equal(held, np.resize(np.arange(7), 100)) and arena.intact()

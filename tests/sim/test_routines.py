@@ -114,7 +114,7 @@ def test_triangles(routine, letter, order):
 
 @pytest.mark.parametrize("splits", [2, 3, 7])
 @pytest.mark.parametrize("letter", DTYPES)
-def test_gemm_in_chunks_of_k(letter, splits):
+def test_gemm_by_split_k(letter, splits):
     """Chunks of whole tiles and of parts of them; k that they divide, and k that leaves something over."""
     rng, dtype = np.random.default_rng(7), DTYPES[letter]
     for number, (trans_a, trans_b, order) in enumerate(product(Trans, Trans, "CF")):
@@ -176,7 +176,7 @@ def test_triangles_whose_updates_are_packed():
         same(b, expected, case)
 
 
-def test_triangles_whose_updates_are_in_chunks():
+def test_triangles_whose_updates_are_split_k():
     rng = np.random.default_rng(8)
     for routine, letter, side in product((trmm, trsm), "sz", Side):
         case = TriangularCase(DTYPES[letter], 33, 21, side, Uplo.UPPER)

@@ -98,7 +98,7 @@ def test_slices_are_no_more_than_partials_keep_busy(letter):
 
 
 @pytest.mark.parametrize("letter", DTYPES)
-def test_chunks_cover_k_and_begin_where_vectors_may(letter):
+def test_splits_cover_k_and_begin_where_vectors_may(letter):
     dtype = DTYPES[letter]
     for k in (1, 7, 64, 1000, 65536, 4099):
         for splits in (1, 2, 3, 7, 16, 128):
