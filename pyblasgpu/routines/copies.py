@@ -31,9 +31,9 @@ __all__ = [
 
 def copy(alpha, source: Operand, target: Operand, stream: int) -> None:
     """Enqueue target := alpha source on `stream`; equal shapes, dtypes and batches, no memory shared."""
-    found = launch_list(alpha, source, target)
-    if found is not None:
-        found.run((source.pointer, target.pointer), alpha, stream=stream)
+    launches = launch_list(alpha, source, target)
+    if launches is not None:
+        launches.run((source.pointer, target.pointer), alpha, stream=stream)
 
 
 def launch_list(alpha, source: Operand, target: Operand) -> LaunchList | None:

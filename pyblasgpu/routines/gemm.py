@@ -1,9 +1,9 @@
 """C := alpha A B + beta C. Transposition and conjugation are views of A and B.
 
-A product with few tiles of C and a long k may be split along k: the products of all chunks of k are one
-batch into scratch, and `split_k_reduce` adds them up in their order. Or the blocks of a persistent kernel
-part the last tiles between them. A and B may be packed first, so that how they lie no longer matters.
-`dispatch.choose` decides when.
+A product with few tiles of C and a long k may be split along k. The products of all slices of k are one batch
+into scratch, and `split_k_reduce` adds them in their order. With stream-K the blocks of a persistent kernel
+share the last tiles. A and B may be packed first, so that their layout no longer matters. `dispatch.choose`
+decides when.
 
 Of a square C a triangle may be meant: then blocks compute the tiles that it meets.
 """
@@ -42,13 +42,13 @@ class GemmArguments(NamedTuple):
     three_m: bool = False
 
     @property
-    def turned(self) -> GemmArguments:
+    def transposed(self) -> GemmArguments:
         """C' = B' A'."""
         return self._replace(a=self.b.T, b=self.a.T, c=self.c.T, region=self.region.transposed)
 
     @property
-    def upright(self) -> GemmArguments:
-        """The same with dimensions that run backwards in C, or in both A and B, turned round.
+    def positive_strides(self) -> GemmArguments:
+        """The same with dimensions that run backwards in C, or in both A and B, reversed.
 
         A triangle stays as it is.
         """
@@ -82,9 +82,9 @@ def gemm(alpha, a: Operand, b: Operand, beta, c: Operand, stream: int, three_m: 
     three_m : bool
         Whether complex products may be made of three real ones.
     """
-    found = launch_list(alpha, a, b, beta, c, three_m)
-    if found is not None:
-        found.run((a.pointer, b.pointer, c.pointer), alpha, beta, stream=stream)
+    launches = launch_list(alpha, a, b, beta, c, three_m)
+    if launches is not None:
+        launches.run((a.pointer, b.pointer, c.pointer), alpha, beta, stream=stream)
 
 
 def launch_list(alpha, a: Operand, b: Operand, beta, c: Operand, three_m: bool = False) -> LaunchList | None:
@@ -124,19 +124,19 @@ def emit_gemm(
     """Emit C := alpha A B + beta C, of all of C or a triangle as `kernels.common.region` names them;
     `alpha` and `beta` are ALPHA, BETA or numbers.
     """
-    job = GemmArguments(alpha, a, b, beta, c, region, three_m).upright
-    if not contiguous(job.c) and contiguous(job.c.T):
-        job = job.turned  # a row-major C is a column-major one of the transposed product
-    c = job.c
+    product = GemmArguments(alpha, a, b, beta, c, region, three_m).positive_strides
+    if not contiguous(product.c) and contiguous(product.c.T):
+        product = product.transposed  # a row-major C is a column-major one of the transposed product
+    c = product.c
     with launches.temporary():
         if contiguous(c):
-            _emit_dense(launches, job)
+            _emit_dense(launches, product)
             return
         packed = launches.scratch(c.rows, c.cols, c.batch)
         if beta != 0:
-            emit_copy(launches, 1.0, c, packed, job.region)
-        _emit_dense(launches, job._replace(c=packed))
-        emit_copy(launches, 1.0, packed, c, job.region)
+            emit_copy(launches, 1.0, c, packed, product.region)
+        _emit_dense(launches, product._replace(c=packed))
+        emit_copy(launches, 1.0, packed, c, product.region)
 
 
 def contiguous(operand: Operand) -> bool:
@@ -144,27 +144,27 @@ def contiguous(operand: Operand) -> bool:
     return (operand.row_stride == 1 or operand.rows == 1) and operand.pointer % operand.dtype.itemsize == 0
 
 
-def _emit_dense(launches: LaunchList, job: GemmArguments) -> None:
+def _emit_dense(launches: LaunchList, product: GemmArguments) -> None:
     """The product with C column-major: A and B copied or packed and k split, if need be or faster."""
-    a, b = job.a, job.b
+    a, b = product.a, product.b
     copied_a, copied_b = (not (contiguous(x) or contiguous(x.T)) for x in (a, b))
     layout = "nt"[not (copied_a or contiguous(a))] + "nt"[not (copied_b or contiguous(b))]
     copied, aligned = (copied_a, copied_b), alignments(layout, a, b)
-    given = copied, job.region, aligned, job.three_m, launches.workspace_left
-    choice = select("gemm", launches.dtype, layout, job.extents, current(launches.device), *given)
+    options = copied, product.region, aligned, product.three_m, launches.workspace_left
+    choice = select("gemm", launches.dtype, layout, product.extents, current(launches.device), *options)
     launches.choices.append(choice)
     config, splits = choice.config, choice.splits
     if config.packed:
-        _emit_of_packed(launches, config, job, splits == STREAM_K)
+        _emit_of_packed(launches, config, product, splits == STREAM_K)
         return
     copied_a, copied_b = choice.copied
     a = _copy(launches, a, config.trans_a) if copied_a else a
     b = _copy(launches, b, config.trans_b) if copied_b else b
-    job = job._replace(a=a, b=b)
+    product = product._replace(a=a, b=b)
     if splits in (1, STREAM_K):
-        _emit_product(launches, config, job, splits == STREAM_K)
+        _emit_product(launches, config, product, splits == STREAM_K)
     else:
-        _emit_split(launches, config, job, splits)
+        _emit_split(launches, config, product, splits)
 
 
 def _copy(launches: LaunchList, operand: Operand, by_rows: bool) -> Operand:
@@ -176,86 +176,97 @@ def _copy(launches: LaunchList, operand: Operand, by_rows: bool) -> Operand:
     )
 
 
-def _emit_of_packed(launches: LaunchList, config: GemmConfig, job: GemmArguments, streamed: bool) -> None:
+def _emit_of_packed(launches: LaunchList, config: GemmConfig, product: GemmArguments, stream_k: bool) -> None:
     """A and B packed, with what of op() is left to do, and their product."""
-    packed = [emit_packed(launches, x, how) for x, how in zip((job.a, job.b.T), config.packings, strict=True)]
+    packed = [
+        emit_packed(launches, x, how)
+        for x, how in zip((product.a, product.b.T), config.packings, strict=True)
+    ]
     leads = tuple(x.packing.steps(x.extent, x.k).tile for x in packed)
     left, right = (x.memory for x in packed)
-    _emit_kernel(launches, config, job._replace(a=left, b=right), leads, job.a.cols, streamed)
+    _emit_kernel(launches, config, product._replace(a=left, b=right), leads, product.a.cols, stream_k)
 
 
-def _emit_split(launches: LaunchList, config: GemmConfig, job: GemmArguments, splits: int) -> None:
+def _emit_split(launches: LaunchList, config: GemmConfig, product: GemmArguments, splits: int) -> None:
     """Chunks of k as one batch, what they leave over as a product of its own, and their sum."""
-    a, b, c = job.a, job.b, job.c
+    a, b, c = product.a, product.b, product.c
     depth, rest = split_k_reduce.cut(a.cols, splits, launches.dtype)
     partials = launches.scratch(c.rows, c.cols, splits + (rest > 0))
-    chunks_a = a._replace(cols=depth, batch=splits, batch_stride=depth * a.col_stride)
-    chunks_b = b._replace(rows=depth, batch=splits, batch_stride=depth * b.row_stride)
-    chunks = partials.matrices(0, splits)
-    _emit_product(launches, config, GemmArguments(1.0, chunks_a, chunks_b, 0.0, chunks, job.region))
+    slices_a = a._replace(cols=depth, batch=splits, batch_stride=depth * a.col_stride)
+    slices_b = b._replace(rows=depth, batch=splits, batch_stride=depth * b.row_stride)
+    slices = partials.matrices(0, splits)
+    _emit_product(launches, config, GemmArguments(1.0, slices_a, slices_b, 0.0, slices, product.region))
     if rest:
         done = splits * depth
         rest_a, rest_b = a.block(0, done, a.rows, rest), b.block(done, 0, rest, b.cols)
         left = partials.matrices(splits, 1)
-        _emit_product(launches, config, GemmArguments(1.0, rest_a, rest_b, 0.0, left, job.region))
-    _emit_sum(launches, job, partials)
+        _emit_product(launches, config, GemmArguments(1.0, rest_a, rest_b, 0.0, left, product.region))
+    _emit_sum(launches, product, partials)
 
 
-def _emit_sum(launches: LaunchList, job: GemmArguments, partials: Operand) -> None:
+def _emit_sum(launches: LaunchList, product: GemmArguments, partials: Operand) -> None:
     """C := alpha * (the sum of the batch) + beta C."""
-    c, count = job.c, partials.batch
-    found = select(split_k_reduce.STEM, launches.dtype, "", (c.rows, c.cols), current(launches.device)).config
-    config = found.serving(count)
+    c, count = product.c, partials.batch
+    chosen = select(
+        split_k_reduce.STEM, launches.dtype, "", (c.rows, c.cols), current(launches.device)
+    ).config
+    config = chosen.serving(count)
 
     def integers(first: Operand, c: Operand) -> tuple:
         return c.rows, c.cols, count, first.col_stride, c.col_stride, first.batch_stride
 
     blocks, operands = config.grid(partials.col_stride, c.cols), (partials.matrices(0, 1), c)
     launches.emit(
-        split_k_reduce.source(config, job.region), blocks, operands, integers, (job.alpha, job.beta)
+        split_k_reduce.source(config, product.region),
+        blocks,
+        operands,
+        integers,
+        (product.alpha, product.beta),
     )
 
 
 def _emit_product(
-    launches: LaunchList, config: GemmConfig, job: GemmArguments, streamed: bool = False
+    launches: LaunchList, config: GemmConfig, product: GemmArguments, stream_k: bool = False
 ) -> None:
-    """The product with A and B that lie as `config` has it; `streamed`: tiles may be parted."""
-    a, b = job.a, job.b
+    """The product with A and B that lie as `config` has it; `stream_k`: tiles may be split."""
+    a, b = product.a, product.b
     config = match_alignment(config, a, b)
     lead_a = a.row_stride if config.trans_a else a.col_stride
     lead_b = b.row_stride if config.trans_b else b.col_stride
-    _emit_kernel(launches, config, job, (lead_a, lead_b), a.cols, streamed)
+    _emit_kernel(launches, config, product, (lead_a, lead_b), a.cols, stream_k)
 
 
 def _emit_kernel(
     launches: LaunchList,
     config: GemmConfig,
-    job: GemmArguments,
+    product: GemmArguments,
     leads: tuple[int, ...],
     k: int,
-    streamed: bool,
+    stream_k: bool,
 ) -> None:
     """The launch; `leads` are the strides of A, B that are not 1."""
-    alpha, a, b, beta, c, region, _ = job
+    alpha, a, b, beta, c, region, _ = product
     kernel = FAMILIES[config.STEM].source(config, a.conj, b.conj, region)
 
     def integers(a: Operand, b: Operand, c: Operand, *_) -> tuple:
-        walked = schedule[1:] if schedule else ()
+        tiles_of_blocks = schedule[1:] if schedule else ()
         strides = (*leads, c.col_stride, a.batch_stride, b.batch_stride, c.batch_stride)
-        return c.rows, c.cols, k, *walked, *strides
+        return c.rows, c.cols, k, *tiles_of_blocks, *strides
 
     tiles = config.grid(c.rows, c.cols, region)
-    schedule = tile_schedule_of(config, tiles * c.batch, k, current(launches.device), streamed)
+    schedule = tile_schedule_of(config, tiles * c.batch, k, current(launches.device), stream_k)
     if schedule is None:
         launches.emit(kernel, tiles, (a, b, c), integers, (alpha, beta))
         return
     # the blocks walk over the whole batch, so the launch is that of one matrix
     one_a, one_b, one_c = (x._replace(batch=1) for x in (a, b, c))
-    pieces = flags = one_c  # nothing is parted
+    partial_tiles = flags = one_c  # no tile is split
     if schedule.k_iters_per_block:
-        pieces = launches.scratch(config.BLK_M, config.BLK_N, schedule.blocks)._replace(batch=1)
+        partial_tiles = launches.scratch(config.BLK_M, config.BLK_N, schedule.blocks)._replace(batch=1)
         flags = launches.flags()
-    launches.emit(kernel, schedule.blocks, (one_a, one_b, one_c, pieces, flags), integers, (alpha, beta))
+    launches.emit(
+        kernel, schedule.blocks, (one_a, one_b, one_c, partial_tiles, flags), integers, (alpha, beta)
+    )
 
 
 def match_alignment(config: GemmConfig, a: Operand, b: Operand) -> GemmConfig:

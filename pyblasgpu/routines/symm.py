@@ -8,9 +8,9 @@ diagonal blocks are completed in scratch, and multiplied; what is below them is 
     [A31 A32 A33    ]      the same with [A31 A32; A41 A42]
     [A41 A42 A43 A44]
 
-so there are no more multiplications than in GEMM. The completed blocks take at most `levels.MOST_COPIED`
-bytes at a time; a matrix that fits is one block. What products part or cut has to fit into what blocks leave
-of the workspace (`levels.most_workspace`).
+so there are no more multiplications than in GEMM. The completed blocks take at most `MOST_COPIED` bytes
+at a time; a matrix that fits is one block. Partial tiles and split-K slices have to fit into what blocks
+leave of the workspace (`most_workspace`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from . import trmm_by_levels
 from .copies import emit_mirrored
 from .gemm import emit_beta, emit_gemm
 from .launch_list import ALPHA, BETA, LaunchList, cached_launch_list
-from .trmm_by_levels import below, diagonal, repeated
+from .trmm_by_levels import diagonal, off_diagonal_blocks, strided_batch
 
 __all__ = ["emit", "launch_list"]
 
@@ -79,14 +79,14 @@ def emit(
         a = _mirrored(a, hermitian)
     stop = _stop(launches)
     for first, rows, count in diagonal(c.rows, stop, c.batch):
-        a11 = repeated(a.block(first, first, rows, rows), stop, stop, count)
-        b1, c1 = (repeated(x.block(first, 0, rows, c.cols), stop, 0, count) for x in (b, c))
+        a11 = strided_batch(a.block(first, first, rows, rows), stop, stop, count)
+        b1, c1 = (strided_batch(x.block(first, 0, rows, c.cols), stop, 0, count) for x in (b, c))
         _emit_diagonal(launches, a11, b1, 0.0 if overwrite else BETA, c1, hermitian)
-    for height, first, rows, count in below(c.rows, stop, c.batch):
+    for height, first, rows, count in off_diagonal_blocks(c.rows, stop, c.batch):
         period, above = 2 * height, first - height
-        a21 = repeated(a.block(first, above, rows, height), period, period, count)
-        b1, c1 = (repeated(x.block(above, 0, height, c.cols), period, 0, count) for x in (b, c))
-        b2, c2 = (repeated(x.block(first, 0, rows, c.cols), period, 0, count) for x in (b, c))
+        a21 = strided_batch(a.block(first, above, rows, height), period, period, count)
+        b1, c1 = (strided_batch(x.block(above, 0, height, c.cols), period, 0, count) for x in (b, c))
+        b2, c2 = (strided_batch(x.block(first, 0, rows, c.cols), period, 0, count) for x in (b, c))
         emit_gemm(launches, ALPHA, a21, b1, 1.0, c2)
         emit_gemm(launches, ALPHA, _mirrored(a21, hermitian), b2, 1.0, c1)
 

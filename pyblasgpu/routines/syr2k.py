@@ -34,9 +34,9 @@ def syr2k(
     alpha, a: Operand, b: Operand, beta, c: Operand, stream: int, *, uplo: Uplo, hermitian: bool = False
 ) -> None:
     """Enqueue the routine on `stream`, a handle; else as `launch_list` says."""
-    found = launch_list(alpha, a, b, beta, c, uplo=uplo, hermitian=hermitian)
-    if found is not None:
-        found.run((a.pointer, b.pointer, c.pointer), alpha, beta, stream=stream)
+    launches = launch_list(alpha, a, b, beta, c, uplo=uplo, hermitian=hermitian)
+    if launches is not None:
+        launches.run((a.pointer, b.pointer, c.pointer), alpha, beta, stream=stream)
 
 
 def launch_list(

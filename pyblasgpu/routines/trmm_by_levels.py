@@ -1,7 +1,7 @@
 """The blocks of a triangle level by level, and TRMM by levels.
 
 A triangle is its diagonal blocks and, below them, squares of one block, of two, four, ... (`diagonal` and
-`below`). Those of one level lie equally far apart, so that what is independent is one batch.
+`off_diagonal_blocks`). Those of one level lie equally far apart, so that what is independent is one batch.
 
 In TRMM all products of a level are independent with a copy of B, and one launch.
 
@@ -15,7 +15,7 @@ batch, and the products of each level another (T lower triangular, blocks of two
     [T41 T42 T43 T44] [B4]      (X is the copy of B)
 
 The copy is kept small: B is worked on in panels of columns, and beyond `LARGEST` rows the recursion in place
-(`recursion`) leads to triangles that are not larger. Rows that no whole block covers are launched apart.
+(`triangular`) leads to triangles that are not larger. Rows that no whole block covers are launched apart.
 """
 
 from __future__ import annotations
@@ -28,8 +28,15 @@ from .gemm import emit_gemm
 from .launch_list import LaunchList
 
 __all__ = [
-    "LARGEST", "MOST_COPIED", "below", "blocks", "diagonal", "level_emitter", "most_workspace", "repeated",
-]  # fmt: skip
+    "LARGEST",
+    "MOST_COPIED",
+    "blocks",
+    "diagonal",
+    "level_emitter",
+    "most_workspace",
+    "off_diagonal_blocks",
+    "strided_batch",
+]
 
 LARGEST = 4096  # rows of a triangle that is multiplied by levels
 MOST_COPIED = 32 << 20  # bytes of B, or of diagonal blocks, that are copied at a time
@@ -39,7 +46,7 @@ PART = 20  # of the result that the workspace may be, if that is more than what 
 
 def most_workspace(c: Operand) -> int:
     """Bytes of workspace that a routine with a triangle takes at most for a result like `c`, but for operands
-    that must be packed.
+    that must be copied.
     """
     return max(MOST_COPIED, c.batch * c.rows * c.cols * c.dtype.itemsize // PART)
 
@@ -65,7 +72,7 @@ def diagonal(n: int, stop: int, batch: int = 1) -> Iterator[tuple[int, int, int]
     return _batched(blocks(n, stop, stop), stop, batch)
 
 
-def below(n: int, stop: int, batch: int = 1) -> Iterator[tuple[int, int, int, int]]:
+def off_diagonal_blocks(n: int, stop: int, batch: int = 1) -> Iterator[tuple[int, int, int, int]]:
     """(height, first row, rows, how many) of the blocks below them, those of `height` columns together.
 
     The block begins `height` columns left of the diagonal, the next one 2 `height` rows and columns further.
@@ -88,7 +95,7 @@ def _batched(
                 yield first + number * period, rows, 1
 
 
-def repeated(block: Operand, rows: int, cols: int, count: int) -> Operand:
+def strided_batch(block: Operand, rows: int, cols: int, count: int) -> Operand:
     """A batch of `count` blocks, each so many rows and columns after the one before; one is as it is."""
     if count == 1:
         return block
@@ -121,9 +128,9 @@ def level_emitter(
             if b.rows > stop:
                 emit_copy(launches, 1.0, panel, x)
             for begin, height, count in diagonal(b.rows, stop):
-                t11 = repeated(t.block(begin, begin, height, height), stop, stop, count)
-                leaf(t11, repeated(panel.block(begin, 0, height, panel.cols), stop, 0, count), alpha)
-            for block in below(b.rows, stop):
+                t11 = strided_batch(t.block(begin, begin, height, height), stop, stop, count)
+                leaf(t11, strided_batch(panel.block(begin, 0, height, panel.cols), stop, 0, count), alpha)
+            for block in off_diagonal_blocks(b.rows, stop):
                 _emit_update(launches, t, x, panel, block, alpha)
 
     return emit
@@ -142,10 +149,10 @@ def _like(launches: LaunchList, b: Operand, rows: int, cols: int) -> Operand:
 
 
 def _emit_update(launches: LaunchList, t: Operand, x: Operand, b: Operand, block: tuple, alpha) -> None:
-    """B2 += alpha T21 X1 for blocks of `below`."""
+    """B2 += alpha T21 X1 for blocks of `off_diagonal_blocks`."""
     height, first, rows, count = block
     above, period = first - height, 2 * height
-    t21 = repeated(t.block(first, above, rows, height), period, period, count)
-    x1 = repeated(x.block(above, 0, height, b.cols), period, 0, count)
-    b2 = repeated(b.block(first, 0, rows, b.cols), period, 0, count)
+    t21 = strided_batch(t.block(first, above, rows, height), period, period, count)
+    x1 = strided_batch(x.block(above, 0, height, b.cols), period, 0, count)
+    b2 = strided_batch(b.block(first, 0, rows, b.cols), period, 0, count)
     emit_gemm(launches, alpha, t21, x1, 1.0, b2)

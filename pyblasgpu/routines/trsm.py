@@ -50,9 +50,9 @@ def trsm(alpha, t: Operand, b: Operand, stream: int, *, side: Side, uplo: Uplo, 
     side, uplo, diag : Side, Uplo, Diag
         `uplo` is meant after op().
     """
-    found = launch_list(alpha, t, b, side=side, uplo=uplo, diag=diag)
-    if found is not None:
-        found.run((t.pointer, b.pointer), alpha, stream=stream)
+    launches = launch_list(alpha, t, b, side=side, uplo=uplo, diag=diag)
+    if launches is not None:
+        launches.run((t.pointer, b.pointer), alpha, stream=stream)
 
 
 def launch_list(alpha, t: Operand, b: Operand, *, side: Side, uplo: Uplo, diag: Diag) -> LaunchList | None:

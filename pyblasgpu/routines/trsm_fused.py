@@ -33,11 +33,14 @@ def plan(launches: LaunchList, system: TriangularSystem, algorithm: Algorithm) -
     """
     b = system.b
     stop = max_fused_order(algorithm.name, b.rows)
-    if not stop or b.cols <= trsv.MOST_COLS or _fused_operands(system) is None:
+    if not stop or b.cols <= trsv.MOST_COLS:
         return {}
     orders = {step.last - step.first for step in schedule(b.rows, stop) if isinstance(step, Leaf)}
+    blocks = {rows: _fused_operands(system.block(0, rows)) for rows in orders}
+    if None in blocks.values():
+        return {}
     try:
-        return {rows: _choose(launches, system.block(0, rows)) for rows in orders}
+        return {rows: _choose(launches, operands) for rows, operands in blocks.items() if operands}
     except BackendUnavailable:
         return {}
 
@@ -47,9 +50,7 @@ def _fused_operands(system: TriangularSystem) -> FusedOperands | None:
     return fused_operands(t, b, Side.LEFT, uplo)
 
 
-def _choose(launches: LaunchList, block: TriangularSystem) -> KernelChoice:
-    operands = _fused_operands(block)
-    assert operands is not None  # a block lies as the whole does
+def _choose(launches: LaunchList, operands: FusedOperands) -> KernelChoice:
     layout, extents, triangle = operands.layout, operands.extents, operands.triangle
     return dispatch_trsm_fused.choose(launches.dtype, layout, extents, triangle, current(launches.device))
 

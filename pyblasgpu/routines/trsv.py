@@ -1,4 +1,4 @@
-"""T X = alpha B with few right-hand sides as one launch (kernel `trsv`): where that serves, and its launches.
+"""T X = alpha B with few right-hand sides as one launch (kernel `trsv`): where it applies, and its launch.
 
 The recursion reads T as often, but as a chain of launches: a leaf and a narrow product for each of its steps.
 """

@@ -18,7 +18,7 @@ from pyblasgpu.kernels.gemm.mma import GemmMma
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import trmm_by_levels
 from pyblasgpu.routines.symm import batch_portions
-from pyblasgpu.routines.trmm_by_levels import below, diagonal
+from pyblasgpu.routines.trmm_by_levels import diagonal, off_diagonal_blocks
 from pyblasgpu.testing import reference
 from pyblasgpu.testing.symmetric_cases import (
     RANK_K,
@@ -54,7 +54,7 @@ def test_blocks_cover_a_triangle_once(n, stop, batch):
         area += count * rows * rows
         assert first % stop == 0 and rows <= stop and first + (count - 1) * stop + rows <= n
         assert count == 1 or batch == 1
-    for height, first, rows, count in below(n, stop, batch):
+    for height, first, rows, count in off_diagonal_blocks(n, stop, batch):
         area += 2 * count * rows * height
         assert first % height == 0 and rows <= height and first + (count - 1) * 2 * height + rows <= n
         assert count == 1 or batch == 1
