@@ -71,7 +71,7 @@ class Family:
         ``module:function`` of its search space, as `kernels.space.space` calls it. Without one the family
         needs no tuning: the defaults of its Config serve on every device.
     axes : Axes
-        How the tuner walks through that space.
+        Which parameters the tuner changes together.
     best_defaults : mapping of str to mapping
         By dtype, parameters that serve better than the defaults of a family without a space.
     solved_columns : int

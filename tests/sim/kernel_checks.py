@@ -175,20 +175,29 @@ def pack(letter="s", deep=False, **options) -> Check:
 
 
 @one_each
-def for_packed(letter="s", family="gemm_simt", m=37, n=19, k=27, walk=None, batch=1, **changes) -> Check:
+def for_packed(letter="s", family="gemm_simt", m=37, n=19, k=27, schedule=None, batch=1, **changes) -> Check:
     """A product of packed operands."""
-    small = test_packed_products.config(letter, family, persistent=bool(walk), **changes)
+    small = test_packed_products.config(letter, family, persistent=bool(schedule), **changes)
 
     def run(module):
         chosen = getattr(module, type(small).__name__)(**asdict(small))
-        test_packed_products.product(chosen, m, n, k, walk, batch=batch, kernels=module)
+        test_packed_products.product(chosen, m, n, k, schedule, batch=batch, kernels=module)
 
     return Check(family, run)
 
 
 @one_each
 def persistent(
-    letter="s", m=35, n=19, k=26, walk="streamed", blocks=4, batch=1, region=Region.ALL, seeds=1, **changes
+    letter="s",
+    m=35,
+    n=19,
+    k=26,
+    schedule="streamed",
+    blocks=4,
+    batch=1,
+    region=Region.ALL,
+    seeds=1,
+    **changes,
 ) -> Check:
     """A product by persistent blocks, in some orders of them."""
 
@@ -196,7 +205,7 @@ def persistent(
         small = test_persistent.tile(letter, **changes)
         for seed in range(seeds):
             simulator.reseed(seed)
-            test_persistent.check(small, m, n, k, walk, blocks, batch, region=region, kernels=module)
+            test_persistent.check(small, m, n, k, schedule, blocks, batch, region=region, kernels=module)
 
     return Check("gemm_simt", run)
 

@@ -16,7 +16,7 @@ from pyblasgpu.types import DTYPES
 
 from . import test_gemm_mma, test_gemm_simt
 from .launching import run, strides
-from .test_persistent import WALKS
+from .test_persistent import SCHEDULES
 
 PIPELINES = [{"stages": 2}, {"stages": 3}, {"stages": 2, "prefetch": True}, {"stages": 4, "prefetch": True}]
 FAMILIES = [*(("gemm_simt", letter) for letter in DTYPES), ("gemm_mma", "d"), ("gemm_mma", "z")]
@@ -34,7 +34,7 @@ def laid(packing: Packing, values: np.ndarray) -> np.ndarray:
 
 
 def product(
-    tile, m=37, n=19, k=27, walk=None, blocks=4, batch=1, shared="", alpha=2.0, beta=-1.0, kernels=None
+    tile, m=37, n=19, k=27, schedule=None, blocks=4, batch=1, shared="", alpha=2.0, beta=-1.0, kernels=None
 ) -> None:
     """Integers, ``==``; C stands between fences. `shared`: of one matrix a batch."""
     kernels = kernels or (gemm_mma if tile.STEM == "gemm_mma" else gemm_simt)
@@ -51,15 +51,15 @@ def product(
     leads = of_a.steps(m, k).tile, of_b.steps(n, k).tile, strides(c)[2]
     batches = (of_a.size(m, k) * (len(a) == batch), of_b.size(n, k) * (len(b) == batch), strides(c)[0])
     source, scalars = kernels.source(tile), (alpha, beta)
-    if not walk:
+    if not schedule:
         run(source, tile.grid(m, n), (left, right, c), (m, n, k, *leads, *batches), scalars, batch)
     else:
         stripes = -(-k // tile.BLK_K)
-        walked = WALKS[walk](blocks, batch * tile.grid(m, n), stripes)
-        pieces = np.full(walked.blocks * tile.BLK_M * tile.BLK_N, np.nan, c.dtype)
-        flags = np.zeros(walked.blocks, c.real.dtype)
+        scheduled = SCHEDULES[schedule](blocks, batch * tile.grid(m, n), stripes)
+        pieces = np.full(scheduled.blocks * tile.BLK_M * tile.BLK_N, np.nan, c.dtype)
+        flags = np.zeros(scheduled.blocks, c.real.dtype)
         operands = left, right, c, pieces, flags
-        run(source, walked.blocks, operands, (m, n, k, *walked[1:], *leads, *batches), scalars)
+        run(source, scheduled.blocks, operands, (m, n, k, *scheduled[1:], *leads, *batches), scalars)
     assert np.array_equal(c, expected)
     assert unharmed()
 
@@ -72,22 +72,22 @@ def test_every_family_and_pipeline(stem, letter, pipeline):
 
 
 @pytest.mark.parametrize(("stem", "letter"), FAMILIES)
-@pytest.mark.parametrize("walk", WALKS)
-def test_persistent_blocks(stem, letter, walk):
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_persistent_blocks(stem, letter, schedule):
     for pipeline in PIPELINES[1:3]:
-        product(config(letter, stem, persistent=True, **pipeline), 70, 35, 43, walk)
+        product(config(letter, stem, persistent=True, **pipeline), 70, 35, 43, schedule)
 
 
-@pytest.mark.parametrize("walk", [None, *WALKS])
+@pytest.mark.parametrize("schedule", [None, *SCHEDULES])
 @pytest.mark.parametrize("m, n, k", [(1, 1, 1), (16, 8, 4), (15, 7, 3), (17, 9, 5), (33, 1, 8), (1, 25, 12)])
-def test_edges(m, n, k, walk):
-    product(config("d", persistent=bool(walk)), m, n, k, walk, blocks=3)
+def test_edges(m, n, k, schedule):
+    product(config("d", persistent=bool(schedule)), m, n, k, schedule, blocks=3)
 
 
-@pytest.mark.parametrize("walk", [None, *WALKS])
+@pytest.mark.parametrize("schedule", [None, *SCHEDULES])
 @pytest.mark.parametrize("shared", ["", "a", "b", "ab"])
-def test_batches(shared, walk):
-    product(config("s", persistent=bool(walk)), 17, 9, 13, walk, batch=3, shared=shared)
+def test_batches(shared, schedule):
+    product(config("s", persistent=bool(schedule)), 17, 9, 13, schedule, batch=3, shared=shared)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_runs_that_the_threads_do_not_divide(letter, changes):
 
 def test_the_sum_of_products_is_scaled():
     product(config("z", "gemm_mma"), alpha=1 - 2j, beta=0.5j)
-    product(config("c", persistent=True), walk="streamed", alpha=1 - 2j, beta=2j)
+    product(config("c", persistent=True), schedule="streamed", alpha=1 - 2j, beta=2j)
 
 
 def test_however_operands_lie_it_is_the_same_kernel():

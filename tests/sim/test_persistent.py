@@ -18,14 +18,14 @@ from pyblasgpu.types import DTYPES, Region
 from . import test_gemm_mma, test_gemm_simt
 from .launching import in_region, run, strides
 
-WALKS = {
+SCHEDULES = {
     "whole": lambda blocks, tiles, stripes: TileSchedule.of_whole_tiles(blocks, tiles),
     "streamed": TileSchedule.stream_k,
 }
 PIPELINES = [{"stages": 2}, {"stages": 3, "prefetch": True}, {"stages": 4}]
 
 
-def check(tile, m, n, k, walk, blocks, batch=1, alpha=2.0, beta=-1.0, kernels=None, region=Region.ALL):
+def check(tile, m, n, k, schedule, blocks, batch=1, alpha=2.0, beta=-1.0, kernels=None, region=Region.ALL):
     """Integers between fences, ``==``; no flag stays set."""
     kernels = kernels or (gemm_mma if tile.STEM == "gemm_mma" else gemm_simt)
     rng, dtype = np.random.default_rng(m + 10 * n + 100 * k), DTYPES[tile.dtype]
@@ -42,11 +42,11 @@ def check(tile, m, n, k, walk, blocks, batch=1, alpha=2.0, beta=-1.0, kernels=No
     lead_a, lead_b = strides(a)[1 if tile.trans_a else 2], strides(b)[1 if tile.trans_b else 2]
     steps = (lead_a, lead_b, strides(c)[2], *(strides(x)[0] for x in (a, b, c)))
     stripes = -(-k // tile.BLK_K)
-    walked = WALKS[walk](blocks, batch * tile.grid(m, n, region), stripes)
-    scratch = np.full(walked.blocks * tile.BLK_M * tile.BLK_N, np.nan, a.dtype)
-    flags = np.zeros(walked.blocks, dtype.real)
-    arguments = (a, b, c, scratch, flags), (m, n, k, *walked[1:], *steps), (alpha, beta)
-    run(kernels.source(tile, region=region), walked.blocks, *arguments)
+    scheduled = SCHEDULES[schedule](blocks, batch * tile.grid(m, n, region), stripes)
+    scratch = np.full(scheduled.blocks * tile.BLK_M * tile.BLK_N, np.nan, a.dtype)
+    flags = np.zeros(scheduled.blocks, dtype.real)
+    arguments = (a, b, c, scratch, flags), (m, n, k, *scheduled[1:], *steps), (alpha, beta)
+    run(kernels.source(tile, region=region), scheduled.blocks, *arguments)
     assert not flags.any()
     np.testing.assert_array_equal(c, expected)
     assert unharmed()
@@ -57,59 +57,59 @@ def tile(letter="s", **changes):
 
 
 @pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("walk", WALKS)
+@pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("pipeline", PIPELINES)
-def test_every_dtype_and_pipeline(letter, walk, pipeline):
-    check(tile(letter, **pipeline), 35, 19, 26, walk, blocks=4)
+def test_every_dtype_and_pipeline(letter, schedule, pipeline):
+    check(tile(letter, **pipeline), 35, 19, 26, schedule, blocks=4)
 
 
 @pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("walk", WALKS)
-def test_c_is_read_group_by_group(letter, walk):
-    check(tile(letter, BLK_M=32, BLK_N=32), 70, 41, 11, walk, blocks=3)
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_c_is_read_group_by_group(letter, schedule):
+    check(tile(letter, BLK_M=32, BLK_N=32), 70, 41, 11, schedule, blocks=3)
 
 
 @pytest.mark.parametrize("letter", "sc")
-@pytest.mark.parametrize("walk", WALKS)
+@pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("trans_a, trans_b", test_gemm_simt.KEPT)
-def test_stripes_as_they_lie(letter, walk, trans_a, trans_b):
+def test_stripes_as_they_lie(letter, schedule, trans_a, trans_b):
     kept = test_gemm_simt.kept(letter, trans_a, trans_b, persistent=True, prefetch=True, stages=3)
-    check(kept, 70, 35, 44, walk, blocks=4)
+    check(kept, 70, 35, 44, schedule, blocks=4)
 
 
 @pytest.mark.parametrize("letter", "dz")
-@pytest.mark.parametrize("walk", WALKS)
+@pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("trans_a, trans_b", test_gemm_simt.LAYOUTS)
-def test_on_tensor_cores(letter, walk, trans_a, trans_b):
+def test_on_tensor_cores(letter, schedule, trans_a, trans_b):
     warps = test_gemm_mma.config(letter, trans_a, trans_b, persistent=True, prefetch=True, stages=3)
-    check(warps, 70, 35, 43, walk, blocks=4)
+    check(warps, 70, 35, 43, schedule, blocks=4)
 
 
-@pytest.mark.parametrize("walk", WALKS)
-def test_three_products(walk):
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_three_products(schedule):
     """What a block leaves for another are elements, not sums."""
     tile = test_gemm_mma.config("z", persistent=True, prefetch=True, stages=3, three_m=True)
-    check(tile, 70, 35, 43, walk, blocks=4)
+    check(tile, 70, 35, 43, schedule, blocks=4)
 
 
-@pytest.mark.parametrize("walk", WALKS)
+@pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("blocks", [1, 2, 3, 5, 7, 16, 100])
 @pytest.mark.parametrize("m, n, k", [(33, 17, 3), (16, 8, 40), (48, 9, 11)])
-def test_any_number_of_blocks(walk, blocks, m, n, k):
+def test_any_number_of_blocks(schedule, blocks, m, n, k):
     """Fewer blocks than tiles, as many, more; pieces of one stripe, and tiles of many pieces."""
-    check(tile(stages=3), m, n, k, walk, blocks)
+    check(tile(stages=3), m, n, k, schedule, blocks)
 
 
-@pytest.mark.parametrize("walk", WALKS)
+@pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("batch", [2, 5])
-def test_batches(walk, batch):
-    check(tile("d"), 17, 9, 13, walk, 3, batch)
-    check(tile("c", prefetch=True), 16, 8, 21, walk, 4, batch, alpha=1 - 2j, beta=0.0)
+def test_batches(schedule, batch):
+    check(tile("d"), 17, 9, 13, schedule, 3, batch)
+    check(tile("c", prefetch=True), 16, 8, 21, schedule, 4, batch, alpha=1 - 2j, beta=0.0)
 
 
-@pytest.mark.parametrize("walk", WALKS)
-def test_more_rows_of_tiles_than_a_raster_column(walk):
-    check(tile(), 16 * 9 + 1, 17, 5, walk, 5)
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_more_rows_of_tiles_than_a_raster_column(schedule):
+    check(tile(), 16 * 9 + 1, 17, 5, schedule, 5)
 
 
 def test_vectors_of_a_tile_that_is_aligned_and_of_one_that_is_not():

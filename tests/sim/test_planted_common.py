@@ -67,7 +67,7 @@ DEFECTS = [
     ("common.smem_tile", "first * lead + along if K_MAJOR else ", "", simt(trans_a=True)),
     ("common.smem_tile", "int64(DEPTH) if K_MAJOR else DEPTH * lead", "int64(DEPTH)", simt(trans_b=True)),
     ("common.smem_tile", "quotient(first, BLK) * lead", "first * lead", for_packed()),
-    ("common.smem_tile", "+ along * LEAD", "+ along * BLK", for_packed("d", "gemm_mma", n=40, walk="streamed")),
+    ("common.smem_tile", "+ along * LEAD", "+ along * BLK", for_packed("d", "gemm_mma", n=40, schedule="streamed")),
     ("common.smem_tile", "int64(DEPTH * LEAD)", "int64(DEPTH * BLK)", for_packed("z", "gemm_mma")),
     ("common.smem_tile", "or t + first < RUNS", "or True", for_packed("c", BLK_M=8, DIM_XA=8, DIM_YA=4)),
     ("common.smem_tile", "range(0, RUNS, THREADS)", "range(0, RUNS - THREADS, THREADS)", for_packed("d")),

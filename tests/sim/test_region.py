@@ -58,11 +58,11 @@ def test_triangles_of_sums(letter, region):
 
 
 @pytest.mark.parametrize("letter, region", REGIONS)
-@pytest.mark.parametrize("walk", test_persistent.WALKS)
-def test_persistent_blocks_walk_over_a_triangle(letter, region, walk):
+@pytest.mark.parametrize("schedule", test_persistent.SCHEDULES)
+def test_persistent_blocks_walk_over_a_triangle(letter, region, schedule):
     for order, blocks, batch, beta in ((40, 4, 1, -1.0), (17, 7, 3, 0.0), (65, 5, 1, 0.0)):
         config = test_persistent.tile(letter, stages=3)
-        test_persistent.check(config, order, order, 14, walk, blocks, batch, beta=beta, region=region)
+        test_persistent.check(config, order, order, 14, schedule, blocks, batch, beta=beta, region=region)
 
 
 @pytest.mark.parametrize("region", [*REAL, *HERMITIAN])

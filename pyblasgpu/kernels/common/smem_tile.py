@@ -2,7 +2,7 @@
 
 In shared memory a stripe is [k][m] (or [k][n]), rows of ``lead`` elements, so that the innermost loop does
 not know how the operand lies in global memory: a stripe that is contiguous along k is transposed on the way.
-Or, with `keeps_rows`, such a stripe stays as it lies, [m][k], for who reads single elements, or some along k.
+Or, with `keeps_k_major`, such a stripe stays [m][k], for who reads single elements, or some along k.
 
 A stripe of a packed operand (`packing`, layout 'cbl') lies in global memory as it shall in shared memory,
 with its padding and zeros where the matrix has ended: it is copied as one run, and nothing is masked.
@@ -40,7 +40,7 @@ class SmemTile:
         Elements added to a row in shared memory.
     k_major : bool
         Whether memory is contiguous along k.
-    keeps_rows : bool
+    keeps_k_major : bool
         Whether a stripe that is contiguous along k stays so.
     packed : bool
         Whether the operand is packed, in tiles and stripes like these, rows of `lead` elements.
@@ -56,19 +56,19 @@ class SmemTile:
     vec: int
     pad: int
     k_major: bool
-    keeps_rows: bool = False
+    keeps_k_major: bool = False
     packed: bool = False
     through_l1: bool = False
 
     @property
     def is_kept(self) -> bool:
         """Whether it is contiguous along k, and stays so."""
-        return self.k_major and self.keeps_rows
+        return self.k_major and self.keeps_k_major
 
     @property
     def transposes(self) -> bool:
         """Whether the contiguous dimension changes on the way."""
-        return self.k_major and not self.keeps_rows
+        return self.k_major and not self.keeps_k_major
 
     @property
     def cache_policy(self) -> str:

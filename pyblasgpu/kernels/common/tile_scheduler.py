@@ -28,7 +28,7 @@ __all__ = [
     "tile_count",
 ]
 
-RASTER = 8  # tiles of C are walked in columns of this many rows of tiles, so that a wave shares its A in L2
+RASTER = 8  # tiles of C are ordered in columns of this many rows of tiles, so that a wave shares its A in L2
 MOST_STRIPES = 2**31 - 1  # that are numbered
 
 
@@ -78,7 +78,7 @@ class TileSchedule(NamedTuple):
 
 
 def tile_count(BLK_M: int, BLK_N: int, m: int, n: int, region: Region = Region.ALL) -> int:
-    """Tiles of an m-by-n matrix that are walked over, to compute a `region` of it (`Region`)."""
+    """Tiles of an m-by-n matrix that are scheduled, to compute a `region` of it (`Region`)."""
     if region is Region.ALL:
         return -(-m // BLK_M) * -(-n // BLK_N)
     down, across = _square(BLK_M, BLK_N)
@@ -87,7 +87,7 @@ def tile_count(BLK_M: int, BLK_N: int, m: int, n: int, region: Region = Region.A
 
 
 def _square(BLK_M: int, BLK_N: int) -> tuple[int, int]:
-    """Tiles down and across the smallest square that they fill: a triangle is walked over in such squares."""
+    """Tiles down and across the smallest square that they fill: a triangle is rasterized by such squares."""
     square = lcm(BLK_M, BLK_N)
     return square // BLK_M, square // BLK_N
 

@@ -1,7 +1,7 @@
 """What `trmm_leaf` is made of, and `trsm_small` in part: a sweep over one panel of columns of B, in place.
 
 T is lower triangular (n x n), B has n rows. A block of threads owns BLK_N columns of B for the whole
-kernel, so that blocks need not wait for each other. It walks the block rows of B, BLK_M high; at each it
+kernel, so that blocks need not wait for each other. It computes the block rows of B, BLK_M high; at each it
 sums T[i, k] B[k] over the columns k of T to the left by the GEMM stencil, stripe by stripe.
 
 Both strides of T and B are free and may be negative: transposition, the right side and upper triangles
@@ -41,7 +41,7 @@ class TrianglePanel:
     UNROLL : int
         Steps along k that are unrolled.
     stages : int
-        Stripes in the shared-memory ring, at least 2.
+        Stages in shared memory, at least 2.
     min_blocks : int
         Blocks a multiprocessor must be able to hold.
     """
@@ -147,7 +147,7 @@ class TrianglePanel:
 
     @property
     def shared_elements(self) -> int:
-        """Elements of shared memory: the ring, and what the family adds."""
+        """Elements of shared memory: the stages, and what the family adds."""
         raise NotImplementedError
 
     @property

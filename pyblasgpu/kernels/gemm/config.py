@@ -34,16 +34,16 @@ class GemmConfig:
     PAD_A, PAD_B : int
         Elements added to a row of the stripe in shared memory, against bank conflicts.
     stages : int
-        1: the next stripe is staged through registers (Algorithm 1 of Kurzak et al.). More: a ring of so
-        many stripes in shared memory, filled by cp.async.
+        1: the next stripe is staged through registers (Algorithm 1 of Kurzak et al.). More: so many
+        stages in shared memory, filled by cp.async.
     prefetch : bool
         Whether what a step multiplies is read from shared memory during the step before, also from one
         stripe to the next; this takes a second set of registers.
     min_blocks : int
         Blocks a multiprocessor must be able to hold: bounds the registers of a thread.
     persistent : bool
-        Whether a launch is of just so many blocks, which walk over all tiles (`walk`), and load stripes of
-        one while they multiply those of another.
+        Whether a launch is of just so many blocks, which share all tiles (`tile_scheduler`), and load
+        stripes of one while they multiply those of another.
     through_l1 : bool
         Whether asynchronous copies of 16 bytes pass through the L1 cache, where a sector that two of them
         share need not be brought twice.
@@ -78,7 +78,7 @@ class GemmConfig:
     PACKED_PAD: ClassVar[int] = 0
 
     @property
-    def keeps_rows(self) -> bool:
+    def keeps_k_major(self) -> bool:
         """Whether a stripe that is contiguous along k stays so in shared memory."""
         return False
 
@@ -166,12 +166,14 @@ class GemmConfig:
     @cached_property
     def stripe_a(self) -> SmemTile:
         shape = self.BLK_M, self.BLK_K, self.DIM_XA, self.DIM_YA, self.VEC_A, self.PAD_A
-        return SmemTile(self.dtype_facts, *shape, self.trans_a, self.keeps_rows, self.packed, self.through_l1)
+        return SmemTile(
+            self.dtype_facts, *shape, self.trans_a, self.keeps_k_major, self.packed, self.through_l1
+        )
 
     @cached_property
     def stripe_b(self) -> SmemTile:
         shape = self.BLK_N, self.BLK_K, self.DIM_XB, self.DIM_YB, self.VEC_B, self.PAD_B
-        lies = not self.trans_b, self.keeps_rows, self.packed, self.through_l1
+        lies = not self.trans_b, self.keeps_k_major, self.packed, self.through_l1
         return SmemTile(self.dtype_facts, *shape, *lies)
 
     @property

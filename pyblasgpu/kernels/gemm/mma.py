@@ -93,7 +93,7 @@ class GemmMma(GemmConfig):
         self.check_pipeline()
 
     @property
-    def keeps_rows(self) -> bool:
+    def keeps_k_major(self) -> bool:
         return True
 
     @property

@@ -1,6 +1,6 @@
-"""The persistent GEMM kernel: blocks that walk over the tiles of C, and never wait for a first stripe.
+"""The persistent GEMM kernel: each block computes many tiles, and waits once for a first stripe.
 
-The ring of stripes goes on from one piece of a tile to the next (`walk`): the stripes of the next are on
+The pipeline goes on from one piece of a tile to the next (`tile_scheduler`): the stripes of the next are on
 their way while this one is multiplied and written, so a piece costs no start. All else is as in the ordinary
 kernel, and taken from `mainloop`.
 

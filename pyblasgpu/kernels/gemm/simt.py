@@ -180,7 +180,7 @@ class GemmSimt(GemmConfig):
         return self.share_a, self.share_b
 
     @property
-    def keeps_rows(self) -> bool:
+    def keeps_k_major(self) -> bool:
         return self.VEC_K > 1
 
     @property

@@ -28,7 +28,7 @@ from .mainloop import Product, epilogue, load_stage, mainloop_step, reals_read
 
 __all__ = ["build", "check", "operands_of", "mainloop", "tile_counts", "tile_orders"]
 
-#: Strips that are walked together at least, and rows (columns) of C: so a wave shares its tiles of T and of C
+#: Strips that run together at least, and rows (columns) of C: so a wave shares its tiles of T and of C
 #: in L2, and has tiles of few levels, which do not wait for each other long.
 STRIPS, WIDTH = 16, 2048
 SPAN = 128  # of k between two flags: one for each small tile took products up to twice the time
@@ -160,8 +160,8 @@ def _finisher(config: GemmConfig, product: Product, triangle: Triangle, run_main
     write = epilogue(config, product)
 
     @device_function
-    def finish(ahead, reading, shared, registers, given, tile, t, flags, walk, row0, col0, alpha, alpha_i):
-        level, levels, strip, strips = walk
+    def finish(ahead, reading, shared, registers, given, tile, t, flags, grid, row0, col0, alpha, alpha_i):
+        level, levels, strip, strips = grid
         acc, _, _, _, _, old = registers
         _, c, _, ldc = given
         _, own, count, rows, cols = tile
@@ -275,7 +275,7 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
         count = own + index * PER if DOWN else quotient(order - first + (BLK_K - 1), BLK_K)
         ahead = begin(blocks, c, first, other, own - 1 if DOWN else 0, order, ldc)
         shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
-        given, walk = (tri, c, ldt, ldc), (level, levels, strip, strips)
+        given, grid = (tri, c, ldt, ldc), (level, levels, strip, strips)
         tile = first, own, count, rows, cols
 
         # (2) zero the accumulators
@@ -304,9 +304,9 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
             again(0, acc, x, y, blocks, c, first, row0, col0, order, ldc, t, rows, cols)
             if PREFETCH:  # again, so that it need not be kept meanwhile
                 load(0, ra, rb, offset(shared, reading * STAGE), tri, c, ldt, ldc, t, 0, 0, 0)
-            finish(ahead, reading, shared, registers, given, tile, t, flags, walk, row0, col0, alpha, alpha_i)
+            finish(ahead, reading, shared, registers, given, tile, t, flags, grid, row0, col0, alpha, alpha_i)
         else:
-            finish(ahead, reading, shared, registers, given, tile, t, flags, walk, row0, col0, alpha, alpha_i)
+            finish(ahead, reading, shared, registers, given, tile, t, flags, grid, row0, col0, alpha, alpha_i)
 
     gemm.__name__ = gemm.__qualname__ = config.STEM  # what a profiler shows
     return gemm

@@ -27,7 +27,7 @@ from .trmm_fused import mainloop, operands_of, tile_orders
 
 __all__ = ["APART", "build", "shared_bytes"]
 
-#: Strips that are walked together at least, and bytes of C. Each group waits for its first levels anew, which
+#: Strips that run together at least, and bytes of C. Each group waits for its first levels anew, which
 #: took up to 30 % where two would have been one; larger ones read C from memory too often.
 STRIPS, BYTES = 16, 128 << 20
 SPAN = 32  # unknowns between two counts
@@ -35,7 +35,7 @@ APART = 128  # bytes between two flags: such as lie together are asked for in tu
 
 
 def shared_bytes(config: GemmConfig, triangle: Triangle) -> int:
-    """Shared memory of a block: the ring, and what is made of the tile's triangles."""
+    """Shared memory of a block: its stages, and what is made of the tile's triangles."""
     reals = room(config, triangle) + 1
     return config.shared_bytes + -(-reals * config.dtype_facts.real_size // 16) * 16
 
@@ -108,7 +108,7 @@ def _flag_poller(config: GemmConfig):
 
 def _pipeline_filler(config: GemmConfig, start, advance, operands):
     """``fill_pipeline(empty, ready, ahead, reading, ...)``: begin to bring those stripes that are `ready`
-    into the stages of the ring that are `empty`, the last ones before the one that is read next; what is
+    into the stages that are `empty`, the last ones before the one that is read next; what is
     ahead then, and how many stages are empty still.
 
     Each stage counts as begun, so that one is in memory when so many were begun after it, as always.
@@ -206,7 +206,7 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool, 
         if count > 0:
             ready = poll_flag(flags, flag, ahead[4], False, board, t)
         ahead, empty = fill_pipeline(empty, ready, ahead, reading, shared, given, tile, old, t)
-        is_dry = True  # no stage of the ring has been waited for
+        is_dry = True  # no stage has been waited for
         prepared, corner = offset(shared, RING), offset(tri, begin_t(int64(first), int64(first), ldt) * PARTS)
         unsafe = prepare(prepared, value, corner, ldt, t, int32(order - first))
         safe = cuda.syncthreads_or(unsafe) == 0

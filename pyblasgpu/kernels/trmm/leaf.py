@@ -1,6 +1,6 @@
 """``trmm_leaf``: B := alpha * T * B in place, T lower triangular (see `triangle`).
 
-Block rows are walked from the last to the first, so that what is read to the left of the diagonal is still
+Block rows are computed from the last to the first, so that what is read to the left of the diagonal is still
 B's old content. The diagonal block is a stripe like the others but for its masks: a product with what lies
 above the diagonal is left out, not made with a zero, so that a NaN in B reaches only what depends on it.
 Stripes of the next block row are on their way while the present one is multiplied.
@@ -35,7 +35,7 @@ class TrmmLeaf(TrianglePanel):
 
     @property
     def shared_elements(self) -> int:
-        """The ring, and the sums of the slices."""
+        """The stages, and the sums of the slices."""
         return self.ring_elements + self.sum_elements
 
     @property

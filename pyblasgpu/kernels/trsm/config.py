@@ -1,4 +1,4 @@
-"""What the Configs of `trsm_mma` and `trsm_fma` hold: the order, tiles, warps, the ring; and their rules."""
+"""What the Configs of `trsm_mma` and `trsm_fma` hold: the order, tiles, warps, stages; and their rules."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TrsmConfig:
     WARP_N : int
         Columns of B a warp owns.
     stages : int
-        Strips of T in the shared-memory ring, at least 2.
+        Strips of T in shared memory, at least 2.
     min_blocks : int
         Blocks a multiprocessor must be able to hold.
     PRODUCER_WARPS : int
@@ -158,7 +158,7 @@ class TrsmConfig:
 
     @property
     def shared_elements(self) -> int:
-        """The ring, the diagonal tiles, the inverses of the diagonal, the warps' panels."""
+        """The stages, the diagonal tiles, the inverses of the diagonal, the warps' panels."""
         diagonal = self.ORDER * (self.BLK + 1)
         return self.stages * self.stage_elements + diagonal + self.WARPS * self.panels * self.panel_elements
 

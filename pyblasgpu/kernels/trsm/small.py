@@ -1,6 +1,6 @@
 """``trsm_small``: T X = alpha * B in place for small triangles, of a batch as a rule: a thread a column of B.
 
-A triangle of a few dozen rows is too little for the tiles and the ring of the other leaves. Here a block has
+A triangle of a few dozen rows is too little for the tiles and stages of the other leaves. Here a block has
 all of T in shared memory, and each thread one column of B in registers, from the first row to the last. B
 passes through shared memory on its way, so that neighbours in memory are read and written together.
 """
