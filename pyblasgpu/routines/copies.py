@@ -91,9 +91,15 @@ def _emit(
 
 def _integers(source: Operand, target: Operand) -> tuple:
     return (
-        target.rows, target.cols, source.row_stride, source.col_stride, target.row_stride, target.col_stride,
-        source.batch_stride, target.batch_stride,
-    )  # fmt: skip
+        target.rows,
+        target.cols,
+        source.row_stride,
+        source.col_stride,
+        target.row_stride,
+        target.col_stride,
+        source.batch_stride,
+        target.batch_stride,
+    )
 
 
 class Packed(NamedTuple):

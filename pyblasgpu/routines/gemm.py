@@ -26,8 +26,15 @@ from .copies import emit_copy, emit_copy_to_workspace, emit_packed, emit_scale
 from .launch_list import ALPHA, BETA, LaunchList, cached_launch_list
 
 __all__ = [
-    "alignments", "contiguous", "match_alignment", "gemm", "emit", "emit_beta", "emit_gemm", "launch_list",
-]  # fmt: skip
+    "alignments",
+    "contiguous",
+    "match_alignment",
+    "gemm",
+    "emit",
+    "emit_beta",
+    "emit_gemm",
+    "launch_list",
+]
 
 
 class GemmArguments(NamedTuple):

@@ -185,9 +185,10 @@ class LaunchList:
         if self.dtype.real_size == 4 and not (abs(alpha) < _SINGLE_MAX and abs(beta) < _SINGLE_MAX):
             alpha, beta = _to_single(alpha), _to_single(beta)
         parts = {
-            ALPHA: (alpha.real, alpha.imag), BETA: (beta.real, beta.imag),
+            ALPHA: (alpha.real, alpha.imag),
+            BETA: (beta.real, beta.imag),
             CONJ_ALPHA: (alpha.real, -alpha.imag),
-        }  # fmt: skip
+        }
         made = {
             scalars: tuple(part for scalar in scalars for part in parts.get(scalar) or (scalar, 0.0))
             for scalars in {entry.scalars for entry in self.entries}

@@ -40,9 +40,16 @@ def syr2k(
 
 
 def launch_list(
-    alpha, a: Operand, b: Operand, beta, c: Operand, *,
-    uplo: Uplo, hermitian: bool = False, is_new_output: bool = False,
-) -> LaunchList | None:  # fmt: skip
+    alpha,
+    a: Operand,
+    b: Operand,
+    beta,
+    c: Operand,
+    *,
+    uplo: Uplo,
+    hermitian: bool = False,
+    is_new_output: bool = False,
+) -> LaunchList | None:
     """What the routine runs, for operands that lie like these and scalars that are zero, one like these.
 
     Parameters

@@ -56,9 +56,15 @@ class TriangleUpdate(NamedTuple):
 
 
 def launch_list_of_triangle(
-    emit: Callable[..., None], alpha, operands: tuple[Operand, ...], k: int, beta, uplo: Uplo,
-    hermitian: bool, is_new_output: bool,
-) -> LaunchList | None:  # fmt: skip
+    emit: Callable[..., None],
+    alpha,
+    operands: tuple[Operand, ...],
+    k: int,
+    beta,
+    uplo: Uplo,
+    hermitian: bool,
+    is_new_output: bool,
+) -> LaunchList | None:
     """What ``emit(launches, *operands, triangle)`` lists, or what remains of it where alpha or k is zero.
 
     None where there is nothing to do. The last operand is C.
