@@ -58,13 +58,15 @@ class SplitTime(NamedTuple):
 
 
 def pace(config: Any, extents: tuple[int, ...], seconds: float, device: Device) -> float:
-    """Seconds of a cycle of the model, by those that a product was measured to take, unsplit or, as
-    `whole_or_stream_k` has it, by stream-K.
+    """Seconds of a cycle of the model, by those that a product was measured to take, unsplit or,
+    where that is faster by the model, by stream-K.
     """
     launch = _Launch(config, 1.0, extents, Region.ALL, device)
-    by_stream_k = whole_or_stream_k(config, extents, device) == STREAM_K
+    cycles_taken = launch.seconds()
+    if _can_stream_k(config, extents, device, Region.ALL, None):
+        cycles_taken = min(cycles_taken, launch.stream_k())
     # of a launch that is over sooner than most, half is called work
-    return max(seconds - LAUNCH, seconds / 2) / (launch.stream_k() if by_stream_k else launch.seconds())
+    return max(seconds - LAUNCH, seconds / 2) / cycles_taken
 
 
 def split_times(
@@ -99,12 +101,13 @@ def split_times(
     if only and only > 1:
         yield SplitTime(launch.sliced(unsplit, only), only)
         return
-    best = unsplit + LAUNCH
-    if only is None and whole_or_stream_k(config, extents, device, pace, region, room) == STREAM_K:
-        best = launch.stream_k() + LAUNCH
-        yield SplitTime(best, STREAM_K)
-    else:
-        yield SplitTime(best, 1 if only is None else only)
+    best, splits = unsplit, 1 if only is None else only
+    if only is None and _can_stream_k(config, extents, device, region, room):
+        streamed = launch.stream_k()
+        if streamed < unsplit:
+            best, splits = streamed, STREAM_K
+    best += LAUNCH
+    yield SplitTime(best, splits)
     if only is not None or prod(batch) != 1:
         return
     blocks, at_once = config.grid(m, n, region), blocks_per_sm(config, device) * device.sm_count
@@ -202,17 +205,16 @@ def whole_or_stream_k(
     config: Any,
     extents: tuple[int, ...],
     device: Device,
-    pace: float = CYCLE,
     region: Region | Triangle = Region.ALL,
     room: int | None = None,
 ) -> int:
     """`STREAM_K` of a persistent product whose last tiles had better be shared, else 1.
 
-    `pace` are the seconds of a cycle of `score`, where they are known; for `room` see `split_times`.
+    For `room` see `split_times`.
     """
     if not _can_stream_k(config, extents, device, region, room):
         return 1
-    launch = _Launch(config, pace, extents, region, device)
+    launch = _Launch(config, CYCLE, extents, region, device)
     return STREAM_K if launch.stream_k() < launch.seconds() else 1
 
 
