@@ -20,7 +20,16 @@ from ..common.smem_tile import loaders, tile_iterator
 from ..common.tile_scheduler import tile_origins
 from .config import GemmConfig
 
-__all__ = ["Product", "build", "mma_k_block", "reals_read", "mainloop_step", "load_stage", "epilogue"]
+__all__ = [
+    "Product",
+    "build",
+    "epilogue",
+    "load_stage",
+    "mainloop",
+    "mainloop_step",
+    "mma_k_block",
+    "reals_read",
+]
 
 READ_AHEAD = 16  # reals of C that a thread reads before it writes any
 READ_AHEAD_PERSISTENT = 8
@@ -259,6 +268,40 @@ def mainloop_step(config: GemmConfig, product: Product, start: Callable):
             multiply(acc, ra, rb, here, a, b, lda, ldb, t, rows, cols, depth)
 
     return multiply_stage
+
+
+def mainloop(config: GemmConfig, product: Product, operands: Callable, advance: Callable):
+    """``start(...)``: begin to load a stage; ``run_mainloop(stripes, ...)``: multiply so many stripes, while
+    later ones are loaded.
+
+    `run_mainloop` returns what is `ahead` of the loads then, and the stage that is read next. `given` begins
+    with two of the kernel's pointers. ``operands(ahead, given, tile)`` tells what to load: pointers into A
+    and B, their leading strides, rows, columns and depth. ``advance(ahead, given, tile)`` goes on by a
+    stripe.
+    """
+    STAGES, STAGE, int32, offset = config.stages, config.stage_reals, ptx.types.int32, ptx.offset
+    load_a, load_b = (loaders(stripe, STAGES, True) for stripe in (config.stripe_a, config.stripe_b))
+    start = load_stage(config, load_a, load_b)
+    multiply_stage = mainloop_step(config, product, start)
+
+    @device_function
+    def run_mainloop(stripes, ahead, reading, shared, registers, given, tile, t):
+        acc, ra, rb, ra_next, rb_next, old = registers
+        a, b, _, _ = given
+        for _ in range(stripes):
+            here = offset(shared, reading * STAGE)
+            into = offset(shared, (reading - 1 if reading > 0 else STAGES - 1) * STAGE)
+            reading = int32(reading + 1 if reading < STAGES - 1 else 0)
+            there = offset(shared, reading * STAGE)
+            pa, pb, lda, ldb, rows, cols, depth = operands(ahead, given, tile)
+            multiply_stage(
+                acc, ra, rb, ra_next, rb_next, here, there, into, old, old,
+                pa, pb, rows, cols, depth, a, b, lda, ldb, t, 0, 0, 0,
+            )  # fmt: skip
+            ahead = advance(ahead, given, tile)
+        return ahead, reading
+
+    return start, run_mainloop
 
 
 def build(config: GemmConfig, product: Product, region: Region = Region.ALL):

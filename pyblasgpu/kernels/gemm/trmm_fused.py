@@ -21,12 +21,12 @@ from collections.abc import Callable
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...types import Region, Triangle
-from ..common.smem_tile import loaders, tile_iterator
+from ..common.smem_tile import tile_iterator
 from ..common.tile_scheduler import rasterize
 from .config import GemmConfig
-from .mainloop import Product, epilogue, load_stage, mainloop_step, reals_read
+from .mainloop import Product, epilogue, mainloop, reals_read
 
-__all__ = ["build", "check", "operands_of", "mainloop", "tile_counts", "tile_orders"]
+__all__ = ["build", "check", "operands_of", "operands_of_tile", "tile_counts", "tile_orders"]
 
 #: Strips that run together at least, and rows (columns) of C: so a wave shares its tiles of T and of C
 #: in L2, and has tiles of few levels, which do not wait for each other long.
@@ -84,6 +84,19 @@ def operands_of(triangle: Triangle):
     return operands
 
 
+def operands_of_tile(operands: Callable):
+    """The same for all stripes of a tile, as `mainloop` calls it."""
+
+    @device_function
+    def of_tile(ahead, given, tile):
+        _, _, _, ldc = given
+        _, _, count, rows, cols = tile
+        pa, pb, lda, ldb, depth = operands(ahead, count, ldc)
+        return pa, pb, lda, ldb, rows, cols, depth
+
+    return of_tile
+
+
 def _pointers(config: GemmConfig, triangle: Triangle):
     """``begin(...)``: pointers to the first stripes of a tile; ``advance(ahead, ...)``: to the next;
     ``operands(ahead, count, ldc)``: the same as the kernel's A and B, their leading strides, and their depth.
@@ -108,8 +121,10 @@ def _pointers(config: GemmConfig, triangle: Triangle):
         return block, offset(c, at_c * PARTS), lead, int32(order - first - nearest * BLK_K), int32(0)
 
     @device_function
-    def advance(ahead, tri, first, own, ldt, ldc):
+    def advance(ahead, given, tile):
         pt, pc, lead, depth, passed = ahead
+        tri, _, ldt, ldc = given
+        first, own, _, _, _ = tile
         passed = int32(passed + 1)
         pt = offset(pt, SIGN * next_t(lead) * PARTS)
         if passed == own:
@@ -118,36 +133,6 @@ def _pointers(config: GemmConfig, triangle: Triangle):
         return pt, pc, lead, int32(depth - SIGN * BLK_K), passed
 
     return begin, advance, operands_of(triangle)
-
-
-def mainloop(config: GemmConfig, product: Product, advance: Callable, operands: Callable):
-    """``start(...)``: begin to bring stripes; ``run_mainloop(stripes, ...)``: multiply so many; what is
-    ahead then, and the stage that is read next.
-    """
-    STAGES, STAGE, int32, offset = config.stages, config.stage_reals, ptx.types.int32, ptx.offset
-    load_a, load_b = (loaders(stripe, STAGES, True) for stripe in (config.stripe_a, config.stripe_b))
-    start = load_stage(config, load_a, load_b)
-    multiply_stage = mainloop_step(config, product, start)
-
-    @device_function
-    def run_mainloop(stripes, ahead, reading, shared, registers, given, tile, t):
-        acc, ra, rb, ra_next, rb_next, old = registers
-        tri, c, ldt, ldc = given
-        first, own, count, rows, cols = tile
-        for _ in range(stripes):
-            here = offset(shared, reading * STAGE)
-            into = offset(shared, (reading - 1 if reading > 0 else STAGES - 1) * STAGE)
-            reading = int32(reading + 1 if reading < STAGES - 1 else 0)
-            there = offset(shared, reading * STAGE)
-            pa, pb, lda, ldb, depth = operands(ahead, count, ldc)
-            multiply_stage(
-                acc, ra, rb, ra_next, rb_next, here, there, into, old, old,
-                pa, pb, rows, cols, depth, tri, c, lda, ldb, t, 0, 0, 0,
-            )  # fmt: skip
-            ahead = advance(ahead, tri, first, own, ldt, ldc)
-        return ahead, reading
-
-    return start, run_mainloop
 
 
 def _finisher(config: GemmConfig, product: Product, triangle: Triangle, run_mainloop):
@@ -255,7 +240,7 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
 
     load, zero, place = product.load, ptx.fill(ACC), rasterize(max(STRIPS, WIDTH // FREE))
     begin, advance, operands = _pointers(config, triangle)
-    start, run_mainloop = mainloop(config, product, advance, operands)
+    start, run_mainloop = mainloop(config, product, operands_of_tile(operands), advance)
     is_non_finite, again = _non_finite_mender(config, product, triangle, conj)
     finish, wait = _finisher(config, product, triangle, run_mainloop), ptx.wait_async(STAGES - 2)
     int32, quotient = ptx.types.int32, ptx.quotient
@@ -291,7 +276,7 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
         for stage in range(STAGES - 1):
             pa, pb, lda, ldb, depth = operands(ahead, count, ldc)
             start(offset(shared, stage * STAGE), old, old, pa, pb, lda, ldb, t, rows, cols, depth)
-            ahead = advance(ahead, tri, first, own, ldt, ldc)
+            ahead = advance(ahead, given, tile)
         if PREFETCH:
             wait()
             cuda.syncthreads()

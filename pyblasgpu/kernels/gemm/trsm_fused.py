@@ -22,8 +22,8 @@ from ..common.smem_tile import l2_prefetcher, tile_iterator
 from ..common.tile_scheduler import columns
 from .config import GemmConfig
 from .diagonal_solve import room, solving
-from .mainloop import Product, mma_k_block
-from .trmm_fused import mainloop, operands_of, tile_orders
+from .mainloop import Product, mainloop, mma_k_block
+from .trmm_fused import operands_of, operands_of_tile, tile_orders
 
 __all__ = ["APART", "build", "shared_bytes"]
 
@@ -61,8 +61,9 @@ def _pointers(config: GemmConfig, triangle: Triangle):
         return offset(tri, at_t * PARTS), offset(c, at_c * PARTS), ldt, int32(order - at), int32(0)
 
     @device_function
-    def advance(ahead, tri, first, own, ldt, ldc):
+    def advance(ahead, given, tile):
         pt, pc, lead, depth, passed = ahead
+        _, _, _, ldc = given
         pt, pc = offset(pt, SIGN * next_t(lead) * PARTS), offset(pc, SIGN * next_c(ldc) * PARTS)
         return pt, pc, lead, int32(depth - SIGN * BLK_K), int32(passed + 1)
 
@@ -117,8 +118,8 @@ def _pipeline_filler(config: GemmConfig, start, advance, operands):
 
     @device_function
     def fill_pipeline(empty, ready, ahead, reading, shared, given, tile, old, t):
-        tri, _, ldt, ldc = given
-        first, own, stripes, rows, cols = tile
+        _, own, stripes, rows, cols = tile
+        _, _, _, ldc = given
         most = int32(ready - ahead[4] if ready < stripes - own else STAGES)
         if most <= 0:
             return ahead, empty
@@ -128,7 +129,7 @@ def _pipeline_filler(config: GemmConfig, start, advance, operands):
             pa, pb, lda, ldb, depth = operands(ahead, stripes if i < most else int32(0), ldc)
             start(offset(shared, into * STAGE), old, old, pa, pb, lda, ldb, t, rows, cols, depth)
             if i < most:
-                ahead = advance(ahead, tri, first, own, ldt, ldc)
+                ahead = advance(ahead, given, tile)
             into = int32(into + 1)
         return ahead, int32(max(empty - most, 0))
 
@@ -149,7 +150,7 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool, 
 
     load, zero, place = product.load, ptx.fill(ACC), _placer(config, FREE)
     begin, advance, operands = _pointers(config, triangle)
-    start, run_mainloop = mainloop(config, product, advance, operands)
+    start, run_mainloop = mainloop(config, product, operands_of_tile(operands), advance)
     poll_flag, fill_pipeline = _flag_poller(config), _pipeline_filler(config, start, advance, operands)
     on_diagonal, multiply = solving(config, product, triangle, conj, unit), mma_k_block(config, product)
     COLUMN, VALUE, TRIANGLE = on_diagonal.registers, on_diagonal.values, on_diagonal.lead * PARTS
@@ -244,7 +245,7 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool, 
             into = offset(shared, (reading - 1 if reading > 0 else STAGES - 1) * STAGE)
             pa, pb, lda, ldb, depth = operands(ahead, count + own, ldc)
             start(into, old, old, pa, pb, lda, ldb, t, rows, cols, depth)
-            ahead = advance(ahead, tri, first, own, ldt, ldc)
+            ahead = advance(ahead, given, tile)
             reading = int32(reading + 1 if reading < STAGES - 1 else 0)
 
             t_stripe, panel = (here, offset(here, OTHER)) if OF_A else (offset(here, OTHER), here)
