@@ -168,7 +168,7 @@ def facts_of(run: KernelChoice) -> dict[str, Any]:
 
 
 def short_name(run: KernelChoice) -> str:
-    """Family, tile, stages, and the chunks of k if there are several; whether operands are packed."""
+    """Family, tile, stages, and the slices of k if there are several; whether operands are packed."""
     cut = f", k/{run.splits}" if run.splits > 1 else ""
     packed = ", packed" if run.config.packed else ""
     return f"{named(run.config)}, {run.config.stages} stages{cut}{packed}"
@@ -311,7 +311,7 @@ def parser() -> argparse.ArgumentParser:
         type=parse_sizes,
         default=(),
         metavar="S,S,...",
-        help="alternatives with k in so many chunks too",
+        help="alternatives with k in so many slices too",
     )
     add("--device-share", action="store_true", help="time the device's part of a call, without the host's")
     add(

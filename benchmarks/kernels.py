@@ -77,4 +77,4 @@ def described(chosen: KernelChoice) -> str:
     """A kernel in a few words."""
     config = chosen.config
     loads = f"loads of {config.VEC_A} and {config.VEC_B}"
-    return f"{named(config)}, {loads}, {chosen.splits} chunks of k, {chosen.origin}"
+    return f"{named(config)}, {loads}, {chosen.splits} slices of k, {chosen.origin}"

@@ -203,7 +203,7 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
         type=parse_splits,
         default=(),
         metavar="S,S,...",
-        help="time products with their k in so many chunks too; 0: with their last tiles parted",
+        help="time products with their k in so many slices too; 0: by stream-K",
     )
     parser.add_argument(
         "--packed", action="store_true", help="time products with their operands packed, and not, too"

@@ -2,7 +2,7 @@
 
 With ``--shapes`` products of other than square matrices, with ``--batched`` strided batches of them, with
 ``--rhs`` triangles and so many right-hand sides; with
-``--splits`` products with k in so many chunks too, with ``--packed`` with operands packed first and as they
+``--splits`` products with k in so many slices too, with ``--packed`` with operands packed first and as they
 lie, whatever would be chosen, so that it can be seen whether the choice is the best.
 """
 
@@ -181,7 +181,7 @@ def stacks(
 def measure(
     problem: Problem, cublas: Cublas | None, splits: tuple[int, ...] = (), packed: bool = False
 ) -> dict[str, Any]:
-    """The record of one case; a product also with its k in each number of chunks of `splits`, and if asked
+    """The record of one case; a product also with its k in each number of slices of `splits`, and if asked
     for with its operands `packed`, and not.
     """
     from .timing import Rotation
@@ -270,7 +270,7 @@ def mean_speedups(records: Iterable[dict[str, Any]]) -> str:
 
 
 def _forced(record: dict[str, Any], columns: Iterable[str]) -> Iterator[float]:
-    """TFLOP/s of a product in so many chunks, packed and not; NaN where that was not timed."""
+    """TFLOP/s of a product in so many slices, packed and not; NaN where that was not timed."""
     found = {f"{count} splits": rate for count, rate in record.get("splits_tflops", {}).items()}
     found |= record.get("packed_tflops", {})
     return (found.get(column, np.nan) for column in columns)

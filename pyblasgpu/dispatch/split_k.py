@@ -103,9 +103,9 @@ def split_times(
         return
     best, splits = unsplit, 1 if only is None else only
     if only is None and _can_stream_k(config, extents, device, region, room):
-        streamed = launch.stream_k()
-        if streamed < unsplit:
-            best, splits = streamed, STREAM_K
+        shared = launch.stream_k()
+        if shared < unsplit:
+            best, splits = shared, STREAM_K
     best += LAUNCH
     yield SplitTime(best, splits)
     if only is not None or prod(batch) != 1:

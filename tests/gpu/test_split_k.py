@@ -26,7 +26,7 @@ SPLITS = (2, 3, 7)
 
 
 def products(letter: str) -> Iterator[Run]:
-    """All flags, orders and alignments; k that chunks divide, and k that leaves something over."""
+    """All flags, orders and alignments; k that slices divide, and k that leaves something over."""
     dtype, flags = DTYPES[letter], product(Trans, Trans, "CF", (True, False))
     for number, (trans_a, trans_b, order, aligned) in enumerate(flags):
         for k in (336, 509):
@@ -71,7 +71,7 @@ def operands(letter: str, m: int, n: int, k: int):
 
 @pytest.mark.parametrize("letter", DTYPES)
 def test_the_choice_cuts_a_long_k_within_its_bound(letter):
-    """In chunks, or by persistent blocks that share tiles, as is faster there."""
+    """In slices, or by persistent blocks that share tiles, as is faster there."""
     assert select("gemm", DTYPES[letter], "nn", LONG, current()).splits != 1
     a, b, c = operands(letter, *LONG)
     out = cupy.asarray(c, order="F")

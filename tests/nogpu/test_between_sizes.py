@@ -33,7 +33,7 @@ def recorded():
 
 
 def losses(recorded, monkeypatch, hidden: bool) -> dict[tuple[str, str, str], float]:
-    """At each place, how much longer the choice takes than the best, of k not in chunks; its own class, and
+    """At each size, how much longer the choice takes than the best, of k not in slices; its own class, and
     what others did there, `hidden`. Without those where the time of what is chosen is not known, and without
     variants, which were mostly not timed.
     """

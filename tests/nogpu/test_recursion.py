@@ -137,7 +137,7 @@ def test_a_large_triangle(routine, letter, side, uplo, diag, monkeypatch):
     )
     blocks = -(-case.order // 16)
     if routine is trsm:
-        assert max(kernels.sizes, default=0) < 1 << 20, "substitution needs none, parted tiles little"
+        assert max(kernels.sizes, default=0) < 1 << 20, "substitution needs none, partial tiles little"
         assert (leaves, products) == (blocks, blocks - 1)
     else:
         # of 170 rows: ten whole leaves and a part of one; then five blocks of 16 rows, two of 32 and a part,
