@@ -51,7 +51,7 @@ DEFECTS = [
     ("gemm.persistent", "cuda.syncthreads()\n                add(", "add(", persistent()),
     ("gemm.persistent", "if try_take_flag(flags, other):", "if try_take_flag(flags, other) or True:", persistent(seeds=8)),
     ("gemm.persistent", "number + 1, tile", "number, tile", persistent()),
-    ("gemm.persistent", "reading - 1 if reading > 0 else STAGES - 1", "reading", persistent()),
+    ("gemm.mainloop", "reading - 1 if reading > 0 else STAGES - 1", "reading", persistent()),
     ("common.tile_scheduler", "stripes if tile < tiles else 0", "stripes", persistent(schedule="whole")),
     ("common.tile_scheduler", "int32(block * k_iters_per_block + min(block, remainder))", "int32(block * k_iters_per_block)", persistent()),
     ("common.tile_scheduler", "+ (1 if block < remainder else 0)", "", persistent()),

@@ -20,16 +20,7 @@ from ..common.smem_tile import loaders, tile_iterator
 from ..common.tile_scheduler import tile_origins
 from .config import GemmConfig
 
-__all__ = [
-    "Product",
-    "build",
-    "epilogue",
-    "load_stage",
-    "mainloop",
-    "mainloop_step",
-    "mma_k_block",
-    "reals_read",
-]
+__all__ = ["Product", "build", "mma_k_block", "reals_read", "mainloop", "epilogue"]
 
 READ_AHEAD = 16  # reals of C that a thread reads before it writes any
 READ_AHEAD_PERSISTENT = 8

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...types import Region
-from ..common.smem_tile import loaders, tile_iterator
+from ..common.smem_tile import tile_iterator
 from ..common.tile_scheduler import tile_coords, work_tiles
 from .config import GemmConfig
-from .mainloop import Product, epilogue, load_stage, mainloop_step, reals_read
+from .mainloop import Product, epilogue, mainloop, reals_read
 
 __all__ = ["build", "under_way"]
 
@@ -66,33 +66,26 @@ def _pointers(config: GemmConfig, region: Region):
     return begin, follow, advance
 
 
-def _mainloop(config: GemmConfig, product: Product, start):
-    """``run_mainloop(stripes, reading, pa, pb, rows, cols, depth, ...)``: multiply so many, while as many
-    later ones of one piece come from `pa` and `pb`; the stage that is read next, and where the loads are.
-    """
-    PARTS = config.dtype_facts.reals_per_element
-    BLK_K, STAGES, STAGE = config.BLK_K, config.stages, config.stage_reals
+def _stripes(config: GemmConfig):
+    """``operands(ahead, given, tile)`` and ``advance(ahead, given, tile)`` of `mainloop`, within a piece."""
+    PARTS, BLK_K = config.dtype_facts.reals_per_element, config.BLK_K
+    int32, offset = ptx.types.int32, ptx.offset
     next_a, next_b = tile_iterator(config.stripe_a).step, tile_iterator(config.stripe_b).step
-    multiply_stage, int32, offset = mainloop_step(config, product, start), ptx.types.int32, ptx.offset
 
     @device_function
-    def run_mainloop(stripes, reading, pa, pb, rows, cols, depth, shared, registers, a, b, lda, ldb, t):
-        acc, ra, rb, ra_next, rb_next, old = registers
-        for _ in range(stripes):
-            here = offset(shared, reading * STAGE)
-            into = offset(shared, (reading - 1 if reading > 0 else STAGES - 1) * STAGE)
-            reading = int32(reading + 1 if reading < STAGES - 1 else 0)
-            there = offset(shared, reading * STAGE)
-            multiply_stage(
-                acc, ra, rb, ra_next, rb_next, here, there, into, old, old,
-                pa, pb, rows, cols, depth, a, b, lda, ldb, t, 0, 0, 0,
-            )  # fmt: skip
-            pa = offset(pa, next_a(lda) * PARTS)
-            pb = offset(pb, next_b(ldb) * PARTS)
-            depth = int32(depth - BLK_K)
-        return reading, pa, pb, depth
+    def operands(ahead, given, tile):
+        pa, pb, depth = ahead
+        _, _, lda, ldb = given
+        rows, cols = tile
+        return pa, pb, lda, ldb, rows, cols, depth
 
-    return run_mainloop
+    @device_function
+    def advance(ahead, given, tile):
+        pa, pb, depth = ahead
+        _, _, lda, ldb = given
+        return offset(pa, next_a(lda) * PARTS), offset(pb, next_b(ldb) * PARTS), int32(depth - BLK_K)
+
+    return operands, advance
 
 
 def under_way(config: GemmConfig) -> tuple[int, int]:
@@ -226,9 +219,8 @@ def build(config: GemmConfig, product: Product, region: Region = Region.ALL):
     NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
     STAGE = config.stage_reals
 
-    load_a, load_b = (loaders(stripe, STAGES, True) for stripe in (config.stripe_a, config.stripe_b))
-    start, load, zero = load_stage(config, load_a, load_b), product.load, ptx.fill(ACC)
-    run_mainloop = _mainloop(config, product, start)
+    load, zero = product.load, ptx.fill(ACC)
+    start, run_mainloop = mainloop(config, product, *_stripes(config))
     (begin, follow, advance), piece_of = _pointers(config, region), work_tiles()
     finish = _finisher(config, product, region)
     wait = ptx.wait_async(max(STAGES - 2, 0))
@@ -271,8 +263,8 @@ def build(config: GemmConfig, product: Product, region: Region = Region.ALL):
             while left > 0:
                 pa, pb, rows, cols, depth, more, which = ahead
                 together = min(left, more) if more > 0 else left
-                reading, pa, pb, depth = run_mainloop(
-                    together, reading, pa, pb, rows, cols, depth, shared, registers, a, b, lda, ldb, t
+                (pa, pb, depth), reading = run_mainloop(
+                    together, (pa, pb, depth), reading, shared, registers, (a, b, lda, ldb), (rows, cols), t
                 )
                 left = int32(left - together)
                 if more == together:
