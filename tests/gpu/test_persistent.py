@@ -18,7 +18,7 @@ from pyblasgpu.dispatch.split_k import STREAM_K
 from pyblasgpu.gpu.device import current
 from pyblasgpu.testing.cases import GemmCase
 from pyblasgpu.testing.error_bounds import gemm_error
-from pyblasgpu.tuning import prune
+from pyblasgpu.dispatch import variants
 from pyblasgpu.types import DTYPES, Trans
 
 from .precompile import sources_of
@@ -43,7 +43,7 @@ def persistent(letter: str, splits: int):
         for stem in families_of("gemm", letter):
             for layout in FAMILIES[stem].layouts:
                 config = select(stem, DTYPES[letter], layout, (1000, 1000, 1000), current()).config
-                for variant in prune.persistent(config, current())[:1]:
+                for variant in variants.persistent(config, current())[:1]:
                     held.enter_context(override(stem, variant))
         yield
 
