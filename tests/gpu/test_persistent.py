@@ -12,13 +12,13 @@ import pytest
 
 import pyblasgpu
 from pyblasgpu.database import FAMILIES, families_of
+from pyblasgpu.dispatch import variants
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.dispatch.split_k import STREAM_K
 from pyblasgpu.gpu.device import current
 from pyblasgpu.testing.cases import GemmCase
 from pyblasgpu.testing.error_bounds import gemm_error
-from pyblasgpu.dispatch import variants
 from pyblasgpu.types import DTYPES, Trans
 
 from .precompile import sources_of
