@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 
-import cupy
 import pytest
 
 import pyblasgpu
@@ -16,6 +15,8 @@ from pyblasgpu.gpu import archive, kernel_store
 from pyblasgpu.gpu.device import current
 
 from .precompile import sources_of
+
+cupy = pytest.importorskip("cupy")
 
 N, R = 300, 40
 

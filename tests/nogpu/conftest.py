@@ -11,6 +11,8 @@ import pytest
 from pyblasgpu.dispatch import choose, tuned_files
 from pyblasgpu.frontend import backend_status as host_backend
 from pyblasgpu.frontend import call_cache
+from pyblasgpu.gpu import device
+from pyblasgpu.gpu.driver import DriverState
 
 
 @pytest.fixture
@@ -46,6 +48,13 @@ def default_sigint():
     yield
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(autouse=True)
+def no_fake_device_is_remembered():
+    """What a stand-in for the driver has told is forgotten with it: the next tests have no device."""
+    yield
+    assert DriverState.driver or not device.current.cache_info().currsize, "end with fake_driver.forget()"
 
 
 @pytest.fixture

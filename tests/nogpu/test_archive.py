@@ -234,7 +234,8 @@ def test_keys_are_the_same_in_every_process():
     assert facts["kernel"]["family"] == "copy_scaled" and facts["kernel"]["config"]["dtype"] == "s"
 
 
-def test_what_the_driver_refuses_is_compiled_here(built, monkeypatch, recwarn):
+def test_what_the_driver_refuses_is_compiled_here(built, monkeypatch, recwarn, request):
+    request.addfinalizer(fake_driver.forget)
     driver = fake_driver.Driver(monkeypatch)
     fresh = SimpleNamespace(cubin=b"of the installed linker", entry="k", archive=None)
     monkeypatch.setattr(compile, "compile_kernel", lambda *_: fresh)

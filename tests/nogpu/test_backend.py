@@ -39,8 +39,8 @@ print(pyblasgpu.backend_status().backend)
 print(str(__import__("pyblasgpu.gpu.backend").gpu.backend.why_unavailable()))
 try:
     from pyblasgpu.kernels.copy import copy_scaled
-    from pyblasgpu.gpu.compile import _compile
-    _compile(copy_scaled.source(copy_scaled.CopyScaled("s"), False, False, True, True), (9, 0))
+    from pyblasgpu.gpu.compile import compile_kernel
+    compile_kernel(copy_scaled.source(copy_scaled.CopyScaled("s"), False, False, True, True), (9, 0))
 except pyblasgpu.errors.BackendUnavailable as reason:
     print(reason)
 """

@@ -227,7 +227,7 @@ def test_strategies_on_short_lists(recorded, name, worst, share):
     assert sum(o.used for o in outcomes) / sum(o.total for o in outcomes) <= share
 
 
-@pytest.mark.parametrize("stem", ["gemm_simt", "gemm_mma", "trmm_leaf", "trsm_fma"])
+@pytest.mark.parametrize("stem", ["gemm_simt", "gemm_mma", "trmm_leaf"])
 def test_a_run_that_ends_early_has_had_the_likely_winners(recorded, stem):
     searches = [recording for key, recording in recorded.items() if key[0] == stem]
 
