@@ -137,7 +137,7 @@ def careless(monkeypatch):
     def unneeded(*_):
         pytest.fail("solved with divisions")
 
-    monkeypatch.setattr(trsv, "careful", lambda *_: unneeded)
+    monkeypatch.setattr(trsv, "by_exact_division", lambda *_: unneeded)
 
 
 @pytest.mark.parametrize("letter", DTYPES)
