@@ -289,42 +289,11 @@ def _show(done: list[Built]) -> None:
             console.print(f"failed: {name}: {complaint}", highlight=False, soft_wrap=True)
 
 
-class Progress:
+class Progress(terminal.ProgressBar):
     """A bar on stderr: kernels ready of those wanted."""
 
-    def __init__(self):
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
-
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=20),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-        )
-        self._bar = Progress(*columns, console=terminal.console(stderr=True))
-        self._task: Any = None
-
     def begin(self, architecture: str, total: int) -> None:
-        self._task = self._bar.add_task(architecture, total=total)
+        self._task = self.bar.add_task(architecture, total=total)
 
     def step(self, count: int = 1) -> None:
-        self._bar.advance(self._task, count)
-
-    def say(self, text: str) -> None:
-        self._bar.console.print(text, highlight=False, soft_wrap=True)
-
-    def __enter__(self) -> Progress:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+        self.bar.advance(self._task, count)

@@ -12,13 +12,13 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, TextIO
+from typing import Any, Self, TextIO
 
 from rich.console import Console
 
 from .errors import PyblasgpuError
 
-__all__ = ["WIDTH", "console", "guarded"]
+__all__ = ["WIDTH", "ProgressBar", "console", "guarded"]
 
 #: Columns of a table that goes into a file, a pipe or a notebook.
 WIDTH = 140
@@ -152,3 +152,45 @@ def _in_ascii(character: str) -> str:
 
 
 codecs.register_error(_HANDLER, _reworded)
+
+
+class ProgressBar:
+    """A bar on stderr, with the time gone and left; what is said stays above it.
+
+    Parameters
+    ----------
+    *texts : str
+        Columns after those that every bar has, in rich's markup.
+    """
+
+    def __init__(self, *texts: str):
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            *map(TextColumn, texts),
+        )
+        self.bar = Progress(*columns, console=console(stderr=True))
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        self.bar.console.print(text, highlight=False, soft_wrap=True)
+
+    def __enter__(self) -> Self:
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()

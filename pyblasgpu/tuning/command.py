@@ -8,15 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-
 from .. import build, terminal
 from ..database import Document
 from ..dispatch import catalogue
@@ -181,31 +172,15 @@ def _show(records: list[Record], options: Any) -> None:
             print(f"no plots: {reason}", file=sys.stderr)
 
 
-class _Progress:
+class _Progress(terminal.ProgressBar):
     """What a person sees of a run, on stderr: the best so far, time left, candidates by outcome."""
 
     def __init__(self, budget: float | None):
-        columns = (
-            TextColumn("{task.description}"), BarColumn(bar_width=20), MofNCompleteColumn(),
-            TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
-            TextColumn("{task.fields[counts]}"),
-        )  # fmt: skip
-        self._bar = Progress(*columns, console=terminal.console(stderr=True))
+        super().__init__("{task.fields[counts]}")
         limit = f" (at most {budget:.0f} s)" if budget else ""
-        self._task = self._bar.add_task(f"compiling{limit}", total=None, counts="")
+        self._task = self.bar.add_task(f"compiling{limit}", total=None, counts="")
 
     def progress(self, done: int, wanted: int, log: SweepLog, best: str) -> None:
         """Candidates done of those known to be wanted; the log counts outcomes."""
         counts = ", ".join(f"{outcome} {count}" for outcome, count in log.counts.most_common())
-        self._bar.update(self._task, completed=done, total=wanted, description=best, counts=counts)
-
-    def say(self, text: str) -> None:
-        """A line that stays."""
-        self._bar.console.print(text, highlight=False, soft_wrap=True)
-
-    def __enter__(self) -> _Progress:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+        self.bar.update(self._task, completed=done, total=wanted, description=best, counts=counts)
