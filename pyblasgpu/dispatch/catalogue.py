@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Any
 
@@ -22,17 +22,12 @@ def kernels(device: Device) -> Iterator[KernelSource]:
     """Each kernel once: those of the tuned values for the device and for others of its architecture; where
     there are none, of the computed Configs; and those of families that need no tuning.
     """
-    yield from dict.fromkeys(
-        source for stem, config in _configs(device) for source in family_of(stem).plain_sources(config)
-    )
+    yield from _plain_sources(_configs(device))
 
 
 def chosen(document: Document, device: Device) -> Iterator[KernelSource]:
     """The kernels of a document's Configs, each once."""
-    configs = ((key[0], config) for key, config in _of_document(document, device))
-    yield from dict.fromkeys(
-        source for stem, config in configs for source in family_of(stem).plain_sources(config)
-    )
+    yield from _plain_sources((key[0], config) for key, config in _of_document(document, device))
 
 
 def source_of(stem: str, config: Any, flags: tuple[tuple[str, Any], ...]) -> KernelSource:
@@ -43,6 +38,13 @@ def source_of(stem: str, config: Any, flags: tuple[tuple[str, Any], ...]) -> Ker
     else:
         source = module.source(config, **values)
     return source
+
+
+def _plain_sources(configs: Iterable[tuple[str, Any]]) -> Iterable[KernelSource]:
+    """Those of all families and Configs, each once."""
+    return dict.fromkeys(
+        source for stem, config in configs for source in family_of(stem).plain_sources(config)
+    )
 
 
 def _configs(device: Device) -> Iterator[tuple[str, Any]]:
