@@ -9,6 +9,7 @@ import pytest
 from fake_device import elements
 from hypothesis import given
 from hypothesis import strategies as st
+from matrices import in_order, same
 
 import pyblasgpu
 from pyblasgpu.errors import OverlapError
@@ -24,18 +25,7 @@ from pyblasgpu.testing.symmetric_cases import (
 from pyblasgpu.types import DTYPES
 
 NAN = float("nan")
-S, D, Z = DTYPES["s"], DTYPES["d"], DTYPES["z"]
-#: The routine that computes each.
-ROUTINE_OF = {"hemm": "symm", "herk": "syrk", "her2k": "syr2k"}
-
-
-def same(found, expected, what):
-    np.testing.assert_array_equal(found, expected, err_msg=str(what))
-
-
-def in_order(values, order):
-    """Matrices of which the last two dimensions lie in `order`."""
-    return np.ascontiguousarray(values.swapaxes(-1, -2)).swapaxes(-1, -2) if order == "F" else values.copy()
+D, Z = DTYPES["d"], DTYPES["z"]
 
 
 # ------------------------------------------------------------------------------------------ public functions

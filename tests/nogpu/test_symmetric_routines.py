@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matrices import in_order, same
 
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.frontend.call import launch_list_of
@@ -33,18 +34,9 @@ from pyblasgpu.testing.symmetric_cases import (
 from pyblasgpu.types import DTYPES, Region, Side, Trans, Uplo
 
 NAN = float("nan")
-S, D, Z = DTYPES["s"], DTYPES["d"], DTYPES["z"]
+D, Z = DTYPES["d"], DTYPES["z"]
 #: The routine that computes each.
 ROUTINE_OF = {"hemm": "symm", "herk": "syrk", "her2k": "syr2k"}
-
-
-def same(found, expected, what):
-    np.testing.assert_array_equal(found, expected, err_msg=str(what))
-
-
-def in_order(values, order):
-    """Matrices of which the last two dimensions lie in `order`."""
-    return np.ascontiguousarray(values.swapaxes(-1, -2)).swapaxes(-1, -2) if order == "F" else values.copy()
 
 
 @given(st.integers(1, 2000), st.integers(1, 300), st.sampled_from([1, 3]))
