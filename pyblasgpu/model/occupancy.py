@@ -42,7 +42,7 @@ def blocks_per_sm(config: Any, device: Device) -> int:
 
 
 class Fit:
-    """What fits on a multiprocessor of `device`: many Configs take the same, which is reckoned once."""
+    """What fits on a multiprocessor of `device`; Configs with equal needs are computed once."""
 
     def __init__(self, device: Device):
         self.device, self.occupancy = device, cache(device.occupancy)

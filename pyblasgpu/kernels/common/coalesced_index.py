@@ -2,7 +2,7 @@
 
 In each *round* every thread has one element. Where whole rows (columns) go round at a time, which is so
 wherever the threads are a multiple of their length, a thread stays in its column (row), and the way to its
-next element is the same: reckoned anew each time, the way is several times the instructions of a copy.
+next element is the same: computed anew each time, the way is several times the instructions of a copy.
 """
 
 from __future__ import annotations
