@@ -1,4 +1,4 @@
-"""The command line: ``pyblasgpu info | demo | build | tune | report | wisdom | bench``.
+"""The command line: ``pyblasgpu info | demo | explain | build | tune | report | wisdom | bench``.
 
 Exit code 0: done. 1: done, and a check failed. 2: wrong use, or it cannot run on this machine. Results go
 to stdout, progress and complaints to stderr.
@@ -20,6 +20,7 @@ from .options import (
     parse_architectures,
     parse_batches,
     parse_benchmarked,
+    parse_call,
     parse_count,
     parse_device,
     parse_dtypes,
@@ -29,6 +30,7 @@ from .options import (
     parse_part,
     parse_prefixed,
     parse_routines,
+    parse_shape,
     parse_shapes,
     parse_size_classes,
     parse_sizes,
@@ -71,12 +73,38 @@ def parser() -> argparse.ArgumentParser:
     demo = command("demo", _demo, "Run GEMM, TRMM and TRSM in s, d, c, z, check and time them.")
     demo.add_argument("--verbose", action="store_true", help="also print the Configs in full")
     demo.add_argument("--n", type=parse_count, help="order of the matrices (4096 on a GPU, 1024 on a CPU)")
+    _add_explain(command("explain", _explain, "Print the kernels of a call, and their text."))
     _add_build(command("build", _build, "Compile kernels ahead, so that no call waits for a compiler."))
     _add_tune(command("tune", _tune, "Find the best kernel configurations for this device."))
     _add_report(command("report", _report, "Show what a tuning run has recorded."))
     _add_wisdom(command("wisdom", _wisdom, "List, locate, hand on, take in or forget tuned values."))
     _add_bench(command("bench", _bench, "Time this library and cuBLAS side by side."))
     return parser
+
+
+def _add_explain(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "call", type=parse_call, metavar="ROUTINE", help="with its dtype: dgemm, strsm, zherk, ..."
+    )
+    parser.add_argument("shape", type=parse_shape, metavar="N|MxN|MxNxK", help="extents of the result, and k")
+    parser.add_argument(
+        "--device",
+        type=parse_device,
+        metavar="D",
+        help="number or name; also of one that is not here: h200, ...",
+    )
+    parser.add_argument("--batch", type=parse_count, default=1, metavar="N", help="matrices (1)")
+    parser.add_argument("--method", choices=("3m",), help="of a complex product")
+    text = parser.add_mutually_exclusive_group()
+    for name, what in (
+        ("source", "Python, with the values that the Config gives it"),
+        ("ptx", "PTX, by the compiler"),
+        ("sass", "machine instructions, by nvdisasm"),
+    ):
+        text.add_argument(
+            f"--{name}", dest="text", action="store_const", const=name, help=f"the kernels as text: {what}"
+        )
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="of a file for each kernel (stdout)")
 
 
 def _add_build(parser: argparse.ArgumentParser) -> None:
@@ -242,6 +270,12 @@ def _demo(options: argparse.Namespace) -> int:
     else:
         demo.show(rows, terminal.console(terminal.WIDTH), options.verbose)
     return 0 if all(row.passed for row in rows) else 1
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from . import explain_command
+
+    return explain_command.main(options)
 
 
 def _build(options: argparse.Namespace) -> int:

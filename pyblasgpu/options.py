@@ -17,6 +17,7 @@ __all__ = [
     "parse_architectures",
     "parse_batches",
     "parse_benchmarked",
+    "parse_call",
     "parse_count",
     "parse_device",
     "parse_dtypes",
@@ -28,6 +29,7 @@ __all__ = [
     "parse_prefixed",
     "parse_routines",
     "parse_seconds",
+    "parse_shape",
     "parse_shapes",
     "parse_size_classes",
     "parse_sizes",
@@ -97,6 +99,15 @@ def parse_benchmarked(text: str) -> tuple[str, ...]:
     return parse_listed(text, (*ROUTINES, *OTHERS))
 
 
+def parse_call(text: str) -> tuple[str, str]:
+    """Letter and routine of a name such as 'dgemm'."""
+    letter, routine = text[:1].lower(), text[1:].lower()
+    known = (*ROUTINES, *(name for name in OTHERS if name != "gemm3m"))
+    if letter not in DTYPES or routine not in known:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of s, d, c, z with one of {', '.join(known)}")
+    return letter, routine
+
+
 def parse_prefixed(text: str) -> tuple[str, ...]:
     """Routines, in all dtypes asked for ('gemm') or in their own ('sgemm')."""
     return parse_listed(text, (*ROUTINES, *(dtype + name for dtype in DTYPES for name in ROUTINES)))
@@ -162,6 +173,15 @@ def parse_shapes(text: str) -> tuple[tuple[int, ...], ...] | str:
     if any(len(shape) != 3 for shape in shapes):
         raise argparse.ArgumentTypeError(f"{text!r} is no list of MxNxK")
     return shapes
+
+
+def parse_shape(text: str) -> tuple[int, int, int | None]:
+    """m, n and k of 'N', 'MxN' or 'MxNxK'; without a k None."""
+    m, *others = (parse_count(extent) for extent in text.split("x"))
+    if len(others) > 2:
+        raise argparse.ArgumentTypeError(f"{text!r} is no N, MxN or MxNxK")
+    n, k = (*others, None, None)[:2]
+    return m, m if n is None else n, k
 
 
 def parse_batches(text: str) -> tuple[tuple[int, ...], ...]:

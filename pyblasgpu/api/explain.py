@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from ..dispatch.decisions import Algorithm
-from ..gpu.device import current, present
+from ..gpu.compile import KernelSource
+from ..gpu.device import Device, current, named, stand_in
 from ..operands import Operand
 from ..routines import gemm, gemmtr, symm, syr2k, syrk, trmm, trsm
 from ..routines.launch_list import LaunchList, cached_launch_list
 from ..routines.triangle_update import TriangleUpdate
 from ..types import Diag, Dtype, Side, Uplo, by_three_products, dtype_of
 
-__all__ = ["explain", "launches_of"]
+__all__ = ["explain", "launches_of", "sources_of"]
 
 
 def explain(
@@ -38,7 +39,7 @@ def explain(
     k : int, optional
         Inner extent of a GEMM or a rank-k update, by default `m`.
     device : int or str
-        Ordinal of the device, or its name in any spelling.
+        Ordinal of the device, or its name in any spelling; also one that is described and not here ('h200').
     batch : int
         How many products, or triangles.
     method : {'3m'}, optional
@@ -57,8 +58,8 @@ def explain(
     BackendUnavailable
         Where there is no such device.
     ValueError
-        For another routine or method, for the name of a device that is not here, and where m = n is needed
-        and not so.
+        For another routine or method, for the name of a device that is neither here nor described, and where
+        m = n is needed and not so.
 
     See Also
     --------
@@ -66,10 +67,7 @@ def explain(
     show_config : The files that Configs come from.
     """
     chosen: dict[tuple[str, str, str], None] = {}
-    facts, extents = dtype_of(dtype), (m, n, m if k is None else k)
-    ordinal = present(device).ordinal if isinstance(device, str) else device
-    three_m = by_three_products(method, facts, "explain")
-    for choice in launches_of(routine, facts, *extents, ordinal, batch, three_m).choices:
+    for choice in _launches(routine, dtype, m, n, k, device, batch, method)[1].choices:
         if isinstance(choice, Algorithm):
             chosen["algorithm", choice.name, choice.origin] = None
             continue
@@ -77,6 +75,38 @@ def explain(
         if choice.splits > 1:
             chosen["splits of k", str(choice.splits), choice.origin] = None
     return list(chosen)
+
+
+def sources_of(
+    routine: str,
+    dtype: Any,
+    m: int,
+    n: int,
+    k: int | None = None,
+    device: int | str = 0,
+    batch: int = 1,
+    method: str | None = None,
+) -> tuple[Device, list[KernelSource]]:
+    """The device, and the kernels that the call launches there, each once; parameters as of `explain`."""
+    meant, launches = _launches(routine, dtype, m, n, k, device, batch, method)
+    return meant, list(dict.fromkeys(entry.source for entry in launches.entries))
+
+
+def _launches(
+    routine: str,
+    dtype: Any,
+    m: int,
+    n: int,
+    k: int | None,
+    device: int | str,
+    batch: int,
+    method: str | None,
+) -> tuple[Device, LaunchList]:
+    facts = dtype_of(dtype)
+    meant = stand_in(named(device)) if isinstance(device, str) else current(device)
+    three_m = by_three_products(method, facts, "explain")
+    extents = (m, n, m if k is None else k)
+    return meant, launches_of(routine, facts, *extents, meant.ordinal, batch, three_m)
 
 
 def launches_of(

@@ -33,6 +33,7 @@ __all__ = [
     "present",
     "same_name",
     "simulated",
+    "stand_in",
 ]
 
 #: Compute capability from which on kernels run: there are asynchronous copies (cp.async).
@@ -320,6 +321,25 @@ def count() -> int:
         return 0
 
 
+#: Descriptions of devices that are not here, by numbers below 0.
+_stand_ins: dict[int, Device] = {}
+
+
+def stand_in(device: Device) -> Device:
+    """`device` if it is here, else a copy with a number by which `current` knows it.
+
+    So a call on a device that is not here can be explained. Nothing runs there.
+    """
+    if device in here():
+        return device
+    for known_one in _stand_ins.values():
+        if replace(known_one, ordinal=device.ordinal) == device:
+            return known_one
+    ordinal = -1 - len(_stand_ins)
+    _stand_ins[ordinal] = replace(device, ordinal=ordinal)
+    return _stand_ins[ordinal]
+
+
 @lru_cache
 def current(ordinal: int = 0) -> Device:
     """The device of number `ordinal`, asked of the driver; nothing is allocated on it.
@@ -329,6 +349,8 @@ def current(ordinal: int = 0) -> Device:
     BackendUnavailable
         Where there is no driver or no such device, or where it is older than `OLDEST`.
     """
+    if ordinal in _stand_ins:
+        return _stand_ins[ordinal]
     if backend.SIMULATED:
         return simulated()
     if not 0 <= ordinal < _call("cuDeviceGetCount"):

@@ -21,7 +21,7 @@ LAYERS = [
     {"bench"},
     {"options"},
     {"tuning"},
-    {"build"},
+    {"build", "explain_command"},
     {"testing"},
     {"__init__", "blas", "info", "linalg"},
     {"api"},
