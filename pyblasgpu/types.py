@@ -11,6 +11,7 @@ from .arguments import item, shown
 
 __all__ = [
     "DTYPES",
+    "INDEX",
     "THREE_M",
     "Diag",
     "Dtype",
@@ -220,6 +221,9 @@ DTYPES = {
     "c": Dtype("c", "complex64", "float32", 2, 8, 2.0**-24),
     "z": Dtype("z", "complex128", "float64", 2, 16, 2.0**-53),
 }
+
+#: The dtype of indices, as i?amax gives them; no array of the BLAS has it.
+INDEX = Dtype("i", "int64", "int64", 1, 8, 0.0)
 
 #: Codes as NumPy has them, byte order left out, and the names of Python and C.
 _CODES = {

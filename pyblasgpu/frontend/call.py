@@ -7,23 +7,24 @@ in host memory) run on SciPy's BLAS, or are copied to the device, computed there
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
-from functools import cache, partial, wraps
+from functools import partial
 from importlib import import_module
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 
 from ..arguments import number
 from ..errors import OverlapError
-from ..types import Dtype
+from ..types import INDEX, Dtype
 from .arrays import (
     Library,
     NoArrayError,
     common_dtype,
     common_library,
     dtype_name,
+    numpy_dtype,
     stored_dtype,
 )
 from .backend_status import backend_status
@@ -38,8 +39,10 @@ from .layouts import (
     is_injective,
     shares_memory,
 )
+from .lazy_routines import launch_list_of, routine
 from .staging import run_staged
-from .streams import contexts, device_for, stream_of, stream_pointer
+from .streams import device_for, on_device, stream_of, stream_pointer
+from .vectors import Vector, column
 
 __all__ = ["Call", "on_device", "routine", "launch_list_of"]
 
@@ -48,40 +51,6 @@ _CONSTANT = (str, int, Enum, np.generic, type, type(None))
 
 _log = logging.getLogger("pyblasgpu")
 _log.addHandler(logging.NullHandler())
-
-
-@cache
-def routine(name: str) -> Callable[..., Any]:
-    """The function of `pyblasgpu.routines` with this name, imported at its first use."""
-    module = "copies" if name == "copy" else name
-    function: Callable[..., Any] = getattr(import_module(f"..routines.{module}", __package__), name)
-    return function
-
-
-@cache
-def launch_list_of(name: str) -> Callable[..., Any]:
-    """The function that gives the launch list of a routine, imported at its first use."""
-    function: Callable[..., Any] = import_module(f"..routines.{name}", __package__).launch_list
-    return function
-
-
-# --------------------------------------------------------------------------------------------------- call
-
-
-_Method = TypeVar("_Method", bound=Callable[..., Any])
-
-
-def on_device(method: _Method) -> _Method:
-    """`method` of a `Call`, with the context of the call's device current, and after it what was before."""
-
-    @wraps(method)
-    def run(call: Call, *arguments: Any, **options: Any) -> Any:
-        if call.device is None:
-            return method(call, *arguments, **options)
-        with contexts().current_context(call.device):
-            return method(call, *arguments, **options)
-
-    return cast(_Method, run)
 
 
 class Call:
@@ -101,6 +70,9 @@ class Call:
         See `backend_status`; for host arrays.
     dtype : Dtype, optional
         The dtype to compute in; by default what `common_dtype` makes of the inputs.
+    vectors : mapping of str to Vector or None, optional
+        The arguments, 'out' among them, that are vectors, of shape (..., length), and which elements are
+        meant, None: all. They become matrices of one column.
 
     Attributes
     ----------
@@ -112,6 +84,8 @@ class Call:
         The inputs, in the dtype of the computation.
     out : Layout or numpy.ndarray
         The output, once `set_output` has been called.
+    out_dtype : Dtype
+        Its dtype: that of the computation, unless it is set before `set_output`.
     result : array
         What the caller gets; if `is_new`, once its library has been given it.
     """
@@ -127,8 +101,10 @@ class Call:
         "name",
         "names",
         "out",
+        "out_dtype",
         "result",
         "stream",
+        "vectors",
     )
 
     device: int | None
@@ -144,8 +120,10 @@ class Call:
         stream: Any,
         backend: str | None,
         dtype: Dtype | None = None,
+        vectors: Mapping[str, Vector | None] | None = None,
     ) -> None:
         self.name, self.names = name, tuple(arrays)
+        self.vectors = vectors or {}
         self.arrays = tuple(arrays.values())
         self.library: Library = common_library(name, (*arrays, "out"), (*self.arrays, out))
         if self.library.host:
@@ -161,11 +139,8 @@ class Call:
             self.device = self.library.device(self.arrays[0])
             self.stream = stream_of(self.device, stream, name)
             self._describe(backend, dtype)
-        for argument, array in zip(self.names, self.inputs, strict=True):
-            if len(array.shape) < 2:
-                raise ValueError(
-                    f"{name}: {argument} has shape {array.shape}; a matrix, or a stack of them, is needed"
-                )
+        self.out_dtype = self.dtype
+        self.inputs = [self._shaped(*each) for each in zip(self.names, self.inputs, strict=True)]
 
     @on_device
     def _describe(self, backend: str | None, dtype: Dtype | None) -> None:
@@ -181,6 +156,20 @@ class Call:
             self._check_device(argument, inputs[-1])
         if self.stream is None:
             self.stream = self.library.current_stream(inputs[0].device)
+
+    def _shaped(self, argument: str, array: Any) -> Any:
+        """An array with the dimensions of a matrix, or of a stack of them."""
+        if argument not in self.vectors:
+            if len(array.shape) >= 2:
+                return array
+            kind = "matrix"
+        else:
+            if len(array.shape) >= 1:
+                return column(array, self.vectors[argument])
+            kind = "vector"
+        raise ValueError(
+            f"{self.name}: {argument} has shape {array.shape}; a {kind}, or a stack of them, is needed"
+        )
 
     def _to_numpy(self, argument: str, array: Any) -> np.ndarray:
         try:
@@ -231,6 +220,10 @@ class Call:
         ValueError
             When `out` has another shape, is read-only or has elements that share an address.
         """
+        if out is None and "out" in self.vectors:
+            self._new_output((*batch_shape, rows), swapped=False)
+            self.out = column(self.out, None)
+            return
         if out is None:
             if column_major is None:
                 column_major = all(is_column_major(array) for array in self.inputs)
@@ -239,13 +232,16 @@ class Call:
             return
         self.result, self.is_new = out, False
         try:
-            self.out = self._host_output(out) if self.library.host else self._device_output(out)
+            described = self._host_output(out) if self.library.host else self._device_output(out)
         except (NoArrayError, MisalignedError) as error:
             raise self._refusal("out", error) from error
+        is_vector = "out" in self.vectors
+        self.out = self._shaped("out", described) if is_vector else described
         shape = self.out.shape
         # as in NumPy, a stack may be written from fewer matrices
         if shape[-2:] != (rows, cols) or len(shape) < 2 or not broadcasts_to(batch_shape, shape[:-2]):
-            raise ValueError(f"{self.name}: out has shape {shape}; {(*batch_shape, rows, cols)} is needed")
+            needed = (*batch_shape, rows) if is_vector else (*batch_shape, rows, cols)
+            raise ValueError(f"{self.name}: out has shape {described.shape}; {needed} is needed")
         if not is_injective(self.out):
             raise ValueError(f"{self.name}: out has strides {self.out.strides}, so that elements coincide")
 
@@ -259,7 +255,7 @@ class Call:
 
     def _device_output(self, out: Any) -> Layout:
         self._check_output(out, dtype_name(out))
-        layout = self.library.layout(out, self.dtype, self.stream)
+        layout = self.library.layout(out, self.out_dtype, self.stream)
         self._check_device("out", layout)
         if layout.conj:
             raise TypeError(f"{self.name}: out is a lazily conjugated view, which cannot be written")
@@ -268,20 +264,19 @@ class Call:
         return layout
 
     def _check_output(self, out: Any, dtype: Any) -> None:
-        if stored_dtype(dtype) is not self.dtype:
-            raise TypeError(
-                f"{self.name}: out has dtype {dtype_name(out)} and the computation {self.dtype.name}"
-            )
+        wanted = self.out_dtype
+        if stored_dtype(dtype) is not wanted and (wanted is not INDEX or numpy_dtype(dtype) != wanted.name):
+            raise TypeError(f"{self.name}: out has dtype {dtype_name(out)} and the computation {wanted.name}")
 
     def _new_output(self, shape: tuple[int, ...], swapped: bool) -> None:
         library, self.is_new = self.library, True
         if library.host:
-            out = library.new_numpy(shape, self.dtype)
+            out = library.new_numpy(shape, self.out_dtype)
             self.result = self.out = out.swapaxes(-1, -2) if swapped else out
         else:
-            self.result = library.empty(shape, self.dtype, self.inputs[0].device, self.stream)
+            self.result = library.empty(shape, self.out_dtype, self.inputs[0].device, self.stream)
             self.result = library.swap(self.result) if swapped else self.result
-            self.out = library.layout(self.result, self.dtype, self.stream)
+            self.out = library.layout(self.result, self.out_dtype, self.stream)
 
     def _delivered(self) -> Any:
         """What the caller gets, once all is computed or queued."""
@@ -348,7 +343,8 @@ class Call:
         else:
             assert self.device is not None
             cuda = partial(_enqueue, prepare)
-            run_staged(cuda, inputs, scalars, out, source, self.dtype, self.device, self.stream)
+            dtypes = self.dtype, self.out_dtype
+            run_staged(cuda, inputs, scalars, out, source, dtypes, self.device, self.stream)
         return self._delivered()
 
     def _enqueue(
@@ -371,8 +367,8 @@ class Call:
 
     def _cache_key(self, key: Any, layouts: tuple[Layout, ...]) -> tuple[Any, ...] | None:
         """What `replay` looks for; None where flags may change or arrays are not read as they were passed."""
-        if key is None:
-            return None
+        if key is None or any(self.vectors.values()):
+            return None  # parts of an array begin elsewhere than it does
         for part in key:
             if not isinstance(part, _CONSTANT):
                 return None  # a flag that is an array may change

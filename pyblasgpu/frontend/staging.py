@@ -11,7 +11,7 @@ import numpy as np
 from ..types import Dtype
 from .layouts import Layout, batches
 
-__all__ = ["run_staged"]
+__all__ = ["run_staged", "run_staged_in_place"]
 
 
 def run_staged(
@@ -20,16 +20,20 @@ def run_staged(
     scalars: tuple[Any, ...],
     out: np.ndarray,
     source: Any,
-    dtype: Dtype,
+    dtypes: tuple[Dtype, Dtype],
     device: int,
     stream: int,
 ) -> None:
-    """Copy host arrays to the device, whose context is current, run there, copy the output back, wait."""
+    """Copy host arrays to the device, whose context is current, run there, copy the output back, wait.
+
+    `dtypes` are those of the inputs and of the output.
+    """
+    dtype, out_dtype = dtypes
     with _Staging(dtype, device, stream) as staging:
         layouts = [staging.upload(array).op(trans) for array, trans in inputs]
         dense = out if _is_dense(out) else np.empty_like(out, order="K", subok=False)
         if source is None:
-            target = staging.reserve(dense)
+            target = staging.reserve(dense)._replace(dtype=out_dtype)
         else:
             if source is not out or dense is not out:
                 # on the way to the device, so that `out` is untouched if the run fails
@@ -40,6 +44,26 @@ def run_staged(
         staging.download(dense, target)
         if dense is not out:
             np.copyto(out, dense)
+
+
+def run_staged_in_place(
+    cuda: Callable[..., Any],
+    arrays: tuple[np.ndarray, ...],
+    scalars: tuple[Any, ...],
+    dtype: Dtype,
+    device: int,
+    stream: int,
+) -> None:
+    """The same where all `arrays` are read and written."""
+    with _Staging(dtype, device, stream) as staging:
+        dense = [array if _is_dense(array) else array.copy("K") for array in arrays]
+        layouts = tuple([staging.upload(array) for array in dense])
+        for operands in batches(layouts):
+            cuda(scalars, operands, stream)
+        for array, copy, layout in zip(arrays, dense, layouts, strict=True):
+            staging.download(copy, layout)
+            if copy is not array:
+                np.copyto(array, copy)
 
 
 class _Staging:

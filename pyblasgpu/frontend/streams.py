@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, wraps
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar, cast
 
-__all__ = ["contexts", "device_for", "stream_of", "stream_pointer"]
+__all__ = ["contexts", "device_for", "on_device", "stream_of", "stream_pointer"]
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 @cache
 def contexts() -> Any:
     """The module `pyblasgpu.gpu.context`, imported at its first use: the CPU backend does without it."""
     return import_module("..gpu.context", __package__)
+
+
+def on_device(method: _Method) -> _Method:
+    """`method` of a call, with the context of the call's `device` current, and after it what was before."""
+
+    @wraps(method)
+    def run(call: Any, *arguments: Any, **options: Any) -> Any:
+        if call.device is None:
+            return method(call, *arguments, **options)
+        with contexts().current_context(call.device):
+            return method(call, *arguments, **options)
+
+    return cast(_Method, run)
 
 
 def stream_pointer(stream: Any) -> int | None:

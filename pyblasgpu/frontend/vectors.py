@@ -1,0 +1,57 @@
+"""Vectors as the BLAS describes them, by offset and increment, seen as matrices of one column."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from .layouts import Layout
+
+__all__ = ["Vector", "column"]
+
+_Described = TypeVar("_Described", Layout, np.ndarray)
+
+
+class Vector(NamedTuple):
+    """Which elements of the last dimension of an array make the vector.
+
+    Attributes
+    ----------
+    n : int
+        How many.
+    offset : int
+        The first one in memory.
+    increment : int
+        From one to the next; a negative one runs backwards, and ends at `offset`, as in the BLAS.
+    """
+
+    n: int
+    offset: int = 0
+    increment: int = 1
+
+
+def column(array: _Described, vector: Vector | None) -> _Described:
+    """`array`, of shape (..., length), as (..., n, 1), without a copy; None: all of its elements."""
+    if isinstance(array, np.ndarray):
+        return array[..., None] if vector is None else array[..., _slice(vector), None]
+    *batch, extent = array.shape
+    *steps, step = array.strides
+    pointer = array.pointer
+    if vector is not None:
+        extent, offset, increment = vector
+        if increment < 0 and extent:
+            offset -= (extent - 1) * increment
+        pointer += offset * step * array.dtype.itemsize
+        step *= increment
+    return array._replace(pointer=pointer, shape=(*batch, extent, 1), strides=(*steps, step, 1))
+
+
+def _slice(vector: Vector) -> slice:
+    n, offset, increment = vector
+    if n == 0:
+        return slice(0, 0)
+    span = (n - 1) * abs(increment)
+    if increment > 0:
+        return slice(offset, offset + span + 1, increment)
+    return slice(offset + span, offset - 1 if offset else None, increment)
