@@ -6,6 +6,7 @@ With it the whole path of device arrays and of staged host arrays runs, but for 
 from __future__ import annotations
 
 import ctypes
+import importlib
 from contextlib import nullcontext
 from types import ModuleType, SimpleNamespace
 
@@ -202,7 +203,54 @@ class Array:
         self.host[index] = value.host
 
 
+def _of_host(name):
+    """NumPy's operator on the host's memory."""
+    function = getattr(np.ndarray, name)
+    return lambda self, *others: Array(
+        function(self.host, *(getattr(each, "host", each) for each in others)), self.device_id
+    )
+
+
+for _name in ("add", "sub", "mul", "truediv", "lt", "gt", "ne", "matmul"):
+    setattr(Array, f"__{_name}__", _of_host(f"__{_name}__"))
+Array.__bool__ = lambda self: bool(self.host)
+Array.__int__ = lambda self: int(self.host)
 Array.__module__ = "cupy"
+
+
+class Namespace:
+    """The array API of `Array`s: NumPy's functions on the host's memory."""
+
+    def __init__(self, functions=None):
+        self._functions = functions or importlib.import_module("array_api_compat.numpy")
+
+    def __getattr__(self, name):
+        found = getattr(self._functions, name)
+        if isinstance(found, ModuleType):
+            return Namespace(found)
+        if isinstance(found, type) or not callable(found):
+            return found
+
+        def on_host(*arguments, **options):
+            result = found(*_hosts(arguments), **{key: _hosts(value) for key, value in options.items()})
+            return _put(result)
+
+        return on_host
+
+
+def _hosts(value):
+    if isinstance(value, (list, tuple)):
+        return type(value)(_hosts(each) for each in value)
+    return getattr(value, "host", value)
+
+
+def _put(result):
+    if isinstance(result, tuple):
+        return tuple(_put(each) for each in result)
+    return Array(result) if isinstance(result, (np.ndarray, np.generic)) else result
+
+
+Array.__array_namespace__ = lambda self, api_version=None: Namespace()
 
 
 class _Scope:

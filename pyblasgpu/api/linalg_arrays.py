@@ -1,0 +1,152 @@
+"""What the functions of linalg share: arrays of any library as NumPy-like ones, dtypes, outputs."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..arguments import Array, shown
+from ..frontend.arrays import (
+    Library,
+    common_dtype,
+    common_library,
+    dtype_name,
+    host_array,
+    indexable,
+    numpy_dtype,
+)
+from ..frontend.call import Call
+from ..frontend.layouts import broadcasts_to
+from ..frontend.streams import contexts
+from ..types import Dtype, dtype_of
+from .level3 import multiply
+
+__all__ = [
+    "Arrays",
+    "as_array",
+    "check_cast",
+    "computation",
+    "gemm_of",
+    "stored",
+    "taken",
+]
+
+
+class Arrays(NamedTuple):
+    """The arrays of a call: NumPy's where they lie in host memory, else as their library has them.
+
+    Attributes
+    ----------
+    library : Library
+        The one that all came from.
+    xp : module
+        The namespace of the arrays, by the array API.
+    each : tuple of arrays
+        In the order of the arguments.
+    dtype : Dtype
+        The dtype to compute in.
+    """
+
+    library: Library
+    xp: Any
+    each: tuple[Any, ...]
+    dtype: Dtype
+    like: Any
+
+    def returned(self, result: Any) -> Any:
+        """`result` as an array of the caller's library; of no dimensions a scalar where that is NumPy."""
+        if not self.library.host:
+            return result
+        if isinstance(self.like, np.ndarray):
+            return result[()] if result.ndim == 0 else result
+        return self.library.deliver(np.asarray(result), self.like, None)
+
+    def current(self) -> AbstractContextManager[Any]:
+        """A context in which operations of `xp` run on the arrays' device."""
+        if self.library.host:
+            return nullcontext()
+        context: AbstractContextManager[Any] = contexts().current_context(self.library.device(self.each[0]))
+        return context
+
+    def cast(self, array: Any) -> Any:
+        """`array` in the dtype of the computation."""
+        return self.xp.astype(array, getattr(self.xp, self.dtype.name), copy=False)
+
+
+def taken(name: str, arrays: dict[str, Array]) -> Arrays:
+    """The arguments of the function `name`, lists and numbers among them.
+
+    Raises
+    ------
+    TypeError
+        When they are of different libraries, or none of the four dtypes holds them.
+    """
+    each = tuple(as_array(array, name, argument) for argument, array in arrays.items())
+    library = common_library(name, tuple(arrays), each)
+    dtype = computation(name, dict(zip(arrays, each, strict=True)), None, "unsafe")
+    like = each[0]
+    if library.host:
+        xp: Any = import_module("array_api_compat.numpy")
+        hosts = tuple(host_array(array, name, argument) for argument, array in zip(arrays, each, strict=True))
+        return Arrays(library, xp, hosts, dtype, like)
+    namespace = import_module("array_api_compat").array_namespace
+    try:
+        xp = namespace(*each)
+    except TypeError:  # Numba's, and those of protocols alone
+        each = tuple(library.view(array) for array in each)
+        xp = namespace(*each)
+    return Arrays(library, xp, each, dtype, like)
+
+
+def as_array(array: Any, name: str, argument: str) -> Array:
+    """`array`, or for a list or a number what NumPy makes of it."""
+    if not isinstance(array, (list, tuple, int, float, complex)):
+        return indexable(array, name, argument)
+    try:
+        return np.asarray(array)
+    except ValueError as error:
+        raise ValueError(f"{name}: {argument}={shown(array)} is no array: {error}") from None
+
+
+def computation(name: str, arrays: dict[str, Array], dtype: Any, casting: str) -> Dtype:
+    """The dtype to compute in, once `casting` has allowed the casts to it."""
+    dtypes = [dtype_name(array) for array in arrays.values()]
+    if str(dtype).startswith(">"):
+        raise TypeError(f"{name}: dtype {dtype} is not in native byte order")
+    wanted = common_dtype(name, dtypes, tuple(arrays)) if dtype is None else dtype_of(dtype)
+    for index, source in enumerate(dtypes):
+        check_cast(f"{name}: input {index}", source, wanted.name, casting)
+    return wanted
+
+
+def check_cast(what: str, source: Any, target: Any, casting: Any) -> None:
+    if not np.can_cast(numpy_dtype(source), numpy_dtype(target), casting):
+        raise TypeError(f"{what} cannot be cast from {source} to {target} with casting rule {casting!r}")
+
+
+def gemm_of(name: str, a: Array, b: Array, dtype: Dtype, trans_a: str = "N", trans_b: str = "N") -> Any:
+    """The new product op(a) op(b) of two stacks of matrices."""
+    call = Call(name, {"a": a, "b": b}, None, None, None, dtype)
+    return multiply(call, 1, 0, None, trans_a, trans_b)
+
+
+def stored(name: str, result: Array, out: Array, casting: str, broadcast: bool = True) -> Array:
+    """`out`, holding `result`, of whose shape it is unless leading dimensions may `broadcast`."""
+    library = common_library(name, ("the product", "out"), (result, out))
+    target = host_array(out, name, "out", written=True) if library.host else out
+    check_cast(f"{name}: output", dtype_name(result), dtype_name(out), casting)
+    source, shape = tuple(result.shape), tuple(out.shape)
+    if not (broadcasts_to(source, shape) if broadcast else source == shape):
+        raise ValueError(f"{name}: out has shape {shape}; {source} is needed")
+    if library.is_read_only(target):
+        raise (ValueError if isinstance(out, np.ndarray) else TypeError)(f"{name}: out is read-only")
+    if library.host:
+        with np.errstate(all="ignore"):
+            target[...] = library.to_numpy(result)
+    else:
+        with contexts().current_context(library.device(out)):
+            target[...] = result
+    return out

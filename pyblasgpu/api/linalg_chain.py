@@ -1,0 +1,155 @@
+"""Products of several matrices: multi_dot and matrix_power."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from operator import index
+from typing import Any
+
+from numpy.linalg import LinAlgError
+
+from ..arguments import Array
+from .linalg_arrays import as_array, stored, taken
+from .linalg_dot import dot
+from .linalg_products import matmul
+
+__all__ = ["matrix_power", "multi_dot"]
+
+
+def multi_dot(arrays: Sequence[Array], *, out: Array = None) -> Array:
+    """Product of two or more matrices in the order of least work, as `numpy.linalg.multi_dot`.
+
+    Parameters
+    ----------
+    arrays : sequence of arrays
+        Matrices whose extents follow from each other. The first and the last may be vectors, a row and a
+        column.
+    out : array, optional
+        Where the result goes.
+
+    Returns
+    -------
+    array
+        A matrix; a vector or a scalar where the first or the last array is a vector.
+
+    Raises
+    ------
+    ValueError
+        For fewer than two arrays, and when shapes do not fit.
+    numpy.linalg.LinAlgError
+        When an array has not two dimensions.
+    TypeError
+        When arrays are of different libraries, or dtypes are none that can be computed.
+
+    Notes
+    -----
+    The order is that of Cormen, Leiserson, Rivest and Stein, *Introduction to Algorithms*, chapter 15.2.
+    """
+    if len(arrays) < 2:
+        raise ValueError("Expecting at least two arrays.")
+    if len(arrays) == 2:
+        return dot(arrays[0], arrays[1], out)
+    named = {f"arrays[{place}]": array for place, array in enumerate(arrays)}
+    factors = [as_array(array, "multi_dot", name) for name, array in named.items()]
+    taken("multi_dot", dict(zip(named, factors, strict=True)))
+    for place, factor in enumerate(factors):
+        dimensions, at_end = len(factor.shape), place in (0, len(factors) - 1)
+        if dimensions != 2 and not (at_end and dimensions == 1):
+            raise LinAlgError(f"{dimensions}-dimensional array given. Array must be two-dimensional")
+    rows = factors[0].shape[0] if len(factors[0].shape) == 2 else 1
+    extents = [rows]
+    for one, other in pairwise(factors):
+        if one.shape[-1] != other.shape[0]:
+            raise ValueError(
+                f"multi_dot: shapes {tuple(one.shape)} and {tuple(other.shape)} not aligned: "
+                f"{one.shape[-1]} != {other.shape[0]}"
+            )
+        extents.append(other.shape[0])
+    extents.append(factors[-1].shape[1] if len(factors[-1].shape) == 2 else 1)
+    split = _splits(extents)
+
+    def product(first: int, last: int) -> Any:
+        if first == last:
+            return factors[first]
+        middle = split[first][last]
+        target = out if (first, last) == (0, len(factors) - 1) else None
+        left, right = product(first, middle), product(middle + 1, last)
+        result = matmul(left, right)
+        return result if target is None else stored("multi_dot", result, target, "equiv", broadcast=False)
+
+    return product(0, len(factors) - 1)
+
+
+def _splits(extents: list[int]) -> list[list[int]]:
+    """After which factor to split the product of factors first ... last, for the fewest operations."""
+    count = len(extents) - 1
+    cost = [[0] * count for _ in range(count)]
+    split = [[0] * count for _ in range(count)]
+    for length in range(1, count):
+        for first in range(count - length):
+            last = first + length
+            work = {
+                middle: cost[first][middle]
+                + cost[middle + 1][last]
+                + extents[first] * extents[middle + 1] * extents[last + 1]
+                for middle in range(first, last)
+            }
+            split[first][last] = min(work, key=lambda middle: work[middle])
+            cost[first][last] = work[split[first][last]]
+    return split
+
+
+def matrix_power(a: Array, n: int) -> Array:
+    """A square matrix to an integer power, as `numpy.linalg.matrix_power`.
+
+    Parameters
+    ----------
+    a : array, shape (..., m, m)
+        A square matrix, or a stack of them.
+    n : int
+        The exponent; for a negative one, of the inverse.
+
+    Returns
+    -------
+    array, shape (..., m, m)
+        The identity for ``n=0``.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        When `a` is not square, or `n` is negative and `a` singular.
+    TypeError
+        When `n` is no integer, or the dtype is none that can be computed.
+
+    Notes
+    -----
+    By squaring: about ``log2(n)`` to ``2 log2(n)`` products.
+    """
+    arrays = taken("matrix_power", {"a": a})
+    (x,) = arrays.each
+    if len(x.shape) < 2:
+        raise LinAlgError(f"{len(x.shape)}-dimensional array given. Array must be at least two-dimensional")
+    if x.shape[-1] != x.shape[-2]:
+        raise LinAlgError("Last 2 dimensions of the array must be square")
+    try:
+        exponent = index(n)
+    except TypeError:
+        raise TypeError("exponent must be an integer") from None
+    with arrays.current():
+        x = arrays.cast(x)
+        if exponent == 0:
+            identity = arrays.xp.eye(x.shape[-1], dtype=x.dtype)
+            return arrays.returned(arrays.xp.zeros_like(x) + arrays.xp.asarray(identity))
+        return arrays.returned(_power(x, exponent))
+
+
+def _power(x: Any, exponent: int) -> Any:
+    result = None
+    while True:
+        if exponent & 1:
+            result = x if result is None else matmul(result, x)
+        exponent >>= 1
+        if not exponent:
+            return result
+        x = matmul(x, x)

@@ -1,0 +1,281 @@
+"""NumPy's products of arrays of any number of dimensions: dot, vdot, inner, outer, tensordot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from ..arguments import Array
+from ..frontend.arrays import can_be_output, may_share_memory
+from ..frontend.call import Call
+from .level3 import multiply
+from .linalg_arrays import Arrays, gemm_of, stored, taken
+
+__all__ = ["dot", "inner", "outer", "tensordot", "vdot"]
+
+
+def dot(a: Array, b: Array, out: Array = None) -> Array:
+    """Product of two arrays, as `numpy.dot`.
+
+    Parameters
+    ----------
+    a : array, shape (..., k)
+        Of one or more dimensions, or a number.
+    b : array, shape (k,) or (..., k, n)
+        Of one or more dimensions, or a number.
+    out : array, optional
+        Where the result goes; of the shape and the dtype of the result.
+
+    Returns
+    -------
+    array
+        Sums over the last axis of `a` and the last but one (or the only one) of `b`, of shape
+        ``a.shape[:-1] + b.shape[:-2] + b.shape[-1:]``. If one is a number, its product with the other. A
+        scalar of two vectors.
+
+    Raises
+    ------
+    ValueError
+        When shapes do not fit, or `out` has another shape or dtype.
+    TypeError
+        When arrays are of different libraries, or dtypes are none that can be computed.
+
+    See Also
+    --------
+    matmul : Leading dimensions count matrices.
+    """
+    arrays = taken("dot", {"a": a, "b": b})
+    with arrays.current():
+        x, y = arrays.each
+        if not x.shape or not y.shape:
+            return _delivered(arrays, _scaled(arrays), out, "dot")
+        axis = max(len(y.shape) - 2, 0)
+        _check_aligned(x, len(x.shape) - 1, y, axis)
+        left = arrays.xp.reshape(x, (prod(x.shape[:-1]), x.shape[-1]))
+        right = _matrix_of_axis(arrays.xp, y, axis)
+        shape = (*x.shape[:-1], *y.shape[:axis], *y.shape[axis + 1 :])
+        if out is not None and len(shape) == 2 and _may_be_direct(arrays, out, shape):
+            call = Call("dot", {"a": left, "b": right}, out, None, None, arrays.dtype)
+            multiply(call, 1, 0, out, "N", "N")
+            return out
+        result = gemm_of("dot", left, right, arrays.dtype)
+        return _delivered(arrays, arrays.xp.reshape(result, shape), out, "dot")
+
+
+def vdot(a: Array, b: Array, /) -> Array:
+    """Scalar product of two arrays as vectors, the first conjugated, as `numpy.vdot`.
+
+    Parameters
+    ----------
+    a, b : array
+        Of one size; their elements are taken in C order.
+
+    Returns
+    -------
+    scalar
+        A NumPy scalar, or of other libraries an array of no dimensions. Device arrays are not waited for.
+
+    Raises
+    ------
+    ValueError
+        When the sizes differ.
+    TypeError
+        When arrays are of different libraries, or dtypes are none that can be computed.
+    """
+    arrays = taken("vdot", {"a": a, "b": b})
+    with arrays.current():
+        x, y = arrays.each
+        if prod(x.shape) != prod(y.shape):
+            raise ValueError(f"vdot: a of shape {tuple(x.shape)} and b of {tuple(y.shape)} differ in size")
+        left, right = (arrays.xp.reshape(each, (-1, 1)) for each in (x, y))
+        result = gemm_of("vdot", left, right, arrays.dtype, "C")
+        return arrays.returned(arrays.xp.reshape(result, ()))
+
+
+def inner(a: Array, b: Array, /) -> Array:
+    """Sums over the last axes of two arrays, as `numpy.inner`.
+
+    Parameters
+    ----------
+    a, b : array, shape (..., k)
+        Or numbers, of which one multiplies the other.
+
+    Returns
+    -------
+    array, shape ``a.shape[:-1] + b.shape[:-1]``
+        A scalar of two vectors.
+
+    Raises
+    ------
+    ValueError
+        When the last axes differ in length.
+    TypeError
+        When arrays are of different libraries, or dtypes are none that can be computed.
+    """
+    arrays = taken("inner", {"a": a, "b": b})
+    with arrays.current():
+        x, y = arrays.each
+        if not x.shape or not y.shape:
+            return arrays.returned(_scaled(arrays))
+        _check_aligned(x, len(x.shape) - 1, y, len(y.shape) - 1)
+        left, right = (arrays.xp.reshape(each, (prod(each.shape[:-1]), each.shape[-1])) for each in (x, y))
+        result = gemm_of("inner", left, right, arrays.dtype, "N", "T")
+        return arrays.returned(arrays.xp.reshape(result, (*x.shape[:-1], *y.shape[:-1])))
+
+
+def outer(a: Array, b: Array, out: Array = None) -> Array:
+    """Product of each element of one array with each of another, as `numpy.outer`.
+
+    Parameters
+    ----------
+    a, b : array
+        Their elements are taken in C order, as m and n of them.
+    out : array, shape (m, n), optional
+        Where the result goes.
+
+    Returns
+    -------
+    array, shape (m, n)
+        `out`, or a new array.
+
+    Raises
+    ------
+    ValueError
+        When `out` has another shape.
+    TypeError
+        When arrays are of different libraries, or dtypes are none that can be computed or stored in `out`.
+    """
+    arrays = taken("outer", {"a": a, "b": b})
+    with arrays.current():
+        left, right = (arrays.xp.reshape(each, (-1, 1)) for each in arrays.each)
+        result = arrays.returned(gemm_of("outer", left, right, arrays.dtype, "N", "T"))
+        return result if out is None else stored("outer", result, out, "same_kind")
+
+
+def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
+    """Sums over any axes of two arrays, as `numpy.tensordot`.
+
+    Parameters
+    ----------
+    a, b : array
+        The factors.
+    axes : int or (sequence of int, sequence of int), optional
+        The axes of `a` and those of `b` that are summed over; an int n means the last n of `a` and the first
+        n of `b`.
+
+    Returns
+    -------
+    array
+        Its axes are those of `a` that remain, then those of `b`.
+
+    Raises
+    ------
+    ValueError
+        When the axes differ in number or length, or one is named twice.
+    IndexError
+        When an array lacks an axis.
+    TypeError
+        When arrays are of different libraries, or dtypes are none that can be computed.
+    """
+    arrays = taken("tensordot", {"a": a, "b": b})
+    with arrays.current():
+        x, y = arrays.each
+        summed_a, summed_b = _summed_axes(axes, tuple(x.shape), tuple(y.shape))
+        kept_a = [axis for axis in range(len(x.shape)) if axis not in summed_a]
+        kept_b = [axis for axis in range(len(y.shape)) if axis not in summed_b]
+        shape = (*(x.shape[axis] for axis in kept_a), *(y.shape[axis] for axis in kept_b))
+        left = _as_matrix(arrays.xp, x, kept_a, summed_a)
+        right = _as_matrix(arrays.xp, y, summed_b, kept_b)
+        result = arrays.xp.reshape(gemm_of("tensordot", left, right, arrays.dtype), shape)
+        if arrays.library.host and not shape and isinstance(arrays.like, np.ndarray):
+            return result  # where NumPy's other products return scalars
+        return arrays.returned(result)
+
+
+def _scaled(arrays: Arrays) -> Any:
+    """The product of two arrays of which one is a number."""
+    x, y = (arrays.cast(each) for each in arrays.each)
+    return x * y
+
+
+def _delivered(arrays: Arrays, result: Any, out: Any, name: str) -> Any:
+    """The `result` in `out`, which has to have its dtype and shape, or as a new array."""
+    if out is None:
+        return arrays.returned(result)
+    if isinstance(out, np.ndarray) and (
+        out.dtype != result.dtype or not out.flags.c_contiguous or out.ndim != result.ndim
+    ):
+        raise ValueError(
+            f"{name}: output array is not acceptable (must have the right datatype, number of dimensions, "
+            "and be a C-Array)"
+        )
+    given = arrays.returned(result)
+    return stored(name, given, out, "equiv", broadcast=False) if given.shape else _stored_scalar(given, out)
+
+
+def _stored_scalar(value: Any, out: Any) -> Any:
+    out[...] = value
+    return out[()] if isinstance(out, np.ndarray) else out
+
+
+def _may_be_direct(arrays: Arrays, out: Any, shape: tuple[int, ...]) -> bool:
+    fits = tuple(getattr(out, "shape", ())) == shape and can_be_output(out, arrays.dtype)
+    c_order = not isinstance(out, np.ndarray) or out.flags.c_contiguous
+    return fits and c_order and not any(may_share_memory(each, out) for each in arrays.each)
+
+
+def _check_aligned(x: Any, axis: int, y: Any, other: int) -> None:
+    if x.shape[axis] != y.shape[other]:
+        raise ValueError(
+            f"shapes {_written(x.shape)} and {_written(y.shape)} not aligned: "
+            f"{x.shape[axis]} (dim {axis}) != {y.shape[other]} (dim {other})"
+        )
+
+
+def _written(shape: Sequence[int]) -> str:
+    """A shape as NumPy writes it in messages, without blanks."""
+    return str(tuple(shape)).replace(" ", "")
+
+
+def _matrix_of_axis(xp: Any, array: Any, axis: int) -> Any:
+    """`array` as a matrix whose rows are counted by `axis`."""
+    others = [each for each in range(len(array.shape)) if each != axis]
+    return _as_matrix(xp, array, [axis], others)
+
+
+def _as_matrix(xp: Any, array: Any, rows: list[int], cols: list[int]) -> Any:
+    """`array` as a matrix, its rows counted by the axes `rows`; a view where the library makes one."""
+    order = (*rows, *cols)
+    if order != tuple(range(len(order))):
+        array = xp.permute_dims(array, order)
+    extents = tuple(array.shape)
+    return xp.reshape(array, (prod(extents[: len(rows)]), prod(extents[len(rows) :])))
+
+
+def _summed_axes(axes: Any, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[list[int], list[int]]:
+    """The axes of arrays of shapes `a` and `b` to sum over, counted from 0."""
+    try:
+        one, other = axes
+    except TypeError:
+        count = index(axes)
+        one, other = list(range(-count, 0)), list(range(count))
+    pairs = [[index(axis) for axis in (each if np.iterable(each) else [each])] for each in (one, other)]
+    fits = len(pairs[0]) == len(pairs[1])
+    for axis, partner in zip(*pairs, strict=False):
+        for each, shape, name in ((axis, a, "a"), (partner, b, "b")):
+            if fits and not -len(shape) <= each < len(shape):
+                raise IndexError(f"tensordot: {name} of shape {shape} has no axis {each}")
+        fits = fits and a[axis] == b[partner]
+    if not fits:
+        raise ValueError(
+            f"tensordot: shape-mismatch for sum over axes {pairs[0]} of a {a} and {pairs[1]} of b {b}"
+        )
+    for counted, shape in zip(pairs, (a, b), strict=True):
+        counted[:] = [axis % len(shape) for axis in counted]
+        if len(set(counted)) != len(counted):
+            raise ValueError("tensordot: duplicate axes are not allowed in tensordot")
+    return pairs[0], pairs[1]

@@ -1,0 +1,366 @@
+"""Matrix products with NumPy's signatures: matmul, and those of vectors with matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arguments import Array, shown
+from ..frontend.arrays import Library, can_be_output, may_share_memory, reshaped
+from ..frontend.call import Call
+from ..frontend.layouts import Layout
+from ..frontend.streams import contexts
+from ..types import Dtype
+from .level3 import common_batch_shape, multiply
+from .linalg_arrays import as_array, computation, stored
+
+__all__ = ["matmul", "matvec", "vecdot", "vecmat"]
+
+
+def matmul(
+    x1: Array,
+    x2: Array,
+    /,
+    out: Any = None,
+    *,
+    casting: str = "same_kind",
+    order: str | None = "K",
+    dtype: Any = None,
+    subok: bool = True,
+) -> Array:
+    """Matrix product, as `numpy.matmul`.
+
+    Parameters
+    ----------
+    x1, x2 : array, shape (..., m, k) and (..., k, n), or vectors of length k
+        Leading dimensions broadcast. A vector `x1` is a row and a vector `x2` a column, and the dimension
+        is taken out of the result.
+    out : array, optional
+        Where the result goes. It may share memory with `x1` and `x2`, and may have any dtype that
+        `casting` allows.
+    casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe'}, optional
+        Which casts of inputs to `dtype`, and of the result to `out`, are allowed.
+    order : {'K', 'A', 'C', 'F'}, optional
+        Order of a new result: C-contiguous, F-contiguous (stacks as a whole), by 'A' F-contiguous if all
+        inputs are, by 'K' matrices that are column-major if those of all inputs are.
+    dtype : dtype, optional
+        To compute in: float32, float64, complex64 or complex128.
+    subok : bool, optional
+        Accepted; results are never instances of subclasses.
+
+    Returns
+    -------
+    array
+        `out`, or a new array of the inputs' library; of two vectors a scalar.
+
+    Raises
+    ------
+    ValueError
+        When shapes do not fit, or an argument is a scalar; for unknown `casting` and `order`.
+    TypeError
+        When `casting` forbids a cast, or arrays are of different libraries.
+
+    Notes
+    -----
+    Unlike NumPy's, products of integers and booleans are computed, and returned, in float64. The other
+    keywords of NumPy's ufuncs (`axes`, `signature`) are not taken.
+    """
+    return _product(_Core("matmul", "N"), x1, x2, out, casting, order, dtype, subok)
+
+
+def matvec(
+    x1: Array,
+    x2: Array,
+    /,
+    out: Any = None,
+    *,
+    casting: str = "same_kind",
+    order: str | None = "K",
+    dtype: Any = None,
+    subok: bool = True,
+) -> Array:
+    """Product of matrices with vectors, as `numpy.matvec`.
+
+    Parameters
+    ----------
+    x1 : array, shape (..., m, n)
+        Leading dimensions broadcast with those of `x2`.
+    x2 : array, shape (..., n)
+        The vectors.
+    out : array, optional
+        Where the result goes, of any dtype that `casting` allows.
+    casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe'}, optional
+        Which casts of inputs to `dtype`, and of the result to `out`, are allowed.
+    order : {'K', 'A', 'C', 'F'}, optional
+        Accepted as by `matmul`.
+    dtype : dtype, optional
+        To compute in: float32, float64, complex64 or complex128.
+    subok : bool, optional
+        Accepted; results are never instances of subclasses.
+
+    Returns
+    -------
+    array, shape (..., m)
+        `out`, or a new array of the inputs' library.
+
+    Raises
+    ------
+    ValueError
+        When shapes do not fit.
+    TypeError
+        When `casting` forbids a cast, or arrays are of different libraries.
+
+    See Also
+    --------
+    matmul : The same of matrices.
+    """
+    return _product(_Core("matvec", "N"), x1, x2, out, casting, order, dtype, subok)
+
+
+def vecmat(
+    x1: Array,
+    x2: Array,
+    /,
+    out: Any = None,
+    *,
+    casting: str = "same_kind",
+    order: str | None = "K",
+    dtype: Any = None,
+    subok: bool = True,
+) -> Array:
+    """Product of conjugated vectors with matrices, as `numpy.vecmat`.
+
+    Parameters
+    ----------
+    x1 : array, shape (..., n)
+        The vectors, which are conjugated.
+    x2 : array, shape (..., n, m)
+        Leading dimensions broadcast with those of `x1`.
+    out : array, optional
+        Where the result goes, of any dtype that `casting` allows.
+    casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe'}, optional
+        Which casts of inputs to `dtype`, and of the result to `out`, are allowed.
+    order : {'K', 'A', 'C', 'F'}, optional
+        Accepted as by `matmul`.
+    dtype : dtype, optional
+        To compute in: float32, float64, complex64 or complex128.
+    subok : bool, optional
+        Accepted; results are never instances of subclasses.
+
+    Returns
+    -------
+    array, shape (..., m)
+        `out`, or a new array of the inputs' library.
+
+    Raises
+    ------
+    ValueError
+        When shapes do not fit.
+    TypeError
+        When `casting` forbids a cast, or arrays are of different libraries.
+
+    See Also
+    --------
+    matmul : The same of matrices, without conjugation.
+    """
+    return _product(_Core("vecmat", "C"), x1, x2, out, casting, order, dtype, subok)
+
+
+def vecdot(
+    x1: Array,
+    x2: Array,
+    /,
+    out: Any = None,
+    *,
+    casting: str = "same_kind",
+    order: str | None = "K",
+    dtype: Any = None,
+    subok: bool = True,
+) -> Array:
+    """Scalar products of vectors, the first conjugated, as `numpy.vecdot`.
+
+    Parameters
+    ----------
+    x1 : array, shape (..., n)
+        The vectors that are conjugated.
+    x2 : array, shape (..., n)
+        Leading dimensions broadcast with those of `x1`.
+    out : array, optional
+        Where the result goes, of any dtype that `casting` allows.
+    casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe'}, optional
+        Which casts of inputs to `dtype`, and of the result to `out`, are allowed.
+    order : {'K', 'A', 'C', 'F'}, optional
+        Accepted as by `matmul`.
+    dtype : dtype, optional
+        To compute in: float32, float64, complex64 or complex128.
+    subok : bool, optional
+        Accepted; results are never instances of subclasses.
+
+    Returns
+    -------
+    array, shape (...,)
+        `out`, or a new array of the inputs' library; of two vectors a scalar.
+
+    Raises
+    ------
+    ValueError
+        When shapes do not fit.
+    TypeError
+        When `casting` forbids a cast, or arrays are of different libraries.
+
+    See Also
+    --------
+    vdot : Of two arrays as one vector each.
+    """
+    return _product(_Core("vecdot", "C"), x1, x2, out, casting, order, dtype, subok)
+
+
+_SIGNATURES = {
+    "matmul": "(n?,k),(k,m?)->(n?,m?)",
+    "matvec": "(m,n),(n)->(m)",
+    "vecmat": "(n),(n,m)->(m)",
+    "vecdot": "(n),(n)->()",
+}
+
+
+class _Core(NamedTuple):
+    """One of NumPy's four products: its name, and what becomes of the first operand's columns.
+
+    A first operand that is a vector is a column that a product takes conjugate transposed (trans 'C').
+    """
+
+    name: str
+    trans: str
+
+    def operands(self, x1: Array, x2: Array) -> tuple[Array, Array, list[int]]:
+        """Stacks of matrices to multiply, and the axes that the result then lacks."""
+        name = self.name
+        if name == "matmul":
+            left, right = _matrices("x1", x1, 0), _matrices("x2", x2, 1)
+            return left, right, [-2] * (len(x1.shape) == 1) + [-1] * (len(x2.shape) == 1)
+        vectors = self.trans == "C", name != "vecmat"
+        for index, (array, vector) in enumerate(zip((x1, x2), vectors, strict=True)):
+            least = 1 if vector else 2
+            if len(array.shape) < least:
+                raise ValueError(
+                    f"{name}: Input operand {index} does not have enough dimensions (has {len(array.shape)}, "
+                    f"gufunc core with signature {_SIGNATURES[name]} requires {least})"
+                )
+        left, right = (x[..., None] if vector else x for x, vector in zip((x1, x2), vectors, strict=True))
+        return left, right, [-2] * vectors[0] + [-1] * vectors[1]
+
+    def check(self, left: Array, right: Array) -> None:
+        k, inner = left.shape[-1 if self.trans == "N" else -2], right.shape[-2]
+        if k != inner:
+            raise ValueError(
+                f"{self.name}: Input operand 1 has a mismatch in its core dimension 0, with gufunc signature "
+                f"{_SIGNATURES[self.name]} (size {inner} is different from {k})"
+            )
+
+
+def _product(
+    core: _Core, x1: Array, x2: Array, out: Any, casting: str, order: str | None, dtype: Any, subok: bool
+) -> Array:
+    name = core.name
+    out = _single(name, out)
+    order = _one_of(name, "order", "K" if order is None else order, "KACF")
+    casting = _one_of(name, "casting", casting, _CASTINGS)
+    if not isinstance(subok, bool):
+        raise TypeError(f"{name}: subok must be a bool, not {shown(subok)}")
+    x1, x2 = as_array(x1, name, "x1"), as_array(x2, name, "x2")
+    wanted = computation(name, {"x1": x1, "x2": x2}, dtype, casting)
+    left, right, dropped = core.operands(x1, x2)
+    core.check(left, right)
+    direct = _direct_output(out, wanted, (x1, x2), dropped)
+    call = Call(name, {"x1": left, "x2": right}, direct, None, None, wanted)
+    if order == "A":
+        order = "F" if all(map(_is_fortran, call.inputs)) else "C"
+    target = _fortran(call, left, right) if order == "F" and out is None and core.trans == "N" else direct
+    column_major = None if order == "K" else order == "F"
+    result = multiply(call, 1, 0, target, core.trans, "N", column_major=column_major)
+    if direct is not None:
+        return out
+    result = _squeezed(result, dropped)
+    if out is not None:
+        return stored(name, result, out, casting)
+    if order == "F" and call.library.host:
+        result = _in_fortran_order(call.library, result, x1)
+    return result[()] if isinstance(result, np.ndarray) and result.ndim == 0 else result
+
+
+_CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
+
+
+def _single(name: str, out: Any) -> Any:
+    """The one output that may come in a tuple, as NumPy takes it."""
+    if not isinstance(out, tuple):
+        return out
+    if len(out) != 1:
+        raise ValueError(f"{name}: the tuple out must have exactly one entry, not {len(out)}")
+    return out[0]
+
+
+def _one_of(name: str, argument: str, value: object, known: Sequence[str]) -> str:
+    """`value` as one of the strings `known`; single letters may be lower case."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name}: {argument} must be a str, not {shown(value)}")
+    word = value.upper() if len(value) == 1 else value
+    if word not in tuple(known):
+        options = ", ".join(map(repr, known))
+        raise ValueError(f"{name}: {argument} must be one of {options} (got {shown(value)})")
+    return word
+
+
+def _matrices(argument: str, array: Array, axis: int) -> Array:
+    """`array` as a stack of matrices: a vector becomes a row (`axis` 0) or a column (1)."""
+    dimensions = len(array.shape)
+    if dimensions == 0:
+        raise ValueError(f"matmul: {argument} is a scalar; use * instead")
+    if dimensions > 1:
+        return array
+    return reshaped(array, (-1, 1) if axis else (1, -1))
+
+
+def _squeezed(array: Array, dropped: list[int]) -> Array:
+    index = tuple(0 if axis in dropped else slice(None) for axis in (-2, -1))
+    return array[(..., *index)] if dropped else array
+
+
+def _is_fortran(array: NDArray[Any] | Layout) -> bool:
+    """Whether the elements lie without gaps, the first index running fastest."""
+    if isinstance(array, np.ndarray):
+        return array.flags.f_contiguous
+    step = 1
+    for extent, stride in zip(array.shape, array.strides, strict=True):
+        if extent != 1 and stride != step:
+            return False
+        step *= extent
+    return True
+
+
+def _fortran(call: Call, left: Array, right: Array) -> Array:
+    """A new device array for an F-contiguous stack, where the library's arrays have an order; else None."""
+    shape = (*common_batch_shape(call.name, left, right), left.shape[-2], right.shape[-1])
+    if call.library.host or len(shape) == 2:
+        return None  # a matrix has its order from `multiply`
+    with contexts().current_context(call.inputs[0].device):
+        made = call.library.empty(shape[::-1], call.dtype, call.inputs[0].device, call.stream)
+    if type(made) is not type(call.arrays[0]):
+        return None
+    axes = tuple(reversed(range(len(shape))))
+    return made.permute(axes) if hasattr(made, "permute") else made.transpose(axes)
+
+
+def _in_fortran_order(library: Library, result: Array, like: Array) -> Array:
+    host = library.to_numpy(result)
+    return result if host.flags.f_contiguous else library.deliver(np.asarray(host, order="F"), like, None)
+
+
+def _direct_output(out: Array, dtype: Dtype, arrays: tuple[Array, ...], dropped: list[int]) -> Array:
+    """`out` as a stack of matrices if the product may be written to it at once, else None."""
+    if out is None or dropped or not can_be_output(out, dtype):
+        return None
+    return None if any(may_share_memory(array, out) for array in arrays) else out

@@ -1,0 +1,118 @@
+"""Triangular systems with SciPy's signature."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.linalg import LinAlgError
+
+from ..arguments import Array, Flag, enabled
+from ..frontend.arrays import can_be_output, common_library, host_array, may_share_memory
+from ..frontend.call import Call
+from ..frontend.streams import contexts
+from ..types import Diag, Dtype, Side, Trans, Uplo
+from .level3 import common_batch_shape, triangular
+from .linalg_arrays import as_array, computation
+
+__all__ = ["solve_triangular"]
+
+
+def solve_triangular(
+    a: Array,
+    b: Array,
+    trans: Flag = 0,
+    lower: Flag = False,
+    unit_diagonal: Flag = False,
+    overwrite_b: Flag = False,
+    check_finite: Flag = None,
+) -> Array:
+    """Solution x of ``op(a) x = b``, a triangular, as `scipy.linalg.solve_triangular`.
+
+    Parameters
+    ----------
+    a : array, shape (..., n, n)
+        The other triangle is not read, nor is a unit diagonal.
+    b : array, shape (n,) or (..., n, k)
+        Leading dimensions broadcast with those of `a`.
+    trans : {0, 1, 2, 'N', 'T', 'C'}, optional
+        op: `a` as it is, transposed, conjugate transposed.
+    lower : bool or {'L', 'U'}, optional
+        Whether `a` is lower triangular.
+    unit_diagonal : bool or {'N', 'U'}, optional
+        Take the diagonal of `a` to be 1.
+    overwrite_b : bool, optional
+        Whether `b` may hold the result.
+    check_finite : bool, optional
+        Whether to look for Inf and NaN in `a` and `b`, and for zeros on the diagonal. By default that is done
+        for host arrays (as by SciPy) and not for device arrays, where it would wait for the device; without
+        it, a singular host matrix raises all the same, and a singular device matrix gives Inf and NaN.
+
+    Returns
+    -------
+    array
+        Shaped as `b`, with the leading dimensions of both.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        When the diagonal has a zero.
+    ValueError
+        When `a` is not square, shapes do not fit, `trans` is invalid, or Inf or NaN was found.
+    TypeError
+        When dtypes or libraries do not fit.
+    """
+    name = "solve_triangular"
+    trans, uplo = Trans.parse(trans, name, "trans"), Uplo.parse(lower, name, "lower")
+    diag = Diag.parse(unit_diagonal, name, "unit_diagonal")
+    overwrite = enabled(overwrite_b, name, "overwrite_b")
+    if check_finite is not None:
+        check_finite = enabled(check_finite, name, "check_finite")
+    a, b = as_array(a, name, "a"), as_array(b, name, "b")
+    common_library(name, ("a", "b"), (a, b))
+    wanted = computation(name, {"a": a, "b": b}, None, "unsafe")
+    shape = tuple(a.shape)
+    if len(shape) < 2 or shape[-1] != shape[-2]:
+        raise ValueError(f"{name}: expected square matrix, a has shape {shape}")
+    vector = len(b.shape) == 1
+    if not len(b.shape) or b.shape[0 if vector else -2] != shape[-1]:
+        raise ValueError(f"{name}: shapes of a {shape} and b {tuple(b.shape)} are incompatible")
+    right = b[..., None] if vector else b
+    batch_shape = common_batch_shape(name, a, right)
+    _check_solvable(a, b, diag, check_finite)
+    out = right if overwrite and _may_hold(right, a, batch_shape, wanted) else None
+    call = Call(name, {"a": a, "b": right}, out, None, None, wanted)
+    result = triangular(call, "trsm", 1, out, Side.LEFT, uplo, trans, diag)
+    return result[..., 0] if vector else result
+
+
+def _may_hold(array: Array, triangle: Array, batch_shape: tuple[int, ...], dtype: Dtype) -> bool:
+    """Whether the solution may go into the memory of b: only when it could be b, element for element."""
+    fits = tuple(array.shape[:-2]) == batch_shape and can_be_output(array, dtype)
+    return fits and not may_share_memory(triangle, array)
+
+
+def _check_solvable(a: Array, b: Array, diag: Diag, check_finite: bool | None) -> None:
+    """Raise for Inf, NaN and a zero on the diagonal, as far as they are to be looked for."""
+    name = "solve_triangular"
+    library = common_library(name, ("a", "b"), (a, b))
+    if library.host:
+        _check_values(np, host_array(a, name, "a"), host_array(b, name, "b"), diag, check_finite)
+    elif check_finite:
+        with contexts().current_context(library.device(a)):
+            xp = import_module("array_api_compat").array_namespace(a, b)
+            _check_values(xp, a, b, diag, check_finite)
+
+
+def _check_values(xp: Any, a: Array, b: Array, diag: Diag, check_finite: bool | None) -> None:
+    if check_finite in (None, True) and not (bool(xp.all(xp.isfinite(a))) and bool(xp.all(xp.isfinite(b)))):
+        raise ValueError("array must not contain infs or NaNs")
+    if diag is Diag.NON_UNIT and 0 not in b.shape:
+        *stack, n, _ = a.shape
+        steps = xp.arange(n)
+        zeros = xp.any(xp.reshape(a[..., steps, steps] == 0, (prod(stack), n)), axis=0)
+        if bool(xp.any(zeros)):
+            where = int(xp.argmax(xp.where(zeros, 1, 0)))
+            raise LinAlgError(f"singular matrix: resolution failed at diagonal {where}")
