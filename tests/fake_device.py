@@ -164,6 +164,7 @@ class Array:
     dtype = property(lambda self: self.host.dtype)
 
     size = property(lambda self: self.host.size)
+    device = None  # NumPy's functions take it
 
     def copy(self):
         return Array(self.host.copy(), self.device_id)

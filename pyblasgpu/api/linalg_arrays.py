@@ -71,6 +71,22 @@ class Arrays(NamedTuple):
         context: AbstractContextManager[Any] = contexts().current_context(self.library.device(self.each[0]))
         return context
 
+    @property
+    def placement(self) -> dict[str, Any]:
+        """Keywords by which functions of `xp` make arrays where those of the call lie."""
+        if self.library.host:
+            return {}
+        return {"device": import_module("array_api_compat").device(self.each[0])}
+
+    def identity(self, rows: int, cols: int | None = None, dtype: str = "") -> Any:
+        """A matrix with ones on the diagonal."""
+        kind = getattr(self.xp, dtype or self.dtype.name)
+        return self.xp.eye(rows, cols, dtype=kind, **self.placement)
+
+    def from_host(self, array: Any) -> Any:
+        """A NumPy array where those of the call lie."""
+        return array if self.library.host else self.xp.asarray(array, **self.placement)
+
     def cast(self, array: Any) -> Any:
         """`array` in the dtype of the computation."""
         return self.xp.astype(array, getattr(self.xp, self.dtype.name), copy=False)

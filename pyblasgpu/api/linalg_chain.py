@@ -13,6 +13,7 @@ from ..arguments import Array
 from .linalg_arrays import as_array, stored, taken
 from .linalg_dot import dot
 from .linalg_products import matmul
+from .linalg_solve import inv
 
 __all__ = ["matrix_power", "multi_dot"]
 
@@ -139,9 +140,8 @@ def matrix_power(a: Array, n: int) -> Array:
     with arrays.current():
         x = arrays.cast(x)
         if exponent == 0:
-            identity = arrays.xp.eye(x.shape[-1], dtype=x.dtype)
-            return arrays.returned(arrays.xp.zeros_like(x) + arrays.xp.asarray(identity))
-        return arrays.returned(_power(x, exponent))
+            return arrays.returned(arrays.xp.zeros_like(x) + arrays.identity(x.shape[-1]))
+        return arrays.returned(_power(x if exponent > 0 else inv(x), abs(exponent)))
 
 
 def _power(x: Any, exponent: int) -> Any:

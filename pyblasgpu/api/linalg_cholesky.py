@@ -1,0 +1,173 @@
+"""SciPy's functions of Cholesky factors: cholesky, cho_factor, cho_solve."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..arguments import Array, Flag, enabled
+from ..types import Uplo
+from .linalg_arrays import Arrays, taken
+from .linalg_checks import broadcast_batches, check_finite_values, is_checked, raise_indefinite
+from .linalg_factor import potrf, potrs
+
+__all__ = ["cho_factor", "cho_solve", "cholesky"]
+
+
+def cholesky(a: Array, lower: Flag = False, overwrite_a: Flag = False, check_finite: Flag = None) -> Array:
+    """Cholesky factor of a positive definite matrix, as `scipy.linalg.cholesky`.
+
+    Parameters
+    ----------
+    a : array, shape (..., n, n)
+        Symmetric, or Hermitian; one triangle is read. Leading dimensions count matrices.
+    lower : bool or {'L', 'U'}, optional
+        Which triangle of `a` is read and holds the factor: L with a = L Lᴴ, or U with a = Uᴴ U.
+    overwrite_a : bool, optional
+        Whether `a` may hold the result.
+    check_finite : bool, optional
+        Whether to look for Inf and NaN in all of `a`; by default that is done for host arrays alone.
+
+    Returns
+    -------
+    array, shape (..., n, n)
+        The factor, its other triangle zero.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        When a matrix is not positive definite; device arrays are waited for to know it.
+    ValueError
+        When `a` is not square, or Inf or NaN was found.
+    TypeError
+        When the dtype is none that can be computed.
+
+    See Also
+    --------
+    cho_factor : Leaves in the other triangle what was there.
+
+    Notes
+    -----
+    Componentwise backward error about ``n u |L| |L|ᴴ``, n the order and u the unit roundoff.
+    """
+    arrays, factor, _ = _factored("cholesky", a, lower, overwrite_a, check_finite, clean=True)
+    return arrays.returned(factor)
+
+
+def cho_factor(
+    a: Array, lower: Flag = False, overwrite_a: Flag = False, check_finite: Flag = None
+) -> tuple[Array, Flag]:
+    """Cholesky factor for `cho_solve`, as `scipy.linalg.cho_factor`.
+
+    Parameters
+    ----------
+    a : array, shape (..., n, n)
+        Symmetric, or Hermitian; one triangle is read. Leading dimensions count matrices.
+    lower : bool or {'L', 'U'}, optional
+        Which triangle of `a` is read and holds the factor: L with a = L Lᴴ, or U with a = Uᴴ U.
+    overwrite_a : bool, optional
+        Whether `a` may hold the result.
+    check_finite : bool, optional
+        Whether to look for Inf and NaN in all of `a`; by default that is done for host arrays alone.
+
+    Returns
+    -------
+    c : array, shape (..., n, n)
+        The factor in one triangle; the other one holds anything.
+    lower : bool
+        As it was passed; for stacks too, where SciPy returns an array of them.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        When a matrix is not positive definite; device arrays are waited for to know it.
+    ValueError
+        When `a` is not square, or Inf or NaN was found.
+    TypeError
+        When the dtype is none that can be computed.
+
+    See Also
+    --------
+    cholesky : The other triangle becomes zero.
+    """
+    arrays, factor, lower = _factored("cho_factor", a, lower, overwrite_a, check_finite, clean=False)
+    return arrays.returned(factor), lower
+
+
+def cho_solve(
+    c_and_lower: tuple[Array, Flag], b: Array, overwrite_b: Flag = False, check_finite: Flag = None
+) -> Array:
+    """Solution x of ``a x = b`` from a Cholesky factor of a, as `scipy.linalg.cho_solve`.
+
+    Parameters
+    ----------
+    c_and_lower : (array of shape (..., n, n), bool)
+        What `cho_factor` or `cholesky` made of a; the other triangle is not read.
+    b : array, shape (n,) or (..., n, k)
+        The right-hand sides. Leading dimensions broadcast with those of the factor.
+    overwrite_b : bool, optional
+        Whether `b` may hold the result.
+    check_finite : bool, optional
+        Whether to look for Inf and NaN in the factor and in `b`; by default that is done for host arrays
+        alone.
+
+    Returns
+    -------
+    array
+        Shaped as `b`, with the leading dimensions of both.
+
+    Raises
+    ------
+    ValueError
+        When the factor is not square, shapes do not fit, or Inf or NaN was found.
+    TypeError
+        When dtypes or libraries do not fit.
+    """
+    name = "cho_solve"
+    c, lower = c_and_lower
+    arrays = taken(name, {"c": c, "b": b})
+    # SciPy's cho_factor of a stack gives an array of equal flags
+    low = Uplo.parse(np.asarray(lower).flat[0] if np.ndim(lower) else lower, name, "lower") is Uplo.LOWER
+    overwrite = enabled(overwrite_b, name, "overwrite_b")
+    factor, right = arrays.each
+    with arrays.current():
+        if is_checked(arrays, check_finite, name):
+            check_finite_values(arrays, right, factor)
+        if len(factor.shape) < 2 or factor.shape[-1] != factor.shape[-2]:
+            raise ValueError("The factored matrix c is not square.")
+        vector = len(right.shape) == 1
+        if not right.shape or right.shape[0 if vector else -2] != factor.shape[-1]:
+            raise ValueError(f"incompatible dimensions ({tuple(factor.shape)} and {tuple(right.shape)})")
+        right = right[..., None] if vector else right
+        factor, right = broadcast_batches(arrays, arrays.cast(factor), arrays.cast(right))
+        if 0 in right.shape:
+            solution = arrays.xp.zeros_like(right)
+        else:
+            solution = potrs(arrays, factor, right, low, overwrite)
+        return arrays.returned(solution[..., 0] if vector else solution)
+
+
+def _factored(
+    name: str, a: Any, lower: Any, overwrite_a: Any, check_finite: Any, clean: bool
+) -> tuple[Arrays, Any, Any]:
+    """The arrays of the call, the factors and `lower`."""
+    arrays = taken(name, {"a": a})
+    low = Uplo.parse(lower, name, "lower") is Uplo.LOWER
+    overwrite = enabled(overwrite_a, name, "overwrite_a")
+    (matrix,) = arrays.each
+    with arrays.current():
+        if is_checked(arrays, check_finite, name):
+            check_finite_values(arrays, matrix)
+        if len(matrix.shape) < 2:
+            matrix = arrays.xp.reshape(matrix, (1, -1))
+        if matrix.shape[-1] != matrix.shape[-2]:
+            raise ValueError(
+                f"Input array is expected to be square but has the shape: {tuple(matrix.shape)}."
+            )
+        matrix = arrays.cast(matrix)
+        if 0 in matrix.shape:
+            return arrays, arrays.xp.zeros_like(matrix), lower
+        factor, info = potrf(arrays, matrix, low, clean, overwrite)
+        raise_indefinite(arrays, info)
+        return arrays, factor, lower

@@ -1,0 +1,242 @@
+"""SciPy's functions of LU factors: lu_factor, lu_solve, lu."""
+
+from __future__ import annotations
+
+import warnings
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ..arguments import Array, Flag, enabled
+from ..types import Trans
+from .linalg_arrays import Arrays, taken
+from .linalg_checks import broadcast_batches, check_finite_values, host_integers, is_checked
+from .linalg_factor import getrf, getrs
+
+__all__ = ["lu", "lu_factor", "lu_solve"]
+
+
+def lu_factor(a: Array, overwrite_a: Flag = False, check_finite: Flag = None) -> tuple[Array, Array]:
+    """LU factors of a matrix with row pivots, as `scipy.linalg.lu_factor`.
+
+    Parameters
+    ----------
+    a : array, shape (..., m, n)
+        Leading dimensions count matrices.
+    overwrite_a : bool, optional
+        Whether `a` may hold the result.
+    check_finite : bool, optional
+        Whether to look for Inf and NaN, and for pivots that are zero; by default that is done for host
+        arrays alone, as it waits for the device.
+
+    Returns
+    -------
+    lu : array, shape (..., m, n)
+        U in the upper triangle, L without its unit diagonal below it.
+    piv : array of int32, shape (..., min(m, n))
+        Row i was interchanged with row ``piv[i]``.
+
+    Warns
+    -----
+    scipy.linalg.LinAlgWarning
+        When a pivot is exactly zero.
+
+    Raises
+    ------
+    ValueError
+        When `a` is no matrix, or Inf or NaN was found.
+    TypeError
+        When the dtype is none that can be computed.
+
+    Notes
+    -----
+    Componentwise backward error about ``n u |L| |U|``, n the order and u the unit roundoff.
+    """
+    name = "lu_factor"
+    arrays = taken(name, {"a": a})
+    overwrite = enabled(overwrite_a, name, "overwrite_a")
+    (matrix,) = arrays.each
+    with arrays.current():
+        checked = is_checked(arrays, check_finite, name)
+        if checked:
+            check_finite_values(arrays, matrix)
+        if len(matrix.shape) < 2:
+            raise ValueError(f"{name}: a has shape {tuple(matrix.shape)}; a matrix, or a stack, is needed")
+        factors, pivots, info = _factored(arrays, matrix, overwrite)
+        if checked:
+            _warn_of_zero_pivots(arrays, info)
+        return arrays.returned(factors), arrays.returned(pivots)
+
+
+def lu_solve(
+    lu_and_piv: tuple[Array, Array],
+    b: Array,
+    trans: Flag = 0,
+    overwrite_b: Flag = False,
+    check_finite: Flag = None,
+) -> Array:
+    """Solution x of ``op(a) x = b`` from LU factors of a, as `scipy.linalg.lu_solve`.
+
+    Parameters
+    ----------
+    lu_and_piv : (array of shape (..., n, n), array of shape (..., n))
+        What `lu_factor` made of a.
+    b : array, shape (n,) or (..., n, k)
+        The right-hand sides. Leading dimensions broadcast with those of the factors.
+    trans : {0, 1, 2, 'N', 'T', 'C'}, optional
+        op: a as it is, transposed, conjugate transposed.
+    overwrite_b : bool, optional
+        Whether `b` may hold the result.
+    check_finite : bool, optional
+        Whether to look for Inf and NaN in `b`; by default that is done for host arrays alone.
+
+    Returns
+    -------
+    array
+        Shaped as `b`, with the leading dimensions of both.
+
+    Raises
+    ------
+    ValueError
+        When shapes do not fit, `trans` is invalid, pivots are no rows, or Inf or NaN was found.
+    TypeError
+        When dtypes or libraries do not fit.
+    """
+    name = "lu_solve"
+    factors, pivots = lu_and_piv
+    arrays = taken(name, {"lu": factors, "b": b})
+    op = list(Trans).index(Trans.parse(trans, name, "trans"))
+    overwrite = enabled(overwrite_b, name, "overwrite_b")
+    matrix, right = arrays.each
+    pivots = taken(name, {"piv": pivots}).each[0]
+    with arrays.current():
+        if is_checked(arrays, check_finite, name):
+            check_finite_values(arrays, right)
+        vector = len(right.shape) == 1
+        shape = tuple(matrix.shape)
+        if len(shape) < 2 or shape[-1] != shape[-2]:
+            raise ValueError(f"{name}: lu has shape {shape}; a square matrix, or a stack, is needed")
+        if not right.shape or right.shape[0 if vector else -2] != shape[-1]:
+            raise ValueError(f"Shapes of lu {shape} and b {tuple(right.shape)} are incompatible")
+        if pivots.shape[-1:] != shape[-1:]:
+            raise ValueError(f"{name}: piv has shape {tuple(pivots.shape)}; ({shape[-1]},) is needed")
+        _check_pivots(arrays, pivots, shape[-1])
+        right = right[..., None] if vector else right
+        matrix, right = broadcast_batches(arrays, arrays.cast(matrix), arrays.cast(right))
+        pivots = arrays.xp.broadcast_to(pivots, tuple(matrix.shape[:-1]))
+        if 0 in right.shape:
+            solution = arrays.xp.zeros_like(right)
+        else:
+            solution = getrs(arrays, matrix, pivots, right, op, overwrite)
+        return arrays.returned(solution[..., 0] if vector else solution)
+
+
+def lu(
+    a: Array,
+    permute_l: Flag = False,
+    overwrite_a: Flag = False,
+    check_finite: Flag = None,
+    p_indices: Flag = False,
+) -> tuple[Array, ...]:
+    """The factors of ``a = P L U`` as matrices, as `scipy.linalg.lu`.
+
+    Parameters
+    ----------
+    a : array, shape (..., m, n)
+        Leading dimensions count matrices. k is the lesser of m and n.
+    permute_l : bool, optional
+        Whether to return ``P L`` in the place of P and L.
+    overwrite_a : bool, optional
+        Whether `a` may be overwritten.
+    check_finite : bool, optional
+        Whether to look for Inf and NaN; by default that is done for host arrays alone.
+    p_indices : bool, optional
+        Whether P is returned as row indices: ``a = L[p] @ U``.
+
+    Returns
+    -------
+    p : array, shape (..., m, m) or (..., m)
+        The permutation, or its indices (int32). Device arrays wait for it. Left out with `permute_l`.
+    l : array, shape (..., m, k)
+        Lower triangular with a unit diagonal, or permuted.
+    u : array, shape (..., k, n)
+        Upper triangular.
+
+    Raises
+    ------
+    ValueError
+        When `a` is no matrix, or Inf or NaN was found.
+    TypeError
+        When the dtype is none that can be computed.
+    """
+    name = "lu"
+    arrays = taken(name, {"a": a})
+    permuted, indices = enabled(permute_l, name, "permute_l"), enabled(p_indices, name, "p_indices")
+    overwrite = enabled(overwrite_a, name, "overwrite_a")
+    (matrix,) = arrays.each
+    xp = arrays.xp
+    with arrays.current():
+        if is_checked(arrays, check_finite, name):
+            check_finite_values(arrays, matrix)
+        if len(matrix.shape) < 2:
+            raise ValueError("The input array must be at least two-dimensional.")
+        factors, pivots, _ = _factored(arrays, matrix, overwrite)
+        m, n = factors.shape[-2:]
+        k = min(m, n)
+        lower = xp.tril(factors[..., :, :k], k=-1) + arrays.identity(m, k)
+        upper = xp.triu(factors[..., :k, :])
+        rows = _row_order(host_integers(arrays, pivots), m)
+        if permuted:
+            return arrays.returned(_rows(arrays, lower, rows)), arrays.returned(upper)
+        found = rows if indices else np.eye(m, dtype=_real_name(arrays))[rows]
+        return arrays.returned(arrays.from_host(found)), arrays.returned(lower), arrays.returned(upper)
+
+
+def _factored(arrays: Arrays, matrix: Any, overwrite: bool) -> tuple[Any, Any, Any]:
+    """LU factors, pivots and info of matrices that may be empty."""
+    matrix = arrays.cast(matrix)
+    *batch, m, n = matrix.shape
+    if 0 in matrix.shape:
+        pivots = arrays.xp.zeros((*batch, min(m, n)), dtype=arrays.xp.int32, **arrays.placement)
+        return arrays.xp.zeros_like(matrix), pivots, np.zeros(batch, np.int32)
+    return getrf(arrays, matrix, overwrite)
+
+
+def _warn_of_zero_pivots(arrays: Arrays, info: Any) -> None:
+    for first in host_integers(arrays, info).ravel().tolist():
+        if first > 0:
+            from scipy.linalg import LinAlgWarning
+
+            message = f"Diagonal number {first} is exactly zero. Singular matrix."
+            warnings.warn(message, LinAlgWarning, stacklevel=3)
+
+
+def _check_pivots(arrays: Arrays, pivots: Any, n: int) -> None:
+    """Raise for host pivots that are no rows, which LAPACK would follow out of the array."""
+    if np.dtype(str(pivots.dtype).rpartition(".")[2]).kind not in "iub":
+        raise ValueError(f"lu_solve: piv has dtype {pivots.dtype}; integers are needed")
+    if arrays.library.host and pivots.size and not (pivots.min() >= 0 and pivots.max() < n):
+        raise ValueError(f"lu_solve: piv holds {pivots.min()} ... {pivots.max()}; rows are 0 ... {n - 1}")
+
+
+def _row_order(pivots: Any, m: int) -> np.ndarray[Any, np.dtype[np.int32]]:
+    """p of ``a = L[p] U``: where each row of a stack's matrices went."""
+    *batch, k = pivots.shape
+    count = prod(batch)
+    order = np.tile(np.arange(m, dtype=np.int32), (count, 1))
+    matrices = np.arange(count)
+    for row, partners in enumerate(pivots.reshape(count, k).T):
+        order[matrices, row], order[matrices, partners] = order[matrices, partners], order[matrices, row]
+    return np.argsort(order, axis=-1).astype(np.int32).reshape(*batch, m)
+
+
+def _rows(arrays: Arrays, matrices: Any, order: Any) -> Any:
+    """The rows of each matrix in another order."""
+    order = arrays.from_host(order.astype(np.int64)[..., None])
+    order = arrays.xp.broadcast_to(order, tuple(matrices.shape))
+    return arrays.xp.take_along_axis(matrices, order, axis=-2)
+
+
+def _real_name(arrays: Arrays) -> str:
+    return arrays.dtype.real

@@ -1,0 +1,283 @@
+"""Solutions of linear systems and inverses with SciPy's signatures: solve, inv."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.linalg import LinAlgError
+
+from ..arguments import Array, Flag, enabled
+from ..types import Uplo
+from .linalg_arrays import Arrays, taken
+from .linalg_checks import broadcast_batches, check_finite_values, is_checked, raise_singular
+from .linalg_factor import getrf, getrs, potrf, potri, potrs
+from .linalg_triangular import solve_triangular
+
+__all__ = ["inv", "solve"]
+
+#: What SciPy calls the structures of a matrix, and how a system with one is solved.
+_STRUCTURES = {
+    None: "any",
+    "general": "general",
+    "gen": "general",
+    "diagonal": "diagonal",
+    "tridiagonal": "banded",
+    "banded": "banded",
+    "upper triangular": "upper",
+    "lower triangular": "lower",
+    "symmetric": "symmetric",
+    "sym": "symmetric",
+    "hermitian": "hermitian",
+    "her": "hermitian",
+    "positive definite": "definite",
+    "pos": "definite",
+}
+
+
+def solve(
+    a: Array,
+    b: Array,
+    lower: Flag = False,
+    overwrite_a: Flag = False,
+    overwrite_b: Flag = False,
+    check_finite: Flag = None,
+    assume_a: str | None = None,
+    transposed: Flag = False,
+) -> Array:
+    """Solution x of ``a x = b``, as `scipy.linalg.solve`.
+
+    Parameters
+    ----------
+    a : array, shape (..., n, n)
+        Leading dimensions count matrices.
+    b : array, shape (n,) or (..., n, k)
+        The right-hand sides. Leading dimensions broadcast with those of `a`.
+    lower : bool, optional
+        Which triangle of `a` is read if `assume_a` is symmetric, Hermitian or positive definite.
+    overwrite_a, overwrite_b : bool, optional
+        Whether `a` and `b` may be overwritten.
+    check_finite : bool, optional
+        Whether to look for Inf and NaN; by default that is done for host arrays alone.
+    assume_a : str, optional
+        The structure of `a`, by SciPy's names: 'positive definite' ('pos') by Cholesky factors, 'general'
+        ('gen') by LU factors, 'upper triangular' and 'lower triangular' by substitution, 'diagonal' by
+        division; 'symmetric' ('sym') and 'hermitian' ('her') by LU factors of the whole matrix. 'tridiagonal'
+        and 'banded' are for host arrays, and are SciPy's. By default the structure of one host matrix is
+        looked for, and other arrays are general.
+    transposed : bool, optional
+        Solve ``a.T x = b``; for real `a`.
+
+    Returns
+    -------
+    array
+        Shaped as `b`, with the leading dimensions of both.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        When a matrix is singular, or not positive definite where that was assumed; device arrays are waited
+        for to know it.
+    ValueError
+        When shapes do not fit, `assume_a` is unknown, or Inf or NaN was found.
+    NotImplementedError
+        For banded device arrays, and for complex ones with `transposed`.
+    TypeError
+        When dtypes or libraries do not fit.
+
+    Notes
+    -----
+    Where SciPy warns of ill-conditioned matrices, no condition is estimated and nothing warns.
+    """
+    name = "solve"
+    if assume_a not in _STRUCTURES:
+        raise ValueError(f"{assume_a} is not a recognized matrix structure")
+    structure = _STRUCTURES[assume_a]
+    low = Uplo.parse(lower, name, "lower") is Uplo.LOWER
+    swapped = enabled(transposed, name, "transposed")
+    overwrite = enabled(overwrite_a, name, "overwrite_a"), enabled(overwrite_b, name, "overwrite_b")
+    arrays = taken(name, {"a": a, "b": b})
+    matrix, right = arrays.each
+    if structure == "banded":
+        return arrays.returned(_by_scipy(arrays, matrix, right, assume_a, check_finite, swapped))
+    with arrays.current():
+        if is_checked(arrays, check_finite, name):
+            check_finite_values(arrays, matrix, right)
+        right = right if right.shape else arrays.xp.reshape(right, (1,))
+        vector = len(right.shape) == 1
+        right = right[..., None] if vector else right
+        matrix = _square(arrays, matrix)
+        if swapped and arrays.dtype.is_complex:
+            raise NotImplementedError(
+                "scipy.linalg.solve can currently not solve a^T x = b or a^H x = b for complex matrices."
+            )
+        if matrix.shape[-1] == 1 and right.shape[-2] != 1 and matrix.size == 1:
+            solution = _divided(arrays, matrix, right)
+        else:
+            if right.shape[-2] != matrix.shape[-1]:
+                raise ValueError(
+                    f"incompatible shapes: a has shape {tuple(matrix.shape)} and b "
+                    f"{tuple(arrays.each[1].shape)}"
+                )
+            solution = _solution(arrays, matrix, right, structure, low, swapped, overwrite)
+        return arrays.returned(solution[..., 0] if vector else solution)
+
+
+def inv(
+    a: Array,
+    overwrite_a: Flag = False,
+    check_finite: Flag = None,
+    *,
+    assume_a: str | None = None,
+    lower: Flag = False,
+) -> Array:
+    """Inverse of a matrix, as `scipy.linalg.inv`.
+
+    Parameters
+    ----------
+    a : array, shape (..., n, n)
+        Leading dimensions count matrices.
+    overwrite_a : bool, optional
+        Whether `a` may be overwritten.
+    check_finite : bool, optional
+        Whether to look for Inf and NaN; by default that is done for host arrays alone.
+    assume_a : str, optional
+        The structure of `a`, by SciPy's names; see `solve`. By default general.
+    lower : bool, optional
+        Which triangle of `a` is read if `assume_a` is symmetric, Hermitian or positive definite.
+
+    Returns
+    -------
+    array, shape (..., n, n)
+        The inverse.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        When a matrix is singular, or not positive definite where that was assumed; device arrays are waited
+        for to know it.
+    ValueError
+        When `a` is not square, `assume_a` is unknown, or Inf or NaN was found.
+    TypeError
+        When the dtype is none that can be computed.
+
+    Notes
+    -----
+    Where SciPy warns of ill-conditioned matrices, no condition is estimated and nothing warns.
+    """
+    name = "inv"
+    structure = _STRUCTURES.get(assume_a, "banded")
+    if structure == "banded":
+        raise ValueError(f"{assume_a} is not a recognized matrix structure")
+    low = Uplo.parse(lower, name, "lower") is Uplo.LOWER
+    overwrite = enabled(overwrite_a, name, "overwrite_a")
+    arrays = taken(name, {"a": a})
+    (matrix,) = arrays.each
+    with arrays.current():
+        if is_checked(arrays, check_finite, name):
+            check_finite_values(arrays, matrix)
+        if len(matrix.shape) < 2:
+            raise ValueError(f"Expected at least ndim=2, got a of shape {tuple(matrix.shape)}")
+        matrix = _square(arrays, matrix)
+        if 0 in matrix.shape:
+            return arrays.returned(arrays.xp.zeros_like(matrix))
+        if structure == "definite":
+            factor, info = potrf(arrays, matrix, low, False, overwrite)
+            raise_singular(arrays, info)
+            return arrays.returned(_mirrored(arrays, potri(arrays, factor, low), low))
+        identity = arrays.xp.zeros_like(matrix) + arrays.identity(matrix.shape[-1])
+        structure = "general" if structure == "any" else structure
+        return arrays.returned(_solution(arrays, matrix, identity, structure, low, False, (overwrite, True)))
+
+
+def _square(arrays: Arrays, matrix: Any) -> Any:
+    """`matrix` in the dtype of the computation, of two dimensions or more."""
+    if len(matrix.shape) < 2:
+        matrix = arrays.xp.reshape(matrix, (1, -1))
+    if matrix.shape[-1] != matrix.shape[-2]:
+        raise ValueError(f"Expected square matrix, got a of shape {tuple(matrix.shape)}")
+    return arrays.cast(matrix)
+
+
+def _solution(
+    arrays: Arrays,
+    matrix: Any,
+    right: Any,
+    structure: str,
+    low: bool,
+    swapped: bool,
+    overwrite: tuple[bool, bool],
+) -> Any:
+    """x of ``matrix x = right``, or ``matrix.T x = right`` if `swapped`."""
+    matrix, right = broadcast_batches(arrays, matrix, arrays.cast(right))
+    if 0 in right.shape:
+        return arrays.xp.zeros_like(right)
+    if structure == "any":
+        structure = _structure(arrays, matrix)
+    if structure == "diagonal":
+        diagonal = arrays.xp.linalg.diagonal(matrix)[..., None]
+        return _divided(arrays, diagonal, right)
+    if structure in ("upper", "lower"):
+        zeros = arrays.xp.any(arrays.xp.linalg.diagonal(matrix) == 0, axis=-1)
+        raise_singular(arrays, zeros)
+        return solve_triangular(
+            matrix,
+            right,
+            1 if swapped else 0,
+            structure == "lower",
+            overwrite_b=overwrite[1],
+            check_finite=False,
+        )
+    if structure in ("definite", "perhaps definite"):
+        factor, info = potrf(arrays, matrix, low, False, overwrite[0] and structure == "definite")
+        if structure == "definite":
+            raise_singular(arrays, info)
+        if structure == "definite" or info == 0:
+            return potrs(arrays, factor, right, low, overwrite[1])
+    if structure in ("symmetric", "hermitian"):
+        matrix = _mirrored(arrays, matrix, low, conj=structure == "hermitian")
+    factors, pivots, info = getrf(arrays, matrix, overwrite[0])
+    raise_singular(arrays, info)
+    return getrs(arrays, factors, pivots, right, 1 if swapped else 0, overwrite[1])
+
+
+def _structure(arrays: Arrays, matrix: Any) -> str:
+    """What SciPy would find of one host matrix, as far as it makes a difference here."""
+    if not arrays.library.host or matrix.ndim > 2 or len(matrix) < 2:
+        return "general"
+    from scipy.linalg import bandwidth, ishermitian  # slow to import
+
+    below, above = bandwidth(matrix)
+    if not below or not above:
+        return "upper" if not below else "lower"
+    diagonal = np.diagonal(matrix)
+    return "perhaps definite" if (diagonal.real > 0).all() and ishermitian(matrix) else "general"
+
+
+def _divided(arrays: Arrays, diagonal: Any, right: Any) -> Any:
+    zeros = arrays.xp.any(diagonal == 0, axis=(-2, -1))
+    if arrays.library.host and diagonal.size == 1 and bool(zeros.any()):
+        raise LinAlgError("A singular matrix detected.")
+    raise_singular(arrays, zeros)
+    return arrays.cast(right) / diagonal
+
+
+def _mirrored(arrays: Arrays, matrix: Any, low: bool, conj: bool = True) -> Any:
+    """The symmetric or Hermitian matrix of which one triangle is read."""
+    xp = arrays.xp
+    triangle, off = (
+        (xp.tril(matrix), xp.tril(matrix, k=-1)) if low else (xp.triu(matrix), xp.triu(matrix, k=1))
+    )
+    other = xp.matrix_transpose(off)
+    return triangle + (xp.conj(other) if conj and arrays.dtype.is_complex else other)
+
+
+def _by_scipy(
+    arrays: Arrays, matrix: Any, right: Any, assume_a: Any, check_finite: Any, swapped: bool
+) -> Any:
+    if not arrays.library.host:
+        raise NotImplementedError(f"solve: assume_a={assume_a!r} is for host arrays, which SciPy solves")
+    from scipy.linalg import solve as scipys
+
+    checked = is_checked(arrays, check_finite, "solve")
+    return scipys(matrix, right, assume_a=assume_a, check_finite=checked, transposed=swapped)
