@@ -36,7 +36,7 @@ def definite(shape, dtype, seed=0):
 
 
 def close(found, expected, strict=True):
-    """Equal in class, dtype and shape, and near: both are backward stable, and the matrices well-conditioned."""
+    """Equal in class, dtype and shape, and near, as the matrices are well-conditioned."""
     assert type(found) is type(expected)
     tolerance = 1e4 * np.finfo(expected.dtype).eps if expected.dtype.kind in "fc" else 0
     np.testing.assert_allclose(found, expected, tolerance, tolerance, strict=strict)
