@@ -39,7 +39,7 @@ from .layouts import (
     is_injective,
     shares_memory,
 )
-from .lazy_routines import launch_list_of, routine
+from .lazy_routines import copy, enqueue, launch_list_of, routine
 from .staging import run_staged
 from .streams import device_for, on_device, stream_of, stream_pointer
 from .vectors import Vector, column
@@ -334,7 +334,7 @@ class Call:
         if not self.library.host:
             layouts = (*[layout.op(trans) for layout, trans in inputs], out)
             if source is not None and source is not out:
-                _copy(source, out, self.stream)
+                copy(source, out, self.stream)
             self._enqueue(prepare, scalars, layouts, key)
         elif self.backend == "cpu":
             if source is not None and source is not out:
@@ -342,7 +342,7 @@ class Call:
             cpu(scalars, *[array for array, _ in inputs], out)
         else:
             assert self.device is not None
-            cuda = partial(_enqueue, prepare)
+            cuda = partial(enqueue, prepare)
             dtypes = self.dtype, self.out_dtype
             run_staged(cuda, inputs, scalars, out, source, dtypes, self.device, self.stream)
         return self._delivered()
@@ -355,7 +355,7 @@ class Call:
         key = self._cache_key(key, layouts) if len(calls) == 1 else None
         if key is None:
             for operands in calls:
-                _enqueue(prepare, scalars, operands, self.stream)
+                enqueue(prepare, scalars, operands, self.stream)
             return
         call = find(key)
         if call is None:
@@ -376,17 +376,6 @@ class Call:
         passed = set(map(id, (*self.arrays, self.result)))
         description = self.library.read(owners) if passed.issuperset(map(id, owners)) else None
         return None if description is None else (key, *description[0])
-
-
-def _enqueue(prepare: Callable[..., Any], scalars: tuple[Any, ...], operands: Any, stream: int) -> None:
-    launches = prepare(scalars, operands)
-    if launches is not None:
-        launches.run([operand.pointer for operand in operands], *scalars, stream=stream)
-
-
-def _copy(source: Layout, target: Layout, stream: int) -> None:
-    for source_operand, target_operand in batches((source, target)):
-        routine("copy")(1, source_operand, target_operand, stream)
 
 
 def _is_same(x: Any, y: Any) -> bool:

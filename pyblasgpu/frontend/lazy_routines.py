@@ -1,4 +1,4 @@
-"""The routines, imported at their first use: host arrays do without."""
+"""The routines, imported at their first use, and what enqueues them: host arrays do without."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-__all__ = ["launch_list_of", "routine"]
+from .layouts import Layout, batches
+
+__all__ = ["copy", "enqueue", "launch_list_of", "routine"]
 
 
 @cache
@@ -23,3 +25,16 @@ def launch_list_of(name: str) -> Callable[..., Any]:
     """The function that gives the launch list of a routine, imported at its first use."""
     function: Callable[..., Any] = import_module(f"..routines.{name}", __package__).launch_list
     return function
+
+
+def enqueue(prepare: Callable[..., Any], scalars: tuple[Any, ...], operands: Any, stream: int) -> None:
+    """Enqueue what ``prepare(scalars, operands)`` lists."""
+    launches = prepare(scalars, operands)
+    if launches is not None:
+        launches.run([operand.pointer for operand in operands], *scalars, stream=stream)
+
+
+def copy(source: Layout, target: Layout, stream: int) -> None:
+    """Enqueue a copy of an array, whose leading dimensions broadcast to the target's."""
+    for source_operand, target_operand in batches((source, target)):
+        routine("copy")(1, source_operand, target_operand, stream)

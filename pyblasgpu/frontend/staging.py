@@ -23,10 +23,12 @@ def run_staged(
     dtypes: tuple[Dtype, Dtype],
     device: int,
     stream: int,
+    integers: tuple[np.ndarray, ...] = (),
 ) -> None:
     """Copy host arrays to the device, whose context is current, run there, copy the output back, wait.
 
-    `dtypes` are those of the inputs and of the output.
+    `dtypes` are those of the inputs and of the output; `integers` are arrays that come back as well, and that
+    go before the inputs.
     """
     dtype, out_dtype = dtypes
     with _Staging(dtype, device, stream) as staging:
@@ -39,8 +41,11 @@ def run_staged(
                 # on the way to the device, so that `out` is untouched if the run fails
                 dense = np.array(np.broadcast_to(source, out.shape), order="K")
             target = staging.upload(dense)
-        for operands in batches((*layouts, target)):
+        extra = [staging.reserve(array) for array in integers]
+        for operands in batches((*extra, *layouts, target)):
             cuda(scalars, operands, stream)
+        for array, layout in zip(integers, extra, strict=True):
+            staging.download(array, layout)
         staging.download(dense, target)
         if dense is not out:
             np.copyto(out, dense)

@@ -7,7 +7,7 @@ from numba.cuda.extending import intrinsic
 
 from .emit import LETTER, PTX_TYPE, asm, nbytes, types
 
-__all__ = ["divide", "fma", "opaque", "quotient", "select"]
+__all__ = ["divide", "fma", "inverse_root_approximation", "opaque", "quotient", "select"]
 
 
 @intrinsic
@@ -41,6 +41,22 @@ def divide(_, x, y):
         return builder.fdiv(*arguments)
 
     return y(y, y), codegen
+
+
+@intrinsic
+def inverse_root_approximation(_, x):
+    """``1 / sqrt(x)`` to some 20 bits: one instruction. Of float64 the lower half of `x` is not looked at, and
+    subnormal numbers count as zero.
+    """
+
+    def codegen(context, builder, signature, arguments):
+        size = nbytes(x)
+        flush = ".ftz" if size == 8 else ""
+        text = f"rsqrt.approx{flush}.{PTX_TYPE[size]} $0, $1;"
+        result, letter = context.get_data_type(x), LETTER[size]
+        return asm(builder, result, arguments, text, f"={letter},{letter}", effect=False)
+
+    return x(x), codegen
 
 
 @intrinsic

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from numba import cuda
 
-from .arithmetic import divide, fma, opaque, quotient, select
+from .arithmetic import divide, fma, inverse_root_approximation, opaque, quotient, select
 from .async_copy import commit_async, copy_async, wait_async
 from .device_functions import called, inlined
 from .emit import REALS, types
@@ -75,5 +75,6 @@ __all__ = [
     "fma",
     "select",
     "divide",
+    "inverse_root_approximation",
     "quotient",
 ]

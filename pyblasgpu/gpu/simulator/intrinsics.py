@@ -62,6 +62,7 @@ __all__ = [
     "called",
     "fma",
     "divide",
+    "inverse_root_approximation",
     "quotient",
     "select",
     "is_aligned",
@@ -272,6 +273,13 @@ def select(ok: bool, x, y):
 def divide(x, y):
     """``x / y`` as IEEE 754 has it: by zero it gives inf or NaN."""
     return np.divide(x, y)
+
+
+def inverse_root_approximation(x):
+    """``1 / sqrt(x)``, with the relative error that the instruction may have; zero for a subnormal float64."""
+    if x.dtype == np.float64 and abs(x) < np.finfo(np.float64).tiny:
+        x = x * 0
+    return (1 / np.sqrt(x) * (1 + 2.0**-22)).astype(x.dtype)
 
 
 def quotient(x: int, y: int) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from .memory import Pointer
 from .schedule import gives_way
 from .thread import current_thread
@@ -18,19 +20,24 @@ __all__ = [
 ]
 
 
+def _flag(flags: Pointer, i: int) -> np.ndarray:
+    """The int32 of ``flags[i]``: the first of it, if it is a float64."""
+    return flags.array[flags.span(i, 1)].view(np.int32)[:1]
+
+
 def set_flag_release(flags: Pointer, i: int) -> None:
     """Set ``flags[i]``: a block that takes it reads what this thread knows to be written."""
-    flags.array[flags.span(i, 1)] = 1
+    _flag(flags, i)[0] = 1
     current_thread().block.publish(flags.offset(i))
 
 
 def try_take_flag(flags: Pointer, i: int) -> bool:
     """Whether ``flags[i]`` was set; it is not any more."""
-    thread, at = current_thread(), flags.span(i, 1)
-    if not flags.array[at].any():
+    thread, flag = current_thread(), _flag(flags, i)
+    if not flag[0]:
         thread.stall()
         return False
-    flags.array[at] = 0
+    flag[0] = 0
     thread.block.learn(flags.offset(i), once=True)
     return True
 
@@ -40,9 +47,9 @@ def atomic_add(flags: Pointer, i: int, count: int) -> int:
 
     Other blocks come in between, so that those that have their numbers run in any order.
     """
-    thread, at = current_thread(), flags.span(i, 1)
-    before = int(flags.array[at][0])
-    flags.array[at] = before + count
+    thread, flag = current_thread(), _flag(flags, i)
+    before = int(flag[0])
+    flag[0] = before + count
     thread.block.launch.events += 1
     thread.stall()
     return before
@@ -53,12 +60,12 @@ def load_acquire(flags: Pointer, i: int) -> int:
 
     A thread that reads what it read before gives way to other blocks.
     """
-    thread, at = current_thread(), flags.span(i, 1)
-    if thread.last_flags.get(at.start) == flags.array[at][0]:
+    thread, at, flag = current_thread(), flags.span(i, 1).start, _flag(flags, i)
+    if thread.last_flags.get(at) == flag[0]:
         thread.stall()
-    thread.last_flags[at.start] = flags.array[at][0]
+    thread.last_flags[at] = flag[0]
     thread.block.learn(flags.offset(i), once=False)
-    return int(flags.array[at][0])
+    return int(flag[0])
 
 
 def store_release(flags: Pointer, i: int, value: int) -> None:
@@ -78,7 +85,7 @@ def store_relaxed(flags: Pointer, i: int, value: int) -> None:
 
 def _store(flags: Pointer, i: int, value: int, written: bool) -> None:
     thread = current_thread()
-    flags.array[flags.span(i, 1)] = value
+    _flag(flags, i)[0] = value
     thread.block.publish(flags.offset(i), written)
     if gives_way():
         thread.stall()

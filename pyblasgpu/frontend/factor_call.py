@@ -1,0 +1,137 @@
+"""Calls of factorisations: an array is worked on in place, and integers come beside it (info, pivots)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from .call import Call, on_device
+from .device_integers import DeviceIntegers
+from .layouts import Layout
+from .lazy_routines import copy, enqueue
+from .staging import run_staged
+
+__all__ = ["ONE", "FactorCall"]
+
+#: The count of integers of `FactorCall.run_factor` that stands for one number a matrix, not an array of one.
+ONE = -1
+
+
+class FactorCall(Call):
+    """One call of a routine of LAPACK's: its arrays described and checked, then run."""
+
+    __slots__ = ()
+
+    @on_device
+    def run_factor(
+        self,
+        cpu: Callable[..., Any],
+        prepare: Callable[..., Any],
+        inputs: tuple[Any, ...],
+        source: Any,
+        counts: tuple[int, ...] = (ONE,),
+    ) -> tuple[Any, ...]:
+        """Run the routine; return the caller's array and the integers.
+
+        Parameters
+        ----------
+        cpu : callable
+            ``cpu(*integers, *arrays, out)`` computes with NumPy arrays; integers are int32 arrays of shape
+            (..., count, 1), which it fills.
+        prepare : callable
+            ``prepare((1,), operands)`` gives the launch list for `Operand` views: the integers, one a matrix
+            or a column of them, in the first four bytes of each element; the inputs, transpositions applied;
+            the output.
+        inputs : tuple of (array, Trans)
+            Inputs that are read, of `Call.inputs`.
+        source : array
+            What the output holds at first; the output itself if it is updated in place.
+        counts : tuple of int
+            How many integers a matrix has of each kind, or `ONE`.
+
+        Returns
+        -------
+        tuple
+            The output, then integers: of host arrays an int or a NumPy array, else `DeviceIntegers`.
+        """
+        if self.library.host:
+            found = self._run_host(cpu, prepare, inputs, source, counts)
+            integers = [_plain(array, count) for array, count in zip(found, counts, strict=True)]
+        else:
+            layouts = tuple(self._new_integers(abs(count)) for count in counts)
+            if self.out is not source and 0 not in self.out.shape:
+                copy(source, self.out, self.stream)
+            if 0 not in self.out.shape:
+                read = [layout.op(trans) for layout, trans in inputs]
+                self._enqueue(prepare, (1,), (*layouts, *read, self.out), None)
+            else:
+                self._clear(layouts)
+            self.library.hold([layout.owner for layout in layouts], self.stream)
+            integers = [
+                DeviceIntegers(layout, count == ONE, self.stream)
+                for layout, count in zip(layouts, counts, strict=True)
+            ]
+        return self._delivered(), *integers
+
+    def _new_integers(self, count: int) -> Layout:
+        """Device memory for `count` integers a matrix, an element each."""
+        shape = (*self.out.shape[:-2], count, 1)
+        library, device = self.library, self.out.device
+        # libraries differ in what they do with empty arrays
+        made = library.empty((max(prod(shape), 1), 1), self.dtype, device, self.stream)
+        strides = tuple(int(prod(shape[i + 1 :])) for i in range(len(shape)))
+        return library.layout(made, self.dtype, self.stream)._replace(shape=shape, strides=strides)
+
+    def _clear(self, layouts: tuple[Layout, ...]) -> None:
+        """Zeros for matrices without elements, for which nothing is launched."""
+        memory = import_module("..gpu.memory", __package__)
+        for layout in layouts:
+            nbytes = prod(layout.shape) * self.dtype.itemsize
+            if nbytes:
+                memory.clear(layout.pointer, nbytes, self.stream)
+
+    def _run_host(
+        self,
+        cpu: Callable[..., Any],
+        prepare: Callable[..., Any],
+        inputs: tuple[Any, ...],
+        source: Any,
+        counts: tuple[int, ...],
+    ) -> list[np.ndarray]:
+        """Compute host arrays, here or on a device; the integers as arrays of shape (..., count, 1)."""
+        out = self.out
+        integers = [np.zeros((*out.shape[:-2], abs(count), 1), np.int32) for count in counts]
+        if 0 in out.shape:
+            return integers
+        if self.backend == "cpu":
+            if source is not out:
+                np.copyto(out, source)
+            cpu(*integers, *[array for array, _ in inputs], out)
+            return integers
+        assert self.device is not None
+        elements = [np.empty(array.shape, self.dtype.name) for array in integers]
+        cuda = partial(enqueue, prepare)
+        run_staged(
+            cuda,
+            inputs,
+            (1,),
+            out,
+            source,
+            (self.dtype, self.dtype),
+            self.device,
+            self.stream,
+            integers=tuple(elements),
+        )
+        return [array.view(np.int32)[..., :1] for array in elements]
+
+
+def _plain(array: np.ndarray, count: int) -> Any:
+    """Integers of shape (..., count, 1) as callers get them."""
+    if count != ONE:
+        return np.ascontiguousarray(array[..., 0])
+    return int(array[0, 0]) if array.ndim == 2 else np.ascontiguousarray(array[..., 0, 0])

@@ -1,0 +1,1 @@
+"""Kernels that factor and invert."""

@@ -1,0 +1,83 @@
+"""What the Configs of the factorisations' leaves share: a triangle in shared memory, a block a matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+from ...errors import require
+from ...types import DTYPES, Dtype
+
+__all__ = ["TriangleInShared"]
+
+VECTOR = 16  # bytes of a load from shared memory
+
+
+@dataclass(frozen=True)
+class TriangleInShared:
+    """Config of a kernel that has a triangle in shared memory, by columns.
+
+    Attributes
+    ----------
+    dtype : str
+        's', 'd', 'c' or 'z'.
+    ORDER : int
+        The largest order of the triangle.
+    DIM : int
+        Threads of a block.
+    """
+
+    dtype: str
+    ORDER: int = 64
+    DIM: int = 128
+
+    #: The orders that `serving` chooses from.
+    ORDERS: ClassVar[tuple[int, ...]] = (32, 64, 128)
+
+    def __post_init__(self) -> None:
+        require(0 < self.DIM <= 1024, "max_threads", "0 < DIM <= 1024", DIM=self.DIM)
+        require(self.DIM % 32 == 0, "whole_warps", "DIM % 32 == 0", DIM=self.DIM)
+        require(
+            self.ORDER > 0 and self.ORDER % 8 == 0, "order", "ORDER > 0 and ORDER % 8 == 0", ORDER=self.ORDER
+        )
+        require(self.DIM >= self.ORDER, "thread_a_row", "DIM >= ORDER", DIM=self.DIM, ORDER=self.ORDER)
+
+    @cached_property
+    def dtype_facts(self) -> Dtype:
+        return DTYPES[self.dtype]
+
+    @property
+    def threads(self) -> int:
+        return self.DIM
+
+    @property
+    def min_blocks(self) -> int:
+        return 1
+
+    @property
+    def vector(self) -> int:
+        """Elements of a vector from shared memory."""
+        return VECTOR // self.dtype_facts.itemsize
+
+    @property
+    def lead(self) -> int:
+        """Elements from column to column: a vector more than a column, against bank conflicts."""
+        return self.ORDER + self.vector
+
+    @property
+    def shared_elements(self) -> int:
+        return self.ORDER * self.lead
+
+    @property
+    def shared_bytes(self) -> int:
+        return -(-self.shared_elements * self.dtype_facts.itemsize // 16) * 16
+
+    def serving(self, order: int) -> Self:
+        """The Config for matrices of up to `order` rows: with a smaller ORDER where that is enough."""
+        enough = [each for each in self.ORDERS if order <= each < self.ORDER]
+        return self._with_order(enough[0]) if enough else self
+
+    def _with_order(self, order: int) -> Self:
+        changes: dict[str, Any] = {"ORDER": order, "DIM": max(self.DIM * order // self.ORDER, order)}
+        return replace(self, **changes)

@@ -1,0 +1,80 @@
+"""The lower triangle of a matrix into shared memory and back, whatever the order in which it lies."""
+
+from __future__ import annotations
+
+from ...gpu.backend import cuda, device_function, ptx
+from ..common.coalesced_index import coalesced_index
+from ..common.triangle_panel import block_copier
+from .leaf_config import TriangleInShared
+
+__all__ = ["triangle_loader", "triangle_writer"]
+
+
+def triangle_loader(config: TriangleInShared, strict: bool = False):
+    """``load(shared, a, row_stride, col_stride, t, n)``: zeros above the diagonal and beyond `n`; all threads
+    have it after. What the other triangle holds is not read; nor is the diagonal if `strict`.
+    """
+    ORDER, LEAD = config.ORDER, config.lead
+    first = 1 if strict else 0
+    by_rows, by_columns = (
+        block_copier(config, ORDER, ORDER, 1, LEAD, rows_are_neighbours, first, unrolls=False)
+        for rows_are_neighbours in (True, False)
+    )
+    commit, wait = ptx.commit_async, ptx.wait_async(0)
+
+    @device_function
+    def load(shared, a, row_stride, col_stride, t, n):
+        if abs(row_stride) <= abs(col_stride):
+            by_rows(shared, a, row_stride, col_stride, t, n, n, 0)
+        else:
+            by_columns(shared, a, row_stride, col_stride, t, n, n, 0)
+        commit()
+        wait()
+        cuda.syncthreads()
+
+    return load
+
+
+def _writer_in_order(config: TriangleInShared, by_rows: bool, real_diagonal: bool):
+    """The writer of `triangle_writer` for one order in memory."""
+    facts, ORDER, LEAD = config.dtype_facts, config.ORDER, config.lead
+    real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
+    over, store, select = coalesced_index(ORDER, ORDER, config.threads, by_rows), ptx.store_global, ptx.select
+    ROUNDS, place, has, following, at_first = over.count, over.place, over.has, over.following, over.first
+    int32, opaque = ptx.types.int32, ptx.opaque
+    REAL_DIAGONAL = real_diagonal and facts.is_complex
+
+    @device_function
+    def write(a, shared, row_stride, col_stride, t, n, first):
+        at = at_first(t, row_stride, col_stride)
+        for k in range(opaque(int32(ROUNDS))):
+            i, j = place(t, k)
+            if has(t, k):
+                ok = (i < n) & (i - j >= first)
+                for part in range(PARTS):
+                    value = shared[(i + j * LEAD) * PARTS + part]
+                    if REAL_DIAGONAL and part == 1:
+                        value = select(i == j, real(0), value)
+                    store(a, at * PARTS + part, value, ok)
+            at = following(at, t, k, row_stride, col_stride)
+
+    return write
+
+
+def triangle_writer(config: TriangleInShared, real_diagonal: bool = False):
+    """``write(a, shared, row_stride, col_stride, t, n, first)``: the elements with ``i - j >= first`` back.
+
+    With `real_diagonal` imaginary parts of the diagonal become zero.
+    """
+    by_rows, by_columns = (
+        _writer_in_order(config, rows_are_neighbours, real_diagonal) for rows_are_neighbours in (True, False)
+    )
+
+    @device_function
+    def write(a, shared, row_stride, col_stride, t, n, first):
+        if abs(row_stride) <= abs(col_stride):
+            by_rows(a, shared, row_stride, col_stride, t, n, first)
+        else:
+            by_columns(a, shared, row_stride, col_stride, t, n, first)
+
+    return write

@@ -1,0 +1,118 @@
+"""The Cholesky factor of a Hermitian positive definite A in place: L L^H = A, or U^H U = A.
+
+A is normalised once: the upper triangle of A is the lower one of its transpose, and so are the factors. The
+recursion splits off as many rows as a power of two, at most `PANEL`, and ends in leaves of one launch:
+
+    [A11    ]      factor A11 = L11 L11^H
+    [A21 A22]      A21 := A21 L11^-H (TRSM), A22 -= A21 A21^H (a triangle by GEMM), factor A22
+
+The first leaf sets info; the others leave it, and their blocks, where an earlier pivot was not positive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..dispatch.choose import select
+from ..dispatch.overrides import get_override
+from ..gpu.device import current
+from ..kernels.factor import potrf_leaf
+from ..operands import Operand
+from ..types import Diag, Region, Side, Uplo
+from . import trsm
+from .copies import emit_copy, emit_copy_to_workspace, emit_scale
+from .gemm import emit_gemm
+from .launch_list import LaunchList, cached_launch_list
+from .triangular import split
+
+__all__ = ["PANEL", "emit", "emit_lower", "emit_readable", "emit_zeros_beyond", "launch_list", "with_alpha"]
+
+#: Rows of the largest block that the recursion splits off.
+PANEL = 1 << 30
+
+
+def launch_list(info: Operand, a: Operand, *, uplo: Uplo, clean: bool = False) -> LaunchList | None:
+    """What the routine runs, for operands that lie like these; it is run with alpha 1.
+
+    Parameters
+    ----------
+    info : Operand
+        One element a matrix of the batch; its first four bytes become an int32: 0, or the number (from 1) of
+        the first pivot that is not positive.
+    a : Operand
+        n by n, of which the `uplo` triangle is read and becomes the factor; the imaginary parts of the
+        diagonal are not read, and become zero.
+    uplo : Uplo
+    clean : bool
+        Whether the other triangle becomes zero; else it is neither read nor written.
+
+    Returns
+    -------
+    LaunchList or None
+        None where there is nothing to do.
+    """
+    return None if a.is_empty else cached_launch_list(emit, (info, a), (uplo, clean))
+
+
+def emit(launches: LaunchList, info: Operand, a: Operand, uplo: Uplo, clean: bool) -> None:
+    """Emit the whole call."""
+    if clean:
+        emit_zeros_beyond(launches, a, uplo)
+    lower = a if uplo is Uplo.LOWER else a.T
+    emit_readable(launches, lower, lambda readable: emit_lower(launches, info, readable))
+
+
+def emit_zeros_beyond(launches: LaunchList, a: Operand, uplo: Uplo) -> None:
+    """Emit zeros in the strict other triangle."""
+    if a.rows > 1:
+        beyond = a.T if uplo is Uplo.LOWER else a
+        emit_scale(launches, 0.0, beyond, zero=True, region=Region.STRICT_LOWER)
+
+
+def emit_readable(launches: LaunchList, a: Operand, emit: Callable[[Operand], None]) -> None:
+    """Emit what ``emit(a)`` does to the lower triangle of A, by way of a copy where kernels cannot read A."""
+    if a.pointer % a.dtype.itemsize == 0:
+        emit(a)
+        return
+    readable = emit_copy_to_workspace(launches, a)
+    emit(readable)
+    emit_copy(launches, 1.0, readable, a, Region.LOWER)
+
+
+def emit_lower(launches: LaunchList, info: Operand, a: Operand, before: int = 0) -> None:
+    """Emit the factor of a lower triangle, before which as many rows come in the whole matrix."""
+    n = a.rows
+    config = select(potrf_leaf.STEM, launches.dtype, "", (n,), current(launches.device)).config
+    if n <= config.ORDER:
+        _emit_leaf(launches, config.serving(n), info, a, before)
+        return
+    first = min(max(split(n), config.ORDER), max(get_override("potrf") or PANEL, config.ORDER))
+    rest = n - first
+    a11, a21 = a.block(0, 0, first, first), a.block(first, 0, rest, first)
+    a22 = a.block(first, first, rest, rest)
+    emit_lower(launches, info, a11, before)
+    right = a11.T.conjugate()
+    with_alpha(launches, 1.0, lambda: trsm.emit(launches, right, a21, Side.RIGHT, Uplo.UPPER, Diag.NON_UNIT))
+    region = Region.of(Uplo.LOWER, hermitian=a.dtype.is_complex)
+    emit_gemm(launches, -1.0, a21, a21.T.conjugate(), 1.0, a22, region)
+    emit_lower(launches, info, a22, before + first)
+
+
+def with_alpha(launches: LaunchList, alpha: float, emit: Callable[[], None]) -> None:
+    """Emit what ``emit()`` does with a number for the alpha of the call; its scratch is free again after it."""
+    first = len(launches.entries)
+    with launches.temporary():
+        emit()
+    from .launch_list import ALPHA
+
+    launches.entries[first:] = [
+        entry._replace(scalars=tuple(alpha if each == ALPHA else each for each in entry.scalars))
+        for entry in launches.entries[first:]
+    ]
+
+
+def _emit_leaf(launches: LaunchList, config, info: Operand, a: Operand, before: int) -> None:
+    def integers(info: Operand, a: Operand) -> tuple[int, ...]:
+        return a.rows, before, a.row_stride, a.col_stride, info.batch_stride, a.batch_stride
+
+    launches.emit(potrf_leaf.source(config), 1, (info, a), integers, ())

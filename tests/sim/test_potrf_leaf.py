@@ -1,0 +1,173 @@
+"""`potrf_leaf` on small panels: exact factors, every dtype and order in memory, and bad pivots."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from pyblasgpu.errors import ConfigError
+from pyblasgpu.kernels.factor import potrf_leaf
+from pyblasgpu.kernels.factor.potrf_leaf import PotrfLeaf
+from pyblasgpu.testing.reference import fenced
+from pyblasgpu.types import DTYPES
+
+from .launching import run, strides
+
+NAN = float("nan")
+
+
+def factors(rng, batch: int, n: int, dtype) -> np.ndarray:
+    """Lower triangles of well-conditioned factors."""
+    lower = np.tril(rng.uniform(-1, 1, (batch, n, n)) / 4)
+    if dtype.is_complex:
+        lower = lower + 1j * np.tril(rng.uniform(-1, 1, (batch, n, n)) / 4, -1)
+    lower[:, range(n), range(n)] = rng.uniform(1, 2, (batch, n))
+    return lower.astype(dtype.name)
+
+
+def hermitian(lower: np.ndarray) -> np.ndarray:
+    """The matrix of which `lower` is the factor: its lower triangle, and NaN where nothing is read."""
+    wide = lower.astype(np.result_type(lower.dtype, np.float64))
+    a = (wide @ wide.swapaxes(1, 2).conj()).astype(lower.dtype)
+    n = a.shape[-1]
+    a[:, *np.triu_indices(n, 1)] = NAN
+    if a.dtype.kind == "c":
+        a.imag[:, range(n), range(n)] = NAN
+    return a
+
+
+def small(letter: str, order: int = 16, threads: int = 32) -> PotrfLeaf:
+    """Two panels of eight columns."""
+    return PotrfLeaf(letter, order, threads, 8)
+
+
+def factor(a, info, config, before=0, kernels=potrf_leaf) -> None:
+    """Factor a batch in place; `info` holds an int32 an element."""
+    batch, n, _ = a.shape
+    steps = strides(a)
+    run(kernels.source(config), 1, (info, a), (n, before, *steps[1:], 1, steps[0]), (), batch)
+
+
+def numbers(info: np.ndarray) -> list[int]:
+    """The infos, of which each is the first int32 of its element."""
+    return info.view(np.int32)[:: info.itemsize // 4].tolist()
+
+
+def check(letter="d", n=13, order="F", batch=1, kernels=potrf_leaf, threads=32, size=16) -> None:
+    """The factor of a random matrix within a few units in the last place, between fences."""
+    dtype, rng = DTYPES[letter], np.random.default_rng(n)
+    lower = factors(rng, batch, n, dtype)
+    a, unharmed = fenced(hermitian(lower), order)
+    info = np.full(batch, NAN, dtype.name)
+    config = kernels.PotrfLeaf(letter, size, threads, 8)
+    factor(a, info, config, kernels=kernels)
+    assert numbers(info) == [0] * batch
+    rows, cols = np.tril_indices(n)
+    bound = 40 * dtype.unit_roundoff * max(n, 4)
+    assert abs(a[:, rows, cols] - lower[:, rows, cols]).max() < bound
+    assert np.isnan(a.real[:, *np.triu_indices(n, 1)]).all()
+    assert not a.imag[:, range(n), range(n)].any()
+    assert unharmed()
+
+
+@pytest.mark.parametrize("letter, order", list(product(DTYPES, "CF")))
+def test_every_dtype_and_order(letter, order):
+    for n in (1, 5, 8, 13, 16):
+        check(letter, n, order)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_batches(letter):
+    check(letter, 11, batch=3)
+
+
+def test_more_threads_than_rows_and_more_tiles_than_threads():
+    check("d", 21, threads=64, size=24)
+    check("d", 32, threads=32, size=32)
+
+
+def bad_pivot(letter="d", n=14, at=5, before=0, kernels=potrf_leaf, value=-1.0) -> None:
+    """The first pivot that is not positive is told, and the columns before it are factored."""
+    dtype = DTYPES[letter]
+    lower = factors(np.random.default_rng(at), 2, n, dtype)
+    a = hermitian(lower)
+    a[0, at, at] = value
+    info = np.full(2, 0, dtype.name)
+    factor(a, info, kernels.PotrfLeaf(letter, 16, 32, 8), before, kernels)
+    assert numbers(info) == [before + at + 1, 0]
+    rows, cols = np.tril_indices(n)
+    kept = cols < at
+    error = abs(a[0, rows[kept], cols[kept]] - lower[0, rows[kept], cols[kept]])
+    assert error.max(initial=0) < 300 * dtype.unit_roundoff
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("at", [0, 3, 4, 9, 13])
+def test_a_bad_pivot(letter, at):
+    bad_pivot(letter, at=at)
+
+
+@pytest.mark.parametrize("value", [0.0, NAN, float("-inf")])
+def test_pivots_that_are_not_positive(value):
+    bad_pivot(value=value)
+
+
+def test_rows_before():
+    bad_pivot(before=64)
+
+
+def earlier_pivot(kernels=potrf_leaf) -> None:
+    """Where an earlier pivot was bad nothing changes; elsewhere the matrix is factored."""
+    lower = factors(np.random.default_rng(1), 2, 9, DTYPES["d"])
+    a = hermitian(lower)
+    before, info = a.copy(), np.zeros(2)
+    info.view(np.int32)[0] = 7
+    factor(a, info, kernels.PotrfLeaf("d", 16, 32, 8), 16, kernels)
+    assert numbers(info) == [7, 0]
+    np.testing.assert_array_equal(a[0], before[0])
+    np.testing.assert_allclose(np.tril(a[1]), lower[1], rtol=1e-13)
+
+
+def test_an_earlier_bad_pivot():
+    earlier_pivot()
+
+
+@pytest.mark.parametrize("letter", "sd")
+@pytest.mark.parametrize("exponent", [-1, 1])
+def test_tiny_and_huge_pivots(letter, exponent):
+    """Subnormal ones too: nothing is flushed."""
+    dtype = DTYPES[letter]
+    limits = np.finfo(dtype.name)
+    size = limits.smallest_subnormal * 1024 if exponent < 0 else limits.max / 8
+    a = np.full((1, 5, 5), NAN, dtype.name)
+    a[0, range(5), range(5)] = size
+    a[0, *np.tril_indices(5, -1)] = 0
+    info = np.zeros(1, dtype.name)
+    factor(a, info, small(letter))
+    assert numbers(info) == [0]
+    np.testing.assert_allclose(np.diagonal(a[0]), np.sqrt(a.dtype.type(size)), rtol=4 * dtype.unit_roundoff)
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"DIM": 2048}, "max_threads"),
+        ({"DIM": 144}, "whole_warps"),
+        ({"ORDER": 100}, "order"),
+        ({"DIM": 64}, "thread_a_row"),
+        ({"BLK": 24}, "panels"),
+        ({"BLK": 2}, "panels"),
+    ],
+)
+def test_rules(changes, rule):
+    with pytest.raises(ConfigError) as caught:
+        PotrfLeaf("d", **changes)
+    assert caught.value.rule == rule
+
+
+def test_smaller_matrices_have_smaller_blocks():
+    config = PotrfLeaf("d")
+    found = [(config.serving(n).ORDER, config.serving(n).DIM) for n in (1, 32, 33, 64, 65, 128)]
+    assert found == [(32, 32), (32, 32), (64, 128), (64, 128), (128, 256), (128, 256)]
