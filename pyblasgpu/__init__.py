@@ -21,6 +21,7 @@ __all__ = [
     "hemm",
     "her2k",
     "herk",
+    "lapack",
     "linalg",
     "override",
     "plan_gemm",
@@ -36,7 +37,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from . import errors
-    from .api import blas, linalg
+    from .api import blas, lapack, linalg
     from .api.explain import explain
     from .api.level3 import gemm, trmm, trsm
     from .api.plans import plan_gemm, plan_trmm, plan_trsm
@@ -57,6 +58,7 @@ _HOME = {
     "hemm": "api.symmetric",
     "her2k": "api.rank_k",
     "herk": "api.rank_k",
+    "lapack": None,
     "linalg": None,
     "override": "dispatch.overrides",
     "plan_gemm": "api.plans",

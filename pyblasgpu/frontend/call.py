@@ -39,12 +39,12 @@ from .layouts import (
     is_injective,
     shares_memory,
 )
-from .lazy_routines import copy, enqueue, launch_list_of, routine
+from .lazy_routines import enqueue, launch_list_of, routine
 from .staging import run_staged
 from .streams import device_for, on_device, stream_of, stream_pointer
 from .vectors import Vector, column
 
-__all__ = ["Call", "on_device", "routine", "launch_list_of"]
+__all__ = ["Call", "copy", "on_device", "routine", "launch_list_of"]
 
 #: The types of flags that stay what they are; `type` is that of the flags' types.
 _CONSTANT = (str, int, Enum, np.generic, type, type(None))
@@ -376,6 +376,12 @@ class Call:
         passed = set(map(id, (*self.arrays, self.result)))
         description = self.library.read(owners) if passed.issuperset(map(id, owners)) else None
         return None if description is None else (key, *description[0])
+
+
+def copy(source: Layout, target: Layout, stream: int) -> None:
+    """Enqueue a copy of an array, whose leading dimensions broadcast to the target's."""
+    for source_operand, target_operand in batches((source, target)):
+        routine("copy")(1, source_operand, target_operand, stream)
 
 
 def _is_same(x: Any, y: Any) -> bool:

@@ -18,13 +18,13 @@ import numpy as np
 
 from ..types import Diag, Side, Trans, Uplo
 
-__all__ = ["gemm", "gemmtr", "symm", "syr2k", "syrk", "trmm", "trsm"]
+__all__ = ["gemm", "gemmtr", "quietly", "symm", "syr2k", "syrk", "trmm", "trsm"]
 
 
 _Function = TypeVar("_Function", bound=Callable[..., None])
 
 
-def _quietly(function: _Function) -> _Function:
+def quietly(function: _Function) -> _Function:
     """`function` with IEEE's results, whatever NumPy is set to do about overflow: it would raise too late."""
 
     @wraps(function)
@@ -35,7 +35,7 @@ def _quietly(function: _Function) -> _Function:
     return cast(_Function, quiet)
 
 
-@_quietly
+@quietly
 def gemm(
     alpha: Any, a: np.ndarray, b: np.ndarray, beta: Any, c: np.ndarray, trans_a: Trans, trans_b: Trans
 ) -> None:
@@ -71,7 +71,7 @@ def trsm(alpha: Any, a: np.ndarray, b: np.ndarray, side: Side, uplo: Uplo, trans
     _triangular("trsm", alpha, a, b, side, uplo, trans, diag)
 
 
-@_quietly
+@quietly
 def _triangular(
     name: str, alpha: Any, a: Any, b: Any, side: Side, uplo: Uplo, trans: Trans, diag: Diag
 ) -> None:
@@ -165,7 +165,7 @@ def _scaled(x: Any, exponents: Any) -> np.ndarray:
     return result
 
 
-@_quietly
+@quietly
 def symm(
     alpha: Any,
     a: np.ndarray,
@@ -225,7 +225,7 @@ def syr2k(
     _rank_k("r2k", alpha, (a, b), beta, c, uplo, trans, hermitian, is_new_output)
 
 
-@_quietly
+@quietly
 def _rank_k(
     stem: str,
     alpha: Any,
@@ -268,7 +268,7 @@ def _factors(factors: list[np.ndarray], conj: bool, hermitian: bool) -> tuple[li
     return [np.asfortranarray(x.conj() if conj else x) for x in factors], 0
 
 
-@_quietly
+@quietly
 def gemmtr(
     alpha: Any,
     a: np.ndarray,

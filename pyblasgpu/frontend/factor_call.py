@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from .call import Call, on_device
+from .call import Call, copy, on_device
 from .device_integers import DeviceIntegers
 from .layouts import Layout
-from .lazy_routines import copy, enqueue
+from .lazy_routines import enqueue
 from .staging import run_staged
 
 __all__ = ["ONE", "FactorCall"]

@@ -7,9 +7,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from .layouts import Layout, batches
-
-__all__ = ["copy", "enqueue", "launch_list_of", "routine"]
+__all__ = ["enqueue", "launch_list_of", "routine"]
 
 
 @cache
@@ -32,9 +30,3 @@ def enqueue(prepare: Callable[..., Any], scalars: tuple[Any, ...], operands: Any
     launches = prepare(scalars, operands)
     if launches is not None:
         launches.run([operand.pointer for operand in operands], *scalars, stream=stream)
-
-
-def copy(source: Layout, target: Layout, stream: int) -> None:
-    """Enqueue a copy of an array, whose leading dimensions broadcast to the target's."""
-    for source_operand, target_operand in batches((source, target)):
-        routine("copy")(1, source_operand, target_operand, stream)

@@ -22,7 +22,7 @@ from ..types import Diag, Region, Side, Uplo
 from . import trsm
 from .copies import emit_copy, emit_copy_to_workspace, emit_scale
 from .gemm import emit_gemm
-from .launch_list import LaunchList, cached_launch_list
+from .launch_list import ALPHA, LaunchList, cached_launch_list
 from .triangular import split
 
 __all__ = ["PANEL", "emit", "emit_lower", "emit_readable", "emit_zeros_beyond", "launch_list", "with_alpha"]
@@ -99,12 +99,10 @@ def emit_lower(launches: LaunchList, info: Operand, a: Operand, before: int = 0)
 
 
 def with_alpha(launches: LaunchList, alpha: float, emit: Callable[[], None]) -> None:
-    """Emit what ``emit()`` does with a number for the alpha of the call; its scratch is free again after it."""
+    """Emit what ``emit()`` does with a number for the alpha of the call; its scratch is free after it."""
     first = len(launches.entries)
     with launches.temporary():
         emit()
-    from .launch_list import ALPHA
-
     launches.entries[first:] = [
         entry._replace(scalars=tuple(alpha if each == ALPHA else each for each in entry.scalars))
         for entry in launches.entries[first:]

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import pyblasgpu
-from pyblasgpu import blas, errors, linalg
+from pyblasgpu import blas, errors, lapack, linalg
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -43,17 +43,19 @@ def summarised(page: str) -> set[str]:
 
 
 def test_every_public_name_is_in_the_reference():
-    modules = {"__version__", "blas", "errors", "linalg"}
+    modules = {"__version__", "blas", "errors", "lapack", "linalg"}
     expected = set(pyblasgpu.__all__) - modules | set(errors.__all__) - HELPERS
     assert summarised("index.md") == expected
 
 
-@pytest.mark.parametrize("module", [blas, linalg], ids=["blas", "linalg"])
+@pytest.mark.parametrize("module", [blas, lapack, linalg], ids=["blas", "lapack", "linalg"])
 def test_every_name_of_a_module_is_in_its_reference(module):
     assert summarised(f"{module.__name__.rsplit('.', 1)[1]}.md") == set(module.__all__)
 
 
-@pytest.mark.parametrize("module", [pyblasgpu, blas, linalg], ids=["pyblasgpu", "blas", "linalg"])
+@pytest.mark.parametrize(
+    "module", [pyblasgpu, blas, lapack, linalg], ids=["pyblasgpu", "blas", "lapack", "linalg"]
+)
 def test_dir_shows_public_names_alone(module):
     assert dir(module) == sorted(module.__all__)
     for name in dir(module):
@@ -62,7 +64,7 @@ def test_dir_shows_public_names_alone(module):
 
 FUNCTIONS = {
     f"{module.__name__}.{name}": getattr(module, name)
-    for module in (pyblasgpu, blas, linalg)
+    for module in (pyblasgpu, blas, lapack, linalg)
     for name in module.__all__
     if callable(getattr(module, name))
 }

@@ -23,7 +23,7 @@ LAYERS = [
     {"tuning"},
     {"build", "explain_command"},
     {"testing"},
-    {"__init__", "blas", "info", "linalg"},
+    {"__init__", "blas", "info", "lapack", "linalg"},
     {"api"},
     {"frontend"},
     {"routines"},

@@ -45,8 +45,9 @@ def divide(_, x, y):
 
 @intrinsic
 def inverse_root_approximation(_, x):
-    """``1 / sqrt(x)`` to some 20 bits: one instruction. Of float64 the lower half of `x` is not looked at, and
-    subnormal numbers count as zero.
+    """``1 / sqrt(x)`` to some 20 bits: one instruction.
+
+    Of float64 the lower half of `x` is not looked at, and subnormal numbers count as zero.
     """
 
     def codegen(context, builder, signature, arguments):

@@ -1,8 +1,9 @@
-"""``potrf_leaf``: the Cholesky factor of small Hermitian matrices in place, a block a matrix, L in shared memory.
+"""``potrf_leaf``: the Cholesky factor of small Hermitian matrices in place, a block of threads each.
 
-Panels of BLK columns are factored one after the other, a thread a row, the row's part of the panel in
-registers. Four columns at a time: all threads factor the four-by-four block of pivots themselves, so that two
-barriers serve four columns. Then what is right of the panel is updated in tiles of four by four.
+The matrix is in shared memory. Panels of BLK columns are factored one after the other, a thread a row, the
+row's part of the panel in registers. Four columns at a time: all threads factor the four-by-four block of
+pivots themselves, so that two barriers serve four columns. Then what is right of the panel is updated in
+tiles of four by four.
 
 The chain of pivots is what the kernel takes. Nothing in it waits for another block, for a division or a
 square root. A pivot that is not positive stops nothing: it is noted, and what follows it is worth nothing.

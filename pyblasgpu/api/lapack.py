@@ -1,0 +1,59 @@
+"""scipy.linalg.lapack, name for name as far as it goes, on any arrays.
+
+Parameters, order, defaults and results are SciPy's: results are column-major, ``overwrite_a`` means *may*
+overwrite, `info` tells of bad pivots and raises nothing. Lists, numbers, integers and all floating-point
+arrays are cast to the routine's dtype. Beyond SciPy, stacks of matrices of shape (..., n, n) are taken, and
+the functions without a prefix take the dtype from the arrays.
+
+`info`, and pivots, of device arrays stay on the device, as `DeviceIntegers`: nothing waits until they are
+read. Device arrays run on their library's current stream, and ``PYBLASGPU_BACKEND`` sends host arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..arguments import Array
+from ..frontend.device_integers import DeviceIntegers
+from . import lapack_cholesky
+from .blas import find_best_blas_type
+from .lapack_cholesky import *  # noqa: F403
+
+__all__ = ["DeviceIntegers", "get_lapack_funcs", *lapack_cholesky.__all__]
+
+
+def get_lapack_funcs(
+    names: str | Sequence[str], arrays: Sequence[Array] = (), dtype: Any = None, ilp64: bool | str = False
+) -> Any:
+    """The functions of this module for the dtype of `arrays`.
+
+    Parameters
+    ----------
+    names : str or sequence of str
+        Without prefix: 'potrf', 'trtrs', ...
+    arrays : sequence of arrays, optional
+        Of one library; the functions are of the type that holds them all.
+    dtype : dtype, optional
+        Used if no arrays are given; by default float64.
+    ilp64 : bool or 'preferred', optional
+        Accepted; addresses have 64 bits in either case, and orders 32.
+
+    Returns
+    -------
+    callable or list of callable
+        One function for a str, a list for a sequence. Each has the attributes ``typecode``, ``prefix``,
+        ``dtype``, ``int_dtype`` and ``module_name``.
+
+    Raises
+    ------
+    ValueError
+        For a name that is not there.
+    """
+    prefix = find_best_blas_type(arrays, dtype)[0]
+    functions = []
+    for name in [names] if isinstance(names, str) else names:
+        if prefix + name not in __all__:
+            raise ValueError(f"LAPACK function {prefix}{name} could not be found")
+        functions.append(globals()[prefix + name])
+    return functions[0] if isinstance(names, str) else functions

@@ -1,0 +1,102 @@
+"""What the functions of `lapack` share: arrays as SciPy's wrappers take them, stacks of matrices besides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..arguments import Array, Flag, enabled
+from ..frontend.arrays import can_be_output, common_dtype, dtype_name, indexable, library_of, may_share_memory
+from ..frontend.factor_call import FactorCall
+from ..types import Dtype
+from .blas_arrays import as_matrix, common_dtype_of, may_overwrite
+from .level3 import common_batch_shape
+
+__all__ = ["as_stack", "dressed", "factor_call", "order_of", "routine_name", "types_text"]
+
+#: What has no shape of its own.
+_NUMBERS = (list, tuple, int, float, complex)
+
+
+def as_stack(name: str, argument: str, array: Array, dtype: Dtype | None) -> Array:
+    """`array` as a matrix or a stack of them; a vector is one column, a number one element."""
+    if isinstance(array, _NUMBERS) and np.ndim(array) > 2:
+        array = np.asarray(array)
+    if isinstance(array, _NUMBERS) or len(indexable(array, name, argument).shape) <= 2:
+        return as_matrix(name, argument, array, dtype)
+    array = indexable(array, name, argument)
+    if common_dtype(name, [dtype_name(array)], [argument]).is_complex and dtype and not dtype.is_complex:
+        raise TypeError(f"{name}: {argument} is complex, and the routine computes in {dtype.name}")
+    return array
+
+
+def order_of(name: str, argument: str, array: Array) -> int:
+    """The order of a square matrix, or of those of a stack."""
+    shape = tuple(array.shape)
+    if shape[-1] != shape[-2]:
+        raise ValueError(f"{name}: {argument} has shape {shape}; a square matrix, or a stack, is needed")
+    return int(shape[-1])
+
+
+def factor_call(
+    name: str,
+    dtype: Dtype | None,
+    inputs: dict[str, Array],
+    argument: str,
+    array: Array,
+    overwrite: Flag,
+) -> tuple[FactorCall, Any]:
+    """The call of a routine that works on `array` in place and reads `inputs`; and what its output holds at
+    first.
+
+    The output is `array` if it may be overwritten, else new and column-major. All arrays are as `as_stack`
+    leaves them.
+    """
+    wanted = dtype or common_dtype_of(name, (*inputs.values(), array))
+    allowed = enabled(overwrite, name, f"overwrite_{argument}")
+    stacked = {**inputs, argument: array}
+    call = FactorCall(name, stacked, None, None, None, wanted)
+    batch_shape: tuple[int, ...] = tuple(array.shape[:-2])
+    for other in inputs.values():
+        batch_shape = np.broadcast_shapes(batch_shape, common_batch_shape(name, other, array))
+    out = array if allowed and _may_overwrite(array, batch_shape, wanted, inputs) else None
+    rows, cols = array.shape[-2:]
+    call.set_output(out, batch_shape, rows, cols, column_major=True)
+    in_place = call.check_overlap(in_place=len(inputs))
+    return call, call.out if in_place else call.inputs[-1]
+
+
+def _may_overwrite(
+    array: Array, batch_shape: tuple[int, ...], dtype: Dtype, inputs: dict[str, Array]
+) -> bool:
+    """Whether the result goes into `array`: of host arrays where SciPy's would, of device arrays wherever it
+    can be written.
+    """
+    if tuple(array.shape[:-2]) != batch_shape:
+        return False
+    if library_of(array).host and len(array.shape) == 2:
+        return may_overwrite(array, dtype, inputs.values())
+    return can_be_output(array, dtype) and not any(may_share_memory(each, array) for each in inputs.values())
+
+
+def routine_name(stem: str, dtype: Dtype | None) -> str:
+    """The name of a routine for a dtype, or for any."""
+    return stem if dtype is None else dtype.letter + stem
+
+
+def types_text(dtype: Dtype | None) -> str:
+    """What a docstring tells of the dtype."""
+    return ", in the dtype that the arrays have together" if dtype is None else f", in {dtype.name}"
+
+
+def dressed(function: Any, name: str, dtype: Dtype | None, doc: str) -> Any:
+    """`function` with a name, a docstring, and the attributes of SciPy's wrappers."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    function.__module__ = function.module_name = "pyblasgpu.lapack"  # where users find it
+    if dtype is not None:
+        # what SciPy's functions carry; info and pivots have 32 bits
+        function.typecode = function.prefix = dtype.letter
+        function.dtype, function.int_dtype = np.dtype(dtype.name), np.dtype("int32")
+    return function

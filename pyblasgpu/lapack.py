@@ -1,0 +1,8 @@
+"""scipy.linalg.lapack's functions; see `pyblasgpu.api.lapack`."""
+
+from .api.lapack import *  # noqa: F403
+from .api.lapack import __all__, __doc__  # noqa: F401
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
