@@ -91,7 +91,7 @@ class FakeKernel:
             assert code != "i" or -(2**31) <= value < 2**31
         self.log.launches.append((self.source.name, grid, stream))
         self.log.pdl.append(pdl)
-        count = codes.count("p")
+        count = codes.count("p") + codes.count("w")
         scalars = [complex(*arguments[i : i + 2]) for i in range(len(codes) - len(reals), len(codes), 2)]
         numbers = arguments[count : len(arguments) - len(reals)]
         with np.errstate(all="ignore"):

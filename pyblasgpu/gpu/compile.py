@@ -46,8 +46,8 @@ __all__ = [
     "versions",
 ]
 
-#: Parameter codes: pointer to reals, int32, int64, real.
-CODES = "piqr"
+#: Parameter codes: pointer to reals, pointer to int32, int32, int64, real.
+CODES = "pwiqr"
 
 
 class CompileError(PyblasgpuError):
@@ -69,7 +69,7 @@ class KernelSource:
     real : str
         'float32' or 'float64', the type behind its pointers.
     parameters : str
-        A code a parameter: p pointer to reals, i int32, q int64, r real.
+        A code a parameter: p pointer to reals, w pointer to int32, i int32, q int64, r real.
     threads, min_blocks : int
         Launch bounds.
     shared_bytes : int
@@ -79,6 +79,8 @@ class KernelSource:
     reads_before_wait : tuple of int
         Pointers whose memory it reads before `ptx.grid_dependency_wait`: the launch right before it may not
         write there.
+    cooperative : bool
+        Its blocks wait for one another in any order, so all of a grid must be resident: it is launched so.
     """
 
     name: str
@@ -91,6 +93,7 @@ class KernelSource:
     shared_bytes: int
     build: Callable[[], Callable] = field(compare=False, repr=False)
     reads_before_wait: tuple[int, ...] = field(default=(), compare=False, repr=False)
+    cooperative: bool = field(default=False, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -217,7 +220,14 @@ def to_ptx(source: KernelSource, cc: tuple[int, int]) -> str:
     """The PTX of `source`."""
     types = backend.ptx.types
     real = backend.ptx.REALS[source.real]
-    meaning = {"p": backend.ptx.pointer_type(source.real), "i": types.int32, "q": types.int64, "r": real}
+    pointer_type = backend.ptx.pointer_type
+    meaning = {
+        "p": pointer_type(source.real),
+        "w": pointer_type("int32"),
+        "i": types.int32,
+        "q": types.int64,
+        "r": real,
+    }
     signature = tuple(meaning[code] for code in source.parameters)
     target = (*cc, "a") if cc >= (9, 0) else cc
     bounds = (source.threads, source.min_blocks)

@@ -27,7 +27,7 @@ PDL_WAVES = 3  # of blocks, from which on it does not matter where the first one
 _STATIC_LIMIT = 48 * 1024  # bytes of dynamic shared memory that need no opt-in
 #: What a driver says of machine code that is newer than itself, or of another architecture.
 _REFUSALS = ("CUDA_ERROR_INVALID_IMAGE", "CUDA_ERROR_NO_BINARY_FOR_GPU", "CUDA_ERROR_UNSUPPORTED_PTX_VERSION")
-_FORMAT = {"p": "Q", "i": "i", "q": "q", "float32": "f", "float64": "d"}
+_FORMAT = {"p": "Q", "w": "Q", "i": "i", "q": "q", "float32": "f", "float64": "d"}
 
 #: What `kernel` has made in this process.
 loaded_kernels: dict[tuple[KernelSource, int], Kernel] = {}
@@ -111,13 +111,17 @@ class LoadedKernel(Kernel):
             arguments.pack_reals(block.values, arguments.reals_at, *reals)
             block.reals = reals
         if block.grid is not grid or block.stream != stream or block.pdl is not pdl:
-            x, y, z = grid
-            block.aim(grid, stream, pdl, attributes=int(pdl and x * y * z >= self._pdl_from_blocks))
+            block.aim(grid, stream, pdl, attributes=int(self._has_attribute(grid, pdl)))
         # the driver copies the arguments during the call
         (error,) = self.driver_launch(block.config, self._function, block.address, 0)
         self.free_blocks.append(block)
         if error:
             check((error,), f"launch of {self.source.name}")
+
+    def _has_attribute(self, grid: tuple[int, int, int], pdl: bool) -> bool:
+        """Whether a launch is cooperative, of a kernel that needs it, or has PDL."""
+        x, y, z = grid
+        return x > 1 if self.source.cooperative else pdl and x * y * z >= self._pdl_from_blocks
 
     def _load_code(self, cc: tuple[int, int]) -> tuple[Any, Any]:
         """The library, which owns the code, and the kernel's function in the current context.
@@ -163,9 +167,14 @@ class LoadedKernel(Kernel):
         config.blockDimX, config.blockDimY, config.blockDimZ = self.source.threads, 1, 1
         config.sharedMemBytes = self.source.shared_bytes
         attribute = driver.CUlaunchAttribute()
-        attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
-        attribute.value.programmaticStreamSerializationAllowed = 1
-        config.attrs = [attribute]  # of a launch with PDL
+        names = driver.CUlaunchAttributeID
+        if self.source.cooperative:
+            attribute.id = names.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+            attribute.value.cooperative = 1
+        else:
+            attribute.id = names.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+            attribute.value.programmaticStreamSerializationAllowed = 1
+        config.attrs = [attribute]  # of a launch that is cooperative, or has PDL
         return config
 
 
@@ -194,7 +203,7 @@ class ArgumentLayout:
     """How the arguments of a kernel lie in memory: pointers, integers, reals, each part packed by itself."""
 
     def __init__(self, parameters: str, real: str):
-        parts = re.fullmatch("(p*)([iq]*)(r*)", parameters)
+        parts = re.fullmatch("([pw]*)([iq]*)(r*)", parameters)
         assert parts, "parameters are pointers, integers, reals, in this order"
         codes = "".join(_FORMAT.get(code, _FORMAT[real]) for code in parameters)
         self.offsets = _offsets("@" + codes)
@@ -346,8 +355,8 @@ class _Simulated(Kernel):
 def _simulated_argument(code: str, value, real: str):
     from .simulator import intrinsics as simulator
 
-    if code == "p":
-        return simulator.resolve(value, real)
+    if code in "pw":
+        return simulator.resolve(value, real if code == "p" else "int32")
     return _simulated_types(real)[code](value)
 
 

@@ -23,8 +23,8 @@ __all__ = [
 
 
 def pointer_type(real: str):
-    """The kernel parameter type of a pointer to `real`, 'float32' or 'float64'."""
-    return types.CPointer(REALS[real])
+    """The kernel parameter type of a pointer to `real`, 'float32' or 'float64', or to 'int32'."""
+    return types.CPointer(types.int32 if real == "int32" else REALS[real])
 
 
 @intrinsic

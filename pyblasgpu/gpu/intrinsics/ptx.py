@@ -38,6 +38,7 @@ from .synchronization import (
     try_take_flag,
 )
 from .warp_mma import warp_mma
+from .warp_reduce import NO_LABEL, warp_first_max
 
 __all__ = [
     "cuda",
@@ -68,6 +69,8 @@ __all__ = [
     "rank1_update",
     "shifted_update",
     "warp_mma",
+    "warp_first_max",
+    "NO_LABEL",
     "fill",
     "axpy_column",
     "inlined",

@@ -19,7 +19,7 @@ from numba.cuda.simulator.kernelapi import Dim3, FakeCUDAModule
 
 from .memory import WARP, AccessLog, Pointer, SimulatorError, poisoned
 from .schedule import random
-from .thread import Thread
+from .thread import Thread, current_thread
 
 __all__ = ["Block", "Launch", "check_shared"]
 
@@ -130,17 +130,21 @@ class Block:
 
     def publish(self, flag: Pointer, written: bool = True) -> None:
         """Whoever finds `flag` set knows to be read what this block has read, up to the last barrier; and, if
-        `written`, to be written what it has written, or learnt of.
+        `written`, to be written what it has written up to there, the running thread and its warp since, and
+        what it has learnt of.
         """
         self.launch.events += 1
         logs = [by_block for _, by_block in self.launch.logs]
         self.launch.news[_flag_key(flag)] = _News(
-            [
-                {**known, **log.written(self.number)} if written else {}
-                for known, log in zip(self.known, logs, strict=True)
-            ],
+            [self._written(which) if written else {} for which in range(len(logs))],
             [{**over, self.number: len(log.reads)} for over, log in zip(self.over, logs, strict=True)],
         )
+
+    def _written(self, which: int) -> dict[int, int]:
+        """Of a device array, the elements that the running thread knows to be written, and by which block."""
+        by_thread, by_block = self.launch.logs[which]
+        since = by_thread.written_since(current_thread().index)
+        return {**self.known[which], **by_block.written(self.number), **dict.fromkeys(since, self.number)}
 
     def learn(self, flag: Pointer, once: bool) -> None:
         """What others had written or read when they set `flag` comes before what this block does next; with

@@ -27,6 +27,7 @@ from .synchronization import (
     try_take_flag,
 )
 from .thread import current_thread
+from .warp_reduce import NO_LABEL, warp_first_max
 
 __all__ = [
     "cuda",
@@ -56,6 +57,8 @@ __all__ = [
     "rank1_update",
     "shifted_update",
     "warp_mma",
+    "warp_first_max",
+    "NO_LABEL",
     "fill",
     "axpy_column",
     "inlined",

@@ -90,6 +90,13 @@ class AccessLog:
         """The elements that `actor` has written, with its number."""
         return {i: actor for who, at, count in self.writes if who == actor for i in range(at, at + count)}
 
+    def written_since(self, actor: int) -> set[int]:
+        """What `actor` has written since the last barrier, and its warp up to where it last met."""
+        warp = actor // WARP
+        own = [(at, count) for who, at, count in self.writes if who == actor]
+        settled = [(at, count) for who, at, count in self.settled_writes if who // WARP == warp]
+        return {i for at, count in own + settled for i in range(at, at + count)}
+
     def take_accesses(self) -> tuple[list, ...]:
         """All accesses; the log is empty then."""
         accesses = self.reads, self.writes, self.settled_reads, self.settled_writes
@@ -247,7 +254,9 @@ def _find(address: int) -> tuple[np.ndarray, int]:
 
 
 def resolve(address: int, real: str) -> Pointer:
-    """The pointer to `real`, 'float32' or 'float64', at `address`; it reaches what was allocated, no more."""
+    """The pointer to `real`, 'float32', 'float64' or 'int32', at `address`; it reaches what was allocated, no
+    more.
+    """
     memory, distance = _find(address)
     size = np.dtype(real).itemsize
     if address % size:

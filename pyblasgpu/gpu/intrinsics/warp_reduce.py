@@ -1,0 +1,42 @@
+"""Reductions over the lanes of a warp."""
+
+from __future__ import annotations
+
+from numba.cuda.extending import intrinsic
+
+from .emit import I32, LETTER, asm, nbytes, types
+
+__all__ = ["NO_LABEL", "warp_first_max"]
+
+#: What `warp_first_max` gives where no lane takes part.
+NO_LABEL = 2**31 - 1
+
+#: The label of the largest bits: of a float32 in one word, of a float64 in two. What is no number counts as
+#: -1, and a lane that takes no part as the lowest integer.
+_FLOAT32 = """{ .reg .pred p, q; .reg .s32 b, m, l;
+mov.b32 b, $1; setp.nan.f32 q, $1, $1; selp.s32 b, -1, b, q;
+setp.ne.u32 p, $3, 0; selp.s32 b, b, 0x80000000, p;
+redux.sync.max.s32 m, b, 0xffffffff; setp.eq.and.s32 p, b, m, p;
+selp.s32 l, $2, 0x7fffffff, p; redux.sync.min.s32 $0, l, 0xffffffff; }"""
+_FLOAT64 = """{ .reg .pred p, q; .reg .s32 h, m, l; .reg .u32 w, v;
+mov.b64 {w, h}, $1; setp.nan.f64 q, $1, $1; selp.s32 h, -1, h, q; selp.u32 w, 0, w, q;
+setp.ne.u32 p, $3, 0; selp.s32 h, h, 0x80000000, p;
+redux.sync.max.s32 m, h, 0xffffffff; setp.eq.and.s32 p, h, m, p; selp.u32 w, w, 0, p;
+redux.sync.max.u32 v, w, 0xffffffff; setp.eq.and.u32 p, w, v, p;
+selp.s32 l, $2, 0x7fffffff, p; redux.sync.min.s32 $0, l, 0xffffffff; }"""
+
+
+@intrinsic
+def warp_first_max(_, size, label, ok):
+    """The lowest label of those whose `size` is the largest, among the lanes with `ok`; for all lanes.
+
+    Sizes are not negative; NaN is less than any number. Labels are int32, at least 0 and below `NO_LABEL`.
+    """
+
+    def codegen(context, builder, signature, arguments):
+        size, label, ok = arguments
+        length = nbytes(signature.args[0])
+        text = _FLOAT32 if length == 4 else _FLOAT64
+        return asm(builder, I32, [size, label, builder.zext(ok, I32)], text, f"=r,{LETTER[length]},r,r")
+
+    return types.int32(size, types.int32, types.boolean), codegen

@@ -1,0 +1,176 @@
+"""The pivoted panel in the simulator: by one block of threads, by several, of a batch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.linalg import lapack
+
+from pyblasgpu.gpu.simulator import intrinsics as simulator
+from pyblasgpu.kernels.factor import getrf_panel
+from pyblasgpu.testing.reference import fenced
+from pyblasgpu.types import DTYPES
+
+from .launching import run, strides
+
+NAN = float("nan")
+
+
+def factor(a, rows=32, cols=8, first=0, info=None, kernels=getrf_panel):
+    """Factor a panel, or a batch, in place: pivots, moves and info. No flag stays set."""
+    letter = next(letter for letter, dtype in DTYPES.items() if dtype.name == a.dtype.name)
+    config = kernels.GetrfPanel(letter, rows, cols)
+    stack = a if a.ndim == 3 else a[None]
+    batch, m, n = stack.shape
+    blocks = config.grid(m)
+    exchange = np.full(2 * blocks * config.slot, NAN, config.dtype_facts.real)
+    piv, moves = np.full((batch, n), -7, np.int32), np.full((batch, 2 * cols), -7, np.int32)
+    candidates, flags = np.full(2 * blocks, -7, np.int32), np.zeros(80, np.int32)
+    info = np.full(batch, -7, np.int32) if info is None else info
+    step, *steps = strides(stack)
+    integers = m, n, first, blocks, *steps, step, n, 2 * cols
+    arrays = stack, exchange, piv, moves, candidates, info, flags
+    run(kernels.source(config), blocks, arrays, integers, (), batch)
+    assert not flags.any()
+    return (piv, moves, info) if a.ndim == 3 else (piv[0], moves[0], info[0])
+
+
+def check(letter="d", m=40, n=7, order="F", seed=0, kernels=getrf_panel, **options) -> None:
+    """A panel of random numbers: LAPACK's pivots and factors, and moves that do what the pivots say."""
+    a = random(letter, m, n, seed)
+    lu, piv, info = getattr(lapack, f"{letter}getrf")(a)
+    panel, unharmed = fenced(a, order)
+    got_piv, moves, got_info = factor(panel, kernels=kernels, **options)
+    first = options.get("first", 0)
+    np.testing.assert_array_equal(got_piv, piv + first)
+    assert got_info == info and unharmed()
+    np.testing.assert_allclose(panel, lu, rtol=0, atol=100 * n * np.finfo(a.dtype).eps)
+    check_moves(moves, piv, m)
+
+
+def random(letter, m, n, seed=0):
+    rng = np.random.default_rng(seed)
+    a = rng.uniform(-1, 1, (m, n)) + (1j * rng.uniform(-1, 1, (m, n)) if letter in "cz" else 0)
+    return a.astype(DTYPES[letter].name)
+
+
+def moved(piv, m) -> np.ndarray:
+    """The rows in the order in which the interchanges leave them."""
+    rows = np.arange(m)
+    for step, pivot in enumerate(piv):
+        rows[[step, pivot]] = rows[[pivot, step]]
+    return rows
+
+
+def check_moves(moves, piv, m) -> None:
+    """The rows that stand on top, and where the rows that stood there are."""
+    rows, n = moved(piv, m), len(piv)
+    where = np.argsort(rows)
+    to_top, from_top = moves.reshape(2, -1)
+    assert np.array_equal(to_top[:n], rows[:n]) and np.array_equal(from_top[:n], where[:n])
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("order", "CF")
+def test_one_block(letter, order):
+    check(letter, 30, 7, order)
+    check(letter, 32, 8, order, rows=64)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("m", [33, 64, 75])
+def test_several_blocks(letter, m):
+    check(letter, m, 6, "CF"[m % 2])
+
+
+@pytest.mark.parametrize(
+    "m, n", [(1, 1), (2, 1), (2, 2), (5, 5), (8, 8), (32, 1), (33, 1), (33, 8), (1100, 2)]
+)
+def test_edges(m, n):
+    check("d", m, n)
+
+
+def test_any_order_of_blocks():
+    for seed in range(20):
+        simulator.reseed(seed)
+        check("s", 32 * 4 + 3, 5, seed=seed)
+
+
+def test_a_panel_further_down_counts_from_the_first_row():
+    check("d", 20, 4, first=12, info=np.zeros(1, np.int32))
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_ties_go_to_the_uppermost_row(letter, blocks):
+    """As many as there are where elements are 1, -1, i and the like: rows that are moved down count there."""
+    rng = np.random.default_rng(1)
+    units = [1, -1, 1j, -1j] if letter in "cz" else [1, -1]
+    for _ in range(4):
+        a = rng.choice(units, (30 * blocks, 3 if letter in "cz" else 6))  # as long as sums are exact
+        a = a.astype(DTYPES[letter].name)
+        lu, piv, _ = getattr(lapack, f"{letter}getrf")(a)
+        got, _, _ = factor(a)
+        np.testing.assert_array_equal(got, piv)
+        np.testing.assert_allclose(a, lu, atol=1e-5 if letter in "sc" else 1e-13)
+
+
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_a_column_of_zeros_is_told_and_left(blocks):
+    a = np.asfortranarray(np.arange(24.0 * blocks).reshape(-1, 4) ** 2 % 7)
+    a[:, 1] = 3 * a[:, 0]
+    a[:, 3] = 0
+    lu, piv, info = lapack.dgetrf(a)
+    got_piv, _, got_info = factor(a, rows=32)
+    assert got_info == info == 2
+    np.testing.assert_allclose(a, lu, atol=1e-13)
+    np.testing.assert_array_equal(got_piv, piv)
+
+
+def test_the_first_zero_pivot_of_the_whole_matrix_stays():
+    a = np.zeros((9, 3))
+    info = np.array([5], np.int32)
+    factor(a, first=8, info=info)
+    assert info[0] == 5
+    info[0] = 0
+    factor(a, first=8, info=info)
+    assert info[0] == 9
+
+
+@pytest.mark.parametrize("spoil", [np.nan, np.inf])
+@pytest.mark.parametrize("m", [20, 50])
+def test_what_is_not_finite(spoil, m):
+    """NaN is no pivot where there are numbers; pivots are a permutation."""
+    a = random("d", m, 5)
+    a[7, 2] = spoil
+    piv, moves, info = factor(a)
+    assert info == 0 and (piv >= np.arange(5)).all() and (piv < m).all()
+    check_moves(moves, piv, m)
+    assert not np.isfinite(a).all()
+    everything = np.full((m, 3), np.nan)
+    piv, _, info = factor(everything)
+    assert np.array_equal(piv, [0, 1, 2]) and info == 0 and np.isnan(everything).all()
+
+
+@pytest.mark.parametrize("exponent", [-1040, -1000, 1000])
+@pytest.mark.parametrize("letter", "dz")
+def test_tiny_and_huge_pivots(exponent, letter):
+    a = random(letter, 20, 4) * 2.0**exponent
+    start, tiny = a.copy(), np.finfo(float).smallest_subnormal
+    piv, _, info = factor(a)
+    lower, upper = np.tril(a, -1) + np.eye(20, 4), np.triu(a)[:4]
+    assert info == 0 and (abs(lower) <= np.sqrt(2) * 1.001).all()
+    error = abs(lower @ upper - start[moved(piv, 20)])
+    assert (error <= 4e-16 * abs(lower) @ abs(upper) + 20 * tiny).all()
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_a_batch(letter):
+    stack = np.stack([random(letter, 20, 6, seed) for seed in range(3)])
+    stack[1, :, 2] = 0
+    expected = [getattr(lapack, f"{letter}getrf")(a) for a in stack]
+    piv, _, info = factor(stack)
+    assert list(info) == [0, 3, 0]
+    for (lu, pivots, _), got, got_piv in zip(expected, stack, piv, strict=True):
+        np.testing.assert_array_equal(got_piv, pivots)
+        np.testing.assert_allclose(got, lu, atol=1e-4 if letter in "sc" else 1e-13)
