@@ -12,8 +12,12 @@ __version__ = "0.1.0.dev0"
 
 __all__ = [
     "__version__",
+    "asum",
+    "axpy",
     "backend_status",
     "blas",
+    "copy",
+    "dot",
     "errors",
     "explain",
     "gemm",
@@ -22,12 +26,18 @@ __all__ = [
     "her2k",
     "herk",
     "lapack",
+    "iamax",
     "linalg",
+    "nrm2",
     "override",
     "plan_gemm",
     "plan_trmm",
     "plan_trsm",
+    "rot",
+    "rotm",
+    "scal",
     "show_config",
+    "swap",
     "symm",
     "syr2k",
     "syrk",
@@ -39,6 +49,7 @@ if TYPE_CHECKING:
     from . import errors
     from .api import blas, lapack, linalg
     from .api.explain import explain
+    from .api.level1 import asum, axpy, copy, dot, iamax, nrm2, rot, rotm, scal, swap
     from .api.level3 import gemm, trmm, trsm
     from .api.plans import plan_gemm, plan_trmm, plan_trsm
     from .api.rank_k import gemmtr, her2k, herk, syr2k, syrk
@@ -49,8 +60,12 @@ if TYPE_CHECKING:
 
 #: Where each public name lives; a module that is named is public itself.
 _HOME = {
+    "asum": "api.level1",
+    "axpy": "api.level1",
     "backend_status": "frontend.backend_status",
     "blas": None,
+    "copy": "api.level1",
+    "dot": "api.level1",
     "errors": None,
     "explain": "api.explain",
     "gemm": "api.level3",
@@ -59,12 +74,18 @@ _HOME = {
     "her2k": "api.rank_k",
     "herk": "api.rank_k",
     "lapack": None,
+    "iamax": "api.level1",
     "linalg": None,
+    "nrm2": "api.level1",
     "override": "dispatch.overrides",
     "plan_gemm": "api.plans",
     "plan_trmm": "api.plans",
     "plan_trsm": "api.plans",
+    "rot": "api.level1",
+    "rotm": "api.level1",
+    "scal": "api.level1",
     "show_config": "info",
+    "swap": "api.level1",
     "symm": "api.symmetric",
     "syr2k": "api.rank_k",
     "syrk": "api.rank_k",

@@ -224,7 +224,8 @@ DTYPES = {
 }
 
 #: The dtype of indices, as i?amax gives them; no array of the BLAS has it.
-INDEX = Dtype("i", "int64", "int64", 1, 8, 0.0)
+INDEX = Dtype("q", "int64", "int64", 1, 8, 0.0)
+
 #: What pivots and `info` are; no dtype of a computation.
 INT32 = Dtype("i", "int32", "int32", 1, 4, 0.0)
 

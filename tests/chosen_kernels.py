@@ -119,6 +119,8 @@ def tightest() -> list[Chosen]:
 ARGUMENTS: dict[str, tuple] = {
     "copy_scaled": (True, False, True, False),
     "diagonal_blocks": (Uplo.LOWER, True, False),
+    "level1_map": ("rot",),
+    "level1_reduce": ("nrm2",),
     "pack": (True, False),
     "symmetrize": (Region.HERMITIAN_LOWER,),
     "trsm_small": (Variant(unit=False, conj=True, t_by_rows=True, b_by_rows=True),),

@@ -109,6 +109,17 @@ method : {'3m'}, optional
     "result": """
 `out`, or a new array of the inputs' library: column-major if all inputs are, else row-major.
 """,
+    "vector_result": """
+`out`, or a new array of the inputs' library.
+""",
+    "number_out": """
+out : array, shape (...), optional
+    Written in place, of the dtype of the result.
+""",
+    "number_result": """
+`out`, or a new array of the inputs' library. Of single vectors it has no dimensions: on a device
+it is there when the stream is, and ``float`` or ``int`` of it waits; in host memory it is a number.
+""",
     "result_square": """
 `out`, or a new array of the inputs' library with zeros in the other triangle: column-major if all
 inputs are, else row-major.

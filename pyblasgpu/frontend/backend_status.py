@@ -12,7 +12,7 @@ from ..errors import BackendUnavailable
 from ..gpu.driver import after_fork
 from .streams import contexts
 
-__all__ = ["BACKENDS", "BackendStatus", "backend_status", "why_no_device"]
+__all__ = ["BACKENDS", "BackendStatus", "backend_status", "is_auto", "why_no_device"]
 
 BACKENDS = ("auto", "cuda", "cpu", "sim")
 
@@ -76,6 +76,11 @@ def backend_status(backend: str | None = None) -> BackendStatus:
     if name == "cuda" and missing:
         raise BackendUnavailable(f"backend 'cuda' ({origin}) cannot run here: {missing}")
     return BackendStatus("cpu", missing) if missing else BackendStatus("cuda", "a device is there")
+
+
+def is_auto(backend: str | None) -> bool:
+    """Whether neither the call nor the environment asks for a backend."""
+    return (backend or os.environ.get("PYBLASGPU_BACKEND") or "auto") == "auto"
 
 
 @cache

@@ -27,7 +27,7 @@ from .arrays import (
     numpy_dtype,
     stored_dtype,
 )
-from .backend_status import backend_status
+from .backend_status import backend_status, is_auto
 from .call_cache import ON_DEVICE, CachedCall, find, keep
 from .layouts import (
     Layout,
@@ -42,7 +42,7 @@ from .layouts import (
 from .lazy_routines import enqueue, launch_list_of, routine
 from .staging import run_staged
 from .streams import device_for, on_device, stream_of, stream_pointer
-from .vectors import Vector, column
+from .vectors import NUMBER, Vector, column, shape_of
 
 __all__ = ["Call", "copy", "on_device", "routine", "launch_list_of"]
 
@@ -72,7 +72,8 @@ class Call:
         The dtype to compute in; by default what `common_dtype` makes of the inputs.
     vectors : mapping of str to Vector or None, optional
         The arguments, 'out' among them, that are vectors, of shape (..., length), and which elements are
-        meant, None: all. They become matrices of one column.
+        meant, None: all; see `vectors`. They become matrices of one column. A copy of host arrays would take
+        longer than what is computed with vectors: unless 'cuda' is asked for, that runs on the CPU.
 
     Attributes
     ----------
@@ -127,7 +128,7 @@ class Call:
         self.arrays = tuple(arrays.values())
         self.library: Library = common_library(name, (*arrays, "out"), (*self.arrays, out))
         if self.library.host:
-            self.backend = backend_status(backend).backend
+            self.backend = backend_status("cpu" if self.vectors and is_auto(backend) else backend).backend
             self.device = None if self.backend == "cpu" else device_for(stream)
             self.stream = stream_pointer(stream) or 0
             self.inputs = [self._to_numpy(*each) for each in zip(self.names, self.arrays, strict=True)]
@@ -164,7 +165,7 @@ class Call:
                 return array
             kind = "matrix"
         else:
-            if len(array.shape) >= 1:
+            if len(array.shape) >= 1 or self.vectors[argument] is NUMBER:
                 return column(array, self.vectors[argument])
             kind = "vector"
         raise ValueError(
@@ -221,8 +222,8 @@ class Call:
             When `out` has another shape, is read-only or has elements that share an address.
         """
         if out is None and "out" in self.vectors:
-            self._new_output((*batch_shape, rows), swapped=False)
-            self.out = column(self.out, None)
+            self._new_output((*batch_shape, *shape_of(self.vectors["out"], rows)), swapped=False)
+            self.out = column(self.out, self.vectors["out"] and NUMBER)
             return
         if out is None:
             if column_major is None:
@@ -240,7 +241,8 @@ class Call:
         shape = self.out.shape
         # as in NumPy, a stack may be written from fewer matrices
         if shape[-2:] != (rows, cols) or len(shape) < 2 or not broadcasts_to(batch_shape, shape[:-2]):
-            needed = (*batch_shape, rows) if is_vector else (*batch_shape, rows, cols)
+            last = shape_of(self.vectors["out"], rows) if is_vector else (rows, cols)
+            needed = (*batch_shape, *last)
             raise ValueError(f"{self.name}: out has shape {described.shape}; {needed} is needed")
         if not is_injective(self.out):
             raise ValueError(f"{self.name}: out has strides {self.out.strides}, so that elements coincide")
@@ -367,7 +369,7 @@ class Call:
 
     def _cache_key(self, key: Any, layouts: tuple[Layout, ...]) -> tuple[Any, ...] | None:
         """What `replay` looks for; None where flags may change or arrays are not read as they were passed."""
-        if key is None or any(self.vectors.values()):
+        if key is None or any(part and part is not NUMBER for part in self.vectors.values()):
             return None  # parts of an array begin elsewhere than it does
         for part in key:
             if not isinstance(part, _CONSTANT):

@@ -7,7 +7,13 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-__all__ = ["enqueue", "launch_list_of", "routine"]
+__all__ = ["enqueue", "launch_list_of", "routine", "routine_module"]
+
+
+@cache
+def routine_module(name: str) -> Any:
+    """The module of `pyblasgpu.routines` with this name, imported at its first use."""
+    return import_module(f"..routines.{name}", __package__)
 
 
 @cache

@@ -8,7 +8,7 @@ import numpy as np
 
 from .layouts import Layout
 
-__all__ = ["Vector", "column"]
+__all__ = ["NUMBER", "Vector", "column", "shape_of"]
 
 _Described = TypeVar("_Described", Layout, np.ndarray)
 
@@ -31,8 +31,21 @@ class Vector(NamedTuple):
     increment: int = 1
 
 
+#: Of an output that is one number for each vector: its dimensions are the leading ones alone.
+NUMBER = Vector(1, 0, 0)
+
+
+def shape_of(vector: Vector | None, n: int) -> tuple[int, ...]:
+    """The last dimensions of a new output: a vector of `n` elements, or a number."""
+    return () if vector is NUMBER else (n,)
+
+
 def column(array: _Described, vector: Vector | None) -> _Described:
     """`array`, of shape (..., length), as (..., n, 1), without a copy; None: all of its elements."""
+    if vector is NUMBER:
+        if isinstance(array, np.ndarray):
+            return array[..., None, None]
+        return array._replace(shape=(*array.shape, 1, 1), strides=(*array.strides, 1, 1))
     if isinstance(array, np.ndarray):
         return array[..., None] if vector is None else array[..., _slice(vector), None]
     *batch, extent = array.shape

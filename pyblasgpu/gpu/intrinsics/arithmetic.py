@@ -7,7 +7,7 @@ from numba.cuda.extending import intrinsic
 
 from .emit import LETTER, PTX_TYPE, asm, nbytes, types
 
-__all__ = ["divide", "fma", "inverse_root_approximation", "opaque", "quotient", "select"]
+__all__ = ["divide", "fma", "inverse_root_approximation", "opaque", "quotient", "select", "square_root"]
 
 
 @intrinsic
@@ -55,6 +55,19 @@ def inverse_root_approximation(_, x):
         flush = ".ftz" if size == 8 else ""
         text = f"rsqrt.approx{flush}.{PTX_TYPE[size]} $0, $1;"
         result, letter = context.get_data_type(x), LETTER[size]
+        return asm(builder, result, arguments, text, f"={letter},{letter}", effect=False)
+
+    return x(x), codegen
+
+
+@intrinsic
+def square_root(_, x):
+    """The square root of `x`, rounded as IEEE 754 has it."""
+
+    def codegen(context, builder, signature, arguments):
+        size = nbytes(signature.args[0])
+        result, letter = context.get_data_type(signature.args[0]), LETTER[size]
+        text = f"sqrt.rn.{PTX_TYPE[size]} $0, $1;"
         return asm(builder, result, arguments, text, f"={letter},{letter}", effect=False)
 
     return x(x), codegen

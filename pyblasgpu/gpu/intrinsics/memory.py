@@ -18,6 +18,7 @@ __all__ = [
     "shared_pointer",
     "store_global",
     "store_global_vector",
+    "store_int64",
     "store_shared",
 ]
 
@@ -164,6 +165,18 @@ def store_global(_, pointer, i, value, ok):
         return context.get_dummy_value()
 
     return types.void(pointer, i, pointer.dtype, types.boolean), codegen
+
+
+@intrinsic
+def store_int64(_, pointer, i, value):
+    """The integer `value` in the eight bytes from ``pointer[i]`` on."""
+
+    def codegen(context, builder, signature, arguments):
+        target, i, value = arguments
+        asm(builder, VOID, [at(builder, target, i), value], "st.global.u64 [$0], $1;", "l,l,~{memory}")
+        return context.get_dummy_value()
+
+    return types.void(pointer, i, types.int64), codegen
 
 
 @intrinsic

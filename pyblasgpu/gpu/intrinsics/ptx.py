@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from numba import cuda
 
-from .arithmetic import divide, fma, inverse_root_approximation, opaque, quotient, select
+from .arithmetic import divide, fma, inverse_root_approximation, opaque, quotient, select, square_root
 from .async_copy import commit_async, copy_async, wait_async
 from .device_functions import called, inlined
 from .emit import REALS, types
@@ -24,6 +24,7 @@ from .memory import (
     shared_pointer,
     store_global,
     store_global_vector,
+    store_int64,
     store_shared,
 )
 from .register_tile import axpy_column, fill, rank1_update, shifted_update
@@ -35,6 +36,7 @@ from .synchronization import (
     store_relaxed,
     store_release,
     sync_warp,
+    take_ticket,
     try_take_flag,
 )
 from .warp_mma import warp_mma
@@ -50,6 +52,7 @@ __all__ = [
     "load_global",
     "store_global",
     "store_global_vector",
+    "store_int64",
     "is_aligned",
     "prefetch",
     "copy_async",
@@ -60,6 +63,7 @@ __all__ = [
     "opaque",
     "set_flag_release",
     "try_take_flag",
+    "take_ticket",
     "atomic_add",
     "load_acquire",
     "store_release",
@@ -80,4 +84,5 @@ __all__ = [
     "divide",
     "inverse_root_approximation",
     "quotient",
+    "square_root",
 ]

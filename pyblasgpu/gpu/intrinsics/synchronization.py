@@ -15,6 +15,7 @@ __all__ = [
     "store_relaxed",
     "store_release",
     "sync_warp",
+    "take_ticket",
     "try_take_flag",
 ]
 
@@ -56,6 +57,19 @@ def atomic_add(_, flags, i, count):
         )
 
     return types.int32(flags, i, types.int32), codegen
+
+
+@intrinsic
+def take_ticket(_, flags, i):
+    """How many have taken a ticket of ``flags[i]`` before: what they knew to be written is read after it, and
+    what this thread knows to be written is read by those that come later.
+    """
+
+    def codegen(context, builder, signature, arguments):
+        text = "atom.acq_rel.gpu.global.add.u32 $0, [$1], 1;"
+        return asm(builder, I32, [at(builder, *arguments)], text, "=r,l,~{memory}")
+
+    return types.int32(flags, i), codegen
 
 
 @intrinsic

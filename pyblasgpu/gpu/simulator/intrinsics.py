@@ -24,6 +24,7 @@ from .synchronization import (
     store_relaxed,
     store_release,
     sync_warp,
+    take_ticket,
     try_take_flag,
 )
 from .thread import current_thread
@@ -39,12 +40,14 @@ __all__ = [
     "load_global",
     "store_global",
     "store_global_vector",
+    "store_int64",
     "copy_async",
     "commit_async",
     "wait_async",
     "sync_warp",
     "set_flag_release",
     "try_take_flag",
+    "take_ticket",
     "atomic_add",
     "load_acquire",
     "store_release",
@@ -67,6 +70,7 @@ __all__ = [
     "divide",
     "inverse_root_approximation",
     "quotient",
+    "square_root",
     "select",
     "is_aligned",
     # what only the simulator has
@@ -150,6 +154,12 @@ def store_global_vector(width: int):
             pointer.write(i, local.read(j, width), width, width)
 
     return store
+
+
+def store_int64(pointer: Pointer, i: int, value: int) -> None:
+    """The integer `value` in the eight bytes from ``pointer[i]`` on."""
+    reals = np.array([types.int64(value)], np.int64).view(pointer.dtype)
+    pointer.write(i, reals, reals.size, reals.size)
 
 
 def is_aligned(width: int):
@@ -283,6 +293,11 @@ def inverse_root_approximation(x):
     if x.dtype == np.float64 and abs(x) < np.finfo(np.float64).tiny:
         x = x * 0
     return (1 / np.sqrt(x) * (1 + 2.0**-22)).astype(x.dtype)
+
+
+def square_root(x):
+    """The square root of `x`."""
+    return np.sqrt(x)
 
 
 def quotient(x: int, y: int) -> int:

@@ -16,6 +16,7 @@ __all__ = [
     "store_relaxed",
     "store_release",
     "sync_warp",
+    "take_ticket",
     "try_take_flag",
 ]
 
@@ -52,6 +53,16 @@ def atomic_add(flags: Pointer, i: int, count: int) -> int:
     flag[0] = before + count
     thread.block.launch.events += 1
     thread.stall()
+    return before
+
+
+def take_ticket(flags: Pointer, i: int) -> int:
+    """How many have taken a ticket of ``flags[i]`` before; it acquires what they released, and releases."""
+    thread, at = current_thread(), flags.span(i, 1)
+    before = int(flags.array[at][0])
+    flags.array[at] = before + 1
+    thread.block.learn(flags.offset(i), once=False)
+    thread.block.publish(flags.offset(i))
     return before
 
 

@@ -1,0 +1,1 @@
+"""Vectors: element by element, and reduced to a number."""

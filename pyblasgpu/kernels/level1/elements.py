@@ -1,0 +1,105 @@
+"""The elements of a tile that a thread has: 16 bytes at a time, or real by real.
+
+Where elements are neighbours and aligned, thread t has `VEC` neighbours of each `DIM * VEC`. What remains of
+the last tile, less than `VEC` elements, goes to the first threads, one each. Elsewhere thread t has one
+element of each `DIM`, which any increment and alignment allow.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from ...gpu.backend import device_function, ptx, unrolled
+from .config import ACCESS, VectorConfig
+
+__all__ = ["elements"]
+
+
+def elements(config: VectorConfig, wide: bool) -> SimpleNamespace:
+    """How a thread reads and writes its elements of a tile, by 16 bytes if `wide`.
+
+    Attributes
+    ----------
+    count : int
+        Elements of a thread, those included that may lie beyond the end.
+    read : device function
+        ``read(values, p, inc, t, left)``: of the tile at `p`, whose `left` elements lie `inc` apart; beyond
+        them come zeros.
+    write : device function
+        ``write(values, p, inc, t, left)``: the same elements, written.
+    index : device function
+        ``index(e, t, left)``: which element of the tile number `e` of a thread is.
+    """
+    return _wide(config) if wide else _single(config)
+
+
+def _single(config: VectorConfig) -> SimpleNamespace:
+    DIM, COUNT, PARTS = config.DIM, config.per_thread, config.dtype_facts.reals_per_element
+    read_all, write_all = _chunks(PARTS, PARTS, 1, DIM, COUNT, 0)
+
+    @device_function
+    def read(values, p, inc, t, left):
+        read_all(0, values, p, inc, t, left)
+
+    @device_function
+    def write(values, p, inc, t, left):
+        write_all(0, values, p, inc, t, left)
+
+    @device_function
+    def index(e, t, left):
+        return t + e * DIM
+
+    return SimpleNamespace(count=COUNT, read=read, write=write, index=index)
+
+
+def _wide(config: VectorConfig) -> SimpleNamespace:
+    facts, DIM, VEC, COUNT = config.dtype_facts, config.DIM, config.VEC, config.per_thread
+    PARTS, WIDTH, MASK = facts.reals_per_element, ACCESS // facts.real_size, -VEC
+    read_all, write_all = _chunks(PARTS, WIDTH, WIDTH, DIM * VEC, config.UNROLL, 0)
+    read_rest, write_rest = _chunks(PARTS, PARTS, 1, DIM, 1, COUNT * PARTS)
+    int32, int64 = ptx.types.int32, ptx.types.int64
+
+    @device_function
+    def read(values, p, inc, t, left):
+        whole = int32(left & MASK)
+        read_all(0, values, p, int64(1), int32(t * VEC), whole)
+        if VEC > 1:
+            read_rest(0, values, p, int64(1), int32(whole + t), left)
+
+    @device_function
+    def write(values, p, inc, t, left):
+        whole = int32(left & MASK)
+        write_all(0, values, p, int64(1), int32(t * VEC), whole)
+        if VEC > 1:
+            write_rest(0, values, p, int64(1), int32(whole + t), left)
+
+    @device_function
+    def index(e, t, left):
+        if e < COUNT:
+            return e // VEC * (DIM * VEC) + t * VEC + e % VEC
+        return (left & MASK) + t
+
+    return SimpleNamespace(count=COUNT + (1 if VEC > 1 else 0), read=read, write=write, index=index)
+
+
+def _chunks(PARTS: int, CHUNK: int, width: int, STEP: int, count: int, FIRST: int):
+    """``read(0, values, p, inc, i, left)``, and the same to write: `count` chunks of `CHUNK` reals.
+
+    They move `width` reals at a time. The first is at element `i`, the next ones `STEP` elements on; in
+    `values` they stand from `FIRST` on.
+    """
+    load, store = ptx.load_global(width, False), ptx.store_global_vector(width)
+
+    @device_function
+    def read_one(u, values, p, inc, i, left):
+        at = (i + u * STEP) * inc * PARTS
+        for part in range(0, CHUNK, width):
+            load(values, FIRST + u * CHUNK + part, p, at + part, i + u * STEP < left)
+
+    @device_function
+    def write_one(u, values, p, inc, i, left):
+        at = (i + u * STEP) * inc * PARTS
+        for part in range(0, CHUNK, width):
+            store(p, at + part, values, FIRST + u * CHUNK + part, i + u * STEP < left)
+
+    return unrolled(count, read_one), unrolled(count, write_one)

@@ -1,0 +1,210 @@
+"""``level1_reduce``: a vector, or two, reduced to a number: DOT, NRM2, ASUM, I?AMAX.
+
+Each block reduces its tiles, every so manieth, to a partial result. The block that ends last, which a ticket
+tells, reduces the partial results, in the order of the blocks. So there is one launch, and the same bits
+whichever block is last. What a partial result is, and how two make one, is told in `operations`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ...errors import require
+from ...gpu.backend import cuda, device_function, ptx, unrolled
+from ...gpu.compile import KernelSource
+from .config import ACCESS, VectorConfig
+from .elements import elements
+from .operations import OPERATIONS, operation_of
+
+__all__ = ["OPERATIONS", "STEM", "Reduce", "plain_sources", "source"]
+
+STEM = "level1_reduce"
+PARAMETERS = "ppppp qi qq qqq".replace(" ", "")
+WARP = 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reduce(VectorConfig):
+    """Config of one `level1_reduce` kernel.
+
+    Attributes
+    ----------
+    dtype, DIM, UNROLL
+        See `VectorConfig`.
+    ALONE : int
+        Tiles of a vector that a single block reduces.
+    BLOCKS : int
+        Blocks of a longer one, at most.
+    """
+
+    UNROLL: int = 4
+    ALONE: int = 2
+    BLOCKS: int = 1024
+
+    STEM: ClassVar[str] = STEM
+
+    def __post_init__(self):
+        super().__post_init__()
+        require(self.ALONE >= 1, "alone", "ALONE >= 1", ALONE=self.ALONE)
+        require(self.BLOCKS >= 1, "blocks", "BLOCKS >= 1", BLOCKS=self.BLOCKS)
+
+    @property
+    def shared_bytes(self) -> int:
+        """A partial result of each thread, of three reals at most."""
+        return 3 * self.DIM * self.dtype_facts.real_size
+
+    def grid(self, n: int, alone: bool = False) -> int:
+        """Blocks for a vector of `n` elements; with `alone` one."""
+        tiles = self.tiles(n)
+        return 1 if alone or tiles <= self.ALONE else min(tiles, self.BLOCKS)
+
+
+def source(config: Reduce, operation: str) -> KernelSource:
+    """The kernel of `config`.
+
+    Parameters
+    ----------
+    config : Reduce
+    operation : str
+        One of `OPERATIONS`.
+
+    Returns
+    -------
+    KernelSource
+        Its parameters are pointers to x, y, to partial results (`reals_of` of the operation for each block),
+        to flags, which are 0 before and after, and to the result; int64 n, int32 whether x is conjugated,
+        int64 increments of x, y, batch strides of x, y and the result (elements). Grid: x
+        ``config.grid(n)``, z the batch, of which each has a flag if x is more than 1.
+    """
+    require(operation in OPERATIONS, "operation", f"operation in {OPERATIONS}", operation=operation)
+    return KernelSource(
+        name=STEM,
+        config=config,
+        flags=(("operation", operation),),
+        real=config.dtype_facts.real,
+        parameters=PARAMETERS,
+        threads=config.threads,
+        min_blocks=config.min_blocks,
+        shared_bytes=config.shared_bytes,
+        build=lambda: _build(config, operation),
+    )
+
+
+def plain_sources(config: Reduce) -> Iterator[KernelSource]:
+    """The kernels of all operations."""
+    return (source(config, operation) for operation in OPERATIONS)
+
+
+def _gatherer(config: Reduce, operation: str, wide: bool):
+    """``gather(acc, where, x, y, ...)``: the elements of this thread of a tile, added to `acc`."""
+    mine, told = elements(config, wide), operation_of(config.dtype_facts, operation)
+    read, index, accumulate, READS_Y = mine.read, mine.index, told.accumulate, operation == "dot"
+
+    @device_function
+    def take(e, acc, where, xs, ys, first, t, left, n, conj):
+        accumulate(e, acc, where, xs, ys, first + index(e, t, left), n, conj)
+
+    take_all = unrolled(mine.count, take)
+
+    @device_function
+    def gather(acc, where, xs, ys, x, y, incx, incy, first, t, left, n, conj):
+        read(xs, x, incx, t, left)
+        if READS_Y:
+            read(ys, y, incy, t, left)
+        take_all(0, acc, where, xs, ys, first, t, left, n, conj)
+
+    return gather
+
+
+def _block_reducer(config: Reduce, operation: str):
+    """``reduce_block(acc, sums, t)``: `acc` of the first thread becomes that of the block, in a fixed order.
+
+    Each lane of the first warp adds up those of its number in the other warps, then the warp halves itself.
+    """
+    told, DIM = operation_of(config.dtype_facts, operation), config.DIM
+    REALS, merge, sync_warp = told.reals, told.merge, ptx.sync_warp
+
+    @device_function
+    def put_one(r, acc, sums, t):
+        sums[r * DIM + t] = acc[r]
+
+    put = unrolled(REALS, put_one)
+
+    @device_function
+    def reduce_block(acc, sums, t):
+        put(0, acc, sums, t)
+        cuda.syncthreads()
+        if t < WARP:
+            for other in range(t + WARP, DIM, WARP):
+                merge(acc, sums, other, DIM)
+            half = WARP // 2
+            while half > 0:
+                if t < 2 * half:
+                    put(0, acc, sums, t)
+                sync_warp()
+                if t < half:
+                    merge(acc, sums, t + half, DIM)
+                half //= 2
+
+    return reduce_block
+
+
+def _build(config: Reduce, operation: str):
+    facts, told = config.dtype_facts, operation_of(config.dtype_facts, operation)
+    real, PARTS, TILE, DIM = ptx.REALS[facts.real], facts.reals_per_element, config.TILE, config.DIM
+    HELD, REALS = elements(config, True).count * PARTS, told.reals
+    int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
+    grid_dependency_wait, is_aligned = ptx.grid_dependency_wait, ptx.is_aligned(ACCESS // facts.real_size)
+    take_ticket, store_relaxed = ptx.take_ticket, ptx.store_relaxed
+    gather_wide, gather_single = (_gatherer(config, operation, wide) for wide in (True, False))
+    reduce_block, start, settle = _block_reducer(config, operation), told.start, told.settle
+    merge, finish, HELD_Y = told.merge, told.finish, HELD if operation == "dot" else 1
+
+    def level1_reduce(x, y, partials, flags, out, n, conj, incx, incy, stride_x, stride_y, stride_out):
+        # (1) the tiles of this block
+        t, batch, blocks = int32(cuda.threadIdx.x & 1023), int64(cuda.blockIdx.z), int32(cuda.gridDim.x)
+        x, y = offset(x, batch * stride_x * PARTS), offset(y, batch * stride_y * PARTS)
+        sums = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        acc, where = cuda.local.array(REALS, real), cuda.local.array(1, int64)
+        xs, ys = cuda.local.array(HELD, real), cuda.local.array(HELD_Y, real)
+        wide = (incx == 1) & (incy == 1) & is_aligned(x) & is_aligned(y)
+        grid_dependency_wait()
+        start(acc, where)
+        first = int64(cuda.blockIdx.x) * TILE
+        while first < n:
+            left = int32(min(n - first, TILE))
+            here, there = offset(x, first * incx * PARTS), offset(y, first * incy * PARTS)
+            if wide:
+                gather_wide(acc, where, xs, ys, here, there, incx, incy, first, t, left, n, conj)
+            else:
+                gather_single(acc, where, xs, ys, here, there, incx, incy, first, t, left, n, conj)
+            first += int64(blocks) * TILE
+        settle(acc, where)
+        reduce_block(acc, sums, t)
+
+        # (2) of several blocks the last one reduces their partial results, and leaves the flag 0
+        is_last = True
+        if blocks > 1:
+            partials = offset(partials, batch * (blocks * REALS))
+            if t == 0:
+                for r in range(REALS):
+                    partials[r * blocks + cuda.blockIdx.x] = acc[r]
+            cuda.syncthreads()
+            ticket = int32(0)
+            if t == 0:
+                ticket = take_ticket(flags, batch)
+            is_last = bool(cuda.syncthreads_or(int32(1 if ticket == blocks - 1 else 0)))
+            if is_last:
+                start(acc, where)
+                settle(acc, where)
+                for block in range(t, blocks, DIM):
+                    merge(acc, partials, block, blocks)
+                reduce_block(acc, sums, t)
+                if t == 0:
+                    store_relaxed(flags, batch, int32(0))
+        if is_last and t == 0:
+            finish(out, batch * stride_out, acc)
+
+    return level1_reduce
