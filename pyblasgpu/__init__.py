@@ -30,6 +30,7 @@ __all__ = [
     "linalg",
     "nrm2",
     "override",
+    "patch_scipy",
     "plan_gemm",
     "plan_trmm",
     "plan_trsm",
@@ -43,6 +44,7 @@ __all__ = [
     "syrk",
     "trmm",
     "trsm",
+    "unpatch_scipy",
 ]
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
     from .dispatch.overrides import override
     from .frontend.backend_status import backend_status
     from .info import show_config
+    from .scipy_patch.switch import patch_scipy, unpatch_scipy
 
 #: Where each public name lives; a module that is named is public itself.
 _HOME = {
@@ -78,6 +81,7 @@ _HOME = {
     "linalg": None,
     "nrm2": "api.level1",
     "override": "dispatch.overrides",
+    "patch_scipy": "scipy_patch.switch",
     "plan_gemm": "api.plans",
     "plan_trmm": "api.plans",
     "plan_trsm": "api.plans",
@@ -91,6 +95,7 @@ _HOME = {
     "syrk": "api.rank_k",
     "trmm": "api.level3",
     "trsm": "api.level3",
+    "unpatch_scipy": "scipy_patch.switch",
 }
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from ..arguments import enabled
+from ..frontend.device_integers import DeviceIntegers
 from .linalg_arrays import Arrays
 
 __all__ = [
@@ -35,7 +36,7 @@ def check_finite_values(arrays: Arrays, *each: Any) -> None:
 
 def host_integers(arrays: Arrays, values: Any) -> np.ndarray[Any, np.dtype[Any]]:
     """Integers that a factorization left, as a NumPy array; device arrays are waited for."""
-    if arrays.library.host or isinstance(values, (int, np.ndarray)):
+    if arrays.library.host or isinstance(values, (int, np.ndarray, DeviceIntegers)):
         return np.asarray(values)
     get = getattr(values, "get", None)  # CuPy's
     return np.asarray(get() if callable(get) else values.cpu() if hasattr(values, "cpu") else values)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from . import lapack
 from .linalg_arrays import Arrays
 
 __all__ = ["getrf", "getrs", "potrf", "potri", "potrs"]
@@ -56,7 +57,10 @@ def _each(
     flags: dict[str, Any],
     overwrite: dict[str, bool],
 ) -> tuple[Any, ...]:
-    """SciPy's LAPACK routine for each matrix of a stack; `outputs` are the results' dimensions."""
+    """LAPACK's routine for each matrix of a stack; `outputs` are the results' dimensions."""
+    ours = getattr(lapack, routine, None)
+    if ours is not None:
+        return tuple(ours(*inputs, **flags, **overwrite))
     if not arrays.library.host:
         raise NotImplementedError(f"{routine}: arrays on a device are not taken yet")
     from scipy.linalg.lapack import get_lapack_funcs  # slow to import

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
 from typing import NamedTuple
@@ -12,9 +15,12 @@ from ..errors import BackendUnavailable
 from ..gpu.driver import after_fork
 from .streams import contexts
 
-__all__ = ["BACKENDS", "BackendStatus", "backend_status", "is_auto", "why_no_device"]
+__all__ = ["BACKENDS", "BackendStatus", "backend_status", "is_auto", "preferred_backend", "why_no_device"]
 
 BACKENDS = ("auto", "cuda", "cpu", "sim")
+
+#: The backend where neither the call nor the environment names one.
+_preferred: ContextVar[str | None] = ContextVar("preferred_backend", default=None)
 
 _log = logging.getLogger("pyblasgpu")
 
@@ -61,6 +67,8 @@ def backend_status(backend: str | None = None) -> BackendStatus:
     """
     name, origin = backend, "asked for by the call"
     if name is None:
+        name, origin = _preferred.get(), "asked for around the call"
+    if name is None:
         name, origin = os.environ.get("PYBLASGPU_BACKEND") or "auto", "set by PYBLASGPU_BACKEND"
     if name not in BACKENDS:
         raise ValueError(f"backend {name!r} ({origin}) is none of {', '.join(BACKENDS)}")
@@ -79,8 +87,18 @@ def backend_status(backend: str | None = None) -> BackendStatus:
 
 
 def is_auto(backend: str | None) -> bool:
-    """Whether neither the call nor the environment asks for a backend."""
-    return (backend or os.environ.get("PYBLASGPU_BACKEND") or "auto") == "auto"
+    """Whether neither the call nor what is around it asks for a backend."""
+    return (backend or _preferred.get() or os.environ.get("PYBLASGPU_BACKEND") or "auto") == "auto"
+
+
+@contextmanager
+def preferred_backend(name: str) -> Iterator[None]:
+    """Let calls in this context that name no backend run on this one."""
+    token = _preferred.set(name)
+    try:
+        yield
+    finally:
+        _preferred.reset(token)
 
 
 @cache

@@ -1,0 +1,1 @@
+"""SciPy's functions of dense matrices replaced by pyblasgpu's: see `switch`."""

@@ -1,0 +1,187 @@
+"""`patch_scipy` and `unpatch_scipy`: programs written for SciPy run on the GPU unchanged."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from types import TracebackType
+from typing import Any
+
+from ..frontend.backend_status import backend_status
+from .rebinding import rebind
+from .routed import ACTIVE, Getter, Routed
+from .targets import THRESHOLDS, numpys, scipys
+
+__all__ = ["ScipyPatch", "patch_scipy", "unpatch_scipy"]
+
+_lock = threading.RLock()
+#: Whose functions are replaced now: SciPy's (False), NumPy's (True).
+_bound: set[bool] = set()
+
+
+class ScipyPatch:
+    """What `patch_scipy` switched on; as a context manager it is switched off at the end.
+
+    Attributes
+    ----------
+    backend : str
+        Where calls go: 'cuda', 'cpu' or 'sim'.
+    numpy : bool
+        Whether functions of NumPy are replaced.
+    thresholds : dict[str, float]
+        The size from which on a call goes there, by routine.
+    calls : collections.Counter
+        How many calls went there, by routine.
+    """
+
+    def __init__(self, backend: str, thresholds: dict[str, float], numpy: bool) -> None:
+        self.backend, self.thresholds, self.numpy = backend, thresholds, numpy
+        self.calls: Counter[str] = Counter()
+
+    def takes(self, routine: str, size: float) -> bool:
+        """Whether a call of this size goes to pyblasgpu."""
+        return size >= self.thresholds[routine] and size >= 0
+
+    def count(self, routine: str) -> None:
+        """Note that a call of the routine was served."""
+        with _lock:
+            self.calls[routine] += 1
+
+    def undo(self) -> None:
+        """Switch this patch off; more than once does nothing."""
+        with _lock:
+            if self in ACTIVE:
+                ACTIVE.remove(self)
+                _bind()
+
+    def __enter__(self) -> ScipyPatch:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.undo()
+
+
+def patch_scipy(
+    *,
+    thresholds: float | Mapping[str, float] | None = None,
+    backend: str | None = None,
+    numpy: bool = False,
+) -> ScipyPatch:
+    """Let SciPy's functions of dense matrices run on the GPU, from a size on.
+
+    Parameters
+    ----------
+    thresholds : number or mapping of str to number, optional
+        From which size on a call goes to the GPU: for all routines, or by name where the default shall not
+        hold. The size is the order of a square problem with as many operations; of a solve with k right-hand
+        sides the cube root of n n k.
+    backend : {'auto', 'cuda', 'cpu', 'sim'}, optional
+        See `backend_status`. By default, and with 'auto', nothing is replaced where there is no GPU.
+        'cpu' takes all calls through this library to SciPy's BLAS, which is for tests.
+    numpy : bool, optional
+        Replace ``numpy.linalg.cholesky``, ``solve``, ``inv``, ``det`` and ``slogdet``, too.
+
+    Returns
+    -------
+    ScipyPatch
+        As a context manager, it ends the patch at the end of its block, whatever is raised there. Its
+        attribute ``calls`` counts the calls that were taken.
+
+    Raises
+    ------
+    BackendUnavailable
+        When 'cuda' or 'sim' is asked for and cannot run here.
+    ValueError
+        For an unknown backend or routine.
+
+    See Also
+    --------
+    unpatch_scipy : Ends all patches.
+
+    Notes
+    -----
+    Replaced are ``cholesky``, ``cho_factor``, ``cho_solve``, ``solve_triangular``, ``solve``, ``inv``,
+    ``det``, ``lu_factor``, ``lu_solve`` and ``lu`` of `scipy.linalg`, Level 3 of `scipy.linalg.blas`, the
+    routines of `scipy.linalg.lapack` that `pyblasgpu.lapack` has, and what `get_blas_funcs` and
+    `get_lapack_funcs` return. Names in modules that are imported already are bound to the new functions, and
+    bound back at the end. A function that is kept elsewhere, in a closure or an object, stays what it was;
+    one that replaced it goes back to SciPy's as soon as the patch ends.
+
+    Arrays that are not NumPy's float32, float64, complex64 or complex128, and calls that this library
+    refuses, go to SciPy. The patch holds for all threads of the process. Patches may be nested: the last one
+    decides.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.linalg, pyblasgpu
+    >>> with pyblasgpu.patch_scipy(backend="cpu", thresholds=0) as patch:
+    ...     factor = scipy.linalg.cholesky(np.eye(3))
+    >>> patch.calls
+    Counter({'cholesky': 1})
+    """
+    chosen = backend_status(backend).backend
+    patch = ScipyPatch(chosen, _thresholds(thresholds), numpy)
+    if chosen == "cpu" and backend != "cpu":
+        return patch  # SciPy runs there anyway
+    with _lock:
+        ACTIVE.append(patch)
+        try:
+            _bind()
+        except BaseException:
+            patch.undo()
+            raise
+    return patch
+
+
+def unpatch_scipy() -> None:
+    """Switch off all patches of `patch_scipy`; where none is on, nothing happens.
+
+    See Also
+    --------
+    patch_scipy : What is switched off.
+    """
+    with _lock:
+        ACTIVE.clear()
+        _bind()
+
+
+def _thresholds(given: float | Mapping[str, float] | None) -> dict[str, float]:
+    if isinstance(given, Mapping):
+        unknown = sorted(set(given) - set(THRESHOLDS))
+        if unknown:
+            raise ValueError(
+                f"patch_scipy: thresholds names {', '.join(unknown)}; known: {', '.join(THRESHOLDS)}"
+            )
+        return {**THRESHOLDS, **given}
+    return dict(THRESHOLDS) if given is None else dict.fromkeys(THRESHOLDS, float(given))
+
+
+def _bind() -> None:
+    """Bind names to the replacements that the patches ask for, and other names back to the originals."""
+    for patches_numpy in (False, True):
+        asked = any(patch.numpy or not patches_numpy for patch in ACTIVE)
+        if asked:
+            rebind({id(original): replacement for original, replacement in _pairs(patches_numpy)})
+            _bound.add(patches_numpy)
+        elif patches_numpy in _bound:
+            rebind({id(replacement): original for original, replacement in _pairs(patches_numpy)})
+            _bound.discard(patches_numpy)
+
+
+@cache
+def _pairs(of_numpy: bool) -> list[tuple[Any, Any]]:
+    """Each original and its replacement, found when nothing is replaced yet."""
+    pairs: list[tuple[Any, Any]] = [
+        (target.original, Routed(target)) for target in (numpys() if of_numpy else scipys())
+    ]
+    if not of_numpy:
+        replacements = {id(original): replacement for original, replacement in pairs}
+        for module in ("blas", "lapack"):
+            getter = getattr(import_module(f"scipy.linalg.{module}"), f"get_{module}_funcs")
+            pairs.append((getter, Getter(getter, replacements)))
+    return pairs

@@ -1,0 +1,268 @@
+"""What `patch_scipy` replaces: SciPy's and NumPy's functions, and from which size on.
+
+The size of a call is the order of the square problem with as many operations: the cube root of m n k for a
+product, n for a factorization.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.linalg import LinAlgError
+
+from ..types import DTYPES
+
+__all__ = ["THRESHOLDS", "Target", "numpys", "scipys"]
+
+#: Sizes from which on a call goes to the GPU, by the routine's name without the letter of its type.
+THRESHOLDS: dict[str, float] = {
+    "gemm": 768,
+    "symm": 768,
+    "hemm": 768,
+    "syrk": 768,
+    "herk": 768,
+    "syr2k": 768,
+    "her2k": 768,
+    "trmm": 768,
+    "trsm": 768,
+    "potrf": 1024,
+    "potrs": 768,
+    "potri": 1024,
+    "posv": 1024,
+    "trtri": 1024,
+    "trtrs": 768,
+    "lauum": 1024,
+    "getrf": 1024,
+    "getrs": 768,
+    "getri": 1024,
+    "gesv": 1024,
+    "cholesky": 1024,
+    "cho_factor": 1024,
+    "cho_solve": 768,
+    "solve_triangular": 768,
+    "solve": 1024,
+    "inv": 1024,
+    "det": 1024,
+    "slogdet": 1024,
+    "lu_factor": 1024,
+    "lu_solve": 768,
+    "lu": 1024,
+}
+
+_TYPECODES = {np.dtype(dtype.name).char: letter for letter, dtype in DTYPES.items()}
+
+
+class Target(NamedTuple):
+    """One function that is replaced.
+
+    Attributes
+    ----------
+    name : str
+        The key of its threshold.
+    original, ours : callable
+        SciPy's or NumPy's function, and the one in its place.
+    size : callable
+        ``size(args, kwargs)`` is the size of a call, -1 if it is not for us.
+    """
+
+    name: str
+    original: Callable[..., Any]
+    ours: Callable[..., Any]
+    size: Callable[[tuple[Any, ...], Mapping[str, Any]], float]
+
+
+def scipys() -> Iterator[Target]:
+    """The functions of scipy.linalg, scipy.linalg.blas and scipy.linalg.lapack."""
+    linalg = import_module("scipy.linalg")
+    ours = import_module("..linalg", __package__)
+    for name, size in _LINALG.items():
+        if hasattr(linalg, name):
+            yield Target(name, getattr(linalg, name), getattr(ours, name), size)
+    for module, sizes in (("blas", _BLAS), ("lapack", _LAPACK)):
+        if find_spec(f"pyblasgpu.{module}") is None:
+            continue
+        theirs, replacing = (
+            import_module(f"{package}.{module}") for package in ("scipy.linalg", "pyblasgpu")
+        )
+        for name, (positions, extent) in sizes.items():
+            for letter in "sdcz":
+                function = getattr(replacing, letter + name, None)
+                if function is not None and hasattr(theirs, letter + name):
+                    measured = _typed(letter, positions, extent)
+                    yield Target(name, getattr(theirs, letter + name), function, measured)
+
+
+def numpys() -> Iterator[Target]:
+    """The functions of numpy.linalg that have a counterpart here."""
+    linalg, ours = np.linalg, import_module("..linalg", __package__)
+
+    def cholesky(a: Any, /, *, upper: bool = False) -> Any:
+        return _in_numpys_words(
+            "Matrix is not positive definite", ours.cholesky, a, lower=not upper, check_finite=False
+        )
+
+    def solve(a: Any, b: Any) -> Any:
+        return _in_numpys_words("Singular matrix", ours.solve, a, b, assume_a="gen", check_finite=False)
+
+    def inv(a: Any) -> Any:
+        return _in_numpys_words("Singular matrix", ours.inv, a, assume_a="gen", check_finite=False)
+
+    def slogdet(a: Any) -> Any:
+        return type(linalg.slogdet(np.eye(1)))(*ours.slogdet(a))
+
+    def det(a: Any) -> Any:
+        found = ours.det(a, check_finite=False)
+        return found.astype(a.dtype)[()] if isinstance(found, np.ndarray) else a.dtype.type(found)
+
+    for function in (cholesky, solve, inv, slogdet, det):
+        name = function.__name__
+        yield Target(name, getattr(linalg, name), function, _LINALG.get(name, _order_of_a))
+
+
+def _in_numpys_words(words: str, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    try:
+        return function(*arguments, **options)
+    except LinAlgError:
+        raise LinAlgError(words) from None
+
+
+# ---------------------------------------------------------------------------------------------------- sizes
+
+
+def _argument(args: tuple[Any, ...], kwargs: Mapping[str, Any], position: int, name: str) -> Any:
+    """An argument that is there, passed by position or by name."""
+    return args[position] if len(args) > position else kwargs[name]
+
+
+def _shape(array: Any) -> tuple[int, ...] | None:
+    """The shape of an array of NumPy's own class and one of the four dtypes; None of all else."""
+    if type(array) is np.ndarray and array.dtype.char in _TYPECODES:
+        shape: tuple[int, ...] = array.shape
+        return shape
+    return None
+
+
+def _cube_root(*extents: int) -> float:
+    product = 1.0
+    for extent in extents:
+        product *= extent
+    return float(product ** (1 / 3))
+
+
+def _order_of_a(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> float:
+    """The size of factorizations: of many matrices, that of the one with as much work."""
+    shape = _shape(_argument(args, kwargs, 0, "a"))
+    if shape is None or len(shape) < 2:
+        return -1
+    return _cube_root(*shape, min(shape[-2:]))
+
+
+def _solves(name: str) -> Callable[[tuple[Any, ...], Mapping[str, Any]], float]:
+    """The size of solves with a factor, or with a pair whose first part is one."""
+
+    def size(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> float:
+        factor = _argument(args, kwargs, 0, name)
+        shape = _shape(factor[0] if isinstance(factor, tuple) else factor)
+        right = _shape(_argument(args, kwargs, 1, "b"))
+        if shape is None or right is None or len(shape) < 2 or not right:
+            return -1
+        return _cube_root(shape[-1], *right)
+
+    def squared(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> float:
+        found = size(args, kwargs)
+        right = _argument(args, kwargs, 1, "b")
+        return found if found < 0 or right.ndim > 1 else _cube_root(*right.shape, *right.shape)
+
+    return squared
+
+
+def _of_solve(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> float:
+    structure = args[6] if len(args) > 6 else kwargs.get("assume_a")
+    right = _shape(_argument(args, kwargs, 1, "b"))
+    if structure in ("diagonal", "tridiagonal", "banded") or right is None:
+        return -1
+    return _order_of_a(args, kwargs)
+
+
+_LINALG: dict[str, Callable[[tuple[Any, ...], Mapping[str, Any]], float]] = {
+    "cholesky": _order_of_a,
+    "cho_factor": _order_of_a,
+    "cho_solve": _solves("c_and_lower"),
+    "solve_triangular": _solves("a"),
+    "solve": _of_solve,
+    "inv": _order_of_a,
+    "det": _order_of_a,
+    "lu_factor": _order_of_a,
+    "lu_solve": _solves("lu_and_piv"),
+    "lu": _order_of_a,
+}
+
+
+def _product(flags: Mapping[str, Any], *shapes: tuple[int, ...]) -> float:
+    """Of a product: m n k, whichever of the two is transposed."""
+    a, b = shapes
+    inner = a[-2] if flags.get("trans_a") else a[-1]
+    return _cube_root(a[0] * a[1] // max(inner, 1), inner, b[0] * b[1] // max(inner, 1))
+
+
+def _one_side(flags: Mapping[str, Any], *shapes: tuple[int, ...]) -> float:
+    return _cube_root(*shapes[1], shapes[0][0])
+
+
+def _rank_k(flags: Mapping[str, Any], *shapes: tuple[int, ...]) -> float:
+    rows, cols = shapes[0] if not flags.get("trans") else shapes[0][::-1]
+    return _cube_root(rows, rows, cols)
+
+
+def _factor(flags: Mapping[str, Any], *shapes: tuple[int, ...]) -> float:
+    return _cube_root(*shapes[0], min(shapes[0]))
+
+
+#: Of a routine the arrays that its size depends on, by position and name, and how.
+_PAIR = ((1, "a"), (2, "b"))
+_BLAS = {
+    "gemm": (_PAIR, _product),
+    "symm": (_PAIR, _one_side),
+    "hemm": (_PAIR, _one_side),
+    "trmm": (_PAIR, _one_side),
+    "trsm": (_PAIR, _one_side),
+    "syrk": (_PAIR[:1], _rank_k),
+    "herk": (_PAIR[:1], _rank_k),
+    "syr2k": (_PAIR, _rank_k),
+    "her2k": (_PAIR, _rank_k),
+}
+_LAPACK = {
+    "potrf": (((0, "a"),), _factor),
+    "potrs": (((0, "c"), (1, "b")), _one_side),
+    "potri": (((0, "c"),), _factor),
+    "posv": (((0, "a"), (1, "b")), _factor),
+    "trtri": (((0, "c"),), _factor),
+    "trtrs": (((0, "a"), (1, "b")), _one_side),
+    "lauum": (((0, "c"),), _factor),
+    "getrf": (((0, "a"),), _factor),
+    "getrs": (((0, "lu"), (2, "b")), _one_side),
+    "getri": (((0, "lu"),), _factor),
+    "gesv": (((0, "a"), (1, "b")), _factor),
+}
+
+
+def _typed(
+    letter: str, positions: tuple[tuple[int, str], ...], extent: Callable[..., float]
+) -> Callable[[tuple[Any, ...], Mapping[str, Any]], float]:
+    """The size of a call of SciPy's wrappers, which would cast arrays of other dtypes."""
+
+    def size(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> float:
+        shapes = []
+        for position, name in positions:
+            array = _argument(args, kwargs, position, name)
+            shape = _shape(array)
+            if shape is None or _TYPECODES[array.dtype.char] != letter or len(shape) not in (1, 2):
+                return -1
+            shapes.append(shape if len(shape) == 2 else (*shape, 1))
+        return extent(kwargs, *shapes)
+
+    return size

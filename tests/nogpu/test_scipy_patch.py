@@ -1,0 +1,374 @@
+"""patch_scipy: what it replaces goes through pyblasgpu from a size on, and nothing of it is left behind."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import threading
+from types import ModuleType
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.linalg.blas
+import scipy.linalg.lapack
+
+import pyblasgpu
+from pyblasgpu import patch_scipy, unpatch_scipy
+from pyblasgpu.errors import BackendUnavailable
+
+ORIGINALS = {
+    name: getattr(scipy.linalg, name)
+    for name in (
+        *("cholesky", "cho_factor", "cho_solve", "solve_triangular", "solve", "inv", "det", "lu_factor"),
+        *("lu_solve", "lu", "get_blas_funcs", "get_lapack_funcs"),
+    )
+}
+NUMPYS = {name: getattr(np.linalg, name) for name in ("cholesky", "solve", "inv", "det", "slogdet")}
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind():
+    yield
+    unpatch_scipy()
+    for module, originals in ((scipy.linalg, ORIGINALS), (np.linalg, NUMPYS)):
+        for name, original in originals.items():
+            assert getattr(module, name) is original
+    assert type(scipy.linalg.blas.dgemm).__name__ == type(scipy.linalg.lapack.dpotrf).__name__ == "fortran"
+
+
+def taken(**options):
+    """A patch that takes calls of all sizes to the CPU backend."""
+    return patch_scipy(**{"backend": "cpu", "thresholds": 0, **options})
+
+
+def definite(n=6, dtype="d"):
+    a = np.random.default_rng(3).standard_normal((n, n)).astype(dtype)
+    return a @ a.T + n * np.eye(n, dtype=dtype)
+
+
+A, B = definite(), np.arange(12.0).reshape(6, 2)
+LOWER = np.linalg.cholesky(A)
+CALLS = {
+    "cholesky": (A,),
+    "cho_factor": (A,),
+    "cho_solve": ((LOWER, True), B),
+    "solve_triangular": (LOWER, B, 0, True),
+    "solve": (A, B),
+    "inv": (A,),
+    "det": (A,),
+    "lu_factor": (A,),
+    "lu_solve": (ORIGINALS["lu_factor"](A), B),
+    "lu": (A,),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_calls_pass_through_us(name):
+    arguments = CALLS[name]
+    expected = ORIGINALS[name](*arguments)
+    with taken() as patch:
+        found = getattr(scipy.linalg, name)(*arguments)
+        assert patch.calls == {name: 1}
+    for ours, scipys in zip(*((x if isinstance(x, tuple) else (x,)) for x in (found, expected)), strict=True):
+        np.testing.assert_allclose(ours, scipys, 1e-12, 1e-12)
+    getattr(scipy.linalg, name)(*arguments)
+    assert patch.calls == {name: 1}
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "arguments"),
+    [
+        ("blas", "dgemm", (1.0, A, B)),
+        ("blas", "dtrsm", (1.0, LOWER, B, 0, 1)),
+        ("blas", "dtrmm", (1.0, LOWER, B, 0, 1)),
+        ("blas", "dsyrk", (1.0, A)),
+        ("blas", "dsyr2k", (1.0, A, A)),
+        ("blas", "dsymm", (1.0, A, B)),
+        ("blas", "zherk", (1.0, A.astype("D"))),
+        ("lapack", "dpotrf", (A,)),
+    ],
+)
+def test_functions_with_a_prefix(module, name, arguments):
+    home = getattr(scipy.linalg, module)
+    expected = getattr(home, name)(*arguments)
+    with taken() as patch:
+        function = getattr(home, name)
+        found = function(*arguments)
+        assert patch.calls == {name[1:]: 1} and function.typecode == name[0]
+    for ours, scipys in zip(*((x if isinstance(x, tuple) else (x,)) for x in (found, expected)), strict=True):
+        np.testing.assert_allclose(ours, scipys, 1e-12, 1e-12)
+
+
+def test_what_is_looked_up():
+    with taken() as patch:
+        gemm, gemv = scipy.linalg.get_blas_funcs(("gemm", "gemv"), (A,))
+        (potrf,) = scipy.linalg.lapack.get_lapack_funcs(("potrf",), (A,))
+        gemm(1.0, A, A)
+        gemv(1.0, A, A[0])
+        potrf(A)
+        assert patch.calls == {"gemm": 1, "potrf": 1}
+        assert (gemm.typecode, gemm.dtype, gemm.prefix) == ("d", np.dtype("d"), "d")
+        assert scipy.linalg.get_blas_funcs("gemm", dtype="f").typecode == "s"
+    gemm(1.0, A, A)  # kept beyond the patch, it is SciPy's
+    assert patch.calls == {"gemm": 1, "potrf": 1}
+    assert type(scipy.linalg.get_blas_funcs("gemm", (A,))).__name__ == "fortran"
+
+
+# ---------------------------------------------------------------------------------------------- thresholds
+
+
+def test_small_calls_stay_with_scipy():
+    with patch_scipy(backend="cpu") as patch:
+        scipy.linalg.cholesky(A)
+        scipy.linalg.blas.dgemm(1.0, A, A)
+        assert not patch.calls
+        assert patch.thresholds["cholesky"] > 100
+
+
+#: By routine a call, and the number of operations whose cube root is its size.
+SIZES = {
+    "cholesky": (lambda n: scipy.linalg.cholesky(np.eye(n)), lambda n: n**3),
+    "cholesky of a stack": (lambda n: scipy.linalg.cholesky(a=np.stack([np.eye(n)] * 8)), lambda n: 8 * n**3),
+    "gemm": (lambda n: scipy.linalg.blas.dgemm(1.0, np.ones((n, 4)), np.ones((4, 2))), lambda n: 8 * n),
+    "gemm of a transpose": (
+        lambda n: scipy.linalg.blas.dgemm(1.0, np.ones((4, n)), b=np.ones((4, 2)), trans_a=1),
+        lambda n: 8 * n,
+    ),
+    "syrk": (lambda n: scipy.linalg.blas.dsyrk(alpha=1.0, a=np.ones((n, 3))), lambda n: 3 * n**2),
+    "trsm": (lambda n: scipy.linalg.blas.dtrsm(1.0, np.eye(n), np.ones((n, 5))), lambda n: 5 * n**2),
+    "cho_solve": (lambda n: scipy.linalg.cho_solve((np.eye(n), True), np.ones(n)), lambda n: n**2),
+    "solve_triangular": (
+        lambda n: scipy.linalg.solve_triangular(np.eye(n), b=np.ones((n, 3))),
+        lambda n: 3 * n**2,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_the_size_of_a_call(name):
+    routine, (call, operations) = name.split()[0], SIZES[name]
+    for n in (5, 9):
+        for factor, count in ((0.99, 1), (1.01, 0)):
+            size = operations(n) ** (1 / 3)
+            with patch_scipy(backend="cpu", thresholds={routine: size * factor}) as patch:
+                call(n)
+            assert sum(patch.calls.values()) == count
+
+
+def test_thresholds_name_routines():
+    with pytest.raises(ValueError, match="thresholds names gemv"):
+        patch_scipy(backend="cpu", thresholds={"gemv": 1})
+
+
+@pytest.mark.parametrize(
+    "a",
+    [
+        A.tolist(),
+        A.astype(int),
+        A.astype("f2"),
+        A.astype("longdouble"),
+        A.view(type("Own", (np.ndarray,), {})),
+    ],
+    ids=["list", "int", "half", "long double", "subclass"],
+)
+def test_other_arrays_are_scipys(a):
+    with taken() as patch:
+        scipy.linalg.inv(a)
+        scipy.linalg.blas.dgemm(1.0, A.astype("f"), A.astype("f"))
+        assert not patch.calls
+
+
+# -------------------------------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("cholesky", (-A,)),
+        ("cholesky", (np.full((2, 2), np.nan),)),
+        ("cholesky", (np.ones((2, 3)),)),
+        ("cholesky", ()),
+        ("solve", (np.zeros((2, 2)), np.ones(2))),
+        ("solve", (A, np.ones(3))),
+        ("cho_solve", ((A, True), np.ones(3))),
+        ("inv", (np.ones((2, 3)),)),
+    ],
+)
+def test_errors_are_scipys(name, arguments):
+    with pytest.raises(Exception) as expected:
+        ORIGINALS[name](*arguments)
+    with pytest.raises(expected.type) as found, taken():
+        getattr(scipy.linalg, name)(*arguments)
+    assert str(found.value) == str(expected.value)
+
+
+def test_a_failure_within_leaves_no_trace():
+    with pytest.raises(np.linalg.LinAlgError), taken():
+        scipy.linalg.cholesky(-A)
+    with taken() as patch:
+        scipy.linalg.cholesky(A)
+        assert patch.calls == {"cholesky": 1}
+
+
+def test_a_device_without_memory_sends_the_call_to_scipy(monkeypatch, caplog):
+    def fails(*arguments, **options):
+        raise MemoryError("of the device")
+
+    expected = ORIGINALS["cholesky"](A)
+    with taken() as patch:
+        monkeypatch.setattr("pyblasgpu.api.linalg_cholesky.potrf", fails)
+        np.testing.assert_array_equal(scipy.linalg.cholesky(A), expected)
+        assert not patch.calls and "goes to the CPU: of the device" in caplog.text
+
+
+# -------------------------------------------------------------------------------------------- names elsewhere
+
+
+@pytest.fixture
+def program():
+    """A module that has imported names of SciPy's."""
+    module = ModuleType("a_program")
+    exec("from scipy.linalg import cholesky, solve as s\nfrom scipy.linalg.blas import dgemm", vars(module))
+    sys.modules["a_program"] = module
+    yield module
+    del sys.modules["a_program"]
+
+
+def test_names_that_are_imported_are_rebound_and_given_back(program):
+    with taken() as patch:
+        program.cholesky(A)
+        program.s(A, B)
+        program.dgemm(1.0, A, A)
+        assert patch.calls == {"cholesky": 1, "solve": 1, "gemm": 1}
+    assert program.cholesky is ORIGINALS["cholesky"] and program.s is ORIGINALS["solve"]
+    assert type(program.dgemm).__name__ == "fortran"
+
+
+def test_names_that_are_imported_meanwhile_are_given_back(program):
+    with taken() as patch:
+        exec("from scipy.linalg import inv", vars(program))
+        program.inv(A)
+        assert patch.calls == {"inv": 1}
+    assert program.inv is ORIGINALS["inv"]
+
+
+def test_what_is_kept_elsewhere_goes_back_to_scipy():
+    with taken() as patch:
+        kept = [scipy.linalg.cholesky]
+    np.testing.assert_array_equal(kept[0](A), ORIGINALS["cholesky"](A))
+    assert not patch.calls
+
+
+def test_a_replacement_looks_like_the_original_and_is_pickled():
+    with taken():
+        replaced = scipy.linalg.cholesky
+        assert replaced.__name__ == "cholesky" and replaced.__doc__ == ORIGINALS["cholesky"].__doc__
+        assert pickle.loads(pickle.dumps(replaced)) is replaced  # noqa: S301
+        text = pickle.dumps(replaced)
+        with pytest.raises(TypeError, match="cannot pickle"):
+            pickle.dumps(scipy.linalg.blas.dgemm)
+    assert pickle.loads(text) is ORIGINALS["cholesky"]  # noqa: S301
+
+
+# -------------------------------------------------------------------------------------- nesting and threads
+
+
+def test_nested_patches():
+    with taken() as outer:
+        with taken(thresholds=100) as inner:
+            scipy.linalg.cholesky(A)
+        scipy.linalg.cholesky(A)
+    assert not inner.calls and outer.calls == {"cholesky": 1}
+
+
+def test_a_switch():
+    first, second = taken(), taken()
+    first.undo()
+    first.undo()
+    scipy.linalg.cholesky(A)
+    assert not first.calls and second.calls == {"cholesky": 1}
+    unpatch_scipy()
+    assert scipy.linalg.cholesky is ORIGINALS["cholesky"]
+    unpatch_scipy()
+    second.undo()
+
+
+def test_threads():
+    errors = []
+
+    def work():
+        try:
+            for _ in range(5):
+                with taken() as patch:
+                    factor = scipy.linalg.cholesky(A, lower=True)
+                    np.testing.assert_allclose(factor, LOWER)
+                assert patch.calls["cholesky"] <= 8
+        except Exception as error:
+            errors.append(error)
+
+    with taken() as patch:
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for each in threads:
+            each.start()
+        scipy.linalg.cholesky(A)
+        for each in threads:
+            each.join()
+        assert not errors
+        before = patch.calls["cholesky"]
+        thread = threading.Thread(target=lambda: scipy.linalg.cholesky(A))  # patches hold for all threads
+        thread.start()
+        thread.join()
+        assert patch.calls["cholesky"] == before + 1
+
+
+def test_our_own_calls_stay_ours():
+    with taken() as patch:
+        np.testing.assert_array_equal(pyblasgpu.gemm(A, B, backend="cpu"), A @ B)
+        assert set(patch.calls) <= {"gemm"}
+
+
+# ----------------------------------------------------------------------------------------- backends, NumPy
+
+
+def test_without_a_gpu_nothing_is_replaced(monkeypatch):
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
+    for backend in (None, "auto"):
+        with patch_scipy(backend=backend, thresholds=0) as patch:
+            if patch.backend == "cpu":
+                assert scipy.linalg.cholesky is ORIGINALS["cholesky"]
+                scipy.linalg.cholesky(A)
+                assert not patch.calls
+
+
+def test_a_backend_that_is_not_there():
+    try:
+        pyblasgpu.backend_status("cuda")
+    except BackendUnavailable:
+        with pytest.raises(BackendUnavailable):
+            patch_scipy(backend="cuda")
+    with pytest.raises(ValueError, match="backend"):
+        patch_scipy(backend="gpu")
+
+
+def test_numpys_functions():
+    with taken(numpy=True) as patch:
+        for upper in (False, True):
+            np.testing.assert_allclose(np.linalg.cholesky(A, upper=upper), NUMPYS["cholesky"](A, upper=upper))
+        np.testing.assert_allclose(np.linalg.solve(A, B), NUMPYS["solve"](A, B))
+        np.testing.assert_allclose(np.linalg.inv(A), NUMPYS["inv"](A))
+        np.testing.assert_allclose(np.linalg.det(A), NUMPYS["det"](A))
+        np.testing.assert_allclose(np.linalg.slogdet(A), NUMPYS["slogdet"](A))
+        assert type(np.linalg.slogdet(A)) is type(NUMPYS["slogdet"](A))
+        assert np.linalg.det(A.astype("f")).dtype == "f"
+        for name, bad in (("cholesky", -A), ("inv", np.zeros((2, 2)))):
+            with pytest.raises(np.linalg.LinAlgError) as found:
+                getattr(np.linalg, name)(bad)
+            with pytest.raises(np.linalg.LinAlgError) as expected:
+                NUMPYS[name](bad)
+            assert str(found.value) == str(expected.value)
+        assert patch.calls["cholesky"] == 2 and patch.calls["slogdet"] == 2
+        with taken():
+            assert np.linalg.inv is not NUMPYS["inv"]
+    with taken():
+        assert np.linalg.inv is NUMPYS["inv"]
