@@ -13,7 +13,7 @@ from typing import Any
 from ..errors import BackendUnavailable
 from ..types import DTYPES, Diag, Dtype, Side, Trans, Uplo, dtype_of
 
-__all__ = ["Cublas", "load"]
+__all__ = ["Cublas", "library", "load"]
 
 # values of the enums in cublas_api.h
 _TRANS = {Trans.NO: 0, Trans.TRANS: 1, Trans.CONJ: 2}
@@ -185,10 +185,15 @@ def load() -> Cublas:
     BackendUnavailable
         When there is none.
     """
+    return Cublas(library())
+
+
+def library() -> ctypes.CDLL:
+    """The library; raises as `load`."""
     try:
         from cuda import pathfinder
 
-        return Cublas(ctypes.CDLL(pathfinder.load_nvidia_dynamic_lib("cublas").abs_path))
+        return ctypes.CDLL(pathfinder.load_nvidia_dynamic_lib("cublas").abs_path)
     except (ImportError, OSError, RuntimeError) as missing:
         raise BackendUnavailable(f"cuBLAS cannot be used here: {str(missing).splitlines()[0]}") from missing
 

@@ -1,0 +1,226 @@
+"""Level 1 on contiguous vectors: ours, cuBLAS's, and a copy by the driver.
+
+``python -m benchmarks.level1 [--dtypes sdcz] [--sizes N ...] [--out DIR]``. Each time is the device's: calls
+are queued behind a long memset, so that the host is ahead of them, on slices that together are larger than
+the L2 cache where there are enough of them. Printed are microseconds, the median of several rounds.
+``--configs`` times other Configs instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from itertools import product
+from math import exp, log
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+import pyblasgpu
+from pyblasgpu.bench import machine
+from pyblasgpu.bench.command import require_device
+from pyblasgpu.database import FIXED
+from pyblasgpu.dispatch.compile_ahead import compile_ahead
+from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.gpu.device import current
+from pyblasgpu.kernels.level1.map import Map
+from pyblasgpu.kernels.level1.reduce import Reduce
+from pyblasgpu.terminal import guarded
+from pyblasgpu.testing.cublas_level1 import load_vectors
+from pyblasgpu.types import DTYPES, Dtype
+
+try:
+    import cupy
+except ImportError:  # `require_device` says so
+    cupy = None
+
+SIZES = (256, 4096, 65_536, 1 << 20, 1 << 24, 100_000_000)
+MOST_SETS, ROUNDS, DELAY = 128, 5, 4 << 30
+#: Vectors that are read and written.
+MOVED = {"axpy": 3, "scal": 2, "copy": 2, "swap": 4, "rot": 4, "dot": 2, "nrm2": 1, "asum": 1, "iamax": 1}
+REDUCTIONS = ("dot", "nrm2", "asum", "iamax")
+
+Call = Callable[..., Any]
+
+
+class Data:
+    """Two large vectors of random numbers, of which slices are used in turn, and a place for results."""
+
+    def __init__(self, dtype: Dtype, length: int):
+        rng = np.random.default_rng(1)
+        block = rng.standard_normal((1 << 20, dtype.reals_per_element)).astype(dtype.real)
+        block = cupy.asarray(block.view(dtype.name)[:, 0])
+        times = -(-length // block.size)
+        self.x, self.y = cupy.tile(block, times), cupy.tile(block[::-1], times)
+        self.results = {name: cupy.zeros((), kind) for name, kind in _result_types(dtype).items()}
+
+    def sets(self, n: int) -> list[tuple[Any, Any]]:
+        step = -(-n // 64) * 64
+        l2 = cupy.cuda.Device().attributes["L2CacheSize"]
+        wanted = max(-(-2 * l2 // (n * self.x.itemsize)), 8)
+        count = max(1, min(wanted, self.x.size // step, MOST_SETS))
+        return [(self.x[i * step : i * step + n], self.y[i * step : i * step + n]) for i in range(count)]
+
+
+def _result_types(dtype: Dtype) -> dict[str, str]:
+    return {"dot": dtype.name, "nrm2": dtype.real, "asum": dtype.real, "iamax": "int64"}
+
+
+def ours(name: str, results: dict[str, Any]) -> Call:
+    """``call(x, y)``."""
+    calls: dict[str, Call] = {
+        "axpy": lambda x, y: pyblasgpu.axpy(x, y, alpha=0.001, out=y),
+        "scal": lambda x, y: pyblasgpu.scal(y, alpha=-1.0, out=y),
+        "copy": lambda x, y: pyblasgpu.copy(x, out=y),
+        "swap": lambda x, y: pyblasgpu.swap(x, y),
+        "rot": lambda x, y: pyblasgpu.rot(x, y, 0.6, 0.8, out=(x, y)),
+        "dot": lambda x, y: pyblasgpu.dot(x, y, out=results["dot"]),
+        "nrm2": lambda x, y: pyblasgpu.nrm2(x, out=results["nrm2"]),
+        "asum": lambda x, y: pyblasgpu.asum(x, out=results["asum"]),
+        "iamax": lambda x, y: pyblasgpu.iamax(x, out=results["iamax"]),
+    }
+    return calls[name]
+
+
+def theirs(name: str, results: dict[str, Any]) -> Call:
+    """The same by cuBLAS."""
+    vectors, numbers = load_vectors()
+    for handle in (vectors, numbers):
+        handle.set_stream(cupy.cuda.get_current_stream().ptr)
+    calls: dict[str, Call] = {
+        "axpy": lambda x, y: vectors.axpy(0.001, x, y),
+        "scal": lambda x, y: vectors.scal(-1.0, y),
+        "copy": lambda x, y: vectors.copy(x, y),
+        "swap": lambda x, y: vectors.swap(x, y),
+        "rot": lambda x, y: vectors.rot(x, y, 0.6, 0.8),
+        "dot": lambda x, y: numbers.dot(x, y, results["dot"]),
+        "nrm2": lambda x, y: numbers.nrm2(x, results["nrm2"]),
+        "asum": lambda x, y: numbers.asum(x, results["asum"]),
+        "iamax": lambda x, y: numbers.iamax(x, results["iamax"]),
+    }
+    return calls[name]
+
+
+def copied(x: Any, y: Any) -> None:
+    """The driver's copy."""
+    y.data.copy_from_device_async(x.data, x.nbytes, cupy.cuda.get_current_stream())
+
+
+def microseconds(call: Call, sets: list[tuple[Any, Any]], delay: Any) -> float:
+    """Microseconds of one `call` on the device."""
+    times = []
+    for _ in range(1 + ROUNDS):
+        start, end = cupy.cuda.Event(), cupy.cuda.Event()
+        delay.data.memset_async(0, delay.nbytes, cupy.cuda.get_current_stream())
+        start.record()
+        for x, y in sets:
+            call(x, y)
+        end.record()
+        end.synchronize()
+        times.append(cupy.cuda.get_elapsed_time(start, end) * 1e3 / len(sets))
+    return median(times[1:])
+
+
+def rows(letters: str, sizes: tuple[int, ...]) -> Iterator[dict[str, Any]]:
+    """A row of results for each operation, dtype and size."""
+    delay = cupy.empty(DELAY, "u1")
+    for letter in letters:
+        dtype = DTYPES[letter]
+        data = Data(dtype, max(sizes))
+        for n in sizes:
+            sets = data.sets(n)
+            driver = microseconds(copied, sets, delay)
+            for name in MOVED:
+                row = {
+                    "operation": name,
+                    "dtype": letter,
+                    "n": n,
+                    "sets": len(sets),
+                    "ours_us": microseconds(ours(name, data.results), sets, delay),
+                    "cublas_us": microseconds(theirs(name, data.results), sets, delay),
+                    "copy_us": driver,
+                }
+                bytes_moved = MOVED[name] * n * dtype.itemsize
+                copy_rate = 2 * n * dtype.itemsize / driver
+                row["speedup"] = row["cublas_us"] / row["ours_us"]
+                row["of_copy_rate"] = bytes_moved / row["ours_us"] / copy_rate
+                yield row
+        del data, sets
+
+
+def configs(letter: str) -> Iterator[tuple[str, Any]]:
+    """Other Configs, with the operation with which each is timed."""
+    for dim, unroll in product((128, 256, 512), (1, 2, 4)):
+        yield "axpy", Map(dtype=letter, DIM=dim, UNROLL=unroll)
+    for dim, unroll, alone, blocks in product((256, 512), (2, 4), (1, 2, 4, 8), (528, 1056)):
+        yield "dot", Reduce(dtype=letter, DIM=dim, UNROLL=unroll, ALONE=alone, BLOCKS=blocks)
+
+
+def rows_of_configs(letters: str, sizes: tuple[int, ...]) -> Iterator[dict[str, Any]]:
+    """A row for each Config and size."""
+    delay = cupy.empty(DELAY, "u1")
+    for letter in letters:
+        data = Data(DTYPES[letter], max(sizes))
+        for (name, config), n in product(configs(letter), sizes):
+            with override(config.STEM, config):
+                time = microseconds(ours(name, data.results), data.sets(n), delay)
+            yield {"operation": name, "config": repr(config), "n": n, "ours_us": time}
+        del data
+
+
+def sources(letters: str, variants: bool) -> list[Any]:
+    """The kernels that will run."""
+    families = FIXED["level1_map"], FIXED["level1_reduce"]
+    if not variants:
+        found = ((f, f.fixed_config(letter)) for f, letter in product(families, letters))
+        return [source for family, config in found for source in family.plain_sources(config)]
+    kernels = {"axpy": "axpy", "dot": "dot"}
+    return [
+        FIXED[config.STEM].source(config, kernels[name])
+        for letter in letters
+        for name, config in configs(letter)
+    ]
+
+
+def summary(results: list[dict[str, Any]]) -> Iterator[str]:
+    """The geometric mean over all sizes for each operation and dtype."""
+    for name, letter in dict.fromkeys((row["operation"], row["dtype"]) for row in results):
+        ratios = [r["speedup"] for r in results if (r["operation"], r["dtype"]) == (name, letter)]
+        rate = [r["of_copy_rate"] for r in results if (r["operation"], r["dtype"]) == (name, letter)][-1]
+        mean = exp(sum(map(log, ratios)) / len(ratios))
+        yield f"{letter}{name:6} mean {mean:5.2f} least {min(ratios):5.2f} copy rate {rate:4.2f}"
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--dtypes", default="sdcz")
+    parser.add_argument("--sizes", nargs="*", type=int, default=SIZES)
+    parser.add_argument("--configs", action="store_true")
+    parser.add_argument("--out", type=Path, help="a folder")
+    chosen = parser.parse_args(arguments)
+    require_device()
+    compile_ahead(sources(chosen.dtypes, chosen.configs), 0)
+    measure = rows_of_configs if chosen.configs else rows
+    results = []
+    with cupy.cuda.Stream(non_blocking=True) if not chosen.configs else nullcontext():
+        for row in measure(chosen.dtypes, tuple(chosen.sizes)):
+            results.append(row)
+            shown = (f"{v:.3f}" if isinstance(v, float) else str(v) for v in row.values())
+            print(" ".join(shown), flush=True)
+    for line in () if chosen.configs else summary(results):
+        print(line)
+    if chosen.out:
+        chosen.out.mkdir(parents=True, exist_ok=True)
+        name = "level1-configs.json" if chosen.configs else "level1.json"
+        document = {"machine": machine.describe(current(0), None), "results": results}
+        (chosen.out / name).write_text(json.dumps(document, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(guarded(["benchmarks.level1"], lambda: main(sys.argv[1:])))
