@@ -22,7 +22,12 @@ __all__ = [
     "explain",
     "gemm",
     "gemmtr",
+    "gemv",
+    "ger",
     "hemm",
+    "hemv",
+    "her",
+    "her2",
     "her2k",
     "herk",
     "lapack",
@@ -40,10 +45,15 @@ __all__ = [
     "show_config",
     "swap",
     "symm",
+    "symv",
+    "syr",
+    "syr2",
     "syr2k",
     "syrk",
     "trmm",
+    "trmv",
     "trsm",
+    "trsv",
     "unpatch_scipy",
 ]
 
@@ -52,10 +62,13 @@ if TYPE_CHECKING:
     from .api import blas, lapack, linalg
     from .api.explain import explain
     from .api.level1 import asum, axpy, copy, dot, iamax, nrm2, rot, rotm, scal, swap
+    from .api.level2 import gemv, hemv, symv
     from .api.level3 import gemm, trmm, trsm
     from .api.plans import plan_gemm, plan_trmm, plan_trsm
+    from .api.rank_1 import ger, her, her2, syr, syr2
     from .api.rank_k import gemmtr, her2k, herk, syr2k, syrk
     from .api.symmetric import hemm, symm
+    from .api.trmv import trmv, trsv
     from .dispatch.overrides import override
     from .frontend.backend_status import backend_status
     from .info import show_config
@@ -73,7 +86,12 @@ _HOME = {
     "explain": "api.explain",
     "gemm": "api.level3",
     "gemmtr": "api.rank_k",
+    "gemv": "api.level2",
+    "ger": "api.rank_1",
     "hemm": "api.symmetric",
+    "hemv": "api.level2",
+    "her": "api.rank_1",
+    "her2": "api.rank_1",
     "her2k": "api.rank_k",
     "herk": "api.rank_k",
     "lapack": None,
@@ -91,10 +109,15 @@ _HOME = {
     "show_config": "info",
     "swap": "api.level1",
     "symm": "api.symmetric",
+    "symv": "api.level2",
+    "syr": "api.rank_1",
+    "syr2": "api.rank_1",
     "syr2k": "api.rank_k",
     "syrk": "api.rank_k",
     "trmm": "api.level3",
+    "trmv": "api.trmv",
     "trsm": "api.level3",
+    "trsv": "api.trmv",
     "unpatch_scipy": "scipy_patch.switch",
 }
 

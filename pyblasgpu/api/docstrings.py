@@ -28,6 +28,10 @@ complex128. Any strides.
 alpha, beta : number
     With ``alpha=0`` neither `a` nor `b` is read, with ``beta=0`` `out` is not read.
 """,
+    "alpha_beta_vector": """
+alpha, beta : number
+    With ``alpha=0`` neither `a` nor `x` is read, with ``beta=0`` `out` is not read.
+""",
     "alpha_beta_hermitian": """
 alpha : number
     With 0 neither `a` nor `b` is read.
@@ -38,6 +42,24 @@ beta : number
 trans_a, trans_b : {'N', 'T', 'C'}
     Each op: the matrix itself, its transpose, its conjugate transpose. 'H' means 'C'; 0, 1, 2
     serve too.
+""",
+    "trans": """
+trans : {'N', 'T', 'C'}
+    The op: the matrix itself, its transpose, its conjugate transpose. 'H' means 'C'; 0, 1, 2
+    serve too.
+""",
+    "vector_triangle_flags": """
+lower : bool
+    Whether `a`, as it is stored, is lower triangular.
+trans : {'N', 'T', 'C'}
+    The op: the matrix itself, its transpose, its conjugate transpose. 'H' means 'C'; 0, 1, 2
+    serve too.
+unit_diag : bool
+    Take the diagonal of `a` to be 1.
+""",
+    "read_triangle": """
+lower : bool
+    Whether the lower triangle of `a` is read, else the upper one.
 """,
     "triangle": """
 A triangle. The other one, and a unit diagonal, are never read.
@@ -79,6 +101,36 @@ trans : {'N', 'C'}
     "out": """
 out : array, shape (..., m, n), optional
     Written in place, whatever its strides. It may not share memory with `a` or `b`.
+""",
+    "out_vector": """
+out : array, shape (..., m), optional
+    Written in place, whatever its strides. It may not share memory with an input.
+""",
+    "out_vector_in_place": """
+out : array, shape (..., n), optional
+    Written in place, whatever its strides. It may be `x`; else it shares no memory with it.
+""",
+    "out_updated": """
+out : array, shape (..., m, n), optional
+    What is added to, in place, whatever its strides; by default a new array of zeros. It may not
+    share memory with an input.
+""",
+    "out_updated_square": """
+out : array, shape (..., n, n), optional
+    What is added to, in place, whatever its strides; by default a new array of zeros. It may not
+    share memory with an input.
+""",
+    "vector_x": """
+x : array, shape (..., n)
+    The vector.
+    Of float32, float64, complex64 or complex128. Integers and booleans count as float64, float16
+    as float32; mixed dtypes are cast as by `numpy.result_type`. Any strides; read-only arrays too.
+""",
+    "vectors_xy": """
+x, y : array, shape (..., n)
+    The vectors.
+    Of float32, float64, complex64 or complex128. Integers and booleans count as float64, float16
+    as float32; mixed dtypes are cast as by `numpy.result_type`. Any strides; read-only arrays too.
 """,
     "out_square": """
 out : array, shape (..., n, n), optional

@@ -342,14 +342,16 @@ def parse_beta(
     return value
 
 
-def common_batch_shape(name: str, a: Any, b: Any) -> tuple[int, ...]:
-    """The leading dimensions of the result."""
+def common_batch_shape(name: str, a: Any, b: Any, *names: str) -> tuple[int, ...]:
+    """The leading dimensions of the result; `names` are those of the arguments, by default a and b."""
     one, other = tuple(a.shape[:-2]), tuple(b.shape[:-2])
     if one == other:
         return one
     try:
         return np.broadcast_shapes(one, other)
     except ValueError:
+        one_name, other_name = names or ("a", "b")
         raise ValueError(
-            f"{name}: the leading dimensions of a, of shape {a.shape}, and b, of {b.shape}, do not broadcast"
+            f"{name}: the leading dimensions of {one_name}, of shape {a.shape}, and {other_name}, "
+            f"of {b.shape}, do not broadcast"
         ) from None

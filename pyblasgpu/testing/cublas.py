@@ -1,4 +1,4 @@
-"""cuBLAS's Level 3, to be measured beside ours; nothing in the library computes with it.
+"""cuBLAS, to be measured beside ours; nothing in the library computes with it.
 
 The library is the one that the process has loaded, else the first that cuda.pathfinder finds.
 """
@@ -163,6 +163,10 @@ class Cublas:
             _scalar(beta, real),
             *_matrix(c),
         )
+
+    def call(self, routine: str, dtype: Dtype, *arguments) -> None:
+        """``cublas<T>routine_v2`` of a dtype, with these arguments after the handle."""
+        self._blas(routine, dtype, *arguments)
 
     def _blas(self, routine: str, dtype: Dtype, *arguments) -> None:
         self._named(f"{routine}_v2", dtype, *arguments)

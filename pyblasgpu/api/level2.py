@@ -1,0 +1,262 @@
+"""Products of a matrix and a vector on any arrays, in keyword style; see `level3`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..arguments import Array, Flag, Number, Stream
+from ..frontend import cpu
+from ..frontend.call import Call, launch_list_of
+from ..frontend.call_cache import replay
+from ..types import Side, Trans, Uplo
+from .docstrings import documented
+from .level3 import common_batch_shape, parse_beta
+
+__all__ = ["VECTORS", "check_length", "check_square", "gemv", "hemv", "run_gemv", "run_symv", "symv"]
+
+#: The arguments that are vectors.
+VECTORS = {"x": None, "out": None}
+
+
+@documented
+def gemv(
+    a: Array,
+    x: Array,
+    *,
+    alpha: Number = 1,
+    beta: Number = 0,
+    trans: Flag = "N",
+    out: Array = None,
+    stream: Stream = None,
+    backend: str | None = None,
+) -> Array:
+    """Product of a matrix and a vector: ``alpha op(a) x + beta out``.
+
+    Parameters
+    ----------
+    a : array, shape (..., m, n), or (..., n, m) if transposed
+        The matrix.
+        %(dtypes)s
+    x : array, shape (..., n)
+        The vector.
+    %(alpha_beta_vector)s
+    %(trans)s
+    %(out_vector)s
+    %(stream_backend)s
+
+    Returns
+    -------
+    array, shape (..., m)
+        %(vector_result)s
+
+    Raises
+    ------
+    %(shape_error)s
+    %(type_error)s
+    %(overlap_error)s
+
+    See Also
+    --------
+    symv : Of a symmetric matrix, half of which is read.
+    gemm : Of two matrices.
+
+    Notes
+    -----
+    Componentwise error at most ``(n+2) u (|alpha| |op(a)| |x| + |beta| |out|)``, u the unit roundoff; for
+    complex numbers sqrt(8) times that. Sums have a fixed order: equal inputs give equal bits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pyblasgpu
+    >>> pyblasgpu.gemv(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0]), trans="T")
+    array([31., 42.])
+    """
+    key = ("gemv", trans, type(trans))
+    if replay(key, (a, x, out), alpha, beta, stream, backend):
+        return out
+    call = Call("gemv", {"a": a, "x": x}, out, stream, backend, vectors=VECTORS)
+    trans = Trans.parse(trans, "gemv", "trans")
+    matrix, vector = call.inputs
+    m, n = matrix.shape[-2:] if trans is Trans.NO else matrix.shape[:-3:-1]
+    check_length(call, matrix, vector, n)
+    alpha, beta = call.scalar("alpha", alpha), parse_beta(call, beta, out, None)
+    call.set_output(out, common_batch_shape("gemv", matrix, vector, "a", "x"), m, 1)
+    call.check_overlap()
+    return run_gemv(call, alpha, beta, matrix, vector, trans, key)
+
+
+@documented
+def symv(
+    a: Array,
+    x: Array,
+    *,
+    alpha: Number = 1,
+    beta: Number = 0,
+    lower: Flag = False,
+    out: Array = None,
+    stream: Stream = None,
+    backend: str | None = None,
+) -> Array:
+    """Product of a symmetric matrix and a vector: ``alpha a x + beta out``.
+
+    Parameters
+    ----------
+    a : array, shape (..., n, n)
+        One triangle of a symmetric matrix; the other one is never read.
+        %(dtypes)s
+    x : array, shape (..., n)
+        The vector.
+    %(alpha_beta_vector)s
+    %(read_triangle)s
+    %(out_vector)s
+    %(stream_backend)s
+
+    Returns
+    -------
+    array, shape (..., n)
+        %(vector_result)s
+
+    Raises
+    ------
+    %(shape_error)s
+    %(type_error)s
+    %(overlap_error)s
+
+    See Also
+    --------
+    hemv : Of a Hermitian matrix.
+
+    Notes
+    -----
+    Componentwise error at most ``(n+2) u (|alpha| |a| |x| + |beta| |out|)``, u the unit roundoff; for complex
+    numbers sqrt(8) times that. On a device it takes a workspace of n^2 / 64 elements, at most.
+    """
+    return _symmetric("symv", a, x, alpha, beta, lower, out, stream, backend)
+
+
+@documented
+def hemv(
+    a: Array,
+    x: Array,
+    *,
+    alpha: Number = 1,
+    beta: Number = 0,
+    lower: Flag = False,
+    out: Array = None,
+    stream: Stream = None,
+    backend: str | None = None,
+) -> Array:
+    """Product of a Hermitian matrix and a vector: ``alpha a x + beta out``.
+
+    Parameters
+    ----------
+    a : array, shape (..., n, n)
+        One triangle of a Hermitian matrix; the other one is never read, nor are the imaginary parts of the
+        diagonal, which are taken to be zero. Real arrays are symmetric ones.
+        %(dtypes)s
+    x : array, shape (..., n)
+        The vector.
+    %(alpha_beta_vector)s
+    %(read_triangle)s
+    %(out_vector)s
+    %(stream_backend)s
+
+    Returns
+    -------
+    array, shape (..., n)
+        %(vector_result)s
+
+    Raises
+    ------
+    %(shape_error)s
+    %(type_error)s
+    %(overlap_error)s
+
+    See Also
+    --------
+    symv : Of a symmetric matrix.
+
+    Notes
+    -----
+    Componentwise error at most ``(n+2) u (|alpha| |a| |x| + |beta| |out|)``, u the unit roundoff; for complex
+    numbers sqrt(8) times that. On a device it takes a workspace of n^2 / 64 elements, at most.
+    """
+    return _symmetric("hemv", a, x, alpha, beta, lower, out, stream, backend)
+
+
+def check_length(call: Call, a: Any, x: Any, n: int) -> None:
+    """Raise ValueError unless `x` has `n` elements."""
+    if x.shape[-2] != n:
+        raise ValueError(
+            f"{call.name}: x has length {x.shape[-2]}; {n} is needed (a has shape {tuple(a.shape)})"
+        )
+
+
+def check_square(call: Call, argument: str, a: Any) -> int:
+    """The order of `a`, a matrix of which a triangle is meant."""
+    rows, cols = a.shape[-2:]
+    if rows != cols:
+        raise ValueError(f"{call.name}: {argument} has shape {tuple(a.shape)}; a square matrix is needed")
+    return int(rows)
+
+
+def _symmetric(
+    which: str,
+    a: Array,
+    x: Array,
+    alpha: Number,
+    beta: Number,
+    lower: Flag,
+    out: Array,
+    stream: Stream,
+    backend: str | None,
+) -> Any:
+    key = (which, lower, type(lower))
+    if replay(key, (a, x, out), alpha, beta, stream, backend):
+        return out
+    call = Call(which, {"a": a, "x": x}, out, stream, backend, vectors=VECTORS)
+    uplo, (matrix, vector) = Uplo.parse(lower, which, "lower"), call.inputs
+    n = check_square(call, "a", matrix)
+    check_length(call, matrix, vector, n)
+    alpha, beta = call.scalar("alpha", alpha), parse_beta(call, beta, out, None)
+    call.set_output(out, common_batch_shape(which, matrix, vector, "a", "x"), n, 1)
+    call.check_overlap()
+    return run_symv(call, alpha, beta, matrix, vector, uplo, which == "hemv", key)
+
+
+# What follows is shared with blas, whose vectors are parts of others. The output of `call` is set.
+
+
+def run_gemv(call: Call, alpha: Any, beta: Any, a: Any, x: Any, trans: Trans, key: Any = None) -> Any:
+    """Run GEMV with checked arguments; `a` and `x` are inputs of `call`, or parts of them."""
+    return call.run(
+        lambda scalars, a, x, y: cpu.gemm(scalars[0], a, x, scalars[1], y, trans, Trans.NO),
+        _gemv_launches,
+        ((a, trans), (x, Trans.NO)),
+        (alpha, beta),
+        call.out if beta != 0 else None,
+        key,
+    )
+
+
+def _gemv_launches(scalars: tuple[Any, ...], operands: tuple[Any, ...]) -> Any:
+    (alpha, beta), (a, x, y) = scalars, operands
+    return launch_list_of("gemv")(alpha, a, x, beta, y)
+
+
+def run_symv(
+    call: Call, alpha: Any, beta: Any, a: Any, x: Any, uplo: Uplo, hermitian: bool, key: Any = None
+) -> Any:
+    """Run SYMV or HEMV with checked arguments; see `run_gemv`."""
+    hermitian = hermitian and call.dtype.is_complex
+    return call.run(
+        lambda scalars, a, x, y: cpu.symm(scalars[0], a, x, scalars[1], y, Side.LEFT, uplo, hermitian),
+        lambda scalars, operands: launch_list_of("symv")(
+            scalars[0], *operands[:2], scalars[1], operands[2], uplo=uplo, hermitian=hermitian
+        ),
+        ((a, Trans.NO), (x, Trans.NO)),
+        (alpha, beta),
+        call.out if beta != 0 else None,
+        key,
+    )

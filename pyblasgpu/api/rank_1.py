@@ -1,0 +1,332 @@
+"""Updates of a matrix by vectors on any arrays, in keyword style; see `level3`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..arguments import Array, Flag, Number, Stream, enabled
+from ..frontend import cpu
+from ..frontend.call import Call, launch_list_of
+from ..frontend.call_cache import replay
+from ..types import Trans, Uplo
+from .docstrings import documented
+from .level3 import common_batch_shape
+
+__all__ = ["ger", "her", "her2", "real_number", "run_ger", "run_rank_1", "syr", "syr2"]
+
+
+@documented
+def ger(
+    x: Array,
+    y: Array,
+    *,
+    alpha: Number = 1,
+    conj: Flag = False,
+    out: Array = None,
+    stream: Stream = None,
+    backend: str | None = None,
+) -> Array:
+    """Update by the outer product of two vectors: ``alpha x y^T + out``.
+
+    Parameters
+    ----------
+    x : array, shape (..., m)
+        The vector along the rows.
+        %(dtypes)s
+    y : array, shape (..., n)
+        The vector along the columns.
+    alpha : number
+        With 0 neither `x` nor `y` is read.
+    conj : bool
+        Whether `y` is conjugated, as GERC does, else as GERU.
+    %(out_updated)s
+    %(stream_backend)s
+
+    Returns
+    -------
+    array, shape (..., m, n)
+        `out`, or a new row-major array of the inputs' library.
+
+    Raises
+    ------
+    %(shape_error)s
+    %(type_error)s
+    %(overlap_error)s
+
+    See Also
+    --------
+    syr : Of a symmetric matrix.
+
+    Notes
+    -----
+    Componentwise error at most ``3 u (|alpha| |x| |y|^T + |out|)``, u the unit roundoff; for complex numbers
+    sqrt(8) times that.
+    """
+    key = ("ger", conj, type(conj))
+    if replay(key, (x, y, out), alpha, 0, stream, backend):
+        return out
+    call = Call("ger", {"x": x, "y": y}, out, stream, backend, vectors={"x": None, "y": None})
+    turn = Trans.CONJ if enabled(conj, "ger", "conj") else Trans.TRANS
+    rows, cols = call.inputs
+    alpha = call.scalar("alpha", alpha)
+    batch_shape = common_batch_shape("ger", rows, cols, "x", "y")
+    call.set_output(out, batch_shape, rows.shape[-2], cols.shape[-2], column_major=False)
+    call.check_overlap()
+    return run_ger(call, alpha, rows, cols, turn, None if out is None else call.out, key)
+
+
+@documented
+def syr(
+    x: Array,
+    *,
+    alpha: Number = 1,
+    lower: Flag = False,
+    out: Array = None,
+    stream: Stream = None,
+    backend: str | None = None,
+) -> Array:
+    """Symmetric update of rank 1, of one triangle: ``alpha x x^T + out``.
+
+    Parameters
+    ----------
+    %(vector_x)s
+    alpha : number
+        With 0 `x` is not read.
+    %(updated_triangle)s
+    %(out_updated_square)s
+    %(stream_backend)s
+
+    Returns
+    -------
+    array, shape (..., n, n)
+        `out`, or a new array of the inputs' library with zeros in the other triangle.
+
+    Raises
+    ------
+    %(shape_error)s
+    %(type_error)s
+    %(overlap_error)s
+
+    See Also
+    --------
+    her : Of complex vectors, with the conjugate transpose.
+
+    Notes
+    -----
+    Componentwise error at most ``3 u (|alpha| |x| |x|^T + |out|)``, u the unit roundoff; for complex numbers
+    sqrt(8) times that.
+    """
+    return _rank_1("syr", {"x": x}, alpha, lower, out, stream, backend)
+
+
+@documented
+def her(
+    x: Array,
+    *,
+    alpha: Number = 1,
+    lower: Flag = False,
+    out: Array = None,
+    stream: Stream = None,
+    backend: str | None = None,
+) -> Array:
+    """Hermitian update of rank 1, of one triangle: ``alpha x x^H + out``.
+
+    Parameters
+    ----------
+    %(vector_x)s
+    alpha : number
+        Real. With 0 `x` is not read.
+    %(updated_triangle)s
+    %(out_updated_square)s
+    %(real_diagonal)s
+    %(stream_backend)s
+
+    Returns
+    -------
+    array, shape (..., n, n)
+        `out`, or a new array of the inputs' library with zeros in the other triangle.
+
+    Raises
+    ------
+    %(shape_error)s
+    %(real_error)s
+    %(overlap_error)s
+
+    See Also
+    --------
+    syr : With the transpose.
+
+    Notes
+    -----
+    Componentwise error at most ``3 u (|alpha| |x| |x|^H + |out|)``, u the unit roundoff; for complex numbers
+    sqrt(8) times that.
+    """
+    return _rank_1("her", {"x": x}, alpha, lower, out, stream, backend)
+
+
+@documented
+def syr2(
+    x: Array,
+    y: Array,
+    *,
+    alpha: Number = 1,
+    lower: Flag = False,
+    out: Array = None,
+    stream: Stream = None,
+    backend: str | None = None,
+) -> Array:
+    """Symmetric update of rank 2, of one triangle: ``alpha x y^T + alpha y x^T + out``.
+
+    Parameters
+    ----------
+    %(vectors_xy)s
+    alpha : number
+        With 0 neither `x` nor `y` is read.
+    %(updated_triangle)s
+    %(out_updated_square)s
+    %(stream_backend)s
+
+    Returns
+    -------
+    array, shape (..., n, n)
+        `out`, or a new array of the inputs' library with zeros in the other triangle.
+
+    Raises
+    ------
+    %(shape_error)s
+    %(type_error)s
+    %(overlap_error)s
+
+    See Also
+    --------
+    her2 : Of complex vectors, with the conjugate transpose.
+
+    Notes
+    -----
+    Componentwise error at most ``4 u (|alpha| (|x| |y|^T + |y| |x|^T) + |out|)``, u the unit roundoff; for
+    complex numbers sqrt(8) times that.
+    """
+    return _rank_1("syr2", {"x": x, "y": y}, alpha, lower, out, stream, backend)
+
+
+@documented
+def her2(
+    x: Array,
+    y: Array,
+    *,
+    alpha: Number = 1,
+    lower: Flag = False,
+    out: Array = None,
+    stream: Stream = None,
+    backend: str | None = None,
+) -> Array:
+    """Hermitian update of rank 2, of one triangle: ``alpha x y^H + conj(alpha) y x^H + out``.
+
+    Parameters
+    ----------
+    %(vectors_xy)s
+    alpha : number
+        With 0 neither `x` nor `y` is read.
+    %(updated_triangle)s
+    %(out_updated_square)s
+    %(real_diagonal)s
+    %(stream_backend)s
+
+    Returns
+    -------
+    array, shape (..., n, n)
+        `out`, or a new array of the inputs' library with zeros in the other triangle.
+
+    Raises
+    ------
+    %(shape_error)s
+    %(type_error)s
+    %(overlap_error)s
+
+    See Also
+    --------
+    syr2 : With the transpose.
+
+    Notes
+    -----
+    Componentwise error at most ``4 u (|alpha| (|x| |y|^H + |y| |x|^H) + |out|)``, u the unit roundoff; for
+    complex numbers sqrt(8) times that.
+    """
+    return _rank_1("her2", {"x": x, "y": y}, alpha, lower, out, stream, backend)
+
+
+def _rank_1(
+    which: str,
+    vectors: dict[str, Array],
+    alpha: Number,
+    lower: Flag,
+    out: Array,
+    stream: Stream,
+    backend: str | None,
+) -> Any:
+    key = (which, lower, type(lower))
+    if replay(key, (*vectors.values(), out), alpha, 0, stream, backend):
+        return out
+    call = Call(which, vectors, out, stream, backend, vectors=dict.fromkeys(vectors))
+    uplo, (first, *others) = Uplo.parse(lower, which, "lower"), call.inputs
+    alpha = (real_number if which == "her" else Call.scalar)(call, "alpha", alpha)
+    n, batch_shape = first.shape[-2], tuple(first.shape[:-2])
+    for other in others:
+        batch_shape = common_batch_shape(which, first, other, "x", "y")
+        if other.shape[-2] != n:
+            raise ValueError(f"{which}: x has length {n} and y {other.shape[-2]}")
+    call.set_output(out, batch_shape, n, n, column_major=False)
+    call.check_overlap()
+    source = None if out is None else call.out
+    return run_rank_1(call, which, alpha, tuple(call.inputs), uplo, source, key)
+
+
+# What follows is shared with blas. The output of `call` is set; it holds `source` at first, None: zeros.
+
+
+def run_ger(call: Call, alpha: Any, x: Any, y: Any, turn: Trans, source: Any, key: Any = None) -> Any:
+    """Run GER with checked arguments; `turn` says whether y is conjugated."""
+    is_new = source is None
+
+    def on_cpu(scalars: tuple[Any, ...], x: Any, y: Any, a: Any) -> None:
+        cpu.gemm(scalars[0], x, y, 0 if is_new else 1, a, Trans.NO, turn)
+
+    def launches(scalars: tuple[Any, ...], operands: tuple[Any, ...]) -> Any:
+        x, y, a = operands
+        return launch_list_of("ger")(scalars[0], x, y.T, a, is_new)
+
+    return call.run(on_cpu, launches, ((x, Trans.NO), (y, turn)), (alpha,), source, None if is_new else key)
+
+
+def run_rank_1(
+    call: Call, which: str, alpha: Any, vectors: tuple[Any, ...], uplo: Uplo, source: Any, key: Any = None
+) -> Any:
+    """Run SYR, HER, SYR2 or HER2 (`which`) with checked arguments."""
+    hermitian, is_new = which.startswith("her") and call.dtype.is_complex, source is None
+    stem = "syr2" if which.endswith("2") else "syr"
+
+    def on_cpu(scalars: tuple[Any, ...], *arrays: Any) -> None:
+        if scalars[0] == 0:  # a Hermitian diagonal stays as it is too
+            if is_new:
+                arrays[-1][...] = 0
+            return
+        flags = {"hermitian": hermitian, "is_new_output": is_new}
+        beta = 0 if is_new else 1
+        getattr(cpu, stem + "k")(scalars[0], *arrays[:-1], beta, arrays[-1], uplo, Trans.NO, **flags)
+
+    def launches(scalars: tuple[Any, ...], operands: tuple[Any, ...]) -> Any:
+        flags = {"uplo": uplo, "hermitian": hermitian, "is_new_output": is_new}
+        return launch_list_of(stem)(scalars[0], *operands, **flags)
+
+    inputs = tuple([(x, Trans.NO) for x in vectors])
+    return call.run(on_cpu, launches, inputs, (alpha,), source, None if is_new else key)
+
+
+def real_number(call: Call, argument: str, value: Number) -> Any:
+    """`value` as a real number of Python's."""
+    number = call.scalar(argument, value)
+    if isinstance(number, complex):
+        if number.imag != 0:
+            raise TypeError(f"{call.name}: {argument}={number} is complex; a real number is needed")
+        return number.real
+    return number

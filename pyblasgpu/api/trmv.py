@@ -1,0 +1,171 @@
+"""Products and solutions with a triangle and a vector on any arrays, in keyword style; see `level3`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..arguments import Array, Flag, Stream
+from ..frontend import cpu
+from ..frontend.call import Call, launch_list_of
+from ..frontend.call_cache import replay
+from ..types import Diag, Side, Trans, Uplo
+from .docstrings import documented
+from .level2 import VECTORS, check_length, check_square
+from .level3 import common_batch_shape
+
+__all__ = ["run_triangular", "trmv", "trsv"]
+
+
+@documented
+def trmv(
+    a: Array,
+    x: Array,
+    *,
+    lower: Flag = False,
+    trans: Flag = "N",
+    unit_diag: Flag = False,
+    out: Array = None,
+    stream: Stream = None,
+    backend: str | None = None,
+) -> Array:
+    """Product of a triangular matrix and a vector: ``op(a) x``.
+
+    Parameters
+    ----------
+    a : array, shape (..., n, n)
+        %(triangle)s
+        %(dtypes)s
+    x : array, shape (..., n)
+        The vector.
+    %(vector_triangle_flags)s
+    %(out_vector_in_place)s
+    %(stream_backend)s
+
+    Returns
+    -------
+    array, shape (..., n)
+        %(vector_result)s
+
+    Raises
+    ------
+    %(shape_error)s
+    %(type_error)s
+    OverlapError
+        When `out` shares memory with `a`, or with `x` without being it.
+
+    See Also
+    --------
+    trsv : The solution with a triangle.
+
+    Notes
+    -----
+    Componentwise error at most ``(n+2) u |op(a)| |x|``, u the unit roundoff; for complex numbers sqrt(8)
+    times that.
+    """
+    return _triangular("trmv", a, x, lower, trans, unit_diag, out, stream, backend)
+
+
+@documented
+def trsv(
+    a: Array,
+    x: Array,
+    *,
+    lower: Flag = False,
+    trans: Flag = "N",
+    unit_diag: Flag = False,
+    out: Array = None,
+    stream: Stream = None,
+    backend: str | None = None,
+) -> Array:
+    """Solution of a triangular system with one right-hand side: the vector y with ``op(a) y = x``.
+
+    Parameters
+    ----------
+    a : array, shape (..., n, n)
+        %(triangle)s
+        %(dtypes)s
+    x : array, shape (..., n)
+        The right-hand side.
+    %(vector_triangle_flags)s
+    %(out_vector_in_place)s
+    %(stream_backend)s
+
+    Returns
+    -------
+    array, shape (..., n)
+        %(vector_result)s
+
+    Raises
+    ------
+    %(shape_error)s
+    %(type_error)s
+    OverlapError
+        When `out` shares memory with `a`, or with `x` without being it.
+
+    See Also
+    --------
+    trsm : With several right-hand sides.
+
+    Notes
+    -----
+    By substitution: componentwise backward error about ``n u |op(a)| |y|``, u the unit roundoff. A zero on
+    the diagonal gives infinities and NaN, and no error.
+    """
+    return _triangular("trsv", a, x, lower, trans, unit_diag, out, stream, backend)
+
+
+def _triangular(
+    which: str,
+    a: Array,
+    x: Array,
+    lower: Flag,
+    trans: Flag,
+    unit_diag: Flag,
+    out: Array,
+    stream: Stream,
+    backend: str | None,
+) -> Any:
+    key = (which, lower, trans, unit_diag, type(lower), type(trans), type(unit_diag))
+    if out is x and replay(key, (a, x), 1, 0, stream, backend):
+        return out
+    call = Call(which, {"a": a, "x": x}, out, stream, backend, vectors=VECTORS)
+    flags = Uplo.parse(lower, which, "lower"), Trans.parse(trans, which, "trans")
+    diag, (matrix, vector) = Diag.parse(unit_diag, which, "unit_diag"), call.inputs
+    n = check_square(call, "a", matrix)
+    check_length(call, matrix, vector, n)
+    call.set_output(out, common_batch_shape(which, matrix, vector, "a", "x"), n, 1)
+    in_place = call.check_overlap(in_place=1)
+    return run_triangular(call, which, matrix, vector, *flags, diag, in_place, key if in_place else None)
+
+
+# What follows is shared with blas, whose vectors are parts of others. The output of `call` is set.
+
+
+def run_triangular(
+    call: Call,
+    which: str,
+    a: Any,
+    x: Any,
+    uplo: Uplo,
+    trans: Trans,
+    diag: Diag,
+    in_place: bool,
+    key: Any = None,
+) -> Any:
+    """Run TRMV or TRSV (`which`) with checked arguments; see `run_gemv`. In place `x` is the output."""
+    stem = "trmm" if which == "trmv" else "trsm"
+    uplo_of_op = uplo if trans is Trans.NO else uplo.flipped
+
+    def on_cpu(scalars: tuple[Any, ...], a: Any, *vectors: Any) -> None:
+        if len(vectors) == 2:
+            vectors[1][...] = vectors[0]
+        getattr(cpu, stem)(1, a, vectors[-1], Side.LEFT, uplo, trans, diag)
+
+    def launches(scalars: tuple[Any, ...], operands: tuple[Any, ...]) -> Any:
+        if which == "trsv":
+            return launch_list_of("trsm")(1, *operands, side=Side.LEFT, uplo=uplo_of_op, diag=diag)
+        return launch_list_of("trmv")(*operands, uplo=uplo_of_op, diag=diag)
+
+    if which == "trmv" and not in_place:
+        return call.run(on_cpu, launches, ((a, trans), (x, Trans.NO)), (1,))
+    return call.run(on_cpu, launches, ((a, trans),), (1,), call.out if in_place else x, key)

@@ -1,0 +1,1 @@
+"""Products of a matrix and a vector, and updates of a matrix by vectors."""

@@ -1,0 +1,384 @@
+"""``symv``: the products of a symmetric or Hermitian A with x, from one triangle that is read once.
+
+A block has some tiles of one row of tiles. Each element of A it uses twice: for its row, in registers, and
+for its column, as its mirror image. The sums go to *slots*, vectors as long as y, which `symv_sum` adds up.
+Tiles are counted from the corner of the triangle where its rows are short. Row p of tiles leaves the sums of
+its columns in slot p + 1, and those of its own rows, of each block, in slots from 0 on: element tile q of
+slot s is there for s <= q // TILES and for s > q.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ...errors import require
+from ...gpu.backend import cuda, device_function, ptx, unrolled
+from ...gpu.compile import KernelSource
+from .config import WARP, VectorLoads, require_threads
+from .sums import tree_adder
+
+__all__ = ["CONJ_A", "HERMITIAN", "UPPER", "Symv", "plain_sources", "source"]
+
+PARAMETERS = "ppp iii qqqqqqq".replace(" ", "")
+
+#: Bits of the flags: A conjugated; Hermitian, its diagonal real; the upper triangle.
+CONJ_A, HERMITIAN, UPPER = 1, 2, 4
+
+
+@dataclass(frozen=True)
+class Symv(VectorLoads):
+    """Config of one `symv` kernel.
+
+    Attributes
+    ----------
+    WARPS : int
+        Warps of a block, each with columns of its own.
+    THR_M : int
+        Rows of a thread; those of a warp are the rows of a tile.
+    THR_N : int
+        Columns of which a warp loads elements at a time.
+    """
+
+    WARPS: int = 8
+    THR_M: int = 4
+    THR_N: int = 4
+
+    STEM: ClassVar[str] = "symv"
+
+    def __post_init__(self):
+        super().__post_init__()
+        require_threads(self.threads, WARP=WARP, WARPS=self.WARPS)
+        require(self.WARPS & (self.WARPS - 1) == 0, "tree", "WARPS is a power of two", WARPS=self.WARPS)
+        require(self.THR_M % self.VEC == 0, "vectors", "THR_M % VEC == 0", THR_M=self.THR_M, VEC=self.VEC)
+        require(
+            self.THR_N in (1, 2, 4, 8, 16) and self.BLK % (self.WARPS * self.THR_N) == 0,
+            "columns",
+            "THR_N in (1, 2, 4, 8, 16) and 32 * THR_M % (WARPS * THR_N) == 0",
+            WARPS=self.WARPS,
+            THR_M=self.THR_M,
+            THR_N=self.THR_N,
+        )
+
+    @property
+    def threads(self) -> int:
+        return WARP * self.WARPS
+
+    @property
+    def BLK(self) -> int:
+        """Rows and columns of a tile."""
+        return WARP * self.THR_M
+
+    @property
+    def shared_bytes(self) -> int:
+        """Of each warp the lanes' sums of its columns; then of all of them those of the rows."""
+        columns, rows = self.WARPS * self.THR_N * (WARP + 1), self.WARPS * (self.BLK | 1)
+        return max(columns, rows) * self.dtype_facts.itemsize
+
+    def strips(self, n: int) -> int:
+        """Rows of tiles."""
+        return -(-n // self.BLK)
+
+    def tiles(self, n: int, batch: int, blocks: int) -> int:
+        """Tiles of a block, so that there are about so many blocks, but no more than 8."""
+        strips = self.strips(n)
+        return max(min(strips * (strips + 1) // 2 * batch // blocks, 8), 1)
+
+    def grid(self, n: int, tiles: int) -> int:
+        """Blocks; those beyond the end of a row of tiles have nothing to do."""
+        return self.strips(n) * -(-self.strips(n) // tiles)
+
+
+def source(config: Symv) -> KernelSource:
+    """The kernel of `config`.
+
+    Returns
+    -------
+    KernelSource
+        Its parameters are pointers to A, x and the slots, of which there are ``config.strips(n) + 1``; int32
+        n, tiles of a block, flags (`CONJ_A`, `HERMITIAN`, `UPPER`); int64 row and column stride of A, stride
+        of x, from slot to slot, batch strides of A, x, slots (elements). Grid: x ``config.grid(n, tiles)``,
+        z the batch. With loads of 16 bytes the row stride is 1, and vectors fit.
+    """
+    return KernelSource(
+        name=config.STEM,
+        config=config,
+        flags=(),
+        real=config.dtype_facts.real,
+        parameters=PARAMETERS,
+        threads=config.threads,
+        min_blocks=max(512 // config.threads, 1),
+        shared_bytes=config.shared_bytes,
+        build=lambda: _build(config),
+    )
+
+
+def plain_sources(config: Symv) -> Iterator[KernelSource]:
+    """The kernel, and the one for operands that vectors do not fit."""
+    return iter(dict.fromkeys((source(config), source(config.with_alignment(1)))))
+
+
+def _row_of(config: Symv) -> Any:
+    """``row(i, lane)``: which row of a tile the lane's row number `i` is."""
+    VEC, STEP = config.VEC, WARP * config.VEC
+
+    @device_function
+    def row(i, lane):
+        return lane * VEC + i // VEC * STEP + i % VEC
+
+    return row
+
+
+def _fetcher(config: Symv, masked: bool) -> Any:
+    """``fetch(0, a, here, ...)``: a thread's elements of THR_N columns, zeros beyond A; if `masked`, beyond
+    the triangle too, real by real. ``fetch_x(0, x, ...)``: THR_N elements of x.
+    """
+    facts, row_of = config.dtype_facts, _row_of(config)
+    PARTS, VEC, WIDTH, THR_M = facts.reals_per_element, config.VEC, config.WIDTH, config.THR_M
+    GROUPS, STEP, load, load_real = (
+        THR_M // VEC,
+        WARP * VEC,
+        ptx.load_global(WIDTH, False),
+        ptx.load_global(1, False),
+    )
+
+    @device_function
+    def fetch_vector(e, a, here, rs, cs, lane, rows, cols, inside, upper):
+        g, u = e % GROUPS, e // GROUPS
+        ok = (lane * VEC + g * STEP < rows) & (u < cols)
+        for part in range(0, VEC * PARTS, WIDTH):
+            load(a, e * VEC * PARTS + part, here, (g * STEP * rs + u * cs) * PARTS + part, ok)
+
+    @device_function
+    def fetch_element(e, a, here, rs, cs, lane, rows, cols, inside, upper):
+        i, u = e % THR_M, e // THR_M
+        row = row_of(i, lane)
+        below = row - (inside + u)  # how far below the diagonal
+        ok = (row < rows) & (u < cols) & (below <= 0 if upper else below >= 0)
+        for part in range(PARTS):
+            load_real(a, e * PARTS + part, here, ((row - lane * VEC) * rs + u * cs) * PARTS + part, ok)
+
+    @device_function
+    def fetch_x(u, x, there, inc, cols):
+        for part in range(PARTS):
+            load_real(x, u * PARTS + part, there, u * inc * PARTS + part, u < cols)
+
+    count = config.THR_N * (THR_M if masked else GROUPS)
+    return unrolled(count, fetch_element if masked else fetch_vector), unrolled(config.THR_N, fetch_x)
+
+
+def _multiplier(config: Symv, masked: bool) -> Any:
+    """``multiply(0, acc, columns, a, x, mine, ...)``: acc += a x, and columns += a' mine, mirror images."""
+    facts, row_of, select = config.dtype_facts, _row_of(config), ptx.select
+    PARTS, COMPLEX, THR_M, real = (
+        facts.reals_per_element,
+        facts.is_complex,
+        config.THR_M,
+        ptx.REALS[facts.real],
+    )
+
+    @device_function
+    def multiply(e, acc, columns, a, x, mine, lane, inside, upper, hermitian, sign, mirror):
+        i, u = e % THR_M, e // THR_M
+        to, of = i * PARTS, u * PARTS
+        x_re, x_im, m_re, m_im = x[of], x[of], mine[to], mine[to]
+        if COMPLEX:
+            x_im, m_im = x[of + 1], mine[to + 1]
+        re, im = a[e * PARTS], a[e * PARTS]
+        if COMPLEX:
+            im = a[e * PARTS + 1]
+        if masked:
+            below = row_of(i, lane) - (inside + u)
+            here, across = (below <= 0 if upper else below >= 0), (below < 0 if upper else below > 0)
+            x_re, x_im = select(here, x_re, real(0)), select(here, x_im, real(0))
+            m_re, m_im = select(across, m_re, real(0)), select(across, m_im, real(0))
+            im = select((below == 0) & hermitian, real(0), im)
+        if COMPLEX:
+            own, other = sign * im, mirror * im
+            acc[to] += re * x_re
+            acc[to] -= own * x_im
+            acc[to + 1] += re * x_im
+            acc[to + 1] += own * x_re
+            columns[of] += re * m_re
+            columns[of] -= other * m_im
+            columns[of + 1] += re * m_im
+            columns[of + 1] += other * m_re
+        else:
+            acc[to] += re * x_re
+            columns[of] += re * m_re
+
+    return unrolled(config.THR_N * THR_M, multiply)
+
+
+def _column_adder(config: Symv) -> Any:
+    """``add(w, shared, columns, lane, cols)``: a warp's sums of columns, of all lanes, go to a slot."""
+    PARTS, THR_N, real = (
+        config.dtype_facts.reals_per_element,
+        config.THR_N,
+        ptx.REALS[config.dtype_facts.real],
+    )
+    LEAD, LINES, sync_warp, store = WARP + 1, WARP // THR_N, ptx.sync_warp, ptx.store_global
+
+    @device_function
+    def keep(u, shared, columns, lane):
+        for part in range(PARTS):
+            shared[(u * LEAD + lane) * PARTS + part] = columns[u * PARTS + part]
+
+    keep_all = unrolled(THR_N, keep)
+
+    @device_function
+    def add(w, shared, columns, lane, cols):
+        keep_all(0, shared, columns, lane)
+        sync_warp()
+        u, line = lane % THR_N, lane // THR_N
+        for part in range(PARTS):
+            total = real(0)
+            for i in range(THR_N):
+                total += shared[(u * LEAD + i * LINES + line) * PARTS + part]
+            shared[(u * LEAD + line) * PARTS + part] = total
+        sync_warp()
+        for part in range(PARTS):
+            total = real(0)
+            for i in range(LINES):
+                total += shared[(u * LEAD + i) * PARTS + part]
+            store(w, u * PARTS + part, total, (line == 0) & (u < cols))
+        sync_warp()
+
+    return add
+
+
+def _stepper(config: Symv, masked: bool) -> Any:
+    """``run(acc, ...)``: the columns of this warp from `first` to `end`, THR_N at a time."""
+    PARTS, STEP, SIZE = (
+        config.dtype_facts.reals_per_element,
+        config.WARPS * config.THR_N,
+        config.THR_N * config.dtype_facts.reals_per_element,
+    )
+    int32, int64, offset, zero, real = (
+        ptx.types.int32, ptx.types.int64, ptx.offset, ptx.fill(SIZE), ptx.REALS[config.dtype_facts.real],
+    )  # fmt: skip
+    (fetch, fetch_x), multiply, add = (
+        _fetcher(config, masked),
+        _multiplier(config, masked),
+        _column_adder(config),
+    )
+
+    @device_function
+    def run(
+        acc, columns, held, x_held, mine, a_here, x, w, shared, rs, cs, inc, lane, row0, rows, first, end,
+        upper, hermitian, sign, mirror,
+    ):  # fmt: skip
+        while first < end:
+            left, inside, at = int32(end - first), int32(first - row0), int64(first)
+            fetch(0, held, offset(a_here, at * cs * PARTS), rs, cs, lane, rows, left, inside, upper)
+            fetch_x(0, x_held, offset(x, at * inc * PARTS), inc, left)
+            zero(columns, real(0))
+            multiply(0, acc, columns, held, x_held, mine, lane, inside, upper, hermitian, sign, mirror)
+            add(offset(w, at * PARTS), shared, columns, lane, left)
+            first = int32(first + STEP)
+
+    return run
+
+
+def _ranges(config: Symv) -> Any:
+    """``ranges(p, chunk, n, tiles, upper)``: first row of the tiles; first column and the one past the last
+    of those that a block has whole; whether it has the tile on the diagonal.
+    """
+    BLK, int32 = config.BLK, ptx.types.int32
+
+    @device_function
+    def ranges(p, chunk, n, tiles, upper):
+        strips = int32((n + BLK - 1) // BLK)
+        begin, stop = int32(chunk * tiles), min(int32((chunk + 1) * tiles), p)
+        row0, first, end = int32(p * BLK), int32(begin * BLK), int32(stop * BLK)
+        if upper:
+            row0 = int32((strips - 1 - p) * BLK)
+            first, end = int32((strips - stop) * BLK), int32(min(int32((strips - begin) * BLK), n))
+        return row0, first, end, begin <= p and p < begin + tiles
+
+    return ranges
+
+
+def _keeper(config: Symv) -> Any:
+    """``keep(0, shared, acc, lane, warp)``: a thread's sums of rows go to shared memory; ``take(0, mine, x,
+    ...)``: its elements of x."""
+    PARTS, LEAD, row_of = config.dtype_facts.reals_per_element, config.BLK | 1, _row_of(config)
+    load = ptx.load_global(1, False)
+
+    @device_function
+    def keep(i, shared, acc, lane, warp):
+        for part in range(PARTS):
+            shared[(warp * LEAD + row_of(i, lane)) * PARTS + part] = acc[i * PARTS + part]
+
+    @device_function
+    def take(i, mine, x, inc, lane, rows):
+        row = row_of(i, lane)
+        for part in range(PARTS):
+            load(mine, i * PARTS + part, x, row * inc * PARTS + part, row < rows)
+
+    return unrolled(config.THR_M, keep), unrolled(config.THR_M, take)
+
+
+def _build(config: Symv):
+    facts, BLK, THR_N, THREADS = config.dtype_facts, config.BLK, config.THR_N, config.threads
+    PARTS, real, VEC = facts.reals_per_element, ptx.REALS[facts.real], config.VEC
+    A, ROWS, COLS, AREA = (
+        THR_N * config.THR_M * PARTS,
+        config.THR_M * PARTS,
+        THR_N * PARTS,
+        THR_N * (WARP + 1) * PARTS,
+    )
+    int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
+    grid_dependency_wait, quotient, zero, store = (
+        ptx.grid_dependency_wait, ptx.quotient, ptx.fill(ROWS), ptx.store_global,
+    )  # fmt: skip
+    run, run_diagonal, ranges = _stepper(config, False), _stepper(config, True), _ranges(config)
+    (keep, take), add_warps = _keeper(config), tree_adder(facts, config.WARPS, BLK, THREADS)
+    CONJ_A_, HERMITIAN_, UPPER_ = CONJ_A, HERMITIAN, UPPER
+
+    def symv(a, x, w, n, tiles, bits, rs, cs, inc, ldw, stride_a, stride_x, stride_w):
+        # (1) the tiles of this block, the rows of this thread
+        t = int32(cuda.threadIdx.x & 1023)
+        lane, warp = t % 32, t // 32
+        upper, hermitian = bits & UPPER_ != 0, bits & HERMITIAN_ != 0
+        strips = int32((n + BLK - 1) // BLK)
+        chunk = quotient(int32(cuda.blockIdx.x), strips)
+        p, batch = int32(cuda.blockIdx.x - chunk * strips), int64(cuda.blockIdx.z)
+        row0, first, end, has_diagonal = ranges(p, chunk, n, tiles, upper)
+        rows = int32(n - row0)
+        a_here = offset(a, (batch * stride_a + (row0 + lane * VEC) * int64(rs)) * PARTS)
+        x, w = offset(x, batch * stride_x * PARTS), offset(w, batch * stride_w * PARTS)
+        shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        mine, area = cuda.local.array(ROWS, real), offset(shared, warp * AREA)
+        acc, columns = cuda.local.array(ROWS, real), cuda.local.array(COLS, real)
+        held, x_held = cuda.local.array(A, real), cuda.local.array(COLS, real)
+        sign = real(-1 if bits & CONJ_A_ else 1)
+        mirror = -sign if hermitian else sign
+        zero(acc, real(0))
+
+        # (2) the elements of the triangle, each for its row and its column
+        grid_dependency_wait()
+        if chunk * tiles > p:
+            return
+        take(0, mine, offset(x, row0 * int64(inc) * PARTS), inc, lane, rows)
+        slot, mine_first = offset(w, int64(p + 1) * ldw * PARTS), int32(warp * THR_N)
+        run(
+            acc, columns, held, x_held, mine, a_here, x, slot, area, rs, cs, inc, lane, row0, rows,
+            int32(first + mine_first), end, upper, hermitian, sign, mirror,
+        )  # fmt: skip
+        if has_diagonal:
+            run_diagonal(
+                acc, columns, held, x_held, mine, a_here, x, slot, area, rs, cs, inc, lane, row0, rows,
+                int32(row0 + mine_first), min(int32(row0 + BLK), n), upper, hermitian, sign, mirror,
+            )  # fmt: skip
+
+        # (3) the sums of the rows
+        cuda.syncthreads()
+        keep(0, shared, acc, lane, warp)
+        add_warps(shared, t)
+        there = offset(w, (chunk * int64(ldw) + row0) * PARTS)
+        for e in range(t, min(rows, BLK) * PARTS, THREADS):
+            store(there, e, shared[e], True)
+
+    return symv

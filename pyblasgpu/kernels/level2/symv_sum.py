@@ -1,0 +1,137 @@
+"""``symv_sum``: y := alpha times the sums that `symv` has left in slots, + beta y."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from ...errors import require
+from ...gpu.backend import cuda, ptx
+from ...gpu.compile import KernelSource
+from ...types import DTYPES, Dtype
+from .config import require_threads
+from .sums import UNROLL, slot_adder, tree_adder, writer
+
+__all__ = ["SymvSum", "plain_sources", "source"]
+
+PARAMETERS = "pp iiiii qqqq rrrr".replace(" ", "")
+
+
+@dataclass(frozen=True)
+class SymvSum:
+    """Config of one `symv_sum` kernel.
+
+    Attributes
+    ----------
+    dtype : str
+        's', 'd', 'c' or 'z'.
+    DIM_O, DIM_R : int
+        Threads along y, and along the slots.
+    """
+
+    dtype: str
+    DIM_O: int = 32
+    DIM_R: int = 8
+
+    STEM: ClassVar[str] = "symv_sum"
+
+    def __post_init__(self):
+        require_threads(self.threads, DIM_O=self.DIM_O, DIM_R=self.DIM_R)
+        require(self.DIM_R & (self.DIM_R - 1) == 0, "tree", "DIM_R is a power of two", DIM_R=self.DIM_R)
+
+    @cached_property
+    def dtype_facts(self) -> Dtype:
+        return DTYPES[self.dtype]
+
+    @property
+    def threads(self) -> int:
+        return self.DIM_O * self.DIM_R
+
+    @property
+    def shared_bytes(self) -> int:
+        """A sum of each thread."""
+        return self.DIM_R * (self.DIM_O | 1) * self.dtype_facts.itemsize
+
+    def grid(self, n: int) -> int:
+        """Blocks for so many elements of y."""
+        return -(-n // self.DIM_O)
+
+
+def source(config: SymvSum) -> KernelSource:
+    """The kernel of `config`.
+
+    Returns
+    -------
+    KernelSource
+        Its parameters are pointers to the slots and y; int32 n, rows and columns of a tile of `symv`, tiles
+        of its blocks, slots, whether the upper triangle was read; int64 stride from slot to slot, of y, batch
+        strides of both (elements); alpha and beta (real, imaginary part). With beta = 0 y is not read. Grid:
+        x ``config.grid(n)``, z the batch.
+    """
+    return KernelSource(
+        name=config.STEM,
+        config=config,
+        flags=(),
+        real=config.dtype_facts.real,
+        parameters=PARAMETERS,
+        threads=config.threads,
+        min_blocks=1,
+        shared_bytes=config.shared_bytes,
+        build=lambda: _build(config),
+    )
+
+
+def plain_sources(config: SymvSum) -> Iterator[KernelSource]:
+    """The one kernel."""
+    return iter([source(config)])
+
+
+def _build(config: SymvSum):
+    facts, DIM_O, DIM_R = config.dtype_facts, config.DIM_O, config.DIM_R
+    PARTS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
+    LEAD, HELD = (DIM_O | 1) * PARTS, UNROLL * PARTS
+    int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
+    grid_dependency_wait, quotient, zero = ptx.grid_dependency_wait, ptx.quotient, ptx.fill(PARTS)
+    add_slots, add_threads, write = (
+        slot_adder(facts),
+        tree_adder(facts, DIM_R, DIM_O, config.threads),
+        writer(facts),
+    )
+
+    def symv_sum(
+        w, y, n, BLK, tiles, slots, upper, ldw, incy, stride_w, stride_y, alpha, alpha_i, beta, beta_i
+    ):
+        # (1) the element of this thread, and the slots that hold something of it
+        t = int32(cuda.threadIdx.x & 1023)
+        to, tr = t % DIM_O, t // DIM_O
+        o, batch = int32(cuda.blockIdx.x * DIM_O + to), int64(cuda.blockIdx.z)
+        total, ahead = cuda.local.array(PARTS, real), cuda.local.array(HELD, real)
+        sums = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        tile = quotient(o, BLK)
+        q = int32(slots - 2 - tile) if upper else tile
+        of_rows = int32(quotient(q, tiles) + 1) if o < n else int32(0)
+        count = int32(of_rows + slots - 1 - q) if o < n else int32(0)
+        share = int32((count + DIM_R - 1) // DIM_R)
+        begin, end = int32(tr * share), min(int32((tr + 1) * share), count)
+        zero(total, real(0))
+
+        # (2) their sum: those of rows, then, behind a gap, those of columns
+        grid_dependency_wait()
+        w = offset(w, (batch * stride_w + o) * PARTS)
+        gap = int32(q + 1 - of_rows)
+        add_slots(total, ahead, w, ldw, begin, min(end, of_rows))
+        add_slots(total, ahead, w, ldw, int32(max(begin, of_rows) + gap), int32(end + gap))
+        for part in range(PARTS):
+            sums[tr * LEAD + to * PARTS + part] = total[part]
+        add_threads(sums, t)
+        if tr == 0 and o < n:
+            im = sums[to * PARTS + 1] if COMPLEX else sums[to]
+            here, reads = (
+                offset(y, (batch * stride_y + o * int64(incy)) * PARTS),
+                (beta != real(0)) | (beta_i != real(0)),
+            )
+            write(here, total, sums[to * PARTS], im, reads, alpha, alpha_i, beta, beta_i)
+
+    return symv_sum

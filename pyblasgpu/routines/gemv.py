@@ -1,0 +1,131 @@
+"""y := alpha A x + beta y, A a matrix or a triangle. Transposition and conjugation are views of A.
+
+A column-major A is multiplied row by row, a row-major one column by column of what it is transposed: kernels
+`gemv_n` and `gemv_t`, in one launch either way.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import Any
+
+from ..dispatch.choose import select
+from ..gpu import workspace
+from ..gpu.device import current
+from ..kernels.level2 import gemv as kernel
+from ..kernels.level2.config import LOAD
+from ..operands import Operand
+from ..types import Diag, Uplo
+from .copies import emit_scale
+from .launch_list import ALPHA, BETA, LaunchList, cached_launch_list
+
+__all__ = ["alignment", "emit_gemv", "gemv", "launch_list", "lies_by_columns"]
+
+_MOST_SLICES = 64
+_COST_OF_A_SLICE = 0.002  # of the time of all
+
+
+def gemv(alpha: Any, a: Operand, x: Operand, beta: Any, y: Operand, stream: int) -> None:
+    """Enqueue y := alpha A x + beta y on `stream`.
+
+    Parameters
+    ----------
+    alpha, beta : number
+        alpha = 0 reads neither A nor x, beta = 0 does not read y.
+    a, x, y : Operand
+        m x n, n x 1 and m x 1, of one dtype, with one batch (A or x may repeat one by a batch stride of 0),
+        on one device. y overlaps neither A nor x.
+    stream : int
+        Handle of the stream.
+    """
+    launches = launch_list(alpha, a, x, beta, y)
+    if launches is not None:
+        launches.run((a.pointer, x.pointer, y.pointer), alpha, beta, stream=stream)
+
+
+def launch_list(alpha: Any, a: Operand, x: Operand, beta: Any, y: Operand) -> LaunchList | None:
+    """What `gemv` runs, for operands that lie like these and scalars that are zero, one like these.
+
+    None where there is nothing to do.
+    """
+    if y.is_empty:
+        return None
+    if alpha == 0 or a.cols == 0:
+        return None if beta == 1 else cached_launch_list(emit_beta, (a, x, y), (beta == 0,))
+    return cached_launch_list(_emit, (a, x, y), (beta == 0,))
+
+
+def emit_beta(launches: LaunchList, a: Operand, x: Operand, y: Operand, overwrite: bool) -> None:
+    """Emit y := beta y, where A x is nothing; `overwrite` says that beta is zero."""
+    emit_scale(launches, BETA, y, zero=overwrite)
+
+
+def _emit(launches: LaunchList, a: Operand, x: Operand, y: Operand, overwrite: bool) -> None:
+    emit_gemv(launches, ALPHA, a, x, 0.0 if overwrite else BETA, y)
+
+
+def emit_gemv(
+    launches: LaunchList,
+    alpha: Any,
+    a: Operand,
+    x: Operand,
+    beta: Any,
+    y: Operand,
+    uplo: Uplo | None = None,
+    diag: Diag = Diag.NON_UNIT,
+) -> None:
+    """Emit y := alpha A x + beta y, of all of A or of a triangle; the scalars are ALPHA, BETA or numbers."""
+    by_columns, device = lies_by_columns(a), current(launches.device)
+    stem = "gemv_n" if by_columns else "gemv_t"
+    choice = select(stem, launches.dtype, "", (a.rows, a.cols, a.batch), device)
+    config = choice.config.with_alignment(alignment(a if by_columns else a.T))
+    launches.choices.append(choice)
+    which = {None: kernel.ALL, Uplo.LOWER: kernel.BEFORE, Uplo.UPPER: kernel.AFTER}[uplo]
+    bits = kernel.CONJ_A * a.conj + kernel.CONJ_X * x.conj + kernel.UNIT * (diag is Diag.UNIT)
+    blocks = device.sm_count * max(512 // config.threads, 1)
+    slices = _slices(config, a, blocks, launches.dtype.real_size)
+    per_slice = config.terms_per_slice(a.cols, slices)
+
+    def integers(a: Operand, x: Operand, w: Operand, flags: Operand, y: Operand) -> tuple[int, ...]:
+        strides = a.row_stride, a.col_stride, x.row_stride, w.col_stride, y.row_stride
+        batches = a.batch_stride, x.batch_stride, y.batch_stride
+        return a.rows, a.cols, slices, per_slice, which, bits, *strides, *batches
+
+    with launches.temporary():
+        sums = flags = y  # no slices: nobody reads them
+        if slices > 1:
+            sums, flags = launches.scratch(a.rows, slices, a.batch), launches.flags()._replace(batch_stride=0)
+        operands = a, x, sums, flags, y
+        blocks = config.tiles(a.rows) * slices
+        launches.emit(kernel.source(config), blocks, operands, integers, (alpha, beta))
+
+
+def lies_by_columns(a: Operand) -> bool:
+    """Whether neighbours in memory are neighbours of a column of A, else of a row."""
+    if a.col_stride == 1 and a.rows == 1:
+        return False
+    return a.by_rows
+
+
+def alignment(a: Operand) -> int:
+    """Bytes, up to `LOAD`, of which the columns of A are multiples, and at multiples of which they begin; 1
+    where columns are not contiguous.
+    """
+    if a.row_stride != 1:
+        return 1
+    size = a.dtype.itemsize
+    return gcd(LOAD, a.pointer, a.rows * size, a.col_stride * size, a.batch_stride * size)
+
+
+def _slices(config: kernel.Gemv, a: Operand, blocks: int, real_size: int) -> int:
+    """Slices of the sums with which the last round of blocks is as full as may be; `blocks` are a round."""
+    tiles = config.tiles(a.rows) * a.batch
+    if tiles * real_size > workspace.FLAGS:
+        return 1
+    most = min(a.cols // (config.STEP * config.MIN_STEPS), max(4 * blocks // tiles, 1), _MOST_SLICES)
+
+    def merit(slices: int) -> float:
+        rounds = -(-tiles * slices // blocks)
+        return tiles * slices / (rounds * blocks) - slices * _COST_OF_A_SLICE
+
+    return max(range(1, max(most, 1) + 1), key=merit)
