@@ -1,0 +1,184 @@
+"""Programs written for SciPy, with and without `pyblasgpu.patch_scipy`: seconds of the same calls.
+
+``python -m benchmarks.programs [--out DIR] [--backend cuda] [--quick]``. First the single calls over n, which
+show from which size on the GPU pays; then Gaussian process regression and kernel ridge regression, by
+scikit-learn where it is installed, and as the same calls of SciPy's. All arrays lie in host memory, and times
+include the copies. Times are medians, with and without the patch in turn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.linalg.blas
+
+import pyblasgpu
+from pyblasgpu.bench import machine
+from pyblasgpu.terminal import guarded
+
+SIZES = (256, 512, 768, 1024, 1536, 2048, 4096)
+SECONDS = 0.25  # of one call with SciPy, after which larger ones are left out of the thresholds' part
+POINTS = (2000, 4000, 8000)
+TRAINING = 8  # numbers that describe a point
+
+Call = Callable[[], object]
+
+
+def definite(n: int) -> np.ndarray:
+    """A positive definite matrix as kernels of points in space give it."""
+    return kernel_matrix(points(n), points(n)) + 1e-2 * np.eye(n)
+
+
+def points(n: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((n, TRAINING))
+
+
+def kernel_matrix(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The squared exponential kernel."""
+    distances = (x * x).sum(1)[:, None] + (y * y).sum(1) - 2 * x @ y.T
+    return np.exp(-0.5 / TRAINING * np.maximum(distances, 0))
+
+
+def single_calls(n: int) -> Iterator[tuple[str, Call]]:
+    """Calls of scipy.linalg with matrices of order n; names are looked up when they run."""
+    rng = np.random.default_rng(n)
+    a, general, right = definite(n), rng.standard_normal((n, n)), rng.standard_normal((n, n))
+    factor, columns = np.asfortranarray(np.linalg.cholesky(a)), np.asfortranarray(right)
+    vector, few = right[:, 0].copy(), np.asfortranarray(right[:, : n // 8])
+    linalg, blas = scipy.linalg, scipy.linalg.blas
+    yield "dgemm", lambda: blas.dgemm(1.0, factor, columns)
+    yield "dtrsm", lambda: blas.dtrsm(1.0, factor, columns, lower=1)
+    yield "cholesky", lambda: linalg.cholesky(a, lower=True, check_finite=False)
+    yield "cho_solve n/8", lambda: linalg.cho_solve((factor, True), few, check_finite=False)
+    yield "cho_solve 1", lambda: linalg.cho_solve((factor, True), vector, check_finite=False)
+    yield (
+        "solve_triangular n",
+        lambda: linalg.solve_triangular(factor, columns, lower=True, check_finite=False),
+    )
+    yield "solve pos", lambda: linalg.solve(a, vector, assume_a="pos", check_finite=False)
+    yield "solve gen", lambda: linalg.solve(general, vector, assume_a="gen", check_finite=False)
+    yield "inv", lambda: linalg.inv(general, check_finite=False)
+
+
+def gaussian_process(n: int) -> Call:
+    """Algorithm 2.1 of Rasmussen and Williams, *Gaussian Processes for Machine Learning*, by SciPy."""
+    x, new = points(n), points(n // 4, 1)
+    y = np.sin(x).sum(1)
+
+    def run() -> Any:
+        factor = scipy.linalg.cholesky(kernel_matrix(x, x) + 1e-2 * np.eye(n), lower=True, check_finite=False)
+        alpha = scipy.linalg.cho_solve((factor, True), y, check_finite=False)
+        likelihood = -0.5 * y @ alpha - np.log(np.diag(factor)).sum()
+        cross = kernel_matrix(x, new)
+        v = scipy.linalg.solve_triangular(factor, cross, lower=True, check_finite=False)
+        return cross.T @ alpha, 1 - (v * v).sum(0), likelihood
+
+    return run
+
+
+def sklearns(n: int) -> Iterator[tuple[str, Call]]:
+    """scikit-learn's estimators, their parameters fixed."""
+    try:
+        from sklearn.gaussian_process import GaussianProcessRegressor
+        from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+        from sklearn.kernel_ridge import KernelRidge
+    except ImportError:
+        return
+    x, new = points(n), points(n // 4, 1)
+    y = np.sin(x).sum(1)
+    process = GaussianProcessRegressor(RBF(TRAINING**0.5) + WhiteKernel(1e-2), optimizer=None)
+    ridge = KernelRidge(alpha=1e-2, kernel="rbf", gamma=0.5 / TRAINING)
+    yield "sklearn GaussianProcessRegressor", lambda: process.fit(x, y).predict(new, return_std=True)
+    yield "sklearn KernelRidge", lambda: ridge.fit(x, y).predict(new)
+
+
+def compare(call: Call, backend: str | None, rounds: int) -> dict[str, Any]:
+    """Medians of seconds without and with the patch, how many calls it took, and how far results differ."""
+    without, within = [], []
+    expected = found = None
+    for turn in range(rounds + 1):
+        start = time.perf_counter()
+        expected = call()
+        between = time.perf_counter()
+        with pyblasgpu.patch_scipy(thresholds=0, backend=backend) as patch:
+            begin = time.perf_counter()
+            found = call()
+            end = time.perf_counter()
+        if turn:  # the first compiles, and touches memory for the first time
+            without.append(between - start)
+            within.append(end - begin)
+    difference = max(
+        float(np.abs(x - y).max() / max(np.abs(y).max(), 1e-300))
+        for x, y in zip(*map(parts, (found, expected)), strict=True)
+    )
+    return {
+        "scipy": round(median(without), 6),
+        "patched": round(median(within), 6),
+        "calls": dict(patch.calls),
+        "difference": difference,
+    }
+
+
+def parts(result: Any) -> list[np.ndarray]:
+    return [np.asarray(each) for each in (result if isinstance(result, tuple) else (result,))]
+
+
+def report(name: str, n: int, found: dict[str, Any]) -> None:
+    ratio = found["scipy"] / found["patched"]
+    print(
+        f"{name:34}{n:6}{1e3 * found['scipy']:10.2f}{1e3 * found['patched']:10.2f}{ratio:7.2f}"
+        f"{found['difference']:10.1e}  {found['calls']}",
+        flush=True,
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.programs", description=__doc__)
+    parser.add_argument("--out", type=Path, help="a folder for programs.json")
+    parser.add_argument("--backend", help="where the patch sends calls, by default the GPU")
+    parser.add_argument("--quick", action="store_true", help="small sizes alone")
+    options = parser.parse_args()
+    results: dict[str, dict[str, Any]] = {}
+    print(f"{'milliseconds':34}{'n':>6}{'SciPy':>10}{'patched':>10}{'ratio':>7}{'differs':>10}")
+
+    def measure(name: str, n: int, call: Call, rounds: int) -> float:
+        found = results.setdefault(name, {})[str(n)] = compare(call, options.backend, rounds)
+        report(name, n, found)
+        return found["scipy"]
+
+    slow: set[str] = set()
+    for n in SIZES[:2] if options.quick else SIZES:
+        for name, call in single_calls(n):
+            if name not in slow and measure(name, n, call, 3) > SECONDS:
+                slow.add(name)
+    for n in POINTS[:1] if options.quick else POINTS:
+        rounds = 1 if n > POINTS[1] else 2
+        measure("Gaussian process by SciPy's calls", n, gaussian_process(n), rounds)
+        for name, call in sklearns(n):
+            measure(name, n, call, rounds)
+    if options.out:
+        options.out.mkdir(parents=True, exist_ok=True)
+        document = {**described(options.backend), "seconds": results}
+        (options.out / "programs.json").write_text(json.dumps(document, indent=1) + "\n")
+    return 0
+
+
+def described(backend: str | None) -> dict[str, Any]:
+    if pyblasgpu.backend_status(backend).backend == "cpu":
+        return {"device": "none"}
+    from pyblasgpu.gpu.device import current
+
+    return machine.describe(current(), None)
+
+
+if __name__ == "__main__":
+    sys.exit(guarded(["benchmarks.programs"], main))

@@ -1,0 +1,177 @@
+"""linalg on CuPy arrays and PyTorch tensors: products, factors, solves, errors; patch_scipy on host arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+import pyblasgpu
+from pyblasgpu import linalg
+
+cupy = pytest.importorskip("cupy")
+
+
+class CuPy:
+    array = staticmethod(lambda x: cupy.asarray(x))
+    host = staticmethod(lambda x: cupy.asnumpy(x))
+
+    @staticmethod
+    def kind():
+        return cupy.ndarray
+
+
+class Torch:
+    @staticmethod
+    def array(x):
+        return pytest.importorskip("torch").from_numpy(np.array(x)).cuda()
+
+    @staticmethod
+    def host(x):
+        return x.cpu().numpy()
+
+    @staticmethod
+    def kind():
+        return pytest.importorskip("torch").Tensor
+
+
+@pytest.fixture(params=[CuPy, Torch], ids=["cupy", "torch"])
+def library(request):
+    request.param.kind()
+    return request.param
+
+
+def matrix(shape, dtype, seed=0):
+    rng = np.random.default_rng(seed)
+    values = rng.standard_normal(shape)
+    return (values + 1j * rng.standard_normal(shape) if np.dtype(dtype).kind == "c" else values).astype(dtype)
+
+
+def definite(shape, dtype):
+    a = matrix(shape, dtype)
+    return (a @ a.conj().swapaxes(-1, -2) + shape[-1] * np.eye(shape[-1])).astype(dtype)
+
+
+def check(library, found, expected, factor=100.0):
+    assert isinstance(found, library.kind())
+    got = library.host(found)
+    tolerance = factor * max(expected.shape, default=1) * np.finfo(expected.dtype).eps
+    scale = max(1.0, float(np.abs(expected).max(initial=0)))
+    np.testing.assert_allclose(got, expected, 0, tolerance * scale, strict=True)
+
+
+@pytest.mark.parametrize("dtype", "dF")
+def test_products(library, dtype):
+    a, b, v = matrix((3, 40, 50), dtype), matrix((50, 30), dtype, 1), matrix(50, dtype, 2)
+    x, y, w = map(library.array, (a, b, v))
+    check(library, linalg.matmul(x, y), a @ b)
+    check(library, linalg.dot(x, y), np.dot(a, b))
+    check(library, linalg.dot(x, w), np.dot(a, v))
+    check(library, linalg.inner(x, x[0]), np.inner(a, a[0]))
+    check(library, linalg.outer(w, w), np.outer(v, v))
+    check(library, linalg.vdot(w, w), np.asarray(np.vdot(v, v)))
+    check(library, linalg.tensordot(x, x, axes=([0, 2], [0, 2])), np.tensordot(a, a, axes=([0, 2], [0, 2])))
+    check(library, linalg.einsum("bij,jk->kbi", x, y), np.einsum("bij,jk->kbi", a, b))
+    check(library, linalg.einsum("bij,bij->j", x, x), np.einsum("bij,bij->j", a, a))
+    check(library, linalg.matvec(x, w), a @ v)
+    check(library, linalg.vecmat(w, y), v.conj() @ b)
+    check(library, linalg.vecdot(x, x[1]), np.einsum("bij,ij->bi", a.conj(), a[1]))
+    check(library, linalg.multi_dot([x[0], y, y.T, w]), a[0] @ b @ b.T @ v)
+    check(library, linalg.matrix_power(x[:, :, :40], 3), np.linalg.matrix_power(a[:, :, :40], 3))
+    check(library, linalg.matrix_power(x[:, :, :40], 0), np.linalg.matrix_power(a[:, :, :40], 0))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (33, 33), (300, 300), (5, 60, 60)], ids=str)
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("dtype", "fdFD")
+def test_cholesky(library, dtype, lower, shape):
+    a = definite(shape, dtype)
+    kept = np.tril if lower else np.triu
+    read = np.where(kept(np.ones(shape)) != 0, a, np.nan).astype(dtype)
+    factor = linalg.cholesky(library.array(read), lower=lower)
+    adjoint = np.linalg.cholesky(a)
+    check(library, factor, adjoint if lower else adjoint.conj().swapaxes(-1, -2))
+    b = matrix((*shape[:-1], 3), dtype, 1)
+    pair = linalg.cho_factor(library.array(read), lower)
+    check(library, linalg.cho_solve(pair, library.array(b)), np.linalg.solve(a, b))
+    check(
+        library,
+        linalg.solve(library.array(read), library.array(b), lower, assume_a="pos"),
+        np.linalg.solve(a, b),
+    )
+    vector = b[..., 0] if b.ndim == 2 else b[0, :, 0]
+    check(
+        library, linalg.cho_solve(pair, library.array(vector)), np.linalg.solve(a, vector[..., None])[..., 0]
+    )
+
+
+def test_not_positive_definite(library):
+    a = definite((50, 50), "d")
+    a[30, 30] = -1
+    with pytest.raises(
+        np.linalg.LinAlgError, match="31-th leading minor of the array is not positive definite"
+    ):
+        linalg.cholesky(library.array(a))
+    with pytest.raises(np.linalg.LinAlgError, match=r"slice\(s\) \[0\]"):
+        linalg.solve(library.array(a), library.array(a[0]), assume_a="pos")
+
+
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("shape", [(1, 1), (40, 40), (300, 300), (4, 50, 50)], ids=str)
+def test_lu(library, shape, dtype):
+    n = shape[-1]
+    a, b = matrix(shape, dtype) + 2 * np.sqrt(n) * np.eye(n, dtype=dtype), matrix((n, 3), dtype, 1)
+    x, y = library.array(a), library.array(b)
+    expected = np.linalg.solve(a, np.broadcast_to(b, (*shape[:-1], 3)))
+    check(library, linalg.solve(x, y), expected)
+    factors, pivots = linalg.lu_factor(x)
+    assert isinstance(pivots, library.kind())
+    check(library, linalg.lu_solve((factors, pivots), y), expected)
+    check(library, linalg.lu_solve((factors, pivots), y, trans=1), np.linalg.solve(a.swapaxes(-1, -2), b))
+    check(library, linalg.inv(x), np.linalg.inv(a))
+    sign, logarithm = linalg.slogdet(x)
+    np.testing.assert_allclose(library.host(sign), np.linalg.slogdet(a)[0], atol=1e-3)
+    np.testing.assert_allclose(library.host(logarithm), np.linalg.slogdet(a)[1], 1e-4)
+    p, lower, upper = linalg.lu(x)
+    rebuilt = library.host(p).astype(a.dtype) @ library.host(lower) @ library.host(upper)
+    np.testing.assert_allclose(rebuilt, a, 0, 1e3 * n * np.finfo(dtype).eps)
+
+
+def test_singular(library):
+    with pytest.raises(np.linalg.LinAlgError, match=r"slice\(s\) \[1\] are singular"):
+        linalg.solve(library.array(np.stack([np.eye(20), np.ones((20, 20))])), library.array(np.ones(20)))
+    assert float(linalg.det(library.array(np.ones((20, 20))))) == 0
+
+
+@pytest.mark.parametrize("structure", ["upper triangular", "lower triangular", "diagonal", "sym", "her"])
+def test_structures(library, structure):
+    a = definite((60, 60), "D")
+    full = {
+        "upper triangular": np.triu(a),
+        "lower triangular": np.tril(a),
+        "diagonal": np.diag(np.diag(a)),
+        "sym": np.triu(a) + np.triu(a, 1).T,
+        "her": a,
+    }[structure]
+    b = matrix((60, 2), "D", 1)
+    found = linalg.solve(library.array(a), library.array(b), assume_a=structure)
+    check(library, found, np.linalg.solve(full, b))
+
+
+def test_check_finite_is_asked_for(library):
+    with pytest.raises(ValueError, match="infs or NaNs"):
+        linalg.cholesky(library.array(np.full((4, 4), np.nan)), check_finite=True)
+
+
+@pytest.mark.parametrize("n", [300, 1100])
+def test_programs_of_scipys(n):
+    a, b = definite((n, n), "d"), matrix((n, 4), "d")
+    expected = scipy.linalg.cho_solve(scipy.linalg.cho_factor(a), b), scipy.linalg.solve(a, b)
+    with pyblasgpu.patch_scipy(thresholds=0) as patch:
+        assert patch.backend == "cuda"
+        found = scipy.linalg.cho_solve(scipy.linalg.cho_factor(a), b), scipy.linalg.solve(a, b)
+        assert patch.calls == {"cho_factor": 1, "cho_solve": 1, "solve": 1}
+        with pytest.raises(np.linalg.LinAlgError, match="1-th leading minor"):
+            scipy.linalg.cholesky(-a)
+    for ours, scipys in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, scipys, 1e-9, 1e-9)
