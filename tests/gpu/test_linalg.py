@@ -1,4 +1,4 @@
-"""linalg on CuPy arrays and PyTorch tensors: products, factors, solves, errors; patch_scipy on host arrays."""
+"""linalg on CuPy arrays and PyTorch tensors: products, factors, solves; patch_scipy on host arrays."""
 
 from __future__ import annotations
 
