@@ -144,7 +144,7 @@ out : array, shape (..., n, n), optional
 stream : int or stream object, optional
     Where to run, on the device of the arrays; by default the library's current stream. Host arrays
     are computed on the device of the stream, by default on the one that is current.
-backend : {'auto', 'cuda', 'cpu', 'sim'}, optional
+backend : {'auto', 'cuda', 'cpu', 'sim', 'numba'}, optional
     For host arrays; `pyblasgpu.backend_status` tells what each does.
 """,
     "plan_stream": """

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from ..arguments import Array, Flag, Number, Stream
-from ..frontend import cpu
 from ..frontend.call import Call, launch_list_of
 from ..frontend.call_cache import replay
 from ..operands import Operand
@@ -266,7 +265,7 @@ def multiply(
     call.check_overlap()
     source = scaled_by_beta(call, beta, source, m, n)
     return call.run(
-        lambda scalars, a, b, c: cpu.gemm(scalars[0], a, b, scalars[1], c, trans_a, trans_b),
+        lambda scalars, a, b, c: call.host.gemm(scalars[0], a, b, scalars[1], c, trans_a, trans_b),
         _gemm_3m_tape if three_m else _gemm_tape,
         ((a, trans_a), (b, trans_b)),
         (alpha, beta),
@@ -321,7 +320,7 @@ def triangular(
     in_place = call.check_overlap(in_place=1)
     uplo_of_op = uplo if trans is Trans.NO else uplo.flipped
     return call.run(
-        lambda scalars, a, c: getattr(cpu, which)(*scalars, a, c, side, uplo, trans, diag),
+        lambda scalars, a, c: getattr(call.host, which)(*scalars, a, c, side, uplo, trans, diag),
         lambda scalars, operands: launch_list_of(which)(
             scalars[0], *operands, side=side, uplo=uplo_of_op, diag=diag
         ),

@@ -15,9 +15,19 @@ from ..errors import BackendUnavailable
 from ..gpu.driver import after_fork
 from .streams import contexts
 
-__all__ = ["BACKENDS", "BackendStatus", "backend_status", "is_auto", "preferred_backend", "why_no_device"]
+__all__ = [
+    "BACKENDS",
+    "ON_PROCESSOR",
+    "BackendStatus",
+    "backend_status",
+    "is_auto",
+    "preferred_backend",
+    "why_no_device",
+]
 
-BACKENDS = ("auto", "cuda", "cpu", "sim")
+BACKENDS = ("auto", "cuda", "cpu", "sim", "numba")
+#: Those that compute where the arrays are.
+ON_PROCESSOR = ("cpu", "numba")
 
 #: The backend where neither the call nor the environment names one.
 _preferred: ContextVar[str | None] = ContextVar("preferred_backend", default=None)
@@ -37,23 +47,24 @@ def backend_status(backend: str | None = None) -> BackendStatus:
 
     Parameters
     ----------
-    backend : {'auto', 'cuda', 'cpu', 'sim'}, optional
+    backend : {'auto', 'cuda', 'cpu', 'sim', 'numba'}, optional
         What is asked for. By default the environment variable ``PYBLASGPU_BACKEND``, and without it
         'auto': the GPU where there is one, that of the calling thread's current context, without a
         context device 0; else SciPy's BLAS. 'sim' runs the kernels in Numba's
-        simulator, slowly, in a process started with ``NUMBA_ENABLE_CUDASIM=1``.
+        simulator, slowly, in a process started with ``NUMBA_ENABLE_CUDASIM=1``. 'numba' runs GEMM, TRMM
+        and TRSM on the processor by kernels that Numba compiles, and the rest on SciPy's BLAS.
 
     Returns
     -------
     BackendStatus
-        The backend ('cuda', 'cpu' or 'sim') and the reason in words.
+        The backend ('cuda', 'cpu', 'sim' or 'numba') and the reason in words.
 
     Raises
     ------
     BackendUnavailable
-        When 'cuda' or 'sim' is asked for and cannot run here.
+        When 'cuda', 'sim' or 'numba' is asked for and cannot run here.
     ValueError
-        When the name is none of the four.
+        When the name is none of the five.
 
     See Also
     --------
@@ -74,6 +85,9 @@ def backend_status(backend: str | None = None) -> BackendStatus:
         raise ValueError(f"backend {name!r} ({origin}) is none of {', '.join(BACKENDS)}")
     if name == "cpu":
         return BackendStatus("cpu", origin)
+    if name == "numba":
+        import_module("..cpu.backend", __package__).require()
+        return BackendStatus("numba", origin)
     if name == "sim":
         kernels = import_module("..gpu.backend", __package__)
         kernels.require()

@@ -27,7 +27,7 @@ from .arrays import (
     numpy_dtype,
     stored_dtype,
 )
-from .backend_status import backend_status, is_auto
+from .backend_status import ON_PROCESSOR, backend_status, is_auto
 from .call_cache import ON_DEVICE, CachedCall, find, keep
 from .layouts import (
     Layout,
@@ -129,7 +129,7 @@ class Call:
         self.library: Library = common_library(name, (*arrays, "out"), (*self.arrays, out))
         if self.library.host:
             self.backend = backend_status("cpu" if self.vectors and is_auto(backend) else backend).backend
-            self.device = None if self.backend == "cpu" else device_for(stream)
+            self.device = None if self.backend in ON_PROCESSOR else device_for(stream)
             self.stream = stream_pointer(stream) or 0
             self.inputs = [self._to_numpy(*each) for each in zip(self.names, self.arrays, strict=True)]
             dtypes = [array.dtype for array in self.inputs]
@@ -157,6 +157,11 @@ class Call:
             self._check_device(argument, inputs[-1])
         if self.stream is None:
             self.stream = self.library.current_stream(inputs[0].device)
+
+    @property
+    def host(self) -> Any:
+        """The module that computes with NumPy arrays on the processor."""
+        return import_module(".numba_cpu" if self.backend == "numba" else ".cpu", __package__)
 
     def _shaped(self, argument: str, array: Any) -> Any:
         """An array with the dimensions of a matrix, or of a stack of them."""
@@ -338,7 +343,7 @@ class Call:
             if source is not None and source is not out:
                 copy(source, out, self.stream)
             self._enqueue(prepare, scalars, layouts, key)
-        elif self.backend == "cpu":
+        elif self.backend in ON_PROCESSOR:
             if source is not None and source is not out:
                 np.copyto(out, source)
             cpu(scalars, *[array for array, _ in inputs], out)

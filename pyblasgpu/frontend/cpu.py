@@ -18,7 +18,7 @@ import numpy as np
 
 from ..types import Diag, Side, Trans, Uplo
 
-__all__ = ["gemm", "gemmtr", "quietly", "symm", "syr2k", "syrk", "trmm", "trsm"]
+__all__ = ["gemm", "gemmtr", "matrices", "operation", "quietly", "symm", "syr2k", "syrk", "trmm", "trsm"]
 
 
 _Function = TypeVar("_Function", bound=Callable[..., None])
@@ -44,10 +44,10 @@ def gemm(
     if alpha == 0 or inner == 0:
         _scale(c, beta)
         return
-    a, conj_a = _op(a, trans_a)
-    b, conj_b = _op(b, trans_b)
+    a, conj_a = operation(a, trans_a)
+    b, conj_b = operation(b, trans_b)
     multiply = _blas("gemm", c.dtype)
-    for left, right, target in _matrices(a, b, c):
+    for left, right, target in matrices(a, b, c):
         sides = (left, conj_a), (right, conj_b)
         if _prefers_transpose(target):
             sides, target = ((right.T, conj_b), (left.T, conj_a)), target.T
@@ -79,10 +79,10 @@ def _triangular(
         b[...] = 0
         return
     lower, right, unit = uplo is Uplo.LOWER, side is Side.RIGHT, diag is Diag.UNIT
-    a, conj = _op(a, trans)
+    a, conj = operation(a, trans)
     lower ^= trans is not Trans.NO
     run = _blas(name, b.dtype)
-    for triangle, target in _matrices(a, b):
+    for triangle, target in matrices(a, b):
         low, at_right = lower, right
         if _prefers_transpose(target):
             triangle, target, low, at_right = triangle.T, target.T, not low, not at_right
@@ -182,7 +182,7 @@ def symm(
         return
     hermitian = hermitian and c.dtype.kind == "c"
     run = _blas("hemm" if hermitian else "symm", c.dtype)
-    for full, other, target in _matrices(a, b, c):
+    for full, other, target in matrices(a, b, c):
         low, right, conj = uplo is Uplo.LOWER, side is Side.RIGHT, False
         if _prefers_transpose(target):
             other, target, right, conj = other.T, target.T, not right, hermitian
@@ -244,8 +244,8 @@ def _rank_k(
         _scale_triangle(c, beta, uplo, hermitian)
         return
     run = _blas(("he" if hermitian else "sy") + stem, c.dtype)
-    views, (conj, *_) = zip(*(_op(x, trans) for x in inputs), strict=True)
-    for *factors, target in _matrices(*views, c):
+    views, (conj, *_) = zip(*(operation(x, trans) for x in inputs), strict=True)
+    for *factors, target in matrices(*views, c):
         low, flipped, factor = uplo is Uplo.LOWER, conj, alpha
         if _prefers_transpose(target):
             target, low, flipped = target.T, not low, conj != hermitian
@@ -295,13 +295,13 @@ def _blas(name: str, dtype: np.dtype) -> Callable[..., Any]:
     return get_blas_funcs(name, dtype=dtype)
 
 
-def _op(a: np.ndarray, trans: Trans) -> tuple[np.ndarray, bool]:
+def operation(a: np.ndarray, trans: Trans) -> tuple[np.ndarray, bool]:
     """The view that `trans` makes of `a`, and whether its elements are meant conjugated."""
     conj = trans is Trans.CONJ and a.dtype.kind == "c"
     return (a if trans is Trans.NO else a.swapaxes(-1, -2)), conj
 
 
-def _matrices(*arrays: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
+def matrices(*arrays: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
     """The matrices of each step through the stacks, which broadcast to the last; none if that is empty."""
     if 0 in arrays[-1].shape:
         return  # SciPy's wrappers refuse some empty arrays

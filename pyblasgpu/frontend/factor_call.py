@@ -108,7 +108,7 @@ class FactorCall(Call):
         integers = [np.zeros((*out.shape[:-2], abs(count), 1), np.int32) for count in counts]
         if 0 in out.shape:
             return integers
-        if self.backend == "cpu":
+        if self.device is None:
             if source is not out:
                 np.copyto(out, source)
             cpu(*integers, *[array for array, _ in inputs], out)

@@ -336,8 +336,8 @@ def source_digest() -> str:
     return digest.hexdigest()
 
 
-#: Files of `kernels` from which no kernel is built.
-_NOT_IN_KERNELS = ("axes", "family", "registry", "space")
+#: Files and folders of `kernels` from which no kernel of a device is built.
+_NOT_IN_KERNELS = {"axes.py", "family.py", "registry.py", "space.py", "cpu"}
 
 
 def source_files() -> list[Path]:
@@ -347,7 +347,9 @@ def source_files() -> list[Path]:
         *sorted((here / "intrinsics").glob("*.py")),
         here / "backend.py",
         Path(__file__),
-        *sorted(f for f in (here.parent / "kernels").rglob("*.py") if f.stem not in _NOT_IN_KERNELS),
+        *sorted(
+            f for f in (here.parent / "kernels").rglob("*.py") if not _NOT_IN_KERNELS & set(f.parts[-2:])
+        ),
     ]
 
 

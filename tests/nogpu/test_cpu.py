@@ -1,4 +1,6 @@
-"""The CPU backend: SciPy's arithmetic with pyblasgpu's special values, in place in any layout."""
+"""Host arrays on the processor: SciPy's arithmetic, or Numba's kernels, with pyblasgpu's special values,
+in place in any layout.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyblasgpu.frontend import cpu
+from pyblasgpu.frontend import cpu, numba_cpu
 from pyblasgpu.testing import reference
 from pyblasgpu.testing.cases import (
     EDGES,
@@ -23,7 +25,8 @@ from pyblasgpu.testing.cases import (
 from pyblasgpu.testing.error_bounds import gemm_error, trmm_error, trsm_error
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
-ROUTINES = {"trmm": (cpu.trmm, trmm_error), "trsm": (cpu.trsm, trsm_error)}
+ERRORS = {"trmm": trmm_error, "trsm": trsm_error}
+ON_BOTH = pytest.mark.parametrize("host", [cpu, numba_cpu], ids=["scipy", "numba"])
 NAN = float("nan")
 
 
@@ -31,13 +34,14 @@ def flags(case):
     return case.side, case.uplo, case.trans, case.diag
 
 
-def run_gemm(case, a, b, c):
-    cpu.gemm(case.alpha, a, b, case.beta, c, case.trans_a, case.trans_b)
+def run_gemm(host, case, a, b, c):
+    host.gemm(case.alpha, a, b, case.beta, c, case.trans_a, case.trans_b)
 
 
+@ON_BOTH
 @pytest.mark.parametrize("order", "CF")
 @pytest.mark.parametrize("letter", "sdcz")
-def test_gemm_is_exact_on_integers(letter, order, rng):
+def test_gemm_is_exact_on_integers(host, letter, order, rng):
     for case in gemm_cases((0, 1, 31, 33, 64)):
         if case.dtype.letter != letter:
             continue
@@ -47,15 +51,16 @@ def test_gemm_is_exact_on_integers(letter, order, rng):
         if case.beta == 0:
             start = np.full_like(start, NAN)
         c, unharmed = reference.fenced(start, order)
-        run_gemm(case, a, b, c)
+        run_gemm(host, case, a, b, c)
         np.testing.assert_array_equal(c, reference.exact_gemm(case, a, b, start), err_msg=str(case))
         assert unharmed()
 
 
+@ON_BOTH
 @pytest.mark.parametrize("order", "CF")
 @pytest.mark.parametrize("letter", "sdcz")
-@pytest.mark.parametrize("name", ROUTINES)
-def test_triangles_are_exact_on_integers(name, letter, order, rng):
+@pytest.mark.parametrize("name", ERRORS)
+def test_triangles_are_exact_on_integers(host, name, letter, order, rng):
     for case in triangular_cases((0, 1, 31, 33, 64)):
         if case.dtype.letter != letter:
             continue
@@ -70,27 +75,28 @@ def test_triangles_are_exact_on_integers(name, letter, order, rng):
         if case.alpha == 0:
             a, given = np.full_like(a, NAN), np.full_like(given, NAN)
         b, unharmed = reference.fenced(given, order)
-        ROUTINES[name][0](case.alpha, a, b, *flags(case))
+        getattr(host, name)(case.alpha, a, b, *flags(case))
         np.testing.assert_array_equal(b, expected, err_msg=str(case))
         assert unharmed()
 
 
+@ON_BOTH
 @pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES)
-def test_errors_stay_within_their_bounds(dtype, rng):
+def test_errors_stay_within_their_bounds(host, dtype, rng):
     for size, (one, two) in zip(SIZES[-4:], product([Trans.TRANS, Trans.CONJ], [Side.LEFT, Side.RIGHT])):
         product_case = GemmCase(dtype, size, 33, size, one, Trans.CONJ, alpha=-2, beta=0.5)
         a, b, c = (reference.reals(rng, shape, dtype) for shape in product_case.shapes)
         result = c.copy()
-        run_gemm(product_case, a, b, result)
+        run_gemm(host, product_case, a, b, result)
         left, right = reference.apply(a, one), reference.apply(b, Trans.CONJ)
         assert gemm_error(-2, left, right, 0.5, c, result) <= 1
         case = TriangularCase(
             dtype, *((size, 33) if two is Side.LEFT else (33, size)), two, trans=one, alpha=2
         )
         a, b = reference.triangle(rng, case, reference.reals), reference.reals(rng, (case.m, case.n), dtype)
-        for routine, error in ROUTINES.values():
+        for name, error in ERRORS.items():
             result = b.copy()
-            routine(2, a, result, *flags(case))
+            getattr(host, name)(2, a, result, *flags(case))
             assert error(2, a, b, result, *flags(case)) <= 1
 
 
@@ -108,8 +114,9 @@ def strided(draw, shape, dtype, writable=False):
     return view if writable else np.broadcast_to(view, shape)
 
 
+@ON_BOTH
 @given(st.data())
-def test_gemm_in_any_layout(data):
+def test_gemm_in_any_layout(host, data):
     dtype = DTYPES[data.draw(st.sampled_from("sdcz"))]
     m, n, k = (data.draw(st.integers(0, 5)) for _ in range(3))
     trans = [data.draw(st.sampled_from(Trans)) for _ in range(2)]
@@ -118,12 +125,13 @@ def test_gemm_in_any_layout(data):
     a, b = (data.draw(strided(shape, dtype)) for shape in case.shapes[:2])
     c = data.draw(strided((m, n), dtype, writable=True))
     expected = reference.exact_gemm(case, a, b, c)
-    run_gemm(case, a, b, c)
+    run_gemm(host, case, a, b, c)
     np.testing.assert_array_equal(c, expected)
 
 
+@ON_BOTH
 @given(st.data())
-def test_triangles_in_any_layout(data):
+def test_triangles_in_any_layout(host, data):
     dtype = DTYPES[data.draw(st.sampled_from("sdcz"))]
     m, n = (data.draw(st.integers(0, 5)) for _ in range(2))
     kinds = [data.draw(st.sampled_from(kind)) for kind in (Side, Uplo, Trans, Diag)]
@@ -132,23 +140,24 @@ def test_triangles_in_any_layout(data):
     a = np.repeat(np.repeat(reference.triangle(rng, case), 2, 0), 3, 1)[::2, ::3]
     x = data.draw(strided((m, n), dtype, writable=True))
     before = x.copy()
-    cpu.trmm(case.alpha, a, x, *flags(case))
+    host.trmm(case.alpha, a, x, *flags(case))
     np.testing.assert_array_equal(x, reference.exact_triangular(case, a, before))
     if case.alpha:
-        cpu.trsm(1 / case.alpha, a, x, *flags(case))
+        host.trsm(1 / case.alpha, a, x, *flags(case))
         np.testing.assert_array_equal(x, before)
 
 
+@ON_BOTH
 @pytest.mark.parametrize("letter", "sdcz")
-def test_nan_that_is_read_reaches_what_depends_on_it(letter):
+def test_nan_that_is_read_reaches_what_depends_on_it(host, letter):
     """Also through zeros: there are no tests for zero on data."""
     dtype = DTYPES[letter]
     for n in (3, 40, 150):
         a, c = np.zeros((n, n), dtype.name), np.zeros((n, n), dtype.name)
         a[1, 2] = NAN
-        cpu.gemm(1, a, np.zeros_like(a), 0, c, Trans.NO, Trans.NO)
+        host.gemm(1, a, np.zeros_like(a), 0, c, Trans.NO, Trans.NO)
         assert np.isnan(c[1]).all() and np.isnan(c).sum() == n
-        for side, trans, routine in product(Side, Trans, (cpu.trmm, cpu.trsm)):
+        for side, trans, routine in product(Side, Trans, (host.trmm, host.trsm)):
             triangle = np.eye(n, dtype=dtype.name)
             triangle[0, n - 1] = NAN
             b = np.zeros((n, n), dtype.name)
@@ -158,23 +167,26 @@ def test_nan_that_is_read_reaches_what_depends_on_it(letter):
             assert np.isnan(hit).all() and np.isnan(b).sum() == n
 
 
-def test_a_zero_on_the_diagonal_is_no_error():
+@ON_BOTH
+def test_a_zero_on_the_diagonal_is_no_error(host):
     b = np.ones((2, 1))
-    cpu.trsm(1, np.zeros((2, 2)), b, Side.LEFT, Uplo.LOWER, Trans.NO, Diag.NON_UNIT)
+    host.trsm(1, np.zeros((2, 2)), b, Side.LEFT, Uplo.LOWER, Trans.NO, Diag.NON_UNIT)
     assert not np.isfinite(b).any()
 
 
-def test_misaligned_memory():
+@ON_BOTH
+def test_misaligned_memory(host):
     memory = np.zeros(8 * 9 + 1, np.uint8)
     c = memory[1:].view("f8").reshape(3, 3)
-    cpu.gemm(1, np.eye(3), np.eye(3), 0, c, Trans.NO, Trans.NO)
+    host.gemm(1, np.eye(3), np.eye(3), 0, c, Trans.NO, Trans.NO)
     np.testing.assert_array_equal(c, np.eye(3))
 
 
-def test_stacks_broadcast(rng):
+@ON_BOTH
+def test_stacks_broadcast(host, rng):
     a, b = reference.integers(rng, (3, 1, 4, 5), DTYPES["d"]), reference.integers(rng, (2, 5, 6), DTYPES["d"])
     c = np.empty((3, 2, 4, 6))
-    cpu.gemm(1, a, b, 0, c, Trans.NO, Trans.NO)
+    host.gemm(1, a, b, 0, c, Trans.NO, Trans.NO)
     np.testing.assert_array_equal(c, a @ b)
 
 

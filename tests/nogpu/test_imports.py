@@ -31,7 +31,7 @@ LAYERS = [
     {"model"},
     {"database"},
     {"kernels"},
-    {"gpu"},
+    {"gpu", "cpu"},
     {"operands"},
     {"terminal", "processes"},
     {"types", "errors", "arguments"},
@@ -93,8 +93,8 @@ def importers(*roots: str) -> set[str]:
     }
 
 
-def test_only_gpu_knows_numba():
-    assert importers("numba", "numba_cuda", "llvmlite") == {"gpu"}
+def test_only_gpu_and_cpu_know_numba():
+    assert importers("numba", "numba_cuda", "llvmlite") == {"gpu", "cpu"}
 
 
 def test_kernels_and_routines_do_without_numpy():

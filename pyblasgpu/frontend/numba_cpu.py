@@ -1,0 +1,237 @@
+"""Level 3 of NumPy arrays on kernels that Numba compiles for the processor: ``backend="numba"``.
+
+GEMM is `kernels.cpu.gemm` on each core's part of C; TRMM and TRSM are recursions over it. The other routines
+run on SciPy's BLAS. Arguments are those of `cpu`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..cpu.device import current
+from ..dispatch import cpu_gemm
+from ..gpu.driver import after_fork
+from ..kernels.cpu import gemm as gemm_kernel
+from ..kernels.cpu import triangle
+from ..kernels.cpu.config import CpuGemm
+from ..types import Diag, Side, Trans, Uplo, dtype_of
+from . import cpu
+from .cpu import gemmtr, symm, syr2k, syrk
+
+__all__ = ["Operand", "gemm", "gemmtr", "multiply", "symm", "syr2k", "syrk", "threads", "trmm", "trsm"]
+
+#: FMAs that are worth a thread.
+_WORTH = 1 << 21
+
+
+class Operand(NamedTuple):
+    """A matrix, and whether it is read conjugated."""
+
+    array: np.ndarray
+    conj: bool = False
+
+    def place(self) -> tuple[int, int, int]:
+        """Address, row and column stride in elements."""
+        size = self.array.itemsize
+        return self.array.ctypes.data, self.array.strides[0] // size, self.array.strides[1] // size
+
+
+def threads() -> int:
+    """Cores that a product may use: those of the process, or ``NUMBA_NUM_THREADS``."""
+    given = os.environ.get("NUMBA_NUM_THREADS", "")
+    return int(given) if given.isdecimal() and int(given) else current().cores
+
+
+@lru_cache(maxsize=1)
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads(), thread_name_prefix="pyblasgpu")
+
+
+after_fork(_pool.cache_clear)  # threads do not survive
+
+
+def _together(tasks: list[Callable[[], Any]]) -> None:
+    """Run the tasks, each on a core; kernels run without the interpreter's lock."""
+    if len(tasks) == 1:
+        tasks[0]()
+        return
+    for done in [_pool().submit(task) for task in tasks]:
+        done.result()
+
+
+def gemm(
+    alpha: Any, a: np.ndarray, b: np.ndarray, beta: Any, c: np.ndarray, trans_a: Trans, trans_b: Trans
+) -> None:
+    """``c := alpha op(a) op(b) + beta c``; all three of one dtype."""
+    inner = a.shape[-1 if trans_a is Trans.NO else -2]
+    if alpha == 0 or inner == 0:
+        cpu.gemm(alpha, a, b, beta, c, trans_a, trans_b)
+        return
+    (a, conj_a), (b, conj_b) = cpu.operation(a, trans_a), cpu.operation(b, trans_b)
+    for left, right, target in cpu.matrices(_usable(a), _usable(b), c):
+        with _written(target) as result:
+            _gemm(alpha, Operand(left, conj_a), Operand(right, conj_b), beta, result)
+
+
+def _gemm(alpha: Any, a: Operand, b: Operand, beta: Any, c: np.ndarray) -> None:
+    """A product of matrices, on as many cores as are worth it."""
+    if abs(c.strides[0]) > abs(c.strides[1]):  # the kernel writes columns
+        a, b, c = b._replace(array=b.array.T), a._replace(array=a.array.T), c.T
+    config, _ = cpu_gemm.choose(dtype_of(c.dtype).letter, current())
+    m, n, k = *c.shape, a.array.shape[1]
+    count = max(min(threads(), m * n * k // _WORTH), 1)
+
+    def task(rows: slice, cols: slice) -> Callable[[], None]:
+        left, right = a._replace(array=a.array[rows]), b._replace(array=b.array[:, cols])
+        return partial(multiply, config, alpha, left, right, beta, c[rows, cols])
+
+    _together([task(*part) for part in _parts(m, n, count, config)])
+
+
+def _parts(m: int, n: int, count: int, config: CpuGemm) -> list[tuple[slice, slice]]:
+    """C in `count` parts of whole register tiles, such that the least is packed twice."""
+    grids = [(x, count // x) for x in range(1, count + 1) if count % x == 0]
+    across, down = min(grids, key=lambda grid: grid[0] * m + grid[1] * n)
+    rows, cols = _cut(m, down, config.THR_M), _cut(n, across, config.THR_N)
+    return [(row, col) for row in rows for col in cols]
+
+
+def _cut(extent: int, count: int, tile: int) -> list[slice]:
+    step = max(-(-extent // (count * tile)), 1) * tile
+    return [slice(first, min(first + step, extent)) for first in range(0, extent, step)]
+
+
+def multiply(config: CpuGemm, alpha: Any, a: Operand, b: Operand, beta: Any, c: np.ndarray) -> None:
+    """``c := alpha a b + beta c`` by the kernel of `config`, on the core that calls."""
+    m, n, k = *c.shape, a.array.shape[1]
+    buffers = [_aligned(nbytes) for nbytes in gemm_kernel.buffer_bytes(config, m, n, k)]
+    alpha, beta = complex(alpha), complex(beta)
+    gemm_kernel.kernel(config)(
+        m,
+        n,
+        k,
+        *a.place(),
+        *b.place(),
+        *Operand(c).place(),
+        a.conj,
+        b.conj,
+        *[buffer.ctypes.data for buffer in buffers],
+        alpha.real,
+        alpha.imag,
+        beta.real,
+        beta.imag,
+    )
+
+
+def _aligned(nbytes: int) -> np.ndarray:
+    """Bytes that begin with a cache line."""
+    line = gemm_kernel.LINE
+    raw = np.empty(nbytes + line, np.uint8)
+    first = -raw.ctypes.data % line
+    return raw[first : first + nbytes]
+
+
+def _usable(a: np.ndarray) -> np.ndarray:
+    """`a`, or a copy where its elements do not lie at multiples of their size."""
+    size = a.itemsize
+    uneven = any(stride % size for stride in a.strides[-2:])
+    return np.ascontiguousarray(a) if uneven or not a.flags.aligned else a
+
+
+@contextmanager
+def _written(target: np.ndarray) -> Iterator[np.ndarray]:
+    """The matrix itself where kernels can write it, else a copy that is written back."""
+    usable = _usable(target)
+    yield usable
+    if usable is not target:
+        target[...] = usable
+
+
+def trmm(alpha: Any, a: np.ndarray, b: np.ndarray, side: Side, uplo: Uplo, trans: Trans, diag: Diag) -> None:
+    """``b := alpha op(a) b``, or ``alpha b op(a)``; `uplo` is the triangle of `a` as it is stored."""
+    _triangular(False, alpha, a, b, side, uplo, trans, diag)
+
+
+def trsm(alpha: Any, a: np.ndarray, b: np.ndarray, side: Side, uplo: Uplo, trans: Trans, diag: Diag) -> None:
+    """``b := x`` with ``op(a) x = alpha b``, or ``x op(a) = alpha b``."""
+    _triangular(True, alpha, a, b, side, uplo, trans, diag)
+
+
+def _triangular(
+    solves: bool, alpha: Any, a: np.ndarray, b: np.ndarray, side: Side, uplo: Uplo, trans: Trans, diag: Diag
+) -> None:
+    """As a lower triangle that stands on the left; each core has some of the columns."""
+    if alpha == 0:
+        b[...] = 0
+        return
+    lower = (uplo is Uplo.LOWER) != (trans is not Trans.NO)
+    a, conj = cpu.operation(a, trans)
+    letter = dtype_of(b.dtype).letter
+    recursion = _Recursion(
+        solves,
+        cpu_gemm.choose(letter, current())[0],
+        triangle.kernel(letter, solves),
+        conj,
+        diag is Diag.UNIT,
+    )
+    for factor, target in cpu.matrices(_usable(a), b):
+        with _written(target) as result:
+            low = lower
+            if side is Side.RIGHT:
+                factor, result, low = factor.T, result.T, not low
+            if not low:
+                factor, result = factor[::-1, ::-1], result[::-1]
+            _scale(result, alpha)
+            rows, cols = result.shape
+            count = max(min(threads(), rows * rows * cols // _WORTH), 1)
+            _together(
+                [
+                    partial(recursion.run, factor, result[:, part])
+                    for part in _cut(cols, count, triangle.LANES)
+                ]
+            )
+
+
+def _scale(b: np.ndarray, alpha: Any) -> None:
+    if alpha != 1:
+        with np.errstate(all="ignore"):
+            np.multiply(b, b.dtype.type(alpha), out=b)
+
+
+class _Recursion(NamedTuple):
+    """TRSM or TRMM of a lower triangle on one core: GEMM, and leaves."""
+
+    solves: bool
+    config: CpuGemm
+    leaf: Callable[..., None]
+    conj: bool
+    unit: bool
+
+    def run(self, t: np.ndarray, b: np.ndarray) -> None:
+        order, cols = b.shape
+        if order <= triangle.ORDER:
+            self.leaf(order, cols, *Operand(t).place(), *Operand(b).place(), self.conj, self.unit)
+            return
+        half = max(order // 2 // self.config.THR_M, 1) * self.config.THR_M
+        top, bottom = b[:half], b[half:]
+        steps = [
+            lambda: self.run(t[:half, :half], top),
+            lambda: multiply(
+                self.config,
+                -1 if self.solves else 1,
+                Operand(t[half:, :half], self.conj),
+                Operand(top),
+                1,
+                bottom,
+            ),
+            lambda: self.run(t[half:, half:], bottom),
+        ]
+        for step in steps if self.solves else reversed(steps):
+            step()

@@ -1,0 +1,1 @@
+"""Kernels for the processor, compiled by `numba.njit`."""
