@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from ctypes import c_double, c_float, c_void_p
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from statistics import geometric_mean, median
@@ -228,6 +229,8 @@ def configs(stem: str, letter: str) -> list[Any]:
             found.append(family_of(stem).config_class(letter, **dict(zip(names, each, strict=True))))
         except ValueError:
             continue
+    if stem.startswith("gemv"):
+        found += [replace(config, MIN_STEPS=steps) for config in found[:2] for steps in (1, 2, 8)]
     return found
 
 

@@ -11,6 +11,7 @@ A triangle of A may be meant, its diagonal taken to be 1. What lies beyond it is
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from ...gpu.backend import cuda, device_function, ptx, unrolled
@@ -46,6 +47,7 @@ def source(config: Gemv) -> KernelSource:
         not read. Grid: x ``config.tiles(outputs) * slices``, z the batch. The sums of a matrix of the batch
         lie behind those of the one before; there is a flag for each tile of each matrix.
     """
+    config = replace(config, MIN_STEPS=1)  # of which the kernel knows nothing
     return KernelSource(
         name=config.STEM,
         config=config,
