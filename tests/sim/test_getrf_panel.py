@@ -28,7 +28,7 @@ def factor(a, rows=32, cols=8, first=0, info=None, kernels=getrf_panel):
     candidates, flags = np.full(2 * blocks, -7, np.int32), np.zeros(80, np.int32)
     info = np.full(batch, -7, np.int32) if info is None else info
     step, *steps = strides(stack)
-    integers = m, n, first, blocks, *steps, step, n, 2 * cols
+    integers = m, n, first, blocks, *steps, 1, step, n, 2 * cols, 1
     arrays = stack, exchange, piv, moves, candidates, info, flags
     run(kernels.source(config), blocks, arrays, integers, (), batch)
     assert not flags.any()

@@ -166,15 +166,15 @@ def _waits(block: Iterator[None]) -> bool:
 
 
 def _watched(arguments: tuple) -> tuple[tuple, list[tuple[AccessLog, AccessLog]]]:
-    """The arguments with logs at their pointers, one pair of logs for those into the same memory."""
-    logs: dict[int, tuple[AccessLog, AccessLog]] = {}
+    """The arguments with logs at their pointers, one pair for those into the same memory, by type."""
+    logs: dict[tuple[int, str], tuple[AccessLog, AccessLog]] = {}
 
     def watch(argument):
         if not isinstance(argument, Pointer):
             return argument
         array = argument.array
         pair = AccessLog(array.size, "device"), AccessLog(array.size, "device", "block")
-        by_thread, _ = logs.setdefault(array.ctypes.data, pair)
+        by_thread, _ = logs.setdefault((array.ctypes.data, array.dtype.str), pair)
         return Pointer(array, argument.phase, argument.start, by_thread)
 
     return tuple(watch(argument) for argument in arguments), list(logs.values())

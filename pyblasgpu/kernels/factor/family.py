@@ -12,4 +12,6 @@ _COLS = {"s": {"COLS": 64}, "d": {"COLS": 32}, "c": {"COLS": 32}}  # a row fills
 FAMILIES = (
     Family("potrf_leaf", ".factor.potrf_leaf", "PotrfLeaf", "potrf", needs=(8, 0), best_defaults=_HALF),
     Family("getrf_panel", ".factor.getrf_panel", "GetrfPanel", "getrf", needs=(8, 0), best_defaults=_COLS),
+    Family("laswp", ".factor.laswp", "Laswp", "laswp"),
+    Family("pivot_moves", ".factor.pivot_moves", "PivotMoves", "laswp", dtypes=("s",)),
 )

@@ -14,9 +14,9 @@ Both strides are free. Small matrices are panels whole, of a batch too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
@@ -25,11 +25,16 @@ from ...types import DTYPES, Dtype
 from ..common.substitution import divider
 from .pivot_exchange import MOST_BLOCKS, WARP, among_blocks, flag_clearer, in_block
 
-__all__ = ["MOST_BLOCKS", "STEM", "GetrfPanel", "source"]
+if TYPE_CHECKING:
+    from ...gpu.device import Device
+
+__all__ = ["STEM", "GetrfPanel", "source"]
 
 STEM = "getrf_panel"
-PARAMETERS = "pp wwwww iiii qqqqq".replace(" ", "")
-OTHER_REGISTERS = 44  # of a thread, beside those for its row
+PARAMETERS = "pp wwwww iiii qqq qqqq".replace(" ", "")
+OTHER_REGISTERS, MOST_REGISTERS = 64, 255  # of a thread, beside those for its row; and of any
+SMALL = 64  # rows of a matrix that is a panel whole
+VECTORS = 4  # the fewest columns, whole vectors of all dtypes
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,9 @@ class GetrfPanel:
     def __post_init__(self):
         require(self.ROWS % WARP == 0 and 32 <= self.ROWS <= 1024, "threads",
                 "ROWS % 32 == 0 and 32 <= ROWS <= 1024", ROWS=self.ROWS)  # fmt: skip
-        require(self.COLS % 4 == 0 and self.COLS > 0, "vectors", "COLS % 4 == 0", COLS=self.COLS)
+        require(
+            self.COLS % VECTORS == 0 and self.COLS > 0, "vectors", f"COLS % {VECTORS} == 0", COLS=self.COLS
+        )
 
     @cached_property
     def dtype_facts(self) -> Dtype:
@@ -82,7 +89,7 @@ class GetrfPanel:
     @property
     def registers(self) -> int:
         """Estimated 32-bit registers of a thread."""
-        return self.row_reals * self.dtype_facts.real_size // 4 + OTHER_REGISTERS
+        return self.row_words + OTHER_REGISTERS
 
     @property
     def shared_reals(self) -> int:
@@ -96,6 +103,34 @@ class GetrfPanel:
     def shared_bytes(self) -> int:
         """The same, labels of the warps' candidates, and what is chosen."""
         return self.shared_reals * self.dtype_facts.real_size + (WARP + 4) * 4
+
+    def serving(self, rows: int, device: Device) -> GetrfPanel:
+        """The Config for panels of so many rows: one block where that can be, no more than are resident.
+
+        A row of a small matrix may have twice the registers.
+        """
+        config = self
+        if rows <= SMALL < self.ROWS:
+            return replace(self, ROWS=SMALL, COLS=2 * self.COLS if self.row_words <= 64 else self.COLS)
+        if rows <= self.ROWS // 2 and self.ROWS > SMALL:
+            config = replace(self, ROWS=self.ROWS // 2)
+        while config.shared_bytes > device.shared_per_block:
+            config = replace(config, ROWS=config.ROWS // 2)
+        while config.grid(rows) > config.resident(device) and config.COLS > VECTORS:
+            config = replace(config, COLS=config.COLS // 2)
+        return config
+
+    def resident(self, device: Device) -> int:
+        """Blocks that a device runs at the same time."""
+        registers = min(-(-self.registers // 8) * 8, MOST_REGISTERS)
+        return min(
+            device.occupancy(self.threads, registers, self.shared_bytes) * device.sm_count, MOST_BLOCKS
+        )
+
+    @property
+    def row_words(self) -> int:
+        """32-bit registers of a row."""
+        return self.row_reals * self.dtype_facts.real_size // 4
 
     def grid(self, rows: int) -> int:
         """Blocks for a panel of so many rows."""
@@ -115,8 +150,8 @@ def source(config: GetrfPanel) -> KernelSource:
         Its parameters are pointers to A, to `slot` reals for each block twice, to pivots, to moves (see
         `laswp`), to a word for each block twice, to info, to flags, which are 0 before and after; int32 rows
         and columns of A, the row of the whole matrix that is its first, blocks; int64 row and column stride
-        of A, batch strides of A (elements), of pivots and of moves. Grid: x ``config.grid(rows)``, z the
-        batch, which is 1 for several blocks.
+        of A (elements), words from pivot to pivot, batch strides of A (elements), of pivots, moves and info
+        (words). Grid: x ``config.grid(rows)``, z the batch, which is 1 for several blocks.
     """
     return KernelSource(
         name=STEM,
@@ -254,7 +289,7 @@ def _build(config: GetrfPanel):
 
     def getrf_panel(
         a, exchange, piv, moves, candidates, info, flags,
-        m, n, first, blocks, a_rs, a_cs, stride_a, stride_piv, stride_moves
+        m, n, first, blocks, a_rs, a_cs, piv_step, stride_a, stride_piv, stride_moves, stride_info
     ):  # fmt: skip
         # (1) the row of this thread
         t, block, batch = int32(cuda.threadIdx.x & 1023), int32(cuda.blockIdx.x), int64(cuda.blockIdx.z)
@@ -292,7 +327,7 @@ def _build(config: GetrfPanel):
             if pivot_row[PIVOT] == real(0) and pivot_row[PIVOT + PARTS - 1] == real(0) and failed == 0:
                 failed = int32(first + j + 1)
             if block == 0 and t == 0:
-                piv[j] = int32(first + pivot)
+                piv[j * piv_step] = int32(first + pivot)
 
             # (3) the row of the pivot is done, all others are eliminated
             if is_left:
@@ -309,8 +344,8 @@ def _build(config: GetrfPanel):
         if is_row:
             write(offset(a, int64(label) * a_rs * PARTS), out, a_cs, n, t)
             tell(offset(moves, batch * stride_moves), row, label, n)
-        if row == 0 and (first == 0 or (failed > 0 and info[batch] == 0)):
-            info[batch] = failed
+        if row == 0 and (first == 0 or (failed > 0 and info[batch * stride_info] == 0)):
+            info[batch * stride_info] = failed
         if blocks > 1 and t == 0:
             clear(flags, blocks)
 

@@ -1,0 +1,130 @@
+"""``pivot_moves``: what pivots say, as the moves of `laswp`, which are one permutation for each group.
+
+A thread follows a row through the interchanges of a group: one on top, or one that a pivot names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from ...errors import require
+from ...gpu.backend import cuda, ptx
+from ...gpu.compile import KernelSource
+from ...types import DTYPES, Dtype
+
+__all__ = ["STEM", "PivotMoves", "source"]
+
+STEM = "pivot_moves"
+PARAMETERS = "ww i qqq".replace(" ", "")
+
+
+@dataclass(frozen=True)
+class PivotMoves:
+    """Config of the `pivot_moves` kernel.
+
+    Attributes
+    ----------
+    dtype : str
+        Of no consequence.
+    GROUP : int
+        Pivots of a group.
+    """
+
+    dtype: str
+    GROUP: int = 32
+
+    STEM: ClassVar[str] = STEM
+
+    def __post_init__(self) -> None:
+        require(
+            self.GROUP % 16 == 0 and 16 <= self.GROUP <= 512,
+            "threads",
+            "GROUP % 16 == 0 and 16 <= GROUP <= 512",
+            GROUP=self.GROUP,
+        )
+
+    @cached_property
+    def dtype_facts(self) -> Dtype:
+        return DTYPES[self.dtype]
+
+    @property
+    def threads(self) -> int:
+        return 2 * self.GROUP
+
+    @property
+    def registers(self) -> int:
+        """Estimated 32-bit registers of a thread."""
+        return 32
+
+    @property
+    def shared_bytes(self) -> int:
+        return self.GROUP * 4
+
+    def grid(self, pivots: int) -> int:
+        """Blocks along x."""
+        return -(-pivots // self.GROUP)
+
+
+def source(config: PivotMoves) -> KernelSource:
+    """The kernel of `config`.
+
+    Returns
+    -------
+    KernelSource
+        Its parameters are pointers to pivots, counted from 0, and to moves; int32 the number of pivots; int64
+        words from pivot to pivot, batch strides of pivots and of moves (words). Grid: x
+        ``config.grid(pivots)``, z the batch.
+    """
+    return KernelSource(
+        name=STEM,
+        config=config,
+        flags=(),
+        real=config.dtype_facts.real,
+        parameters=PARAMETERS,
+        threads=config.threads,
+        min_blocks=1,
+        shared_bytes=config.shared_bytes,
+        build=lambda: _build(config),
+    )
+
+
+def _build(config: PivotMoves):
+    GROUP, int32, int64 = config.GROUP, ptx.types.int32, ptx.types.int64
+    offset, shared_pointer, grid_dependency_wait = ptx.offset, ptx.shared_pointer, ptx.grid_dependency_wait
+
+    def pivot_moves(piv, moves, count, step, stride_piv, stride_moves):
+        # (1) the pivots of this block, counted from its first row
+        t, block, batch = int32(cuda.threadIdx.x & 1023), int32(cuda.blockIdx.x), int64(cuda.blockIdx.z)
+        pivots, first = shared_pointer(cuda.shared.array(0, int32, alignment=16)), int32(block * GROUP)
+        here = int32(min(count - first, GROUP))
+        grid_dependency_wait()
+        piv = offset(piv, batch * stride_piv + first * step)
+        moves = offset(moves, batch * stride_moves + first * 2)
+        if t < here:
+            pivots[t] = int32(piv[t * step] - first)
+        cuda.syncthreads()
+
+        # (2) the row of this thread: one on top, or the first of its name that is not
+        row, follows = int32(t), t < here
+        if t >= GROUP and t - GROUP < here:
+            row = int32(pivots[t - GROUP])
+            follows = row < 0 or row >= here
+            for other in range(t - GROUP):
+                follows = follows and pivots[other] != row
+
+        # (3) where it goes
+        label = row
+        for i in range(here):
+            pivot = int32(pivots[i])
+            if label == i:
+                label = pivot
+            elif label == pivot:
+                label = int32(i)
+        if follows and label >= 0 and label < here:
+            moves[label] = row
+        if t < here:
+            moves[GROUP + t] = label
+
+    return pivot_moves

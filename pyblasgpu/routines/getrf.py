@@ -1,0 +1,122 @@
+"""P L U = A in place, with partial pivoting.
+
+The recursion halves the columns (Toledo, 1997; LAPACK's getrf2) and ends in panels of one launch:
+
+    [A11 A12]      factor [A11; A21], A12 := L11^-1 A12 (TRSM), A22 -= A21 A12 (GEMM), factor A22
+    [A21 A22]
+
+A panel's interchanges are done in all other columns of the matrix at once, left and right of it, so that the
+levels above have none to do.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ..dispatch.choose import select
+from ..gpu.device import current
+from ..kernels.factor import getrf_panel
+from ..kernels.factor.getrf_panel import GetrfPanel
+from ..operands import Operand
+from ..types import Diag, Side, Uplo
+from . import laswp, trsm
+from .gemm import emit_gemm
+from .launch_list import LaunchList, cached_launch_list
+from .triangular import split
+
+__all__ = ["emit", "launch_list"]
+
+
+def launch_list(piv: Operand, info: Operand, a: Operand) -> LaunchList | None:
+    """What the routine runs, for operands that lie like these; it is run with alpha 1.
+
+    Parameters
+    ----------
+    piv : Operand
+        min(m, n) by 1; the first four bytes of each element become an int32: row i was interchanged with row
+        piv[i], counted from 0.
+    info : Operand
+        One element a matrix, of which the first four bytes become an int32: 0, or the number, from 1, of the
+        first pivot that is zero.
+    a : Operand
+        m by n; L, whose diagonal is one, and U replace it.
+
+    Returns
+    -------
+    LaunchList or None
+        None where there is nothing to do.
+    """
+    return None if a.is_empty else cached_launch_list(emit, (piv, info, a), ())
+
+
+def emit(launches: LaunchList, piv: Operand, info: Operand, a: Operand) -> None:
+    """Emit the whole call. Matrices of a batch whose panels take several blocks come one after the other."""
+    device = current(launches.device)
+    config = select(getrf_panel.STEM, launches.dtype, "", (a.rows, a.cols), device).config
+    config = config.serving(a.rows, device)
+    if a.batch == 1 or config.grid(a.rows) == 1:
+        _emit_all(launches, config, piv, info, a)
+        return
+    for z in range(a.batch):
+        with launches.temporary():
+            _emit_all(launches, config, *(x.matrices(z, 1) for x in (piv, info, a)))
+
+
+def _emit_all(launches: LaunchList, config: GetrfPanel, piv: Operand, info: Operand, a: Operand) -> None:
+    count = min(a.rows, a.cols)
+    moves = laswp.moves_scratch(launches, 2 * config.COLS, a.batch)
+    panel = partial(_emit_panel, launches, config, moves, piv, info, a)
+    _emit_columns(launches, config.COLS, panel, a, 0, count)
+    if count < a.cols:
+        _emit_right(launches, a, 0, count, a.cols)
+
+
+def _emit_columns(launches: LaunchList, panel_cols: int, panel, a: Operand, first: int, last: int) -> None:
+    """Emit the factors of the columns `first` to `last`, from row `first` on."""
+    if last - first <= panel_cols:
+        panel(first, last - first)
+        return
+    middle = first + split(-(-(last - first) // panel_cols)) * panel_cols
+    _emit_columns(launches, panel_cols, panel, a, first, middle)
+    _emit_right(launches, a, first, middle, last)
+    _emit_columns(launches, panel_cols, panel, a, middle, last)
+
+
+def _emit_right(launches: LaunchList, a: Operand, first: int, middle: int, last: int) -> None:
+    """Emit what the columns `first` to `middle` do to those up to `last`."""
+    k, columns, below = middle - first, last - middle, a.rows - middle
+    right = a.block(first, middle, k, columns)
+    with launches.temporary():
+        trsm.emit(launches, a.block(first, first, k, k), right, Side.LEFT, Uplo.LOWER, Diag.UNIT)
+    if below:
+        left, rest = a.block(middle, first, below, k), a.block(middle, middle, below, columns)
+        emit_gemm(launches, -1.0, left, right, 1.0, rest)
+
+
+def _emit_panel(
+    launches: LaunchList,
+    config: GetrfPanel,
+    moves: Operand,
+    piv: Operand,
+    info: Operand,
+    a: Operand,
+    first: int,
+    cols: int,
+) -> None:
+    """Emit the factors of a panel, and its interchanges in the columns beside it."""
+    rows = a.rows - first
+    panel, pivots = a.block(first, first, rows, cols), piv.block(first, 0, cols, 1)
+    blocks, parts = config.grid(rows), a.dtype.reals_per_element
+    with launches.temporary():
+        exchange = launches.scratch(2 * blocks * config.slot // parts, 1, 1)
+        candidates = laswp.moves_scratch(launches, 2 * blocks, 1)
+
+        def integers(panel: Operand, _e, pivots: Operand, moves: Operand, _c, info: Operand, _f) -> tuple:
+            step, stride_piv = laswp.words(pivots)
+            strides = panel.row_stride, panel.col_stride, step, panel.batch_stride, stride_piv
+            return rows, cols, first, blocks, *strides, laswp.words(moves)[1], laswp.words(info)[1]
+
+        operands = panel, exchange, pivots, moves, candidates, info, launches.flags()
+        launches.emit(getrf_panel.source(config), blocks, operands, integers, ())
+    beside = a.block(first, 0, rows, a.cols)
+    laswp.interchange(launches, moves, beside, config.COLS, cols, skip=(first, cols))

@@ -1,0 +1,140 @@
+"""LU factors on a device: backward errors, LAPACK's pivots, layouts, batches, what stays the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.linalg.lapack
+
+from pyblasgpu import lapack
+from pyblasgpu.types import DTYPES
+
+from .running import Placed
+
+cupy = pytest.importorskip("cupy")
+
+
+def random(letter, *shape, seed=0):
+    rng = np.random.default_rng(seed)
+    a = rng.uniform(-1, 1, shape) + (1j * rng.uniform(-1, 1, shape) if letter in "cz" else 0)
+    return a.astype(DTYPES[letter].name)
+
+
+def factor(letter, a, **options):
+    """The factors of a CuPy array, on the host."""
+    lu, piv, info = getattr(lapack, f"{letter}getrf")(a, **options)
+    return lu.get(), np.asarray(piv), np.asarray(info)
+
+
+def moved(piv, m):
+    rows = np.arange(m)
+    for step, pivot in enumerate(piv):
+        rows[[step, pivot]] = rows[[pivot, step]]
+    return rows
+
+
+def check_factors(a, lu, piv) -> None:
+    """P L U differs from A by n u P |L| |U|, L has no element above 1, and pivots are where they can be."""
+    m, n = a.shape
+    k, wide = min(m, n), np.result_type(a, np.float64)
+    lower, upper = np.tril(lu[:, :k], -1) + np.eye(m, k, dtype=a.dtype), np.triu(lu[:k])
+    complex_ = np.iscomplexobj(a)
+    unit = np.finfo(a.dtype).eps / 2 * (np.sqrt(8) if complex_ else 1)
+    assert ((piv >= np.arange(k)) & (piv < m)).all()
+    assert abs(lower).max() <= (1.4143 if complex_ else 1)
+    error = abs(lower.astype(wide) @ upper.astype(wide) - a[moved(piv, m)])
+    assert (error <= k * unit * (abs(lower) @ abs(upper)) * (1 + 1e-3)).all()
+
+
+SHAPES = [(1, 1), (5, 5), (64, 64), (65, 65), (100, 37), (37, 100), (257, 257), (512, 512), (513, 40),
+          (1000, 1000), (2049, 300), (300, 2049), (20000, 33)]  # fmt: skip
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("m, n", SHAPES)
+def test_factors(letter, m, n):
+    for order in "FC":
+        a = random(letter, m, n)
+        lu, piv, info = factor(letter, cupy.array(a, order=order))
+        assert info == 0
+        check_factors(a, lu, piv)
+        if letter in "dz" and m * n < 10**6:
+            expected = getattr(scipy.linalg.lapack, f"{letter}getrf")(a)
+            np.testing.assert_array_equal(piv, expected[1])
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("order", "CF")
+def test_in_place_between_fences(letter, order):
+    a = random(letter, 700, 90)
+    placed = Placed(a.copy(), order, aligned=False)
+    _, piv, _ = getattr(lapack, f"{letter}getrf")(placed.array, overwrite_a=1)
+    check_factors(a, placed.fetch().copy(), np.asarray(piv))
+    assert placed.unharmed()
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("n", [4, 32, 64, 100, 256])
+def test_batches(letter, n):
+    stack = random(letter, 9, n, n)
+    stack[3, :, n // 2] = 0
+    lu, piv, info = factor(letter, cupy.asarray(stack))
+    assert list(info) == [n // 2 + 1 if z == 3 else 0 for z in range(9)]
+    for z in (0, 1, 8):
+        check_factors(stack[z], lu[z], piv[z])
+
+
+def test_a_batch_of_matrices_of_several_blocks():
+    stack = random("d", 3, 1100, 50)
+    lu, piv, _ = factor("d", cupy.asarray(stack))
+    for z in range(3):
+        check_factors(stack[z], lu[z], piv[z])
+
+
+@pytest.mark.parametrize("letter", "dc")
+@pytest.mark.parametrize("n", [50, 1500])
+def test_singular(letter, n):
+    a = random(letter, n, n)
+    a[:, n // 3] = a[:, n // 2] = 0
+    lu, piv, info = factor(letter, cupy.asarray(a))
+    assert info == n // 3 + 1
+    check_factors(a, lu, piv)
+    zero = np.zeros((n, n), a.dtype)
+    lu, piv, info = factor(letter, cupy.asarray(zero))
+    assert info == 1 and not lu.any() and np.array_equal(piv, np.arange(n))
+
+
+def test_ties_go_to_the_uppermost_row():
+    a = np.ones((3000, 3))
+    a[1::2, 1], a[::3, 2] = -1, -1
+    lu, piv, _ = factor("d", cupy.asarray(a))
+    expected, pivots, _ = scipy.linalg.lapack.dgetrf(a)
+    np.testing.assert_array_equal(piv, pivots)
+    np.testing.assert_array_equal(lu, expected)
+
+
+@pytest.mark.parametrize("n", [60, 1500])
+def test_the_same_bits(n):
+    a = cupy.asarray(random("d", n, n))
+    first = factor("d", a)
+    for _ in range(5):
+        for one, other in zip(first, factor("d", a), strict=True):
+            assert np.array_equal(one, other)
+
+
+def test_streams_side_by_side():
+    """Panels of several streams, whose blocks wait for one another, at the same time."""
+    stacks = [random("d", 6000, 64, seed=seed) for seed in range(8)]
+    arrays = [cupy.asarray(a) for a in stacks]
+    alone = [lapack.dgetrf(a) for a in arrays]
+    cupy.cuda.Device().synchronize()
+    streams = [cupy.cuda.Stream(non_blocking=True) for _ in arrays]
+    found = []
+    for _ in range(3):
+        for stream, a in zip(streams, arrays, strict=True):
+            with stream:
+                found.append(lapack.dgetrf(a))
+    cupy.cuda.Device().synchronize()
+    for number, (lu, piv, _) in enumerate(found):
+        expected = alone[number % 8]
+        assert (lu == expected[0]).all() and np.array_equal(np.asarray(piv), np.asarray(expected[1]))
