@@ -32,6 +32,7 @@ _LU = {
 Parameters
 ----------
 a : array, shape (m, n) or (..., m, n)
+    The matrix, or a stack.
 overwrite_a : bool, optional
     Whether `a` may hold the result.
 
