@@ -16,12 +16,19 @@ from typing import Any
 
 from ..arguments import Array
 from ..frontend.device_integers import DeviceIntegers
-from . import lapack_cholesky, lapack_lu
+from . import lapack_cholesky, lapack_lu, lapack_triangular
 from .blas import find_best_blas_type
 from .lapack_cholesky import *  # noqa: F403
 from .lapack_lu import *  # noqa: F403
+from .lapack_triangular import *  # noqa: F403
 
-__all__ = ["DeviceIntegers", "get_lapack_funcs", *lapack_cholesky.__all__, *lapack_lu.__all__]
+__all__ = [
+    "DeviceIntegers",
+    "get_lapack_funcs",
+    *lapack_cholesky.__all__,
+    *lapack_lu.__all__,
+    *lapack_triangular.__all__,
+]
 
 
 def get_lapack_funcs(

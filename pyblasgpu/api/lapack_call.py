@@ -13,7 +13,7 @@ from ..types import Dtype
 from .blas_arrays import as_matrix, common_dtype_of, may_overwrite
 from .level3 import common_batch_shape
 
-__all__ = ["as_stack", "dressed", "factor_call", "order_of", "routine_name", "types_text"]
+__all__ = ["as_stack", "check_rows", "dressed", "factor_call", "order_of", "routine_name", "types_text"]
 
 #: What has no shape of its own.
 _NUMBERS = (list, tuple, int, float, complex)
@@ -37,6 +37,13 @@ def order_of(name: str, argument: str, array: Array) -> int:
     if shape[-1] != shape[-2]:
         raise ValueError(f"{name}: {argument} has shape {shape}; a square matrix, or a stack, is needed")
     return int(shape[-1])
+
+
+def check_rows(name: str, argument: str, order: int, other: str, array: Array) -> None:
+    """Raise ValueError unless `array` has as many rows as the matrix is of order."""
+    if array.shape[-2] != order:
+        shape = tuple(array.shape)
+        raise ValueError(f"{name}: {argument} is of order {order} and {other} has shape {shape}")
 
 
 def factor_call(

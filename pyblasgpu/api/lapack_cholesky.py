@@ -1,4 +1,4 @@
-"""Of `lapack`: Cholesky factors, and what is done with them and with triangles."""
+"""Of `lapack`: Cholesky factors, and inverses and solutions from them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,33 @@ from typing import Any
 from ..arguments import Array, Flag, enabled
 from ..frontend import cpu_cholesky
 from ..frontend.lazy_routines import launch_list_of
-from ..types import DTYPES, Dtype, Uplo
+from ..types import DTYPES, Dtype, Trans, Uplo
 from . import lapack_docs
-from .lapack_call import as_stack, dressed, factor_call, order_of, routine_name, types_text
+from .blas_arrays import common_dtype_of, shaped_like
+from .lapack_call import as_stack, check_rows, dressed, factor_call, order_of, routine_name, types_text
 
-__all__ = ["cpotrf", "dpotrf", "potrf", "spotrf", "zpotrf"]
+__all__ = [
+    "cposv",
+    "cpotrf",
+    "cpotri",
+    "cpotrs",
+    "dposv",
+    "dpotrf",
+    "dpotri",
+    "dpotrs",
+    "posv",
+    "potrf",
+    "potri",
+    "potrs",
+    "sposv",
+    "spotrf",
+    "spotri",
+    "spotrs",
+    "zposv",
+    "zpotrf",
+    "zpotri",
+    "zpotrs",
+]
 
 
 def _make_potrf(dtype: Dtype | None) -> Callable[..., Any]:
@@ -36,6 +58,66 @@ def _potrf_launches(uplo: Uplo, clean: bool, scalars: tuple[Any, ...], operands:
     return launch_list_of("potrf")(info, a, uplo=uplo, clean=clean)
 
 
+def _make_potri(dtype: Dtype | None) -> Callable[..., Any]:
+    name = routine_name("potri", dtype)
+
+    def potri(c: Array, lower: Flag = 0, overwrite_c: Flag = 0) -> tuple[Array, Any]:
+        uplo = Uplo.parse(lower, name, "lower")
+        matrix = as_stack(name, "c", c, dtype)
+        order_of(name, "c", matrix)
+        call, source = factor_call(name, dtype, {}, "c", matrix, overwrite_c)
+        inv_a, info = call.run_factor(
+            partial(cpu_cholesky.potri, uplo=uplo), partial(_potri_launches, uplo), (), source
+        )
+        return inv_a, info
+
+    return _dress(potri, "potri", dtype)
+
+
+def _potri_launches(uplo: Uplo, scalars: tuple[Any, ...], operands: Any) -> Any:
+    info, a = operands
+    return launch_list_of("potri")(info, a, uplo=uplo)
+
+
+def _make_potrs(dtype: Dtype | None) -> Callable[..., Any]:
+    name = routine_name("potrs", dtype)
+
+    def potrs(c: Array, b: Array, lower: Flag = 0, overwrite_b: Flag = 0) -> tuple[Array, int]:
+        uplo = Uplo.parse(lower, name, "lower")
+        factor, right = as_stack(name, "c", c, dtype), as_stack(name, "b", b, dtype)
+        check_rows(name, "c", order_of(name, "c", factor), "b", right)
+        call, source = factor_call(name, dtype, {"c": factor}, "b", right, overwrite_b)
+        cpu, inputs = partial(cpu_cholesky.potrs, uplo=uplo), ((call.inputs[0], Trans.NO),)
+        (x,) = call.run_factor(cpu, partial(_potrs_launches, uplo), inputs, source, counts=())
+        return shaped_like(x, b) if len(x.shape) == 2 else x, 0
+
+    return _dress(potrs, "potrs", dtype)
+
+
+def _potrs_launches(uplo: Uplo, scalars: tuple[Any, ...], operands: Any) -> Any:
+    return launch_list_of("potrs")(*operands, uplo=uplo)
+
+
+def _make_posv(dtype: Dtype | None) -> Callable[..., Any]:
+    factor, solve = _make_potrf(dtype), _make_potrs(dtype)
+
+    def posv(
+        a: Array, b: Array, lower: Flag = 0, overwrite_a: Flag = 0, overwrite_b: Flag = 0
+    ) -> tuple[Array, Array, Any]:
+        name = routine_name("posv", dtype)
+        matrix, right = as_stack(name, "a", a, dtype), as_stack(name, "b", b, dtype)
+        check_rows(name, "a", order_of(name, "a", matrix), "b", right)
+        if dtype is None:
+            common = common_dtype_of(name, (matrix, right))
+            solved: tuple[Array, Array, Any] = _TYPED_POSV[common](a, b, lower, overwrite_a, overwrite_b)
+            return solved
+        c, info = factor(matrix, lower, 0, overwrite_a)
+        x, _ = solve(c, b, lower, overwrite_b)
+        return c, x, info
+
+    return _dress(posv, "posv", dtype)
+
+
 def _dress(function: Any, stem: str, dtype: Dtype | None) -> Callable[..., Any]:
     name = routine_name(stem, dtype)
     result: Callable[..., Any] = dressed(
@@ -44,5 +126,9 @@ def _dress(function: Any, stem: str, dtype: Dtype | None) -> Callable[..., Any]:
     return result
 
 
-potrf = _make_potrf(None)
+potrf, potri, potrs, posv = _make_potrf(None), _make_potri(None), _make_potrs(None), _make_posv(None)
 spotrf, dpotrf, cpotrf, zpotrf = map(_make_potrf, DTYPES.values())
+spotri, dpotri, cpotri, zpotri = map(_make_potri, DTYPES.values())
+spotrs, dpotrs, cpotrs, zpotrs = map(_make_potrs, DTYPES.values())
+sposv, dposv, cposv, zposv = map(_make_posv, DTYPES.values())
+_TYPED_POSV = dict(zip(DTYPES.values(), (sposv, dposv, cposv, zposv), strict=True))

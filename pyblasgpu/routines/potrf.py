@@ -69,14 +69,21 @@ def emit_zeros_beyond(launches: LaunchList, a: Operand, uplo: Uplo) -> None:
         emit_scale(launches, 0.0, beyond, zero=True, region=Region.STRICT_LOWER)
 
 
-def emit_readable(launches: LaunchList, a: Operand, emit: Callable[[Operand], None]) -> None:
-    """Emit what ``emit(a)`` does to the lower triangle of A, by way of a copy where kernels cannot read A."""
+def emit_readable(
+    launches: LaunchList, a: Operand, emit: Callable[[Operand], None], diag: Diag = Diag.NON_UNIT
+) -> None:
+    """Emit what ``emit(a)`` does to the lower triangle of A, by way of a copy where kernels cannot read A; a
+    unit diagonal is not written.
+    """
     if a.pointer % a.dtype.itemsize == 0:
         emit(a)
         return
     readable = emit_copy_to_workspace(launches, a)
     emit(readable)
-    emit_copy(launches, 1.0, readable, a, Region.LOWER)
+    if diag is Diag.NON_UNIT:
+        emit_copy(launches, 1.0, readable, a, Region.LOWER)
+    elif a.rows > 1:
+        emit_copy(launches, 1.0, readable, a, Region.STRICT_LOWER)
 
 
 def emit_lower(launches: LaunchList, info: Operand, a: Operand, before: int = 0) -> None:

@@ -1,4 +1,4 @@
-"""The families of the factorizations: Cholesky's leaf, the pivoted panel of LU."""
+"""The families of the factorizations: Cholesky's leaf, inverses of triangles, the pivoted panel of LU."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ from ..registry import Family
 
 __all__ = ["FAMILIES"]
 
-_HALF = {"z": {"ORDER": 64, "BLK": 16, "DIM": 128}}  # complex128 takes twice the room of the others
+# complex elements take twice the room
+_POTRF = {"z": {"ORDER": 64, "BLK": 16, "DIM": 128}}
+_TRTRI = {letter: {"ORDER": 32, "DIM": 32} for letter in "cz"}
+_LAUUM = {"z": {"ORDER": 32, "DIM": 64}}
 _COLS = {"s": {"COLS": 64}, "d": {"COLS": 32}, "c": {"COLS": 32}}  # a row fills half of the registers
 
 FAMILIES = (
-    Family("potrf_leaf", ".factor.potrf_leaf", "PotrfLeaf", "potrf", needs=(8, 0), best_defaults=_HALF),
+    Family("potrf_leaf", ".factor.potrf_leaf", "PotrfLeaf", "potrf", needs=(8, 0), best_defaults=_POTRF),
+    Family("trtri_leaf", ".factor.trtri_leaf", "TrtriLeaf", "trtri", needs=(8, 0), best_defaults=_TRTRI),
+    Family("lauum_leaf", ".factor.lauum_leaf", "LauumLeaf", "lauum", needs=(8, 0), best_defaults=_LAUUM),
+    Family("zero_diagonal", ".factor.zero_diagonal", "ZeroDiagonal", "trtri"),
     Family("getrf_panel", ".factor.getrf_panel", "GetrfPanel", "getrf", needs=(8, 0), best_defaults=_COLS),
     Family("laswp", ".factor.laswp", "Laswp", "laswp"),
     Family("pivot_moves", ".factor.pivot_moves", "PivotMoves", "laswp", dtypes=("s",)),

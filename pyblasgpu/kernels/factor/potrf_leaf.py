@@ -331,7 +331,7 @@ def _build(config: PotrfLeaf):
             return
 
         # (2) its lower triangle to shared memory, with ones on the diagonal beyond n
-        load(l, a, a_rs, a_cs, t, n)
+        load(l, a, a_rs, a_cs, t, n, 0)
         if n <= t and t < ORDER:
             l[t * (LEAD + 1) * PARTS] = real(1)
         cuda.syncthreads()

@@ -10,24 +10,23 @@ from .leaf_config import TriangleInShared
 __all__ = ["triangle_loader", "triangle_writer"]
 
 
-def triangle_loader(config: TriangleInShared, strict: bool = False):
-    """``load(shared, a, row_stride, col_stride, t, n)``: zeros above the diagonal and beyond `n`; all threads
-    have it after. What the other triangle holds is not read; nor is the diagonal if `strict`.
+def triangle_loader(config: TriangleInShared):
+    """``load(shared, a, row_stride, col_stride, t, n, first)``: the elements with ``i - j >= first``, zeros
+    elsewhere; all threads have it after. Nothing else is read.
     """
     ORDER, LEAD = config.ORDER, config.lead
-    first = 1 if strict else 0
     by_rows, by_columns = (
-        block_copier(config, ORDER, ORDER, 1, LEAD, rows_are_neighbours, first, unrolls=False)
+        block_copier(config, ORDER, ORDER, 1, LEAD, rows_are_neighbours, 0, unrolls=False)
         for rows_are_neighbours in (True, False)
     )
     commit, wait = ptx.commit_async, ptx.wait_async(0)
 
     @device_function
-    def load(shared, a, row_stride, col_stride, t, n):
+    def load(shared, a, row_stride, col_stride, t, n, first):
         if abs(row_stride) <= abs(col_stride):
-            by_rows(shared, a, row_stride, col_stride, t, n, n, 0)
+            by_rows(shared, a, row_stride, col_stride, t, n, n, -first)
         else:
-            by_columns(shared, a, row_stride, col_stride, t, n, n, 0)
+            by_columns(shared, a, row_stride, col_stride, t, n, n, -first)
         commit()
         wait()
         cuda.syncthreads()
@@ -35,9 +34,9 @@ def triangle_loader(config: TriangleInShared, strict: bool = False):
     return load
 
 
-def _writer_in_order(config: TriangleInShared, by_rows: bool, real_diagonal: bool):
+def _writer_in_order(config: TriangleInShared, by_rows: bool, real_diagonal: bool, steps: tuple[int, int]):
     """The writer of `triangle_writer` for one order in memory."""
-    facts, ORDER, LEAD = config.dtype_facts, config.ORDER, config.lead
+    facts, ORDER, (ROW, COL) = config.dtype_facts, config.ORDER, steps
     real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
     over, store, select = coalesced_index(ORDER, ORDER, config.threads, by_rows), ptx.store_global, ptx.select
     ROUNDS, place, has, following, at_first = over.count, over.place, over.has, over.following, over.first
@@ -52,7 +51,7 @@ def _writer_in_order(config: TriangleInShared, by_rows: bool, real_diagonal: boo
             if has(t, k):
                 ok = (i < n) & (i - j >= first)
                 for part in range(PARTS):
-                    value = shared[(i + j * LEAD) * PARTS + part]
+                    value = shared[(i * ROW + j * COL) * PARTS + part]
                     if REAL_DIAGONAL and part == 1:
                         value = select(i == j, real(0), value)
                     store(a, at * PARTS + part, value, ok)
@@ -61,13 +60,18 @@ def _writer_in_order(config: TriangleInShared, by_rows: bool, real_diagonal: boo
     return write
 
 
-def triangle_writer(config: TriangleInShared, real_diagonal: bool = False):
+def triangle_writer(
+    config: TriangleInShared, real_diagonal: bool = False, steps: tuple[int, int] | None = None
+):
     """``write(a, shared, row_stride, col_stride, t, n, first)``: the elements with ``i - j >= first`` back.
 
-    With `real_diagonal` imaginary parts of the diagonal become zero.
+    With `real_diagonal` imaginary parts of the diagonal become zero. `steps` are elements from row to row and
+    from column to column in shared memory, by default those of `triangle_loader`.
     """
+    steps = steps or (1, config.lead)
     by_rows, by_columns = (
-        _writer_in_order(config, rows_are_neighbours, real_diagonal) for rows_are_neighbours in (True, False)
+        _writer_in_order(config, rows_are_neighbours, real_diagonal, steps)
+        for rows_are_neighbours in (True, False)
     )
 
     @device_function

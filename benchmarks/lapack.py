@@ -1,0 +1,267 @@
+"""Factorisations beside cuSOLVER, called directly: potrf potrs posv potri trtri lauum, and batches.
+
+``python -m benchmarks.lapack [--out DIR] [--routines potrf ...] [--sizes 512 ...] [--panels 512 ...]`` prints
+microseconds of a call and the ratio cuSOLVER / ours, medians of CUDA events. Each call works on a fresh copy
+of its matrices; before it the device is kept busy, so that the host's time to enqueue it does not count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from statistics import geometric_mean, median
+from typing import Any, NamedTuple
+
+from pyblasgpu.bench.command import require_device
+from pyblasgpu.dispatch.compile_ahead import compile_missing
+from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.gpu.device import current
+from pyblasgpu.operands import Operand
+from pyblasgpu.routines import lauum, potrf, potri, potrs, trtri
+from pyblasgpu.routines.launch_list import LaunchList
+from pyblasgpu.terminal import guarded
+from pyblasgpu.testing import cusolver
+from pyblasgpu.types import DTYPES, Diag, Uplo, dtype_of
+
+try:
+    import cupy
+except ImportError:  # `require_device` says so
+    cupy = None
+
+ROUNDS = 5
+BUSY = 1 << 28  # bytes that are written before each call
+NO_RIVAL = float("nan")
+RIGHT_HAND_SIDES = (1, 32, 512, 0)  # 0: as many as rows
+BATCHES = ((8, 20_000), (16, 10_000), (32, 5_000), (64, 2_000), (128, 1_000), (256, 300))
+
+
+class Case(NamedTuple):
+    """A routine on matrices of one size."""
+
+    routine: str
+    letter: str
+    uplo: Uplo
+    n: int
+    columns: int = 0
+    batch: int = 1
+    panel: int = 0  # rows that the recursion splits off at most, 0: as the library has it
+
+    def arrays(self) -> list[Any]:
+        """What it works on: A, definite or its factor; and right-hand sides."""
+        rng = cupy.random.default_rng(self.n)
+        made = rng.random((self.batch, self.n, self.n), cupy.float64) - 0.5
+        if self.letter in "cz":
+            made = made + 1j * (rng.random(made.shape, cupy.float64) - 0.5)
+        made = made.astype(DTYPES[self.letter].name)
+        diagonal = made.reshape(self.batch, -1)[:, :: self.n + 1]
+        # the factors of these are far from singular, and so are the triangles themselves
+        diagonal[...] = self.n if self.routine in ("potrf", "posv") else 4 + self.n**0.5 / 4
+        if self.routine in ("potri", "potrs", "trtri", "lauum"):
+            made *= 1 / self.n**0.5
+        matrices = [made.transpose(0, 2, 1)]
+        if self.columns:
+            b = cupy.ones((self.batch, self.columns, self.n), made.dtype)
+            matrices.append(b.transpose(0, 2, 1))
+        return matrices
+
+    def launches(self, info: Operand, a: Operand, b: Operand | None) -> list[tuple[LaunchList, tuple]]:
+        """Our launch lists, with the operands of each."""
+        if self.routine == "potrs":
+            return [(potrs.launch_list(a, b, uplo=self.uplo), (a, b))]
+        if self.routine == "lauum":
+            return [(lauum.launch_list(a, uplo=self.uplo), (a,))]
+        if self.routine == "trtri":
+            return [(trtri.launch_list(info, a, uplo=self.uplo, diag=Diag.NON_UNIT), (info, a))]
+        if self.routine == "potri":
+            return [(potri.launch_list(info, a, uplo=self.uplo), (info, a))]
+        found = [(potrf.launch_list(info, a, uplo=self.uplo), (info, a))]
+        if self.routine == "posv":
+            found.append((potrs.launch_list(a, b, uplo=self.uplo), (a, b)))
+        return found
+
+    def rival(self, solver: cusolver.Cusolver) -> Callable[..., None] | None:
+        """cuSOLVER's call on the arrays of one set."""
+        if self.routine == "lauum":
+            return None
+        if self.batch > 1:
+            if self.routine == "potrf":
+                return lambda a: solver.potrf_batched(a, self.uplo)
+            if self.routine == "potrs" and self.columns == 1:
+                return lambda a, b: solver.potrs_batched(a, b, self.uplo)
+            return None
+        if self.routine == "posv":
+
+            def solve(a: Any, b: Any) -> None:
+                solver.potrf(a[0], self.uplo)
+                solver.potrs(a[0], b[0], self.uplo)
+
+            return solve
+        call = getattr(solver, self.routine)
+        return lambda *arrays: call(*(array[0] for array in arrays), self.uplo)
+
+
+def operand(array: Any) -> Operand:
+    """A stack of matrices as the routines take it."""
+    dtype, (batch, rows, cols) = dtype_of(array.dtype), array.shape
+    step, row, col = (stride // array.itemsize for stride in array.strides)
+    return Operand(array.data.ptr, rows, cols, row, col, dtype, False, batch, step, array.device.id)
+
+
+def launch_lists(case: Case, arrays: list[Any], info: Any) -> list[tuple[LaunchList, tuple]]:
+    """Our launch lists of a case on these arrays."""
+    told = Operand(info.data.ptr, 1, 1, 1, 1, dtype_of(arrays[0].dtype), False, case.batch, 1)
+    operands = [operand(array) for array in arrays]
+    with override("potrf", case.panel or None):
+        return case.launches(told, operands[0], operands[1] if len(operands) > 1 else None)
+
+
+def run_lists(case: Case, info: Any, *arrays: Any) -> None:
+    """Ours, on the null stream."""
+    for launches, operands in launch_lists(case, list(arrays), info):
+        launches.run([each.pointer for each in operands], 1, stream=0)
+
+
+def microseconds(call: Callable[..., None], originals: list[Any], rounds: int) -> tuple[float, list[Any]]:
+    """The median of `rounds` calls on fresh copies, and what the last one left."""
+    busy, times = cupy.empty(BUSY, cupy.uint8), []
+    for number in range(rounds + 1):
+        arrays = [cupy.empty_like(x.transpose(0, 2, 1)).transpose(0, 2, 1) for x in originals]
+        for array, original in zip(arrays, originals, strict=True):
+            array[...] = original
+        start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+        for _ in range(8):
+            busy.fill(number)
+        start.record()
+        call(*arrays)
+        stop.record()
+        stop.synchronize()
+        if number:
+            times.append(cupy.cuda.get_elapsed_time(start, stop) * 1e3)
+    return median(times), arrays
+
+
+def measured(case: Case, solver: cusolver.Cusolver) -> dict[str, Any]:
+    """Times of a case, and how far the results are apart."""
+    originals = case.arrays()
+    info = cupy.zeros(case.batch, originals[0].dtype)
+    rounds = ROUNDS if case.n < 8192 else 3
+    ours, results = microseconds(partial(run_lists, case, info), originals, rounds)
+    rival = case.rival(solver)
+    theirs, difference = NO_RIVAL, NO_RIVAL
+    if rival is not None:
+        theirs, others = microseconds(rival, originals, rounds)
+        difference = apart(case, results, others)
+    launches = sum(len(found.entries) for found, _ in launch_lists(case, originals, info))
+    return {
+        **case._asdict(),
+        "uplo": case.uplo.name,
+        "ours_us": round(ours, 2),
+        "cusolver_us": round(theirs, 2),
+        "ratio": round(theirs / ours, 3),
+        "difference": difference,
+        "info": int(info.view(cupy.int32)[:: info.itemsize // 4].max()),
+        "launches": launches,
+    }
+
+
+def apart(case: Case, results: list[Any], others: list[Any]) -> float:
+    """The largest difference, of what is meant, beside the largest entry."""
+    x, y = results[-1], others[-1]
+    if case.columns == 0:
+        meant = cupy.tril if case.uplo is Uplo.LOWER else cupy.triu
+        x, y = meant(x[0]), meant(y[0])
+    return float(abs(x - y).max() / abs(y).max())
+
+
+def cases(options: argparse.Namespace) -> Iterator[Case]:
+    """What is asked for."""
+    for routine in options.routines:
+        for letter in options.dtypes:
+            for n in options.sizes:
+                yield from _cases_of_size(routine, letter, n, options)
+            for n, batch in BATCHES if options.batches and routine in ("potrf", "potrs", "trtri") else ():
+                yield Case(routine, letter, Uplo.LOWER, n, int(routine == "potrs"), batch)
+
+
+def _cases_of_size(routine: str, letter: str, n: int, options: argparse.Namespace) -> Iterator[Case]:
+    if routine in ("potrs", "posv"):
+        for columns in RIGHT_HAND_SIDES:
+            yield Case(routine, letter, Uplo.LOWER, n, columns or n)
+        return
+    yield Case(routine, letter, Uplo.LOWER, n)
+    if routine == "potrf":
+        yield Case(routine, letter, Uplo.UPPER, n)
+        for panel in options.panels:
+            if panel < n:
+                yield Case(routine, letter, Uplo.LOWER, n, panel=panel)
+
+
+def compile_all(found: list[Case]) -> None:
+    """Compile what the cases need, on all cores."""
+    sources = []
+    for case in found:
+        shape, name = (case.batch, case.n, case.n), DTYPES[case.letter].name
+        room = cupy.empty(shape, name).transpose(0, 2, 1)
+        rest = [cupy.empty((case.batch, case.columns, case.n), name).transpose(0, 2, 1)] * bool(case.columns)
+        info = cupy.zeros(case.batch, name)
+        lists = launch_lists(case, [room, *rest], info)
+        sources += [entry.source for launches, _ in lists for entry in launches.entries]
+    compile_missing(sources, current().cc)
+
+
+def summary(results: list[dict[str, Any]]) -> dict[str, float]:
+    """Geometric means of the ratios, by routine, dtype and triangle."""
+    groups: dict[str, list[float]] = {}
+    for each in results:
+        if each["ratio"] == each["ratio"] and not each["panel"]:
+            kind = "batched" if each["batch"] > 1 else each["uplo"]
+            groups.setdefault(f"{each['letter']}{each['routine']} {kind}", []).append(each["ratio"])
+    return {name: round(geometric_mean(ratios), 3) for name, ratios in groups.items()}
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--out", type=Path)
+    known = ["potrf", "potrs", "posv", "potri", "trtri", "lauum"]
+    parser.add_argument("--routines", nargs="+", default=known)
+    parser.add_argument("--dtypes", default="sd")
+    parser.add_argument("--sizes", nargs="+", type=int, default=[512, 1024, 2048, 4096, 8192, 16384])
+    parser.add_argument("--panels", nargs="+", type=int, default=[])
+    parser.add_argument("--batches", action="store_true")
+    parser.add_argument("--seconds", type=float, default=300, help="after which no case is begun")
+    return parser.parse_args()
+
+
+def main() -> int:
+    options = arguments()
+    require_device()
+    began, found, results = time.monotonic(), list(cases(options)), []
+    compile_all(found)
+    print(f"compiled after {time.monotonic() - began:.0f} s", flush=True)
+    solver = cusolver.load()
+    for case in found:
+        if time.monotonic() - began > options.seconds:
+            print("out of time")
+            break
+        try:
+            results.append(measured(case, solver))
+        except Exception as problem:
+            results.append({**case._asdict(), "uplo": case.uplo.name, "problem": repr(problem)})
+        print(json.dumps(results[-1]), flush=True)
+        cupy.get_default_memory_pool().free_all_blocks()
+    good = [each for each in results if "ratio" in each]
+    means = summary(good)
+    print(json.dumps(means, indent=1))
+    if options.out:
+        options.out.mkdir(parents=True, exist_ok=True)
+        text = json.dumps({"device": current().name, "means": means, "results": results}, indent=1)
+        (options.out / "lapack.json").write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    guarded(main)

@@ -1,0 +1,121 @@
+"""Of `lapack`: inverses of triangles, solutions by them, and their products with their transposes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from ..arguments import Array, Flag
+from ..frontend import cpu_cholesky
+from ..frontend.lazy_routines import launch_list_of
+from ..types import DTYPES, Diag, Dtype, Trans, Uplo
+from . import lapack_docs
+from .blas_arrays import shaped_like
+from .lapack_call import as_stack, check_rows, dressed, factor_call, order_of, routine_name, types_text
+
+__all__ = [
+    "clauum",
+    "ctrtri",
+    "ctrtrs",
+    "dlauum",
+    "dtrtri",
+    "dtrtrs",
+    "lauum",
+    "slauum",
+    "strtri",
+    "strtrs",
+    "trtri",
+    "trtrs",
+    "zlauum",
+    "ztrtri",
+    "ztrtrs",
+]
+
+
+def _make_trtri(dtype: Dtype | None) -> Callable[..., Any]:
+    name = routine_name("trtri", dtype)
+
+    def trtri(c: Array, lower: Flag = 0, unitdiag: Flag = 0, overwrite_c: Flag = 0) -> tuple[Array, Any]:
+        uplo, diag = Uplo.parse(lower, name, "lower"), Diag.parse(unitdiag, name, "unitdiag")
+        triangle = as_stack(name, "c", c, dtype)
+        order_of(name, "c", triangle)
+        call, source = factor_call(name, dtype, {}, "c", triangle, overwrite_c)
+        cpu = partial(cpu_cholesky.trtri, uplo=uplo, diag=diag)
+        inv_c, info = call.run_factor(cpu, partial(_trtri_launches, uplo, diag), (), source)
+        return inv_c, info
+
+    return _dress(trtri, "trtri", dtype)
+
+
+def _trtri_launches(uplo: Uplo, diag: Diag, scalars: tuple[Any, ...], operands: Any) -> Any:
+    info, a = operands
+    return launch_list_of("trtri")(info, a, uplo=uplo, diag=diag)
+
+
+def _make_lauum(dtype: Dtype | None) -> Callable[..., Any]:
+    name = routine_name("lauum", dtype)
+
+    def lauum(c: Array, lower: Flag = 0, overwrite_c: Flag = 0) -> tuple[Array, int]:
+        uplo = Uplo.parse(lower, name, "lower")
+        triangle = as_stack(name, "c", c, dtype)
+        order_of(name, "c", triangle)
+        call, source = factor_call(name, dtype, {}, "c", triangle, overwrite_c)
+        cpu = partial(cpu_cholesky.lauum, uplo=uplo)
+        (a,) = call.run_factor(cpu, partial(_lauum_launches, uplo), (), source, counts=())
+        return a, 0
+
+    return _dress(lauum, "lauum", dtype)
+
+
+def _lauum_launches(uplo: Uplo, scalars: tuple[Any, ...], operands: Any) -> Any:
+    (a,) = operands
+    return launch_list_of("lauum")(a, uplo=uplo)
+
+
+def _make_trtrs(dtype: Dtype | None) -> Callable[..., Any]:
+    name = routine_name("trtrs", dtype)
+
+    def trtrs(
+        a: Array,
+        b: Array,
+        lower: Flag = 0,
+        trans: Flag = 0,
+        unitdiag: Flag = 0,
+        lda: int | None = None,
+        overwrite_b: Flag = 0,
+    ) -> tuple[Array, Any]:
+        uplo, diag = Uplo.parse(lower, name, "lower"), Diag.parse(unitdiag, name, "unitdiag")
+        op = Trans.parse(trans, name, "trans")
+        triangle, right = as_stack(name, "a", a, dtype), as_stack(name, "b", b, dtype)
+        if lda is not None and lda != triangle.shape[-2]:
+            raise ValueError(f"{name}: lda={lda} is not the number of rows of a, {triangle.shape[-2]}")
+        if triangle.shape[-2] > triangle.shape[-1]:
+            triangle = triangle[..., : triangle.shape[-1], :]
+        check_rows(name, "a", order_of(name, "a", triangle), "b", right)
+        call, source = factor_call(name, dtype, {"a": triangle}, "b", right, overwrite_b)
+        cpu = partial(cpu_cholesky.trtrs, uplo=uplo, trans=op, diag=diag)
+        seen = uplo if op is Trans.NO else uplo.flipped
+        launches, inputs = partial(_trtrs_launches, seen, diag), ((call.inputs[0], op),)
+        x, info = call.run_factor(cpu, launches, inputs, source)
+        return shaped_like(x, b) if len(x.shape) == 2 else x, info
+
+    return _dress(trtrs, "trtrs", dtype)
+
+
+def _trtrs_launches(uplo: Uplo, diag: Diag, scalars: tuple[Any, ...], operands: Any) -> Any:
+    return launch_list_of("trtrs")(*operands, uplo=uplo, diag=diag)
+
+
+def _dress(function: Any, stem: str, dtype: Dtype | None) -> Callable[..., Any]:
+    name = routine_name(stem, dtype)
+    result: Callable[..., Any] = dressed(
+        function, name, dtype, lapack_docs.triangular(stem, name, types_text(dtype))
+    )
+    return result
+
+
+trtri, lauum, trtrs = _make_trtri(None), _make_lauum(None), _make_trtrs(None)
+strtri, dtrtri, ctrtri, ztrtri = map(_make_trtri, DTYPES.values())
+slauum, dlauum, clauum, zlauum = map(_make_lauum, DTYPES.values())
+strtrs, dtrtrs, ctrtrs, ztrtrs = map(_make_trtrs, DTYPES.values())

@@ -1,0 +1,129 @@
+"""``lauum_leaf``: L^H L of small lower triangles L in place, its lower triangle, a block a matrix.
+
+L is in shared memory, and so is the product; a thread has a tile of four by four of it at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ...gpu.backend import cuda, device_function, ptx
+from ...gpu.compile import KernelSource
+from .leaf_config import TriangleInShared
+from .triangle_copy import triangle_loader, triangle_writer
+
+__all__ = ["STEM", "LauumLeaf", "plain_sources", "source"]
+
+STEM = "lauum_leaf"
+PARAMETERS = "pp i qqq".replace(" ", "")
+TILE = 4  # rows and columns
+
+
+@dataclass(frozen=True)
+class LauumLeaf(TriangleInShared):
+    """Config of one `lauum_leaf` kernel; the parameters are those of `TriangleInShared`."""
+
+    ORDER: int = 64
+    DIM: int = 128
+
+    STEM: ClassVar[str] = STEM
+    ORDERS: ClassVar[tuple[int, ...]] = (32, 64)
+
+    @property
+    def shared_elements(self) -> int:
+        """L and the product."""
+        return 2 * self.ORDER * self.lead
+
+    @property
+    def registers(self) -> int:
+        """Estimated 32-bit registers of a thread."""
+        return (TILE * TILE + 2 * TILE) * self.dtype_facts.itemsize // 4 + 32
+
+
+def source(config: LauumLeaf) -> KernelSource:
+    """The kernel of `config`, for lower triangles of order n <= ORDER.
+
+    Returns
+    -------
+    KernelSource
+        Its parameters are pointers to L and to the product, which lies where and as L does; int32 n; int64
+        row and column stride, batch stride (elements). Grid: x one block, z the batch. The imaginary parts
+        of the product's diagonal are zero.
+    """
+    return KernelSource(
+        name=STEM,
+        config=config,
+        flags=(),
+        real=config.dtype_facts.real,
+        parameters=PARAMETERS,
+        threads=config.threads,
+        min_blocks=1,
+        shared_bytes=config.shared_bytes,
+        build=lambda: _build(config),
+    )
+
+
+def plain_sources(config: LauumLeaf) -> Iterator[KernelSource]:
+    """The kernels of all orders."""
+    orders = {config.serving(order) for order in config.ORDERS if order <= config.ORDER}
+    return (source(each) for each in sorted(orders | {config}, key=lambda each: each.ORDER))
+
+
+def _tile_product(config: LauumLeaf):
+    """``multiply(acc, x, y, left, right, rows)``: the tile that columns of L make, of `rows` rows."""
+    facts, PARTS, LEAD = config.dtype_facts, config.dtype_facts.reals_per_element, config.lead
+    load = ptx.load_shared(PARTS, TILE, LEAD * PARTS)
+    rank1, zero = ptx.rank1_update(TILE, TILE, PARTS, True, False), ptx.fill(TILE * TILE * PARTS)
+    real = ptx.REALS[facts.real]
+
+    @device_function
+    def multiply(acc, x, y, left, right, rows):
+        zero(acc, real(0))
+        for k in range(rows):
+            load(x, 0, left, k * PARTS)
+            load(y, 0, right, k * PARTS)
+            rank1(acc, x, y)
+
+    return multiply
+
+
+def _build(config: LauumLeaf):
+    facts, ORDER, LEAD, THREADS = config.dtype_facts, config.ORDER, config.lead, config.threads
+    real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
+    int64, offset, shared_pointer = ptx.types.int64, ptx.offset, ptx.shared_pointer
+    grid_dependency_wait = ptx.grid_dependency_wait
+    ACC, SPAN = TILE * TILE * PARTS, TILE * PARTS
+    load, write = triangle_loader(config), triangle_writer(config, real_diagonal=True)
+    multiply, store = _tile_product(config), ptx.store_shared(1)
+
+    def lauum_leaf(source, target, n, a_rs, a_cs, stride_a):
+        # (1) L of this block
+        t, start = cuda.threadIdx.x, int64(cuda.blockIdx.z) * stride_a * PARTS
+        l = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        product = offset(l, ORDER * LEAD * PARTS)
+        acc, x, y = cuda.local.array(ACC, real), cuda.local.array(SPAN, real), cuda.local.array(SPAN, real)
+        grid_dependency_wait()
+        load(l, offset(source, start), a_rs, a_cs, t, n, 0)
+
+        # (2) tiles of the product: rows of L above a tile's first one add nothing to it
+        tiles = (n + (TILE - 1)) // TILE
+        for number in range(t, tiles * (tiles + 1) // 2, THREADS):
+            i, j = 0, number
+            while j > i:
+                i += 1
+                j -= i
+            row, col = i * TILE, j * TILE
+            left, right = offset(l, row * (LEAD + 1) * PARTS), offset(l, (row + col * LEAD) * PARTS)
+            multiply(acc, x, y, left, right, tiles * TILE - row)
+            corner = offset(product, (row + col * LEAD) * PARTS)
+            for k in range(TILE):
+                for lane in range(SPAN):
+                    store(corner, k * LEAD * PARTS + lane, acc, k * SPAN + lane)
+        cuda.syncthreads()
+
+        # (3) back to where L was
+        write(offset(target, start), product, a_rs, a_cs, t, n, 0)
+
+    return lauum_leaf

@@ -1,0 +1,200 @@
+"""``trtri_leaf``: the inverses of small lower triangles in place, a block a triangle: a thread a column.
+
+A column of the inverse is the solution of a system with one in its place. It stays in registers; the triangle
+is in shared memory. That is substitution, with the divisions of the other leaves; nothing is inverted but
+scalars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ...errors import require
+from ...gpu.backend import cuda, device_function, ptx
+from ...gpu.compile import KernelSource
+from ..common.substitution import (
+    column_reader,
+    column_writer,
+    diagonal_inverter,
+    exact_division_solver,
+    steps,
+)
+from .leaf_config import VECTOR, TriangleInShared
+from .triangle_copy import triangle_loader, triangle_writer
+
+__all__ = ["STEM", "TrtriLeaf", "plain_sources", "source"]
+
+STEM = "trtri_leaf"
+PARAMETERS = "pp iii qq qq".replace(" ", "")
+REALS = 64  # of a column in registers: twice as many take four times the instructions
+
+
+@dataclass(frozen=True)
+class TrtriLeaf(TriangleInShared):
+    """Config of one `trtri_leaf` kernel; the parameters are those of `TriangleInShared`."""
+
+    ORDER: int = 64
+    DIM: int = 64
+
+    STEM: ClassVar[str] = STEM
+    ORDERS: ClassVar[tuple[int, ...]] = (16, 32, 64)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(
+            self.ORDER * self.dtype_facts.reals_per_element <= REALS,
+            "column",
+            f"ORDER * parts <= {REALS}",
+            ORDER=self.ORDER,
+            parts=self.dtype_facts.reals_per_element,
+        )
+
+    def _with_order(self, order: int) -> TrtriLeaf:
+        return TrtriLeaf(self.dtype, order, max(order, 32))
+
+    @property
+    def row_of_panel(self) -> int:
+        """Elements from row to row of the inverse in shared memory (odd, against conflicts)."""
+        return self.ORDER + 1
+
+    @property
+    def shared_elements(self) -> int:
+        """T, the inverse of its diagonal, and that of all of it."""
+        return self.ORDER * (self.lead + 1 + self.row_of_panel)
+
+    @property
+    def registers(self) -> int:
+        """Estimated 32-bit registers of a thread."""
+        return self.ORDER * self.dtype_facts.itemsize // 4 + 40
+
+
+def source(config: TrtriLeaf) -> KernelSource:
+    """The kernel of `config`, for lower triangles of order n <= ORDER.
+
+    Returns
+    -------
+    KernelSource
+        Its parameters are pointers to info and T; int32 n, whether the diagonal is one and not read, and
+        whether info is written; int64 row and column stride of T, batch strides of info and T (elements).
+        Grid: x one block, z the batch. An info is an int32 in the first bytes of its element.
+
+    Notes
+    -----
+    If info is written, it becomes 0, or the number, from 1, of the first zero on the diagonal; of such a
+    triangle nothing is written. If not, a triangle whose info is not 0 is left as it is.
+    """
+    return KernelSource(
+        name=STEM,
+        config=config,
+        flags=(),
+        real=config.dtype_facts.real,
+        parameters=PARAMETERS,
+        threads=config.threads,
+        min_blocks=1,
+        shared_bytes=config.shared_bytes,
+        build=lambda: _build(config),
+    )
+
+
+def plain_sources(config: TrtriLeaf) -> Iterator[KernelSource]:
+    """The kernels of all orders."""
+    orders = {config.serving(order) for order in config.ORDERS if order <= config.ORDER}
+    return (source(each) for each in sorted(orders | {config}, key=lambda each: each.ORDER))
+
+
+def _zero_finder(config: TrtriLeaf):
+    """``find(shared, t, n)``: whether thread t has the first zero of the diagonal; whether there is any."""
+    facts, STEP = config.dtype_facts, (config.lead + 1) * config.dtype_facts.reals_per_element
+    real, int32, COMPLEX = ptx.REALS[facts.real], ptx.types.int32, facts.is_complex
+
+    @device_function
+    def is_zero(shared, t):
+        zero = shared[t * STEP] == real(0)
+        if COMPLEX:
+            zero = zero & (shared[t * STEP + 1] == real(0))
+        return zero
+
+    @device_function
+    def find(shared, t, n):
+        mine = False
+        if t < n:
+            mine = is_zero(shared, t)
+        is_singular = cuda.syncthreads_or(int32(mine)) != 0
+        if mine:
+            for earlier in range(t):
+                mine = mine & (not is_zero(shared, earlier))
+        return mine, is_singular
+
+    return find
+
+
+def _solver(config: TrtriLeaf):
+    """``solve(column, mine, tri, inverse, safe, t)``: column t of the inverse, to `mine` in shared memory."""
+    facts, ORDER, LEAD = config.dtype_facts, config.ORDER, config.lead
+    PARTS, real, select = facts.reals_per_element, ptx.REALS[facts.real], ptx.select
+    ROW, WIDTH = config.row_of_panel * PARTS, VECTOR // facts.real_size
+    read, write = column_reader(PARTS, ORDER, ROW), column_writer(PARTS, ORDER, ROW)
+    substitute = steps(facts, ORDER, False, True, WIDTH, LEAD)
+    substitute_by_exact_division = exact_division_solver(facts, ROW, False, True)
+
+    @device_function
+    def solve(column, mine, tri, inverse, safe, t):
+        for i in range(ORDER):
+            for part in range(PARTS):
+                mine[i * ROW + part] = select((i == t) & (part == 0), real(1), real(0))
+        if safe:
+            read(column, mine)
+            substitute(column, tri, inverse)
+            write(column, mine)
+        else:
+            substitute_by_exact_division(mine, tri, 1, LEAD, ORDER)
+
+    return solve
+
+
+def _build(config: TrtriLeaf):
+    facts, ORDER, STEP = config.dtype_facts, config.ORDER, config.lead + 1
+    real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
+    int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
+    grid_dependency_wait = ptx.grid_dependency_wait
+    load_acquire, store_relaxed = ptx.load_acquire, ptx.store_relaxed
+    INVERSE = ORDER * config.lead * PARTS
+    PANEL, COLUMN = INVERSE + ORDER * PARTS, ORDER * PARTS
+
+    load, write = triangle_loader(config), triangle_writer(config, steps=(config.row_of_panel, 1))
+    find_zero, solve = _zero_finder(config), _solver(config)
+    invert = diagonal_inverter(facts, ORDER, STEP, False, False)
+
+    def trtri_leaf(info, a, n, unit, tells, a_rs, a_cs, stride_info, stride_a):
+        # (1) the triangle of this block, unless the whole one is known to be singular
+        t, batch = cuda.threadIdx.x, int64(cuda.blockIdx.z)
+        a, info = offset(a, batch * stride_a * PARTS), offset(info, batch * stride_info * PARTS)
+        tri = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        inverse, panel = offset(tri, INVERSE), offset(tri, PANEL)
+        column = cuda.local.array(COLUMN, real)
+        grid_dependency_wait()
+        if tells == 0 and load_acquire(info, 0) != 0:
+            return
+
+        # (2) to shared memory, with ones on a unit diagonal and beyond n
+        load(tri, a, a_rs, a_cs, t, n, unit)
+        if t < ORDER and (unit != 0 or t >= n):
+            tri[t * STEP * PARTS] = real(1)
+        cuda.syncthreads()
+        if tells != 0:
+            is_first, is_singular = find_zero(tri, t, n)
+            if is_first or (t == 0 and not is_singular):
+                store_relaxed(info, 0, int32(t + 1) if is_first else int32(0))
+            if is_singular:
+                return
+
+        # (3) columns of the inverse, and back
+        safe = cuda.syncthreads_and(invert(tri, inverse, t, ORDER))
+        if t < ORDER:
+            solve(column, offset(panel, t * PARTS), tri, inverse, safe, t)
+        cuda.syncthreads()
+        write(a, panel, a_rs, a_cs, t, n, unit)
+
+    return trtri_leaf

@@ -1,0 +1,127 @@
+"""``zero_diagonal``: the first zero on the diagonal of a matrix, a block a matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from ...errors import require
+from ...gpu.backend import cuda, ptx
+from ...gpu.compile import KernelSource
+from ...types import DTYPES, Dtype
+
+__all__ = ["STEM", "ZeroDiagonal", "plain_sources", "source"]
+
+STEM = "zero_diagonal"
+PARAMETERS = "pp i qqq".replace(" ", "")
+
+
+@dataclass(frozen=True)
+class ZeroDiagonal:
+    """Config of one `zero_diagonal` kernel.
+
+    Attributes
+    ----------
+    dtype : str
+        's', 'd', 'c' or 'z'.
+    DIM : int
+        Threads of a block.
+    """
+
+    dtype: str
+    DIM: int = 1024
+
+    STEM: ClassVar[str] = STEM
+
+    def __post_init__(self) -> None:
+        require(0 < self.DIM <= 1024, "max_threads", "0 < DIM <= 1024", DIM=self.DIM)
+        require(self.DIM % 32 == 0, "whole_warps", "DIM % 32 == 0", DIM=self.DIM)
+
+    @cached_property
+    def dtype_facts(self) -> Dtype:
+        return DTYPES[self.dtype]
+
+    @property
+    def threads(self) -> int:
+        return self.DIM
+
+    @property
+    def min_blocks(self) -> int:
+        return 1
+
+    @property
+    def shared_bytes(self) -> int:
+        """What each thread found."""
+        return 4 * self.DIM
+
+    @property
+    def registers(self) -> int:
+        """Estimated 32-bit registers of a thread."""
+        return 24
+
+
+def source(config: ZeroDiagonal) -> KernelSource:
+    """The kernel of `config`.
+
+    Returns
+    -------
+    KernelSource
+        Its parameters are pointers to info and A; int32 n; int64 stride along the diagonal, batch strides of
+        info and A (elements). Grid: x one block, z the batch. An info is an int32 in the first bytes of its
+        element: 0, or the number, from 1, of the first zero.
+    """
+    return KernelSource(
+        name=STEM,
+        config=config,
+        flags=(),
+        real=config.dtype_facts.real,
+        parameters=PARAMETERS,
+        threads=config.threads,
+        min_blocks=1,
+        shared_bytes=config.shared_bytes,
+        build=lambda: _build(config),
+    )
+
+
+def plain_sources(config: ZeroDiagonal):
+    """The only kernel."""
+    return iter([source(config)])
+
+
+def _build(config: ZeroDiagonal):
+    facts, THREADS = config.dtype_facts, config.threads
+    real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
+    int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
+    grid_dependency_wait, store_relaxed, read = (
+        ptx.grid_dependency_wait,
+        ptx.store_relaxed,
+        ptx.load_global(PARTS, False),
+    )
+    NONE = 2**31 - 1
+
+    def zero_diagonal(info, a, n, step, stride_info, stride_a):
+        # (1) the first zero that each thread meets
+        t, batch = int32(cuda.threadIdx.x), int64(cuda.blockIdx.z)
+        a, info = offset(a, batch * stride_a * PARTS), offset(info, batch * stride_info * PARTS)
+        found, value = cuda.shared.array(0, int32), cuda.local.array(PARTS, real)
+        first = int32(NONE)
+        grid_dependency_wait()
+        for i in range(t, n, THREADS):
+            read(value, 0, a, int64(i) * step * PARTS, True)
+            zero = value[0] == real(0)
+            if PARTS == 2:
+                zero = zero & (value[PARTS - 1] == real(0))
+            if zero and i < first:
+                first = int32(i)
+
+        # (2) the first of all
+        found[t] = first
+        is_any = cuda.syncthreads_or(int32(first < NONE)) != 0
+        if t == 0:
+            if is_any:
+                for other in range(THREADS):
+                    first = min(first, found[other])
+            store_relaxed(info, 0, int32(0) if first == NONE else int32(first + 1))
+
+    return zero_diagonal

@@ -1,0 +1,69 @@
+"""The product of a triangle and its conjugate transpose in place, the same triangle of it: L^H L, or U U^H.
+
+An upper triangle is the lower one of its transpose: U U^H is conj(L^H L) of L = U', whose transpose it is.
+The recursion, each step before what it reads is overwritten:
+
+    [L11    ]    A11 := L11^H L11, A11 += L21^H L21 (a triangle by GEMM)
+    [L21 L22]    A21 := L22^H L21 (TRMM), A22 := L22^H L22
+"""
+
+from __future__ import annotations
+
+from ..dispatch.choose import select
+from ..gpu.device import current
+from ..kernels.factor import lauum_leaf
+from ..operands import Operand
+from ..types import Diag, Region, Side, Uplo
+from . import trmm
+from .gemm import emit_gemm
+from .launch_list import LaunchList, cached_launch_list
+from .potrf import emit_readable, with_alpha
+from .triangular import split
+
+__all__ = ["emit", "emit_lower", "launch_list"]
+
+
+def launch_list(a: Operand, *, uplo: Uplo) -> LaunchList | None:
+    """What the routine runs, for an operand that lies like this; it is run with alpha 1.
+
+    Parameters
+    ----------
+    a : Operand
+        n by n, of which the `uplo` triangle is read and becomes the product.
+    uplo : Uplo
+
+    Returns
+    -------
+    LaunchList or None
+        None where there is nothing to do.
+    """
+    return None if a.is_empty else cached_launch_list(emit, (a,), (uplo,))
+
+
+def emit(launches: LaunchList, a: Operand, uplo: Uplo) -> None:
+    """Emit the whole call."""
+    lower = a if uplo is Uplo.LOWER else a.T
+    emit_readable(launches, lower, lambda readable: emit_lower(launches, readable))
+
+
+def emit_lower(launches: LaunchList, a: Operand) -> None:
+    """Emit L^H L of a lower triangle."""
+    n = a.rows
+    config = select(lauum_leaf.STEM, launches.dtype, "", (n,), current(launches.device)).config
+    if n <= config.ORDER:
+        launches.emit(lauum_leaf.source(config.serving(n)), 1, (a, a), _integers, ())
+        return
+    half = max(split(n), config.ORDER)
+    rest = n - half
+    a11, a21 = a.block(0, 0, half, half), a.block(half, 0, rest, half)
+    a22 = a.block(half, half, rest, rest)
+    region = Region.of(Uplo.LOWER, hermitian=a.dtype.is_complex)
+    emit_lower(launches, a11)
+    emit_gemm(launches, 1.0, a21.T.conjugate(), a21, 1.0, a11, region)
+    upper = a22.T.conjugate()
+    with_alpha(launches, 1.0, lambda: trmm.emit(launches, upper, a21, Side.LEFT, Uplo.UPPER, Diag.NON_UNIT))
+    emit_lower(launches, a22)
+
+
+def _integers(source: Operand, a: Operand) -> tuple[int, ...]:
+    return a.rows, a.row_stride, a.col_stride, a.batch_stride

@@ -1,0 +1,41 @@
+"""The inverse of a Hermitian matrix from its Cholesky factor, in place: TRTRI and LAUUM."""
+
+from __future__ import annotations
+
+from ..operands import Operand
+from ..types import Diag, Uplo
+from . import lauum, trtri
+from .launch_list import LaunchList, cached_launch_list
+from .potrf import emit_readable
+
+__all__ = ["emit", "launch_list"]
+
+
+def launch_list(info: Operand, a: Operand, *, uplo: Uplo) -> LaunchList | None:
+    """What the routine runs, for operands that lie like these; it is run with alpha 1.
+
+    Parameters
+    ----------
+    info : Operand
+        As that of `trtri`: a zero on the diagonal of the factor.
+    a : Operand
+        n by n; its `uplo` triangle is the factor, and becomes that triangle of the inverse.
+    uplo : Uplo
+
+    Returns
+    -------
+    LaunchList or None
+        None where there is nothing to do.
+    """
+    return None if a.is_empty else cached_launch_list(emit, (info, a), (uplo,))
+
+
+def emit(launches: LaunchList, info: Operand, a: Operand, uplo: Uplo) -> None:
+    """Emit the whole call."""
+    lower = a if uplo is Uplo.LOWER else a.T
+
+    def invert(readable: Operand) -> None:
+        trtri.emit_lower(launches, info, readable, Diag.NON_UNIT)
+        lauum.emit_lower(launches, readable)
+
+    emit_readable(launches, lower, invert)

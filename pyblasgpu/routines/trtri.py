@@ -1,0 +1,98 @@
+"""The inverse of a triangle in place.
+
+An upper triangle is the lower one of its transpose, and so is its inverse. All blocks on the diagonal are
+inverted by one launch. Then pairs of inverses grow together, all of a level as one batch:
+
+    [T11    ]^-1   [      X11            ]
+    [T21 T22]    = [-X22 T21 X11      X22]    two TRMMs in place
+
+A zero on the diagonal is looked for first, and told by info.
+"""
+
+from __future__ import annotations
+
+from ..dispatch.choose import select
+from ..gpu.device import current
+from ..kernels.factor import trtri_leaf, zero_diagonal
+from ..operands import Operand
+from ..types import Diag, Side, Uplo
+from . import trmm
+from .launch_list import LaunchList, cached_launch_list
+from .potrf import emit_readable, with_alpha
+from .trmm_by_levels import diagonal, off_diagonal_blocks, strided_batch
+
+__all__ = ["emit", "emit_lower", "emit_zero_diagonal", "launch_list"]
+
+
+def launch_list(info: Operand, a: Operand, *, uplo: Uplo, diag: Diag) -> LaunchList | None:
+    """What the routine runs, for operands that lie like these; it is run with alpha 1.
+
+    Parameters
+    ----------
+    info : Operand
+        One element a matrix of the batch; its first four bytes become an int32: 0, or the number (from 1) of
+        the first zero on the diagonal.
+    a : Operand
+        n by n, of which the `uplo` triangle is read and becomes the inverse. A unit diagonal is neither read
+        nor written.
+    uplo, diag : Uplo, Diag
+
+    Returns
+    -------
+    LaunchList or None
+        None where there is nothing to do.
+    """
+    return None if a.is_empty else cached_launch_list(emit, (info, a), (uplo, diag))
+
+
+def emit(launches: LaunchList, info: Operand, a: Operand, uplo: Uplo, diag: Diag) -> None:
+    """Emit the whole call."""
+    lower = a if uplo is Uplo.LOWER else a.T
+    emit_readable(launches, lower, lambda readable: emit_lower(launches, info, readable, diag), diag)
+
+
+def emit_lower(launches: LaunchList, info: Operand, a: Operand, diag: Diag) -> None:
+    """Emit the inverse of a lower triangle."""
+    n = a.rows
+    config = select(trtri_leaf.STEM, launches.dtype, "", (n,), current(launches.device)).config.serving(n)
+    stop, tells = config.ORDER, int(n <= config.ORDER)
+    if not tells:
+        emit_zero_diagonal(launches, info, a, diag)
+
+    def integers(info: Operand, a: Operand) -> tuple[int, ...]:
+        flags = int(diag is Diag.UNIT), tells
+        return a.rows, *flags, a.row_stride, a.col_stride, info.batch_stride, a.batch_stride
+
+    for first, rows, count in diagonal(n, stop, a.batch):
+        t11 = strided_batch(a.block(first, first, rows, rows), stop, stop, count)
+        known = info if count == 1 else info._replace(batch=count, batch_stride=0)
+        launches.emit(trtri_leaf.source(config), 1, (known, t11), integers, ())
+    for height, first, rows, count in off_diagonal_blocks(n, stop, a.batch):
+        _emit_merge(launches, a, (height, first, rows, count), diag)
+
+
+def _emit_merge(launches: LaunchList, a: Operand, block: tuple[int, int, int, int], diag: Diag) -> None:
+    """X21 := -X22 T21 X11 for blocks of `off_diagonal_blocks`."""
+    height, first, rows, count = block
+    above, period = first - height, 2 * height
+    x11, x21, x22 = (
+        strided_batch(part, period, period, count)
+        for part in (
+            a.block(above, above, height, height),
+            a.block(first, above, rows, height),
+            a.block(first, first, rows, rows),
+        )
+    )
+    with_alpha(launches, -1.0, lambda: trmm.emit(launches, x22, x21, Side.LEFT, Uplo.LOWER, diag))
+    with_alpha(launches, 1.0, lambda: trmm.emit(launches, x11, x21, Side.RIGHT, Uplo.LOWER, diag))
+
+
+def emit_zero_diagonal(launches: LaunchList, info: Operand, a: Operand, diag: Diag) -> None:
+    """Emit that info becomes the number, from 1, of the first zero on the diagonal, or 0."""
+    config = select(zero_diagonal.STEM, launches.dtype, "", (a.rows,), current(launches.device)).config
+    rows = 0 if diag is Diag.UNIT else a.rows
+
+    def integers(info: Operand, a: Operand) -> tuple[int, ...]:
+        return rows, a.row_stride + a.col_stride, info.batch_stride, a.batch_stride
+
+    launches.emit(zero_diagonal.source(config), 1, (info, a), integers, ())

@@ -1,0 +1,42 @@
+"""Solve T X = B in place, and tell a zero on the diagonal of T."""
+
+from __future__ import annotations
+
+from ..operands import Operand
+from ..types import Diag, Side, Uplo
+from . import trsm
+from .launch_list import LaunchList, cached_launch_list
+from .potrf import with_alpha
+from .trtri import emit_zero_diagonal
+
+__all__ = ["emit", "launch_list"]
+
+
+def launch_list(info: Operand, t: Operand, b: Operand, *, uplo: Uplo, diag: Diag) -> LaunchList | None:
+    """What the routine runs, for operands that lie like these; it is run with alpha 1.
+
+    Parameters
+    ----------
+    info : Operand
+        One element a matrix of the batch; its first four bytes become an int32: 0, or the number (from 1) of
+        the first zero on the diagonal.
+    t : Operand
+        n by n, op() applied as a view; only its `uplo` part is read, without its diagonal where `diag` is
+        unit.
+    b : Operand
+        n by r, of the same dtype, batch and device, apart from T.
+    uplo, diag : Uplo, Diag
+        `uplo` is meant after op().
+
+    Returns
+    -------
+    LaunchList or None
+        None where there is nothing to do.
+    """
+    return None if b.is_empty else cached_launch_list(emit, (info, t, b), (uplo, diag))
+
+
+def emit(launches: LaunchList, info: Operand, t: Operand, b: Operand, uplo: Uplo, diag: Diag) -> None:
+    """Emit the whole call."""
+    emit_zero_diagonal(launches, info, t, diag)
+    with_alpha(launches, 1.0, lambda: trsm.emit(launches, t, b, Side.LEFT, uplo, diag))

@@ -1,0 +1,138 @@
+"""cuSOLVER's factorisations, to be measured beside ours; nothing in the library computes with it."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import lru_cache
+from typing import Any
+
+from ..errors import BackendUnavailable
+from ..types import Diag, Dtype, Uplo, dtype_of
+
+__all__ = ["Cusolver", "load"]
+
+# values of the enums in cublas_api.h and library_types.h
+_UPLO = {Uplo.LOWER: 0, Uplo.UPPER: 1}
+_DIAG = {Diag.NON_UNIT: 0, Diag.UNIT: 1}
+_DATA_TYPE = {"s": 0, "d": 1, "c": 4, "z": 5}
+
+
+class Cusolver:
+    """A cuSOLVER handle of the current device and stream 0.
+
+    Matrices are CuPy arrays, column-major and of one dtype; nothing of this is checked. A workspace is made
+    once for each size.
+    """
+
+    def __init__(self, library: ctypes.CDLL):
+        import cupy
+
+        self._library, self._cupy = library, cupy
+        self._handle = ctypes.c_void_p()
+        self._call("cusolverDnCreate", ctypes.byref(self._handle))
+        self.info = cupy.zeros(1, cupy.int32)
+        self._rooms: dict[tuple[Any, ...], Any] = {}
+
+    def potrf(self, a: Any, uplo: Uplo) -> None:
+        """The Cholesky factor of `a` in place."""
+        self._with_workspace("potrf", a, uplo)
+
+    def potri(self, a: Any, uplo: Uplo) -> None:
+        """The inverse from the factor in `a`, in place."""
+        self._with_workspace("potri", a, uplo)
+
+    def _with_workspace(self, routine: str, a: Any, uplo: Uplo) -> None:
+        dtype, n, ld = dtype_of(a.dtype), a.shape[0], _lead(a)
+        arguments = self._handle, _UPLO[uplo], n, _pointer(a), ld
+        key = routine, dtype.letter, n, uplo
+        if key not in self._rooms:
+            count = ctypes.c_int()
+            self._typed(f"{routine}_bufferSize", dtype, *arguments, ctypes.byref(count))
+            self._rooms[key] = self._cupy.empty(max(count.value, 1), a.dtype)
+        room = self._rooms[key]
+        self._typed(routine, dtype, *arguments, _pointer(room), room.size, _pointer(self.info))
+
+    def potrs(self, a: Any, b: Any, uplo: Uplo) -> None:
+        """The solution in place of `b`, from the factor in `a`."""
+        extents = a.shape[0], b.shape[1]
+        arguments = _pointer(a), _lead(a), _pointer(b), _lead(b), _pointer(self.info)
+        self._typed("potrs", dtype_of(a.dtype), self._handle, _UPLO[uplo], *extents, *arguments)
+
+    def trtri(self, a: Any, uplo: Uplo, diag: Diag = Diag.NON_UNIT) -> None:
+        """The inverse of a triangle in place."""
+        dtype, n = dtype_of(a.dtype), ctypes.c_int64(a.shape[0])
+        flags = self._handle, _UPLO[uplo], _DIAG[diag], n, _DATA_TYPE[dtype.letter]
+        matrix = _pointer(a), ctypes.c_int64(_lead(a))
+        key = "trtri", dtype.letter, a.shape[0], uplo, diag
+        if key not in self._rooms:
+            device, host = ctypes.c_size_t(), ctypes.c_size_t()
+            sizes = ctypes.byref(device), ctypes.byref(host)
+            self._call("cusolverDnXtrtri_bufferSize", *flags, *matrix, *sizes)
+            room = self._cupy.empty(max(device.value, 1), self._cupy.uint8)
+            self._rooms[key] = room, ctypes.create_string_buffer(max(host.value, 1))
+        room, buffer = self._rooms[key]
+        rooms = _pointer(room), ctypes.c_size_t(room.size), buffer, ctypes.c_size_t(len(buffer))
+        self._call("cusolverDnXtrtri", *flags, *matrix, *rooms, _pointer(self.info))
+
+    def potrf_batched(self, stack: Any, uplo: Uplo) -> None:
+        """The Cholesky factors of a stack (batch, n, n) of column-major matrices in place."""
+        batch, n, _ = stack.shape
+        infos = self._infos(batch)
+        arguments = n, self._each(stack), stack.strides[2] // stack.itemsize, _pointer(infos), batch
+        self._typed("potrfBatched", dtype_of(stack.dtype), self._handle, _UPLO[uplo], *arguments)
+
+    def potrs_batched(self, stack: Any, b: Any, uplo: Uplo) -> None:
+        """The solutions for one right-hand side each."""
+        batch, n, _ = stack.shape
+        left = self._each(stack), stack.strides[2] // stack.itemsize
+        right = self._each(b), n, _pointer(self.info), batch
+        flags = self._handle, _UPLO[uplo], n, 1
+        self._typed("potrsBatched", dtype_of(stack.dtype), *flags, *left, *right)
+
+    def _infos(self, batch: int) -> Any:
+        key = ("infos", batch)
+        if key not in self._rooms:
+            self._rooms[key] = self._cupy.zeros(batch, self._cupy.int32)
+        return self._rooms[key]
+
+    def _each(self, stack: Any) -> ctypes.c_void_p:
+        """The address of the addresses of a stack's matrices, which are kept on the device."""
+        key = "each", stack.data.ptr, stack.strides[0], stack.shape[0]
+        if key not in self._rooms:
+            steps = self._cupy.arange(stack.shape[0], dtype=self._cupy.uint64)
+            self._rooms[key] = steps * stack.strides[0] + stack.data.ptr
+        return _pointer(self._rooms[key])
+
+    def _typed(self, routine: str, dtype: Dtype, *arguments: Any) -> None:
+        self._call(f"cusolverDn{dtype.letter.upper()}{routine}", *arguments)
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        status = getattr(self._library, name)(*arguments)
+        if status:
+            raise RuntimeError(f"{name}: status {status}")
+
+
+def _pointer(array: Any) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.data.ptr)
+
+
+def _lead(a: Any) -> int:
+    return max(a.strides[1] // a.itemsize, a.shape[0])
+
+
+@lru_cache
+def load() -> Cusolver:
+    """cuSOLVER on the current device.
+
+    Raises
+    ------
+    BackendUnavailable
+        When there is no cuSOLVER, or no CuPy.
+    """
+    try:
+        from cuda.pathfinder import load_nvidia_dynamic_lib
+
+        path = load_nvidia_dynamic_lib("cusolver").abs_path
+        return Cusolver(ctypes.CDLL(path))
+    except (ImportError, OSError, RuntimeError) as problem:
+        raise BackendUnavailable(f"cuSOLVER does not load: {problem}") from problem

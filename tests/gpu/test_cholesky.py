@@ -1,0 +1,158 @@
+"""Cholesky factors, inverses and solutions on a device: within their bounds, beside NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pyblasgpu import lapack
+from pyblasgpu.frontend.device_integers import DeviceIntegers
+from pyblasgpu.types import DTYPES
+
+cupy = pytest.importorskip("cupy")
+
+SIZES = (1, 7, 32, 33, 64, 100, 128, 129, 200, 257, 512, 700)
+
+
+def definite(n: int, letter: str, batch: tuple[int, ...] = ()) -> np.ndarray:
+    """Hermitian matrices whose condition is small."""
+    rng = np.random.default_rng(n)
+    x = rng.uniform(-1, 1, (*batch, n, n))
+    if letter in "cz":
+        x = x + 1j * rng.uniform(-1, 1, x.shape)
+    return (x @ x.conj().swapaxes(-1, -2) + n * np.eye(n)).astype(DTYPES[letter].name)
+
+
+def spoilt(a: np.ndarray, low: int) -> np.ndarray:
+    """NaN in the other triangle."""
+    kept = np.tri(a.shape[-1], dtype=bool)
+    return np.where(kept if low else kept.T, a, np.nan).astype(a.dtype)
+
+
+def triangle(a: np.ndarray, low: int) -> np.ndarray:
+    """A triangle in double precision, zero beyond it."""
+    wide = a.astype(np.result_type(a.dtype, np.float64))
+    return np.tril(wide) if low else np.triu(wide)
+
+
+def backward_error(factor: np.ndarray, a: np.ndarray, low: int, letter: str) -> float:
+    """The largest of |L L^H - A| / (|L| |L^H|), in units of the bound."""
+    c = triangle(factor, low)
+    lower = c if low else c.conj().swapaxes(-1, -2)
+    error = abs(lower @ lower.conj().swapaxes(-1, -2) - a)
+    scale = abs(lower) @ abs(lower).swapaxes(-1, -2)
+    bound = (a.shape[-1] + 4) * DTYPES[letter].unit_roundoff * (8**0.5 if letter in "cz" else 1)
+    return float((error / scale).max() / bound)
+
+
+@pytest.mark.parametrize("low", [0, 1])
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("letter", DTYPES)
+def test_potrf(letter, order, low):
+    for n in SIZES:
+        a = definite(n, letter)
+        given = cupy.asarray(spoilt(a, low), order=order)
+        c, info = lapack.potrf(given, lower=low, clean=n % 2, overwrite_a=1)
+        assert isinstance(info, DeviceIntegers) and info == 0 and c is given
+        factor = c.get()
+        assert backward_error(factor, a, low, letter) < 1, n
+        beyond = (np.tril if not low else np.triu)(factor, -1 if not low else 1)
+        rows, cols = np.tril_indices(n, -1) if not low else np.triu_indices(n, 1)
+        assert (beyond[rows, cols] == 0).all() if n % 2 else np.isnan(beyond[rows, cols]).all()
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_the_same_bits(letter):
+    a = cupy.asarray(definite(700, letter))
+    first, second = (lapack.potrf(a, lower=1)[0].get() for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("low", [0, 1])
+@pytest.mark.parametrize("at", [0, 50, 127, 128, 300, 599])
+def test_a_bad_pivot(at, low):
+    a = np.eye(600) * 4
+    a[at, at] = -1
+    c, info = lapack.potrf(cupy.asarray(a), lower=low)
+    assert int(info) == at + 1 and info > 0
+    np.testing.assert_array_equal(np.diagonal(c.get())[:at], 2)
+    assert cupy.asarray(info).dtype == cupy.int32 and int(cupy.asarray(info)) == at + 1
+
+
+@pytest.mark.parametrize("n", [4, 16, 32, 64, 128, 150])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_batches(letter, n):
+    a = definite(n, letter, (37,))
+    a[5, -1, -1] = -1
+    c, info = lapack.potrf(cupy.asarray(spoilt(a, 1)), lower=1)
+    expected = np.zeros(37, int)
+    expected[5] = n
+    np.testing.assert_array_equal(info.numpy(), expected)
+    good = np.arange(37) != 5
+    assert backward_error(c.get()[good], a[good], 1, letter) < 1
+
+
+@pytest.mark.parametrize("unit", [0, 1])
+@pytest.mark.parametrize("low", [0, 1])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_trtri(letter, low, unit):
+    for n in SIZES:
+        t = spoilt(definite(n, letter) / n, low)
+        if unit:
+            t[range(n), range(n)] = np.nan
+        found, info = lapack.trtri(cupy.asarray(t), lower=low, unitdiag=unit)
+        assert info == 0
+        wide, x = triangle(t, low), triangle(found.get(), low)
+        if unit:
+            assert np.isnan(x[range(n), range(n)]).all()
+            wide[range(n), range(n)] = x[range(n), range(n)] = 1
+        residual = abs(x @ wide - np.eye(n))
+        bound = 4 * (n + 1) * DTYPES[letter].unit_roundoff * (8**0.5 if letter in "cz" else 1)
+        assert (residual <= bound * (abs(x) @ abs(wide) @ abs(x) @ abs(wide))).all(), n
+
+
+@pytest.mark.parametrize("low", [0, 1])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_lauum_potri_and_solutions(letter, low):
+    u = DTYPES[letter].unit_roundoff
+    for n in SIZES:
+        a = definite(n, letter)
+        c = triangle(np.linalg.cholesky(a), 1)
+        c = (c if low else c.conj().T).astype(a.dtype)
+        given = cupy.asarray(spoilt(c, low))
+        wide = triangle(c, low)
+        squared = wide.conj().T @ wide if low else wide @ wide.conj().T
+        found, info = lapack.lauum(given, lower=low)
+        scale = abs(squared).max()
+        assert info == 0
+        assert abs(triangle(found.get(), low) - triangle(squared, low)).max() < 4 * (n + 2) * u * scale, n
+        whole = wide @ wide.conj().T if low else wide.conj().T @ wide
+        inverse = np.linalg.inv(whole)
+        found, info = lapack.potri(given, lower=low)
+        assert info == 0
+        error = abs(triangle(found.get(), low) - triangle(inverse, low)).max()
+        assert error < 50 * (n + 2) * u * abs(inverse).max(), n
+        for columns in (1, 5, 130):
+            b = np.ones((n, columns), a.dtype)
+            x, info = lapack.potrs(given, cupy.asarray(b), lower=low)
+            assert info == 0
+            assert abs(whole @ x.get() - b).max() < 50 * (n + 2) * u, (n, columns)
+        _, x, info = lapack.posv(cupy.asarray(spoilt(a, low)), cupy.asarray(b), lower=low)
+        assert info == 0
+        assert abs(a @ x.get() - b).max() < 50 * (n + 2) * u, n
+
+
+def test_zeros_on_the_diagonal():
+    for n, at in ((9, 5), (300, 0), (300, 299)):
+        t = np.eye(n)
+        t[at, at] = 0
+        assert lapack.trtri(cupy.asarray(t))[1] == at + 1
+        assert lapack.trtrs(cupy.asarray(t), cupy.ones(n))[1] == at + 1
+
+
+def test_host_arrays(monkeypatch):
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cuda")
+    a = definite(200, "d")
+    c, info = lapack.dpotrf(a, lower=1)
+    assert type(info) is int and info == 0 and backward_error(c, a, 1, "d") < 1
+    assert lapack.dpotrf(-a)[1] == 1

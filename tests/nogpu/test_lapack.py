@@ -1,0 +1,176 @@
+"""`pyblasgpu.lapack` beside scipy.linalg.lapack: flags, layouts, dtypes, info, what is overwritten."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+import scipy.linalg.lapack
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyblasgpu import lapack
+
+ROUTINES = ("potrf", "potrs", "potri", "posv", "trtri", "trtrs", "lauum")
+LETTERS = {"s": "float32", "d": "float64", "c": "complex64", "z": "complex128"}
+
+
+@pytest.fixture(autouse=True)
+def backend(monkeypatch):
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
+
+
+def definite(rng, n: int, letter: str) -> np.ndarray:
+    """A well-conditioned Hermitian matrix."""
+    x = rng.normal(size=(n, n)) + (1j * rng.normal(size=(n, n)) if letter in "cz" else 0)
+    return (x @ x.conj().T + n * np.eye(n)).astype(LETTERS[letter])
+
+
+def right_hand_sides(rng, n: int, columns: int | None, letter: str) -> np.ndarray:
+    shape = (n,) if columns is None else (n, columns)
+    b = rng.normal(size=shape) + (1j * rng.normal(size=shape) if letter in "cz" else 0)
+    return b.astype(LETTERS[letter])
+
+
+def laid(array: np.ndarray, layout: str) -> np.ndarray:
+    """`array` by rows, by columns, or with gaps."""
+    if layout in "CF":
+        return np.array(array, order=layout)
+    padded = np.zeros([2 * extent for extent in array.shape], array.dtype)
+    view = padded[tuple(slice(None, None, 2) for _ in array.shape)]
+    view[...] = array
+    return view
+
+
+LAYOUTS = st.sampled_from("CFG")
+FLAGS = st.integers(0, 1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(ROUTINES),
+    st.sampled_from("sdcz"),
+    st.integers(1, 9),
+    st.sampled_from([None, 1, 3]),
+    LAYOUTS,
+    FLAGS,
+    FLAGS,
+    st.integers(0, 2),
+    FLAGS,
+)
+def test_results_are_those_of_scipy(routine, letter, n, columns, layout, lower, flag, trans, overwrite):
+    rng = np.random.default_rng(n)
+    a, b = definite(rng, n, letter), right_hand_sides(rng, n, columns, letter)
+    flags = {"lower": lower}
+    flags |= {"potrf": {"clean": flag}, "trtri": {"unitdiag": flag}}.get(routine, {})
+    if routine == "trtrs":
+        flags |= {"unitdiag": flag, "trans": trans}
+    arrays = (a, b) if routine in ("potrs", "posv", "trtrs") else (a,)
+    theirs = getattr(scipy.linalg.lapack, letter + routine)(*arrays, **flags)
+    last = "b" if len(arrays) > 1 else "a" if routine == "potrf" else "c"
+    mine = [laid(array, layout) for array in arrays]
+    ours = getattr(lapack, letter + routine)(*mine, **flags, **{f"overwrite_{last}": overwrite})
+    for found, expected in zip(ours, theirs, strict=True):
+        if isinstance(expected, int):
+            assert type(found) is int and found == expected
+        else:
+            assert found.dtype == expected.dtype and found.shape == np.shape(expected)
+            scale = abs(expected).max()
+            np.testing.assert_allclose(found, expected, atol=scale * np.finfo(found.dtype).eps * 100)
+
+
+@pytest.mark.parametrize("routine", ROUTINES)
+def test_names_and_signatures(routine):
+    for letter in "sdcz":
+        function = getattr(lapack, letter + routine)
+        assert function.typecode == letter and function.__name__ == letter + routine
+        text = getattr(scipy.linalg.lapack, letter + routine).__doc__.splitlines()[0]
+        named = text.split("(", 1)[1].replace("[", "").replace("]", "").rstrip(")").split(",")
+        assert [name for name in named if name] == list(inspect.signature(function).parameters)
+
+
+@pytest.mark.parametrize("letter", LETTERS)
+@pytest.mark.parametrize("lower", [0, 1])
+def test_the_other_triangle_is_not_read(letter, lower):
+    a = definite(np.random.default_rng(1), 6, letter)
+    kept = np.tri(6, dtype=bool) if lower else np.tri(6, dtype=bool).T
+    spoilt = np.where(kept, a, np.nan).astype(a.dtype)
+    for routine in ("potrf", "trtri", "lauum"):
+        expected = getattr(lapack, routine)(a, lower=lower)[0]
+        found, info = getattr(lapack, routine)(spoilt, lower=lower)
+        assert info == 0
+        np.testing.assert_array_equal(found[kept], expected[kept])
+
+
+@pytest.mark.parametrize("letter", LETTERS)
+def test_stacks(letter):
+    rng = np.random.default_rng(2)
+    a = np.stack([definite(rng, 5, letter) for _ in range(3)])
+    a[1] = -a[1]
+    c, info = lapack.potrf(a, lower=1)
+    assert info.tolist() == [0, 1, 0] and info.dtype == np.int32
+    for found, matrix in zip(c[::2], a[::2], strict=True):
+        np.testing.assert_allclose(found, np.linalg.cholesky(matrix), rtol=1e-4)
+    b = right_hand_sides(rng, 5, 2, letter)
+    x, info = lapack.potrs(c[::2], np.broadcast_to(b, (2, 5, 2)), lower=1)
+    np.testing.assert_allclose(a[::2] @ x, np.stack([b] * 2), atol=1e-4)
+    inverse, info = lapack.trtri(c[::2], lower=1)
+    assert info.shape == (2,) and not info.any()
+    np.testing.assert_allclose(np.tril(inverse) @ np.tril(c[::2]), np.stack([np.eye(5)] * 2), atol=1e-4)
+
+
+def test_info_counts_from_one():
+    a = np.diag([1.0, 2.0, -3.0, 4.0])
+    assert lapack.dpotrf(a)[1] == 3 and lapack.dposv(a, np.ones(4))[2] == 3
+    singular = np.diag([1.0, 0.0, 3.0])
+    assert lapack.dtrtri(singular)[1] == 2 and lapack.dtrtrs(singular, np.ones(3))[1] == 2
+    assert lapack.dtrtri(singular, unitdiag=1)[1] == 0
+
+
+@pytest.mark.parametrize("overwrite", [0, 1])
+def test_what_may_be_overwritten(overwrite):
+    a = np.asfortranarray(definite(np.random.default_rng(3), 4, "d"))
+    before = a.copy()
+    c, _ = lapack.dpotrf(a, overwrite_a=overwrite)
+    assert (c is a) == bool(overwrite)
+    assert overwrite or (a == before).all()
+    by_rows = before.copy("C")
+    c, _ = lapack.dpotrf(by_rows, overwrite_a=1)
+    assert c is not by_rows and c.flags.f_contiguous
+
+
+@pytest.mark.parametrize("routine", ROUTINES)
+def test_empty_matrices(routine):
+    a, b = np.zeros((0, 0)), np.zeros((0, 2))
+    arrays = (a, b) if routine in ("potrs", "posv", "trtrs") else (a,)
+    *results, info = getattr(lapack, routine)(*arrays)
+    assert info == 0 and all(result.size == 0 for result in results)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: lapack.dpotrf(np.ones((2, 3))), r"dpotrf: a has shape \(2, 3\); a square matrix"),
+        (lambda: lapack.dpotrs(np.eye(3), np.ones(2)), r"dpotrs: c is of order 3 and b has shape \(2, 1\)"),
+        (lambda: lapack.dtrtrs(np.eye(3), np.ones(3), lda=4), "dtrtrs: lda=4 is not the number of rows"),
+        (lambda: lapack.potrf(np.eye(2), lower=3), "potrf: lower=3 is none of"),
+        (lambda: lapack.potrf(np.eye(2), clean="x"), "potrf: clean='x' is neither a bool nor an int"),
+    ],
+)
+def test_what_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_complex_arrays_in_real_routines():
+    with pytest.raises(TypeError, match="dpotrf: a is complex"):
+        lapack.dpotrf(np.eye(2) * 1j)
+
+
+def test_get_lapack_funcs():
+    potrf, trtrs = lapack.get_lapack_funcs(("potrf", "trtrs"), (np.ones(2, np.complex64),))
+    assert (potrf, trtrs) == (lapack.cpotrf, lapack.ctrtrs)
+    assert lapack.get_lapack_funcs("potri", dtype="f4") is lapack.spotri
+    with pytest.raises(ValueError, match="LAPACK function dpstrf could not be found"):
+        lapack.get_lapack_funcs("pstrf")
