@@ -1,9 +1,9 @@
-"""LU factors beside cuSOLVER, called directly: squares, panels, and what a column of a panel takes.
+"""LU factors beside cuSOLVER, called directly: squares, panels, other Configs, and where the time goes.
 
-    python benchmarks/lu.py --out DIR [--seconds 120] [--letters sd]
+    python benchmarks/lu.py --out DIR [--seconds 120] [--letters sd] [--kinds squares,configs,kernels]
 
 Medians by CUDA events. A is brought anew before each run and the L2 cache is emptied; neither is timed.
-The file is written after each case.
+Files are written after each case.
 """
 
 from __future__ import annotations
@@ -21,11 +21,17 @@ from cupy.cuda import device as cupy_device
 from cupy_backends.cuda.libs import cusolver
 
 from pyblasgpu import lapack
+from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.gpu import launch, workspace
+from pyblasgpu.kernels.factor.getrf_panel import GetrfPanel
+from pyblasgpu.operands import Operand
+from pyblasgpu.routines import getrf
 from pyblasgpu.types import DTYPES
 
 SIZES = (512, 1024, 2048, 4096, 8192, 16384)
 PANEL_ROWS = (64, 256, 512, 1024, 2048, 4096, 8192, 16384)
 PANEL_COLS = 64
+CONFIGS = {"d": ((256, 32), (512, 16), (256, 64), (384, 32)), "s": ((256, 64), (512, 32), (256, 32))}
 
 
 def cases(letters: str) -> Iterator[tuple[str, int, int]]:
@@ -67,19 +73,24 @@ def seconds(run: Callable[[], Any], prepare: Callable[[], Any], repeats: int) ->
     return statistics.median(times[1:])
 
 
+def random(letter: str, m: int, n: int) -> cupy.ndarray:
+    dtype, rng = DTYPES[letter], cupy.random.RandomState(1)
+    a = rng.uniform(-1, 1, (m, n)).astype(dtype.name)
+    if dtype.is_complex:
+        a += 1j * rng.uniform(-1, 1, (m, n)).astype(dtype.real)
+    return cupy.asfortranarray(a)
+
+
 def flops(letter: str, m: int, n: int) -> float:
     k = min(m, n)
     count = m * n * k - (m + n) * k * k / 2 + k**3 / 3
     return count * (8 if letter in "cz" else 2)
 
 
-def measure(letter: str, m: int, n: int, flush: cupy.ndarray) -> dict[str, Any]:
+def measure(letter: str, m: int, n: int, flush: cupy.ndarray, vendor: bool = True) -> dict[str, Any]:
     """One case: seconds of both, and the ratio."""
-    dtype, rng = DTYPES[letter], cupy.random.RandomState(1)
-    start = rng.uniform(-1, 1, (m, n)).astype(dtype.name)
-    if dtype.is_complex:
-        start += 1j * rng.uniform(-1, 1, (m, n)).astype(dtype.real)
-    start, a = cupy.asfortranarray(start), cupy.empty((m, n), dtype.name, order="F")
+    start = random(letter, m, n)
+    a = cupy.empty_like(start)
     ours = getattr(lapack, f"{letter}getrf")
 
     def prepare() -> None:
@@ -88,7 +99,7 @@ def measure(letter: str, m: int, n: int, flush: cupy.ndarray) -> dict[str, Any]:
 
     repeats = 3 if m * n > 5000**2 else 9
     mine = seconds(lambda: ours(a, overwrite_a=1), prepare, repeats)
-    theirs = seconds(Vendor(letter, a), prepare, repeats)
+    theirs = seconds(Vendor(letter, a), prepare, repeats) if vendor else float("nan")
     rate = flops(letter, m, n) / 1e12
     return {
         "dtype": letter, "m": m, "n": n, "seconds": mine, "cusolver": theirs, "ratio": theirs / mine,
@@ -96,22 +107,78 @@ def measure(letter: str, m: int, n: int, flush: cupy.ndarray) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def squares(letters: str, flush: cupy.ndarray) -> Iterator[dict[str, Any]]:
+    """Squares and panels beside cuSOLVER."""
+    return (measure(*case, flush) for case in cases(letters))
+
+
+def configs(letters: str, flush: cupy.ndarray) -> Iterator[dict[str, Any]]:
+    """The same by other Configs of the panel."""
+    for letter in letters:
+        for rows, cols in CONFIGS.get(letter, ()):
+            with override("getrf_panel", GetrfPanel(letter, rows, cols)):
+                for m, n in ((1024, 1024), (4096, 4096), (8192, 8192), (1024, 64), (8192, 64)):
+                    yield {"rows": rows, "cols": cols, **measure(letter, m, n, flush, vendor=False)}
+
+
+def kernels(letters: str, flush: cupy.ndarray) -> Iterator[dict[str, Any]]:
+    """Launches and seconds of each kernel of a square."""
+    for letter in letters:
+        for n in (512, 1024, 4096, 16384) if letter in "sd" else (4096,):
+            yield {"dtype": letter, "n": n, **launch_times(letter, n)}
+
+
+def launch_times(letter: str, n: int) -> dict[str, Any]:
+    """What the launches of a square take, one after the other, summed by kernel."""
+    dtype, a = DTYPES[letter], random(letter, n, n)
+    piv, info = cupy.empty(n, dtype.name), cupy.empty(1, dtype.name)
+    launches = getrf.launch_list(
+        Operand(piv.data.ptr, n, 1, 1, n, dtype),
+        Operand(info.data.ptr, 1, 1, 1, 1, dtype),
+        Operand(a.data.ptr, n, n, 1, n, dtype),
+    )
+    launches.run((piv.data.ptr, info.data.ptr, a.data.ptr), 1.0, stream=0)
+    a[...] = random(letter, n, n)
+    taken = workspace.take(launches.workspace_bytes, 0, 0, flags=True)
+    bases = piv.data.ptr, info.data.ptr, a.data.ptr, taken.address
+    events = []
+    for entry in launches.entries:
+        pointers = [bases[slot] + distance for slot, distance in entry.addresses]
+        reals = tuple(part for x in entry.scalars for part in (1.0 if isinstance(x, str) else x, 0.0))
+        events.append((cupy.cuda.Event(), cupy.cuda.Event()))
+        events[-1][0].record()
+        launch.kernel(entry.source, 0).launch(entry.grid, 0, pointers, entry.integers, reals)
+        events[-1][1].record()
+    events[-1][1].synchronize()
+    workspace.give(taken)
+    sums: dict[str, Any] = {}
+    for entry, (start, stop) in zip(launches.entries, events, strict=True):
+        count, total = sums.get(entry.source.name, (0, 0.0))
+        sums[entry.source.name] = count + 1, total + cupy.cuda.get_elapsed_time(start, stop) / 1e3
+    return sums
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=120)
     parser.add_argument("--letters", default="dscz")
+    parser.add_argument("--kinds", default="squares,kernels,configs")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    flush, begin, results = cupy.empty(128 << 20, cupy.uint8), time.monotonic(), []
-    for letter, m, n in cases(options.letters):
-        if time.monotonic() - begin > options.seconds:
-            break
-        results.append(measure(letter, m, n, flush))
-        print({key: round(x, 7) if isinstance(x, float) else x for key, x in results[-1].items()}, flush=True)
-        name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
-        text = json.dumps({"device": name, "getrf": results}, indent=1)
-        (options.out / "lu.json").write_text(text)
+    flush, begin = cupy.empty(128 << 20, cupy.uint8), time.monotonic()
+    device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
+    for kind in options.kinds.split(","):
+        results = []
+        for result in {"squares": squares, "configs": configs, "kernels": kernels}[kind](
+            options.letters, flush
+        ):
+            results.append(result)
+            print({key: round(x, 7) if isinstance(x, float) else x for key, x in result.items()}, flush=True)
+            text = json.dumps({"device": device, kind: results}, indent=1)
+            (options.out / f"lu_{kind}.json").write_text(text)
+            if time.monotonic() - begin > options.seconds:
+                break
 
 
 if __name__ == "__main__":
