@@ -1,4 +1,4 @@
-"""scipy.linalg.blas, name for name, on any arrays: Level 3, and GEMMTR, which SciPy lacks.
+"""scipy.linalg.blas, name for name, on any arrays: Levels 1 and 3, and GEMMTR, which SciPy lacks.
 
 Parameters, order, defaults and results are SciPy's: results are column-major, ``overwrite_c`` and
 ``overwrite_b`` mean *may* overwrite (which happens to column-major arrays of the routine's dtype), a vector
@@ -7,6 +7,9 @@ Lists, numbers, integers and all floating-point arrays are cast to the routine's
 too. Where SciPy loses an imaginary part in silence this raises TypeError: complex arrays or numbers in real
 routines; where SciPy's BLAS prints a complaint and computes nothing (``trans=2`` of zsyrk), ValueError. The
 functions without a prefix take the dtype from the arrays.
+
+Vectors of Level 1 are written in place where they are contiguous and of the routine's dtype. Banded and
+packed matrices are computed by SciPy's BLAS, and refused on a device.
 
 These signatures have neither ``stream`` nor ``backend``: device arrays run on their library's current
 stream, and ``PYBLASGPU_BACKEND`` sends host arrays.
@@ -23,8 +26,10 @@ from ..arguments import Array, Flag, Number, enabled
 from ..frontend.arrays import common_dtype, dtype_name, numpy_dtype
 from ..frontend.call import Call
 from ..types import DTYPES, Dtype, Side
-from . import blas_docs
+from . import blas_docs, blas_host, blas_level1
 from .blas_arrays import as_matrix, common_dtype_of, is_fortran, leading_part, may_overwrite, shaped_like
+from .blas_functions import dressed, name_of, types_of
+from .blas_level1 import *  # noqa: F403
 from .level3 import multiply, triangular
 from .rank_k import rank_k, triangular_product
 from .symmetric import symmetric
@@ -77,10 +82,14 @@ __all__ = [
     "ztrmm",
     "ztrsm",
 ]
+__all__ += blas_level1.__all__
+__all__ += list(blas_host.FUNCTIONS)
+
+globals().update(blas_host.FUNCTIONS)
 
 
 def _make_gemm(dtype: Dtype | None) -> Callable[..., Any]:
-    name = _name("gemm", dtype)
+    name = name_of("gemm", dtype)
 
     def gemm(
         alpha: Number,
@@ -96,7 +105,7 @@ def _make_gemm(dtype: Dtype | None) -> Callable[..., Any]:
         result = multiply(call, alpha, beta, out, trans_a, trans_b, source, column_major=True)
         return shaped_like(result, c)
 
-    return _dress(gemm, name, dtype, blas_docs.gemm(name, _types(dtype)))
+    return dressed(gemm, name, dtype, blas_docs.gemm(name, types_of(dtype)))
 
 
 def _prepare(
@@ -121,7 +130,7 @@ def _prepare(
 
 
 def _make_symm(which: str, dtype: Dtype | None) -> Callable[..., Any]:
-    name = _name(which, dtype)
+    name = name_of(which, dtype)
 
     def routine(
         alpha: Number,
@@ -137,11 +146,11 @@ def _make_symm(which: str, dtype: Dtype | None) -> Callable[..., Any]:
         result = symmetric(call, which, alpha, beta, out, side, lower, source, column_major=True)
         return shaped_like(result, c)
 
-    return _dress(routine, name, dtype, blas_docs.symm(which, name, _types(dtype)))
+    return dressed(routine, name, dtype, blas_docs.symm(which, name, types_of(dtype)))
 
 
 def _make_rank_k(which: str, dtype: Dtype | None) -> Callable[..., Any]:
-    name = _name(which, dtype)
+    name = name_of(which, dtype)
 
     def add(
         inputs: dict[str, Array],
@@ -179,11 +188,11 @@ def _make_rank_k(which: str, dtype: Dtype | None) -> Callable[..., Any]:
         return add({"a": a, "b": b}, alpha, beta, c, trans, lower, overwrite_c)
 
     routine = update_by_two if which.endswith("2k") else update
-    return _dress(routine, name, dtype, blas_docs.rank_k(which, name, _types(dtype)))
+    return dressed(routine, name, dtype, blas_docs.rank_k(which, name, types_of(dtype)))
 
 
 def _make_gemmtr(dtype: Dtype | None) -> Callable[..., Any]:
-    name = _name("gemmtr", dtype)
+    name = name_of("gemmtr", dtype)
 
     def gemmtr(
         alpha: Number,
@@ -200,11 +209,11 @@ def _make_gemmtr(dtype: Dtype | None) -> Callable[..., Any]:
         flags = lower, trans_a, trans_b
         return shaped_like(triangular_product(call, alpha, beta, out, *flags, source, column_major=True), c)
 
-    return _dress(gemmtr, name, dtype, blas_docs.gemmtr(name, _types(dtype)))
+    return dressed(gemmtr, name, dtype, blas_docs.gemmtr(name, types_of(dtype)))
 
 
 def _make_triangular(which: str, dtype: Dtype | None) -> Callable[..., Any]:
-    name = _name(which, dtype)
+    name = name_of(which, dtype)
 
     def routine(
         alpha: Number,
@@ -227,27 +236,7 @@ def _make_triangular(which: str, dtype: Dtype | None) -> Callable[..., Any]:
         result = triangular(call, which, alpha, out, side, lower, trans_a, diag, column_major=True)
         return shaped_like(result, b)
 
-    return _dress(routine, name, dtype, blas_docs.triangular(which, name, _types(dtype)))
-
-
-def _name(stem: str, dtype: Dtype | None) -> str:
-    return stem if dtype is None else dtype.letter + stem
-
-
-def _types(dtype: Dtype | None) -> str:
-    return ", in the dtype that the arrays have together" if dtype is None else f", in {dtype.name}"
-
-
-def _dress(function: Any, name: str, dtype: Dtype | None, doc: str) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    function.__module__ = function.module_name = "pyblasgpu.blas"  # where users find it
-    if dtype is not None:
-        # what SciPy's functions carry; indices are 64-bit throughout
-        function.typecode = function.prefix = dtype.letter
-        function.dtype, function.int_dtype = np.dtype(dtype.name), np.dtype("int64")
-    dressed: Callable[..., Any] = function
-    return dressed
+    return dressed(routine, name, dtype, blas_docs.triangular(which, name, types_of(dtype)))
 
 
 gemm = _make_gemm(None)
@@ -301,6 +290,21 @@ def find_best_blas_type(arrays: Sequence[Array] = (), dtype: Any = None) -> tupl
     return best.letter, np.dtype(best.name), leading is not None and is_fortran(leading)
 
 
+#: Names that SciPy takes for others.
+_ALIASES = {
+    "cdot": "cdotc",
+    "zdot": "zdotc",
+    "cger": "cgerc",
+    "zger": "zgerc",
+    "cnrm2": "scnrm2",
+    "znrm2": "dznrm2",
+    "sdotc": "sdot",
+    "sdotu": "sdot",
+    "ddotc": "ddot",
+    "ddotu": "ddot",
+}
+
+
 def get_blas_funcs(
     names: str | Sequence[str], arrays: Sequence[Array] = (), dtype: Any = None, ilp64: bool | str = False
 ) -> Any:
@@ -331,7 +335,8 @@ def get_blas_funcs(
     prefix = find_best_blas_type(arrays, dtype)[0]
     functions = []
     for name in [names] if isinstance(names, str) else names:
-        if prefix + name not in __all__:
-            raise ValueError(f"BLAS function {prefix}{name} could not be found")
-        functions.append(globals()[prefix + name])
+        full = _ALIASES.get(prefix + name, prefix + name)
+        if full not in __all__:
+            raise ValueError(f"BLAS function {full} could not be found")
+        functions.append(globals()[full])
     return functions[0] if isinstance(names, str) else functions

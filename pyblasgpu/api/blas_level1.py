@@ -1,0 +1,286 @@
+"""The Level 1 of `blas`: SciPy's signatures, for all dtypes.
+
+As SciPy's functions these write into x or y where these are contiguous and of the routine's dtype, and return
+what they wrote; else they return a copy. Numbers of host arrays are Python's. Those of device arrays are
+arrays without dimensions, which are there when the stream is: ``float`` or ``int`` of them waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..arguments import Array, Flag, Number, enabled, number
+from ..types import DTYPES, Dtype
+from . import blas_level1_docs as docs
+from .blas_functions import dressed
+from .blas_vectors import Given, as_vector, clear_of, parts_of, target_of
+from .vector_calls import map_vectors, reduce_vectors
+from .vector_pairs import pair_vectors
+
+__all__ = [
+    "caxpy",
+    "ccopy",
+    "cdotc",
+    "cdotu",
+    "cscal",
+    "csrot",
+    "csscal",
+    "cswap",
+    "dasum",
+    "daxpy",
+    "dcopy",
+    "ddot",
+    "dnrm2",
+    "drot",
+    "drotm",
+    "dscal",
+    "dswap",
+    "dzasum",
+    "dznrm2",
+    "icamax",
+    "idamax",
+    "isamax",
+    "izamax",
+    "sasum",
+    "saxpy",
+    "scasum",
+    "scnrm2",
+    "scopy",
+    "sdot",
+    "snrm2",
+    "srot",
+    "srotm",
+    "sscal",
+    "sswap",
+    "zaxpy",
+    "zcopy",
+    "zdotc",
+    "zdotu",
+    "zdrot",
+    "zdscal",
+    "zscal",
+    "zswap",
+]
+
+#: The letters of a dtype where the result, or a factor, is real.
+_REAL = {"s": "s", "d": "d", "c": "s", "z": "d"}
+
+
+def _make_axpy(dtype: Dtype) -> Callable[..., Any]:
+    name = dtype.letter + "axpy"
+
+    def axpy(
+        x: Array,
+        y: Array,
+        n: int | None = None,
+        a: Number = 1.0,
+        offx: int = 0,
+        incx: int = 1,
+        offy: int = 0,
+        incy: int = 1,
+    ) -> Array:
+        return _write(name, "axpy", dtype, x, y, n, a, (offx, incx), (offy, incy))
+
+    return dressed(axpy, name, dtype, docs.axpy(name, dtype))
+
+
+def _make_copy(dtype: Dtype) -> Callable[..., Any]:
+    name = dtype.letter + "copy"
+
+    def copy(
+        x: Array, y: Array, n: int | None = None, offx: int = 0, incx: int = 1, offy: int = 0, incy: int = 1
+    ) -> Array:
+        return _write(name, "copy", dtype, x, y, n, 1, (offx, incx), (offy, incy))
+
+    return dressed(copy, name, dtype, docs.copy(name, dtype))
+
+
+def _write(
+    name: str,
+    which: str,
+    dtype: Dtype,
+    x: Array,
+    y: Array,
+    n: Any,
+    a: Number,
+    at_x: tuple[Any, Any],
+    at_y: tuple[Any, Any],
+) -> Array:
+    """AXPY or COPY into `y`."""
+    a = number(a, dtype, name, "a")
+    source, flat = as_vector(name, "x", x, dtype), as_vector(name, "y", y, dtype)
+    parts = parts_of(name, {"x": Given(source, *at_x), "y": Given(flat, *at_y)}, n)
+    target = target_of(name, y, flat, dtype)
+    arrays = {"x": clear_of(name, source, target.vector, dtype)}
+    if which == "axpy":
+        arrays["y"] = target.vector
+    parts = {**parts, "out": parts["y"]}
+    map_vectors(which, arrays, a, target.vector, None, None, None, name, dtype, parts)
+    return target.array
+
+
+def _make_scal(dtype: Dtype) -> Callable[..., Any]:
+    name = dtype.letter + "scal"
+
+    def scal(a: Number, x: Array, n: int | None = None, offx: int = 0, incx: int = 1) -> Array:
+        return _scale(name, dtype, number(a, dtype, name, "a"), x, n, offx, incx, True)
+
+    return dressed(scal, name, dtype, docs.scal(name, dtype, "number", ""))
+
+
+def _make_real_scal(dtype: Dtype) -> Callable[..., Any]:
+    name = f"{dtype.letter}{_REAL[dtype.letter]}scal"
+
+    def scal(
+        a: Number, x: Array, n: int | None = None, offx: int = 0, incx: int = 1, overwrite_x: Flag = 0
+    ) -> Array:
+        factor = number(a, DTYPES[_REAL[dtype.letter]], name, "a")
+        return _scale(name, dtype, factor, x, n, offx, incx, enabled(overwrite_x, name, "overwrite_x"))
+
+    return dressed(scal, name, dtype, docs.scal(name, dtype, "real number", "overwrite_x"))
+
+
+def _scale(
+    name: str, dtype: Dtype, a: Number, x: Array, n: Any, offx: Any, incx: Any, overwrite: bool
+) -> Array:
+    flat = as_vector(name, "x", x, dtype)
+    part = parts_of(name, {"x": Given(flat, offx, incx)}, n)["x"]
+    target = target_of(name, x, flat, dtype, overwrite)
+    if part.increment > 0:  # else the BLAS does nothing
+        parts = {"x": part, "out": part}
+        map_vectors("scal", {"x": target.vector}, a, target.vector, None, None, None, name, dtype, parts)
+    return target.array
+
+
+def _make_swap(dtype: Dtype) -> Callable[..., Any]:
+    name = dtype.letter + "swap"
+
+    def swap(
+        x: Array, y: Array, n: int | None = None, offx: int = 0, incx: int = 1, offy: int = 0, incy: int = 1
+    ) -> tuple[Array, Array]:
+        return _write_both(name, "swap", dtype, (x, y), n, (offx, incx), (offy, incy), (), (True, True))
+
+    return dressed(swap, name, dtype, docs.swap(name, dtype))
+
+
+def _make_rot(dtype: Dtype) -> Callable[..., Any]:
+    name = dtype.letter + (_REAL[dtype.letter] if dtype.is_complex else "") + "rot"
+
+    def rot(
+        x: Array,
+        y: Array,
+        c: Number,
+        s: Number,
+        n: int | None = None,
+        offx: int = 0,
+        incx: int = 1,
+        offy: int = 0,
+        incy: int = 1,
+        overwrite_x: Flag = 0,
+        overwrite_y: Flag = 0,
+    ) -> tuple[Array, Array]:
+        overwrite = enabled(overwrite_x, name, "overwrite_x"), enabled(overwrite_y, name, "overwrite_y")
+        return _write_both(name, "rot", dtype, (x, y), n, (offx, incx), (offy, incy), (c, s), overwrite)
+
+    return dressed(rot, name, dtype, docs.rot(name, dtype))
+
+
+def _make_rotm(dtype: Dtype) -> Callable[..., Any]:
+    name = dtype.letter + "rotm"
+
+    def rotm(
+        x: Array,
+        y: Array,
+        param: Array,
+        n: int | None = None,
+        offx: int = 0,
+        incx: int = 1,
+        offy: int = 0,
+        incy: int = 1,
+        overwrite_x: Flag = 0,
+        overwrite_y: Flag = 0,
+    ) -> tuple[Array, Array]:
+        overwrite = enabled(overwrite_x, name, "overwrite_x"), enabled(overwrite_y, name, "overwrite_y")
+        return _write_both(name, "rotm", dtype, (x, y), n, (offx, incx), (offy, incy), (param,), overwrite)
+
+    return dressed(rotm, name, dtype, docs.rotm(name, dtype))
+
+
+def _write_both(
+    name: str,
+    which: str,
+    dtype: Dtype,
+    arrays: tuple[Array, Array],
+    n: Any,
+    at_x: tuple[Any, Any],
+    at_y: tuple[Any, Any],
+    numbers: tuple[Any, ...],
+    overwrite: tuple[bool, bool],
+) -> tuple[Array, Array]:
+    """SWAP, ROT or ROTM."""
+    x, y = (as_vector(name, argument, array, dtype) for argument, array in zip("xy", arrays, strict=True))
+    if which == "rot" and n is None and at_x[1]:
+        n = (x.shape[0] - 1 - at_x[0]) // abs(at_x[1]) + 1  # as SciPy counts here
+    parts = parts_of(name, {"x": Given(x, *at_x), "y": Given(y, *at_y)}, n)
+    first, second = (
+        target_of(name, array, vector, dtype, may)
+        for array, vector, may in zip(arrays, (x, y), overwrite, strict=True)
+    )
+    pair = first.vector, second.vector
+    pair_vectors(which, *pair, numbers, pair, None, None, None, name, dtype, parts)
+    return first.array, second.array
+
+
+def _make_dot(dtype: Dtype, suffix: str) -> Callable[..., Any]:
+    name = f"{dtype.letter}dot{suffix}"
+
+    def dot(
+        x: Array, y: Array, n: int | None = None, offx: int = 0, incx: int = 1, offy: int = 0, incy: int = 1
+    ) -> Any:
+        vectors = as_vector(name, "x", x, dtype), as_vector(name, "y", y, dtype)
+        given = {"x": Given(vectors[0], offx, incx), "y": Given(vectors[1], offy, incy)}
+        return _reduce(name, "dot", dtype, given, n, suffix == "c")
+
+    return dressed(dot, name, dtype, docs.dot(name, dtype, suffix == "c"))
+
+
+def _make_reduction(dtype: Dtype, which: str) -> Callable[..., Any]:
+    letter = dtype.letter
+    prefix = _REAL[letter] + letter if dtype.is_complex else letter
+    name = f"i{letter}amax" if which == "iamax" else prefix + which
+
+    def reduction(x: Array, n: int | None = None, offx: int = 0, incx: int = 1) -> Any:
+        given = {"x": Given(as_vector(name, "x", x, dtype), offx, incx)}
+        return _reduce(name, which, dtype, given, n, False)
+
+    return dressed(reduction, name, dtype, docs.reduction(which, name, dtype))
+
+
+def _reduce(name: str, which: str, dtype: Dtype, given: dict[str, Given], n: Any, conj: bool) -> Any:
+    parts = parts_of(name, given, n)
+    if which != "dot" and parts["x"].increment < 0:
+        if which != "asum":
+            raise ValueError(f"{name}: incx={parts['x'].increment} is negative")
+        parts["x"] = parts["x"]._replace(n=0, increment=1)  # as the BLAS has it
+    arrays = {argument: each.array for argument, each in given.items()}
+    result = reduce_vectors(which, arrays, conj, None, None, None, name, dtype, parts)
+    return result.item() if isinstance(result, np.generic) else result
+
+
+_REAL_DTYPES, _COMPLEX = (DTYPES["s"], DTYPES["d"]), (DTYPES["c"], DTYPES["z"])
+saxpy, daxpy, caxpy, zaxpy = map(_make_axpy, DTYPES.values())
+scopy, dcopy, ccopy, zcopy = map(_make_copy, DTYPES.values())
+sscal, dscal, cscal, zscal = map(_make_scal, DTYPES.values())
+csscal, zdscal = map(_make_real_scal, _COMPLEX)
+sswap, dswap, cswap, zswap = map(_make_swap, DTYPES.values())
+srot, drot, csrot, zdrot = map(_make_rot, DTYPES.values())
+srotm, drotm = map(_make_rotm, _REAL_DTYPES)
+sdot, ddot = (_make_dot(dtype, "") for dtype in _REAL_DTYPES)
+cdotu, zdotu = (_make_dot(dtype, "u") for dtype in _COMPLEX)
+cdotc, zdotc = (_make_dot(dtype, "c") for dtype in _COMPLEX)
+snrm2, dnrm2, scnrm2, dznrm2 = (_make_reduction(dtype, "nrm2") for dtype in DTYPES.values())
+sasum, dasum, scasum, dzasum = (_make_reduction(dtype, "asum") for dtype in DTYPES.values())
+isamax, idamax, icamax, izamax = (_make_reduction(dtype, "iamax") for dtype in DTYPES.values())

@@ -1,0 +1,225 @@
+"""The docstrings of `blas_level1`: one for each routine, for all of its dtypes."""
+
+from __future__ import annotations
+
+from ..types import Dtype
+from .docstrings import filled
+
+__all__ = ["axpy", "copy", "dot", "reduction", "rot", "rotm", "scal", "swap"]
+
+_PARTS = {
+    "x": """
+x : array
+    Holds the vector; of more dimensions than one, in the order of rows.
+""",
+    "xy": """
+x, y : array
+    Hold the vectors; of more dimensions than one, in the order of rows.
+""",
+    "n": """
+n : int, optional
+    Elements of the vectors; by default as many as fit into `x` behind its offset.
+""",
+    "at_x": """
+offx : int, optional
+    The first element of the vector in `x`.
+incx : int, optional
+    From one element to the next. A negative one runs backwards, and ends at the offset.
+""",
+    "at_xy": """
+offx, offy : int, optional
+    The first elements of the vectors.
+incx, incy : int, optional
+    From one element to the next. A negative one runs backwards, and ends at the offset.
+""",
+    "overwrite_xy": """
+overwrite_x, overwrite_y : bool, optional
+    Whether `x`, `y` may hold the results.
+""",
+    "result_y": """
+array
+    `y`, if it is contiguous and of the routine's dtype; else a copy with the result.
+""",
+    "result_xy": """
+x, y : array
+    The arrays that were passed, where they may be written, are contiguous and of the routine's dtype; else
+    copies with the results.
+""",
+    "errors": """
+ValueError
+    When offset, increment and n reach beyond an array.
+TypeError
+    When an array or number is complex and the routine real, or has no such cast (long double, objects).
+""",
+}
+
+_WRITE = """%(summary)s, in %(dtype)s.
+
+``%(output)s = %(name)s(x, y, [n, %(a)soffx, incx, offy, incy])``
+
+Parameters
+----------
+%(xy)s
+%(n)s
+FACTOR%(at_xy)s
+
+Returns
+-------
+%(result)s
+
+Raises
+------
+%(errors)s
+OVERLAP"""
+
+_SCAL = """Multiple of a vector, ``x := a x``, in %(dtype)s.
+
+``x = %(name)s(a, x, [n, offx, incx%(overwrite)s])``
+
+Parameters
+----------
+a : %(kind)s
+    The factor.
+%(x)s
+%(n)s
+%(at_x)s
+OVERWRITE
+Returns
+-------
+array
+    `x`, if it %(may)sis contiguous and of the routine's dtype; else a copy with the result.
+
+Raises
+------
+%(errors)s
+"""
+
+_ROT = """%(summary)s, in %(dtype)s.
+
+``x, y = %(name)s(x, y, %(numbers)s, [n, offx, incx, offy, incy, overwrite_x, overwrite_y])``
+
+Parameters
+----------
+%(xy)s
+%(number_notes)s
+%(n)s
+%(at_xy)s
+%(overwrite_xy)s
+
+Returns
+-------
+%(result_xy)s
+
+Raises
+------
+%(errors)s
+OverlapError
+    When what is written overlaps.
+"""
+
+_NUMBER = """%(summary)s, in %(dtype)s.
+
+``%(output)s = %(name)s(%(inputs)s, [n, offx, incx%(more)s])``
+
+Parameters
+----------
+%(vectors)s
+%(n)s
+%(places)s
+
+Returns
+-------
+%(kind)s
+    Of arrays on a device an array without dimensions, for which nothing waits.
+
+Raises
+------
+%(errors)s
+"""
+
+
+_OVERLAP = "OverlapError\n    When what is written overlaps.\n"
+
+
+def _of(template: str, name: str, dtype: Dtype, **words: str) -> str:
+    # the words may name parts themselves
+    text = filled(template, {**words, "name": name, "dtype": dtype.name, **_PARTS})
+    return filled(text, _PARTS)
+
+
+def axpy(name: str, dtype: Dtype) -> str:
+    """The docstring of AXPY."""
+    factor = "a : number, optional\n    The factor of `x`. With 0, `x` is not read.\n"
+    words = {"summary": "Sum of vectors, ``y := a x + y``", "output": "z", "a": "a, "}
+    template = _WRITE.replace("FACTOR", factor).replace("OVERLAP", "")
+    return _of(template, name, dtype, **words, result=_PARTS["result_y"])
+
+
+def copy(name: str, dtype: Dtype) -> str:
+    """The docstring of COPY."""
+    words = {"summary": "Copy of a vector, ``y := x``", "output": "y", "a": ""}
+    template = _WRITE.replace("FACTOR", "").replace("OVERLAP", "")
+    return _of(template, name, dtype, **words, result=_PARTS["result_y"])
+
+
+def swap(name: str, dtype: Dtype) -> str:
+    """The docstring of SWAP."""
+    words = {"summary": "Exchange of two vectors, ``x, y := y, x``", "output": "x, y", "a": ""}
+    template = _WRITE.replace("FACTOR", "").replace("OVERLAP", _OVERLAP)
+    return _of(template, name, dtype, **words, result=_PARTS["result_xy"])
+
+
+def scal(name: str, dtype: Dtype, kind: str, overwrite: str) -> str:
+    """The docstring of SCAL; `overwrite` is the name of the argument that allows to write in place."""
+    note = f"{overwrite} : bool, optional\n    Whether `x` may hold the result.\n" if overwrite else ""
+    more, may = (f", {overwrite}", "may hold the result, ") if overwrite else ("", "")
+    return _of(_SCAL.replace("OVERWRITE", note), name, dtype, kind=kind, overwrite=more, may=may)
+
+
+def rot(name: str, dtype: Dtype) -> str:
+    """The docstring of ROT."""
+    notes = "c, s : real number\n    Cosine and sine."
+    summary = "Plane rotation, ``x, y := c x + s y, c y - s x``"
+    return _of(_ROT, name, dtype, summary=summary, numbers="c, s", number_notes=notes)
+
+
+def rotm(name: str, dtype: Dtype) -> str:
+    """The docstring of ROTM."""
+    notes = (
+        "param : sequence of five numbers\n"
+        "    The flag and h11, h21, h12, h22, as `drotmg` makes them; see `pyblasgpu.rotm`."
+    )
+    summary = "Modified plane rotation, ``x, y := h11 x + h12 y, h21 x + h22 y``"
+    return _of(_ROT, name, dtype, summary=summary, numbers="param", number_notes=notes)
+
+
+def dot(name: str, dtype: Dtype, conj: bool) -> str:
+    """The docstring of DOT."""
+    formula = "sum(conj(x) y)" if conj else "sum(x y)"
+    words = {"summary": f"Inner product of vectors, ``{formula}``", "output": "xy", "inputs": "x, y"}
+    kind = "complex" if dtype.is_complex else "float"
+    places = {"vectors": _PARTS["xy"], "places": _PARTS["at_xy"], "more": ", offy, incy"}
+    return _of(_NUMBER, name, dtype, **words, **places, kind=kind)
+
+
+_REDUCTIONS = {
+    "nrm2": ("Euclidean norm of a vector, without overflow or underflow", "n2", "float", "It is positive."),
+    "asum": ("Sum of the sizes of real and imaginary parts", "s", "float", "With a negative one it is 0."),
+    "iamax": (
+        "Index, from 0, of the first element with largest ``|Re x| + |Im x|``",
+        "k",
+        "int",
+        "Positive.",
+    ),
+}
+
+
+def reduction(which: str, name: str, dtype: Dtype) -> str:
+    """The docstring of NRM2, ASUM or I?AMAX (`which`)."""
+    summary, output, kind, note = _REDUCTIONS[which]
+    at_x = (
+        "offx : int, optional\n    The first element of the vector in `x`.\n"
+        f"incx : int, optional\n    From one element to the next. {note}"
+    )
+    words = {"summary": summary, "output": output, "inputs": "x", "kind": kind, "more": ""}
+    return _of(_NUMBER, name, dtype, **words, vectors=_PARTS["x"], places=at_x)

@@ -1,0 +1,139 @@
+"""Vectors as SciPy's wrappers take them: offset, increment, and outputs in place or copied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+from operator import index
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..arguments import Array, array_of_numbers, item, shown
+from ..frontend.arrays import common_dtype, dtype_name, indexable, may_share_memory, output_view, reshaped
+from ..frontend.vectors import Vector
+from ..types import Dtype
+from .vector_calls import map_vectors
+
+__all__ = ["Given", "Target", "as_vector", "clear_of", "parts_of", "target_of", "whole"]
+
+_NUMBERS = (list, tuple, int, float, complex)
+
+
+class Given(NamedTuple):
+    """A vector of a call: an array without further dimensions, and where the vector lies in it."""
+
+    array: Array
+    offset: Any = 0
+    increment: Any = 1
+
+
+def whole(value: Any, name: str, argument: str) -> int:
+    """An integer argument.
+
+    Raises
+    ------
+    ValueError
+        For what is none.
+    """
+    try:
+        return index(item(value))
+    except TypeError:
+        raise ValueError(f"{name}: {argument}={shown(value)} is no integer") from None
+
+
+def as_vector(name: str, argument: str, array: Array, dtype: Dtype) -> Array:
+    """`array` with one dimension, its elements in the order of rows.
+
+    Raises
+    ------
+    TypeError
+        For what is no array, and for complex ones of a real routine.
+    """
+    if isinstance(array, _NUMBERS):
+        array = array_of_numbers(array, name, argument)
+    array = indexable(array, name, argument)
+    stored = common_dtype(name, [dtype_name(array)], [argument])
+    if stored.is_complex and not dtype.is_complex:
+        raise TypeError(f"{name}: {argument} is complex, and the routine computes in {dtype.name}")
+    return array if len(array.shape) == 1 else reshaped(array, (prod(array.shape),))
+
+
+def parts_of(name: str, vectors: dict[str, Given], n: Any) -> dict[str, Vector]:
+    """Which elements of the arrays are meant, by argument.
+
+    Parameters
+    ----------
+    name : str
+    vectors : dict of str to Given
+        By argument, 'x' or 'y'.
+    n : int or None
+        By default as many as the first array has behind its offset.
+
+    Raises
+    ------
+    ValueError
+        When they lie outside the arrays.
+    """
+    places = {}
+    for argument, (array, offset, increment) in vectors.items():
+        offset = whole(offset, name, f"off{argument}")
+        increment = whole(increment, name, f"inc{argument}")
+        length = array.shape[0]
+        if increment == 0:
+            raise ValueError(f"{name}: inc{argument} is 0")
+        if not 0 <= offset < length:
+            raise ValueError(f"{name}: off{argument}={offset} is outside of {argument}, of {length} elements")
+        if n is None:
+            n = (length - offset) // abs(increment)
+        places[argument] = length, offset, increment
+    count = whole(n, name, "n")
+    for argument, (length, offset, increment) in places.items():
+        last = offset + (count - 1) * abs(increment)
+        if last >= length:
+            raise ValueError(
+                f"{name}: {argument} has {length} elements, and n={count}, off{argument}={offset}, "
+                f"inc{argument}={increment} reach to number {last}"
+            )
+    return {argument: Vector(max(count, 0), *place[1:]) for argument, place in places.items()}
+
+
+class Target(NamedTuple):
+    """Where a result is written: `vector`, which has one dimension, of `array`, which the caller gets."""
+
+    array: Array
+    vector: Array
+
+
+def target_of(name: str, array: Array, vector: Array, dtype: Dtype, overwrite: bool = True) -> Target:
+    """The caller's `array`, of which `vector` has the elements, where SciPy would write into it, else a copy.
+
+    SciPy writes into contiguous arrays of the routine's dtype.
+    """
+    if overwrite and not isinstance(array, _NUMBERS):
+        view = output_view(array, dtype)
+        if view is not None and _is_contiguous(view):
+            return Target(array, vector)
+    made = map_vectors("copy", {"x": vector}, 1, None, None, None, None, name, dtype)
+    shape = np.shape(array) if isinstance(array, _NUMBERS) else tuple(indexable(array, name, "").shape)
+    return Target(made if len(shape) == 1 else reshaped(made, shape), made)
+
+
+def clear_of(name: str, vector: Array, target: Array, dtype: Dtype) -> Array:
+    """`vector`, or a copy of it where it shares memory with what is written."""
+    if not may_share_memory(vector, target):
+        return vector
+    return map_vectors("copy", {"x": vector}, 1, None, None, None, None, name, dtype)
+
+
+def _is_contiguous(view: Any) -> bool:
+    if isinstance(view, np.ndarray):
+        return view.flags.c_contiguous
+    return all(step == expected for step, expected, extent in _steps(view.shape, view.strides) if extent > 1)
+
+
+def _steps(shape: tuple[int, ...], strides: tuple[int, ...]) -> Iterable[tuple[int, int, int]]:
+    expected = 1
+    for step, extent in zip(reversed(strides), reversed(shape), strict=True):
+        yield step, expected, extent
+        expected *= extent

@@ -1,0 +1,191 @@
+"""Level 1 by SciPy's names: what SciPy's functions give, in place where they write, and every name."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+import scipy.linalg.blas
+from fake_libraries import Array, DeviceArray, InterfaceArray
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyblasgpu import blas
+from pyblasgpu.errors import OverlapError
+from pyblasgpu.testing.reference import integers
+from pyblasgpu.types import DTYPES
+
+letters = st.sampled_from("sdcz")
+increments = st.sampled_from([1, 2, -1, -2, 3])
+offsets = st.integers(0, 3)
+
+
+def pair(letter: str, length: int, contiguous: bool) -> list[np.ndarray]:
+    rng = np.random.default_rng(length)
+    made = [integers(rng, (2 * length,), DTYPES[letter]) for _ in range(2)]
+    return [x[:length].copy() if contiguous else x[::2] for x in made]
+
+
+def spread(x: np.ndarray) -> np.ndarray:
+    """A copy of `x`, contiguous or not as it is."""
+    return x.copy() if x.flags.c_contiguous else x.repeat(2)[::2]
+
+
+def same(name: str, arrays: list[np.ndarray], *arguments, tolerance: float = 0, **options) -> None:
+    """Ours and SciPy's give the same, and leave the same in the arrays."""
+    ours, theirs = ([spread(x) for x in arrays] for _ in range(2))
+    found = getattr(blas, name)(*arguments, *ours, **options)
+    expected = getattr(scipy.linalg.blas, name)(*arguments, *theirs, **options)
+    pairs = zip(found, expected, strict=True) if isinstance(expected, tuple) else [(found, expected)]
+    for one, other in pairs:
+        np.testing.assert_allclose(one, other, rtol=tolerance)
+    for one, other in zip(ours, theirs, strict=True):
+        assert (one == other).all()
+    assert type(found) is type(expected)
+
+
+@given(letters, st.integers(8, 20), offsets, increments, offsets, increments, st.booleans(), st.data())
+@settings(max_examples=150, deadline=None)
+def test_two_vectors(letter, length, offx, incx, offy, incy, contiguous, data):
+    arrays = pair(letter, length, contiguous)
+    most = min((length - 1 - off) // abs(inc) + 1 for off, inc in ((offx, incx), (offy, incy)))
+    n = data.draw(st.integers(0, most))
+    places = {"n": n, "offx": offx, "incx": incx, "offy": offy, "incy": incy}
+    is_complex = DTYPES[letter].is_complex
+    same(f"{letter}axpy", arrays, a=2 - 1j if is_complex else 2, **places)
+    same(f"{letter}copy", arrays, **places)
+    same(f"{letter}swap", arrays, **places)
+    for suffix in "uc" if is_complex else ("",):
+        same(f"{letter}dot{suffix}", arrays, **places)
+    rot = {"c": "csrot", "z": "zdrot"}.get(letter, f"{letter}rot")
+    for overwrite in ({}, {"overwrite_x": 1, "overwrite_y": 1}):
+        same(rot, arrays, c=3, s=4, **places, **overwrite)
+        if not is_complex:
+            same(f"{letter}rotm", arrays, param=[-1, 2, 3, 4, 5], **places, **overwrite)
+
+
+@given(letters, st.integers(8, 20), offsets, st.integers(1, 3), st.booleans(), st.data())
+@settings(max_examples=100, deadline=None)
+def test_one_vector(letter, length, offx, incx, contiguous, data):
+    arrays = pair(letter, length, contiguous)[:1]
+    n = data.draw(st.integers(1, (length - 1 - offx) // incx + 1))
+    places = {"n": n, "offx": offx, "incx": incx}
+    prefix = {"c": "sc", "z": "dz"}.get(letter, letter)
+    same(f"{prefix}nrm2", arrays, tolerance=1e-6, **places)
+    same(f"{prefix}asum", arrays, **places)
+    same(f"i{letter}amax", arrays, **places)
+    same(f"{letter}scal", arrays, 3, **places)
+    if letter in "cz":
+        name = {"c": "csscal", "z": "zdscal"}[letter]
+        same(name, arrays, 3, **places)
+        same(name, arrays, 3, overwrite_x=1, **places)
+
+
+def test_defaults_are_scipys():
+    x, y = np.arange(6.0), np.arange(7.0)
+    for name in ("daxpy", "dcopy", "dswap", "ddot"):
+        same(name, [x, y])
+        same(name, [x[:5], y], incx=2)
+    same("drot", [x[:5], y], c=3, s=4, incx=2, incy=2)
+    same("dscal", [x], 3, incx=-1)
+    same("dasum", [x], incx=-1)
+
+
+def test_other_arrays_are_cast_and_copied():
+    x = [1, 2, 3]
+    assert blas.daxpy(x, [1, 1, 1]).tolist() == [2, 3, 4]
+    y = np.ones(3, np.float32)
+    assert blas.daxpy(x, y).dtype == np.float64 and (y == 1).all()
+    read_only = np.ones(3)
+    read_only.flags.writeable = False
+    assert blas.daxpy(x, read_only).tolist() == [2, 3, 4] and (read_only == 1).all()
+    grid = np.ones((2, 3))
+    assert blas.dscal(2, grid) is grid and (grid == 2).all()
+    assert blas.ddot(2.0, 3.0) == 6
+    same_array = np.ones(3)
+    assert blas.daxpy(same_array, same_array) is same_array and (same_array == 2).all()
+
+
+BAD = [
+    (lambda x: blas.daxpy(x, x[:3]), ValueError, r"daxpy: y has 3 elements, and n=6, offy=0, incy=1"),
+    (lambda x: blas.daxpy(x, x, incx=0), ValueError, "daxpy: incx is 0"),
+    (lambda x: blas.daxpy(x, x, offx=6), ValueError, "daxpy: offx=6 is outside of x, of 6 elements"),
+    (lambda x: blas.daxpy(x, x, n=2.5), ValueError, "daxpy: n=2.5 is no integer"),
+    (lambda x: blas.daxpy(x, x, a=1j), TypeError, "daxpy: a"),
+    (lambda x: blas.daxpy(x + 1j, x), TypeError, "daxpy: x is complex"),
+    (lambda x: blas.dnrm2(x, incx=-1), ValueError, "dnrm2: incx=-1 is negative"),
+    (lambda x: blas.idamax(x, incx=-1), ValueError, "idamax: incx=-1 is negative"),
+    (lambda x: blas.ddot([], []), ValueError, "ddot: offx=0 is outside of x, of 0 elements"),
+    (lambda x: blas.zdscal(1j, x), TypeError, "zdscal: a"),
+    (lambda x: blas.dswap(x, x), OverlapError, "dswap: x shares memory with y"),
+    (lambda x: blas.dcopy(object(), x), TypeError, "dcopy: x"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), BAD)
+def test_what_is_refused(call, error, message):
+    x = np.arange(6.0)
+    with pytest.raises(error, match=message):
+        call(x)
+    assert (x == np.arange(6)).all()
+
+
+# --------------------------------------------------------------------------------------- all of the names
+
+SCIPYS = {
+    name for name in dir(scipy.linalg.blas) if callable(getattr(scipy.linalg.blas, name)) and name[0] != "_"
+}
+LEVEL2 = ("gemv", "symv", "hemv", "ger", "geru", "gerc", "syr", "her", "syr2", "her2", "trmv", "trsv")
+PENDING = {letter + stem for letter in DTYPES for stem in LEVEL2} - set(blas.__all__)
+FUNCTIONS = sorted(SCIPYS - PENDING - {"get_blas_funcs", "find_best_blas_type"})
+
+
+def test_no_name_is_missing():
+    assert set(blas.__all__) >= SCIPYS - PENDING
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_parameters_are_scipys(name):
+    """In SciPy's order: needed ones, then optional ones."""
+    first = getattr(scipy.linalg.blas, name).__doc__.splitlines()[0]
+    listed = first[first.index("(") + 1 : first.rindex(")")].replace("[", "").replace("]", "")
+    parameters = inspect.signature(getattr(blas, name)).parameters
+    assert list(parameters) == [each for each in listed.split(",") if each]
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("name", ["dot", "dotu", "dotc", "nrm2", "axpy", "gbmv", "tpsv"])
+def test_get_blas_funcs_knows_scipys_other_names(name, letter):
+    dtype = DTYPES[letter].name
+    try:
+        expected = scipy.linalg.blas.get_blas_funcs(name, dtype=dtype)
+    except ValueError:
+        with pytest.raises(ValueError, match="could not be found"):
+            blas.get_blas_funcs(name, dtype=dtype)
+        return
+    found = blas.get_blas_funcs(name, dtype=dtype)
+    assert found.typecode == expected.typecode and found.dtype == expected.dtype
+
+
+def test_banded_and_packed_matrices_are_scipys():
+    rng = np.random.default_rng(1)
+    a, x = rng.standard_normal((3, 5)), rng.standard_normal(5)
+    expected = scipy.linalg.blas.dgbmv(5, 5, 1, 1, 2.0, a, x, trans=1)
+    assert (blas.dgbmv(5, 5, 1, 1, 2.0, a, x, trans=1) == expected).all()
+    y = np.ones(5)
+    assert blas.dsbmv(2, 1.0, a, x, beta=1.0, y=y, overwrite_y=1) is y
+    packed = rng.standard_normal(15)
+    assert (blas.dtpsv(5, packed, x) == scipy.linalg.blas.dtpsv(5, packed, x)).all()
+    assert blas.drotg(3, 4) == scipy.linalg.blas.drotg(3, 4)
+    assert (blas.srotmg(1, 2, 3, 4) == scipy.linalg.blas.srotmg(1, 2, 3, 4)).all()
+    with pytest.raises(TypeError, match="missing a required argument: 'x'"):
+        blas.dgbmv(5, 5, 1, 1, 2.0, a)
+
+
+@pytest.mark.parametrize("kind", [DeviceArray, InterfaceArray])
+def test_banded_matrices_on_a_device_are_refused(kind):
+    a, x = np.ones((3, 5)), np.ones(5)
+    with pytest.raises(NotImplementedError, match="dgbmv: a is on a device"):
+        blas.dgbmv(5, 5, 1, 1, 2.0, kind(a), kind(x))
+    assert (blas.dgbmv(5, 5, 1, 1, 2.0, Array(a), Array(x)) == blas.dgbmv(5, 5, 1, 1, 2.0, a, x)).all()
