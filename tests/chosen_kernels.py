@@ -17,9 +17,9 @@ from pyblasgpu.gpu import backend
 from pyblasgpu.gpu.compile import KernelSource
 from pyblasgpu.gpu.device import Device, known, names
 from pyblasgpu.kernels.common.triangle_panel import Variant
+from pyblasgpu.kernels.gemm.form import Form
 from pyblasgpu.kernels.registry import family_of
 from pyblasgpu.tuning.compile_pool import source_of
-from pyblasgpu.types import Region, Uplo
 
 #: What modules that compile are marked with.
 NEEDS_COMPILER = pytest.mark.skipif(bool(backend.why_unavailable()), reason=str(backend.why_unavailable()))
@@ -93,8 +93,7 @@ def of_triangles() -> list[Chosen]:
     """Those of layout `nt`, which SYRK and HERK take most often, for a triangle of C."""
 
     def source(config):
-        region = Region.HERMITIAN_LOWER if config.dtype in "cz" else Region.LOWER
-        return family_of(config.STEM).source(config, region=region)
+        return family_of(config.STEM).source(config, Form.TRIANGLE)
 
     return [
         chosen._replace(source=source(chosen.config), name=f"{chosen.name}-triangle")
@@ -117,12 +116,11 @@ def tightest() -> list[Chosen]:
 
 #: Of families that need no tuning, what ``source`` takes beside the Config, for a kernel with much to do.
 ARGUMENTS: dict[str, tuple] = {
-    "copy_scaled": (True, False, True, False),
-    "diagonal_blocks": (Uplo.LOWER, True, False),
+    "copy_scaled": (True, False),
+    "diagonal_blocks": (False,),
     "level1_map": ("rot",),
     "level1_reduce": ("nrm2",),
-    "pack": (True, False),
-    "symmetrize": (Region.HERMITIAN_LOWER,),
+    "pack": (False,),
     "trsm_small": (Variant(unit=False, conj=True, t_by_rows=True, b_by_rows=True),),
     "trsv": (Variant(unit=False, conj=True, t_by_rows=True, b_by_rows=True),),
 }

@@ -16,8 +16,19 @@ from region_mask import mask
 from pyblasgpu.dispatch import compile_ahead
 from pyblasgpu.gpu import launch, workspace
 from pyblasgpu.gpu.device import known
+from pyblasgpu.kernels.common.options import (
+    CONJUGATE,
+    HERMITIAN,
+    MIRRORED,
+    STRICT,
+    TRIANGLE,
+    UPPER,
+    ZERO,
+    options_of,
+)
 from pyblasgpu.kernels.common.tile_scheduler import TileSchedule
 from pyblasgpu.kernels.copy.packing import Packing
+from pyblasgpu.kernels.gemm.form import Form
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import (
     copies,
@@ -112,15 +123,17 @@ class FakeKernel:
         if self.flags.get("solved"):
             self._solve_at_once(grid, pointers, numbers, alpha)
             return
+        region, conj = self._region(numbers[3]), bool(numbers[3] & CONJUGATE)
         if config.persistent:
-            (*pointers, _, _), batch, numbers = self._walked(grid, pointers, numbers)
-        m, n, k, lda, ldb, ldc, *batch_strides = numbers
-        assert config.persistent or grid[:2] == (config.grid(m, n, self.flags["region"]), 1)
+            (*pointers, _, _), batch, numbers = self._walked(grid, pointers, numbers, region)
+        m, n, k, _, lda, ldb, ldc, *batch_strides = numbers
+        assert config.persistent or grid[:2] == (config.grid(m, n, region), 1)
+        assert self.flags["form"] is Form.of(region)
         if config.packed:
             operands = zip(config.packings, pointers, (m, n), (lda, ldb), batch_strides)
             a, b = (self._packed(*each, k, batch) for each in operands)
             c = self._view(pointers[2], m, n, 1, ldc, batch, batch_strides[2])
-            self._update(c, alpha * (a @ b.swapaxes(1, 2)), beta)
+            self._update(c, alpha * (a @ b.swapaxes(1, 2)), beta, region)
             return
         strides = (
             (lda, 1) if config.trans_a else (1, lda),
@@ -133,12 +146,12 @@ class FakeKernel:
             assert lead % width == 0 and step % width == 0
             assert config.stages > 1 or extent % width == 0
         a, b, c = (
-            self._view(pointer, *extents, *steps, batch, step, self.flags.get(f"conj_{name}", False))
+            self._view(pointer, *extents, *steps, batch, step, self.flags["conj"] and name == "a")
             for name, pointer, extents, steps, step in zip(
                 "abc", pointers, ((m, k), (k, n), (m, n)), strides, batch_strides
             )
         )
-        self._update(c, alpha * (a @ b), beta)
+        self._update(c, alpha * ((a @ b).conj() if conj else a @ b), beta, region)
 
     gemm_mma = gemm_simt
 
@@ -147,7 +160,7 @@ class FakeKernel:
         (m, n, ldt, ldc), (t, c, _), config = numbers, pointers, self.source.config
         triangle = self.flags["triangle"]
         uplo, of = triangle.uplo, "a" if triangle.on_left else "b"
-        transposed, conj = (config.trans_a, config.trans_b)[of == "b"], self.flags[f"conj_{of}"]
+        transposed, conj = (config.trans_a, config.trans_b)[of == "b"], self.flags["conj"]
         assert grid == (config.grid(m, n), 1, 1)
         order = m if of == "a" else n
         t = self._view(t, order, order, *((ldt, 1) if transposed else (1, ldt)), 1, 0, conj)
@@ -158,11 +171,11 @@ class FakeKernel:
             t, c = t[:, ::-1, ::-1], c[:, ::-1]
         self._solve(read_part(t, Uplo.LOWER, self.flags["solved"]), c, alpha)
 
-    def _walked(self, grid, pointers, numbers):
+    def _walked(self, grid, pointers, numbers, region):
         """Of a persistent product what an ordinary one is told."""
-        m, n, k, tiles, rounds, run, longer, *strides = numbers
+        m, n, k, options, tiles, rounds, run, longer, *strides = numbers
         config, (blocks, *others) = self.source.config, grid
-        stripes, per_matrix = -(-k // config.BLK_K), config.grid(m, n, self.flags["region"])
+        stripes, per_matrix = -(-k // config.BLK_K), config.grid(m, n, region)
         batch = tiles // per_matrix
         schedule = TileSchedule(blocks, tiles, rounds, run, longer)
         assert others == [1, 1] and tiles == batch * per_matrix
@@ -170,7 +183,7 @@ class FakeKernel:
             TileSchedule.of_whole_tiles(blocks, tiles),
             TileSchedule.stream_k(blocks, tiles, stripes),
         )
-        return pointers, batch, (m, n, k, *strides)
+        return pointers, batch, (m, n, k, options, *strides)
 
     def _packed(self, packing, pointer, extent, lead, step, k, batch):
         """The matrices of a packed operand: shape (batch, extent, k)."""
@@ -180,9 +193,14 @@ class FakeKernel:
         i, kk = np.ogrid[:extent, :k]
         return elements[:, packing.place(i, kk, extent, k)]
 
-    def _update(self, c, value, beta):
+    @staticmethod
+    def _region(options):
+        """The region that options tell."""
+        bits = options & (TRIANGLE | UPPER | HERMITIAN | STRICT)
+        return next(region for region in Region if options_of(region) == bits)
+
+    def _update(self, c, value, beta, region):
         """Of the matrices `c` the kernel's part := value + beta c."""
-        region = self.flags["region"]
         if region.hermitian:
             for matrix in (value, c):
                 diagonal = np.arange(c.shape[1])
@@ -190,48 +208,49 @@ class FakeKernel:
         np.copyto(c, value + beta * c if beta != 0 else value, where=mask(region, *c.shape[1:]))
 
     def pack(self, grid, pointers, numbers):
-        extent, k, *steps, _, _, _, source_step, target_step = numbers
-        config, conj = self.source.config, self.flags["conj"]
+        extent, k, options, *steps, _, _, _, source_step, target_step = numbers
+        config, conj = self.source.config, bool(options & CONJUGATE)
         packing = Packing("cbl", config.BLK, config.BLK_K, config.PAD)
         assert grid[:2] == (config.grid(extent, k), 1)
-        assert tuple(numbers[4:7]) == packing.steps(extent, k) and pointers[1] % 16 == 0
+        assert tuple(numbers[5:8]) == packing.steps(extent, k) and pointers[1] % 16 == 0
         source = self._view(pointers[0], extent, k, *steps, grid[2], source_step, conj)
         target = self._view(pointers[1], packing.size(extent, k), 1, 1, 1, grid[2], target_step)
         for matrix, into in zip(source, target):
             into[:, 0] = packed(packing, matrix)
 
     def split_k_reduce(self, grid, pointers, numbers, alpha, beta):
-        m, n, count, lead, ldc, step = numbers
+        m, n, count, options, lead, ldc, step = numbers
         assert grid == (self.source.config.grid(lead, n), 1, 1)
         # it reads 16 bytes at a time, whole columns and what lies between them
         assert not any(stride * self.dtype.itemsize % 16 for stride in (lead, step)) and pointers[0] % 16 == 0
         assert pointers[1] % self.dtype.itemsize == 0 and m <= lead and n * lead <= step
         partials = self._view(pointers[0], m, n, 1, lead, count, step)
         c = self._view(pointers[1], m, n, 1, ldc, 1, 0)
-        self._update(c, alpha * sum(partials[1:], start=partials[0])[None], beta)
+        self._update(c, alpha * sum(partials[1:], start=partials[0])[None], beta, self._region(options))
 
     def symmetrize(self, grid, pointers, numbers, beta):
-        n, lead, *steps, w_step, c_step = numbers
-        region = self.flags["region"]
+        n, options, lead, *steps, w_step, c_step = numbers
+        region = self._region(options)
         assert grid[:2] == (self.source.config.grid(n, region), 1)
         assert pointers[0] % 16 == 0 and lead * self.dtype.itemsize % 16 == 0 and n <= lead
         w = self._view(pointers[0], n, n, 1, lead, grid[2], w_step)
         mirrored = w.swapaxes(1, 2)
         c = self._view(pointers[1], n, n, *steps, grid[2], c_step)
-        self._update(c, w + (mirrored.conj() if region.hermitian else mirrored), beta)
+        self._update(c, w + (mirrored.conj() if region.hermitian else mirrored), beta, region)
 
     def copy_scaled(self, grid, pointers, numbers, alpha):
-        m, n, *steps, source_step, target_step = numbers
+        m, n, options, *steps, source_step, target_step = numbers
+        region, zero, conj = self._region(options), bool(options & ZERO), bool(options & CONJUGATE)
         assert grid[:2] == (self.source.config.grid(m, n), 1)
-        source = self._view(pointers[0], m, n, *steps[:2], grid[2], source_step, self.flags["conj"])
+        source = self._view(pointers[0], m, n, *steps[:2], grid[2], source_step, conj)
         target = self._view(pointers[1], m, n, *steps[2:], grid[2], target_step)
-        scaled = np.zeros_like(target) if self.flags["zero"] else alpha * source
-        if self.flags["region"].hermitian and not self.flags["zero"]:
+        scaled = np.zeros_like(target) if zero else alpha * source
+        if region.hermitian and not zero:
             diagonal = np.arange(m)
             scaled[:, diagonal, diagonal] = (alpha * source.real)[:, diagonal, diagonal].real
-        np.copyto(target, scaled, where=mask(self.flags["region"], m, n))
-        if self.flags["mirrored"]:
-            other = scaled.conj() if self.flags["region"].hermitian else scaled
+        np.copyto(target, scaled, where=mask(region, m, n))
+        if options & MIRRORED:
+            other = scaled.conj() if region.hermitian else scaled
             np.copyto(target, other.swapaxes(1, 2), where=mask(Region.STRICT_LOWER, m, n).T)
 
     def _leaf(self, grid, pointers, numbers):

@@ -43,5 +43,8 @@ def compile_job(stem, config, flags, cc) -> Compiled | str:
 
 def kernels(count: int) -> list[KernelSource]:
     """So many kernels, at most 64."""
-    flags = product("sdcz", *[(False, True)] * 4)
-    return [copy_scaled.source(copy_scaled.CopyScaled(dtype), *each) for dtype, *each in islice(flags, count)]
+    flags = product("sdcz", (32, 16, 8, 4), *[(False, True)] * 2)
+    return [
+        copy_scaled.source(copy_scaled.CopyScaled(dtype, DIM_Y=size), *each)
+        for dtype, size, *each in islice(flags, count)
+    ]

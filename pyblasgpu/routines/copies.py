@@ -11,6 +11,7 @@ from typing import NamedTuple
 from ..dispatch.choose import select
 from ..dispatch.operand_copies import ALIGNED
 from ..gpu.device import current
+from ..kernels.common.options import options_of
 from ..kernels.copy import copy_scaled, pack
 from ..kernels.copy.packing import Packing
 from ..operands import Operand
@@ -85,14 +86,17 @@ def _emit(
 ) -> None:
     device = current(launches.device)
     config = select(copy_scaled.STEM, launches.dtype, "", (target.rows, target.cols), device).config
-    kernel = copy_scaled.source(config, source.conj, zero, source.by_rows, target.by_rows, region, mirrored)
-    launches.emit(kernel, config.grid(target.rows, target.cols), (source, target), _integers, (factor,))
+    kernel = copy_scaled.source(config, source.by_rows, target.by_rows)
+    options = options_of(region, conj=source.conj, zero=zero, mirrored=mirrored)
+
+    def integers(source: Operand, target: Operand) -> tuple:
+        return target.rows, target.cols, options, *_strides(source, target)
+
+    launches.emit(kernel, config.grid(target.rows, target.cols), (source, target), integers, (factor,))
 
 
-def _integers(source: Operand, target: Operand) -> tuple:
+def _strides(source: Operand, target: Operand) -> tuple:
     return (
-        target.rows,
-        target.cols,
         source.row_stride,
         source.col_stride,
         target.row_stride,
@@ -136,13 +140,13 @@ def emit_packed(launches: LaunchList, operand: Operand, packing: Packing) -> Pac
     config = select(pack.STEM, launches.dtype, "", (extent, k), current(launches.device)).config.serving(
         packing
     )
-    kernel = pack.source(config, source.conj, source.by_rows)
+    kernel, options = pack.source(config, source.by_rows), options_of(conj=source.conj)
     memory = launches.scratch(packing.size(extent, k), 1, source.batch)
     steps = packing.steps(extent, k)
 
     def integers(source: Operand, memory: Operand) -> tuple:
         strides = source.row_stride, source.col_stride, *steps, source.batch_stride, memory.batch_stride
-        return extent, k, *strides
+        return extent, k, options, *strides
 
     launches.emit(kernel, config.grid(extent, k), (source, memory), integers, ())
     if source.batch != operand.batch:

@@ -17,8 +17,10 @@ from ..dispatch.choose import select
 from ..dispatch.operand_copies import ALIGNED
 from ..dispatch.split_k import STREAM_K, tile_schedule_of
 from ..gpu.device import current
+from ..kernels.common.options import options_of
 from ..kernels.copy import split_k_reduce
 from ..kernels.gemm.config import GemmConfig
+from ..kernels.gemm.form import Form, relative_conjugation
 from ..kernels.registry import FAMILIES
 from ..operands import Operand
 from ..types import Region
@@ -217,14 +219,14 @@ def _emit_sum(launches: LaunchList, product: GemmArguments, partials: Operand) -
     chosen = select(
         split_k_reduce.STEM, launches.dtype, "", (c.rows, c.cols), current(launches.device)
     ).config
-    config = chosen.serving(count)
+    config, options = chosen.serving(count), options_of(product.region)
 
     def integers(first: Operand, c: Operand) -> tuple:
-        return c.rows, c.cols, count, first.col_stride, c.col_stride, first.batch_stride
+        return c.rows, c.cols, count, options, first.col_stride, c.col_stride, first.batch_stride
 
     blocks, operands = config.grid(partials.col_stride, c.cols), (partials.matrices(0, 1), c)
     launches.emit(
-        split_k_reduce.source(config, product.region),
+        split_k_reduce.source(config),
         blocks,
         operands,
         integers,
@@ -253,12 +255,14 @@ def _emit_kernel(
 ) -> None:
     """The launch; `leads` are the strides of A, B that are not 1."""
     alpha, a, b, beta, c, region, _ = product
-    kernel = FAMILIES[config.STEM].source(config, a.conj, b.conj, region)
+    conj, conj_sums = relative_conjugation(a.conj, b.conj)
+    kernel = FAMILIES[config.STEM].source(config, Form.of(region), conj)
+    options = options_of(region, conj_sums)
 
     def integers(a: Operand, b: Operand, c: Operand, *_) -> tuple:
         tiles_of_blocks = schedule[1:] if schedule else ()
         strides = (*leads, c.col_stride, a.batch_stride, b.batch_stride, c.batch_stride)
-        return c.rows, c.cols, k, *tiles_of_blocks, *strides
+        return c.rows, c.cols, k, options, *tiles_of_blocks, *strides
 
     tiles = config.grid(c.rows, c.cols, region)
     schedule = tile_schedule_of(config, tiles * c.batch, k, current(launches.device), stream_k)

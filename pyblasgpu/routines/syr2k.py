@@ -7,12 +7,15 @@ That reads C once, and no block computes what is beyond the diagonal in vain, bu
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..dispatch.algorithms import SYMMETRIZE, syr2k_algorithm
 from ..dispatch.choose import select
 from ..dispatch.decisions import Algorithm
 from ..dispatch.leaf import runs
 from ..dispatch.split_k import partial_bytes
 from ..gpu.device import current
+from ..kernels.common.options import options_of
 from ..kernels.copy import symmetrize
 from ..operands import Operand
 from ..types import Uplo
@@ -111,9 +114,9 @@ def _emit_symmetrized(
             symmetrize.STEM, launches.dtype, "", (c.rows, c.cols), current(launches.device)
         ).config
         beta = 0.0 if triangle.overwrite else BETA
-        blocks = config.grid(c.rows, region)
-        launches.emit(symmetrize.source(config, region), blocks, (w, c), _integers, (beta,))
+        blocks, integers = config.grid(c.rows, region), partial(_integers, options_of(region))
+        launches.emit(symmetrize.source(config), blocks, (w, c), integers, (beta,))
 
 
-def _integers(w: Operand, c: Operand) -> tuple:
-    return c.rows, w.col_stride, c.row_stride, c.col_stride, w.batch_stride, c.batch_stride
+def _integers(options: int, w: Operand, c: Operand) -> tuple:
+    return c.rows, options, w.col_stride, c.row_stride, c.col_stride, w.batch_stride, c.batch_stride

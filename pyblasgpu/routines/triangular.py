@@ -275,11 +275,6 @@ class FusedOperands(NamedTuple):
         return (self.t, self.c) if self.of_a else (self.c, self.t)
 
     @property
-    def conjs(self) -> tuple[bool, bool]:
-        """Which of A and B is meant conjugated."""
-        return (self.t.conj, False) if self.of_a else (False, self.t.conj)
-
-    @property
     def layout(self) -> str:
         """That of A and B, as a GEMM Config tells layouts apart."""
         a, b = self.factors

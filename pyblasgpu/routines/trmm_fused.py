@@ -13,11 +13,12 @@ from ..dispatch.choose import select
 from ..dispatch.decisions import KernelChoice
 from ..errors import BackendUnavailable
 from ..gpu.device import current
+from ..kernels.common.options import options_of
 from ..kernels.gemm import trmm_fused
 from ..kernels.registry import FAMILIES
 from ..kernels.trmm import diagonal_blocks
 from ..operands import Operand
-from ..types import Diag, Side, Uplo
+from ..types import Diag, Region, Side, Uplo
 from .gemm import contiguous, match_alignment
 from .launch_list import ALPHA, LaunchList
 from .triangular import FusedOperands, fused_operands
@@ -83,16 +84,18 @@ def emit(launches: LaunchList, fused: FusedTrmm, diag: Diag) -> None:
     (t, c, triangle), config, lead = fused.operands, fused.choice.config, fused.operands.lead
     with launches.temporary():
         blocks, flags = (launches.scratch(count, 1, 1) for count in fused.scratch)
-        _emit_blocks(launches, fused, diag, (blocks, flags), (t.rows, fused.block, flags.rows, lead))
-        kernel = FAMILIES[config.STEM].source(config, *fused.operands.conjs, triangle=triangle)
+        _emit_blocks(launches, fused, diag, (blocks, flags))
+        kernel = FAMILIES[config.STEM].source(config, conj=t.conj, triangle=triangle)
         operands, grid = (t._replace(conj=False), blocks, flags, c), config.grid(c.rows, c.cols)
         launches.emit(kernel, grid, operands, lambda *_: (c.rows, c.cols, lead, c.col_stride), (ALPHA,))
 
 
-def _emit_blocks(launches: LaunchList, fused: FusedTrmm, diag: Diag, scratch: tuple, integers: tuple) -> None:
+def _emit_blocks(launches: LaunchList, fused: FusedTrmm, diag: Diag, scratch: tuple) -> None:
     """The diagonal blocks of T into scratch, and flags."""
-    t, _, triangle = fused.operands
+    (t, _, triangle), (_, flags) = fused.operands, scratch
     choice = select(diagonal_blocks.STEM, launches.dtype, "", (t.rows,), current(launches.device))
-    kernel = diagonal_blocks.source(choice.config, triangle.uplo, diag is Diag.UNIT, contiguous(t))
-    operands, blocks = (t, *scratch), choice.config.grid(*integers[:2])
+    kernel = diagonal_blocks.source(choice.config, contiguous(t))
+    options = options_of(Region.of(triangle.uplo), unit=diag is Diag.UNIT)
+    operands, blocks = (t, *scratch), choice.config.grid(t.rows, fused.block)
+    integers = t.rows, fused.block, flags.rows, options, fused.operands.lead
     launches.emit(kernel, blocks, operands, lambda *_: integers, ())

@@ -65,6 +65,6 @@ def emit(
     choice = choices[block.b.rows]
     config, lead = match_alignment(choice.config, *operands.factors), operands.lead
     launches.choices.append(replace(choice, config=config))
-    kernel = FAMILIES[config.STEM].source(config, *operands.conjs, triangle=triangle, solved=diag)
+    kernel = FAMILIES[config.STEM].source(config, conj=t.conj, triangle=triangle, solved=diag)
     arguments, grid = (t._replace(conj=False), c, launches.flags()), config.grid(c.rows, c.cols)
     launches.emit(kernel, grid, arguments, lambda *_: (c.rows, c.cols, lead, c.col_stride), (alpha,))

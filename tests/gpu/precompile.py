@@ -47,15 +47,15 @@ def every_variant(letter: str, m: int, n: int, k: int) -> list[KernelSource]:
     """The kernels for products of this size with operands that lie in any way."""
     conjs = (False, True) if DTYPES[letter].is_complex else (False,)
     found = [
-        copy_scaled.source(FIXED[copy_scaled.STEM].config(letter, "", {}), conj, False, *by_rows)
-        for conj, by_rows in product(conjs, product((False, True), repeat=2))
+        copy_scaled.source(FIXED[copy_scaled.STEM].config(letter, "", {}), *by_rows)
+        for by_rows in product((False, True), repeat=2)
     ]
     for stem in families_of("gemm", letter):
         source = family_of(stem).source
         for layout in FAMILIES[stem].layouts:
             tile = select(stem, DTYPES[letter], layout, (m, n, k), current()).config
             unaligned = {tile.with_vector_width(a, b) for a, b in product((1, 2, 4), repeat=2)}
-            found += [source(*which) for which in product(unaligned, conjs, conjs)]
+            found += [source(config, conj=conj) for config, conj in product(unaligned, conjs)]
     return found
 
 

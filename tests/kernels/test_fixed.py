@@ -16,7 +16,7 @@ from pyblasgpu.kernels.gemm import mma as gemm_mma
 from pyblasgpu.kernels.trsm import small as trsm_small
 from pyblasgpu.kernels.trsv import kernel as trsv
 from pyblasgpu.tuning.compile_pool import complaint
-from pyblasgpu.types import DTYPES, Region
+from pyblasgpu.types import DTYPES
 
 pytestmark = chosen_kernels.NEEDS_COMPILER
 
@@ -40,11 +40,10 @@ def test_sums_of_partials_keep_everything_in_registers(letter, partials):
     assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
 
 
-@pytest.mark.parametrize("region", [Region.UPPER, Region.HERMITIAN_LOWER])
 @pytest.mark.parametrize("letter", DTYPES)
-def test_mirror_images_are_added_in_registers(letter, region):
+def test_mirror_images_are_added_in_registers(letter):
     config = FIXED[symmetrize.STEM].config(letter, "", {})
-    report = compile_here(symmetrize.source(config, region), CC).resources
+    report = compile_here(symmetrize.source(config), CC).resources
     assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
 
 
@@ -67,15 +66,14 @@ def test_few_right_hand_sides_are_solved_in_registers(letter, columns, name, by_
 def test_packing_keeps_everything_in_registers(letter, read_by_rows, cc):
     for packing in (Packing("row", 96, 8), Packing("cbl", 128, 16, 4)):
         config = FIXED[pack.STEM].config(letter, "", {}).serving(packing)
-        report = compile_here(pack.source(config, letter in "cz", read_by_rows), cc).resources
+        report = compile_here(pack.source(config, read_by_rows), cc).resources
         assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
 
 
-@pytest.mark.parametrize("region", [Region.STRICT_LOWER, Region.HERMITIAN_LOWER])
 @pytest.mark.parametrize("letter", DTYPES)
-def test_triangles_are_copied_in_registers(letter, region):
+def test_copies_keep_everything_in_registers(letter):
     config = FIXED[copy_scaled.STEM].config(letter, "", {})
-    source = copy_scaled.source(config, letter in "cz", False, True, False, region)
+    source = copy_scaled.source(config, True, False)
     report = compile_here(source, CC).resources
     assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
     if letter in "sc":

@@ -73,7 +73,7 @@ def test_a_kernel_in_place_touches_memory_after_its_wait(stem, letter, solved):
         if (variant := fused_variant(config, Triangle.LOWER_LEFT))
     )
     chosen = min(variants, key=length)
-    source = family_of(stem).source(chosen, True, triangle=Triangle.LOWER_LEFT, solved=solved)
+    source = family_of(stem).source(chosen, conj=True, triangle=Triangle.LOWER_LEFT, solved=solved)
     before, after = before_and_after_wait(source)
     assert re.search(TOUCHES, after) and not re.search(TOUCHES, before)
     assert not re.search(r"\b(ret|exit);", before)

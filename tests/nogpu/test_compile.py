@@ -61,7 +61,7 @@ from pyblasgpu.kernels.copy import copy_scaled
 
 if sys.argv[1] == "again":
     compile.compile_kernel = None
-source = copy_scaled.source(copy_scaled.CopyScaled("s"), False, False, True, True)
+source = copy_scaled.source(copy_scaled.CopyScaled("s"), True, True)
 found = compile.compile_source(source, (9, 0))
 assert found is compile.compile_source(source, (9, 0))
 print(len(found.cubin), found.entry, found.resources.registers)
@@ -87,15 +87,15 @@ def test_a_second_process_compiles_nothing(home):
     assert first.stdout == second.stdout
 
 
-SOURCE = copy_scaled.source(copy_scaled.CopyScaled("s"), False, False, True, True)
+SOURCE = copy_scaled.source(copy_scaled.CopyScaled("s"), True, True)
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        copy_scaled.source(copy_scaled.CopyScaled("s"), False, True, True, True),
-        copy_scaled.source(copy_scaled.CopyScaled("d"), False, False, True, True),
-        copy_scaled.source(copy_scaled.CopyScaled("s", DIM_Y=4), False, False, True, True),
+        copy_scaled.source(copy_scaled.CopyScaled("s"), True, False),
+        copy_scaled.source(copy_scaled.CopyScaled("d"), True, True),
+        copy_scaled.source(copy_scaled.CopyScaled("s", DIM_Y=4), True, True),
         replace(SOURCE, threads=128),
         replace(SOURCE, min_blocks=2),
         replace(SOURCE, shared_bytes=64),

@@ -15,6 +15,8 @@ from matrices import in_order, same
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.frontend.call import launch_list_of
 from pyblasgpu.gpu.device import known
+from pyblasgpu.kernels.common.options import options_of
+from pyblasgpu.kernels.gemm.form import Form
 from pyblasgpu.kernels.gemm.mma import GemmMma
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import trmm_by_levels
@@ -200,8 +202,8 @@ def test_a_triangle_is_walked_over(monkeypatch):
     with override(config.STEM, config), override("splits", 0):
         launches = launch_list_of("syrk")(2, a, 3, c, uplo=Uplo.UPPER)
     (step,) = launches.entries
-    assert step.source.name == "gemm_mma" and dict(step.source.flags)["region"] is Region.UPPER
-    assert step.integers[3] == 16 * 17 // 2
+    assert step.source.name == "gemm_mma" and dict(step.source.flags)["form"] is Form.TRIANGLE
+    assert step.integers[3:5] == (options_of(Region.UPPER), 16 * 17 // 2)
 
 
 def test_what_is_launched_for_a_symmetric_product(monkeypatch):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from region_mask import mask
 
-from pyblasgpu.errors import ConfigError
+from pyblasgpu.kernels.common.options import options_of
 from pyblasgpu.kernels.copy import copy_scaled
 from pyblasgpu.kernels.copy.copy_scaled import CopyScaled
 from pyblasgpu.testing.reference import fenced, integers
@@ -32,13 +32,14 @@ def launch(
     mirrored=False,
 ):
     config = CopyScaled(letter, 8, 16, 8, 4)
-    kernel = copy_scaled.source(config, conj, zero, read_by_rows, write_by_rows, region, mirrored)
+    kernel = copy_scaled.source(config, read_by_rows, write_by_rows)
+    options = options_of(region, conj=conj, zero=zero, mirrored=mirrored)
     m, n = target.shape
     run(
         kernel,
         config.grid(m, n),
         (source, target),
-        (m, n, *strides(source), *strides(target), 0, 0),
+        (m, n, options, *strides(source), *strides(target), 0, 0),
         (alpha,),
     )
 
@@ -144,8 +145,3 @@ def test_an_infinite_diagonal_stays_real():
     target, _ = fenced(np.full((3, 3), complex(np.inf, np.nan)), "C")
     launch("z", target, target, 2, region=Region.HERMITIAN_LOWER)
     assert (target.diagonal() == np.inf).all()
-
-
-def test_unknown_parts_are_refused():
-    with pytest.raises(ConfigError, match="region in"):
-        copy_scaled.source(CopyScaled("d"), False, False, True, True, "left")

@@ -10,7 +10,9 @@ import pytest
 
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.common import tile_scheduler
+from pyblasgpu.kernels.common.options import options_of
 from pyblasgpu.kernels.gemm import simt as gemm_simt
+from pyblasgpu.kernels.gemm.form import Form, relative_conjugation
 from pyblasgpu.kernels.gemm.mainloop import reals_read
 from pyblasgpu.kernels.gemm.simt import GemmSimt
 from pyblasgpu.testing.reference import fenced, integers
@@ -71,11 +73,12 @@ def check(
     c, unharmed = fenced(c, "F")
     lead_a, lead_b = strides(a)[1 if tile.trans_a else 2], strides(b)[1 if tile.trans_b else 2]
     steps = (lead_a, lead_b, strides(c)[2], *(strides(x)[0] * (len(x) == batch) for x in (a, b, c)))
+    conj, conj_sums = relative_conjugation(conj_a, conj_b)
     run(
-        kernels.source(tile, conj_a, conj_b, region),
+        kernels.source(tile, Form.of(region), conj),
         tile.grid(m, n, region),
         (a, b, c),
-        (m, n, k, *steps),
+        (m, n, k, options_of(region, conj_sums), *steps),
         (alpha, beta),
         batch,
     )
@@ -195,7 +198,7 @@ def test_infinities_and_nans_reach_what_depends_on_them():
     a, b = np.ones((17, 5), order="F"), np.ones((5, 9), order="F")
     a[3, 2], b[4, 7] = np.inf, np.nan
     c = np.zeros((17, 9), order="F")
-    run(gemm_simt.source(tile), tile.grid(17, 9), (a, b, c), (17, 9, 5, 17, 5, 17, 0, 0, 0), (1.0, 0.0))
+    run(gemm_simt.source(tile), tile.grid(17, 9), (a, b, c), (17, 9, 5, 0, 17, 5, 17, 0, 0, 0), (1.0, 0.0))
     assert np.isnan(c[:, 7]).all()
     clean = np.delete(c, 7, axis=1)
     assert np.isinf(clean[3]).all()

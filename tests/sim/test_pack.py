@@ -10,6 +10,7 @@ import pytest
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.errors import ConfigError
 from pyblasgpu.gpu.simulator import intrinsics as simulator
+from pyblasgpu.kernels.common.options import options_of
 from pyblasgpu.kernels.copy import pack
 from pyblasgpu.kernels.copy.pack import Pack
 from pyblasgpu.kernels.copy.packing import LAYOUTS, Packing
@@ -51,10 +52,10 @@ def check(letter="s", packing=FORMS[-1], extent=43, k=15, step=(1, 1), by_rows=T
     target, unharmed = fenced(np.full((1, batch * size), np.nan, dtype.name), margin=16)
     steps, per_matrix = strides(source), packing.steps(extent, k)
     run(
-        kernels.source(config, conj, by_rows),
+        kernels.source(config, by_rows),
         config.grid(extent, k),
         (source, target),
-        (extent, k, *steps[1:], *per_matrix, steps[0], size),
+        (extent, k, options_of(conj=conj), *steps[1:], *per_matrix, steps[0], size),
         (),
         batch,
     )

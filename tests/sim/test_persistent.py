@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from pyblasgpu.errors import ConfigError
+from pyblasgpu.kernels.common.options import options_of
 from pyblasgpu.kernels.common.tile_scheduler import TileSchedule
 from pyblasgpu.kernels.gemm import mma as gemm_mma
 from pyblasgpu.kernels.gemm import simt as gemm_simt
+from pyblasgpu.kernels.gemm.form import Form
 from pyblasgpu.testing.reference import fenced, integers
 from pyblasgpu.types import DTYPES, Region
 
@@ -45,8 +47,12 @@ def check(tile, m, n, k, schedule, blocks, batch=1, alpha=2.0, beta=-1.0, kernel
     scheduled = SCHEDULES[schedule](blocks, batch * tile.grid(m, n, region), stripes)
     scratch = np.full(scheduled.blocks * tile.BLK_M * tile.BLK_N, np.nan, a.dtype)
     flags = np.zeros(scheduled.blocks, dtype.real)
-    arguments = (a, b, c, scratch, flags), (m, n, k, *scheduled[1:], *steps), (alpha, beta)
-    run(kernels.source(tile, region=region), scheduled.blocks, *arguments)
+    arguments = (
+        (a, b, c, scratch, flags),
+        (m, n, k, options_of(region), *scheduled[1:], *steps),
+        (alpha, beta),
+    )
+    run(kernels.source(tile, Form.of(region)), scheduled.blocks, *arguments)
     assert not flags.any()
     np.testing.assert_array_equal(c, expected)
     assert unharmed()

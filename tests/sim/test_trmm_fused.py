@@ -11,6 +11,7 @@ from region_mask import mask
 from pyblasgpu.database import FIXED
 from pyblasgpu.errors import ConfigError
 from pyblasgpu.gpu.simulator import intrinsics as simulator
+from pyblasgpu.kernels.common.options import options_of
 from pyblasgpu.kernels.gemm import mma as gemm_mma
 from pyblasgpu.kernels.gemm import simt as gemm_simt
 from pyblasgpu.kernels.gemm import trmm_fused as trmm_fused
@@ -53,11 +54,12 @@ def multiply(
     flags = np.full(levels * strips, np.nan, dtype.real)
     lead = strides(t)[0 if by_rows else 1]
     prepare = FIXED[diagonal_blocks.STEM].config(tile.dtype, "", {})
-    source = copier.source(prepare, triangle.uplo, unit, not by_rows)
-    run(source, prepare.grid(order, block), (t, copy, flags), (order, block, levels * strips, lead), ())
+    source = copier.source(prepare, not by_rows)
+    options = options_of(Region.of(triangle.uplo), unit=unit)
+    integers_ = order, block, levels * strips, options, lead
+    run(source, prepare.grid(order, block), (t, copy, flags), integers_, ())
     assert not flags.any()
-    conjs = (conj, False) if of_a else (False, conj)
-    source = kernels.source(tile, *conjs, triangle=triangle)
+    source = kernels.source(tile, conj=conj, triangle=triangle)
     run(source, tile.grid(m, n), (t, copy, flags, c), (m, n, lead, strides(c)[1]), (alpha,))
 
 

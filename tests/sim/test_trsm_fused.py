@@ -32,8 +32,7 @@ def solve(tile, triangle, t, c, unit=False, conj=False, alpha=1.0, by_rows=False
     _, free = tile_orders(tile, triangle)
     flags = np.zeros(-(-(n if of_a else m) // free) * trsm_fused.APART // dtype.real_size, dtype.real)
     lead = strides(t)[0 if by_rows else 1]
-    conjs = (conj, False) if of_a else (False, conj)
-    source = kernels.source(tile, *conjs, triangle=triangle, solved=Diag.UNIT if unit else Diag.NON_UNIT)
+    source = kernels.source(tile, conj=conj, triangle=triangle, solved=Diag.UNIT if unit else Diag.NON_UNIT)
     run(source, tile.grid(m, n), (t, c, flags), (m, n, lead, strides(c)[1]), (alpha,))
     assert not flags.any()
 

@@ -1,62 +1,74 @@
 """Which elements and tiles belong to a `Region` of a matrix.
 
+A kernel is made for all of a matrix, for triangles, or for both. Which triangle, `options` tell at run time.
+
 The `shift` of a tile is its first row less its first column. Element (i, j) of the tile is on the diagonal
 where i + shift = j.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
-from ...errors import require
 from ...gpu.backend import device_function
-from ...types import Region
+from .options import STRICT, TRIANGLE, UPPER
 
-__all__ = ["check_region", "contains", "contains_tile", "intersects"]
-
-
-def check_region(region: Region, allowed: Collection[Region] = tuple(Region)) -> None:
-    """Raise `ConfigError` for what is none of `allowed`."""
-    names = ", ".join(each.name for each in allowed)
-    require(region in allowed, "region", f"region in ({names})", region=region)
+__all__ = ["contains", "contains_tile", "intersects"]
 
 
-def contains(region: Region):
-    """``contains(i, j, shift)``: whether an element of a tile belongs to the region."""
-    ALL, UPPER, FIRST = region is Region.ALL, region.is_upper, 1 if region.strict else 0
+def _is_whole(triangular: bool | None):
+    """``is_whole(options)``: whether all of the matrix is meant. `triangular` is known, or None."""
 
     @device_function
-    def is_inside(i, j, shift):
+    def of_options(options):
+        return options & TRIANGLE == 0
+
+    @device_function
+    def as_known(options):
+        return not triangular
+
+    return of_options if triangular is None else as_known
+
+
+def contains(triangular: bool | None = None):
+    """``contains(i, j, shift, options)``: whether an element of a tile belongs to the region.
+
+    `triangular` says whether it is a triangle; None: the options say.
+    """
+    ALL, is_whole, ROWS = triangular is False, _is_whole(triangular), 2**31 - 1
+
+    @device_function
+    def is_inside(i, j, shift, options):
         if ALL:
             return True
-        return i + shift <= j if UPPER else i + shift - j >= FIRST
+        # from its first row to its last: what a column's elements share, the compiler computes once
+        diagonal = j - shift
+        first = -ROWS if options & UPPER else diagonal + (1 if options & STRICT else 0)
+        last = diagonal if options & UPPER else ROWS
+        return (first <= i) & (i <= last) | is_whole(options)
 
     return is_inside
 
 
-def intersects(region: Region, BLK_M: int, BLK_N: int):
-    """``intersects(shift)``: whether anything of a tile belongs to the region."""
-    ALL, UPPER, FIRST = region is Region.ALL, region.is_upper, 1 if region.strict else 0
+def intersects(BLK_M: int, BLK_N: int, triangular: bool | None = None):
+    """``intersects(shift, options)``: whether anything of a tile belongs to the region."""
+    is_whole = _is_whole(triangular)
 
     @device_function
-    def is_met(shift):
-        if ALL:
-            return True
-        return shift < BLK_N if UPPER else shift + BLK_M > FIRST
+    def is_met(shift, options):
+        met = shift < BLK_N if options & UPPER else shift + BLK_M > (1 if options & STRICT else 0)
+        return met | is_whole(options)
 
     return is_met
 
 
-def contains_tile(region: Region, BLK_M: int, BLK_N: int):
-    """``contains_tile(shift)``: whether a whole tile belongs to the region, and nothing of it is on the
-    diagonal.
+def contains_tile(BLK_M: int, BLK_N: int, triangular: bool):
+    """``contains_tile(shift, options)``: whether a whole tile belongs to the region, and nothing of it is on
+    the diagonal.
     """
-    ALL, UPPER = region is Region.ALL, region.is_upper
 
     @device_function
-    def is_covered(shift):
-        if ALL:
+    def is_covered(shift, options):
+        if not triangular:
             return True
-        return shift + BLK_M <= 0 if UPPER else shift >= BLK_N
+        return shift + BLK_M <= 0 if options & UPPER else shift >= BLK_N
 
     return is_covered

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from ...gpu.backend import cuda, device_function, ptx
 from ...types import Region
+from .options import UPPER
 
 __all__ = [
     "MOST_STRIPES",
@@ -92,21 +93,23 @@ def _square(BLK_M: int, BLK_N: int) -> tuple[int, int]:
     return square // BLK_M, square // BLK_N
 
 
-def tile_origins(BLK_M: int, BLK_N: int, region: Region = Region.ALL):
-    """``place(tile, tiles_m, tiles_n)``: row and column where a tile of a matrix begins."""
-    if region is not Region.ALL:
-        return _origins_in_triangle(BLK_M, BLK_N, region.is_upper)
+def tile_origins(BLK_M: int, BLK_N: int, triangular: bool = False):
+    """``place(tile, tiles_m, tiles_n, options)``: row and column where a tile of a matrix begins, or of the
+    triangle that the `options` tell.
+    """
+    if triangular:
+        return _origins_in_triangle(BLK_M, BLK_N)
     int32, where = ptx.types.int32, rasterize()
 
     @device_function
-    def place(tile, tiles_m, tiles_n):
+    def place(tile, tiles_m, tiles_n, options):
         down, across = where(tile, tiles_m, tiles_n)
         return int32(down * BLK_M), int32(across * BLK_N)
 
     return place
 
 
-def _origins_in_triangle(BLK_M: int, BLK_N: int, upper: bool):
+def _origins_in_triangle(BLK_M: int, BLK_N: int):
     """The same of a triangle: squares of tiles, on and below (above) the diagonal.
 
     The triangle is folded to a rectangle, its longest row of squares with the shortest, so that the order is
@@ -121,7 +124,7 @@ def _origins_in_triangle(BLK_M: int, BLK_N: int, upper: bool):
     DOWN, ACROSS = _square(BLK_M, BLK_N)
 
     @device_function
-    def place(tile, tiles_m, tiles_n):
+    def place(tile, tiles_m, tiles_n, options):
         order = quotient(tiles_m + (DOWN - 1), DOWN)
         square = quotient(tile, DOWN * ACROSS)
         within = tile - square * (DOWN * ACROSS)
@@ -129,8 +132,7 @@ def _origins_in_triangle(BLK_M: int, BLK_N: int, upper: bool):
         i, j = where(square, quotient(order + 1, 2), width)
         longer = order - i
         row, col = (longer - 1, j) if j < longer else (width - longer - 1, j - longer)
-        if upper:
-            row, col = col, row
+        row, col = (col, row) if options & UPPER else (row, col)
         across = quotient(within, DOWN)
         down = within - across * DOWN
         return int32((row * DOWN + down) * BLK_M), int32((col * ACROSS + across) * BLK_N)
@@ -165,21 +167,20 @@ def columns():
     return place
 
 
-def tile_coords(BLK_M: int, BLK_N: int, region: Region = Region.ALL):
-    """``locate(tile, m, n)``: row, column and matrix where a tile of the batch begins."""
-    int64, quotient, place = ptx.types.int64, ptx.quotient, tile_origins(BLK_M, BLK_N, region)
-    ALL = region is Region.ALL
+def tile_coords(BLK_M: int, BLK_N: int, triangular: bool = False):
+    """``locate(tile, m, n, options)``: row, column and matrix where a tile of the batch begins."""
+    int64, quotient, place = ptx.types.int64, ptx.quotient, tile_origins(BLK_M, BLK_N, triangular)
     DOWN, ACROSS = _square(BLK_M, BLK_N)
 
     @device_function
-    def locate(tile, m, n):
+    def locate(tile, m, n, options):
         tiles_m, tiles_n = quotient(m + (BLK_M - 1), BLK_M), quotient(n + (BLK_N - 1), BLK_N)
         tiles = tiles_m * tiles_n
-        if not ALL:
+        if triangular:
             order = quotient(tiles_m + (DOWN - 1), DOWN)
             tiles = quotient(order * (order + 1), 2) * (DOWN * ACROSS)
         matrix = quotient(tile, tiles)
-        row0, col0 = place(tile - matrix * tiles, tiles_m, tiles_n)
+        row0, col0 = place(tile - matrix * tiles, tiles_m, tiles_n, options)
         return row0, col0, int64(matrix)
 
     return locate

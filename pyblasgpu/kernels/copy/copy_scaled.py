@@ -16,12 +16,13 @@ from typing import ClassVar
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.compile import KernelSource
-from ...types import DTYPES, Dtype, Region
-from ..common.region import check_region, contains, intersects
+from ...types import DTYPES, Dtype
+from ..common.options import CONJUGATE, HERMITIAN, MIRRORED, ZERO
+from ..common.region import contains, intersects
 
 STEM = "copy_scaled"
 RESIDENT = 1024  # threads of a multiprocessor, which all wait for memory
-PARAMETERS = "pp ii qqqq qq rr".replace(" ", "")
+PARAMETERS = "pp iii qqqq qq rr".replace(" ", "")
 
 
 @dataclass(frozen=True)
@@ -101,50 +102,29 @@ class CopyScaled:
         return -(-rows // self.BLK_M) * -(-cols // self.BLK_N)
 
 
-def source(
-    config: CopyScaled,
-    conj: bool,
-    zero: bool,
-    read_by_rows: bool,
-    write_by_rows: bool,
-    region: Region = Region.ALL,
-    mirrored: bool = False,
-) -> KernelSource:
+def source(config: CopyScaled, read_by_rows: bool, write_by_rows: bool) -> KernelSource:
     """The kernel of `config`.
 
     Parameters
     ----------
     config : CopyScaled
-    conj : bool
-        Conjugate what is read.
-    zero : bool
-        alpha is zero: S is not read.
     read_by_rows, write_by_rows : bool
         Whether neighbours in S's, D's memory are neighbouring rows (else columns).
-    region : Region
-        With a Hermitian one alpha is real.
-    mirrored : bool
-        Above the diagonal D becomes what it is below, conjugated in a Hermitian one; `region` is a lower
-        triangle.
 
     Returns
     -------
     KernelSource
-        Its parameters are pointers to S, D; int32 rows, columns; int64 row and column stride of S, of D,
-        batch strides of S, D (elements); alpha (real, imaginary part). Grid: x ``config.grid(rows,
+        Its parameters are pointers to S, D; int32 rows, columns and options; int64 row and column stride of
+        S, of D, batch strides of S, D (elements); alpha (real, imaginary part). Grid: x ``config.grid(rows,
         cols)``, z the batch.
+
+    Notes
+    -----
+    The options (`kernels.common.options`) are a region, with whose Hermitian diagonal alpha is real; whether
+    S is conjugated; whether D is filled with zeros, and S not read; and whether D is mirrored: above the
+    diagonal it becomes what it is below, conjugated in a Hermitian one; the region is a lower triangle then.
     """
-    check_region(region)
-    if mirrored:
-        check_region(region, (Region.LOWER, Region.HERMITIAN_LOWER))
-    flags = (
-        ("conj", conj),
-        ("mirrored", mirrored),
-        ("region", region),
-        ("read_by_rows", read_by_rows),
-        ("write_by_rows", write_by_rows),
-        ("zero", zero),
-    )
+    flags = ("read_by_rows", read_by_rows), ("write_by_rows", write_by_rows)
     return KernelSource(
         name=STEM,
         config=config,
@@ -154,14 +134,13 @@ def source(
         threads=config.threads,
         min_blocks=max(RESIDENT // config.threads, 1),
         shared_bytes=config.shared_bytes,
-        build=lambda: _build(config, conj, zero, read_by_rows, write_by_rows, region, mirrored),
+        build=lambda: _build(config, read_by_rows, write_by_rows),
     )
 
 
 def plain_sources(config: CopyScaled) -> Iterator[KernelSource]:
-    """The kernels that most calls need."""
-    for read_by_rows, write_by_rows in product((False, True), repeat=2):
-        yield source(config, False, False, read_by_rows, write_by_rows)
+    """All kernels of a Config."""
+    return (source(config, *lies) for lies in product((False, True), repeat=2))
 
 
 def _walk(config: CopyScaled, by_rows: bool):
@@ -192,55 +171,54 @@ def _reader(config: CopyScaled, by_rows: bool, wanted, width: int):
     first, ROWS, COLS = _walk(config, by_rows)
 
     @device_function
-    def read_one(x, values, s, at, step, i, j, rows, cols, shift):
-        ok = wanted(i + x * ROWS, j + x * COLS, rows, cols, shift)
+    def read_one(x, values, s, at, step, i, j, rows, cols, shift, options):
+        ok = wanted(i + x * ROWS, j + x * COLS, rows, cols, shift, options)
         for part in range(0, PARTS, width):
             load(values, x * PARTS + part, s, at + x * step + part, ok)
 
     read_all = unrolled(config.per_thread, read_one)
 
     @device_function
-    def read(s, values, t, row_stride, col_stride, rows, cols, shift):
+    def read(s, values, t, row_stride, col_stride, rows, cols, shift, options):
         i, j, at, step = first(t, row_stride, col_stride)
-        read_all(0, values, s, at, step, i, j, rows, cols, shift)
+        read_all(0, values, s, at, step, i, j, rows, cols, shift, options)
 
     return read
 
 
-def _scaler(config: CopyScaled, by_rows: bool, conj: bool, real_diagonal: bool):
-    """``scale(tile, values, t, shift, alpha, alpha_i)``: what was read, times alpha, into the tile."""
+def _scaler(config: CopyScaled, by_rows: bool):
+    """``scale(tile, values, t, shift, options, alpha, alpha_i)``: what was read, times alpha, to the tile."""
     facts = config.dtype_facts
     PARTS, ROW = facts.reals_per_element, (config.BLK_N + 1) * facts.reals_per_element
-    real, COMPLEX, SIGN = ptx.REALS[facts.real], facts.is_complex, -1 if conj else 1
+    real, COMPLEX = ptx.REALS[facts.real], facts.is_complex
     first, ROWS, COLS = _walk(config, by_rows)
 
     @device_function
-    def scale_one(x, tile, values, i, j, shift, alpha, alpha_i):
+    def scale_one(x, tile, values, i, j, shift, options, sign, alpha, alpha_i):
         to, re = (i + x * ROWS) * ROW + (j + x * COLS) * PARTS, values[x * PARTS]
         if not COMPLEX:
             tile[to] = alpha * re
-        elif real_diagonal and i + x * ROWS + shift == j + x * COLS:
+        elif (options & HERMITIAN != 0) & (i + x * ROWS + shift == j + x * COLS):
             tile[to], tile[to + 1] = alpha * re, real(0)
         else:
-            im = real(SIGN) * values[x * PARTS + 1]
+            im = sign * values[x * PARTS + 1]
             tile[to], tile[to + 1] = alpha * re - alpha_i * im, alpha * im + alpha_i * re
 
     scale_all = unrolled(config.per_thread, scale_one)
 
     @device_function
-    def scale(tile, values, t, shift, alpha, alpha_i):
+    def scale(tile, values, t, shift, options, alpha, alpha_i):
         i, j, _, _ = first(t, ROW, 1)
-        scale_all(0, tile, values, i, j, shift, alpha, alpha_i)
+        sign = real(-1) if options & CONJUGATE else real(1)
+        scale_all(0, tile, values, i, j, shift, options, sign, alpha, alpha_i)
 
     return scale
 
 
-def _writer(
-    config: CopyScaled, by_rows: bool, wanted, width: int, zero: bool, sign: int, mirrored: bool = False
-):
-    """``write(d, tile, values, t, ...)``: a thread's elements of D, `width` reals at a time, zeros if `zero`.
+def _writer(config: CopyScaled, by_rows: bool, wanted, width: int, mirrored: bool = False):
+    """``write(d, tile, values, t, ...)``: a thread's elements of D, `width` reals at a time, or zeros.
 
-    `mirrored` ones lie across the diagonal, their imaginary parts times `sign`.
+    `mirrored` ones lie across the diagonal, conjugated if they are Hermitian.
     """
     facts = config.dtype_facts
     PARTS, ROW = facts.reals_per_element, (config.BLK_N + 1) * facts.reals_per_element
@@ -248,14 +226,14 @@ def _writer(
     first, ROWS, COLS = _walk(config, by_rows != mirrored)
 
     @device_function
-    def write_one(x, d, tile, values, at, step, i, j, rows, cols, shift):
+    def write_one(x, d, tile, values, at, step, i, j, rows, cols, shift, options):
         row, col = i + x * ROWS, j + x * COLS
-        ok = wanted(row, col, rows, cols, shift)
+        ok = wanted(row, col, rows, cols, shift, options)
         if mirrored:
             ok = ok & (row + shift > col)
         for part in range(PARTS):
-            values[part] = real(0) if zero else tile[row * ROW + col * PARTS + part]
-        if COMPLEX and sign < 0:
+            values[part] = real(0) if options & ZERO else tile[row * ROW + col * PARTS + part]
+        if COMPLEX and mirrored and options & HERMITIAN:
             values[1] = -values[1]
         for part in range(0, PARTS, width):
             store(d, at + x * step + part, values, part, ok)
@@ -263,71 +241,63 @@ def _writer(
     write_all = unrolled(config.per_thread, write_one)
 
     @device_function
-    def write(d, tile, values, t, row_stride, col_stride, rows, cols, shift):
+    def write(d, tile, values, t, row_stride, col_stride, rows, cols, shift, options):
         if mirrored:
             row_stride, col_stride = col_stride, row_stride
         i, j, at, step = first(t, row_stride, col_stride)
-        write_all(0, d, tile, values, at, step, i, j, rows, cols, shift)
+        write_all(0, d, tile, values, at, step, i, j, rows, cols, shift, options)
 
     return write
 
 
-def _build(
-    config: CopyScaled,
-    conj: bool,
-    zero: bool,
-    read_by_rows: bool,
-    write_by_rows: bool,
-    region: Region,
-    mirrored: bool,
-):
+def _build(config: CopyScaled, read_by_rows: bool, write_by_rows: bool):
     facts = config.dtype_facts
     real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
     int64, offset, shared_pointer = ptx.types.int64, ptx.offset, ptx.shared_pointer
     grid_dependency_wait = ptx.grid_dependency_wait
     is_whole = ptx.is_aligned(PARTS)
     BLK_M, BLK_N, VALUES = config.BLK_M, config.BLK_N, config.per_thread * PARTS
-    REAL_DIAGONAL, is_met, in_region = region.hermitian, intersects(region, BLK_M, BLK_N), contains(region)
+    is_met, in_region = intersects(BLK_M, BLK_N), contains()
 
     @device_function
-    def wanted(i, j, rows, cols, shift):
-        return (i < rows) & (j < cols) & in_region(i, j, shift)
+    def wanted(i, j, rows, cols, shift, options):
+        return (i < rows) & (j < cols) & in_region(i, j, shift, options)
 
     # complex numbers at once, or real by real where they lie so
     read, read_parts = (_reader(config, read_by_rows, wanted, width) for width in (PARTS, 1))
-    write, write_parts = (_writer(config, write_by_rows, wanted, width, zero, 1) for width in (PARTS, 1))
-    mirror = _writer(config, write_by_rows, wanted, 1, zero, -1 if REAL_DIAGONAL else 1, mirrored=True)
-    scale = _scaler(config, read_by_rows, conj, REAL_DIAGONAL)
+    write, write_parts = (_writer(config, write_by_rows, wanted, width) for width in (PARTS, 1))
+    mirror = _writer(config, write_by_rows, wanted, 1, mirrored=True)
+    scale = _scaler(config, read_by_rows)
 
-    def copy_scaled(s, d, m, n, s_rs, s_cs, d_rs, d_cs, stride_s, stride_d, alpha, alpha_i):
+    def copy_scaled(s, d, m, n, options, s_rs, s_cs, d_rs, d_cs, stride_s, stride_d, alpha, alpha_i):
         # (1) the tile of this block
         t = cuda.threadIdx.x
         tiles_m = (m + BLK_M - 1) // BLK_M
         row0, col0 = int64(cuda.blockIdx.x % tiles_m) * BLK_M, int64(cuda.blockIdx.x // tiles_m) * BLK_N
         batch, rows, cols, shift = int64(cuda.blockIdx.z), m - row0, n - col0, row0 - col0
         grid_dependency_wait()  # also without work: the next launch relies on all before this one being over
-        if not is_met(shift):
+        if not is_met(shift, options):
             return
         d = offset(d, batch * stride_d * PARTS)
         tile = shared_pointer(cuda.shared.array(0, real, alignment=16))
         values = cuda.local.array(VALUES, real)
 
         # (2) read it in the order of S, (3) write it in the order of D
-        if not zero:
+        if options & ZERO == 0:
             s = offset(s, (batch * stride_s + row0 * s_rs + col0 * s_cs) * PARTS)
             if is_whole(s):
-                read(s, values, t, s_rs, s_cs, rows, cols, shift)
+                read(s, values, t, s_rs, s_cs, rows, cols, shift, options)
             else:
-                read_parts(s, values, t, s_rs, s_cs, rows, cols, shift)
-            scale(tile, values, t, shift, alpha, alpha_i)
+                read_parts(s, values, t, s_rs, s_cs, rows, cols, shift, options)
+            scale(tile, values, t, shift, options, alpha, alpha_i)
             cuda.syncthreads()
         there = offset(d, (row0 * d_rs + col0 * d_cs) * PARTS)
         if is_whole(d):
-            write(there, tile, values, t, d_rs, d_cs, rows, cols, shift)
+            write(there, tile, values, t, d_rs, d_cs, rows, cols, shift, options)
         else:
-            write_parts(there, tile, values, t, d_rs, d_cs, rows, cols, shift)
-        if mirrored:
+            write_parts(there, tile, values, t, d_rs, d_cs, rows, cols, shift, options)
+        if options & MIRRORED:
             across = offset(d, (col0 * d_rs + row0 * d_cs) * PARTS)
-            mirror(across, tile, values, t, d_rs, d_cs, rows, cols, shift)
+            mirror(across, tile, values, t, d_rs, d_cs, rows, cols, shift, options)
 
     return copy_scaled

@@ -19,12 +19,13 @@ from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.compile import KernelSource
 from ...types import DTYPES, Dtype
+from ..common.options import CONJUGATE
 from .packing import Packing
 
 __all__ = ["STEM", "Pack", "plain_sources", "source"]
 
 STEM = "pack"
-PARAMETERS = "pp ii qq qqq qq".replace(" ", "")
+PARAMETERS = "pp iii qq qqq qq".replace(" ", "")
 STORE = 16  # bytes of one store
 DEPTH = 4  # k of a piece, at most: 64 bytes a thread are under way
 SIDE = 4  # threads side by side along k where S lies so: a warp reads runs of 64 bytes and writes such of 128
@@ -104,41 +105,39 @@ class Pack:
         return -(-packed[0] // (self.DIM_X * self.VEC)) * -(-packed[1] // (self.DIM_Y * self.depth))
 
 
-def source(config: Pack, conj: bool, read_by_rows: bool) -> KernelSource:
+def source(config: Pack, read_by_rows: bool) -> KernelSource:
     """The kernel of `config`.
 
     Parameters
     ----------
     config : Pack
-    conj : bool
-        Conjugate what is read.
     read_by_rows : bool
         Whether neighbours in S's memory are neighbours along the extent (else along k).
 
     Returns
     -------
     KernelSource
-        Its parameters are pointers to S, D, the latter at a multiple of 16 bytes; int32 extent, k; int64
-        strides of S along the extent, along k; of D from tile to tile, from stripe to stripe, from one k to
-        the next (`Packing.steps`, multiples of 16 bytes); batch strides of S, D (elements). Grid: x
-        ``config.grid(extent, k)``, z the batch.
+        Its parameters are pointers to S, D, the latter at a multiple of 16 bytes; int32 extent, k and options
+        (`kernels.common.options`: whether S is conjugated); int64 strides of S along the extent, along k; of
+        D from tile to tile, from stripe to stripe, from one k to the next (`Packing.steps`, multiples of 16
+        bytes); batch strides of S, D (elements). Grid: x ``config.grid(extent, k)``, z the batch.
     """
     return KernelSource(
         name=STEM,
         config=config,
-        flags=(("conj", conj), ("read_by_rows", read_by_rows)),
+        flags=(("read_by_rows", read_by_rows),),
         real=config.dtype_facts.real,
         parameters=PARAMETERS,
         threads=config.threads,
         min_blocks=max(RESIDENT // config.threads, 1),
         shared_bytes=config.shared_bytes,
-        build=lambda: _build(config, conj, read_by_rows),
+        build=lambda: _build(config, read_by_rows),
     )
 
 
 def plain_sources(config: Pack) -> Iterator[KernelSource]:
-    """The kernels that most calls need."""
-    return (source(config, False, by_rows) for by_rows in (False, True))
+    """All kernels of a Config."""
+    return (source(config, by_rows) for by_rows in (False, True))
 
 
 @dataclass(frozen=True)
@@ -244,26 +243,28 @@ def _readers(piece: Piece):
     return read
 
 
-def _writer(piece: Piece, conj: bool):
-    """``write(0, d, values, vector, k_step, ok)``: a piece as it was read, vector by vector of D."""
+def _writer(piece: Piece):
+    """``write(0, d, values, vector, k_step, sign, ok)``: a piece as it was read, vector by vector of D;
+    imaginary parts times `sign`.
+    """
     PARTS = piece.config.dtype_facts.reals_per_element
     VEC, RUN, STEP = piece.config.VEC, piece.RUN, piece.STEP
-    store, CONJ = ptx.store_global_vector(VEC * PARTS), conj and PARTS == 2
+    store = ptx.store_global_vector(VEC * PARTS)
 
     @device_function
-    def write(kk, d, values, vector, k_step, ok):
+    def write(kk, d, values, vector, k_step, sign, ok):
         load, run = kk // RUN, kk % RUN
         for v in range(VEC):
             for part in range(PARTS):
                 vector[v * PARTS + part] = values[((load * VEC + v) * RUN + run) * PARTS + part]
-            if CONJ:
-                vector[v * PARTS + 1] = -vector[v * PARTS + 1]
+            if PARTS == 2:
+                vector[v * PARTS + 1] = sign * vector[v * PARTS + 1]
         store(d, (load * STEP + run) * k_step * PARTS, vector, 0, ok)
 
     return unrolled(piece.config.depth, write)
 
 
-def _build(config: Pack, conj: bool, by_rows: bool):
+def _build(config: Pack, by_rows: bool):
     facts, piece = config.dtype_facts, Piece(config, by_rows)
     real, PARTS, VEC, DEEP = ptx.REALS[facts.real], facts.reals_per_element, config.VEC, config.depth
     int32, int64, uint32 = ptx.types.int32, ptx.types.int64, ptx.types.uint32
@@ -271,9 +272,9 @@ def _build(config: Pack, conj: bool, by_rows: bool):
     BLK, BLK_K, RUN, NEXT = config.BLK, config.BLK_K, piece.RUN, piece.NEXT
     VECTORS, PIECES = (BLK + config.PAD) // VEC, BLK_K // DEEP  # of a row of a tile, of a stripe along k
     WIDTH, VALUES = VEC * PARTS, VEC * PARTS * DEEP
-    read, write = _readers(piece), _writer(piece, conj)
+    read, write = _readers(piece), _writer(piece)
 
-    def pack(s, d, extent, k, s_rs, s_ks, d_ts, d_ss, d_ks, stride_s, stride_d):
+    def pack(s, d, extent, k, options, s_rs, s_ks, d_ts, d_ss, d_ks, stride_s, stride_d):
         # (1) the piece of this thread: packed rows are the tiles' rows one after another, and so are stripes
         across = uint32(uint32(extent + (BLK - 1)) // BLK * VECTORS)
         deep = uint32(uint32(k + (BLK_K - 1)) // BLK_K * PIECES)
@@ -291,6 +292,7 @@ def _build(config: Pack, conj: bool, by_rows: bool):
         read(values, s, s_rs, s_ks, int32(extent - row) if i < BLK else int32(0), int32(k - col))
 
         # (3) write it in the order of D
-        write(0, d, values, vector, d_ks, (x < across) & (y < deep))
+        sign = real(-1) if options & CONJUGATE else real(1)
+        write(0, d, values, vector, d_ks, sign, (x < across) & (y < deep))
 
     return pack

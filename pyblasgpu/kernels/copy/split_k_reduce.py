@@ -19,14 +19,15 @@ from typing import ClassVar, Self
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.compile import KernelSource
-from ...types import DTYPES, Dtype, Region
-from ..common.region import check_region, contains, intersects
+from ...types import DTYPES, Dtype
+from ..common.options import HERMITIAN
+from ..common.region import contains, intersects
 
 __all__ = ["LOAD", "STEM", "SplitKReduce", "cut", "plain_sources", "source"]
 
 STEM = "split_k_reduce"
 LOAD = 16  # bytes of one load
-PARAMETERS = "pp iii qqq rrrr".replace(" ", "")
+PARAMETERS = "pp iiii qqq rrrr".replace(" ", "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,29 +110,29 @@ def cut(k: int, splits: int, dtype: Dtype) -> tuple[int, int]:
     return depth, k - splits * depth
 
 
-def source(config: SplitKReduce, region: Region = Region.ALL) -> KernelSource:
-    """The kernel of `config`, for all of C or one of `Region`.
+def source(config: SplitKReduce) -> KernelSource:
+    """The kernel of `config`.
 
-    Its parameters are pointers to P and C; int32 m, n and the number of partials; int64 leading stride of P
-    (a multiple of 16 bytes), of C, and from one partial to the next (elements); alpha and beta (real,
-    imaginary part). Grid: x ``config.grid(leading stride of P, n)``.
+    Its parameters are pointers to P and C; int32 m, n, the number of partials, and options
+    (`kernels.common.options`: all of C, or which triangle); int64 leading stride of P (a multiple of 16
+    bytes), of C, and from one partial to the next (elements); alpha and beta (real, imaginary part). Grid: x
+    ``config.grid(leading stride of P, n)``.
     """
-    check_region(region)
     return KernelSource(
         name=STEM,
         config=config,
-        flags=(("region", region),),
+        flags=(),
         real=config.dtype_facts.real,
         parameters=PARAMETERS,
         threads=config.threads,
         min_blocks=1,
         shared_bytes=config.shared_bytes,
-        build=lambda: _build(config, region),
+        build=lambda: _build(config),
     )
 
 
 def plain_sources(config: SplitKReduce) -> Iterator[KernelSource]:
-    """The kernel that most calls need."""
+    """All kernels of a Config."""
     return iter([source(config)])
 
 
@@ -164,9 +165,9 @@ def _adder(facts: Dtype, UNROLL: int):
     return add_up
 
 
-def _writer(facts: Dtype, real_diagonal: bool):
+def _writer(facts: Dtype):
     """``write(c, at, re, im, old, ok, diagonal, reads_c, ...)``: C[at] := alpha (re + im i) + beta C[at], if
-    `ok`; with `real_diagonal` it is real on the diagonal.
+    `ok`; on a Hermitian `diagonal` it is real.
     """
     PARTS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
     read, write_real = ptx.load_global(PARTS, False), ptx.store_global
@@ -175,18 +176,18 @@ def _writer(facts: Dtype, real_diagonal: bool):
     def write(c, at, re, im, old, ok, diagonal, reads_c, alpha, alpha_i, beta, beta_i):
         read(old, 0, c, at, ok & reads_c)
         if COMPLEX:
-            if real_diagonal and diagonal:
+            if diagonal:
                 old[1] = real(0)
             write_real(c, at, alpha * re - alpha_i * im + (beta * old[0] - beta_i * old[1]), ok)
             im = alpha * im + alpha_i * re + (beta * old[1] + beta_i * old[0])
-            write_real(c, at + 1, real(0) if real_diagonal and diagonal else im, ok)
+            write_real(c, at + 1, real(0) if diagonal else im, ok)
         else:
             write_real(c, at, alpha * re + beta * old[0], ok)
 
     return write
 
 
-def _build(config: SplitKReduce, region: Region):
+def _build(config: SplitKReduce):
     facts = config.dtype_facts
     real, PARTS, COMPLEX = ptx.REALS[facts.real], facts.reals_per_element, facts.is_complex
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
@@ -194,7 +195,7 @@ def _build(config: SplitKReduce, region: Region):
     LANES, WIDTH, AHEAD = DIM // SLICES, VEC * PARTS, UNROLL * VEC * PARTS
     grid_dependency_wait = ptx.grid_dependency_wait
     zero, add_up, keep = ptx.fill(WIDTH), _adder(facts, UNROLL), ptx.store_shared(WIDTH)
-    in_region, needed, write = contains(region), intersects(region, VEC, 1), _writer(facts, region.hermitian)
+    in_region, needed, write = contains(), intersects(VEC, 1), _writer(facts)
 
     @device_function
     def beyond(row0, col0, distance, ldp):
@@ -202,7 +203,7 @@ def _build(config: SplitKReduce, region: Region):
         columns = (row0 + distance) // int32(ldp)
         return row0 + distance - columns * int32(ldp), col0 + columns
 
-    def split_k_reduce(p, c, m, n, partials, ldp, ldc, stride_p, alpha, alpha_i, beta, beta_i):
+    def split_k_reduce(p, c, m, n, partials, options, ldp, ldc, stride_p, alpha, alpha_i, beta, beta_i):
         # (1) the elements of this block, neighbours in a partial, and the partials of this slice
         t = cuda.threadIdx.x
         lane, slice_ = t % LANES, t // LANES
@@ -211,7 +212,7 @@ def _build(config: SplitKReduce, region: Region):
         col0 = first // ldp
         row0 = int32(first - col0 * ldp)
         row, col = beyond(row0, col0, lane * VEC, ldp)
-        wanted = (here < ldp * n) & needed(row - col)
+        wanted = (here < ldp * n) & needed(row - col, options)
         per_slice = (partials + SLICES - 1) // SLICES
         begin = slice_ * per_slice
         count = min(partials - begin, per_slice)
@@ -235,8 +236,8 @@ def _build(config: SplitKReduce, region: Region):
                 if COMPLEX:
                     im += sums[(s * TILE + place) * PARTS + 1]
             row, col = beyond(row0, col0, place, ldp)
-            ok = (row < m) & (col < n) & in_region(row, col, 0)
-            at = (col * ldc + row) * PARTS
-            write(c, at, re, im, old, ok, row == col, reads_c, alpha, alpha_i, beta, beta_i)
+            ok = (row < m) & (col < n) & in_region(row, col, 0, options)
+            at, diagonal = (col * ldc + row) * PARTS, (options & HERMITIAN != 0) & (row == col)
+            write(c, at, re, im, old, ok, diagonal, reads_c, alpha, alpha_i, beta, beta_i)
 
     return split_k_reduce

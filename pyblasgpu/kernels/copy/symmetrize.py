@@ -18,15 +18,15 @@ from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.compile import KernelSource
 from ...types import DTYPES, Dtype, Region
-from ..common.region import check_region, contains
+from ..common.options import HERMITIAN
+from ..common.region import contains
 from ..common.tile_scheduler import tile_count, tile_origins
 
 __all__ = ["STEM", "Symmetrize", "plain_sources", "source"]
 
 STEM = "symmetrize"
-PARAMETERS = "pp i qqq qq rr".replace(" ", "")
+PARAMETERS = "pp ii qqq qq rr".replace(" ", "")
 RESIDENT = 1024  # threads of a multiprocessor, so that some write while others read
-TRIANGLES = tuple(region for region in Region if region.uplo and not region.strict)
 
 
 @dataclass(frozen=True)
@@ -83,40 +83,33 @@ class Symmetrize:
         return tile_count(self.BLK, self.BLK, n, n, region)
 
 
-def source(config: Symmetrize, region: Region) -> KernelSource:
+def source(config: Symmetrize) -> KernelSource:
     """The kernel of `config`.
-
-    Parameters
-    ----------
-    config : Symmetrize
-    region : Region
-        The triangle of C, with its diagonal; a Hermitian one for W + W^H, the diagonal real, with a real
-        beta.
 
     Returns
     -------
     KernelSource
-        Its parameters are pointers to W, C; int32 order; int64 leading stride of W, row and column stride of
-        C, batch strides of W, C (elements); beta (real, imaginary part), with 0 C is not read. Grid: x
-        ``config.grid(n, region)``, z the batch.
+        Its parameters are pointers to W, C; int32 order and options (`kernels.common.options`: the triangle
+        of C; a Hermitian one for W + W^H, the diagonal real, with a real beta); int64 leading stride of W,
+        row and column stride of C, batch strides of W, C (elements); beta (real, imaginary part), with 0 C
+        is not read. Grid: x ``config.grid(n, region)``, z the batch.
     """
-    check_region(region, TRIANGLES)
     return KernelSource(
         name=STEM,
         config=config,
-        flags=(("region", region),),
+        flags=(),
         real=config.dtype_facts.real,
         parameters=PARAMETERS,
         threads=config.threads,
         min_blocks=max(RESIDENT // config.threads, 1),
         shared_bytes=config.shared_bytes,
-        build=lambda: _build(config, region),
+        build=lambda: _build(config),
     )
 
 
 def plain_sources(config: Symmetrize) -> Iterator[KernelSource]:
-    """The kernels that most calls need."""
-    return (source(config, region) for region in (Region.LOWER, Region.UPPER))
+    """All kernels of a Config."""
+    return iter([source(config)])
 
 
 def _mirror(config: Symmetrize):
@@ -143,9 +136,9 @@ def _fetcher(config: Symmetrize, wanted):
     read, read_real = ptx.load_global(PARTS, False), ptx.load_global(1, False)
 
     @device_function
-    def fetch(x, own, old, w, c, ldw, c_rs, c_cs, lane, line, rows, cols, shift, reads_c):
+    def fetch(x, own, old, w, c, ldw, c_rs, c_cs, lane, line, rows, cols, shift, options, reads_c):
         i, j = lane, line + x * LINES
-        ok, at = wanted(i, j, rows, cols, shift), (i * c_rs + j * c_cs) * PARTS
+        ok, at = wanted(i, j, rows, cols, shift, options), (i * c_rs + j * c_cs) * PARTS
         read(own, x * PARTS, w, (j * ldw + i) * PARTS, ok)
         for part in range(PARTS):
             read_real(old, x * PARTS + part, c, at + part, ok & reads_c)
@@ -153,7 +146,7 @@ def _fetcher(config: Symmetrize, wanted):
     return unrolled(config.BLK // LINES, fetch)
 
 
-def _writer(config: Symmetrize, wanted, hermitian: bool):
+def _writer(config: Symmetrize, wanted):
     """``write(0, c, tile, other, own, old, ...)``: C := own + what is across the diagonal + beta old."""
     facts = config.dtype_facts
     real, PARTS, COMPLEX = ptx.REALS[facts.real], facts.reals_per_element, facts.is_complex
@@ -165,14 +158,14 @@ def _writer(config: Symmetrize, wanted, hermitian: bool):
     )
 
     @device_function
-    def write(x, c, tile, other, own, old, c_rs, c_cs, lane, line, rows, cols, shift, beta, beta_i):
+    def write(x, c, tile, other, own, old, c_rs, c_cs, lane, line, rows, cols, shift, options, beta, beta_i):
         i, j = lane, line + x * LINES
-        ok, at = wanted(i, j, rows, cols, shift), (i * c_rs + j * c_cs) * PARTS
+        ok, at = wanted(i, j, rows, cols, shift, options), (i * c_rs + j * c_cs) * PARTS
         load(other, 0, tile, (i * LEAD + j) * PARTS)
         re = own[x * PARTS] + other[0]
         if not COMPLEX:
             store(c, at, re + beta * old[x], ok)
-        elif hermitian:  # beta is real: there is no 0 that could make NaN of an infinite C
+        elif options & HERMITIAN:  # beta is real: there is no 0 that could make NaN of an infinite C
             im = own[2 * x + 1] - other[1] + beta * old[2 * x + 1]
             store(c, at, re + beta * old[2 * x], ok)
             store(c, at + 1, real(0) if i + shift == j else im, ok)
@@ -184,26 +177,26 @@ def _writer(config: Symmetrize, wanted, hermitian: bool):
     return unrolled(config.BLK // LINES, write)
 
 
-def _build(config: Symmetrize, region: Region):
+def _build(config: Symmetrize):
     facts = config.dtype_facts
     real, PARTS, BLK = ptx.REALS[facts.real], facts.reals_per_element, config.BLK
     int64, offset, shared_pointer = ptx.types.int64, ptx.offset, ptx.shared_pointer
     grid_dependency_wait = ptx.grid_dependency_wait
     MINE = BLK // config.LINES * PARTS
-    place, in_region, mirror = tile_origins(BLK, BLK, region), contains(region), _mirror(config)
+    place, in_region, mirror = tile_origins(BLK, BLK, True), contains(True), _mirror(config)
     commit, wait = ptx.commit_async, ptx.wait_async(0)
 
     @device_function
-    def wanted(i, j, rows, cols, shift):
-        return (i < rows) & (j < cols) & in_region(i, j, shift)
+    def wanted(i, j, rows, cols, shift, options):
+        return (i < rows) & (j < cols) & in_region(i, j, shift, options)
 
-    fetch, write = _fetcher(config, wanted), _writer(config, wanted, region.hermitian)
+    fetch, write = _fetcher(config, wanted), _writer(config, wanted)
 
-    def symmetrize(w, c, n, ldw, c_rs, c_cs, stride_w, stride_c, beta, beta_i):
+    def symmetrize(w, c, n, options, ldw, c_rs, c_cs, stride_w, stride_c, beta, beta_i):
         # (1) the tile of this block
         lane, line = cuda.threadIdx.x % BLK, cuda.threadIdx.x // BLK
         tiles = (n + BLK - 1) // BLK
-        row0, col0 = place(cuda.blockIdx.x, tiles, tiles)
+        row0, col0 = place(cuda.blockIdx.x, tiles, tiles, options)
         batch, rows, cols, shift = int64(cuda.blockIdx.z), n - row0, n - col0, row0 - col0
         here = offset(w, (batch * stride_w + col0 * ldw + row0) * PARTS)
         across = offset(w, (batch * stride_w + row0 * ldw + col0) * PARTS)
@@ -217,11 +210,11 @@ def _build(config: Symmetrize, region: Region):
         grid_dependency_wait()
         mirror(tile, across, ldw, lane, line, rows, cols)
         commit()
-        fetch(0, own, old, here, c, ldw, c_rs, c_cs, lane, line, rows, cols, shift, reads_c)
+        fetch(0, own, old, here, c, ldw, c_rs, c_cs, lane, line, rows, cols, shift, options, reads_c)
         wait()
         cuda.syncthreads()
 
         # (3) C := W + W' + beta C
-        write(0, c, tile, other, own, old, c_rs, c_cs, lane, line, rows, cols, shift, beta, beta_i)
+        write(0, c, tile, other, own, old, c_rs, c_cs, lane, line, rows, cols, shift, options, beta, beta_i)
 
     return symmetrize

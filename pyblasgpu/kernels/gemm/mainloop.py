@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...gpu.backend import cuda, device_function, ptx, unrolled
-from ...types import Region
+from ..common.options import CONJUGATE, HERMITIAN
 from ..common.region import contains, contains_tile
 from ..common.smem_tile import loaders, tile_iterator
 from ..common.tile_scheduler import tile_origins
@@ -60,58 +60,64 @@ class Product:
     combine: Any = None
 
 
-def epilogue(config: GemmConfig, product: Product, region: Region = Region.ALL):
+def epilogue(config: GemmConfig, product: Product, triangular: bool = False):
     """``write(...)``: C := alpha acc + beta C, of the tile that begins at `c`; without beta C is not read.
+    `options` tell which triangle of C is meant, if the kernel is `triangular`, and whether acc is conjugated.
 
-    What lies beyond `rows` and `cols`, or is not of the region, is left alone. A tile that is whole is
+    What lies beyond `rows` and `cols`, or the triangle, is left alone. A tile that is whole is
     written without asking for each element, by vectors where C is aligned for them.
     """
     BLK_M, BLK_N, RUN, PARTS = config.BLK_M, config.BLK_N, product.run, config.dtype_facts.reals_per_element
     real, aligned = ptx.REALS[config.dtype_facts.real], ptx.is_aligned(RUN * PARTS)
-    overwrite, update = (_writer(config, product, reads_c, RUN, region) for reads_c in (False, True))
-    overwrite_edge, update_edge = (_writer(config, product, reads_c, 0, region) for reads_c in (False, True))
-    is_covered = contains_tile(region, BLK_M, BLK_N)
+    overwrite, update = (_writer(config, product, reads_c, RUN, triangular) for reads_c in (False, True))
+    overwrite_edge, update_edge = (
+        _writer(config, product, reads_c, 0, triangular) for reads_c in (False, True)
+    )
+    is_covered = contains_tile(BLK_M, BLK_N, triangular)
 
     @device_function
-    def write(c, acc, old, ldc, t, rows, cols, shift, alpha, alpha_i, beta, beta_i):
+    def write(c, acc, old, ldc, t, rows, cols, shift, options, alpha, alpha_i, beta, beta_i):
+        # alpha conj(acc) is the sum of other products with the same alpha: the sign goes with alpha
+        sign = real(-1) if options & CONJUGATE else real(1)
+        scalars = alpha, alpha_i, sign * alpha, sign * alpha_i, beta, beta_i
         # the branches stand outside the unrolled columns
         reads_c = (beta != real(0)) | (beta_i != real(0))
-        if rows >= BLK_M and cols >= BLK_N and is_covered(shift) and aligned(c) and ldc % RUN == 0:
+        if rows >= BLK_M and cols >= BLK_N and is_covered(shift, options) and aligned(c) and ldc % RUN == 0:
             if reads_c:
-                update(0, c, acc, old, ldc, t, rows, cols, shift, alpha, alpha_i, beta, beta_i)
+                update(0, c, acc, old, ldc, t, rows, cols, shift, options, scalars)
             else:
-                overwrite(0, c, acc, old, ldc, t, rows, cols, shift, alpha, alpha_i, beta, beta_i)
+                overwrite(0, c, acc, old, ldc, t, rows, cols, shift, options, scalars)
         elif reads_c:
-            update_edge(0, c, acc, old, ldc, t, rows, cols, shift, alpha, alpha_i, beta, beta_i)
+            update_edge(0, c, acc, old, ldc, t, rows, cols, shift, options, scalars)
         else:
-            overwrite_edge(0, c, acc, old, ldc, t, rows, cols, shift, alpha, alpha_i, beta, beta_i)
+            overwrite_edge(0, c, acc, old, ldc, t, rows, cols, shift, options, scalars)
 
     return write
 
 
-def reals_read(config: GemmConfig, run: int, region: Region) -> int:
+def reals_read(config: GemmConfig, run: int, triangular: bool = False) -> int:
     """Reals of C that a thread reads, `run` rows at a time, before it writes any of them; 0: one, at edges.
 
     A store keeps the loads after it from beginning before it, since it may be what they read. A persistent
     block has fewer registers for them, as it holds the first fragments of the next tile; at edges, and in
-    masks of a region, there are none to spare.
+    masks of a triangle, there are none to spare.
     """
     width = max(run, 1) * config.dtype_facts.reals_per_element
     ahead = READ_AHEAD_PERSISTENT if config.persistent else READ_AHEAD
-    if run == 0 and (config.persistent or region is not Region.ALL):
+    if run == 0 and (config.persistent or triangular):
         ahead = width
     most, vectors = max(ahead // width, 1), config.THR_M * config.THR_N // max(run, 1)
     return width * next(count for count in range(min(most, vectors), 0, -1) if vectors % count == 0)
 
 
-def _writer(config: GemmConfig, product: Product, reads_c: bool, run: int, region: Region):
+def _writer(config: GemmConfig, product: Product, reads_c: bool, run: int, triangular: bool):
     """``write(0, ...)``: all of the thread, `run` rows of a column at a time; 0: one, and none beyond the
-    edges or the region.
+    edges or the triangle.
     """
     PARTS, THR_M, RUN = config.dtype_facts.reals_per_element, config.THR_M, max(run, 1)
     EDGE, COMPLEX, WIDTH = run == 0, config.dtype_facts.is_complex, RUN * PARTS
-    REAL_DIAGONAL, in_region = EDGE and COMPLEX and region.hermitian, contains(region)
-    VECTORS, TOGETHER = THR_M // RUN, reals_read(config, run, region) // WIDTH if reads_c else 1
+    MAY_BE_REAL, in_region = EDGE and COMPLEX and triangular, contains(triangular)
+    VECTORS, TOGETHER = THR_M // RUN, reals_read(config, run, triangular) // WIDTH if reads_c else 1
     int64, real = ptx.types.int64, ptx.REALS[config.dtype_facts.real]
     row_of, col_of = product.row, product.col
     read, store = ptx.load_global(WIDTH, False), ptx.store_global_vector(WIDTH)
@@ -121,22 +127,29 @@ def _writer(config: GemmConfig, product: Product, reads_c: bool, run: int, regio
         return row_of(vector % VECTORS * RUN, t), col_of(vector // VECTORS, t)
 
     @device_function
-    def is_there(row, col, rows, cols, shift):
-        return (row < rows) & (col < cols) & in_region(row, col, shift) if EDGE else True
+    def is_there(row, col, rows, cols, shift, options):
+        return (row < rows) & (col < cols) & in_region(row, col, shift, options) if EDGE else True
 
     @device_function
-    def fetch(i, first, c, old, ldc, t, rows, cols, shift):
+    def is_real(row, col, shift, options):
+        """Whether it is on a Hermitian diagonal."""
+        return (options & HERMITIAN != 0) & (row + shift == col) if MAY_BE_REAL else False
+
+    @device_function
+    def fetch(i, first, c, old, ldc, t, rows, cols, shift, options):
         row, col = place(first + i, t)
-        read(old, i * WIDTH, c, (int64(col) * ldc + row) * PARTS, is_there(row, col, rows, cols, shift))
-        if REAL_DIAGONAL and row + shift == col:
+        ok = is_there(row, col, rows, cols, shift, options)
+        read(old, i * WIDTH, c, (int64(col) * ldc + row) * PARTS, ok)
+        if MAY_BE_REAL and is_real(row, col, shift, options):
             old[i * WIDTH + 1] = real(0)
 
     @device_function
-    def scale(i, x, y, acc, old, alpha, alpha_i, beta, beta_i):
+    def scale(i, x, y, acc, old, scalars):
+        alpha, alpha_i, signed, signed_i, beta, beta_i = scalars
         x, y = x + i * PARTS, y + i * PARTS
         if COMPLEX:
-            re = alpha * acc[x] - alpha_i * acc[x + 1]
-            im = alpha * acc[x + 1] + alpha_i * acc[x]
+            re = alpha * acc[x] - signed_i * acc[x + 1]
+            im = signed * acc[x + 1] + alpha_i * acc[x]
             if reads_c:
                 re += beta * old[y] - beta_i * old[y + 1]
                 im += beta * old[y + 1] + beta_i * old[y]
@@ -150,22 +163,22 @@ def _writer(config: GemmConfig, product: Product, reads_c: bool, run: int, regio
     scale_run = unrolled(RUN, scale)
 
     @device_function
-    def put(i, first, c, acc, old, ldc, t, rows, cols, shift, alpha, alpha_i, beta, beta_i):
+    def put(i, first, c, acc, old, ldc, t, rows, cols, shift, options, scalars):
         row, col = place(first + i, t)
         x = (first + i) * WIDTH
-        scale_run(0, x, i * WIDTH, acc, old, alpha, alpha_i, beta, beta_i)
-        if REAL_DIAGONAL and row + shift == col:
+        scale_run(0, x, i * WIDTH, acc, old, scalars)
+        if MAY_BE_REAL and is_real(row, col, shift, options):
             acc[x + 1] = real(0)
-        store(c, (int64(col) * ldc + row) * PARTS, acc, x, is_there(row, col, rows, cols, shift))
+        store(c, (int64(col) * ldc + row) * PARTS, acc, x, is_there(row, col, rows, cols, shift, options))
 
     fetch_all, put_all = unrolled(TOGETHER, fetch), unrolled(TOGETHER, put)
 
     @device_function
-    def write(group, c, acc, old, ldc, t, rows, cols, shift, alpha, alpha_i, beta, beta_i):
+    def write(group, c, acc, old, ldc, t, rows, cols, shift, options, scalars):
         first = group * TOGETHER
         if reads_c:
-            fetch_all(0, first, c, old, ldc, t, rows, cols, shift)
-        put_all(0, first, c, acc, old, ldc, t, rows, cols, shift, alpha, alpha_i, beta, beta_i)
+            fetch_all(0, first, c, old, ldc, t, rows, cols, shift, options)
+        put_all(0, first, c, acc, old, ldc, t, rows, cols, shift, options, scalars)
 
     return unrolled(VECTORS * config.THR_N // TOGETHER, write)
 
@@ -295,8 +308,10 @@ def mainloop(config: GemmConfig, product: Product, operands: Callable, advance: 
     return start, run_mainloop
 
 
-def build(config: GemmConfig, product: Product, region: Region = Region.ALL):
-    """The ordinary kernel's function: a block computes one tile, of those that a region of C meets."""
+def build(config: GemmConfig, product: Product, triangular: bool = False):
+    """The ordinary kernel's function: a block computes one tile of C, of those that a triangle meets if it is
+    `triangular`.
+    """
     facts = config.dtype_facts
     real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
     int32, int64 = ptx.types.int32, ptx.types.int64
@@ -304,7 +319,7 @@ def build(config: GemmConfig, product: Product, region: Region = Region.ALL):
     PREFETCH = config.prefetch
     ACC, FRAG_A, FRAG_B = config.sums, product.fragment_a, product.fragment_b
     COMBINED, combine = product.combine is not None, product.combine
-    OLD = max(reals_read(config, run, region) for run in (0, product.run))
+    OLD = max(reals_read(config, run, triangular) for run in (0, product.run))
     NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
     SHARE_A, SHARE_B = config.shares
     B_STRIPE, STAGE = config.place_b, config.stage_reals
@@ -317,16 +332,18 @@ def build(config: GemmConfig, product: Product, region: Region = Region.ALL):
     start, finish_a, finish_b = load_stage(config, load_a, load_b), load_a.finish, load_b.finish
     load, multiply, zero = product.load, mma_k_block(config, product), ptx.fill(ACC)
     multiply_stage: Any = mainloop_step(config, product, start) if STAGES > 1 else None
-    place = tile_origins(BLK_M, BLK_N, region)
-    write = epilogue(config, product, region)
+    place = tile_origins(BLK_M, BLK_N, triangular)
+    write = epilogue(config, product, triangular)
     wait = ptx.wait_async(max(STAGES - 2, 0))
     offset, shared_pointer, grid_dependency_wait = ptx.offset, ptx.shared_pointer, ptx.grid_dependency_wait
 
-    def gemm(a, b, c, m, n, k, lda, ldb, ldc, stride_a, stride_b, stride_c, alpha, alpha_i, beta, beta_i):
+    def gemm(
+        a, b, c, m, n, k, options, lda, ldb, ldc, stride_a, stride_b, stride_c, alpha, alpha_i, beta, beta_i,
+    ):  # fmt: skip
         # (1) the tile of this block
         t = cuda.threadIdx.x
         tiles_m, tiles_n = (m + BLK_M - 1) // BLK_M, (n + BLK_N - 1) // BLK_N
-        row0, col0 = place(cuda.blockIdx.x, tiles_m, tiles_n)
+        row0, col0 = place(cuda.blockIdx.x, tiles_m, tiles_n, options)
         rows, cols, depth, shift = m - row0, n - col0, int32(k), row0 - col0
         batch = int64(cuda.blockIdx.z)
         a = offset(a, (batch * stride_a + begin_a(row0, int64(0), lda)) * PARTS)
@@ -382,7 +399,7 @@ def build(config: GemmConfig, product: Product, region: Region = Region.ALL):
         # (5) C := alpha acc + beta C
         if COMBINED:
             combine(0, acc)
-        write(c, acc, old, ldc, t, rows, cols, shift, alpha, alpha_i, beta, beta_i)
+        write(c, acc, old, ldc, t, rows, cols, shift, options, alpha, alpha_i, beta, beta_i)
 
     gemm.__name__ = gemm.__qualname__ = config.STEM  # what a profiler shows
     return gemm

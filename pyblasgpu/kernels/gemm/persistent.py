@@ -13,7 +13,6 @@ the grid, so a block waits only for such as the device starts before it.
 from __future__ import annotations
 
 from ...gpu.backend import cuda, device_function, ptx, unrolled
-from ...types import Region
 from ..common.smem_tile import tile_iterator
 from ..common.tile_scheduler import tile_coords, work_tiles
 from .config import GemmConfig
@@ -24,7 +23,7 @@ __all__ = ["build", "under_way"]
 AHEAD = 16  # loads of a thread that are under way at a time, when pieces are added up
 
 
-def _pointers(config: GemmConfig, region: Region):
+def _pointers(config: GemmConfig, triangular: bool):
     """``begin(number, tile, first, count, ...)``: where a piece begins; ``follow(ahead, ...)``: where the one
     after it does; ``advance(ahead, ...)``: where the next stripe begins, of this piece or of the next.
 
@@ -36,11 +35,11 @@ def _pointers(config: GemmConfig, region: Region):
     begin_a, begin_b, next_a, next_b = iterator_a.begin, iterator_b.begin, iterator_a.step, iterator_b.step
     BLK_K, int32, int64, offset = config.BLK_K, ptx.types.int32, ptx.types.int64, ptx.offset
     opaque, quotient, piece_of = ptx.opaque, ptx.quotient, work_tiles()
-    locate = tile_coords(config.BLK_M, config.BLK_N, region)
+    locate = tile_coords(config.BLK_M, config.BLK_N, triangular)
 
     @device_function
-    def begin(number, tile, first, count, a, b, m, n, k, lda, ldb, stride_a, stride_b):
-        row0, col0, matrix = locate(tile, m, n)
+    def begin(number, tile, first, count, a, b, m, n, k, options, lda, ldb, stride_a, stride_b):
+        row0, col0, matrix = locate(tile, m, n, options)
         along = int64(first) * BLK_K
         at_a = matrix * stride_a + begin_a(row0, along, lda)
         at_b = matrix * stride_b + begin_b(col0, along, ldb)
@@ -49,16 +48,16 @@ def _pointers(config: GemmConfig, region: Region):
         return (offset(a, at_a * PARTS), offset(b, at_b * PARTS), *left)
 
     @device_function
-    def follow(ahead, block, a, b, m, n, k, schedule, lda, ldb, stride_a, stride_b):
+    def follow(ahead, block, a, b, m, n, k, options, schedule, lda, ldb, stride_a, stride_b):
         _, _, _, _, _, _, number = ahead
         tile, first, count = piece_of(number + 1, opaque(block), quotient(k + (BLK_K - 1), BLK_K), schedule)
-        return begin(number + 1, tile, first, count, a, b, m, n, k, lda, ldb, stride_a, stride_b)
+        return begin(number + 1, tile, first, count, a, b, m, n, k, options, lda, ldb, stride_a, stride_b)
 
     @device_function
-    def advance(ahead, block, a, b, m, n, k, schedule, lda, ldb, stride_a, stride_b):
+    def advance(ahead, block, a, b, m, n, k, options, schedule, lda, ldb, stride_a, stride_b):
         pa, pb, rows, cols, depth, left, number = ahead
         if left == 1:
-            return follow(ahead, block, a, b, m, n, k, schedule, lda, ldb, stride_a, stride_b)
+            return follow(ahead, block, a, b, m, n, k, options, schedule, lda, ldb, stride_a, stride_b)
         pa = offset(pa, next_a(lda) * PARTS)
         pb = offset(pb, next_b(ldb) * PARTS)
         return pa, pb, rows, cols, int32(depth - BLK_K), int32(left - 1), number
@@ -162,7 +161,7 @@ def _pieces(config: GemmConfig):
     return leave, add
 
 
-def _finisher(config: GemmConfig, product: Product, region: Region):
+def _finisher(config: GemmConfig, product: Product, triangular: bool):
     """``finish(...)``: what is done with the sum of a piece, `count` stripes of a tile from the `first` on.
 
     A piece within a tile, of which a block has one at most, goes to the block's place in scratch. One that
@@ -172,13 +171,13 @@ def _finisher(config: GemmConfig, product: Product, region: Region):
     PIECE = config.BLK_M * config.BLK_N * PARTS
     int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
     opaque, set_flag_release, try_take_flag = ptx.opaque, ptx.set_flag_release, ptx.try_take_flag
-    locate = tile_coords(config.BLK_M, config.BLK_N, region)
-    write, (leave, add) = epilogue(config, product, region), _pieces(config)
+    locate = tile_coords(config.BLK_M, config.BLK_N, triangular)
+    write, (leave, add) = epilogue(config, product, triangular), _pieces(config)
 
     @device_function
     def finish(
-        acc, old, t, block, tile, first, count, stripes, schedule, c, pieces, flags, m, n, ldc, stride_c,
-        alpha, alpha_i, beta, beta_i,
+        acc, old, t, block, tile, first, count, stripes, schedule, c, pieces, flags, m, n, options, ldc,
+        stride_c, alpha, alpha_i, beta, beta_i,
     ):  # fmt: skip
         _, _, k_iters_per_block, remainder = schedule
         # addresses made of what is known before would take registers all the time
@@ -200,42 +199,42 @@ def _finisher(config: GemmConfig, product: Product, region: Region):
                         other = int32(other + THREADS)
                 cuda.syncthreads()
                 add(acc, pieces, t, block + 1, last)
-            row0, col0, matrix = locate(tile, m, n)
+            row0, col0, matrix = locate(tile, m, n, options)
             into = offset(c, (matrix * stride_c + col0 * ldc + row0) * PARTS)
             rows, cols = int32(m - row0), int32(n - col0)
-            write(into, acc, old, ldc, t, rows, cols, row0 - col0, alpha, alpha_i, beta, beta_i)
+            write(into, acc, old, ldc, t, rows, cols, row0 - col0, options, alpha, alpha_i, beta, beta_i)
 
     return finish
 
 
-def build(config: GemmConfig, product: Product, region: Region = Region.ALL):
-    """The kernel's function; of C it knows the tiles that the `region` meets."""
+def build(config: GemmConfig, product: Product, triangular: bool = False):
+    """The kernel's function; of C it knows all tiles, or if `triangular` those that a triangle meets."""
     facts = config.dtype_facts
     real, int32, quotient = ptx.REALS[facts.real], ptx.types.int32, ptx.quotient
     BLK_K, STAGES, PREFETCH = config.BLK_K, config.stages, config.prefetch
     ACC, FRAG_A, FRAG_B = config.sums, product.fragment_a, product.fragment_b
     COMBINED, combine = product.combine is not None, product.combine
-    OLD = max(reals_read(config, run, region) for run in (0, product.run))
+    OLD = max(reals_read(config, run, triangular) for run in (0, product.run))
     NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
     STAGE = config.stage_reals
 
     load, zero = product.load, ptx.fill(ACC)
     start, run_mainloop = mainloop(config, product, *_stripes(config))
-    (begin, follow, advance), piece_of = _pointers(config, region), work_tiles()
-    finish = _finisher(config, product, region)
+    (begin, follow, advance), piece_of = _pointers(config, triangular), work_tiles()
+    finish = _finisher(config, product, triangular)
     wait = ptx.wait_async(max(STAGES - 2, 0))
     offset, shared_pointer, grid_dependency_wait = ptx.offset, ptx.shared_pointer, ptx.grid_dependency_wait
 
     def gemm(
-        a, b, c, pieces, flags, m, n, k, tiles, full_waves, k_iters_per_block, remainder, lda, ldb, ldc,
-        stride_a, stride_b, stride_c, alpha, alpha_i, beta, beta_i,
+        a, b, c, pieces, flags, m, n, k, options, tiles, full_waves, k_iters_per_block, remainder, lda, ldb,
+        ldc, stride_a, stride_b, stride_c, alpha, alpha_i, beta, beta_i,
     ):  # fmt: skip
         # (1) the first piece of this block
         t, block = cuda.threadIdx.x, int32(cuda.gridDim.x - 1 - cuda.blockIdx.x)
         stripes = quotient(k + (BLK_K - 1), BLK_K)
         schedule = tiles, full_waves, k_iters_per_block, remainder
         tile, first, left = piece_of(0, block, stripes, schedule)
-        ahead = begin(0, tile, first, left, a, b, m, n, k, lda, ldb, stride_a, stride_b)
+        ahead = begin(0, tile, first, left, a, b, m, n, k, options, lda, ldb, stride_a, stride_b)
         shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
 
         # (2) registers
@@ -248,7 +247,7 @@ def build(config: GemmConfig, product: Product, region: Region = Region.ALL):
         for stage in range(STAGES - 1):
             pa, pb, rows, cols, depth, _, _ = ahead
             start(offset(shared, stage * STAGE), old, old, pa, pb, lda, ldb, t, rows, cols, depth)
-            ahead = advance(ahead, block, a, b, m, n, k, schedule, lda, ldb, stride_a, stride_b)
+            ahead = advance(ahead, block, a, b, m, n, k, options, schedule, lda, ldb, stride_a, stride_b)
         if PREFETCH:
             wait()
             cuda.syncthreads()
@@ -268,7 +267,9 @@ def build(config: GemmConfig, product: Product, region: Region = Region.ALL):
                 )
                 left = int32(left - together)
                 if more == together:
-                    ahead = follow(ahead, block, a, b, m, n, k, schedule, lda, ldb, stride_a, stride_b)
+                    ahead = follow(
+                        ahead, block, a, b, m, n, k, options, schedule, lda, ldb, stride_a, stride_b
+                    )
                 else:
                     ahead = pa, pb, rows, cols, depth, int32(more - together), which
 
@@ -277,8 +278,8 @@ def build(config: GemmConfig, product: Product, region: Region = Region.ALL):
                 combine(0, acc)
             tile, first, count = piece_of(number, block, stripes, schedule)
             finish(
-                acc, old, t, block, tile, first, count, stripes, schedule, c, pieces, flags, m, n, ldc,
-                stride_c, alpha, alpha_i, beta, beta_i,
+                acc, old, t, block, tile, first, count, stripes, schedule, c, pieces, flags, m, n, options,
+                ldc, stride_c, alpha, alpha_i, beta, beta_i,
             )  # fmt: skip
             number += 1
             _, _, left = piece_of(number, block, stripes, schedule)

@@ -16,9 +16,10 @@ from typing import ClassVar
 from ...errors import require
 from ...gpu.backend import device_function, in_order, ptx, unrolled
 from ...gpu.compile import KernelSource
-from ...types import Diag, Region, Triangle
+from ...types import Diag, Triangle
 from ..common.smem_tile import SmemTile
 from .config import GemmConfig
+from .form import Form
 from .mainloop import Product
 from .source import kernel_source, plain_kernels
 
@@ -219,16 +220,15 @@ class GemmSimt(GemmConfig):
 
 def source(
     config: GemmSimt,
-    conj_a: bool = False,
-    conj_b: bool = False,
-    region: Region = Region.ALL,
+    form: Form = Form.ALL,
+    conj: bool = False,
     triangle: Triangle | None = None,
     solved: Diag | None = None,
 ) -> KernelSource:
-    """The kernel of `config`, with A, B conjugated or not, for all of C or a `region` of it, or that
+    """The kernel of `config` that computes all of C or a triangle, with A conjugated or not; or that
     multiplies C in place by a `triangle`, or solves it: see `kernel_source`.
     """
-    return kernel_source(config, conj_a, conj_b, region, triangle, solved, _product)
+    return kernel_source(config, form, conj, triangle, solved, _product)
 
 
 plain_sources = partial(plain_kernels, source)

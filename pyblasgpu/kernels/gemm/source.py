@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...gpu.compile import KernelSource
-from ...types import Diag, Region, Triangle, Uplo
-from ..common.region import check_region
+from ...types import Diag, Triangle
+from .form import Form
 from .mainloop import Product
 from .mainloop import build as build_ordinary
 from .persistent import build as build_persistent
@@ -18,59 +18,57 @@ from .trsm_fused import shared_bytes as shared_bytes_solving
 
 __all__ = ["kernel_source", "plain_kernels"]
 
-REGIONS = tuple(region for region in Region if not region.strict)
-PARAMETERS = "ppp iii qqq qqq rrrr".replace(" ", "")
-PERSISTENT = "ppppp iii iiii qqq qqq rrrr".replace(" ", "")
+PARAMETERS = "ppp iiii qqq qqq rrrr".replace(" ", "")
+PERSISTENT = "ppppp iiii iiii qqq qqq rrrr".replace(" ", "")
 IN_PLACE = "pppp ii qq rr".replace(" ", "")
 SOLVING = "ppp ii qq rr".replace(" ", "")
 
 
 def kernel_source(
     config: Any,
-    conj_a: bool,
-    conj_b: bool,
-    region: Region,
+    form: Form,
+    conj: bool,
     triangle: Triangle | None,
     solved: Diag | None,
     product: Callable[..., Product],
 ) -> KernelSource:
-    """The kernel of `config`, with A, B conjugated or not; ``product(config, conj_a, conj_b)`` is its heart.
+    """The kernel of `config`; with `conj` A is conjugated. ``product(config, conj_a, conj_b)`` is its heart.
 
-    Of C only `region` is read and written, one of `REGIONS`.
-
-    The kernel's parameters are pointers to A, B, C; int32 m, n, k; int64 leading strides and batch
-    strides of A, B, C (elements); alpha and beta (real, imaginary part). Grid: x
-    ``config.grid(m, n, region)``, z the batch.
+    The kernel's parameters are pointers to A, B, C; int32 m, n, k and options (`kernels.common.options`:
+    which triangle of C is meant, and whether A B is conjugated); int64 leading strides and batch strides of
+    A, B, C (elements); alpha and beta (real, imaginary part). Grid: x ``config.grid(m, n, region)``, z the
+    batch.
 
     Of a persistent kernel the pointers are to A, B, C, the pieces (a tile a block) and the flags (one a
-    block, 0 before the launch and after it). After k stand int32 tiles, full_waves, k_iters_per_block and
-    remainder of a `TileSchedule`. Grid: x as many as the device holds.
+    block, 0 before the launch and after it). After the options stand int32 tiles, full_waves,
+    k_iters_per_block and remainder of a `TileSchedule`. Grid: x as many as the device holds.
 
     With a `triangle`, all of C is multiplied by it in place. The parameters
     are pointers to T, to the copy of its diagonal blocks, to the flags (one a tile, 0 before the launch;
     `diagonal_blocks` makes both), and to C; int32 m, n; int64 leading strides of T, C; alpha. Grid: x
-    ``config.grid(m, n)``; there are no batches.
+    ``config.grid(m, n)``; there are no batches. With `conj` T is conjugated.
 
     With a `triangle` and what its diagonal is, `solved`, C is solved by it instead. The
     parameters are pointers to T, to C, and to the flags (one a strip, 0 before the launch and after it); else
     as above.
     """
-    check_region(region, REGIONS)
-    flags: tuple = (("conj_a", conj_a), ("conj_b", conj_b), ("region", region))
+    flags: tuple = (("form", form), ("conj", conj))
     parameters = PERSISTENT if config.persistent else PARAMETERS
     if triangle:
         check_in_place(config, triangle)
         flags, parameters = (*flags, ("triangle", triangle)), IN_PLACE
     if solved:
         flags, parameters = (*flags, ("solved", solved)), SOLVING
+    of_a = triangle is None or triangle.on_left
 
     def build():
-        heart = product(config, conj_a, conj_b)
+        heart = product(config, conj and of_a, conj and not of_a)
         if triangle and solved:
-            return build_solving(config, heart, triangle, conj_a or conj_b, solved is Diag.UNIT)
+            return build_solving(config, heart, triangle, conj, solved is Diag.UNIT)
         if triangle:
-            return build_in_place(config, heart, triangle, conj_a or conj_b)
-        return (build_persistent if config.persistent else build_ordinary)(config, heart, region)
+            return build_in_place(config, heart, triangle, conj)
+        build_kernel = build_persistent if config.persistent else build_ordinary
+        return build_kernel(config, heart, form is Form.TRIANGLE)
 
     return KernelSource(
         name=config.STEM,
@@ -87,6 +85,6 @@ def kernel_source(
 
 
 def plain_kernels(source: Callable[..., KernelSource], config: Any) -> Iterator[KernelSource]:
-    """The kernels that most calls need: of all of C, and of its lower triangle."""
-    yield source(config)
-    yield source(config, region=Region.of(Uplo.LOWER, hermitian=config.dtype_facts.is_complex))
+    """All kernels of a Config but those fused with a triangle."""
+    conjs = (False, True) if config.dtype_facts.is_complex else (False,)
+    return (source(config, form, conj) for form in Form for conj in conjs)

@@ -20,7 +20,7 @@ from collections.abc import Callable
 
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
-from ...types import Region, Triangle
+from ...types import Triangle
 from ..common.smem_tile import tile_iterator
 from ..common.tile_scheduler import rasterize
 from .config import GemmConfig
@@ -168,7 +168,7 @@ def _finisher(config: GemmConfig, product: Product, triangle: Triangle, run_main
                 before = int32(before + THREADS)
         cuda.syncthreads()
         c = offset(c, (col0 * ldc + row0) * PARTS)
-        write(c, acc, old, ldc, t, rows, cols, 0, alpha, alpha_i, real(0), real(0))
+        write(c, acc, old, ldc, t, rows, cols, 0, 0, alpha, alpha_i, real(0), real(0))
 
     return finish
 
@@ -235,7 +235,7 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
     BLK, FREE = tile_orders(config, triangle)
     PER, STAGE = BLK // BLK_K, config.stage_reals
     ACC, FRAG_A, FRAG_B = config.sums, product.fragment_a, product.fragment_b
-    OLD = max(reals_read(config, run, Region.ALL) for run in (0, product.run))
+    OLD = max(reals_read(config, run) for run in (0, product.run))
     NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
 
     load, zero, place = product.load, ptx.fill(ACC), rasterize(max(STRIPS, WIDTH // FREE))

@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from typing import ClassVar
 
 from ...errors import require
 from ...gpu.backend import cuda, ptx
 from ...gpu.compile import KernelSource
-from ...types import DTYPES, Dtype, Region, Uplo
+from ...types import DTYPES, Dtype
+from ..common.options import UNIT
 from ..common.region import contains
 
 __all__ = ["STEM", "DiagonalBlocks", "plain_sources", "source"]
 
 STEM = "diagonal_blocks"
-PARAMETERS = "ppp iii q".replace(" ", "")
+PARAMETERS = "ppp iiii q".replace(" ", "")
 
 
 @dataclass(frozen=True)
@@ -62,56 +62,52 @@ class DiagonalBlocks:
         return -(-order // block) * -(-block * block // self.DIM)
 
 
-def source(config: DiagonalBlocks, uplo: Uplo, unit: bool, by_rows: bool) -> KernelSource:
+def source(config: DiagonalBlocks, by_rows: bool) -> KernelSource:
     """The kernel of `config`.
 
     Parameters
     ----------
     config : DiagonalBlocks
-    uplo : Uplo
-        The triangle.
-    unit : bool
-        Whether its diagonal is one and is not read.
     by_rows : bool
         Whether neighbouring rows of T (else columns) are neighbours in memory, as they then are in the copy.
 
     Returns
     -------
     KernelSource
-        Its parameters are pointers to T, the copy and the flags; int32 order of T, order of a block, and
-        number of flags; int64 leading stride of T (elements). Grid: x ``config.grid(order, block)``.
+        Its parameters are pointers to T, the copy and the flags; int32 order of T, order of a block, number
+        of flags, and options (`kernels.common.options`: the triangle, and whether its diagonal is one and is
+        not read); int64 leading stride of T (elements). Grid: x ``config.grid(order, block)``.
     """
     return KernelSource(
         name=STEM,
         config=config,
-        flags=(("by_rows", by_rows), ("unit", unit), ("uplo", uplo)),
+        flags=(("by_rows", by_rows),),
         real=config.dtype_facts.real,
         parameters=PARAMETERS,
         threads=config.threads,
         min_blocks=1,
         shared_bytes=config.shared_bytes,
-        build=lambda: _build(config, uplo, unit, by_rows),
+        build=lambda: _build(config, by_rows),
     )
 
 
 def plain_sources(config: DiagonalBlocks) -> Iterator[KernelSource]:
-    """The kernels that most calls need."""
-    flags = product(Uplo, (False, True), (False, True))
-    return (source(config, *each) for each in flags)
+    """All kernels of a Config."""
+    return (source(config, by_rows) for by_rows in (False, True))
 
 
-def _build(config: DiagonalBlocks, uplo: Uplo, unit: bool, by_rows: bool):
+def _build(config: DiagonalBlocks, by_rows: bool):
     facts, DIM = config.dtype_facts, config.DIM
     real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
     is_inside, read, store = (
-        contains(Region.of(uplo)),
+        contains(True),
         ptx.load_global(PARTS, False),
         ptx.store_global_vector(PARTS),
     )
     int32, int64, quotient = ptx.types.int32, ptx.types.int64, ptx.quotient
     grid_dependency_wait, store_release = ptx.grid_dependency_wait, ptx.store_release
 
-    def diagonal_blocks(tri, copy, flags, order, block, count, ldt):
+    def diagonal_blocks(tri, copy, flags, order, block, count, options, ldt):
         # (1) the element of this thread
         elements = block * block
         spans = quotient(elements + (DIM - 1), DIM)
@@ -126,11 +122,10 @@ def _build(config: DiagonalBlocks, uplo: Uplo, unit: bool, by_rows: bool):
         grid_dependency_wait()
         first = int64(number) * block
         left = order - first
-        ok = (at < elements) & (i < left) & (j < left) & is_inside(i, j, 0)
-        if unit:
-            ok = ok & (i != j)
-        read(value, 0, tri, ((first + slow) * ldt + first + fast) * PARTS, ok)
-        if unit and i == j:
+        ok = (at < elements) & (i < left) & (j < left) & is_inside(i, j, 0, options)
+        is_one = (options & UNIT != 0) & (i == j)
+        read(value, 0, tri, ((first + slow) * ldt + first + fast) * PARTS, ok & (not is_one))
+        if is_one:
             value[0] = real(1)
         store(copy, (first * block + at) * PARTS, value, 0, at < elements)
 

@@ -1,0 +1,56 @@
+"""What a launch tells its kernel at run time, as the bits of one int32: triangle, conjugation, diagonal.
+
+What is told so needs no kernel of its own.
+"""
+
+from __future__ import annotations
+
+from ...types import Region
+
+__all__ = [
+    "CONJUGATE",
+    "HERMITIAN",
+    "MIRRORED",
+    "STRICT",
+    "TRIANGLE",
+    "UNIT",
+    "UPPER",
+    "ZERO",
+    "options_of",
+]
+
+TRIANGLE, UPPER, HERMITIAN, STRICT, CONJUGATE, UNIT, ZERO, MIRRORED = (1 << bit for bit in range(8))
+
+
+def options_of(
+    region: Region = Region.ALL,
+    conj: bool = False,
+    unit: bool = False,
+    zero: bool = False,
+    mirrored: bool = False,
+) -> int:
+    """The bits for these options.
+
+    Parameters
+    ----------
+    region : Region
+        What of a matrix is meant.
+    conj : bool
+        What is read or summed is conjugated.
+    unit : bool
+        A diagonal is one, and is not read.
+    zero : bool
+        The output is filled with zeros.
+    mirrored : bool
+        The output is symmetric or Hermitian; one triangle is read.
+    """
+    return (
+        TRIANGLE * (region is not Region.ALL)
+        | UPPER * region.is_upper
+        | HERMITIAN * region.hermitian
+        | STRICT * region.strict
+        | CONJUGATE * conj
+        | UNIT * unit
+        | ZERO * zero
+        | MIRRORED * mirrored
+    )

@@ -1,0 +1,29 @@
+"""What a GEMM Config has kernels for, and what of conjugation makes a kernel of its own."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from ...types import Region
+
+__all__ = ["Form", "relative_conjugation"]
+
+
+class Form(Enum):
+    """What a kernel computes: all of C, or a triangle of it, which its `options` tell."""
+
+    ALL = "all"
+    TRIANGLE = "triangle"
+
+    @classmethod
+    def of(cls, region: Region) -> Form:
+        """That of kernels which compute `region`."""
+        return cls.ALL if region is Region.ALL else cls.TRIANGLE
+
+
+def relative_conjugation(conj_a: bool, conj_b: bool) -> tuple[bool, bool]:
+    """Whether the kernel is that of conj(A) B, and whether its sums are conjugated.
+
+    conj(A) conj(B) = conj(A B), and A conj(B) = conj(conj(A) B): two kernels serve all four.
+    """
+    return conj_a != conj_b, conj_b
