@@ -7,6 +7,7 @@ import pytest
 from pyblasgpu.types import Region
 
 from .kernel_checks import (
+    COPIES,
     STRICT,
     T_BY_ROWS,
     TRIANGLE,
@@ -40,16 +41,18 @@ DEFECTS = [
     ("common.coalesced_index", "way(t, k + 1,", "way(t, k,", leaf("trmm", depth=6)),
     ("common.substitution", "(i < rows) & (j < cols)", "(i <= rows) & (j < cols)", leaf("small")),
     ("common.substitution", "(i < rows) & (j < cols)", "(i < rows - 1) & (j < cols)", leaf("small")),
-    ("common.region", "shift + BLK_M > FIRST", "shift > FIRST", TRIANGLE),
+    ("common.region", "else shift + BLK_M >", "else shift >", TRIANGLE),
     # what must not be read
     ("common.triangle_panel", "i + shift - j >= FIRST", "i + shift - j > FIRST", leaf("trmm")),
     ("common.triangle_panel", "i + shift - j >= FIRST", "j - i - shift >= FIRST", leaf("trmm")),
     ("common.triangle_panel", "i + shift - j >= FIRST", "i - j >= FIRST", leaf("trmm")),
-    ("common.region", "i + shift - j >= FIRST", "i + shift - j > FIRST", TRIANGLE),
-    ("common.region", "i + shift - j >= FIRST", "i - j >= FIRST", TRIANGLE),
-    ("common.region", "1 if region.strict else 0", "0", STRICT),
-    ("common.region", "i + shift <= j", "i + shift < j", simt(m=20, n=20, region=Region.UPPER)),
-    ("common.region", "i + shift <= j", "i <= j", simt(m=20, n=20, region=Region.UPPER)),
+    ("common.region", "(first <= i)", "(first < i)", TRIANGLE),
+    ("common.region", "diagonal = j - shift", "diagonal = j", TRIANGLE),
+    ("common.region", "1 if options & STRICT else 0", "0", STRICT),
+    ("common.region", "(i <= last)", "(i < last)", simt(m=20, n=20, region=Region.UPPER)),
+    ("common.region", "diagonal = j - shift", "diagonal = j", simt(m=20, n=20, region=Region.UPPER)),
+    ("common.region", "last = diagonal if options & UPPER else ROWS", "last = ROWS", simt(m=20, n=20, region=Region.UPPER)),
+    ("common.region", "options & TRIANGLE == 0", "False", COPIES),
     ("common.region", "shift + BLK_M <= 0 if", "shift <= 0 if", simt(m=32, n=32, region=Region.UPPER)),
     ("common.region", "else shift >= BLK_N", "else shift >= 0", simt(m=32, n=32, region=Region.LOWER)),
     ("common.region", "else shift >= BLK_N", "else shift >= 0", simt("c", m=32, n=32, region=Region.HERMITIAN_LOWER)),

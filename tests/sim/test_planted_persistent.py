@@ -18,7 +18,7 @@ DEFECTS = [
     ("common.tile_scheduler", "quotient(order + 1, 2)", "quotient(order, 2)", simt(m=48, n=48, region=Region.LOWER)),
     ("common.tile_scheduler", "width = order | 1", "width = order", simt(m=32, n=32, region=Region.LOWER)),
     ("common.tile_scheduler", "width - longer - 1, j - longer", "width - longer, j - longer", simt(m=48, n=48, region=Region.LOWER)),
-    ("common.tile_scheduler", "if upper:", "if False:", simt(m=48, n=48, region=Region.UPPER)),
+    ("common.tile_scheduler", "(col, row) if options & UPPER", "(row, col) if options & UPPER", simt(m=48, n=48, region=Region.UPPER)),
     ("common.tile_scheduler", "(row * DOWN + down)", "row", simt(m=48, n=48, region=Region.LOWER, BLK_N=32)),
     ("common.tile_scheduler", "* (DOWN * ACROSS)", "", persistent(m=48, n=48, batch=2, region=Region.LOWER)),
     ("gemm.persistent", "row0 - col0", "0", persistent(m=48, n=48, region=Region.LOWER)),

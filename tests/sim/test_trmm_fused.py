@@ -51,14 +51,15 @@ def multiply(
     order, others = (m, n) if of_a else (n, m)
     levels, strips = -(-order // block), -(-others // free)
     copy = np.full(levels * block**2, np.nan, c.dtype)
-    flags = np.full(levels * strips, np.nan, dtype.real)
+    words = dtype.real_size // 4  # a flag is an int32, the first word of a real
+    flags = np.full(levels * strips * words, -1, np.int32).view(dtype.real)
     lead = strides(t)[0 if by_rows else 1]
     prepare = FIXED[diagonal_blocks.STEM].config(tile.dtype, "", {})
     source = copier.source(prepare, not by_rows)
     options = options_of(Region.of(triangle.uplo), unit=unit)
     integers_ = order, block, levels * strips, options, lead
     run(source, prepare.grid(order, block), (t, copy, flags), integers_, ())
-    assert not flags.any()
+    assert not flags.view(np.int32)[::words].any()
     source = kernels.source(tile, conj=conj, triangle=triangle)
     run(source, tile.grid(m, n), (t, copy, flags, c), (m, n, lead, strides(c)[1]), (alpha,))
 
