@@ -1,0 +1,30 @@
+"""Blocking schemes of the papers on a device: operands that bypass shared memory, one element a thread."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyblasgpu.gpu.device import current, known
+from pyblasgpu.types import DTYPES
+from tuning.papers import kurzak_timed, steinsland
+from tuning.papers.kurzak import variants
+
+from .test_gemm import exact
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("scheme", steinsland.SCHEMES)
+def test_every_scheme(scheme, letter):
+    configs = [
+        steinsland.candidates(scheme, letter, layout, current())[0] for layout in ("nn", "nt", "tn", "tt")
+    ]
+    exact(steinsland.STEM, DTYPES[letter], configs)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_variants_of_algorithm_1(letter):
+    def first(layout):
+        space = variants(DTYPES[letter], layout, known("fermi"), kurzak_timed.GUIDELINES[letter])
+        return kurzak_timed.config_of(letter, layout, next(space))
+
+    exact(kurzak_timed.STEM, DTYPES[letter], [first(layout) for layout in ("nn", "nt", "tn", "tt")])

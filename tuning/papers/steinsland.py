@@ -1,0 +1,220 @@
+"""Steinsland's experiment: the best kernel of each blocking scheme, by size, on the device that is here.
+
+``python tuning/papers/steinsland.py [--dtype s,d] [--layout nn,tn] [--seconds 10m] [--out FOLDER]``
+
+A scheme says which operands pass through shared memory, and whether a thread computes one element or a
+register tile. For each scheme the script times a random sample of tiles with and without padding, and with
+stripes along k transposed on the way to shared memory or kept as they lie. No candidate is ruled out by the
+cost model. Fragments straight from global memory come by the read-only path or not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from rich.table import Table
+
+from pyblasgpu.database import FAMILIES
+from pyblasgpu.errors import ConfigError
+from pyblasgpu.gpu import device as devices
+from pyblasgpu.gpu.device import Device
+from pyblasgpu.kernels.gemm.simt import STEM, GemmSimt
+from pyblasgpu.kernels.gemm.space import deepened
+from pyblasgpu.model.occupancy import check_device
+from pyblasgpu.options import parse_count, parse_sizes
+from pyblasgpu.terminal import console, guarded
+from pyblasgpu.types import DTYPES, Dtype
+from tuning.papers.experiment import Experiment, Measured, Rows, add_options, draw, names_in, on_device, write
+
+__all__ = ["SCHEMES", "candidates", "experiment", "main", "table"]
+
+WIDTH = 150
+SEED = 2016
+#: Scheme -> whether A, B are shared, and whether a thread computes a register tile.
+SCHEMES = {
+    "none": (False, False, False),
+    "both shared": (True, True, False),
+    "A shared": (True, False, True),
+    "B shared": (False, True, True),
+    "both private": (False, False, True),
+    "shared, private": (True, True, True),
+}
+_GRIDS = ((8, 8), (16, 8), (8, 16), (16, 16), (32, 8))
+_TILES = ((2, 2), (4, 4), (4, 8), (8, 4), (8, 8), (6, 6))
+_DEPTHS = (8, 16)
+_VECTOR = 16  # bytes of the widest load
+
+
+def candidates(scheme: str, letter: str, layout: str, device: Device) -> list[GemmSimt]:
+    """All kernels of a scheme that the rules and the device leave, each once, in random order."""
+    found = {}
+    for parameters in _parameters(scheme, DTYPES[letter], layout):
+        try:
+            config = FAMILIES[STEM].config(letter, layout, parameters)
+            check_device(config, device)
+        except ConfigError:
+            continue
+        found[config] = None
+    shuffled = list(found)
+    random.Random(SEED).shuffle(shuffled)
+    return shuffled
+
+
+def _parameters(scheme: str, dtype: Dtype, layout: str) -> Iterator[dict[str, Any]]:
+    share_a, share_b, tiled = SCHEMES[scheme]
+    shared = share_a or share_b
+    for (x, y), (thr_m, thr_n), depth in itertools.product(_GRIDS, _TILES if tiled else ((1, 1),), _DEPTHS):
+        tile = {"DIM_X": x, "DIM_Y": y, "BLK_M": x * thr_m, "BLK_N": y * thr_n, "UNROLL": depth, "stages": 1}
+        tile |= {"share_a": share_a, "share_b": share_b, "WARP_X": 8}
+        keeps = (False, True) if share_a and share_b else (False,)
+        for kept, padded, read_only in itertools.product(
+            keeps, (True, False) if shared else (False,), (False,) if share_a and share_b else (False, True)
+        ):
+            fragments = _fragments(dtype, layout, thr_m, thr_n, kept)
+            chosen = deepened(STEM, dtype, layout, {**tile, **fragments}, depth) | {"read_only": read_only}
+            yield chosen | _padding(chosen, padded)
+
+
+def _fragments(dtype: Dtype, layout: str, thr_m: int, thr_n: int, kept: bool) -> dict[str, int]:
+    """By how many elements a thread reads a stripe; one that is kept along k is read along k."""
+    most = _VECTOR // dtype.itemsize
+
+    def widest(extent: int) -> int:
+        return max(width for width in (1, 2, 4) if width <= most and extent % width == 0)
+
+    along_k = {"A": kept and layout[0] == "t", "B": kept and layout[1] == "n"}
+    return {
+        "VEC_M": 1 if along_k["A"] else widest(thr_m),
+        "VEC_N": 1 if along_k["B"] else widest(thr_n),
+        "VEC_K": most if kept else 1,
+    }
+
+
+def _padding(chosen: dict[str, Any], padded: bool) -> dict[str, int]:
+    """What is added to a row of each stripe: what meets no bank twice, or nothing."""
+    if not padded:
+        return {"PAD_A": 0, "PAD_B": 0}
+    least = {"A": max(chosen["VEC_M"], chosen["VEC_K"]), "B": max(chosen["VEC_N"], chosen["VEC_K"])}
+    return {f"PAD_{name}": chosen.get(f"PAD_{name}") or least[name] for name in "AB"}
+
+
+def experiment(
+    run: Experiment, letter: str, layout: str, sizes: Sequence[int], most: int | None
+) -> dict[str, Any]:
+    """The best of each scheme at each size, and what the library and cuBLAS do there, as JSON holds them."""
+    problems = [(n, n, n) for n in sizes]
+    result: dict[str, Any] = {"dtype": letter, "layout": layout, "schemes": {}}
+    for scheme in run.in_turn(list(SCHEMES)):
+        configs = candidates(scheme, letter, layout, run.device)
+        timed = list(run.times(STEM, layout, configs[:most], problems))
+        result["schemes"][scheme] = {
+            "candidates": len(configs),
+            "outcomes": dict(Counter(each.outcome for each in timed)),
+            "best": {str(n): _best(timed, (n, n, n)) for n in sizes},
+        }
+    result["ours"] = {str(m): rate for (m, _, _), rate in run.ours(letter, layout, problems).items()}
+    result["vendor"] = {str(m): rate for (m, _, _), rate in run.vendor(letter, layout, problems).items()}
+    return result
+
+
+def _best(timed: list[Measured], extents: tuple[int, ...]) -> dict[str, Any] | None:
+    good = [each for each in timed if extents in each.rates]
+    if not good:
+        return None
+    best = max(good, key=lambda each: each.rates[extents])
+    config = best.config
+    return {
+        "tflops": round(best.rates[extents], 3),
+        "tile": f"{config.BLK_M}x{config.BLK_N}x{config.BLK_K}",
+        "threads": f"{config.DIM_X}x{config.DIM_Y}",
+        "padding": [config.PAD_A, config.PAD_B],
+        "kept": config.VEC_K > 1,
+        "read_only": config.read_only,
+    }
+
+
+def table(results: Rows, sizes: Sequence[int], device: str) -> Table:
+    """A scheme a row, a size a column: TFLOP/s."""
+    made = Table(
+        "GEMM", "scheme", "timed", *map(str, sizes), "best at the largest", title=f"Schemes on {device}"
+    )
+    for row in results:
+        name = f"{row['dtype']}gemm {row['layout']}"
+        for scheme, found in row["schemes"].items():
+            best = [found["best"][str(n)] for n in sizes]
+            made.add_row(
+                name,
+                scheme,
+                str(found["outcomes"].get("ok", 0)),
+                *["" if each is None else f"{each['tflops']:.2f}" for each in best],
+                _described(best[-1]),
+            )
+            name = ""
+        for what, key in (("this library", "ours"), ("cuBLAS", "vendor")):
+            rates = [row[key].get(str(n)) for n in sizes]
+            made.add_row("", what, "", *["" if rate is None else f"{rate:.2f}" for rate in rates], "")
+    return made
+
+
+def _described(best: dict[str, Any] | None) -> str:
+    if best is None:
+        return ""
+    padding = "padded" if any(best["padding"]) else "not padded"
+    lies = "kept along k" if best["kept"] else "transposed on load"
+    return f"{best['tile']}, {best['threads']} threads, {padding}, {lies}{', read-only' * best['read_only']}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the experiment on the device that is here; returns the exit code."""
+    options = _parse(arguments)
+    device = devices.present(options.device)
+    with on_device(device, options.seconds) as run:
+        pairs = list(itertools.product(options.dtype, options.layout))
+        results = [experiment(run, *pair, options.sizes, options.most) for pair in run.in_turn(pairs)]
+    report(results, device.name, options)
+    return 0
+
+
+def report(results: Rows, device: str, options: argparse.Namespace) -> None:
+    """Print, and write to the folder that is asked for."""
+    made = {"paper": "steinsland", "device": device, "results": results}
+    page = console(WIDTH)
+    with page.capture() as captured:
+        page.print(table(results, options.sizes, device))
+    print(json.dumps(made, indent=2) if options.json else captured.get(), end="")
+    write(options.out, "steinsland", made, captured.get())
+    for row in results:
+        curves = {
+            scheme: [(float(n), best["tflops"]) for n, best in found["best"].items() if best]
+            for scheme, found in row["schemes"].items()
+        }
+        name = f"{row['dtype']}gemm_{row['layout']}"
+        draw(options.out, f"steinsland_{name}", f"Schemes of {name} on {device}", curves)
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--dtype", default=list(DTYPES), type=names_in(DTYPES), help="s,d,c,z; default: all")
+    parser.add_argument(
+        "--layout", default=["nn", "tn"], type=names_in(("nn", "nt", "tn", "tt")), help="(nn,tn)"
+    )
+    parser.add_argument("--device", help="number or name of the device (0)")
+    parser.add_argument("--sizes", type=parse_sizes, default="256,1024,4096", help="orders (%(default)s)")
+    parser.add_argument("--most", type=parse_count, metavar="N", help="time so many kernels of each scheme")
+    add_options(parser, "30m")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(guarded(["tuning/papers/steinsland.py"], main))
