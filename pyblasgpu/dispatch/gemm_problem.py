@@ -60,4 +60,4 @@ def match_alignment(config: Any, aligned: tuple[int, int]) -> Any:
     """`config` as it runs on operands that begin at multiples of so many bytes."""
     a, b = (max(distance // config.dtype_facts.itemsize, 1) for distance in aligned)
     sector_misaligned = min(aligned) < ALIGNED
-    return config.with_vector_width(a, b, sector_misaligned) if sector_misaligned else config
+    return config.for_alignment(a, b, sector_misaligned) if sector_misaligned else config

@@ -287,9 +287,9 @@ def match_alignment(config: GemmConfig, a: Operand, b: Operand) -> GemmConfig:
     """
     if config.packed:
         return config
-    return config.with_vector_width(
-        a=_widest(a.T if config.trans_a else a, config.VEC_A, config.stages),
-        b=_widest(b.T if config.trans_b else b, config.VEC_B, config.stages),
+    return config.for_alignment(
+        a=_widest(a.T if config.trans_a else a, config.stages),
+        b=_widest(b.T if config.trans_b else b, config.stages),
         sector_misaligned=min(alignments(config.layout, a, b)) < ALIGNED,
     )
 
@@ -309,10 +309,10 @@ def _alignment(operand: Operand) -> int:
     return gcd(ALIGNED, operand.pointer, operand.col_stride * size, operand.batch_stride * size)
 
 
-def _widest(operand: Operand, most: int, stages: int) -> int:
-    """By how many elements at a time, at most so many, a column-major `operand` can be read.
+def _widest(operand: Operand, stages: int) -> int:
+    """By how many elements at a time a column-major `operand` can be read.
 
     Asynchronous copies stop short at the end of a column; loads into registers cannot.
     """
-    width = min(most, max(_alignment(operand) // operand.dtype.itemsize, 1))
+    width = max(_alignment(operand) // operand.dtype.itemsize, 1)
     return width if stages > 1 else gcd(width, operand.rows)

@@ -139,4 +139,4 @@ class WinnerVerifier:
 
 def _scalar(config: Any) -> Any:
     """The Config that runs where operands are unaligned."""
-    return config.with_vector_width(1, 1) if hasattr(config, "with_vector_width") else config
+    return getattr(config, "scalar_variant", config)

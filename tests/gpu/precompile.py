@@ -54,8 +54,8 @@ def every_variant(letter: str, m: int, n: int, k: int) -> list[KernelSource]:
         source = family_of(stem).source
         for layout in FAMILIES[stem].layouts:
             tile = select(stem, DTYPES[letter], layout, (m, n, k), current()).config
-            unaligned = {tile.with_vector_width(a, b) for a, b in product((1, 2, 4), repeat=2)}
-            found += [source(config, conj=conj) for config, conj in product(unaligned, conjs)]
+            either = {tile, tile.scalar_variant}
+            found += [source(config, conj=conj) for config, conj in product(either, conjs)]
     return found
 
 

@@ -100,7 +100,7 @@ def test_an_unknown_effort_is_refused():
 
 
 def test_which_copies_may_pass_through_the_l1_cache():
-    """Those of 16 bytes, which alone can pass by it; of doubles where columns are sector-misaligned."""
+    """Those of 16 bytes, which alone can pass by it."""
     for letter in "sd":
         left = candidates(families_of("gemm", letter)[-1], letter, "nn", H200).left
         config = next(
@@ -109,15 +109,26 @@ def test_which_copies_may_pass_through_the_l1_cache():
         through = config.with_cache_policy(True)
         assert through == replace(config, through_l1=True) and through.with_cache_policy(False) == config
         assert through.stripe_a.through_l1 and through.for_packed().stripe_b.through_l1
-        assert config.with_vector_width(1, 1).with_cache_policy(True) is None
-        assert config.with_vector_width(4, 4, sector_misaligned=True) == (
-            through if letter == "d" else config
-        )
-        assert config.with_vector_width(1, 1, sector_misaligned=True) == config.with_vector_width(1, 1)
+        assert config.scalar_variant.with_cache_policy(True) is None
     one = replace(config, stages=1, prefetch=False, persistent=False)
     assert one.with_cache_policy(True) is None
+    assert one.for_alignment(4, 4, sector_misaligned=True) == one
     with pytest.raises(ConfigError, match=r"through_l1: through_l1 only with stages > 1.*stages=1"):
         replace(one, through_l1=True)
+
+
+@pytest.mark.parametrize("letter", "sdcz")
+def test_a_config_has_its_full_vectors_or_scalar_loads(letter):
+    """Nothing between; sector-misaligned doubles take scalar loads, which pass through the L1 cache."""
+    space = candidates(families_of("gemm", letter)[-1], letter, "nt", H200).left
+    config = max((c for c in space if c.stages > 1 and not c.through_l1), key=lambda c: c.VEC_A * c.VEC_B)
+    scalar = config.scalar_variant
+    assert (scalar.VEC_A, scalar.VEC_B, scalar.through_l1) == (1, 1, letter == "z")
+    assert scalar.scalar_variant == scalar
+    assert config.for_alignment(config.VEC_A, config.VEC_B) is config
+    assert config.for_alignment(8, 8, sector_misaligned=True) == (scalar if letter in "dz" else config)
+    if config.VEC_B > 1:
+        assert config.for_alignment(config.VEC_A, config.VEC_B // 2) == scalar
 
 
 @pytest.mark.skipif(bool(backend.why_unavailable()), reason=str(backend.why_unavailable()))

@@ -208,17 +208,24 @@ class GemmConfig:
         share_a, share_b = self.shares
         return (self.BLK_M * share_a + self.BLK_N * share_b) * self.BLK_K // self.threads
 
-    def with_vector_width(self, a: int, b: int, sector_misaligned: bool = False) -> Self:
-        """The same Config with global loads of A, B by vectors of at most so many elements.
+    def for_alignment(self, a: int, b: int, sector_misaligned: bool = False) -> Self:
+        """This Config where A, B can be loaded by vectors of so many elements, else its `scalar_variant`.
 
-        `sector_misaligned`: columns of A or B (rows, if transposed) do not begin with sectors. What is copied
-        by 16 bytes had better pass through the L1 cache then; of singles, whose smaller stripes leave it
-        little room, that brought nothing.
+        `sector_misaligned`: columns of A or B (rows, if transposed) do not begin with sectors. Asynchronous
+        copies of doubles had better pass through the L1 cache then, as those of the scalar variant do.
         """
-        narrow = replace(self, VEC_A=min(self.VEC_A, a), VEC_B=min(self.VEC_B, b))
-        return (
-            sector_misaligned and self.dtype_facts.real_size == 8 and narrow.with_cache_policy(True)
-        ) or narrow
+        is_wide = a >= self.VEC_A and b >= self.VEC_B
+        by_cache = sector_misaligned and self.stages > 1 and self.dtype_facts.real_size == 8
+        return self if is_wide and not by_cache else self.scalar_variant
+
+    @property
+    def scalar_variant(self) -> Self:
+        """The same Config with global loads of single elements, which serve operands of any alignment.
+
+        Elements of 16 bytes pass through the L1 cache; for smaller ones that makes no difference.
+        """
+        one = replace(self, VEC_A=1, VEC_B=1, through_l1=False)
+        return one.with_cache_policy(True) or one
 
     def with_cache_policy(self, through_l1: bool) -> Self | None:
         """The same Config with copies that do or do not pass `through_l1`; None where none of them can."""
