@@ -1,4 +1,4 @@
-"""scipy.linalg.blas, name for name, on any arrays: Levels 1 and 3, and GEMMTR, which SciPy lacks.
+"""scipy.linalg.blas, name for name, on any arrays, and GEMMTR, which SciPy lacks.
 
 Parameters, order, defaults and results are SciPy's: results are column-major, ``overwrite_c`` and
 ``overwrite_b`` mean *may* overwrite (which happens to column-major arrays of the routine's dtype), a vector
@@ -8,8 +8,9 @@ too. Where SciPy loses an imaginary part in silence this raises TypeError: compl
 routines; where SciPy's BLAS prints a complaint and computes nothing (``trans=2`` of zsyrk), ValueError. The
 functions without a prefix take the dtype from the arrays.
 
-Vectors of Level 1 are written in place where they are contiguous and of the routine's dtype. Banded and
-packed matrices are computed by SciPy's BLAS, and refused on a device.
+Vectors are written in place where they are contiguous and of the routine's dtype, those of Level 2 where
+``overwrite_x`` and ``overwrite_y`` allow it. Banded and packed matrices are computed by SciPy's BLAS, and
+refused on a device.
 
 These signatures have neither ``stream`` nor ``backend``: device arrays run on their library's current
 stream, and ``PYBLASGPU_BACKEND`` sends host arrays.
@@ -26,10 +27,12 @@ from ..arguments import Array, Flag, Number, enabled
 from ..frontend.arrays import common_dtype, dtype_name, numpy_dtype
 from ..frontend.call import Call
 from ..types import DTYPES, Dtype, Side
-from . import blas_docs, blas_host, blas_level1
+from . import blas_docs, blas_host, blas_level1, blas_level2, blas_rank_1
 from .blas_arrays import as_matrix, common_dtype_of, is_fortran, leading_part, may_overwrite, shaped_like
 from .blas_functions import dressed, name_of, types_of
 from .blas_level1 import *  # noqa: F403
+from .blas_level2 import *  # noqa: F403
+from .blas_rank_1 import *  # noqa: F403
 from .level3 import multiply, triangular
 from .rank_k import rank_k, triangular_product
 from .symmetric import symmetric
@@ -83,6 +86,8 @@ __all__ = [
     "ztrsm",
 ]
 __all__ += blas_level1.__all__
+__all__ += blas_level2.__all__
+__all__ += blas_rank_1.__all__
 __all__ += list(blas_host.FUNCTIONS)
 
 globals().update(blas_host.FUNCTIONS)

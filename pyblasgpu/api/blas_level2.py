@@ -23,8 +23,8 @@ from .level2 import check_square, run_gemv, run_symv
 from .trmv import run_triangular
 
 __all__ = [
-    "cgemv", "chemv", "ctrmv", "ctrsv", "dgemv", "dsymv", "dtrmv", "dtrsv", "sgemv", "ssymv", "strmv", "strsv",
-    "zgemv", "zhemv", "ztrmv", "ztrsv",
+    "cgemv", "chemv", "ctrmv", "ctrsv", "dgemv", "dsymv", "dtrmv", "dtrsv", "sgemv", "ssymv", "strmv",
+    "strsv", "zgemv", "zhemv", "ztrmv", "ztrsv",
 ]  # fmt: skip
 
 
@@ -48,7 +48,9 @@ def _make_gemv(dtype: Dtype) -> Callable[..., Any]:
         m, n = matrix.shape if op is Trans.NO else matrix.shape[::-1]
         places = (offx, incx), (offy, incy)
         product = _Product(name, dtype, matrix, x, y, (m, n), places, overwrite_y)
-        return product.run(alpha, beta, lambda *arguments: run_gemv(*arguments, op))
+        return product.run(
+            alpha, beta, lambda call, factor, scale, a, x: run_gemv(call, factor, scale, a, x, op)
+        )
 
     return dressed(gemv, name, dtype, docs.gemv(name, dtype))
 
@@ -72,7 +74,12 @@ def _make_symv(dtype: Dtype) -> Callable[..., Any]:
         uplo, matrix = Uplo.parse(lower, name, "lower"), as_matrix(name, "a", a, dtype)
         n = check_square(name, "a", matrix)
         product = _Product(name, dtype, matrix, x, y, (n, n), ((offx, incx), (offy, incy)), overwrite_y)
-        return product.run(alpha, beta, lambda *arguments: run_symv(*arguments, uplo, dtype.is_complex))
+        hermitian = dtype.is_complex
+        return product.run(
+            alpha,
+            beta,
+            lambda call, factor, scale, a, x: run_symv(call, factor, scale, a, x, uplo, hermitian),
+        )
 
     return dressed(symv, name, dtype, docs.symv(name, dtype))
 
@@ -122,7 +129,8 @@ class _Product:
     def _new(self, alpha: Number, beta: Number, multiply: Callable[..., Any]) -> Array:
         """The result in a new vector, zeros where it has no elements."""
         if self.increment == 0 or self.offset < 0:
-            raise ValueError(f"{self.name}: offy={self.offset} is negative, or incy={self.increment} is 0")
+            wrong = f"offy={self.offset} is negative" if self.increment else "incy is 0"
+            raise ValueError(f"{self.name}: {wrong}")
         call = self._call(self.x, None, None)
         factor, _ = call.scalar("alpha", alpha), call.scalar("beta", beta)
         length = 1 + self.offset + (self.m - 1) * abs(self.increment) if self.m else self.offset
@@ -208,12 +216,12 @@ def _triangular(
     if not may_overwrite and part == Vector(flat.shape[0]) and len(getattr(x, "shape", (1,))) == 1:
         call = Call(name, {"a": matrix, "x": flat}, None, None, None, dtype, vectors={"x": part, "out": None})
         call.set_output(None, (), n, 1)
-        return run_triangular(call, which, *call.inputs, uplo, trans, diag, False)
+        return run_triangular(call, which, call.inputs[0], call.inputs[1], uplo, trans, diag, False)
     target = target_of(name, x, flat, dtype, may_overwrite and not may_share_memory(matrix, flat))
     arrays, vectors = {"a": matrix, "x": target.vector}, {"x": part, "out": part}
     call = Call(name, arrays, target.vector, None, None, dtype, vectors=vectors)
     call.set_output(target.vector, (), n, 1)
-    run_triangular(call, which, *call.inputs, uplo, trans, diag, True)
+    run_triangular(call, which, call.inputs[0], call.inputs[1], uplo, trans, diag, True)
     return target.array
 
 

@@ -16,8 +16,8 @@ from .blas_vectors import Given, as_vector, parts_of, whole
 from .rank_1 import real_number, run_ger, run_rank_1
 
 __all__ = [
-    "cgerc", "cgeru", "cher", "cher2", "csyr", "dger", "dsyr", "dsyr2", "sger", "ssyr", "ssyr2", "zgerc", "zgeru",
-    "zher", "zher2", "zsyr",
+    "cgerc", "cgeru", "cher", "cher2", "csyr", "dger", "dsyr", "dsyr2", "sger", "ssyr", "ssyr2", "zgerc",
+    "zgeru", "zher", "zher2", "zsyr",
 ]  # fmt: skip
 
 
@@ -46,7 +46,8 @@ def _make_ger(dtype: Dtype, suffix: str) -> Callable[..., Any]:
         }
         extents = parts["x"].n, parts["y"].n
         call, source = _updated(name, dtype, vectors, parts, a, extents, overwrite_a)
-        return run_ger(call, call.scalar("alpha", alpha), *call.inputs[:2], turn, source)
+        rows, cols = call.inputs[:2]
+        return run_ger(call, call.scalar("alpha", alpha), rows, cols, turn, source)
 
     return dressed(ger, name, dtype, docs.ger(name, dtype, suffix))
 
@@ -110,6 +111,8 @@ def _rank_1(
     steps = {key: whole(each.increment, name, f"inc{key}") for key, each in given.items()}
     if n is None and all(steps.values()):
         n = min((each.array.shape[0] - 1 - each.offset) // abs(steps[key]) + 1 for key, each in given.items())
+    if n is not None and whole(n, name, "n") < 0:
+        raise ValueError(f"{name}: n={n} is negative")
     parts = parts_of(name, given, n)
     order = parts["x"].n
     arrays = {key: each.array for key, each in given.items()}

@@ -129,13 +129,13 @@ def _triangular(
     if out is x and replay(key, (a, x), 1, 0, stream, backend):
         return out
     call = Call(which, {"a": a, "x": x}, out, stream, backend, vectors=VECTORS)
-    flags = Uplo.parse(lower, which, "lower"), Trans.parse(trans, which, "trans")
+    uplo, trans = Uplo.parse(lower, which, "lower"), Trans.parse(trans, which, "trans")
     diag, (matrix, vector) = Diag.parse(unit_diag, which, "unit_diag"), call.inputs
     n = check_square(which, "a", matrix)
     check_length(call, matrix, vector, n)
     call.set_output(out, common_batch_shape(which, matrix, vector, "a", "x"), n, 1)
     in_place = call.check_overlap(in_place=1)
-    return run_triangular(call, which, matrix, vector, *flags, diag, in_place, key if in_place else None)
+    return run_triangular(call, which, matrix, vector, uplo, trans, diag, in_place, key if in_place else None)
 
 
 # What follows is shared with blas, whose vectors are parts of others. The output of `call` is set.

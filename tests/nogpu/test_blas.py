@@ -271,8 +271,8 @@ def test_get_blas_funcs():
     assert blas.get_blas_funcs("herk", (np.eye(2, dtype="F"),)) is blas.cherk
     with pytest.raises(ValueError, match="BLAS function dherk could not be found"):
         blas.get_blas_funcs("herk", (np.eye(2),))
-    with pytest.raises(ValueError, match="BLAS function zgemv could not be found"):
-        blas.get_blas_funcs("gemv", (np.eye(2) * 1j,))
+    with pytest.raises(ValueError, match="BLAS function zsymv could not be found"):
+        blas.get_blas_funcs("symv", (np.eye(2) * 1j,))
 
 
 @pytest.mark.parametrize("types", ["d", "f", "F", "D", "e", "l", "fd", "dF", "fF", "ef", "df"])

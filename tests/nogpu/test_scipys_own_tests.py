@@ -1,4 +1,4 @@
-"""SciPy's own tests of Level 3, run with pyblasgpu.blas in the place of SciPy's functions."""
+"""SciPy's own tests of Levels 2 and 3, run with pyblasgpu.blas in the place of SciPy's functions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyblasgpu import blas
 
 pytest.importorskip("scipy.linalg.tests.test_blas")
 
-_NAMES = ("BLAS3", "SyHe", "TRMM", "test_trsm")
+_NAMES = ("BLAS2", "BLAS3", "SyHe", "TRMM", "test_trsm")
 
 
 class _Substitute:
@@ -39,7 +39,7 @@ def _with_our_functions():
 
 
 _MODULE = _with_our_functions()
-#: What pytest collects: the classes and functions of Level 3.
+#: What pytest collects: the classes and functions of Levels 2 and 3.
 globals().update({name: each for name, each in vars(_MODULE).items() if any(part in name for part in _NAMES)})
 
 
