@@ -39,6 +39,9 @@ SHARED = (
     "trsv.config",
     "trsv.sums",
     "trsv.diagonal",
+    "level1.config",
+    "level1.elements",
+    "level1.operations",
 )
 
 

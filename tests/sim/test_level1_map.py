@@ -26,8 +26,8 @@ def expected_of(operation: str, x, y, alpha, beta):
 
 
 def check(
-    operation="axpy", letter="s", n=150, incs=(1, 1, 1), shift=0, batch=1, in_place=True, alpha=2 - 3j,
-    kernels=level1_map,
+    operation="axpy", letter="s", n=150, incs=(1, 1, 1), shift=(0, 0, 0), batch=1, in_place=True,
+    alpha=2 - 3j, kernels=level1_map,
 ) -> None:  # fmt: skip
     """Run on integers amid NaN, two tiles and a bit long; compare with ``==``."""
     dtype, rng = DTYPES[letter], np.random.default_rng(n)
@@ -35,7 +35,9 @@ def check(
         alpha = complex(alpha.real)
     beta = -1 + 2j
     config = kernels.Map(dtype=letter, DIM=32, UNROLL=2)
-    x, y, v = (Strided(integers(rng, (batch, n), dtype), inc, shift) for inc in incs)
+    x, y, v = (
+        Strided(integers(rng, (batch, n), dtype), inc, first) for inc, first in zip(incs, shift, strict=True)
+    )
     if operation == "scal":
         y = x
     elif in_place or operation in ("swap", "rot"):
@@ -79,8 +81,10 @@ def test_increments(operation, letter):
 @pytest.mark.parametrize("shift", [1, 2, 3])
 @pytest.mark.parametrize("letter", DTYPES)
 def test_alignments(letter, shift):
-    check("axpy", letter, shift=shift)
-    check("rot", letter, shift=shift)
+    check("axpy", letter, shift=(shift, 0, 0))
+    check("axpy", letter, shift=(0, 0, shift), in_place=False)
+    check("rot", letter, shift=(0, shift, 0))
+    check("swap", letter, shift=(shift, shift, shift))
 
 
 def test_a_real_factor_keeps_infinities_apart():

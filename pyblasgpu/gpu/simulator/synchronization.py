@@ -58,9 +58,9 @@ def atomic_add(flags: Pointer, i: int, count: int) -> int:
 
 def take_ticket(flags: Pointer, i: int) -> int:
     """How many have taken a ticket of ``flags[i]`` before; it acquires what they released, and releases."""
-    thread, at = current_thread(), flags.span(i, 1)
-    before = int(flags.array[at][0])
-    flags.array[at] = before + 1
+    thread, flag = current_thread(), _flag(flags, i)
+    before = int(flag[0])
+    flag[0] = before + 1
     thread.block.learn(flags.offset(i), once=False)
     thread.block.publish(flags.offset(i))
     return before

@@ -53,8 +53,8 @@ def operation_of(facts: Dtype, operation: str) -> SimpleNamespace:
     start : device function
         ``start(acc, where)``: the partial result of nothing.
     accumulate : device function
-        ``accumulate(e, acc, where, xs, ys, index, n, conj)``: element `e` of what is in registers added,
-        which is number `index` of `n`; beyond them it is 0.
+        ``accumulate(e, acc, where, xs, ys, index, conj)``: element `e` of what is in registers added,
+        which is number `index` of the vector. A thread's indices ascend; beyond the end elements are 0.
     settle : device function
         ``settle(acc, where)``: `acc` made whole, after the last element.
     merge : device function
@@ -103,7 +103,7 @@ def _dot(facts: Dtype) -> dict:
     PARTS, COMPLEX = facts.reals_per_element, facts.is_complex
 
     @device_function
-    def accumulate(e, acc, where, xs, ys, index, n, conj):
+    def accumulate(e, acc, where, xs, ys, index, conj):
         if COMPLEX:
             re, im = xs[2 * e], xs[2 * e + 1]
             if conj != 0:
@@ -125,7 +125,7 @@ def _asum(facts: Dtype) -> dict:
     PARTS = facts.reals_per_element
 
     @device_function
-    def accumulate(e, acc, where, xs, ys, index, n, conj):
+    def accumulate(e, acc, where, xs, ys, index, conj):
         for r in range(e * PARTS, e * PARTS + PARTS):
             acc[0] += abs(xs[r])
 
@@ -143,7 +143,7 @@ def _nrm2(facts: Dtype) -> dict:
     select, square_root = ptx.select, ptx.square_root
 
     @device_function
-    def accumulate(e, acc, where, xs, ys, index, n, conj):
+    def accumulate(e, acc, where, xs, ys, index, conj):
         for r in range(e * PARTS, e * PARTS + PARTS):
             size = abs(xs[r])
             large, small = size > LARGE, size < SMALL
@@ -176,15 +176,11 @@ def _iamax(facts: Dtype) -> dict:
         acc[0], acc[1], acc[2], where[0] = real(-1), real(0), real(0), int64(0)
 
     @device_function
-    def accumulate(e, acc, where, xs, ys, index, n, conj):
+    def accumulate(e, acc, where, xs, ys, index, conj):
         size = abs(xs[e * PARTS])
         if PARTS == 2:
             size += abs(xs[2 * e + 1])
-        # the elements of a thread come in no order but that of their tiles
-        is_nan, was_nan = size != size, acc[0] != acc[0]
-        is_equal = (size == acc[0]) | (is_nan & was_nan)
-        is_larger = (size > acc[0]) | (is_nan & (not was_nan))
-        takes = (index < n) & (is_larger | (is_equal & (index < where[0])))
+        takes = (size > acc[0]) | ((size != size) & (acc[0] == acc[0]))
         acc[0] = select(takes, size, acc[0])
         where[0] = select(takes, int64(index), where[0])
 

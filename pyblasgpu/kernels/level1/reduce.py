@@ -103,17 +103,17 @@ def _gatherer(config: Reduce, operation: str, wide: bool):
     read, index, accumulate, READS_Y = mine.read, mine.index, told.accumulate, operation == "dot"
 
     @device_function
-    def take(e, acc, where, xs, ys, first, t, left, n, conj):
-        accumulate(e, acc, where, xs, ys, first + index(e, t, left), n, conj)
+    def take(e, acc, where, xs, ys, first, t, left, conj):
+        accumulate(e, acc, where, xs, ys, first + index(e, t, left), conj)
 
     take_all = unrolled(mine.count, take)
 
     @device_function
-    def gather(acc, where, xs, ys, x, y, incx, incy, first, t, left, n, conj):
+    def gather(acc, where, xs, ys, x, y, incx, incy, first, t, left, conj):
         read(xs, x, incx, t, left)
         if READS_Y:
             read(ys, y, incy, t, left)
-        take_all(0, acc, where, xs, ys, first, t, left, n, conj)
+        take_all(0, acc, where, xs, ys, first, t, left, conj)
 
     return gather
 
@@ -177,9 +177,9 @@ def _build(config: Reduce, operation: str):
             left = int32(min(n - first, TILE))
             here, there = offset(x, first * incx * PARTS), offset(y, first * incy * PARTS)
             if wide:
-                gather_wide(acc, where, xs, ys, here, there, incx, incy, first, t, left, n, conj)
+                gather_wide(acc, where, xs, ys, here, there, incx, incy, first, t, left, conj)
             else:
-                gather_single(acc, where, xs, ys, here, there, incx, incy, first, t, left, n, conj)
+                gather_single(acc, where, xs, ys, here, there, incx, incy, first, t, left, conj)
             first += int64(blocks) * TILE
         settle(acc, where)
         reduce_block(acc, sums, t)
