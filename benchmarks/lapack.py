@@ -11,6 +11,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from statistics import geometric_mean, median
@@ -20,6 +21,7 @@ from pyblasgpu.bench.command import require_device
 from pyblasgpu.dispatch.compile_ahead import compile_missing
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import current
+from pyblasgpu.kernels.factor.potrf_leaf import PotrfLeaf
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import lauum, potrf, potri, potrs, trtri
 from pyblasgpu.routines.launch_list import LaunchList
@@ -49,6 +51,7 @@ class Case(NamedTuple):
     columns: int = 0
     batch: int = 1
     panel: int = 0  # rows that the recursion splits off at most, 0: as the library has it
+    leaf: str = ""  # ORDER,DIM,BLK of the leaf, "": as the library has it
 
     def arrays(self) -> list[Any]:
         """What it works on: A, definite or its factor; and right-hand sides."""
@@ -115,7 +118,8 @@ def launch_lists(case: Case, arrays: list[Any], info: Any) -> list[tuple[LaunchL
     """Our launch lists of a case on these arrays."""
     told = Operand(info.data.ptr, 1, 1, 1, 1, dtype_of(arrays[0].dtype), False, case.batch, 1)
     operands = [operand(array) for array in arrays]
-    with override("potrf", case.panel or None):
+    leaf = PotrfLeaf(case.letter, *map(int, case.leaf.split(","))) if case.leaf else None
+    with override("potrf", case.panel or None), override("potrf_leaf", leaf) if leaf else nullcontext():
         return case.launches(told, operands[0], operands[1] if len(operands) > 1 else None)
 
 
@@ -198,6 +202,8 @@ def _cases_of_size(routine: str, letter: str, n: int, options: argparse.Namespac
         for panel in options.panels:
             if panel < n:
                 yield Case(routine, letter, Uplo.LOWER, n, panel=panel)
+        for leaf in options.leaves:
+            yield Case(routine, letter, Uplo.LOWER, n, leaf=leaf)
 
 
 def compile_all(found: list[Case]) -> None:
@@ -217,7 +223,7 @@ def summary(results: list[dict[str, Any]]) -> dict[str, float]:
     """Geometric means of the ratios, by routine, dtype and triangle."""
     groups: dict[str, list[float]] = {}
     for each in results:
-        if each["ratio"] == each["ratio"] and not each["panel"]:
+        if each["ratio"] == each["ratio"] and not (each["panel"] or each["leaf"]):
             kind = "batched" if each["batch"] > 1 else each["uplo"]
             groups.setdefault(f"{each['letter']}{each['routine']} {kind}", []).append(each["ratio"])
     return {name: round(geometric_mean(ratios), 3) for name, ratios in groups.items()}
@@ -231,6 +237,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--dtypes", default="sd")
     parser.add_argument("--sizes", nargs="+", type=int, default=[512, 1024, 2048, 4096, 8192, 16384])
     parser.add_argument("--panels", nargs="+", type=int, default=[])
+    parser.add_argument("--leaves", nargs="+", default=[], help="ORDER,DIM,BLK")
     parser.add_argument("--batches", action="store_true")
     parser.add_argument("--seconds", type=float, default=300, help="after which no case is begun")
     return parser.parse_args()
@@ -250,7 +257,7 @@ def main() -> int:
         try:
             results.append(measured(case, solver))
         except Exception as problem:
-            results.append({**case._asdict(), "uplo": case.uplo.name, "problem": repr(problem)})
+            results.append({**case._asdict(), "uplo": case.uplo.name, "problem": repr(problem)[:300]})
         print(json.dumps(results[-1]), flush=True)
         cupy.get_default_memory_pool().free_all_blocks()
     good = [each for each in results if "ratio" in each]

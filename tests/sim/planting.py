@@ -42,6 +42,9 @@ SHARED = (
     "level1.config",
     "level1.elements",
     "level1.operations",
+    "factor.leaf_config",
+    "factor.inverse_root",
+    "factor.triangle_copy",
 )
 
 

@@ -21,7 +21,7 @@ from .test_potrf_leaf import factors, hermitian
 from .test_routines import small_kernels
 
 NAN = float("nan")
-CASES = [*product("dz", "CF", (0, 1)), ("s", "C", 1), ("c", "F", 0)]
+CASES = [("d", "C", 0), ("d", "F", 1), ("z", "C", 1), ("z", "F", 0), ("s", "C", 1), ("c", "F", 0)]
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +64,7 @@ def close(found, expected, dtype, condition=50) -> None:
 @pytest.mark.parametrize("letter, order, low", CASES)
 def test_potrf(letter, order, low):
     dtype = DTYPES[letter]
-    for n in (16, 17, 21, 37):
+    for n in (17, 37):
         factor = factors(np.random.default_rng(n), 1, n, dtype)
         a, unharmed = fenced(oriented(hermitian(factor)[0], low), order)
         with small_leaves(letter):
@@ -90,7 +90,7 @@ def test_a_bad_pivot_in_any_leaf(at, low):
 @pytest.mark.parametrize("letter, order, low", CASES)
 def test_trtri(letter, order, low):
     dtype = DTYPES[letter]
-    for n, unit in product((16, 17, 37), (False, True)):
+    for n, unit in product((21, 37), (False, True)):
         factor = factors(np.random.default_rng(n), 1, n, dtype)[0]
         if unit:
             factor[range(n), range(n)] = 1
@@ -108,7 +108,7 @@ def test_trtri(letter, order, low):
 @pytest.mark.parametrize("letter, order, low", CASES)
 def test_lauum_and_potri(letter, order, low):
     dtype = DTYPES[letter]
-    for n in (16, 21, 37):
+    for n in (21, 37) if letter == "d" else (21,):
         factor = factors(np.random.default_rng(n), 1, n, dtype)[0]
         wide = oriented(factor, low).astype(np.result_type(factor, np.float64))
         squared = wide.conj().T @ wide if low else wide @ wide.conj().T
@@ -124,10 +124,10 @@ def test_lauum_and_potri(letter, order, low):
             close(found[kept], expected[kept], dtype, 400)
 
 
-@pytest.mark.parametrize("letter, order, low", CASES)
+@pytest.mark.parametrize("letter, order, low", CASES[1:3])
 def test_solutions(letter, order, low):
     dtype = DTYPES[letter]
-    for n, columns in ((16, 3), (37, 5)):
+    for n, columns in ((19, 3),):
         rng = np.random.default_rng(n)
         factor = factors(rng, 1, n, dtype)[0]
         x = rng.integers(-3, 4, (n, columns)).astype(dtype.name)
@@ -149,8 +149,7 @@ def test_solutions(letter, order, low):
                 close(found, x, dtype, 1000)
 
 
-@pytest.mark.parametrize("low", [0, 1])
-@pytest.mark.parametrize("n, at", [(9, 5), (40, 0), (40, 37)])
+@pytest.mark.parametrize("n, at, low", [(9, 5, 0), (9, 0, 1), (21, 18, 0)])
 def test_zeros_on_the_diagonal(n, at, low):
     triangle = np.eye(n)
     triangle[at, at] = triangle[-1, -1] = 0

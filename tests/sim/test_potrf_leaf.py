@@ -38,16 +38,16 @@ def hermitian(lower: np.ndarray) -> np.ndarray:
     return a
 
 
-def small(letter: str, order: int = 16, threads: int = 32) -> PotrfLeaf:
-    """Two panels of eight columns."""
-    return PotrfLeaf(letter, order, threads, 8)
-
-
 def factor(a, info, config, before=0, kernels=potrf_leaf) -> None:
     """Factor a batch in place; `info` holds an int32 an element."""
     batch, n, _ = a.shape
     steps = strides(a)
     run(kernels.source(config), 1, (info, a), (n, before, *steps[1:], 1, steps[0]), (), batch)
+
+
+def unknown(batch: int, dtype) -> np.ndarray:
+    """Infos before a call."""
+    return np.full(batch * dtype.itemsize // 4, -1, np.int32).view(dtype.name)
 
 
 def numbers(info: np.ndarray) -> list[int]:
@@ -60,7 +60,7 @@ def check(letter="d", n=13, order="F", batch=1, kernels=potrf_leaf, threads=32, 
     dtype, rng = DTYPES[letter], np.random.default_rng(n)
     lower = factors(rng, batch, n, dtype)
     a, unharmed = fenced(hermitian(lower), order)
-    info = np.full(batch, NAN, dtype.name)
+    info = unknown(batch, dtype)
     config = kernels.PotrfLeaf(letter, size, threads, 8)
     factor(a, info, config, kernels=kernels)
     assert numbers(info) == [0] * batch
@@ -94,7 +94,7 @@ def bad_pivot(letter="d", n=14, at=5, before=0, kernels=potrf_leaf, value=-1.0) 
     lower = factors(np.random.default_rng(at), 2, n, dtype)
     a = hermitian(lower)
     a[0, at, at] = value
-    info = np.full(2, 0, dtype.name)
+    info = unknown(2, dtype) if before == 0 else np.zeros(2, dtype.name)
     factor(a, info, kernels.PotrfLeaf(letter, 16, 32, 8), before, kernels)
     assert numbers(info) == [before + at + 1, 0]
     rows, cols = np.tril_indices(n)
@@ -134,10 +134,8 @@ def test_an_earlier_bad_pivot():
     earlier_pivot()
 
 
-@pytest.mark.parametrize("letter", "sd")
-@pytest.mark.parametrize("exponent", [-1, 1])
-def test_tiny_and_huge_pivots(letter, exponent):
-    """Subnormal ones too: nothing is flushed."""
+def extreme(letter="d", exponent=-1, kernels=potrf_leaf) -> None:
+    """Pivots that are tiny, subnormal among them, or huge: nothing is flushed."""
     dtype = DTYPES[letter]
     limits = np.finfo(dtype.name)
     size = limits.smallest_subnormal * 1024 if exponent < 0 else limits.max / 8
@@ -145,9 +143,29 @@ def test_tiny_and_huge_pivots(letter, exponent):
     a[0, range(5), range(5)] = size
     a[0, *np.tril_indices(5, -1)] = 0
     info = np.zeros(1, dtype.name)
-    factor(a, info, small(letter))
+    factor(a, info, kernels.PotrfLeaf(letter, 16, 32, 8), kernels=kernels)
     assert numbers(info) == [0]
     np.testing.assert_allclose(np.diagonal(a[0]), np.sqrt(a.dtype.type(size)), rtol=4 * dtype.unit_roundoff)
+
+
+@pytest.mark.parametrize("letter", "sd")
+@pytest.mark.parametrize("exponent", [-1, 1])
+def test_tiny_and_huge_pivots(letter, exponent):
+    extreme(letter, exponent)
+
+
+def accurate(letter="d", kernels=potrf_leaf) -> None:
+    """Square roots within two units in the last place."""
+    dtype, values = DTYPES[letter], np.random.default_rng(3).uniform(0.5, 2, 16)
+    a = np.diag(values).astype(dtype.name)[None]
+    factor(a, np.zeros(1, dtype.name), kernels.PotrfLeaf(letter, 16, 32, 8), kernels=kernels)
+    expected = np.sqrt(values.astype(dtype.name))
+    np.testing.assert_allclose(np.diagonal(a[0]), expected, rtol=3 * dtype.unit_roundoff)
+
+
+@pytest.mark.parametrize("letter", "sd")
+def test_square_roots(letter):
+    accurate(letter)
 
 
 @pytest.mark.parametrize(

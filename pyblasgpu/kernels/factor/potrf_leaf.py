@@ -351,7 +351,7 @@ def _build(config: PotrfLeaf):
 
         # (4) L to where A was, and the first bad pivot
         write(a, l, a_rs, a_cs, t, n, 0)
-        if t == rows - 1 and (before == 0 or bad[0] != 0):
+        if t == rows - 1:  # which has met all pivots
             store_relaxed(info, 0, bad[0])
 
     return potrf_leaf

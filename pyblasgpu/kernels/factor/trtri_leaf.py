@@ -182,7 +182,6 @@ def _build(config: TrtriLeaf):
         load(tri, a, a_rs, a_cs, t, n, unit)
         if t < ORDER and (unit != 0 or t >= n):
             tri[t * STEP * PARTS] = real(1)
-        cuda.syncthreads()
         if tells != 0:
             is_first, is_singular = find_zero(tri, t, n)
             if is_first or (t == 0 and not is_singular):

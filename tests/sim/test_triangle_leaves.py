@@ -1,0 +1,150 @@
+"""`trtri_leaf`, `lauum_leaf` and `zero_diagonal`: every dtype and order in memory, singular triangles."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from pyblasgpu.errors import ConfigError
+from pyblasgpu.kernels.factor import lauum_leaf, trtri_leaf, zero_diagonal
+from pyblasgpu.kernels.factor.lauum_leaf import LauumLeaf
+from pyblasgpu.kernels.factor.trtri_leaf import TrtriLeaf
+from pyblasgpu.kernels.factor.zero_diagonal import ZeroDiagonal
+from pyblasgpu.testing.reference import fenced
+from pyblasgpu.types import DTYPES
+
+from .launching import run, strides
+from .test_potrf_leaf import factors, numbers, unknown
+
+NAN = float("nan")
+
+
+def below(n: int, unit: bool = False) -> np.ndarray:
+    """Which elements are of a lower triangle, or of a strict one."""
+    return np.tri(n, k=-int(unit), dtype=bool)
+
+
+def invert(a, info, unit=False, tells=True, kernels=trtri_leaf) -> None:
+    """Invert a batch in place."""
+    (batch, n, _), steps = a.shape, strides(a)
+    letter = {array: letter for letter, array in zip("sdcz", "fdFD", strict=True)}[a.dtype.char]
+    integers = n, int(unit), int(tells), *steps[1:], 1, steps[0]
+    run(kernels.source(kernels.TrtriLeaf(letter, 16, 32)), 1, (info, a), integers, (), batch)
+
+
+def check_inverse(letter="d", n=13, order="F", unit=False, batch=1, tells=True, kernels=trtri_leaf) -> None:
+    """The inverse of a random triangle, NaN where nothing is read, between fences."""
+    dtype, rng = DTYPES[letter], np.random.default_rng(n)
+    lower = factors(rng, batch, n, dtype)
+    if unit:
+        lower[:, range(n), range(n)] = 1
+    a, unharmed = fenced(np.where(below(n, unit), lower, NAN).astype(dtype.name), order)
+    info = unknown(batch, dtype) if tells else np.zeros(batch, dtype.name)
+    invert(a, info, unit, tells, kernels)
+    assert numbers(info) == [0] * batch
+    expected = np.linalg.inv(lower.astype(np.result_type(lower, np.float64)))
+    found, kept = a[:, below(n, unit)], below(n, unit)
+    np.testing.assert_allclose(found, expected[:, kept], rtol=0, atol=100 * dtype.unit_roundoff)
+    assert np.isnan(a[:, ~kept]).all()
+    assert unharmed()
+
+
+@pytest.mark.parametrize("letter, order, unit", list(product(DTYPES, "CF", (False, True))))
+def test_inverses(letter, order, unit):
+    for n in (1, 7, 16):
+        check_inverse(letter, n, order, unit)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_batches_of_inverses(letter):
+    check_inverse(letter, 11, batch=3, tells=False)
+
+
+def singular(letter="d", tells=True, kernels=trtri_leaf) -> None:
+    """The first zero is told, and such a triangle is left as it is; the others are inverted."""
+    a = np.stack([np.eye(9)] * 3).astype(DTYPES[letter].name) * 2
+    info = np.zeros(3, a.dtype)
+    if tells:
+        a[1, 4, 4] = a[1, 7, 7] = 0
+    else:
+        info.view(np.int32)[info.itemsize // 4] = 5
+    before = a.copy()
+    invert(a, info, tells=tells, kernels=kernels)
+    assert numbers(info) == [0, 5, 0]
+    np.testing.assert_array_equal(a[1], before[1])
+    np.testing.assert_array_equal(a[::2], before[::2] / 4)
+
+
+@pytest.mark.parametrize("tells", [False, True])
+@pytest.mark.parametrize("letter", "dz")
+def test_singular_triangles(letter, tells):
+    singular(letter, tells)
+
+
+def unsafe_diagonal(kernels=trtri_leaf) -> None:
+    """Numbers whose reciprocals are not finite are divided by."""
+    a = np.array([[[1, NAN], [1e-310, 1e-310]]])
+    invert(a, np.zeros(1), kernels=kernels)
+    np.testing.assert_array_equal(a[0][below(2)], [1, -1, np.inf])
+
+
+def test_what_has_no_safe_reciprocal():
+    with np.errstate(all="ignore"):
+        unsafe_diagonal()
+
+
+def check_product(letter="d", n=13, order="F", batch=1, kernels=lauum_leaf, threads=32) -> None:
+    """L^H L of a random triangle, NaN where nothing is read, between fences."""
+    dtype, rng = DTYPES[letter], np.random.default_rng(n)
+    lower = factors(rng, batch, n, dtype)
+    a, unharmed = fenced(np.where(below(n), lower, NAN).astype(dtype.name), order)
+    steps = strides(a)
+    source = kernels.source(kernels.LauumLeaf(letter, 16, threads))
+    run(source, 1, (a, a), (n, *steps[1:], steps[0]), (), batch)
+    wide = lower.astype(np.result_type(lower, np.float64))
+    expected = (wide.swapaxes(1, 2).conj() @ wide)[:, below(n)]
+    np.testing.assert_allclose(a[:, below(n)], expected, rtol=0, atol=100 * dtype.unit_roundoff)
+    assert np.isnan(a[:, ~below(n)]).all() and not a.imag[:, range(n), range(n)].any()
+    assert unharmed()
+
+
+@pytest.mark.parametrize("letter, order", list(product(DTYPES, "CF")))
+def test_products(letter, order):
+    for n in (1, 7, 16):
+        check_product(letter, n, order)
+    check_product(letter, 11, batch=2)
+
+
+def first_zero(letter="d", zeros=(40, 70), n=90, kernels=zero_diagonal) -> None:
+    """The first of some zeros; what is no diagonal is NaN."""
+    a = np.full((2, n, n), NAN, DTYPES[letter].name)
+    a[:, range(n), range(n)] = 1j if letter in "cz" else 2
+    a[1, list(zeros), list(zeros)] = 0
+    info, steps = unknown(2, DTYPES[letter]), strides(a)
+    integers = n, steps[1] + steps[2], 1, steps[0]
+    run(kernels.source(kernels.ZeroDiagonal(letter, 32)), 1, (info, a), integers, (), 2)
+    assert numbers(info) == [0, min(zeros) + 1]
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_zeros(letter):
+    for zeros in ((0,), (89,), (40, 70), (69, 33)):
+        first_zero(letter, zeros)
+
+
+@pytest.mark.parametrize(
+    ("make", "rule"),
+    [
+        (lambda: TrtriLeaf("d", 128, 128), "column"),
+        (lambda: TrtriLeaf("d", 64, 32), "thread_a_row"),
+        (lambda: LauumLeaf("d", 60, 64), "order"),
+        (lambda: ZeroDiagonal("d", 2048), "max_threads"),
+        (lambda: ZeroDiagonal("d", 40), "whole_warps"),
+    ],
+)
+def test_rules(make, rule):
+    with pytest.raises(ConfigError) as caught:
+        make()
+    assert caught.value.rule == rule
