@@ -1,6 +1,6 @@
 """LU factors beside cuSOLVER, called directly: squares, panels, other Configs, and where the time goes.
 
-    python benchmarks/lu.py --out DIR [--seconds 120] [--letters sd] [--kinds squares,configs,kernels]
+    python benchmarks/lu.py --out DIR [--seconds 120] [--letters sd] [--kinds squares,solves,batches,...]
 
 Medians by CUDA events. A is brought anew before each run and the L2 cache is emptied; neither is timed.
 Files are written after each case.
@@ -18,7 +18,7 @@ from typing import Any
 
 import cupy
 from cupy.cuda import device as cupy_device
-from cupy_backends.cuda.libs import cusolver
+from cupy_backends.cuda.libs import cublas, cusolver
 
 from pyblasgpu import lapack
 from pyblasgpu.dispatch.overrides import override
@@ -112,6 +112,104 @@ def squares(letters: str, flush: cupy.ndarray) -> Iterator[dict[str, Any]]:
     return (measure(*case, flush) for case in cases(letters))
 
 
+def solves(letters: str, flush: cupy.ndarray) -> Iterator[dict[str, Any]]:
+    """getrs beside cuSOLVER's, and getri beside its getrs of the identity, by which inverses are made there."""
+    for letter in letters:
+        for n in SIZES:
+            a = random(letter, n, n)
+            lu, piv, _ = getattr(lapack, f"{letter}getrf")(a)
+            for columns in (1, 32, 512, n):
+                yield solve(letter, lu, piv, columns, flush)
+            yield inverse(letter, lu, piv, flush)
+
+
+def solve(letter: str, lu: cupy.ndarray, piv: Any, columns: int, flush: cupy.ndarray) -> dict[str, Any]:
+    n = lu.shape[0]
+    start, b = random(letter, n, columns), random(letter, n, columns)
+    pivots, info = cupy.asarray(piv).astype(cupy.int32) + 1, cupy.empty(1, cupy.int32)
+    run, handle = getattr(cusolver, f"{letter}getrs"), cupy_device.get_cusolver_handle()
+
+    def prepare() -> None:
+        b[...] = start
+        flush.fill(0)
+
+    def vendor() -> None:
+        pointers = lu.data.ptr, n, pivots.data.ptr, b.data.ptr, n, info.data.ptr
+        run(handle, 0, n, columns, *pointers)
+
+    ours = getattr(lapack, f"{letter}getrs")
+    repeats = 3 if n > 5000 else 9
+    mine = seconds(lambda: ours(lu, piv, b, overwrite_b=1), prepare, repeats)
+    theirs = seconds(vendor, prepare, repeats)
+    return {"routine": "getrs", "dtype": letter, "n": n, "columns": columns, "seconds": mine,
+            "cusolver": theirs, "ratio": theirs / mine}  # fmt: skip
+
+
+def inverse(letter: str, lu: cupy.ndarray, piv: Any, flush: cupy.ndarray) -> dict[str, Any]:
+    n = lu.shape[0]
+    a, b = lu.copy(order="F"), cupy.empty_like(lu)
+    pivots, info = cupy.asarray(piv).astype(cupy.int32) + 1, cupy.empty(1, cupy.int32)
+    run, handle = getattr(cusolver, f"{letter}getrs"), cupy_device.get_cusolver_handle()
+
+    def prepare() -> None:
+        a[...] = lu
+        flush.fill(0)
+
+    def vendor() -> None:
+        b.fill(0)
+        cupy.fill_diagonal(b, 1)
+        run(handle, 0, n, n, lu.data.ptr, n, pivots.data.ptr, b.data.ptr, n, info.data.ptr)
+
+    ours = getattr(lapack, f"{letter}getri")
+    repeats = 3 if n > 5000 else 9
+    mine = seconds(lambda: ours(a, piv, overwrite_lu=1), prepare, repeats)
+    theirs = seconds(vendor, prepare, repeats)
+    return {"routine": "getri", "dtype": letter, "n": n, "columns": n, "seconds": mine,
+            "cusolver": theirs, "ratio": theirs / mine}  # fmt: skip
+
+
+def batches(letters: str, flush: cupy.ndarray) -> Iterator[dict[str, Any]]:
+    """Factors and solutions of batches beside cuBLAS's getrfBatched and getrsBatched."""
+    for letter in letters:
+        for n in (4, 8, 16, 32, 64, 128, 256):
+            yield batch(letter, n, min(max((1 << 22) // n**2, 64), 20000), flush)
+
+
+def batch(letter: str, n: int, count: int, flush: cupy.ndarray) -> dict[str, Any]:
+    dtype, size = DTYPES[letter], DTYPES[letter].itemsize
+    start = random(letter, n, n * count).T.reshape(count, n, n)
+    a, b = start.copy(), cupy.ones((count, n, 1), dtype.name)
+    addresses = cupy.arange(count, dtype=cupy.uint64)
+    pointers, rights = a.data.ptr + addresses * (n * n * size), b.data.ptr + addresses * (n * size)
+    piv, info = cupy.empty((count, n), cupy.int32), cupy.empty(count, cupy.int32)
+    handle = cupy_device.get_cublas_handle()
+    factor, solve = (getattr(cublas, f"{letter}{name}Batched") for name in ("getrf", "getrs"))
+
+    def prepare() -> None:
+        a[...] = start
+        flush.fill(0)
+
+    def vendor() -> None:
+        factor(handle, n, pointers.data.ptr, n, piv.data.ptr, info.data.ptr, count)
+
+    def vendor_solve() -> None:
+        solve(handle, 0, n, 1, pointers.data.ptr, n, piv.data.ptr, rights.data.ptr, n, 0, count)
+
+    view = a.swapaxes(1, 2)
+    ours, ours_solve = getattr(lapack, f"{letter}getrf"), getattr(lapack, f"{letter}getrs")
+    mine = seconds(lambda: ours(view, overwrite_a=1), prepare, 5)
+    pivots = ours(view, overwrite_a=1)[1]
+    mine_solve = seconds(lambda: ours_solve(view, pivots, b, overwrite_b=1), lambda: flush.fill(0), 5)
+    theirs = seconds(vendor, prepare, 5)
+    try:
+        theirs_solve = seconds(vendor_solve, lambda: flush.fill(0), 5)
+    except Exception:  # CuPy binds it for some types alone
+        theirs_solve = float("nan")
+    return {"dtype": letter, "n": n, "count": count, "getrf": mine, "cublas_getrf": theirs,
+            "ratio": theirs / mine, "getrs": mine_solve, "cublas_getrs": theirs_solve,
+            "ratio_getrs": theirs_solve / mine_solve}  # fmt: skip
+
+
 def configs(letters: str, flush: cupy.ndarray) -> Iterator[dict[str, Any]]:
     """The same by other Configs of the panel."""
     for letter in letters:
@@ -158,21 +256,22 @@ def launch_times(letter: str, n: int) -> dict[str, Any]:
     return sums
 
 
+KINDS = {f.__name__: f for f in (squares, solves, batches, configs, kernels)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=120)
     parser.add_argument("--letters", default="dscz")
-    parser.add_argument("--kinds", default="squares,kernels,configs")
+    parser.add_argument("--kinds", default="squares,solves,batches,kernels,configs")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     flush, begin = cupy.empty(128 << 20, cupy.uint8), time.monotonic()
     device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
     for kind in options.kinds.split(","):
         results = []
-        for result in {"squares": squares, "configs": configs, "kernels": kernels}[kind](
-            options.letters, flush
-        ):
+        for result in KINDS[kind](options.letters, flush):
             results.append(result)
             print({key: round(x, 7) if isinstance(x, float) else x for key, x in result.items()}, flush=True)
             text = json.dumps({"device": device, kind: results}, indent=1)

@@ -12,6 +12,7 @@ from .arguments import item, shown
 __all__ = [
     "DTYPES",
     "INDEX",
+    "INT32",
     "THREE_M",
     "Diag",
     "Dtype",
@@ -224,6 +225,9 @@ DTYPES = {
 
 #: The dtype of indices, as i?amax gives them; no array of the BLAS has it.
 INDEX = Dtype("q", "int64", "int64", 1, 8, 0.0)
+
+#: The dtype of pivots; of no array that is computed.
+INT32 = Dtype("i", "int32", "int32", 1, 4, 0.0)
 
 #: Codes as NumPy has them, byte order left out, and the names of Python and C.
 _CODES = {

@@ -3,17 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from operator import index
 from typing import Any
 
 from ..arguments import Array, Flag
 from ..frontend import cpu_lu
 from ..frontend.factor_call import ONE
+from ..frontend.layouts import Layout
 from ..frontend.lazy_routines import launch_list_of
-from ..types import DTYPES, Dtype
-from .lapack_call import as_stack, dressed, factor_call, routine_name, types_text
-from .lapack_lu_docs import lu
+from ..frontend.pivots import given_pivots
+from ..types import DTYPES, Dtype, Trans
+from .blas_arrays import common_dtype_of, shaped_like
+from .lapack_call import as_stack, check_rows, dressed, factor_call, order_of, routine_name, types_text
+from .lapack_lu_docs import lu as documented
 
-__all__ = ["cgetrf", "dgetrf", "getrf", "sgetrf", "zgetrf"]
+__all__ = [
+    "cgesv",
+    "cgetrf",
+    "cgetri",
+    "cgetrs",
+    "claswp",
+    "dgesv",
+    "dgetrf",
+    "dgetri",
+    "dgetrs",
+    "dlaswp",
+    "gesv",
+    "getrf",
+    "getri",
+    "getrs",
+    "laswp",
+    "sgesv",
+    "sgetrf",
+    "sgetri",
+    "sgetrs",
+    "slaswp",
+    "zgesv",
+    "zgetrf",
+    "zgetri",
+    "zgetrs",
+    "zlaswp",
+]
 
 
 def _make_getrf(dtype: Dtype | None) -> Callable[..., Any]:
@@ -21,23 +52,167 @@ def _make_getrf(dtype: Dtype | None) -> Callable[..., Any]:
 
     def getrf(a: Array, overwrite_a: Flag = 0) -> tuple[Array, Any, Any]:
         matrix = as_stack(name, "a", a, dtype)
-        call, source = factor_call(name, dtype, {}, "a", matrix, overwrite_a)
-        counts = min(matrix.shape[-2:]), ONE
-        factors, piv, info = call.run_factor(cpu_lu.getrf, _getrf_launches, (), source, counts)
-        return factors, piv, info
+        return _factor(name, dtype, matrix, overwrite_a)
 
     return _dress(getrf, "getrf", dtype)
+
+
+def _factor(name: str, dtype: Dtype | None, a: Array, overwrite_a: Flag) -> tuple[Array, Any, Any]:
+    """Factors, pivots and info of what `as_stack` has left."""
+    call, source = factor_call(name, dtype, {}, "a", a, overwrite_a)
+    counts = min(a.shape[-2:]), ONE
+    factors, piv, info = call.run_factor(cpu_lu.getrf, _getrf_launches, (), source, counts)
+    return factors, piv, info
 
 
 def _getrf_launches(scalars: tuple[Any, ...], operands: Any) -> Any:
     return launch_list_of("getrf")(*operands)
 
 
+def _make_getrs(dtype: Dtype | None) -> Callable[..., Any]:
+    name = routine_name("getrs", dtype)
+
+    def getrs(lu: Array, piv: Any, b: Array, trans: Flag = 0, overwrite_b: Flag = 0) -> tuple[Array, int]:
+        op = Trans.parse(trans, name, "trans")
+        factors, right = as_stack(name, "lu", lu, dtype), as_stack(name, "b", b, dtype)
+        check_rows(name, "lu", order_of(name, "lu", factors), "b", right)
+        x = _solve(name, dtype, factors, piv, right, op, overwrite_b)
+        return shaped_like(x, b) if len(x.shape) == 2 else x, 0
+
+    return _dress(getrs, "getrs", dtype)
+
+
+def _solve(
+    name: str, dtype: Dtype | None, lu: Array, piv: Any, b: Array, trans: Trans, overwrite_b: Flag
+) -> Array:
+    """The solution; `lu` and `b` are what `as_stack` has left."""
+    call, source = factor_call(name, dtype, {"lu": lu}, "b", b, overwrite_b)
+    given = _pivots(call, piv, lu.shape[-1])
+    cpu = partial(cpu_lu.getrs, trans=trans)
+    inputs = ((call.inputs[0], Trans.NO),)
+    (x,) = call.run_factor(cpu, partial(_getrs_launches, trans), inputs, source, counts=(), given=(given,))
+    return x
+
+
+def _pivots(call: Any, piv: Any, n: int) -> Any:
+    """The pivots of matrices of order `n`."""
+    given = given_pivots(call, "piv", piv, n)
+    if given.shape[-2] != n:
+        shape = tuple(given.shape[:-1])
+        raise ValueError(f"{call.name}: piv has shape {shape}, and the matrix is of order {n}")
+    return given
+
+
+def _getrs_launches(trans: Trans, scalars: tuple[Any, ...], operands: Any) -> Any:
+    return launch_list_of("getrs")(*operands, trans=trans)
+
+
+def _make_getri(dtype: Dtype | None) -> Callable[..., Any]:
+    name = routine_name("getri", dtype)
+
+    def getri(lu: Array, piv: Any, lwork: int | None = None, overwrite_lu: Flag = 0) -> tuple[Array, Any]:
+        factors = as_stack(name, "lu", lu, dtype)
+        order = order_of(name, "lu", factors)
+        if lwork is not None and lwork < order:
+            raise ValueError(f"{name}: lwork={lwork} is less than the order, {order}")
+        call, source = factor_call(name, dtype, {}, "lu", factors, overwrite_lu)
+        given = (_pivots(call, piv, order),)
+        inverse, info = call.run_factor(cpu_lu.getri, _getri_launches, (), source, given=given)
+        return inverse, info
+
+    return _dress(getri, "getri", dtype)
+
+
+def _getri_launches(scalars: tuple[Any, ...], operands: Any) -> Any:
+    return launch_list_of("getri")(*operands)
+
+
+def _make_gesv(dtype: Dtype | None) -> Callable[..., Any]:
+    name = routine_name("gesv", dtype)
+
+    def gesv(
+        a: Array, b: Array, overwrite_a: Flag = 0, overwrite_b: Flag = 0
+    ) -> tuple[Array, Any, Array, Any]:
+        matrix, right = as_stack(name, "a", a, dtype), as_stack(name, "b", b, dtype)
+        check_rows(name, "a", order_of(name, "a", matrix), "b", right)
+        common = dtype or common_dtype_of(name, (matrix, right))
+        factors, piv, info = _factor(name, common, matrix, overwrite_a)
+        if isinstance(info, int) and info:
+            call, source = factor_call(name, common, {}, "b", right, overwrite_b)
+            (unsolved,) = call.run_factor(_do_nothing, _do_nothing, (), source, counts=())
+            return factors, piv, shaped_like(unsolved, b), info
+        x = _solve(name, common, factors, piv, right, Trans.NO, overwrite_b)
+        return factors, piv, shaped_like(x, b) if len(x.shape) == 2 else x, info
+
+    return _dress(gesv, "gesv", dtype)
+
+
+def _do_nothing(*_: Any) -> None:
+    """What is run on an array that stays as it is."""
+
+
+def _make_laswp(dtype: Dtype | None) -> Callable[..., Any]:
+    name = routine_name("laswp", dtype)
+
+    def laswp(
+        a: Array,
+        piv: Any,
+        k1: int = 0,
+        k2: int | None = None,
+        off: int = 0,
+        inc: int = 1,
+        overwrite_a: Flag = 0,
+    ) -> Array:
+        matrix = as_stack(name, "a", a, dtype)
+        call, source = factor_call(name, dtype, {}, "a", matrix, overwrite_a)
+        given = given_pivots(call, "piv", piv, matrix.shape[-2])
+        used = _used_pivots(name, given, (k1, k2, off, inc), matrix.shape[-2])
+        cpu = partial(cpu_lu.laswp, first=k1, backwards=inc < 0)
+        launches = partial(_laswp_launches, k1, inc < 0)
+        (result,) = call.run_factor(cpu, launches, (), source, counts=(), given=(used,))
+        return shaped_like(result, a) if len(result.shape) == 2 else result
+
+    return _dress(laswp, "laswp", dtype)
+
+
+def _used_pivots(name: str, piv: Any, numbers: tuple[int, int | None, int, int], rows: int) -> Any:
+    """Those of the rows k1 to k2, in their order; `piv` has shape (..., count, 1)."""
+    count = piv.shape[-2]
+    k1, k2, off, inc = (index(count - 1 if number is None else number) for number in numbers)
+    start, step, used = off + k1, abs(inc), k2 - k1 + 1
+    if not (step and off >= 0 and 0 <= k1 <= k2 < rows and start + (used - 1) * step < count <= rows):
+        raise ValueError(
+            f"{name}: k1={k1}, k2={k2}, off={off}, inc={inc} do not fit {count} pivots of {rows} rows"
+        )
+    return _every(piv, start, used, step)
+
+
+def _every(piv: Any, start: int, count: int, step: int) -> Any:
+    """Every `step`-th pivot from `start` on."""
+    if not isinstance(piv, Layout):
+        return piv[..., start : start + (count - 1) * step + 1 : step, :]
+    *leading, stride, last = piv.strides
+    return piv._replace(
+        pointer=piv.pointer + start * stride * piv.dtype.itemsize,
+        shape=(*piv.shape[:-2], count, 1),
+        strides=(*leading, stride * step, last),
+    )
+
+
+def _laswp_launches(first: int, backwards: bool, scalars: tuple[Any, ...], operands: Any) -> Any:
+    return launch_list_of("laswp")(*operands, backwards=backwards, first=first)
+
+
 def _dress(function: Any, stem: str, dtype: Dtype | None) -> Callable[..., Any]:
     name = routine_name(stem, dtype)
-    result: Callable[..., Any] = dressed(function, name, dtype, lu(stem, name, types_text(dtype)))
+    result: Callable[..., Any] = dressed(function, name, dtype, documented(stem, name, types_text(dtype)))
     return result
 
 
-getrf = _make_getrf(None)
+getrf, getrs, getri = _make_getrf(None), _make_getrs(None), _make_getri(None)
+gesv, laswp = _make_gesv(None), _make_laswp(None)
 sgetrf, dgetrf, cgetrf, zgetrf = map(_make_getrf, DTYPES.values())
+sgetrs, dgetrs, cgetrs, zgetrs = map(_make_getrs, DTYPES.values())
+sgetri, dgetri, cgetri, zgetri = map(_make_getri, DTYPES.values())
+sgesv, dgesv, cgesv, zgesv = map(_make_gesv, DTYPES.values())
+slaswp, dlaswp, claswp, zlaswp = map(_make_laswp, DTYPES.values())

@@ -11,6 +11,11 @@ _PARTS = {
 piv : array of int32, shape (min(m, n),) or (..., min(m, n)), or `DeviceIntegers`
     Row i was interchanged with row ``piv[i]``, counted from 0. Of device arrays they stay on the device.
 """,
+    "given": """
+piv : array of int, shape (n,) or (..., n), or `DeviceIntegers`
+    The pivots, counted from 0. Those in host memory are checked; on a device int32 and int64 are taken, and
+    have to be rows of the matrix.
+""",
     "info": """
 info : int, array of int32, or `DeviceIntegers`
     0, or the number, from 1, of the first pivot that is zero: U is singular then. Of a stack there is one a
@@ -18,9 +23,10 @@ info : int, array of int32, or `DeviceIntegers`
 """,
     "errors": """
 ValueError
-    When shapes or flags do not fit.
+    When shapes, flags or pivots do not fit.
 TypeError
-    When an array is complex and the routine real, or has no such cast (long double, objects).
+    When an array is complex and the routine real, or has no such cast (long double, objects); when pivots are
+    no integers.
 """,
 }
 
@@ -54,6 +60,127 @@ nothing is divided by it, and the factorization goes on.
 Each entry of ``P L U`` differs from that of `a` by at most ``n u`` times that of ``P |L| |U|``, u the unit
 roundoff; for complex numbers sqrt(8) times that (Higham, *Accuracy and Stability of Numerical Algorithms*,
 Theorem 9.3). The recursion is that of Toledo (1997) and of LAPACK's getrf2.
+""",
+    "getrs": """Solution of ``op(A) x = b`` from the LU factors of A%(types)s.
+
+``x, info = %(name)s(lu, piv, b, [trans, overwrite_b])``
+
+Parameters
+----------
+lu : array, shape (n, n) or (..., n, n)
+    The factors, as `getrf` leaves them.
+%(given)s
+b : array, shape (n, r), (n,) or (..., n, r)
+    The right-hand sides.
+trans : {0, 1, 2}, optional
+    Whether A itself is meant, its transpose or its conjugate transpose.
+overwrite_b : bool, optional
+    Whether `b` may hold the result.
+
+Returns
+-------
+x : array, shape of `b`
+    Column-major unless it is `b`. Where U has a zero on its diagonal, it is not finite.
+info : int
+    Always 0.
+
+Raises
+------
+%(errors)s
+
+Notes
+-----
+``(A + E) x = b`` with each entry of E at most ``(3n+1) u`` times that of ``P |L| |U|``, u the unit roundoff;
+for complex numbers sqrt(8) times that (Higham, *Accuracy and Stability of Numerical Algorithms*, Theorem
+9.4).
+""",
+    "getri": """Inverse of a matrix from its LU factors%(types)s.
+
+``inv_a, info = %(name)s(lu, piv, [lwork, overwrite_lu])``
+
+Parameters
+----------
+lu : array, shape (n, n) or (..., n, n)
+    The factors, as `getrf` leaves them.
+%(given)s
+lwork : int, optional
+    Accepted where it is at least n; on a device the workspace has the size of `lu`.
+overwrite_lu : bool, optional
+    Whether `lu` may hold the result.
+
+Returns
+-------
+inv_a : array, shape (n, n) or (..., n, n)
+    Column-major unless it is `lu`. Where U is singular, it is worth nothing.
+%(info)s
+
+Raises
+------
+%(errors)s
+
+Notes
+-----
+U is inverted, and ``X L = U^-1`` solved, as in LAPACK's getri (method B of Du Croz and Higham, 1992).
+""",
+    "gesv": """Solution of ``A x = b`` by LU factors with partial pivoting%(types)s.
+
+``lu, piv, x, info = %(name)s(a, b, [overwrite_a, overwrite_b])``
+
+Parameters
+----------
+a : array, shape (n, n) or (..., n, n)
+    The matrix, or a stack.
+b : array, shape (n, r), (n,) or (..., n, r)
+    The right-hand sides.
+overwrite_a, overwrite_b : bool, optional
+    Whether `a`, `b` may hold the results.
+
+Returns
+-------
+lu : array, shape (n, n) or (..., n, n)
+    The factors, as `getrf` leaves them.
+%(piv)s
+x : array, shape of `b`
+    Column-major unless it is `b`. Where U is singular it is `b` of a matrix in host memory, and else not
+    finite.
+%(info)s
+
+Raises
+------
+%(errors)s
+
+Notes
+-----
+The bounds are those of `getrf` and `getrs`.
+""",
+    "laswp": """Rows of a matrix interchanged as pivots say%(types)s.
+
+``a = %(name)s(a, piv, [k1, k2, off, inc, overwrite_a])``
+
+Parameters
+----------
+a : array, shape (m, n) or (..., m, n)
+    The matrix, or a stack.
+piv : array of int, shape (k,) or (..., k), or `DeviceIntegers`
+    Row i and row ``piv[off + k1 + (i - k1) abs(inc)]`` are interchanged, counted from 0. Those in host memory
+    are checked; on a device int32 and int64 are taken, and have to be rows of the matrix.
+k1, k2 : int, optional
+    The first and the last row i; by default 0 and k - 1.
+off : int, optional
+    Where in `piv` pivots begin.
+inc : int, optional
+    The distance of pivots; where it is negative, rows are interchanged from `k2` to `k1`.
+overwrite_a : bool, optional
+    Whether `a` may hold the result.
+
+Returns
+-------
+a : array, shape (m, n) or (..., m, n)
+    Column-major unless it is the argument.
+
+Raises
+------
+%(errors)s
 """,
 }
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..types import Trans
 from .cpu import quietly
 from .cpu_cholesky import lapack
 
-__all__ = ["getrf"]
+__all__ = ["getrf", "getri", "getrs", "laswp"]
 
 
 @quietly
@@ -21,3 +22,33 @@ def getrf(piv: np.ndarray, info: np.ndarray, a: np.ndarray) -> None:
     for index in np.ndindex(a.shape[:-2]):
         start = np.array(a[index], order="F")
         a[index], piv[index][:, 0], info[index] = run(start, overwrite_a=1)
+
+
+@quietly
+def getrs(piv: np.ndarray, lu: np.ndarray, b: np.ndarray, trans: Trans) -> None:
+    """The solution of op(A) X = b, from the factors of A, in `b`."""
+    run, batch = lapack("getrs", b.dtype), b.shape[:-2]
+    lu, piv = (np.broadcast_to(x, batch + x.shape[-2:]) for x in (lu, piv))
+    code = {Trans.NO: 0, Trans.TRANS: 1, Trans.CONJ: 2}[trans]
+    for index in np.ndindex(batch):
+        b[index], _ = run(lu[index], piv[index][:, 0], b[index], trans=code)
+
+
+@quietly
+def getri(info: np.ndarray, piv: np.ndarray, a: np.ndarray) -> None:
+    """The inverse of a matrix from its factors, in `a`; where U is singular they stay."""
+    run = lapack("getri", a.dtype)
+    piv = np.broadcast_to(piv, a.shape[:-2] + piv.shape[-2:])
+    for index in np.ndindex(a.shape[:-2]):
+        a[index], info[index] = run(np.array(a[index], order="F"), piv[index][:, 0], overwrite_lu=1)
+
+
+@quietly
+def laswp(piv: np.ndarray, a: np.ndarray, first: int, backwards: bool) -> None:
+    """Row ``first + i`` of `a` interchanged with row ``piv[i]``, from the first pivot to the last or back."""
+    batch, count = a.shape[:-2], piv.shape[-2]
+    piv = np.broadcast_to(piv, batch + piv.shape[-2:])
+    for index in np.ndindex(batch):
+        for i in reversed(range(count)) if backwards else range(count):
+            rows = [first + i, piv[index][i, 0]]
+            a[index][rows] = a[index][rows[::-1]]

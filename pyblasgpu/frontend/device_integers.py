@@ -61,6 +61,11 @@ class DeviceIntegers:
         """The ordinal of the device."""
         return self._layout.device
 
+    @property
+    def layout(self) -> Layout:
+        """Where they lie."""
+        return self._layout
+
     def numpy(self) -> np.ndarray:
         """A copy in host memory; waits for the stream."""
         elements = np.empty(self.size, self._layout.dtype.name)

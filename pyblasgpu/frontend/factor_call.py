@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..types import INT32
 from .call import Call, copy, on_device
 from .device_integers import DeviceIntegers
 from .layouts import Layout
@@ -35,6 +36,7 @@ class FactorCall(Call):
         inputs: tuple[Any, ...],
         source: Any,
         counts: tuple[int, ...] = (ONE,),
+        given: tuple[Any, ...] = (),
     ) -> tuple[Any, ...]:
         """Run the routine; return the caller's array and the integers.
 
@@ -42,7 +44,7 @@ class FactorCall(Call):
         ----------
         cpu : callable
             ``cpu(*integers, *arrays, out)`` computes with NumPy arrays; integers are int32 arrays of shape
-            (..., count, 1), which it fills.
+            (..., count, 1), which it fills, and then those that are `given`.
         prepare : callable
             ``prepare((1,), operands)`` gives the launch list for `Operand` views: the integers, one a matrix
             or a column of them, in the first four bytes of each element; the inputs, transpositions applied;
@@ -53,6 +55,9 @@ class FactorCall(Call):
             What the output holds at first; the output itself if it is updated in place.
         counts : tuple of int
             How many integers a matrix has of each kind, or `ONE`.
+        given : tuple of array
+            Integers that are read, of shape (..., count, 1), as `pivots.given_pivots` has them; they go
+            between the integers that are computed and the inputs.
 
         Returns
         -------
@@ -60,7 +65,7 @@ class FactorCall(Call):
             The output, then integers: of host arrays an int or a NumPy array, else `DeviceIntegers`.
         """
         if self.library.host:
-            found = self._run_host(cpu, prepare, inputs, source, counts)
+            found = self._run_host(cpu, prepare, inputs, source, counts, given)
             integers = [_plain(array, count) for array, count in zip(found, counts, strict=True)]
         else:
             layouts = tuple(self._new_integers(abs(count)) for count in counts)
@@ -68,10 +73,11 @@ class FactorCall(Call):
                 copy(source, self.out, self.stream)
             if 0 not in self.out.shape:
                 read = [layout.op(trans) for layout, trans in inputs]
-                self._enqueue(prepare, (1,), (*layouts, *read, self.out), None)
+                self._enqueue(prepare, (1,), (*layouts, *given, *read, self.out), None)
             else:
                 self._clear(layouts)
-            self.library.hold([layout.owner for layout in layouts], self.stream)
+            owners = [layout.owner for layout in (*layouts, *given) if layout.owner is not None]
+            self.library.hold(owners, self.stream)
             integers = [
                 DeviceIntegers(layout, count == ONE, self.stream)
                 for layout, count in zip(layouts, counts, strict=True)
@@ -86,6 +92,18 @@ class FactorCall(Call):
         made = library.empty((max(prod(shape), 1), 1), self.dtype, device, self.stream)
         strides = tuple(int(prod(shape[i + 1 :])) for i in range(len(shape)))
         return library.layout(made, self.dtype, self.stream)._replace(shape=shape, strides=strides)
+
+    @on_device
+    def integers_on_device(self, array: np.ndarray) -> Layout:
+        """A copy of int32 integers on the device of the call."""
+        dense, library = np.ascontiguousarray(array, np.int32), self.library
+        count = max(-(-dense.nbytes // self.dtype.itemsize), 1)
+        made = library.empty((count, 1), self.dtype, self.out.device, self.stream)
+        layout = library.layout(made, self.dtype, self.stream)
+        if dense.size:
+            import_module("..gpu.memory", __package__).to_device(layout.pointer, dense, self.stream)
+        strides = tuple(int(prod(dense.shape[i + 1 :])) for i in range(dense.ndim))
+        return layout._replace(shape=dense.shape, strides=strides, dtype=INT32)
 
     def _clear(self, layouts: tuple[Layout, ...]) -> None:
         """Zeros for matrices without elements, for which nothing is launched."""
@@ -102,6 +120,7 @@ class FactorCall(Call):
         inputs: tuple[Any, ...],
         source: Any,
         counts: tuple[int, ...],
+        given: tuple[np.ndarray, ...],
     ) -> list[np.ndarray]:
         """Compute host arrays, here or on a device; the integers as arrays of shape (..., count, 1)."""
         out = self.out
@@ -111,7 +130,7 @@ class FactorCall(Call):
         if self.device is None:
             if source is not out:
                 np.copyto(out, source)
-            cpu(*integers, *[array for array, _ in inputs], out)
+            cpu(*integers, *given, *[array for array, _ in inputs], out)
             return integers
         assert self.device is not None
         elements = [np.empty(array.shape, self.dtype.name) for array in integers]
@@ -126,6 +145,7 @@ class FactorCall(Call):
             self.device,
             self.stream,
             integers=tuple(elements),
+            given=given,
         )
         return [array.view(np.int32)[..., :1] for array in elements]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..types import Dtype
+from ..types import INT32, Dtype
 from .layouts import Layout, batches
 
 __all__ = ["run_staged", "run_staged_in_place"]
@@ -24,11 +24,12 @@ def run_staged(
     device: int,
     stream: int,
     integers: tuple[np.ndarray, ...] = (),
+    given: tuple[np.ndarray, ...] = (),
 ) -> None:
     """Copy host arrays to the device, whose context is current, run there, copy the output back, wait.
 
     `dtypes` are those of the inputs and of the output; `integers` are arrays that come back as well, and that
-    go before the inputs.
+    go before the inputs; those that are `given`, of int32, go between.
     """
     dtype, out_dtype = dtypes
     with _Staging(dtype, device, stream) as staging:
@@ -42,7 +43,8 @@ def run_staged(
                 dense = np.array(np.broadcast_to(source, out.shape), order="K")
             target = staging.upload(dense)
         extra = [staging.reserve(array) for array in integers]
-        for operands in batches((*extra, *layouts, target)):
+        read = [staging.upload(array)._replace(dtype=INT32) for array in given]
+        for operands in batches((*extra, *read, *layouts, target)):
             cuda(scalars, operands, stream)
         for array, layout in zip(integers, extra, strict=True):
             staging.download(array, layout)

@@ -14,26 +14,28 @@ __all__ = ["WORD", "emit", "emit_moves", "interchange", "launch_list", "moves_sc
 WORD = 4  # bytes of a pivot
 
 
-def launch_list(piv: Operand, a: Operand, *, backwards: bool) -> LaunchList | None:
+def launch_list(piv: Operand, a: Operand, *, backwards: bool, first: int = 0) -> LaunchList | None:
     """What interchanges rows of A as pivots say, in their order or in reverse; it is run with alpha 1.
 
     Parameters
     ----------
     piv : Operand
-        k by 1, an int32 in the first bytes of each element, counted from 0: row i and row piv[i] of A are
-        interchanged.
+        k by 1, an int32 in the first bytes of each element, counted from 0: row ``first + i`` and row
+        ``piv[i]`` of A are interchanged.
     a : Operand
-        Its first k rows, and as many more as the pivots name.
     backwards : bool
         From the last pivot to the first.
+    first : int
     """
-    return None if a.is_empty or piv.is_empty else cached_launch_list(emit, (piv, a), (backwards,))
+    return None if a.is_empty or piv.is_empty else cached_launch_list(emit, (piv, a), (backwards, first))
 
 
-def emit(launches: LaunchList, piv: Operand, a: Operand, backwards: bool) -> None:
+def emit(launches: LaunchList, piv: Operand, a: Operand, backwards: bool, first: int = 0) -> None:
     """Emit the whole call."""
-    moves, group = emit_moves(launches, piv)
-    interchange(launches, moves, a, group, piv.rows, backwards=backwards)
+    with launches.temporary():
+        moves, group = emit_moves(launches, piv, first)
+        below = a.block(first, 0, a.rows - first, a.cols)
+        interchange(launches, moves, below, group, piv.rows, backwards=backwards)
 
 
 def words(piv: Operand) -> tuple[int, int]:
@@ -47,13 +49,13 @@ def moves_scratch(launches: LaunchList, count: int, batch: int) -> Operand:
     return launches.scratch(-(-count * WORD // launches.dtype.itemsize), 1, batch)
 
 
-def emit_moves(launches: LaunchList, piv: Operand) -> tuple[Operand, int]:
+def emit_moves(launches: LaunchList, piv: Operand, first: int) -> tuple[Operand, int]:
     """Emit what makes moves of pivots; the moves, and the pivots of a group."""
     config = FIXED[pivot_moves.STEM].fixed_config("s")
     moves = moves_scratch(launches, 2 * config.GROUP * config.grid(piv.rows), piv.batch)
 
     def integers(piv: Operand, moves: Operand) -> tuple[int, ...]:
-        return piv.rows, *words(piv), words(moves)[1]
+        return piv.rows, first, *words(piv), words(moves)[1]
 
     launches.emit(pivot_moves.source(config), config.grid(piv.rows), (piv, moves), integers, ())
     return moves, config.GROUP

@@ -122,6 +122,52 @@ def test_the_same_bits(n):
             assert np.array_equal(one, other)
 
 
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("n, columns", [(1, 1), (60, 1), (300, 7), (1000, 200)])
+@pytest.mark.parametrize("trans", [0, 1, 2])
+def test_solutions(letter, n, columns, trans):
+    a, b = random(letter, n, n), random(letter, n, columns, seed=3)
+    lu, piv, _ = getattr(lapack, f"{letter}getrf")(cupy.asarray(a))
+    op = (a, a.T, a.conj().T)[trans]
+    scale = 3 * n * np.finfo(a.dtype).eps * np.sqrt(8)
+    for pivots in (piv, np.asarray(piv), cupy.asarray(piv), cupy.asarray(piv).astype(np.int64)):
+        x, _ = getattr(lapack, f"{letter}getrs")(lu, pivots, cupy.array(b, order="FC"[trans % 2]), trans)
+        x = x.get()
+        lower, upper = abs(np.tril(lu.get(), -1)) + np.eye(n), abs(np.triu(lu.get()))
+        size = (lower @ upper)[np.argsort(moved(np.asarray(piv), n))]
+        size = (size if trans == 0 else size.T) @ abs(x)
+        assert (abs(op @ x - b) <= scale * size + 1e-30).all()
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("n", [1, 60, 300, 1000])
+def test_inverses(letter, n):
+    a = random(letter, n, n) + np.eye(n, dtype=DTYPES[letter].name) * 4
+    lu, piv, _ = getattr(lapack, f"{letter}getrf")(cupy.asarray(a))
+    inverse, info = getattr(lapack, f"{letter}getri")(lu, piv)
+    assert int(info) == 0
+    inverse = inverse.get()
+    error = abs(a @ inverse - np.eye(n)).max()
+    assert error <= 100 * n * np.finfo(a.dtype).eps * abs(a).max() * abs(inverse).max()
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_gesv_of_a_batch(letter):
+    a, b = random(letter, 7, 50, 50) + 4 * np.eye(50), random(letter, 7, 50, 3)
+    a = a.astype(b.dtype)
+    _, _, x, info = getattr(lapack, f"{letter}gesv")(cupy.asarray(a), cupy.asarray(b))
+    assert not np.asarray(info).any()
+    np.testing.assert_allclose(a @ x.get(), b, atol=1e-3 if letter in "sc" else 1e-11)
+
+
+def test_interchanges():
+    a, piv = random("d", 500, 300), np.random.default_rng(0).integers(0, 500, 200)
+    for order in "CF":
+        swapped = lapack.dlaswp(cupy.array(a, order=order), piv)
+        np.testing.assert_array_equal(swapped.get(), a[moved(piv, 500)])
+        np.testing.assert_array_equal(lapack.dlaswp(swapped, cupy.asarray(piv), inc=-1).get(), a)
+
+
 def test_streams_side_by_side():
     """Panels of several streams, whose blocks wait for one another, at the same time."""
     stacks = [random("d", 6000, 64, seed=seed) for seed in range(8)]

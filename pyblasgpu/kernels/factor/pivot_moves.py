@@ -17,7 +17,7 @@ from ...types import DTYPES, Dtype
 __all__ = ["STEM", "PivotMoves", "source"]
 
 STEM = "pivot_moves"
-PARAMETERS = "ww i qqq".replace(" ", "")
+PARAMETERS = "ww ii qqq".replace(" ", "")
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,8 @@ def source(config: PivotMoves) -> KernelSource:
     Returns
     -------
     KernelSource
-        Its parameters are pointers to pivots, counted from 0, and to moves; int32 the number of pivots; int64
+        Its parameters are pointers to pivots, counted from 0, and to moves; int32 the number of pivots, and
+        which row is the first on top; int64
         words from pivot to pivot, batch strides of pivots and of moves (words). Grid: x
         ``config.grid(pivots)``, z the batch.
     """
@@ -94,7 +95,7 @@ def _build(config: PivotMoves):
     GROUP, int32, int64 = config.GROUP, ptx.types.int32, ptx.types.int64
     offset, shared_pointer, grid_dependency_wait = ptx.offset, ptx.shared_pointer, ptx.grid_dependency_wait
 
-    def pivot_moves(piv, moves, count, step, stride_piv, stride_moves):
+    def pivot_moves(piv, moves, count, base, step, stride_piv, stride_moves):
         # (1) the pivots of this block, counted from its first row
         t, block, batch = int32(cuda.threadIdx.x & 1023), int32(cuda.blockIdx.x), int64(cuda.blockIdx.z)
         pivots, first = shared_pointer(cuda.shared.array(0, int32, alignment=16)), int32(block * GROUP)
@@ -103,7 +104,7 @@ def _build(config: PivotMoves):
         piv = offset(piv, batch * stride_piv + first * step)
         moves = offset(moves, batch * stride_moves + first * 2)
         if t < here:
-            pivots[t] = int32(piv[t * step] - first)
+            pivots[t] = int32(piv[t * step] - base - first)
         cuda.syncthreads()
 
         # (2) the row of this thread: one on top, or the first of its name that is not

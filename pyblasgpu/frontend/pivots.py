@@ -1,0 +1,79 @@
+"""Pivots that a caller passes: of NumPy, of the library of the other arrays, or as a routine left them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..types import INDEX, INT32
+from .arrays import dtype_name, host_array, library_of
+from .device_integers import DeviceIntegers
+from .dtypes import numpy_dtype
+from .factor_call import FactorCall
+from .layouts import Layout, broadcasts_to
+
+__all__ = ["given_pivots"]
+
+
+def given_pivots(call: FactorCall, argument: str, piv: Any, rows: int) -> Any:
+    """`piv`, of shape (..., count), as `FactorCall.run_factor` takes it, for matrices of so many rows.
+
+    Pivots in host memory are checked, and copied to the arrays' device if they are on one. Those on a device
+    are believed.
+
+    Raises
+    ------
+    TypeError
+        When they are no integers, or on a device neither int32 nor int64.
+    ValueError
+        When they are no rows, on another device, or a stack that does not fit.
+    """
+    if isinstance(piv, DeviceIntegers) and call.library.host:
+        piv = piv.numpy()
+    given: Layout | np.ndarray
+    if isinstance(piv, DeviceIntegers):
+        given = _on_this_device(call, argument, piv.layout)
+    elif isinstance(piv, (list, tuple, int)) or library_of(piv, call.name, argument).host:
+        array = _checked(call.name, argument, _host_pivots(call.name, argument, piv), rows)
+        given = array if call.library.host else call.integers_on_device(array)
+    else:
+        given = _on_this_device(call, argument, _layout(call, argument, piv))
+    if not broadcasts_to(tuple(given.shape[:-2]), tuple(call.out.shape[:-2])):
+        shape, others = tuple(given.shape[:-1]), tuple(call.out.shape)
+        raise ValueError(
+            f"{call.name}: {argument} has shape {shape}, and a stack of shape {others} is computed"
+        )
+    return given
+
+
+def _host_pivots(name: str, argument: str, piv: Any) -> np.ndarray:
+    return np.asarray(piv) if isinstance(piv, (list, tuple, int)) else host_array(piv, name, argument)
+
+
+def _checked(name: str, argument: str, array: np.ndarray, rows: int) -> np.ndarray:
+    """Pivots of shape (..., count, 1), int32, all of them rows."""
+    if array.dtype.kind not in "iub" and array.size:
+        raise TypeError(f"{name}: {argument} has dtype {array.dtype}; integers are needed")
+    if array.size and not (array.min() >= 0 and array.max() < rows):
+        lowest, highest = array.min(), array.max()
+        raise ValueError(f"{name}: {argument} holds {lowest} ... {highest}; rows are 0 ... {rows - 1}")
+    return array.astype(np.int32)[..., None]
+
+
+def _layout(call: FactorCall, argument: str, piv: Any) -> Layout:
+    """The layout of an array of integers on a device."""
+    stored = numpy_dtype(dtype_name(piv))
+    kinds = {np.dtype(np.int32): INT32, np.dtype(np.int64): INDEX}
+    if call.library.host or stored not in kinds:
+        where = "on a device" if call.library.host else f"of dtype {stored}"
+        raise TypeError(f"{call.name}: {argument} is {where}; int32 or int64 beside the arrays is needed")
+    layout = call.library.layout(piv, kinds[stored], call.stream)
+    return layout._replace(shape=(*layout.shape, 1), strides=(*layout.strides, 1))
+
+
+def _on_this_device(call: FactorCall, argument: str, layout: Layout) -> Layout:
+    if layout.device != call.out.device:
+        here, there = call.out.device, layout.device
+        raise ValueError(f"{call.name}: {argument} is on device {there}, and the arrays on device {here}")
+    return layout

@@ -1,0 +1,44 @@
+"""The inverse of A from P L U = A in place: U is inverted, X L = U^-1 solved, columns are interchanged back.
+
+L moves to the workspace first, since X takes its place.
+"""
+
+from __future__ import annotations
+
+from ..operands import Operand
+from ..types import Diag, Region, Side, Uplo
+from . import laswp, trsm, trtri
+from .copies import emit_copy, emit_scale
+from .launch_list import LaunchList, cached_launch_list
+
+__all__ = ["emit", "launch_list"]
+
+
+def launch_list(info: Operand, piv: Operand, a: Operand) -> LaunchList | None:
+    """What the routine runs, for operands that lie like these; it is run with alpha 1.
+
+    Parameters
+    ----------
+    info : Operand
+        One element a matrix; its first four bytes become an int32: 0, or the number, from 1, of the first
+        zero on U's diagonal.
+    piv : Operand
+        n by 1; row i was interchanged with row piv[i], an int32 in the first bytes of an element.
+    a : Operand
+        n by n, the factors; the inverse replaces them.
+    """
+    return None if a.is_empty else cached_launch_list(emit, (info, piv, a), ())
+
+
+def emit(launches: LaunchList, info: Operand, piv: Operand, a: Operand) -> None:
+    """Emit the whole call."""
+    if a.rows > 1:
+        lower = launches.scratch(a.rows, a.cols, a.batch)
+        emit_copy(launches, 1.0, a, lower, Region.STRICT_LOWER)
+        emit_scale(launches, 0.0, a, zero=True, region=Region.STRICT_LOWER)
+    with launches.temporary():
+        trtri.emit(launches, info, a, Uplo.UPPER, Diag.NON_UNIT)
+    if a.rows > 1:
+        with launches.temporary():
+            trsm.emit(launches, lower, a, Side.RIGHT, Uplo.LOWER, Diag.UNIT)
+        laswp.emit(launches, piv, a.T, backwards=True)

@@ -1,0 +1,45 @@
+"""Solutions of op(A) X = B from P L U = A: interchanges and two triangles; X overwrites B."""
+
+from __future__ import annotations
+
+from ..operands import Operand
+from ..types import Diag, Side, Trans, Uplo
+from . import laswp, trsm
+from .launch_list import LaunchList, cached_launch_list
+
+__all__ = ["emit", "launch_list"]
+
+
+def launch_list(piv: Operand, lu: Operand, b: Operand, *, trans: Trans) -> LaunchList | None:
+    """What the routine runs, for operands that lie like these; it is run with alpha 1.
+
+    Parameters
+    ----------
+    piv : Operand
+        n by 1; row i was interchanged with row piv[i], an int32 in the first bytes of an element.
+    lu : Operand
+        n by n, U and below it L without its diagonal of ones.
+    b : Operand
+        n by r.
+    trans : Trans
+        Which op(A) is meant.
+    """
+    return None if b.is_empty else cached_launch_list(emit, (piv, lu, b), (trans,))
+
+
+def emit(launches: LaunchList, piv: Operand, lu: Operand, b: Operand, trans: Trans) -> None:
+    """Emit the whole call."""
+    if trans is Trans.NO:
+        laswp.emit(launches, piv, b, backwards=False)
+        _solve(launches, lu, b, Uplo.LOWER, Diag.UNIT)
+        _solve(launches, lu, b, Uplo.UPPER, Diag.NON_UNIT)
+        return
+    transposed = lu.T.conjugate() if trans is Trans.CONJ else lu.T
+    _solve(launches, transposed, b, Uplo.LOWER, Diag.NON_UNIT)
+    _solve(launches, transposed, b, Uplo.UPPER, Diag.UNIT)
+    laswp.emit(launches, piv, b, backwards=True)
+
+
+def _solve(launches: LaunchList, t: Operand, b: Operand, uplo: Uplo, diag: Diag) -> None:
+    with launches.temporary():
+        trsm.emit(launches, t, b, Side.LEFT, uplo, diag)

@@ -1,0 +1,147 @@
+"""`pyblasgpu.lapack` on LU factors beside scipy.linalg.lapack: flags, layouts, dtypes, info, pivots."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+import scipy.linalg.lapack as scipys
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyblasgpu import lapack
+from pyblasgpu.types import DTYPES
+
+LETTERS = st.sampled_from(sorted(DTYPES))
+LAYOUTS = st.sampled_from("CFG")
+
+
+@pytest.fixture(autouse=True)
+def backend(monkeypatch):
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
+
+
+def random(letter, *shape, seed=0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    a = rng.uniform(-1, 1, shape) + (1j * rng.uniform(-1, 1, shape) if letter in "cz" else 0)
+    return a.astype(DTYPES[letter].name)
+
+
+def laid(array, layout) -> np.ndarray:
+    """`array` by rows, by columns, or with gaps."""
+    if layout in "CF":
+        return np.array(array, order=layout)
+    view = np.zeros([2 * extent for extent in array.shape], array.dtype)[tuple([np.s_[::2]] * array.ndim)]
+    view[...] = array
+    return view
+
+
+def same(ours, theirs, letter) -> None:
+    """Results of one routine: numbers are equal, arrays nearly."""
+    assert len(ours) == len(theirs)
+    for one, other in zip(ours, theirs, strict=True):
+        if np.asarray(other).dtype.kind == "i":
+            np.testing.assert_array_equal(one, other)
+            assert np.asarray(one).dtype.itemsize == np.asarray(other).dtype.itemsize
+        else:
+            assert one.dtype == other.dtype and one.shape == other.shape
+            np.testing.assert_allclose(one, other, rtol=1e-3 if letter in "sc" else 1e-10)
+
+
+@settings(max_examples=40, deadline=None)
+@given(LETTERS, st.integers(1, 7), st.integers(1, 7), LAYOUTS, st.booleans())
+def test_getrf(letter, m, n, layout, overwrite):
+    a = random(letter, m, n, seed=m + 10 * n)
+    name = f"{letter}getrf"
+    given = laid(a, layout)
+    ours = getattr(lapack, name)(given, overwrite_a=overwrite)
+    same(ours, getattr(scipys, name)(a), letter)
+    assert overwrite or np.array_equal(given, a)
+    assert ours[0].flags.f_contiguous or ours[0] is given
+
+
+@settings(max_examples=40, deadline=None)
+@given(LETTERS, st.integers(1, 7), st.sampled_from([0, 1, 3]), LAYOUTS, st.integers(0, 2), st.booleans())
+def test_getrs_and_gesv(letter, n, columns, layout, trans, overwrite):
+    a = random(letter, n, n, seed=n)
+    b = random(letter, n, columns, seed=5) if columns else random(letter, n)
+    lu, piv, _ = getattr(scipys, f"{letter}getrf")(a)
+    ours = getattr(lapack, f"{letter}getrs")(laid(lu, layout), piv, laid(b, layout), trans, overwrite)
+    same(ours, getattr(scipys, f"{letter}getrs")(lu, piv, b, trans=trans), letter)
+    ours = getattr(lapack, f"{letter}gesv")(laid(a, layout), laid(b, layout), overwrite, overwrite)
+    same(ours, getattr(scipys, f"{letter}gesv")(a, b), letter)
+
+
+@settings(max_examples=25, deadline=None)
+@given(LETTERS, st.integers(1, 7), LAYOUTS, st.booleans())
+def test_getri(letter, n, layout, overwrite):
+    lu, piv, _ = getattr(scipys, f"{letter}getrf")(random(letter, n, n, seed=n))
+    ours = getattr(lapack, f"{letter}getri")(laid(lu, layout), piv, overwrite_lu=overwrite)
+    same(ours, getattr(scipys, f"{letter}getri")(lu, piv), letter)
+
+
+SWAPS = [{}, {"inc": -1}, {"k1": 1, "k2": 2}, {"k1": 0, "k2": 1, "off": 1, "inc": 2},
+         {"k1": 1, "k2": 1, "off": 1}, {"k1": 1, "k2": 2, "inc": -1}]  # fmt: skip
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("options", SWAPS)
+def test_laswp(letter, options):
+    a, piv = random(letter, 4, 3), np.array([2, 3, 2, 3], np.int32)
+    ours = getattr(lapack, f"{letter}laswp")(a, piv, **options)
+    np.testing.assert_array_equal(ours, getattr(scipys, f"{letter}laswp")(a, piv, **options))
+
+
+def test_singular_matrices():
+    a = np.array([[1.0, 2], [2, 4]])
+    same(lapack.dgetrf(a), scipys.dgetrf(a), "d")
+    same(lapack.dgesv(a, np.ones((2, 2))), scipys.dgesv(a, np.ones((2, 2))), "d")
+    lu, piv, info = lapack.dgetrf(a)
+    assert info == 2 and lapack.dgetri(lu, piv)[1] == 2
+
+
+def test_stacks():
+    a, b = random("d", 2, 3, 4, 4), random("d", 3, 4, 2, seed=2)
+    lu, piv, info = lapack.getrf(a)
+    assert piv.shape == (2, 3, 4) and info.shape == (2, 3)
+    x, _ = lapack.getrs(lu, piv, np.broadcast_to(b, (2, 3, 4, 2)))
+    np.testing.assert_allclose(a @ x, np.broadcast_to(b, x.shape), atol=1e-12)
+    inverse, _ = lapack.getri(lu, piv)
+    np.testing.assert_allclose(a @ inverse, np.broadcast_to(np.eye(4), a.shape), atol=1e-12)
+    np.testing.assert_allclose(lapack.gesv(a, np.broadcast_to(b, (2, 3, 4, 2)))[2], x, atol=1e-12)
+    assert lapack.laswp(a, piv).shape == a.shape
+
+
+def test_empty_ones():
+    lu, piv, info = lapack.dgetrf(np.ones((0, 3)))
+    assert lu.shape == (0, 3) and piv.shape == (0,) and info == 0
+    assert lapack.getrf(np.ones((0, 2, 2)))[1].shape == (0, 2)
+
+
+@pytest.mark.parametrize("stem", ["getrf", "getrs", "getri", "gesv", "laswp"])
+def test_parameters_are_those_of_scipy(stem):
+    text = getattr(scipys, f"d{stem}").__doc__.split("(", 1)[1].split(")")[0]
+    theirs = [name.strip() for name in text.replace("[", ",").replace("]", "").split(",") if name.strip()]
+    assert list(inspect.signature(getattr(lapack, f"d{stem}")).parameters) == theirs
+
+
+def test_refusals():
+    a, b = np.eye(3), np.ones((3, 2))
+    for wrong, message in (
+        (lambda: lapack.dgetrs(a, [0, 1, 3], b), "piv holds 0 ... 3"),
+        (lambda: lapack.dgetrs(a, [0, 1], b), "order 3"),
+        (lambda: lapack.dgetrs(a, [0, 1, 2], np.ones((2, 2))), "order 3"),
+        (lambda: lapack.dgetrs(np.ones((2, 3)), [0, 1], b), "square"),
+        (lambda: lapack.dgetrs(a, [0, 1, 2], b, trans=3), "trans"),
+        (lambda: lapack.dgetri(a, [0, 1, 2], lwork=2), "lwork"),
+        (lambda: lapack.dlaswp(a, [0, 1, 2], k2=3), "k2=3"),
+        (lambda: lapack.dlaswp(a, [0, 1, 2], inc=0), "inc=0"),
+        (lambda: lapack.getrs(np.ones((4, 3, 3)), np.zeros((2, 3), int), np.ones((4, 3, 2))), "stack"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            wrong()
+    with pytest.raises(TypeError, match="integers"):
+        lapack.dgetrs(a, [0.0, 1.0, 2.0], b)
+    with pytest.raises(TypeError, match="complex"):
+        lapack.dgetrf(a * 1j)
