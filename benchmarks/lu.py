@@ -9,6 +9,7 @@ Files are written after each case.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import statistics
 import time
@@ -113,7 +114,7 @@ def squares(letters: str, flush: cupy.ndarray) -> Iterator[dict[str, Any]]:
 
 
 def solves(letters: str, flush: cupy.ndarray) -> Iterator[dict[str, Any]]:
-    """getrs beside cuSOLVER's, and getri beside its getrs of the identity, by which inverses are made there."""
+    """getrs beside cuSOLVER's, and getri beside its getrs of the identity."""
     for letter in letters:
         for n in SIZES:
             a = random(letter, n, n)
@@ -182,7 +183,8 @@ def batch(letter: str, n: int, count: int, flush: cupy.ndarray) -> dict[str, Any
     addresses = cupy.arange(count, dtype=cupy.uint64)
     pointers, rights = a.data.ptr + addresses * (n * n * size), b.data.ptr + addresses * (n * size)
     piv, info = cupy.empty((count, n), cupy.int32), cupy.empty(count, cupy.int32)
-    handle = cupy_device.get_cublas_handle()
+    answer = ctypes.c_int()
+    handle, told = cupy_device.get_cublas_handle(), ctypes.addressof(answer)
     factor, solve = (getattr(cublas, f"{letter}{name}Batched") for name in ("getrf", "getrs"))
 
     def prepare() -> None:
@@ -193,7 +195,7 @@ def batch(letter: str, n: int, count: int, flush: cupy.ndarray) -> dict[str, Any
         factor(handle, n, pointers.data.ptr, n, piv.data.ptr, info.data.ptr, count)
 
     def vendor_solve() -> None:
-        solve(handle, 0, n, 1, pointers.data.ptr, n, piv.data.ptr, rights.data.ptr, n, 0, count)
+        solve(handle, 0, n, 1, pointers.data.ptr, n, piv.data.ptr, rights.data.ptr, n, told, count)
 
     view = a.swapaxes(1, 2)
     ours, ours_solve = getattr(lapack, f"{letter}getrf"), getattr(lapack, f"{letter}getrs")

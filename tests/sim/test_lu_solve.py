@@ -104,7 +104,7 @@ def test_solutions(letter, trans):
 @pytest.mark.parametrize("letter", "dc")
 def test_gesv(letter):
     a, b = random(letter, 17, 17), random(letter, 17, 1, 7)
-    lu, piv, x, info = getattr(lapack, f"{letter}gesv")(a, b[:, 0])
+    _, piv, x, _ = getattr(lapack, f"{letter}gesv")(a, b[:, 0])
     theirs = getattr(scipys, f"{letter}gesv")(a, b[:, 0])
     np.testing.assert_array_equal(piv, theirs[1])
     np.testing.assert_allclose(x, theirs[2], rtol=2e-3 if letter == "c" else 1e-11)
