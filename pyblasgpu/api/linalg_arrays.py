@@ -19,6 +19,7 @@ from ..frontend.arrays import (
     numpy_dtype,
 )
 from ..frontend.call import Call
+from ..frontend.device_integers import DeviceIntegers
 from ..frontend.layouts import broadcasts_to
 from ..frontend.streams import contexts
 from ..types import Dtype, dtype_of
@@ -86,6 +87,15 @@ class Arrays(NamedTuple):
     def from_host(self, array: Any) -> Any:
         """A NumPy array where those of the call lie."""
         return array if self.library.host else self.xp.asarray(array, **self.placement)
+
+    def integers(self, values: Any) -> Any:
+        """Integers that a factorization left, as an array of the library."""
+        if self.library.host or not isinstance(values, DeviceIntegers):
+            return values
+        try:
+            return self.xp.asarray(values, **self.placement)  # by the CUDA array interface
+        except (TypeError, ValueError):
+            return self.from_host(values.numpy())
 
     def cast(self, array: Any) -> Any:
         """`array` in the dtype of the computation."""

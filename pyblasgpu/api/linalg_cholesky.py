@@ -144,7 +144,7 @@ def cho_solve(
         if 0 in right.shape:
             solution = arrays.xp.zeros_like(right)
         else:
-            solution = potrs(arrays, factor, right, low, overwrite)
+            solution = potrs(factor, right, low, overwrite)
         return arrays.returned(solution[..., 0] if vector else solution)
 
 
@@ -168,6 +168,6 @@ def _factored(
         matrix = arrays.cast(matrix)
         if 0 in matrix.shape:
             return arrays, arrays.xp.zeros_like(matrix), lower
-        factor, info = potrf(arrays, matrix, low, clean, overwrite)
+        factor, info = potrf(matrix, low, clean, overwrite)
         raise_indefinite(arrays, info)
         return arrays, factor, lower

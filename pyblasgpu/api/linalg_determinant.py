@@ -124,7 +124,8 @@ def slogdet(a: Array) -> SlogdetResult:
 def _diagonal(arrays: Arrays, matrix: Any, overwrite: bool) -> tuple[Any, Any]:
     """The diagonal of U of each matrix, and whether its rows were interchanged an odd number of times."""
     xp = arrays.xp
-    factors, pivots, _ = getrf(arrays, arrays.cast(matrix), overwrite)
+    factors, pivots, _ = getrf(arrays.cast(matrix), overwrite)
+    pivots = arrays.integers(pivots)
     rows = xp.arange(pivots.shape[-1], dtype=pivots.dtype, **arrays.placement)
     swaps = xp.sum(xp.astype(pivots != rows, xp.int32), axis=-1)
     return xp.linalg.diagonal(factors), swaps % 2 == 1

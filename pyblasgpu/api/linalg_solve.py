@@ -182,9 +182,9 @@ def inv(
         if 0 in matrix.shape:
             return arrays.returned(arrays.xp.zeros_like(matrix))
         if structure == "definite":
-            factor, info = potrf(arrays, matrix, low, False, overwrite)
+            factor, info = potrf(matrix, low, False, overwrite)
             raise_singular(arrays, info)
-            return arrays.returned(_mirrored(arrays, potri(arrays, factor, low), low))
+            return arrays.returned(_mirrored(arrays, potri(factor, low), low))
         identity = arrays.xp.zeros_like(matrix) + arrays.identity(matrix.shape[-1])
         structure = "general" if structure == "any" else structure
         return arrays.returned(_solution(arrays, matrix, identity, structure, low, False, (overwrite, True)))
@@ -229,14 +229,14 @@ def _solution(
             check_finite=False,
         )
     if structure in ("definite", "perhaps definite"):
-        factor, info = potrf(arrays, matrix, low, False, overwrite[0] and structure == "definite")
+        factor, info = potrf(matrix, low, False, overwrite[0] and structure == "definite")
         if structure == "definite":
             raise_singular(arrays, info)
-        if structure == "definite" or info == 0:
-            return potrs(arrays, factor, right, low, overwrite[1])
+        if structure == "definite" or not info:
+            return potrs(factor, right, low, overwrite[1])
     if structure in ("symmetric", "hermitian"):
         matrix = _mirrored(arrays, matrix, low, conj=structure == "hermitian")
-    factors, pivots, info = getrf(arrays, matrix, overwrite[0])
+    factors, pivots, info = getrf(matrix, overwrite[0])
     raise_singular(arrays, info)
     return getrs(arrays, factors, pivots, right, 1 if swapped else 0, overwrite[1])
 

@@ -19,8 +19,6 @@ _log = logging.getLogger("pyblasgpu")
 ACTIVE: list[Any] = []
 #: What pyblasgpu itself calls while it serves a call goes to SciPy.
 _serving = threading.local()
-#: Errors of calls that SciPy may take, or has words of its own for.
-_REFUSALS = (TypeError, ValueError, NotImplementedError, MemoryError, BackendUnavailable)
 
 
 def _is_serving() -> bool:
@@ -72,7 +70,7 @@ def _served(patch: Any, target: Target, args: tuple[Any, ...], kwargs: dict[str,
     try:
         with preferred_backend(patch.backend):
             result = target.ours(*args, **kwargs)
-    except _REFUSALS as refusal:
+    except patch.refusals as refusal:
         if isinstance(refusal, (MemoryError, BackendUnavailable)):
             _log.warning("%s goes to the CPU: %s", target.name, refusal)
         return target.original(*args, **kwargs)  # and so does all that it calls

@@ -10,6 +10,7 @@ from importlib import import_module
 from types import TracebackType
 from typing import Any
 
+from ..errors import BackendUnavailable
 from ..frontend.backend_status import backend_status
 from .rebinding import rebind
 from .routed import ACTIVE, Getter, Routed
@@ -35,7 +36,17 @@ class ScipyPatch:
         The size from which on a call goes there, by routine.
     calls : collections.Counter
         How many calls went there, by routine.
+    refusals : tuple of type
+        Errors after which SciPy gets the call, as it may take it, or has words of its own for it.
     """
+
+    refusals: tuple[type[Exception], ...] = (
+        TypeError,
+        ValueError,
+        NotImplementedError,
+        MemoryError,
+        BackendUnavailable,
+    )
 
     def __init__(self, backend: str, thresholds: dict[str, float], numpy: bool) -> None:
         self.backend, self.thresholds, self.numpy = backend, thresholds, numpy
@@ -49,6 +60,16 @@ class ScipyPatch:
         """Note that a call of the routine was served."""
         with _lock:
             self.calls[routine] += 1
+
+    def apply(self) -> None:
+        """Switch this patch on; it decides until another is applied."""
+        with _lock:
+            ACTIVE.append(self)
+            try:
+                _bind()
+            except BaseException:
+                self.undo()
+                raise
 
     def undo(self) -> None:
         """Switch this patch off; more than once does nothing."""
@@ -128,13 +149,7 @@ def patch_scipy(
     patch = ScipyPatch(chosen, _thresholds(thresholds), numpy)
     if chosen == "cpu" and backend != "cpu":
         return patch  # SciPy runs there anyway
-    with _lock:
-        ACTIVE.append(patch)
-        try:
-            _bind()
-        except BaseException:
-            patch.undo()
-            raise
+    patch.apply()
     return patch
 
 

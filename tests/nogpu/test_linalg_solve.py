@@ -172,7 +172,7 @@ def test_empty_factors(shape):
         for found, expected in zip(
             linalg.lu(np.ones(shape), **options), scipy.linalg.lu(np.ones(shape), **options), strict=True
         ):
-            assert 0 in found.shape or found.shape == expected.shape or shape == (3, 0)
+            np.testing.assert_array_equal(found, expected, strict="p_indices" not in options)
     lu, piv = linalg.lu_factor(np.ones(shape))
     assert lu.shape == shape and piv.shape == (*shape[:-2], 0)
 
