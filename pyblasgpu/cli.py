@@ -37,6 +37,7 @@ from .options import (
     parse_splits,
     parse_stages,
     parse_strategy,
+    parse_tuned_device,
     parse_variants,
     parse_whole,
 )
@@ -165,9 +166,9 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--device",
-        type=parse_device,
+        type=parse_tuned_device,
         metavar="D",
-        help="number or name of the device (0); in a dry run also of one that is not here: h200, ...",
+        help="number or name of the device (0), or cpu; in a dry run also of one that is not here: h200, ...",
     )
 
 

@@ -36,6 +36,7 @@ __all__ = [
     "parse_splits",
     "parse_stages",
     "parse_strategy",
+    "parse_tuned_device",
     "parse_variants",
     "parse_whole",
 ]
@@ -81,6 +82,11 @@ def parse_device(text: str) -> str:
         except ValueError as unknown:
             raise argparse.ArgumentTypeError(str(unknown)) from None
     return text
+
+
+def parse_tuned_device(text: str) -> str:
+    """The same, or 'cpu' for the processor."""
+    return "cpu" if text.lower() == "cpu" else parse_device(text)
 
 
 def parse_architectures(text: str) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from ..gpu import device as devices
 from ..gpu.device import Device
 from ..gpu.nvml import Sensor
 from ..processes import beside
-from . import dryrun, report
+from . import cpu, dryrun, report
 from .candidate_list import CandidateOptions
 from .clock_monitor import ClockMonitor
 from .compile_pool import Compilers
@@ -46,7 +46,7 @@ def main(options: Any, routine: Callable[[str], Callable] = call.routine) -> int
     options : object
         With the attributes ``routine`` and ``dtype`` (names, as of `dryrun.scope`), ``effort``, ``strategy``
         (or None), ``budget`` (seconds or None), ``resume``, ``report`` (a folder or None), ``dry_run``,
-        ``device`` (a number or name, in a dry run also of one that is not here; or None), ``json``,
+        ``device`` (a number or name, in a dry run also of one that is not here; 'cpu'; or None), ``json``,
         ``compile`` (of a dry run); and optionally the guidelines,
         ``family``, ``layout`` and ``size``, as of `dryrun.show`, and ``stage``, those of `tuner.STAGES` to go
         through (None: all).
@@ -60,6 +60,8 @@ def main(options: Any, routine: Callable[[str], Callable] = call.routine) -> int
     ValueError
         For an unknown device.
     """
+    if options.device == "cpu":
+        return cpu.main(options)
     if options.dry_run:
         dryrun.show(options)
         return 0

@@ -1,0 +1,75 @@
+"""``pyblasgpu tune --device cpu`` and the benchmark of the processor, on small products."""
+
+from __future__ import annotations
+
+import json
+from itertools import count
+
+import pytest
+
+from benchmarks import cpu as benchmark
+from pyblasgpu import cli
+from pyblasgpu.cpu.device import current
+from pyblasgpu.dispatch import cpu_gemm
+from pyblasgpu.frontend import numba_cpu
+from pyblasgpu.kernels.cpu import space
+from pyblasgpu.tuning import cpu
+
+
+@pytest.fixture(autouse=True)
+def own_folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path))
+    monkeypatch.setattr(cpu, "SIZES", dict.fromkeys("sdcz", 96))
+    monkeypatch.setattr(cpu, "REPEATS", 1)
+    # one register tile: each takes a compiler's seconds
+    monkeypatch.setattr(space, "tiles", lambda letter, processor: [space.default(letter, processor)])
+    cpu_gemm.forget()
+    yield
+    cpu_gemm.forget()
+
+
+def test_a_run_writes_what_serves_then(capsys):
+    assert cli.main(["tune", "--device", "cpu", "--dtype", "d", "--budget", "60s", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["found"]["d"]
+    config, origin = cpu_gemm.choose("d", current())
+    assert origin.startswith("tuned here") and str(config) == found["config"]
+    assert found["gflops"] > 0 and found["peak"] > 0 and found["timed"] > 10
+    assert cpu_gemm.choose("s", current())[1] == "computed"
+    assert cli.main(["tune", "--device", "CPU", "--dtype", "d", "--budget", "5s"]) == 0
+    assert "dgemm" in capsys.readouterr().out
+
+
+def test_a_budget_ends_a_search():
+    ticks = count()
+    found = cpu.search("d", current(), until=5, clock=lambda: next(ticks))
+    assert 1 <= found.timed <= 5
+
+
+def test_wrong_results_win_nothing(monkeypatch):
+    start = space.default("d", current())
+    multiply = numba_cpu.multiply
+
+    def broken(config, *rest):
+        multiply(config, *rest)
+        if config != start:
+            rest[-1][5, 5] += 1
+
+    monkeypatch.setattr(numba_cpu, "multiply", broken)
+    ticks = count()
+    assert cpu.search("d", current(), until=30, clock=lambda: next(ticks)).config == start
+
+
+def test_a_dry_run_counts(capsys):
+    assert cli.main(["tune", "--device", "cpu", "--dry-run", "--dtype", "s"]) == 0
+    counts = json.loads(capsys.readouterr().out)["candidates"]
+    assert list(counts) == ["s"] and counts["s"]["blocks of each"] > 20
+
+
+def test_the_benchmark_prints_and_writes(capsys, tmp_path):
+    words = ["--dtype", "d", "--sizes", "40,70", "--repeats", "1", "--out", str(tmp_path)]
+    assert benchmark.main(words) == 0
+    assert "dtrsm" in capsys.readouterr().out
+    made = json.loads((tmp_path / "cpu.json").read_text())
+    assert len(made["results"]) == 6 and all(row["numba"] > 0 and row["scipy"] > 0 for row in made["results"])
+    assert benchmark.main([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["processor"] == current().name
