@@ -123,8 +123,7 @@ def _run(
         kernel = "swap" if which == "swap" else "rot"
         return routine_module("level1").launch_list(kernel, 1, *operands)
 
-    if call.library.host and call.backend != "cpu":
-        assert call.device is not None
+    if call.library.host and call.device is not None:
         with contexts().current_context(call.device):
             arrays = call.inputs[0], call.out
             run_staged_in_place(partial(enqueue, prepare), arrays, scalars, dtype, call.device, call.stream)

@@ -1,0 +1,124 @@
+"""Level 1 of device arrays but for the kernels, for which NumPy computes."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import fake_libraries
+import numpy as np
+import pytest
+from fake_device import elements
+from fake_libraries import DeviceArray
+
+import pyblasgpu
+from pyblasgpu import blas
+from pyblasgpu.api import vector_calls, vector_pairs
+from pyblasgpu.frontend import keep_alive, libraries
+
+X, Y = np.arange(1.0, 7.0), np.arange(6.0) ** 2
+
+
+def computed(alpha, beta, operation, conj, operands) -> None:
+    """What the launches of an operation leave."""
+    *vectors, v = (elements(operand) for operand in operands)
+    x = vectors[0] if vectors else v
+    if operation in ("scal", "copy"):
+        v[...] = alpha * x
+    elif operation == "axpy":
+        v[...] = alpha * x + (vectors[1] if len(vectors) == 2 else v)
+    elif operation == "swap":
+        x[...], v[...] = v.copy(), x.copy()
+    elif operation == "rot":
+        x[...], v[...] = alpha.real * x + alpha.imag * v, beta.real * x + beta.imag * v
+    elif operation == "dot":
+        v[...] = ((x.conj() if conj else x) * vectors[1]).sum(1, keepdims=True)
+    elif operation == "iamax":
+        v[...] = abs(x).argmax(1)[:, None]
+    else:
+        v[...] = abs(x).sum(1, keepdims=True)
+
+
+class Launches:
+    """A launch list that computes with NumPy at the addresses of a run."""
+
+    def __init__(self, operation, conj, operands):
+        self.operation, self.conj, self.operands = operation, conj, operands
+
+    def bound(self, alpha, beta=0):
+        return lambda bases, stream: self.run(bases, alpha, beta, stream=stream)
+
+    def run(self, bases, alpha, beta=0, *, stream):
+        placed = [operand._replace(pointer=base) for operand, base in zip(self.operands, bases, strict=True)]
+        computed(alpha, beta, self.operation, self.conj, placed)
+
+
+LEVEL1 = SimpleNamespace(
+    launch_list=lambda operation, alpha, *operands: Launches(operation, False, operands),
+    reduce_launch_list=lambda operation, conj, *operands: Launches(operation, conj, operands),
+)
+
+
+@pytest.fixture(autouse=True)
+def device(fake, monkeypatch):
+    """The fake device, and the stand-ins of the routines."""
+    imported = libraries.module
+    for module in (vector_calls, vector_pairs):
+        monkeypatch.setattr(module, "routine_module", lambda name: LEVEL1)
+    yield fake_libraries.install(monkeypatch)
+    keep_alive.release()
+    imported.cache_clear()
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast")  # of the NaN in fresh memory
+def test_results_are_of_the_library_and_its_numbers_have_no_dimensions():
+    x, y = DeviceArray(X), DeviceArray(Y)
+    found = pyblasgpu.axpy(x, y, alpha=2)
+    assert type(found) is DeviceArray and (found.host == 2 * X + Y).all()
+    for result, expected in (
+        (pyblasgpu.dot(x, y), X @ Y),
+        (pyblasgpu.asum(x), X.sum()),
+        (pyblasgpu.iamax(x), 5),
+        (blas.ddot(x, y, n=2, offx=1, incx=2, incy=-1), X[1] * Y[1] + X[3] * Y[0]),
+        (blas.idamax(x), 5),
+    ):
+        assert type(result) is DeviceArray and result.shape == () and result.host == expected
+    assert pyblasgpu.iamax(x).host.dtype == np.int64
+    assert pyblasgpu.nrm2(DeviceArray(X + 0j)).host.dtype == np.float64
+    stack = DeviceArray(np.stack([X, Y, X]))
+    assert (pyblasgpu.dot(stack, y).host == [X @ Y, Y @ Y, X @ Y]).all()
+
+
+def test_outputs_are_written_in_place():
+    x, y, out = DeviceArray(X.copy()), DeviceArray(Y.copy()), DeviceArray(np.zeros(6))
+    assert pyblasgpu.axpy(x, y, alpha=2, out=out) is out and (out.host == 2 * X + Y).all()
+    for _ in range(2):  # the second time from the cache
+        y.host[...] = Y
+        assert pyblasgpu.axpy(x, y, alpha=2, out=y) is y and (y.host == 2 * X + Y).all()
+        assert pyblasgpu.scal(y, alpha=3, out=y) is y and (y.host == 3 * (2 * X + Y)).all()
+    number = DeviceArray(np.zeros(()))
+    assert pyblasgpu.dot(x, x, out=number) is number and number.host == X @ X
+    assert pyblasgpu.swap(x, y) == (x, y) and (y.host == X).all()
+    rotated = pyblasgpu.rot(y, y2 := DeviceArray(Y.copy()), 3, 4)
+    assert (rotated[0].host == 3 * X + 4 * Y).all() and (rotated[1].host == 3 * Y - 4 * X).all()
+    assert (y.host == X).all() and (y2.host == Y).all()
+
+
+def test_scipys_names_write_where_scipy_does():
+    x, y = DeviceArray(X), DeviceArray(Y.copy())
+    assert blas.daxpy(x, y, n=3, a=2, offx=1, incx=-1, offy=0, incy=2) is y
+    expected = Y.copy()
+    expected[0:6:2] += 2 * X[3:0:-1]
+    assert (y.host == expected).all()
+    read_only = DeviceArray(Y.copy(), read_only=True)
+    assert blas.dcopy(x, read_only) is not read_only and (read_only.host == Y).all()
+    single = DeviceArray(X.astype(np.float32))
+    assert (blas.dscal(2, single).host == 2 * X).all() and (single.host == X).all()
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast")
+def test_host_arrays_on_a_device_are_written_back():
+    x, y = X.copy(), Y.repeat(2)[::2]
+    pyblasgpu.swap(x, y, backend="cuda")
+    assert (x == Y).all() and (y == X).all()
+    assert pyblasgpu.dot(x, y, backend="cuda") == X @ Y
+    assert pyblasgpu.iamax(x, backend="cuda") == 5
