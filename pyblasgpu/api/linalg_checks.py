@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,6 @@ __all__ = [
     "is_checked",
     "raise_indefinite",
     "raise_singular",
-    "row_order",
-    "rows_of",
 ]
 
 
@@ -67,21 +64,3 @@ def broadcast_batches(arrays: Arrays, a: Any, b: Any) -> tuple[Any, Any]:
         each if tuple(each.shape[:-2]) == batch else arrays.xp.broadcast_to(each, (*batch, *each.shape[-2:]))
         for each in (a, b)
     )
-
-
-def row_order(pivots: Any, m: int) -> np.ndarray[Any, np.dtype[np.int32]]:
-    """p of ``a = L[p] U``: where each row of a stack's matrices went."""
-    *batch, k = pivots.shape
-    count = prod(batch)
-    order = np.tile(np.arange(m, dtype=np.int32), (count, 1))
-    matrices = np.arange(count)
-    for row, partners in enumerate(pivots.reshape(count, k).T):
-        order[matrices, row], order[matrices, partners] = order[matrices, partners], order[matrices, row]
-    return np.argsort(order, axis=-1).astype(np.int32).reshape(*batch, m)
-
-
-def rows_of(arrays: Arrays, matrices: Any, order: Any) -> Any:
-    """The rows of each matrix in another order."""
-    order = arrays.from_host(order.astype(np.int64)[..., None])
-    order = arrays.xp.broadcast_to(order, tuple(matrices.shape))
-    return arrays.xp.take_along_axis(matrices, order, axis=-2)

@@ -8,9 +8,9 @@ import numpy as np
 
 from ..arguments import Array, Flag, enabled
 from ..types import Uplo
+from . import lapack
 from .linalg_arrays import Arrays, taken
 from .linalg_checks import broadcast_batches, check_finite_values, is_checked, raise_indefinite
-from .linalg_factor import potrf, potrs
 
 __all__ = ["cho_factor", "cho_solve", "cholesky"]
 
@@ -144,7 +144,7 @@ def cho_solve(
         if 0 in right.shape:
             solution = arrays.xp.zeros_like(right)
         else:
-            solution = potrs(factor, right, low, overwrite)
+            solution = lapack.potrs(factor, right, low, overwrite)[0]
         return arrays.returned(solution[..., 0] if vector else solution)
 
 
@@ -168,6 +168,6 @@ def _factored(
         matrix = arrays.cast(matrix)
         if 0 in matrix.shape:
             return arrays, arrays.xp.zeros_like(matrix), lower
-        factor, info = potrf(matrix, low, clean, overwrite)
+        factor, info = lapack.potrf(matrix, low, clean, overwrite)
         raise_indefinite(arrays, info)
         return arrays, factor, lower

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from ..arguments import Array, Flag, enabled
+from . import lapack
 from .linalg_arrays import Arrays, taken
 from .linalg_checks import check_finite_values, is_checked
-from .linalg_factor import getrf
 
 __all__ = ["SlogdetResult", "det", "slogdet"]
 
@@ -124,7 +124,7 @@ def slogdet(a: Array) -> SlogdetResult:
 def _diagonal(arrays: Arrays, matrix: Any, overwrite: bool) -> tuple[Any, Any]:
     """The diagonal of U of each matrix, and whether its rows were interchanged an odd number of times."""
     xp = arrays.xp
-    factors, pivots, _ = getrf(arrays.cast(matrix), overwrite)
+    factors, pivots, _ = lapack.getrf(arrays.cast(matrix), overwrite)
     pivots = arrays.integers(pivots)
     rows = xp.arange(pivots.shape[-1], dtype=pivots.dtype, **arrays.placement)
     swaps = xp.sum(xp.astype(pivots != rows, xp.int32), axis=-1)

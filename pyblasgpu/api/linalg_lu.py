@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import warnings
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from ..arguments import Array, Flag, enabled
 from ..types import Trans
+from . import lapack
 from .linalg_arrays import Arrays, taken
 from .linalg_checks import (
     broadcast_batches,
     check_finite_values,
     host_integers,
     is_checked,
-    row_order,
-    rows_of,
 )
-from .linalg_factor import getrf, getrs
 
 __all__ = ["lu", "lu_factor", "lu_solve"]
 
@@ -105,17 +104,16 @@ def lu_solve(
     Raises
     ------
     ValueError
-        When shapes do not fit, `trans` is invalid, pivots are no rows, or Inf or NaN was found.
+        When shapes do not fit, `trans` is invalid, host pivots are no rows, or Inf or NaN was found.
     TypeError
         When dtypes or libraries do not fit.
     """
     name = "lu_solve"
     factors, pivots = lu_and_piv
     arrays = taken(name, {"lu": factors, "b": b})
-    op = list(Trans).index(Trans.parse(trans, name, "trans"))
+    op = Trans.parse(trans, name, "trans")
     overwrite = enabled(overwrite_b, name, "overwrite_b")
     matrix, right = arrays.each
-    pivots = taken(name, {"piv": pivots}).each[0]
     with arrays.current():
         if is_checked(arrays, check_finite, name):
             check_finite_values(arrays, right)
@@ -130,9 +128,7 @@ def lu_solve(
         if 0 in right.shape:
             solution = arrays.xp.zeros_like(right)
         else:
-            _check_pivots(arrays, pivots, shape[-1])
-            pivots = arrays.xp.broadcast_to(pivots, tuple(matrix.shape[:-1]))
-            solution = getrs(arrays, matrix, pivots, right, op, overwrite)
+            solution = lapack.getrs(matrix, pivots, right, op, overwrite)[0]
         return arrays.returned(solution[..., 0] if vector else solution)
 
 
@@ -191,9 +187,9 @@ def lu(
         lower = xp.tril(factors[..., :, :k], k=-1) + arrays.identity(m, k)
         upper = xp.triu(factors[..., :k, :])
         # SciPy's permutation of matrices without elements has none either
-        rows = row_order(host_integers(arrays, pivots), m if k else 0)
+        rows = _row_order(host_integers(arrays, pivots), m if k else 0)
         if permuted:
-            lower = rows_of(arrays, lower, rows) if k else lower
+            lower = _rows(arrays, lower, rows) if k else lower
             return arrays.returned(lower), arrays.returned(upper)
         found = rows if indices else np.eye(rows.shape[-1], dtype=_real_name(arrays))[rows]
         return arrays.returned(arrays.from_host(found)), arrays.returned(lower), arrays.returned(upper)
@@ -206,7 +202,8 @@ def _factored(arrays: Arrays, matrix: Any, overwrite: bool) -> tuple[Any, Any, A
     if 0 in matrix.shape:
         pivots = arrays.xp.zeros((*batch, min(m, n)), dtype=arrays.xp.int32, **arrays.placement)
         return arrays.xp.zeros_like(matrix), pivots, np.zeros(batch, np.int32)
-    return getrf(matrix, overwrite)
+    factors, pivots, info = lapack.getrf(matrix, overwrite)
+    return factors, pivots, info
 
 
 def _warn_of_zero_pivots(arrays: Arrays, info: Any) -> None:
@@ -218,14 +215,22 @@ def _warn_of_zero_pivots(arrays: Arrays, info: Any) -> None:
             warnings.warn(message, LinAlgWarning, stacklevel=3)
 
 
-def _check_pivots(arrays: Arrays, pivots: Any, n: int) -> None:
-    """Raise for host pivots that are no rows, which LAPACK would follow out of the array."""
-    if pivots.shape[-1:] != (n,):
-        raise ValueError(f"lu_solve: piv has shape {tuple(pivots.shape)}; ({n},) is needed")
-    if np.dtype(str(pivots.dtype).rpartition(".")[2]).kind not in "iub":
-        raise ValueError(f"lu_solve: piv has dtype {pivots.dtype}; integers are needed")
-    if arrays.library.host and pivots.size and not (pivots.min() >= 0 and pivots.max() < n):
-        raise ValueError(f"lu_solve: piv holds {pivots.min()} ... {pivots.max()}; rows are 0 ... {n - 1}")
+def _row_order(pivots: Any, m: int) -> np.ndarray[Any, np.dtype[np.int32]]:
+    """p of ``a = L[p] U``: where each row of a stack's matrices went."""
+    *batch, k = pivots.shape
+    count = prod(batch)
+    order = np.tile(np.arange(m, dtype=np.int32), (count, 1))
+    matrices = np.arange(count)
+    for row, partners in enumerate(pivots.reshape(count, k).T):
+        order[matrices, row], order[matrices, partners] = order[matrices, partners], order[matrices, row]
+    return np.argsort(order, axis=-1).astype(np.int32).reshape(*batch, m)
+
+
+def _rows(arrays: Arrays, matrices: Any, order: Any) -> Any:
+    """The rows of each matrix in another order."""
+    order = arrays.from_host(order.astype(np.int64)[..., None])
+    order = arrays.xp.broadcast_to(order, tuple(matrices.shape))
+    return arrays.xp.take_along_axis(matrices, order, axis=-2)
 
 
 def _real_name(arrays: Arrays) -> str:

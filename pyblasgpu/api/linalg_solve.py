@@ -9,9 +9,9 @@ from numpy.linalg import LinAlgError
 
 from ..arguments import Array, Flag, enabled
 from ..types import Uplo
+from . import lapack
 from .linalg_arrays import Arrays, taken
 from .linalg_checks import broadcast_batches, check_finite_values, is_checked, raise_singular
-from .linalg_factor import getrf, getrs, potrf, potri, potrs
 from .linalg_triangular import solve_triangular
 
 __all__ = ["inv", "solve"]
@@ -182,11 +182,14 @@ def inv(
         if 0 in matrix.shape:
             return arrays.returned(arrays.xp.zeros_like(matrix))
         if structure == "definite":
-            factor, info = potrf(matrix, low, False, overwrite)
+            factor, info = lapack.potrf(matrix, low, False, overwrite)
             raise_singular(arrays, info)
-            return arrays.returned(_mirrored(arrays, potri(factor, low), low))
+            return arrays.returned(_mirrored(arrays, lapack.potri(factor, low, True)[0], low))
+        if structure in ("any", "general", "symmetric", "hermitian"):
+            factors, pivots, info = lapack.getrf(_whole(arrays, matrix, structure, low), overwrite)
+            raise_singular(arrays, info)
+            return arrays.returned(lapack.getri(factors, pivots, overwrite_lu=True)[0])
         identity = arrays.xp.zeros_like(matrix) + arrays.identity(matrix.shape[-1])
-        structure = "general" if structure == "any" else structure
         return arrays.returned(_solution(arrays, matrix, identity, structure, low, False, (overwrite, True)))
 
 
@@ -229,16 +232,15 @@ def _solution(
             check_finite=False,
         )
     if structure in ("definite", "perhaps definite"):
-        factor, info = potrf(matrix, low, False, overwrite[0] and structure == "definite")
+        factor, info = lapack.potrf(matrix, low, False, overwrite[0] and structure == "definite")
         if structure == "definite":
             raise_singular(arrays, info)
         if structure == "definite" or not info:
-            return potrs(factor, right, low, overwrite[1])
-    if structure in ("symmetric", "hermitian"):
-        matrix = _mirrored(arrays, matrix, low, conj=structure == "hermitian")
-    factors, pivots, info = getrf(matrix, overwrite[0])
+            return lapack.potrs(factor, right, low, overwrite[1])[0]
+    matrix = _whole(arrays, matrix, structure, low)
+    factors, pivots, info = lapack.getrf(matrix, overwrite[0])
     raise_singular(arrays, info)
-    return getrs(arrays, factors, pivots, right, 1 if swapped else 0, overwrite[1])
+    return lapack.getrs(factors, pivots, right, 1 if swapped else 0, overwrite[1])[0]
 
 
 def _structure(arrays: Arrays, matrix: Any) -> str:
@@ -260,6 +262,13 @@ def _divided(arrays: Arrays, diagonal: Any, right: Any) -> Any:
         raise LinAlgError("A singular matrix detected.")
     raise_singular(arrays, zeros)
     return arrays.cast(right) / diagonal
+
+
+def _whole(arrays: Arrays, matrix: Any, structure: str, low: bool) -> Any:
+    """`matrix` with both triangles."""
+    if structure in ("symmetric", "hermitian"):
+        return _mirrored(arrays, matrix, low, conj=structure == "hermitian")
+    return matrix
 
 
 def _mirrored(arrays: Arrays, matrix: Any, low: bool, conj: bool = True) -> Any:
