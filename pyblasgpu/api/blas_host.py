@@ -85,7 +85,7 @@ _ROUTINES = {
     "tpmv": ("sdcz", "Product of a triangular packed matrix and a vector", "xout", f"n, ap, x, {_TRIANGLE}"),
     "tpsv": ("sdcz", "Solution of a triangular packed system", "xout", f"n, ap, x, {_TRIANGLE}"),
     "rotg": ("sdcz", "Cosine and sine of the plane rotation that makes b zero", "c, s", "a, b"),
-    "rotmg": ("sd", "Parameters of a modified plane rotation", "param", "d1, d2, x1, y1"),
+    "rotmg": ("sd", "The parameters of a modified plane rotation", "param", "d1, d2, x1, y1"),
 }
 _NOTES = {
     "m": "int\n    Rows of the matrix.",

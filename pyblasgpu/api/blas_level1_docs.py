@@ -27,10 +27,11 @@ incx : int, optional
     From one element to the next. A negative one runs backwards, and ends at the offset.
 """,
     "at_xy": """
-offx, offy : int, optional
-    The first elements of the vectors.
-incx, incy : int, optional
-    From one element to the next. A negative one runs backwards, and ends at the offset.
+offx, incx : int, optional
+    The first element of the vector in `x`, and from one to the next. A negative increment runs backwards,
+    and ends at the offset.
+offy, incy : int, optional
+    The same of `y`.
 """,
     "overwrite_xy": """
 overwrite_x, overwrite_y : bool, optional

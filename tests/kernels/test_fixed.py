@@ -89,3 +89,13 @@ def test_small_triangles_keep_everything_in_registers(letter, cc):
         variant = Variant(unit=by_rows, conj=letter in "cz", t_by_rows=by_rows, b_by_rows=not by_rows)
         report = compile_here(trsm_small.source(largest, variant), cc).resources
         assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("cc", [(8, 0), (9, 0)])
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("stem", ["level1_map", "level1_reduce"])
+def test_vectors_stay_in_registers(stem, letter, cc):
+    family = FIXED[stem]
+    for source in family.plain_sources(family.fixed_config(letter)):
+        report = compile_here(source, cc).resources
+        assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
