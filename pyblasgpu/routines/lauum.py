@@ -5,6 +5,8 @@ The recursion, each step before what it reads is overwritten:
 
     [L11    ]    A11 := L11^H L11, A11 += L21^H L21 (a triangle by GEMM)
     [L21 L22]    A21 := L22^H L21 (TRMM), A22 := L22^H L22
+
+It ends in products with a copy of L, or for small L, for batches and for any strides, in leaves.
 """
 
 from __future__ import annotations
@@ -15,12 +17,15 @@ from ..kernels.factor import lauum_leaf
 from ..operands import Operand
 from ..types import Diag, Region, Side, Uplo
 from . import trmm
-from .gemm import emit_gemm
+from .diagonal_copies import emit_diagonal_blocks
+from .gemm import contiguous, emit_gemm
 from .launch_list import LaunchList, cached_launch_list
 from .potrf import emit_readable, with_alpha
 from .triangular import split
 
 __all__ = ["emit", "emit_lower", "launch_list"]
+
+WHOLE = 512  # rows up to which one product is faster than the recursion's chain
 
 
 def launch_list(a: Operand, *, uplo: Uplo) -> LaunchList | None:
@@ -53,6 +58,9 @@ def emit_lower(launches: LaunchList, a: Operand) -> None:
     if n <= config.ORDER:
         launches.emit(lauum_leaf.source(config.serving(n)), 1, (a, a), _integers, ())
         return
+    if n <= WHOLE and a.batch == 1 and (contiguous(a) or contiguous(a.T)):
+        _emit_product(launches, a)
+        return
     half = max(split(n), config.ORDER)
     rest = n - half
     a11, a21 = a.block(0, 0, half, half), a.block(half, 0, rest, half)
@@ -63,6 +71,14 @@ def emit_lower(launches: LaunchList, a: Operand) -> None:
     upper = a22.T.conjugate()
     with_alpha(launches, 1.0, lambda: trmm.emit(launches, upper, a21, Side.LEFT, Uplo.UPPER, Diag.NON_UNIT))
     emit_lower(launches, a22)
+
+
+def _emit_product(launches: LaunchList, a: Operand) -> None:
+    """Emit L^H L with a copy of L, zeros beyond it: two launches, and three times the work."""
+    with launches.temporary():
+        whole = emit_diagonal_blocks(launches, a, a.rows, Diag.NON_UNIT)._replace(batch=1)
+        region = Region.of(Uplo.LOWER, hermitian=a.dtype.is_complex)
+        emit_gemm(launches, 1.0, whole.T.conjugate(), whole, 0.0, a, region)
 
 
 def _integers(source: Operand, a: Operand) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ An upper triangle is the lower one of its transpose, and so is its inverse. All 
 inverted by one launch. Then pairs of inverses grow together, all of a level as one batch:
 
     [T11    ]^-1   [      X11            ]
-    [T21 T22]    = [-X22 T21 X11      X22]    two TRMMs in place
+    [T21 T22]    = [-X22 T21 X11      X22]    two TRMMs in place, or products with copies
 
 A zero on the diagonal is looked for first, and told by info.
 """
@@ -17,11 +17,16 @@ from ..kernels.factor import trtri_leaf, zero_diagonal
 from ..operands import Operand
 from ..types import Diag, Side, Uplo
 from . import trmm
+from .diagonal_copies import emit_diagonal_blocks
+from .gemm import contiguous, emit_gemm
 from .launch_list import LaunchList, cached_launch_list
 from .potrf import emit_readable, with_alpha
 from .trmm_by_levels import diagonal, off_diagonal_blocks, strided_batch
 
 __all__ = ["emit", "emit_lower", "emit_zero_diagonal", "launch_list"]
+
+LEAVES = 64  # rows of an inverse by which TRMM multiplies a batch in one launch
+FUSED = 512  # rows of an inverse from which on TRMM is faster, one launch for each matrix
 
 
 def launch_list(info: Operand, a: Operand, *, uplo: Uplo, diag: Diag) -> LaunchList | None:
@@ -72,7 +77,7 @@ def emit_lower(launches: LaunchList, info: Operand, a: Operand, diag: Diag) -> N
 
 
 def _emit_merge(launches: LaunchList, a: Operand, block: tuple[int, int, int, int], diag: Diag) -> None:
-    """X21 := -X22 T21 X11 for blocks of `off_diagonal_blocks`."""
+    """X21 := -X22 T21 X11 for blocks of `off_diagonal_blocks`, one of them or a batch."""
     height, first, rows, count = block
     above, period = first - height, 2 * height
     x11, x21, x22 = (
@@ -83,8 +88,33 @@ def _emit_merge(launches: LaunchList, a: Operand, block: tuple[int, int, int, in
             a.block(first, first, rows, rows),
         )
     )
+    if count == 1 or height <= LEAVES:
+        _emit_by_trmm(launches, x11, x21, x22, diag)
+    elif height < FUSED and (contiguous(a) or contiguous(a.T)):
+        _emit_by_gemm(launches, a, x21, diag)
+    else:  # of one matrix a TRMM is one launch
+        step = x21.batch_stride * a.dtype.itemsize
+        for number in range(count):
+            one = (x._replace(pointer=x.pointer + number * step, batch=1) for x in (x11, x21, x22))
+            _emit_by_trmm(launches, *one, diag)
+
+
+def _emit_by_trmm(launches: LaunchList, x11: Operand, x21: Operand, x22: Operand, diag: Diag) -> None:
     with_alpha(launches, -1.0, lambda: trmm.emit(launches, x22, x21, Side.LEFT, Uplo.LOWER, diag))
     with_alpha(launches, 1.0, lambda: trmm.emit(launches, x11, x21, Side.RIGHT, Uplo.LOWER, diag))
+
+
+def _emit_by_gemm(launches: LaunchList, a: Operand, x21: Operand, diag: Diag) -> None:
+    """The same with a copy of the inverses, zeros beyond them: three launches, and twice the products."""
+    height = x21.rows
+    with launches.temporary():
+        inverses = emit_diagonal_blocks(launches, a, height, diag)
+        step, twice = inverses.batch_stride, 2 * inverses.batch_stride
+        x11 = inverses._replace(batch=x21.batch, batch_stride=twice)
+        x22 = x11._replace(pointer=x11.pointer + step * a.dtype.itemsize)
+        product = launches.scratch(height, height, x21.batch)
+        emit_gemm(launches, -1.0, x21, x11, 0.0, product)
+        emit_gemm(launches, 1.0, x22, product, 0.0, x21)
 
 
 def emit_zero_diagonal(launches: LaunchList, info: Operand, a: Operand, diag: Diag) -> None:

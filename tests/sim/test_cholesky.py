@@ -14,6 +14,7 @@ from pyblasgpu.kernels.factor.lauum_leaf import LauumLeaf
 from pyblasgpu.kernels.factor.potrf_leaf import PotrfLeaf
 from pyblasgpu.kernels.factor.trtri_leaf import TrtriLeaf
 from pyblasgpu.kernels.factor.zero_diagonal import ZeroDiagonal
+from pyblasgpu.routines import lauum, trtri
 from pyblasgpu.testing.reference import fenced
 from pyblasgpu.types import DTYPES
 
@@ -105,9 +106,31 @@ def test_trtri(letter, order, low):
         close(found[kept], expected[kept], dtype, 200)
 
 
+@pytest.mark.parametrize("letter, order, low, unit", [("d", "F", 1, 0), ("z", "C", 1, 1), ("s", "F", 0, 1)])
+def test_merges_by_products(letter, order, low, unit, monkeypatch):
+    """Two blocks of 16 rows grow together by products with copies."""
+    monkeypatch.setattr(trtri, "LEAVES", 8)
+    dtype, n = DTYPES[letter], 66
+    factor = factors(np.random.default_rng(n), 1, n, dtype)[0]
+    factor[np.tri(n, k=-20, dtype=bool)] /= 8
+    if unit:
+        factor[range(n), range(n)] = 1
+    a, unharmed = fenced(with_nan(oriented(factor, low), low, bool(unit)), order)
+    with small_leaves(letter):
+        found, info = lapack.trtri(a, lower=low, unitdiag=unit, overwrite_c=1)
+    assert info == 0 and unharmed()
+    exact = oriented(np.linalg.inv(factor.astype(np.result_type(factor, np.float64))), low)
+    expected = with_nan(exact, low, bool(unit))
+    assert (np.isnan(found) == np.isnan(expected)).all()
+    kept = np.isfinite(expected)
+    close(found[kept], expected[kept], dtype, 2000)
+
+
 @pytest.mark.parametrize("letter, order, low", CASES)
-def test_lauum_and_potri(letter, order, low):
+def test_lauum_and_potri(letter, order, low, monkeypatch):
+    """By products with a copy, and by the recursion."""
     dtype = DTYPES[letter]
+    monkeypatch.setattr(lauum, "WHOLE", 512 if low else 0)
     for n in (21, 37) if letter == "d" else (21,):
         factor = factors(np.random.default_rng(n), 1, n, dtype)[0]
         wide = oriented(factor, low).astype(np.result_type(factor, np.float64))
