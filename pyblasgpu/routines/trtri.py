@@ -95,8 +95,10 @@ def _emit_merge(launches: LaunchList, a: Operand, block: tuple[int, int, int, in
     else:  # of one matrix a TRMM is one launch
         step = x21.batch_stride * a.dtype.itemsize
         for number in range(count):
-            one = (x._replace(pointer=x.pointer + number * step, batch=1) for x in (x11, x21, x22))
-            _emit_by_trmm(launches, *one, diag)
+            one, below, other = (
+                x._replace(pointer=x.pointer + number * step, batch=1) for x in (x11, x21, x22)
+            )
+            _emit_by_trmm(launches, one, below, other, diag)
 
 
 def _emit_by_trmm(launches: LaunchList, x11: Operand, x21: Operand, x22: Operand, diag: Diag) -> None:
