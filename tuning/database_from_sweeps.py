@@ -1,13 +1,12 @@
 """Compute the packaged tuned values from recorded sweeps: ``python tuning/database_from_sweeps.py SWEEP ...``
 
-An architecture gets the candidates that are the best for all of its devices together, and a device those
-winners of its own records that differ. Give every sweep of an architecture at once: files are written anew.
+An architecture gets few Configs, which serve all classes of all of its devices well (`tuning.portfolio`), and
+the winners among them. A device gets those winners of its own records that differ, from the same Configs.
+Give every sweep of an architecture at once: files are written anew.
 Times of different runs are not compared. Of several sweeps of a device the last one decides at each place at
 which it has timed what was the best before, or something faster, of algorithms all that were timed before. Of
 several runs in one sweep, told apart by their toolchain, the last one at a place decides there. A winner that
-spills registers under the toolchain here, though not under the one it was measured with, gives way to the
-next. Size classes of products share Configs where it costs them at most a hundredth, so that fewer kernels
-have to be compiled.
+spills registers under the toolchain here, though not under the one it was measured with, gives way to others.
 """
 
 from __future__ import annotations
@@ -17,15 +16,15 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from statistics import geometric_mean
 
 from pyblasgpu import database
-from pyblasgpu.database import FAMILIES, TUNED, Entry
+from pyblasgpu.database import FAMILIES, TUNED
 from pyblasgpu.dispatch.tuned_files import slug
 from pyblasgpu.gpu.device import known
 from pyblasgpu.terminal import guarded
+from pyblasgpu.tuning import portfolio
 from pyblasgpu.tuning.compile_pool import compile_all, complaint
-from pyblasgpu.tuning.results import Record, add_elsewhere, sound, winners
+from pyblasgpu.tuning.results import Record, winners
 from pyblasgpu.tuning.sweep_file import read_sweep
 from pyblasgpu.tuning.tuned_file_writer import save
 
@@ -42,15 +41,16 @@ def main(
     """
     spilling = spilling or _spilling
     architectures: dict[str, list[Record]] = defaultdict(list)
-    devices: dict[tuple[str, str], list[Record]] = defaultdict(list)
     for record in decisive(read_sweep(Path(sweep)) for sweep in sweeps):
         architectures[record.arch].append(record)
-        devices[record.device, record.arch].append(record)
-    documents = {arch: _sound_winners(records, arch, spilling) for arch, records in architectures.items()}
-    for (device, arch), records in devices.items():
-        own = _sound_winners(records, device, spilling)
-        documents[device] = database.difference(own, documents[arch])
-    return [_write(document, folder) for document in documents.values()]
+    documents, own = [], []
+    for arch, found in architectures.items():
+        kept, records, document = _portfolio(found, arch, spilling)
+        documents.append(document)
+        for device in dict.fromkeys(record.device for record in found):
+            of_device = portfolio.reduced((r for r in records if r.device == device), kept)
+            own.append(database.difference(winners(of_device, device), document))
+    return [_write(document, folder) for document in (*documents, *own)]
 
 
 def _write(document: database.Document, folder: Path) -> Path:
@@ -103,14 +103,13 @@ def _fastest(records: Sequence[Record]) -> dict[tuple[int, ...], float]:
     return found
 
 
-def _sound_winners(records: list[Record], name: str, spilling: Callable[[set], set]) -> database.Document:
-    """The winners, without those that spill."""
+def _portfolio(
+    records: list[Record], arch: str, spilling: Callable[[set], set]
+) -> tuple[set[tuple], list[Record], database.Document]:
+    """The candidates that an architecture keeps, none spilling; the records that count; the winners."""
     while True:
-        document = winners(records, name)
-        trusted = sound(records)
-        _share(document, trusted)
-        add_elsewhere(document, trusted)
-        arch = records[0].arch
+        kept = portfolio.chosen(records)
+        document = winners(portfolio.reduced(records, kept), arch)
         found = {
             (stem, FAMILIES[stem].config(dtype, layout, entry.parameters), arch)
             for (stem, dtype, layout, _), entry in document.entries.items()
@@ -118,7 +117,7 @@ def _sound_winners(records: list[Record], name: str, spilling: Callable[[set], s
         }
         bad = spilling(found)
         if not bad:
-            return document
+            return kept, records, document
         # the other leaves of a routine were timed within it at few orders, which says nothing of these
         spoilt = {_routine_class(r) for r in records if r.stem not in TUNED and _candidate(r) in bad}
         records = [r for r in records if _candidate(r) not in bad and _routine_class(r) not in spoilt]
@@ -127,46 +126,6 @@ def _sound_winners(records: list[Record], name: str, spilling: Callable[[set], s
 def _routine_class(record: Record) -> tuple | None:
     """Routine, dtype and class of a record of a whole routine."""
     return (record.stem, record.dtype, record.size) if record.stem not in TUNED else None
-
-
-def _share(document: database.Document, records: list[Record]) -> None:
-    """Let the classes of a product have the fewest Configs that come within `SHARED` of the best of each, by
-    `sound` records.
-    """
-    times: dict[tuple, dict[str, dict[tuple, dict[str, Record]]]] = defaultdict(
-        lambda: defaultdict(lambda: defaultdict(dict))
-    )
-    for record in records:
-        if record.stem in FAMILIES and FAMILIES[record.stem].routine == "gemm":
-            place = times[record.stem, record.dtype, record.layout][record.size]
-            place[record.candidate][record.device] = record
-    for key, sizes in times.items():
-        for size, chosen in _cover(sizes).items():
-            document.entries[(*key, size)] = Entry(chosen.parameters, chosen.tflops)
-
-
-def _cover(sizes: dict[str, dict[tuple, dict[str, Record]]]) -> dict[str, Record]:
-    """Class -> the record of its candidate: again and again the candidate that serves the most classes."""
-    devices = {size: max(map(len, found.values())) for size, found in sizes.items()}
-    loss: dict[tuple, dict[str, float]] = defaultdict(dict)
-    for size, found in sizes.items():
-        # of several devices only what was measured on all; then the mean over them decides
-        means = {
-            c: geometric_mean(r.seconds for r in rs.values())
-            for c, rs in found.items()
-            if len(rs) == devices[size]
-        }
-        best = min(means.values())
-        for candidate, seconds in means.items():
-            if seconds <= SHARED * best:
-                loss[candidate][size] = seconds / best
-    chosen: dict[str, Record] = {}
-    while left := sizes.keys() - chosen.keys():
-        candidate = max(loss, key=lambda c: (len(left & loss[c].keys()), -sum(loss[c].values())))
-        chosen.update(
-            {size: [*sizes[size][candidate].values()][-1] for size in left & loss[candidate].keys()}
-        )
-    return chosen
 
 
 def _candidate(record: Record) -> tuple | None:

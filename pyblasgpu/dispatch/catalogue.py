@@ -53,7 +53,7 @@ def _configs(device: Device) -> Iterator[tuple[str, Any]]:
         yield from ((stem, config) for config in configs)
     for stem, family in FIXED.items():
         if device.cc >= family.needs:
-            yield from ((stem, family.config(dtype, "", {})) for dtype in family.dtypes)
+            yield from ((stem, family.fixed_config(dtype)) for dtype in family.dtypes)
 
 
 def _tuned(stem: str, device: Device) -> Iterator[Any]:

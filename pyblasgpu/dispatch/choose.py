@@ -49,6 +49,7 @@ def select(
     aligned: tuple[int, int] = (ALIGNED, ALIGNED),
     three_m: bool = False,
     room: int | None = None,
+    conjs: tuple[bool, bool] = (False, False),
 ) -> KernelChoice:
     """The Config for a problem, and its origin; the Config tells its family, and whether it is `packed`.
 
@@ -75,6 +76,8 @@ def select(
         Whether a complex product had better be made of three real ones, if any kernel can.
     room : int, optional
         Bytes of workspace that the product may take; by default as much as any.
+    conjs : (bool, bool)
+        Which of A, B of a product are meant conjugated.
 
     Raises
     ------
@@ -90,7 +93,7 @@ def select(
     elif name == "gemm" and (asked := overrides.get_override("layout")):
         layout, copied, aligned = with_layout(OperandLayouts(layout, copied, aligned), asked)
         packed = bool(packed)
-    layouts_and_limits = copied, packed, aligned, three_m, room
+    layouts_and_limits = copied, packed, aligned, conjs, three_m, room
     problem = GemmProblem(stems, dtype, layout, extents, region, splits, *layouts_and_limits)
     for stem, config in overrides.active():
         if stem in stems and config.dtype == dtype.letter and _serves(config, layout):

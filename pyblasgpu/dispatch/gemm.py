@@ -5,7 +5,7 @@ should be fastest at its own extents: the time that was measured where it was tu
 `score`. So there are no bounds between classes, and no family is preferred but by what was measured. With
 the Config it is decided into how many slices its k is split (`split_k`), and whether its operands are copied
 or packed first (`operand_copies`). Where three real products may make a complex one, the variant of that
-kind is taken. Untimed persistent variants are candidates too (`variants`).
+kind is taken.
 """
 
 from __future__ import annotations
@@ -18,12 +18,10 @@ from typing import Any, NamedTuple
 
 from ..gpu.device import Device
 from ..model.score import cycles
-from ..types import Region
 from .decisions import OVERRIDE, KernelChoice
-from .gemm_problem import GemmProblem, match_alignment, variant_for, without_3m
+from .gemm_problem import GemmProblem, without_3m
 from .operand_copies import (
     ALIGNED,
-    LAYOUT,
     MIN_SPEEDUP,
     OperandLayouts,
     copied_bytes,
@@ -31,26 +29,21 @@ from .operand_copies import (
     fits,
     other_layouts,
     packed_bytes,
-    packed_variant,
     packing,
     within,
 )
-from .split_k import split_times, stream_k, whole_or_stream_k
+from .serving import LAYOUT_OF_PACKED, packed_variant, variant_of
+from .split_k import split_times, whole_or_stream_k
 from .throughput_model import Measured
 from .tuned_products import Row, is_tuned, table
-from .variants import min_share, persistent_variants
 
 __all__ = ["fastest", "from_override"]
-
-UNTIMED_MARGIN = 1.03  # of an untimed variant's seconds
 
 
 def from_override(config: Any, problem: GemmProblem, device: Device) -> KernelChoice:
     """A product by an override's Config; packed, its k is not split."""
-    config, splits = (
-        variant_for(config, problem, device) or variant_for(config, without_3m(problem), device),
-        problem.splits,
-    )
+    variant, splits = variant_of(problem.kind(), config, device), problem.splits
+    config = variant or variant_of(without_3m(problem).kind(), config, device)
     if splits is None:
         splits = whole_or_stream_k(config, problem.extents, device, region=problem.region, room=problem.room)
     config = (problem.packed and packed_variant(config, device)) or config
@@ -127,37 +120,9 @@ def _copied_candidates(
 
 
 def _candidates(problem: GemmProblem, limit: float, device: Device) -> list[Candidate]:
-    """Candidates with operands as they are: of what the tuner kept, and of its persistent variants; those
-    that cannot be the fastest, or not within the `limit` of seconds, may be missing.
+    """Candidates with operands as they are, in the order of the tuned Configs; those that cannot be the
+    fastest, or not within the `limit` of seconds, may be missing.
     """
-    kept = _tuned_candidates(problem, limit, device)
-    variants = _stream_k_candidates(kept, limit, problem, device) if problem.splits is None else ()
-    return [*kept, *variants]
-
-
-def _stream_k_candidates(
-    kept: list[Candidate], limit: float, problem: GemmProblem, device: Device
-) -> Iterator[Candidate]:
-    """Persistent variants of measured Configs that are not, with stream-K, that might be faster than all
-    that was `kept`.
-    """
-    extents, region, room = problem.extents, problem.region, problem.room
-    best = min([limit, *(candidate.seconds for candidate in kept)])
-    for candidate in kept:
-        config, seconds = candidate.config, UNTIMED_MARGIN * candidate.seconds
-        if candidate.splits != 1 or config.persistent or not candidate.known.samples:
-            continue
-        if seconds * min_share(config, extents, device, region) > best:
-            continue
-        for variant in persistent_variants(config, device):
-            matched = match_alignment(variant, problem.aligned)
-            for time in stream_k(matched, candidate.pace, extents, device, region, room):
-                seconds = UNTIMED_MARGIN * time.seconds
-                yield candidate._replace(seconds=seconds, splits=time.splits, config=variant)
-
-
-def _tuned_candidates(problem: GemmProblem, limit: float, device: Device) -> list[Candidate]:
-    """Those of what the tuner kept, in its order."""
     candidates = table(problem, device)
     kept: list[tuple[int, list[Candidate]]] = []
     for bound, at, cycle, uncertainty in candidates.likeliest(problem):
@@ -177,7 +142,7 @@ def _of_row(
     for time in split_times(
         row.config, cycle, problem.extents, device, problem.splits, problem.region, problem.room
     ):
-        seconds = time.seconds * uncertainty * row.slowdown
+        seconds = time.seconds * uncertainty
         yield Candidate(seconds, time.splits, row.variant, row.known, problem.copied, cycle * uncertainty)
 
 
@@ -199,19 +164,20 @@ def _packed_candidates(problem: GemmProblem, limit: float, device: Device) -> It
     slices = splits is not None and splits > 1
     if packed is False or (slices and not packed):
         return
-    kind = problem._replace(layout=LAYOUT, aligned=(ALIGNED, ALIGNED), splits=None if slices else splits)
-    if not packed and not is_tuned(kind, device):
+    aligned, splits = (ALIGNED, ALIGNED), None if slices else splits
+    repacked = problem._replace(layout=LAYOUT_OF_PACKED, aligned=aligned, splits=splits)
+    if not packed and not is_tuned(repacked, device):
         return
-    candidates = table(kind._replace(region=Region.ALL), device)
-    for bound, at, cycle, uncertainty in candidates.likeliest(kind._replace(splits=kind.splits and 1)):
+    candidates = table(repacked, device, packed=True)
+    for bound, at, cycle, uncertainty in candidates.likeliest(repacked._replace(splits=splits and 1)):
         if bound > limit:
             return
         row = candidates.rows[at]
-        variant = packed_variant(row.variant, device)
-        if variant is None or not (packed or fits(variant, extents, copied, problem.room)):
+        variant = row.variant
+        if not (packed or fits(variant, extents, copied, problem.room)):
             continue
         left = None if problem.room is None else problem.room - packed_bytes(variant, extents)
-        time = next(split_times(row.variant, cycle, extents, device, kind.splits, region, left))
+        time = next(split_times(row.config, cycle, extents, device, splits, region, left))
         seconds = time.seconds * uncertainty + packing(variant, extents, device)
         limit = min(limit, seconds)
         yield Candidate(seconds, time.splits, variant, row.known, copied)

@@ -1,18 +1,16 @@
-"""A product for which a Config is chosen, and the variant of a Config that it needs."""
+"""A product for which a Config is chosen, and its kind."""
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..errors import BackendUnavailable
-from ..gpu.device import Device
 from ..types import Dtype, Region, Triangle
-from .operand_copies import ALIGNED, OperandLayouts
-from .variants import fused_variant, three_m_variant
+from .operand_copies import OperandLayouts
+from .serving import PACKED, PACKED_3M, PLAIN, THREE_M, TRMM_LEFT, TRMM_RIGHT, Kind
 
-__all__ = ["GemmProblem", "match_alignment", "variant_for", "without_3m"]
+__all__ = ["GemmProblem", "without_3m"]
 
 
 class GemmProblem(NamedTuple):
@@ -27,6 +25,7 @@ class GemmProblem(NamedTuple):
     copied: tuple[bool, bool]
     packed: bool | None
     aligned: tuple[int, int]
+    conjs: tuple[bool, bool]
     three_m: bool
     room: int | None
 
@@ -34,6 +33,17 @@ class GemmProblem(NamedTuple):
     def layouts(self) -> OperandLayouts:
         """How the operands lie."""
         return OperandLayouts(self.layout, self.copied, self.aligned)
+
+    def kind(self, packed: bool = False) -> Kind:
+        """What of it decides which Configs serve it, of `packed` operands or of such as they lie."""
+        if isinstance(self.region, Triangle):
+            return Kind(TRMM_LEFT if self.region.on_left else TRMM_RIGHT, conj=any(self.conjs))
+        # a copy is not conjugated
+        conj_a, conj_b = (
+            conj and not (packed or copied) for conj, copied in zip(self.conjs, self.copied, strict=True)
+        )
+        use = (PACKED_3M if packed else THREE_M) if self.three_m else PACKED if packed else PLAIN
+        return Kind(use, self.region is not Region.ALL, conj_a != conj_b)
 
     @property
     def is_batch(self) -> bool:
@@ -46,18 +56,3 @@ def without_3m(problem: GemmProblem) -> GemmProblem:
     if isinstance(problem.region, Triangle):
         raise BackendUnavailable(f"no {problem.dtype.name} product at hand can be made in place")
     return problem._replace(three_m=False)
-
-
-def variant_for(config: Any, problem: GemmProblem, device: Device) -> Any:
-    """`config`, or its variant with three products, or for a product in place; None where there is none."""
-    if isinstance(problem.region, Triangle):
-        return fused_variant(config, problem.region)
-    return three_m_variant(config, device) if problem.three_m else config
-
-
-@lru_cache(maxsize=1 << 12)
-def match_alignment(config: Any, aligned: tuple[int, int]) -> Any:
-    """`config` as it runs on operands that begin at multiples of so many bytes."""
-    a, b = (max(distance // config.dtype_facts.itemsize, 1) for distance in aligned)
-    sector_misaligned = min(aligned) < ALIGNED
-    return config.for_alignment(a, b, sector_misaligned) if sector_misaligned else config

@@ -6,17 +6,12 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
-from ..database import FAMILIES, nearest, size_class, tuned_at
-from ..errors import BackendUnavailable, ConfigError
+from ..database import FAMILIES, nearest, size_class
+from ..errors import BackendUnavailable
 from ..gpu.device import Device
 from ..kernels.registry import family_of
-from ..kernels.space import quick_points
-from ..model.occupancy import check_device, has_register_slack
-from ..model.score import score
-from ..types import DTYPES
-from . import overrides, tuned_files
+from . import overrides, portfolio, tuned_files
 from .decisions import COMPUTED, KernelChoice
-from .variants import three_m_variant
 
 __all__ = ["STOPS", "computed", "fixed", "of_class", "runs", "stop_size"]
 
@@ -53,25 +48,10 @@ def of_class(
     return KernelChoice(computed(stem, dtype, FAMILIES[stem].layout(layout), size, device), COMPUTED)
 
 
-@lru_cache(maxsize=1 << 10)
-def computed(stem: str, dtype: str, layout: str, size: str, device: Device, three_m: bool = False) -> Any:
-    """The best by `score` of the quick space that `device` can run, and that should not spill."""
-    family, extents = FAMILIES[stem], tuned_at(stem, size)[-1]
-    best, best_points = None, (False, -1.0)
-    for parameters in quick_points(stem, DTYPES[dtype], layout, device):
-        try:
-            config = family.config(dtype, layout, parameters)
-            check_device(config, device)
-        except ConfigError:
-            continue
-        if three_m and (config := three_m_variant(config, device)) is None:
-            continue
-        points = has_register_slack(config, device), score(stem, config, extents, device)
-        if points > best_points:
-            best, best_points = config, points
-    if best is None:
-        raise _unable(stem, device)
-    return best
+def computed(stem: str, dtype: str, layout: str, size: str, device: Device) -> Any:
+    """The best by the model in a class, of the few that serve all classes where nothing is tuned."""
+    found = portfolio.best_by_model(stem, dtype, layout, device).rates
+    return max(found, key=lambda config: found[config].get(size, 0.0))
 
 
 def _unable(stem: str, device: Device) -> BackendUnavailable:

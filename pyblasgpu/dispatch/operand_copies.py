@@ -10,15 +10,12 @@ copied anyway.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import product
 from math import prod
 from typing import Any, NamedTuple
 
-from ..errors import ConfigError
 from ..gpu.device import Device
 from ..model.block import dram_rate
-from ..model.occupancy import check_device
 from ..operands import SECTOR
 from ..types import Dtype
 from .split_k import CYCLE
@@ -26,7 +23,6 @@ from .split_k import CYCLE
 __all__ = [
     "ALIGNED",
     "MIN_SPEEDUP",
-    "LAYOUT",
     "MOST_PACKED",
     "OperandLayouts",
     "copied_bytes",
@@ -35,14 +31,12 @@ __all__ = [
     "with_layout",
     "other_layouts",
     "packed_bytes",
-    "packed_variant",
     "packing",
     "within",
 ]
 
 ALIGNED = SECTOR  # bytes: no load is wider, and none is faster for more
 
-LAYOUT = "nt"  # whose Configs, and times, serve packed operands
 MOST_PACKED = 512 << 20  # bytes of workspace, beyond those of the copies that would be made anyway
 MIN_SPEEDUP = 1 / 0.95  # that copies must promise, unless one is made anyway
 #: Of DRAM's rate, at which operands are copied, by the bytes of an element, and packed.
@@ -84,17 +78,6 @@ def with_layout(layouts: OperandLayouts, layout: str) -> OperandLayouts:
     """The operands in that `layout`, copied where they lie otherwise."""
     candidates = (each for each in (layouts, *other_layouts(layouts)) if each.layout == layout)
     return min(candidates, key=lambda each: sum(each.copied))
-
-
-@lru_cache(maxsize=1 << 10)
-def packed_variant(config: Any, device: Device) -> Any:
-    """`config` for packed operands; None where there is no such, or `device` cannot run it."""
-    try:
-        variant = config.for_packed()
-        check_device(variant, device)
-    except ConfigError:
-        return None
-    return variant
 
 
 def packed_bytes(config: Any, extents: tuple[int, ...]) -> int:

@@ -29,7 +29,6 @@ __all__ = [
     "attainable",
     "pace",
     "partial_bytes",
-    "stream_k",
     "split_times",
     "tile_schedule_of",
     "whole_or_stream_k",
@@ -122,19 +121,6 @@ def split_times(
         if seconds > HOPELESS * best:
             return
         best = min(best, seconds)
-
-
-def stream_k(
-    config: Any,
-    pace: float,
-    extents: tuple[int, ...],
-    device: Device,
-    region: Region | Triangle,
-    room: int | None,
-) -> Iterator[SplitTime]:
-    """The product `STREAM_K` (for the parameters see `split_times`), if the `config` can."""
-    if _can_stream_k(config, extents, device, region, room):
-        yield SplitTime(_Launch(config, pace, extents, region, device).stream_k() + LAUNCH, STREAM_K)
 
 
 class _Launch(NamedTuple):

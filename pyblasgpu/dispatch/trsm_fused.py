@@ -1,18 +1,17 @@
 """The Config with which `kernels.gemm.trsm_fused` solves by a triangle: by arithmetic, and what files say.
 
-What is good for a product need not be good here (`model.trsm_fused`), so many Configs are candidates
-(`trsm_fused_candidates`).
-
-At the points of `TRSM_POINTS` the likeliest were timed, and files have the fastest, of T column- and
-row-major, on either side (`T_LAYOUTS`). It is taken to be a little faster there than what the model has for
-the best, and by as much faster than estimated at extents nearby.
+What is good for a product need not be good here (`model.trsm_fused`). At the points of `TRSM_POINTS` the
+likeliest of many Configs (`trsm_fused_candidates`) were timed, and files have the fastest of few, of T
+column- and row-major, on either side (`T_LAYOUTS`). The choice is made between these. That of the nearest
+point is taken to be a little faster there than what the model has for the best, and by as much faster than
+estimated at extents nearby. Where nothing was tuned, there are few by the model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from functools import lru_cache
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 from ..database import FUSED_STEMS, T_LAYOUTS, TRSM_POINTS, nearest_points, t_layout
@@ -26,6 +25,7 @@ from ..types import Dtype, Triangle
 from . import overrides, tuned_files
 from .choose import generation
 from .decisions import COMPUTED, OVERRIDE, KernelChoice
+from .portfolio import Portfolio, fused_trsm
 from .trsm_fused_candidates import (
     candidates,
     higher_occupancy,
@@ -34,16 +34,23 @@ from .trsm_fused_candidates import (
     with_requested_occupancy,
 )
 
-__all__ = ["choose", "likeliest"]
+__all__ = ["choose", "likeliest", "serving_trsm"]
 
 NEAR = 1.0  # how far away a point may be, as `nearest_points` measures it
+MOST_COMPUTED = 2  # Configs by the model, where nothing was tuned
 TUNED_SHARE = 0.97  # of the best estimate: tiles that fit the extents a little better come after a tuned one
 
 
 def choose(
-    dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: Triangle, device: Device
+    dtype: Dtype,
+    layout: str,
+    extents: tuple[int, int, int],
+    triangle: Triangle,
+    device: Device,
+    conj: bool = False,
 ) -> KernelChoice:
-    """The Config for an m-by-n C and a triangle of order k, (m, n, k), as `trmm_fused` names it.
+    """The Config for an m-by-n C and a triangle of order k, (m, n, k), as `trmm_fused` names it; of T
+    conjugated or not.
 
     An override by a Config of a GEMM kernel comes first.
 
@@ -57,17 +64,29 @@ def choose(
             fitting = with_requested_occupancy(config, triangle, device)
             if fitting is not None and _has_flags(fitting, extents, triangle):
                 return KernelChoice(fitting, OVERRIDE)
-    return _fastest(dtype, layout, extents, triangle, device, generation()[0])
+    problem = dtype, layout, extents, triangle, device
+    return _fastest(*problem, conj, generation()[0])
 
 
 @lru_cache(maxsize=1 << 12)
 def _fastest(
-    dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: Triangle, device: Device, reloads: int
+    dtype: Dtype,
+    layout: str,
+    extents: tuple[int, int, int],
+    triangle: Triangle,
+    device: Device,
+    conj: bool,
+    reloads: int,
 ) -> KernelChoice:
-    estimates = _estimates(dtype, layout, extents, triangle, device)
+    served = serving_trsm(dtype, t_layout(layout, triangle), device, conj)
+    estimates = {
+        config: cycles(config, extents, triangle, device)
+        for config in served
+        if _has_flags(config, extents, triangle)
+    }
     if not estimates:
         raise BackendUnavailable(f"no kernel solves {dtype.name} in one launch on {device.name}")
-    tuned, share, origin = _tuned(dtype, layout, extents, triangle, device)
+    tuned, share, origin = _tuned(dtype, layout, extents, triangle, device, estimates)
     best = min(estimates, key=lambda config: estimates[config] * (share if config in tuned else 1.0))
     return KernelChoice(best, origin if best in tuned else COMPUTED)
 
@@ -92,6 +111,49 @@ def likeliest(dtype: Dtype, layout: str, order: int, rhs: int, device: Device, c
     return list(dict.fromkeys(likely + variants))
 
 
+def serving_trsm(dtype: Dtype, layout: str, device: Device, conj: bool = False) -> tuple[Any, ...]:
+    """The Configs that solve by a T of this layout, one of `T_LAYOUTS`; of a conjugated T the first alone.
+
+    Those of the files, and where they tell of few points also some by the model.
+    """
+    return _serving(dtype, layout, device, conj, generation()[0])
+
+
+@lru_cache(maxsize=1 << 8)
+def _serving(dtype: Dtype, layout: str, device: Device, conj: bool, reloads: int) -> tuple[Any, ...]:
+    product_layout, triangle = T_LAYOUTS[layout]
+    rates: dict[Any, dict[str, float]] = {}
+    for stem in stems(dtype, device):
+        for config, at in fused_trsm(stem, dtype.letter, layout, device).rates.items():
+            solving = with_requested_occupancy(config, triangle, device)
+            if solving is not None:
+                rates.setdefault(solving, {}).update(at)
+    points = {point for at in rates.values() for point in at}
+    order = [*_ordered(rates)]
+    if 2 * len(points) < len(TRSM_POINTS):
+        computed = islice(_ordered(_rates_by_model(dtype, product_layout, triangle, device)), MOST_COMPUTED)
+        order += [config for config in computed if config not in rates]
+    return tuple(order[:1] if conj else order)
+
+
+def _ordered(rates: dict[Any, dict[str, float]]) -> Iterator[Any]:
+    """The Configs most worth having first."""
+    return Portfolio(rates).ordered(lambda config: True, lambda point: 1.0)
+
+
+def _rates_by_model(
+    dtype: Dtype, layout: str, triangle: Triangle, device: Device
+) -> dict[Any, dict[str, float]]:
+    """What all candidates should reach at the points."""
+    rates: dict[Any, dict[str, float]] = {}
+    for point, problem in TRSM_POINTS.items():
+        for config, needed in _estimates(
+            dtype, layout, _extents(*problem, triangle), triangle, device
+        ).items():
+            rates.setdefault(config, {})[point] = 1 / needed
+    return rates
+
+
 def _estimates(
     dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: Triangle, device: Device
 ) -> dict[Any, float]:
@@ -104,10 +166,15 @@ def _estimates(
 
 
 def _tuned(
-    dtype: Dtype, layout: str, extents: tuple[int, int, int], triangle: Triangle, device: Device
+    dtype: Dtype,
+    layout: str,
+    extents: tuple[int, int, int],
+    triangle: Triangle,
+    device: Device,
+    served: Collection[Any],
 ) -> tuple[Collection[Any], float, str]:
-    """The Configs with the tile of the nearest point's entry, what part of the estimate each is taken to
-    need, and where that comes from.
+    """Of those `served` the Configs with the tile of the nearest point's entry, what part of the estimate
+    each is taken to need, and where that comes from.
     """
     m, n, order = extents
     rhs, lies = (n if triangle.on_left else m), t_layout(layout, triangle)
@@ -115,9 +182,9 @@ def _tuned(
         entry = tuned_files.of_class(FUSED_STEMS[stem], dtype.letter, lies, point, device)
         if entry:
             there = _extents(*TRSM_POINTS[point], triangle)
-            estimates = _estimates(dtype, layout, there, triangle, device)
-            same = _same_tile(entry.config, estimates, triangle)
+            same = _same_tile(entry.config, served, triangle)
             if same:
+                estimates = {config: cycles(config, there, triangle, device) for config in served}
                 best, own = min(estimates.values()), min(estimates[config] for config in same)
                 return same, TUNED_SHARE * best / own, f"{entry.origin}, {point}"
     return (), 1.0, COMPUTED

@@ -3,48 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..database import is_batch, size_class, sizes_of, tuned_at
-from ..errors import BackendUnavailable
+from ..database import is_batch, sizes_of, tuned_at
 from ..gpu.device import Device
 from ..types import DTYPES
-from . import tuned_files
-from .decisions import COMPUTED, KernelChoice
-from .gemm_problem import GemmProblem, match_alignment, variant_for
-from .leaf import computed, of_class, runs
+from . import portfolio, serving, tuned_files
+from .decisions import COMPUTED
+from .gemm_problem import GemmProblem
+from .leaf import of_class, runs
 from .lower_bounds import LowerBounds
+from .serving import Kind, serves, variant_of
 from .split_k import pace
 from .throughput_model import Measured, Sample, ThroughputModel, Unmeasured
-from .variants import triangle_variants
+from .variants import match_alignment
 
 __all__ = ["CandidateTable", "Row", "forget", "is_tuned", "measured", "table"]
 
 
 class Row(NamedTuple):
-    """A Config as it may run: the number of the `known` one, its variant, how many times longer that takes,
-    and the variant for operands as they are aligned.
+    """A Config as it may run: the number of the `known` one, its variant, and what this is judged by: not
+    packed, with loads as the alignment of the operands leaves them.
     """
 
     number: int
     known: Measured
     variant: Any
-    slowdown: float
     config: Any
 
 
 class CandidateTable:
     """What a model knows, as it may run for problems of one kind, with lower bounds of their seconds."""
 
-    def __init__(self, model: ThroughputModel | Unmeasured, problem: GemmProblem, device: Device):
-        self.rows = list(_rows(model.tuned, problem, device))
+    def __init__(self, model: ThroughputModel | Unmeasured, problem: GemmProblem, kind: Kind, device: Device):
+        self.rows = list(_rows(model.tuned, problem, kind, device))
         self._model, self._numbers = model, np.array([row.number for row in self.rows], dtype=int)
-        self._slowdowns = np.array([row.slowdown for row in self.rows])
         self._bounds = LowerBounds([row.config for row in self.rows], device) if self.rows else None
 
     def likeliest(self, problem: GemmProblem) -> Iterator[tuple[float, int, float, float]]:
@@ -58,18 +55,23 @@ class CandidateTable:
         if problem.splits in (None, 1):
             may_split = problem.splits is None
             bounds = self._bounds.seconds(paces, problem.extents, problem.region, may_split)
-            bounds = bounds * factors * self._slowdowns
+            bounds = bounds * factors
         order = np.argsort(bounds, kind="stable")
         columns = (bounds[order], order, paces[order], factors[order])
         yield from zip(*(column.tolist() for column in columns), strict=True)
 
 
-def table(problem: GemmProblem, device: Device) -> CandidateTable:
-    """What was measured, or what stands in for it."""
+def table(problem: GemmProblem, device: Device, packed: bool = False) -> CandidateTable:
+    """What was measured, or what stands in for it; of `packed` operands or of such as they lie."""
+    kind = problem.kind(packed)
     if _model(problem, device) is None:
-        return CandidateTable(_unmeasured(problem, device), problem, device)
-    kind = problem._replace(extents=(1,) * 3 + (2,) * (problem.is_batch), splits=None, room=None)
-    return _tuned_table(kind._replace(copied=(False, False), packed=None), device)
+        found = CandidateTable(_of_class(problem, device), problem, kind, device)
+        return found if found.rows else CandidateTable(_of_portfolio(problem, device), problem, kind, device)
+    alike = problem._replace(
+        extents=(1,) * 3 + (2,) * (problem.is_batch), splits=None, copied=(False, False), packed=None,
+        conjs=(False, False), room=None,
+    )  # fmt: skip
+    return _tuned_table(alike, kind, device)
 
 
 def is_tuned(problem: GemmProblem, device: Device) -> bool:
@@ -78,20 +80,20 @@ def is_tuned(problem: GemmProblem, device: Device) -> bool:
 
 
 @lru_cache(maxsize=1 << 10)
-def _tuned_table(kind: GemmProblem, device: Device) -> CandidateTable:
-    model = _model(kind, device)
+def _tuned_table(problem: GemmProblem, kind: Kind, device: Device) -> CandidateTable:
+    model = _model(problem, device)
     assert model
-    return CandidateTable(model, kind, device)
+    return CandidateTable(model, problem, kind, device)
 
 
-def _rows(tuned: Sequence[Measured], problem: GemmProblem, device: Device) -> Iterator[Row]:
+def _rows(tuned: Sequence[Measured], problem: GemmProblem, kind: Kind, device: Device) -> Iterator[Row]:
+    """Those that serve (`dispatch.serving`)."""
+    unpacked = kind.unpacked
     for number, known in enumerate(tuned):
-        chosen = variant_for(known.config, problem, device)
-        if chosen is None:
-            continue
-        for variant, slowdown in triangle_variants(chosen, problem.region, device):
-            config = match_alignment(variant, problem.aligned)
-            yield Row(number, known, variant, slowdown, config)
+        if serves(known.config, kind, problem.stems, device):
+            variant = variant_of(kind, known.config, device)
+            judged = variant if kind == unpacked else variant_of(unpacked, known.config, device)
+            yield Row(number, known, variant, match_alignment(judged, problem.aligned))
 
 
 def _model(problem: GemmProblem, device: Device) -> ThroughputModel | None:
@@ -100,40 +102,31 @@ def _model(problem: GemmProblem, device: Device) -> ThroughputModel | None:
     return _throughput_model(problem.stems, problem.dtype.letter, problem.layout, batched, device)
 
 
-def _unmeasured(problem: GemmProblem, device: Device) -> Unmeasured:
-    """A Config of each family that suits the device, from a file if any family has one there."""
+def _of_class(problem: GemmProblem, device: Device) -> Unmeasured:
+    """What a file of each family names for the class without a rate, if any does."""
     stems, dtype, layout, extents, *_ = problem
-    usable = [stem for stem in stems if runs(stem, device)] or stems
+    usable = [stem for stem in stems if runs(stem, device)]
     choices = [of_class((stem,), dtype.letter, layout, extents, device) for stem in usable]
     filed = [choice for choice in choices if choice.origin != COMPUTED]
-    if problem.three_m and not any(variant_for(choice.config, problem, device) for choice in filed):
-        choices, filed = list(_computed_3m_variants(problem, usable, device)), []
-    return Unmeasured([Measured(choice.config, (((), choice.origin),)) for choice in filed or choices])
+    return Unmeasured([Measured(choice.config, (((), choice.origin),)) for choice in filed])
 
 
-def _computed_3m_variants(
-    problem: GemmProblem, stems: Sequence[str], device: Device
-) -> Iterator[KernelChoice]:
-    """With three products, of each family that has them."""
-    for stem in stems:
-        size = size_class(stem, problem.extents)
-        with suppress(BackendUnavailable):
-            yield KernelChoice(
-                computed(stem, problem.dtype.letter, problem.layout, size, device, True), COMPUTED
-            )
+def _of_portfolio(problem: GemmProblem, device: Device) -> Unmeasured:
+    """All Configs that stand in where nothing was measured."""
+    known = portfolio.products(problem.stems, problem.dtype.letter, problem.layout, device)
+    return Unmeasured([Measured(config, (((), known.origin),)) for config in known.rates])
 
 
 @lru_cache(maxsize=1 << 10)
 def measured(stem: str, dtype: str, layout: str, batched: bool, device: Device) -> tuple[Measured, ...]:
     """The Configs with a time; of batches, which hide latency, there are times only for batches."""
     origins: dict[Any, list[tuple[tuple[int, ...], str]]] = {}
-    rates: dict[Any, dict[str, float]] = {}
+    rates = portfolio.rates_of(stem, dtype, layout, device)
     for size in sizes_of(stem):
         filed = tuned_files.of_class(stem, dtype, layout, size, device)
         if filed and filed.tflops:
             won = tuned_at(stem, size)[-1], f"{filed.origin}, class {size}"
             origins.setdefault(filed.config, []).append(won)
-            rates.setdefault(filed.config, {}).update({**filed.elsewhere, size: filed.tflops})
     flops = DTYPES[dtype].flops_per_fma
 
     def samples(config: Any) -> Iterator[Sample]:
@@ -158,6 +151,8 @@ def _throughput_model(
 
 def forget() -> None:
     """Forget what was read of the files of tuned values."""
+    portfolio.forget()
+    serving.forget()
     measured.cache_clear()
     _throughput_model.cache_clear()
     _tuned_table.cache_clear()

@@ -1,31 +1,28 @@
-"""Variants of a tuned GEMM Config that the tuner does not time.
-
-Fused with a triangle, of three real products, for a triangle of C, or with persistent blocks.
+"""Variants of a GEMM Config: fused with a triangle, of three real products, for a triangle of C, with narrow
+loads, and with persistent blocks.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from math import ceil, inf
 from typing import Any
 
 from ..errors import ConfigError
 from ..gpu.device import Device
 from ..kernels.gemm.trmm_fused import check
 from ..model.occupancy import blocks_per_sm, check_device, has_register_slack
-from ..model.score import tiles_of
-from ..types import Region, Triangle
+from ..operands import SECTOR
+from ..types import Triangle
 
 __all__ = [
     "FEWER_BLOCKS",
-    "SLOWDOWN",
+    "ONE_TILE_EACH",
     "fused_variant",
-    "min_share",
+    "match_alignment",
     "persistent",
-    "persistent_variants",
     "three_m_variant",
-    "triangle_variants",
+    "triangle_variant",
 ]
 
 
@@ -59,47 +56,22 @@ def three_m_variant(config: Any, device: Device) -> Any:
     return None
 
 
-#: How many times longer persistent blocks take for a tile than blocks of one tile each, by dtype: with
-#: registers to spare, and without. The next tile of a triangle is found in the loop, and what FMAs of complex
-#: singles gain by the order of their registers is lost.
-SLOWDOWN = {"c": (1.01, 1.12)}
+#: Dtypes in which a triangle of C has no persistent blocks. The next tile of a triangle is found in the loop,
+#: and what FMAs of complex singles gain by the order of their registers is lost: up to 12 % of the time.
+ONE_TILE_EACH = ("c",)
+
+
+def triangle_variant(config: Any) -> Any:
+    """The kernel of the same tile and pipeline for a triangle of C."""
+    return replace(config, persistent=False) if config.dtype in ONE_TILE_EACH else config
 
 
 @lru_cache(maxsize=1 << 12)
-def triangle_variants(
-    config: Any, region: Region | Triangle, device: Device
-) -> tuple[tuple[Any, float], ...]:
-    """The kernels of the same tile and pipeline for `region` of C, and how many times longer than for all of
-    C each takes for a tile.
-    """
-    if region is Region.ALL or config.dtype not in SLOWDOWN or not config.persistent:
-        return ((config, 1.0),)
-    spare, none = SLOWDOWN[config.dtype]
-    slowdown = spare if has_register_slack(config, device) else none
-    return (replace(config, persistent=False), 1.0), (config, slowdown)
-
-
-@lru_cache(maxsize=1 << 12)
-def persistent_variants(config: Any, device: Device) -> tuple[Any, ...]:
-    """The persistent kernels of the same tile and pipeline, by blocks of a multiprocessor; of those that have
-    registers to spare, as none was compiled.
-    """
-    if config.persistent:
-        return ()
-    variants = persistent(replace(config, min_blocks=1), device)
-    return tuple(variant for variant in variants if has_register_slack(variant, device))
-
-
-def min_share(
-    config: Any, extents: tuple[int, ...], device: Device, region: Region | Triangle = Region.ALL
-) -> float:
-    """Of the time of an ordinary kernel, what its variants take at least: the share of its waves of blocks
-    that it has tiles for; infinite where there are fewer tiles than multiprocessors, where too little is
-    sure.
-    """
-    tiles = tiles_of(config, extents, region)
-    waves = tiles / (blocks_per_sm(config, device) * device.sm_count)
-    return waves / ceil(waves) if tiles >= device.sm_count else inf
+def match_alignment(config: Any, aligned: tuple[int, int]) -> Any:
+    """`config` as it runs on operands that begin at multiples of so many bytes."""
+    a, b = (max(distance // config.dtype_facts.itemsize, 1) for distance in aligned)
+    sector_misaligned = min(aligned) < SECTOR
+    return config.for_alignment(a, b, sector_misaligned) if sector_misaligned else config
 
 
 FEWER_BLOCKS = (1, 2, 4)  # persistent blocks a multiprocessor, where it holds more

@@ -183,6 +183,8 @@ class Family:
         """
         if hasattr(self.module, "plain_sources"):
             return self.module.plain_sources(config)
+        if not hasattr(self.module, "Variant"):
+            return iter([self.source(config)])
         variants = product((False, True), repeat=2)
         return (self.source(config, self.module.Variant(False, False, *lies)) for lies in variants)
 

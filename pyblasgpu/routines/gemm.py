@@ -159,7 +159,8 @@ def _emit_dense(launches: LaunchList, product: GemmArguments) -> None:
     copied_a, copied_b = (not (contiguous(x) or contiguous(x.T)) for x in (a, b))
     layout = "nt"[not (copied_a or contiguous(a))] + "nt"[not (copied_b or contiguous(b))]
     copied, aligned = (copied_a, copied_b), alignments(layout, a, b)
-    options = copied, product.region, aligned, product.three_m, launches.workspace_left
+    room, conjs = launches.workspace_left, (a.conj, b.conj)
+    options = copied, product.region, aligned, product.three_m, room, conjs
     choice = select("gemm", launches.dtype, layout, product.extents, current(launches.device), *options)
     launches.choices.append(choice)
     config, splits = choice.config, choice.splits

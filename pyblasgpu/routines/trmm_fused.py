@@ -72,9 +72,8 @@ def plan(launches: LaunchList, t: Operand, b: Operand, side: Side, uplo: Uplo) -
 
 def _choose(launches: LaunchList, operands: FusedOperands) -> KernelChoice:
     device, triangle, aligned = current(launches.device), operands.triangle, operands.aligned
-    found = select(
-        "gemm", launches.dtype, operands.layout, operands.extents, device, region=triangle, aligned=aligned
-    )
+    problem = "gemm", launches.dtype, operands.layout, operands.extents, device
+    found = select(*problem, region=triangle, aligned=aligned, conjs=(operands.t.conj, False))
     return replace(found, config=match_alignment(found.config, *operands.factors))
 
 

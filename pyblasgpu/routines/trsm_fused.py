@@ -52,7 +52,8 @@ def _fused_operands(system: TriangularSystem) -> FusedOperands | None:
 
 def _choose(launches: LaunchList, operands: FusedOperands) -> KernelChoice:
     layout, extents, triangle = operands.layout, operands.extents, operands.triangle
-    return dispatch_trsm_fused.choose(launches.dtype, layout, extents, triangle, current(launches.device))
+    device, conj = current(launches.device), operands.t.conj
+    return dispatch_trsm_fused.choose(launches.dtype, layout, extents, triangle, device, conj)
 
 
 def emit(

@@ -10,7 +10,6 @@ from recorded import GEMM_WINNERS, seconds_of
 
 from pyblasgpu.database import Document, Entry, sizes_of, tuned_at
 from pyblasgpu.dispatch import choose as selecting
-from pyblasgpu.dispatch import gemm as dispatch_gemm
 from pyblasgpu.dispatch import split_k, tuned_files, tuned_products
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.overrides import override
@@ -34,11 +33,9 @@ def recorded():
 
 def losses(recorded, monkeypatch, hidden: bool) -> dict[tuple[str, str, str], float]:
     """At each size, how much longer the choice takes than the best, of k not in slices; its own class, and
-    what others did there, `hidden`. Without those where the time of what is chosen is not known, and without
-    variants, which were mostly not timed.
+    what others did there, `hidden`. Without those where the time of what is chosen is not known.
     """
     document, times = recorded
-    monkeypatch.setattr(dispatch_gemm, "persistent_variants", lambda *_: ())
     monkeypatch.setattr(split_k, "COUNTS", ())
     monkeypatch.setattr(split_k, "HOST", 0.0)  # the recorded times are the device's alone
     found = {}

@@ -10,7 +10,7 @@ import pytest
 
 from pyblasgpu.database import FAMILIES, RECURSION, TRSM_FUSED, parse
 from pyblasgpu.gpu.device import known
-from pyblasgpu.tuning import sweep_file
+from pyblasgpu.tuning import portfolio, sweep_file
 from pyblasgpu.tuning.prune import candidates
 from pyblasgpu.tuning.results import Record
 from pyblasgpu.tuning.sweep_file import read_sweep
@@ -33,7 +33,8 @@ def gather(script):
     return import_module("gather_sweeps")
 
 
-def test_packaged_values_are_computed_from_sweeps(home, script):
+def test_packaged_values_are_computed_from_sweeps(home, script, monkeypatch):
+    monkeypatch.setitem(portfolio.BUDGETS, "leaf", 3.0)
     full = FAMILIES["trsm_fma"].parameters_of(candidates("trsm_fma", "s", "any", H200).left[0])
     times = {"NVIDIA H200": {2: 1.0, 3: 1.2, 4: 9.0}, "NVIDIA H100": {2: 9.0, 3: 1.2, 4: 1.0}}
     for device, stages in times.items():
@@ -71,8 +72,9 @@ def test_packaged_values_are_computed_from_sweeps(home, script):
     assert again.entries[KEY].parameters["stages"] == 2
 
 
-def test_a_device_gets_what_differs_from_its_architecture(home, script):
+def test_a_device_gets_what_differs_from_its_architecture(home, script, monkeypatch):
     """The values of the only device of an architecture are that one's."""
+    monkeypatch.setitem(portfolio.BUDGETS, "leaf", 3.0)
     sweep = written(home / "a.jsonl", [timed(2, 1.0), timed(3, 2.0)])
     own, others = script.main([sweep], home, lambda candidates: set())[::-1]
     assert not len(parse(own.read_bytes())) and len(parse(others.read_bytes())) == 1

@@ -102,9 +102,10 @@ def test_nothing_is_packed_where_that_is_forbidden(kernels):
 def test_what_is_packed_needs_the_workspace_of_one_product(kernels):
     """Scratch of the operands is free again after the product."""
     a, c = np.empty((512, 512), np.float32), np.empty((512, 512), np.float32, "F")
-    with override("packed", True):
+    with override("packed", True), override("splits", 1):
         found = launch_list(1, operand(a, S), operand(a, S), 0, operand(c, S))
-        config = select("gemm", S, "tt", (512, 512, 512), H200).config
+        config = found.choices[0].config
+    assert config.packed
     assert found.workspace_bytes == operand_copies.packed_bytes(config, (512, 512, 512))
     assert [choice.config for choice in found.choices] == [config]
 
@@ -180,8 +181,8 @@ def test_one_operand_is_copied_where_that_is_enough(files):
 
 @pytest.mark.parametrize(
     ("letter", "n", "layouts"),
-    [("s", 4097, set(LAYOUTS)), ("d", 2047, set()), ("d", 4097, {"nn", "tn", "tt"}), ("c", 2047, set()),
-     ("c", 4097, set()), ("z", 2049, {"tn"}), ("z", 4097, set())],
+    [("s", 4097, set(LAYOUTS)), ("d", 2047, {"tn", "tt"}), ("d", 4097, {"nn", "tn", "tt"}),
+     ("c", 2047, set()), ("c", 4097, set()), ("z", 2049, {"tn"}), ("z", 4097, {"tn"})],
 )  # fmt: skip
 def test_columns_that_begin_within_sectors_are_copied_where_it_pays(letter, n, layouts):
     """By the packaged values; as measured, d and z by the log of sector-misaligned products at 6e9da17."""
@@ -192,8 +193,7 @@ def test_columns_that_begin_within_sectors_are_copied_where_it_pays(letter, n, l
     }
     packed = {layout for layout, choice in chosen.items() if choice.config.packed}
     assert {layout for layout, choice in chosen.items() if any(choice.copied)} | packed == layouts
-    assert bool(packed) == (letter == "s"), "where copies of one operand are slow"
-    assert not any(any(select("gemm", dtype, layout, (n, n, n), H200).copied) for layout in LAYOUTS)
+    assert not packed
 
 
 def test_what_operands_are_copied_for():
@@ -291,7 +291,10 @@ def test_a_forced_config_is_packed_if_that_is_forced_too():
         assert select("gemm", S, "tn", LARGE, H200).config == found
         with override("packed", True):
             assert select("gemm", S, "tn", LARGE, H200).config == found.for_packed()
-    with override("gemm_simt", replace(found, stages=1, prefetch=False)), override("packed", True):
+    with (
+        override("gemm_simt", replace(found, stages=1, prefetch=False, persistent=False)),
+        override("packed", True),
+    ):
         assert not select("gemm", S, "tn", LARGE, H200).config.packed
     with override("gemm_simt", found.for_packed()):
         for layout in LAYOUTS:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pyblasgpu.dispatch import choose, gemm_problem
+from pyblasgpu.dispatch import choose, serving
 from pyblasgpu.dispatch.algorithms import trmm_algorithm
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.dispatch.variants import fused_variant
@@ -90,9 +90,14 @@ def test_work_in_levels():
 
 
 def test_without_a_config_for_it_the_choice_says_so(monkeypatch, request):
-    monkeypatch.setattr(gemm_problem, "fused_variant", lambda config, triangle: None)
-    choose.reload()
-    request.addfinalizer(choose.reload)
+    monkeypatch.setattr(serving, "fused_variant", lambda config, triangle: None)
+
+    def forget():
+        serving.variant_of.cache_clear()
+        choose.reload()
+
+    forget()
+    request.addfinalizer(forget)
     with pytest.raises(BackendUnavailable, match="in place"):
         choose.select("gemm", DTYPES["d"], "nn", (999, 999, 999), H200, region=Triangle.LOWER_LEFT)
     assert planned("d", 999, 999) is None

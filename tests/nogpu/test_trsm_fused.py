@@ -159,7 +159,7 @@ def test_a_config_that_is_asked_for():
 
 
 def test_without_a_kernel_the_choice_says_so(monkeypatch):
-    monkeypatch.setattr(dispatch_trsm_fused, "candidates", lambda *_: {})
+    monkeypatch.setattr(dispatch_trsm_fused, "serving_trsm", lambda *_: ())
     with pytest.raises(BackendUnavailable, match="one launch"):
         dispatch_trsm_fused.choose(DTYPES["d"], "nn", (999, 999, 999), Triangle.LOWER_LEFT, H200)
     assert planned("c", 999, 999) is None

@@ -1,0 +1,352 @@
+"""What few Configs cost: calls of this package beside those of another checkout, in turns on one device.
+
+``python -m benchmarks.catalogue_loss --old DIR [--out DIR] [--budget 150]`` starts a process of each. Both
+compile what their calls need, many kernels at a time; then each case is timed by one, by the other, and
+so once more. Reported are the geometric mean and the least of old / new seconds, by list. ``--list`` names
+some lists alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import geometric_mean, median
+from typing import Any
+
+HERE = Path(__file__).parents[1]
+DTYPES = {"s": "float32", "d": "float64", "c": "complex64", "z": "complex128"}
+MEAN, LEAST = 0.985, 0.93  # what is aimed at
+ROUNDS, PASSES = 2, 3
+LONG = 0.02  # seconds of a pass that is not run more often than it must be
+
+Case = dict[str, Any]
+
+
+# ----------------------------------------------------------------------------------------------- the cases
+
+
+def _gemm(name: str, dtype: str, flags: str, extents: tuple[int, ...], pad: int = 0, shift: int = 0) -> Case:
+    m, n, k = extents
+    return {
+        "list": name, "routine": "gemm", "dtype": dtype, "flags": flags, "extents": [m, n, k], "pad": pad,
+        "shift": shift,
+    }  # fmt: skip
+
+
+def squares() -> Iterator[Case]:
+    """The orders of the tables."""
+    for dtype in DTYPES:
+        for flags in ("NN", "NT", "TN", "TT"):
+            yield from (_gemm("squares", dtype, flags, (n, n, n)) for n in (256, 512, 1024, 2048, 4096, 8192))
+
+
+def awkward() -> Iterator[Case]:
+    """Long, thin and odd ones."""
+    from pyblasgpu.bench.command import SHAPES
+
+    shapes = [*SHAPES["awkward"], *SHAPES["between"]]
+    yield from (_gemm("awkward", dtype, "NN", shape) for dtype in DTYPES for shape in shapes)
+
+
+def cliffs() -> Iterator[Case]:
+    """Squares of any order, as they come, with an odd leading stride, and misaligned."""
+    chance = random.Random(1)
+    for dtype in DTYPES:
+        for number in range(45):
+            n = chance.randint(24, 600) if number % 2 else chance.randint(600, 4200)
+            flags = chance.choice(["NN", "NT", "TN", "TT"])
+            pad, shift = ((0, 0), (1 + n % 2, 0), (-n % 4, 1))[number % 3]
+            yield _gemm("cliffs", dtype, flags, (n, n, n), pad, shift)
+
+
+def triangular() -> Iterator[Case]:
+    """TRSM and TRMM, mostly T on the left."""
+    for dtype in DTYPES:
+        for routine in ("trsm", "trmm"):
+            for order in (256, 1024, 2048, 4096):
+                for rhs in sorted({32, 512, order}):
+                    yield _triangle(routine, dtype, "LLN", order, rhs)
+            for flags in ("LUN", "LLT", "RUN", "RLT", "RUT"):
+                yield _triangle(routine, dtype, flags, 1024, 1024)
+
+
+def _triangle(routine: str, dtype: str, flags: str, order: int, rhs: int) -> Case:
+    return {
+        "list": routine, "routine": routine, "dtype": dtype, "flags": flags, "extents": [order, rhs],
+        "pad": 0, "shift": 0,
+    }  # fmt: skip
+
+
+def level3() -> Iterator[Case]:
+    """The symmetric routines."""
+    for dtype in DTYPES:
+        names = ["symm", "syrk", "syr2k", *(("hemm", "herk", "her2k") if dtype in "cz" else ())]
+        for routine in names:
+            for n in (512, 2048, 4096):
+                for flags in ("LN", "UT") if "r" in routine[:3] else ("LN",):
+                    letter = "C" if routine in ("herk", "her2k") and flags[1] == "T" else flags[1]
+                    yield {
+                        "list": "level3", "routine": routine, "dtype": dtype, "flags": flags[0] + letter,
+                        "extents": [n, n], "pad": 0, "shift": 0,
+                    }  # fmt: skip
+
+
+LISTS = {"squares": squares, "awkward": awkward, "cliffs": cliffs, "triangular": triangular, "level3": level3}
+
+
+# ---------------------------------------------------------------------------------- a process of a checkout
+
+
+class Calls:
+    """Makes, times and collects calls of the package that this process imports."""
+
+    def __init__(self) -> None:
+        import cupy
+
+        import pyblasgpu
+
+        self._cupy, self._package = cupy, pyblasgpu
+        self._l2 = cupy.cuda.Device().attributes["L2CacheSize"]
+        self._sets: list[tuple] = []
+        self._case: Case | None = None
+
+    def kernels(self, cases: list[Case]) -> int:
+        """Compile what these need, as many at a time as there are cores; how many there are."""
+        from pyblasgpu.dispatch.compile_ahead import compile_missing
+        from pyblasgpu.gpu.device import current
+        from pyblasgpu.routines.launch_list import LaunchList
+
+        sources: dict = {}
+        bound = LaunchList.bound
+
+        def collect(launches, *scalars):
+            sources.update(dict.fromkeys(entry.source for entry in launches.entries))
+            return lambda bases, stream: None
+
+        LaunchList.bound = collect
+        try:
+            for case in cases:
+                self._call(case, self._arrays(case, random_values=False))
+        finally:
+            LaunchList.bound = bound
+        compile_missing(sources, current(0).cc)
+        return len(sources)
+
+    def seconds(self, case: Case) -> float:
+        """The median over passes; a pass is a call on each of several copies of the arrays."""
+        if case != self._case:
+            self._sets, self._case = [], None
+            self._sets = [self._arrays(case)]
+            size = sum(x.nbytes for x in self._sets[0])
+            for _ in range(max(2, min(-(-2 * self._l2 // size), 64)) - 1):
+                self._sets.append(self._arrays(case))
+            self._case = case
+            self._pass(case)
+        first = self._pass(case)
+        if first * len(self._sets) > LONG:
+            return first
+        return median([first, *(self._pass(case) for _ in range(PASSES - 1))])
+
+    def _pass(self, case: Case) -> float:
+        cupy = self._cupy
+        start, end = cupy.cuda.Event(), cupy.cuda.Event()
+        cupy.cuda.Device().synchronize()
+        start.record()
+        for arrays in self._sets:
+            self._call(case, arrays)
+        end.record()
+        end.synchronize()
+        return cupy.cuda.get_elapsed_time(start, end) / 1e3 / len(self._sets)
+
+    def _matrix(self, case: Case, rows: int, cols: int, random_values: bool) -> Any:
+        cupy, dtype = self._cupy, self._cupy.dtype(DTYPES[case["dtype"]])
+        lead, shift = rows + case["pad"], case["shift"]
+        if random_values:
+            real = cupy.dtype("float32" if case["dtype"] in "sc" else "float64")
+            count = (lead * cols + shift) * (dtype.itemsize // real.itemsize)
+            flat = cupy.random.standard_normal(count).astype(real).view(dtype)
+        else:
+            flat = cupy.empty(lead * cols + shift, dtype)
+        matrix = flat[shift:].reshape((lead, cols), order="F")
+        return matrix[:rows]
+
+    def _arrays(self, case: Case, random_values: bool = True) -> tuple:
+        flags, extents = case["flags"], case["extents"]
+
+        def matrix(rows, cols):
+            return self._matrix(case, rows, cols, random_values)
+
+        if case["routine"] == "gemm":
+            m, n, k = extents
+            a = matrix(m, k) if flags[0] == "N" else matrix(k, m)
+            b = matrix(k, n) if flags[1] == "N" else matrix(n, k)
+            return a, b, matrix(m, n)
+        n, other = extents
+        if case["routine"] in ("trsm", "trmm"):
+            t = matrix(n, n)
+            t *= 0.1 / n  # neither grows nor shrinks what is solved with it, or multiplied by it
+            t += self._cupy.eye(n, dtype=t.dtype)
+            return t, matrix(n, other) if flags[0] == "L" else matrix(other, n)
+        return matrix(n, n), matrix(n, n), matrix(n, n)
+
+    def _call(self, case: Case, arrays: tuple) -> None:
+        package, flags, routine = self._package, case["flags"], case["routine"]
+        call = getattr(package, routine)
+        if routine == "gemm":
+            a, b, c = arrays
+            call(a, b, trans_a=flags[0], trans_b=flags[1], out=c)
+        elif routine in ("trsm", "trmm"):
+            t, b = arrays
+            call(t, b, side=flags[0], lower=flags[1] == "L", trans=flags[2], out=b)
+        elif routine in ("symm", "hemm"):
+            a, b, c = arrays
+            call(a, b, lower=flags[0] == "L", out=c)
+        elif routine in ("syrk", "herk"):
+            a, _, c = arrays
+            call(a, lower=flags[0] == "L", trans=flags[1], out=c)
+        else:
+            a, b, c = arrays
+            call(a, b, lower=flags[0] == "L", trans=flags[1], out=c)
+
+
+def serve() -> None:
+    """Answer requests on standard input, a line of JSON each, until it ends."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what a library prints is no answer
+    calls = Calls()
+    for line in sys.stdin:
+        name, argument = json.loads(line)
+        try:
+            answer = getattr(calls, name)(argument)
+        except Exception as problem:
+            answer = f"{type(problem).__name__}: {problem}"
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+class Side:
+    """The process of a checkout."""
+
+    def __init__(self, checkout: Path):
+        environment = {**os.environ, "PYTHONPATH": str(checkout)}
+        command = [sys.executable, str(Path(__file__).resolve()), "--serve"]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, cwd=checkout
+        )
+
+    def send(self, name: str, argument: Any) -> None:
+        assert self._process.stdin
+        print(json.dumps([name, argument]), file=self._process.stdin, flush=True)
+
+    def receive(self) -> Any:
+        assert self._process.stdout
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError("a process of the benchmark has died")
+        return json.loads(line)
+
+    def ask(self, name: str, argument: Any) -> Any:
+        self.send(name, argument)
+        return self.receive()
+
+    def close(self) -> None:
+        assert self._process.stdin
+        self._process.stdin.close()
+        self._process.wait(30)
+
+
+# ------------------------------------------------------------------------------------------------ the table
+
+
+def main(options: argparse.Namespace) -> int:
+    """Time all cases and report; 1 where a list loses more than it may."""
+    cases = [case for name in options.list for case in LISTS[name]()]
+    random.Random(0).shuffle(cases)  # a budget that ends leaves some of all lists
+    old, new = Side(options.old), Side(HERE)
+    begun = time.monotonic()
+    counts = []
+    for side in (old, new):  # one after the other: each takes all cores
+        counts.append(side.ask("kernels", cases))
+        print(f"{counts[-1]} kernels, {time.monotonic() - begun:.0f} s", flush=True)
+    results: list[Case] = []
+    begun = time.monotonic()
+    for case in cases:
+        if time.monotonic() - begun > options.budget:
+            print(f"the budget is over: {len(cases) - len(results)} of {len(cases)} cases are not timed")
+            break
+        results.append({**case, **_timed(case, old, new)})
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "catalogue_loss.json").write_text(json.dumps({"kernels": counts, "results": results}))
+    for side in (old, new):
+        side.close()
+    return _report(results)
+
+
+def _timed(case: Case, old: Side, new: Side) -> Case:
+    times: dict[str, list[float]] = {"old": [], "new": []}
+    for _ in range(ROUNDS):
+        for name, side in (("old", old), ("new", new)):
+            seconds = side.ask("seconds", case)
+            if isinstance(seconds, str):
+                return {"error": f"{name}: {seconds}"}
+            times[name].append(seconds)
+    least = {name: min(found) for name, found in times.items()}
+    return {**least, "ratio": least["old"] / least["new"]}
+
+
+def _report(results: list[Case]) -> int:
+    lists: dict[str, list[Case]] = {}
+    for result in results:
+        if "error" in result:
+            print("ERROR", result)
+        else:
+            lists.setdefault(result["list"], []).append(result)
+    loses = any("error" in result for result in results)
+    for name, found in sorted(lists.items()):
+        ratios = [result["ratio"] for result in found]
+        mean, least = geometric_mean(ratios), min(ratios)
+        by_dtype = " ".join(
+            f"{x} {geometric_mean(r['ratio'] for r in found if r['dtype'] == x):.3f}"
+            for x in DTYPES
+            if any(r["dtype"] == x for r in found)
+        )
+        below = sum(ratio < LEAST for ratio in ratios)
+        counts = f"{len(found)} cases, mean {mean:.4f}, least {least:.3f}, {below} below {LEAST}"
+        print(f"{name}: {counts}: {by_dtype}")
+        for worst in sorted(found, key=lambda result: result["ratio"])[:6]:
+            what = (
+                worst["dtype"] + worst["routine"],
+                worst["flags"],
+                worst["extents"],
+                worst["pad"],
+                worst["shift"],
+            )
+            print(
+                f"    {worst['ratio']:.3f}", *what, f"{1e6 * worst['old']:.1f} -> {1e6 * worst['new']:.1f} us"
+            )
+        loses |= mean < MEAN or least < LEAST or math.isnan(mean)
+    return int(loses)
+
+
+def parser() -> argparse.ArgumentParser:
+    what = __doc__.splitlines()[0]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.catalogue_loss", description=what)
+    parser.add_argument("--old", type=Path, required=True, metavar="DIR", help="the other checkout")
+    parser.add_argument("--out", type=Path, default=Path("."), metavar="DIR", help="where the JSON goes")
+    parser.add_argument("--budget", type=float, default=150.0, metavar="S", help="seconds of timing (150)")
+    parser.add_argument("--list", nargs="+", choices=LISTS, default=list(LISTS), help="some lists alone")
+    return parser
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--serve"]:
+        serve()
+    else:
+        sys.exit(main(parser().parse_args()))

@@ -1,0 +1,146 @@
+"""What a first result costs, each in a fresh process: ours with an archive of kernels, without, and others'.
+
+``python -m benchmarks.first_call [--out DIR] [--calls NAME ...]`` times, from the start of the interpreter to
+a finished result and its second call: CuPy's ``matmul``, ``torch.mm``, and calls of this package on CuPy
+arrays, with the archive that serves, and with empty caches and none. ``pyblasgpu build`` makes the archive.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROUNDS = 3  # the least of so many processes counts; of such that compile one
+LIMIT = 120.0  # seconds of a process
+
+START = """
+import sys, time
+begun = float(sys.argv[1])
+import cupy
+def doubles(*shape):
+    return cupy.asfortranarray(cupy.random.standard_normal(shape))
+def singles(*shape):
+    return cupy.asfortranarray(cupy.random.standard_normal(shape).astype("float32"))
+def finish(call):
+    call()
+    cupy.cuda.Device().synchronize()
+"""
+END = """
+finish(call)
+first = time.time() - begun
+then = time.time()
+finish(call)
+print(first, time.time() - then, flush=True)
+"""
+OURS = {
+    "dgemm 1000": """
+a, b, c = (doubles(1000, 1000) for _ in range(3))
+call = lambda: pb.gemm(a, b, out=c)
+""",
+    "sgemm 3000, A transposed": """
+a, c = singles(3000, 3000), singles(3000, 3000)
+call = lambda: pb.gemm(a, a, trans_a="T", out=c)
+""",
+    "dtrsm 4096": """
+t, b = doubles(4096, 4096), doubles(4096, 4096)
+t = cupy.asfortranarray(cupy.tril(t) * 0.01 + 4 * cupy.eye(4096))
+call = lambda: pb.trsm(t, b, lower=True, out=b)
+""",
+    "dtrmm 4096": """
+t, b = doubles(4096, 4096), doubles(4096, 4096)
+call = lambda: pb.trmm(t, b, lower=True, out=b)
+""",
+    "dsyrk 4096": """
+a = doubles(4096, 4096)
+call = lambda: pb.syrk(a, lower=True)
+""",
+    "ssymm 3000": """
+a, b = singles(3000, 3000), singles(3000, 3000)
+call = lambda: pb.symm(a, b, lower=True)
+""",
+    "30 dgemms of random orders": """
+import numpy as np
+orders = [int(n) for n in np.random.default_rng(0).integers(20, 2500, 30)]
+pairs = [(doubles(n, n), doubles(n, n)) for n in orders]
+call = lambda: [pb.gemm(a, b) for a, b in pairs]
+""",
+}
+CALLS = {name: "import pyblasgpu as pb\n" + text for name, text in OURS.items()}
+OTHERS = {
+    "cupy matmul, 1000": """
+a, b = doubles(1000, 1000), doubles(1000, 1000)
+call = lambda: a @ b
+""",
+    "torch.mm, 1000": """
+import torch
+a, b = (torch.randn(1000, 1000, dtype=torch.float64, device="cuda") for _ in range(2))
+def finish(call):
+    call()
+    torch.cuda.synchronize()
+call = lambda: torch.mm(a, b)
+""",
+}
+
+
+def seconds(program: str, environment: dict[str, str], rounds: int) -> dict[str, Any]:
+    """The least seconds to the first result, and of the second call, of so many fresh processes."""
+    import time
+
+    found: list[tuple[float, float]] = []
+    for _ in range(rounds):
+        command = [sys.executable, "-c", START + program + END, str(time.time())]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT)
+        if done.returncode:
+            return {"error": done.stderr.strip().splitlines()[-1:]}
+        first, second = map(float, done.stdout.split()[-2:])
+        found.append((first, second))
+    return {"first": min(first for first, _ in found), "second": min(second for _, second in found)}
+
+
+def without_archive(program: str) -> dict[str, Any]:
+    """With empty caches, and no archive read."""
+    with tempfile.TemporaryDirectory() as home:
+        environment = {**os.environ, "PYBLASGPU_HOME": home, "PYBLASGPU_ARCHIVES": "0"}
+        return seconds(program, environment, 1)
+
+
+def main(options: argparse.Namespace) -> int:
+    results: dict[str, Any] = {}
+    for name, program in OTHERS.items():
+        results[name] = seconds(program, dict(os.environ), ROUNDS)
+        _show(name, results[name])
+    for name in options.calls:
+        results[name] = seconds(CALLS[name], dict(os.environ), ROUNDS)
+        _show(name, results[name])
+    for name in options.calls:
+        key = f"{name}, no archive"
+        results[key] = without_archive(CALLS[name])
+        _show(key, results[key])
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "first_call.json").write_text(json.dumps(results, indent=1) + "\n")
+    return int(any("error" in found for found in results.values()))
+
+
+def _show(name: str, found: dict[str, Any]) -> None:
+    times = str(found.get("error"))
+    if "first" in found:
+        times = f"{found['first']:8.3f} s, then {1e3 * found['second']:9.3f} ms"
+    print(f"{name:40s} {times}", flush=True)
+
+
+def parser() -> argparse.ArgumentParser:
+    what = __doc__.splitlines()[0]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.first_call", description=what)
+    parser.add_argument("--out", type=Path, default=Path("."), metavar="DIR", help="where the JSON goes")
+    parser.add_argument("--calls", nargs="+", choices=CALLS, default=list(CALLS), help="some calls alone")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main(parser().parse_args()))

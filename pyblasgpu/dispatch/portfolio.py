@@ -1,0 +1,174 @@
+"""The Configs that serve products of one dtype and layout, or fused TRSMs, and what each of them reaches.
+
+Those of the files of tuned values; where these hold none, a few that are the best by the cost model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import lru_cache
+from itertools import islice
+from math import prod
+from typing import Any, NamedTuple
+
+from ..database import FAMILIES, FUSED_STEMS, TRSM_POINTS, is_batch, sizes_of, tuned_at
+from ..errors import BackendUnavailable, ConfigError
+from ..gpu.device import Device
+from ..kernels.space import quick_points
+from ..model.occupancy import check_device, has_register_slack
+from ..model.score import scores
+from ..types import DTYPES
+from . import tuned_files
+from .decisions import COMPUTED
+from .greedy import GreedyOrder
+
+__all__ = [
+    "Portfolio",
+    "best_by_model",
+    "class_weight",
+    "forget",
+    "fused_trsm",
+    "is_square",
+    "multiplications",
+    "products",
+    "rates_of",
+]
+
+SQUARE = 2.0  # what a class of square products counts for, since most calls are of such
+MOST_COMPUTED = 6  # Configs of products, by the model, for a dtype and layout
+MOST_LEAVES = 3  # the same of leaves, for a dtype
+
+
+class Portfolio(NamedTuple):
+    """Configs, and the rate of each at size classes where it is known.
+
+    Attributes
+    ----------
+    rates : mapping of Config to mapping of str to float
+    origin : str
+        Where they come from, if not from files with rates.
+    """
+
+    rates: Mapping[Any, Mapping[str, float]]
+    origin: str = ""
+
+    def ordered(self, usable: Callable[[Any], bool], weight: Callable[[str], float]) -> Iterator[Any]:
+        """The `usable` Configs, those that are the most worth having first; ``weight(size class)`` says what
+        a class counts for.
+        """
+        rates = {config: at for config, at in self.rates.items() if usable(config)}
+        return iter(GreedyOrder(rates, weight)) if rates else iter(())
+
+
+def is_square(stem: str, size: str) -> bool:
+    """Whether C is square in a class of products, and no batch."""
+    m, n, *_ = tuned_at(stem, size)[-1]
+    return m == n and not is_batch(size)
+
+
+def multiplications(stem: str, size: str) -> int:
+    """m n k of a class of products, of all matrices of a batch."""
+    return prod(tuned_at(stem, size)[-1])
+
+
+def class_weight(stem: str, size: str) -> float:
+    """What a class counts for in the choice of few Configs."""
+    extents = tuned_at(stem, size)[-1]
+    is_cube = FAMILIES[stem].is_product and len(extents) == 3 and len(set(extents)) == 1
+    return SQUARE if is_cube else 1.0
+
+
+@lru_cache(maxsize=1 << 8)
+def products(stems: tuple[str, ...], dtype: str, layout: str, device: Device) -> Portfolio:
+    """The Configs of products by these families; at least one, if `device` can run any."""
+    rates: dict[Any, dict[str, float]] = {}
+    for stem in stems:
+        rates.update(rates_of(stem, dtype, layout, device))
+    if any(not is_batch(size) for at in rates.values() for size in at):
+        return Portfolio(rates)
+    others = _unrated(stems, dtype, layout, device) or _computed(stems, dtype, layout, device)
+    return Portfolio({**others, **rates}, COMPUTED)
+
+
+def rates_of(stem: str, dtype: str, layout: str, device: Device) -> dict[Any, dict[str, float]]:
+    """What the Configs of a family reached, by the files; of those without a rate none."""
+    rates: dict[Any, dict[str, float]] = {}
+    for size in sizes_of(stem):
+        filed = tuned_files.of_class(stem, dtype, layout, size, device)
+        if filed and filed.tflops:
+            rates.setdefault(filed.config, {}).update({**filed.elsewhere, size: filed.tflops})
+    return rates
+
+
+def _unrated(stems: tuple[str, ...], dtype: str, layout: str, device: Device) -> dict[Any, dict[str, float]]:
+    """What files name without a rate."""
+    classes = ((stem, size) for stem in stems for size in sizes_of(stem))
+    filed = (tuned_files.of_class(stem, dtype, layout, size, device) for stem, size in classes)
+    return {found.config: {} for found in filed if found and not found.tflops}
+
+
+def _computed(stems: tuple[str, ...], dtype: str, layout: str, device: Device) -> dict[Any, dict[str, float]]:
+    """What is best by the model, of all families that the device runs."""
+    rates: dict[Any, dict[str, float]] = {}
+    for stem in stems:
+        if FAMILIES[stem].runs_on(device):
+            with suppress(BackendUnavailable):
+                rates.update(best_by_model(stem, dtype, layout, device).rates)
+    return rates
+
+
+@lru_cache(maxsize=1 << 8)
+def best_by_model(stem: str, dtype: str, layout: str, device: Device) -> Portfolio:
+    """The few of the quick space that should serve all classes of a family best, and not spill.
+
+    Raises
+    ------
+    BackendUnavailable
+        Where `device` can run none.
+    """
+    configs, sizes = list(_quick_configs(stem, dtype, layout, device)), sizes_of(stem)
+    if not configs:
+        raise BackendUnavailable(f"{stem}: no Config can run on {device.name} ({device.arch})")
+    slack = [config for config in configs if has_register_slack(config, device)]
+    configs = slack or configs
+    table = scores(configs, [tuned_at(stem, size)[-1] for size in sizes], device)
+    rates = {
+        config: dict(zip(sizes, row.tolist(), strict=True))
+        for config, row in zip(configs, table, strict=True)
+        if row.any()
+    }
+    order = GreedyOrder(
+        rates or {configs[0]: dict.fromkeys(sizes, 1.0)}, lambda size: class_weight(stem, size)
+    )
+    most = MOST_COMPUTED if FAMILIES[stem].is_product else MOST_LEAVES
+    return Portfolio({config: rates.get(config, {}) for config in islice(order, most)})
+
+
+def _quick_configs(stem: str, dtype: str, layout: str, device: Device) -> Iterator[Any]:
+    for parameters in quick_points(stem, DTYPES[dtype], layout, device):
+        try:
+            config = FAMILIES[stem].config(dtype, layout, parameters)
+            check_device(config, device)
+        except ConfigError:
+            continue
+        yield config
+
+
+@lru_cache(maxsize=1 << 8)
+def fused_trsm(stem: str, dtype: str, layout: str, device: Device) -> Portfolio:
+    """The Configs of a family of products with which files solve by a T of this layout, one of `T_LAYOUTS`;
+    none where nothing was tuned.
+    """
+    rates: dict[Any, dict[str, float]] = {}
+    for point in TRSM_POINTS:
+        filed = tuned_files.of_class(FUSED_STEMS[stem], dtype, layout, point, device)
+        if filed:
+            rates.setdefault(filed.config, {})[point] = filed.tflops or 1.0
+    return Portfolio(rates)
+
+
+def forget() -> None:
+    """Forget what was read of the files of tuned values."""
+    products.cache_clear()
+    fused_trsm.cache_clear()

@@ -1,0 +1,123 @@
+"""Which Configs of all that were timed are kept: few, that serve all size classes well.
+
+A size class seldom needs the Config that was fastest there. The next Config that is kept is the one that
+gains most (`dispatch.greedy`), over all dtypes and layouts of an architecture at once, until there are as
+many as kernels can be built ahead for.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from math import prod
+from typing import Any, NamedTuple
+
+from ..database import FAMILIES, FUSED_TRSM, TUNED
+from ..dispatch.greedy import GreedyOrder
+from ..dispatch.portfolio import class_weight
+from .results import Record, candidate_of, sound
+
+__all__ = ["BUDGETS", "Cell", "chosen", "greedy", "reduced"]
+
+#: Configs that are kept of a dtype and layout, on average: of products, fused TRSMs, leaves of TRSM and TRMM.
+BUDGETS = {"gemm": 9.0, "trsm_fused": 2.75, "leaf": 2.5}
+#: What a layout counts for. A and B column-major are most common, and those of NumPy's order are, too.
+WEIGHTS = {"nn": 2.0}
+
+Rates = Mapping[Any, Mapping[Any, float]]
+
+
+class Cell(NamedTuple):
+    """What shares no Config with others: a routine ('gemm', 'trsm_fused', 'trsm', 'trmm'), dtype, layout."""
+
+    routine: str
+    dtype: str
+    layout: str
+
+
+def greedy(cells: Mapping[Any, Rates], budget: int, weight: Callable = lambda cell: 1.0) -> dict:
+    """The candidates that are kept of each cell, in the order in which they were chosen.
+
+    Parameters
+    ----------
+    cells : mapping
+        Cell -> candidate -> class -> rate.
+    budget : int
+        Candidates of all cells together; each cell has at least one.
+    weight : callable, optional
+        ``weight(cell)``: what the mean logarithm of a cell's rates counts for.
+
+    Returns
+    -------
+    dict of list
+    """
+    orders = {cell: GreedyOrder(rates, _weight(cell)) for cell, rates in cells.items() if rates}
+    kept = {cell: [next(order)] for cell, order in orders.items()}
+    gains = {cell: weight(cell) * order.gain for cell, order in orders.items()}
+    for _ in range(budget - len(kept)):
+        best = max(gains, key=gains.__getitem__, default=None)
+        if best is None or gains[best] <= 0:
+            break
+        kept[best].append(next(orders[best]))
+        gains[best] = weight(best) * orders[best].gain
+    return kept
+
+
+def _weight(cell: Cell) -> Callable[[tuple[str, str]], float]:
+    """What the classes of a cell count for, (device, size class)."""
+    stem = next((stem for stem in FAMILIES if FAMILIES[stem].routine == cell.routine), None)
+    return lambda at: class_weight(stem, at[1]) if stem else 1.0
+
+
+def chosen(records: Iterable[Record]) -> set[tuple]:
+    """The candidates that an architecture keeps, as `results.candidate_of` names them, by all that was timed
+    on its devices.
+    """
+    cells = _rates(sound(records))
+    kept: set[tuple] = set()
+    for kind, budget in BUDGETS.items():
+        of_kind = {cell: rates for cell, rates in cells.items() if _kind(cell) == kind}
+        found = greedy(of_kind, round(budget * len(of_kind)), lambda cell: WEIGHTS.get(cell.layout, 1.0))
+        kept.update(candidate for order in found.values() for candidate in order)
+    return kept
+
+
+def reduced(records: Iterable[Record], kept: set[tuple]) -> list[Record]:
+    """`records` without the times of candidates that are not `kept`; those of algorithms stay."""
+    return [r for r in records if r.algorithm or r.kernel is None or candidate_of(*r.kernel) in kept]
+
+
+def _kind(cell: Cell) -> str:
+    return "leaf" if cell.routine in ("trsm", "trmm") else cell.routine
+
+
+def _cell(record: Record) -> Cell:
+    routine = "trsm_fused" if record.stem in FUSED_TRSM else TUNED[record.stem].routine
+    return Cell(routine, record.dtype, record.layout)
+
+
+def _rates(records: Iterable[Record]) -> dict[Cell, Rates]:
+    """Cell -> candidate -> (device, class) -> rate; of a class with several extents the geometric mean, where
+    a candidate was timed at all of them.
+    """
+    rates: dict = defaultdict(lambda: defaultdict(lambda: defaultdict(dict)))
+    for record in records:
+        if record.stem in FAMILIES or record.stem in FUSED_TRSM:
+            kernel = candidate_of(record.stem, record.dtype, record.layout, record.parameters)
+            rates[_cell(record)][kernel][record.device, record.size][record.extents] = 1 / record.seconds
+    return {cell: _of_classes(found) for cell, found in rates.items()}
+
+
+def _of_classes(found: Mapping[Any, Mapping[Any, Mapping[tuple, float]]]) -> Rates:
+    extents: dict[Any, set[tuple]] = defaultdict(set)
+    for at in found.values():
+        for size, of_extents in at.items():
+            extents[size] |= set(of_extents)
+    return {
+        kernel: {
+            size: prod(of_extents.values()) ** (1 / len(of_extents))
+            for size, of_extents in at.items()
+            if len(of_extents) == len(extents[size])
+        }
+        for kernel, at in found.items()
+    }
