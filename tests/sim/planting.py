@@ -45,6 +45,10 @@ SHARED = (
     "factor.leaf_config",
     "factor.inverse_root",
     "factor.triangle_copy",
+    "level2.config",
+    "level2.sums",
+    "level2.gemv_config",
+    "level2.gemv_terms",
 )
 
 

@@ -44,7 +44,7 @@ def check(
     a = np.where(kept, a, NAN).astype(dtype.name)
     if bits & gemv.UNIT:
         diagonal = ..., *np.diag_indices(min(outputs, terms))
-        meant[diagonal], a[diagonal] = 1, NAN
+        meant[diagonal], a[diagonal] = 1, a[diagonal] * NAN  # both parts
     conj = meant.conj() if bits & gemv.CONJ_A else meant
     alpha = 2 - 1j if dtype.is_complex else 2
     expected = alpha * np.einsum("zij,zj->zi", conj, x.conj() if bits & gemv.CONJ_X else x) + beta * y
@@ -89,8 +89,8 @@ def stepped(x: np.ndarray, inc: int) -> np.ndarray:
 @pytest.mark.parametrize("letter", DTYPES)
 def test_every_triangle_and_flag(letter, form):
     flags = (0, gemv.CONJ_A | gemv.CONJ_X, gemv.UNIT) if letter in "cz" else (0, gemv.UNIT)
-    for which, bits in product((gemv.ALL, gemv.BEFORE, gemv.AFTER), flags):
-        check(letter, form, 44, 44, which, bits if which else bits & ~gemv.UNIT, slices=2)
+    for which, bits in product((gemv.BEFORE, gemv.AFTER), flags):
+        check(letter, form, 36, 36, which, bits, slices=2)
 
 
 @pytest.mark.parametrize("form", "nt")

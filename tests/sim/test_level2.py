@@ -59,10 +59,10 @@ def vector(x: np.ndarray, step: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("trans", "NTC")
-@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("letter", "dc")
 def test_gemv(letter, trans):
     rng, dtype = np.random.default_rng(1), DTYPES[letter]
-    for order, (rows, cols) in product("FC", ((36, 20), (13, 7), (1, 9), (9, 1))):
+    for order, (rows, cols) in product("FC", ((36, 20), (1, 9), (9, 1))):
         a = integers(rng, (rows, cols), dtype)
         op = {"N": a, "T": a.T, "C": a.conj().T}[trans]
         x, y = integers(rng, op.shape[1], dtype), integers(rng, op.shape[0], dtype)
@@ -76,12 +76,10 @@ def test_gemv(letter, trans):
 
 
 @pytest.mark.parametrize("lower", [False, True])
-@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("letter", "sz")
 def test_symv_and_hemv(letter, lower):
     rng, dtype = np.random.default_rng(2), DTYPES[letter]
-    for order, n, name in product("FC", (1, 40, 150), ("symv", "hemv")):
-        if n == 150 and (order, name) not in (("F", "symv"), ("C", "hemv")):
-            continue
+    for order, n, name in product("FC", (40,), ("symv", "hemv")):
         a, x, y = (integers(rng, shape, dtype) for shape in ((n, n), n, n))
         hermitian = name == "hemv" and dtype.is_complex
         expected = symmetric_of(a, lower, hermitian) @ x + 2 * y
@@ -94,10 +92,9 @@ def test_symv_and_hemv(letter, lower):
         assert np.array_equal(result, expected)
 
 
-@pytest.mark.parametrize("lower, unit, trans", list(product((False, True), (False, True), "NTC")))
-@pytest.mark.parametrize("letter", "dc")
-def test_trmv_and_trsv(letter, lower, unit, trans):
-    rng, dtype, n = np.random.default_rng(3), DTYPES[letter], 41
+@pytest.mark.parametrize("lower, unit, trans", list(product((False, True), (False, True), "NC")))
+def test_trmv(lower, unit, trans):
+    rng, dtype, n = np.random.default_rng(3), DTYPES["z"], 41
     a, x = integers(rng, (n, n), dtype, 1), integers(rng, n, dtype)
     np.fill_diagonal(a, -1)
     meant = np.tril(a) if lower else np.triu(a)
@@ -117,10 +114,10 @@ def test_trmv_and_trsv(letter, lower, unit, trans):
         assert np.array_equal(inside, result)
 
 
-@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("letter", "sz")
 def test_ger(letter):
     rng, dtype = np.random.default_rng(4), DTYPES[letter]
-    for order, conj, (m, n) in product("FC", (False, True), ((36, 12), (35, 9), (1, 1))):
+    for order, conj, (m, n) in product("FC", (False, True), ((36, 12), (1, 1))):
         x, y, a = integers(rng, m, dtype), integers(rng, n, dtype), integers(rng, (m, n), dtype)
         alpha = 2 - 1j if dtype.is_complex else 2
         product_ = alpha * np.outer(x, y.conj() if conj else y)
@@ -132,11 +129,11 @@ def test_ger(letter):
 
 @pytest.mark.parametrize("lower", [False, True])
 @pytest.mark.parametrize("which", ["syr", "her", "syr2", "her2"])
-@pytest.mark.parametrize("letter", "sz")
+@pytest.mark.parametrize("letter", "dc")
 def test_rank_1_and_2(letter, which, lower):
     rng, dtype = np.random.default_rng(5), DTYPES[letter]
     hermitian = which.startswith("her") and dtype.is_complex
-    for order, n in product("FC", (1, 36, 35)):
+    for order, n in (("F", 35), ("C", 36)):
         x, y, a = (integers(rng, shape, dtype) for shape in (n, n, (n, n)))
         vectors = (x, y) if which.endswith("2") else (x,)
         alpha = 3 if which == "her" or not dtype.is_complex else 3 - 1j
@@ -156,9 +153,8 @@ def test_rank_1_and_2(letter, which, lower):
         assert np.array_equal(new, np.where(kept, full, 0))
 
 
-@pytest.mark.parametrize("letter", "sz")
-def test_batches(letter):
-    rng, dtype = np.random.default_rng(6), DTYPES[letter]
+def test_batches():
+    rng, dtype = np.random.default_rng(6), DTYPES["d"]
     a, x = integers(rng, (3, 20, 20), dtype), integers(rng, (3, 20), dtype)
     assert np.array_equal(pyblasgpu.gemv(a, x), np.einsum("zij,zj->zi", a, x))
     assert np.array_equal(pyblasgpu.gemv(a, x[0]), np.einsum("zij,j->zi", a, x[0]))

@@ -1,0 +1,129 @@
+"""Defects planted in the kernels of level 2, one at a time: the checks of the kernels must catch every one."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyblasgpu.kernels.level2 import gemv as plain_gemv
+from pyblasgpu.kernels.level2 import ger as plain_ger
+from pyblasgpu.kernels.level2 import symv as plain_symv
+
+from . import test_gemv, test_ger, test_symv
+from .kernel_checks import Check, one_each
+from .planting import assert_caught, parameters
+
+
+@one_each
+def gemv(form="n", letter="d", outputs=36, terms=20, **options) -> Check:
+    """A product by `gemv_n` or `gemv_t`."""
+
+    def run(module):
+        test_gemv.check(letter, form, outputs, terms, kernels=module, **options)
+
+    return Check(f"gemv_{form}", run)
+
+
+@one_each
+def symv(letter="d", n=66, bits=0, **options) -> Check:
+    """A product by `symv`."""
+
+    def run(module):
+        test_symv.check(letter, n, bits, kernels=module, **options)
+
+    return Check("symv", run)
+
+
+@one_each
+def symv_sum(**options) -> Check:
+    """The sums of `symv`."""
+
+    def run(module):
+        test_symv.check(sums=module, **options)
+
+    return Check("symv_sum", run)
+
+
+@one_each
+def ger(letter="d", m=20, n=9, bits=0, **options) -> Check:
+    """An update by `ger`."""
+
+    def run(module):
+        test_ger.check(letter, m, n, bits, kernels=module, **options)
+
+    return Check("ger", run)
+
+
+SLICED, BEFORE = gemv(slices=2, terms=40), gemv(outputs=36, terms=36, which=plain_gemv.BEFORE)
+AFTER, TRANSPOSED = gemv(outputs=36, terms=36, which=plain_gemv.AFTER), gemv("t")
+UNIT = gemv(outputs=36, terms=36, which=plain_gemv.BEFORE, bits=plain_gemv.UNIT)
+COMPLEX_UNIT = gemv(letter="z", outputs=36, terms=36, which=plain_gemv.BEFORE, bits=plain_gemv.UNIT)
+CONJ = gemv(letter="z", bits=plain_gemv.CONJ_A)
+UPPER, HERMITIAN = symv(bits=plain_symv.UPPER), symv("z", bits=plain_symv.HERMITIAN)
+LOWER, REAL = (
+    ger(m=20, n=20, bits=plain_ger.LOWER),
+    ger("z", 20, 20, plain_ger.HERMITIAN | plain_ger.UPPER | plain_ger.CONJ_COL),
+)
+#: module, text, what is planted in its place, the check that sees it
+DEFECTS = [
+    ("level2.sums", "def add(sums, t):\n        cuda.syncthreads()", "def add(sums, t):", gemv()),
+    ("level2.sums", "sums[at + half * LEAD]\n            cuda.syncthreads()", "sums[at + half * LEAD]", gemv("t")),
+    ("level2.sums", "u < left)", "True)", SLICED),
+    ("level2.sums", "left - UNROLL", "left - 1", SLICED),
+    ("level2.sums", "part, reads)", "part, True)", gemv(beta=0)),
+    ("level2.sums", "alpha * re - alpha_i * im +", "alpha * re + alpha_i * im +", gemv(letter="z")),
+    ("level2.gemv_terms", "(o + more_o < outputs) & (k + more_k < end)\n        for part in range(0",
+     "(k + more_k < end)\n        for part in range(0", gemv()),
+    ("level2.gemv_terms", "(o + more_o < outputs) & (k + more_k < end)\n        for part in range(0",
+     "(o + more_o < outputs)\n        for part in range(0", gemv(terms=21)),
+    ("level2.gemv_terms", "ok & (inside >= first)", "ok", BEFORE),
+    ("level2.gemv_terms", "ok & (inside >= first)", "ok & (inside >= 0)", COMPLEX_UNIT),
+    ("level2.gemv_terms", "(first == 1), real(1)", "(first == 1), real(0)", UNIT),
+    ("level2.gemv_terms", "k + more < end)", "True)", gemv(terms=21)),
+    ("level2.gemv_terms", "sign_a * a[", "a[", CONJ),
+    ("level2.gemv_terms", "sign_x * x[", "x[", gemv(letter="z", bits=plain_gemv.CONJ_X)),
+    ("level2.gemv_terms", "return k - o if which == AFTER_ else o - k", "return o - k", AFTER),
+    ("level2.gemv_terms", "begin = stop", "begin = border", AFTER),
+    ("level2.gemv_terms", "end = border", "end = stop", BEFORE),
+    ("level2.gemv_terms", "first + STEP)", "first + STEP + 1)", gemv()),
+    ("level2.gemv_terms", "border = stop", "pass", gemv(outputs=36, terms=36, which=plain_gemv.BEFORE, slices=2)),
+    ("level2.gemv", "take_ticket(flags, ticket) == slices - 1", "take_ticket(flags, ticket) == 0", SLICED),
+    ("level2.gemv", "store_relaxed(flags, ticket, int32(0))", "pass", SLICED),
+    ("level2.gemv", "True)\n        cuda.syncthreads()\n        if t == 0", "True)\n        if t == 0", SLICED),
+    ("level2.gemv", "else 0)\n        cuda.syncthreads()", "else 0)", SLICED),
+    ("level2.gemv", "batch * tiles + tile", "tile", gemv(slices=2, terms=40, batch=2)),
+    ("level2.gemv", "batch * slices * ldw", "batch * ldw", gemv(slices=2, terms=40, batch=2)),
+    ("level2.gemv", "r * int64(incx)", "r", gemv(inc=(2, 1))),
+    ("level2.gemv", "o * incy * PARTS", "o * PARTS", gemv(inc=(1, 2))),
+    ("level2.gemv", "if BY_OUTPUT else (t // DIM_R, t % DIM_R)", "if BY_OUTPUT else (t % DIM_O, t // DIM_R)", TRANSPOSED),
+    ("level2.symv", "sync_warp()\n        u, line", "u, line", symv()),
+    ("level2.symv", "= total\n        sync_warp()", "= total", symv()),
+    ("level2.symv", "(line == 0) & (u < cols))\n        sync_warp()", "(line == 0) & (u < cols))", symv()),
+    ("level2.symv", "(line == 0) & (u < cols)", "line == 0", symv(vectors=False, n=65)),
+    ("level2.symv", "ok = (row < rows) & (u < cols) & (", "ok = (row < rows) & (", symv(vectors=False, n=65, bits=plain_symv.UPPER)),
+    ("level2.symv", "(lane * VEC + g * STEP < rows) & (u < cols)", "u < cols", symv()),
+    ("level2.symv", "below <= 0 if upper else below >= 0)\n        for", "True)\n        for", symv()),
+    ("level2.symv", "(below < 0 if upper else below > 0)", "(below <= 0 if upper else below >= 0)", symv()),
+    ("level2.symv", "(below == 0) & hermitian", "False", HERMITIAN),
+    ("level2.symv", "mirror = -sign if hermitian else sign", "mirror = sign", HERMITIAN),
+    ("level2.symv", "(strips - 1 - p) * BLK", "p * BLK", UPPER),
+    ("level2.symv", "begin <= p and p < begin + tiles", "True", symv(n=130)),
+    ("level2.symv", "cuda.syncthreads()\n        keep(0", "keep(0", symv()),
+    ("level2.symv", "int64(p + 1) * ldw", "int64(p) * ldw", symv()),
+    ("level2.symv_sum", "slots - 2 - tile", "tile", symv_sum(bits=plain_symv.UPPER, n=130, tiles=2)),
+    ("level2.symv_sum", "q + 1 - of_rows", "q - of_rows", symv_sum()),
+    ("level2.symv_sum", "min(end, of_rows)", "end", symv_sum()),
+    ("level2.ger", "& reads\n        for", "\n        for", ger(m=20, n=20, bits=plain_ger.LOWER | plain_ger.OVERWRITE)),
+    ("level2.ger", "(col < cols) & reads)", "(col < cols))", ger(bits=plain_ger.OVERWRITE)),
+    ("level2.ger", "v * VEC * PARTS + part, (row < rows) & (col < cols))", "v * VEC * PARTS + part, col < cols)", ger()),
+    ("level2.ger", "(below <= 0 if upper else below >= 0)", "True", LOWER),
+    ("level2.ger", "hermitian & (row + shift == col)", "False", REAL),
+    ("level2.ger", "row0 + BLK_M > col0 if upper else row0 < col0 + BLK_N", "False", LOWER),
+    ("level2.ger", "y_rows, x_cols, incy, incx", "x_rows, y_cols, incx, incy", ger(bits=plain_ger.RANK_2)),
+    ("level2.ger", "sign * right[", "right[", REAL),
+    ("level2.ger", "left[i * PARTS + 1] *= sign", "pass", ger("z", bits=plain_ger.CONJ_ROW)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("module", "before", "after", "check"), parameters(DEFECTS))
+def test_a_planted_defect_is_caught(module, before, after, check, monkeypatch):
+    assert_caught(module, before, after, check, monkeypatch)

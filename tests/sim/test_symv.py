@@ -1,0 +1,76 @@
+"""`symv` with small tiles, and `symv_sum`: every triangle and flag, exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pyblasgpu.kernels.level2 import symv, symv_sum
+from pyblasgpu.testing.reference import integers
+from pyblasgpu.types import DTYPES
+
+from .launching import run, strides
+from .test_gemv import laid, stepped
+
+NAN = float("nan")
+
+
+def check(
+    letter="d", n=140, bits=0, tiles=1, incx=1, incy=1, batch=1, beta=-1, vectors=True, kernels=symv,
+    sums=symv_sum, **changes,
+):  # fmt: skip
+    """Integers, NaN in the other triangle and beside vectors; compare with ``==``."""
+    dtype, rng = DTYPES[letter], np.random.default_rng(n + bits)
+    small = kernels.Symv(letter, **{"WARPS": 2, "THR_M": 4 if letter == "s" else 2, "THR_N": 4, **changes})
+    small = small if vectors else small.with_alignment(1)
+    a, x, y = (integers(rng, (batch, *shape), dtype) for shape in ((n, n), (n,), (n,)))
+    kept = np.tri(n, dtype=bool)
+    kept = kept.T if bits & symv.UPPER else kept
+    half, diagonal = np.where(kept & ~np.eye(n, dtype=bool), a, 0), a * np.eye(n)
+    hermitian = bool(bits & symv.HERMITIAN)
+    full = (
+        half
+        + (half.conj() if hermitian else half).swapaxes(1, 2)
+        + (diagonal.real if hermitian else diagonal)
+    )
+    if hermitian:
+        a.imag[:, *np.diag_indices(n)] = NAN
+    a = laid(np.where(kept, a, NAN).astype(dtype.name), "n", 1, small)
+    alpha = 2 - 1j if dtype.is_complex else 2
+    expected = alpha * np.einsum("zij,zj->zi", full.conj() if bits & symv.CONJ_A else full, x) + beta * y
+    if beta == 0:
+        y = np.full_like(y, NAN)
+    x, y = stepped(x, incx), stepped(y, incy)
+    slots = np.full((batch, small.strips(n) + 1, n + 1), NAN, dtype.name)
+    steps = (*strides(a)[1:], strides(x)[1], n + 1, strides(a)[0], strides(x)[0], strides(slots)[0])
+    run(kernels.source(small), small.grid(n, tiles), (a, x, slots), (n, tiles, bits, *steps), (), batch)
+    add = sums.SymvSum(letter, DIM_O=16, DIM_R=4)
+    facts = n, small.BLK, tiles, slots.shape[1], int(bool(bits & symv.UPPER))
+    steps = n + 1, strides(y)[1], strides(slots)[0], strides(y)[0]
+    run(sums.source(add), add.grid(n), (slots, y), (*facts, *steps), (alpha, beta), batch)
+    assert np.array_equal(y, expected.astype(dtype.name))
+
+
+@pytest.mark.parametrize("upper", [0, symv.UPPER])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_every_triangle_and_flag(letter, upper):
+    check(letter, 132 if letter in "sd" else 68, upper, 2, incx=2, incy=-1)
+    if letter in "cz":
+        check(letter, 68, upper | symv.HERMITIAN | (symv.CONJ_A if letter == "c" else 0), beta=0)
+
+
+@pytest.mark.parametrize("n", [1, 64, 65])
+def test_edges(n):
+    for upper in (0, symv.UPPER):
+        check("d", n, upper, 3, vectors=False)
+
+
+def test_a_batch():
+    check("s", 40, batch=2)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"WARPS": 1, "THR_N": 16}, {"WARPS": 4, "THR_N": 2}, {"THR_M": 4, "THR_N": 1}]
+)
+def test_other_shapes(changes):
+    check("d", 130, vectors=False, **changes)
