@@ -10,7 +10,9 @@ import pytest
 import pyblasgpu
 from pyblasgpu import blas
 from pyblasgpu.database import FIXED
+from pyblasgpu.testing.error_bounds import gemm_error
 from pyblasgpu.testing.reference import integers
+from pyblasgpu.testing.reference import reals as random_reals
 from pyblasgpu.types import DTYPES
 
 from .running import cupy
@@ -147,6 +149,24 @@ def test_same_bits(letter, operation):
     exact = x.get().astype("complex128")
     if operation == "nrm2":
         np.testing.assert_allclose(float(first), np.linalg.norm(exact), rtol=1e-5)
+
+
+@pytest.mark.parametrize("n", [1000, 4_000_003])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_errors_stay_below_their_bounds(letter, n, record_property):
+    dtype, rng = DTYPES[letter], np.random.default_rng(n)
+    x, y = random_reals(rng, (n,), dtype), random_reals(rng, (n,), dtype)
+    on_device = cupy.asarray(x), cupy.asarray(y)
+    found = pyblasgpu.dot(*on_device).get()
+    errors = {"dot": gemm_error(1, x[None], y[:, None], 0, None, found[None, None])}
+    wide = x.astype("clongdouble" if dtype.is_complex else "longdouble")
+    exact = {"nrm2": np.sqrt((abs(wide) ** 2).sum()), "asum": abs(wide.real).sum() + abs(wide.imag).sum()}
+    for name, terms in (("nrm2", n / 2 + 3), ("asum", n)):
+        error = abs(getattr(pyblasgpu, name)(on_device[0]).get() - exact[name]) / exact[name]
+        errors[name] = float(error / (terms * dtype.unit_roundoff * dtype.reals_per_element))
+        assert error < 64 * dtype.unit_roundoff
+    record_property("errors over bounds", errors)
+    assert max(errors.values()) <= 1, errors
 
 
 def test_results_of_devices_stay_there():
