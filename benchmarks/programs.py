@@ -1,8 +1,8 @@
 """Programs written for SciPy, with and without `pyblasgpu.patch_scipy`: seconds of the same calls.
 
-``python -m benchmarks.programs [--out DIR] [--backend cuda] [--quick]``. First the single calls over n, which
-show from which size on the GPU pays; then Gaussian process regression and kernel ridge regression, by
-scikit-learn where it is installed, and as the same calls of SciPy's. All arrays lie in host memory, and times
+``python -m benchmarks.programs [--out DIR] [--backend cuda] [--quick]``. First Gaussian process regression
+and kernel ridge regression, by scikit-learn where it is installed, and as the same calls of SciPy's; then
+single calls over n, which show from which size on the GPU pays. All arrays lie in host memory, and times
 include the copies. Times are medians, with and without the patch in turn.
 """
 
@@ -146,29 +146,34 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="a folder for programs.json")
     parser.add_argument("--backend", help="where the patch sends calls, by default the GPU")
     parser.add_argument("--quick", action="store_true", help="small sizes alone")
+    parser.add_argument("--seconds", type=float, default=120, help="after which nothing more is begun")
     options = parser.parse_args()
     results: dict[str, dict[str, Any]] = {}
+    end = time.monotonic() + options.seconds
+    device = described(options.backend)
     print(f"{'milliseconds':34}{'n':>6}{'SciPy':>10}{'patched':>10}{'ratio':>7}{'differs':>10}")
 
     def measure(name: str, n: int, call: Call, rounds: int) -> float:
+        if time.monotonic() > end:
+            return float("inf")
         found = results.setdefault(name, {})[str(n)] = compare(call, options.backend, rounds)
         report(name, n, found)
+        if options.out:
+            options.out.mkdir(parents=True, exist_ok=True)
+            text = json.dumps({**device, "seconds": results}, indent=1)
+            (options.out / "programs.json").write_text(text + "\n")
         return found["scipy"]
 
     slow: set[str] = set()
-    for n in SIZES[:2] if options.quick else SIZES:
-        for name, call in single_calls(n):
-            if name not in slow and measure(name, n, call, 3) > SECONDS:
-                slow.add(name)
     for n in POINTS[:1] if options.quick else POINTS:
         rounds = 1 if n > POINTS[1] else 2
         measure("Gaussian process by SciPy's calls", n, gaussian_process(n), rounds)
         for name, call in sklearns(n):
             measure(name, n, call, rounds)
-    if options.out:
-        options.out.mkdir(parents=True, exist_ok=True)
-        document = {**described(options.backend), "seconds": results}
-        (options.out / "programs.json").write_text(json.dumps(document, indent=1) + "\n")
+    for n in SIZES[:2] if options.quick else SIZES:
+        for name, call in single_calls(n):
+            if name not in slow and measure(name, n, call, 3) > SECONDS:
+                slow.add(name)
     return 0
 
 

@@ -16,6 +16,10 @@ from pyblasgpu.errors import BackendUnavailable
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 #: What each prints at its end where there is a GPU, and where there is none.
 LAST_LINE = {
+    "gaussian_process": ("a Gaussian process of 400 points", "a Gaussian process of 400 points"),
+    "whitening": ("whitened 20000 samples", "whitened 20000 samples"),
+    "kalman_update": ("updated 200 filters", "updated 200 filters"),
+    "batched_solves": ("solved 1000 systems", "solved 1000 systems"),
     "cupy_views": ("products of views", "products of views"),
     "torch_stream": ("solved 500 x 500 in place", "solved 500 x 500 in place"),
     "plan_in_graph": ("a graph of two plans was replayed", "skipped: a plan needs a GPU"),
@@ -24,7 +28,7 @@ LAST_LINE = {
     "write_a_kernel": ("dgmm of 45 x 13 in the simulator", "dgmm of 45 x 13 in the simulator"),
 }
 #: The library without which an example has one line to say.
-LIBRARY = {"torch_stream": "PyTorch", "plan_in_graph": "CuPy"}
+LIBRARY = {"torch_stream": "PyTorch", "whitening": "PyTorch", "plan_in_graph": "CuPy"}
 
 
 def has_gpu() -> bool:
