@@ -7,7 +7,9 @@ arrays without dimensions, which are there when the stream is: ``float`` or ``in
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from ..arguments import Array, Flag, Number, enabled, number
 from ..types import DTYPES, Dtype
 from . import blas_level1_docs as docs
 from .blas_functions import dressed
+from .blas_scipy import NOT_SCIPYS, by_scipy
 from .blas_vectors import Given, as_vector, clear_of, parts_of, target_of
 from .vector_calls import map_vectors, reduce_vectors
 from .vector_pairs import pair_vectors
@@ -69,6 +72,22 @@ __all__ = [
 _REAL = {"s": "s", "d": "d", "c": "s", "z": "d"}
 
 
+def _or_scipys(function: Callable[..., Any], written: str, factor: str = "") -> Callable[..., Any]:
+    """`function`, but SciPy's for NumPy arrays that it can take as they are; see `by_scipy`."""
+    names = tuple(inspect.signature(function).parameters)
+
+    @wraps(function)
+    def either(*arguments: Any, **options: Any) -> Any:
+        given = dict(zip(names, arguments, strict=False)) | options
+        if type(given.get("x")) is np.ndarray and len(given) == len(arguments) + len(options):
+            result = by_scipy(either, given, written, factor)
+            if result is not NOT_SCIPYS:
+                return result
+        return function(*arguments, **options)
+
+    return either
+
+
 def _make_axpy(dtype: Dtype) -> Callable[..., Any]:
     name = dtype.letter + "axpy"
 
@@ -84,7 +103,7 @@ def _make_axpy(dtype: Dtype) -> Callable[..., Any]:
     ) -> Array:
         return _write(name, "axpy", dtype, x, y, n, a, (offx, incx), (offy, incy))
 
-    return dressed(axpy, name, dtype, docs.axpy(name, dtype))
+    return _or_scipys(dressed(axpy, name, dtype, docs.axpy(name, dtype)), "y", "a")
 
 
 def _make_copy(dtype: Dtype) -> Callable[..., Any]:
@@ -95,7 +114,7 @@ def _make_copy(dtype: Dtype) -> Callable[..., Any]:
     ) -> Array:
         return _write(name, "copy", dtype, x, y, n, 1, (offx, incx), (offy, incy))
 
-    return dressed(copy, name, dtype, docs.copy(name, dtype))
+    return _or_scipys(dressed(copy, name, dtype, docs.copy(name, dtype)), "y")
 
 
 def _write(
@@ -128,7 +147,7 @@ def _make_scal(dtype: Dtype) -> Callable[..., Any]:
     def scal(a: Number, x: Array, n: int | None = None, offx: int = 0, incx: int = 1) -> Array:
         return _scale(name, dtype, number(a, dtype, name, "a"), x, n, offx, incx, True)
 
-    return dressed(scal, name, dtype, docs.scal(name, dtype, "number", ""))
+    return _or_scipys(dressed(scal, name, dtype, docs.scal(name, dtype, "number", "")), "x", "a")
 
 
 def _make_real_scal(dtype: Dtype) -> Callable[..., Any]:
@@ -163,7 +182,7 @@ def _make_swap(dtype: Dtype) -> Callable[..., Any]:
     ) -> tuple[Array, Array]:
         return _write_both(name, "swap", dtype, (x, y), n, (offx, incx), (offy, incy), (), (True, True))
 
-    return dressed(swap, name, dtype, docs.swap(name, dtype))
+    return _or_scipys(dressed(swap, name, dtype, docs.swap(name, dtype)), "xy")
 
 
 def _make_rot(dtype: Dtype) -> Callable[..., Any]:
@@ -244,7 +263,7 @@ def _make_dot(dtype: Dtype, suffix: str) -> Callable[..., Any]:
         given = {"x": Given(vectors[0], offx, incx), "y": Given(vectors[1], offy, incy)}
         return _reduce(name, "dot", dtype, given, n, suffix == "c")
 
-    return dressed(dot, name, dtype, docs.dot(name, dtype, suffix == "c"))
+    return _or_scipys(dressed(dot, name, dtype, docs.dot(name, dtype, suffix == "c")), "")
 
 
 def _make_reduction(dtype: Dtype, which: str) -> Callable[..., Any]:
@@ -256,7 +275,7 @@ def _make_reduction(dtype: Dtype, which: str) -> Callable[..., Any]:
         given = {"x": Given(as_vector(name, "x", x, dtype), offx, incx)}
         return _reduce(name, which, dtype, given, n, False)
 
-    return dressed(reduction, name, dtype, docs.reduction(which, name, dtype))
+    return _or_scipys(dressed(reduction, name, dtype, docs.reduction(which, name, dtype)), "")
 
 
 def _reduce(name: str, which: str, dtype: Dtype, given: dict[str, Given], n: Any, conj: bool) -> Any:

@@ -187,3 +187,17 @@ def test_banded_matrices_on_a_device_are_refused(kind):
     with pytest.raises(NotImplementedError, match="dgbmv: a is on a device"):
         blas.dgbmv(5, 5, 1, 1, 2.0, kind(a), kind(x))
     assert (blas.dgbmv(5, 5, 1, 1, 2.0, Array(a), Array(x)) == blas.dgbmv(5, 5, 1, 1, 2.0, a, x)).all()
+
+
+def test_what_scipy_computes_itself_is_called_as_python_calls():
+    """NumPy arrays of the dtype go to SciPy's function; wrong calls raise as for any function."""
+    x, y = np.arange(3.0), np.ones(3)
+    assert blas.daxpy(x, y) is y and blas.daxpy(y=y, x=x, a=2) is y and (y == 1 + 3 * x).all()
+    for call in (
+        lambda: blas.ddot(x),
+        lambda: blas.ddot(x, y, 3, 0, 1, 0, 1, 9),
+        lambda: blas.ddot(x, y, x=x),
+        lambda: blas.ddot(x, y, wrong=1),
+    ):
+        with pytest.raises(TypeError):
+            call()

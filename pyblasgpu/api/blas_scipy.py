@@ -1,0 +1,63 @@
+"""SciPy's own functions for NumPy vectors that need no cast: our checks take many times as long."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+__all__ = ["NOT_SCIPYS", "by_scipy"]
+
+#: What `by_scipy` returns where the call is not SciPy's to compute.
+NOT_SCIPYS = object()
+
+_ON_CPU = (None, "", "auto", "cpu")
+_INTEGER, _REAL, _COMPLEX = (int,), (int, float), (int, float, complex)
+
+
+def by_scipy(function: Callable[..., Any], given: dict[str, Any], written: str, factor: str) -> Any:
+    """What SciPy's function of the same name returns, of NumPy vectors of its dtype; else `NOT_SCIPYS`.
+
+    Parameters
+    ----------
+    function : callable
+        Ours.
+    given : dict
+        The arguments: x, maybe y, the factor and integers.
+    written : str
+        The arrays that may be written, a letter each.
+    factor : str
+        The argument that is a number, complex only of complex routines; '' for none.
+    """
+    dtype = vars(function)["dtype"]
+    if os.environ.get("PYBLASGPU_BACKEND") not in _ON_CPU:
+        return NOT_SCIPYS
+    for argument, array in ((name, given[name]) for name in "xy" if name in given):
+        if type(array) is not np.ndarray or array.dtype is not dtype or array.ndim != 1:
+            return NOT_SCIPYS
+        if argument in written and not array.flags.writeable:
+            return NOT_SCIPYS
+    is_pair = "y" in given
+    if written and is_pair and np.may_share_memory(given["x"], given["y"]):
+        return NOT_SCIPYS
+    given = {argument: value for argument, value in given.items() if value is not None}
+    for argument, value in given.items():
+        kinds = _INTEGER if argument != factor else _COMPLEX if dtype.kind == "c" else _REAL
+        if argument not in "xy" and type(value) not in kinds:
+            return NOT_SCIPYS
+    if not is_pair and given.get("incx", 1) < 0:
+        return NOT_SCIPYS
+    try:
+        return _scipys(function.__name__)(**given)
+    except Exception:  # what SciPy refuses our checks refuse too, in words that name the argument
+        return NOT_SCIPYS
+
+
+@cache
+def _scipys(name: str) -> Callable[..., Any]:
+    function: Callable[..., Any] = getattr(import_module("scipy.linalg.blas"), name)
+    return function
