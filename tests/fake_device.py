@@ -14,7 +14,7 @@ import numpy as np
 
 from pyblasgpu.frontend import backend_status as host_backend
 from pyblasgpu.frontend import call as frontend_call
-from pyblasgpu.frontend import cpu
+from pyblasgpu.frontend import cpu, cpu_cholesky, cpu_lu
 from pyblasgpu.gpu import backend, context
 from pyblasgpu.gpu.device import known
 from pyblasgpu.operands import Operand
@@ -104,6 +104,38 @@ class Routines:
         elements(c)[...] = alpha * elements(a)
 
 
+#: Of routines of LAPACK: who computes them, and how many of their first operands are integers.
+FACTORS = {
+    "potrf": (cpu_cholesky, 1),
+    "potri": (cpu_cholesky, 1),
+    "potrs": (cpu_cholesky, 0),
+    "getrf": (cpu_lu, 2),
+    "getri": (cpu_lu, 2),
+    "getrs": (cpu_lu, 1),
+}
+
+
+def factor_launch_list(name):
+    """What `launch_list_of` gives for a routine of LAPACK: what computes at the addresses of the moment."""
+    module, count = FACTORS[name]
+
+    def prepare(*operands, **flags):
+        def run(bases, *_, stream):
+            placed = [operand._replace(pointer=base) for operand, base in zip(operands, bases, strict=True)]
+            held = [elements(operand) for operand in placed]
+            # an integer has the first four bytes of an element
+            integers = [np.ascontiguousarray(each).view(np.int32) for each in held[:count]]
+            first = [each[..., :1].copy() for each in integers]
+            getattr(module, name)(*first, *held[count:], **flags)
+            for each, whole, values in zip(held, integers, first, strict=False):
+                whole[..., :1] = values
+                each[...] = whole.view(each.dtype)
+
+        return SimpleNamespace(run=run, bound=lambda *_: lambda bases, stream: run(bases, stream=stream))
+
+    return prepare
+
+
 class HostMemory:
     """Stand-in of `pyblasgpu.gpu.memory` on the host: fresh memory is NaN."""
 
@@ -148,7 +180,8 @@ class Memory(HostMemory):
         super().to_device(address, array, stream)
 
     def to_host(self, array, address, stream):
-        assert array.flags.c_contiguous and address in self.held
+        # without staged arrays it is memory of the library's that is read
+        assert array.flags.c_contiguous and (address in self.held or not self.held)
         super().to_host(array, address, stream)
 
 
@@ -165,6 +198,9 @@ class Array:
 
     size = property(lambda self: self.host.size)
     device = None  # NumPy's functions take it
+
+    def get(self):
+        return self.host.copy()
 
     def copy(self):
         return Array(self.host.copy(), self.device_id)
@@ -212,7 +248,7 @@ def _of_host(name):
     )
 
 
-for _name in ("add", "sub", "mul", "truediv", "lt", "gt", "ne", "matmul"):
+for _name in ("add", "sub", "mul", "truediv", "mod", "neg", "lt", "gt", "ne", "matmul"):
     setattr(Array, f"__{_name}__", _of_host(f"__{_name}__"))
 Array.__bool__ = lambda self: bool(self.host)
 Array.__int__ = lambda self: int(self.host)
@@ -342,6 +378,8 @@ def install(monkeypatch) -> tuple[Routines, Memory]:
     monkeypatch.setattr(frontend_call, "routine", routines)
     for module in ("level3", "rank_k", "symmetric"):
         monkeypatch.setattr(f"pyblasgpu.api.{module}.launch_list_of", routines.launch_list)
+    for module in ("lapack_cholesky", "lapack_lu"):
+        monkeypatch.setattr(f"pyblasgpu.api.{module}.launch_list_of", factor_launch_list)
     without_contexts(monkeypatch)
     monkeypatch.setattr(backend, "require", lambda: None)
     monkeypatch.setattr(backend, "SIMULATED", False)

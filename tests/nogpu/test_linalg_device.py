@@ -1,0 +1,103 @@
+"""Factors and solves of device arrays: they stay there, and what was found is read and told."""
+
+from __future__ import annotations
+
+import fake_device
+import numpy as np
+import pytest
+import scipy.linalg
+
+from pyblasgpu import linalg
+
+put = fake_device.Array
+RNG = np.random.default_rng(11)
+GENERAL = RNG.standard_normal((2, 5, 5)) + 1j * RNG.standard_normal((2, 5, 5))
+DEFINITE = GENERAL @ GENERAL.conj().swapaxes(-1, -2) + 5 * np.eye(5)
+B = RNG.standard_normal((5, 3))
+
+
+def check(found, expected):
+    assert type(found) is put
+    assert found.dtype == expected.dtype
+    np.testing.assert_allclose(found.host, expected, 1e-10, 1e-10)
+
+
+@pytest.fixture(params=[0, ...], ids=["matrix", "stack"])
+def pick(request, fake):
+    return lambda stack: stack[request.param]
+
+
+@pytest.mark.parametrize("lower", [False, True])
+def test_cholesky(pick, lower):
+    a = pick(DEFINITE)
+    check(linalg.cholesky(put(a), lower), scipy.linalg.cholesky(a, lower))
+    pair = linalg.cho_factor(put(a), lower)
+    check(linalg.cho_solve(pair, put(B)), np.linalg.solve(a, B))
+    check(linalg.cho_solve(pair, put(B[:, 0])), np.linalg.solve(a, B[:, :1])[..., 0])
+    for function, options in ((linalg.solve, {}), (linalg.inv, {})):
+        right = () if function is linalg.inv else (put(B),)
+        expected = np.linalg.inv(a) if function is linalg.inv else np.linalg.solve(a, B)
+        check(function(put(a), *right, lower=lower, assume_a="pos", **options), expected)
+
+
+def test_lu(pick):
+    a = pick(GENERAL)
+    factors, pivots = linalg.lu_factor(put(a))
+    expected = scipy.linalg.lu_factor(a)
+    check(factors, expected[0])
+    check(pivots, expected[1])
+    for trans, matrix in ((0, a), (1, a.swapaxes(-1, -2)), (2, a.conj().swapaxes(-1, -2))):
+        check(linalg.lu_solve((factors, pivots), put(B), trans), np.linalg.solve(matrix, B))
+    check(linalg.solve(put(a), put(B)), np.linalg.solve(a, B))
+    check(linalg.inv(put(a)), np.linalg.inv(a))
+    check(linalg.det(put(a)), np.asarray(np.linalg.det(a)))
+    for found, wanted in zip(linalg.slogdet(put(a)), np.linalg.slogdet(a), strict=True):
+        check(found, np.asarray(wanted))
+    for options in ({}, {"permute_l": True}, {"p_indices": True}):
+        for found, wanted in zip(linalg.lu(put(a), **options), scipy.linalg.lu(a, **options), strict=True):
+            check(found, wanted)
+
+
+@pytest.mark.parametrize("structure", ["upper triangular", "lower triangular", "diagonal", "sym", "her"])
+def test_structures(pick, structure):
+    a = pick(DEFINITE)
+    full = {
+        "upper triangular": np.triu(a),
+        "lower triangular": np.tril(a),
+        "diagonal": a * np.eye(5),
+        "sym": np.triu(a) + np.triu(a, 1).swapaxes(-1, -2),
+        "her": a,
+    }[structure]
+    check(linalg.solve(put(a), put(B), assume_a=structure), np.linalg.solve(full, B))
+    check(linalg.inv(put(a), assume_a=structure), np.linalg.inv(full))
+
+
+def test_what_was_found_is_told(fake):
+    bad = np.stack([np.eye(3), np.ones((3, 3)), -np.eye(3)])
+    with pytest.raises(np.linalg.LinAlgError, match="2-th leading minor"):
+        linalg.cholesky(put(bad))
+    with pytest.raises(np.linalg.LinAlgError, match=r"slice\(s\) \[1\] are singular"):
+        linalg.solve(put(bad), put(np.ones(3)))
+    with pytest.raises(np.linalg.LinAlgError, match=r"slice\(s\) \[1, 2\] are singular"):
+        linalg.inv(put(bad), assume_a="pos")
+    np.testing.assert_array_equal(linalg.det(put(bad)).host, [1, 0, -1])
+    with pytest.raises(ValueError, match="infs or NaNs"):
+        linalg.lu_factor(put(np.full((2, 2), np.nan)), check_finite=True)
+    with pytest.raises(NotImplementedError, match="'banded' is for host arrays"):
+        linalg.solve(put(bad[0]), put(np.ones(3)), assume_a="banded")
+
+
+def test_what_may_be_overwritten(fake):
+    a, b = put(DEFINITE[0].copy()), put(B.astype("D"))
+    factor = linalg.cholesky(a, overwrite_a=True)
+    assert np.shares_memory(factor.host, a.host)
+    assert np.shares_memory(linalg.cho_solve((factor, False), b, overwrite_b=True).host, b.host)
+    check(b, np.linalg.solve(DEFINITE[0], B))
+
+
+def test_empty_arrays(fake):
+    for shape in ((0, 0), (2, 0, 0)):
+        assert linalg.cholesky(put(np.ones(shape))).shape == shape
+        assert linalg.inv(put(np.ones(shape))).shape == shape
+        np.testing.assert_array_equal(linalg.det(put(np.ones(shape))).host, np.ones(shape[:-2]))
+        assert linalg.solve(put(np.ones(shape)), put(np.ones((0, 2)))).shape == (*shape[:-1], 2)
