@@ -209,9 +209,9 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--shapes",
         type=parse_shapes,
-        metavar="MxNxK,...|awkward|between",
-        help="products of these extents instead of --sizes; awkward: skinny, long and odd ones; between: at "
-        "which nothing is tuned",
+        metavar="MxNxK,...|awkward|lu|between",
+        help="products of these extents instead of --sizes; awkward: skinny, long and odd ones; lu: those of "
+        "block LU; between: at which nothing is tuned",
     )
     parser.add_argument(
         "--batched",

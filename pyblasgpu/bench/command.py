@@ -56,8 +56,10 @@ SHAPES = {
         (262144, 64, 64),
         (1000, 1000, 1000),
         (4097, 4099, 4101),
-        # panels of an LU factorisation of order 6144 that is done by columns of 64
-        *((n, 64, n - 64) for n in range(6144, 0, -1024)),
+    ),
+    # the products of a block LU of order n: the trailing matrix, and a panel by its triangle (Li et al.)
+    "lu": tuple(
+        shape for bs in (64, 128) for n in range(512, 6145, 512) for shape in ((n, n - bs, bs), (n, bs, bs))
     ),
     "between": (
         *((n, n, n) for n in (192, 448, 640, 1280, 3500)),

@@ -72,10 +72,10 @@ class Cublas:
             *batch,
         )
 
-    def trmm(self, alpha, a, b, side: Side, uplo: Uplo, trans: Trans, diag: Diag) -> None:
-        """``b := alpha op(a) b`` or ``alpha b op(a)``, in place: cuBLAS's C is B."""
+    def trmm(self, alpha, a, b, side: Side, uplo: Uplo, trans: Trans, diag: Diag, out=None) -> None:
+        """``out := alpha op(a) b`` or ``alpha b op(a)``; by default in place: cuBLAS's C is B."""
         arguments = self._triangular(alpha, a, b, side, uplo, trans, diag, _matrix)
-        self._blas("trmm", dtype_of(b.dtype), *arguments, *_matrix(b))
+        self._blas("trmm", dtype_of(b.dtype), *arguments, *_matrix(b if out is None else out))
 
     def trsm(self, alpha, a, b, side: Side, uplo: Uplo, trans: Trans, diag: Diag) -> None:
         """Solve ``op(a) x = alpha b`` or ``x op(a) = alpha b``; x overwrites b. Both may be batches."""

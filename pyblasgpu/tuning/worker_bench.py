@@ -36,8 +36,9 @@ class Job(NamedTuple):
         Where to time it, and the time to beat.
     verify : tuple of str
         On which extents its result is compared first: 'aligned', 'odd'.
-    vendor : bool
-        Whether cuBLAS is to be timed instead.
+    vendor : bool or str
+        Whether cuBLAS is to be timed instead, and by which of its routines, if not by that of the same name:
+        'trmm_out_of_place'.
     reload : bool
         Whether the files of tuned values may have changed.
     """
@@ -48,7 +49,7 @@ class Job(NamedTuple):
     overrides: tuple[tuple[str, Any], ...] = ()
     problems: tuple[tuple[tuple[int, ...], float], ...] = ()
     verify: tuple[str, ...] = ()
-    vendor: bool = False
+    vendor: bool | str = False
     reload: bool = False
 
 
@@ -112,7 +113,7 @@ class Bench:
 
     def _run(self, job: Job) -> Iterator[Timing]:
         dtype = DTYPES[job.dtype]
-        routine = self._vendor(job.routine) if job.vendor else self._routine(job.routine)
+        routine = self._vendor(job) if job.vendor else self._routine(job.routine)
         with ExitStack() as held:
             for name, value in job.overrides:
                 held.enter_context(override(name, value))
@@ -123,7 +124,8 @@ class Bench:
                 yield Timing(number, self._timer(work, best))
             self.workload.check()
 
-    def _vendor(self, name: str) -> Callable:
+    def _vendor(self, job: Job) -> Callable:
+        name = job.routine if job.vendor is True else str(job.vendor)
         with memory.current_context(self._ordinal):  # cuBLAS's handle is of the device that is current
             return vendor(name)
 
@@ -141,6 +143,8 @@ def vendor(name: str) -> Callable:
     """cuBLAS's routine, called as ours are."""
     cublas = load_cublas()
     cublas.set_stream(STREAM)
+    if name == "trmm_out_of_place":
+        return _OutOfPlace(cublas)
     return vendor_gemm(cublas) if name == "gemm" else vendor_triangular(getattr(cublas, name))
 
 
@@ -161,6 +165,28 @@ def vendor_triangular(routine: Callable) -> Callable:
         routine(alpha, _Array(t), _Array(b), side, uplo, Trans.NO, diag)
 
     return run
+
+
+class _OutOfPlace:
+    """cuBLAS's TRMM out of place, called as ours is; the product goes into memory of its own."""
+
+    def __init__(self, cublas: Cublas):
+        self._cublas = cublas
+        self._address, self._bytes, self._device = 0, 0, 0
+
+    def __call__(
+        self, alpha, t: Operand, b: Operand, stream: int, *, side: Side, uplo: Uplo, diag: Diag
+    ) -> None:
+        nbytes = b.rows * b.cols * b.dtype.itemsize
+        if nbytes > self._bytes:
+            self._release(stream)
+            self._address, self._bytes = memory.allocate(nbytes, b.device, stream), nbytes
+        out = b._replace(pointer=self._address, col_stride=b.rows)
+        self._cublas.trmm(alpha, _Array(t), _Array(b), side, uplo, Trans.NO, diag, out=_Array(out))
+
+    def _release(self, stream: int) -> None:
+        if self._bytes:
+            memory.release(self._address, stream)
 
 
 def _stored(operand: Operand) -> tuple[_Array, Trans]:

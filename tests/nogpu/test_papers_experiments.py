@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import zlib
+from contextlib import nullcontext
 
 import fake_worker
+import numpy as np
 import pytest
 from tuner_stage import Inline
 
 from pyblasgpu.gpu.compile import Resources
 from pyblasgpu.gpu.device import known
-from tuning.papers import experiment, kurzak_timed, steinsland
+from pyblasgpu.tuning.worker_bench import Timing
+from tuning.papers import atlas, experiment, kblas, kurzak_timed, li, matsumoto, steinsland
 
 H100 = known("h100")
 
@@ -35,6 +39,13 @@ def runs(monkeypatch):
         return experiment.Experiment(H100, fake_worker.Compilers(report), worker, until, Clock(step))
 
     return make
+
+
+def body(job):
+    """A device on which every choice, and cuBLAS, has a time of its own."""
+    kind = zlib.crc32(repr((job.routine, job.overrides, job.vendor)).encode()) % 7
+    for number, (extents, _) in enumerate(job.problems):
+        yield Timing(number, (1 + kind) * 1e-13 * float(np.prod(extents)))
 
 
 def spilling(stem, config):
@@ -73,22 +84,88 @@ def test_what_fails_on_the_device_has_no_rate(runs):
     assert (first.outcome, first.rates) == ("wrong", {})
 
 
-@pytest.mark.parametrize("script, name", [(kurzak_timed, "kurzak"), (steinsland, "steinsland")])
-def test_a_script_writes_json_table_and_figure(script, name, runs, monkeypatch, tmp_path, capsys):
-    pytest.importorskip("matplotlib")
-    from contextlib import nullcontext
+SCRIPTS = {
+    "kurzak": (kurzak_timed, "--layout nn --most 2 --sizes 64,128"),
+    "steinsland": (steinsland, "--layout nn --most 2 --sizes 64,128"),
+    "matsumoto": (matsumoto, "--most 9 --first 64,128 --step 64 --largest 256"),
+    "li": (li, "--orders 512,1024"),
+    "atlas": (atlas, "--routine trsm --orders 256,512 --most 1"),
+    "kblas": (kblas, "--orders 256,512"),
+}
 
-    monkeypatch.setattr(script, "on_device", lambda device, seconds: nullcontext(runs()))
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_writes_json_table_and_figure(name, monkeypatch, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    script, options = SCRIPTS[name]
+    run = experiment.Experiment(H100, fake_worker.Compilers(), Inline(lambda: body))
+    monkeypatch.setattr(script, "on_device", lambda device, seconds: nullcontext(run))
     monkeypatch.setattr(script.devices, "present", lambda text: H100)
-    words = ["--dtype", "d", "--layout", "nn", "--most", "2", "--sizes", "64,128", "--out", str(tmp_path)]
+    words = ["--dtype", "d", *options.split(), "--out", str(tmp_path)]
     assert script.main(words) == 0
     shown = capsys.readouterr().out
-    assert "dgemm nn" in shown and (tmp_path / f"{name}.txt").read_text() == shown
+    assert H100.name in shown and (tmp_path / f"{name}.txt").read_text() == shown
     made = json.loads((tmp_path / f"{name}.json").read_text())
-    assert made["paper"] == name and made["device"] == H100.name and len(made["results"]) == 1
+    assert made["paper"] == name and made["device"] == H100.name and made["results"]
     assert list(tmp_path.glob("*.svg"))
     assert script.main([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == made
+
+
+def test_the_three_steps_keep_the_best():
+    run = experiment.Experiment(H100, fake_worker.Compilers(), Inline(lambda: body))
+    found = matsumoto.experiment(run, "s", (64, 128), 64, 192, 60)
+    rates = [row["tflops"] for row in found["finalists"]]
+    assert rates == sorted(rates, reverse=True) and sum(found["outcomes"].values()) == 60
+    assert {row["layout"] for row in found["finalists"]} == {"row", "CBL"}
+    assert len([row for row in found["finalists"] if row["layout"] == "row"]) <= matsumoto.FINALISTS
+    assert set(found["finalists"][0]["curve"]) == {"64", "128", "192"}
+    assert "cuBLAS TN" in found["curves"] and "NN, packed" in found["curves"]
+
+
+RECORDING = {
+    "routine": "trsm",
+    "dtype": "d",
+    "orders": [1024, 2048, 4096],
+    "stops": [64, 128],
+    "leaves": [
+        {"config": "flat", "rates": {"1024": 3.0, "2048": 3.0}},
+        {"config": "deep", "rates": {"1024": 2.0}},
+    ],
+    "products": [{"config": "wide", "rates": {"1024": 9.0, "2048": 9.0}}],
+    "whole": [
+        {"leaf": 0, "stop": 64, "product": 0, "rates": {"1024": 5.0, "2048": 8.0}},
+        {"leaf": 0, "stop": 128, "product": 0, "rates": {"1024": 6.0, "2048": 7.0}},
+        {"leaf": 1, "stop": 64, "product": 0, "rates": {"1024": 6.6}},
+    ],
+}
+
+
+def test_the_two_stage_search_is_replayed_on_a_recording(tmp_path, capsys):
+    first, second = atlas.replay(RECORDING, keep=1)
+    assert (first["n"], first["PS"], first["ES"], first["tried"], first["all"]) == (1024, 6.0, 6.6, 2, 3)
+    assert first["overhead"] == pytest.approx(10.0) and second["overhead"] == 0.0
+    assert atlas.replay(RECORDING, keep=2)[0]["overhead"] == 0.0
+    file = tmp_path / "recording.json"
+    file.write_text(json.dumps({"paper": "atlas", "device": "a card", "results": [RECORDING]}))
+    assert atlas.main([str(file), "--keep", "1"]) == 0
+    assert "10.0 %" in capsys.readouterr().out
+
+
+def test_a_solver_with_inverted_blocks_solves(rng):
+    class Cublas:
+        def gemm(self, alpha, a, b, beta, c, trans_a, trans_b):
+            c[...] = alpha * a @ b + beta * c
+
+    t = np.tril(rng.random((10, 10))) + 3 * np.eye(10)
+    x = rng.random((10, 3))
+    inverses = np.zeros((3, 4, 4))
+    for number, first in enumerate(range(0, 10, 4)):
+        part = t[first : first + 4, first : first + 4]
+        inverses[number, : len(part), : len(part)] = np.linalg.inv(part)
+    b = t @ x
+    kblas.solve_with_inverses(Cublas(), t, inverses, b, np.empty((4, 3)))
+    np.testing.assert_allclose(b, x, rtol=1e-12)
 
 
 def test_schemes_are_told_apart():
@@ -106,9 +183,9 @@ def test_schemes_are_told_apart():
                 assert {config.read_only for config in found} == {False, not (share_a and share_b)}
 
 
-@pytest.mark.parametrize("script", [kurzak_timed, steinsland])
+@pytest.mark.parametrize("script", [script for script, _ in SCRIPTS.values()])
 def test_a_script_refuses_what_it_does_not_know(script, capsys):
-    for option, value in (("--dtype", "h"), ("--layout", "xy"), ("--seconds", "soon")):
+    for option, value in (("--dtype", "h"), ("--seconds", "soon")):
         with pytest.raises(SystemExit):
             script.main([option, value])
     assert "usage" in capsys.readouterr().err

@@ -118,13 +118,27 @@ class Experiment:
         )
         return self._run(job, problems, config)
 
-    def ours(self, dtype: str, layout: str, problems: Sequence[Extents]) -> dict[Extents, float]:
-        """TFLOP/s of the library's own choice."""
-        return self._run(Job("gemm", dtype, layout, (), _asked(problems)), problems, None).rates
+    def ours(
+        self,
+        dtype: str,
+        layout: str,
+        problems: Sequence[Extents],
+        routine: str = "gemm",
+        overrides: tuple[tuple[str, Any], ...] = (),
+    ) -> dict[Extents, float]:
+        """TFLOP/s of a routine by the library's own choice, but for what is overridden."""
+        return self._run(Job(routine, dtype, layout, overrides, _asked(problems)), problems, None).rates
 
-    def vendor(self, dtype: str, layout: str, problems: Sequence[Extents]) -> dict[Extents, float]:
-        """TFLOP/s of cuBLAS; none where it is not installed."""
-        job = Job("gemm", dtype, layout, (), _asked(problems), vendor=True)
+    def vendor(
+        self,
+        dtype: str,
+        layout: str,
+        problems: Sequence[Extents],
+        routine: str = "gemm",
+        of: bool | str = True,
+    ) -> dict[Extents, float]:
+        """TFLOP/s of cuBLAS; none where it is not installed. `of`: another routine than that of this name."""
+        job = Job(routine, dtype, layout, (), _asked(problems), vendor=of)
         return self._run(job, problems, None).rates
 
     def _run(self, job: Job, problems: Sequence[Extents], config: Any) -> Measured:
@@ -134,7 +148,7 @@ class Experiment:
             answer = self.worker.receive(PATIENCE)
             if isinstance(answer, Timing):
                 extents = problems[answer.number]
-                rates[extents] = flops("gemm", DTYPES[job.dtype], extents) / answer.seconds / 1e12
+                rates[extents] = flops(job.routine, DTYPES[job.dtype], extents) / answer.seconds / 1e12
             elif answer not in (None, DONE):
                 outcome = answer.outcome
         return Measured(config, outcome, rates if outcome == "ok" else {})

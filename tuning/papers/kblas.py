@@ -1,0 +1,214 @@
+"""KBLAS's figures: TRMM and TRSM beside cuBLAS in place and out of place, GEMM, and inverted blocks.
+
+``python tuning/papers/kblas.py [--dtype s,d] [--orders 1024,2048] [--seconds 10m] [--out FOLDER]``
+
+Figures 1 and 5: TRMM, cuBLAS's TRMM in place and out of place, and GEMM, over n. Figure 6: TRSM with square
+and with 512 right-hand sides, cuBLAS's TRSM, and a solver with inverted diagonal blocks, MAGMA's way, whose
+inversions are not in the time. And where the recursion, the fused kernels and the small ones each win.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from rich.table import Table
+
+from pyblasgpu.gpu import device as devices
+from pyblasgpu.options import parse_sizes
+from pyblasgpu.terminal import console, guarded
+from pyblasgpu.testing.cublas import load as load_cublas
+from pyblasgpu.tuning.measure import flops
+from pyblasgpu.types import DTYPES, Trans
+from tuning.papers.experiment import Experiment, Extents, Rows, add_options, draw, names_in, on_device, write
+
+__all__ = ["ALGORITHMS", "algorithms", "experiment", "main", "solve_with_inverses", "table"]
+
+WIDTH = 130
+FEW = 512  # right-hand sides of Figure 6
+BLOCK = 128  # whose inverses MAGMA keeps
+ALGORITHMS = {"trmm": ("trmm_fused", "recursion"), "trsm": ("trsm_fused", "trsm_small", "recursion")}
+SIDES = (1, 16, 64, 512)  # right-hand sides of the table of algorithms, beside square ones
+REPEATS = 5
+
+
+def experiment(run: Experiment, letter: str, orders: Sequence[int]) -> Rows:
+    """TFLOP/s of each curve over n, as JSON holds them."""
+    square: list[Extents] = [(n, n) for n in orders]
+    few: list[Extents] = [(n, FEW) for n in orders]
+    cubes: list[Extents] = [(n, n, n) for n in orders]
+    asked: list[tuple[str, str, Callable[[], dict[Extents, float]]]] = [
+        ("trmm", "this library", lambda: run.ours(letter, "any", square, "trmm")),
+        ("trmm", "cuBLAS, in place", lambda: run.vendor(letter, "any", square, "trmm")),
+        (
+            "trmm",
+            "cuBLAS, out of place",
+            lambda: run.vendor(letter, "any", square, "trmm", of="trmm_out_of_place"),
+        ),
+        ("trmm", "GEMM", lambda: run.ours(letter, "nn", cubes)),
+        ("trsm", "this library", lambda: run.ours(letter, "any", square, "trsm")),
+        ("trsm", "cuBLAS", lambda: run.vendor(letter, "any", square, "trsm")),
+        (f"trsm {FEW}", "this library", lambda: run.ours(letter, "any", few, "trsm")),
+        (f"trsm {FEW}", "cuBLAS", lambda: run.vendor(letter, "any", few, "trsm")),
+    ]
+    rows: Rows = []
+    for figure, who, rates_of in asked:
+        if run.is_over:
+            break
+        points = {str(extents[0]): round(rate, 3) for extents, rate in rates_of().items()}
+        rows.append({"dtype": letter, "figure": figure, "who": who, "tflops": points})
+    return rows
+
+
+def algorithms(run: Experiment, letter: str, orders: Sequence[int]) -> Rows:
+    """TFLOP/s of each algorithm, asked for by name, at orders and numbers of right-hand sides."""
+    rows: Rows = []
+    for routine, names in ALGORITHMS.items():
+        problems: list[Extents] = [(n, rhs) for n in orders for rhs in (*SIDES, n)]
+        for name in names:
+            if run.is_over:
+                break
+            rates = run.ours(letter, "any", problems, routine, ((f"{routine}_algorithm", name),))
+            points = {f"{n}x{rhs}": round(rate, 3) for (n, rhs), rate in rates.items()}
+            rows.append({"dtype": letter, "routine": routine, "algorithm": name, "tflops": points})
+    return rows
+
+
+def solve_with_inverses(cublas: Any, t: Any, inverses: Any, b: Any, scratch: Any) -> None:
+    """``b := t^-1 b`` with the inverses of the diagonal blocks of a lower `t`, by cuBLAS's GEMM alone."""
+    n, block = len(t), inverses.shape[1]
+    for first in range(0, n, block):
+        here = b[first : first + block]
+        x = scratch[: len(here)]
+        inverse = inverses[first // block][: len(here), : len(here)]
+        cublas.gemm(1, inverse, here, 0, x, Trans.NO, Trans.NO)
+        here[...] = x
+        if first + block < n:
+            below = t[first + block :, first : first + block]
+            cublas.gemm(-1, below, x, 1, b[first + block :], Trans.NO, Trans.NO)
+
+
+def _inverted(letter: str, orders: Sequence[int], rhs_of: Callable[[int], int]) -> dict[str, float]:
+    """TFLOP/s of `solve_with_inverses` on the current device; none without CuPy."""
+    try:
+        import cupy
+    except ImportError:
+        return {}
+    import pyblasgpu
+
+    cublas, dtype = load_cublas(), DTYPES[letter]
+    cublas.set_stream(cupy.cuda.get_current_stream().ptr)
+    rates = {}
+    for n in orders:
+        rhs = rhs_of(n)
+        noise = cupy.random.default_rng(n).random((n, n), dtype=dtype.real).astype(dtype.name)
+        t = cupy.asfortranarray(cupy.tril(noise) / n + cupy.eye(n, dtype=dtype.name))
+        b = cupy.asfortranarray(cupy.ones((n, rhs), dtype.name))
+        scratch = cupy.empty((BLOCK, rhs), dtype.name, order="F")
+        inverses = cupy.empty((-(-n // BLOCK), BLOCK, BLOCK), dtype.name).swapaxes(1, 2)
+        for number, first in enumerate(range(0, n, BLOCK)):
+            part = t[first : first + BLOCK, first : first + BLOCK]
+            identity = cupy.eye(len(part), dtype=dtype.name)
+            inverses[number, : len(part), : len(part)] = pyblasgpu.trsm(part, identity, lower=True)
+
+        def run(t=t, inverses=inverses, b=b, scratch=scratch):
+            solve_with_inverses(cublas, t, inverses, b, scratch)
+
+        seconds = _seconds(cupy, run)
+        rates[str(n)] = round(flops("trsm", dtype, (n, rhs)) / seconds / 1e12, 3)
+    return rates
+
+
+def _seconds(cupy: Any, run: Callable[[], None]) -> float:
+    """The median of several runs, by events."""
+    run()
+    times = []
+    for _ in range(REPEATS):
+        start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+        start.record()
+        run()
+        stop.record()
+        stop.synchronize()
+        times.append(cupy.cuda.get_elapsed_time(start, stop) / 1e3)
+    return statistics.median(times)
+
+
+def table(rows: Rows, orders: Sequence[int], device: str) -> Table:
+    """A curve a row, an order a column."""
+    made = Table("figure", "", *map(str, orders), title=f"TRMM and TRSM on {device}, TFLOP/s")
+    for row in rows:
+        rates = [row["tflops"].get(str(n)) for n in orders]
+        made.add_row(
+            row["dtype"] + row["figure"],
+            row["who"],
+            *["" if rate is None else f"{rate:.2f}" for rate in rates],
+        )
+    return made
+
+
+def _winners(rows: Rows, device: str) -> Table:
+    """Which algorithm is fastest at each problem."""
+    made = Table("routine", "order x right-hand sides", "fastest", "TFLOP/s", "the others", title=device)
+    groups: dict[tuple[str, str], dict[str, float]] = {}
+    for row in rows:
+        for problem, rate in row["tflops"].items():
+            groups.setdefault((row["dtype"] + row["routine"], problem), {})[row["algorithm"]] = rate
+    for (routine, problem), rates in groups.items():
+        best, *others = sorted(rates, key=lambda name: -rates[name])
+        rest = ", ".join(f"{name} {rates[name]:.2f}" for name in others)
+        made.add_row(routine, problem, best, f"{rates[best]:.2f}", rest)
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the experiment on the device that is here; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--dtype", default=["s", "d"], type=names_in(DTYPES), help="(s,d)")
+    parser.add_argument("--orders", type=parse_sizes, default="512,1024,2048,4096,8192", help="(%(default)s)")
+    parser.add_argument("--device", help="number or name of the device (0)")
+    add_options(parser, "10m")
+    options = parser.parse_args(arguments)
+    device = devices.present(options.device)
+    rows: Rows = []
+    compared: Rows = []
+    with on_device(device, options.seconds) as run:
+        for letter in run.in_turn(options.dtype):
+            rows += experiment(run, letter, options.orders)
+            compared += algorithms(run, letter, options.orders)
+    for letter in options.dtype:
+        for figure, rhs_of in (("trsm", lambda n: n), (f"trsm {FEW}", lambda n: FEW)):
+            rates = _inverted(letter, options.orders, rhs_of)
+            rows.append({"dtype": letter, "figure": figure, "who": "inverted blocks", "tflops": rates})
+    report(rows, compared, device.name, options)
+    return 0
+
+
+def report(rows: Rows, compared: Rows, device: str, options: argparse.Namespace) -> None:
+    """Print, and write to the folder that is asked for."""
+    made = {"paper": "kblas", "device": device, "results": rows, "algorithms": compared}
+    page = console(WIDTH)
+    with page.capture() as captured:
+        page.print(table(rows, options.orders, device), _winners(compared, device))
+    print(json.dumps(made, indent=2) if options.json else captured.get(), end="")
+    write(options.out, "kblas", made, captured.get())
+    for letter in options.dtype:
+        for figure in dict.fromkeys(row["figure"] for row in rows):
+            curves = {
+                row["who"]: [(float(n), rate) for n, rate in row["tflops"].items()]
+                for row in rows
+                if (row["dtype"], row["figure"]) == (letter, figure)
+            }
+            name = figure.replace(" ", "_")
+            draw(options.out, f"kblas_{letter}{name}", f"{letter}{figure} on {device}", curves)
+
+
+if __name__ == "__main__":
+    sys.exit(guarded(["tuning/papers/kblas.py"], main))

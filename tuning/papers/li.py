@@ -1,0 +1,109 @@
+"""Li, Dongarra, Tomov's shapes: the products of a block LU, this library and cuBLAS, over its order.
+
+``python tuning/papers/li.py [--dtype s,d] [--blocks 64,128] [--seconds 5m] [--out FOLDER]``
+
+(N, N-BS, BS) updates the trailing matrix, (N, BS, BS) a panel by its triangle; the figure is the paper's 3.5.
+`pyblasgpu bench --shapes lu` times the same products with error bounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from rich.table import Table
+
+from pyblasgpu.gpu import device as devices
+from pyblasgpu.options import parse_sizes
+from pyblasgpu.terminal import console, guarded
+from pyblasgpu.types import DTYPES
+from tuning.papers.experiment import Experiment, Extents, Rows, add_options, draw, names_in, on_device, write
+
+__all__ = ["SHAPES", "experiment", "main", "table"]
+
+WIDTH = 110
+#: What is multiplied at order n with blocks of bs.
+SHAPES = {"N x N-BS x BS": lambda n, bs: (n, n - bs, bs), "N x BS x BS": lambda n, bs: (n, bs, bs)}
+ORDERS = ",".join(str(n) for n in range(512, 6145, 512))
+
+
+def experiment(run: Experiment, letter: str, layout: str, orders: Sequence[int], block: int) -> Rows:
+    """TFLOP/s of both libraries at each shape, as JSON holds them."""
+    rows: Rows = []
+    for name, extents_of in SHAPES.items():
+        problems: list[Extents] = [extents_of(n, block) for n in orders if n > block]
+        if run.is_over:
+            break
+        ours, theirs = run.ours(letter, layout, problems), run.vendor(letter, layout, problems)
+        for extents in problems:
+            row: dict[str, Any] = {"dtype": letter, "layout": layout, "shape": name, "block": block}
+            row |= {"extents": extents, "ours": ours.get(extents), "vendor": theirs.get(extents)}
+            rows.append(row)
+    return rows
+
+
+def table(rows: Rows, device: str) -> Table:
+    """A product a row."""
+    made = Table("GEMM", "m, n, k", "TFLOP/s", "cuBLAS", "ratio", title=f"Products of a block LU on {device}")
+    for row in rows:
+        ours, theirs = row["ours"], row["vendor"]
+        made.add_row(
+            f"{row['dtype']}gemm {row['layout']}",
+            ", ".join(map(str, row["extents"])),
+            "" if ours is None else f"{ours:.2f}",
+            "" if theirs is None else f"{theirs:.2f}",
+            f"{ours / theirs:.2f}" if ours and theirs else "",
+        )
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the experiment on the device that is here; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--dtype", default=["s", "d"], type=names_in(DTYPES), help="(s,d)")
+    parser.add_argument("--layout", default=["nn"], type=names_in(("nn", "nt", "tn", "tt")), help="(nn)")
+    parser.add_argument("--blocks", type=parse_sizes, default="64,128", help="(%(default)s)")
+    parser.add_argument("--orders", type=parse_sizes, default=ORDERS, metavar="N,N,...", help="(512 to 6144)")
+    parser.add_argument("--device", help="number or name of the device (0)")
+    add_options(parser, "5m")
+    options = parser.parse_args(arguments)
+    device = devices.present(options.device)
+    cases = list(itertools.product(options.dtype, options.layout, options.blocks))
+    with on_device(device, options.seconds) as run:
+        rows = [
+            row
+            for letter, layout, block in run.in_turn(cases)
+            for row in experiment(run, letter, layout, options.orders, block)
+        ]
+    report(rows, device.name, options)
+    return 0
+
+
+def report(rows: Rows, device: str, options: argparse.Namespace) -> None:
+    """Print, and write to the folder that is asked for."""
+    made = {"paper": "li", "device": device, "results": rows}
+    page = console(WIDTH)
+    with page.capture() as captured:
+        page.print(table(rows, device))
+    print(json.dumps(made, indent=2) if options.json else captured.get(), end="")
+    write(options.out, "li", made, captured.get())
+    for letter in options.dtype:
+        curves: dict[str, list[tuple[float, float]]] = {}
+        for row in rows:
+            for who, key in (("", "ours"), (", cuBLAS", "vendor")):
+                if row["dtype"] == letter and row[key]:
+                    name = f"{row['shape']}, BS {row['block']}{who}"
+                    curves.setdefault(name, []).append((row["extents"][0], row[key]))
+        draw(options.out, f"li_{letter}gemm", f"{letter}gemm of a block LU on {device}", curves)
+
+
+if __name__ == "__main__":
+    sys.exit(guarded(["tuning/papers/li.py"], main))

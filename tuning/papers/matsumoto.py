@@ -1,0 +1,236 @@
+"""Matsumoto, Nakasato, Sedukhin's experiment: their three-step search, Table 2, and Figures 4 and 5.
+
+``python tuning/papers/matsumoto.py [--dtype s,d] [--seconds 20m] [--out FOLDER]``
+
+1. Every kernel of the list is timed at two sizes: register tiles, vector widths, and for each operand whether
+   it passes through shared memory; beside them kernels for operands packed in column blocks (CBL).
+2. The 50 best are timed at all multiples of 256 up to 8192.
+3. The one that reaches most wins.
+
+The kernels multiply A transposed by B (TN). Figures 4 and 5 show the winner's operation alone, and the whole
+product of matrices that must be copied into that layout first, copies included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from rich.table import Table
+
+from pyblasgpu.database import families_of
+from pyblasgpu.errors import ConfigError
+from pyblasgpu.gpu import device as devices
+from pyblasgpu.gpu.device import Device
+from pyblasgpu.kernels.gemm.simt import STEM, GemmSimt
+from pyblasgpu.options import parse_count, parse_sizes
+from pyblasgpu.terminal import console, guarded
+from pyblasgpu.tuning.prune import best_few, candidates
+from pyblasgpu.types import DTYPES
+from tuning.papers import steinsland
+from tuning.papers.experiment import (
+    Experiment,
+    Extents,
+    Measured,
+    Rows,
+    add_options,
+    draw,
+    names_in,
+    on_device,
+    share_of_peak,
+    write,
+)
+
+__all__ = ["experiment", "kernels", "main", "packed", "table"]
+
+WIDTH = 150
+SEED = 2012
+LAYOUT = "tn"
+FINALISTS = 50
+PACKED = 8  # kernels for packed operands that take part
+STEP, LARGEST = 256, 8192
+FIRST = "1024,4096"  # sizes of the first step
+
+
+def kernels(letter: str, device: Device) -> list[GemmSimt]:
+    """Register tiles with every choice of operands that pass through shared memory, in random order."""
+    found = [
+        config
+        for scheme, (_, _, tiled) in steinsland.SCHEMES.items()
+        if tiled
+        for config in steinsland.candidates(scheme, letter, LAYOUT, device)
+    ]
+    random.Random(SEED).shuffle(found)
+    return found
+
+
+def packed(letter: str, device: Device) -> Iterator[tuple[str, Any]]:
+    """The likeliest kernels for packed operands, by family."""
+    for stem in families_of("gemm", letter):
+        found = {}
+        for config in candidates(stem, letter, LAYOUT, device, "quick").left:
+            try:
+                found[config.for_packed()] = None
+            except ConfigError:
+                continue
+        yield from ((stem, config) for config in best_few(found, (4096,) * 3, device, PACKED, 1))
+
+
+def experiment(
+    run: Experiment, letter: str, first: Sequence[int], step: int, largest: int, most: int | None
+) -> dict[str, Any]:
+    """The three steps and the curves of one type, as JSON holds them."""
+    run_until, now = run.until, run.clock()
+    run.until = now + 0.5 * (run_until - now)
+    small: list[Extents] = [(n, n, n) for n in first]
+    timed = list(run.times(STEM, LAYOUT, kernels(letter, run.device)[:most], small))
+    run.until = run_until
+    finalists = _finalists([each for each in timed if len(each.rates) == len(small)], small)
+    sizes: list[Extents] = [(n, n, n) for n in range(step, largest + 1, step)]
+    final = [
+        run.timed(STEM, LAYOUT, each.config, sizes, verify=False) for each in _while_time(run, finalists)
+    ]
+    rows = [_row(each, "row", run.device) for each in final if each.rates]
+    rows += [
+        _row(each, "CBL", run.device)
+        for stem, config in _while_time(run, list(packed(letter, run.device)))
+        if (each := _of_packed(run, letter, stem, config, sizes)).rates
+    ]
+    rows.sort(key=lambda row: -row["tflops"])
+    return {
+        "dtype": letter,
+        "outcomes": dict(Counter(each.outcome for each in timed)),
+        "finalists": rows,
+        "curves": _curves(run, letter, sizes),
+    }
+
+
+def _finalists(timed: list[Measured], sizes: Sequence[Extents]) -> list[Measured]:
+    """The best `FINALISTS` of either size in turn, each once."""
+    ranked = [sorted(timed, key=lambda each: -each.rates[size]) for size in sizes]
+    found = dict.fromkeys(each.config for ranks in zip(*ranked, strict=True) for each in ranks)
+    by_config = {each.config: each for each in timed}
+    return [by_config[config] for config in list(found)[:FINALISTS]]
+
+
+def _while_time(run: Experiment, items: Sequence[Any]) -> Iterator[Any]:
+    return itertools.takewhile(lambda _: not run.is_over, items)
+
+
+def _of_packed(run: Experiment, letter: str, stem: str, config: Any, sizes: Sequence[Extents]) -> Measured:
+    """A kernel on packed operands; the time of packing is in it."""
+    overrides = (("packed", True), (stem, config))
+    return Measured(config, "ok", run.ours(letter, LAYOUT, sizes, "gemm", overrides))
+
+
+def _row(each: Measured, layout: str, device: Device) -> dict[str, Any]:
+    """Table 2's columns of a kernel."""
+    config, best = each.config, max(each.rates.values())
+    shared = "".join(name for name, is_shared in zip("AB", config.shares, strict=True) if is_shared)
+    return {
+        "tflops": round(best, 3),
+        "efficiency": share_of_peak(device, config.dtype, best),
+        "at": max(each.rates, key=lambda size: each.rates[size])[0],
+        "family": config.STEM,
+        "tile": f"{config.BLK_M}x{config.BLK_N}x{config.BLK_K}",
+        "per thread": f"{config.THR_M}x{config.THR_N}",
+        "vector": max(getattr(config, name, 1) for name in ("VEC_M", "VEC_N", "VEC_K", "VEC_A", "VEC_B")),
+        "shared": shared or "-",
+        "layout": layout,
+        "curve": {str(size[0]): round(rate, 3) for size, rate in each.rates.items()},
+        "config": asdict(config),
+    }
+
+
+def _curves(run: Experiment, letter: str, sizes: Sequence[Extents]) -> dict[str, dict[str, float]]:
+    """Figures 4 and 5: a TN product alone, and products whose operands are copied or packed first."""
+    cases = {
+        "TN alone": (LAYOUT, ()),
+        "NN, copied to TN": ("nn", (("layout", LAYOUT),)),
+        "NN, packed": ("nn", (("packed", True),)),
+        "NN as it lies": ("nn", ()),
+    }
+    found = {
+        name: run.ours(letter, layout, sizes, "gemm", overrides)
+        for name, (layout, overrides) in cases.items()
+    }
+    found["cuBLAS TN"] = run.vendor(letter, LAYOUT, sizes)
+    return {
+        name: {str(size[0]): round(rate, 3) for size, rate in rates.items()} for name, rates in found.items()
+    }
+
+
+def table(results: Rows, device: str, most: int = 5) -> Table:
+    """Table 2: the best few of each type."""
+    columns = ("GEMM", "tile", "per thread", "vector", "shared", "layout", "TFLOP/s", "efficiency", "at n")
+    made = Table(*columns, title=f"The three-step search of Matsumoto et al. on {device}")
+    for result in results:
+        for row in result["finalists"][:most]:
+            share = row["efficiency"]
+            made.add_row(
+                f"{result['dtype']}gemm {LAYOUT}",
+                row["tile"],
+                row["per thread"],
+                str(row["vector"]),
+                row["shared"],
+                row["layout"],
+                f"{row['tflops']:.2f}",
+                "" if share is None else f"{share:.0%}",
+                str(row["at"]),
+            )
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the experiment on the device that is here; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--dtype", default=["s", "d"], type=names_in(DTYPES), help="(s,d)")
+    parser.add_argument("--device", help="number or name of the device (0)")
+    parser.add_argument(
+        "--first", type=parse_sizes, default=FIRST, help="sizes of the first step (%(default)s)"
+    )
+    parser.add_argument(
+        "--step", type=parse_count, default=STEP, help="of the second step's sizes (%(default)s)"
+    )
+    parser.add_argument("--largest", type=parse_count, default=LARGEST, help="of these (%(default)s)")
+    parser.add_argument("--most", type=parse_count, metavar="N", help="begin with so many kernels")
+    add_options(parser, "20m")
+    options = parser.parse_args(arguments)
+    device = devices.present(options.device)
+    rest = options.first, options.step, options.largest, options.most
+    with on_device(device, options.seconds) as run:
+        results = [experiment(run, letter, *rest) for letter in run.in_turn(options.dtype)]
+    report(results, device.name, options)
+    return 0
+
+
+def report(results: Rows, device: str, options: argparse.Namespace) -> None:
+    """Print, and write to the folder that is asked for."""
+    made = {"paper": "matsumoto", "device": device, "results": results}
+    page = console(WIDTH)
+    with page.capture() as captured:
+        page.print(table(results, device))
+    print(json.dumps(made, indent=2) if options.json else captured.get(), end="")
+    write(options.out, "matsumoto", made, captured.get())
+    for result in results:
+        name = f"{result['dtype']}gemm"
+        curves = {
+            what: [(float(n), rate) for n, rate in points.items()]
+            for what, points in result["curves"].items()
+        }
+        draw(options.out, f"matsumoto_{name}", f"{name} with and without copies on {device}", curves)
+
+
+if __name__ == "__main__":
+    sys.exit(guarded(["tuning/papers/matsumoto.py"], main))
