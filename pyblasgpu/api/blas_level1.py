@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..arguments import Array, Flag, Number, enabled, number
+from ..frontend.vectors import Vector
 from ..types import DTYPES, Dtype
 from . import blas_level1_docs as docs
 from .blas_functions import dressed
@@ -285,6 +286,8 @@ def _reduce(name: str, which: str, dtype: Dtype, given: dict[str, Given], n: Any
             raise ValueError(f"{name}: incx={parts['x'].increment} is negative")
         parts["x"] = parts["x"]._replace(n=0, increment=1)  # as the BLAS has it
     arrays = {argument: each.array for argument, each in given.items()}
+    if all(part == Vector(arrays[argument].shape[0]) for argument, part in parts.items()):
+        parts = {}  # all of the arrays, so that the call may be a known one
     result = reduce_vectors(which, arrays, conj, None, None, None, name, dtype, parts)
     return result.item() if isinstance(result, np.generic) else result
 

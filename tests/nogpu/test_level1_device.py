@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import fake_device
 import fake_libraries
 import numpy as np
 import pytest
@@ -14,6 +15,9 @@ import pyblasgpu
 from pyblasgpu import blas
 from pyblasgpu.api import vector_calls, vector_pairs
 from pyblasgpu.frontend import keep_alive, libraries
+
+# fresh memory is full of NaN, also that of an index
+pytestmark = pytest.mark.filterwarnings("ignore:invalid value encountered in cast")
 
 X, Y = np.arange(1.0, 7.0), np.arange(6.0) ** 2
 
@@ -69,7 +73,6 @@ def device(fake, monkeypatch):
     imported.cache_clear()
 
 
-@pytest.mark.filterwarnings("ignore:invalid value encountered in cast")  # of the NaN in fresh memory
 def test_results_are_of_the_library_and_its_numbers_have_no_dimensions():
     x, y = DeviceArray(X), DeviceArray(Y)
     found = pyblasgpu.axpy(x, y, alpha=2)
@@ -115,10 +118,27 @@ def test_scipys_names_write_where_scipy_does():
     assert (blas.dscal(2, single).host == 2 * X).all() and (single.host == X).all()
 
 
-@pytest.mark.filterwarnings("ignore:invalid value encountered in cast")
 def test_host_arrays_on_a_device_are_written_back():
     x, y = X.copy(), Y.repeat(2)[::2]
     pyblasgpu.swap(x, y, backend="cuda")
     assert (x == Y).all() and (y == X).all()
     assert pyblasgpu.dot(x, y, backend="cuda") == X @ Y
     assert pyblasgpu.iamax(x, backend="cuda") == 5
+
+
+def test_known_calls_are_not_checked_again(monkeypatch):
+    """Neither with an output nor without; other flags and arrays that lie otherwise are other calls."""
+    x, y, out = (fake_device.Array(values.copy()) for values in (X, Y, np.zeros(())))
+    for _ in range(2):
+        assert pyblasgpu.dot(x, y).host == pyblasgpu.dot(x, y, out=out).host == X @ Y
+        assert pyblasgpu.iamax(x).host == 5 and blas.ddot(x, y).host == X @ Y
+    with monkeypatch.context() as patch:
+        patch.setattr(vector_calls, "Call", None)
+        found = pyblasgpu.dot(y, y)
+        assert found.host == Y @ Y and found.shape == ()
+        assert pyblasgpu.dot(x, y, out=out) is out and blas.idamax(y).host == 5
+    with pytest.raises(ValueError, match=r"dot: conj=1\.0"):
+        pyblasgpu.dot(x, y, conj=1.0)
+    with pytest.raises(ValueError, match="dot: x has 6 elements and y 3"):
+        pyblasgpu.dot(x, y[:3])
+    assert blas.ddot(x, y, n=2).host == X[:2] @ Y[:2]
