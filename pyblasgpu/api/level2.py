@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..arguments import Array, Flag, Number, Stream
-from ..frontend import cpu
+from ..frontend import cpu_level2 as cpu
 from ..frontend.call import Call, launch_list_of
 from ..frontend.call_cache import replay
-from ..types import Side, Trans, Uplo
+from ..types import Trans, Uplo
 from .docstrings import documented
 from .level3 import common_batch_shape, parse_beta
 
@@ -231,7 +231,7 @@ def _symmetric(
 def run_gemv(call: Call, alpha: Any, beta: Any, a: Any, x: Any, trans: Trans, key: Any = None) -> Any:
     """Run GEMV with checked arguments; `a` and `x` are inputs of `call`, or parts of them."""
     return call.run(
-        lambda scalars, a, x, y: cpu.gemm(scalars[0], a, x, scalars[1], y, trans, Trans.NO),
+        lambda scalars, a, x, y: cpu.gemv(scalars[0], a, x, scalars[1], y, trans),
         _gemv_launches,
         ((a, trans), (x, Trans.NO)),
         (alpha, beta),
@@ -251,7 +251,7 @@ def run_symv(
     """Run SYMV or HEMV with checked arguments; see `run_gemv`."""
     hermitian = hermitian and call.dtype.is_complex
     return call.run(
-        lambda scalars, a, x, y: cpu.symm(scalars[0], a, x, scalars[1], y, Side.LEFT, uplo, hermitian),
+        lambda scalars, a, x, y: cpu.symv(scalars[0], a, x, scalars[1], y, uplo, hermitian),
         lambda scalars, operands: launch_list_of("symv")(
             scalars[0], *operands[:2], scalars[1], operands[2], uplo=uplo, hermitian=hermitian
         ),

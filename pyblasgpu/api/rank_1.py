@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..arguments import Array, Flag, Number, Stream, enabled
-from ..frontend import cpu
+from ..frontend import cpu_level2 as cpu
 from ..frontend.call import Call, launch_list_of
 from ..frontend.call_cache import replay
 from ..types import Trans, Uplo
@@ -289,7 +289,7 @@ def run_ger(call: Call, alpha: Any, x: Any, y: Any, turn: Trans, source: Any, ke
     is_new = source is None
 
     def on_cpu(scalars: tuple[Any, ...], x: Any, y: Any, a: Any) -> None:
-        cpu.gemm(scalars[0], x, y, 0 if is_new else 1, a, Trans.NO, turn)
+        cpu.ger(scalars[0], x, y, a, turn is Trans.CONJ, is_new)
 
     def launches(scalars: tuple[Any, ...], operands: tuple[Any, ...]) -> Any:
         x, y, a = operands
@@ -306,13 +306,8 @@ def run_rank_1(
     stem = "syr2" if which.endswith("2") else "syr"
 
     def on_cpu(scalars: tuple[Any, ...], *arrays: Any) -> None:
-        if scalars[0] == 0:  # a Hermitian diagonal stays as it is too
-            if is_new:
-                arrays[-1][...] = 0
-            return
         flags = {"hermitian": hermitian, "is_new_output": is_new}
-        beta = 0 if is_new else 1
-        getattr(cpu, stem + "k")(scalars[0], *arrays[:-1], beta, arrays[-1], uplo, Trans.NO, **flags)
+        getattr(cpu, stem)(scalars[0], *arrays, uplo, **flags)
 
     def launches(scalars: tuple[Any, ...], operands: tuple[Any, ...]) -> Any:
         flags = {"uplo": uplo, "hermitian": hermitian, "is_new_output": is_new}

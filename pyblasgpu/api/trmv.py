@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..arguments import Array, Flag, Stream
-from ..frontend import cpu
+from ..frontend import cpu_level2 as cpu
 from ..frontend.call import Call, launch_list_of
 from ..frontend.call_cache import replay
 from ..types import Diag, Side, Trans, Uplo
@@ -153,13 +153,12 @@ def run_triangular(
     key: Any = None,
 ) -> Any:
     """Run TRMV or TRSV (`which`) with checked arguments; see `run_gemv`. In place `x` is the output."""
-    stem = "trmm" if which == "trmv" else "trsm"
     uplo_of_op = uplo if trans is Trans.NO else uplo.flipped
 
     def on_cpu(scalars: tuple[Any, ...], a: Any, *vectors: Any) -> None:
         if len(vectors) == 2:
             vectors[1][...] = vectors[0]
-        getattr(cpu, stem)(1, a, vectors[-1], Side.LEFT, uplo, trans, diag)
+        cpu.triangular(which, a, vectors[-1], uplo, trans, diag)
 
     def launches(scalars: tuple[Any, ...], operands: tuple[Any, ...]) -> Any:
         if which == "trsv":

@@ -18,7 +18,10 @@ import numpy as np
 
 from ..types import Diag, Side, Trans, Uplo
 
-__all__ = ["gemm", "gemmtr", "matrices", "operation", "quietly", "symm", "syr2k", "syrk", "trmm", "trsm"]
+__all__ = [
+    "blas_function", "column_major", "gemm", "gemmtr", "matrices", "operation", "prefers_transpose",
+    "quietly", "symm", "syr2k", "syrk", "trmm", "trsm", "update",
+]  # fmt: skip
 
 
 _Function = TypeVar("_Function", bound=Callable[..., None])
@@ -46,13 +49,13 @@ def gemm(
         return
     a, conj_a = operation(a, trans_a)
     b, conj_b = operation(b, trans_b)
-    multiply = _blas("gemm", c.dtype)
+    multiply = blas_function("gemm", c.dtype)
     for left, right, target in matrices(a, b, c):
         sides = (left, conj_a), (right, conj_b)
-        if _prefers_transpose(target):
+        if prefers_transpose(target):
             sides, target = ((right.T, conj_b), (left.T, conj_a)), target.T
-        (left, left_code), (right, right_code) = (_column_major(*side) for side in sides)
-        _update(
+        (left, left_code), (right, right_code) = (column_major(*side) for side in sides)
+        update(
             target,
             lambda x, left=left, right=right, codes=(left_code, right_code): multiply(
                 alpha, left, right, beta, x, *codes, overwrite_c=1
@@ -81,12 +84,12 @@ def _triangular(
     lower, right, unit = uplo is Uplo.LOWER, side is Side.RIGHT, diag is Diag.UNIT
     a, conj = operation(a, trans)
     lower ^= trans is not Trans.NO
-    run = _blas(name, b.dtype)
+    run = blas_function(name, b.dtype)
     for triangle, target in matrices(a, b):
         low, at_right = lower, right
-        if _prefers_transpose(target):
+        if prefers_transpose(target):
             triangle, target, low, at_right = triangle.T, target.T, not low, not at_right
-        factor, code = _column_major(triangle, conj)
+        factor, code = column_major(triangle, conj)
         flags = {"side": at_right, "lower": low ^ (code != 0), "trans_a": code, "diag": unit}
         result = run(alpha, factor, np.array(target, order="F"), overwrite_b=1, **flags)
         if np.isfinite(result).all() and (name == "trmm" or unit or _has_normal_reciprocals(triangle)):
@@ -181,15 +184,15 @@ def symm(
         _scale(c, beta)
         return
     hermitian = hermitian and c.dtype.kind == "c"
-    run = _blas("hemm" if hermitian else "symm", c.dtype)
+    run = blas_function("hemm" if hermitian else "symm", c.dtype)
     for full, other, target in matrices(a, b, c):
         low, right, conj = uplo is Uplo.LOWER, side is Side.RIGHT, False
-        if _prefers_transpose(target):
+        if prefers_transpose(target):
             other, target, right, conj = other.T, target.T, not right, hermitian
-        if _prefers_transpose(full):
+        if prefers_transpose(full):
             full, low, conj = full.T, not low, conj != hermitian
         inputs = np.asfortranarray(full.conj() if conj else full), np.asfortranarray(other)
-        _update(
+        update(
             target,
             lambda x, inputs=inputs, flags=(right, low): run(alpha, *inputs, beta, x, *flags, overwrite_c=1),
             read=beta != 0,
@@ -243,15 +246,15 @@ def _rank_k(
     if alpha == 0 or inputs[0].shape[-1 if trans is Trans.NO else -2] == 0:
         _scale_triangle(c, beta, uplo, hermitian)
         return
-    run = _blas(("he" if hermitian else "sy") + stem, c.dtype)
+    run = blas_function(("he" if hermitian else "sy") + stem, c.dtype)
     views, (conj, *_) = zip(*(operation(x, trans) for x in inputs), strict=True)
     for *factors, target in matrices(*views, c):
         low, flipped, factor = uplo is Uplo.LOWER, conj, alpha
-        if _prefers_transpose(target):
+        if prefers_transpose(target):
             target, low, flipped = target.T, not low, conj != hermitian
             factor = complex(alpha).conjugate() if hermitian else alpha
         columns, code = _factors(factors, flipped, hermitian)
-        _update(
+        update(
             target,
             lambda x, factor=factor, columns=columns, flags=(code, low): run(
                 factor, *columns, beta, x, *flags, overwrite_c=1
@@ -263,7 +266,7 @@ def _rank_k(
 
 def _factors(factors: list[np.ndarray], conj: bool, hermitian: bool) -> tuple[list[np.ndarray], int]:
     """Column-major x and SciPy's trans so that op(x) are `factors`, conjugated if `conj`."""
-    if conj == hermitian and all(_prefers_transpose(x) for x in factors):
+    if conj == hermitian and all(prefers_transpose(x) for x in factors):
         return [x.T for x in factors], 2 if hermitian else 1
     return [np.asfortranarray(x.conj() if conj else x) for x in factors], 0
 
@@ -289,7 +292,8 @@ def gemmtr(
 
 
 @cache
-def _blas(name: str, dtype: np.dtype) -> Callable[..., Any]:
+def blas_function(name: str, dtype: np.dtype) -> Callable[..., Any]:
+    """SciPy's function of this name, for a dtype."""
     from scipy.linalg.blas import get_blas_funcs  # slow to import, and device arrays do without it
 
     return get_blas_funcs(name, dtype=dtype)
@@ -314,18 +318,19 @@ def matrices(*arrays: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
         yield (*[stack[index] for stack in stacks], arrays[-1][index])
 
 
-def _prefers_transpose(target: np.ndarray) -> bool:
+def prefers_transpose(target: np.ndarray) -> bool:
+    """Whether the transposed matrix is the one that SciPy's wrappers take as it is."""
     return target.flags.c_contiguous and not target.flags.f_contiguous
 
 
-def _column_major(a: np.ndarray, conj: bool) -> tuple[np.ndarray, int]:
+def column_major(a: np.ndarray, conj: bool) -> tuple[np.ndarray, int]:
     """A column-major x and SciPy's code for op so that op(x) is `a`, conjugated if `conj`; copies seldom."""
     if a.flags.c_contiguous and not a.flags.f_contiguous:
         return a.T, 2 if conj else 1
     return np.asfortranarray(a.conj() if conj else a), 0
 
 
-def _update(target: np.ndarray, compute: Callable[..., Any], read: bool, kept: Any = True) -> None:
+def update(target: np.ndarray, compute: Callable[..., Any], read: bool, kept: Any = True) -> None:
     """``target[kept] = compute(target)[kept]``, without a copy where SciPy's wrapper writes into `target`."""
     flags = target.flags
     if flags.f_contiguous and flags.aligned and flags.writeable:
