@@ -57,6 +57,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="tools/scipy_tests.py", description=__doc__)
     parser.add_argument("files", nargs="*", default=FILES, help=f"of {', '.join(FILES)}")
     parser.add_argument("--patched", action="store_true", help="let SciPy take what pyblasgpu refuses")
+    parser.add_argument("-k", dest="chosen", default="", help="as pytest's: tests by parts of their names")
     options = parser.parse_args()
     kind = ScipyPatch if options.patched else Strict
     patch = kind("cpu", dict.fromkeys(THRESHOLDS, 0.0), numpy=False)
@@ -67,7 +68,9 @@ def main() -> int:
     try:
         # the settings are SciPy's, not those of the folder where this runs
         with TemporaryDirectory() as folder, chdir(folder):
-            pytest.main([*arguments, "--disable-warnings", *modules], plugins=[outcomes])
+            pytest.main(
+                [*arguments, "--disable-warnings", "-k", options.chosen, *modules], plugins=[outcomes]
+            )
     finally:
         patch.undo()
     for file in options.files:

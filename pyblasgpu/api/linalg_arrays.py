@@ -88,6 +88,10 @@ class Arrays(NamedTuple):
         """A NumPy array where those of the call lie."""
         return array if self.library.host else self.xp.asarray(array, **self.placement)
 
+    def may_hold(self, array: Any) -> bool:
+        """Whether a result may go into `array` if the caller allows it: as by SciPy, not into host stacks."""
+        return not (self.library.host and len(array.shape) > 2)
+
     def integers(self, values: Any) -> Any:
         """Integers that a factorization left, as an array of the library."""
         if self.library.host or not isinstance(values, DeviceIntegers):

@@ -131,6 +131,7 @@ def cho_solve(
     low = Uplo.parse(np.asarray(lower).flat[0] if np.ndim(lower) else lower, name, "lower") is Uplo.LOWER
     overwrite = enabled(overwrite_b, name, "overwrite_b")
     factor, right = arrays.each
+    overwrite = overwrite and arrays.may_hold(right)
     with arrays.current():
         if is_checked(arrays, check_finite, name):
             check_finite_values(arrays, right, factor)
@@ -156,6 +157,7 @@ def _factored(
     low = Uplo.parse(lower, name, "lower") is Uplo.LOWER
     overwrite = enabled(overwrite_a, name, "overwrite_a")
     (matrix,) = arrays.each
+    overwrite = overwrite and arrays.may_hold(matrix)
     with arrays.current():
         if is_checked(arrays, check_finite, name):
             check_finite_values(arrays, matrix)

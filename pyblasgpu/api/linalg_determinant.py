@@ -54,6 +54,7 @@ def det(a: Array, overwrite_a: Flag = False, check_finite: Flag = None) -> Array
     arrays = taken(name, {"a": a})
     overwrite = enabled(overwrite_a, name, "overwrite_a")
     (matrix,) = arrays.each
+    overwrite = overwrite and arrays.may_hold(matrix)
     xp = arrays.xp
     with arrays.current():
         if is_checked(arrays, check_finite, name):

@@ -62,6 +62,7 @@ def lu_factor(a: Array, overwrite_a: Flag = False, check_finite: Flag = None) ->
     arrays = taken(name, {"a": a})
     overwrite = enabled(overwrite_a, name, "overwrite_a")
     (matrix,) = arrays.each
+    overwrite = overwrite and arrays.may_hold(matrix)
     with arrays.current():
         checked = is_checked(arrays, check_finite, name)
         if checked:
@@ -114,6 +115,7 @@ def lu_solve(
     op = Trans.parse(trans, name, "trans")
     overwrite = enabled(overwrite_b, name, "overwrite_b")
     matrix, right = arrays.each
+    overwrite = overwrite and arrays.may_hold(right)
     with arrays.current():
         if is_checked(arrays, check_finite, name):
             check_finite_values(arrays, right)
@@ -175,6 +177,7 @@ def lu(
     permuted, indices = enabled(permute_l, name, "permute_l"), enabled(p_indices, name, "p_indices")
     overwrite = enabled(overwrite_a, name, "overwrite_a")
     (matrix,) = arrays.each
+    overwrite = overwrite and arrays.may_hold(matrix)
     xp = arrays.xp
     with arrays.current():
         if is_checked(arrays, check_finite, name):

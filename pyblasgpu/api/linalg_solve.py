@@ -98,6 +98,7 @@ def solve(
     overwrite = enabled(overwrite_a, name, "overwrite_a"), enabled(overwrite_b, name, "overwrite_b")
     arrays = taken(name, {"a": a, "b": b})
     matrix, right = arrays.each
+    overwrite = overwrite[0] and arrays.may_hold(matrix), overwrite[1] and arrays.may_hold(right)
     if structure == "banded":
         return arrays.returned(_by_scipy(arrays, matrix, right, assume_a, check_finite, swapped))
     with arrays.current():
@@ -173,6 +174,7 @@ def inv(
     overwrite = enabled(overwrite_a, name, "overwrite_a")
     arrays = taken(name, {"a": a})
     (matrix,) = arrays.each
+    overwrite = overwrite and arrays.may_hold(matrix)
     with arrays.current():
         if is_checked(arrays, check_finite, name):
             check_finite_values(arrays, matrix)

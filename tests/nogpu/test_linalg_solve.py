@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.linalg
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyblasgpu import linalg
@@ -62,6 +62,7 @@ def test_signatures_are_scipys(name):
 
 
 @pytest.mark.parametrize("lower", [False, True])
+@settings(max_examples=50)
 @given(data=st.data())
 def test_cholesky_and_its_solves(lower, data):
     dtype = data.draw(st.sampled_from(LETTERS))
@@ -102,6 +103,15 @@ def test_overwrite_a_of_cholesky():
     np.testing.assert_array_equal(kept, before)
 
 
+@pytest.mark.parametrize("name", ["cholesky", "cho_factor", "lu_factor", "lu", "inv", "det", "solve"])
+def test_host_stacks_are_never_overwritten(name):
+    a = np.stack([definite((5, 5), "d")] * 2)
+    before = a.copy()
+    arguments = (a, np.ones(5)) if name == "solve" else (a,)
+    getattr(linalg, name)(*arguments, overwrite_a=True)
+    np.testing.assert_array_equal(a, before)
+
+
 def test_overwrite_b_of_cho_solve():
     factor = linalg.cho_factor(definite((5, 5), "d"))
     b = np.asfortranarray(matrix((5, 3), "d"))
@@ -125,6 +135,7 @@ def test_lu_and_its_solves(data):
         close(found, expected, strict=(m, n) != (1, 1))  # SciPy's dtype of the permutation is another then
 
 
+@settings(max_examples=50)
 @given(st.data())
 def test_solves_of_lu(data):
     dtype, batch = data.draw(st.sampled_from(LETTERS)), data.draw(st.sampled_from([(), (2,), (2, 3)]))
