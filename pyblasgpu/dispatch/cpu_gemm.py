@@ -23,6 +23,7 @@ _FIELDS = ("BLK_M", "BLK_N", "BLK_K", "THR_M", "THR_N", "VEC", "UNROLL")
 _MOST = 1 << 16  # of a parameter
 
 
+@lru_cache(maxsize=16)
 def choose(letter: str, processor: Processor) -> tuple[CpuGemm, str]:
     """The Config of a dtype, and where it comes from."""
     origin, configs = _tuned(processor)
@@ -47,6 +48,7 @@ def _tuned(processor: Processor) -> tuple[str, dict[str, CpuGemm]]:
 def forget() -> None:
     """Have the next choice read the file again."""
     _tuned.cache_clear()
+    choose.cache_clear()
 
 
 def read(path: Path, processor: Processor) -> dict[str, CpuGemm]:

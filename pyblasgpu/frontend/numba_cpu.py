@@ -7,10 +7,11 @@ run on SciPy's BLAS. Arguments are those of `cpu`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache, partial
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +41,8 @@ class Operand(NamedTuple):
     def place(self) -> tuple[int, int, int]:
         """Address, row and column stride in elements."""
         size = self.array.itemsize
-        return self.array.ctypes.data, self.array.strides[0] // size, self.array.strides[1] // size
+        row, col = self.array.strides
+        return self.array.__array_interface__["data"][0], row // size, col // size
 
 
 def threads() -> int:
@@ -92,7 +94,10 @@ def _gemm(alpha: Any, a: Operand, b: Operand, beta: Any, c: np.ndarray) -> None:
         left, right = a._replace(array=a.array[rows]), b._replace(array=b.array[:, cols])
         return partial(multiply, config, alpha, left, right, beta, c[rows, cols])
 
-    _together([task(*part) for part in _parts(m, n, count, config)])
+    if count == 1:
+        multiply(config, alpha, a, b, beta, c)
+    else:
+        _together([task(*part) for part in _parts(m, n, count, config)])
 
 
 def _parts(m: int, n: int, count: int, config: CpuGemm) -> list[tuple[slice, slice]]:
@@ -111,7 +116,7 @@ def _cut(extent: int, count: int, tile: int) -> list[slice]:
 def multiply(config: CpuGemm, alpha: Any, a: Operand, b: Operand, beta: Any, c: np.ndarray) -> None:
     """``c := alpha a b + beta c`` by the kernel of `config`, on the core that calls."""
     m, n, k = *c.shape, a.array.shape[1]
-    buffers = [_aligned(nbytes) for nbytes in gemm_kernel.buffer_bytes(config, m, n, k)]
+    buffers = _buffers(gemm_kernel.buffer_bytes(config, m, n, k))
     alpha, beta = complex(alpha), complex(beta)
     gemm_kernel.kernel(config)(
         m,
@@ -122,7 +127,7 @@ def multiply(config: CpuGemm, alpha: Any, a: Operand, b: Operand, beta: Any, c: 
         *Operand(c).place(),
         a.conj,
         b.conj,
-        *[buffer.ctypes.data for buffer in buffers],
+        *buffers.addresses,
         alpha.real,
         alpha.imag,
         beta.real,
@@ -130,12 +135,21 @@ def multiply(config: CpuGemm, alpha: Any, a: Operand, b: Operand, beta: Any, c: 
     )
 
 
-def _aligned(nbytes: int) -> np.ndarray:
-    """Bytes that begin with a cache line."""
+class _Buffers(NamedTuple):
+    """Memory of a kernel's buffers, and where each begins."""
+
+    memory: np.ndarray
+    addresses: list[int]
+
+
+def _buffers(sizes: Sequence[int]) -> _Buffers:
+    """Memory for buffers that begin with cache lines each."""
     line = gemm_kernel.LINE
-    raw = np.empty(nbytes + line, np.uint8)
-    first = -raw.ctypes.data % line
-    return raw[first : first + nbytes]
+    whole = [-(-nbytes // line) * line for nbytes in sizes]
+    memory = np.empty(sum(whole) + line, np.uint8)
+    address = memory.__array_interface__["data"][0]
+    first = address + -address % line
+    return _Buffers(memory, [first + before for before in accumulate(whole[:-1], initial=0)])
 
 
 def _usable(a: np.ndarray) -> np.ndarray:
@@ -174,13 +188,8 @@ def _triangular(
     lower = (uplo is Uplo.LOWER) != (trans is not Trans.NO)
     a, conj = cpu.operation(a, trans)
     letter = dtype_of(b.dtype).letter
-    recursion = _Recursion(
-        solves,
-        cpu_gemm.choose(letter, current())[0],
-        triangle.kernel(letter, solves),
-        conj,
-        diag is Diag.UNIT,
-    )
+    config = cpu_gemm.choose(letter, current())[0]
+    recursion = _Recursion(solves, config, triangle.kernel(config, solves), conj, diag is Diag.UNIT)
     for factor, target in cpu.matrices(_usable(a), b):
         with _written(target) as result:
             low = lower
@@ -192,10 +201,7 @@ def _triangular(
             rows, cols = result.shape
             count = max(min(threads(), rows * rows * cols // _WORTH), 1)
             _together(
-                [
-                    partial(recursion.run, factor, result[:, part])
-                    for part in _cut(cols, count, triangle.LANES)
-                ]
+                [partial(recursion.run, factor, result[:, part]) for part in _cut(cols, count, config.THR_M)]
             )
 
 
@@ -217,7 +223,16 @@ class _Recursion(NamedTuple):
     def run(self, t: np.ndarray, b: np.ndarray) -> None:
         order, cols = b.shape
         if order <= triangle.ORDER:
-            self.leaf(order, cols, *Operand(t).place(), *Operand(b).place(), self.conj, self.unit)
+            buffers = _buffers(triangle.buffer_bytes(self.config, order))
+            self.leaf(
+                order,
+                cols,
+                *Operand(t).place(),
+                *Operand(b).place(),
+                self.conj,
+                self.unit,
+                *buffers.addresses,
+            )
             return
         half = max(order // 2 // self.config.THR_M, 1) * self.config.THR_M
         top, bottom = b[:half], b[half:]

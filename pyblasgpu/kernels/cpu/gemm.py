@@ -37,6 +37,7 @@ def _lines(nbytes: int) -> int:
     return -(-nbytes // LINE) * LINE
 
 
+@lru_cache(maxsize=64)
 def kernel(config: CpuGemm) -> Any:
     """The compiled kernel of `config`; it runs without the interpreter's lock.
 

@@ -1,154 +1,192 @@
-"""``cpu_triangle``: a small lower triangle solved or multiplied, the leaf of TRSM and TRMM on a processor.
+"""``cpu_triangle``: a lower triangle solved or multiplied in place, the leaf of TRSM and TRMM on a processor.
 
-Columns of B pass through a buffer, LANES at a time, side by side. So the innermost loop runs over columns,
-and LLVM makes vectors of it. Real and imaginary parts stand in buffers of their own.
+Columns of B pass through a buffer, THR_M of a register tile at a time, side by side: a row of the buffer is a
+column of GEMM's packed A. So what THR_N rows need of the rows above comes by the same register tile as in
+`cpu_gemm`; T is packed for that once. The triangles on the diagonal, THR_N rows high, are done row by row.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from ...cpu.backend import cpu
-from ...types import DTYPES
+from .config import CpuGemm
 
-__all__ = ["ORDER", "STEM", "kernel"]
+__all__ = ["ORDER", "STEM", "buffer_bytes", "kernel"]
 
 STEM = "cpu_triangle"
 #: The largest order of a leaf.
-ORDER = 48
-LANES = 16  # columns that pass together
+ORDER = 288
 
 
-@lru_cache(maxsize=16)
-def kernel(letter: str, solves: bool) -> Any:
-    """The compiled kernel of a dtype, for TRSM or TRMM; it runs without the interpreter's lock.
+def buffer_bytes(config: CpuGemm, order: int) -> tuple[int, int]:
+    """Bytes for packed T, and for the columns of B that pass together."""
+    size, blocks = config.dtype_facts.itemsize, -(-order // config.THR_N)
+    packed = config.THR_N**2 * blocks * (blocks - 1) // 2 * size
+    return packed, blocks * config.THR_N * config.THR_M * size
+
+
+@lru_cache(maxsize=64)
+def kernel(config: CpuGemm, solves: bool) -> Any:
+    """The compiled kernel for TRSM or TRMM; it runs without the interpreter's lock.
 
     Its parameters are the order and the columns of B; address, row and column stride in elements of T and B;
-    whether T is conjugated, and whether its diagonal is 1.
+    whether T is conjugated, and whether its diagonal is 1; addresses of the two buffers.
     """
+    return _compiled(replace(config, BLK_M=config.THR_M, BLK_N=config.THR_N, BLK_K=1), solves)
+
+
+@lru_cache(maxsize=32)
+def _compiled(config: CpuGemm, solves: bool) -> Any:
     intp, boolean = cpu.types.intp, cpu.types.boolean
-    signature = cpu.types.void(*[intp] * 8, boolean, boolean)
-    return cpu.njit(signature, nogil=True, error_model="numpy")(build(letter, solves))
+    signature = cpu.types.void(*[intp] * 8, boolean, boolean, intp, intp)
+    return cpu.njit(signature, nogil=True, error_model="numpy")(build(config, solves))
 
 
-def build(letter: str, solves: bool) -> Any:
+def build(config: CpuGemm, solves: bool) -> Any:
     """The kernel's function."""
-    facts = DTYPES[letter]
-    PARTS, number = facts.reals_per_element, cpu.REALS[facts.real]
-    load, store = cpu.load(facts.real), cpu.store(facts.real)
-    substitute, empty = (_solver if solves else _multiplier)(letter), cpu.empty
+    facts = config.dtype_facts
+    PARTS, SIZE, number, LANES, ROWS = (
+        facts.reals_per_element, facts.itemsize, cpu.REALS[facts.real], config.THR_M, config.THR_N,
+    )  # fmt: skip
+    update = cpu.rank_k_update(facts.real, PARTS, config.VEC, config.vectors, ROWS, config.UNROLL)
+    pack, move = _packer(config), _mover(config)
+    diagonal = (_solver if solves else _multiplier)(config)
+    SIGN, SOLVES = -1 if solves else 1, solves
 
-    def cpu_triangle(order, cols, t, rs_t, cs_t, b, rs_b, cs_b, conj, unit):
-        x, x_i = empty((ORDER, LANES), number), empty((ORDER, LANES), number)
+    def cpu_triangle(order, cols, t, rs_t, cs_t, b, rs_b, cs_b, conj, unit, packed, x):
         sign = number(-1) if conj else number(1)
+        blocks = (order + ROWS - 1) // ROWS
+        pack(packed, t, rs_t, cs_t, order, sign)
+        one, zero, factor = number(1), number(0), number(SIGN)
         for j in range(0, cols, LANES):
-            lanes = min(LANES, cols - j)
-            x[:] = 0
-            x_i[:] = 0
-            for i in range(order):
-                for lane in range(lanes):
-                    at = (i * rs_b + (j + lane) * cs_b) * PARTS
-                    x[i, lane] = load(b, at)
-                    if PARTS == 2:
-                        x_i[i, lane] = load(b, at + 1)
-            substitute(order, t, rs_t * PARTS, cs_t * PARTS, x, x_i, sign, unit)
-            for i in range(order):
-                for lane in range(lanes):
-                    at = (i * rs_b + (j + lane) * cs_b) * PARTS
-                    store(b, at, x[i, lane])
-                    if PARTS == 2:
-                        store(b, at + 1, x_i[i, lane])
+            here, lanes = b + j * cs_b * SIZE, min(LANES, cols - j)
+            move(x, here, rs_b, cs_b, order, lanes, True)
+            for step in range(blocks):
+                p = step if SOLVES else blocks - 1 - step
+                i = p * ROWS
+                above = packed + ROWS * ROWS * (p * (p - 1) // 2) * SIZE
+                target, rows, corner = (
+                    x + i * LANES * SIZE,
+                    min(ROWS, order - i),
+                    t + i * (rs_t + cs_t) * SIZE,
+                )
+                if not SOLVES:
+                    diagonal(target, corner, rs_t * PARTS, cs_t * PARTS, rows, sign, unit)
+                if p > 0:
+                    update(x, above, i, target, LANES * PARTS, factor, zero, one, zero)
+                if SOLVES:
+                    diagonal(target, corner, rs_t * PARTS, cs_t * PARTS, rows, sign, unit)
+            move(x, here, rs_b, cs_b, order, lanes, False)
 
     return cpu_triangle
 
 
-def _axpy(letter: str) -> Any:
-    """``axpy(x, x_i, i, j, re, im)``: row i += a number times row j."""
-    COMPLEX = DTYPES[letter].is_complex
+def _packer(config: CpuGemm) -> Any:
+    """``pack(packed, t, rs, cs, order, sign)``: below the diagonal, THR_N rows after another, k after k."""
+    facts = config.dtype_facts
+    PARTS, ROWS, number = facts.reals_per_element, config.THR_N, cpu.REALS[facts.real]
+    load, store = cpu.load(facts.real), cpu.store(facts.real)
 
     @cpu.njit
-    def axpy(x, x_i, i, j, re, im):
+    def pack(packed, t, rs, cs, order, sign):
+        into = 0
+        for i in range(ROWS, order, ROWS):
+            for k in range(i):
+                for r in range(i, i + ROWS):
+                    at = (r * rs + k * cs) * PARTS
+                    store(packed, into, load(t, at) if r < order else number(0))
+                    if PARTS == 2:
+                        store(packed, into + 1, sign * load(t, at + 1) if r < order else number(0))
+                    into += PARTS
+
+    return pack
+
+
+def _mover(config: CpuGemm) -> Any:
+    """``move(x, b, rs, cs, order, lanes, loads)``: columns of B into the buffer, zeros beside, or back."""
+    facts = config.dtype_facts
+    PARTS, LANES, ROWS, number = facts.reals_per_element, config.THR_M, config.THR_N, cpu.REALS[facts.real]
+    load, store = cpu.load(facts.real), cpu.store(facts.real)
+
+    @cpu.njit
+    def move(x, b, rs, cs, order, lanes, loads):
+        if not loads:
+            for lane in range(lanes):
+                for i in range(order):
+                    at, source = (i * rs + lane * cs) * PARTS, (i * LANES + lane) * PARTS
+                    for part in range(PARTS):
+                        store(b, at + part, load(x, source + part))
+            return
         for lane in range(LANES):
-            x[i, lane] += re * x[j, lane]
-        if COMPLEX:
-            for lane in range(LANES):
-                x[i, lane] -= im * x_i[j, lane]
-            for lane in range(LANES):
-                x_i[i, lane] += re * x_i[j, lane] + im * x[j, lane]
+            for i in range((order + ROWS - 1) // ROWS * ROWS):
+                at, target = (i * rs + lane * cs) * PARTS, (i * LANES + lane) * PARTS
+                inside = i < order and lane < lanes
+                for part in range(PARTS):
+                    store(x, target + part, load(b, at + part) if inside else number(0))
 
-    return axpy
+    return move
 
 
-def _solver(letter: str) -> Any:
-    """``solve(order, t, rs, cs, x, x_i, sign, unit)``: by substitution, with true divisions."""
-    facts = DTYPES[letter]
-    COMPLEX, load, number = facts.is_complex, cpu.load(facts.real), cpu.REALS[facts.real]
-    axpy, divide = _axpy(letter), _divider(letter)
+def _solver(config: CpuGemm) -> Any:
+    """``solve(x, t, rs, cs, rows, sign, unit)``: by substitution, with true divisions."""
+    facts = config.dtype_facts
+    COMPLEX, ROW, number = facts.is_complex, config.THR_M * facts.itemsize, cpu.REALS[facts.real]
+    shape = config.VEC, config.vectors
+    load, add = cpu.load(facts.real), cpu.add_row(facts.real, facts.reals_per_element, *shape)
+    scale = cpu.scale_row(facts.real, facts.reals_per_element, *shape)
+    divide = cpu.divide_row(facts.real, *shape)
 
     @cpu.njit(error_model="numpy")
-    def solve(order, t, rs, cs, x, x_i, sign, unit):
-        for i in range(order):
+    def divide_by(row, re, im):
+        """By Smith's method where both parts are there."""
+        if im == number(0):
+            divide(row, re)
+            return
+        if abs(re) >= abs(im):
+            ratio = im / re
+            scale(row, number(1), -ratio)
+            divide(row, re + im * ratio)
+        else:
+            ratio = re / im
+            scale(row, ratio, number(-1))
+            divide(row, re * ratio + im)
+
+    @cpu.njit(error_model="numpy")
+    def solve(x, t, rs, cs, rows, sign, unit):
+        for i in range(rows):
             for j in range(i):
                 at = i * rs + j * cs
-                axpy(x, x_i, i, j, -load(t, at), -sign * load(t, at + 1) if COMPLEX else number(0))
+                add(x + i * ROW, x + j * ROW, -load(t, at), -sign * load(t, at + 1) if COMPLEX else number(0))
             if not unit:
                 at = i * (rs + cs)
-                divide(x, x_i, i, load(t, at), sign * load(t, at + 1) if COMPLEX else number(0))
+                divide_by(x + i * ROW, load(t, at), sign * load(t, at + 1) if COMPLEX else number(0))
 
     return solve
 
 
-def _divider(letter: str) -> Any:
-    """``divide(x, x_i, i, re, im)``: row i by a number; a complex one by Smith's method."""
-    facts = DTYPES[letter]
-    COMPLEX, number = facts.is_complex, cpu.REALS[facts.real]
-
-    @cpu.njit(error_model="numpy")
-    def divide(x, x_i, i, re, im):
-        if not COMPLEX or im == number(0):
-            for lane in range(LANES):
-                x[i, lane] /= re
-            if COMPLEX:
-                for lane in range(LANES):
-                    x_i[i, lane] /= re
-            return
-        turns = abs(im) > abs(re)
-        if turns:
-            re, im = im, -re  # both sides times -i
-        ratio = im / re
-        divisor = re + im * ratio
-        for lane in range(LANES):
-            up, up_i = x[i, lane], x_i[i, lane]
-            if turns:
-                up, up_i = up_i, -up
-            x[i, lane] = (up + up_i * ratio) / divisor
-            x_i[i, lane] = (up_i - up * ratio) / divisor
-
-    return divide
-
-
-def _multiplier(letter: str) -> Any:
-    """``multiply(order, t, rs, cs, x, x_i, sign, unit)``: the last row first."""
-    facts = DTYPES[letter]
-    COMPLEX, load, number = facts.is_complex, cpu.load(facts.real), cpu.REALS[facts.real]
-    axpy = _axpy(letter)
+def _multiplier(config: CpuGemm) -> Any:
+    """``multiply(x, t, rs, cs, rows, sign, unit)``: the last row first."""
+    facts = config.dtype_facts
+    COMPLEX, ROW, number = facts.is_complex, config.THR_M * facts.itemsize, cpu.REALS[facts.real]
+    shape = facts.reals_per_element, config.VEC, config.vectors
+    load, add, scale = (
+        cpu.load(facts.real),
+        cpu.add_row(facts.real, *shape),
+        cpu.scale_row(facts.real, *shape),
+    )
 
     @cpu.njit
-    def multiply(order, t, rs, cs, x, x_i, sign, unit):
-        for up in range(order):
-            i = order - 1 - up
+    def multiply(x, t, rs, cs, rows, sign, unit):
+        for up in range(rows):
+            i = rows - 1 - up
             if not unit:
                 at = i * (rs + cs)
-                re, im = load(t, at), sign * load(t, at + 1) if COMPLEX else number(0)
-                for lane in range(LANES):
-                    old = x[i, lane]
-                    x[i, lane] = re * old
-                    if COMPLEX:
-                        x[i, lane] -= im * x_i[i, lane]
-                        x_i[i, lane] = re * x_i[i, lane] + im * old
+                scale(x + i * ROW, load(t, at), sign * load(t, at + 1) if COMPLEX else number(0))
             for j in range(i):
                 at = i * rs + j * cs
-                axpy(x, x_i, i, j, load(t, at), sign * load(t, at + 1) if COMPLEX else number(0))
+                add(x + i * ROW, x + j * ROW, load(t, at), sign * load(t, at + 1) if COMPLEX else number(0))
 
     return multiply
