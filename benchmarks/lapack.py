@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -271,4 +272,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    guarded(main)
+    sys.exit(guarded(["benchmarks.lapack"], main))
