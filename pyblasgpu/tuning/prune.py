@@ -62,6 +62,9 @@ GUIDELINES = {
 #: A leaf's threads are many and their tiles small, because its columns are few; or it is a single warp.
 LEAF_GUIDELINES = Guidelines(threads=32, reuse=0.6)
 
+#: Of a thread, so few that the compiler must reuse them (compute capability 2.x); what it adds there.
+FEW_REGISTERS, FEW_OVERHEAD = 63, 12
+
 EXHAUSTIVE_SCORE = 0.95  # of all ways to load every tile, some 10^5, what the guidelines ask by default
 NORMAL = 24  # candidates that 'normal' keeps for each size class
 ALIKE = 4  # and of these with the same block of C
@@ -88,7 +91,10 @@ class Funnel:
 def check_guidelines(config: Any, fit: Fit, guidelines: Guidelines) -> None:
     """Raise `ConfigError` where `config` is not worth compiling, by the formulas of its family."""
     (threads, registers, shared), device = demand(config), fit.device
-    needed, limit = registers + OVERHEAD, device.max_registers_per_thread
+    limit = device.max_registers_per_thread
+    needed = registers + OVERHEAD
+    if limit <= FEW_REGISTERS and FAMILIES[config.STEM].routine == "gemm":
+        needed = min(needed, _alive(config, registers) + FEW_OVERHEAD)
     if config.reuse < guidelines.reuse:
         raise ConfigError("reuse", f"reuse >= {guidelines.reuse}", reuse=config.reuse)
     if needed > limit:
@@ -107,6 +113,14 @@ def check_guidelines(config: Any, fit: Fit, guidelines: Guidelines) -> None:
     if blocks * threads < guidelines.threads:
         least = f"resident threads >= {guidelines.threads}"
         raise ConfigError("threads", least, threads=blocks * threads)
+
+
+def _alive(config: Any, registers: int) -> int:
+    """Of the estimate what is alive at once: fragments are dead while the next stripe is staged."""
+    size = config.dtype_facts.itemsize // 4
+    staged = config.staged_elements * size
+    fragments = registers - staged - config.THR_M * config.THR_N * size
+    return registers - min(staged, fragments)
 
 
 def defaults(stem: str, dtype: str, effort: str) -> Guidelines:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
 from pyblasgpu.gpu.device import known
-from pyblasgpu.tuning.prune import Guidelines
+from pyblasgpu.tuning.prune import Guidelines, candidates, defaults
 from pyblasgpu.types import DTYPES
 from tuning.papers import kurzak
 from tuning.papers.kurzak import TABLE_1, CodeVariant, count, variants
@@ -69,6 +70,27 @@ def test_cgemms_guideline_is_more_than_its_winner_has():
     assert count(DTYPES["c"], "nn", FERMI, TABLE_1["c"]).left == 0
 
 
+def test_a_missing_bracket_explains_cgemm():
+    """With 4mn/(2m+n) the winner, 4 by 4 elements a thread, has 5.33: 5.0 keeps it, 6.0 does not."""
+
+    def left(letter, reuse):
+        found = kurzak.counts(DTYPES[letter], ("nn",), FERMI, Guidelines(512, 2, reuse), unbracketed=True)
+        return found["nn"].left
+
+    assert left("c", 5.0) > left("c", 5.34) >= left("c", 6.0)
+    assert left("s", 3.0) == count(DTYPES["s"], "nn", FERMI, TABLE_1["s"]).left  # of complex types alone
+
+
+@pytest.mark.parametrize("layout", ["nn", "tt"])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_the_tuners_space_on_fermi_holds_the_winners(letter, layout):
+    """The rule of registers removes none, though a thread of that card has 63; the cost model ranks them."""
+    tile, grid, _, _ = WINNERS[letter][LAYOUTS.index(layout)]
+    guidelines = replace(defaults("gemm_simt", letter, "normal"), score=0.5)
+    found = candidates("gemm_simt", letter, layout, FERMI, "normal", guidelines).left
+    assert (*tile, *grid) in {(c.BLK_M, c.BLK_N, c.BLK_K, c.DIM_X, c.DIM_Y) for c in found}
+
+
 def test_reuse_by_its_formula():
     assert DTYPES["s"].reuse(6, 6) == DTYPES["d"].reuse(6, 6) == 3.0
     assert DTYPES["c"].reuse(4, 4) == 4.0  # four FMAs for the two parts of each element
@@ -100,7 +122,9 @@ def test_a_guideline_and_a_larger_device_change_the_space():
     assert count(DTYPES["s"], "nn", kepler, strict).left > count(DTYPES["s"], "nn", FERMI, strict).left
 
 
-@pytest.mark.parametrize("family", ["fermi", "kepler", "volta", "ampere", "ada", "hopper", "blackwell"])
+@pytest.mark.parametrize(
+    "family", ["fermi", "kepler", "maxwell", "volta", "ampere", "ada", "hopper", "blackwell"]
+)
 def test_every_family_of_devices_is_described(family):
     device = known(family)
     assert device.dram_bytes > 0 and device.l2_bytes > 0
