@@ -92,12 +92,14 @@ SINGLE = [
 @pytest.mark.parametrize(("stem", "letter"), SINGLE)
 def test_single_precision_has_no_double_arithmetic(stem, letter):
     """A Python number among float32 would turn the arithmetic around it into float64's."""
-    ptx = to_ptx(smallest(stem, letter), CC)
-    assert ".f32" in ptx
+    source = smallest(stem, letter)
+    ptx = to_ptx(source, CC)
+    assert ".f32" in ptx or "p" not in source.parameters
     assert not set(re.findall(r"\S*\.f64\S*", ptx))
 
 
 @pytest.mark.parametrize("stem", FIXED)
-def test_a_fixed_kernel_that_copies_asynchronously_needs_that(stem):
+def test_a_fixed_kernel_that_copies_asynchronously_or_reduces_by_warps_needs_that(stem):
     """Such a kernel does not link for an older card."""
-    assert ("cp.async" in to_ptx(smallest(stem, "s"), (7, 5))) == (FIXED[stem].needs == (8, 0))
+    ptx = to_ptx(smallest(stem, "s"), (7, 5))
+    assert ("cp.async" in ptx or "redux.sync" in ptx) == (FIXED[stem].needs == (8, 0))

@@ -49,6 +49,7 @@ SHARED = (
     "level2.sums",
     "level2.gemv_config",
     "level2.gemv_terms",
+    "factor.pivot_exchange",
 )
 
 

@@ -27,7 +27,7 @@ from .memory import (
     store_int64,
     store_shared,
 )
-from .register_tile import axpy_column, fill, rank1_update, shifted_update
+from .register_tile import axpy_column, eliminate_row, fill, rank1_update, shifted_update
 from .synchronization import (
     atomic_add,
     grid_dependency_wait,
@@ -77,6 +77,7 @@ __all__ = [
     "NO_LABEL",
     "fill",
     "axpy_column",
+    "eliminate_row",
     "inlined",
     "called",
     "fma",

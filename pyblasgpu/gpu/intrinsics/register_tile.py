@@ -9,6 +9,7 @@ from .emit import I32, at, element_address, element_addresses, load_volatile, ma
 
 __all__ = [
     "axpy_column",
+    "eliminate_row",
     "fill",
     "products_by_elements",
     "products_by_rows",
@@ -199,6 +200,49 @@ def axpy_column(
         return types.void(column, pointer), codegen
 
     return spread
+
+
+@made_once
+def eliminate_row(n: int, reals_per_element: int, width: int):
+    """``eliminate(row, factor, pointer)``: row[k] = row[k+1] - factor * pivot[k] for k < n, straight-line.
+
+    `pointer` is the pivot row in shared memory. It is read in order, `width` reals at a time, as in
+    `axpy_column`.
+    """
+
+    @intrinsic
+    def eliminate(_, row, factor, pointer):
+        def codegen(context, builder, signature, arguments):
+            local, multiplier, pivot = arguments
+            slot = element_addresses(context, builder, signature, arguments)
+            real_size = nbytes(signature.args[0].dtype)
+            f = [builder.load(slot(1, part)) for part in range(reals_per_element)]
+
+            def minus(value, x, y, negative=True):
+                product = builder.fmul(x, y, flags=["contract"])
+                combine = builder.fsub if negative else builder.fadd
+                return combine(value, product, flags=["contract"])
+
+            for start in range(0, n * reals_per_element, width):
+                address = at(builder, pivot, ir.Constant(I32, start))
+                loaded = load_volatile(builder, address, real_size, width)
+                for at_ in range(0, width, reals_per_element):
+                    k, u = start + at_, loaded[at_ : at_ + reals_per_element]
+                    following = [
+                        builder.load(slot(0, k + reals_per_element + part))
+                        for part in range(reals_per_element)
+                    ]
+                    re = minus(following[0], f[0], u[0])
+                    if reals_per_element == 2:
+                        re = minus(re, f[1], u[1], negative=False)
+                        im = minus(minus(following[1], f[0], u[1]), f[1], u[0])
+                        builder.store(im, slot(0, k + 1))
+                    builder.store(re, slot(0, k))
+            return context.get_dummy_value()
+
+        return types.void(row, factor, pointer), codegen
+
+    return eliminate
 
 
 @made_once

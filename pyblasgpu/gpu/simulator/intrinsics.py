@@ -14,7 +14,7 @@ import numpy as np
 
 from .launch import Integer, cuda, launch
 from .memory import Pointer, SimulatorError, adopt, allocate, release, resolve, view
-from .register_tile import axpy_column, fill, rank1_update, shifted_update, warp_mma
+from .register_tile import axpy_column, eliminate_row, fill, rank1_update, shifted_update, warp_mma
 from .schedule import reseed
 from .synchronization import (
     atomic_add,
@@ -64,6 +64,7 @@ __all__ = [
     "NO_LABEL",
     "fill",
     "axpy_column",
+    "eliminate_row",
     "inlined",
     "called",
     "fma",

@@ -8,7 +8,7 @@ from ..intrinsics.mma import elements_per_mma
 from .memory import Pointer
 from .thread import current_thread
 
-__all__ = ["axpy_column", "fill", "rank1_update", "shifted_update", "warp_mma"]
+__all__ = ["axpy_column", "eliminate_row", "fill", "rank1_update", "shifted_update", "warp_mma"]
 
 _COMPLEX: dict[str, np.dtype] = {"f": np.dtype("complex64"), "d": np.dtype("complex128")}
 
@@ -121,6 +121,18 @@ def axpy_column(
         target += sign * (t * x)
 
     return spread
+
+
+def eliminate_row(n: int, reals_per_element: int, width: int):
+    """``eliminate(row, factor, pointer)``: row[k] = row[k+1] - factor * pivot[k] for k < n."""
+
+    def eliminate(row, factor, pointer):
+        pointer.span(0, n * reals_per_element, width)
+        pivot, f = _elements(pointer, 0, n, reals_per_element), _elements(factor, 0, 1, reals_per_element)[0]
+        following = _elements(row, 1, n, reals_per_element)
+        _elements(row, 0, n, reals_per_element)[:] = following - f * pivot
+
+    return eliminate
 
 
 def fill(count: int):

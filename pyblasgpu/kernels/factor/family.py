@@ -10,7 +10,11 @@ __all__ = ["FAMILIES"]
 _POTRF = {"z": {"ORDER": 64, "BLK": 16, "DIM": 128}}
 _TRTRI = {letter: {"ORDER": 32, "DIM": 32} for letter in "cz"}
 _LAUUM = {"z": {"ORDER": 32, "DIM": 64}}
-_COLS = {"s": {"COLS": 64}, "d": {"COLS": 32}, "c": {"COLS": 32}}  # a row fills half of the registers
+_COLS = {
+    "s": {"COLS": 64},
+    "d": {"ROWS": 384, "COLS": 32},
+    "c": {"COLS": 32},
+}  # a row fills half of the registers
 
 FAMILIES = (
     Family("potrf_leaf", ".factor.potrf_leaf", "PotrfLeaf", "potrf", needs=(8, 0), best_defaults=_POTRF),

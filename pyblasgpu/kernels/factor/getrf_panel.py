@@ -14,6 +14,7 @@ Both strides are free. Small matrices are panels whole, of a batch too.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
@@ -28,12 +29,13 @@ from .pivot_exchange import MOST_BLOCKS, WARP, among_blocks, flag_clearer, in_bl
 if TYPE_CHECKING:
     from ...gpu.device import Device
 
-__all__ = ["STEM", "GetrfPanel", "source"]
+__all__ = ["STEM", "GetrfPanel", "plain_sources", "source"]
 
 STEM = "getrf_panel"
 PARAMETERS = "pp wwwww iiii qqq qqqq".replace(" ", "")
-OTHER_REGISTERS, MOST_REGISTERS = 64, 255  # of a thread, beside those for its row; and of any
+OTHER_REGISTERS = 64  # of a thread, beside those for its row
 SMALL = 64  # rows of a matrix that is a panel whole
+ROW_BYTES = 256  # of a row: half of a thread's registers
 VECTORS = 4  # the fewest columns, whole vectors of all dtypes
 
 
@@ -93,11 +95,9 @@ class GetrfPanel:
 
     @property
     def shared_reals(self) -> int:
-        """The pivot row, the results and a row for what is beyond them, sizes of the warps' candidates and of
-        the block's.
-        """
+        """The pivot row, the results, sizes of the warps' candidates and of the block's."""
         parts = self.dtype_facts.reals_per_element
-        return self.row_reals + (self.COLS + 1) * self.ROWS * parts + WARP + 4
+        return self.row_reals + self.COLS * self.ROWS * parts + WARP + 4
 
     @property
     def shared_bytes(self) -> int:
@@ -107,22 +107,24 @@ class GetrfPanel:
     def serving(self, rows: int, device: Device) -> GetrfPanel:
         """The Config for panels of so many rows: one block where that can be, no more than are resident.
 
-        A row of a small matrix may have twice the registers.
+        A row of a small matrix may have twice the registers. Before Hopper the compiler needs more of them.
         """
-        config = self
+        older = device.cc < (9, 0)
         if rows <= SMALL < self.ROWS:
-            return replace(self, ROWS=SMALL, COLS=2 * self.COLS if self.row_words <= 64 else self.COLS)
-        if rows <= self.ROWS // 2 and self.ROWS > SMALL:
-            config = replace(self, ROWS=self.ROWS // 2)
+            return replace(self, ROWS=SMALL, COLS=self.COLS if older else min(2 * self.COLS, SMALL))
+        config = replace(self, ROWS=min(self.ROWS, 256)) if older else self
+        if rows <= config.ROWS // 2 and config.ROWS > SMALL:
+            config = replace(config, ROWS=config.ROWS // 2)
         while config.shared_bytes > device.shared_per_block:
             config = replace(config, ROWS=config.ROWS // 2)
-        while config.grid(rows) > config.resident(device) and config.COLS > VECTORS:
-            config = replace(config, COLS=config.COLS // 2)
+        if config.grid(rows) > config.resident(device):
+            most = config.resident(device) * config.ROWS
+            raise NotImplementedError(f"getrf: {rows} rows; on {device.name} at most {most} are factored")
         return config
 
     def resident(self, device: Device) -> int:
-        """Blocks that a device runs at the same time."""
-        registers = min(-(-self.registers // 8) * 8, MOST_REGISTERS)
+        """Blocks that a device runs at the same time, whatever registers the compiler takes."""
+        registers = min(device.registers_per_block // self.threads // 8 * 8, device.max_registers_per_thread)
         return min(
             device.occupancy(self.threads, registers, self.shared_bytes) * device.sm_count, MOST_BLOCKS
         )
@@ -167,6 +169,13 @@ def source(config: GetrfPanel) -> KernelSource:
     )
 
 
+def plain_sources(config: GetrfPanel) -> Iterator[KernelSource]:
+    """The kernels of small panels, of those of a small block, and of all others."""
+    whole = replace(config, COLS=ROW_BYTES // config.dtype_facts.itemsize)
+    small = replace(whole, ROWS=SMALL, COLS=min(2 * whole.COLS, SMALL))
+    return (source(each) for each in (small, replace(whole, ROWS=whole.ROWS // 2), whole))
+
+
 def _row_mover(config: GetrfPanel):
     """``read(0, values, a, a_cs, n, ok)``: a row into registers, zeros beyond; ``put(pivot_row, values)``: a
     candidate, its first element behind the others; ``keep(0, out, values, j, t)``: what is left of a row to
@@ -195,9 +204,9 @@ def _row_mover(config: GetrfPanel):
 
     @device_function
     def keep_element(k, out, values, j, t):
-        to = (min(j + k, COLS) * ROWS + t) * PARTS
-        for part in range(PARTS):
-            out[to + part] = values[k * PARTS + part]
+        if k < COLS - j:
+            for part in range(PARTS):
+                out[((j + k) * ROWS + t) * PARTS + part] = values[k * PARTS + part]
 
     @device_function
     def write(a, out, a_cs, n, t):
@@ -209,32 +218,18 @@ def _row_mover(config: GetrfPanel):
 
 
 def _eliminator(config: GetrfPanel):
-    """``eliminate(values, factor, piece, pivot_row, out, at)``: a row's first element divided by the pivot,
-    which is `factor` and goes to the results; the others updated, each in the place of the one before it.
+    """``eliminate(values, factor, pivot_row, out, at)``: a row's first element divided by the pivot, which is
+    `factor` and goes to the results; the others updated, each in the place of the one before it.
 
     The pivot itself is the last element of its row in shared memory, so that vectors are aligned.
     """
     facts, COLS = config.dtype_facts, config.COLS
     PARTS, PIVOT = facts.reals_per_element, (COLS - 1) * facts.reals_per_element
-    WIDTH, real = 16 // facts.real_size, ptx.REALS[facts.real]
-    load, divide = ptx.load_shared(WIDTH), divider(facts)
+    real, divide = ptx.REALS[facts.real], divider(facts)
+    update = ptx.eliminate_row(COLS, PARTS, 16 // facts.real_size)
 
     @device_function
-    def update_vector(v, values, factor, piece, pivot_row):
-        load(piece, 0, pivot_row, v * WIDTH)
-        for e in range(0, WIDTH, PARTS):
-            x = v * WIDTH + e
-            if PARTS == 2:
-                re = values[x + 2] - factor[0] * piece[e] + factor[1] * piece[e + 1]
-                values[x + 1] = values[x + 3] - factor[0] * piece[e + 1] - factor[1] * piece[e]
-                values[x] = re
-            else:
-                values[x] = values[x + 1] - factor[0] * piece[e]
-
-    update = unrolled(COLS * PARTS // WIDTH, update_vector)
-
-    @device_function
-    def eliminate(values, factor, piece, pivot_row, out, at):
+    def eliminate(values, factor, pivot_row, out, at):
         pivot, pivot_i = pivot_row[PIVOT], pivot_row[PIVOT + PARTS - 1]
         for part in range(PARTS):
             factor[part] = values[part]
@@ -242,7 +237,7 @@ def _eliminator(config: GetrfPanel):
             divide(factor, 0, pivot, pivot_i)
         for part in range(PARTS):
             out[at + part] = factor[part]
-        update(0, values, factor, piece, pivot_row)
+        update(values, factor, pivot_row)
 
     return eliminate
 
@@ -274,11 +269,11 @@ def _teller(config: GetrfPanel):
 
 def _build(config: GetrfPanel):
     facts, ROWS, COLS = config.dtype_facts, config.ROWS, config.COLS
-    PARTS, OUT, VECTOR = facts.reals_per_element, config.row_reals, 16 // facts.real_size
+    PARTS, OUT = facts.reals_per_element, config.row_reals
     HELD, NO_LABEL = OUT + PARTS, ptx.NO_LABEL
     real, int32, int64 = ptx.REALS[facts.real], ptx.types.int32, ptx.types.int64
     PIVOT = (COLS - 1) * PARTS
-    SIZES = OUT + (COLS + 1) * ROWS * PARTS
+    SIZES = OUT + COLS * ROWS * PARTS
     LABELS = config.shared_reals * facts.real_size // 4
     CHOSEN = LABELS + WARP
     offset, shared_pointer, zero = ptx.offset, ptx.shared_pointer, ptx.fill(HELD)
@@ -298,7 +293,6 @@ def _build(config: GetrfPanel):
         out, sizes = offset(pivot_row, OUT), offset(pivot_row, SIZES)
         labels, chosen, largest = offset(words, LABELS), offset(words, CHOSEN), offset(sizes, WARP)
         values, factor = cuda.local.array(HELD, real), cuda.local.array(PARTS, real)
-        piece = cuda.local.array(VECTOR, real)
         row = int64(block) * ROWS + t
         is_row = row < m
         grid_dependency_wait()
@@ -337,7 +331,7 @@ def _build(config: GetrfPanel):
                 else:
                     if label == j:
                         label = pivot
-                    eliminate(values, factor, piece, pivot_row, out, (j * ROWS + t) * PARTS)
+                    eliminate(values, factor, pivot_row, out, (j * ROWS + t) * PARTS)
             j = int32(j + 1)
 
         # (4) the results; which rows have moved; the first pivot that is zero

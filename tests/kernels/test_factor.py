@@ -1,0 +1,40 @@
+"""Kernels of LU factors, compiled for all architectures' sizes: nothing spills."""
+
+from __future__ import annotations
+
+import chosen_kernels
+import pytest
+
+from pyblasgpu.database import FIXED
+from pyblasgpu.gpu.compile import compile_here
+from pyblasgpu.gpu.device import known
+from pyblasgpu.kernels.factor import getrf_panel, laswp, pivot_moves
+from pyblasgpu.types import DTYPES
+
+pytestmark = chosen_kernels.NEEDS_COMPILER
+
+
+@pytest.mark.parametrize("name", ["h200", "a100", "rtx4090"])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_panels_keep_rows_in_registers(letter, name):
+    device, best = known(name), FIXED[getrf_panel.STEM].fixed_config(letter)
+    for config in {best.serving(rows, device) for rows in (64, 256, 4096)}:
+        report = compile_here(getrf_panel.source(config), device.cc).resources
+        assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
+        blocks = device.occupancy(config.threads, report.registers, config.shared_bytes) * device.sm_count
+        assert blocks >= config.resident(device)  # which `serving` counts on
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_rows_are_interchanged_in_registers(letter):
+    for source in (laswp.source(laswp.Laswp(letter)), pivot_moves.source(pivot_moves.PivotMoves("s"))):
+        report = compile_here(source, (9, 0)).resources
+        assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_the_catalogue_has_the_panels_that_serve(letter):
+    device, best = known("h200"), FIXED[getrf_panel.STEM].fixed_config(letter)
+    listed = set(getrf_panel.plain_sources(best))
+    for rows in (1, 64, 65, 256, 257, 10**4):
+        assert getrf_panel.source(best.serving(rows, device)) in listed

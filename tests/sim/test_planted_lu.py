@@ -1,0 +1,158 @@
+"""Defects planted in the kernels of LU factors, one at a time: the checks must catch every one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pyblasgpu.gpu.simulator import intrinsics as simulator
+
+from . import test_getrf_panel, test_lu_solve
+from .kernel_checks import Check, one_each
+from .planting import assert_caught, parameters
+
+
+@one_each
+def panel(letter="d", m=75, n=7, seeds=2, **options) -> Check:
+    """A panel of several blocks, in some orders of them."""
+
+    def run(module):
+        for seed in range(seeds):
+            simulator.reseed(seed)
+            test_getrf_panel.check(letter, m, n, kernels=module, **options)
+
+    return Check("getrf_panel", run)
+
+
+def first_zero(module) -> None:
+    info, a = np.zeros(1, np.int32), np.zeros((40, 3))
+    a[:, 0] = 1
+    test_getrf_panel.factor(a, first=8, info=info, kernels=module)
+    assert info[0] == 10
+
+
+def stays(module) -> None:
+    info, a = np.array([5], np.int32), np.zeros((40, 3))
+    test_getrf_panel.factor(a, first=8, info=info, kernels=module)
+    assert info[0] == 5
+
+
+def only_row_of_a_block(module, m=33, n=4) -> None:
+    """The only row of the last block is the first pivot; then it has no candidate."""
+    a = test_getrf_panel.random("d", m, n)
+    a[-1, 0], a[:, 1] = 5, a[:, 1] / 100
+    a[0, 1] = 1
+    _, piv, _ = test_getrf_panel.lapack.dgetrf(a)
+    assert np.array_equal(test_getrf_panel.factor(a, kernels=module)[0], piv)
+
+
+def real_numbers(module) -> None:
+    """Complex ones without imaginary parts."""
+    a = test_getrf_panel.random("d", 20, 4).astype(complex)
+    lu, _, _ = test_getrf_panel.lapack.zgetrf(a)
+    test_getrf_panel.factor(a, kernels=module)
+    np.testing.assert_allclose(a, lu, atol=1e-13)
+
+
+def ties(module) -> None:
+    for m in (30, 70):
+        a = np.ones((m, 3))
+        a[1::2, 1], a[::3, 2] = -1, -1
+        _, piv, _ = test_getrf_panel.lapack.dgetrf(a)
+        assert np.array_equal(test_getrf_panel.factor(a, kernels=module)[0], piv)
+
+
+def many_blocks(module) -> None:
+    """More than lanes of a warp, which see two candidates each: equal ones, and one of no row."""
+    assert test_getrf_panel.factor(np.ones((1030, 1)), kernels=module)[0][0] == 0
+    only_row_of_a_block(module, 1025, 2)
+
+
+def not_a_number(module) -> None:
+    """A row of NaN first of all and in the second block is no pivot."""
+    a = test_getrf_panel.random("d", 40, 4)
+    a[[0, 35], 0] = np.nan
+    piv, _, _ = test_getrf_panel.factor(a, kernels=module)
+    assert piv[0] not in (0, 35)
+
+
+@one_each
+def swaps(**options) -> Check:
+    """Rows interchanged as random pivots say."""
+    return Check("laswp", lambda module: test_lu_solve.check(kernels=module, **options))
+
+
+@one_each
+def moves(**options) -> Check:
+    return Check("pivot_moves", lambda module: test_lu_solve.check(movers=module, **options))
+
+
+ONE, SEVERAL, BATCH = panel(m=30), panel(), Check("getrf_panel", test_getrf_panel.check_batch)
+PANEL, EXCHANGE, LASWP, MOVES = (
+    f"factor.{name}" for name in ("getrf_panel", "pivot_exchange", "laswp", "pivot_moves")
+)
+
+#: module, text, what is planted in its place, the check that sees it
+DEFECTS = [
+    (PANEL, "ok & (k < n)", "ok", ONE),
+    (PANEL, "k < COLS - j", "k < COLS - j - 1", panel(m=30, n=8)),
+    (PANEL, "values[REALS + part] = values[part]", "pass", ONE),
+    (PANEL, "if label == j:", "if False:", ONE),
+    (PANEL, "label, is_left = j, False", "label = j", ONE),
+    (PANEL, "label, is_left = j, False", "is_left = False", ONE),
+    (PANEL, "chosen[0] = size, pivot\n            elif t == 0 and pivot == NO_LABEL:\n                chosen[0] = pivot\n            cuda.syncthreads()",
+     "chosen[0] = size, pivot", ONE),
+    (PANEL, "elif t == 0 and pivot == NO_LABEL:", "elif False:", Check("getrf_panel", only_row_of_a_block)),
+    (PANEL, "int32(first + pivot)", "int32(pivot)", panel(first=3, info=np.zeros(1, np.int32))),
+    (PANEL, "first + j + 1", "first + j", Check("getrf_panel", first_zero)),
+    (PANEL, "and info[batch * stride_info] == 0", "", Check("getrf_panel", stays)),
+    (PANEL, "and failed == 0", "", Check("getrf_panel", first_zero)),
+    (PANEL, "moves[label] = int32(row)", "pass", ONE),
+    (PANEL, "moves[COLS + row] = label", "pass", ONE),
+    (PANEL, "if pivot != real(0) or", "if", Check("getrf_panel", real_numbers)),
+    (PANEL, "values[x + 3] - factor[0] * piece[e + 1] - factor[1] * piece[e]",
+     "values[x + 3] - factor[0] * piece[e + 1] + factor[1] * piece[e]", panel("z", 30)),
+    (PANEL, "abs(values[0]) + abs(values[1])", "abs(values[0])", panel("z", 30)),
+    (PANEL, "batch * stride_a * PARTS", "batch * PARTS", BATCH),
+    (PANEL, "offset(piv, batch * stride_piv)", "piv", BATCH),
+    (PANEL, "clear(flags, blocks)", "pass", SEVERAL),
+    (EXCHANGE, "sizes[warp], labels[warp] = size, largest\n        cuda.syncthreads()",
+     "sizes[warp], labels[warp] = size, largest", panel(m=60, rows=64)),
+    (EXCHANGE, "| ((lane == 0) & (largest == NO_LABEL))", "", panel(m=30, rows=64)),
+    (EXCHANGE, "equal & (label < than_label)", "equal & (label > than_label)", Check("getrf_panel", many_blocks)),
+    (EXCHANGE, "(label != NO_LABEL) & (", "(", Check("getrf_panel", many_blocks)),
+    (EXCHANGE, "step % 2 * blocks", "0", SEVERAL),
+    (EXCHANGE, "while sent <= step:", "while sent < step:", SEVERAL),
+    (EXCHANGE, "candidates[place] = chosen[0]\n        sync_warp()", "candidates[place] = chosen[0]", SEVERAL),
+    (EXCHANGE, "pivot, place\n        sync_warp()", "pivot, place", SEVERAL),
+    (EXCHANGE, "there[REALS] = size[0]", "pass", SEVERAL),
+    (EXCHANGE, "for other in range(blocks):", "for other in range(blocks - 1):", SEVERAL),
+    (EXCHANGE, "store_relaxed(flags, DONE, int32(0))", "pass", SEVERAL),
+    (LASWP, "row < rows) & (col < cols), column(col, skip, skipped, a_cs)\n        known", "row < rows) & (col <= cols), column(col, skip, skipped, a_cs)\n        known", swaps()),
+    (LASWP, "col + skipped if col >= skip else col", "col", swaps(skip=(3, 5))),
+    (LASWP, "col >= skip", "col > skip", swaps(skip=(3, 5))),
+    (LASWP, "(target < 0) | (target >= rows)", "target >= rows", swaps(base=9)),
+    (LASWP, "(target < 0) | (target >= rows)", "target > rows", swaps(m=23, count=5)),
+    (LASWP, "groups - 1 - number if backwards else number", "number", swaps(backwards=True)),
+    (LASWP, "to_top, from_top = from_top, to_top", "pass", swaps(backwards=True)),
+    (LASWP, "last if which == groups - 1 else group", "group", swaps()),
+    (LASWP, "i_step, c, c_step, rows, n, skip, skipped, a_rs, a_cs)\n            cuda.syncthreads()\n\n    return",
+     "i_step, c, c_step, rows, n, skip, skipped, a_rs, a_cs)\n\n    return", swaps(count=40)),
+    (LASWP, "int32(DIM // cols), int32(0)", "int32(0), int32(0)", swaps(order="C")),
+    (MOVES, "pivots[t] = int32(piv[t * step] - base - first)\n        cuda.syncthreads()",
+     "pivots[t] = int32(piv[t * step] - base - first)", moves()),
+    (MOVES, "piv[t * step] - base - first", "piv[t * step] - base", moves()),
+    (MOVES, "piv[t * step] - base - first", "piv[t * step] - first", moves(base=9)),
+    (MOVES, "row < 0 or row >= here", "row >= here", moves(base=9)),
+    (MOVES, "elif label == pivot:", "elif False:", moves()),
+    (MOVES, "follows and label >= 0 and label < here", "label >= 0 and label < here", moves()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("module", "before", "after", "check"), parameters(DEFECTS))
+def test_a_planted_defect_is_caught(module, before, after, check, monkeypatch):
+    assert_caught(module, before, after, check, monkeypatch)
+
+
+def test_what_is_no_number_is_no_pivot():
+    not_a_number(test_getrf_panel.getrf_panel)
