@@ -110,8 +110,6 @@ DEFECTS = [
     (PANEL, "moves[label] = int32(row)", "pass", ONE),
     (PANEL, "moves[COLS + row] = label", "pass", ONE),
     (PANEL, "if pivot != real(0) or", "if", Check("getrf_panel", real_numbers)),
-    (PANEL, "values[x + 3] - factor[0] * piece[e + 1] - factor[1] * piece[e]",
-     "values[x + 3] - factor[0] * piece[e + 1] + factor[1] * piece[e]", panel("z", 30)),
     (PANEL, "abs(values[0]) + abs(values[1])", "abs(values[0])", panel("z", 30)),
     (PANEL, "batch * stride_a * PARTS", "batch * PARTS", BATCH),
     (PANEL, "offset(piv, batch * stride_piv)", "piv", BATCH),

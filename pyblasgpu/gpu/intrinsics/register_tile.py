@@ -213,7 +213,7 @@ def eliminate_row(n: int, reals_per_element: int, width: int):
     @intrinsic
     def eliminate(_, row, factor, pointer):
         def codegen(context, builder, signature, arguments):
-            local, multiplier, pivot = arguments
+            pivot = arguments[2]
             slot = element_addresses(context, builder, signature, arguments)
             real_size = nbytes(signature.args[0].dtype)
             f = [builder.load(slot(1, part)) for part in range(reals_per_element)]
