@@ -378,7 +378,7 @@ def install(monkeypatch) -> tuple[Routines, Memory]:
     monkeypatch.setattr(frontend_call, "routine", routines)
     for module in ("level3", "rank_k", "symmetric"):
         monkeypatch.setattr(f"pyblasgpu.api.{module}.launch_list_of", routines.launch_list)
-    for module in ("lapack_cholesky", "lapack_lu"):
+    for module in ("lapack_cholesky", "lapack_lu", "linalg_host"):
         monkeypatch.setattr(f"pyblasgpu.api.{module}.launch_list_of", factor_launch_list)
     without_contexts(monkeypatch)
     monkeypatch.setattr(backend, "require", lambda: None)

@@ -8,10 +8,12 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from ..arguments import Array, Flag, enabled
-from ..types import Uplo
+from ..types import Trans, Uplo
 from . import lapack
+from .blas_arrays import may_overwrite
 from .linalg_arrays import Arrays, taken
 from .linalg_checks import broadcast_batches, check_finite_values, is_checked, raise_singular
+from .linalg_host import invert_definite, invert_general, solve_definite, solve_general
 from .linalg_triangular import solve_triangular
 
 __all__ = ["inv", "solve"]
@@ -184,13 +186,13 @@ def inv(
         if 0 in matrix.shape:
             return arrays.returned(arrays.xp.zeros_like(matrix))
         if structure == "definite":
-            factor, info = lapack.potrf(matrix, low, False, overwrite)
+            inverse, info = _definite_inverse(arrays, matrix, low, overwrite)
             raise_singular(arrays, info)
-            return arrays.returned(_mirrored(arrays, lapack.potri(factor, low, True)[0], low))
+            return arrays.returned(_mirrored(arrays, inverse, low))
         if structure in ("any", "general", "symmetric", "hermitian"):
-            factors, pivots, info = lapack.getrf(_whole(arrays, matrix, structure, low), overwrite)
+            inverse, info = _general_inverse(arrays, _whole(arrays, matrix, structure, low), overwrite)
             raise_singular(arrays, info)
-            return arrays.returned(lapack.getri(factors, pivots, overwrite_lu=True)[0])
+            return arrays.returned(inverse)
         identity = arrays.xp.zeros_like(matrix) + arrays.identity(matrix.shape[-1])
         return arrays.returned(_solution(arrays, matrix, identity, structure, low, False, (overwrite, True)))
 
@@ -234,15 +236,60 @@ def _solution(
             check_finite=False,
         )
     if structure in ("definite", "perhaps definite"):
-        factor, info = lapack.potrf(matrix, low, False, overwrite[0] and structure == "definite")
+        once = overwrite if structure == "definite" else (False, False)
+        solution, info = _definite_solution(arrays, matrix, right, low, once)
         if structure == "definite":
             raise_singular(arrays, info)
         if structure == "definite" or not info:
-            return lapack.potrs(factor, right, low, overwrite[1])[0]
+            return solution
     matrix = _whole(arrays, matrix, structure, low)
-    factors, pivots, info = lapack.getrf(matrix, overwrite[0])
+    solution, info = _general_solution(arrays, matrix, right, swapped, overwrite)
     raise_singular(arrays, info)
-    return lapack.getrs(factors, pivots, right, 1 if swapped else 0, overwrite[1])[0]
+    return solution
+
+
+def _definite_solution(
+    arrays: Arrays, matrix: Any, right: Any, low: bool, overwrite: tuple[bool, bool]
+) -> tuple[Any, Any]:
+    """The solution by Cholesky factors, and info."""
+    if arrays.library.host:
+        out = _output(arrays, right, overwrite[1], matrix)
+        return solve_definite(matrix, right, arrays.dtype, Uplo.LOWER if low else Uplo.UPPER, out)
+    factor, info = lapack.potrf(matrix, low, False, overwrite[0])
+    return lapack.potrs(factor, right, low, overwrite[1])[0], info
+
+
+def _general_solution(
+    arrays: Arrays, matrix: Any, right: Any, swapped: bool, overwrite: tuple[bool, bool]
+) -> tuple[Any, Any]:
+    """The solution by LU factors, and info."""
+    trans = Trans.TRANS if swapped else Trans.NO
+    if arrays.library.host:
+        return solve_general(matrix, right, arrays.dtype, trans, _output(arrays, right, overwrite[1], matrix))
+    factors, pivots, info = lapack.getrf(matrix, overwrite[0])
+    return lapack.getrs(factors, pivots, right, trans, overwrite[1])[0], info
+
+
+def _definite_inverse(arrays: Arrays, matrix: Any, low: bool, overwrite: bool) -> tuple[Any, Any]:
+    """A triangle of the inverse by Cholesky factors, and info."""
+    if arrays.library.host:
+        uplo = Uplo.LOWER if low else Uplo.UPPER
+        return invert_definite(matrix, arrays.dtype, uplo, _output(arrays, matrix, overwrite))
+    factor, info = lapack.potrf(matrix, low, False, overwrite)
+    return lapack.potri(factor, low, True)[0], info
+
+
+def _general_inverse(arrays: Arrays, matrix: Any, overwrite: bool) -> tuple[Any, Any]:
+    """The inverse by LU factors, and info."""
+    if arrays.library.host:
+        return invert_general(matrix, arrays.dtype, _output(arrays, matrix, overwrite))
+    factors, pivots, info = lapack.getrf(matrix, overwrite)
+    return lapack.getri(factors, pivots, overwrite_lu=True)[0], info
+
+
+def _output(arrays: Arrays, array: Any, overwrite: bool, *others: Any) -> Any:
+    """`array` if the result goes there, as by SciPy."""
+    return array if overwrite and may_overwrite(array, arrays.dtype, others) else None
 
 
 def _structure(arrays: Arrays, matrix: Any) -> str:

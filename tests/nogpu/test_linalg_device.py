@@ -101,3 +101,21 @@ def test_empty_arrays(fake):
         assert linalg.inv(put(np.ones(shape))).shape == shape
         np.testing.assert_array_equal(linalg.det(put(np.ones(shape))).host, np.ones(shape[:-2]))
         assert linalg.solve(put(np.ones(shape)), put(np.ones((0, 2)))).shape == (*shape[:-1], 2)
+
+
+@pytest.mark.parametrize("stacked", [False, True])
+def test_host_matrices_visit_the_device_once(fake, stacked):
+    _, memory = fake
+    a, b = (GENERAL, B[:, :1].astype("D")) if stacked else (GENERAL[0], B[:, :1].astype("D"))
+    definite = DEFINITE if stacked else DEFINITE[0]
+    column = np.linalg.solve(a, b)
+    for found, expected, extra in [
+        (lambda: linalg.solve(a, b, assume_a="gen", check_finite=False), column, column.size),
+        (lambda: linalg.solve(definite, b, assume_a="pos"), np.linalg.solve(definite, b), column.size),
+        (lambda: linalg.inv(a), np.linalg.inv(a), 0),
+        (lambda: linalg.inv(definite, assume_a="pos"), np.linalg.inv(definite), 0),
+    ]:
+        memory.copied = 0
+        np.testing.assert_allclose(found(), expected, 1e-10, 1e-10)
+        assert memory.copied == a.size + extra
+        assert not memory.held
