@@ -93,6 +93,9 @@ def emit_lower(launches: LaunchList, info: Operand, a: Operand, before: int = 0)
     if n <= config.ORDER:
         _emit_leaf(launches, config.serving(n), info, a, before)
         return
+    if a.batch == 1 and (get_override("potrf_algorithm") or ALGORITHM) == PANELS:
+        potrf_panels.emit_columns(launches, info, a, before)
+        return
     first = min(max(split(n), config.ORDER), max(get_override("potrf") or PANEL, config.ORDER))
     rest = n - first
     a11, a21 = a.block(0, 0, first, first), a.block(first, 0, rest, first)

@@ -18,6 +18,7 @@ _COLS = {
 
 FAMILIES = (
     Family("potrf_leaf", ".factor.potrf_leaf", "PotrfLeaf", "potrf", needs=(8, 0), best_defaults=_POTRF),
+    Family("potrf_panel", ".factor.potrf_panel", "PotrfPanel", "potrf", needs=(8, 0), best_defaults=_POTRF),
     Family("trtri_leaf", ".factor.trtri_leaf", "TrtriLeaf", "trtri", needs=(8, 0), best_defaults=_TRTRI),
     Family("lauum_leaf", ".factor.lauum_leaf", "LauumLeaf", "lauum", needs=(8, 0), best_defaults=_LAUUM),
     Family("zero_diagonal", ".factor.zero_diagonal", "ZeroDiagonal", "trtri"),

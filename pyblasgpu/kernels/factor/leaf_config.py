@@ -61,9 +61,14 @@ class TriangleInShared:
         return VECTOR // self.dtype_facts.itemsize
 
     @property
+    def rows_below(self) -> int:
+        """Rows below the triangle that a block has as well."""
+        return 0
+
+    @property
     def lead(self) -> int:
         """Elements from column to column: a vector more than a column, against bank conflicts."""
-        return self.ORDER + self.vector
+        return self.ORDER + self.rows_below + self.vector
 
     @property
     def shared_elements(self) -> int:

@@ -1,0 +1,239 @@
+"""``potrf_panel``: the Cholesky factor of a block, and the rows below it solved by it, in one launch.
+
+[A11]    A11 = L11 L11^H, as `potrf_leaf` does it
+[A21]    A21 := A21 L11^-H, ROWS rows a block
+
+Every block factors A11 itself, with its own rows of A21 below: it costs what the factor alone would, and no
+block waits for the factor. The last block writes L11, once all others have told by a flag that they have read
+A11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ...errors import require
+from ...gpu.backend import cuda, device_function, ptx
+from ...gpu.compile import KernelSource
+from ..common.coalesced_index import coalesced_index
+from ..common.triangle_panel import block_copier
+from .cholesky_panel import GROUP, conjugator, panel_factor, trailing_update
+from .leaf_config import TriangleInShared
+from .triangle_copy import triangle_loader, triangle_writer
+
+__all__ = ["STEM", "PotrfPanel", "plain_sources", "source"]
+
+STEM = "potrf_panel"
+PARAMETERS = "ppp iii qq".replace(" ", "")
+
+
+@dataclass(frozen=True)
+class PotrfPanel(TriangleInShared):
+    """Config of one `potrf_panel` kernel.
+
+    Attributes
+    ----------
+    dtype, ORDER, DIM
+        See `TriangleInShared`.
+    BLK : int
+        Columns of a panel, which a thread has in registers.
+    ROWS : int
+        Rows below the triangle that a block solves.
+    """
+
+    ORDER: int = 128
+    DIM: int = 256
+    BLK: int = 32
+    ROWS: int = 64
+
+    STEM: ClassVar[str] = STEM
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(
+            self.BLK > 0 and self.BLK % GROUP == 0 and self.ORDER % self.BLK == 0,
+            "panels",
+            f"BLK > 0 and BLK % {GROUP} == 0 and ORDER % BLK == 0",
+            BLK=self.BLK,
+            ORDER=self.ORDER,
+        )
+        require(
+            self.ROWS > 0 and self.ROWS % 8 == 0 and self.ORDER + self.ROWS <= self.DIM,
+            "rows",
+            "ROWS > 0 and ROWS % 8 == 0 and ORDER + ROWS <= DIM",
+            ROWS=self.ROWS,
+            ORDER=self.ORDER,
+            DIM=self.DIM,
+        )
+
+    @property
+    def rows_below(self) -> int:
+        return self.ROWS
+
+    @property
+    def shared_elements(self) -> int:
+        """L, the rows below it, and the block of pivots."""
+        return self.ORDER * self.lead + GROUP * GROUP
+
+    @property
+    def registers(self) -> int:
+        """Estimated 32-bit registers of a thread."""
+        return (self.BLK + 3 * GROUP * GROUP) * self.dtype_facts.itemsize // 4 + 32
+
+    def grid(self, rows: int) -> int:
+        """Blocks along x for so many rows below."""
+        return -(-rows // self.ROWS)
+
+
+def source(config: PotrfPanel) -> KernelSource:
+    """The kernel of `config`, for a lower triangle of order n <= ORDER and m >= 1 rows below it.
+
+    Returns
+    -------
+    KernelSource
+        Its parameters are pointers to info, A and the flags, one a block; int32 n, m, and the rows of the
+        whole matrix that come before A; int64 row and column stride of A (elements). Grid: x
+        ``config.grid(m)``.
+
+    Notes
+    -----
+    info as `potrf_leaf` has it.
+    """
+    return KernelSource(
+        name=STEM,
+        config=config,
+        flags=(),
+        real=config.dtype_facts.real,
+        parameters=PARAMETERS,
+        threads=config.threads,
+        min_blocks=1,
+        shared_bytes=config.shared_bytes,
+        build=lambda: _build(config),
+    )
+
+
+def plain_sources(config: PotrfPanel) -> Iterator[KernelSource]:
+    """The only kernel."""
+    return iter([source(config)])
+
+
+def _rows_writer(config: PotrfPanel, by_rows: bool):
+    """``write(a, shared, row_stride, col_stride, t, m, n)``: m rows of n columns from shared memory to A."""
+    facts, LEAD = config.dtype_facts, config.lead
+    PARTS, store = facts.reals_per_element, ptx.store_global
+    over = coalesced_index(config.ROWS, config.ORDER, config.threads, by_rows)
+    ROUNDS, place, has, following, at_first = over.count, over.place, over.has, over.following, over.first
+    int32, opaque = ptx.types.int32, ptx.opaque
+
+    @device_function
+    def write(a, shared, row_stride, col_stride, t, m, n):
+        at = at_first(t, row_stride, col_stride)
+        for k in range(opaque(int32(ROUNDS))):
+            i, j = place(t, k)
+            if has(t, k):
+                for part in range(PARTS):
+                    value = shared[(i + j * LEAD) * PARTS + part]
+                    store(a, at * PARTS + part, value, (i < m) & (j < n))
+            at = following(at, t, k, row_stride, col_stride)
+
+    return write
+
+
+def _flags(config: PotrfPanel):
+    """``tell(flags, t)`` sets the flag of this block, ``wait(flags, t)`` waits for those of all others."""
+    THREADS, int32 = config.threads, ptx.types.int32
+    load_acquire, store_relaxed = ptx.load_acquire, ptx.store_relaxed
+
+    @device_function
+    def tell(flags, t):
+        if t == 0:
+            store_relaxed(flags, cuda.blockIdx.x, int32(1))
+
+    @device_function
+    def wait(flags, t):
+        for other in range(t, cuda.gridDim.x - 1, THREADS):
+            while load_acquire(flags, other) == 0:
+                pass
+            store_relaxed(flags, other, int32(0))
+        cuda.syncthreads()
+
+    return tell, wait
+
+
+def _build(config: PotrfPanel):
+    facts, ORDER, BLK, LEAD, ROWS = config.dtype_facts, config.ORDER, config.BLK, config.lead, config.ROWS
+    real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
+    int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
+    grid_dependency_wait, load_acquire = ptx.grid_dependency_wait, ptx.load_acquire
+    store_relaxed = ptx.store_relaxed
+    ROW, TILE, OTHER = BLK * PARTS, (GROUP + 1) * GROUP * PARTS, config.vector * GROUP * PARTS
+    ACC, SPAN, PIVOTS = GROUP * GROUP * PARTS, GROUP * PARTS, ORDER * LEAD * PARTS
+
+    load, write = triangle_loader(config), triangle_writer(config, real_diagonal=True)
+    read_by_rows, read_by_columns = (
+        block_copier(config, ROWS, ORDER, 1, LEAD, by_rows, unrolls=False) for by_rows in (True, False)
+    )
+    write_by_rows, write_by_columns = (_rows_writer(config, by_rows) for by_rows in (True, False))
+    load_row, conjugate = ptx.load_shared(PARTS, BLK, LEAD * PARTS), conjugator(config)
+    factor, update = panel_factor(config), trailing_update(config)
+    tell, wait = _flags(config)
+
+    def potrf_panel(info, a, flags, n, m, before, a_rs, a_cs):
+        # (1) the rows of this block, unless an earlier pivot was bad
+        t, first_row = cuda.threadIdx.x, int64(cuda.blockIdx.x) * ROWS
+        mine, left = offset(a, (n + first_row) * a_rs * PARTS), m - first_row
+        l = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        below, pivots = offset(l, ORDER * PARTS), offset(l, PIVOTS)
+        row, tile, other = (
+            cuda.local.array(ROW, real),
+            cuda.local.array(TILE, real),
+            cuda.local.array(OTHER, real),
+        )
+        acc, x, y = cuda.local.array(ACC, real), cuda.local.array(SPAN, real), cuda.local.array(SPAN, real)
+        bad = cuda.local.array(1, int32)
+        bad[0] = int32(0)
+        is_below = t >= ORDER and t < ORDER + ROWS
+        is_last = cuda.blockIdx.x == cuda.gridDim.x - 1
+        grid_dependency_wait()
+        if before > 0 and load_acquire(info, 0) != 0:
+            return
+
+        # (2) them and the triangle to shared memory, with ones on the diagonal beyond n
+        if abs(a_rs) <= abs(a_cs):
+            read_by_rows(below, mine, a_rs, a_cs, t, left, n, 0)
+        else:
+            read_by_columns(below, mine, a_rs, a_cs, t, left, n, 0)
+        load(l, a, a_rs, a_cs, t, n, 0)
+        if n <= t and t < ORDER:
+            l[t * (LEAD + 1) * PARTS] = real(1)
+        cuda.syncthreads()
+        if not is_last:
+            tell(flags, t)
+
+        # (3) panel by panel, and what is right of each
+        rows = (n + (BLK - 1)) // BLK * BLK
+        for first in range(0, rows, BLK):
+            i = t - first if t < rows or is_below else -1
+            panel = offset(l, first * (LEAD + 1) * PARTS)
+            if i >= 0:
+                load_row(row, 0, l, (t + first * LEAD) * PARTS)
+                conjugate(0, row)
+            factor(row, tile, other, panel, pivots, i, bad, before + first)
+            cuda.syncthreads()
+            update(l, acc, x, y, t, first + BLK, rows - first - BLK)
+            cuda.syncthreads()
+
+        # (4) back to A; L by the last block, once all have read A11, and the first bad pivot
+        if abs(a_rs) <= abs(a_cs):
+            write_by_rows(mine, below, a_rs, a_cs, t, left, n)
+        else:
+            write_by_columns(mine, below, a_rs, a_cs, t, left, n)
+        if is_last:
+            wait(flags, t)
+            write(a, l, a_rs, a_cs, t, n, 0)
+            if t == rows - 1:  # which has met all pivots
+                store_relaxed(info, 0, bad[0])
+
+    return potrf_panel

@@ -1,0 +1,103 @@
+"""`potrf_panel`: a factor and the rows below it, by blocks that wait for none but the last."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from pyblasgpu.errors import ConfigError
+from pyblasgpu.gpu.simulator import intrinsics as simulator
+from pyblasgpu.kernels.factor import potrf_panel
+from pyblasgpu.kernels.factor.potrf_panel import PotrfPanel
+from pyblasgpu.testing.reference import fenced
+from pyblasgpu.types import DTYPES
+
+from .launching import run, strides
+from .test_potrf_leaf import factors, hermitian, numbers, unknown
+
+NAN = float("nan")
+
+
+def panel(letter: str, kernels=potrf_panel) -> PotrfPanel:
+    """Sixteen columns in panels of eight, and eight rows below a block."""
+    return kernels.PotrfPanel(letter, 16, 32, 8, 8)
+
+
+def launch(a, info, m: int, before: int, kernels) -> np.ndarray:
+    """Factor the leading block in place and solve m rows below it; the flags after it."""
+    n = a.shape[1]
+    config = panel({"f": "s", "d": "d", "F": "c", "D": "z"}[a.dtype.char], kernels)
+    flags = np.zeros(config.grid(m), a.real.dtype)
+    run(kernels.source(config), config.grid(m), (info, a, flags), (n, m, before, *strides(a)), ())
+    return flags
+
+
+def check(letter="d", n=16, m=21, order="F", kernels=potrf_panel, seeds=3) -> None:
+    """A random factor and rows below, in some orders of the blocks, between fences."""
+    dtype, rng = DTYPES[letter], np.random.default_rng(n)
+    lower = factors(rng, 1, n, dtype)
+    below = rng.uniform(-1, 1, (m, n)).astype(dtype.name)
+    if dtype.is_complex:
+        below.imag = rng.uniform(-1, 1, (m, n))
+    wide = np.result_type(dtype.name, np.float64)
+    product_ = (below.astype(wide) @ lower[0].astype(wide).conj().T).astype(dtype.name)
+    for seed in range(seeds):
+        simulator.reseed(seed)
+        a, unharmed = fenced(np.vstack([hermitian(lower)[0], product_]), order)
+        info = unknown(1, dtype)
+        flags = launch(a, info, m, 0, kernels)
+        assert numbers(info) == [0] and not flags.any()
+        rows, cols = np.tril_indices(n)
+        bound = 400 * dtype.unit_roundoff
+        assert abs(a[rows, cols] - lower[0, rows, cols]).max() < bound
+        assert abs(a[n:] - below).max() < bound
+        assert np.isnan(a[:n].real[*np.triu_indices(n, 1)]).all()
+        assert unharmed()
+
+
+@pytest.mark.parametrize("letter, order", list(product(DTYPES, "CF")))
+def test_every_dtype_and_order(letter, order):
+    check(letter, 16, 21, order)
+
+
+@pytest.mark.parametrize("n, m", [(16, 1), (13, 8), (7, 17), (16, 24)])
+def test_edges(n, m):
+    check("d", n, m)
+
+
+def bad_pivot(at=9, before=0, kernels=potrf_panel) -> None:
+    """It is told once, counted in the whole matrix."""
+    a = np.vstack([np.eye(16), np.ones((20, 16))])
+    a[at, at] = -1
+    info = np.zeros(1)
+    assert not launch(a, info, 20, before, kernels).any()
+    assert numbers(info) == [before + at + 1]
+
+
+@pytest.mark.parametrize("at, before", [(0, 0), (9, 0), (15, 128)])
+def test_a_bad_pivot(at, before):
+    bad_pivot(at, before)
+
+
+def earlier_pivot(kernels=potrf_panel) -> None:
+    """Nothing changes where an earlier pivot was bad."""
+    a, info = np.full((30, 16), 3.0), np.zeros(1)
+    info.view(np.int32)[0] = 7
+    assert not launch(a, info, 14, 16, kernels).any()
+    assert numbers(info) == [7] and (a == 3).all()
+
+
+def test_an_earlier_bad_pivot():
+    earlier_pivot()
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [({"BLK": 24}, "panels"), ({"ROWS": 0}, "rows"), ({"ROWS": 60}, "rows"), ({"ROWS": 136}, "rows")],
+)
+def test_rules(changes, rule):
+    with pytest.raises(ConfigError) as caught:
+        PotrfPanel("d", **changes)
+    assert caught.value.rule == rule
