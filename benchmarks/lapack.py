@@ -53,6 +53,7 @@ class Case(NamedTuple):
     batch: int = 1
     panel: int = 0  # rows that the recursion splits off at most, 0: as the library has it
     leaf: str = ""  # ORDER,DIM,BLK of the leaf, "": as the library has it
+    algorithm: str = ""  # "panels" or "recursion", "": as the library has it
 
     def arrays(self) -> list[Any]:
         """What it works on: A, definite or its factor; and right-hand sides."""
@@ -120,7 +121,11 @@ def launch_lists(case: Case, arrays: list[Any], info: Any) -> list[tuple[LaunchL
     told = Operand(info.data.ptr, 1, 1, 1, 1, dtype_of(arrays[0].dtype), False, case.batch, 1)
     operands = [operand(array) for array in arrays]
     leaf = PotrfLeaf(case.letter, *map(int, case.leaf.split(","))) if case.leaf else None
-    with override("potrf", case.panel or None), override("potrf_leaf", leaf) if leaf else nullcontext():
+    with (
+        override("potrf", case.panel or None),
+        override("potrf_algorithm", case.algorithm or None),
+        override("potrf_leaf", leaf) if leaf else nullcontext(),
+    ):
         return case.launches(told, operands[0], operands[1] if len(operands) > 1 else None)
 
 
@@ -203,6 +208,8 @@ def _cases_of_size(routine: str, letter: str, n: int, options: argparse.Namespac
         for panel in options.panels:
             if panel < n:
                 yield Case(routine, letter, Uplo.LOWER, n, panel=panel)
+        for algorithm in options.algorithms:
+            yield Case(routine, letter, Uplo.LOWER, n, algorithm=algorithm)
         for leaf in options.leaves:
             yield Case(routine, letter, Uplo.LOWER, n, leaf=leaf)
 
@@ -224,7 +231,7 @@ def summary(results: list[dict[str, Any]]) -> dict[str, float]:
     """Geometric means of the ratios, by routine, dtype and triangle."""
     groups: dict[str, list[float]] = {}
     for each in results:
-        if each["ratio"] == each["ratio"] and not (each["panel"] or each["leaf"]):
+        if each["ratio"] == each["ratio"] and not (each["panel"] or each["leaf"] or each["algorithm"]):
             kind = "batched" if each["batch"] > 1 else each["uplo"]
             groups.setdefault(f"{each['letter']}{each['routine']} {kind}", []).append(each["ratio"])
     return {name: round(geometric_mean(ratios), 3) for name, ratios in groups.items()}
@@ -238,6 +245,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--dtypes", default="sd")
     parser.add_argument("--sizes", nargs="+", type=int, default=[512, 1024, 2048, 4096, 8192, 16384])
     parser.add_argument("--panels", nargs="+", type=int, default=[])
+    parser.add_argument("--algorithms", nargs="+", default=[])
     parser.add_argument("--leaves", nargs="+", default=[], help="ORDER,DIM,BLK")
     parser.add_argument("--batches", action="store_true")
     parser.add_argument("--seconds", type=float, default=300, help="after which no case is begun")

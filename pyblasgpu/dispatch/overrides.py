@@ -55,6 +55,7 @@ def override(name: str, value: Any) -> Iterator[None]:
     'trmm_algorithm'  'trmm_fused' or 'recursion'; the recursion where the first does not apply.
     'syr2k_algorithm' 'symmetrize' or 'two_products', of HER2K too.
     'trmm', 'trsm'    Order at which the recursion ends in leaves; 'symm' likewise.
+    'potrf_algorithm' 'panels' or 'recursion'; the recursion where the first does not apply.
     'potrf'           Rows that the recursion of the Cholesky factor splits off at most.
     ================= ============================================================================
 

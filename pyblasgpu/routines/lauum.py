@@ -18,9 +18,9 @@ from ..operands import Operand
 from ..types import Diag, Region, Side, Uplo
 from . import trmm
 from .diagonal_copies import emit_diagonal_blocks
+from .factor_steps import emit_readable, with_alpha
 from .gemm import contiguous, emit_gemm
 from .launch_list import LaunchList, cached_launch_list
-from .potrf import emit_readable, with_alpha
 from .triangular import split
 
 __all__ = ["emit", "emit_lower", "launch_list"]

@@ -1,7 +1,8 @@
 """The Cholesky factor of a Hermitian positive definite A in place: L L^H = A, or U^H U = A.
 
-A is normalised once: the upper triangle of A is the lower one of its transpose, and so are the factors. The
-recursion splits off as many rows as a power of two, at most `PANEL`, and ends in leaves of one launch:
+A is normalised once: the upper triangle of A is the lower one of its transpose, and so are the factors. One
+matrix may go by panels (`potrf_panels`). The recursion splits off as many rows as a power of two, at most
+`PANEL`, and ends in leaves of one launch:
 
     [A11    ]      factor A11 = L11 L11^H
     [A21 A22]      A21 := A21 L11^-H (TRSM), A22 -= A21 A21^H (a triangle by GEMM), factor A22
@@ -11,22 +12,23 @@ The first leaf sets info; the others leave it, and their blocks, where an earlie
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ..dispatch.choose import select
 from ..dispatch.overrides import get_override
 from ..gpu.device import current
 from ..kernels.factor import potrf_leaf
 from ..operands import Operand
 from ..types import Diag, Region, Side, Uplo
-from . import trsm
-from .copies import emit_copy, emit_copy_to_workspace, emit_scale
+from . import potrf_panels, trsm
+from .factor_steps import emit_potrf_leaf, emit_readable, emit_zeros_beyond, with_alpha
 from .gemm import emit_gemm
-from .launch_list import ALPHA, LaunchList, cached_launch_list
+from .launch_list import LaunchList, cached_launch_list
 from .triangular import split
 
-__all__ = ["PANEL", "emit", "emit_lower", "emit_readable", "emit_zeros_beyond", "launch_list", "with_alpha"]
+__all__ = ["PANEL", "PANELS", "RECURSION", "emit", "emit_lower", "launch_list"]
 
+PANELS, RECURSION = "panels", "recursion"
+#: The algorithm of one matrix; a batch goes by the recursion.
+ALGORITHM = RECURSION
 #: Rows of the largest block that the recursion splits off.
 PANEL = 1 << 30
 
@@ -62,38 +64,15 @@ def emit(launches: LaunchList, info: Operand, a: Operand, uplo: Uplo, clean: boo
     emit_readable(launches, lower, lambda readable: emit_lower(launches, info, readable))
 
 
-def emit_zeros_beyond(launches: LaunchList, a: Operand, uplo: Uplo) -> None:
-    """Emit zeros in the strict other triangle."""
-    if a.rows > 1:
-        beyond = a.T if uplo is Uplo.LOWER else a
-        emit_scale(launches, 0.0, beyond, zero=True, region=Region.STRICT_LOWER)
-
-
-def emit_readable(
-    launches: LaunchList, a: Operand, emit: Callable[[Operand], None], diag: Diag = Diag.NON_UNIT
-) -> None:
-    """Emit what ``emit(a)`` does to the lower triangle of A, by way of a copy where kernels cannot read A; a
-    unit diagonal is not written.
-    """
-    if a.pointer % a.dtype.itemsize == 0:
-        emit(a)
-        return
-    readable = emit_copy_to_workspace(launches, a)
-    emit(readable)
-    if diag is Diag.NON_UNIT:
-        emit_copy(launches, 1.0, readable, a, Region.LOWER)
-    elif a.rows > 1:
-        emit_copy(launches, 1.0, readable, a, Region.STRICT_LOWER)
-
-
 def emit_lower(launches: LaunchList, info: Operand, a: Operand, before: int = 0) -> None:
     """Emit the factor of a lower triangle, before which as many rows come in the whole matrix."""
     n = a.rows
     config = select(potrf_leaf.STEM, launches.dtype, "", (n,), current(launches.device)).config
     if n <= config.ORDER:
-        _emit_leaf(launches, config.serving(n), info, a, before)
+        emit_potrf_leaf(launches, config.serving(n), info, a, before)
         return
-    if a.batch == 1 and (get_override("potrf_algorithm") or ALGORITHM) == PANELS:
+    by_panels = (get_override("potrf_algorithm") or ALGORITHM) == PANELS and a.batch == 1
+    if by_panels and potrf_panels.applies(launches, n):
         potrf_panels.emit_columns(launches, info, a, before)
         return
     first = min(max(split(n), config.ORDER), max(get_override("potrf") or PANEL, config.ORDER))
@@ -106,21 +85,3 @@ def emit_lower(launches: LaunchList, info: Operand, a: Operand, before: int = 0)
     region = Region.of(Uplo.LOWER, hermitian=a.dtype.is_complex)
     emit_gemm(launches, -1.0, a21, a21.T.conjugate(), 1.0, a22, region)
     emit_lower(launches, info, a22, before + first)
-
-
-def with_alpha(launches: LaunchList, alpha: float, emit: Callable[[], None]) -> None:
-    """Emit what ``emit()`` does with a number for the alpha of the call; its scratch is free after it."""
-    first = len(launches.entries)
-    with launches.temporary():
-        emit()
-    launches.entries[first:] = [
-        entry._replace(scalars=tuple(alpha if each == ALPHA else each for each in entry.scalars))
-        for entry in launches.entries[first:]
-    ]
-
-
-def _emit_leaf(launches: LaunchList, config, info: Operand, a: Operand, before: int) -> None:
-    def integers(info: Operand, a: Operand) -> tuple[int, ...]:
-        return a.rows, before, a.row_stride, a.col_stride, info.batch_stride, a.batch_stride
-
-    launches.emit(potrf_leaf.source(config), 1, (info, a), integers, ())

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..operands import Operand
 from ..types import Diag, Uplo
 from . import lauum, trtri
+from .factor_steps import emit_readable
 from .launch_list import LaunchList, cached_launch_list
-from .potrf import emit_readable
 
 __all__ = ["emit", "launch_list"]
 

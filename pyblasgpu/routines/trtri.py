@@ -18,9 +18,9 @@ from ..operands import Operand
 from ..types import Diag, Side, Uplo
 from . import trmm
 from .diagonal_copies import emit_diagonal_blocks
+from .factor_steps import emit_readable, with_alpha
 from .gemm import contiguous, emit_gemm
 from .launch_list import LaunchList, cached_launch_list
-from .potrf import emit_readable, with_alpha
 from .trmm_by_levels import diagonal, off_diagonal_blocks, strided_batch
 
 __all__ = ["emit", "emit_lower", "emit_zero_diagonal", "launch_list"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..operands import Operand
 from ..types import Diag, Side, Uplo
 from . import trsm
+from .factor_steps import with_alpha
 from .launch_list import LaunchList, cached_launch_list
-from .potrf import with_alpha
 from .trtri import emit_zero_diagonal
 
 __all__ = ["emit", "launch_list"]

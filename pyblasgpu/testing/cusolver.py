@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from ..errors import BackendUnavailable
@@ -130,9 +131,20 @@ def load() -> Cusolver:
         When there is no cuSOLVER, or no CuPy.
     """
     try:
-        from cuda.pathfinder import load_nvidia_dynamic_lib
-
-        path = load_nvidia_dynamic_lib("cusolver").abs_path
-        return Cusolver(ctypes.CDLL(path))
+        return Cusolver(ctypes.CDLL(_path()))
     except (ImportError, OSError, RuntimeError) as problem:
         raise BackendUnavailable(f"cuSOLVER does not load: {problem}") from problem
+
+
+def _path() -> str:
+    """Where the library lies: that of CuPy, once it is loaded, else the one that cuda.pathfinder finds."""
+    from cupy_backends.cuda.libs import cusolver
+
+    del cusolver
+    maps = Path("/proc/self/maps")
+    for line in maps.read_text().splitlines() if maps.exists() else ():
+        if "libcusolver.so" in line:
+            return line.split()[-1]
+    from cuda.pathfinder import load_nvidia_dynamic_lib
+
+    return str(load_nvidia_dynamic_lib("cusolver").abs_path)

@@ -12,6 +12,7 @@ from pyblasgpu import lapack
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.kernels.factor.lauum_leaf import LauumLeaf
 from pyblasgpu.kernels.factor.potrf_leaf import PotrfLeaf
+from pyblasgpu.kernels.factor.potrf_panel import PotrfPanel
 from pyblasgpu.kernels.factor.trtri_leaf import TrtriLeaf
 from pyblasgpu.kernels.factor.zero_diagonal import ZeroDiagonal
 from pyblasgpu.routines import lauum, trtri
@@ -35,6 +36,7 @@ def small_leaves(letter: str):
     """Leaves of 16 rows, panels of 8; products of small tiles."""
     leaves = {
         "potrf_leaf": PotrfLeaf(letter, 16, 32, 8),
+        "potrf_panel": PotrfPanel(letter, 16, 32, 8, 8),
         "trtri_leaf": TrtriLeaf(letter, 16, 32),
         "lauum_leaf": LauumLeaf(letter, 16, 32),
         "zero_diagonal": ZeroDiagonal(letter, 32),
@@ -62,13 +64,14 @@ def close(found, expected, dtype, condition=50) -> None:
     np.testing.assert_allclose(found, expected, rtol=0, atol=condition * scale * dtype.unit_roundoff)
 
 
+@pytest.mark.parametrize("algorithm", ["recursion", "panels"])
 @pytest.mark.parametrize("letter, order, low", CASES)
-def test_potrf(letter, order, low):
+def test_potrf(letter, order, low, algorithm):
     dtype = DTYPES[letter]
-    for n in (17, 37):
+    for n in (17, 37) if letter in "dz" else (37,):
         factor = factors(np.random.default_rng(n), 1, n, dtype)
         a, unharmed = fenced(oriented(hermitian(factor)[0], low), order)
-        with small_leaves(letter):
+        with small_leaves(letter), override("potrf_algorithm", algorithm):
             c, info = lapack.potrf(a, lower=low, clean=n % 2, overwrite_a=1)
         assert info == 0 and unharmed()
         # that of the transpose is the transpose
@@ -77,12 +80,12 @@ def test_potrf(letter, order, low):
         assert (beyond == 0).all() if n % 2 else np.isnan(beyond).all()
 
 
-@pytest.mark.parametrize("low", [0, 1])
-@pytest.mark.parametrize("at", [3, 20, 33])
-def test_a_bad_pivot_in_any_leaf(at, low):
+@pytest.mark.parametrize("algorithm", ["recursion", "panels"])
+@pytest.mark.parametrize("at, low", [(3, 0), (20, 1), (33, 0)])
+def test_a_bad_pivot_in_any_leaf(at, low, algorithm):
     a = np.eye(40) * 4
     a[at, at] = a[at + 2, at + 2] = -1
-    with small_leaves("d"):
+    with small_leaves("d"), override("potrf_algorithm", algorithm):
         c, info = lapack.potrf(a, lower=low)
     assert info == at + 1
     np.testing.assert_array_equal(np.diagonal(c)[:at], 2)

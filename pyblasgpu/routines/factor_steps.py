@@ -1,0 +1,58 @@
+"""Steps that the factorizations share: the leaf of Cholesky, copies, zeros, a number for alpha."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..kernels.factor import potrf_leaf
+from ..operands import Operand
+from ..types import Diag, Region, Uplo
+from .copies import emit_copy, emit_copy_to_workspace, emit_scale
+from .launch_list import ALPHA, LaunchList
+
+__all__ = ["emit_potrf_leaf", "emit_readable", "emit_zeros_beyond", "with_alpha"]
+
+
+def emit_zeros_beyond(launches: LaunchList, a: Operand, uplo: Uplo) -> None:
+    """Emit zeros in the strict other triangle."""
+    if a.rows > 1:
+        beyond = a.T if uplo is Uplo.LOWER else a
+        emit_scale(launches, 0.0, beyond, zero=True, region=Region.STRICT_LOWER)
+
+
+def emit_readable(
+    launches: LaunchList, a: Operand, emit: Callable[[Operand], None], diag: Diag = Diag.NON_UNIT
+) -> None:
+    """Emit what ``emit(a)`` does to the lower triangle of A, by way of a copy where kernels cannot read A; a
+    unit diagonal is not written.
+    """
+    if a.pointer % a.dtype.itemsize == 0:
+        emit(a)
+        return
+    readable = emit_copy_to_workspace(launches, a)
+    emit(readable)
+    if diag is Diag.NON_UNIT:
+        emit_copy(launches, 1.0, readable, a, Region.LOWER)
+    elif a.rows > 1:
+        emit_copy(launches, 1.0, readable, a, Region.STRICT_LOWER)
+
+
+def with_alpha(launches: LaunchList, alpha: float, emit: Callable[[], None]) -> None:
+    """Emit what ``emit()`` does with a number for the alpha of the call; its scratch is free after it."""
+    first = len(launches.entries)
+    with launches.temporary():
+        emit()
+    launches.entries[first:] = [
+        entry._replace(scalars=tuple(alpha if each == ALPHA else each for each in entry.scalars))
+        for entry in launches.entries[first:]
+    ]
+
+
+def emit_potrf_leaf(launches: LaunchList, config: Any, info: Operand, a: Operand, before: int) -> None:
+    """Emit the factor of a lower triangle by one launch; `before` rows of the whole matrix come earlier."""
+
+    def integers(info: Operand, a: Operand) -> tuple[int, ...]:
+        return a.rows, before, a.row_stride, a.col_stride, info.batch_stride, a.batch_stride
+
+    launches.emit(potrf_leaf.source(config), 1, (info, a), integers, ())

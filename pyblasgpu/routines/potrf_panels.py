@@ -1,0 +1,67 @@
+"""The Cholesky factor of one matrix by panels of columns, with all rows below: no TRSM.
+
+The columns are halved until a panel is left. It is factored and the rows below it are solved by one launch
+(`kernels.factor.potrf_panel`). Then what is right of it is updated, a triangle and the rows below:
+
+    [A11    ]      factor [A11; A21; A31] = [L11; L21; L31] L11^H
+    [A21 A22]      A22 -= L21 L21^H (a triangle by GEMM)
+    [A31 A32]      A32 -= L31 L21^H (GEMM), and factor [A22; A32]
+
+It is for matrices whose rows fill the device once: of more, blocks would factor the panel again and again.
+"""
+
+from __future__ import annotations
+
+from ..dispatch.choose import select
+from ..gpu.device import current
+from ..kernels.factor import potrf_leaf, potrf_panel
+from ..operands import Operand
+from ..types import Region, Uplo
+from .factor_steps import emit_potrf_leaf
+from .gemm import emit_gemm
+from .launch_list import LaunchList
+from .triangular import split
+
+__all__ = ["applies", "emit_columns"]
+
+
+def applies(launches: LaunchList, n: int) -> bool:
+    """Whether the rows of a matrix have a block each at the same time."""
+    device = current(launches.device)
+    config = select(potrf_panel.STEM, launches.dtype, "", (n,), device).config
+    return config.grid(n) <= device.sm_count
+
+
+def emit_columns(launches: LaunchList, info: Operand, a: Operand, before: int) -> None:
+    """Emit the factor of the first columns of a lower triangle: A has as many columns, and rows below them;
+    `before` rows of the whole matrix come earlier.
+    """
+    config = select(potrf_panel.STEM, launches.dtype, "", (a.cols,), current(launches.device)).config
+    rows, cols = a.rows, a.cols
+    if cols <= config.ORDER:
+        _emit_panel(launches, config, info, a, before)
+        return
+    first = max(split(cols), config.ORDER)
+    rest = cols - first
+    emit_columns(launches, info, a.block(0, 0, rows, first), before)
+    l21, a22 = a.block(first, 0, rest, first), a.block(first, first, rest, rest)
+    region, right = Region.of(Uplo.LOWER, hermitian=a.dtype.is_complex), l21.T.conjugate()
+    emit_gemm(launches, -1.0, l21, right, 1.0, a22, region)
+    if rows > cols:
+        l31, a32 = a.block(cols, 0, rows - cols, first), a.block(cols, first, rows - cols, rest)
+        emit_gemm(launches, -1.0, l31, right, 1.0, a32)
+    emit_columns(launches, info, a.block(first, first, rows - first, rest), before + first)
+
+
+def _emit_panel(
+    launches: LaunchList, config: potrf_panel.PotrfPanel, info: Operand, a: Operand, before: int
+) -> None:
+    """Emit a panel, or the last one, which has no rows below."""
+    n, below = a.cols, a.rows - a.cols
+    if not below:
+        leaf = select(potrf_leaf.STEM, launches.dtype, "", (n,), current(launches.device)).config
+        emit_potrf_leaf(launches, leaf.serving(n), info, a, before)
+        return
+    integers = n, below, before, a.row_stride, a.col_stride
+    operands = info, a, launches.flags()
+    launches.emit(potrf_panel.source(config), config.grid(below), operands, lambda *_: integers, ())
