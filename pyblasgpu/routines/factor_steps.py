@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..dispatch.choose import select
+from ..gpu.device import current
 from ..kernels.factor import potrf_leaf
 from ..operands import Operand
 from ..types import Diag, Region, Uplo
 from .copies import emit_copy, emit_copy_to_workspace, emit_scale
 from .launch_list import ALPHA, LaunchList
 
-__all__ = ["emit_potrf_leaf", "emit_readable", "emit_zeros_beyond", "with_alpha"]
+__all__ = ["emit_potrf_leaf", "emit_readable", "emit_zeros_beyond", "leaf_config", "with_alpha"]
+
+
+def leaf_config(launches: LaunchList, stem: str, n: int) -> Any:
+    """The Config of a leaf, with which the device can run."""
+    device = current(launches.device)
+    config = select(stem, launches.dtype, "", (n,), device).config
+    return config.fitting(device.shared_per_block)
 
 
 def emit_zeros_beyond(launches: LaunchList, a: Operand, uplo: Uplo) -> None:

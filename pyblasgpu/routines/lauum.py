@@ -11,14 +11,12 @@ It ends in products with a copy of L, or for small L, for batches and for any st
 
 from __future__ import annotations
 
-from ..dispatch.choose import select
-from ..gpu.device import current
 from ..kernels.factor import lauum_leaf
 from ..operands import Operand
 from ..types import Diag, Region, Side, Uplo
 from . import trmm
 from .diagonal_copies import emit_diagonal_blocks
-from .factor_steps import emit_readable, with_alpha
+from .factor_steps import emit_readable, leaf_config, with_alpha
 from .gemm import contiguous, emit_gemm
 from .launch_list import LaunchList, cached_launch_list
 from .triangular import split
@@ -54,7 +52,7 @@ def emit(launches: LaunchList, a: Operand, uplo: Uplo) -> None:
 def emit_lower(launches: LaunchList, a: Operand) -> None:
     """Emit L^H L of a lower triangle."""
     n = a.rows
-    config = select(lauum_leaf.STEM, launches.dtype, "", (n,), current(launches.device)).config
+    config = leaf_config(launches, lauum_leaf.STEM, n)
     if n <= config.ORDER:
         launches.emit(lauum_leaf.source(config.serving(n)), 1, (a, a), _integers, ())
         return

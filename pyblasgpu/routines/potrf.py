@@ -12,14 +12,12 @@ The first leaf sets info; the others leave it, and their blocks, where an earlie
 
 from __future__ import annotations
 
-from ..dispatch.choose import select
 from ..dispatch.overrides import get_override
-from ..gpu.device import current
 from ..kernels.factor import potrf_leaf
 from ..operands import Operand
 from ..types import Diag, Region, Side, Uplo
 from . import potrf_panels, trsm
-from .factor_steps import emit_potrf_leaf, emit_readable, emit_zeros_beyond, with_alpha
+from .factor_steps import emit_potrf_leaf, emit_readable, emit_zeros_beyond, leaf_config, with_alpha
 from .gemm import emit_gemm
 from .launch_list import LaunchList, cached_launch_list
 from .triangular import split
@@ -67,7 +65,7 @@ def emit(launches: LaunchList, info: Operand, a: Operand, uplo: Uplo, clean: boo
 def emit_lower(launches: LaunchList, info: Operand, a: Operand, before: int = 0) -> None:
     """Emit the factor of a lower triangle, before which as many rows come in the whole matrix."""
     n = a.rows
-    config = select(potrf_leaf.STEM, launches.dtype, "", (n,), current(launches.device)).config
+    config = leaf_config(launches, potrf_leaf.STEM, n)
     if n <= config.ORDER:
         emit_potrf_leaf(launches, config.serving(n), info, a, before)
         return

@@ -12,12 +12,11 @@ It is for matrices whose rows fill the device once: of more, blocks would factor
 
 from __future__ import annotations
 
-from ..dispatch.choose import select
 from ..gpu.device import current
 from ..kernels.factor import potrf_leaf, potrf_panel
 from ..operands import Operand
 from ..types import Region, Uplo
-from .factor_steps import emit_potrf_leaf
+from .factor_steps import emit_potrf_leaf, leaf_config
 from .gemm import emit_gemm
 from .launch_list import LaunchList
 from .triangular import split
@@ -27,16 +26,15 @@ __all__ = ["applies", "emit_columns"]
 
 def applies(launches: LaunchList, n: int) -> bool:
     """Whether the rows of a matrix have a block each at the same time."""
-    device = current(launches.device)
-    config = select(potrf_panel.STEM, launches.dtype, "", (n,), device).config
-    return config.grid(n) <= device.sm_count
+    config = leaf_config(launches, potrf_panel.STEM, n)
+    return config.grid(n) <= current(launches.device).sm_count
 
 
 def emit_columns(launches: LaunchList, info: Operand, a: Operand, before: int) -> None:
     """Emit the factor of the first columns of a lower triangle: A has as many columns, and rows below them;
     `before` rows of the whole matrix come earlier.
     """
-    config = select(potrf_panel.STEM, launches.dtype, "", (a.cols,), current(launches.device)).config
+    config = leaf_config(launches, potrf_panel.STEM, a.cols)
     rows, cols = a.rows, a.cols
     if cols <= config.ORDER:
         _emit_panel(launches, config, info, a, before)
@@ -59,7 +57,7 @@ def _emit_panel(
     """Emit a panel, or the last one, which has no rows below."""
     n, below = a.cols, a.rows - a.cols
     if not below:
-        leaf = select(potrf_leaf.STEM, launches.dtype, "", (n,), current(launches.device)).config
+        leaf = leaf_config(launches, potrf_leaf.STEM, n)
         emit_potrf_leaf(launches, leaf.serving(n), info, a, before)
         return
     integers = n, below, before, a.row_stride, a.col_stride

@@ -18,7 +18,7 @@ from ..operands import Operand
 from ..types import Diag, Side, Uplo
 from . import trmm
 from .diagonal_copies import emit_diagonal_blocks
-from .factor_steps import emit_readable, with_alpha
+from .factor_steps import emit_readable, leaf_config, with_alpha
 from .gemm import contiguous, emit_gemm
 from .launch_list import LaunchList, cached_launch_list
 from .trmm_by_levels import diagonal, off_diagonal_blocks, strided_batch
@@ -59,7 +59,7 @@ def emit(launches: LaunchList, info: Operand, a: Operand, uplo: Uplo, diag: Diag
 def emit_lower(launches: LaunchList, info: Operand, a: Operand, diag: Diag) -> None:
     """Emit the inverse of a lower triangle."""
     n = a.rows
-    config = select(trtri_leaf.STEM, launches.dtype, "", (n,), current(launches.device)).config.serving(n)
+    config = leaf_config(launches, trtri_leaf.STEM, n).serving(n)
     stop, tells = config.ORDER, int(n <= config.ORDER)
     if not tells:
         emit_zero_diagonal(launches, info, a, diag)

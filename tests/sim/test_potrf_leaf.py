@@ -189,3 +189,10 @@ def test_smaller_matrices_have_smaller_blocks():
     config = PotrfLeaf("d")
     found = [(config.serving(n).ORDER, config.serving(n).DIM) for n in (1, 32, 33, 64, 65, 128)]
     assert found == [(32, 32), (32, 32), (64, 128), (64, 128), (128, 256), (128, 256)]
+
+
+def test_devices_with_little_shared_memory():
+    config = PotrfLeaf("d")
+    assert config.fitting(232448) is config
+    smaller = config.fitting(101376)
+    assert (smaller.ORDER, smaller.DIM) == (64, 128) and smaller.shared_bytes <= 101376

@@ -101,3 +101,8 @@ def test_rules(changes, rule):
     with pytest.raises(ConfigError) as caught:
         PotrfPanel("d", **changes)
     assert caught.value.rule == rule
+
+
+def test_devices_with_little_shared_memory():
+    smaller = PotrfPanel("d").fitting(101376)
+    assert (smaller.ORDER, smaller.ROWS, smaller.DIM) == (64, 64, 128) and smaller.shared_bytes <= 101376

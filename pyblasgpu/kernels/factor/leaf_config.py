@@ -83,6 +83,15 @@ class TriangleInShared:
         enough = [each for each in self.ORDERS if order <= each < self.ORDER]
         return self._with_order(enough[0]) if enough else self
 
+    def fitting(self, shared_per_block: int) -> Self:
+        """The Config for a device whose blocks have so many bytes of shared memory: with half the ORDER, and
+        so on, where that is not enough.
+        """
+        config = self
+        while config.shared_bytes > shared_per_block and config.ORDER % 16 == 0:
+            config = config._with_order(config.ORDER // 2)
+        return config
+
     def _with_order(self, order: int) -> Self:
         changes: dict[str, Any] = {"ORDER": order, "DIM": max(self.DIM * order // self.ORDER, order)}
         return replace(self, **changes)

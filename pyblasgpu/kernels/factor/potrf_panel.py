@@ -11,7 +11,7 @@ A11.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ...errors import require
@@ -71,6 +71,10 @@ class PotrfPanel(TriangleInShared):
     @property
     def rows_below(self) -> int:
         return self.ROWS
+
+    def _with_order(self, order: int) -> PotrfPanel:
+        threads = -(-(order + self.ROWS) // 32) * 32
+        return replace(self, ORDER=order, DIM=threads, BLK=min(self.BLK, order))
 
     @property
     def shared_elements(self) -> int:
