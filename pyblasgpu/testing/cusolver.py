@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -138,9 +139,7 @@ def load() -> Cusolver:
 
 def _path() -> str:
     """Where the library lies: that of CuPy, once it is loaded, else the one that cuda.pathfinder finds."""
-    from cupy_backends.cuda.libs import cusolver
-
-    del cusolver
+    import_module("cupy_backends.cuda.libs.cusolver")
     maps = Path("/proc/self/maps")
     for line in maps.read_text().splitlines() if maps.exists() else ():
         if "libcusolver.so" in line:
