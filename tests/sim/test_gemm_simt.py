@@ -23,6 +23,7 @@ from .launching import in_region, run, strides
 
 STAGINGS = {
     "registers": {"stages": 1},
+    "read-only": {"stages": 1, "read_only": True},
     "ring-2": {"stages": 2},
     "ring-3": {"stages": 3},
     "prefetch-2": {"stages": 2, "prefetch": True},

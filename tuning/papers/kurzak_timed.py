@@ -3,7 +3,8 @@
 ``python tuning/papers/kurzak_timed.py [--dtype s,d] [--layout nn,nt,tt,tn] [--seconds 10m] [--out FOLDER]``
 
 The kernels are the paper's Algorithm 1: `gemm_simt` with one stage, loads through registers, shared memory
-skewed by one element, all loops but the outermost unrolled. The space is that of Algorithms 2 and 3 on the
+skewed by one element, all loops but the outermost unrolled; each with plain loads and with those of the
+read-only path, which stands for textures. The space is that of Algorithms 2 and 3 on the
 paper's card (``--space fermi``) or on any other, under the guidelines of Table 1. It writes Table 2 (the
 winners, beside the vendor and the peak), Figure 5 (variants of each type), the spread between slowest and
 fastest, and Figure 6 (the winners over n).
@@ -56,8 +57,8 @@ CURVE = "128,256,512,1024,2048,4096"
 SEED = 2011
 
 
-def config_of(letter: str, layout: str, variant: CodeVariant) -> GemmSimt:
-    """The kernel of a variant: Algorithm 1, its stripes skewed by an element.
+def config_of(letter: str, layout: str, variant: CodeVariant, texture: bool = False) -> GemmSimt:
+    """The kernel of a variant: Algorithm 1, its stripes skewed by an element; loads by texture or not.
 
     Raises
     ------
@@ -83,6 +84,7 @@ def config_of(letter: str, layout: str, variant: CodeVariant) -> GemmSimt:
         PAD_B=1,
         WARP_X=lanes,
         UNROLL=v.k_blk,
+        read_only=texture,
     )
 
 
@@ -91,7 +93,7 @@ def _space(letter: str, layout: str, card: Device, guidelines: Guidelines) -> tu
     found, refused = [], 0
     for variant in variants(DTYPES[letter], layout, card, guidelines):
         try:
-            found.append(config_of(letter, layout, variant))
+            found += [config_of(letter, layout, variant, texture) for texture in (False, True)]
         except ConfigError:
             refused += 1
     random.Random(SEED).shuffle(found)
@@ -110,7 +112,7 @@ def experiment(
         "dtype": letter,
         "layout": layout,
         "size": size,
-        "variants": len(configs) + refused,
+        "variants": len(configs) // 2 + refused,
         "refused": refused,
         "outcomes": dict(Counter(each.outcome for each in timed)),
         "tflops": [round(each.rates[at], 3) for each in good],
@@ -130,7 +132,7 @@ def _by_n(rates: dict[tuple[int, ...], float]) -> dict[str, float]:
 
 def table(results: Rows, device: str) -> Table:
     """Table 2, a GEMM a row."""
-    counts, shapes = ("GEMM", "variants", "timed"), ("tile", "threads", "for A", "for B")
+    counts, shapes = ("GEMM", "variants", "timed"), ("tile", "threads", "for A", "for B", "texture")
     columns = (*counts, *shapes, "TFLOP/s", "peak", "slowest", "cuBLAS")
     made = Table(*columns, title=f"The space of Kurzak et al., timed on {device}")
     for row in results:
@@ -146,6 +148,7 @@ def table(results: Rows, device: str) -> Table:
             f"{w['DIM_X']}×{w['DIM_Y']}",
             f"{w['DIM_XA']}×{w['DIM_YA']}",
             f"{w['DIM_XB']}×{w['DIM_YB']}",
+            "yes" if w["read_only"] else "no",
             f"{row['tflops'][0]:.2f}",
             "" if share is None else f"{share:.0%}",
             f"{row['tflops'][-1]:.2f}",

@@ -5,7 +5,7 @@
 A scheme says which operands pass through shared memory, and whether a thread computes one element or a
 register tile. For each scheme the script times a random sample of tiles with and without padding, and with
 stripes along k transposed on the way to shared memory or kept as they lie. No candidate is ruled out by the
-cost model. Fragments straight from global memory come by the read-only path or not.
+cost model. Loads from global memory take the read-only path or not.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _parameters(scheme: str, dtype: Dtype, layout: str) -> Iterator[dict[str, An
         tile |= {"share_a": share_a, "share_b": share_b, "WARP_X": 8}
         keeps = (False, True) if share_a and share_b else (False,)
         for kept, padded, read_only in itertools.product(
-            keeps, (True, False) if shared else (False,), (False,) if share_a and share_b else (False, True)
+            keeps, (True, False) if shared else (False,), (False, True)
         ):
             fragments = _fragments(dtype, layout, thr_m, thr_n, kept)
             chosen = deepened(STEM, dtype, layout, {**tile, **fragments}, depth) | {"read_only": read_only}

@@ -46,6 +46,8 @@ class SmemTile:
         Whether the operand is packed, in tiles and stripes like these, rows of `lead` elements.
     through_l1 : bool
         Whether asynchronous copies of 16 bytes pass through the L1 cache.
+    read_only : bool
+        Whether loads through registers take the read-only path.
     """
 
     dtype: Dtype
@@ -59,6 +61,7 @@ class SmemTile:
     keeps_k_major: bool = False
     packed: bool = False
     through_l1: bool = False
+    read_only: bool = False
 
     @property
     def is_kept(self) -> bool:
@@ -295,7 +298,7 @@ def _cp_async_copier(stripe: SmemTile, masked: bool):
 def _register_loader(stripe: SmemTile, masked: bool):
     """Loads into registers; a vector is inside or outside as a whole (the dispatcher sees to it)."""
     int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
-    read = ptx.load_global(stripe.vec * stripe.dtype.reals_per_element, False)
+    read = ptx.load_global(stripe.vec * stripe.dtype.reals_per_element, stripe.read_only)
     PARTS = stripe.dtype.reals_per_element
     DIM_X, DIM_Y, VEC, K_MAJOR = stripe.dim_x, stripe.dim_y, stripe.vec, stripe.k_major
     STEPS_X, STEPS_Y = stripe.major // (DIM_X * VEC), stripe.minor // DIM_Y

@@ -88,6 +88,11 @@ class GemmConfig:
         return True, True
 
     @property
+    def loads_read_only(self) -> bool:
+        """Whether loads into shared memory take the read-only path."""
+        return False
+
+    @property
     def threads(self) -> int:
         """Threads of a block."""
         raise NotImplementedError
@@ -167,13 +172,19 @@ class GemmConfig:
     def stripe_a(self) -> SmemTile:
         shape = self.BLK_M, self.BLK_K, self.DIM_XA, self.DIM_YA, self.VEC_A, self.PAD_A
         return SmemTile(
-            self.dtype_facts, *shape, self.trans_a, self.keeps_k_major, self.packed, self.through_l1
+            self.dtype_facts,
+            *shape,
+            self.trans_a,
+            self.keeps_k_major,
+            self.packed,
+            self.through_l1,
+            self.loads_read_only,
         )
 
     @cached_property
     def stripe_b(self) -> SmemTile:
         shape = self.BLK_N, self.BLK_K, self.DIM_XB, self.DIM_YB, self.VEC_B, self.PAD_B
-        lies = not self.trans_b, self.keeps_k_major, self.packed, self.through_l1
+        lies = not self.trans_b, self.keeps_k_major, self.packed, self.through_l1, self.loads_read_only
         return SmemTile(self.dtype_facts, *shape, *lies)
 
     @property

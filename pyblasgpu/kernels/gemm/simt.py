@@ -49,8 +49,8 @@ class GemmSimt(GemmConfig):
     share_a, share_b : bool
         Whether the operand goes through shared memory.
     read_only : bool
-        Whether fragments straight from global memory take the read-only data path (the texture switch of
-        the paper).
+        Whether loads take the read-only data path (the texture switch of the paper): of fragments straight
+        from global memory, and through registers into shared memory.
     by_rows : bool
         Whether a step multiplies its tile row by row, such that neighbouring FMAs share an operand (else
         element by element).
@@ -82,6 +82,13 @@ class GemmSimt(GemmConfig):
             UNROLL=self.UNROLL,
         )
         self._check_depth()
+        require(
+            self.stages == 1 or not self.read_only,
+            "async_read_only",
+            "stages == 1 or not read_only",
+            stages=self.stages,
+            read_only=self.read_only,
+        )
         self.check_pipeline()
 
     def _check_depth(self):
@@ -183,6 +190,10 @@ class GemmSimt(GemmConfig):
     @property
     def keeps_k_major(self) -> bool:
         return self.VEC_K > 1
+
+    @property
+    def loads_read_only(self) -> bool:
+        return self.read_only
 
     @property
     def threads(self) -> int:
