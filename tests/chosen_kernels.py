@@ -16,7 +16,6 @@ from pyblasgpu.dispatch import operand_copies
 from pyblasgpu.gpu import backend
 from pyblasgpu.gpu.compile import KernelSource
 from pyblasgpu.gpu.device import Device, known, names
-from pyblasgpu.kernels.common.triangle_panel import Variant
 from pyblasgpu.kernels.gemm.form import Form
 from pyblasgpu.kernels.registry import family_of
 from pyblasgpu.tuning.compile_pool import source_of
@@ -117,12 +116,9 @@ def tightest() -> list[Chosen]:
 #: Of families that need no tuning, what ``source`` takes beside the Config, for a kernel with much to do.
 ARGUMENTS: dict[str, tuple] = {
     "copy_scaled": (True, False),
-    "diagonal_blocks": (False,),
     "level1_map": ("rot",),
     "level1_reduce": ("nrm2",),
     "pack": (False,),
-    "trsm_small": (Variant(unit=False, conj=True, t_by_rows=True, b_by_rows=True),),
-    "trsv": (Variant(unit=False, conj=True, t_by_rows=True, b_by_rows=True),),
 }
 
 

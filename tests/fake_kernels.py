@@ -22,6 +22,7 @@ from pyblasgpu.kernels.common.options import (
     MIRRORED,
     STRICT,
     TRIANGLE,
+    UNIT,
     UPPER,
     ZERO,
     options_of,
@@ -254,15 +255,16 @@ class FakeKernel:
             np.copyto(target, other.swapaxes(1, 2), where=mask(Region.STRICT_LOWER, m, n).T)
 
     def _leaf(self, grid, pointers, numbers):
-        n, r, *steps, t_step, b_step = numbers
+        n, r, options, *steps, t_step, b_step = numbers
         assert grid[:2] == (self.source.config.grid(r), 1) and n <= self.source.config.ORDER
-        return self._triangle(pointers, n, r, steps, grid[2], t_step, b_step)
+        return self._triangle(pointers, n, r, options, steps, grid[2], t_step, b_step)
 
-    def _triangle(self, pointers, n, r, steps, batch=1, t_step=0, b_step=0):
+    def _triangle(self, pointers, n, r, options, steps, batch=1, t_step=0, b_step=0):
         assert all(pointer % self.dtype.itemsize == 0 for pointer in pointers)
-        t = self._view(pointers[0], n, n, *steps[:2], batch, t_step, self.flags["conj"])
+        assert self.flags.get("conj", bool(options & CONJUGATE)) == bool(options & CONJUGATE)
+        t = self._view(pointers[0], n, n, *steps[:2], batch, t_step, bool(options & CONJUGATE))
         b = self._view(pointers[1], n, r, *steps[2:], batch, b_step)
-        return read_part(t, Uplo.LOWER, Diag.UNIT if self.flags["unit"] else Diag.NON_UNIT), b
+        return read_part(t, Uplo.LOWER, Diag.UNIT if options & UNIT else Diag.NON_UNIT), b
 
     def trmm_leaf(self, grid, pointers, numbers, alpha):
         t, b = self._leaf(grid, pointers, numbers)
@@ -283,11 +285,11 @@ class FakeKernel:
     trsm_mma = trsm_small = trsm_fma
 
     def trsv(self, grid, pointers, numbers, alpha):
-        n, r, *steps = numbers
+        n, r, options, *steps = numbers
         config = self.source.config
         assert grid == (config.grid(n), 1, 1) and r <= config.COLS
         assert config.shared_bytes <= known("h200").shared_per_block
-        self._solve(*self._triangle(pointers[::2], n, r, steps), alpha)
+        self._solve(*self._triangle(pointers[::2], n, r, options, steps), alpha)
 
 
 def install(monkeypatch) -> Kernels:

@@ -32,12 +32,7 @@ def chosen(document: Document, device: Device) -> Iterator[KernelSource]:
 
 def source_of(stem: str, config: Any, flags: tuple[tuple[str, Any], ...]) -> KernelSource:
     """The kernel that `flags` specialise, those of a `KernelSource`."""
-    module, values = family_of(stem).module, dict(flags)
-    if "t_by_rows" in values:
-        source: KernelSource = module.source(config, module.Variant(**values))
-    else:
-        source = module.source(config, **values)
-    return source
+    return family_of(stem).source(config, **dict(flags))
 
 
 def _plain_sources(configs: Iterable[tuple[str, Any]]) -> Iterable[KernelSource]:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cached_property
 from importlib import import_module
-from itertools import product
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -178,15 +177,10 @@ class Family:
         return {name: getattr(config, name) for name in self.parameters}
 
     def plain_sources(self, config: Any) -> Iterator[KernelSource]:
-        """The kernels of a Config that most calls need: those that its module lists, or those of all layouts
-        of triangle and right-hand sides.
-        """
+        """All kernels of a Config: those that its module lists, or the one that it has."""
         if hasattr(self.module, "plain_sources"):
             return self.module.plain_sources(config)
-        if not hasattr(self.module, "Variant"):
-            return iter([self.source(config)])
-        variants = product((False, True), repeat=2)
-        return (self.source(config, self.module.Variant(False, False, *lies)) for lies in variants)
+        return iter([self.source(config)])
 
 
 #: The families that are tuned, by stem, and those that need no tuning.

@@ -14,12 +14,13 @@ beta; 1/alpha is never formed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 from ..dispatch.choose import select
 from ..dispatch.leaf import stop_size
 from ..gpu.device import current
-from ..kernels.common.triangle_panel import Variant
+from ..kernels.common.options import options_of
 from ..kernels.registry import family_of
 from ..operands import Operand
 from ..types import Diag, Side, Triangle, Uplo
@@ -218,11 +219,11 @@ def leaf_emitter(
 
     Those to come have the same strides and batch, and are of no larger order than the leaf's.
     """
-    variant = Variant(unit=diag is Diag.UNIT, conj=t.conj, t_by_rows=t.by_rows, b_by_rows=b.by_rows)
-    kernel = family_of(config.STEM).source(config, variant)
+    kernel = family_of(config.STEM).source(config, conj=t.conj, t_by_rows=t.by_rows)
+    integers = partial(_integers, options_of(conj=t.conj, unit=diag is Diag.UNIT))
 
     def emit(t: Operand, b: Operand, alpha) -> None:
-        launches.emit(kernel, config.grid(b.cols), (t, b), _integers, (alpha,))
+        launches.emit(kernel, config.grid(b.cols), (t, b), integers, (alpha,))
 
     return emit
 
@@ -246,7 +247,7 @@ def _readable_copy(launches: LaunchList, operand: Operand) -> Operand:
     return operand if _readable(operand) else emit_copy_to_workspace(launches, operand)
 
 
-def _integers(t: Operand, b: Operand) -> tuple:
+def _integers(options: int, t: Operand, b: Operand) -> tuple:
     strides = (t.row_stride, t.col_stride, b.row_stride, b.col_stride, t.batch_stride, b.batch_stride)
     return b.rows, b.cols, *strides
 

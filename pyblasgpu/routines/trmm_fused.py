@@ -93,8 +93,8 @@ def _emit_blocks(launches: LaunchList, fused: FusedTrmm, diag: Diag, scratch: tu
     """The diagonal blocks of T into scratch, and flags."""
     (t, _, triangle), (_, flags) = fused.operands, scratch
     choice = select(diagonal_blocks.STEM, launches.dtype, "", (t.rows,), current(launches.device))
-    kernel = diagonal_blocks.source(choice.config, contiguous(t))
-    options = options_of(Region.of(triangle.uplo), unit=diag is Diag.UNIT)
+    kernel = diagonal_blocks.source(choice.config)
+    options = options_of(Region.of(triangle.uplo), unit=diag is Diag.UNIT, by_rows=contiguous(t))
     operands, blocks = (t, *scratch), choice.config.grid(t.rows, fused.block)
     integers = t.rows, fused.block, flags.rows, options, fused.operands.lead
     launches.emit(kernel, blocks, operands, lambda *_: integers, ())

@@ -10,7 +10,7 @@ from dataclasses import replace
 from ..dispatch.choose import select
 from ..dispatch.leaf import runs
 from ..gpu.device import current
-from ..kernels.common.triangle_panel import Variant
+from ..kernels.common.options import options_of
 from ..kernels.trsv import kernel as trsv
 from ..operands import Operand
 from ..types import Diag
@@ -30,11 +30,9 @@ def emit(launches: LaunchList, t: Operand, b: Operand, diag: Diag) -> None:
     choice = select(trsv.STEM, launches.dtype, "", (b.rows, b.cols), device)
     config = choice.config.serving(b.cols, device.shared_per_block)
     launches.choices.append(replace(choice, config=config))
-    # how a few columns of B lie makes no other kernel
-    variant = Variant(unit=diag is Diag.UNIT, conj=t.conj, t_by_rows=t.by_rows, b_by_rows=True)
-    operands = t, launches.flags(), b
-    launches.emit(trsv.source(config, variant), config.grid(b.rows), operands, _integers, (ALPHA,))
+    options, operands = options_of(conj=t.conj, unit=diag is Diag.UNIT), (t, launches.flags(), b)
 
+    def integers(t: Operand, flags: Operand, b: Operand) -> tuple:
+        return b.rows, b.cols, options, t.row_stride, t.col_stride, b.row_stride, b.col_stride
 
-def _integers(t: Operand, flags: Operand, b: Operand) -> tuple:
-    return b.rows, b.cols, t.row_stride, t.col_stride, b.row_stride, b.col_stride
+    launches.emit(trsv.source(config), config.grid(b.rows), operands, integers, (ALPHA,))

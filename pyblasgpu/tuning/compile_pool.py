@@ -34,9 +34,7 @@ def source_of(stem: str | Triangle, config: Any) -> KernelSource:
     module = FAMILIES[config.STEM].module
     if isinstance(stem, Triangle):
         return module.source(config, triangle=stem, solved=Diag.NON_UNIT)
-    if FAMILIES[stem].routine == "gemm":
-        return module.source(config)
-    return module.source(config, module.Variant(unit=False, conj=False, t_by_rows=True, b_by_rows=True))
+    return module.source(config)
 
 
 class Compilers(Pool):

@@ -9,7 +9,6 @@ from pyblasgpu.database import FIXED
 from pyblasgpu.dispatch import choose
 from pyblasgpu.gpu.compile import compile_here, to_ptx
 from pyblasgpu.gpu.device import known
-from pyblasgpu.kernels.common.triangle_panel import Variant
 from pyblasgpu.kernels.copy import copy_scaled, pack, split_k_reduce, symmetrize
 from pyblasgpu.kernels.copy.packing import Packing
 from pyblasgpu.kernels.gemm import mma as gemm_mma
@@ -47,15 +46,13 @@ def test_mirror_images_are_added_in_registers(letter):
     assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
 
 
-@pytest.mark.parametrize("name, by_rows", [("h200", True), ("h200", False), ("a100", True)])
+@pytest.mark.parametrize("name", ["h200", "a100"])
 @pytest.mark.parametrize("columns", [1, 2, 4])
 @pytest.mark.parametrize("letter", DTYPES)
-def test_few_right_hand_sides_are_solved_in_registers(letter, columns, name, by_rows):
+def test_few_right_hand_sides_are_solved_in_registers(letter, columns, name):
     device = known(name)
     config = FIXED[trsv.STEM].config(letter, "", {}).serving(columns, device.shared_per_block)
-    report = compile_here(
-        trsv.source(config, Variant(False, letter in "cz", by_rows, not by_rows)), device.cc
-    ).resources
+    report = compile_here(trsv.source(config), device.cc).resources
     assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
     assert complaint(config, report, device) == ("ok", "")
 
@@ -85,10 +82,8 @@ def test_copies_keep_everything_in_registers(letter):
 def test_small_triangles_keep_everything_in_registers(letter, cc):
     config = FIXED[trsm_small.STEM].config(letter, "", {})
     largest = config.serving(config.most_rows, 64)
-    for by_rows in (False, True):
-        variant = Variant(unit=by_rows, conj=letter in "cz", t_by_rows=by_rows, b_by_rows=not by_rows)
-        report = compile_here(trsm_small.source(largest, variant), cc).resources
-        assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
+    report = compile_here(trsm_small.source(largest), cc).resources
+    assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("cc", [(8, 0), (9, 0)])

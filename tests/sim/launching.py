@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from region_mask import mask
 
 from pyblasgpu.gpu import launch
 from pyblasgpu.gpu.simulator import intrinsics as simulator
+from pyblasgpu.kernels.common.options import options_of
 from pyblasgpu.types import Region
+
+
+class Variant(NamedTuple):
+    """How a triangle is meant, and how T and B lie."""
+
+    unit: bool
+    conj: bool
+    t_by_rows: bool
+    b_by_rows: bool
+
+    @property
+    def options(self) -> int:
+        """What the launch tells the kernel."""
+        return options_of(conj=self.conj, unit=self.unit)
+
+    def source(self, kernels, config):
+        """The kernel of a leaf's module for it."""
+        return kernels.source(config, conj=self.conj, t_by_rows=self.t_by_rows)
 
 
 def run(source, blocks: int, arrays: tuple, integers: tuple, scalars: tuple, batch: int = 1) -> None:

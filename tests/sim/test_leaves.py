@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.kernels.common.triangle_panel import Variant
 from pyblasgpu.kernels.trmm import leaf as trmm_leaf
 from pyblasgpu.kernels.trmm.leaf import TrmmLeaf
 from pyblasgpu.kernels.trsm import small as trsm_small
@@ -17,7 +16,7 @@ from pyblasgpu.testing.cases import TriangularCase
 from pyblasgpu.testing.reference import exact_triangular, fenced, integers, triangle
 from pyblasgpu.types import DTYPES, Diag, Trans
 
-from .launching import run, strides
+from .launching import Variant, run, strides
 
 VARIANT = Variant(unit=False, conj=False, t_by_rows=True, b_by_rows=True)
 
@@ -36,10 +35,10 @@ def launch(kernels, config, t, b, variant, alpha, batch=1):
     t_steps, b_steps = strides(t), strides(b)
     lead = (t_steps[0], b_steps[0]) if t.ndim == 3 else (0, 0)
     run(
-        kernels.source(config, variant),
+        variant.source(kernels, config),
         config.grid(r),
         (t, b),
-        (n, r, *t_steps[-2:], *b_steps[-2:], *lead),
+        (n, r, variant.options, *t_steps[-2:], *b_steps[-2:], *lead),
         (alpha,),
         batch,
     )

@@ -43,9 +43,9 @@ DEFECTS = [
     ("common.substitution", "(i < rows) & (j < cols)", "(i < rows - 1) & (j < cols)", leaf("small")),
     ("common.region", "else shift + BLK_M >", "else shift >", TRIANGLE),
     # what must not be read
-    ("common.triangle_panel", "i + shift - j >= FIRST", "i + shift - j > FIRST", leaf("trmm")),
-    ("common.triangle_panel", "i + shift - j >= FIRST", "j - i - shift >= FIRST", leaf("trmm")),
-    ("common.triangle_panel", "i + shift - j >= FIRST", "i - j >= FIRST", leaf("trmm")),
+    ("common.triangle_panel", "i + shift - j >= first", "i + shift - j > first", leaf("trmm")),
+    ("common.triangle_panel", "i + shift - j >= first", "j - i - shift >= first", leaf("trmm")),
+    ("common.triangle_panel", "i + shift - j >= first", "i - j >= first", leaf("trmm")),
     ("common.region", "(first <= i)", "(first < i)", TRIANGLE),
     ("common.region", "diagonal = j - shift", "diagonal = j", TRIANGLE),
     ("common.region", "1 if options & STRICT else 0", "0", STRICT),
@@ -59,8 +59,8 @@ DEFECTS = [
     # conjugation and complex arithmetic
     ("common.triangle_panel", "PARTS, conj, False)", "PARTS, False, False)", leaf("trmm", "z", conj=True)),
     ("common.triangle_panel", "PARTS, conj, False)", "PARTS, False, conj)", leaf("trmm", "c", conj=True)),
-    ("common.substitution", "j, PARTS, conj, -1", "j, PARTS, False, -1", leaf("small", "c", conj=True)),
-    ("common.substitution", "t_im = real(CONJ) * diagonal[t", "t_im = diagonal[t", leaf("small", "z", conj=True)),
+    ("common.substitution", "sign * panel[x + 1]", "panel[x + 1]", leaf("small", "c", conj=True)),
+    ("common.substitution", "inverse[x] = diagonal[at] = real(1)", "inverse[x] = real(1)", leaf("small", "z", unit=True)),
     # places and strides
     ("common.smem_tile", "place + piece * LEAD, staged", "place + piece, staged", VECTORS_OF_A),
     ("common.smem_tile", "along * LEAD + across * PARTS if TRANSPOSES else ", "", simt(trans_a=True, stages=2)),
@@ -80,7 +80,7 @@ DEFECTS = [
     # products in place
     ("common.substitution", "(i < rows) & (j < cols)", "(j < cols)", trsm_fused()),
     ("common.substitution", "(i < rows) & (j < cols)", "(i < rows)", trsm_fused()),
-    ("common.substitution", "i * row + j * col + part", "i * row + j * parts + part",
+    ("common.substitution", "i * row + j * col", "i * row + j * parts",
      trsm_fused(BLK_K=8, UNROLL=8, VEC_K=2)),
     ("common.triangle_panel", "(slice - 1) * ACC + x", "slice * ACC + x", leaf("trmm", slices=2)),
     ("common.triangle_panel", "kk * LEAD_T)", "kk * (LEAD_T - 1))", leaf("trmm")),

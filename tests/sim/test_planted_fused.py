@@ -84,7 +84,7 @@ DEFECTS = [
     ("trmm.diagonal_blocks", "(i < left) & (j < left) &", "", diagonal_blocks()),
     ("trmm.diagonal_blocks", "ok & (not is_one)", "ok", diagonal_blocks("z", unit=True, beyond=77j)),
     ("trmm.diagonal_blocks", "value[0] = real(1)", "pass", diagonal_blocks(unit=True)),
-    ("trmm.diagonal_blocks", "(fast, slow) if by_rows", "(slow, fast) if by_rows", diagonal_blocks()),
+    ("trmm.diagonal_blocks", "(fast, slow) if options & BY_ROWS", "(slow, fast) if options & BY_ROWS", diagonal_blocks()),
     ("trmm.diagonal_blocks", "flag < count", "flag < count - 1", diagonal_blocks()),
 ]  # fmt: skip
 

@@ -17,7 +17,8 @@ from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.errors import require
 from pyblasgpu.gpu.backend import cuda, ptx
 from pyblasgpu.gpu.device import known
-from pyblasgpu.kernels.common.triangle_panel import Variant, panel_source
+from pyblasgpu.kernels.common.options import UNIT, options_of
+from pyblasgpu.kernels.common.triangle_panel import panel_source
 from pyblasgpu.kernels.registry import FAMILIES, Axes, Family, register
 from pyblasgpu.testing.reference import fenced, integers
 from pyblasgpu.types import DTYPES
@@ -66,15 +67,16 @@ class ToyLeaf:
         return -(-columns // self.DIM)
 
 
-def source(config, variant):
-    return panel_source(STEM, config, variant, build)
+def source(config, conj=False, t_by_rows=False):
+    return panel_source(STEM, config, {}, build)
 
 
-def build(config, variant):
-    DIM, UNIT, real = config.DIM, variant.unit, ptx.REALS[config.dtype_facts.real]
+def build(config):
+    DIM, real = config.DIM, ptx.REALS[config.dtype_facts.real]
     read, store = ptx.load_global(1, False), ptx.store_global_vector(1)
 
-    def toy_leaf(t, b, n, cols, t_rs, t_cs, b_rs, b_cs, stride_t, stride_b, alpha, alpha_i):
+    def toy_leaf(t, b, n, cols, options, t_rs, t_cs, b_rs, b_cs, stride_t, stride_b, alpha, alpha_i):
+        unit = options & UNIT != 0
         col = cuda.blockIdx.x * DIM + cuda.threadIdx.x
         x, y, total = cuda.local.array(1, real), cuda.local.array(1, real), cuda.local.array(1, real)
         for back in range(n):  # from below, so that what a row needs is still there
@@ -82,8 +84,8 @@ def build(config, variant):
             total[0] = real(0)
             for k in range(i + 1):
                 x[0] = real(1)
-                read(x, 0, t, i * t_rs + k * t_cs, (col < cols) & (k < i or not UNIT))
-                if UNIT and k == i:
+                read(x, 0, t, i * t_rs + k * t_cs, (col < cols) & (k < i or not unit))
+                if unit and k == i:
                     x[0] = real(1)
                 read(y, 0, b, k * b_rs + col * b_cs, col < cols)
                 total[0] += x[0] * y[0]
@@ -128,8 +130,14 @@ def test_it_multiplies(toy, letter, unit):
     t[np.triu_indices(21, 0 if unit else 1)] = np.nan
     b, unharmed = fenced(x, "F")
     config = toy.config(letter, "", {"DIM": 32})
-    kernel = toy.source(config, Variant(unit, False, True, True))
-    run(kernel, config.grid(70), (t, b), (21, 70, *strides(t), *strides(b), 0, 0), (2.0,))
+    kernel = toy.source(config)
+    run(
+        kernel,
+        config.grid(70),
+        (t, b),
+        (21, 70, options_of(unit=unit), *strides(t), *strides(b), 0, 0),
+        (2.0,),
+    )
     assert np.array_equal(b, 2 * meant @ x) and unharmed()
 
 

@@ -55,8 +55,8 @@ def multiply(
     flags = np.full(levels * strips * words, -1, np.int32).view(dtype.real)
     lead = strides(t)[0 if by_rows else 1]
     prepare = FIXED[diagonal_blocks.STEM].config(tile.dtype, "", {})
-    source = copier.source(prepare, not by_rows)
-    options = options_of(Region.of(triangle.uplo), unit=unit)
+    source = copier.source(prepare)
+    options = options_of(Region.of(triangle.uplo), unit=unit, by_rows=not by_rows)
     integers_ = order, block, levels * strips, options, lead
     run(source, prepare.grid(order, block), (t, copy, flags), integers_, ())
     assert not flags.view(np.int32)[::words].any()

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from pyblasgpu.gpu import launch as launching
-from pyblasgpu.kernels.common.triangle_panel import Variant
 from pyblasgpu.kernels.trsm import body as trsm_body
 from pyblasgpu.kernels.trsm import fma as trsm_fma
 from pyblasgpu.kernels.trsm import mma as trsm_mma
@@ -19,6 +18,7 @@ from pyblasgpu.kernels.trsm.mma import TrsmMma
 from pyblasgpu.types import DTYPES
 
 from . import test_leaves
+from .launching import Variant
 from .test_leaves import VARIANT, launch
 
 FAMILIES = {family.STEM: family for family in (trsm_mma, trsm_fma)}

@@ -12,13 +12,12 @@ from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu import launch as launching
 from pyblasgpu.gpu.device import known
 from pyblasgpu.gpu.simulator import intrinsics as simulator
-from pyblasgpu.kernels.common.triangle_panel import Variant
 from pyblasgpu.kernels.trsv import kernel as trsv
 from pyblasgpu.testing.cases import TriangularCase
 from pyblasgpu.testing.reference import exact_triangular, fenced, integers, triangle
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
-from .launching import run, strides
+from .launching import Variant, run, strides
 
 VARIANT = Variant(unit=False, conj=False, t_by_rows=True, b_by_rows=True)
 SMALL = {"ROWS": 16, "DIM_M": 8, "DIM_K": 4, "GROUP": 4}
@@ -38,8 +37,8 @@ def launch(t, b, variant=VARIANT, alpha=1.0, kernels=trsv, **changes) -> None:
     cols = next(cols for cols in (1, 2, 4) if cols >= r)
     config = small(letter, cols, kernels, **changes)
     flags = np.zeros(FLAGS, DTYPES[letter].real)
-    integers_ = (n, r, *strides(t), *strides(b))
-    run(kernels.source(config, variant), config.grid(n), (t, flags, b), integers_, (alpha,))
+    integers_ = (n, r, variant.options, *strides(t), *strides(b))
+    run(kernels.source(config), config.grid(n), (t, flags, b), integers_, (alpha,))
     assert not flags.any()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from ...types import Region
 
 __all__ = [
+    "BY_ROWS",
     "CONJUGATE",
     "HERMITIAN",
     "MIRRORED",
@@ -19,7 +20,7 @@ __all__ = [
     "options_of",
 ]
 
-TRIANGLE, UPPER, HERMITIAN, STRICT, CONJUGATE, UNIT, ZERO, MIRRORED = (1 << bit for bit in range(8))
+TRIANGLE, UPPER, HERMITIAN, STRICT, CONJUGATE, UNIT, ZERO, MIRRORED, BY_ROWS = (1 << bit for bit in range(9))
 
 
 def options_of(
@@ -28,6 +29,7 @@ def options_of(
     unit: bool = False,
     zero: bool = False,
     mirrored: bool = False,
+    by_rows: bool = False,
 ) -> int:
     """The bits for these options.
 
@@ -43,6 +45,8 @@ def options_of(
         The output is filled with zeros.
     mirrored : bool
         The output is symmetric or Hermitian; one triangle is read.
+    by_rows : bool
+        Neighbouring rows (else columns) are neighbours in memory.
     """
     return (
         TRIANGLE * (region is not Region.ALL)
@@ -53,4 +57,5 @@ def options_of(
         | UNIT * unit
         | ZERO * zero
         | MIRRORED * mirrored
+        | BY_ROWS * by_rows
     )

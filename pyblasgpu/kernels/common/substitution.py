@@ -32,9 +32,9 @@ __all__ = [
 SAFE = {4: 60, 8: 500}
 
 
-def inverter(facts: Dtype, conj: bool):
+def inverter(facts: Dtype):
     """``invert(inverse, x, diagonal, at)``: inverse[x] = 1 / diagonal[at]; whether it is safe."""
-    real, COMPLEX, CONJ = ptx.REALS[facts.real], facts.is_complex, -1 if conj else 1
+    real, COMPLEX = ptx.REALS[facts.real], facts.is_complex
     TINY, HUGE = 2.0 ** -SAFE[facts.real_size], 2.0 ** SAFE[facts.real_size]
     divide, int32 = ptx.divide, ptx.types.int32
 
@@ -42,7 +42,7 @@ def inverter(facts: Dtype, conj: bool):
     def invert(inverse, x, diagonal, at):
         re, size = diagonal[at], abs(diagonal[at])
         if COMPLEX:
-            im = real(CONJ) * diagonal[at + 1]
+            im = diagonal[at + 1]
             size = max(size, abs(im))
             square = re * re + im * im
             inverse[x] = divide(re, square)
@@ -54,18 +54,30 @@ def inverter(facts: Dtype, conj: bool):
     return invert
 
 
-def diagonal_inverter(facts: Dtype, n: int, step: int, conj: bool, unit: bool):
-    """``invert(diagonal, inverse, t, rows)``: thread t inverts its element, if any; whether it is safe.
+def diagonal_inverter(facts: Dtype, n: int, step: int):
+    """``invert(diagonal, inverse, t, rows, unit)``: thread t inverts its element, if any; whether it is safe.
+    Of a `unit` diagonal both become one.
 
     Elements of the diagonal, of which there are `n` at most, lie `step` elements apart.
     """
-    PARTS, invert_one, int32 = facts.reals_per_element, inverter(facts, conj), ptx.types.int32
+    real, PARTS, invert_one, int32 = (
+        ptx.REALS[facts.real],
+        facts.reals_per_element,
+        inverter(facts),
+        ptx.types.int32,
+    )
 
     @device_function
-    def invert(diagonal, inverse, t, rows):
+    def invert(diagonal, inverse, t, rows, unit):
         safe = int32(1)
-        if not unit and t < min(rows, n):
-            safe = invert_one(inverse, t * PARTS, diagonal, t * step * PARTS)
+        if t < min(rows, n):
+            x, at = t * PARTS, t * step * PARTS
+            if unit:
+                inverse[x] = diagonal[at] = real(1)
+                if PARTS == 2:
+                    inverse[x + 1] = diagonal[at + 1] = real(0)
+            else:
+                safe = invert_one(inverse, x, diagonal, at)
         return safe
 
     return invert
@@ -96,7 +108,7 @@ def quotient(facts: Dtype, part: Callable, guarded: bool = True):
     return part(complex_quotient if facts.is_complex else real_quotient)
 
 
-def steps(facts: Dtype, n: int, conj: bool, divides: bool, width: int = 1, lead: int | None = None):
+def steps(facts: Dtype, n: int, divides: bool, width: int = 1, lead: int | None = None):
     """``substitute(column, diagonal, inverse)``: one column, in registers.
 
     Without `divides` the diagonal counts as ones. `width` reals are loaded at once. The columns of the tile
@@ -104,19 +116,18 @@ def steps(facts: Dtype, n: int, conj: bool, divides: bool, width: int = 1, lead:
     """
     lead = lead or n
     PARTS, COMPLEX = facts.reals_per_element, facts.is_complex
-    real, CONJ, divided = ptx.REALS[facts.real], -1 if conj else 1, quotient(facts, ptx.called)
+    divided = quotient(facts, ptx.called)
 
     def column_step(j):
-        spread = ptx.axpy_column(n, j, PARTS, conj, -1, width, lead)
+        spread = ptx.axpy_column(n, j, PARTS, False, -1, width, lead)
 
         @device_function
         def step(column, diagonal, inverse):
             if divides:
                 x, t = j * PARTS, j * (lead + 1) * PARTS
                 if COMPLEX:
-                    t_im = real(CONJ) * diagonal[t + 1]
                     column[x], column[x + 1] = divided(
-                        column[x], column[x + 1], diagonal[t], t_im, inverse[x], inverse[x + 1]
+                        column[x], column[x + 1], diagonal[t], diagonal[t + 1], inverse[x], inverse[x + 1]
                     )
                 else:
                     column[x] = divided(column[x], diagonal[t], inverse[x])
@@ -169,8 +180,9 @@ def divider(facts: Dtype):
     return divide_complex if facts.is_complex else divide_real
 
 
-def exact_division_solver(facts: Dtype, row: int, conj: bool, divides: bool):
-    """``substitute(panel, matrix, row_step, col_step, n)``: one column, in shared memory, with divisions.
+def exact_division_solver(facts: Dtype, row: int, conj: bool = False):
+    """``substitute(panel, matrix, row_step, col_step, n, unit)``: one column, in shared memory, with
+    divisions if the diagonal is not `unit`.
 
     Element (i, j) of the tile is ``matrix[(i*row_step + j*col_step) * parts]``.
     """
@@ -178,10 +190,10 @@ def exact_division_solver(facts: Dtype, row: int, conj: bool, divides: bool):
     real, CONJ, divide = ptx.REALS[facts.real], -1 if conj else 1, divider(facts)
 
     @device_function
-    def substitute(panel, matrix, row_step, col_step, n):
+    def substitute(panel, matrix, row_step, col_step, n, unit):
         for j in range(n):
             x, at = j * row, j * (row_step + col_step) * PARTS
-            if divides:
+            if not unit:
                 divide(panel, x, matrix[at], real(CONJ) * matrix[at + PARTS - 1])
             for i in range(j + 1, n):
                 t, y = (j * col_step + i * row_step) * PARTS, i * row
@@ -219,27 +231,40 @@ def column_writer(parts: int, n: int, row: int):
     return write
 
 
-def panel_writer(
-    parts: int, n: int, columns: int, row: int, threads: int, by_rows: bool, col: int | None = None
-):
-    """``write(b, panel, row_stride, col_stride, t, rows, cols)``: the panel back to B by so many threads,
-    neighbours to neighbours in memory. Its columns lie `col` reals apart, by default `parts`.
+def panel_writer(parts: int, n: int, columns: int, row: int, threads: int, col: int | None = None):
+    """``write(b, panel, row_stride, col_stride, t, rows, cols, sign)``: the panel back to B by so many
+    threads, neighbours to neighbours in memory, imaginary parts times `sign`. Its columns lie `col` reals
+    apart, by default `parts`.
     """
     col = col or parts
-    over, store = coalesced_index(n, columns, threads, by_rows), ptx.store_global
-    int32, opaque = ptx.types.int32, ptx.opaque
-    ROUNDS, place, has, following, at_first = over.count, over.place, over.has, over.following, over.first
+    int32, opaque, store = ptx.types.int32, ptx.opaque, ptx.store_global
+
+    def writer(by_rows: bool):
+        over = coalesced_index(n, columns, threads, by_rows)
+        ROUNDS, place, has, following, at_first = over.count, over.place, over.has, over.following, over.first
+
+        @device_function
+        def write(b, panel, row_stride, col_stride, t, rows, cols, sign):
+            t = opaque(int32(t))  # the same ways as on reading would take registers all the time
+            at = at_first(t, row_stride, col_stride)
+            for k in range(ROUNDS):
+                i, j = place(t, k)
+                if has(t, k):
+                    ok, x = (i < rows) & (j < cols), i * row + j * col
+                    store(b, at * parts, panel[x], ok)
+                    if parts == 2:
+                        store(b, at * parts + 1, sign * panel[x + 1], ok)
+                at = following(at, t, k, row_stride, col_stride)
+
+        return write
+
+    along_rows, along_cols = writer(True), writer(False)
 
     @device_function
-    def write(b, panel, row_stride, col_stride, t, rows, cols):
-        t = opaque(int32(t))  # the same ways as on reading would take registers all the time
-        at = at_first(t, row_stride, col_stride)
-        for k in range(ROUNDS):
-            i, j = place(t, k)
-            if has(t, k):
-                ok = (i < rows) & (j < cols)
-                for part in range(parts):
-                    store(b, at * parts + part, panel[i * row + j * col + part], ok)
-            at = following(at, t, k, row_stride, col_stride)
+    def write(b, panel, row_stride, col_stride, t, rows, cols, sign):
+        if abs(row_stride) <= abs(col_stride):
+            along_rows(b, panel, row_stride, col_stride, t, rows, cols, sign)
+        else:
+            along_cols(b, panel, row_stride, col_stride, t, rows, cols, sign)
 
     return write

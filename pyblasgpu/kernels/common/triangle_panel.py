@@ -20,7 +20,7 @@ from ...gpu.compile import KernelSource
 from ...types import DTYPES, Dtype
 from .coalesced_index import coalesced_index
 
-PARAMETERS = "pp ii qqqq qq rr".replace(" ", "")
+PARAMETERS = "pp iii qqqq qq rr".replace(" ", "")
 
 
 @dataclass(frozen=True)
@@ -169,45 +169,26 @@ class TrianglePanel:
         return -(-columns // self.BLK_N)
 
 
-@dataclass(frozen=True)
-class Variant:
-    """What specialises a leaf kernel beside its Config.
-
-    Attributes
-    ----------
-    unit : bool
-        The diagonal is one and is not read.
-    conj : bool
-        T is meant conjugated.
-    t_by_rows, b_by_rows : bool
-        Whether neighbours in memory are neighbouring rows of T, of B (else columns).
-    """
-
-    unit: bool
-    conj: bool
-    t_by_rows: bool
-    b_by_rows: bool
-
-
 def panel_source(
-    stem: str, config, variant: Variant, build, reads_before_wait: tuple[int, ...] = ()
+    stem: str, config, flags: dict[str, bool], build, reads_before_wait: tuple[int, ...] = ()
 ) -> KernelSource:
-    """The kernel that ``build(config, variant)`` makes; of `reads_before_wait` see `KernelSource`.
+    """The kernel that ``build(config, **flags)`` makes; of `reads_before_wait` see `KernelSource`.
 
-    Its parameters are pointers to T and B; int32 n and columns of B; int64 row and column stride of T, of
-    B, batch strides of T, B (elements); alpha (real, imaginary part). Grid: x ``config.grid(columns)``,
-    z the batch.
+    Its parameters are pointers to T and B; int32 n, columns of B, and options (`options`: whether T is meant
+    conjugated, and whether its diagonal is one and is not read); int64 row and column stride of T, of B,
+    batch strides of T, B (elements); alpha (real, imaginary part). Grid: x ``config.grid(columns)``, z the
+    batch.
     """
     return KernelSource(
         name=stem,
         config=config,
-        flags=tuple(sorted(vars(variant).items())),
+        flags=tuple(sorted(flags.items())),
         real=config.dtype_facts.real,
         parameters=PARAMETERS,
         threads=config.threads,
         min_blocks=config.min_blocks,
         shared_bytes=config.shared_bytes,
-        build=lambda: build(config, variant),
+        build=lambda: build(config, **flags),
         reads_before_wait=reads_before_wait,
     )
 
@@ -218,36 +199,75 @@ def block_copier(
     cols: int,
     place_row: int,
     place_col: int,
-    by_rows: bool,
-    first=None,
+    triangular: bool = False,
     unrolls: bool = True,
 ):
-    """``copy(shared, source, row_stride, col_stride, t, rows_left, cols_left, shift)``, asynchronously.
+    """``copy(shared, source, row_stride, col_stride, t, rows_left, cols_left, shift, first)``,
+    asynchronously.
 
     Element (i, j) of the source goes to ``i*place_row + j*place_col``; neighbouring threads take
-    neighbours in memory. With `first`, elements with ``i + shift - j < first`` are zeros and not read:
-    what lies above the diagonal, and for 1 the diagonal. A copier that `unrolls` takes fewer instructions,
-    and registers for many addresses at once.
+    neighbours in memory. Of what is `triangular`, elements with ``i + shift - j < first`` are zeros and not
+    read: what lies above the diagonal, and for 1 the diagonal. A copier that `unrolls` takes fewer
+    instructions, and registers for many addresses at once.
     """
     PARTS, SIZE = config.dtype_facts.reals_per_element, config.dtype_facts.itemsize
     int32, copy, opaque = ptx.types.int32, ptx.copy_async(SIZE), ptx.opaque
-    TRIANGLE, FIRST = first is not None, first or 0
 
-    over = coalesced_index(rows, cols, config.threads, by_rows)
+    def copier(by_rows: bool):
+        over = coalesced_index(rows, cols, config.threads, by_rows)
+        ROUNDS, place, has, following, at_first = over.count, over.place, over.has, over.following, over.first
+
+        @device_function
+        def start(shared, source, row_stride, col_stride, t, rows_left, cols_left, shift, first):
+            at = at_first(t, row_stride, col_stride)
+            for k in range(ROUNDS if unrolls else opaque(int32(ROUNDS))):
+                i, j = place(t, k)
+                ok = (i < rows_left) & (j < cols_left)
+                if triangular:
+                    ok = ok & (i + shift - j >= first)
+                if has(t, k):
+                    to = (i * place_row + j * place_col) * PARTS
+                    copy(shared, to, source, at * PARTS, int32(SIZE if ok else 0))
+                at = following(at, t, k, row_stride, col_stride)
+
+        return start
+
+    if rows == cols:
+        return _square_copier(config, rows, place_row, place_col, triangular, unrolls)
+    along_rows, along_cols = copier(True), copier(False)
+
+    @device_function
+    def start(shared, source, row_stride, col_stride, t, rows_left, cols_left, shift, first):
+        if abs(row_stride) <= abs(col_stride):
+            along_rows(shared, source, row_stride, col_stride, t, rows_left, cols_left, shift, first)
+        else:
+            along_cols(shared, source, row_stride, col_stride, t, rows_left, cols_left, shift, first)
+
+    return start
+
+
+def _square_copier(config, order: int, place_row: int, place_col: int, triangular: bool, unrolls: bool):
+    """The same for as many rows as columns: one loop, in which rows and columns change places."""
+    PARTS, SIZE = config.dtype_facts.reals_per_element, config.dtype_facts.itemsize
+    int32, copy, opaque = ptx.types.int32, ptx.copy_async(SIZE), ptx.opaque
+    over = coalesced_index(order, order, config.threads, True)
     ROUNDS, place, has, following, at_first = over.count, over.place, over.has, over.following, over.first
 
     @device_function
-    def start(shared, source, row_stride, col_stride, t, rows_left, cols_left, shift):
-        at = at_first(t, row_stride, col_stride)
+    def start(shared, source, row_stride, col_stride, t, rows_left, cols_left, shift, first):
+        by_rows = abs(row_stride) <= abs(col_stride)
+        fast_stride, slow_stride = (row_stride, col_stride) if by_rows else (col_stride, row_stride)
+        at = at_first(t, fast_stride, slow_stride)
         for k in range(ROUNDS if unrolls else opaque(int32(ROUNDS))):
-            i, j = place(t, k)
+            fast, slow = place(t, k)
+            i, j = (fast, slow) if by_rows else (slow, fast)
             ok = (i < rows_left) & (j < cols_left)
-            if TRIANGLE:
-                ok = ok & (i + shift - j >= FIRST)
+            if triangular:
+                ok = ok & (i + shift - j >= first)
             if has(t, k):
                 to = (i * place_row + j * place_col) * PARTS
                 copy(shared, to, source, at * PARTS, int32(SIZE if ok else 0))
-            at = following(at, t, k, row_stride, col_stride)
+            at = following(at, t, k, fast_stride, slow_stride)
 
     return start
 

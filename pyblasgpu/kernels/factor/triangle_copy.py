@@ -15,18 +15,12 @@ def triangle_loader(config: TriangleInShared):
     elsewhere; all threads have it after. Nothing else is read.
     """
     ORDER, LEAD = config.ORDER, config.lead
-    by_rows, by_columns = (
-        block_copier(config, ORDER, ORDER, 1, LEAD, rows_are_neighbours, 0, unrolls=False)
-        for rows_are_neighbours in (True, False)
-    )
+    copy = block_copier(config, ORDER, ORDER, 1, LEAD, triangular=True, unrolls=False)
     commit, wait = ptx.commit_async, ptx.wait_async(0)
 
     @device_function
     def load(shared, a, row_stride, col_stride, t, n, first):
-        if abs(row_stride) <= abs(col_stride):
-            by_rows(shared, a, row_stride, col_stride, t, n, n, -first)
-        else:
-            by_columns(shared, a, row_stride, col_stride, t, n, n, -first)
+        copy(shared, a, row_stride, col_stride, t, n, n, 0, first)
         commit()
         wait()
         cuda.syncthreads()

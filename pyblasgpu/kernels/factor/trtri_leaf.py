@@ -136,8 +136,8 @@ def _solver(config: TrtriLeaf):
     PARTS, real, select = facts.reals_per_element, ptx.REALS[facts.real], ptx.select
     ROW, WIDTH = config.row_of_panel * PARTS, VECTOR // facts.real_size
     read, write = column_reader(PARTS, ORDER, ROW), column_writer(PARTS, ORDER, ROW)
-    substitute = steps(facts, ORDER, False, True, WIDTH, LEAD)
-    substitute_by_exact_division = exact_division_solver(facts, ROW, False, True)
+    substitute = steps(facts, ORDER, True, WIDTH, LEAD)
+    substitute_by_exact_division = exact_division_solver(facts, ROW)
 
     @device_function
     def solve(column, mine, tri, inverse, safe, t):
@@ -149,7 +149,7 @@ def _solver(config: TrtriLeaf):
             substitute(column, tri, inverse)
             write(column, mine)
         else:
-            substitute_by_exact_division(mine, tri, 1, LEAD, ORDER)
+            substitute_by_exact_division(mine, tri, 1, LEAD, ORDER, False)
 
     return solve
 
@@ -165,7 +165,7 @@ def _build(config: TrtriLeaf):
 
     load, write = triangle_loader(config), triangle_writer(config, steps=(config.row_of_panel, 1))
     find_zero, solve = _zero_finder(config), _solver(config)
-    invert = diagonal_inverter(facts, ORDER, STEP, False, False)
+    invert = diagonal_inverter(facts, ORDER, STEP)
 
     def trtri_leaf(info, a, n, unit, tells, a_rs, a_cs, stride_info, stride_a):
         # (1) the triangle of this block, unless the whole one is known to be singular
@@ -190,7 +190,7 @@ def _build(config: TrtriLeaf):
                 return
 
         # (3) columns of the inverse, and back
-        safe = cuda.syncthreads_and(invert(tri, inverse, t, ORDER))
+        safe = cuda.syncthreads_and(invert(tri, inverse, t, ORDER, False))
         if t < ORDER:
             solve(column, offset(panel, t * PARTS), tri, inverse, safe, t)
         cuda.syncthreads()

@@ -96,7 +96,7 @@ def _preparer(config: GemmConfig, places: SimpleNamespace, conj: bool, unit: boo
     PARTS = facts.reals_per_element
     real, CONJ, BY_COLS = ptx.REALS[facts.real], -1 if conj else 1, places.by_cols
     int32, int64, shift, read = ptx.types.int32, ptx.types.int64, ptx.quotient, ptx.load_global(PARTS, False)
-    invert_one, divided = inverter(facts, False), quotient(facts, ptx.inlined, False)
+    invert_one, divided = inverter(facts), quotient(facts, ptx.inlined, False)
     DIAGONAL, INVERSE, TOTAL = places.diagonal, places.inverse, BLOCK * COUNT
     LEAD, BY_ROWS = places.lead, places.shares > 1
     MANY = _at_once(config, places)
@@ -231,7 +231,7 @@ def _solver(config: GemmConfig, places: SimpleNamespace, down: bool) -> SimpleNa
     PARTS, SIDE, UNKNOWN, SIGN = facts.reals_per_element, places.side, places.unknown, 1 if down else -1
     THREADS, int32, offset, FIRST = config.threads, ptx.types.int32, ptx.offset, 0 if down else COUNT - 1
     real, INFINITY, LAST = ptx.REALS[facts.real], float("inf"), (COUNT - 1) * PARTS
-    substitute = steps(facts, COUNT, False, False, 16 // facts.real_size)
+    substitute = steps(facts, COUNT, False, 16 // facts.real_size)
 
     @device_function
     def fetch(p, column, mine):
@@ -270,14 +270,14 @@ def _exact_division_solver(config: GemmConfig, places: SimpleNamespace, conj: bo
     SIDE, UNKNOWN, DIAGONAL = places.side, places.unknown, places.row + places.col
     ROW, COL = SIGN * places.row // PARTS, SIGN * places.col // PARTS
     int32, offset = ptx.types.int32, ptx.offset
-    substitute = exact_division_solver(facts, SIGN * UNKNOWN, conj, not unit)
+    substitute = exact_division_solver(facts, SIGN * UNKNOWN, conj)
 
     @device_function
     def solve(panel, matrix, t, extent):
         first, side = int32(0 if down else extent - 1), int32(t)
         while side < SIDES:
             start = offset(panel, side * SIDE + first * UNKNOWN)
-            substitute(start, offset(matrix, first * DIAGONAL), ROW, COL, extent)
+            substitute(start, offset(matrix, first * DIAGONAL), ROW, COL, extent, unit)
             side = int32(side + THREADS)
 
     return solve
@@ -285,15 +285,15 @@ def _exact_division_solver(config: GemmConfig, places: SimpleNamespace, conj: bo
 
 def _writer(config: GemmConfig, places: SimpleNamespace, of_a: bool):
     """``write(c, panel, ldc, t, extent, sides)``: what is solved, to memory, its stripe beginning at `c`."""
-    facts, int64 = config.dtype_facts, ptx.types.int64
+    facts, int64, real = config.dtype_facts, ptx.types.int64, ptx.REALS[config.dtype_facts.real]
     extents = [(places.count, places.unknown), (places.sides, places.side)]
     (rows, row), (cols, col) = extents if of_a else extents[::-1]
-    write = panel_writer(facts.reals_per_element, rows, cols, row, config.threads, True, col)
+    write = panel_writer(facts.reals_per_element, rows, cols, row, config.threads, col)
 
     @device_function
     def write_stripe(c, panel, ldc, t, extent, sides):
         rows, cols = (extent, sides) if of_a else (sides, extent)
-        write(c, panel, int64(1), ldc, t, rows, cols)
+        write(c, panel, int64(1), ldc, t, rows, cols, real(1))
 
     return write_stripe
 

@@ -15,7 +15,7 @@ from ...errors import require
 from ...gpu.backend import cuda, ptx
 from ...gpu.compile import KernelSource
 from ...types import DTYPES, Dtype
-from ..common.options import UNIT
+from ..common.options import BY_ROWS, UNIT
 from ..common.region import contains
 
 __all__ = ["STEM", "DiagonalBlocks", "plain_sources", "source"]
@@ -62,41 +62,36 @@ class DiagonalBlocks:
         return -(-order // block) * -(-block * block // self.DIM)
 
 
-def source(config: DiagonalBlocks, by_rows: bool) -> KernelSource:
-    """The kernel of `config`.
-
-    Parameters
-    ----------
-    config : DiagonalBlocks
-    by_rows : bool
-        Whether neighbouring rows of T (else columns) are neighbours in memory, as they then are in the copy.
+def source(config: DiagonalBlocks) -> KernelSource:
+    """The one kernel of `config`.
 
     Returns
     -------
     KernelSource
         Its parameters are pointers to T, the copy and the flags; int32 order of T, order of a block, number
-        of flags, and options (`kernels.common.options`: the triangle, and whether its diagonal is one and is
-        not read); int64 leading stride of T (elements). Grid: x ``config.grid(order, block)``.
+        of flags, and options (`kernels.common.options`: the triangle, whether its diagonal is one and is not
+        read, and whether T lies by rows, as the copy then does); int64 leading stride of T (elements). Grid:
+        x ``config.grid(order, block)``.
     """
     return KernelSource(
         name=STEM,
         config=config,
-        flags=(("by_rows", by_rows),),
+        flags=(),
         real=config.dtype_facts.real,
         parameters=PARAMETERS,
         threads=config.threads,
         min_blocks=1,
         shared_bytes=config.shared_bytes,
-        build=lambda: _build(config, by_rows),
+        build=lambda: _build(config),
     )
 
 
 def plain_sources(config: DiagonalBlocks) -> Iterator[KernelSource]:
     """All kernels of a Config."""
-    return (source(config, by_rows) for by_rows in (False, True))
+    return iter([source(config)])
 
 
-def _build(config: DiagonalBlocks, by_rows: bool):
+def _build(config: DiagonalBlocks):
     facts, DIM = config.dtype_facts, config.DIM
     real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
     is_inside, read, store = (
@@ -115,7 +110,7 @@ def _build(config: DiagonalBlocks, by_rows: bool):
         at = int32((cuda.blockIdx.x - number * spans) * DIM + cuda.threadIdx.x)
         slow = quotient(at, block)
         fast = at - slow * block
-        i, j = (fast, slow) if by_rows else (slow, fast)
+        i, j = (fast, slow) if options & BY_ROWS else (slow, fast)
         value = cuda.local.array(PARTS, real)
 
         # (2) what T holds there, one on a unit diagonal, zero beyond the triangle

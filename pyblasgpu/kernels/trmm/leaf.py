@@ -8,14 +8,15 @@ Stripes of the next block row are on their way while the present one is multipli
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 from ...gpu.backend import cuda, device_function, ptx
 from ...gpu.compile import KernelSource
+from ..common.options import UNIT
 from ..common.triangle_panel import (
     TrianglePanel,
-    Variant,
     block_copier,
     panel_source,
     slice_adder,
@@ -44,21 +45,29 @@ class TrmmLeaf(TrianglePanel):
         return self.tile_elements * self.dtype_facts.itemsize // 4
 
 
-def source(config: TrmmLeaf, variant: Variant) -> KernelSource:
-    """The kernel of `config`; parameters and grid as in `triangle.panel_source`."""
-    return panel_source(STEM, config, variant, _build)
+def source(config: TrmmLeaf, conj: bool = False, t_by_rows: bool = False) -> KernelSource:
+    """The kernel of `config` for any T, or its conjugate; parameters and grid as in
+    `triangle_panel.panel_source`, whose option for conjugation it does not need.
+    """
+    return panel_source(STEM, config, {"conj": conj}, _build)
 
 
-def _diagonal_multiplier(config: TrmmLeaf, variant: Variant):
-    """``multiply(acc, rt, rx, pt, px, tx, below)``: a slice's part of a stripe that meets the diagonal.
+def plain_sources(config: TrmmLeaf) -> Iterator[KernelSource]:
+    """All kernels of a Config."""
+    conjs = (False, True) if config.dtype_facts.is_complex else (False,)
+    return (source(config, conj) for conj in conjs)
+
+
+def _diagonal_multiplier(config: TrmmLeaf, conj: bool):
+    """``multiply(acc, rt, rx, pt, px, tx, below, unit)``: a slice's part of a stripe that meets the diagonal.
 
     `below` is how far the tile's first row lies below the row that the slice's first k belongs to.
     """
-    THR_M, THR_N, PARTS, UNIT = config.THR_M, config.THR_N, config.dtype_facts.reals_per_element, variant.unit
+    THR_M, THR_N, PARTS = config.THR_M, config.THR_N, config.dtype_facts.reals_per_element
     DIM_X, VEC_M, DEPTH = config.DIM_X, config.VEC_M, config.BLK_K // config.SLICED_K
     ACC, LEAD_T, LEAD_X = THR_M * THR_N * PARTS, config.lead_t * PARTS, config.lead_x * PARTS
     real, offset = ptx.REALS[config.dtype_facts.real], ptx.offset
-    step = step_multiplier(config, variant.conj)
+    step = step_multiplier(config, conj)
 
     @device_function
     def set_unit_diagonal(pt, tx, diagonal):
@@ -69,11 +78,11 @@ def _diagonal_multiplier(config: TrmmLeaf, variant: Variant):
                 pt[((i // VEC_M) * (DIM_X * VEC_M) + i % VEC_M) * PARTS] = real(1)
 
     @device_function
-    def multiply(acc, old, rt, rx, pt, px, tx, ty, below):
+    def multiply(acc, old, rt, rx, pt, px, tx, ty, below, unit):
         for kk in range(DEPTH):
-            if UNIT and ty == 0:
+            if unit and ty == 0:
                 set_unit_diagonal(offset(pt, kk * LEAD_T), tx, kk - below)
-        if UNIT:
+        if unit:
             cuda.syncthreads()
         for kk in range(DEPTH):
             for x in range(ACC):
@@ -105,7 +114,7 @@ def _writer(config: TrmmLeaf):
     return visit
 
 
-def _build(config: TrmmLeaf, variant: Variant):
+def _build(config: TrmmLeaf, conj: bool):
     facts = config.dtype_facts
     real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
     int64, offset, shared_pointer = ptx.types.int64, ptx.offset, ptx.shared_pointer
@@ -118,32 +127,29 @@ def _build(config: TrmmLeaf, variant: Variant):
     X_STRIPE, STAGE = LEAD_T * BLK_K, config.stage_elements * PARTS
     SUMS = STAGES * STAGE
 
-    first = 1 if variant.unit else 0
-    copy_t = block_copier(config, BLK_M, BLK_K, 1, config.lead_t, variant.t_by_rows, first)
-    copy_x = block_copier(config, BLK_K, BLK_N, config.lead_x, 1, variant.b_by_rows)
-    multiply, multiply_diagonal = (
-        stripe_multiplier(config, variant.conj),
-        _diagonal_multiplier(config, variant),
-    )
+    copy_t = block_copier(config, BLK_M, BLK_K, 1, config.lead_t, triangular=True)
+    copy_x = block_copier(config, BLK_K, BLK_N, config.lead_x, 1)
+    multiply, multiply_diagonal = stripe_multiplier(config, conj), _diagonal_multiplier(config, conj)
     add_slices, write = slice_adder(config), tile_walker(config, _writer(config))
     zero, commit, wait = ptx.fill(ACC), ptx.commit_async, ptx.wait_async(STAGES - 2)
 
     @device_function
-    def start(stage, tri, b, t_rs, t_cs, b_rs, b_cs, t, n, cols, row0, k):
+    def start(stage, tri, b, t_rs, t_cs, b_rs, b_cs, t, n, cols, row0, k, first):
         if row0 >= 0:
             t_part, b_part = offset(tri, (row0 * t_rs + k * t_cs) * PARTS), offset(b, k * b_rs * PARTS)
             depth = min(row0 + BLK_M, n) - k
-            copy_t(stage, t_part, t_rs, t_cs, t, n - row0, depth, row0 - k)
-            copy_x(offset(stage, X_STRIPE), b_part, b_rs, b_cs, t, depth, cols, 0)
+            copy_t(stage, t_part, t_rs, t_cs, t, n - row0, depth, row0 - k, first)
+            copy_x(offset(stage, X_STRIPE), b_part, b_rs, b_cs, t, depth, cols, 0, 0)
         commit()
 
-    def trmm_leaf(tri, b, n, r, t_rs, t_cs, b_rs, b_cs, stride_t, stride_b, alpha, alpha_i):
+    def trmm_leaf(tri, b, n, r, options, t_rs, t_cs, b_rs, b_cs, stride_t, stride_b, alpha, alpha_i):
         # (1) the columns of this block, the place of this thread
         t = cuda.threadIdx.x
         slice, place = t // PLACES, t % PLACES
         tx, ty = place % DIM_X, place // DIM_X
         col0, batch = cuda.blockIdx.x * BLK_N, int64(cuda.blockIdx.z)
-        cols = r - col0
+        cols, unit = r - col0, options & UNIT != 0
+        first = 1 if unit else 0
         tri = offset(tri, batch * stride_t * PARTS)
         b = offset(b, (batch * stride_b + col0 * b_cs) * PARTS)
         ring = shared_pointer(cuda.shared.array(0, real, alignment=16))
@@ -157,7 +163,8 @@ def _build(config: TrmmLeaf, variant: Variant):
         blocks = (n + BLK_M - 1) // BLK_M
         ahead_row, ahead_k = int64(blocks - 1) * BLK_M, int64(0)
         for s in range(STAGES - 1):
-            start(offset(ring, s * STAGE), tri, b, t_rs, t_cs, b_rs, b_cs, t, n, cols, ahead_row, ahead_k)
+            into = offset(ring, s * STAGE)
+            start(into, tri, b, t_rs, t_cs, b_rs, b_cs, t, n, cols, ahead_row, ahead_k, first)
             ahead_k += BLK_K
             if ahead_k >= min(ahead_row + BLK_M, n):
                 ahead_row, ahead_k = ahead_row - BLK_M, int64(0)
@@ -170,20 +177,8 @@ def _build(config: TrmmLeaf, variant: Variant):
             for k in range(0, min(row0 + BLK_M, n), BLK_K):
                 wait()
                 cuda.syncthreads()
-                start(
-                    offset(ring, writing * STAGE),
-                    tri,
-                    b,
-                    t_rs,
-                    t_cs,
-                    b_rs,
-                    b_cs,
-                    t,
-                    n,
-                    cols,
-                    ahead_row,
-                    ahead_k,
-                )
+                into = offset(ring, writing * STAGE)
+                start(into, tri, b, t_rs, t_cs, b_rs, b_cs, t, n, cols, ahead_row, ahead_k, first)
                 ahead_k += BLK_K
                 if ahead_k >= min(ahead_row + BLK_M, n):
                     ahead_row, ahead_k = ahead_row - BLK_M, int64(0)
@@ -192,9 +187,8 @@ def _build(config: TrmmLeaf, variant: Variant):
                     multiply(acc, rt, rx, offset(stage, my_t), offset(stage, my_x))
                 else:
                     below = row0 - k - slice * DEPTH
-                    multiply_diagonal(
-                        acc, old, rt, rx, offset(stage, my_t), offset(stage, my_x), tx, ty, below
-                    )
+                    at_t, at_x = offset(stage, my_t), offset(stage, my_x)
+                    multiply_diagonal(acc, old, rt, rx, at_t, at_x, tx, ty, below, unit)
                 reading = reading + 1 if reading < STAGES - 1 else 0
                 writing = writing + 1 if writing < STAGES - 1 else 0
 

@@ -23,6 +23,7 @@ from typing import Any
 
 from ...gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from ...gpu.compile import KernelSource
+from ..common.options import CONJUGATE, UNIT
 from ..common.substitution import (
     column_reader,
     column_writer,
@@ -31,7 +32,7 @@ from ..common.substitution import (
     quotient,
     steps,
 )
-from ..common.triangle_panel import Variant, panel_source
+from ..common.triangle_panel import panel_source
 from .config import TrsmConfig
 from .load_triangle import row_divider, tile_starters
 
@@ -93,7 +94,7 @@ def _stop(acc, rt, rx, place, below):
 
 def _accumulators(config: TrsmConfig):
     """``read(acc, b, row_stride, col_stride, g, q, rows, cols)``: a warp's tiles of B, from lane (g, q), the
-    first one at `b`, and ``scale(acc, alpha, alpha_i)``.
+    first one at `b`, and ``scale(acc, alpha, alpha_i, sign)``: times alpha, imaginary parts times `sign`.
 
     Of each tile a lane has rows g, g + 8, ... and, of each eight columns, columns 2q and 2q + 1; they lie
     tile after tile, column by column.
@@ -109,42 +110,46 @@ def _accumulators(config: TrsmConfig):
         load(acc, e * PARTS, b, (i * row_stride + j * col_stride) * PARTS, (i < rows) & (j < cols))
 
     @device_function
-    def scale_element(e, acc, alpha, alpha_i):
+    def scale_element(e, acc, alpha, alpha_i, sign):
         x = e * PARTS
         if PARTS == 2:
             re, im = acc[x], acc[x + 1]
-            acc[x], acc[x + 1] = alpha * re - alpha_i * im, alpha * im + alpha_i * re
+            acc[x], acc[x + 1] = alpha * re - alpha_i * im, sign * (alpha * im + alpha_i * re)
         else:
             acc[x] = alpha * acc[x]
 
     return unrolled(COUNT, read_element), unrolled(COUNT, scale_element)
 
 
-def _rhs_loader(config: TrsmConfig, variant: Variant):
-    """``load_rhs(acc, line, panel, scaled, diagonal, inverse, g, q)``: the first tile's right-hand sides into
-    the warp's panel, and divided by the diagonal into `scaled`; by a unit diagonal there is only this.
+def _rhs_loader(config: TrsmConfig):
+    """``load_rhs(acc, line, panel, scaled, diagonal, inverse, g, q, unit)``: the first tile's right-hand
+    sides into the warp's panel, and divided by the diagonal into `scaled`.
     """
     facts, BLK, COLUMNS, ROW = config.dtype_facts, config.BLK, config.THR_N, config.row_of_panel
-    real, PARTS, UNIT, GROUPS = ptx.REALS[facts.real], facts.reals_per_element, variant.unit, config.BLK // 8
-    CONJ, divided = -1 if variant.conj else 1, quotient(facts, ptx.inlined, False)
+    real, PARTS, GROUPS = ptx.REALS[facts.real], facts.reals_per_element, config.BLK // 8
+    divided = quotient(facts, ptx.inlined, False)
 
     @device_function
     def load_divisor(group, line, diagonal, inverse, g):
         row, x = group * 8 + g, group * 2 * PARTS
         line[x], line[x + PARTS] = diagonal[row * (BLK + 1) * PARTS], inverse[row * PARTS]
         if PARTS == 2:
-            line[x + 1] = real(CONJ) * diagonal[row * (BLK + 1) * PARTS + 1]
-            line[x + 3] = real(CONJ) * inverse[row * PARTS + 1]
+            line[x + 1] = diagonal[row * (BLK + 1) * PARTS + 1]
+            line[x + 3] = inverse[row * PARTS + 1]
+
+    @device_function
+    def load_one(group, line):
+        x = group * 2 * PARTS
+        for part in range(PARTS):
+            line[x + part] = line[x + PARTS + part] = real(0)
+        line[x] = line[x + PARTS] = real(1)
 
     @device_function
     def put_element(e, acc, line, panel, scaled, g, q):
         col, group = e // GROUPS, e % GROUPS
         at = ((group * 8 + g) * ROW + col // 2 * 8 + 2 * q + col % 2) * PARTS
         x, d = e * PARTS, group * 2 * PARTS
-        if UNIT:
-            for part in range(PARTS):
-                scaled[at + part] = -acc[x + part]
-        elif PARTS == 2:
+        if PARTS == 2:
             re, im = -acc[x], -acc[x + 1]
             panel[at], panel[at + 1] = re, im
             scaled[at], scaled[at + 1] = divided(re, im, line[d], line[d + 1], line[d + 2], line[d + 3])
@@ -152,45 +157,48 @@ def _rhs_loader(config: TrsmConfig, variant: Variant):
             panel[at] = -acc[x]
             scaled[at] = divided(-acc[x], line[d], line[d + 1])
 
-    load_divisors, put_elements = unrolled(GROUPS, load_divisor), unrolled(GROUPS * COLUMNS, put_element)
+    load_divisors, load_ones = unrolled(GROUPS, load_divisor), unrolled(GROUPS, load_one)
+    put_elements = unrolled(GROUPS * COLUMNS, put_element)
 
     @device_function
-    def load_rhs(acc, line, panel, scaled, diagonal, inverse, g, q):
-        if not UNIT:
+    def load_rhs(acc, line, panel, scaled, diagonal, inverse, g, q, unit):
+        if unit:
+            load_ones(0, line)
+        else:
             load_divisors(0, line, diagonal, inverse, g)
         put_elements(0, acc, line, panel, scaled, g, q)
 
     return load_rhs
 
 
-def _solver(config: TrsmConfig, variant: Variant, exact_division: bool):
-    """``solve(column, panel, scaled, diagonal, tile, t_rs, t_cs, lane, rows, safe)``: the panel, a lane a
-    column, and whether it was left as it was, since it came out not finite; `tile` is the diagonal tile in T
-    itself.
+def _solver(config: TrsmConfig, exact_division: bool):
+    """``solve(column, panel, scaled, diagonal, tile, t_rs, t_cs, lane, rows, safe, unit)``: the panel, a lane
+    a column, and whether it was left as it was, since it came out not finite; `tile` is the diagonal tile in
+    T itself.
 
     With `exact_division` such a column is solved by true divisions: what is not finite then stays so down to
     its last row. The other lanes wait: what they loaded too would take the time of shared memory.
     """
-    facts, BLK, WARP_N, UNIT = config.dtype_facts, config.BLK, config.WARP_N, variant.unit
+    facts, BLK, WARP_N = config.dtype_facts, config.BLK, config.WARP_N
     real, ROW = ptx.REALS[facts.real], config.row_of_panel * facts.reals_per_element
     PARTS = facts.reals_per_element
     LAST, INFINITY, int32, offset = (BLK - 1) * PARTS, float("inf"), ptx.types.int32, ptx.offset
     read, write = column_reader(PARTS, BLK, ROW), column_writer(PARTS, BLK, ROW)
-    substitute = steps(facts, BLK, variant.conj, False, 16 // facts.real_size)
-    substitute_by_exact_division = exact_division_solver(facts, ROW, variant.conj, True)
+    substitute = steps(facts, BLK, False, 16 // facts.real_size)
+    substitute_by_exact_division = exact_division_solver(facts, ROW)
 
     @device_function
-    def solve(column, panel, scaled, diagonal, tile, t_rs, t_cs, lane, rows, safe):
+    def solve(column, panel, scaled, diagonal, tile, t_rs, t_cs, lane, rows, safe, unit):
         left = int32(0)
         if lane < WARP_N:
             mine = offset(panel, lane * PARTS)
             read(column, offset(scaled, lane * PARTS))
             substitute(column, diagonal, diagonal)
             size = max(abs(column[LAST]), abs(column[LAST + PARTS - 1]))
-            if UNIT or (safe and size < real(INFINITY)):
+            if safe and size < real(INFINITY):
                 write(column, mine)
             elif exact_division:
-                substitute_by_exact_division(mine, tile, t_rs, t_cs, rows)
+                substitute_by_exact_division(mine, tile, t_rs, t_cs, rows, unit)
             else:
                 left = int32(1)
         return left
@@ -198,18 +206,19 @@ def _solver(config: TrsmConfig, variant: Variant, exact_division: bool):
     return solve
 
 
-def source_with(
-    updater: Callable[[Any, Variant], Updater], config: TrsmConfig, variant: Variant
-) -> KernelSource:
-    """The kernel of `config` with what ``updater(config, variant)`` brings, as `triangle.panel_source`."""
+def source_with(updater: Callable[..., Updater], config: TrsmConfig, flags: dict[str, bool]) -> KernelSource:
+    """The kernel of `config` with what ``updater(config, **flags)`` brings, as `triangle_panel.panel_source`.
 
-    def make(config, variant):
-        return _build(config, variant, updater(config, variant))
+    A flag is `t_by_rows`, where an updater has to know how T lies.
+    """
 
-    return panel_source(config.STEM, config, variant, make, reads_before_wait=(0,))
+    def make(config, **flags):
+        return _build(config, flags.get("t_by_rows", False), updater(config, **flags))
+
+    return panel_source(config.STEM, config, flags, make, reads_before_wait=(0,))
 
 
-def _sweeper(config: TrsmConfig, variant: Variant, updater: Updater, exact_division: bool):
+def _sweeper(config: TrsmConfig, t_by_rows: bool, updater: Updater, exact_division: bool):
     """``sweep(j, free, at, ...)``: solve tile after tile from the j-th on.
 
     Returns where it ends, `free` and `at` for there, and whether this lane's column of the tile before is
@@ -222,8 +231,8 @@ def _sweeper(config: TrsmConfig, variant: Variant, updater: Updater, exact_divis
     BLK, STAGES, TILES = config.BLK, config.stages, config.tiles // WARPS_PER_COLUMN_GROUP
     STAGE, TILE, PANEL = config.stage_elements * PARTS, BLK * BLK * PARTS, config.panel_elements * PARTS
 
-    _, start_strip = tile_starters(config, variant)
-    load_rhs, solve = _rhs_loader(config, variant), _solver(config, variant, exact_division)
+    _, start_strip = tile_starters(config, t_by_rows)
+    load_rhs, solve = _rhs_loader(config), _solver(config, exact_division)
     load_x, place_of = updater.load, updater.place
     # a warp alone updates all its tiles, of which the first has just left, and solves the next; of two that
     # take turns one updates the next tile, solves it, and updates its others, of which none has left
@@ -231,11 +240,11 @@ def _sweeper(config: TrsmConfig, variant: Variant, updater: Updater, exact_divis
     update_next = _updates_left(config, updater, 0, NEXT, LEFT)
     update_others = _updates_left(config, updater, NEXT, TILES - LEFT, LEFT)
     update_all = _updates_left(config, updater, 0, TILES - 1, 1)
-    write = panel_writer(PARTS, BLK, config.WARP_N, config.row_of_panel * PARTS, 32, variant.b_by_rows)
+    write = panel_writer(PARTS, BLK, config.WARP_N, config.row_of_panel * PARTS, 32)
     wait, sync_warp = ptx.wait_async(STAGES - 2), ptx.sync_warp
 
     @device_function
-    def sweep(j, free, at, registers, memory, shape, lines, thread, safe):
+    def sweep(j, free, at, registers, memory, shape, lines, thread, safe, unit, sign):
         tri, b, inverse = at
         acc, column, rt, rx = registers
         ring, diagonals, panels = memory
@@ -268,18 +277,19 @@ def _sweeper(config: TrsmConfig, variant: Variant, updater: Updater, exact_divis
                 left = int32(quotient(tiles - j + (WARPS_PER_COLUMN_GROUP - 1), WARPS_PER_COLUMN_GROUP))
                 if j > 0:
                     update_next(acc, rt, rx, place, left)
-                load_rhs(acc, column, panel, scaled, diagonal, inverse, g, q)
+                load_rhs(acc, column, panel, scaled, diagonal, inverse, g, q, unit)
                 sync_warp()
                 if WARPS_PER_COLUMN_GROUP == 1 and j > 0:
-                    write(offset(b, -BLK * b_rs * PARTS), before, b_rs, b_cs, lane, BLK, cols)
-                unsolved = solve(column, panel, scaled, diagonal, tri, t_rs, t_cs, lane, min(rows, BLK), safe)
+                    write(offset(b, -BLK * b_rs * PARTS), before, b_rs, b_cs, lane, BLK, cols, sign)
+                here = int32(min(rows, BLK))
+                unsolved = solve(column, panel, scaled, diagonal, tri, t_rs, t_cs, lane, here, safe, unit)
                 sync_warp()  # what updates are instructions of the whole warp
                 if j > 0:
                     update_others(acc, rt, rx, place, left)
 
             # (6) the other warp of the columns writes its tile, which is the one before, and updates its own
             if WARPS_PER_COLUMN_GROUP > 1 and owns and not mine and j > 0:
-                write(offset(b, -BLK * b_rs * PARTS), before, b_rs, b_cs, lane, BLK, cols)
+                write(offset(b, -BLK * b_rs * PARTS), before, b_rs, b_cs, lane, BLK, cols, sign)
                 update_all(acc, rt, rx, place, int32(quotient(tiles - j, WARPS_PER_COLUMN_GROUP)))
 
             tri, b = offset(tri, BLK * (t_rs + t_cs) * PARTS), offset(b, BLK * b_rs * PARTS)
@@ -290,24 +300,22 @@ def _sweeper(config: TrsmConfig, variant: Variant, updater: Updater, exact_divis
     return sweep
 
 
-def _mender(config: TrsmConfig, variant: Variant):
+def _mender(config: TrsmConfig):
     """``mend(unsolved, j, tri, panels, ...)``: this lane's column of the j-th tile, if `unsolved`."""
     facts, BLK, PARTS = config.dtype_facts, config.BLK, config.dtype_facts.reals_per_element
     PANEL, int32, offset = config.panel_elements * PARTS, ptx.types.int32, ptx.offset
-    substitute_by_exact_division = exact_division_solver(
-        facts, config.row_of_panel * PARTS, variant.conj, True
-    )
+    substitute_by_exact_division = exact_division_solver(facts, config.row_of_panel * PARTS)
 
     @device_function
-    def mend(unsolved, j, tri, panels, n, t_rs, t_cs, lane):
+    def mend(unsolved, j, tri, panels, n, t_rs, t_cs, lane, unit):
         if unsolved:
             mine = offset(panels, int32((j & 1) * PANEL + lane * PARTS))
-            substitute_by_exact_division(mine, tri, t_rs, t_cs, int32(min(n - j * BLK, BLK)))
+            substitute_by_exact_division(mine, tri, t_rs, t_cs, int32(min(n - j * BLK, BLK)), unit)
 
     return mend
 
 
-def _build(config: TrsmConfig, variant: Variant, updater: Updater):
+def _build(config: TrsmConfig, t_by_rows: bool, updater: Updater):
     facts = config.dtype_facts
     real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
     int32, int64, quotient = ptx.types.int32, ptx.types.int64, ptx.quotient
@@ -319,21 +327,20 @@ def _build(config: TrsmConfig, variant: Variant, updater: Updater):
     DIAGONALS, PANELS = STAGES * STAGE, config.panels * PANEL
     INVERSE = DIAGONALS + config.ORDER * BLK * PARTS
     FIRST_PANEL = INVERSE + config.ORDER * PARTS
-    UNIT, ALL_OWN, OWNERS = variant.unit, config.PRODUCER_WARPS == 0, config.owners
+    ALL_OWN, OWNERS, APART = config.PRODUCER_WARPS == 0, config.owners, config.APART
     WARPS_PER_COLUMN_GROUP = config.WARPS_PER_COLUMN_GROUP
-    APART = config.APART and not UNIT
 
     read, scale = _accumulators(config)
-    start_diagonals, start_strip = tile_starters(config, variant)
-    divide_rows = row_divider(config, variant)
-    sweep: Any = _sweeper(config, variant, updater, exact_division=False) if APART else None
-    sweep_by_exact_division = _sweeper(config, variant, updater, exact_division=True)
-    mend = _mender(config, variant)
-    write = panel_writer(PARTS, BLK, WARP_N, config.row_of_panel * PARTS, 32, variant.b_by_rows)
+    start_diagonals, start_strip = tile_starters(config, t_by_rows)
+    divide_rows = row_divider(config)
+    sweep: Any = _sweeper(config, t_by_rows, updater, exact_division=False) if APART else None
+    sweep_by_exact_division = _sweeper(config, t_by_rows, updater, exact_division=True)
+    mend = _mender(config)
+    write = panel_writer(PARTS, BLK, WARP_N, config.row_of_panel * PARTS, 32)
     wait_diagonals, sync_warp = ptx.wait_async(STAGES - 1), ptx.sync_warp
     grid_dependency_wait = ptx.grid_dependency_wait
 
-    def trsm(tri, b, n, r, t_rs, t_cs, b_rs, b_cs, stride_t, stride_b, alpha, alpha_i):
+    def trsm(tri, b, n, r, options, t_rs, t_cs, b_rs, b_cs, stride_t, stride_b, alpha, alpha_i):
         # (1) the columns of this warp, its first tile, the place of this lane
         t = int32(cuda.threadIdx.x & 1023)  # the mask tells the compiler that it is not negative
         warp, lane, g, q = t // 32, t % 32, t % 32 // 4, t % 4
@@ -348,9 +355,12 @@ def _build(config: TrsmConfig, variant: Variant, updater: Updater):
         panels = offset(ring, FIRST_PANEL + group * PANELS)
         acc, column = cuda.local.array(ACC, real), cuda.local.array(COLUMN, real)
         rt, rx = cuda.local.array(FRAG_T, real), cuda.local.array(FRAG_X, real)
+        unit = options & UNIT != 0
+        # conj(T) X = alpha B is T conj(X) = conj(alpha B)
+        sign = real(-1) if options & CONJUGATE else real(1)
 
         # (2) the diagonal tiles and the first strips set out; B, or rather what is to be solved negated
-        start_diagonals(diagonals, tri, t_rs, t_cs, t, n, tiles)
+        start_diagonals(diagonals, tri, t_rs, t_cs, t, n, tiles, unit)
         for j in range(STAGES - 1):
             start_strip(offset(ring, j * STAGE), tri, t_rs, t_cs, t, n, tiles, j)
         grid_dependency_wait()  # T is not what the launch before writes
@@ -360,9 +370,9 @@ def _build(config: TrsmConfig, variant: Variant, updater: Updater):
         wait_diagonals()
         cuda.syncthreads()
         safe = True
-        if not UNIT:
+        if not unit:
             safe = cuda.syncthreads_and(divide_rows(column, diagonals, inverse, t, n, tiles)) != 0
-        scale(0, acc, -alpha, -alpha_i)
+        scale(0, acc, -alpha, -alpha_i, sign)
 
         # (4) to (6) tile after tile
         registers, memory, shape = (acc, column, rt, rx), (ring, diagonals, panels), (n, cols, tiles)
@@ -370,19 +380,21 @@ def _build(config: TrsmConfig, variant: Variant, updater: Updater):
         step_t, step_b = BLK * (t_rs + t_cs) * PARTS, BLK * b_rs * PARTS
         j, free, at, unsolved = int32(0), int32(STAGES - 1), (tri, b, inverse), int32(0)
         if APART and safe:
-            j, free, at, unsolved = sweep(j, free, at, registers, memory, shape, lines, thread, safe)
+            j, free, at, unsolved = sweep(
+                j, free, at, registers, memory, shape, lines, thread, safe, unit, sign
+            )
         if j < tiles:
-            mend(unsolved, j - 1, offset(at[0], -step_t), panels, n, t_rs, t_cs, lane)
+            mend(unsolved, j - 1, offset(at[0], -step_t), panels, n, t_rs, t_cs, lane, unit)
             j, free, at, unsolved = sweep_by_exact_division(
-                j, free, at, registers, memory, shape, lines, thread, safe
+                j, free, at, registers, memory, shape, lines, thread, safe, unit, sign
             )
 
         # (7) the last tile
         last = int32(tiles - 1)
         if owns and (WARPS_PER_COLUMN_GROUP == 1 or (last & 1) == part):
-            mend(unsolved, last, offset(at[0], -step_t), panels, n, t_rs, t_cs, lane)
+            mend(unsolved, last, offset(at[0], -step_t), panels, n, t_rs, t_cs, lane, unit)
             sync_warp()
             panel = offset(panels, int32((last & 1) * PANEL))
-            write(offset(at[1], -step_b), panel, b_rs, b_cs, lane, int32(n - last * BLK), cols)
+            write(offset(at[1], -step_b), panel, b_rs, b_cs, lane, int32(n - last * BLK), cols, sign)
 
     return trsm

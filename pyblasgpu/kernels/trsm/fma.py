@@ -7,17 +7,17 @@ reads the rows of T by 16 bytes. A strip therefore lies by rows in shared memory
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 from ...errors import require
 from ...gpu.backend import device_function, ptx, unrolled
 from ...gpu.compile import KernelSource
-from ..common.triangle_panel import Variant
 from .body import UNASKED, Updater, source_with
 from .config import TrsmConfig
 
-__all__ = ["STEM", "TrsmFma", "source"]
+__all__ = ["STEM", "TrsmFma", "plain_sources", "source"]
 
 STEM = "trsm_fma"
 VECTOR = 16  # bytes of a load from shared memory
@@ -69,12 +69,19 @@ class TrsmFma(TrsmConfig):
         return self.dtype_facts.reuse(self.THR_M, self.THR_N)
 
 
-def source(config: TrsmFma, variant: Variant) -> KernelSource:
-    """The kernel of `config` for n <= ORDER; parameters and grid as in `triangle.panel_source`."""
-    return source_with(_updater, config, variant)
+def source(config: TrsmFma, conj: bool = False, t_by_rows: bool = False) -> KernelSource:
+    """The one kernel of `config`, for n <= ORDER and any T; parameters and grid as in
+    `triangle_panel.panel_source`.
+    """
+    return source_with(_updater, config, {})
 
 
-def _updater(config: TrsmFma, variant: Variant) -> Updater:
+def plain_sources(config: TrsmFma) -> Iterator[KernelSource]:
+    """All kernels of a Config."""
+    return iter([source(config)])
+
+
+def _updater(config: TrsmFma) -> Updater:
     PARTS, BLK, COLUMNS, WIDTH = config.dtype_facts.reals_per_element, config.BLK, config.THR_N, config.vector
     GROUPS, ROW, offset = BLK // 8, config.row_of_strip * PARTS, ptx.offset
     STEP_TILE = config.WARPS_PER_COLUMN_GROUP * BLK * ROW
@@ -95,9 +102,7 @@ def _updater(config: TrsmFma, variant: Variant) -> Updater:
         def step(k):
             # the first step takes the accumulators from where they lie
             sources = targets if k > 0 else others
-            multiply = ptx.shifted_update(
-                groups, COLUMNS, WIDTH, PARTS, variant.conj, sources, targets, first=k
-            )
+            multiply = ptx.shifted_update(groups, COLUMNS, WIDTH, PARTS, False, sources, targets, first=k)
 
             @device_function
             def load_tile(tile, rt, place):

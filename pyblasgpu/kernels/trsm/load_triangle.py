@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from ...gpu.backend import device_function, ptx, unrolled
 from ..common.substitution import column_reader, column_writer, inverter, quotient
-from ..common.triangle_panel import Variant
 
 if TYPE_CHECKING:
     from .config import TrsmConfig
@@ -27,31 +26,31 @@ def _tiles_copier(
     threads: int,
     step_row: int,
     step_col: int,
-    by_rows: bool,
     tiles: int,
     place_step: int,
-    first: int | None = None,
+    triangular: bool = False,
 ):
-    """``copy(shared, source, t_rs, t_cs, t, source_step, rows, count)``: `count` of at most `tiles` tiles,
-    each so many reals after the one before, asynchronously; neighbouring threads take neighbours in memory.
+    """``copy(shared, source, t_rs, t_cs, t, source_step, rows, count, first)``: `count` of at most `tiles`
+    tiles, each so many reals after the one before, asynchronously; neighbouring threads take neighbours in
+    memory.
 
-    Of the first tile so many rows are left in T, of each next BLK fewer; what the last lacks is zeros. With
-    `first`, elements with ``i - j < first`` stay away: above the diagonal, and for 1 the diagonal.
+    Of the first tile so many rows are left in T, of each next BLK fewer; what the last lacks is zeros. Of
+    what is `triangular`, elements with ``i - j < first`` stay away: above the diagonal, and for 1 the
+    diagonal.
     """
     facts, THREADS, BLK = config.dtype_facts, threads, config.BLK
     PARTS, TOTAL = facts.reals_per_element, BLK * BLK
     offset, int32, quotient = ptx.offset, ptx.types.int32, ptx.quotient
     bring = _bringer(facts.itemsize, tiles, place_step)
-    WHOLE, FIRST = first is None, first or 0
 
     @device_function
-    def start(shared, source, t_rs, t_cs, t, source_step, rows, count):
-        element, last = t, int32((count - 1) * BLK)
+    def start(shared, source, t_rs, t_cs, t, source_step, rows, count, first):
+        element, last, by_rows = t, int32((count - 1) * BLK), abs(t_rs) <= abs(t_cs)
         while element < TOTAL:
             slow = quotient(element, BLK)
             fast = int32(element - slow * BLK)
             i, j = (fast, slow) if by_rows else (slow, fast)
-            if WHOLE or i - j >= FIRST:
+            if not triangular or i - j >= first:
                 inside = int32(count if rows - i > last else count - 1)
                 here = offset(source, (i * t_rs + j * t_cs) * PARTS)
                 place = offset(shared, int32((i * step_row + j * step_col) * PARTS))
@@ -98,25 +97,23 @@ def _no_more(place, here, source_step, inside, count):
     """There are no more tiles."""
 
 
-def tile_starters(config: TrsmConfig, variant: Variant):
-    """``start_diagonals(shared, tri, t_rs, t_cs, t, n, tiles)`` and
+def tile_starters(config: TrsmConfig, t_by_rows: bool):
+    """``start_diagonals(shared, tri, t_rs, t_cs, t, n, tiles, unit)`` and
     ``start_strip(stage, tri, t_rs, t_cs, t, n, tiles, j)``: begin to bring T, a group of copies each.
     """
-    PARTS, BLK, BY_ROWS = config.dtype_facts.reals_per_element, config.BLK, variant.t_by_rows
-    STEP_ROW, STEP_COL = config.strip_steps(BY_ROWS)
-    copy_diagonal = _tiles_copier(
-        config, config.threads, 1, BLK, BY_ROWS, config.tiles, BLK * BLK * PARTS, 1 if variant.unit else 0
-    )
+    PARTS, BLK = config.dtype_facts.reals_per_element, config.BLK
+    STEP_ROW, STEP_COL = config.strip_steps(t_by_rows)
+    copy_diagonal = _tiles_copier(config, config.threads, 1, BLK, config.tiles, BLK * BLK * PARTS, True)
     copy_strip = _tiles_copier(
-        config, config.loading_threads, STEP_ROW, STEP_COL, BY_ROWS, config.tiles - 1, BLK * STEP_ROW * PARTS
+        config, config.loading_threads, STEP_ROW, STEP_COL, config.tiles - 1, BLK * STEP_ROW * PARTS
     )
     ALL_LOAD, FIRST = config.PRODUCER_WARPS == 0, config.threads - config.loading_threads
     commit, int32, offset = ptx.commit_async, ptx.types.int32, ptx.offset
 
     @device_function
-    def start_diagonals(shared, tri, t_rs, t_cs, t, n, tiles):
+    def start_diagonals(shared, tri, t_rs, t_cs, t, n, tiles, unit):
         step = BLK * (t_rs + t_cs) * PARTS
-        copy_diagonal(shared, tri, t_rs, t_cs, t, step, n, tiles)
+        copy_diagonal(shared, tri, t_rs, t_cs, t, step, n, tiles, 1 if unit else 0)
         commit()
 
     @device_function
@@ -125,19 +122,19 @@ def tile_starters(config: TrsmConfig, variant: Variant):
         strip, step = offset(tri, (below * t_rs + j * BLK * t_cs) * PARTS), BLK * t_rs * PARTS
         if ALL_LOAD or t >= FIRST:
             rows, count = int32(n - below), int32(tiles - 1 - j)
-            copy_strip(stage, strip, t_rs, t_cs, int32(t - FIRST), step, rows, count)
+            copy_strip(stage, strip, t_rs, t_cs, int32(t - FIRST), step, rows, count, 0)
         commit()  # by all threads, which count their groups alike
 
     return start_diagonals, start_strip
 
 
-def row_divider(config: TrsmConfig, variant: Variant):
+def row_divider(config: TrsmConfig):
     """``divide(line, diagonals, inverse, t, n, tiles)``: every row of the diagonal tiles by its diagonal
     element, which stays, with its inverse; a thread a row. Whether all divisions of this thread are safe.
     """
     facts, BLK, THREADS = config.dtype_facts, config.BLK, config.threads
     real, PARTS, LINE = ptx.REALS[facts.real], facts.reals_per_element, BLK * facts.reals_per_element
-    invert, divided = inverter(facts, False), quotient(facts, ptx.inlined, False)
+    invert, divided = inverter(facts), quotient(facts, ptx.inlined, False)
     int32, offset = ptx.types.int32, ptx.offset
     read, write = (make(PARTS, BLK, LINE) for make in (column_reader, column_writer))
 

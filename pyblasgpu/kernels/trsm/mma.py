@@ -7,6 +7,7 @@ fragment.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,11 +15,10 @@ from ...errors import require
 from ...gpu.backend import device_function, ptx, unrolled
 from ...gpu.compile import KernelSource
 from ...gpu.intrinsics.mma import SHAPES, elements_per_mma
-from ..common.triangle_panel import Variant
 from .body import Updater, source_with
 from .config import TrsmConfig
 
-__all__ = ["STEM", "TrsmMma", "source"]
+__all__ = ["STEM", "TrsmMma", "plain_sources", "source"]
 
 STEM = "trsm_mma"
 
@@ -88,17 +88,24 @@ class TrsmMma(TrsmConfig):
         return self.dtype_facts.reuse(self.BLK, self.WARP_N)
 
 
-def source(config: TrsmMma, variant: Variant) -> KernelSource:
-    """The kernel of `config` for n <= ORDER; parameters and grid as in `triangle.panel_source`."""
-    return source_with(_updater, config, variant)
+def source(config: TrsmMma, conj: bool = False, t_by_rows: bool = False) -> KernelSource:
+    """The kernel of `config` for n <= ORDER and T by rows or columns; parameters and grid as in
+    `triangle_panel.panel_source`.
+    """
+    return source_with(_updater, config, {"t_by_rows": t_by_rows})
 
 
-def _updater(config: TrsmMma, variant: Variant) -> Updater:
+def plain_sources(config: TrsmMma) -> Iterator[KernelSource]:
+    """All kernels of a Config."""
+    return (source(config, t_by_rows=t_by_rows) for t_by_rows in (False, True))
+
+
+def _updater(config: TrsmMma, t_by_rows: bool) -> Updater:
     PARTS, BLK, WARP_N = config.dtype_facts.reals_per_element, config.BLK, config.WARP_N
     GROUPS, TILE = BLK // 8, BLK // 8 * config.THR_N * PARTS
-    STEP_ROW, STEP_COL = (step * PARTS for step in config.strip_steps(variant.t_by_rows))
+    STEP_ROW, STEP_COL = (step * PARTS for step in config.strip_steps(t_by_rows))
     ROWS, DEPTH = config.elements_per_mma
-    instructions = BLK // ROWS, WARP_N // 8, (config.MMA_M, config.MMA_K), PARTS, variant.conj
+    instructions = BLK // ROWS, WARP_N // 8, (config.MMA_M, config.MMA_K), PARTS, False
     load_tile = _fragment_loader(PARTS, GROUPS, 8 * STEP_ROW, BLK // 4, 4 * STEP_COL)
     load_panel = _fragment_loader(PARTS, WARP_N // 8, 8 * PARTS, BLK // 4, 4 * config.row_of_panel * PARTS)
     offset, ROW = ptx.offset, config.row_of_panel * PARTS

@@ -7,6 +7,7 @@ passes through shared memory on its way, so that neighbours in memory are read a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
@@ -15,6 +16,7 @@ from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx
 from ...gpu.compile import KernelSource
 from ...types import DTYPES, Dtype
+from ..common.options import CONJUGATE, UNIT
 from ..common.substitution import (
     column_reader,
     column_writer,
@@ -23,9 +25,9 @@ from ..common.substitution import (
     panel_writer,
     steps,
 )
-from ..common.triangle_panel import Variant, block_copier, panel_source
+from ..common.triangle_panel import block_copier, panel_source
 
-__all__ = ["STEM", "TrsmSmall", "source"]
+__all__ = ["STEM", "TrsmSmall", "plain_sources", "source"]
 
 STEM = "trsm_small"
 ORDERS = (8, 16, 32, 64)  # of T, to which smaller ones are filled up
@@ -122,24 +124,31 @@ class TrsmSmall:
         return -(-columns // self.BLK_N)
 
 
-def source(config: TrsmSmall, variant: Variant) -> KernelSource:
-    """The kernel of `config` for n <= ORDER; parameters and grid as in `triangle.panel_source`."""
-    return panel_source(STEM, config, variant, _build, reads_before_wait=(0,))
+def source(config: TrsmSmall, conj: bool = False, t_by_rows: bool = False) -> KernelSource:
+    """The one kernel of `config`, for n <= ORDER and any T; parameters and grid as in
+    `triangle_panel.panel_source`.
+    """
+    return panel_source(STEM, config, {}, _build, reads_before_wait=(0,))
 
 
-def _solver(config: TrsmSmall, variant: Variant):
-    """``solve(column, mine, tri, inverse, safe, alpha, alpha_i)``: the thread's column, alpha B to X; where
-    a reciprocal is not `safe`, in shared memory.
+def plain_sources(config: TrsmSmall) -> Iterator[KernelSource]:
+    """All kernels of a Config."""
+    return iter([source(config)])
+
+
+def _solver(config: TrsmSmall):
+    """``solve(column, mine, tri, inverse, safe, unit, sign, alpha, alpha_i)``: the thread's column, alpha B,
+    imaginary parts times `sign`, to X; where a reciprocal is not `safe`, in shared memory.
     """
     facts, ORDER, LEAD = config.dtype_facts, config.ORDER, config.lead
     PARTS = facts.reals_per_element
     ROW, COMPLEX = config.row_of_panel * facts.reals_per_element, facts.is_complex
     read, write = column_reader(PARTS, ORDER, ROW), column_writer(PARTS, ORDER, ROW)
-    substitute = steps(facts, ORDER, variant.conj, not variant.unit, config.vector, LEAD)
-    substitute_by_exact_division = exact_division_solver(facts, ROW, variant.conj, not variant.unit)
+    substitute = steps(facts, ORDER, True, config.vector, LEAD)
+    substitute_by_exact_division = exact_division_solver(facts, ROW)
 
     @device_function
-    def solve(column, mine, tri, inverse, safe, alpha, alpha_i):
+    def solve(column, mine, tri, inverse, safe, unit, sign, alpha, alpha_i):
         read(column, mine)
         for i in range(ORDER):
             x = i * PARTS
@@ -148,17 +157,17 @@ def _solver(config: TrsmSmall, variant: Variant):
             if COMPLEX:
                 im = column[x + 1]
                 column[x] = alpha * re - alpha_i * im
-                column[x + 1] = alpha * im + alpha_i * re
+                column[x + 1] = sign * (alpha * im + alpha_i * re)
         if safe:
             substitute(column, tri, inverse)
         write(column, mine)
         if not safe:
-            substitute_by_exact_division(mine, tri, 1, LEAD, ORDER)
+            substitute_by_exact_division(mine, tri, 1, LEAD, ORDER, unit)
 
     return solve
 
 
-def _build(config: TrsmSmall, variant: Variant):
+def _build(config: TrsmSmall):
     facts, ORDER, BLK_N = config.dtype_facts, config.ORDER, config.BLK_N
     real, PARTS, ROW = ptx.REALS[facts.real], facts.reals_per_element, config.row_of_panel
     int64, offset, shared_pointer = ptx.types.int64, ptx.offset, ptx.shared_pointer
@@ -167,15 +176,14 @@ def _build(config: TrsmSmall, variant: Variant):
     PANEL = INVERSE + ORDER * PARTS
     COLUMN_REALS = ORDER * PARTS
 
-    first = 1 if variant.unit else 0
-    copy_t = block_copier(config, ORDER, ORDER, 1, config.lead, variant.t_by_rows, first)
-    copy_b = block_copier(config, ORDER, BLK_N, ROW, 1, variant.b_by_rows)
+    copy_t = block_copier(config, ORDER, ORDER, 1, config.lead, triangular=True)
+    copy_b = block_copier(config, ORDER, BLK_N, ROW, 1)
     commit, wait_all = ptx.commit_async, ptx.wait_async(0)
-    invert = diagonal_inverter(facts, ORDER, config.lead + 1, variant.conj, variant.unit)
-    solve = _solver(config, variant)
-    write_b = panel_writer(PARTS, ORDER, BLK_N, ROW * PARTS, config.threads, variant.b_by_rows)
+    invert = diagonal_inverter(facts, ORDER, config.lead + 1)
+    solve = _solver(config)
+    write_b = panel_writer(PARTS, ORDER, BLK_N, ROW * PARTS, config.threads)
 
-    def trsm_small(tri, b, n, r, t_rs, t_cs, b_rs, b_cs, stride_t, stride_b, alpha, alpha_i):
+    def trsm_small(tri, b, n, r, options, t_rs, t_cs, b_rs, b_cs, stride_t, stride_b, alpha, alpha_i):
         # (1) the triangle and the columns of this block
         t = cuda.threadIdx.x
         col0, batch = cuda.blockIdx.x * BLK_N, int64(cuda.blockIdx.z)
@@ -185,19 +193,22 @@ def _build(config: TrsmSmall, variant: Variant):
         shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
         inverse, panel = offset(shared, INVERSE), offset(shared, PANEL)
         column = cuda.local.array(COLUMN_REALS, real)
+        unit = options & UNIT != 0
+        # conj(T) X = alpha B is T conj(X) = conj(alpha B)
+        sign = real(-1) if options & CONJUGATE else real(1)
 
         # (2) both to shared memory; what T lacks of ORDER rows is zeros, and what that spoils is not written
-        copy_t(shared, tri, t_rs, t_cs, t, n, n, 0)
+        copy_t(shared, tri, t_rs, t_cs, t, n, n, 0, 1 if unit else 0)
         grid_dependency_wait()  # T is not what the launch before writes
-        copy_b(panel, b, b_rs, b_cs, t, n, cols, 0)
+        copy_b(panel, b, b_rs, b_cs, t, n, cols, 0, 0)
         commit()
         wait_all()
         cuda.syncthreads()
 
         # (3) substitution, and back to B
-        safe = cuda.syncthreads_and(invert(shared, inverse, t, n))
-        solve(column, offset(panel, t * PARTS), shared, inverse, safe, alpha, alpha_i)
+        safe = cuda.syncthreads_and(invert(shared, inverse, t, n, unit))
+        solve(column, offset(panel, t * PARTS), shared, inverse, safe, unit, sign, alpha, alpha_i)
         cuda.syncthreads()
-        write_b(b, panel, b_rs, b_cs, t, n, cols)
+        write_b(b, panel, b_rs, b_cs, t, n, cols, sign)
 
     return trsm_small

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from ...gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from ..common.substitution import diagonal_inverter, divider, quotient, subtracter
-from ..common.triangle_panel import Variant
 from .config import WARP, Trsv
 
 __all__ = ["by_groups", "by_exact_division", "last_divider", "own_row", "preparer"]
@@ -30,14 +29,13 @@ def own_row(config: Trsv):
     return unrolled(SIZE, put), unrolled(SIZE, take)
 
 
-def preparer(config: Trsv, variant: Variant):
-    """``prepare(diagonal, inverse, t, rows)``: the columns of the diagonal block divided by the diagonal,
-    which stays, and its inverses; whether all are safe, for all threads alike. A barrier has to follow.
+def preparer(config: Trsv):
+    """``prepare(diagonal, inverse, t, rows, unit)``: the columns of the diagonal block divided by the
+    diagonal, which stays, and its inverses; whether all are safe, for all threads alike. A barrier has to
+    follow.
     """
     facts, ROWS, LEAD, THREADS = config.dtype_facts, config.ROWS, config.lead, config.threads
-    PARTS = facts.reals_per_element
-    real, UNIT, CONJ = ptx.REALS[facts.real], variant.unit, -1 if variant.conj else 1
-    invert = diagonal_inverter(facts, ROWS, LEAD + 1, False, UNIT)
+    PARTS, invert = facts.reals_per_element, diagonal_inverter(facts, ROWS, LEAD + 1)
     divided = quotient(facts, ptx.inlined, False)
 
     @device_function
@@ -45,16 +43,15 @@ def preparer(config: Trsv, variant: Variant):
         d, r = j * (LEAD + 1) * PARTS, j * PARTS
         if PARTS == 2:
             re, im = diagonal[at], diagonal[at + 1]
-            if not UNIT:
-                re, im = divided(re, im, diagonal[d], diagonal[d + 1], inverse[r], inverse[r + 1])
-            diagonal[at], diagonal[at + 1] = re, real(CONJ) * im
+            re, im = divided(re, im, diagonal[d], diagonal[d + 1], inverse[r], inverse[r + 1])
+            diagonal[at], diagonal[at + 1] = re, im
         else:
             diagonal[at] = divided(diagonal[at], diagonal[d], inverse[r])
 
     @device_function
-    def prepare(diagonal, inverse, t, rows):
-        is_safe = cuda.syncthreads_and(invert(diagonal, inverse, t, rows)) != 0
-        if is_safe and (not UNIT or CONJ < 0):
+    def prepare(diagonal, inverse, t, rows, unit):
+        is_safe = cuda.syncthreads_and(invert(diagonal, inverse, t, rows, unit)) != 0
+        if is_safe:
             for place in range(t, ROWS * ROWS, THREADS):
                 i, j = place % ROWS, place // ROWS
                 if i > j and i < rows:
@@ -160,24 +157,21 @@ def by_groups(config: Trsv):
     return substitute
 
 
-def last_divider(config: Trsv, variant: Variant):
+def last_divider(config: Trsv):
     """``divide(0, x, solution, diagonal, inverse, t)``: a row of X, of what is but not divided;
     ``is_finite(x)``: whether all of it is.
     """
-    facts, COLS, LEAD, UNIT = config.dtype_facts, config.COLS, config.lead, variant.unit
+    facts, COLS, LEAD = config.dtype_facts, config.COLS, config.lead
     PARTS = facts.reals_per_element
-    real, CONJ, INFINITY = ptx.REALS[facts.real], -1 if variant.conj else 1, float("inf")
+    real, INFINITY = ptx.REALS[facts.real], float("inf")
     divided = quotient(facts, ptx.inlined, False)
 
     @device_function
     def divide(c, x, solution, diagonal, inverse, t):
         s, at, d, r = (t * COLS + c) * PARTS, c * PARTS, t * (LEAD + 1) * PARTS, t * PARTS
-        if UNIT:
-            for part in range(PARTS):
-                x[at + part] = solution[s + part]
-        elif PARTS == 2:
-            t_im, r_im = real(CONJ) * diagonal[d + 1], real(CONJ) * inverse[r + 1]
-            x[at], x[at + 1] = divided(solution[s], solution[s + 1], diagonal[d], t_im, inverse[r], r_im)
+        if PARTS == 2:
+            re, im, t_re, t_im = solution[s], solution[s + 1], diagonal[d], diagonal[d + 1]
+            x[at], x[at + 1] = divided(re, im, t_re, t_im, inverse[r], inverse[r + 1])
         else:
             x[at] = divided(solution[s], diagonal[d], inverse[r])
 
@@ -191,27 +185,26 @@ def last_divider(config: Trsv, variant: Variant):
     return unrolled(COLS, divide), is_finite
 
 
-def by_exact_division(config: Trsv, variant: Variant):
-    """``substitute(y, diagonal, solution, t, rows)``: the block row solved with true divisions, a row after
-    the other, from the diagonal block as it is; `y` becomes a thread's row of X.
+def by_exact_division(config: Trsv):
+    """``substitute(y, diagonal, solution, t, rows, unit)``: the block row solved with true divisions, a row
+    after the other, from the diagonal block as it is; `y` becomes a thread's row of X.
     """
     facts, ROWS, COLS, LEAD = config.dtype_facts, config.ROWS, config.COLS, config.lead
     PARTS = facts.reals_per_element
-    real, UNIT, CONJ = ptx.REALS[facts.real], variant.unit, -1 if variant.conj else 1
     divide, SIZE = divider(facts), COLS * facts.reals_per_element
 
     @device_function
-    def solve_element(c, y, diagonal, solution, j):
+    def solve_element(c, y, diagonal, solution, j, unit):
         x, d = c * PARTS, j * (LEAD + 1) * PARTS
-        if not UNIT:
-            divide(y, x, diagonal[d], real(CONJ) * diagonal[d + PARTS - 1])
+        if not unit:
+            divide(y, x, diagonal[d], diagonal[d + PARTS - 1])
         for part in range(PARTS):
             solution[j * SIZE + x + part] = y[x + part]
 
     @device_function
     def update_element(c, y, diagonal, solution, j, t):
         x, s, at = c * PARTS, j * SIZE + c * PARTS, (t + j * LEAD) * PARTS
-        t_re, t_im = diagonal[at], real(CONJ) * diagonal[at + PARTS - 1]
+        t_re, t_im = diagonal[at], diagonal[at + PARTS - 1]
         if PARTS == 2:
             y[x] = y[x] - t_re * solution[s] + t_im * solution[s + 1]
             y[x + 1] = y[x + 1] - t_re * solution[s + 1] - t_im * solution[s]
@@ -221,10 +214,10 @@ def by_exact_division(config: Trsv, variant: Variant):
     solve_row, update_row = unrolled(COLS, solve_element), unrolled(COLS, update_element)
 
     @device_function
-    def substitute(y, diagonal, solution, t, rows):
+    def substitute(y, diagonal, solution, t, rows, unit):
         for j in range(rows):
             if t == j:
-                solve_row(0, y, diagonal, solution, j)
+                solve_row(0, y, diagonal, solution, j, unit)
             cuda.syncthreads()
             if t > j and t < ROWS:
                 update_row(0, y, diagonal, solution, j, t)

@@ -17,53 +17,56 @@ Both strides of T and B are free and may be negative, as in `triangle`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ...gpu.backend import cuda, ptx
 from ...gpu.compile import KernelSource
-from ..common.triangle_panel import Variant, block_copier
+from ..common.options import CONJUGATE, UNIT
+from ..common.triangle_panel import block_copier
 from .config import MOST_COLS, STEM, Trsv
 from .diagonal import by_exact_division, by_groups, last_divider, own_row, preparer
 from .sums import adder, right_sides, tiles
 
-__all__ = ["MOST_COLS", "STEM", "Trsv", "source"]
+__all__ = ["MOST_COLS", "STEM", "Trsv", "plain_sources", "source"]
 
-PARAMETERS = "ppp ii qqqq rr".replace(" ", "")
+PARAMETERS = "ppp iii qqqq rr".replace(" ", "")
 TICKET, PROGRESS = 0, 32  # flags: blocks that have started, block rows that are solved
 
 
-def source(config: Trsv, variant: Variant) -> KernelSource:
-    """The kernel of `config`.
-
-    Parameters
-    ----------
-    config : Trsv
-    variant : Variant
-        Of which `b_by_rows` makes no difference.
+def source(config: Trsv) -> KernelSource:
+    """The one kernel of `config`.
 
     Returns
     -------
     KernelSource
-        Its parameters are pointers to T, to flags, which are 0 before and after, and to B; int32 n and
-        columns of B, at most COLS; int64 row and column stride of T, of B (elements); alpha (real, imaginary
-        part). Grid: x ``config.grid(n)``; there are no batches.
+        Its parameters are pointers to T, to flags, which are 0 before and after, and to B; int32 n,
+        columns of B, at most COLS, and options (`kernels.common.options`: whether T is meant conjugated, and
+        whether its diagonal is one and is not read); int64 row and column stride of T, of B (elements);
+        alpha (real, imaginary part). Grid: x ``config.grid(n)``; there are no batches.
     """
     return KernelSource(
         name=STEM,
         config=config,
-        flags=tuple(sorted(vars(variant).items())),
+        flags=(),
         real=config.dtype_facts.real,
         parameters=PARAMETERS,
         threads=config.threads,
         min_blocks=1,
         shared_bytes=config.shared_bytes,
-        build=lambda: _build(config, variant),
+        build=lambda: _build(config),
     )
 
 
-def _build(config: Trsv, variant: Variant):
+def plain_sources(config: Trsv) -> Iterator[KernelSource]:
+    """All kernels of a Config."""
+    return iter([source(config)])
+
+
+def _build(config: Trsv):
     facts, ROWS, COLS, LEAD = config.dtype_facts, config.ROWS, config.COLS, config.lead
     PARTS = facts.reals_per_element
     real, GROUP, PANEL = ptx.REALS[facts.real], config.GROUP, config.panel * facts.reals_per_element
-    DIM_M, DIM_K, BY_ROWS = config.DIM_M, config.DIM_K, variant.t_by_rows
+    DIM_M, DIM_K = config.DIM_M, config.DIM_K
     SIZE, ACC, TILE = COLS * PARTS, config.THR_M * COLS * PARTS, config.THR_M * config.THR_K * PARTS
     CORNER, LINE, HELD = GROUP * GROUP * PARTS, GROUP * PARTS, GROUP * SIZE
     GOT, COMING = max(SIZE, DIM_K), ROWS * LEAD * PARTS
@@ -77,18 +80,20 @@ def _build(config: Trsv, variant: Variant):
     store_release, zero = ptx.store_release, ptx.fill(ACC)
     commit, wait = ptx.commit_async, ptx.wait_async(0)
 
-    copy_diagonal = block_copier(
-        config, ROWS, ROWS, 1, LEAD, BY_ROWS, 1 if variant.unit else 0, unrolls=False
-    )
-    (fetch, multiply), (leave, subtract) = tiles(config, variant), adder(config)
-    (read, write, bring), prepare = right_sides(config), preparer(config, variant)
-    substitute, (divide, is_finite) = by_groups(config), last_divider(config, variant)
-    substitute_by_exact_division, (put, take) = by_exact_division(config, variant), own_row(config)
+    copy_diagonal = block_copier(config, ROWS, ROWS, 1, LEAD, triangular=True, unrolls=False)
+    (fetch, multiply), (leave, subtract) = tiles(config), adder(config)
+    (read, write, bring), prepare = right_sides(config), preparer(config)
+    substitute, (divide, is_finite) = by_groups(config), last_divider(config)
+    substitute_by_exact_division, (put, take) = by_exact_division(config), own_row(config)
 
-    def trsv(tri, flags, b, n, r, t_rs, t_cs, b_rs, b_cs, alpha, alpha_i):
+    def trsv(tri, flags, b, n, r, options, t_rs, t_cs, b_rs, b_cs, alpha, alpha_i):
         # (1) the number of this block, among those that have started, and its rows; the place of this thread
         t = int32(cuda.threadIdx.x & 1023)  # the mask tells the compiler that it is not negative
-        m, k = (t % DIM_M, t // DIM_M) if BY_ROWS else (t // DIM_K, t % DIM_K)
+        m, k = (t % DIM_M, t // DIM_M) if abs(t_rs) <= abs(t_cs) else (t // DIM_K, t % DIM_K)
+        unit = options & UNIT != 0
+        first = 1 if unit else 0
+        # conj(T) X = alpha B is T conj(X) = conj(alpha B)
+        sign = real(-1) if options & CONJUGATE else real(1)
         diagonal = shared_pointer(cuda.shared.array(0, real, alignment=16))
         coming, pending, solution = (
             offset(diagonal, COMING),
@@ -110,14 +115,14 @@ def _build(config: Trsv, variant: Variant):
         group, got = cuda.local.array(HELD, real), cuda.local.array(GOT, real)
         y, x = cuda.local.array(SIZE, real), cuda.local.array(SIZE, real)
         acc, tile = cuda.local.array(ACC, real), cuda.local.array(TILE, real)
-        copy_diagonal(diagonal, offset(t_row, row0 * t_cs * PARTS), t_rs, t_cs, t, rows, rows, 0)
+        copy_diagonal(diagonal, offset(t_row, row0 * t_cs * PARTS), t_rs, t_cs, t, rows, rows, 0, first)
         commit()
         here, left = offset(t_row, (m * t_rs + k * t_cs) * PARTS), int32(rows - m if block > 0 else 0)
         fetch(0, tile, here, t_rs, t_cs, left)
-        read(0, y, mine, b_rs, b_cs, t, t < rows, r, alpha, alpha_i)
+        read(0, y, mine, b_rs, b_cs, t, t < rows, r, sign, alpha, alpha_i)
         wait()
         cuda.syncthreads()
-        is_safe = prepare(diagonal, inverse, t, rows)
+        is_safe = prepare(diagonal, inverse, t, rows, unit)
 
         # (3) acc := T[i, :i] X[:i], a tile as soon as what it meets is solved; the next one sets out
         zero(acc, real(0))
@@ -127,7 +132,7 @@ def _build(config: Trsv, variant: Variant):
                 while solved <= j:
                     solved = load_acquire(flags, PROGRESS)
             cuda.syncthreads()
-            bring(coming, got, offset(b, int64(j) * ROWS * b_rs * PARTS), b_rs, b_cs, t, r)
+            bring(coming, got, offset(b, int64(j) * ROWS * b_rs * PARTS), b_rs, b_cs, t, r, sign)
             cuda.syncthreads()
             multiply(acc, tile, got, offset(coming, k * SIZE))
             j, here = int32(j + 1), offset(here, ROWS * t_cs * PARTS)
@@ -147,17 +152,17 @@ def _build(config: Trsv, variant: Variant):
             substitute(y, group, corner, line, diagonal, pending, solution, t)
             if t < rows:
                 divide(0, x, solution, diagonal, inverse, t)
-                write(0, x, mine, b_rs, b_cs, t, t < rows, r)
+                write(0, x, mine, b_rs, b_cs, t, t < rows, r, sign)
                 finite = is_finite(x)
         if cuda.syncthreads_and(int32(1 if is_safe and finite else 0)) == 0:
-            copy_diagonal(diagonal, offset(t_row, row0 * t_cs * PARTS), t_rs, t_cs, t, rows, rows, 0)
+            copy_diagonal(diagonal, offset(t_row, row0 * t_cs * PARTS), t_rs, t_cs, t, rows, rows, 0, first)
             commit()
             wait()
             cuda.syncthreads()
             if t < ROWS:
                 take(0, y, coming, t)
-            substitute_by_exact_division(y, diagonal, solution, t, rows)
-            write(0, y, mine, b_rs, b_cs, t, t < rows, r)
+            substitute_by_exact_division(y, diagonal, solution, t, rows, unit)
+            write(0, y, mine, b_rs, b_cs, t, t < rows, r, sign)
             cuda.syncthreads()
 
         # (6) the others are told. The last block has seen the progress that all before it made, so all have

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ...gpu.backend import device_function, in_order, ptx, unrolled
-from ..common.triangle_panel import Variant
 from .config import Trsv
 
 __all__ = ["adder", "right_sides", "tiles"]
 
 
-def tiles(config: Trsv, variant: Variant):
+def tiles(config: Trsv):
     """``fetch(0, tile, mine, t_rs, t_cs, left)``: a thread's part of a tile that begins at `mine`, with so
     many rows left; ``multiply(acc, tile, x, panel)``: acc += tile times its part of a panel.
 
@@ -29,7 +28,7 @@ def tiles(config: Trsv, variant: Variant):
         load(tile, e * PARTS, mine, (row * t_rs + col * t_cs) * PARTS, row < left)
 
     def column(k):
-        rank1 = ptx.rank1_update(THR_M, COLS, PARTS, variant.conj, False, at_a=(k * THR_M, 1))
+        rank1 = ptx.rank1_update(THR_M, COLS, PARTS, False, False, at_a=(k * THR_M, 1))
 
         @device_function
         def multiply_column(acc, tile, x, panel):
@@ -42,36 +41,40 @@ def tiles(config: Trsv, variant: Variant):
 
 
 def right_sides(config: Trsv):
-    """``read(0, y, b, b_rs, b_cs, row, ok, cols, alpha, alpha_i)``: a thread's row of B, times alpha, and
-    ``write(0, ...)``: it goes back, not scaled; ``bring(panel, got, b, b_rs, b_cs, t, cols)``: a block row of
-    X comes to shared memory.
+    """``read(0, y, b, b_rs, b_cs, row, ok, cols, sign, alpha, alpha_i)``: a thread's row of B, times alpha,
+    and ``write(0, ...)``: it goes back, not scaled; ``bring(panel, got, b, b_rs, b_cs, t, cols, sign)``: a
+    block row of X comes to shared memory. All imaginary parts are multiplied by `sign`.
     """
     PARTS = config.dtype_facts.reals_per_element
     ROWS, COLS, THREADS = config.ROWS, config.COLS, config.threads
     load, store = ptx.load_global(PARTS, False), ptx.store_global
 
     @device_function
-    def read(c, y, b, b_rs, b_cs, row, ok, cols, alpha, alpha_i):
+    def read(c, y, b, b_rs, b_cs, row, ok, cols, sign, alpha, alpha_i):
         x = c * PARTS
         load(y, x, b, (row * b_rs + c * b_cs) * PARTS, ok & (c < cols))
         if PARTS == 2:
-            y[x], y[x + 1] = alpha * y[x] - alpha_i * y[x + 1], alpha * y[x + 1] + alpha_i * y[x]
+            re, im = y[x], y[x + 1]
+            y[x], y[x + 1] = alpha * re - alpha_i * im, sign * (alpha * im + alpha_i * re)
         else:
             y[x] = alpha * y[x]
 
     @device_function
-    def write(c, x, b, b_rs, b_cs, row, ok, cols):
-        for part in range(PARTS):
-            store(b, (row * b_rs + c * b_cs) * PARTS + part, x[c * PARTS + part], ok & (c < cols))
+    def write(c, x, b, b_rs, b_cs, row, ok, cols, sign):
+        at, ok = (row * b_rs + c * b_cs) * PARTS, ok & (c < cols)
+        store(b, at, x[c * PARTS], ok)
+        if PARTS == 2:
+            store(b, at + 1, sign * x[c * PARTS + 1], ok)
 
     @device_function
-    def bring(panel, got, b, b_rs, b_cs, t, cols):
+    def bring(panel, got, b, b_rs, b_cs, t, cols, sign):
         for first in range(0, ROWS * COLS, THREADS):
             row, c = (t + first) % ROWS, (t + first) // ROWS
             if t + first < ROWS * COLS:
                 load(got, 0, b, (row * b_rs + c * b_cs) * PARTS, c < cols)
-                for part in range(PARTS):
-                    panel[(row * COLS + c) * PARTS + part] = got[part]
+                panel[(row * COLS + c) * PARTS] = got[0]
+                if PARTS == 2:
+                    panel[(row * COLS + c) * PARTS + 1] = sign * got[1]
 
     return unrolled(COLS, read), unrolled(COLS, write), bring
 
