@@ -249,7 +249,7 @@ def _readable_copy(launches: LaunchList, operand: Operand) -> Operand:
 
 def _integers(options: int, t: Operand, b: Operand) -> tuple:
     strides = (t.row_stride, t.col_stride, b.row_stride, b.col_stride, t.batch_stride, b.batch_stride)
-    return b.rows, b.cols, *strides
+    return b.rows, b.cols, options, *strides
 
 
 class FusedOperands(NamedTuple):
