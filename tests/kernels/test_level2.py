@@ -1,0 +1,21 @@
+"""The kernels of level 2, compiled: everything stays in registers, with full vectors and with scalar loads."""
+
+from __future__ import annotations
+
+import chosen_kernels
+import pytest
+
+from pyblasgpu.database import FIXED
+from pyblasgpu.gpu.compile import compile_here
+from pyblasgpu.types import DTYPES
+
+pytestmark = chosen_kernels.NEEDS_COMPILER
+
+
+@pytest.mark.parametrize("stem", ["gemv_n", "gemv_t", "symv", "symv_sum", "ger"])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_everything_stays_in_registers(letter, stem):
+    family = FIXED[stem]
+    for source in family.plain_sources(family.fixed_config(letter)):
+        report = compile_here(source, (9, 0)).resources
+        assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0), source.config
