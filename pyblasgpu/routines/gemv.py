@@ -6,10 +6,12 @@ A column-major A is multiplied row by row, a row-major one column by column of w
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import gcd
 from typing import Any
 
 from ..dispatch.choose import select
+from ..dispatch.decisions import OVERRIDE
 from ..gpu import workspace
 from ..gpu.device import current
 from ..kernels.level2 import gemv as kernel
@@ -21,7 +23,7 @@ from .launch_list import ALPHA, BETA, LaunchList, cached_launch_list
 
 __all__ = ["alignment", "emit_gemv", "gemv", "launch_list", "lies_by_columns"]
 
-_MOST_SLICES = 64
+_MOST_SLICES = 256
 _COST_OF_A_SLICE = 0.002  # of the time of all
 
 
@@ -78,8 +80,11 @@ def emit_gemv(
     by_columns, device = lies_by_columns(a), current(launches.device)
     stem = "gemv_n" if by_columns else "gemv_t"
     choice = select(stem, launches.dtype, "", (a.rows, a.cols, a.batch), device)
-    config = choice.config.with_alignment(alignment(a if by_columns else a.T))
-    launches.choices.append(choice)
+    config = choice.config
+    if choice.origin != OVERRIDE:
+        config = config.serving(a.rows, a.cols)
+    config = config.with_alignment(alignment(a if by_columns else a.T))
+    launches.choices.append(replace(choice, config=config))
     which = {None: kernel.ALL, Uplo.LOWER: kernel.BEFORE, Uplo.UPPER: kernel.AFTER}[uplo]
     bits = kernel.CONJ_A * a.conj + kernel.CONJ_X * x.conj + kernel.UNIT * (diag is Diag.UNIT)
     blocks = device.sm_count * max(512 // config.threads, 1)

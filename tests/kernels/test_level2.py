@@ -1,4 +1,4 @@
-"""The kernels of level 2, compiled: everything stays in registers, with full vectors and with scalar loads."""
+"""The kernels of level 2, compiled: everything stays in registers, whatever the loads."""
 
 from __future__ import annotations
 

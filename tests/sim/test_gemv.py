@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from pyblasgpu.database import FIXED
 from pyblasgpu.kernels.level2 import gemv
 from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES
@@ -105,6 +106,21 @@ def test_any_strides(letter, form):
 def test_edges(form, outputs, terms):
     check("d", form, outputs, terms, vectors=False, slices=2)
     check("s", form, outputs, terms, gemv.BEFORE, vectors=False, beta=0)
+
+
+@pytest.mark.parametrize(
+    "outputs, terms", [(1, 1), (20, 24), (24, 5000), (800, 300), (5000, 40), (30000, 30)]
+)
+@pytest.mark.parametrize("letter", DTYPES)
+def test_forms(letter, outputs, terms):
+    """Every form is a Config, and what serves a shape is one of the forms that the catalogue lists."""
+    for stem in ("gemv_n", "gemv_t"):
+        chosen = FIXED[stem].fixed_config(letter)
+        assert chosen.serving(outputs, terms) in chosen.forms()
+        listed = {source.config for source in FIXED[stem].plain_sources(chosen)}
+        for size in (1, 16):
+            config = chosen.serving(outputs, terms).with_alignment(size)
+            assert gemv.source(config).config in listed
 
 
 @pytest.mark.parametrize("form", "nt")

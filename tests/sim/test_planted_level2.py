@@ -90,6 +90,8 @@ DEFECTS = [
     ("level2.gemv", "store_relaxed(flags, ticket, int32(0))", "pass", SLICED),
     ("level2.gemv", "True)\n        cuda.syncthreads()\n        if t == 0", "True)\n        if t == 0", SLICED),
     ("level2.gemv", "else 0)\n        cuda.syncthreads()", "else 0)", SLICED),
+    ("level2.gemv", "            add_lines(sums, t)", "            pass", gemv("t", slices=2, terms=40)),
+    ("level2.gemv", "int32(e // BLK_O * share)", "int32(0)", gemv("t", slices=2, terms=40)),
     ("level2.gemv", "batch * tiles + tile", "tile", gemv(slices=2, terms=40, batch=2)),
     ("level2.gemv", "batch * slices * ldw", "batch * ldw", gemv(slices=2, terms=40, batch=2)),
     ("level2.gemv", "r * int64(incx)", "r", gemv(inc=(2, 1))),

@@ -62,8 +62,10 @@ def source(config: Gemv) -> KernelSource:
 
 
 def plain_sources(config: Gemv) -> Iterator[KernelSource]:
-    """The kernel, and the one for operands that vectors do not fit."""
-    return iter(dict.fromkeys((source(config), source(config.with_alignment(1)))))
+    """Those of all forms, and the same for operands that vectors do not fit."""
+    return iter(
+        dict.fromkeys(source(form.with_alignment(size)) for form in config.forms() for size in (16, 1))
+    )
 
 
 def _keeper(config: Gemv) -> Any:
@@ -98,7 +100,9 @@ def _finisher(config: Gemv) -> Any:
         ptx.store_relaxed,
         ptx.take_ticket,
     )
-    write, add_slots = writer(facts), slot_adder(facts)
+    write, add_slots, LEAD = writer(facts), slot_adder(facts), (BLK_O | 1) * PARTS
+    LINES = 1 << max(THREADS // BLK_O, 1).bit_length() - 1  # of threads, which share the slices
+    add_lines = tree_adder(facts, LINES, BLK_O, THREADS)
 
     @device_function
     def write_tile(sums, y, incy, t, left, old, reads, alpha, alpha_i, beta, beta_i):
@@ -123,12 +127,18 @@ def _finisher(config: Gemv) -> Any:
         if sums[WORD] != real(0):
             if t == 0:
                 store_relaxed(flags, ticket, int32(0))
-            for o in range(t, min(left, BLK_O), THREADS):
+            share = int32((slices + LINES - 1) // LINES)
+            for e in range(t, LINES * BLK_O, THREADS):
+                o, begin = e % BLK_O, int32(e // BLK_O * share)
                 for part in range(PARTS):
                     total[part] = real(0)
-                add_slots(total, ahead, offset(w, o * PARTS), ldw, int32(0), slices)
+                if o < left:
+                    add_slots(
+                        total, ahead, offset(w, o * PARTS), ldw, begin, min(int32(begin + share), slices)
+                    )
                 for part in range(PARTS):
-                    sums[o * PARTS + part] = total[part]
+                    sums[e // BLK_O * LEAD + o * PARTS + part] = total[part]
+            add_lines(sums, t)
             write_tile(sums, y, incy, t, left, old, reads, alpha, alpha_i, beta, beta_i)
 
     return finish

@@ -15,6 +15,8 @@ ALL, BEFORE, AFTER = 0, 1, 2
 #: Bits of the flags.
 CONJ_A, CONJ_X, UNIT = 1, 2, 4
 
+MANY_TILES = 16  # from which on blocks need not be made smaller for their number
+
 
 @dataclass(frozen=True)
 class Gemv(VectorLoads):
@@ -36,7 +38,7 @@ class Gemv(VectorLoads):
     DIM_R: int = 8
     THR_O: int = 4
     THR_R: int = 4
-    MIN_STEPS: int = 4
+    MIN_STEPS: int = 1
 
     STEM: ClassVar[str]
     BY_OUTPUT: ClassVar[bool]  # whether neighbours in memory belong to neighbouring outputs
@@ -88,14 +90,17 @@ class Gemv(VectorLoads):
         config = super().with_alignment(alignment)
         return replace(config, THR_R=self.THR_R * self.VEC_R // config.VEC_R)
 
+    def serving(self, outputs: int, terms: int) -> Self:
+        """That one of `forms` which keeps most threads busy."""
+        raise NotImplementedError
+
+    def forms(self) -> tuple[Self, ...]:
+        """The Config, and how it looks for few outputs, short sums, and both."""
+        raise NotImplementedError
+
     def tiles(self, outputs: int) -> int:
         """Blocks for so many outputs, and one slice."""
         return -(-outputs // self.BLK_O)
-
-    def slices(self, outputs: int, terms: int, batch: int, blocks: int) -> int:
-        """Slices of sums of so many terms, so that there are up to so many blocks."""
-        most = terms // (self.STEP * self.MIN_STEPS)
-        return max(min(most, blocks // (self.tiles(outputs) * batch)), 1)
 
     def terms_per_slice(self, terms: int, slices: int) -> int:
         """A whole number of steps."""
@@ -109,6 +114,20 @@ class GemvN(Gemv):
     STEM: ClassVar[str] = "gemv_n"
     BY_OUTPUT: ClassVar[bool] = True
 
+    def serving(self, outputs: int, terms: int) -> Self:
+        _, few, fewer, short, small = self.forms()
+        if outputs <= fewer.BLK_O:
+            return small if terms <= 4 * small.STEP else fewer
+        if outputs <= MANY_TILES * few.BLK_O:
+            return few
+        return short if terms <= 4 * short.STEP else self
+
+    def forms(self) -> tuple[Self, ...]:
+        few = replace(self, DIM_O=self.DIM_O // 2, DIM_R=self.DIM_R * 2)
+        fewer = replace(self, DIM_O=self.DIM_O // 4, DIM_R=self.DIM_R * 4)
+        short = replace(self, DIM_R=self.DIM_R // 2)
+        return self, few, fewer, short, replace(fewer, DIM_R=fewer.DIM_R // 8)
+
 
 @dataclass(frozen=True)
 class GemvT(Gemv):
@@ -116,8 +135,21 @@ class GemvT(Gemv):
 
     DIM_O: int = 8
     DIM_R: int = 32
-    THR_O: int = 4
-    THR_R: int = 2
+    THR_O: int = 2
+    THR_R: int = 4
 
     STEM: ClassVar[str] = "gemv_t"
     BY_OUTPUT: ClassVar[bool] = False
+
+    def serving(self, outputs: int, terms: int) -> Self:
+        _, short, shorter, small = self.forms()
+        if outputs < MANY_TILES * MANY_TILES * self.BLK_O:
+            return small if terms <= 2 * small.STEP else self
+        if terms < short.STEP:
+            return shorter
+        return short if terms < 4 * self.STEP else self
+
+    def forms(self) -> tuple[Self, ...]:
+        short = replace(self, THR_O=self.THR_O * 4, THR_R=self.THR_R // 4)
+        shorter = replace(short, DIM_O=short.DIM_O * 4, DIM_R=short.DIM_R // 4)
+        return self, short, shorter, replace(self, DIM_R=self.DIM_R // 8)

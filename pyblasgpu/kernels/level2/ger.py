@@ -41,7 +41,7 @@ class Ger(VectorLoads):
     """
 
     DIM_M: int = 32
-    DIM_N: int = 8
+    DIM_N: int = 4
     THR_M: int = 4
     THR_N: int = 4
 
