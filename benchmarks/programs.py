@@ -1,9 +1,9 @@
 """Programs written for SciPy, with and without `pyblasgpu.patch_scipy`: seconds of the same calls.
 
-``python -m benchmarks.programs [--out DIR] [--backend cuda] [--quick]``. First Gaussian process regression
-and kernel ridge regression, by scikit-learn where it is installed, and as the same calls of SciPy's; then
-single calls over n, which show from which size on the GPU pays. All arrays lie in host memory, and times
-include the copies. Times are medians, with and without the patch in turn.
+``python -m benchmarks.programs [--out DIR] [--backend cuda] [--quick]``. Gaussian process regression and
+kernel ridge regression, by scikit-learn where it is installed, and as the same calls of SciPy's; and single
+calls over n, which show from which size on the GPU pays. All arrays lie in host memory, and times include the
+copies. Times are medians, with and without the patch in turn.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ import pyblasgpu
 from pyblasgpu.bench import machine
 from pyblasgpu.terminal import guarded
 
-SIZES = (256, 512, 768, 1024, 1536, 2048, 4096)
-SECONDS = 0.25  # of one call with SciPy, after which larger ones are left out of the thresholds' part
-POINTS = (2000, 4000, 8000)
+SIZES = (1024, 2048, 512, 4096)
+SECONDS = 0.4  # of one call with SciPy, after which larger ones are left out
+POINTS = (4000, 8000)
 TRAINING = 8  # numbers that describe a point
 
 Call = Callable[[], object]
@@ -60,10 +60,6 @@ def single_calls(n: int) -> Iterator[tuple[str, Call]]:
     yield "cholesky", lambda: linalg.cholesky(a, lower=True, check_finite=False)
     yield "cho_solve n/8", lambda: linalg.cho_solve((factor, True), few, check_finite=False)
     yield "cho_solve 1", lambda: linalg.cho_solve((factor, True), vector, check_finite=False)
-    yield (
-        "solve_triangular n",
-        lambda: linalg.solve_triangular(factor, columns, lower=True, check_finite=False),
-    )
     yield "solve pos", lambda: linalg.solve(a, vector, assume_a="pos", check_finite=False)
     yield "solve gen", lambda: linalg.solve(general, vector, assume_a="gen", check_finite=False)
     yield "inv", lambda: linalg.inv(general, check_finite=False)
@@ -99,6 +95,13 @@ def sklearns(n: int) -> Iterator[tuple[str, Call]]:
     ridge = KernelRidge(alpha=1e-2, kernel="rbf", gamma=0.5 / TRAINING)
     yield "sklearn GaussianProcessRegressor", lambda: process.fit(x, y).predict(new, return_std=True)
     yield "sklearn KernelRidge", lambda: ridge.fit(x, y).predict(new)
+
+
+def programs(n: int, measure: Callable[[str, int, Call, int], float]) -> None:
+    """Time whole programs with n points."""
+    measure("Gaussian process by SciPy's calls", n, gaussian_process(n), 1)
+    for name, call in sklearns(n):
+        measure(name, n, call, 1)
 
 
 def compare(call: Call, backend: str | None, rounds: int) -> dict[str, Any]:
@@ -165,15 +168,14 @@ def main() -> int:
         return found["scipy"]
 
     slow: set[str] = set()
-    for n in POINTS[:1] if options.quick else POINTS:
-        rounds = 1 if n > POINTS[1] else 2
-        measure("Gaussian process by SciPy's calls", n, gaussian_process(n), rounds)
-        for name, call in sklearns(n):
-            measure(name, n, call, rounds)
-    for n in SIZES[:2] if options.quick else SIZES:
+    for n in POINTS[:1]:
+        programs(n, measure)
+    for n in SIZES[:1] if options.quick else SIZES:
         for name, call in single_calls(n):
-            if name not in slow and measure(name, n, call, 3) > SECONDS:
+            if name not in slow and measure(name, n, call, 2) > SECONDS:
                 slow.add(name)
+    for n in () if options.quick else POINTS[1:]:
+        programs(n, measure)
     return 0
 
 

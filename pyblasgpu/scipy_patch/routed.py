@@ -7,6 +7,8 @@ import threading
 from functools import update_wrapper
 from typing import Any
 
+from numpy.linalg import LinAlgError
+
 from ..errors import BackendUnavailable
 from ..frontend.backend_status import preferred_backend
 from .targets import Target
@@ -70,6 +72,8 @@ def _served(patch: Any, target: Target, args: tuple[Any, ...], kwargs: dict[str,
     try:
         with preferred_backend(patch.backend):
             result = target.ours(*args, **kwargs)
+    except LinAlgError:
+        raise  # a ValueError, too, but what the matrix is
     except patch.refusals as refusal:
         if isinstance(refusal, (MemoryError, BackendUnavailable)):
             _log.warning("%s goes to the CPU: %s", target.name, refusal)

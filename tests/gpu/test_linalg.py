@@ -175,3 +175,22 @@ def test_programs_of_scipys(n):
             scipy.linalg.cholesky(-a)
     for ours, scipys in zip(found, expected, strict=True):
         np.testing.assert_allclose(ours, scipys, 1e-9, 1e-9)
+
+
+@pytest.mark.parametrize("shape", [(200, 200), (3, 40, 40)], ids=str)
+@pytest.mark.parametrize("dtype", "dF")
+def test_host_arrays(dtype, shape):
+    a, spd, b = (
+        matrix(shape, dtype) + 2 * np.eye(shape[-1], dtype=dtype),
+        definite(shape, dtype),
+        matrix(shape, dtype),
+    )
+    tolerance = 1e4 * shape[-1] * np.finfo(dtype).eps
+    for found, expected in [
+        (linalg.solve(a, b, assume_a="gen"), np.linalg.solve(a, b)),
+        (linalg.solve(spd, b, assume_a="pos"), np.linalg.solve(spd, b)),
+        (linalg.inv(a), np.linalg.inv(a)),
+        (linalg.inv(spd, assume_a="pos", lower=True), np.linalg.inv(spd)),
+        (linalg.slogdet(spd)[1], np.linalg.slogdet(spd)[1]),
+    ]:
+        np.testing.assert_allclose(found, expected, tolerance, tolerance * max(1, np.abs(expected).max()))

@@ -16,6 +16,7 @@ from pyblasgpu.errors import BackendUnavailable
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 #: What each prints at its end where there is a GPU, and where there is none.
 LAST_LINE = {
+    "scipy_program": ("a Gaussian process of 4000 points", "a Gaussian process of 500 points"),
     "gaussian_process": ("a Gaussian process of 400 points", "a Gaussian process of 400 points"),
     "whitening": ("whitened 20000 samples", "whitened 20000 samples"),
     "kalman_update": ("updated 200 filters", "updated 200 filters"),
