@@ -48,13 +48,17 @@ def body(job):
         yield Timing(number, (1 + kind) * 1e-13 * float(np.prod(extents)))
 
 
+def of(letter, layout, most=None):
+    return kurzak_timed.space(letter, layout, known("fermi"), most)
+
+
 def spilling(stem, config):
     spills = 8 if config.BLK_K == 16 else 0
     return Resources(registers=64, stack_bytes=0, spill_stores=spills, spill_loads=0, shared_bytes=0)
 
 
 def test_the_variants_of_a_type_are_timed_and_the_fastest_wins(runs):
-    found = kurzak_timed.experiment(runs(report=spilling), "d", "nn", known("fermi"), 512, (256, 512), None)
+    found = kurzak_timed.experiment(runs(report=spilling), "d", "nn", of("d", "nn"), 512, (256, 512))
     assert found["variants"] == 66 and found["refused"] == 0
     assert found["outcomes"]["ok"] == len(found["tflops"]) and found["outcomes"]["spills"] > 0
     assert found["tflops"] == sorted(found["tflops"], reverse=True)
@@ -66,15 +70,23 @@ def test_the_variants_of_a_type_are_timed_and_the_fastest_wins(runs):
 
 def test_a_time_limit_ends_a_search(runs):
     run = runs(until=10.0, step=1.0)
-    found = kurzak_timed.experiment(run, "s", "tt", known("fermi"), 512, (256,), None)
+    found = kurzak_timed.experiment(run, "s", "tt", of("s", "tt"), 512, (256,))
     assert 0 < sum(found["outcomes"].values()) < found["variants"]
-    assert not run.compilers.pending
 
 
 def test_each_part_of_a_search_has_its_time(runs):
     run = runs(until=12.0, step=1.0)
     limits = [run.until for _ in run.in_turn("abc")]
     assert limits == [1 + 11 / 3, 2 + 10 / 2, 12.0] and run.until == 12.0
+
+
+def test_what_is_compiled_ahead_waits_for_its_turn(runs):
+    run = runs()
+    first, second = (of(letter, "nn", 3).configs for letter in "sd")
+    run.prepare("gemm_simt", [*first, *second])
+    assert [each.config for each in run.times("gemm_simt", "nn", second, [(64, 64, 64)])] == second
+    assert not run.compilers.pending
+    assert [each.config for each in run.times("gemm_simt", "nn", first, [(64, 64, 64)])] == first
 
 
 def test_what_fails_on_the_device_has_no_rate(runs):

@@ -22,6 +22,7 @@ from pyblasgpu.gpu.device import Device
 from pyblasgpu.options import parse_duration
 from pyblasgpu.tuning.compile_pool import Compilers, judge
 from pyblasgpu.tuning.measure import flops
+from pyblasgpu.tuning.prune import candidates
 from pyblasgpu.tuning.worker import DONE, Worker
 from pyblasgpu.tuning.worker_bench import Bench, Job, Timing
 from pyblasgpu.types import DTYPES
@@ -40,6 +41,7 @@ __all__ = [
 ]
 
 PATIENCE = 30.0  # seconds between two answers
+TICK = 0.5  # seconds from one look at the compilers to the next
 Extents = tuple[int, ...]
 Rows = list[dict[str, Any]]
 
@@ -77,6 +79,7 @@ class Experiment:
         self.device, self.compilers, self.worker, self.until, self.clock = (
             device, compilers, worker, until, clock,
         )  # fmt: skip
+        self._reports: dict[tuple[str, Any], Any] = {}
 
     @property
     def is_over(self) -> bool:
@@ -91,23 +94,43 @@ class Experiment:
             yield item
         self.until = end
 
+    def prepare(self, stem: str, configs: Iterable[Any]) -> None:
+        """Have the Configs compiled, while others are timed."""
+        for config in configs:
+            if (stem, config) not in self._reports:
+                self.compilers.submit(stem, config)
+
     def times(
         self, stem: str, layout: str, configs: Iterable[Any], problems: Sequence[Extents], verify: bool = True
     ) -> Iterator[Measured]:
         """Compile the Configs, and time what comes out at once; in the order in which they are compiled."""
-        for config in configs:
-            self.compilers.submit(stem, config)
-        while self.compilers.pending:
-            for (_, config), report in self.compilers.finished():
+        waiting = dict.fromkeys(configs)
+        self.prepare(stem, waiting)
+        while waiting:
+            ready = [config for config in waiting if (stem, config) in self._reports]
+            for config in ready:
                 if self.is_over:
-                    self.compilers.drop()
                     return
-                outcome = judge(config, report, self.device).outcome
+                del waiting[config]
+                outcome = judge(config, self._reports[stem, config], self.device).outcome
                 yield (
                     self.timed(stem, layout, config, problems, verify)
                     if outcome == "ok"
                     else Measured(config, outcome, {})
                 )
+            if not ready and not self._collect():
+                return
+
+    def _collect(self) -> bool:
+        """Take what is compiled by now, and wait for the first; False where time is over before."""
+        while self.compilers.pending:
+            if self.is_over:
+                return False
+            found = dict(self.compilers.finished(TICK))
+            self._reports.update(found)
+            if found:
+                return True
+        return False
 
     def timed(
         self, stem: str, layout: str, config: Any, problems: Sequence[Extents], verify: bool = True
@@ -160,10 +183,23 @@ def _asked(problems: Sequence[Extents]) -> tuple[tuple[Extents, float], ...]:
 
 @contextmanager
 def on_device(device: Device, seconds: float | None) -> Iterator[Experiment]:
-    """An experiment on a device that is here, for so many seconds from now."""
-    until = time.monotonic() + seconds if seconds else math.inf
+    """An experiment on a device that is here, for so many seconds from when its processes are ready."""
     with Compilers(device.cc) as compilers, Worker(Bench, (routine_of, device.ordinal)) as worker:
+        _begin(compilers, worker, device)
+        until = time.monotonic() + seconds if seconds else math.inf
         yield Experiment(device, compilers, worker, until)
+
+
+def _begin(compilers: Compilers, worker: Worker, device: Device) -> None:
+    """Have the processes started: a kernel for each compiler, and the library's choice timed."""
+    configs = candidates("gemm_simt", "s", "nn", device, "quick").left
+    for config in configs[: compilers.workers]:
+        compilers.submit("gemm_simt", config)
+    run = Experiment(device, compilers, worker)
+    run.ours("s", "nn", [(256, 256, 256)])
+    while compilers.pending:
+        for _ in compilers.finished():
+            pass
 
 
 def share_of_peak(device: Device, dtype: str, tflops: float) -> float | None:

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -48,7 +48,7 @@ from tuning.papers.experiment import (
 )
 from tuning.papers.kurzak import LAYOUTS, TABLE_1, WIDTH, CodeVariant, variants
 
-__all__ = ["GUIDELINES", "config_of", "experiment", "main", "table"]
+__all__ = ["GUIDELINES", "config_of", "experiment", "main", "space", "table"]
 
 #: Table 1, with CGEMM's reuse as the formula gives it to the paper's winner: none has the printed 5.0.
 GUIDELINES = {**TABLE_1, "c": Guidelines(threads=512, blocks=2, reuse=4.0)}
@@ -88,32 +88,39 @@ def config_of(letter: str, layout: str, variant: CodeVariant, texture: bool = Fa
     )
 
 
-def _space(letter: str, layout: str, card: Device, guidelines: Guidelines) -> tuple[list[GemmSimt], int]:
-    """The kernels in random order, lest a time limit cut off a corner; and how many variants have none."""
+class Space(NamedTuple):
+    """The variants of a GEMM that are timed, and how many there are."""
+
+    configs: list[GemmSimt]
+    variants: int
+    refused: int
+
+
+def space(letter: str, layout: str, card: Device, most: int | None) -> Space:
+    """The kernels of the card's space in random order, lest a time limit cut off a corner; at most so many."""
     found, refused = [], 0
-    for variant in variants(DTYPES[letter], layout, card, guidelines):
+    for variant in variants(DTYPES[letter], layout, card, GUIDELINES[letter]):
         try:
             found += [config_of(letter, layout, variant, texture) for texture in (False, True)]
         except ConfigError:
             refused += 1
     random.Random(SEED).shuffle(found)
-    return found, refused
+    return Space(found[:most], len(found) // 2 + refused, refused)
 
 
 def experiment(
-    run: Experiment, letter: str, layout: str, card: Device, size: int, curve: Sequence[int], most: int | None
+    run: Experiment, letter: str, layout: str, chosen: Space, size: int, curve: Sequence[int]
 ) -> dict[str, Any]:
     """The results of one GEMM, as JSON holds them."""
-    configs, refused = _space(letter, layout, card, GUIDELINES[letter])
     at = (size, size, size)
-    timed = list(run.times(STEM, layout, configs[:most], [at]))
+    timed = list(run.times(STEM, layout, chosen.configs, [at]))
     good = sorted((each for each in timed if each.rates), key=lambda each: -each.rates[at])
     result: dict[str, Any] = {
         "dtype": letter,
         "layout": layout,
         "size": size,
-        "variants": len(configs) // 2 + refused,
-        "refused": refused,
+        "variants": chosen.variants,
+        "refused": chosen.refused,
         "outcomes": dict(Counter(each.outcome for each in timed)),
         "tflops": [round(each.rates[at], 3) for each in good],
     }
@@ -173,8 +180,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     device = devices.present(options.device)
     with on_device(device, options.seconds) as run:
         pairs = list(itertools.product(options.dtype, options.layout))
-        card, rest = known(options.space), (options.n, options.sizes, options.most)
-        results = [experiment(run, *pair, card, *rest) for pair in run.in_turn(pairs)]
+        spaces = {pair: space(*pair, known(options.space), options.most) for pair in pairs}
+        for kernels in itertools.zip_longest(*(each.configs for each in spaces.values())):
+            run.prepare(STEM, filter(None, kernels))
+        results = [
+            experiment(run, *pair, spaces[pair], options.n, options.sizes) for pair in run.in_turn(pairs)
+        ]
     report(results, device.name, options)
     return 0 if any(row["tflops"] for row in results) else 1
 
