@@ -97,7 +97,7 @@ class Space(NamedTuple):
 
 
 def space(letter: str, layout: str, card: Device, most: int | None) -> Space:
-    """The kernels of the card's space in random order, lest a time limit cut off a corner; at most so many."""
+    """The kernels of the card's space, at most so many, in random order: a time limit cuts off no corner."""
     found, refused = [], 0
     for variant in variants(DTYPES[letter], layout, card, GUIDELINES[letter]):
         try:
