@@ -250,7 +250,7 @@ def _write_both(
         for array, vector, may in zip(arrays, (x, y), overwrite, strict=True)
     )
     pair = first.vector, second.vector
-    pair_vectors(which, *pair, numbers, pair, None, None, None, name, dtype, parts)
+    pair_vectors(which, *pair, numbers, pair, None, None, name, dtype, parts)
     return first.array, second.array
 
 

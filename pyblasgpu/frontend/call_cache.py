@@ -96,8 +96,13 @@ class CachedCall:
         self._last = _Run([], None, None, None, None)
         self.device = layouts[-1].device
 
-    def run(self, pointers: list[int], alpha: Any, beta: Any, stream: int) -> bool:
-        """Enqueue the call with matrices at `pointers`; False, nothing done, where it needs new checks."""
+    def run(
+        self, pointers: list[int], alpha: Any, beta: Any, stream: int, checks_numbers: bool = True
+    ) -> bool:
+        """Enqueue the call with matrices at `pointers`; False, nothing done, where it needs new checks.
+
+        Without `checks_numbers` those are what the routine takes.
+        """
         last = self._last
         if (
             pointers != last.pointers
@@ -105,7 +110,8 @@ class CachedCall:
             or beta is not last.beta
             or self._generation() != last.generation
         ):
-            if not (_fits_every_dtype(alpha) and _fits_every_dtype(beta) and self._fits(pointers)):
+            fits = not checks_numbers or (_fits_every_dtype(alpha) and _fits_every_dtype(beta))
+            if not (fits and self._fits(pointers)):
                 return False
             last = self._last = self._bind(pointers, alpha, beta)
         if last.enqueue is not None:
@@ -182,11 +188,17 @@ def clear() -> None:
 
 
 def replay(
-    key: tuple[Any, ...], arrays: tuple[Any, ...], alpha: Any, beta: Any, stream: Any, backend: str | None
+    key: tuple[Any, ...],
+    arrays: tuple[Any, ...],
+    alpha: Any,
+    beta: Any,
+    stream: Any,
+    backend: str | None,
+    checks_numbers: bool = True,
 ) -> bool:
     """Repeat a call on device arrays that is kept under `key`, the output the last of `arrays`.
 
-    False where there is none, or no output; then nothing was done.
+    False where there is none, or no output; then nothing was done. See `CachedCall.run`.
     """
     if arrays[-1] is None or backend not in ON_DEVICE:
         return False
@@ -202,4 +214,4 @@ def replay(
         stream = library.current_stream(call.device)
     else:
         stream = stream_of(call.device, stream, key[0])
-    return call.run(pointers, alpha, beta, stream)
+    return call.run(pointers, alpha, beta, stream, checks_numbers)

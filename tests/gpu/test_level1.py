@@ -48,7 +48,7 @@ class Placed:
 
 def vectors(letter: str, n: int, incs, shift: int = 0) -> list[Placed]:
     rng = np.random.default_rng(n)
-    return [Placed(integers(rng, (n,), DTYPES[letter], 2), inc, shift) for inc in incs]
+    return [Placed(integers(rng, (n,), DTYPES[letter], 1), inc, shift) for inc in incs]
 
 
 PLACES = [((1, 1), 0), ((1, 1), 1), ((2, 1), 0), ((-1, -1), 0), ((-2, 3), 1)]

@@ -14,6 +14,7 @@ from fake_libraries import DeviceArray
 import pyblasgpu
 from pyblasgpu import blas
 from pyblasgpu.api import vector_calls, vector_pairs
+from pyblasgpu.errors import OverlapError
 from pyblasgpu.frontend import keep_alive, libraries
 
 # fresh memory is full of NaN, also that of an index
@@ -142,3 +143,20 @@ def test_known_calls_are_not_checked_again(monkeypatch):
     with pytest.raises(ValueError, match="dot: x has 6 elements and y 3"):
         pyblasgpu.dot(x, y[:3])
     assert blas.ddot(x, y, n=2).host == X[:2] @ Y[:2]
+
+
+def test_known_pairs_are_not_checked_again(monkeypatch):
+    x, y = fake_device.Array(X.copy()), fake_device.Array(Y.copy())
+    pyblasgpu.rot(x, y, 0, 1, out=(x, y))
+    pyblasgpu.swap(x, y)
+    monkeypatch.setattr(vector_pairs, "Call", None)
+    x.host[...], y.host[...] = X, Y
+    found = pyblasgpu.rot(x, y, 3, 4, out=(x, y))
+    assert found == (x, y) and (x.host == 3 * X + 4 * Y).all() and (y.host == 3 * Y - 4 * X).all()
+    x.host[...], y.host[...] = X, Y
+    pyblasgpu.swap(x, y)
+    assert (x.host == Y).all() and (y.host == X).all()
+    with pytest.raises(TypeError, match="rot: c"):
+        pyblasgpu.rot(x, y, 1j, 0, out=(x, y))
+    with pytest.raises(OverlapError, match="swap: x shares memory with y"):
+        pyblasgpu.swap(x, x)

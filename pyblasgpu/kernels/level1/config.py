@@ -30,7 +30,7 @@ class VectorConfig:
 
     dtype: str
     DIM: int = 256
-    UNROLL: int = 2
+    UNROLL: int = 1
 
     def __post_init__(self):
         require(self.DIM <= 1024, "max_threads", "DIM <= 1024", DIM=self.DIM)

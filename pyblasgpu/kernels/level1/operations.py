@@ -14,7 +14,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import NamedTuple
 
-from ...gpu.backend import device_function, ptx, unrolled
+from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...types import Dtype
 
 __all__ = ["OPERATIONS", "SCALES", "Scales", "operation_of", "reals_of"]
@@ -61,6 +61,9 @@ def operation_of(facts: Dtype, operation: str) -> SimpleNamespace:
         ``merge(acc, p, at, step)``: another partial result added, whose reals lie `step` apart from p[at] on.
     finish : device function
         ``finish(out, at, acc)``: the result written as element `at`.
+    accumulate_all : callable
+        ``accumulate_all(count, take_all)``: what adds all `count` elements of a thread, as `take_all` does by
+        ``take_all(0, acc, where, xs, ys, first, t, left, conj)``, without the 0.
     """
     REALS = reals_of(facts, operation)
     makers = {"dot": _dot, "nrm2": _nrm2, "asum": _asum, "iamax": _iamax}
@@ -73,9 +76,24 @@ def operation_of(facts: Dtype, operation: str) -> SimpleNamespace:
     def settle(acc, where):
         pass
 
-    merge = _merger(REALS, add)
-    shared = {"reals": REALS, "start": _zeros(facts, REALS), "settle": settle, "merge": merge}
+    shared = {
+        "reals": REALS,
+        "start": _zeros(facts, REALS),
+        "settle": settle,
+        "merge": _merger(REALS, add),
+        "accumulate_all": _one_by_one,
+    }
     return SimpleNamespace(**(shared | makers[operation](facts)))
+
+
+def _one_by_one(count: int, take_all):
+    """What adds one element after the other."""
+
+    @device_function
+    def accumulate_tile(acc, where, xs, ys, first, t, left, conj):
+        take_all(0, acc, where, xs, ys, first, t, left, conj)
+
+    return accumulate_tile
 
 
 def _merger(count: int, body):
@@ -154,6 +172,17 @@ def _nrm2(facts: Dtype) -> dict:
             acc[2] += select(small, square, real(0))
 
     @device_function
+    def look(e, outside, xs):
+        for r in range(e * PARTS, e * PARTS + PARTS):
+            size = abs(xs[r])
+            outside[0] |= (size > LARGE) | ((size < SMALL) & (size > real(0)))
+
+    @device_function
+    def add_square(e, acc, xs):
+        for r in range(e * PARTS, e * PARTS + PARTS):
+            acc[1] += xs[r] * xs[r]
+
+    @device_function
     def finish(out, at, acc):
         large, middle, small = acc[0], acc[1], acc[2]
         if large > real(0):
@@ -163,7 +192,24 @@ def _nrm2(facts: Dtype) -> dict:
         else:
             out[at] = square_root(middle + small * INVERSE_SMALL * INVERSE_SMALL)
 
-    return {"accumulate": accumulate, "finish": finish}
+    def accumulate_all(count: int, take_all):
+        look_all, add_all = unrolled(count, look), unrolled(count, add_square)
+        boolean = ptx.types.boolean
+
+        @device_function
+        def accumulate_tile(acc, where, xs, ys, first, t, left, conj):
+            # most tiles hold nothing that has to be scaled
+            outside = cuda.local.array(1, boolean)
+            outside[0] = False
+            look_all(0, outside, xs)
+            if outside[0]:
+                take_all(0, acc, where, xs, ys, first, t, left, conj)
+            else:
+                add_all(0, acc, xs)
+
+        return accumulate_tile
+
+    return {"accumulate": accumulate, "finish": finish, "accumulate_all": accumulate_all}
 
 
 def _iamax(facts: Dtype) -> dict:

@@ -106,14 +106,14 @@ def _gatherer(config: Reduce, operation: str, wide: bool):
     def take(e, acc, where, xs, ys, first, t, left, conj):
         accumulate(e, acc, where, xs, ys, first + index(e, t, left), conj)
 
-    take_all = unrolled(mine.count, take)
+    accumulate_tile = told.accumulate_all(mine.count, unrolled(mine.count, take))
 
     @device_function
     def gather(acc, where, xs, ys, x, y, incx, incy, first, t, left, conj):
         read(xs, x, incx, t, left)
         if READS_Y:
             read(ys, y, incy, t, left)
-        take_all(0, acc, where, xs, ys, first, t, left, conj)
+        accumulate_tile(acc, where, xs, ys, first, t, left, conj)
 
     return gather
 
