@@ -1,12 +1,12 @@
 """What the device counts of one call: bytes of DRAM and L2, issue slots, conflicts in shared memory.
 
 ``python -m benchmarks.counters [--routine gemm,trmm,trsm] [--dtype d] [--variants NN,LLNN] [--sizes 1024,...]
-[--metrics NAME,...] [--of ours,cuBLAS] [--out FILE]`` runs itself once under Nsight Compute (``ncu``), which
-must be on the path. Each call of ours and of cuBLAS's is profiled once, after one that is not: the counters
-of its kernels are added up, shares weighted by their time. Caches are left as the kernel before left them and
-clocks as they are, so that what one kernel of a recursion finds in L2 from the one before counts as it does
-in a call. The profiler repeats a kernel for what it cannot count at once; the bytes of a call are exact where
-``--metrics`` asks for them alone.
+[--metrics NAME,...] [--of ours,cuBLAS,out-of-place] [--out FILE]`` runs itself once under Nsight Compute
+(``ncu``), which must be on the path. Each call of ours and of cuBLAS's is profiled once, after one that is
+not: the counters of its kernels are added up, shares weighted by their time. Caches are left as the kernel
+before left them and clocks as they are, so that what one kernel of a recursion finds in L2 from the one
+before counts as it does in a call. The profiler repeats a kernel for what it cannot count at once; the bytes
+of a call are exact where ``--metrics`` asks for them alone.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ MARK = "a_call_begins"  # a kernel between the calls, by which they are told apa
 WIDTH = 170  # columns of a table that goes into a file or a pipe
 
 Sides = tuple[str, ...]
-SIDES: Sides = ("ours", "cuBLAS")
+SIDES: Sides = ("ours", "cuBLAS", "out-of-place")  # the last of cuBLAS's TRMM alone
 
 
 # ------------------------------------------------------------------------------------- the profiled process
@@ -66,20 +66,28 @@ def run_profiled(cases: Iterable[Problem], sides: Sides) -> None:
     mark = cupy.RawKernel(f'extern "C" __global__ void {MARK}() {{}}', MARK)
     for problem in cases:
         data = problem.data()
-        for side in sides:
+        for side in sides_of(problem, sides):
             for profiled in (False, True):
                 x = data.map(lambda x: cupy.array(x, order="F"))
+                out = cupy.empty_like(x.out)
                 cupy.cuda.Device().synchronize()
                 if profiled:
                     cupy.cuda.profiler.start()
                     mark((1,), (1,), ())
                 if side == "ours":
                     problem.ours(x, "cuda")
+                elif side == "out-of-place":
+                    problem.cublas_out_of_place(library, x, out)
                 else:
                     problem.cublas(library, x)
                 cupy.cuda.Device().synchronize()
                 if profiled:
                     cupy.cuda.profiler.stop()
+
+
+def sides_of(problem: Problem, sides: Sides) -> Sides:
+    """cuBLAS has two calls of TRMM, and one of the others."""
+    return tuple(side for side in sides if side != "out-of-place" or problem.routine == "trmm")
 
 
 # ------------------------------------------------------------------------------------------- its profiling
@@ -231,7 +239,7 @@ def main(arguments: list[str] | None = None) -> int:
         run_profiled(cases, options.of)
         return 0
     counted = profile(words, options.metrics)
-    wanted = [(problem, side) for problem in cases for side in options.of]
+    wanted = [(problem, side) for problem in cases for side in sides_of(problem, options.of)]
     if len(counted) != len(wanted):
         raise PyblasgpuError(
             f"benchmarks.counters: {len(counted)} calls were profiled, {len(wanted)} were made"

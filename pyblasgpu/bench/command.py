@@ -44,6 +44,8 @@ SCHEMA = 1
 WIDTH = 140  # columns of a table that goes into a file or a pipe
 PACKED = ("packed", "as they lie")  # how a product's operands are, with --packed
 
+OUT_OF_PLACE = "cublas_out_of_place_tflops"
+
 #: Lists of (m, n, k) by name.
 SHAPES = {
     "awkward": (
@@ -215,6 +217,8 @@ def measure(
             "cublas_error_over_bound": problem.error(data, rotation.sets[-1].out.get(order="A")),
             "speedup": theirs / ours,
         }
+        if problem.routine == "trmm" and not problem.case.batch:
+            record[OUT_OF_PLACE] = problem.flops / _out_of_place(problem, cublas, rotation) / 1e12
     if splits and problem.routine == "gemm" and not problem.case.batch:
         record["splits_tflops"] = {}
         for count in splits:
@@ -228,6 +232,14 @@ def measure(
                 seconds = rotation.seconds(lambda x: problem.ours(x, "cuda"))
             record["packed_tflops"][how] = problem.flops / seconds / 1e12
     return record
+
+
+def _out_of_place(problem: Problem, cublas: Cublas, rotation: Any) -> float:
+    """Seconds of cuBLAS's TRMM whose result goes into memory of its own."""
+    import cupy
+
+    results = {id(x): cupy.empty_like(x.out) for x in rotation.sets}
+    return rotation.seconds(lambda x: problem.cublas_out_of_place(cublas, x, results[id(x)]))
 
 
 def _cublas() -> Cublas | None:
@@ -272,9 +284,12 @@ def mean_speedups(records: Iterable[dict[str, Any]]) -> str:
 
 
 def _forced(record: dict[str, Any], columns: Iterable[str]) -> Iterator[float]:
-    """TFLOP/s of a product in so many slices, packed and not; NaN where that was not timed."""
+    """TFLOP/s of a product in so many slices, packed and not, of cuBLAS's TRMM out of place; NaN where that
+    was not timed.
+    """
     found = {f"{count} splits": rate for count, rate in record.get("splits_tflops", {}).items()}
     found |= record.get("packed_tflops", {})
+    found["cuBLAS, out of place"] = record.get(OUT_OF_PLACE, np.nan)
     return (found.get(column, np.nan) for column in columns)
 
 
@@ -286,6 +301,8 @@ def show(document: dict[str, Any]) -> None:
     forced = [f"{count} splits" for count in counts]
     if any("packed_tflops" in record for record in document["results"]):
         forced += PACKED
+    if any(OUT_OF_PLACE in record for record in document["results"]):
+        forced.append("cuBLAS, out of place")
     for name in ("call", "n", "ours", "cuBLAS", "ours / cuBLAS", "error/bound", *forced):
         table.add_column(name, justify="left" if name == "call" else "right")
     for record in document["results"]:

@@ -19,7 +19,11 @@ from pyblasgpu.terminal import guarded
 from pyblasgpu.types import DTYPES
 
 READ, WRITTEN = "dram__bytes_read.sum", "dram__bytes_write.sum"
-SERIES = (("tflops", "pyblasgpu", "C0", "o-"), ("cublas_tflops", "cuBLAS", "C1", "s--"))
+SERIES = (
+    ("tflops", "pyblasgpu", "C0", "o-"),
+    ("cublas_tflops", "cuBLAS", "C1", "s--"),
+    ("cublas_out_of_place_tflops", "cuBLAS, out of place", "C2", "^:"),
+)
 
 
 def draw(document: dict[str, Any], out: Path) -> Path:

@@ -185,6 +185,10 @@ class Problem:
         options |= {"side": case.side, "lower": case.uplo is Uplo.LOWER, "trans": case.trans}
         routine(x.a, x.out, unit_diag=case.diag is Diag.UNIT, **options)
 
+    def cublas_out_of_place(self, library: Cublas, x: Arrays, out: Any) -> None:
+        """Run a TRMM on cuBLAS, the result in other memory."""
+        library.trmm(self.case.alpha, x.a, x.out, *self._flags, out=out)
+
     def cublas(self, library: Cublas, x: Arrays) -> None:
         """Run it on cuBLAS, in place: a TRSM with one right-hand side by the TRSV that is made for it."""
         if self.is_vector:

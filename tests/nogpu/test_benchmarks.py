@@ -180,6 +180,46 @@ def test_a_product_packed_and_as_it_lies(monkeypatch):
     assert "packed_tflops" not in bench_command.measure(problem, None)
 
 
+def test_trmm_is_timed_beside_cublas_out_of_place(monkeypatch):
+    """Where the result goes is memory of its own, and B stays."""
+    x = SimpleNamespace(a=np.eye(4), out=SimpleNamespace(get=lambda order: None))
+    calls = []
+
+    class Rotation:
+        sets = (x,)
+
+        def __init__(self, given):
+            pass
+
+        def seconds(self, call):
+            call(x)
+            return 1e-3
+
+    class Library:
+        def trmm(self, alpha, a, b, *flags, out=None):
+            calls.append((b, out))
+
+    monkeypatch.setitem(sys.modules, "pyblasgpu.bench.timing", SimpleNamespace(Rotation=Rotation))
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(empty_like=lambda array: "elsewhere"))
+    (problem,) = bench_command.problems(("trmm",), "d", ("LLNN",), (4,))
+    for name, value in (
+        ("data", lambda self: x),
+        ("error", lambda *_: 0.5),
+        ("explain", lambda self: []),
+        ("ours", lambda *_: None),
+    ):
+        monkeypatch.setattr(type(problem), name, value)
+    record = bench_command.measure(problem, Library())
+    assert record["cublas_out_of_place_tflops"] == pytest.approx(problem.flops / 1e-3 / 1e12)
+    assert [other for _, other in calls] == [None, "elsewhere"]
+
+
+def test_counters_of_trmm_have_two_rivals():
+    trmm, trsm = bench_command.problems(("trmm", "trsm"), "d", ("LLNN",), (100,))
+    assert counters.sides_of(trmm, counters.SIDES) == ("ours", "cuBLAS", "out-of-place")
+    assert counters.sides_of(trsm, counters.SIDES) == ("ours", "cuBLAS")
+
+
 def test_a_table_of_results(capsys):
     record = {
         "routine": "gemm",
