@@ -196,3 +196,16 @@ def test_devices_with_little_shared_memory():
     assert config.fitting(232448) is config
     smaller = config.fitting(101376)
     assert (smaller.ORDER, smaller.DIM) == (64, 128) and smaller.shared_bytes <= 101376
+
+
+@pytest.mark.parametrize("letter", "dz")
+def test_wide_tiles(letter):
+    """Panels of sixteen columns, and tiles of sixteen rows on the tensor cores."""
+    config = PotrfLeaf(letter, 48, 64, 16)
+    dtype = DTYPES[letter]
+    lower = factors(np.random.default_rng(6), 1, 45, dtype)
+    lower[:, np.tri(45, k=-9, dtype=bool)] /= 4
+    a, info = hermitian(lower), unknown(1, dtype)
+    factor(a, info, config)
+    assert numbers(info) == [0]
+    np.testing.assert_allclose(np.tril(a[0]), lower[0], rtol=0, atol=1000 * dtype.unit_roundoff)

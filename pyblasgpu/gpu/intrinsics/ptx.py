@@ -39,7 +39,7 @@ from .synchronization import (
     take_ticket,
     try_take_flag,
 )
-from .warp_mma import warp_mma
+from .warp_mma import has_wide_mma, warp_mma
 from .warp_reduce import NO_LABEL, warp_first_max
 
 __all__ = [
@@ -72,6 +72,7 @@ __all__ = [
     "REALS",
     "rank1_update",
     "shifted_update",
+    "has_wide_mma",
     "warp_mma",
     "warp_first_max",
     "NO_LABEL",

@@ -5,10 +5,20 @@ from __future__ import annotations
 from llvmlite import ir
 from numba.cuda.extending import intrinsic
 
-from .emit import asm, element_addresses, made_once, types
+from .emit import I32, architecture, asm, element_addresses, made_once, types
 from .mma import elements_per_mma, joins_parts
 
-__all__ = ["warp_mma"]
+__all__ = ["has_wide_mma", "warp_mma"]
+
+
+@intrinsic
+def has_wide_mma(_):
+    """Whether the architecture has the instructions of sixteen rows: a constant, by which one branch goes."""
+
+    def codegen(context, builder, signature, arguments):
+        return builder.icmp_signed(">=", architecture(context, builder), ir.Constant(I32, 900))
+
+    return types.boolean(), codegen
 
 
 @made_once

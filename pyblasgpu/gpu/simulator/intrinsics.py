@@ -59,6 +59,7 @@ __all__ = [
     "REALS",
     "rank1_update",
     "shifted_update",
+    "has_wide_mma",
     "warp_mma",
     "warp_first_max",
     "NO_LABEL",
@@ -299,6 +300,11 @@ def inverse_root_approximation(x):
 def square_root(x):
     """The square root of `x`."""
     return np.sqrt(x)
+
+
+def has_wide_mma() -> bool:
+    """Whether instructions of sixteen rows are there."""
+    return True
 
 
 def quotient(x: int, y: int) -> int:

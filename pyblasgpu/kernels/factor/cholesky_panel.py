@@ -6,6 +6,7 @@ Four columns are done between two barriers. All threads factor the four-by-four 
 from __future__ import annotations
 
 from ...gpu.backend import cuda, device_function, in_order, ptx, unrolled
+from .cholesky_update_mma import trailing_update_mma
 from .inverse_root import inverse_root
 
 __all__ = ["GROUP", "conjugator", "panel_factor", "trailing_update"]
@@ -155,6 +156,8 @@ def trailing_update(config):
     product of the BLK columns before them with their conjugate transpose; lower triangle, a tile a thread.
     The rows below the triangle, if the Config has them, lose their product as well.
     """
+    if config.dtype_facts.real_size == 8:
+        return trailing_update_mma(config)
     facts, PARTS, LEAD, VEC = (
         config.dtype_facts,
         config.dtype_facts.reals_per_element,

@@ -67,8 +67,13 @@ class TriangleInShared:
 
     @property
     def lead(self) -> int:
-        """Elements from column to column: a vector more than a column, against bank conflicts."""
-        return self.ORDER + self.rows_below + self.vector
+        """Elements from column to column: some more than a column, against bank conflicts."""
+        return self.ORDER + self.rows_below + self.padding
+
+    @property
+    def padding(self) -> int:
+        """Elements between columns, whole vectors."""
+        return self.vector
 
     @property
     def shared_elements(self) -> int:

@@ -62,6 +62,11 @@ class PotrfLeaf(TriangleInShared):
         return replace(smaller, DIM=order) if order == self.BLK else smaller
 
     @property
+    def padding(self) -> int:
+        # fragments of float64 then meet all banks
+        return 2 * self.vector if self.dtype == "d" else self.vector
+
+    @property
     def shared_elements(self) -> int:
         """L, and the block of pivots."""
         return self.ORDER * self.lead + GROUP * GROUP

@@ -77,6 +77,11 @@ class PotrfPanel(TriangleInShared):
         return replace(self, ORDER=order, DIM=threads, BLK=min(self.BLK, order))
 
     @property
+    def padding(self) -> int:
+        # fragments of float64 then meet all banks
+        return 2 * self.vector if self.dtype == "d" else self.vector
+
+    @property
     def shared_elements(self) -> int:
         """L, the rows below it, and the block of pivots."""
         return self.ORDER * self.lead + GROUP * GROUP
@@ -176,9 +181,7 @@ def _build(config: PotrfPanel):
     ACC, SPAN, PIVOTS = GROUP * GROUP * PARTS, GROUP * PARTS, ORDER * LEAD * PARTS
 
     load, write = triangle_loader(config), triangle_writer(config, real_diagonal=True)
-    read_by_rows, read_by_columns = (
-        block_copier(config, ROWS, ORDER, 1, LEAD, by_rows, unrolls=False) for by_rows in (True, False)
-    )
+    read = block_copier(config, ROWS, ORDER, 1, LEAD, unrolls=False)
     write_by_rows, write_by_columns = (_rows_writer(config, by_rows) for by_rows in (True, False))
     load_row, conjugate = ptx.load_shared(PARTS, BLK, LEAD * PARTS), conjugator(config)
     factor, update = panel_factor(config), trailing_update(config)
@@ -205,10 +208,7 @@ def _build(config: PotrfPanel):
             return
 
         # (2) them and the triangle to shared memory, with ones on the diagonal beyond n
-        if abs(a_rs) <= abs(a_cs):
-            read_by_rows(below, mine, a_rs, a_cs, t, left, n, 0)
-        else:
-            read_by_columns(below, mine, a_rs, a_cs, t, left, n, 0)
+        read(below, mine, a_rs, a_cs, t, left, n, 0, 0)
         load(l, a, a_rs, a_cs, t, n, 0)
         if n <= t and t < ORDER:
             l[t * (LEAD + 1) * PARTS] = real(1)
