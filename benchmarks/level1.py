@@ -143,7 +143,7 @@ def rows(letters: str, sizes: tuple[int, ...]) -> Iterator[dict[str, Any]]:
             for name in MOVED:
                 ours_us, ours_host = microseconds(ours(name, data.results), sets, delay)
                 cublas_us, cublas_host = microseconds(theirs(name, data.results), sets, delay)
-                row = {
+                row: dict[str, Any] = {
                     "operation": name,
                     "dtype": letter,
                     "n": n,
@@ -188,12 +188,9 @@ def sources(letters: str, variants: bool) -> list[Any]:
     if not variants:
         found = ((f, f.fixed_config(letter)) for f, letter in product(families, letters))
         return [source for family, config in found for source in family.plain_sources(config)]
-    kernels = {"axpy": "axpy", "dot": "dot"}
-    return [
-        FIXED[config.STEM].source(config, kernels[name])
-        for letter in letters
-        for name, config in configs(letter)
-    ]
+    listed = (each for letter in letters for each in configs(letter))
+    kernels = dict.fromkeys(FIXED[config.STEM].source(config, name) for name, config in listed)
+    return list(kernels)
 
 
 def summary(results: list[dict[str, Any]]) -> Iterator[str]:
