@@ -187,7 +187,8 @@ class Problem:
 
     def cublas_out_of_place(self, library: Cublas, x: Arrays, out: Any) -> None:
         """Run a TRMM on cuBLAS, the result in other memory."""
-        library.trmm(self.case.alpha, x.a, x.out, *self._flags, out=out)
+        side, uplo, trans, diag = self._flags
+        library.trmm(self.case.alpha, x.a, x.out, side, uplo, trans, diag, out)
 
     def cublas(self, library: Cublas, x: Arrays) -> None:
         """Run it on cuBLAS, in place: a TRSM with one right-hand side by the TRSV that is made for it."""

@@ -196,7 +196,7 @@ def test_trmm_is_timed_beside_cublas_out_of_place(monkeypatch):
             return 1e-3
 
     class Library:
-        def trmm(self, alpha, a, b, *flags, out=None):
+        def trmm(self, alpha, a, b, side, uplo, trans, diag, out=None):
             calls.append((b, out))
 
     monkeypatch.setitem(sys.modules, "pyblasgpu.bench.timing", SimpleNamespace(Rotation=Rotation))
