@@ -195,3 +195,23 @@ def test_scipys_names():
     assert float(blas.ddot(x, x, n=2, offx=1, incx=2)) == 1 * 0 + 3 * 1
     with pytest.raises(NotImplementedError, match="dgbmv"):
         blas.dgbmv(3, 3, 1, 1, 1.0, cupy.ones((3, 3)), x)
+
+
+def test_tensors():
+    torch = pytest.importorskip("torch")
+    x, y = (torch.arange(6.0, dtype=torch.complex64, device="cuda") * (1 + 1j) + i for i in range(2))
+    for _ in range(3):  # the first call, and known ones
+        found = pyblasgpu.dot(x, y)
+        assert isinstance(found, torch.Tensor) and found.shape == () and found.is_cuda
+        assert found.item() == (x * y).sum().item()
+        assert pyblasgpu.dot(x.conj(), y).item() == torch.vdot(x, y).item()
+        assert pyblasgpu.dot(x, y.conj()).item() == torch.vdot(y, x).item()
+        assert pyblasgpu.iamax(x).item() == 5 and pyblasgpu.iamax(x).dtype == torch.int64
+        assert pyblasgpu.nrm2(x).dtype == torch.float32
+    expected = 2 * x.conj() + y
+    assert pyblasgpu.axpy(x.conj(), y, alpha=2, out=y) is y and torch.equal(y, expected)
+    before = x.clone()
+    assert pyblasgpu.swap(x, y)[0] is x and torch.equal(x, expected) and torch.equal(y, before)
+    assert blas.caxpy(x, y, n=3, incx=-1, offy=3) is y
+    assert torch.equal(y[3:], before[3:] + expected[:3].flip(0)) and torch.equal(y[:3], before[:3])
+    assert pyblasgpu.dot(torch.ones(3), torch.ones(3)).item() == 3
