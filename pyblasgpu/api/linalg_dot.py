@@ -97,7 +97,7 @@ def vdot(a: Array, b: Array, /) -> Array:
 
 
 def inner(a: Array, b: Array, /) -> Array:
-    """Sums over the last axes of two arrays, as `numpy.inner`.
+    """Product of two arrays summed over their last axes, as `numpy.inner`.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def outer(a: Array, b: Array, out: Array = None) -> Array:
 
 
 def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
-    """Sums over any axes of two arrays, as `numpy.tensordot`.
+    """Product of two arrays summed over any axes, as `numpy.tensordot`.
 
     Parameters
     ----------

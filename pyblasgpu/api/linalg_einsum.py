@@ -12,7 +12,7 @@ __all__ = ["einsum"]
 
 
 def einsum(subscripts: str, a: Array, b: Array, /, out: Array = None) -> Array:
-    """Einstein's summation of two arrays, as `numpy.einsum`.
+    """Product of two arrays summed by Einstein's convention, as `numpy.einsum`.
 
     Parameters
     ----------

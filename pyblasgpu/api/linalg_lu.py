@@ -42,17 +42,17 @@ def lu_factor(a: Array, overwrite_a: Flag = False, check_finite: Flag = None) ->
     piv : array of int32, shape (..., min(m, n))
         Row i was interchanged with row ``piv[i]``.
 
-    Warns
-    -----
-    scipy.linalg.LinAlgWarning
-        When a pivot is exactly zero.
-
     Raises
     ------
     ValueError
         When `a` is no matrix, or Inf or NaN was found.
     TypeError
         When the dtype is none that can be computed.
+
+    Warns
+    -----
+    scipy.linalg.LinAlgWarning
+        When a pivot is exactly zero.
 
     Notes
     -----
