@@ -163,6 +163,18 @@ def test_check_finite_is_asked_for(library):
         linalg.cholesky(library.array(np.full((4, 4), np.nan)), check_finite=True)
 
 
+@pytest.mark.parametrize("n", [60, 700])
+def test_residuals_of_solve(n):
+    """Within the documented bounds, of a matrix whose columns nearly depend on each other."""
+    rng = np.random.default_rng(n)
+    a = rng.standard_normal((n, n)) @ (10.0 ** -np.linspace(0, 5, n)[:, None] * rng.standard_normal((n, n)))
+    a, b = a.astype("f"), rng.standard_normal((n, 3)).astype("f")
+    x = cupy.asnumpy(linalg.solve(cupy.asarray(a), cupy.asarray(b))).astype("d")
+    p, lower, upper = (cupy.asnumpy(each).astype("d") for each in linalg.lu(cupy.asarray(a)))
+    bound = 3 * n * np.finfo("f").eps / 2 * (p @ abs(lower) @ abs(upper) @ abs(x))
+    assert (abs(a.astype("d") @ x - b) <= bound).all()
+
+
 @pytest.mark.parametrize("n", [300, 1100])
 def test_programs_of_scipys(n):
     a, b = definite((n, n), "d"), matrix((n, 4), "d")
