@@ -284,9 +284,9 @@ def _emit_kernel(
 def match_alignment(config: GemmConfig, a: Operand, b: Operand) -> GemmConfig:
     """`config` with loads of `a` and `b`, which lie as it has it, that suit their alignment.
 
-    One for packed operands stays as it is.
+    One with asynchronous copies stays as it is: its kernel takes either. So does one for packed operands.
     """
-    if config.packed:
+    if config.stages > 1 or config.packed:
         return config
     return config.for_alignment(
         a=_widest(a.T if config.trans_a else a, config.stages),
