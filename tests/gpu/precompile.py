@@ -54,8 +54,7 @@ def every_variant(letter: str, m: int, n: int, k: int) -> list[KernelSource]:
         source = family_of(stem).source
         for layout in FAMILIES[stem].layouts:
             tile = select(stem, DTYPES[letter], layout, (m, n, k), current()).config
-            either = {tile, tile.scalar_variant}
-            found += [source(config, conj=conj) for config, conj in product(either, conjs)]
+            found += [source(tile, conj=conj) for conj in conjs]
     return found
 
 

@@ -26,6 +26,7 @@ SHARED = (
     "common.tile_scheduler",
     "common.region",
     "gemm.config",
+    "gemm.load_stage",
     "gemm.mainloop",
     "gemm.persistent",
     "gemm.trmm_fused",

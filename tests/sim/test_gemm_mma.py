@@ -96,7 +96,7 @@ def test_small_tiles_of_the_quick_space(letter, layout):
     assert wanted <= {(tile.BLK_M, tile.BLK_N) for tile in tiles}
     for tile in tiles:
         check(tile, 16, 16, 16, batch=2, kernels=gemm_mma)
-        check(tile.scalar_variant, 15, 17, 19, beta=0.0, kernels=gemm_mma)
+        check(tile, 15, 17, 19, beta=0.0, kernels=gemm_mma)
 
 
 @pytest.mark.parametrize("warp", [(16, 8), (32, 16), (8, 16)])

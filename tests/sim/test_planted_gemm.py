@@ -38,9 +38,12 @@ DEFECTS = [
     ("gemm.mainloop", "and ldc % RUN == 0", "", simt(m=18, VEC_M=2, PAD_A=2)),
     ("gemm.simt", "(at < extent) & (kk < depth)", "(at < extent)", simt(**NOT_SHARED)),
     ("gemm.simt", "(at < extent) & (kk < depth)", "(kk < depth)", simt(trans_a=True, **NOT_SHARED)),
-    ("gemm.mainloop", "depth >= BLK_K:", "depth > 0:", simt(m=16, n=8)),
-    ("gemm.mainloop", "rows >= BLK_M and", "rows > 0 and", simt(trans_a=True, stages=2)),
+    ("gemm.load_stage", "depth >= BLK_K:", "depth > 0:", simt(m=16, n=8)),
+    ("gemm.load_stage", "rows >= BLK_M and", "rows > 0 and", simt(trans_a=True, stages=2)),
     ("gemm.mainloop", "(k + BLK_K - 1) // BLK_K", "k // BLK_K", simt()),
+    # operands that are not aligned for vectors
+    ("gemm.load_stage", "and lda % WIDTH_A == 0", "", simt(VEC_A=2, DIM_XA=8, DIM_YA=4, stages=2)),
+    ("gemm.load_stage", "and ldb % WIDTH_B == 0", "", simt(trans_b=True, n=17, BLK_N=16, VEC_B=2, DIM_XB=8, DIM_YB=4, stages=2)),
     # what must not be read
     ("gemm.mainloop", "(beta != real(0)) | (beta_i != real(0))", "True", simt(beta=0)),
     ("gemm.mainloop", "read(old, i * WIDTH, c", "read(old, 0, c", simt(BLK_M=32, BLK_N=32)),
@@ -75,7 +78,7 @@ DEFECTS = [
     ("gemm.simt", "(kk * count, 1)", "(kk, 1)", k_major_b()),
     ("gemm.mainloop", "batch * stride_c + col0", "batch * stride_a + col0", simt(m=16, k=4, batch=2)),
     ("gemm.mainloop", "begin_b(col0, int64(0), ldb)", "begin_b(row0, int64(0), ldb)", simt()),
-    ("gemm.mainloop", "BLK_M = BLK_N = BLK_K = 1", "BLK_M = BLK_N = BLK_K = 2", for_packed(m=33)),
+    ("gemm.load_stage", "BLK_M = BLK_N = BLK_K = 1", "BLK_M = BLK_N = BLK_K = 2", for_packed(m=33)),
     ("gemm.mainloop", "if reading < STAGES - 1 else 0", "if reading < STAGES else 0", simt(stages=2)),
     ("gemm.config", "return self.stages * self.stage", "return self.stage", simt(stages=3)),
     ("gemm.simt", "LEAD = stripe.lead * parts", "LEAD = stripe.blk * parts", simt(PAD_A=1, stages=2)),
