@@ -12,6 +12,7 @@ from ..database import FAMILIES, Document, tuned_at
 from ..dispatch import choose, tuned_files
 from ..errors import PyblasgpuError
 from ..gpu.device import Device
+from . import portfolio
 from .candidate_list import CandidateOptions
 from .clock_monitor import ClockMonitor
 from .results import winners
@@ -170,7 +171,8 @@ class Tuner:
     # ------------------------------------------------------------------------------------------ winners
 
     def _save(self, searches: list[SearchKey]) -> Document:
-        """Put the winners of these searches into the user's file, once each is right at odd extents too.
+        """Put the winners of these searches into the user's file, of few Configs (`portfolio`), once each is
+        right at odd extents too.
 
         Those of others that a run resumes with were put there by the run that made them.
         """
@@ -179,7 +181,8 @@ class Tuner:
                 each for each in self.log.records
                 if each.stem not in FAMILIES or (each.stem, each.dtype, each.layout) in searches
             ]  # fmt: skip
-            found = self.decided(winners(records, self.device.name))
+            few = portfolio.reduced(records, portfolio.chosen(records))
+            found = self.decided(winners(few, self.device.name))
             if self._verifier.all_right(found):
                 break
         if found:

@@ -18,8 +18,8 @@ from pyblasgpu.kernels.trsm.mma import TrsmMma
 from pyblasgpu.operands import SECTOR, Operand
 from pyblasgpu.routines import launch_list
 from pyblasgpu.routines.copies import copy
-from pyblasgpu.routines.gemm import alignments, emit_gemm, gemm
-from pyblasgpu.routines.launch_list import ALPHA, BETA, LaunchList
+from pyblasgpu.routines.gemm import alignments, gemm
+from pyblasgpu.routines.launch_list import LaunchList
 from pyblasgpu.routines.trsm import trsm
 from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES, Diag, Side, Uplo
@@ -315,25 +315,6 @@ def test_nothing_is_launched_for_nothing(kernels):
         a, b, c = (np.ones((batch, *shape)) for shape in ((m, k), (k, n), (m, n)))
         multiply(a, b, c, beta=2)
     assert not kernels.launches
-
-
-def test_columns_that_begin_within_sectors_have_another_kernel(kernels):
-    """Though loads are as wide for both: a matrix, and one that begins with its second row."""
-
-    def chosen(pointer):
-        launches = LaunchList(Z, 0)
-        a, b, c = (Operand(pointer, 438, 438, 1, 440, Z) for _ in range(3))
-        emit_gemm(
-            launches,
-            ALPHA,
-            launches.at_virtual_address(a, 0),
-            launches.at_virtual_address(b, 1),
-            BETA,
-            launches.at_virtual_address(c, 2),
-        )
-        return launches.entries[-1].source.config
-
-    assert chosen(1 << 20) != chosen((1 << 20) + Z.itemsize)
 
 
 def test_how_far_columns_are_aligned():
