@@ -26,7 +26,7 @@ __all__ = ["PANEL", "PANELS", "RECURSION", "emit", "emit_lower", "launch_list"]
 
 PANELS, RECURSION = "panels", "recursion"
 #: The algorithm of one matrix; a batch goes by the recursion.
-ALGORITHM = RECURSION
+ALGORITHM = PANELS
 #: Rows of the largest block that the recursion splits off.
 PANEL = 1 << 30
 

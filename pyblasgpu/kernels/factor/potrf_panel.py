@@ -17,11 +17,10 @@ from typing import ClassVar
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx
 from ...gpu.compile import KernelSource
-from ..common.coalesced_index import coalesced_index
 from ..common.triangle_panel import block_copier
 from .cholesky_panel import GROUP, conjugator, panel_factor, trailing_update
 from .leaf_config import TriangleInShared
-from .triangle_copy import triangle_loader, triangle_writer
+from .triangle_copy import rows_writer, triangle_loader, triangle_writer
 
 __all__ = ["STEM", "PotrfPanel", "plain_sources", "source"]
 
@@ -128,28 +127,6 @@ def plain_sources(config: PotrfPanel) -> Iterator[KernelSource]:
     return iter([source(config)])
 
 
-def _rows_writer(config: PotrfPanel, by_rows: bool):
-    """``write(a, shared, row_stride, col_stride, t, m, n)``: m rows of n columns from shared memory to A."""
-    facts, LEAD = config.dtype_facts, config.lead
-    PARTS, store = facts.reals_per_element, ptx.store_global
-    over = coalesced_index(config.ROWS, config.ORDER, config.threads, by_rows)
-    ROUNDS, place, has, following, at_first = over.count, over.place, over.has, over.following, over.first
-    int32, opaque = ptx.types.int32, ptx.opaque
-
-    @device_function
-    def write(a, shared, row_stride, col_stride, t, m, n):
-        at = at_first(t, row_stride, col_stride)
-        for k in range(opaque(int32(ROUNDS))):
-            i, j = place(t, k)
-            if has(t, k):
-                for part in range(PARTS):
-                    value = shared[(i + j * LEAD) * PARTS + part]
-                    store(a, at * PARTS + part, value, (i < m) & (j < n))
-            at = following(at, t, k, row_stride, col_stride)
-
-    return write
-
-
 def _flags(config: PotrfPanel):
     """``tell(flags, t)`` sets the flag of this block, ``wait(flags, t)`` waits for those of all others."""
     THREADS, int32 = config.threads, ptx.types.int32
@@ -181,8 +158,8 @@ def _build(config: PotrfPanel):
     ACC, SPAN, PIVOTS = GROUP * GROUP * PARTS, GROUP * PARTS, ORDER * LEAD * PARTS
 
     load, write = triangle_loader(config), triangle_writer(config, real_diagonal=True)
-    read = block_copier(config, ROWS, ORDER, 1, LEAD, unrolls=False)
-    write_by_rows, write_by_columns = (_rows_writer(config, by_rows) for by_rows in (True, False))
+    read = block_copier(config, ROWS, ORDER, 1, LEAD, unrolls=True)
+    write_rows = rows_writer(config)
     load_row, conjugate = ptx.load_shared(PARTS, BLK, LEAD * PARTS), conjugator(config)
     factor, update = panel_factor(config), trailing_update(config)
     tell, wait = _flags(config)
@@ -230,10 +207,7 @@ def _build(config: PotrfPanel):
             cuda.syncthreads()
 
         # (4) back to A; L by the last block, once all have read A11, and the first bad pivot
-        if abs(a_rs) <= abs(a_cs):
-            write_by_rows(mine, below, a_rs, a_cs, t, left, n)
-        else:
-            write_by_columns(mine, below, a_rs, a_cs, t, left, n)
+        write_rows(mine, below, a_rs, a_cs, t, left, n)
         if is_last:
             wait(flags, t)
             write(a, l, a_rs, a_cs, t, n, 0)
