@@ -1,0 +1,112 @@
+"""LU factors and solutions as launch lists, by kernels computed with NumPy: any size, batches, layouts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.linalg.lapack as scipys
+from fake_kernels import install, operand
+
+from pyblasgpu.gpu.device import known
+from pyblasgpu.kernels.factor.getrf_panel import GetrfPanel
+from pyblasgpu.routines import getrf, getrs, laswp
+from pyblasgpu.types import DTYPES, Trans
+
+
+@pytest.fixture
+def kernels(monkeypatch):
+    return install(monkeypatch)
+
+
+def random(letter, *shape) -> np.ndarray:
+    rng = np.random.default_rng(sum(shape))
+    a = rng.uniform(-1, 1, shape) + (1j * rng.uniform(-1, 1, shape) if letter in "cz" else 0)
+    return a.astype(DTYPES[letter].name)
+
+
+def run(routine, *arrays, **flags) -> None:
+    """A routine on arrays, integers in elements of the last one's dtype."""
+    dtype = next(x for x in DTYPES.values() if x.name == arrays[-1].dtype.name)
+    operands = [operand(array, dtype) for array in arrays]
+    launches = routine.launch_list(*operands, **flags)
+    launches.run([each.pointer for each in operands], 1.0, stream=0)
+
+
+def words(integers: np.ndarray) -> np.ndarray:
+    """The int32 in the first bytes of each element of a C-contiguous array."""
+    return integers.view(np.int32)[..., :: integers.itemsize // 4][..., 0]
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("m, n", [(64, 64), (65, 65), (300, 700), (1500, 200), (500, 500)])
+def test_factors(kernels, letter, m, n):
+    a = random(letter, m, n)
+    expected, pivots, _ = getattr(scipys, f"{letter}getrf")(a)
+    for order in "FC":
+        got, piv = np.array(a, order=order), np.empty((min(m, n), 1), a.dtype)
+        info = np.empty((1, 1), a.dtype)
+        run(getrf, piv, info, got)
+        if letter in "dz":
+            np.testing.assert_array_equal(words(piv), pivots)
+            np.testing.assert_allclose(got, expected, atol=1e-9)
+        assert words(info)[0] == 0
+
+
+def test_four_launches_a_panel(kernels):
+    """A panel, its interchanges, a triangle and a product; the first or last of them may be two."""
+    a, piv, info = np.asfortranarray(random("d", 1024, 1024)), np.empty((1024, 1)), np.empty((1, 1))
+    run(getrf, piv, info, a)
+    names = [name for name, _, _ in kernels.launches]
+    panels = names.count("getrf_panel")
+    assert panels == 32 and names.count("laswp") == panels
+    assert len(names) <= 5 * panels
+
+
+def test_a_batch_of_one_block_panels_is_one_list_of_launches(kernels):
+    """Else the matrices come one after the other."""
+    for rows, times in ((100, 1), (900, 3)):
+        kernels.launches.clear()
+        stack = random("d", 3, rows, 40)
+        expected = [scipys.dgetrf(a) for a in stack]
+        piv, info = np.empty((3, 40, 1)), np.empty((3, 1, 1))
+        run(getrf, piv, info, stack)
+        for got, got_piv, (lu, pivots, _) in zip(stack, words(piv), expected, strict=True):
+            np.testing.assert_allclose(got, lu, atol=1e-9)
+            np.testing.assert_array_equal(got_piv, pivots)
+        assert [name for name, _, _ in kernels.launches].count("getrf_panel") == 2 * times
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("trans", Trans)
+def test_solutions(kernels, letter, trans):
+    a, b = random(letter, 150, 150) + 4 * np.eye(150), random(letter, 150, 7)
+    lu, piv, _ = getattr(scipys, f"{letter}getrf")(a.astype(b.dtype))
+    integers = np.empty((150, 1), b.dtype)
+    integers.view(np.int32)[:, 0] = piv
+    x = np.asfortranarray(b)
+    run(getrs, integers, np.asfortranarray(lu), x, trans=trans)
+    op = {Trans.NO: a, Trans.TRANS: a.T, Trans.CONJ: a.conj().T}[trans]
+    np.testing.assert_allclose(op @ x, b, atol=2e-3 if letter in "sc" else 1e-10)
+
+
+def test_interchanges_there_and_back(kernels):
+    a, piv = random("d", 300, 20), np.random.default_rng(1).integers(0, 300, 100)
+    integers = np.empty((100, 1))
+    integers.view(np.int32)[:, 0] = piv
+    start, rows = a.copy(), np.arange(300)
+    for i, pivot in enumerate(piv):
+        rows[[i + 5, pivot]] = rows[[pivot, i + 5]]
+    # the stand-in takes pivots below their group alone
+    integers.view(np.int32)[:, 0] = np.maximum(piv, np.arange(100) + 5)
+    rows = np.arange(300)
+    for i, pivot in enumerate(integers.view(np.int32)[:, 0]):
+        rows[[i + 5, pivot]] = rows[[pivot, i + 5]]
+    run(laswp, integers, a, backwards=False, first=5)
+    np.testing.assert_array_equal(a, start[rows])
+    run(laswp, integers, a, backwards=True, first=5)
+    np.testing.assert_array_equal(a, start)
+
+
+def test_too_many_rows_are_refused():
+    with pytest.raises(NotImplementedError, match="10000000 rows"):
+        GetrfPanel("d", 384, 32).serving(10**7, known("h200"))
