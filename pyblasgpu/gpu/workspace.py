@@ -17,7 +17,7 @@ from .context import THREAD_STREAM, current_context
 
 __all__ = ["FLAGS", "MAX_KEPT_BYTES", "OwnedWorkspace", "Workspace", "free_lists", "give", "take"]
 
-FLAGS = 32 << 10  # bytes
+FLAGS = 128 << 10  # bytes
 MAX_KEPT_BYTES = 32 << 20  # bytes that a stream keeps, as cuBLAS does; with more to do the host has time
 STREAMS = 8  # that keep any, the first ones: what a stream keeps can only be given back on it
 

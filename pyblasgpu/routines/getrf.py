@@ -53,7 +53,7 @@ def emit(launches: LaunchList, piv: Operand, info: Operand, a: Operand) -> None:
     """Emit the whole call. Matrices of a batch whose panels take several blocks come one after the other."""
     device = current(launches.device)
     config = select(getrf_panel.STEM, launches.dtype, "", (a.rows, a.cols), device).config
-    config = config.serving(a.rows, device)
+    config = config.serving(a.rows, a.cols, device)
     if a.batch == 1 or config.grid(a.rows) == 1:
         _emit_all(launches, config, piv, info, a)
         return
@@ -106,17 +106,14 @@ def _emit_panel(
     """Emit the factors of a panel, and its interchanges in the columns beside it."""
     rows = a.rows - first
     panel, pivots = a.block(first, first, rows, cols), piv.block(first, 0, cols, 1)
-    blocks, parts = config.grid(rows), a.dtype.reals_per_element
-    with launches.temporary():
-        exchange = launches.scratch(2 * blocks * config.slot // parts, 1, 1)
-        candidates = laswp.moves_scratch(launches, 2 * blocks, 1)
+    blocks = config.grid(rows)
 
-        def integers(panel: Operand, _e, pivots: Operand, moves: Operand, _c, info: Operand, _f) -> tuple:
-            step, stride_piv = laswp.words(pivots)
-            strides = panel.row_stride, panel.col_stride, step, panel.batch_stride, stride_piv
-            return rows, cols, first, blocks, *strides, laswp.words(moves)[1], laswp.words(info)[1]
+    def integers(panel: Operand, pivots: Operand, moves: Operand, info: Operand, _: Operand) -> tuple:
+        step, stride_piv = laswp.words(pivots)
+        strides = panel.row_stride, panel.col_stride, step, panel.batch_stride, stride_piv
+        return rows, cols, first, blocks, *strides, laswp.words(moves)[1], laswp.words(info)[1]
 
-        operands = panel, exchange, pivots, moves, candidates, info, launches.flags()
-        launches.emit(getrf_panel.source(config), blocks, operands, integers, ())
+    operands = panel, pivots, moves, info, launches.flags()
+    launches.emit(getrf_panel.source(config), blocks, operands, integers, ())
     beside = a.block(first, 0, rows, a.cols)
     laswp.interchange(launches, moves, beside, config.COLS, cols, skip=(first, cols))

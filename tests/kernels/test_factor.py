@@ -18,7 +18,7 @@ pytestmark = chosen_kernels.NEEDS_COMPILER
 @pytest.mark.parametrize("letter", DTYPES)
 def test_panels_keep_rows_in_registers(letter, name):
     device, best = known(name), FIXED[getrf_panel.STEM].fixed_config(letter)
-    for config in {best.serving(rows, device) for rows in (64, 256, 4096)}:
+    for config in {best.serving(rows, rows, device) for rows in (8, 16, 32, 64, 256, 20000)}:
         report = compile_here(getrf_panel.source(config), device.cc).resources
         assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
         blocks = device.occupancy(config.threads, report.registers, config.shared_bytes) * device.sm_count
@@ -36,5 +36,15 @@ def test_rows_are_interchanged_in_registers(letter):
 def test_the_catalogue_has_the_panels_that_serve(letter):
     device, best = known("h200"), FIXED[getrf_panel.STEM].fixed_config(letter)
     listed = set(getrf_panel.plain_sources(best))
-    for rows in (1, 64, 65, 256, 257, 10**4):
-        assert getrf_panel.source(best.serving(rows, device)) in listed
+    for rows, cols in (
+        (1, 1),
+        (9, 9),
+        (32, 17),
+        (20, 50),
+        (33, 3),
+        (64, 64),
+        (65, 7),
+        (10**4, 5),
+        (50000, 9),
+    ):
+        assert getrf_panel.source(best.serving(rows, cols, device)) in listed

@@ -109,4 +109,4 @@ def test_interchanges_there_and_back(kernels):
 
 def test_too_many_rows_are_refused():
     with pytest.raises(NotImplementedError, match="10000000 rows"):
-        GetrfPanel("d", 384, 32).serving(10**7, known("h200"))
+        GetrfPanel("d", 256, 32).serving(10**7, 4, known("h200"))

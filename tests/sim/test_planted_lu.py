@@ -13,7 +13,7 @@ from .planting import assert_caught, parameters
 
 
 @one_each
-def panel(letter="d", m=75, n=7, seeds=2, **options) -> Check:
+def panel(letter="d", m=140, n=7, seeds=2, **options) -> Check:
     """A panel of several blocks, in some orders of them."""
 
     def run(module):
@@ -25,21 +25,21 @@ def panel(letter="d", m=75, n=7, seeds=2, **options) -> Check:
 
 
 def first_zero(module) -> None:
-    info, a = np.zeros(1, np.int32), np.zeros((40, 3))
+    info, a = np.zeros(1, np.int32), np.zeros((80, 3))
     a[:, 0] = 1
     test_getrf_panel.factor(a, first=8, info=info, kernels=module)
     assert info[0] == 10
 
 
 def stays(module) -> None:
-    info, a = np.array([5], np.int32), np.zeros((40, 3))
+    info, a = np.array([5], np.int32), np.zeros((80, 3))
     test_getrf_panel.factor(a, first=8, info=info, kernels=module)
     assert info[0] == 5
 
 
-def only_row_of_a_block(module, m=33, n=4) -> None:
+def only_row_of_a_block(module) -> None:
     """The only row of the last block is the first pivot; then it has no candidate."""
-    a = test_getrf_panel.random("d", m, n)
+    a = test_getrf_panel.random("d", 65, 4)
     a[-1, 0], a[:, 1] = 5, a[:, 1] / 100
     a[0, 1] = 1
     _, piv, _ = test_getrf_panel.lapack.dgetrf(a)
@@ -54,26 +54,12 @@ def real_numbers(module) -> None:
     np.testing.assert_allclose(a, lu, atol=1e-13)
 
 
-def ties(module) -> None:
-    for m in (30, 70):
-        a = np.ones((m, 3))
-        a[1::2, 1], a[::3, 2] = -1, -1
-        _, piv, _ = test_getrf_panel.lapack.dgetrf(a)
-        assert np.array_equal(test_getrf_panel.factor(a, kernels=module)[0], piv)
-
-
-def many_blocks(module) -> None:
-    """More than lanes of a warp, which see two candidates each: equal ones, and one of no row."""
-    assert test_getrf_panel.factor(np.ones((1030, 1)), kernels=module)[0][0] == 0
-    only_row_of_a_block(module, 1025, 2)
-
-
 def not_a_number(module) -> None:
     """A row of NaN first of all and in the second block is no pivot."""
-    a = test_getrf_panel.random("d", 40, 4)
-    a[[0, 35], 0] = np.nan
+    a = test_getrf_panel.random("d", 80, 4)
+    a[[0, 75], 0] = np.nan
     piv, _, _ = test_getrf_panel.factor(a, kernels=module)
-    assert piv[0] not in (0, 35)
+    assert piv[0] not in (0, 75)
 
 
 @one_each
@@ -95,13 +81,12 @@ PANEL, EXCHANGE, LASWP, MOVES = (
 #: module, text, what is planted in its place, the check that sees it
 DEFECTS = [
     (PANEL, "ok & (k < n)", "ok", ONE),
-    (PANEL, "k < COLS - j", "k < COLS - j - 1", panel(m=30, n=8)),
     (PANEL, "values[REALS + part] = values[part]", "pass", ONE),
     (PANEL, "if label == j:", "if False:", ONE),
-    (PANEL, "label, is_left = j, False", "label = j", ONE),
-    (PANEL, "label, is_left = j, False", "is_left = False", ONE),
-    (PANEL, "chosen[0] = size, pivot\n            elif t == 0 and pivot == NO_LABEL:\n                chosen[0] = pivot\n            cuda.syncthreads()",
-     "chosen[0] = size, pivot", ONE),
+    (PANEL, "label, is_left, done = j, False, j", "label, done = j, j", ONE),
+    (PANEL, "label, is_left, done = j, False, j", "is_left, done = False, j", ONE),
+    (PANEL, "label, is_left, done = j, False, j", "label, is_left = j, False", ONE),
+    (PANEL, "chosen[0] = pivot\n            wait()", "chosen[0] = pivot", ONE),
     (PANEL, "elif t == 0 and pivot == NO_LABEL:", "elif False:", Check("getrf_panel", only_row_of_a_block)),
     (PANEL, "int32(first + pivot)", "int32(pivot)", panel(first=3, info=np.zeros(1, np.int32))),
     (PANEL, "first + j + 1", "first + j", Check("getrf_panel", first_zero)),
@@ -110,22 +95,28 @@ DEFECTS = [
     (PANEL, "moves[label] = int32(row)", "pass", ONE),
     (PANEL, "moves[COLS + row] = label", "pass", ONE),
     (PANEL, "if pivot != real(0) or", "if", Check("getrf_panel", real_numbers)),
+    (PANEL, "left > COLS // 2", "left > COLS // 2 + 2", panel(m=30, n=8)),
+    (PANEL, "t - 1 if t > 0 else COLS - 1", "t", ONE),
+    (PANEL, "if t < count:", "if t <= count:", panel(m=30, n=4)),
+    (PANEL, "pivot_row, a_cs, t, n - j)", "pivot_row, a_cs, t, n)", panel(m=30, n=4)),
     (PANEL, "abs(values[0]) + abs(values[1])", "abs(values[0])", panel("z", 30)),
     (PANEL, "batch * stride_a * PARTS", "batch * PARTS", BATCH),
     (PANEL, "offset(piv, batch * stride_piv)", "piv", BATCH),
-    (PANEL, "clear(flags, blocks)", "pass", SEVERAL),
-    (EXCHANGE, "sizes[warp], labels[warp] = size, largest\n        cuda.syncthreads()",
+    (PANEL, "finish(flags, offset(chosen, 2), t, blocks)", "pass", SEVERAL),
+    (PANEL, "offset(chosen, 2)", "chosen", SEVERAL),
+    (EXCHANGE, "sizes[warp], labels[warp] = size, largest\n            cuda.syncthreads()",
      "sizes[warp], labels[warp] = size, largest", panel(m=60, rows=64)),
     (EXCHANGE, "| ((lane == 0) & (largest == NO_LABEL))", "", panel(m=30, rows=64)),
-    (EXCHANGE, "equal & (label < than_label)", "equal & (label > than_label)", Check("getrf_panel", many_blocks)),
-    (EXCHANGE, "(label != NO_LABEL) & (", "(", Check("getrf_panel", many_blocks)),
+    (EXCHANGE, "else:\n            sync_warp()", "else:\n            pass", ONE),
     (EXCHANGE, "step % 2 * blocks", "0", SEVERAL),
-    (EXCHANGE, "while sent <= step:", "while sent < step:", SEVERAL),
-    (EXCHANGE, "candidates[place] = chosen[0]\n        sync_warp()", "candidates[place] = chosen[0]", SEVERAL),
-    (EXCHANGE, "pivot, place\n        sync_warp()", "pivot, place", SEVERAL),
-    (EXCHANGE, "there[REALS] = size[0]", "pass", SEVERAL),
-    (EXCHANGE, "for other in range(blocks):", "for other in range(blocks - 1):", SEVERAL),
+    (EXCHANGE, "int32(step + 1)", "int32(1)", SEVERAL),
+    (EXCHANGE, "largest_label != NO_LABEL)\n        sync_warp()", "largest_label != NO_LABEL)", SEVERAL),
+    (EXCHANGE, "pivot, slot\n        sync_warp()", "pivot, slot", SEVERAL),
+    (EXCHANGE, "REALS + SIZE, size, tag", "REALS + SIZE, real(1), tag", SEVERAL),
+    (EXCHANGE, "-1 if label == NO_LABEL else label", "label % 1000", Check("getrf_panel", only_row_of_a_block)),
+    (EXCHANGE, "real_size // 2\n    int32, atomic_add", "real_size // 4\n    int32, atomic_add", SEVERAL),
     (EXCHANGE, "store_relaxed(flags, DONE, int32(0))", "pass", SEVERAL),
+    (EXCHANGE, "cuda.syncthreads()\n        if told[0]", "if told[0]", SEVERAL),
     (LASWP, "row < rows) & (col < cols), column(col, skip, skipped, a_cs)\n        known", "row < rows) & (col <= cols), column(col, skip, skipped, a_cs)\n        known", swaps()),
     (LASWP, "col + skipped if col >= skip else col", "col", swaps(skip=(3, 5))),
     (LASWP, "col >= skip", "col > skip", swaps(skip=(3, 5))),

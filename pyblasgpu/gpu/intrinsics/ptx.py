@@ -27,6 +27,7 @@ from .memory import (
     store_int64,
     store_shared,
 )
+from .messages import send_real, try_receive_real
 from .register_tile import axpy_column, eliminate_row, fill, rank1_update, shifted_update
 from .synchronization import (
     atomic_add,
@@ -74,6 +75,8 @@ __all__ = [
     "shifted_update",
     "has_wide_mma",
     "warp_mma",
+    "send_real",
+    "try_receive_real",
     "warp_first_max",
     "NO_LABEL",
     "fill",

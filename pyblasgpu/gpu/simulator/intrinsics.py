@@ -14,6 +14,7 @@ import numpy as np
 
 from .launch import Integer, cuda, launch
 from .memory import Pointer, SimulatorError, adopt, allocate, release, resolve, view
+from .messages import send_real, try_receive_real
 from .register_tile import axpy_column, eliminate_row, fill, rank1_update, shifted_update, warp_mma
 from .schedule import reseed
 from .synchronization import (
@@ -61,6 +62,8 @@ __all__ = [
     "shifted_update",
     "has_wide_mma",
     "warp_mma",
+    "send_real",
+    "try_receive_real",
     "warp_first_max",
     "NO_LABEL",
     "fill",

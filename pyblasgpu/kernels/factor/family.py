@@ -12,7 +12,7 @@ _TRTRI = {letter: {"ORDER": 32, "DIM": 32} for letter in "cz"}
 _LAUUM = {"z": {"ORDER": 32, "DIM": 64}}
 _COLS = {
     "s": {"COLS": 64},
-    "d": {"ROWS": 384, "COLS": 32},
+    "d": {"COLS": 32},
     "c": {"COLS": 32},
 }  # a row fills half of the registers
 

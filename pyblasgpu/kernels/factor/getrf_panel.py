@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING, ClassVar
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.compile import KernelSource
+from ...gpu.workspace import FLAGS
 from ...types import DTYPES, Dtype
 from ..common.substitution import divider
-from .pivot_exchange import MOST_BLOCKS, WARP, among_blocks, flag_clearer, in_block
+from .pivot_exchange import WARP, among_blocks, barrier, exchange_clearer, in_block, words_of_exchange
 
 if TYPE_CHECKING:
     from ...gpu.device import Device
@@ -32,9 +33,11 @@ if TYPE_CHECKING:
 __all__ = ["STEM", "GetrfPanel", "plain_sources", "source"]
 
 STEM = "getrf_panel"
-PARAMETERS = "pp wwwww iiii qqq qqqq".replace(" ", "")
+PARAMETERS = "p wwww iiii qqq qqqq".replace(" ", "")
 OTHER_REGISTERS = 64  # of a thread, beside those for its row
 SMALL = 64  # rows of a matrix that is a panel whole
+TINY = (8, 16)  # columns of one that a warp has
+ROWS, TALL = 256, 512  # of a block, and where there would be too many of them
 ROW_BYTES = 256  # of a row: half of a thread's registers
 VECTORS = 4  # the fewest columns, whole vectors of all dtypes
 
@@ -54,7 +57,7 @@ class GetrfPanel:
     """
 
     dtype: str
-    ROWS: int = 512
+    ROWS: int = ROWS
     COLS: int = 16
 
     STEM: ClassVar[str] = STEM
@@ -84,11 +87,6 @@ class GetrfPanel:
         return self.COLS * self.dtype_facts.reals_per_element
 
     @property
-    def slot(self) -> int:
-        """Reals of a candidate: its row, whole vectors, and its size."""
-        return self.row_reals + 16 // self.dtype_facts.real_size
-
-    @property
     def registers(self) -> int:
         """Estimated 32-bit registers of a thread."""
         return self.row_words + OTHER_REGISTERS
@@ -104,30 +102,37 @@ class GetrfPanel:
         """The same, labels of the warps' candidates, and what is chosen."""
         return self.shared_reals * self.dtype_facts.real_size + (WARP + 4) * 4
 
-    def serving(self, rows: int, device: Device) -> GetrfPanel:
-        """The Config for panels of so many rows: one block where that can be, no more than are resident.
+    def serving(self, rows: int, cols: int, device: Device) -> GetrfPanel:
+        """The Config for matrices of so many rows and columns: of all rows a block, a warp of a few; where
+        more blocks than are resident would be needed, larger ones of narrower panels.
 
         A row of a small matrix may have twice the registers. Before Hopper the compiler needs more of them.
         """
-        older = device.cc < (9, 0)
+        config = self
+        if rows <= WARP < self.ROWS:
+            widest = min(self.COLS, WARP)
+            return replace(self, ROWS=WARP, COLS=next(c for c in (*TINY, widest) if cols <= c or c == widest))
         if rows <= SMALL < self.ROWS:
+            older = device.cc < (9, 0)
             return replace(self, ROWS=SMALL, COLS=self.COLS if older else min(2 * self.COLS, SMALL))
-        config = replace(self, ROWS=min(self.ROWS, 256)) if older else self
-        if rows <= config.ROWS // 2 and config.ROWS > SMALL:
-            config = replace(config, ROWS=config.ROWS // 2)
-        while config.shared_bytes > device.shared_per_block:
-            config = replace(config, ROWS=config.ROWS // 2)
+        if config.grid(rows) > config.resident(device) and self.ROWS < TALL:
+            config = replace(self, ROWS=TALL, COLS=self.COLS // 2)
         if config.grid(rows) > config.resident(device):
             most = config.resident(device) * config.ROWS
             raise NotImplementedError(f"getrf: {rows} rows; on {device.name} at most {most} are factored")
         return config
 
     def resident(self, device: Device) -> int:
-        """Blocks that a device runs at the same time, whatever registers the compiler takes."""
+        """Blocks that a device runs at the same time, whatever registers the compiler takes, and that can
+        send one another what they find.
+        """
         registers = min(device.registers_per_block // self.threads // 8 * 8, device.max_registers_per_thread)
-        return min(
-            device.occupancy(self.threads, registers, self.shared_bytes) * device.sm_count, MOST_BLOCKS
+        blocks = device.occupancy(self.threads, registers, self.shared_bytes) * device.sm_count
+        most, each = (
+            FLAGS // 4 - words_of_exchange(self, 0),
+            words_of_exchange(self, 1) - words_of_exchange(self, 0),
         )
+        return min(blocks, most // each)
 
     @property
     def row_words(self) -> int:
@@ -149,8 +154,8 @@ def source(config: GetrfPanel) -> KernelSource:
     Returns
     -------
     KernelSource
-        Its parameters are pointers to A, to `slot` reals for each block twice, to pivots, to moves (see
-        `laswp`), to a word for each block twice, to info, to flags, which are 0 before and after; int32 rows
+        Its parameters are pointers to A, to pivots, to moves (see `laswp`), to info, to flags, which are 0
+        before and after; int32 rows
         and columns of A, the row of the whole matrix that is its first, blocks; int64 row and column stride
         of A (elements), words from pivot to pivot, batch strides of A (elements), of pivots, moves and info
         (words). Grid: x ``config.grid(rows)``, z the batch, which is 1 for several blocks.
@@ -170,16 +175,18 @@ def source(config: GetrfPanel) -> KernelSource:
 
 
 def plain_sources(config: GetrfPanel) -> Iterator[KernelSource]:
-    """The kernels of small panels, of those of a small block, and of all others."""
-    whole = replace(config, COLS=ROW_BYTES // config.dtype_facts.itemsize)
+    """The kernels of tiny and small matrices, of panels, and of those with many rows."""
+    whole = replace(config, ROWS=ROWS, COLS=ROW_BYTES // config.dtype_facts.itemsize)
+    widest = min(whole.COLS, WARP)
+    tiny = [replace(whole, ROWS=WARP, COLS=cols) for cols in {*(c for c in TINY if c < widest), widest}]
     small = replace(whole, ROWS=SMALL, COLS=min(2 * whole.COLS, SMALL))
-    return (source(each) for each in (small, replace(whole, ROWS=whole.ROWS // 2), whole))
+    tall = replace(whole, ROWS=TALL, COLS=whole.COLS // 2)
+    return (source(each) for each in (*tiny, small, whole, tall))
 
 
 def _row_mover(config: GetrfPanel):
     """``read(0, values, a, a_cs, n, ok)``: a row into registers, zeros beyond; ``put(pivot_row, values)``: a
-    candidate, its first element behind the others; ``keep(0, out, values, j, t)``: what is left of a row to
-    the results, from column `j` on; ``write(a, out, a_cs, n, t)``: all of it to A.
+    candidate, its first element behind the others; ``write(a, out, a_cs, n, t)``: `n` results of a row to A.
     """
     PARTS, ROWS, COLS = config.dtype_facts.reals_per_element, config.ROWS, config.COLS
     REALS, WIDTH = config.row_reals, 16 // config.dtype_facts.real_size
@@ -203,33 +210,45 @@ def _row_mover(config: GetrfPanel):
         put_vectors(0, pivot_row, values)
 
     @device_function
-    def keep_element(k, out, values, j, t):
-        if k < COLS - j:
-            for part in range(PARTS):
-                out[((j + k) * ROWS + t) * PARTS + part] = values[k * PARTS + part]
-
-    @device_function
     def write(a, out, a_cs, n, t):
         for k in range(n):
             for part in range(PARTS):
                 store(a, k * a_cs * PARTS + part, out[(k * ROWS + t) * PARTS + part], True)
 
-    return unrolled(COLS, read_element), put, unrolled(COLS, keep_element), write
+    return unrolled(COLS, read_element), put, write
+
+
+def _upper_writer(config: GetrfPanel):
+    """``write(a, pivot_row, a_cs, t, count)``: `count` elements of U, by as many threads.
+
+    The first one, which is the pivot, lies behind the others.
+    """
+    PARTS, COLS, store = config.dtype_facts.reals_per_element, config.COLS, ptx.store_global
+
+    @device_function
+    def write(a, pivot_row, a_cs, t, count):
+        if t < count:
+            place = t - 1 if t > 0 else COLS - 1
+            for part in range(PARTS):
+                store(a, t * a_cs * PARTS + part, pivot_row[place * PARTS + part], True)
+
+    return write
 
 
 def _eliminator(config: GetrfPanel):
-    """``eliminate(values, factor, pivot_row, out, at)``: a row's first element divided by the pivot, which is
-    `factor` and goes to the results; the others updated, each in the place of the one before it.
+    """``eliminate(values, factor, pivot_row, out, at, left)``: a row's first element divided by the pivot,
+    which is `factor` and goes to the results; the others, of which `left` matter, updated, each in the place
+    of the one before it.
 
     The pivot itself is the last element of its row in shared memory, so that vectors are aligned.
     """
     facts, COLS = config.dtype_facts, config.COLS
     PARTS, PIVOT = facts.reals_per_element, (COLS - 1) * facts.reals_per_element
     real, divide = ptx.REALS[facts.real], divider(facts)
-    update = ptx.eliminate_row(COLS, PARTS, 16 // facts.real_size)
+    update, update_half = (ptx.eliminate_row(n, PARTS, 16 // facts.real_size) for n in (COLS, COLS // 2))
 
     @device_function
-    def eliminate(values, factor, pivot_row, out, at):
+    def eliminate(values, factor, pivot_row, out, at, left):
         pivot, pivot_i = pivot_row[PIVOT], pivot_row[PIVOT + PARTS - 1]
         for part in range(PARTS):
             factor[part] = values[part]
@@ -237,7 +256,10 @@ def _eliminator(config: GetrfPanel):
             divide(factor, 0, pivot, pivot_i)
         for part in range(PARTS):
             out[at + part] = factor[part]
-        update(values, factor, pivot_row)
+        if left > COLS // 2:
+            update(values, factor, pivot_row)
+        else:
+            update_half(values, factor, pivot_row)
 
     return eliminate
 
@@ -272,18 +294,21 @@ def _build(config: GetrfPanel):
     PARTS, OUT = facts.reals_per_element, config.row_reals
     HELD, NO_LABEL = OUT + PARTS, ptx.NO_LABEL
     real, int32, int64 = ptx.REALS[facts.real], ptx.types.int32, ptx.types.int64
-    PIVOT = (COLS - 1) * PARTS
-    SIZES = OUT + COLS * ROWS * PARTS
+    PIVOT, SIZES = (COLS - 1) * PARTS, OUT + COLS * ROWS * PARTS
     LABELS = config.shared_reals * facts.real_size // 4
     CHOSEN = LABELS + WARP
     offset, shared_pointer, zero = ptx.offset, ptx.shared_pointer, ptx.fill(HELD)
-    grid_dependency_wait = ptx.grid_dependency_wait
-    (read, put, keep, write), eliminate, size_of = _row_mover(config), _eliminator(config), _sizer(config)
-    find_in_block, choose_among_blocks, clear = in_block(config), among_blocks(config), flag_clearer()
-    tell = _teller(config)
+    grid_dependency_wait, wait, tell = ptx.grid_dependency_wait, barrier(config), _teller(config)
+    (read, put, write), eliminate, size_of = _row_mover(config), _eliminator(config), _sizer(config)
+    find_in_block, choose_among_blocks, finish = (
+        in_block(config),
+        among_blocks(config),
+        exchange_clearer(config),
+    )
+    write_upper = _upper_writer(config)
 
     def getrf_panel(
-        a, exchange, piv, moves, candidates, info, flags,
+        a, piv, moves, info, flags,
         m, n, first, blocks, a_rs, a_cs, piv_step, stride_a, stride_piv, stride_moves, stride_info
     ):  # fmt: skip
         # (1) the row of this thread
@@ -293,13 +318,14 @@ def _build(config: GetrfPanel):
         out, sizes = offset(pivot_row, OUT), offset(pivot_row, SIZES)
         labels, chosen, largest = offset(words, LABELS), offset(words, CHOSEN), offset(sizes, WARP)
         values, factor = cuda.local.array(HELD, real), cuda.local.array(PARTS, real)
+        got = cuda.local.array(2, real)
         row = int64(block) * ROWS + t
         is_row = row < m
         grid_dependency_wait()
         a, piv = offset(a, batch * stride_a * PARTS), offset(piv, batch * stride_piv)
         zero(values, real(0))
         read(0, values, offset(a, row * a_rs * PARTS), a_cs, n, is_row)
-        label, is_left, failed, j = int32(row), is_row, int32(0), int32(0)
+        label, is_left, done, failed, j = int32(row), is_row, n, int32(0), int32(0)
 
         # (2) a column after the other: the pivot, and the row that it stands in
         while j < n:
@@ -310,37 +336,35 @@ def _build(config: GetrfPanel):
                 largest[0], chosen[0] = size, pivot
             elif t == 0 and pivot == NO_LABEL:
                 chosen[0] = pivot
-            cuda.syncthreads()
+            wait()
             if blocks > 1:
                 if t < WARP:
-                    choose_among_blocks(
-                        pivot_row, chosen, largest, exchange, candidates, flags, t, block, blocks, j
-                    )
-                cuda.syncthreads()
+                    choose_among_blocks(pivot_row, chosen, largest, got, flags, t, block, blocks, j)
+                wait()
             pivot = int32(chosen[0])
             if pivot_row[PIVOT] == real(0) and pivot_row[PIVOT + PARTS - 1] == real(0) and failed == 0:
                 failed = int32(first + j + 1)
-            if block == 0 and t == 0:
-                piv[j * piv_step] = int32(first + pivot)
 
             # (3) the row of the pivot is done, all others are eliminated
+            if is_left and label == pivot:
+                label, is_left, done = j, False, j
             if is_left:
-                if label == pivot:
-                    keep(0, out, values, j, t)
-                    label, is_left = j, False
-                else:
-                    if label == j:
-                        label = pivot
-                    eliminate(values, factor, pivot_row, out, (j * ROWS + t) * PARTS)
+                if label == j:
+                    label = pivot
+                eliminate(values, factor, pivot_row, out, (j * ROWS + t) * PARTS, n - j)
+            if block == 0:
+                write_upper(offset(a, j * (a_rs + a_cs) * PARTS), pivot_row, a_cs, t, n - j)
+                if t == 0:
+                    piv[j * piv_step] = int32(first + pivot)
             j = int32(j + 1)
 
         # (4) the results; which rows have moved; the first pivot that is zero
         if is_row:
-            write(offset(a, int64(label) * a_rs * PARTS), out, a_cs, n, t)
+            write(offset(a, int64(label) * a_rs * PARTS), out, a_cs, done, t)
             tell(offset(moves, batch * stride_moves), row, label, n)
         if row == 0 and (first == 0 or (failed > 0 and info[batch * stride_info] == 0)):
             info[batch * stride_info] = failed
-        if blocks > 1 and t == 0:
-            clear(flags, blocks)
+        if blocks > 1:
+            finish(flags, offset(chosen, 2), t, blocks)
 
     return getrf_panel

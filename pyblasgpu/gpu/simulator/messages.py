@@ -1,0 +1,39 @@
+"""The intrinsics of `messages` in Python.
+
+Who receives a number also knows to be over what the sender had read up to its last barrier, as with
+`store_relaxed`: a kernel may rely on it where what it sends depends on all that was read.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .memory import Pointer
+from .schedule import gives_way
+from .thread import current_thread
+
+__all__ = ["send_real", "try_receive_real"]
+
+
+def send_real(words: Pointer, i: int, value, tag: int) -> None:
+    """Send `value` to whoever receives number `i` of `words`."""
+    thread, halves = current_thread(), np.asarray(value).reshape(1).view(np.int32)
+    at = i * 2 * halves.size
+    place = words.array[words.span(at, 2 * halves.size, 2)]
+    place[::2], place[1::2] = halves, tag
+    thread.block.publish(words.offset(at), written=False)
+    if gives_way():
+        thread.stall()
+
+
+def try_receive_real(local: Pointer, k: int, words: Pointer, i: int, tag: int) -> bool:
+    """Whether number `i` of `words` has come with this tag; ``local[k]`` is it then, and else nothing."""
+    thread, count = current_thread(), local.array.itemsize // 4
+    at = i * 2 * count
+    place = words.array[words.span(at, 2 * count, 2)]
+    if (place[1::2] != tag).any():
+        thread.stall()
+        return False
+    thread.block.learn(words.offset(at), once=False)
+    local.write(k, place[::2].copy().view(local.dtype)[0])
+    return True
