@@ -300,9 +300,9 @@ class FakeKernel:
         assert grid[:2] == (config.grid(m), 1) and blocks == grid[0] and n <= min(m, config.COLS)
         assert blocks == 1 or batch == 1
         a = self._view(pointers[0], m, n, *steps, batch, a_step)
-        pivots = _words(pointers[2], n, step, batch, p_step)
-        moves = _words(pointers[3], 2 * config.COLS, 1, batch, m_step).reshape(batch, 2, config.COLS)
-        info = _words(pointers[5], 1, 1, batch, i_step)
+        pivots = _words(pointers[1], n, step, batch, p_step)
+        moves = _words(pointers[2], 2 * config.COLS, 1, batch, m_step).reshape(batch, 2, config.COLS)
+        info = _words(pointers[3], 1, 1, batch, i_step)
         for z in range(batch):
             a[z], piv, failed = _getrf(a[z])
             pivots[z, :n] = piv + first
