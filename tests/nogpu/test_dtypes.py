@@ -88,7 +88,7 @@ def test_explain(letter, spelling, monkeypatch):
         "launches_of",
         lambda routine, dtype, *rest: asked.append(dtype) or SimpleNamespace(choices=[]),
     )
-    assert pyblasgpu.explain("gemm", spelling, 8, 8) == []
+    assert pyblasgpu.explain("gemm", spelling, 8, 8, device="h200") == []
     assert asked == [DTYPES[letter]]
 
 

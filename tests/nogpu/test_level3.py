@@ -376,5 +376,5 @@ def test_trsm_undoes_trmm(letter, kinds, seed):
 def test_public_names():
     assert set(pyblasgpu.__all__) <= set(dir(pyblasgpu))
     assert all(getattr(pyblasgpu, name) is not None for name in pyblasgpu.__all__)
-    with pytest.raises(AttributeError, match="no attribute 'gemv'"):
-        pyblasgpu.gemv  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'gbmv'"):
+        pyblasgpu.gbmv  # noqa: B018
