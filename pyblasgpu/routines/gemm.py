@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from ..dispatch.choose import select
 from ..dispatch.operand_copies import ALIGNED
+from ..dispatch.raster import raster_of
 from ..dispatch.split_k import STREAM_K, tile_schedule_of
 from ..gpu.device import current
 from ..kernels.common.options import options_of
@@ -258,7 +259,8 @@ def _emit_kernel(
     alpha, a, b, beta, c, region, _ = product
     conj, conj_sums = relative_conjugation(a.conj, b.conj)
     kernel = FAMILIES[config.STEM].source(config, Form.of(region), conj)
-    options = options_of(region, conj_sums)
+    device = current(launches.device)
+    options = options_of(region, conj_sums, raster=raster_of(device))
 
     def integers(a: Operand, b: Operand, c: Operand, *_) -> tuple:
         tiles_of_blocks = schedule[1:] if schedule else ()
@@ -266,7 +268,7 @@ def _emit_kernel(
         return c.rows, c.cols, k, options, *tiles_of_blocks, *strides
 
     tiles = config.grid(c.rows, c.cols, region)
-    schedule = tile_schedule_of(config, tiles * c.batch, k, current(launches.device), stream_k)
+    schedule = tile_schedule_of(config, tiles * c.batch, k, device, stream_k)
     if schedule is None:
         launches.emit(kernel, tiles, (a, b, c), integers, (alpha, beta))
         return

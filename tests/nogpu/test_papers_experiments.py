@@ -14,7 +14,7 @@ from tuner_stage import Inline
 from pyblasgpu.gpu.compile import Resources
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning.worker_bench import Timing
-from tuning.papers import atlas, experiment, kblas, kurzak_timed, li, matsumoto, steinsland
+from tuning.papers import atlas, cache_edge, experiment, kblas, kurzak_timed, li, matsumoto, steinsland
 
 H100 = known("h100")
 
@@ -103,6 +103,7 @@ SCRIPTS = {
     "li": (li, "--orders 512,1024"),
     "atlas": (atlas, "--routine trsm --orders 256,512 --most 1"),
     "kblas": (kblas, "--orders 256,512"),
+    "cache_edge": (cache_edge, "--sizes 256,512 --rasters 4,8"),
 }
 
 

@@ -58,6 +58,7 @@ def check(
     kernels=gemm_simt,
     shared="",
     region=Region.ALL,
+    raster=0,
 ):
     """Run the kernel on integers between fences and compare with ``==``; `shared`: of one matrix a batch."""
     rng, dtype = np.random.default_rng(m + 10 * n + 100 * k), DTYPES[tile.dtype]
@@ -79,7 +80,7 @@ def check(
         kernels.source(tile, Form.of(region), conj),
         tile.grid(m, n, region),
         (a, b, c),
-        (m, n, k, options_of(region, conj_sums), *steps),
+        (m, n, k, options_of(region, conj_sums, raster=raster), *steps),
         (alpha, beta),
         batch,
     )
@@ -187,6 +188,11 @@ def test_small_tiles_of_the_quick_space(letter, layout):
     for number, tile in enumerate(tiles):
         check(tile, 16, 16, 16, batch=2, shared=("", "a", "b")[number % 3])
         check(tile, 15, 17, 19, beta=0.0)
+
+
+@pytest.mark.parametrize("raster", [1, 2, 3, 7, 100])
+def test_any_raster(raster):
+    check(config("s", stages=2), m=16 * 4 + 1, n=8 * 3 - 1, k=2, raster=raster)
 
 
 def test_more_rows_of_tiles_than_a_raster_column():

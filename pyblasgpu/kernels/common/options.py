@@ -12,6 +12,7 @@ __all__ = [
     "CONJUGATE",
     "HERMITIAN",
     "MIRRORED",
+    "RASTER_BIT",
     "STRICT",
     "TRIANGLE",
     "UNIT",
@@ -21,6 +22,8 @@ __all__ = [
 ]
 
 TRIANGLE, UPPER, HERMITIAN, STRICT, CONJUGATE, UNIT, ZERO, MIRRORED, BY_ROWS = (1 << bit for bit in range(9))
+#: From this bit on stand the rows of tiles of a column in which C is rasterized; 0: as many as usual.
+RASTER_BIT = 16
 
 
 def options_of(
@@ -30,6 +33,7 @@ def options_of(
     zero: bool = False,
     mirrored: bool = False,
     by_rows: bool = False,
+    raster: int = 0,
 ) -> int:
     """The bits for these options.
 
@@ -47,6 +51,8 @@ def options_of(
         The output is symmetric or Hermitian; one triangle is read.
     by_rows : bool
         Neighbouring rows (else columns) are neighbours in memory.
+    raster : int
+        Rows of tiles of a column in which C is rasterized; 0: as many as usual.
     """
     return (
         TRIANGLE * (region is not Region.ALL)
@@ -58,4 +64,5 @@ def options_of(
         | ZERO * zero
         | MIRRORED * mirrored
         | BY_ROWS * by_rows
+        | raster << RASTER_BIT
     )

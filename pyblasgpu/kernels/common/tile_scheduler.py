@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ...gpu.backend import cuda, device_function, ptx
 from ...types import Region
-from .options import UPPER
+from .options import RASTER_BIT, UPPER
 
 __all__ = [
     "MOST_STRIPES",
@@ -29,7 +29,9 @@ __all__ = [
     "tile_count",
 ]
 
-RASTER = 8  # tiles of C are ordered in columns of this many rows of tiles, so that a wave shares its A in L2
+#: Tiles of C are ordered in columns of this many rows of tiles, so that a wave shares its A in L2, where the
+#: options of a launch ask for no other number.
+RASTER = 8
 MOST_STRIPES = 2**31 - 1  # that are numbered
 
 
@@ -99,11 +101,12 @@ def tile_origins(BLK_M: int, BLK_N: int, triangular: bool = False):
     """
     if triangular:
         return _origins_in_triangle(BLK_M, BLK_N)
-    int32, where = ptx.types.int32, rasterize()
+    int32, where = ptx.types.int32, columns()
 
     @device_function
     def place(tile, tiles_m, tiles_n, options):
-        down, across = where(tile, tiles_m, tiles_n)
+        asked = int32(options >> RASTER_BIT)
+        down, across = where(tile, tiles_m, tiles_n, asked if asked > 0 else int32(RASTER))
         return int32(down * BLK_M), int32(across * BLK_N)
 
     return place
