@@ -46,6 +46,8 @@ SHARED = (
     "factor.leaf_config",
     "factor.inverse_root",
     "factor.triangle_copy",
+    "factor.cholesky_update_mma",
+    "factor.cholesky_panel",
     "level2.config",
     "level2.sums",
     "level2.gemv_config",

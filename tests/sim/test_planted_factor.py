@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from . import test_potrf_leaf, test_triangle_leaves
+from . import test_potrf_leaf, test_potrf_panel, test_triangle_leaves
 from .kernel_checks import Check, one_each
 from .planting import assert_caught, parameters
 
@@ -32,6 +32,13 @@ def zeros(**options) -> Check:
     return Check("zero_diagonal", lambda module: test_triangle_leaves.first_zero(kernels=module, **options))
 
 
+@one_each
+def panel(letter="d", test: Callable = test_potrf_panel.check, **options) -> Check:
+    """A factor and the rows below it, in some orders of the blocks."""
+    flags = {"letter": letter} if test is test_potrf_panel.check else {}
+    return Check("potrf_panel", lambda module: test(kernels=module, **flags, **options))
+
+
 BAD = potrf(test=test_potrf_leaf.bad_pivot)
 EARLIER = Check("potrf_leaf", lambda module: test_potrf_leaf.earlier_pivot(module))
 SINGULAR = trtri(test_triangle_leaves.singular)
@@ -43,8 +50,8 @@ DEFECTS = [
     # barriers
     ("factor.triangle_copy", "wait()\n        cuda.syncthreads()", "wait()", potrf()),
     ("factor.triangle_copy", "commit()\n        wait()", "commit()", potrf()),
-    ("factor.potrf_leaf", "pivots, i, bad, before)\n            cuda.syncthreads()\n            if i >= 0:\n                eliminate", "pivots, i, bad, before)\n            if i >= 0:\n                eliminate", potrf(**LARGE)),
-    ("factor.potrf_leaf", "eliminate(row, tile, other, panel, pivots, i, bad, before)\n            cuda.syncthreads()", "eliminate(row, tile, other, panel, pivots, i, bad, before)", potrf(**LARGE)),
+    ("factor.cholesky_panel", "pivots, i, bad, before)\n            cuda.syncthreads()\n            if i >= 0:\n                eliminate", "pivots, i, bad, before)\n            if i >= 0:\n                eliminate", potrf(**LARGE)),
+    ("factor.cholesky_panel", "eliminate(row, tile, other, panel, pivots, i, bad, before)\n            cuda.syncthreads()", "eliminate(row, tile, other, panel, pivots, i, bad, before)", potrf(**LARGE)),
     ("factor.potrf_leaf", "rows - first - BLK)\n            cuda.syncthreads()", "rows - first - BLK)", potrf(**LARGE)),
     ("factor.trtri_leaf", "safe, t)\n        cuda.syncthreads()", "safe, t)", trtri()),
     ("factor.lauum_leaf", "k * SPAN + lane)\n        cuda.syncthreads()", "k * SPAN + lane)", lauum()),
@@ -52,8 +59,8 @@ DEFECTS = [
     ("factor.potrf_leaf", "if n <= t and t < ORDER:", "if n < t and t < ORDER:", potrf()),
     ("factor.potrf_leaf", "(n + (BLK - 1)) // BLK * BLK", "n // BLK * BLK", potrf()),
     ("factor.potrf_leaf", "t - first if t < rows else -1", "t - first", potrf(n=5)),
-    ("factor.potrf_leaf", "tiles * (tiles + 1) // 2, THREADS", "tiles, THREADS", potrf()),
-    ("factor.triangle_copy", "(i < n) & (i - j >= first)", "(i <= n) & (i - j >= first)", potrf()),
+    ("factor.cholesky_panel", "triangle + tiles * TILES_BELOW, THREADS", "triangle - 1, THREADS", potrf("s")),
+    ("factor.triangle_copy", "(i < m) & (j < n) & (i - j >= first)", "(i <= m) & (i - j >= first)", potrf()),
     ("factor.lauum_leaf", "(n + (TILE - 1)) // TILE", "n // TILE", lauum()),
     ("factor.zero_diagonal", "range(t, n, THREADS)", "range(t, n - 1, THREADS)", zeros(zeros=(89,))),
     # what must not be read or written
@@ -62,10 +69,10 @@ DEFECTS = [
     ("factor.triangle_copy", "select(i == j, real(0), value)", "value", potrf("z")),
     ("factor.trtri_leaf", "a_rs, a_cs, t, n, unit)\n\n    return", "a_rs, a_cs, t, n, 0)\n\n    return", trtri(unit=True)),
     # info
-    ("factor.potrf_leaf", "(bad[0] == 0) & (not d > real(0))", "not d > real(0)", BAD),
-    ("factor.potrf_leaf", "(not d > real(0))", "(d <= real(0))", potrf(test=test_potrf_leaf.bad_pivot, value=float("nan"))),
-    ("factor.potrf_leaf", "before + (c + 1)", "before + c", BAD),
-    ("factor.potrf_leaf", "before + FIRST)", "before)", BAD),
+    ("factor.cholesky_panel", "(bad[0] == 0) & (not d > real(0))", "not d > real(0)", BAD),
+    ("factor.cholesky_panel", "(not d > real(0))", "(d <= real(0))", potrf(test=test_potrf_leaf.bad_pivot, value=float("nan"))),
+    ("factor.cholesky_panel", "before + (c + 1)", "before + c", BAD),
+    ("factor.cholesky_panel", "before + FIRST)", "before)", BAD),
     ("factor.potrf_leaf", "bad, before + first)", "bad, before)", potrf(test=test_potrf_leaf.bad_pivot, at=9)),
     ("factor.potrf_leaf", "before > 0 and load_acquire(info, 0) != 0", "before > 99", EARLIER),
     ("factor.potrf_leaf", "t == rows - 1", "t == 0", potrf(test=test_potrf_leaf.bad_pivot, at=9)),
@@ -77,22 +84,38 @@ DEFECTS = [
     ("factor.zero_diagonal", "min(first, found[other])", "first", zeros()),
     ("factor.zero_diagonal", "first + 1", "first", zeros()),
     ("factor.zero_diagonal", "zero & (value[PARTS - 1] == real(0))", "zero", zeros(letter="z")),
+    # rows below, and who waits for whom
+    ("factor.potrf_panel", "if not is_last:\n            tell(flags, t)", "if not is_last and t > 99:\n            tell(flags, t)", panel()),
+    ("factor.potrf_panel", "            wait(flags, t)\n", "", panel()),
+    ("factor.potrf_panel", "store_relaxed(flags, other, int32(0))", "pass", panel()),
+    ("factor.potrf_panel", "cuda.gridDim.x - 1, THREADS", "cuda.gridDim.x - 2, THREADS", panel()),
+    ("factor.potrf_panel", "(n + first_row) * a_rs", "first_row * a_rs", panel()),
+    ("factor.potrf_panel", "before + first)", "before)", panel(test=test_potrf_panel.bad_pivot)),
+    ("factor.potrf_panel", "t < rows or is_below", "t < rows", panel()),
+    ("factor.potrf_panel", "before > 0 and load_acquire(info, 0) != 0", "before > 99", panel(test=test_potrf_panel.earlier_pivot)),
+    ("factor.cholesky_panel", "ORDER + number % TILES_BELOW * GROUP", "number % TILES_BELOW * GROUP", panel("s")),
+    ("factor.cholesky_update_mma", "ORDER + number % TILES_BELOW * EDGE", "number % TILES_BELOW * EDGE", panel()),
+    ("factor.cholesky_update_mma", "(first - BLK + quarter) * LEAD + g", "(first - BLK) * LEAD + g", panel()),
+    ("factor.cholesky_update_mma", "(k + 4 * step) * LEAD", "k * LEAD", panel()),
+    ("factor.cholesky_update_mma", "column // 2 * 8 + column % 2", "column", potrf(test=test_potrf_leaf.wide_tiles)),
+    ("factor.cholesky_update_mma", "col + 2 * quarter", "col + quarter", panel()),
+    ("factor.cholesky_update_mma", "parts, False, True, DEPTH", "parts, False, False, DEPTH", panel("z")),
     # arithmetic
     ("factor.inverse_root", "fma(-(d * r), r, real(1))", "real(0)", potrf()),
     ("factor.inverse_root", "real(0.375)", "real(0.5)", potrf(test=test_potrf_leaf.accurate)),
     ("factor.inverse_root", "if d < real(LEAST):", "if d < real(0):", potrf(test=test_potrf_leaf.extreme)),
-    ("factor.potrf_leaf", "-tile[OWN + c * PARTS + 1]", "tile[OWN + c * PARTS + 1]", potrf("z")),
-    ("factor.potrf_leaf", "- tile[X + 1] * tile[Z + 1]", "+ tile[X + 1] * tile[Z + 1]", potrf("z")),
-    ("factor.potrf_leaf", "+ tile[X] * tile[Z + 1]", "- tile[X] * tile[Z + 1]", potrf("z")),
-    ("factor.potrf_leaf", "row[2 * k + 1] = -row[2 * k + 1]", "pass", potrf("z")),
-    ("factor.potrf_leaf", "GROUP, GROUP, PARTS, False, True)", "GROUP, GROUP, PARTS, False, False)", potrf("z")),
+    ("factor.cholesky_panel", "-tile[OWN + c * PARTS + 1]", "tile[OWN + c * PARTS + 1]", potrf("z")),
+    ("factor.cholesky_panel", "- tile[X + 1] * tile[Z + 1]", "+ tile[X + 1] * tile[Z + 1]", potrf("z")),
+    ("factor.cholesky_panel", "+ tile[X] * tile[Z + 1]", "- tile[X] * tile[Z + 1]", potrf("z")),
+    ("factor.cholesky_panel", "row[2 * k + 1] = -row[2 * k + 1]", "pass", potrf("z")),
+    ("factor.cholesky_panel", "GROUP, GROUP, PARTS, False, True)", "GROUP, GROUP, PARTS, False, False)", potrf("c")),
     ("factor.lauum_leaf", "TILE, TILE, PARTS, True, False)", "TILE, TILE, PARTS, False, False)", lauum(letter="z")),
     ("factor.trtri_leaf", "(i == t) & (part == 0)", "i == t", trtri(letter="z")),
     ("factor.trtri_leaf", "        if safe:", "        if True:", trtri(test_triangle_leaves.unsafe_diagonal)),
     # indices
-    ("factor.potrf_leaf", "(i - FIRST) * SPAN + x]", "x]", potrf()),
-    ("factor.potrf_leaf", "(k + FIRST * LEAD) * PARTS)", "(FIRST * LEAD) * PARTS)", potrf()),
-    ("factor.potrf_leaf", "(first - BLK) * LEAD", "first * LEAD", potrf()),
+    ("factor.cholesky_panel", "(i - FIRST) * SPAN + x]", "x]", potrf()),
+    ("factor.cholesky_panel", "(k + FIRST * LEAD) * PARTS)", "(FIRST * LEAD) * PARTS)", potrf()),
+    ("factor.cholesky_panel", "(first - BLK) * LEAD", "first * LEAD", potrf("s")),
     ("factor.potrf_leaf", "batch * stride_a * PARTS", "0", potrf(batch=2)),
     ("factor.potrf_leaf", "batch * stride_info * PARTS", "0", potrf(batch=2)),
     ("factor.lauum_leaf", "row * (LEAD + 1) * PARTS)", "row * LEAD * PARTS)", lauum()),

@@ -198,14 +198,17 @@ def test_devices_with_little_shared_memory():
     assert (smaller.ORDER, smaller.DIM) == (64, 128) and smaller.shared_bytes <= 101376
 
 
-@pytest.mark.parametrize("letter", "dz")
-def test_wide_tiles(letter):
+def wide_tiles(letter="d", kernels=potrf_leaf) -> None:
     """Panels of sixteen columns, and tiles of sixteen rows on the tensor cores."""
-    config = PotrfLeaf(letter, 48, 64, 16)
     dtype = DTYPES[letter]
     lower = factors(np.random.default_rng(6), 1, 45, dtype)
     lower[:, np.tri(45, k=-9, dtype=bool)] /= 4
     a, info = hermitian(lower), unknown(1, dtype)
-    factor(a, info, config)
+    factor(a, info, kernels.PotrfLeaf(letter, 48, 64, 16), kernels=kernels)
     assert numbers(info) == [0]
     np.testing.assert_allclose(np.tril(a[0]), lower[0], rtol=0, atol=1000 * dtype.unit_roundoff)
+
+
+@pytest.mark.parametrize("letter", "dz")
+def test_wide_tiles(letter):
+    wide_tiles(letter)
