@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..arguments import Array, Flag, Number, enabled, number
+from ..frontend.call_cache import replay
 from ..frontend.vectors import Vector
 from ..types import DTYPES, Dtype
 from . import blas_level1_docs as docs
@@ -74,16 +75,27 @@ _REAL = {"s": "s", "d": "d", "c": "s", "z": "d"}
 
 
 def _or_scipys(function: Callable[..., Any], written: str, factor: str = "") -> Callable[..., Any]:
-    """`function`, but SciPy's for NumPy arrays that it can take as they are; see `by_scipy`."""
-    names = tuple(inspect.signature(function).parameters)
+    """`function`, but SciPy's for NumPy arrays that it can take as they are; see `by_scipy`.
+
+    A known call on device arrays, which wrote all of a vector in place, is repeated.
+    """
+    parameters = inspect.signature(function).parameters
+    names, arrays = tuple(parameters), tuple(name for name in "xy" if name in parameters)
+    needed = {name for name in names if parameters[name].default is inspect.Parameter.empty}
 
     @wraps(function)
     def either(*arguments: Any, **options: Any) -> Any:
         given = dict(zip(names, arguments, strict=False)) | options
-        if type(given.get("x")) is np.ndarray and len(given) == len(arguments) + len(options):
+        if len(given) < len(arguments) + len(options) or not given.keys() >= needed:
+            return function(*arguments, **options)  # which raises
+        if type(given["x"]) is np.ndarray:
             result = by_scipy(either, given, written, factor)
             if result is not NOT_SCIPYS:
                 return result
+        elif len(written) == 1 and given.keys() <= needed | {factor}:
+            vectors = tuple(given[name] for name in arrays)
+            if replay((function.__name__,), vectors, given.get(factor, 1), 0, None, None):
+                return vectors[-1]
         return function(*arguments, **options)
 
     return either
@@ -137,9 +149,16 @@ def _write(
     arrays = {"x": clear_of(name, source, target.vector, dtype)}
     if which == "axpy":
         arrays["y"] = target.vector
-    parts = {**parts, "out": parts["y"]}
-    map_vectors(which, arrays, a, target.vector, None, None, None, name, dtype, parts)
+    places, key = ({}, (name,)) if _are_whole(parts, {"x": source, "y": flat}) else (parts, None)
+    if places:
+        places = {**places, "out": places["y"]}
+    map_vectors(which, arrays, a, target.vector, None, None, key, name, dtype, places)
     return target.array
+
+
+def _are_whole(parts: dict[str, Vector], arrays: dict[str, Array]) -> bool:
+    """Whether the vectors are all of the arrays, so that the call may be a known one."""
+    return all(part == Vector(arrays[argument].shape[0]) for argument, part in parts.items())
 
 
 def _make_scal(dtype: Dtype) -> Callable[..., Any]:
@@ -170,8 +189,9 @@ def _scale(
     part = parts_of(name, {"x": Given(flat, offx, incx)}, n)["x"]
     target = target_of(name, x, flat, dtype, overwrite)
     if part.increment > 0:  # else the BLAS does nothing
-        parts = {"x": part, "out": part}
-        map_vectors("scal", {"x": target.vector}, a, target.vector, None, None, None, name, dtype, parts)
+        whole = _are_whole({"x": part}, {"x": flat})
+        parts, key = ({}, (name,)) if whole else ({"x": part, "out": part}, None)
+        map_vectors("scal", {"x": target.vector}, a, target.vector, None, None, key, name, dtype, parts)
     return target.array
 
 
@@ -286,8 +306,8 @@ def _reduce(name: str, which: str, dtype: Dtype, given: dict[str, Given], n: Any
             raise ValueError(f"{name}: incx={parts['x'].increment} is negative")
         parts["x"] = parts["x"]._replace(n=0, increment=1)  # as the BLAS has it
     arrays = {argument: each.array for argument, each in given.items()}
-    if all(part == Vector(arrays[argument].shape[0]) for argument, part in parts.items()):
-        parts = {}  # all of the arrays, so that the call may be a known one
+    if _are_whole(parts, arrays):
+        parts = {}
     result = reduce_vectors(which, arrays, conj, None, None, None, name, dtype, parts)
     return result.item() if isinstance(result, np.generic) else result
 

@@ -160,3 +160,26 @@ def test_known_pairs_are_not_checked_again(monkeypatch):
         pyblasgpu.rot(x, y, 1j, 0, out=(x, y))
     with pytest.raises(OverlapError, match="swap: x shares memory with y"):
         pyblasgpu.swap(x, x)
+
+
+def test_known_calls_by_scipys_names(monkeypatch):
+    """Those that wrote all of a vector in place; others are looked at."""
+    x, y = fake_device.Array(X.copy()), fake_device.Array(Y.copy())
+    blas.daxpy(x, y, a=3)
+    blas.dcopy(x, y)
+    blas.dscal(2, y)
+    with monkeypatch.context() as patch:
+        patch.setattr(vector_calls, "Call", None)
+        y.host[...] = Y
+        assert blas.daxpy(x, y) is y and (y.host == X + Y).all()
+        assert blas.dscal(-1, y) is y and (y.host == -X - Y).all()
+        assert blas.dcopy(x, y) is y and (y.host == X).all()
+    strided = fake_device.Array(Y.repeat(2)[::2])
+    found = blas.daxpy(x, strided)
+    assert found is not strided and (found.host == X + Y).all() and (strided.host == Y).all()
+    assert blas.daxpy(x, y, n=2) is y and (y.host == [2, 4, 3, 4, 5, 6]).all()
+    with pytest.raises(TypeError, match="daxpy: a"):
+        blas.daxpy(x, y, a=1j)
+    with pytest.raises(TypeError, match="missing"):
+        blas.dscal(x=y)
+    assert (blas.daxpy(x, x).host == 2 * X).all()
