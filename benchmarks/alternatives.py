@@ -18,7 +18,7 @@ from pyblasgpu.testing.problems import Problem
 from pyblasgpu.tuning.compile_pool import judge
 from pyblasgpu.tuning.prune import best_few, candidates
 
-from .kernels import as_it_runs, choice_of, compiled
+from .kernels import choice_of, compiled
 
 EFFORT = "normal"
 SPACE = "space"  # the origin of what no file has
@@ -33,10 +33,6 @@ class Case(NamedTuple):
     problem: Problem
     chosen: KernelChoice
     alternatives: tuple[KernelChoice, ...]
-
-    def kernel(self, config: Any) -> Any:
-        """The Config as it runs here."""
-        return as_it_runs(config, layout_of(self.problem), extents_of(self.problem))
 
 
 def layout_of(problem: Problem) -> str:
@@ -109,15 +105,13 @@ def compile_kernels(cases: Sequence[Case], device: Device) -> list[Case]:
 
     Returns the cases without those alternatives from the space that the compiler's report speaks against.
     """
-    wanted = dict.fromkeys(
-        case.kernel(run.config) for case in cases for run in (case.chosen, *case.alternatives)
-    )
+    wanted = dict.fromkeys(run.config for case in cases for run in (case.chosen, *case.alternatives))
     print(f"{len(wanted)} kernels, {len(cases)} products, {_count(cases)} alternatives", file=sys.stderr)
     reports = compiled(wanted, device, "compiling")
     dropped = {config for config, report in reports.items() if judge(config, report, device).outcome != "ok"}
 
     def stays(case: Case, run: KernelChoice) -> bool:
-        kernel = case.kernel(run.config)
+        kernel = run.config
         if run.origin != SPACE and isinstance(reports[kernel], str):
             raise PyblasgpuError(f"{kernel} does not compile: {reports[kernel]}")
         return run.origin != SPACE or kernel not in dropped

@@ -16,7 +16,6 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from statistics import geometric_mean
 from typing import Any, NamedTuple
@@ -39,7 +38,7 @@ from pyblasgpu.tuning.measure import Timer, Workload, flops
 from pyblasgpu.tuning.worker_bench import STREAM, vendor
 from pyblasgpu.types import DTYPES, Dtype
 
-from .kernels import as_it_runs, choice_of, compiled, described
+from .kernels import choice_of, compiled, described
 
 SCHEMA = 1
 WIDTH = 140  # columns of a table that goes into a file or a pipe
@@ -86,10 +85,8 @@ def cases(number: int, n: int) -> Iterator[Case]:
 
 
 def choice(case: Case, dtype: Dtype, device: Device) -> KernelChoice:
-    """What a call would run; its Config as the operands' alignment leaves it."""
-    shape = case.layout, (case.n,) * 3
-    chosen = choice_of(dtype, *shape, device, case.pad, case.shift)
-    return replace(chosen, config=as_it_runs(chosen.config, *shape, case.pad, case.shift))
+    """What a call would run."""
+    return choice_of(dtype, case.layout, (case.n,) * 3, device, case.pad, case.shift)
 
 
 def compile_kernels(dtype: Dtype, device: Device, every: int) -> None:

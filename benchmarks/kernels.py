@@ -11,7 +11,7 @@ from pyblasgpu.dispatch.decisions import KernelChoice
 from pyblasgpu.gpu.compile import Resources
 from pyblasgpu.gpu.device import Device
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines.gemm import alignments, match_alignment
+from pyblasgpu.routines.gemm import alignments
 from pyblasgpu.tuning.compile_pool import compile_all
 from pyblasgpu.types import Dtype
 
@@ -36,11 +36,6 @@ def choice_of(
     """
     aligned = alignments(layout, *_operands(dtype, layout, extents, pad, shift))
     return select("gemm", dtype, layout, (*extents, 1), device, aligned=aligned)
-
-
-def as_it_runs(config: Any, layout: str, extents: tuple[int, int, int], pad: int = 0, shift: int = 0) -> Any:
-    """The Config of a product as the alignment of its operands leaves it, which lie as for `choice_of`."""
-    return match_alignment(config, *_operands(config.dtype_facts, layout, extents, pad, shift))
 
 
 def _operands(

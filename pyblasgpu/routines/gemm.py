@@ -31,7 +31,6 @@ from .launch_list import ALPHA, BETA, LaunchList, cached_launch_list
 __all__ = [
     "alignments",
     "contiguous",
-    "match_alignment",
     "gemm",
     "emit",
     "emit_beta",
@@ -241,7 +240,6 @@ def _emit_product(
 ) -> None:
     """The product with A and B that lie as `config` has it; `stream_k`: tiles may be split."""
     a, b = product.a, product.b
-    config = match_alignment(config, a, b)
     lead_a = a.row_stride if config.trans_a else a.col_stride
     lead_b = b.row_stride if config.trans_b else b.col_stride
     _emit_kernel(launches, config, product, (lead_a, lead_b), a.cols, stream_k)
@@ -283,20 +281,6 @@ def _emit_kernel(
     )
 
 
-def match_alignment(config: GemmConfig, a: Operand, b: Operand) -> GemmConfig:
-    """`config` with loads of `a` and `b`, which lie as it has it, that suit their alignment.
-
-    One with asynchronous copies stays as it is: its kernel takes either. So does one for packed operands.
-    """
-    if config.stages > 1 or config.packed:
-        return config
-    return config.for_alignment(
-        a=_widest(a.T if config.trans_a else a, config.stages),
-        b=_widest(b.T if config.trans_b else b, config.stages),
-        sector_misaligned=min(alignments(config.layout, a, b)) < ALIGNED,
-    )
-
-
 def alignments(layout: str, a: Operand, b: Operand) -> tuple[int, int]:
     """Bytes, up to `ALIGNED`, at multiples of which all columns of A, B begin (rows, if transposed).
 
@@ -310,12 +294,3 @@ def _alignment(operand: Operand) -> int:
         return ALIGNED
     size = operand.dtype.itemsize
     return gcd(ALIGNED, operand.pointer, operand.col_stride * size, operand.batch_stride * size)
-
-
-def _widest(operand: Operand, stages: int) -> int:
-    """By how many elements at a time a column-major `operand` can be read.
-
-    Asynchronous copies stop short at the end of a column; loads into registers cannot.
-    """
-    width = max(_alignment(operand) // operand.dtype.itemsize, 1)
-    return width if stages > 1 else gcd(width, operand.rows)

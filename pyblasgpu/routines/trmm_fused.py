@@ -6,7 +6,6 @@ levels, which are no chain, go through a copy of B. Here nothing is copied but t
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from ..dispatch.choose import select
@@ -19,7 +18,7 @@ from ..kernels.registry import FAMILIES
 from ..kernels.trmm import diagonal_blocks
 from ..operands import Operand
 from ..types import Diag, Region, Side, Uplo
-from .gemm import contiguous, match_alignment
+from .gemm import contiguous
 from .launch_list import ALPHA, LaunchList
 from .triangular import FusedOperands, fused_operands
 from .trmm_by_levels import most_workspace
@@ -73,8 +72,7 @@ def plan(launches: LaunchList, t: Operand, b: Operand, side: Side, uplo: Uplo) -
 def _choose(launches: LaunchList, operands: FusedOperands) -> KernelChoice:
     device, triangle, aligned = current(launches.device), operands.triangle, operands.aligned
     problem = "gemm", launches.dtype, operands.layout, operands.extents, device
-    found = select(*problem, region=triangle, aligned=aligned, conjs=(operands.t.conj, False))
-    return replace(found, config=match_alignment(found.config, *operands.factors))
+    return select(*problem, region=triangle, aligned=aligned, conjs=(operands.t.conj, False))
 
 
 def emit(launches: LaunchList, fused: FusedTrmm, diag: Diag) -> None:

@@ -8,8 +8,6 @@ then it ends early, in triangles of which each is one launch.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ..database import max_fused_order
 from ..dispatch import trsm_fused as dispatch_trsm_fused
 from ..dispatch.decisions import Algorithm, KernelChoice
@@ -18,7 +16,6 @@ from ..gpu.device import current
 from ..kernels.registry import FAMILIES
 from ..kernels.trsv import kernel as trsv
 from ..types import Diag, Side
-from .gemm import match_alignment
 from .launch_list import LaunchList
 from .triangular import FusedOperands, Leaf, TriangularSystem, fused_operands, schedule
 
@@ -64,8 +61,8 @@ def emit(
     assert operands is not None  # a block lies as the whole does
     t, c, triangle = operands
     choice = choices[block.b.rows]
-    config, lead = match_alignment(choice.config, *operands.factors), operands.lead
-    launches.choices.append(replace(choice, config=config))
+    config, lead = choice.config, operands.lead
+    launches.choices.append(choice)
     kernel = FAMILIES[config.STEM].source(config, conj=t.conj, triangle=triangle, solved=diag)
     arguments, grid = (t._replace(conj=False), c, launches.flags()), config.grid(c.rows, c.cols)
     launches.emit(kernel, grid, arguments, lambda *_: (c.rows, c.cols, lead, c.col_stride), (alpha,))

@@ -82,7 +82,7 @@ class WinnerVerifier:
         for config, key in self._unverified(winners):
             if config in self._compiling or (config, key) in self._ready:
                 continue
-            kernel = key[0], _scalar(config)
+            kernel = key[0], config
             if kernel in compiled:
                 self._ready.append((config, key))
             else:
@@ -102,7 +102,7 @@ class WinnerVerifier:
         """Whether all winners are right; the first that is not is out, and others may win."""
         unverified = self._unverified(winners)
         for config, (stem, *_) in unverified:
-            self._compilers.submit(stem, _scalar(config))
+            self._compilers.submit(stem, config)
         wait(self._compilers, self._runner.interrupts)
         return all(self.verify(*each) for each in unverified)
 
@@ -135,8 +135,3 @@ class WinnerVerifier:
         """Forget what is compiled or ready."""
         self._compiling.clear()
         self._ready.clear()
-
-
-def _scalar(config: Any) -> Any:
-    """The Config that runs where operands are unaligned: with asynchronous copies a product's own."""
-    return config if getattr(config, "stages", 1) > 1 else getattr(config, "scalar_variant", config)

@@ -136,14 +136,6 @@ def test_a_winner_that_does_not_compile_is_named(monkeypatch, case):
         alternatives.compile_kernels([case], H200)
 
 
-def test_kernels_are_compiled_as_they_will_run(space, home):
-    """Scalar loads of A where its columns are of odd length."""
-    wide = next(c for c in space if c.VEC_A > 1 and c.VEC_B == 1 and c.stages == 1)
-    for shape, vec in (((4096, 64, 64), wide.VEC_A), ((4095, 64, 64), 1)):
-        kernel = alternatives.Case(product(shape), KernelChoice(wide, "", 1), ()).kernel(wide)
-        assert vec == kernel.VEC_A
-
-
 # --------------------------------------------------------------------------------------------- measurement
 
 

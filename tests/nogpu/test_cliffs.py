@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
-from math import gcd
 from types import SimpleNamespace
 
 import fake_device
@@ -39,19 +38,6 @@ def test_all_layouts_and_one_of_them_awkward():
         assert (odd.n + odd.pad) % 2 == 1 and odd.pad > 0 and odd.shift == 0
         assert (misaligned.n + misaligned.pad) % 4 == 0 and misaligned.shift == 1
     assert {each[4].layout for each in found} == {each[5].layout for each in found} == set(cliffs.LAYOUTS)
-
-
-@pytest.mark.parametrize("dtype", "sd")
-def test_the_kernels_that_are_compiled_are_those_of_a_call(dtype):
-    """Loads as wide as columns are aligned, scalar ones where a stride or an address is odd."""
-    size = DTYPES[dtype].itemsize
-    for n in (512, 510, 509, 301):
-        plain, odd, misaligned = (
-            cliffs.choice(cliffs.Case(n, "nn", storage), DTYPES[dtype], known("h200")).config
-            for storage in cliffs.STORAGES
-        )
-        assert (odd.VEC_A, odd.VEC_B) == (misaligned.VEC_A, misaligned.VEC_B) == (1, 1)
-        assert plain.VEC_A * size == gcd(16, n * size)
 
 
 def test_a_sweep_within_its_budget_and_what_is_reported_of_it(monkeypatch, capsys):

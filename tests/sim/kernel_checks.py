@@ -58,7 +58,8 @@ def one_each(make: Callable[..., Check]) -> Callable[..., Check]:
 @one_each
 def simt(letter="s", trans_a=False, trans_b=False, m=17, n=9, k=11, alpha=2, beta=-1, **changes) -> Check:
     """A product by the `gemm_simt` of this Config."""
-    flags = {name: changes.pop(name) for name in ("conj_a", "conj_b", "batch", "region") if name in changes}
+    names = "conj_a", "conj_b", "batch", "region", "gap", "margin"
+    flags = {name: changes.pop(name) for name in names if name in changes}
     small = config(letter, trans_a, trans_b, **changes)
 
     def run(module):
@@ -342,6 +343,9 @@ TRIANGLE = copy_test(
 )
 MIRROR = copy_test(test_copy_scaled.test_a_triangle_is_mirrored, "c", Region.HERMITIAN_LOWER, True, False)
 STRICT = copy_test(test_copy_scaled.test_triangles_are_copied_alone, "d", Region.STRICT_LOWER, True, False)
+#: Vectors of A, whose columns begin within them: every other one, or all.
+WIDE = {"stages": 2, "VEC_A": 2, "DIM_XA": 8, "DIM_YA": 4}
+ODD_LEAD, ODD_START = {**WIDE, "gap": 4}, {**WIDE, "gap": 3, "margin": 17}
 VECTORS_OF_A = simt(trans_a=True, k=12, VEC_A=2, DIM_XA=4, DIM_YA=8, BLK_K=8)
 T_BY_ROWS = leaf("trmm", t_by_rows=False)
 WIDE_SMALL = TrsmSmall("d", BLK_N=64)  # threads whose elements of the diagonal others bring

@@ -59,6 +59,8 @@ def check(
     shared="",
     region=Region.ALL,
     raster=0,
+    gap=4,
+    margin=16,
 ):
     """Run the kernel on integers between fences and compare with ``==``; `shared`: of one matrix a batch."""
     rng, dtype = np.random.default_rng(m + 10 * n + 100 * k), DTYPES[tile.dtype]
@@ -70,8 +72,8 @@ def check(
     if not beta:
         c[...] = np.nan
     expected, c = in_region(region, expected, c)
-    a, _ = fenced(a, "C" if tile.trans_a else "F", gap=4)
-    b, _ = fenced(b, "C" if tile.trans_b else "F", gap=4)
+    a, _ = fenced(a, "C" if tile.trans_a else "F", gap, margin)
+    b, _ = fenced(b, "C" if tile.trans_b else "F", gap, margin)
     c, unharmed = fenced(c, "F")
     lead_a, lead_b = strides(a)[1 if tile.trans_a else 2], strides(b)[1 if tile.trans_b else 2]
     steps = (lead_a, lead_b, strides(c)[2], *(strides(x)[0] * (len(x) == batch) for x in (a, b, c)))
@@ -177,6 +179,18 @@ def smallest(stem: str, letter: str, layout: str) -> list:
     """Tiles of the quick space that are for batches of small products, and for few rows or columns."""
     left = [tile for tile in candidates(stem, letter, layout, known("h200")).left if not tile.persistent]
     return [tile for tile in left if min(tile.BLK_M, tile.BLK_N) <= 16 or tile.threads == 32]
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("staging", ["registers", "ring-2", "prefetch-3"])
+@pytest.mark.parametrize("gap, margin", [(4, 16), (5, 16), (4, 17)])
+def test_vectors_serve_operands_of_any_alignment(letter, staging, gap, margin):
+    """Columns that begin with vectors, and such that do not; tiles that are whole, and such that are not."""
+    wide = 1 if letter == "z" else 2
+    shape = {"DIM_XA": 8, "DIM_YA": 4, "DIM_XB": 4, "DIM_YB": 8, "BLK_K": 8}
+    tile = config(letter, trans_b=True, VEC_A=wide, VEC_B=wide, **shape, **STAGINGS[staging])
+    check(tile, 32, 16, 16, gap=gap, margin=margin)
+    check(tile, 19, 11, 21, gap=gap, margin=margin, beta=0.0)
 
 
 @pytest.mark.parametrize("letter", DTYPES)

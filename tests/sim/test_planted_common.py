@@ -8,6 +8,8 @@ from pyblasgpu.types import Region
 
 from .kernel_checks import (
     COPIES,
+    ODD_LEAD,
+    ODD_START,
     STRICT,
     T_BY_ROWS,
     TRIANGLE,
@@ -27,8 +29,11 @@ DEFECTS = [
     # barriers and waits
     ("common.triangle_panel", "= acc[x]\n            cuda.syncthreads()", "= acc[x]", leaf("trmm", slices=2)),
     # edges
-    ("common.smem_tile", "(along < majors) & (across < minors)", "(along < majors)", simt()),
-    ("common.smem_tile", "(along < majors) & (across < minors)", "(along <= majors) & (across < minors)", simt()),
+    ("common.smem_tile", "(first < majors) & (across < minors)", "(first < majors)", simt()),
+    ("common.smem_tile", "(first < majors) & (across < minors)", "(first <= majors) & (across < minors)", simt()),
+    ("common.smem_tile", "is_aligned(source) and ", "", simt(**ODD_START)),
+    ("common.smem_tile", "and lead & (ELEMENTS - 1) == 0", "", simt(**ODD_LEAD)),
+    ("common.smem_tile", "vec=1, through_l1", "vec=stripe.vec, through_l1", simt(**ODD_LEAD)),
     ("common.smem_tile", "if across < minors else 0", "if across <= minors else 0", simt(stages=2)),
     ("common.smem_tile", "max(majors - along, 0)", "max(majors - along + 1, 0)", simt(stages=2)),
     ("common.triangle_panel", "(i < rows_left) & (j < cols_left)", "(i <= rows_left) & (j < cols_left)", T_BY_ROWS),

@@ -10,7 +10,7 @@ with its padding and zeros where the matrix has ended: it is copied as one run, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 from ...errors import require
@@ -20,6 +20,7 @@ from ...types import Dtype
 __all__ = ["RUN", "SmemTile", "l2_prefetcher", "loaders", "tile_iterator"]
 
 RUN = 16  # bytes of one copy of a packed stripe
+SECTOR = 32  # bytes of memory that are brought at least
 LINE = 128  # bytes of memory that L2 is asked for at once
 
 
@@ -225,17 +226,41 @@ def loaders(stripe: SmemTile, stages: int, shared: bool) -> SimpleNamespace:
         return SimpleNamespace(start=_packed_copier(stripe), start_edge=skip_start, finish=skip_finish)
     if not shared:
         return SimpleNamespace(start=skip_start, start_edge=skip_start, finish=skip_finish)
-    if stages > 1:
-        return SimpleNamespace(
-            start=_cp_async_copier(stripe, masked=False),
-            start_edge=_cp_async_copier(stripe, masked=True),
-            finish=skip_finish,
-        )
+    asynchronous = stages > 1
     return SimpleNamespace(
-        start=_register_loader(stripe, masked=False),
-        start_edge=_register_loader(stripe, masked=True),
-        finish=_shared_storer(stripe),
+        start=_by_alignment(stripe, asynchronous, masked=False),
+        start_edge=_by_alignment(stripe, asynchronous, masked=True),
+        finish=skip_finish if asynchronous else _shared_storer(stripe),
     )
+
+
+def _by_alignment(stripe: SmemTile, asynchronous: bool, masked: bool):
+    """``start(...)`` by vectors where the source is aligned for them, else by single elements.
+
+    Asynchronous copies of doubles whose lines do not begin with sectors of memory are faster through the L1
+    cache, which those of single elements pass. The masks of loads into registers are those of elements.
+    """
+    size = stripe.dtype.itemsize
+    single = replace(stripe, vec=1, through_l1=stripe.through_l1 or (asynchronous and size == RUN))
+    if asynchronous:
+        vectors, elements = (_cp_async_copier(each, masked) for each in (stripe, single))
+    else:
+        vectors, elements = (_register_loader(stripe, width, masked) for width in (stripe.vec, 1))
+        if masked:
+            return elements
+    if single == stripe:
+        return vectors
+    aligned_bytes = SECTOR if asynchronous and stripe.dtype.real_size == 8 else stripe.load_bytes
+    ELEMENTS, is_aligned = aligned_bytes // size, ptx.is_aligned(aligned_bytes // stripe.dtype.real_size)
+
+    @device_function
+    def start(shared, staged, source, lead, t, extent, depth):
+        if is_aligned(source) and lead & (ELEMENTS - 1) == 0:
+            vectors(shared, staged, source, lead, t, extent, depth)
+        else:
+            elements(shared, staged, source, lead, t, extent, depth)
+
+    return start
 
 
 def _skip_start(shared, staged, source, lead, t, extent, depth):
@@ -295,11 +320,11 @@ def _cp_async_copier(stripe: SmemTile, masked: bool):
     return start
 
 
-def _register_loader(stripe: SmemTile, masked: bool):
-    """Loads into registers; a vector is inside or outside as a whole (the dispatcher sees to it)."""
+def _register_loader(stripe: SmemTile, width: int, masked: bool):
+    """Loads of `width` elements into registers, which are inside or outside as a whole."""
     int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
-    read = ptx.load_global(stripe.vec * stripe.dtype.reals_per_element, stripe.read_only)
     PARTS = stripe.dtype.reals_per_element
+    read = ptx.load_global(width * PARTS, stripe.read_only)
     DIM_X, DIM_Y, VEC, K_MAJOR = stripe.dim_x, stripe.dim_y, stripe.vec, stripe.k_major
     STEPS_X, STEPS_Y = stripe.major // (DIM_X * VEC), stripe.minor // DIM_Y
 
@@ -312,8 +337,9 @@ def _register_loader(stripe: SmemTile, masked: bool):
         for y in range(STEPS_Y):
             for x in range(STEPS_X):
                 along, across = x * DIM_X * VEC, y * DIM_Y
-                ok = (along < majors) & (across < minors) if masked else True
-                read(staged, (y * STEPS_X + x) * VEC * PARTS, line, along * PARTS, ok)
+                for first in range(along, along + VEC, width):
+                    ok = (first < majors) & (across < minors) if masked else True
+                    read(staged, ((y * STEPS_X + x) * VEC + first - along) * PARTS, line, first * PARTS, ok)
             line = offset(line, DIM_Y * lead * PARTS)
 
     return start

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from ...errors import require
-from ...operands import SECTOR
 from ...types import DTYPES, Dtype, Region
 from ..common.smem_tile import RUN, SmemTile
 from ..common.tile_scheduler import tile_count
@@ -219,21 +218,6 @@ class GemmConfig:
             return 0
         share_a, share_b = self.shares
         return (self.BLK_M * share_a + self.BLK_N * share_b) * self.BLK_K // self.threads
-
-    @property
-    def serves_any_alignment(self) -> bool:
-        """Whether its kernels choose between vectors and elements as operands are aligned."""
-        return self.stages > 1 and not self.packed and self.scalar_variant != self
-
-    @property
-    def alignment(self) -> tuple[int, int]:
-        """Elements of A and B at multiples of which columns (rows, if transposed) begin that come by vectors.
-
-        Copies of doubles that straddle sectors had better pass through the L1 cache, as those of the scalar
-        variant do.
-        """
-        sector = SECTOR // self.dtype_facts.itemsize if self.dtype_facts.real_size == 8 else 1
-        return max(self.VEC_A, sector), max(self.VEC_B, sector)
 
     def for_alignment(self, a: int, b: int, sector_misaligned: bool = False) -> Self:
         """This Config where A, B can be loaded by vectors of so many elements, else its `scalar_variant`.
