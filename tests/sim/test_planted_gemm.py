@@ -41,7 +41,6 @@ DEFECTS = [
     ("gemm.load_stage", "depth >= BLK_K:", "depth > 0:", simt(m=16, n=8)),
     ("gemm.load_stage", "rows >= BLK_M and", "rows > 0 and", simt(trans_a=True, stages=2)),
     ("gemm.mainloop", "(k + BLK_K - 1) // BLK_K", "k // BLK_K", simt()),
-    # operands that are not aligned for vectors
     # what must not be read
     ("gemm.mainloop", "(beta != real(0)) | (beta_i != real(0))", "True", simt(beta=0)),
     ("gemm.mainloop", "read(old, i * WIDTH, c", "read(old, 0, c", simt(BLK_M=32, BLK_N=32)),
