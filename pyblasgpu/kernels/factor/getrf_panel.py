@@ -103,8 +103,8 @@ class GetrfPanel:
         return self.shared_reals * self.dtype_facts.real_size + (WARP + 4) * 4
 
     def serving(self, rows: int, cols: int, device: Device) -> GetrfPanel:
-        """The Config for matrices of so many rows and columns: of all rows a block, a warp of a few; where
-        more blocks than are resident would be needed, larger ones of narrower panels.
+        """The Config for matrices of so many rows and columns: one block where that can be, of few rows a
+        warp; where there would be more blocks than are resident, larger ones of narrower panels.
 
         A row of a small matrix may have twice the registers. Before Hopper the compiler needs more of them.
         """
@@ -115,6 +115,8 @@ class GetrfPanel:
         if rows <= SMALL < self.ROWS:
             older = device.cc < (9, 0)
             return replace(self, ROWS=SMALL, COLS=self.COLS if older else min(2 * self.COLS, SMALL))
+        if SMALL < rows <= self.ROWS // 2:
+            config = replace(self, ROWS=self.ROWS // 2)
         if config.grid(rows) > config.resident(device) and self.ROWS < TALL:
             config = replace(self, ROWS=TALL, COLS=self.COLS // 2)
         if config.grid(rows) > config.resident(device):
@@ -175,13 +177,13 @@ def source(config: GetrfPanel) -> KernelSource:
 
 
 def plain_sources(config: GetrfPanel) -> Iterator[KernelSource]:
-    """The kernels of tiny and small matrices, of panels, and of those with many rows."""
+    """The kernels of tiny and small matrices, of panels of a small block, of others, and of many rows."""
     whole = replace(config, ROWS=ROWS, COLS=ROW_BYTES // config.dtype_facts.itemsize)
     widest = min(whole.COLS, WARP)
     tiny = [replace(whole, ROWS=WARP, COLS=cols) for cols in {*(c for c in TINY if c < widest), widest}]
     small = replace(whole, ROWS=SMALL, COLS=min(2 * whole.COLS, SMALL))
     tall = replace(whole, ROWS=TALL, COLS=whole.COLS // 2)
-    return (source(each) for each in (*tiny, small, whole, tall))
+    return (source(each) for each in (*tiny, small, replace(whole, ROWS=ROWS // 2), whole, tall))
 
 
 def _row_mover(config: GetrfPanel):
