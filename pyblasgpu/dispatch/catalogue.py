@@ -1,81 +1,116 @@
-"""The kernels that calls on a device need, listed ahead."""
+"""The kernels that calls on a device need, listed ahead: what the choice can name, and nothing else.
+
+Of products the Configs of each dtype and layout and the kinds that they serve (`serving`), of fused TRSMs
+those of `trsm_fused`, of leaves and of families that need no tuning all kernels of their Configs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from contextlib import suppress
 from itertools import product
 from typing import Any
 
-from ..database import FAMILIES, FIXED, Document, sizes_of
+from ..database import FAMILIES, FIXED, T_LAYOUTS, families_of, sizes_of
 from ..errors import BackendUnavailable, ConfigError
 from ..gpu.compile import KernelSource
 from ..gpu.device import Device, known, names
+from ..kernels.gemm.form import Form
 from ..kernels.registry import family_of
-from ..model.occupancy import check_device
+from ..kernels.trsv.config import MOST_COLS
+from ..types import DTYPES, Diag, Triangle
 from . import leaf
-from .tuned_files import documents
+from .serving import PACKED, PACKED_3M, TRMM_LEFT, TRMM_RIGHT, Kind, kinds, serving, variant_of
+from .trsm_fused import serving_trsm
 
-__all__ = ["chosen", "kernels", "source_of"]
+__all__ = ["kernels", "source_of"]
 
 
 def kernels(device: Device) -> Iterator[KernelSource]:
-    """Each kernel once: those of the tuned values for the device and for others of its architecture; where
-    there are none, of the computed Configs; and those of families that need no tuning.
-    """
-    yield from _plain_sources(_configs(device))
-
-
-def chosen(document: Document, device: Device) -> Iterator[KernelSource]:
-    """The kernels of a document's Configs, each once."""
-    yield from _plain_sources((key[0], config) for key, config in _of_document(document, device))
+    """Each kernel once, of the device and of others of its architecture, of which it may be one."""
+    cards = [device, *(card for card in map(known, names()) if card.cc == device.cc)]
+    yield from dict.fromkeys(source for card in cards for source in _of_device(card))
 
 
 def source_of(stem: str, config: Any, flags: tuple[tuple[str, Any], ...]) -> KernelSource:
     """The kernel that `flags` specialise, those of a `KernelSource`."""
-    return family_of(stem).source(config, **dict(flags))
+    source: KernelSource = family_of(stem).module.source(config, **dict(flags))
+    return source
 
 
-def _plain_sources(configs: Iterable[tuple[str, Any]]) -> Iterable[KernelSource]:
-    """Those of all families and Configs, each once."""
-    return dict.fromkeys(
-        source for stem, config in configs for source in family_of(stem).plain_sources(config)
-    )
-
-
-def _configs(device: Device) -> Iterator[tuple[str, Any]]:
-    for stem in FAMILIES:
-        configs = list(_tuned(stem, device)) or list(_computed(stem, device))
-        yield from ((stem, config) for config in configs)
+def _of_device(device: Device) -> Iterator[KernelSource]:
+    for dtype in DTYPES:
+        for layout in FAMILIES["gemm_simt"].layouts:
+            yield from _products(dtype, layout, device)
+        for layout in T_LAYOUTS:
+            yield from _fused_trsms(dtype, layout, device)
+        for routine in ("trsm", "trmm"):
+            yield from _leaves(routine, dtype, device)
     for stem, family in FIXED.items():
-        if device.cc >= family.needs:
-            yield from ((stem, family.fixed_config(dtype)) for dtype in family.dtypes)
+        if device.cc >= family.needs and stem != "pack":  # which goes by what is packed
+            for dtype in family.dtypes:
+                yield from _fixed(stem, family.fixed_config(dtype), device)
 
 
-def _tuned(stem: str, device: Device) -> Iterator[Any]:
-    cards = [device, *(card for card in map(known, names()) if card.cc == device.cc)]
-    for card in cards:
-        for _, document in documents(card):
-            yield from (config for key, config in _of_document(document, device) if key[0] == stem)
+# --------------------------------------------------------------------------------------------- products
 
 
-def _of_document(document: Document, device: Device) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """The Configs of its entries, with their keys, that the device can run."""
-    for key, entry in document.entries.items():
-        stem, dtype, layout, _ = key
-        if stem not in FAMILIES:
-            continue  # a fused TRSM
-        try:
-            config = FAMILIES[stem].config(dtype, layout, entry.parameters)
-            check_device(config, device)
-        except ConfigError:
-            continue
-        yield key, config
+def _products(dtype: str, layout: str, device: Device) -> Iterator[KernelSource]:
+    """Of all kinds; with what packs their operands."""
+    stems = families_of("gemm", dtype)
+    for kind in kinds(dtype, layout):
+        for config in serving(kind, stems, dtype, layout, device):
+            variant = variant_of(kind, config, device)
+            yield from _of_kind(kind, variant)
+            if kind.use in (PACKED, PACKED_3M):
+                yield from _packing(variant)
 
 
-def _computed(stem: str, device: Device) -> Iterator[Any]:
-    family = FAMILIES[stem]
-    for dtype, layout, size in product(family.dtypes, family.layouts, sizes_of(stem)):
-        try:
-            yield leaf.computed(stem, dtype, layout, size, device)
-        except (BackendUnavailable, ConfigError):
-            continue
+def _of_kind(kind: Kind, config: Any) -> Iterator[KernelSource]:
+    """The kernels that the kind may need of a Config."""
+    source = family_of(config.STEM).source
+    if kind.use in (TRMM_LEFT, TRMM_RIGHT):
+        for triangle in Triangle:
+            if triangle.on_left == (kind.use == TRMM_LEFT):
+                yield source(config, conj=kind.conj, triangle=triangle)
+    else:
+        yield source(config, Form.TRIANGLE if kind.triangular else Form.ALL, kind.conj)
+
+
+def _packing(config: Any) -> Iterator[KernelSource]:
+    family = family_of("pack")
+    for packing in config.packings:
+        yield from family.plain_sources(family.fixed_config(config.dtype).serving(packing))
+
+
+# -------------------------------------------------------------------------------------------- triangles
+
+
+def _fused_trsms(dtype: str, layout: str, device: Device) -> Iterator[KernelSource]:
+    on_left = T_LAYOUTS[layout].triangle.on_left
+    for conj in {False, DTYPES[dtype].is_complex}:
+        for config in serving_trsm(DTYPES[dtype], layout, device, conj):
+            for triangle, diag in product(Triangle, Diag):
+                if triangle.on_left == on_left:
+                    source = family_of(config.STEM).source
+                    yield source(config, conj=conj, triangle=triangle, solved=diag)
+
+
+def _leaves(routine: str, dtype: str, device: Device) -> Iterator[KernelSource]:
+    """Those of the classes of the routine's leaves."""
+    stems = families_of(routine, dtype)
+    found: dict[Any, None] = {}
+    for size in sizes_of(stems[0]):
+        with suppress(BackendUnavailable, ConfigError):
+            found[leaf.of_size(stems, dtype, "", size, device).config] = None
+    for config in found:
+        yield from family_of(config.STEM).plain_sources(config)
+
+
+def _fixed(stem: str, config: Any, device: Device) -> Iterator[KernelSource]:
+    """All kernels of a family that needs no tuning, and of the Configs that serve its calls."""
+    configs = [config]
+    if stem == "trsv":
+        configs = [config.serving(columns, device.shared_per_block) for columns in range(1, MOST_COLS + 1)]
+    for each in configs:
+        yield from family_of(stem).plain_sources(each)

@@ -13,7 +13,7 @@ from ..kernels.registry import family_of
 from . import overrides, portfolio, tuned_files
 from .decisions import COMPUTED, KernelChoice
 
-__all__ = ["STOPS", "computed", "fixed", "of_class", "runs", "stop_size"]
+__all__ = ["STOPS", "computed", "fixed", "of_class", "of_size", "runs", "stop_size"]
 
 #: Routine -> dtype -> order at which its recursion ends in leaves. Tuned on Hopper it was the same for all
 #: numbers of right-hand sides: larger leaves of TRMM cost more than the levels above them, and those of TRSM
@@ -35,7 +35,11 @@ def of_class(
     """The Config of the size class, or of the nearest that has one; of several families the one that was
     fastest where the class is tuned.
     """
-    size = size_class(stems[0], extents)
+    return of_size(stems, dtype, layout, size_class(stems[0], extents), device)
+
+
+def of_size(stems: tuple[str, ...], dtype: str, layout: str, size: str, device: Device) -> KernelChoice:
+    """The same for a size class."""
     for candidate in nearest(stems[0], size):
         filed = [
             entry for stem in stems if (entry := tuned_files.of_class(stem, dtype, layout, candidate, device))

@@ -130,8 +130,9 @@ def best_by_model(stem: str, dtype: str, layout: str, device: Device) -> Portfol
     configs, sizes = list(_quick_configs(stem, dtype, layout, device)), sizes_of(stem)
     if not configs:
         raise BackendUnavailable(f"{stem}: no Config can run on {device.name} ({device.arch})")
-    slack = [config for config in configs if has_register_slack(config, device)]
-    configs = slack or configs
+    # asynchronous copies serve operands of any alignment by one kernel
+    configs = [config for config in configs if config.stages > 1] or configs
+    configs = [config for config in configs if has_register_slack(config, device)] or configs
     table = scores(configs, [tuned_at(stem, size)[-1] for size in sizes], device)
     rates = {
         config: dict(zip(sizes, row.tolist(), strict=True))

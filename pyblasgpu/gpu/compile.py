@@ -35,6 +35,7 @@ __all__ = [
     "compile_source",
     "compiled_from",
     "in_memory",
+    "is_built_ahead",
     "kept",
     "kept_here",
     "kernels_at_hand",
@@ -172,6 +173,12 @@ def kernels_at_hand(cc: tuple[int, int]) -> bool:
 def archives_for(cc: tuple[int, int]) -> tuple[Archive, ...]:
     """The archives that serve a compute capability; see `archive.archives`."""
     return archives(architecture(cc), source_digest())
+
+
+def is_built_ahead(source: KernelSource, cc: tuple[int, int]) -> bool:
+    """Whether an archive has it."""
+    serving = archives_for(cc)
+    return bool(serving) and any(archive_key(source, cc) in archive for archive in serving)
 
 
 def _from_archives(source: KernelSource, cc: tuple[int, int]) -> Compiled | None:

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from .. import build, terminal
-from ..database import Document
 from ..dispatch import catalogue
 from ..dispatch.tuned_files import user_file
 from ..errors import PyblasgpuError
 from ..frontend import call
 from ..gpu import device as devices
+from ..gpu.compile import is_built_ahead
 from ..gpu.device import Device
 from ..gpu.nvml import Sensor
 from ..processes import beside
@@ -111,20 +111,23 @@ def tune_device(options: Any, device: Device, routine: Callable) -> int:
         for complaint_ in monitor.complaints():
             watcher.say(f"doubtful: {complaint_}")
     if found:
-        _build_ahead(found, device)
+        _build_ahead(device)
     _show(log.records, options)
     if not options.json and found:
         terminal.console(WIDTH).print(f"written to {user_file(device.name)}", soft_wrap=True)
     return 0 if found else 1
 
 
-def _build_ahead(found: Document, device: Device) -> None:
-    """Put the winners' kernels into the archive that calls read; where that fails, calls compile them."""
+def _build_ahead(device: Device) -> None:
+    """Put the kernels that calls need now, which no archive has, into the one of this user; where that fails,
+    calls compile them.
+    """
     with build.Progress() as watcher:
         try:
-            build.build(catalogue.chosen(found, device), device.cc, watcher=watcher)
+            wanted = [each for each in catalogue.kernels(device) if not is_built_ahead(each, device.cc)]
+            build.build(wanted, device.cc, watcher=watcher)
         except (PyblasgpuError, OSError) as problem:
-            watcher.say(f"the winners' kernels are not built ahead: {problem}")
+            watcher.say(f"the kernels that were chosen are not built ahead: {problem}")
 
 
 def show_report(options: Any) -> int:

@@ -132,8 +132,9 @@ def source(config: SplitKReduce) -> KernelSource:
 
 
 def plain_sources(config: SplitKReduce) -> Iterator[KernelSource]:
-    """All kernels of a Config."""
-    return iter([source(config)])
+    """The kernels for all numbers of partials."""
+    partials = (1 << power for power in range(1, 10))
+    return (source(each) for each in dict.fromkeys(config.serving(count) for count in partials))
 
 
 def _adder(facts: Dtype, UNROLL: int):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from typing import ClassVar
 
 from ...errors import require
@@ -132,8 +133,10 @@ def source(config: TrsmSmall, conj: bool = False, t_by_rows: bool = False) -> Ke
 
 
 def plain_sources(config: TrsmSmall) -> Iterator[KernelSource]:
-    """All kernels of a Config."""
-    return iter([source(config)])
+    """The kernels for triangles of all orders, with few columns and with many."""
+    orders = (order for order in ORDERS if order <= config.most_rows)
+    configs = dict.fromkeys(config.serving(*each) for each in product(orders, (32, 64)))
+    return (source(each) for each in configs)
 
 
 def _solver(config: TrsmSmall):

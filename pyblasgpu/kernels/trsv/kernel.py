@@ -58,7 +58,7 @@ def source(config: Trsv) -> KernelSource:
 
 
 def plain_sources(config: Trsv) -> Iterator[KernelSource]:
-    """All kernels of a Config."""
+    """The kernel of a Config that serves a number of right-hand sides."""
     return iter([source(config)])
 
 

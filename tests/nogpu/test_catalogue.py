@@ -1,0 +1,52 @@
+"""The catalogue is closed: no call launches a kernel that it does not list."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import random_calls
+
+from pyblasgpu.dispatch import catalogue, choose
+from pyblasgpu.gpu.device import known
+from pyblasgpu.routines import launch_list
+
+#: Random calls on the cards that are tuned; ``PYBLASGPU_CALLS=100000`` draws more.
+CALLS = int(os.environ.get("PYBLASGPU_CALLS", "1500"))
+
+
+@pytest.fixture
+def on(monkeypatch, tmp_path):
+    """``on(name)`` describes the device on which all calls run, with the packaged values alone."""
+    monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path))
+    monkeypatch.setattr(launch_list, "cache", {})
+    choose.reload()
+
+    def take(name: str):
+        device = known(name)
+        random_calls.on(device, monkeypatch)
+        return device
+
+    yield take
+    choose.reload()
+
+
+@pytest.mark.parametrize(
+    ("name", "count"), [("h200", CALLS), ("h100", CALLS // 3), ("a100", CALLS // 5), ("rtx4090", CALLS // 5)]
+)
+def test_no_call_launches_a_kernel_outside(on, name, count):
+    listed = set(catalogue.kernels(on(name)))
+    for call in random_calls.calls(count, seed=len(name)):
+        outside = [kernel for kernel in call.kernels if kernel not in listed]
+        assert not outside, f"{call.what}: {outside[0].name} {outside[0].config} {outside[0].flags}"
+
+
+def test_devices_of_an_architecture_share_a_catalogue(on):
+    """So that one archive serves them."""
+    assert set(catalogue.kernels(on("h100"))) == set(catalogue.kernels(known("h200")))
+
+
+def test_no_config_of_it_needs_operands_to_be_aligned(on):
+    """Kernels that copy asynchronously take vectors or elements at run time."""
+    for kernel in catalogue.kernels(on("h200")):
+        assert getattr(kernel.config, "packed", True) or kernel.config.stages > 1
