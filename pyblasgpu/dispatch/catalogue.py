@@ -108,9 +108,21 @@ def _leaves(routine: str, dtype: str, device: Device) -> Iterator[KernelSource]:
 
 
 def _fixed(stem: str, config: Any, device: Device) -> Iterator[KernelSource]:
-    """All kernels of a family that needs no tuning, and of the Configs that serve its calls."""
-    configs = [config]
+    """All kernels of a family that needs no tuning, and of the Configs that serve its calls on the device."""
+    family = family_of(stem)
     if stem == "trsv":
-        configs = [config.serving(columns, device.shared_per_block) for columns in range(1, MOST_COLS + 1)]
-    for each in configs:
-        yield from family_of(stem).plain_sources(each)
+        configs = (config.serving(columns, device.shared_per_block) for columns in range(1, MOST_COLS + 1))
+        yield from (family.source(each) for each in configs)
+    elif stem == "getrf_panel":
+        yield from (family.source(each) for each in _panels(config, device))
+    elif hasattr(config, "fitting"):
+        yield from family.plain_sources(config.fitting(device.shared_per_block))
+    else:
+        yield from family.plain_sources(config)
+
+
+def _panels(config: Any, device: Device) -> Iterator[Any]:
+    """The Configs of LU's panels, for any rows and columns."""
+    for rows, cols in product((1 << power for power in range(25)), (1 << power for power in range(8))):
+        with suppress(NotImplementedError):
+            yield config.serving(rows, cols, device)
