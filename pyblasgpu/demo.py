@@ -25,6 +25,8 @@ from rich.table import Table
 from rich.text import Text
 
 from . import terminal
+from .cpu import device as processor
+from .dispatch import cpu_gemm
 from .errors import BackendUnavailable, PyblasgpuError, lacking
 from .frontend.backend_status import backend_status
 from .gpu import backend as gpu
@@ -35,7 +37,7 @@ from .types import DTYPES
 
 __all__ = ["Row", "collect", "show", "simulated"]
 
-SIZES = {"cuda": 4096, "cpu": 1024, "sim": 33}
+SIZES = {"cuda": 4096, "cpu": 1024, "numba": 1024, "sim": 33}
 REPEATS = 3
 
 
@@ -148,7 +150,7 @@ def _measure(
     cublas_seconds = None
     if cublas is not None:
         cublas_seconds = _time(machine, x, original, lambda: problem.cublas(cublas, x), repeats)
-    configs = [("scipy.linalg.blas", "", "cpu backend")] if where == "cpu" else problem.explain()
+    configs = _configs(problem, where)
     tflops = problem.flops / seconds / 1e12
     return Row(
         problem.routine,
@@ -161,6 +163,16 @@ def _measure(
         configs,
         cublas_seconds,
     )
+
+
+def _configs(problem: Problem, where: str) -> list[tuple[str, str, str]]:
+    """Kernel, Config and origin of what runs there."""
+    if where == "cpu":
+        return [("scipy.linalg.blas", "", "cpu backend")]
+    if where == "numba":
+        config, origin = cpu_gemm.choose(problem.dtype.letter, processor.current())
+        return [(config.STEM, str(config), origin)]
+    return problem.explain()
 
 
 def collect(n: int | None = None, progress: Callable[[str], None] = lambda text: None) -> Iterator[Row]:

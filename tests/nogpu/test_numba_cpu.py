@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pyblasgpu
-from pyblasgpu import backend_status
+from pyblasgpu import backend_status, cli
 from pyblasgpu.cpu import backend, device
 from pyblasgpu.cpu.device import Processor
 from pyblasgpu.dispatch import cpu_gemm
@@ -46,6 +46,14 @@ def test_calls_run_on_it_where_it_is_asked_for(rng):
     )
     symmetric = pyblasgpu.symm(t, b[:70], lower=True, backend="numba")  # by SciPy's BLAS
     np.testing.assert_allclose(symmetric, (t + np.tril(t, -1).T) @ b[:70], rtol=1e-11, atol=1e-11)
+
+
+def test_the_demo_runs_on_it(monkeypatch, capsys):
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "numba")
+    assert cli.main(["demo", "--n", "40", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert {row["where"] for row in rows} == {"numba"}
+    assert {config[0] for row in rows for config in row["configs"]} == {"cpu_gemm"}
 
 
 def test_several_threads_give_the_bits_of_one(monkeypatch, rng):
