@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
-from itertools import product
 
 import numpy as np
 import pytest
@@ -64,11 +63,13 @@ def close(found, expected, dtype, condition=50) -> None:
     np.testing.assert_allclose(found, expected, rtol=0, atol=condition * scale * dtype.unit_roundoff)
 
 
-@pytest.mark.parametrize("algorithm", ["recursion", "panels"])
-@pytest.mark.parametrize("letter, order, low", CASES)
+@pytest.mark.parametrize(
+    "letter, order, low, algorithm",
+    [*((*case, "panels") for case in CASES), ("d", "F", 0, "recursion"), ("z", "C", 1, "recursion")],
+)
 def test_potrf(letter, order, low, algorithm):
     dtype = DTYPES[letter]
-    for n in (17, 37) if letter in "dz" else (37,):
+    for n in (17, 37) if algorithm == "panels" else (37,):
         factor = factors(np.random.default_rng(n), 1, n, dtype)
         a, unharmed = fenced(oriented(hermitian(factor)[0], low), order)
         with small_leaves(letter), override("potrf_algorithm", algorithm):
@@ -94,7 +95,7 @@ def test_a_bad_pivot_in_any_leaf(at, low, algorithm):
 @pytest.mark.parametrize("letter, order, low", CASES)
 def test_trtri(letter, order, low):
     dtype = DTYPES[letter]
-    for n, unit in product((21, 37), (False, True)):
+    for n, unit in ((21, True), (37, False)):
         factor = factors(np.random.default_rng(n), 1, n, dtype)[0]
         if unit:
             factor[range(n), range(n)] = 1
@@ -109,7 +110,7 @@ def test_trtri(letter, order, low):
         close(found[kept], expected[kept], dtype, 200)
 
 
-@pytest.mark.parametrize("letter, order, low, unit", [("d", "F", 1, 0), ("z", "C", 1, 1), ("s", "F", 0, 1)])
+@pytest.mark.parametrize("letter, order, low, unit", [("d", "F", 1, 0), ("c", "C", 0, 1)])
 def test_merges_by_products(letter, order, low, unit, monkeypatch):
     """Two blocks of 16 rows grow together by products with copies."""
     monkeypatch.setattr(trtri, "LEAVES", 8)
@@ -129,7 +130,7 @@ def test_merges_by_products(letter, order, low, unit, monkeypatch):
     close(found[kept], expected[kept], dtype, 2000)
 
 
-@pytest.mark.parametrize("letter, order, low", CASES)
+@pytest.mark.parametrize("letter, order, low", CASES[1:5])
 def test_lauum_and_potri(letter, order, low, monkeypatch):
     """By products with a copy, and by the recursion."""
     dtype = DTYPES[letter]
