@@ -9,6 +9,7 @@ from __future__ import annotations
 from numbers import Real
 from types import SimpleNamespace
 
+import fake_gemv
 import numpy as np
 from fake_device import elements, without_contexts
 from region_mask import mask
@@ -35,6 +36,7 @@ from pyblasgpu.operands import Operand
 from pyblasgpu.routines import (
     copies,
     gemm,
+    gemv,
     getrf,
     laswp,
     syr2k,
@@ -115,7 +117,7 @@ class FakeKernel:
     def _number(self, scalar: complex):
         return np.dtype(self.dtype.name).type(scalar if self.dtype.is_complex else scalar.real)
 
-    def _view(self, pointer, rows, cols, row_stride, col_stride, batch, batch_stride, conj=False):
+    def view(self, pointer, rows, cols, row_stride, col_stride, batch, batch_stride, conj=False):
         assert pointer % self.dtype.real_size == 0
         described = Operand(
             pointer, rows, cols, row_stride, col_stride, self.dtype, conj, batch, batch_stride
@@ -136,7 +138,7 @@ class FakeKernel:
         if config.packed:
             operands = zip(config.packings, pointers, (m, n), (lda, ldb), batch_strides)
             a, b = (self._packed(*each, k, batch) for each in operands)
-            c = self._view(pointers[2], m, n, 1, ldc, batch, batch_strides[2])
+            c = self.view(pointers[2], m, n, 1, ldc, batch, batch_strides[2])
             self._update(c, alpha * (a @ b.swapaxes(1, 2)), beta, region)
             return
         strides = (
@@ -145,7 +147,7 @@ class FakeKernel:
             (1, ldc),
         )
         a, b, c = (
-            self._view(pointer, *extents, *steps, batch, step, self.flags["conj"] and name == "a")
+            self.view(pointer, *extents, *steps, batch, step, self.flags["conj"] and name == "a")
             for name, pointer, extents, steps, step in zip(
                 "abc", pointers, ((m, k), (k, n), (m, n)), strides, batch_strides
             )
@@ -162,8 +164,8 @@ class FakeKernel:
         transposed, conj = (config.trans_a, config.trans_b)[of == "b"], self.flags["conj"]
         assert grid == (config.grid(m, n), 1, 1)
         order = m if of == "a" else n
-        t = self._view(t, order, order, *((ldt, 1) if transposed else (1, ldt)), 1, 0, conj)
-        c = self._view(c, m, n, 1, ldc, 1, 0)
+        t = self.view(t, order, order, *((ldt, 1) if transposed else (1, ldt)), 1, 0, conj)
+        c = self.view(c, m, n, 1, ldc, 1, 0)
         if of == "b":
             t, c, uplo = t.swapaxes(1, 2), c.swapaxes(1, 2), uplo.flipped
         if uplo is Uplo.UPPER:
@@ -188,7 +190,7 @@ class FakeKernel:
         """The matrices of a packed operand: shape (batch, extent, k)."""
         size = packing.size(extent, k)
         assert pointer % 16 == 0 and lead == packing.steps(extent, k).tile and step in (0, size)
-        elements = self._view(pointer, size, 1, 1, 1, batch, step)[:, :, 0]
+        elements = self.view(pointer, size, 1, 1, 1, batch, step)[:, :, 0]
         i, kk = np.ogrid[:extent, :k]
         return elements[:, packing.place(i, kk, extent, k)]
 
@@ -212,8 +214,8 @@ class FakeKernel:
         packing = Packing("cbl", config.BLK, config.BLK_K, config.PAD)
         assert grid[:2] == (config.grid(extent, k), 1)
         assert tuple(numbers[5:8]) == packing.steps(extent, k) and pointers[1] % 16 == 0
-        source = self._view(pointers[0], extent, k, *steps, grid[2], source_step, conj)
-        target = self._view(pointers[1], packing.size(extent, k), 1, 1, 1, grid[2], target_step)
+        source = self.view(pointers[0], extent, k, *steps, grid[2], source_step, conj)
+        target = self.view(pointers[1], packing.size(extent, k), 1, 1, 1, grid[2], target_step)
         for matrix, into in zip(source, target):
             into[:, 0] = packed(packing, matrix)
 
@@ -223,8 +225,8 @@ class FakeKernel:
         # it reads 16 bytes at a time, whole columns and what lies between them
         assert not any(stride * self.dtype.itemsize % 16 for stride in (lead, step)) and pointers[0] % 16 == 0
         assert pointers[1] % self.dtype.itemsize == 0 and m <= lead and n * lead <= step
-        partials = self._view(pointers[0], m, n, 1, lead, count, step)
-        c = self._view(pointers[1], m, n, 1, ldc, 1, 0)
+        partials = self.view(pointers[0], m, n, 1, lead, count, step)
+        c = self.view(pointers[1], m, n, 1, ldc, 1, 0)
         self._update(c, alpha * sum(partials[1:], start=partials[0])[None], beta, self._region(options))
 
     def symmetrize(self, grid, pointers, numbers, beta):
@@ -232,17 +234,17 @@ class FakeKernel:
         region = self._region(options)
         assert grid[:2] == (self.source.config.grid(n, region), 1)
         assert pointers[0] % 16 == 0 and lead * self.dtype.itemsize % 16 == 0 and n <= lead
-        w = self._view(pointers[0], n, n, 1, lead, grid[2], w_step)
+        w = self.view(pointers[0], n, n, 1, lead, grid[2], w_step)
         mirrored = w.swapaxes(1, 2)
-        c = self._view(pointers[1], n, n, *steps, grid[2], c_step)
+        c = self.view(pointers[1], n, n, *steps, grid[2], c_step)
         self._update(c, w + (mirrored.conj() if region.hermitian else mirrored), beta, region)
 
     def copy_scaled(self, grid, pointers, numbers, alpha):
         m, n, options, *steps, source_step, target_step = numbers
         region, zero, conj = self._region(options), bool(options & ZERO), bool(options & CONJUGATE)
         assert grid[:2] == (self.source.config.grid(m, n), 1)
-        source = self._view(pointers[0], m, n, *steps[:2], grid[2], source_step, conj)
-        target = self._view(pointers[1], m, n, *steps[2:], grid[2], target_step)
+        source = self.view(pointers[0], m, n, *steps[:2], grid[2], source_step, conj)
+        target = self.view(pointers[1], m, n, *steps[2:], grid[2], target_step)
         scaled = np.zeros_like(target) if zero else alpha * source
         if region.hermitian and not zero:
             diagonal = np.arange(m)
@@ -260,8 +262,8 @@ class FakeKernel:
     def _triangle(self, pointers, n, r, options, steps, batch=1, t_step=0, b_step=0):
         assert all(pointer % self.dtype.itemsize == 0 for pointer in pointers)
         assert self.flags.get("conj", bool(options & CONJUGATE)) == bool(options & CONJUGATE)
-        t = self._view(pointers[0], n, n, *steps[:2], batch, t_step, bool(options & CONJUGATE))
-        b = self._view(pointers[1], n, r, *steps[2:], batch, b_step)
+        t = self.view(pointers[0], n, n, *steps[:2], batch, t_step, bool(options & CONJUGATE))
+        b = self.view(pointers[1], n, r, *steps[2:], batch, b_step)
         return read_part(t, Uplo.LOWER, Diag.UNIT if options & UNIT else Diag.NON_UNIT), b
 
     def trmm_leaf(self, grid, pointers, numbers, alpha):
@@ -289,12 +291,14 @@ class FakeKernel:
         assert config.shared_bytes <= known("h200").shared_per_block
         self._solve(*self._triangle(pointers[::2], n, r, options, steps), alpha)
 
+    gemv_n = gemv_t = fake_gemv.gemv
+
     def getrf_panel(self, grid, pointers, numbers):
         m, n, first, blocks, *steps, step, a_step, p_step, m_step, i_step = numbers
         config, batch = self.source.config, grid[2]
         assert grid[:2] == (config.grid(m), 1) and blocks == grid[0] and n <= min(m, config.COLS)
         assert blocks == 1 or batch == 1
-        a = self._view(pointers[0], m, n, *steps, batch, a_step)
+        a = self.view(pointers[0], m, n, *steps, batch, a_step)
         pivots = _words(pointers[1], n, step, batch, p_step)
         moves = _words(pointers[2], 2 * config.COLS, 1, batch, m_step).reshape(batch, 2, config.COLS)
         info = _words(pointers[3], 1, 1, batch, i_step)
@@ -327,11 +331,11 @@ class FakeKernel:
                 to_top, from_top = moves[z, g, :: -1 if backwards else 1, :used]
                 rows = int(max(to_top.max(), from_top.max(), used - 1)) + 1
                 pointer = pointers[0] + g * group * steps[0] * self.dtype.itemsize
-                a = self._view(pointer, rows, n + skipped, *steps, batch, a_step)[z][:, columns]
+                a = self.view(pointer, rows, n + skipped, *steps, batch, a_step)[z][:, columns]
                 top, leaving = a[to_top], from_top >= used
                 a[from_top[leaving]] = a[:used][leaving]
                 a[:used] = top
-                self._view(pointer, rows, n + skipped, *steps, batch, a_step)[z][:, columns] = a
+                self.view(pointer, rows, n + skipped, *steps, batch, a_step)[z][:, columns] = a
 
 
 def _words(pointer: int, count: int, step: int, batch: int, batch_step: int) -> np.ndarray:
@@ -359,7 +363,7 @@ def install(monkeypatch) -> Kernels:
     monkeypatch.setattr(launch, "kernel", kernels)
     monkeypatch.setattr(workspace, "take", kernels.take)
     monkeypatch.setattr(workspace, "give", kernels.give)
-    modules = copies, gemm, triangular, syr2k, trmm_fused, trsm, trsm_fused, trsv, getrf, laswp
+    modules = copies, gemm, gemv, triangular, syr2k, trmm_fused, trsm, trsm_fused, trsv, getrf, laswp
     for module in modules:
         monkeypatch.setattr(module, "current", lambda ordinal: known("h200"))
     monkeypatch.setattr("pyblasgpu.routines.launch_list.cache", {})

@@ -13,6 +13,8 @@ from __future__ import annotations
 from math import gcd
 from typing import Any, NamedTuple
 
+from ..database import families_of
+from ..dispatch import overrides
 from ..dispatch.choose import select
 from ..dispatch.operand_copies import ALIGNED
 from ..dispatch.raster import raster_of
@@ -26,6 +28,7 @@ from ..kernels.registry import FAMILIES
 from ..operands import Operand
 from ..types import Region
 from .copies import emit_copy, emit_copy_to_workspace, emit_packed, emit_scale
+from .gemv import emit_gemv
 from .launch_list import ALPHA, BETA, LaunchList, cached_launch_list
 
 __all__ = [
@@ -116,8 +119,20 @@ def emit_beta(launches: LaunchList, a: Operand, b: Operand, c: Operand, overwrit
 def emit(
     launches: LaunchList, a: Operand, b: Operand, c: Operand, overwrite: bool, three_m: bool = False
 ) -> None:
-    """Emit the whole call; `overwrite` says that beta is zero."""
-    emit_gemm(launches, ALPHA, a, b, 0.0 if overwrite else BETA, c, three_m=three_m)
+    """Emit the whole call; `overwrite` says that beta is zero. With one column or row it is a GEMV."""
+    beta = 0.0 if overwrite else BETA
+    if 1 not in (c.rows, c.cols) or three_m or _is_product_asked_for():
+        emit_gemm(launches, ALPHA, a, b, beta, c, three_m=three_m)
+    elif c.cols == 1:
+        emit_gemv(launches, ALPHA, a, b, beta, c)
+    else:
+        emit_gemv(launches, ALPHA, b.T, a.T, beta, c.T)
+
+
+def _is_product_asked_for() -> bool:
+    """Whether an override says how products are computed."""
+    names = {"layout", "packed", "splits", *families_of("gemm")}
+    return any(name in names for name, _ in overrides.active())
 
 
 def emit_gemm(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from ...errors import require
-from .config import VectorLoads, require_threads
+from .config import LOAD, VectorLoads, require_threads
 
 __all__ = ["AFTER", "ALL", "BEFORE", "CONJ_A", "CONJ_X", "UNIT", "Gemv", "GemvN", "GemvT"]
 
@@ -15,6 +15,7 @@ ALL, BEFORE, AFTER = 0, 1, 2
 #: Bits of the flags.
 CONJ_A, CONJ_X, UNIT = 1, 2, 4
 
+MORE_LOADS = 2  # times as many loads of single reals as of vectors
 MANY_TILES = 16  # from which on blocks need not be made smaller for their number
 
 
@@ -86,9 +87,14 @@ class Gemv(VectorLoads):
         return self.DIM_R * (self.BLK_O | 1) * self.dtype_facts.itemsize + 16
 
     def with_alignment(self, alignment: int) -> Self:
-        """As that of `VectorLoads`, with as many elements under way."""
+        """As that of `VectorLoads`, with as many elements under way, as far as there are registers."""
         config = super().with_alignment(alignment)
-        return replace(config, THR_R=self.THR_R * self.VEC_R // config.VEC_R)
+        return replace(config, THR_R=self.THR_R * min(self.VEC_R // config.VEC_R, MORE_LOADS))
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether what a load brings has neighbours in memory, at any number of loads."""
+        return self.BYTES == LOAD
 
     def serving(self, outputs: int, terms: int) -> Self:
         """That one of `forms` which keeps most threads busy."""
@@ -150,6 +156,6 @@ class GemvT(Gemv):
         return short if terms < 4 * self.STEP else self
 
     def forms(self) -> tuple[Self, ...]:
-        short = replace(self, THR_O=self.THR_O * 4, THR_R=self.THR_R // 4)
-        shorter = replace(short, DIM_O=short.DIM_O * 4, DIM_R=short.DIM_R // 4)
+        short = replace(self, THR_O=self.THR_O * 2, THR_R=self.THR_R // 2)
+        shorter = replace(short, DIM_O=short.DIM_O * 8, DIM_R=short.DIM_R // 8)
         return self, short, shorter, replace(self, DIM_R=self.DIM_R // 8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ...gpu.backend import device_function, ptx, unrolled
@@ -116,6 +117,8 @@ def _multiplier(config: Gemv, masked: bool) -> Any:
 
 def stepper(config: Gemv, masked: bool) -> Any:
     """``run(acc, a, x, a_here, x_here, ...)``: acc += all terms from `first` to `end`, STEP at a time."""
+    if masked and not config.BY_OUTPUT:
+        config = replace(config, THR_R=1)  # the border is no longer than that
     PARTS, STEP, int32, offset = (
         config.dtype_facts.reals_per_element,
         config.STEP,
@@ -123,11 +126,16 @@ def stepper(config: Gemv, masked: bool) -> Any:
         ptx.offset,
     )
     (fetch, fetch_x), multiply = _fetcher(config, masked), _multiplier(config, masked)
+    int64, BY_OUTPUT, CONTIGUOUS = ptx.types.int64, config.BY_OUTPUT, config.is_contiguous
 
     @device_function
     def run(
         acc, a, x, a_here, x_here, o_stride, r_stride, inc, o, r, first, end, outputs, which, unit, sa, sx
     ):
+        if CONTIGUOUS and BY_OUTPUT:  # a constant needs no registers
+            o_stride = int64(1)
+        if CONTIGUOUS and not BY_OUTPUT:
+            r_stride = int64(1)
         a_here, x_here = offset(a_here, first * r_stride * PARTS), offset(x_here, first * inc * PARTS)
         while first < end:
             k = int32(first + r)

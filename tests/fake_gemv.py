@@ -1,0 +1,25 @@
+"""`gemv_n` and `gemv_t` computed with NumPy, for the stand-ins of kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyblasgpu.kernels.level2 import gemv as kernel
+from pyblasgpu.testing.reference import read_part
+from pyblasgpu.types import Diag, Uplo
+
+
+def gemv(fake: Any, grid: tuple, pointers: tuple, numbers: tuple, alpha: Any, beta: Any) -> None:
+    """y := alpha op(A) x + beta y, of a `FakeKernel`; sums and flags are left alone."""
+    outputs, terms, slices, per_slice, which, bits, o_step, k_step, *steps = numbers
+    incx, ldw, incy, stride_a, stride_x, stride_y = steps
+    batch, conj_a, conj_x = grid[2], bool(bits & kernel.CONJ_A), bool(bits & kernel.CONJ_X)
+    assert grid[0] == fake.source.config.tiles(outputs) * slices and slices * per_slice >= terms
+    assert slices == 1 or ldw >= outputs
+    a = fake.view(pointers[0], outputs, terms, o_step, k_step, batch, stride_a, conj_a)
+    x = fake.view(pointers[1], terms, 1, incx, 1, batch, stride_x, conj_x)
+    y = fake.view(pointers[4], outputs, 1, incy, 1, batch, stride_y)
+    if which != kernel.ALL:
+        uplo = Uplo.LOWER if which == kernel.BEFORE else Uplo.UPPER
+        a = read_part(a, uplo, Diag.UNIT if bits & kernel.UNIT else Diag.NON_UNIT)
+    y[...] = alpha * (a @ x) + (beta * y if beta != 0 else 0)

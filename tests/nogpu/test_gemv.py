@@ -1,0 +1,90 @@
+"""The routine GEMV at any size, its kernels computed by NumPy: layouts, forms, slices, triangles."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from fake_kernels import install, operand
+
+from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.kernels.level2.gemv import GemvN
+from pyblasgpu.routines import gemm, gemv, trmv
+from pyblasgpu.testing.reference import integers
+from pyblasgpu.types import DTYPES, Diag, Uplo
+
+
+@pytest.fixture
+def kernels(monkeypatch):
+    return install(monkeypatch)
+
+
+SHAPES = ((1, 1), (20, 24), (24, 5000), (5000, 40), (1000, 1000), (300, 7), (9000, 96))
+
+
+@pytest.mark.parametrize("m, n", SHAPES)
+@pytest.mark.parametrize("letter", "dc")
+def test_every_layout(kernels, letter, m, n):
+    rng, dtype = np.random.default_rng(m), DTYPES[letter]
+    for order in "CF":
+        a = np.array(integers(rng, (m, n), dtype), order=order)
+        x, y = integers(rng, (n, 1), dtype), integers(rng, (m, 1), dtype)
+        expected = 2 * (a.conj() @ x) - y
+        kernels.launches.clear()
+        gemv.gemv(2, operand(a, dtype, True), operand(x, dtype), -1, operand(y, dtype), 0)
+        np.testing.assert_array_equal(y, expected)
+        assert len(kernels.launches) == 1
+        stem = kernels.launches[0][0]
+        assert min(m, n) == 1 or stem == ("gemv_t" if order == "C" else "gemv_n")
+
+
+def test_long_sums_are_sliced_until_blocks_fill_the_device(kernels):
+    dtype = DTYPES["s"]
+    a, x, y = (np.ones(shape, np.float32) for shape in ((64, 100_000), (100_000, 1), (64, 1)))
+    for matrix in (a, np.asfortranarray(a)):
+        gemv.gemv(1, operand(matrix, dtype), operand(x, dtype), 0, operand(y, dtype), 0)
+        assert (y == 100_000).all()
+    assert all(grid[0] >= 100 for _, grid, _ in kernels.launches)
+
+
+def test_nothing_to_do(kernels):
+    dtype, a, x, y = DTYPES["d"], np.ones((3, 2)), np.full((2, 1), np.nan), np.ones((3, 1))
+    gemv.gemv(0, operand(a, dtype), operand(x, dtype), 1, operand(y, dtype), 0)
+    assert not kernels.launches
+    gemv.gemv(0, operand(a, dtype), operand(x, dtype), 2, operand(y, dtype), 0)
+    np.testing.assert_array_equal(y, np.full((3, 1), 2.0))
+
+
+def test_a_config_that_is_asked_for_is_run_as_it_is(kernels):
+    dtype, a, x, y = DTYPES["d"], np.ones((64, 64), order="F"), np.ones((64, 1)), np.ones((64, 1))
+    asked = GemvN("d", DIM_O=64, DIM_R=2)
+    with override("gemv_n", asked):
+        launches = gemv.launch_list(1, operand(a, dtype), operand(x, dtype), 0, operand(y, dtype))
+    assert [choice.config for choice in launches.choices] == [asked]
+
+
+@pytest.mark.parametrize("lower", [False, True])
+def test_triangles_in_place_and_not(kernels, lower):
+    rng, dtype = np.random.default_rng(3), DTYPES["z"]
+    a, x = integers(rng, (300, 300), dtype), integers(rng, (300, 1), dtype)
+    uplo, y = (Uplo.LOWER if lower else Uplo.UPPER), np.empty_like(x)
+    expected = (np.tril(a) if lower else np.triu(a)) @ x
+    operands = [operand(each, dtype) for each in (a, x, y)]
+    for given in (operands, operands[:2]):
+        launches = trmv.launch_list(*given, uplo=uplo, diag=Diag.NON_UNIT)
+        launches.run([each.pointer for each in given], 1, stream=0)
+    np.testing.assert_array_equal(y, expected)
+    np.testing.assert_array_equal(x, expected)
+
+
+def test_a_product_of_one_column_or_row_is_a_gemv(kernels):
+    rng, dtype = np.random.default_rng(4), DTYPES["d"]
+    for m, n in ((70, 1), (1, 70)):
+        a, b, c = (integers(rng, shape, dtype) for shape in ((m, 50), (50, n), (m, n)))
+        expected = 2 * a @ b + c
+        gemm.gemm(2, operand(a, dtype), operand(b, dtype), 1, operand(c, dtype), 0)
+        np.testing.assert_array_equal(c, expected)
+    assert {name for name, *_ in kernels.launches} <= {"gemv_n", "gemv_t"}
+    kernels.launches.clear()
+    with override("splits", 1):
+        gemm.gemm(1, operand(a, dtype), operand(b, dtype), 0, operand(c, dtype), 0)
+    assert kernels.launches[0][0].startswith("gemm")
