@@ -100,6 +100,17 @@ class Experiment:
             if (stem, config) not in self._reports:
                 self.compilers.submit(stem, config)
 
+    def compiled(self, stem: str, configs: Sequence[Any]) -> list[Any]:
+        """Those of the Configs that compile well, as far as time goes."""
+        self.prepare(stem, configs)
+        while any((stem, config) not in self._reports for config in configs):
+            if not self._collect():
+                break
+        reports = {config: self._reports.get((stem, config), "not compiled") for config in configs}
+        return [
+            config for config, report in reports.items() if judge(config, report, self.device).outcome == "ok"
+        ]
+
     def times(
         self, stem: str, layout: str, configs: Iterable[Any], problems: Sequence[Extents], verify: bool = True
     ) -> Iterator[Measured]:

@@ -75,7 +75,7 @@ def kernels(letter: str, device: Device) -> list[GemmSimt]:
     return found
 
 
-def packed(letter: str, device: Device) -> Iterator[tuple[str, Any]]:
+def packed(letter: str, device: Device) -> Iterator[tuple[str, list[Any]]]:
     """The likeliest kernels for packed operands, by family."""
     for stem in families_of("gemm", letter):
         found = {}
@@ -84,7 +84,7 @@ def packed(letter: str, device: Device) -> Iterator[tuple[str, Any]]:
                 found[config.for_packed()] = None
             except ConfigError:
                 continue
-        yield from ((stem, config) for config in best_few(found, (4096,) * 3, device, PACKED, 1))
+        yield stem, best_few(found, (4096,) * 3, device, PACKED, 1)
 
 
 def experiment(
@@ -104,7 +104,8 @@ def experiment(
     rows = [_row(each, "row", run.device) for each in final if each.rates]
     rows += [
         _row(each, "CBL", run.device)
-        for stem, config in _while_time(run, list(packed(letter, run.device)))
+        for stem, configs in packed(letter, run.device)
+        for config in _while_time(run, run.compiled(stem, configs))
         if (each := _of_packed(run, letter, stem, config, sizes)).rates
     ]
     rows.sort(key=lambda row: -row["tflops"])
