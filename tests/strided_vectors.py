@@ -37,13 +37,13 @@ class Strided:
         count = (raw.size - start) // size
         memory = raw[start : start + count * size].view(values.dtype)
         first = 0 if increment > 0 else span - 1
-        places = first + increment * np.arange(n) + self.batch_stride * np.arange(batch)[:, None]
-        memory[places] = stack
+        positions = first + increment * np.arange(n) + self.batch_stride * np.arange(batch)[:, None]
+        memory[positions] = stack
         strides = self.batch_stride * size, increment * size
         view = np.lib.stride_tricks.as_strided(memory[first:], stack.shape, strides)
         self.view = view.reshape(values.shape) if batch == 1 else view
         assert np.shares_memory(self.view, raw)
-        bytes_of = (start + places[..., None] * size + np.arange(size)).ravel()
+        bytes_of = (start + positions[..., None] * size + np.arange(size)).ravel()
         self._others = np.delete(np.arange(raw.size), bytes_of)
         self._raw = raw
 

@@ -149,10 +149,10 @@ def _write(
     arrays = {"x": clear_of(name, source, target.vector, dtype)}
     if which == "axpy":
         arrays["y"] = target.vector
-    places, key = ({}, (name,)) if _are_whole(parts, {"x": source, "y": flat}) else (parts, None)
-    if places:
-        places = {**places, "out": places["y"]}
-    map_vectors(which, arrays, a, target.vector, None, None, key, name, dtype, places)
+    written, key = ({}, (name,)) if _are_whole(parts, {"x": source, "y": flat}) else (parts, None)
+    if written:
+        written = {**written, "out": written["y"]}
+    map_vectors(which, arrays, a, target.vector, None, None, key, name, dtype, written)
     return target.array
 
 

@@ -126,7 +126,7 @@ Parameters
 ----------
 %(vectors)s
 %(n)s
-%(places)s
+%(offsets)s
 
 Returns
 -------
@@ -199,8 +199,8 @@ def dot(name: str, dtype: Dtype, conj: bool) -> str:
     formula = "sum(conj(x) y)" if conj else "sum(x y)"
     words = {"summary": f"Inner product of vectors, ``{formula}``", "output": "xy", "inputs": "x, y"}
     kind = "complex" if dtype.is_complex else "float"
-    places = {"vectors": _PARTS["xy"], "places": _PARTS["at_xy"], "more": ", offy, incy"}
-    return _of(_NUMBER, name, dtype, **words, **places, kind=kind)
+    offsets = {"vectors": _PARTS["xy"], "offsets": _PARTS["at_xy"], "more": ", offy, incy"}
+    return _of(_NUMBER, name, dtype, **words, **offsets, kind=kind)
 
 
 _REDUCTIONS = {
@@ -223,4 +223,4 @@ def reduction(which: str, name: str, dtype: Dtype) -> str:
         f"incx : int, optional\n    From one element to the next. {note}"
     )
     words = {"summary": summary, "output": output, "inputs": "x", "kind": kind, "more": ""}
-    return _of(_NUMBER, name, dtype, **words, vectors=_PARTS["x"], places=at_x)
+    return _of(_NUMBER, name, dtype, **words, vectors=_PARTS["x"], offsets=at_x)

@@ -75,7 +75,7 @@ def parts_of(name: str, vectors: dict[str, Given], n: Any) -> dict[str, Vector]:
     ValueError
         When they lie outside the arrays.
     """
-    places = {}
+    ranges = {}
     for argument, (array, offset, increment) in vectors.items():
         offset = whole(offset, name, f"off{argument}")
         increment = whole(increment, name, f"inc{argument}")
@@ -86,16 +86,16 @@ def parts_of(name: str, vectors: dict[str, Given], n: Any) -> dict[str, Vector]:
             raise ValueError(f"{name}: off{argument}={offset} is outside of {argument}, of {length} elements")
         if n is None:
             n = (length - offset) // abs(increment)
-        places[argument] = length, offset, increment
+        ranges[argument] = length, offset, increment
     count = whole(n, name, "n")
-    for argument, (length, offset, increment) in places.items():
+    for argument, (length, offset, increment) in ranges.items():
         last = offset + (count - 1) * abs(increment)
         if last >= length:
             raise ValueError(
                 f"{name}: {argument} has {length} elements, and n={count}, off{argument}={offset}, "
                 f"inc{argument}={increment} reach to number {last}"
             )
-    return {argument: Vector(max(count, 0), *place[1:]) for argument, place in places.items()}
+    return {argument: Vector(max(count, 0), *found[1:]) for argument, found in ranges.items()}
 
 
 class Target(NamedTuple):

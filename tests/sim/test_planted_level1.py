@@ -126,7 +126,7 @@ DEFECTS = [
     ("level1.operations", "acc[0] += abs(xs[r])", "acc[0] += xs[r]", reduced("asum")),
     ("level1.operations", "size > LARGE", "False", norm(3e30, 4e30)),
     ("level1.operations", "size < SMALL", "False", norm(3e-30, 4e-30)),
-    ("level1.operations", "outside[0] |= (size > LARGE)", "outside[0] |= (size > LARGE * LARGE)", norm(3e15, 4e15)),
+    ("level1.operations", "outside[0] |= (size > LARGE)", "outside[0] |= (size > LARGE * LARGE)", norm(3e22, 4e22)),
     ("level1.operations", "(size < SMALL) & (size > real(0))", "False", norm(3e-30, 4e-30)),
     ("level1.operations", "acc[1] += xs[r] * xs[r]", "acc[1] += abs(xs[r])", norm(3.0, 4.0)),
     ("level1.operations", "select(large | small, real(0), square)", "square", norm(3.0, 4e-20)),

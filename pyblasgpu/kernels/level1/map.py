@@ -73,7 +73,7 @@ def plain_sources(config: Map) -> Iterator[KernelSource]:
 
 
 def _computer(facts: Dtype, operation: str):
-    """``compute(e, xs, ys, ...)``: element `e` of what becomes x, and of what becomes v, in their place."""
+    """``compute(e, xs, ys, ...)``: element `e` of what becomes x, and of what becomes v."""
     PARTS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
 
     @device_function
@@ -110,9 +110,9 @@ def _computer(facts: Dtype, operation: str):
 
 def _mover(config: Map, operation: str, wide: bool):
     """``move(x, y, v, ...)``: the elements of this thread read, computed and written."""
-    mine, compute = elements(config, wide), _computer(config.dtype_facts, operation)
+    layout, compute = elements(config, wide), _computer(config.dtype_facts, operation)
     READS_Y, WRITES_X = operation != "scal", operation in ("swap", "rot")
-    read, write, compute_all = mine.read, mine.write, unrolled(mine.count, compute)
+    read, write, compute_all = layout.read, layout.write, unrolled(layout.count, compute)
 
     @device_function
     def move(x, y, v, incx, incy, incv, t, left, xs, ys, alpha, alpha_i, beta, beta_i):

@@ -2,7 +2,7 @@
 
 Each block reduces its share of the tiles to a partial result. The block that ends last, which a ticket
 tells, reduces the partial results, in the order of the blocks. So there is one launch, and the same bits
-whichever block is last. What a partial result is, and how two make one, is told in `operations`.
+whichever block is last. What a partial result is, and how two make one, is defined in `operations`.
 """
 
 from __future__ import annotations
@@ -99,14 +99,14 @@ def plain_sources(config: Reduce) -> Iterator[KernelSource]:
 
 def _gatherer(config: Reduce, operation: str, wide: bool):
     """``gather(acc, where, x, y, ...)``: the elements of this thread of a tile, added to `acc`."""
-    mine, told = elements(config, wide), operation_of(config.dtype_facts, operation)
-    read, index, accumulate, READS_Y = mine.read, mine.index, told.accumulate, operation == "dot"
+    layout, functions = elements(config, wide), operation_of(config.dtype_facts, operation)
+    read, index, accumulate, READS_Y = layout.read, layout.index, functions.accumulate, operation == "dot"
 
     @device_function
     def take(e, acc, where, xs, ys, first, t, left, conj):
         accumulate(e, acc, where, xs, ys, first + index(e, t, left), conj)
 
-    accumulate_tile = told.accumulate_all(mine.count, unrolled(mine.count, take))
+    accumulate_tile = functions.accumulate_all(layout.count, unrolled(layout.count, take))
 
     @device_function
     def gather(acc, where, xs, ys, x, y, incx, incy, first, t, left, conj):
@@ -123,8 +123,8 @@ def _block_reducer(config: Reduce, operation: str):
 
     Each lane of the first warp adds up those of its number in the other warps, then the warp halves itself.
     """
-    told, DIM = operation_of(config.dtype_facts, operation), config.DIM
-    REALS, merge, sync_warp = told.reals, told.merge, ptx.sync_warp
+    functions, DIM = operation_of(config.dtype_facts, operation), config.DIM
+    REALS, merge, sync_warp = functions.reals, functions.merge, ptx.sync_warp
 
     @device_function
     def put_one(r, acc, sums, t):
@@ -152,15 +152,15 @@ def _block_reducer(config: Reduce, operation: str):
 
 
 def _build(config: Reduce, operation: str):
-    facts, told = config.dtype_facts, operation_of(config.dtype_facts, operation)
+    facts, functions = config.dtype_facts, operation_of(config.dtype_facts, operation)
     real, PARTS, TILE, DIM = ptx.REALS[facts.real], facts.reals_per_element, config.TILE, config.DIM
-    HELD, REALS = elements(config, True).count * PARTS, told.reals
+    HELD, REALS = elements(config, True).count * PARTS, functions.reals
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
     grid_dependency_wait, is_aligned = ptx.grid_dependency_wait, ptx.is_aligned(ACCESS // facts.real_size)
     take_ticket, store_relaxed = ptx.take_ticket, ptx.store_relaxed
     gather_wide, gather_single = (_gatherer(config, operation, wide) for wide in (True, False))
-    reduce_block, start, settle = _block_reducer(config, operation), told.start, told.settle
-    merge, finish, HELD_Y = told.merge, told.finish, HELD if operation == "dot" else 1
+    reduce_block, start, settle = _block_reducer(config, operation), functions.start, functions.settle
+    merge, finish, HELD_Y = functions.merge, functions.finish, HELD if operation == "dot" else 1
 
     def level1_reduce(x, y, partials, flags, out, n, conj, incx, incy, stride_x, stride_y, stride_out):
         # (1) the tiles of this block
