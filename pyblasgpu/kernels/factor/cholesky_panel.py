@@ -129,22 +129,23 @@ def _group_steps(config, g: int):
 
 
 def panel_factor(config):
-    """``factor(row, tile, other, panel, pivots, i, bad, before)``: a panel, by threads of row `i` of it; rows
-    above it have i < 0, threads without one as well.
+    """``factor(row, tile, other, panel, pivots, i, bad, before, left)``: a panel, of which `left` columns are
+    of the matrix, by threads of row `i` of it; rows above it have i < 0, threads without one as well.
     """
 
     def group(g):
         give, eliminate, update = _group_steps(config, g)
 
         @device_function
-        def step(row, tile, other, panel, pivots, i, bad, before):
-            give(row, tile, other, panel, pivots, i, bad, before)
-            cuda.syncthreads()
-            if i >= 0:
-                eliminate(row, tile, other, panel, pivots, i, bad, before)
-            cuda.syncthreads()
-            if i >= 0:
-                update(row, tile, other, panel, pivots, i, bad, before)
+        def step(row, tile, other, panel, pivots, i, bad, before, left):
+            if left > g * GROUP:
+                give(row, tile, other, panel, pivots, i, bad, before)
+                cuda.syncthreads()
+                if i >= 0:
+                    eliminate(row, tile, other, panel, pivots, i, bad, before)
+                cuda.syncthreads()
+                if i >= 0:
+                    update(row, tile, other, panel, pivots, i, bad, before)
 
         return step
 

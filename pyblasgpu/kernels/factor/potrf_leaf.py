@@ -45,6 +45,7 @@ class PotrfLeaf(TriangleInShared):
     BLK: int = 32
 
     STEM: ClassVar[str] = STEM
+    ORDERS: ClassVar[tuple[int, ...]] = (16, 32, 64, 128)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -58,8 +59,9 @@ class PotrfLeaf(TriangleInShared):
 
     def _with_order(self, order: int) -> PotrfLeaf:
         # one panel has nothing to its right, for which there would be more threads than rows
-        smaller = super()._with_order(order)
-        return replace(smaller, DIM=order) if order == self.BLK else smaller
+        blk = min(self.BLK, order)
+        threads = order if order == blk else self.DIM * order // self.ORDER
+        return replace(self, ORDER=order, BLK=blk, DIM=-(-threads // 32) * 32)
 
     @property
     def padding(self) -> int:
@@ -158,7 +160,7 @@ def _build(config: PotrfLeaf):
             if i >= 0:
                 load_row(row, 0, l, (t + first * LEAD) * PARTS)
                 conjugate(0, row)
-            factor(row, tile, other, panel, pivots, i, bad, before + first)
+            factor(row, tile, other, panel, pivots, i, bad, before + first, n - first)
             cuda.syncthreads()
             update(l, acc, x, y, t, first + BLK, rows - first - BLK)
             cuda.syncthreads()

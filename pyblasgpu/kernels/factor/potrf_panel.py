@@ -201,7 +201,7 @@ def _build(config: PotrfPanel):
             if i >= 0:
                 load_row(row, 0, l, (t + first * LEAD) * PARTS)
                 conjugate(0, row)
-            factor(row, tile, other, panel, pivots, i, bad, before + first)
+            factor(row, tile, other, panel, pivots, i, bad, before + first, n - first)
             cuda.syncthreads()
             update(l, acc, x, y, t, first + BLK, rows - first - BLK)
             cuda.syncthreads()
