@@ -376,6 +376,7 @@ def install(monkeypatch) -> tuple[Routines, Memory]:
     for name, module in modules.items():
         monkeypatch.setitem(__import__("sys").modules, name, module)
     monkeypatch.setattr(frontend_call, "routine", routines)
+    monkeypatch.setattr("pyblasgpu.frontend.staging.routine", routines)
     for module in ("level3", "rank_k", "symmetric"):
         monkeypatch.setattr(f"pyblasgpu.api.{module}.launch_list_of", routines.launch_list)
     for module in ("lapack_cholesky", "lapack_lu", "linalg_host"):

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..types import INT32, Dtype
 from .layouts import Layout, batches
+from .lazy_routines import routine
 
 __all__ = ["run_staged", "run_staged_in_place"]
 
@@ -35,13 +36,15 @@ def run_staged(
     with _Staging(dtype, device, stream) as staging:
         layouts = [staging.upload(array).op(trans) for array, trans in inputs]
         dense = out if _is_dense(out) else np.empty_like(out, order="K", subok=False)
+        # `out` is untouched if the run fails, as it is written by the copy that ends it
         if source is None:
             target = staging.reserve(dense)._replace(dtype=out_dtype)
-        else:
-            if source is not out or dense is not out:
-                # on the way to the device, so that `out` is untouched if the run fails
-                dense = np.array(np.broadcast_to(source, out.shape), order="K")
+        elif source is out:
+            if dense is not out:
+                np.copyto(dense, source)
             target = staging.upload(dense)
+        else:
+            target = staging.upload_like(source, dense)
         extra = [staging.reserve(array) for array in integers]
         read = [staging.upload(array)._replace(dtype=INT32) for array in given]
         for operands in batches((*extra, *read, *layouts, target)):
@@ -106,6 +109,19 @@ class _Staging:
         steps = tuple(0 if step == 0 else to for step, to in zip(array.strides, layout.strides, strict=True))
         return layout._replace(shape=array.shape, strides=steps)
 
+    def upload_like(self, source: np.ndarray, dense: np.ndarray) -> Layout:
+        """`source`, which broadcasts to the shape of `dense`, on the device with the strides of `dense`."""
+        if source.shape == dense.shape and _is_dense(source) and _lie_alike(source, dense):
+            target = self.reserve(dense)
+            if dense.size:
+                self.memory.to_device(target.pointer, _flat(source), self.stream)
+            return target
+        # the device transposes much faster than the host
+        uploaded, target = self.upload(source), self.reserve(dense)
+        for source_operand, target_operand in batches((uploaded, target)):
+            routine("copy")(1, source_operand, target_operand, self.stream)
+        return target
+
     def download(self, dense: np.ndarray, layout: Layout) -> None:
         self.memory.to_host(_flat(dense), layout.pointer, self.stream)
 
@@ -113,6 +129,12 @@ class _Staging:
 def _is_dense(array: np.ndarray) -> bool:
     """Whether the elements fill one piece of memory, and lie aligned in it."""
     return array.flags.aligned and (array.flags.c_contiguous or array.flags.f_contiguous)
+
+
+def _lie_alike(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether the elements of dense arrays of one shape are in one order."""
+    both_c = one.flags.c_contiguous and other.flags.c_contiguous
+    return both_c or (one.flags.f_contiguous and other.flags.f_contiguous)
 
 
 def _flat(dense: np.ndarray) -> np.ndarray:
