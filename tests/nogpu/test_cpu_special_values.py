@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import pyblasgpu
 from pyblasgpu import blas
-from pyblasgpu.frontend import cpu
+from pyblasgpu.frontend import cpu, numba_cpu
 from pyblasgpu.linalg import matmul, solve_triangular
 from pyblasgpu.testing import reference as oracle
 from pyblasgpu.testing.cases import TriangularCase
@@ -148,16 +148,17 @@ def test_divisions_are_true_ones(letter):
             np.testing.assert_array_equal(x[0], quotients)
 
 
+@pytest.mark.parametrize("host", [cpu, numba_cpu], ids=["scipy", "numba"])
 @pytest.mark.parametrize("letter", "cz")
 @pytest.mark.parametrize("trans", [Trans.NO, Trans.CONJ])
-def test_complex_divisions_neither_overflow_nor_vanish(letter, trans):
+def test_complex_divisions_neither_overflow_nor_vanish(host, letter, trans):
     """(3+4j) x = 25 d, with everything multiplied by powers of two up to the ends of the range."""
     dtype = np.dtype(DTYPES[letter].name)
     limits = np.finfo(dtype)
     for exponent in (limits.minexp - limits.nmant, limits.minexp, 0, limits.maxexp - 5):
         scale = np.ldexp(limits.dtype.type(1), exponent)
         diagonal, right = np.array([[(3 + 4j) * scale]], dtype), np.array([[25 * scale]], dtype)
-        cpu.trsm(1, diagonal, right, Side.LEFT, Uplo.LOWER, trans, Diag.NON_UNIT)
+        host.trsm(1, diagonal, right, Side.LEFT, Uplo.LOWER, trans, Diag.NON_UNIT)
         assert right[0, 0] == (3 - 4j if trans is Trans.NO else 3 + 4j)
 
 

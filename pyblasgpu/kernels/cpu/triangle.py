@@ -7,6 +7,7 @@ column of GEMM's packed A. So what THR_N rows need of the rows above comes by th
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -137,14 +138,23 @@ def _solver(config: CpuGemm) -> Any:
     shape = config.VEC, config.vectors
     load, add = cpu.load(facts.real), cpu.add_row(facts.real, facts.reals_per_element, *shape)
     scale = cpu.scale_row(facts.real, facts.reals_per_element, *shape)
-    divide = cpu.divide_row(facts.real, *shape)
+    divide, frexp, ldexp = cpu.divide_row(facts.real, *shape), math.frexp, math.ldexp
+    LARGE = 30 if facts.real == "float32" else 250  # an exponent: a quarter of the range
 
     @cpu.njit(error_model="numpy")
     def divide_by(row, re, im):
-        """By Smith's method where both parts are there."""
+        """By Smith's method where both parts are there, scaled where it could overflow."""
         if im == number(0):
             divide(row, re)
             return
+        exponent = frexp(max(abs(re), abs(im)))[1]
+        if abs(exponent) > LARGE:
+            for power in (
+                number(ldexp(number(1), exponent // 2)),
+                number(ldexp(number(1), exponent - exponent // 2)),
+            ):
+                re, im = re / power, im / power
+                divide(row, power)
         if abs(re) >= abs(im):
             ratio = im / re
             scale(row, number(1), -ratio)
