@@ -33,7 +33,7 @@ def launch_list(piv: Operand, a: Operand, *, backwards: bool, first: int = 0) ->
 def emit(launches: LaunchList, piv: Operand, a: Operand, backwards: bool, first: int = 0) -> None:
     """Emit the whole call."""
     with launches.temporary():
-        moves, group = emit_moves(launches, piv, first)
+        moves, group = emit_moves(launches, piv, first, a.cols)
         below = a.block(first, 0, a.rows - first, a.cols)
         interchange(launches, moves, below, group, piv.rows, backwards=backwards)
 
@@ -49,9 +49,9 @@ def moves_scratch(launches: LaunchList, count: int, batch: int) -> Operand:
     return launches.scratch(-(-count * WORD // launches.dtype.itemsize), 1, batch)
 
 
-def emit_moves(launches: LaunchList, piv: Operand, first: int) -> tuple[Operand, int]:
-    """Emit what makes moves of pivots; the moves, and the pivots of a group."""
-    config = FIXED[pivot_moves.STEM].fixed_config("s")
+def emit_moves(launches: LaunchList, piv: Operand, first: int, columns: int) -> tuple[Operand, int]:
+    """Emit what makes moves of pivots, for so many columns; the moves, and the pivots of a group."""
+    config = FIXED[pivot_moves.STEM].fixed_config("s").serving(columns)
     moves = moves_scratch(launches, 2 * config.GROUP * config.grid(piv.rows), piv.batch)
 
     def integers(piv: Operand, moves: Operand) -> tuple[int, ...]:

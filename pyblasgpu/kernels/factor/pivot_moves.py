@@ -5,7 +5,8 @@ A thread follows a row through the interchanges of a group: one on top, or one t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -14,9 +15,10 @@ from ...gpu.backend import cuda, ptx
 from ...gpu.compile import KernelSource
 from ...types import DTYPES, Dtype
 
-__all__ = ["STEM", "PivotMoves", "source"]
+__all__ = ["STEM", "PivotMoves", "plain_sources", "source"]
 
 STEM = "pivot_moves"
+LARGE, FEW = 256, 64  # pivots of a group where so few columns are interchanged that its steps count
 PARAMETERS = "ww ii qqq".replace(" ", "")
 
 
@@ -62,6 +64,10 @@ class PivotMoves:
     def shared_bytes(self) -> int:
         return self.GROUP * 4
 
+    def serving(self, columns: int) -> PivotMoves:
+        """The Config for interchanges in so many columns: in few, larger groups leave fewer steps."""
+        return replace(self, GROUP=max(self.GROUP, LARGE)) if columns < FEW else self
+
     def grid(self, pivots: int) -> int:
         """Blocks along x."""
         return -(-pivots // self.GROUP)
@@ -89,6 +95,11 @@ def source(config: PivotMoves) -> KernelSource:
         shared_bytes=config.shared_bytes,
         build=lambda: _build(config),
     )
+
+
+def plain_sources(config: PivotMoves) -> Iterator[KernelSource]:
+    """The kernels for few columns and for many."""
+    return (source(config.serving(columns)) for columns in (1, FEW))
 
 
 def _build(config: PivotMoves):
