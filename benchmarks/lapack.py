@@ -173,6 +173,7 @@ def measured(case: Case, solver: cusolver.Cusolver) -> dict[str, Any]:
         "cusolver_us": round(theirs, 2),
         "ratio": round(theirs / ours, 3),
         "difference": difference,
+        "error_over_bound": over_bound(case, results[0], originals[0]),
         "info": int(info.view(cupy.int32)[:: info.itemsize // 4].max()),
         "launches": launches,
     }
@@ -185,6 +186,20 @@ def apart(case: Case, results: list[Any], others: list[Any]) -> float:
         meant = cupy.tril if case.uplo is Uplo.LOWER else cupy.triu
         x, y = meant(x[0]), meant(y[0])
     return float(abs(x - y).max() / abs(y).max())
+
+
+def over_bound(case: Case, result: Any, original: Any) -> float:
+    """The backward error of a factor in single precision, in units of its bound; NaN of other cases."""
+    if case.routine != "potrf" or case.letter not in "sc" or case.n > 2048:
+        return NO_RIVAL
+    wide = cupy.float64 if case.letter == "s" else cupy.complex128
+    lower = case.uplo is Uplo.LOWER
+    factor, a = ((x if lower else x.T.conj()).astype(wide) for x in (result[0], original[0]))
+    factor = cupy.tril(factor)
+    error = cupy.tril(abs(factor @ factor.T.conj() - a))
+    scale = abs(factor) @ abs(factor).T
+    bound = (case.n + 4) * DTYPES[case.letter].unit_roundoff * (8**0.5 if case.letter == "c" else 1)
+    return round(float((error / scale).max() / bound), 4)
 
 
 def cases(options: argparse.Namespace) -> Iterator[Case]:
