@@ -165,6 +165,16 @@ def test_the_two_stage_search_is_replayed_on_a_recording(tmp_path, capsys):
     assert "10.0 %" in capsys.readouterr().out
 
 
+def test_the_search_of_a_factorisation_is_recorded(monkeypatch):
+    run = experiment.Experiment(H100, fake_worker.Compilers(), Inline(lambda: body))
+    monkeypatch.setattr(atlas, "factor_rate", lambda letter, n, overrides: overrides[0][1] / n)
+    chosen = atlas.lists("potrf", "d", H100, 1)
+    assert not chosen.leaves
+    made = atlas.record_factor(run, "d", (512, 1024), chosen)
+    assert len(made["whole"]) == len(atlas.STOPS) * len(chosen.products)
+    assert [row["overhead"] for row in atlas.replay(made, keep=1)] == [0.0, 0.0]
+
+
 def test_a_solver_with_inverted_blocks_solves(rng):
     class Cublas:
         def gemm(self, alpha, a, b, beta, c, trans_a, trans_b):

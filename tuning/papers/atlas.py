@@ -4,7 +4,8 @@
 ``python tuning/papers/atlas.py RECORDING.json``
 
 The exhaustive search times the recursion of TRSM or TRMM with every leaf, every order at which the recursion
-stops, and every GEMM of the lists, at three orders. The two-stage search times leaves and GEMMs alone, and
+stops, and every GEMM of the lists, at three orders; of POTRF, as in the paper, with every number of rows that
+are split off, NB, and every GEMM. The two-stage search times leaves and GEMMs alone, and
 the recursion with the best few only. It is replayed on the recording: PS is the rate of what it picks, ES
 that of the best of all, and the overhead is 100 (ES / PS - 1), at most 2 % in the paper.
 """
@@ -16,7 +17,9 @@ import itertools
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 if __name__ == "__main__":
@@ -25,6 +28,7 @@ if __name__ == "__main__":
 from rich.table import Table
 
 from pyblasgpu.database import families_of
+from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu import device as devices
 from pyblasgpu.options import parse_count, parse_sizes
 from pyblasgpu.terminal import console, guarded
@@ -32,10 +36,12 @@ from pyblasgpu.tuning.prune import best_few, candidates
 from pyblasgpu.types import DTYPES
 from tuning.papers.experiment import Experiment, Rows, add_options, draw, names_in, on_device, write
 
-__all__ = ["Lists", "lists", "main", "record", "replay", "table"]
+__all__ = ["Lists", "lists", "factor_rate", "main", "record", "record_factor", "replay", "table"]
 
 WIDTH = 110
+ROUTINES = ("trsm", "trmm", "potrf")
 STOPS = (64, 128, 256, 512)
+REPEATS = 5
 ORDERS = "1024,2048,4096"
 KEEP = 3  # kernels of each kind that the second stage combines
 
@@ -51,7 +57,7 @@ class Lists(NamedTuple):
 def lists(routine: str, letter: str, device: Any, most: int) -> Lists:
     """The likeliest `most` leaves and products of each family, by the cost model."""
     leaves, products = [], []
-    for stem in families_of(routine, letter):
+    for stem in families_of(routine, letter) if routine != "potrf" else ():
         found = candidates(stem, letter, "any", device, "quick").left
         leaves += [(stem, config) for config in found[:: max(len(found) // most, 1)][:most]]
     for stem in families_of("gemm", letter):
@@ -106,6 +112,50 @@ def _product(run: Experiment, letter: str, stem: str, config: Any, orders: Seque
     return {"config": str(config), "rates": {str(n): rate for (_, n, _), rate in rates.items()}}
 
 
+def record_factor(run: Experiment, letter: str, orders: Sequence[int], chosen: Lists) -> dict[str, Any]:
+    """The same of POTRF, on CuPy arrays in this process; its leaf is that of the package."""
+    products = [_product(run, letter, stem, config, orders) for stem, config in chosen.products]
+    whole: Rows = []
+    for stop, product in itertools.product(chosen.stops, range(len(products))):
+        rates = {}
+        for n in orders:
+            if not run.is_over:
+                rates[str(n)] = factor_rate(letter, n, (("potrf", stop), chosen.products[product]))
+        whole.append({"leaf": 0, "stop": stop, "product": product, "rates": rates})
+    return {
+        "routine": "potrf",
+        "dtype": letter,
+        "orders": list(orders),
+        "stops": list(chosen.stops),
+        "leaves": [{"config": "packaged", "rates": dict.fromkeys(map(str, orders), 1.0)}],
+        "products": products,
+        "whole": whole,
+    }
+
+
+def factor_rate(letter: str, n: int, overrides: Sequence[tuple[str, Any]]) -> float:
+    """TFLOP/s of POTRF, the median of several by events."""
+    import cupy
+
+    from pyblasgpu import lapack
+
+    dtype = DTYPES[letter]
+    noise = cupy.random.default_rng(n).random((n, n), dtype=dtype.real).astype(dtype.name)
+    spd = cupy.asfortranarray(noise @ noise.T + n * cupy.eye(n, dtype=dtype.name))
+    times = []
+    with ExitStack() as held:
+        for name, value in overrides:
+            held.enter_context(override(name, value))
+        for _ in range(1 + REPEATS):
+            a, start, stop = spd.copy(order="F"), cupy.cuda.Event(), cupy.cuda.Event()
+            start.record()
+            lapack.potrf(a, lower=True, overwrite_a=True)
+            stop.record()
+            stop.synchronize()
+            times.append(cupy.cuda.get_elapsed_time(start, stop) / 1e3)
+    return round(dtype.flops_per_fma * n**3 / 6 / median(times[1:]) / 1e12, 3)
+
+
 def _by_order(rates: Mapping[tuple[int, ...], float]) -> dict[str, float]:
     return {str(extents[0]): rate for extents, rate in rates.items()}
 
@@ -156,7 +206,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Record on the device that is here, or read a recording; print the table. Returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("recording", nargs="?", type=Path, help="a recording to replay; needs no device")
-    parser.add_argument("--routine", default=["trsm", "trmm"], type=names_in(("trsm", "trmm")), help="(both)")
+    parser.add_argument("--routine", default=["trsm", "trmm"], type=names_in(ROUTINES), help="(trsm,trmm)")
     parser.add_argument("--dtype", default=["d"], type=names_in(DTYPES), help="(d)")
     parser.add_argument("--orders", type=parse_sizes, default=ORDERS, metavar="N,N,...", help="(%(default)s)")
     parser.add_argument("--most", type=parse_count, default=4, help="kernels of each family (%(default)s)")
@@ -170,13 +220,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         device = devices.present(options.device)
         cases = list(itertools.product(options.routine, options.dtype))
         with on_device(device, options.seconds) as run:
-            recordings = [
-                record(run, name, letter, options.orders, lists(name, letter, device, options.most))
-                for name, letter in run.in_turn(cases)
-            ]
+            recordings = [_record(run, *case, options) for case in run.in_turn(cases)]
         made = {"paper": "atlas", "device": device.name, "results": recordings}
     report(made, options)
     return 0
+
+
+def _record(run: Experiment, routine: str, letter: str, options: argparse.Namespace) -> dict[str, Any]:
+    chosen = lists(routine, letter, run.device, options.most)
+    if routine == "potrf":
+        return record_factor(run, letter, options.orders, chosen)
+    return record(run, routine, letter, options.orders, chosen)
 
 
 def report(made: dict[str, Any], options: argparse.Namespace) -> None:
