@@ -15,7 +15,7 @@ __all__ = ["DeviceIntegers"]
 
 
 class DeviceIntegers:
-    """int32 numbers in device memory, one or an array of them.
+    """Numbers of int32 in device memory, one or an array of them.
 
     Nothing waits until a number is asked for: ``int(info)``, ``if info``, ``info > 0``, `numpy`, or NumPy's
     functions. CuPy and others take them without a copy by ``__cuda_array_interface__``.
