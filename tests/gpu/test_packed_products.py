@@ -15,8 +15,8 @@ import pytest
 import pyblasgpu
 from pyblasgpu.database import families_of
 from pyblasgpu.dispatch.choose import select
-from pyblasgpu.dispatch.operand_copies import LAYOUT, packed_variant
 from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.dispatch.serving import LAYOUT_OF_PACKED, packed_variant
 from pyblasgpu.dispatch.split_k import STREAM_K
 from pyblasgpu.dispatch.variants import persistent
 from pyblasgpu.gpu.device import current
@@ -55,7 +55,7 @@ def packed(letter: str, form: str = "ordinary"):
         if form != "ordinary":
             held.enter_context(override("splits", FORMS[form]))
             for stem in families_of("gemm", letter):
-                config = select(stem, DTYPES[letter], LAYOUT, (1000, 1000, 1000), current()).config
+                config = select(stem, DTYPES[letter], LAYOUT_OF_PACKED, (1000, 1000, 1000), current()).config
                 variant = packed_variant(config, current())
                 if variant is not None:
                     held.enter_context(override(stem, persistent(variant, current())[0]))
@@ -118,7 +118,7 @@ def test_the_same_bits_as_without_packing(stem, letter):
     if stem not in families_of("gemm", letter):
         pytest.skip(f"{stem} is not made for {letter}")
     dtype = DTYPES[letter]
-    config = select(stem, dtype, LAYOUT, (1000, 1000, 1000), current()).config
+    config = select(stem, dtype, LAYOUT_OF_PACKED, (1000, 1000, 1000), current()).config
     a, b, c = (
         reals(dtype, *shape, seed=seed) for seed, shape in enumerate(((900, 501), (501, 1100), (900, 1100)))
     )

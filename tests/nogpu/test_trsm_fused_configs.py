@@ -151,7 +151,7 @@ def test_the_likeliest_are_the_chosen_one_and_then_others_of_other_tiles():
     assert len({tile(config) for config in found}) == 5
     file_config(found[3])
     again = likeliest("d", 5)
-    assert again[0] == found[3] and set(map(tile, again)) == set(map(tile, found))
+    assert again[0] == found[3] and set(map(tile, found[1:])) <= set(map(tile, again))
     estimates = [cycles(config, (*EXTENTS, EXTENTS[0]), Triangle.LOWER_LEFT, H200) for config in again[1:]]
     assert all(one <= other * trsm_fused_candidates.UNCERTAINTY for one, other in pairwise(estimates))
 
