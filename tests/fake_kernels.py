@@ -158,7 +158,7 @@ class FakeKernel:
 
     def _solve_at_once(self, grid, pointers, numbers, alpha):
         """`trsm_fused`: T X = alpha C, or X T = alpha C, in place."""
-        (m, n, ldt, ldc), (t, c, _), config = numbers, pointers, self.source.config
+        (m, n, options, ldt, ldc), (t, c, _), config = numbers, pointers, self.source.config
         triangle = self.flags["triangle"]
         uplo, of = triangle.uplo, "a" if triangle.on_left else "b"
         transposed, conj = (config.trans_a, config.trans_b)[of == "b"], self.flags["conj"]
@@ -170,7 +170,7 @@ class FakeKernel:
             t, c, uplo = t.swapaxes(1, 2), c.swapaxes(1, 2), uplo.flipped
         if uplo is Uplo.UPPER:
             t, c = t[:, ::-1, ::-1], c[:, ::-1]
-        self._solve(read_part(t, Uplo.LOWER, self.flags["solved"]), c, alpha)
+        self._solve(read_part(t, Uplo.LOWER, Diag.UNIT if options & UNIT else Diag.NON_UNIT), c, alpha)
 
     def _walked(self, grid, pointers, numbers, region):
         """Of a persistent product what an ordinary one is told."""

@@ -13,6 +13,7 @@ from ..dispatch import trsm_fused as dispatch_trsm_fused
 from ..dispatch.decisions import Algorithm, KernelChoice
 from ..errors import BackendUnavailable
 from ..gpu.device import current
+from ..kernels.common.options import options_of
 from ..kernels.registry import FAMILIES
 from ..kernels.trsv import kernel as trsv
 from ..types import Diag, Side
@@ -63,6 +64,7 @@ def emit(
     choice = choices[block.b.rows]
     config, lead = choice.config, operands.lead
     launches.choices.append(choice)
-    kernel = FAMILIES[config.STEM].source(config, conj=t.conj, triangle=triangle, solved=diag)
+    kernel = FAMILIES[config.STEM].source(config, conj=t.conj, triangle=triangle, solved=True)
+    options = options_of(unit=diag is Diag.UNIT)
     arguments, grid = (t._replace(conj=False), c, launches.flags()), config.grid(c.rows, c.cols)
-    launches.emit(kernel, grid, arguments, lambda *_: (c.rows, c.cols, lead, c.col_stride), (alpha,))
+    launches.emit(kernel, grid, arguments, lambda *_: (c.rows, c.cols, options, lead, c.col_stride), (alpha,))

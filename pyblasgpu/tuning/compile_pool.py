@@ -11,7 +11,7 @@ from ..errors import ConfigError, PyblasgpuError, require
 from ..gpu.compile import KernelSource, Resources, compile_source
 from ..gpu.device import Device
 from ..processes import Pool
-from ..types import Diag, Triangle
+from ..types import Triangle
 
 __all__ = [
     "Compilers",
@@ -33,7 +33,7 @@ def source_of(stem: str | Triangle, config: Any) -> KernelSource:
     """
     module = FAMILIES[config.STEM].module
     if isinstance(stem, Triangle):
-        return module.source(config, triangle=stem, solved=Diag.NON_UNIT)
+        return module.source(config, triangle=stem, solved=True)
     return module.source(config)
 
 

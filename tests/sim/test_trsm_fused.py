@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from pyblasgpu.gpu.simulator import intrinsics as simulator
+from pyblasgpu.kernels.common.options import options_of
 from pyblasgpu.kernels.gemm import mma as gemm_mma
 from pyblasgpu.kernels.gemm import simt as gemm_simt
 from pyblasgpu.kernels.gemm import trsm_fused as trsm_fused
 from pyblasgpu.kernels.gemm.trmm_fused import tile_orders
 from pyblasgpu.kernels.gemm.warp_substitution import sharing
 from pyblasgpu.testing.reference import fenced
-from pyblasgpu.types import DTYPES, Diag, Triangle
+from pyblasgpu.types import DTYPES, Triangle
 
 from .launching import run, strides
 from .test_trmm_fused import PIPELINES, config, operands
@@ -32,8 +33,8 @@ def solve(tile, triangle, t, c, unit=False, conj=False, alpha=1.0, by_rows=False
     _, free = tile_orders(tile, triangle)
     flags = np.zeros(-(-(n if of_a else m) // free) * trsm_fused.APART // dtype.real_size, dtype.real)
     lead = strides(t)[0 if by_rows else 1]
-    source = kernels.source(tile, conj=conj, triangle=triangle, solved=Diag.UNIT if unit else Diag.NON_UNIT)
-    run(source, tile.grid(m, n), (t, c, flags), (m, n, lead, strides(c)[1]), (alpha,))
+    source = kernels.source(tile, conj=conj, triangle=triangle, solved=True)
+    run(source, tile.grid(m, n), (t, c, flags), (m, n, options_of(unit=unit), lead, strides(c)[1]), (alpha,))
     assert not flags.any()
 
 

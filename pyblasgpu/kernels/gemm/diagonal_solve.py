@@ -53,9 +53,7 @@ def _places(config: GemmConfig, triangle: Triangle) -> SimpleNamespace:
     )  # fmt: skip
 
 
-def solving(
-    config: GemmConfig, product: Product, triangle: Triangle, conj: bool, unit: bool
-) -> SimpleNamespace:
+def solving(config: GemmConfig, product: Product, triangle: Triangle, conj: bool) -> SimpleNamespace:
     """The steps: ``prepare``, ``load_rhs``, ``solve``, ``solve_by_exact_division``, ``write`` and
     ``reload_rhs``; the reals of a thread that ``solve`` and ``prepare`` need, and elements from row to row of
     what is prepared.
@@ -70,10 +68,10 @@ def solving(
         lead=places.lead,
         registers=solver.registers,
         values=(_at_once(config, places) + 1) * config.dtype_facts.reals_per_element,
-        prepare=_preparer(config, places, conj, unit, down),
+        prepare=_preparer(config, places, conj, down),
         load_rhs=_rhs_loader(config, product, triangle, places),
         solve=solver.solve,
-        solve_by_exact_division=_exact_division_solver(config, places, conj, unit, down),
+        solve_by_exact_division=_exact_division_solver(config, places, conj, down),
         write=_writer(config, places, of_a),
         reload_rhs=_rhs_reloader(config, places, of_a),
     )
@@ -84,11 +82,11 @@ def _at_once(config: GemmConfig, places: SimpleNamespace) -> int:
     return min(-(-places.block * places.count // config.threads), AT_ONCE // config.dtype_facts.itemsize)
 
 
-def _preparer(config: GemmConfig, places: SimpleNamespace, conj: bool, unit: bool, down: bool):
-    """``prepare(prepared, value, tri, ldt, t, extent)``: the triangles of the tile whose diagonal begins at
-    `tri`, each row divided by its diagonal element, in the order of their unknowns, by rows if threads share
-    a right-hand side, else by columns; then the diagonal, then its inverses. Whether one of this thread's is
-    not safe.
+def _preparer(config: GemmConfig, places: SimpleNamespace, conj: bool, down: bool):
+    """``prepare(prepared, value, tri, ldt, t, extent, unit)``: the triangles of the tile whose diagonal
+    begins at `tri`, each row divided by its diagonal element, in the order of their unknowns, by rows if
+    threads share a right-hand side, else by columns; then the diagonal, then its inverses. Whether one of
+    this thread's is not safe.
 
     The first elements are asked for before the diagonal is waited for: one way to memory instead of several.
     """
@@ -128,36 +126,30 @@ def _preparer(config: GemmConfig, places: SimpleNamespace, conj: bool, unit: boo
         at = (triangle * COUNT + i) * PARTS
         if is_there:
             if PARTS == 2:
-                re, im = value[x], real(CONJ) * value[x + 1]
-                if not unit:
-                    d, r = DIAGONAL + at, INVERSE + at
-                    re, im = divided(re, im, prepared[d], prepared[d + 1], prepared[r], prepared[r + 1])
+                re, im, d, r = value[x], real(CONJ) * value[x + 1], DIAGONAL + at, INVERSE + at
+                re, im = divided(re, im, prepared[d], prepared[d + 1], prepared[r], prepared[r + 1])
                 prepared[to], prepared[to + 1] = re, im
             else:
-                re = value[x]
-                if not unit:
-                    re = divided(re, prepared[DIAGONAL + at], prepared[INVERSE + at])
-                prepared[to] = re
+                prepared[to] = divided(value[x], prepared[DIAGONAL + at], prepared[INVERSE + at])
 
     fetch_all, divide_all = unrolled(MANY, fetch), unrolled(MANY, divide)
 
     @device_function
-    def prepare(prepared, value, tri, ldt, t, extent):
+    def prepare(prepared, value, tri, ldt, t, extent, unit):
         unsafe, row = int32(0), int32(t)
         fetch_all(0, 0, value, tri, ldt, t, extent)
-        if not unit:
-            while row < BLOCK:
-                d, r = DIAGONAL + row * PARTS, INVERSE + row * PARTS
-                read(value, ON_DIAGONAL, tri, int64(row) * (ldt + 1) * PARTS, row < extent)
-                prepared[d] = value[ON_DIAGONAL]
-                if PARTS == 2:
-                    prepared[d + 1] = real(CONJ) * value[ON_DIAGONAL + 1]
-                if row < extent:
-                    unsafe = int32(unsafe | (1 - invert_one(prepared, r, prepared, d)))
-                else:
-                    for part in range(PARTS):
-                        prepared[r + part] = real(0)
-                row = int32(row + THREADS)
+        while row < BLOCK:
+            d, r, is_there = DIAGONAL + row * PARTS, INVERSE + row * PARTS, row < extent
+            read(value, ON_DIAGONAL, tri, int64(row) * (ldt + 1) * PARTS, is_there & (not unit))
+            prepared[d] = real(1) if unit else value[ON_DIAGONAL]
+            if PARTS == 2:
+                prepared[d + 1] = real(CONJ) * value[ON_DIAGONAL + 1]
+            if is_there:
+                unsafe = int32(unsafe | (1 - invert_one(prepared, r, prepared, d)))
+            else:
+                for part in range(PARTS):
+                    prepared[r + part] = real(0)
+            row = int32(row + THREADS)
         cuda.syncthreads()
         divide_all(0, 0, value, prepared, t)
         for group in range(1, GROUPS):
@@ -261,9 +253,9 @@ def _solver(config: GemmConfig, places: SimpleNamespace, down: bool) -> SimpleNa
     return SimpleNamespace(registers=COUNT * PARTS, solve=solve)
 
 
-def _exact_division_solver(config: GemmConfig, places: SimpleNamespace, conj: bool, unit: bool, down: bool):
-    """``solve(panel, matrix, t, extent)``: the same by true divisions, and the triangle as it lies in T's
-    stripe at `matrix`; in shared memory.
+def _exact_division_solver(config: GemmConfig, places: SimpleNamespace, conj: bool, down: bool):
+    """``solve(panel, matrix, t, extent, unit)``: the same by true divisions, and the triangle as it lies in
+    T's stripe at `matrix`; in shared memory.
     """
     facts, SIDES, THREADS, SIGN = config.dtype_facts, places.sides, config.threads, 1 if down else -1
     PARTS = facts.reals_per_element
@@ -273,7 +265,7 @@ def _exact_division_solver(config: GemmConfig, places: SimpleNamespace, conj: bo
     substitute = exact_division_solver(facts, SIGN * UNKNOWN, conj)
 
     @device_function
-    def solve(panel, matrix, t, extent):
+    def solve(panel, matrix, t, extent, unit):
         first, side = int32(0 if down else extent - 1), int32(t)
         while side < SIDES:
             start = offset(panel, side * SIDE + first * UNKNOWN)

@@ -18,7 +18,7 @@ from ...errors import require
 from ...gpu.backend import device_function, ptx, unrolled
 from ...gpu.compile import KernelSource
 from ...gpu.intrinsics.mma import SHAPES, elements_per_mma, joins_parts
-from ...types import Diag, Triangle
+from ...types import Triangle
 from .config import GemmConfig
 from .form import Form
 from .mainloop import Product
@@ -152,7 +152,7 @@ def source(
     form: Form = Form.ALL,
     conj: bool = False,
     triangle: Triangle | None = None,
-    solved: Diag | None = None,
+    solved: bool = False,
 ) -> KernelSource:
     """The kernel of `config` that computes all of C or a triangle, with A conjugated or not; or that
     multiplies C in place by a `triangle`, or solves it: see `kernel_source`.

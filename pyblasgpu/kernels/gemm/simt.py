@@ -16,7 +16,7 @@ from typing import ClassVar
 from ...errors import require
 from ...gpu.backend import device_function, in_order, ptx, unrolled
 from ...gpu.compile import KernelSource
-from ...types import Diag, Triangle
+from ...types import Triangle
 from ..common.smem_tile import SmemTile
 from .config import GemmConfig
 from .form import Form
@@ -234,7 +234,7 @@ def source(
     form: Form = Form.ALL,
     conj: bool = False,
     triangle: Triangle | None = None,
-    solved: Diag | None = None,
+    solved: bool = False,
 ) -> KernelSource:
     """The kernel of `config` that computes all of C or a triangle, with A conjugated or not; or that
     multiplies C in place by a `triangle`, or solves it: see `kernel_source`.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...gpu.compile import KernelSource
-from ...types import Diag, Triangle
+from ...types import Triangle
 from .form import Form
 from .mainloop import Product
 from .mainloop import build as build_ordinary
@@ -21,7 +21,7 @@ __all__ = ["kernel_source", "plain_kernels"]
 PARAMETERS = "ppp iiii qqq qqq rrrr".replace(" ", "")
 PERSISTENT = "ppppp iiii iiii qqq qqq rrrr".replace(" ", "")
 IN_PLACE = "pppp ii qq rr".replace(" ", "")
-SOLVING = "ppp ii qq rr".replace(" ", "")
+SOLVING = "ppp iii qq rr".replace(" ", "")
 
 
 def kernel_source(
@@ -29,7 +29,7 @@ def kernel_source(
     form: Form,
     conj: bool,
     triangle: Triangle | None,
-    solved: Diag | None,
+    solved: bool,
     product: Callable[..., Product],
 ) -> KernelSource:
     """The kernel of `config`; with `conj` A is conjugated. ``product(config, conj_a, conj_b)`` is its heart.
@@ -48,9 +48,9 @@ def kernel_source(
     `diagonal_blocks` makes both), and to C; int32 m, n; int64 leading strides of T, C; alpha. Grid: x
     ``config.grid(m, n)``; there are no batches. With `conj` T is conjugated.
 
-    With a `triangle` and what its diagonal is, `solved`, C is solved by it instead. The
-    parameters are pointers to T, to C, and to the flags (one a strip, 0 before the launch and after it); else
-    as above.
+    With a `triangle` and `solved`, C is solved by it instead. The parameters are pointers to T, to C, and to
+    the flags (one a strip, 0 before the launch and after it); int32 m, n and options, whether T has a unit
+    diagonal; else as above.
     """
     flags: tuple = (("form", form), ("conj", conj))
     parameters = PERSISTENT if config.persistent else PARAMETERS
@@ -64,7 +64,7 @@ def kernel_source(
     def build():
         heart = product(config, conj and of_a, conj and not of_a)
         if triangle and solved:
-            return build_solving(config, heart, triangle, conj, solved is Diag.UNIT)
+            return build_solving(config, heart, triangle, conj)
         if triangle:
             return build_in_place(config, heart, triangle, conj)
         build_kernel = build_persistent if config.persistent else build_ordinary

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from ...gpu.backend import cuda, device_function, ptx
 from ...types import Triangle
+from ..common.options import UNIT
 from ..common.smem_tile import l2_prefetcher, tile_iterator
 from ..common.tile_scheduler import columns
 from .config import GemmConfig
@@ -136,8 +137,8 @@ def _pipeline_filler(config: GemmConfig, start, advance, operands):
     return fill_pipeline
 
 
-def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool, unit: bool):
-    """The kernel's function; `conj`: T is meant conjugated, `unit`: its diagonal is one and is not read."""
+def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
+    """The kernel's function; `conj` says whether T is meant conjugated."""
     facts = config.dtype_facts
     real, PARTS, BLK_K, STAGES = ptx.REALS[facts.real], facts.reals_per_element, config.BLK_K, config.stages
     OF_A, DOWN, PREFETCH = triangle.on_left, triangle.is_forward, config.prefetch
@@ -152,7 +153,7 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool, 
     begin, advance, operands = _pointers(config, triangle)
     start, run_mainloop = mainloop(config, product, operands_of_tile(operands), advance)
     poll_flag, fill_pipeline = _flag_poller(config), _pipeline_filler(config, start, advance, operands)
-    on_diagonal, multiply = solving(config, product, triangle, conj, unit), mma_k_block(config, product)
+    on_diagonal, multiply = solving(config, product, triangle, conj), mma_k_block(config, product)
     COLUMN, VALUE, TRIANGLE = on_diagonal.registers, on_diagonal.values, on_diagonal.lead * PARTS
     prepare, load_rhs, solve = on_diagonal.prepare, on_diagonal.load_rhs, on_diagonal.solve
     write, reload_rhs, solve_by_exact_division = (
@@ -169,7 +170,7 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool, 
     int32, int64, quotient = ptx.types.int32, ptx.types.int64, ptx.quotient
     offset, shared_pointer = ptx.offset, ptx.shared_pointer
 
-    def gemm(tri, c, flags, m, n, ldt, ldc, alpha, alpha_i):
+    def gemm(tri, c, flags, m, n, options, ldt, ldc, alpha, alpha_i):
         # (1) the tile of this block: its level and its strip; its own stripes, and how many come before them
         t = cuda.threadIdx.x
         order, others = (m, n) if OF_A else (n, m)
@@ -209,7 +210,8 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool, 
         ahead, empty = fill_pipeline(empty, ready, ahead, reading, shared, given, tile, old, t)
         is_dry = True  # no stage has been waited for
         prepared, corner = offset(shared, RING), offset(tri, begin_t(int64(first), int64(first), ldt) * PARTS)
-        unsafe = prepare(prepared, value, corner, ldt, t, int32(order - first))
+        unit = options & UNIT != 0
+        unsafe = prepare(prepared, value, corner, ldt, t, int32(order - first), unit)
         safe = cuda.syncthreads_or(unsafe) == 0
 
         # (4) body: load what is solved; multiply it, while what comes next is not solved without loading more
@@ -253,21 +255,21 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool, 
             triangle_here = offset(prepared, base * TRIANGLE)
             at = col0 * ldc + int64(row0 + base) if OF_A else (col0 + base) * ldc + int64(row0)
             c_here, sides = offset(c, at * PARTS), int32(others - other)
-            load_rhs(0, acc, panel, prepared, t, base, extent, alpha, alpha_i, safe and not unit)
+            load_rhs(0, acc, panel, prepared, t, base, extent, alpha, alpha_i, safe)
             cuda.syncthreads()
             if t == ASIDE and done > 0 and (count + done) % EVERY == 0:
                 store_release(flags, flag, int32(count + done))
             non_finite = int32(0)
-            if unit or safe:
+            if safe:
                 non_finite = solve(panel, triangle_here, column, t)
             else:
-                solve_by_exact_division(panel, matrix, t, extent)
-            if cuda.syncthreads_or(non_finite) and not unit:
+                solve_by_exact_division(panel, matrix, t, extent, unit)
+            if cuda.syncthreads_or(non_finite):
                 reload_rhs(c_here, panel, value, ldc, t, extent, sides)
                 cuda.syncthreads()
                 load_rhs(0, acc, panel, prepared, t, base, extent, alpha, alpha_i, False)
                 cuda.syncthreads()
-                solve_by_exact_division(panel, matrix, t, extent)
+                solve_by_exact_division(panel, matrix, t, extent, unit)
                 cuda.syncthreads()
             write(c_here, panel, ldc, t, extent, sides)
             if done < own - 1:
