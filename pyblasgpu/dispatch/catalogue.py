@@ -18,7 +18,7 @@ from ..gpu.device import Device, known, names
 from ..kernels.gemm.form import Form
 from ..kernels.registry import family_of
 from ..kernels.trsv.config import MOST_COLS
-from ..types import DTYPES, Diag, Triangle
+from ..types import DTYPES, Triangle
 from . import leaf
 from .serving import PACKED, PACKED_3M, TRMM_LEFT, TRMM_RIGHT, Kind, kinds, serving, variant_of
 from .trsm_fused import serving_trsm
@@ -90,10 +90,10 @@ def _fused_trsms(dtype: str, layout: str, device: Device) -> Iterator[KernelSour
     on_left = T_LAYOUTS[layout].triangle.on_left
     for conj in {False, DTYPES[dtype].is_complex}:
         for config in serving_trsm(DTYPES[dtype], layout, device, conj):
-            for triangle, diag in product(Triangle, Diag):
+            for triangle in Triangle:
                 if triangle.on_left == on_left:
                     source = family_of(config.STEM).source
-                    yield source(config, conj=conj, triangle=triangle, solved=diag)
+                    yield source(config, conj=conj, triangle=triangle, solved=True)
 
 
 def _leaves(routine: str, dtype: str, device: Device) -> Iterator[KernelSource]:
