@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..types import INT32, Dtype
+from ..types import INT32, Dtype, dtype_of
 from .layouts import Layout, batches
 from .lazy_routines import routine
 
@@ -118,8 +118,9 @@ class _Staging:
             return target
         # the device transposes much faster than the host
         uploaded, target = self.upload(source), self.reserve(dense)
-        for source_operand, target_operand in batches((uploaded, target)):
-            routine("copy")(1, source_operand, target_operand, self.stream)
+        for parts in zip(_real_parts(uploaded), _real_parts(target), strict=True):
+            for source_operand, target_operand in batches(parts):
+                routine("copy")(1, source_operand, target_operand, self.stream)
         return target
 
     def download(self, dense: np.ndarray, layout: Layout) -> None:
@@ -129,6 +130,18 @@ class _Staging:
 def _is_dense(array: np.ndarray) -> bool:
     """Whether the elements fill one piece of memory, and lie aligned in it."""
     return array.flags.aligned and (array.flags.c_contiguous or array.flags.f_contiguous)
+
+
+def _real_parts(layout: Layout) -> list[Layout]:
+    """Real and imaginary parts of a complex array; a real one itself.
+
+    A complex product with 1 would carry NaN and Inf from one part to the other.
+    """
+    dtype = layout.dtype
+    if not dtype.is_complex:
+        return [layout]
+    parts = layout._replace(strides=tuple([2 * step for step in layout.strides]), dtype=dtype_of(dtype.real))
+    return [parts, parts._replace(pointer=layout.pointer + dtype.real_size)]
 
 
 def _lie_alike(one: np.ndarray, other: np.ndarray) -> bool:
