@@ -36,6 +36,7 @@ __all__ = [
 
 FORMAT = 1
 SUFFIX = ".kernels"
+SWITCH = "PYBLASGPU_ARCHIVES"  # in the environment: 0 for none
 _LONGEST_HEADER = 1 << 16
 _LEVEL = 6  # of zlib: 9 takes eight times as long for 2 % less
 
@@ -212,8 +213,11 @@ def user_folder() -> Path:
 def archives(architecture: str, source: str) -> tuple[Archive, ...]:
     """The archives that serve an architecture, first the one that wins: the user's, that of an installed
     package, and the one in this package. An `ArchiveWarning` says, once, what cannot be used, and what to do.
+    None where the environment switches them off.
     """
-    found, foreign = [], []
+    found, foreign = list[Archive](), list[Path]()
+    if os.environ.get(SWITCH) == "0":
+        return ()
     for folder in _folders(architecture):
         path = folder / archive_name(architecture, source)
         try:

@@ -176,6 +176,14 @@ def test_a_package_of_kernels_serves_after_the_users(home, tmp_path, monkeypatch
 # --------------------------------------------------------------------------------------------- writing
 
 
+def test_the_environment_switches_archives_off(home, monkeypatch):
+    written(home)
+    assert len(archives(ARCH, SOURCE)) == 1
+    monkeypatch.setenv("PYBLASGPU_ARCHIVES", "0")
+    archive.forget()
+    assert archives(ARCH, SOURCE) == ()
+
+
 def test_a_full_disk_leaves_what_was_there(tmp_path, monkeypatch):
     path = written(tmp_path)
 
