@@ -14,9 +14,11 @@ from typing import Any, NamedTuple
 
 from ..errors import ConfigError
 from ..gpu.device import Device
-from ..model.occupancy import check_device
+from ..model.occupancy import blocks_per_sm, check_device
+from ..model.score import cycles
 from ..types import DTYPES, Triangle
 from . import portfolio
+from .portfolio import Portfolio
 from .variants import fused_variant, three_m_variant, triangle_variant
 
 __all__ = [
@@ -67,15 +69,18 @@ class Kind(NamedTuple):
 
 
 #: How many Configs serve a use; None: all.
-MOST = {PLAIN: None, THREE_M: 1, PACKED: 2, PACKED_3M: 1, TRMM_LEFT: 2, TRMM_RIGHT: 2}
-#: How many of the plain ones serve triangles, by layout: those of SYRK and its kin, and of others one; and
-#: how many serve conjugation. Of other uses, and of both together, it is one.
-MOST_TRIANGULAR, MOST_CONJ = {"nt": 3, "tn": 3}, 2
+MOST = {PLAIN: None, THREE_M: 1, PACKED: 2, PACKED_3M: 1, TRMM_LEFT: 3, TRMM_RIGHT: 3}
+#: How many of the plain ones serve triangles, conjugation, and both: of the layouts of SYRK and its kin, and of
+#: others. Of other uses it is one.
+SYRK = ("nt", "tn")
+MOST_TRIANGULAR, MOST_CONJ, MOST_BOTH = (4, 2), (4, 4), (3, 1)
 
 #: Layouts of a fused TRMM: T by columns or by rows.
 LAYOUTS = {TRMM_LEFT: ("nn", "tn"), TRMM_RIGHT: ("nn", "nt"), PACKED: ("nt",), PACKED_3M: ("nt",)}
 TRIANGLES = {TRMM_LEFT: Triangle.LOWER_LEFT, TRMM_RIGHT: Triangle.UPPER_RIGHT}
 
+#: Order and right-hand sides at which Configs for a fused TRMM are judged.
+TRMM_POINTS = tuple((order, rhs) for order in (128, 512, 1024, 2048, 4096) for rhs in (32, 512, order))
 LARGE = 1 << 29  # m n k of products that are worth packing
 
 
@@ -97,9 +102,10 @@ def _most(kind: Kind, layout: str) -> int | None:
         return 0
     if not (triangular or conj):
         return MOST[use]
-    if use != PLAIN or (triangular and conj):
+    if use != PLAIN:
         return 1
-    return MOST_TRIANGULAR.get(layout, 1) if triangular else MOST_CONJ
+    most = MOST_BOTH if triangular and conj else MOST_TRIANGULAR if triangular else MOST_CONJ
+    return most[layout not in SYRK]
 
 
 @lru_cache(maxsize=1 << 12)
@@ -109,19 +115,36 @@ def serving(kind: Kind, stems: tuple[str, ...], dtype: str, layout: str, device:
     What runs is their `variant_of` that kind.
     """
     found = portfolio.products(stems, dtype, layout, device)
+    if kind.use in TRIANGLES:
+        return tuple(islice(_by_estimate(kind, found, device), _most(kind, layout)))
 
     def usable(config: Any) -> bool:
         return variant_of(kind, config, device) is not None
 
     def weight(size: str) -> float:
         stem = stems[0]
-        if kind.triangular or kind.use in TRIANGLES:
+        if kind.triangular:
             return 1.0 if portfolio.is_square(stem, size) else 0.0
         if kind.use in (PACKED, PACKED_3M):
             return 1.0 if portfolio.multiplications(stem, size) >= LARGE else 0.0
         return portfolio.class_weight(stem, size)
 
     return tuple(islice(found.ordered(usable, weight), _most(kind, layout)))
+
+
+def _by_estimate(kind: Kind, found: Portfolio, device: Device) -> Iterator[Any]:
+    """The Configs for a fused TRMM, in the order of what the model has for it at `TRMM_POINTS`."""
+    triangle = TRIANGLES[kind.use]
+    rates: dict[Any, dict[str, float]] = {}
+    for config in found.rates:
+        variant = variant_of(kind, config, device)
+        if variant is None or blocks_per_sm(variant, device) == 0:
+            continue
+        for order, rhs in TRMM_POINTS:
+            extents = (order, rhs, order) if triangle.on_left else (rhs, order, order)
+            needed = cycles(config.STEM, variant, extents, device, region=triangle)
+            rates.setdefault(config, {})[f"{order}x{rhs}"] = 1 / needed
+    return Portfolio(rates).ordered(lambda config: True, lambda point: 1.0)
 
 
 def serves(config: Any, kind: Kind, stems: tuple[str, ...], device: Device) -> bool:
