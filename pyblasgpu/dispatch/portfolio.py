@@ -17,7 +17,7 @@ from ..errors import BackendUnavailable, ConfigError
 from ..gpu.device import Device
 from ..kernels.space import quick_points
 from ..model.occupancy import check_device, has_register_slack
-from ..model.score import scores
+from ..model.score import cycles, scores
 from ..types import DTYPES
 from . import tuned_files
 from .decisions import COMPUTED
@@ -109,13 +109,19 @@ def _unrated(stems: tuple[str, ...], dtype: str, layout: str, device: Device) ->
 
 
 def _computed(stems: tuple[str, ...], dtype: str, layout: str, device: Device) -> dict[Any, dict[str, float]]:
-    """What is best by the model, of all families that the device runs."""
+    """What is best by the model, of all families that the device runs together."""
     rates: dict[Any, dict[str, float]] = {}
     for stem in stems:
         if FAMILIES[stem].runs_on(device):
             with suppress(BackendUnavailable):
-                rates.update(best_by_model(stem, dtype, layout, device).rates)
-    return rates
+                for config in best_by_model(stem, dtype, layout, device).rates:
+                    at = {size: tuned_at(stem, size)[-1] for size in sizes_of(stem)}
+                    rates[config] = {
+                        size: prod(extents) / cycles(stem, config, extents, device)
+                        for size, extents in at.items()
+                    }
+    order = Portfolio(rates).ordered(lambda config: True, lambda size: class_weight(stems[0], size))
+    return {config: rates[config] for config in islice(order, MOST_COMPUTED)}
 
 
 @lru_cache(maxsize=1 << 8)
