@@ -291,7 +291,7 @@ def main(options: argparse.Namespace) -> int:
     (options.out / "catalogue_loss.json").write_text(json.dumps({"kernels": counts, "results": results}))
     for side in (old, new):
         side.close()
-    return _report(results)
+    return report(results)
 
 
 def _timed(case: Case, old: Side, new: Side) -> Case:
@@ -306,7 +306,8 @@ def _timed(case: Case, old: Side, new: Side) -> Case:
     return {**least, "ratio": least["old"] / least["new"]}
 
 
-def _report(results: list[Case]) -> int:
+def report(results: list[Case]) -> int:
+    """Print a summary of each list; 1 where one loses more than it may."""
     lists: dict[str, list[Case]] = {}
     for result in results:
         if "error" in result:

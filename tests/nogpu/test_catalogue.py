@@ -12,7 +12,7 @@ from pyblasgpu.gpu.device import known
 from pyblasgpu.routines import launch_list
 
 #: Random calls on the cards that are tuned; ``PYBLASGPU_CALLS=100000`` draws more.
-CALLS = int(os.environ.get("PYBLASGPU_CALLS", "1500"))
+CALLS = int(os.environ.get("PYBLASGPU_CALLS", "1000"))
 
 MOST = 1000  # kernels of an architecture
 

@@ -1,0 +1,31 @@
+"""The benchmark that times few Configs against another checkout: its cases, and what it reports."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+import pyblasgpu
+from benchmarks import catalogue_loss
+
+
+def test_its_cases_are_calls_of_the_package():
+    cases = [case for cases in catalogue_loss.LISTS.values() for case in cases()]
+    counts = Counter(case["list"] for case in cases)
+    assert counts["squares"] == 96 and set(counts) >= {"awkward", "cliffs", "trsm", "trmm", "level3"}
+    assert all(callable(getattr(pyblasgpu, case["routine"])) for case in cases)
+    assert [*catalogue_loss.cliffs()] == [*catalogue_loss.cliffs()], "the same in every run"
+
+
+@pytest.mark.parametrize(("ratios", "code"), [((0.99, 1.0), 0), ((0.9, 1.2), 1), ((0.97, 0.98), 1)])
+def test_a_list_that_loses_too_much_is_a_failure(ratios, code, capsys):
+    case = next(catalogue_loss.squares())
+    results = [{**case, "old": ratio, "new": 1.0, "ratio": ratio} for ratio in ratios]
+    assert catalogue_loss.report(results) == code
+    assert "squares: 2 cases" in capsys.readouterr().out
+
+
+def test_a_call_that_fails_is_a_failure(capsys):
+    results = [{**next(catalogue_loss.squares()), "error": "old: out of memory"}]
+    assert catalogue_loss.report(results) == 1 and "out of memory" in capsys.readouterr().out
