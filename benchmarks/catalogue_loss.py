@@ -238,7 +238,8 @@ class Side:
     """The process of a checkout."""
 
     def __init__(self, checkout: Path):
-        environment = {**os.environ, "PYTHONPATH": str(checkout)}
+        path = os.pathsep.join([str(checkout), *filter(None, [os.environ.get("PYTHONPATH")])])
+        environment = {**os.environ, "PYTHONPATH": path}
         command = [sys.executable, str(Path(__file__).resolve()), "--serve"]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, cwd=checkout
