@@ -143,6 +143,7 @@ class GemvT(Gemv):
     DIM_R: int = 32
     THR_O: int = 2
     THR_R: int = 4
+    MIN_STEPS: int = 4
 
     STEM: ClassVar[str] = "gemv_t"
     BY_OUTPUT: ClassVar[bool] = False
