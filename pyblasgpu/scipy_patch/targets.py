@@ -19,7 +19,8 @@ from ..types import DTYPES
 __all__ = ["THRESHOLDS", "Target", "numpys", "scipys"]
 
 #: Sizes from which on a call goes to the GPU, by the routine's name without the letter of its type: where it
-#: is faster by a half or more on an H200 with a host of 16 cores (`benchmarks.programs`), copies included.
+#: is faster by a third or more on an H200 with a host of 16 cores, copies included. `benchmarks.programs`
+#: times the main ones; the others have those of their kind.
 THRESHOLDS: dict[str, float] = {
     "gemm": 512,
     "symm": 512,
