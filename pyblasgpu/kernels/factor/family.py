@@ -10,11 +10,7 @@ __all__ = ["FAMILIES"]
 _POTRF = {"z": {"ORDER": 64, "BLK": 16, "DIM": 128}}
 _TRTRI = {letter: {"ORDER": 32, "DIM": 32} for letter in "cz"}
 _LAUUM = {"z": {"ORDER": 32, "DIM": 64}}
-_COLS = {
-    "s": {"COLS": 64},
-    "d": {"COLS": 32},
-    "c": {"COLS": 32},
-}  # a row fills half of the registers
+_PANEL = {"s": {"ROWS": 512, "COLS": 32}, "d": {"COLS": 32}, "c": {"COLS": 32}}
 
 FAMILIES = (
     Family("potrf_leaf", ".factor.potrf_leaf", "PotrfLeaf", "potrf", needs=(8, 0), best_defaults=_POTRF),
@@ -22,7 +18,7 @@ FAMILIES = (
     Family("trtri_leaf", ".factor.trtri_leaf", "TrtriLeaf", "trtri", needs=(8, 0), best_defaults=_TRTRI),
     Family("lauum_leaf", ".factor.lauum_leaf", "LauumLeaf", "lauum", needs=(8, 0), best_defaults=_LAUUM),
     Family("zero_diagonal", ".factor.zero_diagonal", "ZeroDiagonal", "trtri"),
-    Family("getrf_panel", ".factor.getrf_panel", "GetrfPanel", "getrf", needs=(8, 0), best_defaults=_COLS),
+    Family("getrf_panel", ".factor.getrf_panel", "GetrfPanel", "getrf", needs=(8, 0), best_defaults=_PANEL),
     Family("laswp", ".factor.laswp", "Laswp", "laswp"),
     Family("pivot_moves", ".factor.pivot_moves", "PivotMoves", "laswp", dtypes=("s",)),
 )

@@ -38,7 +38,13 @@ OTHER_REGISTERS = 64  # of a thread, beside those for its row
 SMALL = 64  # rows of a matrix that is a panel whole
 TINY = (8, 16)  # columns of one that a warp has
 ROWS, TALL = 256, 512  # of a block, and where there would be too many of them
-ROW_BYTES = 256  # of a row: half of a thread's registers
+#: What suits panels best, by dtype, on an H200.
+PANEL = {
+    "s": {"ROWS": 512, "COLS": 32},
+    "d": {"ROWS": 256, "COLS": 32},
+    "c": {"ROWS": 256, "COLS": 32},
+    "z": {"ROWS": 256, "COLS": 16},
+}
 VECTORS = 4  # the fewest columns, whole vectors of all dtypes
 
 
@@ -113,11 +119,14 @@ class GetrfPanel:
             widest = min(self.COLS, WARP)
             return replace(self, ROWS=WARP, COLS=next(c for c in (*TINY, widest) if cols <= c or c == widest))
         if rows <= SMALL < self.ROWS:
-            older = device.cc < (9, 0)
-            return replace(self, ROWS=SMALL, COLS=self.COLS if older else min(2 * self.COLS, SMALL))
-        if SMALL < rows <= self.ROWS // 2:
-            config = replace(self, ROWS=self.ROWS // 2)
-        if config.grid(rows) > config.resident(device) and self.ROWS < TALL:
+            if device.cc < (9, 0):
+                return replace(self, ROWS=2 * SMALL)
+            return replace(self, ROWS=SMALL, COLS=min(2 * self.COLS, SMALL))
+        if device.cc < (9, 0):
+            config = replace(self, ROWS=min(self.ROWS, ROWS))
+        while SMALL < rows <= config.ROWS // 2:
+            config = replace(config, ROWS=config.ROWS // 2)
+        if config.grid(rows) > config.resident(device) and config.ROWS < TALL:
             config = replace(self, ROWS=TALL, COLS=self.COLS // 2)
         if config.grid(rows) > config.resident(device):
             most = config.resident(device) * config.ROWS
@@ -178,12 +187,14 @@ def source(config: GetrfPanel) -> KernelSource:
 
 def plain_sources(config: GetrfPanel) -> Iterator[KernelSource]:
     """The kernels of tiny and small matrices, of panels of a small block, of others, and of many rows."""
-    whole = replace(config, ROWS=ROWS, COLS=ROW_BYTES // config.dtype_facts.itemsize)
+    panel = PANEL[config.dtype]
+    whole = replace(config, ROWS=panel["ROWS"], COLS=panel["COLS"])
     widest = min(whole.COLS, WARP)
     tiny = [replace(whole, ROWS=WARP, COLS=cols) for cols in {*(c for c in TINY if c < widest), widest}]
     small = replace(whole, ROWS=SMALL, COLS=min(2 * whole.COLS, SMALL))
+    fewer = [replace(whole, ROWS=rows) for rows in (2 * SMALL, 4 * SMALL) if rows < whole.ROWS]
     tall = replace(whole, ROWS=TALL, COLS=whole.COLS // 2)
-    return (source(each) for each in (*tiny, small, replace(whole, ROWS=ROWS // 2), whole, tall))
+    return (source(each) for each in (*tiny, small, *fewer, whole, tall))
 
 
 def _row_mover(config: GetrfPanel):
