@@ -15,6 +15,10 @@ from math import exp, log
 from pathlib import Path
 from typing import Any, NamedTuple
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from vendor_tables import vendor_tables
+
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -141,6 +145,7 @@ def page(groups: Groups) -> str:
         for (_, routine, kind), cases in mine.items():
             text += ["", f"### {routine.upper()}, {KINDS[kind]}", "", *_table(routine, kind, cases)]
             text += ["", f"Measured at {commits(cases)}."]
+        text += vendor_tables(RESULTS, device)
     return "\n".join([*text, "", END, ""])
 
 

@@ -1,0 +1,97 @@
+"""Tables of vectors, factorizations and solves beside the vendor's, for the benchmarks page.
+
+They are made from what `benchmarks.level1`, `benchmarks.level2`, `benchmarks.lapack` and `benchmarks/lu.py`
+write. A file has a device, a date, a commit, and the records of one or more lists.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from math import exp, log
+from pathlib import Path
+from typing import Any, NamedTuple
+
+__all__ = ["vendor_tables"]
+
+#: The lists that a file may have, and the routine of records that name none.
+LISTS = {"results": "", "squares": "getrf", "solves": "", "batches": "getrf"}
+NAMES = {"gemv_n": "gemv, not transposed", "gemv_t": "gemv, transposed"}
+
+
+class Ratio(NamedTuple):
+    """How many times faster than the vendor's a case is."""
+
+    routine: str
+    dtype: str
+    extents: tuple[int, ...]
+    order: int
+    ratio: float
+    commit: str
+
+
+def vendor_tables(results: Path, device: str) -> Iterator[str]:
+    """The lines of the page for a device: a table, or nothing."""
+    rows: dict[str, dict[str, list[Ratio]]] = {}
+    for found in _newest(results, device):
+        rows.setdefault(found.routine, {}).setdefault(found.dtype, []).append(found)
+    if not rows:
+        return
+    yield from ("", "### Vectors, factorizations and solves", "")
+    yield "The vendor's time over ours, on the device: the geometric mean over sizes, then the least."
+    yield from ("", "| routine | sizes | s | d | c | z | measured at |", "|---|---|---|---|---|---|---|")
+    for routine, by_dtype in rows.items():
+        cases = [case for found in by_dtype.values() for case in found]
+        orders = [case.order for case in cases]
+        sizes = f"{min(orders)} to {max(orders)}" if min(orders) < max(orders) else str(orders[0])
+        cells = " | ".join(_cell(by_dtype.get(letter, [])) for letter in "sdcz")
+        commits = ", ".join(dict.fromkeys(case.commit for case in cases))
+        yield f"| {NAMES.get(routine, routine)} | {sizes} | {cells} | {commits} |"
+
+
+def _cell(cases: list[Ratio]) -> str:
+    if not cases:
+        return ""
+    ratios = [case.ratio for case in cases]
+    mean = exp(sum(map(log, ratios)) / len(ratios))
+    return f"{mean:.2f}, {min(ratios):.2f}"
+
+
+def _newest(results: Path, device: str) -> list[Ratio]:
+    """Each case by its newest measurement."""
+    found: dict[tuple[Any, ...], Ratio] = {}
+    for run in sorted(_runs(results, device), key=lambda run: run["date"]):
+        for name, routine in LISTS.items():
+            for record in run.get(name, []):
+                ratio = _ratio(record)
+                name = record.get("routine") or record.get("operation") or routine
+                if name and ratio > 0 and "variant" not in record:  # `pyblasgpu bench` has variants
+                    case = _case(name, record, ratio, run["commit"][:7])
+                    found[case[:3]] = case
+    return list(found.values())
+
+
+def _runs(results: Path, device: str) -> Iterator[dict[str, Any]]:
+    for path in sorted(results.glob("*/*.json")):
+        run = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(run, dict) and {"device", "date", "commit"} <= run.keys() and run["device"] == device:
+            yield run
+
+
+def _ratio(record: dict[str, Any]) -> float:
+    if "cublas_seconds" in record:
+        return float(record["cublas_seconds"] / record["seconds"])
+    return float(record.get("ratio", record.get("speedup", "nan")))
+
+
+def _case(name: str, record: dict[str, Any], ratio: float, commit: str) -> Ratio:
+    if "uplo" in record and name == "potrf":
+        name += f", {record['uplo'].lower()}"
+    if record.get("batch", 1) > 1 or "count" in record:
+        name += ", batched"
+    elif name in ("potrs", "posv", "getrs"):
+        name += ", one right-hand side" if record["columns"] == 1 else ", 32 to n right-hand sides"
+    names = ("m", "n", "columns", "batch", "count")
+    extents = tuple(record[each] for each in names if record.get(each))
+    order = max(record.get("m", 0), record["n"])
+    return Ratio(name, record.get("dtype") or record["letter"], extents, order, ratio, commit)
