@@ -252,13 +252,15 @@ def _by_alignment(stripe: SmemTile, asynchronous: bool, masked: bool):
         return vectors
     aligned_bytes = SECTOR if asynchronous and stripe.dtype.real_size == 8 else stripe.load_bytes
     ELEMENTS, is_aligned = aligned_bytes // size, ptx.is_aligned(aligned_bytes // stripe.dtype.real_size)
+    int32, opaque = ptx.types.int32, ptx.opaque
 
     @device_function
     def start(shared, staged, source, lead, t, extent, depth):
         if is_aligned(source) and lead & (ELEMENTS - 1) == 0:
             vectors(shared, staged, source, lead, t, extent, depth)
         else:
-            elements(shared, staged, source, lead, t, extent, depth)
+            # addresses made beforehand would take registers all the time
+            elements(shared, staged, source, opaque(lead), opaque(int32(t)), extent, depth)
 
     return start
 
