@@ -82,9 +82,10 @@ def emit(launches: LaunchList, fused: FusedTrmm, diag: Diag) -> None:
     with launches.temporary():
         blocks, flags = (launches.scratch(count, 1, 1) for count in fused.scratch)
         _emit_blocks(launches, fused, diag, (blocks, flags))
+        uplo = options_of(Region.of(triangle.uplo))
         kernel = FAMILIES[config.STEM].source(config, conj=t.conj, triangle=triangle)
         operands, grid = (t._replace(conj=False), blocks, flags, c), config.grid(c.rows, c.cols)
-        launches.emit(kernel, grid, operands, lambda *_: (c.rows, c.cols, lead, c.col_stride), (ALPHA,))
+        launches.emit(kernel, grid, operands, lambda *_: (c.rows, c.cols, uplo, lead, c.col_stride), (ALPHA,))
 
 
 def _emit_blocks(launches: LaunchList, fused: FusedTrmm, diag: Diag, scratch: tuple) -> None:

@@ -61,7 +61,7 @@ def multiply(
     run(source, prepare.grid(order, block), (t, copy, flags), integers_, ())
     assert not flags.view(np.int32)[::words].any()
     source = kernels.source(tile, conj=conj, triangle=triangle)
-    run(source, tile.grid(m, n), (t, copy, flags, c), (m, n, lead, strides(c)[1]), (alpha,))
+    run(source, tile.grid(m, n), (t, copy, flags, c), (m, n, options, lead, strides(c)[1]), (alpha,))
 
 
 def operands(rng, dtype, order, others, triangle, unit, by_rows, beyond=np.nan):

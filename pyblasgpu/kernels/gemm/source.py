@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...gpu.compile import KernelSource
-from ...types import Triangle
+from ...types import Triangle, Uplo
 from .form import Form
 from .mainloop import Product
 from .mainloop import build as build_ordinary
@@ -20,7 +20,7 @@ __all__ = ["kernel_source", "plain_kernels"]
 
 PARAMETERS = "ppp iiii qqq qqq rrrr".replace(" ", "")
 PERSISTENT = "ppppp iiii iiii qqq qqq rrrr".replace(" ", "")
-IN_PLACE = "pppp ii qq rr".replace(" ", "")
+IN_PLACE = "pppp iii qq rr".replace(" ", "")
 SOLVING = "ppp iii qq rr".replace(" ", "")
 
 
@@ -45,7 +45,8 @@ def kernel_source(
 
     With a `triangle`, all of C is multiplied by it in place. The parameters
     are pointers to T, to the copy of its diagonal blocks, to the flags (one a tile, 0 before the launch;
-    `diagonal_blocks` makes both), and to C; int32 m, n; int64 leading strides of T, C; alpha. Grid: x
+    `diagonal_blocks` makes both), and to C; int32 m, n and options, whether T
+    is upper; int64 leading strides of T, C; alpha. Grid: x
     ``config.grid(m, n)``; there are no batches. With `conj` T is conjugated.
 
     With a `triangle` and `solved`, C is solved by it instead. The parameters are pointers to T, to C, and to
@@ -56,6 +57,8 @@ def kernel_source(
     parameters = PERSISTENT if config.persistent else PARAMETERS
     if triangle:
         check_in_place(config, triangle)
+        if not solved:
+            triangle = Triangle.of(Uplo.LOWER, triangle.side)  # one kernel for both
         flags, parameters = (*flags, ("triangle", triangle)), IN_PLACE
     if solved:
         flags, parameters = (*flags, ("solved", solved)), SOLVING

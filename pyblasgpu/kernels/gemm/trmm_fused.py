@@ -21,6 +21,7 @@ from collections.abc import Callable
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...types import Triangle
+from ..common.options import UPPER
 from ..common.smem_tile import tile_iterator
 from ..common.tile_scheduler import rasterize
 from .config import GemmConfig
@@ -110,7 +111,6 @@ def _pointers(config: GemmConfig, triangle: Triangle):
     iterator_t, iterator_c = tile_iterator(stripe_t), tile_iterator(stripe_c)
     begin_t, begin_c, next_t, next_c = iterator_t.begin, iterator_c.begin, iterator_t.step, iterator_c.step
     BLK, _ = tile_orders(config, triangle)
-    SIGN, BEYOND = (-1, -BLK_K) if triangle.is_forward else (1, BLK)
     int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
 
     @device_function
@@ -124,13 +124,17 @@ def _pointers(config: GemmConfig, triangle: Triangle):
     def advance(ahead, given, tile):
         pt, pc, lead, depth, passed = ahead
         tri, _, ldt, ldc = given
-        first, own, _, _, _ = tile
+        (first, down), own, _, _, _ = tile
         passed = int32(passed + 1)
-        pt = offset(pt, SIGN * next_t(lead) * PARTS)
+        step_t, step_c = next_t(lead) * PARTS, next_c(ldc) * PARTS
+        pt = offset(pt, -step_t if down else step_t)
         if passed == own:
-            pt, lead = offset(tri, begin_t(int64(first), int64(first) + BEYOND, ldt) * PARTS), ldt
-        pc = offset(pc, SIGN * next_c(ldc) * PARTS)
-        return pt, pc, lead, int32(depth - SIGN * BLK_K), passed
+            pt, lead = (
+                offset(tri, begin_t(int64(first), int64(first) + (-BLK_K if down else BLK), ldt) * PARTS),
+                ldt,
+            )
+        pc = offset(pc, -step_c if down else step_c)
+        return pt, pc, lead, int32(depth + BLK_K if down else depth - BLK_K), passed
 
     return begin, advance, operands_of(triangle)
 
@@ -177,7 +181,7 @@ def _non_finite_mender(config: GemmConfig, product: Product, triangle: Triangle,
     """``is_non_finite(acc, found)``: whether a sum is not finite; ``again(0, acc, ...)``: the diagonal
     block's sums, of what is in the triangle alone.
     """
-    facts, OF_A, DOWN = config.dtype_facts, triangle.on_left, triangle.is_forward
+    facts, OF_A = config.dtype_facts, triangle.on_left
     PARTS = facts.reals_per_element
     real, COMPLEX, THR_M = ptx.REALS[facts.real], facts.is_complex, config.THR_M
     int32, int64, opaque, offset = ptx.types.int32, ptx.types.int64, ptx.opaque, ptx.offset
@@ -198,14 +202,14 @@ def _non_finite_mender(config: GemmConfig, product: Product, triangle: Triangle,
         return int32(found[0] != found[0])
 
     @device_function
-    def sum_again(e, acc, x, y, blocks, c, first, row0, col0, order, ldc, t, rows, cols):
+    def sum_again(e, acc, x, y, blocks, c, first, row0, col0, order, ldc, t, rows, cols, down):
         # an element after the other, from what is at hand: addresses would take registers from the sums
         t, first = opaque(int32(t)), opaque(first)
         block, depth = offset(blocks, int64(first) * (BLK * PARTS)), min(order - first, BLK)
         c = offset(c, (int64(opaque(col0)) * ldc + opaque(row0)) * PARTS)
         row, col = row_of(e % THR_M, t), col_of(e // THR_M, t)
         here = int32(row if OF_A else col)
-        k, last = (int32(0), here) if DOWN else (here, int32(depth - 1))
+        k, last = (int32(0), here) if down else (here, int32(depth - 1))
         if row >= rows or col >= cols:
             last = int32(-1)
         re, im = real(0), real(0)
@@ -228,10 +232,10 @@ def _non_finite_mender(config: GemmConfig, product: Product, triangle: Triangle,
 
 
 def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
-    """The kernel's function; `conj` says whether T is meant conjugated."""
+    """The kernel's function; `conj`: T is meant conjugated. Its options tell which triangle T is."""
     facts = config.dtype_facts
     real, PARTS, BLK_K, STAGES = ptx.REALS[facts.real], facts.reals_per_element, config.BLK_K, config.stages
-    OF_A, DOWN, PREFETCH = triangle.on_left, triangle.is_forward, config.prefetch
+    OF_A, PREFETCH = triangle.on_left, config.prefetch
     BLK, FREE = tile_orders(config, triangle)
     PER, STAGE = BLK // BLK_K, config.stage_reals
     ACC, FRAG_A, FRAG_B = config.sums, product.fragment_a, product.fragment_b
@@ -246,22 +250,23 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
     int32, quotient = ptx.types.int32, ptx.quotient
     offset, shared_pointer, grid_dependency_wait = ptx.offset, ptx.shared_pointer, ptx.grid_dependency_wait
 
-    def gemm(tri, blocks, flags, c, m, n, ldt, ldc, alpha, alpha_i):
+    def gemm(tri, blocks, flags, c, m, n, options, ldt, ldc, alpha, alpha_i):
         # (1) the tile of this block: its level and its strip; its stripes, those of the diagonal block first
         t = cuda.threadIdx.x
         order, others = (m, n) if OF_A else (n, m)
         levels, strips = quotient(order + (BLK - 1), BLK), quotient(others + (FREE - 1), FREE)
         strip, level = place(cuda.blockIdx.x, strips, levels)
-        index = int32(levels - 1 - level if DOWN else level)
+        down = (options & UPPER == 0) == OF_A
+        index = int32(levels - 1 - level if down else level)
         first, other = int32(index * BLK), int32(strip * FREE)
         row0, col0 = (first, other) if OF_A else (other, first)
         rows, cols = int32(m - row0), int32(n - col0)
         own = quotient(min(order - first, BLK) + (BLK_K - 1), BLK_K)
-        count = own + index * PER if DOWN else quotient(order - first + (BLK_K - 1), BLK_K)
-        ahead = begin(blocks, c, first, other, own - 1 if DOWN else 0, order, ldc)
+        count = own + index * PER if down else quotient(order - first + (BLK_K - 1), BLK_K)
+        ahead = begin(blocks, c, first, other, own - 1 if down else 0, order, ldc)
         shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
         given, grid = (tri, c, ldt, ldc), (level, levels, strip, strips)
-        tile = first, own, count, rows, cols
+        tile = (first, down), own, count, rows, cols
 
         # (2) zero the accumulators
         acc, old = cuda.local.array(ACC, real), cuda.local.array(OLD, real)
@@ -286,7 +291,7 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
         # behind it, the compiler finds a worse order for it, which took 5 to 14 % longer
         ahead, reading = run_mainloop(own, ahead, int32(0), shared, registers, given, tile, t)
         if cuda.syncthreads_or(is_non_finite(acc, x)):
-            again(0, acc, x, y, blocks, c, first, row0, col0, order, ldc, t, rows, cols)
+            again(0, acc, x, y, blocks, c, first, row0, col0, order, ldc, t, rows, cols, down)
             if PREFETCH:  # again, so that it need not be kept meanwhile
                 load(0, ra, rb, offset(shared, reading * STAGE), tri, c, ldt, ldc, t, 0, 0, 0)
             finish(ahead, reading, shared, registers, given, tile, t, flags, grid, row0, col0, alpha, alpha_i)
