@@ -35,6 +35,9 @@ class GreedyOrder:
 
     def __init__(self, rates: Mapping[Any, Mapping[Any, float]], weight: Callable[[Any], float]):
         self._candidates = list(rates)
+        if not self._candidates:
+            self.gain, self._left = 0.0, np.zeros(0, bool)
+            return
         problems = list(dict.fromkeys(problem for at in rates.values() for problem in at))
         table = np.array([[at.get(problem, 0.0) for problem in problems] for at in rates.values()])
         weights = np.array([weight(problem) for problem in problems])

@@ -37,6 +37,7 @@ __all__ = [
 
 SQUARE = 2.0  # what a class of square products counts for, since most calls are of such
 MOST_COMPUTED = 6  # Configs of products, by the model, for a dtype and layout
+LEAST_GAIN = 0.015  # of the mean logarithm, for which a Config serves a kind too
 MOST_LEAVES = 3  # the same of leaves, for a dtype
 
 
@@ -53,12 +54,26 @@ class Portfolio(NamedTuple):
     rates: Mapping[Any, Mapping[str, float]]
     origin: str = ""
 
-    def ordered(self, usable: Callable[[Any], bool], weight: Callable[[str], float]) -> Iterator[Any]:
+    def first(
+        self, most: int | None, usable: Callable[[Any], bool], weight: Callable[[str], float]
+    ) -> tuple[Any, ...]:
+        """The `most` of those that are `ordered`, but none that gains next to nothing; None: all."""
+        order = self.ordered(usable, weight)
+        if most is None:
+            return tuple(order)
+        found: list[Any] = []
+        for config in order:
+            found.append(config)
+            if len(found) >= most or order.gain < LEAST_GAIN:
+                break
+        return tuple(found[:most])
+
+    def ordered(self, usable: Callable[[Any], bool], weight: Callable[[str], float]) -> GreedyOrder:
         """The `usable` Configs, those that are the most worth having first; ``weight(size class)`` says what
         a class counts for.
         """
         rates = {config: at for config, at in self.rates.items() if usable(config)}
-        return iter(GreedyOrder(rates, weight)) if rates else iter(())
+        return GreedyOrder(rates, weight)
 
 
 def is_square(stem: str, size: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import islice, product
+from itertools import product
 from typing import Any, NamedTuple
 
 from ..errors import ConfigError
@@ -69,11 +69,11 @@ class Kind(NamedTuple):
 
 
 #: How many Configs serve a use; None: all.
-MOST = {PLAIN: None, THREE_M: 1, PACKED: 2, PACKED_3M: 1, TRMM_LEFT: 3, TRMM_RIGHT: 3}
+MOST = {PLAIN: None, THREE_M: 1, PACKED: 1, PACKED_3M: 1, TRMM_LEFT: 3, TRMM_RIGHT: 3}
 #: How many of the plain ones serve triangles, conjugation, and both: of the layouts of SYRK and its kin, and
 #: of others. Of other uses it is one.
 SYRK = ("nt", "tn")
-MOST_TRIANGULAR, MOST_CONJ, MOST_BOTH = (4, 2), (4, 4), (3, 1)
+MOST_TRIANGULAR, MOST_CONJ, MOST_BOTH = (4, 1), (4, 2), (3, 1)
 
 #: Layouts of a fused TRMM: T by columns or by rows.
 LAYOUTS = {TRMM_LEFT: ("nn", "tn"), TRMM_RIGHT: ("nn", "nt"), PACKED: ("nt",), PACKED_3M: ("nt",)}
@@ -98,7 +98,7 @@ def _most(kind: Kind, layout: str) -> int | None:
     is_packed = use in (PACKED, PACKED_3M)
     if layout not in LAYOUTS.get(use, (layout,)) or (is_packed and conj):  # packing conjugates
         return 0
-    if triangular and use not in (PLAIN, PACKED, PACKED_3M):
+    if (triangular and use not in (PLAIN, PACKED)) or (conj and use == THREE_M):
         return 0
     if not (triangular or conj):
         return MOST[use]
@@ -116,7 +116,7 @@ def serving(kind: Kind, stems: tuple[str, ...], dtype: str, layout: str, device:
     """
     found = portfolio.products(stems, dtype, layout, device)
     if kind.use in TRIANGLES:
-        return tuple(islice(_by_estimate(kind, found, device), _most(kind, layout)))
+        return _by_estimate(kind, found, device).first(_most(kind, layout), lambda _: True, lambda _: 1.0)
 
     def usable(config: Any) -> bool:
         return variant_of(kind, config, device) is not None
@@ -129,11 +129,11 @@ def serving(kind: Kind, stems: tuple[str, ...], dtype: str, layout: str, device:
             return 1.0 if portfolio.multiplications(stem, size) >= LARGE else 0.0
         return portfolio.class_weight(stem, size)
 
-    return tuple(islice(found.ordered(usable, weight), _most(kind, layout)))
+    return found.first(_most(kind, layout), usable, weight)
 
 
-def _by_estimate(kind: Kind, found: Portfolio, device: Device) -> Iterator[Any]:
-    """The Configs for a fused TRMM, in the order of what the model has for it at `TRMM_POINTS`."""
+def _by_estimate(kind: Kind, found: Portfolio, device: Device) -> Portfolio:
+    """The Configs for a fused TRMM, with what the model has for it at `TRMM_POINTS`."""
     triangle = TRIANGLES[kind.use]
     rates: dict[Any, dict[str, float]] = {}
     for config in found.rates:
@@ -144,7 +144,7 @@ def _by_estimate(kind: Kind, found: Portfolio, device: Device) -> Iterator[Any]:
             extents = (order, rhs, order) if triangle.on_left else (rhs, order, order)
             needed = cycles(config.STEM, variant, extents, device, region=triangle)
             rates.setdefault(config, {})[f"{order}x{rhs}"] = 1 / needed
-    return Portfolio(rates).ordered(lambda config: True, lambda point: 1.0)
+    return Portfolio(rates)
 
 
 def serves(config: Any, kind: Kind, stems: tuple[str, ...], device: Device) -> bool:

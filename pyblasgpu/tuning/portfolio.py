@@ -20,7 +20,7 @@ from .results import Record, candidate_of, sound
 __all__ = ["BUDGETS", "Cell", "chosen", "greedy", "reduced"]
 
 #: Configs that are kept of a dtype and layout, on average: of products, fused TRSMs, leaves of TRSM and TRMM.
-BUDGETS = {"gemm": 9.0, "trsm_fused": 3.0, "leaf": 3.5}
+BUDGETS = {"gemm": 9.0, "trsm_fused": 2.5, "leaf": 3.0}
 #: What a layout counts for. A and B column-major are most common, and those of NumPy's order are, too.
 WEIGHTS = {"nn": 2.0}
 
