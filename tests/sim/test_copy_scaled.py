@@ -145,3 +145,11 @@ def test_an_infinite_diagonal_stays_real():
     target, _ = fenced(np.full((3, 3), complex(np.inf, np.nan)), "C")
     launch("z", target, target, 2, region=Region.HERMITIAN_LOWER)
     assert (target.diagonal() == np.inf).all()
+
+
+@pytest.mark.parametrize("letter", "cz")
+def test_a_copy_keeps_what_is_not_finite_in_its_part(letter):
+    source = np.array([[complex(np.inf, 1), complex(2, np.nan)]], DTYPES[letter].name)
+    target, _ = fenced(np.zeros_like(source), "C")
+    launch(letter, source, target, 1)
+    assert np.array_equal(target.view(target.real.dtype), source.view(target.real.dtype), equal_nan=True)

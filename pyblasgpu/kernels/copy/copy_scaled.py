@@ -202,7 +202,10 @@ def _scaler(config: CopyScaled, by_rows: bool):
             tile[to], tile[to + 1] = alpha * re, real(0)
         else:
             im = sign * values[x * PARTS + 1]
-            tile[to], tile[to + 1] = alpha * re - alpha_i * im, alpha * im + alpha_i * re
+            scaled, scaled_i = alpha * re, alpha * im
+            if alpha_i != real(0):  # else NaN and Inf stay in their parts
+                scaled, scaled_i = scaled - alpha_i * im, scaled_i + alpha_i * re
+            tile[to], tile[to + 1] = scaled, scaled_i
 
     scale_all = unrolled(config.per_thread, scale_one)
 
