@@ -95,12 +95,9 @@ def _build(config: Trsv):
         # conj(T) X = alpha B is T conj(X) = conj(alpha B)
         sign = real(-1) if options & CONJUGATE else real(1)
         diagonal = shared_pointer(cuda.shared.array(0, real, alignment=16))
-        coming, pending, solution = (
-            offset(diagonal, COMING),
-            offset(diagonal, PENDING),
-            offset(diagonal, SOLUTION),
-        )
-        inverse, sums = offset(diagonal, INVERSE), offset(diagonal, SUMS)
+        coming, pending = offset(diagonal, COMING), offset(diagonal, PENDING)
+        solution, inverse = offset(diagonal, SOLUTION), offset(diagonal, INVERSE)
+        sums = offset(diagonal, SUMS)
         grid_dependency_wait()  # the launch before may use the same flags
         if t == 0:
             pending[0] = real(atomic_add(flags, TICKET, int32(1)))  # exact: below 2^24
