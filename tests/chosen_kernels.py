@@ -125,7 +125,7 @@ ARGUMENTS: dict[str, tuple] = {
 def smallest(stem: str, letter: str) -> KernelSource:
     """A kernel of the family that compiles quickly: of the chosen ones that with the shortest text."""
     if stem in FIXED:
-        return FIXED[stem].source(FIXED[stem].config(letter, "", {}), *ARGUMENTS.get(stem, ()))
+        return FIXED[stem].source(FIXED[stem].fixed_config(letter), *ARGUMENTS.get(stem, ()))
     return source_of(stem, min(configs_of(stem, letter), key=length))
 
 

@@ -56,9 +56,9 @@ def test_the_read_only_path_knows_no_wait():
         assert ("ld.global.nc" in to_ptx(made, CC)) == read_only
 
 
-@pytest.mark.parametrize("stem", [stem for stem, family in FAMILIES.items() if family.routine == "gemm"])
-def test_a_persistent_kernel_touches_memory_after_its_wait(stem):
-    persistent = min((c for c in configs_of(stem, "d") if c.persistent), key=length)
+@pytest.mark.parametrize(("stem", "letter"), [("gemm_simt", "s"), ("gemm_mma", "d")])
+def test_a_persistent_kernel_touches_memory_after_its_wait(stem, letter):
+    persistent = min((c for c in configs_of(stem, letter) if c.persistent), key=length)
     before, _ = before_and_after_wait(source_of(stem, persistent))
     assert not re.search(TOUCHES, before) and not re.search(r"\b(ret|exit);", before)
 
