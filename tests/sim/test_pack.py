@@ -139,10 +139,10 @@ def test_the_defaults_serve_every_dtype():
         target = np.full(packing.size(37, 9), np.nan, values.dtype)
         config = Pack(letter).serving(packing)
         run(
-            pack.source(config, False, False),
+            pack.source(config, False),
             config.grid(37, 9),
             (values, target),
-            (37, 9, 9, 1, *packing.steps(37, 9), 0, 0),
+            (37, 9, options_of(), 9, 1, *packing.steps(37, 9), 0, 0),
             (),
         )
         assert np.array_equal(target, packed(packing, values))
@@ -154,10 +154,10 @@ def test_special_values_stay_as_they_are():
     target = np.full(16, 7.0)
     config = small("d", packing)
     run(
-        pack.source(config, False, False),
+        pack.source(config, False),
         config.grid(2, 3),
         (values, target),
-        (2, 3, 3, 1, *packing.steps(2, 3), 0, 0),
+        (2, 3, options_of(), 3, 1, *packing.steps(2, 3), 0, 0),
         (),
     )
     assert target.tobytes() == packed(packing, values).tobytes()
