@@ -96,6 +96,13 @@ class KernelSource:
     reads_before_wait: tuple[int, ...] = field(default=(), compare=False, repr=False)
     cooperative: bool = field(default=False, compare=False, repr=False)
 
+    @classmethod
+    def of(cls, config: Any, parameters: str, build: Callable[[], Callable], **others: Any) -> KernelSource:
+        """The kernel of a Config; `others` are attributes that it does not tell, or tells otherwise."""
+        known = {"flags": (), "min_blocks": 1, "threads": config.threads, "shared_bytes": config.shared_bytes}
+        real = config.dtype_facts.real
+        return cls(config.STEM, config, real=real, parameters=parameters, build=build, **{**known, **others})
+
 
 @dataclass(frozen=True)
 class Resources:

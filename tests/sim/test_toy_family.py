@@ -68,7 +68,7 @@ class ToyLeaf:
 
 
 def source(config, conj=False, t_by_rows=False):
-    return panel_source(STEM, config, {}, build)
+    return panel_source(config, {}, build)
 
 
 def build(config):

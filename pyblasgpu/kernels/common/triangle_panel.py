@@ -170,7 +170,7 @@ class TrianglePanel:
 
 
 def panel_source(
-    stem: str, config, flags: dict[str, bool], build, reads_before_wait: tuple[int, ...] = ()
+    config, flags: dict[str, bool], build, reads_before_wait: tuple[int, ...] = ()
 ) -> KernelSource:
     """The kernel that ``build(config, **flags)`` makes; of `reads_before_wait` see `KernelSource`.
 
@@ -179,16 +179,12 @@ def panel_source(
     batch strides of T, B (elements); alpha (real, imaginary part). Grid: x ``config.grid(columns)``, z the
     batch.
     """
-    return KernelSource(
-        name=stem,
-        config=config,
+    return KernelSource.of(
+        config,
+        PARAMETERS,
+        lambda: build(config, **flags),
         flags=tuple(sorted(flags.items())),
-        real=config.dtype_facts.real,
-        parameters=PARAMETERS,
-        threads=config.threads,
         min_blocks=config.min_blocks,
-        shared_bytes=config.shared_bytes,
-        build=lambda: build(config, **flags),
         reads_before_wait=reads_before_wait,
     )
 

@@ -125,16 +125,12 @@ def source(config: CopyScaled, read_by_rows: bool, write_by_rows: bool) -> Kerne
     diagonal it becomes what it is below, conjugated in a Hermitian one; the region is a lower triangle then.
     """
     flags = ("read_by_rows", read_by_rows), ("write_by_rows", write_by_rows)
-    return KernelSource(
-        name=STEM,
-        config=config,
+    return KernelSource.of(
+        config,
+        PARAMETERS,
+        lambda: _build(config, read_by_rows, write_by_rows),
         flags=flags,
-        real=config.dtype_facts.real,
-        parameters=PARAMETERS,
-        threads=config.threads,
         min_blocks=max(RESIDENT // config.threads, 1),
-        shared_bytes=config.shared_bytes,
-        build=lambda: _build(config, read_by_rows, write_by_rows),
     )
 
 

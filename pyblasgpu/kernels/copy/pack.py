@@ -122,16 +122,12 @@ def source(config: Pack, read_by_rows: bool) -> KernelSource:
         D from tile to tile, from stripe to stripe, from one k to the next (`Packing.steps`, multiples of 16
         bytes); batch strides of S, D (elements). Grid: x ``config.grid(extent, k)``, z the batch.
     """
-    return KernelSource(
-        name=STEM,
-        config=config,
+    return KernelSource.of(
+        config,
+        PARAMETERS,
+        lambda: _build(config, read_by_rows),
         flags=(("read_by_rows", read_by_rows),),
-        real=config.dtype_facts.real,
-        parameters=PARAMETERS,
-        threads=config.threads,
         min_blocks=max(RESIDENT // config.threads, 1),
-        shared_bytes=config.shared_bytes,
-        build=lambda: _build(config, read_by_rows),
     )
 
 

@@ -118,17 +118,7 @@ def source(config: SplitKReduce) -> KernelSource:
     bytes), of C, and from one partial to the next (elements); alpha and beta (real, imaginary part). Grid: x
     ``config.grid(leading stride of P, n)``.
     """
-    return KernelSource(
-        name=STEM,
-        config=config,
-        flags=(),
-        real=config.dtype_facts.real,
-        parameters=PARAMETERS,
-        threads=config.threads,
-        min_blocks=1,
-        shared_bytes=config.shared_bytes,
-        build=lambda: _build(config),
-    )
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
 def plain_sources(config: SplitKReduce) -> Iterator[KernelSource]:

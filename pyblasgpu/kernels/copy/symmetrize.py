@@ -94,16 +94,8 @@ def source(config: Symmetrize) -> KernelSource:
         row and column stride of C, batch strides of W, C (elements); beta (real, imaginary part), with 0 C
         is not read. Grid: x ``config.grid(n, region)``, z the batch.
     """
-    return KernelSource(
-        name=STEM,
-        config=config,
-        flags=(),
-        real=config.dtype_facts.real,
-        parameters=PARAMETERS,
-        threads=config.threads,
-        min_blocks=max(RESIDENT // config.threads, 1),
-        shared_bytes=config.shared_bytes,
-        build=lambda: _build(config),
+    return KernelSource.of(
+        config, PARAMETERS, lambda: _build(config), min_blocks=max(RESIDENT // config.threads, 1)
     )
 
 

@@ -171,17 +171,8 @@ def source(config: GetrfPanel) -> KernelSource:
         of A (elements), words from pivot to pivot, batch strides of A (elements), of pivots, moves and info
         (words). Grid: x ``config.grid(rows)``, z the batch, which is 1 for several blocks.
     """
-    return KernelSource(
-        name=STEM,
-        config=config,
-        flags=(),
-        real=config.dtype_facts.real,
-        parameters=PARAMETERS,
-        threads=config.threads,
-        min_blocks=config.min_blocks,
-        shared_bytes=config.shared_bytes,
-        build=lambda: _build(config),
-        cooperative=True,
+    return KernelSource.of(
+        config, PARAMETERS, lambda: _build(config), min_blocks=config.min_blocks, cooperative=True
     )
 
 

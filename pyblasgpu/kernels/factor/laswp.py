@@ -91,17 +91,7 @@ def source(config: Laswp) -> KernelSource:
     Of each group, moves hold for every row on top which row comes to stand there, and then where the row goes
     that stood there: twice as many int32 as a group has pivots, counted from the first row on top.
     """
-    return KernelSource(
-        name=STEM,
-        config=config,
-        flags=(),
-        real=config.dtype_facts.real,
-        parameters=PARAMETERS,
-        threads=config.threads,
-        min_blocks=1,
-        shared_bytes=config.shared_bytes,
-        build=lambda: _build(config),
-    )
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
 def _interchange(config: Laswp):

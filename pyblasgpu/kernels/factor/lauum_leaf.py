@@ -52,17 +52,7 @@ def source(config: LauumLeaf) -> KernelSource:
         row and column stride, batch stride (elements). Grid: x one block, z the batch. The imaginary parts
         of the product's diagonal are zero.
     """
-    return KernelSource(
-        name=STEM,
-        config=config,
-        flags=(),
-        real=config.dtype_facts.real,
-        parameters=PARAMETERS,
-        threads=config.threads,
-        min_blocks=1,
-        shared_bytes=config.shared_bytes,
-        build=lambda: _build(config),
-    )
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
 def plain_sources(config: LauumLeaf) -> Iterator[KernelSource]:

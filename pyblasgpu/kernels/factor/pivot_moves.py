@@ -84,17 +84,7 @@ def source(config: PivotMoves) -> KernelSource:
         words from pivot to pivot, batch strides of pivots and of moves (words). Grid: x
         ``config.grid(pivots)``, z the batch.
     """
-    return KernelSource(
-        name=STEM,
-        config=config,
-        flags=(),
-        real=config.dtype_facts.real,
-        parameters=PARAMETERS,
-        threads=config.threads,
-        min_blocks=1,
-        shared_bytes=config.shared_bytes,
-        build=lambda: _build(config),
-    )
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
 def plain_sources(config: PivotMoves) -> Iterator[KernelSource]:

@@ -94,17 +94,7 @@ def source(config: PotrfLeaf) -> KernelSource:
     info becomes 0, or the number of the first pivot, from 1 on in the whole matrix, that is not positive.
     Where rows come before A, an info that is not 0 stays, and A as well.
     """
-    return KernelSource(
-        name=STEM,
-        config=config,
-        flags=(),
-        real=config.dtype_facts.real,
-        parameters=PARAMETERS,
-        threads=config.threads,
-        min_blocks=1,
-        shared_bytes=config.shared_bytes,
-        build=lambda: _build(config),
-    )
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
 def plain_sources(config: PotrfLeaf) -> Iterator[KernelSource]:

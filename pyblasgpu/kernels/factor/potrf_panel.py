@@ -109,17 +109,7 @@ def source(config: PotrfPanel) -> KernelSource:
     -----
     info as `potrf_leaf` has it.
     """
-    return KernelSource(
-        name=STEM,
-        config=config,
-        flags=(),
-        real=config.dtype_facts.real,
-        parameters=PARAMETERS,
-        threads=config.threads,
-        min_blocks=1,
-        shared_bytes=config.shared_bytes,
-        build=lambda: _build(config),
-    )
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
 def plain_sources(config: PotrfPanel) -> Iterator[KernelSource]:

@@ -85,17 +85,7 @@ def source(config: TrtriLeaf) -> KernelSource:
     If info is written, it becomes 0, or the number, from 1, of the first zero on the diagonal; of such a
     triangle nothing is written. If not, a triangle whose info is not 0 is left as it is.
     """
-    return KernelSource(
-        name=STEM,
-        config=config,
-        flags=(),
-        real=config.dtype_facts.real,
-        parameters=PARAMETERS,
-        threads=config.threads,
-        min_blocks=1,
-        shared_bytes=config.shared_bytes,
-        build=lambda: _build(config),
-    )
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
 def plain_sources(config: TrtriLeaf) -> Iterator[KernelSource]:

@@ -71,17 +71,7 @@ def source(config: ZeroDiagonal) -> KernelSource:
         info and A (elements). Grid: x one block, z the batch. An info is an int32 in the first bytes of its
         element: 0, or the number, from 1, of the first zero.
     """
-    return KernelSource(
-        name=STEM,
-        config=config,
-        flags=(),
-        real=config.dtype_facts.real,
-        parameters=PARAMETERS,
-        threads=config.threads,
-        min_blocks=1,
-        shared_bytes=config.shared_bytes,
-        build=lambda: _build(config),
-    )
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
 def plain_sources(config: ZeroDiagonal):

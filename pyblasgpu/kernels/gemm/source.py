@@ -73,16 +73,13 @@ def kernel_source(
         build_kernel = build_persistent if config.persistent else build_ordinary
         return build_kernel(config, heart, form is Form.TRIANGLE)
 
-    return KernelSource(
-        name=config.STEM,
-        config=config,
+    return KernelSource.of(
+        config,
+        parameters,
+        build,
         flags=flags,
-        real=config.dtype_facts.real,
-        parameters=parameters,
-        threads=config.threads,
         min_blocks=config.min_blocks,
         shared_bytes=shared_bytes_solving(config, triangle) if triangle and solved else config.shared_bytes,
-        build=build,
         reads_before_wait=config.reads_before_wait,
     )
 

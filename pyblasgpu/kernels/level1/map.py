@@ -54,16 +54,12 @@ def source(config: Map, operation: str) -> KernelSource:
         from them; of 'swap' and 'rot' it is y. Grid: x ``config.grid(n)``, z the batch.
     """
     require(operation in OPERATIONS, "operation", f"operation in {OPERATIONS}", operation=operation)
-    return KernelSource(
-        name=STEM,
-        config=config,
+    return KernelSource.of(
+        config,
+        PARAMETERS,
+        lambda: _build(config, operation),
         flags=(("operation", operation),),
-        real=config.dtype_facts.real,
-        parameters=PARAMETERS,
-        threads=config.threads,
         min_blocks=config.min_blocks,
-        shared_bytes=config.shared_bytes,
-        build=lambda: _build(config, operation),
     )
 
 

@@ -79,16 +79,12 @@ def source(config: Reduce, operation: str) -> KernelSource:
         ``config.grid(n)``, z the batch, of which each has a flag if x is more than 1.
     """
     require(operation in OPERATIONS, "operation", f"operation in {OPERATIONS}", operation=operation)
-    return KernelSource(
-        name=STEM,
-        config=config,
+    return KernelSource.of(
+        config,
+        PARAMETERS,
+        lambda: _build(config, operation),
         flags=(("operation", operation),),
-        real=config.dtype_facts.real,
-        parameters=PARAMETERS,
-        threads=config.threads,
         min_blocks=config.min_blocks,
-        shared_bytes=config.shared_bytes,
-        build=lambda: _build(config, operation),
     )
 
 

@@ -48,16 +48,8 @@ def source(config: Gemv) -> KernelSource:
         lie behind those of the one before; there is a flag for each tile of each matrix.
     """
     config = replace(config, MIN_STEPS=1)  # of which the kernel knows nothing
-    return KernelSource(
-        name=config.STEM,
-        config=config,
-        flags=(),
-        real=config.dtype_facts.real,
-        parameters=PARAMETERS,
-        threads=config.threads,
-        min_blocks=max(512 // config.threads, 1),
-        shared_bytes=config.shared_bytes,
-        build=lambda: _build(config),
+    return KernelSource.of(
+        config, PARAMETERS, lambda: _build(config), min_blocks=max(512 // config.threads, 1)
     )
 
 

@@ -87,16 +87,8 @@ def source(config: Ger) -> KernelSource:
         factor of the second product (real, imaginary part). Grid: x ``config.grid(m, n)``, z the batch. With
         loads of 16 bytes the row stride is 1, and vectors fit.
     """
-    return KernelSource(
-        name=config.STEM,
-        config=config,
-        flags=(),
-        real=config.dtype_facts.real,
-        parameters=PARAMETERS,
-        threads=config.threads,
-        min_blocks=max(512 // config.threads, 1),
-        shared_bytes=config.shared_bytes,
-        build=lambda: _build(config),
+    return KernelSource.of(
+        config, PARAMETERS, lambda: _build(config), min_blocks=max(512 // config.threads, 1)
     )
 
 

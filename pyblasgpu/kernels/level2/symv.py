@@ -101,16 +101,8 @@ def source(config: Symv) -> KernelSource:
         of x, from slot to slot, batch strides of A, x, slots (elements). Grid: x ``config.grid(n, tiles)``,
         z the batch. With loads of 16 bytes the row stride is 1, and vectors fit.
     """
-    return KernelSource(
-        name=config.STEM,
-        config=config,
-        flags=(),
-        real=config.dtype_facts.real,
-        parameters=PARAMETERS,
-        threads=config.threads,
-        min_blocks=max(512 // config.threads, 1),
-        shared_bytes=config.shared_bytes,
-        build=lambda: _build(config),
+    return KernelSource.of(
+        config, PARAMETERS, lambda: _build(config), min_blocks=max(512 // config.threads, 1)
     )
 
 

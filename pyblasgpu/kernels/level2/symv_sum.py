@@ -70,17 +70,7 @@ def source(config: SymvSum) -> KernelSource:
         strides of both (elements); alpha and beta (real, imaginary part). With beta = 0 y is not read. Grid:
         x ``config.grid(n)``, z the batch.
     """
-    return KernelSource(
-        name=config.STEM,
-        config=config,
-        flags=(),
-        real=config.dtype_facts.real,
-        parameters=PARAMETERS,
-        threads=config.threads,
-        min_blocks=1,
-        shared_bytes=config.shared_bytes,
-        build=lambda: _build(config),
-    )
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
 def plain_sources(config: SymvSum) -> Iterator[KernelSource]:

@@ -73,17 +73,7 @@ def source(config: DiagonalBlocks) -> KernelSource:
         read, and whether T lies by rows, as the copy then does); int64 leading stride of T (elements). Grid:
         x ``config.grid(order, block)``.
     """
-    return KernelSource(
-        name=STEM,
-        config=config,
-        flags=(),
-        real=config.dtype_facts.real,
-        parameters=PARAMETERS,
-        threads=config.threads,
-        min_blocks=1,
-        shared_bytes=config.shared_bytes,
-        build=lambda: _build(config),
-    )
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
 def plain_sources(config: DiagonalBlocks) -> Iterator[KernelSource]:

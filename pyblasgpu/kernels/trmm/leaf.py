@@ -49,7 +49,7 @@ def source(config: TrmmLeaf, conj: bool = False, t_by_rows: bool = False) -> Ker
     """The kernel of `config` for any T, or its conjugate; parameters and grid as in
     `triangle_panel.panel_source`, whose option for conjugation it does not need.
     """
-    return panel_source(STEM, config, {"conj": conj}, _build)
+    return panel_source(config, {"conj": conj}, _build)
 
 
 def plain_sources(config: TrmmLeaf) -> Iterator[KernelSource]:

@@ -215,7 +215,7 @@ def source_with(updater: Callable[..., Updater], config: TrsmConfig, flags: dict
     def make(config, **flags):
         return _build(config, flags.get("t_by_rows", False), updater(config, **flags))
 
-    return panel_source(config.STEM, config, flags, make, reads_before_wait=(0,))
+    return panel_source(config, flags, make, reads_before_wait=(0,))
 
 
 def _sweeper(config: TrsmConfig, t_by_rows: bool, updater: Updater, exact_division: bool):

@@ -129,7 +129,7 @@ def source(config: TrsmSmall, conj: bool = False, t_by_rows: bool = False) -> Ke
     """The one kernel of `config`, for n <= ORDER and any T; parameters and grid as in
     `triangle_panel.panel_source`.
     """
-    return panel_source(STEM, config, {}, _build, reads_before_wait=(0,))
+    return panel_source(config, {}, _build, reads_before_wait=(0,))
 
 
 def plain_sources(config: TrsmSmall) -> Iterator[KernelSource]:

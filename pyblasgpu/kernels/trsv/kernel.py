@@ -44,17 +44,7 @@ def source(config: Trsv) -> KernelSource:
         whether its diagonal is one and is not read); int64 row and column stride of T, of B (elements);
         alpha (real, imaginary part). Grid: x ``config.grid(n)``; there are no batches.
     """
-    return KernelSource(
-        name=STEM,
-        config=config,
-        flags=(),
-        real=config.dtype_facts.real,
-        parameters=PARAMETERS,
-        threads=config.threads,
-        min_blocks=1,
-        shared_bytes=config.shared_bytes,
-        build=lambda: _build(config),
-    )
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
 def plain_sources(config: Trsv) -> Iterator[KernelSource]:
