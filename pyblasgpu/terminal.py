@@ -155,7 +155,7 @@ codecs.register_error(_HANDLER, _reworded)
 
 
 class ProgressBar:
-    """A bar on stderr, with the time gone and left; what is said stays above it.
+    """A bar on stderr, with the time gone and left; what is printed stays above it.
 
     Parameters
     ----------
