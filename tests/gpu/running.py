@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -125,6 +125,40 @@ def reals(dtype: Dtype, *shape: int, seed: int = 7) -> np.ndarray:
     rng = np.random.default_rng(seed)
     parts = rng.standard_normal((*shape[::-1], dtype.reals_per_element)).astype(dtype.real)
     return parts.view(dtype.name)[..., 0].T
+
+
+def exact_by(stem: str, dtype: Dtype, configs: Iterable) -> None:
+    """Products by these Configs, one of a layout, on integers."""
+    with ExitStack() as held:
+        for config in configs:
+            held.enter_context(override(stem, config))
+        for (m, n, k), trans_a, trans_b in product(((130, 67, 45), (64, 128, 32)), Trans, Trans):
+            for alpha, beta in ((2, -1), (1, 0)):
+                case = GemmCase(dtype, m, n, k, trans_a, trans_b, alpha, beta)
+                a, b, c = (integers(np.random.default_rng(m + k), shape, dtype) for shape in case.shapes)
+                out = cupy.asarray(c if beta else np.full_like(c, NAN), order="F")
+                options = {"trans_a": trans_a, "trans_b": trans_b, "alpha": alpha, "beta": beta}
+                pyblasgpu.gemm(cupy.asarray(a, order="F"), cupy.asarray(b, order="F"), out=out, **options)
+                same(out.get(), exact_gemm(case, a, b, c), f"{stem} {case}")
+
+
+class Torch:
+    @staticmethod
+    def put(array):
+        torch = pytest.importorskip("torch")
+        moved = torch.as_tensor(np.ascontiguousarray(array.T), device="cuda")
+        return moved.mT if array.flags.f_contiguous else moved.mT.contiguous()
+
+    @staticmethod
+    def get(tensor):
+        return tensor.resolve_conj().cpu().numpy()
+
+
+def occupy(stream) -> list:
+    """Keep `stream` busy for a tenth of a second; what is returned must live as long."""
+    x = cupy.zeros((8192, 8192), np.float32)
+    cupy.cuda.Device().synchronize()
+    return [x, *(pyblasgpu.gemm(x, x, stream=stream) for _ in range(4))]
 
 
 def gemm_runs() -> Iterator[Run]:

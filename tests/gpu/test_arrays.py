@@ -15,24 +15,12 @@ from pyblasgpu.routines import launch_list
 from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES
 
-from .running import NAN, cupy, reals, same
+from .running import NAN, Torch, cupy, occupy, reals, same
 
 
 class CuPy:
     put = staticmethod(cupy.asarray)
     get = staticmethod(cupy.asnumpy)
-
-
-class Torch:
-    @staticmethod
-    def put(array):
-        torch = pytest.importorskip("torch")
-        moved = torch.as_tensor(np.ascontiguousarray(array.T), device="cuda")
-        return moved.mT if array.flags.f_contiguous else moved.mT.contiguous()
-
-    @staticmethod
-    def get(tensor):
-        return tensor.resolve_conj().cpu().numpy()
 
 
 class Numba:
@@ -119,13 +107,6 @@ def test_overlapping_views_are_refused_and_others_are_not():
 
 
 # ------------------------------------------------------------------------------------------------ streams
-
-
-def occupy(stream) -> list:
-    """Keep `stream` busy for a tenth of a second; what is returned must live as long."""
-    x = cupy.zeros((8192, 8192), np.float32)
-    cupy.cuda.Device().synchronize()
-    return [x, *(pyblasgpu.gemm(x, x, stream=stream) for _ in range(4))]
 
 
 @pytest.mark.parametrize("how", ["argument", "current"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import ExitStack
 from dataclasses import replace
 from itertools import product
 
@@ -15,16 +13,15 @@ from hypothesis import strategies as st
 import pyblasgpu
 from pyblasgpu.database import FAMILIES, families_of
 from pyblasgpu.dispatch.choose import select
-from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import current
 from pyblasgpu.gpu.intrinsics.mma import SHAPES
 from pyblasgpu.testing.cases import GemmCase
 from pyblasgpu.testing.error_bounds import gemm_3m_error, gemm_error
 from pyblasgpu.testing.reference import exact_gemm, integers
 from pyblasgpu.tuning.prune import candidates
-from pyblasgpu.types import DTYPES, Dtype, Trans
+from pyblasgpu.types import DTYPES, Trans
 
-from .running import NAN, RUNS, cupy, reals, same
+from .running import NAN, RUNS, cupy, exact_by, reals, same
 
 GEMMS = [run for run in RUNS if run.routine == "gemm"]
 LAYOUTS = FAMILIES["gemm_simt"].layouts
@@ -43,7 +40,7 @@ def test_all_cases(letter, aligned):
 def test_every_family(letter, stem):
     """Each family that could serve double precision, whichever one is chosen by itself."""
     dtype = DTYPES[letter]
-    exact(stem, dtype, [select(stem, dtype, layout, (40, 40, 40), current()).config for layout in LAYOUTS])
+    exact_by(stem, dtype, [select(stem, dtype, layout, (40, 40, 40), current()).config for layout in LAYOUTS])
 
 
 @pytest.mark.parametrize("letter", "dz")
@@ -56,7 +53,7 @@ def test_every_instruction(letter, shape):
         next(c for c in candidates("gemm_mma", letter, layout, current(), "quick").left if c.BLK_K % 16 == 0)
         for layout in LAYOUTS
     ]
-    exact("gemm_mma", DTYPES[letter], [replace(c, MMA_M=m, MMA_K=k, prefetch=False) for c in configs])
+    exact_by("gemm_mma", DTYPES[letter], [replace(c, MMA_M=m, MMA_K=k, prefetch=False) for c in configs])
 
 
 @pytest.mark.parametrize("trans_a, trans_b", [("N", "N"), ("T", "N"), ("N", "C"), ("C", "T")])
@@ -84,22 +81,7 @@ def test_stripes_as_they_lie(letter, number):
         left = candidates("gemm_simt", letter, layout, current()).left
         configs += [config for config in left if config.VEC_K > 1][number::7][:1]
     assert len(configs) == 3
-    exact("gemm_simt", DTYPES[letter], configs)
-
-
-def exact(stem: str, dtype: Dtype, configs: Iterable) -> None:
-    """Products by these Configs, one of a layout, on integers."""
-    with ExitStack() as held:
-        for config in configs:
-            held.enter_context(override(stem, config))
-        for (m, n, k), trans_a, trans_b in product(((130, 67, 45), (64, 128, 32)), Trans, Trans):
-            for alpha, beta in ((2, -1), (1, 0)):
-                case = GemmCase(dtype, m, n, k, trans_a, trans_b, alpha, beta)
-                a, b, c = (integers(np.random.default_rng(m + k), shape, dtype) for shape in case.shapes)
-                out = cupy.asarray(c if beta else np.full_like(c, NAN), order="F")
-                options = {"trans_a": trans_a, "trans_b": trans_b, "alpha": alpha, "beta": beta}
-                pyblasgpu.gemm(cupy.asarray(a, order="F"), cupy.asarray(b, order="F"), out=out, **options)
-                same(out.get(), exact_gemm(case, a, b, c), f"{stem} {case}")
+    exact_by("gemm_simt", DTYPES[letter], configs)
 
 
 @pytest.mark.parametrize("letter", DTYPES)

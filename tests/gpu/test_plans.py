@@ -16,8 +16,7 @@ from pyblasgpu.testing.cases import TriangularCase
 from pyblasgpu.testing.reference import exact_triangular, integers, triangle
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
-from .running import NAN, cupy, flags, same
-from .test_arrays import Torch, occupy
+from .running import NAN, Torch, cupy, flags, occupy, same
 
 D = DTYPES["d"]
 PLANS = {"trmm": pyblasgpu.plan_trmm, "trsm": pyblasgpu.plan_trsm}

@@ -9,7 +9,7 @@ from pyblasgpu.types import DTYPES
 from tuning.papers import kurzak_timed, steinsland
 from tuning.papers.kurzak import variants
 
-from .test_gemm import exact
+from .running import exact_by
 
 
 @pytest.mark.parametrize("letter", DTYPES)
@@ -18,7 +18,7 @@ def test_every_scheme(scheme, letter):
     configs = [
         steinsland.candidates(scheme, letter, layout, current())[0] for layout in ("nn", "nt", "tn", "tt")
     ]
-    exact(steinsland.STEM, DTYPES[letter], configs)
+    exact_by(steinsland.STEM, DTYPES[letter], configs)
 
 
 @pytest.mark.parametrize("letter", DTYPES)
@@ -27,4 +27,4 @@ def test_variants_of_algorithm_1(letter):
         space = variants(DTYPES[letter], layout, known("fermi"), kurzak_timed.GUIDELINES[letter])
         return kurzak_timed.config_of(letter, layout, next(space))
 
-    exact(kurzak_timed.STEM, DTYPES[letter], [first(layout) for layout in ("nn", "nt", "tn", "tt")])
+    exact_by(kurzak_timed.STEM, DTYPES[letter], [first(layout) for layout in ("nn", "nt", "tn", "tt")])

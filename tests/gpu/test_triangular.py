@@ -10,11 +10,11 @@ import pytest
 import pyblasgpu
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.testing.cases import TriangularCase
-from pyblasgpu.testing.error_bounds import trmm_error, trsm_error
-from pyblasgpu.testing.reference import exact_triangular, integers, read_part, triangle
+from pyblasgpu.testing.reference import exact_triangular, integers, triangle
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
-from .running import NAN, RUNS, cupy, flags, reals, same
+from .running import NAN, RUNS, cupy, flags, same
+from .triangular_checks import HARD, check_bounds, check_hard
 
 
 @pytest.mark.parametrize("recursive", [False, True], ids=["", "recursive"])
@@ -81,47 +81,11 @@ def test_small_and_many_triangles(letter, n, columns, count):
 # ------------------------------------------------------------------------------------------------- errors
 
 
-def unit_lower(rng, n, dtype):
-    """Entries U(-4, 4): a diagonal block of order 64 has a condition of 1e17, in which small errors grow."""
-    a = np.tril(rng.uniform(-4, 4, (n, n)), -1)
-    if dtype.real == "float32":
-        rows = np.arange(n) // 64
-        a[rows[:, None] != rows] = 0  # growth from block to block would overflow
-    np.fill_diagonal(a, NAN)
-    return a
-
-
-def graded(rng, n, dtype):
-    """Rows scaled over a good part of the exponents."""
-    reach = 12 if dtype.real == "float32" else 100
-    scale = 10.0 ** np.linspace(-reach, reach, n)
-    return (np.tril(rng.uniform(-1, 1, (n, n)), -1) / n + np.diag(rng.uniform(1, 2, n))) * scale[:, None]
-
-
-def denormal(rng, n, dtype):
-    """Denormal numbers on the diagonal, which have no reciprocal."""
-    a = np.tril(rng.uniform(-1, 1, (n, n)), -1) / n + np.diag(rng.uniform(1, 2, n))
-    a[3::32] = 0
-    tiny = np.arange(3, n, 32)
-    a[tiny, tiny] = np.finfo(dtype.real).tiny / 8
-    return a
-
-
 @pytest.mark.parametrize("n", [256, 1000])
 @pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("kind", [unit_lower, graded, denormal])
+@pytest.mark.parametrize("kind", HARD)
 def test_backward_error_on_hard_triangles(kind, letter, n):
-    dtype, rng = DTYPES[letter], np.random.default_rng(5)
-    diag = Diag.UNIT if kind is unit_lower else Diag.NON_UNIT
-    a = kind(rng, n, dtype) * (np.exp(0.3j) if dtype.is_complex else 1)
-    a[np.triu_indices(n, 1)] = NAN
-    a = np.asfortranarray(a.astype(dtype.name))
-    wide = np.result_type(dtype.name, np.float64)
-    b = read_part(a, Uplo.LOWER, diag).astype(wide) @ reals(dtype, n, 32)
-    b = np.asfortranarray(b.astype(dtype.name))
-    result = pyblasgpu.trsm(cupy.asarray(a), cupy.asarray(b), lower=True, unit_diag=diag).get()
-    assert np.isfinite(result).all()
-    assert trsm_error(1, a, b, result, Side.LEFT, Uplo.LOWER, Trans.NO, diag) < 1
+    check_hard(kind, letter, n)
 
 
 @pytest.mark.parametrize("letter", DTYPES)
@@ -135,14 +99,4 @@ def test_backward_error_on_hard_triangles(kind, letter, n):
     ],
 )
 def test_error_bounds(letter, side, uplo, trans):
-    dtype, (m, n) = DTYPES[letter], (1000, 700)
-    case = TriangularCase(dtype, m, n, side, uplo, trans)
-    rng = np.random.default_rng(6)
-    a = np.asfortranarray(triangle(rng, case, lambda rng, shape, dtype: reals(dtype, *shape)))
-    b, alpha = reals(dtype, m, n), 0.3
-    left, right = cupy.asarray(a), cupy.asarray(b)
-    kinds = (side, uplo, trans, Diag.NON_UNIT)
-    product = pyblasgpu.trmm(left, right, alpha=alpha, **flags(case)).get()
-    assert trmm_error(alpha, a, b, product, *kinds) < 1
-    solution = pyblasgpu.trsm(left, right, alpha=alpha, **flags(case)).get()
-    assert trsm_error(alpha, a, b, solution, *kinds) < 1
+    check_bounds(letter, side, uplo, trans)

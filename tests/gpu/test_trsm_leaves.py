@@ -16,9 +16,9 @@ from pyblasgpu.kernels.trsm.fma import TrsmFma
 from pyblasgpu.kernels.trsm.mma import TrsmMma
 from pyblasgpu.types import Side, Trans, Uplo
 
-from . import test_triangular
 from .precompile import sources_of
 from .running import RUNS, Run
+from .triangular_checks import HARD, check_bounds, check_hard
 
 SMALL = [
     *(TrsmMma(letter, ORDER=32, BLK=16, WARPS=2) for letter in "dz"),
@@ -45,7 +45,6 @@ LARGE = [
     TrsmFma("s", ORDER=256, BLK=16, WARPS=4, PRODUCER_WARPS=4, WARPS_PER_COLUMN_GROUP=2),
     TrsmFma("c", ORDER=128, BLK=8, WARPS=4, WARPS_PER_COLUMN_GROUP=2),
 ]
-KINDS = [test_triangular.unit_lower, test_triangular.graded, test_triangular.denormal]
 VARIANTS = [
     (Side.LEFT, Uplo.LOWER, Trans.NO),
     (Side.LEFT, Uplo.UPPER, Trans.CONJ),
@@ -104,14 +103,14 @@ def test_all_cases(config):
 
 @pytest.mark.parametrize("n", [256, 1000])
 @of_each(LARGE)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", HARD)
 def test_backward_error_on_hard_triangles(kind, config, n):
     with leaves(config):
-        test_triangular.test_backward_error_on_hard_triangles(kind, config.dtype, n)
+        check_hard(kind, config.dtype, n)
 
 
 @of_each(LARGE)
 @pytest.mark.parametrize("side, uplo, trans", VARIANTS)
 def test_error_bounds(config, side, uplo, trans):
     with leaves(config):
-        test_triangular.test_error_bounds(config.dtype, side, uplo, trans)
+        check_bounds(config.dtype, side, uplo, trans)

@@ -16,7 +16,7 @@ from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
 from .precompile import asked_for
 from .running import NAN, Run, check_plan, cupy, reals
-from .test_triangular import denormal, graded, unit_lower
+from .triangular_checks import denormal, graded, unit_lower
 
 
 def runs(letter: str) -> Iterator[Run]:
