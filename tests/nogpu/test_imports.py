@@ -32,7 +32,7 @@ LAYERS = [
     {"database"},
     {"kernels"},
     {"gpu", "cpu"},
-    {"operands"},
+    {"operands", "tasks"},
     {"terminal", "processes"},
     {"types", "errors", "arguments"},
 ]

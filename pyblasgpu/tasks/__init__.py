@@ -1,0 +1,37 @@
+"""Tile algorithms as plain lists of tasks, for whatever runs them: several cards, Dask, a simulation.
+
+A list names the routines of the BLAS that are run on tiles, in an order that is valid as it stands. No array,
+device or scheduler is known here. A routine's first argument is the cut of a dimension into blocks, which may
+be ragged::
+
+    factor = potrf(cut(1000, 256), Uplo.LOWER)
+    for task in factor.tasks: ...
+    needs = dependencies(factor.tasks)
+"""
+
+from __future__ import annotations
+
+from .cost import flops
+from .dependencies import dependencies
+from .factors import getrf, potrf
+from .products import gemm, symm, syrk
+from .task_list import Grid, Leaf, Task, TaskList, Tile, cut
+from .triangular import trmm, trsm
+
+__all__ = [
+    "Grid",
+    "Leaf",
+    "Task",
+    "TaskList",
+    "Tile",
+    "cut",
+    "dependencies",
+    "flops",
+    "gemm",
+    "getrf",
+    "potrf",
+    "symm",
+    "syrk",
+    "trmm",
+    "trsm",
+]

@@ -1,0 +1,106 @@
+"""TRMM and TRSM by tiles, in place on b: block rows from the left, block columns from the right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ..types import Diag, Side, Trans, Uplo
+from .products import op_tile
+from .task_list import Cut, Grid, Leaf, Step, TaskList, Tile, finished
+
+__all__ = ["trmm", "trsm"]
+
+
+def trsm(
+    m: Cut,
+    n: Cut,
+    side: Side,
+    uplo: Uplo,
+    trans: Trans = Trans.NO,
+    diag: Diag = Diag.NON_UNIT,
+    alpha: complex = 1,
+) -> TaskList:
+    """``b := x`` of ``op(a) x = alpha b``, or ``x op(a) = alpha b`` from the right; b is cut into m by n."""
+    order = m if side is Side.LEFT else n
+    blocks = _substitution_order(len(order), side, uplo, trans)
+
+    def updates(position: int, place: Callable[[int], Tile]) -> Iterator[Step]:
+        block = blocks[position]
+        for count, solved in enumerate(blocks[:position]):
+            yield _product(side, trans, block, solved, place, -1, 1 if count else alpha)
+        leaf = _diagonal_leaf("trsm", side, uplo, trans, diag, 1 if position else alpha)
+        yield leaf, (Tile("a", block, block),), (place(block),)
+
+    return _in_place("trsm", m, n, side, range(len(order)), updates)
+
+
+def trmm(
+    m: Cut,
+    n: Cut,
+    side: Side,
+    uplo: Uplo,
+    trans: Trans = Trans.NO,
+    diag: Diag = Diag.NON_UNIT,
+    alpha: complex = 1,
+) -> TaskList:
+    """``b := alpha op(a) b``, or ``alpha b op(a)`` from the right; b is cut into m by n."""
+    order = m if side is Side.LEFT else n
+    blocks = _substitution_order(len(order), side, uplo, trans)
+
+    def updates(position: int, place: Callable[[int], Tile]) -> Iterator[Step]:
+        block = blocks[position]
+        leaf = _diagonal_leaf("trmm", side, uplo, trans, diag, alpha)
+        yield leaf, (Tile("a", block, block),), (place(block),)
+        for other in blocks[:position]:
+            yield _product(side, trans, block, other, place, alpha, 1)
+
+    # backwards: a product reads blocks that are not yet overwritten
+    return _in_place("trmm", m, n, side, range(len(order))[::-1], updates)
+
+
+def _substitution_order(count: int, side: Side, uplo: Uplo, trans: Trans) -> range:
+    """The blocks of the triangle in the order of a solve."""
+    lower = (uplo is Uplo.LOWER) == (trans is Trans.NO)
+    return range(count) if lower == (side is Side.LEFT) else range(count)[::-1]
+
+
+def _diagonal_leaf(routine: str, side: Side, uplo: Uplo, trans: Trans, diag: Diag, alpha: complex) -> Leaf:
+    return Leaf.of(routine, side=side, lower=uplo, trans=trans, unit_diag=diag, alpha=alpha)
+
+
+def _product(
+    side: Side,
+    trans: Trans,
+    block: int,
+    other: int,
+    place: Callable[[int], Tile],
+    alpha: complex,
+    beta: complex,
+) -> Step:
+    """The block's tile plus the product of a block of the triangle and the other tile."""
+    if side is Side.LEFT:
+        reads, flags = (op_tile("a", block, other, trans), place(other)), (trans, Trans.NO)
+    else:
+        reads, flags = (place(other), op_tile("a", other, block, trans)), (Trans.NO, trans)
+    leaf = Leaf.of("gemm", trans_a=flags[0], trans_b=flags[1], alpha=alpha, beta=beta)
+    return leaf, reads, (place(block),)
+
+
+def _in_place(
+    routine: str,
+    m: Cut,
+    n: Cut,
+    side: Side,
+    positions: range,
+    updates: Callable[[int, Callable[[int], Tile]], Iterator[Step]],
+) -> TaskList:
+    """All steps, those of a block row (from the right: block column) together."""
+    left = side is Side.LEFT
+
+    def place_in(line: int) -> Callable[[int], Tile]:
+        return lambda block: Tile("b", block, line) if left else Tile("b", line, block)
+
+    lines = range(len(n if left else m))
+    steps = (step for position in positions for line in lines for step in updates(position, place_in(line)))
+    order = m if left else n
+    return TaskList(routine, {"a": Grid(order, order), "b": Grid(m, n)}, finished(steps))
