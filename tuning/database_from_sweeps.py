@@ -61,6 +61,9 @@ def main(
 
 def _write(document: database.Document, folder: Path) -> Path:
     path = folder / f"{slug(document.device)}.json"
+    before = database.read(path) if path.exists() else None
+    if before is not None:  # no sweep times rasters
+        document.rasters.update(before.rasters)
     save(document, path)
     path.chmod(0o644)
     return path

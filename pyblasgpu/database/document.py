@@ -34,6 +34,7 @@ SCHEMA = 2
 MAX_BYTES = 4 << 20
 MAX_VALUE = 1 << 16  # of a parameter
 MAX_TFLOPS = 1e6
+MAX_RASTER = 1 << 8  # rows of tiles
 
 
 class DatabaseError(ValueError):
@@ -63,15 +64,18 @@ class Document:
         (stem, dtype, layout, size class) -> Entry.
     trsm_rates : dict
         (dtype, point) -> TFLOP/s of each algorithm of TRSM that was timed there, by `algorithms_of` it.
+    rasters : dict
+        dtype -> rows of tiles of a column in which C of products is rasterized.
     """
 
     device: str
     entries: dict[tuple[str, str, str, str], Entry] = field(default_factory=dict)
     trsm_rates: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
+    rasters: dict[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """How many values it holds."""
-        return len(self.entries) + len(self.trsm_rates)
+        return len(self.entries) + len(self.trsm_rates) + len(self.rasters)
 
 
 def read(path: Path, device: str | None = None) -> Document | None:
@@ -112,6 +116,7 @@ def _trusted_document(raw: dict[str, Any]) -> Document:
     for key, entry in _leaves(raw["entries"], 4):
         document.entries[key] = _trusted_entry(entry)
     document.trsm_rates.update(_leaves(raw.get("trsm_rates", {}), 2))
+    document.rasters.update(raw.get("rasters", {}))
     return document
 
 
@@ -146,7 +151,7 @@ def parse(content: bytes) -> Document:
     if schema == SCHEMA_1 and type(schema) is int:
         raw, schema = _converted(raw), SCHEMA
     _check(type(schema) is int and schema == SCHEMA, f"its schema is {schema!r}, not {SCHEMA}")
-    _known(raw, ("schema", "device", "entries", "trsm_rates"), "it")
+    _known(raw, ("schema", "device", "entries", "trsm_rates", "rasters"), "it")
     device = raw.get("device")
     _check(isinstance(device, str) and 0 < len(device) <= 256, "its device is no name")
     document = Document(device)
@@ -160,6 +165,9 @@ def parse(content: bytes) -> Document:
         for algorithm, rate in rates.items():
             _check_rate(rate, f"{where}.{algorithm}")
         document.trsm_rates[dtype, point] = rates
+    for (dtype,), raster in _paths(raw.get("rasters", {}), (tuple(DTYPES),), "rasters"):
+        _check(type(raster) is int and 0 < raster <= MAX_RASTER, f"rasters.{dtype}: {raster!r}")
+        document.rasters[dtype] = raster
     return document
 
 
@@ -224,7 +232,8 @@ def difference(document: Document, base: Document) -> Document:
 
     entries = {key: entry for key, entry in document.entries.items() if not is_same(key)}
     rates = {key: each for key, each in document.trsm_rates.items() if base.trsm_rates.get(key) != each}
-    return Document(document.device, entries, rates)
+    rasters = {key: each for key, each in document.rasters.items() if base.rasters.get(key) != each}
+    return Document(document.device, entries, rates, rasters)
 
 
 def _check(condition: bool, problem: str) -> None:
@@ -261,6 +270,8 @@ def dumps(document: Document) -> str:
         whole["trsm_rates"] = _tree(
             {path: _Line(_rounded_all(rates)) for path, rates in document.trsm_rates.items()}
         )
+    if document.rasters:
+        whole["rasters"] = _Line(sorted(document.rasters.items()))
     return _indented(whole, "") + "\n"
 
 

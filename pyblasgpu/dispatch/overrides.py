@@ -48,7 +48,8 @@ def override(name: str, value: Any) -> Iterator[None]:
                       not lie so.
     'packed'          Whether operands of products are packed, k not split; if not, they are
                       copied only where they must be.
-    'raster'          Rows of tiles of a column in which C of products is rasterized; 0: as usual.
+    'raster'          Rows of tiles of a column in which C of products is rasterized; 0: as the
+                      kernels have it, whatever was tuned.
     'splits'          Into how many slices the k of every product is split, or `STREAM_K`.
     'trsm_algorithm'  'trsv' (one to four right-hand sides), 'trsm_fused', 'trsm_fused_1024' (a
                       recursion that ends in fused triangles of that order), 'trsm_small' or

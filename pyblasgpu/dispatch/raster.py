@@ -1,4 +1,4 @@
-"""Rows of tiles of a column in which C is rasterized: what a wave of blocks shares in L2, by device.
+"""Rows of tiles of a column in which C is rasterized: what a wave of blocks shares in L2.
 
 ATLAS's CacheEdge: a block of the cache beyond the first, found by timing (`tuning/papers/cache_edge.py`).
 """
@@ -6,15 +6,17 @@ ATLAS's CacheEdge: a block of the cache beyond the first, found by timing (`tuni
 from __future__ import annotations
 
 from ..gpu.device import Device
+from ..types import Dtype
+from . import tuned_files
 from .overrides import get_override
 
 __all__ = ["raster_of"]
 
-#: By architecture, where timing found another value than the kernels' own to be faster.
-RASTERS: dict[str, int] = {}
 
-
-def raster_of(device: Device) -> int:
-    """The value for a device; 0: that of the kernels."""
+def raster_of(dtype: Dtype, device: Device) -> int:
+    """The value of products in `dtype`: an override's, else that of the files; 0: that of the kernels."""
     asked = get_override("raster")
-    return RASTERS.get(device.arch, 0) if asked is None else int(asked)
+    if asked is not None:
+        return int(asked)
+    filed = (document.rasters.get(dtype.letter) for _, document in tuned_files.documents(device))
+    return next((raster for raster in filed if raster is not None), 0)

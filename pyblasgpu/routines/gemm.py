@@ -273,7 +273,7 @@ def _emit_kernel(
     conj, conj_sums = relative_conjugation(a.conj, b.conj)
     kernel = FAMILIES[config.STEM].source(config, Form.of(region), conj)
     device = current(launches.device)
-    options = options_of(region, conj_sums, raster=raster_of(device))
+    options = options_of(region, conj_sums, raster=raster_of(launches.dtype, device))
 
     def integers(a: Operand, b: Operand, c: Operand, *_) -> tuple:
         tiles_of_blocks = schedule[1:] if schedule else ()

@@ -21,6 +21,7 @@ def merge(found: Document) -> Path:
     with edit(found.device) as present:
         present.entries.update(found.entries)
         present.trsm_rates.update(found.trsm_rates)
+        present.rasters.update(found.rasters)
     return user_file(found.device)
 
 

@@ -142,6 +142,7 @@ def forget(device: str, stems: tuple[str, ...] | None = None, dtypes: tuple[str,
         before = len(document)
         document.entries = {key: e for key, e in document.entries.items() if kept(*key[:2])}
         document.trsm_rates = {key: each for key, each in document.trsm_rates.items() if kept("trsm", key[0])}
+        document.rasters = {dtype: each for dtype, each in document.rasters.items() if kept("gemm", dtype)}
         return before - len(document)
 
 
@@ -177,6 +178,8 @@ def _list(options: Any) -> int:
         for (dtype, point), rates in sorted(document.trsm_rates.items()):
             for algorithm, rate in sorted(rates.items()):
                 table.add_row(document.device, "trsm", dtype, "", point, algorithm, f"{rate:.3g}")
+        for dtype, raster in sorted(document.rasters.items()):
+            table.add_row(document.device, "gemm", dtype, "", "", f"raster={raster}", "")
     terminal.console(WIDTH).print(
         table if table.row_count else "nothing was tuned here; packaged values serve"
     )

@@ -164,6 +164,9 @@ CHANGES = {
     "rate as a bool": lambda raw: rates_of(raw).update(recursion=True),
     "rate 0": lambda raw: rates_of(raw).update(recursion=0),
     "rates of a point as a list": lambda raw: raw["trsm_rates"]["z"].update({"512x32": ["recursion"]}),
+    "raster of an unknown dtype": lambda raw: raw.update(rasters={"h": 4}),
+    "raster 0": lambda raw: raw.update(rasters={"d": 0}),
+    "raster as a text": lambda raw: raw.update(rasters={"d": "4"}),
     "a section of schema 1": lambda raw: raw.update(stop_size={}),
 }
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import zlib
 from contextlib import nullcontext
+from itertools import count
+from types import SimpleNamespace
 
 import fake_worker
 import numpy as np
@@ -13,8 +15,20 @@ from tuner_stage import Inline
 
 from pyblasgpu.gpu.compile import Resources
 from pyblasgpu.gpu.device import known
-from pyblasgpu.tuning.worker_bench import Timing
-from tuning.papers import atlas, cache_edge, experiment, kblas, kurzak_timed, li, matsumoto, steinsland
+from pyblasgpu.tuning.worker_bench import Job, Timing
+from tuning.papers import (
+    atlas,
+    cache_edge,
+    everything,
+    experiment,
+    kblas,
+    kurzak_timed,
+    li,
+    matsumoto,
+    steinsland,
+    study,
+)
+from tuning.papers.timings import FILE, Timings
 
 H100 = known("h100")
 
@@ -34,9 +48,11 @@ class Clock:
 def runs(monkeypatch):
     """``runs(...)``: what stands for `on_device`, in which large tiles are fast."""
 
-    def make(broken=None, report=lambda stem, config: fake_worker.GOOD, until=float("inf"), step=0.0):
+    def make(
+        broken=None, report=lambda stem, config: fake_worker.GOOD, until=float("inf"), step=0.0, timings=None
+    ):
         worker = Inline(lambda: fake_worker.device(broken))
-        return experiment.Experiment(H100, fake_worker.Compilers(report), worker, until, Clock(step))
+        return experiment.Experiment(H100, fake_worker.Compilers(report), worker, until, Clock(step), timings)
 
     return make
 
@@ -89,6 +105,59 @@ def test_what_is_compiled_ahead_waits_for_its_turn(runs):
     assert [each.config for each in run.times("gemm_simt", "nn", first, [(64, 64, 64)])] == first
 
 
+def test_what_was_timed_is_not_timed_again(runs, tmp_path):
+    """Nor what failed; a line that was cut off, and those of another device, count for nothing."""
+    path, configs = tmp_path / FILE, of("s", "nn", 6).configs
+    broken = {(configs[0].BLK_M, configs[0].BLK_N): "wrong"}
+    sizes = [(64, 64, 64), (128, 128, 128)]
+
+    def outcomes(run, until=float("inf")):
+        run.until = until
+        return {each.config: each[1:] for each in run.times("gemm_simt", "nn", configs, sizes)}
+
+    first = outcomes(runs(broken, timings=Timings(path, "a card", "text")))
+    assert len(first) == 6 and {outcome for outcome, _ in first.values()} == {"ok", "wrong"}
+    path.write_text(path.read_text() + '{"device": "a card", "ker')
+    again = Timings(path, "a card", "text")
+    assert outcomes(runs({}, timings=again), until=0.0) == first
+    assert len(again) == sum(len(rates) or 1 for _, rates in first.values())
+    assert not Timings(path, "another", "text") and not Timings(path, "a card", "other text")
+
+
+def test_an_experiment_that_was_cut_short_goes_on(runs, tmp_path):
+    cut, found = tmp_path / FILE, []
+    for until in (8.0, float("inf")):
+        run = runs(until=until, step=1.0, timings=Timings(cut))
+        found.append(steinsland.experiment(run, "s", "nn", (64, 128), 3))
+    timed = [sum(scheme["outcomes"].get("ok", 0) for scheme in each["schemes"].values()) for each in found]
+    assert 0 < timed[0] < timed[1] == 3 * len(steinsland.SCHEMES)
+    assert found[0]["ours"] == found[1]["ours"]
+
+
+def test_a_rate_of_this_process_is_remembered(runs):
+    run, job = runs(), Job("potrf", "d", "any")
+    assert run.remembered(job, (8, 8), lambda: 2.0) == run.remembered(job, (8, 8), lambda: 3.0) == 2.0
+    run.until = 0.0
+    assert run.remembered(job, (9, 9), lambda: 3.0) is None
+
+
+def test_the_first_kernels_are_ready_before_the_clock_starts(runs):
+    run, kernels = runs(), [("gemm_simt", config) for config in of("s", "nn", 5).configs]
+    run.begin([*kernels, *kernels])
+    assert len(run.compiled("gemm_simt", [config for _, config in kernels])) == 5
+
+
+def test_a_raster_is_kept_where_it_is_worth_it():
+    def rows(**rates):
+        return [{"dtype": "d", "raster": int(r[1:]), "tflops": points} for r, points in rates.items()]
+
+    assert cache_edge.best_raster(rows(r0={"8": 10.0}, r4={"8": 10.2}, r8={"8": 11.0}), "d") == 8
+    assert cache_edge.best_raster(rows(r0={"8": 10.0}, r4={"8": 10.05}), "d") == 0
+    assert cache_edge.best_raster(rows(r4={"8": 10.05}), "d") == 0
+    assert cache_edge.best_raster(rows(r0={"8": 1.0}, r4={"9": 10.0}), "d") == 0
+    assert cache_edge.best_raster([], "d") == 0
+
+
 def test_what_fails_on_the_device_has_no_rate(runs):
     configs = steinsland.candidates("shared, private", "s", "nn", H100)[:3]
     broken = {(configs[0].BLK_M, configs[0].BLK_N): "wrong"}
@@ -101,7 +170,7 @@ SCRIPTS = {
     "steinsland": (steinsland, "--layout nn --most 2 --sizes 64,128"),
     "matsumoto": (matsumoto, "--most 9 --first 64,128 --step 64 --largest 256"),
     "li": (li, "--orders 512,1024"),
-    "atlas": (atlas, "--routine trsm --orders 256,512 --most 1"),
+    "atlas": (atlas, "--routine trsm,getrf --orders 256,512 --most 1"),
     "kblas": (kblas, "--orders 256,512"),
     "cache_edge": (cache_edge, "--sizes 256,512 --rasters 4,8"),
 }
@@ -112,8 +181,9 @@ def test_a_script_writes_json_table_and_figure(name, monkeypatch, tmp_path, caps
     pytest.importorskip("matplotlib")
     script, options = SCRIPTS[name]
     run = experiment.Experiment(H100, fake_worker.Compilers(), Inline(lambda: body))
-    monkeypatch.setattr(script, "on_device", lambda device, seconds: nullcontext(run))
-    monkeypatch.setattr(script.devices, "present", lambda text: H100)
+    monkeypatch.setattr(study, "on_device", lambda *_: nullcontext(run))
+    monkeypatch.setattr(study.devices, "present", lambda text: H100)
+    monkeypatch.setattr(atlas, "factor_rate", lambda *_: 1.0)
     words = ["--dtype", "d", *options.split(), "--out", str(tmp_path)]
     assert script.main(words) == 0
     shown = capsys.readouterr().out
@@ -167,12 +237,21 @@ def test_the_two_stage_search_is_replayed_on_a_recording(tmp_path, capsys):
 
 def test_the_search_of_a_factorisation_is_recorded(monkeypatch):
     run = experiment.Experiment(H100, fake_worker.Compilers(), Inline(lambda: body))
-    monkeypatch.setattr(atlas, "factor_rate", lambda letter, n, overrides: overrides[0][1] / n)
-    chosen = atlas.lists("potrf", "d", H100, 1)
-    assert not chosen.leaves
-    made = atlas.record_factor(run, "d", (512, 1024), chosen)
-    assert len(made["whole"]) == len(atlas.STOPS) * len(chosen.products)
-    assert [row["overhead"] for row in atlas.replay(made, keep=1)] == [0.0, 0.0]
+    asked = []
+
+    def rate(routine, letter, n, overrides):
+        asked.append(dict(overrides))
+        return 1e3 / n
+
+    monkeypatch.setattr(atlas, "factor_rate", rate)
+    for routine in atlas.FACTORS:
+        chosen = atlas.lists(routine, "d", H100, 1)
+        assert not chosen.leaves
+        made = atlas.record_factor(run, routine, "d", (512, 1024), chosen)
+        assert len(made["whole"]) == len(chosen.stops) * len(chosen.products)
+        assert [row["overhead"] for row in atlas.replay(made, keep=1)] == [0.0, 0.0]
+    assert {each.get("potrf") for each in asked} == {*atlas.STOPS, None}
+    assert {each["getrf_panel"].COLS for each in asked if "getrf_panel" in each} == set(atlas.COLUMNS)
 
 
 def test_a_solver_with_inverted_blocks_solves(rng):
@@ -204,6 +283,50 @@ def test_schemes_are_told_apart():
                 if letter != "z" and share_a and share_b:
                     assert {config.VEC_K > 1 for config in found} == {True, False}
                 assert {config.read_only for config in found} == {False, True}
+
+
+@pytest.mark.parametrize("plan", everything.PLANS)
+def test_a_plan_runs_all_its_steps(plan, monkeypatch, tmp_path, capsys):
+    """Though one of them fails."""
+    monkeypatch.setattr(atlas, "factor_rate", lambda *_: 1.0)
+    options = SimpleNamespace(out=tmp_path)
+    few = {"kurzak": "--most 2", "steinsland": "--most 1", "matsumoto": "--most 4"}
+    steps = [
+        step._replace(arguments=f"{step.arguments} --dtype d {few.get(step.study.name, '')}")
+        for step in everything.PLANS[plan]
+    ]
+    assert len({step.study.name for step in steps}) == len(steps)  # files of results have these names
+    broken = steps[0].study._replace(name="broken", collect=lambda run, options: 1 / 0)
+    studies = everything.planned([steps[0]._replace(study=broken), *steps], options)
+    run = experiment.Experiment(H100, fake_worker.Compilers(), Inline(lambda: body))
+    assert everything.run_steps(run, studies, [1.0] * len(studies)) == 1
+    assert "ZeroDivisionError" in capsys.readouterr().err
+    assert {path.stem for path in tmp_path.glob("*.json")} == {step.study.name for step in steps}
+
+
+def test_kernels_of_a_plan_are_built_ahead_until_time_is_over(monkeypatch, tmp_path, capsys):
+    words = ["--build", "--arch", "h100", "--plan", "short", "--kernels", str(tmp_path)]
+    asked = []
+
+    def build(sources, cc, folder, workers, watcher):
+        asked.extend(sources)
+        watcher.begin("sm_90a", len(asked))
+        watcher.step()
+        return SimpleNamespace(kernels=2, compiled=1, path=folder)
+
+    monkeypatch.setattr(everything, "build", build)
+    assert everything.main(words) == 0 and "1 compiled now" in capsys.readouterr().out
+    assert len(asked) > 100 and len(set(asked)) == len(asked)
+    monkeypatch.setattr(everything.time, "monotonic", count(step=1000).__next__)
+    assert everything.main([*words, "--seconds", "1m"]) == 0
+    assert "time is over" in capsys.readouterr().out
+
+
+def test_a_dry_run_counts_kernels_without_a_device(capsys):
+    assert everything.main(["--dry-run"]) == 0
+    counts = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [line[0][:-1] for line in counts] == [step.study.name for step in everything.PLANS["long"]]
+    assert {name: int(number) > 0 for name, number, *_ in counts}["kurzak:"]
 
 
 @pytest.mark.parametrize("script", [script for script, _ in SCRIPTS.values()])

@@ -12,39 +12,10 @@ from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning.prune import Guidelines, candidates, defaults
 from pyblasgpu.types import DTYPES
 from tuning.papers import kurzak
-from tuning.papers.kurzak import TABLE_1, CodeVariant, count, variants
+from tuning.papers.kurzak import LAYOUTS, TABLE_1, count, variants, winner_of_table_2
 
 FERMI = known("fermi")
 NONE = Guidelines(threads=0, blocks=1, reuse=0.0)
-
-# Table 2: tile, threads for C, for A, for B; in the order nn, nt, tt, tn
-WINNERS = {
-    "s": [
-        ((96, 96, 16), (16, 16), (32, 8), (8, 32)),
-        ((96, 96, 16), (16, 16), (32, 8), (32, 8)),
-        ((96, 96, 16), (16, 16), (16, 16), (32, 8)),
-        ((96, 96, 16), (16, 16), (16, 16), (16, 16)),
-    ],
-    "c": [
-        ((64, 64, 16), (16, 16), (32, 8), (16, 16)),
-        ((64, 64, 16), (16, 16), (16, 16), (16, 16)),
-        ((64, 64, 16), (16, 16), (16, 16), (32, 8)),
-        ((64, 64, 16), (16, 16), (16, 16), (16, 16)),
-    ],
-    "d": [((64, 64, 16), (16, 16), (16, 16), (16, 16))] * 4,
-    "z": [
-        ((24, 16, 8), (8, 8), (8, 8), (8, 8)),
-        ((16, 24, 8), (8, 8), (8, 8), (8, 8)),
-        ((16, 24, 8), (8, 8), (4, 16), (8, 8)),
-        ((24, 16, 8), (8, 8), (8, 8), (8, 8)),
-    ],
-}
-LAYOUTS = ("nn", "nt", "tt", "tn")
-
-
-def winner(dtype, layout):
-    tile, grid, a, b = WINNERS[dtype][LAYOUTS.index(layout)]
-    return CodeVariant(*tile, *grid, *a, *b)
 
 
 def test_without_guidelines_there_are_slightly_more_than_a_million():
@@ -59,13 +30,13 @@ def test_the_winners_of_table_2_are_in_the_pruned_space(dtype, layout):
     """CGEMM's at the reuse that the formula gives it: Table 1 asks for 5.0, which it does not have."""
     guidelines = TABLE_1[dtype] if dtype != "c" else Guidelines(512, 2, 4.0)
     found = list(variants(DTYPES[dtype], layout, FERMI, guidelines))
-    assert winner(dtype, layout) in found
+    assert winner_of_table_2(dtype, layout) in found
     assert len(found) == len(set(found)) == count(DTYPES[dtype], layout, FERMI, guidelines).left
     assert 50 <= len(found) <= 450  # figure 5: slightly below one hundred to slightly above four hundred
 
 
 def test_cgemms_guideline_is_more_than_its_winner_has():
-    tile = winner("c", "nn")
+    tile = winner_of_table_2("c", "nn")
     assert DTYPES["c"].reuse(tile.m_blk // tile.m_dim, tile.n_blk // tile.n_dim) == 4.0 < TABLE_1["c"].reuse
     assert count(DTYPES["c"], "nn", FERMI, TABLE_1["c"]).left == 0
 
@@ -85,10 +56,10 @@ def test_a_missing_bracket_explains_cgemm():
 @pytest.mark.parametrize("letter", DTYPES)
 def test_the_tuners_space_on_fermi_holds_the_winners(letter, layout):
     """The rule of registers removes none, though a thread of that card has 63; the cost model ranks them."""
-    tile, grid, _, _ = WINNERS[letter][LAYOUTS.index(layout)]
+    winner = winner_of_table_2(letter, layout)
     guidelines = replace(defaults("gemm_simt", letter, "normal"), score=0.5)
     found = candidates("gemm_simt", letter, layout, FERMI, "normal", guidelines).left
-    assert (*tile, *grid) in {(c.BLK_M, c.BLK_N, c.BLK_K, c.DIM_X, c.DIM_Y) for c in found}
+    assert winner[:5] in {(c.BLK_M, c.BLK_N, c.BLK_K, c.DIM_X, c.DIM_Y) for c in found}
 
 
 def test_reuse_by_its_formula():

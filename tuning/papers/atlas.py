@@ -4,10 +4,12 @@
 ``python tuning/papers/atlas.py RECORDING.json``
 
 The exhaustive search times the recursion of TRSM or TRMM with every leaf, every order at which the recursion
-stops, and every GEMM of the lists, at three orders; of POTRF, as in the paper, with every number of rows that
-are split off, NB, and every GEMM. The two-stage search times leaves and GEMMs alone, and
-the recursion with the best few only. It is replayed on the recording: PS is the rate of what it picks, ES
-that of the best of all, and the overhead is 100 (ES / PS - 1), at most 2 % in the paper.
+stops, and every GEMM of the lists, at three orders. Of POTRF and GETRF, as in the paper, it takes every NB:
+the rows that POTRF splits off, the columns of GETRF's panels. Combinations come in random order.
+
+The two-stage search times leaves and GEMMs alone, and the recursion with the best few only. It is replayed on
+the recording: PS is the rate of what it picks, ES that of the best of all, and the overhead is
+100 (ES / PS - 1), at most 2 % in the paper.
 """
 
 from __future__ import annotations
@@ -15,9 +17,12 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import random
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -29,18 +34,23 @@ from rich.table import Table
 
 from pyblasgpu.database import families_of
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.gpu import device as devices
+from pyblasgpu.gpu.device import Device
+from pyblasgpu.kernels.registry import family_of
 from pyblasgpu.options import parse_count, parse_sizes
-from pyblasgpu.terminal import console, guarded
+from pyblasgpu.terminal import guarded
 from pyblasgpu.tuning.prune import best_few, candidates
+from pyblasgpu.tuning.worker_bench import Job
 from pyblasgpu.types import DTYPES
-from tuning.papers.experiment import Experiment, Rows, add_options, draw, names_in, on_device, write
+from tuning.papers.experiment import Experiment, Kernel, Rows
+from tuning.papers.study import Figure, Study, add_options, interleaved, names_in, report, run_study
 
-__all__ = ["Lists", "lists", "factor_rate", "main", "record", "record_factor", "replay", "table"]
+__all__ = ["STUDY", "Lists", "factor_rate", "lists", "main", "record", "record_factor", "replay", "table"]
 
-WIDTH = 110
-ROUTINES = ("trsm", "trmm", "potrf")
+FACTORS = ("potrf", "getrf")
+ROUTINES = ("trsm", "trmm", *FACTORS)
 STOPS = (64, 128, 256, 512)
+COLUMNS = (4, 8, 16, 32)  # of GETRF's panels
+SEED = 2010
 REPEATS = 5
 ORDERS = "1024,2048,4096"
 KEEP = 3  # kernels of each kind that the second stage combines
@@ -54,16 +64,22 @@ class Lists(NamedTuple):
     stops: Sequence[int]
 
 
-def lists(routine: str, letter: str, device: Any, most: int) -> Lists:
+def lists(routine: str, letter: str, device: Device, most: int) -> Lists:
     """The likeliest `most` leaves and products of each family, by the cost model."""
     leaves, products = [], []
-    for stem in families_of(routine, letter) if routine != "potrf" else ():
+    for stem in families_of(routine, letter) if routine not in FACTORS else ():
         found = candidates(stem, letter, "any", device, "quick").left
         leaves += [(stem, config) for config in found[:: max(len(found) // most, 1)][:most]]
     for stem in families_of("gemm", letter):
         found = candidates(stem, letter, "nn", device, "quick").left
         products += [(stem, config) for config in best_few(found, (1024, 1024, 512), device, most, 1)]
-    return Lists(leaves, products, STOPS)
+    return Lists(leaves, products, COLUMNS if routine == "getrf" else STOPS)
+
+
+def kernels(routine: str, letter: str, device: Device, most: int) -> list[Kernel]:
+    """Those of the lists, the products first."""
+    chosen = lists(routine, letter, device, most)
+    return [*chosen.products, *chosen.leaves]
 
 
 def record(
@@ -73,10 +89,7 @@ def record(
     leaves = [_alone(run, routine, letter, stem, leaf, orders) for stem, leaf in chosen.leaves]
     products = [_product(run, letter, stem, config, orders) for stem, config in chosen.products]
     whole: Rows = []
-    numbers = itertools.product(range(len(leaves)), chosen.stops, range(len(products)))
-    for leaf, stop, product in numbers:
-        if run.is_over:
-            break
+    for leaf, stop, product in _shuffled(range(len(leaves)), chosen.stops, range(len(products))):
         overrides = (
             (f"{routine}_algorithm", "recursion"),
             (routine, stop),
@@ -84,7 +97,8 @@ def record(
             chosen.products[product],
         )
         rates = run.ours(letter, "any", [(n, n) for n in orders], routine, overrides)
-        whole.append({"leaf": leaf, "stop": stop, "product": product, "rates": _by_order(rates)})
+        if rates:
+            whole.append({"leaf": leaf, "stop": stop, "product": product, "rates": _by_order(rates)})
     return {
         "routine": routine,
         "dtype": letter,
@@ -112,18 +126,30 @@ def _product(run: Experiment, letter: str, stem: str, config: Any, orders: Seque
     return {"config": str(config), "rates": {str(n): rate for (_, n, _), rate in rates.items()}}
 
 
-def record_factor(run: Experiment, letter: str, orders: Sequence[int], chosen: Lists) -> dict[str, Any]:
-    """The same of POTRF, on CuPy arrays in this process; its leaf is that of the package."""
+def _shuffled(*axes: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """All combinations; what is left out where time ends is no corner."""
+    combinations = list(itertools.product(*axes))
+    random.Random(SEED).shuffle(combinations)
+    return combinations
+
+
+def record_factor(
+    run: Experiment, routine: str, letter: str, orders: Sequence[int], chosen: Lists
+) -> dict[str, Any]:
+    """The same of POTRF and GETRF, on CuPy arrays in this process; leaves are those of the package."""
     products = [_product(run, letter, stem, config, orders) for stem, config in chosen.products]
     whole: Rows = []
-    for stop, product in itertools.product(chosen.stops, range(len(products))):
-        rates = {}
+    for stop, product in _shuffled(chosen.stops, range(len(products))):
+        overrides = (*_blocking(routine, letter, stop), chosen.products[product])
+        job, rates = Job(routine, letter, "any", overrides), {}
         for n in orders:
-            if not run.is_over:
-                rates[str(n)] = factor_rate(letter, n, (("potrf", stop), chosen.products[product]))
-        whole.append({"leaf": 0, "stop": stop, "product": product, "rates": rates})
+            rate = run.remembered(job, (n, n), partial(factor_rate, routine, letter, n, overrides))
+            if rate is not None:
+                rates[str(n)] = rate
+        if rates:
+            whole.append({"leaf": 0, "stop": stop, "product": product, "rates": rates})
     return {
-        "routine": "potrf",
+        "routine": routine,
         "dtype": letter,
         "orders": list(orders),
         "stops": list(chosen.stops),
@@ -133,27 +159,40 @@ def record_factor(run: Experiment, letter: str, orders: Sequence[int], chosen: L
     }
 
 
-def factor_rate(letter: str, n: int, overrides: Sequence[tuple[str, Any]]) -> float:
-    """TFLOP/s of POTRF, the median of several by events."""
+def _blocking(routine: str, letter: str, stop: int) -> tuple[tuple[str, Any], ...]:
+    """What makes `stop` the NB of a factorisation."""
+    if routine == "getrf":
+        panel = family_of("getrf_panel").fixed_config(letter)
+        return (("getrf_panel", replace(panel, COLS=stop)),)
+    return ("potrf_algorithm", "recursion"), ("potrf", stop)
+
+
+def factor_rate(routine: str, letter: str, n: int, overrides: Sequence[tuple[str, Any]]) -> float:
+    """TFLOP/s of POTRF or GETRF, the median of several by events."""
     import cupy
 
     from pyblasgpu import lapack
 
     dtype = DTYPES[letter]
     noise = cupy.random.default_rng(n).random((n, n), dtype=dtype.real).astype(dtype.name)
-    spd = cupy.asfortranarray(noise @ noise.T + n * cupy.eye(n, dtype=dtype.name))
+    given = cupy.asfortranarray(noise @ noise.T + n * cupy.eye(n, dtype=dtype.name))
+    factor = {
+        "potrf": lambda a: lapack.potrf(a, lower=True, overwrite_a=True),
+        "getrf": lambda a: lapack.getrf(a, overwrite_a=True),
+    }[routine]
     times = []
     with ExitStack() as held:
         for name, value in overrides:
             held.enter_context(override(name, value))
         for _ in range(1 + REPEATS):
-            a, start, stop = spd.copy(order="F"), cupy.cuda.Event(), cupy.cuda.Event()
+            a, start, stop = given.copy(order="F"), cupy.cuda.Event(), cupy.cuda.Event()
             start.record()
-            lapack.potrf(a, lower=True, overwrite_a=True)
+            factor(a)
             stop.record()
             stop.synchronize()
             times.append(cupy.cuda.get_elapsed_time(start, stop) / 1e3)
-    return round(dtype.flops_per_fma * n**3 / 6 / median(times[1:]) / 1e12, 3)
+    third_of_cubes = 1 if routine == "potrf" else 2
+    return round(third_of_cubes * dtype.flops_per_fma * n**3 / 6 / median(times[1:]) / 1e12, 3)
 
 
 def _by_order(rates: Mapping[tuple[int, ...], float]) -> dict[str, float]:
@@ -202,8 +241,37 @@ def table(recording: Mapping[str, Any], device: str, keep: int) -> Table:
     return made
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Record on the device that is here, or read a recording; print the table. Returns the exit code."""
+def _cases(options: argparse.Namespace) -> list[tuple[str, str]]:
+    return list(itertools.product(options.routine, options.dtype))
+
+
+def _kernels(options: argparse.Namespace, device: Device) -> Iterable[Kernel]:
+    return interleaved(kernels(*case, device, options.most) for case in _cases(options))
+
+
+def _collect(run: Experiment, options: argparse.Namespace) -> dict[str, Any]:
+    return {"results": [_record(run, *case, options) for case in run.in_turn(_cases(options))]}
+
+
+def _record(run: Experiment, routine: str, letter: str, options: argparse.Namespace) -> dict[str, Any]:
+    recorder = record_factor if routine in FACTORS else record
+    return recorder(run, routine, letter, options.orders, lists(routine, letter, run.device, options.most))
+
+
+def _tables(made: dict[str, Any], options: argparse.Namespace) -> list[Table]:
+    return [table(recording, made["device"], options.keep) for recording in made["results"]]
+
+
+def _figures(made: dict[str, Any], options: argparse.Namespace) -> list[Figure]:
+    curves = {}
+    for recording in made["results"]:
+        name = recording["dtype"] + recording["routine"]
+        rows = replay(recording, options.keep)
+        curves |= {f"{name} {key}": [(row["n"], row[key]) for row in rows] for key in ("PS", "ES")}
+    return [Figure("atlas", f"Two-stage and exhaustive search on {made['device']}", curves)]
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("recording", nargs="?", type=Path, help="a recording to replay; needs no device")
     parser.add_argument("--routine", default=["trsm", "trmm"], type=names_in(ROUTINES), help="(trsm,trmm)")
@@ -211,42 +279,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--orders", type=parse_sizes, default=ORDERS, metavar="N,N,...", help="(%(default)s)")
     parser.add_argument("--most", type=parse_count, default=4, help="kernels of each family (%(default)s)")
     parser.add_argument("--keep", type=parse_count, default=KEEP, help="of the second stage (%(default)s)")
-    parser.add_argument("--device", help="number or name of the device (0)")
     add_options(parser, "20m")
-    options = parser.parse_args(arguments)
-    if options.recording:
-        made = json.loads(options.recording.read_text())
-    else:
-        device = devices.present(options.device)
-        cases = list(itertools.product(options.routine, options.dtype))
-        with on_device(device, options.seconds) as run:
-            recordings = [_record(run, *case, options) for case in run.in_turn(cases)]
-        made = {"paper": "atlas", "device": device.name, "results": recordings}
-    report(made, options)
+    return parser.parse_args(arguments)
+
+
+STUDY = Study("atlas", _parse, _kernels, _collect, _tables, _figures)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Record on the device that is here, or read a recording; print the table. Returns the exit code."""
+    options = _parse(arguments)
+    if options.recording is None:
+        return run_study(STUDY, arguments)
+    report(STUDY, json.loads(options.recording.read_text()), options)
     return 0
-
-
-def _record(run: Experiment, routine: str, letter: str, options: argparse.Namespace) -> dict[str, Any]:
-    chosen = lists(routine, letter, run.device, options.most)
-    if routine == "potrf":
-        return record_factor(run, letter, options.orders, chosen)
-    return record(run, routine, letter, options.orders, chosen)
-
-
-def report(made: dict[str, Any], options: argparse.Namespace) -> None:
-    """Print, and write to the folder that is asked for."""
-    page = console(WIDTH)
-    with page.capture() as captured:
-        for recording in made["results"]:
-            page.print(table(recording, made["device"], options.keep))
-    print(json.dumps(made, indent=2) if options.json else captured.get(), end="")
-    write(options.out, "atlas", made, captured.get())
-    curves = {}
-    for recording in made["results"]:
-        name = recording["dtype"] + recording["routine"]
-        rows = replay(recording, options.keep)
-        curves |= {f"{name} {key}": [(row["n"], row[key]) for row in rows] for key in ("PS", "ES")}
-    draw(options.out, "atlas", f"Two-stage and exhaustive search on {made['device']}", curves)
 
 
 if __name__ == "__main__":

@@ -1,48 +1,39 @@
-"""What the papers' experiments have in common: Configs timed on the device that is here, and what is written.
+"""What the papers' experiments have in common: Configs and routines timed on the device that is here.
 
 The parts are the tuner's: compilers in processes of their own, a worker that may die, cold caches, medians.
+What was timed before, by `timings`, is not timed again.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyblasgpu.bench.machine import peak
-from pyblasgpu.errors import lacking
 from pyblasgpu.frontend.call import routine as routine_of
+from pyblasgpu.gpu.compile import source_digest
 from pyblasgpu.gpu.device import Device
-from pyblasgpu.options import parse_duration
+from pyblasgpu.processes import cores
 from pyblasgpu.tuning.compile_pool import Compilers, judge
 from pyblasgpu.tuning.measure import flops
-from pyblasgpu.tuning.prune import candidates
 from pyblasgpu.tuning.worker import DONE, Worker
 from pyblasgpu.tuning.worker_bench import Bench, Job, Timing
 from pyblasgpu.types import DTYPES
+from tuning.papers.timings import FILE, Timings
 
-__all__ = [
-    "Experiment",
-    "Extents",
-    "Measured",
-    "Rows",
-    "add_options",
-    "draw",
-    "names_in",
-    "on_device",
-    "share_of_peak",
-    "write",
-]
+__all__ = ["Experiment", "Extents", "Kernel", "Measured", "Rows", "on_device", "share_of_peak"]
 
-PATIENCE = 30.0  # seconds between two answers
+PATIENCE = 60.0  # seconds between two answers: a call may have to compile
 TICK = 0.5  # seconds from one look at the compilers to the next
+WAIT = 60.0  # seconds before the clock starts, at most, for the first kernels
+SPARE = 2  # cores that do not compile: of the worker, and of this process
 Extents = tuple[int, ...]
+#: A family's stem, and a Config.
+Kernel = tuple[str, Any]
 Rows = list[dict[str, Any]]
 
 
@@ -55,7 +46,7 @@ class Measured(NamedTuple):
 
 
 class Experiment:
-    """Times products on a device until a moment.
+    """Times products and routines on a device until a moment.
 
     Parameters
     ----------
@@ -66,6 +57,8 @@ class Experiment:
     until : float
         The moment, of `clock`, from which on nothing is begun.
     clock : callable, optional
+    timings : Timings, optional
+        What was timed before; what is timed goes there too.
     """
 
     def __init__(
@@ -75,24 +68,48 @@ class Experiment:
         worker: Any,
         until: float = math.inf,
         clock: Callable[[], float] = time.monotonic,
+        timings: Timings | None = None,
     ):
         self.device, self.compilers, self.worker, self.until, self.clock = (
             device, compilers, worker, until, clock,
         )  # fmt: skip
-        self._reports: dict[tuple[str, Any], Any] = {}
+        self.timings = Timings() if timings is None else timings
+        self._reports: dict[Kernel, Any] = {}
 
     @property
     def is_over(self) -> bool:
         return self.clock() >= self.until
 
-    def in_turn(self, items: Sequence[Any]) -> Iterator[Any]:
-        """The items, each with an equal part of the time that is left."""
-        end = self.until
-        for left, item in zip(range(len(items), 0, -1), items, strict=True):
-            now = self.clock()
-            self.until = now + max(end - now, 0.0) / left
-            yield item
-        self.until = end
+    @contextmanager
+    def part(self, share: float) -> Iterator[None]:
+        """A block that has this share of the time that is left."""
+        end, now = self.until, self.clock()
+        self.until = now + share * max(end - now, 0.0)
+        try:
+            yield
+        finally:
+            self.until = end
+
+    def in_turn(self, items: Sequence[Any], weights: Sequence[float] = ()) -> Iterator[Any]:
+        """The items, each with its part of the time that is left: equal parts, or by weight."""
+        weights = weights or [1.0] * len(items)
+        for number, item in enumerate(items):
+            with self.part(weights[number] / sum(weights[number:])):
+                yield item
+
+    # ------------------------------------------------------------------------------------------- kernels
+
+    def begin(self, kernels: Iterable[Kernel]) -> None:
+        """Have all kernels compiled, in this order; come back when the first of them are ready."""
+        submitted = set()
+        for kernel in kernels:
+            if kernel not in submitted:
+                submitted.add(kernel)
+                self.compilers.submit(*kernel)
+        self._ask(Job("gemm", "s", "nn", (), _asked((256, 256, 256))))  # the worker starts
+        end, wanted = self.clock() + WAIT, min(len(submitted), self.compilers.workers)
+        while self.compilers.pending and len(self._reports) < wanted and self.clock() < end:
+            self._reports.update(self.compilers.finished(TICK))
 
     def prepare(self, stem: str, configs: Iterable[Any]) -> None:
         """Have the Configs compiled, while others are timed."""
@@ -111,27 +128,6 @@ class Experiment:
             config for config, report in reports.items() if judge(config, report, self.device).outcome == "ok"
         ]
 
-    def times(
-        self, stem: str, layout: str, configs: Iterable[Any], problems: Sequence[Extents], verify: bool = True
-    ) -> Iterator[Measured]:
-        """Compile the Configs, and time what comes out at once; in the order in which they are compiled."""
-        waiting = dict.fromkeys(configs)
-        self.prepare(stem, waiting)
-        while waiting:
-            ready = [config for config in waiting if (stem, config) in self._reports]
-            for config in ready:
-                if self.is_over:
-                    return
-                del waiting[config]
-                outcome = judge(config, self._reports[stem, config], self.device).outcome
-                yield (
-                    self.timed(stem, layout, config, problems, verify)
-                    if outcome == "ok"
-                    else Measured(config, outcome, {})
-                )
-            if not ready and not self._collect():
-                return
-
     def _collect(self) -> bool:
         """Take what is compiled by now, and wait for the first; False where time is over before."""
         while self.compilers.pending:
@@ -143,14 +139,64 @@ class Experiment:
                 return True
         return False
 
+    # -------------------------------------------------------------------------------------------- timing
+
+    def times(
+        self,
+        stem: str,
+        layout: str,
+        configs: Iterable[Any],
+        problems: Sequence[Extents],
+        group: Callable[[Any], Hashable] = lambda config: None,
+    ) -> Iterator[Measured]:
+        """Compile the Configs and time what comes out at once, what was timed before first.
+
+        What is far behind the best of its `group` is timed once or twice, not five times.
+        """
+        best: dict[tuple[Hashable, Extents], float] = {}
+
+        def timed(config: Any) -> Measured:
+            of = group(config)
+            seconds = [best.get((of, extents), math.inf) for extents in problems]
+            measured = self.timed(stem, layout, config, problems, best=seconds)
+            for extents, rate in measured.rates.items():
+                seconds_now = _seconds("gemm", config.dtype, extents, rate)
+                best[of, extents] = min(seconds_now, best.get((of, extents), math.inf))
+            return measured
+
+        waiting = dict.fromkeys(configs)
+        for config in [config for config in waiting if self._is_known(stem, layout, config, problems)]:
+            del waiting[config]
+            yield timed(config)
+        self.prepare(stem, waiting)
+        while waiting:
+            ready = [config for config in waiting if (stem, config) in self._reports]
+            for config in ready:
+                if self.is_over:
+                    return
+                del waiting[config]
+                outcome = judge(config, self._reports[stem, config], self.device).outcome
+                yield timed(config) if outcome == "ok" else Measured(config, outcome, {})
+            if not ready and not self._collect():
+                return
+
+    def _is_known(self, stem: str, layout: str, config: Any, problems: Sequence[Extents]) -> bool:
+        job = _product(stem, layout, config)
+        rates = [self.timings.rate(job, extents) for extents in problems]
+        return self.timings.failure(job) is not None or None not in rates
+
     def timed(
-        self, stem: str, layout: str, config: Any, problems: Sequence[Extents], verify: bool = True
+        self,
+        stem: str,
+        layout: str,
+        config: Any,
+        problems: Sequence[Extents],
+        verify: bool = True,
+        best: Sequence[float] = (),
     ) -> Measured:
         """A Config that compiles, checked first, on extents for which it is not given narrower loads."""
-        job = Job(
-            "gemm", config.dtype, layout, ((stem, config),), _asked(problems), ("aligned",) if verify else ()
-        )
-        return self._run(job, problems, config)
+        job = _product(stem, layout, config)
+        return self._run(job._replace(verify=("aligned",) if verify else ()), problems, config, best)
 
     def ours(
         self,
@@ -159,9 +205,13 @@ class Experiment:
         problems: Sequence[Extents],
         routine: str = "gemm",
         overrides: tuple[tuple[str, Any], ...] = (),
+        repeat: int = 0,
     ) -> dict[Extents, float]:
-        """TFLOP/s of a routine by the library's own choice, but for what is overridden."""
-        return self._run(Job(routine, dtype, layout, overrides, _asked(problems)), problems, None).rates
+        """TFLOP/s of a routine by the library's own choice, but for what is overridden.
+
+        `repeat` numbers timings of one and the same.
+        """
+        return self._run(Job(routine, dtype, layout, overrides), problems, repeat=repeat).rates
 
     def vendor(
         self,
@@ -172,105 +222,92 @@ class Experiment:
         of: bool | str = True,
     ) -> dict[Extents, float]:
         """TFLOP/s of cuBLAS; none where it is not installed. `of`: another routine than that of this name."""
-        job = Job(routine, dtype, layout, (), _asked(problems), vendor=of)
-        return self._run(job, problems, None).rates
+        return self._run(Job(routine, dtype, layout, vendor=of), problems).rates
 
-    def _run(self, job: Job, problems: Sequence[Extents], config: Any) -> Measured:
+    def remembered(self, job: Job, extents: Extents, measure: Callable[[], float]) -> float | None:
+        """TFLOP/s that this process measures itself; None where time is over before."""
+        rate = self.timings.rate(job, extents)
+        if rate is None and not self.is_over:
+            rate = measure()
+            self.timings.record(job, extents, rate)
+        return rate
+
+    def _run(
+        self,
+        job: Job,
+        problems: Sequence[Extents],
+        config: Any = None,
+        best: Sequence[float] = (),
+        repeat: int = 0,
+    ) -> Measured:
+        """Problem by problem, those that time is left for; the first is checked as the job says."""
+        rates: dict[Extents, float] = {}
+        outcome = self.timings.failure(job) or "ok"
+        for number, extents in enumerate(problems):
+            rate = self.timings.rate(job, extents, repeat)
+            if rate is None and outcome == "ok" and not self.is_over:
+                asked = job._replace(problems=_asked(extents, best[number] if best else math.inf))
+                seconds, outcome = self._ask(asked)
+                if seconds is not None and outcome == "ok":
+                    rate = flops(job.routine, DTYPES[job.dtype], extents) / seconds / 1e12
+                    self.timings.record(job, extents, rate, repeat)
+                    job = job._replace(verify=())
+                elif outcome not in ("ok", "absent"):
+                    self.timings.record_failure(job, outcome)
+            if rate is not None:
+                rates[extents] = rate
+        return Measured(config, outcome, rates if outcome == "ok" else {})
+
+    def _ask(self, job: Job) -> tuple[float | None, str]:
+        """Seconds of the job's one problem, and its outcome."""
+        seconds, outcome = None, "ok"
         self.worker.send(job, PATIENCE)
-        rates, outcome = {}, "ok"
         while self.worker.busy:
             answer = self.worker.receive(PATIENCE)
             if isinstance(answer, Timing):
-                extents = problems[answer.number]
-                rates[extents] = flops(job.routine, DTYPES[job.dtype], extents) / answer.seconds / 1e12
+                seconds = answer.seconds
             elif answer not in (None, DONE):
                 outcome = answer.outcome
-        return Measured(config, outcome, rates if outcome == "ok" else {})
+        return seconds, outcome
 
 
-def _asked(problems: Sequence[Extents]) -> tuple[tuple[Extents, float], ...]:
-    return tuple((extents, math.inf) for extents in problems)
+def _product(stem: str, layout: str, config: Any) -> Job:
+    return Job("gemm", config.dtype, layout, ((stem, config),))
+
+
+def _asked(extents: Extents, best: float = math.inf) -> tuple[tuple[Extents, float], ...]:
+    return ((extents, best),)
+
+
+def _seconds(routine: str, dtype: str, extents: Extents, tflops: float) -> float:
+    return flops(routine, DTYPES[dtype], extents) / tflops / 1e12
 
 
 @contextmanager
-def on_device(device: Device, seconds: float | None) -> Iterator[Experiment]:
-    """An experiment on a device that is here, for so many seconds from when its processes are ready."""
-    with Compilers(device.cc) as compilers, Worker(Bench, (routine_of, device.ordinal)) as worker:
-        _begin(compilers, worker, device)
-        until = time.monotonic() + seconds if seconds else math.inf
-        yield Experiment(device, compilers, worker, until)
+def on_device(
+    device: Device, seconds: float | None, kernels: Iterable[Kernel] = (), folder: Path | None = None
+) -> Iterator[Experiment]:
+    """An experiment on a device that is here, for so many seconds from when the first kernels are ready.
 
-
-def _begin(compilers: Compilers, worker: Worker, device: Device) -> None:
-    """Have the processes started: a kernel for each compiler, and the library's choice timed."""
-    configs = candidates("gemm_simt", "s", "nn", device, "quick").left
-    for config in configs[: compilers.workers]:
-        compilers.submit("gemm_simt", config)
-    run = Experiment(device, compilers, worker)
-    run.ours("s", "nn", [(256, 256, 256)])
-    while compilers.pending:
-        for _ in compilers.finished():
-            pass
+    Parameters
+    ----------
+    device : Device
+    seconds : float or None
+    kernels : iterable of (str, Config)
+        What will be timed, in this order: compiled at once on all cores.
+    folder : Path, optional
+        Where timings are kept, and found.
+    """
+    timings = Timings(folder and folder / FILE, device.name, source_digest()[:12])
+    workers = max(cores() - SPARE, 1)
+    with Compilers(device.cc, workers) as compilers, Worker(Bench, (routine_of, device.ordinal)) as worker:
+        run = Experiment(device, compilers, worker, timings=timings)
+        run.begin(kernels)
+        run.until = time.monotonic() + seconds if seconds else math.inf
+        yield run
 
 
 def share_of_peak(device: Device, dtype: str, tflops: float) -> float | None:
     """Part of the peak of the FMA units at the highest clock; None where the clock is not known."""
     highest = peak(device).get(DTYPES[dtype].real)
     return tflops / highest if highest else None
-
-
-def add_options(parser: argparse.ArgumentParser, seconds: str) -> None:
-    """The options of every experiment: what it is for, where results go, for how long it runs."""
-    parser.add_argument(
-        "--seconds", type=parse_duration, default=seconds, metavar="TIME", help="(%(default)s)"
-    )
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="also write JSON, table and figure there")
-    parser.add_argument("--json", action="store_true", help="print JSON, not a table")
-
-
-def names_in(known: Iterable[str]) -> Callable[[str], list[str]]:
-    """Parses names that are separated by commas."""
-
-    def parse(text: str) -> list[str]:
-        names = text.split(",")
-        for name in names:
-            if name not in known:
-                raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(known)}")
-        return names
-
-    return parse
-
-
-def write(folder: Path | None, name: str, results: Any, table: str = "") -> None:
-    """``name.json``, and the table as ``name.txt``."""
-    if folder is None:
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.json").write_text(json.dumps(results, indent=1) + "\n")
-    if table:
-        (folder / f"{name}.txt").write_text(table)
-
-
-def draw(
-    folder: Path | None,
-    name: str,
-    title: str,
-    curves: dict[str, Sequence[tuple[float, float]]],
-    labels: tuple[str, str] = ("n", "TFLOP/s"),
-) -> None:
-    """``name.svg``: a line for each curve; where Matplotlib lacks, a line on stderr says so."""
-    if folder is None:
-        return
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as missing:
-        print(f"no figure: {lacking(missing, 'plot')}", file=sys.stderr)
-        return
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
-    axes = figure.subplots()
-    for label, points in curves.items():
-        if points:
-            axes.plot(*zip(*points, strict=True), marker=".", label=label)
-    axes.set(title=title, xlabel=labels[0], ylabel=labels[1], ylim=(0, None))
-    axes.legend(fontsize="small")
-    figure.savefig(folder / f"{name}.svg")

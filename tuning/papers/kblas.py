@@ -10,10 +10,11 @@ inversions are not in the time. And where the recursion, the fused kernels and t
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,22 +23,32 @@ if __name__ == "__main__":
 
 from rich.table import Table
 
-from pyblasgpu.gpu import device as devices
 from pyblasgpu.options import parse_sizes
-from pyblasgpu.terminal import console, guarded
+from pyblasgpu.terminal import guarded
 from pyblasgpu.testing.cublas import load as load_cublas
 from pyblasgpu.tuning.measure import flops
+from pyblasgpu.tuning.worker_bench import Job
 from pyblasgpu.types import DTYPES, Trans
-from tuning.papers.experiment import Experiment, Extents, Rows, add_options, draw, names_in, on_device, write
+from tuning.papers.experiment import Experiment, Extents, Rows
+from tuning.papers.study import Figure, Study, add_options, names_in, run_study
 
-__all__ = ["ALGORITHMS", "algorithms", "experiment", "main", "solve_with_inverses", "table"]
+__all__ = [
+    "ALGORITHMS",
+    "STUDY",
+    "algorithms",
+    "experiment",
+    "inverted",
+    "main",
+    "solve_with_inverses",
+    "table",
+]
 
-WIDTH = 130
 FEW = 512  # right-hand sides of Figure 6
 BLOCK = 128  # whose inverses MAGMA keeps
 ALGORITHMS = {"trmm": ("trmm_fused", "recursion"), "trsm": ("trsm_fused", "trsm_small", "recursion")}
 SIDES = (1, 16, 64, 512)  # right-hand sides of the table of algorithms, beside square ones
 REPEATS = 5
+FIGURES, TABLE = 0.45, 0.8  # of the time that is left: the curves, then the table of algorithms
 
 
 def experiment(run: Experiment, letter: str, orders: Sequence[int]) -> Rows:
@@ -61,8 +72,6 @@ def experiment(run: Experiment, letter: str, orders: Sequence[int]) -> Rows:
     ]
     rows: Rows = []
     for figure, who, rates_of in asked:
-        if run.is_over:
-            break
         points = {str(extents[0]): round(rate, 3) for extents, rate in rates_of().items()}
         rows.append({"dtype": letter, "figure": figure, "who": who, "tflops": points})
     return rows
@@ -72,10 +81,8 @@ def algorithms(run: Experiment, letter: str, orders: Sequence[int]) -> Rows:
     """TFLOP/s of each algorithm, asked for by name, at orders and numbers of right-hand sides."""
     rows: Rows = []
     for routine, names in ALGORITHMS.items():
-        problems: list[Extents] = [(n, rhs) for n in orders for rhs in (*SIDES, n)]
+        problems: list[Extents] = [(n, rhs) for n in orders for rhs in dict.fromkeys((*SIDES, n))]
         for name in names:
-            if run.is_over:
-                break
             rates = run.ours(letter, "any", problems, routine, ((f"{routine}_algorithm", name),))
             points = {f"{n}x{rhs}": round(rate, 3) for (n, rhs), rate in rates.items()}
             rows.append({"dtype": letter, "routine": routine, "algorithm": name, "tflops": points})
@@ -96,35 +103,41 @@ def solve_with_inverses(cublas: Any, t: Any, inverses: Any, b: Any, scratch: Any
             cublas.gemm(-1, below, x, 1, b[first + block :], Trans.NO, Trans.NO)
 
 
-def _inverted(letter: str, orders: Sequence[int], rhs_of: Callable[[int], int]) -> dict[str, float]:
-    """TFLOP/s of `solve_with_inverses` on the current device; none without CuPy."""
-    try:
-        import cupy
-    except ImportError:
-        return {}
+def inverted(run: Experiment, letter: str, orders: Sequence[int]) -> Rows:
+    """TFLOP/s of `solve_with_inverses` on the current device, as JSON holds them; none without CuPy."""
+    if find_spec("cupy") is None:
+        return []
+    rows: Rows = []
+    for figure, rhs_of in (("trsm", lambda n: n), (f"trsm {FEW}", lambda n: FEW)):
+        points = {}
+        for n in orders:
+            extents = n, rhs_of(n)
+            job = Job("inverted", letter, "any", vendor=True)
+            rate = run.remembered(job, extents, partial(_rate_of_inverted, letter, *extents))
+            if rate is not None:
+                points[str(n)] = rate
+        rows.append({"dtype": letter, "figure": figure, "who": "inverted blocks", "tflops": points})
+    return rows
+
+
+def _rate_of_inverted(letter: str, n: int, rhs: int) -> float:
+    import cupy
+
     import pyblasgpu
 
     cublas, dtype = load_cublas(), DTYPES[letter]
     cublas.set_stream(cupy.cuda.get_current_stream().ptr)
-    rates = {}
-    for n in orders:
-        rhs = rhs_of(n)
-        noise = cupy.random.default_rng(n).random((n, n), dtype=dtype.real).astype(dtype.name)
-        t = cupy.asfortranarray(cupy.tril(noise) / n + cupy.eye(n, dtype=dtype.name))
-        b = cupy.asfortranarray(cupy.ones((n, rhs), dtype.name))
-        scratch = cupy.empty((BLOCK, rhs), dtype.name, order="F")
-        inverses = cupy.empty((-(-n // BLOCK), BLOCK, BLOCK), dtype.name).swapaxes(1, 2)
-        for number, first in enumerate(range(0, n, BLOCK)):
-            part = t[first : first + BLOCK, first : first + BLOCK]
-            identity = cupy.eye(len(part), dtype=dtype.name)
-            inverses[number, : len(part), : len(part)] = pyblasgpu.trsm(part, identity, lower=True)
-
-        def run(t=t, inverses=inverses, b=b, scratch=scratch):
-            solve_with_inverses(cublas, t, inverses, b, scratch)
-
-        seconds = _seconds(cupy, run)
-        rates[str(n)] = round(flops("trsm", dtype, (n, rhs)) / seconds / 1e12, 3)
-    return rates
+    noise = cupy.random.default_rng(n).random((n, n), dtype=dtype.real).astype(dtype.name)
+    t = cupy.asfortranarray(cupy.tril(noise) / n + cupy.eye(n, dtype=dtype.name))
+    b = cupy.asfortranarray(cupy.ones((n, rhs), dtype.name))
+    scratch = cupy.empty((BLOCK, rhs), dtype.name, order="F")
+    inverses = cupy.empty((-(-n // BLOCK), BLOCK, BLOCK), dtype.name).swapaxes(1, 2)
+    for number, first in enumerate(range(0, n, BLOCK)):
+        part = t[first : first + BLOCK, first : first + BLOCK]
+        identity = cupy.eye(len(part), dtype=dtype.name)
+        inverses[number, : len(part), : len(part)] = pyblasgpu.trsm(part, identity, lower=True)
+    seconds = _seconds(cupy, lambda: solve_with_inverses(cublas, t, inverses, b, scratch))
+    return round(flops("trsm", dtype, (n, rhs)) / seconds / 1e12, 3)
 
 
 def _seconds(cupy: Any, run: Callable[[], None]) -> float:
@@ -168,37 +181,25 @@ def _winners(rows: Rows, device: str) -> Table:
     return made
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the experiment on the device that is here; returns the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--dtype", default=["s", "d"], type=names_in(DTYPES), help="(s,d)")
-    parser.add_argument("--orders", type=parse_sizes, default="512,1024,2048,4096,8192", help="(%(default)s)")
-    parser.add_argument("--device", help="number or name of the device (0)")
-    add_options(parser, "10m")
-    options = parser.parse_args(arguments)
-    device = devices.present(options.device)
+def _collect(run: Experiment, options: argparse.Namespace) -> dict[str, Any]:
     rows: Rows = []
     compared: Rows = []
-    with on_device(device, options.seconds) as run:
-        for letter in run.in_turn(options.dtype):
+    for letter in run.in_turn(options.dtype):
+        with run.part(FIGURES):
             rows += experiment(run, letter, options.orders)
+        with run.part(TABLE):
             compared += algorithms(run, letter, options.orders)
-    for letter in options.dtype:
-        for figure, rhs_of in (("trsm", lambda n: n), (f"trsm {FEW}", lambda n: FEW)):
-            rates = _inverted(letter, options.orders, rhs_of)
-            rows.append({"dtype": letter, "figure": figure, "who": "inverted blocks", "tflops": rates})
-    report(rows, compared, device.name, options)
-    return 0
+        rows += inverted(run, letter, options.orders)
+    return {"results": rows, "algorithms": compared}
 
 
-def report(rows: Rows, compared: Rows, device: str, options: argparse.Namespace) -> None:
-    """Print, and write to the folder that is asked for."""
-    made = {"paper": "kblas", "device": device, "results": rows, "algorithms": compared}
-    page = console(WIDTH)
-    with page.capture() as captured:
-        page.print(table(rows, options.orders, device), _winners(compared, device))
-    print(json.dumps(made, indent=2) if options.json else captured.get(), end="")
-    write(options.out, "kblas", made, captured.get())
+def _tables(made: dict[str, Any], options: argparse.Namespace) -> list[Table]:
+    device = made["device"]
+    return [table(made["results"], options.orders, device), _winners(made["algorithms"], device)]
+
+
+def _figures(made: dict[str, Any], options: argparse.Namespace) -> list[Figure]:
+    rows, figures = made["results"], []
     for letter in options.dtype:
         for figure in dict.fromkeys(row["figure"] for row in rows):
             curves = {
@@ -206,8 +207,25 @@ def report(rows: Rows, compared: Rows, device: str, options: argparse.Namespace)
                 for row in rows
                 if (row["dtype"], row["figure"]) == (letter, figure)
             }
-            name = figure.replace(" ", "_")
-            draw(options.out, f"kblas_{letter}{name}", f"{letter}{figure} on {device}", curves)
+            name = f"kblas_{letter}{figure.replace(' ', '_')}"
+            figures.append(Figure(name, f"{letter}{figure} on {made['device']}", curves))
+    return figures
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--dtype", default=["s", "d"], type=names_in(DTYPES), help="(s,d)")
+    parser.add_argument("--orders", type=parse_sizes, default="512,1024,2048,4096,8192", help="(%(default)s)")
+    add_options(parser, "10m")
+    return parser.parse_args(arguments)
+
+
+STUDY = Study("kblas", _parse, lambda options, device: (), _collect, _tables, _figures)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the experiment on the device that is here; returns the exit code."""
+    return run_study(STUDY, arguments)
 
 
 if __name__ == "__main__":

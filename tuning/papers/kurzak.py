@@ -33,7 +33,17 @@ from pyblasgpu.terminal import console, guarded
 from pyblasgpu.tuning.prune import Guidelines
 from pyblasgpu.types import DTYPES, Dtype
 
-__all__ = ["LAYOUTS", "TABLE_1", "CodeVariant", "Count", "count", "counts", "main", "variants"]
+__all__ = [
+    "LAYOUTS",
+    "TABLE_1",
+    "CodeVariant",
+    "Count",
+    "count",
+    "counts",
+    "main",
+    "variants",
+    "winner_of_table_2",
+]
 
 LAYOUTS = ("nn", "nt", "tn", "tt")
 WIDTH = 170  # columns of a table that goes into a file or a pipe
@@ -62,6 +72,36 @@ class CodeVariant(NamedTuple):
     n_dim_a: int
     m_dim_b: int
     n_dim_b: int
+
+
+#: Table 2: tile, threads for C, for A, for B; in the order of `_WINNERS_LAYOUTS`.
+_WINNERS = {
+    "s": [
+        (96, 96, 16, 16, 16, 32, 8, 8, 32),
+        (96, 96, 16, 16, 16, 32, 8, 32, 8),
+        (96, 96, 16, 16, 16, 16, 16, 32, 8),
+        (96, 96, 16, 16, 16, 16, 16, 16, 16),
+    ],
+    "c": [
+        (64, 64, 16, 16, 16, 32, 8, 16, 16),
+        (64, 64, 16, 16, 16, 16, 16, 16, 16),
+        (64, 64, 16, 16, 16, 16, 16, 32, 8),
+        (64, 64, 16, 16, 16, 16, 16, 16, 16),
+    ],
+    "d": [(64, 64, 16, 16, 16, 16, 16, 16, 16)] * 4,
+    "z": [
+        (24, 16, 8, 8, 8, 8, 8, 8, 8),
+        (16, 24, 8, 8, 8, 8, 8, 8, 8),
+        (16, 24, 8, 8, 8, 4, 16, 8, 8),
+        (24, 16, 8, 8, 8, 8, 8, 8, 8),
+    ],
+}
+_WINNERS_LAYOUTS = ("nn", "nt", "tt", "tn")
+
+
+def winner_of_table_2(dtype: str, layout: str) -> CodeVariant:
+    """The paper's fastest variant on a Tesla S2050."""
+    return CodeVariant(*_WINNERS[dtype][_WINNERS_LAYOUTS.index(layout)])
 
 
 @dataclass

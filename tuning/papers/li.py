@@ -9,8 +9,6 @@
 from __future__ import annotations
 
 import argparse
-import itertools
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,15 +19,14 @@ if __name__ == "__main__":
 
 from rich.table import Table
 
-from pyblasgpu.gpu import device as devices
 from pyblasgpu.options import parse_sizes
-from pyblasgpu.terminal import console, guarded
+from pyblasgpu.terminal import guarded
 from pyblasgpu.types import DTYPES
-from tuning.papers.experiment import Experiment, Extents, Rows, add_options, draw, names_in, on_device, write
+from tuning.papers.experiment import Experiment, Extents, Rows
+from tuning.papers.study import Figure, Study, add_options, names_in, run_study
 
-__all__ = ["SHAPES", "experiment", "main", "table"]
+__all__ = ["SHAPES", "STUDY", "experiment", "main", "table"]
 
-WIDTH = 110
 #: What is multiplied at order n with blocks of bs.
 SHAPES = {"N x N-BS x BS": lambda n, bs: (n, n - bs, bs), "N x BS x BS": lambda n, bs: (n, bs, bs)}
 ORDERS = ",".join(str(n) for n in range(512, 6145, 512))
@@ -65,44 +62,56 @@ def table(rows: Rows, device: str) -> Table:
     return made
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the experiment on the device that is here; returns the exit code."""
+def _collect(run: Experiment, options: argparse.Namespace) -> dict[str, Any]:
+    cases = [
+        (letter, layout, block)
+        for block in options.blocks
+        for layout in options.layout
+        for letter in options.dtype
+    ]
+    rows = [
+        row
+        for letter, layout, block in run.in_turn(cases)
+        for row in experiment(run, letter, layout, options.orders, block)
+    ]
+    return {"results": rows}
+
+
+def _tables(made: dict[str, Any], options: argparse.Namespace) -> list[Table]:
+    return [table(made["results"], made["device"])]
+
+
+def _figures(made: dict[str, Any], options: argparse.Namespace) -> list[Figure]:
+    figures = []
+    for letter in options.dtype:
+        curves: dict[str, list[tuple[float, float]]] = {}
+        for row in made["results"]:
+            for who, key in (("", "ours"), (", cuBLAS", "vendor")):
+                if row["dtype"] == letter and row[key]:
+                    name = f"{row['shape']}, BS {row['block']}{who}"
+                    curves.setdefault(name, []).append((row["extents"][0], row[key]))
+        figures.append(
+            Figure(f"li_{letter}gemm", f"{letter}gemm of a block LU on {made['device']}", dict(curves))
+        )
+    return figures
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dtype", default=["s", "d"], type=names_in(DTYPES), help="(s,d)")
     parser.add_argument("--layout", default=["nn"], type=names_in(("nn", "nt", "tn", "tt")), help="(nn)")
     parser.add_argument("--blocks", type=parse_sizes, default="64,128", help="(%(default)s)")
     parser.add_argument("--orders", type=parse_sizes, default=ORDERS, metavar="N,N,...", help="(512 to 6144)")
-    parser.add_argument("--device", help="number or name of the device (0)")
     add_options(parser, "5m")
-    options = parser.parse_args(arguments)
-    device = devices.present(options.device)
-    cases = list(itertools.product(options.dtype, options.layout, options.blocks))
-    with on_device(device, options.seconds) as run:
-        rows = [
-            row
-            for letter, layout, block in run.in_turn(cases)
-            for row in experiment(run, letter, layout, options.orders, block)
-        ]
-    report(rows, device.name, options)
-    return 0
+    return parser.parse_args(arguments)
 
 
-def report(rows: Rows, device: str, options: argparse.Namespace) -> None:
-    """Print, and write to the folder that is asked for."""
-    made = {"paper": "li", "device": device, "results": rows}
-    page = console(WIDTH)
-    with page.capture() as captured:
-        page.print(table(rows, device))
-    print(json.dumps(made, indent=2) if options.json else captured.get(), end="")
-    write(options.out, "li", made, captured.get())
-    for letter in options.dtype:
-        curves: dict[str, list[tuple[float, float]]] = {}
-        for row in rows:
-            for who, key in (("", "ours"), (", cuBLAS", "vendor")):
-                if row["dtype"] == letter and row[key]:
-                    name = f"{row['shape']}, BS {row['block']}{who}"
-                    curves.setdefault(name, []).append((row["extents"][0], row[key]))
-        draw(options.out, f"li_{letter}gemm", f"{letter}gemm of a block LU on {device}", curves)
+STUDY = Study("li", _parse, lambda options, device: (), _collect, _tables, _figures)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the experiment on the device that is here; returns the exit code."""
+    return run_study(STUDY, arguments)
 
 
 if __name__ == "__main__":

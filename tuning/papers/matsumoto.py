@@ -15,11 +15,10 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import random
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -31,36 +30,25 @@ from rich.table import Table
 
 from pyblasgpu.database import families_of
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.gpu import device as devices
 from pyblasgpu.gpu.device import Device
 from pyblasgpu.kernels.gemm.simt import STEM, GemmSimt
 from pyblasgpu.options import parse_count, parse_sizes
-from pyblasgpu.terminal import console, guarded
+from pyblasgpu.terminal import guarded
 from pyblasgpu.tuning.prune import best_few, candidates
 from pyblasgpu.types import DTYPES
 from tuning.papers import steinsland
-from tuning.papers.experiment import (
-    Experiment,
-    Extents,
-    Measured,
-    Rows,
-    add_options,
-    draw,
-    names_in,
-    on_device,
-    share_of_peak,
-    write,
-)
+from tuning.papers.experiment import Experiment, Extents, Kernel, Measured, Rows, share_of_peak
+from tuning.papers.study import Figure, Study, add_options, names_in, run_study
 
-__all__ = ["experiment", "kernels", "main", "packed", "table"]
+__all__ = ["STUDY", "experiment", "kernels", "main", "packed", "table"]
 
-WIDTH = 150
 SEED = 2012
 LAYOUT = "tn"
 FINALISTS = 50
 PACKED = 8  # kernels for packed operands that take part
 STEP, LARGEST = 256, 8192
 FIRST = "1024,4096"  # sizes of the first step
+SEARCH, FINAL = 0.4, 0.7  # of the time that is left: the first step, then the second; the rest for the curves
 
 
 def kernels(letter: str, device: Device) -> list[GemmSimt]:
@@ -91,23 +79,13 @@ def experiment(
     run: Experiment, letter: str, first: Sequence[int], step: int, largest: int, most: int | None
 ) -> dict[str, Any]:
     """The three steps and the curves of one type, as JSON holds them."""
-    run_until, now = run.until, run.clock()
-    run.until = now + 0.5 * (run_until - now)
     small: list[Extents] = [(n, n, n) for n in first]
-    timed = list(run.times(STEM, LAYOUT, kernels(letter, run.device)[:most], small))
-    run.until = run_until
+    with run.part(SEARCH):
+        timed = list(run.times(STEM, LAYOUT, kernels(letter, run.device)[:most], small))
     finalists = _finalists([each for each in timed if len(each.rates) == len(small)], small)
     sizes: list[Extents] = [(n, n, n) for n in range(step, largest + 1, step)]
-    final = [
-        run.timed(STEM, LAYOUT, each.config, sizes, verify=False) for each in _while_time(run, finalists)
-    ]
-    rows = [_row(each, "row", run.device) for each in final if each.rates]
-    rows += [
-        _row(each, "CBL", run.device)
-        for stem, configs in packed(letter, run.device)
-        for config in _while_time(run, run.compiled(stem, configs))
-        if (each := _of_packed(run, letter, stem, config, sizes)).rates
-    ]
+    with run.part(FINAL):
+        rows = _second_step(run, letter, finalists, sizes)
     rows.sort(key=lambda row: -row["tflops"])
     return {
         "dtype": letter,
@@ -117,16 +95,28 @@ def experiment(
     }
 
 
+def _second_step(
+    run: Experiment, letter: str, finalists: Sequence[Measured], sizes: Sequence[Extents]
+) -> Rows:
+    """Rows of Table 2: the finalists, and kernels on packed operands in turn with them."""
+    packs = [(stem, config) for stem, configs in packed(letter, run.device) for config in configs]
+    rows: Rows = []
+    for finalist, pack in itertools.zip_longest(finalists, packs):
+        if finalist is not None:
+            each = run.timed(STEM, LAYOUT, finalist.config, sizes, verify=False)
+            rows += [_row(each, "row", run.device)] if each.rates else []
+        if pack is not None and run.compiled(pack[0], [pack[1]]):
+            each = _of_packed(run, letter, *pack, sizes)
+            rows += [_row(each, "CBL", run.device)] if each.rates else []
+    return rows
+
+
 def _finalists(timed: list[Measured], sizes: Sequence[Extents]) -> list[Measured]:
     """The best `FINALISTS` of either size in turn, each once."""
     ranked = [sorted(timed, key=lambda each: -each.rates[size]) for size in sizes]
     found = dict.fromkeys(each.config for ranks in zip(*ranked, strict=True) for each in ranks)
     by_config = {each.config: each for each in timed}
     return [by_config[config] for config in list(found)[:FINALISTS]]
-
-
-def _while_time(run: Experiment, items: Sequence[Any]) -> Iterator[Any]:
-    return itertools.takewhile(lambda _: not run.is_over, items)
 
 
 def _of_packed(run: Experiment, letter: str, stem: str, config: Any, sizes: Sequence[Extents]) -> Measured:
@@ -193,11 +183,37 @@ def table(results: Rows, device: str, most: int = 5) -> Table:
     return made
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the experiment on the device that is here; returns the exit code."""
+def _kernels(options: argparse.Namespace, device: Device) -> Iterable[Kernel]:
+    for letter in options.dtype:
+        yield from ((STEM, config) for config in kernels(letter, device)[: options.most])
+        yield from ((stem, config) for stem, configs in packed(letter, device) for config in configs)
+
+
+def _collect(run: Experiment, options: argparse.Namespace) -> dict[str, Any]:
+    rest = options.first, options.step, options.largest, options.most
+    return {"results": [experiment(run, letter, *rest) for letter in run.in_turn(options.dtype)]}
+
+
+def _tables(made: dict[str, Any], options: argparse.Namespace) -> list[Table]:
+    return [table(made["results"], made["device"])]
+
+
+def _figures(made: dict[str, Any], options: argparse.Namespace) -> list[Figure]:
+    figures = []
+    for result in made["results"]:
+        name = f"{result['dtype']}gemm"
+        curves = {
+            what: [(float(n), rate) for n, rate in points.items()]
+            for what, points in result["curves"].items()
+        }
+        title = f"{name} with and without copies on {made['device']}"
+        figures.append(Figure(f"matsumoto_{name}", title, curves))
+    return figures
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dtype", default=["s", "d"], type=names_in(DTYPES), help="(s,d)")
-    parser.add_argument("--device", help="number or name of the device (0)")
     parser.add_argument(
         "--first", type=parse_sizes, default=FIRST, help="sizes of the first step (%(default)s)"
     )
@@ -207,30 +223,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--largest", type=parse_count, default=LARGEST, help="of these (%(default)s)")
     parser.add_argument("--most", type=parse_count, metavar="N", help="begin with so many kernels")
     add_options(parser, "20m")
-    options = parser.parse_args(arguments)
-    device = devices.present(options.device)
-    rest = options.first, options.step, options.largest, options.most
-    with on_device(device, options.seconds) as run:
-        results = [experiment(run, letter, *rest) for letter in run.in_turn(options.dtype)]
-    report(results, device.name, options)
-    return 0
+    return parser.parse_args(arguments)
 
 
-def report(results: Rows, device: str, options: argparse.Namespace) -> None:
-    """Print, and write to the folder that is asked for."""
-    made = {"paper": "matsumoto", "device": device, "results": results}
-    page = console(WIDTH)
-    with page.capture() as captured:
-        page.print(table(results, device))
-    print(json.dumps(made, indent=2) if options.json else captured.get(), end="")
-    write(options.out, "matsumoto", made, captured.get())
-    for result in results:
-        name = f"{result['dtype']}gemm"
-        curves = {
-            what: [(float(n), rate) for n, rate in points.items()]
-            for what, points in result["curves"].items()
-        }
-        draw(options.out, f"matsumoto_{name}", f"{name} with and without copies on {device}", curves)
+STUDY = Study("matsumoto", _parse, _kernels, _collect, _tables, _figures)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the experiment on the device that is here; returns the exit code."""
+    return run_study(STUDY, arguments)
 
 
 if __name__ == "__main__":

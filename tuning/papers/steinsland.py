@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import random
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,19 +26,18 @@ from rich.table import Table
 
 from pyblasgpu.database import FAMILIES
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.gpu import device as devices
 from pyblasgpu.gpu.device import Device
 from pyblasgpu.kernels.gemm.simt import STEM, GemmSimt
 from pyblasgpu.kernels.gemm.space import deepened
 from pyblasgpu.model.occupancy import check_device
 from pyblasgpu.options import parse_count, parse_sizes
-from pyblasgpu.terminal import console, guarded
+from pyblasgpu.terminal import guarded
 from pyblasgpu.types import DTYPES, Dtype
-from tuning.papers.experiment import Experiment, Measured, Rows, add_options, draw, names_in, on_device, write
+from tuning.papers.experiment import Experiment, Kernel, Measured, Rows
+from tuning.papers.study import Figure, Study, add_options, interleaved, names_in, run_study
 
-__all__ = ["SCHEMES", "candidates", "experiment", "main", "table"]
+__all__ = ["SCHEMES", "STUDY", "candidates", "experiment", "main", "scheme_of", "table"]
 
-WIDTH = 150
 SEED = 2016
 #: Scheme -> whether A, B are shared, and whether a thread computes a register tile.
 SCHEMES = {
@@ -114,18 +112,32 @@ def experiment(
 ) -> dict[str, Any]:
     """The best of each scheme at each size, and what the library and cuBLAS do there, as JSON holds them."""
     problems = [(n, n, n) for n in sizes]
-    result: dict[str, Any] = {"dtype": letter, "layout": layout, "schemes": {}}
-    for scheme in run.in_turn(list(SCHEMES)):
-        configs = candidates(scheme, letter, layout, run.device)
-        timed = list(run.times(STEM, layout, configs[:most], problems))
-        result["schemes"][scheme] = {
-            "candidates": len(configs),
-            "outcomes": dict(Counter(each.outcome for each in timed)),
-            "best": {str(n): _best(timed, (n, n, n)) for n in sizes},
-        }
-    result["ours"] = {str(m): rate for (m, _, _), rate in run.ours(letter, layout, problems).items()}
-    result["vendor"] = {str(m): rate for (m, _, _), rate in run.vendor(letter, layout, problems).items()}
-    return result
+    ours, vendor = (of(letter, layout, problems) for of in (run.ours, run.vendor))
+    found = {scheme: candidates(scheme, letter, layout, run.device) for scheme in SCHEMES}
+    configs = interleaved(each[:most] for each in found.values())
+    timed: dict[str, list[Measured]] = {scheme: [] for scheme in SCHEMES}
+    for each in run.times(STEM, layout, configs, problems, group=scheme_of):
+        timed[scheme_of(each.config)].append(each)
+    return {
+        "dtype": letter,
+        "layout": layout,
+        "schemes": {
+            scheme: {
+                "candidates": len(found[scheme]),
+                "outcomes": dict(Counter(each.outcome for each in of_scheme)),
+                "best": {str(n): _best(of_scheme, (n, n, n)) for n in sizes},
+            }
+            for scheme, of_scheme in timed.items()
+        },
+        "ours": {str(m): rate for (m, _, _), rate in ours.items()},
+        "vendor": {str(m): rate for (m, _, _), rate in vendor.items()},
+    }
+
+
+def scheme_of(config: GemmSimt) -> str:
+    """The scheme of a kernel."""
+    facts = (*config.shares, config.THR_M * config.THR_N > 1)
+    return next(scheme for scheme, its_facts in SCHEMES.items() if its_facts == facts)
 
 
 def _best(timed: list[Measured], extents: tuple[int, ...]) -> dict[str, Any] | None:
@@ -175,32 +187,36 @@ def _described(best: dict[str, Any] | None) -> str:
     return f"{best['tile']}, {best['threads']} threads, {padding}, {lies}{', read-only' * best['read_only']}"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the experiment on the device that is here; returns the exit code."""
-    options = _parse(arguments)
-    device = devices.present(options.device)
-    with on_device(device, options.seconds) as run:
-        pairs = list(itertools.product(options.dtype, options.layout))
-        results = [experiment(run, *pair, options.sizes, options.most) for pair in run.in_turn(pairs)]
-    report(results, device.name, options)
-    return 0
+def _pairs(options: argparse.Namespace) -> list[tuple[str, str]]:
+    return [(letter, layout) for layout in options.layout for letter in options.dtype]
 
 
-def report(results: Rows, device: str, options: argparse.Namespace) -> None:
-    """Print, and write to the folder that is asked for."""
-    made = {"paper": "steinsland", "device": device, "results": results}
-    page = console(WIDTH)
-    with page.capture() as captured:
-        page.print(table(results, options.sizes, device))
-    print(json.dumps(made, indent=2) if options.json else captured.get(), end="")
-    write(options.out, "steinsland", made, captured.get())
-    for row in results:
+def _kernels(options: argparse.Namespace, device: Device) -> Iterable[Kernel]:
+    lists = (
+        candidates(scheme, *pair, device)[: options.most] for pair in _pairs(options) for scheme in SCHEMES
+    )
+    return ((STEM, config) for config in interleaved(lists))
+
+
+def _collect(run: Experiment, options: argparse.Namespace) -> dict[str, Any]:
+    pairs = run.in_turn(_pairs(options))
+    return {"results": [experiment(run, *pair, options.sizes, options.most) for pair in pairs]}
+
+
+def _tables(made: dict[str, Any], options: argparse.Namespace) -> list[Table]:
+    return [table(made["results"], options.sizes, made["device"])]
+
+
+def _figures(made: dict[str, Any], options: argparse.Namespace) -> list[Figure]:
+    figures = []
+    for row in made["results"]:
         curves = {
             scheme: [(float(n), best["tflops"]) for n, best in found["best"].items() if best]
             for scheme, found in row["schemes"].items()
         }
         name = f"{row['dtype']}gemm_{row['layout']}"
-        draw(options.out, f"steinsland_{name}", f"Schemes of {name} on {device}", curves)
+        figures.append(Figure(f"steinsland_{name}", f"Schemes of {name} on {made['device']}", curves))
+    return figures
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -209,11 +225,18 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--layout", default=["nn", "tn"], type=names_in(("nn", "nt", "tn", "tt")), help="(nn,tn)"
     )
-    parser.add_argument("--device", help="number or name of the device (0)")
     parser.add_argument("--sizes", type=parse_sizes, default="256,1024,4096", help="orders (%(default)s)")
     parser.add_argument("--most", type=parse_count, metavar="N", help="time so many kernels of each scheme")
     add_options(parser, "30m")
     return parser.parse_args(arguments)
+
+
+STUDY = Study("steinsland", _parse, _kernels, _collect, _tables, _figures)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the experiment on the device that is here; returns the exit code."""
+    return run_study(STUDY, arguments)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,162 @@
+"""A paper's script: options, what is compiled ahead, what is timed, tables and figures."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.table import Table
+
+from pyblasgpu.errors import BackendUnavailable, lacking
+from pyblasgpu.gpu import device as devices
+from pyblasgpu.gpu.device import Device
+from pyblasgpu.options import parse_duration
+from pyblasgpu.terminal import console
+from tuning.papers.experiment import Experiment, Kernel, on_device
+
+__all__ = ["Figure", "Study", "add_options", "interleaved", "names_in", "report", "run_study"]
+
+WIDTH = 150
+DESCRIBED = "h100"  # for --dry-run where no device is here
+
+
+class Figure(NamedTuple):
+    """Curves by name, over n or what the labels say."""
+
+    name: str
+    title: str
+    curves: dict[str, Sequence[tuple[float, float]]]
+    labels: tuple[str, str] = ("n", "TFLOP/s")
+
+
+class Study(NamedTuple):
+    """What a script is.
+
+    Attributes
+    ----------
+    name : str
+        Of the files of its results.
+    parse : callable
+        ``parse(arguments)``, its options; `add_options` gives those that all have.
+    kernels : callable
+        ``kernels(options, device)``: what it times, the most important first.
+    collect : callable
+        ``collect(run, options)``: the results as JSON holds them, under ``results``; as far as time goes.
+    tables, figures : callable
+        ``tables(made, options)``, ``figures(made, options)``: of what was collected.
+    """
+
+    name: str
+    parse: Callable[[Sequence[str] | None], argparse.Namespace]
+    kernels: Callable[[argparse.Namespace, Device], Iterable[Kernel]]
+    collect: Callable[[Experiment, argparse.Namespace], dict[str, Any]]
+    tables: Callable[[dict[str, Any], argparse.Namespace], list[Table]]
+    figures: Callable[[dict[str, Any], argparse.Namespace], list[Figure]]
+
+
+def run_study(study: Study, arguments: Sequence[str] | None = None) -> int:
+    """Run a study on the device that is here, and report; returns the exit code."""
+    options = study.parse(arguments)
+    if options.dry_run:
+        return show_kernels([(study, options)])
+    device = devices.present(options.device)
+    with on_device(device, options.seconds, study.kernels(options, device), options.out) as run:
+        made = study.collect(run, options)
+    report(study, {"paper": study.name, "device": device.name, **made}, options)
+    return 0
+
+
+def show_kernels(planned: Sequence[tuple[Study, argparse.Namespace]]) -> int:
+    """How many kernels each study has compiled, without a device; returns the exit code."""
+    for study, options in planned:
+        device = _device_for_show(options.device)
+        count = len(dict.fromkeys(study.kernels(options, device)))
+        print(f"{study.name}: {count} kernels on {device.name}")
+    return 0
+
+
+def _device_for_show(name: str | None) -> Device:
+    try:
+        return devices.present(name)
+    except (BackendUnavailable, ValueError):
+        return devices.known(name or DESCRIBED)
+
+
+def report(study: Study, made: dict[str, Any], options: argparse.Namespace) -> None:
+    """Print, and write to the folder that is asked for: JSON, tables, figures."""
+    page = console(WIDTH)
+    with page.capture() as captured:
+        page.print(*study.tables(made, options))
+    print(json.dumps(made, indent=2) if options.json else captured.get(), end="")
+    if options.out is None:
+        return
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / f"{study.name}.json").write_text(json.dumps(made, indent=1) + "\n")
+    (options.out / f"{study.name}.txt").write_text(captured.get())
+    for figure in study.figures(made, options):
+        _draw(options.out, figure)
+
+
+def _draw(folder: Path, drawn: Figure) -> None:
+    """``name.svg``: a line for each curve; where Matplotlib lacks, a line on stderr says so."""
+    curves = {label: points for label, points in drawn.curves.items() if points}
+    if not curves:
+        return
+    try:
+        from matplotlib.figure import Figure as Canvas
+    except ImportError as missing:
+        print(f"no figure: {lacking(missing, 'plot')}", file=sys.stderr)
+        return
+    canvas = Canvas(figsize=(7, 4.5), layout="constrained")
+    axes = canvas.subplots()
+    for label, points in curves.items():
+        axes.plot(*zip(*points, strict=True), marker=".", label=label)
+    axes.set(title=drawn.title, xlabel=drawn.labels[0], ylabel=drawn.labels[1], ylim=(0, None))
+    axes.legend(fontsize="small")
+    canvas.savefig(folder / f"{drawn.name}.svg")
+
+
+def add_options(parser: argparse.ArgumentParser, seconds: str) -> None:
+    """The options of every study: where it runs, for how long, and where results go."""
+    parser.add_argument("--device", help="number or name of the device (0)")
+    parser.add_argument(
+        "--seconds", type=parse_duration, default=seconds, metavar="TIME", help="(%(default)s)"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="FOLDER",
+        help="also write JSON, table, figure and timings there; what was timed there is not timed again",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON, not a table")
+    parser.add_argument("--dry-run", action="store_true", help="count the kernels; needs no device")
+
+
+def names_in(known: Iterable[str]) -> Callable[[str], list[str]]:
+    """Parses names that are separated by commas."""
+
+    def parse(text: str) -> list[str]:
+        names = text.split(",")
+        for name in names:
+            if name not in known:
+                raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(known)}")
+        return names
+
+    return parse
+
+
+def interleaved(lists: Iterable[Iterable[Any]]) -> list[Any]:
+    """The first of each list, then the second of each, and so on; each once."""
+    found: dict[Any, None] = {}
+    iterators = [iter(each) for each in lists]
+    while iterators:
+        for iterator in list(iterators):
+            try:
+                found[next(iterator)] = None
+            except StopIteration:
+                iterators.remove(iterator)
+    return list(found)
