@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import zlib
 from contextlib import nullcontext
 from itertools import count
@@ -19,9 +20,11 @@ from pyblasgpu.tuning.worker_bench import Job, Timing
 from tuning.papers import (
     atlas,
     cache_edge,
+    device_time,
     everything,
     experiment,
     kblas,
+    kblas_figure9,
     kurzak_timed,
     li,
     matsumoto,
@@ -147,6 +150,31 @@ def test_the_first_kernels_are_ready_before_the_clock_starts(runs):
     assert len(run.compiled("gemm_simt", [config for _, config in kernels])) == 5
 
 
+def test_a_call_on_arrays_is_timed_by_events_behind_other_work(monkeypatch):
+    """Two calls are not timed; the slower the host, the more is written before a call."""
+    fills, begun, clock = [0], [], count()
+
+    class Event:
+        def record(self):
+            begun.append(fills[-1])
+
+        def synchronize(self):
+            fills.append(0)
+
+    class Busy:
+        def fill(self, value):
+            fills[-1] += 1
+
+    times = iter([3.0, 1.0, 2.0])
+    cuda = SimpleNamespace(Event=Event, get_elapsed_time=lambda start, stop: next(times))
+    module = SimpleNamespace(cuda=cuda, uint8="u1", empty=lambda *_: Busy())
+    monkeypatch.setitem(sys.modules, "cupy", module)
+    monkeypatch.setattr(device_time.time, "perf_counter", lambda: 1e-3 * next(clock))
+    called = []
+    assert device_time.device_seconds(called.append, [np.ones(2)], repeats=3) == 2e-3
+    assert len(called) == 5 and begun[::2] == [1] + [1 + 19] * 4
+
+
 def test_a_raster_is_kept_where_it_is_worth_it():
     def rows(**rates):
         return [{"dtype": "d", "raster": int(r[1:]), "tflops": points} for r, points in rates.items()]
@@ -172,6 +200,7 @@ SCRIPTS = {
     "li": (li, "--orders 512,1024"),
     "atlas": (atlas, "--routine trsm,getrf --orders 256,512 --most 1"),
     "kblas": (kblas, "--orders 256,512"),
+    "kblas_figure9": (kblas_figure9, "--sizes 256,512"),
     "cache_edge": (cache_edge, "--sizes 256,512 --rasters 4,8"),
 }
 
@@ -184,6 +213,7 @@ def test_a_script_writes_json_table_and_figure(name, monkeypatch, tmp_path, caps
     monkeypatch.setattr(study, "on_device", lambda *_: nullcontext(run))
     monkeypatch.setattr(study.devices, "present", lambda text: H100)
     monkeypatch.setattr(atlas, "factor_rate", lambda *_: 1.0)
+    monkeypatch.setattr(kblas_figure9, "rate", lambda *_: 1.0)
     words = ["--dtype", "d", *options.split(), "--out", str(tmp_path)]
     assert script.main(words) == 0
     shown = capsys.readouterr().out
@@ -289,6 +319,7 @@ def test_schemes_are_told_apart():
 def test_a_plan_runs_all_its_steps(plan, monkeypatch, tmp_path, capsys):
     """Though one of them fails."""
     monkeypatch.setattr(atlas, "factor_rate", lambda *_: 1.0)
+    monkeypatch.setattr(kblas_figure9, "rate", lambda *_: 1.0)
     options = SimpleNamespace(out=tmp_path)
     few = {"kurzak": "--most 2", "steinsland": "--most 1", "matsumoto": "--most 4"}
     steps = [

@@ -24,7 +24,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple
 
 if __name__ == "__main__":
@@ -41,6 +40,7 @@ from pyblasgpu.terminal import guarded
 from pyblasgpu.tuning.prune import best_few, candidates
 from pyblasgpu.tuning.worker_bench import Job
 from pyblasgpu.types import DTYPES
+from tuning.papers.device_time import device_seconds
 from tuning.papers.experiment import Experiment, Kernel, Rows
 from tuning.papers.study import Figure, Study, add_options, interleaved, names_in, report, run_study
 
@@ -51,7 +51,6 @@ ROUTINES = ("trsm", "trmm", *FACTORS)
 STOPS = (64, 128, 256, 512)
 COLUMNS = (4, 8, 16, 32)  # of GETRF's panels
 SEED = 2010
-REPEATS = 5
 ORDERS = "1024,2048,4096"
 KEEP = 3  # kernels of each kind that the second stage combines
 
@@ -180,19 +179,12 @@ def factor_rate(routine: str, letter: str, n: int, overrides: Sequence[tuple[str
         "potrf": lambda a: lapack.potrf(a, lower=True, overwrite_a=True),
         "getrf": lambda a: lapack.getrf(a, overwrite_a=True),
     }[routine]
-    times = []
     with ExitStack() as held:
         for name, value in overrides:
             held.enter_context(override(name, value))
-        for _ in range(1 + REPEATS):
-            a, start, stop = given.copy(order="F"), cupy.cuda.Event(), cupy.cuda.Event()
-            start.record()
-            factor(a)
-            stop.record()
-            stop.synchronize()
-            times.append(cupy.cuda.get_elapsed_time(start, stop) / 1e3)
+        seconds = device_seconds(factor, [given])
     third_of_cubes = 1 if routine == "potrf" else 2
-    return round(third_of_cubes * dtype.flops_per_fma * n**3 / 6 / median(times[1:]) / 1e12, 3)
+    return round(third_of_cubes * dtype.flops_per_fma * n**3 / 6 / seconds / 1e12, 3)
 
 
 def _by_order(rates: Mapping[tuple[int, ...], float]) -> dict[str, float]:

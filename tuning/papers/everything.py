@@ -29,7 +29,7 @@ from pyblasgpu.gpu.device import Device
 from pyblasgpu.options import parse_count, parse_duration
 from pyblasgpu.terminal import guarded
 from pyblasgpu.tuning.compile_pool import source_of
-from tuning.papers import atlas, cache_edge, kblas, kurzak_timed, li, matsumoto, steinsland
+from tuning.papers import atlas, cache_edge, kblas, kblas_figure9, kurzak_timed, li, matsumoto, steinsland
 from tuning.papers.experiment import Experiment, Kernel, on_device
 from tuning.papers.study import Study, report, show_kernels
 
@@ -54,6 +54,7 @@ PLANS = {
         Step(steinsland.STUDY, "--layout nn,tn --most 8", 120),
         Step(matsumoto.STUDY, "--dtype d,s --most 60 --step 512", 60),
         Step(atlas.STUDY, "--routine trsm,trmm,potrf,getrf --most 3", 60),
+        Step(kblas_figure9.STUDY, "--dtype d,s", 40),
     ),
     "short": (
         Step(li.STUDY, "--dtype d", 15),

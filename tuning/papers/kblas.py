@@ -10,7 +10,6 @@ inversions are not in the time. And where the recursion, the fused kernels and t
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -29,6 +28,7 @@ from pyblasgpu.testing.cublas import load as load_cublas
 from pyblasgpu.tuning.measure import flops
 from pyblasgpu.tuning.worker_bench import Job
 from pyblasgpu.types import DTYPES, Trans
+from tuning.papers.device_time import device_seconds
 from tuning.papers.experiment import Experiment, Extents, Rows
 from tuning.papers.study import Figure, Study, add_options, names_in, run_study
 
@@ -45,9 +45,14 @@ __all__ = [
 
 FEW = 512  # right-hand sides of Figure 6
 BLOCK = 128  # whose inverses MAGMA keeps
-ALGORITHMS = {"trmm": ("trmm_fused", "recursion"), "trsm": ("trsm_fused", "trsm_small", "recursion")}
+ANY = 1 << 20
+#: Routine -> algorithm -> the largest order and number of right-hand sides at which it is timed.
+ALGORITHMS = {
+    "trmm": {"trmm_fused": (ANY, ANY), "recursion": (ANY, ANY)},
+    "trsm": {"trsv": (ANY, 4), "trsm_fused": (ANY, ANY), "trsm_small": (512, ANY), "recursion": (ANY, ANY)},
+}
+SMALL = (64, 256)  # orders of the table of algorithms, beside those of the figures
 SIDES = (1, 16, 64, 512)  # right-hand sides of the table of algorithms, beside square ones
-REPEATS = 5
 FIGURES, TABLE = 0.45, 0.8  # of the time that is left: the curves, then the table of algorithms
 
 
@@ -81,8 +86,13 @@ def algorithms(run: Experiment, letter: str, orders: Sequence[int]) -> Rows:
     """TFLOP/s of each algorithm, asked for by name, at orders and numbers of right-hand sides."""
     rows: Rows = []
     for routine, names in ALGORITHMS.items():
-        problems: list[Extents] = [(n, rhs) for n in orders for rhs in dict.fromkeys((*SIDES, n))]
-        for name in names:
+        for name, (most, most_sides) in names.items():
+            problems: list[Extents] = [
+                (n, rhs)
+                for n in dict.fromkeys((*SMALL, *orders))
+                for rhs in dict.fromkeys((*SIDES, n))
+                if n <= most and rhs <= most_sides
+            ]
             rates = run.ours(letter, "any", problems, routine, ((f"{routine}_algorithm", name),))
             points = {f"{n}x{rhs}": round(rate, 3) for (n, rhs), rate in rates.items()}
             rows.append({"dtype": letter, "routine": routine, "algorithm": name, "tflops": points})
@@ -136,22 +146,8 @@ def _rate_of_inverted(letter: str, n: int, rhs: int) -> float:
         part = t[first : first + BLOCK, first : first + BLOCK]
         identity = cupy.eye(len(part), dtype=dtype.name)
         inverses[number, : len(part), : len(part)] = pyblasgpu.trsm(part, identity, lower=True)
-    seconds = _seconds(cupy, lambda: solve_with_inverses(cublas, t, inverses, b, scratch))
+    seconds = device_seconds(lambda b: solve_with_inverses(cublas, t, inverses, b, scratch), [b])
     return round(flops("trsm", dtype, (n, rhs)) / seconds / 1e12, 3)
-
-
-def _seconds(cupy: Any, run: Callable[[], None]) -> float:
-    """The median of several runs, by events."""
-    run()
-    times = []
-    for _ in range(REPEATS):
-        start, stop = cupy.cuda.Event(), cupy.cuda.Event()
-        start.record()
-        run()
-        stop.record()
-        stop.synchronize()
-        times.append(cupy.cuda.get_elapsed_time(start, stop) / 1e3)
-    return statistics.median(times)
 
 
 def table(rows: Rows, orders: Sequence[int], device: str) -> Table:

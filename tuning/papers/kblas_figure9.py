@@ -1,35 +1,39 @@
 """KBLAS's Figure 9: POTRI, POTRS and POSV by one blocked code, with our TRMM and TRSM and with cuBLAS's.
 
-``python tuning/papers/kblas_figure9.py [--dtype s,d] [--sizes 1024,2048] [--out FOLDER]``
+``python tuning/papers/kblas_figure9.py [--dtype s,d] [--sizes 1024,2048] [--seconds 2m] [--out FOLDER]``
 
 Charara, Ltaief and Keyes (*Redesigning triangular dense matrix computations on GPUs*, Euro-Par 2016) put
 their recursive TRMM and TRSM under MAGMA's algorithms, and changed nothing else. So does this script: the
 blocked algorithms are LAPACK's, diagonal blocks and rank-k updates are ours in both columns, and the
-triangular routines alone differ. It prints milliseconds and the ratio over n, with n right-hand sides.
+triangular routines alone differ. It prints rates and their ratio over n, with n right-hand sides.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from pyblasgpu.testing import cublas
-from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
+from rich.table import Table
 
-__all__ = ["Parts", "ROUTINES", "main", "posv", "potri", "potrs"]
+from pyblasgpu.options import parse_sizes
+from pyblasgpu.terminal import guarded
+from pyblasgpu.testing import cublas
+from pyblasgpu.tuning.worker_bench import Job
+from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
+from tuning.papers.device_time import device_seconds
+from tuning.papers.experiment import Experiment, Rows
+from tuning.papers.study import Figure, Study, add_options, names_in, run_study
+
+__all__ = ["Parts", "ROUTINES", "STUDY", "main", "posv", "potri", "potrs", "rows"]
 
 BLK = 256  # rows of the diagonal blocks
-ROUNDS = 3
-BUSY = 1 << 28  # bytes that are written before each call, so that the host is ahead
 
 
 class Parts(NamedTuple):
@@ -116,10 +120,11 @@ def potri(parts: Parts, a: Any) -> None:
     lauum(parts, a)
 
 
-ROUTINES = {"potri": potri, "potrs": potrs, "posv": posv}
+#: Each with its operations, in thirds of n^3.
+ROUTINES = {"potri": (potri, 2), "potrs": (potrs, 6), "posv": (posv, 7)}
 
 
-def on_device(triangular: Callable[[str], Callable[..., None]]) -> Parts:
+def parts_on_device(triangular: Callable[[str], Callable[..., None]]) -> Parts:
     """The parts on CuPy arrays; ``triangular(name)`` gives TRMM and TRSM."""
     from pyblasgpu import lapack
     from pyblasgpu.api.level3 import gemm
@@ -163,25 +168,6 @@ def theirs(name: str) -> Callable[..., None]:
     return call
 
 
-def milliseconds(call: Callable[..., None], originals: list[Any]) -> float:
-    """The median of some calls on fresh copies, by events."""
-    import cupy
-
-    busy, times = cupy.empty(BUSY, cupy.uint8), []
-    for number in range(ROUNDS + 1):
-        arrays = [original.copy(order="F") for original in originals]
-        start, stop = cupy.cuda.Event(), cupy.cuda.Event()
-        for _ in range(16):
-            busy.fill(number)
-        start.record()
-        call(*arrays)
-        stop.record()
-        stop.synchronize()
-        if number:
-            times.append(cupy.cuda.get_elapsed_time(start, stop))
-    return median(times)
-
-
 def problem(routine: str, letter: str, n: int) -> list[Any]:
     """A definite matrix, or a factor; and right-hand sides."""
     import cupy
@@ -192,34 +178,71 @@ def problem(routine: str, letter: str, n: int) -> list[Any]:
     return matrices if routine == "potri" else [*matrices, cupy.ones((n, n), matrices[0].dtype, order="F")]
 
 
-def rows(letters: list[str], sizes: list[int]) -> list[dict[str, Any]]:
-    """Times and ratios of all routines."""
-    kinds, found = {"ours": on_device(ours), "cublas": on_device(theirs)}, []
-    for routine, algorithm in ROUTINES.items():
-        for letter in letters:
-            for n in sizes:
-                matrices = problem(routine, letter, n)
-                times = {
-                    name: milliseconds(partial(algorithm, parts), matrices) for name, parts in kinds.items()
-                }
-                row = {"routine": letter + routine, "n": n, **times, "ratio": times["cublas"] / times["ours"]}
-                found.append(row)
-                print(json.dumps(row), flush=True)
+def rate(routine: str, letter: str, n: int, triangular: Callable[[str], Callable[..., None]]) -> float:
+    """TFLOP/s of a routine with these triangular parts."""
+    algorithm, thirds = ROUTINES[routine]
+    call = partial(algorithm, parts_on_device(triangular))
+    work = DTYPES[letter].flops_per_fma // 2 * thirds * n**3 / 3
+    return round(work / device_seconds(call, problem(routine, letter, n)) / 1e12, 3)
+
+
+def rows(run: Experiment, letter: str, sizes: Sequence[int]) -> Rows:
+    """Rates and ratios of all routines, as far as time goes."""
+    found: Rows = []
+    for n in sizes:
+        for routine in ROUTINES:
+            row = {"dtype": letter, "routine": routine, "n": n}
+            for name, triangular in (("ours", ours), ("cublas", theirs)):
+                job = Job(routine, letter, "any", vendor=name == "cublas")
+                row[name] = run.remembered(job, (n, n), partial(rate, routine, letter, n, triangular))
+            if None not in row.values():
+                found.append({**row, "ratio": round(row["ours"] / row["cublas"], 3)})
     return found
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--dtype", default="s,d")
-    parser.add_argument("--sizes", default="1024,2048,4096,8192")
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    found = rows(options.dtype.split(","), [int(n) for n in options.sizes.split(",")])
-    if options.out:
-        options.out.mkdir(parents=True, exist_ok=True)
-        (options.out / "kblas_figure9.json").write_text(json.dumps(found, indent=1))
-    return 0
+def _collect(run: Experiment, options: argparse.Namespace) -> dict[str, Any]:
+    letters = run.in_turn(options.dtype)
+    return {"results": [row for letter in letters for row in rows(run, letter, options.sizes)]}
+
+
+def _tables(made: dict[str, Any], options: argparse.Namespace) -> list[Table]:
+    columns = ("routine", "n", "TFLOP/s with our TRMM, TRSM", "with cuBLAS's", "ratio")
+    table = Table(*columns, title=f"Figure 9 on {made['device']}")
+    for row in made["results"]:
+        rates = [f"{row[key]:.2f}" for key in ("ours", "cublas", "ratio")]
+        table.add_row(row["dtype"] + row["routine"], str(row["n"]), *rates)
+    return [table]
+
+
+def _figures(made: dict[str, Any], options: argparse.Namespace) -> list[Figure]:
+    figures = []
+    for routine in ROUTINES:
+        curves: dict[str, list[tuple[float, float]]] = {}
+        for row in made["results"]:
+            if row["routine"] == routine:
+                curves.setdefault(row["dtype"] + routine, []).append((row["n"], row["ratio"]))
+        title = f"{routine.upper()} on {made['device']}"
+        figures.append(
+            Figure(f"kblas_figure9_{routine}", title, dict(curves), ("n", "ratio to cuBLAS's parts"))
+        )
+    return figures
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--dtype", default=["s", "d"], type=names_in(DTYPES), help="(s,d)")
+    parser.add_argument("--sizes", default="1024,2048,4096,8192", type=parse_sizes, help="(%(default)s)")
+    add_options(parser, "5m")
+    return parser.parse_args(arguments)
+
+
+STUDY = Study("kblas_figure9", _parse, lambda options, device: (), _collect, _tables, _figures)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the experiment on the device that is here; returns the exit code."""
+    return run_study(STUDY, arguments)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(guarded(["tuning/papers/kblas_figure9.py"], main))

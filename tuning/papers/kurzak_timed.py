@@ -108,7 +108,7 @@ def experiment(
 ) -> dict[str, Any]:
     """The results of one GEMM, as JSON holds them."""
     at, problems = (size, size, size), [(n, n, n) for n in curve]
-    vendor = _by_n(run.vendor(letter, layout, [at, *problems]))
+    vendor = _by_n(run.vendor(letter, layout, list(dict.fromkeys([*problems, at]))))
     with run.part(SEARCH):
         timed = list(run.times(STEM, layout, chosen.configs, [at]))
     good = sorted((each for each in timed if each.rates), key=lambda each: -each.rates[at])

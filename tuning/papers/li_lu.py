@@ -14,7 +14,6 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 if __name__ == "__main__":
@@ -24,11 +23,9 @@ from pyblasgpu import lapack
 from pyblasgpu.api.level3 import gemm, trsm
 from pyblasgpu.testing import cublas
 from pyblasgpu.types import DTYPES
+from tuning.papers.device_time import device_seconds
 
 __all__ = ["block_lu", "main"]
-
-ROUNDS = 5
-BUSY = 1 << 28  # bytes that are written before each call, so that the host is ahead
 
 #: ``update(left, right, c)``: c -= left right.
 Update = Callable[[Any, Any, Any], object]
@@ -72,23 +69,8 @@ def _interchange(rows: Any, piv: Any) -> None:
         rows[...] = moved
 
 
-def milliseconds(a: Any, columns: int, update: Update) -> float:
-    """The median of some runs on fresh copies, by events."""
-    import cupy
-
-    busy, times = cupy.empty(BUSY, cupy.uint8), []
-    for number in range(ROUNDS + 1):
-        copy = a.copy(order="F")
-        start, stop = cupy.cuda.Event(), cupy.cuda.Event()
-        for _ in range(32):
-            busy.fill(number)
-        start.record()
-        block_lu(copy, columns, update)
-        stop.record()
-        stop.synchronize()
-        if number:
-            times.append(cupy.cuda.get_elapsed_time(start, stop))
-    return median(times)
+def _milliseconds(a: Any, columns: int, update: Update) -> float:
+    return 1e3 * device_seconds(lambda copy: block_lu(copy, columns, update), [a])
 
 
 def rows(letters: list[str], sizes: list[int], panels: list[int]) -> list[dict[str, Any]]:
@@ -101,7 +83,7 @@ def rows(letters: list[str], sizes: list[int], panels: list[int]) -> list[dict[s
             a = cupy.random.default_rng(n).random((n, n), cupy.float64) - 0.5
             a = cupy.asfortranarray(a.astype(DTYPES[letter].name))
             for columns in panels:
-                mine, other = (milliseconds(a, columns, update) for update in (ours, theirs))
+                mine, other = (_milliseconds(a, columns, update) for update in (ours, theirs))
                 rate = 2e-9 * n**3 / 3
                 row = {"dtype": letter, "n": n, "columns": columns, "ms": mine, "cublas_ms": other}
                 found.append({**row, "tflops": rate / mine, "cublas_tflops": rate / other})
