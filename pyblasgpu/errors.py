@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 __all__ = [
     "ArchiveWarning",
     "BackendUnavailable",
+    "CallCancelled",
     "ConfigError",
     "DatabaseWarning",
     "OverlapError",
     "PyblasgpuError",
+    "TileReport",
     "lacking",
     "require",
 ]
@@ -24,6 +28,47 @@ class BackendUnavailable(PyblasgpuError, RuntimeError):
 
 class OverlapError(PyblasgpuError, ValueError):
     """An output shares memory with an input where no in-place case is documented."""
+
+
+class CallCancelled(PyblasgpuError, RuntimeError):
+    """A call that was made with ``blocking=False`` was cancelled; its attribute `tiles` is a `TileReport`."""
+
+
+@dataclass(frozen=True)
+class TileReport:
+    """What the output holds after a call on host arrays, or on several cards, that did not end.
+
+    The exception of such a call has it as attribute `tiles`, and tells it in a note.
+
+    Attributes
+    ----------
+    routine : str
+    final : tuple of (slice, slice)
+        Rows and columns of the parts that hold the result.
+    torn : tuple of (slice, slice)
+        Rows and columns of the parts that hold intermediate values; all others are untouched.
+    total : int
+        How many parts there are.
+    """
+
+    routine: str
+    final: tuple[tuple[slice, slice], ...]
+    torn: tuple[tuple[slice, slice], ...]
+    total: int
+
+    def __str__(self) -> str:
+        rest = self.total - len(self.final) - len(self.torn)
+        return (
+            f"{self.routine}: of {self.total} tiles of the output {len(self.final)} are final"
+            f"{_listed(self.final)}, {len(self.torn)} hold intermediate values{_listed(self.torn)}, "
+            f"{rest} are untouched; the attribute `tiles` of this exception lists them"
+        )
+
+
+def _listed(parts: tuple[tuple[slice, slice], ...]) -> str:
+    """The first parts as indices."""
+    shown = [f"[{rows.start}:{rows.stop}, {cols.start}:{cols.stop}]" for rows, cols in parts[:4]]
+    return f" ({', '.join(shown)}{', ...' if len(parts) > 4 else ''})" if parts else ""
 
 
 class ConfigError(PyblasgpuError, ValueError):

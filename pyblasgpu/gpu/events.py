@@ -35,6 +35,10 @@ class Event:
         """Wait for it on the host; errors are those of the work, which are told elsewhere."""
         load().cuEventSynchronize(self._handle)
 
+    def join(self) -> None:
+        """Wait for it on the host; an error of the work is raised."""
+        check(load().cuEventSynchronize(self._handle), "cuEventSynchronize")
+
 
 def record(stream: int) -> Event:
     """The event of what is queued on `stream` now."""

@@ -83,8 +83,7 @@ else:
     @lru_cache
     def memory_pool(device: int):
         """Our own pool of memory: the driver's takes back what is free whenever anybody waits."""
-        from cuda.bindings import driver
-
+        driver = load()
         properties = driver.CUmemPoolProps()
         properties.allocType = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
         properties.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
@@ -97,40 +96,28 @@ else:
 
     def release(address: int, stream: int) -> None:
         """Give memory back once `stream` has come so far."""
-        from cuda.bindings import driver
-
-        check(driver.cuMemFreeAsync(address, stream), "cuMemFreeAsync")
+        check(load().cuMemFreeAsync(address, stream), "cuMemFreeAsync")
 
     def to_device(address: int, array: np.ndarray, stream: int) -> None:
         """Copy a contiguous host array to the device; returns when the host array is free again."""
-        from cuda.bindings import driver
-
-        check(driver.cuMemcpyHtoDAsync(address, array.ctypes.data, array.nbytes, stream), "cuMemcpyHtoDAsync")
+        check(load().cuMemcpyHtoDAsync(address, array.ctypes.data, array.nbytes, stream), "cuMemcpyHtoDAsync")
 
     def to_host(array: np.ndarray, address: int, stream: int) -> None:
         """Copy from the device into a contiguous host array, and wait for it."""
-        from cuda.bindings import driver
-
-        check(driver.cuMemcpyDtoHAsync(array.ctypes.data, address, array.nbytes, stream), "cuMemcpyDtoHAsync")
+        check(load().cuMemcpyDtoHAsync(array.ctypes.data, address, array.nbytes, stream), "cuMemcpyDtoHAsync")
         synchronize(stream)
 
     def copy(target: int, source: int, nbytes: int, stream: int) -> None:
         """Copy within the device."""
-        from cuda.bindings import driver
-
-        check(driver.cuMemcpyDtoDAsync(target, source, nbytes, stream), "cuMemcpyDtoDAsync")
+        check(load().cuMemcpyDtoDAsync(target, source, nbytes, stream), "cuMemcpyDtoDAsync")
 
     def clear(address: int, nbytes: int, stream: int) -> None:
         """Set bytes to 0."""
-        from cuda.bindings import driver
-
-        check(driver.cuMemsetD8Async(address, 0, nbytes, stream), "cuMemsetD8Async")
+        check(load().cuMemsetD8Async(address, 0, nbytes, stream), "cuMemsetD8Async")
 
     def synchronize(stream: int) -> None:
         """Wait for everything on `stream`."""
-        from cuda.bindings import driver
-
-        check(driver.cuStreamSynchronize(stream), "cuStreamSynchronize")
+        check(load().cuStreamSynchronize(stream), "cuStreamSynchronize")
 
     def _reserve(nbytes: int, device: int) -> int:
         with current_context(device):

@@ -90,3 +90,14 @@ def stage(monkeypatch):
     )
     monkeypatch.setattr("pyblasgpu.tuning.routine_search.TRSM_SMALL_POINTS", {"64x64x100": (16, 8, 3)})
     return Stage(monkeypatch)
+
+
+@pytest.fixture
+def fake_cards(monkeypatch):
+    """Makes a `FakeDriver`, put in place of the driver: ``fake_cards(seed=1)``."""
+    import fake_cards_install
+
+    from pyblasgpu.testing.fake_cards import FakeDriver
+
+    yield lambda **options: fake_cards_install.install(monkeypatch, FakeDriver(**options))
+    fake_cards_install.forget()

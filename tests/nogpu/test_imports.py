@@ -26,6 +26,7 @@ LAYERS = [
     {"__init__", "blas", "info", "lapack", "linalg", "scipy_patch"},
     {"api"},
     {"frontend"},
+    {"engine"},
     {"routines"},
     {"dispatch"},
     {"model"},

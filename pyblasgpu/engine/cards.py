@@ -1,0 +1,80 @@
+"""Cards as the engine uses them: streams of their own for kernels and for each direction of copies."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import NamedTuple
+
+from ..gpu.driver import after_fork
+from ..gpu.events import Event, record
+from ..gpu.transfers import Stream, enable_peer_access
+
+__all__ = ["Card", "Mark", "held", "known_cards", "record_mark", "wait_for"]
+
+
+class Mark(NamedTuple):
+    """An event, and the stream on which it was recorded."""
+
+    event: Event
+    stream: int
+
+
+class Card:
+    """A device with the streams of the engine.
+
+    Attributes
+    ----------
+    device : int
+    compute, up, down, peer : int
+        Handles of streams: for kernels, for copies from the host, to it, and from other cards.
+    streams : tuple of int
+        All of them.
+    """
+
+    def __init__(self, device: int):
+        self.device = device
+        self.lock = threading.Lock()
+        self._streams = [Stream(device), *(Stream(device, urgent=True) for _ in range(3))]
+        self.streams = tuple(stream.handle for stream in self._streams)
+        self.compute, self.up, self.down, self.peer = self.streams
+
+
+known_cards: dict[int, Card] = {}
+_making = threading.Lock()
+after_fork(known_cards.clear)
+
+
+def _card(device: int) -> Card:
+    with _making:
+        if device not in known_cards:
+            known_cards[device] = Card(device)
+        return known_cards[device]
+
+
+@contextmanager
+def held(devices: Sequence[int]) -> Iterator[list[Card]]:
+    """The cards of these devices, for this call alone: another one that streams through them waits."""
+    cards = [_card(device) for device in devices]
+    for one in devices:
+        for other in devices:
+            enable_peer_access(one, other)
+    with ExitStack() as stack:
+        for card in sorted(
+            cards, key=lambda each: each.device
+        ):  # in one order, lest two calls wait for each other
+            stack.enter_context(card.lock)
+        yield cards
+
+
+def record_mark(stream: int) -> Mark:
+    """The mark of what is queued on a stream now; the context of its device is current."""
+    return Mark(record(stream), stream)
+
+
+def wait_for(stream: int, marks: Sequence[Mark | None]) -> None:
+    """Let what is queued on `stream` from now on wait for what `marks` stand for."""
+    for mark in marks:
+        if mark is not None and mark.stream != stream:
+            mark.event.hold_back(stream)

@@ -1,0 +1,157 @@
+"""Tiles between the host and cards: copied as they lie where pages are locked, else through pinned buffers.
+
+Threads copy between the caller's pages, mapped files among them, and the buffers while the device works.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..gpu.context import current_context
+from ..gpu.events import Event, record
+from ..gpu.page_locked import PinnedBuffer, PinnedPool, shared_pool
+from ..gpu.transfers import Block, copy_down, copy_up
+from ..tasks.task_list import Tile
+from .cards import Card
+from .matrices import HostMatrix, TileLayout
+
+__all__ = ["THREADS", "HostTraffic", "Staged"]
+
+#: Threads that copy in each direction.
+THREADS = max(1, min(8, os.cpu_count() or 1))
+
+
+class Staged(NamedTuple):
+    """A tile on its way into a pinned buffer."""
+
+    buffer: PinnedBuffer
+    copied: Future[None]
+
+
+class HostTraffic:
+    """Uploads and downloads of one call.
+
+    Attributes
+    ----------
+    home_jobs : dict of Tile to Future or Event
+        By tile, what its newest version in host memory waits for.
+    """
+
+    def __init__(self, up: PinnedPool | None = None, down: PinnedPool | None = None):
+        self._up, self._down = up or shared_pool("up"), down or shared_pool("down")
+        self._readers = ThreadPoolExecutor(THREADS, "pyblasgpu-up")
+        self._writers = ThreadPoolExecutor(THREADS, "pyblasgpu-down")
+        self.home_jobs: dict[Tile, Any] = {}
+
+    def close(self) -> None:
+        """Wait for all copies of threads, and end these."""
+        self._readers.shutdown(wait=True)
+        self._writers.shutdown(wait=True)
+
+    def join(self, tile: Tile) -> None:
+        """Wait until the newest version of a tile is in host memory; an error on its way is raised."""
+        _join(self.home_jobs.get(tile))
+
+    def is_home(self, tile: Tile) -> bool:
+        """Whether the newest version of a tile has come to host memory, once all is over."""
+        try:
+            self.join(tile)
+        except BaseException:
+            return False
+        return True
+
+    def stage(self, matrix: HostMatrix, tile: Tile, is_written: bool, must: bool) -> Staged | None:
+        """Begin to copy a tile into a pinned buffer; None where there is none, unless one `must` be found."""
+        layout = matrix.layout(tile)
+        buffer = self._up.take(layout.nbytes, wait=must)
+        if buffer is None:
+            return None
+        source, target = matrix.view(tile, is_written), layout.array(buffer.array)
+        return Staged(buffer, self._readers.submit(self._fill, target, source, self.home_jobs.get(tile)))
+
+    @staticmethod
+    def _fill(target: np.ndarray, source: np.ndarray, before: Any) -> None:
+        _join(before)
+        np.copyto(target, source)
+
+    def unstage(self, staged: Staged) -> None:
+        """Give up what was staged."""
+        staged.copied.cancel()
+        if not staged.copied.cancelled():
+            staged.copied.exception()
+        self._up.give(staged.buffer)
+
+    def upload_staged(self, staged: Staged, target: Block, layout: TileLayout, card: Card) -> Event:
+        """Enqueue the copy of a staged tile; the event of its end."""
+        try:
+            staged.copied.result()
+            copy_up(target, layout.block(staged.buffer.address, -1), card.up)
+            event = record(card.up)
+        except BaseException:
+            self._up.give(staged.buffer)
+            raise
+        self._up.give(staged.buffer, event)
+        return event
+
+    def upload(self, matrix: HostMatrix, tile: Tile, is_written: bool, target: Block, card: Card) -> Event:
+        """Enqueue the copy of a tile whose pages are locked; the event of its end."""
+        job = self.home_jobs.get(tile)
+        if isinstance(job, Event):
+            job.hold_back(card.up)
+        else:
+            _join(job)
+        copy_up(target, matrix.host_block(tile, is_written), card.up)
+        return record(card.up)
+
+    def download(self, matrix: HostMatrix, tile: Tile, source: Block, card: Card) -> Event:
+        """Enqueue the copy of a tile to the caller's array; the event of the end of what reads the card."""
+        if matrix.is_direct:
+            copy_down(matrix.host_block(tile, is_written=True), source, card.down)
+            event = self.home_jobs[tile] = record(card.down)
+            return event
+        layout = matrix.layout(tile)
+        buffer = self._down.take(layout.nbytes)
+        assert buffer is not None
+        try:
+            copy_down(layout.block(buffer.address, -1), source, card.down)
+            event = record(card.down)
+            before = self.home_jobs.get(tile)
+            arguments = matrix.view(tile, is_written=True), layout.array(buffer.array), buffer, event, before
+            self.home_jobs[tile] = self._writers.submit(self._write, card.device, *arguments)
+        except BaseException:
+            self._down.give(buffer)
+            raise
+        return event
+
+    def _write(
+        self,
+        device: int,
+        target: np.ndarray,
+        source: np.ndarray,
+        buffer: PinnedBuffer,
+        event: Event,
+        before: Any,
+    ) -> None:
+        try:
+            with current_context(device):
+                event.join()
+            _join(before)
+            np.copyto(target, source)
+        finally:
+            self._down.give(buffer)
+
+    def fill_zeros(self, matrix: HostMatrix, tile: Tile) -> None:
+        """Have a thread fill a tile of the caller's array with zeros."""
+        self.home_jobs[tile] = self._writers.submit(matrix.view(tile, is_written=True).fill, 0)
+
+
+def _join(job: Any) -> None:
+    """Wait for a download, and raise its error."""
+    if isinstance(job, Future):
+        job.result()
+    elif job is not None:
+        job.join()

@@ -1,0 +1,68 @@
+"""The info of the leaves of a Cholesky factor, which tell the first pivot that is not positive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from ..gpu import memory
+from ..gpu.context import current_context
+from ..operands import Operand
+from ..tasks.task_list import TaskList
+from ..types import Dtype
+from .cards import Card
+
+__all__ = ["Infos", "infos_on"]
+
+_BYTES = 16  # those of the largest element: an info is the first four bytes of one
+
+
+class Infos:
+    """The infos of the leaves that a card runs.
+
+    Attributes
+    ----------
+    numbers : list of int
+        The tasks that have one.
+    """
+
+    def __init__(self, card: Card, address: int, numbers: list[int], dtype: Dtype | None):
+        self._card, self._address, self._dtype = card, address, dtype
+        self.numbers = numbers
+
+    def operand(self, number: int) -> Operand:
+        """The info of the leaf of a task."""
+        assert self._dtype is not None
+        address = self._address + self.numbers.index(number) * _BYTES
+        return Operand(address, 1, 1, 1, 1, self._dtype, device=self._card.device)
+
+    def first(self, tasks: TaskList) -> int:
+        """The number, from 1, of the first pivot that is not positive; 0 where all are."""
+        if not self.numbers:
+            return 0
+        found = np.zeros((len(self.numbers), _BYTES // 4), np.int32)
+        with current_context(self._card.device):
+            memory.to_host(found, self._address, self._card.compute)
+        offsets = tasks.grids["a"].row_offsets
+        for number, info in zip(self.numbers, found[:, 0], strict=True):
+            if info > 0:
+                return offsets[tasks.tasks[number].writes[0].row] + int(info)
+        return 0
+
+
+@contextmanager
+def infos_on(card: Card, tasks: TaskList, numbers: list[int], dtype: Dtype) -> Iterator[Infos]:
+    """Memory on a card for the infos of its leaves, of tasks among `numbers`."""
+    factors = [number for number in numbers if tasks.tasks[number].leaf.routine == "potrf"]
+    if not factors:
+        yield Infos(card, 0, [], None)
+        return
+    with current_context(card.device):
+        address = memory.allocate(len(factors) * _BYTES, card.device, card.compute)
+    try:
+        yield Infos(card, address, factors, dtype)
+    finally:
+        with current_context(card.device):
+            memory.release(address, card.compute)

@@ -1,0 +1,101 @@
+"""Leaves of tasks as launches: the routine that a leaf names, on tiles that lie on a card."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from ..operands import Operand
+from ..tasks.task_list import Leaf
+from ..types import Trans
+
+__all__ = ["EnqueueLeaf", "LeafRun", "enqueue_leaf"]
+
+#: ``enqueue(leaf, operands, stream)`` puts the launches of a leaf on a stream; operands as in the task.
+EnqueueLeaf = Callable[[Leaf, Sequence[Operand], int], None]
+
+
+class LeafRun:
+    """What a leaf runs, as `launch_list` of its routine takes it.
+
+    Attributes
+    ----------
+    routine : str
+    operands : list of Operand
+        op() applied as a view.
+    scalars : tuple
+        alpha, or alpha and beta.
+    flags : dict
+    """
+
+    def __init__(self, leaf: Leaf, operands: Sequence[Operand]):
+        flags = leaf.keywords
+        self.scalars: tuple[Any, ...] = (flags.pop("alpha", 1),)
+        if "beta" in flags:
+            self.scalars += (flags.pop("beta"),)
+        self.operands = list(operands)
+        self.routine = _ROUTINES.get(leaf.routine, leaf.routine)
+        self.flags = getattr(self, f"_flags_of_{self.routine}")(leaf.routine, flags)
+
+    def _flags_of_gemm(self, name: str, flags: dict[str, Any]) -> dict[str, Any]:
+        self._apply(0, flags.pop("trans_a"))
+        self._apply(1, flags.pop("trans_b"))
+        return flags
+
+    def _flags_of_syrk(self, name: str, flags: dict[str, Any]) -> dict[str, Any]:
+        self._apply(0, flags.pop("trans"))
+        return {
+            "uplo": flags.pop("lower"),
+            "hermitian": name == "herk" and self.operands[-1].dtype.is_complex,
+            "is_new_output": flags.pop("is_new_output", False),
+        }
+
+    def _flags_of_symm(self, name: str, flags: dict[str, Any]) -> dict[str, Any]:
+        hermitian = name == "hemm" and self.operands[-1].dtype.is_complex
+        return {"side": flags["side"], "uplo": flags["lower"], "hermitian": hermitian}
+
+    def _flags_of_trsm(self, name: str, flags: dict[str, Any]) -> dict[str, Any]:
+        uplo, trans = flags["lower"], flags["trans"]
+        self._apply(0, trans)
+        uplo = uplo if trans is Trans.NO else uplo.flipped
+        return {"side": flags["side"], "uplo": uplo, "diag": flags["unit_diag"]}
+
+    _flags_of_trmm = _flags_of_trsm
+
+    def _flags_of_potrf(self, name: str, flags: dict[str, Any]) -> dict[str, Any]:
+        return {"uplo": flags["lower"], "clean": flags.get("clean", False)}
+
+    def _apply(self, index: int, trans: Trans) -> None:
+        operand = self.operands[index]
+        if trans is not Trans.NO:
+            operand = operand.T
+        self.operands[index] = operand.conjugate() if trans is Trans.CONJ else operand
+
+
+_ROUTINES = {"herk": "syrk", "hemm": "symm"}
+
+
+@cache
+def _launch_list(routine: str) -> Callable[..., Any]:
+    function: Callable[..., Any] = import_module(f"..routines.{routine}", __package__).launch_list
+    return function
+
+
+def enqueue_leaf(leaf: Leaf, operands: Sequence[Operand], stream: int) -> None:
+    """Enqueue the launches of a leaf, whose operands are those of the task: what is read, what is written.
+
+    Before the operands of "potrf" comes that of its info.
+    """
+    run = LeafRun(leaf, operands)
+    if run.routine == "potrf":
+        launches = _launch_list("potrf")(*run.operands, **run.flags)
+    elif run.routine in ("trsm", "trmm"):
+        launches = _launch_list(run.routine)(*run.scalars, *run.operands, **run.flags)
+    else:
+        *inputs, target = run.operands
+        alpha, beta = run.scalars
+        launches = _launch_list(run.routine)(alpha, *inputs, beta, target, **run.flags)
+    if launches is not None:
+        launches.run([operand.pointer for operand in run.operands], *run.scalars, stream=stream)

@@ -1,0 +1,184 @@
+"""Matrices of a call as tiles: where they live, and how their tiles lie in the memory of a card."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..gpu.page_locked import is_page_locked
+from ..gpu.transfers import Block
+from ..operands import Operand
+from ..tasks.task_list import Grid, Tile
+from ..types import Dtype
+
+__all__ = ["PITCH", "DeviceMatrix", "HostMatrix", "Matrix", "TileLayout"]
+
+#: Lines of a tile on a card begin at multiples of this many bytes.
+PITCH = 128
+
+
+class TileLayout(NamedTuple):
+    """How a tile lies in the memory of a card: `lines` lines, rows or columns of it, `pitch` bytes apart.
+
+    Attributes
+    ----------
+    rows, cols : int
+    by_rows : bool
+        Whether lines are rows.
+    pitch : int
+    dtype : Dtype
+    """
+
+    rows: int
+    cols: int
+    by_rows: bool
+    pitch: int
+    dtype: Dtype
+
+    @classmethod
+    def of(cls, rows: int, cols: int, by_rows: bool, dtype: Dtype) -> TileLayout:
+        width = (cols if by_rows else rows) * dtype.itemsize
+        return cls(rows, cols, by_rows, -(-width // PITCH) * PITCH, dtype)
+
+    @property
+    def lines(self) -> int:
+        return self.rows if self.by_rows else self.cols
+
+    @property
+    def width(self) -> int:
+        """Bytes of a line."""
+        return (self.cols if self.by_rows else self.rows) * self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.pitch * self.lines
+
+    def block(self, address: int, device: int) -> Block:
+        """The tile at an address, as copies take it."""
+        return Block(address, self.width, self.lines, self.pitch, device)
+
+    def operand(self, address: int, device: int) -> Operand:
+        """The tile at an address, as routines take it."""
+        lead = self.pitch // self.dtype.itemsize
+        strides = (lead, 1) if self.by_rows else (1, lead)
+        return Operand(address, self.rows, self.cols, *strides, self.dtype, device=device)
+
+    def array(self, buffer: np.ndarray) -> np.ndarray:
+        """The tile at the beginning of a buffer of bytes, as NumPy has it."""
+        size, lead = self.dtype.itemsize, self.pitch
+        strides = (lead, size) if self.by_rows else (size, lead)
+        return np.ndarray((self.rows, self.cols), self.dtype.name, buffer, 0, strides)
+
+
+class Matrix:
+    """A matrix of a call.
+
+    Attributes
+    ----------
+    name : str
+        In the list of tasks.
+    grid : Grid
+    dtype : Dtype
+    by_rows : bool
+        Whether lines of its tiles are rows.
+    device : int
+        Where it lives; -1 is the host.
+    """
+
+    device = -1
+
+    def __init__(self, name: str, grid: Grid, dtype: Dtype, by_rows: bool):
+        self.name, self.grid, self.dtype, self.by_rows = name, grid, dtype, by_rows
+        self._row_offsets, self._col_offsets = grid.row_offsets, grid.col_offsets
+
+    def region(self, tile: Tile) -> tuple[slice, slice]:
+        """The rows and columns of a tile."""
+        rows, cols = self._row_offsets, self._col_offsets
+        return slice(rows[tile.row], rows[tile.row + tile.rows]), slice(cols[tile.col], cols[tile.col + 1])
+
+    def layout(self, tile: Tile) -> TileLayout:
+        """How a tile lies on a card other than that of the matrix."""
+        return TileLayout.of(*self.grid.tile_shape(tile), self.by_rows, self.dtype)
+
+
+class HostMatrix(Matrix):
+    """A matrix in host memory, of any strides.
+
+    Parameters
+    ----------
+    name, grid, dtype
+        See `Matrix`.
+    array : numpy.ndarray
+        What is read, and what results are written to.
+    source : numpy.ndarray, optional
+        What is read of tiles that are not written yet, if not `array`.
+
+    Attributes
+    ----------
+    is_direct : bool
+        Whether the device copies its tiles without staging.
+    """
+
+    def __init__(
+        self, name: str, grid: Grid, dtype: Dtype, array: np.ndarray, source: np.ndarray | None = None
+    ):
+        self.array, self.source = array, array if source is None else source
+        row_stride, col_stride = map(abs, array.strides)
+        super().__init__(name, grid, dtype, by_rows=col_stride <= row_stride)
+        self.is_direct = all(self._is_direct(each) for each in {id(x): x for x in self._arrays}.values())
+
+    @property
+    def _arrays(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.array, self.source
+
+    def _is_direct(self, array: np.ndarray) -> bool:
+        outer, inner = array.strides if self.by_rows else array.strides[::-1]
+        extent = array.shape[1 if self.by_rows else 0] * array.itemsize
+        if inner != array.itemsize or outer < extent or not array.size:
+            return False
+        lines = array.shape[0 if self.by_rows else 1]
+        return is_page_locked(array.ctypes.data, (lines - 1) * outer + extent)
+
+    def view(self, tile: Tile, is_written: bool) -> np.ndarray:
+        """The elements of a tile, as they are at first or, if it `is_written`, as they were written."""
+        return (self.array if is_written else self.source)[self.region(tile)]
+
+    def host_block(self, tile: Tile, is_written: bool) -> Block:
+        """A tile of what is direct, as copies take it."""
+        view = self.view(tile, is_written)
+        layout = self.layout(tile)
+        pitch = view.strides[0 if self.by_rows else 1]
+        return Block(view.ctypes.data, layout.width, layout.lines, pitch, -1)
+
+
+class DeviceMatrix(Matrix):
+    """A matrix in the memory of a card: its tiles are used there as they lie, and copied to other cards.
+
+    Parameters
+    ----------
+    name, grid
+        See `Matrix`.
+    operand : Operand
+        All of it; one of its strides is 1.
+    """
+
+    def __init__(self, name: str, grid: Grid, operand: Operand):
+        super().__init__(name, grid, operand.dtype, by_rows=operand.by_rows)
+        self.operand, self.device = operand, operand.device
+
+    def home_operand(self, tile: Tile) -> Operand:
+        """A tile where it lives."""
+        rows, cols = self.region(tile)
+        return self.operand.block(rows.start, cols.start, rows.stop - rows.start, cols.stop - cols.start)
+
+    def home_block(self, tile: Tile) -> Block:
+        """The same, as copies take it."""
+        operand, layout = self.home_operand(tile), self.layout(tile)
+        pitch = (operand.row_stride if self.by_rows else operand.col_stride) * self.dtype.itemsize
+        return Block(operand.pointer, layout.width, layout.lines, pitch, self.device)
+
+
+#: Matrices by their names in a list of tasks.
+Matrices = Mapping[str, Any]

@@ -1,0 +1,63 @@
+"""Which card runs which task: that of the tile that it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isqrt
+
+from ..tasks.task_list import Task, TaskList, Tile
+from ..types import Side
+
+__all__ = ["card_grid", "deal", "owners_of"]
+
+
+def owners_of(tasks: TaskList, weights: Sequence[float], side: Side | None = None) -> list[int]:
+    """For each task the index of its card.
+
+    Triangular routines deal the columns of b, from the right its rows: no card needs what another one
+    computes. Others deal tiles two-dimensionally and block-cyclically, so that a card needs the tiles of few
+    rows and columns.
+
+    Parameters
+    ----------
+    tasks : TaskList
+    weights : sequence of float
+        What share of the work each card gets.
+    side : Side, optional
+        Of a triangular routine.
+    """
+    grid = tasks.grids[_output(tasks.tasks[0])]
+    if len(weights) == 1:
+        return [0] * len(tasks.tasks)
+    if tasks.routine in ("trsm", "trmm"):
+        by_cols = side is not Side.RIGHT
+        dealt = deal(grid.cols if by_cols else grid.rows, weights)
+        return [dealt[_target(task).col if by_cols else _target(task).row] for task in tasks.tasks]
+    rows, cols = card_grid(len(weights))
+    by_row = deal(grid.rows, [sum(weights[r * cols : (r + 1) * cols]) for r in range(rows)])
+    by_col = deal(grid.cols, [sum(weights[c::cols]) for c in range(cols)])
+    return [by_row[_target(task).row] * cols + by_col[_target(task).col] for task in tasks.tasks]
+
+
+def _target(task: Task) -> Tile:
+    return task.writes[0]
+
+
+def _output(task: Task) -> str:
+    return _target(task).matrix
+
+
+def card_grid(count: int) -> tuple[int, int]:
+    """Cards as a grid, as square as it can be, of no more rows than columns."""
+    rows = next(each for each in range(isqrt(count), 0, -1) if count % each == 0)
+    return rows, count // rows
+
+
+def deal(extents: Sequence[int], weights: Sequence[float]) -> list[int]:
+    """Deal blocks in turn, so that at each moment everyone has had what `weights` say."""
+    dealt, had = [], [0.0] * len(weights)
+    for extent in extents:
+        index = min(range(len(weights)), key=lambda each: ((had[each] + extent) / weights[each], each))
+        had[index] += extent
+        dealt.append(index)
+    return dealt

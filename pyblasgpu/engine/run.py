@@ -1,0 +1,221 @@
+"""A list of tasks on cards, from the checks to the last tile at home."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from typing import NamedTuple
+
+from ..errors import PyblasgpuError, TileReport
+from ..gpu import memory
+from ..gpu.context import current_context
+from ..gpu.events import record
+from ..gpu.transfers import free_bytes
+from ..tasks.task_list import TaskList, Tile
+from .cards import Card, held
+from .host_traffic import HostTraffic
+from .infos import Infos, infos_on
+from .leaves import EnqueueLeaf, enqueue_leaf
+from .matrices import HostMatrix, Matrix
+from .tile_cache import TileCache, uses_by_card
+from .walk import Walk
+
+__all__ = ["SHARE", "Controls", "memory_limit", "run_tasks"]
+
+#: Of the memory that is free on a card, what tiles may take unless the call says how much.
+SHARE = 0.8
+
+
+class Controls(NamedTuple):
+    """How a run is watched and stopped."""
+
+    is_cancelled: Callable[[], bool] = lambda: False
+    progress: Callable[[int, int], None] = lambda done, total: None
+
+
+class Stream(NamedTuple):
+    """A stream of the caller's: the work follows what is there, and what comes there follows the work."""
+
+    device: int
+    handle: int
+
+
+def memory_limit(devices: Sequence[int], asked: int | None) -> int:
+    """Bytes that tiles may take on each of the cards."""
+    return asked if asked is not None else int(SHARE * min(map(free_bytes, devices)))
+
+
+def run_tasks(
+    tasks: TaskList,
+    matrices: Mapping[str, Matrix],
+    devices: Sequence[int],
+    owners: Sequence[int],
+    limit: int,
+    stream: Stream | None = None,
+    zeros: Sequence[Tile] = (),
+    controls: Controls = Controls(),  # noqa: B008 - immutable
+    enqueue: EnqueueLeaf = enqueue_leaf,
+) -> int:
+    """Run all tasks; return when the results are where the matrices live.
+
+    Parameters
+    ----------
+    tasks : TaskList
+    matrices : mapping of str to Matrix
+        Those that live on a card live on one of `devices`.
+    devices : sequence of int
+    owners : sequence of int
+        By task, the index of its device in `devices`.
+    limit : int
+        Bytes that tiles may take on each card.
+    stream : Stream, optional
+    zeros : sequence of Tile
+        Tiles of host memory that become zero.
+    controls : Controls
+    enqueue : callable
+        See `leaves`.
+
+    Returns
+    -------
+    int
+        0, or of a Cholesky factor the number, from 1, of the first pivot that is not positive.
+
+    Raises
+    ------
+    ValueError
+        When the limit is too small for the tiles of one task, before anything starts.
+    MemoryError
+        When a card has no memory for tiles, before anything starts.
+    BaseException
+        Whatever went wrong on the way; its attribute `tiles` is a `TileReport`.
+    """
+    with ExitStack() as stack:
+        cards = stack.enter_context(held(devices))
+        uses = uses_by_card(tasks.tasks, owners)
+        nbytes = slot_bytes(tasks, matrices)
+        caches, infos = [], []
+        for index, card in enumerate(cards):
+            count = sum(matrices[tile.matrix].device != card.device for tile in uses[index])
+            slots = stack.enter_context(_slots(card, nbytes, _slot_count(tasks, nbytes, count, limit)))
+            caches.append(TileCache(slots, uses[index]))
+            numbers = [number for number, owner in enumerate(owners) if owner == index]
+            dtype = next(iter(matrices.values())).dtype
+            infos.append(stack.enter_context(infos_on(card, tasks, numbers, dtype)))
+        _follow(cards, stream)
+        traffic = HostTraffic()
+        operands = [each.operand for each in infos]
+        walk = Walk(tasks, matrices, owners, cards, caches, traffic, enqueue, operands)
+        _walked(walk, tasks, zeros, controls)
+        _lead(cards, stream)
+        return _first_info(infos, tasks)
+
+
+def _walked(walk: Walk, tasks: TaskList, zeros: Sequence[Tile], controls: Controls) -> None:
+    """Walk through all tasks; whatever happens, nothing is under way when this returns."""
+    traffic = walk.traffic
+    try:
+        for tile in zeros:
+            matrix = walk.matrices[tile.matrix]
+            assert isinstance(matrix, HostMatrix)
+            traffic.fill_zeros(matrix, tile)
+        walk.run(controls.is_cancelled, controls.progress)
+        for tile in (*walk.final, *zeros):
+            traffic.join(tile)
+    except BaseException as error:
+        _drain(walk)
+        report = _report(tasks, walk)
+        error.tiles = report  # type: ignore[attr-defined]
+        error.add_note(str(report))
+        raise
+    _drain(walk)
+
+
+def slot_bytes(tasks: TaskList, matrices: Mapping[str, Matrix]) -> int:
+    """Bytes of the largest tile."""
+    tiles = {tile for task in tasks.tasks for tile in (*task.reads, *task.writes)}
+    return max(matrices[tile.matrix].layout(tile).nbytes for tile in tiles)
+
+
+def _slot_count(tasks: TaskList, nbytes: int, needed: int, limit: int) -> int:
+    """How many tiles a card may hold."""
+    most = max(len({*task.reads, *task.writes}) for task in tasks.tasks)
+    count = min(needed, limit // nbytes)
+    if count < min(most, needed):
+        raise ValueError(
+            f"{tasks.routine}: {limit} bytes of device memory are too few; "
+            f"a task needs {most} tiles of {nbytes} bytes"
+        )
+    return count
+
+
+@contextmanager
+def _slots(card: Card, nbytes: int, count: int) -> Iterator[list[int]]:
+    """Addresses of memory for `count` tiles of `nbytes` bytes."""
+    if not count:
+        yield []
+        return
+    with current_context(card.device):
+        first = memory.allocate(nbytes * count, card.device, card.compute)
+        started = record(card.compute)
+        for stream in (card.up, card.down, card.peer):
+            started.hold_back(stream)
+    try:
+        yield [first + index * nbytes for index in range(count)]
+    finally:
+        with suppress(PyblasgpuError), current_context(card.device):
+            memory.release(first, card.compute)
+
+
+def _follow(cards: Sequence[Card], stream: Stream | None) -> None:
+    """Let all work on the cards follow what is on the caller's stream."""
+    if stream is None:
+        return
+    with current_context(stream.device):
+        event = record(stream.handle)
+    for card in cards:
+        with current_context(card.device):
+            for handle in card.streams:
+                event.hold_back(handle)
+
+
+def _lead(cards: Sequence[Card], stream: Stream | None) -> None:
+    """Let what comes on the caller's stream follow all work on the cards."""
+    if stream is None:
+        return
+    for card in cards:
+        for handle in card.streams:
+            with current_context(card.device):
+                event = record(handle)
+            with current_context(stream.device):
+                event.hold_back(stream.handle)
+
+
+def _drain(walk: Walk) -> None:
+    """Wait until nothing is under way on the cards and in the threads, whatever became of it."""
+    for cache in walk.caches:
+        for copy in cache.copies.values():
+            if copy.staged is not None:
+                walk.traffic.unstage(copy.staged)
+                copy.staged = None
+    for card in walk.cards:
+        for handle in card.streams:
+            with suppress(PyblasgpuError, MemoryError), current_context(card.device):
+                memory.synchronize(handle)
+    walk.traffic.close()
+
+
+def _report(tasks: TaskList, walk: Walk) -> TileReport:
+    """What became of the output."""
+    outputs = [tile for task in tasks.tasks for tile in task.finishes]
+    final = {tile for tile in walk.final if walk.traffic.is_home(tile)}
+    torn = {tile for tile in outputs if walk.home_versions[tile] and tile not in final}
+
+    def regions(tiles: set[Tile]) -> tuple[tuple[slice, slice], ...]:
+        return tuple(walk.matrices[tile.matrix].region(tile) for tile in sorted(tiles))
+
+    return TileReport(tasks.routine, regions(final), regions(torn), len(outputs))
+
+
+def _first_info(infos: Sequence[Infos], tasks: TaskList) -> int:
+    """The smallest info of all cards that is not 0."""
+    return min(filter(None, (each.first(tasks) for each in infos)), default=0)

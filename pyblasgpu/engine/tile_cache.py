@@ -1,0 +1,127 @@
+"""The tiles that a card holds: slots of equal size, and which tile gives way to which.
+
+The list of tasks tells when each tile is needed again: the one whose next use lies farthest ahead gives way
+(Belady, 1966), what has no copy elsewhere last. A slot is written anew only after all that still reads it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from math import inf
+from typing import Any
+
+from ..gpu.transfers import Block
+from ..operands import Operand
+from ..tasks.task_list import Task, Tile
+from .cards import Mark
+
+__all__ = ["TileCache", "TileCopy", "uses_by_card"]
+
+
+class TileCopy:
+    """A tile in the memory of a card.
+
+    Attributes
+    ----------
+    tile : Tile
+    operand, block : Operand, Block
+        Where it lies, for routines and for copies.
+    address : int or None
+        The slot; None of a tile that lies in the caller's array.
+    version : int
+        How often the tile had been written when this copy was made; -1 while nothing is there.
+    ready : Mark or None
+        When its contents are there.
+    uses : dict of int to Mark
+        By stream, the last thing that reads it, or that used the slot before: whoever writes it waits for
+        these and for `ready`.
+    pins : int
+        Requested tasks that will use it.
+    is_dirty : bool
+        Whether no other place has this version.
+    staged : object or None
+        What a fetch that has begun waits for.
+    """
+
+    __slots__ = (
+        "address", "block", "is_dirty", "operand", "pins", "ready", "staged", "tile", "uses", "version",
+    )  # fmt: skip
+
+    def __init__(self, tile: Tile, operand: Operand, block: Block, address: int | None):
+        self.tile, self.operand, self.block, self.address = tile, operand, block, address
+        self.version, self.pins, self.is_dirty = -1, 0, False
+        self.ready: Mark | None = None
+        self.uses: dict[int, Mark] = {}
+        self.staged: Any = None
+
+    @property
+    def marks(self) -> list[Mark | None]:
+        """What a write of the slot waits for."""
+        return [self.ready, *self.uses.values()]
+
+
+class TileCache:
+    """The tiles of one card.
+
+    Parameters
+    ----------
+    slots : sequence of int
+        Addresses of memory for a tile each.
+    uses : mapping of Tile to list of int
+        The numbers of the tasks on this card that need a tile, ascending.
+
+    Attributes
+    ----------
+    copies : dict of Tile to TileCopy
+    """
+
+    def __init__(self, slots: Sequence[int], uses: dict[Tile, list[int]]):
+        self.copies: dict[Tile, TileCopy] = {}
+        self._uses = uses
+        self._free: list[tuple[int, dict[int, Mark]]] = [(address, {}) for address in reversed(slots)]
+
+    def next_use(self, tile: Tile, number: int) -> float:
+        """The first task from `number` on that needs a tile."""
+        numbers = self._uses.get(tile, ())
+        index = bisect_left(numbers, number)
+        return numbers[index] if index < len(numbers) else inf
+
+    def victim(self, number: int) -> TileCopy | None:
+        """What gives way to a tile that task `number` needs: None while all is needed by requested tasks."""
+        candidates = [copy for copy in self.copies.values() if copy.address is not None and not copy.pins]
+        if not candidates:
+            return None
+        return max(candidates, key=lambda copy: (not copy.is_dirty, self.next_use(copy.tile, number)))
+
+    @property
+    def has_free_slot(self) -> bool:
+        return bool(self._free)
+
+    def place(self, tile: Tile, layout: Any, device: int) -> TileCopy:
+        """A free slot for a tile; nothing is there yet."""
+        address, uses = self._free.pop()
+        copy = TileCopy(tile, layout.operand(address, device), layout.block(address, device), address)
+        copy.uses = uses
+        self.copies[tile] = copy
+        return copy
+
+    def drop(self, copy: TileCopy) -> None:
+        """Give up a copy; its slot is free, for whoever waits for what still uses it."""
+        del self.copies[copy.tile]
+        if copy.address is not None:
+            uses = dict(copy.uses)
+            if copy.ready is not None:
+                # nothing on a stream is older than what is on it now
+                uses.setdefault(copy.ready.stream, copy.ready)
+            self._free.append((copy.address, uses))
+
+
+def uses_by_card(tasks: Iterable[Task], owners: Sequence[int]) -> dict[int, dict[Tile, list[int]]]:
+    """The numbers of the tasks that need each tile, by card."""
+    found: dict[int, dict[Tile, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for number, task in enumerate(tasks):
+        for tile in dict.fromkeys((*task.reads, *task.writes)):
+            found[owners[number]][tile].append(number)
+    return found

@@ -1,0 +1,41 @@
+"""How large tiles are: large enough for the kernels, small enough for the memory and for all cards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = ["LARGE", "SMALLEST", "UNIT", "WANTED", "tile_order"]
+
+#: Rows and columns of a tile where nothing speaks against it, and of a large matrix.
+WANTED, LARGE = 2048, 4096
+#: The extent from which on tiles are large.
+LARGE_FROM = 40000
+#: Below this kernels lose more than several cards or a small memory are worth.
+SMALLEST = 256
+UNIT = 64
+#: Tiles that a card should hold: those of a task, some ahead, some on their way home.
+HELD = 24
+#: Tiles along the dimension that is dealt, for each card.
+EACH = 4
+
+
+def tile_order(extents: Sequence[int], itemsize: int, limit: int, cards: int) -> int:
+    """Rows and columns of the tiles of a call.
+
+    Parameters
+    ----------
+    extents : sequence of int
+        m, n and k.
+    itemsize : int
+        Bytes of an element.
+    limit : int
+        Bytes that tiles may take on a card.
+    cards : int
+    """
+    order = LARGE if max(extents) >= LARGE_FROM else WANTED
+    while order > SMALLEST and order * order * itemsize * HELD > limit:
+        order //= 2
+    while cards > 1 and order > SMALLEST and max(extents) < order * EACH * cards:
+        order //= 2
+    # as large as the matrix, rather than a sliver beside a tile
+    return min(order, max(-(-max(extents) // UNIT) * UNIT, UNIT))

@@ -1,0 +1,300 @@
+"""The walk through a list of tasks: fetch what a task reads, run its leaf, bring home what is final.
+
+One thread enqueues everything, in the order of the list, so that whatever waits on a device waits for what is
+enqueued already. It runs ahead of the devices by a few tasks, and requests tiles further ahead: their slots
+are reserved, host threads stage them, copies begin.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..errors import CallCancelled
+from ..gpu.context import current_context
+from ..gpu.events import Event
+from ..gpu.transfers import copy_peer
+from ..operands import Operand
+from ..tasks.task_list import Task, TaskList, Tile
+from .cards import Card, Mark, record_mark, wait_for
+from .host_traffic import HostTraffic
+from .leaves import EnqueueLeaf
+from .matrices import DeviceMatrix, HostMatrix, Matrix
+from .tile_cache import TileCache, TileCopy
+
+__all__ = ["AHEAD", "IN_FLIGHT", "Walk"]
+
+#: Tasks whose tiles are requested before they are enqueued.
+AHEAD = 24
+#: Tasks that a card may have before it, enqueued and not done.
+IN_FLIGHT = 32
+
+
+class Walk:
+    """One run of a list of tasks.
+
+    Parameters
+    ----------
+    tasks : TaskList
+    matrices : mapping of str to Matrix
+    owners : sequence of int
+        By task, which of `cards` runs it.
+    cards : sequence of Card
+    caches : sequence of TileCache
+        One a card.
+    traffic : HostTraffic
+    enqueue : callable
+        See `leaves`.
+    infos : sequence of callable
+        By card, ``infos[card](number)``: the operand for the info of the leaf of a task.
+
+    Attributes
+    ----------
+    versions : Counter of Tile
+        How often each tile was written by tasks that are enqueued.
+    done : int
+        Tasks that are known to be done.
+    """
+
+    def __init__(
+        self,
+        tasks: TaskList,
+        matrices: Mapping[str, Matrix],
+        owners: Sequence[int],
+        cards: Sequence[Card],
+        caches: Sequence[TileCache],
+        traffic: HostTraffic,
+        enqueue: EnqueueLeaf,
+        infos: Sequence[Callable[[int], Operand]] = (),
+    ):
+        self.tasks, self.matrices, self.owners = tasks.tasks, matrices, owners
+        self.cards, self.caches, self.traffic = cards, caches, traffic
+        self.enqueue, self.infos = enqueue, infos
+        self.versions: Counter[Tile] = Counter()
+        self.home_versions: Counter[Tile] = Counter()
+        self.final: list[Tile] = []
+        self.done = 0
+        self._requested: deque[list[TileCopy]] = deque()  # what is pinned for each of the next tasks
+        self._next_request = 0
+        self._unwritten: Counter[Tile] = Counter()  # writes that are requested and not enqueued
+        self._in_flight: list[deque[Event]] = [deque() for _ in cards]
+
+    # ------------------------------------------------------------------------------------------- the walk
+
+    def run(self, is_cancelled: Callable[[], bool], progress: Callable[[int, int], None]) -> None:
+        """Enqueue all tasks, and wait until all that is final is home."""
+        total = len(self.tasks)
+        for number, task in enumerate(self.tasks):
+            if is_cancelled():
+                raise CallCancelled("cancelled")
+            self._request_ahead(number)
+            self._issue(number, task)
+            progress(self.done, total)
+        for index in range(len(self.cards)):
+            while self._in_flight[index]:
+                self._retire(index)
+                progress(self.done, total)
+
+    def _retire(self, index: int) -> None:
+        """Wait for the oldest task that a card has before it."""
+        event = self._in_flight[index].popleft()
+        with current_context(self.cards[index].device):
+            event.join()
+        self.done += 1
+
+    # ------------------------------------------------------------------------------------------- requests
+
+    def _request_ahead(self, number: int) -> None:
+        """Request the tiles of task `number`, and of some after it as far as slots and buffers go."""
+        last = min(number + AHEAD, len(self.tasks))
+        while self._next_request < last:
+            if not self._request(self._next_request, must=self._next_request == number):
+                return
+            self._next_request += 1
+
+    def _request(self, number: int, must: bool) -> bool:
+        """Reserve and pin the tiles of a task, and begin to fetch them; False where that must wait."""
+        task, index = self.tasks[number], self.owners[number]
+        pinned: list[TileCopy] = []
+        for tile in dict.fromkeys((*task.reads, *task.writes)):
+            copy = self._reserve(index, tile, number)
+            if copy is None:
+                for each in pinned:
+                    each.pins -= 1
+                if must:
+                    raise MemoryError(
+                        f"the tiles of one task do not fit into the memory that device "
+                        f"{self.cards[index].device} may use"
+                    )
+                return False
+            copy.pins += 1
+            pinned.append(copy)
+            ignores = tile in task.writes and task.leaf.ignores_output
+            if not self._unwritten[tile] and not ignores:
+                self._begin_fetch(index, copy, must)
+        self._requested.append(pinned)
+        self._unwritten.update(task.writes)
+        return True
+
+    def _reserve(self, index: int, tile: Tile, number: int) -> TileCopy | None:
+        """The copy of a tile on a card, or a slot for it; None where all slots are pinned."""
+        cache, matrix = self.caches[index], self.matrices[tile.matrix]
+        device = self.cards[index].device
+        copy = cache.copies.get(tile)
+        if copy is not None:
+            return copy
+        if isinstance(matrix, DeviceMatrix) and matrix.device == device:
+            return self._home_copy(index, matrix, tile)
+        if not cache.has_free_slot:
+            victim = cache.victim(number)
+            if victim is None:
+                return None
+            self._evict(index, victim)
+        return cache.place(tile, matrix.layout(tile), device)
+
+    def _home_copy(self, index: int, matrix: DeviceMatrix, tile: Tile) -> TileCopy:
+        """A tile where it lies in the caller's array."""
+        operand, block = matrix.home_operand(tile), matrix.home_block(tile)
+        copy = self.caches[index].copies[tile] = TileCopy(tile, operand, block, None)
+        copy.version = self.home_versions[tile]
+        return copy
+
+    def _evict(self, index: int, copy: TileCopy) -> None:
+        if copy.is_dirty:
+            with current_context(self.cards[index].device):
+                self._bring_home(index, copy)
+        self.caches[index].drop(copy)
+
+    # -------------------------------------------------------------------------------------------- fetches
+
+    def _begin_fetch(self, index: int, copy: TileCopy, must: bool) -> None:
+        """Begin to bring the newest version to a card, if it is not there; staging may wait for buffers."""
+        if copy.version == self.versions[copy.tile] or copy.staged is not None:
+            return
+        matrix = self.matrices[copy.tile.matrix]
+        source = self._newest_elsewhere(index, copy.tile)
+        if source is None and isinstance(matrix, HostMatrix) and not matrix.is_direct:
+            is_written = self.home_versions[copy.tile] > 0
+            copy.staged = self.traffic.stage(matrix, copy.tile, is_written, must)
+        else:
+            self._fetch(index, copy)
+
+    def _newest_elsewhere(self, index: int, tile: Tile) -> tuple[int, TileCopy] | None:
+        """A copy of the newest version on another card, and which card that is."""
+        version = self.versions[tile]
+        for other, cache in enumerate(self.caches):
+            copy = cache.copies.get(tile)
+            if other != index and copy is not None and copy.version == version and copy.ready is not None:
+                return other, copy
+        return None
+
+    def _fetch(self, index: int, copy: TileCopy) -> None:
+        """Enqueue the copy of the newest version to a card."""
+        card, tile = self.cards[index], copy.tile
+        matrix, version = self.matrices[tile.matrix], self.versions[tile]
+        with current_context(card.device):
+            if copy.staged is not None:
+                wait_for(card.up, copy.marks)
+                staged, copy.staged = copy.staged, None
+                layout = matrix.layout(tile)
+                event = self.traffic.upload_staged(staged, copy.block, layout, card)
+                self._arrives(copy, event, card.up, version)
+                return
+            found = self._newest_elsewhere(index, tile)
+            if found is not None:
+                self._fetch_from_card(card, copy, found[1])
+            elif isinstance(matrix, HostMatrix):
+                wait_for(card.up, copy.marks)
+                is_written = self.home_versions[tile] > 0
+                event = self.traffic.upload(matrix, tile, is_written, copy.block, card)
+                self._arrives(copy, event, card.up, version)
+            else:
+                self._fetch_from_card(card, copy, self._at_home(tile))
+
+    def _at_home(self, tile: Tile) -> TileCopy:
+        """A tile in the caller's array on a card."""
+        matrix = self.matrices[tile.matrix]
+        assert isinstance(matrix, DeviceMatrix)
+        for index, card in enumerate(self.cards):
+            if card.device == matrix.device:
+                return self.caches[index].copies.get(tile) or self._home_copy(index, matrix, tile)
+        raise AssertionError("the card where a matrix lies is always among those of the call")
+
+    def _fetch_from_card(self, card: Card, copy: TileCopy, source: TileCopy) -> None:
+        wait_for(card.peer, [*copy.marks, source.ready])
+        copy_peer(copy.block, source.block, card.peer)
+        mark = record_mark(card.peer)
+        source.uses[card.peer] = mark
+        copy.uses, copy.ready, copy.version = {}, mark, source.version
+
+    @staticmethod
+    def _arrives(copy: TileCopy, event: Event, stream: int, version: int) -> None:
+        copy.uses, copy.ready, copy.version = {}, Mark(event, stream), version
+
+    # ---------------------------------------------------------------------------------------------- tasks
+
+    def _issue(self, number: int, task: Task) -> None:
+        """Enqueue a task, whose tiles are requested."""
+        index = self.owners[number]
+        card, copies = self.cards[index], self._requested.popleft()
+        by_tile = {copy.tile: copy for copy in copies}
+        reads = [by_tile[tile] for tile in task.reads]
+        writes = [by_tile[tile] for tile in task.writes]
+        needed = reads if task.leaf.ignores_output else copies
+        for copy in needed:
+            if copy.version != self.versions[copy.tile]:
+                self._fetch(index, copy)
+        if len(self._in_flight[index]) >= IN_FLIGHT:
+            self._retire(index)
+        with current_context(card.device):
+            wait_for(card.compute, [copy.ready for copy in reads])
+            for copy in writes:
+                wait_for(card.compute, copy.marks)
+            infos = [self.infos[index](number)] if task.leaf.routine == "potrf" else []
+            operands = [*infos, *(copy.operand for copy in (*reads, *writes))]
+            self.enqueue(task.leaf, operands, card.compute)
+            mark = record_mark(card.compute)
+            self._in_flight[index].append(mark.event)
+            for copy in reads:
+                copy.uses[card.compute] = mark
+            for copy in writes:
+                self._written(index, copy, mark)
+            for tile in task.finishes:
+                self._finish(index, by_tile[tile])
+        for copy in copies:
+            copy.pins -= 1
+
+    def _written(self, index: int, copy: TileCopy, mark: Any) -> None:
+        """Note that a task writes a tile: copies on other cards are old."""
+        tile = copy.tile
+        self._unwritten[tile] -= 1
+        self.versions[tile] += 1
+        for cache in self.caches:
+            if tile in cache.copies:
+                cache.copies[tile].is_dirty = False
+        copy.version, copy.ready, copy.uses, copy.is_dirty = self.versions[tile], mark, {}, True
+        if copy.address is None:
+            copy.is_dirty, self.home_versions[tile] = False, copy.version
+
+    def _finish(self, index: int, copy: TileCopy) -> None:
+        """Bring a final tile home."""
+        if copy.is_dirty:
+            self._bring_home(index, copy)
+        self.final.append(copy.tile)
+
+    def _bring_home(self, index: int, copy: TileCopy) -> None:
+        """Enqueue the copy of a tile to where its matrix lives."""
+        card, tile = self.cards[index], copy.tile
+        matrix = self.matrices[tile.matrix]
+        if isinstance(matrix, HostMatrix):
+            wait_for(card.down, [copy.ready])
+            event = self.traffic.download(matrix, tile, copy.block, card)
+            copy.uses[card.down] = Mark(event, card.down)
+        else:
+            home = self._at_home(tile)
+            wait_for(card.peer, [copy.ready, *home.marks])
+            copy_peer(home.block, copy.block, card.peer)
+            mark = copy.uses[card.peer] = record_mark(card.peer)
+            home.uses, home.ready, home.version = {}, mark, copy.version
+        copy.is_dirty, self.home_versions[tile] = False, copy.version

@@ -1,0 +1,182 @@
+"""Page-locked host memory, which the device copies at full speed while the host goes on.
+
+A pool keeps what it has allocated: page-locking takes longer than copying.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections import deque
+from contextlib import suppress
+from typing import Any
+from weakref import finalize
+
+import numpy as np
+
+from ..errors import PyblasgpuError
+from .driver import after_fork, check, load
+from .events import Event
+
+__all__ = ["PinnedBuffer", "PinnedPool", "is_page_locked", "page_locked", "shared_pool", "shared_pools"]
+
+#: Bytes of page-locked memory that the pool of the process may hold, and keeps.
+MAX_POOLED = 1 << 30
+
+
+class PinnedBuffer:
+    """Page-locked memory of every device, held as long as this object.
+
+    Attributes
+    ----------
+    address, nbytes : int
+    array : numpy.ndarray
+        Its bytes.
+    """
+
+    def __init__(self, nbytes: int):
+        driver = load()
+        flags = driver.CU_MEMHOSTALLOC_PORTABLE
+        self.address = int(check(driver.cuMemHostAlloc(nbytes, flags), "cuMemHostAlloc"))
+        self.nbytes = nbytes
+        self.array = np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(self.address))
+        finalize(self, _free, self.address).atexit = False
+
+
+def _free(address: int) -> None:
+    with suppress(PyblasgpuError):
+        load().cuMemFreeHost(address)
+
+
+class PinnedPool:
+    """Page-locked buffers for copies that are under way, at most `limit` bytes of them at a time.
+
+    A buffer that is given back with an event is taken again once the event is over.
+
+    Parameters
+    ----------
+    limit : int
+    returns : bool
+        Whether every buffer comes back without the help of whoever waits for one. Else, where none is in
+        flight, one more is allocated beyond the limit rather than waited for.
+    """
+
+    def __init__(self, limit: int = MAX_POOLED, returns: bool = False):
+        self.limit, self.returns = limit, returns
+        self.held = 0  # bytes that are allocated
+        self._free: list[PinnedBuffer] = []
+        self._in_flight: deque[tuple[Event, PinnedBuffer]] = deque()
+        self._condition = threading.Condition()
+
+    def take(self, nbytes: int, wait: bool = True) -> PinnedBuffer | None:
+        """A buffer of `nbytes` bytes or more.
+
+        Where the limit is reached it waits for one that others hold; without `wait` it gives None then. One
+        buffer is given in any case, however large.
+        """
+        with self._condition:
+            while True:
+                buffer = self._find(nbytes) or self._allocated(nbytes)
+                if buffer is not None or not wait:
+                    return buffer
+                if self._in_flight:
+                    event, oldest = self._in_flight.popleft()
+                    event.synchronize()
+                    self._free.append(oldest)
+                elif self.returns:
+                    self._condition.wait()
+                else:
+                    return self._allocated(nbytes, beyond=True)
+
+    def give(self, buffer: PinnedBuffer, event: Event | None = None) -> None:
+        """Give a buffer back, once `event` is over."""
+        with self._condition:
+            if event is None:
+                self._free.append(buffer)
+            else:
+                self._in_flight.append((event, buffer))
+            self._condition.notify()
+
+    def _find(self, nbytes: int) -> PinnedBuffer | None:
+        """The smallest free buffer that suffices."""
+        while self._in_flight and self._in_flight[0][0].is_done():
+            self._free.append(self._in_flight.popleft()[1])
+        fitting = [buffer for buffer in self._free if buffer.nbytes >= nbytes]
+        if not fitting:
+            return None
+        found = min(fitting, key=lambda buffer: buffer.nbytes)
+        self._free.remove(found)
+        return found
+
+    def _allocated(self, nbytes: int, beyond: bool = False) -> PinnedBuffer | None:
+        """A new buffer, if the limit allows it once buffers that are too small are given up."""
+        while self._free and self.held + nbytes > self.limit:
+            self.held -= self._free.pop(0).nbytes
+        if self.held and self.held + nbytes > self.limit and not beyond:
+            return None
+        buffer = PinnedBuffer(nbytes)
+        self.held += nbytes
+        return buffer
+
+
+shared_pools: dict[str, PinnedPool] = {}
+after_fork(shared_pools.clear)
+
+
+def shared_pool(use: str) -> PinnedPool:
+    """The pool of the process for one direction, 'up' or 'down'.
+
+    They are apart: what waits for a buffer of one may hold buffers of the other.
+    """
+    return shared_pools.setdefault(use, PinnedPool(returns=use == "down"))
+
+
+def is_page_locked(address: int, nbytes: int) -> bool:
+    """Whether the device copies these bytes of the host's without staging.
+
+    Of page-locked memory the first and the last byte are asked for.
+    """
+    driver = load()
+    attribute = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+    for each in (address, address + nbytes - 1):
+        error, kind = driver.cuPointerGetAttribute(attribute, each)
+        if error or int(kind) != int(driver.CUmemorytype.CU_MEMORYTYPE_HOST):
+            return False
+    return True
+
+
+class page_locked:
+    """Context manager: the pages of an array are locked in the block, if they can be.
+
+    Attributes
+    ----------
+    array : numpy.ndarray
+    is_locked : bool
+        Whether this has locked them.
+    """
+
+    def __init__(self, array: np.ndarray):
+        self.array, self.is_locked = array, False
+
+    def __enter__(self) -> page_locked:
+        low, nbytes = self._span()
+        driver = load()
+        flags = driver.CU_MEMHOSTREGISTER_PORTABLE
+        if not self.array.flags.writeable:
+            flags |= driver.CU_MEMHOSTREGISTER_READ_ONLY
+        (error,) = driver.cuMemHostRegister(low, nbytes, flags)
+        self.is_locked = not error
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self.is_locked:
+            load().cuMemHostUnregister(self._span()[0])
+
+    def _span(self) -> tuple[int, int]:
+        """First address and bytes."""
+        reaches = [
+            (extent - 1) * step for extent, step in zip(self.array.shape, self.array.strides, strict=True)
+        ]
+        low = sum(min(reach, 0) for reach in reaches)
+        high = sum(max(reach, 0) for reach in reaches) + self.array.itemsize
+        return self.array.ctypes.data + low, high - low

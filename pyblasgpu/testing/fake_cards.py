@@ -1,0 +1,492 @@
+"""A CUDA driver that is none: cards whose streams run in adversarial order and whose races are seen.
+
+What is enqueued runs as late as it may, when the host waits for it, or in random order before. Every access
+to memory carries a vector clock, so that two of them that nothing orders are a race, whatever happened.
+Device memory is host memory, NaN where nothing was written and after it is freed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import random
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Access", "FakeDriver", "RaceError"]
+
+#: Functions of the driver that give nothing but their status.
+_WITHOUT_VALUE = frozenset(
+    """
+    cuCtxSetCurrent cuStreamDestroy cuEventDestroy cuEventRecord cuEventQuery cuEventSynchronize
+    cuStreamWaitEvent cuStreamSynchronize cuMemFreeAsync cuMemFreeHost cuMemHostRegister cuMemHostUnregister
+    cuMemPoolSetAttribute cuMemPoolSetAccess cuCtxEnablePeerAccess cuMemcpyHtoDAsync cuMemcpyDtoHAsync
+    cuMemcpy2DAsync cuMemcpyPeerAsync cuMemcpy3DPeerAsync cuMemsetD8Async
+    """.split()  # noqa: SIM905 - twenty words are read more easily than twenty strings
+)
+
+
+class RaceError(AssertionError):
+    """Two accesses to memory that nothing orders."""
+
+
+class Access(tuple):
+    """Bytes that something reads or writes: (first, end, is_write)."""
+
+    __slots__ = ()
+
+    def __new__(cls, first: int, end: int, is_write: bool) -> Access:
+        return super().__new__(cls, (first, end, is_write))
+
+
+Clock = dict[int, int]
+
+
+@dataclass
+class _Operation:
+    """What is on a stream: an action, or a wait for an event, or an event."""
+
+    name: str
+    action: Callable[[], object] | None = None
+    event: int = 0
+    is_wait: bool = False
+
+
+@dataclass
+class _Event:
+    device: int
+    stream: int = 0
+    is_done: bool = True
+    clock: Clock = field(default_factory=dict)
+
+
+@dataclass
+class _Memory:
+    buffer: np.ndarray
+    device: int  # -1 is the host
+    past: list[tuple[Access, int, int, str]] = field(default_factory=list)
+
+    @property
+    def first(self) -> int:
+        return int(self.buffer.ctypes.data)
+
+    @property
+    def end(self) -> int:
+        return self.first + self.buffer.nbytes
+
+
+class FakeDriver:
+    """The stand-in for `cuda.bindings.driver`; what is not here is taken from there.
+
+    Parameters
+    ----------
+    devices : int
+    seed : int
+        Of the order in which streams run.
+    eagerness : float
+        How often something runs that nobody waits for.
+    nbytes : int
+        Memory of a device.
+    has_peers : bool
+        Whether devices reach each other's memory.
+
+    Attributes
+    ----------
+    calls : Counter
+        How often each function was called.
+    failing : dict of str to list of int and status
+        By function the calls, counted from 0, that fail, and with which status.
+    taken : dict of int to int
+        Bytes that are allocated on each device.
+    copied : Counter
+        Bytes that were copied, by (source, target); -1 is the host.
+    pageable : int
+        Copies of memory of the host whose pages are not locked, for which the host waits.
+    """
+
+    def __init__(
+        self,
+        devices: int = 8,
+        seed: int = 0,
+        eagerness: float = 0.3,
+        nbytes: int = 1 << 28,
+        has_peers: bool = True,
+    ):
+        from cuda.bindings import driver
+
+        self.real: Any = driver
+        self.devices, self.nbytes, self.has_peers = devices, nbytes, has_peers
+        self.calls: Counter[str] = Counter()
+        self.failing: dict[str, tuple[list[int], Any]] = {}
+        self.taken: dict[int, int] = dict.fromkeys(range(devices), 0)
+        self.copied: Counter[tuple[int, int]] = Counter()
+        self.pageable = 0
+        self._random, self._eagerness = random.Random(seed), eagerness
+        self._lock = threading.RLock()
+        self._local = threading.local()
+        self._queues: dict[int, deque[_Operation]] = {}
+        self._stream_devices: dict[int, int] = {}
+        self._clocks: dict[int, Clock] = {}
+        self._known: Clock = {}  # what any thread of the host has waited for
+        self._events: dict[int, _Event] = {}
+        self._memories: dict[int, _Memory] = {}
+        self._locked: list[tuple[int, int]] = []  # pages of the caller's
+        self._handles = 0x1000
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.real, name)
+
+    def __getattribute__(self, name: str) -> Any:
+        found = object.__getattribute__(self, name)
+        return self._called(name, found) if name.startswith("cu") and name != "current" else found
+
+    def _called(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            with self._lock:
+                number = self.calls[name]
+                self.calls[name] += 1
+                numbers, status = self.failing.get(name, ((), None))
+                if number in numbers:
+                    return (status,) if name in _WITHOUT_VALUE else (status, None)
+                try:
+                    found = function(*arguments)
+                except _Refused as refused:
+                    return (refused.args[0], None)
+            if name in _WITHOUT_VALUE:
+                return (self.real.CUresult.CUDA_SUCCESS if found is None else found,)
+            return (self.real.CUresult.CUDA_SUCCESS, found)
+
+        return call
+
+    # ----------------------------------------------------------------------------- contexts and devices
+
+    @property
+    def current(self) -> int:
+        """The device that is current on this thread; -1 where none is."""
+        return getattr(self._local, "device", -1)
+
+    def cuCtxGetCurrent(self) -> Any:
+        return self._context(self.current)
+
+    def cuCtxSetCurrent(self, context: Any) -> None:
+        self._local.device = int(context) - 0x100 if int(context) else -1
+
+    def cuDevicePrimaryCtxRetain(self, device: int) -> Any:
+        return self._context(device)
+
+    def _context(self, device: int) -> Any:
+        return self.real.CUcontext(0x100 + device if device >= 0 else 0)
+
+    def cuDeviceGetCount(self) -> int:
+        return self.devices
+
+    def cuDeviceCanAccessPeer(self, device: int, other: int) -> int:
+        return int(self.has_peers)
+
+    def cuCtxEnablePeerAccess(self, context: Any, flags: int) -> None:
+        assert self.has_peers
+
+    def cuMemGetInfo(self) -> tuple[int, int]:
+        return self.nbytes - self.taken[self.current], self.nbytes
+
+    # ------------------------------------------------------------------------------- streams and events
+
+    def _handle(self) -> int:
+        self._handles += 0x10
+        return self._handles
+
+    def cuStreamCreateWithPriority(self, flags: Any, priority: int) -> Any:
+        return self.real.CUstream(self.add_stream(self.current))
+
+    def add_stream(self, device: int) -> int:
+        """A new stream of a device."""
+        handle = self._handle()
+        self._queues[handle], self._clocks[handle] = deque(), {}
+        self._stream_devices[handle] = device
+        return handle
+
+    def cuStreamDestroy(self, stream: Any) -> None:
+        pass
+
+    def cuEventCreate(self, flags: Any) -> Any:
+        handle = self._handle()
+        self._events[handle] = _Event(self.current)
+        return self.real.CUevent(handle)
+
+    def cuEventDestroy(self, event: Any) -> None:
+        pass  # what waits for it still does
+
+    def cuEventRecord(self, event: Any, stream: int) -> Any:
+        known = self._events[int(event)]
+        if self._stream_devices[int(stream)] != known.device:
+            return self.real.CUresult.CUDA_ERROR_INVALID_HANDLE
+        known.stream, known.is_done = int(stream), False
+        known.clock = self._tick(int(stream))
+        self._enqueue(int(stream), _Operation("event", event=int(event)))
+        return None
+
+    def cuStreamWaitEvent(self, stream: int, event: Any, flags: int) -> None:
+        clock = self._clocks[int(stream)]
+        _join(clock, self._events[int(event)].clock)
+        self._enqueue(int(stream), _Operation("wait", event=int(event), is_wait=True))
+
+    def cuEventQuery(self, event: Any) -> Any:
+        self._run_some()
+        known = self._events[int(event)]
+        if known.is_done:
+            self._learn(known.clock)
+            return None
+        return self.real.CUresult.CUDA_ERROR_NOT_READY
+
+    def cuEventSynchronize(self, event: Any) -> None:
+        self._complete(int(event))
+        self._learn(self._events[int(event)].clock)
+
+    def cuStreamSynchronize(self, stream: int) -> None:
+        while self._queues[int(stream)]:
+            self._run_next(int(stream))
+        self._learn(dict(self._clocks[int(stream)]))
+
+    def _tick(self, stream: int) -> Clock:
+        clock = self._clocks[stream]
+        clock[stream] = clock.get(stream, 0) + 1
+        _join(clock, self._thread_clock)
+        return dict(clock)
+
+    @property
+    def _thread_clock(self) -> Clock:
+        if not hasattr(self._local, "clock"):
+            self._local.clock = {}
+        clock: Clock = self._local.clock
+        return clock
+
+    def _learn(self, clock: Clock) -> None:
+        """This thread has waited."""
+        _join(self._thread_clock, clock)
+        _join(self._known, clock)
+
+    # ------------------------------------------------------------------------------------------ running
+
+    def _enqueue(self, stream: int, operation: _Operation) -> None:
+        self._queues[stream].append(operation)
+        self._run_some()
+
+    def _run_some(self) -> None:
+        """Run what nobody waits for, at random."""
+        while self._random.random() < self._eagerness:
+            ready = [stream for stream, queue in self._queues.items() if queue and self._can_run(queue[0])]
+            if not ready:
+                return
+            self._run_next(self._random.choice(ready))
+
+    def _can_run(self, operation: _Operation) -> bool:
+        return not operation.is_wait or self._events[operation.event].is_done
+
+    def _run_next(self, stream: int) -> None:
+        """Run the next of a stream, after what it waits for."""
+        operation = self._queues[stream][0]
+        if operation.is_wait:
+            self._complete(operation.event)
+        self._queues[stream].popleft()
+        if operation.action is not None:
+            operation.action()
+        elif not operation.is_wait:
+            self._events[operation.event].is_done = True
+
+    def _complete(self, event: int) -> None:
+        """Run nothing but what an event needs."""
+        known = self._events[event]
+        while not known.is_done:
+            self._run_next(known.stream)
+
+    def launch(
+        self, stream: int, name: str, accesses: Iterable[Access], action: Callable[[], object]
+    ) -> None:
+        """Enqueue what a kernel would do."""
+        with self._lock:
+            self._act(stream, name, accesses, action)
+
+    def _act(self, stream: int, name: str, accesses: Iterable[Access], action: Callable[[], object]) -> None:
+        stream = int(stream)
+        assert self._stream_devices[stream] == self.current, f"{name}: the stream is of another context"
+        clock = self._tick(stream)
+        for access in accesses:
+            self._check(access, stream, clock, name)
+        self._enqueue(stream, _Operation(name, action))
+
+    # ------------------------------------------------------------------------------------------- memory
+
+    def _check(self, access: Access, stream: int, clock: Clock, name: str) -> None:
+        """Raise `RaceError` where an earlier access is not before this one."""
+        first, end, is_write = access
+        memory = self._memory_of(first)
+        if memory is None:
+            return
+        assert end <= memory.end, f"{name} reaches beyond its memory"
+        if memory.device < 0:
+            # a thread that has waited may have told another one
+            clock = dict(clock)
+            _join(clock, self._known)
+        left = []
+        for old in memory.past:
+            (lo, hi, was_write), by, count, old_name = old
+            is_before = clock.get(by, 0) >= count
+            if lo < end and first < hi and (is_write or was_write) and not is_before:
+                raise RaceError(f"{name} and {old_name} on device {memory.device}: nothing orders them")
+            if not (is_before and is_write and first <= lo and hi <= end):
+                left.append(old)
+        left.append((access, stream, clock[stream], name))
+        memory.past = left
+
+    def _memory_of(self, address: int) -> _Memory | None:
+        for memory in self._memories.values():
+            if memory.first <= address < memory.end:
+                return memory
+        return None
+
+    def _new_memory(self, nbytes: int, device: int) -> int:
+        buffer = np.full(nbytes + 256, 0xFF, np.uint8)
+        start = -buffer.ctypes.data % 256
+        memory = _Memory(buffer[start : start + nbytes], device)
+        self._memories[memory.first] = memory
+        return memory.first
+
+    def cuMemPoolCreate(self, properties: Any) -> Any:
+        return self.real.CUmemoryPool(0x900 + properties.location.id)
+
+    def cuMemPoolSetAttribute(self, *_: Any) -> None:
+        pass
+
+    def cuMemPoolSetAccess(self, pool: Any, descriptions: Sequence[Any], count: int) -> None:
+        pass
+
+    def cuMemAllocFromPoolAsync(self, nbytes: int, pool: Any, stream: int) -> Any:
+        device = int(pool) - 0x900
+        assert device == self.current
+        if self.taken[device] + nbytes > self.nbytes:
+            raise _Refused(self.real.CUresult.CUDA_ERROR_OUT_OF_MEMORY)
+        self.taken[device] += nbytes
+        address = self._new_memory(nbytes, device)
+        # what uses it elsewhere must follow the allocation
+        self._act(stream, "allocation", [Access(address, address + nbytes, True)], lambda: None)
+        return address
+
+    def cuMemFreeAsync(self, address: int, stream: int) -> None:
+        memory = self._memories[int(address)]
+        self.taken[memory.device] -= memory.buffer.nbytes
+        access = Access(memory.first, memory.end, True)
+        self._act(stream, "release", [access], lambda: memory.buffer.fill(0xFF))
+
+    def cuMemHostAlloc(self, nbytes: int, flags: int) -> int:
+        return self._new_memory(nbytes, -1)
+
+    def cuMemFreeHost(self, address: int) -> None:
+        self._memories.pop(int(address), None)
+
+    def cuMemHostRegister(self, address: int, nbytes: int, flags: int) -> None:
+        self._locked.append((address, address + nbytes))
+
+    def cuMemHostUnregister(self, address: int) -> None:
+        self._locked = [each for each in self._locked if each[0] != address]
+
+    def lock_pages(self, array: np.ndarray) -> np.ndarray:
+        """Let the pages of an array be locked."""
+        base = array if array.base is None else array.base
+        self._locked.append((base.ctypes.data, base.ctypes.data + base.nbytes))
+        return array
+
+    def cuPointerGetAttribute(self, attribute: Any, address: int) -> Any:
+        memory = self._memory_of(address)
+        if memory is not None or any(first <= address < end for first, end in self._locked):
+            return 2 if memory is not None and memory.device >= 0 else 1
+        raise _Refused(self.real.CUresult.CUDA_ERROR_INVALID_VALUE)
+
+    def add_array(self, array: np.ndarray, device: int) -> int:
+        """Device memory that holds `array`, its elements in the order of memory; the address."""
+        flat = array.ravel(order="K")
+        address = self._new_memory(flat.nbytes, device)
+        ctypes.memmove(address, flat.ctypes.data, flat.nbytes)
+        return address
+
+    # ------------------------------------------------------------------------------------------- copies
+
+    def cuMemcpyHtoDAsync(self, target: int, source: int, nbytes: int, stream: int) -> None:
+        self._copy("upload", (int(target), 0), (int(source), 0), nbytes, 1, stream, (-1, self.current))
+
+    def cuMemcpyDtoHAsync(self, target: int, source: int, nbytes: int, stream: int) -> None:
+        self._copy("download", (int(target), 0), (int(source), 0), nbytes, 1, stream, (self.current, -1))
+
+    def cuMemcpyPeerAsync(
+        self, target: int, there: Any, source: int, here: Any, nbytes: int, stream: int
+    ) -> None:
+        way = int(here) - 0x100, int(there) - 0x100
+        self._copy("peer copy", (int(target), 0), (int(source), 0), nbytes, 1, stream, way)
+
+    def cuMemcpy2DAsync(self, copy: Any, stream: int) -> None:
+        host = self.real.CUmemorytype.CU_MEMORYTYPE_HOST
+        is_up = copy.srcMemoryType == host
+        source = copy.srcHost if is_up else int(copy.srcDevice)
+        target = int(copy.dstDevice) if is_up else copy.dstHost
+        way = (-1, self.current) if is_up else (self.current, -1)
+        places = (target, copy.dstPitch), (source, copy.srcPitch)
+        name = "upload of lines" if is_up else "download of lines"
+        self._copy(name, *places, copy.WidthInBytes, copy.Height, stream, way)
+
+    def cuMemcpy3DPeerAsync(self, copy: Any, stream: int) -> None:
+        way = int(copy.srcContext) - 0x100, int(copy.dstContext) - 0x100
+        places = (int(copy.dstDevice), copy.dstPitch), (int(copy.srcDevice), copy.srcPitch)
+        self._copy("peer copy of lines", *places, copy.WidthInBytes, copy.Height, stream, way)
+
+    def cuMemsetD8Async(self, address: int, value: int, nbytes: int, stream: int) -> None:
+        access = Access(int(address), int(address) + nbytes, True)
+        self._act(stream, "fill", [access], lambda: ctypes.memset(int(address), value, nbytes))
+
+    def _copy(
+        self,
+        name: str,
+        target: tuple[int, int],
+        source: tuple[int, int],
+        width: int,
+        lines: int,
+        stream: int,
+        way: tuple[int, int],
+    ) -> None:
+        pairs = [(target[0] + i * target[1], source[0] + i * source[1]) for i in range(lines)]
+        accesses = [Access(first, first + width, True) for first, _ in pairs]
+        accesses += [Access(first, first + width, False) for _, first in pairs]
+        is_locked = all(
+            self._is_there(access[0], device)
+            for access, device in zip((accesses[0], accesses[lines]), way[::-1], strict=True)
+        )
+        self.copied[way] += width * lines
+
+        def act() -> None:
+            for there, here in pairs:
+                ctypes.memmove(there, here, width)
+
+        self._act(stream, name, accesses, act)
+        if not is_locked:
+            self.pageable += 1
+            self.cuStreamSynchronize(stream)
+
+    def _is_there(self, address: int, device: int) -> bool:
+        """Whether pages of the host are locked; memory of a device must be."""
+        memory = self._memory_of(address)
+        if device < 0:
+            return memory is not None or any(first <= address < end for first, end in self._locked)
+        assert memory is not None and memory.device == device, f"not memory of device {device}"
+        return True
+
+
+class _Refused(Exception):
+    """A status that the driver gives."""
+
+
+def _join(clock: Clock, other: Clock) -> None:
+    for stream, count in other.items():
+        if clock.get(stream, 0) < count:
+            clock[stream] = count

@@ -1,0 +1,72 @@
+"""Leaves of tasks on the memory of fake cards, computed by NumPy and SciPy."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from ..engine.leaves import EnqueueLeaf, LeafRun
+from ..frontend import cpu, cpu_cholesky
+from ..operands import Operand
+from ..tasks.task_list import Leaf
+from ..types import Trans
+from .fake_cards import Access, FakeDriver
+
+__all__ = ["elements", "enqueue_on", "run_leaf"]
+
+NO = Trans.NO
+
+
+def elements(operand: Operand) -> np.ndarray:
+    """An operand as a view of memory; a conjugated one as a copy."""
+    low, high = operand.span()
+    memory = np.ctypeslib.as_array((ctypes.c_uint8 * (high - low)).from_address(low))
+    size = operand.dtype.itemsize
+    strides = operand.row_stride * size, operand.col_stride * size
+    view = np.ndarray(
+        (operand.rows, operand.cols), operand.dtype.name, memory, operand.pointer - low, strides
+    )
+    return view.conj() if operand.conj else view
+
+
+def run_leaf(run: LeafRun) -> None:
+    """Compute a leaf in place."""
+    arrays = [elements(operand) for operand in run.operands]
+    flags, scalars = run.flags, run.scalars
+    if run.routine == "potrf":
+        info, a = arrays
+        found = np.zeros((1, 1, 1), np.int32)
+        cpu_cholesky.potrf(found, a[None], **flags)
+        info.view(np.int32)[0, 0] = found[0, 0, 0]
+    elif run.routine == "gemm":
+        a, b, c = arrays
+        cpu.gemm(scalars[0], a[None], b[None], scalars[1], c[None], NO, NO)
+    elif run.routine == "syrk":
+        a, c = arrays
+        hermitian, is_new_output = flags["hermitian"], flags["is_new_output"]
+        cpu.syrk(scalars[0], a[None], scalars[1], c[None], flags["uplo"], NO, hermitian, is_new_output)
+    elif run.routine == "symm":
+        a, b, c = arrays
+        sides = flags["side"], flags["uplo"], flags["hermitian"]
+        cpu.symm(scalars[0], a[None], b[None], scalars[1], c[None], *sides)
+    else:
+        a, b = arrays
+        function = cpu.trsm if run.routine == "trsm" else cpu.trmm
+        function(scalars[0], a[None], b[None], flags["side"], flags["uplo"], NO, flags["diag"])
+
+
+def enqueue_on(driver: FakeDriver) -> EnqueueLeaf:
+    """What the engine enqueues leaves with."""
+
+    def enqueue(leaf: Leaf, operands: Sequence[Operand], stream: int) -> None:
+        run = LeafRun(leaf, operands)
+        written = 2 if run.routine == "potrf" else 1
+        reads, writes = run.operands[:-written], run.operands[-written:]
+        accesses = [Access(*operand.span(), False) for operand in reads]
+        accesses += [Access(*operand.span(), True) for operand in writes]
+        driver.launch(stream, leaf.routine, accesses, partial(run_leaf, run))
+
+    return enqueue

@@ -1,0 +1,58 @@
+"""Tile tasks on fake cards: results, whatever runs when, and with little memory."""
+
+from __future__ import annotations
+
+import pytest
+from tiled_runs import KINDS, problem
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_one_card(fake_cards, kind, order):
+    p = problem(kind, order=order)
+    assert p.run(fake_cards()) == 0
+    p.check()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("locked", ["", "abc", "a"])
+def test_eight_cards(fake_cards, kind, locked):
+    p, driver = problem(kind, size=2, order="FC"[len(locked) == 1]), fake_cards(seed=len(locked))
+    assert p.run(driver, range(8), locked=locked) == 0
+    p.check()
+    assert not driver.pageable or kind == "potrf"  # its infos are few bytes
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("slots", [3, 4, 7])
+def test_little_memory(fake_cards, kind, slots):
+    for devices in ((0,), (2, 5)):
+        p, driver = problem(kind, size=2, order="C"), fake_cards(seed=slots)
+        assert p.run(driver, devices, slots=slots, locked="b" * (slots == 4)) == 0
+        p.check()
+        assert not any(driver.taken.values())
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_order_of_streams(fake_cards, seed):
+    for kind in KINDS:
+        p, driver = problem(kind, size=2), fake_cards(seed=seed, eagerness=(0, 0.3, 0.7)[seed % 3])
+        assert p.run(driver, (0, 1, 2), slots=5 + seed, locked="abc"[seed % 3]) == 0
+        p.check()
+
+
+@pytest.mark.parametrize("letter", "scz")
+def test_dtypes(fake_cards, letter):
+    for kind in KINDS:
+        p = problem(kind, letter)
+        p.run(fake_cards(), (0, 3))
+        p.check()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_tasks_dealt_at_random(fake_cards, seed):
+    """Cards write tiles in turn, and read them before they are overwritten elsewhere."""
+    for kind in KINDS:
+        p, driver = problem(kind, size=2), fake_cards(seed=seed)
+        p.run(driver, (0, 1, 2), slots=4 + 2 * seed, locked="abc"[seed % 3], scatter=seed)
+        p.check()
