@@ -3,6 +3,7 @@
     python benchmarks/lu.py --out DIR [--seconds 120] [--letters sd] [--kinds squares,solves,batches,...]
 
 Medians by CUDA events. A is brought anew before each run and the L2 cache is emptied; neither is timed.
+The device is kept busy meanwhile, so that the host's time does not count; batches tell it beside.
 Files are written after each case.
 """
 
@@ -32,6 +33,7 @@ from pyblasgpu.types import DTYPES
 SIZES = (512, 1024, 2048, 4096, 8192, 16384)
 PANEL_ROWS = (64, 256, 512, 1024, 2048, 4096, 8192, 16384)
 PANEL_COLS = 64
+BUSY = 8  # times that the L2 cache is emptied before a run
 CONFIGS = {"d": ((256, 64), (128, 32), (512, 16)), "s": ((256, 32), (128, 64), (512, 32))}
 
 
@@ -64,7 +66,8 @@ def seconds(run: Callable[[], Any], prepare: Callable[[], Any], repeats: int) ->
     """The median of what `run` takes on the device, after `prepare`."""
     times = []
     for _ in range(repeats + 1):
-        prepare()
+        for _ in range(BUSY):
+            prepare()
         start, stop = cupy.cuda.Event(), cupy.cuda.Event()
         start.record()
         run()
@@ -72,6 +75,17 @@ def seconds(run: Callable[[], Any], prepare: Callable[[], Any], repeats: int) ->
         stop.synchronize()
         times.append(cupy.cuda.get_elapsed_time(start, stop) / 1e3)
     return statistics.median(times[1:])
+
+
+def host_seconds(run: Callable[[], Any]) -> float:
+    """The median of what the host takes to enqueue `run`."""
+    times = []
+    for _ in range(9):
+        cupy.cuda.Device().synchronize()
+        begin = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times)
 
 
 def random(letter: str, m: int, n: int) -> cupy.ndarray:
@@ -173,43 +187,70 @@ def batches(letters: str, flush: cupy.ndarray) -> Iterator[dict[str, Any]]:
     """Factors and solutions of batches beside cuBLAS's getrfBatched and getrsBatched."""
     for letter in letters:
         for n in (4, 8, 16, 32, 64, 128, 256):
-            yield batch(letter, n, min(max((1 << 22) // n**2, 64), 20000), flush)
+            case = Batch(letter, n, min(max((1 << 22) // n**2, 64), 20000), flush)
+            yield case.factors()
+            for columns in (1, 4):
+                yield case.solutions(columns)
 
 
-def batch(letter: str, n: int, count: int, flush: cupy.ndarray) -> dict[str, Any]:
-    dtype, size = DTYPES[letter], DTYPES[letter].itemsize
-    start = random(letter, n, n * count).T.reshape(count, n, n)
-    a, b = start.copy(), cupy.ones((count, n, 1), dtype.name)
-    addresses = cupy.arange(count, dtype=cupy.uint64)
-    pointers, rights = a.data.ptr + addresses * (n * n * size), b.data.ptr + addresses * (n * size)
-    piv, info = cupy.empty((count, n), cupy.int32), cupy.empty(count, cupy.int32)
-    answer = ctypes.c_int()
-    handle, told = cupy_device.get_cublas_handle(), ctypes.addressof(answer)
-    factor, solve = (getattr(cublas, f"{letter}{name}Batched") for name in ("getrf", "getrs"))
+class Batch:
+    """A batch of matrices of one order, ours and cuBLAS's."""
 
-    def prepare() -> None:
-        a[...] = start
-        flush.fill(0)
+    def __init__(self, letter: str, n: int, count: int, flush: cupy.ndarray):
+        self.letter, self.n, self.count, self.flush = letter, n, count, flush
+        self.start = random(letter, n, n * count).T.reshape(count, n, n)
+        self.a = self.start.copy()
+        self.view = self.a.swapaxes(1, 2)
+        self.piv, self.info = cupy.empty((count, n), cupy.int32), cupy.empty(count, cupy.int32)
+        self.handle = cupy_device.get_cublas_handle()
 
-    def vendor() -> None:
-        factor(handle, n, pointers.data.ptr, n, piv.data.ptr, info.data.ptr, count)
+    def addresses(self, stack: cupy.ndarray) -> cupy.ndarray:
+        """Pointers to its matrices."""
+        return stack.data.ptr + cupy.arange(self.count, dtype=cupy.uint64) * stack[0].nbytes
 
-    def vendor_solve() -> None:
-        solve(handle, 0, n, 1, pointers.data.ptr, n, piv.data.ptr, rights.data.ptr, n, told, count)
+    def prepare(self) -> None:
+        self.a[...] = self.start
+        self.flush.fill(0)
 
-    view = a.swapaxes(1, 2)
-    ours, ours_solve = getattr(lapack, f"{letter}getrf"), getattr(lapack, f"{letter}getrs")
-    mine = seconds(lambda: ours(view, overwrite_a=1), prepare, 5)
-    pivots = ours(view, overwrite_a=1)[1]
-    mine_solve = seconds(lambda: ours_solve(view, pivots, b, overwrite_b=1), lambda: flush.fill(0), 5)
-    theirs = seconds(vendor, prepare, 5)
-    try:
-        theirs_solve = seconds(vendor_solve, lambda: flush.fill(0), 5)
-    except Exception:  # CuPy binds it for some types alone
-        theirs_solve = float("nan")
-    return {"dtype": letter, "n": n, "count": count, "getrf": mine, "cublas_getrf": theirs,
-            "ratio": theirs / mine, "getrs": mine_solve, "cublas_getrs": theirs_solve,
-            "ratio_getrs": theirs_solve / mine_solve}  # fmt: skip
+    def line(self, routine: str, columns: int, ours: Callable, theirs: Callable) -> dict[str, Any]:
+        """Seconds of both, and of our host."""
+        prepare = self.prepare if routine == "getrf" else lambda: self.flush.fill(0)
+        mine, host = seconds(ours, prepare, 5), host_seconds(ours)
+        try:
+            vendor = seconds(theirs, prepare, 5)
+        except Exception:  # CuPy binds it for some types alone
+            vendor = float("nan")
+        case = {"dtype": self.letter, "n": self.n, "count": self.count, "columns": columns}
+        times = {"seconds": mine, "host": host, "cublas": vendor, "ratio": vendor / mine}
+        return {"routine": routine, **case, **times}
+
+    def factors(self) -> dict[str, Any]:
+        run, pointers = getattr(cublas, f"{self.letter}getrfBatched"), self.addresses(self.a)
+        numbers = pointers.data.ptr, self.n, self.piv.data.ptr, self.info.data.ptr, self.count
+        ours = getattr(lapack, f"{self.letter}getrf")
+        return self.line(
+            "getrf", 0, lambda: ours(self.view, overwrite_a=1), lambda: run(self.handle, self.n, *numbers)
+        )
+
+    def solutions(self, columns: int) -> dict[str, Any]:
+        """With the factors that are there."""
+        self.prepare()
+        pivots = getattr(lapack, f"{self.letter}getrf")(self.view, overwrite_a=1)[1]
+        b = cupy.ones((self.count, columns, self.n), self.a.dtype)
+        ours, run = (
+            getattr(lapack, f"{self.letter}getrs"),
+            getattr(cublas, f"{self.letter}getrsBatched", None),
+        )
+        answer, matrices, rights = ctypes.c_int(), self.addresses(self.a), self.addresses(b)
+        theirs = cupy.asarray(pivots) + 1
+        numbers = matrices.data.ptr, self.n, theirs.data.ptr, rights.data.ptr, self.n
+        right = b.swapaxes(1, 2)
+        return self.line(
+            "getrs",
+            columns,
+            lambda: ours(self.view, pivots, right, overwrite_b=1),
+            lambda: run(self.handle, 0, self.n, columns, *numbers, ctypes.addressof(answer), self.count),
+        )
 
 
 def configs(letters: str, flush: cupy.ndarray) -> Iterator[dict[str, Any]]:

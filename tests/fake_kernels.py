@@ -10,10 +10,10 @@ from numbers import Real
 from types import SimpleNamespace
 
 import fake_gemv
+import fake_lu
 import numpy as np
 from fake_device import elements, without_contexts
 from region_mask import mask
-from scipy.linalg.lapack import get_lapack_funcs
 
 from pyblasgpu.dispatch import compile_ahead
 from pyblasgpu.gpu import launch, workspace
@@ -38,6 +38,7 @@ from pyblasgpu.routines import (
     gemm,
     gemv,
     getrf,
+    getrs,
     laswp,
     syr2k,
     triangular,
@@ -48,7 +49,7 @@ from pyblasgpu.routines import (
 )
 from pyblasgpu.testing.cases import TriangularCase
 from pyblasgpu.testing.reference import exact_triangular, integers, packed, read_part, triangle
-from pyblasgpu.types import DTYPES, INT32, Diag, Region, Side, Uplo
+from pyblasgpu.types import DTYPES, Diag, Region, Side, Uplo
 
 MAX_GRID = (2**31 - 1, 65535, 65535)
 
@@ -293,66 +294,8 @@ class FakeKernel:
 
     gemv_n = gemv_t = fake_gemv.gemv
 
-    def getrf_panel(self, grid, pointers, numbers):
-        m, n, first, blocks, *steps, step, a_step, p_step, m_step, i_step = numbers
-        config, batch = self.source.config, grid[2]
-        assert grid[:2] == (config.grid(m), 1) and blocks == grid[0] and n <= min(m, config.COLS)
-        assert blocks == 1 or batch == 1
-        a = self.view(pointers[0], m, n, *steps, batch, a_step)
-        pivots = _words(pointers[1], n, step, batch, p_step)
-        moves = _words(pointers[2], 2 * config.COLS, 1, batch, m_step).reshape(batch, 2, config.COLS)
-        info = _words(pointers[3], 1, 1, batch, i_step)
-        for z in range(batch):
-            a[z], piv, failed = _getrf(a[z])
-            pivots[z, :n] = piv + first
-            moves[z, :, :n] = _moves(piv, m)
-            if first == 0 or (failed and not info[z, 0]):
-                info[z, 0] = failed + first if failed else 0
-
-    def pivot_moves(self, grid, pointers, numbers):
-        count, base, step, p_step, m_step = numbers
-        group, batch = self.source.config.GROUP, grid[2]
-        assert grid[:2] == (self.source.config.grid(count), 1)
-        pivots = _words(pointers[0], count, step, batch, p_step)
-        moves = _words(pointers[1], 2 * group * grid[0], 1, batch, m_step).reshape(batch, grid[0], 2, group)
-        for z, g in np.ndindex(batch, grid[0]):
-            piv = pivots[z, g * group : (g + 1) * group] - base - g * group
-            moves[z, g, :, : len(piv)] = _moves(piv, max(piv.max(), len(piv)) + 1)
-
-    def laswp(self, grid, pointers, numbers):
-        group, groups, last, n, skip, skipped, _, backwards, *steps, a_step, m_step = numbers
-        batch, count = grid[2], group * (groups - 1) + last
-        assert grid[:2] == (self.source.config.grid(n, group), 1)
-        moves = _words(pointers[1], 2 * group * groups, 1, batch, m_step).reshape(batch, groups, 2, group)
-        columns = [column for column in range(n + skipped) if not skip <= column < skip + skipped]
-        for z in range(batch):
-            for g in reversed(range(groups)) if backwards else range(groups):
-                used = min(group, count - g * group)
-                to_top, from_top = moves[z, g, :: -1 if backwards else 1, :used]
-                rows = int(max(to_top.max(), from_top.max(), used - 1)) + 1
-                pointer = pointers[0] + g * group * steps[0] * self.dtype.itemsize
-                a = self.view(pointer, rows, n + skipped, *steps, batch, a_step)[z][:, columns]
-                top, leaving = a[to_top], from_top >= used
-                a[from_top[leaving]] = a[:used][leaving]
-                a[:used] = top
-                self.view(pointer, rows, n + skipped, *steps, batch, a_step)[z][:, columns] = a
-
-
-def _words(pointer: int, count: int, step: int, batch: int, batch_step: int) -> np.ndarray:
-    """int32 in memory, shape (batch, count)."""
-    return elements(Operand(pointer, count, 1, step, 1, INT32, False, batch, batch_step))[:, :, 0]
-
-
-def _moves(piv: np.ndarray, m: int) -> np.ndarray:
-    """Of the rows on top, which stand there after the interchanges, and where those are that stood there."""
-    rows = np.arange(m)
-    for step, pivot in enumerate(piv):
-        rows[[step, pivot]] = rows[[pivot, step]]
-    return np.stack([rows[: len(piv)], np.argsort(rows)[: len(piv)]])
-
-
-def _getrf(a: np.ndarray) -> tuple:
-    return get_lapack_funcs("getrf", (a,))(a)
+    getrf_panel, getrf_small, getrs_small = fake_lu.getrf_panel, fake_lu.getrf_small, fake_lu.getrs_small
+    laswp, pivot_moves = fake_lu.laswp, fake_lu.pivot_moves
 
 
 def install(monkeypatch) -> Kernels:
@@ -363,7 +306,7 @@ def install(monkeypatch) -> Kernels:
     monkeypatch.setattr(launch, "kernel", kernels)
     monkeypatch.setattr(workspace, "take", kernels.take)
     monkeypatch.setattr(workspace, "give", kernels.give)
-    modules = copies, gemm, gemv, triangular, syr2k, trmm_fused, trsm, trsm_fused, trsv, getrf, laswp
+    modules = copies, gemm, gemv, triangular, syr2k, trmm_fused, trsm, trsm_fused, trsv, getrf, getrs, laswp
     for module in modules:
         monkeypatch.setattr(module, "current", lambda ordinal: known("h200"))
     monkeypatch.setattr("pyblasgpu.routines.launch_list.cache", {})

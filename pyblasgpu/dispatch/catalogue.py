@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import product
 from typing import Any
 
 from ..database import FAMILIES, FIXED, T_LAYOUTS, families_of, sizes_of
@@ -115,6 +114,8 @@ def _fixed(stem: str, config: Any, device: Device) -> Iterator[KernelSource]:
         yield from (family.source(each) for each in configs)
     elif stem == "getrf_panel":
         yield from (family.source(each) for each in _panels(config, device))
+    elif stem == "getrf_small":
+        yield family.source(config.on(device))
     elif hasattr(config, "fitting"):
         yield from family.plain_sources(config.fitting(device.shared_per_block))
     else:
@@ -122,7 +123,7 @@ def _fixed(stem: str, config: Any, device: Device) -> Iterator[KernelSource]:
 
 
 def _panels(config: Any, device: Device) -> Iterator[Any]:
-    """The Configs of LU's panels, for any rows and columns."""
-    for rows, cols in product((1 << power for power in range(25)), (1 << power for power in range(8))):
+    """The Configs of LU's panels, for any rows."""
+    for power in range(25):
         with suppress(NotImplementedError):
-            yield config.serving(rows, cols, device)
+            yield config.serving(1 << power, device)

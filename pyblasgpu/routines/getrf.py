@@ -6,7 +6,7 @@ The recursion halves the columns (Toledo, 1997; LAPACK's getrf2) and ends in pan
     [A21 A22]
 
 A panel's interchanges are done in all other columns of the matrix at once, left and right of it, so that the
-levels above have none to do.
+levels above have none to do. Small matrices are one launch.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from __future__ import annotations
 from functools import partial
 
 from ..dispatch.choose import select
+from ..dispatch.overrides import get_override
 from ..gpu.device import current
-from ..kernels.factor import getrf_panel
+from ..kernels.factor import getrf_panel, getrf_small
 from ..kernels.factor.getrf_panel import GetrfPanel
+from ..kernels.factor.getrf_small import GetrfSmall
 from ..operands import Operand
 from ..types import Diag, Side, Uplo
 from . import laswp, trsm
@@ -52,14 +54,31 @@ def launch_list(piv: Operand, info: Operand, a: Operand) -> LaunchList | None:
 def emit(launches: LaunchList, piv: Operand, info: Operand, a: Operand) -> None:
     """Emit the whole call. Matrices of a batch whose panels take several blocks come one after the other."""
     device = current(launches.device)
+    small = select(getrf_small.STEM, launches.dtype, "", (a.rows, a.cols), device).config.on(device)
+    if max(a.rows, a.cols) <= small.COLS and get_override(getrf_panel.STEM) is None:
+        _emit_small(launches, small, piv, info, a)
+        return
     config = select(getrf_panel.STEM, launches.dtype, "", (a.rows, a.cols), device).config
-    config = config.serving(a.rows, a.cols, device)
+    config = config.serving(a.rows, device)
     if a.batch == 1 or config.grid(a.rows) == 1:
         _emit_all(launches, config, piv, info, a)
         return
     for z in range(a.batch):
         with launches.temporary():
             _emit_all(launches, config, *(x.matrices(z, 1) for x in (piv, info, a)))
+
+
+def _emit_small(launches: LaunchList, config: GetrfSmall, piv: Operand, info: Operand, a: Operand) -> None:
+    """Emit the factors of small matrices."""
+    lanes = config.lanes(a.rows)
+
+    def integers(a: Operand, piv: Operand, info: Operand) -> tuple[int, ...]:
+        step, stride_piv = laswp.words(piv)
+        strides = a.row_stride, a.col_stride, step, a.batch_stride, stride_piv, laswp.words(info)[1]
+        return a.rows, a.cols, lanes, a.batch, *strides
+
+    blocks = config.grid(a.rows, a.batch)
+    launches.emit_batch(getrf_small.source(config), blocks, (a, piv, info), integers, ())
 
 
 def _emit_all(launches: LaunchList, config: GetrfPanel, piv: Operand, info: Operand, a: Operand) -> None:

@@ -136,9 +136,25 @@ class LaunchList:
         for first in range(0, batch, _MAX_GRID_Z):
             count = min(batch - first, _MAX_GRID_Z)
             part = tuple(operand.matrices(first, count) for operand in operands)
-            addresses = tuple(self.address_of(operand.pointer) for operand in part)
-            pdl = self._allows_pdl(source, addresses)
-            self.entries.append(Launch(source, (blocks, 1, count), addresses, integers(*part), scalars, pdl))
+            self._append(source, (blocks, 1, count), part, integers(*part), scalars)
+
+    def emit_batch(
+        self, source: KernelSource, blocks: int, operands: tuple, integers: Callable, scalars: tuple
+    ) -> None:
+        """Emit one launch of `blocks` blocks, which know the matrices of the batch by themselves."""
+        self._append(source, (blocks, 1, 1), operands, integers(*operands), scalars)
+
+    def _append(
+        self,
+        source: KernelSource,
+        grid: tuple[int, int, int],
+        operands: tuple,
+        integers: tuple,
+        scalars: tuple,
+    ) -> None:
+        addresses = tuple(self.address_of(operand.pointer) for operand in operands)
+        pdl = self._allows_pdl(source, addresses)
+        self.entries.append(Launch(source, grid, addresses, integers, scalars, pdl))
 
     def _allows_pdl(self, source: KernelSource, addresses: tuple[tuple[int, int], ...]) -> bool:
         """Whether a launch may be started before the one before it is over.

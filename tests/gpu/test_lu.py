@@ -74,7 +74,7 @@ def test_in_place_between_fences(letter, order):
 
 
 @pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("n", [4, 32, 64, 100, 256])
+@pytest.mark.parametrize("n", [4, 8, 13, 32, 64, 100, 256])
 def test_batches(letter, n):
     stack = random(letter, 9, n, n)
     stack[3, :, n // 2] = 0
@@ -137,6 +137,27 @@ def test_solutions(letter, n, columns, trans):
         size = (lower @ upper)[np.argsort(moved(np.asarray(piv), n))]
         size = (size if trans == 0 else size.T) @ abs(x)
         assert (abs(op @ x - b) <= scale * size + 1e-30).all()
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize(
+    "n, columns, count", [(3, 1, 70000), (8, 4, 37), (16, 5, 9), (32, 16, 3), (27, 1, 100)]
+)
+@pytest.mark.parametrize("order", "CF")
+def test_small_matrices(letter, n, columns, count, order):
+    """Factors, pivots and solutions of stacks, several matrices a warp, in both orders."""
+    a, b = random(letter, count, n, n), random(letter, count, n, columns, seed=3)
+    given = cupy.asarray(a) if order == "C" else cupy.asarray(a.swapaxes(1, 2).copy()).swapaxes(1, 2)
+    lu, piv, info = getattr(lapack, f"{letter}getrf")(given)
+    pivots, factors = np.asarray(piv), lu.get()
+    assert not np.asarray(info).any()
+    for z in {0, count // 2, count - 1}:
+        check_factors(a[z], factors[z], pivots[z])
+    for trans, op in enumerate((a, a.swapaxes(1, 2), a.conj().swapaxes(1, 2))):
+        x = getattr(lapack, f"{letter}getrs")(lu, piv, cupy.asarray(b), trans)[0].get()
+        residual = abs(op @ x - b).max(axis=(1, 2))
+        size = abs(a).max(axis=(1, 2)) * abs(x).max(axis=(1, 2))
+        assert (residual <= 100 * n * n * np.finfo(a.dtype).eps * size).all()
 
 
 @pytest.mark.parametrize("letter", DTYPES)

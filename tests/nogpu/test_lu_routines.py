@@ -89,6 +89,34 @@ def test_solutions(kernels, letter, trans):
     np.testing.assert_allclose(op @ x, b, atol=2e-3 if letter in "sc" else 1e-10)
 
 
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("m, n", [(1, 1), (5, 7), (32, 32), (9, 30)])
+def test_small_matrices_are_one_launch(kernels, letter, m, n):
+    stack = random(letter, 70, m, n)
+    expected = [getattr(scipys, f"{letter}getrf")(a) for a in stack]
+    piv, info = np.empty((70, min(m, n), 1), stack.dtype), np.empty((70, 1, 1), stack.dtype)
+    run(getrf, piv, info, stack)
+    assert [name for name, _, _ in kernels.launches] == ["getrf_small"]
+    for got, got_piv, (lu, pivots, _) in zip(stack, words(piv), expected, strict=True):
+        np.testing.assert_array_equal(got_piv, pivots)
+        np.testing.assert_allclose(got, lu, atol=1e-4 if letter in "sc" else 1e-12)
+
+
+@pytest.mark.parametrize("trans", Trans)
+@pytest.mark.parametrize("n, r, batch", [(1, 1, 3), (7, 5, 70), (32, 16, 2), (32, 17, 2), (20, 1, 1)])
+def test_solutions_of_small_matrices(kernels, trans, n, r, batch):
+    """Of few right-hand sides one launch; they are shared among groups of lanes where there are few."""
+    a, b = random("z", batch, n, n) + 4 * np.eye(n), random("z", batch, n, r)
+    factors = [scipys.zgetrf(each) for each in a]
+    integers = np.empty((batch, n, 1), complex)
+    words(integers)[...] = [piv for _, piv, _ in factors]
+    x = b.copy()
+    run(getrs, integers, np.stack([lu for lu, _, _ in factors]), x, trans=trans)
+    op = {Trans.NO: a, Trans.TRANS: a.swapaxes(1, 2), Trans.CONJ: a.conj().swapaxes(1, 2)}[trans]
+    np.testing.assert_allclose(op @ x, b, atol=1e-10)
+    assert (len(kernels.launches) == 1) == (r <= getrs.MOST_COLUMNS)
+
+
 def test_interchanges_there_and_back(kernels):
     a, piv = random("d", 300, 20), np.random.default_rng(1).integers(0, 300, 100)
     integers = np.empty((100, 1))
@@ -109,4 +137,4 @@ def test_interchanges_there_and_back(kernels):
 
 def test_too_many_rows_are_refused():
     with pytest.raises(NotImplementedError, match="10000000 rows"):
-        GetrfPanel("d", 256, 32).serving(10**7, 4, known("h200"))
+        GetrfPanel("d", 256, 32).serving(10**7, known("h200"))

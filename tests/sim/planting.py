@@ -52,6 +52,8 @@ SHARED = (
     "level2.sums",
     "level2.gemv_config",
     "level2.gemv_terms",
+    "factor.panel_rows",
+    "factor.small_matrices",
     "factor.pivot_exchange",
 )
 

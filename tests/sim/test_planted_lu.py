@@ -74,14 +74,14 @@ def moves(**options) -> Check:
 
 
 ONE, SEVERAL, BATCH = panel(m=30), panel(), Check("getrf_panel", test_getrf_panel.check_batch)
-PANEL, EXCHANGE, LASWP, MOVES = (
-    f"factor.{name}" for name in ("getrf_panel", "pivot_exchange", "laswp", "pivot_moves")
+PANEL, ROWS, EXCHANGE, LASWP, MOVES = (
+    f"factor.{name}" for name in ("getrf_panel", "panel_rows", "pivot_exchange", "laswp", "pivot_moves")
 )
 
 #: module, text, what is planted in its place, the check that sees it
 DEFECTS = [
     (PANEL, "ok & (k < n)", "ok", ONE),
-    (PANEL, "values[REALS + part] = values[part]", "pass", ONE),
+    (ROWS, "values[REALS + part] = values[part]", "pass", ONE),
     (PANEL, "if label == j:", "if False:", ONE),
     (PANEL, "label, is_left, done = j, False, j", "label, done = j, j", ONE),
     (PANEL, "label, is_left, done = j, False, j", "is_left, done = False, j", ONE),
@@ -94,12 +94,12 @@ DEFECTS = [
     (PANEL, "and failed == 0", "", Check("getrf_panel", first_zero)),
     (PANEL, "moves[label] = int32(row)", "pass", ONE),
     (PANEL, "moves[COLS + row] = label", "pass", ONE),
-    (PANEL, "if pivot != real(0) or", "if", Check("getrf_panel", real_numbers)),
-    (PANEL, "left > COLS // 2", "left > COLS // 2 + 2", panel(m=30, n=8)),
+    (ROWS, "if pivot != real(0) or", "if", Check("getrf_panel", real_numbers)),
+    (ROWS, "left <= columns", "left <= columns + 2", panel(m=30, n=8)),
     (PANEL, "t - 1 if t > 0 else COLS - 1", "t", ONE),
     (PANEL, "if t < count:", "if t <= count:", panel(m=30, n=4)),
     (PANEL, "pivot_row, a_cs, t, n - j)", "pivot_row, a_cs, t, n)", panel(m=30, n=4)),
-    (PANEL, "abs(values[0]) + abs(values[1])", "abs(values[0])", panel("z", 30)),
+    (ROWS, "abs(values[0]) + abs(values[1])", "abs(values[0])", panel("z", 30)),
     (PANEL, "batch * stride_a * PARTS", "batch * PARTS", BATCH),
     (PANEL, "offset(piv, batch * stride_piv)", "piv", BATCH),
     (PANEL, "finish(flags, offset(chosen, 2), t, blocks)", "pass", SEVERAL),

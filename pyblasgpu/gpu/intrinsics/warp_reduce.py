@@ -1,4 +1,4 @@
-"""Reductions over the lanes of a warp."""
+"""Reductions over the lanes of a warp, and numbers that they tell each other."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from numba.cuda.extending import intrinsic
 
 from .emit import I32, LETTER, asm, nbytes, types
 
-__all__ = ["NO_LABEL", "warp_first_max"]
+__all__ = ["NO_LABEL", "shuffle", "warp_first_max"]
 
 #: What `warp_first_max` gives where no lane takes part.
 NO_LABEL = 2**31 - 1
@@ -40,3 +40,27 @@ def warp_first_max(_, size, label, ok):
         return asm(builder, I32, [size, label, builder.zext(ok, I32)], text, f"=r,{LETTER[length]},r,r")
 
     return types.int32(size, types.int32, types.boolean), codegen
+
+
+_SHUFFLE = "shfl.sync.idx.b32 {0}, {1}, $2, 0x1f, 0xffffffff;"
+_SHUFFLE_32 = _SHUFFLE.format("$0", "$1")
+_SHUFFLE_64 = (
+    "{ .reg .b32 x, y; mov.b64 {x, y}, $1; "
+    + _SHUFFLE.format("x", "x")
+    + " "
+    + _SHUFFLE.format("y", "y")
+    + " mov.b64 $0, {x, y}; }"
+)
+
+
+@intrinsic
+def shuffle(_, value, lane):
+    """The `value` that another lane of the warp brings, an int32 or a real; all lanes take part."""
+
+    def codegen(context, builder, signature, arguments):
+        kind = signature.args[0]
+        letter = "r" if kind == types.int32 else LETTER[nbytes(kind)]
+        text = _SHUFFLE_64 if letter == "d" else _SHUFFLE_32
+        return asm(builder, context.get_data_type(kind), arguments, text, f"={letter},{letter},r")
+
+    return value(value, types.int32), codegen

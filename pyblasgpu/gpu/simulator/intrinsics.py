@@ -29,7 +29,7 @@ from .synchronization import (
     try_take_flag,
 )
 from .thread import current_thread
-from .warp_reduce import NO_LABEL, warp_first_max
+from .warp_reduce import NO_LABEL, shuffle, warp_first_max
 
 __all__ = [
     "cuda",
@@ -65,6 +65,7 @@ __all__ = [
     "send_real",
     "try_receive_real",
     "warp_first_max",
+    "shuffle",
     "NO_LABEL",
     "fill",
     "axpy_column",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .memory import SimulatorError
 from .thread import current_thread
 
-__all__ = ["NO_LABEL", "warp_first_max"]
+__all__ = ["NO_LABEL", "shuffle", "warp_first_max"]
 
 NO_LABEL = 2**31 - 1
 
@@ -24,3 +24,17 @@ def _answer_all(lanes: list[tuple]) -> None:
     first = -max(sizes)[1] if sizes else NO_LABEL
     for _, _, _, answer in lanes:
         answer.append(first)
+
+
+def shuffle(value, lane: int):
+    """The `value` that another lane of the warp brings; all lanes take part."""
+    if not 0 <= lane < 32:
+        raise SimulatorError(f"shuffle from lane {lane}")
+    answer: list = []
+    current_thread().meet((value, int(lane), answer), _give_all)
+    return answer[0]
+
+
+def _give_all(lanes: list[tuple]) -> None:
+    for _, lane, answer in lanes:
+        answer.append(lanes[lane][0])

@@ -19,6 +19,8 @@ FAMILIES = (
     Family("lauum_leaf", ".factor.lauum_leaf", "LauumLeaf", "lauum", needs=(8, 0), best_defaults=_LAUUM),
     Family("zero_diagonal", ".factor.zero_diagonal", "ZeroDiagonal", "trtri"),
     Family("getrf_panel", ".factor.getrf_panel", "GetrfPanel", "getrf", needs=(8, 0), best_defaults=_PANEL),
+    Family("getrf_small", ".factor.getrf_small", "GetrfSmall", "getrf", needs=(8, 0)),
+    Family("getrs_small", ".factor.getrs_small", "GetrsSmall", "getrs", needs=(8, 0)),
     Family("laswp", ".factor.laswp", "Laswp", "laswp"),
     Family("pivot_moves", ".factor.pivot_moves", "PivotMoves", "laswp", dtypes=("s",)),
 )

@@ -9,7 +9,7 @@ Blocks of threads tell each other their candidates (`pivot_exchange`); all of th
 Ties go to the uppermost row, as LAPACK's do; NaN is taken where there is no number. Where all of a column is
 zero, it stays, `info` is told, and the elimination goes on.
 
-Both strides are free. Small matrices are panels whole, of a batch too.
+Both strides are free. Matrices of few rows are panels whole, of a batch too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.compile import KernelSource
 from ...gpu.workspace import FLAGS
 from ...types import DTYPES, Dtype
-from ..common.substitution import divider
+from .panel_rows import eliminator, row_putter, sizer
 from .pivot_exchange import WARP, among_blocks, barrier, exchange_clearer, in_block, words_of_exchange
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ STEM = "getrf_panel"
 PARAMETERS = "p wwww iiii qqq qqqq".replace(" ", "")
 OTHER_REGISTERS = 64  # of a thread, beside those for its row
 SMALL = 64  # rows of a matrix that is a panel whole
-TINY = (8, 16)  # columns of one that a warp has
 ROWS, TALL = 256, 512  # of a block, and where there would be too many of them
 #: What suits panels best, by dtype, on an H200.
 PANEL = {
@@ -108,16 +107,13 @@ class GetrfPanel:
         """The same, labels of the warps' candidates, and what is chosen."""
         return self.shared_reals * self.dtype_facts.real_size + (WARP + 4) * 4
 
-    def serving(self, rows: int, cols: int, device: Device) -> GetrfPanel:
-        """The Config for matrices of so many rows and columns: one block where that can be, of few rows a
-        warp; where there would be more blocks than are resident, larger ones of narrower panels.
+    def serving(self, rows: int, device: Device) -> GetrfPanel:
+        """The Config for matrices of so many rows: one block where that can be; where there would be more
+        blocks than are resident, larger ones of narrower panels.
 
         A row of a small matrix may have twice the registers. Before Hopper the compiler needs more of them.
         """
         config = self
-        if rows <= WARP < self.ROWS:
-            widest = min(self.COLS, WARP)
-            return replace(self, ROWS=WARP, COLS=next(c for c in (*TINY, widest) if cols <= c or c == widest))
         if rows <= SMALL < self.ROWS:
             if device.cc < (9, 0):
                 return replace(self, ROWS=2 * SMALL)
@@ -177,24 +173,21 @@ def source(config: GetrfPanel) -> KernelSource:
 
 
 def plain_sources(config: GetrfPanel) -> Iterator[KernelSource]:
-    """The kernels of tiny and small matrices, of panels of a small block, of others, and of many rows."""
+    """The kernels of small matrices, of panels of a small block, of others, and of many rows."""
     panel = PANEL[config.dtype]
     whole = replace(config, ROWS=panel["ROWS"], COLS=panel["COLS"])
-    widest = min(whole.COLS, WARP)
-    tiny = [replace(whole, ROWS=WARP, COLS=cols) for cols in {*(c for c in TINY if c < widest), widest}]
     small = replace(whole, ROWS=SMALL, COLS=min(2 * whole.COLS, SMALL))
     fewer = [replace(whole, ROWS=rows) for rows in (2 * SMALL, 4 * SMALL) if rows < whole.ROWS]
     tall = replace(whole, ROWS=TALL, COLS=whole.COLS // 2)
-    return (source(each) for each in (*tiny, small, *fewer, whole, tall))
+    return (source(each) for each in (small, *fewer, whole, tall))
 
 
 def _row_mover(config: GetrfPanel):
-    """``read(0, values, a, a_cs, n, ok)``: a row into registers, zeros beyond; ``put(pivot_row, values)``: a
-    candidate, its first element behind the others; ``write(a, out, a_cs, n, t)``: `n` results of a row to A.
+    """``read(0, values, a, a_cs, n, ok)``: a row into registers, zeros beyond; ``write(a, out, a_cs, n, t)``:
+    `n` results of a row to A.
     """
     PARTS, ROWS, COLS = config.dtype_facts.reals_per_element, config.ROWS, config.COLS
-    REALS, WIDTH = config.row_reals, 16 // config.dtype_facts.real_size
-    load, store, store_shared = ptx.load_global(1, False), ptx.store_global, ptx.store_shared(WIDTH)
+    load, store = ptx.load_global(1, False), ptx.store_global
 
     @device_function
     def read_element(k, values, a, a_cs, n, ok):
@@ -202,24 +195,12 @@ def _row_mover(config: GetrfPanel):
             load(values, k * PARTS + part, a, k * a_cs * PARTS + part, ok & (k < n))
 
     @device_function
-    def put_vector(v, pivot_row, values):
-        store_shared(pivot_row, v * WIDTH, values, v * WIDTH + PARTS)
-
-    put_vectors = unrolled(REALS // WIDTH, put_vector)
-
-    @device_function
-    def put(pivot_row, values):
-        for part in range(PARTS):
-            values[REALS + part] = values[part]
-        put_vectors(0, pivot_row, values)
-
-    @device_function
     def write(a, out, a_cs, n, t):
         for k in range(n):
             for part in range(PARTS):
                 store(a, k * a_cs * PARTS + part, out[(k * ROWS + t) * PARTS + part], True)
 
-    return unrolled(COLS, read_element), put, write
+    return unrolled(COLS, read_element), write
 
 
 def _upper_writer(config: GetrfPanel):
@@ -237,46 +218,6 @@ def _upper_writer(config: GetrfPanel):
                 store(a, t * a_cs * PARTS + part, pivot_row[place * PARTS + part], True)
 
     return write
-
-
-def _eliminator(config: GetrfPanel):
-    """``eliminate(values, factor, pivot_row, out, at, left)``: a row's first element divided by the pivot,
-    which is `factor` and goes to the results; the others, of which `left` matter, updated, each in the place
-    of the one before it.
-
-    The pivot itself is the last element of its row in shared memory, so that vectors are aligned.
-    """
-    facts, COLS = config.dtype_facts, config.COLS
-    PARTS, PIVOT = facts.reals_per_element, (COLS - 1) * facts.reals_per_element
-    real, divide = ptx.REALS[facts.real], divider(facts)
-    update, update_half = (ptx.eliminate_row(n, PARTS, 16 // facts.real_size) for n in (COLS, COLS // 2))
-
-    @device_function
-    def eliminate(values, factor, pivot_row, out, at, left):
-        pivot, pivot_i = pivot_row[PIVOT], pivot_row[PIVOT + PARTS - 1]
-        for part in range(PARTS):
-            factor[part] = values[part]
-        if pivot != real(0) or pivot_i != real(0):
-            divide(factor, 0, pivot, pivot_i)
-        for part in range(PARTS):
-            out[at + part] = factor[part]
-        if left > COLS // 2:
-            update(values, factor, pivot_row)
-        else:
-            update_half(values, factor, pivot_row)
-
-    return eliminate
-
-
-def _sizer(config: GetrfPanel):
-    """``size(values)``: |re| + |im| of the first element, by which LAPACK chooses."""
-    PARTS = config.dtype_facts.reals_per_element
-
-    @device_function
-    def size(values):
-        return abs(values[0]) + abs(values[1]) if PARTS == 2 else abs(values[0])
-
-    return size
 
 
 def _teller(config: GetrfPanel):
@@ -303,7 +244,8 @@ def _build(config: GetrfPanel):
     CHOSEN = LABELS + WARP
     offset, shared_pointer, zero = ptx.offset, ptx.shared_pointer, ptx.fill(HELD)
     grid_dependency_wait, wait, tell = ptx.grid_dependency_wait, barrier(config), _teller(config)
-    (read, put, write), eliminate, size_of = _row_mover(config), _eliminator(config), _sizer(config)
+    (read, write), size_of = _row_mover(config), sizer(config)
+    put, eliminate = row_putter(config, (COLS,)), eliminator(config, (COLS // 2, COLS))
     find_in_block, choose_among_blocks, finish = (
         in_block(config),
         among_blocks(config),
@@ -336,7 +278,7 @@ def _build(config: GetrfPanel):
             size = size_of(values)
             pivot = find_in_block(size, label, is_left, sizes, labels, t)
             if is_left and label == pivot:
-                put(pivot_row, values)
+                put(pivot_row, values, COLS)
                 largest[0], chosen[0] = size, pivot
             elif t == 0 and pivot == NO_LABEL:
                 chosen[0] = pivot

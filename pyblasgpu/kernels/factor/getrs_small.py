@@ -1,0 +1,197 @@
+"""``getrs_small``: solutions from P L U of up to 32 rows, of a batch as a rule, in one launch.
+
+A lane owns a row of op(LU), in shared memory, and elements of right-hand sides in registers. It takes the
+interchanges on reading or on writing. Both triangles are solved by columns: the element that is done goes to
+the other lanes of the matrix by a shuffle. No inverse is formed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ...gpu.backend import cuda, device_function, ptx, unrolled
+from ...gpu.compile import KernelSource
+from ..common.options import CONJUGATE, UNIT
+from ..common.substitution import divider
+from .small_matrices import SmallMatrices, matrix_loader
+
+__all__ = ["COLUMNS", "STEM", "GetrsSmall", "source"]
+
+STEM = "getrs_small"
+PARAMETERS = "wpp iiiiii qqqqq qqq".replace(" ", "")
+COLUMNS = 4  # right-hand sides that a lane has at a time, where there is more than one
+WARP = 32
+
+
+@dataclass(frozen=True)
+class GetrsSmall(SmallMatrices):
+    """Config of one `getrs_small` kernel; its attributes are those of `SmallMatrices`."""
+
+    STEM: ClassVar[str] = STEM
+
+    @property
+    def registers(self) -> int:
+        """Estimated 32-bit registers of a thread."""
+        return 2 * COLUMNS * self.dtype_facts.itemsize // 4 + 48
+
+    @property
+    def shared_bytes(self) -> int:
+        """A row a thread, and an int32."""
+        return self.DIM * (self.LEAD * self.dtype_facts.itemsize + 4)
+
+
+def source(config: GetrsSmall) -> KernelSource:
+    """The kernel of `config`, by which X overwrites B.
+
+    Returns
+    -------
+    KernelSource
+        Its parameters are pointers to pivots, to op(LU), to B; int32 rows, right-hand sides, options
+        (`options`: whether it is the lower triangle that has a diagonal of ones, and rows of B are
+        interchanged, else the upper one, and rows of X are interchanged backwards; whether op(LU) is meant
+        conjugated), lanes of a matrix (``config.lanes(rows)``), matrices, groups of lanes for each matrix,
+        which share its right-hand sides; int64 row and column stride of op(LU) (elements), words from pivot
+        to pivot, row and column stride of B, batch strides of pivots (words), of LU and B (elements). Grid: x
+        ``config.grid(rows, matrices)`` times the groups for each.
+    """
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config))
+
+
+def _follower(config: GetrsSmall):
+    """``follow(piv, piv_step, places, n, lane, t)``: the row that the interchanges bring to this lane."""
+    int32, shuffle, sync_warp = ptx.types.int32, ptx.shuffle, ptx.sync_warp
+
+    @device_function
+    def follow(piv, piv_step, places, n, lane, t, is_here):
+        mine, label = int32(0), int32(lane)
+        if is_here and lane < n:
+            mine = int32(piv[lane * piv_step])
+        for i in range(n):
+            pivot = int32(shuffle(mine, int32((t - lane + i) % WARP)))
+            if label == i:
+                label = pivot
+            elif label == pivot:
+                label = int32(i)
+        places[lane] = lane
+        sync_warp()
+        if label >= 0 and label < n:
+            places[label] = lane
+        sync_warp()
+        return int32(places[lane])
+
+    return follow
+
+
+def _column_step(config: GetrsSmall, columns: int):
+    """``step(x, row, j, t, lane, is_after, divides, sign)``: element j of the solutions, which its lane
+    divides by the diagonal, taken off the rows after it.
+    """
+    PARTS, COMPLEX = config.dtype_facts.reals_per_element, config.dtype_facts.is_complex
+    int32, shuffle, divide = ptx.types.int32, ptx.shuffle, divider(config.dtype_facts)
+
+    @device_function
+    def divide_element(q, x, re, im):
+        divide(x, q * PARTS, re, im)
+
+    @device_function
+    def take_off(q, x, re, im, source, is_after):
+        y = shuffle(x[q * PARTS], source)
+        if COMPLEX:
+            y_im = shuffle(x[q * PARTS + 1], source)
+            if is_after:
+                x[q * PARTS] = x[q * PARTS] - re * y + im * y_im
+                x[q * PARTS + 1] = x[q * PARTS + 1] - re * y_im - im * y
+        elif is_after:
+            x[q * PARTS] = x[q * PARTS] - re * y
+
+    divide_all, take_all_off = unrolled(columns, divide_element), unrolled(columns, take_off)
+
+    @device_function
+    def step(x, row, j, t, lane, is_after, divides, sign):
+        re, im = row[j * PARTS], sign * row[j * PARTS + PARTS - 1]
+        if divides and lane == j:
+            divide_all(0, x, re, im)
+        take_all_off(0, x, re, im, int32((t - lane + j) % WARP), is_after)
+
+    return step
+
+
+def _solver(config: GetrsSmall, columns: int):
+    """``solve(x, row, b, origin, goal, b_cs, c, r, n, t, lane, ok, unit, sign)``: as many right-hand sides
+    from column `c` on, read from row `origin` of B and written to row `goal`.
+    """
+    PARTS, step, sync_warp = (
+        config.dtype_facts.reals_per_element,
+        _column_step(config, columns),
+        ptx.sync_warp,
+    )
+    load, store = ptx.load_global(1, False), ptx.store_global
+
+    @device_function
+    def read(q, x, b, at, b_cs, c, r, ok):
+        for part in range(PARTS):
+            load(x, q * PARTS + part, b, (at + (c + q) * b_cs) * PARTS + part, ok & (c + q < r))
+
+    @device_function
+    def write(q, x, b, at, b_cs, c, r, ok):
+        for part in range(PARTS):
+            store(b, (at + (c + q) * b_cs) * PARTS + part, x[q * PARTS + part], ok & (c + q < r))
+
+    read_all, write_all = unrolled(columns, read), unrolled(columns, write)
+
+    @device_function
+    def solve(x, row, b, origin, goal, b_cs, c, r, n, t, lane, ok, unit, sign):
+        read_all(0, x, b, origin, b_cs, c, r, ok)
+        for j in range(n):
+            step(x, row, j, t, lane, lane > j, not unit, sign)
+        for k in range(n):
+            j = n - 1 - k
+            step(x, row, j, t, lane, lane < j, unit, sign)
+        sync_warp()
+        write_all(0, x, b, goal, b_cs, c, r, ok)
+
+    return solve
+
+
+def _build(config: GetrsSmall):
+    facts, LEAD, DIM = config.dtype_facts, config.LEAD, config.DIM
+    PARTS, HELD = facts.reals_per_element, COLUMNS * facts.reals_per_element
+    WORDS = config.DIM * LEAD * facts.itemsize // 4
+    real, int32, int64 = ptx.REALS[facts.real], ptx.types.int32, ptx.types.int64
+    offset, shared_pointer, quotient = ptx.offset, ptx.shared_pointer, ptx.quotient
+    load, follow, grid_dependency_wait = matrix_loader(config), _follower(config), ptx.grid_dependency_wait
+    solve_one, solve_several = _solver(config, 1), _solver(config, COLUMNS)
+
+    def getrs_small(
+        piv, lu, b, n, r, options, lanes, count, groups,
+        lu_rs, lu_cs, piv_step, b_rs, b_cs, stride_piv, stride_lu, stride_b
+    ):  # fmt: skip
+        # (1) the matrix of this group of lanes, and the row of this lane
+        t, block = int32(cuda.threadIdx.x & 1023), int32(cuda.blockIdx.x)
+        group, lane, share = int32(quotient(t, lanes)), int32(t % lanes), int32(block % groups)
+        matrix = int64(quotient(block, groups)) * quotient(int32(DIM), lanes) + group
+        is_here, unit, sign = matrix < count, (options & UNIT) != 0, real(1)
+        if (options & CONJUGATE) != 0:
+            sign = real(-1)
+        rows = offset(shared_pointer(cuda.shared.array(0, real, alignment=16)), group * lanes * LEAD * PARTS)
+        words = shared_pointer(cuda.shared.array(0, int32, alignment=16))
+        row, places = offset(rows, lane * LEAD * PARTS), offset(words, WORDS + group * lanes)
+        x = cuda.local.array(HELD, real)
+        grid_dependency_wait()
+        piv, b = offset(piv, matrix * stride_piv), offset(b, matrix * stride_b * PARTS)
+        load(rows, offset(lu, matrix * stride_lu * PARTS), lu_rs, lu_cs, n if is_here else 0, n, lane, lanes)
+
+        # (2) the row that the interchanges bring here: of B, or backwards where X goes
+        other, ok = follow(piv, piv_step, places, n, lane, t, is_here), is_here & (lane < n)
+        origin = (other if unit else lane) * b_rs
+        goal = (lane if unit else other) * b_rs
+
+        # (3) both triangles, for some right-hand sides at a time
+        if r == 1:
+            solve_one(x, row, b, origin, goal, b_cs, 0, r, n, t, lane, ok, unit, sign)
+        else:
+            for c in range(share * COLUMNS, r, groups * COLUMNS):
+                solve_several(x, row, b, origin, goal, b_cs, c, r, n, t, lane, ok, unit, sign)
+
+    return getrs_small

@@ -1,0 +1,95 @@
+"""What the kernels of LU factors do with rows in registers: a candidate is put out, others are eliminated.
+
+Each row is shifted by one element while it is eliminated, so that the column at hand is always the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+from ...gpu.backend import device_function, in_order, ptx, unrolled
+from ..common.substitution import divider
+
+__all__ = ["eliminator", "row_putter", "sizer"]
+
+
+def row_putter(config, widths: tuple[int, ...]):
+    """``put(pivot_row, values, left)``: a candidate of `left` elements into shared memory, its first element
+    behind all others, so that vectors are aligned.
+
+    `widths`: how many elements may be put, growing up to all.
+    """
+    PARTS, REALS = config.dtype_facts.reals_per_element, config.row_reals
+    WIDTH, PIVOT = 16 // config.dtype_facts.real_size, config.row_reals - PARTS
+    store_shared = ptx.store_shared(WIDTH)
+
+    @device_function
+    def put_vector(v, pivot_row, values):
+        store_shared(pivot_row, v * WIDTH, values, v * WIDTH + PARTS)
+
+    def step(fewer: int, columns: int) -> Callable:
+        put_vectors, IS_ALL = unrolled(columns * PARTS // WIDTH, put_vector), columns == widths[-1]
+
+        @device_function
+        def put(pivot_row, values, left):
+            if (left > fewer) & (IS_ALL | (left <= columns)):
+                if IS_ALL:
+                    for part in range(PARTS):
+                        values[REALS + part] = values[part]
+                put_vectors(0, pivot_row, values)
+                if not IS_ALL:
+                    for part in range(PARTS):
+                        pivot_row[PIVOT + part] = values[part]
+
+        return put
+
+    return in_order([step(*each) for each in pairwise((0, *widths))])
+
+
+def eliminator(config, widths: tuple[int, ...]):
+    """``eliminate(values, factor, pivot_row, out, at, left)``: a row's first element divided by the pivot,
+    which is `factor` and goes to the results; the others, of which `left` matter, updated, each in the place
+    of the one before it.
+
+    `widths`: how many elements may be updated, growing up to all.
+    """
+    facts = config.dtype_facts
+    PARTS, PIVOT = facts.reals_per_element, config.row_reals - facts.reals_per_element
+    real, divide = ptx.REALS[facts.real], divider(facts)
+
+    def step(fewer: int, columns: int) -> Callable:
+        update, IS_ALL = ptx.eliminate_row(columns, PARTS, 16 // facts.real_size), columns == widths[-1]
+
+        @device_function
+        def update_row(values, factor, pivot_row, left):
+            if (left > fewer) & (IS_ALL | (left <= columns)):
+                update(values, factor, pivot_row)
+
+        return update_row
+
+    update = in_order([step(*each) for each in pairwise((0, *widths))])
+
+    @device_function
+    def eliminate(values, factor, pivot_row, out, at, left):
+        pivot, pivot_i = pivot_row[PIVOT], pivot_row[PIVOT + PARTS - 1]
+        for part in range(PARTS):
+            factor[part] = values[part]
+        if pivot != real(0) or pivot_i != real(0):
+            divide(factor, 0, pivot, pivot_i)
+        for part in range(PARTS):
+            out[at + part] = factor[part]
+        update(values, factor, pivot_row, left)
+
+    return eliminate
+
+
+def sizer(config):
+    """``size(values)``: |re| + |im| of the first element, by which LAPACK chooses."""
+    PARTS = config.dtype_facts.reals_per_element
+
+    @device_function
+    def size(values):
+        return abs(values[0]) + abs(values[1]) if PARTS == 2 else abs(values[0])
+
+    return size

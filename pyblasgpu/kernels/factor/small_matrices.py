@@ -1,0 +1,145 @@
+"""What kernels share that have several small matrices in a warp: a group of lanes each, a row a lane.
+
+A group has as many lanes as the rows need, 8, 16 or 32. Its matrix passes through shared memory, so that
+neighbours in memory are read and written by neighbouring lanes, in any order of the matrix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from ...errors import require
+from ...gpu.backend import device_function, ptx
+from ...types import DTYPES, Dtype
+
+__all__ = ["GROUPS", "ORDER", "SmallMatrices", "first_max", "matrix_loader", "matrix_writer"]
+
+ORDER = 32  # rows and columns at most: a lane a row
+GROUPS = (8, 16, 32)  # lanes of a matrix
+
+
+@dataclass(frozen=True)
+class SmallMatrices:
+    """Config of a kernel of small matrices.
+
+    Attributes
+    ----------
+    dtype : str
+        's', 'd', 'c' or 'z'.
+    DIM : int
+        Threads of a block.
+    """
+
+    dtype: str
+    DIM: int = 64
+
+    #: Elements from row to row in shared memory: odd, against bank conflicts.
+    LEAD: ClassVar[int] = ORDER + 1
+
+    def __post_init__(self) -> None:
+        require(
+            self.DIM % 32 == 0 and 32 <= self.DIM <= 256,
+            "whole_warps",
+            "DIM % 32 == 0 and 32 <= DIM <= 256",
+            DIM=self.DIM,
+        )
+
+    @cached_property
+    def dtype_facts(self) -> Dtype:
+        return DTYPES[self.dtype]
+
+    @property
+    def threads(self) -> int:
+        return self.DIM
+
+    @property
+    def min_blocks(self) -> int:
+        return 1
+
+    @staticmethod
+    def lanes(rows: int) -> int:
+        """Lanes of a matrix of so many rows."""
+        return next(lanes for lanes in GROUPS if rows <= lanes)
+
+    def grid(self, rows: int, count: int) -> int:
+        """Blocks for so many matrices of so many rows."""
+        return -(-count // (self.DIM // self.lanes(rows)))
+
+
+def matrix_loader(config: SmallMatrices):
+    """``load(shared, a, row_stride, col_stride, m, n, lane, lanes)``: a matrix to shared memory, by rows, by
+    its group of lanes; with m = 0 nothing. All lanes of the warp have it after.
+    """
+    facts, LEAD = config.dtype_facts, config.LEAD
+    PARTS, SIZE, int32 = facts.reals_per_element, facts.real_size, ptx.types.int32
+    copy, commit, wait = ptx.copy_async(SIZE), ptx.commit_async, ptx.wait_async(0)
+    sync_warp = ptx.sync_warp
+
+    @device_function
+    def load(shared, a, row_stride, col_stride, m, n, lane, lanes):
+        rows_are_neighbours = abs(row_stride) <= abs(col_stride)
+        slow_end, fast_end = (n, m) if rows_are_neighbours else (m, n)
+        for slow in range(slow_end):
+            for fast in range(lane, fast_end, lanes):
+                i, j = (fast, slow) if rows_are_neighbours else (slow, fast)
+                there = (i * row_stride + j * col_stride) * PARTS
+                for part in range(PARTS):
+                    copy(shared, int32((i * LEAD + j) * PARTS + part), a, there + part, int32(SIZE))
+        commit()
+        wait()
+        sync_warp()
+
+    return load
+
+
+def matrix_writer(config: SmallMatrices):
+    """``write(a, shared, places, row_stride, col_stride, m, n, lane, lanes)``: back; row i of the matrix lies
+    in row ``places[i]`` of shared memory.
+    """
+    PARTS, LEAD, store = config.dtype_facts.reals_per_element, config.LEAD, ptx.store_global
+
+    @device_function
+    def write(a, shared, places, row_stride, col_stride, m, n, lane, lanes):
+        rows_are_neighbours = abs(row_stride) <= abs(col_stride)
+        slow_end, fast_end = (n, m) if rows_are_neighbours else (m, n)
+        for slow in range(slow_end):
+            for fast in range(lane, fast_end, lanes):
+                i, j = (fast, slow) if rows_are_neighbours else (slow, fast)
+                at, here = (i * row_stride + j * col_stride) * PARTS, (places[i] * LEAD + j) * PARTS
+                for part in range(PARTS):
+                    store(a, at + part, shared[here + part], True)
+
+    return write
+
+
+def first_max(config: SmallMatrices):
+    """``find(size, label, ok, t, lanes)``: the lowest label of the largest size in each group of lanes.
+
+    As `ptx.warp_first_max`, which it is for a whole warp: NaN is less than any number.
+    """
+    real, int32 = ptx.REALS[config.dtype_facts.real], ptx.types.int32
+    NO_LABEL, shuffle, select, warp_first_max = ptx.NO_LABEL, ptx.shuffle, ptx.select, ptx.warp_first_max
+
+    @device_function
+    def better(size, label, t, mask):
+        lane = int32((t ^ mask) & 31)
+        other, its_label = shuffle(size, lane), int32(shuffle(label, lane))
+        is_better = (other > size) | ((other == size) & (its_label < label))
+        return select(is_better, other, size), int32(select(is_better, its_label, label))
+
+    @device_function
+    def find(size, label, ok, t, lanes):
+        if lanes == 32:
+            return int32(warp_first_max(size, label, ok))
+        size = select(ok, select(size == size, size, real(-1)), real(-2))
+        label = int32(select(ok, label, int32(NO_LABEL)))
+        size, label = better(size, label, t, 1)
+        size, label = better(size, label, t, 2)
+        size, label = better(size, label, t, 4)
+        if lanes > 8:
+            size, label = better(size, label, t, 8)
+        return label
+
+    return find

@@ -1,0 +1,113 @@
+"""The kernels of LU factors computed with NumPy, for the stand-ins of kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from fake_device import elements
+from scipy.linalg.lapack import get_lapack_funcs
+
+from pyblasgpu.kernels.common.options import CONJUGATE, UNIT
+from pyblasgpu.operands import Operand
+from pyblasgpu.types import INT32
+
+
+def getrf_panel(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    """A panel, or whole matrices of a batch."""
+    m, n, first, blocks, *steps, step, a_step, p_step, m_step, i_step = numbers
+    config, batch = fake.source.config, grid[2]
+    assert grid[:2] == (config.grid(m), 1) and blocks == grid[0] and n <= min(m, config.COLS)
+    assert blocks == 1 or batch == 1
+    a = fake.view(pointers[0], m, n, *steps, batch, a_step)
+    pivots = _words(pointers[1], n, step, batch, p_step)
+    moves = _words(pointers[2], 2 * config.COLS, 1, batch, m_step).reshape(batch, 2, config.COLS)
+    info = _words(pointers[3], 1, 1, batch, i_step)
+    for z in range(batch):
+        a[z], piv, failed = _getrf(a[z])
+        pivots[z, :n] = piv + first
+        moves[z, :, :n] = _moves(piv, m)
+        if first == 0 or (failed and not info[z, 0]):
+            info[z, 0] = failed + first if failed else 0
+
+
+def pivot_moves(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    """Pivots as permutations of groups."""
+    count, base, step, p_step, m_step = numbers
+    group, batch = fake.source.config.GROUP, grid[2]
+    assert grid[:2] == (fake.source.config.grid(count), 1)
+    pivots = _words(pointers[0], count, step, batch, p_step)
+    moves = _words(pointers[1], 2 * group * grid[0], 1, batch, m_step).reshape(batch, grid[0], 2, group)
+    for z, g in np.ndindex(batch, grid[0]):
+        piv = pivots[z, g * group : (g + 1) * group] - base - g * group
+        moves[z, g, :, : len(piv)] = _moves(piv, max(piv.max(), len(piv)) + 1)
+
+
+def laswp(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    """Interchanges of rows."""
+    group, groups, last, n, skip, skipped, _, backwards, *steps, a_step, m_step = numbers
+    batch, count = grid[2], group * (groups - 1) + last
+    assert grid[:2] == (fake.source.config.grid(n, group), 1)
+    moves = _words(pointers[1], 2 * group * groups, 1, batch, m_step).reshape(batch, groups, 2, group)
+    columns = [column for column in range(n + skipped) if not skip <= column < skip + skipped]
+    for z in range(batch):
+        for g in reversed(range(groups)) if backwards else range(groups):
+            used = min(group, count - g * group)
+            to_top, from_top = moves[z, g, :: -1 if backwards else 1, :used]
+            rows = int(max(to_top.max(), from_top.max(), used - 1)) + 1
+            pointer = pointers[0] + g * group * steps[0] * fake.dtype.itemsize
+            a = fake.view(pointer, rows, n + skipped, *steps, batch, a_step)[z][:, columns]
+            top, leaving = a[to_top], from_top >= used
+            a[from_top[leaving]] = a[:used][leaving]
+            a[:used] = top
+            fake.view(pointer, rows, n + skipped, *steps, batch, a_step)[z][:, columns] = a
+
+
+def getrf_small(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    """Whole matrices, several a block."""
+    m, n, lanes, batch, *steps, step, a_step, p_step, i_step = numbers
+    config = fake.source.config
+    assert grid == (config.grid(m, batch), 1, 1) and lanes == config.lanes(m) and max(m, n) <= config.COLS
+    a = fake.view(pointers[0], m, n, *steps, batch, a_step)
+    pivots = _words(pointers[1], min(m, n), step, batch, p_step)
+    info = _words(pointers[2], 1, 1, batch, i_step)
+    for z in range(batch):
+        a[z], pivots[z], info[z, 0] = _getrf(a[z])
+
+
+def getrs_small(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    """Solutions by the factors of small matrices."""
+    n, r, options, lanes, batch, groups, *steps, step, b_rs, b_cs, p_step, lu_step, b_step = numbers
+    config = fake.source.config
+    assert grid == (config.grid(n, batch) * groups, 1, 1) and lanes == config.lanes(n)
+    pivots = _words(pointers[0], n, step, batch, p_step)
+    lu = fake.view(pointers[1], n, n, *steps, batch, lu_step, bool(options & CONJUGATE))
+    b = fake.view(pointers[2], n, r, b_rs, b_cs, batch, b_step)
+    for z in range(batch):
+        rows = np.arange(n)
+        for i, pivot in enumerate(pivots[z]):
+            rows[[i, pivot]] = rows[[pivot, i]]
+        unit = np.tril(lu[z], -1) + np.eye(n), np.triu(lu[z])
+        other = np.tril(lu[z]), np.triu(lu[z], 1) + np.eye(n)
+        lower, upper = unit if options & UNIT else other
+        if options & UNIT:
+            b[z] = np.linalg.solve(upper, np.linalg.solve(lower, b[z][rows]))
+        else:
+            b[z][rows] = np.linalg.solve(upper, np.linalg.solve(lower, b[z]))
+
+
+def _words(pointer: int, count: int, step: int, batch: int, batch_step: int) -> np.ndarray:
+    """int32 in memory, shape (batch, count)."""
+    return elements(Operand(pointer, count, 1, step, 1, INT32, False, batch, batch_step))[:, :, 0]
+
+
+def _moves(piv: np.ndarray, m: int) -> np.ndarray:
+    """Of the rows on top, which stand there after the interchanges, and where those are that stood there."""
+    rows = np.arange(m)
+    for step, pivot in enumerate(piv):
+        rows[[step, pivot]] = rows[[pivot, step]]
+    return np.stack([rows[: len(piv)], np.argsort(rows)[: len(piv)]])
+
+
+def _getrf(a: np.ndarray) -> tuple:
+    return get_lapack_funcs("getrf", (a,))(a)

@@ -1,0 +1,156 @@
+"""LU factors and solutions of small matrices, several a warp, in the simulator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.linalg import lapack as scipys
+
+from pyblasgpu import lapack
+from pyblasgpu.kernels.common.options import options_of
+from pyblasgpu.kernels.factor import getrf_small, getrs_small
+from pyblasgpu.testing.reference import fenced
+from pyblasgpu.types import DTYPES
+
+from .launching import run, strides
+from .test_getrf_panel import random
+
+
+def letter_of(array) -> str:
+    return next(letter for letter, dtype in DTYPES.items() if dtype.name == array.dtype.name)
+
+
+def factor(stack, kernels=getrf_small, **changes):
+    """Factor a batch in place: pivots and info, which stand among other integers."""
+    batch, m, n = stack.shape
+    config = kernels.GetrfSmall(letter_of(stack), **changes)
+    piv, info = np.full((batch, 2 * min(m, n) + 1), -7, np.int32), np.full((batch, 2), -7, np.int32)
+    step, *steps = strides(stack)
+    integers = m, n, config.lanes(m), batch, *steps, 2, step, piv.shape[1], 2
+    run(kernels.source(config), config.grid(m, batch), (stack, piv, info), integers, ())
+    assert (piv[:, 1::2] == -7).all() and (piv[:, -1] == -7).all() and (info[:, 1] == -7).all()
+    return piv[:, :-1:2], info[:, 0]
+
+
+def check_factors(letter="d", m=7, n=7, batch=5, order="F", kernels=getrf_small, start=None, **changes):
+    """LAPACK's pivots, factors and info, and nothing else written."""
+    stack = np.stack([random(letter, m, n, seed) for seed in range(batch)]) if start is None else start
+    expected = [getattr(scipys, f"{letter}getrf")(a) for a in stack]
+    view, unharmed = fenced(stack, order)
+    piv, info = factor(view, kernels, **changes)
+    for (lu, pivots, failed), got, got_piv, got_info in zip(expected, view, piv, info, strict=True):
+        np.testing.assert_array_equal(got_piv, pivots)
+        np.testing.assert_allclose(got, lu, rtol=0, atol=100 * stack.shape[1] * np.finfo(stack.dtype).eps)
+        assert got_info == failed
+    assert unharmed()
+
+
+def solve(lu, piv, b, trans=0, groups=1, kernels=getrs_small) -> None:
+    """Solutions of a batch in place of `b`."""
+    batch, n, r = b.shape
+    op = lu if trans == 0 else lu.swapaxes(1, 2)
+    config = kernels.GetrsSmall(letter_of(b))
+    (lu_step, *lu_steps), (b_step, *b_steps) = strides(op), strides(b)
+    options = options_of(conj=trans == 2, unit=trans == 0)
+    integers = n, r, options, config.lanes(n), batch, groups, *lu_steps, 1, *b_steps, n, lu_step, b_step
+    run(kernels.source(config), config.grid(n, batch) * groups, (piv, op, b), integers, ())
+
+
+def check_solutions(letter="d", n=7, r=1, batch=5, order="F", trans=0, groups=1, kernels=getrs_small) -> None:
+    """SciPy's solutions, and nothing else written."""
+    wide = "dz"[letter in "cz"]
+    rng = np.random.default_rng(n)
+    stack = np.stack([random(letter, n, n, z) + 3 * np.eye(n)[rng.permutation(n)] for z in range(batch)])
+    factors = [getattr(scipys, f"{letter}getrf")(a) for a in stack.astype(DTYPES[letter].name)]
+    lu, piv = (np.stack([each[part] for each in factors]) for part in (0, 1))
+    right = np.stack([random(letter, n, r, seed + 9) for seed in range(batch)])
+    exact = getattr(scipys, f"{wide}getrs")
+    expected = [exact(f, p, b, trans)[0] for f, p, b in zip(lu, piv, right, strict=True)]
+    view, unharmed = fenced(right, order)
+    solve(np.array(lu, order=order), piv, view, trans, groups, kernels)
+    for got, x in zip(view, expected, strict=True):
+        np.testing.assert_allclose(got, x, rtol=0, atol=500 * n * np.finfo(right.dtype).eps * abs(x).max())
+    assert unharmed()
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("order", "CF")
+def test_factors(letter, order):
+    check_factors(letter, 7, 7, 9, order)
+    check_factors(letter, 13, 13, 5, order, DIM=32)
+    check_factors(letter, 27, 27, 3, order)
+
+
+@pytest.mark.parametrize(
+    "m, n", [(1, 1), (1, 5), (5, 1), (8, 8), (9, 4), (4, 31), (16, 17), (32, 32), (30, 3)]
+)
+def test_shapes(m, n):
+    check_factors("d", m, n, 3, "CF"[m % 2])
+
+
+@pytest.mark.parametrize("batch", [1, 8, 9, 17])
+def test_blocks_that_are_not_full(batch):
+    check_factors("s", 3, 3, batch)
+
+
+def test_fewer_columns_on_older_cards():
+    check_factors("z", 13, 16, 3, COLS=16)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_ties_go_to_the_uppermost_row(letter):
+    units = [1, -1, 1j, -1j] if letter in "cz" else [1, -1]
+    for m in (8, 14, 30):
+        stack = np.random.default_rng(m).choice(units, (4, m, 2)).astype(DTYPES[letter].name)
+        check_factors(start=stack, letter=letter)
+
+
+@pytest.mark.parametrize("m", [6, 20])
+def test_columns_of_zeros(m):
+    stack = np.stack([random("d", m, 6, seed) for seed in range(4)])
+    stack[1, :, 2] = stack[2, :, 0] = stack[2, :, 5] = 0
+    check_factors(start=stack)
+
+
+@pytest.mark.parametrize("m", [6, 20])
+def test_what_is_not_a_number_is_no_pivot(m):
+    stack = np.stack([random("d", m, 3, seed) for seed in range(3)])
+    stack[0, 1, 0], stack[1] = np.nan, np.nan
+    piv, info = factor(stack)
+    assert piv[0, 0] != 1 and not info.any() and np.array_equal(piv[1], [0, 1, 2])
+    assert np.isnan(stack[1]).all() and np.isfinite(stack[2]).all()
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("trans", [0, 1, 2])
+def test_solutions(letter, trans):
+    check_solutions(letter, 7, 1, 9, "CF"[trans % 2], trans)
+    check_solutions(letter, 13, 6, 3, "FC"[trans % 2], trans)
+
+
+@pytest.mark.parametrize(
+    "n, r, groups", [(1, 1, 1), (8, 4, 1), (9, 5, 2), (32, 9, 2), (16, 2, 1), (30, 16, 4)]
+)
+def test_edges_of_solutions(n, r, groups):
+    check_solutions("d", n, r, 3, groups=groups)
+
+
+def test_a_singular_triangle_divides_by_zero():
+    lu, piv, b = np.eye(4)[None], np.arange(4, dtype=np.int32)[None], np.ones((1, 4, 1))
+    lu[0, 2, 2] = 0
+    solve(lu, piv, b)
+    np.testing.assert_array_equal(b[0, :, 0], [np.nan, np.nan, np.inf, 1])
+
+
+@pytest.mark.parametrize("letter", "sz")
+def test_the_routines(letter, monkeypatch):
+    """A stack by the public functions, in which every matrix and right-hand side is its own."""
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "sim")
+    a = np.stack([random(letter, 10, 10, seed) + 3 * np.eye(10) for seed in range(2)])
+    a, b = a.astype(DTYPES[letter].name), np.stack([random(letter, 10, 2, seed) for seed in range(2)])
+    lu, piv, x, info = lapack.gesv(a, b)
+    assert not info.any()
+    np.testing.assert_allclose(a @ x, b, atol=1e-3 if letter == "s" else 1e-11)
+    for trans, op in enumerate((a, a.swapaxes(1, 2), a.conj().swapaxes(1, 2))):
+        x, _ = lapack.getrs(lu, piv, b, trans)
+        np.testing.assert_allclose(op @ x, b, atol=1e-3 if letter == "s" else 1e-11)

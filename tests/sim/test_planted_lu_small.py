@@ -1,0 +1,117 @@
+"""Defects planted in the kernels of small LU factors, one at a time: the checks must catch every one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from . import test_lu_small
+from .kernel_checks import Check, one_each
+from .planting import assert_caught, parameters
+
+
+@one_each
+def factors(letter="d", m=7, n=7, batch=5, order="F", **changes) -> Check:
+    def run(module):
+        test_lu_small.check_factors(letter, m, n, batch, order, module, **changes)
+
+    return Check("getrf_small", run)
+
+
+@one_each
+def solutions(letter="d", n=7, r=1, batch=5, **options) -> Check:
+    def run(module):
+        test_lu_small.check_solutions(letter, n, r, batch, kernels=module, **options)
+
+    return Check("getrs_small", run)
+
+
+def ties(module) -> None:
+    """The largest of each column stands in several rows."""
+    stack = np.random.default_rng(0).choice([1.0, -1.0], (4, 14, 2))
+    test_lu_small.check_factors(start=stack, kernels=module)
+
+
+def zeros(module) -> None:
+    stack = np.stack([test_lu_small.random("d", 6, 6, seed) for seed in range(3)])
+    stack[1, :, 2] = stack[1, :, 4] = 0
+    test_lu_small.check_factors(start=stack, kernels=module)
+
+
+def not_a_number(module) -> None:
+    stack = np.stack([test_lu_small.random("d", 6, 3, seed) for seed in range(3)])
+    stack[:, 1, 0] = np.nan
+    assert not (test_lu_small.factor(stack, module)[0][:, 0] == 1).any()
+
+
+def imaginary(module) -> None:
+    """Pivots without real parts."""
+    stack = np.stack([test_lu_small.random("z", 6, 3, seed).imag * 1j for seed in range(3)])
+    test_lu_small.check_factors("z", start=stack, kernels=module)
+
+
+FACTOR, SOLVE, SMALL, ROWS = (
+    f"factor.{name}" for name in ("getrf_small", "getrs_small", "small_matrices", "panel_rows")
+)
+ONE, WARP, SINGLE = factors(), factors(m=20, n=20, batch=2), solutions()
+SEVERAL, COMPLEX = solutions(r=6), solutions("z", trans=2)
+TIES, ZEROS = Check("getrf_small", ties), Check("getrf_small", zeros)
+NOT_A_NUMBER, IMAGINARY = Check("getrf_small", not_a_number), Check("getrf_small", imaginary)
+
+#: module, text, what is planted in its place, the check that sees it
+DEFECTS = [
+    (FACTOR, "select(k < n, row[k * PARTS + part], real(0))", "row[(k + 1) * PARTS + part]", ONE),
+    (FACTOR, "places[0] = lane\n            sync_warp()", "places[0] = lane", ONE),
+    (FACTOR, "and failed == 0", "", ZEROS),
+    (FACTOR, "failed = int32(j + 1)", "failed = j", ZEROS),
+    (FACTOR, "== real(0) and pivot_row", "== real(0) or pivot_row", IMAGINARY),
+    (FACTOR, "if lane == j:", "if lane == j + 1:", ONE),
+    (FACTOR, "label, is_left = j, False", "is_left = False", ONE),
+    (FACTOR, "label, is_left = j, False", "label = j", ONE),
+    (FACTOR, "if label == j:", "if False:", ONE),
+    (FACTOR, "n - j)\n            sync_warp()", "n - j)", ONE),
+    (FACTOR, "places[label] = lane\n        sync_warp()", "places[label] = lane", ONE),
+    (FACTOR, "range(lane, n - j, lanes)", "range(lane, min(n - j, lanes), lanes)", factors(m=4, n=11)),
+    (FACTOR, "k - 1 if k > 0 else COLS - 1", "k", ONE),
+    (FACTOR, "group * (lanes * LEAD * PARTS - ROW)", "group * (LEAD * PARTS - ROW)", ONE),
+    (FACTOR, "matrix * stride_a * PARTS", "matrix * PARTS", ONE),
+    (FACTOR, "lane * piv_step", "lane", ONE),
+    (FACTOR, "WORDS + group * lanes", "WORDS + group", ONE),
+    (FACTOR, "lane < min(m, n)", "lane < m", factors(m=7, n=3)),
+    (ROWS, "IS_ALL | (left <= columns)", "IS_ALL | (left < columns)", factors(m=8, n=8)),
+    (ROWS, "pivot_row[PIVOT + part] = values[part]", "pass", ONE),
+    (SMALL, "abs(row_stride) <= abs(col_stride)\n        slow_end, fast_end = (n, m) if", "abs(row_stride) <= abs(col_stride)\n        slow_end, fast_end = (m, n) if", factors(m=5, n=9)),
+    (SMALL, "wait()\n        sync_warp()", "wait()", factors(order="C")),
+    (SMALL, "commit()\n        wait()", "commit()", ONE),
+    (SMALL, "places[i] * LEAD + j", "i * LEAD + j", ONE),
+    (SMALL, "(other == size) & (its_label < label)", "(other == size) & (its_label > label)", TIES),
+    (SMALL, "select(size == size, size, real(-1))", "size", NOT_A_NUMBER),
+    (SMALL, "label, t, 4)", "label, t, 2)", ONE),
+    (SMALL, "if lanes > 8:", "if False:", factors(m=14, n=14, batch=3)),
+    (SMALL, "if lanes == 32:", "if False:", WARP),
+    (SOLVE, "label = pivot", "pass", SINGLE),
+    (SOLVE, "elif label == pivot:", "elif False:", SINGLE),
+    (SOLVE, "places[lane] = lane\n        sync_warp()", "places[lane] = lane", SINGLE),
+    (SOLVE, "places[label] = lane\n        sync_warp()", "places[label] = lane", SINGLE),
+    (SOLVE, "int32((t - lane + i) % WARP)", "int32(i)", SINGLE),
+    (SOLVE, "int32((t - lane + j) % WARP)", "int32(j)", SINGLE),
+    (SOLVE, "if divides and lane == j:", "if divides:", SINGLE),
+    (SOLVE, "re * y + im * y_im", "re * y - im * y_im", COMPLEX),
+    (SOLVE, "- re * y_im - im * y", "- re * y_im + im * y", COMPLEX),
+    (SOLVE, "sign * row[j * PARTS + PARTS - 1]", "row[j * PARTS + PARTS - 1]", COMPLEX),
+    (SOLVE, "lane > j, not unit", "lane >= j, not unit", SINGLE),
+    (SOLVE, "lane < j, unit", "lane < j, not unit", SINGLE),
+    (SOLVE, "j = n - 1 - k", "j = k", SINGLE),
+    (SOLVE, "(other if unit else lane) * b_rs", "lane * b_rs", SINGLE),
+    (SOLVE, "(lane if unit else other) * b_rs", "lane * b_rs", solutions(trans=1)),
+    (SOLVE, "range(share * COLUMNS, r, groups * COLUMNS)", "range(share * COLUMNS, r, COLUMNS)", solutions(r=9, groups=2)),
+    (SOLVE, "range(share * COLUMNS, r, groups * COLUMNS)", "range(0, min(r, COLUMNS), COLUMNS)", SEVERAL),
+    (SOLVE, "(at + (c + q) * b_cs) * PARTS + part, ok & (c + q < r))", "(at + (c + q) * b_cs) * PARTS + part, ok)", SEVERAL),
+    (SOLVE, "matrix * stride_piv", "0", SINGLE),
+    (SOLVE, "is_here & (lane < n)", "is_here", solutions(order="C")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("module", "before", "after", "check"), parameters(DEFECTS))
+def test_a_planted_defect_is_caught(module, before, after, check, monkeypatch):
+    assert_caught(module, before, after, check, monkeypatch)
