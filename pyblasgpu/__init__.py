@@ -61,13 +61,15 @@ if TYPE_CHECKING:
     from . import errors
     from .api import blas, lapack, linalg
     from .api.explain import explain
+    from .api.gemmtr import gemmtr
     from .api.level1 import asum, axpy, copy, dot, iamax, nrm2, rot, rotm, scal, swap
     from .api.level2 import gemv, hemv, symv
-    from .api.level3 import gemm, trmm, trsm
+    from .api.level3 import gemm
     from .api.plans import plan_gemm, plan_trmm, plan_trsm
     from .api.rank_1 import ger, her, her2, syr, syr2
-    from .api.rank_k import gemmtr, her2k, herk, syr2k, syrk
+    from .api.rank_k import her2k, herk, syr2k, syrk
     from .api.symmetric import hemm, symm
+    from .api.triangular import trmm, trsm
     from .api.trmv import trmv, trsv
     from .dispatch.overrides import override
     from .frontend.backend_status import backend_status
@@ -85,7 +87,7 @@ _HOME = {
     "errors": None,
     "explain": "api.explain",
     "gemm": "api.level3",
-    "gemmtr": "api.rank_k",
+    "gemmtr": "api.gemmtr",
     "gemv": "api.level2",
     "ger": "api.rank_1",
     "hemm": "api.symmetric",
@@ -114,9 +116,9 @@ _HOME = {
     "syr2": "api.rank_1",
     "syr2k": "api.rank_k",
     "syrk": "api.rank_k",
-    "trmm": "api.level3",
+    "trmm": "api.triangular",
     "trmv": "api.trmv",
-    "trsm": "api.level3",
+    "trsm": "api.triangular",
     "trsv": "api.trmv",
     "unpatch_scipy": "scipy_patch.switch",
 }

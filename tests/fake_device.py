@@ -377,7 +377,7 @@ def install(monkeypatch) -> tuple[Routines, Memory]:
         monkeypatch.setitem(__import__("sys").modules, name, module)
     monkeypatch.setattr(frontend_call, "routine", routines)
     monkeypatch.setattr("pyblasgpu.frontend.staging.routine", routines)
-    for module in ("level3", "rank_k", "symmetric"):
+    for module in ("gemmtr", "level3", "rank_k", "symmetric", "triangular"):
         monkeypatch.setattr(f"pyblasgpu.api.{module}.launch_list_of", routines.launch_list)
     for module in ("lapack_cholesky", "lapack_lu", "linalg_host"):
         monkeypatch.setattr(f"pyblasgpu.api.{module}.launch_list_of", factor_launch_list)

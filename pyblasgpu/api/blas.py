@@ -33,9 +33,11 @@ from .blas_functions import dressed, name_of, types_of
 from .blas_level1 import *  # noqa: F403
 from .blas_level2 import *  # noqa: F403
 from .blas_rank_1 import *  # noqa: F403
-from .level3 import multiply, triangular
-from .rank_k import rank_k, triangular_product
+from .gemmtr import triangular_product
+from .level3 import multiply
+from .rank_k import rank_k
 from .symmetric import symmetric
+from .triangular import triangular
 
 __all__ = [
     "cgemm",

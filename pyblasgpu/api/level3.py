@@ -1,4 +1,4 @@
-"""GEMM, TRMM and TRSM on any arrays, in keyword style.
+"""GEMM on any arrays, in keyword style, and what the other routines of Level 3 share.
 
 Each routine takes NumPy, CuPy, PyTorch and Numba arrays, and whatever exports DLPack or the CUDA array
 interface; the result is of the same library. Leading dimensions count matrices and broadcast as in NumPy.
@@ -17,7 +17,7 @@ from ..arguments import Array, Flag, Number, Stream
 from ..frontend.call import Call, launch_list_of
 from ..frontend.call_cache import replay
 from ..operands import Operand
-from ..types import Diag, Side, Trans, Uplo, by_three_products
+from ..types import Trans, by_three_products
 from .docstrings import documented
 
 __all__ = [
@@ -26,9 +26,6 @@ __all__ = [
     "multiply",
     "parse_beta",
     "scaled_by_beta",
-    "triangular",
-    "trmm",
-    "trsm",
 ]
 
 
@@ -101,135 +98,6 @@ def gemm(
     return multiply(call, alpha, beta, out, trans_a, trans_b, key=key, method=method)
 
 
-@documented
-def trmm(
-    a: Array,
-    b: Array,
-    *,
-    alpha: Number = 1,
-    side: Flag = "L",
-    lower: Flag = False,
-    trans: Flag = "N",
-    unit_diag: Flag = False,
-    out: Array = None,
-    stream: Stream = None,
-    backend: str | None = None,
-) -> Array:
-    """Product with a triangle: ``alpha op(a) b``, or ``alpha b op(a)`` from the right.
-
-    Parameters
-    ----------
-    a : array, shape (..., m, m), or (..., n, n) from the right
-        %(triangle)s
-        %(dtypes)s
-    b : array, shape (..., m, n)
-        The other factor.
-    %(triangle_flags)s
-    out : array, shape (..., m, n), optional
-        Written in place, whatever its strides. ``out=b`` is the product in place; no other memory may be
-        shared with `a` or `b`.
-    %(stream_backend)s
-
-    Returns
-    -------
-    array, shape (..., m, n)
-        %(result)s
-
-    Raises
-    ------
-    %(shape_error)s
-    %(type_error)s
-    OverlapError
-        When `out` shares memory with an input, and is not `b` itself.
-
-    See Also
-    --------
-    plan_trmm : The same again and again, with less of the host's time.
-
-    Notes
-    -----
-    Componentwise error at most ``(n+2) u |alpha| |op(a)| |b|``, n the order of `a` and u the unit roundoff;
-    for complex numbers sqrt(8) times that.
-    """
-    return _triangular("trmm", a, b, alpha, side, lower, trans, unit_diag, out, stream, backend)
-
-
-@documented
-def trsm(
-    a: Array,
-    b: Array,
-    *,
-    alpha: Number = 1,
-    side: Flag = "L",
-    lower: Flag = False,
-    trans: Flag = "N",
-    unit_diag: Flag = False,
-    out: Array = None,
-    stream: Stream = None,
-    backend: str | None = None,
-) -> Array:
-    """Solution x of a triangular system: ``op(a) x = alpha b``, or ``x op(a) = alpha b`` from the right.
-
-    Parameters
-    ----------
-    a : array, shape (..., m, m), or (..., n, n) from the right
-        %(triangle)s
-        %(dtypes)s
-    b : array, shape (..., m, n)
-        The right-hand sides.
-    %(triangle_flags)s
-    out : array, shape (..., m, n), optional
-        Written in place, whatever its strides. ``out=b`` solves in place; no other memory may be
-        shared with `a` or `b`.
-    %(stream_backend)s
-
-    Returns
-    -------
-    array, shape (..., m, n)
-        %(result)s
-
-    Raises
-    ------
-    %(shape_error)s A zero on the
-        diagonal raises nothing: it gives Inf and NaN, as in the BLAS.
-    %(type_error)s
-    OverlapError
-        When `out` shares memory with an input, and is not `b` itself.
-
-    See Also
-    --------
-    plan_trsm : The same again and again, with less of the host's time.
-
-    Notes
-    -----
-    By substitution: componentwise backward error about ``n u |op(a)| |x|``, n the order of `a` and u the unit
-    roundoff. In place, with a workspace of at most 32 MiB or a twentieth of `b`; `plan_trsm` tells how much
-    (`Plan.workspace`).
-    """
-    return _triangular("trsm", a, b, alpha, side, lower, trans, unit_diag, out, stream, backend)
-
-
-def _triangular(
-    which: str,
-    a: Array,
-    b: Array,
-    alpha: Number,
-    side: Flag,
-    lower: Flag,
-    trans: Flag,
-    unit_diag: Flag,
-    out: Array,
-    stream: Stream,
-    backend: str | None,
-) -> Array:
-    # with their types: 1.0 is no flag, but equals one
-    key = (which, side, lower, trans, unit_diag, type(side), type(lower), type(trans), type(unit_diag))
-    if out is b and replay(key, (a, b), alpha, 0, stream, backend):
-        return out
-    call = Call(which, {"a": a, "b": b}, out, stream, backend)
-    return triangular(call, which, alpha, out, side, lower, trans, unit_diag, key=key)
-
-
 # What follows is shared with symmetric, and with blas and linalg, which prepare the Call in their own way.
 
 
@@ -289,46 +157,6 @@ def _gemm_tape(scalars: tuple[Any, ...], operands: tuple[Operand, ...], three_m:
 
 
 _gemm_3m_tape = partial(_gemm_tape, three_m=True)
-
-
-def triangular(
-    call: Call,
-    which: str,
-    alpha: Number,
-    out: Array,
-    side: Flag,
-    lower: Flag,
-    trans: Flag,
-    unit_diag: Flag,
-    column_major: bool | None = None,
-    key: Any = None,
-) -> Any:
-    """Check and run TRMM or TRSM (`which`) on the inputs a, b of `call`; see `trmm`."""
-    name = call.name
-    side, uplo = Side.parse(side, name, "side"), Uplo.parse(lower, name, "lower")
-    trans, diag = Trans.parse(trans, name, "trans"), Diag.parse(unit_diag, name, "unit_diag")
-    alpha = call.scalar("alpha", alpha)
-    a, b = call.inputs
-    m, n = b.shape[-2:]
-    order = m if side is Side.LEFT else n
-    if a.shape[-2:] != (order, order):
-        raise ValueError(
-            f"{name}: a has shape {a.shape}; ({order}, {order}) is needed for side {side.value} "
-            f"of b with shape {b.shape}"
-        )
-    call.set_output(out, common_batch_shape(name, a, b), m, n, column_major)
-    in_place = call.check_overlap(in_place=1)
-    uplo_of_op = uplo if trans is Trans.NO else uplo.flipped
-    return call.run(
-        lambda scalars, a, c: getattr(call.host, which)(*scalars, a, c, side, uplo, trans, diag),
-        lambda scalars, operands: launch_list_of(which)(
-            scalars[0], *operands, side=side, uplo=uplo_of_op, diag=diag
-        ),
-        ((a, trans),),
-        (alpha,),
-        call.out if in_place else None if alpha == 0 else b,
-        key,  # once b is copied to out, the call is the one in place
-    )
 
 
 def parse_beta(

@@ -14,8 +14,9 @@ from ..frontend.arrays import can_be_output, common_library, host_array, may_sha
 from ..frontend.call import Call
 from ..frontend.streams import contexts
 from ..types import Diag, Dtype, Side, Trans, Uplo
-from .level3 import common_batch_shape, triangular
+from .level3 import common_batch_shape
 from .linalg_arrays import as_array, computation
+from .triangular import triangular
 
 __all__ = ["solve_triangular"]
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from ..arguments import Array, Flag, Number, Stream
 from ..frontend.plan import Plan, PlannedCall
 from .docstrings import documented
-from .level3 import multiply, triangular
+from .level3 import multiply
+from .triangular import triangular
 
 __all__ = ["Plan", "plan_gemm", "plan_trmm", "plan_trsm"]
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import explain
-from ..api import level3, rank_k, symmetric
+from ..api import gemmtr, level3, rank_k, symmetric, triangular
 from ..types import THREE_M, Diag, Dtype, Side, Trans, Uplo
 from . import reference, symmetric_cases
 from .cases import GemmCase, TriangularCase
@@ -181,7 +181,7 @@ class Problem:
             options |= {"beta": case.beta, "method": self.method}
             level3.gemm(x.a, x.b, trans_a=case.trans_a, trans_b=case.trans_b, **options)
             return
-        routine = level3.trmm if self.routine == "trmm" else level3.trsm
+        routine = triangular.trmm if self.routine == "trmm" else triangular.trsm
         options |= {"side": case.side, "lower": case.uplo is Uplo.LOWER, "trans": case.trans}
         routine(x.a, x.out, unit_diag=case.diag is Diag.UNIT, **options)
 
@@ -251,7 +251,8 @@ class SymmetricProblem(Problem):
     def ours(self, x: Arrays, backend: str) -> None:
         """Run it on this library, in place."""
         options = {"alpha": self.case.alpha, "beta": self.case.beta, "backend": backend, **self.case.options}
-        module = symmetric if self.routine in symmetric.__all__ else rank_k
+        modules = (symmetric, rank_k, gemmtr)
+        module = next(each for each in modules if self.routine in each.__all__)
         getattr(module, self.routine)(*self._inputs(x), out=x.out, **options)
 
     def cublas(self, library: Cublas, x: Arrays) -> None:

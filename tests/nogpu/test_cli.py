@@ -140,7 +140,7 @@ def test_demo_fails_when_a_result_is_wrong(capsys, on_cpu, monkeypatch):
     def half(a, b, *, out, **options):
         out *= 0.5
 
-    monkeypatch.setattr("pyblasgpu.api.level3.trmm", half)
+    monkeypatch.setattr("pyblasgpu.api.triangular.trmm", half)
     assert cli.main(["demo", "--n", "40"]) == 1
     assert "8 of 12 results within" in capsys.readouterr().out
 

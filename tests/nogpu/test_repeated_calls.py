@@ -128,6 +128,7 @@ def repeated(fake, monkeypatch):
         a, b, out = (memory[start + 24 * i :][:9].reshape(3, 3) for i in range(3))
         if start:
             monkeypatch.setattr("pyblasgpu.api.level3.Call", None)
+            monkeypatch.setattr("pyblasgpu.api.triangular.Call", None)
         arrays = [fake_device.Array(x) for x in (a, b, out)]
         for options in ({}, {"beta": 1, "stream": 5}, {"alpha": 2.0, "beta": 0.5}, {"backend": "cuda"}):
             expected = options.get("alpha", 1) * (a @ b) + options.get("beta", 0) * out
