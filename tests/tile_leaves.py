@@ -69,9 +69,9 @@ def trsm(a, b, *, side, lower, trans, unit_diag, alpha):
     b[...] = alpha * (np.linalg.solve(t, b) if side is Side.LEFT else np.linalg.solve(t.T, b.T).T)
 
 
-def potrf(a, *, lower):
+def potrf(a, *, lower, clean):
     factor = scipy.linalg.cholesky(mirrored(a, lower, hermitian=True), lower=lower is Uplo.LOWER)
-    product(a, factor, 0, triangle(np.ones(a.shape), lower))
+    product(a, factor, 0, None if clean else triangle(np.ones(a.shape), lower))
 
 
 def getrf(a, piv):

@@ -10,10 +10,11 @@ from .task_list import Cut, Grid, Leaf, Step, TaskList, Tile, finished
 __all__ = ["getrf", "potrf"]
 
 
-def potrf(n: Cut, uplo: Uplo) -> TaskList:
-    """The Cholesky factor of a, in its triangle `uplo`; the other triangle is neither read nor written.
+def potrf(n: Cut, uplo: Uplo, clean: bool = False) -> TaskList:
+    """The Cholesky factor of a, in its triangle `uplo`; tiles of the other triangle are not touched.
 
-    Block columns of L, or block rows of U, come one after the other, the diagonal tile first.
+    Block columns of L, or block rows of U, come one after the other, the diagonal tile first. If `clean`, the
+    other triangle of each diagonal tile becomes zero, else it is neither read nor written.
     """
     lower = uplo is Uplo.LOWER
     side = Side.RIGHT if lower else Side.LEFT
@@ -21,7 +22,7 @@ def potrf(n: Cut, uplo: Uplo) -> TaskList:
     trans_b = Trans.CONJ if lower else Trans.NO
     herk = Leaf.of("herk", lower=uplo, trans=trans, alpha=-1, beta=1)
     gemm = Leaf.of("gemm", trans_a=trans, trans_b=trans_b, alpha=-1, beta=1)
-    factor = Leaf.of("potrf", lower=uplo)
+    factor = Leaf.of("potrf", lower=uplo, clean=clean)
     solve = Leaf.of("trsm", side=side, lower=uplo, trans=Trans.CONJ, unit_diag=Diag.NON_UNIT, alpha=1)
 
     def tile(line: int, block: int) -> Tile:

@@ -23,7 +23,7 @@ LAYERS = [
     {"tuning"},
     {"build", "explain_command"},
     {"testing"},
-    {"__init__", "blas", "info", "lapack", "linalg", "scipy_patch"},
+    {"__init__", "blas", "dask", "info", "lapack", "linalg", "scipy_patch"},
     {"api"},
     {"frontend"},
     {"engine"},

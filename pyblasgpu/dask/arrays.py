@@ -1,0 +1,75 @@
+"""What the routines share: their arrays as Dask arrays of one dtype, and results made of layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from dask.base import tokenize
+from dask.highlevelgraph import HighLevelGraph
+
+from ..tasks import TaskList
+from ..types import Trans, dtype_of
+from .graph import TileLayer
+
+__all__ = ["cut_like", "matrices", "op_chunks", "result", "square"]
+
+
+def matrices(routine: str, **arrays: Any) -> list[Any]:
+    """The arrays that are not None as Dask matrices of their common dtype.
+
+    Integers become float64, and float16 float32, as NumPy promotes them with float32.
+    """
+    given = {name: da.asanyarray(array) for name, array in arrays.items() if array is not None}
+    for name, array in given.items():
+        if array.ndim != 2:
+            raise ValueError(f"{routine}: {name} has shape {array.shape}; a matrix is needed")
+        if any(np.isnan(extent) for extent in array.shape):
+            raise ValueError(f"{routine}: {name} has chunks of unknown size; call its compute_chunk_sizes()")
+    dtype = np.result_type(np.float32, *(array.dtype for array in given.values()))
+    try:
+        dtype_of(dtype)
+    except TypeError:
+        names = ", ".join(f"{name} is {array.dtype}" for name, array in given.items())
+        raise TypeError(f"{routine}: {names}; none of the BLAS's dtypes holds that") from None
+    return [None if arrays[name] is None else given[name].astype(dtype) for name in arrays]
+
+
+def op_chunks(a: Any, trans: Trans) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The chunks of op(a)."""
+    rows, cols = a.chunks
+    return (rows, cols) if trans is Trans.NO else (cols, rows)
+
+
+def cut_like(array: Any, rows: tuple[int, ...], cols: tuple[int, ...], trans: Trans = Trans.NO) -> Any:
+    """`array` in chunks such that those of op(array) are `rows` by `cols`."""
+    chunks = (rows, cols) if trans is Trans.NO else (cols, rows)
+    return array if array.chunks == chunks else array.rechunk(chunks)
+
+
+def square(routine: str, name: str, array: Any) -> Any:
+    """`array` with columns cut as its rows are; ValueError unless it is square."""
+    if array.shape[0] != array.shape[1]:
+        raise ValueError(f"{routine}: {name} has shape {array.shape}; a square matrix is needed")
+    return cut_like(array, array.chunks[0], array.chunks[0])
+
+
+def result(
+    routine: str,
+    make_list: Callable[[], TaskList],
+    output: str,
+    sources: Mapping[str, Any],
+    chunks: tuple[tuple[int, ...], tuple[int, ...]],
+    by_columns: bool = False,
+    blank: bool = False,
+) -> Any:
+    """The array of the matrix `output` of a list of tasks on the arrays `sources`; see `TileLayer`."""
+    names = {matrix: array.name for matrix, array in sources.items()}
+    meta = next(iter(sources.values()))._meta
+    name = f"{routine}-{tokenize(routine, make_list, names, chunks, meta)}"
+    numblocks = (len(chunks[0]), len(chunks[1]))
+    layer = TileLayer(name, make_list, output, numblocks, names, meta, by_columns, blank)
+    graph = HighLevelGraph.from_collections(name, layer, dependencies=list(sources.values()))
+    return da.Array(graph, name, chunks, meta=meta)

@@ -1,0 +1,145 @@
+"""Cholesky and LU factors of Dask arrays."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from dask.highlevelgraph import HighLevelGraph
+
+from .. import tasks
+from ..arguments import Flag
+from ..types import Uplo
+from .arrays import cut_like, matrices, result, square
+from .graph import pivot_keys
+
+__all__ = ["cholesky", "factored", "lu"]
+
+
+def cholesky(a: Any, lower: Flag = False) -> Any:
+    """Cholesky factor of a positive definite Dask array, as `scipy.linalg.cholesky`.
+
+    Parameters
+    ----------
+    a : dask array, shape (n, n)
+        Symmetric, or Hermitian; chunks of one triangle are computed and read. It is cut along both dimensions
+        as its rows are; else it is rechunked.
+    lower : bool or {'L', 'U'}
+        Which triangle of `a` is read and holds the factor: L with a = L Lᴴ, or U with a = Uᴴ U.
+
+    Returns
+    -------
+    dask array, shape (n, n)
+        The factor, its other triangle zero.
+
+    Raises
+    ------
+    ValueError
+        When `a` is not square.
+    TypeError
+        When the dtype is none that can be computed.
+    numpy.linalg.LinAlgError
+        When it is computed, and the matrix is not positive definite.
+
+    See Also
+    --------
+    solve : Of systems with such a matrix.
+    pyblasgpu.linalg.cholesky : Of arrays in one memory.
+    """
+    uplo = Uplo.parse(lower, "cholesky", "lower")
+    (matrix,) = matrices("cholesky", a=a)
+    matrix = square("cholesky", "a", matrix)
+    n = matrix.chunks[0]
+    return result("cholesky", partial(tasks.potrf, n, uplo, True), "a", {"a": matrix}, (n, n), blank=True)
+
+
+def lu(a: Any, *, p_indices: bool = False) -> tuple[Any, Any, Any]:
+    """LU factors with partial pivoting of a square Dask array: ``a = p l u``, as `scipy.linalg.lu`.
+
+    Parameters
+    ----------
+    a : dask array, shape (n, n)
+        It is computed in block columns, cut as its rows are.
+    p_indices : bool
+        Return the permutation as row indices, for which ``a = l[p] u``.
+
+    Returns
+    -------
+    p : dask array, shape (n, n) or (n,)
+        The permutation.
+    l : dask array, shape (n, n)
+        Lower triangular with ones on the diagonal.
+    u : dask array, shape (n, n)
+        Upper triangular.
+
+    Raises
+    ------
+    ValueError
+        When `a` is not square.
+    TypeError
+        When the dtype is none that can be computed.
+
+    See Also
+    --------
+    pyblasgpu.linalg.lu : Of arrays in one memory.
+
+    Notes
+    -----
+    A worker holds a few block columns of n rows. A zero pivot raises nothing, as in SciPy.
+    """
+    factors, rows = factored("lu", a)
+    n = factors.chunks[1]
+    offsets = da.from_array(np.cumsum((0, *n[:-1]))[None], chunks=1)
+    lower = da.map_blocks(_lower, factors, offsets, dtype=factors.dtype, meta=factors._meta)
+    upper = da.map_blocks(_upper, factors, offsets, dtype=factors.dtype, meta=factors._meta)
+    if p_indices:
+        p = da.map_blocks(np.argsort, rows, dtype=rows.dtype)
+    else:
+        real = np.empty(0, factors.dtype).real.dtype
+        order = da.arange(sum(n), chunks=(n,))
+        p = (order[:, None] == rows.rechunk((n,))[None, :]).astype(real)
+    return p, cut_like(lower, n, n), cut_like(upper, n, n)
+
+
+def factored(routine: str, a: Any) -> tuple[Any, Any]:
+    """L and U of `a` in one array, whose chunks are block columns, and which row of `a` comes to each row."""
+    (matrix,) = matrices(routine, a=a)
+    n = square(routine, "a", matrix).chunks[0]
+    columns = cut_like(matrix, (sum(n),), n)
+    factors = result("lu", partial(tasks.getrf, n, n), "a", {"a": columns}, columns.chunks, by_columns=True)
+    return factors, _permuted(factors, n)
+
+
+def _permuted(factors: Any, n: tuple[int, ...]) -> Any:
+    """Which row of the matrix comes to each row of its factors, as one chunk."""
+    stem, _, token = factors.name.rpartition("-")
+    name = f"{stem}-permutation-{token}"
+    layer = {(name, 0): (_permutation, pivot_keys(factors.name, len(n)))}
+    graph = HighLevelGraph.from_collections(name, layer, dependencies=[factors])
+    return da.Array(graph, name, ((sum(n),),), dtype=np.intp)
+
+
+def _permutation(pivots: list[np.ndarray]) -> np.ndarray:
+    rows = np.arange(sum(map(len, pivots)))
+    first = 0
+    for panel in pivots:
+        for row, other in enumerate(panel + first, first):
+            rows[[row, other]] = rows[[other, row]]
+        first += len(panel)
+    return rows
+
+
+def _lower(factors: Any, offset: Any) -> Any:
+    """L in a block column whose first column has the number `offset`."""
+    first = int(offset.item())
+    lower = np.tril(factors, -first - 1)
+    diagonal = np.arange(factors.shape[1])
+    lower[first + diagonal, diagonal] = 1
+    return lower
+
+
+def _upper(factors: Any, offset: Any) -> Any:
+    """U in a block column whose first column has the number `offset`."""
+    return np.triu(factors, -int(offset.item()))

@@ -1,0 +1,230 @@
+"""A list of tasks as a Dask graph: one task for a chunk's whole accumulation, or few."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from operator import getitem
+from typing import Any
+
+from dask.highlevelgraph import Layer
+
+from ..tasks import Task, TaskList, Tile
+from .leaves import Accumulate, Call, Zeros
+
+__all__ = ["MAX_PRODUCTS", "TileLayer", "pivot_keys"]
+
+#: Products that one Dask task adds at most: a worker holds all of their operands at once.
+MAX_PRODUCTS = 8
+
+_PRODUCTS = {"gemm", "syrk", "herk", "symm", "hemm"}
+
+Key = tuple[Any, ...]
+
+
+class TileLayer(Layer):  # type: ignore[misc]
+    """The tasks of a routine, as a layer that is only described until a scheduler needs its tasks.
+
+    Parameters
+    ----------
+    name : str
+        The name of the array that results, ``routine-token``.
+    make_list : callable
+        Makes the list of tasks, without arguments; picklable.
+    output : str
+        The matrix whose tiles are the chunks of the result.
+    numblocks : (int, int)
+        The chunks of the result, down and across.
+    sources : mapping of str to str
+        Matrices to the names of the arrays that hold their tiles; what is not named begins as zeros.
+    meta : array
+        An empty array of the library and dtype of the chunks.
+    by_columns : bool
+        Chunks of `output` are block columns, each all of its tiles.
+    blank : bool
+        Chunks that no task writes are zeros, else what they were.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        make_list: Callable[[], TaskList],
+        output: str,
+        numblocks: tuple[int, int],
+        sources: Mapping[str, str],
+        meta: Any,
+        by_columns: bool = False,
+        blank: bool = False,
+    ):
+        super().__init__()
+        self.name, self.make_list, self.output, self.numblocks = name, make_list, output, numblocks
+        self.sources, self.meta = dict(sources), meta
+        self.by_columns, self.blank = by_columns, blank
+
+    @cached_property
+    def _graph(self) -> dict[Key, Any]:
+        return _Builder(self).graph
+
+    def is_materialized(self) -> bool:
+        return "_graph" in self.__dict__
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_graph"}
+
+    def __getitem__(self, key: Key) -> Any:
+        return self._graph[key]
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._graph)
+
+    def __len__(self) -> int:
+        return len(self._graph)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._graph
+
+    def get_output_keys(self) -> Set[Key]:
+        rows, cols = self.numblocks
+        keys: set[Key] = {(self.name, row, col) for row in range(rows) for col in range(cols)}
+        return keys | set(pivot_keys(self.name, cols)) if self.by_columns else keys
+
+    def get_dependencies(self, key: Key, all_hlg_keys: Collection[Key]) -> set[Key]:
+        """The keys that a task reads; Dask does not know those that are no output keys."""
+        function, *arguments = self._graph[key]
+        if not callable(function):
+            return {self._graph[key]}
+        keys = [each for each in arguments[:1] if isinstance(each, tuple)]
+        return {*keys, *(arguments[1] if isinstance(function, Accumulate) else ())}
+
+
+def pivot_keys(name: str, panels: int) -> list[Key]:
+    """The keys of the pivots of each panel, where `name` is the array of the factors."""
+    stem, _, token = name.rpartition("-")
+    return [(f"{stem}-pivots-{token}", panel) for panel in range(panels)]
+
+
+@dataclass
+class _Step:
+    """A task, and the keys of the chunks that it reads."""
+
+    task: Task
+    reads: tuple[Key, ...]
+
+
+class _Builder:
+    """Gives each state of a chunk that somebody reads a key of its own."""
+
+    def __init__(self, layer: TileLayer):
+        self.layer, self.graph = layer, {}  # type: ignore[var-annotated]
+        self.list = layer.make_list()
+        self.stem, _, self.token = layer.name.rpartition("-")
+        self.pivots = pivot_keys(layer.name, layer.numblocks[1])
+        self.current: dict[Tile, Key | Zeros] = {}
+        self.pending: dict[Tile, list[_Step]] = {}
+        self.states: dict[Tile, int] = {}
+        self.written = {tile.matrix for task in self.list.tasks for tile in task.writes}
+        self.last = {self.chunk(task.writes[0]): task for task in self.list.tasks}
+        for task in self.list.tasks:
+            self.add(task)
+        self.add_unwritten()
+
+    def chunk(self, tile: Tile) -> Tile:
+        """The chunk that holds a tile."""
+        return Tile(tile.matrix, 0 if self.holds_column(tile) else tile.row, tile.col)
+
+    def holds_column(self, tile: Tile) -> bool:
+        """Whether the chunk that holds a tile is a block column."""
+        return self.layer.by_columns and tile.matrix == self.layer.output
+
+    def rows(self, tile: Tile) -> slice:
+        """The rows of a tile in its chunk."""
+        if not self.holds_column(tile):
+            return slice(None)
+        offsets = self.list.grids[tile.matrix].row_offsets
+        return slice(offsets[tile.row], offsets[tile.row + tile.rows])
+
+    def add(self, task: Task) -> None:
+        chunk = self.chunk(task.writes[0])
+        reads = tuple(self.state(self.chunk(tile)) for tile in task.reads)
+        self.pending.setdefault(chunk, []).append(_Step(task, reads))
+        final = self.last[chunk] is task
+        if final or len(task.writes) > 1:
+            self.flush(chunk, final)
+
+    def state(self, chunk: Tile) -> Any:
+        """The key of what a chunk holds now."""
+        if self.pending.get(chunk):
+            self.flush(chunk, final=False)
+        return self.current.get(chunk) or self.start(chunk)
+
+    def start(self, chunk: Tile) -> Key | Zeros:
+        """The key of what a chunk holds at first."""
+        if chunk.matrix in self.layer.sources:
+            return (self.layer.sources[chunk.matrix], chunk.row, chunk.col)
+        return Zeros(self.list.grids[chunk.matrix].tile_shape(chunk), self.layer.meta)
+
+    def flush(self, chunk: Tile, final: bool) -> None:
+        """Put the pending steps of a chunk into the graph."""
+        segments = list(_segments(self.pending.pop(chunk), self.written))
+        for segment in segments:
+            key = self.key(chunk, final and segment is segments[-1])
+            pair = segment[-1].task.writes[1:]
+            made = self.key(chunk, False) if pair else key
+            self.graph[made] = self.graph_task(chunk, segment)
+            if pair:
+                pivots = self.pivots[pair[0].row]
+                self.graph[key], self.graph[pivots] = (getitem, made, 0), (getitem, made, 1)
+                self.current[pair[0]] = pivots
+            self.current[chunk] = key
+
+    def key(self, chunk: Tile, final: bool) -> Key:
+        if final:
+            return (self.layer.name, chunk.row, chunk.col)
+        state = self.states[chunk] = self.states.get(chunk, 0) + 1
+        return (f"{self.stem}-update-{self.token}", chunk.row, chunk.col, state)
+
+    def graph_task(self, chunk: Tile, segment: list[_Step]) -> tuple[Any, ...]:
+        operands = list(dict.fromkeys(key for step in segment for key in step.reads))
+        calls = []
+        for step in segment:
+            rows = [self.rows(tile) for tile in step.task.reads]
+            reads = tuple(zip((operands.index(key) for key in step.reads), rows, strict=True))
+            output = step.task.writes[0]
+            first = self.list.grids[output.matrix].row_offsets[output.row]
+            calls.append(Call(step.task.leaf, reads, self.rows(output), first))
+        order = "F" if self.layer.by_columns else "C"
+        return Accumulate(tuple(calls), order), self.current.get(chunk) or self.start(chunk), operands
+
+    def add_unwritten(self) -> None:
+        """Chunks of the result that no task writes."""
+        for _, row, col in self.layer.get_output_keys() - self.graph.keys():
+            chunk = Tile(self.layer.output, row, col)
+            if self.layer.blank:
+                zeros = Zeros(self.list.grids[chunk.matrix].tile_shape(chunk), self.layer.meta)
+                self.graph[self.layer.name, row, col] = (zeros.broadcast,)
+            else:
+                self.graph[self.layer.name, row, col] = self.start(chunk)
+
+
+def _segments(steps: list[_Step], written: set[str]) -> Iterator[list[_Step]]:
+    """The steps of a chunk as runs of products.
+
+    Where products read what others of these tasks write, the last ones wait longest: so the last runs are
+    short, and each is as long as those after it together.
+    """
+    groups: list[list[_Step]] = [[]]  # each ends with a product, the last one with what follows it
+    for step in steps:
+        groups[-1].append(step)
+        if step.task.leaf.routine in _PRODUCTS:
+            groups.append([])
+    rest = groups.pop()
+    groups = [*groups[:-1], groups[-1] + rest] if groups else [rest]
+    waits = any(tile.matrix in written for step in steps for tile in step.task.reads)
+    ends, length = [len(groups)], 2 if waits else MAX_PRODUCTS
+    while ends[-1] > 0:
+        ends.append(max(ends[-1] - min(length, MAX_PRODUCTS), 0))
+        length = max(length, len(groups) - ends[-1])
+    for begin, end in pairwise(reversed(ends)):
+        yield [step for group in groups[begin:end] for step in group]

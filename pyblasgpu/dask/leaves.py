@@ -1,0 +1,96 @@
+"""What a worker runs: the tasks of one output chunk, one after the other, in a chunk of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.linalg import LinAlgError
+
+import pyblasgpu
+
+from ..tasks import Leaf
+
+__all__ = ["Accumulate", "Call", "Zeros"]
+
+
+@dataclass(frozen=True, eq=False)
+class Zeros:
+    """A chunk of zeros of the library and dtype of `meta`."""
+
+    shape: tuple[int, int]
+    meta: Any
+
+    def __call__(self, order: Any = "C") -> Any:
+        return np.zeros_like(self.meta, shape=self.shape, order=order)
+
+    def broadcast(self) -> Any:
+        """Those zeros to be read alone; of NumPy's, one zero for all."""
+        if isinstance(self.meta, np.ndarray):
+            return np.broadcast_to(np.zeros((), self.meta.dtype), self.shape)
+        return self()
+
+
+class Call(NamedTuple):
+    """A leaf on parts of chunks.
+
+    Attributes
+    ----------
+    leaf : Leaf
+    reads : tuple of (int, slice)
+        Numbers of operands, and which of their rows.
+    rows : slice
+        The rows of the output chunk.
+    first : int
+        The number of the output's first row in the whole matrix.
+    """
+
+    leaf: Leaf
+    reads: tuple[tuple[int, slice], ...]
+    rows: slice
+    first: int
+
+
+@dataclass(frozen=True)
+class Accumulate:
+    """The calls that update one chunk.
+
+    They work on a copy: the scheduler may run a task again, and other tasks may read its inputs. A call of
+    "getrf" is the last one, and makes a pair of chunk and pivots, these in host memory.
+    """
+
+    calls: tuple[Call, ...]
+    order: str = "C"
+
+    def __call__(self, start: Any, operands: Sequence[Any]) -> Any:
+        chunk = start(self.order) if isinstance(start, Zeros) else start.copy(order=self.order)
+        pivots = None
+        for call in self.calls:
+            reads = [operands[number][rows] for number, rows in call.reads]
+            pivots = _run(call, reads, chunk[call.rows])
+        return chunk if pivots is None else (chunk, pivots)
+
+
+def _run(call: Call, reads: list[Any], out: Any) -> Any:
+    """Run a leaf in place of `out`; the pivots of "getrf", else None."""
+    routine, flags = call.leaf.routine, call.leaf.keywords
+    if 0 in out.shape:
+        return np.zeros(0, np.int32) if routine == "getrf" else None
+    if routine in ("trmm", "trsm"):
+        getattr(pyblasgpu, routine)(*reads, out, out=out, **flags)
+    elif routine == "potrf":
+        factor, info = pyblasgpu.lapack.potrf(out, overwrite_a=1, **flags)
+        if int(info):
+            order = call.first + int(info)
+            raise LinAlgError(f"{order}-th leading minor of the array is not positive definite")
+        out[...] = factor
+    elif routine == "getrf":
+        out[...], pivots, _ = pyblasgpu.lapack.getrf(out, overwrite_a=1)
+        return np.asarray(pivots)
+    elif routine == "laswp":
+        out[...] = pyblasgpu.lapack.laswp(out, reads[0], overwrite_a=1)
+    else:
+        getattr(pyblasgpu, routine)(*reads, out=out, **flags)
+    return None

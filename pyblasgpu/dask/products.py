@@ -1,0 +1,171 @@
+"""GEMM, SYRK and HERK on Dask arrays."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from .. import tasks
+from ..arguments import Flag, Number
+from ..types import Trans, Uplo
+from .arrays import cut_like, matrices, op_chunks, result
+
+__all__ = ["gemm", "herk", "syrk"]
+
+
+def gemm(
+    a: Any,
+    b: Any,
+    *,
+    alpha: Number = 1,
+    beta: Number = 0,
+    c: Any = None,
+    trans_a: Flag = "N",
+    trans_b: Flag = "N",
+) -> Any:
+    """General matrix product of Dask arrays: ``alpha op(a) op(b) + beta c``.
+
+    Parameters
+    ----------
+    a : dask array, shape (m, k), or (k, m) if transposed
+        Its chunks cut the result's rows and the inner dimension.
+    b : dask array, shape (k, n), or (n, k) if transposed
+        Cut along k as `a` is; else it is rechunked.
+    alpha, beta : number
+        With ``beta=0`` `c` is not read.
+    c : dask array, shape (m, n), optional
+        The matrix that `beta` scales.
+    trans_a, trans_b : {'N', 'T', 'C'}
+        op: nothing, the transpose, or the conjugate transpose.
+
+    Returns
+    -------
+    dask array, shape (m, n)
+        In chunks as the rows of op(a) and the columns of op(b) have them.
+
+    Raises
+    ------
+    ValueError
+        When shapes do not fit, a flag is unknown, or `beta` has no `c`.
+    TypeError
+        When the arrays' common dtype is none of float32, float64, complex64, complex128.
+
+    See Also
+    --------
+    pyblasgpu.gemm : Of arrays in one memory.
+
+    Notes
+    -----
+    A chunk of the result is accumulated in place; at most 8 products are one Dask task.
+    """
+    op_a, op_b = Trans.parse(trans_a, "gemm", "trans_a"), Trans.parse(trans_b, "gemm", "trans_b")
+    if beta != 0 and c is None:
+        raise ValueError(f"gemm: beta={beta} needs c, the matrix that it scales")
+    a, b, c = matrices("gemm", a=a, b=b, c=c if beta != 0 else None)
+    (m, k), (inner, n) = op_chunks(a, op_a), op_chunks(b, op_b)
+    if sum(k) != sum(inner):
+        raise ValueError(f"gemm: op(a) is {sum(m)} by {sum(k)} and op(b) {sum(inner)} by {sum(n)}")
+    sources = {"a": a, "b": cut_like(b, k, n, op_b)}
+    if c is not None:
+        sources["c"] = _output("gemm", c, m, n)
+    return result("gemm", partial(tasks.gemm, m, n, k, op_a, op_b, alpha, beta), "c", sources, (m, n))
+
+
+def syrk(
+    a: Any, *, alpha: Number = 1, beta: Number = 0, c: Any = None, lower: Flag = False, trans: Flag = "N"
+) -> Any:
+    """Symmetric rank-k update of Dask arrays: one triangle of ``alpha op(a) op(a)^T + beta c``.
+
+    Parameters
+    ----------
+    a : dask array, shape (n, k), or (k, n) if transposed
+        Its chunks cut the result and the inner dimension.
+    alpha, beta : number
+        With ``beta=0`` `c` is not read.
+    c : dask array, shape (n, n), optional
+        The matrix that `beta` scales.
+    lower : bool or {'L', 'U'}
+        Which triangle is updated.
+    trans : {'N', 'T'}
+        op: nothing, or the transpose.
+
+    Returns
+    -------
+    dask array, shape (n, n)
+        Its other triangle is that of `c`, or zero.
+
+    Raises
+    ------
+    ValueError
+        When shapes do not fit, a flag is unknown, or `beta` has no `c`.
+    TypeError
+        When the arrays' common dtype is none of float32, float64, complex64, complex128.
+
+    See Also
+    --------
+    herk : With the conjugate transpose.
+    pyblasgpu.syrk : Of arrays in one memory.
+    """
+    return _rank_k("syrk", Trans.TRANS, a, alpha, beta, c, lower, trans)
+
+
+def herk(
+    a: Any, *, alpha: Number = 1, beta: Number = 0, c: Any = None, lower: Flag = False, trans: Flag = "N"
+) -> Any:
+    """Hermitian rank-k update of Dask arrays: one triangle of ``alpha op(a) op(a)^H + beta c``.
+
+    Parameters
+    ----------
+    a : dask array, shape (n, k), or (k, n) if transposed
+        Its chunks cut the result and the inner dimension.
+    alpha, beta : number
+        Real. With ``beta=0`` `c` is not read.
+    c : dask array, shape (n, n), optional
+        The matrix that `beta` scales.
+    lower : bool or {'L', 'U'}
+        Which triangle is updated.
+    trans : {'N', 'C'}
+        op: nothing, or the conjugate transpose.
+
+    Returns
+    -------
+    dask array, shape (n, n)
+        Its other triangle is that of `c`, or zero.
+
+    Raises
+    ------
+    ValueError
+        When shapes do not fit, a flag is unknown, or `beta` has no `c`.
+    TypeError
+        When the arrays' common dtype is none of float32, float64, complex64, complex128.
+
+    See Also
+    --------
+    syrk : With the transpose.
+    pyblasgpu.herk : Of arrays in one memory.
+    """
+    return _rank_k("herk", Trans.CONJ, a, alpha, beta, c, lower, trans)
+
+
+def _rank_k(
+    routine: str, other: Trans, a: Any, alpha: Number, beta: Number, c: Any, lower: Flag, trans: Flag
+) -> Any:
+    uplo, op = Uplo.parse(lower, routine, "lower"), Trans.parse(trans, routine, "trans")
+    if beta != 0 and c is None:
+        raise ValueError(f"{routine}: beta={beta} needs c, the matrix that it scales")
+    a, c = matrices(routine, a=a, c=c)
+    if op is not Trans.NO and op is not other:
+        if a.dtype.kind == "c":
+            raise ValueError(f"{routine}: trans={op.value} is neither N nor {other.value}")
+        op = other
+    n, k = op_chunks(a, op)
+    sources = {"a": a} if c is None else {"a": a, "c": _output(routine, c, n, n)}
+    make_list = partial(tasks.syrk, n, k, uplo, op, alpha, beta, routine == "herk")
+    return result(routine, make_list, "c", sources, (n, n), blank=c is None)
+
+
+def _output(routine: str, c: Any, rows: tuple[int, ...], cols: tuple[int, ...]) -> Any:
+    """`c` in chunks of `rows` by `cols`."""
+    if c.shape != (sum(rows), sum(cols)):
+        raise ValueError(f"{routine}: c has shape {c.shape}; {(sum(rows), sum(cols))} is needed")
+    return cut_like(c, rows, cols)

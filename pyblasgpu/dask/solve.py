@@ -1,0 +1,83 @@
+"""Solutions of linear systems of Dask arrays."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import dask.array as da
+
+from .. import tasks
+from ..arguments import Flag
+from ..types import Diag, Side, Trans, Uplo
+from .arrays import cut_like, matrices, result, square
+from .factors import cholesky, factored
+
+__all__ = ["solve"]
+
+_STRUCTURES = {"gen": "general", "general": "general", "pos": "definite", "positive definite": "definite"}
+
+
+def solve(a: Any, b: Any, *, assume_a: str = "general", lower: Flag = False) -> Any:
+    """Solution x of ``a x = b`` of Dask arrays, as `scipy.linalg.solve`.
+
+    Parameters
+    ----------
+    a : dask array, shape (n, n)
+        It is cut along both dimensions as its rows are; else it is rechunked.
+    b : dask array, shape (n,) or (n, k)
+        The right-hand sides. Its columns keep their chunks.
+    assume_a : {'general', 'gen', 'positive definite', 'pos'}
+        The structure of `a`: general, by LU factors, or symmetric (Hermitian) positive definite, by Cholesky
+        factors.
+    lower : bool or {'L', 'U'}
+        Which triangle of a positive definite `a` is read.
+
+    Returns
+    -------
+    dask array, shaped as `b`
+
+    Raises
+    ------
+    ValueError
+        When shapes do not fit, or `assume_a` is unknown.
+    TypeError
+        When the arrays' common dtype is none of float32, float64, complex64, complex128.
+    numpy.linalg.LinAlgError
+        When it is computed, and the matrix is not positive definite where that was assumed. A singular
+        general matrix gives Inf and NaN.
+
+    See Also
+    --------
+    pyblasgpu.linalg.solve : Of arrays in one memory.
+    """
+    if assume_a not in _STRUCTURES:
+        raise ValueError(f"solve: assume_a={assume_a!r} is none of {sorted(_STRUCTURES)}")
+    if b.ndim == 1:
+        return solve(a, b[:, None], assume_a=assume_a, lower=lower)[:, 0]
+    uplo = Uplo.parse(lower, "solve", "lower")
+    matrix, right = matrices("solve", a=a, b=b)
+    matrix = square("solve", "a", matrix)
+    if matrix.shape[0] != right.shape[0]:
+        raise ValueError(f"solve: a has shape {matrix.shape} and b {right.shape}")
+    if _STRUCTURES[assume_a] == "definite":
+        factor = cholesky(matrix, uplo)
+        first, second = (Trans.NO, Trans.CONJ) if uplo is Uplo.LOWER else (Trans.CONJ, Trans.NO)
+        return _substituted(factor, _substituted(factor, right, uplo, first), uplo, second)
+    factors, rows = factored("solve", matrix)
+    whole = cut_like(right, (right.shape[0],), right.chunks[1])
+    moved = da.blockwise(_taken, "ij", whole, "ij", rows, "i", dtype=whole.dtype, meta=whole._meta)
+    tiles = cut_like(factors, *matrix.chunks)
+    solved = _substituted(tiles, moved, Uplo.LOWER, Trans.NO, Diag.UNIT)
+    return _substituted(tiles, solved, Uplo.UPPER, Trans.NO)
+
+
+def _substituted(a: Any, b: Any, uplo: Uplo, trans: Trans, diag: Diag = Diag.NON_UNIT) -> Any:
+    """x of ``op(a) x = b``, a triangular."""
+    m, n = a.chunks[0], b.chunks[1]
+    make_list = partial(tasks.trsm, m, n, Side.LEFT, uplo, trans, diag)
+    return result("solve", make_list, "b", {"b": cut_like(b, m, n), "a": a}, (m, n))
+
+
+def _taken(array: Any, rows: Any) -> Any:
+    return array[rows]

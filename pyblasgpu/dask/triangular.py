@@ -1,0 +1,177 @@
+"""TRMM, TRSM and solve_triangular on Dask arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from .. import tasks
+from ..arguments import Flag, Number
+from ..types import Diag, Side, Trans, Uplo
+from .arrays import cut_like, matrices, result, square
+
+__all__ = ["solve_triangular", "trmm", "trsm"]
+
+
+def trmm(
+    a: Any,
+    b: Any,
+    *,
+    alpha: Number = 1,
+    side: Flag = "L",
+    lower: Flag = False,
+    trans: Flag = "N",
+    unit_diag: Flag = False,
+) -> Any:
+    """Product of Dask arrays with a triangle: ``alpha op(a) b``, or ``alpha b op(a)`` from the right.
+
+    Parameters
+    ----------
+    a : dask array, shape (m, m), or (n, n) from the right
+        Of chunks in the other triangle nothing is computed. It is cut along both dimensions as its rows are;
+        else it is rechunked.
+    b : dask array, shape (m, n)
+        Cut as `a` is along the dimension that they share; else it is rechunked.
+    alpha : number
+        A factor.
+    side : {'L', 'R'}
+        On which side of `b` the triangle stands.
+    lower : bool or {'L', 'U'}
+        Which triangle of `a` is read.
+    trans : {'N', 'T', 'C'}
+        op: nothing, the transpose, or the conjugate transpose.
+    unit_diag : bool or {'N', 'U'}
+        The diagonal is taken to be ones, and not read.
+
+    Returns
+    -------
+    dask array, shape (m, n)
+        In the chunks of `b`, as `a` cuts it.
+
+    Raises
+    ------
+    ValueError
+        When shapes do not fit, or a flag is unknown.
+    TypeError
+        When the arrays' common dtype is none of float32, float64, complex64, complex128.
+
+    See Also
+    --------
+    pyblasgpu.trmm : Of arrays in one memory.
+    """
+    return _triangular("trmm", tasks.trmm, a, b, alpha, side, lower, trans, unit_diag)
+
+
+def trsm(
+    a: Any,
+    b: Any,
+    *,
+    alpha: Number = 1,
+    side: Flag = "L",
+    lower: Flag = False,
+    trans: Flag = "N",
+    unit_diag: Flag = False,
+) -> Any:
+    """Solution x of a triangular system of Dask arrays: ``op(a) x = alpha b``, or ``x op(a) = alpha b``.
+
+    Parameters
+    ----------
+    a : dask array, shape (m, m), or (n, n) from the right
+        Of chunks in the other triangle nothing is computed. It is cut along both dimensions as its rows are;
+        else it is rechunked.
+    b : dask array, shape (m, n)
+        The right-hand sides, cut as `a` is along the dimension that they share; else they are rechunked.
+    alpha : number
+        A factor.
+    side : {'L', 'R'}
+        On which side of x the triangle stands.
+    lower : bool or {'L', 'U'}
+        Which triangle of `a` is read.
+    trans : {'N', 'T', 'C'}
+        op: nothing, the transpose, or the conjugate transpose.
+    unit_diag : bool or {'N', 'U'}
+        The diagonal is taken to be ones, and not read.
+
+    Returns
+    -------
+    dask array, shape (m, n)
+        In the chunks of `b`, as `a` cuts it.
+
+    Raises
+    ------
+    ValueError
+        When shapes do not fit, or a flag is unknown. A zero on the diagonal raises nothing: it gives Inf and
+        NaN, as in the BLAS.
+    TypeError
+        When the arrays' common dtype is none of float32, float64, complex64, complex128.
+
+    See Also
+    --------
+    solve_triangular : With SciPy's arguments.
+    pyblasgpu.trsm : Of arrays in one memory.
+    """
+    return _triangular("trsm", tasks.trsm, a, b, alpha, side, lower, trans, unit_diag)
+
+
+def solve_triangular(
+    a: Any, b: Any, *, trans: Flag = 0, lower: Flag = False, unit_diagonal: Flag = False
+) -> Any:
+    """Solution x of ``op(a) x = b``, a triangular, as `scipy.linalg.solve_triangular`, of Dask arrays.
+
+    Parameters
+    ----------
+    a : dask array, shape (n, n)
+        One triangle is read.
+    b : dask array, shape (n,) or (n, k)
+        The right-hand sides.
+    trans : {0, 1, 2, 'N', 'T', 'C'}
+        op: nothing, the transpose, or the conjugate transpose.
+    lower : bool
+        Which triangle of `a` is read.
+    unit_diagonal : bool
+        The diagonal is taken to be ones, and not read.
+
+    Returns
+    -------
+    dask array, shaped as `b`
+
+    Raises
+    ------
+    ValueError
+        When shapes do not fit, or a flag is unknown. A zero on the diagonal raises nothing: it gives Inf and
+        NaN.
+    TypeError
+        When the arrays' common dtype is none of float32, float64, complex64, complex128.
+
+    See Also
+    --------
+    trsm : From either side.
+    """
+    if b.ndim == 1:
+        flags = {"trans": trans, "lower": lower, "unit_diagonal": unit_diagonal}
+        return solve_triangular(a, b[:, None], **flags)[:, 0]
+    return _triangular("solve_triangular", tasks.trsm, a, b, 1, "L", lower, trans, unit_diagonal)
+
+
+def _triangular(
+    routine: str,
+    make_list: Callable[..., tasks.TaskList],
+    a: Any,
+    b: Any,
+    alpha: Number,
+    side: Flag,
+    lower: Flag,
+    trans: Flag,
+    unit_diag: Flag,
+) -> Any:
+    where, uplo = Side.parse(side, routine, "side"), Uplo.parse(lower, routine, "lower")
+    op, diag = Trans.parse(trans, routine, "trans"), Diag.parse(unit_diag, routine, "unit_diag")
+    a, b = matrices(routine, a=a, b=b)
+    a = square(routine, "a", a)
+    axis = 0 if where is Side.LEFT else 1
+    if a.shape[0] != b.shape[axis]:
+        raise ValueError(f"{routine}: a has shape {a.shape} and b {b.shape}, for side {where.value}")
+    m, n = (a.chunks[0], b.chunks[1]) if where is Side.LEFT else (b.chunks[0], a.chunks[0])
+    sources = {"b": cut_like(b, m, n), "a": a}
+    return result(routine, partial(make_list, m, n, where, uplo, op, diag, alpha), "b", sources, (m, n))

@@ -1,0 +1,239 @@
+"""pyblasgpu.dask on ragged chunks beside SciPy, its graphs, and what it refuses."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.linalg
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tile_leaves import op, triangle
+
+from pyblasgpu.types import Diag, Side, Trans, Uplo
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+from dask.utils import key_split  # noqa: E402
+
+import pyblasgpu.dask as ours  # noqa: E402
+
+CUTS = st.lists(st.integers(1, 5), min_size=1, max_size=5).map(tuple)
+LETTERS, SEEDS = st.sampled_from("fdFD"), st.integers(0, 2**16)
+OPS, UPLOS, SIDES = (st.sampled_from(list(flag)) for flag in (Trans, Uplo, Side))
+
+
+@pytest.fixture(autouse=True)
+def _in_this_thread():
+    with dask.config.set(scheduler="sync"):
+        yield
+
+
+def random(seed: int, letter: str, rows: int, cols: int) -> np.ndarray:
+    rng = np.random.default_rng((seed, rows, cols))
+    a = rng.uniform(-1, 1, (rows, cols)) + (1j * rng.uniform(-1, 1, (rows, cols)) if letter in "FD" else 0)
+    return a.astype(letter)
+
+
+def definite(seed: int, letter: str, order: int) -> np.ndarray:
+    root = random(seed, letter, order, order)
+    return root @ root.conj().T + order * np.eye(order, dtype=letter)
+
+
+def chunked(a: np.ndarray, rows, cols):
+    """`a` in these chunks, or in as many equal ones as fit where they are of another extent."""
+    whole = sum(rows) == a.shape[0], sum(cols) == a.shape[1]
+    return da.from_array(a, chunks=(rows if whole[0] else 4, cols if whole[1] else 3))
+
+
+def close(got, expected):
+    value = got.compute()
+    assert value.dtype == expected.dtype
+    assert got.dtype == expected.dtype
+    assert got.shape == expected.shape
+    assert all(map(sum, got.chunks)) or 0 in got.shape
+    scale = max(abs(expected).max(initial=1), 1)
+    np.testing.assert_allclose(value, expected, atol=1e3 * np.finfo(expected.dtype).eps * scale, rtol=0)
+
+
+@given(CUTS, CUTS, CUTS, OPS, OPS, LETTERS, SEEDS)
+@settings(max_examples=15)
+def test_gemm(m, n, k, trans_a, trans_b, letter, seed):
+    shapes = [(sum(m), sum(k)), (sum(k), sum(n))]
+    a, b = (
+        random(seed, letter, *(shape if trans is Trans.NO else shape[::-1]))
+        for shape, trans in zip(shapes, (trans_a, trans_b))
+    )
+    c = random(seed, letter, sum(m), sum(n))
+    expected = 2 * (op(a, trans_a) @ op(b, trans_b)) - c
+    cuts = (m, k) if trans_a is Trans.NO else (k, m)
+    got = ours.gemm(
+        chunked(a, *cuts), chunked(b, n, n), alpha=2, beta=-1, c=c, trans_a=trans_a, trans_b=trans_b.value
+    )
+    close(got, expected.astype(letter))
+
+
+@given(CUTS, CUTS, UPLOS, st.booleans(), LETTERS, SEEDS)
+@settings(max_examples=15)
+def test_rank_k(n, k, uplo, transposed, letter, seed):
+    a = random(seed, letter, sum(n), sum(k))
+    a_chunks = chunked(a, n, k)
+    c = definite(seed, letter, sum(n))
+    inside = triangle(np.ones(c.shape), uplo) != 0
+    for routine, other in ((ours.syrk, Trans.TRANS), (ours.herk, Trans.CONJ)):
+        new = routine(a_chunks, lower=uplo)
+        close(new, np.where(inside, a @ op(a, other), 0).astype(letter))
+        back = a_chunks.T if other is Trans.TRANS else a_chunks.conj().T
+        given_c = routine(back, alpha=2, beta=-1, c=chunked(c, k, n), lower=uplo, trans=other)
+        close(given_c, np.where(inside, 2 * (a @ op(a, other)) - c, c).astype(letter))
+
+
+@given(CUTS, CUTS, SIDES, UPLOS, OPS, st.sampled_from(list(Diag)), LETTERS, SEEDS)
+@settings(max_examples=15)
+def test_triangles(m, n, side, uplo, trans, diag, letter, seed):
+    order = m if side is Side.LEFT else n
+    a = (random(seed, letter, sum(order), sum(order)) / sum(order) + 2 * np.eye(sum(order))).astype(letter)
+    b = random(seed, letter, sum(m), sum(n))
+    t = op(triangle(a, uplo, diag), trans)
+    flags = {"alpha": 2, "side": side, "lower": uplo, "trans": trans, "unit_diag": diag}
+    arrays = chunked(a, order, m), chunked(b, m, n)
+    close(ours.trmm(*arrays, **flags), (2 * (t @ b if side is Side.LEFT else b @ t)).astype(letter))
+    x = ours.trsm(*arrays, **flags)
+    close(ours.gemm(t, x) if side is Side.LEFT else ours.gemm(x, t), 2 * b)
+
+
+@given(CUTS, UPLOS, OPS, LETTERS, SEEDS)
+@settings(max_examples=15)
+def test_factors_and_solutions(n, uplo, trans, letter, seed):
+    a, lower = definite(seed, letter, sum(n)), uplo is Uplo.LOWER
+    b = random(seed, letter, sum(n), 3)
+    half = np.where(triangle(np.ones(a.shape), uplo) != 0, a, np.nan).astype(letter)
+    tiles = chunked(half, n, (sum(n),))
+    close(ours.cholesky(tiles, lower), scipy.linalg.cholesky(a, lower=lower))
+    close(ours.solve(tiles, b[:, 0], assume_a="pos", lower=uplo), np.linalg.solve(a, b[:, 0]))
+    solved = ours.solve_triangular(chunked(a, n, n), chunked(b, n, (2, 1)), trans=trans.value, lower=lower)
+    t = op(triangle(a, uplo), trans)
+    close(ours.gemm(t, solved), b)
+
+
+@given(CUTS, LETTERS, SEEDS)
+@settings(max_examples=15)
+def test_lu(n, letter, seed):
+    a = random(seed, letter, sum(n), sum(n))
+    p, l, u = ours.lu(chunked(a, n, n))
+    for got, expected in zip((p, l, u), scipy.linalg.lu(a)):
+        assert got.chunks == (n, n)
+        close(got, expected if got is not p else expected.real.copy())  # SciPy's is complex for order 1
+    indices, l, u = dask.compute(*ours.lu(chunked(a, n, (sum(n),)), p_indices=True))
+    np.testing.assert_allclose(l[indices] @ u, a, atol=1e-4 if letter in "fF" else 1e-12)
+    safe = a + 2 * sum(n) * np.eye(sum(n), dtype=letter)[::-1]
+    b = random(seed, letter, sum(n), 2)
+    close(ours.gemm(safe, ours.solve(chunked(safe, n, n), chunked(b, n, (1, 1)))), b)
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_the_smallest(order):
+    a, b = np.full((order, order), 4.0), np.full((order, 2), 8.0)
+    close(ours.cholesky(da.from_array(a)), np.full_like(a, 2))
+    close(ours.solve(da.from_array(a), da.from_array(b)), np.full_like(b, 2))
+    close(ours.gemm(da.from_array(b.T), da.from_array(b)), b.T @ b)
+
+
+def test_integers_become_double():
+    a = da.from_array(np.arange(12).reshape(3, 4), chunks=2)
+    close(ours.gemm(a, a, trans_b="T"), (np.arange(12.0).reshape(3, 4) @ np.arange(12.0).reshape(3, 4).T))
+    close(ours.gemm(a.astype("f2"), a.astype("f2").T), (a @ a.T).compute().astype("f4"))
+
+
+def test_the_other_triangle_is_not_computed():
+    calls = []
+
+    def chunk(block_info=None):
+        row, col = block_info[None]["chunk-location"]
+        calls.append((row, col))
+        return 9.0 * np.eye(3) if row == col else np.ones((3, 3)) / 9
+
+    a = da.map_blocks(chunk, chunks=((3,) * 4,) * 2, dtype=float, meta=np.empty((0, 0)))
+    ours.cholesky(a, lower=True).compute()
+    assert sorted(calls) == [(i, j) for i in range(4) for j in range(i + 1)]
+
+
+def test_inputs_stay_as_they_are():
+    a = definite(0, "d", 12)
+    kept = a.copy()
+    x = da.from_array(a, chunks=5)
+    dask.compute(ours.cholesky(x), ours.trsm(x, x), ours.lu(x), ours.gemm(x, x, beta=1, c=x))
+    np.testing.assert_array_equal(a, kept)
+
+
+def test_a_graph_is_described_until_it_is_run():
+    x = da.ones((400, 400), chunks=4)
+    for result in (ours.cholesky(x), ours.gemm(x, x), ours.trsm(x, x)):
+        layer = result.dask.layers[result.name]
+        assert not layer.is_materialized()
+        assert len(pickle.dumps(layer)) < 5000
+        assert len(layer.get_output_keys()) == 100**2
+        assert not layer.is_materialized()
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 9, 20])
+def test_few_tasks_for_a_chunk(count):
+    """Sums of products are not kept; states of a chunk are a few, however many products it adds."""
+    x = da.ones((2 * count, 2 * count), chunks=2)
+    for result, most in ((ours.gemm(x, x), -(-count // 8)), (ours.cholesky(x), 2 + count // 8 + 2)):
+        keys = [key for key in result.dask.layers[result.name] if key[1:3] == (count - 1, count - 1)]
+        assert len(keys) <= most
+        assert {key_split(key) for key in keys} <= {"gemm", "gemm-update", "cholesky", "cholesky-update"}
+
+
+def test_part_of_a_factor_needs_part_of_the_graph():
+    x = da.from_array(definite(0, "d", 40), chunks=4)
+    factor = ours.cholesky(x, lower=True)
+    (part,) = dask.optimize(factor.blocks[1, 0])
+    assert len(dict(part.dask)) < 12
+    close(factor.blocks[1, 0], scipy.linalg.cholesky(x.compute(), lower=True)[4:8, :4])
+
+
+def test_not_definite():
+    a = np.eye(9)
+    a[5, 5] = -1
+    with pytest.raises(np.linalg.LinAlgError, match="6-th leading minor"):
+        ours.cholesky(da.from_array(a, chunks=4)).compute()
+
+
+X = da.ones((6, 6), chunks=3)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: ours.gemm(X, X[:4]), ValueError, "gemm: op.a. is 6 by 6 and op.b. 4 by 6"),
+        (lambda: ours.gemm(X, X, beta=1), ValueError, "gemm: beta=1 needs c"),
+        (lambda: ours.gemm(X, X, beta=1, c=X[:3]), ValueError, r"gemm: c has shape \(3, 6\)"),
+        (lambda: ours.gemm(X, X, trans_a="Q"), ValueError, "gemm: trans_a='Q'"),
+        (lambda: ours.gemm(X, X[0]), ValueError, r"gemm: b has shape \(6,\); a matrix"),
+        (lambda: ours.gemm(X, X[X[0] > 0]), ValueError, "gemm: b has chunks of unknown size"),
+        (lambda: ours.gemm(X, X.astype("U3")), TypeError, "gemm: "),
+        (lambda: ours.gemm(X, X.astype("g")), TypeError, "gemm: a is float64, b is float128"),
+        (lambda: ours.herk(X.astype("D"), trans="T"), ValueError, "herk: trans=T is neither N nor C"),
+        (lambda: ours.syrk(X, beta=1), ValueError, "syrk: beta=1 needs c"),
+        (lambda: ours.cholesky(X[:3]), ValueError, r"cholesky: a has shape \(3, 6\); a square"),
+        (lambda: ours.lu(X[:3]), ValueError, r"lu: a has shape \(3, 6\); a square"),
+        (lambda: ours.trsm(X, X[:3]), ValueError, r"trsm: a has shape \(6, 6\) and b \(3, 6\), for side L"),
+        (lambda: ours.solve(X, X[:3]), ValueError, r"solve: a has shape \(6, 6\) and b \(3, 6\)"),
+        (lambda: ours.solve(X, X, assume_a="her"), ValueError, "solve: assume_a='her' is none of"),
+    ],
+)
+def test_refused(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_without_dask_the_error_says_what_to_install():
+    program = "import sys; sys.modules['dask'] = None; import pyblasgpu.dask"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "ImportError: pyblasgpu.dask: " in run.stderr
+    assert "pip install 'pyblasgpu[dask]'" in run.stderr
