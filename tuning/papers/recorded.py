@@ -1,0 +1,167 @@
+"""What recorded sweeps answer to two papers: ``python tuning/papers/recorded.py [SWEEP ...]``, no device.
+
+KBLAS: where TRSM by recursion, by one fused launch, by a recursion that ends in fused triangles, and by
+small triangles are each the fastest. PLASMA's Table 3.1: whether the fastest leaves by themselves are those
+that are fastest within TRMM's recursion, with the order at which it stops.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from rich.table import Table
+
+from pyblasgpu.database import RECURSION, TRSM_FUSED
+from pyblasgpu.terminal import console, guarded
+from pyblasgpu.tuning.results import Record, sound, winners
+from pyblasgpu.tuning.sweep_file import read_sweep
+from pyblasgpu.types import DTYPES
+
+__all__ = ["Replay", "algorithms", "main", "replays"]
+
+WIDTH = 130
+SWEEPS = Path(__file__).parents[1] / "sweeps"
+KEEP = 3  # leaves that the first stage keeps
+STOP = "stop"
+
+Rates = Mapping[tuple[str, str], Mapping[str, float]]
+
+
+def algorithms(records: Sequence[Record], device: str) -> Rates:
+    """(dtype, order x right-hand sides) -> TFLOP/s of each algorithm of TRSM."""
+    rates: Rates = winners([record for record in records if record.device == device], device).trsm_rates
+    return rates
+
+
+class Replay(NamedTuple):
+    """A two-stage search on a recording: its rate, the best rate, and the pairs that either has timed."""
+
+    dtype: str
+    rhs: int
+    pruned: float
+    exhaustive: float
+    tried: int
+    all: int
+
+    @property
+    def overhead(self) -> float:
+        """In percent, as in Table 3.1."""
+        return 100 * (self.exhaustive / self.pruned - 1)
+
+
+def replays(records: Sequence[Record], device: str, keep: int = KEEP) -> list[Replay]:
+    """TRMM at each dtype and number of right-hand sides that has leaves alone and pairs of leaf and stop.
+
+    Of each run only, as times of different runs are not compared.
+    """
+    alone: dict[tuple, dict[tuple, float]] = defaultdict(dict)
+    pairs: dict[tuple, dict[tuple, float]] = defaultdict(dict)
+    for record in records:
+        if record.device != device or record.stem not in ("trmm", "trmm_leaf"):
+            continue
+        key = record.dtype, record.size
+        leaf = tuple(sorted((k, v) for k, v in record.parameters.items() if k != STOP))
+        if record.stem == "trmm_leaf":
+            order = record.extents[0]
+            if order >= max((order for order, _ in alone[key]), default=0):
+                at = order, leaf
+                alone[key][at] = max(record.tflops, alone[key].get(at, 0.0))
+        elif STOP in record.parameters:
+            at = leaf, record.parameters[STOP], record.extents, record.toolchain
+            pairs[key][at] = max(record.tflops, pairs[key].get(at, 0.0))
+    return [
+        found
+        for key in sorted(pairs, key=lambda key: (list(DTYPES).index(key[0]), key[1]))
+        for found in _replay(key[0], alone[key], pairs[key], keep)
+    ]
+
+
+def _replay(
+    dtype: str, alone: Mapping[tuple, float], pairs: Mapping[tuple, float], keep: int
+) -> list[Replay]:
+    """One for the run that has timed most pairs."""
+    largest = max((order for order, _ in alone), default=0)
+    runs: dict[tuple, dict[tuple, float]] = defaultdict(dict)
+    for (leaf, stop, extents, toolchain), rate in pairs.items():
+        if (largest, leaf) in alone:
+            runs[extents, toolchain][leaf, stop] = rate
+    if not runs:
+        return []
+    (extents, _), timed = max(runs.items(), key=lambda item: len(item[1]))
+    leaves = sorted({leaf for leaf, _ in timed}, key=lambda leaf: -alone[largest, leaf])
+    if len(leaves) <= keep:
+        return []
+    tried = [rate for (leaf, _), rate in timed.items() if leaf in leaves[:keep]]
+    return [Replay(dtype, extents[1], max(tried), max(timed.values()), len(tried), len(timed))]
+
+
+def _algorithms_table(rates: Rates, device: str) -> Table:
+    made = Table(
+        "", "order x sides", "fastest", "TFLOP/s", "recursion", "the others", title=f"TRSM on {device}"
+    )
+    for (dtype, point), each in sorted(rates.items(), key=_by_size):
+        best, *others = sorted(each, key=lambda name: -each[name])
+        rest = ", ".join(f"{name} {each[name]:.2f}" for name in others if name != RECURSION)
+        recursion = f"{each[RECURSION]:.2f}" if RECURSION in each else ""
+        made.add_row(f"{dtype}trsm", point, best, f"{each[best]:.2f}", recursion, rest)
+    return made
+
+
+def _by_size(item: tuple[tuple[str, str], Any]) -> tuple:
+    dtype, point = item[0]
+    return list(DTYPES).index(dtype), point.count("x"), [int(number) for number in point.split("x")]
+
+
+def _counts_table(rates: Rates, device: str) -> Table:
+    """Of how many problems each algorithm is the fastest."""
+    kinds = (RECURSION, "ends in fused", TRSM_FUSED, "trsm_small")
+    made = Table("", "problems", *kinds, title=f"Fastest TRSM on {device}")
+    counts: dict[str, dict[str, int]] = {dtype: dict.fromkeys(kinds, 0) for dtype in DTYPES}
+    for (dtype, _), each in rates.items():
+        best = max(each, key=lambda name: each[name])
+        counts[dtype]["ends in fused" if best.startswith(f"{TRSM_FUSED}_") else best] += 1
+    for dtype, of_dtype in counts.items():
+        if any(of_dtype.values()):
+            made.add_row(f"{dtype}trsm", str(sum(of_dtype.values())), *map(str, of_dtype.values()))
+    return made
+
+
+def _replays_table(found: Sequence[Replay], device: str) -> Table:
+    columns = ("", "sides", "PS, TFLOP/s", "ES, TFLOP/s", "overhead", "pairs")
+    made = Table(*columns, title=f"Two stages of TRMM of 2048 on {device}")
+    for each in found:
+        rates = f"{each.pruned:.2f}", f"{each.exhaustive:.2f}", f"{each.overhead:.1f} %"
+        made.add_row(f"{each.dtype}trmm", str(each.rhs), *rates, f"{each.tried} of {each.all}")
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the tables of each device; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("sweeps", nargs="*", type=Path, metavar="SWEEP", help="default: all in tuning/sweeps")
+    parser.add_argument("--counts", action="store_true", help="how often each algorithm wins, and no more")
+    options = parser.parse_args(arguments)
+    page = console(WIDTH)
+    for path in options.sweeps or sorted(SWEEPS.glob("*.jsonl.gz")):
+        records = sound(read_sweep(path))
+        for device in dict.fromkeys(record.device for record in records):
+            rates = algorithms(records, device)
+            page.print(_counts_table(rates, device))
+            if not options.counts:
+                page.print(_algorithms_table(rates, device))
+            found = replays(records, device)
+            if found:
+                page.print(_replays_table(found, device))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(guarded(["tuning/papers/recorded.py"], main))
