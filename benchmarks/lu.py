@@ -34,7 +34,13 @@ SIZES = (512, 1024, 2048, 4096, 8192, 16384)
 PANEL_ROWS = (64, 256, 512, 1024, 2048, 4096, 8192, 16384)
 PANEL_COLS = 64
 BUSY = 8  # times that the L2 cache is emptied before a run
-CONFIGS = {"d": ((256, 64), (128, 32), (512, 16)), "s": ((256, 32), (128, 64), (512, 32))}
+#: ROWS, COLS and DIRECT of panels
+CONFIGS = {
+    "d": ((256, 32, 0), (256, 32, 16), (512, 16, 16)),
+    "s": ((512, 32, 0), (512, 32, 16), (256, 32, 16)),
+    "c": ((256, 32, 0), (256, 32, 16)),
+    "z": ((256, 16, 0), (256, 16, 16)),
+}
 
 
 def cases(letters: str) -> Iterator[tuple[str, int, int]]:
@@ -256,10 +262,11 @@ class Batch:
 def configs(letters: str, flush: cupy.ndarray) -> Iterator[dict[str, Any]]:
     """The same by other Configs of the panel."""
     for letter in letters:
-        for rows, cols in CONFIGS.get(letter, ()):
-            with override("getrf_panel", GetrfPanel(letter, rows, cols)):
-                for m, n in ((512, 512), (1024, 1024), (4096, 4096)):
-                    yield {"rows": rows, "cols": cols, **measure(letter, m, n, flush, vendor=False)}
+        for rows, cols, direct in CONFIGS[letter]:
+            with override("getrf_panel", GetrfPanel(letter, rows, cols, direct)):
+                for n in (256, 512, 1024, 2048, 4096):
+                    config = {"rows": rows, "cols": cols, "direct": direct}
+                    yield {**config, **measure(letter, n, n, flush, vendor=False)}
 
 
 def kernels(letters: str, flush: cupy.ndarray) -> Iterator[dict[str, Any]]:

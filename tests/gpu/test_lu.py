@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.linalg.lapack
 
 from pyblasgpu import lapack
+from pyblasgpu.database import FIXED
+from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.types import DTYPES
 
 from .running import Placed
@@ -61,6 +65,21 @@ def test_factors(letter, m, n):
         if letter in "dz" and m * n < 10**6:
             expected = getattr(scipy.linalg.lapack, f"{letter}getrf")(a)
             np.testing.assert_array_equal(piv, expected[1])
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("m, n", [(200, 40), (700, 90), (4096, 32), (9000, 64)])
+def test_pivots_by_rows(letter, m, n):
+    """The other search for pivots: the same bits as by labels, on any number of blocks."""
+    a = cupy.asarray(random(letter, m, n))
+    panel = FIXED["getrf_panel"].fixed_config(letter)
+    results = []
+    for direct in (0, 4, 16):
+        with override("getrf_panel", replace(panel, DIRECT=direct)):
+            results.append(factor(letter, a))
+    for other in results[1:]:
+        for one, two in zip(results[0], other, strict=True):
+            np.testing.assert_array_equal(one, two)
 
 
 @pytest.mark.parametrize("letter", DTYPES)

@@ -55,6 +55,7 @@ SHARED = (
     "factor.panel_rows",
     "factor.small_matrices",
     "factor.pivot_exchange",
+    "factor.row_exchange",
 )
 
 

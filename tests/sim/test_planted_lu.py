@@ -46,6 +46,17 @@ def only_row_of_a_block(module) -> None:
     assert np.array_equal(test_getrf_panel.factor(a, kernels=module)[0], piv)
 
 
+def only_row_of_a_block_by_rows(module) -> None:
+    """As `only_row_of_a_block`, of two warps or of two blocks."""
+    for m, rows in ((33, 64), (65, 64)):
+        a = test_getrf_panel.random("d", m, 4)
+        a[-1, 0], a[:, 1] = 5, a[:, 1] / 100
+        a[0, 1] = 1
+        _, piv, _ = test_getrf_panel.lapack.dgetrf(a)
+        found = test_getrf_panel.factor(a, rows=rows, direct=2, kernels=module)
+        assert np.array_equal(found[0], piv)
+
+
 def real_numbers(module) -> None:
     """Complex ones without imaginary parts."""
     a = test_getrf_panel.random("d", 20, 4).astype(complex)
@@ -74,8 +85,10 @@ def moves(**options) -> Check:
 
 
 ONE, SEVERAL, BATCH = panel(m=30), panel(), Check("getrf_panel", test_getrf_panel.check_batch)
-PANEL, ROWS, EXCHANGE, LASWP, MOVES = (
-    f"factor.{name}" for name in ("getrf_panel", "panel_rows", "pivot_exchange", "laswp", "pivot_moves")
+DIRECT, LABELLED, WARPS = panel(direct=4), panel(direct=1), panel(m=60, n=8, rows=64, direct=4)
+PANEL, ROWS, EXCHANGE, ROW_EXCHANGE, LASWP, MOVES = (
+    f"factor.{name}"
+    for name in ("getrf_panel", "panel_rows", "pivot_exchange", "row_exchange", "laswp", "pivot_moves")
 )
 
 #: module, text, what is planted in its place, the check that sees it
@@ -86,8 +99,8 @@ DEFECTS = [
     (PANEL, "label, is_left, done = j, False, j", "label, done = j, j", ONE),
     (PANEL, "label, is_left, done = j, False, j", "is_left, done = False, j", ONE),
     (PANEL, "label, is_left, done = j, False, j", "label, is_left = j, False", ONE),
-    (PANEL, "chosen[0] = pivot\n            wait()", "chosen[0] = pivot", ONE),
-    (PANEL, "elif t == 0 and pivot == NO_LABEL:", "elif False:", Check("getrf_panel", only_row_of_a_block)),
+    (EXCHANGE, "chosen[0] = pivot\n        wait()", "chosen[0] = pivot", ONE),
+    (EXCHANGE, "elif t == 0 and pivot == NO_LABEL:", "elif False:", Check("getrf_panel", only_row_of_a_block)),
     (PANEL, "int32(first + pivot)", "int32(pivot)", panel(first=3, info=np.zeros(1, np.int32))),
     (PANEL, "first + j + 1", "first + j", Check("getrf_panel", first_zero)),
     (PANEL, "and info[batch * stride_info] == 0", "", Check("getrf_panel", stays)),
@@ -102,8 +115,8 @@ DEFECTS = [
     (ROWS, "abs(values[0]) + abs(values[1])", "abs(values[0])", panel("z", 30)),
     (PANEL, "batch * stride_a * PARTS", "batch * PARTS", BATCH),
     (PANEL, "offset(piv, batch * stride_piv)", "piv", BATCH),
-    (PANEL, "finish(flags, offset(chosen, 2), t, blocks)", "pass", SEVERAL),
-    (PANEL, "offset(chosen, 2)", "chosen", SEVERAL),
+    (PANEL, "finish(flags, offset(words, TOLD), t, blocks)", "pass", SEVERAL),
+    (PANEL, "offset(words, TOLD)", "offset(words, TOLD + 4)", SEVERAL),
     (EXCHANGE, "sizes[warp], labels[warp] = size, largest\n            cuda.syncthreads()",
      "sizes[warp], labels[warp] = size, largest", panel(m=60, rows=64)),
     (EXCHANGE, "| ((lane == 0) & (largest == NO_LABEL))", "", panel(m=30, rows=64)),
@@ -112,11 +125,29 @@ DEFECTS = [
     (EXCHANGE, "int32(step + 1)", "int32(1)", SEVERAL),
     (EXCHANGE, "largest_label != NO_LABEL)\n        sync_warp()", "largest_label != NO_LABEL)", SEVERAL),
     (EXCHANGE, "pivot, slot\n        sync_warp()", "pivot, slot", SEVERAL),
-    (EXCHANGE, "REALS + SIZE, size, tag", "REALS + SIZE, real(1), tag", SEVERAL),
+    (EXCHANGE, "size if lane == SIZE", "real(1) if lane == SIZE", SEVERAL),
     (EXCHANGE, "-1 if label == NO_LABEL else label", "label % 1000", Check("getrf_panel", only_row_of_a_block)),
     (EXCHANGE, "real_size // 2\n    int32, atomic_add", "real_size // 4\n    int32, atomic_add", SEVERAL),
     (EXCHANGE, "store_relaxed(flags, DONE, int32(0))", "pass", SEVERAL),
     (EXCHANGE, "cuda.syncthreads()\n        if told[0]", "if told[0]", SEVERAL),
+    (ROW_EXCHANGE, "step % 2 * WARPS", "0", WARPS),
+    (ROW_EXCHANGE, "labels[first + warp] = pivot\n        cuda.syncthreads()", "labels[first + warp] = pivot", WARPS),
+    (ROW_EXCHANGE, "which = int32(first + which)", "which = int32(which)", WARPS),
+    (ROW_EXCHANGE, "label, label != NO_LABEL))", "label, True))", Check("getrf_panel", only_row_of_a_block_by_rows)),
+    (ROW_EXCHANGE, "first_lane(label == pivot)", "min(lane, 1)", WARPS),
+    (ROW_EXCHANGE, "if lane == 0:\n            labels", "if is_left and label == pivot:\n            labels",
+     Check("getrf_panel", only_row_of_a_block_by_rows)),
+    (ROW_EXCHANGE, "int32(-1) if pivot == NO_LABEL else pivot", "pivot % 1000", Check("getrf_panel", only_row_of_a_block_by_rows)),
+    (ROW_EXCHANGE, "step % 2 * blocks", "0", DIRECT),
+    (ROW_EXCHANGE, "int32(step + 1)", "int32(1)", DIRECT),
+    (ROW_EXCHANGE, "there, blocks, tag)  # fmt: skip\n            cuda.syncthreads()", "there, blocks, tag)", DIRECT),
+    (ROW_EXCHANGE, "AREA + (received + which) * REALS", "AREA + received * REALS", DIRECT),
+    (ROW_EXCHANGE, "rows[other * REALS + k]", "rows[k]", DIRECT),
+    (ROW_EXCHANGE, "sizes[other] = got[1]", "sizes[other] = real(1)", DIRECT),
+    (ROW_EXCHANGE, "while other < blocks:", "while other < min(blocks, WARPS):", panel(m=257, direct=8)),
+    (ROW_EXCHANGE, "chosen[0] = pivot\n            sync_warp()", "chosen[0] = pivot", LABELLED),
+    (ROW_EXCHANGE, "lane, block, blocks, step)\n        cuda.syncthreads()", "lane, block, blocks, step)", LABELLED),
+    (ROW_EXCHANGE, "offset(sizes, which), got", "sizes, got", LABELLED),
     (LASWP, "row < rows) & (col < cols), column(col, skip, skipped, a_cs)\n        known", "row < rows) & (col <= cols), column(col, skip, skipped, a_cs)\n        known", swaps()),
     (LASWP, "col + skipped if col >= skip else col", "col", swaps(skip=(3, 5))),
     (LASWP, "col >= skip", "col > skip", swaps(skip=(3, 5))),

@@ -41,7 +41,7 @@ from .synchronization import (
     try_take_flag,
 )
 from .warp_mma import has_wide_mma, warp_mma
-from .warp_reduce import NO_LABEL, shuffle, warp_first_max
+from .warp_reduce import NO_LABEL, first_lane, shuffle, warp_first_max
 
 __all__ = [
     "cuda",
@@ -79,6 +79,7 @@ __all__ = [
     "try_receive_real",
     "warp_first_max",
     "shuffle",
+    "first_lane",
     "NO_LABEL",
     "fill",
     "axpy_column",

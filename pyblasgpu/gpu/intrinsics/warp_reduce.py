@@ -6,7 +6,7 @@ from numba.cuda.extending import intrinsic
 
 from .emit import I32, LETTER, asm, nbytes, types
 
-__all__ = ["NO_LABEL", "shuffle", "warp_first_max"]
+__all__ = ["NO_LABEL", "first_lane", "shuffle", "warp_first_max"]
 
 #: What `warp_first_max` gives where no lane takes part.
 NO_LABEL = 2**31 - 1
@@ -64,3 +64,17 @@ def shuffle(_, value, lane):
         return asm(builder, context.get_data_type(kind), arguments, text, f"={letter},{letter},r")
 
     return value(value, types.int32), codegen
+
+
+@intrinsic
+def first_lane(_, ok):
+    """The first lane of the warp with `ok`, -1 where there is none; all lanes take part."""
+
+    def codegen(context, builder, signature, arguments):
+        text = (
+            "{ .reg .pred p; .reg .b32 b; setp.ne.u32 p, $1, 0; vote.sync.ballot.b32 b, p, 0xffffffff; "
+            "neg.s32 $0, b; and.b32 b, b, $0; bfind.u32 $0, b; }"
+        )
+        return asm(builder, I32, [builder.zext(arguments[0], I32)], text, "=&r,r")
+
+    return types.int32(types.boolean), codegen

@@ -29,7 +29,7 @@ from .synchronization import (
     try_take_flag,
 )
 from .thread import current_thread
-from .warp_reduce import NO_LABEL, shuffle, warp_first_max
+from .warp_reduce import NO_LABEL, first_lane, shuffle, warp_first_max
 
 __all__ = [
     "cuda",
@@ -66,6 +66,7 @@ __all__ = [
     "try_receive_real",
     "warp_first_max",
     "shuffle",
+    "first_lane",
     "NO_LABEL",
     "fill",
     "axpy_column",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .memory import SimulatorError
 from .thread import current_thread
 
-__all__ = ["NO_LABEL", "shuffle", "warp_first_max"]
+__all__ = ["NO_LABEL", "first_lane", "shuffle", "warp_first_max"]
 
 NO_LABEL = 2**31 - 1
 
@@ -38,3 +38,16 @@ def shuffle(value, lane: int):
 def _give_all(lanes: list[tuple]) -> None:
     for _, lane, answer in lanes:
         answer.append(lanes[lane][0])
+
+
+def first_lane(ok: bool) -> int:
+    """The first lane of the warp with `ok`, -1 where there is none; all lanes take part."""
+    answer: list[int] = []
+    current_thread().meet((ok, answer), _tell_first)
+    return answer[0]
+
+
+def _tell_first(lanes: list[tuple]) -> None:
+    first = next((lane for lane, (ok, _) in enumerate(lanes) if ok), -1)
+    for _, answer in lanes:
+        answer.append(first)

@@ -10,6 +10,7 @@ __all__ = ["FAMILIES"]
 _POTRF = {"z": {"ORDER": 64, "BLK": 16, "DIM": 128}}
 _TRTRI = {letter: {"ORDER": 32, "DIM": 32} for letter in "cz"}
 _LAUUM = {"z": {"ORDER": 32, "DIM": 64}}
+# what was fastest on an H200; DIRECT, the search by rows, waits for its measurement: up to 16 blocks
 _PANEL = {"s": {"ROWS": 512, "COLS": 32}, "d": {"COLS": 32}, "c": {"COLS": 32}}
 
 FAMILIES = (

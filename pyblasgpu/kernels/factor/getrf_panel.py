@@ -24,8 +24,9 @@ from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.compile import KernelSource
 from ...gpu.workspace import FLAGS
 from ...types import DTYPES, Dtype
-from .panel_rows import eliminator, row_putter, sizer
-from .pivot_exchange import WARP, among_blocks, barrier, exchange_clearer, in_block, words_of_exchange
+from .panel_rows import eliminator
+from .pivot_exchange import WARP, exchange_clearer, search_by_labels, words_of_exchange
+from .row_exchange import reals_of_search, search_by_rows, words_of_search
 
 if TYPE_CHECKING:
     from ...gpu.device import Device
@@ -37,13 +38,6 @@ PARAMETERS = "p wwww iiii qqq qqqq".replace(" ", "")
 OTHER_REGISTERS = 64  # of a thread, beside those for its row
 SMALL = 64  # rows of a matrix that is a panel whole
 ROWS, TALL = 256, 512  # of a block, and where there would be too many of them
-#: What suits panels best, by dtype, on an H200.
-PANEL = {
-    "s": {"ROWS": 512, "COLS": 32},
-    "d": {"ROWS": 256, "COLS": 32},
-    "c": {"ROWS": 256, "COLS": 32},
-    "z": {"ROWS": 256, "COLS": 16},
-}
 VECTORS = 4  # the fewest columns, whole vectors of all dtypes
 
 
@@ -59,11 +53,15 @@ class GetrfPanel:
         Rows of a block, each a thread's.
     COLS : int
         The most columns of a panel.
+    DIRECT : int
+        Blocks up to which each receives the rows of all candidates (`row_exchange`); 0: pivots are searched
+        by labels (`pivot_exchange`).
     """
 
     dtype: str
     ROWS: int = ROWS
     COLS: int = 16
+    DIRECT: int = 0
 
     STEM: ClassVar[str] = STEM
 
@@ -73,6 +71,7 @@ class GetrfPanel:
         require(
             self.COLS % VECTORS == 0 and self.COLS > 0, "vectors", f"COLS % {VECTORS} == 0", COLS=self.COLS
         )
+        require(0 <= self.DIRECT <= WARP, "candidates", "0 <= DIRECT <= 32", DIRECT=self.DIRECT)
 
     @cached_property
     def dtype_facts(self) -> Dtype:
@@ -97,15 +96,25 @@ class GetrfPanel:
         return self.row_words + OTHER_REGISTERS
 
     @property
+    def results(self) -> int:
+        """Reals of the results in shared memory, behind a row if pivots are searched by labels."""
+        return self.COLS * self.ROWS * self.dtype_facts.reals_per_element
+
+    @property
     def shared_reals(self) -> int:
-        """The pivot row, the results, sizes of the warps' candidates and of the block's."""
-        parts = self.dtype_facts.reals_per_element
-        return self.row_reals + self.COLS * self.ROWS * parts + WARP + 4
+        """The results; rows and sizes of candidates."""
+        return self.results + (reals_of_search(self) if self.DIRECT else self.row_reals + WARP + 4)
+
+    @property
+    def words(self) -> int:
+        """Int32 of shared memory before those that are no reals."""
+        return self.shared_reals * self.dtype_facts.real_size // 4
 
     @property
     def shared_bytes(self) -> int:
-        """The same, labels of the warps' candidates, and what is chosen."""
-        return self.shared_reals * self.dtype_facts.real_size + (WARP + 4) * 4
+        """The same, labels of candidates, and what is chosen."""
+        words = words_of_search(self) if self.DIRECT else WARP + 2
+        return self.shared_reals * self.dtype_facts.real_size + (words + 2) * 4
 
     def serving(self, rows: int, device: Device) -> GetrfPanel:
         """The Config for matrices of so many rows: one block where that can be; where there would be more
@@ -174,12 +183,10 @@ def source(config: GetrfPanel) -> KernelSource:
 
 def plain_sources(config: GetrfPanel) -> Iterator[KernelSource]:
     """The kernels of small matrices, of panels of a small block, of others, and of many rows."""
-    panel = PANEL[config.dtype]
-    whole = replace(config, ROWS=panel["ROWS"], COLS=panel["COLS"])
-    small = replace(whole, ROWS=SMALL, COLS=min(2 * whole.COLS, SMALL))
-    fewer = [replace(whole, ROWS=rows) for rows in (2 * SMALL, 4 * SMALL) if rows < whole.ROWS]
-    tall = replace(whole, ROWS=TALL, COLS=whole.COLS // 2)
-    return (source(each) for each in (small, *fewer, whole, tall))
+    small = replace(config, ROWS=SMALL, COLS=min(2 * config.COLS, SMALL))
+    fewer = [replace(config, ROWS=rows) for rows in (2 * SMALL, 4 * SMALL) if rows < config.ROWS]
+    tall = replace(config, ROWS=TALL, COLS=config.COLS // 2)
+    return (source(each) for each in (small, *fewer, config, tall))
 
 
 def _row_mover(config: GetrfPanel):
@@ -236,21 +243,14 @@ def _teller(config: GetrfPanel):
 
 def _build(config: GetrfPanel):
     facts, ROWS, COLS = config.dtype_facts, config.ROWS, config.COLS
-    PARTS, OUT = facts.reals_per_element, config.row_reals
-    HELD, NO_LABEL = OUT + PARTS, ptx.NO_LABEL
+    PARTS, HELD = facts.reals_per_element, config.row_reals + facts.reals_per_element
+    OUT = 0 if config.DIRECT else config.row_reals
     real, int32, int64 = ptx.REALS[facts.real], ptx.types.int32, ptx.types.int64
-    PIVOT, SIZES = (COLS - 1) * PARTS, OUT + COLS * ROWS * PARTS
-    LABELS = config.shared_reals * facts.real_size // 4
-    CHOSEN = LABELS + WARP
+    PIVOT, TOLD = (COLS - 1) * PARTS, config.shared_bytes // 4 - 2
     offset, shared_pointer, zero = ptx.offset, ptx.shared_pointer, ptx.fill(HELD)
-    grid_dependency_wait, wait, tell = ptx.grid_dependency_wait, barrier(config), _teller(config)
-    (read, write), size_of = _row_mover(config), sizer(config)
-    put, eliminate = row_putter(config, (COLS,)), eliminator(config, (COLS // 2, COLS))
-    find_in_block, choose_among_blocks, finish = (
-        in_block(config),
-        among_blocks(config),
-        exchange_clearer(config),
-    )
+    grid_dependency_wait, (read, write), tell = ptx.grid_dependency_wait, _row_mover(config), _teller(config)
+    search = search_by_rows(config) if config.DIRECT else search_by_labels(config)
+    eliminate, finish = eliminator(config, (COLS // 2, COLS)), exchange_clearer(config)
     write_upper = _upper_writer(config)
 
     def getrf_panel(
@@ -259,10 +259,8 @@ def _build(config: GetrfPanel):
     ):  # fmt: skip
         # (1) the row of this thread
         t, block, batch = int32(cuda.threadIdx.x & 1023), int32(cuda.blockIdx.x), int64(cuda.blockIdx.z)
-        pivot_row = shared_pointer(cuda.shared.array(0, real, alignment=16))
-        words = shared_pointer(cuda.shared.array(0, int32, alignment=16))
-        out, sizes = offset(pivot_row, OUT), offset(pivot_row, SIZES)
-        labels, chosen, largest = offset(words, LABELS), offset(words, CHOSEN), offset(sizes, WARP)
+        shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        words, out = shared_pointer(cuda.shared.array(0, int32, alignment=16)), offset(shared, OUT)
         values, factor = cuda.local.array(HELD, real), cuda.local.array(PARTS, real)
         got = cuda.local.array(2, real)
         row = int64(block) * ROWS + t
@@ -275,19 +273,8 @@ def _build(config: GetrfPanel):
 
         # (2) a column after the other: the pivot, and the row that it stands in
         while j < n:
-            size = size_of(values)
-            pivot = find_in_block(size, label, is_left, sizes, labels, t)
-            if is_left and label == pivot:
-                put(pivot_row, values, COLS)
-                largest[0], chosen[0] = size, pivot
-            elif t == 0 and pivot == NO_LABEL:
-                chosen[0] = pivot
-            wait()
-            if blocks > 1:
-                if t < WARP:
-                    choose_among_blocks(pivot_row, chosen, largest, got, flags, t, block, blocks, j)
-                wait()
-            pivot = int32(chosen[0])
+            at, pivot = search(values, label, is_left, shared, words, got, flags, t, block, blocks, j)
+            pivot_row = offset(shared, at)
             if pivot_row[PIVOT] == real(0) and pivot_row[PIVOT + PARTS - 1] == real(0) and failed == 0:
                 failed = int32(first + j + 1)
 
@@ -311,6 +298,6 @@ def _build(config: GetrfPanel):
         if row == 0 and (first == 0 or (failed > 0 and info[batch * stride_info] == 0)):
             info[batch * stride_info] = failed
         if blocks > 1:
-            finish(flags, offset(chosen, 2), t, blocks)
+            finish(flags, offset(words, TOLD), t, blocks)
 
     return getrf_panel

@@ -1,5 +1,7 @@
 """How `getrf_panel` chooses a pivot: the largest of a block of threads, then of all blocks.
 
+This is the search by labels; see `row_exchange` for one that takes fewer barriers and more memory.
+
 Every block sends its candidate to all others through memory: size, label and row, each number with the step
 as its tag (`ptx.send_real`), so that nobody waits for a fence. There are two places for each block, used in
 turn: one that sends its next candidate but one has received those of all others for the step between, and
@@ -9,14 +11,18 @@ overwritten after the last step.
 
 from __future__ import annotations
 
-from ...gpu.backend import cuda, device_function, ptx
+from ...gpu.backend import cuda, device_function, ptx, unrolled
+from .panel_rows import row_putter, sizer
 
 __all__ = [
+    "LABEL",
+    "MESSAGES",
+    "SIZE",
     "WARP",
     "among_blocks",
-    "barrier",
+    "candidate_sender",
     "exchange_clearer",
-    "in_block",
+    "search_by_labels",
     "slot_reals",
     "words_of_exchange",
 ]
@@ -36,7 +42,7 @@ def words_of_exchange(config, blocks: int) -> int:
     return MESSAGES + 2 * blocks * slot_reals(config.row_reals) * config.dtype_facts.real_size // 2
 
 
-def barrier(config):
+def _barrier(config):
     """``wait()``: for all threads of a block, which may be a warp."""
     sync_warp, IS_WARP = ptx.sync_warp, config.ROWS == WARP
 
@@ -50,7 +56,7 @@ def barrier(config):
     return wait
 
 
-def in_block(config):
+def _in_block(config):
     """``find(size, label, ok, sizes, labels, t)``: the label of the largest of a block, in all threads.
 
     A barrier must lie between two calls.
@@ -77,19 +83,57 @@ def in_block(config):
     return find
 
 
-def _sender(config):
+def search_by_labels(config):
+    """``search(values, label, is_left, shared, words, got, flags, t, block, blocks, step)``: where in shared
+    memory the pivot's row lies, and its label.
+
+    A candidate's row is put out when all of the block know it, and fetched by other blocks when they do.
+    """
+    facts, COLS = config.dtype_facts, config.COLS
+    SIZES, LABELS = config.row_reals + COLS * config.ROWS * facts.reals_per_element, config.words
+    int32, offset, NO_LABEL = ptx.types.int32, ptx.offset, ptx.NO_LABEL
+    size_of, put, wait = sizer(config), row_putter(config, (COLS,)), _barrier(config)
+    find_in_block, choose_among_blocks = _in_block(config), among_blocks(config)
+
+    @device_function
+    def search(values, label, is_left, shared, words, got, flags, t, block, blocks, step):
+        sizes, labels, chosen = offset(shared, SIZES), offset(words, LABELS), offset(words, LABELS + WARP)
+        largest, size = offset(sizes, WARP), size_of(values)
+        pivot = find_in_block(size, label, is_left, sizes, labels, t)
+        if is_left and label == pivot:
+            put(shared, values, COLS)
+            largest[0], chosen[0] = size, pivot
+        elif t == 0 and pivot == NO_LABEL:
+            chosen[0] = pivot
+        wait()
+        if blocks > 1:
+            if t < WARP:
+                choose_among_blocks(shared, chosen, largest, got, flags, t, block, blocks, step)
+            wait()
+        return int32(0), int32(chosen[0])
+
+    return search
+
+
+def candidate_sender(config):
     """``send(pivot_row, label, size, messages, lane, slot, tag)``: a block's candidate, by a warp."""
     facts, REALS, SLOT = config.dtype_facts, config.row_reals, slot_reals(config.row_reals)
     real, send_real = ptx.REALS[facts.real], ptx.send_real
 
     @device_function
+    def send_some(x, pivot_row, messages, lane, there, tag):
+        k = lane + x * WARP
+        if k < REALS:
+            send_real(messages, there + k, pivot_row[k], tag)
+
+    send_row = unrolled(-(-REALS // WARP), send_some)
+
+    @device_function
     def send(pivot_row, label, size, messages, lane, slot, tag):
-        if lane == 0:
-            send_real(messages, slot * SLOT + REALS + SIZE, size, tag)
-        if lane == 1:
-            send_real(messages, slot * SLOT + REALS + LABEL, real(label), tag)
-        for k in range(lane, REALS, WARP):
-            send_real(messages, slot * SLOT + k, pivot_row[k], tag)
+        there = slot * SLOT
+        if lane <= LABEL:
+            send_real(messages, there + REALS + lane, size if lane == SIZE else real(label), tag)
+        send_row(0, pivot_row, messages, lane, there, tag)
 
     return send
 
@@ -104,7 +148,7 @@ def among_blocks(config):
     facts, REALS, SLOT = config.dtype_facts, config.row_reals, slot_reals(config.row_reals)
     real, int32, offset = ptx.REALS[facts.real], ptx.types.int32, ptx.offset
     NO_LABEL, warp_first_max, sync_warp = ptx.NO_LABEL, ptx.warp_first_max, ptx.sync_warp
-    try_receive, send = ptx.try_receive_real, _sender(config)
+    try_receive, send = ptx.try_receive_real, candidate_sender(config)
 
     @device_function
     def is_better(size, label, than, than_label):
@@ -112,6 +156,16 @@ def among_blocks(config):
         equal = (size == than) | (is_nan & than_nan)
         larger = (size > than) | (than_nan & (size == size))
         return (label != NO_LABEL) & ((than_label == NO_LABEL) | larger | (equal & (label < than_label)))
+
+    @device_function
+    def fetch_some(x, pivot_row, got, messages, lane, there, tag):
+        k = lane + x * WARP
+        if k < REALS:
+            while not try_receive(got, 0, messages, there + k, tag):
+                pass
+            pivot_row[k] = got[0]
+
+    fetch_row = unrolled(-(-REALS // WARP), fetch_some)
 
     @device_function
     def choose(pivot_row, chosen, size, got, flags, lane, block, blocks, step):
@@ -136,11 +190,7 @@ def among_blocks(config):
         if largest_label == pivot:
             chosen[0], chosen[1] = pivot, slot
         sync_warp()
-        row = int32(chosen[1]) * SLOT
-        for k in range(lane, REALS, WARP):
-            while not try_receive(got, 0, messages, row + k, tag):
-                pass
-            pivot_row[k] = got[0]
+        fetch_row(0, pivot_row, got, messages, lane, int32(chosen[1] * SLOT), tag)
 
     return choose
 

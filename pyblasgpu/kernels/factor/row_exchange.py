@@ -1,0 +1,139 @@
+"""How `getrf_panel` chooses a pivot with one barrier in a block, and one way through memory between blocks.
+
+Each warp puts out the row of its candidate before it is known whether it is the largest. So after a barrier
+all threads choose for themselves, and the row is there. Of a few blocks each receives the rows of all others
+at once, a warp from a block, and chooses in the same way. More blocks go by labels (`pivot_exchange`).
+
+There are two places for each warp, used in turn: who writes the next but one has passed the barrier between,
+and so have all that read this one.
+"""
+
+from __future__ import annotations
+
+from ...gpu.backend import cuda, device_function, ptx, unrolled
+from .panel_rows import row_putter, sizer
+from .pivot_exchange import LABEL, MESSAGES, SIZE, WARP, among_blocks, candidate_sender, slot_reals
+
+__all__ = ["reals_of_search", "search_by_rows", "words_of_search"]
+
+
+def reals_of_search(config) -> int:
+    """Reals in shared memory: rows of the warps' candidates and of the blocks', and their sizes."""
+    return _candidates(config) * (config.row_reals + 1)
+
+
+def words_of_search(config) -> int:
+    """Int32 in shared memory: labels of the candidates; what is chosen, and where."""
+    return _candidates(config) + 2
+
+
+def _candidates(config) -> int:
+    return 2 * (config.ROWS // WARP) + max(config.DIRECT, 1)
+
+
+def _chooser(config):
+    """``choose(sizes, labels, count, lane)``: which of so many candidates is the largest, and its label."""
+    int32, NO_LABEL = ptx.types.int32, ptx.NO_LABEL
+    warp_first_max, first_lane = ptx.warp_first_max, ptx.first_lane
+
+    @device_function
+    def choose(sizes, labels, count, lane):
+        at = min(lane, count - 1)  # the last one may be there several times
+        label = int32(labels[at])
+        pivot = int32(warp_first_max(sizes[at], label, label != NO_LABEL))
+        return int32(first_lane(label == pivot)), pivot
+
+    return choose
+
+
+def _receiver(config):
+    """``receive(rows, sizes, labels, got, messages, lane, warp, first, blocks, tag)``: the candidates of all
+    blocks into shared memory, each by a warp.
+    """
+    facts, REALS, SLOT = config.dtype_facts, config.row_reals, slot_reals(config.row_reals)
+    WARPS, real, int32 = config.ROWS // WARP, ptx.REALS[facts.real], ptx.types.int32
+    NO_LABEL, try_receive = ptx.NO_LABEL, ptx.try_receive_real
+
+    @device_function
+    def receive_some(x, rows, sizes, labels, got, messages, lane, there, other, tag):
+        k = lane + x * WARP
+        if k < REALS:
+            beside = there + (REALS + k if k <= LABEL else k)  # asked for at once, not one after the other
+            while not (
+                try_receive(got, 0, messages, there + k, tag) & try_receive(got, 1, messages, beside, tag)
+            ):
+                pass
+            rows[other * REALS + k] = got[0]
+            if k == SIZE:
+                sizes[other] = got[1]
+            if k == LABEL:
+                labels[other] = int32(NO_LABEL if got[1] < real(0) else int32(got[1]))
+
+    receive_candidate = unrolled(-(-REALS // WARP), receive_some)
+
+    @device_function
+    def receive(rows, sizes, labels, got, messages, lane, warp, first, blocks, tag):
+        other = int32(warp)
+        while other < blocks:
+            there = int32((first + other) * SLOT)
+            receive_candidate(0, rows, sizes, labels, got, messages, lane, there, other, tag)
+            other = int32(other + WARPS)
+
+    return receive
+
+
+def search_by_rows(config):
+    """``search(values, label, is_left, shared, words, got, flags, t, block, blocks, step)``: where in shared
+    memory the pivot's row lies, and its label.
+    """
+    REALS, WARPS, DIRECT = config.row_reals, config.ROWS // WARP, config.DIRECT
+    AREA, SIZES = config.results, config.results + _candidates(config) * config.row_reals
+    LABELS, CHOSEN = config.words, config.words + _candidates(config)
+    int32, offset, NO_LABEL = ptx.types.int32, ptx.offset, ptx.NO_LABEL
+    COLS, warp_first_max, sync_warp = config.COLS, ptx.warp_first_max, ptx.sync_warp
+    size_of, put = sizer(config), row_putter(config, (COLS,))
+    choose, receive, send = _chooser(config), _receiver(config), candidate_sender(config)
+    choose_among_blocks = among_blocks(config)
+
+    @device_function
+    def search(values, label, is_left, shared, words, got, flags, t, block, blocks, step):
+        # (a) the candidate of this warp, for all of the block
+        warp, lane, first, size = int32(t // WARP), int32(t % WARP), int32(step % 2 * WARPS), size_of(values)
+        sizes, labels = offset(shared, SIZES), offset(words, LABELS)
+        pivot = int32(warp_first_max(size, label, is_left))
+        if is_left and label == pivot:
+            put(offset(shared, AREA + (first + warp) * REALS), values, COLS)
+            sizes[first + warp] = size
+        if lane == 0:
+            labels[first + warp] = pivot
+        cuda.syncthreads()
+        which, pivot = choose(offset(sizes, first), offset(labels, first), int32(WARPS), lane)
+        which = int32(first + which)
+        if blocks == 1:
+            return int32(AREA + which * REALS), pivot
+
+        # (b) the candidates of all blocks, with their rows
+        received, messages = int32(2 * WARPS), offset(flags, MESSAGES)
+        row, tag, there = offset(shared, AREA + which * REALS), int32(step + 1), int32(step % 2 * blocks)
+        if blocks <= DIRECT:
+            if t < WARP:
+                told = int32(-1) if pivot == NO_LABEL else pivot
+                send(row, told, sizes[which], messages, lane, there + block, tag)
+            rows = offset(shared, AREA + received * REALS)
+            receive(rows, offset(sizes, received), offset(labels, received), got, messages, lane, warp,
+                    there, blocks, tag)  # fmt: skip
+            cuda.syncthreads()
+            which, pivot = choose(offset(sizes, received), offset(labels, received), blocks, lane)
+            return int32(AREA + (received + which) * REALS), pivot
+
+        # (c) or the largest of them, and then its row
+        chosen = offset(words, CHOSEN)
+        if t < WARP:
+            if lane == 0:
+                chosen[0] = pivot
+            sync_warp()
+            choose_among_blocks(row, chosen, offset(sizes, which), got, flags, lane, block, blocks, step)
+        cuda.syncthreads()
+        return int32(AREA + which * REALS), int32(chosen[0])
+
+    return search
