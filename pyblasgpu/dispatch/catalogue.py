@@ -46,7 +46,7 @@ def _of_device(device: Device) -> Iterator[KernelSource]:
         for routine in ("trsm", "trmm"):
             yield from _leaves(routine, dtype, device)
     for stem, family in FIXED.items():
-        if device.cc >= family.needs and stem != "pack":  # which goes by what is packed
+        if family.runs_on(device) and stem != "pack":  # which goes by what is packed
             for dtype in family.dtypes:
                 yield from _fixed(stem, family.fixed_config(dtype), device)
 

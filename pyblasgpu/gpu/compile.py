@@ -18,10 +18,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ..errors import PyblasgpuError
 from . import backend
 from .archive import Archive, Record, archives
 from .kernel_store import CubinStore
+from .link import CompileError, Resources, architecture, link_ltoir, link_ptx, parse_link_log
 
 __all__ = [
     "CompileError",
@@ -39,6 +39,8 @@ __all__ = [
     "kept",
     "kept_here",
     "kernels_at_hand",
+    "link_ptx",
+    "parse_link_log",
     "record_of",
     "remember",
     "source_digest",
@@ -49,10 +51,6 @@ __all__ = [
 
 #: Parameter codes: pointer to reals, pointer to int32, int32, int64, real.
 CODES = "pwiqr"
-
-
-class CompileError(PyblasgpuError):
-    """The compiler refused a kernel."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +80,8 @@ class KernelSource:
         write there.
     cooperative : bool
         Its blocks wait for one another in any order, so all of a grid must be resident: it is launched so.
+    whole_program : bool
+        It is linked as a whole program, which takes longer: else `ptx.set_max_registers` is ignored.
     """
 
     name: str
@@ -95,6 +95,7 @@ class KernelSource:
     build: Callable[[], Callable] = field(compare=False, repr=False)
     reads_before_wait: tuple[int, ...] = field(default=(), compare=False, repr=False)
     cooperative: bool = field(default=False, compare=False, repr=False)
+    whole_program: bool = field(default=False, compare=False, repr=False)
 
     @classmethod
     def of(cls, config: Any, parameters: str, build: Callable[[], Callable], **others: Any) -> KernelSource:
@@ -102,20 +103,6 @@ class KernelSource:
         known = {"flags": (), "min_blocks": 1, "threads": config.threads, "shared_bytes": config.shared_bytes}
         real = config.dtype_facts.real
         return cls(config.STEM, config, real=real, parameters=parameters, build=build, **{**known, **others})
-
-
-@dataclass(frozen=True)
-class Resources:
-    """What the linker reports. Bytes a thread: stack, spills; bytes a block: static shared memory.
-
-    From sm_90 on the last includes what the system reserves; the kernels here have no static part.
-    """
-
-    registers: int
-    stack_bytes: int
-    spill_stores: int
-    spill_loads: int
-    shared_bytes: int
 
 
 @dataclass(frozen=True)
@@ -215,23 +202,29 @@ def record_of(source: KernelSource, compiled: Compiled) -> Record:
     return Record({"kernel": _facts(source), "entry": compiled.entry, "resources": resources}, compiled.cubin)
 
 
-def architecture(cc: tuple[int, int]) -> str:
-    """The linker's name of a compute capability; from 9.0 on with its architecture-specific part."""
-    return f"sm_{cc[0]}{cc[1]}{'a' if cc >= (9, 0) else ''}"
-
-
 def compile_kernel(source: KernelSource, cc: tuple[int, int]) -> Compiled:
     """Compile `source` in this process, whatever is stored."""
     backend.require()
+    if source.whole_program:
+        cubin, log = link_ltoir(_translated(source, cc, "ltoir"), cc)
+        entry = re.search(rb"\.text\.([^\0]+)\0", cubin)
+        assert entry, "a cubin has the code of its kernel"
+        return Compiled(cubin, entry.group(1).decode(), parse_link_log(log))
     ptx = to_ptx(source, cc)
     cubin, log = link_ptx(ptx, cc)
-    entry = re.search(r"\.entry\s+([^\s(]+)\(", ptx)
-    assert entry, "PTX of a kernel has an entry"
-    return Compiled(cubin, entry.group(1), parse_link_log(log))
+    name = re.search(r"\.entry\s+([^\s(]+)\(", ptx)
+    assert name, "PTX of a kernel has an entry"
+    return Compiled(cubin, name.group(1), parse_link_log(log))
 
 
 def to_ptx(source: KernelSource, cc: tuple[int, int]) -> str:
     """The PTX of `source`."""
+    ptx = _translated(source, cc, "ptx")
+    return ptx if isinstance(ptx, str) else ptx.decode()
+
+
+def _translated(source: KernelSource, cc: tuple[int, int], output: str) -> Any:
+    """What Numba makes of `source`: 'ptx', or 'ltoir', the linker's own intermediate code."""
     types = backend.ptx.types
     real = backend.ptx.REALS[source.real]
     pointer_type = backend.ptx.pointer_type
@@ -249,12 +242,18 @@ def to_ptx(source: KernelSource, cc: tuple[int, int]) -> str:
 
     try:
         with _no_collection(), shortened():
-            ptx, _ = backend.cuda.compile(
-                source.build(), signature, device=False, abi="numba", cc=target, launch_bounds=bounds
+            code, _ = backend.cuda.compile(
+                source.build(),
+                signature,
+                device=False,
+                abi="numba",
+                cc=target,
+                launch_bounds=bounds,
+                output=output,
             )
     except Exception as error:
         raise CompileError(f"{source.name}: Numba cannot compile {source.config}: {error}") from error
-    return ptx if isinstance(ptx, str) else ptx.decode()
+    return code
 
 
 @contextmanager
@@ -269,35 +268,6 @@ def _no_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-def link_ptx(ptx: str, cc: tuple[int, int]) -> tuple[bytes, str]:
-    """Machine code of `ptx` for `cc`, and the log of ptxas."""
-    from cuda.core import Linker, LinkerOptions, ObjectCode
-
-    options = LinkerOptions(arch=architecture(cc), ptxas_options=["-v"], verbose=True)
-    try:
-        linker = Linker(ObjectCode.from_ptx(ptx.encode()), options=options)
-        cubin = linker.link("cubin")
-    except Exception as error:  # cuda.core raises nvJitLink's own, with its log
-        raise CompileError(f"the linker refuses the kernel: {error}") from error
-    return bytes(cubin.code), linker.get_info_log()
-
-
-def parse_link_log(log: str) -> Resources:
-    """The resources that the log of `link_ptx` names."""
-
-    def number(pattern: str) -> int:
-        match = re.search(pattern, log)
-        return int(match.group(1)) if match else 0
-
-    return Resources(
-        registers=number(r"used (\d+) registers"),
-        stack_bytes=number(r"(\d+) bytes stack frame"),
-        spill_stores=number(r"(\d+) bytes spill stores"),
-        spill_loads=number(r"(\d+) bytes spill loads"),
-        shared_bytes=number(r"(\d+) bytes smem"),
-    )
 
 
 def archive_key(source: KernelSource, cc: tuple[int, int]) -> str:
@@ -361,6 +331,7 @@ def source_files() -> list[Path]:
         *sorted((here / "intrinsics").glob("*.py")),
         here / "backend.py",
         Path(__file__),
+        here / "link.py",
         *sorted(
             f for f in (here.parent / "kernels").rglob("*.py") if not _NOT_IN_KERNELS & set(f.parts[-2:])
         ),

@@ -64,8 +64,10 @@ class Family:
     needs : (int, int)
         Compute capability from which on its kernels run, whatever the Config. What a Config needs by its
         parameters is its own to say.
+    only : (int, int), optional
+        The one compute capability on which its kernels run.
     tensor_cores : bool
-        Whether it multiplies on tensor cores.
+        Whether it multiplies on float64's tensor cores.
     space_name : str
         ``module:function`` of its search space, as `kernels.space.space` calls it. Without one the family
         needs no tuning: the defaults of its Config serve on every device.
@@ -88,6 +90,7 @@ class Family:
     layout_fields: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = tuple(DTYPES)
     needs: tuple[int, int] = (0, 0)
+    only: tuple[int, int] | None = None
     tensor_cores: bool = False
     space_name: str = ""
     axes: Axes = field(default_factory=Axes)
@@ -153,6 +156,8 @@ class Family:
 
     def runs_on(self, device: Device) -> bool:
         """Whether `device` is made for it; that it can run a Config at all is seen with the Config."""
+        if self.only is not None and device.cc != self.only:
+            return False
         return device.cc >= self.needs and (not self.tensor_cores or device.has_double_mma)
 
     def complete(self, parameters: dict[str, int]) -> dict[str, int]:

@@ -102,4 +102,4 @@ def test_single_precision_has_no_double_arithmetic(stem, letter):
 def test_a_fixed_kernel_that_copies_asynchronously_or_reduces_by_warps_needs_that(stem):
     """Such a kernel does not link for an older card."""
     ptx = to_ptx(smallest(stem, "s"), (7, 5))
-    assert ("cp.async" in ptx or "redux.sync" in ptx) == (FIXED[stem].needs == (8, 0))
+    assert ("cp.async" in ptx or "redux.sync" in ptx) == (FIXED[stem].needs >= (8, 0))

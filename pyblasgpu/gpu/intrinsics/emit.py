@@ -39,9 +39,13 @@ made_once = lru_cache(maxsize=None, typed=True)
 REALS = {"float32": types.float32, "float64": types.float64}
 
 
-def asm(builder, result, arguments, text, constraints, effect=True):
+def asm(builder, result, arguments, text, constraints, effect=True, convergent=False):
+    """An instruction; a `convergent` one, of several threads together, comes into no branch and no copy of a
+    loop's body that it was not in.
+    """
     function = ir.FunctionType(result, [argument.type for argument in arguments])
-    return builder.call(ir.InlineAsm(function, text, constraints, effect), arguments)
+    attributes = ("convergent",) if convergent else ()
+    return builder.call(ir.InlineAsm(function, text, constraints, effect), arguments, attrs=attributes)
 
 
 def architecture(context, builder):

@@ -12,8 +12,19 @@ from numba import cuda
 
 from .arithmetic import divide, fma, inverse_root_approximation, opaque, quotient, select, square_root
 from .async_copy import commit_async, copy_async, wait_async
+from .bulk_copy import (
+    align_shared,
+    bulk_copy,
+    mbarrier_arrive,
+    mbarrier_expect,
+    mbarrier_init,
+    mbarrier_init_fence,
+    mbarrier_wait,
+    shared_address,
+)
 from .device_functions import called, inlined
 from .emit import REALS, types
+from .half import exponent, half_pair, power_of_two, round_to_half
 from .memory import (
     is_aligned,
     load_global,
@@ -41,7 +52,15 @@ from .synchronization import (
     try_take_flag,
 )
 from .warp_mma import has_wide_mma, warp_mma
-from .warp_reduce import NO_LABEL, first_lane, shuffle, warp_first_max
+from .warp_reduce import NO_LABEL, first_lane, shuffle, warp_any, warp_first_max
+from .warpgroup_mma import (
+    set_max_registers,
+    warpgroup_commit,
+    warpgroup_fence,
+    warpgroup_mma,
+    warpgroup_results,
+    warpgroup_wait,
+)
 
 __all__ = [
     "cuda",
@@ -80,6 +99,25 @@ __all__ = [
     "warp_first_max",
     "shuffle",
     "first_lane",
+    "warp_any",
+    "align_shared",
+    "shared_address",
+    "mbarrier_init",
+    "mbarrier_init_fence",
+    "mbarrier_arrive",
+    "mbarrier_expect",
+    "mbarrier_wait",
+    "bulk_copy",
+    "warpgroup_fence",
+    "warpgroup_commit",
+    "warpgroup_wait",
+    "warpgroup_mma",
+    "warpgroup_results",
+    "set_max_registers",
+    "round_to_half",
+    "half_pair",
+    "exponent",
+    "power_of_two",
     "NO_LABEL",
     "fill",
     "axpy_column",

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from numba.cuda.simulator.kernelapi import Dim3, FakeCUDAModule
 
+from .async_proxy import AsyncProxy
 from .memory import WARP, AccessLog, Pointer, SimulatorError, poisoned
 from .schedule import random
 from .thread import Thread, current_thread
@@ -63,6 +64,7 @@ class Block:
         self.votes: list[bool] = []
         self.known: Known = [{} for _ in launch.logs]
         self.over: Known = [{} for _ in launch.logs]
+        self.proxy = AsyncProxy(self)
 
     def run(self) -> Iterator[None]:
         """Run to the end; yields where it can only go on when another block is further."""
@@ -88,7 +90,9 @@ class Block:
                 )
             self._close_logs()
             self.votes = [thread.vote for thread in self.threads]
+            self.proxy.pass_barrier()
             running = waiting
+        self.proxy.close()
 
     def _hold_meetings(self) -> None:
         """Let the threads that wait for their warp go on, until none does, or another of it for a block."""
@@ -119,6 +123,7 @@ class Block:
         logs = [by_thread for by_thread, _ in self.launch.logs] + [log for _, log in self.shared.values()]
         for log in logs:
             log.settle(range(start, start + WARP))
+        self.proxy.settle(thread)
 
     @contextmanager
     def _logs_put_aside(self) -> Iterator[None]:

@@ -12,6 +12,17 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from .bulk_copy import (
+    align_shared,
+    bulk_copy,
+    mbarrier_arrive,
+    mbarrier_expect,
+    mbarrier_init,
+    mbarrier_init_fence,
+    mbarrier_wait,
+    shared_address,
+)
+from .half import exponent, half_pair, power_of_two, round_to_half
 from .launch import Integer, cuda, launch
 from .memory import Pointer, SimulatorError, adopt, allocate, release, resolve, view
 from .messages import send_real, try_receive_real
@@ -29,7 +40,15 @@ from .synchronization import (
     try_take_flag,
 )
 from .thread import current_thread
-from .warp_reduce import NO_LABEL, first_lane, shuffle, warp_first_max
+from .warp_reduce import NO_LABEL, first_lane, shuffle, warp_any, warp_first_max
+from .warpgroup_mma import (
+    set_max_registers,
+    warpgroup_commit,
+    warpgroup_fence,
+    warpgroup_mma,
+    warpgroup_results,
+    warpgroup_wait,
+)
 
 __all__ = [
     "cuda",
@@ -67,6 +86,25 @@ __all__ = [
     "warp_first_max",
     "shuffle",
     "first_lane",
+    "warp_any",
+    "align_shared",
+    "shared_address",
+    "mbarrier_init",
+    "mbarrier_init_fence",
+    "mbarrier_arrive",
+    "mbarrier_expect",
+    "mbarrier_wait",
+    "bulk_copy",
+    "warpgroup_fence",
+    "warpgroup_commit",
+    "warpgroup_wait",
+    "warpgroup_mma",
+    "warpgroup_results",
+    "set_max_registers",
+    "round_to_half",
+    "half_pair",
+    "exponent",
+    "power_of_two",
     "NO_LABEL",
     "fill",
     "axpy_column",

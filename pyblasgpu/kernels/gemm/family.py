@@ -46,4 +46,18 @@ FAMILIES = (
             across_layouts=(*_ACROSS, "WARP_M", "WARP_N"),
         ),
     ),
+    Family(
+        "pack_halves",
+        ".gemm.wgmma.pack_halves",
+        "PackHalves",
+        "gemm",
+        dtypes=("s",),
+        only=(9, 0),
+    ),
+    Family(
+        "gemm_wgmma", ".gemm.wgmma.product", "GemmWgmma", "gemm", dtypes=("s",), needs=(9, 0), only=(9, 0)
+    ),
+    Family(
+        "gemm_guarded", ".gemm.wgmma.guarded", "GemmGuarded", "gemm", dtypes=("s",), needs=(9, 0), only=(9, 0)
+    ),
 )

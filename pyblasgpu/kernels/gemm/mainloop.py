@@ -285,9 +285,9 @@ def mainloop(config: GemmConfig, product: Product, operands: Callable, advance: 
     return start, run_mainloop
 
 
-def build(config: GemmConfig, product: Product, triangular: bool = False):
+def build(config: GemmConfig, product: Product, triangular: bool = False, waits: bool = True):
     """The ordinary kernel's function: a block computes one tile of C, of those that a triangle meets if it is
-    `triangular`.
+    `triangular`. `waits`: it waits for the launch before.
     """
     facts = config.dtype_facts
     real, PARTS = ptx.REALS[facts.real], facts.reals_per_element
@@ -337,7 +337,8 @@ def build(config: GemmConfig, product: Product, triangular: bool = False):
         zero(acc, real(0))
 
         # (3) prologue: the first stripes
-        grid_dependency_wait()
+        if waits:
+            grid_dependency_wait()
         stripes = (k + BLK_K - 1) // BLK_K
         ahead_a, ahead_b, ahead = a, b, depth
         for stage in range(max(STAGES - 1, 1)):

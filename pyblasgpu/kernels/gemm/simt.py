@@ -23,7 +23,7 @@ from .form import Form
 from .mainloop import Product
 from .source import kernel_source, plain_kernels
 
-__all__ = ["STEM", "GemmSimt", "plain_sources", "source"]
+__all__ = ["STEM", "GemmSimt", "plain_sources", "product_of", "source"]
 
 STEM = "gemm_simt"
 
@@ -239,13 +239,13 @@ def source(
     """The kernel of `config` that computes all of C or a triangle, with A conjugated or not; or that
     multiplies C in place by a `triangle`, or solves it: see `kernel_source`.
     """
-    return kernel_source(config, form, conj, triangle, solved, _product)
+    return kernel_source(config, form, conj, triangle, solved, product_of)
 
 
 plain_sources = partial(plain_kernels, source)
 
 
-def _product(config: GemmSimt, conj_a: bool, conj_b: bool) -> Product:
+def product_of(config: GemmSimt, conj_a: bool, conj_b: bool) -> Product:
     facts = config.dtype_facts
     DIM_X, DIM_Y, VEC_M, VEC_N = config.DIM_X, config.DIM_Y, config.VEC_M, config.VEC_N
     B_STRIPE = config.place_b

@@ -1,0 +1,119 @@
+"""Bulk copies from global to shared memory, and the mbarriers that tell when they are over (Hopper).
+
+Barriers and targets are named by *shared addresses*: int32, in bytes, as PTX counts them in ``.shared``.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba.cuda.extending import intrinsic
+
+from .emit import I32, SHARED, VOID, asm, at, made_once, types
+
+__all__ = [
+    "align_shared",
+    "bulk_copy",
+    "mbarrier_arrive",
+    "mbarrier_expect",
+    "mbarrier_init",
+    "mbarrier_init_fence",
+    "mbarrier_wait",
+    "shared_address",
+]
+
+
+@made_once
+def align_shared(unit: int):
+    """``aligned(pointer)``: the pointer, moved on to the next multiple of `unit` bytes in shared memory."""
+
+    @intrinsic
+    def aligned(_, pointer):
+        def codegen(context, builder, signature, arguments):
+            (generic,) = arguments
+            address = _window_address(builder, generic)
+            missing = builder.and_(builder.neg(address), ir.Constant(I32, unit - 1))
+            raw = builder.bitcast(generic, ir.IntType(8).as_pointer())
+            return builder.bitcast(builder.gep(raw, [missing]), generic.type)
+
+        return pointer(pointer), codegen
+
+    return aligned
+
+
+@intrinsic
+def shared_address(_, pointer):
+    """The shared address of what a pointer into shared memory points at."""
+
+    def codegen(context, builder, signature, arguments):
+        return _window_address(builder, arguments[0])
+
+    return types.int32(pointer), codegen
+
+
+def _window_address(builder, generic):
+    window = builder.addrspacecast(generic, generic.type.pointee.as_pointer(SHARED))
+    return builder.ptrtoint(window, I32)
+
+
+def _statement(text: str, constraints: str = ""):
+    """The code of an instruction that gives nothing."""
+    constraints = ",".join(filter(None, [constraints, "~{memory}"]))
+
+    def codegen(context, builder, signature, arguments):
+        asm(builder, VOID, list(arguments), text, constraints, convergent=True)
+        return context.get_dummy_value()
+
+    return codegen
+
+
+@intrinsic
+def mbarrier_init(_, barrier, count):
+    """Make the mbarrier at a shared address, of 8 bytes: a phase of it is over after `count` arrivals."""
+    code = _statement("mbarrier.init.shared::cta.b64 [$0], $1;", "r,r")
+    return types.void(types.int32, types.int32), code
+
+
+@intrinsic
+def mbarrier_init_fence(_):
+    """Let bulk copies know the mbarriers that this thread has made; other threads know them by a barrier."""
+    return types.void(), _statement("fence.mbarrier_init.release.cluster; fence.proxy.async;")
+
+
+@intrinsic
+def mbarrier_arrive(_, barrier):
+    """Arrive: who waits for the phase knows to be over what this thread has done."""
+    return types.void(types.int32), _statement("mbarrier.arrive.shared::cta.b64 _, [$0];", "r")
+
+
+@intrinsic
+def mbarrier_expect(_, barrier, nbytes):
+    """Arrive, and have the phase wait for so many bytes of bulk copies as well."""
+    code = _statement("mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,r")
+    return types.void(types.int32, types.int32), code
+
+
+@intrinsic
+def mbarrier_wait(_, barrier, parity):
+    """Wait until the phase of this parity is over: the first one has 0. Before it, 1 is over already."""
+    text = (
+        "{ .reg .pred over; AGAIN: mbarrier.try_wait.parity.shared::cta.b64 over, [$0], $1; "
+        "@over bra GONE; bra AGAIN; GONE: }"
+    )
+    return types.void(types.int32, types.int32), _statement(text, "r,r")
+
+
+@intrinsic
+def bulk_copy(_, target, source, i, nbytes, barrier):
+    """Begin to copy `nbytes` from ``source[i]`` on to a shared address.
+
+    The mbarrier counts them as they come. Addresses and `nbytes` are multiples of 16.
+    """
+
+    def codegen(context, builder, signature, arguments):
+        target, source, i, nbytes, barrier = arguments
+        text = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1], $2, [$3];"
+        operands = [target, at(builder, source, i), nbytes, barrier]
+        asm(builder, VOID, operands, text, "r,l,r,r,~{memory}")
+        return context.get_dummy_value()
+
+    return types.void(types.int32, source, i, types.int32, types.int32), codegen

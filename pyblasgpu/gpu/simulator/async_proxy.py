@@ -1,0 +1,217 @@
+"""What a simulated block's bulk copies and wgmma do behind its threads' backs, and what threads know of it.
+
+A *clock* says how much of what others do is known to be over: by event, how many of its kind. Threads pass
+theirs on at barriers and mbarriers. A copy may write where the one who starts it knows all reads to be over;
+a product may read where each of its threads knows the copy to be over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .memory import WARP, Pointer, SimulatorError
+from .schedule import gives_way
+
+if TYPE_CHECKING:
+    from .block import Block
+    from .thread import Thread
+
+__all__ = ["AsyncProxy", "Barrier", "Clock", "merge"]
+
+Clock = dict[tuple[str, int], int]
+
+
+def merge(clock: Clock, other: Clock) -> None:
+    """Let `clock` know what `other` does."""
+    for event, count in other.items():
+        clock[event] = max(count, clock.get(event, 0))
+
+
+@dataclass
+class Barrier:
+    """An mbarrier: arrivals and bytes that its phase still waits for, and what is known once it is over."""
+
+    count: int
+    maker: int
+    interval: int  # of the block's barriers, in which it was made
+    fenced: bool = False
+    missing: int = 0
+    nbytes: int = 0
+    phase: int = 0
+    copies: int = 0  # that were ever started for it
+    clock: Clock = field(default_factory=dict)
+    over: Clock = field(default_factory=dict)
+
+    def __post_init__(self):
+        self.missing = self.count
+
+    def advance(self) -> None:
+        """Go on to the next phase where nothing is missing in this one."""
+        if self.missing == 0 and self.nbytes == 0:
+            self.phase, self.missing, self.over = self.phase + 1, self.count, dict(self.clock)
+
+
+@dataclass(eq=False)
+class _Copy:
+    barrier: Barrier
+    key: tuple[str, int]
+    number: int
+    to: slice
+    values: np.ndarray
+    knows: Clock
+    is_over: bool = False
+
+
+@dataclass(frozen=True)
+class _Read:
+    """It is over for who knows so many of an event; `by_threads`: up to the next barrier of the block."""
+
+    event: tuple[str, int]
+    number: int
+    at: slice
+    by_threads: bool = False
+
+
+class AsyncProxy:
+    """The asynchronous side of a block; shared addresses are those that its dynamic memory has."""
+
+    def __init__(self, block: Block):
+        self.block, self.interval = block, 0
+        self.barriers: dict[int, Barrier] = {}
+        self.copies: list[_Copy] = []  # the last to write somewhere, or under way
+        self.reads: list[_Read] = []
+        self.settled: dict[int, int] = {}  # reads of a log that are listed in `reads`
+        self.warps: dict[int, object] = {}  # by number, what its products are doing
+        self.origin: int | None = None
+
+    def address_of(self, pointer: Pointer) -> int:
+        """The shared address of a pointer into dynamic shared memory."""
+        if pointer.array.base is not self.block.dynamic and pointer.array is not self.block.dynamic:
+            raise SimulatorError("a shared address of what is not dynamic shared memory")
+        self.origin = pointer.phase * pointer.array.itemsize
+        return self.origin + pointer.start * pointer.array.itemsize
+
+    def span(self, address: int, nbytes: int) -> slice:
+        """Where `nbytes` at a shared address lie in the block's dynamic memory."""
+        if self.origin is None:
+            raise SimulatorError("a shared address that nobody has asked for")
+        at = address - self.origin
+        if at < 0 or at + nbytes > self.block.dynamic.size:
+            raise IndexError(f"{nbytes} bytes at {at} of {self.block.dynamic.size} of shared memory")
+        return slice(at, at + nbytes)
+
+    def barrier(self, address: int, thread: Thread) -> Barrier:
+        """The mbarrier at a shared address, as `thread` may use it."""
+        found = self.barriers.get(address)
+        if found is None:
+            raise SimulatorError(f"no mbarrier was made at shared address {address:#x}")
+        if found.maker != thread.index and found.interval == self.interval:
+            raise SimulatorError("an mbarrier is used that the block does not know yet: no barrier between")
+        return found
+
+    def start_copy(self, thread: Thread, address: int, values: np.ndarray, at: int) -> None:
+        """Begin to bring `values`, bytes, to a shared address, for the mbarrier at `at`."""
+        barrier = self.barrier(at, thread)
+        if not barrier.fenced:
+            raise SimulatorError("a bulk copy for an mbarrier that was made without mbarrier_init_fence")
+        to = self.span(address, values.size)
+        self._check_overwritten(thread, to)
+        self.copies = [c for c in self.copies if not c.is_over or not _within(c.to, to)]
+        barrier.copies += 1
+        self.block.dynamic[to] = 0xFF  # what is there until it is over, nobody knows
+        copy = _Copy(barrier, ("copies", at), barrier.copies, to, values.copy(), dict(thread.clock))
+        self.copies.append(copy)
+        self.block.launch.events += 1
+
+    def _check_overwritten(self, thread: Thread, to: slice) -> None:
+        for read in self.reads:
+            if _meet(read.at, to) and thread.clock.get(read.event, 0) < read.number:
+                raise SimulatorError(
+                    f"a bulk copy overwrites {to.start}..{to.stop} of shared memory, which warp "
+                    f"{read.event[1]} or a product of it may still read"
+                )
+        self.reads = [read for read in self.reads if not _within(read.at, to)]
+        if any(not copy.is_over and _meet(copy.to, to) for copy in self.copies):
+            raise SimulatorError("a bulk copy overwrites what another one is bringing")
+        for array, log in self.block.shared.values():
+            size = array.itemsize
+            for who, first, count in log.reads:
+                if who != thread.index and _meet(slice(first * size, (first + count) * size), to):
+                    raise SimulatorError(f"a bulk copy overwrites what thread {who} may still read")
+
+    def let_copies_come(self) -> None:
+        """Some copies are over, as chance has it."""
+        for copy in self.copies:
+            if not copy.is_over and gives_way():
+                copy.is_over = True
+                self.block.dynamic[copy.to] = copy.values
+                barrier = copy.barrier
+                barrier.nbytes -= copy.values.size
+                merge(barrier.clock, {**copy.knows, copy.key: copy.number})
+                barrier.advance()
+                self.block.launch.events += 1
+
+    def read_by_products(self, threads: list[Thread], warp: int, number: int, address: int, nbytes: int):
+        """Bytes that product `number` of a warp reads; it goes on to read them until it is waited for."""
+        at = self.span(address, nbytes)
+        for copy in self.copies:
+            known = all(thread.clock.get(copy.key, 0) >= copy.number for thread in threads)
+            if _meet(copy.to, at) and not known:
+                raise SimulatorError(
+                    f"a product of warp {warp} reads {at.start}..{at.stop} of shared memory, where a bulk "
+                    "copy is not known to be over"
+                )
+        self.reads.append(_Read(("warp", warp), number, at))
+        return self.block.dynamic[at]
+
+    def pass_barrier(self) -> None:
+        """All threads of the block were at a barrier."""
+        self.interval += 1
+        self.settled.clear()  # their logs begin anew
+        if self.barriers:
+            _share(self.block.threads)
+            self.reads = [read for read in self.reads if not read.by_threads]
+
+    def settle(self, thread: Thread) -> None:
+        """The lanes of the thread's warp have met: what they read before is over for who learns of it."""
+        if not self.barriers:
+            return
+        warp = thread.index // WARP
+        lanes = self.block.threads[warp * WARP : (warp + 1) * WARP]
+        meetings = thread.clock.get(("meetings", warp), 0) + 1
+        for array, log in self.block.shared.values():
+            size, known = array.itemsize, self.settled.get(id(log), 0)
+            for at, count in {(at, count) for _, at, count in log.settled_reads[known:]}:
+                span = slice(at * size, (at + count) * size)
+                self.reads.append(_Read(("meetings", warp), meetings, span, True))
+            self.settled[id(log)] = len(log.settled_reads)
+        _share(lanes)
+        for lane in lanes:
+            lane.clock["meetings", warp] = meetings
+
+    def close(self) -> None:
+        """The block ends: raise where anything is still under way."""
+        if any(not copy.is_over for copy in self.copies):
+            raise SimulatorError("a block ends while bulk copies are under way")
+        if any(getattr(warp, "pending", ()) for warp in self.warps.values()):
+            raise SimulatorError("a block ends while products are under way")
+
+
+def _share(threads: list[Thread]) -> None:
+    """All of these threads know what each knows."""
+    everything: Clock = {}
+    for thread in threads:
+        merge(everything, thread.clock)
+    for thread in threads:
+        merge(thread.clock, everything)
+
+
+def _meet(one: slice, other: slice) -> bool:
+    return one.start < other.stop and other.start < one.stop
+
+
+def _within(one: slice, other: slice) -> bool:
+    return other.start <= one.start and one.stop <= other.stop

@@ -1,0 +1,101 @@
+"""The intrinsics of `bulk_copy` in Python: copies that come when they like, and mbarriers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .async_proxy import Barrier, merge
+from .memory import Pointer, SimulatorError
+from .thread import current_thread
+
+__all__ = [
+    "align_shared",
+    "bulk_copy",
+    "mbarrier_arrive",
+    "mbarrier_expect",
+    "mbarrier_init",
+    "mbarrier_init_fence",
+    "mbarrier_wait",
+    "shared_address",
+]
+
+
+def align_shared(unit: int):
+    """``aligned(pointer)``: the pointer, moved on to the next multiple of `unit` bytes."""
+
+    def aligned(pointer: Pointer) -> Pointer:
+        size = pointer.array.itemsize
+        return pointer.offset(-((pointer.phase + pointer.start) * size) % unit // size)
+
+    return aligned
+
+
+def shared_address(pointer: Pointer) -> int:
+    """The shared address of what a pointer into dynamic shared memory points at."""
+    return current_thread().block.proxy.address_of(pointer)
+
+
+def mbarrier_init(barrier: int, count: int) -> None:
+    """Make the mbarrier at a shared address: a phase of it is over after `count` arrivals."""
+    thread = current_thread()
+    proxy = thread.block.proxy
+    proxy.span(barrier, 8)
+    if barrier % 8 or count < 1 or barrier in proxy.barriers:
+        raise SimulatorError(f"mbarrier of {count} arrivals at {barrier:#x}, where one may be already")
+    proxy.barriers[barrier] = Barrier(count, thread.index, proxy.interval)
+
+
+def mbarrier_init_fence() -> None:
+    """Let bulk copies know the mbarriers that this thread has made."""
+    thread = current_thread()
+    for barrier in thread.block.proxy.barriers.values():
+        barrier.fenced |= barrier.maker == thread.index
+
+
+def mbarrier_arrive(barrier: int) -> None:
+    """Arrive: who waits for the phase knows to be over what this thread has done."""
+    _arrive(barrier, 0)
+
+
+def mbarrier_expect(barrier: int, nbytes: int) -> None:
+    """Arrive, and have the phase wait for so many bytes of bulk copies as well."""
+    if nbytes < 1:
+        raise SimulatorError(f"an mbarrier expects {nbytes} bytes")
+    _arrive(barrier, nbytes)
+
+
+def _arrive(address: int, nbytes: int) -> None:
+    thread = current_thread()
+    proxy = thread.block.proxy
+    barrier = proxy.barrier(address, thread)
+    if barrier.missing == 0:
+        raise SimulatorError(f"more than {barrier.count} arrivals in a phase of an mbarrier")
+    barrier.missing -= 1
+    barrier.nbytes += nbytes
+    merge(barrier.clock, thread.clock)
+    barrier.advance()
+    thread.block.launch.events += 1
+
+
+def mbarrier_wait(barrier: int, parity: int) -> None:
+    """Wait until the phase of this parity is over: the first one has 0. Before it, 1 is over already."""
+    if parity not in (0, 1):
+        raise SimulatorError(f"a phase of parity {parity}")
+    thread = current_thread()
+    proxy = thread.block.proxy
+    while True:
+        found = proxy.barrier(barrier, thread)
+        proxy.let_copies_come()
+        if found.phase % 2 != parity:
+            merge(thread.clock, found.over)
+            return
+        thread.stall()
+
+
+def bulk_copy(target: int, source: Pointer, i: int, nbytes: int, barrier: int) -> None:
+    """Begin to copy `nbytes` from ``source[i]`` on to a shared address; the mbarrier counts them."""
+    if target % 16 or nbytes % 16 or nbytes < 16:
+        raise SimulatorError(f"misaligned: a bulk copy of {nbytes} bytes to shared address {target:#x}")
+    thread, size = current_thread(), source.array.itemsize
+    values = source.read(i, nbytes // size, 16 // size)
+    thread.block.proxy.start_copy(thread, target, values.view(np.uint8), barrier)

@@ -1,0 +1,214 @@
+"""The intrinsics of `warpgroup_mma` in Python: products that are there once they are waited for.
+
+Sums are rounded as the tensor core's worst model has it: each addend is cut to 24 bits of the largest one,
+and so is their sum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .memory import WARP, Pointer, SimulatorError
+from .thread import Thread, current_thread
+
+__all__ = [
+    "set_max_registers",
+    "truncated_sum",
+    "warpgroup_commit",
+    "warpgroup_fence",
+    "warpgroup_mma",
+    "warpgroup_results",
+    "warpgroup_wait",
+]
+
+WARPS = 4  # of a warpgroup
+ROW = 128  # bytes of a swizzled row
+DEPTH = 16  # k of an instruction
+
+
+@dataclass
+class _Warp:
+    """What a warp's products are doing: sums by the accumulators of lane 0, and groups under way."""
+
+    sums: dict[int, np.ndarray] = field(default_factory=dict)
+    history: list[tuple[int, int]] = field(default_factory=list)  # addresses of what was multiplied
+    open: int = 0  # products of the group that is not closed
+    pending: list[int] = field(default_factory=list)  # of each group under way, the number of its last
+    fenced: bool = False
+
+
+def _warp(thread: Thread) -> _Warp:
+    warps = thread.block.proxy.warps
+    found = warps.setdefault(thread.index // WARP, _Warp())
+    assert isinstance(found, _Warp)
+    return found
+
+
+def warpgroup_fence() -> None:
+    """Before the first product of a group: accumulators that this thread has touched are ready."""
+    thread = current_thread()
+    thread.meet(thread, _fence)
+
+
+def _fence(lanes: list[Thread]) -> None:
+    _warp(lanes[0]).fenced = True
+
+
+def warpgroup_commit() -> None:
+    """Close the warpgroup's current group of products."""
+    thread = current_thread()
+    thread.meet(thread, _commit)
+
+
+def _commit(lanes: list[Thread]) -> None:
+    warp = _warp(lanes[0])
+    if warp.open == 0:
+        raise SimulatorError("a group of no products is closed")
+    warp.pending.append(len(warp.history))
+    warp.open = 0
+
+
+def warpgroup_wait(pending: int):
+    """``wait()``: until at most `pending` groups of this warpgroup are under way."""
+
+    def wait():
+        thread = current_thread()
+        thread.meet(thread, lambda lanes: _wait(lanes, pending))
+
+    return wait
+
+
+def _wait(lanes: list[Thread], pending: int) -> None:
+    warp, number = _warp(lanes[0]), lanes[0].index // WARP
+    while len(warp.pending) > pending:
+        over = warp.pending.pop(0)
+        for lane in lanes:
+            lane.clock["warp", number] = over
+
+
+def warpgroup_results(count: int):
+    """``results(acc)``: wait for all groups of this warpgroup; the `count` sums in `acc` are there then."""
+
+    def results(acc):
+        thread = current_thread()
+        thread.meet((thread, acc), together)
+
+    def together(brought):
+        lanes = [lane for lane, _ in brought]
+        _wait(lanes, 0)
+        warp = _warp(lanes[0])
+        if warp.open:
+            raise SimulatorError("results are asked for while a group of products is not closed")
+        sums = warp.sums.pop(id(brought[0][1].array), None)
+        if sums is None:
+            raise SimulatorError("results of accumulators that no product has")
+        warp.fenced = False
+        for (_, acc), values in zip(brought, _of_lanes(sums), strict=True):
+            acc.write(0, values, count)
+
+    return results
+
+
+def warpgroup_mma(n: int, first: bool):
+    """``multiply(acc, a, b)``: acc += A B, m64 `n` k16; with `first` acc = A B."""
+    if n % 8 or not 8 <= n <= 256:
+        raise SimulatorError(f"wgmma of {n} columns")
+
+    def multiply(acc, a, b):
+        thread = current_thread()
+        thread.meet((thread, acc, a, b), together)
+
+    def together(brought):
+        lanes, accs, a, b = [list(part) for part in zip(*brought, strict=True)]
+        if len({*a}) > 1 or len({*b}) > 1:
+            raise SimulatorError("the lanes of a warp multiply what lies at different addresses")
+        _multiply(lanes, accs, a[0], b[0], n, first)
+
+    return multiply
+
+
+def _multiply(lanes: list[Thread], accs: list[Pointer], a: int, b: int, n: int, first: bool) -> None:
+    warp, number = _warp(lanes[0]), lanes[0].index // WARP
+    if not warp.fenced:
+        raise SimulatorError("a product after accumulators were touched, without warpgroup_fence")
+    _agree(lanes[0], warp, (a, b))
+    key = id(accs[0].array)
+    if first:
+        before = np.zeros((16, n), np.float32)
+    elif key in warp.sums:
+        before = warp.sums[key]
+    else:
+        before = _of_warp([acc.read(0, n // 2) for acc in accs])
+    proxy, at = lanes[0].block.proxy, len(warp.history)
+    left = _rows(proxy.read_by_products(lanes, number, at, *_extent(a, 64)), a)[number % WARPS * 16 :][:16]
+    right = _rows(proxy.read_by_products(lanes, number, at, *_extent(b, n)), b)
+    warp.sums[key] = truncated_sum(before, left, right)
+    warp.open += 1
+    for acc in accs:
+        acc.write(0, np.float32(np.nan), n // 2)
+
+
+def _agree(lane: Thread, warp: _Warp, addresses: tuple[int, int]) -> None:
+    """Note what is multiplied; the warps of a warpgroup do the same one after the other."""
+    at, first = len(warp.history), lane.index // WARP // WARPS * WARPS
+    warp.history.append(addresses)
+    for number in range(first, first + WARPS):
+        other = lane.block.proxy.warps.get(number)
+        if isinstance(other, _Warp) and len(other.history) > at and other.history[at] != addresses:
+            raise SimulatorError("the warps of a warpgroup multiply what lies at different addresses")
+
+
+def _extent(address: int, rows: int) -> tuple[int, int]:
+    """Where the swizzled rows of an operand begin, and their bytes."""
+    start = address // ROW * ROW
+    if start % 1024 or address % (2 * DEPTH):
+        raise SimulatorError(f"misaligned: an operand of wgmma at shared address {address:#x}")
+    return start, rows * ROW
+
+
+def _rows(memory: np.ndarray, address: int) -> np.ndarray:
+    """16 k of each row, as float64."""
+    rows = memory.reshape(-1, ROW // 16, 16)
+    chunks = address % ROW // 16 + np.arange(2)
+    which = np.arange(len(rows))[:, None]
+    return rows[which, chunks ^ which % 8].reshape(len(rows), -1).view(np.float16).astype(np.float64)
+
+
+def truncated_sum(before: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """``before + left @ right.T`` as float32, each addend cut to 24 bits of the largest, and so the sum."""
+    addends = np.concatenate([before.astype(np.float64)[None], left.T[:, :, None] * right.T[:, None, :]])
+    if not np.isfinite(addends).all():
+        return addends.sum(axis=0).astype(np.float32)
+    with np.errstate(divide="ignore"):
+        _, exponents = np.frexp(np.abs(addends).max(axis=0))
+    unit = np.ldexp(1.0, exponents - 24)
+    total = np.trunc(addends / unit).sum(axis=0) * unit
+    _, exponents = np.frexp(total)
+    unit = np.ldexp(1.0, np.maximum(exponents - 24, -149))
+    return (np.trunc(total / unit) * unit).astype(np.float32)
+
+
+def _of_lanes(sums: np.ndarray) -> np.ndarray:
+    """What each lane holds of a warp's 16 rows: acc[4j + 2h + odd](g, t) is C[8h + g, 8j + 2t + odd]."""
+    n = sums.shape[1]
+    return sums.reshape(2, 8, n // 8, 4, 2).transpose(1, 3, 2, 0, 4).reshape(WARP, n // 2)
+
+
+def _of_warp(held: list[np.ndarray]) -> np.ndarray:
+    values = np.array(held)
+    n = values.shape[1] * 2
+    return values.reshape(8, 4, n // 8, 2, 2).transpose(3, 0, 2, 1, 4).reshape(16, n)
+
+
+def set_max_registers(count: int, more: bool):
+    """``set()``: the warpgroup's threads have `count` registers from here on."""
+    if count % 8 or not 24 <= count <= 256:
+        raise SimulatorError(f"setmaxnreg of {count} registers")
+
+    def set_them():
+        thread = current_thread()
+        thread.meet(None, lambda _: None)
+
+    return set_them

@@ -1,0 +1,125 @@
+"""The Config of ``gemm_wgmma``, and where things lie in its shared memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from ....errors import require
+from ....types import DTYPES, Dtype
+from ...common.tile_scheduler import tile_count
+from .image import STAGE_K
+
+__all__ = ["GemmWgmma"]
+
+ROW = 128  # bytes of a row of a stage
+UNIT = 1024  # bytes at multiples of which eight rows begin
+WARPGROUP = 128  # threads
+MOST_SHARED = 227 << 10  # bytes of a block
+
+
+@dataclass(frozen=True)
+class GemmWgmma:
+    """Config of one `gemm_wgmma` kernel.
+
+    Attributes
+    ----------
+    dtype : str
+        's'.
+    BLK_M, BLK_N : int
+        Tile of C: each 64 rows of it are a warpgroup's. One more warpgroup brings the operands.
+    BLK_K : int
+        k after which sums are added up in float32, and whose rows have a scale of their own.
+    stages : int
+        Stages in shared memory, of `image.STAGE_K` k of both operands.
+    """
+
+    dtype: str = "s"
+    BLK_M: int = 128
+    BLK_N: int = 128
+    BLK_K: int = 64
+    stages: int = 6
+
+    STEM: ClassVar[str] = "gemm_wgmma"
+    #: Registers of a thread that brings operands, and of one that multiplies.
+    FEW_REGISTERS: ClassVar[int] = 40
+    MANY_REGISTERS: ClassVar[int] = 232
+    min_blocks: ClassVar[int] = 1
+
+    def __post_init__(self):
+        require(self.dtype == "s", "single", "dtype in (s,)", dtype=self.dtype)
+        require(
+            self.BLK_M in (64, 128), "warpgroups", "BLK_M in (64, 128)", BLK_M=self.BLK_M
+        )  # the registers of a multiprocessor hold two warpgroups that multiply
+        require(
+            self.BLK_N % 8 == 0 and 8 <= self.BLK_N <= 128,
+            "instruction",
+            "BLK_N % 8 == 0 and 8 <= BLK_N <= 128",
+            BLK_N=self.BLK_N,
+        )
+        require(
+            self.BLK_K >= STAGE_K and self.BLK_K % STAGE_K == 0,
+            "whole_stages",
+            f"BLK_K >= {STAGE_K} and BLK_K % {STAGE_K} == 0",
+            BLK_K=self.BLK_K,
+        )
+        require(self.stages >= 2, "pipeline", "stages >= 2", stages=self.stages)
+        require(
+            self.shared_bytes <= MOST_SHARED,
+            "shared_memory",
+            f"shared_bytes <= {MOST_SHARED}",
+            shared_bytes=self.shared_bytes,
+            stages=self.stages,
+        )
+
+    @cached_property
+    def dtype_facts(self) -> Dtype:
+        return DTYPES[self.dtype]
+
+    @property
+    def warpgroups(self) -> int:
+        """Warpgroups that multiply."""
+        return self.BLK_M // 64
+
+    @property
+    def threads(self) -> int:
+        return WARPGROUP * (self.warpgroups + 1)
+
+    @property
+    def sums(self) -> int:
+        """Sums of a thread."""
+        return self.BLK_N // 2
+
+    @property
+    def registers(self) -> int:
+        """Estimated 32-bit registers of a thread that multiplies: three sums an element."""
+        return 3 * self.sums + 32
+
+    @property
+    def stages_per_block(self) -> int:
+        return self.BLK_K // STAGE_K
+
+    @property
+    def bytes_a(self) -> int:
+        """Bytes of A in a stage."""
+        return self.BLK_M * ROW
+
+    @property
+    def bytes_b(self) -> int:
+        return self.BLK_N * ROW
+
+    @property
+    def stage_bytes(self) -> int:
+        """Bytes of a stage: A, B, and the scales of both, which come with the last stage of a block."""
+        used = self.bytes_a + self.bytes_b + 4 * (self.BLK_M + self.BLK_N)
+        return -(-used // UNIT) * UNIT
+
+    @property
+    def shared_bytes(self) -> int:
+        """Stages, two mbarriers for each, and what aligns them."""
+        return self.stages * (self.stage_bytes + 16) + UNIT
+
+    def grid(self, m: int, n: int) -> int:
+        """Tiles of C."""
+        return tile_count(self.BLK_M, self.BLK_N, m, n)

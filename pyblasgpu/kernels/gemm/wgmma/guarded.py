@@ -1,0 +1,141 @@
+"""``gemm_guarded``: the tiles that ``gemm_wgmma`` leaves, by ``gemm_simt``.
+
+It is launched after every `gemm_wgmma`, on the operands as they lie, and asks the same flags: a block with no
+flagged operand returns at once. So the host decides nothing, and waits for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product as pairs
+from typing import Any, ClassVar, Self
+
+from ....errors import require
+from ....gpu.backend import cuda, device_function, ptx
+from ....gpu.compile import KernelSource
+from ...common.tile_scheduler import tile_origins
+from ..mainloop import build as build_ordinary
+from ..simt import GemmSimt, product_of
+
+__all__ = ["STEM", "GemmGuarded", "plain_sources", "source"]
+
+STEM = "gemm_guarded"
+PARAMETERS = "wwppp iiii i qq qqq qqq rrrr".replace(" ", "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GemmGuarded(GemmSimt):
+    """Config of one `gemm_guarded` kernel: that of a `GemmSimt`, and the panels of the flags.
+
+    Attributes
+    ----------
+    PANEL_M, PANEL_N : int
+        Rows of a panel of A, columns of a panel of B, as `gemm_wgmma` has them; tiles divide them.
+    """
+
+    trans_a: bool = False
+    trans_b: bool = False
+    BLK_M: int = 64
+    BLK_N: int = 128
+    BLK_K: int = 16
+    DIM_X: int = 8
+    DIM_Y: int = 16
+    DIM_XA: int = 16
+    DIM_YA: int = 8
+    DIM_XB: int = 16
+    DIM_YB: int = 8
+    VEC_A: int = 4
+    VEC_M: int = 4
+    VEC_N: int = 4
+    PAD_B: int = 4
+    WARP_X: int = 8
+    UNROLL: int = 16
+    stages: int = 3
+    prefetch: bool = True
+    PANEL_M: int = 128
+    PANEL_N: int = 128
+
+    STEM: ClassVar[str] = STEM
+
+    def __post_init__(self):
+        super().__post_init__()
+        require(
+            not (self.persistent or self.packed),
+            "ordinary",
+            "not (persistent or packed)",
+            persistent=self.persistent,
+            packed=self.packed,
+        )
+        require(
+            self.PANEL_M % self.BLK_M == 0 and self.PANEL_N % self.BLK_N == 0,
+            "panels",
+            "PANEL_M % BLK_M == 0 and PANEL_N % BLK_N == 0",
+            PANEL_M=self.PANEL_M,
+            BLK_M=self.BLK_M,
+            PANEL_N=self.PANEL_N,
+            BLK_N=self.BLK_N,
+        )
+
+    @classmethod
+    def serving(cls, dtype: str, trans_a: bool, trans_b: bool, panels: tuple[int, int]) -> Self:
+        """The Config for operands that lie so, and panels of these rows and columns."""
+        m, n = panels
+        sizes: dict[str, Any] = {"PANEL_M": m, "PANEL_N": n}
+        if trans_a:
+            sizes |= {"DIM_XA": 16, "DIM_YA": 8, "VEC_A": 1, "PAD_A": 4}
+        if trans_b:
+            sizes |= {"DIM_XB": 32, "DIM_YB": 4, "VEC_B": 4, "PAD_B": 0}
+        return cls(dtype=dtype, trans_a=trans_a, trans_b=trans_b, **sizes)
+
+
+def source(config: GemmGuarded) -> KernelSource:
+    """The kernel of `config`.
+
+    Its parameters are pointers to the flags of A and B, to A, B, C; int32 m, n, k, options, and blocks of a
+    panel; int64 flags from one matrix of A, B to the next; leading strides and batch strides of A, B, C
+    (elements); alpha and beta (real, imaginary part). Grid: x ``config.grid(m, n)``, z the batch.
+    """
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config), min_blocks=config.min_blocks)
+
+
+def plain_sources(config: GemmGuarded) -> Iterator[KernelSource]:
+    """All kernels of a Config, with operands that lie either way."""
+    panels = config.PANEL_M, config.PANEL_N
+    for trans_a, trans_b in pairs((False, True), repeat=2):
+        yield source(type(config).serving(config.dtype, trans_a, trans_b, panels))
+
+
+def _build(config: GemmGuarded):
+    int32, int64, quotient, offset = ptx.types.int32, ptx.types.int64, ptx.quotient, ptx.offset
+    BLK_M, BLK_N, PANEL_M, PANEL_N = config.BLK_M, config.BLK_N, config.PANEL_M, config.PANEL_N
+    THREADS, place = config.threads, tile_origins(BLK_M, BLK_N)
+    multiply = device_function(build_ordinary(config, product_of(config, False, False), waits=False))
+    grid_dependency_wait = ptx.grid_dependency_wait
+
+    @device_function
+    def is_flagged(flags_a, flags_b, row0, col0, blocks):
+        of_a = offset(flags_a, int64(quotient(int32(row0), PANEL_M)) * blocks)
+        of_b = offset(flags_b, int64(quotient(int32(col0), PANEL_N)) * blocks)
+        found, i = int32(0), int32(cuda.threadIdx.x)
+        while i < blocks:
+            found = int32(found | of_a[i] | of_b[i])
+            i = int32(i + THREADS)
+        return cuda.syncthreads_or(found)
+
+    def gemm_guarded(
+        flags_a, flags_b, a, b, c, m, n, k, options, blocks, stride_fa, stride_fb, lda, ldb, ldc,
+        stride_a, stride_b, stride_c, alpha, alpha_i, beta, beta_i,
+    ):  # fmt: skip
+        tiles_m, tiles_n = (m + BLK_M - 1) // BLK_M, (n + BLK_N - 1) // BLK_N
+        row0, col0 = place(cuda.blockIdx.x, tiles_m, tiles_n, options)
+        batch = int64(cuda.blockIdx.z)
+        flags_a, flags_b = offset(flags_a, batch * stride_fa), offset(flags_b, batch * stride_fb)
+        grid_dependency_wait()
+        if is_flagged(flags_a, flags_b, row0, col0, blocks):
+            multiply(
+                a, b, c, m, n, k, options, lda, ldb, ldc, stride_a, stride_b, stride_c,
+                alpha, alpha_i, beta, beta_i,
+            )  # fmt: skip
+
+    return gemm_guarded

@@ -1,0 +1,90 @@
+"""Where an operand's halves lie once it is split and packed, and how exact its elements must be.
+
+An element is ``2^-s (hi + lo 2^-11)``, hi and lo FP16, s the shift of its row (column, of B) in a *block* of
+BLK_K along k. BLK rows are a *panel*. An image has panel after panel, of each block after block, of each
+stages of `STAGE_K` k: BLK rows of 128 bytes, 32 k of hi and then of lo, whose chunks of 16 bytes are swizzled
+as wgmma reads them. So a stage is one run of memory, which a bulk copy brings without a tensor map.
+Beside the image stand ``2^-s``, a float32 for each row of a block, and a flag for each block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = [
+    "BLOCKS_K",
+    "LARGEST_SHIFTED",
+    "LO_SHIFT",
+    "MAX_EXPONENT",
+    "MIN_EXPONENT",
+    "STAGE_K",
+    "Image",
+    "block_of",
+    "tolerances",
+]
+
+STAGE_K = 32  # k of a stage: 64 bytes of hi, 64 of lo
+LO_SHIFT = 11  # bits by which lo is shifted up: as many as hi has
+LARGEST_SHIFTED = 14  # exponent of the largest element of a row of a block, once it is shifted
+
+#: Exponents of the largest elements of blocks: with others a scale of the product might leave float32.
+MIN_EXPONENT, MAX_EXPONENT = -48, 51
+#: k with which no sum of such products leaves float32.
+MOST_K = 1 << 22
+
+
+@dataclass(frozen=True)
+class Image:
+    """Sizes of the image of an operand of `extent` rows (columns, of B) and `k`, in words of 4 bytes."""
+
+    blk: int
+    blk_k: int
+    extent: int
+    k: int
+
+    @property
+    def panels(self) -> int:
+        return -(-self.extent // self.blk)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of a panel."""
+        return -(-self.k // self.blk_k)
+
+    @property
+    def flags(self) -> int:
+        """Blocks of the operand."""
+        return self.panels * self.blocks
+
+    @property
+    def scales(self) -> int:
+        return self.flags * self.blk
+
+    @property
+    def halves(self) -> int:
+        return self.scales * self.blk_k
+
+
+#: k of a block, the most first: few cost the sums' rounding, many the time of promotion.
+BLOCKS_K = (64, 32)
+
+
+def block_of(k: int) -> int | None:
+    """k of a block for a product of `k`: the largest that keeps the bound. None where none does."""
+    if k > MOST_K:
+        return None
+    return next((blk_k for blk_k in BLOCKS_K if tolerances(k, blk_k) is not None), None)
+
+
+def tolerances(k: int, blk_k: int) -> tuple[float, float] | None:
+    """How much of an element may be in lo, and how much may be lost, relative to the element.
+
+    With both the product's componentwise error stays within ``(k + 2) u |A| |B|``, u = 2^-24, whatever the
+    other operand is: docs/design/gemm_wgmma.md has the proof. None where k is too small for that.
+    """
+    sums = 40 * (blk_k // 16) + -(-k // blk_k) + 16  # units of u that sums may lose
+    left = k + 2 - sums
+    if 3 * left < 8 * 4:
+        return None
+    share = 3 * left / 8 * 2.0**-24
+    return min(share**0.5, 2.0**-6), min(share / 2, 2.0**-6)

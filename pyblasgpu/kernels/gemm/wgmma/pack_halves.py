@@ -1,0 +1,313 @@
+"""``pack_halves``: a float32 operand as pairs of FP16 in the `image` that ``gemm_wgmma`` reads.
+
+A block of threads takes a block of a panel: it reads all of it, finds the largest element of each row, shifts
+and splits the elements, and writes the image as one run. So each element is read once. What the pairs cannot
+hold within the tolerances, Inf and NaN among it, sets the flag of the block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar
+
+from ....errors import require
+from ....gpu.backend import cuda, device_function, ptx, unrolled
+from ....gpu.compile import KernelSource
+from ....types import DTYPES, Dtype
+from ...common.options import BY_ROWS
+from .image import BLOCKS_K, LARGEST_SHIFTED, LO_SHIFT, MAX_EXPONENT, MIN_EXPONENT, STAGE_K, Image
+
+__all__ = ["STEM", "PackHalves", "plain_sources", "source"]
+
+STEM = "pack_halves"
+PARAMETERS = "pppw iii qqq qqq rr".replace(" ", "")
+CHUNK = 8  # k of a chunk: 16 bytes of halves
+PAD = 4  # words added to a column of maxima, against bank conflicts
+
+
+@dataclass(frozen=True)
+class PackHalves:
+    """Config of one `pack_halves` kernel.
+
+    Attributes
+    ----------
+    dtype : str
+        's'.
+    BLK, BLK_K : int
+        Rows of a panel, k of a block of it.
+    threads : int
+        Of a block, each of which splits `CHUNK` k of a row at a time.
+    """
+
+    dtype: str = "s"
+    BLK: int = 128
+    BLK_K: int = 64
+    threads: int = 256
+
+    STEM: ClassVar[str] = STEM
+
+    def __post_init__(self):
+        blk, blk_k, threads = self.BLK, self.BLK_K, self.threads
+        require(self.dtype == "s", "single", "dtype in (s,)", dtype=self.dtype)
+        require(blk >= 8 and blk % 8 == 0, "swizzle", "BLK >= 8 and BLK % 8 == 0", BLK=blk)
+        require(
+            blk_k >= STAGE_K and blk_k % STAGE_K == 0,
+            "whole_stages",
+            f"BLK_K >= {STAGE_K} and BLK_K % {STAGE_K} == 0",
+            BLK_K=blk_k,
+        )
+        require(
+            0 < threads <= 1024 and threads % 32 == 0,
+            "whole_warps",
+            "0 < threads <= 1024 and threads % 32 == 0",
+            threads=threads,
+        )
+        require(
+            threads % blk == 0 and threads % (blk_k // CHUNK) == 0 and self.chunks % threads == 0,
+            "whole_chunks",
+            "threads % BLK == 0 and threads % (BLK_K / 8) == 0 and BLK * BLK_K / 8 % threads == 0",
+            BLK=blk,
+            BLK_K=blk_k,
+            threads=threads,
+        )
+
+    @cached_property
+    def dtype_facts(self) -> Dtype:
+        return DTYPES[self.dtype]
+
+    @property
+    def chunks(self) -> int:
+        """Chunks of a block."""
+        return self.BLK * self.BLK_K // CHUNK
+
+    @property
+    def shared_bytes(self) -> int:
+        """The image of a block, and the largest element of each chunk."""
+        return 4 * (self.BLK * self.BLK_K + self.BLK_K // CHUNK * (self.BLK + PAD))
+
+    def image(self, extent: int, k: int) -> Image:
+        """The image of an operand of these extents."""
+        return Image(self.BLK, self.BLK_K, extent, k)
+
+
+def source(config: PackHalves) -> KernelSource:
+    """The kernel of `config`.
+
+    Its parameters are pointers to S, image, scales, flags, the image at a multiple of 16 bytes; int32 extent,
+    k and options (`BY_ROWS`: neighbours along the extent are neighbours in memory); int64 strides of S along
+    the extent, along k; batch stride of S; batch strides of image, scales, flags (words); two reals, 2^11
+    times the tolerances of `image.tolerances`. Grid: x the flags of the image, z the batch.
+    """
+    resident = max(1024 // config.threads, 1)
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config), min_blocks=resident)
+
+
+def plain_sources(config: PackHalves) -> Iterator[KernelSource]:
+    """All kernels of a Config, with blocks of any k."""
+    return (source(replace(config, BLK_K=blk_k)) for blk_k in BLOCKS_K)
+
+
+def _places(config: PackHalves):
+    """``place(i, t, options)``: row and chunk of the i-th chunk of a thread; neighbours in memory go to
+    neighbouring lanes.
+    """
+    int32, BLK, THREADS, ACROSS = ptx.types.int32, config.BLK, config.threads, config.BLK_K // CHUNK
+
+    @device_function
+    def place(i, t, options):
+        if options & BY_ROWS:
+            return int32(t % BLK), int32(t // BLK + i * (THREADS // BLK))
+        return int32(t // ACROSS + i * (THREADS // ACROSS)), int32(t % ACROSS)
+
+    return place
+
+
+def _reader(config: PackHalves):
+    """``read(0, values, s, t, rows, depth, row_step, k_step, options)``: all chunks of a thread, zeros beyond
+    the `rows` and the `depth` that are left; by 16 bytes where k are neighbours and nothing is cut.
+    """
+    place, CHUNKS = _places(config), config.chunks // config.threads
+    load_one, load_four, offset = ptx.load_global(1, False), ptx.load_global(4, False), ptx.offset
+    is_wide = ptx.is_aligned(4)
+
+    @device_function
+    def read_one(e, i, values, s, row, chunk, rows, depth, row_step, k_step):
+        kk = chunk * CHUNK + e
+        load_one(values, i * CHUNK + e, s, row * row_step + kk * k_step, (row < rows) & (kk < depth))
+
+    read_by_one = unrolled(CHUNK, read_one)
+
+    @device_function
+    def read_narrow(i, values, s, t, rows, depth, row_step, k_step, options):
+        row, chunk = place(i, t, options)
+        read_by_one(0, i, values, s, row, chunk, rows, depth, row_step, k_step)
+
+    @device_function
+    def read_wide(i, values, s, t, rows, depth, row_step, k_step, options):
+        row, chunk = place(i, t, options)
+        at = row * row_step + chunk * CHUNK
+        load_four(values, i * CHUNK, s, at, row < rows)
+        load_four(values, i * CHUNK + 4, s, at + 4, row < rows)
+
+    narrow, wide = unrolled(CHUNKS, read_narrow), unrolled(CHUNKS, read_wide)
+    BLK_K = config.BLK_K
+
+    @device_function
+    def read(values, s, t, rows, depth, row_step, k_step, options):
+        if (k_step == 1) & (depth >= BLK_K) & is_wide(s) & is_wide(offset(s, row_step)):
+            wide(0, values, s, t, rows, depth, row_step, k_step, options)
+        else:
+            narrow(0, values, s, t, rows, depth, row_step, k_step, options)
+
+    return read
+
+
+def _splitter():
+    """``split(e, x, scale, most_lo, most_lost)``: hi, lo and whether both tolerances hold for an element."""
+    real, round_to_half = ptx.types.float32, ptx.round_to_half
+    LO = 1 << LO_SHIFT
+
+    @device_function
+    def split(x, scale, most_lo, most_lost):
+        shifted = x * scale
+        hi = round_to_half(shifted)
+        rest = (shifted - hi) * real(LO)
+        lo = round_to_half(rest)
+        size = abs(shifted)
+        kept = (abs(rest) <= most_lo * size) & (abs(rest - lo) <= most_lost * size)
+        return hi, lo, kept & ((size == real(0)) == (x == real(0)))
+
+    return split
+
+
+def _writer(config: PackHalves):
+    """``write(0, image, values, shift_of, t, options, ...)``: all chunks of a thread, split and swizzled, to
+    shared memory; `bad[0]` becomes 1 where an element is not held.
+    """
+    place, split, int32 = _places(config), _splitter(), ptx.types.int32
+    CHUNKS, BLK, STAGE_CHUNKS = config.chunks // config.threads, config.BLK, STAGE_K // CHUNK
+    half_pair, power_of_two, offset = ptx.half_pair, ptx.power_of_two, ptx.offset
+    store = ptx.store_shared(4)
+
+    @device_function
+    def split_two(p, i, values, halves, bad, scale, most_lo, most_lost):
+        at = i * CHUNK + 2 * p
+        hi, lo, kept = split(values[at], scale, most_lo, most_lost)
+        hi_next, lo_next, kept_next = split(values[at + 1], scale, most_lo, most_lost)
+        halves[p], halves[p + 4] = half_pair(hi, hi_next), half_pair(lo, lo_next)
+        bad[0] |= 0 if kept & kept_next else 1
+
+    split_chunk = unrolled(CHUNK // 2, split_two)
+
+    @device_function
+    def write(i, image, exponents, values, halves, bad, t, options, most_lo, most_lost):
+        row, chunk = place(i, t, options)
+        scale = power_of_two(int32(LARGEST_SHIFTED - exponents[i]))
+        split_chunk(0, i, values, halves, bad, scale, most_lo, most_lost)
+        stage, within = chunk // STAGE_CHUNKS, chunk % STAGE_CHUNKS
+        line, turn = offset(image, (stage * BLK + row) * 32), row % 8
+        store(line, (within ^ turn) * 4, halves, 0)
+        store(line, ((within + STAGE_CHUNKS) ^ turn) * 4, halves, 4)
+
+    return unrolled(CHUNKS, write)
+
+
+def _measurer(config: PackHalves):
+    """``note(0, maxima, vector, values, t, options)``: the largest element of each chunk to shared memory;
+    ``row_exponent(0, exponents, bad, maxima, t, options)``: of each chunk's row that of its largest.
+    """
+    place, real, int32, exponent = _places(config), ptx.types.float32, ptx.types.int32, ptx.exponent
+    CHUNKS, LEAD, ACROSS = config.chunks // config.threads, config.BLK + PAD, config.BLK_K // CHUNK
+
+    @device_function
+    def compare(e, i, largest, values):
+        size = abs(values[i * CHUNK + e])
+        largest[0] = size if size > largest[0] else largest[0]
+
+    compare_all = unrolled(CHUNK, compare)
+
+    @device_function
+    def note(i, maxima, largest, values, t, options):
+        row, chunk = place(i, t, options)
+        largest[0] = real(0)
+        compare_all(0, i, largest, values)
+        maxima[chunk * LEAD + row] = largest[0]
+
+    @device_function
+    def row_exponent(i, exponents, bad, maxima, t, options):
+        row, _ = place(i, t, options)
+        largest = real(0)
+        for chunk in range(ACROSS):
+            size = maxima[chunk * LEAD + row]
+            largest = size if size > largest else largest
+        found = exponent(largest)
+        in_range = (found >= MIN_EXPONENT) & (found <= MAX_EXPONENT)
+        bad[0] |= 0 if in_range | (largest == real(0)) else 1
+        exponents[i] = int32(found if in_range else LARGEST_SHIFTED)
+
+    return unrolled(CHUNKS, note), unrolled(CHUNKS, row_exponent)
+
+
+def _build(config: PackHalves):
+    real, int32, int64 = ptx.types.float32, ptx.types.int32, ptx.types.int64
+    BLK, BLK_K, THREADS = config.BLK, config.BLK_K, config.threads
+    CHUNKS, WORDS, VALUES = config.chunks // THREADS, BLK * BLK_K, config.chunks // THREADS * CHUNK
+    offset, shared_pointer, power_of_two = ptx.offset, ptx.shared_pointer, ptx.power_of_two
+    grid_dependency_wait, quotient, place = ptx.grid_dependency_wait, ptx.quotient, _places(config)
+    read, write, (note, row_exponent) = _reader(config), _writer(config), _measurer(config)
+    load_four, store_four = ptx.load_shared(4), ptx.store_global_vector(4)
+
+    @device_function
+    def tell_scale(i, scales, exponents, t, options):
+        row, chunk = place(i, t, options)
+        if chunk == 0:
+            scales[row] = power_of_two(int32(exponents[i] - LARGEST_SHIFTED))
+
+    @device_function
+    def copy_out(i, d, image, vector, t):
+        at = (i * THREADS + t) * 4
+        load_four(vector, 0, image, at)
+        store_four(d, at, vector, 0, True)
+
+    tell_scales, copy_all = unrolled(CHUNKS, tell_scale), unrolled(WORDS // (4 * THREADS), copy_out)
+
+    def pack_halves(
+        s, d, scales, flags, extent, k, options, s_rs, s_ks, stride_s, stride_d, stride_x, stride_f,
+        most_lo, most_lost,
+    ):  # fmt: skip
+        # (1) the block of a panel
+        t, unit, batch = int32(cuda.threadIdx.x), int32(cuda.blockIdx.x), int64(cuda.blockIdx.z)
+        blocks = int32((k + (BLK_K - 1)) // BLK_K)
+        panel = quotient(unit, blocks)
+        row0, k0 = int64(panel) * BLK, int64(unit - panel * blocks) * BLK_K
+        s = offset(s, batch * stride_s + row0 * s_rs + k0 * s_ks)
+        d = offset(d, batch * stride_d + int64(unit) * WORDS)
+        scales = offset(scales, batch * stride_x + int64(unit) * BLK)
+        image = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        maxima = offset(image, WORDS)
+        values, halves = cuda.local.array(VALUES, real), cuda.local.array(CHUNK, real)
+        exponents, bad, vector = (
+            cuda.local.array(CHUNKS, int32),
+            cuda.local.array(1, int32),
+            cuda.local.array(4, real),
+        )
+        bad[0] = 0
+
+        # (2) read it, and find the largest element of each row
+        grid_dependency_wait()
+        read(values, s, t, int32(min(extent - row0, BLK)), int32(min(k - k0, BLK_K)), s_rs, s_ks, options)
+        note(0, maxima, vector, values, t, options)
+        cuda.syncthreads()
+        row_exponent(0, exponents, bad, maxima, t, options)
+        tell_scales(0, scales, exponents, t, options)
+
+        # (3) split it into shared memory, and write that as it lies
+        write(0, image, exponents, values, halves, bad, t, options, most_lo, most_lost)
+        failed = cuda.syncthreads_or(bad[0])
+        if t == 0:
+            flags[batch * stride_f + unit] = int32(1 if failed else 0)
+        copy_all(0, d, image, vector, t)
+
+    return pack_halves

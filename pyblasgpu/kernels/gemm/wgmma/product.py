@@ -1,0 +1,306 @@
+"""``gemm_wgmma``: C := alpha A B + beta C of operands in `image` s, by wgmma of FP16 with sums in float32.
+
+A product of pairs is three of FP16: hi hi in one accumulator, hi lo + lo hi, 2^11 times as large, in another.
+After each block along k both are added up in float32, times the scales of the block's row and column: the
+tensor core cuts its sums instead of rounding them, so few of them follow one another.
+
+Blocks are persistent. One warp brings stages by bulk copies, full and empty stages are told by mbarriers, and
+the other warpgroups multiply 64 rows of the tile each. A tile whose operands have a flagged block is left to
+``gemm_guarded``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ....gpu.backend import cuda, device_function, in_order, ptx, unrolled
+from ....gpu.compile import KernelSource
+from ...common.tile_scheduler import tile_coords
+from .config import GemmWgmma
+from .image import BLOCKS_K, LO_SHIFT, STAGE_K
+
+__all__ = ["GemmWgmma", "plain_sources", "source"]
+
+PARAMETERS = "ppppwwp iiii qq qq rrrr".replace(" ", "")
+HALF_ROW = 64  # bytes: from hi to lo
+STEP = 32  # bytes: k of an instruction
+
+
+def source(config: GemmWgmma) -> KernelSource:
+    """The kernel of `config`.
+
+    Its parameters are pointers to the images of A and B, to their scales, to their flags, and to C; int32 m,
+    n, k and tiles of the batch; int64 panels from one matrix of A, B to the next, leading stride and batch
+    stride of C (elements); alpha and beta (real, imaginary part). Grid: x as many as the device holds.
+    """
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config), whole_program=True)
+
+
+def plain_sources(config: GemmWgmma) -> Iterator[KernelSource]:
+    """All kernels of a Config, with blocks of any k."""
+    return (source(replace(config, BLK_K=blk_k)) for blk_k in BLOCKS_K)
+
+
+def is_servable():
+    """``servable(flags, first, count, lane)``: whether no flag is set of those of a panel; for a warp."""
+    warp_any, int32, offset = ptx.warp_any, ptx.types.int32, ptx.offset
+
+    @device_function
+    def servable(flags_a, first_a, flags_b, first_b, count, lane):
+        of_a, of_b = offset(flags_a, first_a), offset(flags_b, first_b)
+        found, i = int32(0), int32(lane)
+        while i < count:
+            found |= of_a[i] | of_b[i]
+            i = int32(i + 32)
+        return not warp_any(found != 0)
+
+    return servable
+
+
+def _producer(config: GemmWgmma):
+    """``bring(i, a, b, scales_a, scales_b, shared)``: the stages of a block, one copy each of A and B, and
+    with the last the scales; `i` counts all stages of this block of threads.
+    """
+    int32, STAGES, PER_BLOCK, quotient = ptx.types.int32, config.stages, config.stages_per_block, ptx.quotient
+    BLK_M, BLK_N, BYTES_A, BYTES_B = config.BLK_M, config.BLK_N, config.bytes_a, config.bytes_b
+    SIZE, BARRIERS, BOTH = config.stage_bytes, config.stages * config.stage_bytes, BYTES_A + BYTES_B
+    wait, expect, copy = ptx.mbarrier_wait, ptx.mbarrier_expect, ptx.bulk_copy
+
+    def bring_stage(j: int):
+        LAST = j == PER_BLOCK - 1
+        FROM_A, FROM_B = j * BLK_M * STAGE_K, j * BLK_N * STAGE_K
+
+        @device_function
+        def bring(i, a, b, scales_a, scales_b, shared):
+            turn = quotient(int32(i + j), STAGES)
+            stage = int32(i + j - turn * STAGES)
+            target, full = int32(shared + stage * SIZE), int32(shared + BARRIERS + stage * 16)
+            wait(int32(full + 8), int32(turn % 2 ^ 1))
+            expect(full, int32(BOTH + 4 * (BLK_M + BLK_N) if LAST else BOTH))
+            copy(target, a, FROM_A, int32(BYTES_A), full)
+            copy(int32(target + BYTES_A), b, FROM_B, int32(BYTES_B), full)
+            if LAST:
+                copy(int32(target + BOTH), scales_a, 0, int32(4 * BLK_M), full)
+                copy(int32(target + BOTH + 4 * BLK_M), scales_b, 0, int32(4 * BLK_N), full)
+
+        return bring
+
+    return in_order([bring_stage(j) for j in range(PER_BLOCK)])
+
+
+def _multiplier(config: GemmWgmma):
+    """``multiply(i, high, cross, rows, shared, lane)``: start the products of the stages of a block, and give
+    back all stages but the last. `i` counts all stages of this block of threads, `rows` is the first row of
+    the warpgroup, in bytes of a stage.
+    """
+    int32, STAGES, PER_BLOCK, N = ptx.types.int32, config.stages, config.stages_per_block, config.BLK_N
+    quotient = ptx.quotient
+    SIZE, BARRIERS, BYTES_A = config.stage_bytes, config.stages * config.stage_bytes, config.bytes_a
+    wait, arrive, fence, commit = (
+        ptx.mbarrier_wait,
+        ptx.mbarrier_arrive,
+        ptx.warpgroup_fence,
+        ptx.warpgroup_commit,
+    )
+    start, go_on, wait_for_last = (
+        ptx.warpgroup_mma(N, True),
+        ptx.warpgroup_mma(N, False),
+        ptx.warpgroup_wait(1),
+    )
+
+    def multiply_stage(j: int):
+        FIRST = j == 0
+
+        @device_function
+        def multiply(i, high, cross, rows, shared, lane):
+            turn = quotient(int32(i + j), STAGES)
+            stage = int32(i + j - turn * STAGES)
+            wait(int32(shared + BARRIERS + stage * 16), int32(turn % 2))
+            a = int32(shared + stage * SIZE + rows)
+            b = int32(shared + stage * SIZE + BYTES_A)
+            if FIRST:
+                fence()
+                start(cross, a, int32(b + HALF_ROW))
+                go_on(cross, int32(a + HALF_ROW), b)
+            else:
+                go_on(cross, a, int32(b + HALF_ROW))
+                go_on(cross, int32(a + HALF_ROW), b)
+            go_on(cross, int32(a + STEP), int32(b + (HALF_ROW + STEP)))
+            go_on(cross, int32(a + (HALF_ROW + STEP)), int32(b + STEP))
+            if FIRST:
+                start(high, a, b)
+            else:
+                go_on(high, a, b)
+            go_on(high, int32(a + STEP), int32(b + STEP))
+            commit()
+            if not FIRST:
+                wait_for_last()
+                if lane == 0:
+                    before = int32(stage - 1 if stage > 0 else STAGES - 1)
+                    arrive(int32(shared + BARRIERS + before * 16 + 8))
+
+        return multiply
+
+    return in_order([multiply_stage(j) for j in range(PER_BLOCK)])
+
+
+def _promoter(config: GemmWgmma):
+    """``promote(0, total, high, cross, scale, scale_8, scales_b, t)``: total += (high + 2^-11 cross) times
+    the scales of row and column.
+    """
+    real, fma, LO = ptx.types.float32, ptx.fma, 2.0**-LO_SHIFT
+    load_two = ptx.load_shared(2)
+
+    @device_function
+    def promote(j, total, high, cross, columns, scale, scale_8, scales_b, t):
+        load_two(columns, 0, scales_b, j * 8 + t % 4 * 2)
+        for v in range(4):
+            pair = fma(cross[4 * j + v], real(LO), high[4 * j + v])
+            row_scale = scale if v < 2 else scale_8
+            total[4 * j + v] = fma(pair, row_scale * columns[v % 2], total[4 * j + v])
+
+    return unrolled(config.BLK_N // 8, promote)
+
+
+def _epilogue(config: GemmWgmma, reads_c: bool):
+    """``write(0, c, total, old, ldc, rows, cols, alpha, beta)``: C := alpha total + beta C of a thread's
+    elements, the first at `c`, `rows` and `cols` from the end.
+    """
+    load, store = ptx.load_global(1, False), ptx.store_global
+
+    @device_function
+    def write(e, c, total, old, ldc, rows, cols, alpha, beta):
+        row, col = e % 4 // 2 * 8, e // 4 * 8 + e % 2
+        at, ok = col * ldc + row, (row < rows) & (col < cols)
+        value = alpha * total[e]
+        if reads_c:
+            load(old, 0, c, at, ok)
+            value += beta * old[0]
+        store(c, at, value, ok)
+
+    return unrolled(config.sums, write)
+
+
+def _consumer(config: GemmWgmma):
+    """``multiply_tile(i, blocks, total, ..., t)``: all blocks of a tile, into `total`."""
+    real, int32, offset = ptx.types.float32, ptx.types.int32, ptx.offset
+    STAGES, PER_BLOCK, SUMS, quotient = config.stages, config.stages_per_block, config.sums, ptx.quotient
+    SIZE, BARRIERS = config.stage_bytes, config.stages * config.stage_bytes
+    BOTH, BLK_M = config.bytes_a + config.bytes_b, config.BLK_M
+    multiply, promote, zero = _multiplier(config), _promoter(config), ptx.fill(SUMS)
+    results, arrive, sync_warp = ptx.warpgroup_results(SUMS), ptx.mbarrier_arrive, ptx.sync_warp
+
+    @device_function
+    def multiply_tile(i, blocks, total, high, cross, columns, memory, shared, t):
+        lane, row = t % 32, t // 32 * 16 + t % 32 // 4
+        rows = int32(t // 128 * 64 * 128)
+        zero(total, real(0))
+        for _ in range(blocks):
+            multiply(i, high, cross, rows, shared, lane)
+            results(cross)
+            results(high)
+            i = int32(i + PER_BLOCK)
+            last = int32(i - 1 - quotient(int32(i - 1), STAGES) * STAGES)
+            scales = offset(memory, (last * SIZE + BOTH) // 4)
+            scale, scale_8 = scales[row], scales[row + 8]
+            promote(0, total, high, cross, columns, scale, scale_8, offset(scales, BLK_M), t)
+            sync_warp()  # all lanes have read the scales
+            if lane == 0:
+                arrive(int32(shared + BARRIERS + last * 16 + 8))
+        return i
+
+    return multiply_tile
+
+
+def _build(config: GemmWgmma):
+    real, int32, int64, quotient = ptx.types.float32, ptx.types.int32, ptx.types.int64, ptx.quotient
+    BLK_M, BLK_N, BLK_K, STAGES = config.BLK_M, config.BLK_N, config.BLK_K, config.stages
+    WORKERS, SUMS, BARRIERS = 128 * config.warpgroups, config.sums, config.stages * config.stage_bytes
+    PER_BLOCK, WARPS = config.stages_per_block, 4 * config.warpgroups
+    WORDS_A, WORDS_B, opaque = BLK_M * BLK_K, BLK_N * BLK_K, ptx.opaque
+    bring, multiply_tile, servable = _producer(config), _consumer(config), is_servable()
+    write, write_over = _epilogue(config, True), _epilogue(config, False)
+    locate, align, offset = tile_coords(BLK_M, BLK_N), ptx.align_shared(1024), ptx.offset
+    init, init_fence, shared_address = ptx.mbarrier_init, ptx.mbarrier_init_fence, ptx.shared_address
+    fewer = ptx.set_max_registers(config.FEW_REGISTERS, False)
+    more = ptx.set_max_registers(config.MANY_REGISTERS, True)
+    shared_pointer, grid_dependency_wait = ptx.shared_pointer, ptx.grid_dependency_wait
+
+    @device_function
+    def tile_of(tile, m, n, blocks, step_a, step_b):
+        """Where a tile begins, and its first blocks of A and B."""
+        row0, col0, matrix = locate(tile, m, n, int32(0))
+        panel_a = matrix * step_a + quotient(row0, BLK_M)
+        panel_b = matrix * step_b + quotient(col0, BLK_N)
+        return row0, col0, matrix, panel_a * blocks, panel_b * blocks
+
+    @device_function
+    def make_barriers(shared, t):
+        if t == 0:
+            for stage in range(STAGES):
+                init(int32(shared + BARRIERS + stage * 16), int32(1))
+                init(int32(shared + BARRIERS + stage * 16 + 8), int32(WARPS))
+            init_fence()
+        cuda.syncthreads()
+
+    @device_function
+    def produce(a, b, scales_a, scales_b, flags_a, flags_b, m, n, blocks, tiles, step_a, step_b, shared, t):
+        i, tile = int32(0), int32(cuda.blockIdx.x)
+        while tile < tiles:
+            _, _, _, first_a, first_b = tile_of(tile, m, n, blocks, step_a, step_b)
+            tile = int32(tile + cuda.gridDim.x)
+            if servable(flags_a, first_a, flags_b, first_b, blocks, t % 32) and t == WORKERS:
+                pa, pb = offset(a, first_a * WORDS_A), offset(b, first_b * WORDS_B)
+                sa, sb = offset(scales_a, first_a * BLK_M), offset(scales_b, first_b * BLK_N)
+                last = int32(i + blocks * PER_BLOCK)
+                while i < last:
+                    bring(i, pa, pb, sa, sb, shared)
+                    i = int32(i + PER_BLOCK)
+                    pa, pb, sa, sb = (
+                        offset(pa, WORDS_A),
+                        offset(pb, WORDS_B),
+                        offset(sa, BLK_M),
+                        offset(sb, BLK_N),
+                    )
+
+    def gemm_wgmma(
+        a, b, scales_a, scales_b, flags_a, flags_b, c, m, n, k, tiles, step_a, step_b, ldc, stride_c,
+        alpha, alpha_i, beta, beta_i,
+    ):  # fmt: skip
+        # (1) the mbarriers: of a stage that is full, that is empty
+        t, blocks = int32(cuda.threadIdx.x), int32((k + (BLK_K - 1)) // BLK_K)
+        memory = align(shared_pointer(cuda.shared.array(0, real, alignment=16)))
+        shared = shared_address(memory)
+        make_barriers(shared, t)
+        grid_dependency_wait()
+
+        # (2) a warp brings the stages of all tiles
+        if t >= WORKERS:
+            fewer()
+            if t < WORKERS + 32:
+                produce(
+                    a, b, scales_a, scales_b, flags_a, flags_b, m, n, blocks, tiles, step_a, step_b, shared, t
+                )
+            return
+
+        # (3) the others multiply them
+        more()
+        total, high = cuda.local.array(SUMS, real), cuda.local.array(SUMS, real)
+        cross, columns = cuda.local.array(SUMS, real), cuda.local.array(2, real)
+        i, tile = int32(0), int32(cuda.blockIdx.x)
+        while tile < tiles:
+            row0, col0, matrix, first_a, first_b = tile_of(tile, m, n, blocks, step_a, step_b)
+            tile = int32(tile + cuda.gridDim.x)
+            if servable(flags_a, first_a, flags_b, first_b, blocks, t % 32):
+                i = multiply_tile(i, blocks, total, high, cross, columns, memory, shared, t)
+                # opaque: what is made of it would take registers all along
+                u = opaque(t)
+                row, col = int32(row0 + u // 32 * 16 + u % 32 // 4), int32(col0 + u % 4 * 2)
+                here = offset(c, matrix * stride_c + int64(col) * ldc + row)
+                if beta != real(0):
+                    write(0, here, total, columns, ldc, int32(m - row), int32(n - col), alpha, beta)
+                else:
+                    write_over(0, here, total, columns, ldc, int32(m - row), int32(n - col), alpha, beta)
+
+    return gemm_wgmma

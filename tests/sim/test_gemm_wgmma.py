@@ -1,0 +1,153 @@
+"""SGEMM by pairs of FP16 in the simulator: images, products, and the tiles that are left to FMAs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pyblasgpu.gpu.simulator import intrinsics as simulator
+from pyblasgpu.kernels.gemm.wgmma import pack_halves, product
+
+from .wgmma_launching import BLK_K, BLK_M, BLK_N, multiply, multiply_flagged, pack
+
+U = 2.0**-24
+
+
+def normal(*shape: int, seed: int = 3) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def lying(x: np.ndarray, by_rows: bool, gap: int = 0) -> np.ndarray:
+    """A batch of (extent, k), with neighbours along the extent (else along k) adjacent, amid NaN."""
+    batch, extent, k = x.shape
+    shape = (batch, k, extent + gap) if by_rows else (batch, extent, k + gap)
+    memory = np.full(shape, np.nan, np.float32)
+    view = memory.transpose(0, 2, 1)[:, :extent] if by_rows else memory[:, :, :k]
+    view[...] = x
+    return view
+
+
+def check_pack(extent=19, k=70, by_rows=False, gap=0, blk=BLK_N, batch=1, kernels=pack_halves) -> None:
+    """All elements come back, the padding is zero, scales are right, and nothing is flagged."""
+    x = normal(batch, extent, k) * np.float32(2) ** np.arange(extent, dtype=np.float32)[:, None]
+    packed = pack(lying(x, by_rows, gap), blk, by_rows, kernels=kernels)
+    values = packed.values()
+    assert (packed.flags == 0).all()
+    np.testing.assert_array_less(np.abs(values[:, :extent, :k] - x), np.abs(x) * 2.0**-22)
+    assert not values[:, extent:].any() and not values[:, :, k:].any()
+    largest = np.abs(values.reshape(*values.shape[:2], -1, BLK_K)).max(axis=3)  # batch, row, block
+    exponents = np.where(largest > 0, np.frexp(largest)[1] - 15, 0)
+    scales = packed.scales.reshape(batch, packed.image.panels, -1, blk).transpose(0, 1, 3, 2)
+    np.testing.assert_array_equal(scales.reshape(batch, -1, packed.image.blocks), 2.0**exponents)
+
+
+@pytest.mark.parametrize("by_rows", [False, True])
+@pytest.mark.parametrize(("k", "gap"), [(70, 0), (128, 0), (128, 1), (5, 3)])
+def test_an_operand_is_split_and_packed(by_rows, k, gap):
+    check_pack(k=k, by_rows=by_rows, gap=gap, batch=2)
+
+
+NOT_HELD = {
+    "nan": lambda x: x.__setitem__((0, 17, 3), np.nan),
+    "inf": lambda x: x.__setitem__((0, 17, 3), np.inf),
+    "tiny": lambda x: x.__setitem__((0, 17, 3), 2.0**-40 / 3),
+    "subnormal": lambda x: x.__setitem__((0, 17, 3), 2.0**-140),
+    "vanishing": lambda x: x.__setitem__((0, 17), [2.0**51] + [2.0**-140] * 127),
+    "too_large": lambda x: x.__setitem__((0, 17), 2.0**52),
+    "too_small": lambda x: x.__setitem__((0, 17), 2.0**-49),
+}
+
+
+@pytest.mark.parametrize("by_rows", [False, True])
+@pytest.mark.parametrize("what", NOT_HELD)
+def test_what_pairs_cannot_hold_is_flagged(what, by_rows):
+    x = np.ones((1, 19, 128), np.float32)
+    NOT_HELD[what](x)
+    flags = pack(lying(x, by_rows), BLK_N, by_rows).flags.reshape(2, 2)
+    assert flags[1, 0] == 1 and not flags[0].any()
+
+
+@pytest.mark.parametrize("value", [2.0**-20, 1 + 2.0**-23, 2.0**-37, 65519 / 2**14, 0.0, -1.5])
+def test_what_pairs_hold_is_not_flagged(value):
+    """Powers of two far below the largest element, all bits of a float32, what rounds to the next power."""
+    x = np.ones((1, 16, 64), np.float32)
+    x[0, 3, 5] = value
+    packed = pack(x, BLK_N, False, limits=(2.0**-6, 2.0**-22))
+    assert not packed.flags.any() and packed.values()[0, 3, 5] == np.float32(value)
+
+
+def check(m=70, n=19, k=134, alpha=1.0, beta=0.0, batch=1, shared_b=False, blocks=2, gap=0, kernels=product):
+    """A product of normal numbers is within the bound of FP32's; padding of C and what is not read is NaN."""
+    a, b = normal(batch, m, k), normal(1 if shared_b else batch, n, k, seed=4)
+    memory = np.full((batch, n, m + gap), np.nan, np.float32)
+    c, before = memory[:, :, :m], normal(batch, n, m, seed=5)
+    if beta:
+        c[...] = before
+    packed = pack(a, BLK_M, False), pack(b, BLK_N, False)
+    multiply(*packed, c, alpha, beta, blocks, kernels)
+    exact = alpha * np.einsum("zik,zjk->zji", a.astype(float), b.astype(float))
+    sizes = abs(alpha) * np.einsum("zik,zjk->zji", abs(a).astype(float), abs(b).astype(float))
+    if beta:
+        exact, sizes = exact + beta * before, sizes + abs(beta * before)
+    assert (np.abs(c - exact) <= (k + 2) * U * sizes).all()
+    assert np.isnan(memory[:, :, m:]).all()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"alpha": -2.5, "beta": 0.5, "gap": 3},
+        {"m": 3, "n": 2, "k": 5},
+        {"m": 130, "n": 40, "k": 64, "blocks": 5},
+        {"batch": 2, "shared_b": True, "m": 65, "n": 17, "k": 65},
+    ],
+)
+def test_products(options):
+    check(**options)
+
+
+def check_flagged(kernels=product) -> None:
+    """A tile of which an operand is flagged is left alone; the others are computed."""
+    a, b = normal(1, 130, 66), normal(1, 33, 66, seed=4)
+    a[0, 70, 65], b[0, 32, 1] = np.inf, np.nan
+    c = np.full((1, 33, 130), 77, np.float32)
+    multiply(pack(a, BLK_M, False), pack(b, BLK_N, False), c, kernels=kernels)
+    left = np.zeros((33, 130), bool)
+    left[:, 64:128] = left[32:] = True
+    assert (c[0][left] == 77).all() and (c[0][~left] != 77).all()
+
+
+def test_flagged_tiles_are_left():
+    check_flagged()
+
+
+@pytest.mark.parametrize("trans_a", [False, True])
+@pytest.mark.parametrize("trans_b", [False, True])
+def test_flagged_tiles_are_multiplied_by_fmas(trans_a, trans_b):
+    """All of a product with NaN, Inf, and rows of any range is what FP32 makes of it, componentwise."""
+    a, b = normal(1, 70, 66), normal(1, 33, 66, seed=4)
+    a[0, 68] *= np.float32(10) ** np.linspace(-30, 30, 66).astype(np.float32)
+    a[0, 69, 5], b[0, 17, 1] = np.inf, np.nan
+    c = np.full((1, 33, 70), np.nan, np.float32)
+    packed = pack(a, BLK_M, False), pack(b, BLK_N, False)
+    multiply(*packed, c, 2.0)
+    left = a if trans_a else a.transpose(0, 2, 1).copy()
+    right = b.transpose(0, 2, 1).copy() if trans_b else b
+    multiply_flagged(tuple(x.flags for x in packed), left, right, c, 2.0, trans=(trans_a, trans_b))
+    with np.errstate(invalid="ignore"):
+        exact = 2 * np.einsum("zik,zjk->zji", a.astype(float), b.astype(float))
+        sizes = 2 * np.einsum("zik,zjk->zji", abs(a).astype(float), abs(b).astype(float))
+        within = (np.abs(c - exact) <= 68 * U * sizes) | (c == exact) | (np.isnan(c) & np.isnan(exact))
+    assert within.all() and np.isnan(c[0, 17]).all() and np.isinf(np.delete(c[0, :, 69], 17)).all()
+
+
+def test_equal_operands_give_equal_bits_whatever_runs_first():
+    a, b = pack(normal(1, 70, 70), BLK_M, False), pack(normal(1, 30, 70), BLK_N, False)
+    results = []
+    for seed, blocks in enumerate((1, 3, 4)):
+        simulator.reseed(seed)
+        c = np.full((1, 30, 70), np.nan, np.float32)
+        multiply(a, b, c, blocks=blocks, stages=2 + seed)
+        results.append(c)
+    assert all((c == results[0]).all() for c in results)
