@@ -174,13 +174,3 @@ def test_exponents():
     assert sim.power_of_two(-126) == np.float32(2.0**-126)
     with pytest.raises(sim.SimulatorError):
         sim.power_of_two(-127)
-
-
-def test_any_lane_of_a_warp():
-    def kernel(c):
-        t = cuda.threadIdx.x
-        c[t] = real(sim.warp_any(t == 5))
-
-    address, c = device(np.zeros(64))
-    run(kernel, c, threads=64)
-    assert host(address, 64).tolist() == [1] * 32 + [0] * 32

@@ -52,7 +52,7 @@ from .synchronization import (
     try_take_flag,
 )
 from .warp_mma import has_wide_mma, warp_mma
-from .warp_reduce import NO_LABEL, first_lane, shuffle, warp_any, warp_first_max
+from .warp_reduce import NO_LABEL, first_lane, shuffle, warp_first_max
 from .warpgroup_mma import (
     set_max_registers,
     warpgroup_commit,
@@ -99,7 +99,6 @@ __all__ = [
     "warp_first_max",
     "shuffle",
     "first_lane",
-    "warp_any",
     "align_shared",
     "shared_address",
     "mbarrier_init",

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from llvmlite import ir
 from numba.cuda.extending import intrinsic
 
 from .emit import I32, LETTER, asm, nbytes, types
 
-__all__ = ["NO_LABEL", "first_lane", "shuffle", "warp_any", "warp_first_max"]
+__all__ = ["NO_LABEL", "first_lane", "shuffle", "warp_first_max"]
 
 #: What `warp_first_max` gives where no lane takes part.
 NO_LABEL = 2**31 - 1
@@ -79,18 +78,3 @@ def first_lane(_, ok):
         return asm(builder, I32, [builder.zext(arguments[0], I32)], text, "=&r,r")
 
     return types.int32(types.boolean), codegen
-
-
-@intrinsic
-def warp_any(_, ok):
-    """Whether `ok` holds in any lane; for all lanes."""
-
-    def codegen(context, builder, signature, arguments):
-        text = (
-            "{ .reg .pred p, q; setp.ne.u32 p, $1, 0; vote.sync.any.pred q, p, 0xffffffff; "
-            "selp.u32 $0, 1, 0, q; }"
-        )
-        found = asm(builder, I32, [builder.zext(arguments[0], I32)], text, "=r,r", convergent=True)
-        return builder.icmp_unsigned("!=", found, ir.Constant(I32, 0))
-
-    return types.boolean(types.boolean), codegen

@@ -40,7 +40,7 @@ from .synchronization import (
     try_take_flag,
 )
 from .thread import current_thread
-from .warp_reduce import NO_LABEL, first_lane, shuffle, warp_any, warp_first_max
+from .warp_reduce import NO_LABEL, first_lane, shuffle, warp_first_max
 from .warpgroup_mma import (
     set_max_registers,
     warpgroup_commit,
@@ -86,7 +86,6 @@ __all__ = [
     "warp_first_max",
     "shuffle",
     "first_lane",
-    "warp_any",
     "align_shared",
     "shared_address",
     "mbarrier_init",

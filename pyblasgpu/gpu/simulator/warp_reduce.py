@@ -5,7 +5,7 @@ from __future__ import annotations
 from .memory import SimulatorError
 from .thread import current_thread
 
-__all__ = ["NO_LABEL", "first_lane", "shuffle", "warp_any", "warp_first_max"]
+__all__ = ["NO_LABEL", "first_lane", "shuffle", "warp_first_max"]
 
 NO_LABEL = 2**31 - 1
 
@@ -51,16 +51,3 @@ def _tell_first(lanes: list[tuple]) -> None:
     first = next((lane for lane, (ok, _) in enumerate(lanes) if ok), -1)
     for _, answer in lanes:
         answer.append(first)
-
-
-def warp_any(ok: bool) -> bool:
-    """Whether `ok` holds in any lane; for all lanes."""
-    answer: list[bool] = []
-    current_thread().meet((bool(ok), answer), _tell_any)
-    return answer[0]
-
-
-def _tell_any(lanes: list[tuple]) -> None:
-    found = any(ok for ok, _ in lanes)
-    for _, answer in lanes:
-        answer.append(found)

@@ -44,7 +44,7 @@ def plain_sources(config: GemmWgmma) -> Iterator[KernelSource]:
 
 def is_servable():
     """``servable(flags, first, count, lane)``: whether no flag is set of those of a panel; for a warp."""
-    warp_any, int32, offset = ptx.warp_any, ptx.types.int32, ptx.offset
+    first_lane, int32, offset = ptx.first_lane, ptx.types.int32, ptx.offset
 
     @device_function
     def servable(flags_a, first_a, flags_b, first_b, count, lane):
@@ -53,7 +53,7 @@ def is_servable():
         while i < count:
             found |= of_a[i] | of_b[i]
             i = int32(i + 32)
-        return not warp_any(found != 0)
+        return first_lane(found != 0) < 0
 
     return servable
 
