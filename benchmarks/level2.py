@@ -11,9 +11,8 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from ctypes import c_double, c_float, c_void_p
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from statistics import geometric_mean, median
@@ -193,13 +192,15 @@ def cases(letters: str, routines: Iterable[str], sizes: Iterable[int]) -> Iterat
         yield from (Case(routine, letter, m, n) for m, n in shapes)
 
 
-#: Family -> parameters of the candidates, by their names.
+#: Routine -> parameters of the candidates, by their names.
 CANDIDATES: dict[str, tuple[tuple[str, ...], tuple[tuple[int, ...], ...]]] = {
-    "gemv_n": (("DIM_O", "DIM_R", "THR_O", "THR_R"), (
-        (8, 32, 4, 4), (16, 16, 4, 4), (32, 8, 4, 4), (8, 32, 2, 4), (16, 16, 2, 4), (32, 8, 2, 4),
-        (128, 1, 4, 4), (16, 16, 4, 2), (64, 4, 4, 4))),
-    "gemv_t": (("DIM_O", "DIM_R", "THR_O", "THR_R"), (
-        (8, 32, 2, 4), (8, 32, 1, 4), (4, 32, 4, 2), (4, 64, 2, 2), (8, 32, 2, 2), (8, 32, 4, 1))),
+    "gemv_n": (("DIM_R", "THR_O", "THR_R", "MIN_STEPS"), (
+        *((dim, 4, loads, 1) for dim, loads in product((8, 16, 32, 64, 128), (4, 8))),
+        *((dim, 2, loads, 1) for dim, loads in product((8, 16, 32, 64, 128), (4, 8))),
+        (8, 4, 4, 4), (16, 4, 4, 4), (32, 4, 4, 4))),
+    "gemv_t": (("DIM_R", "THR_O", "THR_R", "MIN_STEPS"), (
+        *((dim, 2, 4, 1) for dim in (4, 8, 16, 32, 64, 128, 256)),
+        *((dim, 1, 8, 1) for dim in (16, 32, 64, 128, 256)), (32, 1, 4, 1), (32, 4, 2, 1), (32, 2, 4, 4))),
     "symv": (("WARPS", "THR_M", "THR_N"), (
         (16, 4, 8), (16, 4, 4), (8, 4, 8), (4, 4, 8), (8, 4, 4), (8, 2, 4), (4, 4, 4), (8, 4, 2), (4, 2, 8),
         (8, 2, 8))),
@@ -207,37 +208,39 @@ CANDIDATES: dict[str, tuple[tuple[str, ...], tuple[tuple[int, ...], ...]]] = {
         (32, 4, 4, 2), (32, 8, 4, 4), (32, 4, 2, 4), (32, 8, 4, 2))),
 }  # fmt: skip
 FAMILY_OF = {
-    "gemv_n": "gemv_n",
-    "gemv_t": "gemv_t",
+    "gemv_n": "gemv",
+    "gemv_t": "gemv",
     "symv": "symv",
     "ger": "ger",
     "syr": "ger",
-    "trmv": "gemv_n",
+    "trmv": "gemv",
 }
+#: Whose candidates a routine takes.
+LIKE = {"syr": "ger", "trmv": "gemv_n"}
 
 
-def configs(stem: str, letter: str) -> list[Any]:
-    """The candidates of a family that break no rule."""
-    names, values = CANDIDATES[stem]
+def configs(routine: str, letter: str) -> list[Any]:
+    """The candidates for a routine that break no rule."""
+    names, values = CANDIDATES[LIKE.get(routine, routine)]
+    fixed = {"transposed": True} if routine == "gemv_t" else {}
     found = []
     for each in values:
-        try:
-            found.append(family_of(stem).config_class(letter, **dict(zip(names, each, strict=True))))
-        except ValueError:
-            continue
-    if stem.startswith("gemv"):
-        found += [replace(config, MIN_STEPS=4) for config in found[:3]]
+        with suppress(ValueError):
+            made = family_of(FAMILY_OF[routine]).config_class
+            found.append(made(letter, **fixed, **dict(zip(names, each, strict=True))))
     return found
 
 
-def kernels(stem: str, letter: str, sweep: bool) -> list[Any]:
-    """The kernels of a family that calls on aligned matrices run, those of candidates too."""
-    family = family_of(stem)
-    chosen = family.fixed_config(letter)
-    if stem not in CANDIDATES:
-        return list(family.plain_sources(chosen))
-    forms = chosen.forms() if hasattr(chosen, "forms") else (chosen,)
-    return [family.source(config) for config in (*forms, *(configs(stem, letter) if sweep else ()))]
+def kernels(routine: str, letter: str, sweep: bool) -> list[Any]:
+    """The kernels that calls of a routine run, those of candidates too."""
+    family = family_of(FAMILY_OF.get(routine, routine))
+    chosen = [family.fixed_config(letter)]
+    if family.is_tuned:
+        layout = "t" if routine == "gemv_t" else "n"
+        chosen = list(family.untuned(letter, layout))
+    if sweep and routine in FAMILY_OF:
+        chosen += configs(routine, letter)
+    return list(dict.fromkeys(source for config in chosen for source in family.plain_sources(config)))
 
 
 def measure(bench: Bench, case: Case, config: Any = None) -> dict[str, Any]:
@@ -264,12 +267,13 @@ def main() -> int:
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     begin, device, rate = time.monotonic(), current(), copy_rate()
-    stems = ["symv_sum", "copy_scaled", *dict.fromkeys(FAMILY_OF[routine] for routine in options.routine)]
+    names = ["symv_sum", "copy_scaled", *options.routine]
     wanted = [
         source
-        for stem, letter in product(stems, options.dtype)
-        for source in kernels(stem, letter, options.sweep)
+        for name, letter in product(names, options.dtype)
+        for source in kernels(name, letter, options.sweep)
     ]
+    wanted = list(dict.fromkeys(wanted))
     compile_missing(wanted, device.cc)
     print(f"{len(wanted)} kernels after {time.monotonic() - begin:.0f} s; copy rate {rate / 1e9:.0f} GB/s")
     rows: list[dict[str, Any]] = []
@@ -280,7 +284,7 @@ def main() -> int:
                 break
             found = [measure(bench, case)]
             if options.sweep:
-                found += [measure(bench, case, config) for config in configs(FAMILY_OF[case.routine], letter)]
+                found += [measure(bench, case, config) for config in configs(case.routine, letter)]
             seconds = bench.theirs(case)
             rows += [{**row, "cublas": seconds} for row in found]
             best = min((row for row in found if "ours" in row), key=lambda row: row["ours"], default=None)

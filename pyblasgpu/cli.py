@@ -37,6 +37,7 @@ from .options import (
     parse_splits,
     parse_stages,
     parse_strategy,
+    parse_tuned,
     parse_tuned_device,
     parse_variants,
     parse_whole,
@@ -184,7 +185,7 @@ def _add_wisdom(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=actions)
     parser.add_argument("file", nargs="?", help="of export (else stdout) and import")
     parser.add_argument("--device", metavar="D", help="number or name of the device (0)")
-    parser.add_argument("--routine", type=parse_routines, metavar="R,R,...", help="of forget (all)")
+    parser.add_argument("--routine", type=parse_tuned, metavar="R,R,...", help="of forget (all)")
     parser.add_argument("--dtype", type=parse_dtypes, metavar="T,T,...", help="of forget (all)")
 
 

@@ -36,12 +36,15 @@ __all__ = [
     "parse_splits",
     "parse_stages",
     "parse_strategy",
+    "parse_tuned",
     "parse_tuned_device",
     "parse_variants",
     "parse_whole",
 ]
 
 ROUTINES = ("gemm", "trmm", "trsm")
+#: What is tuned too where it is asked for.
+TUNED_TOO = ("gemv", "ger")
 #: What is benchmarked too where it is asked for.
 OTHERS = ("gemm3m", "symm", "hemm", "syrk", "herk", "syr2k", "her2k", "gemmtr")
 MOST = 2**63 - 1  # of a number that is counted with
@@ -116,7 +119,13 @@ def parse_call(text: str) -> tuple[str, str]:
 
 def parse_prefixed(text: str) -> tuple[str, ...]:
     """Routines, in all dtypes asked for ('gemm') or in their own ('sgemm')."""
-    return parse_listed(text, (*ROUTINES, *(dtype + name for dtype in DTYPES for name in ROUTINES)))
+    names = (*ROUTINES, *TUNED_TOO)
+    return parse_listed(text, (*names, *(dtype + name for dtype in DTYPES for name in names)))
+
+
+def parse_tuned(text: str) -> tuple[str, ...]:
+    """Routines that are tuned."""
+    return parse_listed(text, (*ROUTINES, *TUNED_TOO))
 
 
 def parse_dtypes(text: str) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
-"""`gemv_n` and `gemv_t` computed with NumPy, for the stand-ins of kernels."""
+"""`gemv` computed with NumPy, for the stand-ins of kernels."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from pyblasgpu.kernels.level2 import gemv as kernel
@@ -11,10 +12,11 @@ from pyblasgpu.types import Diag, Uplo
 
 def gemv(fake: Any, grid: tuple, pointers: tuple, numbers: tuple, alpha: Any, beta: Any) -> None:
     """y := alpha op(A) x + beta y, of a `FakeKernel`; sums and flags are left alone."""
-    outputs, terms, slices, per_slice, which, bits, o_step, k_step, *steps = numbers
+    outputs, terms, slices, per_slice, log_r, which, bits, o_step, k_step, *steps = numbers
     incx, ldw, incy, stride_a, stride_x, stride_y = steps
     batch, conj_a, conj_x = grid[2], bool(bits & kernel.CONJ_A), bool(bits & kernel.CONJ_X)
-    assert grid[0] == fake.source.config.tiles(outputs) * slices and slices * per_slice >= terms
+    config = replace(fake.source.config, DIM_R=1 << log_r)
+    assert grid[0] == config.grid(outputs) * slices and slices * per_slice >= terms
     assert slices == 1 or ldw >= outputs
     a = fake.view(pointers[0], outputs, terms, o_step, k_step, batch, stride_a, conj_a)
     x = fake.view(pointers[1], terms, 1, incx, 1, batch, stride_x, conj_x)

@@ -292,7 +292,7 @@ class FakeKernel:
         assert config.shared_bytes <= known("h200").shared_per_block
         self._solve(*self._triangle(pointers[::2], n, r, options, steps), alpha)
 
-    gemv_n = gemv_t = fake_gemv.gemv
+    gemv = fake_gemv.gemv
 
     getrf_panel, getrf_small, getrs_small = fake_lu.getrf_panel, fake_lu.getrf_small, fake_lu.getrs_small
     laswp, pivot_moves = fake_lu.laswp, fake_lu.pivot_moves

@@ -98,9 +98,9 @@ class Stage:
     def rate(chosen):
         if isinstance(chosen, int):
             return chosen
-        if hasattr(chosen, "WARPS"):  # a leaf of TRSM
+        if hasattr(chosen, "ORDER"):  # a leaf of TRSM
             return chosen.ORDER * chosen.WARPS / (1 + chosen.BLK)
-        return chosen.BLK_M * chosen.BLK_N / (1 + chosen.BLK_K)
+        return chosen.BLK_M * chosen.BLK_N / (1 + getattr(chosen, "BLK_K", 0))
 
     def routine(self, name):
         return getattr(self, name)
@@ -112,6 +112,19 @@ class Stage:
         left, right, out = map(elements, (a, b, c))
         cpu.gemm(alpha, left, right, beta, out, Trans.NO, Trans.NO)
         self.spoil(c.rows % 2, out)
+
+    def gemv(self, alpha, a, x, beta, y, stream):
+        layout = "n" if a.row_stride == 1 else "t"
+        self.chosen = selecting.select("gemv", y.dtype, layout, (a.rows, a.cols, 1), H200).config
+        out = elements(y)
+        out[...] = alpha * (elements(a) @ elements(x)) + (beta * out if beta else 0)
+        self.spoil(False, out)
+
+    def ger(self, alpha, x, y, a, stream):
+        self.chosen = selecting.select("ger", a.dtype, "", (a.rows, a.cols, 1), H200).config
+        out = elements(a)
+        out += alpha * elements(x) * elements(y).swapaxes(1, 2)
+        self.spoil(False, out)
 
     def trmm(self, alpha, t, b, stream, **flags):
         self.triangular("trmm", alpha, t, b, **flags)
@@ -137,7 +150,7 @@ class Stage:
                 how(odd, out)
 
 
-STEMS = {"gemm": "gemm_simt", "trmm": "trmm_leaf", "trsm": "trsm_fma"}
+STEMS = {"gemm": "gemm_simt", "trmm": "trmm_leaf", "trsm": "trsm_fma", "gemv": "gemv", "ger": "ger"}
 
 
 def tune(make, routines=("gemm",), dtypes=("s",), layouts=("nn", "tn"), **options):

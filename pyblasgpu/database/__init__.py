@@ -31,6 +31,7 @@ from .families import (
     with_current_names,
 )
 from .points import (
+    MATRIX_VECTOR_POINTS,
     RECURSION,
     TRSM_FUSED,
     TRSM_POINTS,
@@ -49,6 +50,7 @@ __all__ = [
     "FIXED",
     "FUSED_STEMS",
     "FUSED_TRSM",
+    "MATRIX_VECTOR_POINTS",
     "MAX_BYTES",
     "RECURSION",
     "RHS_AT",

@@ -1,4 +1,5 @@
-"""The problems at which algorithms of TRSM are timed against each other, and which one stands for another.
+"""The problems at which algorithms of TRSM are timed against each other, and which one stands for another;
+those at which kernels of level 2 are tuned.
 
 One triangle of more rows than a leaf has goes by the points of `TRSM_POINTS`. Batches, and triangles of one
 leaf, go by those of `TRSM_SMALL_POINTS`.
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 from math import log
 
 __all__ = [
+    "MATRIX_VECTOR_POINTS",
     "RECURSION",
     "TRSM_FUSED",
     "TRSM_POINTS",
@@ -18,6 +20,7 @@ __all__ = [
     "algorithms_at",
     "algorithms_of",
     "max_fused_order",
+    "nearest_matrix",
     "nearest_points",
     "nearest_small_points",
 ]
@@ -62,6 +65,15 @@ TRSM_SMALL_POINTS = {
         (64, 32, 1),
     )
 }
+_SQUARE_ORDERS = (256, 512, 1024, 2048, 4096, 8192, 16384)
+_TALL = (200_000, 32), (65536, 256), (16384, 1024)
+
+#: Point -> rows and columns of the matrix: square, tall and wide ones.
+MATRIX_VECTOR_POINTS = {
+    f"{m}x{n}": (m, n)
+    for m, n in [*((n, n) for n in _SQUARE_ORDERS), *_TALL, *((cols, rows) for rows, cols in _TALL)]
+}
+
 WARP = 32  # a triangle counts as one of at least so many columns
 
 ORDER_WEIGHT = 2  # the order counts for more than right-hand sides: a leaf is a leaf
@@ -108,6 +120,14 @@ def nearest_small_points(order: int, rhs: int, count: int) -> list[str]:
     column is a thread's, or, in leaves, columns are split over the grid.
     """
     return _nearest(_COLUMNS_AT, 1 << (order - 1).bit_length(), _columns(rhs, count), REACH)
+
+
+def nearest_matrix(rows: int, cols: int) -> list[str]:
+    """The `MATRIX_VECTOR_POINTS`, the nearest first, by the logarithms of rows and columns."""
+    distances = {
+        point: abs(log(m / rows)) + abs(log(n / cols)) for point, (m, n) in MATRIX_VECTOR_POINTS.items()
+    }
+    return sorted(distances, key=distances.__getitem__)
 
 
 def _columns(rhs: int, count: int) -> int:

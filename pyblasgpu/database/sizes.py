@@ -36,6 +36,7 @@ leaves     batch64: many with more than 2112 together,    400 of 64, each with 6
 leaves     batch128: of at most 181, with more than 4224  100 of 128, each with 128
 leaves     batch256: larger ones, with more than 4224     100 of 256, each with 256
 fused      one of `points.TRSM_POINTS`                    order x right-hand sides
+level 2    one of `points.MATRIX_VECTOR_POINTS`           rows x columns
 =========  =============================================  ==============================
 
 The elements of all matrices of a batch count together; where they are few, a batch is tiny like one product.
@@ -51,7 +52,7 @@ from collections.abc import Sequence
 from math import inf, prod
 
 from .families import FAMILIES, FUSED_TRSM
-from .points import TRSM_POINTS
+from .points import MATRIX_VECTOR_POINTS, TRSM_POINTS, nearest_matrix
 
 __all__ = ["RHS_AT", "is_batch", "nearest", "tuned_points", "size_class", "sizes_of", "tuned_at"]
 
@@ -136,6 +137,9 @@ _NEAREST: dict[str, dict[str, tuple[str, ...]]] = {
         "batch256": ("batch256", "batch128", "batch64", *_LEAF_NEAREST["most"]),
     },
     "fused": {point: (point,) for point in TRSM_POINTS},
+    "matrix_vector": {
+        point: tuple(nearest_matrix(*extents)) for point, extents in MATRIX_VECTOR_POINTS.items()
+    },
 }
 
 _GEMM_AT = {
@@ -185,11 +189,16 @@ _TUNED_AT: dict[str, dict[str, tuple[tuple[int, ...], ...]]] = {
     "gemm": {size: (extents,) for size, extents in _GEMM_AT.items()},
     "leaf": _LEAF_AT,
     "fused": {point: (extents,) for point, extents in TRSM_POINTS.items()},
+    "matrix_vector": {point: (extents,) for point, extents in MATRIX_VECTOR_POINTS.items()},
 }
 
 
 def size_class(stem: str, extents: tuple[int, ...]) -> str:
-    """The class of ``(m, n, k[, batch])`` of a GEMM, of ``(n, right-hand sides[, batch])`` of a leaf."""
+    """The class of ``(m, n, k[, batch])`` of a GEMM, of ``(n, right-hand sides[, batch])`` of a leaf, of
+    ``(rows, columns[, batch])`` of level 2.
+    """
+    if _kind(stem) == "matrix_vector":
+        return nearest_matrix(*extents[:2])[0]
     if _kind(stem) == "gemm":
         m, n, k, *batch = extents
         elements = m * n * prod(batch)
@@ -251,7 +260,9 @@ def _classes(stem: str) -> dict[str, tuple[str, ...]]:
 
 
 def _kind(stem: str) -> str:
-    """What problems a family has: products, triangles of leaves, or those of a fused TRSM."""
+    """What problems a family has: products, triangles of leaves or of a fused TRSM, matrices of level 2."""
     if stem in FUSED_TRSM:
         return "fused"
+    if FAMILIES[stem].is_matrix_vector:
+        return "matrix_vector"
     return "gemm" if FAMILIES[stem].is_product else "leaf"

@@ -1,7 +1,7 @@
 """The kernels that calls on a device need, listed ahead: what the choice can name, and nothing else.
 
 Of products the Configs of each dtype and layout and the kinds that they serve (`serving`), of fused TRSMs
-those of `trsm_fused`, of leaves and of families that need no tuning all kernels of their Configs.
+those of `trsm_fused`, of leaves, of level 2 and of families that need no tuning all kernels of their Configs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..kernels.gemm.form import Form
 from ..kernels.registry import family_of
 from ..kernels.trsv.config import MOST_COLS
 from ..types import DTYPES, Triangle
-from . import leaf
+from . import leaf, tuned_files
 from .serving import PACKED, PACKED_3M, TRMM_LEFT, TRMM_RIGHT, Kind, kinds, serving, variant_of
 from .trsm_fused import serving_trsm
 
@@ -45,6 +45,7 @@ def _of_device(device: Device) -> Iterator[KernelSource]:
             yield from _fused_trsms(dtype, layout, device)
         for routine in ("trsm", "trmm"):
             yield from _leaves(routine, dtype, device)
+        yield from _matrix_vector(dtype, device)
     for stem, family in FIXED.items():
         if family.runs_on(device) and stem != "pack":  # which goes by what is packed
             for dtype in family.dtypes:
@@ -104,6 +105,16 @@ def _leaves(routine: str, dtype: str, device: Device) -> Iterator[KernelSource]:
             found[leaf.of_size(stems, dtype, "", size, device).config] = None
     for config in found:
         yield from family_of(config.STEM).plain_sources(config)
+
+
+def _matrix_vector(dtype: str, device: Device) -> Iterator[KernelSource]:
+    """Those of level 2 that are tuned: of the Configs that files name, and of those that serve without."""
+    for stem, family in FAMILIES.items():
+        if family.is_matrix_vector and dtype in family.dtypes:
+            for layout in family.layouts:
+                filed = tuned_files.serving(stem, dtype, layout, device).values()
+                for config in (*filed, *family.untuned(dtype, layout)):
+                    yield from family.plain_sources(config)
 
 
 def _fixed(stem: str, config: Any, device: Device) -> Iterator[KernelSource]:

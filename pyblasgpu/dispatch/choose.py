@@ -4,7 +4,7 @@ The levels, first the one that wins: an override, the user's file, the packaged 
 its architecture, a computed default. What a device cannot run is passed over with a warning.
 
 A product is chosen for at its own extents (`products`); a leaf takes the Config of its class, or of the
-nearest class that has one (`dispatch.leaf`).
+nearest class that has one (`dispatch.leaf`), and so does a product with a vector (`dispatch.matrix_vector`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from .decisions import OVERRIDE, KernelChoice
 from .gemm import fastest, from_override
 from .gemm_problem import GemmProblem
 from .leaf import fixed, of_class
+from .matrix_vector import of_shape
 from .operand_copies import ALIGNED, OperandLayouts, with_layout
 from .split_k import attainable
 from .tuned_products import forget, measured
@@ -57,12 +58,13 @@ def select(
     ----------
     name : str
         'gemm', which may take any family of GEMM kernels, and such for packed operands; 'trsm' or 'trmm',
-        for a leaf of any family; or a family, for operands as they lie: 'trsm_fma', 'gemm_simt', ...
+        for a leaf of any family; or a family, for operands as they lie: 'trsm_fma', 'gemv', ...
     dtype : Dtype
     layout : str
         As the family's Config tells layouts apart ('nn', 'tn', ...); else ignored.
     extents : tuple of int
-        (m, n, k) of a GEMM, (order, right-hand sides) of a leaf; then the batch, if any.
+        (m, n, k) of a GEMM, (order, right-hand sides) of a leaf, (rows, columns) of the matrix of a GEMV or
+        GER; then the batch, if any.
     device : Device
     copied : (bool, bool)
         Whether A, B of a product must be copied, unless they are packed. A copy can lie either way.
@@ -102,7 +104,12 @@ def select(
             return KernelChoice(config, OVERRIDE)
     if name in FIXED:
         return KernelChoice(fixed(name, dtype.letter, device), "fixed")
-    shape = problem if is_product else (dtype.letter, layout, size_class(stems[0], extents))
+    is_matrix_vector = FAMILIES[stems[0]].is_matrix_vector
+    shape: Any = problem
+    if is_matrix_vector:
+        shape = dtype.letter, layout, extents
+    elif not is_product:
+        shape = dtype.letter, layout, size_class(stems[0], extents)
     key = (name, shape, device.name, device.ordinal)
     choice = choice_cache.get(key)
     if choice is None:
@@ -110,6 +117,8 @@ def select(
             choice_cache.clear()
         if is_product:
             choice = fastest(problem, device)
+        elif is_matrix_vector:
+            choice = of_shape(name, dtype.letter, layout, extents, device)
         else:
             choice = of_class(stems, dtype.letter, layout, extents, device)
         choice_cache[key] = choice

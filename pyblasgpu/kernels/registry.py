@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from ..gpu.compile import KernelSource
     from ..gpu.device import Device
 
-__all__ = ["FAMILIES", "FIXED", "Axes", "Family", "family_of", "register"]
+__all__ = ["FAMILIES", "FIXED", "MATRIX_VECTOR", "Axes", "Family", "family_of", "register"]
+
+#: Routines of level 2 whose kernels are tuned.
+MATRIX_VECTOR = ("gemv", "ger")
 
 
 class Axes(NamedTuple):
@@ -113,6 +116,11 @@ class Family:
         """Whether its extents are the order of a triangle and right-hand sides, and it is tuned."""
         return self.is_tuned and self.routine in ("trmm", "trsm")
 
+    @property
+    def is_matrix_vector(self) -> bool:
+        """Whether its extents are the rows and columns of a matrix that is read once, and it is tuned."""
+        return self.is_tuned and self.routine in MATRIX_VECTOR
+
     @cached_property
     def module(self) -> ModuleType:
         """The module of its Config and of ``source``."""
@@ -176,6 +184,12 @@ class Family:
     def fixed_config(self, dtype: str) -> Any:
         """The Config of a family that needs no tuning."""
         return self.config(dtype, "", self.best_defaults.get(dtype, {}))
+
+    def untuned(self, dtype: str, layout: str, *extents: int) -> tuple[Any, ...]:
+        """The Configs of a family of level 2 where nothing is tuned: for these extents, or all."""
+        made: Any = self.config_class
+        configs: tuple[Any, ...] = made.defaults(dtype, layout == "t", *extents)
+        return configs
 
     def parameters_of(self, config: Any) -> dict[str, int]:
         """What `config` would need beside dtype and layout."""

@@ -1,7 +1,7 @@
 """y := alpha A x + beta y, A a matrix or a triangle. Transposition and conjugation are views of A.
 
-A column-major A is multiplied row by row, a row-major one column by column of what it is transposed: kernels
-`gemv_n` and `gemv_t`, in one launch either way.
+A column-major A is multiplied row by row, a row-major one column by column of what it is transposed, by the
+kernel `gemv` in one launch either way.
 """
 
 from __future__ import annotations
@@ -11,20 +11,17 @@ from math import gcd
 from typing import Any
 
 from ..dispatch.choose import select
-from ..dispatch.decisions import OVERRIDE
-from ..gpu import workspace
-from ..gpu.device import current
+from ..dispatch.decisions import COMPUTED, OVERRIDE, KernelChoice
+from ..gpu.device import Device, current
 from ..kernels.level2 import gemv as kernel
 from ..kernels.level2.config import LOAD
+from ..kernels.level2.gemv_cost import Problem, best_slices, cheapest
 from ..operands import Operand
-from ..types import Diag, Uplo
+from ..types import Diag, Dtype, Uplo
 from .copies import emit_scale
 from .launch_list import ALPHA, BETA, LaunchList, cached_launch_list
 
 __all__ = ["alignment", "emit_gemv", "gemv", "launch_list", "lies_by_columns"]
-
-_MOST_SLICES = 256
-_COST_OF_A_SLICE = 0.002  # of the time of all
 
 
 def gemv(alpha: Any, a: Operand, x: Operand, beta: Any, y: Operand, stream: int) -> None:
@@ -78,30 +75,28 @@ def emit_gemv(
 ) -> None:
     """Emit y := alpha A x + beta y, of all of A or of a triangle; the scalars are ALPHA, BETA or numbers."""
     by_columns, device = lies_by_columns(a), current(launches.device)
-    stem = "gemv_n" if by_columns else "gemv_t"
-    choice = select(stem, launches.dtype, "", (a.rows, a.cols, a.batch), device)
+    is_triangle, layout = uplo is not None, "n" if by_columns else "t"
+    problem = Problem(a.rows, a.cols, a.batch, is_triangle)
+    choice = _choice(launches.dtype, layout, problem, a if by_columns else a.T, device)
+    launches.choices.append(choice)
     config = choice.config
-    if choice.origin != OVERRIDE:
-        config = config.serving(a.rows, a.cols)
-    config = config.with_alignment(alignment(a if by_columns else a.T))
-    launches.choices.append(replace(choice, config=config))
     which = {None: kernel.ALL, Uplo.LOWER: kernel.BEFORE, Uplo.UPPER: kernel.AFTER}[uplo]
     bits = kernel.CONJ_A * a.conj + kernel.CONJ_X * x.conj + kernel.UNIT * (diag is Diag.UNIT)
-    blocks = device.sm_count * max(512 // config.threads, 1)
-    slices = _slices(config, a, blocks, launches.dtype.real_size)
+    bits |= kernel.X_VECTORS * _has_vectors(x)
+    slices = best_slices(config, problem, device)
     per_slice = config.terms_per_slice(a.cols, slices)
 
     def integers(a: Operand, x: Operand, w: Operand, flags: Operand, y: Operand) -> tuple[int, ...]:
         strides = a.row_stride, a.col_stride, x.row_stride, w.col_stride, y.row_stride
         batches = a.batch_stride, x.batch_stride, y.batch_stride
-        return a.rows, a.cols, slices, per_slice, which, bits, *strides, *batches
+        return a.rows, a.cols, slices, per_slice, config.LOG_R, which, bits, *strides, *batches
 
     with launches.temporary():
         sums = flags = y  # no slices: nobody reads them
         if slices > 1:
             sums, flags = launches.scratch(a.rows, slices, a.batch), launches.flags()._replace(batch_stride=0)
         operands = a, x, sums, flags, y
-        blocks = config.tiles(a.rows) * slices
+        blocks = config.grid(a.rows) * slices
         launches.emit(kernel.source(config), blocks, operands, integers, (alpha, beta))
 
 
@@ -122,15 +117,18 @@ def alignment(a: Operand) -> int:
     return gcd(LOAD, a.pointer, a.rows * size, a.col_stride * size, a.batch_stride * size)
 
 
-def _slices(config: kernel.Gemv, a: Operand, blocks: int, real_size: int) -> int:
-    """Slices of the sums with which the last round of blocks is as full as may be; `blocks` are a round."""
-    tiles = config.tiles(a.rows) * a.batch
-    if tiles * real_size > workspace.FLAGS:
-        return 1
-    most = min(a.cols // (config.STEP * config.MIN_STEPS), max(4 * blocks // tiles, 1), _MOST_SLICES)
+def _choice(dtype: Dtype, layout: str, problem: Problem, stored: Operand, device: Device) -> KernelChoice:
+    """The Config, of which vectors fit `stored`, the matrix as its columns lie."""
+    choice = select("gemv", dtype, layout, (problem.outputs, problem.terms, problem.batch), device)
+    of_all = dtype.letter, layout == "t"
+    if choice.config.BYTES == LOAD and alignment(stored) < LOAD:
+        choice = replace(choice, config=cheapest(kernel.Gemv.fallbacks(*of_all), problem, device))
+    elif problem.triangle and choice.origin != OVERRIDE:
+        choice = KernelChoice(cheapest(kernel.Gemv.defaults(*of_all), problem, device), COMPUTED)
+    return choice
 
-    def merit(slices: int) -> float:
-        rounds = -(-tiles * slices // blocks)
-        return tiles * slices / (rounds * blocks) - slices * _COST_OF_A_SLICE
 
-    return max(range(1, max(most, 1) + 1), key=merit)
+def _has_vectors(x: Operand) -> bool:
+    """Whether elements of x are neighbours, and vectors of them begin at multiples of their size."""
+    sizes = x.pointer, x.batch_stride * x.dtype.itemsize
+    return x.row_stride == 1 and gcd(LOAD, *sizes) == LOAD

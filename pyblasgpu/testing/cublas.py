@@ -89,6 +89,18 @@ class Cublas:
         flags, (start, _) = (_UPLO[uplo], _TRANS[trans], _DIAG[diag]), _matrix(x)
         self._blas("trsv", dtype_of(x.dtype), *flags, x.shape[0], *_matrix(a), start, 1)
 
+    def gemv(self, alpha, a, x, beta, y, trans: Trans = Trans.NO) -> None:
+        """``y := alpha op(a) x + beta y``, x and y matrices of one column."""
+        dtype, ((start, _), (end, _)) = dtype_of(y.dtype), (_matrix(x), _matrix(y))
+        matrix = *a.shape, _scalar(alpha, dtype), *_matrix(a)
+        self._blas("gemv", dtype, _TRANS[trans], *matrix, start, 1, _scalar(beta, dtype), end, 1)
+
+    def ger(self, alpha, x, y, a) -> None:
+        """``a := a + alpha x y^T``, x and y matrices of one column."""
+        dtype, ((left, _), (right, _)) = dtype_of(a.dtype), (_matrix(x), _matrix(y))
+        name = "geru" if dtype.is_complex else "ger"
+        self._blas(name, dtype, *a.shape, _scalar(alpha, dtype), left, 1, right, 1, *_matrix(a))
+
     def _each(self, x: Any) -> tuple[ctypes.c_void_p, int]:
         """The address of the addresses of a batch's matrices, which are kept on the device, and the leading
         stride.

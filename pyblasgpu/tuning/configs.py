@@ -28,7 +28,7 @@ class ConfigBuilder:
         family = FAMILIES[stem]
         self._family, self._dtype, self._layout = family, dtype, layout
         self._unread = {name: family.defaults[name] for name in UNREAD if name in family.defaults}
-        self._is_product = family.routine == "gemm"
+        self._is_product, self._has_stages = family.routine == "gemm", "stages" in family.parameters
         beside = {*self._unread, *(["stages"] if self._is_product else [])}
         self._read = [name for name in family.parameters if name not in beside]
         self._known: dict[tuple, Any] = {}
@@ -55,7 +55,7 @@ class ConfigBuilder:
         result = self._known.get(kind)
         if result is None:
             try:
-                asked = {**chosen, **self._unread, "stages": ring}
+                asked = {**chosen, **self._unread, **({"stages": ring} if self._has_stages else {})}
                 result = self._family.config(self._dtype, self._layout, asked)
             except ConfigError as broken:
                 result = broken.with_traceback(None)  # which would hold all that was at work here

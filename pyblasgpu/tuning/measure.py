@@ -14,6 +14,7 @@ from ..database import T_LAYOUTS
 from ..errors import PyblasgpuError
 from ..gpu import memory
 from ..gpu.device import Device
+from ..kernels.registry import MATRIX_VECTOR
 from ..operands import Operand
 from ..testing.cases import TriangularCase
 from ..testing.reference import reals, triangle
@@ -55,10 +56,10 @@ class Rotation(NamedTuple):
 
 
 def flops(name: str, dtype: Dtype, extents: tuple[int, ...]) -> int:
-    """Real operations: 2mnk of each GEMM of a batch, n²r of each TRMM and TRSM, 2n²k of SYR2K, times four
-    if complex.
+    """Real operations: 2mnk of each GEMM of a batch, 2mn of GEMV and GER, n²r of each TRMM and TRSM, 2n²k of
+    SYR2K, times four if complex.
     """
-    if name == "gemm":
+    if name == "gemm" or name in MATRIX_VECTOR:
         return dtype.flops_per_fma * math.prod(extents)
     n, *others = extents
     return dtype.flops_per_fma * n * n * math.prod(others) // (1 if name == "syr2k" else 2)
@@ -154,7 +155,12 @@ class Workload:
         """`routine` at `extents` on copies of its operands: A, B of a GEMM lie as `layout` says, a triangle
         as that one of `T_LAYOUTS`, by default the first.
         """
-        make = {"gemm": self.products, "syr2k": self._rank_2k}.get(name, self._triangular)
+        make = {
+            "gemm": self.products,
+            "gemv": self._matrix_vector,
+            "ger": self._rank_1,
+            "syr2k": self._rank_2k,
+        }.get(name, self._triangular)
         try:
             return make(routine, dtype, layout, extents)
         except MemoryError:
@@ -237,6 +243,31 @@ class Workload:
             return lambda: routine(1.0, a, b, 0.0, c, self.stream, uplo=Uplo.LOWER)
 
         return Rotation(tuple(map(call, lefts, rights, outs)), lambda count: None)
+
+    def _matrix_vector(self, routine, dtype: Dtype, layout: str, extents) -> Rotation:
+        m, n = extents
+        count = self._copies(dtype, m * n, m, n)
+        matrices = self._matrices("A", dtype, m, n, count, layout == "t")
+        lefts, outs = self._vectors("x", dtype, n, count), self._vectors("y", dtype, m, count)
+
+        def call(a: Operand, x: Operand, y: Operand) -> Callable[[], None]:
+            return lambda: routine(1.0, a, x, 0.0, y, self.stream)
+
+        return Rotation(tuple(map(call, matrices, lefts, outs)), lambda count: None)
+
+    def _rank_1(self, routine, dtype: Dtype, layout: str, extents) -> Rotation:
+        m, n = extents
+        count = self._copies(dtype, m * n, m, n)
+        lefts, rights = self._vectors("x", dtype, m, count), self._vectors("y", dtype, n, count)
+        outs = self._matrices("C", dtype, m, n, count)
+
+        def call(x: Operand, y: Operand, a: Operand) -> Callable[[], None]:
+            return lambda: routine(1.0, x, y, a, self.stream)
+
+        return Rotation(tuple(map(call, lefts, rights, outs)), lambda count: None)
+
+    def _vectors(self, name: str, dtype: Dtype, length: int, count: int) -> list[Operand]:
+        return self._matrices(name, dtype, length, 1, count)
 
     @staticmethod
     def _copies(dtype: Dtype, *elements: int) -> int:

@@ -107,7 +107,8 @@ def check_guidelines(config: Any, fit: Fit, guidelines: Guidelines) -> None:
     if blocks < guidelines.blocks:
         raise ConfigError("blocks", f"blocks >= {guidelines.blocks}", blocks=blocks)
     # a bound that does not bind gives the same code again
-    if config.min_blocks > 1 and has_register_slack(config, device):
+    is_asked = config.min_blocks > 1 and "min_blocks" in FAMILIES[config.STEM].parameters
+    if is_asked and has_register_slack(config, device):
         same = "min_blocks == 1 where registers are not short"
         raise ConfigError("same_code", same, min_blocks=config.min_blocks)
     if blocks * threads < guidelines.threads:

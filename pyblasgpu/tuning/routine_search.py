@@ -108,7 +108,7 @@ def time_routines(
     for routine, dtype in routines:
         if late():
             return
-        layout = "nn" if routine == "gemm" else "any"
+        layout = {"gemm": "nn", "gemv": "n"}.get(routine, "any")
         extents = [(n,) * (3 if routine == "gemm" else 2) for n in CURVE]
         places = tuple((each, math.inf) for each in extents)
         times, _ = runner.finish(Job(routine, dtype, layout, (), places, reload=True), PATIENCE)

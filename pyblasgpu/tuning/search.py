@@ -229,7 +229,7 @@ class KernelSearch:
         problems = tuple((t.extents, self._log.best(key, t.size, t.extents)) for t in measurements)
         verify = () if (key[0], config) in self._verified else ("aligned",)
         self._running, self._failed = (active, config, measurements), False
-        patience = BETWEEN if FAMILIES[key[0]].routine != "gemm" else None
+        patience = BETWEEN if FAMILIES[key[0]].is_leaf else None
         self._runner.worker.send(job_of(key, config, problems, verify), patience)
 
     def _answered(self, answer: Any) -> None:
@@ -303,7 +303,7 @@ def job_of(key: SearchKey, config: Any, problems: tuple = (), verify: tuple[str,
     stem, dtype, layout = key
     routine = FAMILIES[stem].routine
     overrides: list[tuple[str, Any]] = [(stem, config)]
-    if routine != "gemm":
+    if FAMILIES[stem].is_leaf:
         overrides.append((routine, LARGEST_STOP))
     return Job(routine, dtype, layout, tuple(overrides), problems, verify)
 

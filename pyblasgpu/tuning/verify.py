@@ -23,6 +23,8 @@ __all__ = ["WrongResult", "verify"]
 #: Multiples of 4, so that the widest loads run; and odd, so that the kernels for unaligned operands do.
 GEMM_EXTENTS = {"aligned": (268, 140, 44), "odd": (131, 67, 29)}
 LEAF_EXTENTS = {"aligned": (100, 76), "odd": (77, 41)}
+#: Rows and columns of a matrix: such that sums have many steps, and slices where they are sliced.
+MATRIX_EXTENTS = {"aligned": ((268, 3080), (3080, 44)), "odd": ((131, 1067), (1067, 29))}
 
 
 class WrongResult(PyblasgpuError):
@@ -44,7 +46,7 @@ def verify(
     ----------
     routine : callable
         That of `pyblasgpu.routines`.
-    name : {'gemm', 'trmm', 'trsm'}
+    name : {'gemm', 'trmm', 'trsm', 'gemv', 'ger'}
     dtype : Dtype
     layout : str
         Of A and B in a GEMM: 'n' column-major, 't' row-major.
@@ -67,6 +69,12 @@ def verify(
 
         if name == "gemm":
             _verify_gemm(routine, dtype, layout, GEMM_EXTENTS[extents], stream, fence)
+        elif name == "gemv":
+            for shape in MATRIX_EXTENTS[extents]:
+                _verify_gemv(routine, dtype, layout, shape, stream, fence)
+        elif name == "ger":
+            for shape in MATRIX_EXTENTS[extents]:
+                _verify_ger(routine, dtype, shape, stream, fence)
         else:
             _verify_leaf(routine, name, dtype, LEAF_EXTENTS[extents], stream, fence)
 
@@ -82,6 +90,27 @@ def _verify_gemm(routine, dtype: Dtype, layout: str, extents, stream: int, fence
         left, right, out = fence(a, orders[0]), fence(b, orders[1]), fence(c, "F")
         routine(alpha, left.operand, right.operand, beta, out.operand, stream)
         out.compare(exact_gemm(case, a, b, c), f"{case}")
+
+
+def _verify_gemv(routine, dtype: Dtype, layout: str, extents, stream: int, fence) -> None:
+    m, n = extents
+    rng = np.random.default_rng(2011)
+    a, x = integers(rng, (m, n), dtype), integers(rng, (n, 1), dtype)
+    matrix, vector = fence(a, "F" if layout == "n" else "C"), fence(x, "F")
+    for alpha, beta in ((2, -1), (1, 0)):
+        y = integers(rng, (m, 1), dtype) if beta else np.full((m, 1), np.nan, dtype.name)
+        out = fence(y, "F")
+        routine(alpha, matrix.operand, vector.operand, beta, out.operand, stream)
+        out.compare(alpha * (a @ x) + (beta * y if beta else 0), f"gemv {layout} {m} {n}")
+
+
+def _verify_ger(routine, dtype: Dtype, extents, stream: int, fence) -> None:
+    m, n = extents
+    rng = np.random.default_rng(2011)
+    x, y, a = (integers(rng, shape, dtype) for shape in ((m, 1), (n, 1), (m, n)))
+    left, right, out = (fence(values, "F") for values in (x, y, a))
+    routine(2, left.operand, right.operand, out.operand, stream)
+    out.compare(a + 2 * x * y.T, f"ger {m} {n}")
 
 
 def _verify_leaf(routine, name: str, dtype: Dtype, extents, stream: int, fence) -> None:

@@ -11,6 +11,7 @@ from ..dispatch.overrides import override
 from ..errors import BackendUnavailable, PyblasgpuError
 from ..gpu import device as devices
 from ..gpu import memory
+from ..kernels.registry import MATRIX_VECTOR
 from ..operands import Operand
 from ..testing.cublas import Cublas
 from ..testing.cublas import load as load_cublas
@@ -145,7 +146,22 @@ def vendor(name: str) -> Callable:
     cublas.set_stream(STREAM)
     if name == "trmm_out_of_place":
         return _OutOfPlace(cublas)
+    if name in MATRIX_VECTOR:
+        return vendor_matrix_vector(cublas, name)
     return vendor_gemm(cublas) if name == "gemm" else vendor_triangular(getattr(cublas, name))
+
+
+def vendor_matrix_vector(cublas: Cublas, name: str) -> Callable:
+    """cuBLAS's GEMV or GER, called as ours are."""
+
+    def gemv(alpha, a: Operand, x: Operand, beta, y: Operand, stream: int) -> None:
+        stored, trans = _stored(a)
+        cublas.gemv(alpha, stored, _Array(x), beta, _Array(y), trans)
+
+    def ger(alpha, x: Operand, y: Operand, a: Operand, stream: int) -> None:
+        cublas.ger(alpha, _Array(x), _Array(y), _Array(a))
+
+    return gemv if name == "gemv" else ger
 
 
 def vendor_gemm(cublas: Cublas) -> Callable:

@@ -26,9 +26,14 @@ def compiled(compile_once) -> None:
     """The kernels are compiled many at a time."""
 
     def find() -> Iterator:
-        for stem, letter in product(("gemv_n", "gemv_t", "symv", "symv_sum", "ger"), DTYPES):
-            config = select(stem, DTYPES[letter], "", (1000, 1000), current()).config
-            yield from family_of(stem).plain_sources(config)
+        for stem, letter in product(("gemv", "symv", "symv_sum", "ger"), DTYPES):
+            family = family_of(stem)
+            for layout in family.layouts:
+                config = select(stem, DTYPES[letter], layout, (1000, 1000), current()).config
+                yield from family.plain_sources(config)
+                if family.is_tuned:
+                    for other in family.untuned(letter, layout):
+                        yield from family.plain_sources(other)
 
     compile_once("level2", find)
 

@@ -29,7 +29,7 @@ def test_a_routine_goes_by_its_name_with_or_without_the_dtype():
     assert dryrun.scope(("sgemm", "dtrsm"), ("c",)) == [("gemm", "s"), ("trsm", "d")]
     assert dryrun.scope(("sgemm", "gemm"), ("s",)) == [("gemm", "s")]
     for name in ("hgemm", "sgem", "", "s"):
-        with pytest.raises(ValueError, match=f"routine '{name}' is none of gemm, trmm, trsm"):
+        with pytest.raises(ValueError, match=f"routine '{name}' is none of gemm, gemv, ger, trmm, trsm"):
             dryrun.scope((name,), ("s",))
 
 

@@ -54,6 +54,7 @@ SHARED = (
     "level2.gemv_terms",
     "factor.panel_rows",
     "factor.small_matrices",
+    "level2.gemv_sums",
     "factor.pivot_exchange",
     "factor.row_exchange",
 )

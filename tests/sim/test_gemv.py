@@ -1,13 +1,13 @@
-"""`gemv_n` and `gemv_t` with small blocks: every layout, triangle and flag, exactly."""
+"""`gemv` with small blocks: every layout, triangle and flag, exactly."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 
-from pyblasgpu.database import FIXED
 from pyblasgpu.kernels.level2 import gemv
 from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES
@@ -15,13 +15,12 @@ from pyblasgpu.types import DTYPES
 from .launching import run, strides
 
 NAN = float("nan")
-SMALL = {"n": {"DIM_O": 8, "DIM_R": 4, "THR_R": 2}, "t": {"DIM_O": 2, "DIM_R": 16, "THR_R": 1, "THR_O": 2}}
+SMALL = {"n": {"DIM_R": 4, "THR_R": 2}, "t": {"DIM_R": 16, "THR_R": 1, "THR_O": 2}}
 
 
 def config(letter="d", form="n", kernels=gemv, **changes):
     """Blocks of 32 outputs (of 4, the matrix transposed), added up by 32 threads."""
-    made = {"n": kernels.GemvN, "t": kernels.GemvT}[form]
-    return made(letter, **{**SMALL[form], "MIN_STEPS": 1, **changes})
+    return kernels.Gemv(letter, transposed=form == "t", **{"WARPS": 1, **SMALL[form], **changes})
 
 
 def inside(outputs: int, terms: int, which: int) -> np.ndarray:
@@ -34,7 +33,7 @@ def inside(outputs: int, terms: int, which: int) -> np.ndarray:
 
 def check(
     letter="d", form="n", outputs=44, terms=24, which=gemv.ALL, bits=0, inc=(1, 1), slices=1, batch=1,
-    beta=-1, vectors=True, spread=1, kernels=gemv, **changes,
+    beta=-1, vectors=True, spread=1, x_vectors=False, kernels=gemv, **changes,
 ):  # fmt: skip
     """Integers, NaN where it must not read, between fences; compare with ``==``."""
     dtype, rng = DTYPES[letter], np.random.default_rng(outputs + 100 * terms)
@@ -52,13 +51,14 @@ def check(
     if beta == 0:
         y = np.full_like(y, NAN)
     small = config(letter, form, kernels, **changes)
-    small = small if vectors else small.with_alignment(1)
+    small = small if vectors else replace(small, BYTES=dtype.real_size)
+    bits |= gemv.X_VECTORS * x_vectors
     a, x, y = laid(a, form, spread, small), stepped(x, inc[0]), stepped(y, inc[1])
-    blocks, per = small.tiles(outputs), small.terms_per_slice(terms, slices)
+    blocks, per = small.grid(outputs), small.terms_per_slice(terms, slices)
     ldw = -(-outputs // 4) * 4
     w, flags = np.full((batch * slices, ldw), NAN, dtype.name), np.zeros(batch * blocks + 1, dtype.real)
     steps = (*strides(a)[1:], strides(x)[1], ldw, strides(y)[1], *(strides(v)[0] for v in (a, x, y)))
-    numbers = outputs, terms, slices, per, which, bits, *steps
+    numbers = outputs, terms, slices, per, small.LOG_R, which, bits, *steps
     run(small_source(kernels, small), blocks * slices, (a, x, w, flags, y), numbers, (alpha, beta), batch)
     assert np.array_equal(y, expected.astype(dtype.name)) and not flags.any()
 
@@ -108,19 +108,24 @@ def test_edges(form, outputs, terms):
     check("s", form, outputs, terms, gemv.BEFORE, vectors=False, beta=0)
 
 
-@pytest.mark.parametrize(
-    "outputs, terms", [(1, 1), (20, 24), (24, 5000), (800, 300), (5000, 40), (30000, 30)]
-)
+@pytest.mark.parametrize("dim_r", [1, 2, 16, 64])
+@pytest.mark.parametrize("form", "nt")
+def test_threads_lie_as_they_are_told(form, dim_r):
+    """Sums of lanes, of warps and of slices, whatever threads there are along each dimension."""
+    check("s", form, 36, 72, WARPS=2, DIM_R=dim_r, slices=2)
+    check("z", form, 18, 40, WARPS=2, DIM_R=dim_r)
+    check("d", form, 36, 36, gemv.AFTER, WARPS=2, DIM_R=dim_r)
+
+
 @pytest.mark.parametrize("letter", DTYPES)
-def test_forms(letter, outputs, terms):
-    """Every form is a Config, and what serves a shape is one of the forms that the catalogue lists."""
-    for stem in ("gemv_n", "gemv_t"):
-        chosen = FIXED[stem].fixed_config(letter)
-        assert chosen.serving(outputs, terms) in chosen.forms()
-        listed = {source.config for source in FIXED[stem].plain_sources(chosen)}
-        for size in (1, 16):
-            config = chosen.serving(outputs, terms).with_alignment(size)
-            assert gemv.source(config).config in listed
+def test_x_by_vectors(letter):
+    check(letter, "t", 10, 72, x_vectors=True)
+    check(letter, "t", 36, 36, gemv.BEFORE, x_vectors=True, DIM_R=32, THR_O=1)
+
+
+def test_many_slices_are_shared_by_the_threads():
+    check("d", "n", 36, 200, slices=20, DIM_R=16, THR_R=1)
+    check("s", "t", 3, 1600, slices=20)
 
 
 @pytest.mark.parametrize("form", "nt")

@@ -10,7 +10,7 @@ import pytest
 
 import pyblasgpu
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.kernels.level2.gemv import GemvN, GemvT
+from pyblasgpu.kernels.level2.gemv import Gemv
 from pyblasgpu.kernels.level2.ger import Ger
 from pyblasgpu.kernels.level2.symv import Symv
 from pyblasgpu.kernels.level2.symv_sum import SymvSum
@@ -28,8 +28,8 @@ def small(monkeypatch):
         for letter in DTYPES:
             vectors = 4 if letter == "s" else 2
             for config in (
-                GemvN(letter, DIM_O=8, DIM_R=4, THR_R=2, MIN_STEPS=1),
-                GemvT(letter, DIM_O=2, DIM_R=16, THR_R=1, THR_O=2, MIN_STEPS=1),
+                Gemv(letter, WARPS=1, DIM_R=4, THR_R=2),
+                Gemv(letter, transposed=True, WARPS=1, DIM_R=16, THR_R=1, THR_O=2),
                 Symv(letter, WARPS=2, THR_M=vectors, THR_N=4),
                 SymvSum(letter, DIM_O=16, DIM_R=2),
                 Ger(letter, DIM_M=8, DIM_N=4, THR_N=2),

@@ -15,12 +15,12 @@ from .planting import assert_caught, parameters
 
 @one_each
 def gemv(form="n", letter="d", outputs=36, terms=20, **options) -> Check:
-    """A product by `gemv_n` or `gemv_t`."""
+    """A product by `gemv`."""
 
     def run(module):
         test_gemv.check(letter, form, outputs, terms, kernels=module, **options)
 
-    return Check(f"gemv_{form}", run)
+    return Check("gemv", run)
 
 
 @one_each
@@ -57,6 +57,8 @@ SLICED, BEFORE = gemv(slices=2, terms=40), gemv(outputs=36, terms=36, which=plai
 AFTER, TRANSPOSED = gemv(outputs=36, terms=36, which=plain_gemv.AFTER), gemv("t")
 UNIT = gemv(outputs=36, terms=36, which=plain_gemv.BEFORE, bits=plain_gemv.UNIT)
 COMPLEX_UNIT = gemv(letter="z", outputs=36, terms=36, which=plain_gemv.BEFORE, bits=plain_gemv.UNIT)
+MANY = gemv(terms=200, slices=20, DIM_R=16, THR_R=1)
+VECTORS = gemv("t", "s", 4, 24, x_vectors=True, THR_R=2)
 CONJ = gemv(letter="z", bits=plain_gemv.CONJ_A)
 UPPER, HERMITIAN = symv(bits=plain_symv.UPPER), symv("z", bits=plain_symv.HERMITIAN)
 LOWER, REAL = (
@@ -65,38 +67,46 @@ LOWER, REAL = (
 )
 #: module, text, what is planted in its place, the check that sees it
 DEFECTS = [
-    ("level2.sums", "def add(sums, t):\n        cuda.syncthreads()", "def add(sums, t):", gemv()),
-    ("level2.sums", "sums[at + half * LEAD]\n            cuda.syncthreads()", "sums[at + half * LEAD]", gemv("t")),
+    ("level2.sums", "def add(sums, t):\n        cuda.syncthreads()", "def add(sums, t):", symv()),
+    ("level2.sums", "sums[at + half * LEAD]\n            cuda.syncthreads()", "sums[at + half * LEAD]", symv(WARPS=4)),
     ("level2.sums", "u < left)", "True)", SLICED),
     ("level2.sums", "left - UNROLL", "left - 1", SLICED),
     ("level2.sums", "part, reads)", "part, True)", gemv(beta=0)),
     ("level2.sums", "alpha * re - alpha_i * im +", "alpha * re + alpha_i * im +", gemv(letter="z")),
-    ("level2.gemv_terms", "(o + more_o < outputs) & (k + more_k < end)\n        for part in range(0",
-     "(k + more_k < end)\n        for part in range(0", gemv()),
-    ("level2.gemv_terms", "(o + more_o < outputs) & (k + more_k < end)\n        for part in range(0",
-     "(o + more_o < outputs)\n        for part in range(0", gemv(terms=21)),
+    ("level2.gemv_terms", "(o + g * next_o < outputs) & (k + u * next_r < end)",
+     "(k + u * next_r < end)", gemv()),
+    ("level2.gemv_terms", "(o + g * next_o < outputs) & (k + u * next_r < end)",
+     "(o + g * next_o < outputs)", gemv(terms=21)),
     ("level2.gemv_terms", "ok & (inside >= first)", "ok", BEFORE),
     ("level2.gemv_terms", "ok & (inside >= first)", "ok & (inside >= 0)", COMPLEX_UNIT),
     ("level2.gemv_terms", "(first == 1), real(1)", "(first == 1), real(0)", UNIT),
     ("level2.gemv_terms", "k + more < end)", "True)", gemv(terms=21)),
     ("level2.gemv_terms", "sign_a * a[", "a[", CONJ),
     ("level2.gemv_terms", "sign_x * x[", "x[", gemv(letter="z", bits=plain_gemv.CONJ_X)),
-    ("level2.gemv_terms", "return k - o if which == AFTER_ else o - k", "return o - k", AFTER),
+    ("level2.gemv_terms", "return k - o if which == AFTER else o - k", "return o - k", AFTER),
     ("level2.gemv_terms", "begin = stop", "begin = border", AFTER),
     ("level2.gemv_terms", "end = border", "end = stop", BEFORE),
-    ("level2.gemv_terms", "first + STEP)", "first + STEP + 1)", gemv()),
+    ("level2.gemv_terms", "first + step)", "first + step + 1)", gemv()),
     ("level2.gemv_terms", "border = stop", "pass", gemv(outputs=36, terms=36, which=plain_gemv.BEFORE, slices=2)),
-    ("level2.gemv", "take_ticket(flags, ticket) == slices - 1", "take_ticket(flags, ticket) == 0", SLICED),
-    ("level2.gemv", "store_relaxed(flags, ticket, int32(0))", "pass", SLICED),
-    ("level2.gemv", "True)\n        cuda.syncthreads()\n        if t == 0", "True)\n        if t == 0", SLICED),
-    ("level2.gemv", "else 0)\n        cuda.syncthreads()", "else 0)", SLICED),
-    ("level2.gemv", "            add_lines(sums, t)", "            pass", gemv("t", slices=2, terms=40)),
-    ("level2.gemv", "int32(e // BLK_O * share)", "int32(0)", gemv("t", slices=2, terms=40)),
+    ("level2.gemv_terms", "x_here, u * next_r * PARTS + part, k + u * next_r < end", "x_here, u * next_r * PARTS + part, True", VECTORS),
+    ("level2.gemv_terms", "o0 // VEC_R * VEC_R", "o0", gemv("t", "s", 36, 36, which=plain_gemv.BEFORE, DIM_R=32, THR_O=1)),
+    ("level2.gemv_sums", "take_ticket(flags, ticket) == slices - 1", "take_ticket(flags, ticket) == 0", SLICED),
+    ("level2.gemv_sums", "store_relaxed(flags, ticket, int32(0))", "pass", SLICED),
+    ("level2.gemv_sums", "True)\n            cuda.syncthreads()", "True)", SLICED),
+    ("level2.gemv_sums", "else 0)\n            cuda.syncthreads()", "else 0)", SLICED),
+    ("level2.gemv_sums", "total[part]\n        cuda.syncthreads()", "total[part]", MANY),
+    ("level2.gemv_sums", "min(int32(begin + share), slices)", "int32(begin + share)", MANY),
+    ("level2.gemv_sums", "int32(line * share)", "int32(0)", MANY),
+    ("level2.gemv_sums", "first + LINES)", "first + LINES + 1)", MANY),
+    ("level2.gemv_sums", "select(line < lines, ", "select(True, ", gemv(WARPS=2, DIM_R=1)),
+    ("level2.gemv_sums", "(dim_o * VEC_O))\n        cuda.syncthreads()", "(dim_o * VEC_O))", gemv(WARPS=2, DIM_R=64, THR_R=1)),
+    ("level2.gemv_sums", "mask * 2)", "mask * 4)", TRANSPOSED),
+    ("level2.gemv_sums", "LOG_WARP - log_o", "LOG_WARP - log_o - 1", gemv()),
+    ("level2.gemv_sums", "o * incy * PARTS", "o * PARTS", gemv(inc=(1, 2))),
     ("level2.gemv", "batch * tiles + tile", "tile", gemv(slices=2, terms=40, batch=2)),
     ("level2.gemv", "batch * slices * ldw", "batch * ldw", gemv(slices=2, terms=40, batch=2)),
     ("level2.gemv", "r * int64(incx)", "r", gemv(inc=(2, 1))),
-    ("level2.gemv", "o * incy * PARTS", "o * PARTS", gemv(inc=(1, 2))),
-    ("level2.gemv", "if BY_OUTPUT else (t // DIM_R, t % DIM_R)", "if BY_OUTPUT else (t % DIM_O, t // DIM_R)", TRANSPOSED),
+    ("level2.gemv", "(t >> log_r, t & (dim_r - 1)) if TRANSPOSED", "(t >> log_r, t >> log_r) if TRANSPOSED", TRANSPOSED),
     ("level2.symv", "sync_warp()\n        u, line", "u, line", symv()),
     ("level2.symv", "= total\n        sync_warp()", "= total", symv()),
     ("level2.symv", "(line == 0) & (u < cols))\n        sync_warp()", "(line == 0) & (u < cols))", symv()),

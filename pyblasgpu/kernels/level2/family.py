@@ -2,19 +2,53 @@
 
 from __future__ import annotations
 
-from ..registry import Family
+from typing import Any
+
+from ...gpu.device import Device
+from ..registry import Axes, Family
 
 __all__ = ["FAMILIES"]
 
 # an element of complex128 takes four registers, a float32 one
 _NARROW = {"WARPS": 4, "THR_M": 2, "THR_N": 8}
 _SYMV = {"d": _NARROW, "c": _NARROW, "z": {"THR_M": 2}}
-_GER = {letter: {"THR_M": 2} for letter in "dcz"}
+
+
+def _gemv_cost(config: Any, extents: tuple[int, ...], device: Device) -> float:
+    from .gemv_cost import Problem, cycles
+
+    outputs, terms, *batch = extents
+    return cycles(config, Problem(outputs, terms, batch[0] if batch else 1), device)
+
+
+def _ger_cost(config: Any, extents: tuple[int, ...], device: Device) -> float:
+    from .ger_cost import cycles
+
+    rows, cols, *batch = extents
+    return cycles(config, rows, cols, batch[0] if batch else 1, device)
+
 
 FAMILIES = (
-    Family("gemv_n", ".level2.gemv", "GemvN", "gemv", best_defaults={"z": {"THR_O": 2}}),
-    Family("gemv_t", ".level2.gemv", "GemvT", "gemv"),
+    Family(
+        "gemv",
+        ".level2.gemv",
+        "Gemv",
+        "gemv",
+        layouts=("n", "t"),
+        layout_fields=("transposed",),
+        space_name=".level2.space:gemv",
+        axes=Axes(tile=(("THR_O", "THR_R"), ("WARPS",)), variant=(("DIM_R",), ("MIN_STEPS",))),
+        cost=_gemv_cost,
+    ),
     Family("symv", ".level2.symv", "Symv", "symv", best_defaults=_SYMV),
     Family("symv_sum", ".level2.symv_sum", "SymvSum", "symv"),
-    Family("ger", ".level2.ger", "Ger", "ger", best_defaults=_GER),
+    Family(
+        "ger",
+        ".level2.ger",
+        "Ger",
+        "ger",
+        space_name=".level2.space:ger",
+        axes=Axes(tile=(("DIM_M", "DIM_N"), ("THR_M", "THR_N"))),
+        cost=_ger_cost,
+    ),
 )

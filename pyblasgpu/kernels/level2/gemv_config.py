@@ -1,32 +1,42 @@
-"""The Configs of `gemv_n` and `gemv_t`, and what their flags are."""
+"""The Config of `gemv`, and what its options are."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import ClassVar, Self
 
 from ...errors import require
-from .config import LOAD, VectorLoads, require_threads
+from ...types import DTYPES
+from .config import LOAD, WARP, VectorLoads, require_threads
 
-__all__ = ["AFTER", "ALL", "BEFORE", "CONJ_A", "CONJ_X", "UNIT", "Gemv", "GemvN", "GemvT"]
+__all__ = ["AFTER", "ALL", "BEFORE", "CONJ_A", "CONJ_X", "UNIT", "X_VECTORS", "Gemv"]
 
 #: Which terms of the sum of output o there are: all, those up to number o, those from it on.
 ALL, BEFORE, AFTER = 0, 1, 2
-#: Bits of the flags.
-CONJ_A, CONJ_X, UNIT = 1, 2, 4
+#: Bits of the options. The last says that x may be read by vectors.
+CONJ_A, CONJ_X, UNIT, X_VECTORS = 1, 2, 4, 8
 
-MORE_LOADS = 2  # times as many loads of single reals as of vectors
-MANY_TILES = 16  # from which on blocks need not be made smaller for their number
+REGISTERS = 16  # of addresses, counters and predicates, beside what `registers` counts
+
+
+def _is_power_of_2(number: int) -> bool:
+    return number > 0 and number & (number - 1) == 0
 
 
 @dataclass(frozen=True)
 class Gemv(VectorLoads):
-    """Config of one kernel.
+    """Config of `gemv`; DIM_R and MIN_STEPS are told at run time, and make no kernel of their own.
 
     Attributes
     ----------
-    DIM_O, DIM_R : int
-        Threads along the outputs, and along the sums.
+    transposed : bool
+        Whether neighbours in memory are terms of one sum, as where the matrix lies by rows; else they belong
+        to neighbouring outputs.
+    WARPS : int
+        Of a block.
+    DIM_R : int
+        Threads along the sums; the others lie along the outputs.
     THR_O : int
         Outputs of a thread.
     THR_R : int
@@ -35,41 +45,61 @@ class Gemv(VectorLoads):
         Steps along the sum that a slice has at least.
     """
 
-    DIM_O: int = 32
+    transposed: bool = False
+    WARPS: int = 8
     DIM_R: int = 8
     THR_O: int = 4
     THR_R: int = 4
     MIN_STEPS: int = 1
 
-    STEM: ClassVar[str]
-    BY_OUTPUT: ClassVar[bool]  # whether neighbours in memory belong to neighbouring outputs
+    STEM: ClassVar[str] = "gemv"
+    stages: ClassVar[int] = 1
 
     def __post_init__(self):
         super().__post_init__()
-        require_threads(self.threads, DIM_O=self.DIM_O, DIM_R=self.DIM_R)
+        require_threads(self.threads, WARP=WARP, WARPS=self.WARPS)
+        require(_is_power_of_2(self.WARPS), "warps", "WARPS is a power of two", WARPS=self.WARPS)
         require(
-            self.DIM_R > 0 and self.DIM_R & (self.DIM_R - 1) == 0,
-            "tree",
-            "DIM_R is a power of two",
-            DIM_R=self.DIM_R,
-        )
+            _is_power_of_2(self.DIM_R) and self.threads >= self.DIM_R,
+            "threads_along_sums", "DIM_R is a power of two and DIM_R <= 32 * WARPS",
+            DIM_R=self.DIM_R, WARPS=self.WARPS,
+        )  # fmt: skip
+        require(_is_power_of_2(self.THR_O), "outputs", "THR_O is a power of two", THR_O=self.THR_O)
         require(self.THR_O % self.VEC_O == 0, "vectors", "THR_O % VEC == 0", THR_O=self.THR_O, VEC=self.VEC_O)
-        require(self.THR_R > 0 and self.MIN_STEPS > 0, "steps", "THR_R > 0 and MIN_STEPS > 0",
-                THR_R=self.THR_R, MIN_STEPS=self.MIN_STEPS)  # fmt: skip
+        require(
+            self.THR_R > 0 and self.MIN_STEPS > 0,
+            "steps", "THR_R > 0 and MIN_STEPS > 0",
+            THR_R=self.THR_R, MIN_STEPS=self.MIN_STEPS,
+        )  # fmt: skip
 
     @property
     def threads(self) -> int:
-        return self.DIM_O * self.DIM_R
+        return WARP * self.WARPS
+
+    @property
+    def min_blocks(self) -> int:
+        """Blocks that a multiprocessor holds at least."""
+        return max(512 // self.threads, 1)
+
+    @property
+    def DIM_O(self) -> int:
+        """Threads along the outputs."""
+        return self.threads // self.DIM_R
+
+    @property
+    def LOG_R(self) -> int:
+        """The logarithm of DIM_R, by which the kernel is told."""
+        return self.DIM_R.bit_length() - 1
 
     @property
     def VEC_O(self) -> int:
         """Outputs that a load serves."""
-        return self.VEC if self.BY_OUTPUT else 1
+        return 1 if self.transposed else self.VEC
 
     @property
     def VEC_R(self) -> int:
         """Terms of a sum that a load brings."""
-        return 1 if self.BY_OUTPUT else self.VEC
+        return self.VEC if self.transposed else 1
 
     @property
     def BLK_O(self) -> int:
@@ -77,34 +107,84 @@ class Gemv(VectorLoads):
         return self.DIM_O * self.THR_O
 
     @property
+    def BLK_M(self) -> int:
+        """The same, by the name that all families have."""
+        return self.BLK_O
+
+    @property
+    def BLK_N(self) -> int:
+        """Terms of a sum that a block adds at a time."""
+        return self.STEP
+
+    @property
     def STEP(self) -> int:
         """Terms of a sum that a block adds at a time."""
         return self.DIM_R * self.VEC_R * self.THR_R
 
     @property
-    def shared_bytes(self) -> int:
-        """A sum of each output of each thread, and a word."""
-        return self.DIM_R * (self.BLK_O | 1) * self.dtype_facts.itemsize + 16
+    def registers(self) -> int:
+        """An estimate: what a thread holds of A and x, and its sums."""
+        reals = self.THR_R * (self.THR_O * self.VEC_R + self.VEC_R) + self.THR_O
+        facts = self.dtype_facts
+        return REGISTERS + reals * facts.reals_per_element * facts.real_size // 4
 
-    def with_alignment(self, alignment: int) -> Self:
-        """As that of `VectorLoads`, with as many elements under way, as far as there are registers."""
-        config = super().with_alignment(alignment)
-        return replace(config, THR_R=self.THR_R * min(self.VEC_R // config.VEC_R, MORE_LOADS))
+    @property
+    def reuse(self) -> float:
+        """FMAs for each element that is loaded: A is read once."""
+        return 1.0
+
+    @property
+    def bytes_under_way(self) -> int:
+        """Of A, that a block asks for before it waits."""
+        return self.threads * self.THR_R * self.THR_O * self.VEC_R * self.dtype_facts.itemsize
+
+    @property
+    def shared_bytes(self) -> int:
+        """A sum of each output of each thread, at any DIM_R, and a word."""
+        elements = max(self.threads * self.THR_O + self.WARPS, 2 * self.threads)
+        return elements * self.dtype_facts.itemsize + LOAD
+
+    @property
+    def layout(self) -> str:
+        """As the tuned values tell layouts apart: 't' where it is transposed, else 'n'."""
+        return "t" if self.transposed else "n"
+
+    @property
+    def kernel(self) -> Self:
+        """Equal for the Configs that one kernel serves."""
+        return replace(self, DIM_R=WARP, MIN_STEPS=1)
 
     @property
     def is_contiguous(self) -> bool:
         """Whether what a load brings has neighbours in memory, at any number of loads."""
         return self.BYTES == LOAD
 
-    def serving(self, outputs: int, terms: int) -> Self:
-        """That one of `forms` which keeps most threads busy."""
-        raise NotImplementedError
+    @classmethod
+    def defaults(cls, dtype: str, transposed: bool, outputs: int = 1, terms: int = 1) -> tuple[Self, ...]:
+        """What serves where nothing was tuned: few kernels, each with all that its threads may be told; and
+        where most of the time is memory's, the Config that was measured there.
+        """
+        width = max(LOAD // DTYPES[dtype].itemsize, 1)
+        shapes = _TRANSPOSED if transposed else ((min(4, 2 * width), 4), (width, 8))
+        dims = _DIMS[transposed]
+        if outputs * terms * DTYPES[dtype].itemsize >= LARGE:
+            shapes, dims = shapes[:1], _MEASURED_DIMS[transposed]
+        return tuple(
+            cls(dtype, transposed=transposed, DIM_R=dim, THR_O=thr_o, THR_R=thr_r)
+            for (thr_o, thr_r), dim in product(shapes, dims)
+        )
 
-    def forms(self) -> tuple[Self, ...]:
-        """The Config, and how it looks for few outputs, short sums, and both."""
-        raise NotImplementedError
+    @classmethod
+    def fallbacks(cls, dtype: str, transposed: bool) -> tuple[Self, ...]:
+        """What serves operands that vectors do not fit: one kernel."""
+        real_size = DTYPES[dtype].real_size
+        outputs, loads = (2, 4 if dtype == "z" else 8) if transposed else (2 if dtype == "z" else 4, 4)
+        return tuple(
+            cls(dtype, real_size, transposed, DIM_R=dim, THR_O=outputs, THR_R=loads)
+            for dim in _DIMS[transposed]
+        )
 
-    def tiles(self, outputs: int) -> int:
+    def grid(self, outputs: int) -> int:
         """Blocks for so many outputs, and one slice."""
         return -(-outputs // self.BLK_O)
 
@@ -113,50 +193,10 @@ class Gemv(VectorLoads):
         return -(-terms // (slices * self.STEP)) * self.STEP
 
 
-@dataclass(frozen=True)
-class GemvN(Gemv):
-    """Config of `gemv_n`; see `Gemv`."""
-
-    STEM: ClassVar[str] = "gemv_n"
-    BY_OUTPUT: ClassVar[bool] = True
-
-    def serving(self, outputs: int, terms: int) -> Self:
-        _, few, fewer, short, small = self.forms()
-        if outputs <= fewer.BLK_O:
-            return small if terms <= 4 * small.STEP else fewer
-        if outputs <= MANY_TILES * few.BLK_O:
-            return few
-        return short if terms <= 4 * short.STEP else self
-
-    def forms(self) -> tuple[Self, ...]:
-        few = replace(self, DIM_O=self.DIM_O // 2, DIM_R=self.DIM_R * 2)
-        fewer = replace(self, DIM_O=self.DIM_O // 4, DIM_R=self.DIM_R * 4)
-        short = replace(self, DIM_R=self.DIM_R // 2)
-        return self, few, fewer, short, replace(fewer, DIM_R=fewer.DIM_R // 8)
-
-
-@dataclass(frozen=True)
-class GemvT(Gemv):
-    """Config of `gemv_t`; see `Gemv`."""
-
-    DIM_O: int = 8
-    DIM_R: int = 32
-    THR_O: int = 2
-    THR_R: int = 4
-    MIN_STEPS: int = 4
-
-    STEM: ClassVar[str] = "gemv_t"
-    BY_OUTPUT: ClassVar[bool] = False
-
-    def serving(self, outputs: int, terms: int) -> Self:
-        _, short, shorter, small = self.forms()
-        if outputs < MANY_TILES * MANY_TILES * self.BLK_O:
-            return small if terms <= 2 * small.STEP else self
-        if terms < short.STEP:
-            return shorter
-        return short if terms < 4 * self.STEP else self
-
-    def forms(self) -> tuple[Self, ...]:
-        short = replace(self, THR_O=self.THR_O * 2, THR_R=self.THR_R // 2)
-        shorter = replace(short, DIM_O=short.DIM_O * 8, DIM_R=short.DIM_R // 8)
-        return self, short, shorter, replace(self, DIM_R=self.DIM_R // 8)
+#: Bytes of A from which on what was measured serves; 0: everywhere.
+LARGE = 32 << 20
+#: Outputs of a thread and loads of each, where the matrix is transposed.
+_TRANSPOSED = ((2, 4),)
+#: By whether it is: threads along the sums; and those that were measured.
+_DIMS = {False: (4, 8, 16, 32, 64, 128), True: (1, 2, 4, 8, 16, 32, 64, 128, 256)}
+_MEASURED_DIMS = {False: (8, 16, 32), True: (2, 4, 32)}

@@ -1,4 +1,4 @@
-"""What a thread of `gemv_n` and `gemv_t` does with the terms of its sums: which, how they come, products."""
+"""What a thread of `gemv` does with the terms of its sums: which, how they come, products."""
 
 from __future__ import annotations
 
@@ -11,59 +11,39 @@ from .gemv_config import AFTER, ALL, Gemv
 __all__ = ["stepper", "term_ranges"]
 
 
-def _places(config: Gemv) -> Any:
-    """``place(x)``: of load number x of a thread, by how many outputs and terms it is further than the first;
-    and which vector of outputs, which step along the sum that is.
-    """
-    GROUPS = config.THR_O // config.VEC_O
-    OUTPUTS, TERMS = config.DIM_O * config.VEC_O, config.DIM_R * config.VEC_R
-
-    @device_function
-    def place(x):
-        g, u = x % GROUPS, x // GROUPS
-        return g * OUTPUTS, u * TERMS
-
-    return place, GROUPS
-
-
-def _relation(unit_matters: bool) -> Any:
-    """``distance(k, o, which)``: how far term k of output o lies within the triangle; below 0 it is none."""
-    AFTER_ = AFTER
-
-    @device_function
-    def distance(k, o, which):
-        return k - o if which == AFTER_ else o - k
-
-    return distance
+@device_function
+def _distance(k, o, which):
+    """How far term k of output o lies within the triangle; below 0 it is none."""
+    return k - o if which == AFTER else o - k
 
 
 def _fetcher(config: Gemv, masked: bool) -> Any:
-    """``fetch(a, x, ...)``: what a thread has of A and x in one step; zeros beyond them.
+    """``fetch(0, a, ...)``: what a thread has of A in one step; zeros beyond it.
 
-    If `masked`, a triangle is meant: it is loaded real by real, without what is beyond it, and without a unit
-    diagonal, which becomes 1.
+    `next_o` and `next_r` are from a vector of a thread to its next, along outputs and terms; `o_step` and
+    `r_step` are what the vectors lie apart in memory. If `masked`, a triangle is meant: it is loaded real by
+    real, without what is beyond it, and without a unit diagonal, which becomes 1.
     """
-    facts = config.dtype_facts
-    PARTS, VEC, VEC_R, THR_R = facts.reals_per_element, config.VEC, config.VEC_R, config.THR_R
-    WIDTH, BY_OUTPUT, TERMS = config.WIDTH, config.BY_OUTPUT, config.DIM_R * config.VEC_R
+    facts, GROUPS = config.dtype_facts, config.THR_O // config.VEC_O
+    PARTS, VEC, THR_R = facts.reals_per_element, config.VEC, config.THR_R
+    WIDTH, TRANSPOSED, distance = config.WIDTH, config.transposed, _distance
     real, load, load_real, select = (
         ptx.REALS[facts.real], ptx.load_global(WIDTH, False), ptx.load_global(1, False), ptx.select,
     )  # fmt: skip
-    (place, GROUPS), distance = _places(config), _relation(masked)
 
     @device_function
-    def fetch_vector(i, a, here, o_stride, r_stride, o, k, outputs, end, which, first):
-        more_o, more_k = place(i)
-        at = (more_o * o_stride + more_k * r_stride) * PARTS
-        ok = (o + more_o < outputs) & (k + more_k < end)
+    def fetch_vector(i, a, here, o_stride, r_stride, next_o, next_r, o, k, outputs, end, which, first):
+        g, u = i % GROUPS, i // GROUPS
+        at = (g * next_o * o_stride + u * next_r * r_stride) * PARTS
+        ok = (o + g * next_o < outputs) & (k + u * next_r < end)
         for part in range(0, VEC * PARTS, WIDTH):
             load(a, i * VEC * PARTS + part, here, at + part, ok)
 
     @device_function
-    def fetch_element(i, a, here, o_stride, r_stride, o, k, outputs, end, which, first):
-        more_o, more_k = place(i // VEC)
-        more_o += i % VEC if BY_OUTPUT else 0
-        more_k += 0 if BY_OUTPUT else i % VEC
+    def fetch_element(i, a, here, o_stride, r_stride, next_o, next_r, o, k, outputs, end, which, first):
+        g, u, v = i // VEC % GROUPS, i // VEC // GROUPS, i % VEC
+        more_o = g * next_o + (0 if TRANSPOSED else v)
+        more_k = u * next_r + (v if TRANSPOSED else 0)
         ok = (o + more_o < outputs) & (k + more_k < end)
         inside = distance(k + more_k, o + more_o, which)
         at = (more_o * o_stride + more_k * r_stride) * PARTS
@@ -71,37 +51,50 @@ def _fetcher(config: Gemv, masked: bool) -> Any:
             load_real(a, i * PARTS + part, here, at + part, ok & (inside >= first))
         a[i * PARTS] = select(ok & (inside == 0) & (first == 1), real(1), a[i * PARTS])
 
+    if masked:
+        return unrolled(THR_R * GROUPS * VEC, fetch_element)
+    return unrolled(THR_R * GROUPS, fetch_vector)
+
+
+def _x_fetcher(config: Gemv) -> tuple[Any, Any]:
+    """``fetch(0, x, ...)``: what a thread has of x in one step, zeros beyond it: real by real; and by
+    vectors, where a thread has neighbouring terms.
+    """
+    PARTS, VEC_R, WIDTH = config.dtype_facts.reals_per_element, config.VEC_R, config.WIDTH
+    load, load_real = ptx.load_global(WIDTH, False), ptx.load_global(1, False)
+
     @device_function
-    def fetch_x(i, x, x_here, inc, k, end):
-        more = i // VEC_R * TERMS + i % VEC_R
+    def fetch_element(i, x, x_here, inc, next_r, k, end):
+        more = i // VEC_R * next_r + i % VEC_R
         for part in range(PARTS):
             load_real(x, i * PARTS + part, x_here, more * inc * PARTS + part, k + more < end)
 
-    fetch_a = (
-        unrolled(THR_R * GROUPS * VEC, fetch_element) if masked else unrolled(THR_R * GROUPS, fetch_vector)
-    )
-    return fetch_a, unrolled(THR_R * VEC_R, fetch_x)
+    @device_function
+    def fetch_vector(u, x, x_here, next_r, k, end):
+        for part in range(0, VEC_R * PARTS, WIDTH):
+            load(x, u * VEC_R * PARTS + part, x_here, u * next_r * PARTS + part, k + u * next_r < end)
+
+    elements = unrolled(config.THR_R * VEC_R, fetch_element)
+    return elements, unrolled(config.THR_R if VEC_R * PARTS >= WIDTH else 0, fetch_vector)
 
 
 def _multiplier(config: Gemv, masked: bool) -> Any:
     """``multiply(0, acc, a, x, ...)``: acc += a x, of terms that there are."""
-    facts = config.dtype_facts
+    facts, GROUPS = config.dtype_facts, config.THR_O // config.VEC_O
     PARTS, COMPLEX, VEC = facts.reals_per_element, facts.is_complex, config.VEC
-    VEC_O, VEC_R, BY_OUTPUT = config.VEC_O, config.VEC_R, config.BY_OUTPUT
-    (place, GROUPS), distance, select = _places(config), _relation(masked), ptx.select
-    real = ptx.REALS[facts.real]
+    VEC_O, VEC_R, TRANSPOSED = config.VEC_O, config.VEC_R, config.transposed
+    real, distance, select = ptx.REALS[facts.real], _distance, ptx.select
 
     @device_function
-    def multiply(i, acc, a, x, o, k, which, sign_a, sign_x):
-        vector, v = i // VEC, i % VEC
-        more_o, more_k = place(vector)
-        vo, vr = (v, 0) if BY_OUTPUT else (0, v)
-        to, of = (vector % GROUPS * VEC_O + vo) * PARTS, (vector // GROUPS * VEC_R + vr) * PARTS
+    def multiply(i, acc, a, x, next_o, next_r, o, k, which, sign_a, sign_x):
+        g, u, v = i // VEC % GROUPS, i // VEC // GROUPS, i % VEC
+        vo, vr = (0, v) if TRANSPOSED else (v, 0)
+        to, of = (g * VEC_O + vo) * PARTS, (u * VEC_R + vr) * PARTS
         x_re, x_im = x[of], x[of]
         if COMPLEX:
             x_im = sign_x * x[of + 1]
         if masked:
-            has = distance(k + more_k + vr, o + more_o + vo, which) >= 0
+            has = distance(k + u * next_r + vr, o + g * next_o + vo, which) >= 0
             x_re, x_im = select(has, x_re, real(0)), select(has, x_im, real(0))
         if COMPLEX:
             re, im = a[i * PARTS], sign_a * a[i * PARTS + 1]
@@ -116,50 +109,59 @@ def _multiplier(config: Gemv, masked: bool) -> Any:
 
 
 def stepper(config: Gemv, masked: bool) -> Any:
-    """``run(acc, a, x, a_here, x_here, ...)``: acc += all terms from `first` to `end`, STEP at a time."""
-    if masked and not config.BY_OUTPUT:
+    """``run(acc, a, x, a_here, x_here, ...)``: acc += all terms from `first` to `end`, a step at a time."""
+    if masked and config.transposed:
         config = replace(config, THR_R=1)  # the border is no longer than that
-    PARTS, STEP, int32, offset = (
-        config.dtype_facts.reals_per_element,
-        config.STEP,
-        ptx.types.int32,
-        ptx.offset,
-    )
-    (fetch, fetch_x), multiply = _fetcher(config, masked), _multiplier(config, masked)
-    int64, BY_OUTPUT, CONTIGUOUS = ptx.types.int64, config.BY_OUTPUT, config.is_contiguous
+    PARTS, LOADS, int32, int64, offset = (
+        config.dtype_facts.reals_per_element, config.THR_R, ptx.types.int32, ptx.types.int64, ptx.offset,
+    )  # fmt: skip
+    fetch, multiply, (fetch_x, fetch_x_vectors) = (
+        _fetcher(config, masked), _multiplier(config, masked), _x_fetcher(config),
+    )  # fmt: skip
+    TRANSPOSED, CONTIGUOUS = config.transposed, config.is_contiguous
+    BY_VECTORS = config.VEC_R > 1 and not masked
 
     @device_function
     def run(
-        acc, a, x, a_here, x_here, o_stride, r_stride, inc, o, r, first, end, outputs, which, unit, sa, sx
-    ):
-        if CONTIGUOUS and BY_OUTPUT:  # a constant needs no registers
+        acc, a, x, a_here, x_here, o_stride, r_stride, inc, next_o, next_r, o, r, first, end, outputs, which,
+        unit, vectors, sa, sx,
+    ):  # fmt: skip
+        if CONTIGUOUS and not TRANSPOSED:  # a constant needs no registers
             o_stride = int64(1)
-        if CONTIGUOUS and not BY_OUTPUT:
+        if CONTIGUOUS and TRANSPOSED:
             r_stride = int64(1)
+        step = int32(next_r * LOADS)
         a_here, x_here = offset(a_here, first * r_stride * PARTS), offset(x_here, first * inc * PARTS)
         while first < end:
             k = int32(first + r)
-            fetch(0, a, a_here, o_stride, r_stride, o, k, outputs, end, which, unit)
-            fetch_x(0, x, x_here, inc, k, end)
-            multiply(0, acc, a, x, o, k, which, sa, sx)
-            a_here, x_here = offset(a_here, STEP * r_stride * PARTS), offset(x_here, STEP * inc * PARTS)
-            first = int32(first + STEP)
+            fetch(0, a, a_here, o_stride, r_stride, next_o, next_r, o, k, outputs, end, which, unit)
+            if BY_VECTORS:
+                if vectors:
+                    fetch_x_vectors(0, x, x_here, next_r, k, end)
+                else:
+                    fetch_x(0, x, x_here, inc, next_r, k, end)
+            else:
+                fetch_x(0, x, x_here, inc, next_r, k, end)
+            multiply(0, acc, a, x, next_o, next_r, o, k, which, sa, sx)
+            a_here, x_here = offset(a_here, step * r_stride * PARTS), offset(x_here, step * inc * PARTS)
+            first = int32(first + step)
 
     return run
 
 
 def term_ranges(config: Gemv) -> Any:
-    """``ranges(o0, slice, outputs, terms, per_slice, which)``: first term and the one past the last of those
-    that a slice has whole, and of those where the triangle's border runs.
+    """``ranges(o0, block, slice, terms, per_slice, which)``: first term and the one past the last of those
+    that a slice of `block` outputs from o0 on has whole, and of those where the triangle's border runs.
     """
-    BLK_O, AFTER_, ALL_, int32 = config.BLK_O, AFTER, ALL, ptx.types.int32
+    AFTER_, ALL_, VEC_R, int32 = AFTER, ALL, config.VEC_R, ptx.types.int32
 
     @device_function
-    def ranges(o0, slice_, terms, per_slice, which):
+    def ranges(o0, block, slice_, terms, per_slice, which):
         begin, end = int32(0), terms
         border, stop = int32(0), int32(0)
-        if which != ALL_:
-            border, stop = min(o0, terms), min(int32(o0 + BLK_O), terms)
+        if which != ALL_:  # whole vectors lie before the border, and behind it
+            border = min(int32(o0 // VEC_R * VEC_R), terms)
+            stop = min(int32((o0 + block + VEC_R - 1) // VEC_R * VEC_R), terms)
             if which == AFTER_:
                 begin = stop
             else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
@@ -21,6 +21,7 @@ __all__ = [
     "source",
 ]  # fmt: skip
 
+REGISTERS = 8  # of addresses, counters and predicates, beside what `Ger.registers` counts
 PARAMETERS = "ppp iii qqqqqqq rrrr".replace(" ", "")
 
 #: Bits of the flags: the factor along the rows, along the columns conjugated; a second product; A is not
@@ -46,6 +47,8 @@ class Ger(VectorLoads):
     THR_N: int = 4
 
     STEM: ClassVar[str] = "ger"
+    stages: ClassVar[int] = 1
+    reuse: ClassVar[float] = 1.0  # A is read once
 
     def __post_init__(self):
         super().__post_init__()
@@ -56,6 +59,17 @@ class Ger(VectorLoads):
     @property
     def threads(self) -> int:
         return self.DIM_M * self.DIM_N
+
+    @property
+    def min_blocks(self) -> int:
+        """Blocks that a multiprocessor holds at least."""
+        return max(512 // self.threads, 1)
+
+    @property
+    def registers(self) -> int:
+        """An estimate: what a thread holds of A, x and y."""
+        facts, reals = self.dtype_facts, self.THR_M * self.THR_N + self.THR_M + self.THR_N
+        return REGISTERS + reals * facts.reals_per_element * facts.real_size // 4
 
     @property
     def BLK_M(self) -> int:
@@ -70,6 +84,11 @@ class Ger(VectorLoads):
     @property
     def shared_bytes(self) -> int:
         return 0
+
+    @classmethod
+    def defaults(cls, dtype: str, transposed: bool, rows: int = 1, cols: int = 1) -> tuple[Self, ...]:
+        """What serves where nothing was tuned."""
+        return (cls(dtype, THR_M=4 if dtype == "s" else 2),)
 
     def grid(self, m: int, n: int) -> int:
         """Blocks of an update of all of A or a triangle; those beyond it have nothing to do."""
@@ -87,9 +106,7 @@ def source(config: Ger) -> KernelSource:
         factor of the second product (real, imaginary part). Grid: x ``config.grid(m, n)``, z the batch. With
         loads of 16 bytes the row stride is 1, and vectors fit.
     """
-    return KernelSource.of(
-        config, PARAMETERS, lambda: _build(config), min_blocks=max(512 // config.threads, 1)
-    )
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config), min_blocks=config.min_blocks)
 
 
 def plain_sources(config: Ger) -> Iterator[KernelSource]:

@@ -1,0 +1,25 @@
+"""What a launch of `ger` costs, by arithmetic: A is read and written once."""
+
+from __future__ import annotations
+
+from ...gpu.device import Device
+from .ger import Ger
+
+__all__ = ["cycles"]
+
+LAUNCH = 1000  # cycles that a launch takes, whatever it does
+BLOCK = 3000  # those until a block runs, has its elements and has stored them
+SM_BYTES = 39.0  # that a multiprocessor takes, or gives, in a cycle
+DRAM_SHARE = 0.85  # of what memory could give to a kernel that reads and writes
+UNKNOWN_DRAM = 16.0  # bytes in a cycle, for each multiprocessor, of a device that does not tell
+
+
+def cycles(config: Ger, rows: int, cols: int, batch: int, device: Device) -> float:
+    """Estimated cycles of an update of `batch` matrices."""
+    blocks, size = config.grid(rows, cols) * batch, config.dtype_facts.itemsize
+    rounds = -(-blocks // (device.sm_count * config.min_blocks))
+    of_block = 2 * config.BLK_M * config.BLK_N * size
+    latency = rounds * BLOCK + -(-blocks // device.sm_count) * of_block / SM_BYTES
+    given = (device.dram_bytes or UNKNOWN_DRAM * device.sm_count) * DRAM_SHARE
+    dram = 2 * rows * cols * batch * size / given
+    return LAUNCH + (latency**3 + dram**3) ** (1 / 3)

@@ -1,0 +1,87 @@
+"""GEMV and GER are tuned: a whole run on a device that is played by NumPy, and what calls choose after it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from fake_device import elements
+from tuner_stage import H200, Stage, flip_one, on, planned, read_back, tune
+
+from pyblasgpu.database import MATRIX_VECTOR_POINTS, size_class, sizes_of
+from pyblasgpu.dispatch import choose
+from pyblasgpu.dispatch.matrix_vector import by_shape
+from pyblasgpu.kernels.level2.gemv import Gemv
+from pyblasgpu.tuning import measure
+from pyblasgpu.types import DTYPES
+
+pytestmark = pytest.mark.usefixtures("home")
+
+
+def test_points_are_square_tall_and_wide():
+    assert {"256x256", "16384x16384", "200000x32", "256x65536"} <= set(MATRIX_VECTOR_POINTS)
+    assert sizes_of("gemv") == sizes_of("ger") == tuple(MATRIX_VECTOR_POINTS)
+    shapes = {(300, 280): "256x256", (9, 9): "256x256", (10**6, 20): "200000x32", (700, 30000): "1024x16384"}
+    for extents, point in shapes.items():
+        assert size_class("gemv", extents) == point == size_class("ger", (*extents, 3))
+
+
+@pytest.mark.parametrize("layouts", [("n", "t"), ("t",)])
+def test_a_run_finds_the_best_and_the_next_call_uses_it(stage, layouts):
+    made, found = tune(on(stage), ("gemv",), layouts=layouts)
+    assert {key[:3] for key in found.entries} == {("gemv", "s", layout) for layout in layouts}
+    assert {size for *_, size in found.entries} == set(MATRIX_VECTOR_POINTS) and made.untried == 0
+    assert set(made.log.counts) == {"ok"} and read_back(found).keys() == found.entries.keys()
+    for layout in layouts:
+        choice = choose.select("gemv", DTYPES["s"], layout, (1000, 1000, 1), H200)
+        best = max(planned(("gemv", "s", layout)), key=Stage.rate)
+        assert Stage.rate(choice.config) == Stage.rate(best) and choice.origin.startswith("tuned here")
+
+
+def test_ger_is_tuned(stage):
+    _, found = tune(on(stage), ("ger",), dtypes=("d",))
+    choice = choose.select("ger", DTYPES["d"], "", (1000, 1000, 1), H200)
+    assert len(found.entries) == len(MATRIX_VECTOR_POINTS) and choice.origin.startswith("tuned here")
+
+
+def test_a_wrong_result_ends_a_candidate(stage):
+    broken = planned(("gemv", "s", "n"))[0]
+    stage.broken = {broken: flip_one}
+    made, _ = tune(on(stage), ("gemv",), layouts=("n",))
+    parameters = broken.THR_O, broken.THR_R, broken.DIM_R
+    found = [
+        record.outcome
+        for record in made.log.records
+        if tuple(record.parameters.get(name) for name in ("THR_O", "THR_R", "DIM_R")) == parameters
+    ]
+    assert found == ["wrong"]
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("layout", "nt")
+def test_without_tuned_values_the_shape_decides(letter, layout):
+    """By the cost of few Configs, of at most two kernels."""
+    for extents in ((1, 1), (256, 256), (1024, 1024), (200_000, 32), (32, 200_000), (8192, 8192)):
+        choice = choose.select("gemv", DTYPES[letter], layout, (*extents, 1), H200)
+        assert choice.origin == "computed" and choice.config.dtype == letter
+        assert choice.config == by_shape("gemv", letter, layout, (*extents, 1), H200)
+        assert choice.config in Gemv.defaults(letter, layout == "t", *extents)
+    kernels = {config.kernel for config in Gemv.defaults(letter, layout == "t")}
+    large = {config.kernel for config in Gemv.defaults(letter, layout == "t", 16384, 16384)}
+    assert large <= kernels and len(kernels) <= 2
+
+
+@pytest.mark.parametrize("layout", "nt")
+def test_what_is_timed_lies_as_asked(stage, layout):
+    seen: list = []
+    load = measure.Workload(0, 0)
+    work = load.rotation(lambda *call: seen.append(call), "gemv", DTYPES["d"], layout, (9, 5))
+    for call in work.calls:
+        call()
+    for _, a, x, _, y, _ in seen:
+        assert (a.row_stride if layout == "n" else a.col_stride) == 1 and (a.rows, a.cols) == (9, 5)
+        assert (x.rows, y.rows) == (5, 9) and elements(y).shape == (1, 9, 1)
+    seen.clear()
+    load.rotation(lambda *call: seen.append(call), "ger", DTYPES["z"], "any", (9, 5)).calls[0]()
+    ((_, x, y, a, _),) = seen
+    assert (x.rows, y.rows, a.rows, a.cols) == (9, 5, 9, 5) and np.isfinite(elements(a)).all()
+    assert measure.flops("gemv", DTYPES["z"], (2, 3)) == 48
