@@ -98,7 +98,7 @@ class Stage:
     def rate(chosen):
         if isinstance(chosen, int):
             return chosen
-        if hasattr(chosen, "ORDER"):  # a leaf of TRSM
+        if hasattr(chosen, "WARP_N"):  # a leaf of TRSM
             return chosen.ORDER * chosen.WARPS / (1 + chosen.BLK)
         return chosen.BLK_M * chosen.BLK_N / (1 + getattr(chosen, "BLK_K", 0))
 

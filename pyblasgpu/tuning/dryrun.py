@@ -25,6 +25,7 @@ __all__ = ["guidelines", "scope", "searches_of", "show", "sizes"]
 
 WIDTH = 170  # columns of a table that goes into a file or a pipe
 _OPTIONS = ("threads", "blocks", "reuse", "score")
+UNNAMED = {"gemm", "trmm", "trsm"}  # routines that are meant where none is named
 _ROUTINES = sorted({family.routine for family in FAMILIES.values()})
 FEW = 2  # searches of products that one process makes as soon as several have begun
 
@@ -99,7 +100,7 @@ def _refuse_unused(
                 others = ", ".join(dict.fromkeys(known))
                 raise ValueError(f"--{name} {value}: {', '.join(routines)} in {dtypes} takes {others}")
     left = {FAMILIES[stem].routine for stem, _, _ in searches}
-    if _narrowed(options, "layout") and len(routines) < len(_ROUTINES):
+    if _narrowed(options, "layout") and not set(routines) >= UNNAMED:
         for routine in routines:
             layouts = dict.fromkeys(
                 layout for stem, _, layout in all_searches if FAMILIES[stem].routine == routine

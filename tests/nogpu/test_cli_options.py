@@ -42,7 +42,7 @@ def refusal(capsys, *arguments):
         ("--routine", ("", "gemm,", "syrk", "hgemm"), "is none of gemm, trmm, trsm"),
         ("--dtype", ("", "s,,d", "h"), "is none of s, d, c, z"),
         ("--family", ("", "gemm"), "is none of gemm_simt, gemm_mma"),
-        ("--layout", ("", "xx", "nn,"), "is none of nn, nt, tn, tt, any"),
+        ("--layout", ("", "xx", "nn,"), "is none of nn, nt, tn, tt, n, t, any"),
         ("--size", ("", "huge"), "is none of slim_rows"),
         ("--stage", ("", "all"), "is none of kernels"),
         ("--strategy", ("", "luck"), "is none of exhaustive"),

@@ -83,7 +83,7 @@ DEFECTS = [
     ("level2.gemv_terms", "k + more < end)", "True)", gemv(terms=21)),
     ("level2.gemv_terms", "sign_a * a[", "a[", CONJ),
     ("level2.gemv_terms", "sign_x * x[", "x[", gemv(letter="z", bits=plain_gemv.CONJ_X)),
-    ("level2.gemv_terms", "return k - o if which == AFTER else o - k", "return o - k", AFTER),
+    ("level2.gemv_terms", "return k - o if which == AFTER_ else o - k", "return o - k", AFTER),
     ("level2.gemv_terms", "begin = stop", "begin = border", AFTER),
     ("level2.gemv_terms", "end = border", "end = stop", BEFORE),
     ("level2.gemv_terms", "first + step)", "first + step + 1)", gemv()),

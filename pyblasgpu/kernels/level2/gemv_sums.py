@@ -35,8 +35,8 @@ def _lane_adder(config: Gemv) -> Any:
 
 
 def block_adder(config: Gemv) -> Any:
-    """``add(sums, acc, t, to, tr, log_o, log_r)``: ``sums[line * lead + o]`` of an output o of the block, for as
-    many lines as it returns, and `lead`. The logarithms are those of the threads along outputs and sums.
+    """``add(sums, acc, t, to, tr, log_o, log_r)``: ``sums[line * lead + o]`` of an output o of the block;
+    returns how many lines there are, and `lead`. The logarithms are of threads along outputs and sums.
 
     Lanes add first, by shuffles; each line is the sum of a warp. It ends with a barrier.
     """

@@ -11,10 +11,15 @@ from .gemv_config import AFTER, ALL, Gemv
 __all__ = ["stepper", "term_ranges"]
 
 
-@device_function
-def _distance(k, o, which):
-    """How far term k of output o lies within the triangle; below 0 it is none."""
-    return k - o if which == AFTER else o - k
+def _relation() -> Any:
+    """``distance(k, o, which)``: how far term k of output o lies within the triangle; below 0 it is none."""
+    AFTER_ = AFTER
+
+    @device_function
+    def distance(k, o, which):
+        return k - o if which == AFTER_ else o - k
+
+    return distance
 
 
 def _fetcher(config: Gemv, masked: bool) -> Any:
@@ -26,7 +31,7 @@ def _fetcher(config: Gemv, masked: bool) -> Any:
     """
     facts, GROUPS = config.dtype_facts, config.THR_O // config.VEC_O
     PARTS, VEC, THR_R = facts.reals_per_element, config.VEC, config.THR_R
-    WIDTH, TRANSPOSED, distance = config.WIDTH, config.transposed, _distance
+    WIDTH, TRANSPOSED, distance = config.WIDTH, config.transposed, _relation()
     real, load, load_real, select = (
         ptx.REALS[facts.real], ptx.load_global(WIDTH, False), ptx.load_global(1, False), ptx.select,
     )  # fmt: skip
@@ -83,7 +88,7 @@ def _multiplier(config: Gemv, masked: bool) -> Any:
     facts, GROUPS = config.dtype_facts, config.THR_O // config.VEC_O
     PARTS, COMPLEX, VEC = facts.reals_per_element, facts.is_complex, config.VEC
     VEC_O, VEC_R, TRANSPOSED = config.VEC_O, config.VEC_R, config.transposed
-    real, distance, select = ptx.REALS[facts.real], _distance, ptx.select
+    real, distance, select = ptx.REALS[facts.real], _relation(), ptx.select
 
     @device_function
     def multiply(i, acc, a, x, next_o, next_r, o, k, which, sign_a, sign_x):
